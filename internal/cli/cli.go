@@ -79,7 +79,7 @@ func Main(env Env) int {
 	root.SetArgs(completing(env.Args, a.secrets))
 	err, ended := run.UntilSignal(a.Signals, root.Execute)
 	if !ended {
-		a.errors.say("interrupted: nothing was connected or sent")
+		a.errors.say("interrupted: " + nothingDone)
 		return exitInterrupted
 	}
 	switch {
@@ -109,6 +109,16 @@ func Commands(env Env) *cobra.Command {
 	root := newApp(env).root()
 	root.DisableAutoGenTag = true
 	return root
+}
+
+// nothingDone is told of a run that ended before it began.
+const nothingDone = "nothing was connected or sent"
+
+func listsFlags(cmd *cobra.Command) string { return cmd.CommandPath() + " --help lists all flags" }
+
+// unknownFlag reports a flag that a command does not have. The names are those of its flags.
+func unknownFlag(cmd *cobra.Command, name string, names []string) *plan.Mistake {
+	return &plan.Mistake{Text: "unknown flag --" + name, Hint: nearest.Hint(name, names, "--%s", listsFlags(cmd))}
 }
 
 // usage reports mistakes in the command line or the environment.
@@ -149,7 +159,7 @@ func (a *app) root() *cobra.Command {
 	root.AddGroup(&cobra.Group{ID: groupProtocols, Title: "Protocols"},
 		&cobra.Group{ID: groupOther, Title: "Other commands"})
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return &plan.Mistake{Text: err.Error(), Hint: cmd.CommandPath() + " --help lists all flags"}
+		return &plan.Mistake{Text: err.Error(), Hint: listsFlags(cmd)}
 	})
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
 		if err := a.help(cmd, false); err != nil {

@@ -44,11 +44,14 @@ func exitStatuses() []exitStatus {
 	}
 }
 
+// hintStdout is for errors of writing to standard output.
+const hintStdout = "look at where standard output goes"
+
 // notWritten reports output that could not be written. That is no mistake of the command line: the status is another.
 func (a *app) notWritten(err error) error {
 	var m *plan.Mistake
 	if !errors.As(err, &m) {
-		m = &plan.Mistake{Text: err.Error(), Hint: "look at where standard output goes"}
+		m = &plan.Mistake{Text: err.Error(), Hint: hintStdout}
 	}
 	a.errors.print(m)
 	a.status = exitFailed

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/perfmq/perfmq/internal/config"
-	"github.com/perfmq/perfmq/internal/nearest"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/internal/stats"
@@ -50,7 +49,7 @@ func (a *app) runRole(cmd *cobra.Command, args []string, in *input, f *driver.Fa
 	if v.Command.DryRun {
 		comments := ready.Notes
 		if find {
-			comments = append(comments, "a search: each of its loads has another rate")
+			comments = append(comments, searchNote)
 		}
 		return a.printPlan(ready.Plan, comments...)
 	}
@@ -78,10 +77,7 @@ func (a *app) unknownFlag(cmd *cobra.Command, name string, f *driver.Factory, ro
 	for _, d := range config.Table(role, f) {
 		names = append(names, d.Name)
 	}
-	m := &plan.Mistake{
-		Text: "unknown flag --" + name,
-		Hint: nearest.Hint(name, names, "--%s", cmd.CommandPath()+" --help lists all flags"),
-	}
+	m := unknownFlag(cmd, name, names)
 	var others []string
 	for _, other := range config.Roles() {
 		for _, d := range config.Table(other, f) {
@@ -103,7 +99,7 @@ func (a *app) unknownFlag(cmd *cobra.Command, name string, f *driver.Factory, ro
 
 // printPlan is --dry-run: the plan as a scenario.
 func (a *app) printPlan(p *plan.Plan, notes ...string) error {
-	comments := []string{a.commandLine(), "nothing was connected or sent"}
+	comments := []string{a.commandLine(), nothingDone}
 	for _, note := range append(notes, p.Notes()...) {
 		comments = append(comments, "note: "+note)
 	}
@@ -144,7 +140,7 @@ func (a *app) newRun(ready config.Ready) *run.Run {
 // ended prints how a run ended, and returns the exit status.
 func (a *app) ended(e run.Ending) int {
 	if e.Abandoned && !e.Opened {
-		a.errors.say("interrupted: nothing was connected or sent")
+		a.errors.say("interrupted: " + nothingDone)
 	}
 	a.errors.print(e.Err)
 	if s := e.Summary; s != nil {

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/perfmq/perfmq/internal/config"
-	"github.com/perfmq/perfmq/internal/nearest"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/sweep"
 	"github.com/perfmq/perfmq/internal/threshold"
@@ -218,7 +217,7 @@ func (a *app) printScenario(p *prepared) error {
 			notes = append(notes, fmt.Sprintf("cell %d: %s", i+1, title))
 		}
 	case p.search != nil:
-		notes = append(notes, "a search: each of its loads has another rate")
+		notes = append(notes, searchNote)
 	}
 	return a.printPlan(p.Plan, notes...)
 }
@@ -305,8 +304,5 @@ func (a *app) write(text []byte) error {
 func unknownRunFlag(cmd *cobra.Command, name string) error {
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	return &plan.Mistake{
-		Text: "unknown flag --" + name,
-		Hint: nearest.Hint(name, names, "--%s", cmd.CommandPath()+" --help lists all flags"),
-	}
+	return unknownFlag(cmd, name, names)
 }

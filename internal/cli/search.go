@@ -34,6 +34,9 @@ func searchDefaults(v *config.Values) {
 	}
 }
 
+// searchNote is told of the plan of a search.
+const searchNote = "a search: each of its loads has another rate"
+
 // newSearch returns the search for the highest rate of a plan, which again makes anew. The plan has one step and one
 // group of producers.
 func (a *app) newSearch(ready config.Ready, again func() (config.Ready, error)) (*sweep.Search, []error) {
@@ -111,7 +114,7 @@ func (a *app) writeFound(found *record.Search, file string) error {
 		return err
 	}
 	if err = a.writeJSON(file, text); err != nil && file == run.Standard {
-		return &plan.Mistake{Text: "write --json: " + bare(err).Error(), Hint: "look at where standard output goes"}
+		return &plan.Mistake{Text: "write --json: " + bare(err).Error(), Hint: hintStdout}
 	}
 	if err != nil {
 		return fileNotWritten("--json", err)

@@ -136,7 +136,7 @@ func readSides(paths []string) (sides []*verify.Side, errs []error) {
 		shard int
 	}
 	from := map[part]string{}
-	sent, received := false, false
+	absent := map[string]bool{"producer": true, "consumer": true}
 	for _, path := range paths {
 		side, err := verify.ReadFile(path)
 		var fe *inputfile.Error
@@ -152,7 +152,8 @@ func readSides(paths []string) (sides []*verify.Side, errs []error) {
 			continue
 		}
 		from[part{side.ID, side.Shard}] = path
-		sent, received = sent || len(side.Sent) > 0, received || len(side.Received) > 0
+		absent["producer"] = absent["producer"] && len(side.Sent) == 0
+		absent["consumer"] = absent["consumer"] && len(side.Received) == 0
 		sides = append(sides, side)
 	}
 	for run, shards := range verify.Absent(sides) {
@@ -161,13 +162,11 @@ func readSides(paths []string) (sides []*verify.Side, errs []error) {
 				strings.Join(shards[:min(10, len(shards))], ", "))
 		}
 	}
-	if len(errs) == 0 && !sent {
-		refuse("give the files of all producers as well: perfmq PROTOCOL producer --verify-file FILE",
-			"no file of a producer was given")
-	}
-	if len(errs) == 0 && !received {
-		refuse("give the files of all consumers as well: perfmq PROTOCOL consumer --verify-file FILE",
-			"no file of a consumer was given")
+	for _, role := range []string{"producer", "consumer"} {
+		if len(errs) == 0 && absent[role] {
+			refuse("give the files of all "+role+"s as well: perfmq PROTOCOL "+role+" --verify-file FILE",
+				"no file of a %s was given", role)
+		}
 	}
 	return sides, errs
 }

@@ -166,7 +166,7 @@ func (r *resolver) password(b *plan.Broker) string {
 	case b.PasswordFile == "", direct > file:
 		return b.Password
 	case direct == file && r.Has("password"):
-		r.refuse("leave one of them out", "--password and --password-file are both given")
+		r.both("password", "password-file")
 		return b.Password
 	}
 	line, err := inputfile.FirstLine(b.PasswordFile, MaxPassword)
@@ -252,7 +252,7 @@ func (r *resolver) embed(f *driver.Factory, b *plan.Broker) {
 	}
 	for _, flag := range []string{"url", "consumer-url", "management-url"} {
 		if r.Has(flag) && (r.Source(flag) >= r.Source("embedded") || flag == "management-url") {
-			r.refuse("leave one of them out", "--embedded and --%s are both given", flag)
+			r.both("embedded", flag)
 		}
 	}
 	if !CanEmbed(f) {

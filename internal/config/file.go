@@ -105,11 +105,20 @@ func stepShape() []string {
 	return []string{"name", "groups", "until", "before", "after", "thresholds"}
 }
 
+// tooMany refuses a list or map with more than so many entries.
+func (d *decoder) tooMany(parent *node, key string, most int) bool {
+	n := parent.get(key)
+	if n == nil || len(n.pairs)+len(n.items) <= most {
+		return false
+	}
+	d.bad(n.pos, "", "there are more than %d %s", most, key)
+	return true
+}
+
 // decode reads everything but the variables and the matrix.
 func (d *decoder) decode(root *node) {
 	for key, most := range map[string]int{"brokers": 256, "groups": 256, "steps": 1024} {
-		if n := root.get(key); n != nil && len(n.pairs)+len(n.items) > most {
-			d.bad(n.pos, "", "there are more than %d %s", most, key)
+		if d.tooMany(root, key, most) {
 			return
 		}
 	}
@@ -376,10 +385,13 @@ func (d *decoder) readBrokers(root *node) {
 	}
 }
 
+// groupForm is an example of a group.
+const groupForm = "{role: producer, destination: queue://TEST}"
+
 // readGroups reads `groups`, or the only one.
 func (d *decoder) readGroups(root *node) {
 	var pairs []pair
-	pairs, d.single = d.oneOrNamed(root, "group", "groups", "{role: producer, destination: queue://TEST}")
+	pairs, d.single = d.oneOrNamed(root, "group", "groups", groupForm)
 	for _, p := range pairs {
 		d.readGroup(p)
 	}
@@ -388,7 +400,7 @@ func (d *decoder) readGroups(root *node) {
 func (d *decoder) readGroup(p pair) {
 	g := fileGroup{part: part{name: p.key.text, pos: p.key.pos}}
 	what := strings.TrimSpace("the group " + g.name)
-	pairs := d.fields(p.value, what, "{role: producer, destination: queue://TEST}")
+	pairs := d.fields(p.value, what, groupForm)
 	if p.value.get("role") == nil && len(pairs) > 0 {
 		d.bad(p.key.pos, "role: producer, or role: consumer", "%s has no role", what)
 	}
@@ -477,8 +489,7 @@ func (d *decoder) readMessages(n *node) (kinds []part) {
 		return nil
 	}
 	items := d.list(list, keyMessages, form)
-	if len(items) > maxMessages {
-		d.bad(list.pos, "", "there are more than %d %s", maxMessages, keyMessages)
+	if d.tooMany(n, keyMessages, maxMessages) {
 		return nil
 	}
 	for _, item := range items {

@@ -22,7 +22,7 @@ func (r *resolver) kinds(b *plan.Broker) []plan.Variant {
 		}
 		switch over, under := r.Source(flag), r.Source("body-file"); {
 		case over == under:
-			r.refuse("leave one of them out", "--%s and --body-file are both given", flag)
+			r.both(flag, "body-file")
 			return nil
 		case over > under:
 			file = ""

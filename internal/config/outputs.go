@@ -46,21 +46,27 @@ func (r *resolver) address(flag, address, port string) {
 }
 
 func (r *resolver) outputFile(flag, path string) {
-	switch {
-	case path == "" || path == run.Standard && flag == "--json":
-	case path == run.Standard:
-		r.refuse("name a file, which may be ./-", "%s -: only --json writes to standard output", flag)
-	default:
-		if m := NoOutputFile(flag, path); m != nil {
-			r.refuse(m.Hint, "%s", m.Text)
-		}
+	if path == "" || path == run.Standard && flag == "--json" {
+		return
 	}
+	m := NoOutputFile(flag, path)
+	if path == run.Standard {
+		m = notStandard(flag, "file")
+	}
+	if m != nil {
+		r.refuse(m.Hint, "%s", m.Text)
+	}
+}
+
+// notStandard refuses standard output in place of a file or folder.
+func notStandard(flag, kind string) *plan.Mistake {
+	return mistake("name a "+kind+", which may be ./-", "%s -: only --json writes to standard output", flag)
 }
 
 // NoOutputFile says why a file cannot be made; nil if nothing is known against it.
 func NoOutputFile(flag, path string) *plan.Mistake {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return &plan.Mistake{Text: fmt.Sprintf("%s %s is a folder", flag, path), Hint: "name a file in it"}
+		return mistake("name a file in it", "%s %s is a folder", flag, path)
 	}
 	return noPlace(flag, path, "name a file in a folder")
 }
@@ -71,7 +77,7 @@ func noPlace(flag, path, hint string) *plan.Mistake {
 		info, err := os.Stat(folder)
 		switch {
 		case err == nil && !info.IsDir():
-			return &plan.Mistake{Text: fmt.Sprintf("%s %s: %s is no folder", flag, path, folder), Hint: hint}
+			return mistake(hint, "%s %s: %s is no folder", flag, path, folder)
 		case err == nil, folder == filepath.Dir(folder):
 			return nil
 		}
@@ -97,7 +103,7 @@ func (r *resolver) resultFolder() {
 func NoResultFolder(dir string) *plan.Mistake {
 	switch info, err := os.Stat(dir); {
 	case dir == run.Standard:
-		return mistake("name a folder, which may be ./-", "--result -: only --json writes to standard output")
+		return notStandard("--result", "folder")
 	case err != nil:
 		return noPlace("--result", dir, "name a new folder in a folder")
 	case !info.IsDir():

@@ -52,6 +52,11 @@ func (r *resolver) refuse(hint, format string, args ...any) {
 	r.errs = append(r.errs, m)
 }
 
+// both refuses two flags that exclude each other.
+func (r *resolver) both(first, second string) {
+	r.refuse("leave one of them out", "--%s and --%s are both given", first, second)
+}
+
 // note adds a note that is printed before the run.
 func (r *resolver) note(text string) {
 	if !slices.Contains(r.notes, text) {

@@ -64,8 +64,8 @@ func rootSchema(keys keys) object {
 		"groups":     note("groups of producers or consumers by name", named(ref("group"))),
 		"steps":      note("steps, one after the other; without them all groups run in one step", nonEmpty(ref("step"))),
 		"until":      untilSchema(),
-		"before":     note("command or commands, run by sh -c, before the run", oneOrMore(ref("value"))),
-		"after":      note("command or commands, run by sh -c, after the run", oneOrMore(ref("value"))),
+		"before":     commandsSchema("before the run"),
+		"after":      commandsSchema("after the run"),
 		"thresholds": note("demands, METRIC OPERATOR VALUE or STEP: METRIC OPERATOR VALUE", oneOrMore(ref("threshold"))),
 		keyMatrix: note("variables and their values: a run for each combination", object{
 			"type": "object", "minProperties": 1, "additionalProperties": oneOrMore(ref("value")), "properties": object{
@@ -121,10 +121,14 @@ func stepSchema(keys keys) object {
 			oneOrMore(ref("value")), named(object{"anyOf": []any{object{"type": "null"}, ref("override")}}),
 		}}),
 		"until":      untilSchema(),
-		"before":     note("command or commands, run by sh -c, before the step", oneOrMore(ref("value"))),
-		"after":      note("command or commands, run by sh -c, after the step", oneOrMore(ref("value"))),
+		"before":     commandsSchema("before the step"),
+		"after":      commandsSchema("after the step"),
 		"thresholds": note("demands, METRIC OPERATOR VALUE", oneOrMore(ref("threshold"))),
 	})
+}
+
+func commandsSchema(when string) object {
+	return note("command or commands, run by sh -c, "+when, oneOrMore(ref("value")))
 }
 
 func untilSchema() object {

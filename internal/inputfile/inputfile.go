@@ -48,7 +48,7 @@ func Read(path string, limit int64) ([]byte, error) {
 	case err != nil:
 		return nil, systemError(path, err)
 	case int64(len(content)) > limit:
-		return nil, tooLong(path, limit)
+		return nil, tooLong(path, "has", limit)
 	}
 	return content, nil
 }
@@ -113,10 +113,7 @@ func FirstLine(path string, limit int64) (string, error) {
 		first, _, whole := bytes.Cut(line, []byte("\n"))
 		switch {
 		case int64(len(first)) > limit:
-			return "", &Error{
-				Path: path, Reason: fmt.Sprintf("the first line has more than %d bytes", limit),
-				Hint: "is it the right file?",
-			}
+			return "", tooLong(path, "the first line has", limit)
 		case whole, errors.Is(err, io.EOF):
 			return string(bytes.TrimSuffix(first, []byte("\r"))), nil
 		case err != nil:
@@ -159,13 +156,13 @@ func check(path string, info fs.FileInfo, limit int64) error {
 	case !mode.IsRegular() && mode&fs.ModeNamedPipe == 0:
 		return &Error{Path: path, Reason: "is a device or socket, not a file", Hint: hint}
 	case limit > 0 && info.Size() > limit:
-		return tooLong(path, limit)
+		return tooLong(path, "has", limit)
 	}
 	return nil
 }
 
-func tooLong(path string, limit int64) *Error {
-	return &Error{Path: path, Reason: fmt.Sprintf("has more than %d bytes", limit), Hint: "is it the right file?"}
+func tooLong(path, what string, limit int64) *Error {
+	return &Error{Path: path, Reason: fmt.Sprintf("%s more than %d bytes", what, limit), Hint: "is it the right file?"}
 }
 
 // systemError leaves out the name of the system call.

@@ -179,11 +179,12 @@ func describeFaults(told store.Faults, c store.FaultCounts) string {
 			none = false
 		}
 	}
-	switch {
-	case none && told.Full: // which is not counted
-		return "the broker was told to misbehave (" + broker.FormatFaults(told) + ")"
-	case none:
-		return "the broker was told to misbehave (" + broker.FormatFaults(told) + "), but no message met these faults"
+	if !none {
+		return text[:len(text)-1]
 	}
-	return text[:len(text)-1]
+	text = "the broker was told to misbehave (" + broker.FormatFaults(told) + ")"
+	if !told.Full { // which is not counted
+		text += ", but no message met these faults"
+	}
+	return text
 }

@@ -211,13 +211,12 @@ func (r *Run) load(ctx context.Context, stop <-chan struct{}, fan *report.Fan, o
 // linger serves the final metrics for a while.
 func (r *Run) linger(ctx context.Context, stop <-chan struct{}) {
 	d := r.Outputs.Linger.For
-	if !r.Outputs.Linger.Scrape || r.metrics == nil {
-		r.Say("serving the final metrics for " + d.String() + "; press Ctrl-C to end")
-		await(ctx, stop, nil, d)
-		return
+	until, how := (<-chan struct{})(nil), "for "+d.String()
+	if r.Outputs.Linger.Scrape && r.metrics != nil {
+		until, how = r.metrics.Scraped(), "until they are scraped, for "+d.String()+" at most"
 	}
-	r.Say("serving the final metrics until they are scraped, for " + d.String() + " at most; press Ctrl-C to end")
-	if !await(ctx, stop, r.metrics.Scraped(), d) {
+	r.Say("serving the final metrics " + how + "; press Ctrl-C to end")
+	if !await(ctx, stop, until, d) && until != nil {
 		r.Say("note: nobody scraped the final metrics within " + d.String())
 	}
 }
