@@ -28,7 +28,7 @@ func TestFindNothing(t *testing.T) {
 	assert.Regexp(t, `^error: (not even 1 msg/s passes the thresholds: ack.p50 < 5ms: |undecided: perfmq was the limit of )`, r.stderr)
 	text, err := os.ReadFile(filepath.Join(dir, record.SearchFile))
 	require.NoError(t, err)
-	var found record.Found
+	var found record.Search
 	require.NoError(t, json.Unmarshal(text, &found))
 	assert.Zero(t, found.Rate)
 	assert.GreaterOrEqual(t, len(found.Points), 2)

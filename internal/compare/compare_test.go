@@ -16,7 +16,7 @@ func run(rate, ack float64) *result.Result {
 	p := int64(ack)
 	return &result.Result{
 		Complete: true, Outcome: result.Outcome{Success: true},
-		Figures:   &result.Figures{Averages: result.Averages{Completed: &rate}},
+		Figures:   &result.Figures{Completed: &rate},
 		Latencies: result.Latencies{result.Ack: &result.Latency{Count: 10, Sum: 10 * p, Max: p, Percentiles: &result.Percentiles{P50: p, P99: p}}},
 	}
 }

@@ -86,7 +86,7 @@ func readRuns(t *testing.T) map[string][]*result.Result {
 		}
 		runs[line[0]] = append(runs[line[0]], &result.Result{
 			Complete: true,
-			Figures:  &result.Figures{Averages: result.Averages{Completed: value(1), Received: value(2)}},
+			Figures:  &result.Figures{Completed: value(1), Received: value(2)},
 			Latencies: result.Latencies{
 				result.Ack: latency(value(3), value(4)), result.Response: latency(nil, value(5)), result.Transfer: latency(nil, value(6)),
 			},

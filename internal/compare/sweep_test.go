@@ -52,7 +52,7 @@ func TestSweeps(t *testing.T) {
 // TestSearches: the loads of a search are no repeats.
 func TestSearches(t *testing.T) {
 	dir := t.TempDir()
-	require.NoError(t, (&sweeps.Search{Found: &sweeps.Found{Complete: true}}).Write(dir))
+	require.NoError(t, (&sweeps.Search{Complete: true}).Write(dir))
 	_, err := Read(dir, nil)
 	require.ErrorContains(t, err, "is a search")
 }

@@ -66,7 +66,7 @@ func foundTable(t *testing.T) {
 }
 
 // findMax searches a broker that serves so many messages a second, and judges the rate that was found.
-func findMax(t *testing.T, protocol string, capacity float64, args ...string) *sweeps.Found {
+func findMax(t *testing.T, protocol string, capacity float64, args ...string) *sweeps.Search {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "found")
 	r := run(t, 2*limit, append([]string{
@@ -75,7 +75,7 @@ func findMax(t *testing.T, protocol string, capacity float64, args ...string) *s
 	}, args...)...)
 	text, err := os.ReadFile(filepath.Join(dir, sweeps.SearchFile))
 	require.NoError(t, err, r.stderr)
-	var found sweeps.Found
+	var found sweeps.Search
 	require.NoError(t, json.Unmarshal(text, &found))
 	require.LessOrEqual(t, found.Rate, capacity*1.03, r.stdout)
 	spoiled := found.Failed.Tester

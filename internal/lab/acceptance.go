@@ -29,7 +29,7 @@ type outcome struct {
 	took             time.Duration
 	status           int
 	results          []*result.Result // those of all runs
-	found            *record.Found    // of a search
+	found            *record.Search   // of a search
 	output           string           // the end of the printed output
 }
 
@@ -186,7 +186,7 @@ func (o *outcome) read(dir string) error {
 		if err != nil {
 			return err
 		}
-		o.found, folders = found.Found, nil
+		o.found, folders = found, nil
 		for i, p := range found.Points {
 			folders = append(folders, filepath.Join(dir, record.PointFolder(i+1, p.Rate)))
 		}

@@ -49,8 +49,8 @@ func TestAcceptancePage(t *testing.T) {
 	failed := ofRun(10, 0)
 	failed.Thresholds = []result.Threshold{{Step: "one", Threshold: "ack.p99 < 5ms", Measured: &measured}, {Threshold: "x.min > 1"}}
 	failed.BrokerCount = &result.BrokerCount{Destinations: []result.DestinationCount{{Added: &result.Compared{Count: 13, Least: 10, Most: 10}}}}
-	found := &record.Found{Rate: 900, Above: 1000, Held: true, Complete: true, Failed: record.Point{Rate: 1000, Why: "late"}}
-	undecided := &record.Found{Above: 1000, Complete: true, Failed: record.Point{Rate: 1000, Tester: true}, Points: []record.Point{{Rate: 1000, Tester: true}}}
+	found := &record.Search{Rate: 900, Above: 1000, Held: true, Complete: true, Failed: record.Point{Rate: 1000, Why: "late"}}
+	undecided := &record.Search{Above: 1000, Complete: true, Failed: record.Point{Rate: 1000, Tester: true}, Points: []record.Point{{Rate: 1000, Tester: true}}}
 	outcomes := []outcome{
 		{scenario: "smoke/a", broker: "B 1", took: 1900 * time.Millisecond, results: []*result.Result{passed}},
 		{scenario: "smoke/b", broker: "B 1", status: 3, results: []*result.Result{failed}},
@@ -98,7 +98,7 @@ func TestUnfinished(t *testing.T) {
 		"killed":            {results: []*result.Result{killed}},
 		"one of a sweep":    {results: []*result.Result{good, killed}},
 		"a run of no sweep": {results: []*result.Result{good, new(result.Result)}},
-		"a search":          {found: new(record.Found), results: []*result.Result{good}},
+		"a search":          {found: new(record.Search), results: []*result.Result{good}},
 	} {
 		text, err := acceptancePage([]outcome{{scenario: "a", results: []*result.Result{good}}, o}, "")
 		require.Error(t, err, name)

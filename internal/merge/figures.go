@@ -43,7 +43,10 @@ func (s *shards) values(step *plannedStep, group string) values {
 		measured = &sums.Measured
 		figures, _ = s.figures(steps, group)
 		if step != nil && step.reads() { // a part waits for its end with nothing to read
-			figures.Averages = result.Averages{}
+			figures = &result.Figures{
+				MinimumCompleted: figures.MinimumCompleted, MaximumCompleted: figures.MaximumCompleted,
+				MinimumReceived: figures.MinimumReceived, MaximumReceived: figures.MaximumReceived,
+			}
 		}
 	}
 	f := values{}

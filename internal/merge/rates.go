@@ -234,11 +234,10 @@ func (s *shards) figures(steps []plannedStep, group string) (*result.Figures, ra
 		}
 		return &n
 	}
-	f.Averages = result.Averages{
-		Sent: average(all.producing, all.sent), Completed: average(all.producing, all.completed),
-		Received:       average(all.consuming, all.received),
-		CompletedBytes: average(all.producing, all.completedBytes), ReceivedBytes: average(all.consuming, all.receivedBytes),
-	}
+	f.Sent, f.Completed = average(all.producing, all.sent), average(all.producing, all.completed)
+	f.CompletedBytes = average(all.producing, all.completedBytes)
+	f.Received = average(all.consuming, all.received)
+	f.ReceivedBytes = average(all.consuming, all.receivedBytes)
 	f.MinimumCompleted, f.MaximumCompleted = all.completions.lowest, all.completions.highest
 	f.MinimumReceived, f.MaximumReceived = all.receipts.lowest, all.receipts.highest
 	return f, all

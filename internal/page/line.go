@@ -41,16 +41,8 @@ func (r *Run) lines() []line {
 func (l *line) values() map[string]float64 {
 	all := map[string]float64{"elapsed": float64(l.elapsed) / 1e6}
 	l.latencies.Metrics(all, func(string) uint64 { return 0 })
-	if f := l.figures; f != nil {
-		f.Averages.Metrics(all)
-		for name, e := range map[string]*result.Extreme{
-			"completed.min": f.MinimumCompleted, "completed.max": f.MaximumCompleted,
-			"received.min": f.MinimumReceived, "received.max": f.MaximumReceived,
-		} {
-			if e != nil {
-				all[name] = e.PerSecond
-			}
-		}
+	if l.figures != nil {
+		l.figures.Metrics(all)
 	}
 	if p := l.counts.Producers; p != nil {
 		all["sent"], all["completed"], all["failed"] = float64(p.Sent), float64(p.Completed), float64(failed(p))

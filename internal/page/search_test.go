@@ -19,15 +19,16 @@ import (
 // measured an ack.p99 of r ms.
 func searchedIn(t *testing.T, dir string) record.Search {
 	t.Helper()
-	o := record.Search{Thresholds: []string{"ack.p99 < 250ms", "completed.avg >= 99% of target"}, Found: &record.Found{
-		Rate: 200, Above: 300, Held: true, Complete: true, Points: []record.Point{
+	o := record.Search{
+		Thresholds: []string{"ack.p99 < 250ms", "completed.avg >= 99% of target"},
+		Rate:       200, Above: 300, Held: true, Complete: true, Points: []record.Point{
 			{Rate: 100, Kept: true},
 			{Rate: 200, Kept: true},
 			{Rate: 400, Why: "ack.p99 < 250ms: 400ms", Limit: "the tester's processors", Tester: true},
 			{Rate: 300, Why: "ack.p99 < 250ms: 300ms", Limit: "the broker: its answers got late"},
 			{Rate: 200, Kept: true, Hold: true},
 		},
-	}}
+	}
 	o.Failed = o.Points[3]
 	require.NoError(t, os.MkdirAll(dir, 0o700))
 	for i, p := range o.Points {

@@ -106,7 +106,8 @@ func perSecond(v float64) string {
 func figures(
 	a *stats.Average, o *stats.Offered, low *stats.Peaks, high *stats.Peaks, producing, consuming bool,
 ) *result.Figures {
-	f := &result.Figures{Span: a.Span.Microseconds(), Averages: averages(a, o, producing, consuming)}
+	f := &result.Figures{Span: a.Span.Microseconds()}
+	addAverages(f, a, o, producing, consuming)
 	if a.Read {
 		since := a.Since.Microseconds()
 		f.Since = &since
@@ -122,7 +123,7 @@ func figures(
 	return f
 }
 
-func averages(a *stats.Average, o *stats.Offered, producing, consuming bool) (of result.Averages) {
+func addAverages(of *result.Figures, a *stats.Average, o *stats.Offered, producing, consuming bool) {
 	average := func(known bool, n uint64) *float64 {
 		if !known || a.Span <= 0 {
 			return nil
@@ -141,7 +142,6 @@ func averages(a *stats.Average, o *stats.Offered, producing, consuming bool) (of
 			of.Offered = &v
 		}
 	}
-	return of
 }
 
 func roleOf(producing bool) string {

@@ -35,16 +35,16 @@ type probe func(rate float64, hold bool) (record.Point, error)
 type finder struct {
 	first float64
 	probe probe
-	note  func(*record.Found) error // called after each load; an error ends the search
-	record.Found
+	note  func(*record.Search) error // called after each load; an error ends the search
+	*record.Search
 }
 
 // highest finds the highest rate that passes: it doubles the rate until a load fails, bisects, tries the lowest failed
 // rate once more, since it may have failed by chance, and holds the rate that it found for longer. It goes no higher
-// when perfmq's machine was the limit of two loads in a row. First is the first rate; 0 for the default. It returns the
-// findings so far with any error: [errNothing], [errUndecided], or that of probe or note.
-func highest(first float64, probe probe, note func(*record.Found) error) (*record.Found, error) {
-	s := &finder{first: first, probe: probe, note: note}
+// when perfmq's machine was the limit of two loads in a row. First is the first rate; 0 for the default. It keeps the
+// findings in found, also with an error: [errNothing], [errUndecided], or that of probe or note.
+func highest(found *record.Search, first float64, probe probe, note func(*record.Search) error) error {
+	s := &finder{first: first, probe: probe, note: note, Search: found}
 	if first <= 0 {
 		s.first = defaultFirst
 	}
@@ -58,7 +58,7 @@ func highest(first float64, probe probe, note func(*record.Found) error) (*recor
 		rate, back = max(round(rate*(1-back)), minRate), 2*back
 	}
 	s.Complete = err == nil || errors.Is(err, errNothing) || errors.Is(err, errUndecided)
-	return &s.Found, err
+	return err
 }
 
 // narrow finds a rate that passes and one, a little higher, that fails, also when it is tried again.
@@ -141,7 +141,7 @@ func (s *finder) try(rate float64, hold bool) error {
 		}
 	}
 	s.judge(p)
-	if err := s.note(&s.Found); err != nil {
+	if err := s.note(s.Search); err != nil {
 		return err
 	}
 	if p.Tester && !p.Kept {

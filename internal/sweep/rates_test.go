@@ -19,8 +19,9 @@ func capacity(n float64) probe {
 }
 
 // quietly is highest for nobody who wants to know of the loads.
-func quietly(first float64, probe probe) (*record.Found, error) {
-	return highest(first, probe, func(*record.Found) error { return nil })
+func quietly(first float64, probe probe) (*record.Search, error) {
+	found := &record.Search{}
+	return found, highest(found, first, probe, func(*record.Search) error { return nil })
 }
 
 // TestMax: whatever a broker takes, the search finds it to 2%, in few points.

@@ -57,7 +57,7 @@ func (s *Search) Do() (*record.Search, int) {
 	for _, list := range thresholds(p) {
 		s.asked = append(s.asked[:len(s.asked):len(s.asked)], list...)
 	}
-	out := &record.Search{Found: new(record.Found)}
+	out := &record.Search{}
 	err := s.begin(out)
 	if err != nil {
 		s.Progress.Fail(err)
@@ -66,12 +66,9 @@ func (s *Search) Do() (*record.Search, int) {
 	s.print("--- FIND-MAX: the highest rate at which %s; a load may miss its target by %d messages",
 		strings.Join(out.Thresholds, ", "), atBorders)
 	if err = s.keep(out); err == nil {
-		out.Found, err = highest(s.From, s.probe, func(so *record.Found) error {
-			out.Found = so
-			return s.keep(out)
-		})
+		err = highest(out, s.From, s.probe, s.keep)
 	}
-	status := s.conclude(out.Found, err)
+	status := s.conclude(out, err)
 	if err := s.keep(out); err != nil {
 		s.Progress.Fail(err) // shown once
 		status = result.Graver(status, result.StatusFailed)
@@ -250,7 +247,7 @@ func (s *Search) printLoad(rate float64, hold bool, length time.Duration, p *rec
 }
 
 // conclude prints the outcome and returns the exit status.
-func (s *Search) conclude(found *record.Found, err error) int {
+func (s *Search) conclude(found *record.Search, err error) int {
 	var ended *endingError
 	text := found.String()
 	switch {

@@ -97,16 +97,16 @@ func TestConclude(t *testing.T) {
 	tester := record.Point{Rate: 1000, Tester: true, Limit: "the machine (others took 90%)"}
 	slow := record.Point{Rate: 1000, Why: "ack.p99 < 5ms: 7ms"}
 	for name, c := range map[string]struct {
-		found           record.Found
+		found           record.Search
 		err             error
 		status          int
 		printed, failed string
 	}{
-		"maximum": {record.Found{Rate: 900, Above: 1000, Held: true, Failed: slow, Complete: true}, nil, result.StatusOK, "--- maximum: 900 msg/s; at 1,000 msg/s: ack.p99 < 5ms: 7ms", ""},
-		"bound":   {record.Found{Rate: 900, Above: 1000, Held: true, Failed: tester, Complete: true}, nil, result.StatusOK, "--- at least 900 msg/s: at 1,000 msg/s the limit was the machine (others took 90%)", ""},
-		"nothing": {record.Found{Above: 1000, Failed: slow, Complete: true}, errNothing, result.StatusThreshold, "", "not even 1,000 msg/s passes the thresholds: ack.p99 < 5ms: 7ms"},
+		"maximum": {record.Search{Rate: 900, Above: 1000, Held: true, Failed: slow, Complete: true}, nil, result.StatusOK, "--- maximum: 900 msg/s; at 1,000 msg/s: ack.p99 < 5ms: 7ms", ""},
+		"bound":   {record.Search{Rate: 900, Above: 1000, Held: true, Failed: tester, Complete: true}, nil, result.StatusOK, "--- at least 900 msg/s: at 1,000 msg/s the limit was the machine (others took 90%)", ""},
+		"nothing": {record.Search{Above: 1000, Failed: slow, Complete: true}, errNothing, result.StatusThreshold, "", "not even 1,000 msg/s passes the thresholds: ack.p99 < 5ms: 7ms"},
 		"undecided": {
-			record.Found{Above: 1000, Failed: tester, Complete: true, Points: []record.Point{tester, tester}},
+			record.Search{Above: 1000, Failed: tester, Complete: true, Points: []record.Point{tester, tester}},
 			errUndecided, result.StatusUndecided, "",
 			"undecided: perfmq was the limit of 2 of 2 loads, and no rate was held: at 1,000 msg/s the limit was the machine (others took 90%)",
 		},

@@ -1,7 +1,5 @@
 package result
 
-import "slices"
-
 // BrokerHost holds the figures of one host of the brokers' URLs for the time that workers were connected to it, warm-up
 // included.
 type BrokerHost struct {
@@ -43,12 +41,7 @@ func SpreadOverHosts(hosts []BrokerHost) (list []Spread) {
 // mergeBrokerHosts adds the figures of hosts, by their names.
 func mergeBrokerHosts(to, from []BrokerHost) []BrokerHost {
 	for _, h := range from {
-		i := slices.IndexFunc(to, func(o BrokerHost) bool { return o.Name == h.Name })
-		if i < 0 {
-			to = append(to, h)
-			continue
-		}
-		o := &to[i]
+		o := named(&to, h.Name, func(o *BrokerHost) *string { return &o.Name })
 		o.Connections += h.Connections
 		o.Producers, o.Consumers = o.Producers+h.Producers, o.Consumers+h.Consumers
 		o.Sent, o.Completed = o.Sent+h.Sent, o.Completed+h.Completed

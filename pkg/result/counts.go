@@ -1,6 +1,9 @@
 package result
 
-import "math"
+import (
+	"math"
+	"reflect"
+)
 
 // add adds other.
 func (c *Counts) add(other *Counts) {
@@ -50,24 +53,17 @@ func (c *Counts) LeftOut(latency string) uint64 {
 }
 
 // Add adds o.
-func (v *Verified) Add(o *Verified) { sum(v.counters(), o.counters()) }
-
-func (v *Verified) counters() []*uint64 {
-	return []*uint64{
-		&v.Expected, &v.Received, &v.Once, &v.Lost, &v.Left, &v.Early, &v.Duplicates, &v.Redelivered,
-		&v.AfterOutage, &v.Resent, &v.Disordered,
-		&v.DisorderedRedelivered, &v.Damaged, &v.Illegible, &v.Foreign, &v.UnconfirmedArrived, &v.UnconfirmedMissing,
-		&v.RefusedArrived, &v.WithheldArrived, &v.Gaps,
-	}
-}
+func (v *Verified) Add(o *Verified) { sum(fieldsOf(v), fieldsOf(o)) }
 
 // Add adds o.
-func (p *Progress) Add(o *Progress) { sum(p.counters(), o.counters()) }
+func (p *Progress) Add(o *Progress) { sum(fieldsOf(p), fieldsOf(o)) }
 
-func (p *Progress) counters() []*uint64 {
-	return []*uint64{
-		&p.Received, &p.Duplicates, &p.Redelivered, &p.AfterOutage, &p.Resent, &p.Disordered, &p.Damaged, &p.Foreign,
+// fieldsOf returns the fields of a struct that has counts alone.
+func fieldsOf(counts any) (list []*uint64) {
+	for v, i := reflect.ValueOf(counts).Elem(), 0; i < v.NumField(); i++ {
+		list = append(list, v.Field(i).Addr().Interface().(*uint64))
 	}
+	return list
 }
 
 // add adds the use of another interval, or of another machine at the same time. Of the longest pauses it keeps the

@@ -10,17 +10,6 @@ type Figures struct {
 	// Since is when Span began, from the start of the load, if the rates are those of a backlog: from its first message to
 	// its last.
 	Since *int64 `json:"since,omitempty"`
-	Averages
-	// MinimumCompleted and MinimumReceived are the lowest rates of a full second; missing with fewer than three of them.
-	MinimumCompleted *Extreme `json:"minimumCompleted,omitempty"`
-	MinimumReceived  *Extreme `json:"minimumReceived,omitempty"`
-	// MaximumCompleted and MaximumReceived are the highest.
-	MaximumCompleted *Extreme `json:"maximumCompleted,omitempty"`
-	MaximumReceived  *Extreme `json:"maximumReceived,omitempty"`
-}
-
-// Averages are average rates of the measured part, and the messages that were due by the rates.
-type Averages struct {
 	// Sent, Completed and Received are average rates in messages per second.
 	Sent      *float64 `json:"sent,omitempty"`
 	Completed *float64 `json:"completed,omitempty"`
@@ -35,6 +24,12 @@ type Averages struct {
 	// without a rate.
 	Due    *uint64 `json:"due,omitempty"`
 	Unsent *uint64 `json:"unsent,omitempty"`
+	// MinimumCompleted and MinimumReceived are the lowest rates of a full second; missing with fewer than three of them.
+	MinimumCompleted *Extreme `json:"minimumCompleted,omitempty"`
+	MinimumReceived  *Extreme `json:"minimumReceived,omitempty"`
+	// MaximumCompleted and MaximumReceived are the highest.
+	MaximumCompleted *Extreme `json:"maximumCompleted,omitempty"`
+	MaximumReceived  *Extreme `json:"maximumReceived,omitempty"`
 }
 
 // Extreme is the lowest or highest rate of a full second.

@@ -123,10 +123,8 @@ func sampleFigures(messages int) *Figures {
 	due, unsent := uint64(10000), uint64(100)
 	return &Figures{
 		Span: 10 * second,
-		Averages: Averages{
-			Sent: &rate, Completed: &rate, Received: &rate, CompletedBytes: &payload, ReceivedBytes: &payload,
-			Offered: &offered, Due: &due, Unsent: &unsent,
-		},
+		Sent: &rate, Completed: &rate, Received: &rate, CompletedBytes: &payload, ReceivedBytes: &payload,
+		Offered: &offered, Due: &due, Unsent: &unsent,
 		MinimumCompleted: &Extreme{PerSecond: rate, Time: sampleStart().UnixMicro() + 2*second, Elapsed: 2 * second},
 	}
 }

@@ -1,5 +1,7 @@
 package result
 
+import "cmp"
+
 // Statistic is a figure of a latency.
 type Statistic struct {
 	// Name follows that of the latency in the name of a metric: ack.p99.
@@ -48,9 +50,18 @@ func (l *Latencies) Metrics(into map[string]float64, leftOut func(latency string
 	}
 }
 
-// Metrics adds the lowest and highest rates, and the averages, by the names of metrics.
+// Metrics adds the rates and the share of missed messages, by the names of metrics.
 func (f *Figures) Metrics(into map[string]float64) {
-	f.Averages.Metrics(into)
+	for name, rate := range map[string]*float64{
+		"sent.avg": f.Sent, "completed.avg": f.Completed, "received.avg": f.Received,
+	} {
+		if rate != nil {
+			into[name] = *rate
+		}
+	}
+	if f.Due != nil && f.Unsent != nil && *f.Due > 0 {
+		into["rate.missed"] = 100 * float64(*f.Unsent) / float64(*f.Due)
+	}
 	for name, rate := range map[string]*Extreme{
 		"completed.min": f.MinimumCompleted, "completed.max": f.MaximumCompleted,
 		"received.min": f.MinimumReceived, "received.max": f.MaximumReceived,
@@ -61,20 +72,6 @@ func (f *Figures) Metrics(into map[string]float64) {
 	}
 }
 
-// Metrics adds the averages and the share of missed messages, by the names of metrics.
-func (a *Averages) Metrics(into map[string]float64) {
-	for name, rate := range map[string]*float64{
-		"sent.avg": a.Sent, "completed.avg": a.Completed, "received.avg": a.Received,
-	} {
-		if rate != nil {
-			into[name] = *rate
-		}
-	}
-	if a.Due != nil && a.Unsent != nil && *a.Due > 0 {
-		into["rate.missed"] = 100 * float64(*a.Unsent) / float64(*a.Due)
-	}
-}
-
 // Metrics returns the rates of the measured part and the latencies of messages due after the warm-up, by the names
 // of metrics: rates in messages per second, latencies in microseconds. What was not measured is missing.
 func (r *Result) Metrics() map[string]float64 {
@@ -82,10 +79,6 @@ func (r *Result) Metrics() map[string]float64 {
 	if r.Figures != nil {
 		r.Figures.Metrics(all)
 	}
-	of := r.Measured
-	if of == nil {
-		of = &r.Total
-	}
-	r.Latencies.Metrics(all, of.LeftOut)
+	r.Latencies.Metrics(all, cmp.Or(r.Measured, &r.Total).LeftOut)
 	return all
 }

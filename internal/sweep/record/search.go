@@ -26,12 +26,6 @@ func PointFolder(number int, rate float64) string {
 	return fmt.Sprintf("%03d-%s", number, strconv.FormatFloat(rate, 'f', -1, 64))
 }
 
-// Search is a search with its thresholds.
-type Search struct {
-	Thresholds []string `json:"demands"`
-	*Found
-}
-
 // JSON returns the contents of [SearchFile].
 func (s *Search) JSON() ([]byte, error) {
 	text, err := json.MarshalIndent(s, "", "  ")
@@ -63,12 +57,9 @@ func ReadSearch(dir string) (*Search, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := Search{Found: new(Found)}
-	if err := json.Unmarshal(text, &o); err != nil {
+	o := new(Search)
+	if err := json.Unmarshal(text, o); err != nil {
 		return nil, fmt.Errorf("%s: %w", SearchFile, err)
-	}
-	if o.Found == nil {
-		o.Found = new(Found)
 	}
 	if o.Held && o.Rate <= 0 {
 		return nil, fmt.Errorf("%s: a rate of %v cannot have been held", SearchFile, o.Rate)
@@ -78,7 +69,7 @@ func ReadSearch(dir string) (*Search, error) {
 			return nil, fmt.Errorf("%s: point %d has a rate of %v", SearchFile, i+1, rate)
 		}
 	}
-	return &o, nil
+	return o, nil
 }
 
 // Point is one tried rate.
@@ -107,8 +98,9 @@ func (p *Point) Verdict() string {
 	}
 }
 
-// Found is the outcome of a search.
-type Found struct {
+// Search is the outcome of a search.
+type Search struct {
+	Thresholds []string `json:"demands"`
 	// Rate is the highest rate that passed all thresholds, also when it was held; 0 if none did. Above is the lowest rate
 	// that failed; 0 if none did.
 	Rate  float64 `json:"rate"`
@@ -125,12 +117,12 @@ type Found struct {
 
 // AtLeast tells whether the held rate is only a lower bound: perfmq was the limit, or the search reached its highest
 // rate.
-func (f *Found) AtLeast() bool { return f.Held && (f.Above == 0 || f.Failed.Tester) }
+func (s *Search) AtLeast() bool { return s.Held && (s.Above == 0 || s.Failed.Tester) }
 
 // The kinds of outcomes.
 const (
 	Maximum   = "maximum"    // Rate is the highest sustainable rate
-	AtLeast   = "at least"   // Rate was held, but it is only a lower bound; see [Found.AtLeast]
+	AtLeast   = "at least"   // Rate was held, but it is only a lower bound; see [Search.AtLeast]
 	Undecided = "undecided"  // perfmq was the limit, and no rate was held
 	Nothing   = "nothing"    // even the lowest rate failed
 	NotSteady = "not steady" // no rate was held
@@ -138,17 +130,17 @@ const (
 )
 
 // Kind returns the kind of the outcome.
-func (f *Found) Kind() string {
+func (s *Search) Kind() string {
 	switch {
-	case f.Held && f.AtLeast():
+	case s.Held && s.AtLeast():
 		return AtLeast
-	case f.Held:
+	case s.Held:
 		return Maximum
-	case !f.Complete:
+	case !s.Complete:
 		return Open
-	case f.Failed.Tester:
+	case s.Failed.Tester:
 		return Undecided
-	case f.Rate == 0:
+	case s.Rate == 0:
 		return Nothing
 	default:
 		return NotSteady
@@ -156,36 +148,36 @@ func (f *Found) Kind() string {
 }
 
 // Words returns the outcome in words, and the reason why the rate is not higher; empty if unknown.
-func (f *Found) Words() (text, why string) {
-	failed := "at " + PerSecond(f.Above) + " msg/s: " + f.Failed.Why
-	switch f.Kind() {
+func (s *Search) Words() (text, why string) {
+	failed := "at " + PerSecond(s.Above) + " msg/s: " + s.Failed.Why
+	switch s.Kind() {
 	case Maximum:
-		return "maximum: " + PerSecond(f.Rate) + " msg/s", failed
+		return "maximum: " + PerSecond(s.Rate) + " msg/s", failed
 	case AtLeast:
-		text = "at least " + PerSecond(f.Rate) + " msg/s"
-		if f.Above == 0 {
+		text = "at least " + PerSecond(s.Rate) + " msg/s"
+		if s.Above == 0 {
 			return text, "that is as far as the search goes"
 		}
-		return text, "at " + PerSecond(f.Above) + " msg/s the limit was " + f.Failed.Limit
+		return text, "at " + PerSecond(s.Above) + " msg/s the limit was " + s.Failed.Limit
 	case Undecided:
-		return "undecided: perfmq was the limit of " + strconv.Itoa(f.Bounded()) + " of " + strconv.Itoa(len(f.Points)) +
-			" loads, and no rate was held", "at " + PerSecond(f.Above) + " msg/s the limit was " + f.Failed.Limit
+		return "undecided: perfmq was the limit of " + strconv.Itoa(s.Bounded()) + " of " + strconv.Itoa(len(s.Points)) +
+			" loads, and no rate was held", "at " + PerSecond(s.Above) + " msg/s the limit was " + s.Failed.Limit
 	case Nothing:
-		return "not even " + PerSecond(f.Above) + " msg/s passes the thresholds", f.Failed.Why
+		return "not even " + PerSecond(s.Above) + " msg/s passes the thresholds", s.Failed.Why
 	case NotSteady:
 		return "no rate was held: the broker, or the machine, is not steady; the last that was tried is " +
-			PerSecond(f.Failed.Rate) + " msg/s", f.Failed.Why
+			PerSecond(s.Failed.Rate) + " msg/s", s.Failed.Why
 	}
-	if f.Rate > 0 {
-		return "the search has not come to its end; " + PerSecond(f.Rate) + " msg/s had passed", ""
+	if s.Rate > 0 {
+		return "the search has not come to its end; " + PerSecond(s.Rate) + " msg/s had passed", ""
 	}
 	return "the search has not come to its end; no rate had passed", ""
 }
 
 // Bounded is the number of loads that failed with perfmq, or its machine, as the limit.
-func (f *Found) Bounded() (n int) {
-	for i := range f.Points {
-		if f.Points[i].Tester {
+func (s *Search) Bounded() (n int) {
+	for i := range s.Points {
+		if s.Points[i].Tester {
 			n++
 		}
 	}
@@ -193,12 +185,12 @@ func (f *Found) Bounded() (n int) {
 }
 
 // String returns the outcome with the reason why the rate is not higher.
-func (f *Found) String() string {
-	text, why := f.Words()
+func (s *Search) String() string {
+	text, why := s.Words()
 	switch {
 	case why == "":
 		return text
-	case f.Kind() == Maximum:
+	case s.Kind() == Maximum:
 		return text + "; " + why
 	default:
 		return text + ": " + why

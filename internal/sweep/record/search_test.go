@@ -16,17 +16,17 @@ func TestWords(t *testing.T) {
 	for _, c := range []struct {
 		kind      string
 		text, why string
-		of        Found
+		of        Search
 	}{
-		{Maximum, "maximum: 12,000 msg/s", "at 12,300 msg/s: ack.p99 < 1ms: 7ms", Found{Rate: 12_000, Above: 12_300, Held: true, Failed: failed, Complete: true}},
-		{AtLeast, "at least 12,000 msg/s", "at 12,300 msg/s the limit was the tester's processors", Found{Rate: 12_000, Above: 12_300, Held: true, Failed: tester, Complete: true}},
-		{AtLeast, "at least 100,000,000 msg/s", "that is as far as the search goes", Found{Rate: 1e8, Held: true, Complete: true}},
-		{Nothing, "not even 12,300 msg/s passes the thresholds", "ack.p99 < 1ms: 7ms", Found{Above: 12_300, Failed: failed, Complete: true}},
-		{Undecided, "undecided: perfmq was the limit of 2 of 3 loads, and no rate was held", "at 12,300 msg/s the limit was the tester's processors", Found{Above: 12_300, Failed: tester, Complete: true, Points: []Point{{Rate: 20_000}, tester, tester}}},
-		{Undecided, "undecided: perfmq was the limit of 2 of 3 loads, and no rate was held", "at 12,300 msg/s the limit was the tester's processors", Found{Rate: 400, Above: 12_300, Failed: tester, Complete: true, Points: []Point{{Rate: 400, Kept: true}, tester, tester}}},
-		{NotSteady, "no rate was held: the broker, or the machine, is not steady; the last that was tried is 12,300 msg/s", "ack.p99 < 1ms: 7ms", Found{Rate: 400, Above: 12_300, Failed: failed, Complete: true}},
-		{Open, "the search has not come to its end; 0.5 msg/s had passed", "", Found{Rate: 0.5}},
-		{Open, "the search has not come to its end; no rate had passed", "", Found{}},
+		{Maximum, "maximum: 12,000 msg/s", "at 12,300 msg/s: ack.p99 < 1ms: 7ms", Search{Rate: 12_000, Above: 12_300, Held: true, Failed: failed, Complete: true}},
+		{AtLeast, "at least 12,000 msg/s", "at 12,300 msg/s the limit was the tester's processors", Search{Rate: 12_000, Above: 12_300, Held: true, Failed: tester, Complete: true}},
+		{AtLeast, "at least 100,000,000 msg/s", "that is as far as the search goes", Search{Rate: 1e8, Held: true, Complete: true}},
+		{Nothing, "not even 12,300 msg/s passes the thresholds", "ack.p99 < 1ms: 7ms", Search{Above: 12_300, Failed: failed, Complete: true}},
+		{Undecided, "undecided: perfmq was the limit of 2 of 3 loads, and no rate was held", "at 12,300 msg/s the limit was the tester's processors", Search{Above: 12_300, Failed: tester, Complete: true, Points: []Point{{Rate: 20_000}, tester, tester}}},
+		{Undecided, "undecided: perfmq was the limit of 2 of 3 loads, and no rate was held", "at 12,300 msg/s the limit was the tester's processors", Search{Rate: 400, Above: 12_300, Failed: tester, Complete: true, Points: []Point{{Rate: 400, Kept: true}, tester, tester}}},
+		{NotSteady, "no rate was held: the broker, or the machine, is not steady; the last that was tried is 12,300 msg/s", "ack.p99 < 1ms: 7ms", Search{Rate: 400, Above: 12_300, Failed: failed, Complete: true}},
+		{Open, "the search has not come to its end; 0.5 msg/s had passed", "", Search{Rate: 0.5}},
+		{Open, "the search has not come to its end; no rate had passed", "", Search{}},
 	} {
 		text, why := c.of.Words()
 		require.Equal(t, []string{c.kind, c.text, c.why}, []string{c.of.Kind(), text, why})
@@ -53,5 +53,5 @@ func TestReadSearch(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, SearchFile), []byte(`{"demands":["ack.p99 < 1s"],"rate":5,"held":true,"points":[{"rate":5,"kept":true}]}`), 0o600))
 	o, err := ReadSearch(dir)
 	require.NoError(t, err)
-	require.Equal(t, Search{Thresholds: []string{"ack.p99 < 1s"}, Found: &Found{Rate: 5, Held: true, Points: []Point{{Rate: 5, Kept: true}}}}, *o)
+	require.Equal(t, Search{Thresholds: []string{"ack.p99 < 1s"}, Rate: 5, Held: true, Points: []Point{{Rate: 5, Kept: true}}}, *o)
 }
