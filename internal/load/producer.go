@@ -354,7 +354,7 @@ func (p *Producer) send(
 	if ctx.Err() != nil { // it waited for the broker's leave, and the load is over
 		p.rec.NotSent(due)
 		p.rec.InVain(intended, p.clock.Now())
-		return true, nil
+		return true, nil //nolint:nilerr // the end of ctx is no failure
 	}
 	p.rec.Handed(due, actual-intended)
 	p.rec.Unsent(due, driver.ClassOf(err), err)

@@ -3,7 +3,6 @@ package page
 import (
 	"encoding/json"
 	"flag"
-	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -144,9 +143,6 @@ func write(t *testing.T, dir string, r *result.Result) {
 	}
 	require.NoError(t, w.Close())
 }
-
-// almost reports whether two numbers are equal except for rounding.
-func almost(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
 
 // table returns the table of that title above the charts; an empty one if there is none.
 func (v *view) table(title string) (t Table) {

@@ -89,8 +89,15 @@ func (f *Feed) Finish(r result.Result) error {
 
 // Close stops serving, after browsers that follow the page have had the time to fetch the last version.
 func (f *Feed) Close() error {
+	look, patience := time.NewTicker(lookEvery), time.NewTimer(pollTime)
+	defer look.Stop()
+	defer patience.Stop()
 	for f.followed() {
-		time.Sleep(lookEvery)
+		select {
+		case <-look.C:
+		case <-patience.C:
+			return f.http.Close()
+		}
 	}
 	return f.http.Close()
 }
@@ -122,7 +129,10 @@ func (f *Feed) handler(address, at string) http.Handler {
 
 // serve answers with the page as soon as its version is not the one in after; with no content when pollTime is over.
 func (f *Feed) serve(w http.ResponseWriter, r *http.Request) {
-	after, end := r.FormValue("after"), time.Now().Add(pollTime)
+	after := r.FormValue("after")
+	look, patience := time.NewTicker(lookEvery), time.NewTimer(pollTime)
+	defer look.Stop()
+	defer patience.Stop()
 	for {
 		text, err := f.newer(after)
 		switch {
@@ -133,11 +143,15 @@ func (f *Feed) serve(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")
 			_, _ = w.Write(text)
 			return
-		case r.Context().Err() != nil || time.Now().After(end):
-			w.WriteHeader(http.StatusNoContent)
-			return
 		}
-		time.Sleep(lookEvery)
+		select {
+		case <-look.C:
+			continue
+		case <-r.Context().Done():
+		case <-patience.C:
+		}
+		w.WriteHeader(http.StatusNoContent)
+		return
 	}
 }
 
