@@ -49,8 +49,9 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 detect() { racing test -vet=off -count=1 -p 2 -timeout "$timeout" "$@" 2>&1 | tee "$log"; }
 detect "${races[@]}" || status=$?
-# On a loaded machine the detector's own runtime may end a test binary. That says nothing about its package.
-mapfile -t again < <(awk '/^ThreadSanitizer: CHECK failed/ { broke = 1 }
+# The detector's own runtime, the only code here that is not Go, may end a test binary: that says nothing about its
+# package. (A nil pointer of Go is a panic.)
+mapfile -t again < <(awk '/^(ThreadSanitizer: CHECK failed|SIGSEGV: segmentation violation)/ { broke = 1 }
 	/^(ok *|FAIL)\t/ { if (broke && $1 == "FAIL") print $2; broke = 0 }' "$log")
 if ((${#again[@]})); then
 	echo "note: the race detector itself failed: once more ${again[*]}"
