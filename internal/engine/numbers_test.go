@@ -306,7 +306,8 @@ func TestBlockedOnATopic(t *testing.T) {
 				p.Consumers, p.Duration, p.MaxPending, p.DrainTimeout = 3, 4*time.Second, 100, time.Second
 				p.ConsumerWork = load.Work{Min: 10 * time.Second, Max: 10 * time.Second}
 			}), nil)
-			require.EqualValues(t, 3, s.Total[result.Received])
+			// Each consumer has a message; more may come at the end, when its work on that one is cut short.
+			require.GreaterOrEqual(t, s.Total[result.Received], uint64(3))
 			require.GreaterOrEqual(t, s.Total[result.Sent], uint64(limit+1), "each consumer has a message, and as many wait") //nolint:gosec // small
 			require.LessOrEqual(t, s.Total[result.Sent], uint64(2*limit), "or it has taken as many at once")                  //nolint:gosec // small
 			require.Equal(t, s.Total[result.Sent], s.Total[result.Completed])
