@@ -56,9 +56,9 @@ func rocketSends() []testCase {
 		{name: "send: each is refused with control characters", job: patiently(), want: runFails("", driver.ClassFull).after(0), play: at(rocketRefuse(2, "\x1b]0;title\x07\x1b[2J\r\x00"))},
 		{name: "send: each is refused without words", job: patiently(), want: runFails("gives no reason", driver.ClassFull).after(0), play: at(rocketRefuse(2, ""))},
 		{name: "send: an unknown code", job: patiently(), want: runFails("code 31000", driver.ClassOther).after(0), play: at(rocketRefuse(31000, "what?"))},
-		{name: "send: a body of 10 MB in each answer", job: patiently(), heavy: true, want: works(), play: at(func(p *rocketPeer, q *rocketRequest) {
+		{name: "send: a body of 3 MB in each answer", job: patiently(), heavy: true, want: works(), play: at(func(p *rocketPeer, q *rocketRequest) {
 			p.peer.confirmed.Add(1)
-			p.answer(q, 0, "", nil, zeros(10_000_000))
+			p.answer(q, 0, "", nil, zeros(3_000_000))
 		})},
 		{name: "send: a frame of 2^31-1 bytes", job: patiently(), heavy: true, want: runFails("2147483647", tooLarge, protocol).after(0), play: at(rocketEndless(rocketHead(1<<31-1, 1, 17), "x"))},
 		{name: "send: a frame of 2^32-1 bytes", job: patiently(), want: runFails("4294967295", tooLarge, protocol).after(0), play: at(rocketEndless(rocketHead(1<<32-1, 1, 17), "x"))},

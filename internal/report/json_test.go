@@ -221,7 +221,7 @@ func TestJSONDiskFull(t *testing.T) {
 	const room = 8000 // a summary takes less
 	interval, end := snapshot(stats.Measure, 0, stats.Counters{}, closedLoop()), summary(stats.Counters{result.Sent: 7}, closedLoop())
 	begun := 0
-	for limit := 4; limit < 3*room; limit += 7 {
+	for limit := 4; limit < 3*room; limit += 97 {
 		out, reported := &memory{limit: limit}, []error(nil)
 		j := &JSON{
 			file:     &recordFile{what: "JSON file x", file: out, seek: true, tail: "\n]\n", room: room},
