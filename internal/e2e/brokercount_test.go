@@ -37,11 +37,13 @@ func equalCounts(messages int) []string {
 // depths returns the depths in the intervals of a run.
 func depths(t *testing.T, r *result) (list []uint64) {
 	t.Helper()
-	var all []struct{ Depth *uint64 }
+	var all []struct {
+		Row struct{ Backlog *uint64 }
+	}
 	require.NoError(t, json.Unmarshal([]byte(r.json), &all))
 	for _, record := range all {
-		if record.Depth != nil {
-			list = append(list, *record.Depth)
+		if record.Row.Backlog != nil {
+			list = append(list, *record.Row.Backlog)
 		}
 	}
 	return list

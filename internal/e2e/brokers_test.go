@@ -17,10 +17,12 @@ import (
 func told(t *testing.T, r *result) (list []string) {
 	t.Helper()
 	var all []struct {
-		Brokers []struct{ Protocol, Product, Version string }
+		Details struct {
+			Brokers []struct{ Protocol, Product, Version string }
+		}
 	}
 	require.NoError(t, json.Unmarshal([]byte(r.json), &all))
-	for _, b := range all[len(all)-1].Brokers {
+	for _, b := range all[len(all)-1].Details.Brokers {
 		list = append(list, b.Protocol+": "+b.Product+" "+b.Version)
 		require.Regexp(t, `(?m)^--- broker: +`+regexp.QuoteMeta(b.Product+" "+b.Version)+"$", r.stdout)
 	}

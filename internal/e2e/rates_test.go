@@ -39,10 +39,12 @@ func requireRate(t *testing.T, rate, seconds float64, r *result) {
 	due := uint64(math.Ceil(rate * seconds))
 	require.LessOrEqual(t, r.summary.TotalSent, due, "messages due in %g s", seconds)
 	var records []struct {
-		Average struct{ Due, Unsent uint64 }
+		Details struct {
+			Figures struct{ Due, Unsent uint64 }
+		}
 	}
 	require.NoError(t, json.Unmarshal([]byte(r.json), &records))
-	average := records[len(records)-1].Average
+	average := records[len(records)-1].Details.Figures
 	if strings.Contains(r.stdout, "--- warmup true\n") { // the average is without it
 		return
 	}
