@@ -77,8 +77,16 @@ func (s *session) detached(p *wire.Body) error {
 		s.mu.Unlock()
 		return unexpected("detach of handle", f.Handle)
 	}
-	answer, opening := !l.detaching, l.opening
-	l.detaching, l.gone, l.attached = true, true, false
+	answer := !l.detaching
+	l.detaching = true
+	s.mu.Unlock()
+	if answer { // before a new attach of the handle, which would be detached by it
+		detach := wire.Detach{Handle: l.handle, Closed: f.Closed}
+		_ = s.c.Put(func(b []byte) []byte { return detach.AppendFrame(b, s.channel) })
+	}
+	s.mu.Lock()
+	opening := l.opening
+	l.gone, l.attached = true, false
 	switch {
 	case f.Error != nil && l.refused:
 		err := s.c.remote("", driver.ClassOther, "", f.Error)
@@ -95,12 +103,8 @@ func (s *session) detached(p *wire.Body) error {
 	err := l.err
 	transport.Notify(s.changed)
 	s.mu.Unlock()
-	if answer {
-		detach := wire.Detach{Handle: l.handle, Closed: f.Closed}
-		_ = s.c.Put(func(b []byte) []byte { return detach.AppendFrame(b, s.channel) })
-		if !opening {
-			l.end(err)
-		}
+	if answer && !opening {
+		l.end(err)
 	}
 	return nil
 }
