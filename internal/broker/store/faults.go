@@ -197,7 +197,7 @@ func (s *Store) CountDropped(n int) { s.counters.add(&s.counters.n.Dropped, uint
 type stall struct {
 	mu    sync.Mutex
 	over  atomic.Pointer[chan struct{}] // nil: no stall; closed at its end
-	timer *time.Timer
+	timer *time.Timer                   // of the last Stall: an earlier one that has fired already does nothing
 }
 
 // Stall pauses the broker for d, or ends the pause if d is zero: nothing is stored, delivered or settled, and
@@ -210,21 +210,32 @@ func (s *Store) Stall(d time.Duration) {
 		st.timer.Stop()
 		st.timer = nil
 	}
-	over := st.over.Load()
 	if d <= 0 {
-		if over != nil {
-			st.over.Store(nil)
-			close(*over)
-			go s.each((*Destination).notifyAll)
-		}
+		s.endStall()
 		return
 	}
-	if over == nil {
+	if st.over.Load() == nil {
 		s.counters.add(&s.counters.n.Stalls, 1)
 		begun := make(chan struct{})
 		st.over.Store(&begun)
 	}
-	st.timer = time.AfterFunc(d, func() { s.Stall(0) })
+	var timer *time.Timer
+	timer = time.AfterFunc(d, func() {
+		st.mu.Lock()
+		defer st.mu.Unlock()
+		if st.timer == timer {
+			s.endStall()
+		}
+	})
+	st.timer = timer
+}
+
+// endStall ends a stall; its lock is held.
+func (s *Store) endStall() {
+	if over := s.stall.over.Swap(nil); over != nil {
+		close(*over)
+		go s.each((*Destination).notifyAll)
+	}
 }
 
 // await blocks until the end of a stall.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"runtime"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -179,6 +180,24 @@ func TestStall(t *testing.T) {
 		s.Stall(0)
 		assert.True(t, c.Accept(list[1].ID))
 		assert.Equal(t, uint64(2), s.FaultCounts().Stalls)
+	})
+}
+
+// TestStallAfterStall: the timer of a stall that ends while another one begins does not end that.
+func TestStallAfterStall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Config{})
+		for range 50 {
+			s.Stall(time.Second)
+			s.stall.mu.Lock()
+			<-time.After(time.Second)
+			runtime.Gosched() // the timer waits for the lock, as a rule
+			s.stall.mu.Unlock()
+			s.Stall(time.Hour)
+			synctest.Wait()
+			assert.True(t, s.Stalled())
+		}
+		s.Stall(0)
 	})
 }
 
