@@ -5,8 +5,9 @@
 //
 // A test has a property of the message on its left and literals on its right. A missing property is unknown, and so is
 // a test of it; AND, OR and NOT follow the truth tables of SQL. A filter selects a message if the whole expression is
-// true. Values of different types are not equal, with one exception: as the properties of STOMP and RocketMQ are
-// strings, a numeric string is compared with numbers as a number.
+// true. Keywords are no properties, nor are JMS headers (names that begin with JMS, but not with JMSX or JMS_): a
+// filter of such a name would select nothing. Values of different types are not equal, with one exception: as the
+// properties of STOMP and RocketMQ are strings, a numeric string is compared with numbers as a number.
 package selector
 
 import (
@@ -82,6 +83,8 @@ const (
 
 var tokens = regexp.MustCompile(`^(?:('(?:[^']|'')*')|([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|` +
 	`([\pL_$][\pL\p{Nd}_$.]*)|(<>|<=|>=|[<>=(),]))`)
+
+var keywords = regexp.MustCompile(`(?i)^(?:NULL|TRUE|FALSE|NOT|AND|OR|BETWEEN|LIKE|IN|IS|ESCAPE)$`)
 
 // parser is a recursive-descent parser with one token of look-ahead. A mistake moves it to the end of the text, so that
 // all methods return.
@@ -171,8 +174,12 @@ func (p *parser) not() (c condition) {
 // test parses the test of a property.
 func (p *parser) test() condition {
 	key := p.token
-	if p.kind != name {
+	header, ok := strings.CutPrefix(key, "JMS")
+	switch {
+	case p.kind != name || keywords.MatchString(key):
 		p.unexpected("a property")
+	case ok && !strings.HasPrefix(header, "X") && !strings.HasPrefix(header, "_"):
+		p.fail("%.40s is a header: only properties can be selected by", key)
 	}
 	p.advance()
 	if p.accept("IS") {

@@ -22,6 +22,7 @@ func message() *store.Message {
 		{Key: "bytes", Value: []byte("red")},
 		{Key: "umlaut", Value: "größe"},
 		{Key: "empty", Value: ""},
+		{Key: "JMSXGroupID", Value: "g"},
 	}}}}
 }
 
@@ -29,7 +30,7 @@ func TestParse(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{
 		"color = 'red'": true, "color='blue'": false, "color <> 'blue'": true, "color <> 'red'": false,
-		"Color = 'red'": false, "a.b = 'dot'": true, "color = 'it''s'": false, "bytes = 'red'": false,
+		"Color = 'red'": false, "a.b = 'dot'": true, "JMSXGroupID = 'g' AND JMS_x IS NULL AND inn IS NULL": true, "color = 'it''s'": false, "bytes = 'red'": false,
 		// Numbers, and text that reads as a number.
 		"long = 7": true, "long <> 7": false, "long > 6": true, "long >= 7": true, "long < 7": false, "long <= 7": true,
 		"long >-1": true, "double = 25e-1": true, "long < .5": false, "double = '2.5'": false, "long = '7'": false, "long = TRUE": false,
@@ -79,7 +80,11 @@ func TestParseMistakes(t *testing.T) {
 		"a IN ('x' 'y')": "found 'y' where ) is expected",
 		"a LIKE 7":       "LIKE takes a pattern in single quotes",
 		"a LIKE '" + strings.Repeat("x", 1025) + "'": "the pattern is longer than 1024 bytes",
-		"a > 'x'":   "strings and truth values can be compared by = and <> only",
+		"a > 'x'":    "strings and truth values can be compared by = and <> only",
+		"NULL = 'x'": "found NULL where a property is expected", "true = TRUE": "found true where a property is expected",
+		"NOT IS NULL": "found IS where a property is expected", "a = 1 OR escape IS NULL": "found escape where",
+		"Between IN (1)": "found Between where", "AND = 1": "found AND where", "LIKE LIKE 'x'": "found LIKE where",
+		"JMSReplyTo = 'x'": "JMSReplyTo is a header: only properties can be selected by", "JMSPriority > 4": "JMSPriority is a header",
 		"a = 1 + 2": `unexpected "+ 2"`,
 		strings.Repeat("(", 300) + "a=1" + strings.Repeat(")", 300): "nested more than 200 deep",
 		strings.Repeat("NOT ", 300) + "a=1":                         "nested more than 200 deep",
