@@ -145,7 +145,9 @@ func TestSecretValues(t *testing.T) {
 	for _, broker := range []string{
 		"{password: hunter2, ulr: x}", "{ulr: x, password: 'hun''ter2'}", `{"password": "hunter2", ulr: x}`,
 		"\n  password: hunter2\n  ulr: hunter2", "\n  password:\n    hunter2\n    more\n  ulr: 5", "\n  password: >\n    hunter2\n\n    hunter2\n  ulr: 5",
-		"\n  password: &p hunter2\n  ulr: *p", "\n  ? password\n  : hunter2\n  ulr: hunter2", "{pasword: hunter2}", "{my-secret: hunter2}",
+		"\n  password: &p hunter2\n  ulr: *p", "{password: *hunter2}", "{password: !hunter2 }", "{password: !hunter2 x}", "{url: ! hunter2}",
+		"\n  password: &hunter2 x\n  ulr: *hunter2", "{password: !hunter2!x y}", "{password: !<hunter2> x}", "{options: !hunter2 {a: 5}}", "{!hunter2 url: x}",
+		"\n  ? password\n  : hunter2\n  ulr: hunter2", "{pasword: hunter2}", "{my-secret: hunter2}",
 		"{url: 'amqp://a:hunter2@h', ulr: 'amqp://a:hunter2@h'}", "{user: 'me:hunter2', ulr: hunter2}", "{option: {password: hunter2}, ulr: hunter2}",
 	} {
 		text := "broker: " + broker + "\ngroups: {senders: {role: producer, credit: 5}}\n"

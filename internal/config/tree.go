@@ -169,10 +169,14 @@ func unreadable(c rune) bool {
 
 func (r *reader) read(n *yaml.Node) *node {
 	out := &node{kind: n.Kind, pos: Pos{Line: n.Line, Column: n.Column}}
+	if n.Tag == "!" || n.Style&yaml.TaggedStyle != 0 { // it may be meant as a password
+		r.bad(out.pos, "put a text that begins with ! into quotes", "YAML tags are not supported")
+		out.broken = true
+	}
 	switch n.Kind {
 	case yaml.AliasNode:
 		r.bad(out.pos, "use ${NAME} with vars:, or defaults:; put a text that begins with * into quotes",
-			"aliases are not supported: *%s", n.Value)
+			"YAML aliases are not supported")
 		out.broken = true
 	case sequence:
 		for _, c := range n.Content {
@@ -218,6 +222,9 @@ func (r *reader) syntax(err error) {
 		return
 	}
 	text := le.Message
+	if strings.HasPrefix(text, "unknown anchor") { // its name may be meant as a password
+		text = "unknown anchor"
+	}
 	if le.ContextMsg != "" {
 		text += ", " + le.ContextMsg
 		if begin := le.ContextMark.Line; begin > 0 && begin != le.Mark.Line {
