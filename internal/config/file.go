@@ -86,8 +86,9 @@ type decoder struct {
 	reader
 	keys  keys
 	vars  map[string]*variable
-	order []*variable // as in the file
-	left  int         // bytes that values of variables may still take
+	order []*variable     // as in the file
+	left  int             // bytes that values of variables may still take
+	used  map[string]bool // by kind and name of brokers and groups; by kind alone if any of them may be meant
 }
 
 func topShape() []string {
@@ -159,8 +160,29 @@ func (d *decoder) decode(root *node) {
 	}
 	d.before, d.after = d.commands(root, "before"), d.commands(root, "after")
 	d.readSteps(root, steps, ofStep)
+	for _, b := range d.brokers {
+		d.mustBeUsed("group", "broker ", b, len(d.groups))
+	}
+	for _, g := range d.groups {
+		d.mustBeUsed("step", "group ", g.part, len(d.steps))
+	}
 	if n := root.get("thresholds"); n != nil {
 		d.thresholds = d.readThresholds(n, "")
+	}
+}
+
+// use notes that a broker or group is used: any of them, if a variable or a mistake hides the name.
+func (d *decoder) use(kind, name string, n *node, ok bool) {
+	if !ok || len(n.uses) > 0 {
+		name = ""
+	}
+	d.used[kind+name] = true
+}
+
+// mustBeUsed reports a broker or group that nothing uses, most likely by mistake.
+func (d *decoder) mustBeUsed(by, kind string, p part, users int) {
+	if users > 0 && !d.used[kind+p.name] && !d.used[kind] {
+		d.bad(p.pos, "remove it, or name it in a "+by, "no %s uses the %s%s", by, kind, p.name)
 	}
 }
 
@@ -455,13 +477,17 @@ func (d *decoder) brokerOf(p pair, key string) string {
 	switch {
 	case n != nil:
 		text, ok := d.text(n, key)
-		if ok && !slices.Contains(known, text) {
+		exists := slices.Contains(known, text)
+		if ok && !exists {
 			d.noSuch(n, key, text, known)
 		}
+		d.use("broker ", text, n, exists)
 		return text
 	case len(known) == 1:
+		d.use("broker ", known[0], p.key, true)
 		return known[0]
 	case len(known) > 1:
+		d.use("broker ", "", p.key, true)
 		d.bad(p.key.pos, "broker: NAME; "+missing("", known), "the group %s names no broker", p.key.text)
 	}
 	return ""
@@ -554,9 +580,10 @@ func (d *decoder) readStep(n *node, i int) fileStep {
 			d.goodName(name.pos, "steps", text)
 		}
 	}
-	s.uses = d.allUses()
 	if groups := n.get("groups"); groups != nil {
 		s.uses = d.readUses(groups)
+	} else {
+		s.uses = d.allUses()
 	}
 	s.until, s.before, s.after = d.until(n), d.commands(n, "before"), d.commands(n, "after")
 	s.entries = d.entries(pairs, InStep, "a step", stepShape()...)
@@ -569,6 +596,7 @@ func (d *decoder) until(n *node) string {
 
 // allUses is of a step that names no groups.
 func (d *decoder) allUses() (list []fileGroup) {
+	d.use("group ", "", nil, false)
 	for _, g := range d.groups {
 		list = append(list, fileGroup{part: part{name: g.name, pos: g.pos}})
 	}
@@ -582,6 +610,8 @@ func (d *decoder) readUses(n *node) (list []fileGroup) {
 		for _, item := range d.oneOrMore(n, "groups") {
 			if _, ok := d.text(item, "the name of a group"); ok {
 				pairs = append(pairs, pair{item, &node{kind: scalar, null: true}})
+			} else {
+				d.use("group ", "", item, false)
 			}
 		}
 	} else if len(pairs) == 0 {
@@ -590,6 +620,7 @@ func (d *decoder) readUses(n *node) (list []fileGroup) {
 	for _, p := range pairs {
 		name := p.key.text
 		g := d.groupOf(name)
+		d.use("group ", name, p.key, g != nil)
 		switch {
 		case g == nil:
 			d.noSuch(p.key, "group", name, names(d.groups))

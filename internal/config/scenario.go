@@ -71,7 +71,7 @@ func (m *Maker) Parse(path string, text []byte, set map[string]string) (*Scenari
 
 // decode reads the file, with other values of variables.
 func (s *Scenario) decode(set map[string]string) (*decoder, error) {
-	d := &decoder{file: &file{}, reader: s.reader(), keys: newKeys()}
+	d := &decoder{file: &file{}, reader: s.reader(), keys: newKeys(), used: map[string]bool{}}
 	root := d.tree(s.text)
 	if root == nil {
 		return nil, d.err()
