@@ -1,11 +1,11 @@
 // Package cli is the command line: it turns arguments and environment into a plan, runs the plan with the engine, and
 // reports the outcome to people and scripts.
 //
-//	arguments + environment -> input (texts) -> settings (values) -> plan -> engine.Run -> exit status
+//	arguments + environment -> input (texts) -> settings (values) -> plan -> run.Run -> exit status
 //
 // All protocols get their commands from one table of flags and the list of driver factories; this package knows no
 // protocol by name. Mistakes of all these steps are reported together, each as a line "error:" and, if the user can do
-// something, a line "hint:". Precedence: defaults, then PERFMQ_* environment, then flags.
+// something, a line "hint:".
 //
 // The package reads nothing from the process itself: all input comes through [Env], so that tests run whole commands.
 package cli

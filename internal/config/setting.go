@@ -53,7 +53,7 @@ type Setting struct {
 // Is tells whether the tag has an option.
 func (s *Setting) Is(option string) bool { return s.row.Is(option) }
 
-// Join is put between the elements of a YAML list to make them one value; empty if it takes no list.
+// join is put between the elements of a YAML list to make them one value; empty if it takes no list.
 func (s *Setting) join() string { return s.row.Tag.Get("join") }
 
 // Sections returns the sections of the help, in its order.

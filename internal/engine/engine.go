@@ -16,6 +16,9 @@
 // A load that only --message-count ends is given up when the broker has shown no sign of life for the drain time-out.
 //
 // A second goroutine, the sampler, cuts the run into snapshots and is the only one that calls the reporters.
+//
+// To follow a run: [Run] (engine.go), newGroups (group.go), run.open (open.go), the load of a step (load.go,
+// workers.go), sampler.go for each second, and summary.go and findings.go at the end.
 package engine
 
 import (

@@ -15,7 +15,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// link is the connection of a worker, which is replaced when it is lost. The worker's own goroutine opens and closes
+// link is the connection of a worker, which is replaced when it is lost. One attempt after the other opens
 // connections; the rest of the run sees one producer or consumer with continuous counters and waits.
 type link[T worked] struct {
 	name     string

@@ -18,7 +18,10 @@
 // With a verify.Ledger the messages of a producer are numbered, and with a verify.Checker those of a consumer are
 // checked; load calls them and knows nothing else of verification.
 //
-// The path of a message allocates nothing, takes only locks of its own worker's recorder and checker, and reads the
+// The path of a message allocates nothing, takes only locks of its own worker (recorder, checker, slots), and reads the
 // clock once to send, once when it completes and once when it is received; the open loop once more to see whether the
 // message is due, and again each time it had to wait.
+//
+// To follow a message: Producer.Run and its loops (producer.go, relay.go), handOver (handover.go), and back by Done
+// (completions.go). One that arrives: Consumer (consumer.go).
 package load

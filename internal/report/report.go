@@ -1,5 +1,5 @@
 // Package report writes the snapshots of a run to its outputs: the console, a JSON file, an HDR log, Prometheus
-// metrics.
+// metrics, the result folder, the live page.
 //
 // # The model
 //
@@ -43,7 +43,7 @@ type Fan struct {
 	// OnError, if not nil, is called at once with an error of Interval or Summary, to tell the user. Close returns the
 	// same error again.
 	OnError func(error)
-	// Secrets are removed from all texts for reporters. See clean.go.
+	// Secrets are removed from all texts for reporters.
 	Secrets *safetext.Secrets
 
 	outputs []output

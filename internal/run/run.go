@@ -1,6 +1,7 @@
 // Package run is the life of a run: it opens the outputs and, if asked for, an embedded broker, lets the engine carry
 // out the plan while it looks at signals, and closes everything. Messages to a person go through the functions that it
-// is given; how the run ended is data, of which package cli makes words and an exit status.
+// is given; how the run ended is data, with the exit status;
+// package cli makes words of it.
 package run
 
 import (

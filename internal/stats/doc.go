@@ -2,10 +2,10 @@
 //
 // Each worker owns a recorder: [ProducerRecorder] or [ConsumerRecorder]. A recorder has a lock of its own, which only
 // its worker, the completions of that worker's messages and, once a second, the collector take. The [Collector] visits
-// all recorders, swaps their histograms for empty ones, adds everything up and publishes one immutable [Snapshot].
+// all recorders, adds up their counters, empties their histograms and publishes one immutable [Snapshot].
 //
 // Counters are read in the order received, completed, blocked, sent over all workers, so that every message that a
 // snapshot shows as received or completed also shows as sent.
 //
-// [Health] says whether the tester itself was fit to measure.
+// [Health] says whether perfmq itself was fit to measure.
 package stats

@@ -40,7 +40,7 @@ func (m *Buffers) putOut(b *buffer) {
 
 // Writer receives notice that its messages were passed to the operating system: for sends without a confirmation.
 type Writer interface {
-	// Written is called for slots in the order of [Output.Send], by one goroutine at a time.
+	// Written is called for slots in the order of [Output.Confirm], by one goroutine at a time.
 	Written(slots []driver.Slot)
 }
 
