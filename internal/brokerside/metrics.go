@@ -3,7 +3,6 @@ package brokerside
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -23,29 +22,7 @@ import (
 const (
 	maxPage      = 16 << 20 // bytes
 	pagePatience = 2 * time.Second
-	// MaxSeries is how many series can be chosen.
-	MaxSeries     = 32
-	maxSeriesText = 512
 )
-
-// Series is a series of a Prometheus endpoint, or the sum of several: those with all of the labels, of which one is the
-// name.
-type Series struct {
-	Text   string // as it was given
-	labels model.Metric
-}
-
-// ParseSeries reads NAME or NAME{label="value",...}, as Prometheus writes them.
-func ParseSeries(text string) (Series, error) {
-	_, labels, labelled := strings.Cut(text, "{")
-	if len(text) <= maxSeriesText && !strings.ContainsAny(text, "\n\r#") && text != "" &&
-		(labelled || !strings.ContainsAny(text, " \t}")) && (!labelled || strings.HasSuffix(labels, "}")) {
-		if list, err := parsePage([]byte(text + " 0\n")); err == nil && len(list) == 1 {
-			return Series{Text: text, labels: list[0].Metric}, nil
-		}
-	}
-	return Series{}, errors.New(`must be NAME or NAME{label="value"}, such as jvm_memory_used_bytes{area="heap"}`)
-}
 
 func parsePage(text []byte) (model.Vector, error) {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
@@ -73,11 +50,10 @@ func CheckMetrics(text string) error {
 type scraper struct {
 	url      *url.URL // without user
 	client   *client
-	series   []Series
 	patience time.Duration // of a question
 }
 
-func newScraper(e Endpoint, series []Series) (*scraper, error) {
+func newScraper(e Endpoint) (*scraper, error) {
 	const op = "check the URL of the broker's metrics"
 	u, err := parseURL(e.URL)
 	if err != nil {
@@ -91,7 +67,7 @@ func newScraper(e Endpoint, series []Series) (*scraper, error) {
 	if u.Path == "" || u.Path == "/" && u.RawQuery == "" {
 		u.Path = "/metrics"
 	}
-	return &scraper{url: u, series: series, client: client, patience: pagePatience}, nil
+	return &scraper{url: u, client: client, patience: pagePatience}, nil
 }
 
 // name is the URL without the parts that may be secret: user, password and query.
@@ -111,26 +87,18 @@ func (s *scraper) scrape(ctx context.Context, to *sample) error {
 	if err != nil {
 		return driver.Errorf(driver.ClassProtocol, "", "", "the metrics at %s cannot be read: %w", s.name(), err)
 	}
-	to.page(list, s.series)
+	to.page(list)
 	return nil
 }
 
 // page has the values of a page of metrics by their names.
 type page map[model.LabelValue]model.Vector
 
-// page takes the known metrics of a page, and the chosen series.
-func (s *sample) page(list model.Vector, chosen []Series) {
+// page takes the known metrics of a page.
+func (s *sample) page(list model.Vector) {
 	p := page{}
 	for _, v := range list {
 		p[v.Metric[model.MetricNameLabel]] = append(p[v.Metric[model.MetricNameLabel]], v)
-	}
-	for _, c := range chosen {
-		if v := p.first(c.labels, c.labels[model.MetricNameLabel]); v != nil {
-			if s.Series == nil {
-				s.Series = map[string]float64{}
-			}
-			s.Series[c.Text] = *v
-		}
 	}
 	if p["node_exporter_build_info"] != nil { // whose own process it is
 		maps.DeleteFunc(p, func(name model.LabelValue, _ model.Vector) bool {
@@ -174,7 +142,7 @@ func (p page) first(labels model.Metric, names ...model.LabelValue) *float64 {
 
 func has(m, labels model.Metric) bool {
 	for name, value := range labels {
-		if m[name] != value && name != model.MetricNameLabel {
+		if m[name] != value {
 			return false
 		}
 	}

@@ -109,13 +109,6 @@ func Join(a, b *result.BrokerUse) *result.BrokerUse {
 	}
 	highest(&u.Load, b.Load)
 	highest(&u.DiskBusy, b.DiskBusy)
-	if len(b.Series) > 0 {
-		u.Series = maps.Clone(u.Series)
-		if u.Series == nil {
-			u.Series = map[string]float64{}
-		}
-		maps.Copy(u.Series, b.Series)
-	}
 	return &u
 }
 

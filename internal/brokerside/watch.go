@@ -29,9 +29,8 @@ type Config struct {
 	// PID is the broker's process on this host, whose load, disks and network are watched as well. Their values are never
 	// taken from the endpoint then.
 	PID int32 `set:"broker-pid,flag" section:"The broker's side" arg:"PID" range:"1.." help:"watch a process and its host"`
-	// Metrics is a Prometheus endpoint, of which Series are watched beside the series that are known by name.
+	// Metrics is a Prometheus endpoint, of which the series that are known by name are watched.
 	Metrics Endpoint `set:"broker-metrics,flag" arg:"URL" help:"watch a broker on any host by its Prometheus endpoint, or that of its exporter: node exporter, JMX exporter, RabbitMQ, Artemis, RocketMQ"`
-	Series  []Series `set:"broker-series,flag" arg:"SERIES" help:"series of --broker-metrics to keep, such as 'artemis_message_count{queue=QUEUE}'; those of a name that have the labels are added up; may be repeated"`
 	// Log is a file whose lines of errors and warnings are counted.
 	Log string `set:"broker-log,flag" arg:"FILE" check:"filled" help:"count the lines of errors and warnings that are added to this log of the broker's"`
 }
@@ -60,7 +59,6 @@ type Watch struct {
 // Open finds the sources to watch. The error names the missing ones.
 func Open(ctx context.Context, c Config) (*Watch, error) {
 	w := &Watch{noted: map[string]bool{}}
-	w.sum.Lowest, w.sum.Highest = map[string]float64{}, map[string]float64{}
 	var errs []error
 	add := func(err error, name func() string) {
 		if err != nil {
@@ -75,7 +73,7 @@ func Open(ctx context.Context, c Config) (*Watch, error) {
 		add(err, func() string { return fmt.Sprintf("process %d (%s)", w.process.process.Pid, w.process.name) })
 	}
 	if c.Metrics.URL != "" {
-		w.scraper, err = newScraper(c.Metrics, c.Series)
+		w.scraper, err = newScraper(c.Metrics)
 		add(err, func() string { return w.scraper.name() })
 	}
 	if c.Log != "" {
@@ -171,7 +169,7 @@ func (w *Watch) look(ctx context.Context) (s sample) {
 	if w.process != nil { // the counters of two sources do not continue each other
 		page := s.BrokerUse
 		s = sample{BrokerUse: result.BrokerUse{
-			Heap: page.Heap, Collections: page.Collections, CollectionTime: page.CollectionTime, Series: page.Series,
+			Heap: page.Heap, Collections: page.Collections, CollectionTime: page.CollectionTime,
 		}}
 		s.host(ctx)
 		event := w.process.sample(ctx, &s)
@@ -211,13 +209,6 @@ func (w *Watch) add(s sample) {
 	if use.CPU != nil {
 		share := float64(*use.CPU) / float64(use.CPUSpan)
 		highest(&w.sum.CPUMost, &share)
-	}
-	for text, v := range use.Series {
-		lowest, known := w.sum.Lowest[text]
-		if !known {
-			lowest, w.sum.Highest[text] = v, v
-		}
-		w.sum.Lowest[text], w.sum.Highest[text] = min(lowest, v), max(w.sum.Highest[text], v)
 	}
 }
 

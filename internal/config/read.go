@@ -90,11 +90,6 @@ func (s *Setting) read(field any, text string) error {
 	case *brokerside.Endpoint:
 		p.URL = text
 		return brokerside.CheckMetrics(text)
-	case *[]brokerside.Series:
-		if len(*p) == brokerside.MaxSeries {
-			return fmt.Errorf("must be one of at most %d", brokerside.MaxSeries)
-		}
-		return addTo(p, text, brokerside.ParseSeries)
 	default:
 		return fmt.Errorf("is of the type %T, which no setting has", field)
 	}

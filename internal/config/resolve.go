@@ -124,9 +124,6 @@ func (m *Maker) FromFlags(v *Values, role plan.Role, f *driver.Factory, destinat
 
 // whole returns a plan with the settings of the whole run.
 func (r *resolver) whole() *plan.Plan {
-	if len(r.Side.Series) > 0 && r.Side.Metrics.URL == "" {
-		r.refuse("add --broker-metrics URL", "--broker-series: there is no endpoint to read them from")
-	}
 	if !r.Plan.Embedded && r.Plan.Faults != "" && r.Plan.Faults != "none" {
 		r.refuse("add --embedded", "--embedded-faults needs --embedded")
 	}

@@ -1,17 +1,10 @@
 package page
 
 import (
-	"maps"
 	"math"
-	"slices"
-	"strings"
 
-	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/pkg/result"
 )
-
-// maxSeries is the maximum number of a broker's chosen series on a page: the first by name.
-const maxSeries = 32
 
 // Roles of figures.
 const (
@@ -129,7 +122,7 @@ func figures() []figure {
 	return list
 }
 
-// valuesOf returns the figures of a row by name; names of the broker's series begin with =.
+// valuesOf returns the figures of a row by name.
 func valuesOf(r result.Row) map[string]value {
 	if r.BrokerSide == nil {
 		r.BrokerSide = &result.BrokerUse{}
@@ -142,11 +135,6 @@ func valuesOf(r result.Row) map[string]value {
 		if v, known := f.of(&r); known {
 			values[f.name] = v
 		}
-	}
-	series := slices.Sorted(maps.Keys(r.BrokerSide.Series))
-	for _, name := range series[:min(len(series), maxSeries)] {
-		v := r.BrokerSide.Series[name]
-		values["="+name], _ = level(&v, 1)
 	}
 	return values
 }
@@ -170,11 +158,14 @@ func (r *Run) curves() (list []curve) {
 			seen[key] = true
 		}
 	}
-	add := func(key string, f *figure) {
+	for _, f := range figures() {
+		if !seen[f.name] {
+			continue
+		}
 		c := curve{Chart: f.chart, Name: f.name, Unit: f.unit}
 		for i := range r.series.points {
 			p := &r.series.points[i]
-			v, known := p.values[key]
+			v, known := p.values[f.name]
 			if !known {
 				v.extent = extent{math.NaN(), math.NaN()}
 			}
@@ -185,18 +176,6 @@ func (r *Run) curves() (list []curve) {
 			}
 		}
 		list = append(list, c)
-	}
-	for _, f := range figures() {
-		if seen[f.name] {
-			add(f.name, &f)
-		}
-	}
-	series := 0
-	for _, key := range slices.Sorted(maps.Keys(seen)) {
-		if name, is := strings.CutPrefix(key, "="); is && series < maxSeries {
-			series++
-			add(key, &figure{chart: "side-others", name: safetext.Line(name)})
-		}
 	}
 	return list
 }

@@ -246,7 +246,6 @@ func TestHostileTexts(t *testing.T) {
 	r.Brokers[0].Product = evil
 	r.Stalls[0].Side = evil
 	r.BrokerSide[0].Sources[0], r.BrokerSide[0].FirstWarning, r.BrokerSide[0].Events[0].Text, r.BrokerSide[0].Notes[0] = evil, evil, evil, evil
-	r.BrokerSide[0].Whole.Series[evil], r.Rows[0].BrokerSide.Series[evil] = 1, 1
 	r.Outages[0].Error, r.Outages[0].Host, r.Steps[0].Groups[0].Name = evil, evil, evil
 	r.Thresholds[0].Threshold = evil
 	r.Steps = append(r.Steps, result.Step{Name: evil})

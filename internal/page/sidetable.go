@@ -1,9 +1,6 @@
 package page
 
 import (
-	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/perfmq/perfmq/pkg/result"
@@ -46,7 +43,7 @@ func sideUse(u *result.BrokerUse, add func(name, value string)) {
 	}
 }
 
-// sideTexts adds the log, the chosen series, events and notes.
+// sideTexts adds the log, events and notes.
 func sideTexts(s *result.BrokerSide, add func(name, value string)) {
 	lines := func(name string, n *uint64, first string) {
 		if n == nil {
@@ -60,9 +57,6 @@ func sideTexts(s *result.BrokerSide, add func(name, value string)) {
 	}
 	lines("errors in the log", s.Whole.Errors, s.FirstError)
 	lines("warnings in the log", s.Whole.Warnings, s.FirstWarning)
-	for _, name := range slices.Sorted(maps.Keys(s.Whole.Series)) {
-		add(name, fmt.Sprintf("%g at the end (%g to %g)", s.Whole.Series[name], s.Lowest[name], s.Highest[name]))
-	}
 	for i := range s.Events {
 		add("event", moment(s.Events[i].Time)+": "+s.Events[i].Text)
 	}

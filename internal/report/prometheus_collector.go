@@ -415,9 +415,6 @@ func (c *collector) collectSide(e emitter) {
 			e.set(name, *v)
 		}
 	}
-	for text, v := range now.Series {
-		e.set("broker_series", v, text)
-	}
 }
 
 // collectEnd emits the figures of the summary.

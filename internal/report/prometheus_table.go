@@ -146,7 +146,6 @@ var metricTable = [][3]string{
 		"Bytes of the network interfaces of the broker's host; loopback apart.",
 	},
 	{"broker_log_lines_total", "level", "Lines of the broker's log, by level."},
-	{"broker_series", "series", "Chosen series of the broker's own metrics."},
 	{
 		"send_waits_total", "for",
 		"Waits of a producer, by cause: slot (max-pending messages were in flight), credit (the broker gave " +

@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -11,8 +10,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// writeSide writes the use of the broker and its host: a line each about the process, the host, the log and the chosen
-// series, as far as they were measured.
+// writeSide writes the use of the broker and its host: a line each about process, host and log, as far as measured.
 func writeSide(b *strings.Builder, s *result.BrokerSide) {
 	if s == nil {
 		return
@@ -24,7 +22,6 @@ func writeSide(b *strings.Builder, s *result.BrokerSide) {
 		{"--- broker process:", ofProcess(s)},
 		{"--- broker host:", ofHost(&s.Whole)},
 		{"--- broker log:", ofLog(s)},
-		{"--- broker series:", ofSeries(s)},
 	} {
 		if len(line.parts) > 0 {
 			writeList(b, line.label, []string{strings.Join(line.parts, ", ")})
@@ -103,17 +100,4 @@ func firstLine(s *result.BrokerSide) string {
 		return s.FirstError
 	}
 	return s.FirstWarning
-}
-
-func ofSeries(s *result.BrokerSide) (parts []string) {
-	var names []string
-	for name := range s.Whole.Series {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		parts = append(parts, fmt.Sprintf("%s %g (%g to %g)", oneLine(name), s.Whole.Series[name], s.Lowest[name],
-			s.Highest[name]))
-	}
-	return parts
 }

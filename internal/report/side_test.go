@@ -24,7 +24,7 @@ func use(seconds int64, cpu time.Duration) result.BrokerUse {
 	return result.BrokerUse{
 		Span: seconds * 1e6, CPU: &micros, CPUSpan: seconds * 1e6, Memory: &memory, Threads: &threads, Files: &files, Heap: &heap, Collections: &collections,
 		CollectionTime: &collectionTime, Load: &load, DiskBusy: &busy, DiskRead: &read, DiskWritten: &written, NetIn: &in, NetOut: &out,
-		Loopback: &loopback, Errors: &errors, Warnings: &warnings, Series: map[string]float64{`depth{q="A"}`: 7},
+		Loopback: &loopback, Errors: &errors, Warnings: &warnings,
 	}
 }
 
@@ -32,7 +32,6 @@ func sideSum() *result.BrokerSide {
 	most := 0.8
 	return &result.BrokerSide{
 		Sources: []string{"process 7 (java)"}, Whole: use(4, 2*time.Second), CPUMost: &most,
-		Lowest: map[string]float64{`depth{q="A"}`: 1}, Highest: map[string]float64{`depth{q="A"}`: 9},
 		FirstError: "ERROR \x1b[31mred hunter2 " + strings.Repeat("x", 5000), FirstWarning: "WARN",
 		Events: []result.BrokerEvent{{Time: 1_700_000_000_000_000, Text: "the broker's process 7 (java) has ended"}}, Notes: []string{"a note"},
 	}
@@ -52,12 +51,11 @@ func TestSideIsTold(t *testing.T) {
 	require.NotContains(t, text, "\x1b")
 	require.Less(t, len(text), 2000)
 	lines := strings.Split(strings.TrimSpace(text), "\n")
-	require.Len(t, lines, 6)
+	require.Len(t, lines, 5)
 	require.Equal(t, "--- broker process: cpu 50.0 % of a core (at most 80.0 %), memory 512 MB, heap 100 MB, 4 collections in 6.0 ms, threads 85, open files 130", lines[0])
 	require.Equal(t, "--- broker host: load 1.25, disk 30.0 % busy at most, read 0 MB/s, written 12.0 MB/s, network in 1.00 MB/s, out 2.00 MB/s, loopback 50.0 MB/s", lines[1])
 	require.True(t, strings.HasPrefix(lines[2], "--- broker log: errors 4, warnings 8, first: ERROR "), lines[2])
-	require.Equal(t, `--- broker series: depth{q="A"} 7 (1 to 9)`, lines[3])
-	require.Contains(t, lines[4], "the broker's process 7 (java) has ended")
+	require.Contains(t, lines[3], "the broker's process 7 (java) has ended")
 
 	side := []result.BrokerSide{*clean.Side}
 	require.Len(t, side, 1)
@@ -84,7 +82,6 @@ func TestSideInRows(t *testing.T) {
 	got, err := result.Read(dir)
 	require.NoError(t, err)
 	require.EqualValues(t, 500_000, *got.Rows[0].BrokerSide.CPU)
-	require.Equal(t, map[string]float64{`depth{q="A"}`: 7}, got.Rows[0].BrokerSide.Series)
 	require.EqualValues(t, 4, *got.BrokerSide[0].Whole.Errors)
 
 	path := filepath.Join(t.TempDir(), "run.json")
@@ -115,6 +112,5 @@ func TestSideInMetrics(t *testing.T) {
 		"broker_collections_total": 3, "broker_collection_seconds_total": 0.0045, "broker_host_load1": 1.25, "broker_host_disk_busy_ratio": 0.3,
 		"broker_host_disk_bytes_total direction=written": 36e6, "broker_host_network_bytes_total direction=in": 3e6,
 		"broker_host_network_bytes_total direction=loopback": 150e6, "broker_log_lines_total level=error": 3, "broker_log_lines_total level=warning": 6,
-		`broker_series series=depth{q="A"}`: 7,
 	})
 }

@@ -1,7 +1,5 @@
 package result
 
-import "maps"
-
 // BrokerUse is the use of resources by a broker and its host, and the messages in the broker's log. Unknown values are
 // missing.
 type BrokerUse struct {
@@ -38,8 +36,6 @@ type BrokerUse struct {
 	// Errors and Warnings are lines of the broker's log.
 	Errors   *uint64 `json:"errors,omitempty"`
 	Warnings *uint64 `json:"warnings,omitempty"`
-	// Series are the values of the selected series at the end, by their text.
-	Series map[string]float64 `json:"series,omitempty"`
 }
 
 // BrokerSide is the use of resources by a broker and its host while a tester watched them: from the start of the load
@@ -53,9 +49,6 @@ type BrokerSide struct {
 	Whole BrokerUse `json:"whole"`
 	// CPUMost is the highest processor use of the process in an interval, in processors; missing if it is not known.
 	CPUMost *float64 `json:"cpuMost,omitempty"`
-	// Lowest and Highest are the extremes of the selected series.
-	Lowest  map[string]float64 `json:"lowest,omitempty"`
-	Highest map[string]float64 `json:"highest,omitempty"`
 	// FirstError and FirstWarning are the first such lines of the log.
 	FirstError   string `json:"firstError,omitempty"`
 	FirstWarning string `json:"firstWarning,omitempty"`
@@ -79,6 +72,5 @@ func (u *BrokerUse) clone() *BrokerUse {
 		return nil
 	}
 	c := *u
-	c.Series = maps.Clone(u.Series)
 	return &c
 }

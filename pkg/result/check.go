@@ -3,7 +3,6 @@ package result
 import (
 	"errors"
 	"fmt"
-	"math"
 	"reflect"
 	"slices"
 )
@@ -191,9 +190,6 @@ func numbers(v reflect.Value) error {
 			}
 		}
 	case reflect.Map:
-		if readings, ok := v.Interface().(map[string]float64); ok {
-			return finite(readings)
-		}
 		for entries := v.MapRange(); entries.Next(); {
 			if err := numbers(entries.Value()); err != nil {
 				return err
@@ -210,17 +206,6 @@ func numbers(v reflect.Value) error {
 	case reflect.Uint64:
 		if v.Uint() > maxCounter {
 			return errors.New("a number is too large")
-		}
-	}
-	return nil
-}
-
-// finite refuses values of selected series that are not finite numbers. It accepts all others, as an exporter may serve
-// any: a temperature is below zero, and bytes of disks are above 2^53.
-func finite(readings map[string]float64) error {
-	for name, v := range readings {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return fmt.Errorf("the value of the series %q is no number", name)
 		}
 	}
 	return nil
