@@ -167,6 +167,7 @@ func TestSweepInterrupted(t *testing.T) {
 }
 
 // TestSweepOfTwo: a folder whose sweep is being carried out is refused, also by another process; afterwards it is not.
+// No folder loses what the sweep has not written.
 func TestSweepOfTwo(t *testing.T) {
 	t.Parallel()
 	file, log := sweepFile(t, strings.Replace(sixCells, "repeats: 2", "repeats: 1", 1))
@@ -181,10 +182,44 @@ func TestSweepOfTwo(t *testing.T) {
 	require.Contains(t, got.stderr, "error: --result "+dir+": another perfmq is carrying this sweep out\n")
 	require.NoFileExists(t, log)
 	require.NoError(t, held.Close())
+	old := filepath.Join(dir, "001", "result.json")
+	require.NoError(t, os.Mkdir(filepath.Dir(old), 0o755))
+	require.NoError(t, os.WriteFile(old, nil, 0o600))
 	got = call(nil, "run", file, "--result", dir)
-	require.Equal(t, exitOK, got.status, got.stderr)
-	got = call(nil, "run", file, "--result", dir)
-	require.Equal(t, exitOK, got.status, got.stderr)
+	require.Equal(t, exitUsage, got.status)
+	require.Contains(t, got.stderr, "the folder is not empty, and has no sweep.json")
+	require.FileExists(t, old)
+	require.NoError(t, os.RemoveAll(filepath.Dir(old)))
+	for range 2 {
+		got = call(nil, "run", file, "--result", dir)
+		require.Equal(t, exitOK, got.status, got.stderr)
+	}
+	other := filepath.Join(t.TempDir(), "repeat-1", "result.json")
+	require.NoError(t, os.Mkdir(filepath.Dir(other), 0o755))
+	require.NoError(t, os.WriteFile(other, nil, 0o600))
+	require.NoError(t, os.Symlink(filepath.Dir(filepath.Dir(other)), filepath.Join(dir, "link")))
+	s, err := record.ReadSweep(dir)
+	require.NoError(t, err)
+	for _, c := range []struct {
+		folder   string
+		attempts int
+		want     string
+	}{
+		{s.Runs[1].Folder, 0, "repeat-1 already"},
+		{"link/repeat-1", 1, "path escapes"},
+		{".", 1, "not within"},
+		{"x/..", 1, "not within"},
+		{"../x", 1, "not within"},
+	} {
+		s.Runs[0].State, s.Runs[0].Folder, s.Runs[0].Attempts = record.Waiting, c.folder, c.attempts
+		require.NoError(t, s.Write(dir))
+		_ = call(nil, "run", file, "--result", dir)
+		got = call(nil, "run", file, "--result", dir)
+		require.NotEqual(t, exitOK, got.status, c.folder)
+		require.Contains(t, got.stderr, c.want)
+		require.FileExists(t, filepath.Join(dir, s.Runs[1].Folder, result.RowsFile))
+		require.FileExists(t, other)
+	}
 }
 
 // rowsBelow returns the number of rows written so far in the results below a folder.

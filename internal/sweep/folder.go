@@ -56,8 +56,8 @@ func (s *Sweep) own() error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("--result: %w", err)
 	}
-	ours := func(e fs.DirEntry) bool { return e.Name() == record.SweepFile || e.Name() == LockFile }
-	if len(entries) > 0 && !slices.ContainsFunc(entries, ours) {
+	foreign := func(e fs.DirEntry) bool { return e.Name() != LockFile }
+	if slices.ContainsFunc(entries, foreign) && !record.IsSweep(s.dir) {
 		return &plan.Mistake{
 			Text: "--result " + s.dir + ": the folder is not empty, and has no " + record.SweepFile,
 			Hint: "name another folder",
@@ -102,16 +102,26 @@ func (s *Sweep) resume(earlier *record.Sweep) error {
 	return s.save()
 }
 
-// folder returns the folder for the result of a run; empty for none. It removes the result of an unfinished attempt.
+// folder returns the folder for the result of a run; empty for none. It removes the result of an unfinished attempt,
+// within the folder of the sweep.
 func (s *Sweep) folder(r *record.Run) (dir string, err error) {
 	if s.dir == "" {
 		return "", nil
 	}
-	dir = filepath.Join(s.dir, filepath.FromSlash(r.Folder))
-	if err = os.RemoveAll(dir); err != nil {
+	root, err := os.OpenRoot(s.dir)
+	if err != nil {
+		return "", fmt.Errorf("open the folder of --result: %w", err)
+	}
+	defer root.Close() //nolint:errcheck // nothing was written by it
+	name := filepath.FromSlash(r.Folder)
+	if _, err = root.Lstat(name); err == nil && r.Attempts == 1 {
+		r.Attempts = 0 // it is not of this run
+		return "", &plan.Mistake{Text: "--result " + s.dir + " has " + name + " already", Hint: "name another folder"}
+	}
+	if err = root.RemoveAll(name); err != nil {
 		return "", fmt.Errorf("remove an unfinished result: %w", err)
 	}
-	return dir, os.MkdirAll(filepath.Dir(dir), 0o755) //nolint:gosec // results are for all to read
+	return filepath.Join(s.dir, name), root.MkdirAll(filepath.Dir(name), 0o755)
 }
 
 func (s *Sweep) save() error {

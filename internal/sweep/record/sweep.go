@@ -303,7 +303,7 @@ func ReadSweep(dir string) (*Sweep, error) {
 		return nil, fmt.Errorf("read %s: %w", path, errFormat)
 	}
 	for i := range s.Runs {
-		if !filepath.IsLocal(filepath.FromSlash(s.Runs[i].Folder)) {
+		if f := filepath.FromSlash(s.Runs[i].Folder); !filepath.IsLocal(f) || filepath.Clean(f) == "." {
 			return nil, fmt.Errorf("read %s: the folder %q of a run is not within that of the sweep", path, s.Runs[i].Folder)
 		}
 	}
