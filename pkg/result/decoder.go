@@ -102,7 +102,7 @@ func (h *Histogram) fill(counts []byte) error {
 		case n < 0:
 			place -= n
 			continue
-		case n > maxCounter:
+		case n > maxCounter-read.count:
 			return errors.New("a number is too large")
 		case n > 0 && place > last:
 			return errors.New("a histogram has values above 24 hours")

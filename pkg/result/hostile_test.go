@@ -57,6 +57,14 @@ func TestPercentiles(t *testing.T) {
 	var read Histogram
 	require.NoError(t, read.UnmarshalText(text))
 	require.Equal(t, h.Bars(), read.Bars())
+	h.Record(9, maxCounter-h.Count())
+	text, err = h.MarshalText()
+	require.NoError(t, err)
+	require.NoError(t, read.UnmarshalText(text))
+	h.Record(8, 1)
+	text, err = h.MarshalText()
+	require.NoError(t, err)
+	require.ErrorContains(t, read.UnmarshalText(text), "too large", "the sum, not each count")
 }
 
 // Histograms of another geometry are refused before there is memory for them. Not parallel: it counts allocated bytes.
