@@ -127,7 +127,8 @@ func (f *Feed) handler(address, at string) http.Handler {
 	return secured
 }
 
-// serve answers with the page as soon as its version is not the one in after; with no content when pollTime is over.
+// serve answers with the page as soon as its version is not the one in after. When pollTime is over, a browser with a
+// page keeps it, and one without any is told that the run has not begun.
 func (f *Feed) serve(w http.ResponseWriter, r *http.Request) {
 	after := r.FormValue("after")
 	look, patience := time.NewTicker(lookEvery), time.NewTimer(pollTime)
@@ -150,6 +151,10 @@ func (f *Feed) serve(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 		case <-patience.C:
 		}
+		if after == "" {
+			http.Error(w, "the run has not begun", http.StatusServiceUnavailable)
+			return
+		}
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
@@ -159,6 +164,9 @@ func (f *Feed) serve(w http.ResponseWriter, r *http.Request) {
 func (f *Feed) newer(after string) ([]byte, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.version == "" {
+		return nil, nil
+	}
 	if f.version != after && f.html == nil {
 		run := f.run
 		if run.Result == nil {

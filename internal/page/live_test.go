@@ -3,7 +3,9 @@ package page
 import (
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -76,6 +78,18 @@ func TestFeed(t *testing.T) {
 	assert.Contains(t, text, "Success")
 	assert.Contains(t, text, "Sent 650 messages")
 	require.NoError(t, <-closed)
+}
+
+// TestFeedBeforeStart: before the run begins, a browser keeps the page of another run, and without a page gets an error.
+func TestFeedBeforeStart(t *testing.T) {
+	t.Parallel()
+	for query, want := range map[string]int{"": http.StatusServiceUnavailable, "?after=3": http.StatusNoContent} {
+		synctest.Test(t, func(t *testing.T) {
+			w := httptest.NewRecorder()
+			(&Feed{}).serve(w, httptest.NewRequest(http.MethodGet, "/"+query, nil))
+			assert.Equal(t, want, w.Code)
+		})
+	}
 }
 
 // TestFeedOnlyReads: only the page is served, and only under the names of this machine.
