@@ -42,6 +42,9 @@ func (r *Run) story() story {
 			continue // they are in the outcome, too
 		}
 		text := f.Text
+		if f.Severity == "" && f.Subject != "" && !strings.Contains(text, f.Subject) { // of an earlier version
+			text = f.Subject + ": " + text
+		}
 		if len(f.Examples) > 0 && !strings.Contains(text, f.Examples[0]) {
 			text += " (first: " + strings.Join(f.Examples[:min(3, len(f.Examples))], ", ") + ")"
 		}
