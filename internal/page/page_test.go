@@ -90,14 +90,27 @@ func TestGolden(t *testing.T) {
 func TestFigures(t *testing.T) {
 	t.Parallel()
 	read := resultOf(t, usual())
-	for name, change := range map[string]func(*result.Result){
-		"complete": func(*result.Result) {},
-		"growing":  func(r *result.Result) { r.Complete, r.Figures, r.Steps[0].Figures = false, nil, nil },
+	merged := func(low, high *result.Extreme) func(*result.Result) {
+		return func(r *result.Result) {
+			r.Parts = []result.Part{{RunID: "1"}, {RunID: "2"}}
+			f := *r.Figures
+			f.MinimumCompleted, f.MaximumCompleted = low, high
+			r.Figures = &f
+		}
+	}
+	for name, c := range map[string]struct {
+		change    func(*result.Result)
+		low, high float64
+	}{
+		"complete":                     {func(*result.Result) {}, 0, 200},
+		"growing":                      {func(r *result.Result) { r.Complete, r.Figures, r.Steps[0].Figures = false, nil, nil }, 0, 200},
+		"merged by an earlier version": {merged(nil, nil), 0, 200},
+		"merged":                       {merged(&result.Extreme{PerSecond: 5}, &result.Extreme{PerSecond: 150}), 5, 150},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := *read
 			r.Steps = []result.Step{read.Steps[0]}
-			change(&r)
+			c.change(&r)
 			run, err := newRun("run", &r, 1)
 			require.NoError(t, err)
 			l := run.lines()[0]
@@ -106,7 +119,7 @@ func TestFigures(t *testing.T) {
 			assert.Equal(t, int64(7_100_000), l.elapsed)
 			values := l.values()
 			for name, want := range map[string]float64{
-				"completed.avg": 100, "completed.min": 0, "completed.max": 200, "received.avg": 100, "received.min": 0, "received.max": 200,
+				"completed.avg": 100, "completed.min": c.low, "completed.max": c.high, "received.avg": 100, "received.min": 0, "received.max": 200,
 			} {
 				assert.InDelta(t, want, values[name], 1e-9, name)
 			}
@@ -197,6 +210,24 @@ func TestPossible(t *testing.T) {
 	}
 	_, err = newRun("empty interval", r, 1)
 	require.NoError(t, err)
+
+	// Earlier versions left the part of a second at the end out of the lowest and highest rates.
+	for _, c := range []struct{ full, partial, low, high uint64 }{{80, 60, 80, 200}, {300, 0, 100, 300}} {
+		var loads []load
+		for _, n := range []uint64{100, 200, 100, 150, c.full, c.partial} {
+			loads = append(loads, load{step: "load", phase: result.Measure, sent: n, completed: n, receive: n})
+		}
+		loads[5].length = second * 3 / 10
+		r = resultOf(t, loads)
+		r.Steps[0].Figures = r.Figures
+		r.Figures.MinimumCompleted.PerSecond, r.Figures.MaximumCompleted.PerSecond = float64(c.low), float64(c.high)
+		r.Figures.MaximumReceived.PerSecond = float64(c.high)
+		_, err = newRun("earlier", r, 1)
+		require.NoError(t, err)
+		r.Figures.MinimumCompleted.PerSecond--
+		_, err = newRun("doctored", r, 1)
+		require.ErrorIs(t, err, ErrImpossible)
+	}
 }
 
 // TestBacklogRead: the rates of reading a backlog are from its first to its last message, even if the consumers waited

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -34,7 +35,8 @@ type part struct {
 	length int64
 	sums
 	stats.Extremes
-	everReceived uint64 // in any phase
+	full         stats.Extremes // as of earlier versions: without intervals that are shorter than a second
+	everReceived uint64         // in any phase
 }
 
 func (p *part) add(r *result.Row) {
@@ -44,6 +46,9 @@ func (p *part) add(r *result.Row) {
 		p.length += r.Length
 		p.sums.add(&r.Counts)
 		p.AddRow(r, p.everReceived > 0)
+		if r.Length >= fullSecond {
+			p.full.AddRow(r, p.everReceived > 0)
+		}
 	}
 	p.everReceived += row.received
 }
@@ -83,8 +88,8 @@ func (t *tally) complete(r *result.Result) bool {
 	return t.all == total
 }
 
-// rated returns the result with the rates of its rows where it has none: the run goes on or was killed, or the result
-// is merged, as the lowest and highest seconds belong to one run.
+// rated returns the result with the rates of its rows where it has none: the run goes on or was killed, or an earlier
+// version merged it, without lowest and highest seconds.
 func (t *tally) rated(r *result.Result) *result.Result {
 	c := *r
 	c.Rows, c.Steps = nil, slices.Clone(r.Steps)
@@ -100,10 +105,11 @@ func (t *tally) rated(r *result.Result) *result.Result {
 	return &c
 }
 
-// rates returns figures of rows for the roles of the run; the lowest and highest rates are those over the steps that
-// sent, and over those that received.
+// rates returns the known figures or those of rows for the roles of the run, and the lowest and highest rates where
+// they are missing: over the steps that sent, and over those that received. Without an average, the parts of a merged
+// result were apart.
 func rates(known *result.Figures, r *result.Result, rows *part, steps ...part) *result.Figures {
-	f := result.Figures{Span: rows.length}
+	var f result.Figures
 	rate := func(n uint64) *float64 {
 		v := perSecond(n, rows.length)
 		return &v
@@ -115,6 +121,7 @@ func rates(known *result.Figures, r *result.Result, rows *part, steps ...part) *
 	case rows.length <= 0:
 		return nil
 	default:
+		f.Span = rows.length
 		if sends {
 			f.Sent, f.Completed = rate(rows.sent), rate(rows.completed)
 		}
@@ -122,17 +129,22 @@ func rates(known *result.Figures, r *result.Result, rows *part, steps ...part) *
 			f.Received = rate(rows.received)
 		}
 	}
+	var of result.Figures
 	for i := range steps {
 		low, high := steps[i].Both()
-		if sends && !steps[i].reads() {
-			extreme(&f.MinimumCompleted, &low.Completed, -1)
-			extreme(&f.MaximumCompleted, &high.Completed, 1)
+		if f.Completed != nil && !steps[i].reads() {
+			extreme(&of.MinimumCompleted, &low.Completed, -1)
+			extreme(&of.MaximumCompleted, &high.Completed, 1)
 		}
-		if receives {
-			extreme(&f.MinimumReceived, &low.Received, -1)
-			extreme(&f.MaximumReceived, &high.Received, 1)
+		if f.Received != nil {
+			extreme(&of.MinimumReceived, &low.Received, -1)
+			extreme(&of.MaximumReceived, &high.Received, 1)
 		}
 	}
+	f.MinimumCompleted = cmp.Or(f.MinimumCompleted, of.MinimumCompleted)
+	f.MaximumCompleted = cmp.Or(f.MaximumCompleted, of.MaximumCompleted)
+	f.MinimumReceived = cmp.Or(f.MinimumReceived, of.MinimumReceived)
+	f.MaximumReceived = cmp.Or(f.MaximumReceived, of.MaximumReceived)
 	return &f
 }
 
