@@ -129,5 +129,11 @@ func TestSecondsOfHosts(t *testing.T) {
 	}
 	require.Equal(t, values{"received.min": 200, "received.max": 200}, of(0, reader, reader), "nothing was sent")
 	none := part(0, 0, 0, 0, 0)
-	require.Equal(t, values{"completed.min": 0, "completed.max": 0}, of(0, none, none), "receiving counts from the first receipt on")
+	require.Equal(t, values{"completed.min": 0, "completed.max": 0, "received.max": 0}, of(0, none, none),
+		"the lowest rate of receiving counts from the first receipt on")
+	short := part(5, 100, 10, 100, 50) // whose last second is cut: it counts with the one before
+	short.Rows[4].Length, short.Rows[4].Elapsed = second/2, short.Rows[3].Elapsed+second/2
+	require.Equal(t, values{"completed.min": 20, "completed.max": 200, "received.min": 20, "received.max": 200}, of(0, short, short))
+	short.Rows[4].Producers.Completed, short.Rows[4].Consumers.Received = 110, 0
+	require.Equal(t, values{"completed.min": 20, "completed.max": 280, "received.min": 20, "received.max": 200}, of(0, short, short))
 }

@@ -215,11 +215,12 @@ func TestShardsOfSteps(t *testing.T) {
 					return list("sent.avg >= 99% of target", "completed.min >= 90% of target", "ack.p99 < 1s", "sent > 0", "group.a.completed.avg >= "+rate, "group.a.completed.min >= 90% of target",
 						"group.b.received.max > 0", "group.b.transfer.p99 < 1s", "group.b.received > 0", "tester.cpu >= 0%")
 				}
-				p.Thresholds = list("sent == 5000", "completed.min >= 1", "transfer.max < 1s", "group.a.sent == 1500",
+				p.Thresholds = list("sent == 6650", "group.a.completed.avg <= 101", "completed.min >= 1", "transfer.max < 1s", "group.a.sent == 1500",
 					"group.b.completed.avg >= 300", "group.a.completed.min >= 90", "group.b.transfer.p99 < 1s")
 				p.Steps = []plan.Step{
 					{Name: "slow", Duration: 5 * time.Second, Groups: []*plan.Group{group("a", "100"), group("b", "300")}, Thresholds: of("99")},
 					{Name: "fast", Duration: 5 * time.Second, Groups: []*plan.Group{group("a", "200"), group("b", "400")}, Thresholds: of("199")},
+					{Name: "alone", Duration: 5500 * time.Millisecond, Groups: []*plan.Group{group("b", "300")}, Thresholds: list("completed.avg >= 299", "group.b.received.max > 0")},
 				}
 			})
 			p.StartAt = time.Now().Add(time.Second)
@@ -242,10 +243,21 @@ func TestShardsOfSteps(t *testing.T) {
 			require.InDelta(t, *want.Measured, got.Measured, 2+*want.Measured/100, "%s %s", want.Step, want.Threshold)
 		}
 	}
-	require.Len(t, all.Judged, 27)
+	require.Len(t, all.Judged, 30)
 	require.Zero(t, all.Outcome.Status, all.Judged)
 	for _, p := range all.Parts {
-		require.False(t, p.Thresholds[0].Kept, "none alone has sent 5000")
+		require.False(t, p.Thresholds[0].Kept, "none alone has sent 6650")
+	}
+
+	own, err := result.Read(shards[0])
+	require.NoError(t, err)
+	alone, err := merge.Read(shards[:1], merge.Options{Partial: true})
+	require.NoError(t, err)
+	require.Equal(t, own.Figures, alone.Figures)
+	for i, want := range own.Thresholds {
+		if want.Metric != "tester.cpu" {
+			require.InEpsilon(t, *want.Measured, alone.Judged[i].Measured, 1e-5, "%s %s", want.Step, want.Threshold)
+		}
 	}
 }
 

@@ -80,20 +80,24 @@ func (f *flow) add(part *result.Result, start int64, step string, t span, of cou
 	}
 }
 
-// extremes are the lowest and the highest of some rates.
-type extremes struct {
-	n               int
-	lowest, highest *result.Extreme
+// peak is the lowest of the rates of n seconds or, with sign -1, the highest.
+type peak struct {
+	n  int
+	at *result.Extreme
 }
 
-func (e *extremes) add(n int, lowest, highest *result.Extreme) {
-	e.n += n
-	if e.lowest == nil || lowest.PerSecond < e.lowest.PerSecond {
-		e.lowest = lowest
+func (p *peak) add(o peak, sign float64) {
+	if p.n += o.n; o.n > 0 && (p.at == nil || sign*o.at.PerSecond < sign*p.at.PerSecond) {
+		p.at = o.at
 	}
-	if e.highest == nil || highest.PerSecond > e.highest.PerSecond {
-		e.highest = highest
+}
+
+// known returns the rate; nil if it is of too few seconds.
+func (p *peak) known() *result.Extreme {
+	if p.n < enoughSeconds {
+		return nil
 	}
+	return p.at
 }
 
 // rates are the messages of all parts in the time in which all of them measured. Rates of other times do not add up.
@@ -102,7 +106,7 @@ type rates struct {
 	share float64 // of the measured time; of several steps, the lowest one
 	apart bool    // that is too little for a rate of all parts
 	flow
-	completions, receipts extremes
+	low, high [2]peak // of completions and of receipts
 }
 
 // ofStep returns the rates of a step. A step without a duration ends when its messages are sent or read, at each part
@@ -138,36 +142,43 @@ func (s *shards) ofStep(step *plannedStep, of counter) (r rates) {
 	return r
 }
 
-// extremes adds the lowest and highest rates of the seconds in which all parts measured, those of the first part.
-// Receiving counts from the first second at whose start something had been received and, of a backlog, until the second
-// of the last message.
+// extremes adds the lowest and highest rates of the seconds in which all parts measured, those of the first part; as in
+// a run, a shorter row counts with the one before it. The lowest rate of receiving counts from the first second at
+// whose start something had been received and, of a backlog, until the second of the last message.
 func (s *shards) extremes(r *rates, step *plannedStep, of counter) {
 	first, last := s.receiving(step.Name, of)
-	var completed, received extremes
-	for i := range s.parts[0].Rows {
-		row := &s.parts[0].Rows[i]
-		if row.Phase != result.Measure || row.Step != step.Name || row.Length < fullSecond {
-			continue
-		}
-		t := spanOf(row, s.starts[0])
+	var t span
+	count := func() {
 		c := &result.Extreme{Time: t.to, Elapsed: t.to - slices.Min(s.starts)}
 		came := *c
-		if !s.perSecond(step.Name, t, of, c, &came) {
-			continue
+		if t.length() < fullSecond || !s.perSecond(step.Name, t, of, c, &came) {
+			return
 		}
 		if r.producing {
-			completed.add(1, c, c)
+			r.low[0].add(peak{1, c}, 1)
+			r.high[0].add(peak{1, c}, -1)
+		}
+		if r.consuming {
+			r.high[1].add(peak{1, &came}, -1)
 		}
 		if t.from+jitter >= first && (!step.reads() || t.to <= last+jitter) {
-			received.add(1, &came, &came)
+			r.low[1].add(peak{1, &came}, 1)
 		}
 	}
-	if completed.n >= enoughSeconds {
-		r.completions = completed
+	for i := range s.parts[0].Rows {
+		row := &s.parts[0].Rows[i]
+		if row.Phase != result.Measure || row.Step != step.Name {
+			continue
+		}
+		next := spanOf(row, s.starts[0])
+		if t.length() > 0 && min(t.length(), next.length()) < fullSecond {
+			t.to = next.to
+			continue
+		}
+		count()
+		t = next
 	}
-	if received.n >= enoughSeconds {
-		r.receipts = received
-	}
+	count()
 }
 
 // perSecond sets the rates of all parts in a second. It is false if a part did not measure for most of it.
@@ -200,28 +211,25 @@ func (s *shards) receiving(step string, of counter) (first, last int64) {
 	return first, last
 }
 
-// figures returns the rates of steps, or of a group in them, and of how much of the time they are. Rates are missing if
-// the parts did not measure together.
+// figures returns the rates of steps, or of a group in them, and of how much of the time they are: the averages are
+// over the time of all steps, whether they have the group or not, as in a run. Rates are missing if the parts did not
+// measure together.
 func (s *shards) figures(steps []plannedStep, group string) (*result.Figures, rates) {
 	all := rates{share: 1}
 	for i := range steps {
 		step := &steps[i]
-		of := step.counter(group)
-		if of == nil {
-			continue
-		}
-		r := s.ofStep(step, of)
+		r := s.ofStep(step, step.counter(group))
 		all.span, all.share, all.apart = all.span+r.span, min(all.share, r.share), all.apart || r.apart
 		all.producing, all.consuming = all.producing || r.producing, all.consuming || r.consuming
 		all.sent, all.completed, all.completedBytes = all.sent+r.sent, all.completed+r.completed,
 			all.completedBytes+r.completedBytes
 		all.received, all.receivedBytes = all.received+r.received, all.receivedBytes+r.receivedBytes
-		produces, consumes := step.roles(group) // each side over the steps in which it takes part
-		if e := &r.completions; produces && e.n > 0 {
-			all.completions.add(e.n, e.lowest, e.highest)
-		}
-		if e := &r.receipts; consumes && e.n > 0 {
-			all.receipts.add(e.n, e.lowest, e.highest)
+		produces, consumes := step.roles(group) // the lowest rate is over the steps in which a side takes part
+		for side, takesPart := range []bool{produces, consumes} {
+			if takesPart && r.low[side].known() != nil {
+				all.low[side].add(r.low[side], 1)
+			}
+			all.high[side].add(r.high[side], -1)
 		}
 	}
 	f := &result.Figures{Span: all.span}
@@ -238,8 +246,8 @@ func (s *shards) figures(steps []plannedStep, group string) (*result.Figures, ra
 	f.CompletedBytes = average(all.producing, all.completedBytes)
 	f.Received = average(all.consuming, all.received)
 	f.ReceivedBytes = average(all.consuming, all.receivedBytes)
-	f.MinimumCompleted, f.MaximumCompleted = all.completions.lowest, all.completions.highest
-	f.MinimumReceived, f.MaximumReceived = all.receipts.lowest, all.receipts.highest
+	f.MinimumCompleted, f.MaximumCompleted = all.low[0].known(), all.high[0].known()
+	f.MinimumReceived, f.MaximumReceived = all.low[1].known(), all.high[1].known()
 	return f, all
 }
 
@@ -275,9 +283,13 @@ func (s *shards) setFigures() {
 	}
 }
 
-// sum returns the figures of steps, with the sums of those that parts have; nil if a part does not know its own.
+// sum returns the figures of steps, with the sums of those that parts have: of one part, its own; nil if a part does
+// not know them.
 func (s *shards) sum(steps []plannedStep, of func(*result.Result) *result.Figures) (*result.Figures, rates) {
 	f, r := s.figures(steps, "")
+	if len(s.parts) == 1 {
+		return of(s.parts[0]), r
+	}
 	f.Offered, f.Due, f.Unsent = new(float64), new(uint64), new(uint64)
 	backlog := true
 	for _, p := range s.parts {

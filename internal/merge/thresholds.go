@@ -198,14 +198,11 @@ func (p *plannedStep) reads() bool {
 	return p.Duration == "" && p.Warmup == "" && !produces
 }
 
-// counter returns what counts in the rows of the step: those of a group, if it is one of several; nil if the step does
-// not have the group.
+// counter returns what counts in the rows of the step: those of a group, if it is not all of the step. What comes after
+// the steps of the group counts too.
 func (p *plannedStep) counter(group string) counter {
-	switch {
-	case group == "" || p.alone(group):
+	if group == "" || p.alone(group) {
 		return func(row *result.Row) *result.Counts { return &row.Counts }
-	case !p.has(group):
-		return nil
 	}
 	return func(row *result.Row) *result.Counts {
 		i := slices.IndexFunc(row.Groups, func(g result.RowGroup) bool { return g.Name == group })
