@@ -46,7 +46,7 @@ func TestVariablesOfOtherProtocols(t *testing.T) {
 			"PERFMQ_URL=alpha://env PERFMQ_USER=joe PERFMQ_PASSWORD=x PERFMQ_OPTION=settle=late,size=5", "run " + mem + " --dry-run",
 			[]string{
 				"PERFMQ_URL applies to no broker of " + mem + ": these speak mem\n",
-				"PERFMQ_USER applies to no broker", "PERFMQ_PASSWORD applies to no broker", "PERFMQ_OPTION applies to no broker",
+				"PERFMQ_USER applies to no broker", "PERFMQ_PASSWORD applies to no broker", "PERFMQ_OPTION settle applies to no broker", "PERFMQ_OPTION size applies to no broker",
 			},
 			[]string{"alpha://env", "joe"},
 		},
@@ -54,12 +54,12 @@ func TestVariablesOfOtherProtocols(t *testing.T) {
 			"PERFMQ_URL=beta://env PERFMQ_USER=joe PERFMQ_OPTION=settle=late", "run " + both + " --dry-run",
 			[]string{
 				"alpha://file", "beta://env", "PERFMQ_URL applies to broker two\n",
-				"PERFMQ_USER applies to broker two\n", "PERFMQ_OPTION applies to no broker",
+				"PERFMQ_USER applies to broker two\n", "PERFMQ_OPTION settle applies to no broker",
 			},
 			[]string{"beta://file"},
 		},
 		{"", "run " + both + " --url beta://flag --user joe --dry-run", []string{"alpha://file", "beta://flag", "--user applies to broker one, broker two\n"}, nil},
-		{"", "run " + both + " -o settle=late --dry-run", []string{"late", "--option applies to broker one\n"}, nil},
+		{"", "run " + both + " -o settle=late --dry-run", []string{"late", "--option settle applies to broker one\n"}, nil},
 	} {
 		got := call(strings.Fields(c.environ), strings.Fields(c.args)...)
 		require.Equal(t, exitOK, got.status, got.stderr)
@@ -72,6 +72,7 @@ func TestVariablesOfOtherProtocols(t *testing.T) {
 	}
 	for _, c := range []struct{ environ, args, want string }{
 		{"", "run " + mem + " --url beta://h", "error: --url applies to no broker of " + mem + ": these speak mem\nhint: leave it out\n"},
+		{"", "run " + mem + " -o reject=5 -o settle=late", "error: --option settle applies to no broker of " + mem + ": these speak mem\nhint: leave it out\n"},
 		{"PERFMQ_URL=http://h", "run " + mem, "error: " + mem + ": broker one: PERFMQ_URL http://h: http is no scheme of mem\nhint: mem URLs begin with mem://\n" +
 			"error: " + mem + ": broker two: PERFMQ_URL http://h: http is no scheme of mem\nhint: mem URLs begin with mem://\n"},
 		{"PERFMQ_CLIENT=memlb", "run " + mem, "error: " + mem + ": broker one: PERFMQ_CLIENT memlb: the clients of mem are native, memlib\nhint: choose native or library\n" +

@@ -260,6 +260,9 @@ func (b *builder) over(v *Values, s *Setting, f *driver.Factory, to string) {
 	}
 	b.errs = append(b.errs, b.in.Apply(v, s, func(from Source, label, text string) bool {
 		fits := b.fits(s, f, from, text)
+		if key, _, ok := strings.Cut(text, "="); s.Name == "option" && ok {
+			label += " " + Quoted(key) // each may be for another protocol
+		}
 		if b.skipped[label] = b.skipped[label] || !fits; fits && to != "the run" {
 			b.applied[label] = append(b.applied[label], to)
 		}
