@@ -39,7 +39,7 @@ func (p *Producer) ended(slot driver.Slot, place *place, o driver.Outcome, now t
 		p.note(place, o)
 		p.rec.Done(p.endOf(place, outage), o, now)
 	}
-	p.free(slot)
+	p.release(slot)
 }
 
 // DoneAll implements [driver.Completions]. It reads the clock once, and takes one lock for many messages.
@@ -81,7 +81,7 @@ func (p *Producer) doneChunk(list []driver.Slot, o driver.Outcome, now time.Dura
 		n++
 	}
 	p.rec.DoneAll(ends[:n], o, now)
-	p.free(ended[:n]...)
+	p.release(ended[:n]...)
 }
 
 // stray counts an answer to no message in flight. Unknown is not an answer.
@@ -103,5 +103,13 @@ func (p *Producer) endOf(place *place, outage int) stats.End {
 func (p *Producer) note(place *place, o driver.Outcome) {
 	if p.cfg.Ledger != nil && (o.State != driver.Accepted || o.Withheld) {
 		p.cfg.Ledger.Done(place.number, o)
+	}
+}
+
+// release gives back the places of messages that have ended. If Run's goroutine waits for one, it sends the next
+// message (relay.go), or that goroutine is woken.
+func (p *Producer) release(ended ...driver.Slot) {
+	if p.slots.giveBack(ended) && !p.relayNext() {
+		p.slots.wakeUp()
 	}
 }

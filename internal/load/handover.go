@@ -9,14 +9,14 @@ import (
 )
 
 // prepare writes a message and its place, and counts it as about to be handed over.
-func (p *Producer) prepare(msg *driver.Message, index uint32, intended, actual time.Duration) (due stats.Phase) {
-	due = p.cfg.Phases.Of(intended)
+func (p *Producer) prepare(msg *driver.Message, index uint32, intended, actual time.Duration) (phase stats.Phase) {
+	phase = p.cfg.Phases.Of(intended)
 	place := &p.slots.places[index]
 	place.intended, place.actual = intended, actual
 	if msg.Variant < len(p.cfg.Sizes) {
 		place.size = p.cfg.Sizes[msg.Variant]
 	}
-	msg.Time = p.stampOf(due, actual)
+	msg.Time = p.stampOf(phase, actual)
 	if p.kept != nil {
 		p.kept[index] = kept{first: actual, stamp: msg.Time, variant: msg.Variant}
 	}
@@ -25,8 +25,8 @@ func (p *Producer) prepare(msg *driver.Message, index uint32, intended, actual t
 		place.number = msg.ID.Number
 	}
 	p.last = actual
-	p.rec.Sent(due)
-	return due
+	p.rec.Begun(phase)
+	return phase
 }
 
 // handOver gives a message, whose place is written, to the driver.
@@ -82,9 +82,9 @@ func (p *Producer) Restamp(msg *driver.Message) {
 
 // stampOf returns the time that a message carries, in microseconds since the Unix epoch. The first one after the
 // warm-up carries a later one than those before it, so that consumers can tell them apart.
-func (p *Producer) stampOf(due stats.Phase, actual time.Duration) int64 {
+func (p *Producer) stampOf(phase stats.Phase, actual time.Duration) int64 {
 	stamp := max(p.clock.Epoch(actual), p.stamp)
-	if due == stats.Measure && !p.measured {
+	if phase == stats.Measure && !p.measured {
 		p.measured = true
 		if from, to := p.cfg.Phases.warmup(); stamp == p.stamp && from < to {
 			stamp++

@@ -182,16 +182,16 @@ func (p *Producer) closedLoop(ctx context.Context) error {
 		if stopped(ctx) {
 			return nil
 		}
-		slot, ok := p.slots.take()
+		index, ok := p.slots.take()
 		now := p.clock.Now()
 		p.heldUp(now - last)
 		if !ok {
-			if slot, now, ok = p.await(ctx, now); !ok {
+			if index, now, ok = p.await(ctx, now); !ok {
 				return nil
 			}
 		}
 		last = now
-		if found, stopped, err := p.sendAgain(ctx, slot, now); stopped || err != nil {
+		if found, stopped, err := p.sendAgain(ctx, index, now); stopped || err != nil {
 			return err
 		} else if found {
 			continue
@@ -199,8 +199,8 @@ func (p *Producer) closedLoop(ctx context.Context) error {
 		if p.mixed() {
 			msg.Variant = p.nextVariant()
 		}
-		msg.More = p.slots.free() && (p.load.Count == 0 || n+total < p.load.Count)
-		if stopped, err := p.send(ctx, &msg, slot, now, now); stopped || err != nil {
+		msg.More = p.slots.hasRoom() && (p.load.Count == 0 || n+total < p.load.Count)
+		if stopped, err := p.send(ctx, &msg, index, now, now); stopped || err != nil {
 			return err
 		}
 		n += total
@@ -263,15 +263,15 @@ func (p *Producer) openLoop(ctx context.Context) error {
 				return nil
 			}
 		}
-		slot, ok := p.slots.take()
+		index, ok := p.slots.take()
 		if !ok {
 			full := now
-			if slot, now, ok = p.await(ctx, now); !ok {
+			if index, now, ok = p.await(ctx, now); !ok {
 				return nil
 			}
 			held += now - full
 		}
-		if found, stopped, err := p.sendAgain(ctx, slot, now); stopped || err != nil {
+		if found, stopped, err := p.sendAgain(ctx, index, now); stopped || err != nil {
 			return err
 		} else if found {
 			last, again = now, true
@@ -284,8 +284,8 @@ func (p *Producer) openLoop(ctx context.Context) error {
 			msg.Variant = p.nextVariant()
 		}
 		next := p.load.Schedule.At(n + total)
-		msg.More = next <= now-p.load.Start && p.slots.free() && (p.load.Count == 0 || n+total < p.load.Count)
-		if stopped, err := p.send(ctx, &msg, slot, intended, now); stopped || err != nil {
+		msg.More = next <= now-p.load.Start && p.slots.hasRoom() && (p.load.Count == 0 || n+total < p.load.Count)
+		if stopped, err := p.send(ctx, &msg, index, intended, now); stopped || err != nil {
 			return err
 		}
 		if own > LateLimit && own > held { // mostly perfmq's own fault; Send may have waited until the load ended
@@ -340,9 +340,9 @@ func (p *Producer) await(ctx context.Context, now time.Duration) (index uint32, 
 func (p *Producer) send(
 	ctx context.Context, msg *driver.Message, index uint32, intended, actual time.Duration,
 ) (stopped bool, err error) {
-	due := p.prepare(msg, index, intended, actual)
+	phase := p.prepare(msg, index, intended, actual)
 	if err = p.handOver(ctx, msg, index); err == nil {
-		p.rec.Handed(due, p.slots.places[index].actual-intended) // see Restamp
+		p.rec.Handed(phase, p.slots.places[index].actual-intended) // see Restamp
 		return false, nil
 	}
 	if !p.takeBack(msg.Slot) {
@@ -352,11 +352,11 @@ func (p *Producer) send(
 		p.cfg.Ledger.Unsent()
 	}
 	if ctx.Err() != nil { // it waited for the broker's leave, and the load is over
-		p.rec.NotSent(due)
-		p.rec.InVain(intended, p.clock.Now())
+		p.rec.TakenBack(phase)
+		p.rec.GivenUp(intended, p.clock.Now())
 		return true, nil //nolint:nilerr // the end of ctx is no failure
 	}
-	p.rec.Handed(due, actual-intended)
-	p.rec.Unsent(due, driver.ClassOf(err), err)
+	p.rec.Handed(phase, actual-intended)
+	p.rec.Unsent(phase, driver.ClassOf(err), err)
 	return false, err
 }

@@ -87,14 +87,6 @@ func (p *Producer) share(open bool) {
 	p.relay.mu.Unlock()
 }
 
-// free frees the places of messages that have ended. If Run's goroutine waits for one, it sends the next message or
-// wakes that goroutine.
-func (p *Producer) free(ended ...driver.Slot) {
-	if p.slots.giveBack(ended) && !p.relayNext() {
-		p.slots.wakeUp()
-	}
-}
-
 // relayNext sends the next message of a relayed loop, unless that would have to wait. It returns whether Run's
 // goroutine is to wait on.
 func (p *Producer) relayNext() bool {
@@ -113,19 +105,19 @@ func (p *Producer) relayNext() bool {
 	}
 	now := p.clock.Now()
 	p.choose()
-	due := p.prepare(&r.msg, index, now, now)
+	phase := p.prepare(&r.msg, index, now, now)
 	p.begin(&r.msg, index)
 	if !p.try.TrySend(&r.msg) {
 		if p.takeBack(r.msg.Slot) {
 			if p.cfg.Ledger != nil {
 				p.cfg.Ledger.Unsent()
 			}
-			p.rec.NotSent(due)
+			p.rec.TakenBack(phase)
 		}
 		return false
 	}
 	p.handed()
-	p.rec.Handed(due, 0)
+	p.rec.Handed(phase, 0)
 	p.advance()
 	p.rec.Waited(now)
 	p.rec.Blocked()

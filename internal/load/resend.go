@@ -156,16 +156,16 @@ func (p *Producer) sendAgain(ctx context.Context, index uint32, now time.Duratio
 	if !found {
 		return false, false, nil
 	}
-	due := p.cfg.Phases.Of(m.intended)
+	phase := p.cfg.Phases.Of(m.intended)
 	place := &p.slots.places[index]
 	place.intended, place.actual, place.number, place.size = m.intended, now, m.number, m.size
 	p.kept[index] = m.kept
-	msg := driver.Message{Variant: m.variant, Time: m.stamp, More: p.doubts.count.Load() > 0 && p.slots.free()}
+	msg := driver.Message{Variant: m.variant, Time: m.stamp, More: p.doubts.count.Load() > 0 && p.slots.hasRoom()}
 	if p.cfg.Ledger != nil {
 		msg.ID = p.cfg.Ledger.Again(m.number, m.variant)
 	}
 	if err = p.handOver(ctx, &msg, index); err == nil {
-		p.rec.Resent(due)
+		p.rec.Resent(phase)
 		if m.outage > 0 && p.cfg.Resent != nil {
 			p.cfg.Resent(m.outage)
 		}

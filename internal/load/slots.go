@@ -34,8 +34,8 @@ type place struct {
 
 func newSlots(n int) *slots { return &slots{places: make([]place, n), wake: make(chan struct{}, 1)} }
 
-// free reports whether take finds a place at once.
-func (s *slots) free() bool { return len(s.ready) > 0 || s.refill() || s.used() < len(s.places) }
+// hasRoom reports whether take finds a place at once.
+func (s *slots) hasRoom() bool { return len(s.ready) > 0 || s.refill() || s.used() < len(s.places) }
 
 // used returns the number of places used so far.
 func (s *slots) used() int { return int(s.fresh.Load()) }

@@ -62,10 +62,10 @@ func TestNumbering(t *testing.T) {
 func TestWithheldIsCounted(t *testing.T) {
 	rec := stats.NewProducerRecorder(false, nil)
 	for i := range 10 {
-		rec.Sent(stats.Measure)
+		rec.Begun(stats.Measure)
 		rec.Done(stats.End{Due: stats.Measure}, driver.Outcome{Withheld: i%5 == 0}, 0)
 	}
-	rec.Sent(stats.Measure)
+	rec.Begun(stats.Measure)
 	rec.Done(stats.End{Due: stats.Measure}, driver.Outcome{State: driver.Unknown}, 0)
 	require.EqualValues(t, 2, rec.Withheld())
 	require.EqualValues(t, 10, rec.Completed())

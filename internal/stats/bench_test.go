@@ -28,7 +28,7 @@ func BenchmarkRecorderSentHanded(b *testing.B) {
 	r := stats.NewProducerRecorder(true, nil)
 	b.ReportAllocs()
 	for b.Loop() {
-		r.Sent(stats.Measure)
+		r.Begun(stats.Measure)
 		r.Handed(stats.Measure, 20*time.Microsecond)
 	}
 }
@@ -54,7 +54,7 @@ func BenchmarkCollect(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		for i := range ps {
-			ps[i].Sent(stats.Measure)
+			ps[i].Begun(stats.Measure)
 			ps[i].Handed(stats.Measure, time.Millisecond)
 			done(ps[i], driver.Outcome{}, time.Millisecond, 2*time.Millisecond)
 			receive(cs[i], time.Millisecond, false)

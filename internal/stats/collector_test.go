@@ -19,7 +19,7 @@ func TestPhaseOfMessages(t *testing.T) {
 	c := collectorOf(start, p, k)
 	send := func(due stats.Phase, n int) {
 		for range n {
-			p.Sent(due)
+			p.Begun(due)
 			p.Handed(due, time.Millisecond)
 		}
 	}
@@ -106,12 +106,12 @@ func TestSnapshotsDoNotChange(t *testing.T) {
 	start := time.Now()
 	p := stats.NewProducerRecorder(false, nil)
 	c := collectorOf(start, p, nil)
-	p.Sent(stats.Measure)
+	p.Begun(stats.Measure)
 	p.Handed(stats.Measure, 0)
 	done(p, driver.Outcome{}, time.Millisecond, 0)
 	first := c.Collect(stats.Measure, start.Add(time.Second), false)
 	for range 3 {
-		p.Sent(stats.Measure)
+		p.Begun(stats.Measure)
 		p.Handed(stats.Measure, 0)
 		done(p, driver.Outcome{}, time.Second, 0)
 		c.Collect(stats.Measure, start.Add(2*time.Second), false)
@@ -126,7 +126,7 @@ func TestHealth(t *testing.T) {
 	p := stats.NewProducerRecorder(true, nil)
 	c := collectorOf(start, p, nil)
 	for range 100 {
-		p.Sent(stats.Measure)
+		p.Begun(stats.Measure)
 		p.Handed(stats.Measure, 0)
 	}
 	p.Late()

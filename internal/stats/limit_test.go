@@ -39,7 +39,7 @@ func newTold(t *testing.T, pending int) *told {
 func (l *told) sent(n, received int, ack time.Duration) {
 	p, k := l.producers[0], l.consumers[0]
 	for range n {
-		p.Sent(Measure)
+		p.Begun(Measure)
 		p.Handed(Measure, 0)
 		p.Done(End{Due: Measure, Intended: l.now, Actual: l.now}, driver.Outcome{}, l.now+ack)
 	}
@@ -52,7 +52,7 @@ func (l *told) sent(n, received int, ack time.Duration) {
 // stand sends a message that is not answered, that long after the second's begin, and waits for its slot from then on.
 func (l *told) stand(after time.Duration) {
 	p := l.producers[0]
-	p.Sent(Measure)
+	p.Begun(Measure)
 	p.Handed(Measure, 0)
 	p.Wait(WaitSlot, l.now+after)
 }
@@ -242,7 +242,7 @@ func TestLimit(t *testing.T) {
 		}, result.LimitBroker, "the broker (it answered nothing)"},
 		{"all are refused", 100, closed, Health{}, func(l *told) {
 			idle(l)
-			l.producers[0].Sent(Measure)
+			l.producers[0].Begun(Measure)
 			l.producers[0].Handed(Measure, 0)
 			l.producers[0].Done(End{Due: Measure, Intended: l.now, Actual: l.now}, driver.Outcome{State: driver.Rejected}, l.now+ms)
 			l.wait(WaitSlot, 1000*ms)
@@ -277,7 +277,7 @@ func TestLimit(t *testing.T) {
 				l.sent(100, 100, ms)
 				return
 			}
-			l.producers[0].Sent(Measure) // Send has it, and has not handed it over
+			l.producers[0].Begun(Measure) // Send has it, and has not handed it over
 			l.send.Answer.Time += time.Second
 		}, result.LimitBroker, "the broker (it answered nothing for 75% of the time, while producers waited for its answers)"},
 		{"answers that always take long", 1, closed, Health{}, func(l *told) {
@@ -434,7 +434,7 @@ func TestHush(t *testing.T) {
 	pulse := NewPulse(clock)
 	r := NewProducerRecorder(false, pulse)
 	send := func(at time.Duration) End {
-		r.Sent(Measure)
+		r.Begun(Measure)
 		r.Handed(Measure, 0)
 		return End{Due: Measure, Intended: at, Actual: at}
 	}

@@ -86,7 +86,7 @@ func TestMinimum(t *testing.T) {
 	now := start
 	second := func(phase stats.Phase, length time.Duration, completed, received int) {
 		for range completed {
-			p.Sent(stats.Measure)
+			p.Begun(stats.Measure)
 			p.Handed(stats.Measure, 0)
 			done(p, driver.Outcome{}, 0, 0)
 		}
@@ -158,10 +158,10 @@ func TestUnsent(t *testing.T) {
 	p := stats.NewProducerRecorder(false, nil)
 	c := collectorOf(start, p, nil)
 	refused := errors.New("no connection")
-	p.Sent(stats.Measure)
+	p.Begun(stats.Measure)
 	p.Handed(stats.Measure, 0)
 	p.Unsent(stats.Measure, driver.ClassConnect, refused)
-	p.Sent(stats.Measure)
+	p.Begun(stats.Measure)
 	p.Handed(stats.Measure, 0)
 	done(p, driver.Outcome{State: driver.Failed, Class: driver.ClassTimeout}, 0, 0)
 	n := c.Collect(stats.Measure, start.Add(time.Second), false).Total

@@ -110,7 +110,7 @@ func TestPausedMessages(t *testing.T) {
 				p.tick(at)
 			}
 			r := NewProducerRecorder(tt.rated, p)
-			r.Sent(Measure)
+			r.Begun(Measure)
 			r.Handed(Measure, tt.actual-tt.intended)
 			r.Done(End{Due: Measure, Intended: tt.intended, Actual: tt.actual}, driver.Outcome{State: tt.state}, tt.end)
 			s := NewCollector([]*ProducerRecorder{r}, nil, clock.start).Collect(Measure, clock.start.Add(2*time.Second), true)

@@ -76,24 +76,24 @@ func NewProducerRecorder(rated bool, pulse *Pulse) *ProducerRecorder {
 	return &ProducerRecorder{rated: rated, pulse: pulse, leastSilence: firstSilence}
 }
 
-// Sent counts a message that is about to be handed to the driver. Call it before the hand-over, because the message
-// might be received before the driver returns; call [ProducerRecorder.Handed] or [ProducerRecorder.NotSent] after it.
-func (r *ProducerRecorder) Sent(due Phase) { r.sent[due].Add(1) }
+// Begun counts a message that is about to be handed to the driver. Call it before the hand-over, because the message
+// might be received before the driver returns; call [ProducerRecorder.Handed] or [ProducerRecorder.TakenBack] after it.
+func (r *ProducerRecorder) Begun(phase Phase) { r.sent[phase].Add(1) }
 
-// Handed records that the driver took the message of the last Sent, the given delay after its intended time. Until then
-// snapshots leave the message out, as it may turn out not to have been sent.
-func (r *ProducerRecorder) Handed(due Phase, delay time.Duration) {
-	r.handed[due].Add(1)
+// Handed records that the driver took the message of the last Begun, the given delay after its intended time. Until
+// then snapshots leave the message out, as it may turn out not to have been sent.
+func (r *ProducerRecorder) Handed(phase Phase, delay time.Duration) {
+	r.handed[phase].Add(1)
 	if !r.rated {
 		return
 	}
 	r.mu.Lock()
-	r.part[due].record(result.Delay, delay)
+	r.part[phase].record(result.Delay, delay)
 	r.mu.Unlock()
 }
 
 // Resent counts a message that was handed to the driver once more, as its outcome was unknown.
-func (r *ProducerRecorder) Resent(due Phase) { r.resent[due].Add(1) }
+func (r *ProducerRecorder) Resent(phase Phase) { r.resent[phase].Add(1) }
 
 // AllResent returns the number of resends.
 func (r *ProducerRecorder) AllResent() (n uint64) {
@@ -103,12 +103,12 @@ func (r *ProducerRecorder) AllResent() (n uint64) {
 	return n
 }
 
-// NotSent undoes one Sent: the driver reported that the message did not leave.
-func (r *ProducerRecorder) NotSent(due Phase) { r.sent[due].Add(^uint64(0)) }
+// TakenBack undoes one Begun: the driver reported that the message did not leave.
+func (r *ProducerRecorder) TakenBack(phase Phase) { r.sent[phase].Add(^uint64(0)) }
 
-// InVain records that a message that was due, and could not be sent until now, will not be sent: times since the start
+// GivenUp records that a message that was due, and could not be sent until now, will not be sent: times since the start
 // of the run.
-func (r *ProducerRecorder) InVain(intended, now time.Duration) {
+func (r *ProducerRecorder) GivenUp(intended, now time.Duration) {
 	r.mu.Lock()
 	r.quiet.ended(intended, now)
 	r.mu.Unlock()
@@ -142,7 +142,7 @@ func (r *ProducerRecorder) Stopped(last time.Duration) { r.lastSend.Store(int64(
 func (r *ProducerRecorder) LastSend() time.Duration { return time.Duration(r.lastSend.Load()) }
 
 // Sends returns the number of messages due in a phase that have been, or are being, handed to the driver.
-func (r *ProducerRecorder) Sends(due Phase) uint64 { return r.sent[due].Load() }
+func (r *ProducerRecorder) Sends(phase Phase) uint64 { return r.sent[phase].Load() }
 
 // Blocked counts a wait for a free slot.
 func (r *ProducerRecorder) Blocked() { r.blocked.Add(1) }
@@ -217,9 +217,9 @@ func (r *ProducerRecorder) done(e *End, o *driver.Outcome, now time.Duration) {
 
 // Committed counts a transaction of the producer that has ended. took is the time from the request to commit to its
 // answer. Safe for concurrent use.
-func (r *ProducerRecorder) Committed(due Phase, took time.Duration, confirmed bool) {
+func (r *ProducerRecorder) Committed(phase Phase, took time.Duration, confirmed bool) {
 	r.mu.Lock()
-	r.part[due].committed(took, confirmed)
+	r.part[phase].committed(took, confirmed)
 	r.mu.Unlock()
 }
 
@@ -251,9 +251,9 @@ func (r *ProducerRecorder) Stray() { r.stray.Add(1) }
 func (r *ProducerRecorder) Strays() uint64 { return r.stray.Load() }
 
 // Unsent counts the end of a message that the driver could not send, as failed with that class and error.
-func (r *ProducerRecorder) Unsent(due Phase, class driver.Class, err error) {
+func (r *ProducerRecorder) Unsent(phase Phase, class driver.Class, err error) {
 	r.mu.Lock()
-	p := &r.part[due]
+	p := &r.part[phase]
 	p.n[result.Failed]++
 	p.n[result.Unsent]++
 	r.fail(p, &driver.Outcome{State: driver.Failed, Class: class, Err: err})

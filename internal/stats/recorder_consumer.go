@@ -167,9 +167,9 @@ const delayUnit = time.Millisecond
 // Ages records how old a message, counted by [ConsumerRecorder.Received], is at its delivery: since it was born and
 // since it was stored. All times are in microseconds since the Unix epoch; 0 means unknown. Negative ages are counted
 // and enter no distribution.
-func (r *ConsumerRecorder) Ages(due Phase, now, born, stored int64) {
+func (r *ConsumerRecorder) Ages(phase Phase, now, born, stored int64) {
 	r.mu.Lock()
-	p := &r.part[due]
+	p := &r.part[phase]
 	p.age(result.B2C, now, born)
 	p.age(result.S2C, now, stored)
 	r.mu.Unlock()
@@ -188,9 +188,9 @@ func (p *ledger) age(kind result.Kind, now, since int64) {
 }
 
 // Committed counts a transaction of the consumer that has ended, as [ProducerRecorder.Committed] does.
-func (r *ConsumerRecorder) Committed(due Phase, took time.Duration, confirmed bool) {
+func (r *ConsumerRecorder) Committed(phase Phase, took time.Duration, confirmed bool) {
 	r.mu.Lock()
-	r.part[due].committed(took, confirmed)
+	r.part[phase].committed(took, confirmed)
 	r.mu.Unlock()
 }
 
@@ -204,9 +204,9 @@ func (r *ConsumerRecorder) Foreign(at time.Duration) {
 
 // Released counts a message that the consumer gives back so that it comes again, delivered at that time since the start
 // of the run. It does not count as received.
-func (r *ConsumerRecorder) Released(due Phase, at time.Duration) {
+func (r *ConsumerRecorder) Released(phase Phase, at time.Duration) {
 	r.mu.Lock()
-	r.part[due].n[result.ConsumerReleased]++
+	r.part[phase].n[result.ConsumerReleased]++
 	r.quiet.came(at, at)
 	r.mu.Unlock()
 }

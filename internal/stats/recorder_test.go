@@ -40,14 +40,14 @@ func TestRecorderCountsEachStateAndClass(t *testing.T) {
 		{State: driver.Unknown, Class: driver.ClassConnectionLost},
 	}
 	for _, o := range ends {
-		r.Sent(stats.Measure)
+		r.Begun(stats.Measure)
 		r.Handed(stats.Measure, time.Millisecond)
 		done(r, o, 2*time.Millisecond, 3*time.Millisecond)
 	}
-	r.Sent(stats.Measure)
+	r.Begun(stats.Measure)
 	r.Handed(stats.Measure, time.Millisecond)
-	r.Sent(stats.Measure)
-	r.NotSent(stats.Measure)
+	r.Begun(stats.Measure)
+	r.TakenBack(stats.Measure)
 	r.Blocked()
 	r.Late()
 
@@ -88,7 +88,7 @@ func TestRecorderWithoutRateHasNoDelayAndResponse(t *testing.T) {
 	now := time.Now()
 	r := stats.NewProducerRecorder(false, nil)
 	c := collectorOf(now, r, nil)
-	r.Sent(stats.Measure)
+	r.Begun(stats.Measure)
 	r.Handed(stats.Measure, time.Hour)
 	done(r, driver.Outcome{}, time.Millisecond, time.Hour)
 	s := c.Collect(stats.Measure, now.Add(time.Second), false)
@@ -104,17 +104,17 @@ func TestSentNeverShrinks(t *testing.T) {
 	r := stats.NewProducerRecorder(false, nil)
 	c := collectorOf(now, r, nil)
 	for range 5 {
-		r.Sent(stats.Measure)
+		r.Begun(stats.Measure)
 		r.Handed(stats.Measure, 0)
 	}
-	r.Sent(stats.Measure) // hangs
+	r.Begun(stats.Measure) // hangs
 	s := c.Collect(stats.Measure, now.Add(time.Second), false)
 	require.EqualValues(t, 5, s.Total[result.Sent])
 	require.EqualValues(t, 5, s.InFlight)
 	s = c.Collect(stats.Measure, now.Add(2*time.Second), false)
 	require.EqualValues(t, 0, s.Delta[result.Sent])
 
-	r.NotSent(stats.Measure)
+	r.TakenBack(stats.Measure)
 	s = c.Collect(stats.Drain, now.Add(3*time.Second), true)
 	require.EqualValues(t, 5, s.Total[result.Sent])
 	require.EqualValues(t, 0, s.Delta[result.Sent])
@@ -136,7 +136,7 @@ func TestInFlight(t *testing.T) {
 				return
 			default:
 			}
-			r.Sent(stats.Measure)
+			r.Begun(stats.Measure)
 			r.Handed(stats.Measure, 0)
 			done(r, driver.Outcome{}, 0, 0)
 		}
@@ -173,10 +173,10 @@ func TestSentWhileHandingOver(t *testing.T) {
 			p, k := stats.NewProducerRecorder(false, nil), stats.NewConsumerRecorder()
 			c := collectorOf(now, p, k)
 			for range 2 {
-				p.Sent(stats.Measure)
+				p.Begun(stats.Measure)
 				p.Handed(stats.Measure, 0)
 			}
-			p.Sent(stats.Measure)
+			p.Begun(stats.Measure)
 			for range tt.ended {
 				done(p, driver.Outcome{}, 0, 0)
 			}
@@ -216,7 +216,7 @@ func TestOutOfRangeOfProducers(t *testing.T) {
 	now := time.Now()
 	r := stats.NewProducerRecorder(true, nil)
 	c := collectorOf(now, r, nil)
-	r.Sent(stats.Measure)
+	r.Begun(stats.Measure)
 	r.Handed(stats.Measure, -time.Second)
 	done(r, driver.Outcome{}, 25*time.Hour, 26*time.Hour)
 	s := c.Collect(stats.Measure, now.Add(time.Second), false)
@@ -241,9 +241,9 @@ func TestCollectorUnderLoad(t *testing.T) {
 	for i := range workers {
 		wg.Go(func() {
 			for n := range each {
-				ps[i].Sent(stats.Measure)
+				ps[i].Begun(stats.Measure)
 				if n%100 == 99 {
-					ps[i].NotSent(stats.Measure)
+					ps[i].TakenBack(stats.Measure)
 					continue
 				}
 				receive(cs[i], time.Microsecond, false)
@@ -300,7 +300,7 @@ func TestRecordersAllocateNothing(t *testing.T) {
 	o := driver.Outcome{}
 	bad := driver.Outcome{State: driver.Rejected, Class: driver.ClassFull}
 	require.Zero(t, testing.AllocsPerRun(1000, func() {
-		p.Sent(stats.Measure)
+		p.Begun(stats.Measure)
 		p.Handed(stats.Measure, time.Millisecond)
 		p.Blocked()
 		p.Late()
@@ -328,7 +328,7 @@ func TestDelayBehindTheEnd(t *testing.T) {
 	start := time.Now()
 	r := stats.NewProducerRecorder(true, nil)
 	c := collectorOf(start, r, nil)
-	r.Sent(stats.Measure)
+	r.Begun(stats.Measure)
 	r.Done(stats.End{Due: stats.Measure}, driver.Outcome{}, time.Millisecond)
 	s := c.Collect(stats.Measure, start.Add(time.Second), false)
 	require.EqualValues(t, 1, s.Delta[result.Sent])

@@ -86,18 +86,18 @@ func TestSendInProgress(t *testing.T) {
 		}
 		send := func(now time.Duration) time.Duration { return p.waitedUntil(now)[WaitSend] }
 		require.Zero(t, send(time.Second))
-		p.Sent(Measure)
+		p.Begun(Measure)
 		require.Zero(t, send(2*time.Second), "the first look")
 		require.Equal(t, want, send(3*time.Second))
 		p.Handed(Measure, 0)
 		p.HeldUp(1500 * time.Millisecond)
 		require.Equal(t, 1500*time.Millisecond, send(4*time.Second))
-		p.Sent(Measure)
+		p.Begun(Measure)
 		require.Equal(t, 1500*time.Millisecond, send(5*time.Second))
 		p.Handed(Measure, 0)
-		p.Sent(Measure)
+		p.Begun(Measure)
 		require.Equal(t, 1500*time.Millisecond, send(6*time.Second), "another one")
-		p.NotSent(Measure)
+		p.TakenBack(Measure)
 		require.Equal(t, 1500*time.Millisecond, send(7*time.Second))
 	}
 }
