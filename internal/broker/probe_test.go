@@ -10,7 +10,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// TestProbe: clients learn that the broker stands still over each protocol. Those on client libraries have this test, too.
+// TestProbe: clients learn that the broker is stalled over each protocol. Those on client libraries have this test, too.
 func TestProbe(t *testing.T) {
 	t.Parallel()
 	for _, f := range []driver.Factory{amqp.Factory(), stomp.Factory(), rocketmq.Factory()} {

@@ -236,7 +236,7 @@ func (c *conn) waitForWriter() error {
 	}
 }
 
-// awaitStall waits for the end of a stall of the broker: clients begin a session to learn whether it stands still.
+// awaitStall waits for the end of a stall of the broker: clients begin a session to learn whether it is stalled.
 func (c *conn) awaitStall() error {
 	if !c.srv.store.Stalled() {
 		return nil

@@ -201,7 +201,7 @@ type stall struct {
 }
 
 // Stall pauses the broker for d, or ends the pause if d is zero: nothing is stored, delivered or settled, and
-// front-ends do not answer requests by which clients learn whether it stands still. It replaces a current stall.
+// front-ends do not answer requests by which clients learn whether it is stalled. It replaces a current stall.
 func (s *Store) Stall(d time.Duration) {
 	st := &s.stall
 	st.mu.Lock()

@@ -16,7 +16,7 @@ import (
 const (
 	// probePatience is longer than any driver may take to answer a probe.
 	probePatience = 2 * time.Minute
-	// standstill is how long a probe waits for a broker that stands still.
+	// standstill is how long a probe waits for a broker that is stalled.
 	standstill = time.Second
 )
 
@@ -48,7 +48,7 @@ func Probe(t *testing.T, f driver.Factory) {
 	require.NoError(t, c.probe(probePatience), "a probe of a broker that has lost a message")
 	b.Store().SetFaults(store.Faults{})
 	b.Store().Stall(time.Hour)
-	require.Error(t, c.probe(standstill), "a probe of a broker that stands still")
+	require.Error(t, c.probe(standstill), "a probe of a stalled broker")
 	b.Store().Stall(0)
 	c.works("a broker that went on")
 
