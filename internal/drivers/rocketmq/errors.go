@@ -32,9 +32,11 @@ func silent(request string, limit time.Duration) error {
 		"no answer to a %s within %s", request, limit)
 }
 
+const acceptLarger = "--max-message-size SIZE accepts larger messages"
+
 // tooLarge returns the error about something from the broker with more bytes than we take.
 func tooLarge(what string, size, most int) error {
-	return driver.Errorf(driver.ClassTooLarge, "", "--max-message-size SIZE accepts larger messages",
+	return driver.Errorf(driver.ClassTooLarge, "", acceptLarger,
 		"the broker sends %s of %d bytes; perfmq accepts at most %d", what, size, most)
 }
 

@@ -110,7 +110,9 @@ func inflate(z *wire.Inflater, m *wire.Message, maxBody int) ([]byte, error) {
 		return nil, driver.Errorf(driver.ClassUnsupported, "", "let the producer compress with zlib, or not at all", "%w",
 			err)
 	case errors.Is(err, wire.ErrTooLong):
-		return nil, tooLarge("a compressed message", len(m.Body), maxBody)
+		return nil, driver.Errorf(driver.ClassTooLarge, "", acceptLarger,
+			"a message whose %d compressed bytes are more than the %d that perfmq accepts, once inflated", len(m.Body),
+			maxBody)
 	case err != nil:
 		return nil, driver.Errorf(driver.ClassProtocol, "", lookAtBroker, "read a message: its compressed body: %w", err)
 	}
