@@ -174,9 +174,14 @@ func systemError(path string, err error) *Error {
 	return &Error{Path: path, Hint: "check the path", Err: err}
 }
 
-// Replace writes a file beside path and gives it that name: a full disk leaves the old contents as they were. A new
-// file gets the mode; an old one keeps its own. What is no regular file (a device, a link) is written to.
+// Replace writes a file beside path, or beside the file that it links to, and gives it that name: a full disk leaves
+// the old contents as they were. A new file gets the mode; an old one keeps its own. What is no regular file (a device,
+// a link to nothing) is written to, and so is what the system links to: /dev/stdout may be a file that is open.
 func Replace(path string, text []byte, mode fs.FileMode) error {
+	target, err := filepath.EvalSymlinks(path)
+	if err == nil && !strings.HasPrefix(path, "/dev/") && !strings.HasPrefix(path, "/proc/") {
+		path = target
+	}
 	switch old, err := os.Lstat(path); {
 	case err == nil && !old.Mode().IsRegular():
 		return os.WriteFile(path, text, mode) //nolint:gosec // the user names the file
@@ -188,9 +193,13 @@ func Replace(path string, text []byte, mode fs.FileMode) error {
 			return err
 		}
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
+	name := filepath.Base(path)
+	f, err := os.CreateTemp(filepath.Dir(path), "."+name[:min(len(name), 200)]+".*") // names have 255 bytes at most
+	if errors.Is(err, fs.ErrPermission) {
 		return os.WriteFile(path, text, mode) //nolint:gosec // a folder in which only this file may be written
+	}
+	if err != nil {
+		return &fs.PathError{Op: "write", Path: path, Err: systemError(path, err).Err}
 	}
 	_, err = f.Write(text)
 	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err == nil {

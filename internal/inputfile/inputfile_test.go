@@ -143,3 +143,34 @@ func TestPipe(t *testing.T) {
 	_, err = Read(fifo, 100)
 	require.EqualError(t, err, fifo+": has more than 100 bytes")
 }
+
+// TestReplace: a link stays, and what it links to is replaced, not written over.
+func TestReplace(t *testing.T) {
+	dir := t.TempDir()
+	file, link, loose := filepath.Join(dir, strings.Repeat("x", 255)), filepath.Join(dir, "link"), filepath.Join(dir, "loose")
+	require.NoError(t, os.WriteFile(file, []byte("old"), 0o640))
+	require.NoError(t, os.Symlink(file, link))
+	require.NoError(t, os.Symlink(filepath.Join(dir, "new"), loose))
+	old, err := os.Open(file)
+	require.NoError(t, err)
+	defer old.Close()
+	for _, path := range []string{link, loose} {
+		require.NoError(t, Replace(path, []byte("text"), 0o600))
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, "text", string(text))
+		info, err := os.Lstat(path)
+		require.NoError(t, err)
+		require.Equal(t, fs.ModeSymlink, info.Mode().Type())
+	}
+	text := make([]byte, 4)
+	n, _ := old.Read(text)
+	require.Equal(t, "old", string(text[:n]))
+	info, err := os.Stat(file)
+	require.NoError(t, err)
+	require.Equal(t, fs.FileMode(0o640), info.Mode())
+	missing := filepath.Join(dir, "none", "file")
+	var failed *fs.PathError
+	require.ErrorAs(t, Replace(missing, nil, 0o600), &failed)
+	require.Equal(t, missing, failed.Path)
+}
