@@ -166,13 +166,33 @@ func (p *Prometheus) handler(address string, at net.Addr) http.Handler {
 	return mux
 }
 
-// watched closes scraped after an answer with the final figures that its client has waited for.
+// watched closes scraped after a whole answer with the final figures that its client has waited for.
 func (p *Prometheus) watched(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		final := p.collector.ended()
-		h.ServeHTTP(w, r)
-		if final && r.Method == http.MethodGet && r.Context().Err() == nil {
+		a := answered{w, true}
+		h.ServeHTTP(&a, r)
+		if final && a.whole && r.Method == http.MethodGet && r.Context().Err() == nil {
 			p.once.Do(func() { close(p.scraped) })
 		}
 	})
+}
+
+// answered notices an answer that is no success, such as of too many scrapes at once, or that could not be written.
+type answered struct {
+	http.ResponseWriter
+	whole bool
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (a *answered) WriteHeader(status int) {
+	a.whole = a.whole && status == http.StatusOK
+	a.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements [http.ResponseWriter].
+func (a *answered) Write(text []byte) (int, error) {
+	n, err := a.ResponseWriter.Write(text)
+	a.whole = a.whole && err == nil
+	return n, err
 }

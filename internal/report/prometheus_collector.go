@@ -456,9 +456,14 @@ func collectEnd(run *stats.Run, s *stats.Summary, e emitter) {
 	for kind, n := range findings {
 		e.count("run_findings", n, kind)
 	}
-	for i := range s.Thresholds[:min(len(s.Thresholds), 5*namedSeries)] {
-		o := &s.Thresholds[i]
-		e.set("threshold_kept", oneIf(o.Kept), o.Threshold.String(), shortLabel(o.Step))
+	named := 0
+	for _, kept := range []bool{false, true} { // those that fail have a series, however many there are
+		for i := range s.Thresholds {
+			if o := &s.Thresholds[i]; o.Kept == kept && named < 5*namedSeries &&
+				e.set("threshold_kept", oneIf(kept), o.Threshold.String(), shortLabel(o.Step)) {
+				named++
+			}
+		}
 	}
 	for i := range s.Brokers[:min(len(s.Brokers), namedSeries)] {
 		b := &s.Brokers[i]
@@ -480,14 +485,14 @@ type emitter struct {
 	sent         map[string]bool
 }
 
-// set sends a value: a counter if the name ends in _total.
-func (e emitter) set(name string, v float64, labels ...string) {
+// set sends a value: a counter if the name ends in _total. It returns false if the series has a value.
+func (e emitter) set(name string, v float64, labels ...string) bool {
 	for i := range labels {
 		labels[i] = safetext.Line(labels[i])
 	}
 	series := name + "\n" + strings.Join(labels, "\n")
 	if e.sent[series] {
-		return
+		return false
 	}
 	e.sent[series] = true
 	kind := prometheus.GaugeValue
@@ -495,6 +500,7 @@ func (e emitter) set(name string, v float64, labels ...string) {
 		kind = prometheus.CounterValue
 	}
 	e.to <- prometheus.MustNewConstMetric(e.descriptions[name], kind, v, labels...)
+	return true
 }
 
 func (e emitter) count(name string, n uint64, labels ...string) { e.set(name, float64(n), labels...) }

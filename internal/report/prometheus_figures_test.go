@@ -156,6 +156,31 @@ func TestPrometheusEnd(t *testing.T) {
 	})
 }
 
+// TestPrometheusThresholds: of many thresholds those that fail have a series, and of two with one name the one that does.
+func TestPrometheusThresholds(t *testing.T) {
+	t.Parallel()
+	p, url := startPrometheus(t, clientRun(true))
+	s := numbersRun()
+	passes, fails := fakeThresholds()[0], fakeThresholds()[1]
+	for i := range 5*namedSeries + 10 {
+		passes.Step = fmt.Sprint(i)
+		s.Thresholds = append(s.Thresholds, passes)
+	}
+	for range 2 * namedSeries {
+		s.Thresholds = append(s.Thresholds, fails)
+	}
+	passes.Step, fails.Step = strings.Repeat("s", maxLabel)+"1", strings.Repeat("s", maxLabel)+"2"
+	fails.Threshold = passes.Threshold
+	s.Thresholds = append(s.Thresholds, passes, fails)
+	require.NoError(t, p.Summary(s))
+	got := scrape(t, url)
+	got.require(t, map[string]float64{
+		"threshold_kept step= threshold=failed == 0": 0, "threshold_kept step=0 threshold=ack.p99 < 50ms": 1,
+		"threshold_kept step=" + strings.Repeat("s", maxLabel) + " threshold=ack.p99 < 50ms": 0,
+	})
+	require.EqualValues(t, 5*namedSeries-2, got.sum("perfmq_threshold_kept"))
+}
+
 // TestPrometheusBounds: the number of series is bounded for any number and length of destinations and steps.
 func TestPrometheusBounds(t *testing.T) {
 	t.Parallel()

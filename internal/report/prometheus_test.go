@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
@@ -300,7 +301,7 @@ func TestPrometheusReady(t *testing.T) {
 	ready(http.StatusOK, "ok")
 }
 
-// TestPrometheusScraped: only a complete answer with the final figures closes Scraped.
+// TestPrometheusScraped: only a complete answer with the final figures, and the status 200, closes Scraped.
 func TestPrometheusScraped(t *testing.T) {
 	t.Parallel()
 	p, url := startPrometheus(t, clientRun(false))
@@ -320,6 +321,21 @@ func TestPrometheusScraped(t *testing.T) {
 	for _, other := range []struct{ method, path string }{{http.MethodHead, "/metrics"}, {http.MethodPost, "/metrics"}, {http.MethodGet, "/healthz"}} {
 		request(t, other.method, url+other.path)
 		require.False(t, scraped(), other)
+	}
+	for _, answer := range []http.HandlerFunc{
+		func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) },
+		func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "1")
+			_, err := io.WriteString(w, "more")
+			require.Error(t, err)
+		},
+	} {
+		s := httptest.NewServer(p.watched(answer))
+		response, err := s.Client().Get(s.URL) //nolint:noctx // of a test
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		s.Close()
+		require.False(t, scraped())
 	}
 	scrape(t, url)
 	<-p.Scraped()
