@@ -356,9 +356,7 @@ func (r *run) watch() {
 			Before: c.counters, Denied: c.waits.Credit.Times, SocketWaits: c.waits.Socket.Times,
 		}
 		w.Counters, _ = worker.(driver.Counting)
-		if l, ok := worker.(interface{ waits() bool }); !ok || l.waits() {
-			w.Waits, _ = worker.(driver.Waiter)
-		}
+		w.Waits = load.WaiterOf(worker)
 		if len(broker.Hosts) > 1 {
 			w.Host = c.stays.present
 		}

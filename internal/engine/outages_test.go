@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -331,6 +332,23 @@ func TestLostAtTheEnd(t *testing.T) {
 		require.EqualValues(t, 1, s.Total[result.Unconfirmed])
 		require.NotContains(t, strings.Join(s.Problems(), "\n"), "of unknown end")
 	})
+}
+
+// TestWaitsOfABlindClient: a client that does not report its waits takes 50 ms for a message. The messages due meanwhile
+// leave late because of that, also if its lost connections are replaced.
+func TestWaitsOfABlindClient(t *testing.T) {
+	for _, reconnect := range []bool{false, true} {
+		inBubble(t, fmt.Sprint(reconnect), func(t *testing.T) {
+			f := (&hooks{send: func(_ context.Context, send func() error) error {
+				pass(50 * time.Millisecond)
+				return send()
+			}}).factory(broker(t, nil).Factory())
+			s, _ := run(t, newPlan(f, func(p *flat) {
+				p.Reconnect, p.Rate, p.Count, p.MaxPending = reconnect, rate("100"), 100, 100
+			}), nil)
+			require.Zero(t, s.Total[result.LateSends])
+		})
+	}
 }
 
 // TestOutagesThatAbort: a demand on outages ends the run as soon as it cannot be kept any more, also while one lasts.

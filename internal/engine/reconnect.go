@@ -298,8 +298,8 @@ func (l *link[T]) sums() past {
 	return all
 }
 
-// waits tells whether the connections are driver.Waiters.
-func (l *link[T]) waits() bool {
+// ReportsWaits reports whether the connections are driver.Waiters: see [load.WaiterOf].
+func (l *link[T]) ReportsWaits() bool {
 	_, ok := any(l.current()).(driver.Waiter)
 	return ok
 }

@@ -100,7 +100,7 @@ func NewProducer(cfg ProducerConfig, clock *Clock, rec *stats.ProducerRecorder) 
 // Attach sets the driver's producer that sends the messages.
 func (p *Producer) Attach(producer driver.Producer) {
 	p.producer = producer
-	if p.waits, _ = producer.(driver.Waiter); p.waits == nil {
+	if p.waits = WaiterOf(producer); p.waits == nil {
 		p.rec.Blind()
 	}
 	p.try, _ = producer.(driver.TrySender)

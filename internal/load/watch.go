@@ -16,6 +16,16 @@ type Mender interface {
 	Mend(ctx context.Context) error
 }
 
+// WaiterOf returns a worker as a [driver.Waiter]; nil if it, or the connection that it replaces when lost, reports no
+// waits.
+func WaiterOf(worker any) driver.Waiter {
+	if l, ok := worker.(interface{ ReportsWaits() bool }); ok && !l.ReportsWaits() {
+		return nil
+	}
+	w, _ := worker.(driver.Waiter)
+	return w
+}
+
 // news tells Run, while it waits for the time of a message, that the connection has changed.
 type news struct {
 	mu   sync.Mutex
