@@ -192,7 +192,7 @@ func (r *run) compareCounts() (list []result.DestinationCount) {
 		for _, p := range r.producers {
 			if p.place() == c.place {
 				sends = true
-				n, withheld := p.rec.HostCounts(), p.rec.Withheld()
+				withheld, n := p.rec.Withheld(), p.rec.HostCounts() // before the completed, of which they are a part
 				d.Sent += n[result.Sent]
 				completed := n[result.Completed] - withheld
 				added.Least += completed

@@ -85,6 +85,9 @@ func (s *silence) broken() error {
 			now.sent, now.ended = now.sent+sent, now.ended+sent-inFlight
 		}
 		waiting += inFlight
+		if u.all() == math.MaxUint64 { // how many it will send is unknown
+			continue
+		}
 		left := u.share(u.all()) - min(sent, u.share(u.all()))
 		unsent += left
 		due := u.plan.Rate.At(u.nextOf(sent))

@@ -48,6 +48,15 @@ func TestSilentBrokerEndsACount(t *testing.T) {
 			edit: func(p *flat) { p.Producers = 2 }, reason: "no answer",
 		},
 		{
+			name: "beside a group without an end", options: func(o *mem.Options) { o.Withhold = 50 }, reason: "no answer",
+			edit: func(p *flat) {
+				endless := *p.Group
+				endless.Name, endless.Count, endless.Role = "endless", 0, plan.Producer
+				p.Step.Groups = append(p.Step.Groups, &endless)
+			},
+			text: "messages waiting for it: 2; not yet sent: 9", // and two more digits: it has sent 99 at most
+		},
+		{
 			name: "a stall that ends", options: func(o *mem.Options) { o.StallFor, o.Latency = 9*time.Second, time.Millisecond },
 			sent: 1000, reason: "message count reached",
 		},
