@@ -16,7 +16,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// stallsAt lets a broker stand still at moments of the run.
+// stallsAt lets a broker stall at moments of the run.
 func stallsAt(t *testing.T, b *mem.Broker, length time.Duration, at ...time.Duration) {
 	t.Helper()
 	for _, moment := range at {
@@ -25,7 +25,7 @@ func stallsAt(t *testing.T, b *mem.Broker, length time.Duration, at ...time.Dura
 	}
 }
 
-// TestStalls: a broker stands still at given times, and the run reports these stalls.
+// TestStalls: a broker stalls at given times, and the run reports these stalls.
 func TestStalls(t *testing.T) {
 	type stall struct {
 		side          string
@@ -310,6 +310,27 @@ func TestStallOfOneHost(t *testing.T) {
 		for _, part := range rep.snapshots[len(rep.snapshots)-1].Stalls {
 			require.Equal(t, part.Broker == "host-of-B", part.Count[stats.Measure] == 1, "%+v", part)
 		}
+	})
+}
+
+// TestNamesOfParts: each part has names of its own: a broker or host without a group, a group with its planned broker,
+// whatever the hosts of its workers, at first and later.
+func TestNamesOfParts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := heldUp(broker(t, nil).Factory(), "B", 3*time.Second, 4*time.Second)
+		f.Hosts = nil
+		s := newScenario(f, false)
+		s.endpoint.Hosts = []string{"host-of-TEST", "host-of-B"}
+		s.plan.StallThreshold = time.Second
+		s.step("only", lasting(5*time.Second), s.senders("one", paced("100")), s.senders("other", to("B", paced("100"))))
+		rep := new(recorder)
+		_, err := engine.Run(t.Context(), nil, s.config(), rep)
+		require.NoError(t, err)
+		var names []string
+		for _, part := range rep.snapshots[len(rep.snapshots)-1].Stalls {
+			names = append(names, part.Group+"@"+part.Broker)
+		}
+		require.ElementsMatch(t, []string{"@", "@host-of-TEST", "@host-of-B", "one@main", "other@main"}, names)
 	})
 }
 

@@ -76,12 +76,13 @@ func (m *healthMeter) clockSteps(now time.Time) (forward, backward time.Duration
 	return max(0, step), max(0, -step)
 }
 
-// collections notes the stops of the world since the last call.
+// collections notes the garbage collections since the last call, and the longest stop by one of the last 256.
 func (m *healthMeter) collections(h *Health) {
 	before := m.gc.NumGC
 	debug.ReadGCStats(&m.gc)
-	if n := min(int(m.gc.NumGC-before), len(m.gc.Pause)); n > 0 {
-		h.GCPauses, h.GCPauseMax = uint64(n), slices.Max(m.gc.Pause[:n])
+	n := m.gc.NumGC - before
+	if last := min(int(n), len(m.gc.Pause)); last > 0 {
+		h.GCPauses, h.GCPauseMax = uint64(n), slices.Max(m.gc.Pause[:last]) //nolint:gosec // not negative
 	}
 }
 

@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"runtime"
 	"testing"
 	"time"
 
@@ -77,6 +78,11 @@ func TestCollectionsAreJudgedByInterval(t *testing.T) {
 	require.Equal(t, 30*time.Millisecond, sum.GCPauseMax)
 	require.Equal(t, 2*time.Millisecond, sum.GCPauseOwn)
 	require.EqualValues(t, 3, sum.GCPauses)
+	m := newHealthMeter(time.Now())
+	for range 260 { // more than the runtime keeps the stops of
+		runtime.GC()
+	}
+	require.GreaterOrEqual(t, m.machine().GCPauses, uint64(260))
 }
 
 // A clock that is set forward and back again was set twice.

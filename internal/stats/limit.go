@@ -118,9 +118,9 @@ func (t *LoadTally) limit(sum *boundSums, top bound, producers []ProducerAsked) 
 	case boundWorker, boundConnection:
 		return t.worker(top, share, producers)
 	case boundProcessors:
-		return words.NewLimit("processors", share, t.all.CPUShare()*float64(t.all.Cores), t.all.Cores)
+		return words.NewLimit("processors", share, t.full.CPUShare()*float64(t.full.Cores), t.full.Cores)
 	case boundMachine:
-		return words.NewLimit("machine", share, percent(t.all.OthersShare()))
+		return words.NewLimit("machine", share, percent(t.crowded.OthersShare()))
 	default:
 		return words.NewLimit("reached", share)
 	}

@@ -247,7 +247,7 @@ func TestLimit(t *testing.T) {
 			l.producers[0].Done(End{Due: Measure, Intended: l.now, Actual: l.now}, driver.Outcome{State: driver.Rejected}, l.now+ms)
 			l.wait(WaitSlot, 1000*ms)
 		}, result.LimitMaxPending, "max-pending (producers waited for answers 100% of the time; try a larger --max-pending)"},
-		{"the broker stands still in the end of the last second", 20, rated(false), Health{}, func(l *told) {
+		{"the broker stalls in the end of the last second", 20, rated(false), Health{}, func(l *told) {
 			idle(l)
 			l.sent(200, 200, ms)
 			l.wait(WaitDue, 300*ms)
@@ -255,7 +255,7 @@ func TestLimit(t *testing.T) {
 				l.stand(310 * ms)
 			}
 		}, result.LimitBroker, "the broker (it answered nothing for 17% of the time, while producers waited for its answers)"},
-		{"the broker stands still from the first second on", 20, rated(false), Health{}, func(l *told) {
+		{"the broker stalls from the first second on", 20, rated(false), Health{}, func(l *told) {
 			idle(l)
 			if l.now == time.Second {
 				l.sent(200, 200, ms)
@@ -263,7 +263,7 @@ func TestLimit(t *testing.T) {
 				l.stand(310 * ms)
 			}
 		}, result.LimitBroker, "the broker (it answered nothing for 92% of the time, while producers waited for its answers)"},
-		{"the broker stands still again and again, with one message in flight", 1, closed, Health{}, func(l *told) {
+		{"the broker stalls again and again, with one message in flight", 1, closed, Health{}, func(l *told) {
 			idle(l)
 			if l.now == time.Second {
 				l.sent(100, 100, ms)
@@ -387,6 +387,25 @@ func TestLimit(t *testing.T) {
 			idle(l)
 			l.sent(100, 100, ms)
 		}, result.LimitMachine, "the machine (others took 90% of its processors; let the tester have a machine of its own)"},
+		{"the same, in three of four seconds", 100, closed, crowded(time.Second), func(l *told) {
+			idle(l)
+			l.sent(100, 100, ms)
+			if l.now == time.Second {
+				l.health = Health{CPU: time.Second / 5, Machine: time.Second / 5, MachineAll: 2 * time.Second}
+			} else {
+				l.health = crowded(time.Second)
+			}
+		}, result.LimitMachine, "the machine (others took 90% of its processors; let the tester have a machine of its own)"},
+		{"the tester's processors, in three of four seconds", 100, closed, Health{}, func(l *told) {
+			idle(l)
+			l.sent(100, 100, ms)
+			l.wait(WaitSlot, 800*ms)
+			used := 970 * ms
+			if l.now == time.Second {
+				used = 100 * ms
+			}
+			l.health = Health{CPU: used * cores, Machine: used * cores, MachineAll: cores * time.Second}
+		}, result.LimitProcessors, fmt.Sprintf("the tester's processors (it used %.2f of the %d cores that it may use; use more hosts, or larger messages)", 0.97*float64(cores), cores)},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

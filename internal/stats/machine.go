@@ -23,7 +23,8 @@ func machineCPU() (busy, all time.Duration) {
 	t := &list[0]
 	used := t.User + t.System + t.Nice + t.Irq + t.Softirq + t.Steal
 	seconds := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
-	return seconds(used), seconds(used + t.Idle + t.Iowait)
+	busy = seconds(used)
+	return busy, busy + seconds(t.Idle+t.Iowait) // rounded alike: busy never exceeds all
 }
 
 // processMemory returns the resident bytes of this process.

@@ -196,8 +196,8 @@ type Health struct {
 	Memory     uint64
 	MemoryPeak uint64        // the largest number of resident bytes that this process ever had; only of a whole run
 	WasCrowded bool          // other programs kept the machine's processors busy for part of the time at least
-	GCPauses   uint64        // stops of the world for garbage collection
-	GCPauseMax time.Duration // the longest of them
+	GCPauses   uint64        // garbage collections
+	GCPauseMax time.Duration // the longest stop by one of them
 	GCPauseOwn time.Duration // the longest in an interval in which the machine was not crowded
 
 	Sent        uint64

@@ -334,8 +334,26 @@ func (m *stallMeter) arrange(c *Collector) {
 	slices.SortStableFunc(m.parts, func(a, b *part) int { return cmp.Compare(a.kind, b.kind) })
 	for _, p := range m.parts {
 		if p.so.Side == "" { // workers that go to another host later do not change its names
-			p.so = PartStalls{Side: p.side, Whole: p.kind == wholeRun, Group: p.group, Broker: p.broker}
+			p.so = PartStalls{Side: p.side, Whole: p.kind == wholeRun}
+			p.so.Group, p.so.Broker = p.names(c)
 		}
+	}
+}
+
+// names returns the group and the broker by which the sums of a part are known, whoever else joins it: a broker has no
+// group, and a group has the planned broker of its workers, if it is one.
+func (p *part) names(c *Collector) (group, broker string) {
+	switch p.kind {
+	case atBroker:
+		return "", p.name
+	case ofGroup:
+		broker = c.worker(p.members[0]).Broker
+		for _, i := range p.members {
+			broker = onlyIf(broker, c.worker(i).Broker)
+		}
+		return p.name, broker
+	default:
+		return "", ""
 	}
 }
 

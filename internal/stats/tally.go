@@ -74,7 +74,7 @@ type LoadTally struct {
 
 	delayed bool // there were messages with a delivery delay
 
-	all Health // of all intervals
+	all, full, crowded Health // of all intervals, and of those in which perfmq, or other programs, had all processors
 }
 
 // workerTally is how long each bound limited a worker.
@@ -271,10 +271,17 @@ func (m *limitMeter) interval(c *Collector, s *Snapshot) {
 			}
 		}
 		w.bounds[b] += active
+		switch b {
+		case boundProcessors:
+			t.full.Add(&s.Health)
+		case boundMachine:
+			t.crowded.Add(&s.Health)
+		default:
+		}
 	}
 }
 
-// minSilence returns how long nothing must have been answered for the broker to have stood still.
+// minSilence returns how long nothing must have been answered for the broker to have stalled.
 func (m *limitMeter) minSilence() time.Duration {
 	if m.least == math.MaxInt64 {
 		return firstSilence
