@@ -110,8 +110,8 @@ var metricTable = [][3]string{
 	{"group_in_flight", "group", "Messages of a group that were sent and are neither acknowledged nor failed."},
 	{"tester_cpu_seconds_total", "", "Processor time used by this process since the load began."},
 	{"tester_cores", "", "Processors that this process may use at once."},
-	{"tester_gc_pauses_total", "", "Stops of this process for garbage collection since the load began."},
-	{"tester_gc_pause_max_seconds", "", "The longest of them."},
+	{"tester_gc_pauses_total", "", "Garbage collections of this process since the load began."},
+	{"tester_gc_pause_max_seconds", "", "The longest stop by one of them."},
 	{"tester_memory_bytes", "", "Resident memory of this process."},
 	{
 		"tester_processor_wait_seconds_total", "",
@@ -122,7 +122,7 @@ var metricTable = [][3]string{
 	{"tester_clock_step_seconds_total", "direction", "How far the wall clock was set, forward and backward."},
 	{
 		"tester_workers_saturated", "",
-		"Producers and consumers that never waited in the last second: the tester was their limit.",
+		"Producers and consumers that waited for less than a tenth of the last second: the tester was their limit.",
 	},
 	{"machine_cpu_busy_seconds_total", "", "Processor time used on the whole machine, by all, since the load began."},
 	{"machine_cpu_seconds_total", "", "Processor time that the machine had since the load began."},

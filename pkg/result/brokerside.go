@@ -52,7 +52,7 @@ type BrokerSide struct {
 	// FirstError and FirstWarning are the first such lines of the log.
 	FirstError   string `json:"firstError,omitempty"`
 	FirstWarning string `json:"firstWarning,omitempty"`
-	// Events are the ends and restarts of the process.
+	// Events are the ends of the process: it is not looked for again.
 	Events []BrokerEvent `json:"events,omitempty"`
 	// Notes are the reasons why values are missing.
 	Notes []string `json:"notes,omitempty"`

@@ -51,10 +51,12 @@ type Outage struct {
 	// Resent is how often such messages were sent again.
 	Resent uint64 `json:"resent,omitempty"`
 	// Lost is the number of messages that the broker had confirmed and that never came, and for which this is the first
-	// outage that began after they were sent. It is missing if there are none, or if nothing was verified.
+	// outage that began after they were sent. It is missing if there are none, if nothing was verified, or
+	// after a hundred outages.
 	Lost uint64 `json:"lost,omitempty"`
 	// Doubled is the number of copies that came because an outage had cut off their settlement, from the start of this
-	// outage to the start of the next; missing if there are none, or if nothing was verified.
+	// outage to the start of the next; missing if there are none, if nothing was verified, or, if there were more than
+	// a hundred outages, from the hundredth on.
 	Doubled uint64 `json:"doubled,omitempty"`
 	// Class and Error describe the first failure.
 	Class string `json:"class"`

@@ -189,7 +189,7 @@ type Tester struct {
 	// available; 0 where the system does not report it.
 	MachineBusy int64 `json:"machineBusy,omitempty"`
 	MachineAll  int64 `json:"machineAll,omitempty"`
-	// GCPauses are stops for garbage collection, GCPauseMax is the longest.
+	// GCPauses is the number of garbage collections, GCPauseMax the longest stop by one of them.
 	GCPauses   uint64 `json:"gcPauses,omitempty"`
 	GCPauseMax int64  `json:"gcPauseMax,omitempty"`
 	// Pauses is the number of times that the tester stood still, PauseMax is the longest.
@@ -201,8 +201,8 @@ type Tester struct {
 	// ClockForward and ClockBackward are how far the wall clock was set.
 	ClockForward  int64 `json:"clockForward,omitempty"`
 	ClockBackward int64 `json:"clockBackward,omitempty"`
-	// Saturated is the number of workers for which the tester was the limit: in a row, the workers that never waited in
-	// it; of a whole run, the sum of the rows.
+	// Saturated is the number of workers for which the tester was the limit: in a row, the workers that waited for less
+	// than a tenth of it; of a whole run, the sum of the rows.
 	Saturated uint64 `json:"saturated,omitempty"`
 }
 
