@@ -93,6 +93,9 @@ func (d *Destination) Address() Address { return d.addr }
 func (d *Destination) Send(m *Message) Verdict {
 	s := d.store
 	s.stall.await()
+	if s.overfull() {
+		s.reclaimMemory()
+	}
 	if s.overfull() || s.Rejects() && !d.Room(nil) {
 		d.CountRefused(1)
 		return Full

@@ -56,7 +56,7 @@ func queue(s *Store, name string) (*Destination, *Queue) {
 // purge removes the messages of a queue that no consumer holds, and returns their number.
 func (q *Queue) purge() int {
 	q.mu.Lock()
-	n, bytes := q.clear()
+	n, bytes := q.sweep(nil)
 	q.mu.Unlock()
 	q.shrink(n, bytes)
 	return int(n)

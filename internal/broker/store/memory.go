@@ -59,7 +59,7 @@ func (s *Store) overfull() bool {
 }
 
 // OnTight sets the function that frees data kept only for possible later requests. It is called at most once a second,
-// while a sender waits for memory.
+// while senders lack memory.
 func (s *Store) OnTight(f func()) { s.reclaim.Store(&f) }
 
 // Account accounts for the memory of one client, without sent messages and destinations. It is safe for concurrent use.
@@ -94,12 +94,17 @@ func (a *Account) End() { a.store.Return(a.held.Swap(0)) }
 // reclaimPause is the least time between two calls of reclaimMemory with an effect.
 const reclaimPause = time.Second
 
-// reclaimMemory frees data kept for later requests.
+// reclaimMemory removes expired messages, and frees data kept for later requests.
 func (s *Store) reclaimMemory() {
 	now := time.Now().UnixNano()
 	if last := s.reclaimed.Load(); now-last < int64(reclaimPause) || !s.reclaimed.CompareAndSwap(last, now) {
 		return
 	}
+	s.each(func(d *Destination) {
+		for _, q := range d.queues() {
+			q.expire()
+		}
+	})
 	if f := s.reclaim.Load(); f != nil {
 		(*f)()
 	}

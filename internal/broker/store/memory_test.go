@@ -149,6 +149,9 @@ func TestMemoryIsGivenBack(t *testing.T) {
 				if q := s.FindSubscription(fmt.Sprint(random.IntN(2))); q != nil {
 					_ = q.Remove()
 				}
+			case 6:
+				s.reclaimed.Store(0)
+				s.reclaimMemory()
 			default:
 				if len(holders) == 0 {
 					continue

@@ -43,6 +43,8 @@ type Queue struct {
 	consumers []*Consumer
 	waiters   []*Consumer // to be notified of a message
 	groups    *groups     // nil until the first message of a group
+	soonest   int64       // the earliest expiry of a message, in milliseconds since the Unix epoch; 0: none
+	searched  time.Time   // no search for expired messages before that
 	version   uint64      // changes when consumers must search skipped messages again
 	gone      bool        // a removed subscription
 	counts    QueueCounts // without Consumers, Depth, Bytes and Settled
@@ -103,8 +105,9 @@ func (q *Queue) enqueue(e entry) {
 	}
 }
 
-// level returns the level of m's priority, and marks it as occupied; q.mu is held.
+// level returns the level of a message to be added, and marks it as occupied; q.mu is held.
 func (q *Queue) level(m *Message) *level {
+	q.noteExpiry(m)
 	p := min(m.Priority, priorities-1)
 	if q.levels[p] == nil {
 		q.levels[p] = &level{}
@@ -228,7 +231,45 @@ func (q *Queue) hasRoom(num, den int64) bool {
 		!s.Full() && !s.Tight()
 }
 
-func (q *Queue) full() bool { return !q.hasRoom(1, 1) }
+// full reports whether there is no room, even without expired messages: a consumer that drops them may never come.
+func (q *Queue) full() bool {
+	if q.hasRoom(1, 1) {
+		return false
+	}
+	q.expire()
+	if q.dest.store.Tight() {
+		q.dest.store.reclaimMemory()
+	}
+	return !q.hasRoom(1, 1)
+}
+
+func (q *Queue) noteExpiry(m *Message) {
+	if m.Expires != 0 && (q.soonest == 0 || m.Expires < q.soonest) {
+		q.soonest = m.Expires
+	}
+}
+
+// expire removes the expired messages of a queue. It takes a twentieth of the time at most.
+func (q *Queue) expire() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	begun := time.Now()
+	now := begun.UnixMilli()
+	if q.soonest == 0 || q.soonest > now || begun.Before(q.searched) {
+		return
+	}
+	q.soonest = 0
+	n, bytes := q.sweep(func(m *Message) bool {
+		expired := m.Expired(&now)
+		if !expired {
+			q.noteExpiry(m)
+		}
+		return expired
+	})
+	q.counts.Expired += uint64(n) //nolint:gosec // a count
+	q.searched = time.Now().Add(20 * time.Since(begun))
+	q.shrink(n, bytes)
+}
 
 // Room reports whether the queue has room. If not, notify (unless it is nil) is called once when there may be room.
 func (q *Queue) Room(notify func()) bool {
@@ -256,22 +297,27 @@ func (q *Queue) notifyConsumers() {
 	}
 }
 
-// clear removes all messages, and returns their number and size; q.mu is held. Delayed messages and unsettled
-// deliveries stay.
-func (q *Queue) clear() (n, bytes int64) {
+// sweep removes the expired messages, or all if expired is nil, and returns number and size; q.mu is held. Delayed
+// messages and unsettled deliveries stay.
+func (q *Queue) sweep(expired func(*Message) bool) (n, bytes int64) {
+	removed := func(e entry) bool {
+		if e.m == nil || expired != nil && !expired(e.m) {
+			return false
+		}
+		n++
+		bytes += e.m.size()
+		return true
+	}
 	for _, l := range q.levels {
 		if l == nil {
 			continue
 		}
-		left := l.back
-		for l.Live > 0 {
-			left = append(left, l.Take(l.First))
+		for pos := l.First; l.Live > 0 && pos != l.Next; pos++ {
+			if removed(*l.At(pos)) {
+				l.Take(pos)
+			}
 		}
-		for _, e := range left {
-			n++
-			bytes += e.m.size()
-		}
-		l.back = nil
+		l.back = slices.DeleteFunc(l.back, removed)
 	}
 	return n, bytes
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -153,8 +154,53 @@ func testBlock(t *testing.T) {
 	assert.True(t, d.Room(nil))
 }
 
+// testExpired: a queue, or a broker, full of expired messages has room, for those that wait as for those that would be
+// refused.
+func testExpired(t *testing.T) {
+	for i, cfg := range []Config{{Limit: 3}, {Limit: 3, Full: Reject}, {Memory: 1 << 20}, {Memory: 1 << 20, Full: Reject}} {
+		s := New(cfg)
+		q := s.Queue("Q")
+		d, c := q.dest, consume(t, q, nil)
+		if cfg.Limit == 0 {
+			d, _ = queue(s, "other")
+		}
+		put := func(priority uint8, life time.Duration) Verdict {
+			m := message(strings.Repeat("x", 300_000))
+			m.Priority, m.Expires = priority, time.Now().Add(life).UnixMilli()
+			return q.dest.Send(m)
+		}
+		assert.Equal(t, Stored, put(1, time.Minute))
+		_, list := take(c, 1)
+		assert.Equal(t, []Verdict{Stored, Stored}, []Verdict{put(1, 2*time.Minute), put(9, time.Minute)}, i)
+		if cfg.Limit == 0 {
+			assert.Equal(t, Stored, put(4, 2*time.Minute))
+		}
+		c.Release(list[0].ID, false)
+		begun, room := time.Now(), make(chan time.Duration, 1)
+		require.False(t, d.Room(func() { room <- time.Since(begun) }), i)
+		if s.Rejects() {
+			require.Equal(t, Full, d.Send(message("refused")))
+			<-time.After(time.Minute)
+			require.Equal(t, Stored, d.Send(message("y")))
+		}
+		select {
+		case after := <-room:
+			assert.Equal(t, time.Minute, after.Round(time.Minute), i)
+		case <-time.After(time.Hour):
+			require.Fail(t, "no room", i)
+		}
+		assert.Equal(t, uint64(2), q.Stats().Expired, i)
+		put(4, time.Hour)
+		put(4, time.Hour)
+		require.False(t, q.Room(nil), i)
+		_, list = take(c, 9)
+		assert.EqualValues(t, q.Stats().Depth, len(list), "none of these has expired")
+	}
+}
+
 func TestLimits(t *testing.T) {
 	t.Run("block", func(t *testing.T) { synctest.Test(t, testBlock) })
+	t.Run("expired", func(t *testing.T) { synctest.Test(t, testExpired) })
 	t.Run("reject", func(t *testing.T) {
 		d, q := queue(New(Config{Limit: 2, Full: Reject}), "Q")
 		sendNumbers(t, d, 1, 2)

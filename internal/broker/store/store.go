@@ -15,7 +15,7 @@
 // grant credit or read on, and are notified of room. The overshoot is the granted credit. With [Reject] messages are
 // refused. Waiters for room are notified when an eighth of the limit is free, and of less a little later.
 //
-// An expired message is dropped when a consumer reaches it.
+// An expired message is dropped when a consumer reaches it, and also before a sender is refused or waits.
 //
 // # Order
 //

@@ -126,7 +126,7 @@ func (q *Queue) end() {
 	q.mu.Lock()
 	again := q.gone
 	q.gone = true
-	n, bytes := q.clear()
+	n, bytes := q.sweep(nil)
 	q.mu.Unlock()
 	if !again {
 		q.dest.store.Return(q.ownSize())
