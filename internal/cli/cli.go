@@ -183,18 +183,34 @@ func (a *app) root() *cobra.Command {
 			return err
 		},
 	})
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, sub := range root.Commands() { // cobra's own ignore a word that they do not know
+		switch sub.Name() {
+		case "help":
+			sub.Run, sub.RunE = nil, func(_ *cobra.Command, args []string) error { return a.helpOf(root, args) }
+		case "completion":
+			sub.Args, sub.RunE = cobra.ArbitraryArgs, a.wantCommand
+		}
+	}
 	return root
+}
+
+// helpOf prints the help of a command below cmd.
+func (a *app) helpOf(cmd *cobra.Command, names []string) error {
+	sub, rest, _ := cmd.Find(names) // the error says less than the rest
+	if len(rest) > 0 {
+		return a.usage(a.unknownCommand(sub, rest[0]))
+	}
+	sub.InitDefaultHelpFlag()
+	sub.InitDefaultVersionFlag()
+	return sub.Help()
 }
 
 // wantCommand runs for commands that only have subcommands: it prints the help, or refuses an unknown name.
 func (a *app) wantCommand(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 && args[0] == "help" {
-		if args = args[1:]; len(args) == 0 {
-			return cmd.Help()
-		}
-		if sub, _, err := cmd.Find(args); err == nil && sub != cmd {
-			return sub.Help()
-		}
+		return a.helpOf(cmd, args[1:])
 	}
 	if len(args) == 0 {
 		cmd.SetOut(a.Stderr)
@@ -202,22 +218,30 @@ func (a *app) wantCommand(cmd *cobra.Command, args []string) error {
 		a.status = exitUsage
 		return errReported
 	}
-	return a.usage(unknownCommand(cmd, args[0]))
+	return a.usage(a.unknownCommand(cmd, args[0]))
 }
 
 // unknownCommand returns the mistake for a word that names no command of cmd.
-func unknownCommand(cmd *cobra.Command, word string) *plan.Mistake {
-	names := commandNames(cmd)
-	m := &plan.Mistake{
-		Text: fmt.Sprintf("unknown command %q of %s", word, cmd.CommandPath()),
-		Hint: nearest.Hint(word, names, cmd.CommandPath()+" %s", "known are "+strings.Join(names, ", ")),
+func (a *app) unknownCommand(cmd *cobra.Command, word string) *plan.Mistake {
+	names, path := commandNames(cmd), cmd.CommandPath()
+	hint := listsFlags(cmd)
+	if len(names) > 0 {
+		hint = nearest.Hint(word, names, path+" %s", "known are "+strings.Join(names, ", "))
 	}
+	var below []string
 	for _, sub := range cmd.Commands() {
 		if slices.Contains(commandNames(sub), word) {
-			m.Hint = "did you mean " + cmd.CommandPath() + " " + sub.Name() + " " + word + "?"
+			below = append(below, "did you mean "+path+" "+sub.Name()+" "+word+"?")
 		}
 	}
-	return m
+	if len(below) == 1 {
+		hint = below[0]
+	}
+	before := a.Args[:max(0, slices.Index(a.Args, word))]
+	if slices.ContainsFunc(before, func(arg string) bool { return strings.HasPrefix(arg, "-") }) {
+		hint = "flags come after the command; " + hint // a flag may have taken the command for its value
+	}
+	return &plan.Mistake{Text: fmt.Sprintf("unknown command %q of %s", word, path), Hint: hint}
 }
 
 func commandNames(cmd *cobra.Command) (names []string) {

@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+const known = "known are alpha, beta, broker, compare, completion, help, mem, merge, report, run, scenario, verify, version\n"
+
 // TestMistakes makes one mistake at a time. All are found without connecting.
 func TestMistakes(t *testing.T) {
 	dir := t.TempDir()
@@ -21,6 +23,11 @@ func TestMistakes(t *testing.T) {
 		{"alpha", ""}, // the help
 		{"alph client", "error: unknown command \"alph\" of perfmq\nhint: did you mean perfmq alpha?\n"},
 		{"alpha clint", "error: unknown command \"clint\" of perfmq alpha\nhint: did you mean perfmq alpha client?\n"},
+		{"help bogus", "error: unknown command \"bogus\" of perfmq\nhint: " + known},
+		{"help alpha clint", "error: unknown command \"clint\" of perfmq alpha\nhint: did you mean perfmq alpha client?\n"},
+		{"alpha help clint", "error: unknown command \"clint\" of perfmq alpha\nhint: did you mean perfmq alpha client?\n"},
+		{"help alpha client x", "error: unknown command \"x\" of perfmq alpha client\nhint: perfmq alpha client --help lists all flags\n"},
+		{"completion zsh2", "error: unknown command \"zsh2\" of perfmq completion\nhint: did you mean perfmq completion zsh?\n"},
 		{"version x", "error: perfmq version takes no arguments, but x was given\nhint: perfmq version --help shows its usage\n"},
 		{"alpha client --rte=5", "error: unknown flag --rte\nhint: did you mean --rate?\n"},
 		{"alpha client --xyzxyz 5", "error: unknown flag --xyzxyz\nhint: perfmq alpha client --help lists all flags\n"},
@@ -156,7 +163,9 @@ func TestCommandsComeFirst(t *testing.T) {
 	const client = "Send messages and receive them again over Alpha 1.0, and measure the broker.\n"
 	for args, want := range map[string]string{
 		"alpha cleint --embedded":            "error: unknown command \"cleint\" of perfmq alpha\nhint: did you mean perfmq alpha client?\n",
-		"--rate 5 alph client":               "error: unknown command \"alph\" of perfmq\nhint: did you mean perfmq alpha?\n",
+		"--rate 5 alph client":               "error: unknown command \"alph\" of perfmq\nhint: flags come after the command; did you mean perfmq alpha?\n",
+		"--durable alpha client":             "error: unknown command \"client\" of perfmq\nhint: flags come after the command; " + known,
+		"client":                             "error: unknown command \"client\" of perfmq\nhint: " + known,
 		"list":                               "error: unknown command \"list\" of perfmq\nhint: did you mean perfmq scenario list?\n",
 		"alpha --rte 5 client":               "error: unknown flag --rte\nhint: did you mean --rate?\n",
 		"--rate 5 alpha client --persistent": "  rate: \"5\"\n",
