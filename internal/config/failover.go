@@ -119,7 +119,8 @@ func (f *failover) set(name, value string, exponential *bool) (err error) {
 	const day = 24 * 60 * 60 * 1000 // in milliseconds
 	number := func(least, most float64) float64 {
 		n, wrong := strconv.ParseFloat(value, 64)
-		if wrong != nil || !(n >= least && n <= most) {
+		whole := n == math.Trunc(n) || name == "backOffMultiplier" || name == "reconnectDelayExponent"
+		if wrong != nil || !whole || !(n >= least && n <= most) {
 			err = mistake(failoverHint, "the failover URL has %s=%s", name, value)
 		}
 		return n

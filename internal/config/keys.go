@@ -100,7 +100,7 @@ func SecretName(name string) bool {
 	if strings.HasSuffix(name, "file") {
 		return false
 	}
-	parts := []string{"pass", "pwd", "secret", "token"}
+	parts := []string{"pass", "pwd", "secret", "token", "credential", "apikey", "api-key", "api_key"}
 	return nearest.Nearest(name, []string{"password"}) != "" ||
 		slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(name, part) })
 }

@@ -156,6 +156,9 @@ func TestSecretValues(t *testing.T) {
 		require.NotContains(t, err.Error(), "ter2", broker)
 		require.NotContains(t, err.Error(), "more", broker)
 	}
+	for _, name := range []string{"AWS_CREDENTIALS", "apiKey", "my-api-key", "API_KEY", "sasl.passwd"} {
+		require.True(t, SecretName(name), name)
+	}
 }
 
 // TestExcluded: an exclusion is of all cells that have one of its values on each of its axes.
