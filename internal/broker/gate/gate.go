@@ -13,11 +13,16 @@ import (
 	"github.com/perfmq/perfmq/internal/broker/store"
 )
 
-// highWater is the number of withheld bytes above which a connection is not read.
-const highWater = 1 << 20
+const (
+	// highWater is the number of withheld bytes above which a connection is not read.
+	highWater = 1 << 20
+	// checkPause is the time between checks for the end of a connection that is not read.
+	checkPause = time.Second
+)
 
 // Gate withholds the answers of one connection.
 type Gate struct {
+	Conn  net.Conn
 	Done  <-chan struct{} // closed at the end of the connection
 	Write func([]byte)    // hands frames to the writer; any goroutine calls it
 
@@ -113,13 +118,20 @@ func Linger(conn net.Conn, d time.Duration) {
 // lingerBytes bounds the input discarded by Linger.
 const lingerBytes = 64 << 20
 
-// Await waits for room in d until timeout, and returns nil in both cases. At the end of the connection it fails with
-// [net.ErrClosed].
+// Await waits for room in d until timeout, and returns nil in both cases. It fails with [net.ErrClosed] at the end of
+// the connection, and with [io.EOF] if the client has closed it, where the system reports that behind unread input.
 func (g *Gate) Await(d *store.Destination, timeout <-chan time.Time) error {
+	check := time.NewTicker(checkPause)
+	defer check.Stop()
 	room := make(chan struct{}, 1)
-	for !d.Room(func() { Signal(room) }) {
+	for ask := true; !ask || !d.Room(func() { Signal(room) }); {
 		select {
 		case <-room:
+			ask = true
+		case <-check.C:
+			if ask = false; peerClosed(g.Conn) {
+				return io.EOF
+			}
 		case <-timeout:
 			return nil
 		case <-g.Done:

@@ -83,7 +83,7 @@ func newConn(s *Server, nc net.Conn) *conn {
 		pullSub: &subscription{}, memberships: map[membership]bool{}, producerGroups: map[string]bool{},
 		held: map[*pull]bool{},
 	}
-	c.gate.Done, c.gate.Write = c.done, c.answer
+	c.gate.Conn, c.gate.Done, c.gate.Write = c.nc, c.done, c.answer
 	return c
 }
 

@@ -104,7 +104,7 @@ func (s *Server) Serve(ctx context.Context, nc net.Conn) error {
 		txs:  map[string]*transaction{},
 		done: make(chan struct{}), wake: make(chan struct{}, 1), drained: make(chan struct{}, 1),
 	}
-	c.gate.Done, c.gate.Write = c.done, c.write
+	c.gate.Conn, c.gate.Done, c.gate.Write = c.net, c.done, c.write
 	c.in = wire.NewReader(bufio.NewReaderSize(c, readBuffer), maxHead, maxHead)
 	c.in.MaxLines, c.in.Memory, c.in.Keep = maxHeaders, c.memory, keepBuffer
 	stopped := make(chan struct{})

@@ -1,0 +1,8 @@
+//go:build !linux
+
+package gate
+
+import "net"
+
+// peerClosed is always false: only Linux reports the end of a connection behind unread input.
+func peerClosed(net.Conn) bool { return false }
