@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -74,15 +75,16 @@ func TestBrokerCount(t *testing.T) {
 
 // A count that is late is waited for, but not for long.
 func TestLateBrokerCount(t *testing.T) {
-	t.Parallel()
-	s, _ := counts(t, func(asked int) (driver.DestinationCount, error) {
-		return tells(0, min(uint64(asked-1)*20, 100), min(uint64(asked-1)*20, 100)), nil
-	}, nil) //nolint:gosec // small
-	require.Zero(t, s.BrokerCount.Destinations[0].Added.Differs())
-	begin := time.Now()
-	s, _ = counts(t, func(int) (driver.DestinationCount, error) { return tells(0, 0, 0), nil }, nil)
-	require.EqualValues(t, -100, s.BrokerCount.Destinations[0].Added.Differs())
-	require.Less(t, time.Since(begin), time.Minute, "a run of a moment, with the last counts")
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := counts(t, func(asked int) (driver.DestinationCount, error) {
+			return tells(0, min(uint64(asked-1)*20, 100), min(uint64(asked-1)*20, 100)), nil
+		}, nil) //nolint:gosec // small
+		require.Zero(t, s.BrokerCount.Destinations[0].Added.Differs())
+		begin := time.Now()
+		s, _ = counts(t, func(int) (driver.DestinationCount, error) { return tells(0, 0, 0), nil }, nil)
+		require.EqualValues(t, -100, s.BrokerCount.Destinations[0].Added.Differs())
+		require.Less(t, time.Since(begin), time.Minute, "a run of a moment, with the last counts")
+	})
 }
 
 // lagging is a teller whose counters are old.
@@ -152,7 +154,6 @@ func TestRemovedBrokerCount(t *testing.T) {
 
 // Whatever the broker does when it is asked, the run is as it would be.
 func TestBrokerCountFails(t *testing.T) {
-	t.Parallel()
 	for _, test := range []struct {
 		name  string
 		err   error
@@ -165,8 +166,7 @@ func TestBrokerCountFails(t *testing.T) {
 		{"fails later", errors.New("broken"), 1, 0, []string{"broken"}},
 		{"hangs", context.DeadlineExceeded, 1, 0, []string{"context deadline exceeded"}},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
+		inBubble(t, test.name, func(t *testing.T) {
 			s, told := counts(t, func(asked int) (driver.DestinationCount, error) {
 				if asked > test.after {
 					return driver.DestinationCount{}, test.err
@@ -186,11 +186,12 @@ func TestBrokerCountFails(t *testing.T) {
 
 // Two brokers' counts are not mixed.
 func TestBrokerCountOfTwo(t *testing.T) {
-	t.Parallel()
-	s, _ := counts(t, func(int) (driver.DestinationCount, error) { return tells(0, 0, 0), nil }, func(p *flat) {
-		p.Consumer.Inspector = &teller{answer: func(int) (driver.DestinationCount, error) { return tells(0, 0, 0), nil }}
-		p.Consumer.Name = "other"
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := counts(t, func(int) (driver.DestinationCount, error) { return tells(0, 0, 0), nil }, func(p *flat) {
+			p.Consumer.Inspector = &teller{answer: func(int) (driver.DestinationCount, error) { return tells(0, 0, 0), nil }}
+			p.Consumer.Name = "other"
+		})
+		require.NotNil(t, s.BrokerCount.Destinations[0].Added)
+		require.Nil(t, s.BrokerCount.Destinations[0].Acknowledged)
 	})
-	require.NotNil(t, s.BrokerCount.Destinations[0].Added)
-	require.Nil(t, s.BrokerCount.Destinations[0].Acknowledged)
 }

@@ -83,8 +83,11 @@ func TestFindings(t *testing.T) {
 		{name: "nothing", edit: func(*flat) {}},
 		{name: "nothing, verified", edit: verified},
 		{name: "nothing, counted by the broker", edit: func(p *flat) { p.BrokerCount = true }},
-		{name: "nothing, at a rate", edit: long(func(p *flat) { p.Rate, p.MaxPending, p.StallThreshold = rate("1000"), 100, time.Second })},
-		{name: "nothing, closed loop of many", edit: long(func(p *flat) { p.MaxPending, p.Producers, p.Consumers, p.StallThreshold = 10, 4, 3, time.Second })},
+		{name: "nothing, at a rate", edit: long(func(p *flat) { p.Rate, p.MaxPending, p.StallThreshold = rate("200"), 100, time.Second })},
+		{
+			name: "nothing, closed loop of many", options: func(o *mem.Options) { o.Latency = 10 * time.Millisecond },
+			edit: long(func(p *flat) { p.MaxPending, p.Producers, p.Consumers, p.StallThreshold = 10, 4, 3, time.Second }),
+		},
 
 		{name: "nothing, on a topic", edit: long(func(p *flat) {
 			p.Rate, p.MaxPending, p.Consumers, p.Destinations = rate("500"), 100, 3, destinations(driver.Topic, 1)
@@ -98,7 +101,7 @@ func TestFindings(t *testing.T) {
 		})},
 		{
 			name: "messages that go elsewhere", options: func(o *mem.Options) { o.Lose = 5 },
-			edit: long(func(p *flat) { p.Rate, p.MaxPending = rate("1000"), 100 }), want: kinds{"missing": 2000, "backlog-grew": 0},
+			edit: long(func(p *flat) { p.Rate, p.MaxPending = rate("300"), 100 }), want: kinds{"missing": 600, "backlog-grew": 0},
 		},
 
 		{name: "reject", options: func(o *mem.Options) { o.Reject = 10 }, want: kinds{"rejected": 100, "error": 1}},
@@ -159,7 +162,7 @@ func TestFindings(t *testing.T) {
 		},
 		{
 			name: "a stall", stall: 1500 * time.Millisecond,
-			edit: long(func(p *flat) { p.Rate, p.MaxPending, p.StallThreshold = rate("1000"), 10000, time.Second }), want: kinds{"stall": 1},
+			edit: long(func(p *flat) { p.Rate, p.MaxPending, p.StallThreshold = rate("200"), 2000, time.Second }), want: kinds{"stall": 1},
 		},
 		{
 			name: "consumers do not keep up", edit: long(func(p *flat) {

@@ -22,7 +22,7 @@ func TestManyOutages(t *testing.T) {
 		p := newPlan(b.Factory(), func(p *flat) {
 			p.Producer.URL, p.Consumer.URL = out.URL(), in.URL()
 			verified(p)
-			p.Reconnect, p.Rate, p.Duration, p.MaxPending = true, rate("100"), (outages+2)*every, 100
+			p.Reconnect, p.Rate, p.Duration, p.MaxPending = true, rate("50"), (outages+2)*every, 100
 		})
 		for n := range outages {
 			time.AfterFunc(time.Duration(n+1)*every+300*time.Microsecond, func() {

@@ -123,11 +123,11 @@ func TestSaturatedTesterSaysSo(t *testing.T) {
 		edit    func(*flat)
 		says    string
 	}{
-		{"closed loop, never blocked", func(*testing.T) driver.Factory { return busy(50 * time.Microsecond) }, nil, limit},
-		{"beyond its rate", func(*testing.T) driver.Factory { return busy(50 * time.Microsecond) }, func(p *flat) { p.Rate = rate("1000000") }, limit},
-		{"below its rate", func(*testing.T) driver.Factory { return busy(50 * time.Microsecond) }, func(p *flat) { p.Rate = rate("1000") }, ""},
+		{"closed loop, never blocked", func(*testing.T) driver.Factory { return busy(200 * time.Microsecond) }, nil, limit},
+		{"beyond its rate", func(*testing.T) driver.Factory { return busy(200 * time.Microsecond) }, func(p *flat) { p.Rate = rate("1000000") }, limit},
+		{"below its rate", func(*testing.T) driver.Factory { return busy(200 * time.Microsecond) }, func(p *flat) { p.Rate = rate("1000") }, ""},
 		{"max-pending", func(t *testing.T) driver.Factory {
-			return broker(t, func(o *mem.Options) { o.Latency = 20 * time.Millisecond }).Factory()
+			return broker(t, func(o *mem.Options) { o.Latency = 100 * time.Millisecond }).Factory()
 		}, nil, ""},
 		{"slow broker that does not say what Send waits for", func(*testing.T) driver.Factory { return busy(5 * time.Millisecond) }, nil, ""},
 		{"full queue", func(t *testing.T) driver.Factory {

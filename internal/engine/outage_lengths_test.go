@@ -125,7 +125,7 @@ func TestLengthOfOutages(t *testing.T) {
 					p := newPlan(h.factory(broker(t, func(o *mem.Options) { o.Latency = 3 * time.Millisecond })), func(p *flat) {
 						verified(p)
 						p.Producers, p.Consumers = workers, workers
-						p.Reconnect, p.Rate, p.Duration, p.MaxPending = true, rate("1000"), lasts+10*time.Second, 1000
+						p.Reconnect, p.Rate, p.Duration, p.MaxPending = true, rate("200"), lasts+10*time.Second, 1000
 						p.Producer.ConnectTimeout, p.Consumer.ConnectTimeout = 10*time.Second, 10*time.Second
 					})
 					began := time.Now()
@@ -175,7 +175,7 @@ func TestLengthOfOutagesOfHosts(t *testing.T) {
 				h := &twoHosts{silent: silent}
 				p := newPlan(h.factory(broker(t, nil)), func(p *flat) {
 					p.Producers, p.Consumers, p.Hosts = 4, 4, tt.hosts
-					p.Reconnect, p.Rate, p.Duration, p.MaxPending = true, rate("1000"), 30*time.Second, 1000
+					p.Reconnect, p.Rate, p.Duration, p.MaxPending = true, rate("200"), 30*time.Second, 1000
 					p.Producer.ConnectTimeout, p.Consumer.ConnectTimeout = 10*time.Second, 10*time.Second
 				})
 				for i, lasts := range tt.lasts {

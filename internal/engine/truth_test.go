@@ -103,7 +103,7 @@ func TestFaultsAreCountedExactly(t *testing.T) {
 }
 
 func TestMessageCountOverProducers(t *testing.T) {
-	count := uint64(300_003)
+	count := uint64(50_003)
 	if testing.Short() {
 		count = 10_003
 	}
