@@ -47,6 +47,21 @@ func (e *Ending) Dead() bool { return e.cause.Load() != nil }
 // ErrClosed is the cause of the end of a connection that we closed.
 var ErrClosed = errors.New("the connection was closed")
 
+// Hints about a broker that gives no reason, or a wrong one.
+const (
+	HintLog   = "look into the broker's log"
+	HintProxy = HintLog + "; see also whether a proxy on the way changes its messages"
+	HintAlive = "is the broker still running?"
+
+	HintLarger = "--max-message-size SIZE accepts larger messages"
+)
+
+// TooLarge returns the error about something with more bytes than perfmq takes: what is "a message of".
+func TooLarge[N int | uint64](op, what string, size, limit N) error {
+	return driver.Errorf(driver.ClassTooLarge, op, HintLarger,
+		"the broker sends %s %d bytes; perfmq accepts at most %d", what, size, limit)
+}
+
 // Explain describes in plain words why a connection can no longer be used for op. A [driver.Error] keeps its words. It
 // returns nil for nil.
 func Explain(op string, err error) error {
@@ -66,10 +81,10 @@ func Explain(op string, err error) error {
 		return driver.Errorf(driver.ClassTimeout, op, "is the broker overloaded or paused? See also --connect-timeout",
 			"no answer from the broker: %w", err)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return driver.Errorf(driver.ClassConnectionLost, op, "look into the broker's log",
+		return driver.Errorf(driver.ClassConnectionLost, op, HintLog,
 			"the broker closed the connection without saying why (%w)", err)
 	default:
-		return driver.Errorf(driver.ClassConnectionLost, op, "is the broker still running?", "the connection broke: %w", err)
+		return driver.Errorf(driver.ClassConnectionLost, op, HintAlive, "the connection broke: %w", err)
 	}
 }
 

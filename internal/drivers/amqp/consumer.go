@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -157,14 +158,13 @@ func (k *consumer) open(ctx context.Context) (err error) {
 	}
 	if err := k.session.attach(ctx, &k.link, &attach); err != nil {
 		if spec.Selector != "" && conditionOf(err) == wire.CondInvalidField {
-			err = driver.Errorf(driver.ClassUnsupported, "", "check the syntax of --selector",
+			err = driver.Errorf(driver.ClassUnsupported, "", protocol.HintSelector,
 				"the broker does not accept the selector %q: %w", spec.Selector, err)
 		}
 		return err
 	}
 	if spec.Selector != "" && !confirmsSelector(k.link.peer.Source.Filters) {
-		return driver.Errorf(driver.ClassUnsupported, "", "leave out --selector",
-			"the broker ignores the selector and would send all messages")
+		return protocol.IgnoredSelector("")
 	}
 	if k.settled && k.link.peer.SenderSettleMode == wire.SenderUnsettled {
 		return disagrees(opts)
@@ -366,8 +366,7 @@ func (k *consumer) Close(ctx context.Context) error {
 	var err error
 	if !k.sub.keep && c.detaches() && !c.Dead() {
 		if err = k.session.detach(ctx, &k.link); err != nil && k.sub.durable {
-			err = driver.Errorf(driver.ClassOf(err), "close "+k.sub.name, "remove it on the broker",
-				"the durable subscription may have stayed behind: %w", transport.Explain("", err))
+			err = protocol.LeftBehind("close "+k.sub.name, transport.Explain("", err))
 		} else {
 			err = nil
 		}

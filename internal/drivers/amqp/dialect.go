@@ -99,7 +99,7 @@ func (d dialect) checkProducer(spec *driver.ProducerSpec, o *Options) error {
 	for i := range spec.Variants {
 		switch v := &spec.Variants[i]; {
 		case v.Group != "" && (d == rabbitmq || d == rabbitmq3 || d == brokerj && spec.Destination.Kind == driver.Topic):
-			return d.unsupported("leave out --group", "there are no message groups")
+			return d.unsupported("leave out --group", protocol.NoGroups)
 		case d == rabbitmq3 && v.Priority >= 0 && !strings.HasPrefix(spec.Destination.Name, "/"):
 			return d.unsupported("declare a queue with x-max-priority and name it /amq/queue/NAME",
 				"a queue that is declared by its use has no priorities")
@@ -115,8 +115,7 @@ func (d dialect) checkConsumer(spec *driver.ConsumerSpec, o *Options) error {
 	}
 	switch {
 	case d == activemq && spec.Shared:
-		return d.unsupported("consume from a virtual topic: queue://Consumer.NAME.VirtualTopic.TOPIC",
-			"subscriptions cannot be shared")
+		return d.unsupported(protocol.HintVirtual, protocol.Unshared)
 	case d == brokerj && spec.Failing == driver.Reject:
 		return d.unsupported("use the verdict release",
 			"rejected messages are delivered again unless the queue has a limit of attempts")
@@ -132,7 +131,7 @@ func (d dialect) checkConsumer(spec *driver.ConsumerSpec, o *Options) error {
 // 3.5.3).
 func (d dialect) checkSelector(spec *driver.ConsumerSpec) error {
 	if spec.Selector != "" && (d == rabbitmq || d == rabbitmq3) {
-		return d.unsupported("leave out --selector", "there are no selectors")
+		return d.unsupported("leave out --selector", protocol.NoSelectors)
 	}
 	return nil
 }

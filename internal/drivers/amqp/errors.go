@@ -26,12 +26,9 @@ var meanings = allMeanings() //nolint:gochecknoglobals // a table that never cha
 // allMeanings returns the meanings by condition, or by Artemis's code, with which its descriptions begin where the
 // condition is a general one (ActiveMQMessageBundle).
 func allMeanings() map[string]meaning {
-	const (
-		permissions = "check --user and --password and the user's permissions for this address on the broker"
-		quota       = "look for a full address or a quota on the broker (Artemis: max-size-bytes, address-full-policy)"
-	)
+	const permissions = "check --user and --password and the user's permissions for this address on the broker"
 	unauthorized := meaning{driver.ClassAuth, "not authorised", permissions}
-	full := meaning{driver.ClassFull, "a limit of the broker was reached", quota}
+	full := meaning{driver.ClassFull, "a limit of the broker was reached", protocol.HintFull}
 	state := meaning{driver.ClassOther, "the state of the broker does not allow it", ""}
 	forced := meaning{driver.ClassNone, "forced by the broker", "the broker is shutting down, or it was closed on it"}
 	redirect := meaning{driver.ClassNone, "the broker redirects to another address", "connect to the broker that it names"}
@@ -42,7 +39,7 @@ func allMeanings() map[string]meaning {
 		"AMQ229031":              unauthorized, "AMQ229032": unauthorized, "AMQ229213": unauthorized,
 		wire.CondResourceLimit: full, "AMQ229102": full,
 		"AMQ229119":             {driver.ClassFull, "the broker's disk is full", "make room, or raise max-disk-usage"},
-		wire.CondMessageSize:    {driver.ClassTooLarge, "the message is too large", hintSmaller},
+		wire.CondMessageSize:    {driver.ClassTooLarge, "the message is too large", protocol.HintSmaller},
 		wire.CondNotImplemented: {driver.ClassUnsupported, "the broker cannot do that", ""},
 		wire.CondNotAllowed:     {driver.ClassUnsupported, "not allowed", hintKind},
 		wire.CondResourceLocked: {driver.ClassNone, "another client is using it", "another consumer may have it exclusively"},
@@ -62,8 +59,8 @@ func allMeanings() map[string]meaning {
 }
 
 const (
-	lookAtBroker = "look into the broker's log"
-	hintSmaller  = "send smaller messages or raise the broker's limit"
+	lookAtBroker = transport.HintLog
+	hintLogin    = "give --user and --password, or choose another -o sasl"
 	hintKind     = "the address may be of the other kind: try queue:// or topic://"
 	hintOwnID    = "give each running client its own --clientID and subscription name"
 
@@ -209,7 +206,7 @@ func (h *handshake) explain(limit time.Duration, err error) error {
 	case !strings.HasPrefix(h.greeting, "AMQP"):
 		return protocol.AMQP().Stranger(encrypted, []byte(h.greeting))
 	case errors.Is(err, errHeader):
-		return driver.Errorf(driver.ClassAuth, "", "give --user and --password, or choose another -o sasl",
+		return driver.Errorf(driver.ClassAuth, "", hintLogin,
 			"the broker does not offer this way to log in (%w)", err)
 	case class == driver.ClassOther:
 		class = driver.ClassConnect

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -169,7 +170,7 @@ func (d dialect) managed(dest driver.Destination) bool {
 // prepareSend declares the queue, if the user wants that, and refuses settings that it would ignore.
 func (c *connection) prepareSend(ctx context.Context, spec *driver.ProducerSpec, o *Options) error {
 	if spec.Delay > 0 && !c.delays {
-		return c.unsupported("leave out --delivery-delay",
+		return c.unsupported(protocol.HintNoDelay,
 			"it does not offer the capability "+capDelayed+", and would deliver at once")
 	}
 	prioritized := slices.ContainsFunc(spec.Variants, func(v driver.Variant) bool { return v.Priority >= 0 })

@@ -116,8 +116,7 @@ func (p *producer) prepare(spec *driver.ProducerSpec) error {
 	for i := range spec.Variants {
 		v := &spec.Variants[i]
 		if v.Text && !utf8.Valid(v.Body) {
-			return driver.Errorf(driver.ClassUnsupported, "", "leave out --message-type text",
-				"texts are UTF-8 over AMQP, and the body is not")
+			return protocol.AMQPTextNotUTF8("")
 		}
 		content := wire.Content{
 			Header:  wire.Header{Durable: spec.Persistent},

@@ -110,8 +110,7 @@ func (k *consumer) dropPieces() {
 }
 
 func tooLarge(limit, size int) error {
-	return driver.Errorf(driver.ClassTooLarge, "", "--max-message-size SIZE accepts larger messages",
-		"the broker sent a message of at least %d bytes, and perfmq accepts at most %d", size, limit)
+	return transport.TooLarge("", "a message of at least", size, limit)
 }
 
 // count counts a new delivery and checks that it had credit. The lock is held. The tolerance is the credit once more,

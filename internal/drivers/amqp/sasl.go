@@ -94,7 +94,7 @@ func (d *amqpDriver) mechanism(offered []string) (string, error) {
 			return name, nil
 		}
 	}
-	return "", driver.Errorf(driver.ClassAuth, "", "give --user and --password, or choose another -o sasl",
+	return "", driver.Errorf(driver.ClassAuth, "", hintLogin,
 		"the broker does not offer this way to log in: %s, only %.200q", strings.Join(wanted, " or "), offered)
 }
 

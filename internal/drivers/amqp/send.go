@@ -18,7 +18,7 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	t, id := p.kinds[m.Variant], p.idOf(m)
 	size := t.Size(len(id))
 	if p.tooLarge(size) {
-		return driver.Errorf(driver.ClassTooLarge, p.op, hintSmaller,
+		return driver.Errorf(driver.ClassTooLarge, p.op, protocol.HintSmaller,
 			"the message has %d bytes, and the broker takes no more than %d", size, p.peer.MaxMessageSize)
 	}
 	var state []byte

@@ -3,6 +3,7 @@ package amqp
 import (
 	"strconv"
 
+	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -30,7 +31,7 @@ func newSubscription(spec driver.ConsumerSpec) (subscription, error) {
 		return s, driver.Errorf(driver.ClassUnsupported, "", hint, "%s", text)
 	}
 	if s.kind == driver.Queue && (s.durable || s.shared) {
-		return refuse("use topic://"+spec.Destination.Name, "only topics have durable and shared subscriptions")
+		return refuse("use topic://"+spec.Destination.Name, protocol.OnlyTopics)
 	}
 	if s.name == "" {
 		if s.shared {

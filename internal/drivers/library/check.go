@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/perfmq/perfmq/internal/drivers/protocol"
+	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -14,8 +16,7 @@ func Unsupported(op, hint, text string) error {
 
 // TooLarge returns the error about a received body of size bytes that is larger than limit.
 func TooLarge(op string, size, limit int) error {
-	return driver.Errorf(driver.ClassTooLarge, op, "see --max-message-size", "a body of %d bytes is larger than %d", size,
-		limit)
+	return transport.TooLarge(op, "a body of", size, limit)
 }
 
 // Rules are the rules of a driver beside its capabilities.
@@ -75,12 +76,12 @@ func (r Rules) CheckProducer(op string, f *driver.Factory, spec *driver.Producer
 		{spec.CommitInterval > 0, can.Transactions, "leave out --commit-interval", true, "transactions"},
 		{spec.Persistent, can.Persistent, "leave out --persistent", false, "a choice of the delivery mode"},
 		{spec.TTL > 0, can.TTL, "leave out --ttl", false, "a time to live"},
-		{spec.Delay > 0, can.Delay, "leave out --delivery-delay", true, "delayed messages"},
+		{spec.Delay > 0, can.Delay, protocol.HintNoDelay, true, "delayed messages"},
 	}
 	for i := range spec.Variants {
 		v := &spec.Variants[i]
 		wishes = append(wishes,
-			wish{v.Text, can.Text, "leave out --message-type text", false, "messages of text"},
+			wish{v.Text, can.Text, protocol.HintBytes, false, "messages of text"},
 			wish{v.Priority >= 0, can.Priority, "leave out --priority", false, "priorities"},
 			wish{v.Group != "", can.Group, "leave out --group", false, "groups"},
 			wish{len(v.Properties) > 0, can.Properties, "leave out --property", false, "properties"})

@@ -166,8 +166,7 @@ func (c *consumer) work(ctx context.Context, deliver func(*driver.Delivery) driv
 			return err
 		}
 		if len(it.Body) > c.maxBody {
-			return driver.Errorf(driver.ClassTooLarge, c.op, "see --max-message-size", "a body of %d bytes is larger than %d",
-				len(it.Body), c.maxBody)
+			return transport.TooLarge(c.op, "a body of", len(it.Body), c.maxBody)
 		}
 		d = driver.Delivery{Time: it.Time, HasTime: true, ID: it.ID, Body: it.Body, Redelivered: it.redelivered}
 		count(&c.queue.dest.stats.Delivered, 1)

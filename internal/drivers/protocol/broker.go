@@ -42,8 +42,39 @@ func Missing(broker string) string {
 	return "create it on the broker, or let the broker create it"
 }
 
-// HintName is the hint about a name that [Misread] refuses.
-const HintName = "choose another name"
+// Hints and reasons of drivers for refusals.
+const (
+	HintName     = "choose another name" // [Misread] refuses it
+	HintBytes    = "leave out --message-type text"
+	HintNoDelay  = "leave out --delivery-delay"
+	HintSelector = "check the syntax of --selector"
+	HintSmaller  = "send smaller messages or raise the broker's limit"
+	HintFull     = "look for a full address or a quota on the broker (Artemis: max-size-bytes, address-full-policy)"
+	HintVirtual  = "consume from a virtual topic: queue://Consumer.NAME.VirtualTopic.TOPIC"
+
+	OnlyTopics  = "only topics have durable and shared subscriptions"
+	Unshared    = "subscriptions cannot be shared"
+	NoGroups    = "there are no message groups"
+	NoSelectors = "there are no selectors"
+	NotAnswered = "the broker had not answered when the producer closed"
+)
+
+// AMQPTextNotUTF8 is the error about a message of text that cannot be sent.
+func AMQPTextNotUTF8(op string) error {
+	return driver.Errorf(driver.ClassUnsupported, op, HintBytes, "texts are UTF-8 over AMQP, and the body is not")
+}
+
+// IgnoredSelector is the error about a selector that a broker over AMQP does not confirm.
+func IgnoredSelector(op string) error {
+	return driver.Errorf(driver.ClassUnsupported, op, "leave out --selector",
+		"the broker ignores the selector and would send all messages")
+}
+
+// LeftBehind is the error about a durable subscription that may still exist, for the reason err.
+func LeftBehind(op string, err error) error {
+	return driver.Errorf(driver.ClassOf(err), op, "remove it on the broker",
+		"the durable subscription may have stayed behind: %w", err)
+}
 
 // Misread returns what a broker would take a name for, other than exactly one destination of that name; "" if it would
 // not. Only consumers may use a name that stands for many destinations.
@@ -99,7 +130,7 @@ func HeldBack(op string, err error) error {
 // NoAnswer is the error about messages that the broker has not answered when their producer closes. Ends are the
 // settings that end a silent connection; empty if there are none.
 func NoAnswer(op, ends string) *driver.Error {
-	return driver.Errorf(driver.ClassTimeout, op, Silent(ends), "the broker had not answered when the producer closed")
+	return driver.Errorf(driver.ClassTimeout, op, Silent(ends), NotAnswered)
 }
 
 // Unheard is the error about a connection on which nothing came for so long; ends is the setting that says how long.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -13,7 +14,7 @@ import (
 func RocketMQRefusal(code int, words string) (state driver.State, class driver.Class, hint string) {
 	const (
 		login = "check the access key (--user), the secret key (--password) and the broker's ACL"
-		log   = "look into the broker's log"
+		log   = transport.HintLog
 	)
 	switch code {
 	case wire.ResSystemBusy, wire.ResFlowControl:

@@ -26,7 +26,7 @@ func STOMPServer(header string) (name, version string) {
 
 // STOMPTextWithNUL is the error about a message of text that cannot be sent, of the operation op.
 func STOMPTextWithNUL(op string) error {
-	return driver.Errorf(driver.ClassUnsupported, op, "leave out --message-type text",
+	return driver.Errorf(driver.ClassUnsupported, op, HintBytes,
 		"STOMP ends a text at its first NUL, and there is one in the body")
 }
 
@@ -74,11 +74,11 @@ func meanings() []meaning {
 			"(max-size-bytes, max-size-messages, address-full-policy), or a permission, in its console and log"},
 		{driver.ClassTooLarge, []string{
 			"too large", "too big", "maximum frame size", "max frame size", "larger than", "maxdatalength", "max_data_length",
-		}, "send smaller messages or raise the broker's limit"},
+		}, HintSmaller},
 		{driver.ClassFull, []string{
 			"is full", "amq229102", "amq229119", "resourceallocation", "limit reached", "usage manager", "quota", "disk full",
 			"disk capacity", "no space left",
-		}, "look for a full address or a quota on the broker (Artemis: max-size-bytes, address-full-policy)"},
+		}, HintFull},
 		{driver.ClassAuth, []string{
 			"amq229031", "amq229032", "amq229213", "security", "not authorized", "not authorised", "unauthorized",
 			"access denied",
@@ -90,7 +90,7 @@ func meanings() []meaning {
 		{
 			driver.ClassUnsupported,
 			[]string{"selector", "filter expression", "invalid filter"},
-			"check the syntax of --selector",
+			HintSelector,
 		},
 		{driver.ClassUnsupported, []string{
 			"not supported", "unsupported", "not implemented", "routing type", "supported protocol versions", "version mismatch",
@@ -124,7 +124,7 @@ func STOMPError(broker, header string, body []byte) *driver.Error {
 	words := wordsOf(header, body)
 	lower := strings.ToLower(words)
 	e := &driver.Error{
-		Class: driver.ClassOther, Hint: "look into the broker's log",
+		Class: driver.ClassOther, Hint: transport.HintLog,
 		Err: fmt.Errorf("%s says: %s", Title(broker), words),
 	}
 	for _, m := range meanings() {

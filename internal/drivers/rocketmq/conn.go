@@ -298,7 +298,7 @@ func (c *conn) checkLength(n uint32) error {
 		return driver.Errorf(driver.ClassProtocol, "", lookAtBroker,
 			"the broker sends a frame of %d bytes: %w", n, wire.ErrFrame)
 	case n > uint32(c.maxFrame): //nolint:gosec // above zero
-		return tooLarge("a frame", int(n), c.maxFrame)
+		return transport.TooLarge("", "a frame of", int(n), c.maxFrame)
 	}
 	return nil
 }

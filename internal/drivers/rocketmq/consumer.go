@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -93,7 +94,7 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 		return refuse("use --consumers: each is a member of the group and delivers on its own",
 			"a consumer delivers one message at a time")
 	case spec.Destination.Kind == driver.Queue && (spec.Durable || spec.Shared):
-		return refuse("use topic://"+spec.Destination.Name, "only topics have durable and shared subscriptions")
+		return refuse("use topic://"+spec.Destination.Name, protocol.OnlyTopics)
 	case spec.Credit > 0:
 		return refuse("use -o pull-batch", "RocketMQ deals out whole queues and has no window of messages")
 	}

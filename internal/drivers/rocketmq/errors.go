@@ -18,7 +18,7 @@ var (
 		protocol.Silent(""), "no answer in time")
 	errAbandoned error = driver.Errorf(driver.ClassTimeout, "",
 		"is the broker short of disk? "+protocol.Silent(""),
-		"the broker had not answered when the producer closed")
+		protocol.NotAnswered)
 )
 
 // unanswered returns the error about a server that does not answer before ctx ends.
@@ -30,14 +30,6 @@ func unanswered(ctx context.Context, op, addr string) error {
 func silent(request string, limit time.Duration) error {
 	return driver.Errorf(driver.ClassConnectionLost, "", "the broker, or the network, hangs",
 		"no answer to a %s within %s", request, limit)
-}
-
-const acceptLarger = "--max-message-size SIZE accepts larger messages"
-
-// tooLarge returns the error about something from the broker with more bytes than we take.
-func tooLarge(what string, size, most int) error {
-	return driver.Errorf(driver.ClassTooLarge, "", acceptLarger,
-		"the broker sends %s of %d bytes; perfmq accepts at most %d", what, size, most)
 }
 
 // turn is permission to ask the broker a question that one user after the other asks. It is a channel of capacity one,
@@ -82,7 +74,7 @@ const (
 
 	notRocketMQ  = "is this a RocketMQ name server or broker?"
 	overloaded   = "is it overloaded, or not a RocketMQ server?"
-	lookAtBroker = "look into the broker's log; see also whether a proxy on the way changes its messages"
+	lookAtBroker = transport.HintProxy
 )
 
 // refusal returns the error that a broker's answer reports. It copies the answer's texts.

@@ -114,7 +114,7 @@ func checkSettings(s *transport.Settings[Options], fail transport.Fail) {
 func (o *Options) check(fail transport.Fail) {
 	o.checkRanges(fail)
 	if o.Group != "" && !legalName(o.Group) {
-		fail("use letters, digits, %, |, - and _, at most 120 of them", "option group=%s: not a legal name", o.Group)
+		fail(hintLegal, "option group=%s: not a legal name", o.Group)
 	}
 	if strings.Contains(o.Tag, "|") || !wire.CarriesProperty(o.Tag) || o.Tag != strings.TrimSpace(o.Tag) {
 		fail("a message has one tag, without blanks around it", "option tag=%s: not a legal tag", o.Tag)
@@ -161,6 +161,9 @@ func (o *Options) checkRanges(fail transport.Fail) {
 	atLeast("send-timeout", o.SendTimeout, sweepEvery)
 	atLeast("batch-linger", o.BatchLinger, 0)
 }
+
+// hintLegal has the rules of legalName.
+const hintLegal = "use letters, digits, %, |, - and _, at most 120 of them"
 
 // legalName reports whether brokers accept it as a topic or group (TopicValidator).
 func legalName(name string) bool {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/apache/rocketmq-client-go/v2/primitive"
 
+	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -97,7 +98,7 @@ func bodyOf(m *wire.Message, z *wire.Inflater, maxBody int) ([]byte, error) {
 		return inflate(z, m, maxBody)
 	}
 	if len(m.Body) > maxBody {
-		return nil, tooLarge("a message", len(m.Body), maxBody)
+		return nil, transport.TooLarge("", "a message of", len(m.Body), maxBody)
 	}
 	return m.Body, nil
 }
@@ -110,7 +111,7 @@ func inflate(z *wire.Inflater, m *wire.Message, maxBody int) ([]byte, error) {
 		return nil, driver.Errorf(driver.ClassUnsupported, "", "let the producer compress with zlib, or not at all", "%w",
 			err)
 	case errors.Is(err, wire.ErrTooLong):
-		return nil, driver.Errorf(driver.ClassTooLarge, "", acceptLarger,
+		return nil, driver.Errorf(driver.ClassTooLarge, "", transport.HintLarger,
 			"a message whose %d compressed bytes are more than the %d that perfmq accepts, once inflated", len(m.Body),
 			maxBody)
 	case err != nil:

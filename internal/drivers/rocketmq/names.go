@@ -14,7 +14,7 @@ import (
 func topicName(d driver.Destination) (string, error) {
 	if !legalName(d.Name) {
 		return "", driver.Errorf(driver.ClassUnsupported, "open "+d.String(),
-			"use letters, digits, %, |, - and _, at most 120 of them", "%q is not a legal name of a topic", d.Name)
+			hintLegal, "%q is not a legal name of a topic", d.Name)
 	}
 	return d.Name, nil
 }

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -167,7 +168,7 @@ func unsupported(op string, spec *driver.ProducerSpec) error {
 		},
 		{
 			slices.ContainsFunc(spec.Variants, func(v driver.Variant) bool { return v.Text }),
-			"messages of text: all are of bytes", "leave out --message-type text",
+			"messages of text: all are of bytes", protocol.HintBytes,
 		},
 		{
 			spec.Persistent, "delivery mode per message",

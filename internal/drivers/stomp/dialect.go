@@ -109,7 +109,7 @@ func (d dialect) send(spec *driver.ProducerSpec, o *Options) ([]driver.Property,
 	}
 	if spec.Delay > 0 {
 		if d == rabbitmq || d == generic {
-			return nil, d.unsupported("leave out --delivery-delay", "no header is known for a delayed delivery")
+			return nil, d.unsupported(protocol.HintNoDelay, "no header is known for a delayed delivery")
 		}
 		add("AMQ_SCHEDULED_DELAY", strconv.FormatInt(spec.Delay.Milliseconds(), 10))
 	}
@@ -122,7 +122,7 @@ func (d dialect) sendVariant(
 	spec *driver.ProducerSpec, v *driver.Variant, o *Options, server string,
 ) (headers []driver.Property, err error) {
 	if v.Text && d == rabbitmq {
-		return nil, d.unsupported("leave out --message-type text", "messages have no type")
+		return nil, d.unsupported(protocol.HintBytes, "messages have no type")
 	}
 	if v.Priority >= 0 {
 		if d == generic {
@@ -135,7 +135,7 @@ func (d dialect) sendVariant(
 	}
 	if v.Group != "" {
 		if d == rabbitmq || d == generic {
-			return nil, d.unsupported("leave out --group", "there are no message groups")
+			return nil, d.unsupported("leave out --group", protocol.NoGroups)
 		}
 		headers = append(headers, driver.Property{Key: "JMSXGroupID", Value: v.Group})
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // lookAtBroker is the general hint.
-const lookAtBroker = "look into the broker's log; see also whether a proxy on the way changes its messages"
+const lookAtBroker = transport.HintProxy
 
 // clip shortens a text of a broker that should have been short.
 func clip(text []byte) string { return transport.Clip(string(text), 40) }

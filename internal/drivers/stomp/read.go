@@ -96,8 +96,7 @@ func readError(hint string, err error) error {
 	var large *wire.TooLargeError
 	switch {
 	case errors.As(err, &large) && large.Command == wire.MESSAGE:
-		return driver.Errorf(driver.ClassTooLarge, "", "--max-message-size SIZE accepts larger messages",
-			"the broker sends a message with a body of %d bytes; perfmq accepts at most %d", large.Size, large.Limit)
+		return transport.TooLarge("", "a message with a body of", large.Size, large.Limit)
 	case large != nil, errors.Is(err, wire.ErrSyntax):
 		return broken(hint, err)
 	}

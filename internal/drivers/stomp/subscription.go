@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"strconv"
 
+	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -42,7 +43,7 @@ func (d dialect) subscription(spec *driver.ConsumerSpec, o *Options, id, identit
 		return nil, err
 	}
 	if spec.Destination.Kind == driver.Queue && (spec.Durable || spec.Shared) {
-		return nil, d.unsupported("use topic://"+spec.Destination.Name, "only topics have durable and shared subscriptions")
+		return nil, d.unsupported("use topic://"+spec.Destination.Name, protocol.OnlyTopics)
 	}
 	if spec.TransactionSize > 0 && (d == artemis || d == generic) {
 		return nil, d.unsupported("leave out --tx", "messages cannot be received in transactions")
@@ -73,7 +74,7 @@ func (d dialect) subscription(spec *driver.ConsumerSpec, o *Options, id, identit
 	}
 	if spec.Selector != "" {
 		if d == rabbitmq {
-			return nil, d.unsupported("leave out --selector", "there are no selectors")
+			return nil, d.unsupported("leave out --selector", protocol.NoSelectors)
 		}
 		s.add("selector", spec.Selector)
 	}
@@ -84,8 +85,7 @@ func (d dialect) subscription(spec *driver.ConsumerSpec, o *Options, id, identit
 		s.lastOnArtemis(spec, identity)
 	case !spec.Durable && !spec.Shared:
 	case d == activemq && spec.Shared:
-		return nil, d.unsupported("consume from a virtual topic: queue://Consumer.NAME.VirtualTopic.TOPIC",
-			"subscriptions cannot be shared")
+		return nil, d.unsupported(protocol.HintVirtual, protocol.Unshared)
 	case d == activemq:
 		s.named("activemq.subscriptionName", spec.Subscription, id, !spec.KeepSubscription)
 	case d == rabbitmq:

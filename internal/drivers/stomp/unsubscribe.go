@@ -3,6 +3,7 @@ package stomp
 import (
 	"context"
 
+	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -21,8 +22,7 @@ func (k *consumer) Close(ctx context.Context) error {
 	} else {
 		k.share(-1)
 		if k.sub.remove != nil {
-			err = driver.Errorf(driver.ClassConnectionLost, "", "remove it on the broker",
-				"the connection has ended: the durable subscription could not be removed")
+			err = protocol.LeftBehind("", driver.Errorf(driver.ClassConnectionLost, "", "", "the connection has ended"))
 		}
 	}
 	delist(k.conn, &k.conn.consumers, k.id)
@@ -64,8 +64,8 @@ func (k *consumer) unsubscribe(ctx context.Context) error {
 			defer func() { <-c.driver.leaving }()
 		case <-ctx.Done():
 			k.share(-1)
-			return driver.Errorf(driver.ClassTimeout, "", "remove it on the broker",
-				"the subscription may have stayed behind, waiting for its other consumers to leave: %w", ctx.Err())
+			return protocol.LeftBehind("", driver.Errorf(driver.ClassTimeout, "", "",
+				"waiting for its other consumers to leave: %w", ctx.Err()))
 		}
 		if k.share(-1) > 0 {
 			remove = nil

@@ -133,7 +133,7 @@ func explain(op string, err error) *driver.Error {
 	var known *driver.Error
 	var link *amqp.LinkError
 	var peer *amqp.Error
-	class, hint := driver.ClassOf(err), "look into the broker's log; --client native says more about many failures"
+	class, hint := driver.ClassOf(err), transport.HintLog+"; --client native says more about many failures"
 	switch {
 	case errors.As(err, &known):
 		return known

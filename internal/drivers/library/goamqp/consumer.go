@@ -8,6 +8,7 @@ import (
 	"github.com/Azure/go-amqp"
 
 	"github.com/perfmq/perfmq/internal/drivers/library"
+	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -45,7 +46,7 @@ func (d *amqpDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (dr
 	c := &consumer{party: joined, spec: spec, maxBody: d.maxBody}
 	c.link, err = c.session.NewReceiver(ctx, c.address, c.options(d))
 	if err == nil && spec.Selector != "" && c.link.LinkSourceFilterValue("apache.org:selector-filter:string") == nil {
-		err = library.Unsupported(op, "leave out --selector", "the broker ignores the selector and would send all messages")
+		err = protocol.IgnoredSelector(op)
 	}
 	if err != nil {
 		c.leave(ctx)
@@ -154,8 +155,7 @@ func (c *consumer) Close(ctx context.Context) (err error) {
 	}
 	c.leave(ctx)
 	if err != nil && c.spec.Durable {
-		return driver.Errorf(driver.ClassOf(err), "close "+c.spec.Subscription, "remove it on the broker",
-			"the durable subscription may have stayed behind: %w", err)
+		return protocol.LeftBehind("close "+c.spec.Subscription, err)
 	}
 	return nil
 }

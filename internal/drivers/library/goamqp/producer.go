@@ -8,6 +8,7 @@ import (
 	"github.com/Azure/go-amqp"
 
 	"github.com/perfmq/perfmq/internal/drivers/library"
+	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -30,8 +31,7 @@ func (d *amqpDriver) Producer(
 	op := "open a producer on " + spec.Destination.String()
 	for i := range spec.Variants {
 		if v := &spec.Variants[i]; v.Text && !utf8.Valid(v.Body) {
-			return nil, library.Unsupported(op, "leave out --message-type text",
-				"texts are UTF-8 over AMQP, and the body is not")
+			return nil, protocol.AMQPTextNotUTF8(op)
 		}
 	}
 	joined, err := d.join(ctx, spec.Connection, spec.Destination, op, func(f *driver.Factory) error {

@@ -54,7 +54,7 @@ func (d *stompDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (d
 		if e := lease.Conn.said(op, err); e != nil {
 			return nil, e
 		}
-		return nil, driver.Errorf(driver.ClassOf(err), op, "look into the broker's log", "%w", err)
+		return nil, driver.Errorf(driver.ClassOf(err), op, transport.HintLog, "%w", err)
 	}
 	return c, nil
 }

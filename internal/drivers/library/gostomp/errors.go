@@ -7,12 +7,13 @@ import (
 	"github.com/go-stomp/stomp/v3/frame"
 
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
+	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // lost returns the error about a connection that was lost.
 func lost(op string, err error) *driver.Error {
-	return &driver.Error{Class: driver.ClassConnectionLost, Op: op, Hint: "is the broker still running?", Err: err}
+	return &driver.Error{Class: driver.ClassConnectionLost, Op: op, Hint: transport.HintAlive, Err: err}
 }
 
 // errEnded says that a connection has ended without a reason of the broker.

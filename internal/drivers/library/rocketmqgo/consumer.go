@@ -14,6 +14,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/drivers/library"
 	"github.com/perfmq/perfmq/internal/drivers/library/rocketmqgo/support"
+	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -115,7 +116,7 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 	}
 	if err != nil {
 		go func() { _ = c.Close(context.WithoutCancel(ctx)) }()
-		return nil, driver.Errorf(driver.ClassTimeout, op, "look into the broker's log",
+		return nil, driver.Errorf(driver.ClassTimeout, op, transport.HintLog,
 			"the broker did not let the consumer begin: %w", err)
 	}
 	return c, nil

@@ -19,6 +19,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/drivers/library"
 	"github.com/perfmq/perfmq/internal/drivers/library/rocketmqgo/support"
+	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -130,7 +131,7 @@ func (p *producer) outcome(result *primitive.SendResult, err error) driver.Outco
 	case errors.As(err, &network) && network.Op == "dial":
 		return p.end(driver.Failed, driver.ClassConnect, "is the broker running?", err)
 	case errors.As(err, &network):
-		return p.end(driver.Unknown, driver.ClassConnectionLost, "is the broker still running?", err)
+		return p.end(driver.Unknown, driver.ClassConnectionLost, transport.HintAlive, err)
 	}
 	state, class, hint := support.Refusal(err)
 	return p.end(state, class, hint, err)
