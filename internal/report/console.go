@@ -146,7 +146,7 @@ func (c *Console) Summary(s *stats.Summary) error {
 		writeTotal(&b, "--- total received:", s.Total[result.Received], "")
 	}
 	writeLatencies(&b, "--- aggregated ", &s.Latencies, true)
-	c.writeMinimum(&b, &s.Minimum)
+	c.writePeaks(&b, "--- minimum ", &s.Minimum)
 	c.writeLosses(&b, s)
 	if s.Verification != nil {
 		writeVerification(&b, s.Verification)
@@ -192,16 +192,6 @@ func (c *Console) print(text string) error {
 			"look at where standard output goes, or give --silent", "%w; nothing more was printed there", err)
 	}
 	return nil
-}
-
-// writeMinimum writes the lowest rates, see writeExtreme.
-func (c *Console) writeMinimum(b *strings.Builder, m *stats.Peaks) {
-	if c.run.Producing {
-		writeExtreme(b, "--- minimum completed:", &m.Completed)
-	}
-	if c.run.Consuming {
-		writeExtreme(b, "--- minimum received:", &m.Received)
-	}
 }
 
 // writeLosses writes the sends that were not accepted and the messages that were not received.

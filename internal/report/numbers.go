@@ -27,7 +27,7 @@ func (c *Console) writeNumbers(b *strings.Builder, s *stats.Summary) {
 	if s.Average.Span > 0 {
 		c.writeAverages(b, s)
 	}
-	c.writeMaximum(b, &s.Maximum)
+	c.writePeaks(b, "--- maximum ", &s.Maximum)
 	for i := range s.Spreads {
 		writeSpread(b, &s.Spreads[i])
 	}
@@ -64,22 +64,18 @@ func offered(o *stats.Offered) string {
 	}
 }
 
-// writeMaximum writes the highest rates, as writeMinimum does the lowest.
-func (c *Console) writeMaximum(b *strings.Builder, m *stats.Peaks) {
-	if c.run.Producing {
-		writeExtreme(b, "--- maximum completed:", &m.Completed)
-	}
-	if c.run.Consuming {
-		writeExtreme(b, "--- maximum received:", &m.Received)
-	}
-}
-
-// writeExtreme writes a lowest or highest rate, and the end of its second: from the start of the load, and by the wall
-// clock, to find it in the broker's log.
-func writeExtreme(b *strings.Builder, label string, l *stats.Lowest) {
-	if l.Known() {
-		writeText(b, label, fmt.Sprint(uint64(math.Round(l.PerSecond))),
-			fmt.Sprintf(" msg/sec (at %.1f s, %s)", l.Elapsed.Seconds(), l.To.Format(time.TimeOnly)))
+// writePeaks writes the lowest or highest rates, and the ends of their seconds: from the start of the load, and by the
+// wall clock, to find them in the broker's log.
+func (c *Console) writePeaks(b *strings.Builder, label string, m *stats.Peaks) {
+	for _, l := range []struct {
+		of    string
+		known bool
+		*stats.Lowest
+	}{{"completed:", c.run.Producing, &m.Completed}, {"received:", c.run.Consuming, &m.Received}} {
+		if l.known && l.Known() {
+			writeText(b, label+l.of, fmt.Sprint(uint64(math.Round(l.PerSecond))),
+				fmt.Sprintf(" msg/sec (at %.1f s, %s)", l.Elapsed.Seconds(), l.To.Format(time.TimeOnly)))
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -15,16 +16,45 @@ func writeSide(b *strings.Builder, s *result.BrokerSide) {
 	if s == nil {
 		return
 	}
-	for _, line := range []struct {
-		label string
-		parts []string
-	}{
-		{"--- broker process:", ofProcess(s)},
-		{"--- broker host:", ofHost(&s.Whole)},
-		{"--- broker log:", ofLog(s)},
+	u := &s.Whole
+	perCPU, perSecond := 100/float64(max(1, u.CPUSpan)), 1e6/float64(max(1, u.Span))
+	cpu := with(measured(u.CPU, "%.1f %% of a core", perCPU), measured(s.CPUMost, " (at most %.1f %%)", 100))
+	collections := with(measured(u.Collections, "%.0f collections", 1), measured(u.CollectionTime, " in %.1f ms", 1e-3))
+	for _, line := range [][][2]string{
+		{
+			{"--- broker process:"},
+			{"cpu %s", cpu},
+			{"memory %s MB", megabytes(u.Memory, 1)},
+			{"heap %s MB", megabytes(u.Heap, 1)},
+			{"%s", collections},
+			{"threads %s", measured(u.Threads, "%.0f", 1)},
+			{"open files %s", measured(u.Files, "%.0f", 1)},
+		},
+		{
+			{"--- broker host:"},
+			{"load %s", measured(u.Load, "%.2f", 1)},
+			{"disk %s %% busy at most", measured(u.DiskBusy, "%.1f", 100)},
+			{"read %s MB/s", megabytes(u.DiskRead, perSecond)},
+			{"written %s MB/s", megabytes(u.DiskWritten, perSecond)},
+			{"network in %s MB/s", megabytes(u.NetIn, perSecond)},
+			{"out %s MB/s", megabytes(u.NetOut, perSecond)},
+			{"loopback %s MB/s", megabytes(u.Loopback, perSecond)},
+		},
+		{
+			{"--- broker log:"},
+			{"errors %s", measured(u.Errors, "%.0f", 1)},
+			{"warnings %s", measured(u.Warnings, "%.0f", 1)},
+			{"first: %s", oneLine(cmp.Or(s.FirstError, s.FirstWarning))},
+		},
 	} {
-		if len(line.parts) > 0 {
-			writeList(b, line.label, []string{strings.Join(line.parts, ", ")})
+		var parts []string
+		for _, v := range line[1:] {
+			if v[1] != "" {
+				parts = append(parts, fmt.Sprintf(v[0], v[1]))
+			}
+		}
+		if len(parts) > 0 {
+			writeList(b, line[0][0], []string{strings.Join(parts, ", ")})
 		}
 	}
 	for _, e := range s.Events {
@@ -33,71 +63,25 @@ func writeSide(b *strings.Builder, s *result.BrokerSide) {
 	writeList(b, "--- broker note:", s.Notes)
 }
 
-func ofProcess(s *result.BrokerSide) (parts []string) {
-	u := &s.Whole
-	if u.CPU != nil && u.CPUSpan > 0 {
-		text := fmt.Sprintf("cpu %.1f %% of a core", 100*float64(*u.CPU)/float64(u.CPUSpan))
-		if s.CPUMost != nil {
-			text += fmt.Sprintf(" (at most %.1f %%)", 100**s.CPUMost)
-		}
-		parts = append(parts, text)
+// measured returns a value times a factor; "" if it was not measured.
+func measured[T float64 | uint64](v *T, format string, factor float64) string {
+	if v == nil {
+		return ""
 	}
-	if u.Memory != nil {
-		parts = append(parts, "memory "+words.Megabytes(float64(*u.Memory))+" MB")
-	}
-	if u.Heap != nil {
-		parts = append(parts, "heap "+words.Megabytes(float64(*u.Heap))+" MB")
-	}
-	if u.Collections != nil {
-		text := fmt.Sprintf("%d collections", *u.Collections)
-		if u.CollectionTime != nil {
-			text += fmt.Sprintf(" in %.1f ms", float64(*u.CollectionTime)/1000)
-		}
-		parts = append(parts, text)
-	}
-	if u.Threads != nil {
-		parts = append(parts, fmt.Sprintf("threads %d", *u.Threads))
-	}
-	if u.Files != nil {
-		parts = append(parts, fmt.Sprintf("open files %d", *u.Files))
-	}
-	return parts
+	return fmt.Sprintf(format, factor*float64(*v))
 }
 
-func ofHost(u *result.BrokerUse) (parts []string) {
-	if u.Load != nil {
-		parts = append(parts, fmt.Sprintf("load %.2f", *u.Load))
+// with returns a text and more about it, if there is one.
+func with(text, more string) string {
+	if text == "" {
+		return ""
 	}
-	if u.DiskBusy != nil {
-		parts = append(parts, fmt.Sprintf("disk %.1f %% busy at most", 100**u.DiskBusy))
-	}
-	speed := func(name string, bytes *uint64) {
-		if bytes != nil && u.Span > 0 {
-			parts = append(parts, fmt.Sprintf("%s %s MB/s", name, words.Megabytes(float64(*bytes)*1e6/float64(u.Span))))
-		}
-	}
-	speed("read", u.DiskRead)
-	speed("written", u.DiskWritten)
-	speed("network in", u.NetIn)
-	speed("out", u.NetOut)
-	speed("loopback", u.Loopback)
-	return parts
+	return text + more
 }
 
-func ofLog(s *result.BrokerSide) (parts []string) {
-	if s.Whole.Errors == nil || s.Whole.Warnings == nil {
-		return nil
+func megabytes(v *uint64, factor float64) string {
+	if v == nil {
+		return ""
 	}
-	parts = []string{fmt.Sprintf("errors %d", *s.Whole.Errors), fmt.Sprintf("warnings %d", *s.Whole.Warnings)}
-	if first := firstLine(s); first != "" {
-		parts = append(parts, "first: "+oneLine(first))
-	}
-	return parts
-}
-
-func firstLine(s *result.BrokerSide) string {
-	if s.FirstError != "" {
-		return s.FirstError
-	}
-	return s.FirstWarning
+	return words.Megabytes(factor * float64(*v))
 }

@@ -13,8 +13,6 @@ import (
 	"strings"
 	"time"
 	"unicode/utf16"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
 // The files of a result's folder.
@@ -46,9 +44,7 @@ type Writer struct {
 	made    bool // the writer created the folder
 	rows    *file
 	hdr     *file
-	log     *hdrhistogram.HistogramLogWriter
-	text    bytes.Buffer // of the log
-	start   time.Time
+	log     HDRLog
 	started bool
 	err     error // why writing rows has stopped
 }
@@ -83,7 +79,6 @@ func (w *Writer) create() error {
 	if w.hdr, err = create(filepath.Join(w.dir, LatenciesFile)); err != nil {
 		return err
 	}
-	w.log = hdrhistogram.NewHistogramLogWriter(&w.text)
 	part := filepath.Join(w.dir, partFile)
 	if err := os.WriteFile(part, make([]byte, reserved), 0o600); err != nil {
 		return fmt.Errorf("reserve room for %s: %w", ResultFile, err)
@@ -106,7 +101,7 @@ func (w *Writer) Start(head Head) error {
 	if err := head.complete(); err != nil {
 		return err
 	}
-	w.started, w.start = true, time.UnixMicro(head.Start)
+	w.started = true
 	line, err := encode(head, "")
 	if err != nil {
 		return fmt.Errorf("encode the head of the result: %w", err)
@@ -114,18 +109,11 @@ func (w *Writer) Start(head Head) error {
 	if err := w.rows.append(line); err != nil {
 		return err
 	}
-	base := w.start.Unix() * 1000 // the log has whole seconds only
-	w.log.SetBaseTime(base)
-	w.text.Reset()
-	err = errors.Join(
-		w.log.OutputComment("[perfmq: latencies in microseconds]"), w.log.OutputLogFormatVersion(),
-		w.log.OutputBaseTime(base),
-		w.log.OutputStartTime(base), w.log.OutputLegend(),
-	)
+	text, err := w.log.Head(time.UnixMicro(head.Start))
 	if err != nil {
-		return fmt.Errorf("encode the head of %s: %w", LatenciesFile, err)
+		return err
 	}
-	return w.hdr.append(w.text.Bytes())
+	return w.hdr.append(text)
 }
 
 func (h *Head) complete() (err error) {
@@ -147,17 +135,9 @@ func (w *Writer) Row(row Row) error {
 }
 
 func (w *Writer) write(row *Row) error {
-	w.text.Reset()
-	tag := ""
-	if row.Phase == Warmup {
-		tag = warmupTag
-	}
-	err := w.tagged(tag, &row.Latencies, row)
-	if row.Leftover != nil {
-		err = errors.Join(err, w.tagged(warmupTag, row.Leftover, row))
-	}
+	text, err := w.log.Row(row)
 	if err != nil {
-		return fmt.Errorf("encode latencies: %w", err)
+		return err
 	}
 	line, err := encode(row.Bare(), "")
 	if err != nil {
@@ -168,30 +148,8 @@ func (w *Writer) write(row *Row) error {
 	if err := w.rows.append(line); err != nil {
 		return err
 	}
-	if err = w.hdr.append(w.text.Bytes()); err != nil {
+	if err = w.hdr.append(text); err != nil {
 		return errors.Join(err, w.rows.truncate(length))
-	}
-	return nil
-}
-
-// tagged adds the lines of a row's latencies to the text of the log.
-func (w *Writer) tagged(prefix string, l *Latencies, row *Row) error {
-	at := func(us int64) int64 { return w.start.Add(time.Duration(max(0, us)) * time.Microsecond).UnixMilli() }
-	for _, k := range kinds {
-		latency := l[k.Kind]
-		if latency == nil {
-			continue
-		}
-		if latency.Histogram == nil {
-			return fmt.Errorf("the %s of a row has no histogram", k.Name)
-		}
-		h := latency.Histogram.HDR()
-		h.SetTag(prefix + k.Tag)
-		h.SetStartTimeMs(at(row.Elapsed - row.Length))
-		h.SetEndTimeMs(at(row.Elapsed))
-		if err := w.log.OutputIntervalHistogram(h); err != nil {
-			return err
-		}
 	}
 	return nil
 }
