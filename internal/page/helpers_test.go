@@ -70,6 +70,7 @@ func latencyOf(us []int64, times int64) *result.Latency {
 // rowsOf returns the rows of a made-up run.
 func rowsOf(loads []load) (rows []result.Row) {
 	var at int64
+	start := head().Start
 	for _, l := range loads {
 		length := l.length
 		if length == 0 {
@@ -77,7 +78,7 @@ func rowsOf(loads []load) (rows []result.Row) {
 		}
 		at += length
 		row := result.Row{
-			Step: l.step, Phase: l.phase, Time: head().Start + at, Elapsed: at, Length: length, InFlight: l.sent - min(l.sent, l.completed), Workers: 2,
+			Step: l.step, Phase: l.phase, Time: start + at, Elapsed: at, Length: length, InFlight: l.sent - min(l.sent, l.completed), Workers: 2,
 			Counts: result.Counts{
 				Producers: &result.Producers{Sent: l.sent, Completed: l.completed}, Consumers: &result.Consumers{Received: l.receive},
 			},
