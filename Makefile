@@ -69,6 +69,7 @@ docs: ## run the commands in README.md and docs/ and write their output into the
 	$(GO) test ./internal/e2e -run '^TestDocuments$$' -count=1 -update
 
 acceptance: build ## make docs/lab/acceptance.md: the shipped scenarios at full size on real brokers; an hour and more, on an idle machine
+	$(GO) test ./internal/e2e -run '^Test(Shipped)?Scenarios' -count=1 -timeout 60m -scenarios.all
 	$(GO) run ./internal/lab acceptance -out docs/lab/acceptance.md
 
 limits: ## try each limit of a load, and make 20 runs of loads without one for docs/lab/benchmarks.md; on an idle machine

@@ -28,10 +28,11 @@ fi
 racing() { CGO_ENABLED=${#race[@]} go "$1" "${race[@]}" "${@:2}"; }
 export CGO_ENABLED=0
 
-# The race detector runs where goroutines meet. rocketmq-client-go has data races of its own.
-mapfile -t races < <(go list ./internal/{engine,load,stats,verify,run,listen,report,page,transport,hostile} \
-	./internal/{broker,drivers,wire}/... ./pkg/driver/... | grep -v /rocketmqgo)
-mapfile -t others < <(go list ./... | grep -vxFf <(printf '%s\n' "${races[@]}"))
+# The race detector runs where goroutines meet. rocketmq-client-go has data races of its own. In both streams the
+# packages that take longest begin first.
+mapfile -t races < <(go list ./internal/drivers/... ./internal/{hostile,engine,load,stats,verify,run,listen,report,page,transport} \
+	./internal/{broker,wire}/... ./pkg/driver/... | grep -v /rocketmqgo)
+mapfile -t others < <(go list ./internal/{e2e,lab,crossing} ./... | grep -vxFf <(printf '%s\n' "${races[@]}") | awk '!seen[$0]++')
 
 racing vet ./...
 # Two and two packages at a time: most of them wait for a broker, or for time to pass, more than they compute.

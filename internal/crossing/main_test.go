@@ -19,7 +19,11 @@ import (
 	"github.com/perfmq/perfmq/internal/drivers"
 )
 
-var shared brokertest.Shared
+var shared = brokertest.Shared{
+	ArtemisOptions:  []brokertest.ArtemisOption{brokertest.WithTLSClientCerts()},
+	ActiveMQOptions: []brokertest.ActiveMQOption{brokertest.WithActiveMQClientCerts()},
+	RabbitMQOptions: []brokertest.RabbitMQOption{brokertest.WithRabbitMQClientCerts()},
+}
 
 // begun is when the tests began.
 var begun = time.Now()

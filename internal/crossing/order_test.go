@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/perfmq/perfmq/internal/brokertest"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -19,7 +18,7 @@ var orderMessages = flag.Int("order.messages", 5000, "messages of which the test
 // TestOrder: the messages of one producer with a hundred in flight reach the only consumer of its queue in the order
 // of the Send calls, with their IDs unchanged. Verification takes anything else for a fault of the broker.
 func TestOrder(t *testing.T) {
-	artemis, classic, rabbit := shared.Artemis(t), shared.ActiveMQ(t), brokertest.StartRabbitMQ(t)
+	artemis, classic, rabbit := shared.Artemis(t), shared.ActiveMQ(t), shared.RabbitMQ(t)
 	for broker, at := range map[string]urls{
 		"artemis":  {"amqp": artemis.AMQPURL(), "stomp": artemis.STOMPURL()},
 		"classic":  {"amqp": classic.AMQPURL(), "stomp": classic.STOMPURL()},

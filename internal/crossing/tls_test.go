@@ -14,9 +14,7 @@ import (
 // TestTLS: encrypted connections to brokers that demand a certificate of the client, and the errors when one side does
 // not trust the other.
 func TestTLS(t *testing.T) {
-	artemis := brokertest.StartArtemis(t, brokertest.WithLogin(), brokertest.WithTLSClientCerts(), brokertest.WithoutManagement())
-	classic := brokertest.StartActiveMQ(t, brokertest.WithActiveMQLogin(), brokertest.WithActiveMQClientCerts())
-	rabbit := brokertest.StartRabbitMQ(t, brokertest.WithRabbitMQClientCerts())
+	artemis, classic, rabbit := shared.Artemis(t), shared.ActiveMQ(t), shared.RabbitMQ(t)
 	for broker, b := range map[string]struct {
 		at    urls
 		certs *brokertest.Certs

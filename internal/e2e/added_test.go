@@ -47,12 +47,28 @@ func overlaid(t *testing.T, edits ...[3]string) (dir, program string) {
 	return dir, program
 }
 
-// TestAddedFinding: a new kind of finding is a row in internal/words and the line that finds it. Each output has it.
-func TestAddedFinding(t *testing.T) {
+// TestAdded: what a new kind of finding and of latency need. One program has both: each takes a minute to compile.
+func TestAdded(t *testing.T) {
+	t.Parallel()
 	dir, perfmq := overlaid(t,
 		[3]string{"internal/words/kinds.go", "var kinds = []Kind{\n", `{"new", result.Note, "new things: %d"},` + "\n"},
 		[3]string{"internal/engine/observations.go", "func Observe(s *stats.Summary) {\n", `s.Find("new", "", 7, 7)` + "\n"},
+		[3]string{"pkg/result/kinds.go", "	Lateness\n", "	Journey\n"},
+		[3]string{
+			"pkg/result/kinds.go", "with their delays.\",\n	},\n",
+			`{Journey, "journey", "journey", "journey time", false, "journey_seconds", "Of the journey.", "Journey is that."},` + "\n",
+		},
+		[3]string{
+			"internal/stats/recorder_consumer.go", "p.record(result.Transfer, max(0, m.Transfer))\n",
+			"p.record(result.Journey, 3*time.Second)\n",
+		},
 	)
+	t.Run("finding", func(t *testing.T) { testAddedFinding(t, dir, perfmq) })
+	t.Run("latency", func(t *testing.T) { testAddedLatency(t, dir, perfmq) })
+}
+
+// testAddedFinding: a new kind of finding is a row in internal/words and the line that finds it. Each output has it.
+func testAddedFinding(t *testing.T, dir, perfmq string) {
 	folder, jsonFile := filepath.Join(dir, "run"), filepath.Join(dir, "run.json")
 	metrics := freeAddress(t)
 	for _, format := range []string{"artemis", "short", "rocketmq"} {
@@ -95,20 +111,9 @@ func awaitMetric(t *testing.T, address, pattern string) {
 	})
 }
 
-// TestAddedLatency: a new kind of latency is a constant and a row in pkg/result, and the place where it is recorded. Each
+// testAddedLatency: a new kind of latency is a constant and a row in pkg/result, and the place where it is recorded. Each
 // output, threshold, comparison and merge has it.
-func TestAddedLatency(t *testing.T) {
-	dir, perfmq := overlaid(t,
-		[3]string{"pkg/result/kinds.go", "	Lateness\n", "	Journey\n"},
-		[3]string{
-			"pkg/result/kinds.go", "with their delays.\",\n	},\n",
-			`{Journey, "journey", "journey", "journey time", false, "journey_seconds", "Of the journey.", "Journey is that."},` + "\n",
-		},
-		[3]string{
-			"internal/stats/recorder_consumer.go", "p.record(result.Transfer, max(0, m.Transfer))\n",
-			"p.record(result.Journey, 3*time.Second)\n",
-		},
-	)
+func testAddedLatency(t *testing.T, dir, perfmq string) {
 	run := func(args ...string) string {
 		said, err := exec.CommandContext(t.Context(), perfmq, args...).CombinedOutput()
 		require.NoError(t, err, string(said))

@@ -73,11 +73,10 @@ func TestPausedTester(t *testing.T) {
 	require.Fail(t, "no message was in flight in any of five pauses")
 }
 
-// TestFrozenBrokerHasNotLost: messages that a stopped broker still holds are left, not lost; after it resumes, all are
+// testFrozenBrokerHasNotLost: messages that a stopped broker still holds are left, not lost; after it resumes, all are
 // there.
-func TestFrozenBrokerHasNotLost(t *testing.T) {
-	t.Parallel()
-	a := brokertest.StartArtemis(t)
+func testFrozenBrokerHasNotLost(t *testing.T, a *brokertest.Artemis) {
+	t.Helper()
 	queue := newQueue(t, a)
 	p := start(t, "amqp", "client", "--url", a.AMQPURL(), "--verify", "--producers", "4", "--credit", "10", "--max-pending", "50",
 		"--drain-timeout", "4s", "--connect-timeout", "10s", "--duration", "60", "queue://"+queue)

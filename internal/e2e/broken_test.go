@@ -57,10 +57,19 @@ func startMortal(t *testing.T, a *brokertest.Artemis) (runs map[string]*process,
 	return runs, hdrs
 }
 
-// TestBrokerKilled: the runs end soon, with the summary of all that was measured, complete files and status 1.
-func TestBrokerKilled(t *testing.T) {
+// TestBrokerBreaks: one broker is frozen, killed and started again, and killed at last.
+func TestBrokerBreaks(t *testing.T) {
 	t.Parallel()
 	a := brokertest.StartArtemis(t)
+	t.Run("frozen", func(t *testing.T) { testBrokerFrozen(t, a) })
+	t.Run("frozen with a backlog", func(t *testing.T) { testFrozenBrokerHasNotLost(t, a) })
+	t.Run("killed and started", func(t *testing.T) { testReconnectAfterKill(t, a) })
+	t.Run("killed", func(t *testing.T) { testBrokerKilled(t, a) })
+}
+
+// testBrokerKilled: the runs end soon, with the summary of all that was measured, complete files and status 1.
+func testBrokerKilled(t *testing.T, a *brokertest.Artemis) {
+	t.Helper()
 	runs, hdrs := startMortal(t, a)
 	killed := time.Now()
 	a.Kill()
@@ -80,13 +89,13 @@ func TestBrokerKilled(t *testing.T) {
 	}
 }
 
-// TestBrokerFrozen: a broker that stops answering with its connections open does not keep a run from its end, and the
+// testBrokerFrozen: a broker that stops answering with its connections open does not keep a run from its end, and the
 // run reports the number of unconfirmed messages.
-func TestBrokerFrozen(t *testing.T) {
-	t.Parallel()
-	a := brokertest.StartArtemis(t)
+func testBrokerFrozen(t *testing.T, a *brokertest.Artemis) {
+	t.Helper()
 	runs, hdrs := startMortal(t, a)
 	require.NoError(t, a.Pause())
+	defer func() { require.NoError(t, a.Resume()) }()
 	<-time.After(3 * time.Second) // of load without an answer
 	stopped := time.Now()
 	for _, p := range runs {

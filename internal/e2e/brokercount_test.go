@@ -163,7 +163,7 @@ func TestCountOfArtemisNotAllowed(t *testing.T) {
 func TestCountOfRocketMQ(t *testing.T) {
 	t.Parallel()
 	const messages = 5003
-	b := shared.RocketMQ(t)
+	b := alone(t, &rocketMQ, shared.RocketMQ)
 	for _, kind := range []string{"queue", "topic"} {
 		r := run(t, limit, "rocketmq", "client", "--url", b.URL(), "--message-count", strconv.Itoa(messages), "--max-pending", "50", kind+"://count-"+kind)
 		require.Equal(t, statusOK, r.status)
@@ -183,7 +183,7 @@ func TestCountOfRocketMQ(t *testing.T) {
 func TestCountOfActiveMQ(t *testing.T) {
 	t.Parallel()
 	const messages = 5003
-	a := shared.ActiveMQ(t)
+	a := alone(t, &activeMQ, shared.ActiveMQ)
 	management := strings.Replace(a.ManagementURL(), "://", "://"+brokertest.User+":"+brokertest.Password+"@", 1)
 	for protocol, url := range map[string]string{"amqp": a.AMQPURL(), "stomp": a.STOMPURL()} {
 		queue := protocol + "-queue"
@@ -229,8 +229,8 @@ func TestCountByJolokia(t *testing.T) {
 func TestCountOfRabbitMQ(t *testing.T) {
 	t.Parallel()
 	const messages = 5003
-	b := brokertest.StartRabbitMQ(t, brokertest.WithRabbitMQManagement())
-	t.Run("runs", func(t *testing.T) { // the broker ends after them
+	b := alone(t, &rabbitMQ, shared.RabbitMQ)
+	t.Run("runs", func(t *testing.T) {
 		for protocol, url := range map[string]string{"amqp": b.AMQPURL(), "stomp": b.STOMPURL()} {
 			t.Run(protocol, func(t *testing.T) {
 				t.Parallel()

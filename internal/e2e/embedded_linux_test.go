@@ -17,7 +17,7 @@ func TestEmbeddedStaysSmall(t *testing.T) {
 	const most = 300 << 10 // KiB
 	for _, protocol := range broker.Protocols() {
 		t.Run(protocol, func(t *testing.T) {
-			p := start(t, protocol, "client", "--embedded", "--max-pending", "1000", "--duration", "4", "queue://TEST")
+			p := start(t, protocol, "client", "--embedded", "--max-pending", "1000", "--duration", "2", "queue://TEST")
 			r := p.wait(limit)
 			require.Equal(t, statusOK, r.status, r.stderr)
 			require.Less(t, p.cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss, int64(most), "KiB of memory at most")

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
-	"strings"
 	"testing"
 
 	runresult "github.com/perfmq/perfmq/pkg/result"
@@ -60,32 +59,31 @@ func TestEmbedded(t *testing.T) {
 	}
 }
 
-// TestEmbeddedPairs: messages sent over each protocol arrive over each, whole, for both kinds of destinations.
+// TestEmbeddedPairs: messages sent over each protocol arrive over each, whole.
 func TestEmbeddedPairs(t *testing.T) {
 	t.Parallel()
-	const messages = 5000
-	for _, from := range broker.Protocols() {
-		for _, to := range broker.Protocols() {
-			for _, kind := range []string{"queue", "topic"} {
-				t.Run(from+" to "+to+" over a "+kind, func(t *testing.T) {
-					t.Parallel()
-					args := []string{
-						from, "client", "--embedded", "--consumer-protocol", to, "--verify", "--max-pending", "50",
-						"--message-count", strconv.Itoa(messages), "--property", "color=red", kind + "://TEST",
-					}
-					if kind == "topic" && from != broker.RocketMQ { // which has no texts
-						args = append(args, "--message-type", "text")
-					}
-					r := run(t, limit, args...)
-					require.Equal(t, statusOK, r.status)
-					v := r.verification(t)
-					if from == broker.RocketMQ || to == broker.RocketMQ {
-						v.Total.Disordered = 0 // RocketMQ spreads messages over several queues
-					}
-					requireWhole(t, v, messages)
-					require.Zero(t, r.summary.Unstamped, "the time survives")
-				})
-			}
+	const messages = 2000
+	for i, from := range broker.Protocols() {
+		for k, to := range broker.Protocols() {
+			kind := []string{"queue", "topic"}[(i+k)%2]
+			t.Run(from+" to "+to+" over a "+kind, func(t *testing.T) {
+				t.Parallel()
+				args := []string{
+					from, "client", "--embedded", "--consumer-protocol", to, "--verify", "--max-pending", "50",
+					"--message-count", strconv.Itoa(messages), "--property", "color=red", kind + "://TEST",
+				}
+				if kind == "topic" && from != broker.RocketMQ { // which has no texts
+					args = append(args, "--message-type", "text")
+				}
+				r := run(t, limit, args...)
+				require.Equal(t, statusOK, r.status)
+				v := r.verification(t)
+				if from == broker.RocketMQ || to == broker.RocketMQ {
+					v.Total.Disordered = 0 // RocketMQ spreads messages over several queues
+				}
+				requireWhole(t, v, messages)
+				require.Zero(t, r.summary.Unstamped, "the time survives")
+			})
 		}
 	}
 }
@@ -117,6 +115,9 @@ func TestEmbeddedFaults(t *testing.T) {
 			{"reorder=97", "reordered", 103, func(c *runresult.Verified) uint64 { return c.Disordered }, statusOK},
 			{"withhold=2500", "stored but not confirmed", 4, func(c *runresult.Verified) uint64 { return c.UnconfirmedArrived }, statusFailed},
 		} {
+			if protocol != broker.AMQP && c.done != "lost" && c.fault != "withhold=2500" {
+				continue // these happen in the store, whatever the protocol
+			}
 			t.Run(protocol+" "+c.fault, func(t *testing.T) {
 				t.Parallel()
 				args := []string{
@@ -145,42 +146,20 @@ func TestEmbeddedFaults(t *testing.T) {
 func TestBrokerCommand(t *testing.T) {
 	t.Parallel()
 	const messages = 3000
-	b := start(t, "broker", "--listen-amqp", "127.0.0.1:0", "--listen-stomp", "127.0.0.1:0", "--listen-rocketmq", "off",
-		"--control", "127.0.0.1:0", "--faults", "duplicate=1000")
-	b.printed("Ctrl-C ends it")
-	at := func(protocol string) string {
-		m := regexp.MustCompile(protocol + ` +(\S+)`).FindStringSubmatch(b.stdout.String())
-		require.Len(t, m, 2)
-		return m[1]
-	}
-	set := func(faults string) {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, strings.Replace(at("control"), "/stats", "/faults", 1), strings.NewReader(faults))
-		require.NoError(t, err)
-		r.Header.Set(broker.ControlHeader, "1")
-		answer, err := http.DefaultClient.Do(r)
-		require.NoError(t, err)
-		_ = answer.Body.Close()
-		require.Equal(t, http.StatusOK, answer.StatusCode)
-	}
+	b := serve(t, "--faults", "duplicate=1000")
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }
 	send := func(name string) {
-		r := run(t, limit, "amqp", "producer", "--url", at("amqp"), "--message-count", strconv.Itoa(messages), "--max-pending", "20",
+		r := run(t, limit, "amqp", "producer", "--url", b.at("amqp"), "--message-count", strconv.Itoa(messages), "--max-pending", "20",
 			"--verify-file", file(name), "queue://Q")
 		require.Equal(t, statusOK, r.status)
 	}
 	send("producer-1")
-	set("lose=100")
+	b.control(http.MethodPut, "/faults", "lose=100")
 	send("producer-2")
-	consumer := start(t, "stomp", "consumer", "--url", at("stomp"), "--verify-file", file("consumer"), "queue://Q")
+	consumer := start(t, "stomp", "consumer", "--url", b.at("stomp"), "--verify-file", file("consumer"), "queue://Q")
 	eventually(t, "the broker has nothing left", func() bool {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at("control"), nil)
-		require.NoError(t, err)
-		answer, err := http.DefaultClient.Do(r)
-		require.NoError(t, err)
-		defer answer.Body.Close()
-		var s broker.Stats
-		require.NoError(t, json.NewDecoder(answer.Body).Decode(&s))
+		s := b.stats()
 		return len(s.Destinations) == 1 && len(s.Destinations[0].Queues) == 1 && s.Destinations[0].Queues[0].Depth == 0
 	})
 	consumer.silent()

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"path/filepath"
-	"regexp"
 	"syscall"
 	"testing"
 
@@ -15,11 +14,8 @@ import (
 // rate that was not kept, nor are the messages in it a matter of --drain-timeout.
 func TestFindMaxLosesItsBroker(t *testing.T) {
 	t.Parallel()
-	b := start(t, "broker", "--listen-amqp", "127.0.0.1:0", "--listen-stomp", "off", "--listen-rocketmq", "off", "--control", "off",
-		"--faults", "rate=500")
-	b.printed("Ctrl-C ends it")
-	url := regexp.MustCompile(`amqp +(\S+)`).FindStringSubmatch(b.stdout.String())[1]
-	p := start(t, "amqp", "client", "--url", url, "--rate", "200", "--duration", "2", "--find-max", "transfer.p99 < 1s",
+	b := serve(t, "--faults", "rate=500")
+	p := start(t, "amqp", "client", "--url", b.at("amqp"), "--rate", "200", "--duration", "2", "--find-max", "transfer.p99 < 1s",
 		"--result", filepath.Join(t.TempDir(), "found"), "queue://F")
 	p.printed(" msg/s: ") // the first load has ended
 	b.signal(syscall.SIGKILL)

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/broker"
-	"github.com/perfmq/perfmq/internal/brokertest"
 )
 
 // delayed are the figures of delayed messages in the JSON.
@@ -100,32 +99,19 @@ func TestLateness(t *testing.T) {
 	})
 	t.Run("RocketMQ", func(t *testing.T) {
 		t.Parallel()
-		r := shared.RocketMQ(t)
+		r := alone(t, &rocketMQ, shared.RocketMQ)
 		for i, delay := range [][]string{{"--delivery-delay", "1s"}, {"-o", "delay-level=1"}} {
 			requireHeld(t, sendDelayed(t, "rocketmq", append(delay, "--url", r.URL(), fmt.Sprintf("queue://LATE%d", i))...))
 		}
-		for _, as := range []string{"release", "reject"} { // here, as a broker of its own takes half a minute
+		for _, as := range []string{"release", "reject"} { // here, as it has the broker
 			requireFails(t, as, "queue://FAIL-"+as, "rocketmq", "client", "--url", r.URL(), "-o", "retry-level=1")
 		}
 	})
-	for _, schedules := range []string{"true", "false"} {
-		t.Run("ActiveMQ Classic schedulerSupport="+schedules, func(t *testing.T) {
-			t.Parallel()
-			var c *brokertest.ActiveMQ
-			if schedules == "true" {
-				c = shared.ActiveMQ(t)
-			} else {
-				c = brokertest.StartActiveMQ(t, brokertest.WithActiveMQSetting("schedulerSupport", schedules))
-			}
-			for protocol, url := range map[string]string{"amqp": c.AMQPURL(), "stomp": c.STOMPURL()} {
-				d := sendDelayed(t, protocol, "--url", url, "--delivery-delay", "1s", "queue://LATE."+protocol)
-				if schedules == "true" {
-					requireHeld(t, d)
-				} else {
-					require.EqualValues(t, 100, d.Early, "it delivers at once")
-					require.Nil(t, d.Lateness)
-				}
-			}
-		})
-	}
+	t.Run("ActiveMQ Classic", func(t *testing.T) {
+		t.Parallel()
+		c := alone(t, &activeMQ, shared.ActiveMQ)
+		for protocol, url := range map[string]string{"amqp": c.AMQPURL(), "stomp": c.STOMPURL()} {
+			requireHeld(t, sendDelayed(t, protocol, "--url", url, "--delivery-delay", "1s", "queue://LATE."+protocol))
+		}
+	})
 }

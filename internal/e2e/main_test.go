@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -27,10 +28,15 @@ var (
 	binary   string // the program under test
 	buildErr error
 	// Without limits or logins; ActiveMQ Classic delays messages, and its management has a login.
-	shared = brokertest.Shared{ActiveMQOptions: []brokertest.ActiveMQOption{
-		brokertest.WithActiveMQManagement(), brokertest.WithActiveMQSetting("schedulerSupport", "true"),
-	}}
-	secure = brokertest.Shared{ArtemisOptions: []brokertest.ArtemisOption{
+	shared = brokertest.Shared{
+		ActiveMQOptions: []brokertest.ActiveMQOption{
+			brokertest.WithActiveMQManagement(), brokertest.WithActiveMQSetting("schedulerSupport", "true"),
+		},
+		RabbitMQOptions: []brokertest.RabbitMQOption{brokertest.WithRabbitMQManagement()},
+	}
+	// Some tests restart or block one of these, or count all its messages: each of its tests has it alone.
+	activeMQ, rocketMQ, rabbitMQ sync.Mutex
+	secure                       = brokertest.Shared{ArtemisOptions: []brokertest.ArtemisOption{
 		brokertest.WithLogin(), brokertest.WithTLSClientCerts(),
 	}}
 	counter atomic.Int64
@@ -38,7 +44,7 @@ var (
 
 // sideBySide is how many tests run at a time, unless -parallel says so: they wait for brokers and for time to pass more
 // than they compute.
-const sideBySide = 4
+const sideBySide = 6
 
 // TestMain is a tool in the shells of TestDocuments; otherwise it builds the binary, and ends the brokers and removes
 // the binary after the tests.
@@ -79,6 +85,14 @@ func build(to string) error {
 		return fmt.Errorf("build perfmq: %w\n%s", err, out)
 	}
 	return nil
+}
+
+// alone gives the test a broker until it ends.
+func alone[B any](t *testing.T, lock *sync.Mutex, broker func(testing.TB) B) B {
+	t.Helper()
+	lock.Lock()
+	t.Cleanup(lock.Unlock)
+	return broker(t)
 }
 
 // unique returns a name that no other test uses, for a destination.

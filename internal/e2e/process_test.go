@@ -50,6 +50,12 @@ type result struct {
 // of our own environment's settings.
 func start(t *testing.T, args ...string) *process {
 	t.Helper()
+	return startIn(t, nil, args...)
+}
+
+// startIn is start with variables.
+func startIn(t *testing.T, env []string, args ...string) *process {
+	t.Helper()
 	require.NoError(t, buildErr)
 	p := &process{t: t, done: make(chan struct{})}
 	switch i := slices.Index(args, "--json"); {
@@ -62,7 +68,7 @@ func start(t *testing.T, args ...string) *process {
 	p.args = args
 	p.cmd = exec.Command(binary, args...) //nolint:noctx // wait has the deadline, and wants the stacks at it
 	p.cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PERFMQ_") })
-	p.cmd.Env = append(p.cmd.Env, "PERFMQ_CONNECT_TIMEOUT="+connectPatience.String())
+	p.cmd.Env = append(append(p.cmd.Env, "PERFMQ_CONNECT_TIMEOUT="+connectPatience.String()), env...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
 	p.began = time.Now()
 	require.NoError(t, p.cmd.Start())

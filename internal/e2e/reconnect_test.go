@@ -11,11 +11,10 @@ import (
 	"github.com/perfmq/perfmq/internal/brokertest"
 )
 
-// TestReconnectAfterKill: a broker that is killed and comes back with its journal has all messages that it had
+// testReconnectAfterKill: a broker that is killed and comes back with its journal has all messages that it had
 // confirmed, each worker goes on, and the run reports exactly the one outage.
-func TestReconnectAfterKill(t *testing.T) {
-	t.Parallel()
-	a := brokertest.StartArtemis(t)
+func testReconnectAfterKill(t *testing.T, a *brokertest.Artemis) {
+	t.Helper()
 	type load struct {
 		protocol, url, queue string
 		run                  *process

@@ -5,11 +5,13 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,17 +47,27 @@ func (s *served) at(listener string) string {
 	return m[1]
 }
 
-// totals returns the broker's own counts, of all destinations.
-func (s *served) totals() store.Totals {
+// control sends a request to the broker's control, and returns the body of the answer.
+func (s *served) control(method, path, body string) []byte {
 	s.t.Helper()
-	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.at("control"), nil)
+	url := strings.Replace(s.at("control"), "/stats", path, 1)
+	request, err := http.NewRequestWithContext(s.t.Context(), method, url, strings.NewReader(body))
 	require.NoError(s.t, err)
+	request.Header.Set(broker.ControlHeader, "1")
 	answer, err := http.DefaultClient.Do(request)
 	require.NoError(s.t, err)
 	defer answer.Body.Close()
-	var all broker.Stats
-	require.NoError(s.t, json.NewDecoder(answer.Body).Decode(&all))
-	return all.Total
+	require.Less(s.t, answer.StatusCode, 300)
+	text, err := io.ReadAll(answer.Body)
+	require.NoError(s.t, err)
+	return text
+}
+
+// stats returns the broker's own counts.
+func (s *served) stats() (all broker.Stats) {
+	s.t.Helper()
+	require.NoError(s.t, json.Unmarshal(s.control(http.MethodGet, "/stats", ""), &all))
+	return all
 }
 
 // TestResultIsThatOfTheBroker: the totals of result.json equal the counts of the broker, and so do the sums of the
@@ -75,7 +87,7 @@ func TestResultIsThatOfTheBroker(t *testing.T) {
 			got, err := runresult.Read(dir)
 			require.NoError(t, err)
 			require.True(t, got.Complete)
-			totals := b.totals()
+			totals := b.stats().Total
 			assert.EqualValues(t, 20_003, totals.Sent)
 			assert.Equal(t, []uint64{totals.Sent, totals.Sent, totals.Settled},
 				[]uint64{got.Total.Producers.Sent, got.Total.Producers.Completed, got.Total.Consumers.Received})
@@ -123,7 +135,7 @@ func TestResultOfAKilledRun(t *testing.T) {
 	t.Logf("%d rows; the last ended %s before the kill", len(got.Rows), killed.Sub(last))
 	var totals store.Totals
 	eventually(t, "the broker has noticed", func() bool {
-		now := b.totals()
+		now := b.stats().Total
 		settled := now == totals
 		totals = now
 		return settled

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"flag"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -21,13 +22,20 @@ import (
 	"github.com/perfmq/perfmq/scenarios"
 )
 
-// shippedScenarios returns the scenarios inside the program of which wanted is true.
-func shippedScenarios(t *testing.T, wanted func(name string) bool) (list []string) {
+// allScenarios is for `make acceptance`. Otherwise some represent the others, on the embedded broker those of smoke.
+var allScenarios = flag.Bool("scenarios.all", false, "all shipped scenarios, also on the embedded broker")
+
+var representatives = regexp.MustCompile(`^(smoke/.*|cross/amqp-stomp|artemis/(durable-topics|paging)|activemq/(restart|correctness)|` +
+	`rocketmq/(matrix|tags|delay|transactions))$`)
+
+// shippedScenarios returns the scenarios inside the program for a kind of broker; for the embedded one those of all kinds.
+func shippedScenarios(t *testing.T, broker string) (list []string) {
 	t.Helper()
 	all, err := config.Shipped(scenarios.FS())
 	require.NoError(t, err)
 	for _, info := range all {
-		if wanted(info.Name) {
+		if *allScenarios && broker == "embedded" || (*allScenarios || representatives.MatchString(info.Name)) &&
+			(brokerOf(info.Name) == broker || broker == "embedded" && strings.HasPrefix(info.Name, "smoke/")) {
 			list = append(list, info.Name)
 		}
 	}
@@ -188,7 +196,7 @@ func scaleOf(name string) string {
 // TestShippedScenariosEmbedded: the scenarios inside the program need no broker to be tried.
 func TestShippedScenariosEmbedded(t *testing.T) {
 	t.Parallel()
-	for _, name := range shippedScenarios(t, func(string) bool { return true }) {
+	for _, name := range shippedScenarios(t, "embedded") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			args := []string{"--embedded", "--scale", scaleOf(name), "@" + name}
@@ -211,7 +219,7 @@ func TestShippedScenariosEmbedded(t *testing.T) {
 func TestShippedScenariosOnArtemis(t *testing.T) {
 	t.Parallel()
 	a := brokertest.StartArtemis(t) // its own: the commands of the documentation use the same queues
-	for _, name := range shippedScenarios(t, func(name string) bool { return brokerOf(name) == "artemis" }) {
+	for _, name := range shippedScenarios(t, "artemis") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			args := []string{"--scale", scaleOf(name), "@" + name, "--url", a.AMQPURL()}
@@ -272,7 +280,7 @@ func TestShippedScenariosOnArtemis(t *testing.T) {
 // TestScenariosOnActiveMQ: the totals equal the counts of the broker's queues and topics.
 func TestScenariosOnActiveMQ(t *testing.T) {
 	t.Parallel()
-	a := brokertest.StartActiveMQ(t, brokertest.WithActiveMQManagement())
+	a := shared.ActiveMQ(t)
 	read := func(t *testing.T, destination string) (sum totals) {
 		t.Helper()
 		kind, name, _ := strings.Cut(destination, "://")
@@ -284,8 +292,9 @@ func TestScenariosOnActiveMQ(t *testing.T) {
 		require.NoError(t, err)
 		return totals{uint64(s.EnqueueCount), uint64(s.DequeueCount)}
 	}
-	for _, name := range shippedScenarios(t, func(name string) bool { return brokerOf(name) == "activemq" }) {
+	for _, name := range shippedScenarios(t, "activemq") {
 		t.Run(name, func(t *testing.T) {
+			alone(t, &activeMQ, shared.ActiveMQ)
 			destination := destinationsOf(t, name)[0]
 			var before totals // its counts before the restart, which resets them
 			args := []string{"--scale", scaleOf(name), "@" + name, "--url", a.STOMPURL()}
@@ -318,6 +327,7 @@ func TestScenariosOnActiveMQ(t *testing.T) {
 		})
 	}
 	t.Run("a durable group that is away for a step", func(t *testing.T) {
+		alone(t, &activeMQ, shared.ActiveMQ)
 		topic := strings.NewReplacer(".", "-", ",", "").Replace(unique(t, "topic"))
 		got := testAway(t, "{protocol: stomp, url: "+a.STOMPURL()+"}", topic)
 		want := totals{got.Total.Producers.Completed, got.Total.Consumers.Received}
@@ -361,9 +371,10 @@ func restarts(t *testing.T, f func(context.Context) error) string {
 // the number of messages that it delivered to consumers.
 func TestScenariosOnRocketMQ(t *testing.T) {
 	t.Parallel()
-	b := brokertest.StartRocketMQ(t)
-	for _, name := range shippedScenarios(t, func(name string) bool { return brokerOf(name) == "rocketmq" }) {
+	b := shared.RocketMQ(t)
+	for _, name := range shippedScenarios(t, "rocketmq") {
 		t.Run(name, func(t *testing.T) {
+			alone(t, &rocketMQ, shared.RocketMQ)
 			delivered, err := b.Delivered(soon(t))
 			require.NoError(t, err)
 			got := runScenario(t, "--scale", scaleOf(name), "--send-timeout", "1m", "--url", b.URL(), "@"+name)
@@ -392,7 +403,7 @@ func TestScenariosOnRocketMQ(t *testing.T) {
 			}
 		})
 	}
-	t.Run("four groups", func(t *testing.T) { testFourGroups(t, b) })
+	t.Run("four groups", func(t *testing.T) { testFourGroups(t, alone(t, &rocketMQ, shared.RocketMQ)) })
 }
 
 // consumed waits until the consumers of a queue:// have committed as many messages as they received.

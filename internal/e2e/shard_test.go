@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -51,16 +50,14 @@ func jobArgs(t *testing.T) (args []string, env map[string]string) {
 // Three processes as the pods of an Indexed Job make one load, with the arguments of deploy/kubernetes/job.yaml, and
 // their results are joined: every message is found, and the clocks, which are one, are told to be so.
 func TestShardsOfAJob(t *testing.T) {
+	t.Parallel()
 	args, env := jobArgs(t)
 	for _, name := range []string{"PERFMQ_RUN_ID", "PERFMQ_START_AT", "PERFMQ_USER", "PERFMQ_PASSWORD", "JOB_NAME"} {
 		require.Contains(t, env, name)
 	}
 	require.Contains(t, args, "--result=/results/$(JOB_NAME)-$(JOB_COMPLETION_INDEX)")
-	b := start(t, "broker", "--listen-amqp", "127.0.0.1:0", "--listen-stomp", "off", "--listen-rocketmq", "off", "--control", "off")
-	b.printed("Ctrl-C ends it")
-	url := regexp.MustCompile(`amqp +(\S+)`).FindStringSubmatch(b.stdout.String())[1]
+	url := serve(t).at("amqp")
 	base := t.TempDir()
-	t.Setenv("JOB_NAME", "load")
 	at := time.Now().Add(8 * time.Second).Truncate(time.Second)
 	var shards []*process
 	var dirs []string
@@ -94,8 +91,7 @@ func TestShardsOfAJob(t *testing.T) {
 			}
 		}
 		pod = append(words, "--run-id", "uid-1", "--start-at", fmt.Sprint(at.Unix()))
-		t.Setenv("JOB_COMPLETION_INDEX", fmt.Sprint(i))
-		shards = append(shards, start(t, pod...))
+		shards = append(shards, startIn(t, []string{"JOB_NAME=load", fmt.Sprint("JOB_COMPLETION_INDEX=", i)}, pod...))
 	}
 	for _, p := range shards {
 		r := p.wait(limit)

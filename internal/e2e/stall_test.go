@@ -5,41 +5,15 @@ package e2e
 import (
 	"net/http"
 	"path/filepath"
-	"regexp"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/perfmq/perfmq/internal/broker"
 	"github.com/perfmq/perfmq/internal/brokertest"
 	runresult "github.com/perfmq/perfmq/pkg/result"
 	"github.com/perfmq/perfmq/pkg/result/resulttest"
 )
-
-// stallable starts an embedded broker, and returns its URL and the function that lets it stall.
-func stallable(t *testing.T) (url string, stall func(length string)) {
-	t.Helper()
-	b := start(t, "broker", "--listen-amqp", "127.0.0.1:0", "--listen-stomp", "off", "--listen-rocketmq", "off",
-		"--control", "127.0.0.1:0")
-	b.printed("Ctrl-C ends it")
-	at := func(name string) string {
-		m := regexp.MustCompile(name + ` +(\S+)`).FindStringSubmatch(b.stdout.String())
-		require.Len(t, m, 2)
-		return m[1]
-	}
-	return at("amqp"), func(length string) {
-		target := strings.Replace(at("control"), "/stats", "/stall?for="+length, 1)
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, target, nil)
-		require.NoError(t, err)
-		r.Header.Set(broker.ControlHeader, "1")
-		answer, err := http.DefaultClient.Do(r)
-		require.NoError(t, err)
-		require.NoError(t, answer.Body.Close())
-		require.Less(t, answer.StatusCode, 300)
-	}
-}
 
 // readResult reads a result that need not be a success.
 func readResult(t *testing.T, dir string) *runresult.Result {
@@ -53,10 +27,9 @@ func readResult(t *testing.T, dir string) *runresult.Result {
 // TestStallOfOneBroker: one of two brokers stalls, and the result, the summary and the page name it.
 func TestStallOfOneBroker(t *testing.T) {
 	t.Parallel()
-	first, _ := stallable(t)
-	second, stall := stallable(t)
+	second := serve(t)
 	dir := filepath.Join(t.TempDir(), "result")
-	p := start(t, "run", "--result", dir, "--set", "first="+first, "--set", "second="+second, scenarioFile(t, `
+	p := start(t, "run", "--result", dir, "--set", "first="+serve(t).at("amqp"), "--set", "second="+second.at("amqp"), scenarioFile(t, `
 vars: {first: "", second: ""}
 drain-timeout: 60s
 stall-threshold: 2s
@@ -72,7 +45,7 @@ steps: [{name: only, duration: 15s, groups: [left, left-readers, right, right-re
 thresholds: [stall.count == 0, group.right.stall.max < 3s]
 `))
 	p.printed("--- ")
-	stall("5s")
+	second.control(http.MethodPost, "/stall?for=5s", "")
 	r := p.wait(4 * limit)
 	require.Contains(t, r.stdout, "broker second")
 	m := readResult(t, dir)
@@ -95,9 +68,9 @@ func TestStallAborts(t *testing.T) {
 	for _, demand := range []string{"stall.max < 2s", "stall.count == 0"} {
 		t.Run(demand, func(t *testing.T) {
 			t.Parallel()
-			url, stall := stallable(t)
+			b := serve(t)
 			dir := filepath.Join(t.TempDir(), "result")
-			p := start(t, "run", "--result", dir, "--set", "url="+url, scenarioFile(t, `
+			p := start(t, "run", "--result", dir, "--set", "url="+b.at("amqp"), scenarioFile(t, `
 vars: {url: ""}
 drain-timeout: 1s
 broker: {protocol: amqp, url: "${url}"}
@@ -108,7 +81,7 @@ steps: [{name: only, duration: 1h, groups: [senders, readers]}]
 thresholds: [{threshold: "`+demand+`", abort: true}]
 `))
 			p.printed("--- ")
-			stall("30m")
+			b.control(http.MethodPost, "/stall?for=30m", "")
 			p.wait(4 * limit)
 			m := readResult(t, dir)
 			require.Contains(t, m.Outcome.Reason, demand)
@@ -122,7 +95,7 @@ thresholds: [{threshold: "`+demand+`", abort: true}]
 // group ends the run.
 func TestMemoryAlarm(t *testing.T) {
 	t.Parallel()
-	b := brokertest.StartRabbitMQ(t)
+	b := alone(t, &rabbitMQ, shared.RabbitMQ)
 	p := start(t, "run", "--user", brokertest.User, "--password", brokertest.Password, "--set", "amqp="+b.AMQPURL(),
 		"--set", "stomp="+b.STOMPURL(), scenarioFile(t, `
 vars: {amqp: "", stomp: ""}
@@ -141,6 +114,10 @@ thresholds: [{threshold: group.stomp-senders.stall.count == 0, abort: true}]
 	p.printed("--- ")
 	_, err := b.Ctl(soon(t), "set_vm_memory_high_watermark", "0.000001")
 	require.NoError(t, err)
+	defer func() {
+		_, err := b.Ctl(soon(t), "set_vm_memory_high_watermark", "0.4")
+		require.NoError(t, err)
+	}()
 	r := p.wait(4 * limit)
 	require.Contains(t, r.stdout, "threshold not kept: group.stomp-senders.stall.count == 0")
 	require.Regexp(t, "finding: broker stomp (stalled|did not answer)", r.stdout)

@@ -41,7 +41,7 @@ func join(t *testing.T, status int, args ...string) verify.Result {
 func TestVerifyOnArtemis(t *testing.T) {
 	t.Parallel()
 	a := shared.Artemis(t)
-	const messages = 5_000
+	const messages = 2_000
 	for _, c := range []struct {
 		name   string
 		args   []string
@@ -82,7 +82,7 @@ func TestVerifyOnArtemis(t *testing.T) {
 func TestVerifyConsumerKilled(t *testing.T) {
 	t.Parallel()
 	a := shared.Artemis(t)
-	const messages = 100_000
+	const messages = 30_000
 	for _, c := range []struct {
 		name string
 		kill func(*testing.T, *wire)
@@ -164,7 +164,7 @@ type wire struct {
 }
 
 // wireLimit is less than a tenth of the backlog's bodies.
-const wireLimit = 1 << 20
+const wireLimit = 1 << 18
 
 func newWire(t *testing.T, to string) *wire {
 	t.Helper()

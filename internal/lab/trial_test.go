@@ -23,14 +23,12 @@ func TestTrials(t *testing.T) {
 	s := session{perfmq: filepath.Join(t.TempDir(), "perfmq"), dir: t.TempDir(), allowed: 10 * time.Second}
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", s.perfmq, "github.com/perfmq/perfmq/cmd/perfmq").CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	wanted := regexp.MustCompile("^(artemis/kill|activemq/full-fail|rocketmq/kill|rabbitmq/(cut|restart)|qpid/dismiss|" +
-		"activemq-pair/kill-primary)$")
-	trials := choose(wanted, false)
-	require.Len(t, trials, 7)
-	rows, err := s.all(t.Context(), trials, 2)
+	trials := choose(regexp.MustCompile("^(rabbitmq/restart|rocketmq/kill|activemq-pair/kill-primary)$"), false)
+	require.Len(t, trials, 3)
+	rows, err := s.all(t.Context(), trials, len(trials))
 	require.NoError(t, err)
 	require.NoError(t, mistakes(rows))
-	require.Len(t, rows, 12, "each protocol of each broker has one")
+	require.Len(t, rows, 5, "each protocol of each broker has one")
 }
 
 // TestCommandsHaveFlags: no command defines a flag twice, and each prints its help.
