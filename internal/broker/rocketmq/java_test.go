@@ -88,7 +88,8 @@ func TestJavaProducerAndConsumer(t *testing.T) {
 	require.Equal(t, 20_000, sum(out, `Send Total: (\d+) `))
 	failed := sum(out, `Send Total: .*Send Failed: (\d+)`) // on a busy machine: Java gives up its first requests
 	require.GreaterOrEqual(t, int(sent(b, "JAVA")), 20_000-failed)
-	require.LessOrEqual(t, int(sent(b, "JAVA")), 20_000+failed)
+	// Java sends a message again, twice at most, where an answer comes too late for it, and counts only the last failure.
+	require.LessOrEqual(t, int(sent(b, "JAVA")), 3*20_000)
 	require.Eventually(t, func() bool { return b.Stats().Delivered >= sent(b, "JAVA") }, soon, 20*time.Millisecond)
 	require.Zero(t, b.Stats().BrokenFrames)
 }
