@@ -38,6 +38,16 @@ func pairs() [][2]string {
 // urls are the addresses of a broker by protocol.
 type urls map[string]string
 
+// bothBrokers are those over which messages cross.
+func bothBrokers(t *testing.T) map[string]urls {
+	t.Helper()
+	artemis, classic := shared.Artemis(t), shared.ActiveMQ(t)
+	return map[string]urls{
+		"artemis": {"amqp": artemis.AMQPURL(), "stomp": artemis.STOMPURL()},
+		"classic": {"amqp": classic.AMQPURL(), "stomp": classic.STOMPURL()},
+	}
+}
+
 // patience bounds each wait for an event that must happen: longer than a busy machine needs, and shorter than a hang.
 const patience = 2 * time.Minute
 
@@ -65,6 +75,7 @@ type summary struct {
 	TotalSend                                 latency `json:"totalSendTime"`
 	Foreign, Unstamped, Redelivered, Negative uint64
 	ConsumerReleased, ConsumerRejected        uint64
+	ReceivedEarly                             uint64
 	Problems, Warnings, LeftBehind            []string
 }
 

@@ -50,11 +50,7 @@ func bodies() map[string][]byte {
 
 // TestMessages looks at single messages: with our driver of the other protocol, and with its client library.
 func TestMessages(t *testing.T) {
-	artemis, classic := shared.Artemis(t), shared.ActiveMQ(t)
-	for broker, at := range map[string]urls{
-		"artemis": {"amqp": artemis.AMQPURL(), "stomp": artemis.STOMPURL()},
-		"classic": {"amqp": classic.AMQPURL(), "stomp": classic.STOMPURL()},
-	} {
+	for broker, at := range bothBrokers(t) {
 		for _, pair := range pairs() {
 			from, to := pair[0], pair[1]
 			t.Run(broker+"/"+from+"-"+to, func(t *testing.T) {
@@ -97,11 +93,7 @@ func TestMessages(t *testing.T) {
 
 // TestNames: a destination has one name over all protocols of a broker.
 func TestNames(t *testing.T) {
-	artemis, classic := shared.Artemis(t), shared.ActiveMQ(t)
-	for broker, at := range map[string]urls{
-		"artemis": {"amqp": artemis.AMQPURL(), "stomp": artemis.STOMPURL()},
-		"classic": {"amqp": classic.AMQPURL(), "stomp": classic.STOMPURL()},
-	} {
+	for broker, at := range bothBrokers(t) {
 		for _, pair := range pairs()[1:3] {
 			t.Run(broker+"/"+pair[0]+"-"+pair[1], func(t *testing.T) {
 				sender, receiver := open(t, pair[0], at[pair[0]]), open(t, pair[1], at[pair[1]])

@@ -18,12 +18,9 @@ var orderMessages = flag.Int("order.messages", 5000, "messages of which the test
 // TestOrder: the messages of one producer with a hundred in flight reach the only consumer of its queue in the order
 // of the Send calls, with their IDs unchanged. Verification takes anything else for a fault of the broker.
 func TestOrder(t *testing.T) {
-	artemis, classic, rabbit := shared.Artemis(t), shared.ActiveMQ(t), shared.RabbitMQ(t)
-	for broker, at := range map[string]urls{
-		"artemis":  {"amqp": artemis.AMQPURL(), "stomp": artemis.STOMPURL()},
-		"classic":  {"amqp": classic.AMQPURL(), "stomp": classic.STOMPURL()},
-		"rabbitmq": {"amqp": rabbit.AMQPURL(), "stomp": rabbit.STOMPURL()},
-	} {
+	all := bothBrokers(t)
+	all["rabbitmq"] = urls{"amqp": shared.RabbitMQ(t).AMQPURL(), "stomp": shared.RabbitMQ(t).STOMPURL()}
+	for broker, at := range all {
 		for _, pair := range pairs() {
 			from, to := pair[0], pair[1]
 			t.Run(broker+"/"+from+"-"+to, func(t *testing.T) {
@@ -42,15 +39,7 @@ func TestOrder(t *testing.T) {
 func requireNoProperties(t *testing.T, from, to driver.Driver) {
 	t.Helper()
 	dest := driver.Destination{Name: "crossing"}
-	ctx := soon(t)
-	sent := make(chan driver.Outcome, 1)
-	p, err := from.Producer(ctx, driver.ProducerSpec{
-		Destination: dest, Name: "p", MaxPending: 1, Variants: []driver.Variant{{Body: []byte("body"), Priority: -1}},
-	}, driver.DoneFunc(func(_ driver.Slot, o driver.Outcome) { sent <- o }))
-	require.NoError(t, err)
-	require.NoError(t, p.Send(ctx, &driver.Message{Time: stamp, ID: sentID()}))
-	require.NoError(t, p.Close(ctx))
-	require.Equal(t, driver.Outcome{}, <-sent)
+	sendVariant(t, from, dest, driver.Variant{Body: []byte("body"), Priority: -1})
 	got := receive(t, to, dest)
 	require.Equal(t, "body", string(got.Body))
 	require.False(t, got.HasTime, "if the time comes along now, let TestOrder check the IDs")

@@ -40,19 +40,11 @@ func TestTLS(t *testing.T) {
 func requireTLS(t *testing.T, protocol, url string, tls driver.TLS) {
 	t.Helper()
 	d, dest := openWith(t, protocol, driver.OpenOptions{URL: url, TLS: tls}), driver.Destination{Name: "tls." + protocol}
-	ctx := soon(t)
-	outcomes := make(chan driver.Outcome, 1)
 	body := make([]byte, 100_000) // many records of TLS
 	for i := range body {
 		body[i] = byte(i >> 8)
 	}
-	p, err := d.Producer(ctx, driver.ProducerSpec{
-		Destination: dest, Name: "p", MaxPending: 1, Variants: []driver.Variant{{Body: body, Priority: -1}},
-	}, driver.DoneFunc(func(_ driver.Slot, o driver.Outcome) { outcomes <- o }))
-	require.NoError(t, err)
-	require.NoError(t, p.Send(ctx, &driver.Message{Time: stamp, ID: sentID()}))
-	require.Equal(t, driver.Outcome{}, <-outcomes)
-	require.NoError(t, p.Close(ctx))
+	sendVariant(t, d, dest, driver.Variant{Body: body, Priority: -1})
 	requireReceived(t, "tls", receive(t, d, dest), body)
 }
 

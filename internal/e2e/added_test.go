@@ -33,7 +33,7 @@ func overlaid(t *testing.T, edits ...[3]string) (dir, program string) {
 		}
 		require.Equal(t, 1, strings.Count(texts[path], edit[1]), edit[0])
 		texts[path] = strings.Replace(texts[path], edit[1], edit[1]+edit[2], 1)
-		replace[path] = filepath.Join(dir, filepath.Base(path))
+		replace[path] = filepath.Join(dir, strings.ReplaceAll(edit[0], "/", "-"))
 		require.NoError(t, os.WriteFile(replace[path], []byte(texts[path]), 0o600))
 	}
 	overlay, err := json.Marshal(map[string]any{"Replace": replace})
