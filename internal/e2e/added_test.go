@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	runresult "github.com/perfmq/perfmq/pkg/result"
 )
 
 // overlaid builds the program with edits of its code by an overlay, and returns a folder and the program in it. An edit is
@@ -47,7 +49,7 @@ func overlaid(t *testing.T, edits ...[3]string) (dir, program string) {
 	return dir, program
 }
 
-// TestAdded: what a new kind of finding and of latency need. One program has both: each takes a minute to compile.
+// TestAdded: what a new kind of finding, of latency, and a new setting need. One program has all: it is compiled for long.
 func TestAdded(t *testing.T) {
 	t.Parallel()
 	dir, perfmq := overlaid(t,
@@ -62,9 +64,22 @@ func TestAdded(t *testing.T) {
 			"internal/stats/recorder_consumer.go", "p.record(result.Transfer, max(0, m.Transfer))\n",
 			"p.record(result.Journey, 3*time.Second)\n",
 		},
+		[3]string{
+			"pkg/driver/spec.go", "so the\n	// state per slot should grow as slots are used.\n",
+			"	Sprinkle int `set:\"sprinkle\" roles:\"producer\" range:\"0..100\" default:\"0\" help:\"sprinkles on each message\"`\n",
+		},
+		[3]string{
+			"internal/plan/validate.go", "	v.answers()\n",
+			`v.refuse(g.Sprinkle > 50 && !g.Persistent, "add --persistent", "--sprinkle %d does not stay", g.Sprinkle)` + "\n",
+		},
+		[3]string{
+			"internal/drivers/mem/producer.go", "	p.dest = b.destination(spec.Destination)\n",
+			`println("mem has sprinkle", spec.Sprinkle)` + "\n",
+		},
 	)
 	t.Run("finding", func(t *testing.T) { testAddedFinding(t, dir, perfmq) })
 	t.Run("latency", func(t *testing.T) { testAddedLatency(t, dir, perfmq) })
+	t.Run("setting", func(t *testing.T) { testAddedSetting(t, dir, perfmq) })
 }
 
 // testAddedFinding: a new kind of finding is a row in internal/words and the line that finds it. Each output has it.
@@ -150,4 +165,35 @@ func testAddedLatency(t *testing.T, dir, perfmq string) {
 		return folder
 	}
 	require.Regexp(t, `journey us: +mean 3000000`, run("merge", "--result", filepath.Join(dir, "both"), shard("1"), shard("2")))
+}
+
+// testAddedSetting: a setting that is added in three places (its row, its check and one driver) is a flag, a variable, a key
+// of scenarios and of their schema, and is in help, --dry-run and result.
+func testAddedSetting(t *testing.T, dir, perfmq string) {
+	run := func(environ string, args ...string) string {
+		cmd := exec.CommandContext(t.Context(), perfmq, args...)
+		cmd.Env = append(os.Environ(), environ)
+		said, _ := cmd.CombinedOutput() // with the mistakes, if there are any
+		return string(said)
+	}
+	folder := filepath.Join(dir, "sprinkled")
+	file := scenarioFile(t, "broker: {protocol: mem}\ngroup: {role: client, sprinkle: 7, message-count: 3}\n")
+	for name, c := range map[string]struct{ said, want string }{
+		"flag":     {run("", "mem", "client", "--message-count", "3", "--sprinkle", "5", "--result", folder), "mem has sprinkle 5\n"},
+		"variable": {run("PERFMQ_SPRINKLE=6", "mem", "client", "--message-count", "3"), "mem has sprinkle 6\n"},
+		"key":      {run("", "run", file), "mem has sprinkle 7\n"},
+		"over it":  {run("", "run", file, "--sprinkle", "8"), "--sprinkle applies to group"},
+		"again":    {run("", "run", folder), "mem has sprinkle 5\n"},
+		"dry run":  {run("", "mem", "client", "--sprinkle", "5", "--dry-run"), "\n  sprinkle: 5\n"},
+		"schema":   {run("", "scenario", "schema"), `"sprinkle": {`},
+		"help":     {run("", "mem", "producer", "--help-all"), "\n  --sprinkle N "},
+		"range":    {run("", "mem", "client", "--sprinkle", "101"), "error: --sprinkle=101: must be a whole number from 0 to 100\n"},
+		"check":    {run("PERFMQ_SPRINKLE=51", "mem", "client"), "error: PERFMQ_SPRINKLE 51 does not stay\nhint: add --persistent"},
+		"role":     {run("", "mem", "consumer", "--sprinkle", "5"), "it is a flag of perfmq mem client and perfmq mem producer\n"},
+	} {
+		require.Contains(t, c.said, c.want, name)
+	}
+	one, err := runresult.Read(folder)
+	require.NoError(t, err)
+	require.Contains(t, string(one.Plan), `"sprinkle": 5`)
 }

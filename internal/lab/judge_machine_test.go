@@ -89,10 +89,7 @@ func TestBusyMachine(t *testing.T) {
 			acked(o, time.Millisecond, time.Millisecond)
 			o.result.Outages, o.allowed, o.last = nil, time.Minute, o.first.Add(5*time.Second)
 		}, notJudged, "the load was over before the failure had its effect"},
-		"hung, on a busy machine": {func(o *observation) {
-			acked(o, time.Second, time.Second)
-			o.hung = true
-		}, perfmqWrong, ""},
+		"hung, on a busy machine": {func(o *observation) { acked(o, time.Second, time.Second); o.hung = true }, perfmqWrong, ""},
 		"torn, on a busy machine": {func(o *observation) {
 			acked(o, time.Second, time.Second)
 			o.result.Complete = false

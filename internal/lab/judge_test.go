@@ -180,10 +180,7 @@ func TestJudge(t *testing.T) {
 			_, v := kept(o)
 			v.Duplicates++
 		}, `^promise broken: 1 messages doubled`},
-		"a message without an end": {func(o *observation) {
-			p, _ := kept(o)
-			p.Sent++
-		}, `wrong.*K: 501 sent, 500 ended`},
+		"a message without an end": {func(o *observation) { p, _ := kept(o); p.Sent++ }, `wrong.*K: 501 sent, 500 ended`},
 		"other confirmations than expectations": {func(o *observation) {
 			_, v := kept(o)
 			v.Expected--
@@ -192,19 +189,11 @@ func TestJudge(t *testing.T) {
 			_, v := kept(o)
 			v.UnconfirmedMissing--
 		}, `wrong.*K: 10 in doubt, of which 4 arrived and 5 did not`},
-		"verification does not add up": {func(o *observation) {
-			_, v := kept(o)
-			v.Lost++
-		}, `wrong.*does not add up`},
-		"damaged": {func(o *observation) {
-			_, v := kept(o)
-			v.Damaged++
-		}, `wrong.*damaged 1`},
-		"no load": {func(o *observation) { o.result.Workers[1].Destination = "queue://X" }, `wrong.*no messages to the queue K`},
-		"hung":    {func(o *observation) { o.hung = true }, `wrong.*it did not end`},
-		"torn result": {func(o *observation) {
-			o.result.Complete = false
-		}, `wrong.*its result is not complete`},
+		"verification does not add up": {func(o *observation) { _, v := kept(o); v.Lost++ }, `wrong.*does not add up`},
+		"damaged":                      {func(o *observation) { _, v := kept(o); v.Damaged++ }, `wrong.*damaged 1`},
+		"no load":                      {func(o *observation) { o.result.Workers[1].Destination = "queue://X" }, `wrong.*no messages to the queue K`},
+		"hung":                         {func(o *observation) { o.hung = true }, `wrong.*it did not end`},
+		"torn result":                  {func(o *observation) { o.result.Complete = false }, `wrong.*its result is not complete`},
 		"broker's count differs": {func(o *observation) {
 			o.result.BrokerCount = &result.BrokerCount{Destinations: []result.DestinationCount{{
 				Destination: "queue://K", Acknowledged: &result.Compared{Count: 9, Least: 10, Most: 11},
@@ -212,9 +201,7 @@ func TestJudge(t *testing.T) {
 		}, `wrong.*the broker counts 9, not 10 to 11`},
 		"no outage":   {func(o *observation) { o.result.Outages = nil }, `wrong.*0 outages instead of one`},
 		"two outages": {func(o *observation) { o.result.Outages = append(o.result.Outages, o.result.Outages[0]) }, `wrong.*2 outages`},
-		"connections that end one after the other": {func(o *observation) {
-			several(o, o.last.Add(99*time.Millisecond))
-		}, `^kept`},
+		"connections that end one after the other": {func(o *observation) { several(o, o.last.Add(99*time.Millisecond)) }, `^kept`},
 		"connections that end too late": {func(o *observation) {
 			several(o, o.last.Add(101*time.Millisecond))
 		}, `wrong.*it began 101ms from`},
@@ -228,11 +215,8 @@ func TestJudge(t *testing.T) {
 		"a late outage": {func(o *observation) {
 			o.result.Outages[0].Time = o.last.Add(101 * time.Millisecond).UnixMicro()
 		}, `wrong.*it began 101ms from`},
-		"on time": {func(o *observation) { o.result.Outages[0].Time = o.last.Add(99 * time.Millisecond).UnixMicro() }, `^kept`},
-		"not back": {func(o *observation) {
-			failed(o)
-			o.result.Outages[0].NotBack = []string{"producer-0"}
-		}, `^kept`},
+		"on time":  {func(o *observation) { o.result.Outages[0].Time = o.last.Add(99 * time.Millisecond).UnixMicro() }, `^kept`},
+		"not back": {func(o *observation) { failed(o); o.result.Outages[0].NotBack = []string{"producer-0"} }, `^kept`},
 		"time-outs without an outage": {func(o *observation) {
 			o.expect, o.result.Outages = expectation{silence: true}, nil
 			o.result.Stalls = []result.Stall{{Time: o.first.UnixMicro(), Length: 20_000_000}}
@@ -243,9 +227,7 @@ func TestJudge(t *testing.T) {
 			o.result.Outages[0].NotBack = []string{"readers-0"}
 		}, `^kept`},
 		"in doubt, and received by nobody": {func(o *observation) { o.total = 495 }, `wrong.*had 495 messages in the live queue`},
-		"silence": {func(o *observation) {
-			silent(o, 0)
-		}, `^kept`},
+		"silence":                          {func(o *observation) { silent(o, 0) }, `^kept`},
 		"silence, from before": {func(o *observation) {
 			silent(o, -2*time.Second)
 			o.result.Rows = []result.Row{{
@@ -401,10 +383,7 @@ func TestRow(t *testing.T) {
 	require.Equal(t, "live: 500 sent, 490 confirmed, 494 received, 0 lost, 10 in doubt (4 arrived), 3 redelivered; "+
 		"kept: 500 sent, 490 confirmed, 494 received, 0 lost, 10 in doubt (4 arrived), 3 redelivered", r.Ours)
 	require.Equal(t, "kept: 494; left at the end: 0", r.Brokers)
-	late := judge(told(func(o *observation) {
-		_, v := kept(o)
-		v.Received, v.Left = v.Received-9, 9
-	}))
+	late := judge(told(func(o *observation) { _, v := kept(o); v.Received, v.Left = v.Received-9, 9 }))
 	require.Contains(t, late.Ours, "kept: 500 sent, 490 confirmed, 485 received, 0 lost, 9 not received in time, 10 in doubt")
 }
 

@@ -83,10 +83,7 @@ func TestJudgeReplicas(t *testing.T) {
 			o.result.Rows[0].Producers = &result.Producers{Completed: 50}
 			o.result.Rows[1].Producers = &result.Producers{Completed: 40}
 		}, `^promise broken: 40 messages confirmed that no slave had`},
-		"no stall": {func(o *observation) {
-			withoutSlave(o)
-			o.result.Stalls = nil
-		}, `wrong.*no stall, where no message was confirmed`},
+		"no stall": {func(o *observation) { withoutSlave(o); o.result.Stalls = nil }, `wrong.*no stall, where no message was confirmed`},
 		"a stall that began too late": {func(o *observation) {
 			withoutSlave(o)
 			o.result.Stalls[0].Time += 200_000
