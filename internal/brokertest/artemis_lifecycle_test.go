@@ -20,6 +20,7 @@ import (
 // that costs the fewest starts.
 func TestCrashPauseAndRestart(t *testing.T) {
 	a := brokertest.StartArtemis(t)
+	t.Run("counters", func(t *testing.T) { testCounters(t, a) })
 	ctx := testContext(t)
 	sender := newSender(t, dial(t, a.AMQPURL(), "", nil), "kept")
 	require.NoError(t, sender.Send(ctx, durable("one"), nil))
@@ -70,33 +71,4 @@ func TestPortTaken(t *testing.T) {
 	left, err := os.ReadDir(tmp)
 	require.NoError(t, err)
 	assert.Empty(t, left)
-}
-
-// TestArtemisPerf lets the tool have all of its messages pending: it never ends when its last message has to wait.
-func TestArtemisPerf(t *testing.T) {
-	a := shared.Artemis(t)
-	ctx := testContext(t)
-	queue := "perf." + strconv.FormatInt(time.Now().UnixNano(), 36) // the broker counts all messages of a name
-	out, err := a.PerfCommand(ctx, "client", "--protocol", "AMQP", "--max-pending", "500", "--message-count", "500",
-		"queue://"+queue).CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	assert.Regexp(t, `--- total received: +500\b`, string(out))
-	q, err := a.Queue(ctx, queue)
-	require.NoError(t, err)
-	assert.EqualValues(t, 500, q.MessagesAdded)
-}
-
-func TestJavaClassOfMavenJar(t *testing.T) {
-	ctx := testContext(t)
-	jar, err := brokertest.MavenJar(ctx, "org.hdrhistogram:HdrHistogram:2.2.2")
-	require.NoError(t, err)
-	again, err := brokertest.MavenJar(ctx, "org.hdrhistogram:HdrHistogram:2.2.2")
-	require.NoError(t, err)
-	assert.Equal(t, jar, again)
-
-	cmd, err := brokertest.JavaCommand(ctx, []string{jar}, "org.HdrHistogram.HistogramLogProcessor", "-i", os.DevNull)
-	require.NoError(t, err)
-	out, err := cmd.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	assert.Contains(t, string(out), "Histogram")
 }

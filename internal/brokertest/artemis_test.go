@@ -15,10 +15,6 @@ import (
 	"github.com/perfmq/perfmq/internal/brokertest"
 )
 
-var shared brokertest.Shared
-
-func TestMain(m *testing.M) { brokertest.Main(m, &shared) }
-
 func testContext(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -55,8 +51,8 @@ func durable(body string) *amqp.Message {
 	return m
 }
 
-func TestCountersFollowMessages(t *testing.T) {
-	a := shared.Artemis(t)
+// testCounters: counters follow messages.
+func testCounters(t *testing.T, a *brokertest.Artemis) {
 	ctx := testContext(t)
 	const queue = `counters, of="one":\` // names need quoting on the way to JMX
 
