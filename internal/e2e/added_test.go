@@ -112,7 +112,7 @@ func testAddedFinding(t *testing.T, dir, perfmq string) {
 	require.Contains(t, string(page), "- new things: 7\n")
 }
 
-// awaitMetric waits until a scrape matches a pattern.
+// awaitMetric waits until a scrape of the end of a run matches a pattern.
 func awaitMetric(t *testing.T, address, pattern string) {
 	t.Helper()
 	eventually(t, pattern+" in the metrics", func() bool {
@@ -122,7 +122,7 @@ func awaitMetric(t *testing.T, address, pattern string) {
 		}
 		defer resp.Body.Close()
 		text, _ := io.ReadAll(resp.Body)
-		return regexp.MustCompile(pattern).Match(text)
+		return regexp.MustCompile(pattern).Match(text) && regexp.MustCompile(`\nperfmq_run_success[^\n]* 1\n`).Match(text)
 	})
 }
 
@@ -136,7 +136,7 @@ func testAddedLatency(t *testing.T, dir, perfmq string) {
 	}
 	load := func(args ...string) []string {
 		return slices.Concat([]string{
-			"mem", "client", "--rate", "100", "--duration", "1s", "--verify", "--drain-timeout", "10s", "--producers", "2", "--consumers", "2",
+			"mem", "client", "--rate", "100", "--duration", "1s", "--verify", "--drain-timeout", "2s", "--producers", "2", "--consumers", "2",
 			"--threshold", "journey.p99 < 4s",
 		}, args)
 	}

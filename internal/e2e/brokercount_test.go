@@ -76,27 +76,6 @@ func TestCountOfEmbedded(t *testing.T) {
 	assert.Equal(t, []string{"added 9800, sent 9700: DIFFERS by 100", "acknowledged 9800, received 9800: equal"}, countLines(&r))
 }
 
-// TestDepth: the messages that producers leave at the broker are the depth of the last second.
-func TestDepth(t *testing.T) {
-	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "run")
-	r := run(t, limit, "amqp", "producer", "--embedded", "--rate", "1000", "--message-count", "4000", "--max-pending", "100", "--result", dir, "queue://TEST")
-	require.Equal(t, statusOK, r.status)
-	got, err := runresult.Read(dir)
-	require.NoError(t, err)
-	last := uint64(0)
-	for _, row := range got.Rows {
-		if row.Backlog != nil {
-			require.GreaterOrEqual(t, *row.Backlog, last, "nobody takes anything")
-			last = *row.Backlog
-		}
-	}
-	require.Positive(t, last)
-	require.EqualValues(t, 4000, *got.BrokerCount.Destinations[0].Depth)
-	require.Equal(t, runresult.Compared{Count: 4000, Least: 4000, Most: 4000}, *got.BrokerCount.Destinations[0].Added)
-	require.Nil(t, got.BrokerCount.Destinations[0].Acknowledged)
-}
-
 // TestCountOfArtemis: the broker's count equals that of the run and that of the operator's console; three messages of
 // another client are found.
 func TestCountOfArtemis(t *testing.T) {

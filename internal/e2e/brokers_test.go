@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/perfmq/perfmq/internal/broker"
 )
 
 // told returns the products of the brokers of a run, as they reported them: "amqp: product version".
@@ -32,14 +30,6 @@ func told(t *testing.T, r *result) (list []string) {
 // TestBrokersAreNamed: product and version are in the summary, whatever the protocol.
 func TestBrokersAreNamed(t *testing.T) {
 	t.Parallel()
-	for _, protocol := range broker.Protocols() {
-		t.Run("embedded "+protocol, func(t *testing.T) {
-			t.Parallel()
-			r := run(t, limit, protocol, "client", "--embedded", "--message-count", "10", "queue://TEST")
-			require.Len(t, told(t, &r), 1)
-			require.Regexp(t, "^"+protocol+": perfmq embedded broker [^ ]+$", told(t, &r)[0])
-		})
-	}
 	a := shared.Artemis(t)
 	version := strings.TrimPrefix(a.Title(), "Artemis ")
 	for _, c := range []struct{ url, protocol, client, product string }{
