@@ -29,11 +29,6 @@ func TestWrongPort(t *testing.T) {
 		require.Contains(t, r.stderr, "hint: ")
 		require.NotContains(t, r.stdout, "SUMMARY")
 	}
-}
-
-// TestNotABroker: the server at the address is a web server.
-func TestNotABroker(t *testing.T) {
-	t.Parallel()
 	address := strings.Split(shared.Artemis(t).ManagementURL(), "/")[2]
 	r := run(t, limit, "amqp", "client", "--url", "amqp://"+address, "--duration", "1", "queue://A")
 	require.Equal(t, statusConnect, r.status)
@@ -362,20 +357,4 @@ func TestNoMessages(t *testing.T) {
 	require.Equal(t, statusOK, r.status)
 	require.Zero(t, r.summary.TotalReceived)
 	require.Zero(t, r.summary.TotalTransfer.Count)
-}
-
-// TestSilentAndDryRun print nothing, and nothing but the plan.
-func TestSilentAndDryRun(t *testing.T) {
-	t.Parallel()
-	a := shared.Artemis(t)
-	queue := newQueue(t, a)
-	r := run(t, limit, "amqp", "client", "--url", a.AMQPURL(), "--message-count", "10", "--silent", "queue://"+queue)
-	require.Equal(t, statusOK, r.status)
-	require.Empty(t, r.stdout+r.stderr)
-	require.EqualValues(t, 10, settled(t, a, queue).MessagesAcked)
-	require.Contains(t, r.json, `"totalReceived":10,`)
-	r = run(t, limit, "amqp", "client", "--url", "amqp://127.0.0.1:1", "--dry-run", "--rate", "5", "queue://"+queue)
-	require.Equal(t, statusOK, r.status)
-	require.Contains(t, r.stdout, queue)
-	require.Contains(t, r.stdout, "nothing was connected or sent")
 }

@@ -127,15 +127,6 @@ func TestGuideTopics(t *testing.T) {
 	}
 }
 
-// TestDurableNeedsClientID: the guide's own first try fails, here before anything is sent.
-func TestDurableNeedsClientID(t *testing.T) {
-	t.Parallel()
-	r := run(t, limit, "amqp", "client", "--durable", "--duration", "1", "topic://T")
-	require.Equal(t, statusUsage, r.status)
-	require.Contains(t, r.stderr, "--clientID")
-	require.Empty(t, r.stdout)
-}
-
 func TestKeptSubscription(t *testing.T) {
 	t.Parallel()
 	a := shared.Artemis(t)

@@ -75,22 +75,6 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestMetricsPortTaken: the error comes before any load.
-func TestMetricsPortTaken(t *testing.T) {
-	t.Parallel()
-	a := shared.Artemis(t)
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer taken.Close()
-	queue := newQueue(t, a)
-	r := run(t, limit, "amqp", "client", "--url", a.AMQPURL(), "--duration", "1", "--metrics", taken.Addr().String(), "queue://"+queue)
-	require.NotZero(t, r.status)
-	require.Contains(t, r.stderr, taken.Addr().String())
-	require.Contains(t, r.stderr, "hint: ")
-	require.NotContains(t, r.stdout, "SUMMARY")
-	require.Zero(t, counters(t, a, queue).MessagesAdded)
-}
-
 // freeAddress returns an address with a port below those that the system assigns to programs that ask for any port, so
 // that no other program gets it meanwhile.
 func freeAddress(t *testing.T) string {
