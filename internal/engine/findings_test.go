@@ -94,7 +94,7 @@ func TestFindings(t *testing.T) {
 		})},
 		{
 			name: "nothing, slow deliveries that keep up", options: func(o *mem.Options) { o.DeliveryLatency = 8 * time.Millisecond },
-			edit: long(func(p *flat) { p.Rate, p.MaxPending = rate("1000"), 100 }),
+			edit: long(func(p *flat) { p.Rate, p.MaxPending = rate("500"), 100 }),
 		},
 		{name: "nothing, working consumers that keep up", edit: long(func(p *flat) {
 			p.Rate, p.MaxPending, p.ConsumerWork = rate("100"), 100, work("5ms")

@@ -125,7 +125,7 @@ func TestLengthOfOutages(t *testing.T) {
 					p := newPlan(h.factory(broker(t, func(o *mem.Options) { o.Latency = 3 * time.Millisecond })), func(p *flat) {
 						verified(p)
 						p.Producers, p.Consumers = workers, workers
-						p.Reconnect, p.Rate, p.Duration, p.MaxPending = true, rate("200"), lasts+10*time.Second, 1000
+						p.Reconnect, p.Rate, p.Duration, p.MaxPending = true, rate("200"), lasts+10*time.Second, 100
 						p.Producer.ConnectTimeout, p.Consumer.ConnectTimeout = 10*time.Second, 10*time.Second
 					})
 					began := time.Now()
