@@ -34,13 +34,14 @@ mapfile -t races < <(go list ./internal/drivers/... ./internal/{hostile,engine,l
 	./internal/{broker,wire}/... ./pkg/driver/... | grep -v /rocketmqgo)
 mapfile -t others < <(go list ./internal/{e2e,lab,crossing} ./... | grep -vxFf <(printf '%s\n' "${races[@]}") | awk '!seen[$0]++')
 
-racing vet ./...
+racing vet "${races[@]}"
+go vet "${others[@]}"
 # Two and two packages at a time: most of them wait for a broker, or for time to pass, more than they compute.
 beside() {
 	local status=0
+	go test -vet=off -count=1 -p 2 -timeout "$timeout" "${others[@]}" || status=$?
 	# The manifests are a module of their own: the types of Kubernetes are no dependency of perfmq.
 	(cd deploy/kubernetes/test && go vet ./... && go test -vet=off -count=1 ./...) || status=$?
-	go test -vet=off -count=1 -p 2 -timeout "$timeout" "${others[@]}" || status=$?
 	return "$status"
 }
 beside &
