@@ -177,50 +177,30 @@ func (p *Protocol) endpoint(text string, useTLS bool) (Endpoint, error) {
 	if useTLS {
 		e.Port = p.TLSPort
 	}
-	if strings.HasPrefix(text, "[") {
-		end := strings.IndexByte(text, ']')
-		if end < 0 {
-			return e, fmt.Errorf("host %q: no closing bracket", text)
-		}
-		host, after := text[1:end], text[end+1:]
-		address, _, _ := strings.Cut(host, "%") // the zone
-		if ip := net.ParseIP(address); ip == nil || !strings.Contains(address, ":") {
-			return e, fmt.Errorf("host %q: must have an IPv6 address between the brackets", text)
-		}
-		e.Host = host
-		if after == "" {
-			return e, nil
-		}
-		if after[0] != ':' {
-			return e, fmt.Errorf("host %q: must have a colon and a port after the bracket", text)
-		}
-		return e, e.setPort(after[1:])
+	var port string
+	var hasPort, good bool
+	if inner, ok := strings.CutPrefix(text, "["); ok {
+		e.Host, port, good = strings.Cut(inner, "]")
+		rest := port
+		port, hasPort = strings.CutPrefix(rest, ":")
+		address, _, _ := strings.Cut(e.Host, "%") // the zone
+		good = good && (hasPort || rest == "") && strings.Contains(address, ":") && net.ParseIP(address) != nil
+	} else {
+		e.Host, port, hasPort = strings.Cut(text, ":")
+		good = e.Host != "" && !strings.Contains(port, ":") &&
+			!strings.ContainsAny(e.Host, " \t\r\n()[]{}<>\\\"'`^|%\x00")
 	}
-	switch strings.Count(text, ":") {
-	case 0:
-	case 1:
-		var port string
-		e.Host, port, _ = strings.Cut(text, ":")
-		if err := e.setPort(port); err != nil {
-			return e, err
-		}
-	default:
-		return e, fmt.Errorf("host %q: write an IPv6 address in brackets, as in [::1]:%s", text, p.PlainPort)
+	if !good {
+		return e, fmt.Errorf("host %q: must be a name, or an IPv6 address in brackets, perhaps with a port: [::1]:%s",
+			text, p.PlainPort)
 	}
-	if e.Host == "" {
-		return e, fmt.Errorf("host %q: the host's name is missing", text)
+	if !hasPort {
+		return e, nil
 	}
-	if strings.ContainsAny(e.Host, " \t\r\n()[]{}<>\\\"'`^|%\x00") {
-		return e, fmt.Errorf("host %q: not a host name", e.Host)
-	}
-	return e, nil
-}
-
-func (e *Endpoint) setPort(text string) error {
-	n, err := strconv.ParseUint(text, 10, 16)
+	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || n == 0 {
-		return fmt.Errorf("host %q: port %q is not a number from 1 to 65535", e.Host, text)
+		return e, fmt.Errorf("host %q: port %q is not a number from 1 to 65535", e.Host, port)
 	}
 	e.Port = strconv.FormatUint(n, 10)
-	return nil
+	return e, nil
 }
