@@ -96,7 +96,7 @@ func (t *LoadTally) growth() float64 {
 
 // limit describes the bound of workers.
 func (t *LoadTally) limit(sum *boundSums, top bound, producers []ProducerAsked) result.Limit {
-	share := sum.share(top)
+	share, with := sum.share(top), &t.with[top]
 	sending, receiving := percent(ratio(t.waited[top], t.producing)), percent(ratio(t.input, t.consuming))
 	switch top {
 	case boundSlot, boundAnswer:
@@ -118,9 +118,9 @@ func (t *LoadTally) limit(sum *boundSums, top bound, producers []ProducerAsked) 
 	case boundWorker, boundConnection:
 		return t.worker(top, share, producers)
 	case boundProcessors:
-		return words.NewLimit("processors", share, t.full.CPUShare()*float64(t.full.Cores), t.full.Cores)
+		return words.NewLimit("processors", share, with.CPUShare()*float64(with.Cores), with.Cores)
 	case boundMachine:
-		return words.NewLimit("machine", share, percent(t.crowded.OthersShare()))
+		return words.NewLimit("machine", share, percent(with.OthersShare()))
 	default:
 		return words.NewLimit("reached", share)
 	}

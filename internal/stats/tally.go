@@ -74,7 +74,8 @@ type LoadTally struct {
 
 	delayed bool // there were messages with a delivery delay
 
-	all, full, crowded Health // of all intervals, and of those in which perfmq, or other programs, had all processors
+	all  Health            // of all intervals
+	with [numBounds]Health // of the intervals in which it was the bound of a worker, once for each
 }
 
 // workerTally is how long each bound limited a worker.
@@ -271,13 +272,7 @@ func (m *limitMeter) interval(c *Collector, s *Snapshot) {
 			}
 		}
 		w.bounds[b] += active
-		switch b {
-		case boundProcessors:
-			t.full.Add(&s.Health)
-		case boundMachine:
-			t.crowded.Add(&s.Health)
-		default:
-		}
+		t.with[b].Add(&s.Health)
 	}
 }
 
