@@ -89,6 +89,7 @@ func TestDrainedPassesOn(t *testing.T) {
 // TestBackPressure: senders of a full queue wait, and go on when there is room. What is stored beyond the limit is what
 // they had been granted.
 func TestBackPressure(t *testing.T) {
+	t.Parallel()
 	const limit = 50
 	r := start(t, store.Config{Limit: limit}, amqp.Options{})
 	s := r.session()
@@ -97,7 +98,7 @@ func TestBackPressure(t *testing.T) {
 	for {
 		patience := timeout
 		if sent >= limit { // it may have been granted more, or wait
-			patience = 5 * time.Second
+			patience = time.Second
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		err := out.Send(ctx, client.NewMessage([]byte(strconv.Itoa(sent))), nil)
@@ -185,6 +186,7 @@ func TestAuthentication(t *testing.T) {
 
 // TestIdle: a silent peer is ended, one that sends heartbeats is not, and gets ours.
 func TestIdle(t *testing.T) {
+	t.Parallel()
 	const idle = 6 * time.Second // a moment in which the client does not run is no silence
 	r := start(t, store.Config{}, amqp.Options{IdleTimeout: idle})
 	s, err := r.dial(&client.ConnOptions{IdleTimeout: idle}).NewSession(soon(t), nil)

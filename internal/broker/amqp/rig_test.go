@@ -7,13 +7,14 @@ import (
 
 	client "github.com/Azure/go-amqp"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/perfmq/perfmq/internal/broker/amqp"
 	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/internal/broker/store/storetest"
 	"github.com/perfmq/perfmq/internal/leaktest"
 )
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // timeout bounds every wait of the tests.
 const timeout = time.Minute
@@ -36,8 +37,6 @@ type rig struct {
 
 func start(t testing.TB, cfg store.Config, o amqp.Options) *rig {
 	t.Helper()
-	before := goleak.IgnoreCurrent()
-	t.Cleanup(func() { require.NoError(t, leaktest.Find(before)) })
 	r := storetest.Serve(t, cfg, func(s *store.Store) storetest.Frontend { return amqp.New(s, o) })
 	return &rig{t: t, store: r.Store, addr: r.Addr, stop: r.Cancel, kill: r.Kill}
 }

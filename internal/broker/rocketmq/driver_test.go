@@ -138,6 +138,7 @@ func queueNamed(name string) driver.Destination {
 const patientCheck = 4 * time.Second
 
 func TestDriversTransactions(t *testing.T) {
+	t.Parallel()
 	b := start(t, store.Config{}, rocketmq.Options{TransactionCheck: patientCheck})
 	d := openDriver(t, b, "transactional=true", "rollback-percent=20", "unknown-percent=30")
 	in := receive(t, d, queueNamed("TX"))
@@ -157,6 +158,7 @@ func TestDriversTransactions(t *testing.T) {
 // TestDriversTransactionsOfALostProducer: the next producer of a driver answers for those of one that lost its
 // connection, so that nothing stays in the broker for lack of an answer.
 func TestDriversTransactionsOfALostProducer(t *testing.T) {
+	t.Parallel()
 	b := start(t, store.Config{}, rocketmq.Options{TransactionCheck: patientCheck})
 	d := openDriver(t, b, "transactional=true", "unknown-percent=50")
 	var accepted, sent atomic.Int64
@@ -196,6 +198,7 @@ func TestDriversTransactionsOfALostProducer(t *testing.T) {
 
 // TestDriversFailures: a released message comes again, with order=orderly in its place.
 func TestDriversFailures(t *testing.T) {
+	t.Parallel()
 	for _, order := range []string{"concurrently", "orderly"} {
 		b := start(t, store.Config{}, rocketmq.Options{})
 		d := openDriver(t, b, "queues=1", "order="+order, "send=sync")
@@ -270,6 +273,7 @@ func TestDriverIsNotHeldBackForLong(t *testing.T) {
 func TestSharedConnectionIsReadOn(t *testing.T) {
 	for _, mode := range []string{"async", "oneway"} {
 		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
 			b := start(t, store.Config{Limit: 500}, rocketmq.Options{})
 			d := openDriver(t, b, "send-timeout=60s", "send="+mode)
 			in := receiveOver(t, d, queueNamed("SHARED"), "p")

@@ -95,10 +95,11 @@ func (c *client) good() {
 // TestTooLargeMessages: a message that is too large is refused with an answer, as far as frames are read; the
 // connection goes on.
 func TestTooLargeMessages(t *testing.T) {
+	t.Parallel()
 	b := start(t, store.Config{}, rocketmq.Options{Queues: 1})
 	c := dial(t, b)
 	const most = 4 << 20
-	for _, size := range []int{most + 1, 10 << 20, 16<<20 - 1000} {
+	for _, size := range []int{most + 1, 16<<20 - 1000} {
 		c.post(310, 0, make([]byte, size), sendFields("T")...)
 		frame, err := readFrame(c.conn, make([]byte, 1<<16))
 		require.NoError(t, err)

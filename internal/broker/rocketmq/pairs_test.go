@@ -42,10 +42,11 @@ func TestPairs(t *testing.T) {
 	} {
 		for _, kind := range []driver.Kind{driver.Queue, driver.Topic} {
 			t.Run(pair[0]+" to "+pair[1]+" "+kind.String(), func(t *testing.T) {
+				t.Parallel()
 				dest := driver.Destination{Kind: kind, Name: pair[0] + "-" + pair[1] + "-" + kind.String()}
 				in := receive(t, open(t, pair[1]), dest)
-				exchange(t, open(t, pair[0]), dest, 2000)
-				in.wait(t, 2000)
+				exchange(t, open(t, pair[0]), dest, 500)
+				in.wait(t, 500)
 			})
 		}
 	}
