@@ -99,7 +99,8 @@ func listCommands(b *strings.Builder, cmd *cobra.Command, group *cobra.Group) {
 	}
 }
 
-// listFlags lists the flags of a command by their sections, or those of daily use.
+// listFlags lists the flags of a command by their sections; briefly, those of daily use by the first part of their
+// help.
 func listFlags(b *strings.Builder, cmd *cobra.Command, brief bool) {
 	const others = "Flags"
 	sections := map[string]*strings.Builder{}
@@ -109,15 +110,17 @@ func listFlags(b *strings.Builder, cmd *cobra.Command, brief bool) {
 		}
 		section, indent := others, helpIndent
 		arg, usage := pflag.UnquoteUsage(f)
-		if f.DefValue != "false" && f.DefValue != "[]" {
-			usage = describe(usage, f.DefValue)
-		}
-		if t, ok := f.Value.(*flagText); ok && brief {
-			if usage = t.setting.Brief; usage == "" {
+		t, ok := f.Value.(*flagText)
+		if ok && brief {
+			if !t.setting.Is("daily") {
 				return
 			}
+			usage, _, _ = strings.Cut(usage, "; ")
 		} else if ok && slices.Contains(config.Sections(), t.setting.Section) {
 			section = t.setting.Section
+		}
+		if f.DefValue != "false" && f.DefValue != "[]" {
+			usage = describe(usage, f.DefValue)
 		}
 		name := strings.TrimSpace("--" + f.Name + " " + arg)
 		if brief {

@@ -7,7 +7,8 @@
 // JSON Schema, --dry-run, help, completion and docs/settings.md are made of the table. The tags of a field:
 //
 //	set      name, then options: command (perfmq run has no such flag), flag (no key of files), key (no flag), shape
-//	         (of the file's own keys), sweep, secret, pairs, relative, not (true means false), short=LETTER, alias=NAME
+//	         (of the file's own keys), daily (--help lists it, by the first part of its help), sweep, secret, pairs,
+//	         relative, not (true means false), short=LETTER, alias=NAME
 //	roles    producer or consumer, if the setting is of one side
 //	section  of the help, of this field and those that follow
 //	arg      the name of the value in the help, if the type does not say it
@@ -15,7 +16,7 @@
 //	range    LOWEST..HIGHEST; least: of a time; unit: of a plain number, ms or bytes; words: the allowed values; check:
 //	         of a text, see the function check
 //	join     what joins the elements of a YAML list to one value
-//	brief    one line for a flag of daily use; help: the description
+//	help     the description
 package config
 
 import (
@@ -36,7 +37,6 @@ type Setting struct {
 	Arg     string   // the name of the value in the help; empty for a switch
 	Default string   // as the help shows it; empty if there is nothing to say
 	Help    string
-	Brief   string      // one line, of a flag of daily use: --help lists these, --help-all all
 	Roles   []plan.Role // commands that have it; empty for all
 	Places  Scope       // where it may stand in a scenario file; 0 for nowhere
 	List    bool        // may be given several times
@@ -91,7 +91,7 @@ func settings() []Setting {
 func newSetting(row plan.Row, in, section string, index int) Setting {
 	tag := row.Tag
 	s := Setting{
-		Name: row.Name, Section: section, Arg: tag.Get("arg"), Help: tag.Get("help"), Brief: tag.Get("brief"),
+		Name: row.Name, Section: section, Arg: tag.Get("arg"), Help: tag.Get("help"),
 		Words: row.Words(), Secret: row.Is("secret"), Pairs: row.Is("pairs"), row: row, index: index,
 	}
 	for _, option := range row.Options {
@@ -176,7 +176,6 @@ func Table(role plan.Role, f *driver.Factory) []Setting {
 		switch s.Name {
 		case "url":
 			s.Default = f.DefaultURL
-			s.Brief = strings.Replace(s.Brief, "PROTOCOL", f.Schemes[0], 1)
 			s.Help = strings.Replace(s.Help, "PROTOCOL", f.Schemes[0], 1)
 		case "protocol":
 			s.Default, s.Help = f.Name, "accepted for scripts written for artemis perf; must agree with the command"

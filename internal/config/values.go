@@ -49,7 +49,7 @@ type workers struct {
 
 // bodies are settings of messages of which their bodies are made.
 type bodies struct {
-	Sizes []Sized   `set:"message-size,one" roles:"producer" section:"Message" arg:"SIZE" default:"1024" brief:"bytes, or such as 64KiB; 1024 unless given" help:"bytes: 1024, 10k, 64KiB, 1MB; several by weight as SIZE/WEIGHT:SIZE/WEIGHT, such as 1KiB/80:64KiB/20"`
+	Sizes []Sized   `set:"message-size,one,daily" roles:"producer" section:"Message" arg:"SIZE" default:"1024" help:"bytes, such as 1024 or 64KiB; several by weight as SIZE/WEIGHT:SIZE/WEIGHT, such as 1KiB/80:64KiB/20"`
 	File  string    `set:"body-file" roles:"producer" arg:"FILE" help:"file that is the body of every message, read once; of a folder, each file in turn, by name"`
 	Fill  plan.Fill `set:"fill" roles:"producer" words:"random,compressible,zeros" default:"random" help:"content of the bodies of --message-size, the same in every run: random (text), compressible (text that gzip halves), zeros"`
 }

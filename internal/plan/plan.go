@@ -94,14 +94,14 @@ type Plan struct {
 	// BrokerCount compares the run with the counts of its brokers, where they can be asked.
 	BrokerCount bool `set:"broker-count" words:"off,auto" default:"auto" help:"compare the run with the broker's own counts, where it reports them: auto or off"`
 	// Embedded starts a broker in the process for each site, and Faults are its faults.
-	Embedded bool   `set:"embedded" brief:"use a broker inside this process: nothing else is needed" help:"run a broker inside this process and use it: no service is needed, the metrics are this tool's own limits"`
+	Embedded bool   `set:"embedded,daily" help:"use a broker inside this process; nothing else is needed, and the figures are the limits of perfmq"`
 	Faults   string `set:"embedded-faults" arg:"LIST" check:"faults" help:"with --embedded: faults of that broker, such as lose=1000,delay=5ms; perfmq broker --help lists all"`
 	// Threads bounds the operating system threads that run load at once.
 	Threads int `set:"threads" section:"Destinations and workers" range:"1..1024" none:"all processors" help:"threads that run load at once; with --shared-connections also the number of those, by default 1"`
 	// DrainTimeout bounds the wait for completions and deliveries after the load.
 	DrainTimeout time.Duration `set:"drain-timeout" section:"Load" default:"30s" help:"limit for messages still in flight at the end; and, of 10s at least, for a silent broker, if only --message-count ends the load"`
 	// Verify lets messages carry numbers and checksums, and checks the messages received against the messages sent.
-	Verify bool `set:"verify" section:"Verification" brief:"check that each message arrives once and undamaged" help:"number all messages and check that each arrives once and undamaged"`
+	Verify bool `set:"verify,daily" section:"Verification" help:"check that each message arrives once and undamaged; all messages are numbered"`
 	// Allow says which findings of the verification do not make the run a failure.
 	Allow verify.Allow
 	// FailOnForeign makes messages of another run or tool a failure.
@@ -109,7 +109,7 @@ type Plan struct {
 	// Shard is the part of the run that this process has.
 	Shard Shard `set:"shard,flag" section:"Several load hosts" arg:"NUMBER/COUNT" help:"do the part NUMBER of COUNT of the run, such as 2/5: the producers and consumers are dealt out in turn, and all shards together send what one process would, at the same moments. COUNT alone, such as 5, takes the number from JOB_COMPLETION_INDEX of a Kubernetes Indexed Job. perfmq merge joins the results"`
 	// Thresholds are thresholds on the metrics of the run.
-	Thresholds []threshold.Threshold `set:"threshold,shape" section:"Output" arg:"DEMAND" brief:"demand such as 'ack.p99 < 50ms'; exit status 3 if it fails" help:"METRIC OP VALUE, a demand on the result, such as 'ack.p99 < 50ms' or 'received.min >= 90% of target'; may be repeated. One that fails makes exit status 3. All metrics: perfmq scenario metrics"`
+	Thresholds []threshold.Threshold `set:"threshold,shape,daily" section:"Output" arg:"DEMAND" help:"METRIC OP VALUE, such as 'ack.p99 < 50ms'; or 'received.min >= 90% of target'. May be repeated; one that fails makes exit status 3. All metrics: perfmq scenario metrics"`
 	// StallThreshold is the length from which on a time without answers or deliveries is a stall; 0 for none.
 	StallThreshold time.Duration `set:"stall-threshold" default:"1s" help:"report stalls of the broker: for so long or longer nothing was confirmed or received, although messages were in flight, due, or waiting; 0 is never"`
 
@@ -138,9 +138,9 @@ type Step struct {
 	// Name is the name of the step; [OnlyStep] for that of a command line.
 	Name string
 	// Duration bounds the load, warm-up included; 0 means no limit.
-	Duration time.Duration `set:"duration" section:"Load" none:"no limit" brief:"length of the load, warm-up included: 60, 1m30s" help:"length of the load, warm-up included"`
+	Duration time.Duration `set:"duration,daily" section:"Load" none:"no limit" help:"length of the load, warm-up included"`
 	// Warmup is the first part of the load, whose latencies do not enter the summary.
-	Warmup time.Duration `set:"warmup" default:"0s" brief:"first part of the load, left out of the latencies of the summary" help:"first part of the load, left out of the latencies of the summary"`
+	Warmup time.Duration `set:"warmup,daily" default:"0s" help:"first part of the load, left out of the latencies of the summary"`
 	// Drained lets the step end only when the messages of the run that its consumers are to receive have come. The last
 	// step of a run always does. A step without producers and without a duration ends when that is so.
 	Drained bool
@@ -193,8 +193,8 @@ type Group struct {
 	// Backoff.
 	ReconnectDelay time.Duration `set:"reconnect-delay" least:"1ms" none:"250ms" help:"with --reconnect: longest pause between two attempts to reach a host again; the pauses of a failover URL are its own"`
 	// Producers and Consumers are per destination; with Shared > 0, Consumers is per destination and subscription.
-	Producers int `set:"producers" roles:"producer" section:"Destinations and workers" range:"1.." default:"1" brief:"producers per destination" help:"producers per destination"`
-	Consumers int `set:"consumers" roles:"consumer" range:"1.." default:"1" brief:"consumers per destination" help:"consumers per destination, or per shared subscription of it"`
+	Producers int `set:"producers,daily" roles:"producer" section:"Destinations and workers" range:"1.." default:"1" help:"producers per destination"`
+	Consumers int `set:"consumers,daily" roles:"consumer" range:"1.." default:"1" help:"consumers per destination, or per shared subscription of it"`
 	// SharedConnections lets all producers share ProducerConnections connections; otherwise each has its own.
 	SharedConnections   bool `set:"shared-connections" roles:"producer" help:"producers share --threads connections (else each has its own)"`
 	ProducerConnections int
@@ -202,9 +202,9 @@ type Group struct {
 	ConsumerConnections int `set:"consumer-connections,alias=num-connections" roles:"consumer" none:"one per consumer" help:"connections of all consumers"`
 
 	// Rate is the target of all producers together; the zero value means as fast as possible.
-	Rate Rate `set:"rate,relative" roles:"producer" section:"Load" arg:"N" join:", " none:"as fast as possible" brief:"messages per second in all, such as 30k; without it as fast as possible" help:"messages per second of all producers together, such as 30000 or 0.5, or segments such as 'ramp 0 to 5000 for 60s, 5000 for 5m, pause 10s'"`
+	Rate Rate `set:"rate,relative,daily" roles:"producer" section:"Load" arg:"N" join:", " none:"as fast as possible" help:"messages per second of all producers together, such as 30k or 0.5; or segments such as 'ramp 0 to 5000 for 60s, 5000 for 5m, pause 10s'"`
 	// Count is the total of messages to send (or, for a consumer, to receive); 0 means no limit.
-	Count uint64 `set:"message-count" none:"no limit" brief:"how many messages" help:"messages to send in all, exactly; of a consumer, to receive in all"`
+	Count uint64 `set:"message-count,daily" none:"no limit" help:"messages to send in all, exactly; of a consumer, to receive in all"`
 	// Resend sends messages again that ended without an answer, with the same number.
 	Resend bool `set:"in-doubt" roles:"producer" words:"report,resend" default:"report" help:"messages that ended without an answer: report counts them, resend sends them again under the same ID, until they are confirmed or the load is over (with --reconnect or --send-timeout)"`
 	// ProducerSpec and ConsumerSpec are the driver's part of the settings: all but what tells workers apart. MaxPending 0

@@ -272,9 +272,9 @@ type KindCapabilities struct {
 type OpenOptions struct {
 	// URL is as the user gave it: scheme://[user:password@]host[:port][,host[:port]]... Hosts are tried in order, unless
 	// [Connection.Order] gives another one.
-	URL string `set:"url" section:"Broker" arg:"URL" check:"address" none:"the protocol's" brief:"the broker, such as PROTOCOL://HOST:PORT; commas between several hosts" help:"the broker: PROTOCOL://[USER@]HOST[:PORT][,HOST[:PORT]]..."`
+	URL string `set:"url,daily" section:"Broker" arg:"URL" check:"address" none:"the protocol's" help:"the broker: PROTOCOL://[USER@]HOST[:PORT][,HOST[:PORT]]..."`
 	// User and Password override user and password of the URL. Both empty means anonymous.
-	User     string `set:"user" arg:"NAME" check:"credential" brief:"user name; the password comes from PERFMQ_PASSWORD or --password-file FILE" help:"user name; without one the connections are anonymous"`
+	User     string `set:"user,daily" arg:"NAME" check:"credential" help:"user name, with the password of PERFMQ_PASSWORD or --password-file; anonymous without one"`
 	Password string `set:"password,secret" arg:"TEXT" check:"credential" help:"password; here others on this host can see it, so rather set PERFMQ_PASSWORD or use a file"`
 	// TLS has the settings for encrypted schemes; other schemes ignore it.
 	TLS TLS

@@ -86,9 +86,9 @@ type ProducerSpec struct {
 	Name string
 	// MaxPending is the number of slots, at least 1. It may be large (a million) when the user asked for no limit, so the
 	// state per slot should grow as slots are used.
-	MaxPending int `set:"max-pending" roles:"producer" section:"Load" range:"0..1048576" default:"1" brief:"messages in flight per producer: 1 unless given, 0 is unbounded" help:"messages in flight per producer; 0 is unbounded"`
+	MaxPending int `set:"max-pending,daily" roles:"producer" section:"Load" range:"0..1048576" default:"1" help:"messages in flight per producer; 0 is unbounded"`
 	// Persistent asks for messages that survive a restart of the broker.
-	Persistent bool `set:"persistent" roles:"producer" section:"Message" brief:"messages survive a restart of the broker" help:"messages survive a restart of the broker"`
+	Persistent bool `set:"persistent,daily" roles:"producer" section:"Message" help:"messages survive a restart of the broker"`
 	// TTL is the time after which the broker may drop a message; 0 means never.
 	TTL time.Duration `set:"ttl" roles:"producer" unit:"ms" none:"for ever" help:"time to live: 5s, or a plain number of milliseconds"`
 	// Delay is how long after its sending the broker holds a message back; 0 means not at all.
