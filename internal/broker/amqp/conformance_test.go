@@ -20,7 +20,7 @@ func TestConformance(t *testing.T) {
 	cfg := drivertest.Config{
 		Broker:  "the embedded broker",
 		Factory: driveramqp.Factory(), URL: "amqp://" + r.addr, User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
-		Quiet: 100 * time.Millisecond,
+		Quiet: 100 * time.Millisecond, MaxBody: 1 << 20, // TestSizes has more
 		// Those of the broker, which is in the process: TestAllocations in package drivers/amqp counts the driver's.
 		Allocations: 20,
 		Inspect: func(t testing.TB, dest driver.Destination) func(int) []drivertest.Header {

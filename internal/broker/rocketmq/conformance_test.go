@@ -22,11 +22,11 @@ func secrets(key string) (string, bool) { return password, key == user }
 // conformance is as for the real broker (see the driver's own test), but that we take empty bodies from other
 // protocols.
 func conformance(t *testing.T, options ...string) drivertest.Config {
-	b := start(t, storetest.Limits(), rocketmq.Options{Secret: secrets, MaxMessage: 12 << 20})
+	b := start(t, storetest.Limits(), rocketmq.Options{Secret: secrets})
 	cfg := drivertest.Config{
 		Factory: driver.Factory(), URL: b.url(), User: user, Password: password, WrongPassword: "wrong",
 		Options: append([]string{"send-timeout=1m"}, options...), // a busy machine takes more than 3 s for a large body
-		MinBody: 1, Log: true,
+		MinBody: 1, MaxBody: 1 << 20, Log: true,                  // TestTooLargeMessages has more
 		Path:        func(t testing.TB) drivertest.Path { return brokertest.NewRocketMQPath(t, b.addr, b.addr) },
 		Allocations: 10, // of the broker, for the most part
 		Victim: func(t testing.TB) (string, func()) {
