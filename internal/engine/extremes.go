@@ -24,24 +24,14 @@ func (r *run) lowest(sums []stats.StepSummary, groups []stats.StepSummary) (all 
 		groups[i].Minimum = stats.Peaks{}
 	}
 	for k := range sums {
-		lower(&all, &sums[k].Minimum)
+		all.Include(&sums[k].Minimum, 1)
 		for i := range sums[k].Groups {
 			of := &sums[k].Groups[i]
 			at := slices.IndexFunc(groups, func(g stats.StepSummary) bool { return g.Name == of.Name })
 			if at >= 0 && slices.ContainsFunc(r.steps[k].uses, func(u *use) bool { return u.plan.Name == of.Name }) {
-				lower(&groups[at].Minimum, &of.Minimum)
+				groups[at].Minimum.Include(&of.Minimum, 1)
 			}
 		}
 	}
 	return all
-}
-
-// lower replaces rates by lower ones of another step, each role only where it takes part.
-func lower(to, from *stats.Peaks) {
-	if from.Completed.Known() && (!to.Completed.Known() || from.Completed.PerSecond < to.Completed.PerSecond) {
-		to.Completed = from.Completed
-	}
-	if from.Received.Known() && (!to.Received.Known() || from.Received.PerSecond < to.Received.PerSecond) {
-		to.Received = from.Received
-	}
 }

@@ -6,17 +6,17 @@ import (
 	"math"
 	"slices"
 	"sort"
+	"time"
 
+	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // Times are microseconds.
 const (
 	second = 1_000_000
-	// fullSecond is the length from which a row counts as a full second, and enoughSeconds how many there must be for the
-	// lowest or highest rate to mean anything: as in a run.
-	fullSecond    = second * 7 / 10
-	enoughSeconds = 3
+	// fullSecond is the length from which a row counts as a full second.
+	fullSecond = int64(stats.FullSecond / time.Microsecond)
 	// jitter is by how much rows of several hosts end apart although they are of one second.
 	jitter = second / 10
 
@@ -80,33 +80,13 @@ func (f *flow) add(part *result.Result, start int64, step string, t span, of cou
 	}
 }
 
-// peak is the lowest of the rates of n seconds or, with sign -1, the highest.
-type peak struct {
-	n  int
-	at *result.Extreme
-}
-
-func (p *peak) add(o peak, sign float64) {
-	if p.n += o.n; o.n > 0 && (p.at == nil || sign*o.at.PerSecond < sign*p.at.PerSecond) {
-		p.at = o.at
-	}
-}
-
-// known returns the rate; nil if it is of too few seconds.
-func (p *peak) known() *result.Extreme {
-	if p.n < enoughSeconds {
-		return nil
-	}
-	return p.at
-}
-
 // rates are the messages of all parts in the time in which all of them measured. Rates of other times do not add up.
 type rates struct {
 	span  int64   // that time
 	share float64 // of the measured time; of several steps, the lowest one
 	apart bool    // that is too little for a rate of all parts
 	flow
-	low, high [2]peak // of completions and of receipts
+	low, high stats.Peaks
 }
 
 // ofStep returns the rates of a step. A step without a duration ends when its messages are sent or read, at each part
@@ -149,20 +129,23 @@ func (s *shards) extremes(r *rates, step *plannedStep, of counter) {
 	first, last := s.receiving(step.Name, of)
 	var t span
 	count := func() {
-		c := &result.Extreme{Time: t.to, Elapsed: t.to - slices.Min(s.starts)}
-		came := *c
-		if t.length() < fullSecond || !s.perSecond(step.Name, t, of, c, &came) {
+		completed, received, known := s.perSecond(step.Name, t, of)
+		if t.length() < fullSecond || !known {
 			return
 		}
+		second := func(rate float64) *stats.Lowest {
+			elapsed := time.Duration(t.to-slices.Min(s.starts)) * time.Microsecond
+			return &stats.Lowest{Seconds: 1, PerSecond: rate, To: time.UnixMicro(t.to), Elapsed: elapsed}
+		}
 		if r.producing {
-			r.low[0].add(peak{1, c}, 1)
-			r.high[0].add(peak{1, c}, -1)
+			r.low.Completed.Include(second(completed), 1)
+			r.high.Completed.Include(second(completed), -1)
 		}
 		if r.consuming {
-			r.high[1].add(peak{1, &came}, -1)
+			r.high.Received.Include(second(received), -1)
 		}
 		if t.from+jitter >= first && (!step.reads() || t.to <= last+jitter) {
-			r.low[1].add(peak{1, &came}, 1)
+			r.low.Received.Include(second(received), 1)
 		}
 	}
 	for i := range s.parts[0].Rows {
@@ -181,18 +164,18 @@ func (s *shards) extremes(r *rates, step *plannedStep, of counter) {
 	count()
 }
 
-// perSecond sets the rates of all parts in a second. It is false if a part did not measure for most of it.
-func (s *shards) perSecond(step string, t span, of counter, completed, received *result.Extreme) bool {
+// perSecond returns the rates of all parts in a second. They are not known if a part did not measure for most of it.
+func (s *shards) perSecond(step string, t span, of counter) (completed, received float64, known bool) {
 	for i, p := range s.parts {
 		var f flow
 		f.add(p, s.starts[i], step, t, of)
 		if f.covered < t.length()*7/10 {
-			return false
+			return 0, 0, false
 		}
-		completed.PerSecond += f.completed * second / float64(f.covered)
-		received.PerSecond += f.received * second / float64(f.covered)
+		completed += f.completed * second / float64(f.covered)
+		received += f.received * second / float64(f.covered)
 	}
-	return true
+	return completed, received, true
 }
 
 // receiving returns when the first row of a step with a message received ended, and when the last one began.
@@ -225,12 +208,15 @@ func (s *shards) figures(steps []plannedStep, group string) (*result.Figures, ra
 			all.completedBytes+r.completedBytes
 		all.received, all.receivedBytes = all.received+r.received, all.receivedBytes+r.receivedBytes
 		produces, consumes := step.roles(group) // the lowest rate is over the steps in which a side takes part
-		for side, takesPart := range []bool{produces, consumes} {
-			if takesPart && r.low[side].known() != nil {
-				all.low[side].add(r.low[side], 1)
-			}
-			all.high[side].add(r.high[side], -1)
+		if !produces {
+			r.low.Completed = stats.Lowest{}
 		}
+		if !consumes {
+			r.low.Received = stats.Lowest{}
+		}
+		all.low.Include(&r.low, 1)
+		all.high.Completed.Include(&r.high.Completed, -1)
+		all.high.Received.Include(&r.high.Received, -1)
 	}
 	f := &result.Figures{Span: all.span}
 	if all.apart || all.span == 0 {
@@ -246,8 +232,8 @@ func (s *shards) figures(steps []plannedStep, group string) (*result.Figures, ra
 	f.CompletedBytes = average(all.producing, all.completedBytes)
 	f.Received = average(all.consuming, all.received)
 	f.ReceivedBytes = average(all.consuming, all.receivedBytes)
-	f.MinimumCompleted, f.MaximumCompleted = all.low[0].known(), all.high[0].known()
-	f.MinimumReceived, f.MaximumReceived = all.low[1].known(), all.high[1].known()
+	f.MinimumCompleted, f.MaximumCompleted = all.low.Completed.Extreme(), all.high.Completed.Extreme()
+	f.MinimumReceived, f.MaximumReceived = all.low.Received.Extreme(), all.high.Received.Extreme()
 	return f, all
 }
 

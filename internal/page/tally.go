@@ -129,28 +129,21 @@ func rates(known *result.Figures, r *result.Result, rows *part, steps ...part) *
 			f.Received = rate(rows.received)
 		}
 	}
-	var of result.Figures
+	var lowest, highest stats.Peaks
 	for i := range steps {
 		low, high := steps[i].Both()
-		if f.Completed != nil && !steps[i].reads() {
-			extreme(&of.MinimumCompleted, &low.Completed, -1)
-			extreme(&of.MaximumCompleted, &high.Completed, 1)
+		if f.Completed == nil || steps[i].reads() {
+			low.Completed, high.Completed = stats.Lowest{}, stats.Lowest{}
 		}
-		if f.Received != nil {
-			extreme(&of.MinimumReceived, &low.Received, -1)
-			extreme(&of.MaximumReceived, &high.Received, 1)
+		if f.Received == nil {
+			low.Received, high.Received = stats.Lowest{}, stats.Lowest{}
 		}
+		lowest.Include(&low, 1)
+		highest.Include(&high, -1)
 	}
-	f.MinimumCompleted = cmp.Or(f.MinimumCompleted, of.MinimumCompleted)
-	f.MaximumCompleted = cmp.Or(f.MaximumCompleted, of.MaximumCompleted)
-	f.MinimumReceived = cmp.Or(f.MinimumReceived, of.MinimumReceived)
-	f.MaximumReceived = cmp.Or(f.MaximumReceived, of.MaximumReceived)
+	f.MinimumCompleted = cmp.Or(f.MinimumCompleted, lowest.Completed.Extreme())
+	f.MaximumCompleted = cmp.Or(f.MaximumCompleted, highest.Completed.Extreme())
+	f.MinimumReceived = cmp.Or(f.MinimumReceived, lowest.Received.Extreme())
+	f.MaximumReceived = cmp.Or(f.MaximumReceived, highest.Received.Extreme())
 	return &f
-}
-
-// extreme replaces the lowest rate by a lower one or, with sign 1, the highest by a higher one.
-func extreme(to **result.Extreme, l *stats.Lowest, sign float64) {
-	if l.Known() && (*to == nil || sign*l.PerSecond > sign*(*to).PerSecond) {
-		*to = &result.Extreme{PerSecond: l.PerSecond, Time: l.To.UnixMicro(), Elapsed: l.Elapsed.Microseconds()}
-	}
 }

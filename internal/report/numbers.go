@@ -108,14 +108,12 @@ func figures(
 		since := a.Since.Microseconds()
 		f.Since = &since
 	}
-	extreme := func(known bool, l *stats.Lowest) *result.Extreme {
-		if !known || !l.Known() {
-			return nil
-		}
-		return &result.Extreme{PerSecond: l.PerSecond, Time: l.To.UnixMicro(), Elapsed: l.Elapsed.Microseconds()}
+	if producing {
+		f.MinimumCompleted, f.MaximumCompleted = low.Completed.Extreme(), high.Completed.Extreme()
 	}
-	f.MinimumCompleted, f.MinimumReceived = extreme(producing, &low.Completed), extreme(consuming, &low.Received)
-	f.MaximumCompleted, f.MaximumReceived = extreme(producing, &high.Completed), extreme(consuming, &high.Received)
+	if consuming {
+		f.MinimumReceived, f.MaximumReceived = low.Received.Extreme(), high.Received.Extreme()
+	}
 	return f
 }
 

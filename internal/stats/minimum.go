@@ -38,16 +38,34 @@ func (l *Lowest) Known() bool { return l.Seconds >= EnoughSeconds }
 
 // add considers a second, and keeps the lower rate, or with sign -1 the higher one.
 func (l *Lowest) add(s *stretch, sign float64) {
-	l.include(&Lowest{1, float64(s.messages) / s.length.Seconds(), s.to, s.elapsed}, sign)
+	l.Include(&Lowest{1, float64(s.messages) / s.length.Seconds(), s.to, s.elapsed}, sign)
 }
 
-// include considers the rates of other seconds.
-func (l *Lowest) include(o *Lowest, sign float64) {
+// Extreme returns the rate as results have it; nil if it is not Known.
+func (l *Lowest) Extreme() *result.Extreme {
+	if !l.Known() {
+		return nil
+	}
+	return &result.Extreme{PerSecond: l.PerSecond, Time: l.To.UnixMicro(), Elapsed: l.Elapsed.Microseconds()}
+}
+
+// Include considers the rates of other seconds.
+func (l *Lowest) Include(o *Lowest, sign float64) {
 	seconds := l.Seconds + o.Seconds
 	if l.Seconds == 0 || o.Seconds > 0 && sign*o.PerSecond < sign*l.PerSecond {
 		*l = *o
 	}
 	l.Seconds = seconds
+}
+
+// Include considers the rates of other seconds that are Known.
+func (p *Peaks) Include(o *Peaks, sign float64) {
+	if o.Completed.Known() {
+		p.Completed.Include(&o.Completed, sign)
+	}
+	if o.Received.Known() {
+		p.Received.Include(&o.Received, sign)
+	}
 }
 
 // Average holds the counts within the measurement, whenever the messages were due. It leaves out messages completed or

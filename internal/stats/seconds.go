@@ -68,8 +68,8 @@ func (s *rates) follow(later *rates) {
 		s.count()
 		s.open = later.open
 	}
-	s.lowest.include(&later.lowest, 1)
-	s.highest.include(&later.highest, -1)
+	s.lowest.Include(&later.lowest, 1)
+	s.highest.Include(&later.highest, -1)
 }
 
 // reading are the seconds in which a backlog is read. The first and the last one count from the first message, and to
