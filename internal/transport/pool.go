@@ -154,8 +154,9 @@ func (c *pooled[C]) close(ctx context.Context) {
 	}
 }
 
-// Close closes all connections, including those in use. No other can be opened afterwards.
-func (p *Pool[C]) Close(ctx context.Context) {
+// Close closes all connections, including those in use. No other can be opened afterwards. It implements
+// [driver.Driver] for drivers that embed the pool.
+func (p *Pool[C]) Close(ctx context.Context) error {
 	p.mu.Lock()
 	p.closed = true
 	left := make([]*pooled[C], 0, len(p.conns))
@@ -167,4 +168,5 @@ func (p *Pool[C]) Close(ctx context.Context) {
 	for _, c := range left {
 		c.close(ctx)
 	}
+	return nil
 }

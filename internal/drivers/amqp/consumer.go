@@ -93,7 +93,7 @@ func (d *amqpDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (dr
 	if err != nil {
 		return nil, transport.Explain(op, err)
 	}
-	lease, err := d.pool.Acquire(ctx, spec.Connection)
+	lease, err := d.Acquire(ctx, spec.Connection)
 	if err != nil {
 		return nil, err
 	}

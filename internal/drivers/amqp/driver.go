@@ -1,7 +1,6 @@
 package amqp
 
 import (
-	"context"
 	"sync"
 
 	"github.com/xdg-go/scram"
@@ -13,8 +12,8 @@ import (
 // amqpDriver is a [driver.Driver]: a set of connections by key.
 type amqpDriver struct {
 	transport.Identity
+	transport.Pool[*connection]
 	cfg   transport.Settings[Options]
-	pool  transport.Pool[*connection]
 	mem   transport.Buffers
 	large largeBuffers
 
@@ -26,14 +25,8 @@ type amqpDriver struct {
 
 func newDriver(cfg transport.Settings[Options]) *amqpDriver {
 	d := &amqpDriver{cfg: cfg, scram: map[string]*scram.Client{}}
-	d.pool.Open = d.dial
+	d.Open = d.dial
 	return d
-}
-
-// Close implements [driver.Driver].
-func (d *amqpDriver) Close(ctx context.Context) error {
-	d.pool.Close(ctx)
-	return nil
 }
 
 var (

@@ -53,7 +53,7 @@ func (d *amqpDriver) inspect(
 	i := &d.inspector
 	if i.lease == nil {
 		const name = "perfmq-management"
-		lease, err := d.pool.Acquire(ctx,
+		lease, err := d.Acquire(ctx,
 			driver.Connection{Key: "\x00" + name, Name: name + "-" + strings.ToLower(rand.Text()[:10]), Order: i.order})
 		if err != nil {
 			return nil, err

@@ -87,7 +87,7 @@ func (p *peer) driver(opts driver.OpenOptions, options ...string) *amqpDriver {
 	cfg, err := newConfig(opts)
 	require.NoError(p.t, err)
 	d := newDriver(cfg)
-	d.pool.Open = func(ctx context.Context, spec driver.Connection) (*connection, error) {
+	d.Open = func(ctx context.Context, spec driver.Connection) (*connection, error) {
 		near, far := net.Pipe()
 		go p.serve(far)
 		raw := transport.Meter(near)

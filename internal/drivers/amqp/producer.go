@@ -42,7 +42,7 @@ type producer struct {
 func (d *amqpDriver) Producer(
 	ctx context.Context, spec driver.ProducerSpec, done driver.Completions,
 ) (driver.Producer, error) {
-	lease, err := d.pool.Acquire(ctx, spec.Connection)
+	lease, err := d.Acquire(ctx, spec.Connection)
 	if err != nil {
 		return nil, err
 	}

@@ -46,6 +46,25 @@ func Dial[C any](
 		})
 }
 
+// Join returns a connection of the pool. check is called before the broker is known, with f, and then with the factory
+// that of finds at the connection.
+func Join[C transport.Shared](
+	ctx context.Context, pool *transport.Pool[C], spec driver.Connection, f *driver.Factory, of func(C) *driver.Factory,
+	check func(*driver.Factory) error,
+) (*transport.Lease[C], error) {
+	if err := check(f); err != nil {
+		return nil, err
+	}
+	lease, err := pool.Acquire(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	if err = check(of(lease.Conn)); err != nil {
+		lease.Release(ctx)
+	}
+	return lease, err
+}
+
 // Sleep waits for d, or returns the error of ctx when it ends.
 func Sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)

@@ -205,7 +205,7 @@ func (d *memDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (dri
 
 // Close closes all connections.
 func (d *memDriver) Close(ctx context.Context) error {
-	d.pool.Close(ctx)
+	_ = d.pool.Close(ctx)
 	return nil
 }
 

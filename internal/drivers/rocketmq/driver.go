@@ -86,7 +86,7 @@ func (d *rocketDriver) Close(ctx context.Context) error {
 	d.inspector.asking.Lock()
 	d.inspector.close()
 	d.inspector.asking.Unlock()
-	d.pool.Close(ctx)
+	_ = d.pool.Close(ctx)
 	if again {
 		return nil
 	}

@@ -17,9 +17,9 @@ import (
 // stompDriver is a [driver.Driver]: a set of connections by key.
 type stompDriver struct {
 	transport.Identity
-	cfg  transport.Settings[Options]
-	pool transport.Pool[*connection]
-	mem  transport.Buffers
+	transport.Pool[*connection]
+	cfg transport.Settings[Options]
+	mem transport.Buffers
 
 	took sync.Map // the destinations to which the broker has confirmed a message
 
@@ -33,14 +33,8 @@ type stompDriver struct {
 
 func newDriver(cfg transport.Settings[Options]) *stompDriver {
 	d := &stompDriver{cfg: cfg, users: map[string]int{}, leaving: make(chan struct{}, 1)}
-	d.pool.Open = d.dial
+	d.Open = d.dial
 	return d
-}
-
-// Close implements [driver.Driver].
-func (d *stompDriver) Close(ctx context.Context) error {
-	d.pool.Close(ctx)
-	return nil
 }
 
 // lease is a use of a connection.
@@ -48,7 +42,7 @@ type lease = transport.Lease[*connection]
 
 // acquire returns the connection that spec names. It opens the connection if need be.
 func (d *stompDriver) acquire(ctx context.Context, spec driver.Connection) (*lease, error) {
-	l, err := d.pool.Acquire(ctx, spec)
+	l, err := d.Acquire(ctx, spec)
 	if err == nil && l.Users() > 1 {
 		l.Conn.WasShared.Store(true)
 	}

@@ -36,22 +36,18 @@ func Factory() driver.Factory {
 	topic := queue
 	topic.DurableSubscription, topic.SharedSubscription = true, true
 	f := driver.Factory{
-		Name: "amqp", Title: "AMQP 1.0", Client: "go-amqp", Schemes: p.Schemes, Hosts: p.Hosts,
-		DefaultURL:   "amqp://localhost:" + p.PlainPort,
-		Capabilities: driver.Capabilities{TLS: true, Queue: queue, Topic: topic},
-		InFlight:     inFlight,
-		NewOptions:   func() any { return &Options{Settle: "at-least-once"} },
-		Check:        func(opts driver.OpenOptions) error { _, err := p.Check(opts); return err },
-		Diagnose:     p.Diagnose,
+		Name: "amqp", Title: "AMQP 1.0", Client: "go-amqp", Hosts: p.Hosts,
+		Capabilities: driver.Capabilities{TLS: true, Queue: queue, Topic: topic}, InFlight: inFlight,
 	}
-	f.Open = func(_ context.Context, opts driver.OpenOptions) (driver.Driver, error) {
-		d := &amqpDriver{factory: f, settled: inFlight(opts.Options, nil).Unanswered, maxBody: opts.LargestBody()}
-		d.pool.Open = d.dial
-		var err error
-		d.broker, err = library.NewBroker(p, &opts)
+	check := func(opts driver.OpenOptions) (*amqpDriver, error) {
+		b, err := library.NewBroker(p, &opts)
+		settled := inFlight(opts.Options, nil).Unanswered
+		d := &amqpDriver{factory: f, broker: b, settled: settled, maxBody: opts.LargestBody()}
+		d.Open = d.dial
 		return d, err
 	}
-	return f
+	return protocol.Factory(f, p, func() *Options { return &Options{Settle: "at-least-once"} }, check,
+		func(d *amqpDriver) driver.Driver { return d })
 }
 
 // inFlight is [driver.Factory.InFlight].
@@ -63,11 +59,11 @@ func inFlight(opts any, _ *driver.ProducerSpec) driver.InFlight {
 // amqpDriver is a [driver.Driver]: a set of connections by key.
 type amqpDriver struct {
 	transport.Identity
+	transport.Pool[*connection]
 	factory driver.Factory
 	broker  library.Broker
 	settled bool
 	maxBody int
-	pool    transport.Pool[*connection]
 }
 
 // connection is an AMQP connection. Each producer and consumer has a session of its own on it.
@@ -77,12 +73,6 @@ type connection struct {
 	host string
 	product
 	links atomic.Int64 // of shared subscriptions, to make their names differ
-}
-
-// Close implements [driver.Driver].
-func (d *amqpDriver) Close(ctx context.Context) error {
-	d.pool.Close(ctx)
-	return nil
 }
 
 // dial opens a connection. Artemis shows the container ID as client ID.
@@ -186,16 +176,12 @@ type party struct {
 func (d *amqpDriver) join(
 	ctx context.Context, spec driver.Connection, dest driver.Destination, op string, check func(*driver.Factory) error,
 ) (p party, err error) {
-	if err := check(&d.factory); err != nil {
-		return p, err
-	}
-	if p.Lease, err = d.pool.Acquire(ctx, spec); err != nil {
-		return p, err
-	}
-	if err = check(&p.Conn.factory); err == nil {
-		p.session, err = p.Conn.amqp.NewSession(ctx, nil)
-	}
+	p.Lease, err = library.Join(ctx, &d.Pool, spec, &d.factory,
+		func(c *connection) *driver.Factory { return &c.factory }, check)
 	if err != nil {
+		return p, err
+	}
+	if p.session, err = p.Conn.amqp.NewSession(ctx, nil); err != nil {
 		p.Release(ctx)
 		return p, explain(op, err)
 	}

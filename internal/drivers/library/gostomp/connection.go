@@ -41,21 +41,17 @@ func Factory() driver.Factory {
 	topic := queue
 	topic.DurableSubscription, topic.SharedSubscription = true, true
 	f := driver.Factory{
-		Name: "stomp", Title: "STOMP 1.2", Client: "go-stomp", Schemes: p.Schemes, Hosts: p.Hosts,
-		DefaultURL:   "stomp://localhost:" + p.PlainPort,
-		Capabilities: driver.Capabilities{TLS: true, Queue: queue, Topic: topic},
-		InFlight:     inFlight,
-		NewOptions:   func() any { return &Options{VirtualHost: "/"} },
-		Check:        func(opts driver.OpenOptions) error { _, err := p.Check(opts); return err },
-		Diagnose:     p.Diagnose,
+		Name: "stomp", Title: "STOMP 1.2", Client: "go-stomp", Hosts: p.Hosts,
+		Capabilities: driver.Capabilities{TLS: true, Queue: queue, Topic: topic}, InFlight: inFlight,
 	}
-	f.Open = func(_ context.Context, opts driver.OpenOptions) (driver.Driver, error) {
+	check := func(opts driver.OpenOptions) (*stompDriver, error) {
 		b, err := library.NewBroker(p, &opts)
 		d := &stompDriver{factory: f, broker: b, host: opts.Options.(*Options).VirtualHost, maxBody: opts.LargestBody()}
-		d.pool.Open = d.dial
+		d.Open = d.dial
 		return d, err
 	}
-	return f
+	return protocol.Factory(f, p, func() *Options { return &Options{VirtualHost: "/"} }, check,
+		func(d *stompDriver) driver.Driver { return d })
 }
 
 // inFlight is [driver.Factory.InFlight]: the library's Send holds the connection until the receipt has come.
@@ -66,11 +62,11 @@ func inFlight(any, *driver.ProducerSpec) driver.InFlight {
 // stompDriver is a [driver.Driver]: a set of connections by key.
 type stompDriver struct {
 	transport.Identity
+	transport.Pool[*connection]
 	factory driver.Factory
 	broker  library.Broker
 	host    string
 	maxBody int
-	pool    transport.Pool[*connection]
 	took    sync.Map // the destinations to which the broker has confirmed a message
 }
 
@@ -82,12 +78,6 @@ type connection struct {
 	dialect
 	ids        atomic.Int64 // of receipts; they differ from the library's names, which are numbers
 	unanswered atomic.Bool  // we closed it while the broker owed an answer
-}
-
-// Close implements [driver.Driver].
-func (d *stompDriver) Close(ctx context.Context) error {
-	d.pool.Close(ctx)
-	return nil
 }
 
 func (d *stompDriver) dial(ctx context.Context, spec driver.Connection) (*connection, error) {
@@ -137,17 +127,7 @@ func (c *connection) End(ctx context.Context) {
 func (d *stompDriver) join(
 	ctx context.Context, spec driver.Connection, check func(*driver.Factory) error,
 ) (*transport.Lease[*connection], error) {
-	if err := check(&d.factory); err != nil {
-		return nil, err
-	}
-	lease, err := d.pool.Acquire(ctx, spec)
-	if err != nil {
-		return nil, err
-	}
-	if err = check(&lease.Conn.factory); err != nil {
-		lease.Release(ctx)
-	}
-	return lease, err
+	return library.Join(ctx, &d.Pool, spec, &d.factory, func(c *connection) *driver.Factory { return &c.factory }, check)
 }
 
 // giveUp ends a connection on which the broker owes an answer, once no one waits for it.

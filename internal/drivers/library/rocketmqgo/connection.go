@@ -51,22 +51,18 @@ func Factory() driver.Factory {
 	p := protocol.RocketMQ()
 	kind := driver.KindCapabilities{Exists: true, Group: true, Properties: true, Concurrency: true}
 	f := driver.Factory{
-		Name: "rocketmq", Title: "Apache RocketMQ (remoting)", Client: "rocketmq-client-go", Schemes: p.Schemes,
-		DefaultURL:   "rocketmq://localhost:" + p.PlainPort,
+		Name: "rocketmq", Title: "Apache RocketMQ (remoting)", Client: "rocketmq-client-go",
 		Capabilities: driver.Capabilities{Reconnects: true, Queue: kind, Topic: kind},
-		NewOptions:   func() any { return &Options{Queues: 8} },
-		Check:        func(opts driver.OpenOptions) error { _, err := check(p, &opts); return err },
-		Diagnose:     p.Diagnose,
 	}
-	f.Open = func(_ context.Context, opts driver.OpenOptions) (driver.Driver, error) {
-		silence()
+	checked := func(opts driver.OpenOptions) (*rocketDriver, error) {
 		b, err := check(p, &opts)
 		return &rocketDriver{
 			factory: f, broker: b, topics: support.Admin{NewQueues: opts.Options.(*Options).Queues}, maxBody: opts.LargestBody(),
 			groups: map[string][]*consumer{},
 		}, err
 	}
-	return f
+	return protocol.Factory(f, p, func() *Options { return &Options{Queues: 8} }, checked,
+		func(d *rocketDriver) driver.Driver { silence(); return d })
 }
 
 // check refuses features that the library lacks, and features with failures that it does not report.
