@@ -181,8 +181,8 @@ func (k *consumer) subscribe(ctx context.Context, spec *driver.ConsumerSpec) (er
 	if k.sub, err = c.dialect.subscription(spec, opts, strconv.FormatUint(k.id, 10), c.identity); err != nil {
 		return err
 	}
-	if k.nack, err = c.dialect.failing(spec, opts); err != nil {
-		return err
+	if spec.Failing == driver.Reject {
+		k.nack = []byte("\nrequeue:false") // otherwise RabbitMQ and the embedded broker deliver the message again
 	}
 	for i := 0; i < len(k.sub.subscribe); i += 2 {
 		if key, value := k.sub.subscribe[i], k.sub.subscribe[i+1]; !wire.Carries(value) {

@@ -1,6 +1,7 @@
 package stomp
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -45,6 +46,14 @@ func (d dialect) unsupported(hint, what string) error {
 	return driver.Errorf(driver.ClassUnsupported, "", hint, "%s over STOMP: %s", protocol.Title(string(d)), what)
 }
 
+// refuse is unsupported if a setting was given, else nil.
+func (d dialect) refuse(given bool, hint, what string) error {
+	if !given {
+		return nil
+	}
+	return d.unsupported(hint, what)
+}
+
 // reservedHeaders returns the headers with a meaning in a SEND frame.
 func reservedHeaders() []string {
 	return []string{
@@ -83,7 +92,13 @@ func (d dialect) expiresAbsolutely() bool { return d == artemis || d == activemq
 
 // send returns the headers common to all messages of a producer.
 func (d dialect) send(spec *driver.ProducerSpec, o *Options) ([]driver.Property, error) {
-	if err := d.checkDestination(spec.Destination, o, true); err != nil {
+	err := cmp.Or(
+		d.checkDestination(spec.Destination, o, true),
+		d.refuse(spec.TTL > 0 && d == generic, "", "no header is known for the time to live"),
+		d.refuse(spec.Delay > 0 && (d == rabbitmq || d == generic), protocol.HintNoDelay,
+			"no header is known for a delayed delivery"),
+	)
+	if err != nil {
 		return nil, err
 	}
 	headers := []driver.Property{{Key: "destination", Value: d.address(spec.Destination)}}
@@ -94,23 +109,13 @@ func (d dialect) send(spec *driver.ProducerSpec, o *Options) ([]driver.Property,
 	if o.Declare != declareNo {
 		headers = append(headers, o.declaration()...)
 	}
-	switch {
-	case d == rabbitmq && !spec.Persistent: // any value except true is ignored
-	default:
+	if d != rabbitmq || spec.Persistent { // RabbitMQ ignores any value except true
 		add("persistent", strconv.FormatBool(spec.Persistent))
 	}
-	if spec.TTL > 0 {
-		switch d {
-		case rabbitmq:
-			add("expiration", strconv.FormatInt(max(1, spec.TTL.Milliseconds()), 10))
-		case generic:
-			return nil, d.unsupported("", "no header is known for the time to live")
-		}
+	if spec.TTL > 0 && d == rabbitmq {
+		add("expiration", strconv.FormatInt(max(1, spec.TTL.Milliseconds()), 10))
 	}
 	if spec.Delay > 0 {
-		if d == rabbitmq || d == generic {
-			return nil, d.unsupported(protocol.HintNoDelay, "no header is known for a delayed delivery")
-		}
 		add("AMQ_SCHEDULED_DELAY", strconv.FormatInt(spec.Delay.Milliseconds(), 10))
 	}
 	return headers, nil
@@ -121,22 +126,24 @@ func (d dialect) send(spec *driver.ProducerSpec, o *Options) ([]driver.Property,
 func (d dialect) sendVariant(
 	spec *driver.ProducerSpec, v *driver.Variant, o *Options, server string,
 ) (headers []driver.Property, err error) {
-	if v.Text && d == rabbitmq {
-		return nil, d.unsupported(protocol.HintBytes, "messages have no type")
+	own := strings.HasPrefix(spec.Destination.Name, "/")
+	ranked, old := d == rabbitmq && !own && v.Priority >= 0, o.Declare == kindQuorum && majorOf(server) < 4
+	err = cmp.Or(
+		d.refuse(v.Text && d == rabbitmq, protocol.HintBytes, "messages have no type"),
+		d.refuse(v.Priority >= 0 && d == generic, "", "no header is known for the priority"),
+		d.refuse(ranked && old, "leave out --priority", "quorum queues have no priorities before RabbitMQ 4"),
+		d.refuse(ranked && o.Declare != kindQuorum && o.MaxPriority == 0,
+			"say -o declare=classic -o max-priority=9, or declare it with x-max-priority and name it /amq/queue/NAME",
+			"a queue has no priorities unless it is declared with them"),
+		d.refuse(v.Group != "" && (d == rabbitmq || d == generic), "leave out --group", protocol.NoGroups),
+	)
+	if err != nil {
+		return nil, err
 	}
 	if v.Priority >= 0 {
-		if d == generic {
-			return nil, d.unsupported("", "no header is known for the priority")
-		}
-		if err := d.checkPriority(spec.Destination, o, server); err != nil {
-			return nil, err
-		}
 		headers = append(headers, driver.Property{Key: "priority", Value: strconv.Itoa(min(v.Priority, 9))})
 	}
 	if v.Group != "" {
-		if d == rabbitmq || d == generic {
-			return nil, d.unsupported("leave out --group", protocol.NoGroups)
-		}
 		headers = append(headers, driver.Property{Key: "JMSXGroupID", Value: v.Group})
 	}
 	return headers, nil
@@ -150,22 +157,6 @@ func (o *Options) declaration() []driver.Property {
 		headers = append(headers, driver.Property{Key: "x-max-priority", Value: strconv.Itoa(o.MaxPriority)})
 	}
 	return headers
-}
-
-// checkPriority refuses priorities that a queue of RabbitMQ would ignore. server is the server header of CONNECTED.
-func (d dialect) checkPriority(dest driver.Destination, o *Options, server string) error {
-	switch {
-	case d != rabbitmq, strings.HasPrefix(dest.Name, "/"):
-		return nil
-	case o.Declare == kindQuorum && majorOf(server) < 4:
-		return d.unsupported("leave out --priority", "quorum queues have no priorities before RabbitMQ 4")
-	case o.Declare == kindQuorum, o.MaxPriority > 0:
-		return nil
-	default:
-		return d.unsupported("say -o declare=classic -o max-priority=9, or declare it with x-max-priority and name it "+
-			"/amq/queue/NAME",
-			"a queue has no priorities unless it is declared with them")
-	}
 }
 
 // majorOf returns the major version from a server header such as RabbitMQ/4.0.5; 0 if there is none.

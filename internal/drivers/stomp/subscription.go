@@ -37,28 +37,38 @@ func (d dialect) ackMode(option string, spec *driver.ConsumerSpec) string {
 	}
 }
 
+// checkConsumer refuses settings that the broker does not know, or would ignore. The effect of a NACK differs between
+// brokers: Artemis drops the message, ActiveMQ Classic moves it to the dead letters; RabbitMQ and the embedded broker
+// deliver it again, or drop it if a header says so. All other brokers ignore the header.
+func (d dialect) checkConsumer(spec *driver.ConsumerSpec, o *Options) error {
+	const individual = "use -o ack=client-individual"
+	kept, tx, fails := spec.Durable || spec.Shared, spec.TransactionSize > 0, spec.Failing != driver.Accept
+	return cmp.Or(
+		d.checkDestination(spec.Destination, o, false),
+		d.refuse(kept && spec.Destination.Kind == driver.Queue, "use topic://"+spec.Destination.Name, protocol.OnlyTopics),
+		d.refuse(tx && (d == artemis || d == generic), "leave out --tx", "messages cannot be received in transactions"),
+		d.refuse(o.Ack == ackAuto && (spec.Credit > 0 || tx), "leave out -o ack=auto, or --credit and --tx",
+			"with ack=auto no message is acknowledged, so neither credit nor a transaction applies"),
+		d.refuse(o.Ack == ackClient && spec.Concurrency > 1 && !tx, individual,
+			"with ack=client an acknowledgement takes messages that are still being delivered"),
+		d.refuse(o.Ack == ackClient && d == rabbitmq, individual,
+			"with ack=client an acknowledgement takes the messages of all consumers of the connection"),
+		d.refuse(spec.Selector != "" && d == rabbitmq, "leave out --selector", protocol.NoSelectors),
+		d.refuse(spec.Shared && d == activemq, protocol.HintVirtual, protocol.Unshared),
+		d.refuse(kept && d == generic, "", "no header is known for durable and shared subscriptions"),
+		d.refuse(fails && tx, "leave out --consumer-fail or --tx", "a NACK in a transaction is not the same at all brokers"),
+		d.refuse(fails && (o.Ack == ackAuto || o.Ack == ackClient), "leave out --consumer-fail, or "+individual,
+			"with ack="+o.Ack+" a message cannot fail by itself"),
+		d.refuse(fails && d == generic, "", "it is not known what a NACK does"),
+		d.refuse(spec.Failing == driver.Release && d != rabbitmq && d != perfmq, "--consumer-fail-as reject",
+			"a message cannot be given back: a NACK is its end"),
+	)
+}
+
 // subscription returns the subscription of a consumer. ID is its number, identity the connection's client-id.
 func (d dialect) subscription(spec *driver.ConsumerSpec, o *Options, id, identity string) (*subscription, error) {
-	if err := d.checkDestination(spec.Destination, o, false); err != nil {
+	if err := d.checkConsumer(spec, o); err != nil {
 		return nil, err
-	}
-	if spec.Destination.Kind == driver.Queue && (spec.Durable || spec.Shared) {
-		return nil, d.unsupported("use topic://"+spec.Destination.Name, protocol.OnlyTopics)
-	}
-	if spec.TransactionSize > 0 && (d == artemis || d == generic) {
-		return nil, d.unsupported("leave out --tx", "messages cannot be received in transactions")
-	}
-	if o.Ack == ackAuto && (spec.Credit > 0 || spec.TransactionSize > 0) {
-		return nil, d.unsupported("leave out -o ack=auto, or --credit and --tx",
-			"with ack=auto no message is acknowledged, so neither credit nor a transaction applies")
-	}
-	if o.Ack == ackClient && spec.Concurrency > 1 && spec.TransactionSize == 0 {
-		return nil, d.unsupported("use -o ack=client-individual",
-			"with ack=client an acknowledgement takes messages that are still being delivered")
-	}
-	if o.Ack == ackClient && d == rabbitmq {
-		return nil, d.unsupported("use -o ack=client-individual",
-			"with ack=client an acknowledgement takes the messages of all consumers of the connection")
 	}
 	ack := d.ackMode(o.Ack, spec)
 	s := &subscription{
@@ -73,9 +83,6 @@ func (d dialect) subscription(spec *driver.ConsumerSpec, o *Options, id, identit
 		}
 	}
 	if spec.Selector != "" {
-		if d == rabbitmq {
-			return nil, d.unsupported("leave out --selector", protocol.NoSelectors)
-		}
 		s.add("selector", spec.Selector)
 	}
 	d.flow(s, spec.Credit)
@@ -84,16 +91,12 @@ func (d dialect) subscription(spec *driver.ConsumerSpec, o *Options, id, identit
 		s.add("subscription-type", routing(spec.Destination.Kind))
 		s.lastOnArtemis(spec, identity)
 	case !spec.Durable && !spec.Shared:
-	case d == activemq && spec.Shared:
-		return nil, d.unsupported(protocol.HintVirtual, protocol.Unshared)
 	case d == activemq:
 		s.named("activemq.subscriptionName", spec.Subscription, id, !spec.KeepSubscription)
 	case d == rabbitmq:
 		s.lastOnRabbitMQ(spec)
 	case d == perfmq:
 		s.lastOnPerfmq(spec)
-	default:
-		return nil, d.unsupported("", "no header is known for durable and shared subscriptions")
 	}
 	return s, nil
 }
@@ -198,29 +201,5 @@ func (s *subscription) lastOnPerfmq(spec *driver.ConsumerSpec) {
 	s.add("durable", strconv.FormatBool(spec.Durable))
 	if remove {
 		s.last = spec.Destination.Name + "::" + name
-	}
-}
-
-// failing returns the additional header line of the NACK for the verdict other than Accept. The effect of a NACK
-// differs between brokers: Artemis drops the message, ActiveMQ Classic moves it to the dead letters; RabbitMQ and the
-// embedded broker deliver it again, or drop it if the header says so. All other brokers ignore the header.
-func (d dialect) failing(spec *driver.ConsumerSpec, o *Options) (header []byte, err error) {
-	const flag = "--consumer-fail"
-	switch {
-	case spec.Failing == driver.Accept:
-		return nil, nil
-	case spec.TransactionSize > 0:
-		return nil, d.unsupported("leave out "+flag+" or --tx", "a NACK in a transaction is not the same at all brokers")
-	case o.Ack == ackAuto || o.Ack == ackClient:
-		return nil, d.unsupported("leave out "+flag+", or use -o ack=client-individual",
-			"with ack="+o.Ack+" a message cannot fail by itself")
-	case d == generic:
-		return nil, d.unsupported("", "it is not known what a NACK does")
-	case spec.Failing == driver.Reject:
-		return []byte("\nrequeue:false"), nil
-	case d == rabbitmq, d == perfmq:
-		return nil, nil
-	default:
-		return nil, d.unsupported("--consumer-fail-as reject", "a message cannot be given back: a NACK is its end")
 	}
 }
