@@ -137,17 +137,6 @@ func (p *pair) askArtemis(ctx context.Context, resource, kind, name string, argu
 	return text, nil
 }
 
-// artemisQueue holds the counters of a queue in the answer of listQueues, all of them as text (QueueView).
-type artemisQueue struct {
-	Name         string `json:"name"`
-	Address      string `json:"address"`
-	RoutingType  string `json:"routingType"`
-	Messages     string `json:"messageCount"`
-	Added        string `json:"messagesAdded"`
-	Acknowledged string `json:"messagesAcked"`
-	Consumers    string `json:"consumerCount"`
-}
-
 // count asks for the counters of a destination: of a queue the counters of all anycast queues of its address, or of the
 // named queue (ADDRESS::QUEUE); of a topic the counters of all multicast queues, and the number of messages sent to the
 // address.
@@ -164,8 +153,16 @@ func (p *pair) count(ctx context.Context, dest driver.Destination) (n driver.Des
 	}
 	var result []string // of one text with JSON
 	var page struct {
-		Data  []artemisQueue `json:"data"`
-		Count int            `json:"count"`
+		Data []struct { // all of them as text (QueueView)
+			Name         string `json:"name"`
+			Address      string `json:"address"`
+			RoutingType  string `json:"routingType"`
+			Messages     string `json:"messageCount"`
+			Added        string `json:"messagesAdded"`
+			Acknowledged string `json:"messagesAcked"`
+			Consumers    string `json:"consumerCount"`
+		} `json:"data"`
+		Count int `json:"count"`
 	}
 	if err := json.Unmarshal(body, &result); err != nil || len(result) != 1 ||
 		json.Unmarshal([]byte(result[0]), &page) != nil {

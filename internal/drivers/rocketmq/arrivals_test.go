@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -159,7 +160,7 @@ func TestStartIsFixedOnce(t *testing.T) {
 
 // TestStartIsAskedAgain: when a consumer leaves, the group may go; and the wait for another's questions has an end.
 func TestStartIsAskedAgain(t *testing.T) {
-	d := newDriver(config{})
+	d := newDriver(transport.Settings[Options]{})
 	c := &consumer{membership: membership{group: "g"}, d: d, opts: &Options{}}
 	c.arrivals = d.arrivalsOf(c)
 	r := &route{brokers: []routeBroker{{name: "b", read: 2}}}

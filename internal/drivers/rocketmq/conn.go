@@ -37,12 +37,6 @@ type reply struct {
 	err  error // there was no answer: the connection ended, or the time limit passed
 }
 
-// answerer receives the end of a request; arg is the argument that the request was sent with. It is called once, by the
-// connection's reading goroutine or by the goroutine that found that no answer will come, and must not block.
-type answerer interface {
-	answer(arg uint64, r *reply)
-}
-
 // conn is a connection to a broker or name server with any number of requests in flight. [transport.Output] gathers
 // outgoing frames; one goroutine reads.
 type conn struct {
@@ -74,7 +68,10 @@ type conn struct {
 
 // call is a request that waits for its answer or, if it gets none, for its write to complete.
 type call struct {
-	to     answerer // nil: no caller waits
+	// to receives the end of the request, with the argument that it was sent with; nil: no caller waits. It is called
+	// once, by the connection's reading goroutine or by the goroutine that found that no answer will come, and must not
+	// block.
+	to     interface{ answer(arg uint64, r *reply) }
 	arg    uint64
 	limit  time.Duration
 	oneWay bool // it ends when it is written

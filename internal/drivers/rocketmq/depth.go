@@ -86,7 +86,7 @@ func (s *session) groupsOf(
 ) ([]membership, error) {
 	cfg := &s.d.cfg
 	if dest.Kind == driver.Queue || cfg.Options.Group != "" {
-		return []membership{cfg.membershipOf(&driver.ConsumerSpec{Destination: dest}, "")}, nil
+		return []membership{cfg.Options.membershipOf(&driver.ConsumerSpec{Destination: dest}, "")}, nil
 	}
 	var list wire.Groups
 	err := conn.query(ctx, "list the groups of a topic", wire.ReqQueryTopicConsumeByWho, []field{{"topic", topic}}, nil,
@@ -95,7 +95,7 @@ func (s *session) groupsOf(
 		return nil, err
 	}
 	var groups []membership
-	queueGroup := cfg.membershipOf(&driver.ConsumerSpec{Destination: driver.Destination{Name: dest.Name}}, "").group
+	queueGroup := cfg.Options.membershipOf(&driver.ConsumerSpec{Destination: driver.Destination{Name: dest.Name}}, "").group
 	for _, group := range slices.Compact(slices.Sorted(slices.Values(list.Groups))) {
 		if group != queueGroup {
 			groups = append(groups, membership{group: group, fromNext: true})

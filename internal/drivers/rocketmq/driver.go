@@ -16,7 +16,7 @@ import (
 // rocketDriver is a [driver.Driver]: a set of clients by connection key and its knowledge of topics.
 type rocketDriver struct {
 	transport.Identity
-	cfg    config
+	cfg    transport.Settings[Options]
 	id     string // of the group of its transactional producers
 	pool   transport.Pool[*client]
 	mem    transport.Buffers
@@ -31,13 +31,13 @@ type rocketDriver struct {
 
 	open     openTransactions
 	reaches  sync.Map     // groupQueue -> *reach: those of the groups that outlive their consumers
-	listings sync.Map     // groupAt -> *listing
+	listings sync.Map     // group and address -> *listing
 	arrivals sync.Map     // group -> *arrivals
 	members  atomic.Int64 // open consumers
 	filtered sync.Map     // driver.Destination: destinations with filtering consumers
 }
 
-func newDriver(cfg config) *rocketDriver {
+func newDriver(cfg transport.Settings[Options]) *rocketDriver {
 	d := &rocketDriver{
 		cfg: cfg, id: randomID(), topics: newTopics(), open: openTransactions{byKey: map[string]*transactions{}},
 	}

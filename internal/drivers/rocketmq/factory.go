@@ -81,7 +81,8 @@ func Factory() driver.Factory {
 			},
 		},
 		InFlight: inFlight,
-	}, protocol.RocketMQ(), defaultOptions, newConfig, func(c config) driver.Driver { return newDriver(c) })
+	}, protocol.RocketMQ(), defaultOptions, newConfig,
+		func(c transport.Settings[Options]) driver.Driver { return newDriver(c) })
 }
 
 // inFlight is [driver.Factory.InFlight].
@@ -94,13 +95,9 @@ func inFlight(opts any, _ *driver.ProducerSpec) driver.InFlight {
 	}
 }
 
-// config is the checked configuration of the driver for its brokers.
-type config struct{ transport.Settings[Options] }
-
 // newConfig checks opts and reports all mistakes at once.
-func newConfig(opts driver.OpenOptions) (config, error) {
-	s, err := transport.Check(protocol.RocketMQ(), opts, *defaultOptions(), checkSettings)
-	return config{s}, err
+func newConfig(opts driver.OpenOptions) (transport.Settings[Options], error) {
+	return transport.Check(protocol.RocketMQ(), opts, *defaultOptions(), checkSettings)
 }
 
 func checkSettings(s *transport.Settings[Options], fail transport.Fail) {

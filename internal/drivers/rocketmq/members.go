@@ -48,9 +48,6 @@ func (l *listing) ask(ctx context.Context, question func() ([]string, error)) ([
 	return members, err
 }
 
-// groupAt is a group at a broker.
-type groupAt struct{ group, addr string }
-
 // memberIDs returns the ids of the clients in the consumer's group, as the broker of conn knows them, in order. The
 // caller must not change them.
 func (c *consumer) memberIDs(ctx context.Context, conn *conn) ([]string, error) {
@@ -62,10 +59,10 @@ func (c *consumer) memberIDs(ctx context.Context, conn *conn) ([]string, error) 
 	if c.alone {
 		return question()
 	}
-	return c.d.listingOf(groupAt{c.group, conn.addr}).ask(ctx, question)
+	return c.d.listingOf(c.group+" "+conn.addr).ask(ctx, question)
 }
 
-func (d *rocketDriver) listingOf(at groupAt) *listing {
+func (d *rocketDriver) listingOf(at string) *listing {
 	l, known := d.listings.Load(at)
 	if !known {
 		l, _ = d.listings.LoadOrStore(at, &listing{turn: make(chan struct{}, 1)})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -87,7 +88,7 @@ func TestListingOfOneThatHangs(t *testing.T) {
 // TestKeeperGoesWithItsClients: clients are looked after by one goroutine, and by none without clients.
 func TestKeeperGoesWithItsClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDriver(config{})
+		d := newDriver(transport.Settings[Options]{})
 		for range 2 {
 			var clients []*client
 			for range 3 {

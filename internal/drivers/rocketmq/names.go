@@ -32,15 +32,15 @@ type membership struct {
 
 // membershipOf chooses the group. A queue is a topic with one group that all its consumers share and that stays as long
 // as the topic: the group's offsets make it a queue. A subscription is a group of its own.
-func (c *config) membershipOf(spec *driver.ConsumerSpec, unique string) membership {
+func (o *Options) membershipOf(spec *driver.ConsumerSpec, unique string) membership {
 	m := membership{}
 	filter := ""
 	if spec.Selector != "" { // all members of a group must have the same filter
 		filter = fmt.Sprintf("-%08x", fold(spec.Selector))
 	}
 	switch {
-	case c.Options.Group != "":
-		m.group, m.fromNext = c.Options.Group, spec.Destination.Kind == driver.Topic
+	case o.Group != "":
+		m.group, m.fromNext = o.Group, spec.Destination.Kind == driver.Topic
 	case spec.Destination.Kind == driver.Queue:
 		m.group = groupName("perfmq-queue-" + spec.Destination.Name + filter)
 	case spec.Durable || spec.Shared:

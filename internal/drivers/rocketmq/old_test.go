@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -294,7 +295,7 @@ func TestBrokerInRouteTwice(t *testing.T) {
 // TestRouteIsWaitedFor: a user that waits for the look-up of another user gives up when its own context ends.
 func TestRouteIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDriver(config{})
+		d := newDriver(transport.Settings[Options]{})
 		d.topics.turn <- struct{}{}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

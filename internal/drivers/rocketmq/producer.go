@@ -138,7 +138,7 @@ func (d *rocketDriver) Producer(
 		return nil, err
 	}
 	if spec.Destination.Kind == driver.Queue {
-		d.topics.noteGroup(topic, d.cfg.membershipOf(&driver.ConsumerSpec{Destination: spec.Destination}, "").group)
+		d.topics.noteGroup(topic, opts.membershipOf(&driver.ConsumerSpec{Destination: spec.Destination}, "").group)
 	}
 	if p.lease, err = d.acquire(ctx, spec.Connection, ""); err != nil {
 		return nil, err

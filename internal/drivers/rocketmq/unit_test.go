@@ -146,7 +146,7 @@ func TestAnswersAreClassified(t *testing.T) {
 }
 
 func TestGroups(t *testing.T) {
-	c := config{transport.Settings[Options]{Options: *defaultOptions()}}
+	c := *defaultOptions()
 	queue, topic := driver.Destination{Name: "X"}, driver.Destination{Kind: driver.Topic, Name: "X"}
 	of := func(spec driver.ConsumerSpec) membership { return c.membershipOf(&spec, "r1") }
 	require.Equal(t, membership{group: "perfmq-queue-X"}, of(driver.ConsumerSpec{Destination: queue}))
@@ -159,7 +159,7 @@ func TestGroups(t *testing.T) {
 	require.Regexp(t, regexp.MustCompile(`^perfmq-sub-X-me-a_b-[0-9a-f]{8}$`), of(durable).group)
 	filtered := of(driver.ConsumerSpec{Destination: queue, Selector: "tag:A"})
 	require.NotEqual(t, "perfmq-queue-X", filtered.group)
-	c.Options.Group = "mine"
+	c.Group = "mine"
 	require.Equal(t, membership{group: "mine", fromNext: true}, of(driver.ConsumerSpec{Destination: topic}))
 }
 

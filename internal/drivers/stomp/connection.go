@@ -37,11 +37,10 @@ func newDriver(cfg transport.Settings[Options]) *stompDriver {
 	return d
 }
 
-// lease is a use of a connection.
-type lease = transport.Lease[*connection]
-
 // acquire returns the connection that spec names. It opens the connection if need be.
-func (d *stompDriver) acquire(ctx context.Context, spec driver.Connection) (*lease, error) {
+func (d *stompDriver) acquire(
+	ctx context.Context, spec driver.Connection,
+) (*transport.Lease[*connection], error) {
 	l, err := d.Acquire(ctx, spec)
 	if err == nil && l.Users() > 1 {
 		l.Conn.WasShared.Store(true)

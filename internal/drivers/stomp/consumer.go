@@ -29,7 +29,7 @@ const (
 // others and the receipts of producers; with transactions, because the reader has to read their receipts; for
 // concurrent deliveries; and while Run is not running.
 type consumer struct {
-	lease     *lease
+	lease     *transport.Lease[*connection]
 	conn      *connection
 	op        string
 	id        uint64 // in conn.consumers, and the id of the subscription

@@ -21,7 +21,7 @@ const timeHeader = driver.TimeProperty
 // producer is a [driver.Producer].
 type producer struct {
 	transport.Notice
-	lease *lease
+	lease *transport.Lease[*connection]
 	conn  *connection
 	op    string
 	done  driver.Completions
