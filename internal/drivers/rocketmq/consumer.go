@@ -106,7 +106,8 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 		return nil, err
 	}
 	c := &consumer{
-		membership: opts.membershipOf(&spec, randomID()), op: "receive from " + spec.Destination.String(), d: d, opts: opts,
+		membership: opts.membershipOf(&spec, randomID()), op: "receive from " + spec.Destination.String(), d: d,
+		opts:  opts,
 		topic: topic, filter: parseSelector(spec.Selector), version: time.Now().UnixMilli(),
 		releases: spec.Failing == driver.Release, kicked: make(chan struct{}, 1),
 		stop: make(chan struct{}), managed: make(chan struct{}),

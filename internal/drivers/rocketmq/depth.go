@@ -95,7 +95,8 @@ func (s *session) groupsOf(
 		return nil, err
 	}
 	var groups []membership
-	queueGroup := cfg.Options.membershipOf(&driver.ConsumerSpec{Destination: driver.Destination{Name: dest.Name}}, "").group
+	queue := driver.ConsumerSpec{Destination: driver.Destination{Name: dest.Name}}
+	queueGroup := cfg.Options.membershipOf(&queue, "").group
 	for _, group := range slices.Compact(slices.Sorted(slices.Values(list.Groups))) {
 		if group != queueGroup {
 			groups = append(groups, membership{group: group, fromNext: true})

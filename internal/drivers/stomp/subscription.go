@@ -45,7 +45,8 @@ func (d dialect) checkConsumer(spec *driver.ConsumerSpec, o *Options) error {
 	kept, tx, fails := spec.Durable || spec.Shared, spec.TransactionSize > 0, spec.Failing != driver.Accept
 	return cmp.Or(
 		d.checkDestination(spec.Destination, o, false),
-		d.refuse(kept && spec.Destination.Kind == driver.Queue, "use topic://"+spec.Destination.Name, protocol.OnlyTopics),
+		d.refuse(kept && spec.Destination.Kind == driver.Queue, "use topic://"+spec.Destination.Name,
+			protocol.OnlyTopics),
 		d.refuse(tx && (d == artemis || d == generic), "leave out --tx", "messages cannot be received in transactions"),
 		d.refuse(o.Ack == ackAuto && (spec.Credit > 0 || tx), "leave out -o ack=auto, or --credit and --tx",
 			"with ack=auto no message is acknowledged, so neither credit nor a transaction applies"),
@@ -56,7 +57,8 @@ func (d dialect) checkConsumer(spec *driver.ConsumerSpec, o *Options) error {
 		d.refuse(spec.Selector != "" && d == rabbitmq, "leave out --selector", protocol.NoSelectors),
 		d.refuse(spec.Shared && d == activemq, protocol.HintVirtual, protocol.Unshared),
 		d.refuse(kept && d == generic, "", "no header is known for durable and shared subscriptions"),
-		d.refuse(fails && tx, "leave out --consumer-fail or --tx", "a NACK in a transaction is not the same at all brokers"),
+		d.refuse(fails && tx, "leave out --consumer-fail or --tx",
+			"a NACK in a transaction is not the same at all brokers"),
 		d.refuse(fails && (o.Ack == ackAuto || o.Ack == ackClient), "leave out --consumer-fail, or "+individual,
 			"with ack="+o.Ack+" a message cannot fail by itself"),
 		d.refuse(fails && d == generic, "", "it is not known what a NACK does"),

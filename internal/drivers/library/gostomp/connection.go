@@ -127,7 +127,8 @@ func (c *connection) End(ctx context.Context) {
 func (d *stompDriver) join(
 	ctx context.Context, spec driver.Connection, check func(*driver.Factory) error,
 ) (*transport.Lease[*connection], error) {
-	return library.Join(ctx, &d.Pool, spec, &d.factory, func(c *connection) *driver.Factory { return &c.factory }, check)
+	of := func(c *connection) *driver.Factory { return &c.factory }
+	return library.Join(ctx, &d.Pool, spec, &d.factory, of, check)
 }
 
 // giveUp ends a connection on which the broker owes an answer, once no one waits for it.
