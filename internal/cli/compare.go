@@ -53,10 +53,8 @@ status 2 if there are too few repeats to tell, and else with status 1 if runs of
 // compare reads the results and prints the comparison.
 func (a *app) compare(paths []string, in *comparison) error {
 	errs := notFolders(paths)
-	if in.json != "" {
-		if m := config.NoOutputFile("--json", in.json); m != nil {
-			errs = append(errs, m)
-		}
+	if m := config.NoPlace("--json", in.json); m != nil {
+		errs = append(errs, m)
 	}
 	if len(errs) > 0 {
 		return a.usage(errs...)

@@ -53,10 +53,8 @@ func (a *app) merge(dirs []string, dir string, partial bool, demands []string) e
 	if errs := notFolders(dirs); len(errs) > 0 {
 		return a.usage(errs...)
 	}
-	if dir != "" {
-		if m := config.NoResultFolder(dir); m != nil {
-			return a.usage(m)
-		}
+	if m := config.NoPlace("--result", dir); m != nil {
+		return a.usage(m)
 	}
 	var thresholds []threshold.Threshold
 	for _, text := range demands {

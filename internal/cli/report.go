@@ -89,10 +89,8 @@ func (a *app) report(dirs []string, in *reporting) error {
 			})
 		}
 	}
-	if output != run.Standard {
-		if m := config.NoOutputFile("--output", output); m != nil {
-			errs = append(errs, m)
-		}
+	if m := config.NoPlace("--output", output); m != nil {
+		errs = append(errs, m)
 	}
 	if len(errs) > 0 {
 		return a.usage(errs...)

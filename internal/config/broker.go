@@ -29,16 +29,14 @@ func (r *resolver) broker(flag string, f driver.Factory, b plan.Broker) reached 
 		r.refuse(r.useProtocol(asked), "--protocol %s does not agree with the command perfmq %s", asked, f.Name)
 	}
 	f = r.byChoice(f)
-	b.Protocol, b.Client = f.Name, cmp.Or(f.Client, driver.Native)
 	b.Password = r.password(&b)
 	r.loadTLS(&b.TLS)
-	of := r.connect(flag, f, &b)
-	r.embed(&f, &b)
-	return of
+	return r.connect(flag, f, &b)
 }
 
-// connect sets the URL and its hosts.
+// connect sets the protocol, the client, the URL and its hosts.
 func (r *resolver) connect(flag string, f driver.Factory, b *plan.Broker) reached {
+	b.Protocol, b.Client = f.Name, cmp.Or(f.Client, driver.Native)
 	of := reached{Broker: b, driver: &f}
 	of.failover = r.readFailover(flag, &b.URL)
 	b.URL = r.brokerURL(flag, b.URL, &f)
@@ -57,6 +55,7 @@ func (r *resolver) connect(flag string, f driver.Factory, b *plan.Broker) reache
 	if b.Hosts = nil; f.Hosts != nil {
 		b.Hosts = f.Hosts(b.URL)
 	}
+	r.embed(&f, b)
 	return of
 }
 
@@ -93,13 +92,10 @@ func (r *resolver) consumerBroker(own reached, of *driver.Factory) reached {
 	}
 	if f.Name != of.Name {
 		f = r.byChoice(f)
-		b.Protocol, b.Client = f.Name, cmp.Or(f.Client, driver.Native)
 	} else {
 		f = *own.driver
 	}
-	consumers := r.connect("--consumer-url", f, &b)
-	r.embed(&f, &b)
-	return consumers
+	return r.connect("--consumer-url", f, &b)
 }
 
 // byChoice returns the factory of the client that the user chose for the protocol of f.

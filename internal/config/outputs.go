@@ -17,10 +17,14 @@ import (
 // outputs checks the paths of the outputs, without creating anything.
 func (r *resolver) outputs() {
 	o := &r.Outputs
-	r.outputFile("--json", o.JSON)
-	r.outputFile("--hdr", o.HDR)
-	r.outputFile("--verify-file", o.VerifyFile)
-	r.resultFolder()
+	r.output("--json", o.JSON)
+	r.output("--hdr", o.HDR)
+	r.output("--verify-file", o.VerifyFile)
+	if o.Result != "" && o.VerifyFile != "" {
+		r.refuse("give --verify with it instead",
+			"--result keeps this side of the verification in its folder, and --verify-file in %s", o.VerifyFile)
+	}
+	r.output("--result", o.Result)
 	r.differentFiles()
 	r.address("--web", o.Web, "8080")
 	r.address("--metrics", o.Metrics, "9400")
@@ -45,34 +49,36 @@ func (r *resolver) address(flag, address, port string) {
 	}
 }
 
-func (r *resolver) outputFile(flag, path string) {
-	if path == "" || path == run.Standard && flag == "--json" {
-		return
-	}
-	m := NoOutputFile(flag, path)
-	if path == run.Standard {
-		m = notStandard(flag, "file")
-	}
-	if m != nil {
+// output checks where an output is to be made.
+func (r *resolver) output(flag, path string) {
+	if m := NoPlace(flag, path); m != nil {
 		r.refuse(m.Hint, "%s", m.Text)
 	}
 }
 
-// notStandard refuses standard output in place of a file or folder.
-func notStandard(flag, kind string) *plan.Mistake {
-	return mistake("name a "+kind+", which may be ./-", "%s -: only --json writes to standard output", flag)
-}
-
-// NoOutputFile says why a file cannot be made; nil if nothing is known against it.
-func NoOutputFile(flag, path string) *plan.Mistake {
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return mistake("name a file in it", "%s %s is a folder", flag, path)
+// NoPlace says why the output of a flag, a file or the folder of --result, cannot be made at a path; nil if nothing is
+// known against it. Missing folders are made.
+func NoPlace(flag, path string) *plan.Mistake {
+	kind, hint := "file", "name a file in a folder"
+	if flag == "--result" {
+		kind, hint = "folder", "name a new folder in a folder"
 	}
-	return noPlace(flag, path, "name a file in a folder")
-}
-
-// noPlace says why nothing can be made at a path: a file is in place of one of its folders. Missing folders are made.
-func noPlace(flag, path, hint string) *plan.Mistake {
+	switch info, err := os.Stat(path); {
+	case path == "", path == run.Standard && (flag == "--json" || flag == "--output"):
+		return nil
+	case path == run.Standard:
+		return mistake("name a "+kind+", which may be ./-", "%s -: only --json writes to standard output", flag)
+	case err != nil:
+	case kind == "file" && info.IsDir():
+		return mistake("name a file in it", "%s %s is a folder", flag, path)
+	case kind == "folder" && !info.IsDir():
+		return mistake("name a folder", "%s %s is a file", flag, path)
+	case kind == "folder":
+		if err := result.Vacant(path); err != nil {
+			return mistake("name another folder, or remove this one", "%s %s: %v", flag, path, err)
+		}
+		return nil
+	}
 	for folder := filepath.Dir(path); ; folder = filepath.Dir(folder) {
 		info, err := os.Stat(folder)
 		switch {
@@ -82,37 +88,6 @@ func noPlace(flag, path, hint string) *plan.Mistake {
 			return nil
 		}
 	}
-}
-
-// resultFolder checks the folder of the result.
-func (r *resolver) resultFolder() {
-	dir := r.Outputs.Result
-	if dir == "" {
-		return
-	}
-	if r.Outputs.VerifyFile != "" {
-		r.refuse("give --verify with it instead",
-			"--result keeps this side of the verification in its folder, and --verify-file in %s", r.Outputs.VerifyFile)
-	}
-	if m := NoResultFolder(dir); m != nil {
-		r.refuse(m.Hint, "%s", m.Text)
-	}
-}
-
-// NoResultFolder says why a folder cannot become that of a result; nil if nothing is known against it.
-func NoResultFolder(dir string) *plan.Mistake {
-	switch info, err := os.Stat(dir); {
-	case dir == run.Standard:
-		return notStandard("--result", "folder")
-	case err != nil:
-		return noPlace("--result", dir, "name a new folder in a folder")
-	case !info.IsDir():
-		return mistake("name a folder", "--result %s is a file", dir)
-	}
-	if err := result.Vacant(dir); err != nil {
-		return mistake("name another folder, or remove this one", "--result %s: %v", dir, err)
-	}
-	return nil
 }
 
 // differentFiles refuses to write two outputs into one file, or over an input.
