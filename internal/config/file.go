@@ -309,7 +309,7 @@ func (d *decoder) entries(pairs []pair, places Scope, of string, shape ...string
 			continue
 		}
 		if before := given[s.Name]; before != nil {
-			d.bad(p.key.pos, "leave one of them out", "%s is the same as %s in line %d", p.key.text, before.text,
+			d.bad(p.key.pos, plan.LeaveOneOut, "%s is the same as %s in line %d", p.key.text, before.text,
 				before.pos.Line)
 			continue
 		}

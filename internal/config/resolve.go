@@ -54,7 +54,7 @@ func (r *resolver) refuse(hint, format string, args ...any) {
 
 // both refuses two flags that exclude each other.
 func (r *resolver) both(first, second string) {
-	r.refuse("leave one of them out", "--%s and --%s are both given", first, second)
+	r.refuse(plan.LeaveOneOut, "--%s and --%s are both given", first, second)
 }
 
 // note adds a note that is printed before the run.
@@ -160,7 +160,7 @@ func (r *resolver) contradictions(g *plan.Group) {
 	}
 	for _, o := range driver.Describe(g.ProducerBroker.Options) {
 		if on, ok := o.Value.(bool); ok && on && o.Name == "transactional" && g.Resend {
-			r.refuse("leave one of them out", "--in-doubt resend does not work with -o transactional=true: a half message "+
+			r.refuse(plan.LeaveOneOut, "--in-doubt resend does not work with -o transactional=true: a half message "+
 				"that is sent again is another one for the broker, which checks both back")
 		}
 	}
