@@ -20,8 +20,13 @@ const (
 	maxDestinations = 200
 )
 
-// lagging is an inspector whose counters may be old.
-type lagging interface{ Lag() time.Duration }
+// lag returns the age that the counters of an inspector may have.
+func lag(i driver.Inspector) time.Duration {
+	if l, ok := i.(interface{ Lag() time.Duration }); ok {
+		return l.Lag()
+	}
+	return 0
+}
 
 // Depth is the number of messages at a destination.
 type Depth struct {
@@ -96,9 +101,9 @@ func (w *Counts) Add(ctx context.Context, name string, inspector driver.Inspecto
 	}
 	w.ask(ctx, b, patience)
 	used := slices.ContainsFunc(b.counts, func(c count) bool { return c.first.Added.N > 0 })
-	if l, ok := inspector.(lagging); ok && l.Lag() > 0 && used { // older messages may not be in the counters yet
+	if lag := lag(inspector); lag > 0 && used { // older messages may not be in the counters yet
 		select {
-		case <-time.After(l.Lag()):
+		case <-time.After(lag):
 		case <-ctx.Done():
 			return
 		}
@@ -204,15 +209,15 @@ func (w *Counts) Ask(ctx context.Context) {
 }
 
 // Lag returns the greatest age that the counters of a broker may have.
-func (w *Counts) Lag() (lag time.Duration) {
+func (w *Counts) Lag() (longest time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, b := range w.brokers {
-		if l, ok := b.inspector.(lagging); ok && !b.over {
-			lag = max(lag, l.Lag())
+		if !b.over {
+			longest = max(longest, lag(b.inspector))
 		}
 	}
-	return lag
+	return longest
 }
 
 // Growth returns the growth of the counters of a destination as of the last answer. The arguments are the indexes of

@@ -112,17 +112,15 @@ func (f *follower) line(line string) {
 	}
 }
 
-type level int
-
 const (
-	levelOther level = iota
+	levelOther = iota
 	levelWarning
 	levelError
 )
 
 // levelOf returns the level of a line: the first word near its beginning that is one, in capitals, as Log4j, Logback
 // and java.util.logging write it, or in brackets, as RabbitMQ does.
-func levelOf(line string) level {
+func levelOf(line string) int {
 	line = line[:min(len(line), levelWithin)]
 	separates := func(r rune) bool {
 		return r != '_' && (r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r))

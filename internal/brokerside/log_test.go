@@ -10,7 +10,7 @@ import (
 )
 
 func TestLevels(t *testing.T) {
-	for line, want := range map[string]level{
+	for line, want := range map[string]int{
 		"2026-11-22 17:00:01,123 ERROR [org.apache.activemq.artemis.core.server] AMQ224088: Timeout": levelError,
 		"2026-11-22 17:00:01,123 WARN  [org.apache.activemq.artemis.core.server] AMQ222165":          levelWarning,
 		"2026-11-22 17:00:01,123 INFO  [x] an ERROR was avoided":                                     levelOther,

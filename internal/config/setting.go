@@ -23,6 +23,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -106,7 +107,7 @@ func newSetting(row plan.Row, in, section string, index int) Setting {
 	switch kind := row.Value.Kind(); {
 	case s.Arg != "":
 	case kind == reflect.Bool && s.Words == nil:
-	case row.Value.Type() == reflect.TypeFor[timeDuration]():
+	case row.Value.Type() == reflect.TypeFor[time.Duration]():
 		s.Arg = "TIME"
 	case kind == reflect.String, s.Words != nil:
 		s.Arg = "NAME"

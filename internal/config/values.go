@@ -12,8 +12,6 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-type timeDuration = time.Duration
-
 // Values are the values of settings, each read by itself; the plan judges their meaning together. The tag `in` says
 // where the settings of a part may stand in a scenario.
 type Values struct {

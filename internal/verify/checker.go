@@ -31,7 +31,7 @@ type Checker struct {
 
 	mu    sync.Mutex // rarely contended: other goroutines take it once a second, and in the drain
 	spans []span     // complete
-	lanes map[streamKey]*lane
+	lanes map[Stream]*lane
 	cache [cacheSize]*lane
 	busy  []*lane // lanes with an open span
 	n     unnamed
@@ -45,7 +45,7 @@ type unnamed struct {
 
 // lane is one producer as one consumer sees it.
 type lane struct {
-	key  streamKey
+	key  Stream
 	end  int64 // the highest number so far plus one
 	open span  // not complete yet; empty if from == to
 	busy bool
@@ -67,7 +67,7 @@ func (c *Checker) Reconnecting(o Outages) { c.outages = o }
 // NewChecker returns the checker of one more consumer of t. With a run, messages of other runs are foreign.
 func NewChecker(t *Tracker, run int64) *Checker {
 	c := &Checker{
-		tracker: t, run: run, sums: newSummer(), spans: make([]span, 0, bufferSize), lanes: map[streamKey]*lane{},
+		tracker: t, run: run, sums: newSummer(), spans: make([]span, 0, bufferSize), lanes: map[Stream]*lane{},
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -96,7 +96,7 @@ func (c *Checker) Check(d *driver.Delivery, now int64) Verdict {
 		c.n.last = now
 		return Illegible
 	}
-	l := c.lane(streamKey{id.Run, id.Producer})
+	l := c.lane(Stream{id.Run, id.Producer})
 	if l == nil {
 		c.n.foreign++
 		return Foreign
@@ -130,8 +130,8 @@ func (c *Checker) Check(d *driver.Delivery, now int64) Verdict {
 }
 
 // lane returns the lane of a producer; nil if there are too many.
-func (c *Checker) lane(key streamKey) *lane {
-	place := &c.cache[uint64(key.run^key.producer)%cacheSize]
+func (c *Checker) lane(key Stream) *lane {
+	place := &c.cache[uint64(key.Run^key.Producer)%cacheSize]
 	if l := *place; l != nil && l.key == key {
 		return l
 	}

@@ -99,7 +99,7 @@ func Encode(side *Side) ([]byte, error) {
 		})
 		for _, s := range r.streams {
 			j.Streams = append(j.Streams, jsonStream{
-				Run: s.key.run, Producer: s.key.producer, Low: s.arrived.low, Copies: s.copies,
+				Run: s.key.Run, Producer: s.key.Producer, Low: s.arrived.low, Copies: s.copies,
 				Duplicates: s.duplicates, Redelivered: s.redelivered, AfterOutage: s.afterOutage, Damaged: s.damaged,
 				First: s.damagedFirst, More: len(s.more), Outaged: len(s.outaged),
 			})
@@ -259,14 +259,14 @@ func (j *jsonReceived) read(r *reader) (*Received, error) {
 		}
 		part.Sent[Stream{b.Run, b.Producer}] = bounds
 	}
-	seen := map[streamKey]bool{}
+	seen := map[Stream]bool{}
 	for i := range j.Streams {
 		s, err := j.Streams[i].read(r)
 		if err != nil {
 			return nil, err
 		}
 		if seen[s.key] || len(seen) >= maxStreams {
-			return nil, fmt.Errorf("run %d producer-%d is there twice, or one too many", s.key.run, s.key.producer)
+			return nil, fmt.Errorf("run %d producer-%d is there twice, or one too many", s.key.Run, s.key.Producer)
 		}
 		seen[s.key] = true
 		part.streams = append(part.streams, s)
@@ -278,7 +278,7 @@ func (j *jsonStream) read(r *reader) (*stream, error) {
 	if j.Run <= 0 || j.Producer < 0 {
 		return nil, errContradiction
 	}
-	s := newStream(streamKey{j.Run, j.Producer})
+	s := newStream(Stream{j.Run, j.Producer})
 	rest, err := r.set()
 	if err != nil {
 		return nil, err

@@ -12,11 +12,11 @@ import (
 // no side sent are foreign; if no side sent any, all runs are judged, as far as that can be done without the numbers
 // sent. Of a run whose shards are not all there it is not known which messages should have arrived either.
 func Judge(sides ...*Side) *Result {
-	j := &judge{sent: map[streamKey]*Sent{}, absent: Absent(sides)}
+	j := &judge{sent: map[Stream]*Sent{}, absent: Absent(sides)}
 	r := &Result{Known: true}
 	for _, side := range sides {
 		for _, s := range side.Sent {
-			key := streamKey{side.ID, s.Producer}
+			key := Stream{side.ID, s.Producer}
 			j.sent[key] = s
 			j.order = append(j.order, key)
 			r.Sent += s.Count
@@ -43,8 +43,8 @@ func Judge(sides ...*Side) *Result {
 }
 
 type judge struct {
-	sent    map[streamKey]*Sent
-	order   []streamKey // of sent
+	sent    map[Stream]*Sent
+	order   []Stream // of sent
 	expires bool
 	partial bool // a scope is selective
 	// absent are, by run, the shards that are not there.
@@ -115,8 +115,8 @@ func (j *judge) scope(parts []*Received) *Scope {
 		Known:    len(j.sent) > 0 && len(j.absent) == 0,
 		Examples: map[Kind][]Message{},
 	}
-	streams, cutOff := map[streamKey]*stream{}, map[streamKey]bool{}
-	var order []streamKey
+	streams, cutOff := map[Stream]*stream{}, map[Stream]bool{}
+	var order []Stream
 	for _, part := range parts {
 		s.Foreign += part.Foreign
 		s.Illegible += part.Illegible
@@ -134,10 +134,10 @@ func (j *judge) scope(parts []*Received) *Scope {
 			cutOff[st.key] = cutOff[st.key] || part.CutOff
 		}
 	}
-	var own []streamKey // without those of strangers
+	var own []Stream // without those of strangers
 	for _, key := range order {
 		st, sent := streams[key], j.sent[key]
-		shard := sent == nil && len(j.absent[key.run]) > 0 // of another one
+		shard := sent == nil && len(j.absent[key.Run]) > 0 // of another one
 		if !shard && len(j.sent) > 0 && (sent == nil || sent.Destination != parts[0].Destination) {
 			s.Foreign += st.copies
 			continue
@@ -190,7 +190,7 @@ func (s *Scope) arrived(st *stream, end uint64, resent tally) {
 	}
 }
 
-func (s *Scope) examples(kind Kind, key streamKey, numbers *roaring64.Bitmap) {
+func (s *Scope) examples(kind Kind, key Stream, numbers *roaring64.Bitmap) {
 	for it := numbers.Iterator(); it.HasNext() && s.example(kind, key, it.Next()); {
 	}
 }
@@ -202,7 +202,7 @@ type timing struct {
 	left  bool // the consumers did not wait for all: it may still be at the broker
 }
 
-func (j *judge) when(parts []*Received, key streamKey) timing {
+func (j *judge) when(parts []*Received, key Stream) timing {
 	var ended int64
 	sent := j.sent[key]
 	for _, other := range j.sent {
@@ -212,7 +212,7 @@ func (j *judge) when(parts []*Received, key streamKey) timing {
 	}
 	t := timing{late: true, never: true, left: true}
 	for _, part := range parts {
-		_, known := part.Sent[Stream{key.run, key.producer}] // whether the messages sent before it are known
+		_, known := part.Sent[key] // whether the messages sent before it are known
 		late := part.Late && part.Opened > sent.Started && !known
 		t.late = t.late && late
 		t.never = t.never && late && part.Opened > sent.Ended
@@ -224,10 +224,10 @@ func (j *judge) when(parts []*Received, key streamKey) timing {
 }
 
 // boundsOf returns which messages of a producer were sent while a subscription existed.
-func boundsOf(parts []*Received, key streamKey, sent *Sent) Bounds {
+func boundsOf(parts []*Received, key Stream, sent *Sent) Bounds {
 	b := Bounds{To: sent.Count}
 	for i, part := range parts {
-		of, ok := part.Sent[Stream{key.run, key.producer}]
+		of, ok := part.Sent[key]
 		if !ok {
 			return Bounds{To: sent.Count}
 		}
@@ -242,7 +242,7 @@ func boundsOf(parts []*Received, key streamKey, sent *Sent) Bounds {
 }
 
 // compare counts the messages of a producer that should have arrived and did not, and the other way round.
-func (s *Scope) compare(key streamKey, sent *Sent, st *stream, t timing, bounds Bounds) {
+func (s *Scope) compare(key Stream, sent *Sent, st *stream, t timing, bounds Bounds) {
 	if st == nil {
 		st = newStream(key)
 	}

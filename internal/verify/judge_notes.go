@@ -12,13 +12,13 @@ import (
 func (j *judge) countRuns(sides []*Side) int {
 	runs := map[int64]bool{}
 	for _, key := range j.order {
-		runs[key.run] = true
+		runs[key.Run] = true
 	}
 	if len(runs) == 0 {
 		for _, side := range sides {
 			for _, part := range side.Received {
 				for _, st := range part.streams {
-					runs[st.key.run] = true
+					runs[st.key.Run] = true
 				}
 			}
 		}

@@ -186,12 +186,12 @@ func (s *Scope) Name() string {
 }
 
 // example notes a message, if there is room for it.
-func (s *Scope) example(kind Kind, key streamKey, n uint64) (more bool) {
+func (s *Scope) example(kind Kind, key Stream, n uint64) (more bool) {
 	list := s.Examples[kind]
 	if len(list) >= maxExamples {
 		return false
 	}
-	m := Message{Run: key.run, Producer: key.producer, Number: n}
+	m := Message{Run: key.Run, Producer: key.Producer, Number: n}
 	if !slices.Contains(list, m) {
 		s.Examples[kind] = append(list, m)
 	}

@@ -19,8 +19,7 @@ const (
 	maxExamples = 5
 )
 
-// streamKey names a producer.
-type streamKey struct{ run, producer int64 }
+// Stream names a producer.
 
 // The marks of a delivery.
 const (
@@ -41,16 +40,16 @@ type span struct {
 type Tracker struct {
 	mu       sync.Mutex
 	checkers []*Checker
-	streams  map[streamKey]*stream
+	streams  map[Stream]*stream
 	own      []*stream // in the order of their appearance
 	sealed   bool
 }
 
 // NewTracker returns a tracker that has seen nothing yet.
-func NewTracker() *Tracker { return &Tracker{streams: map[streamKey]*stream{}} }
+func NewTracker() *Tracker { return &Tracker{streams: map[Stream]*stream{}} }
 
 // stream returns the messages that arrived from a producer; nil if there are too many producers.
-func (t *Tracker) stream(key streamKey) *stream {
+func (t *Tracker) stream(key Stream) *stream {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.streams[key]
@@ -135,7 +134,7 @@ func (t *Tracker) Open(ledgers []*Ledger, from map[*Ledger]uint64) (n uint64) {
 	defer t.mu.Unlock()
 	for _, l := range ledgers {
 		arrived := &Set{}
-		if s := t.streams[streamKey{l.id.Run, l.id.Producer}]; s != nil {
+		if s := t.streams[Stream{l.id.Run, l.id.Producer}]; s != nil {
 			arrived = &s.arrived
 		}
 		n += l.open(arrived, from[l])
@@ -153,13 +152,13 @@ func (t *Tracker) Progress(run int64, ledgers ...*Ledger) result.Progress {
 	p := result.Progress{Foreign: n.foreign, Damaged: n.illegible}
 	cutOff := t.cutOff()
 	for _, s := range t.own {
-		if run != 0 && s.key.run != run {
+		if run != 0 && s.key.Run != run {
 			p.Foreign += s.copies
 			continue
 		}
 		twice, counted := uint64(0), uint64(0)
 		for _, l := range ledgers {
-			if l.id.Run == s.key.run && l.id.Producer == s.key.producer {
+			if l.id.Run == s.key.Run && l.id.Producer == s.key.Producer {
 				twice, counted = l.explain(s)
 			}
 		}
@@ -178,7 +177,7 @@ func (t *Tracker) Progress(run int64, ledgers ...*Ledger) result.Progress {
 // stream holds the messages that arrived from one producer. All its figures are the same in whatever order the
 // checkers' buffers come in.
 type stream struct {
-	key     streamKey
+	key     Stream
 	arrived Set
 	copies  uint64 // deliveries
 
@@ -197,7 +196,7 @@ type stream struct {
 	damagedFirst []int64
 }
 
-func newStream(key streamKey) *stream {
+func newStream(key Stream) *stream {
 	return &stream{
 		key: key, doubled: roaring64.New(), cut: roaring64.New(), marked: roaring64.New(), late: roaring64.New(),
 		lateMarked: roaring64.New(),
