@@ -58,8 +58,10 @@ type setup struct {
 }
 
 func (s setup) config() load.ProducerConfig {
+	phases := new(load.Phases)
+	phases.Begin(0, s.Warmup)
 	return load.ProducerConfig{
-		ID: s.ID, Phases: load.NewPhases(s.Warmup), Boundary: s.Boundary, MaxPending: s.MaxPending, Precise: s.Precise, Ledger: s.Ledger,
+		ID: s.ID, Phases: phases, Boundary: s.Boundary, MaxPending: s.MaxPending, Precise: s.Precise, Ledger: s.Ledger,
 	}
 }
 

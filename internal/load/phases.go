@@ -11,13 +11,6 @@ import (
 // a warm-up. It is safe for concurrent use.
 type Phases struct{ from, to atomic.Int64 }
 
-// NewPhases returns the phases of a run of one step with the given warm-up.
-func NewPhases(warmup time.Duration) *Phases {
-	p := new(Phases)
-	p.Begin(0, warmup)
-	return p
-}
-
 // Begin starts a step with its warm-up at a moment of the run. From then on, messages due before the step count as
 // measured, even those due in the warm-up of an earlier step.
 func (p *Phases) Begin(start, warmup time.Duration) {

@@ -146,7 +146,11 @@ func uint64Bytes(n uint64) []byte { return binary.LittleEndian.AppendUint64(nil,
 
 // Decode reads a side from the content of a file.
 func Decode(data []byte) (*Side, error) {
-	const again = "copy it again from the machine that wrote it"
+	damaged := func(format string, args ...any) (*Side, error) {
+		return nil, &inputfile.Error{
+			Reason: fmt.Sprintf(format, args...), Hint: "copy it again from the machine that wrote it",
+		}
+	}
 	if len(data) < headSize || string(data[:len(fileMagic)]) != fileMagic {
 		return nil, &inputfile.Error{Reason: "is no verification file", Hint: "such files are written by --verify-file FILE"}
 	}
@@ -159,15 +163,13 @@ func Decode(data []byte) (*Side, error) {
 	length := binary.LittleEndian.Uint64(data[headSize-8:])
 	switch whole := uint64(headSize + sha256.Size); {
 	case length > uint64(len(data)) || uint64(len(data)) < whole+length:
-		why := fmt.Sprintf("is truncated: it has %d bytes and lacks some", len(data))
-		return nil, &inputfile.Error{Reason: why, Hint: again}
+		return damaged("is truncated: it has %d bytes and lacks some", len(data))
 	case uint64(len(data)) > whole+length:
-		why := fmt.Sprintf("has %d bytes too many", uint64(len(data))-whole-length)
-		return nil, &inputfile.Error{Reason: why, Hint: again}
+		return damaged("has %d bytes too many", uint64(len(data))-whole-length)
 	}
 	end := len(data) - sha256.Size
 	if sum := sha256.Sum256(data[:end]); !bytes.Equal(sum[:], data[end:]) {
-		return nil, &inputfile.Error{Reason: "is damaged: its checksum does not match", Hint: again}
+		return damaged("is damaged: its checksum does not match")
 	}
 	return decode(&reader{data: data[headSize:end]})
 }

@@ -64,7 +64,11 @@ func TestAfterOutage(t *testing.T) {
 		require.Equal(t, []uint64{duplicates, redelivered, after}, []uint64{p.Duplicates, p.Redelivered, p.AfterOutage})
 		s := tracker.Seal().streams[0]
 		require.Equal(t, []uint64{duplicates, redelivered, after}, []uint64{s.duplicates, s.redelivered, s.afterOutage})
-		require.Equal(t, after, s.outaged.len())
+		outaged := uint64(0)
+		for _, set := range s.outaged {
+			outaged += set.GetCardinality()
+		}
+		require.Equal(t, after, outaged)
 	}
 }
 

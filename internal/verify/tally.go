@@ -43,14 +43,6 @@ func (t tally) of(n uint64) (times uint64) {
 	return times
 }
 
-// len returns how many adds are counted.
-func (t tally) len() (n uint64) {
-	for _, set := range t {
-		n += set.GetCardinality()
-	}
-	return n
-}
-
 // plus returns the tally of the numbers of both.
 func (t tally) plus(o tally) (sum tally) {
 	for _, set := range t {

@@ -127,10 +127,7 @@ func (k *consumer) open(ctx context.Context) (err error) {
 		return driver.Errorf(driver.ClassUnsupported, "", "leave out --consumer-fail, or --tx and -o settle=at-most-once",
 			"a message fails by itself, and is not settled before")
 	}
-	if err := c.speaks.checkSelector(spec); err != nil {
-		return err
-	}
-	if err := c.checkConsumer(spec, opts); err != nil {
+	if err := cmp.Or(c.speaks.checkSelector(spec), c.checkConsumer(spec, opts)); err != nil {
 		return err
 	}
 	if err := c.prepareReceive(ctx, spec, opts); err != nil {

@@ -1,6 +1,7 @@
 package amqp
 
 import (
+	"cmp"
 	"net/url"
 	"strconv"
 	"strings"
@@ -51,6 +52,14 @@ func (d dialect) unsupported(hint, what string) error {
 	return driver.Errorf(driver.ClassUnsupported, "", hint, "%s over AMQP: %s", protocol.Title(string(d)), what)
 }
 
+// refuse is unsupported if a setting was given, else nil.
+func (d dialect) refuse(given bool, hint, what string) error {
+	if !given {
+		return nil
+	}
+	return d.unsupported(hint, what)
+}
+
 // address returns the address of a terminus. On RabbitMQ a name with a leading slash is an address already.
 func (d dialect) address(dest driver.Destination) string {
 	topic := dest.Kind == driver.Topic
@@ -82,13 +91,12 @@ func (d dialect) durability() uint32 {
 // checkDestination refuses to declare destinations that cannot, or need not, be declared, and names that the broker
 // would not take for exactly one destination of that name. Only consumers may use a name that means many destinations.
 func (d dialect) checkDestination(dest driver.Destination, o *Options, producer bool) error {
-	if o.Declare != declareNo && !d.managed(dest) {
-		return d.unsupported("leave out -o declare", "only queues of RabbitMQ 4 are declared, by their names")
-	}
-	if what := protocol.Misread(string(d), dest, producer); what != "" {
-		return d.unsupported(protocol.HintName, what)
-	}
-	return nil
+	misread := protocol.Misread(string(d), dest, producer)
+	return cmp.Or(
+		d.refuse(o.Declare != declareNo && !d.managed(dest), "leave out -o declare",
+			"only queues of RabbitMQ 4 are declared, by their names"),
+		d.refuse(misread != "", protocol.HintName, misread),
+	)
 }
 
 // checkProducer refuses settings that the broker would ignore.
@@ -110,30 +118,23 @@ func (d dialect) checkProducer(spec *driver.ProducerSpec, o *Options) error {
 
 // checkConsumer refuses settings that the broker would ignore, and consumers whose queues the broker would not remove.
 func (d dialect) checkConsumer(spec *driver.ConsumerSpec, o *Options) error {
-	if err := d.checkDestination(spec.Destination, o, false); err != nil {
-		return err
-	}
-	switch {
-	case d == activemq && spec.Shared:
-		return d.unsupported(protocol.HintVirtual, protocol.Unshared)
-	case d == brokerj && spec.Failing == driver.Reject:
-		return d.unsupported("use the verdict release",
-			"rejected messages are delivered again unless the queue has a limit of attempts")
-	case (d == rabbitmq || d == rabbitmq3) && spec.Destination.Kind == driver.Topic:
-		return d.unsupported("use STOMP, or bind a queue to the exchange amq.topic and consume from that queue",
-			"only queues can be consumed from")
-	}
-	return nil
+	return cmp.Or(
+		d.checkDestination(spec.Destination, o, false),
+		d.refuse(d == activemq && spec.Shared, protocol.HintVirtual, protocol.Unshared),
+		d.refuse(d == brokerj && spec.Failing == driver.Reject, "use the verdict release",
+			"rejected messages are delivered again unless the queue has a limit of attempts"),
+		d.refuse((d == rabbitmq || d == rabbitmq3) && spec.Destination.Kind == driver.Topic,
+			"use STOMP, or bind a queue to the exchange amq.topic and consume from that queue",
+			"only queues can be consumed from"),
+	)
 }
 
 // checkSelector refuses selectors that RabbitMQ would ignore: up to 4.0 it confirms any filter, and sends all messages.
 // The confirmation of other brokers is trusted: they must confirm only filters in effect (AMQP 1.0, Messaging, section
 // 3.5.3).
 func (d dialect) checkSelector(spec *driver.ConsumerSpec) error {
-	if spec.Selector != "" && (d == rabbitmq || d == rabbitmq3) {
-		return d.unsupported("leave out --selector", protocol.NoSelectors)
-	}
-	return nil
+	return d.refuse(spec.Selector != "" && (d == rabbitmq || d == rabbitmq3), "leave out --selector",
+		protocol.NoSelectors)
 }
 
 // detaches reports whether links are detached before their session ends. RabbitMQ before 4 answers a closing detach
