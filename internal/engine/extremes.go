@@ -6,15 +6,10 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 )
 
-// only removes the extremes of the sides that a step does not have: nothing that is sent in a step without producers is
-// no lowest rate of sending.
+// only removes the extremes of the sides that a step does not have.
 func (has sides) only(sum *stats.StepSummary) {
-	if !has.sends {
-		sum.Minimum.Completed, sum.Maximum.Completed = stats.Lowest{}, stats.Lowest{}
-	}
-	if !has.receives {
-		sum.Minimum.Received, sum.Maximum.Received = stats.Lowest{}, stats.Lowest{}
-	}
+	sum.Minimum.Only(has.sends, has.receives)
+	sum.Maximum.Only(has.sends, has.receives)
 }
 
 // lowest returns the lowest rates over the steps so far, the first ones of the plan, and sets those of the groups: each

@@ -208,12 +208,7 @@ func (s *shards) figures(steps []plannedStep, group string) (*result.Figures, ra
 			all.completedBytes+r.completedBytes
 		all.received, all.receivedBytes = all.received+r.received, all.receivedBytes+r.receivedBytes
 		produces, consumes := step.roles(group) // the lowest rate is over the steps in which a side takes part
-		if !produces {
-			r.low.Completed = stats.Lowest{}
-		}
-		if !consumes {
-			r.low.Received = stats.Lowest{}
-		}
+		r.low.Only(produces, consumes)
 		all.low.Include(&r.low, 1)
 		all.high.Completed.Include(&r.high.Completed, -1)
 		all.high.Received.Include(&r.high.Received, -1)

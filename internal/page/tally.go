@@ -132,12 +132,9 @@ func rates(known *result.Figures, r *result.Result, rows *part, steps ...part) *
 	var lowest, highest stats.Peaks
 	for i := range steps {
 		low, high := steps[i].Both()
-		if f.Completed == nil || steps[i].reads() {
-			low.Completed, high.Completed = stats.Lowest{}, stats.Lowest{}
-		}
-		if f.Received == nil {
-			low.Received, high.Received = stats.Lowest{}, stats.Lowest{}
-		}
+		sent, received := f.Completed != nil && !steps[i].reads(), f.Received != nil
+		low.Only(sent, received)
+		high.Only(sent, received)
 		lowest.Include(&low, 1)
 		highest.Include(&high, -1)
 	}

@@ -58,6 +58,16 @@ func (l *Lowest) Include(o *Lowest, sign float64) {
 	l.Seconds = seconds
 }
 
+// Only removes the rates of a side that does not take part: without producers, a rate of 0 is not their lowest.
+func (p *Peaks) Only(sends, receives bool) {
+	if !sends {
+		p.Completed = Lowest{}
+	}
+	if !receives {
+		p.Received = Lowest{}
+	}
+}
+
 // Include considers the rates of other seconds that are Known.
 func (p *Peaks) Include(o *Peaks, sign float64) {
 	if o.Completed.Known() {
