@@ -26,24 +26,6 @@ const (
 	exitInterrupted = result.StatusInterrupted
 )
 
-// exitStatus is one line of the table in the help.
-type exitStatus struct {
-	status  int
-	meaning string
-}
-
-func exitStatuses() []exitStatus {
-	return []exitStatus{
-		{exitOK, "all that was sent was accepted and received"},
-		{exitFailed, "the run failed, or output could not be written"},
-		{exitUsage, "usage or configuration; nothing was sent"},
-		{exitThreshold, "a --threshold was not kept; else it was a success"},
-		{exitConnect, "could not connect, log in or begin; nothing was sent"},
-		{exitUndecided, "--find-max found no rate, as perfmq or its machine was the limit"},
-		{exitInterrupted, "interrupted by SIGINT, SIGTERM or SIGHUP, or its output was closed; else it was a success"},
-	}
-}
-
 // hintStdout is for errors of writing to standard output.
 const hintStdout = "look at where standard output goes"
 

@@ -64,7 +64,21 @@ func (a *app) help(cmd *cobra.Command, all bool) error {
 	}
 	if a.protocolOf(cmd) != nil && all {
 		b.WriteString(environmentHelp)
-		for _, e := range exitStatuses() {
+		for _, e := range []struct {
+			status  int
+			meaning string
+		}{
+			{exitOK, "all that was sent was accepted and received"},
+			{exitFailed, "the run failed, or output could not be written"},
+			{exitUsage, "usage or configuration; nothing was sent"},
+			{exitThreshold, "a --threshold was not kept; else it was a success"},
+			{exitConnect, "could not connect, log in or begin; nothing was sent"},
+			{exitUndecided, "--find-max found no rate, as perfmq or its machine was the limit"},
+			{
+				exitInterrupted,
+				"interrupted by SIGINT, SIGTERM or SIGHUP, or its output was closed; else it was a success",
+			},
+		} {
 			fmt.Fprintf(&b, "  %3d  %s\n", e.status, e.meaning)
 		}
 	}

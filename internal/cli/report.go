@@ -28,12 +28,9 @@ const pageFile = "report.html"
 
 func reportFormats() []string { return []string{"html", "markdown", "csv"} }
 
-// reporting has the flags of perfmq report.
-type reporting struct{ format, output string }
-
 // reportCommand is perfmq report.
 func (a *app) reportCommand() *cobra.Command {
-	var in reporting
+	var format, output string
 	cmd := &cobra.Command{
 		Use:   "report [flags] DIR...",
 		Short: "Make a page with charts, or tables, of results", GroupID: groupOther,
@@ -50,12 +47,12 @@ of throughput and latency. --format markdown is for merge requests, csv for spre
   perfmq report --format markdown run`,
 		DisableFlagsInUseLine: true,
 		RunE: func(_ *cobra.Command, args []string) error {
-			return a.report(args, &in)
+			return a.report(args, format, output)
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&in.format, "format", "html", "`FORMAT` is html, markdown or csv")
-	flags.StringVar(&in.output, "output", "", "write into this `FILE`; - is standard output (html: "+pageFile+
+	flags.StringVar(&format, "format", "html", "`FORMAT` is html, markdown or csv")
+	flags.StringVar(&output, "output", "", "write into this `FILE`; - is standard output (html: "+pageFile+
 		", else standard output)")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(reportFormats(),
 		cobra.ShellCompDirectiveNoFileComp))
@@ -63,19 +60,18 @@ of throughput and latency. --format markdown is for merge requests, csv for spre
 }
 
 // report reads the results and writes the page, Markdown or CSV.
-func (a *app) report(dirs []string, in *reporting) error {
+func (a *app) report(dirs []string, format, output string) error {
 	var errs []error
 	if len(dirs) == 0 {
 		errs = append(errs, &plan.Mistake{Text: "perfmq report needs a result", Hint: "name folders of --result DIR"})
 	}
 	errs = append(errs, notFolders(dirs)...)
-	if !slices.Contains(reportFormats(), in.format) {
+	if !slices.Contains(reportFormats(), format) {
 		errs = append(errs, &plan.Mistake{Text: fmt.Sprintf("--format=%s: must be html, markdown or csv",
-			config.Quoted(in.format))})
+			config.Quoted(format))})
 	}
-	output := in.output
 	switch {
-	case output == "" && in.format == "html":
+	case output == "" && format == "html":
 		output = pageFile
 	case output == "":
 		output = run.Standard
@@ -100,7 +96,7 @@ func (a *app) report(dirs []string, in *reporting) error {
 		return a.usage(resultMistake(err))
 	}
 	var b bytes.Buffer
-	write := map[string]func(io.Writer) error{"html": p.HTML, "markdown": p.Markdown, "csv": p.CSV}[in.format]
+	write := map[string]func(io.Writer) error{"html": p.HTML, "markdown": p.Markdown, "csv": p.CSV}[format]
 	if err = write(&b); err == nil {
 		err = a.writeReport(output, b.Bytes())
 	}
