@@ -4,6 +4,8 @@ import (
 	"context"
 	"os"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -20,15 +22,22 @@ func Run(t *testing.T, cfg Config) {
 		t.Fatalf("drivertest: nothing is tested, as the driver cannot be used: %v", err)
 	}
 	results := newRecord(&cfg)
-	complete := runAll(t, &cfg, func(i instance) bool {
+	type outcome struct{ ran, passed bool }
+	made := map[string]outcome{}
+	var mu sync.Mutex
+	complete := runAll(t, &cfg, func(i instance) {
 		ran := false
 		passed := t.Run(i.name, func(t *testing.T) {
 			ran = true
 			i.check(t, &cfg)
 		})
-		results.add(i, ran, passed)
-		return passed
+		mu.Lock()
+		defer mu.Unlock()
+		made[i.name] = outcome{ran, passed}
 	})
+	for _, i := range instances(&cfg) {
+		results.add(i, made[i.name].ran, made[i.name].passed)
+	}
 	results.addUntested(&cfg)
 	if !complete {
 		return
@@ -40,41 +49,81 @@ func Run(t *testing.T, cfg Config) {
 
 // runAll makes all checks, or stops and returns false: a driver that lacks something basic would fail each of them
 // after a time-out.
-func runAll(t testing.TB, cfg *Config, run func(instance) bool) bool {
-	cfg.failures = failures{}
-	list := instances(cfg)
-	for n, i := range list {
-		if !run(i) {
-			if kind := cfg.failures.repeated(); kind != "" {
-				t.Errorf("drivertest: stopped after %d checks with the same failure, %s; %d checks were not made", maxFailures,
-					kind, len(list)-n-1)
-				return false
-			}
+func runAll(t testing.TB, cfg *Config, run func(instance)) bool {
+	cfg.failures = &failures{checks: map[string]map[string]bool{}}
+	var together, alone []instance
+	for _, i := range instances(cfg) {
+		if i.together(cfg) {
+			together = append(together, i)
+		} else {
+			alone = append(alone, i)
 		}
 	}
-	return true
+	leaks := cfg.leaks()
+	left := cfg.failures.make(together, atOnce, run)
+	if len(together) > 0 && !t.Failed() { // calls that hang have been reported
+		if err := leaks(); err != nil {
+			t.Errorf("drivertest: goroutines are left after the checks that were made together: %v", err)
+		}
+	}
+	left += cfg.failures.make(alone, 1, run)
+	kind := cfg.failures.repeated()
+	if kind != "" {
+		t.Errorf("drivertest: stopped after %d checks with the same failure, %s; %d checks were not made", maxFailures, kind,
+			left)
+	}
+	return kind == ""
 }
+
+// atOnce is how many checks are made at once: most of the time they wait.
+const atOnce = 6
 
 // failures are the names of the checks that failed, by the kind of failure. Only failures that cost time have a kind: a
 // call that did not return, an event that did not come, a producer or consumer that could not be opened.
-type failures map[string]map[string]bool
+type failures struct {
+	mu     sync.Mutex
+	checks map[string]map[string]bool
+}
+
+// make makes checks, n at once, until too many have failed alike, and returns how many it has left out.
+func (f *failures) make(list []instance, n int, run func(instance)) (left int) {
+	var begun atomic.Int64
+	var making sync.WaitGroup
+	for range n {
+		making.Go(func() {
+			for f.repeated() == "" {
+				i := int(begun.Add(1)) - 1
+				if i >= len(list) {
+					return
+				}
+				run(list[i])
+			}
+		})
+	}
+	making.Wait()
+	return max(0, len(list)-int(begun.Load()))
+}
 
 // maxFailures is the number of failures of one kind after which the suite stops.
 const maxFailures = 3
 
-func (f failures) add(kind, check string) {
+func (f *failures) add(kind, check string) {
 	if f == nil {
 		return
 	}
-	if f[kind] == nil {
-		f[kind] = map[string]bool{}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.checks[kind] == nil {
+		f.checks[kind] = map[string]bool{}
 	}
-	f[kind][check] = true
+	f.checks[kind][check] = true
 }
 
 // repeated returns a kind of failure that has occurred too often; empty if there is none.
-func (f failures) repeated() string {
-	for kind, checks := range f {
+func (f *failures) repeated() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for kind, checks := range f.checks {
 		if len(checks) >= maxFailures {
 			return kind
 		}
@@ -94,6 +143,8 @@ type check struct {
 	once bool
 	// receiving marks a check of consumers only, independent of how messages are sent: see Config.Sending.
 	receiving bool
+	// alone marks a check that counts, or changes, what belongs to the whole process or broker.
+	alone bool
 	// when tells whether the check can run; nil means always.
 	when func(*Config, driver.Kind) bool
 }
@@ -148,7 +199,10 @@ func moving() []check {
 		{name: "Settle/Unsettled", receiving: true, on: onBoth, when: settles, run: testUnsettled},
 		{name: "Settle/AfterVerdict", receiving: true, on: onBoth, when: settles, run: testAfterVerdict},
 		{name: "Settle/Redelivered", receiving: true, on: onBoth, when: settles, feature: Redelivered, run: testRedelivered},
-		{name: "Settle/Reject", receiving: true, on: onBoth, when: acknowledges, feature: Reject, run: testReject},
+		{
+			name: "Settle/Reject", receiving: true, alone: true, on: onBoth, when: acknowledges, feature: Reject,
+			run: testReject,
+		},
 		{name: "Settle/Release", receiving: true, on: onBoth, when: acknowledges, feature: Release, run: testRelease},
 		{name: "Concurrency", receiving: true, on: onBoth, feature: Concurrency, run: testConcurrency},
 		{name: "Credit", receiving: true, on: onBoth, when: acknowledges, feature: Credit, run: testCredit},
@@ -167,7 +221,10 @@ func moving() []check {
 		{name: "Transactions/Send", on: onBoth, feature: Transactions, run: testTransactedSend},
 		{name: "Transactions/Close", on: onBoth, feature: Transactions, run: testTransactedClose},
 		{name: "Transactions/Cut", on: onBoth, feature: Transactions, run: testTransactedCut},
-		{name: "Transactions/Refused", on: onBoth, feature: Transactions, when: refusesCommits, run: testRefusedCommit},
+		{
+			name: "Transactions/Refused", alone: true, on: onBoth, feature: Transactions, when: refusesCommits,
+			run: testRefusedCommit,
+		},
 		{name: "Transactions/Receive", on: onBoth, feature: TransactedReceive, run: testTransactedReceive},
 		{
 			name: "Transactions/ReceiveCut", on: onBoth, feature: TransactedReceive, when: settles,
@@ -186,7 +243,7 @@ func living() []check {
 		{name: "Close/Expired", on: onBoth, run: testCloseExpired},
 
 		// faults.go
-		{name: "Fault/Refused", on: onBoth, when: refuses, run: testRefused},
+		{name: "Fault/Refused", alone: true, on: onBoth, when: refuses, run: testRefused},
 		{name: "Fault/Unreachable", on: onBoth, run: testUnreachable},
 		{name: "Fault/Silent", once: true, on: onBoth, run: testSilent},
 		{name: "Fault/WrongPassword", once: true, on: onBoth, when: asksForPassword, run: testWrongPassword},
@@ -206,7 +263,7 @@ func living() []check {
 
 		// cost.go
 		{name: "Totals", on: onQueue, when: countsQueues, run: testTotals},
-		{name: "Allocations", on: onBoth, run: testAllocations},
+		{name: "Allocations", alone: true, on: onBoth, run: testAllocations},
 	}
 }
 
@@ -263,9 +320,13 @@ type instance struct {
 	name    string
 	kind    driver.Kind
 	feature Feature
+	alone   bool
 	run     func(*env)
 	refused *refusal // nil unless it tests a refusal
 }
+
+// together tells whether the check is made beside others.
+func (i *instance) together(cfg *Config) bool { return !i.alone && !cfg.Alone }
 
 // instances are the sub-tests that apply.
 func instances(cfg *Config) []instance {
@@ -287,7 +348,7 @@ func instances(cfg *Config) []instance {
 				has, _ = cfg.works(c.feature, kind)
 			}
 			if has {
-				list = append(list, instance{name: c.nameOn(kind), kind: kind, feature: c.feature, run: c.run})
+				list = append(list, instance{name: c.nameOn(kind), kind: kind, feature: c.feature, alone: c.alone, run: c.run})
 			}
 		}
 	}
@@ -328,6 +389,6 @@ func refusals(cfg *Config) []instance {
 // check makes the check.
 func (i *instance) check(t testing.TB, cfg *Config) {
 	e := &env{TB: t, cfg: cfg, kind: i.kind, ctx: context.WithoutCancel(t.Context())}
-	e.checkLeaks()
+	e.checkEnd(!i.together(cfg))
 	i.run(e)
 }

@@ -90,6 +90,9 @@ type Config struct {
 	Mode bool
 	// Sending is set for a mode that changes only how messages are sent: the checks of consumers are left out.
 	Sending bool
+	// Alone has all checks made one after the other: the functions above count, or change, what belongs to the whole
+	// broker. Otherwise they are called by several checks at once.
+	Alone bool
 	// Timeout bounds each wait for something that must happen; 90 s by default: only a hang, or a busy
 	// machine, takes that long.
 	Timeout time.Duration
@@ -117,8 +120,8 @@ type Config struct {
 	// IgnoreGoroutines are goroutines of the functions above that outlive a check: no leaks of the driver.
 	IgnoreGoroutines []goleak.Option
 
-	has      optional // set by Run
-	failures failures // likewise
+	has      optional  // set by Run
+	failures *failures // likewise
 }
 
 // Path is a way to the broker that can be broken. Its methods are called from the test's goroutine.

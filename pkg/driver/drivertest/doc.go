@@ -33,8 +33,12 @@
 // A check that waits in vain takes [Config.Timeout]. The suite stops when three checks have failed alike: a call that
 // did not return, an event that did not come, a producer or consumer that could not be opened.
 //
-// After each check, when everything is closed, no goroutine may be left that was not there before. The check looks at
-// all goroutines of the process: do not run the suite in parallel with other tests.
+// Most checks wait most of the time, so several are made at once, each with destinations of its own; those that count
+// what belongs to the whole process or broker follow one by one.
+//
+// When everything is closed, no goroutine may be left that was not there before: the suite looks after the checks that
+// it made together, and after each of the others. It looks at all goroutines of the process: do not run the suite in
+// parallel with other tests.
 //
 // # Mutants
 //

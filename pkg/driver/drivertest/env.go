@@ -290,24 +290,36 @@ func (c *Config) explore(t testing.TB) error {
 	return nil
 }
 
-// checkLeaks looks, when everything else of the test has been cleaned up, for goroutines that were not there before.
-func (e *env) checkLeaks() {
-	options := append([]goleak.Option{goleak.IgnoreCurrent()}, e.cfg.IgnoreGoroutines...)
+// leaks returns a function that looks for goroutines that are not there now, and gives them Timeout to end.
+func (c *Config) leaks() func() error {
+	options := append([]goleak.Option{goleak.IgnoreCurrent()}, c.IgnoreGoroutines...)
 	// which may well ask over HTTP
-	if e.cfg.QueueCounters != nil || e.cfg.Inspect != nil || e.cfg.Inspector != nil || e.cfg.Subscriptions != nil {
+	if c.QueueCounters != nil || c.Inspect != nil || c.Inspector != nil || c.Subscriptions != nil {
 		options = append(options, goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
 			goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"))
+	}
+	return func() error {
+		deadline := time.Now().Add(c.Timeout)
+		err := goleak.Find(options...)
+		for err != nil && time.Now().Before(deadline) {
+			err = goleak.Find(options...)
+		}
+		return err
+	}
+}
+
+// checkEnd looks, when everything else of the test has been cleaned up, for calls that come too late and, if the test
+// is alone, for goroutines that were not there before.
+func (e *env) checkEnd(alone bool) {
+	leaks := func() error { return nil }
+	if alone {
+		leaks = e.cfg.leaks()
 	}
 	e.Cleanup(func() {
 		if e.Failed() {
 			return // calls that hang have been reported
 		}
-		deadline := time.Now().Add(e.cfg.Timeout)
-		err := goleak.Find(options...)
-		for err != nil && time.Now().Before(deadline) {
-			err = goleak.Find(options...)
-		}
-		require.NoError(e, err, "goroutines are left after Driver.Close")
+		require.NoError(e, leaks(), "goroutines are left after Driver.Close")
 		for _, check := range e.final {
 			check()
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"reflect"
 	"strconv"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -207,6 +209,46 @@ func TestEveryFeatureHasACheck(t *testing.T) {
 	}
 }
 
+// TestTogether: several checks are made at once, those that count what belongs to all alone, and a goroutine that a
+// check leaves behind is found in either case.
+func TestTogether(t *testing.T) {
+	for leaking, says := range map[string]string{
+		"": "", "Time/topic": "left after the checks that were made together", "Allocations/queue": "left after Driver.Close",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			cfg := drivertest.Everything(memtest.Config(mem.New()))
+			cfg.Alone = false
+			end := make(chan struct{})
+			var mu sync.Mutex
+			running, most, text := 0, 0, ""
+			count := func(change int) int {
+				mu.Lock()
+				defer mu.Unlock()
+				running += change
+				most = max(most, running)
+				return running
+			}
+			r := record(t, func(tb testing.TB) {
+				drivertest.RunAll(tb, cfg, func(name string, check func(testing.TB)) {
+					count(1)
+					if name == leaking {
+						text = recordNamed(tb, name, func(tb testing.TB) { check(tb); go func() { <-end }() }).text()
+					}
+					pause(time.Second)
+					if strings.Contains(name, "Allocations") || strings.Contains(name, "Refused") || strings.Contains(name, "Reject/") {
+						require.Equal(t, 1, count(0), name)
+					}
+					count(-1)
+				})
+			})
+			close(end)
+			require.Equal(t, 6, most, "checks at once")
+			require.Contains(t, text+r.text(), says)
+			require.Equal(t, says == "", text+r.text() == "", text+r.text())
+		})
+	}
+}
+
 // TestStops: the suite does not wait again and again for what does not come.
 func TestStops(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -237,9 +279,7 @@ func TestStops(t *testing.T) {
 				cfg := c.broken.config(end, mem.New(), nil)
 				all := len(drivertest.Checks(cfg))
 				r := record(t, func(tb testing.TB) {
-					made = drivertest.RunAll(tb, cfg, func(name string, f func(testing.TB)) bool {
-						return !recordNamed(tb, name, f).Failed()
-					})
+					made = drivertest.RunAll(tb, cfg, func(name string, f func(testing.TB)) { recordNamed(tb, name, f) })
 				})
 				stop()
 				pause(2 * time.Hour)

@@ -21,7 +21,7 @@ func Config(b *mem.Broker) drivertest.Config {
 	return drivertest.Config{
 		Factory: b.Factory(), User: "u", Password: "p", WrongPassword: "x", Options: []string{"auth=u:p"},
 		Unreachable: "mem://unreachable", Silent: "mem://silent",
-		Quiet: 20 * time.Millisecond, TTL: 50 * time.Millisecond, MaxBody: 1 << 20,
+		Alone: true, Quiet: 20 * time.Millisecond, TTL: 50 * time.Millisecond, MaxBody: 1 << 20,
 		Path:   func(testing.TB) drivertest.Path { return b.Line() },
 		Victim: func(testing.TB) (string, func()) { return "mem://local", b.Disconnect },
 		NewDestination: func(_ testing.TB, kind driver.Kind) driver.Destination {
