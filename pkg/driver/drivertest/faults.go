@@ -83,15 +83,19 @@ func (e *env) sendRefused(change func(*driver.ProducerSpec)) *sender {
 	if change != nil {
 		change(&spec)
 	}
-	out := e.producer(e.open(), spec)
-	sending := e.soon()
-	for i := range int64(n) {
-		if out.trySend(sending, base+i) != nil { // no credit, or the broker has closed the link, or the connection
-			e.broken = true
-			break
+	out, blocked := e.producer(e.open(), spec), false
+	for i, begin := int64(0), time.Now(); i < n && !e.broken; {
+		err := out.trySend(e.within(e.cfg.Quiet), base+i)
+		_, ended, states := out.totals()
+		blocked = errors.Is(err, context.DeadlineExceeded)
+		switch {
+		case err == nil:
+			i++
+		case !blocked || ended > states[driver.Accepted] || time.Since(begin) > e.cfg.Timeout:
+			e.broken = true // no credit, or the broker has closed the link, or the connection
 		}
 	}
-	if sending.Err() != nil {
+	if blocked {
 		out.close() // ends the transaction that there was no time to fill
 	}
 	require.NoError(e, out.wait(e.cfg.Timeout), "the broker refuses messages")

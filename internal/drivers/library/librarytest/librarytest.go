@@ -20,7 +20,7 @@ import (
 const (
 	user     = "admin"
 	password = "secret"
-	timeout  = 30 * time.Second
+	timeout  = 2 * time.Minute
 )
 
 // Embedded returns the configuration of the suite on an embedded broker for the protocol of f, with a login. Headers
@@ -95,20 +95,29 @@ func Send(t testing.TB, d driver.Driver, dest driver.Destination, n int) (accept
 func send(ctx context.Context, t testing.TB, d driver.Driver, dest driver.Destination, n int) (accepted int) {
 	t.Helper()
 	var ended atomic.Int64
+	// RocketMQ's library gives up after 3 s, too short for thousands in flight on a busy machine.
+	free := make(chan driver.Slot, min(n, 100))
+	for i := range cap(free) {
+		free <- driver.NewSlot(uint32(i), 1) //nolint:gosec // small
+	}
 	producer, err := d.Producer(ctx, driver.ProducerSpec{
 		Destination: dest, Connection: driver.Connection{Key: "p", Name: "p"}, Name: "p",
-		MaxPending: min(n, 100), // RocketMQ's library gives up after 3 s, too short for thousands on a busy machine
-		Variants:   []driver.Variant{{Body: make([]byte, 100), Priority: -1}},
-	}, driver.DoneFunc(func(_ driver.Slot, o driver.Outcome) {
+		MaxPending: cap(free), Variants: []driver.Variant{{Body: make([]byte, 100), Priority: -1}},
+	}, driver.DoneFunc(func(slot driver.Slot, o driver.Outcome) {
 		if o.State == driver.Accepted {
 			ended.Add(1)
 		}
+		free <- driver.NewSlot(slot.Index(), slot.Generation()+1)
 	}))
 	require.NoError(t, err)
 	first := time.Now().UnixNano()
 	for i := range n {
-		require.NoError(t, producer.Send(ctx,
-			&driver.Message{Slot: driver.NewSlot(uint32(i), 1), Time: first + int64(i)})) //nolint:gosec // small
+		select {
+		case slot := <-free:
+			require.NoError(t, producer.Send(ctx, &driver.Message{Slot: slot, Time: first + int64(i)}))
+		case <-ctx.Done():
+			require.FailNowf(t, "timeout", "%d messages of %d were sent", i, n)
+		}
 	}
 	require.NoError(t, producer.Close(ctx))
 	return int(ended.Load())
