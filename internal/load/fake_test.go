@@ -148,3 +148,27 @@ func inBubble(t *testing.T, name string, f func(*testing.T)) {
 }
 
 func pass(d time.Duration) { <-time.After(d) }
+
+// sequence returns the variants of all messages of a load, by the numbers of the messages, as its producers send them.
+func sequence(t testing.TB, weights []int, cfg setup) []int {
+	t.Helper()
+	cfg.MaxPending = 1
+	list := make([]int, cfg.Count)
+	for i := range list {
+		list[i] = -1
+	}
+	for i := range cfg.Total {
+		cfg.Index = i
+		cfg.Mix = load.NewMix(weights)
+		r := newRig(cfg)
+		n := i
+		r.Attach(sender(func(_ context.Context, m *driver.Message) error {
+			list[n] = m.Variant
+			n += cfg.Total
+			r.Done(m.Slot, driver.Outcome{})
+			return nil
+		}))
+		require.NoError(t, r.Run(t.Context()))
+	}
+	return list
+}

@@ -1,3 +1,5 @@
+//go:build !race
+
 package load_test
 
 import (
@@ -12,30 +14,6 @@ import (
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
-
-// sequence returns the variants of all messages of a load, by the numbers of the messages, as its producers send them.
-func sequence(t testing.TB, weights []int, cfg setup) []int {
-	t.Helper()
-	cfg.MaxPending = 1
-	list := make([]int, cfg.Count)
-	for i := range list {
-		list[i] = -1
-	}
-	for i := range cfg.Total {
-		cfg.Index = i
-		cfg.Mix = load.NewMix(weights)
-		r := newRig(cfg)
-		n := i
-		r.Attach(sender(func(_ context.Context, m *driver.Message) error {
-			list[n] = m.Variant
-			n += cfg.Total
-			r.Done(m.Slot, driver.Outcome{})
-			return nil
-		}))
-		require.NoError(t, r.Run(t.Context()))
-	}
-	return list
-}
 
 func mixes() [][]int {
 	list := [][]int{{1, 1}, {1, 1, 1}, {80, 15, 5}, {1, 999}, {999, 1}, {3, 2}, {5, 5, 5, 5, 5, 5, 5}, {1, 2, 3, 4, 5}, {7, 1, 1, 1, 1, 1}, {60, 30, 9, 1}}

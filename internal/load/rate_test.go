@@ -18,6 +18,13 @@ func rate(t testing.TB, s string) load.Rate {
 	return r
 }
 
+func schedule(t testing.TB, text string) load.Schedule {
+	t.Helper()
+	s, err := load.ParseSchedule(text)
+	require.NoError(t, err, text)
+	return s
+}
+
 func TestParseRate(t *testing.T) {
 	for s, want := range map[string]float64{
 		"30000": 30000, "0.5": 0.5, "33.333": 33.333, "1e3": 1000, "+7": 7, "1000000000": 1e9, "0.000000001": 1e-9,

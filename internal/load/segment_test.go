@@ -1,3 +1,5 @@
+//go:build !race
+
 package load_test
 
 import (
@@ -10,13 +12,6 @@ import (
 
 	"github.com/perfmq/perfmq/internal/load"
 )
-
-func schedule(t testing.TB, text string) load.Schedule {
-	t.Helper()
-	s, err := load.ParseSchedule(text)
-	require.NoError(t, err, text)
-	return s
-}
 
 func TestParseSchedule(t *testing.T) {
 	for _, tt := range []struct {

@@ -143,7 +143,7 @@ type check struct {
 	once bool
 	// receiving marks a check of consumers only, independent of how messages are sent: see Config.Sending.
 	receiving bool
-	// alone marks a check that counts, or changes, what belongs to the whole process or broker.
+	// alone marks a check that counts, or changes, what belongs to the whole process or broker, or computes all the time.
 	alone bool
 	// when tells whether the check can run; nil means always.
 	when func(*Config, driver.Kind) bool
@@ -167,15 +167,15 @@ func moving() []check {
 
 		// sending.go
 		{name: "Done/slots=1", on: onBoth, run: func(e *env) { testDone(e, 1, 50) }},
-		{name: "Done/slots=100", on: onBoth, run: func(e *env) { testDone(e, 100, 2000) }},
-		{name: "Done/slots=1000", on: onBoth, run: func(e *env) { testDone(e, 1000, 5000) }},
+		{name: "Done/slots=100", alone: true, on: onBoth, run: func(e *env) { testDone(e, 100, 2000) }},
+		{name: "Done/slots=1000", alone: true, on: onBoth, run: func(e *env) { testDone(e, 1000, 5000) }},
 		{name: "Time", on: onBoth, run: testTime},
 		{name: "ID", on: onBoth, run: testID},
 		{name: "Origin", on: onBoth, run: testOrigin},
 		{name: "Bodies", on: onBoth, run: testBodies},
 		{name: "Variants", on: onBoth, run: testVariants},
 		{name: "More", on: onBoth, run: testMore},
-		{name: "Order", on: onBoth, when: ordered, run: testOrder},
+		{name: "Order", alone: true, on: onBoth, when: ordered, run: testOrder},
 		{name: "TrySend", on: onBoth, when: triesToSend, run: testTrySend},
 
 		// destinations.go
