@@ -52,11 +52,12 @@ func TestConformance(t *testing.T) {
 func TestConformanceOfModes(t *testing.T) {
 	for name, options := range map[string][]string{
 		"oneway": {"send=oneway"},
+		"sync":   {"send=sync", "order=orderly"},
 		"batch":  {"send=batch", "batch-size=7"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := conformance(t, options...)
-			cfg.AtMostOnce, cfg.Mode, cfg.Sending = name == "oneway", true, true
+			cfg.AtMostOnce, cfg.Mode, cfg.Sending = name == "oneway", true, name != "sync"
 			drivertest.Run(t, cfg)
 		})
 	}

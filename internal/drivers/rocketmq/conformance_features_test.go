@@ -4,6 +4,7 @@ package rocketmq
 
 import (
 	"testing"
+	"time"
 
 	"github.com/perfmq/perfmq/internal/brokertest"
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
@@ -14,7 +15,7 @@ func TestConformanceRocketMQ49(t *testing.T) {
 	broker := brokertest.StartRocketMQ(t, brokertest.WithRocketMQ49())
 	drivertest.Run(t, drivertest.Config{
 		Factory: Factory(), URL: broker.URL(), MinBody: 1, MaxBody: 1 << 20, Log: true,
-		Broker: broker.Title(), Unordered: unordered,
+		Broker: broker.Title(), Unordered: unordered, Alone: true,
 		Path: func(t testing.TB) drivertest.Path {
 			return brokertest.NewRocketMQPath(t, broker.NameServer(), broker.Broker())
 		},
@@ -37,6 +38,13 @@ func TestConformanceOfSending(t *testing.T) {
 			conformanceOfMode(t, &cfg)
 		})
 	}
+}
+
+func conformanceOfMode(t *testing.T, cfg *drivertest.Config) {
+	cfg.Mode = true
+	cfg.Allocations = 4           // one message in flight: waits of a busy machine have few messages to be spread over
+	cfg.Timeout = 2 * time.Minute // brokers forget the locks of a consumer that was cut off after one
+	drivertest.Run(t, *cfg)
 }
 
 // TestConformanceCompressed takes part in it as well.

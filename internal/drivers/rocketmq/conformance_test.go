@@ -55,7 +55,7 @@ func conformance(t *testing.T, options ...string) drivertest.Config {
 	broker := peculiar.get(t)
 	return drivertest.Config{
 		Factory: Factory(), URL: broker.URL(), Options: append(options, "pull-batch=4", "queues=2"), MinBody: 1, MaxBody: 1 << 20, Log: true,
-		Unordered: unordered,
+		Unordered: unordered, Alone: true,
 		Path: func(t testing.TB) drivertest.Path {
 			return brokertest.NewRocketMQPath(t, broker.NameServer(), broker.Broker())
 		},
@@ -64,6 +64,7 @@ func conformance(t *testing.T, options ...string) drivertest.Config {
 
 const unordered = "the messages of a topic are spread over its queues"
 
+// TestConformance: `make features` has the other modes, which internal/broker/rocketmq always tests.
 func TestConformance(t *testing.T) {
 	cfg := conformance(t)
 	cfg.Broker = "RocketMQ " + brokertest.RocketMQVersion
@@ -72,21 +73,6 @@ func TestConformance(t *testing.T) {
 		return victim.URL(), victim.Kill
 	}
 	drivertest.Run(t, cfg)
-}
-
-// TestConformanceOfModes: `make features` has the other modes, which internal/broker/rocketmq always tests.
-func TestConformanceOfModes(t *testing.T) {
-	t.Run("sync", func(t *testing.T) {
-		cfg := conformance(t, "send=sync")
-		conformanceOfMode(t, &cfg)
-	})
-}
-
-func conformanceOfMode(t *testing.T, cfg *drivertest.Config) {
-	cfg.Mode = true
-	cfg.Allocations = 4           // one message in flight: waits of a busy machine have few messages to be spread over
-	cfg.Timeout = 2 * time.Minute // brokers forget the locks of a consumer that was cut off after one
-	drivertest.Run(t, *cfg)
 }
 
 // openDriver opens a driver with options; it is closed with the test.

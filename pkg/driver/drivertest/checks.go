@@ -69,8 +69,8 @@ func runAll(t testing.TB, cfg *Config, run func(instance)) bool {
 	left += cfg.failures.make(alone, 1, run)
 	kind := cfg.failures.repeated()
 	if kind != "" {
-		t.Errorf("drivertest: stopped after %d checks with the same failure, %s; %d checks were not made", maxFailures, kind,
-			left)
+		t.Errorf("drivertest: stopped after %d checks with the same failure, %s; %d checks were not made", maxFailures,
+			kind, left)
 	}
 	return kind == ""
 }
@@ -143,7 +143,7 @@ type check struct {
 	once bool
 	// receiving marks a check of consumers only, independent of how messages are sent: see Config.Sending.
 	receiving bool
-	// alone marks a check that counts, or changes, what belongs to the whole process or broker, or computes all the time.
+	// alone marks a check that counts, or changes, what belongs to the whole process or broker, or that hardly waits.
 	alone bool
 	// when tells whether the check can run; nil means always.
 	when func(*Config, driver.Kind) bool
@@ -348,7 +348,9 @@ func instances(cfg *Config) []instance {
 				has, _ = cfg.works(c.feature, kind)
 			}
 			if has {
-				list = append(list, instance{name: c.nameOn(kind), kind: kind, feature: c.feature, alone: c.alone, run: c.run})
+				list = append(list, instance{
+					name: c.nameOn(kind), kind: kind, feature: c.feature, alone: c.alone, run: c.run,
+				})
 			}
 		}
 	}

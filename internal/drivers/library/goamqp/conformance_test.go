@@ -39,10 +39,8 @@ func conformance(t *testing.T, cfg drivertest.Config, prefix map[driver.Kind]str
 
 func TestConformanceArtemis(t *testing.T) {
 	a := brokertest.StartArtemis(t, brokertest.WithLogin())
-	cfg := librarytest.Real(goamqp.Factory(), a, (*brokertest.Artemis).AMQPURL, func(t testing.TB) *brokertest.Artemis {
-		t.Helper()
-		return brokertest.StartArtemis(t, brokertest.WithLogin(), brokertest.WithoutManagement())
-	})
+	cfg := librarytest.Real(goamqp.Factory(), a, (*brokertest.Artemis).AMQPURL, nil)
+	cfg.Mode = true // TestConformance has the rest
 	cfg.Refusing, cfg.Rejected = a.Refusing, a.Rejected
 	cfg.Lacks = map[drivertest.Feature]string{drivertest.Redelivered: "Artemis does not count deliveries that end with their connection"}
 	conformance(t, cfg, nil)
