@@ -55,7 +55,7 @@ func conformance(t *testing.T, options ...string) drivertest.Config {
 	broker := peculiar.get(t)
 	return drivertest.Config{
 		Factory: Factory(), URL: broker.URL(), Options: append(options, "pull-batch=4", "queues=2"), MinBody: 1, MaxBody: 1 << 20, Log: true,
-		Unordered: unordered, Alone: true,
+		Unordered: unordered,
 		Path: func(t testing.TB) drivertest.Path {
 			return brokertest.NewRocketMQPath(t, broker.NameServer(), broker.Broker())
 		},
