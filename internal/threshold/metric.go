@@ -59,16 +59,23 @@ func Metrics() (list []Metric) {
 			list = append(list, m)
 		}
 	}
+	for _, r := range []Metric{
+		{"sent", PerSecond, Producers, "sends", ""},
+		{"completed", PerSecond, Producers, "completions", ""},
+		{"received", PerSecond, Consumers, "deliveries", ""},
+	} {
+		extremes := "lowest rate of " + r.Help + " of a full second"
+		average := "average rate of " + r.Help + " of the measured time"
+		list = append(list, Metric{r.Name + ".avg", r.Unit, r.Needs, average, ""})
+		if r.Name != "sent" {
+			list = append(list, Metric{r.Name + ".min", r.Unit, r.Needs, extremes, ""},
+				Metric{r.Name + ".max", r.Unit, r.Needs, strings.Replace(extremes, "low", "high", 1), ""})
+		}
+	}
 	list = append(list, []Metric{
 		{"missing", Messages, Producers | Consumers, "deliveries that did not come before the drain ended, warm-up " +
 			"included", ""},
-		{"sent.avg", PerSecond, Producers, "average rate of sends of the measured time", ""},
-		{"completed.avg", PerSecond, Producers, "average rate of completions within the measured time", ""},
-		{"completed.min", PerSecond, Producers, "lowest rate of completions of a full second", ""},
-		{"completed.max", PerSecond, Producers, "highest rate of completions of a full second", ""},
 		{"rate.missed", Percent, Producers | Rate, "share of the messages due in the measured time that were not sent", ""},
-		{"received.avg", PerSecond, Consumers, "average rate of deliveries within the measured time", ""},
-		{"received.min", PerSecond, Consumers, "lowest rate of deliveries of a full second", ""},
 		{"stall.count", Count, Stalls, "times in which the broker, one of several, or a group " +
 			"stalled for --stall-threshold or longer", ""},
 		{"stall.max", Time, Stalls, "the longest of them", ""},
@@ -79,7 +86,6 @@ func Metrics() (list []Metric) {
 			"of three seconds at 90% of the rates before it", ""},
 		{"in_doubt", Messages, Reconnection, "messages without an answer of the broker because of an outage, with " +
 			"--reconnect", ""},
-		{"received.max", PerSecond, Consumers, "highest rate of deliveries of a full second", ""},
 	}...)
 	needs := map[result.Kind]Needs{
 		result.Delay: Producers | Rate, result.Ack: Producers, result.Response: Producers | Rate,
