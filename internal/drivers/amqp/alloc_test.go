@@ -83,7 +83,7 @@ func TestSendingAllocatesNothing(t *testing.T) {
 
 // TestReceivingAllocatesNothing receives from a peer that sends whatever the credit is: settled, and to be settled.
 func TestReceivingAllocatesNothing(t *testing.T) {
-	const n = 100_000
+	const n = 20_000
 	for name, shared := range map[string]bool{"connection of its own": false, "shared connection": true} {
 		for _, settled := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, settled %t", name, settled), func(t *testing.T) {
