@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"regexp"
 	"strings"
 	"testing"
@@ -14,13 +13,7 @@ import (
 // told returns the products of the brokers of a run, as they reported them: "amqp: product version".
 func told(t *testing.T, r *result) (list []string) {
 	t.Helper()
-	var all []struct {
-		Details struct {
-			Brokers []struct{ Protocol, Product, Version string }
-		}
-	}
-	require.NoError(t, json.Unmarshal([]byte(r.json), &all))
-	for _, b := range all[len(all)-1].Details.Brokers {
+	for _, b := range r.summary.Details.Brokers {
 		list = append(list, b.Protocol+": "+b.Product+" "+b.Version)
 		require.Regexp(t, `(?m)^--- broker: +`+regexp.QuoteMeta(b.Product+" "+b.Version)+"$", r.stdout)
 	}

@@ -5,11 +5,13 @@ package e2e
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/verify"
 	runresult "github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -62,9 +64,19 @@ type record struct {
 	Problems         []string
 	Warnings         []string
 	LeftBehind       []string
+	Findings         []struct{ Kind, Text string }
+	ConsumerReleased uint64
+	ConsumerRejected uint64
+	ReceivedDelayed  uint64
+	ReceivedEarly    uint64
+	TotalLateness    *latency
+	Row              struct{ Backlog *uint64 }
 	Details          struct { // of the summary
-		Outages []runresult.Outage
-		Limit   struct {
+		Verification *verify.Result
+		Brokers      []struct{ Protocol, Product, Version string }
+		Figures      struct{ Due, Unsent uint64 }
+		Outages      []runresult.Outage
+		Limit        struct {
 			Kind       string
 			Share      float64
 			Text, Hint string
@@ -182,6 +194,14 @@ func checkJSON(t *testing.T, r *result, g grammar) {
 	require.Equal(t, want, sums, "latencies of all intervals have a value per message")
 	require.Equal(t, measured, countsOf(s.TotalDelaySend, s.TotalSend, s.TotalResponse, s.TotalTransfer),
 		"the summary has the latencies after the warm-up")
+}
+
+// mean returns the mean in microseconds.
+func (l *latency) mean(t *testing.T) float64 {
+	t.Helper()
+	us, err := strconv.ParseFloat(l.Mean, 64)
+	require.NoError(t, err)
+	return us
 }
 
 // counts are the numbers of values of the latencies.
