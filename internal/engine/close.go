@@ -40,8 +40,8 @@ func (r *run) closeAll(ctx context.Context) []string {
 	for _, d := range slices.Backward(r.drivers) { // that of the producers first
 		drivers = append(drivers, closer{"connections of the " + d.side, nil, d.driver.Close})
 	}
-	last := min(r.patienceToClose(nil).all, closeTimeout)
-	return append(left, closeEach(ctx, wait{all: last, each: last, stop: last}, drivers)...)
+	last := min(r.longestConnect(), closeTimeout)
+	return append(left, closeEach(ctx, drivers, last, last, last)...)
 }
 
 // closeGroups closes the workers of groups, as closeAll does, and returns a list of the failures.
@@ -64,8 +64,8 @@ func (r *run) closeGroups(ctx context.Context, list []*use) []string {
 	}
 	var sides sync.WaitGroup
 	var open [2][]string
-	sides.Go(func() { open[0] = closeEach(ctx, r.patienceToClose(nil), producers) })
-	sides.Go(func() { open[1] = closeEach(ctx, r.patienceToClose(list), consumers) })
+	sides.Go(func() { open[0] = r.closeWorkers(ctx, producers, nil) })
+	sides.Go(func() { open[1] = r.closeWorkers(ctx, consumers, list) })
 	sides.Wait()
 	for _, u := range list {
 		r.closed(u)
@@ -89,24 +89,30 @@ func (r *run) closed(u *use) {
 	}
 }
 
-// patienceToClose returns the time-outs of closing workers, the consumers of groups or others.
-func (r *run) patienceToClose(consumersOf []*use) wait {
-	var patience wait
+// longestConnect returns the longest of the connect time-outs.
+func (r *run) longestConnect() (longest time.Duration) {
 	for _, d := range r.drivers {
-		patience.all = max(patience.all, d.endpoint.ConnectTimeout)
+		longest = max(longest, d.endpoint.ConnectTimeout)
 	}
+	return longest
+}
+
+// closeWorkers closes workers: the consumers of groups, or others.
+func (r *run) closeWorkers(ctx context.Context, workers []closer, consumersOf []*use) []string {
+	all := r.longestConnect()
 	removes := slices.ContainsFunc(consumersOf, func(u *use) bool {
 		return slices.ContainsFunc(u.consumers, func(c *consumer) bool {
 			return c.spec.Destination.Kind == driver.Topic && !c.spec.KeepSubscription
 		})
 	})
-	if patience.each = patience.all; r.unanswered || !removes {
-		patience.each = min(patience.all, closeTimeout)
+	each, stop := all, min(max(all, leastStop), stopTimeout)
+	if r.unanswered || !removes {
+		each = min(all, closeTimeout)
 	}
-	if patience.stop = min(max(patience.all, leastStop), stopTimeout); r.unanswered {
-		patience.stop = leastStop
+	if r.unanswered {
+		stop = leastStop
 	}
-	return patience
+	return closeEach(ctx, workers, all, each, stop)
 }
 
 func (c closer) shut(ctx context.Context) error {
@@ -117,15 +123,12 @@ func (c closer) shut(ctx context.Context) error {
 	return err
 }
 
-// wait has the time-outs of closing workers: for all of them, from one to the next, and before for their goroutines.
-type wait struct{ all, each, stop time.Duration }
-
 // closeEach waits for the goroutines of list, closes the members whose goroutines have ended, and returns a list of the
-// failures.
-func closeEach(ctx context.Context, patience wait, list []closer) (left []string) {
+// failures. It waits that long to close all of them, from one to the next, and before for their goroutines to stop.
+func closeEach(ctx context.Context, list []closer, all, each, stop time.Duration) (left []string) {
 	ctx, cancel := hurried(ctx)
 	defer cancel()
-	stopping, cancel := context.WithTimeout(ctx, patience.stop)
+	stopping, cancel := context.WithTimeout(ctx, stop)
 	defer cancel()
 	errs := make([]error, len(list))
 	for i := range list {
@@ -133,11 +136,11 @@ func closeEach(ctx context.Context, patience wait, list []closer) (left []string
 			errs[i] = errStuck
 		}
 	}
-	closing, cancel := context.WithTimeoutCause(ctx, patience.all, unanswered(patience.all))
+	closing, cancel := context.WithTimeoutCause(ctx, all, unanswered(all))
 	defer cancel()
 	closing, abandon := context.WithCancelCause(closing)
 	defer abandon(nil)
-	giveUp := time.AfterFunc(patience.each, func() { abandon(unanswered(patience.each)) })
+	giveUp := time.AfterFunc(each, func() { abandon(unanswered(each)) })
 	defer giveUp.Stop()
 	var g errgroup.Group
 	g.SetLimit(openAtOnce)
@@ -148,7 +151,7 @@ func closeEach(ctx context.Context, patience wait, list []closer) (left []string
 		g.Go(func() error {
 			err := list[i].shut(closing)
 			if err == nil {
-				giveUp.Reset(patience.each)
+				giveUp.Reset(each)
 			}
 			errs[i] = whyOpen(closing, err)
 			return nil

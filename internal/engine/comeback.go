@@ -14,23 +14,11 @@ import (
 // time-out, since a broker that has just started may be slow; the others end after some times stuckAfter.
 const probesAtOnce = 4
 
-// hosts has the hosts to which workers reconnect. It is safe for concurrent use.
-type hosts struct{ sync.Map }
-
-type hostKey struct {
-	url     string
-	backoff plan.Backoff
-	index   int // in the URL
-}
-
-func (h *hosts) at(url string, backoff plan.Backoff, index int) *host {
-	key := hostKey{url, backoff, index}
-	known, ok := h.Load(key)
-	if !ok {
-		known, _ = h.LoadOrStore(key, &host{
-			index: index, backoff: backoff, pause: backoff.First, turns: make(chan struct{}, openAtOnce),
-		})
-	}
+// host returns the host of that index in the URL of the link.
+func (l *link[T]) host(index int) *host {
+	known, _ := l.hosts.LoadOrStore([3]any{l.url, l.backoff, index}, &host{
+		index: index, backoff: l.backoff, pause: l.backoff.First, turns: make(chan struct{}, openAtOnce),
+	})
 	return known.(*host) //nolint:forcetypeassert // there is nothing else in the map
 }
 

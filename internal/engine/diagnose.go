@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"sync"
 	"syscall"
 	"time"
 
@@ -13,28 +12,20 @@ import (
 // suspicion is how long a broker may take to answer a connection before perfmq asks whether it is one of the protocol.
 const suspicion = time.Second
 
-// diagnoses are the answers of [driver.Factory.Diagnose], by protocol and URL, each asked for once in a run: later, a
-// silent broker is an overloaded one.
-type diagnoses struct{ sync.Map }
-
-type diagnosis struct {
-	done chan struct{}
-	err  error
-}
-
-// of returns what is wrong with the broker of an endpoint; nil if nothing was found. It blocks for as long as Diagnose.
-func (d *diagnoses) of(ctx context.Context, e *Endpoint) error {
+// diagnose returns what is wrong with the broker of an endpoint; nil if nothing was found. It blocks for as long as
+// Diagnose, which is asked once in a run: later, a silent broker is an overloaded one.
+func (r *run) diagnose(ctx context.Context, e *Endpoint) error {
 	if e.Factory.Diagnose == nil {
 		return nil
 	}
-	known, asked := d.LoadOrStore(e.Protocol+" "+e.URL, &diagnosis{done: make(chan struct{})})
-	one := known.(*diagnosis) //nolint:forcetypeassert // there is nothing else in the map
+	known, asked := r.diagnoses.LoadOrStore(e.Protocol+" "+e.URL, make(chan error, 1))
+	answer := known.(chan error) //nolint:forcetypeassert // there is nothing else in the map
 	if !asked {
-		one.err = e.Factory.Diagnose(ctx, e.OpenOptions)
-		close(one.done)
+		answer <- e.Factory.Diagnose(ctx, e.OpenOptions)
 	}
-	<-one.done
-	return one.err
+	err := <-answer
+	answer <- err // for the next one
+	return err
 }
 
 // diagnosed is opening that fails soon, and with the cause, if the broker speaks another protocol.
@@ -44,7 +35,7 @@ func diagnosed[T any](
 	trying, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	timer := time.AfterFunc(suspicion, func() {
-		if wrong := r.diagnoses.of(trying, e); wrong != nil {
+		if wrong := r.diagnose(trying, e); wrong != nil {
 			end(wrong)
 		}
 	})
@@ -62,7 +53,7 @@ func diagnosed[T any](
 	}
 	switch class {
 	case driver.ClassConnect, driver.ClassConnectionLost, driver.ClassTimeout, driver.ClassProtocol, driver.ClassTLS:
-		if wrong := r.diagnoses.of(trying, e); wrong != nil {
+		if wrong := r.diagnose(trying, e); wrong != nil {
 			return opened, wrong
 		}
 	}

@@ -121,7 +121,13 @@ type run struct {
 	phases    *load.Phases
 	boundary  *load.Boundary
 	groups    []*group // of all steps
-	known     known
+	// known are the workers made so far. If the number of workers of a group changes in a later step, workers with the
+	// same identity are reused, so that they keep their numbers and figures.
+	known struct {
+		producers map[worker]*producer
+		consumers map[worker]*consumer
+		names     map[string]bool
+	}
 	producers []*producer
 	consumers []*consumer
 	subs      []*subscription
@@ -130,12 +136,12 @@ type run struct {
 	sampler   *sampler
 	verify    *verification // nil if nothing is verified
 	counting  *counting     // nil if the brokers are not asked for their counts
-	failures  chan failure  // of workers; buffered for all of them
+	failures  chan ending   // by workers; buffered for all of them
 	commands  []result.Command
 	outages   *stats.Outages // nil if no workers are reconnected
 	hostNames []string       // of URLs with several
-	probed    hosts          // to which workers reconnect
-	diagnoses diagnoses
+	probed    sync.Map       // *host to which workers reconnect
+	diagnoses sync.Map       // chan error with the answer of Diagnose, by protocol and URL
 
 	mu        sync.Mutex // guards subs, which the sampler reads, and explained
 	explained []uint64   // copies that the verification explained by outages when each of the first of these began
@@ -156,12 +162,6 @@ type run struct {
 	consuming     context.Context    //nolint:containedctx // of the consumers of all steps
 }
 
-// failure is the unexpected end of a worker.
-type failure struct {
-	worker string
-	err    error
-}
-
 func newRun(c *Config) *run {
 	p := c.Plan
 	r := &run{
@@ -178,7 +178,8 @@ func newRun(c *Config) *run {
 	if p.FakeClock {
 		r.pulse.Blind()
 	}
-	r.known = known{map[worker]*producer{}, map[worker]*consumer{}, map[string]bool{}}
+	r.known.producers, r.known.consumers = map[worker]*producer{}, map[worker]*consumer{}
+	r.known.names = map[string]bool{}
 	if p.Verify {
 		r.verify = newVerification(r.id, p.VerifyFile)
 	}
@@ -196,7 +197,7 @@ func newRun(c *Config) *run {
 	for i := range p.Steps {
 		r.steps = append(r.steps, newStep(r, i))
 	}
-	r.failures = make(chan failure, len(r.steps)*(len(r.producers)+len(r.consumers))) // each may fail once in a step
+	r.failures = make(chan ending, len(r.steps)*(len(r.producers)+len(r.consumers))) // each may fail once in a step
 	return r
 }
 
@@ -362,7 +363,7 @@ func (r *run) watch() {
 		}
 		list = append(list, w)
 	}
-	bounded := map[connection]bool{}
+	bounded := map[[2]string]bool{}
 	for _, p := range r.producers {
 		add(p.spec.Name, p.group, p.spec.Destination, p.driver, p.broker.Broker, &p.connections)
 		w := &list[len(list)-1]

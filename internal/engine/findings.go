@@ -65,7 +65,7 @@ func (r *run) findFailures(s *stats.Summary) {
 		if n > 1 {
 			more = fmt.Sprintf(" (and %d more workers failed)", n-1)
 		}
-		findError(s, fmt.Errorf("%s: %w%s", f.worker, f.err, more))
+		findError(s, fmt.Errorf("%w%s", f.err, more))
 	}
 }
 

@@ -136,20 +136,12 @@ type worker struct {
 	delay time.Duration // of its messages
 }
 
-// known are the workers made so far. If the number of workers of a group changes in a later step, workers with the same
-// identity are reused, so that they keep their numbers and figures.
-type known struct {
-	producers map[worker]*producer
-	consumers map[worker]*consumer
-	names     map[string]bool
-}
-
 func (r *run) producer(g *plan.Group, index int, spec driver.ProducerSpec) *producer {
 	id := worker{name: spec.Name, place: place{g.ProducerBroker.Site, spec.Destination}, delay: spec.Delay}
 	if p := r.known.producers[id]; p != nil {
 		return p
 	}
-	spec.Name = r.known.free(spec.Name)
+	spec.Name = r.free(spec.Name)
 	number := len(r.known.producers)
 	if !r.plan.Shard.Has(number) {
 		p := &producer{id: number, index: index, remote: true}
@@ -167,7 +159,7 @@ func (r *run) consumer(g *plan.Group, index int, spec driver.ConsumerSpec) *cons
 	if c := r.known.consumers[id]; c != nil {
 		return c
 	}
-	spec.Name = r.known.free(spec.Name)
+	spec.Name = r.free(spec.Name)
 	if !r.plan.Shard.Has(len(r.known.producers) + len(r.known.consumers)) {
 		c := &consumer{index: index, remote: true}
 		r.known.consumers[id] = c
@@ -189,12 +181,12 @@ func (r *run) consumer(g *plan.Group, index int, spec driver.ConsumerSpec) *cons
 }
 
 // free returns an unused name: readers-1, or readers-1.2 if another destination has a readers-1.
-func (k *known) free(name string) string {
+func (r *run) free(name string) string {
 	free := name
-	for n := 2; k.names[free]; n++ {
+	for n := 2; r.known.names[free]; n++ {
 		free = fmt.Sprintf("%s.%d", name, n)
 	}
-	k.names[free] = true
+	r.known.names[free] = true
 	return free
 }
 

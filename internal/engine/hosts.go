@@ -14,13 +14,7 @@ import (
 // stays are the hosts to which a worker was connected, for a URL with several. It is safe for concurrent use.
 type stays struct {
 	mu   sync.Mutex
-	list []stay
-}
-
-// stay is a connection to one host.
-type stay struct {
-	host, connection string
-	before           stats.Counters // the worker's counts at its start
+	list []stats.HostTotal // each with the worker's counts at its start
 }
 
 // arrived records the host of a new connection, before its first message.
@@ -32,8 +26,8 @@ func (s *stays) arrived(worker any, e *Endpoint, connection string, counts func(
 	host := located.Host()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n := len(s.list); n == 0 || s.list[n-1].host != host || s.list[n-1].connection != connection {
-		s.list = append(s.list, stay{host, connection, counts()})
+	if n := len(s.list); n == 0 || s.list[n-1].Host != host || s.list[n-1].Connection != connection {
+		s.list = append(s.list, stats.HostTotal{Host: host, Connection: connection, Counters: counts()})
 	}
 }
 
@@ -47,7 +41,7 @@ func (s *stays) present() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n := len(s.list); n > 0 {
-		return s.list[n-1].host
+		return s.list[n-1].Host
 	}
 	return ""
 }
@@ -73,16 +67,16 @@ func (s *stays) totals(end stats.Counters) (list []stats.HostTotal) {
 	for i, stay := range s.list {
 		until := end
 		if i+1 < len(s.list) {
-			until = s.list[i+1].before
+			until = s.list[i+1].Counters
 		}
-		n := until.Sub(stay.before)
+		stay.Counters = until.Sub(stay.Counters)
 		j := slices.IndexFunc(list, func(t stats.HostTotal) bool {
-			return t.Host == stay.host && t.Connection == stay.connection
+			return t.Host == stay.Host && t.Connection == stay.Connection
 		})
 		if j < 0 {
-			list = append(list, stats.HostTotal{Host: stay.host, Connection: stay.connection, Counters: n})
+			list = append(list, stay)
 		} else {
-			list[j].Counters = list[j].Add(n)
+			list[j].Counters = list[j].Add(stay.Counters)
 		}
 	}
 	return list

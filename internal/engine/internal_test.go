@@ -79,7 +79,7 @@ func TestWaitedInVain(t *testing.T) {
 					}
 				}
 				r.stopped(t.Context(), r.subs)
-				require.Equal(t, tt.want, r.subs[0].ending.drained)
+				require.Equal(t, tt.want, r.subs[0].drained)
 			})
 		})
 	}
@@ -145,7 +145,7 @@ func TestMayPend(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := &Endpoint{Broker: &plan.Broker{}, Factory: mem.Factory()}
 			e.Factory.InFlight = func(any, *driver.ProducerSpec) driver.InFlight { return tt.bound }
-			seen := map[connection]bool{}
+			seen := map[[2]string]bool{}
 			var got []int
 			for _, key := range []string{"a", "a", "b"} {
 				p := &producer{broker: e, driver: nobody{}}

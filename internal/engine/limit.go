@@ -42,9 +42,6 @@ func (r *run) asked() stats.LoadAsked {
 // reached reports whether the group has sent the messages that were due.
 func (u *use) reached() bool { return float64(u.sentInStep) >= reached*float64(u.due) }
 
-// connection is what producers may share.
-type connection struct{ broker, key string }
-
 // inFlight returns the client's own bound on the messages in flight.
 func (p *producer) inFlight() driver.InFlight {
 	if p.broker.Factory.InFlight == nil {
@@ -54,13 +51,13 @@ func (p *producer) inFlight() driver.InFlight {
 }
 
 // mayPend returns how many messages of the producer may be in flight beside those of the producers before it. bounded
-// holds the connections whose bound one of these has.
-func (p *producer) mayPend(bounded map[connection]bool) int {
+// holds the connections (broker and key) whose bound one of these has.
+func (p *producer) mayPend(bounded map[[2]string]bool) int {
 	bound := p.inFlight()
 	if bound.Messages == 0 || bound.Messages >= p.spec.MaxPending {
 		return p.spec.MaxPending
 	}
-	if at := (connection{p.broker.URL, p.spec.Connection.Key}); bound.PerConnection && p.driver != nil {
+	if at := ([2]string{p.broker.URL, p.spec.Connection.Key}); bound.PerConnection && p.driver != nil {
 		if bounded[at] {
 			return 0
 		}

@@ -19,6 +19,11 @@ type ending struct {
 	err         error
 }
 
+// failed is the unexpected end of a worker.
+func failed(worker string, err error) ending {
+	return ending{reason: worker + " failed", err: fmt.Errorf("%s: %w", worker, err)}
+}
+
 // last reports that no further step follows.
 func (e *ending) last() bool { return e.err != nil || e.interrupted || e.aborted }
 
@@ -77,8 +82,8 @@ func (r *run) load(ctx context.Context, stop <-chan struct{}) ending {
 			return ending{reason: "interrupted", interrupted: true}
 		case <-ctx.Done():
 			return ending{reason: "interrupted", interrupted: true}
-		case f := <-r.failures:
-			return ending{reason: f.worker + " failed", err: fmt.Errorf("%s: %w", f.worker, f.err)}
+		case end := <-r.failures:
+			return end
 		case <-watch:
 			r.watchArrivals()
 			if over == nil {
@@ -98,8 +103,8 @@ func (r *run) load(ctx context.Context, stop <-chan struct{}) ending {
 		}
 	}
 	select { // failed producers end, too
-	case f := <-r.failures:
-		return ending{reason: f.worker + " failed", err: fmt.Errorf("%s: %w", f.worker, f.err)}
+	case end := <-r.failures:
+		return end
 	default:
 		return ending{reason: r.step.allSent()}
 	}

@@ -28,7 +28,7 @@ type link[T worked] struct {
 	backoff plan.Backoff
 	closing time.Duration // bounds the closing of a lost connection
 	outages *stats.Outages
-	hosts   *hosts
+	hosts   *sync.Map // of the run
 	url     string
 	down    *driver.Meter               // time without a connection
 	surplus sync.WaitGroup              // attempts that are no longer needed
@@ -84,19 +84,12 @@ func (l *link[T]) leave(ctx context.Context, cause error) {
 	l.drop(ctx)
 }
 
-// opened is a new connection of a worker, or the reason why it cannot get one.
-type opened[T worked] struct {
-	worker T
-	use    func() // called before its use
-	err    error
-}
-
 // comeBack waits until an attempt to connect succeeds, ctx ends or the time-out is over. When ctx ends, it tries once
 // more at once. The error is that of ctx, or the reason why the worker cannot go on.
 func (l *link[T]) comeBack(ctx context.Context, cause error) error {
 	defer l.down.End()
 	attempts, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	outcomes := make(chan opened[T])
+	outcomes := make(chan func() error)
 	order := l.order()
 	w := &waiter{
 		attempts: attempts, produces: l.produces, news: make(chan struct{}, 1), fails: map[*host]failures{},
@@ -109,10 +102,10 @@ func (l *link[T]) comeBack(ctx context.Context, cause error) error {
 		},
 	}
 	for _, i := range order {
-		w.hosts = append(w.hosts, l.hosts.at(l.url, l.backoff, i))
+		w.hosts = append(w.hosts, l.host(i))
 	}
 	if order == nil {
-		w.hosts = []*host{l.hosts.at(l.url, l.backoff, 0)}
+		w.hosts = []*host{l.host(0)}
 	}
 	defer func() {
 		cancel()
@@ -130,11 +123,8 @@ func (l *link[T]) comeBack(ctx context.Context, cause error) error {
 	w.enter(time.Since(l.opened) >= lasting)
 	for {
 		select {
-		case o := <-outcomes:
-			if o.err != nil {
-				return o.err
-			}
-			return l.take(ctx, o)
+		case take := <-outcomes:
+			return take()
 		case <-deadline:
 			return fmt.Errorf("not connected again within %s (--reconnect-timeout): %w",
 				time.Since(began).Round(time.Millisecond), cmp.Or(w.last(), cause))
@@ -156,10 +146,10 @@ func (l *link[T]) comeBack(ctx context.Context, cause error) error {
 }
 
 // attempt opens a connection by the hosts of that order. One that comes too late is closed.
-func (l *link[T]) attempt(ctx, wanted context.Context, order []int, outcomes chan<- opened[T]) error {
+func (l *link[T]) attempt(ctx, wanted context.Context, order []int, outcomes chan<- func() error) error {
 	begun := time.Now()
 	w, use, err := l.open(ctx, order)
-	o := opened[T]{w, use, err}
+	outcome := func() error { return l.take(ctx, w, use) }
 	switch {
 	case err != nil && wanted.Err() != nil:
 		return err
@@ -171,9 +161,10 @@ func (l *link[T]) attempt(ctx, wanted context.Context, order []int, outcomes cha
 		if !hopeless(err) {
 			return err
 		}
+		outcome = func() error { return err }
 	}
 	select {
-	case outcomes <- o:
+	case outcomes <- outcome:
 	case <-wanted.Done():
 		if err == nil {
 			l.shut(ctx, w)
@@ -210,18 +201,18 @@ func (l *link[T]) drop(ctx context.Context) {
 }
 
 // take makes a new connection the present one.
-func (l *link[T]) take(ctx context.Context, o opened[T]) error {
+func (l *link[T]) take(ctx context.Context, now T, use func()) error {
 	l.mu.Lock()
 	if l.ended {
 		l.mu.Unlock()
-		l.shut(ctx, o.worker)
+		l.shut(ctx, now)
 		return errEnded
 	}
 	l.before.add(l.now) // only now: the new connection may have taken over from it
-	l.now, l.lost, l.opened = o.worker, false, time.Now()
+	l.now, l.lost, l.opened = now, false, time.Now()
 	l.silent.Store(true)
 	l.mu.Unlock()
-	o.use()
+	use()
 	l.outages.Connected(l.name, time.Now())
 	return nil
 }

@@ -35,7 +35,8 @@ type subscription struct {
 	arrivals *arrivals
 	opened   int64                     // microseconds since the Unix epoch
 	from, to map[*verify.Ledger]uint64 // messages sent by its beginning (nil if it began with the run) and by its end
-	ending   consumersEnd              // of its last consumers
+	ended    int64                     // of its last consumers; 0 before
+	drained  bool                      // they waited, the broker answered a probe, and no message arrived
 }
 
 // nameOf returns the name of a consumer's subscription, unique at its place.

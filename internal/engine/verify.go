@@ -36,12 +36,6 @@ type verification struct {
 	probes      sync.WaitGroup
 }
 
-// consumersEnd is the end of a subscription's consumers.
-type consumersEnd struct {
-	at      int64
-	drained bool // they waited, the broker answered a probe, and no message arrived
-}
-
 // arrivals measures the time without a message at a subscription. Time in which this process or its machine stood still
 // does not count, because messages that arrived then are not received yet. To exclude a stalled broker, it is probed
 // for an answer, and then has some time to deliver.
@@ -195,13 +189,13 @@ func (r *run) stopped(ctx context.Context, subs []*subscription) {
 	r.watchArrivals()
 	now, patience := r.clock.Epoch(r.clock.Now()), r.patience()
 	for _, s := range subs {
-		if s.over || s.ending.at > 0 && !alive(s.consumers) {
+		if s.over || s.ended > 0 && !alive(s.consumers) {
 			continue // already recorded
 		}
 		quietly, waited := s.arrivals.inVain(now, patience)
 		r.verify.unanswered = r.verify.unanswered || quietly && !waited
-		s.ending = consumersEnd{at: now, drained: waited && ctx.Err() == nil && alive(s.consumers) &&
-			!slices.ContainsFunc(s.consumers, func(c *consumer) bool { return c.failed.Load() })}
+		s.ended, s.drained = now, waited && ctx.Err() == nil && alive(s.consumers) &&
+			!slices.ContainsFunc(s.consumers, func(c *consumer) bool { return c.failed.Load() })
 	}
 	r.verify.renewProbes()
 }
@@ -256,7 +250,7 @@ func (r *run) side() *verify.Side {
 		part.Destination = s.named()
 		part.Selective = slices.ContainsFunc(s.consumers, func(c *consumer) bool { return c.spec.Selector != "" })
 		part.Late = s.destination.Kind == driver.Topic
-		part.Opened, part.Ended, part.Drained = s.opened, s.ending.at, s.ending.drained
+		part.Opened, part.Ended, part.Drained = s.opened, s.ended, s.drained
 		part.CutOff = r.outages != nil && r.outages.Receiving()
 		part.Sent = s.bounds(r.id)
 		switch {

@@ -58,7 +58,7 @@ func (r *run) startConsumer(ctx context.Context, c *consumer, quota func(), job 
 		}
 		if err != nil {
 			c.failed.Store(true)
-			r.failures <- failure{c.spec.Name, err}
+			r.failures <- failed(c.spec.Name, err)
 		}
 	}()
 }
@@ -90,7 +90,7 @@ func (r *run) startProducers(ctx context.Context) (finished chan struct{}, stop 
 					defer worker.finish(true)
 				}
 				if err := send(ctx, work); err != nil {
-					r.failures <- failure{p.spec.Name, err}
+					r.failures <- failed(p.spec.Name, err)
 				}
 			}()
 		}
