@@ -6,12 +6,6 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 )
 
-// only removes the extremes of the sides that a step does not have.
-func (has sides) only(sum *stats.StepSummary) {
-	sum.Minimum.Only(has.sends, has.receives)
-	sum.Maximum.Only(has.sends, has.receives)
-}
-
 // lowest returns the lowest rates over the steps so far, the first ones of the plan, and sets those of the groups: each
 // over the steps in which it takes part.
 func (r *run) lowest(sums []stats.StepSummary, groups []stats.StepSummary) (all stats.Peaks) {

@@ -9,15 +9,16 @@ import (
 )
 
 // figures returns the values of the metrics of thresholds (see [threshold.Metrics]), in their units, except metrics
-// that only a whole run has. A metric without a value is missing.
-func (has sides) figures(s *stats.StepSummary) map[string]float64 {
+// that only a whole run has. Those of groups follow, under the names of their metrics. A metric without a value is
+// missing.
+func figures(s *stats.StepSummary) map[string]float64 {
 	f := map[string]float64{}
 	m := &s.Measured
-	result.CounterMetrics(f, m[:], s.Total[:], has.sends, has.receives)
-	if a := &s.Average; a.Span > 0 && has.sends {
+	result.CounterMetrics(f, m[:], s.Total[:], s.Sends, s.Receives)
+	if a := &s.Average; a.Span > 0 && s.Sends {
 		f["sent.avg"], f["completed.avg"] = a.PerSecond(a.Sent), a.PerSecond(a.Completed)
 	}
-	if a := &s.Average; a.Span > 0 && has.receives {
+	if a := &s.Average; a.Span > 0 && s.Receives {
 		f["received.avg"] = a.PerSecond(a.Received)
 	}
 	if s.Stalls.Limit > 0 {
@@ -38,6 +39,11 @@ func (has sides) figures(s *stats.StepSummary) map[string]float64 {
 		f["tester.cpu"] = 100 * h.CPU.Seconds() / (h.Wall.Seconds() * float64(h.Cores))
 	}
 	s.Latencies.Metrics(f, m.LeftOut)
+	for i := range s.Groups {
+		for name, v := range figures(&s.Groups[i]) {
+			f[threshold.GroupPrefix+s.Groups[i].Name+"."+name] = v
+		}
+	}
 	return f
 }
 
@@ -63,29 +69,20 @@ func (r *run) readTime() (first, last time.Duration, ok bool) {
 	return first, last, any && last-first >= shortest
 }
 
-// readIn sets the rates of groups that have read a backlog.
-func readIn(first, last time.Duration, groups []stats.StepSummary) {
-	for i := range groups {
-		g := &groups[i]
-		g.Extremes.Read(first, last, &g.Average, &g.Minimum, &g.Maximum)
-	}
-}
-
-// withGroups adds the figures of each group, under the names of their metrics.
-func withGroups(f map[string]float64, groups []stats.StepSummary) map[string]float64 {
-	for i := range groups {
-		g := &groups[i]
-		of := sides{g.Sends, g.Receives}.figures(g)
-		for name, v := range of {
-			f[threshold.GroupPrefix+g.Name+"."+name] = v
+// readIn sets the rates of the present step, or the run, and its groups if they have read a backlog.
+func (r *run) readIn(s *stats.StepSummary) {
+	if first, last, ok := r.readTime(); ok {
+		s.Extremes.Read(first, last, &s.Average, &s.Minimum, &s.Maximum)
+		for i := range s.Groups {
+			g := &s.Groups[i]
+			g.Extremes.Read(first, last, &g.Average, &g.Minimum, &g.Maximum)
 		}
 	}
-	return f
 }
 
 // figuresOf returns the figures of a whole run.
 func (r *run) figuresOf(s *stats.Summary) map[string]float64 {
-	f := withGroups(sides{r.role.Produces(), r.role.Consumes()}.figures(&s.StepSummary), s.Groups)
+	f := figures(&s.StepSummary)
 	if r.outages != nil {
 		outageFigures(f, s, 0)
 	}

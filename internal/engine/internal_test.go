@@ -117,15 +117,15 @@ func TestSilenceOfTheTesterIsNotTheBrokers(t *testing.T) {
 		r.step = &step{plan: &plan.Step{}, uses: []*use{{group: g, plan: &plan.Group{Count: 10}, to: &Endpoint{}}}}
 		r.plan = &plan.Plan{}
 		r.clock.Begin()
-		s := r.listen()
+		broken := r.listen()
 		<-time.After(time.Minute)
-		require.NoError(t, s.broken())
+		require.NoError(t, broken())
 		for range 7 {
 			<-time.After(sampleInterval)
-			require.NoError(t, s.broken())
+			require.NoError(t, broken())
 		}
 		<-time.After(sampleInterval)
-		require.ErrorContains(t, s.broken(), "for 10s it took")
+		require.ErrorContains(t, broken(), "for 10s it took")
 	})
 }
 

@@ -93,7 +93,7 @@ func (r *run) load(ctx context.Context, stop <-chan struct{}) ending {
 				return ending{reason: why}
 			}
 		case <-look:
-			if err := silence.broken(); err != nil {
+			if err := silence(); err != nil {
 				r.silent = true
 				return ending{reason: "no answer from the broker", err: err}
 			}
@@ -155,10 +155,12 @@ func (r *run) abortTicker() (<-chan time.Time, func()) {
 // broken returns a threshold that ends the run because it is broken; nil if there is none.
 func (r *run) broken() *threshold.Threshold {
 	whole, step := r.sampler.soFar()
+	whole.Sends, whole.Receives = r.role.Produces(), r.role.Consumes()
+	step.Sends, step.Receives = len(r.step.producers()) > 0, len(r.step.consumers()) > 0
 	r.step.loaded = r.clock.Now() - r.step.start
 	if len(r.steps) > 1 {
 		present := step
-		r.step.role().only(&present)
+		present.Minimum.Only(step.Sends, step.Receives)
 		whole.Minimum = r.lowest(append(slices.Clone(r.ended), present), whole.Groups)
 	}
 	for _, of := range []struct {
@@ -166,9 +168,8 @@ func (r *run) broken() *threshold.Threshold {
 		figures map[string]float64
 		target  func(group string) float64
 	}{
-		{r.plan.Thresholds, r.withProgress(withGroups(sides{r.role.Produces(), r.role.Consumes()}.figures(&whole),
-			whole.Groups)), r.wholeTarget},
-		{r.step.plan.Thresholds, withGroups(r.step.role().figures(&step), step.Groups), r.step.target},
+		{r.plan.Thresholds, r.withProgress(figures(&whole)), r.wholeTarget},
+		{r.step.plan.Thresholds, figures(&step), r.step.target},
 	} {
 		for i := range of.list {
 			t := &of.list[i]

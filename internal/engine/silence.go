@@ -32,24 +32,17 @@ func (q *quiet[T]) look(signs T) time.Duration {
 	return q.lasted
 }
 
-// silence detects a broker that has stopped answering. Without it, a run that ends only with its last message could
-// wait forever for credit. A run with a duration ends by that, and a run without either is ended by its user.
-type silence struct {
-	run   *run
-	limit time.Duration
-	quiet quiet[signs]
-}
-
-// signs are signs of life: counts that grow only while the broker works for the run.
-type signs struct{ sent, ended, received uint64 }
-
-// listen returns nil if the run does not need it.
-func (r *run) listen() *silence {
+// listen returns a function that returns an error if the broker has stopped answering: there was no sign of life for too
+// long although messages are due. Call it each interval, from one goroutine. Without it, a run that ends only with its
+// last message could wait forever for credit. It is nil for a run with a duration, which ends by that, and for a run
+// without either, which its user ends.
+func (r *run) listen() func() error {
 	ends := slices.ContainsFunc(r.step.uses, func(u *use) bool { return len(u.producers) > 0 && u.all() < math.MaxUint64 })
 	if !ends || r.step.plan.Duration > 0 || r.step.plan.Idle > 0 {
 		return nil
 	}
-	return &silence{r, max(r.plan.DrainTimeout, minSilence), quiet[signs]{most: 2 * sampleInterval, looked: time.Now()}}
+	limit, q := max(r.plan.DrainTimeout, minSilence), quiet[[3]uint64]{most: 2 * sampleInterval, looked: time.Now()}
+	return func() error { return r.silence(limit, &q) }
 }
 
 // all returns how many messages the group is to send in the step; the maximum if neither count nor schedule ends them.
@@ -61,16 +54,14 @@ func (u *use) all() uint64 {
 	return all
 }
 
-// broken returns an error if there was no sign of life for too long although messages are due. Call it each interval,
-// from one goroutine.
-func (s *silence) broken() error {
-	r := s.run
+// silence returns an error if there was no sign of life for that long. The signs are messages sent, ended and received:
+// counts that grow only while the broker works for the run.
+func (r *run) silence(limit time.Duration, q *quiet[[3]uint64]) error {
 	if r.outages != nil && r.outages.Open() { // reconnecting handles it
-		s.quiet.lasted, s.quiet.looked = 0, time.Now()
+		q.lasted, q.looked = 0, time.Now()
 		return nil
 	}
-	now := signs{received: r.received()}
-	var waiting, unsent uint64
+	var sending, ended, waiting, unsent uint64
 	later := false // no message is due now or was due lately
 	for _, u := range r.step.uses {
 		if len(u.producers) == 0 {
@@ -79,10 +70,10 @@ func (s *silence) broken() error {
 		sent, inFlight := u.sent()
 		if u.to.Factory.Capabilities.Reconnects { // such a client accepts messages and gives them up without a broker
 			for _, p := range u.producers {
-				now.ended += p.rec.Answered()
+				ended += p.rec.Answered()
 			}
 		} else {
-			now.sent, now.ended = now.sent+sent, now.ended+sent-inFlight
+			sending, ended = sending+sent, ended+sent-inFlight
 		}
 		waiting += inFlight
 		if u.all() == math.MaxUint64 { // how many it will send is unknown
@@ -91,15 +82,15 @@ func (s *silence) broken() error {
 		left := u.share(u.all()) - min(sent, u.share(u.all()))
 		unsent += left
 		due := u.plan.Rate.At(u.nextOf(sent))
-		later = later || left > 0 && !u.plan.Rate.IsZero() && r.clock.Now()-r.step.start-due < s.limit
+		later = later || left > 0 && !u.plan.Rate.IsZero() && r.clock.Now()-r.step.start-due < limit
 	}
-	if s.quiet.look(now) < s.limit || later {
+	if q.look([3]uint64{sending, ended, r.received()}) < limit || later {
 		return nil
 	}
 	return driver.Errorf(driver.ClassTimeout, "wait for the broker",
 		"look at the broker: is it stalled, a queue full, or the connection half open? --drain-timeout says how long to "+
 			"wait for it (10s at least), --send-timeout ends messages without an answer, and -o idle-timeout (AMQP) or "+
 			"-o heart-beat (STOMP) a silent connection; with --duration the run goes on until that is over",
-		"for %s it took, confirmed and delivered nothing; messages waiting for it: %d; not yet sent: %d", s.limit, waiting,
+		"for %s it took, confirmed and delivered nothing; messages waiting for it: %d; not yet sent: %d", limit, waiting,
 		unsent)
 }

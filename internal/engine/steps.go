@@ -110,11 +110,6 @@ func (s *step) consumers() (list []*consumer) {
 	return list
 }
 
-// sides are which workers a step, or a run, has.
-type sides struct{ sends, receives bool }
-
-func (s *step) role() sides { return sides{len(s.producers()) > 0, len(s.consumers()) > 0} }
-
 // target returns the rate of a group of the step or, without a name, of all together, on average so far; 0 if one of
 // them has none.
 func (s *step) target(group string) (perSecond float64) {
@@ -238,17 +233,14 @@ func (r *run) endStep(end ending, sum stats.StepSummary) {
 	r.due += sum.Due
 	sum.Offered = r.step.offered()
 	r.offered.Add(sum.Offered)
-	has := r.step.role()
-	sum.Sends, sum.Receives = has.sends, has.receives
-	has.only(&sum)
+	sum.Sends, sum.Receives = len(r.step.producers()) > 0, len(r.step.consumers()) > 0
+	sum.Minimum.Only(sum.Sends, sum.Receives)
+	sum.Maximum.Only(sum.Sends, sum.Receives)
 	asked := r.asked()
 	sum.Limit, sum.Delivered = sum.Tally.Judge(asked), asked.Delivered
 	sum.Groups = r.groupsOf(sum.Groups)
-	if first, last, ok := r.readTime(); ok {
-		sum.Extremes.Read(first, last, &sum.Average, &sum.Minimum, &sum.Maximum)
-		readIn(first, last, sum.Groups)
-	}
-	sum.Figures = withGroups(has.figures(&sum), sum.Groups)
+	r.readIn(&sum)
+	sum.Figures = figures(&sum)
 	sum.Thresholds = r.step.judged(sum.Figures)
 	r.ended = append(r.ended, sum)
 }

@@ -36,15 +36,15 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 	}
 	sum.Reason, sum.Start, sum.End = end.reason, r.clock.Start(), r.clock.Moment(now)
 	sum.Health, sum.Offered = c.Health(now), r.offered
+	sum.Sends, sum.Receives = r.role.Produces(), r.role.Consumes()
 	s := &stats.Summary{
 		StepSummary: sum, Interrupted: end.interrupted, Aborted: end.aborted, Err: end.err, Marks: c.MarksPassed(),
 		Protocol: c.Protocol(), Workers: r.locate(c.WorkerTotals()),
 		ExpectedKnown: r.expectedKnown(), LeftBehind: left, Commands: r.commands, Steps: r.ended, Side: r.watched.Sum(),
 		Brokers: r.brokers(), BrokerCount: r.brokerCount(),
 	}
-	if first, last, ok := r.readTime(); ok && len(r.steps) == 1 {
-		s.Extremes.Read(first, last, &s.Average, &s.Minimum, &s.Maximum)
-		readIn(first, last, groups)
+	if len(r.steps) == 1 {
+		r.readIn(&s.StepSummary)
 	}
 	if len(r.ended) > 0 {
 		s.Limit = longestLimit(r.ended)
