@@ -225,10 +225,11 @@ func (r *run) start(reporter report.Reporter) error {
 	for _, s := range r.subs {
 		s.opened = opened
 	}
-	if err := reporter.Start(r.describe()); err != nil {
+	info := r.describe()
+	if err := reporter.Start(info); err != nil {
 		return fmt.Errorf("%w: %w", ErrReporters, err)
 	}
-	r.collect()
+	r.collect(info.Groups)
 	r.sampler = newSampler(r.collector, reporter)
 	r.sampler.depths, r.sampler.hosts, r.sampler.side, r.sampler.outages = r.depths, r.hosts, r.watched, r.outages
 	r.step.start = 0
@@ -245,15 +246,10 @@ func (r *run) describe() stats.Run {
 	for _, s := range r.plan.Steps {
 		info.Steps = append(info.Steps, s.Name)
 	}
-	for _, m := range r.members() {
-		info.Groups = append(info.Groups, stats.RunGroup{
-			Name: m.Name, Sends: len(m.Producers) > 0, Receives: len(m.Consumers) > 0,
-		})
-	}
 	var all stats.RunGroup // also of a command line, which has no groups
 	for _, g := range r.groups {
 		info.Transacted = info.Transacted || g.plan.CommitInterval > 0 || g.plan.TransactionSize > 0
-		var of stats.RunGroup
+		of := stats.RunGroup{Name: g.plan.Name, Sends: len(g.producers) > 0, Receives: len(g.consumers) > 0}
 		if g.plan.Role.Produces() {
 			of.Protocol, of.Client = g.plan.ProducerBroker.Protocol, g.plan.ProducerBroker.Client
 		}
@@ -261,13 +257,17 @@ func (r *run) describe() stats.Run {
 			of.ConsumerProtocol, of.ConsumerClient = g.plan.ConsumerBroker.Protocol, g.plan.ConsumerBroker.Client
 		}
 		add := func(to *stats.RunGroup) {
+			to.Sends, to.Receives = to.Sends || of.Sends, to.Receives || of.Receives
 			to.Protocol, to.Client = cmp.Or(to.Protocol, of.Protocol), cmp.Or(to.Client, of.Client)
 			to.ConsumerProtocol = cmp.Or(to.ConsumerProtocol, of.ConsumerProtocol)
 			to.ConsumerClient = cmp.Or(to.ConsumerClient, of.ConsumerClient)
 		}
 		add(&all)
-		if i := slices.IndexFunc(info.Groups, func(o stats.RunGroup) bool { return o.Name == g.plan.Name }); i >= 0 {
+		i := slices.IndexFunc(info.Groups, func(o stats.RunGroup) bool { return o.Name == of.Name })
+		if i >= 0 { // with other workers, in another step
 			add(&info.Groups[i])
+		} else if of.Name != "" {
+			info.Groups = append(info.Groups, of)
 		}
 		for _, d := range g.plan.Destinations {
 			if !slices.Contains(info.Destinations, d.String()) {
@@ -281,7 +281,7 @@ func (r *run) describe() stats.Run {
 }
 
 // collect makes the collector of all workers.
-func (r *run) collect() {
+func (r *run) collect(groups []stats.RunGroup) {
 	var precs []*stats.ProducerRecorder
 	for _, p := range r.producers {
 		precs = append(precs, p.rec)
@@ -297,11 +297,11 @@ func (r *run) collect() {
 	if r.plan.StallThreshold > 0 {
 		r.collector.Stalls(r.plan.StallThreshold)
 	}
-	r.collector.Groups(r.members())
+	r.watch()
+	r.collector.Groups(groups)
 	if len(r.steps) > 1 {
 		r.collector.Split()
 	}
-	r.watch()
 	r.collector.Beat(r.pulse)
 	if r.outages != nil {
 		r.outages.Watch(r.collector.LastSign, r.outageBegun)
@@ -310,41 +310,6 @@ func (r *run) collect() {
 	if r.verify != nil && r.role.Consumes() {
 		r.collector.Verify(r.progress)
 	}
-}
-
-// members returns the workers of each named group, over all steps.
-func (r *run) members() (list []stats.Members) {
-	at, indexes := map[string]int{}, map[any]int{}
-	for i, p := range r.producers {
-		indexes[p] = i
-	}
-	for i, c := range r.consumers {
-		indexes[c] = i
-	}
-	add := func(to *[]int, worker any) {
-		if i, ok := indexes[worker]; ok { // it belongs to a group once
-			*to = append(*to, i)
-			delete(indexes, worker)
-		}
-	}
-	for _, g := range r.groups {
-		name := g.plan.Name
-		if name == "" {
-			continue
-		}
-		if _, ok := at[name]; !ok {
-			at[name] = len(list)
-			list = append(list, stats.Members{Name: name})
-		}
-		m := &list[at[name]]
-		for _, p := range g.producers {
-			add(&m.Producers, p)
-		}
-		for _, c := range g.consumers {
-			add(&m.Consumers, c)
-		}
-	}
-	return list
 }
 
 // watch gives the collector the open workers, with their counters and waits.

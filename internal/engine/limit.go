@@ -10,33 +10,32 @@ import (
 )
 
 // asked returns the targets and bounds of the present step, after its load.
-func (r *run) asked() stats.LoadAsked {
-	asked := stats.LoadAsked{Producers: make([]stats.ProducerAsked, len(r.producers)), Delivered: r.expectedKnown()}
+func (r *run) asked() (producers []stats.ProducerAsked, delivered, stored bool) {
+	producers, delivered, stored = make([]stats.ProducerAsked, len(r.producers)), r.expectedKnown(), true
 	sent, received := map[string]bool{}, map[string]bool{}
 	for _, p := range r.producers {
 		sent[p.site+" "+p.spec.Destination.String()] = true
 	}
-	asked.Stored = true
 	for _, c := range r.step.consumers() {
 		from := c.site + " " + c.spec.Destination.String()
 		received[from] = true
-		asked.Stored = asked.Stored && sent[from] // what others send may come at any time
+		stored = stored && sent[from] // what others send may come at any time
 	}
 	for _, u := range r.step.uses {
 		for _, p := range u.producers {
-			asked.Stored = false
-			asked.Delivered = asked.Delivered && p.spec.Delay == 0 && received[p.site+" "+p.spec.Destination.String()]
+			stored = false
+			delivered = delivered && p.spec.Delay == 0 && received[p.site+" "+p.spec.Destination.String()]
 			perSecond := u.plan.Rate.Average(r.step.loaded) / float64(u.allProducers)
 			own := p.inFlight()
 			if own.Messages > p.spec.MaxPending { // then that is the bound
 				own = driver.InFlight{}
 			}
-			asked.Producers[slices.Index(r.producers, p)] = stats.ProducerAsked{
+			producers[slices.Index(r.producers, p)] = stats.ProducerAsked{
 				Rated: !u.plan.Rate.IsZero(), Reached: u.reached(), Missed: u.missed(perSecond), InFlight: own,
 			}
 		}
 	}
-	return asked
+	return producers, delivered, stored
 }
 
 // reached reports whether the group has sent the messages that were due.

@@ -236,8 +236,8 @@ func (r *run) endStep(end ending, sum stats.StepSummary) {
 	sum.Sends, sum.Receives = len(r.step.producers()) > 0, len(r.step.consumers()) > 0
 	sum.Minimum.Only(sum.Sends, sum.Receives)
 	sum.Maximum.Only(sum.Sends, sum.Receives)
-	asked := r.asked()
-	sum.Limit, sum.Delivered = sum.Tally.Judge(asked), asked.Delivered
+	producers, delivered, stored := r.asked()
+	sum.Limit, sum.Delivered = sum.Tally.Judge(producers, delivered, stored), delivered
 	sum.Groups = r.groupsOf(sum.Groups)
 	r.readIn(&sum)
 	sum.Figures = figures(&sum)

@@ -6,12 +6,6 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// Members are the recorders of a group, by their indices in the collector.
-type Members struct {
-	Name                 string
-	Producers, Consumers []int
-}
-
 // GroupInterval holds the figures of a group of a scenario in an interval.
 type GroupInterval struct {
 	Name            string
@@ -46,33 +40,35 @@ func (g *GroupInterval) With(other GroupInterval) GroupInterval {
 
 // groupMeter sums up the intervals of one group.
 type groupMeter struct {
-	Members
-	now   [parts]Counters         // as of this Collect
-	fresh [parts]result.Latencies // since the last one
-	total Counters                // as of the last Collect
-	parts [parts]Counters         // of total, the share of messages
-	run   sums
-	step  sums
+	producers []int                   // their indices
+	now       [parts]Counters         // as of this Collect
+	fresh     [parts]result.Latencies // since the last one
+	total     Counters                // as of the last Collect
+	parts     [parts]Counters         // of total, the share of messages
+	run, step sums
 }
 
 // named returns the figures of nothing.
 func (g *groupMeter) named() StepSummary {
-	return StepSummary{Name: g.Name, Sends: len(g.Producers) > 0, Receives: len(g.Consumers) > 0}
+	return StepSummary{Name: g.run.Name, Sends: g.run.Sends, Receives: g.run.Receives}
 }
 
-// Groups lets the collector sum up each group as well. Each recorder belongs to one group at most. Call it before the
+// Groups lets the collector sum up each group as well. Call it after Watch, which says who belongs to it, and before the
 // first Collect.
-func (c *Collector) Groups(list []Members) {
+func (c *Collector) Groups(list []RunGroup) {
 	c.groupOf = make([]*groupMeter, len(c.producers)+len(c.consumers))
-	for _, members := range list {
-		g := &groupMeter{Members: members}
-		g.run.StepSummary, g.step.StepSummary = g.named(), g.named()
+	for i := range list {
+		g := new(groupMeter)
+		g.run.Name, g.run.Sends, g.run.Receives = list[i].Name, list[i].Sends, list[i].Receives
+		g.step.StepSummary = g.named()
 		c.groups = append(c.groups, g)
-		for _, i := range g.Producers {
-			c.groupOf[i] = g
-		}
-		for _, i := range g.Consumers {
-			c.groupOf[len(c.producers)+i] = g
+		for i := range c.workers {
+			if c.workers[i].Group != g.run.Name {
+				continue
+			}
+			if c.groupOf[i] = g; i < len(c.producers) {
+				g.producers = append(g.producers, i)
+			}
 		}
 	}
 }
@@ -112,7 +108,7 @@ func (c *Collector) groupIntervals(phase Phase, now time.Time, last bool) (list 
 	for _, g := range c.groups {
 		total := g.now[Warmup].Add(g.now[Measure])
 		var known uint64
-		for _, i := range g.Producers {
+		for _, i := range g.producers {
 			r := c.producers[i]
 			total[result.Blocked] += r.blocked.Load() + c.work[i].noLeave
 			total[result.NoLeave] += c.work[i].noLeave
@@ -133,7 +129,7 @@ func (c *Collector) groupIntervals(phase Phase, now time.Time, last bool) (list 
 		g.run.add(s, g.total[result.Received])
 		g.step.add(s, g.total[result.Received])
 		list = append(list, GroupInterval{
-			Name: g.Name, Sends: g.run.Sends, Receives: g.run.Receives, Total: total, Delta: s.Delta, Latencies: s.Latencies,
+			Name: g.run.Name, Sends: g.run.Sends, Receives: g.run.Receives, Total: total, Delta: s.Delta, Latencies: s.Latencies,
 		})
 		g.total, g.parts = total, g.now
 		g.now, g.fresh = [parts]Counters{}, [parts]result.Latencies{}
@@ -149,7 +145,7 @@ func (c *Collector) groupSums(step bool) (list []StepSummary) {
 			of = &g.step
 		}
 		sum := of.upTo(&g.total, &g.parts[Measure])
-		sum.Stalls = c.stallsOf(step, ofGroupNamed(g.Name))
+		sum.Stalls = c.stallsOf(step, ofGroupNamed(g.run.Name))
 		list = append(list, sum)
 	}
 	return list

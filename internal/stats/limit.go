@@ -11,17 +11,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// LoadAsked holds the targets and bounds of a load.
-type LoadAsked struct {
-	// Producers are in the order of the collector; an idle one is zero.
-	Producers []ProducerAsked
-	// Delivered: the producers' messages are for consumers of the same load, without a delay.
-	Delivered bool
-	// Stored: the load has no producers, and its messages come from other steps of the run.
-	Stored bool
-}
-
-// ProducerAsked holds the targets and bounds of one producer.
+// ProducerAsked holds the targets and bounds of one producer of a load.
 type ProducerAsked struct {
 	Rated   bool
 	Reached bool // its group has sent the messages that were due
@@ -41,15 +31,17 @@ const (
 	mostly = 0.5
 )
 
-// Judge returns the limit that bounded the rate of the load.
-func (t *LoadTally) Judge(asked LoadAsked) result.Limit {
-	sending, receiving := t.sums(asked.Producers)
+// Judge returns the limit that bounded the rate of the load. The producers are in the order of the collector; an idle one
+// is zero. delivered: their messages are for consumers of the same load, without a delay. stored: the load has no
+// producers, and its messages come from other steps of the run.
+func (t *LoadTally) Judge(producers []ProducerAsked, delivered, stored bool) result.Limit {
+	sending, receiving := t.sums(producers)
 	if t.span < enoughLoad || sending.total+receiving.total == 0 {
 		return words.NewLimit("unknown", 0)
 	}
 	if sending.total == 0 {
 		switch top := receiving.top(); {
-		case top == boundInput && asked.Stored: // no producer sends meanwhile
+		case top == boundInput && stored: // no producer sends meanwhile
 			return words.NewLimit("stored", 0, percent(ratio(t.input, t.consuming)))
 		case top == boundPace:
 			return words.NewLimit("reached", receiving.share(top))
@@ -59,7 +51,7 @@ func (t *LoadTally) Judge(asked LoadAsked) result.Limit {
 	}
 	top, consumers := sending.top(), receiving.top()
 	jobs := receiving.share(boundWork) + receiving.share(boundPace)
-	switch grows := asked.Delivered && !t.delayed && receiving.total > 0 && t.grows(); {
+	switch grows := delivered && !t.delayed && receiving.total > 0 && t.grows(); {
 	case jobs > mostly && (grows || top == boundCredit || top == boundSocket || top == boundBroker):
 		return t.limit(&receiving, boundWork, nil)
 	case grows && consumers.ofTester() && receiving.share(consumers) > mostly:
@@ -67,7 +59,7 @@ func (t *LoadTally) Judge(asked LoadAsked) result.Limit {
 	case grows && (!top.ofTester() || t.onlyLate(top)):
 		return words.NewLimit("backlog", ratio(t.behind, t.span), t.growth())
 	default:
-		return t.limit(&sending, top, asked.Producers)
+		return t.limit(&sending, top, producers)
 	}
 }
 

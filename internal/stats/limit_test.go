@@ -103,8 +103,7 @@ func TestShortLoadHasNoBacklog(t *testing.T) {
 		l.receive.Input.Time += length * 9 / 10
 		l.now += length
 		l.Collect(Measure, l.start.Add(l.now), false)
-		asked := LoadAsked{Producers: []ProducerAsked{{}}, Delivered: true}
-		require.Equal(t, want, l.Tally().Judge(asked).Kind, length)
+		require.Equal(t, want, l.Tally().Judge(make([]ProducerAsked, 1), true, false).Kind, length)
 	}
 }
 
@@ -423,7 +422,7 @@ func TestLimit(t *testing.T) {
 			}
 			l.send.Credit.Time += time.Second // of the drain
 			l.second(Drain)
-			limit := l.Tally().Judge(LoadAsked{Producers: []ProducerAsked{tt.asked}, Delivered: true})
+			limit := l.Tally().Judge([]ProducerAsked{tt.asked}, true, false)
 			require.Equal(t, tt.text, words.Limit(&limit))
 			require.Equal(t, tt.kind, limit.Kind)
 			require.Greater(t, limit.Share, mostly)
@@ -439,7 +438,7 @@ func TestLimitOfIdleProducer(t *testing.T) {
 	l.receive.Input.Time += 900 * time.Millisecond
 	l.producers[0].Wait(WaitEnded, 30*time.Microsecond)
 	l.second(Measure)
-	limit := l.Tally().Judge(LoadAsked{Producers: []ProducerAsked{{}}, Delivered: true})
+	limit := l.Tally().Judge(make([]ProducerAsked, 1), true, false)
 	require.NotContains(t, words.Limit(&limit), "never waited")
 	require.False(t, result.OfTester(limit.Kind), words.Limit(&limit))
 }
@@ -535,7 +534,7 @@ func TestLimitOfConsumers(t *testing.T) {
 				tt.second(l)
 				l.second(Measure)
 			}
-			limit := l.Tally().Judge(LoadAsked{})
+			limit := l.Tally().Judge(nil, false, false)
 			require.Equal(t, tt.text, words.Limit(&limit))
 			require.Equal(t, tt.kind, limit.Kind)
 		})
@@ -545,13 +544,13 @@ func TestLimitOfConsumers(t *testing.T) {
 	l.receive.Input.Time += 950 * ms
 	l.receiveOld(100, ms)
 	l.second(Measure)
-	limit := l.Tally().Judge(LoadAsked{Stored: true})
+	limit := l.Tally().Judge(nil, false, true)
 	require.Equal(t, "unknown (consumers had received what was there, and waited 95% of the time)",
 		words.Limit(&limit), "nobody sends while they receive what was stored")
 	l = newTold(t, 1)
 	l.receiveOld(100, ms)
 	l.second(Warmup)
-	require.Equal(t, result.LimitUnknown, l.Tally().Judge(LoadAsked{}).Kind, "nothing was measured")
+	require.Equal(t, result.LimitUnknown, l.Tally().Judge(nil, false, false).Kind, "nothing was measured")
 }
 
 // receiveOld receives messages of that age.

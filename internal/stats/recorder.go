@@ -45,26 +45,25 @@ type ProducerRecorder struct {
 	// silence is the sum of the times without an answer that were at least leastSilence long.
 	silence, leastSilence time.Duration
 
-	part    [parts]ledger
-	reason  [driver.NumClasses]error
-	newest  time.Duration // send time of the latest-sent message that was accepted
-	overdue overdue
+	part   [parts]ledger
+	reason [driver.NumClasses]error
+	newest time.Duration // send time of the latest-sent message that was accepted
+	// overdue are messages that had no answer in time, or whose client lost its connection without reporting an outage.
+	overdue struct {
+		all    uint64
+		last   uint64        // part of all: no message that was sent later had been accepted when they ended
+		newest time.Duration // when the newest of last was sent
+	}
 }
 
-// overdue are messages that had no answer in time, or whose client lost its connection without reporting an outage.
-type overdue struct {
-	all    uint64
-	last   uint64        // part of all: no message that was sent later had been accepted when they ended
-	newest time.Duration // when the newest of last was sent
-}
-
-// add counts one, sent at the given time. newest is the send time of the latest-sent message that was accepted.
-func (o *overdue) add(sent, newest time.Duration) {
-	if newest > o.newest {
+// overdueSince counts an overdue message, sent at the given time. The caller holds the lock.
+func (r *ProducerRecorder) overdueSince(sent time.Duration) {
+	o := &r.overdue
+	if r.newest > o.newest {
 		o.last = 0
 	}
 	o.all++
-	if sent >= newest {
+	if sent >= r.newest {
 		o.last++
 		o.newest = max(o.newest, sent)
 	}
@@ -192,7 +191,7 @@ func (r *ProducerRecorder) done(e *End, o *driver.Outcome, now time.Duration) {
 			p.n[result.Paused]++
 		}
 		if o.State == driver.Unknown && !e.Outage && lost(o.Class) {
-			r.overdue.add(e.Actual, r.newest)
+			r.overdueSince(e.Actual)
 		}
 		r.fail(p, o)
 		return

@@ -126,7 +126,8 @@ func TestInFlight(t *testing.T) {
 	now := time.Now()
 	r := stats.NewProducerRecorder(false, nil)
 	c := collectorOf(now, r, nil)
-	c.Groups([]stats.Members{{Name: "senders", Producers: []int{0}}})
+	c.Watch([]stats.Worker{{Group: "senders"}})
+	c.Groups([]stats.RunGroup{{Name: "senders", Sends: true}})
 	stop := make(chan struct{})
 	var sender sync.WaitGroup
 	sender.Go(func() {

@@ -267,7 +267,7 @@ func (m *stallMeter) named(p *part, s stall, list []stall) stall {
 // part is a set of workers of one side whose stalls are found.
 type part struct {
 	side          string
-	kind          partKind
+	kind          int    // wholeRun, atBroker or ofGroup
 	name          string // of the broker or group
 	group, broker string // the only ones of its workers; empty if there are several
 	members       []int  // producers, then consumers
@@ -276,10 +276,8 @@ type part struct {
 	so            PartStalls // the ones found so far
 }
 
-type partKind uint8
-
 const (
-	wholeRun partKind = iota
+	wholeRun = iota
 	atBroker
 	ofGroup
 )
@@ -321,7 +319,7 @@ func (m *stallMeter) arrange(c *Collector) {
 			side = ReceiveSide
 		}
 		if c.groupOf != nil && c.groupOf[i] != nil {
-			group = c.groupOf[i].Name
+			group = c.groupOf[i].run.Name
 		}
 		m.join(i, side, wholeRun, "", group, broker)
 		if m.several {
@@ -358,7 +356,7 @@ func (p *part) names(c *Collector) (group, broker string) {
 }
 
 // join adds a worker, with its group and broker, to a part.
-func (m *stallMeter) join(worker int, side string, kind partKind, name, group, broker string) {
+func (m *stallMeter) join(worker int, side string, kind int, name, group, broker string) {
 	at := slices.IndexFunc(m.parts, func(p *part) bool { return p.side == side && p.kind == kind && p.name == name })
 	if at < 0 {
 		at = len(m.parts)
