@@ -237,21 +237,16 @@ type waiter struct {
 	ended   time.Time // of the run, or of the step; zero before
 
 	mu    sync.Mutex
-	fails map[*host]failures
-	err   error // of the last attempt
-}
-
-// failures are the failed attempts at a host in one wait.
-type failures struct {
-	count int
-	begun time.Time // of the last one
+	fails map[*host]int       // failed attempts at a host in this wait
+	tried map[*host]time.Time // begin of the last of them
+	err   error               // of the last attempt
 }
 
 // fail records a failed attempt at a host, its own or the probe of another worker.
 func (w *waiter) fail(at *host, begun time.Time, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.fails[at], w.err = failures{w.fails[at].count + 1, begun}, err
+	w.fails[at], w.tried[at], w.err = w.fails[at]+1, begun, err
 	select {
 	case w.news <- struct{}{}:
 	default:
@@ -269,10 +264,7 @@ func (w *waiter) last() error {
 func (w *waiter) refused(list []*host, n int, since time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return !slices.ContainsFunc(list, func(h *host) bool {
-		f := w.fails[h]
-		return f.count < n || f.begun.Before(since)
-	})
+	return !slices.ContainsFunc(list, func(h *host) bool { return w.fails[h] < n || w.tried[h].Before(since) })
 }
 
 // enter waits at the first host. The connection that was lost there lasted for a while, or did not.

@@ -52,7 +52,7 @@ func (r *run) findFailures(s *stats.Summary) {
 		s.Find(f.kind, "", f.n, f.n)
 	}
 	for class := range driver.NumClasses {
-		if t.Class(class) <= inDoubt && lostClass(class) || t.Class(class) == 0 {
+		if t.Class(class) <= inDoubt && stats.Lost(class) || t.Class(class) == 0 {
 			continue
 		}
 		// otherwise s.Err is the same failure

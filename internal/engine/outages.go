@@ -4,7 +4,6 @@ import (
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/verify"
-	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -131,11 +130,6 @@ func (r *run) plannedRate() (sum float64) {
 		sum += g.Rate.Peak()
 	}
 	return sum
-}
-
-// lostClass tells whether a class is one of lost connections.
-func lostClass(class driver.Class) bool {
-	return class == driver.ClassConnectionLost || class == driver.ClassClosedByBroker || class == driver.ClassTimeout
 }
 
 // outageList returns the outages of the run.

@@ -92,7 +92,8 @@ func (l *link[T]) comeBack(ctx context.Context, cause error) error {
 	outcomes := make(chan func() error)
 	order := l.order()
 	w := &waiter{
-		attempts: attempts, produces: l.produces, news: make(chan struct{}, 1), fails: map[*host]failures{},
+		attempts: attempts, produces: l.produces, news: make(chan struct{}, 1),
+		fails: map[*host]int{}, tried: map[*host]time.Time{},
 		try: func(ctx context.Context, host int) error {
 			var hosts []int
 			if order != nil {

@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -63,7 +64,9 @@ type Collector struct {
 	delivered delivered
 	meter     *healthMeter
 	work      []workerMeter
-	limits    limitMeter
+	tally     *LoadTally // of the present step
+	leastAck  int64      // shortest answer so far, microseconds; math.MaxInt64 before the first
+	mayPend   int        // messages that may be in flight
 	rated     bool
 	step      *sums // of the present step; nil if the run has only one
 	groups    []*groupMeter
@@ -79,7 +82,8 @@ func NewCollector(producers []*ProducerRecorder, consumers []*ConsumerRecorder, 
 	}
 	c.delivered.watch(make([]Worker, len(producers)), make([]Worker, len(consumers)))
 	c.work = make([]workerMeter, len(producers)+len(consumers))
-	c.limits = newLimitMeter(len(producers), len(consumers))
+	c.leastAck = math.MaxInt64
+	c.newTally()
 	for _, p := range producers {
 		c.rated = c.rated || p.rated
 	}
@@ -104,10 +108,10 @@ func (c *Collector) Watch(workers []Worker) {
 		at.fresh = at.openings != workers[i].Openings && at.openings > 0
 		at.openings = workers[i].Openings
 	}
-	c.limits.pending = 0
+	c.mayPend = 0
 	for i := range workers {
 		if !workers[i].Closed {
-			c.limits.pending += workers[i].MaxPending
+			c.mayPend += workers[i].MaxPending
 		}
 	}
 }
@@ -173,7 +177,7 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 		s.Total[result.LateSends] += r.late.Load()
 		s.Total[result.Strays] += r.stray.Load()
 	}
-	c.limits.learn(s)
+	c.learnLeast(s)
 	c.readWaits(now, &s.Total)
 	s.Total[result.Blocked] += s.Total[result.NoLeave]
 	s.Total[result.Sent] = c.sent(c.delivered.least(), last)
@@ -183,7 +187,7 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 	s.Delta = s.Total.Sub(c.total)
 	s.InFlight = s.Total.InFlight()
 	s.Health = c.meter.interval(now, &s.Delta)
-	c.limits.interval(c, s)
+	c.tallyBounds(s)
 	c.protocol = sumCounters(c.workers)
 	s.Protocol = c.protocol
 	if c.verified != nil {
@@ -234,7 +238,11 @@ func (c *Collector) Health(now time.Time) Health {
 }
 
 // Tally returns the workers' waits in the measured part of the present step so far.
-func (c *Collector) Tally() *LoadTally { return c.limits.tally }
+func (c *Collector) Tally() *LoadTally { return c.tally }
+
+func (c *Collector) newTally() {
+	c.tally = &LoadTally{workers: make([]workerTally, len(c.work)), producers: len(c.producers)}
+}
 
 // collect adds the recorder's counters to counts and moves its latencies, both by phase. Latencies without a
 // destination stay. It returns the number of messages received so far, without redeliveries.
@@ -258,7 +266,7 @@ func (r *ProducerRecorder) collect(counts *[parts]Counters, latencies [parts]*re
 		p := &r.part[i]
 		p.collect(&counts[i], latencies[i])
 		counts[i][result.Resent] += r.resent[i].Load()
-		of.add(p.n.ended(), r.handed[i].Load(), r.sent[i].Load())
+		of.ended, of.handed, of.begun = of.ended+p.n.ended(), of.handed+r.handed[i].Load(), of.begun+r.sent[i].Load()
 		of.stored += p.n[result.Completed] - p.withheld
 	}
 	return of

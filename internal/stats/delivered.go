@@ -1,6 +1,10 @@
 package stats
 
-import "github.com/perfmq/perfmq/pkg/result"
+import (
+	"slices"
+
+	"github.com/perfmq/perfmq/pkg/result"
+)
 
 // delivered counts the messages received by subscription, to bound the number of different ones: each subscription of a
 // topic gets the same messages. It also finds the subscriptions for which messages wait at the broker.
@@ -9,20 +13,17 @@ type delivered struct {
 	to     []int // destination by subscription
 	from   []int // destination by producer
 	got    []uint64
-	max    []uint64 // by destination
-	stored []uint64 // the same: messages that the broker has accepted
-	prompt []bool   // the same: each of them is delivered at once
-	waits  []waiting
-}
-
-// waiting is whether messages wait at the broker for a subscription.
-type waiting struct {
-	known bool
-	got   uint64 // as of the last look
-	// open is the least number of messages accepted and not received since the last receipt: there may be some that will
-	// never come.
-	open int64
-	owed bool
+	max    []uint64   // by destination
+	stored []uint64   // the same: messages that the broker has accepted
+	prompt []bool     // the same: each of them is delivered at once
+	waits  []struct { // whether messages wait at the broker for a subscription
+		known bool
+		got   uint64 // as of the last look
+		// open is the least number of messages accepted and not received since the last receipt: there may be some that
+		// will never come.
+		open int64
+		owed bool
+	}
 }
 
 // watch names the workers.
@@ -55,7 +56,7 @@ func (d *delivered) watch(producers, consumers []Worker) {
 	for i := range producers {
 		d.from[i] = destination(&producers[i])
 	}
-	d.got, d.waits = make([]uint64, len(d.to)), make([]waiting, len(d.to))
+	d.got, d.waits = make([]uint64, len(d.to)), slices.Grow(d.waits, len(d.to))[:len(d.to)]
 	d.max, d.stored = make([]uint64, len(d.prompt)), make([]uint64, len(d.prompt))
 }
 
@@ -72,23 +73,18 @@ func (d *delivered) owes(consumer int) bool { return d.waits[d.of[consumer]].owe
 func (d *delivered) least() (n uint64) {
 	for i, got := range d.got {
 		d.max[d.to[i]] = max(d.max[d.to[i]], got)
-		d.waits[i].look(got, d.stored[d.to[i]], d.prompt[d.to[i]])
 		d.got[i] = 0
+		w, open := &d.waits[i], int64(d.stored[d.to[i]]-got) //nolint:gosec // wraps around to a negative number
+		if !w.known || got != w.got || open < w.open {
+			w.known, w.got, w.open = true, got, open
+		}
+		w.owed = d.prompt[d.to[i]] && open > w.open
 	}
 	for i := range d.max {
 		n += d.max[i]
 		d.max[i], d.stored[i] = 0, 0
 	}
 	return n
-}
-
-// look updates whether messages wait.
-func (w *waiting) look(got, stored uint64, prompt bool) {
-	open := int64(stored - got) //nolint:gosec // wraps around to a negative number
-	if !w.known || got != w.got || open < w.open {
-		w.known, w.got, w.open = true, got, open
-	}
-	w.owed = prompt && open > w.open
 }
 
 // sent returns how many messages are known to have left: the messages that the driver has taken, and also a message

@@ -105,7 +105,7 @@ func (at *workerMeter) lapsOf(waits *driver.Waits, c *Collector, i int, now time
 		wait := c.producers[i].waitedUntil(elapsed)
 		so.took[boundNone], so.took[boundSlot] = wait[WaitDue], wait[WaitSlot]
 		so.took[boundSend], so.took[lapEnded] = wait[WaitSend], wait[WaitEnded]
-		so.took[lapSilence], so.ownKnown = c.producers[i].silenceUntil(elapsed, c.limits.minSilence()), true
+		so.took[lapSilence], so.ownKnown = c.producers[i].silenceUntil(elapsed, c.minSilence()), true
 	} else {
 		so.took[boundWork], so.took[boundPace] = c.consumers[i-len(c.producers)].workedUntil(elapsed)
 		so.ownKnown = waits.Input.Known

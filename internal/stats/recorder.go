@@ -122,10 +122,6 @@ type sends struct {
 	stored uint64 // accepted, without messages that will not be delivered
 }
 
-func (s *sends) add(ended, handed, begun uint64) {
-	s.ended, s.handed, s.begun = s.ended+ended, s.handed+handed, s.begun+begun
-}
-
 // known returns how many messages are known to have left; with last, all that were begun.
 func (s *sends) known(last bool) uint64 {
 	if last {
@@ -190,7 +186,7 @@ func (r *ProducerRecorder) done(e *End, o *driver.Outcome, now time.Duration) {
 		if paused {
 			p.n[result.Paused]++
 		}
-		if o.State == driver.Unknown && !e.Outage && lost(o.Class) {
+		if o.State == driver.Unknown && !e.Outage && Lost(o.Class) {
 			r.overdueSince(e.Actual)
 		}
 		r.fail(p, o)
@@ -267,8 +263,8 @@ func (r *ProducerRecorder) fail(p *ledger, o *driver.Outcome) {
 	}
 }
 
-// lost tells whether that class means no answer: none came in time, or the connection was lost.
-func lost(class driver.Class) bool {
+// Lost tells whether that class means no answer: none came in time, or the connection was lost.
+func Lost(class driver.Class) bool {
 	return class == driver.ClassTimeout || class == driver.ClassConnectionLost || class == driver.ClassClosedByBroker
 }
 

@@ -77,7 +77,7 @@ func (m *sums) upTo(total, measured *Counters) StepSummary {
 func (c *Collector) Split() { c.beginStep() }
 
 func (c *Collector) beginStep() {
-	c.limits.tally = newTally(len(c.producers), len(c.work))
+	c.newTally()
 	c.step = &sums{total: c.total, measured: c.parts[Measure]}
 	c.step.Start = c.last
 	c.step.Latencies = c.newLatencies()
@@ -90,7 +90,7 @@ func (c *Collector) beginStep() {
 func (c *Collector) EndStep(name string) StepSummary {
 	c.stalls.decide(c.meter.pulse.stopped())
 	sum := c.stepSoFar()
-	sum.Name, sum.End, sum.Tally = name, c.last, c.limits.tally
+	sum.Name, sum.End, sum.Tally = name, c.last, c.tally
 	c.stalls.step = len(c.stalls.found)
 	c.beginStep()
 	return sum

@@ -188,36 +188,21 @@ func (t *LoadTally) sums(producers []ProducerAsked) (sending, receiving boundSum
 	return sending, receiving
 }
 
-// limitMeter tallies the bounds of the workers, interval by interval.
-type limitMeter struct {
-	tally   *LoadTally
-	least   int64 // shortest answer so far, microseconds; math.MaxInt64 before the first
-	pending int   // messages that may be in flight
-}
-
-func newLimitMeter(producers, consumers int) limitMeter {
-	return limitMeter{tally: newTally(producers, producers+consumers), least: math.MaxInt64}
-}
-
-func newTally(producers, workers int) *LoadTally {
-	return &LoadTally{workers: make([]workerTally, workers), producers: producers}
-}
-
-// learn records the shortest answer of an interval, before its waits are judged.
-func (m *limitMeter) learn(s *Snapshot) {
+// learnLeast records the shortest answer of an interval, before its waits are judged.
+func (c *Collector) learnLeast(s *Snapshot) {
 	for _, l := range s.latencies(result.Ack) {
-		m.least = min(m.least, l.Percentile(0))
+		c.leastAck = min(c.leastAck, l.Percentile(0))
 	}
 }
 
-// interval adds an interval.
-func (m *limitMeter) interval(c *Collector, s *Snapshot) {
-	m.tally.delayed = m.tally.delayed || s.Delta[result.Delayed] > 0
+// tallyBounds adds the bounds of the workers in an interval.
+func (c *Collector) tallyBounds(s *Snapshot) {
+	t := c.tally
+	t.delayed = t.delayed || s.Delta[result.Delayed] > 0
 	length := s.To.Sub(s.From)
 	if s.Phase != Measure || length <= 0 {
 		return
 	}
-	t := m.tally
 	t.span += length
 	t.all.Add(&s.Health)
 	t.completed += s.Delta[result.Completed]
@@ -229,7 +214,7 @@ func (m *limitMeter) interval(c *Collector, s *Snapshot) {
 	if float64(s.Delta[result.Received]) < (1-growing)*float64(s.Delta[result.Completed]) {
 		t.behind += length
 	}
-	stretch, old := m.stretch(s, length), s.old()
+	stretch, old := c.stretch(s, length), s.old()
 	for i := range t.workers {
 		w, at := &t.workers[i], &c.work[i]
 		if !at.lap.known {
@@ -256,7 +241,7 @@ func (m *limitMeter) interval(c *Collector, s *Snapshot) {
 			if stalled && (b == boundSlot || b == boundAnswer) {
 				b = boundBroker
 			}
-			b = m.blame(b, stretch, s.Delta.ended() == 0, &s.Health)
+			b = c.blame(b, stretch, s.Delta.ended() == 0, &s.Health)
 		} else {
 			var known bool
 			if b, known = at.lap.consumer(length); !known {
@@ -266,7 +251,7 @@ func (m *limitMeter) interval(c *Collector, s *Snapshot) {
 			t.worked += at.lap.took[boundWork]
 			t.input += at.lap.inputWait()
 			w.never(b, active, s)
-			b = m.blame(b, 1, false, &s.Health)
+			b = c.blame(b, 1, false, &s.Health)
 			if b == boundInput && old {
 				b = boundDelivery
 			}
@@ -277,11 +262,11 @@ func (m *limitMeter) interval(c *Collector, s *Snapshot) {
 }
 
 // minSilence returns how long nothing must have been answered for the broker to have stalled.
-func (m *limitMeter) minSilence() time.Duration {
-	if m.least == math.MaxInt64 {
+func (c *Collector) minSilence() time.Duration {
+	if c.leastAck == math.MaxInt64 {
 		return firstSilence
 	}
-	return max(leastSilence, stretched*time.Duration(m.least)*time.Microsecond)
+	return max(leastSilence, stretched*time.Duration(c.leastAck)*time.Microsecond)
 }
 
 // old tells whether the messages of an interval had waited in the broker: delayed ones, beyond their delay.
@@ -294,9 +279,9 @@ func (s *Snapshot) old() bool {
 }
 
 // stretch returns the ratio of an interval's answer latency to the shortest one, and adds the answers to the tally.
-func (m *limitMeter) stretch(s *Snapshot, length time.Duration) float64 {
-	t := m.tally
-	t.least = m.least
+func (c *Collector) stretch(s *Snapshot, length time.Duration) float64 {
+	t := c.tally
+	t.least = c.leastAck
 	var count, sum int64
 	for _, l := range s.latencies(result.Ack) {
 		count += l.Count
@@ -306,13 +291,13 @@ func (m *limitMeter) stretch(s *Snapshot, length time.Duration) float64 {
 	t.ackSum += sum
 	switch {
 	case count > 0:
-		return float64(sum) / float64(count) / float64(max(1, m.least))
+		return float64(sum) / float64(count) / float64(max(1, t.least))
 	case s.Delta.ended() > 0: // refused
 		return 1
-	case m.least == math.MaxInt64: // nothing was ever answered
+	case t.least == math.MaxInt64: // nothing was ever answered
 		return math.Inf(1)
 	default: // answers take longer than the interval
-		return float64(length.Microseconds()) / float64(max(1, m.least))
+		return float64(length.Microseconds()) / float64(max(1, t.least))
 	}
 }
 
@@ -328,9 +313,9 @@ func (s *Snapshot) latencies(kind result.Kind) (list []*result.Latency) {
 }
 
 // blame corrects the bound of a worker by the latency of answers and the load of the processors.
-func (m *limitMeter) blame(b bound, stretch float64, silent bool, h *Health) bound {
+func (c *Collector) blame(b bound, stretch float64, silent bool, h *Health) bound {
 	answers := b == boundSlot || b == boundCredit || b == boundAnswer
-	many := m.pending >= manyInFlight
+	many := c.mayPend >= manyInFlight
 	switch {
 	case b == boundNone || b >= boundInput:
 		return b
