@@ -53,7 +53,7 @@ func (g *groupMeter) named() StepSummary {
 	return StepSummary{Name: g.run.Name, Sends: g.run.Sends, Receives: g.run.Receives}
 }
 
-// Groups lets the collector sum up each group as well. Call it after Watch, which says who belongs to it, and before the
+// Groups lets the collector sum up each group as well. Call it after Watch, which names their workers, and before the
 // first Collect.
 func (c *Collector) Groups(list []RunGroup) {
 	c.groupOf = make([]*groupMeter, len(c.producers)+len(c.consumers))
@@ -129,7 +129,8 @@ func (c *Collector) groupIntervals(phase Phase, now time.Time, last bool) (list 
 		g.run.add(s, g.total[result.Received])
 		g.step.add(s, g.total[result.Received])
 		list = append(list, GroupInterval{
-			Name: g.run.Name, Sends: g.run.Sends, Receives: g.run.Receives, Total: total, Delta: s.Delta, Latencies: s.Latencies,
+			Name: g.run.Name, Sends: g.run.Sends, Receives: g.run.Receives,
+			Total: total, Delta: s.Delta, Latencies: s.Latencies,
 		})
 		g.total, g.parts = total, g.now
 		g.now, g.fresh = [parts]Counters{}, [parts]result.Latencies{}

@@ -31,8 +31,8 @@ const (
 	mostly = 0.5
 )
 
-// Judge returns the limit that bounded the rate of the load. The producers are in the order of the collector; an idle one
-// is zero. delivered: their messages are for consumers of the same load, without a delay. stored: the load has no
+// Judge returns the limit that bounded the rate of the load. The producers are in the order of the collector; an idle
+// one is zero. delivered: their messages are for consumers of the same load, without a delay. stored: the load has no
 // producers, and its messages come from other steps of the run.
 func (t *LoadTally) Judge(producers []ProducerAsked, delivered, stored bool) result.Limit {
 	sending, receiving := t.sums(producers)
