@@ -32,10 +32,10 @@ func (q *quiet[T]) look(signs T) time.Duration {
 	return q.lasted
 }
 
-// listen returns a function that returns an error if the broker has stopped answering: there was no sign of life for too
-// long although messages are due. Call it each interval, from one goroutine. Without it, a run that ends only with its
-// last message could wait forever for credit. It is nil for a run with a duration, which ends by that, and for a run
-// without either, which its user ends.
+// listen returns a function that returns an error if the broker has stopped answering: no sign of life for too long
+// although messages are due. Call it each interval, from one goroutine. Without it, a run that ends only with its last
+// message could wait forever for credit. It is nil for a run with a duration, which ends by that, and for a run without
+// either, which its user ends.
 func (r *run) listen() func() error {
 	ends := slices.ContainsFunc(r.step.uses, func(u *use) bool { return len(u.producers) > 0 && u.all() < math.MaxUint64 })
 	if !ends || r.step.plan.Duration > 0 || r.step.plan.Idle > 0 {
@@ -91,6 +91,6 @@ func (r *run) silence(limit time.Duration, q *quiet[[3]uint64]) error {
 		"look at the broker: is it stalled, a queue full, or the connection half open? --drain-timeout says how long to "+
 			"wait for it (10s at least), --send-timeout ends messages without an answer, and -o idle-timeout (AMQP) or "+
 			"-o heart-beat (STOMP) a silent connection; with --duration the run goes on until that is over",
-		"for %s it took, confirmed and delivered nothing; messages waiting for it: %d; not yet sent: %d", limit, waiting,
-		unsent)
+		"for %s it took, confirmed and delivered nothing; messages waiting for it: %d; not yet sent: %d",
+		limit, waiting, unsent)
 }
