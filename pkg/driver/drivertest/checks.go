@@ -60,13 +60,13 @@ func runAll(t testing.TB, cfg *Config, run func(instance)) bool {
 		}
 	}
 	leaks := cfg.leaks()
-	left := cfg.failures.make(together, atOnce, run)
+	left := cfg.failures.makeAll(together, atOnce, run)
 	if len(together) > 0 && !t.Failed() { // calls that hang have been reported
 		if err := leaks(); err != nil {
 			t.Errorf("drivertest: goroutines are left after the checks that were made together: %v", err)
 		}
 	}
-	left += cfg.failures.make(alone, 1, run)
+	left += cfg.failures.makeAll(alone, 1, run)
 	kind := cfg.failures.repeated()
 	if kind != "" {
 		t.Errorf("drivertest: stopped after %d checks with the same failure, %s; %d checks were not made", maxFailures,
@@ -85,8 +85,8 @@ type failures struct {
 	checks map[string]map[string]bool
 }
 
-// make makes checks, n at once, until too many have failed alike, and returns how many it has left out.
-func (f *failures) make(list []instance, n int, run func(instance)) (left int) {
+// makeAll makes checks, n at once, until too many have failed alike, and returns how many it has left out.
+func (f *failures) makeAll(list []instance, n int, run func(instance)) (left int) {
 	var begun atomic.Int64
 	var making sync.WaitGroup
 	for range n {
