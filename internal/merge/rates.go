@@ -40,15 +40,8 @@ func spanOf(row *result.Row, start int64) span {
 	return span{start + row.Elapsed - row.Length, start + row.Elapsed}
 }
 
-// flow are the messages of a time.
-type flow struct {
-	producing, consuming                                     bool
-	covered                                                  int64 // how much of the time was measured
-	sent, completed, received, completedBytes, receivedBytes float64
-}
-
 // add adds the messages of a part in a time, as far as it measured the step then. A row is even in itself.
-func (f *flow) add(part *result.Result, start int64, step string, t span, of counter) {
+func (f *rates) add(part *result.Result, start int64, step string, t span, of counter) {
 	first := sort.Search(len(part.Rows), func(i int) bool { return start+part.Rows[i].Elapsed > t.from })
 	for i := first; i < len(part.Rows); i++ {
 		row := &part.Rows[i]
@@ -82,11 +75,14 @@ func (f *flow) add(part *result.Result, start int64, step string, t span, of cou
 
 // rates are the messages of all parts in the time in which all of them measured. Rates of other times do not add up.
 type rates struct {
-	span  int64   // that time
-	share float64 // of the measured time; of several steps, the lowest one
-	apart bool    // that is too little for a rate of all parts
-	flow
+	span      int64   // that time
+	share     float64 // of the measured time; of several steps, the lowest one
+	apart     bool    // that is too little for a rate of all parts
 	low, high stats.Peaks
+
+	producing, consuming                                     bool
+	covered                                                  int64 // how much of a part's time was measured
+	sent, completed, received, completedBytes, receivedBytes float64
 }
 
 // ofStep returns the rates of a step. A step without a duration ends when its messages are sent or read, at each part
@@ -167,7 +163,7 @@ func (s *shards) extremes(r *rates, step *plannedStep, of counter) {
 // perSecond returns the rates of all parts in a second. They are not known if a part did not measure for most of it.
 func (s *shards) perSecond(step string, t span, of counter) (completed, received float64, known bool) {
 	for i, p := range s.parts {
-		var f flow
+		var f rates
 		f.add(p, s.starts[i], step, t, of)
 		if f.covered < t.length()*7/10 {
 			return 0, 0, false

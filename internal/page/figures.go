@@ -22,7 +22,7 @@ type figure struct {
 // value is a figure during a point: an amount and its time, whose quotient is drawn, or a state with time 0.
 type value struct {
 	amount, time float64
-	extent       extent // of the states, or of the quotients of full seconds
+	low, high    float64 // of the states, or of the quotients of full seconds: infinite if there are none
 }
 
 // flow is an amount in a time.
@@ -30,9 +30,9 @@ func flow[N uint64 | int64](n *N, times float64, span int64) (value, bool) {
 	if n == nil || span <= 0 {
 		return value{}, false
 	}
-	v := value{times * float64(*n), float64(span), nothing()}
+	v := value{times * float64(*n), float64(span), math.Inf(1), math.Inf(-1)}
 	if span >= fullSecond {
-		v.extent.add(v.amount / v.time)
+		v.low, v.high = v.amount/v.time, v.amount/v.time
 	}
 	return v, true
 }
@@ -43,14 +43,14 @@ func level[N uint64 | int64 | float64](n *N, times float64) (value, bool) {
 		return value{}, false
 	}
 	v := times * float64(*n)
-	return value{extent: extent{v, v}}, true
+	return value{low: v, high: v}, true
 }
 
 // drawn is the average of an amount over its time, or the highest state; NaN if the time is too short for a rate.
 func (v *value) drawn() float64 {
 	switch {
 	case v.time == 0:
-		return v.extent.high
+		return v.high
 	case v.time < shortest/2:
 		return math.NaN()
 	}
@@ -167,12 +167,12 @@ func (r *Run) curves() (list []curve) {
 			p := &r.series.points[i]
 			v, known := p.values[f.name]
 			if !known {
-				v.extent = extent{math.NaN(), math.NaN()}
+				v.low, v.high = math.NaN(), math.NaN()
 			}
 			c.Value = append(c.Value, number64(v.drawn()))
 			if r.series.span > 0 {
-				c.Low = append(c.Low, number64(v.extent.low)) // infinite if not known
-				c.High = append(c.High, number64(v.extent.high))
+				c.Low = append(c.Low, number64(v.low)) // infinite if not known
+				c.High = append(c.High, number64(v.high))
 			}
 		}
 		list = append(list, c)

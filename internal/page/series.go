@@ -1,19 +1,6 @@
 package page
 
-import (
-	"math"
-
-	"github.com/perfmq/perfmq/pkg/result"
-)
-
-// extent is the range of some values; it is empty if high is below low.
-type extent struct{ low, high float64 }
-
-func nothing() extent { return extent{math.Inf(1), math.Inf(-1)} }
-
-func (e *extent) add(v float64) { e.join(extent{v, v}) }
-
-func (e *extent) join(o extent) { e.low, e.high = min(e.low, o.low), max(e.high, o.high) }
+import "github.com/perfmq/perfmq/pkg/result"
 
 // point is a row of a run, or several successive rows. Times are in microseconds.
 type point struct {
@@ -36,7 +23,7 @@ func (p *point) add(next *point) {
 	for key, v := range next.values {
 		if sum, known := p.values[key]; known {
 			v.amount, v.time = v.amount+sum.amount, v.time+sum.time
-			v.extent.join(sum.extent)
+			v.low, v.high = min(v.low, sum.low), max(v.high, sum.high)
 		}
 		p.values[key] = v
 	}

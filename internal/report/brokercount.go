@@ -12,7 +12,6 @@ import (
 // comparison is one of the broker's counts, summed over the destinations with a known count.
 type comparison struct {
 	result.Compared
-	known        bool
 	name, ours   string // the labels of the broker's count and of the run's
 	all, unknown int    // destinations
 	received     uint64 // set if consumers rejected or released messages on purpose; else 0
@@ -43,7 +42,7 @@ func comparisons(c *result.BrokerCount) (list []comparison) {
 		acknowledged.received = received
 	}
 	for _, c := range []comparison{added, acknowledged} {
-		if c.known {
+		if c.unknown < c.all {
 			list = append(list, c)
 		}
 	}
@@ -56,7 +55,6 @@ func (c *comparison) add(destination string, d *result.Compared) {
 		c.unknown++
 		return
 	}
-	c.known = true
 	c.Count += d.Count
 	c.Least += d.Least
 	c.Most += d.Most

@@ -19,8 +19,15 @@ import (
 //
 // Until the last record, blanks may follow the tail: room for that record, which no other file of a full disk can take.
 type recordFile struct {
-	what   string // for errors: "JSON file /tmp/a.json"
-	file   handle
+	what   string    // for errors: "JSON file /tmp/a.json"
+	stream io.Writer // the output, if there is no file
+	file   interface {
+		io.Writer
+		io.WriterAt
+		io.Closer
+		Truncate(size int64) error
+		SetWriteDeadline(t time.Time) error
+	}
 	seek   bool
 	offset int64 // where the next record goes
 	tail   string
@@ -28,15 +35,6 @@ type recordFile struct {
 	held   string // the head, until the first record; only without seek
 	begun  bool   // it has a record
 	failed bool
-}
-
-// handle is the part of [os.File] that a recordFile needs.
-type handle interface {
-	io.Writer
-	io.WriterAt
-	io.Closer
-	Truncate(size int64) error
-	SetWriteDeadline(t time.Time) error
 }
 
 // writeTimeout bounds a write into a pipe whose reader does not read.
@@ -150,8 +148,12 @@ func (f *recordFile) add(record string) error {
 
 // writeOn writes into an output that cannot seek.
 func (f *recordFile) writeOn(text string) error {
-	_ = f.file.SetWriteDeadline(time.Now().Add(writeTimeout)) // devices have no deadline, but do not block
-	_, err := io.WriteString(f.file, text)
+	to := f.stream
+	if f.file != nil {
+		_ = f.file.SetWriteDeadline(time.Now().Add(writeTimeout)) // devices have no deadline, but do not block
+		to = f.file
+	}
+	_, err := io.WriteString(to, text)
 	return err
 }
 
@@ -161,7 +163,10 @@ func (f *recordFile) close() error {
 	if !f.seek && !f.failed {
 		err = f.writeOn(f.held + f.tail)
 	}
-	if err = errors.Join(bare(err), bare(f.file.Close())); err != nil {
+	if err = bare(err); f.file != nil {
+		err = errors.Join(err, bare(f.file.Close()))
+	}
+	if err != nil {
 		return fileError("close", f.what, true, err)
 	}
 	return nil
@@ -201,11 +206,3 @@ func bare(err error) error {
 	}
 	return err
 }
-
-// stream is an output that supports only Write.
-type stream struct{ io.Writer }
-
-func (stream) WriteAt([]byte, int64) (int, error) { return 0, errors.ErrUnsupported }
-func (stream) Truncate(int64) error               { return errors.ErrUnsupported }
-func (stream) SetWriteDeadline(time.Time) error   { return nil }
-func (stream) Close() error                       { return nil }

@@ -49,7 +49,7 @@ func NewJSON(path string, options ResultOptions) (*JSON, error) {
 func NewJSONStream(name string, w io.Writer, options ResultOptions) *JSON {
 	return &JSON{
 		recorder: recorder{ResultOptions: options},
-		file:     &recordFile{what: "JSON to " + name, file: stream{w}, tail: "\n]\n"},
+		file:     &recordFile{what: "JSON to " + name, stream: w, tail: "\n]\n"},
 	}
 }
 

@@ -20,60 +20,55 @@ func outcomeOf(s *stats.Summary) string {
 		return text
 	}
 	text += ", after " + words.Plural(n, "outage")
-	switch l := lengths(s); l.open {
+	switch sum, _, _, open := lengths(s); open {
 	case 0:
-		return fmt.Sprintf("%s (%s)", text, words.Seconds(l.sum))
+		return fmt.Sprintf("%s (%s)", text, words.Seconds(sum))
 	case n:
 		return text + " without an end"
 	default:
-		return fmt.Sprintf("%s (%s, and %d without an end)", text, words.Seconds(l.sum), l.open)
+		return fmt.Sprintf("%s (%s, and %d without an end)", text, words.Seconds(sum), open)
 	}
 }
 
 func microsecondsOf(us int64) time.Duration { return time.Duration(us) * time.Microsecond }
 
-// outageLengths are the lengths of all outages together, and of the longest.
-type outageLengths struct {
-	sum, longest time.Duration
-	at           time.Time // start of the longest; zero if it is not listed
-	open         int       // outages without an end: no message came through after them
-}
-
-func lengths(s *stats.Summary) outageLengths {
-	var l outageLengths
+// lengths returns the lengths of all outages together and of the longest, the start of the longest (zero if it is not
+// listed), and the number of outages without an end: no message came through after them.
+func lengths(s *stats.Summary) (sum, longest time.Duration, at time.Time, open int) {
 	if m := s.MoreOutages; m != nil { // each of these has an end
-		l.sum, l.longest = microsecondsOf(m.Length), microsecondsOf(m.Longest)
+		sum, longest = microsecondsOf(m.Length), microsecondsOf(m.Longest)
 	}
 	for i := range s.Outages {
 		o := &s.Outages[i]
 		length := microsecondsOf(o.Length)
-		if l.sum += length; i == 0 && l.longest == 0 || length > l.longest {
-			l.longest, l.at = length, time.UnixMicro(o.Time)
+		if sum += length; i == 0 && longest == 0 || length > longest {
+			longest, at = length, time.UnixMicro(o.Time)
 		}
 		if length == 0 {
-			l.open++
+			open++
 		}
 	}
-	return l
+	return sum, longest, at, open
 }
 
 // outagesInShort returns the number of outages, their length, and whether the rate recovered.
 func outagesInShort(s *stats.Summary) string {
-	l, lasting := lengths(s), 0
+	sum, longest, at, open := lengths(s)
+	lasting := 0
 	for i := range s.Outages {
 		if s.Outages[i].Recovered == 0 {
 			lasting++
 		}
 	}
 	text := fmt.Sprint(s.OutageCount())
-	if l.open > 0 {
-		text += fmt.Sprintf(", %d without an end", l.open)
+	if open > 0 {
+		text += fmt.Sprintf(", %d without an end", open)
 	}
-	if l.open < s.OutageCount() {
-		text += fmt.Sprintf(", %s in all; the longest %s", words.Seconds(l.sum), words.Seconds(l.longest))
+	if open < s.OutageCount() {
+		text += fmt.Sprintf(", %s in all; the longest %s", words.Seconds(sum), words.Seconds(longest))
 	}
-	if !l.at.IsZero() {
-		text += ", at " + l.at.Format("15:04:05.000")
+	if !at.IsZero() {
+		text += ", at " + at.Format("15:04:05.000")
 	}
 	if lasting > 0 {
 		text += fmt.Sprintf("; the rate was not seen to recover after %d", lasting)

@@ -64,9 +64,6 @@ func NewFan(reporters ...Reporter) *Fan {
 	return f
 }
 
-// abandoner is a reporter whose Close removes its output after Abandon: the run will not begin.
-type abandoner interface{ Abandon() }
-
 // Start starts all reporters, even after an error, and returns their errors joined. After an error the run must not
 // begin: what would be in the way of another try is removed by Close.
 func (f *Fan) Start(run stats.Run) error {
@@ -81,7 +78,7 @@ func (f *Fan) Start(run stats.Run) error {
 	}
 	if len(errs) > 0 {
 		for i := range f.outputs {
-			if a, ok := f.outputs[i].Reporter.(abandoner); ok {
+			if a, ok := f.outputs[i].Reporter.(interface{ Abandon() }); ok {
 				a.Abandon()
 			}
 		}

@@ -195,7 +195,7 @@ func (r *Result) Start(run stats.Run) error {
 
 // Abandon lets Close remove the files: the run does not begin, and they would be in the way of another try.
 func (r *Result) Abandon() {
-	if a, ok := r.writer.(abandoner); ok {
+	if a, ok := r.writer.(interface{ Abandon() }); ok {
 		a.Abandon()
 	}
 }

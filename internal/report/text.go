@@ -99,21 +99,13 @@ func rate(delta uint64, interval time.Duration) uint64 {
 	return quotient
 }
 
-// cpuShare returns the processor time used as a share of the available processor time, 0 to 1.
-func cpuShare(h *stats.Health) float64 {
-	if h.Wall <= 0 || h.Cores <= 0 {
-		return 0
-	}
-	return h.CPU.Seconds() / (h.Wall.Seconds() * float64(h.Cores))
-}
-
 // coresUsed returns the number of cores used, and of how many.
 func coresUsed(h *stats.Health) (used, of string) {
 	cores := "cores"
 	if h.Cores == 1 {
 		cores = "core"
 	}
-	return fmt.Sprintf("%.2f", cpuShare(h)*float64(h.Cores)), fmt.Sprintf(" of %d %s", h.Cores, cores)
+	return fmt.Sprintf("%.2f", h.CPUShare()*float64(h.Cores)), fmt.Sprintf(" of %d %s", h.Cores, cores)
 }
 
 func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }

@@ -19,14 +19,6 @@ type decoder struct {
 	plain    bytes.Buffer
 }
 
-// outline is the head of a histogram, whose counts follow it. It is compressed behind a cookie and its length, of 4
-// bytes each.
-type outline struct {
-	Cookie, Length, Offset, Digits uint32
-	Lowest, Highest                int64
-	Factor                         float64
-}
-
 const (
 	outerBytes  = 8
 	lengthAt    = 4
@@ -74,7 +66,11 @@ func (d *decoder) decode(h *Histogram, text []byte) (err error) {
 	if err != nil {
 		return fmt.Errorf("decode a histogram: %w", err)
 	}
-	var of outline
+	var of struct { // the head of a histogram, before its counts; behind a cookie and its length, of 4 bytes each
+		Cookie, Length, Offset, Digits uint32
+		Lowest, Highest                int64
+		Factor                         float64
+	}
 	n, err := binary.Decode(d.plain.Bytes(), binary.BigEndian, &of)
 	if err != nil || of.Cookie&^cookieMask != innerCookie {
 		return errEncoding

@@ -5,25 +5,22 @@ import (
 	"slices"
 )
 
-// rowPlace is the position of a row: rows of the same rowPlace become one.
-type rowPlace struct {
-	second int64 // from the earliest start
-	step   string
-	phase  string
-}
-
 // mergeRows aligns the rows of results by their starts, as one clock measures them.
 func mergeRows(results []*Result, starts []int64) []Row {
-	merged := map[rowPlace]*Row{}
+	type position struct {
+		second      int64 // from the earliest start
+		step, phase string
+	}
+	merged := map[position]*Row{} // rows of the same position become one
 	first := slices.Min(starts)
 	for i, r := range results {
 		ahead := starts[i] - first
 		apart := r.Start - starts[i] // of the clocks
 		offset := (ahead + second/2) / second
-		own := map[rowPlace]*Row{} // rows of one result follow each other, rows of several results are side by side
+		own := map[position]*Row{} // rows of one result follow each other, rows of several results are side by side
 		for i := range r.Rows {
 			row := r.Rows[i].clone()
-			at := rowPlace{offset + max(0, row.Elapsed-(row.Length+1)/2)/second, row.Step, row.Phase}
+			at := position{offset + max(0, row.Elapsed-(row.Length+1)/2)/second, row.Step, row.Phase}
 			row.Elapsed += offset * second
 			row.Time += offset*second - ahead - apart
 			row.Arrivals = nil // they only served to compare the clocks
