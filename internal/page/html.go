@@ -46,7 +46,7 @@ func (p *Page) view() *view {
 		v.Top = []Table{p.matrix.table()}
 		v.Bottom = []Table{verdicts(runs), messages(runs)}
 	case p.search != nil:
-		v.Lead, v.Top, v.Bottom = p.search.verdict(), []Table{p.search.table()}, []Table{messages(runs)}
+		v.Lead, v.Top, v.Bottom = searchVerdict(p.search), []Table{p.searchTable()}, []Table{messages(runs)}
 	case v.Several:
 		comparison, summaries := p.comparison()
 		v.Summaries = summaries

@@ -61,8 +61,8 @@ type Page struct {
 	Title string
 	Runs  []*Run
 
-	matrix *matrix   // of a sweep
-	search *searched // of a search
+	matrix *matrix // of a sweep
+	search *record.Search
 }
 
 // Read returns the page about results. Each of dirs is a result, or a folder of results (repeats of one run); a sweep
@@ -129,7 +129,7 @@ func (p *Page) find(name, dir string, alone bool) error {
 		case !alone:
 			return notAlone(dir)
 		}
-		p.search, p.Title = &searched{Search: s, page: p}, "The highest rate: "+name
+		p.search, p.Title = s, "The highest rate: "+name
 		for i := range s.Points {
 			point := &s.Points[i]
 			of := fmt.Sprintf("%d: %s/s", i+1, record.PerSecond(point.Rate))

@@ -12,14 +12,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// searched is a search for the highest rate, on a page of its own.
-type searched struct {
-	*record.Search
-	page *Page
-}
-
-// verdict is the outcome in the words and colours of a run.
-func (s *searched) verdict() *story {
+// searchVerdict is the outcome of a search in the words and colours of a run.
+func searchVerdict(s *record.Search) *story {
 	text, why := s.Words()
 	v := &story{Verdict: sentence(text), Mark: "bad"}
 	switch s.Kind() {
@@ -44,33 +38,33 @@ func (s *searched) verdict() *story {
 	return v
 }
 
-// table has a row for each load, in the order in which they were tried.
-func (s *searched) table() Table {
+// searchTable has a row for each load of the search, in the order in which they were tried.
+func (p *Page) searchTable() Table {
 	t := Table{Title: "Rates tried", Head: []string{"load", "rate", "verdict"}, Words: true}
-	metrics := s.metrics()
+	metrics := metricsOf(p.search.Thresholds)
 	t.Head = append(append(t.Head, metrics...), "why not", "limit")
-	for i := range s.Points {
-		p := &s.Points[i]
-		verdict := p.Verdict()
-		if p.Hold {
+	for i := range p.search.Points {
+		x := &p.search.Points[i]
+		verdict := x.Verdict()
+		if x.Hold {
 			verdict += ", for longer"
 		}
-		row := []string{fmt.Sprint(i + 1), record.PerSecond(p.Rate) + "/s", verdict}
+		row := []string{fmt.Sprint(i + 1), record.PerSecond(x.Rate) + "/s", verdict}
 		for _, name := range metrics {
 			text := "-"
-			if x := s.measured(i+1, name); x != nil {
+			if x := p.measured(i+1, name); x != nil {
 				text = strings.Replace(measured(x), " messages/s", "/s", 1)
 			}
 			row = append(row, text)
 		}
-		t.Rows = append(t.Rows, append(row, cmp.Or(p.Why, "-"), cmp.Or(p.Limit, "-")))
+		t.Rows = append(t.Rows, append(row, cmp.Or(x.Why, "-"), cmp.Or(x.Limit, "-")))
 	}
 	return t
 }
 
-// metrics returns the metrics of the thresholds.
-func (s *searched) metrics() (names []string) {
-	for _, text := range s.Thresholds {
+// metricsOf returns the metrics of thresholds.
+func metricsOf(thresholds []string) (names []string) {
+	for _, text := range thresholds {
 		if d, err := threshold.Parse(text); err == nil && !slices.Contains(names, d.Metric.Name) {
 			names = append(names, d.Metric.Name)
 		}
@@ -79,8 +73,8 @@ func (s *searched) metrics() (names []string) {
 }
 
 // measured returns what a load measured of the metric of a threshold; nil if it is not known.
-func (s *searched) measured(load int, metric string) *result.Threshold {
-	for _, r := range s.page.Runs {
+func (p *Page) measured(load int, metric string) *result.Threshold {
+	for _, r := range p.Runs {
 		for i := range r.Result.Thresholds {
 			if x := &r.Result.Thresholds[i]; r.load == load && x.Metric == metric {
 				return x

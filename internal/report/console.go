@@ -33,6 +33,15 @@ type ConsoleOptions struct {
 	URL string
 	// ShowLatency adds the latencies to each interval's block; the summary always has them.
 	ShowLatency bool
+
+	// The others are of a [Short] alone. Terminal: a line can be overwritten. Columns returns the width of the
+	// terminal; nil, or a result of 0, if it is unknown.
+	Terminal bool
+	Columns  func() int
+	// Color prints the verdict in color, Lines a line for each interval instead of overwriting one.
+	Color, Lines bool
+	// Length is the length of the load; 0 if it is unknown.
+	Length time.Duration
 }
 
 // Console prints a block each second and a summary at the end, in the format of `artemis perf` without its spaces at

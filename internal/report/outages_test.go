@@ -48,7 +48,7 @@ func TestOutageLines(t *testing.T) {
 	require.Equal(t, "1, 1.5 s in all; the longest 1.5 s, at 03:04:05.006", outagesInShort(&stats.Summary{Outages: s.Outages[:1]}))
 	require.Equal(t, "1, 1 without an end, at 03:05:05.006; the rate was not seen to recover after 1", outagesInShort(&stats.Summary{Outages: s.Outages[1:]}))
 	var short bytes.Buffer
-	require.NoError(t, NewShort(&short, ShortOptions{}).Summary(s))
+	require.NoError(t, NewShort(&short, ConsoleOptions{}).Summary(s))
 	require.Contains(t, short.String(), "outages   2, 1 without an end, 1.5 s in all;")
 	require.Equal(t, "fail", outcomeOf(&stats.Summary{}))
 }
@@ -69,7 +69,7 @@ func TestOutageLive(t *testing.T) {
 		require.NoError(t, c.Interval(s))
 		require.Equal(t, text != "", strings.Contains(console.String(), "--- outage:"))
 		require.Contains(t, console.String(), text)
-		sh := NewShort(&short, ShortOptions{Lines: true})
+		sh := NewShort(&short, ConsoleOptions{Lines: true})
 		require.NoError(t, sh.Start(clientRun(false)))
 		require.NoError(t, sh.Interval(s))
 		require.Contains(t, short.String(), text)

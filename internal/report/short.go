@@ -20,33 +20,16 @@ const shortLines = 25
 // shortColumns is the width of a terminal if it is unknown.
 const shortColumns = 100
 
-// ShortOptions are the settings of a [Short].
-type ShortOptions struct {
-	// URL is that of the broker, for the first line.
-	URL string
-	// Terminal tells that a line can be overwritten.
-	Terminal bool
-	// Columns returns the width of the terminal; nil, or a result of 0, if it is unknown.
-	Columns func() int
-	// Color prints the verdict in color.
-	Color bool
-	// Lines prints a line for each interval instead of overwriting one.
-	Lines bool
-	// Length is the length of the load; 0 if it is unknown.
-	Length time.Duration
-}
-
 // Short prints a summary of at most 25 lines: first the verdict, the limit of the rate, problems, warnings and
 // findings; then rates and latencies. During the run a terminal shows one line about the last interval.
 type Short struct {
 	*Console
-	options ShortOptions
-	shown   bool // a line that can be overwritten
+	shown bool // a line that can be overwritten
 }
 
 // NewShort returns a Short that prints to out.
-func NewShort(out io.Writer, options ShortOptions) *Short {
-	return &Short{Console: NewConsole(out, ConsoleOptions{}), options: options}
+func NewShort(out io.Writer, options ConsoleOptions) *Short {
+	return &Short{Console: NewConsole(out, options)}
 }
 
 // Start prints the destinations and the broker's URL.

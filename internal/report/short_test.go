@@ -71,7 +71,7 @@ func TestShort(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var out bytes.Buffer
-			c := NewShort(&out, ShortOptions{})
+			c := NewShort(&out, ConsoleOptions{})
 			require.NoError(t, c.Start(clientRun(s.Offered.Known())))
 			require.NoError(t, c.Interval(snapshot(stats.Measure, 0, s.Total, s.Latencies)))
 			require.Empty(t, out.String(), "nothing per second but on a terminal")
@@ -97,7 +97,7 @@ func TestShortNamesDestinations(t *testing.T) {
 		"queue://A\\x1b[2J, queue://minutes": {"queue://A\x1b[2J", "queue://minutes"},
 	} {
 		var out bytes.Buffer
-		c := NewShort(&out, ShortOptions{URL: "amqp://localhost:5672"})
+		c := NewShort(&out, ConsoleOptions{URL: "amqp://localhost:5672"})
 		run := clientRun(true)
 		run.Destinations = list
 		require.NoError(t, c.Start(run))
@@ -112,7 +112,7 @@ func TestShortSteps(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	f := fakeSteps(t, 3, 2, 1)
-	f.feed(t, nil, NewShort(&out, ShortOptions{}))
+	f.feed(t, nil, NewShort(&out, ConsoleOptions{}))
 	golden(t, "short-steps.txt", out.String())
 	require.LessOrEqual(t, strings.Count(out.String(), "\n"), shortLines)
 }
@@ -122,7 +122,7 @@ func TestShortOnATerminal(t *testing.T) {
 	t.Parallel()
 	for _, color := range []bool{false, true} {
 		var out bytes.Buffer
-		c := NewShort(&out, ShortOptions{Terminal: true, Color: color, Columns: func() int { return 120 }, Length: time.Minute})
+		c := NewShort(&out, ConsoleOptions{Terminal: true, Color: color, Columns: func() int { return 120 }, Length: time.Minute})
 		require.NoError(t, c.Start(clientRun(true)))
 		s := snapshot(stats.Measure, 1, stats.Counters{result.Sent: 27640, result.Completed: 27578, result.Received: 26457}, openLoop())
 		require.NoError(t, c.Interval(s))
@@ -146,7 +146,7 @@ func TestPaced(t *testing.T) {
 	t.Parallel()
 	var short, console bytes.Buffer
 	for _, r := range []Reporter{
-		Paced(NewShort(&short, ShortOptions{Lines: true}), 2*time.Second), Paced(NewConsole(&console, ConsoleOptions{}), 2*time.Second),
+		Paced(NewShort(&short, ConsoleOptions{Lines: true}), 2*time.Second), Paced(NewConsole(&console, ConsoleOptions{}), 2*time.Second),
 	} {
 		require.NoError(t, r.Start(clientRun(false)))
 		for i, phase := range []stats.Phase{stats.Warmup, stats.Measure, stats.Measure, stats.Measure, stats.Measure, stats.Measure, stats.Drain} {

@@ -145,15 +145,15 @@ func (r *Run) console(stdout io.Writer) (c report.Reporter) {
 		c = report.NewRocketMQ(stdout, options)
 		every = cmp.Or(every, report.BenchmarkPeriod)
 	case Short:
-		short := report.ShortOptions{URL: options.URL, Lines: o.Interval > 0, Length: length(r.Plan)}
+		options.Lines, options.Length = o.Interval > 0, length(r.Plan)
 		if file, ok := terminal.(*os.File); ok && term.IsTerminal(int(file.Fd())) { //nolint:gosec // small
-			short.Terminal, short.Color = true, os.Getenv("NO_COLOR") == ""
-			short.Columns = func() int {
+			options.Terminal, options.Color = true, os.Getenv("NO_COLOR") == ""
+			options.Columns = func() int {
 				width, _, _ := term.GetSize(int(file.Fd())) //nolint:gosec // small
 				return width
 			}
 		}
-		c = report.NewShort(stdout, short)
+		c = report.NewShort(stdout, options)
 	default:
 		c = report.NewConsole(stdout, options)
 	}

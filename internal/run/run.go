@@ -57,6 +57,8 @@ type Run struct {
 
 	endpoints engine.Endpoints
 	watched   *brokerside.Watch // nil if nothing is watched
+	fan       *report.Fan
+	embedded  []*broker.Broker
 }
 
 // Into sets the folder of the result; empty for none. The verification goes there as well, unless it has a file.
@@ -90,16 +92,9 @@ type Ending struct {
 	Abandoned bool
 }
 
-// opened has the parts of a run beside its workers.
-type opened struct {
-	fan      *report.Fan
-	embedded []*broker.Broker
-	err      error // why not all of it could be opened; the opened parts are closed again
-	outputs  bool  // err is about the outputs
-}
-
-// open opens the outputs and the embedded brokers. It may wait: for a reader of a pipe.
-func (r *Run) open(stdout io.Writer) (o opened) {
+// open opens the outputs and the embedded brokers. It may wait: for a reader of a pipe. After an error, it closes the
+// opened parts again.
+func (r *Run) open(stdout io.Writer) (e Ending) {
 	if r.Outputs.VerifyFile != "" { // that of a result is in a folder of the run's own
 		err := os.MkdirAll(filepath.Dir(r.Plan.VerifyFile), 0o777) //nolint:gosec // as far as the process' mask lets it
 		if err = cmp.Or(err, verify.Probe(r.Plan.VerifyFile)); err != nil {
@@ -107,36 +102,33 @@ func (r *Run) open(stdout io.Writer) (o opened) {
 			if errors.As(err, &pe) {
 				err = fmt.Errorf("%s: %w", pe.Path, pe.Err)
 			}
-			o.outputs, o.err = true, &plan.Mistake{
+			e.Outputs, e.Err = true, &plan.Mistake{
 				Text: "--verify-file: " + err.Error(),
 				Hint: "name a file that can be written",
 			}
-			return o
+			return e
 		}
 	}
-	if o.fan, o.err = r.reporters(stdout); o.err != nil {
-		o.outputs = true
-		return o
+	if r.fan, e.Err = r.reporters(stdout); e.Err != nil {
+		e.Outputs = true
+		return e
 	}
-	if o.err = r.watch(); o.err != nil {
-		o.outputs, o.err = true, errors.Join(o.err, o.fan.Close())
-		return o
+	switch e.Err = r.watch(); {
+	case e.Err != nil:
+		e.Outputs = true
+	case r.Plan.Embedded:
+		r.embedded, e.Err = startEmbedded(r.Plan, r.endpoints)
+	default:
+		e.Err = manage(r.Plan, r.endpoints)
 	}
-	if !r.Plan.Embedded {
-		if o.err = manage(r.Plan, r.endpoints); o.err != nil {
-			r.watched.Stop()
-			o.err = errors.Join(o.err, o.fan.Close())
-		}
-		return o
-	}
-	if o.embedded, o.err = startEmbedded(r.Plan, r.endpoints); o.err != nil {
-		for _, b := range o.embedded {
+	if e.Err != nil {
+		for _, b := range r.embedded {
 			b.Close()
 		}
 		r.watched.Stop()
-		o.err = errors.Join(o.err, o.fan.Close())
+		e.Err = errors.Join(e.Err, r.fan.Close())
 	}
-	return o
+	return e
 }
 
 // Do carries the run out.
@@ -150,20 +142,20 @@ func (r *Run) Do() Ending {
 	}
 	r.endpoints = engine.Reach(r.Plan, r.Drivers)
 	stdout := newPipeWriter(r.Stdout)
-	open, ended := UntilSignal(r.Signals, func() opened { return r.open(stdout) })
+	e, ended := UntilSignal(r.Signals, func() Ending { return r.open(stdout) })
 	switch {
 	case !ended:
 		return Ending{Abandoned: true}
-	case open.err != nil:
-		return Ending{Err: open.err, Outputs: open.outputs}
+	case e.Err != nil:
+		return e
 	}
-	for _, b := range open.embedded {
+	for _, b := range r.embedded {
 		defer b.Close()
 		if faults := b.Store().Faults(); faults != (store.Faults{}) && !r.Outputs.Silent {
 			defer func() { r.Say("note: " + describeFaults(faults, b.Store().FaultCounts())) }()
 		}
 	}
-	r.notes(open.embedded)
+	r.notes()
 	drain := r.Plan.DrainTimeout
 	if r.Plan.Roles() == plan.Consumer {
 		drain = 0 // a consumer has nothing in flight
@@ -171,14 +163,14 @@ func (r *Run) Do() Ending {
 	var over atomic.Bool
 	e, interrupted, waited := supervise(r.Signals, stdout.closed, r.Say, drain, &over,
 		func(ctx context.Context, stop <-chan struct{}) Ending {
-			return r.load(ctx, stop, open.fan, &over)
+			return r.load(ctx, stop, &over)
 		})
 	e.Opened, e.Interrupted, e.Abandoned = true, interrupted, !waited
 	return e
 }
 
 // notes tells the user what to know of the run before the load begins.
-func (r *Run) notes(embedded []*broker.Broker) {
+func (r *Run) notes() {
 	if r.Outputs.Silent {
 		return
 	}
@@ -188,7 +180,7 @@ func (r *Run) notes(embedded []*broker.Broker) {
 	if r.webAt != "" {
 		r.Say("note: the page of this run is at http://" + r.webAt + "/")
 	}
-	for _, b := range embedded {
+	for _, b := range r.embedded {
 		r.Say("note: " + AboutEmbedded + "; it listens at " + strings.Join(listening(b), ", "))
 	}
 	for _, note := range r.Plan.Notes() {
@@ -197,15 +189,16 @@ func (r *Run) notes(embedded []*broker.Broker) {
 }
 
 // load runs the engine and closes the outputs, after lingering if there was a run: over is true meanwhile.
-func (r *Run) load(ctx context.Context, stop <-chan struct{}, fan *report.Fan, over *atomic.Bool) (e Ending) {
+func (r *Run) load(ctx context.Context, stop <-chan struct{}, over *atomic.Bool) (e Ending) {
 	defer r.watched.Stop()
-	e.Summary, e.Err = engine.Run(ctx, stop, &engine.Config{Plan: r.Plan, Endpoints: r.endpoints, Side: r.watched}, fan)
+	config := &engine.Config{Plan: r.Plan, Endpoints: r.endpoints, Side: r.watched}
+	e.Summary, e.Err = engine.Run(ctx, stop, config, r.fan)
 	if e.Summary != nil && r.Outputs.Linger.For > 0 {
 		over.Store(true)
 		r.linger(ctx, stop)
 		over.Store(false)
 	}
-	e.Closing = fan.Close()
+	e.Closing = r.fan.Close()
 	return e
 }
 
