@@ -73,13 +73,18 @@ func (p *Protocol) diagnose(ctx context.Context, host Endpoint, encrypted bool) 
 		list = append(list, k)
 	}
 	answered := make([]bool, len(list))
+	silent := false // within the time, it has not answered as it should: it may be slow
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var asking sync.WaitGroup
 	for i := range list {
 		asking.Go(func() {
-			if answered[i] = list[i].answered(ctx, host); answered[i] && p.owns(&list[i], encrypted) {
+			answered[i] = list[i].answered(ctx, host)
+			switch own := p.owns(&list[i], encrypted); {
+			case own && answered[i]:
 				cancel() // all is well: some ports speak several protocols
+			case own:
+				silent = ctx.Err() != nil
 			}
 		})
 	}
@@ -90,7 +95,7 @@ func (p *Protocol) diagnose(ctx context.Context, host Endpoint, encrypted bool) 
 		}
 	}
 	for i := range list {
-		if answered[i] {
+		if k := &list[i]; answered[i] && !(silent && k.encrypted && (k.scheme == "" || k.scheme == p.Schemes[0])) {
 			return p.misplaced(host, &list[i], encrypted)
 		}
 	}

@@ -41,6 +41,7 @@ func TestDiagnose(t *testing.T) {
 		{amqp, "amqp", "http", "a web server answers at this port, no AMQP broker", "give the broker's AMQP port"},
 		{stomp, "stomp", "amqp", "the port speaks AMQP, not STOMP", "give the broker's STOMP port, or use perfmq amqp with --url amqp://HOST"},
 		{rocketmq, "rocketmq", "rocketmq", "", ""},
+		{rocketmq, "rocketmq", "tls, silent without it", "", ""}, // as one that is busy
 		{rocketmq, "rocketmq", "stomp close", "the port speaks STOMP, not RocketMQ", "give the broker's RocketMQ port, or use perfmq stomp with --url stomp://HOST"},
 	} {
 		t.Run(c.scheme+" at "+c.peer, func(t *testing.T) {
@@ -63,6 +64,9 @@ func scriptedPort(t *testing.T, speaks string) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
+	if strings.Contains(speaks, "silent") {
+		l = holdsPlain{l}
+	}
 	if strings.Contains(speaks, "tls") {
 		web := httptest.NewUnstartedServer(http.NotFoundHandler())
 		web.StartTLS() // for its certificate
@@ -80,6 +84,29 @@ func scriptedPort(t *testing.T, speaks string) (address string) {
 		}
 	}()
 	return l.Addr().String()
+}
+
+// holdsPlain listens for connections that never get more than the first record of a TLS handshake: other first bytes do
+// not arrive.
+type holdsPlain struct{ net.Listener }
+
+func (l holdsPlain) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	return &heldConn{Conn: conn}, err
+}
+
+type heldConn struct {
+	net.Conn
+	secure bool
+}
+
+func (c *heldConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	for !c.secure && n > 0 && b[0] != 22 { // a handshake
+		n, err = c.Conn.Read(b)
+	}
+	c.secure = true
+	return n, err
 }
 
 func answerAs(t *testing.T, conn net.Conn, speaks string) {
