@@ -54,7 +54,7 @@ func TestMain(m *testing.M) {
 func conformance(t *testing.T, options ...string) drivertest.Config {
 	broker := peculiar.get(t)
 	return drivertest.Config{
-		Factory: Factory(), URL: broker.URL(), Options: append(options, "pull-batch=4", "queues=2"), MinBody: 1, MaxBody: 1 << 20, Log: true,
+		Factory: Factory(), URL: broker.URL(), Options: append(options, "pull-batch=4", "queues=2", "send-timeout=1m"), MinBody: 1, MaxBody: 1 << 20, Log: true,
 		Unordered: unordered,
 		Path: func(t testing.TB) drivertest.Path {
 			return brokertest.NewRocketMQPath(t, broker.NameServer(), broker.Broker())
