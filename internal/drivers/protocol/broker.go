@@ -70,10 +70,10 @@ func IgnoredSelector(op string) error {
 		"the broker ignores the selector and would send all messages")
 }
 
-// LeftBehind is the error about a durable subscription that may still exist, for the reason err.
+// LeftBehind is the error about a subscription that may still exist, for the reason err.
 func LeftBehind(op string, err error) error {
 	return driver.Errorf(driver.ClassOf(err), op, "remove it on the broker",
-		"the durable subscription may have stayed behind: %w", err)
+		"the subscription may have stayed behind: %w", err)
 }
 
 // Misread returns what a broker would take a name for, other than exactly one destination of that name; "" if it would
