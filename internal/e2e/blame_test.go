@@ -83,6 +83,7 @@ func testFrozenBrokerHasNotLost(t *testing.T, a *brokertest.Artemis) {
 	p.printed("--- warmup false")
 	eventually(t, "a backlog", func() bool { return counters(t, a, queue).MessageCount > 500 })
 	require.NoError(t, a.Pause())
+	defer func() { require.NoError(t, a.Resume()) }()
 	p.signal(syscall.SIGINT)
 	r := p.wait(limit)
 	require.Equal(t, statusFailed, r.status)

@@ -22,7 +22,7 @@ func sendDelayed(t *testing.T, protocol string, more ...string) record {
 	return r.summary
 }
 
-// TestLateness: brokers hold record messages back, and the lateness of each is its transfer time without the delay.
+// TestLateness: brokers hold delayed messages back, and the lateness of each is its transfer time without the delay.
 // The clocks of real brokers count whole milliseconds: a message may come a part of one early.
 func TestLateness(t *testing.T) {
 	t.Parallel()

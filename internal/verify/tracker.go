@@ -19,8 +19,6 @@ const (
 	maxExamples = 5
 )
 
-// Stream names a producer.
-
 // The marks of a delivery.
 const (
 	redelivered = 1 << iota // the broker says that it has delivered the message before

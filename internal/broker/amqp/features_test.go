@@ -98,7 +98,7 @@ func TestBackPressure(t *testing.T) {
 	for {
 		patience := timeout
 		if sent >= limit { // it may have been granted more, or wait
-			patience = time.Second
+			patience = 5 * time.Second
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		err := out.Send(ctx, client.NewMessage([]byte(strconv.Itoa(sent))), nil)

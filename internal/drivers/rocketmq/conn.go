@@ -54,7 +54,7 @@ type conn struct {
 	// version is the server's version in the last answer to a caller, see reply.version.
 	version atomic.Int32
 	written []call // scratch space of Written
-	nothing reply  // passed to answerers instead of an answer
+	nothing reply  // passed to call.to instead of an answer
 
 	telling sync.Mutex // guards sign and head
 	sign    *wire.Signer
@@ -107,7 +107,7 @@ func newConn(
 }
 
 // submit sends a request, once there is room; meter measures the wait. With more, another request follows at once. If
-// it returns an error, nothing was sent and the answerer is not called.
+// it returns an error, nothing was sent and call.to is not called.
 func (c *conn) submit(ctx context.Context, meter *driver.Meter, head, body []byte, more bool, e call) error {
 	b, err := c.out.Lock(ctx, meter)
 	if err != nil {
@@ -150,7 +150,7 @@ func (c *conn) unsent(ctx context.Context, err error) error {
 }
 
 // post gathers a request other than a send, without waiting for room. The caller must flush. If post returns an error,
-// nothing was sent and the answerer is not called.
+// nothing was sent and call.to is not called.
 func (c *conn) post(head, body []byte, e call) error {
 	if err := c.expect(head, e); err != nil {
 		return err
