@@ -76,11 +76,11 @@ func (r *run) silence(limit time.Duration, q *quiet[[3]uint64]) error {
 			sending, ended = sending+sent, ended+sent-inFlight
 		}
 		waiting += inFlight
-		if u.all() == math.MaxUint64 { // how many it will send is unknown
-			continue
+		all := u.all()
+		left := u.share(all) - min(sent, u.share(all))
+		if all < math.MaxUint64 { // else how many it will send is unknown
+			unsent += left
 		}
-		left := u.share(u.all()) - min(sent, u.share(u.all()))
-		unsent += left
 		due := u.plan.Rate.At(u.nextOf(sent))
 		later = later || left > 0 && !u.plan.Rate.IsZero() && r.clock.Now()-r.step.start-due < limit
 	}

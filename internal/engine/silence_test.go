@@ -24,6 +24,7 @@ func TestSilentBrokerEndsACount(t *testing.T) {
 		reason  string
 		lasts   time.Duration // of the load; 0 if it does not matter
 		text    string
+		stop    time.Duration // by the user after this time, if not 0
 	}{
 		{
 			name: "all slots unanswered", options: func(o *mem.Options) { o.Withhold = 50 },
@@ -65,19 +66,32 @@ func TestSilentBrokerEndsACount(t *testing.T) {
 			edit: func(p *flat) { p.Rate, p.Count, p.MaxPending = rate("0.01"), 6, 2 }, sent: 6, reason: "message count reached",
 		},
 		{
+			name: "beside a group without an end whose messages are seldom due", stop: 250 * time.Second,
+			edit: func(p *flat) {
+				endless := *p.Group
+				p.Rate = rate("1k")
+				endless.Name, endless.Count, endless.Role, endless.Rate = "endless", 0, plan.Producer, rate("0.01")
+				p.Step.Groups = append(p.Step.Groups, &endless)
+			},
+			sent: 1003, reason: "interrupted",
+		},
+		{
 			name: "with a duration it is awaited", options: func(o *mem.Options) { o.Withhold = 50 },
 			edit: func(p *flat) { p.Duration = time.Hour }, sent: 50, reason: "duration reached", lasts: time.Hour,
 		},
 	}
 	for _, tt := range tests {
 		inBubble(t, tt.name, func(t *testing.T) {
-			b := broker(t, tt.options)
+			b, stop := broker(t, tt.options), make(chan struct{})
+			if tt.stop > 0 {
+				time.AfterFunc(tt.stop, func() { close(stop) })
+			}
 			s, rep := run(t, newPlan(b.Factory(), func(p *flat) {
 				p.Count = 1000
 				if tt.edit != nil {
 					tt.edit(p)
 				}
-			}), nil)
+			}), stop)
 			require.Contains(t, s.Reason, tt.reason)
 			if tt.sent > 0 {
 				require.Equal(t, tt.sent, s.Total[result.Sent])
