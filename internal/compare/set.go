@@ -199,9 +199,7 @@ func notes(sets []Set) (list []string) {
 			continue
 		}
 		text := fmt.Sprintf("%d of %d runs are left out, as they failed", n, n+len(s.Repeats))
-		switch {
-		case Failed(s.Repeats[0].Result) == "":
-		default:
+		if Failed(s.Repeats[0].Result) != "" {
 			text = words.Plural(n, "run") + " failed, and the figures are those of failed runs"
 		}
 		list = append(list, fmt.Sprintf("%s: %s; the first: %s", s.Name, text, Failed(s.Failed[0].Result)))

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -28,14 +29,10 @@ func Text(w io.Writer, m *Merged, clean func(string) string) error {
 		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t\n", p.Shard, clean(p.Host.Name), clock)
 	}
 	_ = table.Flush() // a strings.Builder takes all
-	outcome := "success"
-	if !m.Outcome.Success {
-		outcome = "fail"
-	}
 	line := func(label, format string, args ...any) {
 		fmt.Fprintf(&b, "--- %-20s %s\n", label+":", fmt.Sprintf(format, args...))
 	}
-	line("result", "%s%s", outcome, afterOutages(m))
+	line("result", "%s%s", words.Outcome(m.Outcome.Success), afterOutages(m))
 	if p := m.Total.Producers; p != nil {
 		line("total sent", "%d", p.Sent)
 		line("total completed", "%d", p.Completed)

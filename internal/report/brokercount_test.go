@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/brokerside"
+	"github.com/perfmq/perfmq/internal/listen"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -88,7 +89,7 @@ func TestBrokerCountInOutputs(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "json")
 	j, err := NewJSON(path, ResultOptions{})
 	require.NoError(t, err)
-	metrics, err := NewPrometheus(PrometheusOptions{Address: "127.0.0.1:0", Version: "1.2.3"})
+	metrics, err := NewPrometheus("127.0.0.1:0", "1.2.3", listen.Web{}, nil)
 	require.NoError(t, err)
 	var console bytes.Buffer
 	f := NewFan(r, j, NewConsole(&console, ConsoleOptions{}), metrics)

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/listen"
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/verify"
@@ -50,7 +51,7 @@ func TestHostileTexts(t *testing.T) {
 	require.NoError(t, err)
 	toHDR, err := NewHDR(hdrFile)
 	require.NoError(t, err)
-	metrics, err := NewPrometheus(PrometheusOptions{Address: "127.0.0.1:0", Version: "1.2.3"})
+	metrics, err := NewPrometheus("127.0.0.1:0", "1.2.3", listen.Web{}, nil)
 	require.NoError(t, err)
 	f := NewFan(NewConsole(&console, ConsoleOptions{}), NewRocketMQ(&benchmark, ConsoleOptions{}), toJSON, toHDR, metrics)
 	f.Secrets = &safetext.Secrets{}

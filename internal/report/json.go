@@ -10,6 +10,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -89,12 +90,8 @@ func (j *JSON) interval(s *stats.Snapshot) *object {
 func (j *JSON) Summary(s *stats.Summary) error { return j.write(j.file.last, j.summary(s)) }
 
 func (j *JSON) summary(s *stats.Summary) *object {
-	outcome := "fail"
-	if s.Success {
-		outcome = "success"
-	}
 	sends, receives, total := j.run.Producing, j.run.Consuming, &s.Total
-	o := new(object).add("sampleType", "summary").add("time", s.End.UnixMilli()).add("result", outcome)
+	o := new(object).add("sampleType", "summary").add("time", s.End.UnixMilli()).add("result", words.Outcome(s.Success))
 	o.addIf(sends, "totalSent", total[result.Sent]).addIf(sends, "totalBlocked", total[result.Blocked])
 	o.addIf(sends, "totalCompleted", total[result.Completed]).addIf(receives, "totalReceived", total[result.Received])
 	o.addLatencies("total ", &s.Latencies)

@@ -11,11 +11,7 @@ import (
 
 // outcomeOf returns the outcome of a run: "success, after 3 outages (12.4 s)".
 func outcomeOf(s *stats.Summary) string {
-	text := "fail"
-	if s.Success {
-		text = "success"
-	}
-	n := s.OutageCount()
+	text, n := words.Outcome(s.Success), s.OutageCount()
 	if n == 0 {
 		return text
 	}

@@ -39,39 +39,27 @@ type Prometheus struct {
 	once      sync.Once
 }
 
-// PrometheusOptions are the settings of a [Prometheus].
-type PrometheusOptions struct {
-	// Address to listen on, HOST:PORT, or :PORT, which is on loopback.
-	Address string
-	// Version is the version of this program, for perfmq_build_info.
-	Version string
-	// Web has TLS and users; empty for neither.
-	Web listen.Web
-	// Listen opens the port; nil for [listen.TCP].
-	Listen listen.Listener
-}
-
 // Limits of scrapes.
 const (
 	scrapeTimeout = 10 * time.Second
 	maxScrapes    = 4 // at once
 )
 
-// NewPrometheus returns a reporter that listens on one address. It can be scraped at once, and has metrics from Start
-// on.
-func NewPrometheus(o PrometheusOptions) (*Prometheus, error) {
+// NewPrometheus returns a reporter that listens on one address, HOST:PORT, or :PORT, which is on loopback. The listener
+// opens the port; nil for [listen.TCP]. The version is that of this program, for perfmq_build_info; web has TLS and
+// users. The reporter can be scraped at once, and has metrics from Start on.
+func NewPrometheus(address, version string, web listen.Web, open listen.Listener) (*Prometheus, error) {
 	p := &Prometheus{
-		collector: newCollector(o.Version), registry: prometheus.NewRegistry(), web: o.Web,
-		scraped: make(chan struct{}),
+		collector: newCollector(version), registry: prometheus.NewRegistry(), web: web, scraped: make(chan struct{}),
 	}
-	if o.Listen == nil {
-		o.Listen = listen.TCP
+	if open == nil {
+		open = listen.TCP
 	}
-	l, err := o.Listen(context.Background(), "metrics", "--metrics", o.Address)
+	l, err := open(context.Background(), "metrics", "--metrics", address)
 	if err != nil {
 		return nil, err
 	}
-	p.http = o.Web.Serve(l, p.handler(o.Address, l.Addr()))
+	p.http = web.Serve(l, p.handler(address, l.Addr()))
 	return p, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/brokerside"
+	"github.com/perfmq/perfmq/internal/listen"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -27,7 +28,7 @@ func everything(t *testing.T) (*prometheus.Registry, []*dto.MetricFamily) {
 	f.run.Transacted = true
 	f.run.Labels = nil
 	f.run.Groups = []stats.RunGroup{{Name: "a", Sends: true, Protocol: "amqp", Client: "native"}, {Name: "b", Receives: true, ConsumerProtocol: "stomp", ConsumerClient: "native"}}
-	p, err := NewPrometheus(PrometheusOptions{Address: "127.0.0.1:0", Version: "1.2.3"})
+	p, err := NewPrometheus("127.0.0.1:0", "1.2.3", listen.Web{}, nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, p.Close()) })
 	require.NoError(t, p.Start(f.run))

@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/listen"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
@@ -26,7 +27,7 @@ import (
 
 func startPrometheus(t *testing.T, run stats.Run) (*Prometheus, string) {
 	t.Helper()
-	p, err := NewPrometheus(PrometheusOptions{Address: "127.0.0.1:0", Version: "1.2.3"})
+	p, err := NewPrometheus("127.0.0.1:0", "1.2.3", listen.Web{}, nil)
 	require.NoError(t, err)
 	require.NoError(t, p.Start(run))
 	t.Cleanup(func() { require.NoError(t, p.Close()) })
@@ -241,7 +242,7 @@ func TestPrometheusRoles(t *testing.T) {
 
 func TestPrometheusNamesAreConventional(t *testing.T) {
 	t.Parallel()
-	p, err := NewPrometheus(PrometheusOptions{Address: "127.0.0.1:0", Version: "1.2.3"})
+	p, err := NewPrometheus("127.0.0.1:0", "1.2.3", listen.Web{}, nil)
 	require.NoError(t, err)
 	defer p.Close()
 	require.NoError(t, p.Start(clientRun(true)))
@@ -282,7 +283,7 @@ func TestPrometheusPages(t *testing.T) {
 // TestPrometheusReady: /readyz succeeds from the start of the load until Close.
 func TestPrometheusReady(t *testing.T) {
 	t.Parallel()
-	p, err := NewPrometheus(PrometheusOptions{Address: "127.0.0.1:0"})
+	p, err := NewPrometheus("127.0.0.1:0", "", listen.Web{}, nil)
 	require.NoError(t, err)
 	defer p.Close()
 	url := "http://" + p.Address().String()
@@ -350,7 +351,7 @@ func TestPrometheusListenErrors(t *testing.T) {
 		{"192.0.2.1:0", "bind: cannot assign requested address", "an address of this machine"},
 		{"9400", "address 9400: missing port in address", "HOST:PORT"},
 	} {
-		_, err := NewPrometheus(PrometheusOptions{Address: test.address, Version: "1.2.3"})
+		_, err := NewPrometheus(test.address, "1.2.3", listen.Web{}, nil)
 		require.EqualError(t, err, "listen for metrics on "+test.address+": "+test.message)
 		require.Contains(t, driver.HintOf(err), test.hint)
 	}
@@ -359,11 +360,11 @@ func TestPrometheusListenErrors(t *testing.T) {
 // Metrics are on loopback unless the address has a host; there, web pages cannot read them.
 func TestPrometheusIsLocal(t *testing.T) {
 	t.Parallel()
-	p, err := NewPrometheus(PrometheusOptions{Address: ":0", Version: "1.2.3"})
+	p, err := NewPrometheus(":0", "1.2.3", listen.Web{}, nil)
 	require.NoError(t, err)
 	defer p.Close()
 	require.True(t, p.Address().(*net.TCPAddr).IP.IsLoopback(), p.Address())
-	all, err := NewPrometheus(PrometheusOptions{Address: "0.0.0.0:0", Version: "1.2.3"})
+	all, err := NewPrometheus("0.0.0.0:0", "1.2.3", listen.Web{}, nil)
 	require.NoError(t, err)
 	defer all.Close()
 	require.True(t, all.Address().(*net.TCPAddr).IP.IsUnspecified(), all.Address())
@@ -390,7 +391,7 @@ func TestPrometheusIsLocal(t *testing.T) {
 // After Close nothing listens. A scraper that does not finish its request does not delay Close.
 func TestPrometheusClose(t *testing.T) {
 	t.Parallel()
-	p, err := NewPrometheus(PrometheusOptions{Address: "127.0.0.1:0", Version: "1.2.3"})
+	p, err := NewPrometheus("127.0.0.1:0", "1.2.3", listen.Web{}, nil)
 	require.NoError(t, err)
 	require.NoError(t, p.Start(clientRun(false)))
 	address := p.Address().String()
@@ -406,7 +407,7 @@ func TestPrometheusClose(t *testing.T) {
 	require.NoError(t, p.Close())
 	require.Less(t, time.Since(began), time.Minute)
 
-	again, err := NewPrometheus(PrometheusOptions{Address: address, Version: "1.2.3"})
+	again, err := NewPrometheus(address, "1.2.3", listen.Web{}, nil)
 	require.NoError(t, err)
 	require.NoError(t, again.Start(clientRun(false)), "the port is free again")
 	require.NoError(t, again.Close())

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/listen"
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/pkg/result"
 	"github.com/perfmq/perfmq/pkg/result/resulttest"
@@ -195,7 +196,7 @@ func TestHostileSteps(t *testing.T) {
 	toHDR, err := NewHDR(hdrFile)
 	require.NoError(t, err)
 	toResult, dir := newTestResult(t, ResultOptions{})
-	metrics, err := NewPrometheus(PrometheusOptions{Address: "127.0.0.1:0", Version: "1.2.3"})
+	metrics, err := NewPrometheus("127.0.0.1:0", "1.2.3", listen.Web{}, nil)
 	require.NoError(t, err)
 	secrets := &safetext.Secrets{}
 	secrets.Add("app", "hunter2")

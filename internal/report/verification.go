@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/perfmq/perfmq/internal/verify"
+	"github.com/perfmq/perfmq/internal/words"
 )
 
 // maxScopes is the maximum number of subscriptions with a line of their own.
@@ -14,11 +15,7 @@ const maxScopes = 20
 func Verification(r *verify.Result, problems []string) string {
 	var b strings.Builder
 	b.WriteString("--- VERIFICATION\n")
-	result := "success"
-	if len(problems) > 0 {
-		result = "fail"
-	}
-	writeText(&b, "--- result:", result, "")
+	writeText(&b, "--- result:", words.Outcome(len(problems) == 0), "")
 	writeTotal(&b, "--- total sent:", r.Sent, "")
 	writeVerification(&b, r)
 	writeList(&b, "--- warning:", r.Notes)

@@ -126,9 +126,7 @@ func (r *Run) newMetrics() (*report.Prometheus, error) {
 	if err != nil {
 		return nil, err
 	}
-	return report.NewPrometheus(report.PrometheusOptions{
-		Address: r.Outputs.Metrics, Version: r.Version.Number, Web: web, Listen: r.Listen,
-	})
+	return report.NewPrometheus(r.Outputs.Metrics, r.Version.Number, web, r.Listen)
 }
 
 // console returns the reporter that prints to the standard output.

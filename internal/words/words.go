@@ -183,3 +183,11 @@ func Outage(o *result.Outage) string {
 	}
 	return text
 }
+
+// Outcome is the result of a run in a word, as `artemis perf` has it.
+func Outcome(success bool) string {
+	if success {
+		return "success"
+	}
+	return "fail"
+}
