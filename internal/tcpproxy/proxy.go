@@ -55,6 +55,7 @@ type Proxy struct {
 	listener net.Listener
 	frozen   bool
 	cut      bool
+	release  func() // of the port of a proxy that is cut
 	conns    map[*conn]bool
 }
 
@@ -66,7 +67,7 @@ type conn struct {
 
 // New returns a proxy that listens. It must be closed.
 func New(cfg Config) (*Proxy, error) {
-	p := &Proxy{cfg: cfg, cut: true}
+	p := &Proxy{cfg: cfg, cut: true, release: func() {}}
 	p.gate = sync.NewCond(&p.mu)
 	if cfg.Dial == nil {
 		p.cfg.Dial = func(ctx context.Context, address string) (net.Conn, error) {
@@ -84,6 +85,8 @@ func (p *Proxy) Restore() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for p.cut {
+		p.release()
+		p.release = func() {}
 		l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", p.cfg.Address)
 		if err != nil {
 			return fmt.Errorf("listen for the way to %s: %w", p.cfg.Target, err)
@@ -111,7 +114,8 @@ func (p *Proxy) Freeze() {
 	p.frozen = true
 }
 
-// Cut ends all connections, and refuses new ones.
+// Cut ends all connections, and refuses new ones. The port stays its own: the kernel would soon give it to another
+// listener of another test.
 func (p *Proxy) Cut() { p.end(false) }
 
 // Reset is Cut by resets, as when a host dies.
@@ -121,13 +125,17 @@ func (p *Proxy) Reset() { p.end(true) }
 func (p *Proxy) Close() {
 	p.Cut()
 	p.wg.Wait()
+	p.release()
 }
 
 func (p *Proxy) end(reset bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if !p.cut {
+		_ = p.listener.Close()
+		p.release = reserve(p.listener.Addr())
+	}
 	p.cut = true
-	_ = p.listener.Close()
 	for c := range p.conns {
 		c.close(reset)
 	}
