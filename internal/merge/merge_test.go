@@ -203,6 +203,8 @@ func TestShardsOfSteps(t *testing.T) {
 					of.Destinations = []driver.Destination{{Name: name}}
 					return &of
 				}
+				senders, readers := group("c", "100"), group("d", "100")
+				senders.Role, senders.Consumers, readers.Role, readers.Producers, readers.Rate = plan.Producer, 0, plan.Consumer, 0, plan.Rate{}
 				list := func(of ...string) (list []threshold.Threshold) {
 					for _, text := range of {
 						d, err := threshold.Parse(text)
@@ -215,12 +217,14 @@ func TestShardsOfSteps(t *testing.T) {
 					return list("sent.avg >= 99% of target", "completed.min >= 90% of target", "ack.p99 < 1s", "sent > 0", "group.a.completed.avg >= "+rate, "group.a.completed.min >= 90% of target",
 						"group.b.received.max > 0", "group.b.transfer.p99 < 1s", "group.b.received > 0", "tester.cpu >= 0%")
 				}
-				p.Thresholds = list("sent == 6650", "group.a.completed.avg <= 101", "completed.min >= 1", "transfer.max < 1s", "group.a.sent == 1500",
-					"group.b.completed.avg >= 300", "group.a.completed.min >= 90", "group.b.transfer.p99 < 1s")
+				p.Thresholds = list("sent == 7150", "group.a.completed.avg <= 60", "completed.min >= 1", "transfer.max < 1s", "group.a.sent == 1500",
+					"group.b.completed.avg >= 200", "group.a.completed.min >= 90", "group.b.transfer.p99 < 1s")
 				p.Steps = []plan.Step{
 					{Name: "slow", Duration: 5 * time.Second, Groups: []*plan.Group{group("a", "100"), group("b", "300")}, Thresholds: of("99")},
 					{Name: "fast", Duration: 5 * time.Second, Groups: []*plan.Group{group("a", "200"), group("b", "400")}, Thresholds: of("199")},
 					{Name: "alone", Duration: 5500 * time.Millisecond, Groups: []*plan.Group{group("b", "300")}, Thresholds: list("completed.avg >= 299", "group.b.received.max > 0")},
+					{Name: "senders", Duration: 5 * time.Second, Groups: []*plan.Group{senders}},
+					{Name: "readers", Duration: 5 * time.Second, Groups: []*plan.Group{readers}},
 				}
 			})
 			p.StartAt = time.Now().Add(time.Second)
@@ -243,10 +247,21 @@ func TestShardsOfSteps(t *testing.T) {
 			require.InDelta(t, *want.Measured, got.Measured, 2+*want.Measured/100, "%s %s", want.Step, want.Threshold)
 		}
 	}
+	extremes := func(f *result.Figures) []*result.Extreme {
+		return []*result.Extreme{f.MinimumCompleted, f.MaximumCompleted, f.MinimumReceived, f.MaximumReceived}
+	}
+	for i := range one.Steps {
+		got := extremes(all.Steps[i].Figures)
+		for k, want := range extremes(one.Steps[i].Figures) { // nil if the side takes no part
+			if require.Equal(t, want == nil, got[k] == nil, "%s %d", one.Steps[i].Name, k); want != nil {
+				require.InDelta(t, want.PerSecond, got[k].PerSecond, 10, "%s %d", one.Steps[i].Name, k)
+			}
+		}
+	}
 	require.Len(t, all.Judged, 30)
 	require.Zero(t, all.Outcome.Status, all.Judged)
 	for _, p := range all.Parts {
-		require.False(t, p.Thresholds[0].Kept, "none alone has sent 6650")
+		require.False(t, p.Thresholds[0].Kept, "none alone has sent 7150")
 	}
 
 	own, err := result.Read(shards[0])

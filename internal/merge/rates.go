@@ -203,8 +203,12 @@ func (s *shards) figures(steps []plannedStep, group string) (*result.Figures, ra
 		all.sent, all.completed, all.completedBytes = all.sent+r.sent, all.completed+r.completed,
 			all.completedBytes+r.completedBytes
 		all.received, all.receivedBytes = all.received+r.received, all.receivedBytes+r.receivedBytes
-		produces, consumes := step.roles(group) // the lowest rate is over the steps in which a side takes part
+		// The lowest rate is over the steps in which a side takes part, the highest over all steps.
+		produces, consumes := step.roles(group)
 		r.low.Only(produces, consumes)
+		if len(steps) == 1 {
+			r.high.Only(produces, consumes)
+		}
 		all.low.Include(&r.low, 1)
 		all.high.Completed.Include(&r.high.Completed, -1)
 		all.high.Received.Include(&r.high.Received, -1)
