@@ -25,7 +25,7 @@ func Run(t *testing.T, cfg Config) {
 	type outcome struct{ ran, passed bool }
 	made := map[string]outcome{}
 	var mu sync.Mutex
-	complete := runAll(t, &cfg, func(i instance) {
+	known := runAll(t, &cfg, func(i instance) {
 		ran := false
 		passed := t.Run(i.name, func(t *testing.T) {
 			ran = true
@@ -39,7 +39,7 @@ func Run(t *testing.T, cfg Config) {
 		results.add(i, made[i.name].ran, made[i.name].passed)
 	}
 	results.addUntested(&cfg)
-	if !complete {
+	if !known {
 		return
 	}
 	if err := results.write(os.Getenv(FeaturesEnv)); err != nil {
@@ -47,8 +47,8 @@ func Run(t *testing.T, cfg Config) {
 	}
 }
 
-// runAll makes all checks, or stops and returns false: a driver that lacks something basic would fail each of them
-// after a time-out.
+// runAll makes all checks and returns true if their results are known. It stops if a driver lacks something basic, as
+// each check would fail after a time-out.
 func runAll(t testing.TB, cfg *Config, run func(instance)) bool {
 	cfg.failures = &failures{checks: map[string]map[string]bool{}}
 	var together, alone []instance
@@ -61,8 +61,10 @@ func runAll(t testing.TB, cfg *Config, run func(instance)) bool {
 	}
 	leaks := cfg.leaks()
 	left := cfg.failures.makeAll(together, atOnce, run)
+	leaked := false                       // by one of them: nobody knows which
 	if len(together) > 0 && !t.Failed() { // calls that hang have been reported
 		if err := leaks(); err != nil {
+			leaked = true
 			t.Errorf("drivertest: goroutines are left after the checks that were made together: %v", err)
 		}
 	}
@@ -72,7 +74,7 @@ func runAll(t testing.TB, cfg *Config, run func(instance)) bool {
 		t.Errorf("drivertest: stopped after %d checks with the same failure, %s; %d checks were not made", maxFailures,
 			kind, left)
 	}
-	return kind == ""
+	return kind == "" && !leaked
 }
 
 // atOnce is how many checks are made at once: most of the time they wait.

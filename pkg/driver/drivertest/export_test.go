@@ -71,17 +71,18 @@ func Proven() map[Feature]bool {
 	return proven
 }
 
-// RunAll runs all checks, each by run, and returns the names of the checks that were made.
-func RunAll(t testing.TB, cfg Config, run func(name string, f func(testing.TB))) (made []string) {
+// RunAll runs all checks, each by run, and returns the names of the checks that were made, and whether their results are
+// known.
+func RunAll(t testing.TB, cfg Config, run func(name string, f func(testing.TB))) (made []string, known bool) {
 	cfg = cfg.withDefaults()
 	var making sync.Mutex
-	runAll(t, &cfg, func(i instance) {
+	known = runAll(t, &cfg, func(i instance) {
 		making.Lock()
 		made = append(made, i.name)
 		making.Unlock()
 		run(i.name, func(t testing.TB) { i.check(t, &cfg) })
 	})
-	return made
+	return made, known
 }
 
 // CheckConfig returns a mistake in the settings.
