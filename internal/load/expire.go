@@ -1,6 +1,7 @@
 package load
 
 import (
+	"slices"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/stats"
@@ -11,12 +12,6 @@ import (
 // time, so at most a tenth of that, and 100 ms, too late.
 func ExpireEvery(limit time.Duration) time.Duration {
 	return max(min(limit/20, 50*time.Millisecond), time.Millisecond)
-}
-
-// sight is a message in flight as Expire has seen it.
-type sight struct {
-	generation uint32
-	since      time.Duration // of watched, when the message was first seen
 }
 
 // Expire ends messages as unknown that the driver has had for longer than limit, in looks that are ExpireEvery(limit)
@@ -31,8 +26,8 @@ func (p *Producer) Expire(limit time.Duration) {
 	}
 	p.looked = now
 	used := p.slots.used()
-	for len(p.sights) < used {
-		p.sights = append(p.sights, sight{})
+	if more := used - len(p.sights); more > 0 {
+		p.sights = slices.Grow(p.sights, more)[:used]
 	}
 	var expired driver.Outcome
 	for i := range p.sights[:used] {
@@ -43,7 +38,7 @@ func (p *Producer) Expire(limit time.Duration) {
 		case generation%2 == 0: // nothing is in flight
 		case generation != seen.generation:
 			if p.sending.Load() != uint64(slot) { // else it waits for the broker's leave, and has not left
-				*seen = sight{generation, p.watched}
+				seen.generation, seen.since = generation, p.watched
 			}
 		case p.watched-seen.since >= limit:
 			if expired.Err == nil {

@@ -81,7 +81,10 @@ type Producer struct {
 	sending atomic.Uint64 // the slot of the message that is being handed over, of a timed load; 0 for none
 	// Of the goroutine that calls Expire: the messages in flight as it has seen them, by place, when it looked last, and
 	// the time since the first look, without the time in which the tester itself stood still.
-	sights          []sight
+	sights []struct {
+		generation uint32
+		since      time.Duration // of watched, when the message was first seen
+	}
 	looked, watched time.Duration
 
 	expired atomic.Uint64 // messages that Expire has ended

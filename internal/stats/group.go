@@ -146,7 +146,7 @@ func (c *Collector) groupSums(step bool) (list []StepSummary) {
 			of = &g.step
 		}
 		sum := of.upTo(&g.total, &g.parts[Measure])
-		sum.Stalls = c.stallsOf(step, ofGroupNamed(g.run.Name))
+		sum.Stalls = c.stallsOf(step, g.run.Name)
 		list = append(list, sum)
 	}
 	return list

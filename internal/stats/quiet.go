@@ -26,8 +26,6 @@ const (
 	maxGaps = 1024 // of one worker in one interval
 )
 
-func newQuiet(limit time.Duration) quiet { return quiet{limit: limit, waiting: never, owed: never} }
-
 // came records that something came that the worker had waited for since the given time.
 func (q *quiet) came(since, now time.Duration) {
 	if q.limit > 0 && now-q.last >= q.limit {

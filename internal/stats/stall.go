@@ -124,7 +124,7 @@ const maxFound = 1 << 17
 // message.
 func (c *Collector) Stalls(limit time.Duration) {
 	c.stalls.limit = limit
-	c.quiets(func(q *quiet) { *q = newQuiet(limit) })
+	c.quiets(func(q *quiet) { *q = quiet{limit: limit, waiting: never, owed: never} })
 }
 
 // GiveUp decides the stalls that last now, as the load ends because of them: what they waited for may not come.
@@ -208,16 +208,9 @@ func (m *stallMeter) soFar() (list []PartStalls) {
 	return list
 }
 
-// listed selects the stalls of a run: stalls of a part as far as no wider part had them.
-func listed(s *stall) bool { return !s.covered }
-
-// ofGroupNamed selects the stalls of a group.
-func ofGroupNamed(name string) func(*stall) bool {
-	return func(s *stall) bool { return s.part.kind == ofGroup && s.part.name == name }
-}
-
-// stallsOf returns the selected stalls, of the present step or the run, that were found or last now.
-func (c *Collector) stallsOf(step bool, selected func(*stall) bool) Stalls {
+// stallsOf returns the stalls of a group in the present step or the run, found or lasting now; without a name those
+// of all parts, as far as no wider part had them.
+func (c *Collector) stallsOf(step bool, group string) Stalls {
 	m, first := &c.stalls, 0
 	if step {
 		first = m.step
@@ -225,7 +218,8 @@ func (c *Collector) stallsOf(step bool, selected func(*stall) bool) Stalls {
 	var list []stall
 	for _, part := range [][]stall{m.found[first:], m.open} {
 		for i := range part {
-			if selected(&part[i]) {
+			of := part[i].part
+			if group == "" && !part[i].covered || group != "" && of.kind == ofGroup && of.name == group {
 				list = append(list, part[i])
 			}
 		}

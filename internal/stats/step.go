@@ -99,14 +99,14 @@ func (c *Collector) EndStep(name string) StepSummary {
 func (c *Collector) stepSoFar() StepSummary {
 	sum := c.step.upTo(&c.total, &c.parts[Measure])
 	sum.Groups = c.groupSums(true)
-	sum.Stalls = c.stallsOf(true, listed)
+	sum.Stalls = c.stallsOf(true, "")
 	return sum
 }
 
 // Whole returns the figures of the run, as of the last Collect. Their latencies are copies.
 func (c *Collector) Whole() StepSummary {
 	sum := c.run.upTo(&c.total, &c.parts[Measure])
-	sum.Groups, sum.Stalls = c.groupSums(false), c.stallsOf(false, listed)
+	sum.Groups, sum.Stalls = c.groupSums(false), c.stallsOf(false, "")
 	return sum
 }
 

@@ -3,21 +3,17 @@ package words
 import (
 	"cmp"
 	"fmt"
-	"slices"
 
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// Bound is a reason why the rate of a load was not higher, as the waits of its workers show it.
-type Bound struct {
-	// Name is how stats asks for it, Kind is [result.Limit.Kind].
-	Name, Kind string
-	// Text is the evidence, a format of [fmt.Sprintf]; Hint suggests a remedy.
-	Text, Hint string
-}
-
+// bounds are the reasons why the rate of a load was not higher, as the waits of its workers show it.
+//
 //nolint:gochecknoglobals // a table that never changes
-var bounds = []Bound{
+var bounds = []struct {
+	name, kind string // how stats asks for it, and [result.Limit.Kind]
+	text, hint string // the evidence, a format of [fmt.Sprintf], and a remedy
+}{
 	{"reached", result.LimitNone, "the rate was reached", ""},
 	{
 		"unknown", result.LimitUnknown,
@@ -77,8 +73,12 @@ var bounds = []Bound{
 
 // NewLimit returns the limit of a rate by the name of its bound. The values are those of the bound's text.
 func NewLimit(bound string, share float64, values ...any) result.Limit {
-	b := &bounds[slices.IndexFunc(bounds, func(b Bound) bool { return b.Name == bound })]
-	return result.Limit{Kind: b.Kind, Share: share, Text: fmt.Sprintf(b.Text, values...), Hint: b.Hint}
+	i := 0
+	for bounds[i].name != bound {
+		i++
+	}
+	b := &bounds[i]
+	return result.Limit{Kind: b.kind, Share: share, Text: fmt.Sprintf(b.text, values...), Hint: b.hint}
 }
 
 // Limit returns a limit as one line of text without a label.
