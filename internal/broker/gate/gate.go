@@ -118,20 +118,19 @@ func Linger(conn net.Conn, d time.Duration) {
 // lingerBytes bounds the input discarded by Linger.
 const lingerBytes = 64 << 20
 
-// Await waits for room in d until timeout, and returns nil in both cases. It fails with [net.ErrClosed] at the end of
-// the connection, and with [io.EOF] if the client has closed it, where the system reports that behind unread input.
+// Await waits for room in d until timeout, and returns nil in both cases, and as soon as the client has closed the
+// connection, where the system reports that behind unread input: the little that it still sent is to be stored. Await
+// fails with [net.ErrClosed] at the end of the connection.
 func (g *Gate) Await(d *store.Destination, timeout <-chan time.Time) error {
 	check := time.NewTicker(checkPause)
 	defer check.Stop()
 	room := make(chan struct{}, 1)
-	for ask := true; !ask || !d.Room(func() { Signal(room) }); {
+	for ask := true; (!ask || !d.Room(func() { Signal(room) })) && !peerClosed(g.Conn); {
 		select {
 		case <-room:
 			ask = true
 		case <-check.C:
-			if ask = false; peerClosed(g.Conn) {
-				return io.EOF
-			}
+			ask = false
 		case <-timeout:
 			return nil
 		case <-g.Done:

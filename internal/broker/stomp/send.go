@@ -1,8 +1,6 @@
 package stomp
 
 import (
-	"errors"
-	"net"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
@@ -59,11 +57,10 @@ func (c *conn) lacksRoom(d *store.Destination) (bool, error) {
 	if err := c.flush(); err != nil {
 		return false, err
 	}
-	err := c.gate.Await(d, nil)
-	if errors.Is(err, net.ErrClosed) {
-		err = c.closeCause()
+	if c.gate.Await(d, nil) != nil {
+		return false, c.closeCause()
 	}
-	return false, err
+	return false, nil
 }
 
 // confirm answers a SEND or COMMIT; if d was full, when d has room.
