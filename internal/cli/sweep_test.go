@@ -190,6 +190,7 @@ func TestSweepOfTwo(t *testing.T) {
 	require.Contains(t, got.stderr, "the folder is not empty, and has no sweep.json")
 	require.FileExists(t, old)
 	require.NoError(t, os.RemoveAll(filepath.Dir(old)))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, ".sweep.json.1"), nil, 0o600)) // killed while it first saved
 	for range 2 {
 		got = call(nil, "run", file, "--result", dir)
 		require.Equal(t, exitOK, got.status, got.stderr)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/gofrs/flock"
 
@@ -56,7 +57,9 @@ func (s *Sweep) own() error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("--result: %w", err)
 	}
-	foreign := func(e fs.DirEntry) bool { return e.Name() != LockFile }
+	foreign := func(e fs.DirEntry) bool { // a sweep that is killed in its first save leaves a temporary file
+		return e.Name() != LockFile && !strings.HasPrefix(e.Name(), "."+record.SweepFile+".")
+	}
 	if slices.ContainsFunc(entries, foreign) && !record.IsSweep(s.dir) {
 		return &plan.Mistake{
 			Text: "--result " + s.dir + ": the folder is not empty, and has no " + record.SweepFile,
