@@ -50,7 +50,7 @@ func Run(t *testing.T, cfg Config) {
 // runAll makes all checks and returns true if their results are known. It stops if a driver lacks something basic, as
 // each check would fail after a time-out.
 func runAll(t testing.TB, cfg *Config, run func(instance)) bool {
-	cfg.failures = &failures{checks: map[string]map[string]bool{}}
+	cfg.failures = &failures{checks: map[string]map[string]bool{}, final: map[string][]func() error{}}
 	var together, alone []instance
 	for _, i := range instances(cfg) {
 		if i.together(cfg) {
@@ -61,11 +61,19 @@ func runAll(t testing.TB, cfg *Config, run func(instance)) bool {
 	}
 	leaks := cfg.leaks()
 	left := cfg.failures.makeAll(together, atOnce, run)
-	leaked := false                       // by one of them: nobody knows which
+	late := false                         // one of them did not pass, though its result says so
 	if len(together) > 0 && !t.Failed() { // calls that hang have been reported
 		if err := leaks(); err != nil {
-			leaked = true
+			late = true
 			t.Errorf("drivertest: goroutines are left after the checks that were made together: %v", err)
+		}
+	}
+	for check, final := range cfg.failures.final {
+		for _, verify := range final {
+			if err := verify(); err != nil {
+				late = true
+				t.Errorf("drivertest: after the end of %s: %v", check, err)
+			}
 		}
 	}
 	left += cfg.failures.makeAll(alone, 1, run)
@@ -74,7 +82,7 @@ func runAll(t testing.TB, cfg *Config, run func(instance)) bool {
 		t.Errorf("drivertest: stopped after %d checks with the same failure, %s; %d checks were not made", maxFailures,
 			kind, left)
 	}
-	return kind == "" && !leaked
+	return kind == "" && !late
 }
 
 // atOnce is how many checks are made at once: most of the time they wait.
@@ -85,6 +93,17 @@ const atOnce = 6
 type failures struct {
 	mu     sync.Mutex
 	checks map[string]map[string]bool
+	final  map[string][]func() error // env.final of the checks made together that passed so far
+}
+
+// postpone has runAll repeat the final checks of a check.
+func (f *failures) postpone(check string, final []func() error) {
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.final[check] = final
 }
 
 // makeAll makes checks, n at once, until too many have failed alike, and returns how many it has left out.

@@ -21,7 +21,7 @@ type env struct {
 	// broken: the connection was broken on purpose. Close may return errors, but must return.
 	broken bool
 	// final are checks to repeat when everything has been closed: they find calls that come too late.
-	final []func()
+	final []func() error
 }
 
 // options returns the driver's own options, from Config.Options.
@@ -308,8 +308,8 @@ func (c *Config) leaks() func() error {
 	}
 }
 
-// checkEnd looks, when everything else of the test has been cleaned up, for calls that come too late and, if the test
-// is alone, for goroutines that were not there before.
+// checkEnd looks, when everything else of the test has been cleaned up, for goroutines that were not there before and
+// for calls that come too late. If the test is not alone, runAll does that after all that are made together.
 func (e *env) checkEnd(alone bool) {
 	leaks := func() error { return nil }
 	if alone {
@@ -321,7 +321,10 @@ func (e *env) checkEnd(alone bool) {
 		}
 		require.NoError(e, leaks(), "goroutines are left after Driver.Close")
 		for _, check := range e.final {
-			check()
+			require.NoError(e, check())
+		}
+		if !alone {
+			e.cfg.failures.postpone(e.Name(), e.final)
 		}
 	})
 }

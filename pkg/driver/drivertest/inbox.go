@@ -320,15 +320,17 @@ func (b *inbox) finished() {
 		b.complain("Run returned before deliver had")
 	}
 	b.mu.Unlock()
-	b.verify()
+	require.NoError(b.e, b.verify())
 }
 
-// verify fails the test if deliver was called wrongly.
-func (b *inbox) verify() {
-	b.e.Helper()
+// verify returns the mistakes in the calls of deliver.
+func (b *inbox) verify() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	require.Empty(b.e, b.wrong, "calls of deliver")
+	if len(b.wrong) == 0 {
+		return nil
+	}
+	return fmt.Errorf("calls of deliver: %q", b.wrong)
 }
 
 // close stops and closes the consumer, twice.
@@ -343,5 +345,5 @@ func (b *inbox) close() {
 	for _, which := range []string{"Consumer.Close", "Consumer.Close, called again,"} {
 		b.e.closes(b.e.closing(), which, c.Close)
 	}
-	b.verify()
+	require.NoError(b.e, b.verify())
 }

@@ -51,11 +51,7 @@ func lifecycleMutants() []mutant {
 			}}
 		}},
 		{name: "done after close", check: "Close/Expired", says: "after Close had returned", broken: func() broken {
-			return broken{closeP: func(p *producer, ctx context.Context) error {
-				done := p.done
-				defer time.AfterFunc(5*time.Millisecond, func() { done.Done(driver.NewSlot(0, 1), driver.Outcome{}) })
-				return p.Producer.Close(ctx)
-			}}
+			return doneLate(5 * time.Millisecond)
 		}},
 		{name: "close waits whatever its context says", check: "Close/Expired", says: "took its time", broken: func() broken {
 			return broken{closeP: func(p *producer, ctx context.Context) error {
@@ -66,6 +62,14 @@ func lifecycleMutants() []mutant {
 			}}
 		}},
 	}
+}
+
+func doneLate(by time.Duration) broken {
+	return broken{closeP: func(p *producer, ctx context.Context) error {
+		done := p.done
+		defer time.AfterFunc(by, func() { done.Done(driver.NewSlot(0, 1), driver.Outcome{}) })
+		return p.Producer.Close(ctx)
+	}}
 }
 
 func pause(d time.Duration) { <-time.After(d) }

@@ -47,7 +47,7 @@ func (e *env) sender(spec *driver.ProducerSpec) *sender {
 func (s *sender) opened(p driver.Producer) {
 	s.producer = p
 	s.e.Cleanup(s.close)
-	s.e.final = append(s.e.final, func() { require.NoError(s.e, s.verify()) })
+	s.e.final = append(s.e.final, s.verify)
 }
 
 // try sends one message, once a slot is free.
