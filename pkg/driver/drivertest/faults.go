@@ -83,19 +83,30 @@ func (e *env) sendRefused(change func(*driver.ProducerSpec)) *sender {
 	if change != nil {
 		change(&spec)
 	}
-	out, blocked := e.producer(e.open(), spec), false
-	for i, begin := int64(0), time.Now(); i < n && !e.broken; {
-		err := out.trySend(e.within(e.cfg.Quiet), base+i)
-		_, ended, states := out.totals()
-		blocked = errors.Is(err, context.DeadlineExceeded)
-		switch {
-		case err == nil:
-			i++
-		case !blocked || ended > states[driver.Accepted] || time.Since(begin) > e.cfg.Timeout:
-			e.broken = true // no credit, or the broker has closed the link, or the connection
+	out := e.producer(e.open(), spec)
+	sending, stop := context.WithCancel(e.soon())
+	defer stop()
+	go func() { // a broker that has refused a message, such as Artemis with AMQP, may never give credit again
+		for before := -1; ; {
+			select {
+			case <-sending.Done():
+				return
+			case <-time.After(e.cfg.Quiet):
+			}
+			sent, ended, states := out.totals()
+			if ended > states[driver.Accepted] && sent+ended == before {
+				stop()
+			}
+			before = sent + ended
+		}
+	}()
+	for i := range int64(n) {
+		if out.trySend(sending, base+i) != nil { // no credit, or the broker has closed the link, or the connection
+			e.broken = true
+			break
 		}
 	}
-	if blocked {
+	if e.broken && sending.Err() != nil {
 		out.close() // ends the transaction that there was no time to fill
 	}
 	require.NoError(e, out.wait(e.cfg.Timeout), "the broker refuses messages")
