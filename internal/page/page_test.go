@@ -324,7 +324,7 @@ func long(seconds int) *result.Result {
 	for i := range seconds {
 		row := rowsOf([]load{{step: "load", phase: result.Measure, sent: 4000, completed: 4000, receive: 3990, backlog: int64(10 * i)}})[0]
 		row.Elapsed, row.Time = int64(i+1)*second, h.Start+int64(i+1)*second
-		row.Latencies = result.Latencies{result.Ack: ack, result.Transfer: ack}
+		row.Latencies = result.Latencies{result.Delay: ack, result.Ack: ack, result.Response: ack, result.Transfer: ack}
 		switch i {
 		case seconds * 19 / 20:
 			row.Producers.Completed = 1
