@@ -36,7 +36,9 @@ func writeHDR(t *testing.T) string {
 		{stats.Measure, openLoop()},
 		{stats.Measure, empty},
 		{stats.Measure, openLoop()},
-		{stats.Drain, result.Latencies{result.Transfer: latency(3, time.Hour), result.B2C: latency(5, time.Millisecond)}},
+		{stats.Drain, result.Latencies{
+			result.Transfer: latency(3, time.Hour), result.B2C: latency(5, time.Millisecond), result.S2C: latency(4, time.Millisecond),
+		}},
 	} {
 		require.NoError(t, h.Interval(snapshot(s.phase, i, stats.Counters{}, s.latencies)))
 	}
@@ -64,7 +66,7 @@ func TestHDRReadsBack(t *testing.T) {
 		if !strings.HasPrefix(tag, "warmup-") {
 			n++
 		}
-		if tag == "b2c" { // it has lines from the first interval with values on
+		if tag == "b2c" || tag == "s2c" { // they have lines from the first interval with values on
 			n = 4
 		}
 		// The reader rounds floats, so times may differ by a millisecond.
@@ -79,11 +81,11 @@ func TestHDRReadsBack(t *testing.T) {
 	}
 	require.Equal(t, map[string]int{
 		"warmup-delay-send": 1, "warmup-send": 1, "warmup-response": 1, "warmup-transfer": 1,
-		"delay-send": 3, "send": 3, "response": 3, "transfer": 4, "b2c": 1,
+		"delay-send": 3, "send": 3, "response": 3, "transfer": 4, "b2c": 1, "s2c": 1,
 	}, lines)
 	require.Equal(t, map[string]int64{
 		"warmup-delay-send": 50, "warmup-send": 200, "warmup-response": 20, "warmup-transfer": 100,
-		"delay-send": 100, "send": 400, "response": 40, "transfer": 203, "b2c": 5,
+		"delay-send": 100, "send": 400, "response": 40, "transfer": 203, "b2c": 5, "s2c": 4,
 	}, counts)
 
 	want := openLoop()
