@@ -22,8 +22,8 @@ func (l *link[T]) host(index int) *host {
 	return known.(*host) //nolint:forcetypeassert // there is nothing else in the map
 }
 
-// host is a host to which workers reconnect. However many workers wait, it is probed by one probe, whose
-// attempts are those of the workers in turn. When an attempt succeeds, all waiting workers try at once.
+// host is a host to which workers reconnect. However many workers wait, it is probed by one attempt after the other, of
+// the workers in turn. When an attempt succeeds, all waiting workers try at once.
 type host struct {
 	index   int
 	backoff plan.Backoff

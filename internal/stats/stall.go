@@ -44,9 +44,10 @@ func (s *Stalls) add(stall *stall, began time.Time) {
 
 // PartStalls are the stalls so far of the workers of one side: of the whole run, of one group or at one broker.
 type PartStalls struct {
-	Side          string
-	Whole         bool
-	Group, Broker string // empty if there are several
+	Side  string
+	Whole bool
+	// A broker has no group, the whole run neither; a group's broker is empty if there are several.
+	Group, Broker string
 	// Count is their number, and Length how long they were, added up; by phase: Warmup and Measure.
 	Count  [parts]uint64
 	Length [parts]time.Duration

@@ -65,7 +65,7 @@ func Metrics() (list []Metric) {
 		{"received", PerSecond, Consumers, "deliveries", ""},
 	} {
 		extremes := "lowest rate of " + r.Help + " of a full second"
-		average := "average rate of " + r.Help + " of the measured time"
+		average := "average rate of " + r.Help + " within the measured time"
 		list = append(list, Metric{r.Name + ".avg", r.Unit, r.Needs, average, ""})
 		if r.Name != "sent" {
 			list = append(list, Metric{r.Name + ".min", r.Unit, r.Needs, extremes, ""},
