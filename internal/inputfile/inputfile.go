@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // Error is a file that cannot be used.
@@ -176,10 +177,10 @@ func systemError(path string, err error) *Error {
 
 // Replace writes a file beside path, or beside the file that it links to, and gives it that name: a full disk leaves
 // the old contents as they were. A new file gets the mode; an old one keeps its own. What is no regular file (a device,
-// a link to nothing) is written to, and so is what the system links to: /dev/stdout may be a file that is open.
+// a link to nothing) is written to, and so is what a link under /dev or /proc leads to: /dev/stdout may be a file.
 func Replace(path string, text []byte, mode fs.FileMode) error {
 	target, err := filepath.EvalSymlinks(path)
-	if err == nil && !strings.HasPrefix(path, "/dev/") && !strings.HasPrefix(path, "/proc/") {
+	if err == nil && !ofSystem(path) {
 		path = target
 	}
 	switch old, err := os.Lstat(path); {
@@ -195,8 +196,8 @@ func Replace(path string, text []byte, mode fs.FileMode) error {
 	}
 	name := filepath.Base(path)
 	f, err := os.CreateTemp(filepath.Dir(path), "."+name[:min(len(name), 200)]+".*") // names have 255 bytes at most
-	if errors.Is(err, fs.ErrPermission) {
-		return os.WriteFile(path, text, mode) //nolint:gosec // a folder in which only this file may be written
+	if onlyOld(err) {
+		return os.WriteFile(path, text, mode) //nolint:gosec // the user names the file
 	}
 	if err != nil {
 		return &fs.PathError{Op: "write", Path: path, Err: systemError(path, err).Err}
@@ -209,4 +210,30 @@ func Replace(path string, text []byte, mode fs.FileMode) error {
 		_ = os.Remove(f.Name())
 	}
 	return err
+}
+
+// onlyOld tells by the error of a new file whether the folder may hold a file that can be written all the same: a
+// container with a read-only root may have a single file mounted.
+func onlyOld(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
+}
+
+// ofSystem tells whether a path is, or leads to, one of the links of the system, whose target is not to be replaced.
+func ofSystem(path string) bool {
+	for range 255 { // as many links as EvalSymlinks follows
+		folder, name := filepath.Split(path)
+		folder, err := filepath.EvalSymlinks(folder)
+		path = filepath.Join(folder, name)
+		if strings.HasPrefix(path, "/dev/") || strings.HasPrefix(path, "/proc/") {
+			return true
+		}
+		link, notLink := os.Readlink(path)
+		if err != nil || notLink != nil {
+			return false
+		}
+		if path = link; !filepath.IsAbs(link) {
+			path = folder + string(filepath.Separator) + link
+		}
+	}
+	return true
 }
