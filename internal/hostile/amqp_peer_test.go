@@ -192,9 +192,7 @@ func (p *amqpPeer) deliver(n int) {
 }
 
 // transfer sends a message, and more fields of its transfer behind message-format: settled, more, ...
-func (p *amqpPeer) transfer(payload string, more ...string) {
-	p.say(p.transferFrame(payload, more...))
-}
+func (p *amqpPeer) transfer(payload string, more ...string) { p.say(p.transferFrame(payload, more...)) }
 
 func (p *amqpPeer) transferFrame(payload string, more ...string) string {
 	fields := append([]string{uint32Of(p.handle), uint32Of(p.nextID), binaryOf("tag"), uint32Of(0)}, more...)

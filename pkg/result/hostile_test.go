@@ -170,9 +170,7 @@ func TestReadTakes(t *testing.T) {
 		"a success":                 func(r *Result) { r.Outcome.Success, r.Outcome.Status = true, 0 },
 		"a threshold":               func(r *Result) { r.Outcome.Success, r.Outcome.Status = true, 3 },
 		"interrupted":               func(r *Result) { r.Outcome.Success, r.Outcome.Status = true, 130 },
-		"rows are missing": func(r *Result) {
-			r.Outcome.Success, r.Findings[0].Kind = true, RowsMissing
-		},
+		"rows are missing":          func(r *Result) { r.Outcome.Success, r.Findings[0].Kind = true, RowsMissing },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

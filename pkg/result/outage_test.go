@@ -9,9 +9,7 @@ import (
 // TestMergeOutages: the outages that hosts do not list add up, and a warning says that there are some.
 func TestMergeOutages(t *testing.T) {
 	t.Parallel()
-	one := &MoreOutages{
-		Count: 3, Length: 30, Longest: 20, InDoubt: 2,
-	}
+	one := &MoreOutages{Count: 3, Length: 30, Longest: 20, InDoubt: 2}
 	other := &MoreOutages{Count: 4, Length: 40, Longest: 15, InDoubt: 5}
 	r := &Result{}
 	for _, more := range []*MoreOutages{nil, one, nil, other} {

@@ -240,9 +240,7 @@ func TestTagsAndHashes(t *testing.T) {
 }
 
 func TestOwnProperties(t *testing.T) {
-	m := &message{
-		properties: []byte("TRAN_MSG\x01true\x02__SHARDINGKEY\x01k\x02UNIQ_KEY\x01u\x02"),
-	}
+	m := &message{properties: []byte("TRAN_MSG\x01true\x02__SHARDINGKEY\x01k\x02UNIQ_KEY\x01u\x02")}
 	require.True(t, m.applyProperties())
 	require.Equal(t, store.Message{Group: "k"}, m.Message)
 	before := time.Now()

@@ -117,9 +117,7 @@ func TestNackDrops(t *testing.T) {
 
 func TestPrefetch(t *testing.T) {
 	t.Parallel()
-	for header, ahead := range map[string]int{
-		"prefetch-count:3": 3, "prefetch-count:0": 1, "": 20,
-	} {
+	for header, ahead := range map[string]int{"prefetch-count:3": 3, "prefetch-count:0": 1, "": 20} {
 		t.Run(header, func(t *testing.T) {
 			t.Parallel()
 			s := serve(t, store.Config{}, Options{})

@@ -55,9 +55,7 @@ func TestTopics(t *testing.T) {
 func TestSelectorOfASubscription(t *testing.T) {
 	s := New(Config{})
 	d := s.Destination(Address{KindTopic, "T"})
-	is := func(want string) Filter {
-		return func(m *Message) bool { return string(m.Content.Body()) == want }
-	}
+	is := func(want string) Filter { return func(m *Message) bool { return string(m.Content.Body()) == want } }
 	c := subscribe(t, s, Subscription{Name: "d", Durable: true, Selector: "two", Filter: is("2")})
 	sendNumbers(t, d, 1, 3)
 	assert.Equal(t, int64(1), d.Stats().Queues[0].Depth, "the rest is not stored")

@@ -19,12 +19,10 @@ func TestOurOwnFindings(t *testing.T) {
 		"a map of four billion": func(p *peer) {
 			p.write(performative(wire.DescOpen, 0xc0, 18, 3, 0xa1, 1, 'x', 0x40, 0xd1, 0, 0, 0, 8, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0))
 		},
-		"an unknown performative": func(p *peer) { p.write(performative(0x77, wire.CodeList0)) },
-		"a transfer over no link": func(p *peer) { p.write(transfers(1, false, 77)) },
-		"a detach of no link":     func(p *peer) { p.write((&wire.Detach{Handle: 77, Closed: true}).AppendFrame(nil, 0)) },
-		"a channel that has no session": func(p *peer) {
-			p.write(new(wire.End).AppendFrame(nil, 7))
-		},
+		"an unknown performative":       func(p *peer) { p.write(performative(0x77, wire.CodeList0)) },
+		"a transfer over no link":       func(p *peer) { p.write(transfers(1, false, 77)) },
+		"a detach of no link":           func(p *peer) { p.write((&wire.Detach{Handle: 77, Closed: true}).AppendFrame(nil, 0)) },
+		"a channel that has no session": func(p *peer) { p.write(new(wire.End).AppendFrame(nil, 7)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			broker, r := peerRig(t, nil)

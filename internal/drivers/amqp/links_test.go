@@ -92,9 +92,7 @@ func TestClosedFromHere(t *testing.T) {
 		k, err := d.Consumer(t.Context(), consumerSpec())
 		require.NoError(t, err)
 		ended := make(chan error)
-		go func() {
-			ended <- k.Run(t.Context(), accept)
-		}()
+		go func() { ended <- k.Run(t.Context(), accept) }()
 		synctest.Wait()
 		require.NoError(t, d.Close(t.Context()))
 		err = <-ended
@@ -157,9 +155,7 @@ func TestReadsOnAfterRun(t *testing.T) {
 		c.waitingBytes = maxHeld // as of a message at which Run has failed
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error)
-		go func() {
-			ended <- k.Run(ctx, accept)
-		}()
+		go func() { ended <- k.Run(ctx, accept) }()
 		synctest.Wait() // the reader has a message
 		stop()
 		require.NoError(t, <-ended)

@@ -73,13 +73,9 @@ func TestGivenUpBetweenFrames(t *testing.T) {
 		require.Empty(t, p.settle())
 	})
 	for name, end := range map[string]func(*peer){
-		"rejected early": func(p *peer) {
-			p.settle(0, 0, rejected(wire.CondMessageSize, "enough"))
-		},
-		"link detached": func(p *peer) {
-			p.detach(&wire.Error{Condition: wire.CondDetachForced, Description: "bye"})
-		},
-		"lost": (*peer).hangUp,
+		"rejected early": func(p *peer) { p.settle(0, 0, rejected(wire.CondMessageSize, "enough")) },
+		"link detached":  func(p *peer) { p.detach(&wire.Error{Condition: wire.CondDetachForced, Description: "bye"}) },
+		"lost":           (*peer).hangUp,
 	} {
 		t.Run(name, func(t *testing.T) {
 			broker, r := peerRig(t, func(p *peer) { p.window, p.credit = 2, 10 })

@@ -107,9 +107,7 @@ func TestReceiveCommitFails(t *testing.T) {
 			b, commits := newFakeBroker(t), &told{}
 			k, _ := b.consumer(b.open(), connectedClassic, driver.ConsumerSpec{TransactionSize: 2, Commits: commits.add})
 			ended := make(chan error, 1)
-			go func() {
-				ended <- k.Run(t.Context(), func(*driver.Delivery) driver.Verdict { return driver.Accept })
-			}()
+			go func() { ended <- k.Run(t.Context(), func(*driver.Delivery) driver.Verdict { return driver.Accept }) }()
 			b.messages(0, 3)
 			first, second := b.transaction("a0", "a1"), b.transaction("a2", "a3")
 			b.receipt(first)

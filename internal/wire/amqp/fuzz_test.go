@@ -285,9 +285,7 @@ func FuzzMessage(f *testing.F) {
 			assertDecodeError(t, err)
 			return
 		}
-		for _, part := range [][]byte{
-			m.MessageAnnotations, m.Properties, m.ApplicationProperties, m.Body, m.Forward,
-		} {
+		for _, part := range [][]byte{m.MessageAnnotations, m.Properties, m.ApplicationProperties, m.Body, m.Forward} {
 			within(t, b, part)
 		}
 		payload := m.Payload(nil)

@@ -52,6 +52,4 @@ func TestDecodeForgets(t *testing.T) {
 	}
 }
 
-func blankLike(f frame) frame {
-	return reflect.New(reflect.TypeOf(f).Elem()).Interface().(frame)
-}
+func blankLike(f frame) frame { return reflect.New(reflect.TypeOf(f).Elem()).Interface().(frame) }

@@ -132,9 +132,7 @@ func kindsAs(kind driver.Kind) func() broken {
 func stays() broken {
 	return broken{closeC: func(c *consumer, _ context.Context) error {
 		if c.n++; c.n == 1 {
-			go func() {
-				_ = c.Consumer.Run(c.d.end, func(*driver.Delivery) driver.Verdict { return driver.Accept })
-			}()
+			go func() { _ = c.Consumer.Run(c.d.end, func(*driver.Delivery) driver.Verdict { return driver.Accept }) }()
 		}
 		return nil
 	}}

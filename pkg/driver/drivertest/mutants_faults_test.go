@@ -470,9 +470,7 @@ func refusalMutants() []mutant {
 		says := "s have no " + string(f) + ", but what needs it was accepted"
 		list = append(list, mutant{
 			name: "has " + string(f) + " though it says that it has not", check: "Refuses/" + string(f), says: says,
-			broken: func() broken {
-				return broken{factory: func(f2 *driver.Factory) { *f2 = without(*f2, f) }}
-			},
+			broken: func() broken { return broken{factory: func(f2 *driver.Factory) { *f2 = without(*f2, f) }} },
 		})
 	}
 	for i := range list { // queues have neither, and mem refuses them: see above

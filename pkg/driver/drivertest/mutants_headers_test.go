@@ -21,9 +21,7 @@ func headerMutants() []mutant {
 	variants := func(f func(*driver.Variant)) func() broken {
 		return func() broken { return broken{sends: eachVariant(f)} }
 	}
-	spec := func(f func(*driver.ProducerSpec)) func() broken {
-		return func() broken { return broken{sends: f} }
-	}
+	spec := func(f func(*driver.ProducerSpec)) func() broken { return func() broken { return broken{sends: f} } }
 	noProperties := variants(func(v *driver.Variant) { v.Properties = nil })
 	noGroup := variants(func(v *driver.Variant) { v.Group = "" })
 	noTTL := spec(func(s *driver.ProducerSpec) { s.TTL = 0 })

@@ -11,9 +11,7 @@ import (
 )
 
 // sendingMutants lie about sends, or change the messages.
-func sendingMutants() []mutant {
-	return append(endMutants(), messageMutants()...)
-}
+func sendingMutants() []mutant { return append(endMutants(), messageMutants()...) }
 
 func endMutants() []mutant {
 	accepted := driver.Outcome{}
