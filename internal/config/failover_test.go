@@ -21,13 +21,11 @@ func TestFailover(t *testing.T) {
 	}
 	const both = "failover:(tcp://a:1,tcp://b:2)"
 	for given, want := range map[string]failover{
-		both:                                {url: "tcp://a:1,b:2", random: true, again: true, backoff: backoff(nil)},
-		"FailOver://(TCP://a:1, tcp://b:2)": {url: "tcp://a:1,b:2", random: true, again: true, backoff: backoff(nil)},
-		"failover:tcp://a:1,tcp://b:2":      {url: "tcp://a:1,b:2", random: true, again: true, backoff: backoff(nil)},
-		"failover://tcp://a:1,tcp://b:2/":   {url: "tcp://a:1,b:2", random: true, again: true, backoff: backoff(nil)},
-		"failover:(amqps://[::1])?randomize=false": {
-			url: "amqps://[::1]", again: true, backoff: backoff(nil),
-		},
+		both:                                       {url: "tcp://a:1,b:2", random: true, again: true, backoff: backoff(nil)},
+		"FailOver://(TCP://a:1, tcp://b:2)":        {url: "tcp://a:1,b:2", random: true, again: true, backoff: backoff(nil)},
+		"failover:tcp://a:1,tcp://b:2":             {url: "tcp://a:1,b:2", random: true, again: true, backoff: backoff(nil)},
+		"failover://tcp://a:1,tcp://b:2/":          {url: "tcp://a:1,b:2", random: true, again: true, backoff: backoff(nil)},
+		"failover:(amqps://[::1])?randomize=false": {url: "amqps://[::1]", again: true, backoff: backoff(nil)},
 		both + "?initialReconnectDelay=100&maxReconnectDelay=2000&backOffMultiplier=1.5&maxReconnectAttempts=7": {
 			url: "tcp://a:1,b:2", random: true, again: true,
 			backoff: backoff(func(b *plan.Backoff) {
@@ -40,15 +38,9 @@ func TestFailover(t *testing.T) {
 				b.First, b.Longest, b.Multiplier = 500*time.Millisecond, 500*time.Millisecond, 3
 			}),
 		},
-		both + "?timeout=-1": {
-			url: "tcp://a:1,b:2", random: true, again: true, backoff: backoff(nil),
-		},
-		both + "?maxReconnectAttempts=-1": {
-			url: "tcp://a:1,b:2", random: true, again: true, backoff: backoff(nil),
-		},
-		both + "?maxReconnectAttempts=0": {
-			url: "tcp://a:1,b:2", random: true, backoff: backoff(nil),
-		},
+		both + "?timeout=-1":              {url: "tcp://a:1,b:2", random: true, again: true, backoff: backoff(nil)},
+		both + "?maxReconnectAttempts=-1": {url: "tcp://a:1,b:2", random: true, again: true, backoff: backoff(nil)},
+		both + "?maxReconnectAttempts=0":  {url: "tcp://a:1,b:2", random: true, backoff: backoff(nil)},
 		"failover:(tcp://u:s3cret@a:1?wireFormat.x=1&keepAlive=true,tcp://u:s3cret@b:2)?jms.password=s3cret&wireFormat.y=1&nested.z=2": {
 			url: "tcp://u:s3cret@a:1,b:2", random: true, again: true, backoff: backoff(nil),
 			ignored: []string{"wireFormat.x", "keepAlive", "jms.password", "wireFormat.y", "nested.z"},

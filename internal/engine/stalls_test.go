@@ -88,9 +88,7 @@ func TestStalls(t *testing.T) {
 			name: "commits", length: 1500 * ms, at: []time.Duration{2 * s}, want: []stall{{stats.SendSide, 2 * s, 1500 * ms}},
 			mayDeliver: true, edit: func(p *flat) { steady(p); p.CommitInterval = 1 },
 		},
-		{
-			name: "until the drain", edit: steady, length: 3 * s, at: []time.Duration{8 * s}, want: both(8*s, 3*s),
-		},
+		{name: "until the drain", edit: steady, length: 3 * s, at: []time.Duration{8 * s}, want: both(8*s, 3*s)},
 		{name: "without end", mayDeliver: true, edit: steady, length: time.Hour, at: []time.Duration{4 * s}, want: both(4*s, loadTime+drainTimeout+2*s-4*s)},
 	} {
 		inBubble(t, tt.name, func(t *testing.T) {

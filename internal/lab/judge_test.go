@@ -282,9 +282,7 @@ func TestJudge(t *testing.T) {
 		"not full, for want of messages": {func(o *observation) {
 			full(o)
 			o.due, o.stored, o.result.Stalls = 3000, 390, nil
-			o.result.Rows = []result.Row{
-				sentIn(failureStep, 300), sentIn(failureStep, 90), sentIn("drain", 110),
-			}
+			o.result.Rows = []result.Row{sentIn(failureStep, 300), sentIn(failureStep, 90), sentIn("drain", 110)}
 		}, `^nothing shown`},
 		"not full, where messages were to be refused": {func(o *observation) {
 			full(o)

@@ -51,9 +51,7 @@ func benchmarkPacing(b *testing.B, producers int, paced string, set func(*setup)
 	var loads []*running
 	for i := range producers {
 		rec := stats.NewProducerRecorder(true, nil)
-		cfg := setup{
-			Index: i, Total: producers, Schedule: constant(b, paced), MaxPending: 100,
-		}
+		cfg := setup{Index: i, Total: producers, Schedule: constant(b, paced), MaxPending: 100}
 		set(&cfg)
 		p := newRunning(cfg, clock, rec)
 		dp, err := d.Producer(b.Context(), driver.ProducerSpec{

@@ -21,10 +21,8 @@ type options struct {
 func able() driver.Factory {
 	return driver.Factory{
 		Name: "able", Title: "Able 2.0", Schemes: []string{"able", "ables"}, DefaultURL: "able://localhost",
-		Capabilities: driver.Capabilities{
-			TLS: true, Queue: everything(), Topic: everything(),
-		},
-		NewOptions: func() any { return &options{Settle: "late"} },
+		Capabilities: driver.Capabilities{TLS: true, Queue: everything(), Topic: everything()},
+		NewOptions:   func() any { return &options{Settle: "late"} },
 	}
 }
 

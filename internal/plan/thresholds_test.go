@@ -16,9 +16,7 @@ import (
 func twoSteps(t *testing.T) *Plan {
 	t.Helper()
 	group := func(name string, role Role, edit func(*Group)) *Group {
-		g := &Group{
-			Name: name, Role: role, Destinations: []driver.Destination{{Name: "A"}}, Mix: bodyOf("abc"),
-		}
+		g := &Group{Name: name, Role: role, Destinations: []driver.Destination{{Name: "A"}}, Mix: bodyOf("abc")}
 		g.MaxPending = 1
 		if role == Producer {
 			g.ProducerBroker, g.Producers = at(able()).Broker, 1

@@ -403,9 +403,7 @@ func TestJSONOwn(t *testing.T) {
 	require.EqualValues(t, 1, records[1]["unsent"])
 	details := records[1]["details"].(map[string]any)
 	require.Equal(t, map[string]any{"tx-checks": 12.0, "odd\nname": 0.0}, details["protocol"])
-	for _, key := range []string{
-		"totalB2cTime", "totalS2cTime", "negativeAges", "unsent",
-	} {
+	for _, key := range []string{"totalB2cTime", "totalS2cTime", "negativeAges", "unsent"} {
 		require.NotContains(t, records[2], key)
 	}
 }
