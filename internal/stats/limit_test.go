@@ -35,37 +35,83 @@ func newTold(t *testing.T, pending int) *told {
 	return l
 }
 
-// sent sends, confirms after that time, and receives messages of the second that begins now. Those not received queue.
-func (l *told) sent(n, received int, ack time.Duration) {
-	p, k := l.producers[0], l.consumers[0]
-	for range n {
-		p.Begun(Measure)
-		p.Handed(Measure, 0)
-		p.Done(End{Due: Measure, Intended: l.now, Actual: l.now}, driver.Outcome{}, l.now+ack)
-	}
-	age := time.Millisecond + (l.now+time.Second/2)*time.Duration(max(0, n-received))/time.Duration(max(1, n))
-	for range received {
-		k.Received(Receipt{Due: Measure, Stamped: true, Transfer: age})
+// of does one thing after the other, in the second that begins now.
+func of(parts ...func(*told)) func(*told) {
+	return func(l *told) {
+		for _, do := range parts {
+			do(l)
+		}
 	}
 }
 
-// stand sends a message that is not answered, that long after the second's begin, and waits for its slot from then on.
-func (l *told) stand(after time.Duration) {
+// in does something in one of the seconds.
+func in(second time.Duration, do func(*told)) func(*told) {
+	return func(l *told) {
+		if l.now == second {
+			do(l)
+		}
+	}
+}
+
+// sent sends, confirms after that time, and receives messages. Those not received queue.
+func sent(n, received int, ack time.Duration) func(*told) {
+	return func(l *told) {
+		for range n {
+			l.end(ack, driver.Outcome{})
+		}
+		age := time.Millisecond + (l.now+time.Second/2)*time.Duration(max(0, n-received))/time.Duration(max(1, n))
+		old(received, age)(l)
+	}
+}
+
+// end sends a message that ends after that time.
+func (l *told) end(ack time.Duration, o driver.Outcome) {
 	p := l.producers[0]
 	p.Begun(Measure)
 	p.Handed(Measure, 0)
-	p.Wait(WaitSlot, l.now+after)
+	p.Done(End{Due: Measure, Intended: l.now, Actual: l.now}, o, l.now+ack)
 }
 
-// wait lets the producer wait in this second.
-func (l *told) wait(kind WaitKind, d time.Duration) {
-	l.producers[0].Wait(kind, l.now)
-	l.producers[0].Waited(l.now + d)
+// stand sends a message that is not answered, that long after the second's begin, and waits for its slot from then on.
+func stand(after time.Duration) func(*told) {
+	return func(l *told) {
+		p := l.producers[0]
+		p.Begun(Measure)
+		p.Handed(Measure, 0)
+		p.Wait(WaitSlot, l.now+after)
+	}
 }
 
-func (l *told) work(d, paced time.Duration) {
-	l.consumers[0].Work(l.now)
-	l.consumers[0].Worked(l.now+d, paced)
+// wait lets the producer wait; credit, answer and socket are waits within Send. input lets the consumer wait.
+func wait(kind WaitKind, d time.Duration) func(*told) {
+	return func(l *told) {
+		l.producers[0].Wait(kind, l.now)
+		l.producers[0].Waited(l.now + d)
+	}
+}
+
+func credit(d time.Duration) func(*told) { return func(l *told) { l.send.Credit.Time += d } }
+func answer(d time.Duration) func(*told) { return func(l *told) { l.send.Answer.Time += d } }
+func socket(d time.Duration) func(*told) { return func(l *told) { l.send.Socket.Time += d } }
+func input(d time.Duration) func(*told)  { return func(l *told) { l.receive.Input.Time += d } }
+
+func work(d, paced time.Duration) func(*told) {
+	return func(l *told) {
+		l.consumers[0].Work(l.now)
+		l.consumers[0].Worked(l.now+d, paced)
+	}
+}
+
+// old receives messages of that age.
+func old(n int, age time.Duration) func(*told) { return delayed(n, age, 0) }
+
+// delayed receives messages of that age, which the broker was to hold back for that long.
+func delayed(n int, age, delay time.Duration) func(*told) {
+	return func(l *told) {
+		for range n {
+			l.consumers[0].Received(Receipt{Due: Measure, Stamped: true, Transfer: age, Delay: delay})
+		}
+	}
 }
 
 // second ends it.
@@ -98,9 +144,7 @@ func TestShortLoadHasNoBacklog(t *testing.T) {
 	for length, want := range map[time.Duration]string{50 * time.Millisecond: result.LimitMaxPending, time.Second: result.LimitBroker} {
 		l := newTold(t, 1)
 		l.health = Health{CPU: length / 10, Machine: length, MachineAll: 2 * length}
-		l.sent(100, 50, time.Millisecond)
-		l.wait(WaitSlot, length*9/10)
-		l.receive.Input.Time += length * 9 / 10
+		of(sent(100, 50, time.Millisecond), wait(WaitSlot, length*9/10), input(length*9/10))(l)
 		l.now += length
 		l.Collect(Measure, l.start.Add(l.now), false)
 		require.Equal(t, want, l.Tally().Judge(make([]ProducerAsked, 1), true, false).Kind, length)
@@ -111,7 +155,7 @@ func TestShortLoadHasNoBacklog(t *testing.T) {
 func TestLimit(t *testing.T) {
 	const ms = time.Millisecond
 	cores := time.Duration(runtime.GOMAXPROCS(0))
-	idle := func(l *told) { l.receive.Input.Time += 900 * ms }
+	idle := input(900 * ms)
 	closed := ProducerAsked{}
 	rated := func(reached bool) ProducerAsked {
 		return ProducerAsked{Rated: true, Reached: reached}
@@ -133,262 +177,261 @@ func TestLimit(t *testing.T) {
 		kind    string
 		text    string // of the line
 	}{
-		{"rate reached", 100, rated(true), Health{}, func(l *told) {
-			idle(l)
-			l.sent(100, 100, ms)
-			l.wait(WaitDue, 900*ms)
-		}, result.LimitNone, "none: the rate was reached"},
-		{"rate reached in spite of stalls", 100, rated(true), crowded(2 * time.Second), func(l *told) {
-			idle(l)
-			l.sent(100, 100, ms)
-			l.wait(WaitSlot, 999*ms)
-		}, result.LimitNone, "none: the rate was reached"},
-		{"rate missed by a stall in the last second", 100, rated(false), Health{}, func(l *told) {
-			idle(l)
-			l.sent(100, 100, ms)
-			l.wait(WaitDue, 500*ms)
-			l.send.Credit.Time += 400 * ms
-		}, result.LimitCredit, "the broker's credit (producers waited for it 40% of the time; look for a full queue, address or disk, or let the broker give producers more credit)"},
-		{"rate missed by a pause at the end, with a short wait before", 100, missed(150 * ms), paused(500 * ms), func(l *told) {
-			idle(l)
-			l.sent(100, 100, ms)
-			l.wait(WaitSlot, 2*ms)
-			l.wait(WaitDue, 900*ms)
-		}, result.LimitMachine, "the machine (perfmq was paused for up to 500ms; let the tester have a machine of its own)"},
-		{"rate missed by a pause within a wait", 100, missed(150 * ms), paused(500 * ms), func(l *told) {
-			idle(l)
-			l.sent(100, 100, ms)
-			l.send.Credit.Time += 505 * ms
-			l.wait(WaitDue, 400*ms)
-		}, result.LimitMachine, "the machine (perfmq was paused for up to 500ms; let the tester have a machine of its own)"},
-		{"rate missed by waits beside a pause", 100, missed(600 * ms), paused(250 * ms), func(l *told) {
-			idle(l)
-			l.sent(100, 100, ms)
-			l.send.Credit.Time += 400 * ms
-			l.wait(WaitDue, 500*ms)
-		}, result.LimitCredit, "the broker's credit (producers waited for it 40% of the time; look for a full queue, address or disk, or let the broker give producers more credit)"},
-		{"waits and pauses too short for what was missed", 100, missed(time.Second), paused(250 * ms), func(l *told) {
-			idle(l)
-			l.sent(100, 100, ms)
-			l.wait(WaitSlot, 5*ms)
-			l.wait(WaitDue, 500*ms)
-		}, result.LimitWorker, "one worker of the tester (it sent late, though it waited for nothing but the due times of its messages; " +
-			"more producers, consumers or connections may bring more)"},
-		{"rate missed, though producers waited for due times, while others have the processors", 100, rated(false), crowded(0), func(l *told) {
-			idle(l)
-			l.sent(90, 90, ms)
-			l.wait(WaitDue, 900*ms)
-		}, result.LimitMachine, "the machine (others took 90% of its processors; let the tester have a machine of its own)"},
-		{"the same, and a backlog that grows", 100, rated(false), crowded(0), func(l *told) {
-			idle(l)
-			l.sent(90, 40, ms)
-			l.wait(WaitDue, 900*ms)
-		}, result.LimitBroker, "the broker (messages queue in it: its backlog grew by 50 msg/s while consumers waited for them)"},
-		{"max-pending", 1, rated(false), Health{}, func(l *told) {
-			idle(l)
-			l.sent(100, 100, ms)
-			l.wait(WaitSlot, 800*ms)
-		}, result.LimitMaxPending, "max-pending (producers waited for answers 80% of the time; try a larger --max-pending)"},
-		{"max-pending, in bursts", 1000, ProducerAsked{}, Health{}, func(l *told) {
-			idle(l)
-			l.sent(1000, 1000, 20*ms)
-			l.producers[0].Blocked()
-			l.wait(WaitSlot, 800*ms)
-		}, result.LimitMaxPending, "max-pending (producers waited for answers 80% of the time; try a larger --max-pending)"},
-		{"max-pending on a busy machine", 1, closed, crowded(2 * time.Second), func(l *told) {
-			idle(l)
-			l.sent(1, 1, ms)
-			l.sent(99, 99, 10*ms)
-			l.wait(WaitSlot, 800*ms)
-		}, result.LimitMaxPending, "max-pending (producers waited for answers 80% of the time; try a larger --max-pending)"},
-		{"synchronous sends", 1, closed, Health{}, func(l *told) {
-			idle(l)
-			l.sent(100, 100, ms)
-			l.send.Answer.Time += 900 * ms
-		}, result.LimitMaxPending, "max-pending (each send waited for its answer, 90% of the time; try to send asynchronously, or more --producers)"},
-		{"a library that has one message of a connection in flight", 1, bounded(1, true), Health{}, func(l *told) {
-			idle(l)
-			l.sent(100, 100, ms)
-			l.send.Answer.Time += 900 * ms
-		}, result.LimitMaxPending, "max-pending (producers waited for answers 90% of the time: the client has at most 1 message of a connection in flight; try another client)"},
-		{"transactions of which two are open", 20, bounded(20, false), Health{}, func(l *told) {
-			idle(l)
-			l.sent(100, 100, ms)
-			l.send.Answer.Time += 900 * ms
-		}, result.LimitMaxPending, "max-pending (producers waited for answers 90% of the time: the client has at most 20 messages of a producer in flight; try another client)"},
-		{"max-pending that a client could not use", 20, bounded(20, false), Health{}, func(l *told) {
-			idle(l)
-			l.sent(100, 100, ms)
-			l.wait(WaitSlot, 900*ms)
-		}, result.LimitMaxPending, "max-pending (producers waited for answers 90% of the time: the client has at most 20 messages of a producer in flight; try another client)"},
-		{"messages without an answer", 100, ProducerAsked{InFlight: driver.InFlight{Unanswered: true}}, Health{}, func(l *told) {
-			idle(l)
-			l.sent(100, 100, ms)
-			l.wait(WaitSlot, 930*ms)
-		}, result.LimitSocket, "the network buffer (producers waited 93% of the time to write; look at the network, and whether the broker reads slowly)"},
-		{"credit", 100, closed, Health{}, func(l *told) {
-			idle(l)
-			l.sent(10, 10, ms)
-			l.send.Credit.Time += 930 * ms
-		}, result.LimitCredit, "the broker's credit (producers waited for it 93% of the time; look for a full queue, address or disk, or let the broker give producers more credit)"},
-		{"no credit at all", 100, closed, Health{}, func(l *told) {
-			idle(l)
-			l.send.Credit.Time += 1000 * ms
-		}, result.LimitCredit, "the broker's credit (producers waited for it 100% of the time; look for a full queue, address or disk, or let the broker give producers more credit)"},
-		{"no answer at all", 100, closed, Health{}, func(l *told) {
-			idle(l)
-			l.wait(WaitSlot, 1000*ms)
-		}, result.LimitBroker, "the broker (it answered nothing)"},
-		{"all are refused", 100, closed, Health{}, func(l *told) {
-			idle(l)
-			l.producers[0].Begun(Measure)
-			l.producers[0].Handed(Measure, 0)
-			l.producers[0].Done(End{Due: Measure, Intended: l.now, Actual: l.now}, driver.Outcome{State: driver.Rejected}, l.now+ms)
-			l.wait(WaitSlot, 1000*ms)
-		}, result.LimitMaxPending, "max-pending (producers waited for answers 100% of the time; try a larger --max-pending)"},
-		{"the broker stalls in the end of the last second", 20, rated(false), Health{}, func(l *told) {
-			idle(l)
-			l.sent(200, 200, ms)
-			l.wait(WaitDue, 300*ms)
-			if l.now == 4*time.Second {
-				l.stand(310 * ms)
-			}
-		}, result.LimitBroker, "the broker (it answered nothing for 17% of the time, while producers waited for its answers)"},
-		{"the broker stalls from the first second on", 20, rated(false), Health{}, func(l *told) {
-			idle(l)
-			if l.now == time.Second {
-				l.sent(200, 200, ms)
-				l.wait(WaitDue, 300*ms)
-				l.stand(310 * ms)
-			}
-		}, result.LimitBroker, "the broker (it answered nothing for 92% of the time, while producers waited for its answers)"},
-		{"the broker stalls again and again, with one message in flight", 1, closed, Health{}, func(l *told) {
-			idle(l)
-			if l.now == time.Second {
-				l.sent(100, 100, ms)
-			}
-			l.sent(1, 1, 700*ms)
-			l.send.Answer.Time += 750 * ms
-		}, result.LimitBroker, "the broker (it answered nothing for 52% of the time, while producers waited for its answers)"},
+		{
+			"rate reached", 100, rated(true),
+			Health{},
+			of(idle, sent(100, 100, ms), wait(WaitDue, 900*ms)),
+			result.LimitNone, "none: the rate was reached",
+		},
+		{
+			"rate reached in spite of stalls", 100, rated(true), crowded(2 * time.Second), of(idle, sent(100, 100, ms), wait(WaitSlot, 999*ms)),
+			result.LimitNone, "none: the rate was reached",
+		},
+		{
+			"rate missed by a stall in the last second", 100, rated(false),
+			Health{},
+			of(idle, sent(100, 100, ms), wait(WaitDue, 500*ms), credit(400*ms)),
+			result.LimitCredit, "the broker's credit (producers waited for it 40% of the time; look for a full queue, address or disk, or let the broker give producers more credit)",
+		},
+		{
+			"rate missed by a pause at the end, with a short wait before", 100, missed(150 * ms), paused(500 * ms), of(idle, sent(100, 100, ms), wait(WaitSlot, 2*ms), wait(WaitDue, 900*ms)),
+			result.LimitMachine, "the machine (perfmq was paused for up to 500ms; let the tester have a machine of its own)",
+		},
+		{
+			"rate missed by a pause within a wait", 100, missed(150 * ms), paused(500 * ms), of(idle, sent(100, 100, ms), credit(505*ms), wait(WaitDue, 400*ms)),
+			result.LimitMachine, "the machine (perfmq was paused for up to 500ms; let the tester have a machine of its own)",
+		},
+		{
+			"rate missed by waits beside a pause", 100, missed(600 * ms), paused(250 * ms), of(idle, sent(100, 100, ms), credit(400*ms), wait(WaitDue, 500*ms)),
+			result.LimitCredit, "the broker's credit (producers waited for it 40% of the time; look for a full queue, address or disk, or let the broker give producers more credit)",
+		},
+		{
+			"waits and pauses too short for what was missed", 100, missed(time.Second), paused(250 * ms), of(idle, sent(100, 100, ms), wait(WaitSlot, 5*ms), wait(WaitDue, 500*ms)),
+			result.LimitWorker, "one worker of the tester (it sent late, though it waited for nothing but the due times of its messages; more producers, consumers or connections may bring more)",
+		},
+		{
+			"rate missed, though producers waited for due times, while others have the processors", 100, rated(false), crowded(0), of(idle, sent(90, 90, ms), wait(WaitDue, 900*ms)),
+			result.LimitMachine, "the machine (others took 90% of its processors; let the tester have a machine of its own)",
+		},
+		{
+			"the same, and a backlog that grows", 100, rated(false), crowded(0), of(idle, sent(90, 40, ms), wait(WaitDue, 900*ms)),
+			result.LimitBroker, "the broker (messages queue in it: its backlog grew by 50 msg/s while consumers waited for them)",
+		},
+		{
+			"max-pending", 1, rated(false),
+			Health{},
+			of(idle, sent(100, 100, ms), wait(WaitSlot, 800*ms)),
+			result.LimitMaxPending, "max-pending (producers waited for answers 80% of the time; try a larger --max-pending)",
+		},
+		{
+			"max-pending, in bursts", 1000,
+			ProducerAsked{},
+			Health{},
+			of(idle, sent(1000, 1000, 20*ms), func(l *told) { l.producers[0].Blocked() }, wait(WaitSlot, 800*ms)),
+			result.LimitMaxPending, "max-pending (producers waited for answers 80% of the time; try a larger --max-pending)",
+		},
+		{
+			"max-pending on a busy machine", 1, closed, crowded(2 * time.Second), of(idle, sent(1, 1, ms), sent(99, 99, 10*ms), wait(WaitSlot, 800*ms)),
+			result.LimitMaxPending, "max-pending (producers waited for answers 80% of the time; try a larger --max-pending)",
+		},
+		{
+			"synchronous sends", 1, closed,
+			Health{},
+			of(idle, sent(100, 100, ms), answer(900*ms)),
+			result.LimitMaxPending, "max-pending (each send waited for its answer, 90% of the time; try to send asynchronously, or more --producers)",
+		},
+		{
+			"a library that has one message of a connection in flight", 1, bounded(1, true),
+			Health{},
+			of(idle, sent(100, 100, ms), answer(900*ms)),
+			result.LimitMaxPending, "max-pending (producers waited for answers 90% of the time: the client has at most 1 message of a connection in flight; try another client)",
+		},
+		{
+			"transactions of which two are open", 20, bounded(20, false),
+			Health{},
+			of(idle, sent(100, 100, ms), answer(900*ms)),
+			result.LimitMaxPending, "max-pending (producers waited for answers 90% of the time: the client has at most 20 messages of a producer in flight; try another client)",
+		},
+		{
+			"max-pending that a client could not use", 20, bounded(20, false),
+			Health{},
+			of(idle, sent(100, 100, ms), wait(WaitSlot, 900*ms)),
+			result.LimitMaxPending, "max-pending (producers waited for answers 90% of the time: the client has at most 20 messages of a producer in flight; try another client)",
+		},
+		{
+			"messages without an answer", 100,
+			ProducerAsked{InFlight: driver.InFlight{Unanswered: true}},
+			Health{},
+			of(idle, sent(100, 100, ms), wait(WaitSlot, 930*ms)),
+			result.LimitSocket, "the network buffer (producers waited 93% of the time to write; look at the network, and whether the broker reads slowly)",
+		},
+		{
+			"credit", 100, closed,
+			Health{},
+			of(idle, sent(10, 10, ms), credit(930*ms)),
+			result.LimitCredit, "the broker's credit (producers waited for it 93% of the time; look for a full queue, address or disk, or let the broker give producers more credit)",
+		},
+		{
+			"no credit at all", 100, closed,
+			Health{},
+			of(idle, credit(1000*ms)),
+			result.LimitCredit, "the broker's credit (producers waited for it 100% of the time; look for a full queue, address or disk, or let the broker give producers more credit)",
+		},
+		{
+			"no answer at all", 100, closed,
+			Health{},
+			of(idle, wait(WaitSlot, 1000*ms)),
+			result.LimitBroker, "the broker (it answered nothing)",
+		},
+		{
+			"all are refused", 100, closed,
+			Health{},
+			of(idle, func(l *told) { l.end(ms, driver.Outcome{State: driver.Rejected}) }, wait(WaitSlot, 1000*ms)),
+			result.LimitMaxPending, "max-pending (producers waited for answers 100% of the time; try a larger --max-pending)",
+		},
+		{
+			"the broker stalls in the end of the last second", 20, rated(false),
+			Health{},
+			of(idle, sent(200, 200, ms), wait(WaitDue, 300*ms), in(4*time.Second, stand(310*ms))),
+			result.LimitBroker, "the broker (it answered nothing for 17% of the time, while producers waited for its answers)",
+		},
+		{
+			"the broker stalls from the first second on", 20, rated(false),
+			Health{},
+			of(idle, in(time.Second, of(sent(200, 200, ms), wait(WaitDue, 300*ms), stand(310*ms)))),
+			result.LimitBroker, "the broker (it answered nothing for 92% of the time, while producers waited for its answers)",
+		},
+		{
+			"the broker stalls again and again, with one message in flight", 1, closed,
+			Health{},
+			of(idle, in(time.Second, sent(100, 100, ms)), sent(1, 1, 700*ms), answer(750*ms)),
+			result.LimitBroker, "the broker (it answered nothing for 52% of the time, while producers waited for its answers)",
+		},
 		{"the only message waits for a connection", 1, ProducerAsked{}, Health{}, func(l *told) {
 			idle(l)
 			if l.now == time.Second {
-				l.sent(100, 100, ms)
+				sent(100, 100, ms)(l)
 				return
 			}
 			l.producers[0].Begun(Measure) // Send has it, and has not handed it over
 			l.send.Answer.Time += time.Second
 		}, result.LimitBroker, "the broker (it answered nothing for 75% of the time, while producers waited for its answers)"},
-		{"answers that always take long", 1, closed, Health{}, func(l *told) {
-			idle(l)
-			l.sent(1, 1, 700*ms)
-			l.send.Answer.Time += 750 * ms
-		}, result.LimitMaxPending, "max-pending (each send waited for its answer, 75% of the time; try to send asynchronously, or more --producers)"},
-		{"answers get late", 100, closed, Health{}, func(l *told) {
-			idle(l)
-			l.sent(1, 1, ms)
-			l.sent(100, 100, 25*ms)
-			l.wait(WaitSlot, 900*ms)
-		}, result.LimitBroker, "the broker (with as many messages in flight as allowed, its answers took 24.8ms on average, 25 times the shortest (1ms))"},
-		{"answers get late on a busy machine, in which the tester has its processor", 100, closed, crowded(300 * ms), func(l *told) {
-			idle(l)
-			l.sent(1, 1, ms)
-			l.sent(100, 100, 25*ms)
-			l.wait(WaitSlot, 900*ms)
-		}, result.LimitBroker, "the broker (with as many messages in flight as allowed, its answers took 24.8ms on average, 25 times the shortest (1ms))"},
-		{"answers get late with few in flight", 10, closed, Health{}, func(l *told) {
-			idle(l)
-			l.sent(1, 1, ms)
-			l.sent(100, 100, 25*ms)
-			l.wait(WaitSlot, 900*ms)
-		}, result.LimitMaxPending, "max-pending (producers waited for answers 90% of the time; try a larger --max-pending)"},
-		{"answers get late as others have the processors", 100, closed, crowded(time.Second), func(l *told) {
-			idle(l)
-			l.sent(1, 1, ms)
-			l.sent(100, 100, 25*ms)
-			l.wait(WaitSlot, 900*ms)
-		}, result.LimitMachine, "the machine (others took 90% of its processors; let the tester have a machine of its own)"},
-		{"a backlog that grows", 100, rated(true), Health{}, func(l *told) {
-			idle(l)
-			l.sent(1000, 188, ms)
-			l.wait(WaitDue, 900*ms)
-		}, result.LimitBroker, "the broker (messages queue in it: its backlog grew by 812 msg/s while consumers waited for them)"},
-		{"another program receives a part", 100, rated(true), Health{}, func(l *told) {
-			idle(l)
-			l.sent(1000, 0, ms)
-			l.receiveOld(844, ms)
-			l.wait(WaitDue, 900*ms)
-		}, result.LimitNone, "none: the rate was reached"},
-		{"working consumers, and another program receives a part", 100, rated(true), Health{}, func(l *told) {
-			l.work(980*ms, 0)
-			l.sent(1000, 0, ms)
-			l.receiveOld(844, ms)
-			l.wait(WaitDue, 900*ms)
-		}, result.LimitNone, "none: the rate was reached"},
-		{"delayed messages, most of which have not come yet", 100, rated(true), Health{}, func(l *told) {
-			idle(l)
-			l.sent(1000, 0, ms)
-			l.receiveDelayed(188, 5*time.Second, 5*time.Second)
-			l.wait(WaitDue, 900*ms)
-		}, result.LimitNone, "none: the rate was reached"},
-		{"consumers that work, and a backlog that grows", 100, rated(true), Health{}, func(l *told) {
-			l.work(980*ms, 0)
-			l.sent(1000, 188, ms)
-			l.wait(WaitDue, 900*ms)
-		}, result.LimitConsumers, "the consumers (their work took 98% of their time; the backlog grew by 812 msg/s; try more --consumers)"},
-		{"consumers that work, and keep up", 100, rated(true), Health{}, func(l *told) {
-			l.work(980*ms, 0)
-			l.sent(1000, 1000, ms)
-			l.wait(WaitDue, 900*ms)
-		}, result.LimitNone, "none: the rate was reached"},
-		{"consumers that work, and a queue that is full", 100, closed, Health{}, func(l *told) {
-			l.work(980*ms, 0)
-			l.sent(1000, 1000, ms)
-			l.send.Credit.Time += 900 * ms
-		}, result.LimitConsumers, "the consumers (their work took 98% of their time; try more --consumers)"},
-		{"consumers with a rate", 100, rated(true), Health{}, func(l *told) {
-			l.work(980*ms, 900*ms)
-			l.sent(1000, 500, ms)
-			l.wait(WaitDue, 900*ms)
-		}, result.LimitConsumers, "the consumers (they receive no more than their rate; the backlog grew by 500 msg/s; raise --consumer-rate)"},
-		{"a consumer that never waits, and a backlog that grows", 100, rated(true), Health{}, func(l *told) {
-			l.sent(1000, 188, ms)
-			l.wait(WaitDue, 900*ms)
-		}, result.LimitWorker, "one worker of the tester (consumer-0 never waited in 4 of 4 seconds; more producers, consumers or connections may bring more)"},
-		{"network", 100, closed, Health{}, func(l *told) {
-			idle(l)
-			l.sent(100, 100, ms)
-			l.send.Socket.Time += 930 * ms
-		}, result.LimitSocket, "the network buffer (producers waited 93% of the time to write; look at the network, and whether the broker reads slowly)"},
-		{"a producer that never waits", 100, closed, Health{}, func(l *told) {
-			idle(l)
-			l.sent(100, 100, ms)
-		}, result.LimitWorker, "one worker of the tester (producer-0 never waited in 4 of 4 seconds; more producers, consumers or connections may bring more)"},
-		{"a producer that is late, and waits only for its due times", 100, rated(false), Health{}, func(l *told) {
-			idle(l)
-			l.sent(1000, 1000, ms)
-			l.wait(WaitDue, 950*ms)
-		}, result.LimitWorker, "one worker of the tester (it sent late, though it waited for nothing but the due times of its messages; " +
-			"more producers, consumers or connections may bring more)"},
-		{"a connection that never waits", 100, closed, Health{}, func(l *told) {
-			idle(l)
-			l.send.Reader.Known = true
-			l.sent(100, 100, ms)
-			l.wait(WaitSlot, 800*ms)
-		}, result.LimitWorker, "one worker of the tester (the connection of producer-0 never waited in 4 of 4 seconds; " +
-			"more producers, consumers or connections may bring more)"},
-		{"the tester's processors", 100, closed, Health{CPU: 970 * ms * cores, Machine: cores * time.Second, MachineAll: cores * time.Second}, func(l *told) {
-			idle(l)
-			l.sent(100, 100, ms)
-			l.wait(WaitSlot, 800*ms)
-		}, result.LimitProcessors, fmt.Sprintf("the tester's processors (it used %.2f of the %d cores that it may use; use more hosts, or larger messages)", 0.97*float64(cores), cores)},
-		{"a producer that never waits while others have the processors", 100, closed, crowded(time.Second), func(l *told) {
-			idle(l)
-			l.sent(100, 100, ms)
-		}, result.LimitMachine, "the machine (others took 90% of its processors; let the tester have a machine of its own)"},
+		{
+			"answers that always take long", 1, closed,
+			Health{},
+			of(idle, sent(1, 1, 700*ms), answer(750*ms)),
+			result.LimitMaxPending, "max-pending (each send waited for its answer, 75% of the time; try to send asynchronously, or more --producers)",
+		},
+		{
+			"answers get late", 100, closed,
+			Health{},
+			of(idle, sent(1, 1, ms), sent(100, 100, 25*ms), wait(WaitSlot, 900*ms)),
+			result.LimitBroker, "the broker (with as many messages in flight as allowed, its answers took 24.8ms on average, 25 times the shortest (1ms))",
+		},
+		{
+			"answers get late on a busy machine, in which the tester has its processor", 100, closed, crowded(300 * ms), of(idle, sent(1, 1, ms), sent(100, 100, 25*ms), wait(WaitSlot, 900*ms)),
+			result.LimitBroker, "the broker (with as many messages in flight as allowed, its answers took 24.8ms on average, 25 times the shortest (1ms))",
+		},
+		{
+			"answers get late with few in flight", 10, closed,
+			Health{},
+			of(idle, sent(1, 1, ms), sent(100, 100, 25*ms), wait(WaitSlot, 900*ms)),
+			result.LimitMaxPending, "max-pending (producers waited for answers 90% of the time; try a larger --max-pending)",
+		},
+		{
+			"answers get late as others have the processors", 100, closed, crowded(time.Second), of(idle, sent(1, 1, ms), sent(100, 100, 25*ms), wait(WaitSlot, 900*ms)),
+			result.LimitMachine, "the machine (others took 90% of its processors; let the tester have a machine of its own)",
+		},
+		{
+			"a backlog that grows", 100, rated(true),
+			Health{},
+			of(idle, sent(1000, 188, ms), wait(WaitDue, 900*ms)),
+			result.LimitBroker, "the broker (messages queue in it: its backlog grew by 812 msg/s while consumers waited for them)",
+		},
+		{
+			"another program receives a part", 100, rated(true),
+			Health{},
+			of(idle, sent(1000, 0, ms), old(844, ms), wait(WaitDue, 900*ms)),
+			result.LimitNone, "none: the rate was reached",
+		},
+		{
+			"working consumers, and another program receives a part", 100, rated(true),
+			Health{},
+			of(work(980*ms, 0), sent(1000, 0, ms), old(844, ms), wait(WaitDue, 900*ms)),
+			result.LimitNone, "none: the rate was reached",
+		},
+		{
+			"delayed messages, most of which have not come yet", 100, rated(true),
+			Health{},
+			of(idle, sent(1000, 0, ms), delayed(188, 5*time.Second, 5*time.Second), wait(WaitDue, 900*ms)),
+			result.LimitNone, "none: the rate was reached",
+		},
+		{
+			"consumers that work, and a backlog that grows", 100, rated(true),
+			Health{},
+			of(work(980*ms, 0), sent(1000, 188, ms), wait(WaitDue, 900*ms)),
+			result.LimitConsumers, "the consumers (their work took 98% of their time; the backlog grew by 812 msg/s; try more --consumers)",
+		},
+		{
+			"consumers that work, and keep up", 100, rated(true),
+			Health{},
+			of(work(980*ms, 0), sent(1000, 1000, ms), wait(WaitDue, 900*ms)),
+			result.LimitNone, "none: the rate was reached",
+		},
+		{
+			"consumers that work, and a queue that is full", 100, closed,
+			Health{},
+			of(work(980*ms, 0), sent(1000, 1000, ms), credit(900*ms)),
+			result.LimitConsumers, "the consumers (their work took 98% of their time; try more --consumers)",
+		},
+		{
+			"consumers with a rate", 100, rated(true),
+			Health{},
+			of(work(980*ms, 900*ms), sent(1000, 500, ms), wait(WaitDue, 900*ms)),
+			result.LimitConsumers, "the consumers (they receive no more than their rate; the backlog grew by 500 msg/s; raise --consumer-rate)",
+		},
+		{
+			"a consumer that never waits, and a backlog that grows", 100, rated(true),
+			Health{},
+			of(sent(1000, 188, ms), wait(WaitDue, 900*ms)),
+			result.LimitWorker, "one worker of the tester (consumer-0 never waited in 4 of 4 seconds; more producers, consumers or connections may bring more)",
+		},
+		{
+			"network", 100, closed,
+			Health{},
+			of(idle, sent(100, 100, ms), socket(930*ms)),
+			result.LimitSocket, "the network buffer (producers waited 93% of the time to write; look at the network, and whether the broker reads slowly)",
+		},
+		{
+			"a producer that never waits", 100, closed,
+			Health{},
+			of(idle, sent(100, 100, ms)),
+			result.LimitWorker, "one worker of the tester (producer-0 never waited in 4 of 4 seconds; more producers, consumers or connections may bring more)",
+		},
+		{
+			"a producer that is late, and waits only for its due times", 100, rated(false),
+			Health{},
+			of(idle, sent(1000, 1000, ms), wait(WaitDue, 950*ms)),
+			result.LimitWorker, "one worker of the tester (it sent late, though it waited for nothing but the due times of its messages; more producers, consumers or connections may bring more)",
+		},
+		{
+			"a connection that never waits", 100, closed,
+			Health{},
+			of(idle, func(l *told) { l.send.Reader.Known = true }, sent(100, 100, ms), wait(WaitSlot, 800*ms)),
+			result.LimitWorker, "one worker of the tester (the connection of producer-0 never waited in 4 of 4 seconds; more producers, consumers or connections may bring more)",
+		},
+		{
+			"the tester's processors", 100, closed,
+			Health{CPU: 970 * ms * cores, Machine: cores * time.Second, MachineAll: cores * time.Second},
+			of(idle, sent(100, 100, ms), wait(WaitSlot, 800*ms)),
+			result.LimitProcessors, fmt.Sprintf("the tester's processors (it used %.2f of the %d cores that it may use; use more hosts, or larger messages)", 0.97*float64(cores), cores),
+		},
+		{
+			"a producer that never waits while others have the processors", 100, closed, crowded(time.Second), of(idle, sent(100, 100, ms)),
+			result.LimitMachine, "the machine (others took 90% of its processors; let the tester have a machine of its own)",
+		},
 		{"the same, in three of four seconds", 100, closed, crowded(time.Second), func(l *told) {
-			idle(l)
-			l.sent(100, 100, ms)
+			of(idle, sent(100, 100, ms))(l)
 			if l.now == time.Second {
 				l.health = Health{CPU: time.Second / 5, Machine: time.Second / 5, MachineAll: 2 * time.Second}
 			} else {
@@ -396,9 +439,7 @@ func TestLimit(t *testing.T) {
 			}
 		}, result.LimitMachine, "the machine (others took 90% of its processors; let the tester have a machine of its own)"},
 		{"the tester's processors, in three of four seconds", 100, closed, Health{}, func(l *told) {
-			idle(l)
-			l.sent(100, 100, ms)
-			l.wait(WaitSlot, 800*ms)
+			of(idle, sent(100, 100, ms), wait(WaitSlot, 800*ms))(l)
 			used := 970 * ms
 			if l.now == time.Second {
 				used = 100 * ms
@@ -414,13 +455,13 @@ func TestLimit(t *testing.T) {
 				l.health = tt.health
 			}
 			l.workers[0].Unanswered = tt.asked.InFlight.Unanswered
-			l.wait(WaitSlot, 900*time.Millisecond) // of the warm-up
+			wait(WaitSlot, 900*ms)(l) // of the warm-up
 			l.second(Warmup)
 			for range 4 {
 				tt.second(l)
 				l.second(Measure)
 			}
-			l.send.Credit.Time += time.Second // of the drain
+			credit(time.Second)(l) // of the drain
 			l.second(Drain)
 			limit := l.Tally().Judge([]ProducerAsked{tt.asked}, true, false)
 			require.Equal(t, tt.text, words.Limit(&limit))
@@ -435,7 +476,7 @@ func TestLimit(t *testing.T) {
 func TestLimitOfIdleProducer(t *testing.T) {
 	t.Parallel()
 	l := newTold(t, 1)
-	l.receive.Input.Time += 900 * time.Millisecond
+	input(900 * time.Millisecond)(l)
 	l.producers[0].Wait(WaitEnded, 30*time.Microsecond)
 	l.second(Measure)
 	limit := l.Tally().Judge(make([]ProducerAsked, 1), true, false)
@@ -488,42 +529,42 @@ func TestLimitOfConsumers(t *testing.T) {
 		kind   string
 		text   string
 	}{
-		{"no messages", func(l *told) {
-			l.receive.Input.Time += 950 * ms
-			l.receiveOld(100, ms)
-		}, result.LimitProducers, "the producers (consumers waited for messages 95% of the time)"},
-		{"old messages, slowly", func(l *told) {
-			l.receive.Input.Time += 950 * ms
-			l.receiveOld(100, 5*time.Second)
-		}, result.LimitBroker, "the broker (old messages waited in it while consumers waited for messages 95% of the time; try more --credit or --consumers)"},
-		{"delayed messages, in time", func(l *told) {
-			l.receive.Input.Time += 950 * ms
-			l.receiveDelayed(100, 5*time.Second, 5*time.Second-ms)
-		}, result.LimitProducers, "the producers (consumers waited for messages 95% of the time)"},
-		{"delayed messages, early", func(l *told) {
-			l.receive.Input.Time += 950 * ms
-			l.receiveDelayed(100, 5*time.Second, 6*time.Second)
-		}, result.LimitProducers, "the producers (consumers waited for messages 95% of the time)"},
-		{"delayed messages, slowly", func(l *told) {
-			l.receive.Input.Time += 950 * ms
-			l.receiveDelayed(100, 5*time.Second, 3*time.Second)
-		}, result.LimitBroker, "the broker (old messages waited in it while consumers waited for messages 95% of the time; try more --credit or --consumers)"},
-		{"work", func(l *told) {
-			l.receive.Input.Time += 10 * ms
-			l.work(950*ms, 0)
-			l.receiveOld(100, 5*time.Second)
-		}, result.LimitConsumers, "the consumers (their work took 95% of their time; try more --consumers)"},
-		{"a rate", func(l *told) {
-			l.work(950*ms, 900*ms)
-			l.receiveOld(100, 5*time.Second)
-		}, result.LimitNone, "none: the rate was reached"},
-		{"never waits", func(l *told) {
-			l.receiveOld(100, 5*time.Second)
-		}, result.LimitWorker, "one worker of the tester (consumer-0 never waited in 4 of 4 seconds; more producers, consumers or connections may bring more)"},
-		{"does not know what it waits for", func(l *told) {
-			l.receive.Input.Known = false
-			l.receiveOld(100, ms)
-		}, result.LimitUnknown, "unknown (the measured part of the load was too short, or its workers cannot tell what they wait for)"},
+		{
+			"no messages", of(input(950*ms), old(100, ms)),
+			result.LimitProducers, "the producers (consumers waited for messages 95% of the time)",
+		},
+		{
+			"old messages, slowly", of(input(950*ms), old(100, 5*time.Second)),
+			result.LimitBroker, "the broker (old messages waited in it while consumers waited for messages 95% of the time; try more --credit or --consumers)",
+		},
+		{
+			"delayed messages, in time", of(input(950*ms), delayed(100, 5*time.Second, 5*time.Second-ms)),
+			result.LimitProducers, "the producers (consumers waited for messages 95% of the time)",
+		},
+		{
+			"delayed messages, early", of(input(950*ms), delayed(100, 5*time.Second, 6*time.Second)),
+			result.LimitProducers, "the producers (consumers waited for messages 95% of the time)",
+		},
+		{
+			"delayed messages, slowly", of(input(950*ms), delayed(100, 5*time.Second, 3*time.Second)),
+			result.LimitBroker, "the broker (old messages waited in it while consumers waited for messages 95% of the time; try more --credit or --consumers)",
+		},
+		{
+			"work", of(input(10*ms), work(950*ms, 0), old(100, 5*time.Second)),
+			result.LimitConsumers, "the consumers (their work took 95% of their time; try more --consumers)",
+		},
+		{
+			"a rate", of(work(950*ms, 900*ms), old(100, 5*time.Second)),
+			result.LimitNone, "none: the rate was reached",
+		},
+		{
+			"never waits", old(100, 5*time.Second),
+			result.LimitWorker, "one worker of the tester (consumer-0 never waited in 4 of 4 seconds; more producers, consumers or connections may bring more)",
+		},
+		{
+			"does not know what it waits for", of(func(l *told) { l.receive.Input.Known = false }, old(100, ms)),
+			result.LimitUnknown, "unknown (the measured part of the load was too short, or its workers cannot tell what they wait for)",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -541,28 +582,13 @@ func TestLimitOfConsumers(t *testing.T) {
 	}
 	l := newTold(t, 1)
 	l.Watch([]Worker{{Closed: true}, {Name: "consumer-0", Waits: l.receive}})
-	l.receive.Input.Time += 950 * ms
-	l.receiveOld(100, ms)
+	of(input(950*ms), old(100, ms))(l)
 	l.second(Measure)
 	limit := l.Tally().Judge(nil, false, true)
 	require.Equal(t, "unknown (consumers had received what was there, and waited 95% of the time)",
 		words.Limit(&limit), "nobody sends while they receive what was stored")
 	l = newTold(t, 1)
-	l.receiveOld(100, ms)
+	old(100, ms)(l)
 	l.second(Warmup)
 	require.Equal(t, result.LimitUnknown, l.Tally().Judge(nil, false, false).Kind, "nothing was measured")
-}
-
-// receiveOld receives messages of that age.
-func (l *told) receiveOld(n int, age time.Duration) {
-	for range n {
-		l.consumers[0].Received(Receipt{Due: Measure, Stamped: true, Transfer: age})
-	}
-}
-
-// receiveDelayed receives messages of that age, which the broker was to hold back for that long.
-func (l *told) receiveDelayed(n int, age, delay time.Duration) {
-	for range n {
-		l.consumers[0].Received(Receipt{Due: Measure, Stamped: true, Transfer: age, Delay: delay})
-	}
 }
