@@ -409,7 +409,7 @@ func TestClockOffset(t *testing.T) {
 		t.Run(fmt.Sprint(shift, jitter), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b, o := mem.New(), mem.DefaultOptions()
-				o.DeliveryLatency, o.Jitter, o.Seed = 10*time.Millisecond, jitter, int64(i)
+				o.DeliveryLatency, o.Jitter = 10*time.Millisecond, jitter
 				require.NoError(t, b.Set(o))
 				p := newPlan(b.Factory(), func(p *plan.Plan, g *plan.Group) {
 					g.Producers, g.Consumers, g.Rate, g.MaxPending = 2, 2, schedule(t, "200"), 0

@@ -155,7 +155,7 @@ func TestDuplicate(t *testing.T) {
 
 func TestReorder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, options("reorder=4", "reorder-wait=50ms"))
+		r := newRig(t, options("reorder=4"))
 		r.receive()
 		r.send(1, 8)
 		require.Equal(t, uint64(1), r.broker.Stats().Reordered, "the eighth waits")
@@ -163,7 +163,7 @@ func TestReorder(t *testing.T) {
 		<-time.After(time.Second)
 		r.stop()
 		require.Equal(t, []int64{1, 2, 3, 5, 4, 6, 7, 8}, r.delivered)
-		require.Equal(t, 50*time.Millisecond, r.at[7].Sub(begin), "nothing overtook the last one")
+		require.Equal(t, 100*time.Millisecond, r.at[7].Sub(begin), "nothing overtook the last one")
 		s := r.broker.Stats()
 		require.EqualValues(t, 1, s.Reordered)
 		require.EqualValues(t, 8, s.Stored)

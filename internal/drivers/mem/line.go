@@ -139,8 +139,6 @@ func (b *Broker) connect(ctx context.Context, op, host, login string) (*conn, er
 		<-ctx.Done()
 		b.mu.Lock()
 		return nil, noConnection(op, "no answer")
-	case b.options.ConnectFail:
-		return nil, noConnection(op, "told to refuse connections")
 	case b.options.Auth != "" && b.options.Auth != login:
 		return nil, driver.Errorf(driver.ClassAuth, op, "check --user and --password", "wrong user or password")
 	}
@@ -151,7 +149,7 @@ func (b *Broker) connect(ctx context.Context, op, host, login string) (*conn, er
 }
 
 func noConnection(op, why string) error {
-	return driver.Errorf(driver.ClassConnect, op, "use another host name, and no -o connect-fail", "%s", why)
+	return driver.Errorf(driver.ClassConnect, op, "use another host name", "%s", why)
 }
 
 // End implements [transport.Shared].

@@ -18,18 +18,16 @@ type Options struct {
 	Latency         time.Duration `opt:"latency" help:"delay of each acknowledgement"`
 	DeliveryLatency time.Duration `opt:"delivery-latency" help:"delay of each delivery, from the send"`
 	Jitter          time.Duration `opt:"jitter" help:"random addition to both delays, from 0 to this"`
-	Seed            int64         `opt:"seed" help:"start of the random sequence"`
 
 	StallAfter time.Duration `opt:"stall-after" help:"time from the first message to the stall"`
 	StallFor   time.Duration `opt:"stall-for" help:"length of the stall, in which nothing is accepted, acknowledged or delivered; 0 for none"`
 
-	Lose              int           `opt:"lose" help:"accept but do not deliver every n-th message"`
-	LoseFirst         int           `opt:"lose-first" help:"accept but do not deliver this many messages at the start"`
-	LoseOffset        int           `opt:"lose-offset" help:"messages to let pass before lose-first begins"`
-	Duplicate         int           `opt:"duplicate" help:"deliver every n-th message a second time, marked as redelivered"`
-	DuplicateUnmarked bool          `opt:"duplicate-unmarked" help:"do not mark the messages that duplicate delivers again as redelivered"`
-	Reorder           int           `opt:"reorder" help:"deliver every n-th message after the next one on its destination"`
-	ReorderWait       time.Duration `opt:"reorder-wait" help:"how long reorder waits for that next one"`
+	Lose              int  `opt:"lose" help:"accept but do not deliver every n-th message"`
+	LoseFirst         int  `opt:"lose-first" help:"accept but do not deliver this many messages at the start"`
+	LoseOffset        int  `opt:"lose-offset" help:"messages to let pass before lose-first begins"`
+	Duplicate         int  `opt:"duplicate" help:"deliver every n-th message a second time, marked as redelivered"`
+	DuplicateUnmarked bool `opt:"duplicate-unmarked" help:"do not mark the messages that duplicate delivers again as redelivered"`
+	Reorder           int  `opt:"reorder" help:"deliver every n-th message after the next one on its destination, or 100 ms later if none comes"`
 
 	Damage   int `opt:"damage" help:"flip a bit in the body of every n-th message"`
 	DamageID int `opt:"damage-id" help:"flip a bit in the number of every n-th message that carries an ID"`
@@ -47,7 +45,6 @@ type Options struct {
 	Full  string `opt:"full" help:"effect of a full queue on senders" enum:"block,reject"`
 
 	DisconnectAfter int    `opt:"disconnect-after" help:"break all connections after this many messages; 0 for never"`
-	ConnectFail     bool   `opt:"connect-fail" help:"refuse connections"`
 	Auth            string `opt:"auth" help:"user:password that connections need; empty for no check"`
 }
 
@@ -59,13 +56,13 @@ const (
 
 // DefaultOptions returns a broker without faults.
 func DefaultOptions() Options {
-	return Options{Full: FullBlock, ReorderWait: 100 * time.Millisecond}
+	return Options{Full: FullBlock}
 }
 
 func (o *Options) check() error {
 	var errs []error
 	for _, d := range driver.Describe(o) {
-		if strings.HasPrefix(d.Default, "-") && d.Name != "seed" {
+		if strings.HasPrefix(d.Default, "-") {
 			errs = append(errs, fmt.Errorf("option %s=%s: must be 0 or more", d.Name, d.Default))
 		}
 	}
@@ -90,9 +87,8 @@ type faults struct {
 
 func newFaults(o Options) *faults {
 	return &faults{
-		Options: o, replaced: make(chan struct{}),
-		random: rand.New(rand.NewPCG(uint64(o.Seed), 0)),
-	} //nolint:gosec // must be repeatable
+		Options: o, replaced: make(chan struct{}), random: rand.New(rand.NewPCG(0, 0)), //nolint:gosec // repeatable
+	}
 }
 
 // stall sets the window of the stall. A concurrent reader sees no stall.

@@ -207,7 +207,7 @@ func (p *producer) place(it *item, v *verdict, f *faults) {
 		count(&s.Lost, 1)
 	case v.reorder && p.dest.held == nil:
 		count(&s.Stored, 1)
-		p.dest.hold(it, f.ReorderWait)
+		p.dest.hold(it)
 	default:
 		p.store(it)
 		if v.duplicate {

@@ -119,10 +119,10 @@ func (d *destination) put(it *item) {
 	}
 }
 
-// hold keeps a message back until the next message or the end of wait.
-func (d *destination) hold(it *item, wait time.Duration) {
+// hold keeps a message back until the next message, or for a time if none comes.
+func (d *destination) hold(it *item) {
 	h := &heldItem{item: *it}
-	h.timer = time.AfterFunc(wait, func() { d.flushHeld(h) })
+	h.timer = time.AfterFunc(100*time.Millisecond, func() { d.flushHeld(h) })
 	d.held = h
 }
 
