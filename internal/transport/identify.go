@@ -95,7 +95,9 @@ func (p *Protocol) diagnose(ctx context.Context, host Endpoint, encrypted bool) 
 		}
 	}
 	for i := range list {
-		if k := &list[i]; answered[i] && !(silent && k.encrypted && (k.scheme == "" || k.scheme == p.Schemes[0])) {
+		k := &list[i]
+		demandsTLS := k.encrypted && (k.scheme == "" || k.scheme == p.Schemes[0])
+		if answered[i] && (!silent || !demandsTLS) {
 			return p.misplaced(host, &list[i], encrypted)
 		}
 	}
