@@ -1,16 +1,13 @@
 package report
 
 import (
-	"cmp"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/perfmq/perfmq/internal/brokerside"
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/words"
@@ -18,7 +15,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// namedSeries is the maximum number of groups, hosts, brokers and destinations with series of their own; others have
+// namedSeries is the maximum number of groups, brokers and destinations with series of their own; others have
 // none.
 const namedSeries = 20
 
@@ -38,11 +35,8 @@ type collector struct {
 	started    bool
 	last       stats.Snapshot // with the totals of final, if that is known
 	final      *stats.Summary
-	tester     stats.Health // of all intervals so far, as the values below
-	crowded    time.Duration
-	side       *result.BrokerUse // nil if nothing is known of the broker
-	sideNow    *result.BrokerUse // in the last interval with figures
-	histograms map[histogramKey]*buckets
+	tester     stats.Health // of all intervals so far
+	histograms map[histogramKey]*result.Latency
 }
 
 type histogramKey struct {
@@ -53,7 +47,7 @@ type histogramKey struct {
 
 func newCollector(version string) *collector {
 	return &collector{
-		version: version, descriptions: describe(), histograms: map[histogramKey]*buckets{},
+		version: version, descriptions: describe(), histograms: map[histogramKey]*result.Latency{},
 	}
 }
 
@@ -89,10 +83,6 @@ func (c *collector) interval(s *stats.Snapshot) {
 	defer c.mu.Unlock()
 	c.last = *s
 	c.tester.Add(&s.Health)
-	if s.Health.WasCrowded {
-		c.crowded += s.Health.Wall
-	}
-	c.side, c.sideNow = brokerside.Join(c.side, s.Side), cmp.Or(s.Side, c.sideNow)
 	phase := min(s.Phase, stats.Measure)
 	for k, info := range result.Kinds() {
 		c.observe(histogramKey{info.Metric, phase, ""}, s.Latencies[k])
@@ -120,9 +110,9 @@ func (c *collector) observe(key histogramKey, l *result.Latency) {
 		return
 	}
 	if c.histograms[key] == nil {
-		c.histograms[key] = &buckets{}
+		c.histograms[key] = result.NewLatency()
 	}
-	c.histograms[key].add(l)
+	c.histograms[key].Merge(l)
 }
 
 func (c *collector) summary(s *stats.Summary) {
@@ -130,7 +120,7 @@ func (c *collector) summary(s *stats.Summary) {
 	defer c.mu.Unlock()
 	c.final = s
 	n := &c.last
-	n.Total, n.Protocol, n.Hosts, n.Depths = s.Total, s.Protocol, s.Hosts, finalDepths(s.BrokerCount)
+	n.Total, n.Protocol, n.Depths = s.Total, s.Protocol, finalDepths(s.BrokerCount)
 	n.InFlight, n.Workers = 0, 0
 	if n.Outages != nil { // no worker waits for a connection any more
 		p := *n.Outages
@@ -162,30 +152,19 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 	for i := range c.groups() {
 		collectGroup(e, &c.run.Groups[i], &c.last.Groups[i])
 	}
-	for i := range c.last.Hosts[:min(len(c.last.Hosts), namedSeries)] {
-		h := &c.last.Hosts[i]
-		if c.run.Producing {
-			e.count("host_messages_sent_total", h.Sent, h.Name)
-			e.count("host_messages_completed_total", h.Completed, h.Name)
-		}
-		if c.run.Consuming {
-			e.count("host_messages_received_total", h.Received, h.Name)
-		}
-	}
-	for key, b := range c.histograms {
+	for key, l := range c.histograms {
 		// During the measurement the series of the warm-up are omitted: without new values their quantiles would be NaN.
 		if key.phase == stats.Measure || c.last.Phase != stats.Measure || c.final != nil {
 			labels := []string{key.phase.String(), key.group}
 			if key.group == "" {
 				labels = labels[:1]
 			}
-			metrics <- b.metric(c.descriptions[key.metric], labels...)
+			metrics <- histogramMetric(c.descriptions[key.metric], l, labels...)
 		}
 	}
 	c.collectTester(e)
 	c.collectVerified(e)
 	c.collectDepths(e)
-	c.collectSide(e)
 	if c.final != nil {
 		collectEnd(&c.run, c.final, e)
 	}
@@ -326,7 +305,6 @@ func (c *collector) collectTester(e emitter) {
 	h := &c.tester
 	e.set("tester_cpu_seconds_total", h.CPU.Seconds())
 	e.set("tester_cores", float64(h.Cores))
-	e.count("tester_gc_pauses_total", h.GCPauses)
 	e.set("tester_gc_pause_max_seconds", h.GCPauseMax.Seconds())
 	if c.last.Health.Memory > 0 {
 		e.count("tester_memory_bytes", c.last.Health.Memory)
@@ -338,8 +316,6 @@ func (c *collector) collectTester(e emitter) {
 	e.set("tester_pause_max_seconds", h.PauseMax.Seconds())
 	e.set("tester_clock_step_seconds_total", h.ClockForward.Seconds(), "forward")
 	e.set("tester_clock_step_seconds_total", h.ClockBackward.Seconds(), "backward")
-	e.set("tester_workers_saturated", float64(c.last.Health.Saturated))
-	e.set("machine_crowded_seconds_total", c.crowded.Seconds())
 	if h.MachineAll > 0 {
 		e.set("machine_cpu_busy_seconds_total", h.Machine.Seconds())
 		e.set("machine_cpu_seconds_total", h.MachineAll.Seconds())
@@ -385,35 +361,8 @@ func (c *collector) collectDepths(e emitter) {
 	for _, d := range c.last.Depths[:min(len(c.last.Depths), namedSeries)] {
 		e.count("destination_depth", d.Messages, d.Destination)
 	}
-	e.known("backlog_messages", depthOf(c.last.Depths), 1)
-}
-
-// collectSide emits the known figures of the broker and its host. Sums count from the start of the load.
-func (c *collector) collectSide(e emitter) {
-	u, now := c.side, c.sideNow
-	if u == nil || now == nil {
-		return
-	}
-	e.known("broker_cpu_seconds_total", u.CPU, 1e6)
-	e.known("broker_memory_bytes", now.Memory, 1)
-	e.known("broker_threads", now.Threads, 1)
-	e.known("broker_open_files", now.Files, 1)
-	e.known("broker_heap_bytes", now.Heap, 1)
-	e.known("broker_collections_total", u.Collections, 1)
-	e.known("broker_collection_seconds_total", u.CollectionTime, 1e6)
-	e.known("broker_host_disk_bytes_total", u.DiskRead, 1, "read")
-	e.known("broker_host_disk_bytes_total", u.DiskWritten, 1, "written")
-	e.known("broker_host_network_bytes_total", u.NetIn, 1, "in")
-	e.known("broker_host_network_bytes_total", u.NetOut, 1, "out")
-	e.known("broker_host_network_bytes_total", u.Loopback, 1, "loopback")
-	e.known("broker_log_lines_total", u.Errors, 1, "error")
-	e.known("broker_log_lines_total", u.Warnings, 1, "warning")
-	for name, v := range map[string]*float64{
-		"broker_host_load1": now.Load, "broker_host_disk_busy_ratio": now.DiskBusy,
-	} {
-		if v != nil {
-			e.set(name, *v)
-		}
+	if n := depthOf(c.last.Depths); n != nil {
+		e.count("backlog_messages", *n)
 	}
 }
 
@@ -505,13 +454,6 @@ func (e emitter) set(name string, v float64, labels ...string) bool {
 
 func (e emitter) count(name string, n uint64, labels ...string) { e.set(name, float64(n), labels...) }
 
-// known sends a value in a unit, if there is one.
-func (e emitter) known(name string, n *uint64, unit float64, labels ...string) {
-	if n != nil {
-		e.set(name, float64(*n)/unit, labels...)
-	}
-}
-
 func oneIf(yes bool) float64 {
 	if yes {
 		return 1
@@ -527,31 +469,17 @@ var bounds = [22]int64{
 	1_000_000, 2_500_000, 5_000_000, 10_000_000, 25_000_000, 50_000_000, 100_000_000,
 }
 
-// buckets is a histogram.
-type buckets struct {
-	counts [len(bounds) + 1]uint64 // the last one is above all bounds
-	count  uint64
-	sum    int64 // microseconds
-}
-
-// add adds all values of l. A value counts as the upper bound of its bar in l, so it never lands in a bucket below its
-// own.
-func (b *buckets) add(l *result.Latency) {
-	for _, bar := range l.Histogram.Bars() {
-		i, _ := slices.BinarySearch(bounds[:], bar.UpTo)
-		b.counts[i] += uint64(bar.Count) //nolint:gosec // counts are not negative
-	}
-	b.count += uint64(l.Count) //nolint:gosec // counts are not negative
-	b.sum += l.Sum
-}
-
-// metric returns the histogram as it is now.
-func (b *buckets) metric(desc *prometheus.Desc, labels ...string) prometheus.Metric {
-	cumulative := map[float64]uint64{}
+// histogramMetric returns the values of l as a histogram. A value counts as the upper bound of its bar in l, so it is
+// never in a bucket below its own.
+func histogramMetric(desc *prometheus.Desc, l *result.Latency, labels ...string) prometheus.Metric {
+	cumulative, bars := map[float64]uint64{}, l.Histogram.Bars()
 	var sum uint64
-	for i, bound := range bounds {
-		sum += b.counts[i]
+	for _, bound := range bounds {
+		for ; len(bars) > 0 && bars[0].UpTo <= bound; bars = bars[1:] {
+			sum += uint64(bars[0].Count) //nolint:gosec // counts are not negative
+		}
 		cumulative[float64(bound)/1e6] = sum
 	}
-	return prometheus.MustNewConstHistogram(desc, b.count, float64(b.sum)/1e6, cumulative, labels...)
+	count := uint64(l.Count) //nolint:gosec // likewise
+	return prometheus.MustNewConstHistogram(desc, count, float64(l.Sum)/1e6, cumulative, labels...)
 }

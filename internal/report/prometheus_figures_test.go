@@ -20,16 +20,15 @@ func TestPrometheusTester(t *testing.T) {
 	for i := range 3 {
 		s := snapshot(stats.Measure, i, stats.Counters{}, closedLoop())
 		s.Health.Memory, s.Health.Delay, s.Health.DelayKnown = uint64(1000*(3-i)), time.Second, true //nolint:gosec // small
-		s.Health.Machine, s.Health.MachineAll, s.Health.WasCrowded = time.Second, 2*time.Second, i == 1
+		s.Health.Machine, s.Health.MachineAll = time.Second, 2*time.Second
 		s.Health.Pauses, s.Health.PauseMax = 1, time.Duration(3-i)*time.Second
 		s.Health.ClockForward = []time.Duration{0, 5 * time.Second, 10 * time.Microsecond}[i]
-		s.Health.Saturated = uint64(2 - min(i, 1))
 		require.NoError(t, p.Interval(s))
 	}
 	scrape(t, url).require(t, map[string]float64{
 		"tester_cpu_seconds_total": 0.9, "tester_memory_bytes": 1000, "tester_processor_wait_seconds_total": 3,
-		"machine_cpu_busy_seconds_total": 3, "machine_cpu_seconds_total": 6, "machine_crowded_seconds_total": 1.01,
-		"tester_pauses_total": 3, "tester_pause_max_seconds": 3, "tester_workers_saturated": 1,
+		"machine_cpu_busy_seconds_total": 3, "machine_cpu_seconds_total": 6,
+		"tester_pauses_total": 3, "tester_pause_max_seconds": 3,
 		"tester_clock_step_seconds_total direction=forward": 5, "tester_clock_step_seconds_total direction=backward": 0,
 	})
 }
@@ -52,31 +51,6 @@ func TestPrometheusOutages(t *testing.T) {
 	require.NoError(t, p.Summary(&stats.Summary{}))
 	want["outage_age_seconds"], want["workers_disconnected"] = 0, 0
 	scrape(t, url).require(t, want)
-}
-
-// TestPrometheusHosts: the messages at each host, of a URL that names several; of many hosts the first ones.
-func TestPrometheusHosts(t *testing.T) {
-	t.Parallel()
-	p, url := startPrometheus(t, clientRun(false))
-	s := snapshot(stats.Measure, 0, stats.Counters{}, closedLoop())
-	require.NoError(t, p.Interval(s))
-	require.NotContains(t, scrape(t, url).values, "perfmq_host_messages_sent_total host=a:1", "one host")
-	s.Hosts = []result.BrokerHost{
-		{Name: "a:1", Sent: 10, Completed: 8, Received: 5}, {Name: "b:\x1b2"},
-	}
-	require.NoError(t, p.Interval(s))
-	scrape(t, url).require(t, map[string]float64{
-		"host_messages_sent_total host=a:1": 10, "host_messages_completed_total host=a:1": 8, "host_messages_received_total host=a:1": 5,
-		`host_messages_sent_total host=b:\x1b2`: 0,
-	})
-	var many []result.BrokerHost
-	for i := range uint64(23) {
-		many = append(many, result.BrokerHost{Name: fmt.Sprintf("h%d", i), Sent: i})
-	}
-	require.NoError(t, p.Summary(&stats.Summary{Hosts: many}))
-	got := scrape(t, url)
-	got.require(t, map[string]float64{"host_messages_sent_total host=h19": 19})
-	require.NotContains(t, got.values, "perfmq_host_messages_sent_total host=h20")
 }
 
 // TestPrometheusStalls: stalls are counted by side and phase; a run that only sends has no receiving side.

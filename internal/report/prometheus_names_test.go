@@ -38,8 +38,6 @@ func everything(t *testing.T) (*prometheus.Registry, []*dto.MetricFamily) {
 		s.Depths = []brokerside.Depth{{Destination: "queue://TEST", Messages: 7}}
 		s.Outages = &stats.OutageProgress{}
 		s.Stalls = []stats.PartStalls{{Side: stats.SendSide, Whole: true}, {Group: "a", Broker: "b"}}
-		side := use(1, time.Second)
-		s.Side = &side
 		s.Health.DelayKnown, s.Health.MachineAll, s.Health.Memory = true, 2*time.Second, 1<<20
 		l := latency(10, time.Millisecond)
 		s.Latencies = result.Latencies{result.Delay: l, result.Ack: l, result.Response: l, result.Transfer: l, result.B2C: l, result.S2C: l, result.Commit: l, result.Lateness: l}
@@ -59,7 +57,6 @@ func everything(t *testing.T) (*prometheus.Registry, []*dto.MetricFamily) {
 	s.BrokerCount = &result.BrokerCount{Destinations: []result.DestinationCount{counted("queue://A", 10, 10, 0, 13, 10, 0, 9)}}
 	s.BrokerCount.Destinations[0].Depth = new(uint64(4))
 	s.Thresholds = slices.Concat(fakeThresholds(), fakeThresholds())
-	s.Hosts = []result.BrokerHost{{Name: "a:5672"}}
 	s.Limit, s.Protocol = result.Limit{Kind: result.LimitNone}, []driver.Counter{{Name: "tx-checks", Value: 1}}
 	require.NoError(t, p.Summary(s))
 	return p.registry, during

@@ -41,12 +41,6 @@ var metricTable = [][3]string{
 			"hosts in a URL, also of all workers at each, with an empty group.",
 	},
 	{"group_stall_seconds_total", "group broker side phase", "How long these stalls were, added up."},
-	{
-		"host_messages_sent_total", "host",
-		"Messages handed to the driver by producers connected to a host; only of a URL that names several.",
-	},
-	{"host_messages_completed_total", "host", "Messages acknowledged to producers connected to a host."},
-	{"host_messages_received_total", "host", "Messages delivered to consumers connected to a host."},
 	{"outages_total", "", "Times in which workers had lost their connections; only with --reconnect."},
 	{
 		"outage_seconds_total", "",
@@ -110,8 +104,7 @@ var metricTable = [][3]string{
 	{"group_in_flight", "group", "Messages of a group that were sent and are neither acknowledged nor failed."},
 	{"tester_cpu_seconds_total", "", "Processor time used by this process since the load began."},
 	{"tester_cores", "", "Processors that this process may use at once."},
-	{"tester_gc_pauses_total", "", "Garbage collections of this process since the load began."},
-	{"tester_gc_pause_max_seconds", "", "The longest stop by one of them."},
+	{"tester_gc_pause_max_seconds", "", "The longest stop by a garbage collection of this process."},
 	{"tester_memory_bytes", "", "Resident memory of this process."},
 	{
 		"tester_processor_wait_seconds_total", "",
@@ -120,32 +113,8 @@ var metricTable = [][3]string{
 	{"tester_pauses_total", "", "Times in which nothing of this process ran."},
 	{"tester_pause_max_seconds", "", "The longest of them."},
 	{"tester_clock_step_seconds_total", "direction", "How far the wall clock was set, forward and backward."},
-	{
-		"tester_workers_saturated", "",
-		"Producers and consumers that waited for less than a tenth of the last second: the tester was their limit.",
-	},
 	{"machine_cpu_busy_seconds_total", "", "Processor time used on the whole machine, by all, since the load began."},
 	{"machine_cpu_seconds_total", "", "Processor time that the machine had since the load began."},
-	{
-		"machine_crowded_seconds_total", "",
-		"Time in which other programs kept the processors so busy that latencies include waits for one.",
-	},
-
-	{"broker_cpu_seconds_total", "", "Processor time of the broker's process."},
-	{"broker_memory_bytes", "", "Resident memory of the broker's process."},
-	{"broker_threads", "", "Threads of the broker's process."},
-	{"broker_open_files", "", "Open files of the broker's process, sockets included."},
-	{"broker_heap_bytes", "", "Used heap of the broker's JVM."},
-	{"broker_collections_total", "", "Garbage collections of the broker's JVM."},
-	{"broker_collection_seconds_total", "", "Time of garbage collections of the broker's JVM."},
-	{"broker_host_load1", "", "Load average of the last minute of the broker's host."},
-	{"broker_host_disk_busy_ratio", "", "Share of the time in which the busiest disk was."},
-	{"broker_host_disk_bytes_total", "direction", "Bytes of all disks of the broker's host."},
-	{
-		"broker_host_network_bytes_total", "direction",
-		"Bytes of the network interfaces of the broker's host; loopback apart.",
-	},
-	{"broker_log_lines_total", "level", "Lines of the broker's log, by level."},
 	{
 		"send_waits_total", "for",
 		"Waits of a producer, by cause: slot (max-pending messages were in flight), credit (the broker gave " +

@@ -96,21 +96,3 @@ func TestSideInRows(t *testing.T) {
 	require.EqualValues(t, 500_000, records[0]["row"].(map[string]any)["brokerSide"].(map[string]any)["cpu"], "as docs/reading-results.md has it")
 	require.NotContains(t, records[1]["row"], "brokerSide")
 }
-
-// Counters add up over the intervals; gauges have the last value.
-func TestSideInMetrics(t *testing.T) {
-	t.Parallel()
-	p, url := startPrometheus(t, clientRun(false))
-	for range 3 {
-		s := snapshot(stats.Measure, 0, stats.Counters{result.Sent: 1}, closedLoop())
-		u := use(1, 250*time.Millisecond)
-		s.Side = &u
-		require.NoError(t, p.Interval(s))
-	}
-	scrape(t, url).require(t, map[string]float64{
-		"broker_cpu_seconds_total": 0.75, "broker_memory_bytes": 512e6, "broker_open_files": 130, "broker_threads": 85, "broker_heap_bytes": 100e6,
-		"broker_collections_total": 3, "broker_collection_seconds_total": 0.0045, "broker_host_load1": 1.25, "broker_host_disk_busy_ratio": 0.3,
-		"broker_host_disk_bytes_total direction=written": 36e6, "broker_host_network_bytes_total direction=in": 3e6,
-		"broker_host_network_bytes_total direction=loopback": 150e6, "broker_log_lines_total level=error": 3, "broker_log_lines_total level=warning": 6,
-	})
-}
