@@ -70,12 +70,13 @@ func brokerHelp() string {
 	for _, f := range broker.FaultHelp() {
 		fmt.Fprintf(&b, "  %-12s %s\n", f[0], f[1])
 	}
-	b.WriteString("\nControl, while it runs:\n" +
-		"  curl localhost:8162/stats                                               all counts\n" +
-		"  curl -H 'Perfmq-Control: 1' -X PUT -d lose=1000 localhost:8162/faults   other faults; none ends them\n" +
-		"  curl -H 'Perfmq-Control: 1' -X POST 'localhost:8162/stall?for=2s'       stop for a time\n" +
-		"  curl -H 'Perfmq-Control: 1' -X POST localhost:8162/drop                 break all connections, and end a stall\n" +
-		"Web pages cannot send this header. With --user, add curl's -u USER.")
+	b.WriteString(`
+Control, while it runs:
+  curl localhost:8162/stats                                               all counts
+  curl -H 'Perfmq-Control: 1' -X PUT -d lose=1000 localhost:8162/faults   other faults; none ends them
+  curl -H 'Perfmq-Control: 1' -X POST 'localhost:8162/stall?for=2s'       stop for a time
+  curl -H 'Perfmq-Control: 1' -X POST localhost:8162/drop                 break all connections, and end a stall
+Web pages cannot send this header. With --user, add curl's -u USER.`)
 	return b.String()
 }
 
@@ -165,14 +166,10 @@ func (a *app) runBroker(s *brokerSettings) error {
 	ownLimit := slices.ContainsFunc(a.Environ, func(v string) bool { return strings.HasPrefix(v, "GOMEMLIMIT=") })
 	a.work = func() int {
 		if err := run.Serve(cfg, s.control, ownLimit, a.Signals, a.Stdout); err != nil {
-			return a.cannotServe(err)
+			a.errors.print(err)
+			return exitConnect
 		}
 		return exitOK
 	}
 	return nil
-}
-
-func (a *app) cannotServe(err error) int {
-	a.errors.print(err)
-	return exitConnect
 }

@@ -73,7 +73,7 @@ var errReported = errors.New("reported")
 func Main(env Env) int {
 	a := newApp(env)
 	a.secrets = learnSecrets(env.Args, a.environ)
-	a.errors = newErrorPrinter(env.Stderr, a.secrets)
+	a.errors = &errorPrinter{secrets: a.secrets, w: env.Stderr, seen: map[string]bool{}}
 	a.maker.Secrets = a.secrets
 	root := a.root()
 	root.SetArgs(completing(env.Args, a.secrets))

@@ -8,16 +8,10 @@ import (
 	"github.com/perfmq/perfmq/internal/page"
 )
 
-// comparison has the flags of perfmq compare.
-type comparison struct {
-	metrics, failIf []string
-	unlike          bool
-	json            string
-}
-
 // compareCommand is perfmq compare.
 func (a *app) compareCommand() *cobra.Command {
-	var in comparison
+	in := compare.Options{Check: page.Check, Clean: a.secrets.Line}
+	var json string
 	cmd := &cobra.Command{
 		Use:   "compare [flags] DIR DIR...",
 		Short: "Compare results: what changed, and is it more than chance?", GroupID: groupOther,
@@ -36,32 +30,30 @@ status 2 if there are too few repeats to tell, and else with status 1 if runs of
   perfmq compare --metric ack.p99.9 --fail-if 'ack.p99.9 +10%' before after`,
 		DisableFlagsInUseLine: true,
 		RunE: func(_ *cobra.Command, args []string) error {
-			return a.compare(args, &in)
+			return a.compare(args, in, json)
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVar(&in.metrics, "metric", nil, "compare this `METRIC` instead of the usual ones; may be repeated")
-	flags.StringArrayVar(&in.failIf, "fail-if", nil,
+	flags.StringArrayVar(&in.Metrics, "metric", nil, "compare this `METRIC` instead of the usual ones; may be repeated")
+	flags.StringArrayVar(&in.FailIf, "fail-if", nil,
 		"end with status 3 after this `CHANGE`, such as 'ack.p99 +10%'; may be repeated")
-	flags.BoolVar(&in.unlike, "unlike", false, "compare runs of different plans, too")
-	flags.StringVar(&in.json, "json", "", "write the comparison as JSON to `FILE`")
+	flags.BoolVar(&in.Unlike, "unlike", false, "compare runs of different plans, too")
+	flags.StringVar(&json, "json", "", "write the comparison as JSON to `FILE`")
 	_ = cmd.RegisterFlagCompletionFunc("metric", cobra.FixedCompletions(compare.Names(),
 		cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
 // compare reads the results and prints the comparison.
-func (a *app) compare(paths []string, in *comparison) error {
+func (a *app) compare(paths []string, in compare.Options, json string) error {
 	errs := notFolders(paths)
-	if m := config.NoPlace("--json", in.json); m != nil {
+	if m := config.NoPlace("--json", json); m != nil {
 		errs = append(errs, m)
 	}
 	if len(errs) > 0 {
 		return a.usage(errs...)
 	}
-	c, errs := compare.Compare(paths, compare.Options{
-		Metrics: in.metrics, FailIf: in.failIf, Unlike: in.unlike, Check: page.Check, Clean: a.secrets.Line,
-	})
+	c, errs := compare.Compare(paths, in)
 	if len(errs) > 0 {
 		for i := range errs {
 			errs[i] = resultMistake(errs[i])
@@ -71,10 +63,10 @@ func (a *app) compare(paths []string, in *comparison) error {
 	if err := c.Write(a.Stdout); err != nil {
 		return a.notWritten(err)
 	}
-	if in.json != "" {
+	if json != "" {
 		text, err := c.JSON()
 		if err == nil {
-			err = replaceFile(in.json, text, 0o600)
+			err = replaceFile(json, text, 0o600)
 		}
 		if err != nil {
 			return a.notWritten(fileNotWritten("--json", err))

@@ -62,10 +62,6 @@ type errorPrinter struct {
 	seen map[string]bool
 }
 
-func newErrorPrinter(w io.Writer, secrets *safetext.Secrets) *errorPrinter {
-	return &errorPrinter{secrets: secrets, w: w, seen: map[string]bool{}}
-}
-
 // maxShown is the maximum number of errors printed at once.
 const maxShown = 100
 

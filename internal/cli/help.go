@@ -64,23 +64,6 @@ func (a *app) help(cmd *cobra.Command, all bool) error {
 	}
 	if a.protocolOf(cmd) != nil && all {
 		b.WriteString(environmentHelp)
-		for _, e := range []struct {
-			status  int
-			meaning string
-		}{
-			{exitOK, "all that was sent was accepted and received"},
-			{exitFailed, "the run failed, or output could not be written"},
-			{exitUsage, "usage or configuration; nothing was sent"},
-			{exitThreshold, "a --threshold was not kept; else it was a success"},
-			{exitConnect, "could not connect, log in or begin; nothing was sent"},
-			{exitUndecided, "--find-max found no rate, as perfmq or its machine was the limit"},
-			{
-				exitInterrupted,
-				"interrupted by SIGINT, SIGTERM or SIGHUP, or its output was closed; else it was a success",
-			},
-		} {
-			fmt.Fprintf(&b, "  %3d  %s\n", e.status, e.meaning)
-		}
 	}
 	_, err := cmd.OutOrStdout().Write([]byte(b.String()))
 	return err
@@ -164,10 +147,11 @@ func describe(help, byDefault string) string {
 
 // roleLong describes a command; the first paragraph is for --help, all are for --help-all.
 func roleLong(role plan.Role, f *driver.Factory) string {
-	return fmt.Sprintf("%s over %s, and measure the broker.\nDestinations: %s.\n\n", roleText(role), f.Title,
-		destinationHelp(f)) +
-		"The load ends after --duration or --message-count, or with Ctrl-C; perfmq then waits for messages\n" +
-		"in flight, and prints a summary. A second Ctrl-C ends it at once."
+	return fmt.Sprintf(`%s over %s, and measure the broker.
+Destinations: %s.
+
+The load ends after --duration or --message-count, or with Ctrl-C; perfmq then waits for messages
+in flight, and prints a summary. A second Ctrl-C ends it at once.`, roleText(role), f.Title, destinationHelp(f))
 }
 
 func destinationHelp(f *driver.Factory) string {
@@ -205,25 +189,28 @@ func (a *app) optionHelp(b *strings.Builder, f *driver.Factory) {
 
 // roleExample returns the examples of a command.
 func roleExample(role plan.Role, f *driver.Factory) string {
-	topic := ""
-	if f.Capabilities.Topic.DurableSubscription {
-		topic = "  # 10 durable topics, 3 producers and 2 consumers on each\n" +
-			"  COMMAND --producers 3 --consumers 2 --num-destinations 10 --durable --clientID test topic://T\n"
-	}
 	text := map[plan.Role]string{
-		plan.Consumer: "  # receive for a minute and show latencies every second\n" +
-			"  COMMAND --duration 1m --show-latency DESTINATION\n" +
-			"  # 4 consumers on each of 10 destinations, over 8 connections\n" +
-			"  COMMAND --num-destinations 10 --consumers 4 --num-connections 8 DESTINATION\n",
-		plan.Producer: "  # exactly a million messages of 10 KiB, 100 in flight\n" +
-			"  COMMAND --message-count 1M --message-size 10KiB --max-pending 100 DESTINATION\n" +
-			"  # 30000 msg/sec from 3 producers, checked first\n" +
-			"  COMMAND --producers 3 --rate 30000 --max-pending 100 --dry-run DESTINATION\n",
-		plan.Client: "  # as fast as it goes, 100 in flight, a minute of which 20 s are warm-up\n" +
-			"  COMMAND --max-pending 100 --warmup 20 --duration 1m DESTINATION\n" +
-			"  # at a fixed rate, with latencies on the console and as an HDR log\n" +
-			"  COMMAND --rate 30000 --max-pending 100 --show-latency --hdr run.hdr DESTINATION\n" + topic,
+		plan.Consumer: `  # receive for a minute and show latencies every second
+  COMMAND --duration 1m --show-latency DESTINATION
+  # 4 consumers on each of 10 destinations, over 8 connections
+  COMMAND --num-destinations 10 --consumers 4 --num-connections 8 DESTINATION
+`,
+		plan.Producer: `  # exactly a million messages of 10 KiB, 100 in flight
+  COMMAND --message-count 1M --message-size 10KiB --max-pending 100 DESTINATION
+  # 30000 msg/sec from 3 producers, checked first
+  COMMAND --producers 3 --rate 30000 --max-pending 100 --dry-run DESTINATION
+`,
+		plan.Client: `  # as fast as it goes, 100 in flight, a minute of which 20 s are warm-up
+  COMMAND --max-pending 100 --warmup 20 --duration 1m DESTINATION
+  # at a fixed rate, with latencies on the console and as an HDR log
+  COMMAND --rate 30000 --max-pending 100 --show-latency --hdr run.hdr DESTINATION
+`,
 	}[role]
+	if role == plan.Client && f.Capabilities.Topic.DurableSubscription {
+		text += `  # 10 durable topics, 3 producers and 2 consumers on each
+  COMMAND --producers 3 --consumers 2 --num-destinations 10 --durable --clientID test topic://T
+`
+	}
 	return strings.NewReplacer("COMMAND", "perfmq "+f.Name+" "+string(role), "DESTINATION",
 		config.DefaultDestination(f)).Replace(text)
 }
@@ -236,6 +223,13 @@ Environment
   passwords as PERFMQ_PASSWORD or in a --password-file.
 
 Exit status
+    0  all that was sent was accepted and received
+    1  the run failed, or output could not be written
+    2  usage or configuration; nothing was sent
+    3  a --threshold was not kept; else it was a success
+    4  could not connect, log in or begin; nothing was sent
+    5  --find-max found no rate, as perfmq or its machine was the limit
+  130  interrupted by SIGINT, SIGTERM or SIGHUP, or its output was closed; else it was a success
 `
 
 // writeEntry writes a name and, from a column on, its description in lines of at most helpWidth characters.

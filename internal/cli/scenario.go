@@ -21,7 +21,7 @@ import (
 // runCommand is perfmq run.
 func (a *app) runCommand() *cobra.Command {
 	in := a.newInput(config.RunTable())
-	var given runFlags
+	of, scale, set := source{in: in}, "", []string(nil)
 	var all *bool
 	cmd := &cobra.Command{
 		Use: "run [flags] FILE|@NAME...", Short: "Carry out scenario files: several brokers, groups and steps",
@@ -39,28 +39,21 @@ says; --duration and --message-count only where the file has them, if it has the
 			if *all {
 				return a.help(cmd, true)
 			}
-			return a.runFiles(cmd, args, in, &given)
+			return a.runFiles(cmd, args, of, scale, set)
 		},
 	}
 	flags := cmd.Flags()
 	in.addTo(flags)
 	a.completeFlags(cmd, in, a.Factories...)
-	flags.StringArrayVar(&given.set, "set", nil, "give a variable of the file another value: `NAME=VALUE`; may be "+
+	flags.StringArrayVar(&set, "set", nil, "give a variable of the file another value: `NAME=VALUE`; may be "+
 		"repeated")
-	flags.StringVar(&given.repeats, "repeats", "",
+	flags.StringVar(&of.repeats, "repeats", "",
 		"carry each cell of a sweep, or the only run, out `N` times, instead of what the file says")
-	flags.StringVar(&given.scale, "scale", "1", "shorten durations, counts and backlogs by this `FACTOR`, to 2 s and "+
+	flags.StringVar(&scale, "scale", "1", "shorten durations, counts and backlogs by this `FACTOR`, to 2 s and "+
 		"100 messages at least; not rates, sizes or workers; "+
 		"of a matrix, only the first and last value of each axis, once")
 	all = helpAll(flags)
 	return cmd
-}
-
-// runFlags are the flags that only perfmq run has.
-type runFlags struct {
-	set     []string
-	scale   string
-	repeats string
 }
 
 // prepared is a scenario that is ready to run.
@@ -71,7 +64,8 @@ type prepared struct {
 }
 
 // prepare reads one of several scenarios and makes its plan. The error holds all mistakes.
-func (a *app) prepare(name string, of *source) (p prepared, err error) {
+func (a *app) prepare(name string, given source) (p prepared, err error) {
+	of := &given
 	path, text, err := a.maker.Read(name)
 	if err != nil {
 		return p, err
@@ -79,8 +73,7 @@ func (a *app) prepare(name string, of *source) (p prepared, err error) {
 	if of.Scenario, err = a.maker.Parse(path, text, of.set); err != nil {
 		return p, err
 	}
-	switch {
-	case of.isSweep():
+	if of.isSweep() {
 		return a.newSweep(of)
 	}
 	if p.Ready, err = of.plan(nil); err != nil || len(p.Values.Command.FindMax) == 0 {
@@ -92,9 +85,9 @@ func (a *app) prepare(name string, of *source) (p prepared, err error) {
 }
 
 // runFiles runs perfmq run.
-func (a *app) runFiles(cmd *cobra.Command, args []string, in *input, given *runFlags) error {
-	a.errors.in = in
-	errs := unknownFlags(a.arguments(cmd.CommandPath(), cmd.Flags()), cmd.Flags(), in,
+func (a *app) runFiles(cmd *cobra.Command, args []string, of source, scale string, set []string) error {
+	a.errors.in = of.in
+	errs := unknownFlags(a.arguments(cmd.CommandPath(), cmd.Flags()), cmd.Flags(), of.in,
 		func(name string) error { return unknownRunFlag(cmd, name) })
 	errs = append(errs, a.environ.Unknown()...)
 	if len(args) == 0 {
@@ -103,19 +96,25 @@ func (a *app) runFiles(cmd *cobra.Command, args []string, in *input, given *runF
 			Hint: "name a file, or a scenario of perfmq scenario list, such as @smoke/amqp",
 		})
 	}
-	scale, err := strconv.ParseFloat(given.scale, 64)
-	if err != nil || !(scale > 0 && scale <= 1) {
-		errs = append(errs, &plan.Mistake{Text: "--scale=" + config.Quoted(given.scale) +
+	var err error
+	if of.scale, err = strconv.ParseFloat(scale, 64); err != nil || !(of.scale > 0 && of.scale <= 1) {
+		errs = append(errs, &plan.Mistake{Text: "--scale=" + config.Quoted(scale) +
 			": must be a number above 0 and at most 1, such as 0.01"})
 	}
-	set, setErrs := variablesOf(given.set)
-	errs = append(errs, setErrs...)
+	of.set, of.several = map[string]string{}, len(args) > 1
+	for _, text := range set {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok || name == "" {
+			errs = append(errs, &plan.Mistake{Text: "--set=" + config.Quoted(text) + ": must be NAME=VALUE"})
+		}
+		of.set[name] = value
+	}
 	if len(errs) > 0 {
 		return a.usage(errs...)
 	}
 	var list []prepared
 	for i, name := range args {
-		ready, err := a.prepare(name, &source{in: in, set: set, scale: scale, several: len(args) > 1, repeats: given.repeats})
+		ready, err := a.prepare(name, of)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -189,21 +188,6 @@ func (a *app) executeAll(list []prepared) int {
 		}
 	}
 	return status
-}
-
-// variablesOf reads the values of --set.
-func variablesOf(list []string) (map[string]string, []error) {
-	set := map[string]string{}
-	var errs []error
-	for _, text := range list {
-		name, value, ok := strings.Cut(text, "=")
-		if !ok || name == "" {
-			errs = append(errs, &plan.Mistake{Text: "--set=" + config.Quoted(text) + ": must be NAME=VALUE"})
-			continue
-		}
-		set[name] = value
-	}
-	return set, errs
 }
 
 // printScenario is --dry-run.

@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"slices"
+	"iter"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,9 +16,9 @@ import (
 func learnSecrets(args []string, environ config.Environment) *safetext.Secrets {
 	s := &safetext.Secrets{}
 	user := environ["PERFMQ_USER"]
-	for _, f := range flagTexts(args) {
-		if f.name == "user" {
-			user = f.value
+	for name, value := range flagTexts(args) {
+		if name == "user" {
+			user = value
 		}
 	}
 	if name, password, ok := strings.Cut(user, ":"); ok && !hasPassword(args, environ) { // USER:PASSWORD, as in curl
@@ -34,42 +34,38 @@ func learnSecrets(args []string, environ config.Environment) *safetext.Secrets {
 	for name, value := range environ {
 		note(name, value)
 	}
-	for _, f := range flagTexts(args) {
-		note(f.name, f.value)
+	for name, value := range flagTexts(args) {
+		note(name, value)
 	}
 	return s
 }
 
 // hasPassword tells whether a password is given beside the user, whose name may hold a colon then.
 func hasPassword(args []string, environ config.Environment) bool {
-	return environ["PERFMQ_PASSWORD"]+environ["PERFMQ_PASSWORD_FILE"] != "" ||
-		slices.ContainsFunc(flagTexts(args), func(f givenText) bool {
-			return f.name == "password" || f.name == "password-file"
-		})
+	given := environ["PERFMQ_PASSWORD"]+environ["PERFMQ_PASSWORD_FILE"] != ""
+	for name := range flagTexts(args) {
+		given = given || name == "password" || name == "password-file"
+	}
+	return given
 }
 
-// givenText is a flag with its value, or an argument without a flag.
-type givenText struct{ name, value string }
-
-// flagTexts splits arguments without knowledge of the flags: an argument after a flag counts both as its value and as
-// an argument of its own.
-func flagTexts(args []string) (list []givenText) {
-	before := ""
-	for _, arg := range args {
-		name, ok := strings.CutPrefix(arg, "--")
-		if !ok {
-			list = append(list, givenText{before, arg}, givenText{"", arg})
-			before = ""
-			continue
+// flagTexts splits arguments into flags and values without knowledge of the flags: an argument after a flag counts both
+// as its value and as an argument of its own, without a name.
+func flagTexts(args []string) iter.Seq2[string, string] {
+	return func(yield func(name, value string) bool) {
+		before := ""
+		for _, arg := range args {
+			name, ok := strings.CutPrefix(arg, "--")
+			name, value, attached := strings.Cut(name, "=")
+			switch {
+			case !ok && !(yield(before, arg) && yield("", arg)), ok && attached && !yield(name, value):
+				return
+			case !ok || attached:
+				name = ""
+			}
+			before = name
 		}
-		name, value, attached := strings.Cut(name, "=")
-		if attached {
-			list = append(list, givenText{name, value})
-			name = ""
-		}
-		before = name
 	}
-	return list
 }
 
 // completing returns the arguments of a request for completion without secrets, because cobra prints them in an error.

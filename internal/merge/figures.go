@@ -113,7 +113,7 @@ func (f values) verified(m *result.Result) {
 // reconnections adds the outages: those of several hosts that were at the same time are one. How long the longest was
 // is not known if one had no end, nor their number if not all are listed.
 func (f values) reconnections(list []result.Outage, more *result.MoreOutages) {
-	var times []pause
+	var times []result.Stall
 	var inDoubt uint64
 	endless := false
 	for i := range list {
@@ -122,7 +122,7 @@ func (f values) reconnections(list []result.Outage, more *result.MoreOutages) {
 		if length == 0 && (o.Reconnected > 0 || len(o.NotBack) > 0) { // else its workers needed no connection any more
 			length, endless = math.MaxInt64-o.Time, true
 		}
-		times = append(times, pause{o.Host, o.Time, length})
+		times = append(times, result.Stall{Host: o.Host, Time: o.Time, Length: length})
 		inDoubt += o.InDoubt
 	}
 	f.spans("outage", times)
@@ -151,36 +151,30 @@ func (f values) stalls(m *result.Result, within span, group string) {
 	if m.MoreStalls > 0 {
 		return
 	}
-	var times []pause
+	var times []result.Stall
 	for i := range m.Stalls {
 		if s := &m.Stalls[i]; !s.Warmup && s.Time >= within.from && s.Time <= within.to &&
 			(group == "" || s.Group == group) {
-			times = append(times, pause{s.Host, s.Time, s.Length})
+			times = append(times, *s)
 		}
 	}
 	f.spans("stall", times)
 }
 
-// pause is a stall or an outage that a host has found, from a moment on.
-type pause struct {
-	host         string
-	from, length int64
-}
-
 // spans adds how many times there were and the longest of any host. Times of several hosts that overlap are one; those
 // that one host tells apart stay apart.
-func (f values) spans(name string, list []pause) {
-	slices.SortFunc(list, func(a, b pause) int { return cmp.Compare(a.from, b.from) })
+func (f values) spans(name string, list []result.Stall) {
+	slices.SortFunc(list, func(a, b result.Stall) int { return cmp.Compare(a.Time, b.Time) })
 	count, until, longest := 0, int64(-1), int64(0)
 	of := map[string]int{} // those that overlap so far, by host
 	for _, s := range list {
-		if s.from >= until {
+		if s.Time >= until {
 			clear(of)
 		}
-		if of[s.host]++; of[s.host] > most(of, s.host) {
+		if of[s.Host]++; of[s.Host] > most(of, s.Host) {
 			count++
 		}
-		until, longest = max(until, s.from+s.length), max(longest, s.length)
+		until, longest = max(until, s.Time+s.Length), max(longest, s.Length)
 	}
 	f[name+".count"], f[name+".max"] = float64(count), float64(longest)
 }

@@ -28,24 +28,20 @@ var (
 	errUndecided = errors.New("perfmq was the limit")
 )
 
-// probe puts a load of a rate on the broker. An error ends the search.
-type probe func(rate float64, hold bool) (record.Point, error)
-
 // finder is a search for the highest rate that passes.
 type finder struct {
-	first float64
-	probe probe
-	note  func(*record.Search) error // called after each load; an error ends the search
+	first float64                                             // the first rate; 0 for the default
+	probe func(rate float64, hold bool) (record.Point, error) // puts a load on the broker; an error ends the search
+	note  func(*record.Search) error                          // called after each load; an error ends the search
 	*record.Search
 }
 
 // highest finds the highest rate that passes: it doubles the rate until a load fails, bisects, tries the lowest failed
 // rate once more, since it may have failed by chance, and holds the rate that it found for longer. It goes no higher
-// when perfmq's machine was the limit of two loads in a row. First is the first rate; 0 for the default. It keeps the
-// findings in found, also with an error: [errNothing], [errUndecided], or that of probe or note.
-func highest(found *record.Search, first float64, probe probe, note func(*record.Search) error) error {
-	s := &finder{first: first, probe: probe, note: note, Search: found}
-	if first <= 0 {
+// when perfmq's machine was the limit of two loads in a row. It keeps the findings, also with an error: [errNothing],
+// [errUndecided], or that of probe or note.
+func (s *finder) highest() error {
+	if s.first <= 0 {
 		s.first = defaultFirst
 	}
 	err := s.narrow()

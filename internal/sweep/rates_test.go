@@ -11,6 +11,8 @@ import (
 	"github.com/perfmq/perfmq/internal/sweep/record"
 )
 
+type probe func(rate float64, hold bool) (record.Point, error)
+
 // capacity is a probe of a broker that takes so many messages a second.
 func capacity(n float64) probe {
 	return func(rate float64, _ bool) (record.Point, error) {
@@ -21,7 +23,7 @@ func capacity(n float64) probe {
 // quietly is highest for nobody who wants to know of the loads.
 func quietly(first float64, probe probe) (*record.Search, error) {
 	found := &record.Search{}
-	return found, highest(found, first, probe, func(*record.Search) error { return nil })
+	return found, (&finder{first, probe, func(*record.Search) error { return nil }, found}).highest()
 }
 
 // TestMax: whatever a broker takes, the search finds it to 2%, in few points.

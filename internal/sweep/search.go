@@ -66,7 +66,7 @@ func (s *Search) Do() (*record.Search, int) {
 	s.print("--- FIND-MAX: the highest rate at which %s; a load may miss its target by %d messages",
 		strings.Join(out.Thresholds, ", "), atBorders)
 	if err = s.keep(out); err == nil {
-		err = highest(out, s.From, s.probe, s.keep)
+		err = (&finder{s.From, s.probe, s.keep, out}).highest()
 	}
 	status := s.conclude(out, err)
 	if err := s.keep(out); err != nil {
