@@ -16,6 +16,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/internal/leaktest"
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
@@ -26,8 +27,7 @@ func start(t *testing.T, cfg Config) *Broker {
 	for _, p := range Protocols() {
 		cfg.Listen[p] = "127.0.0.1:0"
 	}
-	b, err := Start(cfg)
-	require.NoError(t, err)
+	b := musttest.Get(Start(cfg))(t)
 	t.Cleanup(b.Close)
 	return b
 }
@@ -41,8 +41,7 @@ type stompPeer struct {
 
 func dialSTOMP(t *testing.T, b *Broker) *stompPeer {
 	t.Helper()
-	conn, err := net.Dial("tcp", b.Addr(STOMP))
-	require.NoError(t, err)
+	conn := musttest.Get(net.Dial("tcp", b.Addr(STOMP)))(t)
 	t.Cleanup(func() { _ = conn.Close() })
 	require.NoError(t, conn.SetDeadline(time.Now().Add(2*patience)))
 	p := &stompPeer{t: t, conn: conn, r: bufio.NewReader(conn)}
@@ -57,8 +56,7 @@ func (p *stompPeer) say(frame string) {
 }
 
 func (p *stompPeer) frame() string {
-	text, err := p.r.ReadString(0)
-	require.NoError(p.t, err)
+	text := musttest.Get(p.r.ReadString(0))(p.t)
 	return strings.TrimLeft(strings.TrimSuffix(text, "\x00"), "\n")
 }
 
@@ -85,9 +83,8 @@ func TestConnections(t *testing.T) {
 	assert.Equal(t, uint64(2), b.Stats().Done.Dropped)
 
 	b.Store().SetFaults(store.Faults{Refuse: true})
-	conn, err := net.Dial("tcp", b.Addr(STOMP))
-	require.NoError(t, err)
-	_, err = io.ReadAll(conn)
+	conn := musttest.Get(net.Dial("tcp", b.Addr(STOMP)))(t)
+	_, err := io.ReadAll(conn)
 	_ = conn.Close()
 	assert.NoError(t, err, "closed at once, without a word")
 	assert.Equal(t, uint64(1), b.Stats().Done.Refused)
@@ -136,8 +133,7 @@ func TestControl(t *testing.T) {
 		answer, err := http.DefaultClient.Do(r)
 		require.NoError(t, err)
 		defer answer.Body.Close()
-		text, err := io.ReadAll(answer.Body)
-		require.NoError(t, err)
+		text := musttest.Get(io.ReadAll(answer.Body))(t)
 		return answer.StatusCode, string(text)
 	}
 	want := func(code int, text, method, path, body string) {

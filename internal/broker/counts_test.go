@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 // sends sends n messages over a connection of its own and does not wait for answers; wait does, and returns how many
@@ -25,12 +26,9 @@ func overProtocols() map[string]sends {
 
 func sendAMQP(t *testing.T, b *Broker, n int) func() int {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	conn, err := amqp.Dial(ctx, "amqp://"+b.Addr(AMQP), nil)
-	require.NoError(t, err)
-	session, err := conn.NewSession(ctx, nil)
-	require.NoError(t, err)
-	sender, err := session.NewSender(ctx, "Q", nil)
-	require.NoError(t, err)
+	conn := musttest.Get(amqp.Dial(ctx, "amqp://"+b.Addr(AMQP), nil))(t)
+	session := musttest.Get(conn.NewSession(ctx, nil))(t)
+	sender := musttest.Get(session.NewSender(ctx, "Q", nil))(t)
 	ended := make(chan bool, n)
 	go func() {
 		defer close(ended)

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 // patience bounds each wait for something that must happen.
@@ -46,8 +47,7 @@ func sendRemoting(t testing.TB, opaque int, topic, body string) []byte {
 
 func dialRaw(t testing.TB, b *Broker, protocol string) net.Conn {
 	t.Helper()
-	conn, err := net.Dial("tcp", b.Addr(protocol))
-	require.NoError(t, err)
+	conn := musttest.Get(net.Dial("tcp", b.Addr(protocol)))(t)
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
@@ -71,18 +71,13 @@ func TestDroppingEndsAStall(t *testing.T) {
 	b := start(t, Config{})
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	conn, err := amqp.Dial(ctx, "amqp://"+b.Addr(AMQP), nil)
-	require.NoError(t, err)
+	conn := musttest.Get(amqp.Dial(ctx, "amqp://"+b.Addr(AMQP), nil))(t)
 	defer conn.Close()
-	session, err := conn.NewSession(ctx, nil)
-	require.NoError(t, err)
-	sender, err := session.NewSender(ctx, "A", nil)
-	require.NoError(t, err)
-	receiver, err := session.NewReceiver(ctx, "A", nil)
-	require.NoError(t, err)
+	session := musttest.Get(conn.NewSession(ctx, nil))(t)
+	sender := musttest.Get(session.NewSender(ctx, "A", nil))(t)
+	receiver := musttest.Get(session.NewReceiver(ctx, "A", nil))(t)
 	require.NoError(t, sender.Send(ctx, amqp.NewMessage([]byte("1")), nil))
-	held, err := receiver.Receive(ctx, nil)
-	require.NoError(t, err)
+	held := musttest.Get(receiver.Receive(ctx, nil))(t)
 	text := dialSTOMP(t, b)
 	remote := dialRaw(t, b, RocketMQ)
 
@@ -92,7 +87,7 @@ func TestDroppingEndsAStall(t *testing.T) {
 	require.NoError(t, receiver.AcceptMessage(ctx, held)) // does not wait for an answer
 	go func() { ended <- sender.Send(ctx, amqp.NewMessage([]byte("2")), nil) }()
 	text.say("SEND\ndestination:/queue/S\nreceipt:1\n\nbody")
-	_, err = remote.Write(sendRemoting(t, 1, "R", "body"))
+	_, err := remote.Write(sendRemoting(t, 1, "R", "body"))
 	require.NoError(t, err)
 	require.Equal(t, 3, b.DropConnections())
 	gone(t, b)
@@ -159,8 +154,7 @@ func TestBomb(t *testing.T) {
 			_, err := conn.Write(remoting(t, c.code, 1, nil, c.body))
 			require.NoError(t, err)
 			answer := make([]byte, 1000)
-			n, err := conn.Read(answer)
-			require.NoError(t, err)
+			n := musttest.Get(conn.Read(answer))(t)
 			require.Contains(t, string(answer[:n]), "cannot be read")
 			require.Less(t, totalMemory()-before, uint64(100<<20), "beside the body, thrice as its buffer doubles")
 		})
@@ -179,13 +173,10 @@ func TestManySections(t *testing.T) {
 	b := start(t, Config{})
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	conn, err := amqp.Dial(ctx, "amqp://"+b.Addr(AMQP), nil)
-	require.NoError(t, err)
+	conn := musttest.Get(amqp.Dial(ctx, "amqp://"+b.Addr(AMQP), nil))(t)
 	defer conn.Close()
-	session, err := conn.NewSession(ctx, nil)
-	require.NoError(t, err)
-	sender, err := session.NewSender(ctx, "A", nil)
-	require.NoError(t, err)
+	session := musttest.Get(conn.NewSession(ctx, nil))(t)
+	sender := musttest.Get(session.NewSender(ctx, "A", nil))(t)
 	m := &amqp.Message{Data: make([][]byte, 200_000)}
 	for i := range m.Data {
 		m.Data[i] = []byte{'x', 'y'}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	ours "github.com/perfmq/perfmq/internal/drivers/rocketmq"
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -22,19 +23,15 @@ func TestText(t *testing.T) {
 	conn, err := amqp.Dial(ctx, "amqp://"+b.Addr(AMQP), &amqp.ConnOptions{SASLType: amqp.SASLTypeAnonymous()})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	session, err := conn.NewSession(ctx, nil)
-	require.NoError(t, err)
+	session := musttest.Get(conn.NewSession(ctx, nil))(t)
 	send := func(queue string, m *amqp.Message) {
-		s, err := session.NewSender(ctx, queue, nil)
-		require.NoError(t, err)
+		s := musttest.Get(session.NewSender(ctx, queue, nil))(t)
 		require.NoError(t, s.Send(ctx, m, nil))
 		require.NoError(t, s.Close(ctx))
 	}
 	receive := func(queue string) *amqp.Message {
-		r, err := session.NewReceiver(ctx, queue, nil)
-		require.NoError(t, err)
-		m, err := r.Receive(ctx, nil)
-		require.NoError(t, err)
+		r := musttest.Get(session.NewReceiver(ctx, queue, nil))(t)
+		m := musttest.Get(r.Receive(ctx, nil))(t)
 		require.NoError(t, r.AcceptMessage(ctx, m))
 		require.NoError(t, r.Close(ctx))
 		return m

@@ -22,21 +22,19 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/bcrypt"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // certificate writes one for 127.0.0.1 and its key, and returns a pool that trusts it.
 func certificate(t *testing.T, dir string) *x509.CertPool {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
+	key := musttest.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	require.NoError(t, err)
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	require.NoError(t, err)
+	der := musttest.Get(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key))(t)
+	private := musttest.Get(x509.MarshalPKCS8PrivateKey(key))(t)
 	pool := x509.NewCertPool()
 	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	require.True(t, pool.AppendCertsFromPEM(text))
@@ -49,8 +47,7 @@ func certificate(t *testing.T, dir string) *x509.CertPool {
 func TestWeb(t *testing.T) {
 	dir := t.TempDir()
 	pool := certificate(t, dir)
-	hash, err := bcrypt.GenerateFromPassword([]byte("secret"), bcrypt.MinCost)
-	require.NoError(t, err)
+	hash := musttest.Get(bcrypt.GenerateFromPassword([]byte("secret"), bcrypt.MinCost))(t)
 	const withTLS = "tls_server_config: {cert_file: cert.pem, key_file: key.pem}\n"
 	withUsers := "basic_auth_users: {scraper: '" + string(hash) + "'}\n"
 	for name, c := range map[string]struct {
@@ -62,8 +59,7 @@ func TestWeb(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(dir, strings.ReplaceAll(name, " ", "")+".yml")
 			require.NoError(t, os.WriteFile(file, []byte(c.text), 0o600))
-			w, err := ReadWeb(file)
-			require.NoError(t, err)
+			w := musttest.Get(ReadWeb(file))(t)
 			assert.Equal(t, c.tls, w.TLS)
 			l, err := TCP(context.Background(), "metrics", "--metrics", "127.0.0.1:0")
 			require.NoError(t, err)
@@ -80,8 +76,7 @@ func TestWeb(t *testing.T) {
 					return 0, err.Error()
 				}
 				defer response.Body.Close()
-				text, err := io.ReadAll(response.Body)
-				require.NoError(t, err)
+				text := musttest.Get(io.ReadAll(response.Body))(t)
 				return response.StatusCode, string(text)
 			}
 			url := w.URL(s.Addr())
@@ -146,7 +141,6 @@ func TestWebMistakes(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "long.yml"), make([]byte, maxWeb+1), 0o600))
 	_, err = ReadWeb(filepath.Join(dir, "long.yml"))
 	require.Error(t, err)
-	w, err := ReadWeb("")
-	require.NoError(t, err)
+	w := musttest.Get(ReadWeb(""))(t)
 	assert.Equal(t, Web{}, w)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/quantity"
 )
 
@@ -134,8 +135,7 @@ func FuzzDuration(f *testing.F) {
 			return
 		}
 		require.GreaterOrEqual(t, d, time.Duration(0))
-		again, err := quantity.Duration(d.String(), time.Second)
-		require.NoError(t, err)
+		again := musttest.Get(quantity.Duration(d.String(), time.Second))(t)
 		require.Equal(t, d, again)
 	})
 }
@@ -151,8 +151,7 @@ func FuzzBytes(f *testing.F) {
 			return
 		}
 		require.GreaterOrEqual(t, n, int64(0))
-		again, err := quantity.Bytes(strings.TrimSuffix(quantity.FormatBytes(n), " bytes"), 1<<40)
-		require.NoError(t, err)
+		again := musttest.Get(quantity.Bytes(strings.TrimSuffix(quantity.FormatBytes(n), " bytes"), 1<<40))(t)
 		require.Equal(t, n, again)
 	})
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -101,11 +102,9 @@ func TestFirstSharesTheTime(t *testing.T) {
 // certificate returns a new certificate that no client trusts.
 func certificate(t *testing.T) tls.Certificate {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
+	key := musttest.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"here"}, NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	require.NoError(t, err)
+	der := musttest.Get(x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key))(t)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
@@ -161,8 +160,7 @@ func TestSecure(t *testing.T) {
 // TestRefusedCertificate: the peer wants a certificate, which it says after the handshake, and resets the connection
 // before we write.
 func TestRefusedCertificate(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	l := musttest.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	reset := make(chan error, 1)
 	go func() {
@@ -176,8 +174,7 @@ func TestRefusedCertificate(t *testing.T) {
 		_ = conn.(*net.TCPConn).SetLinger(0)
 		reset <- conn.Close()
 	}()
-	tcp, err := net.Dial("tcp", l.Addr().String())
-	require.NoError(t, err)
+	tcp := musttest.Get(net.Dial("tcp", l.Addr().String()))(t)
 	conn, err := Secure(t.Context(), tcp, "here", driver.TLS{InsecureSkipVerify: true})
 	require.NoError(t, err, "our side of the handshake")
 	defer conn.Close()

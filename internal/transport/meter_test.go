@@ -11,19 +11,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/transport"
 )
 
 // pair returns both ends of a TCP connection, the first with meters.
 func pair(t *testing.T) (*transport.Metered, *net.TCPConn) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	l := musttest.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
-	near, err := net.Dial("tcp", l.Addr().String())
-	require.NoError(t, err)
-	far, err := l.Accept()
-	require.NoError(t, err)
+	near := musttest.Get(net.Dial("tcp", l.Addr().String()))(t)
+	far := musttest.Get(l.Accept())(t)
 	t.Cleanup(func() { _ = near.Close(); _ = far.Close() })
 	return transport.Meter(near), far.(*net.TCPConn)
 }
@@ -55,8 +53,7 @@ func TestMeterOfReader(t *testing.T) {
 	require.Equal(t, before.Time, m.Reading().Time, "all of it was there")
 
 	go whenWaited(m, 40*time.Millisecond, func() { _, _ = far.Write([]byte("late")) })
-	n, err := m.Read(b)
-	require.NoError(t, err)
+	n := musttest.Get(m.Read(b))(t)
 	require.Equal(t, "late", string(b[:n]))
 	require.Greater(t, m.Reading().Time-before.Time, 40*time.Millisecond)
 

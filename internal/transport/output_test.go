@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -40,8 +41,7 @@ func outputs(t *testing.T, test func(t *testing.T, o *transport.Output, far io.R
 
 func send(t testing.TB, o *transport.Output, frame []byte, more bool) {
 	t.Helper()
-	b, err := o.Lock(t.Context(), driver.NewMeter())
-	require.NoError(t, err)
+	b := musttest.Get(o.Lock(t.Context(), driver.NewMeter()))(t)
 	o.Unlock(append(b, frame...), more)
 }
 
@@ -167,8 +167,7 @@ func TestOutputHoldsSendersUp(t *testing.T) {
 		// The reader's own frames never wait.
 		require.NoError(t, o.Put(func(b []byte) []byte { return append(b, "end"...) }))
 		o.Flush() // the system may have taken all at the last moment
-		got, err := io.ReadAll(io.LimitReader(far, int64(sent*len(frame)+3)))
-		require.NoError(t, err)
+		got := musttest.Get(io.ReadAll(io.LimitReader(far, int64(sent*len(frame)+3))))(t)
 		require.Equal(t, "end", string(got[len(got)-3:]))
 		send(t, o, []byte("goes on"), false)
 		_, err = io.ReadFull(far, got[:7])
@@ -207,8 +206,7 @@ func TestOutputConfirms(t *testing.T) {
 			} else {
 				want = append(want, i)
 			}
-			buf, err := o.Lock(t.Context(), driver.NewMeter())
-			require.NoError(t, err)
+			buf := musttest.Get(o.Lock(t.Context(), driver.NewMeter()))(t)
 			o.Confirm(to, i)
 			o.Unlock(append(buf, make([]byte, 10)...), i < 199)
 			if i == 100 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -31,8 +32,7 @@ func TestPoolWaitsForAnother(t *testing.T) {
 		spec := driver.Connection{Key: "k"}
 		opened := make(chan *transport.Lease[still], 1)
 		go func() {
-			lease, err := pool.Acquire(t.Context(), spec)
-			require.NoError(t, err)
+			lease := musttest.Get(pool.Acquire(t.Context(), spec))(t)
 			opened <- lease
 		}()
 		synctest.Wait()
@@ -42,8 +42,7 @@ func TestPoolWaitsForAnother(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, driver.ClassTimeout, driver.ClassOf(err))
 		require.NotEmpty(t, driver.HintOf(err))
-		lease, err := pool.Acquire(t.Context(), spec)
-		require.NoError(t, err)
+		lease := musttest.Get(pool.Acquire(t.Context(), spec))(t)
 		require.Equal(t, 1, opens)
 		lease.Release(t.Context())
 		(<-opened).Release(t.Context())

@@ -13,6 +13,8 @@ import (
 
 	"github.com/itchyny/gojq"
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 const guide = "../../docs/results.md"
@@ -20,8 +22,7 @@ const guide = "../../docs/results.md"
 // TestGuideHasAllFields: the tables of docs/results.md are made of the comments.
 func TestGuideHasAllFields(t *testing.T) {
 	const from, to = "-update -->\n", "<!-- end of fields -->"
-	text, err := os.ReadFile(guide)
-	require.NoError(t, err)
+	text := musttest.Get(os.ReadFile(guide))(t)
 	before, rest, ok := strings.Cut(string(text), from)
 	require.True(t, ok)
 	_, after, ok := strings.Cut(rest, to)
@@ -106,8 +107,7 @@ func typeName(t reflect.Type) string {
 // TestExamplesOfTheGuide runs each jq command of docs/results.md.
 func TestExamplesOfTheGuide(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(guide)
-	require.NoError(t, err)
+	text := musttest.Get(os.ReadFile(guide))(t)
 	dir := write(t, sample(t, 12, 4, 50))
 	var out strings.Builder
 	commands := 0
@@ -138,8 +138,7 @@ func jq(t *testing.T, dir, command string) (out string) {
 	require.True(t, ok, command)
 	query, err := gojq.Parse(parts[1])
 	require.NoError(t, err, command)
-	text, err := os.ReadFile(filepath.Join(dir, name))
-	require.NoError(t, err)
+	text := musttest.Get(os.ReadFile(filepath.Join(dir, name)))(t)
 	var values []any
 	for decoder := json.NewDecoder(bytes.NewReader(text)); decoder.More(); {
 		var value any
@@ -162,8 +161,7 @@ func jq(t *testing.T, dir, command string) (out string) {
 				out += text + "\n"
 				continue
 			}
-			line, err := gojq.Marshal(v)
-			require.NoError(t, err)
+			line := musttest.Get(gojq.Marshal(v))(t)
 			out += string(line) + "\n"
 		}
 	}

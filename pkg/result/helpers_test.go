@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 //go:generate go test . -short -count=1 -update
@@ -133,8 +135,7 @@ func sampleFigures(messages int) *Figures {
 func write(t testing.TB, r *Result) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "result")
-	w, err := NewWriter(dir)
-	require.NoError(t, err)
+	w := musttest.Get(NewWriter(dir))(t)
 	require.NoError(t, w.Start(r.Head))
 	for _, row := range r.Rows {
 		require.NoError(t, w.Row(row))
@@ -146,8 +147,7 @@ func write(t testing.TB, r *Result) string {
 
 func names(t testing.TB, dir string) (list []string) {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
-	require.NoError(t, err)
+	entries := musttest.Get(os.ReadDir(dir))(t)
 	for _, e := range entries {
 		list = append(list, e.Name())
 	}
@@ -157,7 +157,6 @@ func names(t testing.TB, dir string) (list []string) {
 // asJSON is how results are compared: nil and empty values are the same.
 func asJSON(t testing.TB, value any) string {
 	t.Helper()
-	text, err := encode(value, " ")
-	require.NoError(t, err)
+	text := musttest.Get(encode(value, " "))(t)
 	return string(text)
 }

@@ -19,6 +19,8 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 // A percentile is that of the sorted values, at most 1% above it and never above the maximum.
@@ -41,8 +43,7 @@ func TestPercentiles(t *testing.T) {
 			require.GreaterOrEqual(t, got, want)
 			require.LessOrEqual(t, float64(got), 1.01*float64(want)+1, "%v%% of %d", p, n)
 		}
-		text, err := h.MarshalText()
-		require.NoError(t, err)
+		text := musttest.Get(h.MarshalText())(t)
 		var read Histogram
 		require.NoError(t, read.UnmarshalText(text))
 		require.Equal(t, h.Bars(), read.Bars())
@@ -71,8 +72,7 @@ func TestPercentiles(t *testing.T) {
 func TestForeignHistograms(t *testing.T) {
 	wide := hdrhistogram.New(1, math.MaxInt64/2, 5)
 	require.NoError(t, wide.RecordValue(1))
-	text, err := wide.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
-	require.NoError(t, err)
+	text := musttest.Get(wide.Encode(hdrhistogram.V2CompressedEncodingCookieBase))(t)
 	var h Histogram
 	require.ErrorContains(t, h.UnmarshalText(text), "another range or precision")
 	var before, after runtime.MemStats
@@ -176,8 +176,7 @@ func TestReadTakes(t *testing.T) {
 			t.Parallel()
 			want := sample(t, 8, 3, 20)
 			change(want)
-			got, err := Read(write(t, want), RowHistograms)
-			require.NoError(t, err)
+			got := musttest.Get(Read(write(t, want), RowHistograms))(t)
 			require.Equal(t, asJSON(t, want), asJSON(t, got))
 		})
 	}
@@ -187,15 +186,11 @@ func TestReadTakes(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for _, n := range []int{0, 1, 60, 3000} {
-		text, err := latencyOf(random, n, 1e6).Histogram.MarshalText()
-		require.NoError(f, err)
+		text := musttest.Get(latencyOf(random, n, 1e6).Histogram.MarshalText())(f)
 		f.Add(text)
-		packed, err := base64.StdEncoding.DecodeString(string(text))
-		require.NoError(f, err)
-		z, err := zlib.NewReader(bytes.NewReader(packed[8:]))
-		require.NoError(f, err)
-		plain, err := io.ReadAll(z)
-		require.NoError(f, err)
+		packed := musttest.Get(base64.StdEncoding.DecodeString(string(text)))(f)
+		z := musttest.Get(zlib.NewReader(bytes.NewReader(packed[8:])))(f)
+		plain := musttest.Get(io.ReadAll(z))(f)
 		f.Add(plain)
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -244,9 +239,7 @@ func packed(plain []byte) []byte {
 func TestHash(t *testing.T) {
 	t.Parallel()
 	hash := func(plan string) string {
-		h, err := Hash(json.RawMessage(plan))
-		require.NoError(t, err)
-		return h
+		return musttest.Get(Hash(json.RawMessage(plan)))(t)
 	}
 	require.Equal(t, hash(`{"a":1,"b":"<"}`), hash(`{ "b": "\u003c", "a": 1 }`))
 	require.NotEqual(t, hash(`{"a":9007199254740993}`), hash(`{"a":9007199254740992}`))
@@ -263,8 +256,7 @@ func FuzzRead(f *testing.F) {
 	dir := write(f, sample(f, 8, 3, 5))
 	var texts [][]byte
 	for _, name := range []string{RowsFile, LatenciesFile, ResultFile} {
-		text, err := os.ReadFile(filepath.Join(dir, name))
-		require.NoError(f, err)
+		text := musttest.Get(os.ReadFile(filepath.Join(dir, name)))(f)
 		texts = append(texts, text)
 	}
 	f.Add(texts[0], texts[1], texts[2])

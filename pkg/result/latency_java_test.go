@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -20,11 +21,9 @@ func TestPercentilesAreJavas(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	jar, err := brokertest.MavenJar(ctx, "org.hdrhistogram:HdrHistogram:2.2.2")
-	require.NoError(t, err)
+	jar := musttest.Get(brokertest.MavenJar(ctx, "org.hdrhistogram:HdrHistogram:2.2.2"))(t)
 	java := exec.CommandContext(ctx, "java", "-Xmx128m", "-cp", jar, "testdata/Percentiles.java") //nolint:gosec // a test's own arguments
-	out, err := java.Output()
-	require.NoError(t, err)
+	out := musttest.Get(java.Output())(t)
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 	require.Len(t, lines, 10_000)
 

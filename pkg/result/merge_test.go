@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 // split deals the messages of a run out to several runs, as several load hosts would have seen them.
@@ -89,13 +91,11 @@ func TestMergeOfPartsIsTheWhole(t *testing.T) {
 		for r := range p.Rows {
 			p.Rows[r].Time += int64(i) * 90_000
 		}
-		read, err := Read(write(t, p), RowHistograms)
-		require.NoError(t, err)
+		read := musttest.Get(Read(write(t, p), RowHistograms))(t)
 		parts = append(parts, read)
 	}
 	before := asJSON(t, parts)
-	got, err := Merge(parts...)
-	require.NoError(t, err)
+	got := musttest.Get(Merge(parts...))(t)
 	require.Equal(t, before, asJSON(t, parts), "the parts stay as they are")
 	require.Equal(t, whole.Total.Producers.Sent, got.Total.Producers.Sent)
 	require.Equal(t, whole.Total.Consumers.Received, got.Total.Consumers.Received)
@@ -114,8 +114,7 @@ func TestMergeOfPartsIsTheWhole(t *testing.T) {
 	require.Equal(t, "duration reached", got.Outcome.Reason)
 	require.Equal(t, whole.Start, got.Start)
 
-	again, err := Merge(parts[4], parts[2], parts[0], parts[1], parts[3])
-	require.NoError(t, err)
+	again := musttest.Get(Merge(parts[4], parts[2], parts[0], parts[1], parts[3]))(t)
 	require.Equal(t, asJSON(t, got), asJSON(t, again), "in whatever order")
 }
 
@@ -136,8 +135,7 @@ func TestMergeAligns(t *testing.T) {
 		}
 		return r
 	}
-	got, err := Merge(part(1, 0, 200_000, 5), part(2, 2_490_000, -200_000, 5))
-	require.NoError(t, err)
+	got := musttest.Get(Merge(part(1, 0, 200_000, 5), part(2, 2_490_000, -200_000, 5)))(t)
 	var sent []uint64
 	for _, row := range got.Rows {
 		sent = append(sent, row.Producers.Sent)
@@ -164,8 +162,7 @@ func TestMergeAborted(t *testing.T) {
 		{Head: sampleHead(), Complete: true, Outcome: Outcome{Success: true, Aborted: true}},
 	}
 	parts[0].Shard, parts[1].Shard, parts[1].Host.Name = &Shard{1, 2}, &Shard{2, 2}, "other"
-	got, err := Merge(parts...)
-	require.NoError(t, err)
+	got := musttest.Get(Merge(parts...))(t)
 	require.True(t, got.Outcome.Aborted)
 	require.Equal(t, "other (shard 2): ended early by a threshold, so that a part of its load was not offered", got.Outcome.Warnings[0])
 }
@@ -182,8 +179,7 @@ func TestMergeRefuses(t *testing.T) {
 	_, err = Merge(a, b)
 	require.ErrorContains(t, err, "shard 1/3 is there twice")
 	b.Shard = &Shard{2, 3}
-	merged, err := Merge(a, b)
-	require.NoError(t, err)
+	merged := musttest.Get(Merge(a, b))(t)
 	require.Nil(t, merged.Verification)
 	require.EqualValues(t, 4, *merged.Missing)
 	require.Len(t, merged.Workers, 4)

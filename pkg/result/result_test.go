@@ -14,6 +14,8 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 // A written result is read again, number by number.
@@ -22,20 +24,16 @@ func TestReadsBack(t *testing.T) {
 	want := sample(t, 1, 5, 200)
 	dir := write(t, want)
 	assert.Equal(t, []string{"latencies.hdr", "result.json", "rows.jsonl"}, names(t, dir))
-	got, err := Read(dir, RowHistograms)
-	require.NoError(t, err)
+	got := musttest.Get(Read(dir, RowHistograms))(t)
 	require.Equal(t, asJSON(t, want), asJSON(t, got))
 
-	bareRows, err := Read(dir)
-	require.NoError(t, err)
+	bareRows := musttest.Get(Read(dir))(t)
 	require.Len(t, bareRows.Rows, 5)
 	require.Nil(t, bareRows.Rows[3].Latencies[Ack].Histogram)
 	require.Equal(t, want.Rows[3].Latencies[Ack].Percentiles, bareRows.Rows[3].Latencies[Ack].Percentiles)
 
-	text, err := os.ReadFile(filepath.Join(dir, ResultFile))
-	require.NoError(t, err)
-	alone, err := Decode(text)
-	require.NoError(t, err)
+	text := musttest.Get(os.ReadFile(filepath.Join(dir, ResultFile)))(t)
+	alone := musttest.Get(Decode(text))(t)
 	want.Rows = nil
 	require.Equal(t, asJSON(t, want), asJSON(t, alone))
 }
@@ -49,8 +47,7 @@ func TestGolden(t *testing.T) {
 	want := sample(t, 7, 3, 20)
 	dir, kept := write(t, want), filepath.Join("testdata", "v1")
 	for _, name := range names(t, dir) {
-		text, err := os.ReadFile(filepath.Join(dir, name))
-		require.NoError(t, err)
+		text := musttest.Get(os.ReadFile(filepath.Join(dir, name)))(t)
 		if *update {
 			require.NoError(t, os.MkdirAll(kept, 0o755))
 			require.NoError(t, os.WriteFile(filepath.Join(kept, name), text, 0o600))
@@ -59,8 +56,7 @@ func TestGolden(t *testing.T) {
 		require.NoError(t, err, "run the test with -update to write it")
 		require.Equal(t, encoded.ReplaceAllString(string(golden), "H"), encoded.ReplaceAllString(string(text), "H"), name)
 	}
-	got, err := Read(kept, RowHistograms)
-	require.NoError(t, err)
+	got := musttest.Get(Read(kept, RowHistograms))(t)
 	require.Equal(t, asJSON(t, want), asJSON(t, got))
 }
 
@@ -69,14 +65,12 @@ func TestKilled(t *testing.T) {
 	t.Parallel()
 	whole := sample(t, 2, 6, 40)
 	dir := write(t, whole)
-	rows, err := os.ReadFile(filepath.Join(dir, RowsFile))
-	require.NoError(t, err)
+	rows := musttest.Get(os.ReadFile(filepath.Join(dir, RowsFile)))(t)
 	require.NoError(t, os.Remove(filepath.Join(dir, ResultFile)))
 	head := bytes.IndexByte(rows, '\n') + 1
 	for cut := len(rows); cut >= head; cut -= 71 {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, RowsFile), rows[:cut], 0o600))
-		got, err := Read(dir)
-		require.NoError(t, err)
+		got := musttest.Get(Read(dir))(t)
 		n := bytes.Count(rows[:cut], []byte("\n")) - 1
 		require.Len(t, got.Rows, n)
 		require.False(t, got.Complete)
@@ -103,8 +97,7 @@ func TestKilled(t *testing.T) {
 func TestKilledBetweenTheFiles(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "result")
-	w, err := NewWriter(dir)
-	require.NoError(t, err)
+	w := musttest.Get(NewWriter(dir))(t)
 	r := sample(t, 3, 8, 40)
 	require.NoError(t, w.Start(r.Head))
 	for i, row := range r.Rows {
@@ -113,8 +106,7 @@ func TestKilledBetweenTheFiles(t *testing.T) {
 		}
 		require.NoError(t, w.Row(row))
 	}
-	got, err := Read(dir)
-	require.NoError(t, err)
+	got := musttest.Get(Read(dir))(t)
 	require.Len(t, got.Rows, 8)
 	require.Equal(t, []string{"the latencies lack the histograms of the last rows: 1"}, got.Outcome.Warnings)
 	require.EqualValues(t, 6*40, got.Latencies[Ack].Count, "of rows 2 to 7: the first is of the warm-up")
@@ -129,8 +121,7 @@ func TestSharedLines(t *testing.T) {
 	want := sampleSteps(t, 9, 4, 40)
 	dir := filepath.Join(t.TempDir(), "shared")
 	require.NoError(t, os.CopyFS(dir, os.DirFS("testdata/v1-shared")))
-	got, err := Read(dir, RowHistograms)
-	require.NoError(t, err)
+	got := musttest.Get(Read(dir, RowHistograms))(t)
 	require.Empty(t, got.Outcome.Warnings)
 	rows, err := os.ReadFile(filepath.Join(dir, RowsFile))
 	require.NoError(t, err)
@@ -180,8 +171,7 @@ func TestDiskFull(t *testing.T) {
 	for _, which := range []string{RowsFile, LatenciesFile} {
 		for limit := int64(2000); limit < 12_000; limit += 2777 {
 			dir := filepath.Join(t.TempDir(), "result")
-			w, err := NewWriter(dir)
-			require.NoError(t, err)
+			w := musttest.Get(NewWriter(dir))(t)
 			require.NoError(t, w.Start(r.Head))
 			if which == RowsFile {
 				w.rows.handle = full{w.rows.handle, limit}
@@ -202,15 +192,13 @@ func TestDiskFull(t *testing.T) {
 				require.ErrorIs(t, reported[0], syscall.ENOSPC)
 				require.Contains(t, reported[0].Error(), filepath.Join(dir, which))
 			}
-			killed, err := Read(dir)
-			require.NoError(t, err)
+			killed := musttest.Get(Read(dir))(t)
 			require.Len(t, killed.Rows, written)
 			require.Empty(t, killed.Outcome.Warnings)
 			require.EqualValues(t, max(0, written-1)*40, killed.Latencies.count())
 			require.NoError(t, w.Finish(*r))
 			require.NoError(t, w.Close())
-			got, err := Read(dir, RowHistograms)
-			require.NoError(t, err)
+			got := musttest.Get(Read(dir, RowHistograms))(t)
 			require.True(t, got.Complete)
 			require.Equal(t, asJSON(t, r.Total), asJSON(t, got.Total))
 			require.Len(t, got.Rows, written)
@@ -229,14 +217,12 @@ func (l *Latencies) count() int64 {
 func TestHistogramLog(t *testing.T) {
 	t.Parallel()
 	want := sample(t, 6, 4, 30)
-	f, err := os.Open(filepath.Join(write(t, want), LatenciesFile))
-	require.NoError(t, err)
+	f := musttest.Get(os.Open(filepath.Join(write(t, want), LatenciesFile)))(t)
 	defer f.Close()
 	reader := hdrhistogram.NewHistogramLogReader(f)
 	counts := map[string]int64{}
 	for {
-		h, err := reader.NextIntervalHistogram()
-		require.NoError(t, err)
+		h := musttest.Get(reader.NextIntervalHistogram())(t)
 		if h == nil {
 			break
 		}
@@ -262,8 +248,7 @@ func TestFolders(t *testing.T) {
 	require.Error(t, err)
 
 	empty := t.TempDir()
-	w, err := NewWriter(empty)
-	require.NoError(t, err)
+	w := musttest.Get(NewWriter(empty))(t)
 	require.NoError(t, w.Close())
 	require.Empty(t, names(t, empty), "a folder that was there stays")
 	_, err = Read(empty)
@@ -281,8 +266,7 @@ func TestEscapes(t *testing.T) {
 	t.Parallel()
 	dir := write(t, sample(t, 1, 1, 1))
 	for _, name := range []string{RowsFile, ResultFile} {
-		text, err := os.ReadFile(filepath.Join(dir, name))
-		require.NoError(t, err)
+		text := musttest.Get(os.ReadFile(filepath.Join(dir, name)))(t)
 		require.NotContains(t, string(text), "\x1b")
 		require.NotContains(t, string(text), "\u202e")
 		require.Contains(t, string(text), "1000/s <fixed>")

@@ -15,6 +15,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/pkg/result/resulttest"
 )
 
@@ -52,11 +53,9 @@ func TestSchemaIsThatOfTheTypes(t *testing.T) {
 func comments(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
-	sources, err := filepath.Glob("*.go")
-	require.NoError(t, err)
+	sources := musttest.Get(filepath.Glob("*.go"))(t)
 	for _, source := range sources {
-		file, err := parser.ParseFile(token.NewFileSet(), source, nil, parser.ParseComments)
-		require.NoError(t, err)
+		file := musttest.Get(parser.ParseFile(token.NewFileSet(), source, nil, parser.ParseComments))(t)
 		for _, d := range file.Decls {
 			declaration, ok := d.(*ast.GenDecl)
 			if !ok {
@@ -198,8 +197,7 @@ func TestSchemaValidates(t *testing.T) {
 	outage.BrokerHostSpreads = SpreadOverHosts(outage.BrokerHosts)
 	outage.Workers[0].BrokerHosts = []string{"a:1", "b:1"}
 	schemas.Validate(t, write(t, outage))
-	text, err := os.ReadFile(filepath.Join(dir, ResultFile))
-	require.NoError(t, err)
+	text := musttest.Get(os.ReadFile(filepath.Join(dir, ResultFile)))(t)
 	for _, change := range []struct{ old, with string }{
 		{`"complete": true`, `"complete": "true"`},
 		{`"complete": true`, `"complete": true, "other": 1`},
@@ -211,8 +209,7 @@ func TestSchemaValidates(t *testing.T) {
 	} {
 		changed := strings.Replace(string(text), change.old, change.with, 1)
 		require.NotEqual(t, string(text), changed)
-		value, err := jsonschema.UnmarshalJSON(strings.NewReader(changed))
-		require.NoError(t, err)
+		value := musttest.Get(jsonschema.UnmarshalJSON(strings.NewReader(changed)))(t)
 		require.Error(t, schemas.Result.Validate(value), change.with)
 	}
 }

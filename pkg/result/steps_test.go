@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/pkg/result/resulttest"
 )
 
@@ -68,8 +69,7 @@ func TestGoldenSteps(t *testing.T) {
 	dir, kept := write(t, want), filepath.Join("testdata", "v1-steps")
 	resulttest.Compile(t, Schema(), SchemaID).Validate(t, dir)
 	for _, name := range names(t, dir) {
-		text, err := os.ReadFile(filepath.Join(dir, name))
-		require.NoError(t, err)
+		text := musttest.Get(os.ReadFile(filepath.Join(dir, name)))(t)
 		require.NotContains(t, string(text), "\x1b")
 		if *update {
 			require.NoError(t, os.MkdirAll(kept, 0o755))
@@ -79,8 +79,7 @@ func TestGoldenSteps(t *testing.T) {
 		require.NoError(t, err, "run the test with -update to write it")
 		require.Equal(t, encoded.ReplaceAllString(string(golden), "H"), encoded.ReplaceAllString(string(text), "H"), name)
 	}
-	got, err := Read(kept, RowHistograms)
-	require.NoError(t, err)
+	got := musttest.Get(Read(kept, RowHistograms))(t)
 	require.Equal(t, asJSON(t, want), asJSON(t, got))
 	var sum Counts
 	for i := range got.Steps {
@@ -95,8 +94,7 @@ func TestMergeGroups(t *testing.T) {
 	a, b := sampleSteps(t, 8, 2, 20), sampleSteps(t, 9, 2, 30)
 	a.Shard, b.Shard = &Shard{1, 2}, &Shard{2, 2}
 	b.Steps[1].Groups = append(b.Steps[1].Groups, Group{Name: "others", Counts: Counts{Consumers: &Consumers{Received: 5}}})
-	whole, err := Merge(a, b)
-	require.NoError(t, err)
+	whole := musttest.Get(Merge(a, b))(t)
 	require.Len(t, whole.Steps[0].Groups, 2)
 	require.Len(t, whole.Steps[1].Groups, 3)
 	require.Empty(t, whole.Steps[2].Groups)
@@ -119,8 +117,7 @@ func TestKilledInAStep(t *testing.T) {
 	t.Parallel()
 	whole := sampleSteps(t, 9, 4, 40)
 	dir := filepath.Join(t.TempDir(), "result")
-	w, err := NewWriter(dir)
-	require.NoError(t, err)
+	w := musttest.Get(NewWriter(dir))(t)
 	require.NoError(t, w.Start(whole.Head))
 	var want []Step
 	for i := range whole.Rows {
@@ -135,8 +132,7 @@ func TestKilledInAStep(t *testing.T) {
 		if row.Phase != Warmup {
 			s.Latencies.add(&row.Latencies)
 		}
-		got, err := Read(dir)
-		require.NoError(t, err)
+		got := musttest.Get(Read(dir))(t)
 		require.False(t, got.Complete)
 		require.Equal(t, "backlog", got.Scenario)
 		require.Equal(t, asJSON(t, want), asJSON(t, got.Steps))
@@ -151,8 +147,7 @@ func TestRowsOfSteps(t *testing.T) {
 		r := sampleSteps(t, 10, 3, 10)
 		dir := write(t, r)
 		path := filepath.Join(dir, file)
-		text, err := os.ReadFile(path)
-		require.NoError(t, err)
+		text := musttest.Get(os.ReadFile(path))(t)
 		changed := strings.Replace(string(text), old, with, 1)
 		require.NotEqual(t, string(text), changed)
 		require.NoError(t, os.WriteFile(path, []byte(changed), 0o600))
@@ -171,8 +166,7 @@ func TestRowsOfSteps(t *testing.T) {
 		require.ErrorContains(t, err, path)
 	}
 	dir, _ := edit(RowsFile, `"received":10`, `"received":9`)
-	got, err := Read(dir)
-	require.NoError(t, err)
+	got := musttest.Get(Read(dir))(t)
 	require.Equal(t, []string{`the rows of step "fill" count less than the step: some are missing`}, got.Outcome.Warnings)
 
 	// The same of a result that tells it.
@@ -197,8 +191,7 @@ func TestMergeSteps(t *testing.T) {
 	a.Shard, b.Shard, b.Host.Name = &Shard{1, 2}, &Shard{2, 2}, "host-2"
 	b.Steps[1].Reason = "interrupted"
 	b.Steps, b.Rows, b.Commands = b.Steps[:2], b.Rows[:6], b.Commands[:1]
-	got, err := Merge(a, b)
-	require.NoError(t, err)
+	got := musttest.Get(Merge(a, b))(t)
 	require.Equal(t, "backlog", got.Scenario)
 	var steps, reasons []string
 	var sent []uint64

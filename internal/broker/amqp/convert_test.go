@@ -42,8 +42,7 @@ func TestConvert(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := &store.Message{Content: c.content, Group: "g", Expires: 1 << 40}
 			var n node
-			err := n.read(encoded(m), "")
-			require.NoError(t, err)
+			require.NoError(t, n.read(encoded(m), ""))
 			assert.Equal(t, c.kind, n.content.bodyKind)
 			assert.Equal(t, c.content.Text, string(n.content.Body()))
 			assert.Equal(t, "g", n.msg.Group)
@@ -84,8 +83,7 @@ func TestBodies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			props := appendApplication(nil, []store.Property{{Key: "k", Value: "v"}})
 			var n node
-			err := n.read(append(props, c.message...), "")
-			require.NoError(t, err)
+			require.NoError(t, n.read(append(props, c.message...), ""))
 			assert.Equal(t, c.body, string(n.content.Body()))
 			want := ""
 			if c.text {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker/amqp"
 	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 // condition returns that of an AMQP error; empty if err is none.
@@ -141,8 +142,7 @@ func TestStoppedHoldsMessages(t *testing.T) {
 	s := r.session()
 	r.send(r.sender(s, "Q", nil), "1")
 	r.receive(r.receiver(s, "Q", nil))
-	next, err := r.store.Queue("Q").Consume(nil, func() {})
-	require.NoError(t, err)
+	next := musttest.Get(r.store.Queue("Q").Consume(nil, func() {}))(t)
 	defer next.Close(false)
 	r.stop()
 	var got [1]store.Delivery
@@ -157,8 +157,7 @@ func TestWithheld(t *testing.T) {
 	out := r.sender(r.session(), "Q", nil)
 	var receipts []client.SendReceipt
 	for i := range 4 {
-		receipt, err := out.SendWithReceipt(soon(t), client.NewMessage([]byte(strconv.Itoa(i))), nil)
-		require.NoError(t, err)
+		receipt := musttest.Get(out.SendWithReceipt(soon(t), client.NewMessage([]byte(strconv.Itoa(i))), nil))(t)
 		receipts = append(receipts, receipt)
 	}
 	for i, receipt := range receipts {
@@ -189,12 +188,9 @@ func TestIdle(t *testing.T) {
 	t.Parallel()
 	const idle = 6 * time.Second // a moment in which the client does not run is no silence
 	r := start(t, store.Config{}, amqp.Options{IdleTimeout: idle})
-	s, err := r.dial(&client.ConnOptions{IdleTimeout: idle}).NewSession(soon(t), nil)
-	require.NoError(t, err)
-	nc, err := net.Dial("tcp", r.addr)
-	require.NoError(t, err)
-	silent, err := client.NewConn(soon(t), deaf{nc}, nil)
-	require.NoError(t, err)
+	s := musttest.Get(r.dial(&client.ConnOptions{IdleTimeout: idle}).NewSession(soon(t), nil))(t)
+	nc := musttest.Get(net.Dial("tcp", r.addr))(t)
+	silent := musttest.Get(client.NewConn(soon(t), deaf{nc}, nil))(t)
 	select {
 	case <-silent.Done():
 	case <-soon(t).Done():

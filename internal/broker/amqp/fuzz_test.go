@@ -156,8 +156,7 @@ func FuzzMessage(f *testing.F) {
 		for _, p := range h.Properties {
 			n.content.Property(p.Key)
 		}
-		err := again.read(n.content.bare, "")
-		require.NoError(t, err)
+		require.NoError(t, again.read(n.content.bare, ""))
 		assert.Equal(t, n.content.body, again.content.body)
 		body := bytes.Repeat([]byte{'x'}, len(n.content.Body()))
 		changed := n.content.WithBody(body)

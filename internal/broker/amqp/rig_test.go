@@ -12,6 +12,7 @@ import (
 	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/internal/broker/store/storetest"
 	"github.com/perfmq/perfmq/internal/leaktest"
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
@@ -43,31 +44,24 @@ func start(t testing.TB, cfg store.Config, o amqp.Options) *rig {
 
 func (r *rig) dial(o *client.ConnOptions) *client.Conn {
 	r.t.Helper()
-	conn, err := client.Dial(soon(r.t), "amqp://"+r.addr, o)
-	require.NoError(r.t, err)
+	conn := musttest.Get(client.Dial(soon(r.t), "amqp://"+r.addr, o))(r.t)
 	r.t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
 
 func (r *rig) session() *client.Session {
 	r.t.Helper()
-	s, err := r.dial(nil).NewSession(soon(r.t), nil)
-	require.NoError(r.t, err)
-	return s
+	return musttest.Get(r.dial(nil).NewSession(soon(r.t), nil))(r.t)
 }
 
 func (r *rig) sender(s *client.Session, address string, o *client.SenderOptions) *client.Sender {
 	r.t.Helper()
-	l, err := s.NewSender(soon(r.t), address, o)
-	require.NoError(r.t, err)
-	return l
+	return musttest.Get(s.NewSender(soon(r.t), address, o))(r.t)
 }
 
 func (r *rig) receiver(s *client.Session, address string, o *client.ReceiverOptions) *client.Receiver {
 	r.t.Helper()
-	l, err := s.NewReceiver(soon(r.t), address, o)
-	require.NoError(r.t, err)
-	return l
+	return musttest.Get(s.NewReceiver(soon(r.t), address, o))(r.t)
 }
 
 func (r *rig) send(l *client.Sender, bodies ...string) {
@@ -79,9 +73,7 @@ func (r *rig) send(l *client.Sender, bodies ...string) {
 
 func (r *rig) receive(l *client.Receiver) *client.Message {
 	r.t.Helper()
-	m, err := l.Receive(soon(r.t), nil)
-	require.NoError(r.t, err)
-	return m
+	return musttest.Get(l.Receive(soon(r.t), nil))(r.t)
 }
 
 // expect receives and accepts messages with these bodies.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/internal/broker/store/storetest"
+	"github.com/perfmq/perfmq/internal/musttest"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
@@ -23,10 +24,9 @@ type raw struct {
 
 func connectRaw(b testing.TB, addr string, attach []byte) *raw {
 	b.Helper()
-	nc, err := net.Dial("tcp", addr)
-	require.NoError(b, err)
+	nc := musttest.Get(net.Dial("tcp", addr))(b)
 	c := &raw{Conn: nc, b: b, r: wire.NewFrameReader(bufio.NewReader(nc), 256<<10)}
-	_, err = nc.Write(append(append([]byte(wire.HeaderAMQP),
+	_, err := nc.Write(append(append([]byte(wire.HeaderAMQP),
 		frameOf(0, wire.DescOpen, nil, str("bench"), null, u(128<<10))...), frameOf(0, wire.DescBegin, nil, null, u(0), u(1<<30), u(1<<30))...))
 	require.NoError(b, err)
 	_, err = nc.Write(attach)
@@ -41,13 +41,11 @@ func (c *raw) until(kind wire.Descriptor) *wire.Decoder {
 	c.b.Helper()
 	require.NoError(c.b, c.SetReadDeadline(time.Now().Add(time.Minute)))
 	for {
-		f, err := c.r.Next()
-		require.NoError(c.b, err)
+		f := musttest.Get(c.r.Next())(c.b)
 		if len(f.Body) == 0 { // a heartbeat
 			continue
 		}
-		p, err := wire.ParseBody(f.Body)
-		require.NoError(c.b, err)
+		p := musttest.Get(wire.ParseBody(f.Body))(c.b)
 		if p.Kind == kind {
 			return &p.Fields
 		}
@@ -59,9 +57,7 @@ func (c *raw) state() wire.State {
 	c.b.Helper()
 	var d wire.Disposition
 	require.NoError(c.b, d.Decode(c.until(wire.DescDisposition)))
-	s, err := wire.ParseState(d.State)
-	require.NoError(c.b, err)
-	return s
+	return musttest.Get(wire.ParseState(d.State))(c.b)
 }
 
 func (c *raw) say(frame []byte) {
@@ -74,8 +70,7 @@ func (c *raw) say(frame []byte) {
 // its coordinator goes.
 func TestTransactions(t *testing.T) {
 	s := store.New(store.Config{})
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	l := musttest.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { _ = l.Close() })
 	ended := make(chan error, 1)
 	go func() {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker/rocketmq"
 	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 // client is a raw connection.
@@ -25,8 +26,7 @@ type client struct {
 
 func dial(t testing.TB, b *testBroker) *client {
 	t.Helper()
-	conn, err := net.Dial("tcp", b.addr)
-	require.NoError(t, err)
+	conn := musttest.Get(net.Dial("tcp", b.addr))(t)
 	t.Cleanup(func() { _ = conn.Close() })
 	return &client{t, conn}
 }
@@ -43,8 +43,7 @@ func (c *client) post(code int, flag uint32, body []byte, fields ...string) {
 func (c *client) answer() (code int, body []byte) {
 	c.t.Helper()
 	require.NoError(c.t, c.conn.SetReadDeadline(time.Now().Add(2*patience)))
-	frame, err := readFrame(c.conn, make([]byte, 4<<20))
-	require.NoError(c.t, err)
+	frame := musttest.Get(readFrame(c.conn, make([]byte, 4<<20)))(c.t)
 	return int(binary.BigEndian.Uint16(frame[4:])), frame[4+binary.BigEndian.Uint32(frame)&0xffffff:]
 }
 
@@ -165,8 +164,7 @@ func TestCrossing(t *testing.T) {
 	b := start(t, store.Config{}, rocketmq.Options{Queues: 1, MaxMessage: 1 << 20})
 	c := dial(t, b)
 	woken := make(chan struct{}, 100)
-	other, err := b.store.Subscribe("T", store.Subscription{}, func() { woken <- struct{}{} })
-	require.NoError(t, err)
+	other := musttest.Get(b.store.Subscribe("T", store.Subscription{}, func() { woken <- struct{}{} }))(t)
 	var packed bytes.Buffer
 	z := zlib.NewWriter(&packed)
 	_, _ = z.Write([]byte("plain text"))

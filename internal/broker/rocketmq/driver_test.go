@@ -16,6 +16,7 @@ import (
 	"github.com/perfmq/perfmq/internal/broker/rocketmq"
 	"github.com/perfmq/perfmq/internal/broker/store"
 	ours "github.com/perfmq/perfmq/internal/drivers/rocketmq"
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -24,8 +25,7 @@ func openDriver(t *testing.T, b *testBroker, options ...string) driver.Driver {
 	f := ours.Factory()
 	o := f.NewOptions()
 	require.NoError(t, driver.SetOptions(o, options))
-	d, err := f.Open(t.Context(), driver.OpenOptions{URL: b.url(), ConnectTimeout: patience, Options: o})
-	require.NoError(t, err)
+	d := musttest.Get(f.Open(t.Context(), driver.OpenOptions{URL: b.url(), ConnectTimeout: patience, Options: o}))(t)
 	t.Cleanup(func() { require.NoError(t, d.Close(context.Background())) })
 	return d
 }
@@ -52,8 +52,7 @@ func receiveOver(t *testing.T, d driver.Driver, dest driver.Destination, key str
 // receiveAs receives, and counts the messages that verdict accepts.
 func receiveAs(t *testing.T, d driver.Driver, spec driver.ConsumerSpec, verdict func(*driver.Delivery) driver.Verdict) *got {
 	t.Helper()
-	c, err := d.Consumer(t.Context(), spec)
-	require.NoError(t, err)
+	c := musttest.Get(d.Consumer(t.Context(), spec))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	g, ended := &got{}, make(chan error, 1)
 	go func() {

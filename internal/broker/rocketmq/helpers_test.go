@@ -15,6 +15,7 @@ import (
 	"github.com/perfmq/perfmq/internal/broker/rocketmq"
 	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/internal/broker/store/storetest"
+	"github.com/perfmq/perfmq/internal/musttest"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
@@ -47,14 +48,12 @@ func (b *testBroker) url() string { return "rocketmq://" + b.addr }
 // call sends a request over a connection of its own and returns the answer's code and body.
 func call(t testing.TB, addr string, code int, body []byte, fields ...string) (answer int, answerBody []byte) {
 	t.Helper()
-	conn, err := net.DialTimeout("tcp", addr, patience)
-	require.NoError(t, err)
+	conn := musttest.Get(net.DialTimeout("tcp", addr, patience))(t)
 	defer conn.Close()
 	require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
-	_, err = conn.Write(request(code, 0, body, fields...))
+	_, err := conn.Write(request(code, 0, body, fields...))
 	require.NoError(t, err)
-	frame, err := readFrame(conn, make([]byte, 1<<20))
-	require.NoError(t, err)
+	frame := musttest.Get(readFrame(conn, make([]byte, 1<<20)))(t)
 	var f wire.Frame
 	require.NoError(t, f.Parse(frame))
 	return f.Code, f.Body

@@ -14,6 +14,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/internal/broker/store/storetest"
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 // patience bounds each wait for something that must happen.
@@ -49,8 +50,7 @@ type answer struct {
 
 func dial(t testing.TB, addr string) *client {
 	t.Helper()
-	conn, err := net.Dial("tcp", addr)
-	require.NoError(t, err)
+	conn := musttest.Get(net.Dial("tcp", addr))(t)
 	t.Cleanup(func() { _ = conn.Close() })
 	return &client{t: t, Conn: conn, r: bufio.NewReader(conn)}
 }
@@ -95,11 +95,9 @@ func (c *client) ask(command, body string, headers ...string) {
 }
 
 // get returns the next frame; at the end of the connection one with the command EOF.
-func (c *client) get() (a answer) {
+func (c *client) get() answer {
 	c.t.Helper()
-	a, err := c.next(patience)
-	require.NoError(c.t, err)
-	return a
+	return musttest.Get(c.next(patience))(c.t)
 }
 
 func (c *client) next(wait time.Duration) (a answer, err error) {

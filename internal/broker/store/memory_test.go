@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 // body returns a message of n bytes, counted.
@@ -72,8 +74,7 @@ func TestEndOfMemory(t *testing.T) {
 	require.ErrorIs(t, err, ErrNoMemory)
 	_, err = s.ConsumeQueue("other", nil, func() {})
 	require.ErrorIs(t, err, ErrNoMemory)
-	same, err := s.Open(d.Address())
-	require.NoError(t, err)
+	same := musttest.Get(s.Open(d.Address()))(t)
 	assert.Same(t, d, same)
 	_, err = s.Subscribe("T", Subscription{}, func() {})
 	require.ErrorIs(t, err, ErrNoMemory)
@@ -133,12 +134,10 @@ func TestMemoryIsGivenBack(t *testing.T) {
 				if random.IntN(2) == 0 {
 					m.Expires = 0
 				}
-				d, err := s.Open(address())
-				require.NoError(t, err)
+				d := musttest.Get(s.Open(address()))(t)
 				d.Send(m)
 			case 3:
-				c, err := s.Queue(address().Name).Consume(nil, func() {})
-				require.NoError(t, err)
+				c := musttest.Get(s.Queue(address().Name).Consume(nil, func() {}))(t)
 				holders = append(holders, &holder{c: c})
 			case 4:
 				sub := Subscription{Name: fmt.Sprint(random.IntN(2)), Durable: random.IntN(2) == 0, Selector: fmt.Sprint(random.IntN(2))}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -63,8 +64,7 @@ func TestLoginNeeds(t *testing.T) {
 func TestOpenFrame(t *testing.T) {
 	o := defaultOptions()
 	o.VirtualHost, o.IdleTimeout = "vhost:x", 0
-	cfg, err := newConfig(driver.OpenOptions{URL: "amqp://h", ConnectTimeout: 1, Options: o})
-	require.NoError(t, err)
+	cfg := musttest.Get(newConfig(driver.OpenOptions{URL: "amqp://h", ConnectTimeout: 1, Options: o}))(t)
 	got := newDriver(cfg).openFrame(cfg.Target.Hosts[0], driver.Connection{Name: "perfmq-1"})
 	require.Equal(t, "perfmq-1", got.ContainerID)
 	require.Equal(t, "vhost:x", got.Hostname)
@@ -104,8 +104,7 @@ func TestDecode(t *testing.T) {
 		{wire.AppendBool(nil, true), 0, false},
 		{wire.AppendNull(nil), 0, false},
 	} {
-		d, err := dec.decode(c, message(driver.TimeProperty, v.value))
-		require.NoError(t, err)
+		d := musttest.Get(dec.decode(c, message(driver.TimeProperty, v.value)))(t)
 		require.Equal(t, v.has, d.HasTime, "%x", v.value)
 		if v.has {
 			require.Equal(t, v.time, d.Time, "%x", v.value)
@@ -123,8 +122,7 @@ func TestDecode(t *testing.T) {
 		{wire.AppendStr(nil, "1-2-3-"), driver.GarbledID()},
 		{wire.AppendLong(nil, 1), driver.GarbledID()},
 	} {
-		d, err := dec.decode(c, message(driver.IDProperty, v.value))
-		require.NoError(t, err)
+		d := musttest.Get(dec.decode(c, message(driver.IDProperty, v.value)))(t)
 		require.Equal(t, v.want, d.ID, "%x", v.value)
 	}
 	for _, v := range []struct {
@@ -138,8 +136,7 @@ func TestDecode(t *testing.T) {
 		{wire.AppendLong(wire.AppendDescriptor(nil, wire.DescValue), 1), ""},
 	} {
 		header := wire.Header{Durable: true}
-		d, err := dec.decode(c, append(header.AppendSection(nil), v.body...))
-		require.NoError(t, err)
+		d := musttest.Get(dec.decode(c, append(header.AppendSection(nil), v.body...)))(t)
 		require.Equal(t, v.want, string(d.Body))
 		require.False(t, d.HasTime)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -146,8 +147,7 @@ func TestDrain(t *testing.T) {
 		}
 		d := p.driver(driver.OpenOptions{})
 		ends := newEnds()
-		producer, err := d.Producer(t.Context(), producerSpec(100), ends)
-		require.NoError(t, err)
+		producer := musttest.Get(d.Producer(t.Context(), producerSpec(100), ends))(t)
 		for i := range 3 {
 			require.NoError(t, producer.Send(t.Context(), &driver.Message{Slot: driver.NewSlot(uint32(i), 1)})) //nolint:gosec // small
 			synctest.Wait()
@@ -192,10 +192,9 @@ func TestIdleTimeOuts(t *testing.T) {
 		p := newPeer(t)
 		p.credit, p.open = 0, wire.Open{IdleTimeout: 1000}
 		d := p.driver(driver.OpenOptions{}, "idle-timeout=10s")
-		k, err := d.Consumer(t.Context(), consumerSpec())
-		require.NoError(t, err)
+		k := musttest.Get(d.Consumer(t.Context(), consumerSpec()))(t)
 		began := time.Now()
-		err = k.Run(t.Context(), accept)
+		err := k.Run(t.Context(), accept)
 		took := time.Since(began)
 		require.Equal(t, driver.ClassConnectionLost, driver.ClassOf(err), "%v", err)
 		require.ErrorContains(t, err, "nothing was heard from the broker for 10s")
@@ -215,8 +214,7 @@ func TestSignsOfLifeWhileSendWaits(t *testing.T) {
 		p := newPeer(t)
 		p.credit, p.open = 0, wire.Open{IdleTimeout: 1000}
 		d := p.driver(driver.OpenOptions{})
-		producer, err := d.Producer(t.Context(), producerSpec(1), newEnds())
-		require.NoError(t, err)
+		producer := musttest.Get(d.Producer(t.Context(), producerSpec(1), newEnds()))(t)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		var flows sync.WaitGroup

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -35,14 +36,12 @@ func TestAttachedAnew(t *testing.T) {
 		}
 		d := p.driver(driver.OpenOptions{})
 		ends := newEnds()
-		producer, err := d.Producer(t.Context(), producerSpec(1), ends)
-		require.NoError(t, err)
+		producer := musttest.Get(d.Producer(t.Context(), producerSpec(1), ends))(t)
 		require.NoError(t, producer.Send(t.Context(), &driver.Message{Slot: driver.NewSlot(0, 1)}))
 		require.Equal(t, driver.Accepted, ends.states(t, 1)[driver.NewSlot(0, 1)])
 		require.NoError(t, producer.Close(t.Context()))
 
-		consumer, err := d.Consumer(t.Context(), consumerSpec())
-		require.NoError(t, err)
+		consumer := musttest.Get(d.Consumer(t.Context(), consumerSpec()))(t)
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		got := 0
@@ -69,8 +68,7 @@ func TestLinkKeepsNoFrame(t *testing.T) {
 		}
 		d, spec := p.driver(driver.OpenOptions{}), consumerSpec()
 		spec.Selector = "a = 1"
-		k, err := d.Consumer(t.Context(), spec)
-		require.NoError(t, err)
+		k := musttest.Get(d.Consumer(t.Context(), spec))(t)
 		peer := &k.(*consumer).link.peer
 		require.Len(t, peer.Source.Filters, 1)
 		for _, b := range [][]byte{
@@ -89,13 +87,12 @@ func TestClosedFromHere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPeer(t)
 		d := p.driver(driver.OpenOptions{})
-		k, err := d.Consumer(t.Context(), consumerSpec())
-		require.NoError(t, err)
+		k := musttest.Get(d.Consumer(t.Context(), consumerSpec()))(t)
 		ended := make(chan error)
 		go func() { ended <- k.Run(t.Context(), accept) }()
 		synctest.Wait()
 		require.NoError(t, d.Close(t.Context()))
-		err = <-ended
+		err := <-ended
 		require.Equal(t, driver.ClassConnectionLost, driver.ClassOf(err))
 		require.ErrorContains(t, err, "the connection was closed")
 		require.NotContains(t, err.Error(), "broker")
@@ -124,11 +121,10 @@ func TestUnreadableAmongSeveral(t *testing.T) {
 		d := p.driver(driver.OpenOptions{})
 		spec := consumerSpec()
 		spec.Concurrency = 2
-		k, err := d.Consumer(t.Context(), spec)
-		require.NoError(t, err)
+		k := musttest.Get(d.Consumer(t.Context(), spec))(t)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		err = k.Run(ctx, accept)
+		err := k.Run(ctx, accept)
 		require.Equal(t, driver.ClassProtocol, driver.ClassOf(err), "%v", err)
 		require.ErrorContains(t, err, "a message that cannot be read")
 		require.NoError(t, k.Close(t.Context()))
@@ -149,8 +145,7 @@ func TestReadsOnAfterRun(t *testing.T) {
 			return false
 		}
 		d := p.driver(driver.OpenOptions{})
-		k, err := d.Consumer(t.Context(), consumerSpec())
-		require.NoError(t, err)
+		k := musttest.Get(d.Consumer(t.Context(), consumerSpec()))(t)
 		c := k.(*consumer)
 		c.waitingBytes = maxHeld // as of a message at which Run has failed
 		ctx, stop := context.WithCancel(t.Context())

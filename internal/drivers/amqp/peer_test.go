@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -59,8 +60,7 @@ func newPeer(t *testing.T) *peer {
 
 // start serves over TCP and returns the URL.
 func (p *peer) start() string {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(p.t, err)
+	listener := musttest.Get(net.Listen("tcp", "127.0.0.1:0"))(p.t)
 	var ended sync.WaitGroup
 	p.t.Cleanup(func() {
 		_ = listener.Close()
@@ -84,8 +84,7 @@ func (p *peer) driver(opts driver.OpenOptions, options ...string) *amqpDriver {
 	p.t.Helper()
 	opts.URL, opts.ConnectTimeout, opts.Options = "amqp://peer", time.Hour, defaultOptions()
 	require.NoError(p.t, driver.SetOptions(opts.Options, options))
-	cfg, err := newConfig(opts)
-	require.NoError(p.t, err)
+	cfg := musttest.Get(newConfig(opts))(p.t)
 	d := newDriver(cfg)
 	d.Open = func(ctx context.Context, spec driver.Connection) (*connection, error) {
 		near, far := net.Pipe()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -269,8 +270,7 @@ func TestStrangePeers(t *testing.T) {
 		{"silence", "", "closed the connection before it said anything", "amqps://"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			listener, err := net.Listen("tcp", "127.0.0.1:0")
-			require.NoError(t, err)
+			listener := musttest.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 			served := make(chan struct{})
 			go func() {
 				defer close(served)
@@ -283,7 +283,7 @@ func TestStrangePeers(t *testing.T) {
 				_ = conn.Close()
 			}()
 			r := newRig(t, driver.OpenOptions{URL: "amqp://" + listener.Addr().String()})
-			_, err = r.tryProducer(producerSpec(1))
+			_, err := r.tryProducer(producerSpec(1))
 			require.ErrorContains(t, err, c.text)
 			require.Contains(t, driver.HintOf(err), c.hint)
 			require.NoError(t, listener.Close())
@@ -351,10 +351,9 @@ func TestEndOfWhatIsOpen(t *testing.T) {
 					want = lost
 				}
 				broker, r := peerRig(t, nil)
-				k, err := r.tryConsumer(consumerSpec())
-				require.NoError(t, err)
+				k := musttest.Get(r.tryConsumer(consumerSpec()))(t)
 				end(broker, &wire.Error{Condition: condition, Description: "why"})
-				err = k.Run(soon(t), accept)
+				err := k.Run(soon(t), accept)
 				require.Equal(t, want, driver.ClassOf(err), "%v", err)
 				require.ErrorContains(t, err, "why ("+condition+")")
 			})

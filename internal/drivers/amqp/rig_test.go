@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/perfmq/perfmq/internal/drivers/library/librarytest"
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -52,8 +53,7 @@ func newRig(t *testing.T, opts driver.OpenOptions, options ...string) *rig {
 	if opts.ConnectTimeout == 0 {
 		opts.ConnectTimeout = patience
 	}
-	d, err := f.Open(t.Context(), opts)
-	require.NoError(t, err)
+	d := musttest.Get(f.Open(t.Context(), opts))(t)
 	t.Cleanup(func() { require.NoError(t, d.Close(context.Background())) })
 	return &rig{t: t, d: d}
 }
@@ -114,9 +114,7 @@ func (r *rig) producer(pending int, large string) *testProducer {
 	if large != "" {
 		spec.Variants = append(spec.Variants, body(large)...)
 	}
-	p, err := r.tryProducer(spec)
-	require.NoError(r.t, err)
-	return p
+	return musttest.Get(r.tryProducer(spec))(r.t)
 }
 
 func (r *rig) tryProducer(spec driver.ProducerSpec) (*testProducer, error) {

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/xdg-go/scram"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -33,8 +34,7 @@ func TestMechanism(t *testing.T) {
 	} {
 		o := defaultOptions()
 		o.SASL = c.option
-		cfg, err := newConfig(driver.OpenOptions{URL: c.url, ConnectTimeout: 1, Options: o})
-		require.NoError(t, err)
+		cfg := musttest.Get(newConfig(driver.OpenOptions{URL: c.url, ConnectTimeout: 1, Options: o}))(t)
 		got, err := newDriver(cfg).mechanism(c.offered)
 		require.Equal(t, c.want, got, "%+v", c)
 		if c.want == "" {
@@ -56,8 +56,7 @@ func loginPeer(t *testing.T, user, password, mechanism string, talk func(p *peer
 			if err != nil {
 				return false
 			}
-			b, err := wire.ParseBody(f.Body)
-			require.NoError(t, err)
+			b := musttest.Get(wire.ParseBody(f.Body))(t)
 			var init wire.SASLInit
 			require.NoError(t, init.Decode(&b.Fields))
 			require.Equal(t, mechanism, init.Mechanism)
@@ -85,8 +84,7 @@ func (p *peer) challenge(text string) []byte {
 	if err != nil {
 		return nil
 	}
-	b, err := wire.ParseBody(f.Body)
-	require.NoError(p.t, err)
+	b := musttest.Get(wire.ParseBody(f.Body))(p.t)
 	var response wire.SASLResponse
 	require.NoError(p.t, response.Decode(&b.Fields))
 	return append([]byte(nil), response.Response...)
@@ -110,8 +108,7 @@ func TestPlainAndAnonymous(t *testing.T) {
 func TestSCRAM(t *testing.T) {
 	for mechanism, hash := range map[string]scram.HashGeneratorFcn{mechSCRAM256: scram.SHA256, mechSCRAM512: scram.SHA512} {
 		conversation := func(password string) *scram.ServerConversation {
-			client, err := hash.NewClient("joe", password, "")
-			require.NoError(t, err)
+			client := musttest.Get(hash.NewClient("joe", password, ""))(t)
 			stored, err := client.GetStoredCredentialsWithError(scram.KeyFactors{Salt: "salt salt salt", Iters: 4096})
 			require.NoError(t, err)
 			server, err := hash.NewServer(func(string) (scram.StoredCredentials, error) { return stored, nil })
@@ -121,8 +118,7 @@ func TestSCRAM(t *testing.T) {
 		talk := func(password string, end func(p *peer, last string, err error)) func(*peer, []byte) {
 			return func(p *peer, first []byte) {
 				server := conversation(password)
-				challenge, err := server.Step(string(first))
-				require.NoError(t, err)
+				challenge := musttest.Get(server.Step(string(first)))(t)
 				last, err := server.Step(string(p.challenge(challenge)))
 				end(p, last, err)
 			}

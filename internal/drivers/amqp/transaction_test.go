@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -32,8 +33,7 @@ func newCoordinatorPeer(t *testing.T, discharge func(n int) *wire.State) *coordi
 		var f wire.Transfer
 		require.NoError(t, f.Decode(&b.Fields))
 		if f.Handle == 0 {
-			state, err := wire.ParseState(f.State)
-			require.NoError(t, err)
+			state := musttest.Get(wire.ParseState(f.State))(t)
 			require.True(t, state.Transactional, "a message outside of a transaction")
 			answer := wire.State{Kind: wire.DescAccepted, Transactional: true, TxnID: state.TxnID}
 			if p.refuse[p.messages] {
@@ -113,8 +113,7 @@ func TestTransactions(t *testing.T) {
 				var confirmed []bool
 				spec.Commits = func(_ time.Duration, ok bool) { confirmed = append(confirmed, ok) }
 				ends := newEnds()
-				producer, err := d.Producer(t.Context(), spec, ends)
-				require.NoError(t, err)
+				producer := musttest.Get(d.Producer(t.Context(), spec, ends))(t)
 				for i := range c.states {
 					require.NoError(t, producer.Send(t.Context(), &driver.Message{Slot: driver.NewSlot(uint32(i), 1)})) //nolint:gosec // small
 					synctest.Wait()
@@ -149,9 +148,8 @@ func TestLongTransactionID(t *testing.T) {
 		d := p.driver(driver.OpenOptions{})
 		spec := producerSpec(10)
 		spec.CommitInterval = 4
-		producer, err := d.Producer(t.Context(), spec, newEnds())
-		require.NoError(t, err)
-		err = producer.Send(t.Context(), new(driver.Message))
+		producer := musttest.Get(d.Producer(t.Context(), spec, newEnds()))(t)
+		err := producer.Send(t.Context(), new(driver.Message))
 		require.Equal(t, driver.ClassProtocol, driver.ClassOf(err), "%v", err)
 		require.ErrorContains(t, err, "a transaction's ID of 500 bytes")
 		require.NoError(t, producer.Close(t.Context()))

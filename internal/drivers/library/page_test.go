@@ -8,20 +8,19 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 // TestPage: the code of docs/library-driver.md is that of the drivers, and the functions that it names exist.
 func TestPage(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/library-driver.md")
-	require.NoError(t, err)
+	page := musttest.Get(os.ReadFile("../../../docs/library-driver.md"))(t)
 	var code strings.Builder
 	for _, pattern := range []string{"*.go", "gostomp/*.go", "librarytest/*.go", "../../transport/pool.go"} {
-		files, err := filepath.Glob(pattern)
-		require.NoError(t, err)
+		files := musttest.Get(filepath.Glob(pattern))(t)
 		require.NotEmpty(t, files, pattern)
 		for _, file := range files {
-			text, err := os.ReadFile(file)
-			require.NoError(t, err)
+			text := musttest.Get(os.ReadFile(file))(t)
 			code.Write(text)
 		}
 	}

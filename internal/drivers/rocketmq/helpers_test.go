@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -88,8 +89,7 @@ func send(t testing.TB, d driver.Driver, spec driver.ProducerSpec, n int) (*outc
 	t.Helper()
 	o := &outcomes{}
 	spec.MaxPending = n
-	p, err := d.Producer(t.Context(), spec, o)
-	require.NoError(t, err)
+	p := musttest.Get(d.Producer(t.Context(), spec, o))(t)
 	now := time.Now().UnixMicro()
 	for i := range n {
 		require.NoError(t, p.Send(t.Context(), &driver.Message{Slot: driver.Slot(i), Time: now + int64(i)}))
@@ -117,8 +117,7 @@ type got struct {
 // receive opens a consumer and lets it run until stop or the test's end.
 func receive(t testing.TB, d driver.Driver, spec driver.ConsumerSpec) *got {
 	t.Helper()
-	c, err := d.Consumer(t.Context(), spec)
-	require.NoError(t, err)
+	c := musttest.Get(d.Consumer(t.Context(), spec))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	g := &got{cancel: cancel, ended: make(chan error, 1), c: c}
 	go func() { g.ended <- c.Run(ctx, g.deliver) }()
@@ -180,10 +179,8 @@ func left(t testing.TB, broker *brokertest.RocketMQ, text string) []string {
 	t.Helper()
 	a, err := admin.NewAdmin(admin.WithResolver(primitive.NewPassthroughResolver([]string{broker.NameServer()})))
 	require.NoError(t, err)
-	topics, err := a.FetchAllTopicList(t.Context())
-	require.NoError(t, err)
-	groups, err := a.GetAllSubscriptionGroup(t.Context(), broker.Broker(), patience)
-	require.NoError(t, err)
+	topics := musttest.Get(a.FetchAllTopicList(t.Context()))(t)
+	groups := musttest.Get(a.GetAllSubscriptionGroup(t.Context(), broker.Broker(), patience))(t)
 	list := slices.Clone(topics.TopicList)
 	for name := range groups.SubscriptionGroupTable {
 		list = append(list, "group "+name)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/brokertest"
 	"github.com/perfmq/perfmq/internal/leaktest"
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -45,8 +46,7 @@ func TestGroupsShareAndNewMembersTakeOver(t *testing.T) {
 	d := openDriver(t, broker.URL())
 	first := receive(t, d, consumerSpec(dest))
 	o := &outcomes{}
-	p, err := d.Producer(t.Context(), producerSpec(dest, 4000), o)
-	require.NoError(t, err)
+	p := musttest.Get(d.Producer(t.Context(), producerSpec(dest, 4000), o))(t)
 	var others []*got
 	for i := range 4000 {
 		require.NoError(t, p.Send(t.Context(), &driver.Message{Slot: driver.Slot(i), Time: int64(i + 1)}))
@@ -118,8 +118,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		consumers[kind].wait(t, 10)
 	}
 	cut := open(path.URL())
-	lost, err := cut.Consumer(t.Context(), consumerSpec(topicNamed(name)))
-	require.NoError(t, err)
+	lost := musttest.Get(cut.Consumer(t.Context(), consumerSpec(topicNamed(name))))(t)
 	running := make(chan error, 1)
 	go func() {
 		running <- lost.Run(context.Background(), func(*driver.Delivery) driver.Verdict { return driver.Accept })
@@ -142,8 +141,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	closing.Wait()
 	spec = specs["again"]
 	spec.KeepSubscription = false
-	last, err := d.Consumer(t.Context(), spec)
-	require.NoError(t, err)
+	last := musttest.Get(d.Consumer(t.Context(), spec))(t)
 	require.NoError(t, last.Close(t.Context()))
 	require.NoError(t, d.Close(t.Context()))
 	path.Cut()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -29,8 +30,7 @@ func TestListingIsShared(t *testing.T) {
 		var asking sync.WaitGroup
 		ask := func(want string) {
 			asking.Go(func() {
-				got, err := l.ask(t.Context(), question)
-				require.NoError(t, err)
+				got := musttest.Get(l.ask(t.Context(), question))(t)
 				require.Equal(t, []string{want}, got)
 			})
 		}
@@ -66,8 +66,7 @@ func TestListingOfOneThatHangs(t *testing.T) {
 		answer := func() ([]string, error) { return []string{"a"}, nil }
 		for range 3 {
 			asking.Go(func() {
-				got, err := l.ask(t.Context(), answer)
-				require.NoError(t, err)
+				got := musttest.Get(l.ask(t.Context(), answer))(t)
 				require.Equal(t, []string{"a"}, got)
 				require.LessOrEqual(t, time.Since(began), turnPatience)
 			})

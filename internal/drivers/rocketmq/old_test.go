@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -51,8 +52,7 @@ const (
 
 func newTold(t *testing.T, version int) *told {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	l := musttest.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	p := &told{t: t, l: l, version: version, pulled: make(chan string, 100), sent: make(chan string, 100)}
 	var conns sync.WaitGroup
 	conns.Go(func() {
@@ -231,8 +231,7 @@ func TestNewGroupOnOldBrokers(t *testing.T) {
 			d := p.open("group=g")
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
-			k, err := d.Consumer(ctx, consumerSpec(topicNamed("t")))
-			require.NoError(t, err)
+			k := musttest.Get(d.Consumer(ctx, consumerSpec(topicNamed("t"))))(t)
 			run, stop := context.WithCancel(ctx)
 			ended := make(chan error, 1)
 			go func() { ended <- k.Run(run, func(*driver.Delivery) driver.Verdict { return driver.Accept }) }()
@@ -264,8 +263,7 @@ func TestNewGroupStandsSomewhere(t *testing.T) {
 			if c.saved != "" {
 				p.saved = map[string]string{"g": c.saved}
 			}
-			k, err := p.open("group=g").Consumer(t.Context(), consumerSpec(queueNamed("t")))
-			require.NoError(t, err)
+			k := musttest.Get(p.open("group=g").Consumer(t.Context(), consumerSpec(queueNamed("t"))))(t)
 			p.mu.Lock()
 			require.Equal(t, c.told, p.updates)
 			p.mu.Unlock()
@@ -284,11 +282,9 @@ func TestBrokerInRouteTwice(t *testing.T) {
 	d := p.open().(*rocketDriver)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	r, err := d.routeOf(ctx, "t")
-	require.NoError(t, err)
+	r := musttest.Get(d.routeOf(ctx, "t"))(t)
 	require.Len(t, r.brokers, 1)
-	k, err := d.Consumer(ctx, consumerSpec(queueNamed("t")))
-	require.NoError(t, err)
+	k := musttest.Get(d.Consumer(ctx, consumerSpec(queueNamed("t"))))(t)
 	require.NoError(t, k.Close(ctx))
 }
 
@@ -374,8 +370,7 @@ func TestGroupIsDeletedAfterHeldPulls(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newTold(t, version55)
-			k, err := p.open().Consumer(t.Context(), c.spec)
-			require.NoError(t, err)
+			k := musttest.Get(p.open().Consumer(t.Context(), c.spec))(t)
 			run, stop := context.WithCancel(t.Context())
 			ended := make(chan error, 1)
 			go func() { ended <- k.Run(run, func(*driver.Delivery) driver.Verdict { return driver.Accept }) }()

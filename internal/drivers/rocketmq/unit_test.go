@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -300,12 +301,9 @@ func piped() (*conn, net.Conn) {
 // drained returns a connection to a peer that reads and says nothing.
 func drained(t *testing.T) *conn {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	ours, err := net.Dial("tcp", l.Addr().String())
-	require.NoError(t, err)
-	theirs, err := l.Accept()
-	require.NoError(t, err)
+	l := musttest.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
+	ours := musttest.Get(net.Dial("tcp", l.Addr().String()))(t)
+	theirs := musttest.Get(l.Accept())(t)
 	require.NoError(t, l.Close())
 	var reading sync.WaitGroup
 	reading.Go(func() { _, _ = io.Copy(io.Discard, theirs) })
@@ -382,8 +380,7 @@ func TestQueuesOfBrokers(t *testing.T) {
 	p.brokers.Store(&sendBrokers{a, b, c})
 	use := func(k *kind, n int) (names []string) {
 		for range n {
-			q, err := p.queue(k)
-			require.NoError(t, err)
+			q := musttest.Get(p.queue(k))(t)
 			names = append(names, fmt.Sprint(map[*sendBroker]string{a: "a", c: "c"}[q.sendBroker], q.number))
 		}
 		return names

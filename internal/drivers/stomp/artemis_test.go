@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -52,12 +53,10 @@ func TestLeavesNoSubscription(t *testing.T) {
 				if spec.Durable && !spec.Shared && key == "2" {
 					break
 				}
-				k, err := d.Consumer(ctx, spec)
-				require.NoError(t, err)
+				k := musttest.Get(d.Consumer(ctx, spec))(t)
 				consumers = append(consumers, k)
 			}
-			subs, err := a.Subscriptions(ctx, topic)
-			require.NoError(t, err)
+			subs := musttest.Get(a.Subscriptions(ctx, topic))(t)
 			require.NotEmpty(t, subs)
 			for _, k := range consumers {
 				require.NoError(t, k.Close(ctx))

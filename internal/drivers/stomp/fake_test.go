@@ -11,6 +11,7 @@ import (
 	"github.com/go-stomp/stomp/v3/frame"
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -27,8 +28,7 @@ type fakeBroker struct {
 
 func newFakeBroker(t *testing.T) *fakeBroker {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	l := musttest.Get((&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
 	b := &fakeBroker{t: t, l: l}
 	t.Cleanup(func() {
 		_ = l.Close()
@@ -47,8 +47,7 @@ func (b *fakeBroker) accept(answer string) (connect string) {
 	require.NoError(b.t, err)
 	require.NoError(b.t, b.conn.SetDeadline(time.Now().Add(patience)))
 	buf := make([]byte, 4096)
-	n, err := b.conn.Read(buf)
-	require.NoError(b.t, err)
+	n := musttest.Get(b.conn.Read(buf))(b.t)
 	b.frames = frame.NewReader(b.conn)
 	b.write(answer)
 	return string(buf[:n])

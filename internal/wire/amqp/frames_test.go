@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
@@ -258,8 +259,7 @@ func TestStates(t *testing.T) {
 			assert.Equal(t, []byte{amqp.CodeNull}, raw)
 			raw = nil // as null is read
 		}
-		got, err := amqp.ParseState(raw)
-		require.NoError(t, err)
+		got := musttest.Get(amqp.ParseState(raw))(t)
 		assert.Equal(t, s, got)
 		assert.Equal(t, s.Kind >= amqp.DescAccepted && s.Kind <= amqp.DescModified, got.Terminal())
 	}
@@ -267,8 +267,7 @@ func TestStates(t *testing.T) {
 		"00 53 24 45", "00 53 24 c0 01 00", "00 80 0000000000000024 d0 00000004 00000000",
 		"00 a3 12 616d71703a61636365707465643a6c697374 45",
 	} {
-		s, err := amqp.ParseState(unhex(t, accepted))
-		require.NoError(t, err)
+		s := musttest.Get(amqp.ParseState(unhex(t, accepted)))(t)
 		assert.Equal(t, amqp.State{Kind: amqp.DescAccepted}, s)
 	}
 }

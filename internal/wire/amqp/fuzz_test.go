@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
@@ -128,8 +129,7 @@ func readAny(t testing.TB, d *amqp.Decoder, op byte, b []byte, outer *[]amqp.Dec
 // sameAgain writes a value and reads it again.
 func sameAgain(t testing.TB, v any) {
 	t.Helper()
-	b, err := amqp.AppendScalar(nil, v)
-	require.NoError(t, err)
+	b := musttest.Get(amqp.AppendScalar(nil, v))(t)
 	d := amqp.NewDecoder(b)
 	got := d.Scalar()
 	require.NoError(t, d.Err())
@@ -195,8 +195,7 @@ func checkAgain(t testing.TB, fr frame) {
 	} else {
 		body = encode(nil, fr)[amqp.FrameHeaderSize:]
 	}
-	p, err := amqp.ParseBody(body)
-	require.NoError(t, err)
+	p := musttest.Get(amqp.ParseBody(body))(t)
 	require.Empty(t, p.Payload)
 	require.NoError(t, again.Decode(&p.Fields))
 	require.Equal(t, fr, again)
@@ -224,8 +223,7 @@ func checkState(t testing.TB, raw []byte) {
 	if s.Kind == 0 && !s.Transactional {
 		again = nil
 	}
-	got, err := amqp.ParseState(again)
-	require.NoError(t, err)
+	got := musttest.Get(amqp.ParseState(again))(t)
 	require.Equal(t, s, got)
 }
 

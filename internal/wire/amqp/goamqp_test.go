@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
@@ -53,8 +54,7 @@ func TestGoAMQPAttaches(t *testing.T) {
 	}
 	settled := client.SenderSettleModeSettled
 	talk(t, f, nil, func(ctx context.Context, c *client.Conn) {
-		s, err := c.NewSession(ctx, nil)
-		require.NoError(t, err)
+		s := musttest.Get(c.NewSession(ctx, nil))(t)
 		r, err := s.NewReceiver(ctx, "topic", &client.ReceiverOptions{
 			Name: "sub|global", Credit: 7, Capabilities: []string{"a"}, DesiredCapabilities: []string{"d"}, Durability: client.DurabilityConfiguration,
 			ExpiryPolicy: client.ExpiryPolicyNever, ExpiryTimeout: 3, Filters: []client.LinkFilter{client.NewSelectorFilter("colour = 'red'")},
@@ -76,11 +76,9 @@ func TestGoAMQPAttaches(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, uint64(1<<40), l.MaxMessageSize())
 		assert.Equal(t, map[string]any{"its": "link"}, l.Properties())
-		dynamic, err := s.NewReceiver(ctx, "", &client.ReceiverOptions{DynamicAddress: true})
-		require.NoError(t, err)
+		dynamic := musttest.Get(s.NewReceiver(ctx, "", &client.ReceiverOptions{DynamicAddress: true}))(t)
 		assert.Equal(t, "made for you", dynamic.Address())
-		sender, err := s.NewSender(ctx, "", &client.SenderOptions{DynamicAddress: true})
-		require.NoError(t, err)
+		sender := musttest.Get(s.NewSender(ctx, "", &client.SenderOptions{DynamicAddress: true}))(t)
 		assert.Equal(t, "made as well", sender.Address())
 	})
 	links := of[*amqp.Attach](f)
@@ -135,10 +133,8 @@ func TestGoAMQPReceives(t *testing.T) {
 		settlements <- s
 	}
 	talk(t, f, nil, func(ctx context.Context, c *client.Conn) {
-		s, err := c.NewSession(ctx, nil)
-		require.NoError(t, err)
-		r, err := s.NewReceiver(ctx, "Q", &client.ReceiverOptions{Credit: 100})
-		require.NoError(t, err)
+		s := musttest.Get(c.NewSession(ctx, nil))(t)
+		r := musttest.Get(s.NewReceiver(ctx, "Q", &client.ReceiverOptions{Credit: 100}))(t)
 		reason := &client.Error{Condition: "perfmq:test", Description: "no", Info: map[string]any{"k": "v"}}
 		answers := []func(m *client.Message) error{
 			func(m *client.Message) error { return r.AcceptMessage(ctx, m) },
@@ -195,10 +191,8 @@ func TestGoAMQPSends(t *testing.T) {
 	}
 	want := []*client.Message{}
 	talk(t, f, nil, func(ctx context.Context, c *client.Conn) {
-		s, err := c.NewSession(ctx, nil)
-		require.NoError(t, err)
-		l, err := s.NewSender(ctx, "Q", nil)
-		require.NoError(t, err)
+		s := musttest.Get(c.NewSession(ctx, nil))(t)
+		l := musttest.Get(s.NewSender(ctx, "Q", nil))(t)
 		for i, g := range messages(t) {
 			m, same := &client.Message{}, &client.Message{}
 			require.NoError(t, m.UnmarshalBinary(g.bytes))
@@ -209,8 +203,7 @@ func TestGoAMQPSends(t *testing.T) {
 			}
 			receipt, err := l.SendWithReceipt(ctx, m, nil)
 			require.NoError(t, err, g.name)
-			got, err := receipt.Wait(ctx)
-			require.NoError(t, err)
+			got := musttest.Get(receipt.Wait(ctx))(t)
 			switch s := got.(type) {
 			case *client.StateAccepted:
 				assert.Equal(t, 0, i%4)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
@@ -122,10 +123,9 @@ func TestMalformedFrames(t *testing.T) {
 // TestFilters: of all kinds; nulls are left out, and no more than a limit is taken.
 func TestFilters(t *testing.T) {
 	attach := func(set []byte) ([]amqp.Filter, error) {
-		p, err := amqp.ParseBody(attachWith(set))
-		require.NoError(t, err)
+		p := musttest.Get(amqp.ParseBody(attachWith(set)))(t)
 		var a amqp.Attach
-		err = a.Decode(&p.Fields)
+		err := a.Decode(&p.Fields)
 		return a.Source.Filters, err
 	}
 	set := unhex(t, "a3 01 61 00 80 0000468c00000004 a1 01 78"+ // a: selector x
@@ -133,8 +133,7 @@ func TestFilters(t *testing.T) {
 		"a3 01 63 b1 00000001 79"+ // c: the string y, not described
 		"a3 01 64 00 a3 04 61626364 45"+ // d: described by a symbol that is not known
 		"a3 01 65 00 a3 01 7a a3 01 77") // e: likewise, a symbol
-	list, err := attach(append([]byte{amqp.CodeMap8, byte(len(set) + 1), 10}, set...))
-	require.NoError(t, err)
+	list := musttest.Get(attach(append([]byte{amqp.CodeMap8, byte(len(set) + 1), 10}, set...)))(t)
 	assert.Equal(t, []amqp.Filter{
 		{Name: "a", Descriptor: amqp.DescSelector, Text: "x", Value: amqp.SelectorFilter("x").Value},
 		{Name: "c", Text: "y", Value: []byte{0xb1, 0, 0, 0, 1, 'y'}},
@@ -146,7 +145,7 @@ func TestFilters(t *testing.T) {
 		many = amqp.AppendBool(amqp.AppendSymbol(many, "f"), true)
 	}
 	amqp.EndCompound(many, 0, 2*amqp.MaxEntries+2)
-	_, err = attach(many)
+	_, err := attach(many)
 	require.ErrorIs(t, err, amqp.ErrLimit)
 	_, err = attach(unhex(t, "c1 03 02 43 40"))
 	require.EqualError(t, err, "attach, field 6: source, field 8: filter-set, field 1: a value of another type was expected")

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
@@ -20,9 +21,7 @@ func section(d amqp.Descriptor, value []byte) []byte {
 
 func encoded(t testing.TB, v any) []byte {
 	t.Helper()
-	b, err := amqp.AppendScalar(nil, v)
-	require.NoError(t, err)
-	return b
+	return musttest.Get(amqp.AppendScalar(nil, v))(t)
 }
 
 // pairs is a map of properties.
@@ -62,10 +61,8 @@ func messages(t testing.TB) []golden {
 		TimeKey:     "time", IDKey: "perfmq_id", Body: []byte("body"),
 	})
 	require.NoError(t, err)
-	text, err := amqp.NewTemplate(&amqp.Content{TimeKey: "time", Body: []byte("text"), Text: true})
-	require.NoError(t, err)
-	plain, err := amqp.NewTemplate(&amqp.Content{Body: []byte(long)})
-	require.NoError(t, err)
+	text := musttest.Get(amqp.NewTemplate(&amqp.Content{TimeKey: "time", Body: []byte("text"), Text: true}))(t)
+	plain := musttest.Get(amqp.NewTemplate(&amqp.Content{Body: []byte(long)}))(t)
 	return []golden{
 		{"data", amqp.AppendData(nil, []byte("body"))},
 		{"empty data", amqp.AppendData(nil, nil)},
@@ -188,8 +185,7 @@ func TestTemplate(t *testing.T) {
 		{TimeKey: "time"},
 		{},
 	} {
-		tmpl, err := amqp.NewTemplate(&c)
-		require.NoError(t, err)
+		tmpl := musttest.Get(amqp.NewTemplate(&c))(t)
 		for _, n := range []int{0, 1, 7, 79, 255, 256, 1000} {
 			id := bytes.Repeat([]byte{'9'}, n)
 			before := []byte("before")
@@ -229,9 +225,7 @@ func TestTransactionMessages(t *testing.T) {
 		var m amqp.Message
 		require.NoError(t, m.Decode(b))
 		assert.Equal(t, amqp.DescValue, m.BodyKind)
-		p, err := amqp.ParseBody(m.Body)
-		require.NoError(t, err)
-		return p
+		return musttest.Get(amqp.ParseBody(m.Body))(t)
 	}
 	assert.Equal(t, amqp.DescDeclare, parse(amqp.AppendDeclare(nil)).Kind)
 	for _, want := range []*amqp.Discharge{{TxnID: []byte{1, 2, 3}}, {TxnID: []byte{}, Fail: true}} {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
@@ -115,8 +116,7 @@ func TestFrameReaderRefuses(t *testing.T) {
 
 // TestExtendedHeader: bytes between header and body are passed over (Transport, section 2.3.1).
 func TestExtendedHeader(t *testing.T) {
-	f, err := readerOf(unhex(t, "0000000e 03 01 0002 aabbccdd 4041"), 512, 512).Next()
-	require.NoError(t, err)
+	f := musttest.Get(readerOf(unhex(t, "0000000e 03 01 0002 aabbccdd 4041"), 512, 512).Next())(t)
 	assert.Equal(t, amqp.Frame{Type: amqp.FrameSASL, Channel: 2, Body: []byte{0x40, 0x41}}, f)
 }
 
@@ -138,8 +138,7 @@ func TestBuffered(t *testing.T) {
 	feed.pieces = [][]byte{append(sized(100), sized(100)...), append(append([]byte{}, sized(100)[:99]...), nil...), {sized(100)[99]}}
 	next := func() {
 		t.Helper()
-		f, err := r.Next()
-		require.NoError(t, err)
+		f := musttest.Get(r.Next())(t)
 		require.Len(t, f.Body, 92)
 	}
 	next()
@@ -189,14 +188,12 @@ func (h *byHand) Read(b []byte) (int, error) {
 func TestProtocolHeaders(t *testing.T) {
 	r := readerOf(append([]byte(amqp.HeaderSASL+amqp.HeaderAMQP), sized(8)...), 512, 512)
 	for _, want := range []string{amqp.HeaderSASL, amqp.HeaderAMQP} {
-		h, err := r.ReadProtocolHeader()
-		require.NoError(t, err)
+		h := musttest.Get(r.ReadProtocolHeader())(t)
 		assert.Equal(t, want, string(h[:]))
 	}
-	f, err := r.Next()
-	require.NoError(t, err)
+	f := musttest.Get(r.Next())(t)
 	assert.Empty(t, f.Body)
-	_, err = r.ReadProtocolHeader()
+	_, err := r.ReadProtocolHeader()
 	require.Equal(t, io.EOF, err)
 	h, err := readerOf([]byte("HTTP"), 512, 512).ReadProtocolHeader()
 	require.Equal(t, io.ErrUnexpectedEOF, err)

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
@@ -19,15 +20,13 @@ func TestAppendAccepted(t *testing.T) {
 	} {
 		b := amqp.AppendAccepted([]byte{1, 2, 3}, channel, c.First, c.Last, c.Settled)[3:]
 		r := readerOf(b, 512, 512)
-		f, err := r.Next()
-		require.NoError(t, err)
+		f := musttest.Get(r.Next())(t)
 		assert.Equal(t, uint16(channel), f.Channel)
-		p, err := amqp.ParseBody(f.Body)
-		require.NoError(t, err)
+		p := musttest.Get(amqp.ParseBody(f.Body))(t)
 		var got amqp.Disposition
 		require.NoError(t, got.Decode(&p.Fields))
 		assert.Equal(t, c, got)
-		_, err = r.Next()
+		_, err := r.Next()
 		require.Error(t, err, "there is no more")
 	}
 }
@@ -43,8 +42,7 @@ func TestDecodeForgets(t *testing.T) {
 			}
 			used := blankLike(full.frame)
 			for _, f := range []frame{full.frame, least.frame} {
-				p, err := amqp.ParseBody(encode(nil, f)[amqp.FrameHeaderSize:])
-				require.NoError(t, err)
+				p := musttest.Get(amqp.ParseBody(encode(nil, f)[amqp.FrameHeaderSize:]))(t)
 				require.NoError(t, used.Decode(&p.Fields))
 			}
 			assert.Equal(t, least.frame, used)

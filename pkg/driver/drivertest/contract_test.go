@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 // duty matches sentences of the contract that oblige somebody.
@@ -23,8 +25,7 @@ var duty = regexp.MustCompile(`^[A-Z\[].*\b(must|never|exactly|nothing|refuses|s
 // mutants that break it, and those that oblige somebody else or that the suite cannot see, each with "- " and the reason.
 func contract(t *testing.T) map[string]string {
 	t.Helper()
-	text, err := os.ReadFile("testdata/contract.txt")
-	require.NoError(t, err)
+	text := musttest.Get(os.ReadFile("testdata/contract.txt"))(t)
 	table := map[string]string{}
 	for entry := range strings.SplitSeq(strings.TrimSpace(string(text)), "\n\n") {
 		sentence, mutants, _ := strings.Cut(entry, "\n")
@@ -66,8 +67,7 @@ func TestContractHasMutants(t *testing.T) {
 // sentences returns the sentences of the comments of package driver on the types and constants that it exports.
 func sentences(t *testing.T) []string {
 	t.Helper()
-	files, err := filepath.Glob("../*.go")
-	require.NoError(t, err)
+	files := musttest.Get(filepath.Glob("../*.go"))(t)
 	var list []string
 	add := func(comments ...*ast.CommentGroup) {
 		for _, c := range comments {
@@ -78,8 +78,7 @@ func sentences(t *testing.T) []string {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
 		}
-		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
-		require.NoError(t, err)
+		f := musttest.Get(parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments))(t)
 		add(f.Doc)
 		ast.Inspect(f, func(n ast.Node) bool {
 			switch n := n.(type) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/internal/drivers/mem/memtest"
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
 )
@@ -29,13 +30,11 @@ func TestSuitePasses(t *testing.T) {
 // passes makes all checks in bubbles, where time costs nothing.
 func passes(t *testing.T, config func(*mem.Broker) drivertest.Config) {
 	t.Helper()
-	cfg, err := drivertest.Explored(t, config(mem.New()))
-	require.NoError(t, err)
+	cfg := musttest.Get(drivertest.Explored(t, config(mem.New())))(t)
 	for _, check := range drivertest.Checks(cfg) {
 		t.Run(check, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				cfg, err := drivertest.Explored(t, config(mem.New()))
-				require.NoError(t, err)
+				cfg := musttest.Get(drivertest.Explored(t, config(mem.New())))(t)
 				require.True(t, drivertest.Check(t, cfg, check))
 			})
 		})
