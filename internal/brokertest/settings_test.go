@@ -33,6 +33,17 @@ func readConfig(t *testing.T, path ...string) string {
 	return string(text)
 }
 
+// requireOnce: a text has each of these once, and none of those.
+func requireOnce(t *testing.T, text string, these, those []string) {
+	t.Helper()
+	for _, want := range these {
+		assert.Equal(t, 1, strings.Count(text, want), want)
+	}
+	for _, not := range those {
+		assert.NotContains(t, text, not)
+	}
+}
+
 func TestArtemisSettings(t *testing.T) {
 	for name, c := range map[string]struct {
 		options []ArtemisOption
@@ -88,13 +99,7 @@ func TestArtemisSettings(t *testing.T) {
 			}
 			require.NoError(t, a.cfg.validate())
 			require.NoError(t, a.writeConfig())
-			text := readConfig(t, a.dir, "etc", "broker.xml")
-			for _, want := range c.want {
-				assert.Equal(t, 1, strings.Count(text, want), want)
-			}
-			for _, not := range c.not {
-				assert.NotContains(t, text, not)
-			}
+			requireOnce(t, readConfig(t, a.dir, "etc", "broker.xml"), c.want, c.not)
 		})
 	}
 }
@@ -147,13 +152,7 @@ func TestActiveMQSettings(t *testing.T) {
 			}
 			require.NoError(t, a.cfg.validate())
 			require.NoError(t, a.writeConfig())
-			text := readConfig(t, a.dir, "conf", "activemq.xml")
-			for _, want := range c.want {
-				assert.Equal(t, 1, strings.Count(text, want), want)
-			}
-			for _, not := range c.not {
-				assert.NotContains(t, text, not)
-			}
+			requireOnce(t, readConfig(t, a.dir, "conf", "activemq.xml"), c.want, c.not)
 		})
 	}
 }

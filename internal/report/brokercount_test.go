@@ -28,55 +28,27 @@ func counted(name string, sent, accepted, unconfirmed, added, received, again, a
 func TestBrokerCountInWords(t *testing.T) {
 	t.Parallel()
 	unknown := result.DestinationCount{Destination: "queue://U", Sent: 5, Why: "broken"}
-	for _, test := range []struct {
-		name  string
-		count result.BrokerCount
-		want  string
-	}{
-		{"nothing", result.BrokerCount{}, ""},
-		{
-			"equal",
-			result.BrokerCount{Destinations: []result.DestinationCount{counted("queue://A", 320000, 320000, 0, 320000, 320000, 0, 320000)}},
-			"added 320000, sent 320000: equal\nacknowledged 320000, received 320000: equal\n",
-		},
-		{
-			"differs",
-			result.BrokerCount{Destinations: []result.DestinationCount{counted("queue://A", 320000, 320000, 0, 320003, 320000, 0, 319998)}},
-			"added 320003, sent 320000: DIFFERS by 3\nacknowledged 319998, received 320000: DIFFERS by -2\n",
-		},
-		{
-			"some were refused",
-			result.BrokerCount{Destinations: []result.DestinationCount{counted("queue://A", 320, 300, 0, 300, 300, 0, 300)}},
-			"added 300, accepted 300: equal\nacknowledged 300, received 300: equal\n",
-		},
-		{
-			"in doubt",
-			result.BrokerCount{Destinations: []result.DestinationCount{counted("queue://A", 320, 315, 5, 318, 320, 2, 318)}},
-			"added 318, sent 315, not confirmed 5: possible\nacknowledged 318, received 320, delivered again 2: possible\n",
-		},
-		{
-			"beyond doubt",
-			result.BrokerCount{Destinations: []result.DestinationCount{counted("queue://A", 320, 315, 5, 323, 320, 2, 317)}},
-			"added 323, sent 315, not confirmed 5: DIFFERS by 3\nacknowledged 317, received 320, delivered again 2: DIFFERS by -1\n",
-		},
-		{
-			"one more and one less",
-			result.BrokerCount{Destinations: []result.DestinationCount{
-				counted("queue://A", 10, 10, 0, 12, 0, 0, 0), counted("queue://B", 10, 10, 0, 8, 0, 0, 0), counted("queue://C", 10, 10, 0, 10, 0, 0, 0),
-			}},
-			"added 30, sent 30: DIFFERS by 0 (queue://A by 2, queue://B by -2)\nacknowledged 0, received 0: equal\n",
-		},
-		{
-			"partly known",
-			result.BrokerCount{Destinations: []result.DestinationCount{counted("queue://A", 10, 10, 0, 10, 10, 0, 10), unknown}, Notes: []string{"broken"}},
-			"added 10, sent 10: equal (of 1 of 2 destinations)\nacknowledged 10, received 10: equal (of 1 of 2 destinations)\nbroken\n",
-		},
-		{"a note", result.BrokerCount{Notes: []string{"no \x1b[2J"}}, "no \\x1b[2J\n"},
-	} {
+	check := func(name, want string, notes []string, list ...result.DestinationCount) {
 		var b strings.Builder
-		writeBrokerCount(&b, &test.count)
-		assert.Equal(t, test.want, strings.ReplaceAll(b.String(), "--- broker's count: ", ""), test.name)
+		writeBrokerCount(&b, &result.BrokerCount{Destinations: list, Notes: notes})
+		assert.Equal(t, want, strings.ReplaceAll(b.String(), "--- broker's count: ", ""), name)
 	}
+	check("nothing", "", nil)
+	check("equal", "added 320000, sent 320000: equal\nacknowledged 320000, received 320000: equal\n",
+		nil, counted("queue://A", 320000, 320000, 0, 320000, 320000, 0, 320000))
+	check("differs", "added 320003, sent 320000: DIFFERS by 3\nacknowledged 319998, received 320000: DIFFERS by -2\n",
+		nil, counted("queue://A", 320000, 320000, 0, 320003, 320000, 0, 319998))
+	check("some were refused", "added 300, accepted 300: equal\nacknowledged 300, received 300: equal\n",
+		nil, counted("queue://A", 320, 300, 0, 300, 300, 0, 300))
+	check("in doubt", "added 318, sent 315, not confirmed 5: possible\nacknowledged 318, received 320, delivered again 2: possible\n",
+		nil, counted("queue://A", 320, 315, 5, 318, 320, 2, 318))
+	check("beyond doubt", "added 323, sent 315, not confirmed 5: DIFFERS by 3\nacknowledged 317, received 320, delivered again 2: DIFFERS by -1\n",
+		nil, counted("queue://A", 320, 315, 5, 323, 320, 2, 317))
+	check("one more and one less", "added 30, sent 30: DIFFERS by 0 (queue://A by 2, queue://B by -2)\nacknowledged 0, received 0: equal\n",
+		nil, counted("queue://A", 10, 10, 0, 12, 0, 0, 0), counted("queue://B", 10, 10, 0, 8, 0, 0, 0), counted("queue://C", 10, 10, 0, 10, 0, 0, 0))
+	check("partly known", "added 10, sent 10: equal (of 1 of 2 destinations)\nacknowledged 10, received 10: equal (of 1 of 2 destinations)\nbroken\n",
+		[]string{"broken"}, counted("queue://A", 10, 10, 0, 10, 10, 0, 10), unknown)
+	check("a note", "no \\x1b[2J\n", []string{"no \x1b[2J"})
 	var b strings.Builder
 	writeBrokerCount(&b, nil)
 	require.Empty(t, b.String())

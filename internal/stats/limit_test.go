@@ -157,9 +157,7 @@ func TestLimit(t *testing.T) {
 	cores := time.Duration(runtime.GOMAXPROCS(0))
 	idle := input(900 * ms)
 	closed := ProducerAsked{}
-	rated := func(reached bool) ProducerAsked {
-		return ProducerAsked{Rated: true, Reached: reached}
-	}
+	rated := func(reached bool) ProducerAsked { return ProducerAsked{Rated: true, Reached: reached} }
 	bounded := func(n int, perConnection bool) ProducerAsked {
 		return ProducerAsked{InFlight: driver.InFlight{Messages: n, PerConnection: perConnection, Hint: "try another client"}}
 	}

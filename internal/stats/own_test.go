@@ -96,9 +96,7 @@ func TestMinimum(t *testing.T) {
 		now = now.Add(length)
 		c.Collect(phase, now, phase == stats.Drain)
 	}
-	lowest := func() stats.Peaks {
-		return c.Whole().Minimum
-	}
+	lowest := func() stats.Peaks { return c.Whole().Minimum }
 	known := func() bool { m := lowest(); return m.Completed.Known() }
 
 	second(stats.Warmup, time.Second, 0, 0) // left out, though lowest

@@ -39,6 +39,8 @@ func (s *seconds) up() {
 	s.outages.Came(true, at, at.Add(time.Millisecond))
 }
 
+func (s *seconds) blink() { s.down(); s.up() }
+
 func newSeconds() *seconds {
 	return &seconds{outages: stats.NewOutages(), now: time.Unix(1000, 0), step: "load"}
 }
@@ -47,9 +49,13 @@ func newSeconds() *seconds {
 func TestRecoveryRates(t *testing.T) {
 	t.Parallel()
 	base := result.Rates{Completed: 100, Received: 200}
-	t.Run("the last ten seconds, without silence", func(t *testing.T) {
-		t.Parallel()
-		s := newSeconds()
+	of := func(name string, check func(*testing.T, *seconds)) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			check(t, newSeconds())
+		})
+	}
+	of("the last ten seconds, without silence", func(t *testing.T, s *seconds) {
 		s.pass(500, 500, 20)
 		s.pass(100, 200, 6)
 		s.pass(0, 0, 30)
@@ -69,15 +75,11 @@ func TestRecoveryRates(t *testing.T) {
 		require.EqualValues(t, 10800000, o.Recovered)
 		require.EqualValues(t, 9000000, o.Watched)
 	})
-	t.Run("two outages without recovery between them", func(t *testing.T) {
-		t.Parallel()
-		s := newSeconds()
+	of("two outages without recovery between them", func(t *testing.T, s *seconds) {
 		s.pass(100, 200, 10)
-		s.down()
-		s.up()
+		s.blink()
 		s.pass(50, 100, 20)
-		s.down()
-		s.up()
+		s.blink()
 		s.pass(50, 100, 5)
 		s.pass(100, 200, 3)
 		list := s.outages.List(time.Unix(1000, 0))
@@ -88,30 +90,23 @@ func TestRecoveryRates(t *testing.T) {
 		require.EqualValues(t, 28000000, list[0].Watched)
 		require.EqualValues(t, 8000000, list[1].Watched)
 	})
-	t.Run("an outage that no rate shows", func(t *testing.T) {
-		t.Parallel()
-		s := newSeconds()
+	of("an outage that no rate shows", func(t *testing.T, s *seconds) {
 		s.pass(100, 200, 10)
 		for range 3 {
-			s.down()
-			s.up()
+			s.blink()
 			s.pass(95, 190, 1)
 		}
 		for _, o := range s.outages.List(time.Unix(1000, 0)) {
 			require.Equal(t, o.Length, o.Recovered)
 		}
 	})
-	t.Run("another step", func(t *testing.T) {
-		t.Parallel()
-		s := newSeconds()
+	of("another step", func(t *testing.T, s *seconds) {
 		s.pass(100, 200, 10)
-		s.down()
-		s.up()
+		s.blink()
 		s.pass(50, 100, 2)
 		s.step = "half"
 		s.pass(50, 100, 20)
-		s.down()
-		s.up()
+		s.blink()
 		s.pass(50, 100, 3)
 		list := s.outages.List(time.Unix(1000, 0))
 		require.Zero(t, list[0].Recovered)
@@ -119,12 +114,9 @@ func TestRecoveryRates(t *testing.T) {
 		require.Equal(t, result.Rates{Completed: 50, Received: 100}, list[1].Before)
 		require.Positive(t, list[1].Recovered)
 	})
-	t.Run("a second outage before the load has recovered", func(t *testing.T) {
-		t.Parallel()
-		s := newSeconds()
+	of("a second outage before the load has recovered", func(t *testing.T, s *seconds) {
 		s.pass(100, 200, 10)
-		s.down()
-		s.up()
+		s.blink()
 		s.pass(80, 160, 2)
 		s.down()
 		s.pass(0, 0, 40)
@@ -134,9 +126,7 @@ func TestRecoveryRates(t *testing.T) {
 		require.EqualValues(t, 4000000, list[0].Watched)
 		require.EqualValues(t, 2000000, list[1].Watched)
 	})
-	t.Run("one after the other", func(t *testing.T) {
-		t.Parallel()
-		s := newSeconds()
+	of("one after the other", func(t *testing.T, s *seconds) {
 		s.pass(100, 200, 10)
 		for range 3 {
 			s.down()
@@ -149,33 +139,25 @@ func TestRecoveryRates(t *testing.T) {
 			require.EqualValues(t, 1201000, o.Recovered)
 		}
 	})
-	t.Run("catching up is not a rate of before", func(t *testing.T) {
-		t.Parallel()
-		s := newSeconds()
+	of("catching up is not a rate of before", func(t *testing.T, s *seconds) {
 		s.outages.Plan(100)
 		s.pass(100, 200, 5)
 		s.pass(1000, 2000, 20)
-		s.down()
-		s.up()
+		s.blink()
 		s.pass(100, 200, 3)
 		o := s.outages.List(time.Unix(1000, 0))[0]
 		require.Equal(t, base, o.Before)
 		require.Positive(t, o.Recovered)
 	})
-	t.Run("uneven", func(t *testing.T) {
-		t.Parallel()
-		s := newSeconds()
+	of("uneven", func(t *testing.T, s *seconds) {
 		for range 5 {
 			s.pass(100, 200, 1)
 			s.pass(0, 0, 1)
 		}
-		s.down()
-		s.up()
+		s.blink()
 		s.pass(10, 20, 1)
 	})
-	t.Run("nothing before", func(t *testing.T) {
-		t.Parallel()
-		s := newSeconds()
+	of("nothing before", func(t *testing.T, s *seconds) {
 		s.down()
 		s.pass(0, 0, 3)
 		s.up()
