@@ -49,10 +49,7 @@ func counts(t *testing.T, answer func(asked int) (driver.DestinationCount, error
 	s, _ := run(t, newPlan(broker(t, nil).Factory(), func(p *flat) {
 		p.Count, p.BrokerCount = 100, true
 		p.Producer.Inspector, p.Consumer.Inspector = told, told
-		if edit != nil {
-			edit(p)
-		}
-	}), nil)
+	}, edit), nil)
 	require.True(t, s.Success, "%q", s.Problems())
 	return s, told
 }

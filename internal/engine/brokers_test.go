@@ -56,10 +56,7 @@ func TestBrokers(t *testing.T) {
 			t.Parallel()
 			s, _ := run(t, newPlan(naming(broker(t, nil).Factory(), "A", "1"), func(p *flat) {
 				p.Count = 10
-				if test.edit != nil {
-					test.edit(p)
-				}
-			}), nil)
+			}, test.edit), nil)
 			require.True(t, s.Success, "%q", s.Problems())
 			require.Equal(t, test.want, s.Brokers)
 		})

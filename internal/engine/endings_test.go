@@ -237,8 +237,7 @@ func TestDrainWaitsOnlyForWhatCanCome(t *testing.T) {
 			pass(loadTime + time.Millisecond)
 			return died
 		}}
-		s, _ := run(t, newPlan(h.factory(mem.New().Factory()), func(p *flat) {
-			steady(p)
+		s, _ := run(t, newPlan(h.factory(mem.New().Factory()), steady, func(p *flat) {
 			p.Consumers = 2
 			p.Destinations = []driver.Destination{{Kind: driver.Topic, Name: "T"}}
 		}), nil)
@@ -253,8 +252,7 @@ func TestBlockedInSendAtTheEnd(t *testing.T) {
 	for _, stopAt := range []time.Duration{loadTime, loadTime + 500*time.Millisecond} {
 		inBubble(t, stopAt.String(), func(t *testing.T) {
 			b := broker(t, func(o *mem.Options) { o.Limit = 250 })
-			s, rep := run(t, newPlan(b.Factory(), func(p *flat) {
-				steady(p)
+			s, rep := run(t, newPlan(b.Factory(), steady, func(p *flat) {
 				p.Role, p.Duration, p.Producers = plan.Producer, stopAt, 3
 			}), nil)
 			require.True(t, s.Success, s.Problems())

@@ -36,8 +36,7 @@ func TestConsumerFail(t *testing.T) {
 	} {
 		inBubble(t, name, func(t *testing.T) {
 			b := broker(t, nil)
-			s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
-				verified(p)
+			s, _ := run(t, newPlan(b.Factory(), verified, func(p *flat) {
 				p.Count, p.MaxPending, p.StallThreshold = sent, 100, time.Second
 				p.ConsumerFail, p.Failing = c.share, c.as
 				c.edit(p)

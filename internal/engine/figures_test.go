@@ -58,10 +58,7 @@ func TestOffered(t *testing.T) {
 			b := broker(t, func(o *mem.Options) { o.Latency = tt.latency })
 			s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
 				p.Rate, p.Duration, p.Warmup, p.MaxPending = rate("1000"), 10*time.Second, 2*time.Second, 1000
-				if tt.edit != nil {
-					tt.edit(p)
-				}
-			}), nil)
+			}, tt.edit), nil)
 			require.InDelta(t, float64(tt.due), float64(s.Offered.Due), tt.within*float64(tt.due))
 			require.InDelta(t, tt.missed, s.Offered.Missed(), tt.within)
 			require.InDelta(t, tt.offered, s.Offered.Rate, tt.within*tt.offered)

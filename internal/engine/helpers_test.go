@@ -67,7 +67,7 @@ func bodies(size int) []plan.Variant {
 }
 
 // newPlan is a client with one producer and one consumer on queue://TEST, on the given factory.
-func newPlan(f driver.Factory, edit func(*flat)) *flat {
+func newPlan(f driver.Factory, edits ...func(*flat)) *flat {
 	sender, reader := endpoint(f, ""), endpoint(f, "")
 	g := &plan.Group{
 		Role: plan.Client, ProducerBroker: sender.Broker, ConsumerBroker: reader.Broker,
@@ -76,8 +76,10 @@ func newPlan(f driver.Factory, edit func(*flat)) *flat {
 	g.MaxPending = 1
 	whole := &plan.Plan{DrainTimeout: drainTimeout, FakeClock: true, Steps: []plan.Step{{Name: plan.OnlyStep, Groups: []*plan.Group{g}}}}
 	p := &flat{whole, &whole.Steps[0], g, sender, reader}
-	if edit != nil {
-		edit(p)
+	for _, edit := range edits {
+		if edit != nil {
+			edit(p)
+		}
 	}
 	return p
 }

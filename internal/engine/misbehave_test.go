@@ -117,12 +117,8 @@ func TestMisbehavingDriversDoNotHangTheRun(t *testing.T) {
 				released := make(chan struct{})
 				defer close(released) // and the bubble checks that every goroutine ends then
 				h := tt.hooks(func() { <-released })
-				p := newPlan(h.factory(mem.New().Factory()), func(p *flat) {
-					steady(p)
-					if tt.edit != nil {
-						tt.edit(p)
-					}
-				})
+				p := newPlan(h.factory(mem.New().Factory()), steady, func(p *flat) {
+				}, tt.edit)
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				bound := loadTime + drainTimeout + closeBound

@@ -35,8 +35,7 @@ func TestMixAsStored(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := mem.New()
 			tap := b.Tap(driver.Destination{Name: "TEST"})
-			p := newPlan(b.Factory(), func(p *flat) {
-				verified(p)
+			p := newPlan(b.Factory(), verified, func(p *flat) {
 				threeKinds(p.Group)
 				p.Producers, p.MaxPending, p.Count = producers, 10, 2100
 			})

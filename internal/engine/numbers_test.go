@@ -138,10 +138,7 @@ func TestSaturatedTesterSaysSo(t *testing.T) {
 		inBubble(t, tt.name, func(t *testing.T) {
 			s, rep := run(t, newPlan(tt.factory(t), func(p *flat) {
 				p.Duration, p.MaxPending = 4*time.Second, 1000
-				if tt.edit != nil {
-					tt.edit(p)
-				}
-			}), nil)
+			}, tt.edit), nil)
 			require.True(t, s.Success, s.Problems())
 			if tt.says == "" {
 				require.Zero(t, s.Health.Saturated)
@@ -176,8 +173,7 @@ func TestStalledBrokerHasNotLost(t *testing.T) {
 	for _, tt := range tests {
 		inBubble(t, tt.name, func(t *testing.T) {
 			b := broker(t, tt.options)
-			s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
-				verified(p)
+			s, _ := run(t, newPlan(b.Factory(), verified, func(p *flat) {
 				p.Rate, p.Duration, p.Producers, p.MaxPending = rate("1000"), 2*time.Second, 4, 1000
 				if tt.drain > 0 {
 					p.DrainTimeout = tt.drain
@@ -202,8 +198,7 @@ func TestConfirmedButStalledIsLeft(t *testing.T) {
 		o := mem.DefaultOptions()
 		o.StallFor, o.DeliveryLatency = time.Hour, 100*time.Millisecond
 		time.AfterFunc(1950*time.Millisecond, func() { _ = b.Set(o) }) // from the next message on
-		s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
-			verified(p)
+		s, _ := run(t, newPlan(b.Factory(), verified, func(p *flat) {
 			p.Rate, p.Duration, p.MaxPending = rate("1000"), 1960*time.Millisecond, 0
 		}), nil)
 		require.Zero(t, s.Verification.Total.Lost)
@@ -250,10 +245,7 @@ func TestNothingDone(t *testing.T) {
 		inBubble(t, tt.name, func(t *testing.T) {
 			s, _ := run(t, newPlan(tt.factory(t), func(p *flat) {
 				p.Role, p.Duration, p.MaxPending = plan.Producer, 2*time.Second, 10
-				if tt.edit != nil {
-					tt.edit(p)
-				}
-			}), nil)
+			}, tt.edit), nil)
 			require.False(t, s.Success)
 			require.Contains(t, strings.Join(s.Problems(), "\n"), tt.problem)
 			require.Equal(t, tt.blocked, s.Total[result.Blocked])
@@ -488,8 +480,7 @@ func TestConsumerWork(t *testing.T) {
 		"work within a rate":  {func(p *flat) { p.ConsumerWork, p.ConsumerRate = work, plainRate("100") }, 100},
 	} {
 		inBubble(t, name, func(t *testing.T) {
-			s, _ := run(t, newPlan(broker(t, nil).Factory(), func(p *flat) {
-				verified(p)
+			s, _ := run(t, newPlan(broker(t, nil).Factory(), verified, func(p *flat) {
 				p.Count, p.MaxPending, p.DrainTimeout = 4000, 100, time.Hour
 				c.edit(p)
 			}), nil)

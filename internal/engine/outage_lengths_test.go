@@ -122,8 +122,7 @@ func TestLengthOfOutages(t *testing.T) {
 			for _, silent := range []bool{false, true} {
 				inBubble(t, fmt.Sprintf("%v, %d workers a side, silent %v", lasts, workers, silent), func(t *testing.T) {
 					h := &twoHosts{silent: silent}
-					p := newPlan(h.factory(broker(t, func(o *mem.Options) { o.Latency = 3 * time.Millisecond })), func(p *flat) {
-						verified(p)
+					p := newPlan(h.factory(broker(t, func(o *mem.Options) { o.Latency = 3 * time.Millisecond })), verified, func(p *flat) {
 						p.Producers, p.Consumers = workers, workers
 						p.Reconnect, p.Rate, p.Duration, p.MaxPending = true, rate("200"), lasts+10*time.Second, 100
 						p.Producer.ConnectTimeout, p.Consumer.ConnectTimeout = 10*time.Second, 10*time.Second

@@ -61,10 +61,7 @@ func TestReconnect(t *testing.T) {
 				through(p, line)
 				verified(p)
 				p.Reconnect, p.Rate, p.Duration, p.MaxPending = true, rate("250"), 10*time.Second, 1000
-				if tt.edit != nil {
-					tt.edit(p)
-				}
-			})
+			}, tt.edit)
 			began := time.Now()
 			for _, o := range tt.outages {
 				time.AfterFunc(o.at, func() {
@@ -208,8 +205,7 @@ func TestReconnectUnanswered(t *testing.T) {
 			<-time.After(time.Second)
 			return driver.Errorf(driver.ClassTimeout, "list the consumers of the group", "", "no answer")
 		}}).factory(broker(t, nil).Factory())
-		s, _ := run(t, newPlan(f, func(p *flat) {
-			verified(p)
+		s, _ := run(t, newPlan(f, verified, func(p *flat) {
 			p.Reconnect, p.Rate, p.Duration = true, rate("100"), 5*time.Second
 		}), nil)
 		require.True(t, s.Success, "%q", s.Problems())

@@ -142,9 +142,7 @@ func TestProtocolCounters(t *testing.T) {
 		f := (&hooks{wrap: func(_ driver.ProducerSpec, p driver.Producer, _ driver.Completions) driver.Producer {
 			return &countingProducer{Producer: p}
 		}}).factory(mem.New().Factory())
-		s, rep := run(t, newPlan(f, func(p *flat) {
-			p.Producers, p.Count, p.Rate = 3, 250, rate("100")
-		}), nil)
+		s, rep := run(t, newPlan(f, func(p *flat) { p.Producers, p.Count, p.Rate = 3, 250, rate("100") }), nil)
 		require.True(t, s.Success, s.Problems())
 		require.Equal(t, []driver.Counter{{Name: "sends", Value: 250}, {Name: "closes", Value: 3}}, s.Protocol,
 			"of all three, read after they were closed")

@@ -74,10 +74,7 @@ func TestBrokerGoneFromAClientThatConnectsAgain(t *testing.T) {
 		inBubble(t, tt.name, func(t *testing.T) {
 			s, _ := run(t, newPlan(losing(broker(t, nil), 50, tt.took, tt.end), func(p *flat) {
 				p.Count, p.MaxPending = 1_000_000, 1
-				if tt.edit != nil {
-					tt.edit(p)
-				}
-			}), nil)
+			}, tt.edit), nil)
 			require.Contains(t, s.Reason, tt.reason)
 			require.InDelta(t, tt.lasts, s.End.Sub(s.Start), float64(5*time.Second))
 			require.False(t, s.Success)

@@ -34,10 +34,7 @@ func TestRecovery(t *testing.T) {
 			p := newPlan(b.Factory(), func(p *flat) {
 				through(p, line)
 				p.Reconnect, p.Duration, p.MaxPending = true, 30*time.Second, 1
-				if tt.edit != nil {
-					tt.edit(p)
-				}
-			})
+			}, tt.edit)
 			if tt.freeze > 0 {
 				time.AfterFunc(5*time.Second-tt.freeze, line.Freeze)
 			}

@@ -86,12 +86,7 @@ func TestSilentBrokerEndsACount(t *testing.T) {
 			if tt.stop > 0 {
 				time.AfterFunc(tt.stop, func() { close(stop) })
 			}
-			s, rep := run(t, newPlan(b.Factory(), func(p *flat) {
-				p.Count = 1000
-				if tt.edit != nil {
-					tt.edit(p)
-				}
-			}), stop)
+			s, rep := run(t, newPlan(b.Factory(), func(p *flat) { p.Count = 1000 }, tt.edit), stop)
 			require.Contains(t, s.Reason, tt.reason)
 			if tt.sent > 0 {
 				require.Equal(t, tt.sent, s.Total[result.Sent])
@@ -155,8 +150,7 @@ func TestClosingAfterUnansweredMessages(t *testing.T) {
 				}
 			})
 			f := tt.hooks.factory(b.Factory())
-			p := newPlan(f, func(p *flat) {
-				steady(p)
+			p := newPlan(f, steady, func(p *flat) {
 				if p.Consumers = 40; tt.topic {
 					p.Destinations[0].Kind = driver.Topic
 				}

@@ -142,8 +142,7 @@ func TestStallOfDeliveries(t *testing.T) {
 				deliver(d)
 				d.Deferred = false
 			})
-			s, _ := run(t, newPlan(f, func(p *flat) {
-				steady(p)
+			s, _ := run(t, newPlan(f, steady, func(p *flat) {
 				p.StallThreshold = time.Second
 				p.Plan.Thresholds = demands(t, "stall.count == 1", "stall.max < 2s", "stall.max > 1600ms")
 			}), nil)

@@ -51,11 +51,8 @@ func TestFigures(t *testing.T) {
 		}[m.Unit])
 	}
 	synctest.Test(t, func(t *testing.T) {
-		b := broker(t, func(o *mem.Options) {
-			o.Latency, o.DeliveryLatency = 3*time.Millisecond, 7*time.Millisecond
-		})
-		s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
-			verified(p)
+		b := broker(t, func(o *mem.Options) { o.Latency, o.DeliveryLatency = 3*time.Millisecond, 7*time.Millisecond })
+		s, _ := run(t, newPlan(b.Factory(), verified, func(p *flat) {
 			p.Rate, p.Duration, p.Warmup, p.MaxPending = rate("1000"), 7*time.Second, 2*time.Second, 1000
 			p.CommitInterval, p.StallThreshold, p.Delay, p.Reconnect = 10, time.Second, time.Millisecond, true
 			p.Plan.Thresholds = demands(t, texts...)
@@ -113,8 +110,7 @@ func TestThresholds(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		b := broker(t, func(o *mem.Options) { o.Lose = 100 })
-		s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
-			verified(p)
+		s, _ := run(t, newPlan(b.Factory(), verified, func(p *flat) {
 			p.Rate, p.Duration, p.MaxPending = rate("1000"), 2*time.Second, 1000
 			p.Plan.Thresholds = demands(t, "lost == 20", "lost == 0")
 		}), nil)

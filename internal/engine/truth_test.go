@@ -108,8 +108,7 @@ func TestMessageCountOverProducers(t *testing.T) {
 		count = 10_003
 	}
 	b := mem.New()
-	s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
-		verified(p)
+	s, _ := run(t, newPlan(b.Factory(), verified, func(p *flat) {
 		p.Count, p.Producers, p.Consumers, p.MaxPending = count, 7, 2, 100
 		p.DrainTimeout = time.Hour // on the real clock, of a machine that may be busy
 	}), nil)
@@ -169,12 +168,8 @@ func TestRateThatWasNotReached(t *testing.T) {
 	for _, tt := range tests {
 		inBubble(t, tt.name, func(t *testing.T) {
 			b := broker(t, tt.options)
-			s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
-				steady(p)
-				if tt.edit != nil {
-					tt.edit(p)
-				}
-			}), nil)
+			s, _ := run(t, newPlan(b.Factory(), steady, func(p *flat) {
+			}, tt.edit), nil)
 			warnings := strings.Join(s.Warnings(), "\n")
 			if tt.warning == "" {
 				require.NotContains(t, warnings, "rate was missed")

@@ -92,9 +92,7 @@ func TestCountedRun(t *testing.T) {
 		return 70 + min(int64(len(asked)-1)*100, 1100), nil
 	}
 	shell := func(script string) func(context.Context) *exec.Cmd {
-		return func(ctx context.Context) *exec.Cmd {
-			return (&session{perfmq: "/bin/sh"}).command(ctx, "-c", script)
-		}
+		return func(ctx context.Context) *exec.Cmd { return (&session{perfmq: "/bin/sh"}).command(ctx, "-c", script) }
 	}
 	w := window{least: 300, most: 1000, until: time.Minute}
 	m, states, err := countedRun(t.Context(), shell("exec sleep 120"), count, w)

@@ -105,11 +105,9 @@ func TestValidPlans(t *testing.T) {
 		},
 		"a producer may ignore --durable": func(p *flat) { p.Role, p.Durable = Producer, true },
 		"password for the URL's user":     func(p *flat) { p.Producer.URL, p.Producer.Password = "able://u@h", "secret" },
-		"tls": func(p *flat) {
-			p.Role, p.Producer.URL, p.Producer.TLS.ServerName = Producer, "ables://h", "x"
-		},
-		"warm-up without an end": func(p *flat) { p.Warmup = time.Hour },
-		"limits":                 func(p *flat) { p.Mix[0].Priority, p.MaxPending, p.Producers = 9, UnlimitedPending, maxWorkers-1 },
+		"tls":                             func(p *flat) { p.Role, p.Producer.URL, p.Producer.TLS.ServerName = Producer, "ables://h", "x" },
+		"warm-up without an end":          func(p *flat) { p.Warmup = time.Hour },
+		"limits":                          func(p *flat) { p.Mix[0].Priority, p.MaxPending, p.Producers = 9, UnlimitedPending, maxWorkers-1 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := valid()

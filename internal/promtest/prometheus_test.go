@@ -249,9 +249,7 @@ func TestPrometheus(t *testing.T) {
 	require.NoError(t, scraper.Start(t.Context()))
 
 	// The queries for values that exist only at the end are made while the end is served.
-	eventually(t, "the end", func() bool {
-		return len(scraper.query("perfmq_run_success == 1", time.Time{})) > 0
-	})
+	eventually(t, "the end", func() bool { return len(scraper.query("perfmq_run_success == 1", time.Time{})) > 0 })
 	end := time.Now()
 	ask(end)
 	require.Equal(t, 0, <-l.ended, l.stderr.String())
