@@ -66,6 +66,8 @@ func kept(o *observation) (*result.Producers, *result.Verified) {
 // failed lets perfmq report a failed run.
 func failed(o *observation) { o.status, o.result.Outcome = 1, result.Outcome{Status: 1} }
 
+func succeeded(o *observation) { o.status, o.result.Outcome = 0, result.Outcome{Success: true} }
+
 // full is an observation of a full queue: 100 messages, and another 400 when the consumers had come.
 func full(o *observation) {
 	o.expect, o.first, o.last, o.stored = expectation{blocked: true}, time.Time{}, time.Time{}, 100
@@ -97,6 +99,14 @@ func silent(o *observation, after time.Duration) {
 	answered(o)
 	o.expect = expectation{silence: true}
 	o.result.Stalls = []result.Stall{{Time: o.first.Add(after).UnixMicro(), Length: 20_000_000}}
+}
+
+// lateBefore is silent, with a stall that began two seconds before, and a second before in which an answer took so long.
+func lateBefore(o *observation, at time.Duration, longest int64) {
+	silent(o, -2*time.Second)
+	o.result.Rows = []result.Row{{
+		Step: failureStep, Time: o.first.Add(at).UnixMicro(), Latencies: result.Latencies{result.Ack: &result.Latency{Max: longest}},
+	}}
 }
 
 // slowly is an observation of a line that was slow for ten seconds: ten rows before, ten meanwhile, and ten afterwards.
@@ -226,29 +236,11 @@ func TestJudge(t *testing.T) {
 			o.total = 500
 			o.result.Outages[0].NotBack = []string{"readers-0"}
 		}, `^kept`},
-		"in doubt, and received by nobody": {func(o *observation) { o.total = 495 }, `wrong.*had 495 messages in the live queue`},
-		"silence":                          {func(o *observation) { silent(o, 0) }, `^kept`},
-		"silence, from before": {func(o *observation) {
-			silent(o, -2*time.Second)
-			o.result.Rows = []result.Row{{
-				Step: failureStep, Time: o.first.Add(-3 * time.Second).UnixMicro(),
-				Latencies: result.Latencies{result.Ack: &result.Latency{Max: 1_900_000}},
-			}}
-		}, `wrong.*it began -2s from`},
-		"silence, of a broker that answers late": {func(o *observation) {
-			silent(o, -2*time.Second)
-			o.result.Rows = []result.Row{{
-				Step: failureStep, Time: o.first.Add(-3 * time.Second).UnixMicro(),
-				Latencies: result.Latencies{result.Ack: &result.Latency{Max: 2_100_000}},
-			}}
-		}, `^kept`},
-		"silence, of a broker that answered late long ago": {func(o *observation) {
-			silent(o, -2*time.Second)
-			o.result.Rows = []result.Row{{
-				Step: failureStep, Time: o.first.Add(-6 * time.Second).UnixMicro(),
-				Latencies: result.Latencies{result.Ack: &result.Latency{Max: 2_100_000}},
-			}}
-		}, `wrong.*it began -2s from`},
+		"in doubt, and received by nobody":                 {func(o *observation) { o.total = 495 }, `wrong.*had 495 messages in the live queue`},
+		"silence":                                          {func(o *observation) { silent(o, 0) }, `^kept`},
+		"silence, from before":                             {func(o *observation) { lateBefore(o, -3*time.Second, 1_900_000) }, `wrong.*it began -2s from`},
+		"silence, of a broker that answers late":           {func(o *observation) { lateBefore(o, -3*time.Second, 2_100_000) }, `^kept`},
+		"silence, of a broker that answered late long ago": {func(o *observation) { lateBefore(o, -6*time.Second, 2_100_000) }, `wrong.*it began -2s from`},
 		"silence, unnoticed": {func(o *observation) {
 			o.expect = expectation{silence: true}
 			o.result.Outages = nil
@@ -270,11 +262,8 @@ func TestJudge(t *testing.T) {
 		"noticed":         {func(o *observation) { o.expect = expectation{unnoticed: true} }, `^promise broken: 1 outages`},
 		"full":            {full, `^kept`},
 		"full to the end": {heldUp, `^kept`},
-		"full to the end, and perfmq says success": {func(o *observation) {
-			heldUp(o)
-			o.status, o.result.Outcome = 0, result.Outcome{Success: true}
-		}, `wrong.*exit status 0 instead of 1`},
-		"full, without a wait": {func(o *observation) { full(o); o.result.Stalls = nil }, `wrong.*no stall`},
+		"full to the end, and perfmq says success": {func(o *observation) { heldUp(o); succeeded(o) }, `wrong.*exit status 0 instead of 1`},
+		"full, without a wait":                     {func(o *observation) { full(o); o.result.Stalls = nil }, `wrong.*no stall`},
 		"full, and all are taken": {func(o *observation) {
 			full(o)
 			o.stored, o.due, o.result.Stalls = 494, 495, nil
@@ -317,11 +306,8 @@ func TestJudge(t *testing.T) {
 			o.expect = expectation{refused: true}
 			o.result.Outages = []result.Outage{{Length: 7_000_000, Class: "connection-lost"}}
 		}, `^promise broken: no message was refused, connections broke`},
-		"refused": {refusing, `^kept`},
-		"refused, as a success": {func(o *observation) {
-			refusing(o)
-			o.status, o.result.Outcome = 0, result.Outcome{Success: true}
-		}, `wrong.*exit status 0 instead of 1`},
+		"refused":               {refusing, `^kept`},
+		"refused, as a success": {func(o *observation) { refusing(o); succeeded(o) }, `wrong.*exit status 0 instead of 1`},
 		"refused, and arrived": {func(o *observation) {
 			refusing(o)
 			_, v := kept(o)
