@@ -65,16 +65,13 @@ func unknownFlags(list []argument, flags *pflag.FlagSet, in *input, unknown func
 		case one.unknown != "" && strings.HasPrefix(one.text, "--"):
 			errs = append(errs, unknown(one.unknown))
 		case one.unknown != "":
-			errs = append(errs, &plan.Mistake{
-				Text: "unknown flag " + one.text[:2], Hint: "flags begin with two hyphens; -o sets options of the protocol",
-			})
+			errs = append(errs, plan.Wrong("flags begin with two hyphens; -o sets options of the protocol",
+				"unknown flag %s", one.text[:2]))
 		case one.flag != nil && one.hasValue && !one.attached && isFlag(flags, one.value):
 			in.given.Missing[one.flag.Name] = true
-			errs = append(errs, &plan.Mistake{
-				Text: "--" + one.flag.Name + " has no value: " + one.value + " follows",
-				Hint: "give --" + one.flag.Name + " a value, or leave it out; --" + one.flag.Name + "=" + one.value +
-					" if that is meant",
-			})
+			name := "--" + one.flag.Name
+			hint := "give " + name + " a value, or leave it out; " + name + "=" + one.value + " if that is meant"
+			errs = append(errs, plan.Wrong(hint, "%s has no value: %s follows", name, one.value))
 		}
 	}
 	return errs

@@ -83,7 +83,7 @@ Web pages cannot send this header. With --user, add curl's -u USER.`)
 // config reads the flags and reports all mistakes at once.
 func (s *brokerSettings) config(environ config.Environment) (cfg broker.Config, errs []error) {
 	refuse := func(hint, format string, args ...any) {
-		errs = append(errs, &plan.Mistake{Text: fmt.Sprintf(format, args...), Hint: hint})
+		errs = append(errs, plan.Wrong(hint, format, args...))
 	}
 	address := func(flag, addr string) bool {
 		if addr == off {

@@ -133,8 +133,8 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return &plan.Mistake{Text: fmt.Sprintf("%s takes no arguments, but %s was given", cmd.CommandPath(),
-		config.Quoted(args[0])), Hint: cmd.CommandPath() + " --help shows its usage"}
+	return plan.Wrong(cmd.CommandPath()+" --help shows its usage", "%s takes no arguments, but %s was given",
+		cmd.CommandPath(), config.Quoted(args[0]))
 }
 
 func (a *app) root() *cobra.Command {
@@ -241,7 +241,7 @@ func (a *app) unknownCommand(cmd *cobra.Command, word string) *plan.Mistake {
 	if slices.ContainsFunc(before, func(arg string) bool { return strings.HasPrefix(arg, "-") }) {
 		hint = "flags come after the command; " + hint // a flag may have taken the command for its value
 	}
-	return &plan.Mistake{Text: fmt.Sprintf("unknown command %q of %s", word, path), Hint: hint}
+	return plan.Wrong(hint, "unknown command %q of %s", word, path)
 }
 
 func commandNames(cmd *cobra.Command) (names []string) {

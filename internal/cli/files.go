@@ -15,10 +15,8 @@ import (
 func notFolders(paths []string) (errs []error) {
 	for _, path := range paths {
 		if info, err := os.Stat(path); err == nil && !info.IsDir() {
-			errs = append(errs, &plan.Mistake{
-				Text: path + " is a file: a result is a folder",
-				Hint: "name the folder of --result DIR, such as " + filepath.Dir(path),
-			})
+			errs = append(errs, plan.Wrong("name the folder of --result DIR, such as "+filepath.Dir(path),
+				"%s is a file: a result is a folder", path))
 		}
 	}
 	return errs

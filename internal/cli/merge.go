@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/perfmq/perfmq/internal/config"
@@ -60,10 +58,7 @@ func (a *app) merge(dirs []string, dir string, partial bool, demands []string) e
 	for _, text := range demands {
 		t, err := config.ParseThreshold(text)
 		if err != nil {
-			return a.usage(&plan.Mistake{
-				Text: fmt.Sprintf("--threshold %q: %v", text, err),
-				Hint: "perfmq scenario metrics lists all metrics",
-			})
+			return a.usage(plan.Wrong("perfmq scenario metrics lists all metrics", "--threshold %q: %v", text, err))
 		}
 		thresholds = append(thresholds, t)
 	}

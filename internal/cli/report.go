@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -67,8 +66,7 @@ func (a *app) report(dirs []string, format, output string) error {
 	}
 	errs = append(errs, notFolders(dirs)...)
 	if !slices.Contains(reportFormats(), format) {
-		errs = append(errs, &plan.Mistake{Text: fmt.Sprintf("--format=%s: must be html, markdown or csv",
-			config.Quoted(format))})
+		errs = append(errs, plan.Wrong("", "--format=%s: must be html, markdown or csv", config.Quoted(format)))
 	}
 	switch {
 	case output == "" && format == "html":
@@ -79,10 +77,7 @@ func (a *app) report(dirs []string, format, output string) error {
 	for _, dir := range dirs {
 		if output != run.Standard && slices.Contains(result.Files(), filepath.Base(output)) && sameFolder(dir,
 			filepath.Dir(output)) {
-			errs = append(errs, &plan.Mistake{
-				Text: "--output " + output + " is a file of the result",
-				Hint: "name another file",
-			})
+			errs = append(errs, plan.Wrong("name another file", "--output %s is a file of the result", output))
 		}
 	}
 	if m := config.NoPlace("--output", output); m != nil {

@@ -91,15 +91,13 @@ func (a *app) runFiles(cmd *cobra.Command, args []string, of source, scale strin
 		func(name string) error { return unknownRunFlag(cmd, name) })
 	errs = append(errs, a.environ.Unknown()...)
 	if len(args) == 0 {
-		errs = append(errs, &plan.Mistake{
-			Text: "there is no scenario file",
-			Hint: "name a file, or a scenario of perfmq scenario list, such as @smoke/amqp",
-		})
+		errs = append(errs, plan.Wrong("name a file, or a scenario of perfmq scenario list, such as @smoke/amqp",
+			"there is no scenario file"))
 	}
 	var err error
 	if of.scale, err = strconv.ParseFloat(scale, 64); err != nil || !(of.scale > 0 && of.scale <= 1) {
-		errs = append(errs, &plan.Mistake{Text: "--scale=" + config.Quoted(scale) +
-			": must be a number above 0 and at most 1, such as 0.01"})
+		errs = append(errs, plan.Wrong("", "--scale=%s: must be a number above 0 and at most 1, such as 0.01",
+			config.Quoted(scale)))
 	}
 	of.set, of.several = map[string]string{}, len(args) > 1
 	for _, text := range set {
@@ -124,10 +122,8 @@ func (a *app) runFiles(cmd *cobra.Command, args []string, of source, scale strin
 		}
 		dir := ready.Values.Outputs.Result
 		if dir != "" && slices.ContainsFunc(list, func(o prepared) bool { return o.Values.Outputs.Result == dir }) {
-			errs = append(errs, &plan.Mistake{
-				Text: "two scenarios are called " + ready.Plan.Name + " and would write the same folder of --result",
-				Hint: "give one of them another name:",
-			})
+			errs = append(errs, plan.Wrong("give one of them another name:",
+				"two scenarios are called %s and would write the same folder of --result", ready.Plan.Name))
 		}
 		list = append(list, ready)
 	}
@@ -150,10 +146,8 @@ func (a *app) runFiles(cmd *cobra.Command, args []string, of source, scale strin
 func ofOneRun(v *config.Values, more ...string) (errs []error) {
 	for _, flag := range append(more, "hdr", "verify-file", "start-at", "shard") {
 		if v.Has(flag) {
-			errs = append(errs, &plan.Mistake{
-				Text: "--" + flag + " is for one run, and there are several",
-				Hint: "leave it out; --result has a folder for each run",
-			})
+			errs = append(errs, plan.Wrong("leave it out; --result has a folder for each run",
+				"--%s is for one run, and there are several", flag))
 		}
 	}
 	return errs

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"os"
 	"time"
 
@@ -43,7 +42,7 @@ func (a *app) newSearch(ready config.Ready, again func() (config.Ready, error)) 
 	v, p := ready.Values, ready.Plan
 	errs := ofOneRun(v, "message-count", "metrics", "web", "format", "show-latency", "run-id")
 	refuse := func(hint, format string, args ...any) {
-		errs = append(errs, &plan.Mistake{Text: fmt.Sprintf(format, args...), Hint: hint})
+		errs = append(errs, plan.Wrong(hint, format, args...))
 	}
 	if dir := v.Outputs.Result; dir != "" {
 		if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {

@@ -3,7 +3,6 @@ package cli
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -58,9 +57,8 @@ func (a *app) join(paths []string, v *config.Values, jsonFile string) error {
 	if jsonFile != "" && jsonFile != run.Standard {
 		for _, path := range paths {
 			if config.SameFile(path, jsonFile) {
-				errs = append(errs, &plan.Mistake{
-					Text: "--json names the file " + path + ", which is to be read", Hint: "name another file",
-				})
+				errs = append(errs, plan.Wrong("name another file",
+					"--json names the file %s, which is to be read", path))
 			}
 		}
 	}
@@ -125,7 +123,7 @@ func verifyFiles(paths []string) []string {
 // readSides returns all sides, or the errors of all files.
 func readSides(paths []string) (sides []*verify.Side, errs []error) {
 	refuse := func(hint, format string, args ...any) {
-		errs = append(errs, &plan.Mistake{Text: fmt.Sprintf(format, args...), Hint: hint})
+		errs = append(errs, plan.Wrong(hint, format, args...))
 	}
 	if len(paths) == 0 {
 		refuse("perfmq verify PRODUCER-FILE CONSUMER-FILE...", "no file was given")

@@ -2,7 +2,6 @@ package compare
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 
 	"github.com/perfmq/perfmq/internal/plan"
@@ -107,10 +106,8 @@ func refused(unlike []Difference) error {
 	for i := range unlike {
 		list = append(list, unlike[i].Name+": "+unlike[i].joined())
 	}
-	return &plan.Mistake{
-		Text: "the plans differ in " + words.First(list, maxRefused, "; "),
-		Hint: "compare runs of one plan, or add --unlike, which lists what differs",
-	}
+	return plan.Wrong("compare runs of one plan, or add --unlike, which lists what differs", "the plans differ in %s",
+		words.First(list, maxRefused, "; "))
 }
 
 // Notes returns what to know of the sets.
@@ -138,7 +135,7 @@ func (c *Comparison) JSON() ([]byte, error) {
 // Judge holds the comparison against its limits. It returns which are exceeded or unjudged, and the exit status.
 func (c *Comparison) Judge() (errs []error, status int) {
 	found := func(as int, hint, format string, args ...any) {
-		errs = append(errs, &plan.Mistake{Text: "--fail-if" + fmt.Sprintf(format, args...), Hint: hint})
+		errs = append(errs, plan.Wrong(hint, "--fail-if"+format, args...))
 		status = result.Graver(status, as)
 	}
 	for i := 1; i < len(c.Sets) && len(c.limits) > 0; i++ {

@@ -57,7 +57,7 @@ func parseFailover(url string) (*failover, error) {
 		if rest, asked := strings.CutPrefix(query, "?"); asked || query == "" {
 			query = rest
 		} else {
-			return nil, mistake(failoverHint, "the failover URL has text between its hosts and its settings")
+			return nil, plan.Wrong(failoverHint, "the failover URL has text between its hosts and its settings")
 		}
 	}
 	f := &failover{random: true, again: true, backoff: plan.Backoff{
@@ -91,7 +91,7 @@ func (f *failover) readHosts(text string) error {
 		s, rest, ok := strings.Cut(strings.TrimSpace(part), "://")
 		s = strings.ToLower(s)
 		if !ok || scheme != "" && s != scheme {
-			return mistake(failoverHint, "host %d of the failover URL has no scheme, or another one", len(list)+1)
+			return plan.Wrong(failoverHint, "host %d of the failover URL has no scheme, or another one", len(list)+1)
 		}
 		scheme = s
 		rest, nested, _ := strings.Cut(rest, "?")
@@ -102,7 +102,7 @@ func (f *failover) readHosts(text string) error {
 		}
 		if at := strings.LastIndexByte(rest, '@'); at >= 0 {
 			if user != "" && rest[:at+1] != user {
-				return mistake("give one for all by --user and PERFMQ_PASSWORD",
+				return plan.Wrong("give one for all by --user and PERFMQ_PASSWORD",
 					"the hosts of the failover URL have different users")
 			}
 			user, rest = rest[:at+1], rest[at+1:]
@@ -121,7 +121,7 @@ func (f *failover) set(name, value string, exponential *bool) (err error) {
 		n, wrong := strconv.ParseFloat(value, 64)
 		whole := n == math.Trunc(n) || name == "backOffMultiplier" || name == "reconnectDelayExponent"
 		if wrong != nil || !whole || !(n >= least && n <= most) {
-			err = mistake(failoverHint, "the failover URL has %s=%s", name, value)
+			err = plan.Wrong(failoverHint, "the failover URL has %s=%s", name, value)
 		}
 		return n
 	}
@@ -151,7 +151,7 @@ func (f *failover) set(name, value string, exponential *bool) (err error) {
 		f.again = f.backoff.Attempts != 0
 		f.backoff.Attempts = max(0, f.backoff.Attempts)
 	default:
-		return mistake(failoverHint, "the setting %s of the failover URL is not supported", name)
+		return plan.Wrong(failoverHint, "the setting %s of the failover URL is not supported", name)
 	}
 	return err
 }

@@ -91,21 +91,6 @@ type decoder struct {
 	used  map[string]bool // by kind and name of brokers and groups; by kind alone if any of them may be meant
 }
 
-func topShape() []string {
-	return []string{
-		"version", "name", "description", "vars", "labels", "defaults", "broker", "brokers", "group", "groups", "steps",
-		"thresholds", "before", "after", keyMatrix,
-	}
-}
-
-func groupShape() []string {
-	return []string{"role", "broker", "consumer-broker", "destination", "destinations"}
-}
-
-func stepShape() []string {
-	return []string{"name", "groups", "until", "before", "after", "thresholds"}
-}
-
 // tooMany refuses a list or map with more than so many entries.
 func (d *decoder) tooMany(parent *node, key string, most int) bool {
 	n := parent.get(key)
@@ -124,8 +109,15 @@ func (d *decoder) decode(root *node) {
 		}
 	}
 	d.readBrokers(root)
-	d.readGroups(root)
-	places, shape := InRun, topShape()
+	var pairs []pair
+	pairs, d.single = d.oneOrNamed(root, "group", "groups", groupForm)
+	for _, p := range pairs {
+		d.readGroup(p)
+	}
+	places, shape := InRun, []string{
+		"version", "name", "description", "vars", "labels", "defaults", "broker", "brokers", "group", "groups", "steps",
+		"thresholds", "before", "after", keyMatrix,
+	}
 	steps := root.get("steps")
 	if steps == nil {
 		places, shape = InRun|InStep, append(shape, "until")
@@ -410,15 +402,6 @@ func (d *decoder) readBrokers(root *node) {
 // groupForm is an example of a group.
 const groupForm = "{role: producer, destination: queue://TEST}"
 
-// readGroups reads `groups`, or the only one.
-func (d *decoder) readGroups(root *node) {
-	var pairs []pair
-	pairs, d.single = d.oneOrNamed(root, "group", "groups", groupForm)
-	for _, p := range pairs {
-		d.readGroup(p)
-	}
-}
-
 func (d *decoder) readGroup(p pair) {
 	g := fileGroup{part: part{name: p.key.text, pos: p.key.pos}}
 	what := strings.TrimSpace("the group " + g.name)
@@ -445,7 +428,8 @@ func (d *decoder) readGroup(p pair) {
 	if g.role != plan.Consumer {
 		g.messages = d.readMessages(p.value)
 	}
-	g.entries = d.entriesOfGroup(pairs, g.role, groupShape()...)
+	g.entries = d.entriesOfGroup(pairs, g.role, "role", "broker", "consumer-broker", "destination",
+		"destinations")
 	d.groups = append(d.groups, g)
 }
 
@@ -586,7 +570,7 @@ func (d *decoder) readStep(n *node, i int) fileStep {
 		s.uses = d.allUses()
 	}
 	s.until, s.before, s.after = d.until(n), d.commands(n, "before"), d.commands(n, "after")
-	s.entries = d.entries(pairs, InStep, "a step", stepShape()...)
+	s.entries = d.entries(pairs, InStep, "a step", "name", "groups", "until", "before", "after", "thresholds")
 	return s
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/safetext"
 )
 
@@ -41,9 +40,4 @@ func (m Mistakes) Error() string {
 		}
 	}
 	return strings.TrimSuffix(b.String(), "\n")
-}
-
-// mistake is one without a place in a file.
-func mistake(hint, format string, args ...any) *plan.Mistake {
-	return &plan.Mistake{Text: fmt.Sprintf(format, args...), Hint: hint}
 }

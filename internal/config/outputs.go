@@ -67,15 +67,15 @@ func NoPlace(flag, path string) *plan.Mistake {
 	case path == "", path == run.Standard && (flag == "--json" || flag == "--output"):
 		return nil
 	case path == run.Standard:
-		return mistake("name a "+kind+", which may be ./-", "%s -: only --json writes to standard output", flag)
+		return plan.Wrong("name a "+kind+", which may be ./-", "%s -: only --json writes to standard output", flag)
 	case err != nil:
 	case kind == "file" && info.IsDir():
-		return mistake("name a file in it", "%s %s is a folder", flag, path)
+		return plan.Wrong("name a file in it", "%s %s is a folder", flag, path)
 	case kind == "folder" && !info.IsDir():
-		return mistake("name a folder", "%s %s is a file", flag, path)
+		return plan.Wrong("name a folder", "%s %s is a file", flag, path)
 	case kind == "folder":
 		if err := result.Vacant(path); err != nil {
-			return mistake("name another folder, or remove this one", "%s %s: %v", flag, path, err)
+			return plan.Wrong("name another folder, or remove this one", "%s %s: %v", flag, path, err)
 		}
 		return nil
 	}
@@ -83,7 +83,7 @@ func NoPlace(flag, path string) *plan.Mistake {
 		info, err := os.Stat(folder)
 		switch {
 		case err == nil && !info.IsDir():
-			return mistake(hint, "%s %s: %s is no folder", flag, path, folder)
+			return plan.Wrong(hint, "%s %s: %s is no folder", flag, path, folder)
 		case err == nil, folder == filepath.Dir(folder):
 			return nil
 		}

@@ -2,7 +2,6 @@ package config
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"reflect"
 	"slices"
@@ -44,7 +43,7 @@ type resolver struct {
 
 // refuse adds a mistake. Its text names the wrong setting first.
 func (r *resolver) refuse(hint, format string, args ...any) {
-	m := &plan.Mistake{Text: fmt.Sprintf(format, args...), Hint: hint}
+	m := plan.Wrong(hint, format, args...)
 	if _, flag, ok := strings.Cut(m.Text, "--"); ok {
 		m.Setting, _, _ = strings.Cut(flag, " ")
 		m.Setting = strings.TrimSuffix(m.Setting, ":")

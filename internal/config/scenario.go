@@ -34,7 +34,7 @@ type Scenario struct {
 func (m *Maker) Read(name string) (path string, text []byte, err error) {
 	if IsShipped(name) {
 		if m.Scenarios == nil {
-			return "", nil, mistake("name a file", "this program has no scenarios inside")
+			return "", nil, plan.Wrong("name a file", "this program has no scenarios inside")
 		}
 		text, err = open(m.Scenarios, name)
 		return name, text, err
@@ -50,7 +50,7 @@ func (m *Maker) Read(name string) (path string, text []byte, err error) {
 		if path != name {
 			hint = "name a scenario, or the folder of a result that has its plan"
 		}
-		return "", nil, mistake(hint, "scenario %v", err)
+		return "", nil, plan.Wrong(hint, "scenario %v", err)
 	}
 	return path, text, err
 }
@@ -186,7 +186,7 @@ func (b *builder) judge() {
 			continue
 		}
 		text = strings.ReplaceAll(b.in.Named(b.table, m.Text), "--", "")
-		b.errs = append(b.errs, mistake(b.in.Named(b.table, m.Hint), "%s: %s", b.Path, text))
+		b.errs = append(b.errs, plan.Wrong(b.in.Named(b.table, m.Hint), "%s: %s", b.Path, text))
 	}
 }
 
@@ -293,7 +293,8 @@ func (b *builder) badPart(what string, pos Pos, errs []error) {
 			m = &plan.Mistake{Text: err.Error(), Hint: driver.HintOf(err)}
 		}
 		if s := find(b.table, m.Setting); s != nil && b.in.Has(s) {
-			b.errs = append(b.errs, mistake(b.in.Named(b.table, m.Hint), "%s: %s%s", b.Path, what, b.in.Named(b.table, m.Text)))
+			b.errs = append(b.errs, plan.Wrong(b.in.Named(b.table, m.Hint), "%s: %s%s", b.Path, what,
+				b.in.Named(b.table, m.Text)))
 			continue
 		}
 		b.bad(pos, m.Hint, "%s%s", what, strings.ReplaceAll(m.Text, "--", ""))
@@ -518,7 +519,7 @@ func (b *builder) unapplied() {
 		if !b.skipped[label] || len(b.applied[label]) > 0 {
 			continue
 		}
-		m := mistake("leave it out", "%s applies to no broker of %s: these speak %s", label, b.Path, speak)
+		m := plan.Wrong("leave it out", "%s applies to no broker of %s: these speak %s", label, b.Path, speak)
 		if strings.HasPrefix(label, "--") {
 			b.errs = append(b.errs, m)
 		} else {

@@ -18,7 +18,8 @@ func Schema(protocols []string) []byte {
 	protocol := *keys["protocol"]
 	protocol.Default, protocol.Help = "that of url", "the protocol: "+strings.Join(protocols, ", ")
 	keys["protocol"] = &protocol
-	root := rootSchema(keys)
+	root, message := rootSchema(keys), closedObject(keys, InMessage, object{})
+	message["minProperties"] = 1
 	maps.Copy(root, object{
 		"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": SchemaID, "title": "A scenario of perfmq",
 		"$defs": object{
@@ -28,7 +29,7 @@ func Schema(protocols []string) []byte {
 			}},
 			"broker":   closedObject(keys, InBroker, object{}),
 			"group":    groupSchema(keys),
-			"message":  messageSchema(keys),
+			"message":  message,
 			"override": withMessages(closedObject(keys, inGroup, object{})),
 			"step":     stepSchema(keys),
 			"threshold": object{"anyOf": []any{
@@ -105,12 +106,6 @@ func withMessages(schema object) object {
 			object{"enum": []string{chooseWeight, chooseTurn}}),
 	})
 	schema["dependentRequired"] = object{keyChoose: []string{keyMessages}}
-	return schema
-}
-
-func messageSchema(keys keys) object {
-	schema := closedObject(keys, InMessage, object{})
-	schema["minProperties"] = 1
 	return schema
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/perfmq/perfmq/internal/nearest"
+	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/safetext"
 )
 
@@ -66,7 +67,7 @@ func open(fsys fs.FS, name string) ([]byte, error) {
 			all = append(all, info.Name)
 		}
 		hint := nearest.Hint(name, all, "@%s", "perfmq scenario list shows all")
-		return nil, mistake(hint, "there is no shipped scenario @%s", name)
+		return nil, plan.Wrong(hint, "there is no shipped scenario @%s", name)
 	}
 	return fs.ReadFile(fsys, list[i].Path)
 }

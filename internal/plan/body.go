@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -96,22 +97,13 @@ func (v *validator) text() {
 
 // speaksSTOMP tells whether any group sends or receives over STOMP.
 func (p *Plan) speaksSTOMP() bool {
-	for i := range p.Steps {
-		for _, g := range p.Steps[i].Groups {
-			for _, b := range g.Brokers() {
-				if b.Protocol == "stomp" {
-					return true
-				}
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.Brokers(), func(b *Broker) bool { return b.Protocol == "stomp" })
 }
 
 // CheckBody returns a [*Mistake] if no broker of the protocol takes bodies of that many bytes.
 func CheckBody(f *driver.Factory, size int) error {
 	if f.Name == "rocketmq" && size == 0 {
-		return mistake("give --message-size 1 or more", "%s does not take empty bodies", f.Title)
+		return Wrong("give --message-size 1 or more", "%s does not take empty bodies", f.Title)
 	}
 	return nil
 }

@@ -21,7 +21,8 @@ type Mistake struct {
 // Error returns the text without the hint.
 func (m *Mistake) Error() string { return m.Text }
 
-func mistake(hint, format string, args ...any) *Mistake {
+// Wrong returns a mistake.
+func Wrong(hint, format string, args ...any) *Mistake {
 	return &Mistake{Text: fmt.Sprintf(format, args...), Hint: hint}
 }
 
@@ -33,7 +34,7 @@ const maxDestinations = 100_000
 // destinations are returned even then.
 func Destinations(names []string, n int) ([]driver.Destination, error) {
 	if n < 1 || n*len(names) > maxDestinations {
-		return nil, mistake(fmt.Sprintf("the destinations may be 1 to %d", maxDestinations),
+		return nil, Wrong(fmt.Sprintf("the destinations may be 1 to %d", maxDestinations),
 			"--num-destinations %d over %d names is out of range", n, len(names))
 	}
 	var errs []error
@@ -50,8 +51,9 @@ func Destinations(names []string, n int) ([]driver.Destination, error) {
 			errs = append(errs, err)
 			continue
 		case err != nil:
-			errs = append(errs, mistake("destinations are written queue://NAME, topic://NAME or ADDRESS::QUEUE; the broker is "+
-				"given by --url", "%v", err))
+			errs = append(errs, Wrong(
+				"destinations are written queue://NAME, topic://NAME or ADDRESS::QUEUE; the broker is "+
+					"given by --url", "%v", err))
 			continue
 		}
 		for i := range n {
@@ -60,7 +62,8 @@ func Destinations(names []string, n int) ([]driver.Destination, error) {
 				final.Name = fmt.Sprintf("%s%d", d.Name, i)
 			}
 			if seen[final.String()] {
-				errs = append(errs, mistake("name each destination once; --producers and --consumers set how many work on each",
+				errs = append(errs, Wrong(
+					"name each destination once; --producers and --consumers set how many work on each",
 					"destination %s is given twice", final))
 				continue
 			}
@@ -75,17 +78,17 @@ func checkDestination(written string, d driver.Destination, n int) error {
 	address, queue, qualified := strings.Cut(d.Name, "::")
 	switch {
 	case strings.Contains(d.Name, "://"):
-		return mistake("write several destinations as separate arguments", "destination %q has another one in its name",
+		return Wrong("write several destinations as separate arguments", "destination %q has another one in its name",
 			written)
 	case d.Name != strings.TrimSpace(d.Name):
-		return mistake("leave it out", "destination %q has a blank at an end of its name", written)
+		return Wrong("leave it out", "destination %q has a blank at an end of its name", written)
 	case written == d.Name && strings.Contains(written, " "): // or several names in one argument
-		return mistake(fmt.Sprintf("write several destinations as separate arguments, or a name with a blank as '%s'", d),
+		return Wrong(fmt.Sprintf("write several destinations as separate arguments, or a name with a blank as '%s'", d),
 			"destination %q has a blank in it", written)
 	case qualified && (address == "" || queue == ""):
-		return mistake("write it as ADDRESS::QUEUE", "destination %q lacks its address or its queue", d.Name)
+		return Wrong("write it as ADDRESS::QUEUE", "destination %q lacks its address or its queue", d.Name)
 	case qualified && n > 1:
-		return mistake("name each ADDRESS::QUEUE as an argument of its own",
+		return Wrong("name each ADDRESS::QUEUE as an argument of its own",
 			"--num-destinations does not work with %s: the queue would get the number, the address would not", d.Name)
 	default:
 		return nil

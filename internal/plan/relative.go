@@ -35,7 +35,7 @@ func ParseRelative(text string) (*Relative, error) {
 		i = of
 	}
 	if err != nil || !(percent > 0 && percent <= maxPercent) || !isOf || i <= 0 {
-		return nil, mistake("write it like 80% of allout.completed.avg",
+		return nil, Wrong("write it like 80% of allout.completed.avg",
 			"the rate %q is not a share, above 0 and at most %d%%, of a rate of an earlier step", text, maxPercent)
 	}
 	r := &Relative{Percent: percent, Step: name[:i], Metric: name[i+1:]}
@@ -46,7 +46,7 @@ func ParseRelative(text string) (*Relative, error) {
 		}
 	}
 	if m, ok := threshold.Find(r.Metric); !ok || m.Unit != threshold.PerSecond {
-		return nil, mistake("the rates are "+strings.Join(rates, ", "), "%q is no rate that a step reaches", r.Metric)
+		return nil, Wrong("the rates are "+strings.Join(rates, ", "), "%q is no rate that a step reaches", r.Metric)
 	}
 	return r, nil
 }

@@ -99,7 +99,7 @@ func (v *validator) add(err error) {
 // refuse records a mistake if wrong is true.
 func (v *validator) refuse(wrong bool, hint, format string, args ...any) {
 	if wrong {
-		v.add(v.about(mistake(hint, format, args...)))
+		v.add(v.about(Wrong(hint, format, args...)))
 	}
 }
 
@@ -205,12 +205,7 @@ func (v *validator) subscriptions() {
 }
 
 func (g *Group) hasKind(kind driver.Kind) bool {
-	for _, d := range g.Destinations {
-		if d.Kind == kind {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(g.Destinations, func(d driver.Destination) bool { return d.Kind == kind })
 }
 
 func (v *validator) producing(f *driver.Factory) {

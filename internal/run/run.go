@@ -102,10 +102,7 @@ func (r *Run) open(stdout io.Writer) (e Ending) {
 			if errors.As(err, &pe) {
 				err = fmt.Errorf("%s: %w", pe.Path, pe.Err)
 			}
-			e.Outputs, e.Err = true, &plan.Mistake{
-				Text: "--verify-file: " + err.Error(),
-				Hint: "name a file that can be written",
-			}
+			e.Outputs, e.Err = true, plan.Wrong("name a file that can be written", "--verify-file: %v", err)
 			return e
 		}
 	}

@@ -14,8 +14,8 @@ func (r *Run) watch() error {
 	}
 	w, err := brokerside.Open(context.Background(), r.Side)
 	if err != nil {
-		return &plan.Mistake{Text: err.Error(), Hint: "name a process of this host, and a log that can be read; for a " +
-			"broker on another host there is --broker-metrics URL"}
+		return plan.Wrong("name a process of this host, and a log that can be read; for a broker on another host "+
+			"there is --broker-metrics URL", "%v", err)
 	}
 	r.watched = w
 	return nil

@@ -61,10 +61,8 @@ func (s *Sweep) own() error {
 		return e.Name() != LockFile && !strings.HasPrefix(e.Name(), "."+record.SweepFile+".")
 	}
 	if slices.ContainsFunc(entries, foreign) && !record.IsSweep(s.dir) {
-		return &plan.Mistake{
-			Text: "--result " + s.dir + ": the folder is not empty, and has no " + record.SweepFile,
-			Hint: "name another folder",
-		}
+		return plan.Wrong("name another folder", "--result %s: the folder is not empty, and has no %s", s.dir,
+			record.SweepFile)
 	}
 	return nil
 }
@@ -78,10 +76,8 @@ func (s *Sweep) lock() error {
 	case err != nil:
 		return fmt.Errorf("lock the folder of --result: %w", err)
 	case !alone:
-		return &plan.Mistake{
-			Text: "--result " + s.dir + ": another perfmq is carrying this sweep out",
-			Hint: "wait until it has ended, or name another folder",
-		}
+		return plan.Wrong("wait until it has ended, or name another folder",
+			"--result %s: another perfmq is carrying this sweep out", s.dir)
 	}
 	return nil
 }
@@ -95,10 +91,8 @@ func (s *Sweep) unlock() {
 // resume continues a sweep.
 func (s *Sweep) resume(earlier *record.Sweep) error {
 	if earlier.Plan != s.state.Plan {
-		return &plan.Mistake{
-			Text: "--result " + s.dir + " has a sweep of another plan: the scenario, its variables or the flags have changed",
-			Hint: "name another folder",
-		}
+		return plan.Wrong("name another folder",
+			"--result %s has a sweep of another plan: the scenario, its variables or the flags have changed", s.dir)
 	}
 	s.state.Resume(earlier)
 	s.note("continuing the sweep in %s: %d of %d runs are finished", s.dir, s.finished(), len(s.state.Runs))

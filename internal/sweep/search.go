@@ -191,11 +191,9 @@ func (s *Search) probe(rate float64, hold bool) (point record.Point, err error) 
 	point.Why, point.Limit = of.Secrets.Line(point.Why), of.Secrets.Line(point.Limit) // may hold texts of the broker
 	s.printLoad(rate, hold, measured(&of.Plan.Steps[0]), &point, e.Summary)
 	if e.Summary.Missing > 0 {
-		s.Progress.Fail(&plan.Mistake{
-			Text: fmt.Sprintf("%d messages were left at the broker when --drain-timeout ended: they would disturb the next load",
-				e.Summary.Missing),
-			Hint: "purge the destination, and raise --drain-timeout",
-		})
+		s.Progress.Fail(plan.Wrong("purge the destination, and raise --drain-timeout",
+			"%d messages were left at the broker when --drain-timeout ended: they would disturb the next load",
+			e.Summary.Missing))
 		return point, &endingError{result.StatusFailed}
 	}
 	return point, nil
