@@ -90,6 +90,17 @@ func newRig(cfg setup) *rig {
 
 func (r *rig) snapshot() *stats.Snapshot { return r.collector.Collect(stats.Measure, time.Now(), true) }
 
+// answers is a broker that accepts each message at once. First Send does something, if not nil.
+func (r *rig) answers(first func(*driver.Message)) sender {
+	return func(_ context.Context, m *driver.Message) error {
+		if first != nil {
+			first(m)
+		}
+		r.Done(m.Slot, driver.Outcome{})
+		return nil
+	}
+}
+
 // later completes messages after a delay that may depend on the time since the start, each on a goroutine of its own.
 func (r *rig) later(delay func(at time.Duration) time.Duration) sender {
 	return func(_ context.Context, m *driver.Message) error {
@@ -162,11 +173,9 @@ func sequence(t testing.TB, weights []int, cfg setup) []int {
 		cfg.Mix = load.NewMix(weights)
 		r := newRig(cfg)
 		n := i
-		r.Attach(sender(func(_ context.Context, m *driver.Message) error {
+		r.Attach(r.answers(func(m *driver.Message) {
 			list[n] = m.Variant
 			n += cfg.Total
-			r.Done(m.Slot, driver.Outcome{})
-			return nil
 		}))
 		require.NoError(t, r.Run(t.Context()))
 	}

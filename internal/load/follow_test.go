@@ -128,10 +128,7 @@ func TestEndOfSchedule(t *testing.T) {
 		inBubble(t, tt.name, func(t *testing.T) {
 			tt.cfg.Schedule, tt.cfg.MaxPending = schedule(t, tt.schedule), 1
 			r := newRig(tt.cfg)
-			r.Attach(sender(func(_ context.Context, m *driver.Message) error {
-				r.Done(m.Slot, driver.Outcome{})
-				return nil
-			}))
+			r.Attach(r.answers(nil))
 			runFor(t, r, time.Minute-time.Nanosecond)
 			require.Equal(t, tt.ended, r.clock.Now().Round(time.Microsecond))
 			require.Equal(t, tt.sent, r.snapshot().Total[result.Sent])
@@ -144,10 +141,7 @@ func TestPauseIsNoWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(setup{Schedule: schedule(t, "10 for 2s, pause 3s, 10 for 2s, pause 3500ms"), MaxPending: 1})
 		r.collector.Watch([]stats.Worker{{Name: "producer-0"}})
-		r.Attach(sender(func(_ context.Context, m *driver.Message) error {
-			r.Done(m.Slot, driver.Outcome{})
-			return nil
-		}))
+		r.Attach(r.answers(nil))
 		var wg sync.WaitGroup
 		wg.Go(func() { require.NoError(t, r.Run(t.Context())) })
 		for range 12 {

@@ -66,12 +66,10 @@ func TestStallOfOneSecond(t *testing.T) {
 func TestStallInSend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(setup{Schedule: constant(t, "1000"), MaxPending: 1000, Count: 2000})
-		r.Attach(sender(func(_ context.Context, m *driver.Message) error {
+		r.Attach(r.answers(func(m *driver.Message) {
 			if m.Slot.Index() == 0 && r.clock.Now() < time.Millisecond {
 				pass(time.Second)
 			}
-			r.Done(m.Slot, driver.Outcome{})
-			return nil
 		}))
 		runFor(t, r, time.Minute)
 		s := r.snapshot()
@@ -166,10 +164,7 @@ func TestHeldByMaxPendingIsNotLate(t *testing.T) {
 func TestStarvedTesterIsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(setup{Schedule: constant(t, "1000"), MaxPending: 10, Count: 1000})
-		r.Attach(sender(func(_ context.Context, m *driver.Message) error {
-			r.Done(m.Slot, driver.Outcome{})
-			return nil
-		}))
+		r.Attach(r.answers(nil))
 		pass(200 * time.Millisecond) // before Run: the goroutine did not get a processor
 		runFor(t, r, time.Minute)
 		s := r.snapshot()
@@ -184,14 +179,12 @@ func TestStallDoesNotHideLateness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(setup{Schedule: constant(t, "1000"), MaxPending: 10, Count: 500})
 		first := true
-		r.Attach(sender(func(_ context.Context, m *driver.Message) error {
+		r.Attach(r.answers(func(m *driver.Message) {
 			if first {
 				pass(100 * time.Millisecond) // the broker
 			}
 			first = false
 			pass(90 * time.Microsecond) // the tester, 9% of a period: catches up slowly
-			r.Done(m.Slot, driver.Outcome{})
-			return nil
 		}))
 		runFor(t, r, time.Minute)
 		require.Zero(t, r.snapshot().Total[result.LateSends])

@@ -3,7 +3,6 @@
 package load_test
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -12,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/load"
-	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 func mixes() [][]int {
@@ -78,10 +76,7 @@ func BenchmarkMix(b *testing.B) {
 	for _, weights := range [][]int{{1}, {80, 15, 5}, {1, load.MaxCycle - 1}} {
 		b.Run(fmt.Sprint(weights), func(b *testing.B) {
 			r := newRig(setup{MaxPending: 1, Total: 2, Count: 2 * uint64(b.N), Mix: load.NewMix(weights)})
-			r.Attach(sender(func(_ context.Context, m *driver.Message) error {
-				r.Done(m.Slot, driver.Outcome{})
-				return nil
-			}))
+			r.Attach(r.answers(nil))
 			b.ReportAllocs()
 			b.ResetTimer()
 			require.NoError(b, r.Run(b.Context()))

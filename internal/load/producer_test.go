@@ -81,10 +81,7 @@ func TestCountIsExact(t *testing.T) {
 			var sent uint64
 			for i := range tt.producers {
 				r := newRig(setup{Index: i, Total: tt.producers, Count: tt.count, MaxPending: 1})
-				r.Attach(sender(func(_ context.Context, m *driver.Message) error {
-					r.Done(m.Slot, driver.Outcome{})
-					return nil
-				}))
+				r.Attach(r.answers(nil))
 				require.NoError(t, r.Run(t.Context()))
 				n := r.snapshot().Total[result.Completed]
 				require.InDelta(t, float64(tt.count)/float64(tt.producers), n, 1)
@@ -239,12 +236,10 @@ func TestStamp(t *testing.T) {
 		r := newRig(setup{Schedule: constant(t, "10"), MaxPending: 1, Count: 3})
 		var stamps []int64
 		start := time.Now().UnixMicro()
-		r.Attach(sender(func(_ context.Context, m *driver.Message) error {
+		r.Attach(r.answers(func(m *driver.Message) {
 			require.Equal(t, time.Now().UnixMicro(), m.Time)
 			stamps = append(stamps, m.Time-start)
 			pass(250 * time.Millisecond)
-			r.Done(m.Slot, driver.Outcome{})
-			return nil
 		}))
 		require.NoError(t, r.Run(t.Context()))
 		require.Equal(t, []int64{0, 250_000, 500_000}, stamps)
