@@ -141,6 +141,5 @@ func TestWebMistakes(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "long.yml"), make([]byte, maxWeb+1), 0o600))
 	_, err = ReadWeb(filepath.Join(dir, "long.yml"))
 	require.Error(t, err)
-	w := musttest.Get(ReadWeb(""))(t)
-	assert.Equal(t, Web{}, w)
+	assert.Equal(t, Web{}, musttest.Get(ReadWeb(""))(t))
 }

@@ -56,8 +56,7 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", " \t\n"} {
-		filter := musttest.Get(Parse(text))(t)
-		assert.Nil(t, filter)
+		assert.Nil(t, musttest.Get(Parse(text))(t))
 	}
 }
 

@@ -30,8 +30,7 @@ func TestListingIsShared(t *testing.T) {
 		var asking sync.WaitGroup
 		ask := func(want string) {
 			asking.Go(func() {
-				got := musttest.Get(l.ask(t.Context(), question))(t)
-				require.Equal(t, []string{want}, got)
+				require.Equal(t, []string{want}, musttest.Get(l.ask(t.Context(), question))(t))
 			})
 		}
 		ask("1")
@@ -66,8 +65,7 @@ func TestListingOfOneThatHangs(t *testing.T) {
 		answer := func() ([]string, error) { return []string{"a"}, nil }
 		for range 3 {
 			asking.Go(func() {
-				got := musttest.Get(l.ask(t.Context(), answer))(t)
-				require.Equal(t, []string{"a"}, got)
+				require.Equal(t, []string{"a"}, musttest.Get(l.ask(t.Context(), answer))(t))
 				require.LessOrEqual(t, time.Since(began), turnPatience)
 			})
 		}

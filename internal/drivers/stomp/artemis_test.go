@@ -56,8 +56,7 @@ func TestLeavesNoSubscription(t *testing.T) {
 				k := musttest.Get(d.Consumer(ctx, spec))(t)
 				consumers = append(consumers, k)
 			}
-			subs := musttest.Get(a.Subscriptions(ctx, topic))(t)
-			require.NotEmpty(t, subs)
+			require.NotEmpty(t, musttest.Get(a.Subscriptions(ctx, topic))(t))
 			for _, k := range consumers {
 				require.NoError(t, k.Close(ctx))
 			}

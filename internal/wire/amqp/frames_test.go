@@ -267,7 +267,6 @@ func TestStates(t *testing.T) {
 		"00 53 24 45", "00 53 24 c0 01 00", "00 80 0000000000000024 d0 00000004 00000000",
 		"00 a3 12 616d71703a61636365707465643a6c697374 45",
 	} {
-		s := musttest.Get(amqp.ParseState(unhex(t, accepted)))(t)
-		assert.Equal(t, amqp.State{Kind: amqp.DescAccepted}, s)
+		assert.Equal(t, amqp.State{Kind: amqp.DescAccepted}, musttest.Get(amqp.ParseState(unhex(t, accepted)))(t))
 	}
 }

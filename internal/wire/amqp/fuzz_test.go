@@ -223,8 +223,7 @@ func checkState(t testing.TB, raw []byte) {
 	if s.Kind == 0 && !s.Transactional {
 		again = nil
 	}
-	got := musttest.Get(amqp.ParseState(again))(t)
-	require.Equal(t, s, got)
+	require.Equal(t, s, musttest.Get(amqp.ParseState(again))(t))
 }
 
 // FuzzFrameReader reads any stream. It gives the same frames in whatever pieces it comes, and none that is too large.

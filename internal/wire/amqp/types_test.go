@@ -75,8 +75,7 @@ func TestScalars(t *testing.T) {
 	}
 	_, err := amqp.AppendScalar(nil, struct{}{})
 	require.ErrorIs(t, err, amqp.ErrEncode)
-	b := musttest.Get(amqp.AppendScalar(nil, 7))(t)
-	assert.Equal(t, []byte{amqp.CodeSmallLong, 7}, b)
+	assert.Equal(t, []byte{amqp.CodeSmallLong, 7}, musttest.Get(amqp.AppendScalar(nil, 7))(t))
 }
 
 // foreignTypes are encodings that we read and do not write, from the examples and tables of Types, section 1.6.
