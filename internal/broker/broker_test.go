@@ -51,8 +51,7 @@ func dialSTOMP(t *testing.T, b *Broker) *stompPeer {
 }
 
 func (p *stompPeer) say(frame string) {
-	_, err := p.conn.Write([]byte(frame + "\x00"))
-	require.NoError(p.t, err)
+	musttest.Get(p.conn.Write([]byte(frame + "\x00")))(p.t)
 }
 
 func (p *stompPeer) frame() string {

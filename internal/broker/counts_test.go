@@ -75,8 +75,7 @@ func sendSTOMP(t *testing.T, b *Broker, n int) func() int {
 func sendRocketMQ(t *testing.T, b *Broker, n int) func() int {
 	conn := dialRaw(t, b, RocketMQ)
 	for i := range n {
-		_, err := conn.Write(sendRemoting(t, i, "T", "x"))
-		require.NoError(t, err)
+		musttest.Get(conn.Write(sendRemoting(t, i, "T", "x")))(t)
 	}
 	require.NoError(t, conn.SetReadDeadline(time.Now().Add(patience)))
 	return func() (answered int) {

@@ -87,8 +87,7 @@ func TestDroppingEndsAStall(t *testing.T) {
 	require.NoError(t, receiver.AcceptMessage(ctx, held)) // does not wait for an answer
 	go func() { ended <- sender.Send(ctx, amqp.NewMessage([]byte("2")), nil) }()
 	text.say("SEND\ndestination:/queue/S\nreceipt:1\n\nbody")
-	_, err := remote.Write(sendRemoting(t, 1, "R", "body"))
-	require.NoError(t, err)
+	musttest.Get(remote.Write(sendRemoting(t, 1, "R", "body")))(t)
 	require.Equal(t, 3, b.DropConnections())
 	gone(t, b)
 	require.Error(t, <-ended)
@@ -151,8 +150,7 @@ func TestBomb(t *testing.T) {
 			before := totalMemory()
 			conn := dialRaw(t, b, RocketMQ)
 			require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
-			_, err := conn.Write(remoting(t, c.code, 1, nil, c.body))
-			require.NoError(t, err)
+			musttest.Get(conn.Write(remoting(t, c.code, 1, nil, c.body)))(t)
 			answer := make([]byte, 1000)
 			n := musttest.Get(conn.Read(answer))(t)
 			require.Contains(t, string(answer[:n]), "cannot be read")
@@ -192,8 +190,7 @@ func TestComingAndGoing(t *testing.T) {
 	dialSTOMP(t, b).send("fills it")
 	topic := dialRaw(t, b, RocketMQ)
 	for i := range 3 {
-		_, err := topic.Write(sendRemoting(t, i, "T", "x"))
-		require.NoError(t, err)
+		musttest.Get(topic.Write(sendRemoting(t, i, "T", "x")))(t)
 	}
 	hello := map[string]string{
 		AMQP:     "AMQP\x00\x01\x00\x00",
@@ -291,8 +288,7 @@ func TestCloseWhileStalled(t *testing.T) {
 		q.say("SUBSCRIBE\nid:1\ndestination:/queue/Q\nack:client\n\n")
 		q.say("SEND\ndestination:/queue/other\n\nx")
 		conn := dialRaw(t, b, RocketMQ)
-		_, err := conn.Write(sendRemoting(t, i, "T", "x"))
-		require.NoError(t, err)
+		musttest.Get(conn.Write(sendRemoting(t, i, "T", "x")))(t)
 	}
 	closed := make(chan struct{})
 	go func() { b.Close(); close(closed) }()

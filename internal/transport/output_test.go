@@ -68,13 +68,11 @@ func TestOutputKeepsFramesWhole(t *testing.T) {
 			if n%1000 == 0 {
 				<-time.After(time.Millisecond) // lets the buffers fill
 			}
-			_, err := io.ReadFull(far, head)
-			require.NoError(t, err)
+			musttest.Get(io.ReadFull(far, head))(t)
 			s := binary.BigEndian.Uint32(head[4:])
 			require.Equal(t, next[s], binary.BigEndian.Uint32(head[8:]))
 			next[s]++
-			_, err = io.CopyN(io.Discard, far, int64(binary.BigEndian.Uint32(head))-16)
-			require.NoError(t, err)
+			musttest.Get(io.CopyN(io.Discard, far, int64(binary.BigEndian.Uint32(head))-16))(t)
 		}
 		running.Wait()
 		o.Drain(t.Context())
@@ -90,22 +88,20 @@ func TestOutputGathers(t *testing.T) {
 		require.Zero(t, o.Writes())
 		send(t, o, []byte("three "), false)
 		got := make([]byte, 14)
-		_, err := io.ReadFull(far, got)
-		require.NoError(t, err)
+		musttest.Get(io.ReadFull(far, got))(t)
 		require.Equal(t, "one two three ", string(got))
 		o.Drain(t.Context())
 		require.EqualValues(t, 1, o.Writes())
 
 		require.NoError(t, o.Put(func(b []byte) []byte { return append(b, "four"...) }))
 		o.Flush()
-		_, err = io.ReadFull(far, got[:4])
-		require.NoError(t, err)
+		musttest.Get(io.ReadFull(far, got[:4]))(t)
 		require.Equal(t, "four", string(got[:4]))
 
 		for range 40 { // more than gatherLimit
 			send(t, o, make([]byte, 1<<10), true)
 		}
-		_, err = io.ReadFull(far, make([]byte, 32<<10))
+		_, err := io.ReadFull(far, make([]byte, 32<<10))
 		require.NoError(t, err, "it does not wait for ever")
 	})
 }
@@ -124,14 +120,12 @@ func TestOutputOfNothing(t *testing.T) {
 		require.Zero(t, o.Writes())
 		send(t, o, nil, false)
 		got := make([]byte, 8)
-		_, err := io.ReadFull(far, got[:4])
-		require.NoError(t, err)
+		musttest.Get(io.ReadFull(far, got[:4]))(t)
 		require.Equal(t, "one ", string(got[:4]))
 		o.Drain(t.Context())
 		require.EqualValues(t, 1, o.Writes())
 		send(t, o, []byte("goes on."), false)
-		_, err = io.ReadFull(far, got)
-		require.NoError(t, err)
+		musttest.Get(io.ReadFull(far, got))(t)
 		require.Equal(t, "goes on.", string(got))
 	})
 }
@@ -170,8 +164,7 @@ func TestOutputHoldsSendersUp(t *testing.T) {
 		got := musttest.Get(io.ReadAll(io.LimitReader(far, int64(sent*len(frame)+3))))(t)
 		require.Equal(t, "end", string(got[len(got)-3:]))
 		send(t, o, []byte("goes on"), false)
-		_, err = io.ReadFull(far, got[:7])
-		require.NoError(t, err)
+		musttest.Get(io.ReadFull(far, got[:7]))(t)
 	})
 }
 

@@ -275,9 +275,7 @@ func FuzzRead(f *testing.F) {
 		}
 		first, other := *r, *r
 		first.Shard, other.Shard = &Shard{1, 2}, &Shard{2, 2}
-		_, err = Merge(&first, &other)
-		require.NoError(t, err)
-		_, err = encode(r, "")
-		require.NoError(t, err)
+		musttest.Get(Merge(&first, &other))(t)
+		musttest.Get(encode(r, ""))(t)
 	})
 }

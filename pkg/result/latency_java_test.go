@@ -35,8 +35,7 @@ func TestPercentilesAreJavas(t *testing.T) {
 		l.Record(time.Duration(bits&1023<<(bits>>10%25)) * time.Microsecond)
 		var values [10]int64
 		for i, text := range strings.Fields(line) {
-			_, err := fmt.Sscan(text, &values[i])
-			require.NoError(t, err)
+			musttest.Get(fmt.Sscan(text, &values[i]))(t)
 		}
 		for i, p := range [...]float64{1, 50, 90, 95, 99, 99.9, 99.99, 100} {
 			require.Equal(t, min(values[1+i], l.Max), l.Percentile(p), "%v%% of %d values", p, n+1)

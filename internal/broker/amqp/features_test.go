@@ -162,8 +162,7 @@ func TestWithheld(t *testing.T) {
 	}
 	for i, receipt := range receipts {
 		if i%2 == 0 {
-			_, err := receipt.Wait(soon(t))
-			require.NoError(t, err)
+			musttest.Get(receipt.Wait(soon(t)))(t)
 			continue
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)

@@ -29,10 +29,8 @@ func connectRaw(b testing.TB, addr string, attach []byte) *raw {
 	_, err := nc.Write(append(append([]byte(wire.HeaderAMQP),
 		frameOf(0, wire.DescOpen, nil, str("bench"), null, u(128<<10))...), frameOf(0, wire.DescBegin, nil, null, u(0), u(1<<30), u(1<<30))...))
 	require.NoError(b, err)
-	_, err = nc.Write(attach)
-	require.NoError(b, err)
-	_, err = c.r.ReadProtocolHeader()
-	require.NoError(b, err)
+	musttest.Get(nc.Write(attach))(b)
+	musttest.Get(c.r.ReadProtocolHeader())(b)
 	return c
 }
 
@@ -62,8 +60,7 @@ func (c *raw) state() wire.State {
 
 func (c *raw) say(frame []byte) {
 	c.b.Helper()
-	_, err := c.Write(frame)
-	require.NoError(c.b, err)
+	musttest.Get(c.Write(frame))(c.b)
 }
 
 // TestTransactions: sends and settlements happen when the transaction is committed, and not when it is rolled back or

@@ -35,8 +35,7 @@ func dial(t testing.TB, b *testBroker) *client {
 func (c *client) post(code int, flag uint32, body []byte, fields ...string) {
 	c.t.Helper()
 	require.NoError(c.t, c.conn.SetDeadline(time.Now().Add(2*patience)))
-	_, err := c.conn.Write(request(code, flag, body, fields...))
-	require.NoError(c.t, err)
+	musttest.Get(c.conn.Write(request(code, flag, body, fields...)))(c.t)
 }
 
 // answer returns the code and the body of the next frame.
@@ -239,10 +238,9 @@ func TestMalformedFramesEndTheirConnectionOnly(t *testing.T) {
 		"\x00\x00\x00\x08\x01\x00\x00\x09abcd",
 	} {
 		bad := dial(t, b)
-		_, err := bad.conn.Write([]byte(frame))
-		require.NoError(t, err)
+		musttest.Get(bad.conn.Write([]byte(frame)))(t)
 		require.NoError(t, bad.conn.SetReadDeadline(time.Now().Add(patience)))
-		_, err = bad.conn.Read(make([]byte, 1))
+		_, err := bad.conn.Read(make([]byte, 1))
 		require.Error(t, err)
 		var timeout net.Error
 		require.False(t, errorAsTimeout(err, &timeout), "%q: the connection lives", frame)

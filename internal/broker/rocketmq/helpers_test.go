@@ -51,8 +51,7 @@ func call(t testing.TB, addr string, code int, body []byte, fields ...string) (a
 	conn := musttest.Get(net.DialTimeout("tcp", addr, patience))(t)
 	defer conn.Close()
 	require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
-	_, err := conn.Write(request(code, 0, body, fields...))
-	require.NoError(t, err)
+	musttest.Get(conn.Write(request(code, 0, body, fields...)))(t)
 	frame := musttest.Get(readFrame(conn, make([]byte, 1<<20)))(t)
 	var f wire.Frame
 	require.NoError(t, f.Parse(frame))

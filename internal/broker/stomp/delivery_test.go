@@ -35,9 +35,7 @@ func TestAckModes(t *testing.T) {
 	t.Parallel()
 	for mode, settled := range map[string]uint64{"auto": 5, "client": 4, "client-individual": 1} {
 		t.Run(mode, func(t *testing.T) {
-			t.Parallel()
-			s := serve(t, store.Config{}, Options{})
-			c := connected(t, s.addr)
+			s, c := begin(t, store.Config{})
 			fill(c, "/queue/x", 5)
 			c.put("SUBSCRIBE", "", "id:1", "destination:/queue/x", "ack:"+mode)
 			var got []answer
@@ -60,9 +58,7 @@ func TestNack(t *testing.T) {
 	t.Parallel()
 	for mode, returned := range map[string]int{"client": 3, "client-individual": 1} {
 		t.Run(mode, func(t *testing.T) {
-			t.Parallel()
-			s := serve(t, store.Config{}, Options{})
-			c := connected(t, s.addr)
+			s, c := begin(t, store.Config{})
 			fill(c, "/queue/x", 4)
 			c.put("SUBSCRIBE", "", "id:1", "destination:/queue/x", "ack:"+mode, "prefetch-count:4")
 			var got []answer
@@ -83,9 +79,7 @@ func TestNack(t *testing.T) {
 
 // TestNackBound gives a message back until the broker drops it.
 func TestNackBound(t *testing.T) {
-	t.Parallel()
-	s := serve(t, store.Config{}, Options{})
-	c := connected(t, s.addr)
+	s, c := begin(t, store.Config{})
 	fill(c, "/queue/x", 1)
 	c.put("SUBSCRIBE", "", "id:1", "destination:/queue/x", "ack:client-individual")
 	for range maxAttempts {
@@ -100,9 +94,7 @@ func TestNackBound(t *testing.T) {
 
 // TestNackDrops has a message dropped at its first delivery.
 func TestNackDrops(t *testing.T) {
-	t.Parallel()
-	s := serve(t, store.Config{}, Options{})
-	c := connected(t, s.addr)
+	s, c := begin(t, store.Config{})
 	fill(c, "/queue/x", 2)
 	c.put("SUBSCRIBE", "", "id:1", "destination:/queue/x", "ack:client-individual")
 	c.put("NACK", "", ackOf(c.message("0")), "requeue:false")
@@ -119,9 +111,7 @@ func TestPrefetch(t *testing.T) {
 	t.Parallel()
 	for header, ahead := range map[string]int{"prefetch-count:3": 3, "prefetch-count:0": 1, "": 20} {
 		t.Run(header, func(t *testing.T) {
-			t.Parallel()
-			s := serve(t, store.Config{}, Options{})
-			c := connected(t, s.addr)
+			s, c := begin(t, store.Config{})
 			fill(c, "/queue/x", 20)
 			headers := []string{"id:1", "destination:/queue/x", "ack:client"}
 			if header != "" {
@@ -143,9 +133,7 @@ func TestPrefetch(t *testing.T) {
 }
 
 func TestAcknowledgeTwice(t *testing.T) {
-	t.Parallel()
-	s := serve(t, store.Config{}, Options{})
-	c := connected(t, s.addr)
+	s, c := begin(t, store.Config{})
 	fill(c, "/queue/x", 3)
 	c.put("SUBSCRIBE", "", "id:1", "destination:/queue/x", "ack:client")
 	first := c.message("0")
@@ -164,9 +152,7 @@ func TestAcknowledgeTwice(t *testing.T) {
 }
 
 func TestTransactions(t *testing.T) {
-	t.Parallel()
-	s := serve(t, store.Config{}, Options{})
-	c := connected(t, s.addr)
+	s, c := begin(t, store.Config{})
 	fill(c, "/queue/in", 4)
 	c.put("SUBSCRIBE", "", "id:1", "destination:/queue/in", "ack:client-individual")
 	var got []answer

@@ -93,9 +93,7 @@ y:AAE=
 
 // TestContent sends a frame and looks at what the other protocols see of it.
 func TestContent(t *testing.T) {
-	t.Parallel()
-	s := serve(t, store.Config{}, Options{})
-	c := connected(t, s.addr)
+	s, c := begin(t, store.Config{})
 	c.ask("SEND", "bo\x00dy", "destination:/queue/q", "content-length:5", `colour:a\\c\cb`, "colour:second",
 		"correlation-id:c1", "reply-to:/queue/r", "content-type:text/x", "type:T", "timestamp:17", "priority:9", "expires:9999999999999",
 		"persistent:true", "JMSXGroupID:g", "message-id:mine", "ack:mine")

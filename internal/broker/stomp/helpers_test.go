@@ -66,11 +66,18 @@ func connected(t testing.TB, addr string, headers ...string) *client {
 	return c
 }
 
+// begin returns a front-end and a client of it, for a test that runs beside others.
+func begin(t *testing.T, cfg store.Config) (*running, *client) {
+	t.Parallel()
+	t.Helper()
+	s := serve(t, cfg, Options{})
+	return s, connected(t, s.addr)
+}
+
 func (c *client) raw(text string) {
 	c.t.Helper()
 	_ = c.SetWriteDeadline(time.Now().Add(patience))
-	_, err := io.WriteString(c, text)
-	require.NoError(c.t, err)
+	musttest.Get(io.WriteString(c, text))(c.t)
 }
 
 // put sends a frame; headers are whole lines.

@@ -15,9 +15,7 @@ import (
 
 // TestBackPressure fills a queue of 10 beyond its limit, and has the same connection make the room.
 func TestBackPressure(t *testing.T) {
-	t.Parallel()
-	s := serve(t, store.Config{Limit: 10}, Options{})
-	c := connected(t, s.addr)
+	s, c := begin(t, store.Config{Limit: 10})
 	fill(c, "/queue/x", 10)
 	for i := range 5 {
 		c.put("SEND", strconv.Itoa(10+i), "destination:/queue/x", fmt.Sprint("receipt:", i))
@@ -48,9 +46,7 @@ func TestBackPressure(t *testing.T) {
 // TestBackPressureBound sends without an end to a full queue: the connection is not read any more, and goes on when
 // there is room.
 func TestBackPressureBound(t *testing.T) {
-	t.Parallel()
-	s := serve(t, store.Config{Limit: 10}, Options{})
-	c := connected(t, s.addr)
+	s, c := begin(t, store.Config{Limit: 10})
 	body := strings.Repeat("x", 64<<10)
 	sent := 0
 	for ; sent < 10; sent++ {
@@ -81,9 +77,7 @@ func TestBackPressureBound(t *testing.T) {
 
 // TestDisconnectConfirms: what a full queue has taken is confirmed at the end.
 func TestDisconnectConfirms(t *testing.T) {
-	t.Parallel()
-	s := serve(t, store.Config{Limit: 1}, Options{})
-	c := connected(t, s.addr)
+	s, c := begin(t, store.Config{Limit: 1})
 	fill(c, "/queue/x", 1)
 	c.put("SEND", "1", "destination:/queue/x", "receipt:r")
 	c.quiet()

@@ -250,8 +250,7 @@ func TestConnection(t *testing.T) {
 		reply := func(i int) {
 			b := append([]byte(nil), requests[i*wire.FieldsAt:(i+1)*wire.FieldsAt]...)
 			b[wire.FlagAt+3] = wire.FlagAnswer
-			_, err := theirs.Write(b)
-			require.NoError(t, err)
+			musttest.Get(theirs.Write(b))(t)
 		}
 		reply(199)
 		reply(0)
@@ -268,8 +267,7 @@ func TestConnection(t *testing.T) {
 		require.Contains(t, a.list, "57:0:"+errNoAnswer.Error())
 		reply(57) // too late
 		require.NoError(t, submit(1000))
-		_, err = io.ReadFull(theirs, requests[:wire.FieldsAt])
-		require.NoError(t, err)
+		musttest.Get(io.ReadFull(theirs, requests[:wire.FieldsAt]))(t)
 		require.NoError(t, theirs.Close())
 		synctest.Wait()
 		require.Len(t, a.list, 201)

@@ -55,8 +55,7 @@ func (b *fakeBroker) accept(answer string) (connect string) {
 
 func (b *fakeBroker) write(text string) {
 	b.t.Helper()
-	_, err := io.WriteString(b.conn, text)
-	require.NoError(b.t, err)
+	musttest.Get(io.WriteString(b.conn, text))(b.t)
 }
 
 // next returns the next frame that is not a heart-beat.

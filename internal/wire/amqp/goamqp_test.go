@@ -24,8 +24,7 @@ func TestGoAMQPOpens(t *testing.T) {
 		Properties: map[string]any{"product": "test"}, SASLType: client.SASLTypePlain("user", "secret"),
 	}, func(ctx context.Context, c *client.Conn) {
 		assert.Equal(t, map[string]any{"product": "perfmq", "version": "2"}, c.Properties())
-		_, err := c.NewSession(ctx, nil)
-		require.NoError(t, err)
+		musttest.Get(c.NewSession(ctx, nil))(t)
 	})
 	some := amqp.Some[uint32]
 	require.Len(t, f.got, 4)
