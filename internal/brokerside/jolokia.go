@@ -41,25 +41,22 @@ func (h *Inspector) findJolokia(ctx context.Context) (inspect, error) {
 	if !strings.Contains(h.base.Path, "jolokia") {
 		paths = []string{base + "/console/jolokia/", base + "/api/jolokia/", base + "/jolokia/"}
 	}
-	var tries []find
+	var tries []func(context.Context) (inspect, error)
 	for _, path := range paths {
 		for _, origin := range []string{h.base.Scheme + "://" + h.base.Host, "http://localhost"} {
 			tries = append(tries, (&jolokia{h, path, origin}).detect)
 		}
 	}
-	return try(tries...)(ctx)
-}
-
-// product is a broker with beans.
-type product struct {
-	bean     string
-	requests func(driver.Destination) []jolokiaRequest
-	count    func(driver.Destination, []jolokiaAnswer) (driver.DestinationCount, error)
+	return try(ctx, tries...)
 }
 
 // detect determines the broker from its beans.
 func (j *jolokia) detect(ctx context.Context) (inspect, error) {
-	for _, p := range []product{
+	for _, p := range []struct {
+		bean     string
+		requests func(driver.Destination) []jolokiaRequest
+		count    func(driver.Destination, []jolokiaAnswer) (driver.DestinationCount, error)
+	}{
 		{artemisBroker, artemisRequests, artemisCount},
 		{activemqBroker, classicRequest, classicCount},
 	} {
@@ -70,28 +67,29 @@ func (j *jolokia) detect(ctx context.Context) (inspect, error) {
 		var names []string
 		if found[0].Status == http.StatusOK && json.Unmarshal(found[0].Value, &names) == nil && len(names) > 0 {
 			return func(ctx context.Context, list []driver.Destination) ([]driver.DestinationCount, error) {
-				return j.inspect(ctx, p, list)
+				return j.inspect(ctx, list, p.requests, p.count)
 			}, nil
 		}
 	}
 	return nil, driver.Errorf(driver.ClassOther, "", hintManagement, "Jolokia answers there, but has no ActiveMQ broker")
 }
 
-func (j *jolokia) inspect(ctx context.Context, p product, list []driver.Destination) (
-	[]driver.DestinationCount, error,
-) {
+func (j *jolokia) inspect(
+	ctx context.Context, list []driver.Destination, requestsOf func(driver.Destination) []jolokiaRequest,
+	count func(driver.Destination, []jolokiaAnswer) (driver.DestinationCount, error),
+) ([]driver.DestinationCount, error) {
 	var requests []jolokiaRequest
 	for _, d := range list {
-		requests = append(requests, p.requests(d)...)
+		requests = append(requests, requestsOf(d)...)
 	}
 	answers, err := j.ask(ctx, requests)
 	if err != nil {
 		return nil, err
 	}
 	return each(list, func(d driver.Destination) (driver.DestinationCount, error) {
-		own := answers[:len(p.requests(d))]
+		own := answers[:len(requestsOf(d))]
 		answers = answers[len(own):]
-		return p.count(d, own)
+		return count(d, own)
 	})
 }
 

@@ -134,7 +134,7 @@ func (h *Inspector) Inspect(ctx context.Context, list []driver.Destination) ([]d
 // detect determines which management answers.
 func (h *Inspector) detect(ctx context.Context) (err error) {
 	if h.inspect == nil {
-		h.inspect, err = try(h.findRabbitMQ, h.findJolokia, h.findPerfmq)(ctx)
+		h.inspect, err = try(ctx, h.findRabbitMQ, h.findJolokia, h.findPerfmq)
 	}
 	if otherPage(err) {
 		err = driver.Errorf(driver.ClassNotFound, "", hintManagement,
@@ -143,23 +143,19 @@ func (h *Inspector) detect(ctx context.Context) (err error) {
 	return err
 }
 
-type find func(context.Context) (inspect, error)
-
-// try returns a find of the first management that answers as one of list expects. Its error is that of a refused login,
-// or else of any other refusal, or else of another page.
-func try(list ...find) find {
-	return func(ctx context.Context) (_ inspect, why error) {
-		for _, find := range list {
-			found, err := find(ctx)
-			switch class := driver.ClassOf(err); {
-			case err == nil, class == driver.ClassConnect, class == driver.ClassConnectionLost, class == driver.ClassTimeout:
-				return found, err
-			case why == nil, class == driver.ClassAuth, otherPage(why) && !otherPage(err):
-				why = err
-			}
+// try finds the first management that answers as one of list expects. Its error is that of a refused login, or else of
+// any other refusal, or else of another page.
+func try(ctx context.Context, list ...func(context.Context) (inspect, error)) (_ inspect, why error) {
+	for _, find := range list {
+		found, err := find(ctx)
+		switch class := driver.ClassOf(err); {
+		case err == nil, class == driver.ClassConnect, class == driver.ClassConnectionLost, class == driver.ClassTimeout:
+			return found, err
+		case why == nil, class == driver.ClassAuth, otherPage(why) && !otherPage(err):
+			why = err
 		}
-		return nil, why
 	}
+	return nil, why
 }
 
 // otherPage reports whether a server answered with another page, or has none.

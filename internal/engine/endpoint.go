@@ -13,12 +13,9 @@ type Endpoint struct {
 	Inspector driver.Inspector
 }
 
-// Endpoints are the brokers of a plan.
-type Endpoints map[*plan.Broker]*Endpoint
-
 // Reach returns the endpoints of a plan.
-func Reach(p *plan.Plan, drivers plan.Drivers) Endpoints {
-	all := Endpoints{}
+func Reach(p *plan.Plan, drivers plan.Drivers) map[*plan.Broker]*Endpoint {
+	all := map[*plan.Broker]*Endpoint{}
 	for _, b := range p.Brokers() {
 		all[b] = &Endpoint{Broker: b, Factory: *drivers(b)}
 	}

@@ -47,8 +47,8 @@ var ErrReporters = errors.New("start reporters")
 // Config is what [Run] needs.
 type Config struct {
 	Plan      *plan.Plan
-	Endpoints Endpoints         // of all brokers of the plan
-	Side      *brokerside.Watch // of the broker and its host; nil if they are not watched
+	Endpoints map[*plan.Broker]*Endpoint // of all brokers of the plan
+	Side      *brokerside.Watch          // of the broker and its host; nil if they are not watched
 }
 
 // Run carries out a plan and feeds reporter.
@@ -112,7 +112,7 @@ func Run(
 // run is the state of one run.
 type run struct {
 	plan      *plan.Plan
-	endpoints Endpoints
+	endpoints map[*plan.Broker]*Endpoint
 	watched   *brokerside.Watch
 	role      plan.Role // of all groups together
 	id        int64     // the run number in its messages

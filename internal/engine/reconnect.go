@@ -17,7 +17,7 @@ import (
 
 // link is the connection of a worker, which is replaced when it is lost. One attempt after the other opens
 // connections; the rest of the run sees one producer or consumer with continuous counters and waits.
-type link[T worked] struct {
+type link[T interface{ Close(context.Context) error }] struct {
 	name     string
 	produces bool
 	// open opens a connection, by the hosts of that order. The function that it returns is called before the use of the
@@ -46,10 +46,7 @@ type link[T worked] struct {
 	silent atomic.Bool // the present connection has had no confirmation or receipt yet
 }
 
-// worked is the common part of a driver's producers and consumers.
-type worked interface{ Close(context.Context) error }
-
-func newLink[T worked](
+func newLink[T interface{ Close(context.Context) error }](
 	r *run, name string, produces bool, g *plan.Group, e *Endpoint, stays *stays, opened T,
 ) *link[T] {
 	l := &link[T]{

@@ -15,7 +15,7 @@ const AboutEmbedded = "the broker is inside this process: the figures are the li
 	"not those of a product"
 
 // startEmbedded starts a broker for each site of the plan, and puts its addresses into the plan.
-func startEmbedded(p *plan.Plan, endpoints engine.Endpoints) (started []*broker.Broker, err error) {
+func startEmbedded(p *plan.Plan, endpoints map[*plan.Broker]*engine.Endpoint) (started []*broker.Broker, err error) {
 	f, err := faults(p)
 	if err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 
 // manage lets the brokers with a management URL be asked over that. Sides with the same URL and login share an
 // inspector.
-func manage(p *plan.Plan, endpoints engine.Endpoints) error {
+func manage(p *plan.Plan, endpoints map[*plan.Broker]*engine.Endpoint) error {
 	if !p.BrokerCount {
 		return nil
 	}

@@ -55,7 +55,7 @@ type Run struct {
 	metrics *report.Prometheus // nil if none are served
 	webAt   string             // where the page is served
 
-	endpoints engine.Endpoints
+	endpoints map[*plan.Broker]*engine.Endpoint
 	watched   *brokerside.Watch // nil if nothing is watched
 	fan       *report.Fan
 	embedded  []*broker.Broker

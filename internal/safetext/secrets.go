@@ -165,9 +165,6 @@ func URLs(text string) string {
 // escapes are the first characters of escapes.
 const escapes = `%\+`
 
-// span is a part of a text.
-type span struct{ from, to int }
-
 // hide replaces secrets in a text, whether their characters are as they are or escaped: a program that quotes a text,
 // or puts it into a URL, chooses the characters to escape.
 func hide(text string, secrets []secret) string {
@@ -176,33 +173,33 @@ func hide(text string, secrets []secret) string {
 		plain, at := unescape(text)
 		spans = append(spans, find(text, plain, at, secrets)...)
 	}
-	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	slices.SortFunc(spans, func(a, b [2]int) int { return cmp.Compare(a[0], b[0]) })
 	var b strings.Builder
 	done := 0
 	for _, s := range spans {
-		if s.from >= done {
-			b.WriteString(text[done:s.from] + Hidden)
+		if s[0] >= done {
+			b.WriteString(text[done:s[0]] + Hidden)
 		}
-		done = max(done, s.to)
+		done = max(done, s[1])
 	}
 	return b.String() + text[done:]
 }
 
-// find returns where text spells secrets. Plain is what it means, and at where each byte of that is in it; nil if it
+// find returns from and to where text spells secrets. Plain is what it means, and at where each byte of that is in it; nil if it
 // means itself.
-func find(text, plain string, at []int, secrets []secret) (spans []span) {
+func find(text, plain string, at []int, secrets []secret) (spans [][2]int) {
 	for _, s := range secrets {
 		for from := 0; ; {
 			i := strings.Index(plain[from:], s.text)
 			if i < 0 {
 				break
 			}
-			found := span{from + i, from + i + len(s.text)}
-			from = found.to
+			found := [2]int{from + i, from + i + len(s.text)}
+			from = found[1]
 			if at != nil {
-				found = span{at[found.from], at[found.to]}
+				found = [2]int{at[found[0]], at[found[1]]}
 			}
-			if !s.alone || !partOfWord(text, found.from, found.to) {
+			if !s.alone || !partOfWord(text, found[0], found[1]) {
 				spans = append(spans, found)
 			}
 		}

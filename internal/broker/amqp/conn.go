@@ -36,12 +36,15 @@ type conn struct {
 	container string
 	sessions  []*session
 	lowCredit []*inLink // need credit
-	pending   acceptedRange
-	txns      map[string]*txn
-	txnCount  uint64
-	lastRead  time.Time
-	slab      []byte
-	nodes     []node
+	pending   struct {  // a disposition: accepted, for a range of deliveries
+		s           *session // nil: none
+		first, last uint32
+	}
+	txns     map[string]*txn
+	txnCount uint64
+	lastRead time.Time
+	slab     []byte
+	nodes    []node
 
 	// Set by the reader before the first link is attached.
 	maxFrame int // the peer's

@@ -41,12 +41,6 @@ type inLink struct {
 	held    int64 // bytes of partial on the connection's account
 }
 
-// acceptedRange is a pending disposition: accepted, for a range of deliveries.
-type acceptedRange struct {
-	s           *session // nil: none
-	first, last uint32
-}
-
 func (s *session) onTransfer(f *wire.Decoder, payload []byte) error {
 	var t wire.Transfer
 	if err := t.Decode(f); err != nil {
@@ -156,7 +150,7 @@ func (l *inLink) accept() {
 		return
 	}
 	c.sendAccepted()
-	*p = acceptedRange{s: l.s, first: l.id, last: l.id}
+	p.s, p.first, p.last = l.s, l.id, l.id
 }
 
 // sendAccepted sends the pending range, if there is one.
