@@ -66,11 +66,8 @@ func Number(text string) (*big.Rat, error) {
 		return nil, errNegative
 	}
 	value, suffix, ok := scan(text)
-	if !ok {
-		return nil, errors.New("must be a number such as 30000, 0.5, 30k or 1e6")
-	}
-	factor, ok := thousands(suffix)
-	if !ok {
+	factor, known := thousands(suffix)
+	if !ok || !known {
 		return nil, errors.New("must be a number such as 30000, 0.5, 30k or 1e6; k, M and G are powers of 1000")
 	}
 	return value.Mul(value, new(big.Rat).SetInt64(factor)), nil
