@@ -149,7 +149,8 @@ func try(ctx context.Context, list ...func(context.Context) (inspect, error)) (_
 	for _, find := range list {
 		found, err := find(ctx)
 		switch class := driver.ClassOf(err); {
-		case err == nil, class == driver.ClassConnect, class == driver.ClassConnectionLost, class == driver.ClassTimeout:
+		case err == nil, class == driver.ClassConnect, class == driver.ClassConnectionLost,
+			class == driver.ClassTimeout:
 			return found, err
 		case why == nil, class == driver.ClassAuth, otherPage(why) && !otherPage(err):
 			why = err

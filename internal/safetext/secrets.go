@@ -185,8 +185,8 @@ func hide(text string, secrets []secret) string {
 	return b.String() + text[done:]
 }
 
-// find returns from and to where text spells secrets. Plain is what it means, and at where each byte of that is in it; nil if it
-// means itself.
+// find returns from and to where text spells secrets. Plain is what it means, and at where each byte of that is in it;
+// nil if it means itself.
 func find(text, plain string, at []int, secrets []secret) (spans [][2]int) {
 	for _, s := range secrets {
 		for from := 0; ; {
