@@ -19,6 +19,7 @@ type Options struct {
 	SendTimeout time.Duration `opt:"send-timeout" help:"a send without an answer after this time counts as unconfirmed, as --send-timeout says for all protocols"`
 
 	Tag        string `opt:"tag" help:"tag of the messages"`
+	Keys       string `opt:"keys" help:"keys of the messages, separated by spaces, by which the broker indexes them"`
 	DelayLevel int    `opt:"delay-level" help:"deliver late: 1 to 18 for 1s 5s 10s 30s 1m 2m ... 2h; 0 at once"`
 	Compress   bool   `opt:"compress" help:"compress bodies with zlib"`
 
@@ -114,6 +115,9 @@ func (o *Options) check(fail transport.Fail) {
 	}
 	if strings.Contains(o.Tag, "|") || !wire.CarriesProperty(o.Tag) || o.Tag != strings.TrimSpace(o.Tag) {
 		fail("a message has one tag, without blanks around it", "option tag=%s: not a legal tag", o.Tag)
+	}
+	if !wire.CarriesProperty(o.Keys) {
+		fail("", "option keys: the characters 1 and 2 are not allowed")
 	}
 	if o.Send == sendBatch && (o.Transactional || o.DelayLevel > 0) {
 		fail("", "a batch can be neither transactional nor delayed: RocketMQ refuses it")

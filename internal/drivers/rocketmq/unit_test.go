@@ -68,7 +68,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		return f.Check(driver.OpenOptions{URL: f.DefaultURL, ConnectTimeout: time.Second, Options: o})
 	}
 	require.NoError(t, check())
-	require.NoError(t, check("send=batch", "batch-size=32", "tag=A", "group=g"))
+	require.NoError(t, check("send=batch", "batch-size=32", "tag=A", "keys=a b", "group=g"))
 	require.NoError(t, check("transactional=true", "rollback-percent=50", "unknown-percent=50"))
 	for _, bad := range [][]string{
 		{"batch-size=0"},
