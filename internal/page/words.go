@@ -55,7 +55,7 @@ func (r *Run) story() story {
 	s.Limits = r.limits()
 	s.Tables = []Table{
 		groupTable(r), thresholdTable(r), outageTable(r), stallTable(r), verified(r), brokerCounts(r), sideTable(r),
-		driftTable(r), marksTable(r), errorTable(r), facts(r), planTable(r),
+		marksTable(r), errorTable(r), facts(r), planTable(r),
 	}
 	return s
 }
