@@ -35,38 +35,44 @@ const (
 	defaultRocketMQPort   = 10911
 )
 
-// pickPorts returns a port for each one that is wanted: that one if it is free and no other broker of the harness is
-// about to take it, another one if it is taken or 0. The broker keeps its claim on the wanted ports until it is closed,
-// or they are picked again. As with freePorts, a stranger may take one before the broker binds it.
+// pickPorts returns a port for each one that is wanted: that one if it is free and no other broker of the harness has
+// it, another one if it is taken or 0. The broker keeps its claim on them, also while it is down, until it is closed or
+// they are picked again. A stranger may take one before the broker binds it.
 func (d *daemon) pickPorts(wanted ...int) ([]int, error) {
-	ports, err := freePorts(len(wanted))
-	if err != nil {
-		return nil, err
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.unclaim()
+	ports := make([]int, len(wanted))
 	for i, port := range wanted {
-		if port == 0 {
-			continue
+		ok := false
+		for try := 0; !ok; try++ {
+			if try == 1000 {
+				return nil, fmt.Errorf("find %d free ports between %d and %d", len(wanted), portLow, portHigh)
+			}
+			if port == 0 || try > 0 {
+				port = portLow + rand.IntN(portHigh-portLow)
+			}
+			var err error
+			if ok, err = d.claim(port); err != nil {
+				return nil, err
+			}
 		}
-		switch claimed, err := d.claim(port); {
-		case err != nil:
-			return nil, err
-		case claimed && portFree(port):
-			ports[i] = port
-		}
+		ports[i] = port
 	}
 	return ports, nil
 }
 
-// claim locks the file of a port, if no other broker of this user has, in whatever process. The caller holds mu.
+// claim locks the file of a port that is free, if no other broker of this user has, in whatever process. The caller
+// holds mu.
 func (d *daemon) claim(port int) (bool, error) {
 	dir, err := cacheDir()
 	if err != nil {
 		return false, err
 	}
-	f, err := os.OpenFile(filepath.Join(dir, fmt.Sprintf("port-%d.lock", port)), os.O_CREATE|os.O_RDWR, 0o600)
+	if err := os.MkdirAll(filepath.Join(dir, "ports"), 0o755); err != nil { //nolint:gosec // as the cache
+		return false, fmt.Errorf("claim the port %d: %w", port, err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "ports", strconv.Itoa(port)), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return false, fmt.Errorf("claim the port %d: %w", port, err)
 	}
@@ -75,6 +81,9 @@ func (d *daemon) claim(port int) (bool, error) {
 		return false, f.Close()
 	case err != nil:
 		return false, errors.Join(fmt.Errorf("claim the port %d: %w", port, err), f.Close())
+	}
+	if !portFree(port) {
+		return false, f.Close()
 	}
 	d.claims = append(d.claims, f)
 	return true, nil
@@ -96,25 +105,4 @@ func portFree(port int) bool {
 	}
 	_ = l.Close()
 	return true
-}
-
-// freePorts returns n different ports that were free a moment ago. Another process may take one before the broker binds
-// it; the start is then tried again.
-func freePorts(n int) ([]int, error) {
-	ports := make([]int, 0, n)
-	var last error
-	for tries := 0; len(ports) < n; tries++ {
-		if tries == 100+n {
-			return nil, fmt.Errorf("find %d free ports on %s between %d and %d: %w", n, loopback, portLow, portHigh, last)
-		}
-		port := portLow + rand.IntN(portHigh-portLow)
-		l, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(port)))
-		if err != nil {
-			last = err
-			continue
-		}
-		defer func() { _ = l.Close() }() // all stay open until the end, so that they differ
-		ports = append(ports, port)
-	}
-	return ports, nil
 }

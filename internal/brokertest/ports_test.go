@@ -13,8 +13,10 @@ import (
 // ended.
 func TestDefaultPortsAreClaimed(t *testing.T) {
 	t.Setenv(CacheEnv, t.TempDir())
-	free, err := freePorts(1)
+	var before daemon
+	free, err := before.pickPorts(0)
 	require.NoError(t, err)
+	before.unclaim()
 	brokers := make([]daemon, 8)
 	got := make([]int, len(brokers))
 	var all sync.WaitGroup

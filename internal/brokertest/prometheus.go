@@ -18,6 +18,7 @@ import (
 type Prometheus struct {
 	dir, config string
 	port        int
+	claims      daemon // keeps the port until this process ends
 	args        []string
 	proc        *process
 }
@@ -50,7 +51,7 @@ func (p *Prometheus) Start(ctx context.Context) error {
 	first := p.port == 0
 	for try := 1; ; try++ {
 		if first {
-			ports, err := freePorts(1)
+			ports, err := p.claims.pickPorts(0)
 			if err != nil {
 				return err
 			}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -147,7 +148,7 @@ func (r *RocketMQ) pickPorts() error {
 			return err
 		}
 		wanted.broker = 0 // of no use if a neighbour is taken
-		if portFree(ports[1]-2) && portFree(ports[1]+1) {
+		if r.claimsAll(ports[1]-2, ports[1]+1) {
 			r.ports = rocketPorts{namesrv: ports[0], broker: ports[1]}
 			if r.cfg.join != nil {
 				r.ports.namesrv = r.cfg.join.ports.namesrv
@@ -156,6 +157,16 @@ func (r *RocketMQ) pickPorts() error {
 		}
 	}
 	return errors.New("find ports for RocketMQ: no free port has free neighbours")
+}
+
+// claimsAll claims ports, and reports whether it has got all of them.
+func (r *RocketMQ) claimsAll(ports ...int) bool {
+	r.daemon.mu.Lock()
+	defer r.daemon.mu.Unlock()
+	return !slices.ContainsFunc(ports, func(port int) bool {
+		got, err := r.claim(port)
+		return err != nil || !got
+	})
 }
 
 // Start starts the name server and the broker, unless they run, with the same ports,
