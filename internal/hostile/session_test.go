@@ -66,7 +66,6 @@ func sessionOptions(protocol string) [][]string {
 			nil,
 			{"send=sync"},
 			{"send=batch", "batch-size=5"},
-			{"compress=true"},
 			{"queues=1"},
 			{"queues=20"},
 			{"order=orderly"},

@@ -78,7 +78,7 @@ func rebalanced(t testing.TB, consumers []driver.Consumer) (n int) {
 func TestManyOpenAtOnce(t *testing.T) {
 	broker := shared.get(t)
 	const members, queues, messages = 60, 100, 3000
-	d := openDriver(t, broker.URL(), fmt.Sprint("queues=", queues), "delete-topic=true")
+	d := openDriver(t, broker.URL(), fmt.Sprint("queues=", queues))
 	dest := queueNamed("many-at-once")
 	consumers := many(t, d, dest, members)
 	owned := 0
@@ -102,7 +102,7 @@ func TestManyOpenAtOnce(t *testing.T) {
 func TestNothingIsTakenOverAfterRun(t *testing.T) {
 	broker := shared.get(t)
 	const members = 8
-	d := openDriver(t, broker.URL(), fmt.Sprint("queues=", members), "delete-topic=true")
+	d := openDriver(t, broker.URL(), fmt.Sprint("queues=", members))
 	dest := queueNamed("after-run")
 	consumers := many(t, d, dest, members)
 	g, stop := runAll(t, consumers)
@@ -130,7 +130,7 @@ func TestNothingIsTakenOverAfterRun(t *testing.T) {
 func TestStartIsFixedOnce(t *testing.T) {
 	broker := shared.get(t)
 	const members, queues, messages = 20, 100, 1000
-	d := openDriver(t, broker.URL(), fmt.Sprint("queues=", queues), "delete-topic=true")
+	d := openDriver(t, broker.URL(), fmt.Sprint("queues=", queues))
 	dest := driver.Destination{Kind: driver.Topic, Name: "start-once"}
 	for range 2 { // the messages of the first time are not for the second
 		consumers := many(t, d, dest, members, func(spec *driver.ConsumerSpec) {

@@ -105,7 +105,7 @@ func TestFirstNameServerIsDead(t *testing.T) {
 	broker := shared.get(t)
 	const dead = "127.0.0.1:1"
 	for _, first := range []string{dead, dead + "," + dead} {
-		d := openDriver(t, "rocketmq://"+first+","+broker.NameServer(), "delete-topic=true")
+		d := openDriver(t, "rocketmq://"+first+","+broker.NameServer())
 		dest := queueNamed(unique("ns"))
 		in := receive(t, d, consumerSpec(dest))
 		send(t, d, producerSpec(dest, 0), 10)

@@ -46,9 +46,3 @@ func conformanceOfMode(t *testing.T, cfg *drivertest.Config) {
 	cfg.Timeout = 2 * time.Minute // brokers forget the locks of a consumer that was cut off after one
 	drivertest.Run(t, *cfg)
 }
-
-// TestConformanceCompressed takes part in it as well.
-func TestConformanceCompressed(t *testing.T) {
-	cfg := conformance(t, "compress=true", "send=sync")
-	conformanceOfMode(t, &cfg)
-}

@@ -87,12 +87,8 @@ func (d *rocketDriver) Close(ctx context.Context) error {
 	d.inspector.close()
 	d.inspector.asking.Unlock()
 	_ = d.pool.Close(ctx)
-	if again {
-		return nil
+	if !again {
+		d.removeDeparted(ctx)
 	}
-	d.removeDeparted(ctx)
-	if !d.cfg.Options.DeleteTopic || len(d.topics.created) == 0 {
-		return nil
-	}
-	return d.removeTopics(ctx)
+	return nil
 }

@@ -21,7 +21,6 @@ type Options struct {
 	Tag        string `opt:"tag" help:"tag of the messages"`
 	Keys       string `opt:"keys" help:"keys of the messages, separated by spaces, by which the broker indexes them"`
 	DelayLevel int    `opt:"delay-level" help:"deliver late: 1 to 18 for 1s 5s 10s 30s 1m 2m ... 2h; 0 at once"`
-	Compress   bool   `opt:"compress" help:"compress bodies with zlib"`
 
 	Transactional   bool `opt:"transactional" help:"send half messages, then commit or roll back each"`
 	RollbackPercent int  `opt:"rollback-percent" help:"transactional messages to roll back, 0 to 100"`
@@ -35,7 +34,6 @@ type Options struct {
 
 	CreateTopic   bool   `opt:"create-topic" help:"create topics that do not exist"`
 	Queues        int    `opt:"queues" help:"queues of a topic that is created; 0: 8. With a number, an existing topic must have as many"`
-	DeleteTopic   bool   `opt:"delete-topic" help:"delete, at the end, the topics that were created"`
 	BrokerAddress string `opt:"broker-address" help:"HOST:PORT to use instead of the address that the name server gives, for a broker in a container"`
 }
 

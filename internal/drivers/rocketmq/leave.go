@@ -88,10 +88,8 @@ func (c *consumer) leave(ctx context.Context) error {
 			_ = c.client.unregister(polite, conn, "consumerGroup", c.group)
 		}
 	}
-	// The group of a queue is deleted with the topic.
-	deleted := c.passing || c.opts.DeleteTopic && c.opts.Group == ""
 	returns := !c.explicit // a deleted group may return
-	answered := c.endPulls(polite, whole && deleted && returns)
+	answered := c.endPulls(polite, whole && c.passing && returns)
 	if !whole || returns && !answered {
 		defer c.d.departed.add(c.group, c.passing)
 	}

@@ -15,9 +15,6 @@ func (c *consumer) join(ctx context.Context, op string, spec *driver.ConsumerSpe
 	if err != nil {
 		return err
 	}
-	if !c.passing && spec.Destination.Kind == driver.Queue && c.opts.Group == "" {
-		c.d.topics.noteGroup(c.topic, c.group)
-	}
 	if c.lease, err = c.d.acquire(ctx, spec.Connection, c.group); err != nil {
 		return err
 	}

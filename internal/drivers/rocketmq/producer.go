@@ -137,9 +137,6 @@ func (d *rocketDriver) Producer(
 	if err != nil {
 		return nil, err
 	}
-	if spec.Destination.Kind == driver.Queue {
-		d.topics.noteGroup(topic, opts.membershipOf(&driver.ConsumerSpec{Destination: spec.Destination}, "").group)
-	}
 	if p.lease, err = d.acquire(ctx, spec.Connection, ""); err != nil {
 		return nil, err
 	}
@@ -208,10 +205,6 @@ func (o *Options) checkDelay(op string, delay time.Duration) error {
 
 // prepare encodes the common part of the messages of each variant.
 func (p *producer) prepare(spec *driver.ProducerSpec) error {
-	var zip *wire.Deflater
-	if p.opts.Compress {
-		zip, p.sysFlag = &wire.Deflater{}, wire.SysCompressed|wire.SysCompressionZlib
-	}
 	if p.delay > 0 && spec.Origin != (driver.ID{}) {
 		spec.Origin.Delay = p.delay.Milliseconds()
 	}
@@ -226,15 +219,13 @@ func (p *producer) prepare(spec *driver.ProducerSpec) error {
 		case len(v.Body) > maxBody:
 			return driver.Errorf(driver.ClassTooLarge, p.op, "send smaller messages; brokers accept 4 MiB by default",
 				"a body of %d bytes does not fit into a frame", len(v.Body))
-		case zip != nil:
-			k.body = slices.Clone(zip.Deflate(v.Body))
 		}
 		var err error
 		if k.properties, err = p.properties(spec, v); err != nil {
 			return err
 		}
 		if p.opts.Transactional {
-			p.sysFlag |= wire.SysPrepared
+			p.sysFlag = wire.SysPrepared
 			k.properties = wire.AppendProperty(k.properties, wire.PropPrepared, "true")
 			k.properties = wire.AppendProperty(k.properties, wire.PropProducerGroup, p.group)
 		}

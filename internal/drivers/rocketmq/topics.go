@@ -3,7 +3,6 @@ package rocketmq
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,17 +18,12 @@ import (
 type topics struct {
 	turn turn // to look up or create a topic: only the first user of a topic does that
 
-	mu      sync.Mutex
-	routes  map[string]*route
-	created []string
-	groups  map[queueGroup]bool // groups to remove together with their topic
+	mu     sync.Mutex
+	routes map[string]*route
 }
 
-// queueGroup is a group that makes a queue of a topic.
-type queueGroup struct{ topic, group string }
-
 func newTopics() *topics {
-	return &topics{turn: newTurn(), routes: map[string]*route{}, groups: map[queueGroup]bool{}}
+	return &topics{turn: newTurn(), routes: map[string]*route{}}
 }
 
 // route returns the route of a topic from the last look-up; nil if there was none.
@@ -37,14 +31,6 @@ func (t *topics) route(topic string) *route {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.routes[topic]
-}
-
-// noteGroup records a group to remove together with its topic. Producers also record the default group of a queue,
-// because the consumers may use another driver.
-func (t *topics) noteGroup(topic, group string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.groups[queueGroup{topic, group}] = true
 }
 
 // route holds the brokers that have queues of a topic.
@@ -182,7 +168,7 @@ func (d *rocketDriver) checkQueues(topic string, r *route) error {
 
 // create creates a topic on all masters and waits until the name server knows it.
 func (s *session) create(ctx context.Context, topic string) (*route, error) {
-	op, t := "create topic "+topic, s.d.topics
+	op := "create topic " + topic
 	queues := strconv.Itoa(cmp.Or(s.d.cfg.Options.Queues, defaultQueues))
 	masters := 0
 	err := s.onMasters(ctx, func(c *conn) error {
@@ -202,9 +188,6 @@ func (s *session) create(ctx context.Context, topic string) (*route, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.mu.Lock()
-	t.created = append(t.created, topic)
-	t.mu.Unlock()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -219,22 +202,4 @@ func (s *session) create(ctx context.Context, topic string) (*route, error) {
 				"the name server does not know it yet: %w", ctx.Err())
 		}
 	}
-}
-
-// removeTopics deletes the topics that this driver created, with the groups of its queues. The driver is closed.
-func (d *rocketDriver) removeTopics(ctx context.Context) error {
-	ctx, cancel := d.opening(ctx)
-	defer cancel()
-	s := d.newSession()
-	defer s.close()
-	var errs []error
-	for _, topic := range d.topics.created {
-		for g := range d.topics.groups {
-			if g.topic == topic {
-				errs = append(errs, s.deleteGroup(ctx, g.group))
-			}
-		}
-		errs = append(errs, s.deleteTopics(ctx, topic))
-	}
-	return errors.Join(errs...)
 }

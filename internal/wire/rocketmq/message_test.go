@@ -51,11 +51,10 @@ func TestDamagedBatches(t *testing.T) {
 func TestCompression(t *testing.T) {
 	t.Parallel()
 	const limit = 100_000
-	var d wire.Deflater
 	var i wire.Inflater
 	for _, body := range []string{"", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", strings.Repeat("b", limit), "c"} {
 		for _, flag := range []uint32{0, wire.SysCompressionZlib} {
-			got, err := i.Inflate(wire.SysCompressed|flag, d.Deflate([]byte(body)), limit)
+			got, err := i.Inflate(wire.SysCompressed|flag, wire.Deflate([]byte(body)), limit)
 			require.NoError(t, err)
 			require.Equal(t, body, string(got))
 		}
@@ -64,18 +63,18 @@ func TestCompression(t *testing.T) {
 		_, err := i.Inflate(wire.SysCompressed|kind, []byte("x"), limit)
 		require.ErrorIs(t, err, wire.ErrCompression)
 	}
-	whole := d.Deflate([]byte("hello"))
+	whole := wire.Deflate([]byte("hello"))
 	for n := range whole {
 		_, err := i.Inflate(0, whole[:n], limit)
 		require.ErrorIs(t, err, wire.ErrMessage)
 	}
 	var small wire.Inflater
 	for _, size := range []int{limit + 1, 1 << 24} {
-		_, err := small.Inflate(0, d.Deflate(make([]byte, size)), limit)
+		_, err := small.Inflate(0, wire.Deflate(make([]byte, size)), limit)
 		require.ErrorIs(t, err, wire.ErrTooLong)
 	}
 	require.Less(t, small.Cap(), 2*limit, "memory for what is beyond the limit")
-	got, err := small.Inflate(0, d.Deflate([]byte("abc")), limit)
+	got, err := small.Inflate(0, wire.Deflate([]byte("abc")), limit)
 	require.NoError(t, err, "it still works")
 	require.Equal(t, "abc", string(got))
 }

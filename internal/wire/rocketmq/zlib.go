@@ -16,26 +16,6 @@ var (
 	ErrTooLong = errors.New("a body is longer than its limit")
 )
 
-// Deflater compresses bodies one after the other. Its zero value is ready. Messages with such bodies have the flags
-// SysCompressed and SysCompressionZlib.
-type Deflater struct {
-	out    bytes.Buffer
-	writer *zlib.Writer
-}
-
-// Deflate returns the compressed body, valid until the next call.
-func (d *Deflater) Deflate(body []byte) []byte {
-	d.out.Reset()
-	if d.writer == nil {
-		d.writer = zlib.NewWriter(&d.out)
-	} else {
-		d.writer.Reset(&d.out)
-	}
-	_, _ = d.writer.Write(body) // a bytes.Buffer takes all
-	_ = d.writer.Close()
-	return d.out.Bytes()
-}
-
 // Inflater undoes the compression of bodies, one after the other. Its zero value is ready.
 type Inflater struct {
 	source bytes.Reader
