@@ -289,7 +289,9 @@ func (a *app) roleCommand(f *driver.Factory, role plan.Role) *cobra.Command {
 		// Unknown flags are reported with all other mistakes, see unknownFlags.
 		FParseErrWhitelist:    cobra.FParseErrWhitelist{UnknownFlags: true},
 		DisableFlagsInUseLine: true,
-		ValidArgsFunction:     suggestDestinations,
+		ValidArgsFunction: func(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+			return offer([]string{"queue://", "topic://"}, prefix)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if *all {
 				return a.help(cmd, true)

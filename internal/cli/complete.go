@@ -72,7 +72,3 @@ func suggestWords(cmd *cobra.Command, flag string, words func(prefix string) []s
 		return offer(words(prefix), prefix)
 	}) // the only error is that of a flag that does not exist
 }
-
-func suggestDestinations(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	return offer([]string{"queue://", "topic://"}, prefix)
-}

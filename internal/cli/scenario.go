@@ -87,8 +87,10 @@ func (a *app) prepare(name string, given source) (p prepared, err error) {
 // runFiles runs perfmq run.
 func (a *app) runFiles(cmd *cobra.Command, args []string, of source, scale string, set []string) error {
 	a.errors.in = of.in
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 	errs := unknownFlags(a.arguments(cmd.CommandPath(), cmd.Flags()), cmd.Flags(), of.in,
-		func(name string) error { return unknownRunFlag(cmd, name) })
+		func(name string) error { return unknownFlag(cmd, name, names) })
 	errs = append(errs, a.environ.Unknown()...)
 	if len(args) == 0 {
 		errs = append(errs, plan.Wrong("name a file, or a scenario of perfmq scenario list, such as @smoke/amqp",
@@ -276,11 +278,4 @@ func (a *app) showScenario(cmd *cobra.Command, args []string) error {
 func (a *app) write(text []byte) error {
 	_, err := a.Stdout.Write(text)
 	return err
-}
-
-// unknownRunFlag reports a flag that perfmq run does not have.
-func unknownRunFlag(cmd *cobra.Command, name string) error {
-	var names []string
-	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	return unknownFlag(cmd, name, names)
 }

@@ -169,7 +169,7 @@ func (b *builder) build() (Ready, error) {
 	b.whole.outputs()
 	b.judge()
 	ready.Notes = b.said()
-	return ready, b.problems()
+	return ready, errors.Join(b.err(), errors.Join(b.errs...), errors.Join(b.whole.errs...))
 }
 
 // judge adds what is wrong with the whole plan: mistakes of thresholds at their positions.
@@ -188,10 +188,6 @@ func (b *builder) judge() {
 		text = strings.ReplaceAll(b.in.Named(b.table, m.Text), "--", "")
 		b.errs = append(b.errs, plan.Wrong(b.in.Named(b.table, m.Hint), "%s: %s", b.Path, text))
 	}
-}
-
-func (b *builder) problems() error {
-	return errors.Join(b.err(), errors.Join(b.errs...), errors.Join(b.whole.errs...))
 }
 
 func (b *builder) resolver(v *Values, role plan.Role) *resolver {

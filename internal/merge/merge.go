@@ -141,7 +141,8 @@ func (s *shards) joinVerification(o Options) error {
 	}
 	m.Verification = report.VerificationOf(v)
 	m.Findings = append(withoutVerified(m.Findings), found...)
-	m.Outcome.Warnings = append(withoutNotes(m.Outcome.Warnings), v.Notes...)
+	apart := func(text string) bool { return strings.Contains(text, verify.AbsentNote) }
+	m.Outcome.Warnings = append(slices.DeleteFunc(slices.Clone(m.Outcome.Warnings), apart), v.Notes...)
 	fail(m, problems...)
 	return nil
 }
@@ -173,13 +174,6 @@ func withoutVerified(list []result.Finding) []result.Finding {
 		"unconfirmed-arrived", "lost", "left", "unwatched", "verification",
 	}
 	return slices.DeleteFunc(slices.Clone(list), func(f result.Finding) bool { return slices.Contains(kinds, f.Kind) })
-}
-
-// withoutNotes drops the warnings of single shards that other shards are not there.
-func withoutNotes(list []string) []string {
-	return slices.DeleteFunc(slices.Clone(list), func(text string) bool {
-		return strings.Contains(text, verify.AbsentNote)
-	})
 }
 
 // Write writes a merged result into a new folder.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"unicode/utf8"
 
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -93,11 +92,6 @@ func (v *validator) text() {
 		v.refuse(v.stomp && (m.Fill == Zeros && m.BodySize > 0 || bytes.IndexByte(m.Body, 0) >= 0), hint,
 			"--message-type text: STOMP ends a text at its first NUL, and there is one in the body: %s", m.BodySource())
 	}
-}
-
-// speaksSTOMP tells whether any group sends or receives over STOMP.
-func (p *Plan) speaksSTOMP() bool {
-	return slices.ContainsFunc(p.Brokers(), func(b *Broker) bool { return b.Protocol == "stomp" })
 }
 
 // CheckBody returns a [*Mistake] if no broker of the protocol takes bodies of that many bytes.

@@ -18,7 +18,8 @@ const maxWorkers = 100_000
 // Validate finds everything in the plan that cannot be carried out, without connecting. The error joins one [*Mistake]
 // or [*driver.Error] for each; it is nil if there are none.
 func (p *Plan) Validate(drivers Drivers) error {
-	v := validator{seen: map[string]bool{}, stomp: p.speaksSTOMP(), driver: drivers, verify: p.Verify}
+	v := validator{seen: map[string]bool{}, driver: drivers, verify: p.Verify}
+	v.stomp = slices.ContainsFunc(p.Brokers(), func(b *Broker) bool { return b.Protocol == "stomp" })
 	v.refuse(p.StallThreshold != 0 && p.StallThreshold < stats.PauseLimit, "give more, or 0 for none",
 		"--stall-threshold %v is below %v: the tester cannot tell so short a stall from one of its own", p.StallThreshold,
 		stats.PauseLimit)

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -111,9 +110,4 @@ func (v *validator) mix() {
 	length := load.CycleLength(g.weights())
 	v.refuse(length > load.MaxCycle, "give rounder weights, such as those of percent",
 		"the weights of the messages add up to %d, divided by what they have in common: at most %d", length, load.MaxCycle)
-}
-
-// overtakes tells whether the group sends messages of several priorities.
-func (g *Group) overtakes() bool {
-	return slices.ContainsFunc(g.Mix, func(v Variant) bool { return v.Priority != g.Mix[0].Priority })
 }

@@ -174,7 +174,9 @@ func (c *Console) Summary(s *stats.Summary) error {
 	if len(s.Steps) == 0 {
 		writeGroups(&b, s.Groups)
 	}
-	c.writeSteps(&b, s.Steps)
+	for i := range s.Steps {
+		writeStep(&b, &s.Steps[i])
+	}
 	var rest strings.Builder
 	writeCommands(&rest, s.Commands)
 	writeMarks(&rest, s.Marks, len(s.Steps) > 0)

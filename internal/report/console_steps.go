@@ -12,15 +12,9 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// writeSteps writes a block for each of several steps: why its load ended, how long it took, and its totals including
+// writeStep writes a block for one of several steps: why its load ended, how long it took, and its totals including
 // the warm-up. Average rates and latencies are those of the measured time.
-func (c *Console) writeSteps(b *strings.Builder, steps []stats.StepSummary) {
-	for i := range steps {
-		c.writeStep(b, &steps[i])
-	}
-}
-
-func (c *Console) writeStep(b *strings.Builder, s *stats.StepSummary) {
+func writeStep(b *strings.Builder, s *stats.StepSummary) {
 	fmt.Fprintf(b, "\n--- STEP %s: %s, %.1f s\n", oneLine(s.Name), oneLine(s.Reason), s.Loaded.Seconds())
 	total := func(label string, n, measured uint64) {
 		note := ""

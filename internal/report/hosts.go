@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/perfmq/perfmq/internal/words"
 
@@ -37,12 +36,6 @@ func hostLines(hosts []result.BrokerHost) (lines []string) {
 			s.Minimum, s.Median, s.Maximum, s.Hosts))
 	}
 	return lines
-}
-
-func writeHosts(b *strings.Builder, list []result.BrokerHost) {
-	for _, line := range hostLines(list) {
-		b.WriteString("--- " + line + "\n")
-	}
 }
 
 // hostsOf returns the hosts of a worker, each once.

@@ -31,7 +31,9 @@ func (c *Console) writeNumbers(b *strings.Builder, s *stats.Summary) {
 	for i := range s.Spreads {
 		writeSpread(b, &s.Spreads[i])
 	}
-	writeHosts(b, s.Hosts)
+	for _, line := range hostLines(s.Hosts) {
+		b.WriteString("--- " + line + "\n")
+	}
 	writeSide(b, s.Side)
 }
 
