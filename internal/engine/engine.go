@@ -15,10 +15,10 @@
 //
 // A load that only --message-count ends is given up when the broker has shown no sign of life for the drain time-out.
 //
-// A second goroutine, the sampler, cuts the run into snapshots and is the only one that calls the reporters.
+// A second goroutine, the sampler, cuts the run into snapshots; a third (sampler.feed) passes them to the reporters.
 //
-// To follow a run: [Run] (engine.go), newGroups (group.go), run.open (open.go), the load of a step (load.go,
-// workers.go), sampler.go for each second, and summary.go and findings.go at the end.
+// To follow a run: [Run] (engine.go), newGroups (group.go), run.begin (steps.go), run.open (open.go), the load of a
+// step (load.go, workers.go), sampler.go for each second, and summary.go and findings.go at the end.
 package engine
 
 import (
@@ -229,7 +229,7 @@ func (r *run) start(reporter report.Reporter) error {
 	if err := reporter.Start(info); err != nil {
 		return fmt.Errorf("%w: %w", ErrReporters, err)
 	}
-	r.collect(info.Groups)
+	r.makeCollector(info.Groups)
 	r.sampler = newSampler(r.collector, reporter)
 	r.sampler.depths, r.sampler.hosts, r.sampler.side, r.sampler.outages = r.depths, r.hosts, r.watched, r.outages
 	r.step.start = 0
@@ -280,8 +280,8 @@ func (r *run) describe() stats.Run {
 	return info
 }
 
-// collect makes the collector of all workers.
-func (r *run) collect(groups []stats.RunGroup) {
+// makeCollector makes the collector of all workers.
+func (r *run) makeCollector(groups []stats.RunGroup) {
 	var precs []*stats.ProducerRecorder
 	for _, p := range r.producers {
 		precs = append(precs, p.rec)

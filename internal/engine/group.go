@@ -38,7 +38,7 @@ type producer struct {
 	site   string
 	rec    *stats.ProducerRecorder
 	ledger *verify.Ledger  // nil if nothing is verified
-	load   *load.Producer  // of the present connection
+	load   *load.Producer  // since the group was opened
 	driver driver.Producer // nil unless open
 	ended  chan struct{}   // closed when load.Run has returned; nil until started
 	sent   int64           // when the load of its last step ended, in microseconds since the Unix epoch
@@ -205,7 +205,7 @@ func newProducer(r *run, id int, g *plan.Group, spec driver.ProducerSpec) *produ
 	return p
 }
 
-// newLoad returns the source of messages for a new connection of a producer.
+// newLoad returns the source of messages for a producer, new or reopened.
 func (r *run) newLoad(id int, p *producer) *load.Producer {
 	var sizes []uint32
 	for i := range p.spec.Variants {

@@ -4,9 +4,9 @@
 // leave to send, the name of the message until it completes, and the index of its times. Two loops share this pool:
 //
 //   - the closed loop (no schedule) sends whenever a slot is free;
-//   - the open loop sends message n of the whole run at [Schedule.At](n), whatever happened to the messages before. If
-//     it is behind, it sends at once all messages due, each keeping its own intended time. So a stall of the broker
-//     shows in send delay and response time instead of vanishing (coordinated omission).
+//   - the open loop sends message n of its group [Schedule.At](n) after the start of the step, whatever happened to the
+//     messages before. If it is behind, it sends at once all messages due, each keeping its own intended time. So a
+//     stall of the broker shows in send delay and response time instead of vanishing (coordinated omission).
 //
 // Message n belongs to producer n modulo the number of producers. That makes any count and any rate exact for any
 // number of producers, and spaces the producers evenly.
@@ -22,6 +22,7 @@
 // clock once to send, once when it completes and once when it is received; the open loop once more to see whether the
 // message is due, and again each time it had to wait.
 //
-// To follow a message: Producer.Run and its loops (producer.go, relay.go), handOver (handover.go), and back by Done
+// To follow a message: Producer.Run, and openLoop, which waits in until (resend.go) on a Waiter (waiter.go), or
+// closedLoop (producer.go; relay.go with one in flight); handOver (handover.go), and back by Done or DoneAll
 // (completions.go). One that arrives: Consumer (consumer.go).
 package load

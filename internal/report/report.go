@@ -3,10 +3,10 @@
 //
 // # The model
 //
-//	engine --Start, Interval..., Summary, Close--> Fan --> Console, JSON, HDR, Prometheus
+//	engine --Start, Interval..., Summary; run --Close--> Fan --> Console, JSON, HDR, Prometheus
 //
-// One goroutine calls a [Reporter], in that order, with the immutable values of internal/stats. A reporter derives its
-// figures from these values: a rate is a delta over the interval's real length, a percentile comes from
+// One goroutine at a time calls a [Reporter], in that order, with the immutable values of internal/stats. A reporter
+// derives its figures from these values: a rate is a delta over the interval's real length, a percentile comes from
 // [result.Latency]. It never sees a message, so it costs the load only its processor time once a second.
 //
 // A reporter that fails is not called again and the others go on, see [Fan]: a full disk must not cost an hour's

@@ -147,7 +147,7 @@ func (r *ProducerRecorder) Late() { r.late.Add(1) }
 
 // End is a message that ends: when it was due and sent, since the start of the run, and the size of its body in bytes.
 type End struct {
-	Due              Phase
+	Due              Phase // in which it was due
 	Size             uint32
 	Intended, Actual time.Duration
 	Outage           bool // an outage left it without an answer, and counts it

@@ -10,9 +10,10 @@
 // slot, link or session has a goroutine. Locks are taken in this order: consumer.settling, producer.ending, Output,
 // session.mu, consumer.mu.
 //
-// To follow a message that is sent: producer.Send (send.go), sender.lock (sender.go), Output, and back by
-// connection.read, session.disposition (remote.go), producer.settle. One that is received: connection.read,
-// consumer.transfer (receive.go), consumer.note (settle.go).
+// To follow a message that is sent: producer.Send (send.go), sender.lock and unlock (sender.go),
+// transport.Output.Unlock, which writes, and back by connection.read, session.disposition (remote.go), producer.settle
+// (producer.go). One that is received: connection.read, consumer.transfer (receive.go), consumer.note (settle.go). A
+// connection is opened by amqpDriver.Producer (producer.go), transport.Pool.Acquire, dial (dial.go).
 //
 // # Sending
 //
