@@ -73,7 +73,7 @@ func (a *app) prepare(name string, given source) (p prepared, err error) {
 	if of.Scenario, err = a.maker.Parse(path, text, of.set); err != nil {
 		return p, err
 	}
-	if of.isSweep() {
+	if of.Matrix != nil || of.Sweep.Repeats != 1 || of.repeats != "" && of.repeats != "1" {
 		return a.newSweep(of)
 	}
 	if p.Ready, err = of.plan(nil); err != nil || len(p.Values.Command.FindMax) == 0 {

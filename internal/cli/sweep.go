@@ -26,11 +26,6 @@ type source struct {
 	repeats string // --repeats; empty if it is not given
 }
 
-// isSweep reports whether a scenario describes more than one run.
-func (of *source) isSweep() bool {
-	return of.Matrix != nil || of.Sweep.Repeats != 1 || of.repeats != "" && of.repeats != "1"
-}
-
 // plan makes the plan of the scenario or a cell of it.
 func (of *source) plan(cell map[string]string) (config.Ready, error) {
 	ready, err := of.Plan(of.in.given, of.in.table, cell)

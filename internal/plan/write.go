@@ -251,7 +251,9 @@ func YAML(p *Plan, clean func(string) string, comments ...string) ([]byte, error
 		comments = append(slices.Clip(comments),
 			fmt.Sprintf("note: this was --shard %s of run %d; the plan is that of all shards", p.Shard, p.RunID))
 	}
-	if slices.ContainsFunc(p.Brokers(), (*Broker).hasOwnPassword) {
+	if slices.ContainsFunc(p.Brokers(), func(b *Broker) bool {
+		return b.PasswordFile == "" && (b.Password != "" || Password(b.URL) != "")
+	}) {
 		comments = append(slices.Clip(comments), "note: the plan has no passwords: give PERFMQ_PASSWORD to run it again")
 	}
 	w := writer{plan: p, brokers: map[*Broker]string{}}
@@ -268,11 +270,6 @@ func YAML(p *Plan, clean func(string) string, comments ...string) ([]byte, error
 		return nil, fmt.Errorf("write the plan: %w", err)
 	}
 	return []byte(b.String()), nil
-}
-
-// hasOwnPassword reports whether the broker has a password that no file has.
-func (b *Broker) hasOwnPassword() bool {
-	return b.PasswordFile == "" && (b.Password != "" || Password(b.URL) != "")
 }
 
 // writer makes the tree of a scenario.
