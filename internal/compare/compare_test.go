@@ -103,9 +103,10 @@ func TestLimits(t *testing.T) {
 
 // TestDifferences: what differs is shown, and of plans all counts but where the brokers were.
 func TestDifferences(t *testing.T) {
+	options := ""
 	one := func(url, rate, heap string, cpus int) *result.Result {
 		return &result.Result{Head: result.Head{
-			Plan:   []byte(`{"steps":[{"name":"load","groups":[{"broker":{"url":"` + url + `"},"rate":"` + rate + `"}]}]}`),
+			Plan:   []byte(`{"steps":[{"name":"load","groups":[{"broker":{"url":"` + url + `"` + options + `},"rate":"` + rate + `"}]}]}`),
 			Labels: map[string]string{"heap": heap}, Host: result.Host{CPUs: cpus},
 		}}
 	}
@@ -120,6 +121,12 @@ func TestDifferences(t *testing.T) {
 	}, list)
 	assert.Equal(t, list[1:2], Unlike(list))
 	assert.Empty(t, differences([]Set{b, b}))
+
+	options = `,"options":{"declare":"no","compress":"false"}` // of which b's version has none
+	list = Unlike(differences([]Set{{Name: "a", Repeats: Repeats(one("amqp://x", "6", "2g", 2))}, b}))
+	assert.Equal(t, []Difference{
+		{Kind: "plan", Name: "steps.load.groups.1.broker.options.declare", Values: []string{"no", ""}},
+	}, list)
 }
 
 // TestBoundedRuns: a rate of which perfmq was the limit is a lower bound: the first line says how many there are, the

@@ -64,8 +64,14 @@ func differences(sets []Set) (list []Difference) {
 // were does not count, because a comparison may be one of two brokers.
 func Unlike(list []Difference) []Difference {
 	return slices.DeleteFunc(slices.Clone(list), func(d Difference) bool {
-		return d.Kind != "plan" || strings.HasSuffix("."+d.Name, ".broker.url")
+		return d.Kind != "plan" || strings.HasSuffix("."+d.Name, ".broker.url") || d.unknownOption()
 	})
+}
+
+// unknownOption reports whether an option is off in all sets: another version of perfmq does not have it.
+func (d *Difference) unknownOption() bool {
+	on := func(value string) bool { return !slices.Contains([]string{"", "false", "0", "0s"}, value) }
+	return strings.Contains(d.Name, ".options.") && !slices.ContainsFunc(d.Values, on)
 }
 
 // Settings returns the settings of the plan of a run by their paths, such as steps.load.rate.

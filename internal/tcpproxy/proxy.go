@@ -125,7 +125,10 @@ func (p *Proxy) Reset() { p.end(true) }
 func (p *Proxy) Close() {
 	p.Cut()
 	p.wg.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.release()
+	p.release = func() {}
 }
 
 func (p *Proxy) end(reset bool) {
