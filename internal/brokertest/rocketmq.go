@@ -161,8 +161,8 @@ func (r *RocketMQ) pickPorts() error {
 
 // claimsAll claims ports, and reports whether it has got all of them.
 func (r *RocketMQ) claimsAll(ports ...int) bool {
-	r.daemon.mu.Lock()
-	defer r.daemon.mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	return !slices.ContainsFunc(ports, func(port int) bool {
 		got, err := r.claim(port)
 		return err != nil || !got

@@ -58,7 +58,7 @@ func flagTexts(args []string) iter.Seq2[string, string] {
 			name, ok := strings.CutPrefix(arg, "--")
 			name, value, attached := strings.Cut(name, "=")
 			switch {
-			case !ok && !(yield(before, arg) && yield("", arg)), ok && attached && !yield(name, value):
+			case !ok && (!yield(before, arg) || !yield("", arg)), ok && attached && !yield(name, value):
 				return
 			case !ok || attached:
 				name = ""
