@@ -243,9 +243,14 @@ func TestShardsOfSteps(t *testing.T) {
 		got := all.Judged[i]
 		require.Equal(t, want.Step+want.Threshold, got.Step+got.Threshold.String())
 		require.Equal(t, want.Kept, got.Kept, got.String())
-		if want.Metric != "tester.cpu" {
-			require.InDelta(t, *want.Measured, got.Measured, 2+*want.Measured/100, "%s %s", want.Step, want.Threshold)
+		delta := 2 + *want.Measured/100
+		switch want.Metric {
+		case "tester.cpu":
+			continue
+		case "transfer.max": // a message of one shard may wait for the next step of a consumer in another
+			delta = 20_000
 		}
+		require.InDelta(t, *want.Measured, got.Measured, delta, "%s %s", want.Step, want.Threshold)
 	}
 	extremes := func(f *result.Figures) []*result.Extreme {
 		return []*result.Extreme{f.MinimumCompleted, f.MaximumCompleted, f.MinimumReceived, f.MaximumReceived}
