@@ -299,23 +299,3 @@ func TestCloseWhileStalled(t *testing.T) {
 		t.Fatalf("Close hangs:\n%s", buf[:runtime.Stack(buf, true)])
 	}
 }
-
-// TestNobodyWaits: clients that have gone while they wait for room do not wait, and all that they had sent is stored.
-func TestNobodyWaits(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("only Linux reports the end of a connection behind unread input")
-	}
-	b := start(t, Config{Faults: store.Faults{Full: true}})
-	ahead, oneWay := dialSTOMP(t, b), dialRaw(t, b, RocketMQ)
-	ahead.say(strings.Repeat("SEND\ndestination:/queue/Q\n\nx\x00", 5000)) // more than are read on
-	frame := string(sendRemoting(t, 1, "T", "x"))
-	_, err := io.WriteString(oneWay, strings.ReplaceAll(frame, `"flag":0,"language`, `"flag":2,"language`)+frame)
-	require.NoError(t, err)
-	stored := func() uint64 { return b.Store().Queue("Q").Stats().Stored }
-	require.Eventually(t, func() bool { return stored() > 4000 && open(b) == 2 }, patience, time.Millisecond)
-	require.NoError(t, ahead.conn.Close())
-	require.NoError(t, oneWay.Close())
-	gone(t, b)
-	assert.EqualValues(t, 5000, stored())
-	assert.EqualValues(t, 5002, b.Stats().Total.Sent)
-}

@@ -29,7 +29,7 @@ type Config struct {
 	// PID is the broker's process on this host, whose load, disks and network are watched as well. Their values are never
 	// taken from the endpoint then.
 	PID int32 `set:"broker-pid,flag" section:"The broker's side" arg:"PID" range:"1.." help:"watch a process and its host"`
-	// Metrics is a Prometheus endpoint, of which the series that are known by name are watched.
+	// Metrics is a Prometheus endpoint. Series with known names are watched.
 	Metrics Endpoint `set:"broker-metrics,flag" arg:"URL" help:"watch a broker on any host by its Prometheus endpoint, or that of its exporter: node exporter, JMX exporter, RabbitMQ, Artemis, RocketMQ"`
 	// Log is a file whose lines of errors and warnings are counted.
 	Log string `set:"broker-log,flag" arg:"FILE" check:"filled" help:"count the lines of errors and warnings that are added to this log of the broker's"`

@@ -25,7 +25,7 @@ type daemon struct {
 	mu     sync.Mutex
 	proc   *process   // nil before the first start
 	helper *process   // a process that the broker needs; it ends with Close; nil if there is none
-	claims []*os.File // locked: those of its ports
+	claims []*os.File // the lock files of its ports
 }
 
 // keepFor ends a broker with the test, and fails the test if the broker could not

@@ -241,7 +241,7 @@ func TestFreePortsDiffer(t *testing.T) {
 	require.NoError(t, err)
 	more, err := other.pickPorts(append(slices.Clone(ports), 0)...)
 	require.NoError(t, err)
-	ports = append(ports, more...) // nothing listens at those of the first, as of a broker that is down
+	ports = append(ports, more...) // the first one is down: nothing listens at its ports
 	seen := map[int]bool{}
 	for _, p := range ports {
 		assert.False(t, seen[p], strconv.Itoa(p))

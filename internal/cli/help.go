@@ -96,8 +96,8 @@ func listCommands(b *strings.Builder, cmd *cobra.Command, group *cobra.Group) {
 	}
 }
 
-// listFlags lists the flags of a command by their sections; briefly, those of daily use by the first part of their
-// help.
+// listFlags lists the flags of a command by their sections. The brief list has the flags of daily use, with the first
+// part of their help.
 func listFlags(b *strings.Builder, cmd *cobra.Command, brief bool) {
 	const others = "Flags"
 	sections := map[string]*strings.Builder{}

@@ -3,7 +3,6 @@ package gate
 import (
 	"io"
 	"net"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -69,37 +68,6 @@ func TestAwait(t *testing.T) {
 	g.Done = done
 	close(done)
 	require.ErrorIs(t, g.Await(send(s, "b"), nil), net.ErrClosed)
-}
-
-// TestAwaitEndsWithTheClient: a client that has gone is noticed behind unread input, with or without room.
-func TestAwaitEndsWithTheClient(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("only Linux reports it")
-	}
-	for name, leave := range map[string]func(*net.TCPConn) error{
-		"close": (*net.TCPConn).Close,
-		"half":  (*net.TCPConn).CloseWrite,
-		"reset": func(c *net.TCPConn) error { _ = c.SetLinger(0); return c.Close() },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			require.NoError(t, err)
-			defer l.Close()
-			client, err := net.Dial("tcp", l.Addr().String())
-			require.NoError(t, err)
-			defer client.Close()
-			g, s, _ := rig(t)
-			g.Conn, err = l.Accept()
-			require.NoError(t, err)
-			defer g.Conn.Close()
-			_, err = client.Write([]byte("not read"))
-			require.NoError(t, err)
-			assert.False(t, peerClosed(g.Conn), "it waits")
-			require.NoError(t, leave(client.(*net.TCPConn)))
-			require.NoError(t, g.Await(send(s, "a"), nil))
-		})
-	}
 }
 
 // TestLinger: what the peer still sends is taken, so that it can read our last frame.

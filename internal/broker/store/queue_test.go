@@ -154,8 +154,7 @@ func testBlock(t *testing.T) {
 	assert.True(t, d.Room(nil))
 }
 
-// testExpired: a queue, or a broker, full of expired messages has room, for those that wait as for those that would be
-// refused.
+// testExpired: a queue, or a broker, full of expired messages has room: nobody waits, and nothing is refused.
 func testExpired(t *testing.T) {
 	for i, cfg := range []Config{{Limit: 3}, {Limit: 3, Full: Reject}, {Memory: 1 << 20}, {Memory: 1 << 20, Full: Reject}} {
 		s := New(cfg)

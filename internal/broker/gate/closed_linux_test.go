@@ -1,0 +1,37 @@
+package gate
+
+import (
+	"net"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestAwaitEndsWithTheClient: a client that has gone is noticed behind unread input, as only Linux reports it.
+func TestAwaitEndsWithTheClient(t *testing.T) {
+	for name, leave := range map[string]func(*net.TCPConn) error{
+		"close": (*net.TCPConn).Close,
+		"half":  (*net.TCPConn).CloseWrite,
+		"reset": func(c *net.TCPConn) error { _ = c.SetLinger(0); return c.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			require.NoError(t, err)
+			defer l.Close()
+			client, err := net.Dial("tcp", l.Addr().String())
+			require.NoError(t, err)
+			defer client.Close()
+			g, s, _ := rig(t)
+			g.Conn, err = l.Accept()
+			require.NoError(t, err)
+			defer g.Conn.Close()
+			_, err = client.Write([]byte("not read"))
+			require.NoError(t, err)
+			assert.False(t, peerClosed(g.Conn), "it waits")
+			require.NoError(t, leave(client.(*net.TCPConn)))
+			require.NoError(t, g.Await(send(s, "a"), nil))
+		})
+	}
+}
