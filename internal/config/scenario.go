@@ -430,11 +430,13 @@ func (b *builder) messages(what string, broker *plan.Broker, of []part, lists []
 	for i := range of {
 		one := &of[i]
 		own := slices.Clone(lists)
+		_, sized := last(one.entries, "message-size")
+		_, file := last(one.entries, "body-file")
+		replaced := func(e entry) bool { return file && e.Name == "message-size" || sized && e.Name == "body-file" }
 		for i := range own {
-			own[i] = slices.DeleteFunc(slices.Clone(own[i]), func(e entry) bool { return one.replaces(e.Name) })
+			own[i] = slices.DeleteFunc(slices.Clone(own[i]), replaced)
 		}
 		v := b.values(InMessage, strings.TrimSuffix(what, ": "), nil, append(own, one.entries)...)
-		_, file := last(one.entries, "body-file")
 		if _, filled := last(one.entries, "fill"); file && !filled && v.Source("fill") == File {
 			delete(v.sources, "fill") // the group's value is for its other messages
 		}
@@ -450,13 +452,6 @@ func (b *builder) messages(what string, broker *plan.Broker, of []part, lists []
 		kinds = append(kinds, list...)
 	}
 	return kinds
-}
-
-// replaces reports whether the body of a message replaces the one that a setting of its group names.
-func (p *part) replaces(name string) bool {
-	_, sized := last(p.entries, "message-size")
-	_, file := last(p.entries, "body-file")
-	return file && name == "message-size" || sized && name == "body-file"
 }
 
 // said returns a note for each flag and variable with the parts of the file that it was applied to, and other notes.

@@ -28,14 +28,6 @@ type counted struct {
 	allSent, allReceive bool // all producers, all consumers of the place are at that broker
 }
 
-// newCounting returns nil if brokers are not to be asked.
-func newCounting(p *plan.Plan) *counting {
-	if !p.BrokerCount || !p.Shard.IsZero() { // the sends of the other shards are not known
-		return nil
-	}
-	return &counting{watch: brokerside.NewCounts()}
-}
-
 // inspector returns the source of the counts of an endpoint's broker; nil if there is none.
 func (r *run) inspector(e *Endpoint) driver.Inspector {
 	if e.Inspector != nil {

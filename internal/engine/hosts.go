@@ -55,11 +55,6 @@ func (s *stays) orderAfter(g *plan.Group, e *Endpoint) []int {
 	return order
 }
 
-// orderAt returns an order that begins with the host of the last connection.
-func (s *stays) orderAt(e *Endpoint) []int {
-	return plan.Rotation(s.at(e.Hosts), len(e.Hosts))
-}
-
 // totals returns the worker's messages at each host, in the order of the first connections.
 func (s *stays) totals(end stats.Counters) (list []stats.HostTotal) {
 	s.mu.Lock()

@@ -67,7 +67,7 @@ func outageFigures(f map[string]float64, s *stats.Summary, now int64) {
 	for i := range s.Outages {
 		o := &s.Outages[i]
 		length := o.Length
-		if unended(o) {
+		if o.Length == 0 && (o.Reconnected > 0 || len(o.NotBack) > 0) { // else no worker needed a connection any more
 			length, ended = now-o.Elapsed, false
 		}
 		longest, recovery = max(longest, length), max(recovery, o.Recovery())
@@ -80,12 +80,6 @@ func outageFigures(f map[string]float64, s *stats.Summary, now int64) {
 	if recovered || now > 0 {
 		f["recovery.max"] = float64(recovery)
 	}
-}
-
-// unended tells whether no message has come through after an outage, unless none of its workers needed a connection any
-// more.
-func unended(o *result.Outage) bool {
-	return o.Length == 0 && (o.Reconnected > 0 || len(o.NotBack) > 0)
 }
 
 // inDoubt returns how many messages ended without an answer because of outages.

@@ -17,13 +17,6 @@ func (r *run) remote() {
 	}
 }
 
-// nextOf returns the number, in the whole run, of the message after the first n of this shard, or of one due soon
-// after.
-func (u *use) nextOf(n uint64) uint64 {
-	own := uint64(max(1, len(u.producers)))
-	return n / own * uint64(max(1, u.allProducers)) //nolint:gosec // not negative
-}
-
 // awaitStart waits until the planned start of the load.
 func (r *run) awaitStart(ctx context.Context, stop <-chan struct{}) error {
 	if r.plan.StartAt.IsZero() {

@@ -81,7 +81,8 @@ func (r *run) silence(limit time.Duration, q *quiet[[3]uint64]) error {
 		if all < math.MaxUint64 { // else how many it will send is unknown
 			unsent += left
 		}
-		due := u.plan.Rate.At(u.nextOf(sent))
+		// The schedule counts the messages of all shards.
+		due := u.plan.Rate.At(sent / uint64(len(u.producers)) * uint64(u.allProducers)) //nolint:gosec // not negative
 		later = later || left > 0 && !u.plan.Rate.IsZero() && r.clock.Now()-r.step.start-due < limit
 	}
 	if q.look([3]uint64{sending, ended, r.received()}) < limit || later {

@@ -68,9 +68,6 @@ type Job struct {
 	Fail *Fail         // selects the messages that are not accepted; nil for none
 }
 
-// works reports whether a message takes time.
-func (j *Job) works() bool { return !j.Work.IsZero() || j.Each > 0 }
-
 // NewConsumer returns a consumer that records the messages that c receives.
 func NewConsumer(cfg ConsumerConfig, clock *Clock, rec *stats.ConsumerRecorder, c driver.Consumer) *Consumer {
 	if cfg.Phases == nil {
@@ -107,7 +104,7 @@ func (c *Consumer) deliver(d *driver.Delivery) driver.Verdict {
 	} else {
 		c.count(d, received, verdict, job != nil && job.Fail != nil && d.Redelivered)
 	}
-	if job != nil && job.works() {
+	if job != nil && (!job.Work.IsZero() || job.Each > 0) {
 		if c.worker == nil || c.worker.job != job {
 			c.endWork()
 			c.worker = newWorker(c.ctx, job, c.clock, c.cfg.Precise)

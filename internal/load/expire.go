@@ -44,16 +44,11 @@ func (p *Producer) Expire(limit time.Duration) {
 			if expired.Err == nil {
 				expired = timedOut(limit)
 			}
-			p.expire(slot, expired, now)
+			if place := p.slots.end(slot); place != nil { // else it has ended meanwhile
+				p.expired.Add(1)
+				p.ended(slot, place, expired, now, 0)
+			}
 		}
-	}
-}
-
-// expire ends a message, unless it has ended meanwhile.
-func (p *Producer) expire(slot driver.Slot, o driver.Outcome, now time.Duration) {
-	if place := p.slots.end(slot); place != nil {
-		p.expired.Add(1)
-		p.ended(slot, place, o, now, 0)
 	}
 }
 

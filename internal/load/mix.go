@@ -65,12 +65,6 @@ func divisorOf(weights []int) (divisor int) {
 	return divisor
 }
 
-// beginMix gives the producer its place in the cycle: producers begin at different ones, so that few messages of many
-// producers are mixed, too.
-func (p *Producer) beginMix() {
-	p.turn = len(p.load.Mix.cycle) * p.load.Index / max(1, p.load.Total)
-}
-
 // mixed tells whether the load has several variants.
 func (p *Producer) mixed() bool { return p.load.Mix.cycle != nil }
 

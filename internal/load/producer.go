@@ -135,7 +135,8 @@ func (p *Producer) Abandon() {
 // the producer cannot go on. Messages may still be in flight when it returns. Runs follow each other.
 func (p *Producer) Run(ctx context.Context, load Load) error {
 	p.load, p.measured = load, false
-	p.beginMix()
+	// Producers begin at different places of the cycle, so that few messages of many producers are mixed, too.
+	p.turn = len(load.Mix.cycle) * load.Index / max(1, load.Total)
 	p.rec.Resume(p.clock.Now())
 	if load.Resend {
 		p.resend()

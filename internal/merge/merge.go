@@ -6,6 +6,7 @@ package merge
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -78,8 +79,10 @@ func Read(dirs []string, o Options) (*Merged, error) {
 	if missing := result.Missing(s.parts...); missing != "" && !o.Partial {
 		return nil, fmt.Errorf("%w: %s", ErrMissing, missing)
 	}
-	if s.plan, err = planOf(m); err != nil {
-		return nil, err
+	if len(m.Plan) > 0 {
+		if err := json.Unmarshal(m.Plan, &s.plan); err != nil {
+			return nil, fmt.Errorf("read the plan: %w", err)
+		}
 	}
 	s.merged = m
 	slices.SortFunc(s.parts, result.ByShard)

@@ -1,7 +1,6 @@
 package merge
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -33,16 +32,6 @@ type plannedGroup struct {
 	Producers, Consumers int
 	Rate                 string
 	Reconnect            bool
-}
-
-func planOf(m *result.Result) (p planned, err error) {
-	if len(m.Plan) == 0 {
-		return p, nil
-	}
-	if err := json.Unmarshal(m.Plan, &p); err != nil {
-		return p, fmt.Errorf("read the plan: %w", err)
-	}
-	return p, nil
 }
 
 // judge holds the merged results against the thresholds of the plan and others, and sets the status that a run with

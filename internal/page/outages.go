@@ -32,13 +32,6 @@ func outageName(o *result.Outage) string {
 	return name
 }
 
-func outageText(o *result.Outage) string {
-	if o.Length == 0 {
-		return fmt.Sprintf("outage from %s on: no message came through after it", outageName(o))
-	}
-	return fmt.Sprintf("outage: %s at %s", span(o.Length), outageName(o))
-}
-
 // outageBands returns a band for each outage. An outage without a later message lasts to the end of the run.
 func (r *Run) outageBands() []band {
 	list := []band{}
@@ -48,11 +41,11 @@ func (r *Run) outageBands() []band {
 	}
 	for i := range r.Result.Outages[:min(len(r.Result.Outages), maxItems)] {
 		o := &r.Result.Outages[i]
-		to := o.Elapsed + o.Length
+		to, text := o.Elapsed+o.Length, "outage: "+span(o.Length)+" at "+outageName(o)
 		if o.Length == 0 {
-			to = max(o.Elapsed, end)
+			to, text = max(o.Elapsed, end), "outage from "+outageName(o)+" on: no message came through after it"
 		}
-		list = append(list, band{"outage", millis(o.Elapsed), millis(to), outageText(o)})
+		list = append(list, band{"outage", millis(o.Elapsed), millis(to), text})
 	}
 	return list
 }

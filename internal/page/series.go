@@ -9,13 +9,6 @@ type point struct {
 	values           map[string]value // by the key of a figure
 }
 
-func newPoint(r *result.Row) point {
-	return point{
-		from: r.Elapsed - r.Length, to: r.Elapsed, length: r.Length, phase: r.Phase, step: r.Step,
-		values: valuesOf(*r),
-	}
-}
-
 // add joins p with the next point.
 func (p *point) add(next *point) {
 	p.to, p.phase, p.step = next.to, next.phase, next.step
@@ -38,7 +31,10 @@ type series struct {
 }
 
 func (s *series) add(row *result.Row) {
-	s.take(newPoint(row))
+	s.take(point{
+		from: row.Elapsed - row.Length, to: row.Elapsed, length: row.Length, phase: row.Phase, step: row.Step,
+		values: valuesOf(*row),
+	})
 	for len(s.points) > 2*s.limit {
 		s.thin()
 	}

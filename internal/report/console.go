@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -170,7 +171,9 @@ func (c *Console) Summary(s *stats.Summary) error {
 	writeBrokerCount(&b, s.BrokerCount)
 	c.writeTester(&b, s)
 	c.writeNumbers(&b, s)
-	writeLabels(&b, c.run.Labels)
+	for _, name := range slices.Sorted(maps.Keys(c.run.Labels)) {
+		b.WriteString(strings.TrimRight("--- label "+oneLine(name)+": "+oneLine(c.run.Labels[name]), " ") + "\n")
+	}
 	if len(s.Steps) == 0 {
 		writeGroups(&b, s.Groups)
 	}

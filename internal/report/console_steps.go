@@ -2,8 +2,6 @@ package report
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -99,13 +97,6 @@ func groupRow(g *stats.StepSummary) []string {
 		}
 	}
 	return row
-}
-
-// writeLabels writes the user's labels, sorted by name.
-func writeLabels(b *strings.Builder, labels map[string]string) {
-	for _, name := range slices.Sorted(maps.Keys(labels)) {
-		b.WriteString(strings.TrimRight("--- label "+oneLine(name)+": "+oneLine(labels[name]), " ") + "\n")
-	}
 }
 
 // consoleOutput is the number of lines of a command's output on the console: the last ones.

@@ -177,7 +177,9 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 		s.Total[result.LateSends] += r.late.Load()
 		s.Total[result.Strays] += r.stray.Load()
 	}
-	c.learnLeast(s)
+	for _, l := range s.latencies(result.Ack) { // before its waits are judged
+		c.leastAck = min(c.leastAck, l.Percentile(0))
+	}
 	c.readWaits(now, &s.Total)
 	s.Total[result.Blocked] += s.Total[result.NoLeave]
 	s.Total[result.Sent] = c.sent(c.delivered.least(), last)

@@ -188,13 +188,6 @@ func (t *LoadTally) sums(producers []ProducerAsked) (sending, receiving boundSum
 	return sending, receiving
 }
 
-// learnLeast records the shortest answer of an interval, before its waits are judged.
-func (c *Collector) learnLeast(s *Snapshot) {
-	for _, l := range s.latencies(result.Ack) {
-		c.leastAck = min(c.leastAck, l.Percentile(0))
-	}
-}
-
 // tallyBounds adds the bounds of the workers in an interval.
 func (c *Collector) tallyBounds(s *Snapshot) {
 	t := c.tally

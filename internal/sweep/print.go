@@ -168,6 +168,7 @@ func (s *Sweep) printTable(rows []record.Row, columns []string) {
 		}
 		_, _ = fmt.Fprintln(t, strings.Join(cells, "\t")+"\t") // a strings.Builder never fails
 	}
+	printable := func(r rune) rune { return max(r, ' ') } // no tabs and line breaks
 	itself := func(name string) string { return name }
 	line(itself, "runs", itself)
 	for i := range rows {
@@ -199,14 +200,6 @@ func runsText(row *record.Row) string {
 		return fmt.Sprint(row.Good)
 	}
 	return fmt.Sprintf("%d (%s)", row.Good, strings.Join(parts, ", "))
-}
-
-// printable keeps tabs and line breaks out of the table.
-func printable(r rune) rune {
-	if r < ' ' {
-		return ' '
-	}
-	return r
 }
 
 func spread(row *record.Row, name string) string {

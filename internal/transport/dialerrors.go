@@ -26,7 +26,7 @@ func DialError(op, host string, err error) error {
 			"raise the limit (ulimit -n), or use fewer connections: --shared-connections, --consumer-connections")
 	case errors.As(err, &dns):
 		return driver.Errorf(driver.ClassConnect, op, "check the host's name in the URL", "%w", err)
-	case isLoopback(host) && errors.Is(err, syscall.ENETUNREACH):
+	case (host == "localhost" || net.ParseIP(host).IsLoopback()) && errors.Is(err, syscall.ENETUNREACH):
 		return failed("there is no route to this machine itself",
 			"the machine, or container, has no loopback interface: ip link set lo up")
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
@@ -121,10 +121,4 @@ func IsHTTP2(greeting []byte) bool {
 	)
 	return len(greeting) >= header && bytes.HasPrefix(greeting, []byte{0, 0}) && greeting[2]%setting == 0 &&
 		bytes.Equal(greeting[3:header], []byte{settings, 0, 0, 0, 0, 0})
-}
-
-// isLoopback tells whether a host of a URL is this machine.
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

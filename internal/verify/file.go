@@ -83,9 +83,10 @@ func Encode(side *Side) ([]byte, error) {
 		sets = append(append(sets, s.refused, s.unconfirmed, s.withheld), s.resent...)
 	}
 	for _, r := range side.Received {
+		plain := strings.TrimPrefix(printed(r.Destination), r.Destination.Kind.String()+"://")
 		j := jsonReceived{
 			Received: r, Destination: printed(r.Destination),
-			Subscription: strings.ReplaceAll(r.Subscription, r.Destination.Name, plainName(r.Destination)),
+			Subscription: strings.ReplaceAll(r.Subscription, r.Destination.Name, plain),
 		}
 		for stream, b := range r.Sent {
 			bounds := jsonBounds{Run: stream.Run, Producer: stream.Producer, From: b.From}
@@ -136,11 +137,6 @@ func Encode(side *Side) ([]byte, error) {
 // printed returns the name of a destination as a file holds it: without a password, if it looks like a URL with one.
 // It is the same in the files of all processes.
 func printed(d driver.Destination) string { return safetext.URLs(d.String()) }
-
-// plainName is printed without the kind, as in the names of subscriptions.
-func plainName(d driver.Destination) string {
-	return strings.TrimPrefix(printed(d), d.Kind.String()+"://")
-}
 
 func uint64Bytes(n uint64) []byte { return binary.LittleEndian.AppendUint64(nil, n) }
 

@@ -204,7 +204,7 @@ func newStream(key Stream) *stream {
 func (s *stream) add(d *span) {
 	s.copies += d.to - d.from
 	if d.flags == 0 {
-		s.arrived.add(d.from, d.to, s.againPlain)
+		s.arrived.add(d.from, d.to, func(n uint64) { s.again(n, 0) })
 		return
 	}
 	for n := d.from; n < d.to; n++ {
@@ -228,8 +228,6 @@ func (s *stream) add(d *span) {
 		}
 	}
 }
-
-func (s *stream) againPlain(n uint64) { s.again(n, 0) }
 
 // again notes one more copy of a message.
 func (s *stream) again(n uint64, flags uint8) {

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -73,7 +74,8 @@ func SetOptions(options any, assignments []string) error {
 		case !ok:
 			errs = append(errs, fmt.Errorf("option %q: must be KEY=VALUE", a))
 		case !known:
-			errs = append(errs, fmt.Errorf("unknown option %q: known are %s", key, listOr(names, "none")))
+			all := cmp.Or(strings.Join(names, ", "), "none")
+			errs = append(errs, fmt.Errorf("unknown option %q: known are %s", key, all))
 		case enums[key] != nil && !slices.Contains(enums[key], value):
 			errs = append(errs, notAmong(key, value, enums[key]))
 		default:
@@ -83,13 +85,6 @@ func SetOptions(options any, assignments []string) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-func listOr(names []string, empty string) string {
-	if len(names) == 0 {
-		return empty
-	}
-	return strings.Join(names, ", ")
 }
 
 func eachOption(options any, visit func(name string, tag reflect.StructTag, v reflect.Value)) {

@@ -207,7 +207,9 @@ func (c *Consumer) Close(failed bool) {
 	c.q.dest.store.Return(consumerSize)
 	c.q.leave(c)
 	c.q.giveBack(entries)
-	c.q.dest.abandon(c.q)
+	if !c.q.durable {
+		_ = c.q.dest.remove(c.q) // ErrInUse: there is another consumer
+	}
 }
 
 // leave removes c from the queue and frees its groups.
@@ -241,12 +243,4 @@ func (c *Consumer) claim(m *Message) bool {
 		c.q.groups.claim(m.Group, c)
 	}
 	return true
-}
-
-// cursor returns the position in a level from which to search.
-func (c *Consumer) cursor(p int) *uint64 {
-	if c.version != c.q.version {
-		c.version, c.cursors = c.q.version, [priorities]uint64{}
-	}
-	return &c.cursors[p]
 }

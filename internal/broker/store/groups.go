@@ -12,8 +12,6 @@ type groups struct {
 	seed   maphash.Seed
 }
 
-func newGroups() *groups { return &groups{owners: map[uint16]*Consumer{}, seed: maphash.MakeSeed()} }
-
 func (g *groups) share(group string) uint16 {
 	return uint16(maphash.String(g.seed, group)) //nolint:gosec // a part of the hash
 }

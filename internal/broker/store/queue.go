@@ -2,6 +2,7 @@ package store
 
 import (
 	"cmp"
+	"hash/maphash"
 	"math/bits"
 	"slices"
 	"sync"
@@ -96,7 +97,7 @@ func (q *Queue) enqueue(e entry) {
 	}
 	l.Push(e)
 	if e.m.Group != "" && q.groups == nil {
-		q.groups = newGroups()
+		q.groups = &groups{owners: map[uint16]*Consumer{}, seed: maphash.MakeSeed()}
 	}
 	notify := q.waiter(e.m)
 	q.mu.Unlock()
@@ -172,7 +173,10 @@ func (q *Queue) nextOf(p int, c *Consumer) (entry, bool) {
 			return e, true
 		}
 	}
-	pos := c.cursor(p)
+	if c.version != q.version { // search from the beginning
+		c.version, c.cursors = q.version, [priorities]uint64{}
+	}
+	pos := &c.cursors[p]
 	*pos = max(*pos, l.First)
 	for ; *pos != l.Next; *pos++ {
 		if e := l.At(*pos); e.m != nil && c.claim(e.m) {

@@ -79,18 +79,15 @@ func (s *Store) Page(limit int) (page []DestinationStats, total Totals, more int
 		total.add(d)
 		list = append(list, d)
 	})
-	slices.SortFunc(list, func(a, b *Destination) int { return a.addr.compare(b.addr) })
+	slices.SortFunc(list, func(a, b *Destination) int {
+		return cmp.Or(cmp.Compare(a.addr.Kind, b.addr.Kind), strings.Compare(a.addr.Name, b.addr.Name))
+	})
 	n := min(limit, len(list))
 	page = make([]DestinationStats, 0, n)
 	for _, d := range list[:n] {
 		page = append(page, d.Stats())
 	}
 	return page, total, len(list) - n
-}
-
-// compare orders addresses as strings do.
-func (a Address) compare(b Address) int {
-	return cmp.Or(cmp.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name))
 }
 
 func (t *Totals) add(d *Destination) {

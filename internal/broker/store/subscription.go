@@ -95,13 +95,6 @@ func (q *Queue) inUse() bool {
 	return len(q.consumers) > 0
 }
 
-// abandon removes a volatile subscription without consumers.
-func (d *Destination) abandon(q *Queue) {
-	if !q.durable {
-		_ = d.remove(q) // ErrInUse: there is another consumer
-	}
-}
-
 // remove removes a subscription without consumers from its topic. Consumers join with d's lock held, so that none joins
 // a removed queue.
 func (d *Destination) remove(q *Queue) error {

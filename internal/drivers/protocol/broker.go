@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -89,12 +90,14 @@ func Misread(broker string, dest driver.Destination, producer bool) string {
 	case RabbitMQ, RabbitMQ3, BrokerJ:
 		patterns = topic && hasWord(name, "*", "#")
 	}
+	notASCII := func(r rune) bool { return r >= utf8.RuneSelf }
 	switch {
 	case (broker == Artemis || broker == ActiveMQ) && strings.Contains(name, "?"): // Artemis accepts, and delivers nothing
 		return "the text after a ? in a name is taken for parameters"
 	case broker == ActiveMQ && name != strings.TrimSpace(name):
 		return "blanks around a name are left out"
-	case broker == RabbitMQ3 && !strings.HasPrefix(name, "/") && (strings.Contains(name, "%2F") || notASCII(name)):
+	case broker == RabbitMQ3 && !strings.HasPrefix(name, "/") &&
+		(strings.Contains(name, "%2F") || strings.ContainsFunc(name, notASCII)):
 		return "in a name %2F is taken for a slash, and only ASCII characters are read"
 	case broker == BrokerJ && !topic && strings.Contains(name, "/"):
 		return "a slash separates an exchange from a key"
@@ -106,18 +109,7 @@ func Misread(broker string, dest driver.Destination, producer bool) string {
 
 // hasWord reports whether a word between the dots of a name is one of those given.
 func hasWord(name string, words ...string) bool {
-	for word := range strings.SplitSeq(name, ".") {
-		for _, w := range words {
-			if word == w {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-func notASCII(name string) bool {
-	return strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf })
+	return slices.ContainsFunc(strings.Split(name, "."), func(word string) bool { return slices.Contains(words, word) })
 }
 
 // HeldBack is the error about a send for which the broker makes no room before its context ends.

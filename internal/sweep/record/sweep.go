@@ -123,17 +123,12 @@ func (r *Run) Bound(name string) string { return bound(r.bounded(), name) }
 func bound(steps []string, name string) string {
 	if slices.ContainsFunc(steps, func(step string) bool {
 		metric, of := strings.CutPrefix(name, Name(step, ""))
-		return of && isRate(metric)
+		m, ok := threshold.Find(metric)
+		return of && ok && m.Unit == threshold.PerSecond
 	}) {
 		return "at least "
 	}
 	return ""
-}
-
-// isRate tells whether a metric of a step is a rate.
-func isRate(metric string) bool {
-	m, ok := threshold.Find(metric)
-	return ok && m.Unit == threshold.PerSecond
 }
 
 // Bounded says of how many of the runs that count perfmq was the limit; empty if of none.
