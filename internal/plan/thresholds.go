@@ -9,9 +9,7 @@ import (
 
 // has tells which figures the step will have.
 func (v *validator) has(s *Step) (has threshold.Needs) {
-	if v.verify {
-		has |= threshold.Verification
-	}
+	has = threshold.Verification.If(v.verify)
 	for _, g := range s.Groups {
 		has |= v.groupHas(g)
 	}
@@ -25,18 +23,10 @@ func (p *Plan) elsewhere() (has threshold.Needs) {
 	for i := range p.Steps {
 		for _, g := range p.Steps[i].Groups {
 			sends = sends || g.Role.Produces()
-			if g.Delays() {
-				has |= threshold.Delay
-			}
+			has |= threshold.Delay.If(g.Delays())
 		}
 	}
-	if !sends {
-		has |= threshold.Delay
-	}
-	if p.StallThreshold > 0 {
-		has |= threshold.Stalls
-	}
-	return has
+	return has | threshold.Delay.If(!sends) | threshold.Stalls.If(p.StallThreshold > 0)
 }
 
 // Delays tells whether the group asks for a delayed delivery, also by an option of its protocol.
@@ -49,19 +39,11 @@ func (g *Group) Delays() bool {
 }
 
 // groupHas tells which figures the group will have.
-func (v *validator) groupHas(g *Group) (has threshold.Needs) {
-	for needs, yes := range map[threshold.Needs]bool{
-		threshold.Producers:    g.Role.Produces(),
-		threshold.Consumers:    g.Role.Consumes(),
-		threshold.Rate:         g.Role.Produces() && g.Rated(),
-		threshold.Transactions: g.Role.Produces() && g.CommitInterval > 0 || g.Role.Consumes() && g.TransactionSize > 0,
-		threshold.Reconnection: g.Reconnect,
-	} {
-		if yes {
-			has |= needs
-		}
-	}
-	return has
+func (v *validator) groupHas(g *Group) threshold.Needs {
+	sends, receives := g.Role.Produces(), g.Role.Consumes()
+	return threshold.Producers.If(sends) | threshold.Consumers.If(receives) | threshold.Rate.If(sends && g.Rated()) |
+		threshold.Transactions.If(sends && g.CommitInterval > 0 || receives && g.TransactionSize > 0) |
+		threshold.Reconnection.If(g.Reconnect)
 }
 
 // Rated tells whether the messages of the group have intended times.

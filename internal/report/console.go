@@ -334,7 +334,7 @@ func writeList(b *strings.Builder, label string, texts []string) {
 // kind measures: "-" is then their value.
 func writeLatencies(b *strings.Builder, label string, l *result.Latencies, empty bool) {
 	for _, k := range printed() {
-		if of := l[k.Kind]; of != nil && (of.Count > 0 || empty && k.Kind <= result.Transfer) {
+		if of := l[k.Kind]; of != nil && (of.Count > 0 || empty && k.Always) {
 			writeLatency(b, summaryLabel, label+k.Label+":", of)
 		}
 	}

@@ -87,7 +87,7 @@ func (c *collector) interval(s *stats.Snapshot) {
 	for k, info := range result.Kinds() {
 		c.observe(histogramKey{info.Metric, phase, ""}, s.Latencies[k])
 		c.observe(histogramKey{info.Metric, stats.Warmup, ""}, s.Leftover[k])
-		if info.Kind <= groupKinds {
+		if info.Always {
 			for i := range c.groups() {
 				g := &s.Groups[i]
 				c.observe(histogramKey{groupPrefix + info.Metric, phase, safetext.Line(g.Name)}, g.Latencies[k])
@@ -201,8 +201,10 @@ func shortLabel(text string) string {
 
 func (c *collector) collectCounters(e emitter) {
 	t := &c.last.Total
+	has := result.ProducerRole.If(c.run.Producing) | result.ConsumerRole.If(c.run.Consuming) |
+		result.Transacted.If(c.run.Transacted) | result.Delaying.If(t[result.Delayed] > 0)
 	for _, k := range result.CounterTable() {
-		if k.Metric != "" && c.counts(&k) {
+		if k.Metric != "" && k.Role&^has == 0 {
 			e.count(k.Metric, t[k.Counter])
 		}
 	}
@@ -222,19 +224,6 @@ func (c *collector) collectCounters(e emitter) {
 	if t[result.ConsumerReleased]+t[result.ConsumerRejected] > 0 {
 		e.count("consumer_failed_total", t[result.ConsumerReleased], driver.Release.String())
 		e.count("consumer_failed_total", t[result.ConsumerRejected], driver.Reject.String())
-	}
-}
-
-// counts reports whether the run has a counter.
-func (c *collector) counts(k *result.CounterInfo) bool {
-	switch k.Counter {
-	case result.Commits, result.CommitsFailed:
-		return c.run.Transacted
-	case result.Delayed, result.Early:
-		return c.last.Total[result.Delayed] > 0
-	default:
-		return k.Role == result.AnyRole || k.Role == result.ProducerRole && c.run.Producing ||
-			k.Role == result.ConsumerRole && c.run.Consuming
 	}
 }
 

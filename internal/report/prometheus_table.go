@@ -8,12 +8,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// Latencies of groups have a prefix, so that sums over the series of the others stay those of the run. groupKinds is
-// the last kind of latency of groups.
-const (
-	groupPrefix = "group_"
-	groupKinds  = result.Transfer
-)
+// Latencies of groups have a prefix, so that sums over the series of the others stay those of the run.
+const groupPrefix = "group_"
 
 // metricTable has the metrics beside those of the tables in pkg/result: name without "perfmq_", labels, and help.
 // docs/prometheus.md lists all.
@@ -144,7 +140,7 @@ func describe() map[string]*prometheus.Desc {
 	}
 	for _, k := range result.Kinds() {
 		add(k.Metric, k.Help, "phase")
-		if k.Kind <= groupKinds {
+		if k.Always {
 			add(groupPrefix+k.Metric, strings.TrimSuffix(k.Help, ".")+", of a group.", "phase", "group")
 		}
 	}

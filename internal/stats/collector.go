@@ -133,14 +133,12 @@ func (c *Collector) Verify(progress func() result.Progress) { c.verified = progr
 // newLatencies returns empty distributions of the kinds that the run measures, and that have occurred: from then on
 // they are in every interval, so that time series have no gaps.
 func (c *Collector) newLatencies() (l result.Latencies) {
-	if len(c.producers) > 0 {
-		l[result.Ack] = result.NewLatency()
-		if c.rated {
-			l[result.Delay], l[result.Response] = result.NewLatency(), result.NewLatency()
+	has := result.ProducerRole.If(len(c.producers) > 0) | result.ConsumerRole.If(len(c.consumers) > 0) |
+		result.Rated.If(c.rated)
+	for _, k := range result.Kinds() {
+		if k.Always && k.Role&^has == 0 {
+			l[k.Kind] = result.NewLatency()
 		}
-	}
-	if len(c.consumers) > 0 {
-		l[result.Transfer] = result.NewLatency()
 	}
 	l.Expect(&c.run.Latencies)
 	return l

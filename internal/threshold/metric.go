@@ -1,7 +1,6 @@
 package threshold
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 
@@ -21,17 +20,17 @@ const (
 )
 
 // Needs is a set of features that a run must have for a metric to have a value. Several can be joined by or.
-type Needs uint8
+type Needs = result.Role
 
 // The features that metrics can need.
 const (
-	Producers    Needs = 1 << iota // the run sends
-	Consumers                      // the run receives
-	Rate                           // the load has a target rate
-	Verification                   // --verify
-	Transactions                   // --commit-interval or --tx
+	Producers          = result.ProducerRole
+	Consumers          = result.ConsumerRole
+	Rate               = result.Rated
+	Transactions       = result.Transacted // --commit-interval or --tx
+	Delay              = result.Delaying
+	Verification Needs = 1 << iota // --verify
 	Reconnection                   // --reconnect
-	Delay                          // messages whose delivery is delayed come
 	Stalls                         // --stall-threshold
 )
 
@@ -49,10 +48,9 @@ type Metric struct {
 // after the warm-up, unless the help says otherwise; rates are of the time from the end of the warm-up to the end of
 // the load.
 func Metrics() (list []Metric) {
-	roles := [...]Needs{result.AnyRole: Transactions, result.ProducerRole: Producers, result.ConsumerRole: Consumers}
 	for _, k := range result.CounterTable() {
-		m := Metric{Name: k.Name, Needs: roles[k.Role], Help: k.Help}
-		if k.Role == result.AnyRole { // of transactions
+		m := Metric{Name: k.Name, Needs: k.Role &^ Delay, Help: k.Help} // without a delay no message is early
+		if k.Role == Transactions {
 			m.Unit = Count
 		}
 		if m.Name != "" {
@@ -87,14 +85,10 @@ func Metrics() (list []Metric) {
 		{"in_doubt", Messages, Reconnection, "messages without an answer of the broker because of an outage, with " +
 			"--reconnect", ""},
 	}...)
-	needs := map[result.Kind]Needs{
-		result.Delay: Producers | Rate, result.Ack: Producers, result.Response: Producers | Rate,
-		result.Lateness: Consumers | Delay, result.Commit: Transactions,
-	}
 	for _, k := range result.Kinds() {
 		for _, s := range result.Statistics() {
 			list = append(list, Metric{
-				Name: k.Name + "." + s.Name, Unit: Time, Needs: cmp.Or(needs[k.Kind], Consumers),
+				Name: k.Name + "." + s.Name, Unit: Time, Needs: k.Role,
 				Help: s.Help + ", " + strings.ToLower(k.Help[:1]) + strings.TrimSuffix(k.Help[1:], "."),
 			})
 		}

@@ -44,15 +44,27 @@ const (
 	NumCounters       int     = iota
 )
 
-// Role is the role of the workers that have a counter.
-type Role int
+// Role is a set: which workers record a counter or a latency, and what else their run must have.
+type Role uint8
 
 // The roles.
 const (
-	AnyRole Role = iota
-	ProducerRole
+	ProducerRole Role = 1 << iota
 	ConsumerRole
+	Rated      // the load has a target rate
+	Transacted // messages are sent or received in transactions
+	Delaying   // messages with a delayed delivery come
+
+	AnyRole Role = 0
 )
+
+// If returns the role, or none.
+func (r Role) If(yes bool) Role {
+	if yes {
+		return r
+	}
+	return AnyRole
+}
 
 // CounterInfo is what outputs say of a counter.
 type CounterInfo struct {
@@ -146,17 +158,17 @@ var counters = []CounterInfo{
 		Paused, AnyRole, "paused", "", "", false, "latencies_paused_total",
 		"Sends and receipts whose latencies include a pause of the tester itself.",
 	},
-	{Commits, AnyRole, "commits", "", "", false, "commits_total", "Transactions that the broker confirmed."},
+	{Commits, Transacted, "commits", "", "", false, "commits_total", "Transactions that the broker confirmed."},
 	{
-		CommitsFailed, AnyRole, "commitsFailed", "commits.failed", "transactions that were not confirmed", false,
+		CommitsFailed, Transacted, "commitsFailed", "commits.failed", "transactions that were not confirmed", false,
 		"commits_failed_total", "Transactions that the broker was asked to commit and did not confirm.",
 	},
 	{
-		Delayed, ConsumerRole, "receivedDelayed", "", "", false,
+		Delayed, ConsumerRole | Delaying, "receivedDelayed", "", "", false,
 		"messages_delayed_total", "Received messages whose delivery a producer has asked to delay.",
 	},
 	{
-		Early, ConsumerRole, "receivedEarly",
+		Early, ConsumerRole | Delaying, "receivedEarly",
 		"early", "messages delivered before the delay was over that a producer of the run had asked for", false,
 		"messages_early_total", "Part of the delayed ones that came before their delay was over.",
 	},
@@ -210,12 +222,13 @@ func (c *Counts) Values() (list [NumCounters]uint64) {
 // CounterMetrics adds the counts of the roles by the names of metrics: those of the messages due after the warm-up, nil
 // if they are not known, and of the whole. Both have them by their [Counter].
 func CounterMetrics(into map[string]float64, measured, total []uint64, sends, receives bool) {
+	has := ProducerRole.If(sends) | ConsumerRole.If(receives) | Transacted | Delaying
 	for _, info := range counters {
 		list := measured
 		if info.WithWarmup {
 			list = total
 		}
-		if info.Name != "" && list != nil && (info.Role != ProducerRole || sends) && (info.Role != ConsumerRole || receives) {
+		if info.Name != "" && list != nil && info.Role&^has == 0 {
 			into[info.Name] = float64(list[info.Counter])
 		}
 	}
