@@ -76,7 +76,7 @@ func (a *app) merge(dirs []string, dir string, partial bool, demands []string) e
 			return a.notWritten(fileNotWritten("--result", err))
 		}
 	}
-	a.broken(m.Judged) // the status is that of the result
+	a.printBroken(m.Judged) // the status is that of the result
 	if a.status = m.Outcome.Status; a.status == exitOK && !m.Outcome.Success {
 		a.status = exitFailed
 	}

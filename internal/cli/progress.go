@@ -16,4 +16,4 @@ type progress struct {
 func (p *progress) Say(line string)     { p.errors.say(line) }
 func (p *progress) Print(line string)   { _, _ = fmt.Fprintln(p.to, p.secrets.Line(line)) }
 func (p *progress) Fail(err error)      { p.errors.print(err) }
-func (p *progress) Ended(e *run.Ending) { p.ended(*e) }
+func (p *progress) Ended(e *run.Ending) { p.printEnding(*e) }

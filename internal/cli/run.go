@@ -27,14 +27,14 @@ func (a *app) runRole(cmd *cobra.Command, args []string, in *input, f *driver.Fa
 	v, valueErrs := in.given.Values(in.table)
 	errs = append(errs, valueErrs...)
 	errs = append(errs, a.environ.Unknown()...)
-	find := len(v.Command.FindMax) > 0
-	if find {
+	searches := len(v.Command.FindMax) > 0
+	if searches {
 		searchDefaults(v)
 	}
 	ready, planErrs := a.maker.FromFlags(v, role, f, args)
 	errs = append(errs, planErrs...)
 	var search *sweep.Search
-	if find {
+	if searches {
 		var searchErrs []error
 		search, searchErrs = a.newSearch(ready, func() (config.Ready, error) {
 			one := *v
@@ -48,7 +48,7 @@ func (a *app) runRole(cmd *cobra.Command, args []string, in *input, f *driver.Fa
 	}
 	if v.Command.DryRun {
 		comments := ready.Notes
-		if find {
+		if searches {
 			comments = append(comments, searchNote)
 		}
 		return a.printPlan(ready.Plan, comments...)
@@ -57,8 +57,8 @@ func (a *app) runRole(cmd *cobra.Command, args []string, in *input, f *driver.Fa
 		if !v.Outputs.Silent {
 			a.sayNotes(ready.Notes)
 		}
-		if !find {
-			return a.ended(a.newRun(ready).Do())
+		if !searches {
+			return a.printEnding(a.newRun(ready).Do())
 		}
 		return a.search(search, v.Outputs.JSON)
 	}
@@ -137,24 +137,24 @@ func (a *app) newRun(ready config.Ready) *run.Run {
 	}
 }
 
-// ended prints how a run ended, and returns the exit status.
-func (a *app) ended(e run.Ending) int {
+// printEnding prints how a run ended, and returns the exit status.
+func (a *app) printEnding(e run.Ending) int {
 	if e.Abandoned && !e.Opened {
 		a.errors.say("interrupted: " + nothingDone)
 	}
 	a.errors.print(e.Err)
 	if s := e.Summary; s != nil {
 		if !s.Success {
-			a.problems(s)
+			a.printProblems(s)
 		}
-		a.broken(s.Thresholds)
+		a.printBroken(s.Thresholds)
 	}
 	a.errors.print(e.Closing)
 	return e.Status()
 }
 
-// broken prints the thresholds that a run has broken.
-func (a *app) broken(outcomes []threshold.Outcome) {
+// printBroken prints the thresholds that a run has broken.
+func (a *app) printBroken(outcomes []threshold.Outcome) {
 	for i := range outcomes {
 		if outcomes[i].Broken() {
 			a.errors.write("threshold: "+outcomes[i].String(), "")
@@ -162,8 +162,8 @@ func (a *app) broken(outcomes []threshold.Outcome) {
 	}
 }
 
-// problems prints the problems of a run, which make it a failure.
-func (a *app) problems(s *stats.Summary) {
+// printProblems prints the problems of a run, which make it a failure.
+func (a *app) printProblems(s *stats.Summary) {
 	for i := range s.Findings { // problems come first
 		switch f := &s.Findings[i]; {
 		case f.Severity != result.Problem:

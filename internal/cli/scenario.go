@@ -176,7 +176,7 @@ func (a *app) executeAll(list []prepared) int {
 			interrupted = next == exitInterrupted
 		default:
 			e := a.newRun(p.Ready).Do()
-			next, interrupted = a.ended(e), e.Ended()
+			next, interrupted = a.printEnding(e), e.Ended()
 		}
 		status = result.Graver(status, next)
 		if interrupted {

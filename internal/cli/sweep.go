@@ -33,7 +33,7 @@ func (of *source) plan(cell map[string]string) (config.Ready, error) {
 		return ready, err
 	}
 	if dir := ready.Values.Outputs.Result; of.several && dir != "" {
-		ready.Into(filepath.Join(dir, filepath.Base(ready.Plan.Name)))
+		ready.Values.Outputs.SetFolder(filepath.Join(dir, filepath.Base(ready.Plan.Name)), ready.Plan)
 	}
 	if of.scale < 1 {
 		ready.Plan.Scale(of.scale)

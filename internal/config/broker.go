@@ -13,31 +13,31 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// reached is a broker with what its URL says of the groups that use it.
-type reached struct {
+// usedBroker is a broker with what its URL says of the groups that use it.
+type usedBroker struct {
 	*plan.Broker
 	driver   *driver.Factory
 	failover *failover // nil for URLs of other kinds
 }
 
-// broker makes a broker of its settings, for a protocol. Its options are not set yet.
-func (r *resolver) broker(flag string, f driver.Factory, b plan.Broker) reached {
+// makeBroker makes a broker of its settings, for a protocol. Its options are not set yet.
+func (r *resolver) makeBroker(flag string, f driver.Factory, b plan.Broker) usedBroker {
 	if r.Plan.Embedded && r.Source("url") < r.Source("embedded") {
 		b.URL = "" // a flag wins over the variable, and both over a file
 	}
 	if asked := b.Protocol; asked != "" && !strings.EqualFold(asked, f.Name) {
 		r.refuse(r.useProtocol(asked), "--protocol %s does not agree with the command perfmq %s", asked, f.Name)
 	}
-	f = r.byChoice(f)
-	b.Password = r.password(&b)
+	f = r.chooseClient(f)
+	b.Password = r.readPassword(&b)
 	r.loadTLS(&b.TLS)
-	return r.connect(flag, f, &b)
+	return r.resolveURL(flag, f, &b)
 }
 
-// connect sets the protocol, the client, the URL and its hosts.
-func (r *resolver) connect(flag string, f driver.Factory, b *plan.Broker) reached {
+// resolveURL sets the protocol, the client, the URL and its hosts.
+func (r *resolver) resolveURL(flag string, f driver.Factory, b *plan.Broker) usedBroker {
 	b.Protocol, b.Client = f.Name, cmp.Or(f.Client, driver.Native)
-	of := reached{Broker: b, driver: &f}
+	of := usedBroker{Broker: b, driver: &f}
 	of.failover = r.readFailover(flag, &b.URL)
 	b.URL = r.brokerURL(flag, b.URL, &f)
 	if of.failover != nil {
@@ -55,12 +55,12 @@ func (r *resolver) connect(flag string, f driver.Factory, b *plan.Broker) reache
 	if b.Hosts = nil; f.Hosts != nil {
 		b.Hosts = f.Hosts(b.URL)
 	}
-	r.embed(&f, b)
+	r.useEmbedded(&f, b)
 	return of
 }
 
-// consumerBroker returns the broker of the consumers of a client.
-func (r *resolver) consumerBroker(own reached, of *driver.Factory) reached {
+// makeConsumerBroker returns the broker of the consumers of a client.
+func (r *resolver) makeConsumerBroker(own usedBroker, of *driver.Factory) usedBroker {
 	c, f := &r.Consumer, *of
 	switch {
 	case c.Protocol != "":
@@ -91,15 +91,15 @@ func (r *resolver) consumerBroker(own reached, of *driver.Factory) reached {
 		b.Management = "" // belongs to the other broker
 	}
 	if f.Name != of.Name {
-		f = r.byChoice(f)
+		f = r.chooseClient(f)
 	} else {
 		f = *own.driver
 	}
-	return r.connect("--consumer-url", f, &b)
+	return r.resolveURL("--consumer-url", f, &b)
 }
 
-// byChoice returns the factory of the client that the user chose for the protocol of f.
-func (r *resolver) byChoice(f driver.Factory) driver.Factory {
+// chooseClient returns the factory of the client that the user chose for the protocol of f.
+func (r *resolver) chooseClient(f driver.Factory) driver.Factory {
 	client := r.Broker.Client
 	if client == driver.Native || client == f.Client || client == LibraryClient && !isNative(&f) {
 		return f // native is the default, also where there is only a library
@@ -155,14 +155,14 @@ const (
 	maxCredentials = 16 << 20 // the CA certificates of a system take less than 1 MiB
 )
 
-// password returns the password, perhaps from its file. A flag takes precedence over the environment.
-func (r *resolver) password(b *plan.Broker) string {
+// readPassword returns the password, perhaps from its file. A flag takes precedence over the environment.
+func (r *resolver) readPassword(b *plan.Broker) string {
 	file := r.Source("password-file")
 	switch direct := r.Source("password"); {
 	case b.PasswordFile == "", direct > file:
 		return b.Password
 	case direct == file && r.Has("password"):
-		r.both("password", "password-file")
+		r.refuseBoth("password", "password-file")
 		return b.Password
 	}
 	line, err := inputfile.FirstLine(b.PasswordFile, MaxPassword)
@@ -203,8 +203,8 @@ func (r *resolver) loadTLS(t *driver.TLS) {
 	t.CAFile, t.CertFile, t.KeyFile = "", "", "" // avoids reading and reporting them again
 }
 
-// options sets the options of brokers. With two protocols a key belongs to each protocol that knows it.
-func (r *resolver) options(brokers []reached) {
+// setOptions sets the options of brokers. With two protocols a key belongs to each protocol that knows it.
+func (r *resolver) setOptions(brokers []usedBroker) {
 	given := r.Broker.Assigned
 	var all []string
 	done := map[*plan.Broker]bool{}
@@ -241,14 +241,14 @@ func (r *resolver) options(brokers []reached) {
 // embeddedHost stands for the broker in this process in URLs until its port is known.
 const embeddedHost = "embedded"
 
-// embed connects a broker to the broker in this process, with --embedded.
-func (r *resolver) embed(f *driver.Factory, b *plan.Broker) {
+// useEmbedded connects a broker to the broker in this process, with --embedded.
+func (r *resolver) useEmbedded(f *driver.Factory, b *plan.Broker) {
 	if !r.Plan.Embedded {
 		return
 	}
 	for _, flag := range []string{"url", "consumer-url", "management-url"} {
 		if r.Has(flag) && (r.Source(flag) >= r.Source("embedded") || flag == "management-url") {
-			r.both("embedded", flag)
+			r.refuseBoth("embedded", flag)
 		}
 	}
 	if !CanEmbed(f) {
@@ -258,8 +258,8 @@ func (r *resolver) embed(f *driver.Factory, b *plan.Broker) {
 	b.URL, b.Hosts, b.Given = f.Schemes[0]+"://"+embeddedHost, nil, ""
 }
 
-// embeddable refuses bodies that the broker in this process does not take.
-func (r *resolver) embeddable(g *plan.Group) {
+// checkEmbeddedBodies refuses bodies that the broker in this process does not take.
+func (r *resolver) checkEmbeddedBodies(g *plan.Group) {
 	if !r.Plan.Embedded || !g.Role.Produces() {
 		return
 	}

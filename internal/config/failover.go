@@ -170,13 +170,14 @@ func (r *resolver) readFailover(flag string, url *string) *failover {
 	*url = f.url
 	if len(f.ignored) > 0 {
 		slices.Sort(f.ignored)
-		r.note(flag + ": settings of ActiveMQ's own client have no effect: " + strings.Join(slices.Compact(f.ignored), ", "))
+		r.addNote(flag + ": settings of ActiveMQ's own client have no effect: " +
+			strings.Join(slices.Compact(f.ignored), ", "))
 	}
 	return f
 }
 
-// failover applies the parameters of failover URLs to a group. Flags take precedence.
-func (r *resolver) failover(g *plan.Group, brokers []reached) {
+// applyFailover applies the parameters of failover URLs to a group. Flags take precedence.
+func (r *resolver) applyFailover(g *plan.Group, brokers []usedBroker) {
 	var first *failover
 	for _, b := range brokers {
 		f := b.failover
@@ -200,10 +201,10 @@ func (r *resolver) failover(g *plan.Group, brokers []reached) {
 	case r.Has("reconnect"):
 	case first.again:
 		g.Reconnect = true
-		r.note("the failover URL implies --reconnect: lost connections are opened again; --reconnect=false ends the run " +
-			"instead")
+		r.addNote("the failover URL implies --reconnect: lost connections are opened again; --reconnect=false ends " +
+			"the run instead")
 	default:
-		r.note("the failover URL has maxReconnectAttempts=0: a lost connection ends the run")
+		r.addNote("the failover URL has maxReconnectAttempts=0: a lost connection ends the run")
 	}
 	if g.Reconnect {
 		g.Backoff = first.backoff

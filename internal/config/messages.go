@@ -10,8 +10,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// kinds returns the kinds of messages of the settings, with their weights; none after a mistake.
-func (r *resolver) kinds(b *plan.Broker) []plan.Variant {
+// makeVariants returns the kinds of messages of the settings, with their weights; none after a mistake.
+func (r *resolver) makeVariants(b *plan.Broker) []plan.Variant {
 	if b == nil { // a consumer
 		return nil
 	}
@@ -22,7 +22,7 @@ func (r *resolver) kinds(b *plan.Broker) []plan.Variant {
 		}
 		switch over, under := r.Source(flag), r.Source("body-file"); {
 		case over == under:
-			r.both(flag, "body-file")
+			r.refuseBoth(flag, "body-file")
 			return nil
 		case over > under:
 			file = ""
@@ -30,7 +30,7 @@ func (r *resolver) kinds(b *plan.Broker) []plan.Variant {
 	}
 	var list []plan.Variant
 	if file != "" {
-		list = r.bodies(file)
+		list = r.readBodies(file)
 	} else {
 		for _, s := range r.Bodies.Sizes {
 			list = append(list, plan.Variant{Weight: s.Weight, BodySize: s.Size, Fill: r.Bodies.Fill})
@@ -51,8 +51,8 @@ func (r *resolver) kinds(b *plan.Broker) []plan.Variant {
 	return list
 }
 
-// bodies reads a body, or the bodies of a folder, once for all groups and steps.
-func (r *resolver) bodies(path string) (list []plan.Variant) {
+// readBodies reads a body, or the bodies of a folder, once for all groups and steps.
+func (r *resolver) readBodies(path string) (list []plan.Variant) {
 	if known := r.files[path]; known != nil {
 		return slices.Clone(known)
 	}
@@ -66,7 +66,7 @@ func (r *resolver) bodies(path string) (list []plan.Variant) {
 	}
 	total := 0
 	for _, file := range paths {
-		body, err := r.body(file)
+		body, err := r.readBody(file)
 		if err != nil {
 			r.refuseFile("--body-file", err)
 			return nil
@@ -84,8 +84,8 @@ func (r *resolver) bodies(path string) (list []plan.Variant) {
 	return list
 }
 
-// body reads the body of a message from a file, or from a file inside the program if the name begins with @.
-func (r *resolver) body(name string) ([]byte, error) {
+// readBody reads the body of a message from a file, or from a file inside the program if the name begins with @.
+func (r *resolver) readBody(name string) ([]byte, error) {
 	if !IsShipped(name) || r.Scenarios == nil {
 		return inputfile.Read(name, plan.MaxMessageSize)
 	}

@@ -14,20 +14,20 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// outputs checks the paths of the outputs, without creating anything.
-func (r *resolver) outputs() {
+// checkOutputs checks the paths of the outputs, without creating anything.
+func (r *resolver) checkOutputs() {
 	o := &r.Outputs
-	r.output("--json", o.JSON)
-	r.output("--hdr", o.HDR)
-	r.output("--verify-file", o.VerifyFile)
+	r.checkOutput("--json", o.JSON)
+	r.checkOutput("--hdr", o.HDR)
+	r.checkOutput("--verify-file", o.VerifyFile)
 	if o.Result != "" && o.VerifyFile != "" {
 		r.refuse("give --verify with it instead",
 			"--result keeps this side of the verification in its folder, and --verify-file in %s", o.VerifyFile)
 	}
-	r.output("--result", o.Result)
-	r.differentFiles()
-	r.address("--web", o.Web, "8080")
-	r.address("--metrics", o.Metrics, "9400")
+	r.checkOutput("--result", o.Result)
+	r.refuseSameFile()
+	r.checkAddress("--web", o.Web, "8080")
+	r.checkAddress("--metrics", o.Metrics, "9400")
 	if o.Metrics == "" && o.Linger.For > 0 {
 		r.refuse("add --metrics HOST:PORT", "--metrics-linger needs --metrics")
 	}
@@ -38,8 +38,8 @@ func (r *resolver) outputs() {
 	}
 }
 
-// address checks where a server is to listen.
-func (r *resolver) address(flag, address, port string) {
+// checkAddress checks where a server is to listen.
+func (r *resolver) checkAddress(flag, address, port string) {
 	if address == "" {
 		return
 	}
@@ -49,8 +49,8 @@ func (r *resolver) address(flag, address, port string) {
 	}
 }
 
-// output checks where an output is to be made.
-func (r *resolver) output(flag, path string) {
+// checkOutput checks where an output is to be made.
+func (r *resolver) checkOutput(flag, path string) {
 	if m := NoPlace(flag, path); m != nil {
 		r.refuse(m.Hint, "%s", m.Text)
 	}
@@ -90,8 +90,8 @@ func NoPlace(flag, path string) *plan.Mistake {
 	}
 }
 
-// differentFiles refuses to write two outputs into one file, or over an input.
-func (r *resolver) differentFiles() {
+// refuseSameFile refuses to write two outputs into one file, or over an input.
+func (r *resolver) refuseSameFile() {
 	o, b := &r.Outputs, &r.Broker
 	outputs := [][2]string{{"--json", o.JSON}, {"--hdr", o.HDR}, {"--verify-file", o.VerifyFile}}
 	for _, name := range result.Files() {

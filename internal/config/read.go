@@ -25,24 +25,24 @@ import (
 
 // read reads a value into a field of its type. Values of lists are added.
 func (s *Setting) read(field any, text string) error {
-	if err := s.oneOf(text); err != nil {
+	if err := s.checkWord(text); err != nil {
 		return err
 	}
 	switch p := field.(type) {
 	case *bool:
 		return s.readBool(p, text)
 	case *int:
-		return s.whole(text, func(n int64) { *p = int(n) })
+		return s.readWhole(text, func(n int64) { *p = int(n) })
 	case *int32:
-		return s.whole(text, func(n int64) { *p = int32(n) }) //nolint:gosec // in the range
+		return s.readWhole(text, func(n int64) { *p = int32(n) }) //nolint:gosec // in the range
 	case *uint64:
-		return s.whole(text, func(n int64) { *p = uint64(n) }) //nolint:gosec // likewise
+		return s.readWhole(text, func(n int64) { *p = uint64(n) }) //nolint:gosec // likewise
 	case *time.Duration:
 		unit := time.Second
 		if s.row.Tag.Get("unit") == "ms" {
 			unit = time.Millisecond
 		}
-		return into(p, text, func(t string) (time.Duration, error) {
+		return parseInto(p, text, func(t string) (time.Duration, error) {
 			d, err := quantity.Duration(t, unit)
 			if err == nil && d <= 0 && s.row.Tag.Get("check") == "positive" {
 				err = errors.New("must be above 0")
@@ -54,7 +54,7 @@ func (s *Setting) read(field any, text string) error {
 		})
 	case *string:
 		*p = text
-		return check(s.row.Tag.Get("check"), text)
+		return checkText(s.row.Tag.Get("check"), text)
 	case *plan.HostOrder:
 		*p = plan.HostOrder(text)
 	case *plan.Fill:
@@ -62,27 +62,27 @@ func (s *Setting) read(field any, text string) error {
 	case *driver.Verdict:
 		*p = map[string]driver.Verdict{"release": driver.Release, "reject": driver.Reject}[text]
 	case *plan.Rate:
-		return into(p, text, parseRate)
+		return parseInto(p, text, parseRate)
 	case *load.Work:
-		return into(p, text, load.ParseWork)
+		return parseInto(p, text, load.ParseWork)
 	case *load.Rate:
-		return into(p, text, load.ParseRate)
+		return parseInto(p, text, load.ParseRate)
 	case *load.Share:
-		return into(p, text, load.ParseShare)
+		return parseInto(p, text, load.ParseShare)
 	case *plan.Shard:
-		return into(p, text, plan.ParseShard)
+		return parseInto(p, text, plan.ParseShard)
 	case *plan.Moment:
-		return into(p, text, plan.ParseMoment)
+		return parseInto(p, text, plan.ParseMoment)
 	case *run.Linger:
-		return into(p, text, run.ParseLinger)
+		return parseInto(p, text, run.ParseLinger)
 	case *[]Sized:
-		return into(p, text, parseSizes)
+		return parseInto(p, text, parseSizes)
 	case *[]uint64:
-		return into(p, text, parseMarks)
+		return parseInto(p, text, parseMarks)
 	case *[]threshold.Threshold:
 		return addTo(p, text, ParseThreshold)
 	case *[]string:
-		return addTo(p, text, func(t string) (string, error) { return t, check("pair", t) })
+		return addTo(p, text, func(t string) (string, error) { return t, checkText("pair", t) })
 	case *[]driver.Property:
 		return readProperty(p, text)
 	case *map[string]string:
@@ -96,8 +96,8 @@ func (s *Setting) read(field any, text string) error {
 	return nil
 }
 
-// into sets a field if its text can be parsed.
-func into[T any](field *T, text string, parse func(string) (T, error)) error {
+// parseInto sets a field if its text can be parsed.
+func parseInto[T any](field *T, text string, parse func(string) (T, error)) error {
 	v, err := parse(text)
 	if err == nil {
 		*field = v
@@ -114,8 +114,8 @@ func addTo[T any](list *[]T, text string, parse func(string) (T, error)) error {
 	return err
 }
 
-// oneOf refuses a text that is none of the words, if there are some.
-func (s *Setting) oneOf(text string) error {
+// checkWord refuses a text that is none of the words, if there are some.
+func (s *Setting) checkWord(text string) error {
 	if s.Words == nil || slices.Contains(s.Words, text) {
 		return nil
 	}
@@ -135,8 +135,8 @@ func (s *Setting) readBool(p *bool, text string) error {
 	return nil
 }
 
-// whole reads a whole number, or a number of bytes.
-func (s *Setting) whole(text string, set func(int64)) error {
+// readWhole reads a whole number, or a number of bytes.
+func (s *Setting) readWhole(text string, set func(int64)) error {
 	low, high, bounded := strings.Cut(s.row.Tag.Get("range"), "..")
 	lowest, _ := strconv.ParseInt(low, 10, 64) // 0 if there is none
 	highest, err := strconv.ParseInt(high, 10, 64)
@@ -161,8 +161,8 @@ func (s *Setting) whole(text string, set func(int64)) error {
 	return err
 }
 
-// check returns what is wrong with a text, by the name of the check.
-func check(name, text string) error {
+// checkText returns what is wrong with a text, by the name of the check.
+func checkText(name, text string) error {
 	switch name {
 	case "filled":
 		return checkFilled(text)
@@ -290,7 +290,7 @@ func parseSizes(text string) (list []Sized, err error) {
 // the earlier.
 func readProperty(list *[]driver.Property, text string) error {
 	key, value, _ := strings.Cut(text, "=")
-	if err := check("pair", text); err != nil {
+	if err := checkText("pair", text); err != nil {
 		return err
 	}
 	if strings.ContainsAny(key, " \t\r\n\x00") {

@@ -41,6 +41,106 @@ type resolver struct {
 	notes  []string
 }
 
+// FromFlags returns the plan of a command line: of one step with one group. It returns a plan even after mistakes, so
+// that all of them are found.
+func (m *Maker) FromFlags(v *Values, role plan.Role, f *driver.Factory, destinations []string) (Ready, []error) {
+	r := &resolver{Maker: m, Values: v, role: role}
+	p := r.makePlan()
+	own := r.makeBroker("--url", *f, v.Broker)
+	brokers := []usedBroker{own}
+	if role == plan.Client {
+		brokers = append(brokers, r.makeConsumerBroker(own, f))
+	}
+	r.setOptions(brokers)
+	g := r.makeGroup(f, destinations, brokers)
+	g.Mix = r.makeVariants(g.ProducerBroker)
+	r.checkEmbeddedBodies(g)
+	step := v.Step
+	step.Name, step.Groups, step.Idle = plan.OnlyStep, []*plan.Group{g}, 0
+	p.Steps = []plan.Step{step}
+	if v.Group.Rate.Relative != nil {
+		r.refuse("write a rate in messages per second, or a scenario with several steps: perfmq run --help",
+			"--rate %s: there is no earlier step", v.Group.Rate)
+	}
+	r.setVerification(p)
+	p.AcceptOwn()
+	r.setShard(p)
+	r.checkOutputs()
+	if err := p.Validate(m.Driver); err != nil {
+		r.errs = append(r.errs, err)
+	}
+	return Ready{p, v, r.notes}, r.errs
+}
+
+// makePlan returns a plan with the settings of the whole run.
+func (r *resolver) makePlan() *plan.Plan {
+	if !r.Plan.Embedded && r.Plan.Faults != "" && r.Plan.Faults != "none" {
+		r.refuse("add --embedded", "--embedded-faults needs --embedded")
+	}
+	p := r.Plan
+	return &p
+}
+
+// makeGroup returns a group at its brokers: of the producers, or the only one, and of the consumers. f is the protocol
+// that decides what the usual destination is.
+func (r *resolver) makeGroup(f *driver.Factory, destinations []string, brokers []usedBroker) *plan.Group {
+	g := r.Group
+	g.Role = r.role
+	if g.Role.Produces() {
+		g.ProducerBroker = brokers[0].Broker
+		g.ProducerConnections = max(r.Plan.Threads, 1)
+	}
+	if g.Role.Consumes() {
+		g.ConsumerBroker = brokers[len(brokers)-1].Broker
+		g.ConsumerBroker.MaxBody = max(g.ConsumerBroker.MaxBody, r.Workers.MaxMessageSize)
+	}
+	if r.Workers.Tx {
+		g.TransactionSize = max(g.TransactionSize, 1)
+	}
+	r.applyFailover(&g, brokers)
+	r.refuseContradictions(&g)
+	r.setDestinations(&g, f, destinations)
+	return &g
+}
+
+// refuseContradictions refuses settings of a group that its protocol's options contradict.
+func (r *resolver) refuseContradictions(g *plan.Group) {
+	if !g.Role.Produces() {
+		return
+	}
+	for _, o := range driver.Describe(g.ProducerBroker.Options) {
+		if on, ok := o.Value.(bool); ok && on && o.Name == "transactional" && g.Resend {
+			r.refuse(plan.LeaveOneOut, "--in-doubt resend does not work with -o transactional=true: a half message "+
+				"that is sent again is another one for the broker, which checks both back")
+		}
+	}
+}
+
+func (r *resolver) setDestinations(g *plan.Group, f *driver.Factory, names []string) {
+	if len(names) == 0 {
+		names = []string{DefaultDestination(f)}
+		if (g.Durable || g.Shared > 0) && f.Capabilities.Topic.Exists { // only topics have these
+			names = []string{"topic://TEST"}
+		}
+	}
+	list, err := plan.Destinations(names, r.Workers.NumDestinations)
+	if err != nil {
+		r.errs = append(r.errs, err)
+	}
+	if len(list) == 0 { // already reported; the rest of the plan is checked, too
+		list, _ = plan.Destinations([]string{DefaultDestination(f)}, 1)
+	}
+	g.Destinations = list
+}
+
+// DefaultDestination is the destination of a command line that names none.
+func DefaultDestination(f *driver.Factory) string {
+	if f.Capabilities.Queue.Exists {
+		return "queue://TEST"
+	}
+	return "topic://TEST"
+}
+
 // refuse adds a mistake. Its text names the wrong setting first.
 func (r *resolver) refuse(hint, format string, args ...any) {
 	m := plan.Wrong(hint, format, args...)
@@ -51,13 +151,13 @@ func (r *resolver) refuse(hint, format string, args ...any) {
 	r.errs = append(r.errs, m)
 }
 
-// both refuses two flags that exclude each other.
-func (r *resolver) both(first, second string) {
+// refuseBoth refuses two flags that exclude each other.
+func (r *resolver) refuseBoth(first, second string) {
 	r.refuse(plan.LeaveOneOut, "--%s and --%s are both given", first, second)
 }
 
-// note adds a note that is printed before the run.
-func (r *resolver) note(text string) {
+// addNote adds a note that is printed before the run.
+func (r *resolver) addNote(text string) {
 	if !slices.Contains(r.notes, text) {
 		r.notes = append(r.notes, text)
 	}
@@ -88,104 +188,4 @@ func Parts(errs ...error) (list []error) {
 		}
 	}
 	return list
-}
-
-// FromFlags returns the plan of a command line: of one step with one group. It returns a plan even after mistakes, so
-// that all of them are found.
-func (m *Maker) FromFlags(v *Values, role plan.Role, f *driver.Factory, destinations []string) (Ready, []error) {
-	r := &resolver{Maker: m, Values: v, role: role}
-	p := r.whole()
-	own := r.broker("--url", *f, v.Broker)
-	brokers := []reached{own}
-	if role == plan.Client {
-		brokers = append(brokers, r.consumerBroker(own, f))
-	}
-	r.options(brokers)
-	g := r.group(f, destinations, brokers)
-	g.Mix = r.kinds(g.ProducerBroker)
-	r.embeddable(g)
-	step := v.Step
-	step.Name, step.Groups, step.Idle = plan.OnlyStep, []*plan.Group{g}, 0
-	p.Steps = []plan.Step{step}
-	if v.Group.Rate.Relative != nil {
-		r.refuse("write a rate in messages per second, or a scenario with several steps: perfmq run --help",
-			"--rate %s: there is no earlier step", v.Group.Rate)
-	}
-	r.verification(p)
-	p.AcceptOwn()
-	r.shard(p)
-	r.outputs()
-	if err := p.Validate(m.Driver); err != nil {
-		r.errs = append(r.errs, err)
-	}
-	return Ready{p, v, r.notes}, r.errs
-}
-
-// whole returns a plan with the settings of the whole run.
-func (r *resolver) whole() *plan.Plan {
-	if !r.Plan.Embedded && r.Plan.Faults != "" && r.Plan.Faults != "none" {
-		r.refuse("add --embedded", "--embedded-faults needs --embedded")
-	}
-	p := r.Plan
-	return &p
-}
-
-// group returns a group at its brokers: of the producers, or the only one, and of the consumers. f is the protocol that
-// decides what the usual destination is.
-func (r *resolver) group(f *driver.Factory, destinations []string, brokers []reached) *plan.Group {
-	g := r.Group
-	g.Role = r.role
-	if g.Role.Produces() {
-		g.ProducerBroker = brokers[0].Broker
-		g.ProducerConnections = max(r.Plan.Threads, 1)
-	}
-	if g.Role.Consumes() {
-		g.ConsumerBroker = brokers[len(brokers)-1].Broker
-		g.ConsumerBroker.MaxBody = max(g.ConsumerBroker.MaxBody, r.Workers.MaxMessageSize)
-	}
-	if r.Workers.Tx {
-		g.TransactionSize = max(g.TransactionSize, 1)
-	}
-	r.failover(&g, brokers)
-	r.contradictions(&g)
-	r.destinations(&g, f, destinations)
-	return &g
-}
-
-// contradictions refuses settings of a group that its protocol's options contradict.
-func (r *resolver) contradictions(g *plan.Group) {
-	if !g.Role.Produces() {
-		return
-	}
-	for _, o := range driver.Describe(g.ProducerBroker.Options) {
-		if on, ok := o.Value.(bool); ok && on && o.Name == "transactional" && g.Resend {
-			r.refuse(plan.LeaveOneOut, "--in-doubt resend does not work with -o transactional=true: a half message "+
-				"that is sent again is another one for the broker, which checks both back")
-		}
-	}
-}
-
-func (r *resolver) destinations(g *plan.Group, f *driver.Factory, names []string) {
-	if len(names) == 0 {
-		names = []string{DefaultDestination(f)}
-		if (g.Durable || g.Shared > 0) && f.Capabilities.Topic.Exists { // only topics have these
-			names = []string{"topic://TEST"}
-		}
-	}
-	list, err := plan.Destinations(names, r.Workers.NumDestinations)
-	if err != nil {
-		r.errs = append(r.errs, err)
-	}
-	if len(list) == 0 { // already reported; the rest of the plan is checked, too
-		list, _ = plan.Destinations([]string{DefaultDestination(f)}, 1)
-	}
-	g.Destinations = list
-}
-
-// DefaultDestination is the destination of a command line that names none.
-func DefaultDestination(f *driver.Factory) string {
-	if f.Capabilities.Queue.Exists {
-		return "queue://TEST"
-	}
-	return "topic://TEST"
 }

@@ -107,7 +107,7 @@ func (s *Scenario) Plan(in *Given, table []Setting, cell map[string]string) (Rea
 	}
 	b := &builder{
 		Scenario: s, reader: s.reader(), in: in, table: table, files: map[string][]plan.Variant{},
-		applied: map[string][]string{}, skipped: map[string]bool{}, brokers: map[string]reached{},
+		applied: map[string][]string{}, skipped: map[string]bool{}, brokers: map[string]usedBroker{},
 		placed: map[[2]string]Pos{},
 	}
 	return b.build()
@@ -122,7 +122,7 @@ type builder struct {
 
 	whole   *resolver // of the settings of the run
 	plan    *plan.Plan
-	brokers map[string]reached
+	brokers map[string]usedBroker
 	errs    []error
 	files   map[string][]plan.Variant
 	notes   []string
@@ -134,7 +134,7 @@ type builder struct {
 func (b *builder) build() (Ready, error) {
 	v := b.values(InRun, "the run", nil, b.file.run)
 	b.whole = b.resolver(v, plan.Client)
-	p := b.whole.whole()
+	p := b.whole.makePlan()
 	b.plan, p.Name = p, b.file.name
 	if p.Name == "" && !b.file.single {
 		base := b.Path[strings.LastIndexAny(b.Path, "/@")+1:]
@@ -163,10 +163,10 @@ func (b *builder) build() (Ready, error) {
 		*list = append(slices.Clip(*list), t.Threshold)
 		b.placed[[2]string{t.step, t.String()}] = t.pos
 	}
-	b.whole.verification(p)
-	b.whole.shard(p)
+	b.whole.setVerification(p)
+	b.whole.setShard(p)
 	ready := Ready{Plan: p, Values: v}
-	b.whole.outputs()
+	b.whole.checkOutputs()
 	b.judge()
 	ready.Notes = b.said()
 	return ready, errors.Join(b.err(), errors.Join(b.errs...), errors.Join(b.whole.errs...))
@@ -331,7 +331,7 @@ func (b *builder) broker(of *part) {
 	v := b.values(InBroker, what, &f, b.file.defaults, of.entries)
 	v.Broker.Protocol = ""
 	r := b.resolver(v, plan.Client)
-	at := r.broker("--url", f, v.Broker)
+	at := r.makeBroker("--url", f, v.Broker)
 	if b.file.single {
 		at.Name, what = "", ""
 	} else {
@@ -340,7 +340,7 @@ func (b *builder) broker(of *part) {
 			at.Site = "host " + hosts(address)
 		}
 	}
-	r.options([]reached{at})
+	r.setOptions([]usedBroker{at})
 	b.brokers[of.name] = at
 	b.badPart(what, of.pos, r.errs)
 	b.notes = append(b.notes, r.notes...)
@@ -395,7 +395,7 @@ func (b *builder) step(of *fileStep) {
 // group returns a group with its settings in a step.
 func (b *builder) group(u *fileGroup) *plan.Group {
 	of := b.file.groupOf(u.name)
-	brokers := []reached{b.brokers[of.broker]}
+	brokers := []usedBroker{b.brokers[of.broker]}
 	if of.role == plan.Client {
 		brokers = append(brokers, b.brokers[cmp.Or(of.consumerBroker, of.broker)])
 	}
@@ -404,7 +404,7 @@ func (b *builder) group(u *fileGroup) *plan.Group {
 	lists := [][]entry{b.file.defaults, of.entries, u.entries}
 	v := b.values(places, what, brokers[0].driver, lists...)
 	r := b.resolver(v, of.role)
-	g := r.group(brokers[0].driver, of.destinations, brokers)
+	g := r.makeGroup(brokers[0].driver, of.destinations, brokers)
 	g.Name = of.name
 	kinds := of.messages
 	if len(u.messages) > 0 {
@@ -416,9 +416,9 @@ func (b *builder) group(u *fileGroup) *plan.Group {
 	if len(kinds) > 0 {
 		g.Mix = b.messages(what, g.ProducerBroker, kinds, lists)
 	} else {
-		g.Mix = r.kinds(g.ProducerBroker)
+		g.Mix = r.makeVariants(g.ProducerBroker)
 	}
-	r.embeddable(g)
+	r.checkEmbeddedBodies(g)
 	b.badPart(what, u.pos, r.errs)
 	b.notes = append(b.notes, r.notes...)
 	return g
@@ -441,7 +441,7 @@ func (b *builder) messages(what string, broker *plan.Broker, of []part, lists []
 			delete(v.sources, "fill") // the group's value is for its other messages
 		}
 		r := b.resolver(v, plan.Producer)
-		list := r.kinds(broker)
+		list := r.makeVariants(broker)
 		if len(list) > 1 {
 			r.refuse("make each a message of its own", "a message has several sizes or files")
 		}

@@ -14,7 +14,7 @@
 //	arg      the name of the value in the help, if the type does not say it
 //	default  the value if none is given; none: what the help says then
 //	range    LOWEST..HIGHEST; least: of a time; unit: of a plain number, ms or bytes; words: the allowed values; check:
-//	         of a text, see the function check
+//	         of a text, see checkText
 //	join     what joins the elements of a YAML list to one value
 //	help     the description
 package config

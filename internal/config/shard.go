@@ -1,7 +1,6 @@
 package config
 
 import (
-	"path/filepath"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/plan"
@@ -11,8 +10,8 @@ import (
 // JobIndex is the variable that tells a pod of a Kubernetes Indexed Job which one it is, counted from 0.
 const JobIndex = "JOB_COMPLETION_INDEX"
 
-// shard sets this process's part of a complete plan and the moment of its start.
-func (r *resolver) shard(p *plan.Plan) {
+// setShard sets this process's part of a complete plan and the moment of its start.
+func (r *resolver) setShard(p *plan.Plan) {
 	r.Side.Metrics.TLS = p.Brokers()[0].TLS // loaded by now
 	now := time.Now()
 	at := r.Command.StartAt
@@ -49,12 +48,13 @@ func (r *resolver) shard(p *plan.Plan) {
 	case r.Command.RunID != "":
 		p.RunID = plan.RunNumber(r.Command.RunID)
 	case !at.At.IsZero():
-		p.RunID = r.derived(p)
+		p.RunID = r.deriveRunID(p)
 	}
 }
 
-// derived returns a run number from the plan and the moment of the start, so that all shards compute the same number.
-func (r *resolver) derived(p *plan.Plan) int64 {
+// deriveRunID returns a run number from the plan and the moment of the start, so that all shards compute the same
+// number.
+func (r *resolver) deriveRunID(p *plan.Plan) int64 {
 	text, err := plan.JSON(p, r.Secrets.Field)
 	if err == nil {
 		var hash string
@@ -66,17 +66,15 @@ func (r *resolver) derived(p *plan.Plan) int64 {
 	return 0
 }
 
-// verification sets the plan's settings of verification.
-func (r *resolver) verification(p *plan.Plan) {
+// setVerification sets the plan's settings of verification.
+func (r *resolver) setVerification(p *plan.Plan) {
 	p.VerifyFile = r.Outputs.VerifyFile
 	p.Verify = p.Verify || p.VerifyFile != ""
 	if p.FailOnForeign && !p.Verify && r.role == plan.Consumer {
 		r.refuse("add --verify", "--fail-on-foreign: a consumer knows messages of other runs only by their numbers")
 	}
 	if p.Verify {
-		if r.Outputs.Result != "" && p.VerifyFile == "" {
-			p.VerifyFile = filepath.Join(r.Outputs.Result, result.VerifyFile)
-		}
+		r.Outputs.SetFolder(r.Outputs.Result, p)
 		return
 	}
 	for flag, given := range map[string]bool{
@@ -86,18 +84,5 @@ func (r *resolver) verification(p *plan.Plan) {
 		if given {
 			r.refuse("add --verify", "--%s has nothing to judge", flag)
 		}
-	}
-}
-
-// Into sets the folder of a run's result; no result is written if dir is empty.
-func (r *Ready) Into(dir string) {
-	r.Values.Outputs.Result = dir
-	p := r.Plan
-	if !p.Verify || r.Values.Outputs.VerifyFile != "" {
-		return
-	}
-	p.VerifyFile = ""
-	if dir != "" {
-		p.VerifyFile = filepath.Join(dir, result.VerifyFile)
 	}
 }

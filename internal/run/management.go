@@ -8,9 +8,9 @@ import (
 	"github.com/perfmq/perfmq/internal/plan"
 )
 
-// manage lets the brokers with a management URL be asked over that. Sides with the same URL and login share an
+// openManagement lets the brokers with a management URL be asked over that. Sides with the same URL and login share an
 // inspector.
-func manage(p *plan.Plan, endpoints map[*plan.Broker]*engine.Endpoint) error {
+func openManagement(p *plan.Plan, endpoints map[*plan.Broker]*engine.Endpoint) error {
 	if !p.BrokerCount {
 		return nil
 	}

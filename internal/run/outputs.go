@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/quantity"
 	"github.com/perfmq/perfmq/internal/report"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // The formats of the console.
@@ -45,6 +47,18 @@ type Outputs struct {
 	Silent      bool          `set:"silent" help:"print nothing but errors"`
 }
 
+// SetFolder sets the folder of a plan's result; empty for none. The verification goes there, too, unless it has a file.
+func (o *Outputs) SetFolder(dir string, p *plan.Plan) {
+	o.Result = dir
+	if !p.Verify || o.VerifyFile != "" {
+		return
+	}
+	p.VerifyFile = ""
+	if dir != "" {
+		p.VerifyFile = filepath.Join(dir, result.VerifyFile)
+	}
+}
+
 // Linger is for how long the final metrics are served: at most, if Scrape ends it as soon as they were scraped.
 type Linger struct {
 	For    time.Duration
@@ -63,8 +77,8 @@ func ParseLinger(text string) (Linger, error) {
 	return Linger{For: d}, err
 }
 
-// reporters opens the outputs. If one cannot be opened, the opened ones are closed again.
-func (r *Run) reporters(stdout io.Writer) (*report.Fan, error) {
+// openReporters opens the outputs. If one cannot be opened, the opened ones are closed again.
+func (r *Run) openReporters(stdout io.Writer) (*report.Fan, error) {
 	o := &r.Outputs
 	var list []report.Reporter
 	var errs []error
@@ -76,9 +90,9 @@ func (r *Run) reporters(stdout io.Writer) (*report.Fan, error) {
 		list = append(list, reporter)
 	}
 	if !o.Silent {
-		add(r.console(stdout), nil)
+		add(r.newConsole(stdout), nil)
 	}
-	head, err := r.head()
+	head, err := r.describe()
 	if err != nil {
 		errs = append(errs, err)
 	}
@@ -129,8 +143,8 @@ func (r *Run) newMetrics() (*report.Prometheus, error) {
 	return report.NewPrometheus(r.Outputs.Metrics, r.Version.Number, web, r.Listen)
 }
 
-// console returns the reporter that prints to the standard output.
-func (r *Run) console(stdout io.Writer) (c report.Reporter) {
+// newConsole returns the reporter that prints to the standard output.
+func (r *Run) newConsole(stdout io.Writer) (c report.Reporter) {
 	o := &r.Outputs
 	terminal := r.Stdout
 	if o.JSON == Standard {

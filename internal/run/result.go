@@ -15,8 +15,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// head describes the run as far as it is known before it begins.
-func (r *Run) head() (result.Head, error) {
+// describe describes the run as far as it is known before it begins.
+func (r *Run) describe() (result.Head, error) {
 	described, err := plan.JSON(r.Plan, r.Secrets.Field)
 	if err != nil {
 		return result.Head{}, err

@@ -1,7 +1,6 @@
 // Package run is the life of a run: it opens the outputs and, if asked for, an embedded broker, lets the engine carry
 // out the plan while it looks at signals, and closes everything. Messages to a person go through the functions that it
-// is given; how the run ended is data, with the exit status;
-// package cli makes words of it.
+// is given. [Ending] is the end of the run as data, with the exit status; package cli puts it into words.
 package run
 
 import (
@@ -26,9 +25,7 @@ import (
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/report"
 	"github.com/perfmq/perfmq/internal/safetext"
-	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/verify"
-	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // Run is a valid plan with its requirements beside its workers.
@@ -61,73 +58,6 @@ type Run struct {
 	embedded  []*broker.Broker
 }
 
-// Into sets the folder of the result; empty for none. The verification goes there as well, unless it has a file.
-func (r *Run) Into(dir string) {
-	r.Outputs.Result = dir
-	if !r.Plan.Verify || r.Outputs.VerifyFile != "" {
-		return
-	}
-	r.Plan.VerifyFile = ""
-	if dir != "" {
-		r.Plan.VerifyFile = filepath.Join(dir, result.VerifyFile)
-	}
-}
-
-// Ending is how a run came to its end.
-type Ending struct {
-	// Opened tells that the outputs, and the embedded brokers, were opened. Otherwise Err says why not, if it was not a
-	// signal.
-	Opened bool
-	// Outputs tells that it was the outputs that could not be opened.
-	Outputs bool
-	// Summary is nil if no load was made; Err says why.
-	Summary *stats.Summary
-	// Err is why something could not begin, or that the results could not be reported.
-	Err error
-	// Closing is the error of the outputs.
-	Closing error
-	// Interrupted: a signal, or the end of the reader of the standard output, asked for the end.
-	Interrupted bool
-	// Abandoned: the user did not want to wait for the end any more. Nothing else is known.
-	Abandoned bool
-}
-
-// open opens the outputs and the embedded brokers. It may wait: for a reader of a pipe. After an error, it closes the
-// opened parts again.
-func (r *Run) open(stdout io.Writer) (e Ending) {
-	if r.Outputs.VerifyFile != "" { // that of a result is in a folder of the run's own
-		err := os.MkdirAll(filepath.Dir(r.Plan.VerifyFile), 0o777) //nolint:gosec // as far as the process' mask lets it
-		if err = cmp.Or(err, verify.Probe(r.Plan.VerifyFile)); err != nil {
-			var pe *fs.PathError
-			if errors.As(err, &pe) {
-				err = fmt.Errorf("%s: %w", pe.Path, pe.Err)
-			}
-			e.Outputs, e.Err = true, plan.Wrong("name a file that can be written", "--verify-file: %v", err)
-			return e
-		}
-	}
-	if r.fan, e.Err = r.reporters(stdout); e.Err != nil {
-		e.Outputs = true
-		return e
-	}
-	switch e.Err = r.watch(); {
-	case e.Err != nil:
-		e.Outputs = true
-	case r.Plan.Embedded:
-		r.embedded, e.Err = startEmbedded(r.Plan, r.endpoints)
-	default:
-		e.Err = manage(r.Plan, r.endpoints)
-	}
-	if e.Err != nil {
-		for _, b := range r.embedded {
-			b.Close()
-		}
-		r.watched.Stop()
-		e.Err = errors.Join(e.Err, r.fan.Close())
-	}
-	return e
-}
-
 // Do carries the run out.
 func (r *Run) Do() Ending {
 	r.Plan.MakeBodies()
@@ -139,7 +69,7 @@ func (r *Run) Do() Ending {
 	}
 	r.endpoints = engine.Reach(r.Plan, r.Drivers)
 	stdout := newPipeWriter(r.Stdout)
-	e, ended := UntilSignal(r.Signals, func() Ending { return r.open(stdout) })
+	e, ended := UntilSignal(r.Signals, func() Ending { return r.openOutputs(stdout) })
 	switch {
 	case !ended:
 		return Ending{Abandoned: true}
@@ -152,7 +82,7 @@ func (r *Run) Do() Ending {
 			defer func() { r.Say("note: " + describeFaults(faults, b.Store().FaultCounts())) }()
 		}
 	}
-	r.notes()
+	r.sayNotes()
 	drain := r.Plan.DrainTimeout
 	if r.Plan.Roles() == plan.Consumer {
 		drain = 0 // a consumer has nothing in flight
@@ -160,14 +90,50 @@ func (r *Run) Do() Ending {
 	var over atomic.Bool
 	e, interrupted, waited := supervise(r.Signals, stdout.closed, r.Say, drain, &over,
 		func(ctx context.Context, stop <-chan struct{}) Ending {
-			return r.load(ctx, stop, &over)
+			return r.runEngine(ctx, stop, &over)
 		})
 	e.Opened, e.Interrupted, e.Abandoned = true, interrupted, !waited
 	return e
 }
 
-// notes tells the user what to know of the run before the load begins.
-func (r *Run) notes() {
+// openOutputs opens the outputs and the embedded brokers. It may wait: for a reader of a pipe. After an error, it
+// closes the opened parts again.
+func (r *Run) openOutputs(stdout io.Writer) (e Ending) {
+	if r.Outputs.VerifyFile != "" { // that of a result is in a folder of the run's own
+		err := os.MkdirAll(filepath.Dir(r.Plan.VerifyFile), 0o777) //nolint:gosec // as far as the process' mask lets it
+		if err = cmp.Or(err, verify.Probe(r.Plan.VerifyFile)); err != nil {
+			var pe *fs.PathError
+			if errors.As(err, &pe) {
+				err = fmt.Errorf("%s: %w", pe.Path, pe.Err)
+			}
+			e.Outputs, e.Err = true, plan.Wrong("name a file that can be written", "--verify-file: %v", err)
+			return e
+		}
+	}
+	if r.fan, e.Err = r.openReporters(stdout); e.Err != nil {
+		e.Outputs = true
+		return e
+	}
+	switch e.Err = r.openWatch(); {
+	case e.Err != nil:
+		e.Outputs = true
+	case r.Plan.Embedded:
+		r.embedded, e.Err = startEmbedded(r.Plan, r.endpoints)
+	default:
+		e.Err = openManagement(r.Plan, r.endpoints)
+	}
+	if e.Err != nil {
+		for _, b := range r.embedded {
+			b.Close()
+		}
+		r.watched.Stop()
+		e.Err = errors.Join(e.Err, r.fan.Close())
+	}
+	return e
+}
+
+// sayNotes prints notes on the run before the load begins.
+func (r *Run) sayNotes() {
 	if r.Outputs.Silent {
 		return
 	}
@@ -185,8 +151,8 @@ func (r *Run) notes() {
 	}
 }
 
-// load runs the engine and closes the outputs, after lingering if there was a run: over is true meanwhile.
-func (r *Run) load(ctx context.Context, stop <-chan struct{}, over *atomic.Bool) (e Ending) {
+// runEngine runs the engine and closes the outputs, after lingering if there was a load: over is true meanwhile.
+func (r *Run) runEngine(ctx context.Context, stop <-chan struct{}, over *atomic.Bool) (e Ending) {
 	defer r.watched.Stop()
 	config := &engine.Config{Plan: r.Plan, Endpoints: r.endpoints, Side: r.watched}
 	e.Summary, e.Err = engine.Run(ctx, stop, config, r.fan)

@@ -7,8 +7,8 @@ import (
 	"github.com/perfmq/perfmq/internal/plan"
 )
 
-// watch finds the broker's process, endpoint and log that are to be watched.
-func (r *Run) watch() error {
+// openWatch finds the broker's process, endpoint and log that are to be watched.
+func (r *Run) openWatch() error {
 	if r.Side.IsZero() {
 		return nil
 	}

@@ -5,10 +5,24 @@ import (
 	"slices"
 
 	"github.com/perfmq/perfmq/internal/engine"
+	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
 )
+
+// Ending is the end of a run.
+type Ending struct {
+	Opened  bool           // outputs and embedded brokers were opened; otherwise a signal or Err is the reason
+	Outputs bool           // Err is of the outputs: one could not be opened
+	Summary *stats.Summary // nil if no load was made; Err is the reason
+	Err     error          // something could not begin, or the results could not be reported
+	Closing error          // of the outputs
+	// Interrupted: a signal, or the end of the reader of the standard output, asked for the end.
+	Interrupted bool
+	// Abandoned: the user did not wait for the end. Nothing else is known.
+	Abandoned bool
+}
 
 // Ended reports whether the user wanted the run to end before its plan did.
 func (e *Ending) Ended() bool { return e.Interrupted || e.Abandoned }

@@ -158,7 +158,7 @@ func (s *Search) load(rate float64, hold bool) (*run.Run, error) {
 	if s.dir != "" {
 		dir = filepath.Join(s.dir, record.PointFolder(s.tried, rate))
 	}
-	of.Into(dir)
+	of.Outputs.SetFolder(dir, of.Plan)
 	return of, nil
 }
 

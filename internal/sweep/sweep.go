@@ -242,7 +242,7 @@ func (s *Sweep) one(r *record.Run) (int, error) {
 	if err != nil {
 		return result.StatusFailed, err
 	}
-	of.Into(dir)
+	of.Outputs.SetFolder(dir, of.Plan)
 	s.separate(r, of)
 	e := of.Do()
 	s.Progress.Ended(&e)
