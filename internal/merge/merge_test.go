@@ -219,10 +219,11 @@ func TestShardsOfSteps(t *testing.T) {
 				}
 				p.Thresholds = list("sent == 7150", "group.a.completed.avg <= 60", "completed.min >= 1", "transfer.max < 1s", "group.a.sent == 1500",
 					"group.b.completed.avg >= 200", "group.a.completed.min >= 90", "group.b.transfer.p99 < 1s")
+				// A group that leaves is drained: what its consumers hold would go, late, to those of a shard some ms behind.
 				p.Steps = []plan.Step{
 					{Name: "slow", Duration: 5 * time.Second, Groups: []*plan.Group{group("a", "100"), group("b", "300")}, Thresholds: of("99")},
-					{Name: "fast", Duration: 5 * time.Second, Groups: []*plan.Group{group("a", "200"), group("b", "400")}, Thresholds: of("199")},
-					{Name: "alone", Duration: 5500 * time.Millisecond, Groups: []*plan.Group{group("b", "300")}, Thresholds: list("completed.avg >= 299", "group.b.received.max > 0")},
+					{Name: "fast", Duration: 5 * time.Second, Drained: true, Groups: []*plan.Group{group("a", "200"), group("b", "400")}, Thresholds: of("199")},
+					{Name: "alone", Duration: 5500 * time.Millisecond, Drained: true, Groups: []*plan.Group{group("b", "300")}, Thresholds: list("completed.avg >= 299", "group.b.received.max > 0")},
 					{Name: "senders", Duration: 5 * time.Second, Groups: []*plan.Group{senders}},
 					{Name: "readers", Duration: 5 * time.Second, Groups: []*plan.Group{readers}},
 				}
@@ -243,14 +244,9 @@ func TestShardsOfSteps(t *testing.T) {
 		got := all.Judged[i]
 		require.Equal(t, want.Step+want.Threshold, got.Step+got.Threshold.String())
 		require.Equal(t, want.Kept, got.Kept, got.String())
-		delta := 2 + *want.Measured/100
-		switch want.Metric {
-		case "tester.cpu":
-			continue
-		case "transfer.max": // a message of one shard may wait for the next step of a consumer in another
-			delta = 20_000
+		if want.Metric != "tester.cpu" {
+			require.InDelta(t, *want.Measured, got.Measured, 2+*want.Measured/100, "%s %s", want.Step, want.Threshold)
 		}
-		require.InDelta(t, *want.Measured, got.Measured, delta, "%s %s", want.Step, want.Threshold)
 	}
 	extremes := func(f *result.Figures) []*result.Extreme {
 		return []*result.Extreme{f.MinimumCompleted, f.MaximumCompleted, f.MinimumReceived, f.MaximumReceived}
