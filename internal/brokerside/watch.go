@@ -30,9 +30,9 @@ type Config struct {
 	// taken from the endpoint then.
 	PID int32 `set:"broker-pid,flag" section:"The broker's side" arg:"PID" range:"1.." help:"watch a process and its host"`
 	// Metrics is a Prometheus endpoint. Series with known names are watched.
-	Metrics Endpoint `set:"broker-metrics,flag" arg:"URL" help:"watch a broker on any host by its Prometheus endpoint, or that of its exporter: node exporter, JMX exporter, RabbitMQ, Artemis, RocketMQ"`
+	Metrics Endpoint `set:"broker-metrics,flag" arg:"URL" help:"watch a broker on any host by its Prometheus endpoint, or that of an exporter"`
 	// Log is a file whose lines of errors and warnings are counted.
-	Log string `set:"broker-log,flag" arg:"FILE" check:"filled" help:"count the lines of errors and warnings that are added to this log of the broker's"`
+	Log string `set:"broker-log,flag" arg:"FILE" check:"filled" help:"count the errors and warnings in the broker's log"`
 }
 
 // IsZero reports whether there is nothing to watch.

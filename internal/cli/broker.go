@@ -37,7 +37,7 @@ func (a *app) brokerCommand() *cobra.Command {
 		Use: "broker [flags]", Short: "Serve the embedded broker to other clients until Ctrl-C", GroupID: groupOther,
 		Args: noArguments,
 		Long: "Serve a broker that keeps everything in memory: one store behind AMQP 1.0, STOMP and RocketMQ.\n" +
-			"It is for trying things out and for tests; its figures are not those of a product.\n\n" + brokerHelp(),
+			"It is for tries and tests.\n\n" + brokerHelp(),
 		DisableFlagsInUseLine: true,
 		RunE:                  func(*cobra.Command, []string) error { return a.runBroker(s) },
 	}
@@ -46,19 +46,19 @@ func (a *app) brokerCommand() *cobra.Command {
 	ports := map[string]string{broker.AMQP: "5672", broker.STOMP: "61613", broker.RocketMQ: "9876"}
 	for _, protocol := range broker.Protocols() {
 		s.listen[protocol] = flags.String("listen-"+protocol, "127.0.0.1:"+ports[protocol], "serve "+protocol+
-			" at `ADDRESS`; :PORT is on loopback, port 0 a free one, off serves none")
+			" at `ADDRESS`, or off; :PORT is on loopback, port 0 a free one")
 	}
 	flags.StringVar(&s.control, "control", "127.0.0.1:8162",
-		"serve the HTTP control at `ADDRESS`, with --user only to that user; or off")
+		"serve the HTTP control at `ADDRESS`, or off")
 	flags.StringVar(&s.faults, "faults", "none", "begin with the faults of `LIST`")
 	flags.StringVar(&s.messages, "max-messages", "1000000", "let a queue or subscription hold `N` messages")
 	flags.StringVar(&s.bytes, "max-bytes", "256MB", "let a queue or subscription hold `SIZE` bytes")
 	flags.StringVar(&s.memory, "max-memory", "512MiB",
-		"let all queues and subscriptions, with the buffers of connections, hold `SIZE` bytes")
-	flags.StringVar(&s.whenFull, "when-full", "block", "block or reject senders to a full queue: `POLICY`")
-	flags.StringVar(&s.user, "user", "", "accept only `NAME`, with its password (default: anyone)")
+		"let all queues and connections together hold `SIZE` bytes")
+	flags.StringVar(&s.whenFull, "when-full", "block", "`POLICY` for senders to a full queue: block or reject")
+	flags.StringVar(&s.user, "user", "", "accept only `NAME` (default: anyone)")
 	flags.StringVar(&s.passwordFile, "password-file", "",
-		"take that password from the first line of `FILE`, else from PERFMQ_PASSWORD")
+		"`FILE` with its password (default: PERFMQ_PASSWORD)")
 	suggestWords(cmd, "faults", config.SuggestFaults)
 	suggestWords(cmd, "when-full", func(string) []string { return []string{"block", "reject"} })
 	return cmd
@@ -70,13 +70,8 @@ func brokerHelp() string {
 	for _, f := range broker.FaultHelp() {
 		fmt.Fprintf(&b, "  %-12s %s\n", f[0], f[1])
 	}
-	b.WriteString(`
-Control, while it runs:
-  curl localhost:8162/stats                                               all counts
-  curl -H 'Perfmq-Control: 1' -X PUT -d lose=1000 localhost:8162/faults   other faults; none ends them
-  curl -H 'Perfmq-Control: 1' -X POST 'localhost:8162/stall?for=2s'       stop for a time
-  curl -H 'Perfmq-Control: 1' -X POST localhost:8162/drop                 break all connections, and end a stall
-Web pages cannot send this header. With --user, add curl's -u USER.`)
+	b.WriteString("\nControl, with the header Perfmq-Control: 1: " +
+		"GET /stats, PUT /faults, POST /stall?for=2s, POST /drop.")
 	return b.String()
 }
 

@@ -15,17 +15,13 @@ func (a *app) compareCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compare [flags] DIR DIR...",
 		Short: "Compare results: what changed, and is it more than chance?", GroupID: groupOther,
-		Long: `Compare results of --result with the first one. A DIR is a result, or a folder whose folders are results
-(repeats of one run), such as that of a cell of a sweep.
+		Long: `Compare results of --result with the first one. A DIR is a result, or a folder of repeats of one.
 
-Each figure is the median of the repeats with its 95% confidence interval, or with their range if they are fewer than
-six. A difference is reported if the Mann-Whitney U test finds one at a level of 5% for all figures together (Holm);
-with too few repeats it says that it cannot tell.
+Metrics are medians of the repeats with a 95% confidence interval, or their range if they are fewer than six. A
+difference is reported if the Mann-Whitney U test finds one at 5% for all metrics together. Failed runs are left out.
 
-Runs that failed or ended early are left out, unless all of a set have, and named.
-
---fail-if 'ack.p99 +10%' ends with status 3 if a result is more than 10% above the first one, and not by chance; with
-status 2 if there are too few repeats to tell, and else with status 1 if runs of it failed.`,
+--fail-if 'ack.p99 +10%' ends with status 3 if a result is more than 10% above the first one, 2 if there are too few
+repeats to tell, and 1 if runs of it failed.`,
 		Example: `  perfmq compare results/artemis-2.40 results/artemis-2.41
   perfmq compare --metric ack.p99.9 --fail-if 'ack.p99.9 +10%' before after`,
 		DisableFlagsInUseLine: true,
@@ -34,7 +30,7 @@ status 2 if there are too few repeats to tell, and else with status 1 if runs of
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVar(&in.Metrics, "metric", nil, "compare this `METRIC` instead of the usual ones; may be repeated")
+	flags.StringArrayVar(&in.Metrics, "metric", nil, "compare this `METRIC`, not the usual ones; may be repeated")
 	flags.StringArrayVar(&in.FailIf, "fail-if", nil,
 		"end with status 3 after this `CHANGE`, such as 'ack.p99 +10%'; may be repeated")
 	flags.BoolVar(&in.Unlike, "unlike", false, "compare runs of different plans, too")

@@ -40,8 +40,6 @@ func (a *app) help(cmd *cobra.Command, all bool) error {
 	text, example := strings.TrimSpace(cmp.Or(cmd.Long, cmd.Short+".")), cmd.Example
 	if brief {
 		text, _, _ = strings.Cut(text, "\n\n")
-		lines := strings.SplitAfter(example, "\n")
-		example = strings.Join(lines[:min(briefExample, len(lines))], "")
 	}
 	usage := cmd.UseLine()
 	if cmd.HasAvailableSubCommands() {
@@ -68,9 +66,6 @@ func (a *app) help(cmd *cobra.Command, all bool) error {
 	_, err := cmd.OutOrStdout().Write([]byte(b.String()))
 	return err
 }
-
-// briefExample is the number of lines of examples in --help.
-const briefExample = 4
 
 // protocolOf returns the protocol of a command that makes a load; nil if it is another command.
 func (a *app) protocolOf(cmd *cobra.Command) *driver.Factory {
@@ -206,27 +201,20 @@ func roleExample(role plan.Role, f *driver.Factory) string {
   COMMAND --rate 30000 --max-pending 100 --show-latency --hdr run.hdr DESTINATION
 `,
 	}[role]
-	if role == plan.Client && f.Capabilities.Topic.DurableSubscription {
-		text += `  # 10 durable topics, 3 producers and 2 consumers on each
-  COMMAND --producers 3 --consumers 2 --num-destinations 10 --durable --clientID test topic://T
-`
-	}
 	return strings.NewReplacer("COMMAND", "perfmq "+f.Name+" "+string(role), "DESTINATION",
 		config.DefaultDestination(f)).Replace(text)
 }
 
 const environmentHelp = `
 Environment
-  Each flag has a variable: PERFMQ_ and its name in upper case with _ for -, so PERFMQ_MESSAGE_SIZE=10KiB
-  is --message-size 10KiB, PERFMQ_CLIENT_ID is --clientID, PERFMQ_OPTION=a=1,b=2 is -o a=1 -o b=2. A flag
-  wins over its variable, which wins over the default; an empty variable counts as not set. Give
-  passwords as PERFMQ_PASSWORD or in a --password-file.
+  Each flag has a variable: PERFMQ_MESSAGE_SIZE=10KiB is --message-size 10KiB, PERFMQ_CLIENT_ID is --clientID,
+  PERFMQ_OPTION=a=1,b=2 is -o a=1 -o b=2. A flag wins over its variable; an empty variable counts as not set.
 
 Exit status
     0  all that was sent was accepted and received
     1  the run failed, or output could not be written
     2  usage or configuration; nothing was sent
-    3  a --threshold was not kept; else it was a success
+    3  a --threshold failed; else it was a success
     4  could not connect, log in or begin; nothing was sent
     5  --find-max found no rate, as perfmq or its machine was the limit
   130  interrupted by SIGINT, SIGTERM or SIGHUP, or its output was closed; else it was a success

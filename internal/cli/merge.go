@@ -17,28 +17,20 @@ func (a *app) mergeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "merge [flags] DIR...",
 		Short: "Join the results of several load hosts into one", GroupID: groupOther,
-		Long: `Join the results (--result) of the shards of a run (--shard).
+		Long: `Join the results (--result) of the shards of a run (--shard): counts, histograms, rows, and with
+--verify the numbers of all messages (docs/several-hosts.md).
 
-Counts and histograms add up without loss, and rows are put together by the second. Of shards with --verify, the
-numbers of all messages are joined: what was lost, doubled or damaged. By how much the clocks of the hosts differed is
-measured by the messages that went from one to another both ways: docs/several-hosts.md. Findings and limits are named
-by their hosts.
-
-The thresholds of the run (--threshold) are judged by the figures of all hosts together, and so are those given here.
-Those that a host did not keep by its own figures are printed, and do not count.
-
-Results that are not shards of one run, and shards that are there twice or not at all are refused. The exit status is
-0 if the run was a success on all hosts, 1 if it was not, 2 if the results cannot be joined, and 3 if a threshold was
-not kept.`,
+Thresholds are judged by the metrics of all hosts together. The exit status is 0 if the run was a success on all
+hosts, 1 if it was not, 2 if the results cannot be joined, and 3 if a threshold fails.`,
 		Example:               `  perfmq merge results/shard-* --result results/all`,
 		DisableFlagsInUseLine: true,
 		RunE:                  func(_ *cobra.Command, args []string) error { return a.merge(args, dir, partial, demands) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&dir, "result", "", "write the joined result into the new folder `DIR`")
-	flags.BoolVar(&partial, "partial", false, "join what is there, although shards are missing or were killed")
+	flags.BoolVar(&partial, "partial", false, "join although shards are missing or were killed")
 	flags.StringArrayVar(&demands, "threshold", nil,
-		"a `DEMAND` on the joined result, such as 'ack.p99 < 50ms', beside those of the run; may be repeated")
+		"another `DEMAND` on the joined result; may be repeated")
 	_ = cmd.MarkFlagDirname("result")
 	return cmd
 }

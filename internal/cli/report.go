@@ -33,14 +33,11 @@ func (a *app) reportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report [flags] DIR...",
 		Short: "Make a page with charts, or tables, of results", GroupID: groupOther,
-		Long: `Make one page of results of --result. A DIR is a result, or a folder whose folders are results, which are
-repeats of one run. The folder of a sweep or of a search (--find-max) has a page of its own. While a run goes on, the
-page shows the part that is there.
+		Long: `Make one page of results of --result. A DIR is a result, a folder of results, which are repeats of one
+run, or the folder of a sweep or search (--find-max), also while it runs.
 
-The page is one HTML file that needs no other file and no network: verdict and findings in words, tables, and charts
-of throughput and latency. --format markdown is for merge requests, csv for spreadsheets; these go to standard output.
-
---web of the commands that make a load serves the page of their run, and keeps it up to date.`,
+The page is one HTML file that needs no other file and no network. --format markdown is for merge requests, csv for
+spreadsheets; these go to standard output.`,
 		Example: `  perfmq report run
   perfmq report --output before-after.html before after
   perfmq report --format markdown run`,

@@ -26,11 +26,11 @@ func (a *app) runCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "run [flags] FILE|@NAME...", Short: "Carry out scenario files: several brokers, groups and steps",
 		GroupID: groupOther,
-		Long: `Carry out scenario files, one after the other. A file says which brokers there are, which groups of producers
-and consumers work on them, and what they do in each step. @NAME is one of the scenarios inside this program.
+		Long: `Carry out scenario files, one after the other: brokers, groups of producers and consumers, and
+their steps. @NAME is one of the scenarios inside this program.
 
 A flag, or a variable PERFMQ_..., applies to every broker, group or step that has the setting, over what the file
-says; --duration and --message-count only where the file has them, if it has them anywhere. The output says to which.`,
+says; --duration and --message-count only where the file has them, if it has them anywhere.`,
 		FParseErrWhitelist:    cobra.FParseErrWhitelist{UnknownFlags: true},
 		DisableFlagsInUseLine: true,
 		Args:                  cobra.ArbitraryArgs,
@@ -45,13 +45,11 @@ says; --duration and --message-count only where the file has them, if it has the
 	flags := cmd.Flags()
 	in.addTo(flags)
 	a.completeFlags(cmd, in, a.Factories...)
-	flags.StringArrayVar(&set, "set", nil, "give a variable of the file another value: `NAME=VALUE`; may be "+
-		"repeated")
+	flags.StringArrayVar(&set, "set", nil, "give a variable of the file a value, `NAME=VALUE`; may be repeated")
 	flags.StringVar(&of.repeats, "repeats", "",
-		"carry each cell of a sweep, or the only run, out `N` times, instead of what the file says")
-	flags.StringVar(&scale, "scale", "1", "shorten durations, counts and backlogs by this `FACTOR`, to 2 s and "+
-		"100 messages at least; not rates, sizes or workers; "+
-		"of a matrix, only the first and last value of each axis, once")
+		"run each cell of a sweep, or the only run, `N` times")
+	flags.StringVar(&scale, "scale", "1",
+		"shorten durations and counts by this `FACTOR`, to 2 s and 100 messages at least")
 	all = helpAll(flags)
 	return cmd
 }
@@ -230,12 +228,8 @@ func (a *app) scenarioCommand() *cobra.Command {
 			Use: "metrics", Short: "List the metrics of --threshold", Args: noArguments,
 			Long: `List the metrics of --threshold and of the thresholds in scenario files, with their units.
 
-Counts and latencies are of the messages due after the warm-up, unless the list says otherwise. Rates are messages per
-second of the time between the warm-up and the drain; for them a value may be "90% of target", the target being
---rate.
-
-group.NAME.METRIC is the same of one group of a scenario. The messages missing, the verification and the tester are of
-the whole run alone.`,
+Counts and latencies are of the messages due after the warm-up, rates of the time between the warm-up and the drain.
+The value of a rate may be "90% of target". group.NAME.METRIC is the same of one group of a scenario.`,
 			RunE: func(*cobra.Command, []string) error {
 				w := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
 				for _, m := range threshold.Metrics() {

@@ -34,46 +34,46 @@ type Values struct {
 
 // consumerBroker is the broker of the consumers of a client.
 type consumerBroker struct {
-	URL      string `set:"consumer-url,command" roles:"client" section:"Broker" arg:"URL" check:"address" none:"as --url" help:"the broker of the consumers; it may be of another protocol. If it names a user, --user and --password are not used for it"`
+	URL      string `set:"consumer-url,command" roles:"client" section:"Broker" arg:"URL" check:"address" none:"as --url" help:"the broker of the consumers; it may be of another protocol"`
 	Protocol string `set:"consumer-protocol,command" roles:"client" arg:"NAME" none:"that of --consumer-url" help:"the protocol of the consumers"`
 }
 
 // workers are settings of groups of which other fields of the plan are made.
 type workers struct {
-	NumDestinations int  `set:"num-destinations" section:"Destinations and workers" range:"1.." default:"1" help:"above 1, each destination stands for N of them: 0 to N-1 is added to its name"`
+	NumDestinations int  `set:"num-destinations" section:"Destinations and workers" range:"1.." default:"1" help:"destinations per name: above 1, 0 to N-1 is added to it"`
 	Tx              bool `set:"tx" roles:"consumer" section:"Consumer" help:"receive in transactions"`
-	MaxMessageSize  int  `set:"max-message-size" roles:"consumer" arg:"SIZE" unit:"bytes" range:"1.." default:"16MiB" help:"largest message to accept from the broker; what the run itself sends is always accepted"`
+	MaxMessageSize  int  `set:"max-message-size" roles:"consumer" arg:"SIZE" unit:"bytes" range:"1.." default:"16MiB" help:"largest message to accept from the broker, unless the run sends larger ones"`
 }
 
 // bodies are settings of messages of which their bodies are made.
 type bodies struct {
-	Sizes []Sized   `set:"message-size,one,daily" roles:"producer" section:"Message" arg:"SIZE" default:"1024" help:"bytes, such as 1024 or 64KiB; several by weight as SIZE/WEIGHT:SIZE/WEIGHT, such as 1KiB/80:64KiB/20"`
-	File  string    `set:"body-file" roles:"producer" arg:"FILE" help:"file that is the body of every message, read once; of a folder, each file in turn, by name"`
-	Fill  plan.Fill `set:"fill" roles:"producer" words:"random,compressible,zeros" default:"random" help:"content of the bodies of --message-size, the same in every run: random (text), compressible (text that gzip halves), zeros"`
+	Sizes []Sized   `set:"message-size,one,daily" roles:"producer" section:"Message" arg:"SIZE" default:"1024" help:"bytes, such as 1024 or 64KiB; several by weight, such as 1KiB/80:64KiB/20"`
+	File  string    `set:"body-file" roles:"producer" arg:"FILE" help:"file that is the body of every message; of a folder, each file in turn"`
+	Fill  plan.Fill `set:"fill" roles:"producer" words:"random,compressible,zeros" default:"random" help:"content of the bodies: random (text), compressible (text that gzip halves), zeros"`
 }
 
 // Sized is one of the sizes of --message-size.
 type Sized struct{ Size, Weight int }
 
 type weight struct {
-	Weight int `set:"weight,key" range:"1..1000000" default:"1" help:"weight of the message: its share is that over the sum of all weights"`
+	Weight int `set:"weight,key" range:"1..1000000" default:"1" help:"share of the message, against the weights of the others"`
 }
 
 // Sweep are the settings of a sweep, which only scenario files have.
 type Sweep struct {
 	Repeats     int           `set:"repeats,key,sweep" range:"1..1000" default:"1" help:"runs of each cell of the matrix"`
-	Shuffled    bool          `set:"order,key,sweep" words:"in-turn,shuffled" default:"in-turn" help:"in-turn: all cells once, then all again; shuffled: in another order each time, by the seed that is printed"`
+	Shuffled    bool          `set:"order,key,sweep" words:"in-turn,shuffled" default:"in-turn" help:"in-turn: all cells once, then all again; shuffled: in another order each time"`
 	Settle      time.Duration `set:"settle,key,sweep" default:"0s" help:"pause between two runs of a sweep"`
 	BetweenRuns string        `set:"between-runs,key,sweep" words:"keep,fresh" default:"keep" help:"destinations of runs"`
-	Stop        bool          `set:"on-failure,key,sweep" words:"continue,stop" default:"continue" help:"whether a sweep continues after a run that failed; a broker that cannot be reached ends it in any case"`
+	Stop        bool          `set:"on-failure,key,sweep" words:"continue,stop" default:"continue" help:"whether a sweep continues after a failed run"`
 }
 
 // command are settings that only command lines have.
 type command struct {
-	FindMax []threshold.Threshold `set:"find-max,command" roles:"producer" section:"Load" arg:"\"METRIC OP VALUE\"" help:"search for the highest rate that passes this threshold, such as 'transfer.p99 < 10ms', and at which messages do not merely queue: loads of --duration (default 6s) one after the other, beginning with --rate (default 1000), then one that is three times as long; may be repeated"`
-	RunID   string                `set:"run-id" section:"Several load hosts" arg:"NAME" check:"run-id" none:"made of --start-at and the plan" help:"name of the run that all shards have in common: a text that no other run has, such as that of a job"`
-	StartAt plan.Moment           `set:"start-at" arg:"MOMENT" none:"when connected" help:"begin the load then, by the clock of this machine: 2026-03-01T12:00:00Z, seconds since 1970, or from now on, such as +10s"`
-	DryRun  bool                  `set:"dry-run" section:"Output" help:"check everything without connecting, print the plan as a scenario and end"`
+	FindMax []threshold.Threshold `set:"find-max,command" roles:"producer" section:"Load" arg:"\"METRIC OP VALUE\"" help:"search for the highest rate that passes this threshold, such as 'transfer.p99 < 10ms', by loads of --duration (default 6s) from --rate (default 1000) on; may be repeated"`
+	RunID   string                `set:"run-id" section:"Several load hosts" arg:"NAME" check:"run-id" none:"made of --start-at and the plan" help:"name that the shards of this run share and no other run has, such as that of a job"`
+	StartAt plan.Moment           `set:"start-at" arg:"MOMENT" none:"when connected" help:"moment at which the load begins: 2026-03-01T12:00:00Z, seconds since 1970, or +10s from now"`
+	DryRun  bool                  `set:"dry-run" section:"Output" help:"check everything without connecting, and print the plan as a scenario"`
 }
 
 // Source is where a value comes from. The greater one wins.

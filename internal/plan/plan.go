@@ -46,9 +46,9 @@ type Broker struct {
 	Protocol     string `set:"protocol,command" section:"Broker" arg:"NAME" none:"that of the command, or of the URL" help:"the protocol; that of a command must agree with the command"`
 	PasswordFile string `set:"password-file" arg:"FILE" help:"file whose first line is the password"`
 	// Management is the URL of the broker's management over HTTP, by which it is asked for its own counts.
-	Management string `set:"management-url" arg:"URL" check:"management" help:"where the broker reports its own counts: Jolokia of Artemis or ActiveMQ Classic, RabbitMQ's management plugin; without a user in it, with the user and password of the broker"`
+	Management string `set:"management-url" arg:"URL" check:"management" help:"where the broker reports its own counts: Jolokia or RabbitMQ's management plugin"`
 	// Client is the implementation of the protocol: [driver.Native], or the name of a client library.
-	Client string `set:"client" arg:"NAME" default:"native" check:"filled" help:"implementation of the protocol: native, perfmq's own, or library, a client library used as an application would use it. If one is faster than the other, the client is the limit and not the broker"`
+	Client string `set:"client" arg:"NAME" default:"native" check:"filled" help:"implementation of the protocol: native (perfmq's own) or library (a client library)"`
 
 	// Assigned are the options of the protocol that were given, KEY=VALUE; Options has all of them.
 	Assigned []string `set:"option,short=o,pairs" section:"" arg:"KEY=VALUE" check:"pair" help:"option of the protocol; may be repeated"`
@@ -88,30 +88,30 @@ type Plan struct {
 	// Name is the name of the scenario; empty for a command line.
 	Name string
 	// Labels are free texts of the user's, such as the broker's version, for the outputs.
-	Labels map[string]string `set:"label,shape" section:"Output" arg:"NAME=TEXT" help:"a note for all outputs, such as broker='Artemis 2.56' or heap=512m; may be repeated"`
+	Labels map[string]string `set:"label,shape" section:"Output" arg:"NAME=TEXT" help:"a note for all outputs, such as heap=512m; may be repeated"`
 
 	WaitForBroker time.Duration `set:"wait-for-broker" section:"Broker" default:"0s" help:"retry for this time while the broker cannot be reached"`
 	// BrokerCount compares the run with the counts of its brokers, where they can be asked.
-	BrokerCount bool `set:"broker-count" words:"off,auto" default:"auto" help:"compare the run with the broker's own counts, where it reports them: auto or off"`
+	BrokerCount bool `set:"broker-count" words:"off,auto" default:"auto" help:"compare the run with the broker's own counts: auto or off"`
 	// Embedded starts a broker in the process for each site, and Faults are its faults.
-	Embedded bool   `set:"embedded,daily" help:"use a broker inside this process; nothing else is needed, and the figures are the limits of perfmq"`
-	Faults   string `set:"embedded-faults" arg:"LIST" check:"faults" help:"with --embedded: faults of that broker, such as lose=1000,delay=5ms; perfmq broker --help lists all"`
+	Embedded bool   `set:"embedded,daily" help:"use a broker inside this process; the metrics are then the limits of perfmq"`
+	Faults   string `set:"embedded-faults" arg:"LIST" check:"faults" help:"with --embedded: faults such as lose=1000,delay=5ms; perfmq broker --help lists all"`
 	// Threads bounds the operating system threads that run load at once.
-	Threads int `set:"threads" section:"Destinations and workers" range:"1..1024" none:"all processors" help:"threads that run load at once; with --shared-connections also the number of those, by default 1"`
+	Threads int `set:"threads" section:"Destinations and workers" range:"1..1024" none:"all processors" help:"threads that run load at once; with --shared-connections also their number, 1 by default"`
 	// DrainTimeout bounds the wait for completions and deliveries after the load.
-	DrainTimeout time.Duration `set:"drain-timeout" section:"Load" default:"30s" help:"limit for messages still in flight at the end; and, of 10s at least, for a silent broker, if only --message-count ends the load"`
+	DrainTimeout time.Duration `set:"drain-timeout" section:"Load" default:"30s" help:"limit for messages still in flight at the end"`
 	// Verify lets messages carry numbers and checksums, and checks the messages received against the messages sent.
 	Verify bool `set:"verify,daily" section:"Verification" help:"check that each message arrives once and undamaged; all messages are numbered"`
 	// Allow says which findings of the verification do not make the run a failure.
 	Allow verify.Allow
 	// FailOnForeign makes messages of another run or tool a failure.
-	FailOnForeign bool `set:"fail-on-foreign" roles:"consumer" help:"messages of another run or tool make the run a failure"`
+	FailOnForeign bool `set:"fail-on-foreign" roles:"consumer" help:"messages of another run or tool fail the run"`
 	// Shard is the part of the run that this process has.
-	Shard Shard `set:"shard,flag" section:"Several load hosts" arg:"NUMBER/COUNT" help:"do the part NUMBER of COUNT of the run, such as 2/5: the producers and consumers are dealt out in turn, and all shards together send what one process would, at the same moments. COUNT alone, such as 5, takes the number from JOB_COMPLETION_INDEX of a Kubernetes Indexed Job. perfmq merge joins the results"`
+	Shard Shard `set:"shard,flag" section:"Several load hosts" arg:"NUMBER/COUNT" help:"do the part NUMBER of COUNT of the run, such as 2/5; COUNT alone takes the number from JOB_COMPLETION_INDEX. perfmq merge joins the results"`
 	// Thresholds are thresholds on the metrics of the run.
-	Thresholds []threshold.Threshold `set:"threshold,shape,daily" section:"Output" arg:"DEMAND" help:"METRIC OP VALUE, such as 'ack.p99 < 50ms'; or 'received.min >= 90% of target'. May be repeated; one that fails makes exit status 3. All metrics: perfmq scenario metrics"`
+	Thresholds []threshold.Threshold `set:"threshold,shape,daily" section:"Output" arg:"DEMAND" help:"METRIC OP VALUE, such as 'ack.p99 < 50ms'; exit status 3 if it fails. May be repeated; perfmq scenario metrics lists all metrics"`
 	// StallThreshold is the length from which on a time without answers or deliveries is a stall; 0 for none.
-	StallThreshold time.Duration `set:"stall-threshold" default:"1s" help:"report stalls of the broker: for so long or longer nothing was confirmed or received, although messages were in flight, due, or waiting; 0 is never"`
+	StallThreshold time.Duration `set:"stall-threshold" default:"1s" help:"report a stall when the broker confirms and delivers nothing for this time; 0 reports none"`
 
 	// Steps are carried out one after the other. There is one at least; a command line is a plan of one step.
 	Steps []Step
@@ -149,7 +149,7 @@ type Step struct {
 	Idle time.Duration `set:"idle-time,key" default:"3s" check:"positive" help:"with until: idle, for how long nothing must have been received"`
 	// Marks are numbers of messages, in ascending order, at which the rate is noted: of completed ones, or, without
 	// producers, received.
-	Marks []uint64 `set:"marks" arg:"N,N..." join:"," help:"numbers of messages, such as 100k,500k,1M: when so many are completed (received, without producers), the average rate so far and that of the moment are noted"`
+	Marks []uint64 `set:"marks" arg:"N,N..." join:"," help:"report the rate when so many messages are completed, such as 100k,500k,1M; without producers, received"`
 	// Groups work side by side. A group of the same name in the step before continues with its connections and
 	// subscriptions if only its load changes.
 	Groups []*Group
@@ -184,14 +184,14 @@ type Group struct {
 	// ClientID is the prefix of the connections' client identifiers; empty for none.
 	ClientID string `set:"clientID,alias=client-id" section:"Broker" arg:"PREFIX" help:"prefix of the connections' client IDs; an index is added for each"`
 	// Hosts is the order in which connections try the hosts of a URL; empty is [InOrder].
-	Hosts HostOrder `set:"hosts" words:"order,spread" default:"order" help:"with several hosts in the URL: order, each connection tries them in their order; spread, connections are dealt out to them in turn, and one that is lost or refused goes to the next"`
+	Hosts HostOrder `set:"hosts" words:"order,spread" default:"order" help:"order in which connections try the hosts of the URL: order, as they stand there; spread, from one host more for each connection"`
 	// Reconnect opens a connection again that was lost, instead of ending the run.
-	Reconnect bool `set:"reconnect" help:"connect again when a connection is lost, and continue; the summary lists the outages. Without it a lost connection ends the run"`
+	Reconnect bool `set:"reconnect" help:"connect again when a connection is lost; without it a lost connection ends the run"`
 	// ReconnectTimeout bounds the time until a lost connection is there again; 0 for none.
-	ReconnectTimeout time.Duration `set:"reconnect-timeout" default:"0s" help:"with --reconnect: limit for connecting again, after which the run ends; 0 tries until the run is over"`
+	ReconnectTimeout time.Duration `set:"reconnect-timeout" default:"0s" help:"with --reconnect: the run ends if a connection is lost for this time; 0 is no limit"`
 	// ReconnectDelay is the longest of the pauses before a lost connection is opened again; 0 is the default, or that of
 	// Backoff.
-	ReconnectDelay time.Duration `set:"reconnect-delay" least:"1ms" none:"250ms" help:"with --reconnect: longest pause between two attempts to reach a host again; the pauses of a failover URL are its own"`
+	ReconnectDelay time.Duration `set:"reconnect-delay" least:"1ms" none:"250ms" help:"with --reconnect: longest pause between two attempts at a host"`
 	// Producers and Consumers are per destination; with Shared > 0, Consumers is per destination and subscription.
 	Producers int `set:"producers,daily" roles:"producer" section:"Destinations and workers" range:"1.." default:"1" help:"producers per destination"`
 	Consumers int `set:"consumers,daily" roles:"consumer" range:"1.." default:"1" help:"consumers per destination, or per shared subscription of it"`
@@ -202,11 +202,11 @@ type Group struct {
 	ConsumerConnections int `set:"consumer-connections,alias=num-connections" roles:"consumer" none:"one per consumer" help:"connections of all consumers"`
 
 	// Rate is the target of all producers together; the zero value means as fast as possible.
-	Rate Rate `set:"rate,relative,daily" roles:"producer" section:"Load" arg:"N" join:", " none:"as fast as possible" help:"messages per second of all producers together, such as 30k or 0.5; or segments such as 'ramp 0 to 5000 for 60s, 5000 for 5m, pause 10s'"`
+	Rate Rate `set:"rate,relative,daily" roles:"producer" section:"Load" arg:"N" join:", " none:"as fast as possible" help:"messages per second of all producers together, such as 30k or 0.5; or segments such as 'ramp 0 to 5000 for 60s, pause 10s'"`
 	// Count is the total of messages to send (or, for a consumer, to receive); 0 means no limit.
 	Count uint64 `set:"message-count,daily" none:"no limit" help:"messages to send in all, exactly; of a consumer, to receive in all"`
 	// Resend sends messages again that ended without an answer, with the same number.
-	Resend bool `set:"in-doubt" roles:"producer" words:"report,resend" default:"report" help:"messages that ended without an answer: report counts them, resend sends them again under the same ID, until they are confirmed or the load is over (with --reconnect or --send-timeout)"`
+	Resend bool `set:"in-doubt" roles:"producer" words:"report,resend" default:"report" help:"messages without an answer: report counts them; resend, with --reconnect or --send-timeout, sends them again until they are confirmed"`
 	// ProducerSpec and ConsumerSpec are the driver's part of the settings: all but what tells workers apart. MaxPending 0
 	// means [UnlimitedPending].
 	driver.ProducerSpec
@@ -218,11 +218,11 @@ type Group struct {
 	Shared int `set:"shared" roles:"consumer" section:"Consumer" default:"0" help:"shared subscriptions per topic, each with --consumers consumers"`
 	// ConsumerWork is the simulated work on each message before its settlement, and ConsumerRate the most that all
 	// consumers together receive per second; the zero values are none.
-	ConsumerWork load.Work `set:"consumer-work" roles:"consumer" arg:"TIME" help:"time that a consumer works on each message before it settles it: 2ms, 1ms-5ms (uniform), exp:2ms (exponential with that mean)"`
-	ConsumerRate load.Rate `set:"consumer-rate" roles:"consumer" arg:"N" none:"as fast as possible" help:"messages per second that all consumers together receive at most, in equal shares"`
+	ConsumerWork load.Work `set:"consumer-work" roles:"consumer" arg:"TIME" help:"time that a consumer works on each message: 2ms, 1ms-5ms (uniform), exp:2ms (exponential)"`
+	ConsumerRate load.Rate `set:"consumer-rate" roles:"consumer" arg:"N" none:"as fast as possible" help:"messages per second that all consumers together receive at most"`
 	// ConsumerFail is the share of the deliveries that consumers do not accept, on purpose, but treat as Failing says:
 	// reject or release.
-	ConsumerFail load.Share `set:"consumer-fail" roles:"consumer" arg:"PERCENT" none:"0%" help:"share of the deliveries that consumers do not accept, on purpose: 1%, 0.25%; exact for all consumers together"`
+	ConsumerFail load.Share `set:"consumer-fail" roles:"consumer" arg:"PERCENT" none:"0%" help:"share of the deliveries that consumers do not accept, such as 0.25%"`
 
 	// Backoff are the pauses before a lost connection is opened again; the zero value is [Probing] with ReconnectDelay.
 	Backoff Backoff

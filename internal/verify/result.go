@@ -74,10 +74,10 @@ type Result struct {
 
 // Allow says which findings do not make a run a failure.
 type Allow struct {
-	Lost       bool `set:"allow-lost" roles:"consumer" help:"messages that are lost do not make the run a failure"`
-	Duplicates bool `set:"allow-duplicates" roles:"consumer" help:"messages that arrive more than once do not make the run a failure"`
-	Damaged    bool `set:"allow-damaged" roles:"consumer" help:"messages that arrive damaged do not make the run a failure"`
-	Disorder   bool `set:"fail-on-disorder,not" roles:"consumer" help:"messages that arrive out of order make the run a failure"`
+	Lost       bool `set:"allow-lost" roles:"consumer" help:"lost messages do not fail the run"`
+	Duplicates bool `set:"allow-duplicates" roles:"consumer" help:"duplicates do not fail the run"`
+	Damaged    bool `set:"allow-damaged" roles:"consumer" help:"damaged messages do not fail the run"`
+	Disorder   bool `set:"fail-on-disorder,not" roles:"consumer" help:"messages out of order fail the run"`
 }
 
 // Findings returns what was found, with the subscription if it was found at one only. Parked messages wait by plan.

@@ -274,8 +274,8 @@ type OpenOptions struct {
 	// [Connection.Order] gives another one.
 	URL string `set:"url,daily" section:"Broker" arg:"URL" check:"address" none:"the protocol's" help:"the broker: PROTOCOL://[USER@]HOST[:PORT][,HOST[:PORT]]..."`
 	// User and Password override user and password of the URL. Both empty means anonymous.
-	User     string `set:"user,daily" arg:"NAME" check:"credential" help:"user name, with the password of PERFMQ_PASSWORD or --password-file; anonymous without one"`
-	Password string `set:"password,secret" arg:"TEXT" check:"credential" help:"password; here others on this host can see it, so rather set PERFMQ_PASSWORD or use a file"`
+	User     string `set:"user,daily" arg:"NAME" check:"credential" help:"user name; its password comes from PERFMQ_PASSWORD or --password-file"`
+	Password string `set:"password,secret" arg:"TEXT" check:"credential" help:"password; others on this host can see it here, so prefer PERFMQ_PASSWORD"`
 	// TLS has the settings for encrypted schemes; other schemes ignore it.
 	TLS TLS
 	// ConnectTimeout bounds the opening of one connection, up to and including authentication. It is above zero.

@@ -92,7 +92,7 @@ type ProducerSpec struct {
 	// TTL is the time after which the broker may drop a message; 0 means never.
 	TTL time.Duration `set:"ttl" roles:"producer" unit:"ms" none:"for ever" help:"time to live: 5s, or a plain number of milliseconds"`
 	// Delay is how long after its sending the broker holds a message back; 0 means not at all.
-	Delay time.Duration `set:"delivery-delay" roles:"producer" unit:"ms" default:"0s" help:"let the broker hold each message back for this time; a plain number is milliseconds. Lateness is how much later it comes"`
+	Delay time.Duration `set:"delivery-delay" roles:"producer" unit:"ms" default:"0s" help:"let the broker hold each message back for this time; a plain number is milliseconds"`
 	// Variants are the kinds of messages to send, from 1 to [MaxVariants]. All producers of a run may share them and their
 	// bodies: the driver does not change them, and keeps no more copies than it needs.
 	Variants []Variant
@@ -100,12 +100,12 @@ type ProducerSpec struct {
 	// identifies their run and producer.
 	Origin ID
 	// CommitInterval is the number of messages per transaction; 0 means no transactions.
-	CommitInterval int `set:"commit-interval" none:"no transactions" help:"messages per transaction of a producer; a consumer ignores it, see --tx-size"`
+	CommitInterval int `set:"commit-interval" none:"no transactions" help:"messages per transaction of a producer"`
 	// Commits is called for each transaction that has ended. It may be nil.
 	Commits Commits
 	// SendTimeout is the time after which a driver with [Capabilities.TimesOut] ends a send without an answer as
 	// [Unknown]; 0 lets the driver choose. Other drivers ignore it.
-	SendTimeout time.Duration `set:"send-timeout" roles:"producer" section:"Load" default:"0s" help:"a message without an answer after this time ends as unconfirmed (timeout) and makes room for the next one; 0 waits for ever, or, over rocketmq, for -o send-timeout"`
+	SendTimeout time.Duration `set:"send-timeout" roles:"producer" section:"Load" default:"0s" help:"a message without an answer after this time ends as unconfirmed; 0 waits for ever, or, over rocketmq, for -o send-timeout"`
 }
 
 // MaxVariants is the largest number of variants of a producer.
@@ -117,7 +117,7 @@ type Variant struct {
 	Body []byte
 	// Text asks for a text message, with Body as its UTF-8 text, rather than a bytes message. A driver refuses with
 	// [ClassUnsupported] a body that its protocol cannot carry as text.
-	Text bool `set:"message-type" roles:"producer" section:"Message" words:"bytes,text" default:"bytes" help:"text: an AMQP string, or over STOMP no content-length, of which ActiveMQ makes a text message; or bytes"`
+	Text bool `set:"message-type" roles:"producer" section:"Message" words:"bytes,text" default:"bytes" help:"text (an AMQP string, over STOMP a frame without content-length) or bytes"`
 	// Priority is 0 (lowest) to 9, or -1 for the protocol's default (4 in JMS and AMQP).
 	Priority int `set:"priority" roles:"producer" arg:"0-9" unset:"-1" range:"0..9" none:"the protocol's" help:"message priority, 9 is the highest"`
 	// Group is the message group; empty for none.
@@ -147,13 +147,13 @@ type ConsumerSpec struct {
 	// consumer.
 	Subscription string
 	// Durable subscriptions survive their connection.
-	Durable bool `set:"durable" roles:"consumer" help:"durable topic subscriptions; needs --clientID; they are removed at the end"`
+	Durable bool `set:"durable" roles:"consumer" help:"durable topic subscriptions, removed at the end; needs --clientID"`
 	// Shared subscriptions spread their messages over all consumers with the same Subscription (and client ID, if any).
 	Shared bool
 	// KeepSubscription leaves a durable subscription at the broker when the consumer closes.
 	KeepSubscription bool `set:"keep-subscription" roles:"consumer" help:"leave durable subscriptions at the broker"`
 	// TransactionSize is the number of messages per transaction in which messages are received; 0 means no transactions.
-	TransactionSize int `set:"tx-size" roles:"consumer" range:"1.." none:"no transactions" help:"messages per transaction of a consumer; more than there are credits for would never be committed. It implies --tx"`
+	TransactionSize int `set:"tx-size" roles:"consumer" range:"1.." none:"no transactions" help:"messages per transaction of a consumer; implies --tx"`
 	// Commits is called for each such transaction that has ended. It may be nil.
 	Commits Commits
 	// Concurrency is how many messages may be delivered at once; 0 and 1 mean one after the other.
@@ -161,5 +161,5 @@ type ConsumerSpec struct {
 	// Failing is the verdict that deliver may give instead of [Accept]: [Reject] or [Release]. A driver refuses with
 	// [ClassUnsupported] a verdict that it, or this broker, cannot carry out. The zero value is Accept: deliver gives no
 	// other verdict.
-	Failing Verdict `set:"consumer-fail-as" roles:"consumer" section:"Consumer" arg:"NAME" words:"release,reject" default:"release" help:"what consumers do then: release (the broker is to deliver the message again) or reject (it drops it, or puts it into its dead letters)"`
+	Failing Verdict `set:"consumer-fail-as" roles:"consumer" section:"Consumer" arg:"NAME" words:"release,reject" default:"release" help:"what consumers do with these messages: release (deliver again) or reject (drop, or dead letters)"`
 }
