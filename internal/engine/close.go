@@ -68,16 +68,16 @@ func (r *run) closeGroups(ctx context.Context, list []*use) []string {
 	sides.Go(func() { open[1] = r.closeWorkers(ctx, consumers, list) })
 	sides.Wait()
 	for _, u := range list {
-		r.closed(u)
+		r.recordClosed(u)
 	}
 	return slices.Concat(open[:]...)
 }
 
-// closed records that the workers of a group are closed.
-func (r *run) closed(u *use) {
+// recordClosed records that the workers of a group are closed.
+func (r *run) recordClosed(u *use) {
 	u.open = false
 	for _, s := range r.subscriptionsOf(u.consumers) {
-		r.end(s)
+		r.endSubscription(s)
 	}
 	for _, p := range u.producers {
 		p.add(p.driver)
@@ -119,7 +119,7 @@ func (c closer) shut(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return errNoTime
 	}
-	_, err := within(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, c.close(ctx) })
+	_, err := callWithin(ctx, func(ctx context.Context) (any, error) { return nil, c.close(ctx) })
 	return err
 }
 
@@ -132,7 +132,7 @@ func closeEach(ctx context.Context, list []closer, all, each, stop time.Duration
 	defer cancel()
 	errs := make([]error, len(list))
 	for i := range list {
-		if !ended(stopping, list[i].ended) {
+		if !awaitEnd(stopping, list[i].ended) {
 			errs[i] = errStuck
 		}
 	}
@@ -190,9 +190,9 @@ func hurried(ctx context.Context) (context.Context, context.CancelFunc) {
 	return later, func() { unhook(); cancel(nil) }
 }
 
-// within calls f. It returns errStuck if f violates the contract of drivers and does not return shortly after ctx has
-// ended.
-func within[T any](ctx context.Context, f func(context.Context) (T, error)) (T, error) {
+// callWithin calls f. It returns errStuck if f violates the contract of drivers and does not return shortly after ctx
+// has ended.
+func callWithin[T any](ctx context.Context, f func(context.Context) (T, error)) (T, error) {
 	type result struct {
 		value T
 		err   error
@@ -218,8 +218,8 @@ func within[T any](ctx context.Context, f func(context.Context) (T, error)) (T, 
 	}
 }
 
-// ended waits until a worker's goroutine has ended; done is nil if it was never started.
-func ended(ctx context.Context, done <-chan struct{}) bool {
+// awaitEnd waits until a worker's goroutine has ended; done is nil if it was never started.
+func awaitEnd(ctx context.Context, done <-chan struct{}) bool {
 	if done == nil {
 		return true
 	}

@@ -33,8 +33,8 @@ func (r *run) commandsBefore(ctx context.Context, stop <-chan struct{}) error {
 	})
 }
 
-// accept notes that a broker has accepted a worker.
-func (s *step) accept() {
+// noteAccepted records when a broker first accepted a worker.
+func (s *step) noteAccepted() {
 	now := time.Now()
 	s.accepted.CompareAndSwap(nil, &now)
 }

@@ -28,8 +28,8 @@ func (r *run) diagnose(ctx context.Context, e *Endpoint) error {
 	return err
 }
 
-// diagnosed is opening that fails soon, and with the cause, if the broker speaks another protocol.
-func diagnosed[T any](
+// openDiagnosed is openInTime that fails soon, and with the cause, if the broker speaks another protocol.
+func openDiagnosed[T any](
 	ctx context.Context, r *run, e *Endpoint, f func(context.Context) (T, error),
 ) (opened T, err error) {
 	trying, end := context.WithCancelCause(ctx)
@@ -40,7 +40,7 @@ func diagnosed[T any](
 		}
 	})
 	defer timer.Stop()
-	opened, err = opening(trying, e, f)
+	opened, err = openInTime(trying, e, f)
 	switch {
 	case err == nil, ctx.Err() != nil, errors.Is(err, syscall.ECONNREFUSED):
 		return opened, err

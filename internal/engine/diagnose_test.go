@@ -60,7 +60,7 @@ func TestDiagnosed(t *testing.T) {
 				errs := make(chan error, 3)
 				for range cap(errs) {
 					go func() {
-						_, err := diagnosed(t.Context(), r, e, func(ctx context.Context) (int, error) {
+						_, err := openDiagnosed(t.Context(), r, e, func(ctx context.Context) (int, error) {
 							select {
 							case <-time.After(c.takes):
 								return 1, c.err
@@ -100,7 +100,7 @@ func TestNoUser(t *testing.T) {
 	} {
 		open := driver.OpenOptions{URL: c.url, User: c.user, ConnectTimeout: time.Minute}
 		e := &Endpoint{Broker: &plan.Broker{OpenOptions: open}}
-		_, err := opening(t.Context(), e, func(context.Context) (int, error) { return 0, refused })
+		_, err := openInTime(t.Context(), e, func(context.Context) (int, error) { return 0, refused })
 		require.EqualError(t, err, "log in: cause")
 		require.Equal(t, c.want, driver.HintOf(err))
 		require.Equal(t, driver.ClassAuth, driver.ClassOf(err))

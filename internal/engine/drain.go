@@ -30,10 +30,10 @@ func (r *run) drain(ctx context.Context) (flowing bool) {
 	if r.expectedKnown() {
 		r.waitFor(ctx, deadline, func() bool { return r.awaited() == 0 })
 		if r.verify != nil && r.patience() > 0 && r.inFlight() == 0 {
-			r.waitFor(ctx, time.Now().Add(proofTime), func() bool { return r.awaited() == 0 || r.proven() })
+			r.waitFor(ctx, time.Now().Add(proofTime), func() bool { return r.awaited() == 0 || r.allProven() })
 		}
 		switch {
-		case r.copies() > 0:
+		case r.countCopies() > 0:
 			// Duplicates may hide missing messages that may still arrive, and more duplicates may follow.
 		case r.verify == nil:
 			return false
@@ -65,27 +65,27 @@ func (r *run) awaitOthers(ctx context.Context, stop <-chan struct{}) {
 	})
 }
 
-// over returns a function that reports whether the consumers of the present step end its load, and why; nil if they
-// cannot.
-func (r *run) over(producing bool) func() (why string, done bool) {
+// newEndCheck returns a function that reports whether the consumers of the present step end its load, and why; nil if
+// they cannot.
+func (r *run) newEndCheck(producing bool) func() (why string, done bool) {
 	switch s := r.step.plan; {
 	case s.Idle > 0:
-		return r.idle(s.Idle)
+		return r.newIdleCheck(s.Idle)
 	case !producing && s.Drained:
-		return r.drainedAll()
+		return r.newDrainedCheck()
 	default:
 		return nil
 	}
 }
 
-// drainedAll returns a function that reports whether the consumers of a step without producers are done, and why: they
-// have received all messages that the run has sent or, if the number is unknown, nothing for drainedIdleTime. If
+// newDrainedCheck returns a function that reports whether the consumers of a step without producers are done, and why:
+// they have received all messages that the run has sent or, if the number is unknown, nothing for drainedIdleTime. If
 // messages are missing, the drain time-out ends the wait.
-func (r *run) drainedAll() func() (why string, done bool) {
+func (r *run) newDrainedCheck() func() (why string, done bool) {
 	q := quiet[uint64]{most: 4 * watchInterval}
 	return func() (string, bool) {
 		idle := q.look(r.received())
-		known := r.expectedKnown() && r.copies() == 0
+		known := r.expectedKnown() && r.countCopies() == 0
 		switch {
 		case known && r.awaited() == 0, !known && idle >= drainedIdleTime:
 			return "drained", true
@@ -98,9 +98,9 @@ func (r *run) drainedAll() func() (why string, done bool) {
 	}
 }
 
-// idle returns a function that reports whether the consumers of the present step have received nothing for a time,
-// foreign messages included.
-func (r *run) idle(lasting time.Duration) func() (why string, done bool) {
+// newIdleCheck returns a function that reports whether the consumers of the present step have received nothing for a
+// time, foreign messages included.
+func (r *run) newIdleCheck(lasting time.Duration) func() (why string, done bool) {
 	arrived := func() (n uint64) {
 		for _, c := range r.step.consumers() {
 			n += c.rec.Arrived()
@@ -190,8 +190,8 @@ func (r *run) received() (n uint64) {
 	return n
 }
 
-// copies returns how often messages were delivered or sent again: more copies than one may arrive.
-func (r *run) copies() (n uint64) {
+// countCopies returns how often messages were delivered or sent again: more copies than one may arrive.
+func (r *run) countCopies() (n uint64) {
 	for _, c := range r.consumers {
 		n += c.rec.Count(result.Redelivered)
 	}
@@ -212,9 +212,9 @@ func (r *run) expectedKnown() bool {
 		func(c *consumer) bool { return c.spec.Selector != "" })
 }
 
-// tally compares the messages completed with those received, for each subscription, so that a duplicate at one does not
-// hide a missing message at another.
-func (r *run) tally() (expected, missing, excess uint64) {
+// compareReceived compares the messages completed with those received, for each subscription, so that a duplicate at
+// one does not hide a missing message at another.
+func (r *run) compareReceived() (expected, missing, excess uint64) {
 	completed := r.completed()
 	for _, s := range r.subs {
 		want, got := s.expected(completed), s.received()
@@ -245,7 +245,7 @@ func (r *run) awaited() (n uint64) {
 			continue
 		}
 		if r.verify != nil {
-			n += r.verify.open(s)
+			n += r.verify.missingAt(s)
 		} else if want, got := s.expected(completed), s.received(); got < want {
 			n += want - got
 		}

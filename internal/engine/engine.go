@@ -15,10 +15,11 @@
 //
 // A load that only --message-count ends is given up when the broker has shown no sign of life for the drain time-out.
 //
-// A second goroutine, the sampler, cuts the run into snapshots; a third (sampler.feed) passes them to the reporters.
+// A second goroutine, the sampler, cuts the run into snapshots; a third passes them to the reporters.
 //
-// To follow a run: [Run] (engine.go), newGroups (group.go), run.begin (steps.go), run.open (open.go), the load of a
-// step (load.go, workers.go), sampler.go for each second, and summary.go and findings.go at the end.
+// To follow a run, read [Run] and newRun (engine.go); newGroups (group.go) and newStep (steps.go), which make the
+// workers and the steps; openStep (steps.go) and openGroups (open.go); loadStep (load.go) and startProducers
+// (workers.go); sampler.go for each second; drain.go, close.go; summarize (summary.go) and findAll (findings.go).
 package engine
 
 import (
@@ -64,7 +65,7 @@ func Run(
 ) (*stats.Summary, error) {
 	r := newRun(c)
 	r.step = r.steps[0]
-	err := r.begin(ctx, stop)
+	err := r.openStep(ctx, stop)
 	if err == nil {
 		err = r.awaitStart(ctx, stop)
 	}
@@ -72,23 +73,23 @@ func Run(
 		r.closeAll(ctx)
 		return nil, err
 	}
-	if err := r.start(reporter); err != nil {
+	if err := r.startReporting(reporter); err != nil {
 		r.closeAll(ctx)
 		r.pulse.Stop()
 		return nil, err
 	}
-	end := r.load(ctx, stop)
-	for !end.last() && r.step.index+1 < len(r.steps) {
-		end = r.next(ctx, stop, end)
+	end := r.loadStep(ctx, stop)
+	for !end.endsRun() && r.step.index+1 < len(r.steps) {
+		end = r.runNextStep(ctx, stop, end)
 	}
-	r.sampler.enter(stats.Drain)
-	if r.drain(ctx) && !end.last() {
+	r.sampler.enterPhase(stats.Drain)
+	if r.drain(ctx) && !end.endsRun() {
 		r.awaitOthers(ctx, stop)
 	}
 	r.endExpiry()
 	r.awaitCount(ctx, countWhileOpen, countEvery)
 	r.unanswered = unansweredMessages(r.producers)
-	r.stopped(ctx, r.subs)
+	r.recordEnds(ctx, r.subs)
 	left := r.closeAll(ctx)
 	r.commandsAfter(ctx, stop, &end)
 	r.watched.Stop()
@@ -100,7 +101,7 @@ func Run(
 				" stays at the broker, as the run ended early")
 		}
 	}
-	s := r.summarize(end, append(r.left, left...))
+	s := r.summarize(end, append(r.closeFailures, left...))
 	select {
 	case <-stop: // in the load or after it
 		s.Interrupted = true
@@ -146,12 +147,12 @@ type run struct {
 	mu        sync.Mutex // guards subs, which the sampler reads, and explained
 	explained []uint64   // copies that the verification explained by outages when each of the first of these began
 
-	steps   []*step
-	step    *step         // the present one
-	due     uint64        // messages due in ended steps, by groups with a rate
-	offered stats.Offered // of the steps that have ended
-	left    []string      // failures to close in the steps so far
-	ended   []stats.StepSummary
+	steps         []*step
+	step          *step         // the present one
+	due           uint64        // messages due in ended steps, by groups with a rate
+	offered       stats.Offered // of the steps that have ended
+	closeFailures []string      // failures to close in the steps so far
+	endedSteps    []stats.StepSummary
 
 	drained    time.Duration // length of the last drain
 	silent     bool          // the load was given up because the broker stopped answering
@@ -195,7 +196,7 @@ func newRun(c *Config) *run {
 	}
 	r.boundary = load.NewBoundary(producers, r.phases)
 	newGroups(r, groups, process)
-	r.remote()
+	r.announceRemote()
 	for i := range p.Steps {
 		r.steps = append(r.steps, newStep(r, i))
 	}
@@ -213,8 +214,8 @@ func processName() string {
 	return fmt.Sprintf("perfmq-%s-%d", host, os.Getpid())
 }
 
-// start starts the clock, the reporters, the sampler and the first step.
-func (r *run) start(reporter report.Reporter) error {
+// startReporting starts the clock, the reporters, the sampler and the first step.
+func (r *run) startReporting(reporter report.Reporter) error {
 	opened := r.clock.Epoch(r.clock.Now())
 	if r.plan.StartAt.IsZero() {
 		r.clock.Begin()
@@ -294,39 +295,39 @@ func (r *run) makeCollector(groups []stats.RunGroup) {
 	}
 	r.collector = stats.NewCollector(precs, crecs, r.clock.Start())
 	if r.plan.Rated() {
-		r.collector.Rate()
+		r.collector.ExpectRates()
 	}
 	if r.plan.StallThreshold > 0 {
-		r.collector.Stalls(r.plan.StallThreshold)
+		r.collector.SetStallLimit(r.plan.StallThreshold)
 	}
-	r.watch()
-	r.collector.Groups(groups)
+	r.watchWorkers()
+	r.collector.SetGroups(groups)
 	if len(r.steps) > 1 {
-		r.collector.Split()
+		r.collector.SplitSteps()
 	}
-	r.collector.Beat(r.pulse)
+	r.collector.SetPulse(r.pulse)
 	if r.outages != nil {
 		r.outages.Watch(r.collector.LastSign, r.outageBegun)
 		r.outages.Plan(r.plannedRate())
 	}
 	if r.verify != nil && r.role.Consumes() {
-		r.collector.Verify(r.progress)
+		r.collector.SetProgress(r.progress)
 	}
 }
 
-// watch gives the collector the open workers, with their counters and waits.
-func (r *run) watch() {
+// watchWorkers gives the collector the open workers, with their counters and waits.
+func (r *run) watchWorkers() {
 	var list []stats.Worker
 	add := func(name, group string, destination driver.Destination, worker any, broker *plan.Broker, c *connections) {
 		w := stats.Worker{
 			Name: name, Group: group, Broker: broker.Name, Site: broker.Site,
 			Destination: destination.String(), Closed: worker == nil, Openings: c.opened,
-			Before: c.counters, Denied: c.waits.Credit.Times, SocketWaits: c.waits.Socket.Times,
+			Before: c.counters, CreditWaits: c.waits.Credit.Times, SocketWaits: c.waits.Socket.Times,
 		}
 		w.Counters, _ = worker.(driver.Counting)
 		w.Waits = load.WaiterOf(worker)
 		if len(broker.Hosts) > 1 {
-			w.Host = c.stays.present
+			w.Host = c.stays.presentHost
 		}
 		list = append(list, w)
 	}
@@ -334,17 +335,17 @@ func (r *run) watch() {
 	for _, p := range r.producers {
 		add(p.spec.Name, p.group, p.spec.Destination, p.driver, p.broker.Broker, &p.connections)
 		w := &list[len(list)-1]
-		w.MaxPending, w.Unanswered = p.mayPend(bounded), p.inFlight().Unanswered
+		w.MaxPending, w.Unanswered = p.maxInFlight(bounded), p.inFlight().Unanswered
 		w.Prompt = r.plan.Shard.IsZero() && p.prompt
 	}
 	for _, c := range r.consumers {
 		add(c.spec.Name, c.group, c.spec.Destination, c.driver, c.broker, &c.connections)
 		w := &list[len(list)-1]
-		w.Subscription, w.Prompt = c.nameOf(), c.spec.Selector == ""
+		w.Subscription, w.Prompt = c.subscriptionName(), c.spec.Selector == ""
 	}
 	if r.sampler == nil {
-		r.collector.Watch(list)
+		r.collector.SetWorkers(list)
 	} else {
-		r.sampler.watch(list)
+		r.sampler.setWorkers(list)
 	}
 }

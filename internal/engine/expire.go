@@ -16,9 +16,9 @@ func (u *use) sendTimeout() time.Duration {
 	return u.plan.SendTimeout
 }
 
-// expire starts a goroutine for each group whose messages the engine ends if they have no answer in time. The function
-// that it returns stops them; later calls do nothing: a run ends in a step whose load has not begun.
-func (s *step) expire() (end func()) {
+// startExpiry starts a goroutine for each group whose messages the engine ends if they have no answer in time. The
+// function that it returns stops them; later calls do nothing: a run ends in a step whose load has not begun.
+func (s *step) startExpiry() (end func()) {
 	quit := make(chan struct{})
 	var looking sync.WaitGroup
 	for _, u := range s.uses {

@@ -69,8 +69,8 @@ func (r *run) readTime() (first, last time.Duration, ok bool) {
 	return first, last, any && last-first >= shortest
 }
 
-// readIn sets the rates of the present step, or the run, and its groups if they have read a backlog.
-func (r *run) readIn(s *stats.StepSummary) {
+// setReadRates sets the rates of the present step, or the run, and its groups if they have read a backlog.
+func (r *run) setReadRates(s *stats.StepSummary) {
 	if first, last, ok := r.readTime(); ok {
 		s.Extremes.Read(first, last, &s.Average, &s.Minimum, &s.Maximum)
 		for i := range s.Groups {

@@ -14,8 +14,9 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// find adds all findings of the run but those of the verification; excess are messages received beyond those expected.
-func (r *run) find(s *stats.Summary, excess uint64) {
+// findAll adds all findings of the run but those of the verification; excess are messages received beyond those
+// expected.
+func (r *run) findAll(s *stats.Summary, excess uint64) {
 	r.findFailures(s)
 	r.findNothing(s)
 	r.findMissing(s, excess)
@@ -37,7 +38,7 @@ func (r *run) findFailures(s *stats.Summary) {
 		findError(s, s.Err)
 	}
 	t := &s.Total
-	inDoubt := min(inDoubt(s)+r.overcome(), t[result.Unconfirmed])
+	inDoubt := min(inDoubt(s)+r.countOvercome(), t[result.Unconfirmed])
 	for _, f := range []struct {
 		kind string
 		n    uint64
@@ -169,7 +170,7 @@ func (r *run) findOutages(s *stats.Summary) {
 				len(o.Workers), words.First(o.NotBack, 5, ", "), last)
 		}
 	}
-	if n := min(inDoubt(s)+r.overcome(), max(s.Total[result.Unconfirmed], inDoubt(s))); n > 0 {
+	if n := min(inDoubt(s)+r.countOvercome(), max(s.Total[result.Unconfirmed], inDoubt(s))); n > 0 {
 		s.Find("in-doubt", "", n, n, s.Total[result.Resent], s.Total[result.Unconfirmed])
 	}
 	if s.Missing > 0 && len(s.Outages) > 0 && slices.ContainsFunc(r.subs, func(s *subscription) bool {
@@ -190,13 +191,13 @@ const reached = 0.99
 // findRates adds rates that were not reached, of groups if there are several or several steps, and steps that measured
 // nothing.
 func (r *run) findRates(s *stats.Summary) {
-	parts := r.ended
+	parts := r.endedSteps
 	if len(parts) == 0 {
 		parts = []stats.StepSummary{{Total: s.Total, Measured: s.Measured}}
 	}
 	for i := range parts {
 		name, warmup, total, measured := "", r.steps[i].plan.Warmup, &parts[i].Total, &parts[i].Measured
-		if len(r.ended) > 0 {
+		if len(r.endedSteps) > 0 {
 			name = "step " + parts[i].Name
 		}
 		if warmup > 0 && total[result.Completed]+total[result.Received] > 0 &&

@@ -23,8 +23,8 @@ type group struct {
 	// Numbers of producers and consumers of the group in all shards.
 	allProducers, allConsumers int
 
-	order load.Mix // of the kinds of messages
-	open  bool
+	mix  load.Mix // of the kinds of messages
+	open bool
 }
 
 type producer struct {
@@ -84,7 +84,7 @@ func newGroups(r *run, list []*plan.Group, process string) {
 	for _, g := range list {
 		workers := &group{plan: g}
 		for i, spec := range g.ProducerSpecs(process) {
-			if p := r.producer(g, i, spec); !p.remote {
+			if p := r.addProducer(g, i, spec); !p.remote {
 				workers.producers = append(workers.producers, p)
 			}
 			workers.allProducers++
@@ -93,40 +93,12 @@ func newGroups(r *run, list []*plan.Group, process string) {
 	}
 	for _, workers := range r.groups {
 		for i, spec := range workers.plan.ConsumerSpecs(process) {
-			if c := r.consumer(workers.plan, i, spec); !c.remote {
+			if c := r.addConsumer(workers.plan, i, spec); !c.remote {
 				workers.consumers = append(workers.consumers, c)
 			}
 			workers.allConsumers++
 		}
 	}
-}
-
-// share returns how many of the group's first n messages the producers of this shard send.
-func (g *group) share(n uint64) (own uint64) {
-	if len(g.producers) >= g.allProducers {
-		return n
-	}
-	for _, p := range g.producers {
-		own += dealt(n, p.index, g.allProducers)
-	}
-	return own
-}
-
-// dealt returns the share of the worker with that index if n things are dealt out in turn.
-func dealt(n uint64, index, workers int) uint64 {
-	i, of := uint64(index), uint64(workers) //nolint:gosec // not negative
-	if n <= i {
-		return 0
-	}
-	return (n-i-1)/of + 1
-}
-
-// quota returns the part of the group's message count for its consumers in this shard.
-func (u *use) quota() (own uint64) {
-	for _, c := range u.consumers {
-		own += dealt(u.plan.Count, c.index, u.allConsumers)
-	}
-	return own
 }
 
 // worker is the identity of a producer or consumer.
@@ -136,12 +108,12 @@ type worker struct {
 	delay time.Duration // of its messages
 }
 
-func (r *run) producer(g *plan.Group, index int, spec driver.ProducerSpec) *producer {
+func (r *run) addProducer(g *plan.Group, index int, spec driver.ProducerSpec) *producer {
 	id := worker{name: spec.Name, place: place{g.ProducerBroker.Site, spec.Destination}, delay: spec.Delay}
 	if p := r.known.producers[id]; p != nil {
 		return p
 	}
-	spec.Name = r.free(spec.Name)
+	spec.Name = r.freeName(spec.Name)
 	number := len(r.known.producers)
 	if !r.plan.Shard.Has(number) {
 		p := &producer{id: number, index: index, remote: true}
@@ -154,12 +126,12 @@ func (r *run) producer(g *plan.Group, index int, spec driver.ProducerSpec) *prod
 	return p
 }
 
-func (r *run) consumer(g *plan.Group, index int, spec driver.ConsumerSpec) *consumer {
+func (r *run) addConsumer(g *plan.Group, index int, spec driver.ConsumerSpec) *consumer {
 	id := worker{name: spec.Name, subscription: spec.Subscription, place: place{g.ConsumerBroker.Site, spec.Destination}}
 	if c := r.known.consumers[id]; c != nil {
 		return c
 	}
-	spec.Name = r.free(spec.Name)
+	spec.Name = r.freeName(spec.Name)
 	if !r.plan.Shard.Has(len(r.known.producers) + len(r.known.consumers)) {
 		c := &consumer{index: index, remote: true}
 		r.known.consumers[id] = c
@@ -180,8 +152,8 @@ func (r *run) consumer(g *plan.Group, index int, spec driver.ConsumerSpec) *cons
 	return c
 }
 
-// free returns an unused name: readers-1, or readers-1.2 if another destination has a readers-1.
-func (r *run) free(name string) string {
+// freeName returns an unused name: readers-1, or readers-1.2 if another destination has a readers-1.
+func (r *run) freeName(name string) string {
 	free := name
 	for n := 2; r.known.names[free]; n++ {
 		free = fmt.Sprintf("%s.%d", name, n)
@@ -235,7 +207,7 @@ func (r *run) producerCommits(p *producer, spec *driver.ProducerSpec) driver.Com
 	if spec.CommitInterval == 0 {
 		return nil
 	}
-	count := r.commits(p.rec.Committed)
+	count := r.countCommits(p.rec.Committed)
 	return func(took time.Duration, confirmed bool) {
 		count(took, confirmed)
 		now := r.clock.Now()
@@ -248,17 +220,17 @@ func (r *run) consumerCommits(c *consumer, spec *driver.ConsumerSpec) driver.Com
 	if spec.TransactionSize == 0 {
 		return nil
 	}
-	return r.commits(c.rec.Committed)
+	return r.countCommits(c.rec.Committed)
 }
 
-// commits counts transactions in the phase in which the broker was asked to commit them.
-func (r *run) commits(count func(due stats.Phase, took time.Duration, confirmed bool)) driver.Commits {
+// countCommits counts transactions in the phase in which the broker was asked to commit them.
+func (r *run) countCommits(count func(due stats.Phase, took time.Duration, confirmed bool)) driver.Commits {
 	return func(took time.Duration, confirmed bool) { count(r.phases.Of(r.clock.Now()-took), took, confirmed) }
 }
 
-// respec gives the workers of a reopened group the settings of the present step. They keep their names, recorders and
-// message numbers.
-func (r *run) respec(u *use) {
+// updateSpecs gives the workers of a reopened group the settings of the present step. They keep their names, recorders
+// and message numbers.
+func (r *run) updateSpecs(u *use) {
 	u.group.plan = u.plan
 	process := processName()
 	producers, consumers := u.plan.ProducerSpecs(process), u.plan.ConsumerSpecs(process)
@@ -296,4 +268,32 @@ func sameWorkers(a, b *plan.Group) bool {
 		}
 	}
 	return reflect.DeepEqual(x, y)
+}
+
+// ownShare returns how many of the group's first n messages the producers of this shard send.
+func (g *group) ownShare(n uint64) (own uint64) {
+	if len(g.producers) >= g.allProducers {
+		return n
+	}
+	for _, p := range g.producers {
+		own += dealt(n, p.index, g.allProducers)
+	}
+	return own
+}
+
+// dealt returns the share of the worker with that index if n things are dealt out in turn.
+func dealt(n uint64, index, workers int) uint64 {
+	i, of := uint64(index), uint64(workers) //nolint:gosec // not negative
+	if n <= i {
+		return 0
+	}
+	return (n-i-1)/of + 1
+}
+
+// quota returns the part of the group's message count for its consumers in this shard.
+func (u *use) quota() (own uint64) {
+	for _, c := range u.consumers {
+		own += dealt(u.plan.Count, c.index, u.allConsumers)
+	}
+	return own
 }

@@ -17,8 +17,8 @@ type stays struct {
 	list []stats.HostTotal // each with the worker's counts at its start
 }
 
-// arrived records the host of a new connection, before its first message.
-func (s *stays) arrived(worker any, e *Endpoint, connection string, counts func() stats.Counters) {
+// recordHost records the host of a new connection, before its first message.
+func (s *stays) recordHost(worker any, e *Endpoint, connection string, counts func() stats.Counters) {
 	located, ok := worker.(driver.Located)
 	if !ok || len(e.Hosts) < 2 {
 		return
@@ -33,11 +33,11 @@ func (s *stays) arrived(worker any, e *Endpoint, connection string, counts func(
 
 // at returns the index of the last host among those of the URL; 0 if the worker was connected to none of them.
 func (s *stays) at(hosts []string) int {
-	return max(0, slices.Index(hosts, s.present()))
+	return max(0, slices.Index(hosts, s.presentHost()))
 }
 
-// present returns the host of the present connection, or the last one; empty if it is not known.
-func (s *stays) present() string {
+// presentHost returns the host of the present connection, or the last one; empty if it is not known.
+func (s *stays) presentHost() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n := len(s.list); n > 0 {

@@ -60,7 +60,7 @@ func TestWaitedInVain(t *testing.T) {
 					plan: &plan.Plan{DrainTimeout: tt.drain}, role: tt.role, clock: load.NewClock(), verify: newVerification(1, ""),
 					step: &step{plan: &plan.Step{}, uses: []*use{{group: g, plan: &plan.Group{}, from: &Endpoint{}}}},
 				}
-				r.subscribe()
+				r.addSubscriptions()
 				r.clock.Begin()
 				r.watchArrivals()
 				every := pollInterval
@@ -78,7 +78,7 @@ func TestWaitedInVain(t *testing.T) {
 						require.Equal(t, verify.Illegible, open.checker.Check(&driver.Delivery{ID: id}, r.clock.Epoch(r.clock.Now())))
 					}
 				}
-				r.stopped(t.Context(), r.subs)
+				r.recordEnds(t.Context(), r.subs)
 				require.Equal(t, tt.want, r.subs[0].drained)
 			})
 		})
@@ -117,7 +117,7 @@ func TestSilenceOfTheTesterIsNotTheBrokers(t *testing.T) {
 		r.step = &step{plan: &plan.Step{}, uses: []*use{{group: g, plan: &plan.Group{Count: 10}, to: &Endpoint{}}}}
 		r.plan = &plan.Plan{}
 		r.clock.Begin()
-		broken := r.listen()
+		broken := r.newSilenceCheck()
 		<-time.After(time.Minute)
 		require.NoError(t, broken())
 		for range 7 {
@@ -150,7 +150,7 @@ func TestMayPend(t *testing.T) {
 			for _, key := range []string{"a", "a", "b"} {
 				p := &producer{broker: e, driver: nobody{}}
 				p.spec.MaxPending, p.spec.Connection.Key = 100, key
-				got = append(got, p.mayPend(seen))
+				got = append(got, p.maxInFlight(seen))
 			}
 			require.Equal(t, tt.want, got)
 		})

@@ -9,8 +9,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// asked returns the targets and bounds of the present step, after its load.
-func (r *run) asked() (producers []stats.ProducerAsked, delivered, stored bool) {
+// producersAsked returns the targets and bounds of the present step, after its load.
+func (r *run) producersAsked() (producers []stats.ProducerAsked, delivered, stored bool) {
 	producers, delivered, stored = make([]stats.ProducerAsked, len(r.producers)), r.expectedKnown(), true
 	sent, received := map[string]bool{}, map[string]bool{}
 	for _, p := range r.producers {
@@ -49,9 +49,9 @@ func (p *producer) inFlight() driver.InFlight {
 	return p.broker.Factory.InFlight(p.broker.Options, &p.spec)
 }
 
-// mayPend returns how many messages of the producer may be in flight beside those of the producers before it. bounded
-// holds the connections (broker and key) whose bound one of these has.
-func (p *producer) mayPend(bounded map[[2]string]bool) int {
+// maxInFlight returns how many messages of the producer may be in flight beside those of the producers before it.
+// bounded holds the connections (broker and key) whose bound one of these has.
+func (p *producer) maxInFlight(bounded map[[2]string]bool) int {
 	bound := p.inFlight()
 	if bound.Messages == 0 || bound.Messages >= p.spec.MaxPending {
 		return p.spec.MaxPending

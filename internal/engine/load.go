@@ -24,14 +24,14 @@ func failed(worker string, err error) ending {
 	return ending{reason: worker + " failed", err: fmt.Errorf("%s: %w", worker, err)}
 }
 
-// last reports that no further step follows.
-func (e *ending) last() bool { return e.err != nil || e.interrupted || e.aborted }
+// endsRun reports that no further step follows.
+func (e *ending) endsRun() bool { return e.err != nil || e.interrupted || e.aborted }
 
-// load runs the workers of the present step until its load ends, and stops the producers.
-func (r *run) load(ctx context.Context, stop <-chan struct{}) ending {
+// loadStep runs the workers of the present step until its load ends, and stops the producers.
+func (r *run) loadStep(ctx context.Context, stop <-chan struct{}) ending {
 	s := r.step
 	r.beginLoad()
-	r.endExpiry = s.expire()
+	r.endExpiry = s.startExpiry()
 	finished, stopProducers := r.startProducers(ctx)
 	defer func() {
 		stopProducers()
@@ -52,14 +52,14 @@ func (r *run) load(ctx context.Context, stop <-chan struct{}) ending {
 		finished = nil
 	}
 	var look <-chan time.Time
-	silence := r.listen()
+	silence := r.newSilenceCheck()
 	if silence != nil {
 		ticker := time.NewTicker(sampleInterval)
 		defer ticker.Stop()
 		look = ticker.C
 	}
 	var watch <-chan time.Time
-	over := r.over(producing || s.plan.Produces()) // producers may be in other shards only
+	over := r.newEndCheck(producing || s.plan.Produces()) // producers may be in other shards only
 	if r.verify != nil && !producing || over != nil {
 		ticker := time.NewTicker(watchInterval)
 		defer ticker.Stop()
@@ -70,8 +70,8 @@ func (r *run) load(ctx context.Context, stop <-chan struct{}) ending {
 	for sending := true; sending; {
 		select {
 		case <-judge:
-			if t := r.broken(); t != nil {
-				r.sampler.giveUp()
+			if t := r.brokenThreshold(); t != nil {
+				r.sampler.decideStalls()
 				return ending{reason: "threshold not kept: " + t.String(), aborted: true}
 			}
 		case <-elapsed:
@@ -136,7 +136,7 @@ func (r *run) beginLoad() {
 		}
 		u.measuredBase = u.measuredSends()
 	}
-	r.sampler.begin(s.plan, r.clock.Start().Add(s.start))
+	r.sampler.beginStep(s.plan, r.clock.Start().Add(s.start))
 	r.startConsumers()
 }
 
@@ -152,8 +152,8 @@ func (r *run) abortTicker() (<-chan time.Time, func()) {
 	return ticker.C, ticker.Stop
 }
 
-// broken returns a threshold that ends the run because it is broken; nil if there is none.
-func (r *run) broken() *threshold.Threshold {
+// brokenThreshold returns a threshold that ends the run because it is broken; nil if there is none.
+func (r *run) brokenThreshold() *threshold.Threshold {
 	whole, step := r.sampler.soFar()
 	whole.Sends, whole.Receives = r.role.Produces(), r.role.Consumes()
 	step.Sends, step.Receives = len(r.step.producers()) > 0, len(r.step.consumers()) > 0
@@ -161,7 +161,7 @@ func (r *run) broken() *threshold.Threshold {
 	if len(r.steps) > 1 {
 		present := step
 		present.Minimum.Only(step.Sends, step.Receives)
-		whole.Minimum = r.lowest(append(slices.Clone(r.ended), present), whole.Groups)
+		whole.Minimum = r.lowest(append(slices.Clone(r.endedSteps), present), whole.Groups)
 	}
 	for _, of := range []struct {
 		list    []threshold.Threshold
@@ -222,7 +222,7 @@ func (s *step) due(u *use) uint64 {
 	if u.plan.Count > 0 {
 		due = min(due, u.plan.Count)
 	}
-	return u.share(due)
+	return u.ownShare(due)
 }
 
 // sent returns the number of messages that a group has sent in the step.
@@ -235,18 +235,18 @@ func (u *use) sent() (sent, waiting uint64) {
 	return sent - u.base, waiting
 }
 
-// rate sets the rates of the present step that are shares of a rate reached in an earlier step.
-func (r *run) rate() error {
+// setRelativeRates sets the rates of the present step that are shares of a rate reached in an earlier step.
+func (r *run) setRelativeRates() error {
 	for _, u := range r.step.uses {
 		relative := u.plan.Rate.Relative
 		if relative == nil {
 			continue
 		}
-		i := slices.IndexFunc(r.ended, func(s stats.StepSummary) bool { return s.Name == relative.Step })
+		i := slices.IndexFunc(r.endedSteps, func(s stats.StepSummary) bool { return s.Name == relative.Step })
 		if i < 0 {
 			return fmt.Errorf("step %s: there was no step %s before it", r.step.plan.Name, relative.Step)
 		}
-		rate, err := relative.Of(r.ended[i].Figures[relative.Metric])
+		rate, err := relative.Of(r.endedSteps[i].Figures[relative.Metric])
 		if err != nil {
 			return fmt.Errorf("the rate of group %s in step %s: %w", u.plan.Name, r.step.plan.Name, err)
 		}

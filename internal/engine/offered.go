@@ -35,7 +35,7 @@ func (s *step) offeredTo(u *use) stats.Offered {
 		span = min(span, end)
 	}
 	due := rate.Due(span)
-	if sent, _ := u.sent(); u.plan.Count > 0 && sent >= u.share(u.plan.Count) {
+	if sent, _ := u.sent(); u.plan.Count > 0 && sent >= u.ownShare(u.plan.Count) {
 		// Messages due after the last one do not count, unless the last one left late: then the rate was missed for that
 		// time.
 		due = u.plan.Count
@@ -49,7 +49,7 @@ func (s *step) offeredTo(u *use) stats.Offered {
 	}
 	warm := min(s.plan.Warmup, span)
 	return stats.Offered{
-		Due: u.share(due) - u.share(min(due, rate.Due(warm))), Sent: u.measuredSends() - u.measuredBase,
+		Due: u.ownShare(due) - u.ownShare(min(due, rate.Due(warm))), Sent: u.measuredSends() - u.measuredBase,
 		Span: span - warm,
 		Rate: rate.Between(warm, span) * (float64(len(u.producers)) / float64(u.allProducers)),
 	}

@@ -39,16 +39,16 @@ func interruptible(ctx context.Context, stop <-chan struct{}, f func(context.Con
 
 var errInterrupted = errors.New("interrupted while connecting")
 
-// open opens the closed groups of the present step: drivers, then all consumers, then all producers. It stops at the
-// first error.
-func (r *run) open(ctx context.Context) error {
+// openGroups opens the closed groups of the present step: drivers, then all consumers, then all producers. It stops at
+// the first error.
+func (r *run) openGroups(ctx context.Context) error {
 	var consumers, producers []func(context.Context) error
 	for _, u := range r.step.uses {
 		if u.open {
 			continue
 		}
-		u.open, u.order = true, u.plan.Order()
-		r.respec(u)
+		u.open, u.mix = true, u.plan.Order()
+		r.updateSpecs(u)
 		if err := r.openDrivers(ctx, u.plan); err != nil {
 			return err
 		}
@@ -63,16 +63,16 @@ func (r *run) open(ctx context.Context) error {
 			producers = append(producers, func(ctx context.Context) error { return r.openProducer(ctx, u.plan, p) })
 		}
 	}
-	if err := each(ctx, consumers); err != nil {
+	if err := runEach(ctx, consumers); err != nil {
 		return err
 	}
-	r.subscribe()
-	return each(ctx, producers)
+	r.addSubscriptions()
+	return runEach(ctx, producers)
 }
 
 func (r *run) openConsumer(ctx context.Context, g *plan.Group, c *consumer) error {
 	spec, e := c.spec, r.readsFrom(g)
-	c.kept = spec.Durable && !spec.KeepSubscription && r.returns(g)
+	c.kept = spec.Durable && !spec.KeepSubscription && r.opensAgain(g)
 	last := spec
 	last.KeepSubscription = spec.KeepSubscription || c.kept
 	spec.KeepSubscription = last.KeepSubscription || g.Reconnect && spec.Durable // only its last connection removes it
@@ -80,19 +80,19 @@ func (r *run) openConsumer(ctx context.Context, g *plan.Group, c *consumer) erro
 		spec.Connection.Order = order
 		return r.driver(e).Consumer(ctx, spec)
 	}
-	arrived := func(now driver.Consumer) { c.stays.arrived(now, e, spec.Connection.Key, c.rec.HostCounts) }
-	opened, err := openAt(ctx, r, e, func(ctx context.Context) (driver.Consumer, error) {
+	arrived := func(now driver.Consumer) { c.stays.recordHost(now, e, spec.Connection.Key, c.rec.HostCounts) }
+	opened, err := openRetrying(ctx, r, e, func(ctx context.Context) (driver.Consumer, error) {
 		return connect(ctx, spec, spec.Connection.Order)
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.spec.Name, err)
 	}
 	arrived(opened)
-	r.step.accept()
+	r.step.noteAccepted()
 	if g.Reconnect {
 		l := newLink(r, c.spec.Name, false, g, e, &c.stays, opened)
 		l.open = func(ctx context.Context, order []int) (driver.Consumer, func(), error) {
-			now, err := opening(ctx, e, func(ctx context.Context) (driver.Consumer, error) {
+			now, err := openInTime(ctx, e, func(ctx context.Context) (driver.Consumer, error) {
 				return connect(ctx, spec, order)
 			})
 			return now, func() { arrived(now) }, err
@@ -120,25 +120,25 @@ func (r *run) openProducer(ctx context.Context, g *plan.Group, p *producer) erro
 		spec.Connection.Order = order
 		return r.driver(e).Producer(ctx, spec, done)
 	}
-	arrived := func(now driver.Producer) { p.stays.arrived(now, e, spec.Connection.Key, p.rec.HostCounts) }
+	arrived := func(now driver.Producer) { p.stays.recordHost(now, e, spec.Connection.Key, p.rec.HostCounts) }
 	var done driver.Completions = p.load
 	last := &watchedEnds{to: p.load} // of the present connection
 	if g.Reconnect {
 		done = last
 	}
-	opened, err := openAt(ctx, r, e, func(ctx context.Context) (driver.Producer, error) {
+	opened, err := openRetrying(ctx, r, e, func(ctx context.Context) (driver.Producer, error) {
 		return connect(ctx, spec.Connection.Order, done)
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", spec.Name, err)
 	}
 	arrived(opened)
-	r.step.accept()
+	r.step.noteAccepted()
 	if g.Reconnect {
 		l := newLink(r, spec.Name, true, g, e, &p.stays, opened)
 		l.open = func(ctx context.Context, order []int) (driver.Producer, func(), error) {
 			ends := &watchedEnds{link: l, to: p.load}
-			now, err := opening(ctx, e, func(ctx context.Context) (driver.Producer, error) {
+			now, err := openInTime(ctx, e, func(ctx context.Context) (driver.Producer, error) {
 				return connect(ctx, order, ends)
 			})
 			return now, func() {
@@ -173,7 +173,7 @@ func (r *run) openDrivers(ctx context.Context, g *plan.Group) error {
 			}
 			continue
 		}
-		d, err := openAt(ctx, r, side.e, func(ctx context.Context) (driver.Driver, error) {
+		d, err := openRetrying(ctx, r, side.e, func(ctx context.Context) (driver.Driver, error) {
 			return side.e.Factory.Open(ctx, side.e.OpenOptions)
 		})
 		if err != nil {
@@ -198,11 +198,11 @@ func (r *run) driver(e *Endpoint) driver.Driver {
 	return nil
 }
 
-// openAt opens something at a broker. With plan.WaitForBroker it tries again while the broker cannot be reached.
-func openAt[T any](ctx context.Context, r *run, e *Endpoint, f func(context.Context) (T, error)) (T, error) {
+// openRetrying opens something at a broker. With plan.WaitForBroker it tries again while the broker cannot be reached.
+func openRetrying[T any](ctx context.Context, r *run, e *Endpoint, f func(context.Context) (T, error)) (T, error) {
 	deadline := time.Now().Add(r.plan.WaitForBroker)
 	for {
-		opened, err := diagnosed(ctx, r, e, f)
+		opened, err := openDiagnosed(ctx, r, e, f)
 		if err == nil || !unreachable(err) || !time.Now().Add(retryInterval).Before(deadline) {
 			return opened, err
 		}
@@ -227,11 +227,11 @@ func unreachable(err error) bool {
 	}
 }
 
-// opening calls f with the connect time-out. With an error the value is nil, whatever f returned.
-func opening[T any](ctx context.Context, e *Endpoint, f func(context.Context) (T, error)) (opened T, err error) {
+// openInTime calls f with the connect time-out. With an error the value is nil, whatever f returned.
+func openInTime[T any](ctx context.Context, e *Endpoint, f func(context.Context) (T, error)) (opened T, err error) {
 	ctx, cancel := context.WithTimeout(ctx, e.ConnectTimeout+openGrace)
 	defer cancel()
-	v, err := within(ctx, f)
+	v, err := callWithin(ctx, f)
 	const hint = "raise --connect-timeout or see whether the broker is well"
 	switch {
 	case errors.Is(err, errStuck):
@@ -255,8 +255,8 @@ func (u unhinted) Error() string        { return u.err.Error() }
 func (u unhinted) Is(target error) bool { return errors.Is(u.err, target) }
 func (u unhinted) As(target any) bool   { return errors.As(u.err, target) }
 
-// each calls all functions, up to openAtOnce at a time, until one fails.
-func each(ctx context.Context, list []func(context.Context) error) error {
+// runEach calls all functions, up to openAtOnce at a time, until one fails.
+func runEach(ctx context.Context, list []func(context.Context) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(openAtOnce)
 	for _, f := range list {

@@ -94,10 +94,10 @@ func inDoubt(s *stats.Summary) uint64 {
 	return n
 }
 
-// overcome returns how many messages of groups that connect again had no answer although no outage is known of, and
-// were sent before a message of their producer that was confirmed: the broker answers. None came in time
+// countOvercome returns how many messages of groups that connect again had no answer although no outage is known of,
+// and were sent before a message of their producer that was confirmed: the broker answers. None came in time
 // (--send-timeout).
-func (r *run) overcome() (n uint64) {
+func (r *run) countOvercome() (n uint64) {
 	for _, g := range r.groups {
 		if !g.plan.Reconnect {
 			continue

@@ -68,8 +68,8 @@ func (l *link[T]) current() T {
 // lostBy reports whether an error means that the connection was lost, not that the worker's task failed.
 func lostBy(err error) bool { return unreachable(err) && driver.ClassOf(err) != driver.ClassTimeout }
 
-// again replaces the lost connection: it leaves it, and comes back.
-func (l *link[T]) again(ctx context.Context, cause error) error {
+// reconnect replaces the lost connection: it leaves it, and comes back.
+func (l *link[T]) reconnect(ctx context.Context, cause error) error {
 	l.leave(ctx, cause)
 	return l.comeBack(ctx, cause)
 }
@@ -108,7 +108,7 @@ func (l *link[T]) comeBack(ctx context.Context, cause error) error {
 	defer func() {
 		cancel()
 		w.leave()
-		l.wind(&w.running)
+		l.windUp(&w.running)
 	}()
 	var deadline <-chan time.Time
 	if l.timeout > 0 {
@@ -147,7 +147,7 @@ func (l *link[T]) comeBack(ctx context.Context, cause error) error {
 func (l *link[T]) attempt(ctx, wanted context.Context, order []int, outcomes chan<- func() error) error {
 	begun := time.Now()
 	w, use, err := l.open(ctx, order)
-	outcome := func() error { return l.take(ctx, w, use) }
+	outcome := func() error { return l.adopt(ctx, w, use) }
 	switch {
 	case err != nil && wanted.Err() != nil:
 		return err
@@ -176,7 +176,7 @@ func (l *link[T]) shut(ctx context.Context, w T) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.closing)
 	defer cancel()
 	// its errors do not matter
-	_, _ = within(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, w.Close(ctx) })
+	_, _ = callWithin(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, w.Close(ctx) })
 }
 
 // hopeless reports whether further attempts cannot succeed.
@@ -198,8 +198,8 @@ func (l *link[T]) drop(ctx context.Context) {
 	l.shut(ctx, old)
 }
 
-// take makes a new connection the present one.
-func (l *link[T]) take(ctx context.Context, now T, use func()) error {
+// adopt makes a new connection the present one.
+func (l *link[T]) adopt(ctx context.Context, now T, use func()) error {
 	l.mu.Lock()
 	if l.ended {
 		l.mu.Unlock()
@@ -217,8 +217,9 @@ func (l *link[T]) take(ctx context.Context, now T, use func()) error {
 
 var errEnded = errors.New("the run is over")
 
-// came records the first confirmation or receipt on a connection, which may end an outage. Later calls take no lock.
-func (l *link[T]) came(confirmed bool) {
+// recordArrival records the first confirmation or receipt on a connection, which may end an outage. Later calls take no
+// lock.
+func (l *link[T]) recordArrival(confirmed bool) {
 	if l.silent.Load() && l.silent.CompareAndSwap(true, false) {
 		l.mu.Lock()
 		opened := l.opened
@@ -248,8 +249,8 @@ func (l *link[T]) Close(ctx context.Context) error {
 	return nil
 }
 
-// wind lets attempts end that are no longer needed.
-func (l *link[T]) wind(attempts *sync.WaitGroup) {
+// windUp lets attempts end that are no longer needed.
+func (l *link[T]) windUp(attempts *sync.WaitGroup) {
 	l.mu.Lock()
 	ended := l.ended
 	if !ended {

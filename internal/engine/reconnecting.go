@@ -135,7 +135,7 @@ type reconnectingConsumer struct{ *link[driver.Consumer] }
 // Run implements [driver.Consumer].
 func (c *reconnectingConsumer) Run(ctx context.Context, deliver func(*driver.Delivery) driver.Verdict) error {
 	watched := func(d *driver.Delivery) driver.Verdict {
-		c.came(false)
+		c.recordArrival(false)
 		return deliver(d)
 	}
 	for {
@@ -143,7 +143,7 @@ func (c *reconnectingConsumer) Run(ctx context.Context, deliver func(*driver.Del
 		if err == nil || ctx.Err() != nil || !unreachable(err) { // no answer in time is no reason to end the run either
 			return err
 		}
-		if err := c.again(ctx, err); ctx.Err() != nil {
+		if err := c.reconnect(ctx, err); ctx.Err() != nil {
 			return nil //nolint:nilerr // it was told to stop
 		} else if err != nil {
 			return err

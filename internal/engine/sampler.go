@@ -44,13 +44,13 @@ type sampler struct {
 // newSampler returns a sampler that begins to cut with the first step.
 func newSampler(c *stats.Collector, reporter report.Reporter) *sampler {
 	s := &sampler{collector: c, queue: make(chan *stats.Snapshot, backlog), reported: make(chan struct{})}
-	go s.feed(reporter)
+	go s.feedReporter(reporter)
 	return s
 }
 
-// begin starts to cut the step whose load begins at start. If the step has a duration, the cut at its end is left to
-// enter or finish.
-func (s *sampler) begin(step *plan.Step, start time.Time) {
+// beginStep starts to cut the step whose load begins at start. If the step has a duration, the cut at its end is left
+// to enterPhase or finish.
+func (s *sampler) beginStep(step *plan.Step, start time.Time) {
 	warmup, duration := step.Warmup, step.Duration
 	s.endLoop()
 	s.mu.Lock()
@@ -58,7 +58,7 @@ func (s *sampler) begin(step *plan.Step, start time.Time) {
 		s.collect(false)
 	}
 	s.step, s.phase = step.Name, stats.Measure
-	s.collector.Marks(step.Name, !step.Produces(), step.Marks, start)
+	s.collector.SetMarks(step.Name, !step.Produces(), step.Marks, start)
 	if warmup > 0 {
 		s.phase = stats.Warmup
 	}
@@ -93,7 +93,7 @@ func (s *sampler) loop(start time.Time, warmup, duration time.Duration, quit, do
 		}
 		switch {
 		case endsWarmup:
-			s.enter(stats.Measure)
+			s.enterPhase(stats.Measure)
 			warmup = 0
 		case !next.Equal(end):
 			s.cut()
@@ -104,25 +104,25 @@ func (s *sampler) loop(start time.Time, warmup, duration time.Duration, quit, do
 	}
 }
 
-// watch sets the workers that are open from now on.
-func (s *sampler) watch(workers []stats.Worker) {
+// setWorkers sets the workers that are open from now on.
+func (s *sampler) setWorkers(workers []stats.Worker) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.collector.Watch(workers)
+	s.collector.SetWorkers(workers)
 }
 
 // soFar returns the figures of the run and of the step, as of the last cut.
 func (s *sampler) soFar() (whole, step stats.StepSummary) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.collector.SoFar()
+	return s.collector.SumsSoFar()
 }
 
-// giveUp decides the stalls that last now, as a threshold ends the load.
-func (s *sampler) giveUp() {
+// decideStalls decides the stalls that last now, as a threshold ends the load.
+func (s *sampler) decideStalls() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.collector.GiveUp()
+	s.collector.DecideStalls()
 }
 
 // endStep ends the current interval and returns the figures of the step. The time until the next load begins belongs to
@@ -158,9 +158,9 @@ func (s *sampler) collect(last bool) {
 	s.queue <- snap
 }
 
-// enter ends the current interval and begins the next one in phase p. A load that ends within its warm-up stays in that
-// phase, so that its latencies do not count as measured.
-func (s *sampler) enter(p stats.Phase) {
+// enterPhase ends the current interval and begins the next one in phase p. A load that ends within its warm-up stays in
+// that phase, so that its latencies do not count as measured.
+func (s *sampler) enterPhase(p stats.Phase) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p == stats.Drain && s.phase == stats.Warmup || p == stats.Measure && s.phase == stats.Drain {
@@ -178,8 +178,8 @@ func (s *sampler) finish() {
 	s.collect(true)
 }
 
-// feed passes the snapshots and the summary to the reporters.
-func (s *sampler) feed(reporter report.Reporter) {
+// feedReporter passes the snapshots and the summary to the reporters.
+func (s *sampler) feedReporter(reporter report.Reporter) {
 	defer close(s.reported)
 	keep := func(err error) {
 		if s.err == nil {

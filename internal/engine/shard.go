@@ -8,8 +8,9 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// remote announces the producers of the other shards to the consumers of this shard, which receive their messages, too.
-func (r *run) remote() {
+// announceRemote announces the producers of the other shards to the consumers of this shard, which receive their
+// messages, too.
+func (r *run) announceRemote() {
 	for _, p := range r.known.producers {
 		if p.remote {
 			r.boundary.Remote(p.id)

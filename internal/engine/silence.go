@@ -32,21 +32,24 @@ func (q *quiet[T]) look(signs T) time.Duration {
 	return q.lasted
 }
 
-// listen returns a function that returns an error if the broker has stopped answering: no sign of life for too long
-// although messages are due. Call it each interval, from one goroutine. Without it, a run that ends only with its last
-// message could wait forever for credit. It is nil for a run with a duration, which ends by that, and for a run without
-// either, which its user ends.
-func (r *run) listen() func() error {
-	ends := slices.ContainsFunc(r.step.uses, func(u *use) bool { return len(u.producers) > 0 && u.all() < math.MaxUint64 })
+// newSilenceCheck returns a function that returns an error if the broker has stopped answering: no sign of life for too
+// long although messages are due. Call it each interval, from one goroutine. Without it, a run that ends only with its
+// last message could wait forever for credit. It is nil for a run with a duration, which ends by that, and for a run
+// without either, which its user ends.
+func (r *run) newSilenceCheck() func() error {
+	ends := slices.ContainsFunc(r.step.uses, func(u *use) bool {
+		return len(u.producers) > 0 && u.toSend() < math.MaxUint64
+	})
 	if !ends || r.step.plan.Duration > 0 || r.step.plan.Idle > 0 {
 		return nil
 	}
 	limit, q := max(r.plan.DrainTimeout, minSilence), quiet[[3]uint64]{most: 2 * sampleInterval, looked: time.Now()}
-	return func() error { return r.silence(limit, &q) }
+	return func() error { return r.checkSilence(limit, &q) }
 }
 
-// all returns how many messages the group is to send in the step; the maximum if neither count nor schedule ends them.
-func (u *use) all() uint64 {
+// toSend returns how many messages the group is to send in the step; the maximum if neither count nor schedule ends
+// them.
+func (u *use) toSend() uint64 {
 	all := cmp.Or(u.plan.Count, math.MaxUint64)
 	if end, ok := u.plan.Rate.End(); ok {
 		all = min(all, u.plan.Rate.Due(end))
@@ -54,9 +57,9 @@ func (u *use) all() uint64 {
 	return all
 }
 
-// silence returns an error if there was no sign of life for that long. The signs are messages sent, ended and received:
-// counts that grow only while the broker works for the run.
-func (r *run) silence(limit time.Duration, q *quiet[[3]uint64]) error {
+// checkSilence returns an error if there was no sign of life for that long. The signs are messages sent, ended and
+// received: counts that grow only while the broker works for the run.
+func (r *run) checkSilence(limit time.Duration, q *quiet[[3]uint64]) error {
 	if r.outages != nil && r.outages.Open() { // reconnecting handles it
 		q.lasted, q.looked = 0, time.Now()
 		return nil
@@ -76,8 +79,8 @@ func (r *run) silence(limit time.Duration, q *quiet[[3]uint64]) error {
 			sending, ended = sending+sent, ended+sent-inFlight
 		}
 		waiting += inFlight
-		all := u.all()
-		left := u.share(all) - min(sent, u.share(all))
+		all := u.toSend()
+		left := u.ownShare(all) - min(sent, u.ownShare(all))
 		if all < math.MaxUint64 { // else how many it will send is unknown
 			unsent += left
 		}

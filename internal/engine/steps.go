@@ -83,6 +83,134 @@ func canReopen(a, b *plan.Group) bool {
 		slices.Equal(a.Destinations, b.Destinations)
 }
 
+// openStep prepares the load of the present step: it runs its commands and opens its groups.
+func (r *run) openStep(ctx context.Context, stop <-chan struct{}) error {
+	if err := r.commandsBefore(ctx, stop); err != nil {
+		return err
+	}
+	if err := interruptible(ctx, stop, r.openGroups); err != nil {
+		return err
+	}
+	r.acceptedAfterCommand()
+	return interruptible(ctx, stop, func(ctx context.Context) error { r.countFrom(ctx); return nil })
+}
+
+// runNextStep ends the present step and runs the next one up to the end of its load.
+func (r *run) runNextStep(ctx context.Context, stop <-chan struct{}, end ending) ending {
+	r.sampler.enterPhase(stats.Drain)
+	r.settleStep(ctx)
+	r.endExpiry()
+	following := r.steps[r.step.index+1]
+	r.closeLeaving(ctx, following)
+	r.commandsAfter(ctx, stop, &end)
+	if end.endsRun() {
+		return end
+	}
+	r.endStep(end, r.sampler.endStep(following.plan.Name))
+	r.step = following
+	following.start = r.clock.Now()
+	err := r.openStep(ctx, stop)
+	if err == nil {
+		err = r.setRelativeRates()
+	}
+	r.watchWorkers()
+	switch {
+	case errors.Is(err, errInterrupted):
+		return ending{reason: "interrupted", interrupted: true}
+	case err != nil:
+		return ending{reason: "step " + following.plan.Name + " could not begin", err: err}
+	}
+	following.start = r.clock.Now()
+	return r.loadStep(ctx, stop)
+}
+
+// settleStep waits until the messages in flight have ended, and, if the step wants it, all have been received.
+func (r *run) settleStep(ctx context.Context) {
+	if r.step.plan.Drained {
+		r.drain(ctx)
+		if r.expectedKnown() && len(r.step.consumers()) > 0 && ctx.Err() == nil {
+			r.step.awaited = r.awaited()
+		}
+		return
+	}
+	started := time.Now()
+	r.waitFor(ctx, started.Add(r.plan.DrainTimeout), func() bool { return r.inFlight() == 0 })
+	r.drained = time.Since(started)
+}
+
+// closeLeaving closes the groups that the following step does not have, or has with other workers, and those whose
+// messages the broker has not answered.
+func (r *run) closeLeaving(ctx context.Context, following *step) {
+	var leaving []*use
+	for _, u := range r.step.uses {
+		stays := false
+		for _, f := range following.uses {
+			stays = stays || f.group == u.group && sameWorkers(u.plan, f.plan) && inFlight(u.producers) == 0
+		}
+		if !stays {
+			leaving = append(leaving, u)
+		}
+	}
+	if len(leaving) == 0 {
+		r.verify.renewProbes() // consumers are opened, and closed, only while no probe looks at them
+		return
+	}
+	r.unanswered = unansweredMessages(r.producers)
+	var consumers []*consumer
+	for _, u := range leaving {
+		consumers = append(consumers, u.consumers...)
+	}
+	r.recordEnds(ctx, r.subscriptionsOf(consumers))
+	for _, text := range r.closeGroups(ctx, leaving) {
+		r.closeFailures = append(r.closeFailures, fmt.Sprintf("after step %s: %s", r.step.plan.Name, text))
+	}
+	r.watchWorkers()
+}
+
+// endStep takes the figures of the step.
+func (r *run) endStep(end ending, sum stats.StepSummary) {
+	sum.Reason, sum.Start, sum.Loaded, sum.Due = end.reason, r.clock.Start().Add(r.step.start), r.step.loaded,
+		r.dueInStep()
+	r.due += sum.Due
+	sum.Offered = r.step.offered()
+	r.offered.Add(sum.Offered)
+	sum.Sends, sum.Receives = len(r.step.producers()) > 0, len(r.step.consumers()) > 0
+	sum.Minimum.Only(sum.Sends, sum.Receives)
+	sum.Maximum.Only(sum.Sends, sum.Receives)
+	producers, delivered, stored := r.producersAsked()
+	sum.Limit, sum.Delivered = sum.Tally.Judge(producers, delivered, stored), delivered
+	sum.Groups = r.groupsOf(sum.Groups)
+	r.setReadRates(&sum)
+	sum.Figures = figures(&sum)
+	sum.Thresholds = r.step.judgeThresholds(sum.Figures)
+	r.endedSteps = append(r.endedSteps, sum)
+}
+
+// judgeThresholds returns the thresholds of the step with its figures.
+func (s *step) judgeThresholds(figures map[string]float64) []threshold.Outcome {
+	list := threshold.Judge(s.plan.Thresholds, s.target, figures)
+	for i := range list {
+		list[i].Step = s.plan.Name
+	}
+	return list
+}
+
+// groupsOf returns the figures of the groups that the present step has. One of an earlier step is there too if
+// something of it ended in this one, so that the groups add up to the step.
+func (r *run) groupsOf(all []stats.StepSummary) (list []stats.StepSummary) {
+	for _, g := range all {
+		i := slices.IndexFunc(r.step.uses, func(u *use) bool { return u.plan.Name == g.Name })
+		if i < 0 && g.Total == (stats.Counters{}) {
+			continue
+		}
+		if i >= 0 {
+			g.Due, g.Offered = r.step.uses[i].due, r.step.uses[i].offered
+		}
+		list = append(list, g)
+	}
+	return list
+}
+
 // quotaUsed returns a function to call when a group has received its quota: its consumers stop, and the last of such
 // groups ends the step.
 func (s *step) quotaUsed(stop context.CancelFunc) func() {
@@ -125,8 +253,8 @@ func (s *step) target(group string) (perSecond float64) {
 	return perSecond
 }
 
-// returns tells whether a later step opens the group once more: after steps without it, or with other workers.
-func (r *run) returns(g *plan.Group) bool {
+// opensAgain reports whether a later step opens the group once more: after steps without it, or with other workers.
+func (r *run) opensAgain(g *plan.Group) bool {
 	present, away := g, false
 	for _, s := range r.steps[r.step.index+1:] {
 		i := slices.IndexFunc(s.uses, func(u *use) bool { return u.plan.Name == g.Name })
@@ -140,132 +268,4 @@ func (r *run) returns(g *plan.Group) bool {
 		}
 	}
 	return false
-}
-
-// begin prepares the load of the present step: it runs its commands and opens its groups.
-func (r *run) begin(ctx context.Context, stop <-chan struct{}) error {
-	if err := r.commandsBefore(ctx, stop); err != nil {
-		return err
-	}
-	if err := interruptible(ctx, stop, r.open); err != nil {
-		return err
-	}
-	r.acceptedAfterCommand()
-	return interruptible(ctx, stop, func(ctx context.Context) error { r.countFrom(ctx); return nil })
-}
-
-// next ends the present step, goes over to the next one and carries out its load.
-func (r *run) next(ctx context.Context, stop <-chan struct{}, end ending) ending {
-	r.sampler.enter(stats.Drain)
-	r.settle(ctx)
-	r.endExpiry()
-	following := r.steps[r.step.index+1]
-	r.leave(ctx, following)
-	r.commandsAfter(ctx, stop, &end)
-	if end.last() {
-		return end
-	}
-	r.endStep(end, r.sampler.endStep(following.plan.Name))
-	r.step = following
-	following.start = r.clock.Now()
-	err := r.begin(ctx, stop)
-	if err == nil {
-		err = r.rate()
-	}
-	r.watch()
-	switch {
-	case errors.Is(err, errInterrupted):
-		return ending{reason: "interrupted", interrupted: true}
-	case err != nil:
-		return ending{reason: "step " + following.plan.Name + " could not begin", err: err}
-	}
-	following.start = r.clock.Now()
-	return r.load(ctx, stop)
-}
-
-// settle waits until the messages in flight have ended, and, if the step wants it, all have been received.
-func (r *run) settle(ctx context.Context) {
-	if r.step.plan.Drained {
-		r.drain(ctx)
-		if r.expectedKnown() && len(r.step.consumers()) > 0 && ctx.Err() == nil {
-			r.step.awaited = r.awaited()
-		}
-		return
-	}
-	started := time.Now()
-	r.waitFor(ctx, started.Add(r.plan.DrainTimeout), func() bool { return r.inFlight() == 0 })
-	r.drained = time.Since(started)
-}
-
-// leave closes the groups that the following step does not have, or has with other workers, and those whose messages
-// the broker has not answered.
-func (r *run) leave(ctx context.Context, following *step) {
-	var leaving []*use
-	for _, u := range r.step.uses {
-		stays := false
-		for _, f := range following.uses {
-			stays = stays || f.group == u.group && sameWorkers(u.plan, f.plan) && inFlight(u.producers) == 0
-		}
-		if !stays {
-			leaving = append(leaving, u)
-		}
-	}
-	if len(leaving) == 0 {
-		r.verify.renewProbes() // consumers are opened, and closed, only while no probe looks at them
-		return
-	}
-	r.unanswered = unansweredMessages(r.producers)
-	var consumers []*consumer
-	for _, u := range leaving {
-		consumers = append(consumers, u.consumers...)
-	}
-	r.stopped(ctx, r.subscriptionsOf(consumers))
-	for _, text := range r.closeGroups(ctx, leaving) {
-		r.left = append(r.left, fmt.Sprintf("after step %s: %s", r.step.plan.Name, text))
-	}
-	r.watch()
-}
-
-// endStep takes the figures of the step.
-func (r *run) endStep(end ending, sum stats.StepSummary) {
-	sum.Reason, sum.Start, sum.Loaded, sum.Due = end.reason, r.clock.Start().Add(r.step.start), r.step.loaded,
-		r.dueInStep()
-	r.due += sum.Due
-	sum.Offered = r.step.offered()
-	r.offered.Add(sum.Offered)
-	sum.Sends, sum.Receives = len(r.step.producers()) > 0, len(r.step.consumers()) > 0
-	sum.Minimum.Only(sum.Sends, sum.Receives)
-	sum.Maximum.Only(sum.Sends, sum.Receives)
-	producers, delivered, stored := r.asked()
-	sum.Limit, sum.Delivered = sum.Tally.Judge(producers, delivered, stored), delivered
-	sum.Groups = r.groupsOf(sum.Groups)
-	r.readIn(&sum)
-	sum.Figures = figures(&sum)
-	sum.Thresholds = r.step.judged(sum.Figures)
-	r.ended = append(r.ended, sum)
-}
-
-// judged returns the thresholds of the step with its figures.
-func (s *step) judged(figures map[string]float64) []threshold.Outcome {
-	list := threshold.Judge(s.plan.Thresholds, s.target, figures)
-	for i := range list {
-		list[i].Step = s.plan.Name
-	}
-	return list
-}
-
-// groupsOf returns the figures of the groups that the present step has. One of an earlier step is there too if
-// something of it ended in this one, so that the groups add up to the step.
-func (r *run) groupsOf(all []stats.StepSummary) (list []stats.StepSummary) {
-	for _, g := range all {
-		i := slices.IndexFunc(r.step.uses, func(u *use) bool { return u.plan.Name == g.Name })
-		if i < 0 && g.Total == (stats.Counters{}) {
-			continue
-		}
-		if i >= 0 {
-			g.Due, g.Offered = r.step.uses[i].due, r.step.uses[i].offered
-		}
-		list = append(list, g)
-	}
-	return list
 }

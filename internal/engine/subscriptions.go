@@ -39,8 +39,8 @@ type subscription struct {
 	drained  bool                      // they waited, the broker answered a probe, and no message arrived
 }
 
-// nameOf returns the name of a consumer's subscription, unique at its place.
-func (c *consumer) nameOf() string {
+// subscriptionName returns the name of a consumer's subscription, unique at its place.
+func (c *consumer) subscriptionName() string {
 	switch {
 	case c.spec.Shared:
 		return c.spec.Subscription
@@ -51,8 +51,8 @@ func (c *consumer) nameOf() string {
 	}
 }
 
-// subscribe records the subscriptions of the present step's consumers that are open and not started.
-func (r *run) subscribe() {
+// addSubscriptions records the subscriptions of the present step's consumers that are open and not started.
+func (r *run) addSubscriptions() {
 	own := int64(0)
 	if r.role.Produces() {
 		own = r.id
@@ -84,7 +84,7 @@ func (r *run) subscribe() {
 // subscription returns the subscription of a consumer; nil if there is none yet.
 func (r *run) subscription(c *consumer) *subscription {
 	for _, s := range r.subs {
-		if !s.over && s.place == c.place() && s.name == c.nameOf() {
+		if !s.over && s.place == c.place() && s.name == c.subscriptionName() {
 			return s
 		}
 	}
@@ -93,7 +93,7 @@ func (r *run) subscription(c *consumer) *subscription {
 
 func (r *run) newSubscription(c *consumer) *subscription {
 	s := &subscription{
-		place: c.place(), name: c.nameOf(),
+		place: c.place(), name: c.subscriptionName(),
 		opened: r.clock.Epoch(r.clock.Now()),
 	}
 	if r.verify != nil {
@@ -106,13 +106,13 @@ func (r *run) newSubscription(c *consumer) *subscription {
 	}
 	if s.name != "" && r.step.index > 0 {
 		s.before = r.completed()[s.place]
-		s.from = r.counts(s.place)
+		s.from = r.ledgerCounts(s.place)
 	}
 	return s
 }
 
-// counts returns the number of messages numbered by each ledger of a place; nil without verification.
-func (r *run) counts(at place) map[*verify.Ledger]uint64 {
+// ledgerCounts returns the number of messages numbered by each ledger of a place; nil without verification.
+func (r *run) ledgerCounts(at place) map[*verify.Ledger]uint64 {
 	if r.verify == nil {
 		return nil
 	}
@@ -144,13 +144,13 @@ func (s *subscription) lasts() bool {
 		})
 }
 
-// end records that a subscription has lost its last consumer during the run.
-func (r *run) end(s *subscription) {
+// endSubscription records that a subscription has lost its last consumer during the run.
+func (r *run) endSubscription(s *subscription) {
 	if s.lasts() {
 		return
 	}
 	s.over = true
-	s.until, s.to = r.completed()[s.place], r.counts(s.place)
+	s.until, s.to = r.completed()[s.place], r.ledgerCounts(s.place)
 }
 
 // isParked reports whether a subscription keeps messages and has no consumer in the present step.
@@ -163,7 +163,7 @@ func (r *run) isParked(s *subscription) bool {
 func (r *run) parked() (n uint64) {
 	for _, s := range r.subs {
 		if r.isParked(s) {
-			n += r.verify.open(s)
+			n += r.verify.missingAt(s)
 		}
 	}
 	return n

@@ -19,7 +19,7 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 		r.due = r.dueInStep()
 		r.offered = r.step.offered()
 	}
-	now, sum := time.Now(), c.Whole()
+	now, sum := time.Now(), c.SumRun()
 	groups := sum.Groups
 	for i := range groups {
 		for _, step := range r.steps {
@@ -40,42 +40,42 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 	s := &stats.Summary{
 		StepSummary: sum, Interrupted: end.interrupted, Aborted: end.aborted, Err: end.err, Marks: c.MarksPassed(),
 		Protocol: c.Protocol(), Workers: r.locate(c.WorkerTotals()),
-		ExpectedKnown: r.expectedKnown(), LeftBehind: left, Commands: r.commands, Steps: r.ended, Side: r.watched.Sum(),
-		Brokers: r.brokers(), BrokerCount: r.brokerCount(),
+		ExpectedKnown: r.expectedKnown(), LeftBehind: left, Commands: r.commands, Steps: r.endedSteps,
+		Side: r.watched.Sum(), Brokers: r.brokers(), BrokerCount: r.brokerCount(),
 	}
 	if len(r.steps) == 1 {
-		r.readIn(&s.StepSummary)
+		r.setReadRates(&s.StepSummary)
 	}
-	if len(r.ended) > 0 {
-		s.Limit = longestLimit(r.ended)
+	if len(r.endedSteps) > 0 {
+		s.Limit = longestLimit(r.endedSteps)
 	} else {
-		s.Limit = c.Tally().Judge(r.asked())
+		s.Limit = c.Tally().Judge(r.producersAsked())
 	}
 	s.Spreads, s.Hosts = stats.Spreads(s.Workers), r.hosts()
-	if len(r.ended) > 1 {
-		s.Minimum = r.lowest(r.ended, groups)
+	if len(r.endedSteps) > 1 {
+		s.Minimum = r.lowest(r.endedSteps, groups)
 		s.Offered.Span = 0
 	}
 	var excess uint64
 	if s.ExpectedKnown && r.verify == nil {
-		s.Expected, s.Missing, excess = r.tally()
+		s.Expected, s.Missing, excess = r.compareReceived()
 	}
 	s.Errors = r.errorClasses(&s.Total)
 	if r.outages != nil {
 		s.Outages, s.MoreOutages = r.outageList()
 	}
-	r.judge(s)
+	r.judgeVerification(s)
 	countedAnew(s)
-	r.find(s, excess)
+	r.findAll(s, excess)
 	s.Success = len(s.Problems()) == 0
 	figures := r.figuresOf(s)
 	s.Figures = figures
 	s.Thresholds = threshold.Judge(r.plan.Thresholds, r.wholeTarget, figures)
 	if len(r.steps) == 1 { // the step is the run
-		s.Thresholds = append(s.Thresholds, r.step.judged(figures)...)
+		s.Thresholds = append(s.Thresholds, r.step.judgeThresholds(figures)...)
 	}
-	for i := range r.ended {
-		s.Thresholds = append(s.Thresholds, r.ended[i].Thresholds...)
+	for i := range r.endedSteps {
+		s.Thresholds = append(s.Thresholds, r.endedSteps[i].Thresholds...)
 	}
 	return s
 }

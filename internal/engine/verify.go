@@ -125,8 +125,8 @@ func (r *run) progress() result.Progress {
 	return verify.Add(list...)
 }
 
-// open returns the number of messages known to be missing at a subscription.
-func (v *verification) open(s *subscription) uint64 {
+// missingAt returns the number of messages known to be missing at a subscription.
+func (v *verification) missingAt(s *subscription) uint64 {
 	return s.tracker.Open(v.ledgers[s.place], s.from)
 }
 
@@ -170,7 +170,7 @@ func (r *run) probe(v *arrivals, consumers []*consumer) {
 			continue
 		}
 		g.Go(func() error {
-			_, err := within(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, prober.Probe(ctx) })
+			_, err := callWithin(ctx, func(ctx context.Context) (any, error) { return nil, prober.Probe(ctx) })
 			return err
 		})
 	}
@@ -179,10 +179,10 @@ func (r *run) probe(v *arrivals, consumers []*consumer) {
 	}
 }
 
-// stopped records the end of the consumers of subs at this moment. They have waited in vain if arrivals.inVain proves
-// it, the user did not interrupt the wait, a consumer is alive, and none has failed: the broker may still hold messages
-// for one that has, such as the queues that a consumer of RocketMQ has locked.
-func (r *run) stopped(ctx context.Context, subs []*subscription) {
+// recordEnds records the end of the consumers of subs at this moment. They have waited in vain if arrivals.inVain
+// proves it, the user did not interrupt the wait, a consumer is alive, and none has failed: the broker may still hold
+// messages for one that has, such as the queues that a consumer of RocketMQ has locked.
+func (r *run) recordEnds(ctx context.Context, subs []*subscription) {
 	if r.verify == nil {
 		return
 	}
@@ -200,8 +200,8 @@ func (r *run) stopped(ctx context.Context, subs []*subscription) {
 	r.verify.renewProbes()
 }
 
-// proven reports whether all consumers that can still receive have waited in vain.
-func (r *run) proven() bool {
+// allProven reports whether all consumers that can still receive have waited in vain.
+func (r *run) allProven() bool {
 	now, patience := r.clock.Epoch(r.clock.Now()), r.patience()
 	for _, s := range r.subs {
 		if s.over || !alive(s.consumers) {
@@ -284,8 +284,8 @@ func (s *subscription) bounds(run int64) map[verify.Stream]verify.Bounds {
 	return b
 }
 
-// judge adds the verification to the summary, and writes this side into its file.
-func (r *run) judge(s *stats.Summary) {
+// judgeVerification adds the verification to the summary, and writes this side into its file.
+func (r *run) judgeVerification(s *stats.Summary) {
 	if r.verify == nil {
 		return
 	}
@@ -303,7 +303,7 @@ func (r *run) judge(s *stats.Summary) {
 		return
 	}
 	path := r.plan.VerifyFile
-	if r.verify.taken(path) {
+	if r.verify.fileTaken(path) {
 		path = fmt.Sprintf("%s.%d", path, r.verify.id)
 		findVerifyFile(s, fmt.Errorf("%s was written by another process during the run, so this side is in %s: give each "+
 			"process a file of its own", r.plan.VerifyFile, path))
@@ -313,8 +313,8 @@ func (r *run) judge(s *stats.Summary) {
 	}
 }
 
-// taken reports whether another process has written the file since the run began; its side must not be overwritten.
-func (v *verification) taken(path string) bool {
+// fileTaken reports whether another process has written the file since the run began; its side must not be overwritten.
+func (v *verification) fileTaken(path string) bool {
 	now, err := os.Stat(path)
 	if err != nil || !now.Mode().IsRegular() {
 		return false

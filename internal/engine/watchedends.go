@@ -23,7 +23,7 @@ func (w *watchedEnds) Done(slot driver.Slot, o driver.Outcome) {
 		return
 	}
 	w.to.Done(slot, o)
-	w.note(&o)
+	w.noteEnd(&o)
 }
 
 // DoneAll implements [driver.Completions].
@@ -33,12 +33,12 @@ func (w *watchedEnds) DoneAll(slots []driver.Slot, o driver.Outcome) {
 		return
 	}
 	w.to.DoneAll(slots, o)
-	w.note(&o)
+	w.noteEnd(&o)
 }
 
-func (w *watchedEnds) note(o *driver.Outcome) {
+func (w *watchedEnds) noteEnd(o *driver.Outcome) {
 	if o.State == driver.Accepted && !w.late.Load() {
-		w.link.came(true)
+		w.link.recordArrival(true)
 	}
 }
 

@@ -140,7 +140,7 @@ func TestEndOfSchedule(t *testing.T) {
 func TestPauseIsNoWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(setup{Schedule: schedule(t, "10 for 2s, pause 3s, 10 for 2s, pause 3500ms"), MaxPending: 1})
-		r.collector.Watch([]stats.Worker{{Name: "producer-0"}})
+		r.collector.SetWorkers([]stats.Worker{{Name: "producer-0"}})
 		r.Attach(r.answers(nil))
 		var wg sync.WaitGroup
 		wg.Go(func() { require.NoError(t, r.Run(t.Context())) })

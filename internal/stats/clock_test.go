@@ -25,7 +25,7 @@ func TestSetClock(t *testing.T) {
 		require.Equal(t, time.Duration(i)*time.Second, s.To.Round(0).Sub(start.Round(0)), "by the wall clock at the start")
 		require.Equal(t, time.Duration(i-1)*time.Second, s.From.Round(0).Sub(start.Round(0)))
 	}
-	low := c.Whole().Minimum
+	low := c.SumRun().Minimum
 	require.Equal(t, time.Second, low.Completed.To.Round(0).Sub(start.Round(0)))
 
 	h := c.Health(at(4*time.Second, -time.Hour))

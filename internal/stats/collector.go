@@ -22,9 +22,9 @@ type Worker struct {
 	// broker gave no credit on them.
 	Closed bool
 	// Openings counts its connections so far.
-	Openings int
-	Before   []driver.Counter
-	Denied   uint64
+	Openings    int
+	Before      []driver.Counter
+	CreditWaits uint64
 	// SocketWaits is how often its earlier connections waited for the network to take more.
 	SocketWaits uint64
 	// Broker is its name in a scenario. Host returns the one of the hosts of its URL at which it is, and is nil if there
@@ -91,15 +91,15 @@ func NewCollector(producers []*ProducerRecorder, consumers []*ConsumerRecorder, 
 	return c
 }
 
-// Rate announces that some messages of a later step will have intended times.
-func (c *Collector) Rate() {
+// ExpectRates announces that some messages of a later step will have intended times.
+func (c *Collector) ExpectRates() {
 	c.rated = true
 	c.run.Latencies = c.newLatencies()
 }
 
-// Watch names the workers, the producers first and in the order of their recorders. Call it before the first Collect,
-// and after workers were opened or closed.
-func (c *Collector) Watch(workers []Worker) {
+// SetWorkers names the workers, the producers first and in the order of their recorders. Call it before the first
+// Collect, and after workers were opened or closed.
+func (c *Collector) SetWorkers(workers []Worker) {
 	c.workers = workers
 	n := min(len(c.producers), len(workers))
 	c.delivered.watch(workers[:n], workers[n:])
@@ -116,8 +116,8 @@ func (c *Collector) Watch(workers []Worker) {
 	}
 }
 
-// Beat sets the pulse of the tester. Call it before the first Collect.
-func (c *Collector) Beat(p *Pulse) { c.meter.pulse = p }
+// SetPulse sets the pulse of the tester. Call it before the first Collect.
+func (c *Collector) SetPulse(p *Pulse) { c.meter.pulse = p }
 
 // LastSign returns when the last answer of the broker, or message, came to any worker; false if none has come. Any
 // goroutine may call it.
@@ -127,8 +127,8 @@ func (c *Collector) LastSign() (time.Time, bool) {
 	return c.start.Add(last), last > 0
 }
 
-// Verify sets the function that returns the progress of the verification. Call it before the first Collect.
-func (c *Collector) Verify(progress func() result.Progress) { c.verified = progress }
+// SetProgress sets the function that returns the progress of the verification. Call it before the first Collect.
+func (c *Collector) SetProgress(progress func() result.Progress) { c.verified = progress }
 
 // newLatencies returns empty distributions of the kinds that the run measures, and that have occurred: from then on
 // they are in every interval, so that time series have no gaps.
@@ -203,7 +203,7 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 			m.Latencies.Expect(&s.Latencies)
 		}
 	}
-	c.standstills(phase, s.Elapsed, last)
+	c.findStalls(phase, s.Elapsed, last)
 	c.marker.add(s)
 	s.Stalled, s.Stalls = c.stalls.fresh, c.stalls.soFar()
 	c.stalls.fresh = false

@@ -50,7 +50,7 @@ func TestPhaseOfMessages(t *testing.T) {
 	require.EqualValues(t, 9, s.Delta[result.Sent])
 	require.EqualValues(t, 4, s.Delta[result.Completed])
 	require.Equal(t, 1500*time.Millisecond, s.Elapsed)
-	require.Equal(t, [5]int64{}, counts(c.Whole().Latencies))
+	require.Equal(t, [5]int64{}, counts(c.SumRun().Latencies))
 
 	end(stats.Warmup, 4, time.Minute) // messages that a stall in the warm-up held up
 	send(stats.Measure, 4)
@@ -65,11 +65,11 @@ func TestPhaseOfMessages(t *testing.T) {
 	end(stats.Measure, 2, time.Millisecond)
 	c.Collect(stats.Drain, start.Add(3*time.Second), true)
 
-	require.EqualValues(t, 13, c.Whole().Total[result.Completed])
-	require.EqualValues(t, 6, c.Whole().Measured[result.Completed])
-	require.EqualValues(t, 6, c.Whole().Measured[result.Sent])
-	require.EqualValues(t, 6, c.Whole().Measured[result.Received])
-	l := c.Whole().Latencies
+	require.EqualValues(t, 13, c.SumRun().Total[result.Completed])
+	require.EqualValues(t, 6, c.SumRun().Measured[result.Completed])
+	require.EqualValues(t, 6, c.SumRun().Measured[result.Sent])
+	require.EqualValues(t, 6, c.SumRun().Measured[result.Received])
+	l := c.SumRun().Latencies
 	require.Equal(t, [5]int64{6, 6, 6, 6, 6}, counts(l))
 	for _, x := range []*result.Latency{l[result.Delay], l[result.Ack], l[result.Response], l[result.Transfer], l[result.B2C]} {
 		require.EqualValues(t, 1000, x.Max)

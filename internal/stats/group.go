@@ -53,9 +53,9 @@ func (g *groupMeter) named() StepSummary {
 	return StepSummary{Name: g.run.Name, Sends: g.run.Sends, Receives: g.run.Receives}
 }
 
-// Groups lets the collector sum up each group as well. Call it after Watch, which names their workers, and before the
-// first Collect.
-func (c *Collector) Groups(list []RunGroup) {
+// SetGroups lets the collector sum up each group as well. Call it after SetWorkers, which names their workers, and
+// before the first Collect.
+func (c *Collector) SetGroups(list []RunGroup) {
 	c.groupOf = make([]*groupMeter, len(c.producers)+len(c.consumers))
 	for i := range list {
 		g := new(groupMeter)

@@ -109,6 +109,6 @@ func TestMemoryPeak(t *testing.T) {
 	require.Greater(t, NewCollector(nil, nil, now).Health(now).MemoryPeak, uint64(1<<20))
 	c, p := NewCollector(nil, nil, now), NewPulse(nil)
 	p.Blind()
-	c.Beat(p)
+	c.SetPulse(p)
 	require.Zero(t, c.Health(now).MemoryPeak)
 }

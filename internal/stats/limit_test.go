@@ -30,7 +30,7 @@ func newTold(t *testing.T, pending int) *told {
 	l.Collector = NewCollector([]*ProducerRecorder{NewProducerRecorder(false, nil)}, []*ConsumerRecorder{NewConsumerRecorder()}, start)
 	l.meter.used = func() Health { return l.health }
 	l.meter.waited = func() (time.Duration, bool) { l.delay += l.health.Delay; return l.delay, true }
-	l.Watch([]Worker{{Name: "producer-0", Waits: l.send, MaxPending: pending}, {Name: "consumer-0", Waits: l.receive}})
+	l.SetWorkers([]Worker{{Name: "producer-0", Waits: l.send, MaxPending: pending}, {Name: "consumer-0", Waits: l.receive}})
 	l.receive.Input = driver.Idle{Known: true}
 	return l
 }
@@ -121,7 +121,7 @@ func (l *told) second(phase Phase) {
 		pulse := NewPulse(&fakeClock{start: l.start, now: l.now})
 		pulse.beat.Store(int64(l.now))
 		pulse.pauses = Health{Pauses: l.health.Pauses, PauseMax: l.health.PauseMax}
-		l.Beat(pulse)
+		l.SetPulse(pulse)
 	}
 	l.Collect(phase, l.start.Add(l.now), false)
 }
@@ -375,7 +375,7 @@ func TestLimitOfConsumers(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			l := newTold(t, 1)
-			l.Watch([]Worker{{Closed: true}, {Name: "consumer-0", Waits: l.receive}})
+			l.SetWorkers([]Worker{{Closed: true}, {Name: "consumer-0", Waits: l.receive}})
 			for range 4 {
 				tt.second(l)
 				l.second(Measure)
@@ -386,7 +386,7 @@ func TestLimitOfConsumers(t *testing.T) {
 		})
 	}
 	l := newTold(t, 1)
-	l.Watch([]Worker{{Closed: true}, {Name: "consumer-0", Waits: l.receive}})
+	l.SetWorkers([]Worker{{Closed: true}, {Name: "consumer-0", Waits: l.receive}})
 	of(input(950*ms), old(100, ms))(l)
 	l.second(Measure)
 	limit := l.Tally().Judge(nil, false, true)

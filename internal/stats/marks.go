@@ -19,9 +19,9 @@ type marker struct {
 	loaded   int // marks of the list with the broker's load
 }
 
-// Marks lets the collector find the moments at which the step that begins there passes the marks, which are in
+// SetMarks lets the collector find the moments at which the step that begins there passes the marks, which are in
 // ascending order: numbers of messages completed, or received. Call it after the last Collect of the step before.
-func (c *Collector) Marks(step string, received bool, marks []uint64, start time.Time) {
+func (c *Collector) SetMarks(step string, received bool, marks []uint64, start time.Time) {
 	c.marker.step, c.marker.received, c.marker.marks, c.marker.start = step, received, marks, start
 	c.marker.base, c.marker.rate, c.marker.longest = c.marker.count(&c.total), 0, 0
 }

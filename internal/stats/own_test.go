@@ -23,7 +23,7 @@ func TestAges(t *testing.T) {
 	s := c.Collect(stats.Measure, start.Add(time.Second), false)
 	require.Nil(t, s.Latencies[result.B2C], "this protocol has no such times")
 	require.Nil(t, s.Latencies[result.S2C])
-	require.Nil(t, c.Whole().Latencies[result.B2C])
+	require.Nil(t, c.SumRun().Latencies[result.B2C])
 
 	first.Ages(stats.Measure, at, ago(30*time.Millisecond), ago(10*time.Millisecond))
 	second.Ages(stats.Measure, at, ago(50*time.Millisecond), 0)
@@ -48,8 +48,8 @@ func TestAges(t *testing.T) {
 	require.Equal(t, stats.MaxLatency.Microseconds(), s.Latencies[result.B2C].Max)
 	require.EqualValues(t, 1, s.Latencies[result.B2C].Count, "ages below zero are left out")
 
-	require.EqualValues(t, 3, c.Whole().Latencies[result.B2C].Count)
-	require.EqualValues(t, 3, c.Whole().Latencies[result.S2C].Count)
+	require.EqualValues(t, 3, c.SumRun().Latencies[result.B2C].Count)
+	require.EqualValues(t, 3, c.SumRun().Latencies[result.S2C].Count)
 }
 
 // Latencies that only some protocols have are there in all intervals from the first one on that had them.
@@ -60,7 +60,7 @@ func TestAgesOfWarmup(t *testing.T) {
 	r.Ages(stats.Warmup, 2_000_000, 1_000_000, 1_500_000)
 	s := c.Collect(stats.Warmup, start.Add(time.Second), false)
 	require.EqualValues(t, 1, s.Latencies[result.B2C].Count)
-	require.Zero(t, c.Whole().Latencies[result.B2C].Count, "the summary leaves them out")
+	require.Zero(t, c.SumRun().Latencies[result.B2C].Count, "the summary leaves them out")
 	s = c.Collect(stats.Measure, start.Add(2*time.Second), false)
 	require.NotNil(t, s.Latencies[result.B2C])
 	require.NotNil(t, s.Latencies[result.S2C])
@@ -96,7 +96,7 @@ func TestMinimum(t *testing.T) {
 		now = now.Add(length)
 		c.Collect(phase, now, phase == stats.Drain)
 	}
-	lowest := func() stats.Peaks { return c.Whole().Minimum }
+	lowest := func() stats.Peaks { return c.SumRun().Minimum }
 	known := func() bool { m := lowest(); return m.Completed.Known() }
 
 	second(stats.Warmup, time.Second, 0, 0) // left out, though lowest
@@ -139,7 +139,7 @@ func TestProtocolCounters(t *testing.T) {
 
 	a := &counting{{Name: "checks", Help: "check-backs", Value: 5}, {Name: "odd", Value: 0}}
 	b := &counting{{Name: "other", Value: 7}, {Name: "checks", Help: "check-backs", Value: 3}}
-	c.Watch([]stats.Worker{{Counters: a}, {Name: "none"}, {Counters: b}, {Counters: new(counting)}})
+	c.SetWorkers([]stats.Worker{{Counters: a}, {Name: "none"}, {Counters: b}, {Counters: new(counting)}})
 	first := c.Collect(stats.Measure, start.Add(2*time.Second), false)
 	want := []driver.Counter{{Name: "checks", Help: "check-backs", Value: 8}, {Name: "odd"}, {Name: "other", Value: 7}}
 	require.Equal(t, want, first.Protocol)

@@ -48,7 +48,7 @@ func NewPulse(clock Clock) *Pulse {
 }
 
 // Blind leaves out the use of the machine, which passes in real time while a test has a fake clock. Call it before
-// Start and [Collector.Beat].
+// Start and [Collector.SetPulse].
 func (p *Pulse) Blind() { p.blind = true }
 
 // Start lets it beat until Stop. Call it once, after the clock has begun.

@@ -126,8 +126,8 @@ func TestInFlight(t *testing.T) {
 	now := time.Now()
 	r := stats.NewProducerRecorder(false, nil)
 	c := collectorOf(now, r, nil)
-	c.Watch([]stats.Worker{{Group: "senders"}})
-	c.Groups([]stats.RunGroup{{Name: "senders", Sends: true}})
+	c.SetWorkers([]stats.Worker{{Group: "senders"}})
+	c.SetGroups([]stats.RunGroup{{Name: "senders", Sends: true}})
 	stop := make(chan struct{})
 	var sender sync.WaitGroup
 	sender.Go(func() {
@@ -287,11 +287,11 @@ func TestCollectorUnderLoad(t *testing.T) {
 	}
 	cut(true)
 	const want = workers * each / 100 * 99
-	require.EqualValues(t, want, c.Whole().Total[result.Sent])
-	require.EqualValues(t, want, c.Whole().Total[result.Completed])
-	require.EqualValues(t, want, c.Whole().Total[result.Received])
+	require.EqualValues(t, want, c.SumRun().Total[result.Sent])
+	require.EqualValues(t, want, c.SumRun().Total[result.Completed])
+	require.EqualValues(t, want, c.SumRun().Total[result.Received])
 	require.Equal(t, []int64{want, want, want, want}, []int64{delay, ack, resp, transfer})
-	l := c.Whole().Latencies
+	l := c.SumRun().Latencies
 	require.Equal(t, []int64{want, want, want, want},
 		[]int64{l[result.Delay].Count, l[result.Ack].Count, l[result.Response].Count, l[result.Transfer].Count})
 }

@@ -121,15 +121,15 @@ type stallMeter struct {
 // maxFound bounds the memory for stalls.
 const maxFound = 1 << 17
 
-// Stalls lets the collector look for times of at least that length in which nothing came. Call it before the first
-// message.
-func (c *Collector) Stalls(limit time.Duration) {
+// SetStallLimit lets the collector look for times of at least that length in which nothing came. Call it before the
+// first message.
+func (c *Collector) SetStallLimit(limit time.Duration) {
 	c.stalls.limit = limit
 	c.quiets(func(q *quiet) { *q = quiet{limit: limit, waiting: never, owed: never} })
 }
 
-// GiveUp decides the stalls that last now, as the load ends because of them: what they waited for may not come.
-func (c *Collector) GiveUp() {
+// DecideStalls decides the stalls that last now, as the load ends because of them: what they waited for may not come.
+func (c *Collector) DecideStalls() {
 	now := c.last.Sub(c.start)
 	c.quiets(func(q *quiet) { q.giveUp(now) })
 }
@@ -148,8 +148,8 @@ func (c *Collector) quiets(visit func(*quiet)) {
 	}
 }
 
-// standstills collects the workers' gaps of the interval that ends at now.
-func (c *Collector) standstills(phase Phase, now time.Duration, last bool) {
+// findStalls collects the workers' gaps of the interval that ends at now.
+func (c *Collector) findStalls(phase Phase, now time.Duration, last bool) {
 	m := &c.stalls
 	if m.limit <= 0 {
 		return

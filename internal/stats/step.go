@@ -73,8 +73,9 @@ func (m *sums) upTo(total, measured *Counters) StepSummary {
 	return sum
 }
 
-// Split lets the collector sum up each step as well: [Collector.EndStep] returns it. Call it before the first Collect.
-func (c *Collector) Split() { c.beginStep() }
+// SplitSteps lets the collector sum up each step as well: [Collector.EndStep] returns it. Call it before the first
+// Collect.
+func (c *Collector) SplitSteps() { c.beginStep() }
 
 func (c *Collector) beginStep() {
 	c.newTally()
@@ -103,16 +104,17 @@ func (c *Collector) stepSoFar() StepSummary {
 	return sum
 }
 
-// Whole returns the figures of the run, as of the last Collect. Their latencies are copies.
-func (c *Collector) Whole() StepSummary {
+// SumRun returns the figures of the run, as of the last Collect. Their latencies are copies.
+func (c *Collector) SumRun() StepSummary {
 	sum := c.run.upTo(&c.total, &c.parts[Measure])
 	sum.Groups, sum.Stalls = c.groupSums(false), c.stallsOf(false, "")
 	return sum
 }
 
-// SoFar returns the figures of the run, and of the present step, as of the last Collect. Their latencies are copies.
-func (c *Collector) SoFar() (whole, step StepSummary) {
-	whole = c.Whole()
+// SumsSoFar returns the figures of the run, and of the present step, as of the last Collect. Their latencies are
+// copies.
+func (c *Collector) SumsSoFar() (whole, step StepSummary) {
+	whole = c.SumRun()
 	if c.step == nil {
 		return whole, whole
 	}

@@ -37,7 +37,7 @@ func (c *Collector) readWaits(now time.Time, total *Counters) {
 func (at *workerMeter) read(c *Collector, i int, now time.Time, little time.Duration) {
 	worker := c.worker(i)
 	at.lap = laps{}
-	at.noLeave = max(at.noLeave, worker.Denied)
+	at.noLeave = max(at.noLeave, worker.CreditWaits)
 	at.socketWaits = max(at.socketWaits, worker.SocketWaits)
 	if worker.Closed {
 		return
@@ -46,7 +46,7 @@ func (at *workerMeter) read(c *Collector, i int, now time.Time, little time.Dura
 	if worker.Waits != nil {
 		waits = worker.Waits.Waits()
 	}
-	at.noLeave = max(at.noLeave, worker.Denied+waits.Credit.Times)
+	at.noLeave = max(at.noLeave, worker.CreditWaits+waits.Credit.Times)
 	at.socketWaits = max(at.socketWaits, worker.SocketWaits+waits.Socket.Times)
 	l := at.lapsOf(&waits, c, i, now)
 	reader, writer := lap(&at.reader, waits.Reader, little), lap(&at.writer, waits.Writer, little)

@@ -22,7 +22,7 @@ func TestBlockedCountsWaitsForLeave(t *testing.T) {
 	p := NewProducerRecorder(false, nil)
 	w := &waits{}
 	c := NewCollector([]*ProducerRecorder{p}, nil, start)
-	c.Watch([]Worker{{Name: "producer-0", Waits: w}})
+	c.SetWorkers([]Worker{{Name: "producer-0", Waits: w}})
 	p.Blocked()
 	w.Credit.Times = 3
 	s := c.Collect(Measure, start.Add(time.Second), false)
@@ -42,15 +42,15 @@ func TestSocketWaitsAreCounted(t *testing.T) {
 	start := time.Now()
 	w := &waits{}
 	c := NewCollector([]*ProducerRecorder{NewProducerRecorder(false, nil)}, nil, start)
-	c.Watch([]Worker{{Name: "producer-0", Waits: w, Openings: 1}})
+	c.SetWorkers([]Worker{{Name: "producer-0", Waits: w, Openings: 1}})
 	w.Socket.Times = 3
 	s := c.Collect(Measure, start.Add(time.Second), false)
 	require.EqualValues(t, 3, s.Delta[result.SocketWaits])
 	require.Zero(t, s.Total[result.Blocked])
-	c.Watch([]Worker{{Name: "producer-0", Closed: true, Openings: 1, SocketWaits: 5}})
+	c.SetWorkers([]Worker{{Name: "producer-0", Closed: true, Openings: 1, SocketWaits: 5}})
 	s = c.Collect(Measure, start.Add(2*time.Second), false)
 	require.EqualValues(t, 2, s.Delta[result.SocketWaits])
-	c.Watch([]Worker{{Name: "producer-0", Waits: &waits{Socket: driver.Wait{Times: 1}}, Openings: 2, SocketWaits: 5}})
+	c.SetWorkers([]Worker{{Name: "producer-0", Waits: &waits{Socket: driver.Wait{Times: 1}}, Openings: 2, SocketWaits: 5}})
 	s = c.Collect(Measure, start.Add(3*time.Second), false)
 	require.EqualValues(t, 1, s.Delta[result.SocketWaits])
 	require.EqualValues(t, 6, s.Total[result.SocketWaits])

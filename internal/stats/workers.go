@@ -25,7 +25,7 @@ func (c *Collector) WorkerTotals() []Worker {
 			waits := waiter.Waits()
 			total[result.NoLeave], total[result.SocketWaits] = waits.Credit.Times, waits.Socket.Times
 		}
-		total[result.NoLeave] += c.worker(i).Denied
+		total[result.NoLeave] += c.worker(i).CreditWaits
 		total[result.SocketWaits] += c.worker(i).SocketWaits
 		total[result.Blocked], total[result.LateSends], total[result.Strays] = r.blocked.Load()+total[result.NoLeave],
 			r.late.Load(), r.stray.Load()
