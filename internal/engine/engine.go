@@ -316,7 +316,7 @@ func (r *run) makeCollector(groups []stats.RunGroup) {
 
 // watchWorkers gives the collector the open workers, with their counters and waits.
 func (r *run) watchWorkers() {
-	var list []stats.Worker
+	list := make([]stats.Worker, 0, len(r.producers)+len(r.consumers))
 	add := func(name, group string, destination driver.Destination, worker any, broker *plan.Broker, c *connections) {
 		w := stats.Worker{
 			Name: name, Group: group, Broker: broker.Name, Site: broker.Site,

@@ -150,10 +150,10 @@ func numbersRun() *stats.Summary {
 	s.Maximum.Received = stats.Lowest{Seconds: 8, PerSecond: 999.6, To: loadStart().Add(6 * time.Second), Elapsed: 6 * time.Second}
 	s.Health.Memory, s.Health.MemoryPeak = 40_000_000, 45_200_000
 	for i, n := range []uint64{3000, 2900, 3000} {
-		s.Workers = append(s.Workers, stats.Worker{Name: fmt.Sprintf("producer-%d", i), Producing: true, Total: stats.Counters{result.Completed: n}})
+		s.Workers = append(s.Workers, stats.Worker{Name: fmt.Sprintf("producer-%d", i), Producing: true, Total: &stats.Counters{result.Completed: n}})
 	}
 	for i, n := range []uint64{1203, 990, 812, 4995} {
-		s.Workers = append(s.Workers, stats.Worker{Name: fmt.Sprintf("consumer-%d", i), Total: stats.Counters{result.Received: n}})
+		s.Workers = append(s.Workers, stats.Worker{Name: fmt.Sprintf("consumer-%d", i), Total: &stats.Counters{result.Received: n}})
 	}
 	s.Spreads = stats.Spreads(s.Workers)
 	s.Find("stall", "both", 1, "the broker stalled", "once", "1.1 s", "at 2.468 s (12:00:02) for 1.100 s")

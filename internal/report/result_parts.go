@@ -95,7 +95,7 @@ func workers(s *stats.Summary) (list []result.Worker) {
 		w := &s.Workers[i]
 		list = append(list, result.Worker{
 			Name: w.Name, Destination: w.Destination, BrokerHosts: hostsOf(w),
-			Counts: counts(&w.Total, w.Producing, !w.Producing),
+			Counts: counts(w.Total, w.Producing, !w.Producing),
 		})
 	}
 	return list

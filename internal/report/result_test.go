@@ -35,8 +35,8 @@ func brokenResult() *stats.Summary {
 	s := brokenRun()
 	s.Errors = []result.Failure{{Class: driver.ClassTimeout.String(), Count: 9, Examples: []string{"no answer within 30s"}}, {Class: driver.ClassFull.String(), Count: 15}}
 	s.Workers = []stats.Worker{
-		{Name: "producer-0", Destination: "queue://A", Producing: true, Total: stats.Counters{result.Sent: 7, result.Completed: 6, result.Failed: 1}},
-		{Name: "consumer-0", Destination: "queue://A", Total: stats.Counters{result.Received: 6}},
+		{Name: "producer-0", Destination: "queue://A", Producing: true, Total: &stats.Counters{result.Sent: 7, result.Completed: 6, result.Failed: 1}},
+		{Name: "consumer-0", Destination: "queue://A", Total: &stats.Counters{result.Received: 6}},
 	}
 	s.Verification = &verify.Result{
 		Known: true, Sent: 1000, Total: result.Verified{Expected: 990, Lost: 2, Duplicates: 3}, Unwatched: []string{"topic://U"},

@@ -42,7 +42,7 @@ type Worker struct {
 	// Of a run that has ended: whether it is a producer, its totals, warm-up included, and its messages at each host of
 	// the broker, if the URL names several.
 	Producing bool
-	Total     Counters
+	Total     *Counters
 	Hosts     []HostTotal
 }
 
@@ -266,8 +266,8 @@ func (r *ProducerRecorder) collect(counts *[parts]Counters, latencies [parts]*re
 		p := &r.part[i]
 		p.collect(&counts[i], latencies[i])
 		counts[i][result.Resent] += r.resent[i].Load()
-		of.ended, of.handed, of.begun = of.ended+p.n.ended(), of.handed+r.handed[i].Load(), of.begun+r.sent[i].Load()
-		of.stored += p.n[result.Completed] - p.withheld
+		of.handed, of.begun = of.handed+r.handed[i].Load(), of.begun+r.sent[i].Load()
+		of.ended, of.stored = of.ended+sumEnded(p.n[:]), of.stored+p.n[result.Completed]-p.withheld
 	}
 	return of
 }

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -100,6 +101,9 @@ func TestCountersSubCoversEveryField(t *testing.T) {
 	}
 	fill(reflect.ValueOf(&a).Elem(), reflect.ValueOf(&b).Elem(), reflect.ValueOf(&want).Elem())
 	require.Equal(t, want, a.Sub(b))
+
+	producer, consumer := unsafe.Sizeof(stats.ProducerRecorder{}), unsafe.Sizeof(stats.ConsumerRecorder{})
+	require.Less(t, producer+consumer+2*unsafe.Sizeof(stats.Worker{}), uintptr(2900), "of each of 5,000 and 5,000")
 }
 
 func TestSnapshotsDoNotChange(t *testing.T) {

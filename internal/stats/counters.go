@@ -52,10 +52,10 @@ func (c *Counters) LeftOut(latency string) uint64 {
 }
 
 // InFlight returns the messages that were handed to the driver and have not ended yet.
-func (c Counters) InFlight() uint64 { return c[result.Sent] - c.ended() }
+func (c Counters) InFlight() uint64 { return c[result.Sent] - sumEnded(c[:]) }
 
-// ended returns the number of messages that have ended, with any outcome.
-func (c *Counters) ended() uint64 {
+// sumEnded returns the number of messages that have ended, with any outcome.
+func sumEnded(c []uint64) uint64 {
 	return c[result.Completed] + c[result.Rejected] + c[result.Released] + c[result.Modified] + c[result.Failed] +
 		c[result.Unconfirmed]
 }

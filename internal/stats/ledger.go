@@ -9,9 +9,10 @@ import (
 
 // ledger holds what one worker has counted and measured of the messages of one phase, under the recorder's lock.
 type ledger struct {
-	n        Counters         // so far
-	l        result.Latencies // since the last collection
-	withheld uint64           // part of Completed
+	n        [result.NumCounters]uint64 // so far
+	failures *Counters                  // those by state and class; nil without, which saves a kilobyte
+	l        result.Latencies           // since the last collection
+	withheld uint64                     // part of Completed
 }
 
 // ends has the counter of each state in which a message can end.
@@ -46,7 +47,12 @@ func (p *ledger) committed(took time.Duration, confirmed bool) {
 
 // collect adds the counts to n, and moves the latencies to l. With a nil l they stay.
 func (p *ledger) collect(n *Counters, l *result.Latencies) {
-	*n = n.Add(p.n)
+	for i, count := range p.n {
+		n[i] += count
+	}
+	if p.failures != nil {
+		*n = n.Add(*p.failures)
+	}
 	if l == nil {
 		return
 	}

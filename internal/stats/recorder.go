@@ -257,7 +257,10 @@ func (r *ProducerRecorder) Unsent(phase Phase, class driver.Class, err error) {
 
 // fail records why a message was not accepted. The caller holds the lock.
 func (r *ProducerRecorder) fail(p *ledger, o *driver.Outcome) {
-	p.n.Failures(o.State)[o.Class]++
+	if p.failures == nil {
+		p.failures = new(Counters)
+	}
+	p.failures.Failures(o.State)[o.Class]++
 	if r.reason[o.Class] == nil {
 		r.reason[o.Class] = o.Err
 	}
@@ -284,7 +287,7 @@ func (r *ProducerRecorder) InFlight() (n uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.part {
-		n += r.sent[i].Load() - r.part[i].n.ended()
+		n += r.sent[i].Load() - sumEnded(r.part[i].n[:])
 	}
 	return n
 }
@@ -296,14 +299,16 @@ func (r *ProducerRecorder) Completed() uint64 {
 
 // Ended returns the number of messages that have ended, with any outcome.
 func (r *ProducerRecorder) Ended() uint64 {
-	return r.count(func(p *ledger) uint64 { return p.n.ended() })
+	return r.count(func(p *ledger) uint64 { return sumEnded(p.n[:]) })
 }
 
 // Answered returns the number of messages that the broker has accepted or refused: messages that have ended, except
 // those with an unknown outcome or without a connection to a broker.
 func (r *ProducerRecorder) Answered() uint64 {
 	return r.count(func(p *ledger) uint64 {
-		return p.n.ended() - p.n[result.Unconfirmed] - p.n.Failures(driver.Failed)[driver.ClassConnect]
+		var n Counters
+		p.collect(&n, nil)
+		return sumEnded(n[:]) - n[result.Unconfirmed] - n.Failures(driver.Failed)[driver.ClassConnect]
 	})
 }
 

@@ -234,7 +234,7 @@ func (c *Collector) tallyBounds(s *Snapshot) {
 			if stalled && (b == boundSlot || b == boundAnswer) {
 				b = boundBroker
 			}
-			b = c.blame(b, stretch, s.Delta.ended() == 0, &s.Health)
+			b = c.blame(b, stretch, sumEnded(s.Delta[:]) == 0, &s.Health)
 		} else {
 			var known bool
 			if b, known = at.lap.consumer(length); !known {
@@ -285,7 +285,7 @@ func (c *Collector) stretch(s *Snapshot, length time.Duration) float64 {
 	switch {
 	case count > 0:
 		return float64(sum) / float64(count) / float64(max(1, t.least))
-	case s.Delta.ended() > 0: // refused
+	case sumEnded(s.Delta[:]) > 0: // refused
 		return 1
 	case t.least == math.MaxInt64: // nothing was ever answered
 		return math.Inf(1)

@@ -8,13 +8,13 @@ import (
 func (c *Collector) WorkerTotals() []Worker {
 	list := make([]Worker, 0, len(c.producers)+len(c.consumers))
 	add := func(producing bool, collect func(*[parts]Counters)) *Counters {
-		i := len(list)
-		w := c.worker(i)
+		w := c.worker(len(list))
 		var counts [parts]Counters
 		collect(&counts)
-		w.Producing, w.Total = producing, counts[Warmup].Add(counts[Measure])
+		total := counts[Warmup].Add(counts[Measure])
+		w.Producing, w.Total = producing, &total
 		list = append(list, w)
-		return &list[i].Total
+		return w.Total
 	}
 	for i, r := range c.producers {
 		total := add(true, func(counts *[parts]Counters) { r.collect(counts, [parts]*result.Latencies{}) })

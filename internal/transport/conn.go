@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // closeTimeout bounds the wait for the peer's answer to the end of a connection.
@@ -58,9 +60,9 @@ func (c *Conn) Shake(ctx context.Context, shake func() error) error {
 	return err
 }
 
-// Start starts the reader, and then signs of life: the peer wants one each owed, and ends the connection by silent when
-// it gives none for patience; zero for none. idle is called when all that has come is processed.
-func (c *Conn) Start(idle, read func(), owed, patience time.Duration, beat func([]byte) []byte, silent error) {
+// Start starts the reader, and then signs of life: the peer wants one each owed, and the connection ends when it gives
+// none for patience, by the named setting; zero for none. idle is called when all that has come is processed.
+func (c *Conn) Start(idle, read func(), owed, patience time.Duration, beat func([]byte) []byte, setting string) {
 	c.In.OnIdle(idle)
 	c.running.Go(func() {
 		read()
@@ -68,7 +70,12 @@ func (c *Conn) Start(idle, read func(), owed, patience time.Duration, beat func(
 	})
 	c.pulse = Pulse{
 		Ending: c.Ending, Out: c.Out, In: c.Raw, Heard: &c.Heard, Owed: owed, Patience: patience,
-		Beat: func() { _ = c.Put(beat) }, Silent: func() { c.Fail(silent) },
+		Beat: func() { _ = c.Put(beat) },
+		Silent: func() {
+			hint := "is the broker paused or the network down? See " + setting
+			c.Fail(driver.Errorf(driver.ClassConnectionLost, "", hint,
+				"nothing was heard from the broker for %s", patience))
+		},
 	}
 	c.pulse.Start()
 }

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -53,7 +52,7 @@ type connection struct {
 func (c *connection) start() {
 	patience := c.driver.cfg.Options.IdleTimeout
 	// Heartbeats: Transport, section 2.4.5.
-	c.Start(c.idle, c.run, c.owed, patience, wire.AppendHeartbeat, protocol.Unheard(patience, "-o idle-timeout"))
+	c.Start(c.idle, c.run, c.owed, patience, wire.AppendHeartbeat, "-o idle-timeout")
 }
 
 // run reads until the connection ends, and ends its sessions.

@@ -3,7 +3,6 @@ package protocol
 import (
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/perfmq/perfmq/internal/transport"
@@ -123,12 +122,6 @@ func HeldBack(op string, err error) error {
 // settings that end a silent connection; empty if there are none.
 func NoAnswer(op, ends string) *driver.Error {
 	return driver.Errorf(driver.ClassTimeout, op, Silent(ends), NotAnswered)
-}
-
-// Unheard is the error about a connection on which nothing came for so long; ends is the setting that says how long.
-func Unheard(d time.Duration, ends string) error {
-	return driver.Errorf(driver.ClassConnectionLost, "", "is the broker paused or the network down? See "+ends,
-		"nothing was heard from the broker for %s", d)
 }
 
 // CheckDeclare checks the priorities with which a queue of RabbitMQ is declared.

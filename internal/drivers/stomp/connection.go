@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -100,7 +99,7 @@ func newConnection(
 func (c *connection) start() {
 	patience := 2 * c.hearEvery
 	c.Start(c.idle, c.read, c.sendEvery, patience, func(b []byte) []byte { return append(b, '\n') },
-		protocol.Unheard(patience, "-o heart-beat")) // STOMP 1.2, "Heart-beating"
+		"-o heart-beat") // STOMP 1.2, "Heart-beating"
 }
 
 // idle is called when all received frames have been processed: the moment to send confirmations, acknowledgements and
