@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -20,6 +21,7 @@ import (
 
 // TestMain makes the command "perfmq" available to the scripts: the same wiring as in cmd/perfmq.
 func TestMain(m *testing.M) {
+	runtime.GOMAXPROCS(2) // as in the golden files
 	testscript.Main(m, map[string]func(){
 		"perfmq": func() {
 			signals := make(chan os.Signal, 3)
