@@ -211,9 +211,9 @@ func (r *run) compareCounts() (list []result.DestinationCount) {
 			d.Acknowledged = acknowledged
 		}
 		// More may have come after the last count of a destination that is gone.
-		for _, of := range []**result.Compared{&d.Added, &d.Acknowledged} {
-			if by := (*of).Differs(); g.Gone && (by < 0 || by > 0 && of == &d.Acknowledged) {
-				*of, d.Why = nil, fmt.Sprintf("the broker removed %s with its count", c.destination)
+		for _, compared := range []**result.Compared{&d.Added, &d.Acknowledged} {
+			if by := (*compared).Differs(); g.Gone && (by < 0 || by > 0 && compared == &d.Acknowledged) {
+				*compared, d.Why = nil, fmt.Sprintf("the broker removed %s with its count", c.destination)
 			}
 		}
 		list = append(list, d)

@@ -171,14 +171,14 @@ func newRun(c *Config) *run {
 	if r.id == 0 {
 		r.id = newRunNumber()
 	}
-	r.clock.Ahead(p.ClockShift)
+	r.clock.SetAhead(p.ClockShift)
 	if p.BrokerCount && p.Shard.IsZero() { // the sends of other shards are not known
 		r.counting = &counting{watch: brokerside.NewCounts()}
 	}
 	r.consuming, r.stopConsumers = context.WithCancel(context.Background())
 	r.pulse = stats.NewPulse(r.clock)
 	if p.FakeClock {
-		r.pulse.Blind()
+		r.pulse.IgnoreMachine()
 	}
 	r.known.producers, r.known.consumers = map[worker]*producer{}, map[worker]*consumer{}
 	r.known.names = map[string]bool{}
@@ -306,8 +306,8 @@ func (r *run) makeCollector(groups []stats.RunGroup) {
 	}
 	r.collector.SetPulse(r.pulse)
 	if r.outages != nil {
-		r.outages.Watch(r.collector.LastSign, r.outageBegun)
-		r.outages.Plan(r.plannedRate())
+		r.outages.SetCallbacks(r.collector.LastSign, r.outageBegun)
+		r.outages.SetPlannedRate(r.plannedRate())
 	}
 	if r.verify != nil && r.role.Consumes() {
 		r.collector.SetProgress(r.progress)

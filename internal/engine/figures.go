@@ -59,7 +59,7 @@ func (r *run) readTime() (first, last time.Duration, ok bool) {
 	}
 	any := false
 	for _, c := range r.step.consumers() {
-		if from, to, ok := c.rec.Came(); ok {
+		if from, to, ok := c.rec.FirstAndLast(); ok {
 			if !any {
 				first, last, any = from, to, true
 			}

@@ -145,7 +145,7 @@ func (r *run) addConsumer(g *plan.Group, index int, spec driver.ConsumerSpec) *c
 		c.rec.SetTransacted()
 	}
 	if of := r.plan.Shard.Of; of > 1 {
-		c.rec.Arrivals(of)
+		c.rec.SetShards(of)
 	}
 	c.spec.Commits = r.consumerCommits(c, &spec)
 	r.consumers, r.known.consumers[id] = append(r.consumers, c), c
@@ -225,7 +225,7 @@ func (r *run) consumerCommits(c *consumer, spec *driver.ConsumerSpec) driver.Com
 
 // countCommits counts transactions in the phase in which the broker was asked to commit them.
 func (r *run) countCommits(count func(due stats.Phase, took time.Duration, confirmed bool)) driver.Commits {
-	return func(took time.Duration, confirmed bool) { count(r.phases.Of(r.clock.Now()-took), took, confirmed) }
+	return func(took time.Duration, confirmed bool) { count(r.phases.PhaseAt(r.clock.Now()-took), took, confirmed) }
 }
 
 // updateSpecs gives the workers of a reopened group the settings of the present step. They keep their names, recorders
@@ -283,11 +283,11 @@ func (g *group) ownShare(n uint64) (own uint64) {
 
 // dealt returns the share of the worker with that index if n things are dealt out in turn.
 func dealt(n uint64, index, workers int) uint64 {
-	i, of := uint64(index), uint64(workers) //nolint:gosec // not negative
+	i, count := uint64(index), uint64(workers) //nolint:gosec // not negative
 	if n <= i {
 		return 0
 	}
-	return (n-i-1)/of + 1
+	return (n-i-1)/count + 1
 }
 
 // quota returns the part of the group's message count for its consumers in this shard.

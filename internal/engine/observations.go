@@ -33,16 +33,16 @@ func Observe(s *stats.Summary) {
 func observeStalls(s *stats.Summary) {
 	type part struct{ broker, group string }
 	parts := []part{{}} // the run first
-	of := map[part][]result.Stall{}
+	stalls := map[part][]result.Stall{}
 	for _, stall := range s.Stalls.List {
 		if stall.Warmup {
 			continue
 		}
 		p := part{stall.Broker, stall.Group}
-		if p != (part{}) && of[p] == nil {
+		if p != (part{}) && stalls[p] == nil {
 			parts = append(parts, p)
 		}
-		of[p] = append(of[p], stall)
+		stalls[p] = append(stalls[p], stall)
 	}
 	for _, p := range parts {
 		who, whom, subject := "the broker", "", ""
@@ -53,13 +53,13 @@ func observeStalls(s *stats.Summary) {
 			whom, subject = " group "+p.group, ", group "+p.group+subject
 		}
 		for _, side := range []struct {
-			of, did string
+			name, did string
 		}{
 			{stats.BothSides, who + " stalled"},
 			{stats.SendSide, who + " did not answer" + whom},
 			{stats.ReceiveSide, who + " did not deliver"},
 		} {
-			observeSide(s, of[p], side.of, subject, side.did)
+			observeSide(s, stalls[p], side.name, subject, side.did)
 		}
 	}
 }
@@ -96,15 +96,15 @@ func observeBroker(s *stats.Summary) {
 	if c := s.BrokerCount; c != nil {
 		for i := range c.Destinations {
 			d := &c.Destinations[i]
-			for _, of := range []struct {
+			for _, c := range []struct {
 				kind     string
 				compared *result.Compared
 			}{{result.BrokerFindings + "added", d.Added}, {result.BrokerFindings + "acknowledged", d.Acknowledged}} {
-				by, more := of.compared.Differs(), "more"
+				by, more := c.compared.Differs(), "more"
 				if by < 0 {
 					by, more = -by, "fewer"
 				}
-				s.Find(of.kind, d.Destination, uint64(by), by, more) //nolint:gosec // not negative
+				s.Find(c.kind, d.Destination, uint64(by), by, more) //nolint:gosec // not negative
 			}
 		}
 	}

@@ -224,7 +224,7 @@ func (l *link[T]) recordArrival(confirmed bool) {
 		l.mu.Lock()
 		opened := l.opened
 		l.mu.Unlock()
-		l.outages.Came(confirmed, opened, time.Now())
+		l.outages.RecordArrival(confirmed, opened, time.Now())
 	}
 }
 

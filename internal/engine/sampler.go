@@ -151,7 +151,7 @@ func (s *sampler) collect(last bool) {
 	snap.Step, snap.Depths, snap.Side = s.step, s.depths(), s.side.Take()
 	snap.Hosts = s.hosts()
 	s.collector.NoteLoad(snap.Side)
-	s.outages.Interval(snap)
+	s.outages.AddInterval(snap)
 	if snap.Empty() && snap.Side == nil && snap.To.Sub(snap.From) < sampleInterval/2 {
 		return // the empty rest between the last whole second and the end of a phase
 	}

@@ -13,7 +13,7 @@ import (
 func (r *run) announceRemote() {
 	for _, p := range r.known.producers {
 		if p.remote {
-			r.boundary.Remote(p.id)
+			r.boundary.AddRemote(p.id)
 		}
 	}
 }

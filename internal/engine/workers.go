@@ -29,7 +29,7 @@ func (r *run) startConsumers() {
 			if c.load == nil {
 				r.startConsumer(ctx, c, quota, job)
 			} else {
-				c.load.Do(job)
+				c.load.SetJob(job)
 			}
 		}
 	}
@@ -48,7 +48,7 @@ func (r *run) startConsumer(ctx context.Context, c *consumer, quota func(), job 
 	ended := make(chan struct{})
 	c.ended = ended
 	c.load = load.NewConsumer(cfg, r.clock, c.rec, c.driver)
-	c.load.Do(job)
+	c.load.SetJob(job)
 	receive := c.load.Run
 	go func() {
 		defer close(ended)

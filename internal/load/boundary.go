@@ -21,9 +21,9 @@ func NewBoundary(producers int, phases *Phases) *Boundary {
 	return &Boundary{phases: phases, first: make([]atomic.Int64, producers)}
 }
 
-// Remote marks a producer of another process, whose messages are judged only by the times that they carry. Call it
+// AddRemote marks a producer of another process, whose messages are judged only by the times that they carry. Call it
 // before the first Begin.
-func (b *Boundary) Remote(producer int) {
+func (b *Boundary) AddRemote(producer int) {
 	if b.remote == nil {
 		b.remote = map[int64]bool{}
 	}
@@ -37,8 +37,8 @@ func (b *Boundary) Begin() {
 	}
 }
 
-// set stores the time of a producer's first message after the warm-up, before that message is sent.
-func (b *Boundary) set(producer int, stamp int64) {
+// setFirst stores the time of a producer's first message after the warm-up, before that message is sent.
+func (b *Boundary) setFirst(producer int, stamp int64) {
 	if b != nil {
 		b.first[producer].Store(stamp)
 	}

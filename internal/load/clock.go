@@ -32,8 +32,8 @@ func (c *Clock) BeginAt(at time.Time) {
 	c.epoch = at.UnixMicro()
 }
 
-// Ahead sets the wall clock ahead of the machine's from the next Begin on, for tests with different clocks.
-func (c *Clock) Ahead(by time.Duration) { c.ahead = by }
+// SetAhead sets the wall clock ahead of the machine's from the next Begin on, for tests with different clocks.
+func (c *Clock) SetAhead(by time.Duration) { c.ahead = by }
 
 // Start returns the start of the clock.
 func (c *Clock) Start() time.Time { return c.start }

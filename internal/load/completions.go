@@ -12,7 +12,7 @@ var _ driver.Completions = (*Producer)(nil)
 // Done implements [driver.Completions].
 func (p *Producer) Done(slot driver.Slot, o driver.Outcome) {
 	now := p.clock.Now()
-	place := p.slots.end(slot)
+	place := p.slots.endMessage(slot)
 	if place == nil {
 		p.stray(o)
 		return
@@ -25,7 +25,7 @@ func (p *Producer) Done(slot driver.Slot, o driver.Outcome) {
 func (p *Producer) InDoubt(outage int, list []driver.Slot, o driver.Outcome) (n int) {
 	now := p.clock.Now()
 	for _, slot := range list {
-		if place := p.slots.end(slot); place != nil {
+		if place := p.slots.endMessage(slot); place != nil {
 			p.ended(slot, place, o, now, outage)
 			n++
 		}
@@ -35,8 +35,8 @@ func (p *Producer) InDoubt(outage int, list []driver.Slot, o driver.Outcome) (n 
 
 // ended counts the end of a message, unless it will be sent again, and frees its place.
 func (p *Producer) ended(slot driver.Slot, place *place, o driver.Outcome, now time.Duration, outage int) {
-	if !p.hold(slot, place, &o, outage) {
-		p.note(place, o)
+	if !p.holdDoubt(slot, place, &o, outage) {
+		p.recordEnd(place, o)
 		p.rec.Done(p.endOf(place, outage), o, now)
 	}
 	p.release(slot)
@@ -47,7 +47,7 @@ func (p *Producer) DoneAll(list []driver.Slot, o driver.Outcome) {
 	now := p.clock.Now()
 	if p.kept != nil && o.State != driver.Accepted { // each may end differently
 		for _, slot := range list {
-			if place := p.slots.end(slot); place != nil {
+			if place := p.slots.endMessage(slot); place != nil {
 				p.ended(slot, place, o, now, 0)
 			} else {
 				p.stray(o)
@@ -70,12 +70,12 @@ func (p *Producer) doneChunk(list []driver.Slot, o driver.Outcome, now time.Dura
 	var ended [doneChunk]driver.Slot
 	n := 0
 	for _, slot := range list {
-		place := p.slots.end(slot)
+		place := p.slots.endMessage(slot)
 		if place == nil {
 			p.stray(o)
 			continue
 		}
-		p.note(place, o)
+		p.recordEnd(place, o)
 		ends[n] = p.endOf(place, 0)
 		ended[n] = slot
 		n++
@@ -94,13 +94,13 @@ func (p *Producer) stray(o driver.Outcome) {
 // endOf returns the recorder's data on a message that has ended, in an outage if its number is above 0.
 func (p *Producer) endOf(place *place, outage int) stats.End {
 	return stats.End{
-		Due: p.cfg.Phases.Of(place.intended), Size: place.size, Intended: place.intended,
+		Due: p.cfg.Phases.PhaseAt(place.intended), Size: place.size, Intended: place.intended,
 		Actual: place.actual, Outage: outage > 0,
 	}
 }
 
-// note records a message that was withheld or not accepted in the ledger.
-func (p *Producer) note(place *place, o driver.Outcome) {
+// recordEnd records a message that was withheld or not accepted in the ledger.
+func (p *Producer) recordEnd(place *place, o driver.Outcome) {
 	if p.cfg.Ledger != nil && (o.State != driver.Accepted || o.Withheld) {
 		p.cfg.Ledger.Done(place.number, o)
 	}

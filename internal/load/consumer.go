@@ -76,8 +76,8 @@ func NewConsumer(cfg ConsumerConfig, clock *Clock, rec *stats.ConsumerRecorder, 
 	return &Consumer{cfg: cfg, clock: clock, rec: rec, consumer: c}
 }
 
-// Do sets the treatment of the messages from now on. It is safe to call during Run.
-func (c *Consumer) Do(job Job) {
+// SetJob sets the treatment of the messages from now on. It is safe to call during Run.
+func (c *Consumer) SetJob(job Job) {
 	if job == (Job{}) {
 		c.job.Store(nil)
 		return
@@ -102,7 +102,7 @@ func (c *Consumer) deliver(d *driver.Delivery) driver.Verdict {
 	if verdict == driver.Release {
 		c.rec.Released(c.phase(d, received), received)
 	} else {
-		c.count(d, received, verdict, job != nil && job.Fail != nil && d.Redelivered)
+		c.countMessage(d, received, verdict, job != nil && job.Fail != nil && d.Redelivered)
 	}
 	if job != nil && (!job.Work.IsZero() || job.Each > 0) {
 		if c.worker == nil || c.worker.job != job {
@@ -110,7 +110,7 @@ func (c *Consumer) deliver(d *driver.Delivery) driver.Verdict {
 			c.worker = newWorker(c.ctx, job, c.clock, c.cfg.Precise)
 		}
 		c.rec.Work(received)
-		c.rec.Worked(c.worker.do(received))
+		c.rec.Worked(c.worker.workOn(received))
 	}
 	return verdict
 }
@@ -121,8 +121,8 @@ func (c *Consumer) endWork() {
 	}
 }
 
-// count counts a message that is accepted or rejected, so that the consumer does not expect it again.
-func (c *Consumer) count(d *driver.Delivery, since time.Duration, verdict driver.Verdict, again bool) {
+// countMessage counts a message that is accepted or rejected, so that the consumer does not expect it again.
+func (c *Consumer) countMessage(d *driver.Delivery, since time.Duration, verdict driver.Verdict, again bool) {
 	now := c.clock.Epoch(since)
 	m := stats.Receipt{
 		Stamped:     d.HasTime && d.Time > 0 && d.Time < now+stats.MaxLatency.Microseconds(),
@@ -132,7 +132,7 @@ func (c *Consumer) count(d *driver.Delivery, since time.Duration, verdict driver
 		Size:        len(d.Body),
 		At:          since,
 	}
-	foreign, legible := c.foreign(d, now, m.Stamped)
+	foreign, legible := c.isForeign(d, now, m.Stamped)
 	if foreign && c.cfg.OwnOnly {
 		c.rec.Foreign(since)
 		return
@@ -143,7 +143,7 @@ func (c *Consumer) count(d *driver.Delivery, since time.Duration, verdict driver
 		m.Paused = c.cfg.Pulse.Spans(sent, since) || !c.cfg.OwnOnly && c.cfg.Pulse.Delayed(sent, since)
 		m.Delay = time.Duration(min(d.ID.Delay, maxDelay.Milliseconds())) * time.Millisecond
 		if d.ID.Run == c.cfg.Run && legible {
-			m.Shard = c.cfg.other(d.ID.Producer)
+			m.Shard = c.cfg.otherShard(d.ID.Producer)
 		}
 	}
 	m.Due = c.phase(d, since)
@@ -156,8 +156,8 @@ func (c *Consumer) count(d *driver.Delivery, since time.Duration, verdict driver
 	}
 }
 
-// other returns the shard of a producer; 0 for this process, or if unknown.
-func (c *ConsumerConfig) other(producer int64) int {
+// otherShard returns the shard of a producer; 0 for this process, or if unknown.
+func (c *ConsumerConfig) otherShard(producer int64) int {
 	if c.Shards == 0 || producer < 0 {
 		return 0
 	}
@@ -168,8 +168,8 @@ func (c *ConsumerConfig) other(producer int64) int {
 	return shard
 }
 
-// foreign reports whether a message is of another run, as far as known, and whether the message itself names its run.
-func (c *Consumer) foreign(d *driver.Delivery, now int64, stamped bool) (foreign, legible bool) {
+// isForeign reports whether a message is of another run, as far as known, and whether the message itself names its run.
+func (c *Consumer) isForeign(d *driver.Delivery, now int64, stamped bool) (foreign, legible bool) {
 	if c.cfg.Checker != nil {
 		switch c.cfg.Checker.Check(d, now) {
 		case verify.Own:
@@ -194,6 +194,6 @@ func (c *Consumer) phase(d *driver.Delivery, since time.Duration) stats.Phase {
 		}
 		return c.cfg.Boundary.phase(producer, d.Time, c.clock)
 	default:
-		return c.cfg.Phases.Of(since)
+		return c.cfg.Phases.PhaseAt(since)
 	}
 }

@@ -44,7 +44,7 @@ func (p *Producer) Expire(limit time.Duration) {
 			if expired.Err == nil {
 				expired = timedOut(limit)
 			}
-			if place := p.slots.end(slot); place != nil { // else it has ended meanwhile
+			if place := p.slots.endMessage(slot); place != nil { // else it has ended meanwhile
 				p.expired.Add(1)
 				p.ended(slot, place, expired, now, 0)
 			}

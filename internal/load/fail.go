@@ -49,9 +49,9 @@ func ParseShare(text string) (Share, error) {
 	return Share{share.Num().Uint64(), share.Denom().Uint64()}, nil
 }
 
-// has reports whether number n, counted from 1, belongs to the share. Of the first n, n*Of/Out belong to it, rounded
-// down.
-func (s Share) has(n uint64) bool { return n%s.Out*s.Of%s.Out < s.Of }
+// includes reports whether number n, counted from 1, belongs to the share. Of the first n, n*Of/Out belong to it,
+// rounded down.
+func (s Share) includes(n uint64) bool { return n%s.Out*s.Of%s.Out < s.Of }
 
 // Fail makes consumers fail on purpose: a share of the deliveries of all its consumers gets a verdict other than
 // Accept. It is safe for concurrent use.
@@ -71,7 +71,7 @@ func NewFail(share Share, verdict driver.Verdict) *Fail {
 
 // next returns the verdict on the next delivery.
 func (f *Fail) next() driver.Verdict {
-	if f.share.has(f.n.Add(1)) {
+	if f.share.includes(f.n.Add(1)) {
 		return f.verdict
 	}
 	return driver.Accept

@@ -10,7 +10,7 @@ import (
 
 // prepare writes a message and its place, and counts it as about to be handed over.
 func (p *Producer) prepare(msg *driver.Message, index uint32, intended, actual time.Duration) (phase stats.Phase) {
-	phase = p.cfg.Phases.Of(intended)
+	phase = p.cfg.Phases.PhaseAt(intended)
 	place := &p.slots.places[index]
 	place.intended, place.actual = intended, actual
 	if msg.Variant < len(p.cfg.Sizes) {
@@ -31,24 +31,24 @@ func (p *Producer) prepare(msg *driver.Message, index uint32, intended, actual t
 
 // handOver gives a message, whose place is written, to the driver.
 func (p *Producer) handOver(ctx context.Context, msg *driver.Message, index uint32) error {
-	p.begin(msg, index)
+	p.markInFlight(msg, index)
 	err := p.producer.Send(ctx, msg)
 	if err == nil {
-		p.handed()
+		p.markHanded()
 	}
 	return err
 }
 
-// begin marks a message as in flight that is about to be given to the driver.
-func (p *Producer) begin(msg *driver.Message, index uint32) {
+// markInFlight marks a message as in flight before the driver gets it.
+func (p *Producer) markInFlight(msg *driver.Message, index uint32) {
 	if p.load.Timed {
-		p.sending.Store(uint64(p.slots.coming(index)))
+		p.sending.Store(uint64(p.slots.nextSlot(index)))
 	}
-	msg.Slot = p.slots.begin(index)
+	msg.Slot = p.slots.beginMessage(index)
 }
 
-// handed notes that the driver has taken the message.
-func (p *Producer) handed() {
+// markHanded notes that the driver has taken the message.
+func (p *Producer) markHanded() {
 	if p.load.Timed {
 		p.sending.Store(0)
 	}
@@ -57,7 +57,7 @@ func (p *Producer) handed() {
 // takeBack frees the place of a message that the driver has not taken. It returns false if the driver broke its
 // contract, and has reported the message as well.
 func (p *Producer) takeBack(slot driver.Slot) bool {
-	if p.slots.end(slot) == nil {
+	if p.slots.endMessage(slot) == nil {
 		p.rec.Stray()
 		return false
 	}
@@ -89,7 +89,7 @@ func (p *Producer) stampOf(phase stats.Phase, actual time.Duration) int64 {
 		if from, to := p.cfg.Phases.warmup(); stamp == p.stamp && from < to {
 			stamp++
 		}
-		p.cfg.Boundary.set(p.cfg.ID, stamp)
+		p.cfg.Boundary.setFirst(p.cfg.ID, stamp)
 	}
 	p.stamp = stamp
 	return stamp

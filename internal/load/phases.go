@@ -19,8 +19,8 @@ func (p *Phases) Begin(start, warmup time.Duration) {
 	p.to.Store(int64(start + warmup))
 }
 
-// Of returns the phase of a moment: [stats.Warmup] or [stats.Measure].
-func (p *Phases) Of(t time.Duration) stats.Phase {
+// PhaseAt returns the phase of a moment: [stats.Warmup] or [stats.Measure].
+func (p *Phases) PhaseAt(t time.Duration) stats.Phase {
 	if t < time.Duration(p.to.Load()) && t >= time.Duration(p.from.Load()) {
 		return stats.Warmup
 	}

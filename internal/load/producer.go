@@ -61,15 +61,15 @@ type Load struct {
 
 // Producer makes the load of one driver.Producer, step by step.
 type Producer struct {
-	cfg      ProducerConfig
-	load     Load // of Run's goroutine
-	turn     int  // place in the cycle of the mix, of Run's goroutine
-	clock    *Clock
-	rec      *stats.ProducerRecorder
-	producer driver.Producer
-	waits    driver.Waiter    // the same, if it reports its waits
-	try      driver.TrySender // the same, if it is one
-	held     time.Duration    // for how long waits has held it up, as of the last look
+	cfg       ProducerConfig
+	load      Load // of Run's goroutine
+	turn      int  // place in the cycle of the mix, of Run's goroutine
+	clock     *Clock
+	rec       *stats.ProducerRecorder
+	producer  driver.Producer
+	waits     driver.Waiter    // the same, if it reports its waits
+	trySender driver.TrySender // the same, if it is one
+	seenWaits time.Duration    // how long waits has held it up so far
 
 	stamp    int64         // the time that the last message carries
 	measured bool          // a message of the step was due after the warm-up
@@ -104,30 +104,10 @@ func NewProducer(cfg ProducerConfig, clock *Clock, rec *stats.ProducerRecorder) 
 func (p *Producer) Attach(producer driver.Producer) {
 	p.producer = producer
 	if p.waits = WaiterOf(producer); p.waits == nil {
-		p.rec.Blind()
+		p.rec.SetBlind()
 	}
-	p.try, _ = producer.(driver.TrySender)
-	p.listen()
-}
-
-// Seal ends the producer's ledger and returns its content; nil without one. Run has returned, or is taken for stuck in
-// Send. Messages that end later are ignored.
-func (p *Producer) Seal() *verify.Sent {
-	if p.cfg.Ledger == nil {
-		return nil
-	}
-	p.rec.InFlight() // reads counters that Run writes after the places: the last of both are to be seen here
-	var inFlight []int64
-	p.slots.inFlight(func(place *place) { inFlight = append(inFlight, place.number) })
-	inFlight = append(inFlight, p.doubts.numbers()...)
-	return p.cfg.Ledger.Seal(inFlight)
-}
-
-// Abandon notes that the messages in flight will have no answer: their connection is closed. Nothing is sent any more.
-func (p *Producer) Abandon() {
-	if p.cfg.Ledger != nil {
-		p.slots.inFlight(func(place *place) { p.cfg.Ledger.Done(place.number, driver.Outcome{State: driver.Unknown}) })
-	}
+	p.trySender, _ = producer.(driver.TrySender)
+	p.watchConnection()
 }
 
 // Run sends the messages of a step until ctx ends, the producer's share of the count is sent, or the schedule ends
@@ -139,11 +119,11 @@ func (p *Producer) Run(ctx context.Context, load Load) error {
 	p.turn = len(load.Mix.cycle) * load.Index / max(1, load.Total)
 	p.rec.Resume(p.clock.Now())
 	if load.Resend {
-		p.resend()
+		p.prepareResend()
 	}
 	defer func() {
 		if load.Resend {
-			p.giveUp()
+			p.endDoubts()
 		}
 		p.rec.Stopped(p.last)
 		p.rec.Wait(stats.WaitEnded, p.clock.Now())
@@ -151,14 +131,14 @@ func (p *Producer) Run(ctx context.Context, load Load) error {
 	run := p.openLoop
 	switch {
 	case !load.Schedule.IsZero():
-	case p.try != nil && p.cfg.MaxPending == 1 && !load.Resend:
-		run = p.relayed
+	case p.trySender != nil && p.cfg.MaxPending == 1 && !load.Resend:
+		run = p.relayLoop
 	default:
 		run = p.closedLoop
 	}
 	err := run(ctx)
 	if err == nil {
-		err = p.finish(ctx)
+		err = p.finishResends(ctx)
 	}
 	if flushed := p.flush(ctx); err == nil {
 		err = flushed
@@ -186,11 +166,11 @@ func (p *Producer) closedLoop(ctx context.Context) error {
 		if stopped(ctx) {
 			return nil
 		}
-		index, ok := p.slots.take()
+		index, ok := p.slots.takePlace()
 		now := p.clock.Now()
-		p.heldUp(now - last)
+		p.brokerWait(now - last)
 		if !ok {
-			if index, now, ok = p.await(ctx, now); !ok {
+			if index, now, ok = p.awaitPlace(ctx, now); !ok {
 				return nil
 			}
 		}
@@ -233,10 +213,10 @@ func (p *Producer) openLoop(ctx context.Context) error {
 		if again { // what an outage costs the messages after it is not the tester's fault
 			held, again = held+now-last, false
 		} else {
-			held += p.heldUp(now - last)
+			held += p.brokerWait(now - last)
 		}
 		over := p.load.Until > 0 && due >= p.load.Until // the load goes on until ctx ends, but nothing more is due
-		if ended := ends && due >= end; !p.doubtful() && (over || ended || now < intended) {
+		if ended := ends && due >= end; !p.hasDoubts() && (over || ended || now < intended) {
 			moment := intended
 			switch {
 			case ended: // a pause may come last
@@ -246,7 +226,7 @@ func (p *Producer) openLoop(ctx context.Context) error {
 			}
 			held = 0
 			p.rec.Wait(stats.WaitDue, now)
-			doubt, ok := p.until(wait, moment)
+			doubt, ok := p.waitUntil(wait, moment)
 			if over && !ended && !ok { // nothing is due any more, and the end of the connection is of no matter
 				<-ctx.Done()
 			}
@@ -256,7 +236,7 @@ func (p *Producer) openLoop(ctx context.Context) error {
 			}
 			if !ok && goesOn {
 				last, again = now, true
-				if err := p.heed(ctx); err != nil && !stopped(ctx) {
+				if err := p.handleNews(ctx); err != nil && !stopped(ctx) {
 					return err
 				}
 				wait.close()
@@ -267,10 +247,10 @@ func (p *Producer) openLoop(ctx context.Context) error {
 				return nil
 			}
 		}
-		index, ok := p.slots.take()
+		index, ok := p.slots.takePlace()
 		if !ok {
 			full := now
-			if index, now, ok = p.await(ctx, now); !ok {
+			if index, now, ok = p.awaitPlace(ctx, now); !ok {
 				return nil
 			}
 			held += now - full
@@ -300,20 +280,20 @@ func (p *Producer) openLoop(ctx context.Context) error {
 	return nil
 }
 
-// heldUp returns how much of a hand-over that took that long was spent waiting for the broker.
-func (p *Producer) heldUp(took time.Duration) time.Duration {
+// brokerWait returns how much of a hand-over that took that long was spent waiting for the broker.
+func (p *Producer) brokerWait(took time.Duration) time.Duration {
 	switch {
 	case took < slowSend:
 		return 0
 	case p.waits != nil:
 		w := p.waits.Waits()
-		before := p.held
-		p.held = w.Credit.Time + w.Socket.Time + w.Answer.Time
-		return min(p.held-before, took)
+		before := p.seenWaits
+		p.seenWaits = w.Credit.Time + w.Socket.Time + w.Answer.Time
+		return min(p.seenWaits-before, took)
 	case took < slowUnknown:
 		return 0
 	default:
-		p.rec.HeldUp(took)
+		p.rec.AddSendWait(took)
 		return took
 	}
 }
@@ -327,16 +307,16 @@ func stopped(ctx context.Context) bool {
 	}
 }
 
-// await waits for a place from now on, and returns when it has one; ok is false when ctx ended.
-func (p *Producer) await(ctx context.Context, now time.Duration) (index uint32, then time.Duration, ok bool) {
+// awaitPlace waits for a place from now on, and returns when it has one; ok is false when ctx ended.
+func (p *Producer) awaitPlace(ctx context.Context, now time.Duration) (index uint32, then time.Duration, ok bool) {
 	p.rec.Blocked()
 	p.rec.Wait(stats.WaitSlot, now)
-	if !p.slots.await(ctx) {
+	if !p.slots.awaitPlace(ctx) {
 		return 0, 0, false
 	}
 	now = p.clock.Now()
 	p.rec.Waited(now)
-	index, ok = p.slots.take()
+	index, ok = p.slots.takePlace()
 	return index, now, ok
 }
 
@@ -363,4 +343,24 @@ func (p *Producer) send(
 	p.rec.Handed(phase, actual-intended)
 	p.rec.Unsent(phase, driver.ClassOf(err), err)
 	return false, err
+}
+
+// Seal ends the producer's ledger and returns its content; nil without one. Run has returned, or is taken for stuck in
+// Send. Messages that end later are ignored.
+func (p *Producer) Seal() *verify.Sent {
+	if p.cfg.Ledger == nil {
+		return nil
+	}
+	p.rec.InFlight() // reads counters that Run writes after the places: the last of both are to be seen here
+	var inFlight []int64
+	p.slots.inFlight(func(place *place) { inFlight = append(inFlight, place.number) })
+	inFlight = append(inFlight, p.doubts.numbers()...)
+	return p.cfg.Ledger.Seal(inFlight)
+}
+
+// Abandon notes that the messages in flight will have no answer: their connection is closed. Nothing is sent any more.
+func (p *Producer) Abandon() {
+	if p.cfg.Ledger != nil {
+		p.slots.inFlight(func(place *place) { p.cfg.Ledger.Done(place.number, driver.Outcome{State: driver.Unknown}) })
+	}
 }

@@ -21,14 +21,14 @@ type relay struct {
 	kind bool   // the variant of the next message is chosen
 }
 
-// relayed is the closed loop with one message in flight.
-func (p *Producer) relayed(ctx context.Context) error {
+// relayLoop is the closed loop with one message in flight.
+func (p *Producer) relayLoop(ctx context.Context) error {
 	r := &p.relay
 	r.ctx, r.msg, r.n, r.kind = ctx, driver.Message{}, uint64(p.load.Index), false
-	for last := p.clock.Now(); p.goesOn(); {
-		index, ok := p.slots.take()
+	for last := p.clock.Now(); p.hasNext(); {
+		index, ok := p.slots.takePlace()
 		now := p.clock.Now()
-		p.heldUp(now - last)
+		p.brokerWait(now - last)
 		last = now
 		if !ok {
 			if last, ok = p.awaitRelayed(now); !ok {
@@ -36,30 +36,30 @@ func (p *Producer) relayed(ctx context.Context) error {
 			}
 			continue
 		}
-		p.choose()
+		p.chooseVariant()
 		if stopped, err := p.send(ctx, &r.msg, index, now, now); stopped || err != nil {
 			return err
 		}
-		p.advance()
+		p.advanceRelay()
 	}
 	return nil
 }
 
-// goesOn reports whether there is another message to be sent.
-func (p *Producer) goesOn() bool {
+// hasNext reports whether there is another message to be sent.
+func (p *Producer) hasNext() bool {
 	r := &p.relay
 	return !stopped(r.ctx) && (p.load.Count == 0 || r.n < p.load.Count)
 }
 
-// choose chooses the variant of the next message.
-func (p *Producer) choose() {
+// chooseVariant chooses the variant of the next message.
+func (p *Producer) chooseVariant() {
 	if r := &p.relay; p.mixed() && !r.kind {
 		r.msg.Variant, r.kind = p.nextVariant(), true
 	}
 }
 
-// advance counts the message that was sent.
-func (p *Producer) advance() {
+// advanceRelay counts the message that was sent.
+func (p *Producer) advanceRelay() {
 	p.relay.n += uint64(p.load.Total)
 	p.relay.kind = false
 }
@@ -69,9 +69,9 @@ func (p *Producer) advance() {
 func (p *Producer) awaitRelayed(now time.Duration) (then time.Duration, ok bool) {
 	p.rec.Blocked()
 	p.rec.Wait(stats.WaitSlot, now)
-	p.share(true)
-	ok = p.slots.await(p.relay.ctx)
-	p.share(false)
+	p.openRelay(true)
+	ok = p.slots.awaitPlace(p.relay.ctx)
+	p.openRelay(false)
 	if !ok {
 		return 0, false
 	}
@@ -80,8 +80,8 @@ func (p *Producer) awaitRelayed(now time.Duration) (then time.Duration, ok bool)
 	return then, true
 }
 
-// share says whether other goroutines may send the next message.
-func (p *Producer) share(open bool) {
+// openRelay lets other goroutines send the next message, or no longer.
+func (p *Producer) openRelay(open bool) {
 	p.relay.mu.Lock()
 	p.relay.open = open
 	p.relay.mu.Unlock()
@@ -96,18 +96,18 @@ func (p *Producer) relayNext() bool {
 	}
 	defer r.mu.Unlock()
 	last := p.load.Count > 0 && r.n+uint64(p.load.Total) >= p.load.Count // Run does not wait for its end
-	if !r.open || last || !p.goesOn() {
+	if !r.open || last || !p.hasNext() {
 		return false
 	}
-	index, ok := p.slots.take()
+	index, ok := p.slots.takePlace()
 	if !ok {
 		return false
 	}
 	now := p.clock.Now()
-	p.choose()
+	p.chooseVariant()
 	phase := p.prepare(&r.msg, index, now, now)
-	p.begin(&r.msg, index)
-	if !p.try.TrySend(&r.msg) {
+	p.markInFlight(&r.msg, index)
+	if !p.trySender.TrySend(&r.msg) {
 		if p.takeBack(r.msg.Slot) {
 			if p.cfg.Ledger != nil {
 				p.cfg.Ledger.Unsent()
@@ -116,11 +116,11 @@ func (p *Producer) relayNext() bool {
 		}
 		return false
 	}
-	p.handed()
+	p.markHanded()
 	p.rec.Handed(phase, 0)
-	p.advance()
+	p.advanceRelay()
 	p.rec.Waited(now)
 	p.rec.Blocked()
 	p.rec.Wait(stats.WaitSlot, p.clock.Now())
-	return p.slots.waitOn()
+	return p.slots.startWaiting()
 }

@@ -43,8 +43,8 @@ type kept struct {
 	outage  int  // that left it in doubt; 0 for none
 }
 
-// resend prepares the next Run to send messages without an answer again.
-func (p *Producer) resend() {
+// prepareResend prepares the next Run to send messages without an answer again.
+func (p *Producer) prepareResend() {
 	if p.kept == nil {
 		p.kept = make([]kept, len(p.slots.places))
 		p.doubts.wake = make(chan struct{}, 1)
@@ -54,8 +54,8 @@ func (p *Producer) resend() {
 	p.doubts.mu.Unlock()
 }
 
-// giveUp ends the messages that were waiting to be sent again, at the end of the load.
-func (p *Producer) giveUp() {
+// endDoubts ends the messages that were waiting to be sent again, at the end of the load.
+func (p *Producer) endDoubts() {
 	d := &p.doubts
 	d.mu.Lock()
 	list := slices.Concat(d.queue, d.list)
@@ -64,20 +64,20 @@ func (p *Producer) giveUp() {
 	d.mu.Unlock()
 	now := p.clock.Now()
 	for i := range list {
-		p.leave(&list[i], now)
+		p.endDoubt(&list[i], now)
 	}
 }
 
-// leave ends a message in doubt.
-func (p *Producer) leave(m *doubt, now time.Duration) {
+// endDoubt ends a message in doubt.
+func (p *Producer) endDoubt(m *doubt, now time.Duration) {
 	place := place{intended: m.intended, actual: m.first, number: m.number, size: m.size}
-	p.note(&place, m.outcome)
+	p.recordEnd(&place, m.outcome)
 	p.rec.Done(p.endOf(&place, m.outage), m.outcome, now)
 }
 
-// hold keeps a message that has ended to be sent again, if its end leaves it in doubt. Otherwise o is how it ends: one
-// that was sent before may have arrived, whatever the broker says of it later.
-func (p *Producer) hold(slot driver.Slot, place *place, o *driver.Outcome, outage int) bool {
+// holdDoubt keeps a message that has ended to be sent again, if its end leaves it in doubt. Otherwise o is how it ends:
+// one that was sent before may have arrived, whatever the broker says of it later.
+func (p *Producer) holdDoubt(slot driver.Slot, place *place, o *driver.Outcome, outage int) bool {
 	if p.kept == nil || o.State == driver.Accepted {
 		return false
 	}
@@ -109,8 +109,8 @@ func (p *Producer) hold(slot driver.Slot, place *place, o *driver.Outcome, outag
 	return true
 }
 
-// next takes a message in doubt: from batches of those known, each in the order of due times.
-func (d *doubts) next() (m doubt, ok bool) {
+// takeNext takes a message in doubt: from batches of those known, each in the order of due times.
+func (d *doubts) takeNext() (m doubt, ok bool) {
 	if d.count.Load() == 0 {
 		return m, false
 	}
@@ -152,11 +152,11 @@ func (p *Producer) sendAgain(ctx context.Context, index uint32, now time.Duratio
 	if !p.load.Resend {
 		return false, false, nil
 	}
-	m, found := p.doubts.next()
+	m, found := p.doubts.takeNext()
 	if !found {
 		return false, false, nil
 	}
-	phase := p.cfg.Phases.Of(m.intended)
+	phase := p.cfg.Phases.PhaseAt(m.intended)
 	place := &p.slots.places[index]
 	place.intended, place.actual, place.number, place.size = m.intended, now, m.number, m.size
 	p.kept[index] = m.kept
@@ -184,8 +184,8 @@ func (p *Producer) sendAgain(ctx context.Context, index uint32, now time.Duratio
 	return true, false, err
 }
 
-// finish sends the messages in doubt again until all messages have ended or ctx has.
-func (p *Producer) finish(ctx context.Context) error {
+// finishResends sends the messages in doubt again until all messages have ended or ctx has.
+func (p *Producer) finishResends(ctx context.Context) error {
 	if !p.load.Resend {
 		return nil
 	}
@@ -206,9 +206,9 @@ func (p *Producer) finish(ctx context.Context) error {
 			continue
 		}
 		now := p.clock.Now()
-		index, ok := p.slots.take()
+		index, ok := p.slots.takePlace()
 		if !ok {
-			if index, now, ok = p.await(ctx, now); !ok {
+			if index, now, ok = p.awaitPlace(ctx, now); !ok {
 				return nil
 			}
 		}
@@ -225,30 +225,5 @@ func (p *Producer) finish(ctx context.Context) error {
 	return nil
 }
 
-// doubtful reports whether messages wait to be sent again.
-func (p *Producer) doubtful() bool { return p.load.Resend && p.doubts.count.Load() > 0 }
-
-// until waits until t. It returns early, with doubt, if a message comes to be in doubt; ok is false if there is news,
-// or the context ended.
-func (p *Producer) until(wait *dueWait, t time.Duration) (doubt, ok bool) {
-	const precisely = 20 * time.Millisecond // from when on the wait is for the moment alone
-	for p.load.Resend {
-		if p.doubts.count.Load() > 0 {
-			return true, true
-		}
-		left := t - p.clock.Now() - precisely
-		if left <= 0 {
-			break
-		}
-		timer := time.NewTimer(left)
-		select {
-		case <-timer.C:
-		case <-p.doubts.wake:
-		case <-wait.ctx.Done():
-			timer.Stop()
-			return false, false
-		}
-		timer.Stop()
-	}
-	return false, wait.Until(t)
-}
+// hasDoubts reports whether messages wait to be sent again.
+func (p *Producer) hasDoubts() bool { return p.load.Resend && p.doubts.count.Load() > 0 }

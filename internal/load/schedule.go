@@ -50,10 +50,10 @@ func (s Schedule) At(n uint64) time.Duration {
 	if s.table == nil {
 		return s.rate.At(n)
 	}
-	return s.table.at(n)
+	return s.table.dueTime(n)
 }
 
-func (t *timetable) at(n uint64) time.Duration {
+func (t *timetable) dueTime(n uint64) time.Duration {
 	i, above := 0, len(t.first)
 	for above-i > 1 { // first[i] <= n < first[above]
 		if m := int(uint(i+above) / 2); t.first[m] <= n {
@@ -65,7 +65,7 @@ func (t *timetable) at(n uint64) time.Duration {
 	if i == len(t.pieces) {
 		return never
 	}
-	return t.pieces[i].at(n)
+	return t.pieces[i].dueTime(n)
 }
 
 // Due returns how many messages are due before t, with At(n) < t.

@@ -34,7 +34,7 @@ type place struct {
 
 func newSlots(n int) *slots { return &slots{places: make([]place, n), wake: make(chan struct{}, 1)} }
 
-// hasRoom reports whether take finds a place at once.
+// hasRoom reports whether takePlace finds a place at once.
 func (s *slots) hasRoom() bool { return len(s.ready) > 0 || s.refill() || s.used() < len(s.places) }
 
 // used returns the number of places used so far.
@@ -48,8 +48,8 @@ func (s *slots) refill() bool {
 	return len(s.ready) > 0
 }
 
-// take returns a free place, if there is one. The message is in flight after begin.
-func (s *slots) take() (index uint32, ok bool) {
+// takePlace returns a free place, if there is one. The message is in flight after beginMessage.
+func (s *slots) takePlace() (index uint32, ok bool) {
 	if len(s.ready) == 0 && !s.refill() {
 		fresh := s.used()
 		if fresh == len(s.places) {
@@ -64,10 +64,10 @@ func (s *slots) take() (index uint32, ok bool) {
 	return index, true
 }
 
-// await waits until a place is given back; it returns false if ctx ends before.
-func (s *slots) await(ctx context.Context) bool {
+// awaitPlace waits until a place is given back; it returns false if ctx ends before.
+func (s *slots) awaitPlace(ctx context.Context) bool {
 	for {
-		if !s.waitOn() {
+		if !s.startWaiting() {
 			return true
 		}
 		select {
@@ -78,8 +78,8 @@ func (s *slots) await(ctx context.Context) bool {
 	}
 }
 
-// coming returns the slot that begin will return for a place.
-func (s *slots) coming(index uint32) driver.Slot {
+// nextSlot returns the slot that beginMessage will return for a place.
+func (s *slots) nextSlot(index uint32) driver.Slot {
 	return driver.NewSlot(index, s.places[index].generation.Load()+1)
 }
 
@@ -95,16 +95,17 @@ func (s *slots) awaitEnd(ctx context.Context) bool {
 	s.mu.Lock()
 	s.ready, s.back = append(s.ready, s.back...), s.back[:0]
 	s.mu.Unlock()
-	return s.idle() || s.await(ctx)
+	return s.idle() || s.awaitPlace(ctx)
 }
 
-// begin marks the message of a place as in flight, before it goes to the driver. Its times must be written before.
-func (s *slots) begin(index uint32) driver.Slot {
+// beginMessage marks the message of a place as in flight, before it goes to the driver. Its times must be written
+// before.
+func (s *slots) beginMessage(index uint32) driver.Slot {
 	return driver.NewSlot(index, s.places[index].generation.Add(1))
 }
 
-// end ends a message and returns its place; nil if the message has ended before or was never in flight.
-func (s *slots) end(slot driver.Slot) *place {
+// endMessage ends a message and returns its place; nil if the message has ended before or was never in flight.
+func (s *slots) endMessage(slot driver.Slot) *place {
 	if uint64(slot.Index()) >= uint64(len(s.places)) || slot.Generation()%2 == 0 {
 		return nil
 	}
@@ -136,8 +137,8 @@ func (s *slots) wakeUp() {
 	}
 }
 
-// waitOn lets the producer wait for the next place; it returns false if there is one.
-func (s *slots) waitOn() bool {
+// startWaiting lets the producer wait for the next place; it returns false if there is one.
+func (s *slots) startWaiting() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting = len(s.back) == 0

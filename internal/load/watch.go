@@ -3,6 +3,7 @@ package load
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -34,17 +35,17 @@ type news struct {
 	wake context.CancelFunc
 }
 
-// listen lets the driver's producer report the end of its connection.
-func (p *Producer) listen() {
+// watchConnection lets the driver's producer report the end of its connection.
+func (p *Producer) watchConnection() {
 	switch w := p.producer.(type) {
 	case Mender:
-		w.OnNews(func() { p.news.tell(nil) })
+		w.OnNews(func() { p.news.signal(nil) })
 	case driver.Watched:
-		w.OnEnd(p.news.tell)
+		w.OnEnd(p.news.signal)
 	}
 }
 
-func (n *news) tell(why error) {
+func (n *news) signal(why error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.due = true; why != nil {
@@ -66,8 +67,8 @@ func (n *news) context(ctx context.Context) (context.Context, context.CancelFunc
 	return ctx, cancel
 }
 
-// heed handles the news. It returns an error if the producer cannot go on.
-func (p *Producer) heed(ctx context.Context) error {
+// handleNews handles the news. It returns an error if the producer cannot go on.
+func (p *Producer) handleNews(ctx context.Context) error {
 	p.news.mu.Lock()
 	p.news.due = false
 	why := p.news.why
@@ -95,4 +96,29 @@ func (p *Producer) newDueWait(ctx context.Context) *dueWait {
 func (w *dueWait) close() {
 	w.Close()
 	w.stop()
+}
+
+// waitUntil waits until t. It returns early, with doubt, if a message comes to be in doubt; ok is false if there is
+// news, or the context ended.
+func (p *Producer) waitUntil(wait *dueWait, t time.Duration) (doubt, ok bool) {
+	const precisely = 20 * time.Millisecond // before the moment: no doubt is awaited any more
+	for p.load.Resend {
+		if p.doubts.count.Load() > 0 {
+			return true, true
+		}
+		left := t - p.clock.Now() - precisely
+		if left <= 0 {
+			break
+		}
+		timer := time.NewTimer(left)
+		select {
+		case <-timer.C:
+		case <-p.doubts.wake:
+		case <-wait.ctx.Done():
+			timer.Stop()
+			return false, false
+		}
+		timer.Stop()
+	}
+	return false, wait.Until(t)
 }

@@ -89,9 +89,9 @@ func newWorker(ctx context.Context, job *Job, clock *Clock, precise bool) *worke
 	return &worker{job: job, clock: clock, wait: NewWaiter(ctx, clock, precise)}
 }
 
-// do works on a message received at the given time. It returns the time of its end, and how long only the rate held it
-// back. It returns early if the context ends.
-func (w *worker) do(received time.Duration) (done, paced time.Duration) {
+// workOn works on a message received at the given time. It returns the time of its end, and how long only the rate held
+// it back. It returns early if the context ends.
+func (w *worker) workOn(received time.Duration) (done, paced time.Duration) {
 	end := received
 	if work := w.job.Work.next(); work > 0 {
 		end += work - w.late

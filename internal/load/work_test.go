@@ -47,18 +47,18 @@ func TestWorker(t *testing.T) {
 		w := newWorker(t.Context(), &Job{Work: Work{Min: work, Max: work}}, clock, false)
 		defer w.wait.Close()
 		for range 500 {
-			w.do(clock.Now())
+			w.workOn(clock.Now())
 		}
 		require.Equal(t, time.Second, clock.Now())
 		for _, idle := range []time.Duration{time.Microsecond, time.Millisecond, time.Second} {
 			<-time.After(idle)
 			before := clock.Now()
-			w.do(before)
+			w.workOn(before)
 			require.Equal(t, work, clock.Now()-before)
 		}
 		w.late = 300 * time.Microsecond
 		before := clock.Now()
-		w.do(before)
+		w.workOn(before)
 		require.Equal(t, work-300*time.Microsecond, clock.Now()-before)
 		require.Zero(t, w.late)
 	})
@@ -72,14 +72,14 @@ func TestWorkerOfARate(t *testing.T) {
 		w := newWorker(t.Context(), &Job{Each: 2 * time.Millisecond}, clock, false)
 		defer w.wait.Close()
 		for range 500 {
-			w.do(clock.Now())
+			w.workOn(clock.Now())
 			<-time.After(time.Millisecond)
 		}
 		require.InDelta(t, 1.0, clock.Now().Seconds(), 0.01)
 		<-time.After(time.Second)
 		before := clock.Now()
-		w.do(before)
-		w.do(clock.Now())
+		w.workOn(before)
+		w.workOn(clock.Now())
 		require.Equal(t, 4*time.Millisecond, clock.Now()-before)
 	})
 }

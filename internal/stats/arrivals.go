@@ -6,8 +6,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// Arrivals lets the recorder keep the messages of that many shards apart. Call it before the first message.
-func (r *ConsumerRecorder) Arrivals(shards int) {
+// SetShards lets the recorder keep the messages of that many shards apart. Call it before the first message.
+func (r *ConsumerRecorder) SetShards(shards int) {
 	r.from = make([]result.Arrival, shards)
 	for i := range r.from {
 		r.from[i].Shard = i + 1

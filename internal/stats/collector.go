@@ -80,7 +80,7 @@ func NewCollector(producers []*ProducerRecorder, consumers []*ConsumerRecorder, 
 		producers: producers, consumers: consumers,
 		start: now, last: now, meter: newHealthMeter(now), sends: make([]sends, len(producers)),
 	}
-	c.delivered.watch(make([]Worker, len(producers)), make([]Worker, len(consumers)))
+	c.delivered.setWorkers(make([]Worker, len(producers)), make([]Worker, len(consumers)))
 	c.work = make([]workerMeter, len(producers)+len(consumers))
 	c.leastAck = math.MaxInt64
 	c.newTally()
@@ -102,7 +102,7 @@ func (c *Collector) ExpectRates() {
 func (c *Collector) SetWorkers(workers []Worker) {
 	c.workers = workers
 	n := min(len(c.producers), len(workers))
-	c.delivered.watch(workers[:n], workers[n:])
+	c.delivered.setWorkers(workers[:n], workers[n:])
 	for i := range min(len(workers), len(c.work)) {
 		at := &c.work[i]
 		at.fresh = at.openings != workers[i].Openings && at.openings > 0
@@ -161,14 +161,14 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 	}
 	var counts [parts]Counters
 	for i, r := range c.consumers {
-		c.delivered.add(i, r.collect(c.into(len(c.producers)+i, &counts, latencies)))
+		c.delivered.add(i, r.collect(c.targetsOf(len(c.producers)+i, &counts, latencies)))
 	}
 	for i, r := range c.producers {
-		c.sends[i] = r.collect(c.into(i, &counts, latencies))
-		c.delivered.store(i, c.sends[i].stored)
+		c.sends[i] = r.collect(c.targetsOf(i, &counts, latencies))
+		c.delivered.addStored(i, c.sends[i].stored)
 	}
 	s.Arrivals = c.arrivals()
-	c.gather(&counts, latencies)
+	c.addGroups(&counts, latencies)
 	s.Total = counts[Warmup].Add(counts[Measure])
 	for _, r := range c.producers {
 		s.Total[result.Blocked] += r.blocked.Load()

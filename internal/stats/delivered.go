@@ -9,14 +9,14 @@ import (
 // delivered counts the messages received by subscription, to bound the number of different ones: each subscription of a
 // topic gets the same messages. It also finds the subscriptions for which messages wait at the broker.
 type delivered struct {
-	of     []int // subscription by consumer
-	to     []int // destination by subscription
-	from   []int // destination by producer
-	got    []uint64
-	max    []uint64   // by destination
-	stored []uint64   // the same: messages that the broker has accepted
-	prompt []bool     // the same: each of them is delivered at once
-	waits  []struct { // whether messages wait at the broker for a subscription
+	subscriptionOf []int // subscription by consumer
+	destOf         []int // destination by subscription
+	producesTo     []int // destination by producer
+	got            []uint64
+	max            []uint64   // by destination
+	stored         []uint64   // the same: messages that the broker has accepted
+	prompt         []bool     // the same: each of them is delivered at once
+	waits          []struct { // whether messages wait at the broker for a subscription
 		known bool
 		got   uint64 // as of the last look
 		// open is the least number of messages accepted and not received since the last receipt: there may be some that
@@ -26,10 +26,10 @@ type delivered struct {
 	}
 }
 
-// watch names the workers.
-func (d *delivered) watch(producers, consumers []Worker) {
+// setWorkers names the workers.
+func (d *delivered) setWorkers(producers, consumers []Worker) {
 	subscriptions, destinations := map[[3]string]int{}, map[[2]string]int{}
-	*d = delivered{of: make([]int, len(consumers)), from: make([]int, len(producers))}
+	*d = delivered{subscriptionOf: make([]int, len(consumers)), producesTo: make([]int, len(producers))}
 	destination := func(w *Worker) int {
 		key := [2]string{w.Site, w.Destination}
 		at, ok := destinations[key]
@@ -47,38 +47,38 @@ func (d *delivered) watch(producers, consumers []Worker) {
 		key := [3]string{w.Site, w.Destination, w.Subscription}
 		at, ok := subscriptions[key]
 		if !ok {
-			at = len(d.to)
+			at = len(d.destOf)
 			subscriptions[key] = at
-			d.to = append(d.to, to)
+			d.destOf = append(d.destOf, to)
 		}
-		d.of[i] = at
+		d.subscriptionOf[i] = at
 	}
 	for i := range producers {
-		d.from[i] = destination(&producers[i])
+		d.producesTo[i] = destination(&producers[i])
 	}
-	d.got, d.waits = make([]uint64, len(d.to)), slices.Grow(d.waits, len(d.to))[:len(d.to)]
+	d.got, d.waits = make([]uint64, len(d.destOf)), slices.Grow(d.waits, len(d.destOf))[:len(d.destOf)]
 	d.max, d.stored = make([]uint64, len(d.prompt)), make([]uint64, len(d.prompt))
 }
 
 // add adds the messages that a consumer has received so far.
-func (d *delivered) add(consumer int, n uint64) { d.got[d.of[consumer]] += n }
+func (d *delivered) add(consumer int, n uint64) { d.got[d.subscriptionOf[consumer]] += n }
 
-// store adds the messages of a producer that the broker has accepted so far.
-func (d *delivered) store(producer int, n uint64) { d.stored[d.from[producer]] += n }
+// addStored adds the messages of a producer that the broker has accepted so far.
+func (d *delivered) addStored(producer int, n uint64) { d.stored[d.producesTo[producer]] += n }
 
 // owes tells whether messages have waited at the broker for a consumer since the last look.
-func (d *delivered) owes(consumer int) bool { return d.waits[d.of[consumer]].owed }
+func (d *delivered) owes(consumer int) bool { return d.waits[d.subscriptionOf[consumer]].owed }
 
 // least returns a lower bound of the number of different messages received. It ends a look, and resets all sums.
 func (d *delivered) least() (n uint64) {
 	for i, got := range d.got {
-		d.max[d.to[i]] = max(d.max[d.to[i]], got)
+		d.max[d.destOf[i]] = max(d.max[d.destOf[i]], got)
 		d.got[i] = 0
-		w, open := &d.waits[i], int64(d.stored[d.to[i]]-got) //nolint:gosec // wraps around to a negative number
+		w, open := &d.waits[i], int64(d.stored[d.destOf[i]]-got) //nolint:gosec // wraps around to a negative number
 		if !w.known || got != w.got || open < w.open {
 			w.known, w.got, w.open = true, got, open
 		}
-		w.owed = d.prompt[d.to[i]] && open > w.open
+		w.owed = d.prompt[d.destOf[i]] && open > w.open
 	}
 	for i := range d.max {
 		n += d.max[i]

@@ -73,9 +73,9 @@ func (c *Collector) SetGroups(list []RunGroup) {
 	}
 }
 
-// into returns the counters and latencies to which worker i is added: those of its group, which [Collector.gather] adds
-// up, or, without groups, the collector's own.
-func (c *Collector) into(
+// targetsOf returns the counters and latencies to which worker i is added: those of its group, which
+// [Collector.addGroups] adds up, or, without groups, the collector's own.
+func (c *Collector) targetsOf(
 	i int, counts *[parts]Counters, latencies [parts]*result.Latencies,
 ) (*[parts]Counters, [parts]*result.Latencies) {
 	if c.groups == nil || c.groupOf[i] == nil {
@@ -91,8 +91,8 @@ func (c *Collector) into(
 	return &g.now, own
 }
 
-// gather adds the counters and latencies from the recorders of groups.
-func (c *Collector) gather(counts *[parts]Counters, latencies [parts]*result.Latencies) {
+// addGroups adds the counters and latencies from the recorders of groups.
+func (c *Collector) addGroups(counts *[parts]Counters, latencies [parts]*result.Latencies) {
 	for _, g := range c.groups {
 		for part := range parts {
 			counts[part] = counts[part].Add(g.now[part])

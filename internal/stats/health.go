@@ -36,7 +36,7 @@ func (m *healthMeter) interval(now time.Time, delta *Counters) Health {
 	h.Wall, h.Cores = now.Sub(m.last), runtime.GOMAXPROCS(0)
 	h.LateSends, h.Sent = delta[result.LateSends], delta[result.Sent]
 	h.ClockForward, h.ClockBackward = m.clockSteps(now)
-	paused := m.pulse.take()
+	paused := m.pulse.takePauses()
 	h.Pauses, h.PauseMax, h.PauseAt = paused.Pauses, paused.PauseMax, paused.PauseAt
 	h.WasCrowded = h.Crowded()
 	switch {

@@ -108,7 +108,7 @@ func TestMemoryPeak(t *testing.T) {
 	now := time.Now()
 	require.Greater(t, NewCollector(nil, nil, now).Health(now).MemoryPeak, uint64(1<<20))
 	c, p := NewCollector(nil, nil, now), NewPulse(nil)
-	p.Blind()
+	p.IgnoreMachine()
 	c.SetPulse(p)
 	require.Zero(t, c.Health(now).MemoryPeak)
 }

@@ -28,9 +28,9 @@ func (c *Collector) SetMarks(step string, received bool, marks []uint64, start t
 
 // NoteLoad adds the broker's load to the marks that were passed in the last interval; nil if none was sampled: then the
 // next sample counts.
-func (c *Collector) NoteLoad(use *result.BrokerUse) { c.marker.load(use) }
+func (c *Collector) NoteLoad(use *result.BrokerUse) { c.marker.noteUse(use) }
 
-func (m *marker) load(use *result.BrokerUse) {
+func (m *marker) noteUse(use *result.BrokerUse) {
 	if use == nil {
 		return
 	}

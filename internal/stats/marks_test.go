@@ -46,14 +46,14 @@ func TestMarks(t *testing.T) {
 	require.InDelta(t, 1900, short.list[1].Momentary, 1e-6, "that of the load, not that of its drain")
 
 	load, cpu := 1.5, uint64(500_000)
-	short.load(nil)
+	short.noteUse(nil)
 	require.Nil(t, short.list[0].BrokerLoad)
-	short.load(&result.BrokerUse{Load: &load, CPU: &cpu, CPUSpan: 2_000_000})
+	short.noteUse(&result.BrokerUse{Load: &load, CPU: &cpu, CPUSpan: 2_000_000})
 	for _, mark := range short.list {
 		require.Equal(t, []float64{1.5, 0.25}, []float64{*mark.BrokerLoad, *mark.BrokerCPU})
 	}
 	short.list = append(short.list, result.Mark{})
-	short.load(&result.BrokerUse{Load: &load})
+	short.noteUse(&result.BrokerUse{Load: &load})
 	require.Nil(t, short.list[2].BrokerCPU, "unknown")
 	require.NotNil(t, short.list[0].BrokerCPU, "it stays")
 

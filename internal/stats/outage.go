@@ -56,8 +56,8 @@ type outage struct {
 // after returns the microseconds from the start to a later moment, at least one.
 func (o *outage) after(start time.Time) int64 { return max(1, start.Sub(o.start).Microseconds()) }
 
-// through records that something came through at that time after the start.
-func (o *outage) through(at int64) {
+// recordThrough records that something came through at that time after the start.
+func (o *outage) recordThrough(at int64) {
 	if o.Length == 0 || at < o.Length {
 		o.Length = at
 	}
@@ -75,16 +75,17 @@ const passed = 1
 // NewOutages returns the outages of a run that has had none.
 func NewOutages() *Outages { return &Outages{start: time.Now()} }
 
-// Watch sets the function that returns when the last answer or message came to any worker (false if none has come), and
-// a function that is called once for each outage, with its number, when it has begun. They are called without a lock.
-func (s *Outages) Watch(lastSign func() (time.Time, bool), begun func(number int)) {
+// SetCallbacks sets the function that returns when the last answer or message came to any worker (false if none has
+// come), and a function that is called once for each outage, with its number, when it has begun. They are called
+// without a lock.
+func (s *Outages) SetCallbacks(lastSign func() (time.Time, bool), begun func(number int)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lastSign, s.begun = lastSign, begun
 }
 
-// Plan sets the planned rate of sends in messages per second, if it is constant.
-func (s *Outages) Plan(rate float64) {
+// SetPlannedRate sets the planned rate of sends in messages per second, if it is constant.
+func (s *Outages) SetPlannedRate(rate float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.recovery.planned = rate
@@ -225,7 +226,7 @@ func (s *Outages) Connected(worker string, now time.Time) {
 	if o.Back == 0 {
 		o.Back = o.back
 	}
-	s.settle(o, now)
+	s.recordReconnected(o, now)
 }
 
 // Released records that a worker no longer needs a connection.
@@ -238,12 +239,12 @@ func (s *Outages) Released(worker string, now time.Time) {
 	}
 	if _, ok := o.lost[worker]; ok {
 		delete(o.lost, worker)
-		s.settle(o, now)
+		s.recordReconnected(o, now)
 	}
 }
 
-// settle records when all workers that need a connection have one, and from when on all consumers have.
-func (s *Outages) settle(o *outage, now time.Time) {
+// recordReconnected records when all workers that need a connection have one, and from when on all consumers have.
+func (s *Outages) recordReconnected(o *outage, now time.Time) {
 	if len(o.lost) == 0 {
 		o.Reconnected, o.lost = o.back, nil // a run of days has many outages, and an empty map would keep its memory
 		o.Workers = slices.Clip(o.Workers)
@@ -263,14 +264,14 @@ func (s *Outages) Ready(opened time.Time) {
 	for _, o := range s.list {
 		if opened.After(o.start) && o.sends && !o.ready && !o.idle() {
 			o.ready = true
-			o.through(o.after(opened))
+			o.recordThrough(o.after(opened))
 		}
 	}
 }
 
-// Came records that a message was confirmed, or received, on a worker's connection that was opened at that time. It is
-// called for the first one of each connection.
-func (s *Outages) Came(confirmed bool, opened, now time.Time) {
+// RecordArrival records that a message was confirmed, or received, on a worker's connection that was opened at that
+// time. It is called for the first one of each connection.
+func (s *Outages) RecordArrival(confirmed bool, opened, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, o := range s.list {
@@ -283,7 +284,7 @@ func (s *Outages) Came(confirmed bool, opened, now time.Time) {
 		}
 		if of && *at == 0 && !o.idle() { // connections of the other side do not matter
 			*at = o.after(now)
-			o.through(*at)
+			o.recordThrough(*at)
 			if o.Recovered > 0 {
 				o.Recovered = max(o.Recovered, *at)
 			}

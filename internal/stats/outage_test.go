@@ -31,13 +31,13 @@ func TestOutages(t *testing.T) {
 	require.True(t, o.Explain() && o.Receiving(), "messages may come again now")
 	o.Attempt(lost, at(1.8))
 	o.Connected("p", at(3))
-	o.Came(true, at(0.5), at(3.1)) // by a connection that was not lost
-	o.Came(true, at(3), at(3.2))
-	o.Came(true, at(3), at(3.3))
+	o.RecordArrival(true, at(0.5), at(3.1)) // by a connection that was not lost
+	o.RecordArrival(true, at(3), at(3.2))
+	o.RecordArrival(true, at(3), at(3.3))
 	require.True(t, o.Open(), "the consumer is away")
 	o.Connected("c", at(4))
 	require.False(t, o.Open())
-	o.Came(false, at(4), at(4.5))
+	o.RecordArrival(false, at(4), at(4.5))
 
 	// The next one: a producer whose task is done, and a consumer that does not come back.
 	o.Lost("p", true, true, lost, at(6))
@@ -71,7 +71,7 @@ func TestOutages(t *testing.T) {
 	o.Ready(at(22))
 	o.Lost("p", true, false, lost, at(30))
 	o.Connected("p", at(31))
-	o.Came(true, at(31), at(31.5))
+	o.RecordArrival(true, at(31), at(31.5))
 	require.Len(t, o.List(start), 4)
 	require.EqualValues(t, 2000000, o.List(start)[2].Length)
 	require.EqualValues(t, 1500000, o.List(start)[3].Length)
@@ -115,14 +115,14 @@ func TestOutagesOfSomeWorkers(t *testing.T) {
 	o := stats.NewOutages()
 	o.Lost("p", true, false, lost, at(1))
 	o.Connected("p", at(2))
-	o.Came(true, at(2), at(2.5))
-	o.Came(false, at(30), at(31)) // a consumer of a later step
+	o.RecordArrival(true, at(2), at(2.5))
+	o.RecordArrival(false, at(30), at(31)) // a consumer of a later step
 	require.Zero(t, o.List(start)[0].Received)
 	require.EqualValues(t, 1500000, o.List(start)[0].Length)
 
 	now := func(s float64) *stats.OutageProgress {
 		snap := &stats.Snapshot{From: at(s - 1), To: at(s)}
-		o.Interval(snap)
+		o.AddInterval(snap)
 		return snap.Outages
 	}
 	o.Lost("done", true, true, lost, at(40)) // it needs no connection
@@ -131,7 +131,7 @@ func TestOutagesOfSomeWorkers(t *testing.T) {
 	require.Equal(t, time.Second, now(61).Since)
 	require.Equal(t, 2500*time.Millisecond, now(61).Length)
 	o.Connected("p", at(61.5))
-	o.Came(true, at(61.5), at(60.9)) // its clock was read before the snapshot's
+	o.RecordArrival(true, at(61.5), at(60.9)) // its clock was read before the snapshot's
 	require.Equal(t, 2500*time.Millisecond, now(62).Length, "it never shrinks")
 	require.EqualValues(t, 900000, o.List(start)[2].Length)
 }

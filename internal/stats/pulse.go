@@ -47,9 +47,9 @@ func NewPulse(clock Clock) *Pulse {
 	return p
 }
 
-// Blind leaves out the use of the machine, which passes in real time while a test has a fake clock. Call it before
-// Start and [Collector.SetPulse].
-func (p *Pulse) Blind() { p.blind = true }
+// IgnoreMachine leaves out the use of the machine, which passes in real time while a test has a fake clock. Call it
+// before Start and [Collector.SetPulse].
+func (p *Pulse) IgnoreMachine() { p.blind = true }
 
 // Start lets it beat until Stop. Call it once, after the clock has begun.
 func (p *Pulse) Start() {
@@ -81,11 +81,11 @@ func (p *Pulse) run() {
 func (p *Pulse) tick(now time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.beats(now)
+	p.recordBeat(now)
 }
 
-// beats records a beat, and the pause before it if there was one. p.mu is held.
-func (p *Pulse) beats(now time.Duration) {
+// recordBeat records a beat, and the pause before it if there was one. p.mu is held.
+func (p *Pulse) recordBeat(now time.Duration) {
 	last := time.Duration(p.beat.Load())
 	if length := now - last; length >= PauseLimit {
 		p.pauses.Pauses++
@@ -139,7 +139,7 @@ func (p *Pulse) stopped() []gap {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.beats(p.clock.Now())
+	p.recordBeat(p.clock.Now())
 	return slices.Clone(p.stops)
 }
 
@@ -150,21 +150,22 @@ func (p *Pulse) stoodStill(from, to time.Duration) (sum time.Duration) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.beats(p.clock.Now())
+	p.recordBeat(p.clock.Now())
 	for _, stop := range p.stops {
 		sum += max(0, min(to, stop.to)-max(from, stop.from))
 	}
 	return sum
 }
 
-// take returns the pauses since the last take. It is a beat itself, as it may run before the first beat after a pause.
-func (p *Pulse) take() (n Health) {
+// takePauses returns the pauses since the last call. It is a beat itself, as it may run before the first beat after a
+// pause.
+func (p *Pulse) takePauses() (n Health) {
 	if p == nil {
 		return n
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.beats(p.clock.Now())
+	p.recordBeat(p.clock.Now())
 	n, p.pauses = p.pauses, n
 	return n
 }

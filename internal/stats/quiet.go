@@ -26,44 +26,44 @@ const (
 	maxGaps = 1024 // of one worker in one interval
 )
 
-// came records that something came that the worker had waited for since the given time.
-func (q *quiet) came(since, now time.Duration) {
+// recordSign records an answer or a message that the worker had awaited since the given time.
+func (q *quiet) recordSign(since, now time.Duration) {
 	if q.limit > 0 && now-q.last >= q.limit {
-		q.note(now, min(since, q.waiting))
+		q.addGap(now, min(since, q.waiting))
 	}
 	q.sign, q.last, q.waiting, q.until, q.owed = now, max(q.last, now), never, 0, never
 }
 
-// ended records that the answer or message that the worker had awaited since then will not come.
-func (q *quiet) ended(since, now time.Duration) {
+// recordNoAnswer records that the answer or message that the worker had awaited since then will not come.
+func (q *quiet) recordNoAnswer(since, now time.Duration) {
 	q.waiting, q.until = min(q.waiting, since), max(q.until, now)
 }
 
-// ready records that nothing could come before now, as the worker was busy or closed.
-func (q *quiet) ready(now time.Duration) {
-	q.close()
+// recordReady records that nothing could come before now, as the worker was busy or closed.
+func (q *quiet) recordReady(now time.Duration) {
+	q.endWait()
 	q.last = max(q.last, now)
 }
 
-// close ends the time for which the worker has waited in vain.
-func (q *quiet) close() {
+// endWait ends a wait that no answer or message has ended.
+func (q *quiet) endWait() {
 	if q.limit > 0 && q.until-q.last >= q.limit {
-		q.note(q.until, q.waiting)
+		q.addGap(q.until, q.waiting)
 	}
 	q.last, q.waiting, q.until = max(q.last, q.until), never, 0
 }
 
-func (q *quiet) note(to, waiting time.Duration) {
+func (q *quiet) addGap(to, waiting time.Duration) {
 	if len(q.gaps) < maxGaps {
 		q.gaps = append(q.gaps, gap{q.last, to, max(q.last, waiting)})
 	}
 }
 
-// take returns the gaps since the last take, and the gap in progress. The worker has waited since owed for what has not
-// come; never if for nothing. With last, no more will come.
-func (q *quiet) take(owed time.Duration, last bool) (closed []gap, open gap) {
+// takeGaps returns the gaps since the last call, and the gap in progress. The worker has waited since owed for what has
+// not come; never if for nothing. With last, no more will come.
+func (q *quiet) takeGaps(owed time.Duration, last bool) (closed []gap, open gap) {
 	if last {
-		q.close()
+		q.endWait()
 	}
 	closed = q.gaps
 	q.gaps = nil
@@ -73,10 +73,10 @@ func (q *quiet) take(owed time.Duration, last bool) (closed []gap, open gap) {
 	return closed, gap{q.last, never, max(q.last, q.owed)}
 }
 
-// giveUp records that what the worker waits for may not come any more.
-func (q *quiet) giveUp(now time.Duration) {
+// endOwed records that the awaited answer or message may not come any more.
+func (q *quiet) endOwed(now time.Duration) {
 	if q.owed < never {
-		q.ended(q.owed, now)
+		q.recordNoAnswer(q.owed, now)
 	}
 }
 
@@ -90,10 +90,12 @@ const (
 // answered records an answer after a time without one, during all of which a message waited for it. It sums up the long
 // times in which the broker answered nothing to the producer, independent of the limit for stalls. Time in which the
 // tester stood still does not count. The caller holds the lock.
-func (r *ProducerRecorder) answered(since, now time.Duration) { r.silence += r.silent(since, now) }
+func (r *ProducerRecorder) answered(since, now time.Duration) {
+	r.silence += r.countedSilence(since, now)
+}
 
-// silent returns the length of a time without an answer, or 0 if it is not long enough to count.
-func (r *ProducerRecorder) silent(since, now time.Duration) time.Duration {
+// countedSilence returns the length of a time without an answer, or 0 if it is not long enough to count.
+func (r *ProducerRecorder) countedSilence(since, now time.Duration) time.Duration {
 	if now-since < r.leastSilence {
 		return 0
 	}

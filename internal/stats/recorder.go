@@ -109,7 +109,7 @@ func (r *ProducerRecorder) TakenBack(phase Phase) { r.sent[phase].Add(^uint64(0)
 // of the run.
 func (r *ProducerRecorder) GivenUp(intended, now time.Duration) {
 	r.mu.Lock()
-	r.quiet.ended(intended, now)
+	r.quiet.recordNoAnswer(intended, now)
 	r.mu.Unlock()
 }
 
@@ -176,10 +176,10 @@ func (r *ProducerRecorder) done(e *End, o *driver.Outcome, now time.Duration) {
 	switch {
 	case r.transaction > 0: // see TransactionEnded
 	case o.State == driver.Unknown, o.State == driver.Failed && o.Class == driver.ClassConnect: // no answer
-		r.quiet.ended(e.Intended, now)
+		r.quiet.recordNoAnswer(e.Intended, now)
 	default:
 		r.answered(max(r.quiet.sign, e.Actual), now)
-		r.quiet.came(e.Intended, now)
+		r.quiet.recordSign(e.Intended, now)
 	}
 	paused := r.rated && r.pulse.Delayed(e.Intended, e.Actual) // affects delay and response
 	if o.State != driver.Accepted {
@@ -232,11 +232,11 @@ func (r *ProducerRecorder) TransactionEnded(asked, now time.Duration, confirmed 
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !confirmed {
-		r.quiet.ended(asked, now)
+		r.quiet.recordNoAnswer(asked, now)
 		return
 	}
 	r.answered(max(r.quiet.sign, asked), now)
-	r.quiet.came(asked, now)
+	r.quiet.recordSign(asked, now)
 }
 
 // Stray counts an answer to no message in flight: it came too late, or twice.

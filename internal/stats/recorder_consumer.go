@@ -22,7 +22,7 @@ type ConsumerRecorder struct {
 	quiet      quiet
 	part       [parts]ledger
 	from       []result.Arrival // by shard, since the last collection; nil without shards
-	came       bool             // a message came since Begin
+	received   bool             // a message came since Begin
 	first      time.Duration    // the time of the first message since Begin, from the start of the run
 	last       time.Duration
 }
@@ -33,16 +33,16 @@ func (r *ConsumerRecorder) SetTransacted() { r.transacted = true }
 // Begin resets the first and the last message at the start of a step.
 func (r *ConsumerRecorder) Begin() {
 	r.mu.Lock()
-	r.came = false
+	r.received = false
 	r.mu.Unlock()
 }
 
-// Came returns when the first and the last message since Begin were delivered, from the start of the run; false if
-// there was none.
-func (r *ConsumerRecorder) Came() (first, last time.Duration, ok bool) {
+// FirstAndLast returns when the first and the last message since Begin were delivered, from the start of the run; false
+// if there was none.
+func (r *ConsumerRecorder) FirstAndLast() (first, last time.Duration, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.first, r.last, r.came
+	return r.first, r.last, r.received
 }
 
 // NewConsumerRecorder returns an empty recorder.
@@ -65,7 +65,7 @@ func (r *ConsumerRecorder) Worked(now, paced time.Duration) {
 // time since the start of the run.
 func (r *ConsumerRecorder) Ready(now time.Duration) {
 	r.mu.Lock()
-	r.quiet.ready(now)
+	r.quiet.recordReady(now)
 	r.mu.Unlock()
 }
 
@@ -77,7 +77,7 @@ func (r *ConsumerRecorder) takeGaps(now time.Duration, owed, last bool) (closed 
 	if owed && r.working.Load() == 0 { // else nothing can come now
 		since = now
 	}
-	return r.quiet.take(since, last)
+	return r.quiet.takeGaps(since, last)
 }
 
 // workedUntil returns how long the consumer has worked, and was held back by a rate. A span in progress counts as work.
@@ -105,15 +105,15 @@ type Receipt struct {
 	Size     int           // bytes of its body
 	At       time.Duration // of its delivery, from the start of the run
 	Delay    time.Duration // the requested delay of the delivery after the send; 0 for none
-	// number of the shard that sent it, from 1; 0 for this process. Only with [ConsumerRecorder.Arrivals]
+	// number of the shard that sent it, from 1; 0 for this process. Only with [ConsumerRecorder.SetShards]
 	Shard int
 }
 
 // Received counts a message.
 func (r *ConsumerRecorder) Received(m Receipt) {
 	r.mu.Lock()
-	if !r.came {
-		r.came, r.first = true, m.At
+	if !r.received {
+		r.received, r.first = true, m.At
 	}
 	r.last = m.At
 	p := &r.part[m.Due]
@@ -123,7 +123,7 @@ func (r *ConsumerRecorder) Received(m Receipt) {
 	if m.Stamped && !m.Again && !r.transacted {
 		since = min(m.At, since-m.Transfer+m.Delay) // while the broker delays it, there is nothing to wait for
 	}
-	r.quiet.came(since, m.At)
+	r.quiet.recordSign(since, m.At)
 	if m.Redelivered {
 		p.n[result.Redelivered]++
 	}
@@ -198,7 +198,7 @@ func (r *ConsumerRecorder) Committed(phase Phase, took time.Duration, confirmed 
 func (r *ConsumerRecorder) Foreign(at time.Duration) {
 	r.mu.Lock()
 	r.part[Measure].n[result.Foreign]++
-	r.quiet.came(at, at)
+	r.quiet.recordSign(at, at)
 	r.mu.Unlock()
 }
 
@@ -207,7 +207,7 @@ func (r *ConsumerRecorder) Foreign(at time.Duration) {
 func (r *ConsumerRecorder) Released(phase Phase, at time.Duration) {
 	r.mu.Lock()
 	r.part[phase].n[result.ConsumerReleased]++
-	r.quiet.came(at, at)
+	r.quiet.recordSign(at, at)
 	r.mu.Unlock()
 }
 

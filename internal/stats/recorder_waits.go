@@ -44,7 +44,7 @@ func (r *ProducerRecorder) Resume(now time.Duration) {
 		r.Waited(now)
 	}
 	r.mu.Lock()
-	r.quiet.ready(now)
+	r.quiet.recordReady(now)
 	r.mu.Unlock()
 }
 
@@ -55,11 +55,11 @@ func (r *ProducerRecorder) SetRated(rated bool) {
 	r.mu.Unlock()
 }
 
-// HeldUp adds a finished wait in Send.
-func (r *ProducerRecorder) HeldUp(d time.Duration) { r.waited[WaitSend].Add(int64(d)) }
+// AddSendWait adds a finished wait in Send.
+func (r *ProducerRecorder) AddSendWait(d time.Duration) { r.waited[WaitSend].Add(int64(d)) }
 
-// Blind marks a driver that does not report its waits: a Send in progress counts as a wait.
-func (r *ProducerRecorder) Blind() { r.blind.Store(true) }
+// SetBlind marks a driver that does not report its waits: a Send in progress counts as a wait.
+func (r *ProducerRecorder) SetBlind() { r.blind.Store(true) }
 
 // inSend returns how long the present message has been in the hand-over, counted from the collector's first look at it.
 // Only the collector's goroutine calls it.
@@ -103,7 +103,7 @@ func (r *ProducerRecorder) silenceUntil(now, least time.Duration) time.Duration 
 	defer r.mu.Unlock()
 	r.leastSilence = least
 	if r.transaction == 0 && r.owed() {
-		return r.silence + r.silent(r.quiet.sign, now)
+		return r.silence + r.countedSilence(r.quiet.sign, now)
 	}
 	return r.silence
 }
@@ -131,5 +131,5 @@ func (r *ProducerRecorder) takeGaps(now time.Duration, last bool) (closed []gap,
 			owed = min(since, now)
 		}
 	}
-	return r.quiet.take(owed, last)
+	return r.quiet.takeGaps(owed, last)
 }

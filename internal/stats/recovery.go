@@ -31,8 +31,8 @@ type recovery struct {
 // sent.
 const catchingUp = 1.1
 
-// Interval adds a snapshot of the load, and sets its Outages.
-func (s *Outages) Interval(snap *Snapshot) {
+// AddInterval adds a snapshot of the load, and sets its Outages.
+func (s *Outages) AddInterval(snap *Snapshot) {
 	if s == nil {
 		return
 	}
@@ -64,23 +64,23 @@ func (s *Outages) Interval(snap *Snapshot) {
 	}
 	switch {
 	case len(r.pending) > 0 && r.base != (result.Rates{}):
-		r.look(snap, rates, length)
+		r.checkRecovery(snap, rates, length)
 	case slices.ContainsFunc(r.pending, func(o *outage) bool { return o.Length == 0 }): // nothing to compare yet
 	default:
 		r.pending = nil
-		r.note(rates)
+		r.keepRates(rates)
 	}
 }
 
-// note keeps the rates of a second without outages, unless overdue messages were sent in it.
-func (r *recovery) note(rates result.Rates) {
+// keepRates keeps the rates of a second without outages, unless overdue messages were sent in it.
+func (r *recovery) keepRates(rates result.Rates) {
 	if rates != (result.Rates{}) && (r.planned == 0 || rates.Completed <= catchingUp*r.planned) {
 		r.before = append(r.before[max(0, len(r.before)-beforeOutage+1):], rates)
 	}
 }
 
-// look checks whether the rates of a full second are back at the rates before the outage.
-func (r *recovery) look(snap *Snapshot, rates result.Rates, length time.Duration) {
+// checkRecovery checks whether the rates of a full second are back at the rates before the outage.
+func (r *recovery) checkRecovery(snap *Snapshot, rates result.Rates, length time.Duration) {
 	if !slices.ContainsFunc(r.pending, func(o *outage) bool { return o.Length == 0 }) {
 		for _, o := range r.pending {
 			o.Watched += length.Microseconds()

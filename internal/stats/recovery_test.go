@@ -23,7 +23,7 @@ func (s *seconds) pass(completed, received uint64, times int) (last *stats.Snaps
 		last = &stats.Snapshot{Step: s.step, Phase: stats.Measure, From: s.now, To: s.now.Add(time.Second)}
 		last.Delta[result.Completed], last.Delta[result.Received] = completed, received
 		s.now = last.To
-		s.outages.Interval(last)
+		s.outages.AddInterval(last)
 	}
 	return last
 }
@@ -36,7 +36,7 @@ func (s *seconds) down() {
 func (s *seconds) up() {
 	at := s.now.Add(400 * time.Millisecond)
 	s.outages.Connected("p", at)
-	s.outages.Came(true, at, at.Add(time.Millisecond))
+	s.outages.RecordArrival(true, at, at.Add(time.Millisecond))
 }
 
 func (s *seconds) blink() { s.down(); s.up() }
@@ -140,7 +140,7 @@ func TestRecoveryRates(t *testing.T) {
 		}
 	})
 	of("catching up is not a rate of before", func(t *testing.T, s *seconds) {
-		s.outages.Plan(100)
+		s.outages.SetPlannedRate(100)
 		s.pass(100, 200, 5)
 		s.pass(1000, 2000, 20)
 		s.blink()

@@ -131,7 +131,7 @@ func (c *Collector) SetStallLimit(limit time.Duration) {
 // DecideStalls decides the stalls that last now, as the load ends because of them: what they waited for may not come.
 func (c *Collector) DecideStalls() {
 	now := c.last.Sub(c.start)
-	c.quiets(func(q *quiet) { q.giveUp(now) })
+	c.quiets(func(q *quiet) { q.endOwed(now) })
 }
 
 // quiets visits the quiet of each worker.

@@ -91,9 +91,9 @@ type workerTally struct {
 // explains is the share of the missed time from which on waits, or a pause, can be the reason.
 const explains = 0.5
 
-// heldUp returns the reason of the worker's longest waits, except waits for due times, if they are about as long as the
-// time that it missed; else boundWorker: it was just late.
-func (w *workerTally) heldUp(missed time.Duration) bound {
+// missedBound returns the reason of the worker's longest waits, except waits for due times, if they are about as long
+// as the time that it missed; else boundWorker: it was just late.
+func (w *workerTally) missedBound(missed time.Duration) bound {
 	top := boundWorker
 	for b, d := range w.waits {
 		if d > w.waits[top] {
@@ -177,7 +177,7 @@ func (t *LoadTally) sums(producers []ProducerAsked) (sending, receiving boundSum
 		case rated && producers[i].Reached:
 			to.bounds[boundNone] += w.total()
 		case rated && w.bounds[boundNone] == w.total() && w.total() > 0:
-			to.bounds[w.heldUp(producers[i].Missed)] += w.total()
+			to.bounds[w.missedBound(producers[i].Missed)] += w.total()
 		default:
 			for b, d := range w.bounds {
 				to.bounds[b] += d

@@ -26,10 +26,10 @@ type workerMeter struct {
 func (c *Collector) readWaits(now time.Time, total *Counters) {
 	little := time.Duration(saturatedWait * float64(now.Sub(c.last)))
 	for i := range c.work {
-		at := &c.work[i]
-		at.read(c, i, now, little)
-		total[result.NoLeave] += at.noLeave
-		total[result.SocketWaits] += at.socketWaits
+		w := &c.work[i]
+		w.read(c, i, now, little)
+		total[result.NoLeave] += w.noLeave
+		total[result.SocketWaits] += w.socketWaits
 	}
 }
 

@@ -67,7 +67,7 @@ func TestWaitInProgress(t *testing.T) {
 	require.Equal(t, [numWaitKinds]time.Duration{WaitSlot: time.Second}, p.waitedUntil(time.Second))
 	p.Waited(1500 * time.Millisecond)
 	require.Equal(t, [numWaitKinds]time.Duration{WaitSlot: 1500 * time.Millisecond}, p.waitedUntil(2*time.Second))
-	p.HeldUp(time.Second)
+	p.AddSendWait(time.Second)
 	p.Wait(WaitDue, 1800*time.Millisecond)
 	require.Equal(t, [numWaitKinds]time.Duration{
 		WaitDue: 200 * time.Millisecond, WaitSlot: 1500 * time.Millisecond, WaitSend: time.Second,
@@ -81,7 +81,7 @@ func TestSendInProgress(t *testing.T) {
 		p := NewProducerRecorder(false, nil)
 		want := time.Duration(0)
 		if blind {
-			p.Blind()
+			p.SetBlind()
 			want = time.Second
 		}
 		send := func(now time.Duration) time.Duration { return p.waitedUntil(now)[WaitSend] }
@@ -90,7 +90,7 @@ func TestSendInProgress(t *testing.T) {
 		require.Zero(t, send(2*time.Second), "the first look")
 		require.Equal(t, want, send(3*time.Second))
 		p.Handed(Measure, 0)
-		p.HeldUp(1500 * time.Millisecond)
+		p.AddSendWait(1500 * time.Millisecond)
 		require.Equal(t, 1500*time.Millisecond, send(4*time.Second))
 		p.Begun(Measure)
 		require.Equal(t, 1500*time.Millisecond, send(5*time.Second))

@@ -121,6 +121,6 @@ func (o Offset) String() string {
 
 // bound returns the largest possible absolute value of the offset.
 func (c *Clock) bound() int64 {
-	of := func(o Offset) int64 { return int64(max(o.Ahead, -o.Ahead)) + o.Error }
-	return max(of(c.Start), of(c.End))
+	width := func(o Offset) int64 { return int64(max(o.Ahead, -o.Ahead)) + o.Error }
+	return max(width(c.Start), width(c.End))
 }

@@ -42,15 +42,15 @@ func (g *groups) next() {
 		if first.Phase == Warmup {
 			prefix = warmupTag
 		}
-		g.want(prefix, func(r *Row) *Latencies { return &r.Latencies })
+		g.wantLines(prefix, func(r *Row) *Latencies { return &r.Latencies })
 		if first.Leftover != nil {
-			g.want(warmupTag, func(r *Row) *Latencies { return r.Leftover })
+			g.wantLines(warmupTag, func(r *Row) *Latencies { return r.Leftover })
 		}
 	}
 }
 
-// want records the lines that the latencies of the group require.
-func (g *groups) want(prefix string, of func(*Row) *Latencies) {
+// wantLines records the lines that the latencies of the group require.
+func (g *groups) wantLines(prefix string, of func(*Row) *Latencies) {
 	for _, k := range kinds {
 		if of(&g.rows[0])[k.Kind] == nil {
 			continue
@@ -72,8 +72,8 @@ func (g *groups) want(prefix string, of func(*Row) *Latencies) {
 // last tells whether this is the last group.
 func (g *groups) last() bool { return g.from == len(g.result.Rows) }
 
-// line reads the next line of the log. Lines after the last row belong to a row that was never written.
-func (g *groups) line(text string) error {
+// readLine reads the next line of the log. Lines after the last row belong to a row that was never written.
+func (g *groups) readLine(text string) error {
 	if len(g.wanted) == 0 {
 		return errEnough
 	}
@@ -92,7 +92,7 @@ func (g *groups) line(text string) error {
 	if h.count != w.count {
 		return fmt.Errorf("the histogram has %d values; the rows in %s have %d", h.count, RowsFile, w.count)
 	}
-	if err := w.take(h, g.keep); err != nil {
+	if err := w.addTo(h, g.keep); err != nil {
 		return err
 	}
 	if g.wanted = g.wanted[1:]; len(g.wanted) == 0 {
@@ -101,8 +101,8 @@ func (g *groups) line(text string) error {
 	return nil
 }
 
-// take adds the histogram to the rows and sums.
-func (w *wanted) take(h *Histogram, keep bool) error {
+// addTo adds the histogram to the rows and sums.
+func (w *wanted) addTo(h *Histogram, keep bool) error {
 	var whole Latency
 	for _, l := range w.rows {
 		bare := *l

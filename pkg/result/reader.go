@@ -250,7 +250,7 @@ func (g *groups) read(path string) error {
 		case '"': // the legend
 			return nil
 		}
-		return g.line(strings.TrimSuffix(string(line), "\n"))
+		return g.readLine(strings.TrimSuffix(string(line), "\n"))
 	})
 	if errors.Is(err, fs.ErrNotExist) {
 		return &Error{Path: path, Err: errMissing}

@@ -22,8 +22,8 @@ type piece struct {
 // wholeMessage is one message in units of the integral.
 const wholeMessage = 2_000_000_000_000_000_000
 
-// at returns the intended time of message n, which is one of the piece's.
-func (p *piece) at(n uint64) time.Duration {
+// dueTime returns the intended time of message n, which is one of the piece's.
+func (p *piece) dueTime(n uint64) time.Duration {
 	var x wide // the part of the integral that belongs to this piece
 	x.hi, x.lo = bits.Mul64(n, wholeMessage)
 	x = x.minus(p.base)
