@@ -241,7 +241,7 @@ func (r *run) startReporting(reporter report.Reporter) error {
 // describe returns the description of the run for the reporters.
 func (r *run) describe() stats.Run {
 	info := stats.Run{
-		ID: r.id, Producing: r.role.Produces(), Consuming: r.role.Consumes(), Rated: r.plan.Rated(),
+		ID: r.id, Producing: r.role.Produces(), Consuming: r.role.Consumes(),
 		Start: r.clock.Start().Add(r.plan.ClockShift), Warmup: r.plan.Steps[0].Warmup, Scenario: r.plan.Name,
 		Labels: r.plan.Labels,
 	}

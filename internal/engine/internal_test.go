@@ -58,7 +58,7 @@ func TestWaitedInVain(t *testing.T) {
 				g := &group{consumers: []*consumer{open}}
 				r := &run{
 					plan: &plan.Plan{DrainTimeout: tt.drain}, role: tt.role, clock: load.NewClock(), verify: newVerification(1, ""),
-					step: &step{plan: &plan.Step{}, uses: []*use{{group: g, plan: &plan.Group{}, from: &Endpoint{}}}},
+					step: &step{plan: &plan.Step{}, uses: []*use{{group: g, plan: &plan.Group{}}}},
 				}
 				r.addSubscriptions()
 				r.clock.Begin()

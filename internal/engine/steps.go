@@ -34,8 +34,8 @@ type step struct {
 // use is a group with the setting that it has in a step.
 type use struct {
 	*group
-	plan     *plan.Group
-	to, from *Endpoint // of its producers and consumers; nil without these
+	plan *plan.Group
+	to   *Endpoint // of its producers; nil without these
 	// Messages that the group had sent when the load of the step began, and the ones of them that were due after a
 	// warm-up.
 	base, measuredBase uint64
@@ -49,7 +49,7 @@ func newStep(r *run, index int) *step {
 	for _, g := range s.plan.Groups {
 		for _, workers := range r.groups {
 			if canReopen(workers.plan, g) {
-				s.uses = append(s.uses, &use{group: workers, plan: g, to: r.sendsTo(g), from: r.readsFrom(g)})
+				s.uses = append(s.uses, &use{group: workers, plan: g, to: r.sendsTo(g)})
 			}
 		}
 	}

@@ -111,18 +111,18 @@ func (p place) named() driver.Destination {
 }
 
 // progress returns the counts for snapshots.
-func (r *run) progress() result.Progress {
+func (r *run) progress() (sum result.Progress) {
 	run := r.verify.id
 	if !r.role.Produces() {
 		run = 0
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var list []result.Progress
 	for _, s := range r.subs {
-		list = append(list, s.tracker.Progress(run, r.verify.ledgers[s.place]...))
+		p := s.tracker.Progress(run, r.verify.ledgers[s.place]...)
+		sum.Add(&p)
 	}
-	return verify.Add(list...)
+	return sum
 }
 
 // missingAt returns the number of messages known to be missing at a subscription.

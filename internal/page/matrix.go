@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/perfmq/perfmq/internal/sweep/record"
+	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/internal/words"
 )
 
@@ -49,8 +50,6 @@ type gridLine struct {
 	High  []number64 `json:"high"`
 }
 
-func isRate(metric string) bool { return strings.HasSuffix(metric, ".avg") }
-
 // grids returns the figures of the cells.
 func (m *matrix) grids() (list []grid) {
 	if m == nil || m.axis.Name == "" {
@@ -64,7 +63,7 @@ func (m *matrix) grids() (list []grid) {
 	}
 	for _, name := range m.sweep.Columns(m.rows) {
 		g := grid{Name: name, Axis: m.axis.Name, Values: m.axis.Values, Unit: "us"}
-		if isRate(name) {
+		if record.UnitOf(name) == threshold.PerSecond {
 			g.Unit = "messages/s"
 		}
 		for _, line := range lines {
@@ -110,7 +109,7 @@ func (m *matrix) table() Table {
 		for _, name := range names {
 			text := "-"
 			if f, has := r.Figures[name]; has {
-				text = r.Bound(name) + figureText(name, f.Median)
+				text = r.Bound(name) + inUnit(record.UnitOf(name), f.Median)
 				if v := f.Median; v != 0 && f.Maximum > f.Minimum {
 					text += fmt.Sprintf(" (%+.0f%% %+.0f%%)", 100*(f.Minimum-v)/v, 100*(f.Maximum-v)/v)
 				}
@@ -120,14 +119,6 @@ func (m *matrix) table() Table {
 		t.Rows = append(t.Rows, row)
 	}
 	return t
-}
-
-// figureText writes a value of a figure of a sweep.
-func figureText(name string, v float64) string {
-	if isRate(name) {
-		return number(v) + "/s"
-	}
-	return span(int64(v))
 }
 
 // sentences says how many runs there are, and which cells are the best and the worst of each metric.
@@ -143,7 +134,7 @@ func (m *matrix) sentences() (list []string) {
 	}
 	list = append(list, text+".")
 	for _, name := range m.sweep.Columns(m.rows) {
-		format := func(v float64) string { return figureText(name, v) }
+		format := func(v float64) string { return inUnit(record.UnitOf(name), v) }
 		if text := m.sweep.Best(m.rows, name, format); text != "" {
 			list = append(list, name+": "+text+".")
 		}

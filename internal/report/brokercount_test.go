@@ -66,7 +66,7 @@ func TestBrokerCountInOutputs(t *testing.T) {
 	var console bytes.Buffer
 	f := NewFan(r, j, NewConsole(&console, ConsoleOptions{}), metrics)
 	f.Secrets.Add("u", "hunter2")
-	require.NoError(t, f.Start(clientRun(false)))
+	require.NoError(t, f.Start(clientRun()))
 	interval := snapshot(stats.Measure, 0, stats.Counters{}, closedLoop())
 	for i := range 25 {
 		interval.Depths = append(interval.Depths, brokerside.Depth{Destination: "queue://" + string(rune('a'+i)), Messages: uint64(i)}) //nolint:gosec // small

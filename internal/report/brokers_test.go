@@ -46,7 +46,7 @@ func TestBrokersInOutputs(t *testing.T) {
 	var console, benchmark bytes.Buffer
 	f := NewFan(r, j, NewConsole(&console, ConsoleOptions{}), NewRocketMQ(&benchmark, ConsoleOptions{}))
 	f.Secrets.Add("u", "hunter2")
-	require.NoError(t, f.Start(clientRun(false)))
+	require.NoError(t, f.Start(clientRun()))
 	s := summary(stats.Counters{}, closedLoop())
 	s.Brokers = []result.Broker{
 		{Name: "left", Protocol: "amqp", Product: "apache-activemq-artemis", Version: "2.40.0"},

@@ -41,7 +41,7 @@ func TestHostileTexts(t *testing.T) {
 		},
 		Unwatched: []string{text}, Notes: []string{text},
 	}
-	run := clientRun(false)
+	run := clientRun()
 	run.Destinations = []string{text, "queue://B"}
 
 	folder := t.TempDir()

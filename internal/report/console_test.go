@@ -24,7 +24,7 @@ func TestConsole(t *testing.T) {
 	known := summary(whole, closedLoop())
 	known.ExpectedKnown, known.Expected = true, whole[result.Completed]
 
-	producerOnly, consumerOnly := clientRun(false), clientRun(false)
+	producerOnly, consumerOnly := clientRun(), clientRun()
 	producerOnly.Consuming, consumerOnly.Producing = false, false
 	onlyAck, onlyTransfer := closedLoop(), closedLoop()
 	onlyAck[result.Transfer], onlyTransfer[result.Ack] = nil, nil
@@ -43,20 +43,20 @@ func TestConsole(t *testing.T) {
 		intervals   []*stats.Snapshot
 		summary     *stats.Summary
 	}{
-		{"client", clientRun(false), false, []*stats.Snapshot{
+		{"client", clientRun(), false, []*stats.Snapshot{
 			snapshot(stats.Warmup, 0, busy, closedLoop()), snapshot(stats.Measure, 1, busy, closedLoop()),
 			snapshot(stats.Drain, 2, stats.Counters{result.Received: 101}, closedLoop()),
 		}, known},
-		{"client-rate-latency", clientRun(true), true, []*stats.Snapshot{
+		{"client-rate-latency", clientRun(), true, []*stats.Snapshot{
 			snapshot(stats.Warmup, 0, busy, openLoop()), snapshot(stats.Measure, 1, busy, openLoop()),
 		}, summary(whole, openLoop())},
 		{"producer", producerOnly, true, []*stats.Snapshot{snapshot(stats.Measure, 0, sent, onlyAck)}, summary(sent, onlyAck)},
 		{"consumer", consumerOnly, true, []*stats.Snapshot{snapshot(stats.Measure, 0, received, onlyTransfer)}, summary(received, onlyTransfer)},
-		{"failure", clientRun(true), false, nil, brokenRun()},
-		{"own", clientRun(false), false, nil, ownRun()},
-		{"numbers", clientRun(true), false, nil, numbersRun()},
+		{"failure", clientRun(), false, nil, brokenRun()},
+		{"own", clientRun(), false, nil, ownRun()},
+		{"numbers", clientRun(), false, nil, numbersRun()},
 		{"own-consumer", consumerOnly, false, nil, ownRun()},
-		{"zero", clientRun(true), true, []*stats.Snapshot{
+		{"zero", clientRun(), true, []*stats.Snapshot{
 			{Phase: stats.Measure, Latencies: nothing, To: time.Time{}.Add(time.Second)},
 			{Phase: stats.Measure, Latencies: nothing}, // too short to be printed
 		}, silence},
@@ -85,7 +85,7 @@ func TestConsoleIsArtemisPerfToTheCharacter(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	c := NewConsole(&out, ConsoleOptions{ShowLatency: true})
-	require.NoError(t, c.Start(clientRun(false)))
+	require.NoError(t, c.Start(clientRun()))
 	start := time.Now()
 	ack := result.NewLatency()
 	ack.Record(113 * time.Microsecond)
@@ -129,7 +129,7 @@ func TestConsoleWriteError(t *testing.T) {
 	require.NoError(t, err)
 	defer full.Close()
 	c := NewConsole(full, ConsoleOptions{URL: "amqp://h"})
-	err = c.Start(clientRun(false))
+	err = c.Start(clientRun())
 	require.ErrorIs(t, err, syscall.ENOSPC)
 	require.ErrorContains(t, err, "print to the console: ")
 

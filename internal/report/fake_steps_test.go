@@ -25,7 +25,7 @@ type fakeRun struct {
 // message.
 func fakeSteps(t *testing.T, seconds ...int) *fakeRun {
 	t.Helper()
-	run := clientRun(true)
+	run := clientRun()
 	run.Scenario, run.Steps = "night", []string{"allout", "paced", "drain"}
 	run.Labels = map[string]string{"broker": "Artemis 2.56", "heap-size": "4g", "empty": ""}
 	f := &fakeRun{run: run, summary: summary(stats.Counters{}, noLatencies())}

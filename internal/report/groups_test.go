@@ -15,7 +15,7 @@ import (
 // groupRun returns a run of three seconds; the first is a warm-up. Each second, group i of n sends 10*(i+1) messages
 // that take (i+1) ms each, and one of them fails. An additional group receives in the last second.
 func groupRun(n int) *fakeRun {
-	run := clientRun(false)
+	run := clientRun()
 	run.Scenario, run.Steps, run.Warmup = "groups", []string{"load"}, time.Second
 	f := &fakeRun{run: run, summary: summary(stats.Counters{}, noLatencies())}
 	for i := range n {

@@ -24,7 +24,7 @@ func writeHDR(t *testing.T) string {
 	path := filepath.Join(t.TempDir(), "run.hdr")
 	h, err := NewHDR(path)
 	require.NoError(t, err)
-	require.NoError(t, h.Start(clientRun(true)))
+	require.NoError(t, h.Start(clientRun()))
 	empty := result.Latencies{
 		result.Delay: result.NewLatency(), result.Ack: result.NewLatency(), result.Response: result.NewLatency(), result.Transfer: result.NewLatency(),
 	}
@@ -121,7 +121,7 @@ func TestHDRDiskFull(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, h.file.close())
 	h.file = &recordFile{what: "HDR file x", file: out, seek: true}
-	require.NoError(t, h.Start(clientRun(true)))
+	require.NoError(t, h.Start(clientRun()))
 	written := 0
 	for err == nil {
 		if err = h.Interval(snapshot(stats.Measure, written, stats.Counters{}, openLoop())); err == nil {

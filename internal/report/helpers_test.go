@@ -48,9 +48,9 @@ func latency(n int, step time.Duration) *result.Latency {
 	return l
 }
 
-func clientRun(rated bool) stats.Run {
+func clientRun() stats.Run {
 	return stats.Run{
-		Producing: true, Consuming: true, Rated: rated, Start: loadStart(), Warmup: time.Second,
+		Producing: true, Consuming: true, Start: loadStart(), Warmup: time.Second,
 		Protocol: "amqp", ConsumerProtocol: "amqp", Client: "native", ConsumerClient: "native", Destinations: []string{"queue://TEST"},
 	}
 }

@@ -16,7 +16,7 @@ func hostLines(hosts []result.BrokerHost) (lines []string) {
 		h := &hosts[i]
 		text := fmt.Sprintf("host %s: %s", oneLine(h.Name), words.Plural(h.Connections, "connection"))
 		for _, s := range spreads {
-			if s.Role == roleOf(true) {
+			if s.Role == "producers" {
 				text += fmt.Sprintf("; %s, sent %d, completed %d", words.Plural(h.Producers, "producer"), h.Sent, h.Completed)
 				if h.Unconfirmed > 0 {
 					text += fmt.Sprintf(", unconfirmed %d", h.Unconfirmed)
@@ -29,7 +29,7 @@ func hostLines(hosts []result.BrokerHost) (lines []string) {
 	}
 	for _, s := range spreads {
 		what := "received"
-		if s.Role == roleOf(true) {
+		if s.Role == "producers" {
 			what = "completed"
 		}
 		lines = append(lines, fmt.Sprintf("%s per host: %d / %d / %d (minimum, median, maximum of %d)", what,

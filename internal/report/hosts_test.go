@@ -43,7 +43,7 @@ func TestHostsInOutputs(t *testing.T) {
 	}
 	var console bytes.Buffer
 	c := NewConsole(&console, ConsoleOptions{})
-	require.NoError(t, c.Start(clientRun(true)))
+	require.NoError(t, c.Start(clientRun()))
 	require.NoError(t, c.Summary(s))
 	require.Contains(t, console.String(), "\n--- host a:1: 1 connection; 1 producer, sent 4000, completed 3900, unconfirmed 100; 1 consumer, received 3800\n"+
 		"--- host b:1: 2 connections; 2 producers, sent 5000, completed 5000; 2 consumers, received 4200\n"+
@@ -52,7 +52,7 @@ func TestHostsInOutputs(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.json")
 	j, err := NewJSON(path, ResultOptions{})
 	require.NoError(t, err)
-	require.NoError(t, j.Start(clientRun(true)))
+	require.NoError(t, j.Start(clientRun()))
 	require.NoError(t, j.Summary(s))
 	require.NoError(t, j.Close())
 	text, err := os.ReadFile(path)

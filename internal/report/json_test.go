@@ -33,7 +33,7 @@ func TestJSON(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.json")
 	j, err := NewJSON(path, ResultOptions{})
 	require.NoError(t, err)
-	require.NoError(t, j.Start(clientRun(true)))
+	require.NoError(t, j.Start(clientRun()))
 	require.Empty(t, readJSON(t, path), "valid before the first record")
 
 	delta := stats.Counters{result.Sent: 27640, result.Blocked: 365, result.Completed: 27578, result.Received: 26457, result.Failed: 12}
@@ -66,7 +66,7 @@ func TestJSON(t *testing.T) {
 // The keys of artemis perf come first, in its order, and only those for the run's role.
 func TestJSONKeys(t *testing.T) {
 	t.Parallel()
-	producer, consumer := clientRun(false), clientRun(false)
+	producer, consumer := clientRun(), clientRun()
 	producer.Consuming, consumer.Producing = false, false
 	ack, transfer := closedLoop(), closedLoop()
 	ack[result.Transfer], transfer[result.Ack] = nil, nil
@@ -77,7 +77,7 @@ func TestJSONKeys(t *testing.T) {
 		interval, summary []string
 	}{
 		{
-			"client with rate", clientRun(true), openLoop(),
+			"client with rate", clientRun(), openLoop(),
 			[]string{"sampleType", "warmup", "time", "sent", "delayed", "completed", "received", "delaySendTime", "sendTime", "transferTime", "responseTime", "phase"},
 			[]string{"sampleType", "time", "result", "totalSent", "totalBlocked", "totalCompleted", "totalReceived", "totalDelaySendTime", "totalSendTime", "totalTransferTime", "totalResponseTime", "start"},
 		},
@@ -132,7 +132,7 @@ func TestJSONEmptyHistogramsAndIntervals(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.json")
 	j, err := NewJSON(path, ResultOptions{})
 	require.NoError(t, err)
-	require.NoError(t, j.Start(clientRun(false)))
+	require.NoError(t, j.Start(clientRun()))
 	require.NoError(t, j.Interval(&stats.Snapshot{Latencies: result.Latencies{result.Ack: result.NewLatency()}}))
 	require.NoError(t, j.Summary(&stats.Summary{}))
 	require.NoError(t, j.Close())
@@ -158,7 +158,7 @@ func TestJSONIntoPipe(t *testing.T) {
 		b, _ := io.ReadAll(reader)
 		text <- b
 	}()
-	require.NoError(t, j.Start(clientRun(false)))
+	require.NoError(t, j.Start(clientRun()))
 	require.NoError(t, j.Interval(snapshot(stats.Measure, 0, stats.Counters{}, closedLoop())))
 	require.NoError(t, j.Summary(summary(stats.Counters{}, closedLoop())))
 	require.NoError(t, j.Close())
@@ -174,7 +174,7 @@ func TestJSONWithoutRecords(t *testing.T) {
 		out := &memory{}
 		j := &JSON{file: &recordFile{file: out, tail: "\n]\n"}}
 		if started {
-			require.NoError(t, j.Start(clientRun(false)))
+			require.NoError(t, j.Start(clientRun()))
 		}
 		require.NoError(t, j.Close())
 		if started {
@@ -227,7 +227,7 @@ func TestJSONDiskFull(t *testing.T) {
 			file:     &recordFile{what: "JSON file x", file: out, seek: true, tail: "\n]\n", room: room},
 			recorder: recorder{ResultOptions: ResultOptions{OnError: func(err error) { reported = append(reported, err) }}},
 		}
-		if err := j.Start(clientRun(false)); err != nil {
+		if err := j.Start(clientRun()); err != nil {
 			require.Less(t, limit, len("[")+len("\n]\n")+room)
 			require.EqualError(t, err, "write JSON file x: no space left on device")
 			require.Equal(t, "make room there, or choose another place", driver.HintOf(err))
@@ -279,7 +279,7 @@ func TestJSONRoom(t *testing.T) {
 		return info.Size()
 	}
 	require.Zero(t, size())
-	require.NoError(t, j.Start(clientRun(false)))
+	require.NoError(t, j.Start(clientRun()))
 	for i := range 3 {
 		require.Len(t, readJSON(t, path), i)
 		require.Greater(t, size(), int64(summaryRoom))
@@ -296,7 +296,7 @@ func TestJSONSummaryBeyondItsRoom(t *testing.T) {
 	for _, limit := range []int{100_000, 1000} {
 		out := &memory{limit: limit}
 		j := &JSON{file: &recordFile{what: "JSON file x", file: out, seek: true, tail: "\n]\n", room: 10}}
-		require.NoError(t, j.Start(clientRun(false)))
+		require.NoError(t, j.Start(clientRun()))
 		err := j.Summary(summary(stats.Counters{}, closedLoop()))
 		want := 1
 		if limit == 1000 {
@@ -387,7 +387,7 @@ func TestJSONOwn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.json")
 	j, err := NewJSON(path, ResultOptions{})
 	require.NoError(t, err)
-	require.NoError(t, j.Start(clientRun(false)))
+	require.NoError(t, j.Start(clientRun()))
 	own, bare := ownRun(), summary(stats.Counters{}, closedLoop())
 	require.NoError(t, j.Interval(snapshot(stats.Measure, 0, own.Total, own.Latencies)))
 	require.NoError(t, j.Summary(own))

@@ -83,7 +83,7 @@ func (c *Console) writePeaks(b *strings.Builder, label string, m *stats.Peaks) {
 
 func writeSpread(b *strings.Builder, s *result.Spread) {
 	label := "--- received per consumer"
-	if s.Role == roleOf(true) {
+	if s.Role == "producers" {
 		label = "--- completed per producer"
 	}
 	if s.Group != "" {
@@ -138,11 +138,4 @@ func addAverages(of *result.Figures, a *stats.Average, o *stats.Offered, produci
 			of.Offered = &v
 		}
 	}
-}
-
-func roleOf(producing bool) string {
-	if producing {
-		return "producers"
-	}
-	return "consumers"
 }

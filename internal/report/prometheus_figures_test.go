@@ -16,7 +16,7 @@ import (
 // TestPrometheusTester: counters of the tester's health add up over the intervals; gauges have the last value.
 func TestPrometheusTester(t *testing.T) {
 	t.Parallel()
-	p, url := startPrometheus(t, clientRun(false))
+	p, url := startPrometheus(t, clientRun())
 	for i := range 3 {
 		s := snapshot(stats.Measure, i, stats.Counters{}, closedLoop())
 		s.Health.Memory, s.Health.Delay, s.Health.DelayKnown = uint64(1000*(3-i)), time.Second, true //nolint:gosec // small
@@ -36,7 +36,7 @@ func TestPrometheusTester(t *testing.T) {
 // TestPrometheusOutages: an outage while it goes on, and after it.
 func TestPrometheusOutages(t *testing.T) {
 	t.Parallel()
-	p, url := startPrometheus(t, clientRun(false))
+	p, url := startPrometheus(t, clientRun())
 	s := snapshot(stats.Measure, 0, stats.Counters{}, closedLoop())
 	require.NoError(t, p.Interval(s))
 	require.NotContains(t, scrape(t, url).values, "perfmq_outages_total", "without --reconnect")
@@ -56,7 +56,7 @@ func TestPrometheusOutages(t *testing.T) {
 // TestPrometheusStalls: stalls are counted by side and phase; a run that only sends has no receiving side.
 func TestPrometheusStalls(t *testing.T) {
 	t.Parallel()
-	p, url := startPrometheus(t, clientRun(false))
+	p, url := startPrometheus(t, clientRun())
 	s := snapshot(stats.Measure, 0, stats.Counters{}, closedLoop())
 	s.Stalls = []stats.PartStalls{
 		{Side: stats.SendSide, Whole: true, Count: [2]uint64{1, 2}, Length: [2]time.Duration{time.Second, 3 * time.Second}},
@@ -69,7 +69,7 @@ func TestPrometheusStalls(t *testing.T) {
 		"stalls_total phase=measure side=receive": 1, "stall_seconds_total phase=measure side=receive": 2,
 		"stalls_total phase=warmup side=receive": 0,
 	})
-	run := clientRun(false)
+	run := clientRun()
 	run.Consuming = false
 	_, url = startPrometheus(t, run)
 	require.NotContains(t, scrape(t, url).values, "perfmq_stalls_total phase=measure side=receive")
@@ -83,7 +83,7 @@ func TestPrometheusStallsOfParts(t *testing.T) {
 		{Group: "a\n", Broker: "b", Side: stats.ReceiveSide, Count: [2]uint64{1, 0}, Length: [2]time.Duration{3 * time.Second, 0}},
 	}
 	for _, groups := range []int{1, 2} {
-		run := clientRun(false)
+		run := clientRun()
 		run.Groups = []stats.RunGroup{{Name: "a\n"}, {Name: "c"}}[:groups]
 		p, url := startPrometheus(t, run)
 		s := snapshot(stats.Measure, 0, stats.Counters{}, closedLoop())
@@ -101,7 +101,7 @@ func TestPrometheusStallsOfParts(t *testing.T) {
 // TestPrometheusEnd tests the metrics of the summary.
 func TestPrometheusEnd(t *testing.T) {
 	t.Parallel()
-	p, url := startPrometheus(t, clientRun(true))
+	p, url := startPrometheus(t, clientRun())
 	before := scrape(t, url)
 	for _, name := range []string{"run_success", "run_problems", "messages_expected", "run_rate", "run_end_time_seconds"} {
 		require.Zero(t, before.sum("perfmq_"+name), name)
@@ -133,7 +133,7 @@ func TestPrometheusEnd(t *testing.T) {
 // TestPrometheusThresholds: of many thresholds those that fail have a series, and of two with one name the one that does.
 func TestPrometheusThresholds(t *testing.T) {
 	t.Parallel()
-	p, url := startPrometheus(t, clientRun(true))
+	p, url := startPrometheus(t, clientRun())
 	s := numbersRun()
 	passes, fails := fakeThresholds()[0], fakeThresholds()[1]
 	for i := range 5*namedSeries + 10 {
@@ -158,7 +158,7 @@ func TestPrometheusThresholds(t *testing.T) {
 // TestPrometheusBounds: the number of series is bounded for any number and length of destinations and steps.
 func TestPrometheusBounds(t *testing.T) {
 	t.Parallel()
-	run := clientRun(false)
+	run := clientRun()
 	run.Destinations = nil
 	for i := range 1000 {
 		run.Destinations = append(run.Destinations, fmt.Sprintf("queue://%d", i))

@@ -105,7 +105,7 @@ func (m metrics) require(t *testing.T, want map[string]float64) {
 
 func TestPrometheusValues(t *testing.T) {
 	t.Parallel()
-	p, url := startPrometheus(t, clientRun(true))
+	p, url := startPrometheus(t, clientRun())
 	m := scrape(t, url)
 	m.require(t, map[string]float64{
 		"messages_sent_total": 0, "sends_failed_total class=timeout state=failed": 0,
@@ -228,7 +228,7 @@ func TestPrometheusBuckets(t *testing.T) {
 // Metrics that do not apply to the role are missing.
 func TestPrometheusRoles(t *testing.T) {
 	t.Parallel()
-	run := clientRun(false)
+	run := clientRun()
 	run.Producing, run.Warmup, run.Destinations = false, 0, []string{"queue://\xff"}
 	_, url := startPrometheus(t, run)
 	m := scrape(t, url)
@@ -244,7 +244,7 @@ func TestPrometheusNamesAreConventional(t *testing.T) {
 	p, err := NewPrometheus("127.0.0.1:0", "1.2.3", listen.Web{}, nil)
 	require.NoError(t, err)
 	defer p.Close()
-	require.NoError(t, p.Start(clientRun(true)))
+	require.NoError(t, p.Start(clientRun()))
 	p.collector.interval(snapshot(stats.Measure, 0, stats.Counters{result.Sent: 1}, openLoop()))
 	p.collector.summary(brokenRun())
 	problems, err := testutil.GatherAndLint(p.registry)
@@ -257,7 +257,7 @@ func TestPrometheusNamesAreConventional(t *testing.T) {
 
 func TestPrometheusPages(t *testing.T) {
 	t.Parallel()
-	_, url := startPrometheus(t, clientRun(false))
+	_, url := startPrometheus(t, clientRun())
 	for _, test := range []struct {
 		method, path string
 		status       int
@@ -295,7 +295,7 @@ func TestPrometheusReady(t *testing.T) {
 	ready(http.StatusServiceUnavailable, "the load has not begun")
 	status, _ := request(t, http.MethodGet, url+"/healthz")
 	require.Equal(t, http.StatusOK, status)
-	require.NoError(t, p.Start(clientRun(false)))
+	require.NoError(t, p.Start(clientRun()))
 	ready(http.StatusOK, "ok")
 	require.NoError(t, p.Summary(brokenRun()))
 	ready(http.StatusOK, "ok")
@@ -304,7 +304,7 @@ func TestPrometheusReady(t *testing.T) {
 // TestPrometheusScraped: only a complete answer with the final figures, and the status 200, closes Scraped.
 func TestPrometheusScraped(t *testing.T) {
 	t.Parallel()
-	p, url := startPrometheus(t, clientRun(false))
+	p, url := startPrometheus(t, clientRun())
 	scraped := func() bool {
 		select {
 		case <-p.Scraped():
@@ -344,7 +344,7 @@ func TestPrometheusScraped(t *testing.T) {
 
 func TestPrometheusListenErrors(t *testing.T) {
 	t.Parallel()
-	first, _ := startPrometheus(t, clientRun(false))
+	first, _ := startPrometheus(t, clientRun())
 	for _, test := range []struct{ address, message, hint string }{
 		{first.Address().String(), "bind: address already in use", "give another port"},
 		{"192.0.2.1:0", "bind: cannot assign requested address", "an address of this machine"},
@@ -392,7 +392,7 @@ func TestPrometheusClose(t *testing.T) {
 	t.Parallel()
 	p, err := NewPrometheus("127.0.0.1:0", "1.2.3", listen.Web{}, nil)
 	require.NoError(t, err)
-	require.NoError(t, p.Start(clientRun(false)))
+	require.NoError(t, p.Start(clientRun()))
 	address := p.Address().String()
 	_, body := request(t, http.MethodGet, "http://"+address+"/metrics")
 	require.NotEmpty(t, body)
@@ -408,13 +408,13 @@ func TestPrometheusClose(t *testing.T) {
 
 	again, err := NewPrometheus(address, "1.2.3", listen.Web{}, nil)
 	require.NoError(t, err)
-	require.NoError(t, again.Start(clientRun(false)), "the port is free again")
+	require.NoError(t, again.Start(clientRun()), "the port is free again")
 	require.NoError(t, again.Close())
 }
 
 func TestPrometheusOwn(t *testing.T) {
 	t.Parallel()
-	p, url := startPrometheus(t, clientRun(false))
+	p, url := startPrometheus(t, clientRun())
 	own := ownRun()
 	first := snapshot(stats.Warmup, 0, stats.Counters{result.Sent: 1, result.Completed: 1}, closedLoop())
 	first.Protocol = []driver.Counter{{Name: "tx-checks", Value: 5}, {Name: "\xff"}}

@@ -95,7 +95,7 @@ func TestFanFullDisk(t *testing.T) {
 	require.NoError(t, err)
 
 	f := NewFan(badJSON, badHDR, good, NewConsole(&console, ConsoleOptions{}))
-	require.NoError(t, f.Start(clientRun(false)))
+	require.NoError(t, f.Start(clientRun()))
 	for i := range 3 {
 		require.NoError(t, f.Interval(snapshot(stats.Measure, i, stats.Counters{}, closedLoop())))
 	}

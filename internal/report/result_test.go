@@ -52,7 +52,7 @@ func brokenResult() *stats.Summary {
 func TestResult(t *testing.T) {
 	t.Parallel()
 	r, dir := newTestResult(t, ResultOptions{ClientVersion: func(string) string { return "v9" }})
-	run := clientRun(true)
+	run := clientRun()
 	run.ID, run.ConsumerClient = 1<<62+1, "go-amqp"
 	require.NoError(t, r.Start(run))
 	first := snapshot(stats.Warmup, 0, stats.Counters{result.Sent: 300, result.Completed: 200, result.Received: 190}, openLoop())
@@ -138,7 +138,7 @@ func requireSameLatency(t *testing.T, want *result.Latency, got *result.Latency)
 func TestResultOfSuccess(t *testing.T) {
 	t.Parallel()
 	r, dir := newTestResult(t, ResultOptions{})
-	run := clientRun(false)
+	run := clientRun()
 	run.Consuming = false
 	require.NoError(t, r.Start(run))
 	s := summary(stats.Counters{result.Sent: 10, result.Completed: 10}, result.Latencies{result.Ack: latency(10, time.Millisecond)})
@@ -179,7 +179,7 @@ func TestResultOnFullDisk(t *testing.T) {
 	require.NoError(t, err)
 	fan := NewFan(r, j)
 	fan.OnError = r.OnError
-	require.NoError(t, fan.Start(clientRun(true)))
+	require.NoError(t, fan.Start(clientRun()))
 	for i := range 5 {
 		require.NoError(t, fan.Interval(snapshot(stats.Measure, i, stats.Counters{result.Sent: 10, result.Completed: 10}, openLoop())))
 		require.Equal(t, i >= 2, len(reported) > 0)
@@ -212,7 +212,7 @@ func TestResultOfNoRun(t *testing.T) {
 		r, err := NewResult(dir, ResultOptions{})
 		require.NoError(t, err)
 		f := NewFan(r, &scripted{"console", []string{"start"}, &calls})
-		require.EqualError(t, f.Start(clientRun(false)), "console cannot start")
+		require.EqualError(t, f.Start(clientRun()), "console cannot start")
 		require.NoError(t, f.Close())
 		if made {
 			files, err := os.ReadDir(dir)
@@ -235,7 +235,7 @@ func TestResultFolder(t *testing.T) {
 	require.NoDirExists(t, dir)
 	r, err := NewResult(dir, ResultOptions{})
 	require.NoError(t, err)
-	require.NoError(t, r.Start(clientRun(true)))
+	require.NoError(t, r.Start(clientRun()))
 	require.NoError(t, r.Close())
 	_, err = NewResult(dir, ResultOptions{})
 	require.ErrorIs(t, err, result.ErrExists)
@@ -249,7 +249,7 @@ func TestResultWithoutSecrets(t *testing.T) {
 	fan := NewFan(r)
 	fan.Secrets = &safetext.Secrets{}
 	fan.Secrets.Add("u", "hunter2")
-	require.NoError(t, fan.Start(clientRun(true)))
+	require.NoError(t, fan.Start(clientRun()))
 	s := brokenResult()
 	s.Errors[0].Examples = []string{"password hunter2 is wrong"}
 	s.Workers[0].Destination = "queue://hunter2"

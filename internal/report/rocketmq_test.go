@@ -64,7 +64,7 @@ func steady(n int, s second) []second {
 
 func TestRocketMQ(t *testing.T) {
 	t.Parallel()
-	producer, consumer := clientRun(false), clientRun(false)
+	producer, consumer := clientRun(), clientRun()
 	producer.Consuming, consumer.Producing = false, false
 
 	// The fifth second has the longest RT and the failures.
@@ -87,7 +87,7 @@ func TestRocketMQ(t *testing.T) {
 	}{
 		{"producer", producer, sending, 0},
 		{"consumer", consumer, receiving, 0},
-		{"client", clientRun(false), steady(13, second{completed: 500, received: 400, ack: time.Millisecond}), 3},
+		{"client", clientRun(), steady(13, second{completed: 500, received: 400, ack: time.Millisecond}), 3},
 		{"silence", producer, steady(10, second{}), 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestRocketMQ(t *testing.T) {
 func TestRocketMQWriteError(t *testing.T) {
 	t.Parallel()
 	r := NewRocketMQ(failingWriter{}, ConsoleOptions{})
-	require.NoError(t, r.Start(clientRun(false)))
+	require.NoError(t, r.Start(clientRun()))
 	require.ErrorContains(t, r.Summary(summary(stats.Counters{}, result.Latencies{})), "print to the console: full")
 }
 

@@ -72,7 +72,7 @@ func TestShort(t *testing.T) {
 			t.Parallel()
 			var out bytes.Buffer
 			c := NewShort(&out, ConsoleOptions{})
-			require.NoError(t, c.Start(clientRun(s.Offered.Known())))
+			require.NoError(t, c.Start(clientRun()))
 			require.NoError(t, c.Interval(snapshot(stats.Measure, 0, s.Total, s.Latencies)))
 			require.Empty(t, out.String(), "nothing per second but on a terminal")
 			require.NoError(t, c.Summary(s))
@@ -98,7 +98,7 @@ func TestShortNamesDestinations(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		c := NewShort(&out, ConsoleOptions{URL: "amqp://localhost:5672"})
-		run := clientRun(true)
+		run := clientRun()
 		run.Destinations = list
 		require.NoError(t, c.Start(run))
 		require.Equal(t, "load on "+want+" at amqp://localhost:5672\n", out.String())
@@ -123,7 +123,7 @@ func TestShortOnATerminal(t *testing.T) {
 	for _, color := range []bool{false, true} {
 		var out bytes.Buffer
 		c := NewShort(&out, ConsoleOptions{Terminal: true, Color: color, Columns: func() int { return 120 }, Length: time.Minute})
-		require.NoError(t, c.Start(clientRun(true)))
+		require.NoError(t, c.Start(clientRun()))
 		s := snapshot(stats.Measure, 1, stats.Counters{result.Sent: 27640, result.Completed: 27578, result.Received: 26457}, openLoop())
 		require.NoError(t, c.Interval(s))
 		require.Equal(t, "\r2.0 s, 58 s left  sent 27.4k/s  completed 27.3k/s  received 26.2k/s  response p99 1.00 s  in flight 62\x1b[K", out.String())
@@ -148,7 +148,7 @@ func TestPaced(t *testing.T) {
 	for _, r := range []Reporter{
 		Paced(NewShort(&short, ConsoleOptions{Lines: true}), 2*time.Second), Paced(NewConsole(&console, ConsoleOptions{}), 2*time.Second),
 	} {
-		require.NoError(t, r.Start(clientRun(false)))
+		require.NoError(t, r.Start(clientRun()))
 		for i, phase := range []stats.Phase{stats.Warmup, stats.Measure, stats.Measure, stats.Measure, stats.Measure, stats.Measure, stats.Drain} {
 			n := uint64(1010 * (i + 1))
 			require.NoError(t, r.Interval(snapshot(phase, i, stats.Counters{result.Sent: n, result.Completed: n, result.Received: n}, closedLoop())))

@@ -70,7 +70,7 @@ func TestSideIsTold(t *testing.T) {
 func TestSideInRows(t *testing.T) {
 	t.Parallel()
 	r, dir := newTestResult(t, ResultOptions{})
-	require.NoError(t, r.Start(clientRun(true)))
+	require.NoError(t, r.Start(clientRun()))
 	first := snapshot(stats.Measure, 0, stats.Counters{result.Sent: 5, result.Completed: 5, result.Received: 5}, openLoop())
 	u := use(1, 500*time.Millisecond)
 	first.Side = &u
@@ -87,7 +87,7 @@ func TestSideInRows(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.json")
 	j, err := NewJSON(path, ResultOptions{})
 	require.NoError(t, err)
-	require.NoError(t, j.Start(clientRun(true)))
+	require.NoError(t, j.Start(clientRun()))
 	require.NoError(t, j.Interval(first))
 	first.Side = nil
 	require.NoError(t, j.Interval(first))

@@ -78,7 +78,7 @@ func TestVerificationInTheSummary(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	c := NewConsole(&out, ConsoleOptions{})
-	require.NoError(t, c.Start(clientRun(false)))
+	require.NoError(t, c.Start(clientRun()))
 	require.NoError(t, c.Summary(verifiedRun()))
 	golden(t, "console-verified.txt", out.String())
 
@@ -94,7 +94,7 @@ func TestVerificationInJSON(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out.json")
 	j, err := NewJSON(path, ResultOptions{})
 	require.NoError(t, err)
-	require.NoError(t, j.Start(clientRun(false)))
+	require.NoError(t, j.Start(clientRun()))
 	snap := snapshot(stats.Measure, 0, stats.Counters{}, closedLoop())
 	snap.Verified = &result.Progress{Received: 1, Duplicates: 2, Redelivered: 3, Disordered: 4, Damaged: 5, Foreign: 6}
 	require.NoError(t, j.Interval(snap))
@@ -117,7 +117,7 @@ func TestVerificationInMetrics(t *testing.T) {
 	t.Parallel()
 	found := func(c *collector) map[string]float64 { return verifiedMetrics(t, c) }
 	c := newCollector("v")
-	c.start(clientRun(false))
+	c.start(clientRun())
 	require.Empty(t, found(c))
 	snap := snapshot(stats.Measure, 0, stats.Counters{}, closedLoop())
 	snap.Verified = &result.Progress{Received: 1, Duplicates: 2, Redelivered: 3, AfterOutage: 7, Resent: 9, Disordered: 4, Damaged: 5, Foreign: 6}

@@ -16,7 +16,7 @@ const AboutEmbedded = "the broker is inside this process: the figures are the li
 
 // startEmbedded starts a broker for each site of the plan, and puts its addresses into the plan.
 func startEmbedded(p *plan.Plan, endpoints map[*plan.Broker]*engine.Endpoint) (started []*broker.Broker, err error) {
-	f, err := faults(p)
+	f, err := broker.ParseFaults(p.Faults)
 	if err != nil {
 		return nil, err
 	}
@@ -37,14 +37,6 @@ func startEmbedded(p *plan.Plan, endpoints map[*plan.Broker]*engine.Endpoint) (s
 		}
 	}
 	return started, nil
-}
-
-// faults returns the faults of the embedded brokers of a plan.
-func faults(p *plan.Plan) (store.Faults, error) {
-	if p.Faults == "" {
-		return store.Faults{}, nil
-	}
-	return broker.ParseFaults(p.Faults)
 }
 
 // startSite starts a broker for the groups of a plan at one site.

@@ -110,11 +110,7 @@ func (c *Collector) groupIntervals(phase Phase, now time.Time, last bool) (list 
 		var known uint64
 		for _, i := range g.producers {
 			r := c.producers[i]
-			total[result.Blocked] += r.blocked.Load() + c.work[i].noLeave
-			total[result.NoLeave] += c.work[i].noLeave
-			total[result.SocketWaits] += c.work[i].socketWaits
-			total[result.LateSends] += r.late.Load()
-			total[result.Strays] += r.stray.Load()
+			c.addWaits(i, &total)
 			g.now[Measure][result.Sent] += r.sent[Measure].Load()
 			known += c.sends[i].known(last)
 		}

@@ -8,33 +8,36 @@ import (
 
 // marker finds the moments at which counts pass marks.
 type marker struct {
-	step     string
-	received bool
-	marks    []uint64 // marks not passed yet, in ascending order
-	start    time.Time
-	base     uint64  // as of the start
-	rate     float64 // of the last full second; before the first one, of the longest interval
-	longest  time.Duration
-	list     []result.Mark
-	loaded   int // marks of the list with the broker's load
+	step    string
+	of      string         // "completed" or "received"
+	counter result.Counter // the same
+	marks   []uint64       // marks not passed yet, in ascending order
+	start   time.Time
+	base    uint64  // as of the start
+	rate    float64 // of the last full second; before the first one, of the longest interval
+	longest time.Duration
+	list    []result.Mark
+	loaded  int // marks of the list with the broker's load
 }
 
 // SetMarks lets the collector find the moments at which the step that begins there passes the marks, which are in
 // ascending order: numbers of messages completed, or received. Call it after the last Collect of the step before.
 func (c *Collector) SetMarks(step string, received bool, marks []uint64, start time.Time) {
-	c.marker.step, c.marker.received, c.marker.marks, c.marker.start = step, received, marks, start
-	c.marker.base, c.marker.rate, c.marker.longest = c.marker.count(&c.total), 0, 0
+	m := &c.marker
+	m.step, m.marks, m.start, m.rate, m.longest = step, marks, start, 0, 0
+	if m.of, m.counter = "completed", result.Completed; received {
+		m.of, m.counter = "received", result.Received
+	}
+	m.base = c.total[m.counter]
 }
 
 // NoteLoad adds the broker's load to the marks that were passed in the last interval; nil if none was sampled: then the
 // next sample counts.
-func (c *Collector) NoteLoad(use *result.BrokerUse) { c.marker.noteUse(use) }
-
-func (m *marker) noteUse(use *result.BrokerUse) {
+func (c *Collector) NoteLoad(use *result.BrokerUse) {
 	if use == nil {
 		return
 	}
-	for ; m.loaded < len(m.list); m.loaded++ {
+	for m := &c.marker; m.loaded < len(m.list); m.loaded++ {
 		mark := &m.list[m.loaded]
 		mark.BrokerLoad = use.Load
 		if use.CPU != nil && use.CPUSpan > 0 {
@@ -47,34 +50,24 @@ func (m *marker) noteUse(use *result.BrokerUse) {
 // MarksPassed returns the marks that were passed.
 func (c *Collector) MarksPassed() []result.Mark { return c.marker.list }
 
-func (m *marker) count(c *Counters) uint64 {
-	if m.received {
-		return c[result.Received]
-	}
-	return c[result.Completed]
-}
-
 // add takes an interval.
 func (m *marker) add(s *Snapshot) {
 	if len(m.marks) == 0 {
 		return
 	}
-	delta, length := m.count(&s.Delta), s.To.Sub(s.From)
+	delta, length := s.Delta[m.counter], s.To.Sub(s.From)
 	rate := float64(delta) / length.Seconds()
 	if s.Phase != Drain && length >= min(FullSecond, m.longest) {
 		m.rate, m.longest = rate, length
 	} else if m.rate > 0 {
 		rate = m.rate
 	}
-	total := m.count(&s.Total) - m.base
+	total := s.Total[m.counter] - m.base
 	for len(m.marks) > 0 && m.marks[0] <= total && delta > 0 && length > 0 {
 		share := float64(delta-(total-m.marks[0])) / float64(delta)
 		at := s.From.Sub(m.start) + time.Duration(share*float64(length))
 		mark := result.Mark{
-			Step: m.step, Of: "completed", Messages: m.marks[0], Elapsed: at.Microseconds(), Momentary: rate,
-		}
-		if m.received {
-			mark.Of = "received"
+			Step: m.step, Of: m.of, Messages: m.marks[0], Elapsed: at.Microseconds(), Momentary: rate,
 		}
 		if at > 0 {
 			mark.Average = float64(mark.Messages) / at.Seconds()

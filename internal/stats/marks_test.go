@@ -23,7 +23,7 @@ func TestMarks(t *testing.T) {
 		s.Total, at = total, s.To
 		m.add(s)
 	}
-	m.step, m.marks, m.start = "one", []uint64{50, 100, 250, 305, 1000}, start
+	m.step, m.of, m.counter, m.marks, m.start = "one", "completed", result.Completed, []uint64{50, 100, 250, 305, 1000}, start
 	interval(0, 5, time.Second)
 	interval(100, 0, time.Second)
 	interval(0, 0, time.Second)
@@ -36,7 +36,8 @@ func TestMarks(t *testing.T) {
 		{Step: "one", Of: "completed", Messages: 305, Elapsed: 3850_000, Average: 305 / 3.85, Momentary: 250},
 	}, m.list)
 
-	short := marker{marks: []uint64{100, 200}, start: start}
+	c := &Collector{marker: marker{counter: result.Completed, marks: []uint64{100, 200}, start: start}}
+	short := &c.marker
 	short.add(&Snapshot{From: start, To: start.Add(100 * time.Millisecond), Delta: Counters{result.Completed: 190}, Total: Counters{result.Completed: 190}})
 	short.add(&Snapshot{
 		From: start.Add(100 * time.Millisecond), To: start.Add(600 * time.Millisecond), Phase: Drain,
@@ -46,19 +47,19 @@ func TestMarks(t *testing.T) {
 	require.InDelta(t, 1900, short.list[1].Momentary, 1e-6, "that of the load, not that of its drain")
 
 	load, cpu := 1.5, uint64(500_000)
-	short.noteUse(nil)
+	c.NoteLoad(nil)
 	require.Nil(t, short.list[0].BrokerLoad)
-	short.noteUse(&result.BrokerUse{Load: &load, CPU: &cpu, CPUSpan: 2_000_000})
+	c.NoteLoad(&result.BrokerUse{Load: &load, CPU: &cpu, CPUSpan: 2_000_000})
 	for _, mark := range short.list {
 		require.Equal(t, []float64{1.5, 0.25}, []float64{*mark.BrokerLoad, *mark.BrokerCPU})
 	}
 	short.list = append(short.list, result.Mark{})
-	short.noteUse(&result.BrokerUse{Load: &load})
+	c.NoteLoad(&result.BrokerUse{Load: &load})
 	require.Nil(t, short.list[2].BrokerCPU, "unknown")
 	require.NotNil(t, short.list[0].BrokerCPU, "it stays")
 
-	m.step, m.received, m.marks, m.start, m.list = "two", true, []uint64{10, 20}, at, nil
-	m.base = m.count(&total)
+	m.step, m.of, m.counter, m.marks, m.start, m.list = "two", "received", result.Received, []uint64{10, 20}, at, nil
+	m.base = total[result.Received]
 	interval(1000, 10, time.Second)
 	interval(0, 40, time.Second)
 	require.Equal(t, []result.Mark{

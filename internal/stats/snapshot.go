@@ -30,7 +30,6 @@ func (p Phase) String() string { return [...]string{"warmup", "measure", "drain"
 type Run struct {
 	ID                   int64 // the messages carry it
 	Producing, Consuming bool
-	Rated                bool          // the load has a target rate
 	Start                time.Time     // when the load began
 	Warmup               time.Duration // from Start
 	Protocol             string        // of the producers, or of the consumers if there are none

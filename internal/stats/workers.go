@@ -4,34 +4,32 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// WorkerTotals returns the totals of all workers, the producers first. Call it when they have all ended.
+// WorkerTotals returns the totals of all workers, the producers first. Call it after the last Collect.
 func (c *Collector) WorkerTotals() []Worker {
-	list := make([]Worker, 0, len(c.producers)+len(c.consumers))
-	add := func(producing bool, collect func(*[parts]Counters)) *Counters {
-		w := c.worker(len(list))
-		var counts [parts]Counters
-		collect(&counts)
+	list := make([]Worker, len(c.work))
+	for i := range list {
+		w, counts := c.worker(i), [parts]Counters{}
+		if w.Producing = i < len(c.producers); w.Producing {
+			r := c.producers[i]
+			r.collect(&counts, [parts]*result.Latencies{})
+			counts[Measure][result.Sent] = r.sent[Warmup].Load() + r.sent[Measure].Load()
+			c.addWaits(i, &counts[Measure])
+		} else {
+			c.consumers[i-len(c.producers)].collect(&counts, [parts]*result.Latencies{})
+		}
 		total := counts[Warmup].Add(counts[Measure])
-		w.Producing, w.Total = producing, &total
-		list = append(list, w)
-		return w.Total
-	}
-	for i, r := range c.producers {
-		total := add(true, func(counts *[parts]Counters) { r.collect(counts, [parts]*result.Latencies{}) })
-		for part := range parts {
-			total[result.Sent] += r.sent[part].Load()
-		}
-		if waiter := c.worker(i).Waits; waiter != nil {
-			waits := waiter.Waits()
-			total[result.NoLeave], total[result.SocketWaits] = waits.Credit.Times, waits.Socket.Times
-		}
-		total[result.NoLeave] += c.worker(i).CreditWaits
-		total[result.SocketWaits] += c.worker(i).SocketWaits
-		total[result.Blocked], total[result.LateSends], total[result.Strays] = r.blocked.Load()+total[result.NoLeave],
-			r.late.Load(), r.stray.Load()
-	}
-	for _, r := range c.consumers {
-		add(false, func(counts *[parts]Counters) { r.collect(counts, [parts]*result.Latencies{}) })
+		w.Total = &total
+		list[i] = w
 	}
 	return list
+}
+
+// addWaits adds the counts of producer i that no message has.
+func (c *Collector) addWaits(i int, total *Counters) {
+	r, at := c.producers[i], &c.work[i]
+	total[result.Blocked] += r.blocked.Load() + at.noLeave
+	total[result.NoLeave] += at.noLeave
+	total[result.SocketWaits] += at.socketWaits
+	total[result.LateSends] += r.late.Load()
+	total[result.Strays] += r.stray.Load()
 }

@@ -96,25 +96,11 @@ func (s *Sweep) printRun(r *record.Run) {
 
 // figure formats a value with its unit; large rates have no decimals.
 func figure(name string, v float64) string {
-	unit := unitOf(name)
+	unit := record.UnitOf(name)
 	if unit == threshold.PerSecond && v >= 100 {
 		v = math.Round(v)
 	}
 	return unit.Format(v)
-}
-
-// unitOf returns the unit of a figure of a run or of a step.
-func unitOf(name string) threshold.Unit {
-	for {
-		if m, ok := threshold.Find(name); ok {
-			return m.Unit
-		}
-		_, rest, ok := strings.Cut(name, ".")
-		if !ok {
-			return threshold.PerSecond
-		}
-		name = rest
-	}
 }
 
 // conclude judges the sweep, prints its table, and returns the exit status.
@@ -146,7 +132,7 @@ func (s *Sweep) conclude(status int) int {
 	}
 	for _, name := range columns {
 		text := s.state.Best(rows, name, func(v float64) string { return figure(name, v) })
-		if text != "" && unitOf(name) == threshold.PerSecond {
+		if text != "" && record.UnitOf(name) == threshold.PerSecond {
 			s.print("--- %s: %s\n", name, text)
 		}
 	}

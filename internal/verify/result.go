@@ -9,14 +9,6 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// Add adds up the progress of several subscriptions.
-func Add(list ...result.Progress) (sum result.Progress) {
-	for i := range list {
-		sum.Add(&list[i])
-	}
-	return sum
-}
-
 // Kind is a defect of a message.
 type Kind string
 

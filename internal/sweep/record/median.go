@@ -4,7 +4,6 @@ import "github.com/perfmq/perfmq/internal/threshold"
 
 // Judged is a threshold on the median of the repeats of a cell.
 type Judged struct {
-	Cell    int
 	Values  map[string]string
 	Outcome threshold.Outcome
 }
@@ -34,7 +33,7 @@ func (s *Sweep) Medians() (list []Judged) {
 			k := key{r.Cell, d.Step, d.Threshold}
 			if _, known := at[k]; !known {
 				at[k] = len(list)
-				list = append(list, Judged{Cell: r.Cell, Values: r.Values, Outcome: threshold.Outcome{Step: d.Step, Threshold: t}})
+				list = append(list, Judged{Values: r.Values, Outcome: threshold.Outcome{Step: d.Step, Threshold: t}})
 			}
 			if d.Measured == nil || !r.Good() {
 				continue

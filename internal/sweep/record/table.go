@@ -3,6 +3,8 @@ package record
 import (
 	"slices"
 	"strings"
+
+	"github.com/perfmq/perfmq/internal/threshold"
 )
 
 // Spread is a figure over the repeats of a cell, of which N have it.
@@ -24,7 +26,6 @@ func Median(values []float64) float64 { return spreadOf(values).Median }
 
 // Row is a cell with the figures of its repeats.
 type Row struct {
-	Cell    int
 	Values  map[string]string
 	Good    int // repeats that count
 	Failed  int // repeats that came to their end, but not well, or not to that of their plan
@@ -40,7 +41,7 @@ func (r *Row) Bound(name string) string { return bound(r.bounded, name) }
 
 // RowOf returns a row with the figures of one run.
 func RowOf(r *Run) Row {
-	row := Row{Cell: r.Cell, Values: r.Values, Figures: map[string]Spread{}}
+	row := Row{Values: r.Values, Figures: map[string]Spread{}}
 	for name, v := range r.Figures {
 		row.Figures[name] = Spread{v, v, v, 1}
 	}
@@ -54,7 +55,7 @@ func (s *Sweep) Rows() (rows []Row) {
 		last = max(last, s.Runs[i].Cell)
 	}
 	for cell := 1; cell <= last; cell++ {
-		row := Row{Cell: cell, Figures: map[string]Spread{}}
+		row := Row{Figures: map[string]Spread{}}
 		values := map[string][]float64{}
 		for i := range s.Runs {
 			r := &s.Runs[i]
@@ -127,6 +128,20 @@ func Name(step, metric string) string {
 		return metric
 	}
 	return step + "." + metric
+}
+
+// UnitOf returns the unit of a figure of a run or of a step.
+func UnitOf(name string) threshold.Unit {
+	for {
+		if m, ok := threshold.Find(name); ok {
+			return m.Unit
+		}
+		_, rest, ok := strings.Cut(name, ".")
+		if !ok {
+			return threshold.PerSecond
+		}
+		name = rest
+	}
 }
 
 // Best says which cells have the best and the worst median of a metric: of a rate the highest is the best. It is empty
