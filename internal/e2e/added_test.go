@@ -58,7 +58,7 @@ func TestAdded(t *testing.T) {
 		[3]string{"pkg/result/kinds.go", "	Lateness\n", "	Journey\n"},
 		[3]string{
 			"pkg/result/kinds.go", "with their delays.\",\n	},\n",
-			`{Journey, ConsumerRole, false, "journey", "journey", "journey time", false, "journey_seconds", "Of the journey.", "Journey is that."},` + "\n",
+			`{Journey, ConsumerRole, false, 0, "journey", "journey", "journey time", false, "journey_seconds", "Of the journey.", "Journey is that."},` + "\n",
 		},
 		[3]string{
 			"internal/stats/recorder_consumer.go", "p.record(result.Transfer, max(0, m.Transfer))\n",

@@ -55,7 +55,7 @@ func TestConsumerFail(t *testing.T) {
 			require.EqualValues(t, c.released, stats.Redelivered)
 			require.EqualValues(t, c.rejected, stats.Refused)
 			require.EqualValues(t, sent-c.rejected, stats.Acknowledged)
-			require.Zero(t, s.Stalls.Count)
+			require.Empty(t, s.Stalls)
 		})
 	}
 }

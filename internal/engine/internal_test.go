@@ -157,21 +157,6 @@ func TestMayPend(t *testing.T) {
 	}
 }
 
-// TestLongestOutage: of outages of which one has no end, nobody knows how long the longest lasted.
-func TestLongestOutage(t *testing.T) {
-	ended := []result.Outage{{Length: 2_000_000}, {Length: 4_000_000}}
-	longest := func(list ...result.Outage) map[string]float64 {
-		f := map[string]float64{}
-		outageFigures(f, &stats.Summary{Outages: list}, 0)
-		return f
-	}
-	require.InDelta(t, 4e6, longest(ended...)["outage.max"], 0)
-	require.InDelta(t, 4e6, longest(append(ended, result.Outage{Workers: []string{"producer-0"}})...)["outage.max"], 0, "its worker was done")
-	require.NotContains(t, longest(append(ended, result.Outage{NotBack: []string{"producer-0"}})...), "outage.max")
-	require.NotContains(t, longest(append(ended, result.Outage{Reconnected: 1_000_000})...), "outage.max", "no message came through")
-	require.Contains(t, longest(), "outage.max", "there was none")
-}
-
 // Dealt out in turn, everything is dealt once, and as evenly as can be.
 func TestDealt(t *testing.T) {
 	for _, n := range []uint64{0, 1, 4, 5, 6, 1_000_003} {

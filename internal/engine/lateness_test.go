@@ -60,7 +60,7 @@ func TestLateness(t *testing.T) {
 			require.Equal(t, tt.kept, sum.Thresholds[0].Kept, sum.Thresholds[0].String())
 			require.Equal(t, tt.notEarly, sum.Thresholds[1].Kept, sum.Thresholds[1].String())
 			require.NotContains(t, strings.Join(sum.Warnings(), "\n"), "transfer times are of both")
-			require.Empty(t, sum.Stalls.List, "nothing could come before the delay was over")
+			require.Empty(t, sum.Stalls, "nothing could come before the delay was over")
 			require.Empty(t, sum.Notes(), "messages were held back because they were to")
 		})
 	}
@@ -116,7 +116,7 @@ func TestLatenessOfAnotherRun(t *testing.T) {
 			require.EqualValues(t, 800, sum.Total[result.Delayed])
 			require.Equal(t, [3]int64{800, 3000, 800 * 3000}, [3]int64{sum.Latencies[result.Lateness].Count, sum.Latencies[result.Lateness].Max, sum.Latencies[result.Lateness].Sum})
 			require.Equal(t, result.LimitProducers, sum.Limit.Kind, sum.Limit)
-			require.Empty(t, sum.Stalls.List)
+			require.Empty(t, sum.Stalls)
 			require.Empty(t, sum.Notes())
 		})
 	}

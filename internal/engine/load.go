@@ -9,6 +9,8 @@ import (
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/threshold"
+	"github.com/perfmq/perfmq/internal/verify"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // ending says why the load ended.
@@ -165,15 +167,15 @@ func (r *run) brokenThreshold() *threshold.Threshold {
 	}
 	for _, of := range []struct {
 		list    []threshold.Threshold
-		figures map[string]float64
+		metrics map[string]float64
 		target  func(group string) float64
 	}{
-		{r.plan.Thresholds, r.withProgress(figures(&whole)), r.wholeTarget},
-		{r.step.plan.Thresholds, figures(&step), r.step.target},
+		{r.plan.Thresholds, r.wholeMetrics(r.soFar(whole), false), r.wholeTarget},
+		{r.step.plan.Thresholds, metrics(&step, step.Result()), r.step.target},
 	} {
 		for i := range of.list {
 			t := &of.list[i]
-			if v, ok := of.figures[t.Metric.Name]; ok && t.Abort && t.Broken(v, of.target(t.Metric.Group)) {
+			if v, ok := of.metrics[t.Metric.Name]; ok && t.Abort && t.Broken(v, of.target(t.Metric.Group)) {
 				return t
 			}
 		}
@@ -181,14 +183,20 @@ func (r *run) brokenThreshold() *threshold.Threshold {
 	return nil
 }
 
-// withProgress adds the outages and the findings of the verification so far.
-func (r *run) withProgress(f map[string]float64) map[string]float64 {
-	r.outagesSoFar(f)
+// soFar adds the outages and the findings of the verification so far.
+func (r *run) soFar(whole stats.StepSummary) *stats.Summary {
+	whole.End = r.clock.Moment(time.Now())
+	s := &stats.Summary{StepSummary: whole}
+	if r.outages != nil {
+		s.Outages, s.MoreOutages = r.outageList()
+	}
 	if r.verify != nil && r.role.Consumes() {
 		p := r.progress()
-		f["duplicated"], f["out_of_order"], f["damaged"] = float64(p.Duplicates), float64(p.Disordered), float64(p.Damaged)
+		s.Verification = &verify.Result{
+			Total: result.Verified{Duplicates: p.Duplicates, Disordered: p.Disordered, Damaged: p.Damaged},
+		}
 	}
-	return f
+	return s
 }
 
 // wholeTarget returns the rate of a run of one step, or of a group in it; 0 if there are several steps.
@@ -246,7 +254,7 @@ func (r *run) setRelativeRates() error {
 		if i < 0 {
 			return fmt.Errorf("step %s: there was no step %s before it", r.step.plan.Name, relative.Step)
 		}
-		rate, err := relative.Of(r.endedSteps[i].Figures[relative.Metric])
+		rate, err := relative.Of(r.endedSteps[i].Metrics[relative.Metric])
 		if err != nil {
 			return fmt.Errorf("the rate of group %s in step %s: %w", u.plan.Name, r.step.plan.Name, err)
 		}

@@ -87,10 +87,19 @@ func TestFullSecondsOfRuns(t *testing.T) {
 				want = max(0, want-1)
 			}
 			require.Equal(t, want, s.Minimum.Received.Seconds)
-			_, known := s.Figures["received.min"]
+			_, known := s.Metrics["received.min"]
 			require.Equal(t, want >= stats.EnoughSeconds, known)
 		})
 	}
+}
+
+// TestExtremesOfReaders: a run that sends nothing has no lowest rate of sending.
+func TestExtremesOfReaders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := run(t, newPlan(mem.New().Factory(), func(p *flat) { p.Role, p.Duration = plan.Consumer, 4*time.Second }), nil)
+		require.Contains(t, s.Metrics, "received.max")
+		require.NotContains(t, s.Metrics, "completed.max")
+	})
 }
 
 // TestExtremesOfSteps: the lowest rate of a run is that of the steps which send, or receive, and of a group that of the

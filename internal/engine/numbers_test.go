@@ -415,7 +415,7 @@ func TestLeftOut(t *testing.T) {
 			}
 			said := strings.Contains(strings.Join(s.Warnings(), "\n"), "transfer times below zero, left out")
 			require.Equal(t, tt.left > 0, said, s.Warnings())
-			require.Empty(t, s.Stalls.List)
+			require.Empty(t, s.Stalls)
 		})
 	}
 }

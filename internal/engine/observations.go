@@ -34,7 +34,7 @@ func observeStalls(s *stats.Summary) {
 	type part struct{ broker, group string }
 	parts := []part{{}} // the run first
 	stalls := map[part][]result.Stall{}
-	for _, stall := range s.Stalls.List {
+	for _, stall := range s.Stalls {
 		if stall.Warmup {
 			continue
 		}
@@ -79,9 +79,6 @@ func observeSide(s *stats.Summary, all []result.Stall, side, subject, did string
 		return
 	}
 	when := words.First(moments, namedStalls, ", ")
-	if s.Stalls.More > 0 {
-		when += fmt.Sprintf("; %d more stalls are not listed", s.Stalls.More)
-	}
 	f := words.Find("stall", "", uint64(len(moments)), did, words.Times(len(moments)), words.Seconds(longest), when)
 	f.Subject = side + subject
 	f.Examples = moments[:min(len(moments), words.MaxExamples)]

@@ -15,7 +15,7 @@ func TestObservedStallsOfParts(t *testing.T) {
 	s := &stats.Summary{}
 	s.Start = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	add := func(side, group, broker string, at int) {
-		s.Stalls.List = append(s.Stalls.List, result.Stall{
+		s.Stalls = append(s.Stalls, result.Stall{
 			Side: side, Group: group, Broker: broker, Elapsed: int64(at) * 1_000_000, Length: 2_000_000,
 		})
 	}

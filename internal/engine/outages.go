@@ -46,42 +46,6 @@ func (r *run) verifyOutages(s *stats.Summary, v *verify.Result) {
 	}
 }
 
-// outagesSoFar adds the figures of outages while the run goes on.
-func (r *run) outagesSoFar(f map[string]float64) {
-	if r.outages != nil {
-		so := &stats.Summary{}
-		so.Outages, so.MoreOutages = r.outageList()
-		outageFigures(f, so, r.clock.Now().Microseconds())
-	}
-}
-
-// outageFigures adds the figures of outages. Before the end of the run, at now since its start in microseconds, the
-// longest times are those that cannot get lower any more: an outage has lasted for as long as nothing has come through.
-// At the end (now is 0) a time that is not known of all outages is missing.
-func outageFigures(f map[string]float64, s *stats.Summary, now int64) {
-	longest, recovery := int64(0), int64(0)
-	ended, recovered := true, s.MoreOutages == nil
-	if s.MoreOutages != nil {
-		longest = s.MoreOutages.Longest // each of these has an end
-	}
-	for i := range s.Outages {
-		o := &s.Outages[i]
-		length := o.Length
-		if o.Length == 0 && (o.Reconnected > 0 || len(o.NotBack) > 0) { // else no worker needed a connection any more
-			length, ended = now-o.Elapsed, false
-		}
-		longest, recovery = max(longest, length), max(recovery, o.Recovery())
-		recovered = recovered && o.Recovered > 0
-	}
-	f["outage.count"], f["in_doubt"] = float64(s.OutageCount()), float64(inDoubt(s))
-	if ended || now > 0 {
-		f["outage.max"] = float64(longest)
-	}
-	if recovered || now > 0 {
-		f["recovery.max"] = float64(recovery)
-	}
-}
-
 // inDoubt returns how many messages ended without an answer because of outages.
 func inDoubt(s *stats.Summary) uint64 {
 	var n uint64

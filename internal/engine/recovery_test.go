@@ -57,11 +57,11 @@ func TestRecovery(t *testing.T) {
 			if tt.recovers {
 				require.GreaterOrEqual(t, o.Recovered, time.Second)
 				require.Less(t, o.Recovered, o.Reconnected+2*time.Second, "the first full second after it is on")
-				require.InDelta(t, (o.Recovered - o.Back).Microseconds(), s.Figures["recovery.max"], 1)
+				require.InDelta(t, (o.Recovered - o.Back).Microseconds(), s.Metrics["recovery.max"], 1)
 				return
 			}
 			require.InDelta(t, tt.watched, o.Watched, float64(1100*time.Millisecond))
-			require.NotContains(t, s.Figures, "recovery.max", "it is not known")
+			require.NotContains(t, s.Metrics, "recovery.max", "it is not known")
 		})
 	}
 }

@@ -42,7 +42,7 @@ func TestResendOfUnconfirmedMessages(t *testing.T) {
 				require.Zero(t, s.Total[result.Unconfirmed])
 				require.True(t, s.Success, s.Problems())
 			}
-			require.EqualValues(t, s.Total[result.Resent], s.Figures["resent"])
+			require.EqualValues(t, s.Total[result.Resent], s.Metrics["resent"])
 			if l := s.Latencies[result.Response]; l != nil {
 				require.GreaterOrEqual(t, l.Max, int64(500_000), "it counts from the first sending")
 			}

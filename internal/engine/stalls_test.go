@@ -100,7 +100,7 @@ func TestStalls(t *testing.T) {
 			stallsAt(t, b, tt.length, tt.at...)
 			sum, reported := run(t, p, nil)
 			var found []result.Stall
-			for _, stall := range sum.Stalls.List {
+			for _, stall := range sum.Stalls {
 				if !stall.Warmup {
 					found = append(found, stall)
 				}
@@ -115,8 +115,8 @@ func TestStalls(t *testing.T) {
 				require.InDelta(t, want.length.Microseconds(), found[i].Length, 15_000)
 				longest = max(longest, time.Duration(found[i].Length)*time.Microsecond)
 			}
-			require.EqualValues(t, len(tt.want), sum.Stalls.Count)
-			require.Equal(t, longest, sum.Stalls.Max.Truncate(time.Microsecond))
+			require.InDelta(t, len(tt.want), sum.Metrics["stall.count"], 0)
+			require.InDelta(t, longest.Microseconds(), sum.Metrics["stall.max"], 0)
 			for _, part := range reported.snapshots[len(reported.snapshots)-1].Stalls { // one of both sides is one of each
 				require.True(t, part.Whole)
 				if !tt.mayDeliver {
@@ -148,13 +148,13 @@ func TestStallOfDeliveries(t *testing.T) {
 			}), nil)
 			require.True(t, s.Success, s.Problems())
 			if deferred {
-				require.Empty(t, s.Stalls.List)
+				require.Empty(t, s.Stalls)
 				return
 			}
-			require.Len(t, s.Stalls.List, 1)
-			require.Equal(t, stats.ReceiveSide, s.Stalls.List[0].Side)
-			require.InDelta(t, 2_990_000, s.Stalls.List[0].Elapsed, 15_000)
-			require.InDelta(t, 1_700_000, s.Stalls.List[0].Length, 15_000)
+			require.Len(t, s.Stalls, 1)
+			require.Equal(t, stats.ReceiveSide, s.Stalls[0].Side)
+			require.InDelta(t, 2_990_000, s.Stalls[0].Elapsed, 15_000)
+			require.InDelta(t, 1_700_000, s.Stalls[0].Length, 15_000)
 			for _, o := range s.Thresholds {
 				require.True(t, o.Kept, o.String())
 			}
@@ -262,19 +262,17 @@ func TestStallsOfParts(t *testing.T) {
 			sum, err := engine.Run(t.Context(), nil, at["a"].config(), rep)
 			require.NoError(t, err)
 			require.True(t, sum.Success, sum.Problems())
-			require.Len(t, sum.Stalls.List, len(tt.want), "%+v", sum.Stalls.List)
+			require.Len(t, sum.Stalls, len(tt.want), "%+v", sum.Stalls)
 			for i, want := range tt.want {
-				got := sum.Stalls.List[i]
+				got := sum.Stalls[i]
 				start, length := time.Duration(got.Elapsed)*time.Microsecond, time.Duration(got.Length)*time.Microsecond
 				require.Equal(t, want, stall{got.Side, got.Group, got.Broker, start.Round(s / 4), length.Round(s / 4)})
 			}
-			require.EqualValues(t, len(tt.want), sum.Stalls.Count)
 			for _, o := range sum.Thresholds {
 				require.True(t, o.Kept, o.String())
 			}
-			for i := range sum.Groups {
-				g := &sum.Groups[i]
-				require.InDelta(t, tt.figures[g.Name], g.Stalls.Max.Seconds(), 0.15, g.Name)
+			for _, g := range sum.Groups {
+				require.InDelta(t, 1e6*tt.figures[g.Name], sum.Metrics["group."+g.Name+".stall.max"], 0.15e6, g.Name)
 			}
 			for _, part := range rep.snapshots[len(rep.snapshots)-1].Stalls {
 				if part.Group != "" && !part.Whole {
@@ -301,9 +299,9 @@ func TestStallOfOneHost(t *testing.T) {
 		s, err := carryOut(t.Context(), nil, p, rep)
 		require.NoError(t, err)
 		require.True(t, s.Success, s.Problems())
-		require.Len(t, s.Stalls.List, 1)
-		require.Equal(t, "host-of-B", s.Stalls.List[0].Broker)
-		require.InDelta(t, 4_000_000, s.Stalls.List[0].Length, 200_000)
+		require.Len(t, s.Stalls, 1)
+		require.Equal(t, "host-of-B", s.Stalls[0].Broker)
+		require.InDelta(t, 4_000_000, s.Stalls[0].Length, 200_000)
 		for _, part := range rep.snapshots[len(rep.snapshots)-1].Stalls {
 			require.Equal(t, part.Broker == "host-of-B", part.Count[stats.Measure] == 1, "%+v", part)
 		}
@@ -403,10 +401,10 @@ func TestStallEndsRun(t *testing.T) {
 				require.True(t, sum.Aborted, sum.Reason)
 				require.Contains(t, sum.Reason, demand.text)
 				require.Less(t, sum.Average.Span, tt.from+demand.within)
-				require.False(t, sum.Thresholds[0].Kept, "%+v", sum.Stalls.List)
-				require.EqualValues(t, 1, sum.Stalls.Count, "%+v", sum.Stalls.List)
-				require.WithinRange(t, time.UnixMicro(sum.Stalls.List[0].Time), began.Add(tt.from-s/10), began.Add(tt.from+2*s))
-				require.Equal(t, tt.side, sum.Stalls.List[0].Side)
+				require.False(t, sum.Thresholds[0].Kept, "%+v", sum.Stalls)
+				require.Len(t, sum.Stalls, 1)
+				require.WithinRange(t, time.UnixMicro(sum.Stalls[0].Time), began.Add(tt.from-s/10), began.Add(tt.from+2*s))
+				require.Equal(t, tt.side, sum.Stalls[0].Side)
 				<-time.After(60 * s) // for the end of the stall
 			})
 		}

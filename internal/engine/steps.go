@@ -181,14 +181,14 @@ func (r *run) endStep(end ending, sum stats.StepSummary) {
 	sum.Limit, sum.Delivered = sum.Tally.Judge(producers, delivered, stored), delivered
 	sum.Groups = r.groupsOf(sum.Groups)
 	r.setReadRates(&sum)
-	sum.Figures = figures(&sum)
-	sum.Thresholds = r.step.judgeThresholds(sum.Figures)
+	sum.Metrics = metrics(&sum, sum.Result())
+	sum.Thresholds = r.step.judgeThresholds(sum.Metrics)
 	r.endedSteps = append(r.endedSteps, sum)
 }
 
 // judgeThresholds returns the thresholds of the step with its figures.
-func (s *step) judgeThresholds(figures map[string]float64) []threshold.Outcome {
-	list := threshold.Judge(s.plan.Thresholds, s.target, figures)
+func (s *step) judgeThresholds(metrics map[string]float64) []threshold.Outcome {
+	list := threshold.Judge(s.plan.Thresholds, s.target, metrics)
 	for i := range list {
 		list[i].Step = s.plan.Name
 	}

@@ -68,11 +68,10 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 	countedAnew(s)
 	r.findAll(s, excess)
 	s.Success = len(s.Problems()) == 0
-	figures := r.figuresOf(s)
-	s.Figures = figures
-	s.Thresholds = threshold.Judge(r.plan.Thresholds, r.wholeTarget, figures)
+	s.Metrics = r.wholeMetrics(s, true)
+	s.Thresholds = threshold.Judge(r.plan.Thresholds, r.wholeTarget, s.Metrics)
 	if len(r.steps) == 1 { // the step is the run
-		s.Thresholds = append(s.Thresholds, r.step.judgeThresholds(figures)...)
+		s.Thresholds = append(s.Thresholds, r.step.judgeThresholds(s.Metrics)...)
 	}
 	for i := range r.endedSteps {
 		s.Thresholds = append(s.Thresholds, r.endedSteps[i].Thresholds...)

@@ -10,46 +10,18 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// Stalls of several hosts at the same time are one; those of a warm-up and of another step do not count.
-func TestStallsOfHosts(t *testing.T) {
-	f := values{}
-	f.stalls(&result.Result{Stalls: []result.Stall{
-		{Host: "a", Time: 100, Length: 50},
-		{Host: "b", Time: 120, Length: 10},
-		{Host: "c", Time: 140, Length: 40},
-		{Host: "a", Time: 180, Length: 5},
-		{Host: "a", Time: 500, Length: 7},
-		{Time: 300, Length: 90, Warmup: true},
-		{Time: 5000, Length: 900},
-	}}, span{0, 1000}, "")
-	require.Equal(t, values{"stall.count": 3, "stall.max": 50}, f)
-	f = values{} // the stalls of a group
-	f.stalls(&result.Result{Stalls: []result.Stall{{Time: 1, Length: 2, Group: "a"}, {Time: 5, Length: 9}}}, span{0, 1000}, "a")
-	require.Equal(t, values{"stall.count": 1, "stall.max": 2}, f)
-	f = values{}
-	f.reconnections([]result.Outage{{Host: "a", Time: 10, Length: 5, InDoubt: 2}, {Host: "b", Time: 12, Length: 30, InDoubt: 3}, {Time: 90, Length: 7}}, nil)
-	require.Equal(t, values{"outage.count": 2, "outage.max": 30, "in_doubt": 5}, f)
-	f = values{} // of many outages, how many were at the same time is not known
-	f.reconnections([]result.Outage{{Host: "a", Time: 10, Length: 5, InDoubt: 2, Recovered: 6}},
-		&result.MoreOutages{Count: 100, Longest: 40, InDoubt: 9})
-	require.Equal(t, values{"outage.max": 40, "in_doubt": 11}, f)
-	f = values{} // the outage of one host has no end: that of the other is of the same time, and the longest is not known
-	f.reconnections([]result.Outage{{Host: "a", Time: 10, NotBack: []string{"p"}}, {Host: "b", Time: 500, Length: 30}}, nil)
-	require.Equal(t, values{"outage.count": 1, "in_doubt": 0}, f)
-	f = values{} // the workers of one host were done
-	f.reconnections([]result.Outage{{Host: "a", Time: 10}, {Host: "b", Time: 500, Length: 30}}, nil)
-	require.Equal(t, values{"outage.count": 2, "in_doubt": 0, "outage.max": 30}, f)
-	f = values{} // two hosts that each tell a stall of sends from one of receipts
-	f.stalls(&result.Result{Stalls: []result.Stall{
-		{Host: "a", Time: 200, Length: 200}, {Host: "a", Time: 300, Length: 200}, {Host: "b", Time: 201, Length: 200}, {Host: "b", Time: 301, Length: 200},
-	}}, span{0, 1000}, "")
-	require.Equal(t, values{"stall.count": 2, "stall.max": 200}, f)
-	f = values{}
-	f.stalls(&result.Result{}, span{0, 1000}, "")
-	require.Equal(t, values{"stall.count": 0, "stall.max": 0}, f)
-	f = values{}
-	f.stalls(&result.Result{Stalls: []result.Stall{{Time: 1, Length: 2}}, MoreStalls: 3}, span{0, 1000}, "")
-	require.Empty(t, f, "what is not listed may be of the same time, or longer")
+// The stalls of a step are those that began in it; which groups a stall of several groups was of is not known.
+func TestStallsOfParts(t *testing.T) {
+	s := shards{plan: planned{Stalls: "1s"}, merged: &result.Result{Stalls: []result.Stall{
+		{Time: 1, Length: 2, Group: "a"}, {Time: 3, Length: 2, Group: "b"}, {Time: 300, Length: 90, Warmup: true}, {Time: 5000, Length: 9},
+	}}}
+	require.Len(t, s.stalls(0, 9000, ""), 3)
+	require.Len(t, s.stalls(2, 1000, ""), 1)
+	require.Equal(t, s.merged.Stalls[:1], s.stalls(0, 1000, "a"))
+	require.NotNil(t, s.stalls(0, 1000, "c"), "it has none")
+	require.Nil(t, s.stalls(0, 9000, "a"))
+	s.merged.MoreStalls = 3
+	require.Nil(t, s.stalls(0, 9000, ""), "what is not listed may be of the same time, or longer")
 }
 
 // TestGroupOfSteps: a group has figures over the steps that have it, as far as results say what was measured of
@@ -80,12 +52,12 @@ func TestGroupOfSteps(t *testing.T) {
 				step = &s.plan.Steps[i]
 			}
 		}
-		sent, known := s.values(step, c.group)["sent"]
+		sent, known := s.metrics(step, c.group)["sent"]
 		require.Equal(t, c.sent >= 0, known, c)
 		require.InDelta(t, max(0, c.sent), sent, 0, c)
 	}
 	s.plan.Steps[1].Warmup = "1s"
-	require.Nil(t, s.values(nil, "b"), "what was due in the warm-up of its own step is not known")
+	require.Nil(t, s.metrics(nil, "b"), "what was due in the warm-up of its own step is not known")
 }
 
 // The lowest and highest rates are of the seconds in which all hosts measured, by one clock, also if these began
@@ -105,18 +77,17 @@ func TestSecondsOfHosts(t *testing.T) {
 		}
 		return r
 	}
-	of := func(later int64, parts ...*result.Result) values {
+	of := func(later int64, parts ...*result.Result) map[string]float64 {
 		s := shards{parts: parts, starts: []int64{7 * second, 7*second + later}}
 		figures, _ := s.figures([]plannedStep{{Name: "load", Duration: "5s", Groups: []plannedGroup{{Producers: 1, Consumers: 1}}}}, "")
-		f := values{}
-		figures.Metrics(f)
+		f := (&result.Result{Figures: figures}).Metrics()
 		maps.DeleteFunc(f, func(name string, _ float64) bool { return strings.HasSuffix(name, ".avg") })
 		return f
 	}
 	f := of(0, part(5, 100, 10, 100, 130), part(5, 100, 10, 100, 130))
-	require.Equal(t, values{"completed.min": 20, "completed.max": 260, "received.min": 20, "received.max": 260}, f)
+	require.Equal(t, map[string]float64{"completed.min": 20, "completed.max": 260, "received.min": 20, "received.max": 260}, f)
 	f = of(0, part(5, 100, 10, 100, 130), part(0, 0, 10, 0, 0))
-	require.Equal(t, values{"completed.min": 20, "completed.max": 130, "received.min": 20, "received.max": 130}, f)
+	require.Equal(t, map[string]float64{"completed.min": 20, "completed.max": 130, "received.min": 20, "received.max": 130}, f)
 	f = of(400_000, part(100, 100, 100, 100, 100), part(60, 60, 60, 60, 60))
 	require.InDelta(t, 160, f["completed.min"], 1e-9)
 	require.InDelta(t, 160, f["completed.max"], 1e-9)
@@ -127,13 +98,13 @@ func TestSecondsOfHosts(t *testing.T) {
 	for i := range reader.Rows {
 		reader.Rows[i].Producers = nil
 	}
-	require.Equal(t, values{"received.min": 200, "received.max": 200}, of(0, reader, reader), "nothing was sent")
+	require.Equal(t, map[string]float64{"received.min": 200, "received.max": 200}, of(0, reader, reader), "nothing was sent")
 	none := part(0, 0, 0, 0, 0)
-	require.Equal(t, values{"completed.min": 0, "completed.max": 0, "received.max": 0}, of(0, none, none),
+	require.Equal(t, map[string]float64{"completed.min": 0, "completed.max": 0, "received.max": 0}, of(0, none, none),
 		"the lowest rate of receiving counts from the first receipt on")
 	short := part(5, 100, 10, 100, 50) // whose last second is cut: it counts with the one before
 	short.Rows[4].Length, short.Rows[4].Elapsed = second/2, short.Rows[3].Elapsed+second/2
-	require.Equal(t, values{"completed.min": 20, "completed.max": 200, "received.min": 20, "received.max": 200}, of(0, short, short))
+	require.Equal(t, map[string]float64{"completed.min": 20, "completed.max": 200, "received.min": 20, "received.max": 200}, of(0, short, short))
 	short.Rows[4].Producers.Completed, short.Rows[4].Consumers.Received = 110, 0
-	require.Equal(t, values{"completed.min": 20, "completed.max": 280, "received.min": 20, "received.max": 200}, of(0, short, short))
+	require.Equal(t, map[string]float64{"completed.min": 20, "completed.max": 280, "received.min": 20, "received.max": 200}, of(0, short, short))
 }

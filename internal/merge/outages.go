@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/perfmq/perfmq/internal/words"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // maxOutages is how many outages a summary lists.
@@ -15,8 +16,7 @@ func afterOutages(m *Merged) string {
 	if len(m.Outages) == 0 {
 		return ""
 	}
-	f := values{}
-	f.reconnections(m.Outages, m.MoreOutages)
+	f := (&result.Result{Complete: true, Parts: m.Parts, Outages: m.Outages, MoreOutages: m.MoreOutages}).Metrics()
 	text := ", after outages"
 	if n, known := f["outage.count"]; known && n == 1 {
 		text = ", after 1 outage"

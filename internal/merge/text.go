@@ -43,13 +43,10 @@ func Text(w io.Writer, m *Merged, clean func(string) string) error {
 	if c := m.Total.Consumers; c != nil {
 		line("total received", "%d", c.Received)
 	}
-	if f := m.Figures; f != nil {
-		rates := map[string]float64{}
-		f.Metrics(rates)
-		for _, name := range []string{"completed", "received"} {
-			if v, known := rates[name+".avg"]; known {
-				line("average "+name, "%.0f msg/sec", v)
-			}
+	metrics := m.Metrics()
+	for _, name := range []string{"completed", "received"} {
+		if v, known := metrics[name+".avg"]; known {
+			line("average "+name, "%.0f msg/sec", v)
 		}
 	}
 	for _, name := range result.KindNames() {

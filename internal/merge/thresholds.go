@@ -113,7 +113,7 @@ func (s *shards) judge(list []threshold.Threshold, step *plannedStep) []threshol
 	if step == nil && len(s.plan.Steps) == 1 {
 		step = &s.plan.Steps[0]
 	}
-	all, known := values{}, map[string]bool{} // by group
+	all, known := map[string]float64{}, map[string]bool{} // by group
 	for i := range list {
 		group, prefix := list[i].Metric.Group, ""
 		if known[group] {
@@ -122,7 +122,7 @@ func (s *shards) judge(list []threshold.Threshold, step *plannedStep) []threshol
 		if known[group] = true; group != "" {
 			prefix = threshold.GroupPrefix + group + "."
 		}
-		for name, v := range s.values(step, group) {
+		for name, v := range s.metrics(step, group) {
 			all[prefix+name] = v
 		}
 	}

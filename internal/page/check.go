@@ -91,11 +91,10 @@ func checkThresholds(r *result.Result) error {
 		if err != nil || t.Median { // of another version, or judged over the repeats
 			continue
 		}
-		latencies := map[string]float64{}
+		latency, known := 0.0, false
 		if of := latenciesOf(r, x.Step); of != nil && t.Metric.Group == "" {
-			of.Metrics(latencies, func(string) uint64 { return 0 })
+			latency, known = (&result.Result{Latencies: *of}).Metrics()[t.Metric.Name]
 		}
-		latency, known := latencies[t.Metric.Name]
 		switch {
 		case !x.Kept && r.Outcome.Success && r.Outcome.Status == 0:
 			return fmt.Errorf("the threshold %q is not kept, and the exit status is 0", x.Threshold)

@@ -39,11 +39,8 @@ func (r *Run) lines() []line {
 // values returns the numbers of a line by name: what is known of rates, counts, times in microseconds and the tester.
 // Latencies are there even if many values are left out of them.
 func (l *line) values() map[string]float64 {
-	all := map[string]float64{"elapsed": float64(l.elapsed) / 1e6}
-	l.latencies.Metrics(all, func(string) uint64 { return 0 })
-	if l.figures != nil {
-		l.figures.Metrics(all)
-	}
+	all := (&result.Result{Latencies: *l.latencies, Figures: l.figures}).Metrics()
+	all["elapsed"] = float64(l.elapsed) / 1e6
 	if p := l.counts.Producers; p != nil {
 		all["sent"], all["completed"], all["failed"] = float64(p.Sent), float64(p.Completed), float64(failed(p))
 	}

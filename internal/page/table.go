@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -128,10 +129,10 @@ func latencyTable(runs []*Run) Table {
 		Head: []string{"", "messages", "mean", "50%", "90%", "99%", "99.9%", "99.99%", "max"},
 	}
 	for _, r := range runs {
-		metrics := map[string]float64{}
-		r.Result.Latencies.Metrics(metrics, func(string) uint64 { return 0 })
-		for _, name := range result.KindNames() {
-			l, title, leftOut := r.Result.Latencies.Get(name), name, r.leftOut(name)
+		metrics := (&result.Result{Latencies: r.Result.Latencies}).Metrics()
+		for _, k := range result.Kinds() {
+			l, title := r.Result.Latencies[k.Kind], k.Name
+			leftOut := cmp.Or(r.Result.Measured, &r.Result.Total).LeftOut(&k)
 			values := int64(0)
 			if l != nil {
 				values = l.Count
@@ -147,21 +148,13 @@ func latencyTable(runs []*Run) Table {
 			}
 			row := []string{title, number(float64(values))}
 			for _, s := range result.Statistics() {
-				v, known := metrics[name+"."+s.Name]
+				v, known := metrics[k.Name+"."+s.Name]
 				row = append(row, (&column{unit: "ms"}).text(v, known))
 			}
 			t.Rows = append(t.Rows, row)
 		}
 	}
 	return t
-}
-
-// leftOut returns how many values a latency lacks because they are below zero.
-func (r *Run) leftOut(latency string) uint64 {
-	if m := r.Result.Measured; m != nil {
-		return m.LeftOut(latency)
-	}
-	return r.Result.Total.LeftOut(latency)
 }
 
 // testers has the use of perfmq's own machine.

@@ -79,7 +79,7 @@ func openLoop() result.Latencies {
 func summary(total stats.Counters, l result.Latencies) *stats.Summary {
 	return &stats.Summary{
 		Success: true, StepSummary: stats.StepSummary{
-			Reason: "duration reached", Start: loadStart(), End: loadStart().Add(10 * time.Second),
+			Reason: "duration reached", Sends: true, Receives: true, Start: loadStart(), End: loadStart().Add(10 * time.Second),
 			Total: total, Latencies: l,
 			Health: stats.Health{
 				CPU: 5 * time.Second, Wall: 10 * time.Second, Cores: 2, GCPauses: 17, GCPauseMax: 131072 * time.Nanosecond,
@@ -159,11 +159,10 @@ func numbersRun() *stats.Summary {
 	s.Find("stall", "both", 1, "the broker stalled", "once", "1.1 s", "at 2.468 s (12:00:02) for 1.100 s")
 	s.Find("stall", "send", 4, "the broker did not answer", "4 times", "1.1 s", "at 1.234 s (12:00:01) for 1.100 s")
 	for i, side := range []string{stats.SendSide, stats.BothSides, stats.SendSide, stats.SendSide, stats.SendSide} {
-		s.Stalls.List = append(s.Stalls.List, result.Stall{
+		s.Stalls = append(s.Stalls, result.Stall{
 			Side: side, Time: s.Start.UnixMicro() + int64(i+1)*1_234_000, Elapsed: int64(i+1) * 1_234_000, Length: 1_100_000,
 		})
 	}
-	s.Stalls.Limit, s.Stalls.Count, s.Stalls.Max = time.Second, 5, 1100*time.Millisecond
 	return s
 }
 

@@ -363,21 +363,13 @@ func collectEnd(run *stats.Run, s *stats.Summary, e emitter) {
 		e.count("messages_expected", s.Expected)
 	}
 	e.set("run_end_time_seconds", float64(s.End.UnixMilli())/1000)
-	rates := func(messages string, average uint64, low, high *stats.Lowest) {
-		e.set("run_rate", s.Average.PerSecond(average), messages, "average")
-		if low.Known() {
-			e.set("run_rate", low.PerSecond, messages, "minimum")
+	metrics := s.Result().Metrics()
+	for _, messages := range []string{"sent", "completed", "received"} {
+		for of, value := range map[string]string{".avg": "average", ".min": "minimum", ".max": "maximum"} {
+			if v, known := metrics[messages+of]; known {
+				e.set("run_rate", v, messages, value)
+			}
 		}
-		if high.Known() {
-			e.set("run_rate", high.PerSecond, messages, "maximum")
-		}
-	}
-	if run.Producing {
-		rates("sent", s.Average.Sent, &stats.Lowest{}, &stats.Lowest{})
-		rates("completed", s.Average.Completed, &s.Minimum.Completed, &s.Maximum.Completed)
-	}
-	if run.Consuming {
-		rates("received", s.Average.Received, &s.Minimum.Received, &s.Maximum.Received)
 	}
 	if s.Offered.Known() {
 		e.set("run_rate_missed_ratio", s.Offered.Missed())

@@ -134,9 +134,8 @@ func (r *recorder) whole(s *stats.Summary, missing string) result.Result {
 	out := result.Result{
 		Head: r.Head, Complete: true, End: s.End.UnixMicro(), Outcome: outcome(s),
 		Total: r.counts(&s.Total), Measured: &measured,
-		Figures:   figures(&s.Average, &s.Offered, &s.Minimum, &s.Maximum, r.run.Producing, r.run.Consuming),
-		Latencies: latencies(&s.Latencies), Commands: s.Commands, Workers: workers(s),
-		Stalls: s.Stalls.List, MoreStalls: s.Stalls.More, Outages: s.Outages, MoreOutages: s.MoreOutages,
+		Figures: s.Figures(), Latencies: latencies(&s.Latencies), Commands: s.Commands, Workers: workers(s),
+		Stalls: s.Stalls, Outages: s.Outages, MoreOutages: s.MoreOutages,
 		Spreads: s.Spreads, BrokerHosts: s.Hosts, BrokerHostSpreads: result.SpreadOverHosts(s.Hosts),
 		Errors: s.Errors, Findings: s.Findings, Limit: limit(&s.Limit), Thresholds: Thresholds(s.Thresholds),
 		Verification: VerificationOf(s.Verification), Tester: tester(&s.Health), Protocol: countersByName(s.Protocol),
@@ -148,6 +147,9 @@ func (r *recorder) whole(s *stats.Summary, missing string) result.Result {
 	if s.ExpectedKnown {
 		out.Expected, out.Missing = &s.Expected, &s.Missing
 	}
+	if n := len(out.Stalls); n > maxStalls {
+		out.Stalls, out.MoreStalls = out.Stalls[:maxStalls], uint64(n-maxStalls)
+	}
 	out.Steps = r.steps(s, &out)
 	if r.err != nil {
 		f := words.Find(result.RowsMissing, words.Perfmq, 1, missing+" "+strconv.Itoa(r.rows+1)+" on: "+r.err.Error())
@@ -157,6 +159,9 @@ func (r *recorder) whole(s *stats.Summary, missing string) result.Result {
 	}
 	return out
 }
+
+// maxStalls is the number of stalls that a result lists.
+const maxStalls = 1000
 
 // steps returns the steps of a run. A run with one step gets the figures of the whole run.
 func (r *recorder) steps(s *stats.Summary, whole *result.Result) (list []result.Step) {
@@ -175,8 +180,7 @@ func (r *recorder) steps(s *stats.Summary, whole *result.Result) (list []result.
 		list = append(list, result.Step{
 			Name: step.Name, Reason: step.Reason, Start: step.Start.UnixMicro(), End: step.End.UnixMicro(),
 			Counts: r.counts(&step.Total), Latencies: latencies(&step.Latencies),
-			Groups: groups(step.Groups), Limit: limit(&step.Limit),
-			Figures: figures(&step.Average, &step.Offered, &step.Minimum, &step.Maximum, step.Sends, step.Receives),
+			Groups: groups(step.Groups), Limit: limit(&step.Limit), Figures: step.Figures(),
 		})
 	}
 	return list

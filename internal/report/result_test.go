@@ -48,6 +48,15 @@ func brokenResult() *stats.Summary {
 	return s
 }
 
+// TestStallsBeyondTheList: they are counted.
+func TestStallsBeyondTheList(t *testing.T) {
+	s := brokenRun()
+	s.Stalls = make([]result.Stall, maxStalls+7)
+	out := new(recorder).whole(s, "")
+	require.Len(t, out.Stalls, maxStalls)
+	require.EqualValues(t, 7, out.MoreStalls)
+}
+
 // A result has every number of the snapshots and the summary, and its schema describes it.
 func TestResult(t *testing.T) {
 	t.Parallel()

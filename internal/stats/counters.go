@@ -39,18 +39,6 @@ func (c *Counters) Class(class driver.Class) (n uint64) {
 	return n
 }
 
-// LeftOut returns how many values a latency lacks, by its name in thresholds, because they are below zero.
-func (c *Counters) LeftOut(latency string) uint64 {
-	switch latency {
-	case "transfer":
-		return c[result.NegativeTransfers]
-	case "lateness":
-		return c[result.Early]
-	default:
-		return 0
-	}
-}
-
 // InFlight returns the messages that were handed to the driver and have not ended yet.
 func (c Counters) InFlight() uint64 { return c[result.Sent] - sumEnded(c[:]) }
 

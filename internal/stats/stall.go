@@ -15,33 +15,6 @@ const (
 	BothSides   = "both"    // both at once
 )
 
-// Stalls holds the stalls of a run or a step.
-type Stalls struct {
-	Limit time.Duration  // shortest; 0 if stalls were not looked for
-	List  []result.Stall // in the order of their starts, the first ones
-	More  uint64         // stalls that are not in the list
-	Count uint64         // all stalls that ended after the warm-up
-	Max   time.Duration  // the longest of these
-}
-
-// maxStalls is the number of stalls that a list keeps.
-const maxStalls = 1000
-
-func (s *Stalls) add(stall *stall, began time.Time) {
-	if !stall.warmup {
-		s.Count++
-		s.Max = max(s.Max, stall.length)
-	}
-	if len(s.List) == maxStalls {
-		s.More++
-		return
-	}
-	s.List = append(s.List, result.Stall{
-		Side: stall.side, Time: began.Add(stall.start).UnixMicro(), Elapsed: stall.start.Microseconds(),
-		Length: stall.length.Microseconds(), Group: stall.group, Broker: stall.broker, Warmup: stall.warmup,
-	})
-}
-
 // PartStalls are the stalls so far of the workers of one side: of the whole run, of one group or at one broker.
 type PartStalls struct {
 	Side  string
@@ -209,10 +182,13 @@ func (m *stallMeter) soFar() (list []PartStalls) {
 	return list
 }
 
-// stallsOf returns the stalls of a group in the present step or the run, found or lasting now; without a name those
-// of all parts, as far as no wider part had them.
-func (c *Collector) stallsOf(step bool, group string) Stalls {
+// stallsOf returns the stalls of a group in the present step or the run, found or lasting now, by their starts; without
+// a name those of all parts, as far as no wider part had them. It is nil if stalls were not looked for.
+func (c *Collector) stallsOf(step bool, group string) []result.Stall {
 	m, first := &c.stalls, 0
+	if m.limit <= 0 {
+		return nil
+	}
 	if step {
 		first = m.step
 	}
@@ -225,11 +201,14 @@ func (c *Collector) stallsOf(step bool, group string) Stalls {
 			}
 		}
 	}
-	sum := Stalls{Limit: m.limit}
+	out := []result.Stall{}
 	for _, s := range joined(list) {
-		sum.add(&s, c.start)
+		out = append(out, result.Stall{
+			Side: s.side, Time: c.start.Add(s.start).UnixMicro(), Elapsed: s.start.Microseconds(),
+			Length: s.length.Microseconds(), Group: s.group, Broker: s.broker, Warmup: s.warmup,
+		})
 	}
-	return sum
+	return out
 }
 
 // coverAge is how long before a stall another one may have ended that was found after one that overlaps it: the list is

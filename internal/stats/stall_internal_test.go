@@ -58,15 +58,3 @@ func TestStandstill(t *testing.T) {
 	require.Equal(t, []stall{{start: 2100 * time.Millisecond, length: 1900 * time.Millisecond}}, found)
 	require.Empty(t, m.interval([][]gap{nil, nil}, []gap{{5 * s, never, never}, {5 * s, never, never}}, false, true, nil))
 }
-
-// TestStallsBeyondTheList: they are counted.
-func TestStallsBeyondTheList(t *testing.T) {
-	var s Stalls
-	for i := range maxStalls + 7 {
-		s.add(&stall{length: time.Duration(i)}, time.Now())
-	}
-	require.Len(t, s.List, maxStalls)
-	require.EqualValues(t, 7, s.More)
-	require.EqualValues(t, maxStalls+7, s.Count)
-	require.EqualValues(t, maxStalls+6, s.Max)
-}

@@ -32,16 +32,65 @@ type StepSummary struct {
 	Maximum   Peaks
 	Average   Average
 	Offered   Offered
-	Stalls    Stalls
+	Stalls    []result.Stall // nil if they were not looked for
 	// Groups are the figures of each group of the step.
 	Groups []StepSummary
 	Tally  *LoadTally // the waits of its workers
 	Limit  result.Limit
 
-	// Figures are the values of the metrics for thresholds, by name.
-	Figures map[string]float64
-	// Thresholds are the demands on the figures, with the measured values.
+	// Metrics are the values of the metrics for thresholds, by name.
+	Metrics map[string]float64
+	// Thresholds are the demands on them, with the measured values.
 	Thresholds []threshold.Outcome
+}
+
+// Result returns the figures as results have them, for their metrics: without groups, and with one row for all
+// processor time.
+func (s *StepSummary) Result() *result.Result {
+	measured := result.NewCounts(s.Measured[:], s.Sends, s.Receives, nil)
+	return &result.Result{
+		Total: result.NewCounts(s.Total[:], s.Sends, s.Receives, nil), Measured: &measured, Latencies: s.Latencies,
+		Figures: s.Figures(), Stalls: s.Stalls, End: s.End.UnixMicro(),
+		Rows: []result.Row{{
+			Length: s.Health.Wall.Microseconds(),
+			Tester: result.Tester{CPU: s.Health.CPU.Microseconds(), Cores: s.Health.Cores},
+		}},
+	}
+}
+
+// Figures returns the rates and extremes.
+func (s *StepSummary) Figures() *result.Figures {
+	a, o := &s.Average, &s.Offered
+	average := func(known bool, n uint64) *float64 {
+		if !known || a.Span <= 0 {
+			return nil
+		}
+		v := a.PerSecond(n)
+		return &v
+	}
+	f := &result.Figures{
+		Span: a.Span.Microseconds(), Sent: average(s.Sends, a.Sent), Completed: average(s.Sends, a.Completed),
+		Received: average(s.Receives, a.Received), CompletedBytes: average(s.Sends, a.CompletedBytes),
+		ReceivedBytes: average(s.Receives, a.ReceivedBytes),
+	}
+	if a.Read {
+		since := a.Since.Microseconds()
+		f.Since = &since
+	}
+	if o.Known() {
+		due, unsent := o.Due, o.Unsent()
+		f.Due, f.Unsent = &due, &unsent
+		if o.Span > 0 {
+			v := o.Rate
+			f.Offered = &v
+		}
+	}
+	low, high := s.Minimum, s.Maximum
+	low.Only(s.Sends, s.Receives)
+	high.Only(s.Sends, s.Receives)
+	f.MinimumCompleted, f.MaximumCompleted = low.Completed.Extreme(), high.Completed.Extreme()
+	f.MinimumReceived, f.MaximumReceived = low.Received.Extreme(), high.Received.Extreme()
+	return f
 }
 
 // sums adds up the intervals of a run or a step, or those of a group in them.

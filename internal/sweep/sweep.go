@@ -283,10 +283,10 @@ func (s *Sweep) keep(r *record.Run, sum *stats.Summary, clean func(string) strin
 		limits = append(limits, record.Limit{Step: step, Kind: limit.Kind, Text: clean(words.Limit(&limit))})
 	}
 	if len(s.state.Steps) == 0 {
-		add("", sum.Figures, sum.Limit)
+		add("", sum.Metrics, sum.Limit)
 	} else {
 		for i := range sum.Steps { // an aborted run may lack later steps
-			add(sum.Steps[i].Name, sum.Steps[i].Figures, sum.Steps[i].Limit)
+			add(sum.Steps[i].Name, sum.Steps[i].Metrics, sum.Steps[i].Limit)
 		}
 	}
 	r.SetLimits(limits)

@@ -218,18 +218,3 @@ func (c *Counts) Values() (list [NumCounters]uint64) {
 	}
 	return list
 }
-
-// CounterMetrics adds the counts of the roles by the names of metrics: those of the messages due after the warm-up, nil
-// if they are not known, and of the whole. Both have them by their [Counter].
-func CounterMetrics(into map[string]float64, measured, total []uint64, sends, receives bool) {
-	has := ProducerRole.If(sends) | ConsumerRole.If(receives) | Transacted | Delaying
-	for _, info := range counters {
-		list := measured
-		if info.WithWarmup {
-			list = total
-		}
-		if info.Name != "" && list != nil && info.Role&^has == 0 {
-			into[info.Name] = float64(list[info.Counter])
-		}
-	}
-}

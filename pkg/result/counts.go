@@ -38,18 +38,12 @@ func (p *Producers) addFailures(failures map[string]map[string]uint64) {
 	}
 }
 
-// LeftOut returns how many values a latency lacks, by its name in JSON, because they are below zero.
-func (c *Counts) LeftOut(latency string) uint64 {
-	switch {
-	case c == nil || c.Consumers == nil:
-		return 0
-	case latency == "transfer":
-		return c.Consumers.NegativeTransfers
-	case latency == "lateness":
-		return c.Consumers.Early
-	default:
+// LeftOut returns how many values a latency lacks, because they are below zero.
+func (c *Counts) LeftOut(k *KindInfo) uint64 {
+	if k.LeftOut == 0 {
 		return 0
 	}
+	return c.Values()[k.LeftOut]
 }
 
 // Add adds o.

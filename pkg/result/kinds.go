@@ -27,6 +27,8 @@ type KindInfo struct {
 	Role Role
 	// Always: each run of the role measures it, so that outputs have it without values, and that of each group.
 	Always bool
+	// LeftOut counts its values below zero, which are in no distribution; 0 for none.
+	LeftOut Counter
 	// Name is the name in the JSON of a result, in thresholds and comparisons; Tag that in HDR logs; Label that in the
 	// JSON and on the console of `artemis perf`, which has the first three kinds only.
 	Name, Tag, Label string
@@ -52,42 +54,43 @@ func KindNames() (names []string) {
 //nolint:gochecknoglobals // a table that never changes
 var kinds = []KindInfo{
 	{
-		Delay, ProducerRole | Rated, true, "delay", "delay-send", "delay send time", true, "send_delay_seconds",
+		Delay, ProducerRole | Rated, true, 0, "delay", "delay-send", "delay send time", true, "send_delay_seconds",
 		"From the intended to the actual send.",
 		"Delay is from the intended to the actual send.",
 	},
 	{
-		Ack, ProducerRole, true, "ack", "send", "send time", true, "send_ack_seconds",
+		Ack, ProducerRole, true, 0, "ack", "send", "send time", true, "send_ack_seconds",
 		"From the actual send to its acknowledgement.", "Ack is from the actual send to its completion.",
 	},
 	{
-		Response, ProducerRole | Rated, true, "response", "response", "response time", false, "response_seconds",
+		Response, ProducerRole | Rated, true, 0, "response", "response", "response time", false, "response_seconds",
 		"From the intended send to its acknowledgement.",
 		"Response is from the intended send to its completion; missing without a rate, where it equals Ack.",
 	},
 	{
-		Transfer, ConsumerRole, true, "transfer", "transfer", "transfer time", true, "transfer_seconds",
-		"From the actual send to the delivery to a consumer.", "Transfer is from the actual send to the delivery.",
+		Transfer, ConsumerRole, true, NegativeTransfers, "transfer", "transfer", "transfer time", true,
+		"transfer_seconds", "From the actual send to the delivery to a consumer.",
+		"Transfer is from the actual send to the delivery.",
 	},
 	{
-		B2C, ConsumerRole, false, "b2c", "b2c", "b2c time", false, "born_to_consumer_seconds",
+		B2C, ConsumerRole, false, 0, "b2c", "b2c", "b2c time", false, "born_to_consumer_seconds",
 		"From when the protocol says that the message was made to its delivery.",
 		"B2C and S2C are from the moments at which the producer made the message, and the broker stored it, to the " +
 			"delivery, as RocketMQ reports them.",
 	},
 	{
-		S2C, ConsumerRole, false, "s2c", "s2c", "s2c time", false, "stored_to_consumer_seconds",
+		S2C, ConsumerRole, false, 0, "s2c", "s2c", "s2c time", false, "stored_to_consumer_seconds",
 		"From when the broker says that it stored the message to its delivery.",
 		"B2C and S2C are from the moments at which the producer made the message, and the broker stored it, to the " +
 			"delivery, as RocketMQ reports them.",
 	},
 	{
-		Commit, Transacted, false, "commit", "commit", "commit time", false, "commit_seconds",
+		Commit, Transacted, false, 0, "commit", "commit", "commit time", false, "commit_seconds",
 		"From asking the broker to commit a transaction to its confirmation.",
 		"Commit is from the request to commit a transaction to its confirmation.",
 	},
 	{
-		Lateness, ConsumerRole | Delaying, false, "lateness", "lateness", "lateness", false, "lateness_seconds",
+		Lateness, ConsumerRole | Delaying, false, Early, "lateness", "lateness", "lateness", false, "lateness_seconds",
 		"From the end of the delay that a producer has asked for to the delivery.",
 		"Lateness is for messages with a delivery delay: from the end of the delay to the delivery. It leaves out messages " +
 			"that came earlier. Transfer has all of them, with their delays.",

@@ -1,6 +1,9 @@
 package result
 
-import "cmp"
+import (
+	"cmp"
+	"slices"
+)
 
 // Statistic is a figure of a latency.
 type Statistic struct {
@@ -29,56 +32,151 @@ func Measured(values int64, leftOut uint64) bool {
 	return values > 0 && float64(leftOut) <= share*(float64(values)+float64(leftOut))
 }
 
-// Metrics adds the statistics of latencies in microseconds, by the names of metrics. LeftOut returns how many values a
-// latency lacks; see [Measured].
-func (l *Latencies) Metrics(into map[string]float64, leftOut func(latency string) uint64) {
-	for _, k := range kinds {
-		latency := l[k.Kind]
-		if latency == nil || !Measured(latency.Count, leftOut(k.Name)) {
-			continue
+// metrics are values by the names of metrics.
+type metrics map[string]float64
+
+// Metrics returns the metrics of a run by their names and in their units: counts of the messages due after the warm-up,
+// rates of the measured part, latencies in microseconds, shares in percent. What is not known is missing. A step or a
+// group is a run with its own counts, latencies and figures. Stalls and outages that were looked for are not nil; those
+// of several hosts at the same time are one. Of a run that is not complete, times of outages are those so far.
+func (r *Result) Metrics() map[string]float64 {
+	f := metrics{}
+	total, measured := r.Total.Values(), cmp.Or(r.Measured, &r.Total).Values()
+	has := ProducerRole.If(r.Total.Producers != nil) | ConsumerRole.If(r.Total.Consumers != nil) | Transacted | Delaying
+	for _, c := range counters {
+		switch {
+		case c.Name == "" || c.Role&^has != 0:
+		case c.WithWarmup:
+			f[c.Name] = float64(total[c.Counter])
+		case r.Measured != nil:
+			f[c.Name] = float64(measured[c.Counter])
 		}
-		into[k.Name+".mean"], into[k.Name+".max"] = latency.Mean(), float64(latency.Max)
-		p := latency.Percentiles
-		if p == nil && latency.Histogram != nil {
-			p = latency.computed()
+	}
+	for i := range kinds {
+		k := &kinds[i]
+		if l := r.Latencies[k.Kind]; l != nil && Measured(l.Count, cmp.Or(r.Measured, &r.Total).LeftOut(k)) {
+			f.latency(k.Name, l)
 		}
-		for _, s := range Statistics() {
-			if s.of != nil && p != nil {
-				into[k.Name+"."+s.Name] = float64(s.of(p))
-			}
+	}
+	if r.Figures != nil {
+		f.rates(r.Figures)
+	}
+	if r.Stalls != nil && r.MoreStalls == 0 {
+		f.spans("stall", slices.DeleteFunc(slices.Clone(r.Stalls), func(s Stall) bool { return s.Warmup }))
+	}
+	if r.Outages != nil {
+		f.outages(r)
+	}
+	if r.Missing != nil {
+		f["missing"] = float64(*r.Missing)
+	}
+	if v := r.Verification; v != nil {
+		if v.Known {
+			f["lost"], f["left"] = float64(v.Total.Lost), float64(v.Total.Left)
+		}
+		f["duplicated"], f["out_of_order"], f["damaged"] = float64(v.Total.Duplicates), float64(v.Total.Disordered),
+			float64(v.Total.Damaged)
+	}
+	var used, all float64
+	for i := range r.Rows {
+		used += float64(r.Rows[i].Tester.CPU)
+		all += float64(r.Rows[i].Length) * float64(r.Rows[i].Tester.Cores)
+	}
+	if all > 0 {
+		f["tester.cpu"] = 100 * used / all
+	}
+	return f
+}
+
+func (f metrics) latency(name string, l *Latency) {
+	f[name+".mean"], f[name+".max"] = l.Mean(), float64(l.Max)
+	p := l.Percentiles
+	if p == nil && l.Histogram != nil {
+		p = l.computed()
+	}
+	for _, s := range Statistics() {
+		if s.of != nil && p != nil {
+			f[name+"."+s.Name] = float64(s.of(p))
 		}
 	}
 }
 
-// Metrics adds the rates and the share of missed messages, by the names of metrics.
-func (f *Figures) Metrics(into map[string]float64) {
+// rates adds the rates and the share of missed messages.
+func (f metrics) rates(of *Figures) {
 	for name, rate := range map[string]*float64{
-		"sent.avg": f.Sent, "completed.avg": f.Completed, "received.avg": f.Received,
+		"sent.avg": of.Sent, "completed.avg": of.Completed, "received.avg": of.Received,
 	} {
 		if rate != nil {
-			into[name] = *rate
+			f[name] = *rate
 		}
 	}
-	if f.Due != nil && f.Unsent != nil && *f.Due > 0 {
-		into["rate.missed"] = 100 * float64(*f.Unsent) / float64(*f.Due)
+	if of.Due != nil && of.Unsent != nil {
+		f["rate.missed"] = 100 * (float64(*of.Unsent) / float64(max(1, *of.Due)))
 	}
 	for name, rate := range map[string]*Extreme{
-		"completed.min": f.MinimumCompleted, "completed.max": f.MaximumCompleted,
-		"received.min": f.MinimumReceived, "received.max": f.MaximumReceived,
+		"completed.min": of.MinimumCompleted, "completed.max": of.MaximumCompleted,
+		"received.min": of.MinimumReceived, "received.max": of.MaximumReceived,
 	} {
 		if rate != nil {
-			into[name] = rate.PerSecond
+			f[name] = rate.PerSecond
 		}
 	}
 }
 
-// Metrics returns the rates of the measured part and the latencies of messages due after the warm-up, by the names
-// of metrics: rates in messages per second, latencies in microseconds. What was not measured is missing.
-func (r *Result) Metrics() map[string]float64 {
-	all := map[string]float64{}
-	if r.Figures != nil {
-		r.Figures.Metrics(all)
+// outages adds the outages. At the end, the longest is unknown if one has no end. The number is unknown if several
+// hosts do not list all: some may have been at the same time.
+func (f metrics) outages(r *Result) {
+	more := cmp.Or(r.MoreOutages, &MoreOutages{})
+	inDoubt, recovery, ended, recovered := more.InDoubt, int64(0), true, more.Count == 0
+	var list []Stall
+	for i := range r.Outages {
+		o := &r.Outages[i]
+		length := o.Length
+		if o.Unended() {
+			length, ended = r.End-o.Time, false
+		}
+		list = append(list, Stall{Host: o.Host, Time: o.Time, Length: length})
+		inDoubt += o.InDoubt
+		recovery, recovered = max(recovery, o.Recovery()), recovered && o.Recovered > 0
 	}
-	r.Latencies.Metrics(all, cmp.Or(r.Measured, &r.Total).LeftOut)
-	return all
+	f.spans("outage", list)
+	f["outage.count"] += float64(more.Count)
+	f["outage.max"] = max(f["outage.max"], float64(more.Longest))
+	f["in_doubt"], f["recovery.max"] = float64(inDoubt), float64(recovery)
+	for name, known := range map[string]bool{
+		"outage.count": more.Count == 0 || len(r.Parts) < 2, "outage.max": ended || !r.Complete,
+		"recovery.max": recovered || !r.Complete,
+	} {
+		if !known {
+			delete(f, name)
+		}
+	}
+}
+
+// spans adds how many times there were and the longest of any host. Times of several hosts that overlap are one; those
+// that one host tells apart stay apart.
+func (f metrics) spans(name string, list []Stall) {
+	slices.SortFunc(list, func(a, b Stall) int { return cmp.Compare(a.Time, b.Time) })
+	count, until, longest := 0, int64(-1), int64(0)
+	of := map[string]int{} // those that overlap so far, by host
+	for _, s := range list {
+		if s.Time >= until {
+			clear(of)
+		}
+		if of[s.Host]++; of[s.Host] > most(of, s.Host) {
+			count++
+		}
+		until, longest = max(until, s.Time+s.Length), max(longest, s.Length)
+	}
+	f[name+".count"], f[name+".max"] = float64(count), float64(longest)
+}
+
+// most returns the greatest number of the other hosts.
+func most(of map[string]int, host string) (n int) {
+	for name, k := range of {
+		if name != host {
+			n = max(n, k)
+		}
+	}
+	return n
 }

@@ -18,3 +18,69 @@ func TestMeasured(t *testing.T) {
 		require.Equal(t, c.want, result.Measured(c.values, c.leftOut), "%d, %d left out", c.values, c.leftOut)
 	}
 }
+
+// TestMetricsOfTimes: stalls and outages of several hosts at the same time are one; what is not listed may be of the same
+// time, or longer; and an outage without an end may be the longest.
+func TestMetricsOfTimes(t *testing.T) {
+	type stalls = []result.Stall
+	type outages = []result.Outage
+	for name, c := range map[string]struct {
+		of   result.Result
+		want map[string]float64
+	}{
+		"not looked for": {result.Result{}, map[string]float64{}},
+		"no stall":       {result.Result{Stalls: stalls{}}, map[string]float64{"stall.count": 0, "stall.max": 0}},
+		"hosts": {
+			result.Result{Stalls: stalls{
+				{Host: "a", Time: 100, Length: 50},
+				{Host: "b", Time: 120, Length: 10},
+				{Host: "c", Time: 140, Length: 40},
+				{Host: "a", Time: 180, Length: 5},
+				{Host: "a", Time: 500, Length: 7},
+				{Time: 300, Length: 90, Warmup: true},
+			}},
+			map[string]float64{"stall.count": 3, "stall.max": 50},
+		},
+		"two hosts that each tell a stall of sends from one of receipts": {
+			result.Result{Stalls: stalls{
+				{Host: "a", Time: 200, Length: 200},
+				{Host: "a", Time: 300, Length: 200},
+				{Host: "b", Time: 201, Length: 200},
+				{Host: "b", Time: 301, Length: 200},
+			}},
+			map[string]float64{"stall.count": 2, "stall.max": 200},
+		},
+		"more stalls": {result.Result{Stalls: stalls{{Time: 1, Length: 2}}, MoreStalls: 3}, map[string]float64{}},
+		"no outage": {
+			result.Result{Complete: true, Outages: outages{}},
+			map[string]float64{"outage.count": 0, "outage.max": 0, "recovery.max": 0, "in_doubt": 0},
+		},
+		"outages of hosts": {
+			result.Result{Complete: true, Outages: outages{{Host: "a", Time: 10, Length: 5, InDoubt: 2}, {Host: "b", Time: 12, Length: 30, InDoubt: 3}, {Time: 90, Length: 7}}},
+			map[string]float64{"outage.count": 2, "outage.max": 30, "in_doubt": 5},
+		},
+		"more outages": {
+			result.Result{Complete: true, Outages: outages{{Time: 10, Length: 5, InDoubt: 2, Recovered: 6}}, MoreOutages: &result.MoreOutages{Count: 100, Longest: 40, InDoubt: 9}},
+			map[string]float64{"outage.count": 101, "outage.max": 40, "in_doubt": 11},
+		},
+		"more outages of hosts": {
+			result.Result{Complete: true, Parts: make([]result.Part, 2), Outages: outages{{Time: 10, Length: 5}}, MoreOutages: &result.MoreOutages{Count: 100, Longest: 40}},
+			map[string]float64{"outage.max": 40, "in_doubt": 0},
+		},
+		"that of one host has no end": {
+			result.Result{Complete: true, End: 900, Outages: outages{{Host: "a", Time: 10, NotBack: []string{"p"}}, {Host: "b", Time: 500, Length: 30}}},
+			map[string]float64{"outage.count": 1, "in_doubt": 0},
+		},
+		"no message came through": {result.Result{Complete: true, Outages: outages{{Reconnected: 1_000_000}}}, map[string]float64{"outage.count": 1, "in_doubt": 0}},
+		"the workers of one were done": {
+			result.Result{Complete: true, Outages: outages{{Host: "a", Time: 10}, {Host: "b", Time: 500, Length: 30}}},
+			map[string]float64{"outage.count": 2, "in_doubt": 0, "outage.max": 30},
+		},
+		"so far": {
+			result.Result{End: 900, Outages: outages{{Time: 10, Length: 5, Back: 3, Recovered: 6}, {Time: 500, NotBack: []string{"p"}}}},
+			map[string]float64{"outage.count": 2, "in_doubt": 0, "outage.max": 400, "recovery.max": 3},
+		},
+	} {
+		require.Equal(t, c.want, c.of.Metrics(), name)
+	}
+}
