@@ -69,7 +69,7 @@ type Output struct {
 	err     error // the error that ended all writing
 	waiting int   // number of callers that wait for room
 
-	told []driver.Slot // of the writing goroutine
+	notified []driver.Slot // of the writing goroutine
 
 	room   chan struct{} // signal for the callers that wait for room
 	failed chan struct{} // closed with err set
@@ -205,53 +205,53 @@ func (o *Output) flush() {
 	}
 	o.writing = true
 	for range writesForOthers {
-		b, confirm := o.take()
+		b, confirm := o.takeBuffer()
 		o.mu.Unlock()
-		n, err := o.try(b.b)
+		n, err := o.tryWrite(b.b)
 		if err == nil && n < len(b.b) {
-			o.handOver(b, n, confirm)
+			o.writeInBackground(b, n, confirm)
 			return
 		}
-		if !o.end(b, confirm, err) {
+		if !o.endWrite(b, confirm, err) {
 			o.mu.Unlock()
 			return
 		}
 	}
-	b, confirm := o.take()
+	b, confirm := o.takeBuffer()
 	o.mu.Unlock()
-	o.handOver(b, 0, confirm)
+	o.writeInBackground(b, 0, confirm)
 }
 
-// handOver starts a goroutine that writes the rest of b from at on. (It is a separate function because captured
-// variables are allocated where they are declared.)
-func (o *Output) handOver(b *buffer, at int, confirm []written) {
-	o.done.Go(func() { o.drain(b, at, confirm) })
+// writeInBackground starts a goroutine that writes the rest of b from at on. (It is a separate function because
+// captured variables are allocated where they are declared.)
+func (o *Output) writeInBackground(b *buffer, at int, confirm []written) {
+	o.done.Go(func() { o.writeRest(b, at, confirm) })
 }
 
-// try writes as much as possible without waiting; nothing, if that cannot be determined.
-func (o *Output) try(b []byte) (int, error) {
+// tryWrite writes as much as possible without waiting; nothing, if that cannot be determined.
+func (o *Output) tryWrite(b []byte) (int, error) {
 	if o.net == nil {
 		return 0, nil
 	}
 	return o.net.polled.tryWrite(b)
 }
 
-// drain writes the rest of b from at on, and the bytes gathered meanwhile, until nothing is left.
-func (o *Output) drain(b *buffer, at int, confirm []written) {
+// writeRest writes the rest of b from at on, and the bytes gathered meanwhile, until nothing is left.
+func (o *Output) writeRest(b *buffer, at int, confirm []written) {
 	for {
 		_, err := o.conn.Write(b.b[at:])
-		if !o.end(b, confirm, err) {
+		if !o.endWrite(b, confirm, err) {
 			o.mu.Unlock()
 			return
 		}
-		b, confirm = o.take()
+		b, confirm = o.takeBuffer()
 		at = 0
 		o.mu.Unlock()
 	}
 }
 
-// take returns the gathered bytes and resets the buffer. It is called with the lock.
-func (o *Output) take() (*buffer, []written) {
+// takeBuffer returns the gathered bytes and resets the buffer. It is called with the lock.
+func (o *Output) takeBuffer() (*buffer, []written) {
 	b, confirm := o.buf, o.confirm
 	o.buf, o.confirm, o.spare = nil, o.spare, nil
 	if o.waiting > 0 {
@@ -260,11 +260,11 @@ func (o *Output) take() (*buffer, []written) {
 	return b, confirm
 }
 
-// end ends a write. It returns with the lock, and whether there is more to write.
-func (o *Output) end(b *buffer, confirm []written, err error) (more bool) {
+// endWrite ends a write. It returns with the lock, and whether there is more to write.
+func (o *Output) endWrite(b *buffer, confirm []written, err error) (more bool) {
 	if err == nil {
 		o.writes.Add(1)
-		o.tell(confirm)
+		o.notifyWriters(confirm)
 	}
 	o.mem.putOut(b)
 	if err != nil {
@@ -285,16 +285,16 @@ func (o *Output) end(b *buffer, confirm []written, err error) (more bool) {
 	return more
 }
 
-// tell notifies the writers of messages, with consecutive messages of one writer together.
-func (o *Output) tell(list []written) {
+// notifyWriters notifies the writers of messages, with consecutive messages of one writer together.
+func (o *Output) notifyWriters(list []written) {
 	for len(list) > 0 {
-		o.told = o.told[:0]
+		o.notified = o.notified[:0]
 		to := list[0].to
 		for len(list) > 0 && list[0].to == to {
-			o.told = append(o.told, list[0].slot)
+			o.notified = append(o.notified, list[0].slot)
 			list = list[1:]
 		}
-		to.Written(o.told)
+		to.Written(o.notified)
 	}
 }
 

@@ -249,8 +249,8 @@ func (k *consumer) each(ctx context.Context, h *held, deliver func(*held) error)
 func (k *consumer) giveBack(h *held) {
 	for h != nil {
 		following := h.next
-		k.note(h.id, h.settled, driver.Release)
-		k.release(h)
+		k.recordVerdict(h.id, h.settled, driver.Release)
+		k.releaseHeld(h)
 		h = following
 	}
 }
@@ -278,8 +278,8 @@ func (k *consumer) deliverHeld(h *held, dec *decoder) error {
 	}
 	v := k.deliver(d)
 	k.mu.Lock()
-	k.note(h.id, h.settled, v)
-	k.release(h)
+	k.recordVerdict(h.id, h.settled, v)
+	k.releaseHeld(h)
 	due := k.since >= max(k.credit/4, 1) || k.spec.Concurrency > 1
 	k.mu.Unlock()
 	if due {

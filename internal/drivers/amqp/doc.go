@@ -11,9 +11,10 @@
 // session.mu, consumer.mu.
 //
 // To follow a message that is sent: producer.Send (send.go), sender.lock and unlock (sender.go),
-// transport.Output.Unlock, which writes, and back by connection.read, session.disposition (remote.go), producer.settle
-// (producer.go). One that is received: connection.read, consumer.transfer (receive.go), consumer.note (settle.go). A
-// connection is opened by amqpDriver.Producer (producer.go), transport.Pool.Acquire, dial (dial.go).
+// transport.Output.Unlock, which writes; its answer: connection.read (connection.go), session.disposition (remote.go),
+// producer.settle (unsettled.go). One that is received: connection.read, consumer.transfer (receive.go),
+// consumer.recordVerdict (settle.go). A connection is opened by amqpDriver.Producer (producer.go),
+// transport.Pool.Acquire, dial (dial.go).
 //
 // # Sending
 //

@@ -34,7 +34,7 @@ func TestLeft(t *testing.T) {
 		{5, top - 10, 3, 5}, // the same, around zero
 		{5, 0, top - 999, 0},
 	} {
-		require.Equal(t, c.want, left(c.granted, c.count, c.seen), "%+v", c)
+		require.Equal(t, c.want, grantLeft(c.granted, c.count, c.seen), "%+v", c)
 	}
 }
 
@@ -68,7 +68,7 @@ func TestUnsettled(t *testing.T) {
 						delete(model, id)
 					}
 				}
-				got := u.take(nil, first, last)
+				got := u.takeRange(nil, first, last)
 				slices.Sort(got)
 				slices.Sort(want)
 				require.Equal(t, want, got, "seed %d", seed)
@@ -81,7 +81,7 @@ func TestUnsettled(t *testing.T) {
 			}
 			require.Equal(t, len(model), u.n)
 		}
-		all := u.take(nil, 0, 1<<32-1)
+		all := u.takeRange(nil, 0, 1<<32-1)
 		require.Len(t, all, len(model))
 		require.Zero(t, u.n)
 	}
@@ -110,7 +110,7 @@ func TestUnsettledRanges(t *testing.T) {
 		for i := range 10 {
 			u.add(u.next, driver.Slot(i)) //nolint:gosec // small
 		}
-		require.Len(t, u.take(nil, c.first, c.last), c.want, "%+v", c)
+		require.Len(t, u.takeRange(nil, c.first, c.last), c.want, "%+v", c)
 	}
 }
 

@@ -2,7 +2,6 @@ package amqp
 
 import (
 	"context"
-	"errors"
 	"math"
 	"sync"
 	"unicode/utf8"
@@ -74,7 +73,7 @@ func (p *producer) open(ctx context.Context, spec *driver.ProducerSpec) (err err
 	if err := c.prepareSend(ctx, spec, opts); err != nil {
 		return err
 	}
-	if err := p.prepare(spec); err != nil {
+	if err := p.encodeVariants(spec); err != nil {
 		return err
 	}
 	if p.s, err = c.beginSession(ctx, false); err != nil {
@@ -108,8 +107,8 @@ func disagrees(o *Options) error {
 		"the broker does not agree to settle=%s", o.Settle)
 }
 
-// prepare encodes the messages.
-func (p *producer) prepare(spec *driver.ProducerSpec) error {
+// encodeVariants encodes the messages.
+func (p *producer) encodeVariants(spec *driver.ProducerSpec) error {
 	if spec.Origin != (driver.ID{}) {
 		p.origin = spec.Origin.Append(nil)
 	}
@@ -144,50 +143,6 @@ func (p *producer) prepare(spec *driver.ProducerSpec) error {
 		p.kinds = append(p.kinds, t)
 	}
 	return nil
-}
-
-// settle implements owner: it processes the broker's outcome of a range of deliveries. In a transaction a message is
-// not accepted before the commit.
-func (p *producer) settle(first, last uint32, state wire.State) {
-	if p.settled || p.tx != nil && state.Kind == wire.DescAccepted {
-		return
-	}
-	p.finish(first, last, p.lease.Conn.outcome(p.op, &state))
-}
-
-// finish reports the outcome of the deliveries of a range that have not ended before.
-func (p *producer) finish(first, last uint32, o driver.Outcome) {
-	p.ending.Lock()
-	defer p.ending.Unlock()
-	p.s.mu.Lock()
-	p.report(first, last, o)
-}
-
-// report is finish with both locks held; it releases the session's lock.
-func (p *producer) report(first, last uint32, o driver.Outcome) {
-	p.slots = p.unsettled.take(p.slots[:0], first, last)
-	awaited := p.closed && p.unsettled.n == 0
-	p.s.mu.Unlock()
-	if len(p.slots) > 0 {
-		p.done.DoneAll(p.slots, o)
-	}
-	if awaited {
-		p.wake()
-	}
-}
-
-// abandon implements owner: all unsettled messages end, because no disposition will come. No message is sent, or
-// aborted, meanwhile.
-func (p *producer) abandon(why error) {
-	why = transport.Explain(p.op, why)
-	p.ending.Lock()
-	defer p.ending.Unlock()
-	p.s.mu.Lock()
-	p.halt(why)
-	p.report(0, math.MaxUint32, unknown(why))
-	if !errors.Is(why, transport.ErrClosed) {
-		p.End(why)
-	}
 }
 
 // Host implements [driver.Located].

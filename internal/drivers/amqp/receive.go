@@ -20,11 +20,11 @@ func (k *consumer) begin(initial uint32) {
 func (k *consumer) flowState() (count, credit wire.Opt[uint32]) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return wire.Some(k.deliveryCount), wire.Some(k.left())
+	return wire.Some(k.deliveryCount), wire.Some(k.creditLeft())
 }
 
-// left returns the peer's remaining credit. The lock is held.
-func (k *consumer) left() uint32 {
+// creditLeft returns the peer's remaining credit. The lock is held.
+func (k *consumer) creditLeft() uint32 {
 	if n := int32(k.limit - k.deliveryCount); n > 0 { //nolint:gosec // serial numbers, and credit is at most 2^30
 		return uint32(n)
 	}
@@ -62,7 +62,7 @@ func (k *consumer) transfer(t *wire.Transfer, payload []byte) error {
 	if t.More {
 		return nil
 	}
-	err := k.arrive(k.partialID, k.presettle, payload)
+	err := k.receiveMessage(k.partialID, k.presettle, payload)
 	k.dropPieces()
 	return err
 }
@@ -113,9 +113,9 @@ func tooLarge(limit, size int) error {
 	return transport.TooLarge("", "a message of at least", size, limit)
 }
 
-// count counts a new delivery and checks that it had credit. The lock is held. The tolerance is the credit once more,
-// because some brokers lose count.
-func (k *consumer) count() error {
+// countDelivery counts a new delivery and checks that it had credit. The lock is held. The tolerance is the credit once
+// more, because some brokers lose count.
+func (k *consumer) countDelivery() error {
 	k.deliveryCount++
 	if over := int32(k.deliveryCount - k.granted); over > 0 && uint32(over) > k.credit { //nolint:gosec // serial numbers
 		return protocolError("more than twice as many messages as it had credit for")
@@ -126,22 +126,22 @@ func (k *consumer) count() error {
 // countAborted counts an aborted delivery: it is not delivered, but used up credit.
 func (k *consumer) countAborted() error {
 	k.mu.Lock()
-	err := k.count()
+	err := k.countDelivery()
 	k.mu.Unlock()
-	k.list()
+	k.listForSettling()
 	return err
 }
 
-// list schedules a settlement for when the reader has nothing more to read.
-func (k *consumer) list() {
+// listForSettling schedules a settlement for when the reader has nothing more to read.
+func (k *consumer) listForSettling() {
 	if !k.listed {
 		k.listed = true
 		k.lease.Conn.settle = append(k.lease.Conn.settle, k)
 	}
 }
 
-// arrive processes a complete message. The reader calls it.
-func (k *consumer) arrive(id uint32, settled bool, payload []byte) error {
+// receiveMessage processes a complete message. The reader calls it.
+func (k *consumer) receiveMessage(id uint32, settled bool, payload []byte) error {
 	if len(payload) == 0 {
 		return protocolError("a delivery without a message")
 	}
@@ -156,20 +156,20 @@ func (k *consumer) arrive(id uint32, settled bool, payload []byte) error {
 		}
 		k.mu.Lock()
 	}
-	err := k.count()
+	err := k.countDelivery()
 	k.unsettled++
 	k.since++
 	due := false
 	switch {
 	case err != nil:
 	case k.state != stateRunning:
-		k.note(id, settled, driver.Release)
+		k.recordVerdict(id, settled, driver.Release)
 		due = true
-	case !k.holds():
+	case !k.holdsMessages():
 		err = k.deliverNow(id, settled, payload)
 		due = k.since >= max(k.credit/4, 1)
 	default:
-		err = k.hold(id, settled, payload)
+		err = k.holdMessage(id, settled, payload)
 	}
 	k.mu.Unlock()
 	switch {
@@ -179,13 +179,13 @@ func (k *consumer) arrive(id uint32, settled bool, payload []byte) error {
 		k.settleAll()
 		c.Out.Flush()
 	default:
-		k.list()
+		k.listForSettling()
 	}
 	return nil
 }
 
-// holds reports whether messages are held for Run. The lock is held.
-func (k *consumer) holds() bool {
+// holdsMessages reports whether messages are held for Run. The lock is held.
+func (k *consumer) holdsMessages() bool {
 	select {
 	case <-k.over: // the last delivery has ended Run
 		return true
@@ -212,12 +212,12 @@ func (k *consumer) deliverNow(id uint32, settled bool, payload []byte) error {
 	if err != nil {
 		return err
 	}
-	k.note(id, settled, k.deliver(d))
+	k.recordVerdict(id, settled, k.deliver(d))
 	return nil
 }
 
-// hold stores a copy of a message for Run. The lock is held.
-func (k *consumer) hold(id uint32, settled bool, payload []byte) error {
+// holdMessage stores a copy of a message for Run. The lock is held.
+func (k *consumer) holdMessage(id uint32, settled bool, payload []byte) error {
 	if limit := k.lease.Conn.driver.cfg.MaxBody; len(payload) > limit+maxSections {
 		return tooLarge(limit, len(payload))
 	}
@@ -244,8 +244,8 @@ func (k *consumer) hold(id uint32, settled bool, payload []byte) error {
 	return nil
 }
 
-// release removes a held message after its delivery. The lock is held.
-func (k *consumer) release(h *held) {
+// releaseHeld removes a held message after its delivery. The lock is held.
+func (k *consumer) releaseHeld(h *held) {
 	k.waiting--
 	k.waitingBytes -= len(h.text)
 	if cap(h.text) > keptText {

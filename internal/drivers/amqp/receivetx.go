@@ -81,7 +81,7 @@ func (t *receiveTx) deliver(ctx context.Context, h *held) error {
 	}
 	verdict, id := k.deliver(d), h.id
 	k.mu.Lock()
-	k.release(h)
+	k.releaseHeld(h)
 	k.mu.Unlock()
 	state := wire.State{Kind: stateOf(verdict), Transactional: true, TxnID: t.id}
 	disposition := wire.Disposition{

@@ -183,14 +183,14 @@ func (s *session) transfer(p *wire.Body) error {
 	if l.consumer != nil {
 		return l.consumer.transfer(&t, p.Payload)
 	}
-	return l.answer(&t, p.Payload)
+	return l.readReply(&t, p.Payload)
 }
 
 // maxReply bounds an answer of the broker itself, in bytes.
 const maxReply = 1 << 20
 
-// answer processes a frame of a reply to a request.
-func (l *link) answer(t *wire.Transfer, payload []byte) error {
+// readReply processes a frame of a reply to a request.
+func (l *link) readReply(t *wire.Transfer, payload []byte) error {
 	if len(l.pieces)+len(payload) > maxReply {
 		return driver.Errorf(driver.ClassTooLarge, "", "", "the broker sent an answer of more than %d bytes", maxReply)
 	}
@@ -271,7 +271,7 @@ func (s *session) flow(p *wire.Body) error {
 	}
 	s.mu.Lock()
 	// Without a next-incoming-id the peer has not seen our begin: our first transfer is 0.
-	s.room = left(f.IncomingWindow, s.nextOut, f.NextIncomingID.Or(0))
+	s.room = grantLeft(f.IncomingWindow, s.nextOut, f.NextIncomingID.Or(0))
 	var l *link
 	if f.Handle.OK {
 		if l = s.byRemote(f.Handle.V); l == nil {
@@ -285,7 +285,7 @@ func (s *session) flow(p *wire.Body) error {
 	drained := false
 	if l != nil && l.role == wire.RoleSender {
 		// A peer that has not yet seen our attach counts from our first delivery (Transport, section 2.6.7).
-		l.credit = left(f.LinkCredit.Or(0), l.deliveryCount, f.DeliveryCount.Or(0))
+		l.credit = grantLeft(f.LinkCredit.Or(0), l.deliveryCount, f.DeliveryCount.Or(0))
 		if drained = f.Drain; drained { // nothing waits to be sent: the credit is used up
 			l.deliveryCount += l.credit
 			l.credit = 0
@@ -314,9 +314,9 @@ func (s *session) leaving() bool {
 	return s.ends
 }
 
-// left returns the rest of the peer's grant, which the peer made when it had seen the count at seen. A peer that claims
-// to have seen more than the count grants no more than it says.
-func left(granted, count, seen uint32) uint32 {
+// grantLeft returns the rest of the peer's grant, which the peer made when it had seen the count at seen. A peer that
+// claims to have seen more than the count grants no more than it says.
+func grantLeft(granted, count, seen uint32) uint32 {
 	used := count - seen
 	switch {
 	case int32(used) < 0: //nolint:gosec // serial numbers

@@ -121,7 +121,7 @@ func (p *producer) TrySend(m *driver.Message) bool {
 		return false
 	}
 	p.s.mu.Lock()
-	if ok = p.free(true); ok {
+	if ok = p.maySend(true); ok {
 		b = p.appendWhole(b, m, t, id, nil)
 	}
 	p.unlock(b, m.More)

@@ -44,8 +44,8 @@ func (l *sender) halt(why error) {
 	}
 }
 
-// free reports whether a frame may be sent; first: it begins a delivery. The session's lock is held.
-func (l *sender) free(first bool) bool {
+// maySend reports whether a frame may be sent; first: it begins a delivery. The session's lock is held.
+func (l *sender) maySend(first bool) bool {
 	return l.why == nil && l.s.room > 0 && (!first || l.credit > 0)
 }
 
@@ -56,7 +56,7 @@ func (l *sender) lock(ctx context.Context, first bool) ([]byte, error) {
 	for {
 		b, err := out.Lock(ctx, l.socket)
 		s.mu.Lock()
-		if err == nil && l.free(first) {
+		if err == nil && l.maySend(first) {
 			return b, nil
 		}
 		why := l.why

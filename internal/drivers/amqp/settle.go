@@ -11,8 +11,8 @@ type span struct {
 	n           uint32
 }
 
-// note records the verdict on a message for its settlement. The lock is held.
-func (k *consumer) note(id uint32, settled bool, v driver.Verdict) {
+// recordVerdict records the verdict on a message for its settlement. The lock is held.
+func (k *consumer) recordVerdict(id uint32, settled bool, v driver.Verdict) {
 	a := &k.accepted
 	switch {
 	case settled:
@@ -76,7 +76,7 @@ func (k *consumer) appendCredit(b []byte, f *wire.Flow) []byte {
 	if k.state != stateRunning {
 		return b
 	}
-	left := k.left()
+	left := k.creditLeft()
 	want := k.credit - min(k.unsettled, k.credit)
 	if want <= left || left > k.credit/2 || k.rounds && left > 0 {
 		return b
