@@ -1,4 +1,4 @@
-// Package brokerside asks a broker and its host while a run goes on.
+// Package brokerside asks a broker and its host during a run.
 //
 // A [Watch] samples resources once a second: a process by its pid, this host, a Prometheus endpoint, the lines of a
 // log. The collector fetches the use of each interval with [Watch.Take]. [Counts] asks brokers once a second for their

@@ -45,7 +45,7 @@ func fileNotWritten(flag string, err error) *plan.Mistake {
 	return &plan.Mistake{Text: "write " + flag + ": " + bare(err).Error(), Hint: "make room there, or name another place"}
 }
 
-// isWrite tells whether writing has failed, as of standard output.
+// isWrite reports whether writing has failed, as of standard output.
 func isWrite(err error) bool {
 	var pe *fs.PathError
 	return errors.As(err, &pe) && pe.Op == "write"

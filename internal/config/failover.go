@@ -30,7 +30,7 @@ const failoverHint = "write it as 'failover:(tcp://HOST:PORT,tcp://HOST:PORT)?ra
 	"maxReconnectAttempts (0 for none, -1 for any number); jms.* and wireFormat.* are ignored; --wait-for-broker TIME " +
 	"bounds the attempts at the start"
 
-// isFailover tells whether a URL is one of the failover transport.
+// isFailover reports whether a URL is one of the failover transport.
 func isFailover(url string) bool {
 	url = strings.TrimSpace(url)
 	return len(url) >= len(failoverScheme) && strings.EqualFold(url[:len(failoverScheme)], failoverScheme)

@@ -625,7 +625,7 @@ func (d *decoder) readUses(n *node) (list []fileGroup) {
 	return list
 }
 
-// groupOf returns the group of a name; nil if there is none.
+// groupOf returns the group of a name, or nil.
 func (f *file) groupOf(name string) *fileGroup {
 	i := slices.IndexFunc(f.groups, func(g fileGroup) bool { return g.name == name })
 	if i < 0 {

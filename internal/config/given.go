@@ -86,7 +86,7 @@ func NewGiven(e Environment) *Given {
 	return &Given{Environment: e, Flags: map[string][]string{}, Missing: map[string]bool{}}
 }
 
-// Has tells whether a variable or flag gives the setting.
+// Has reports whether a variable or flag gives the setting.
 func (g *Given) Has(s *Setting) bool {
 	variable, _ := g.Environment.Lookup(s)
 	return variable != "" || len(g.Flags[s.Name]) > 0

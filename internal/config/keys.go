@@ -86,7 +86,7 @@ func (k keys) nearest(name string, places Scope, shape []string) string {
 	return nearest.Nearest(name, append(slices.Clone(shape), k.names(places)...))
 }
 
-// isSecret tells whether values of a key must not be printed, also of one that is mistyped or a variable.
+// isSecret reports whether values of a key must not be printed, also of one that is mistyped or a variable.
 func (k keys) isSecret(name string) bool {
 	if s := k[name]; s != nil {
 		return s.Secret
@@ -94,7 +94,7 @@ func (k keys) isSecret(name string) bool {
 	return SecretName(name)
 }
 
-// SecretName tells whether a name that is no setting looks like that of a secret.
+// SecretName reports whether a name that is no setting looks like that of a secret.
 func SecretName(name string) bool {
 	name = strings.ToLower(name)
 	if strings.HasSuffix(name, "file") {

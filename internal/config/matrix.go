@@ -28,7 +28,7 @@ type Axis struct {
 	Pos    Pos
 }
 
-// Excluded tells whether a combination is excluded.
+// Excluded reports whether a combination is excluded.
 func (m *Matrix) Excluded(values map[string]string) bool {
 	return slices.ContainsFunc(m.exclude, func(e map[string][]string) bool {
 		for name, list := range e {

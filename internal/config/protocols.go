@@ -44,10 +44,10 @@ func (m *Maker) Driver(b *plan.Broker) *driver.Factory {
 	return usual
 }
 
-// isNative tells whether a factory is that of our own data path.
+// isNative reports whether a factory is that of our own data path.
 func isNative(f *driver.Factory) bool { return f.Client == "" || f.Client == driver.Native }
 
-// CanEmbed tells whether the broker in the binary speaks the protocol.
+// CanEmbed reports whether the broker in the binary speaks the protocol.
 func CanEmbed(f *driver.Factory) bool { return slices.Contains(broker.Protocols(), f.Name) }
 
 // LibrariesOf returns the client libraries of a protocol.
@@ -81,7 +81,7 @@ func NewOptions(f *driver.Factory) any {
 	return f.NewOptions()
 }
 
-// byScheme returns the first protocol with that scheme; nil if there is none.
+// byScheme returns the first protocol with that scheme, or nil.
 func byScheme(list []driver.Factory, scheme string) *driver.Factory {
 	i := slices.IndexFunc(list, func(f driver.Factory) bool { return slices.Contains(f.Schemes, scheme) })
 	if i < 0 {

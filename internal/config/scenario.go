@@ -469,8 +469,8 @@ func (b *builder) said() (list []string) {
 	return list
 }
 
-// fits tells whether a value of a variable or flag is for a broker of a protocol. URLs and options of another protocol
-// are not, nor are the variables that belong to such a URL: its login, its TLS.
+// fits reports whether a value of a variable or flag is for a broker of a protocol. URLs and options of another
+// protocol are not, nor are the variables that belong to such a URL: its login, its TLS.
 func (b *builder) fits(s *Setting, f *driver.Factory, from Source, text string) bool {
 	if f == nil || s.Places&InBroker == 0 {
 		return true

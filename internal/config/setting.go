@@ -51,7 +51,7 @@ type Setting struct {
 	index int // among the rows of [Values]
 }
 
-// Is tells whether the tag has an option.
+// Is reports whether the tag has an option.
 func (s *Setting) Is(option string) bool { return s.row.Is(option) }
 
 // join is put between the elements of a YAML list to make them one value; empty if it takes no list.
@@ -202,7 +202,7 @@ func Verdicts() []Setting {
 	})
 }
 
-// In tells whether a role has the setting.
+// In reports whether a role has the setting.
 func (s *Setting) In(role plan.Role) bool { return len(s.Roles) == 0 || slices.Contains(s.Roles, role) }
 
 // Check returns what is wrong with a value.
@@ -220,7 +220,7 @@ func (s *Setting) Variables() []string {
 	return names
 }
 
-// find returns the setting of a name; nil if there is none.
+// find returns the setting of a name, or nil.
 func find(table []Setting, name string) *Setting {
 	i := slices.IndexFunc(table, func(s Setting) bool { return s.Name == name })
 	if i < 0 {

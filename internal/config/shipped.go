@@ -50,7 +50,7 @@ func Shipped(fsys fs.FS) ([]Info, error) {
 	return list, nil
 }
 
-// IsShipped tells whether an argument names a shipped scenario, @artemis/latency, not a file.
+// IsShipped reports whether an argument names a shipped scenario, @artemis/latency, not a file.
 func IsShipped(argument string) bool { return strings.HasPrefix(argument, "@") }
 
 // open reads a shipped scenario by its name, with or without the @.

@@ -114,7 +114,7 @@ func (v *Values) rows() (list []plan.Row) {
 	return list
 }
 
-// Has tells whether a setting was given, in whatever way.
+// Has reports whether a setting was given, in whatever way.
 func (v *Values) Has(name string) bool { return v.sources[name] > Default }
 
 // Source returns where the value of a setting comes from.

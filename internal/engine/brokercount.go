@@ -28,7 +28,7 @@ type counted struct {
 	allSent, allReceive bool // all producers, all consumers of the place are at that broker
 }
 
-// inspector returns the source of the counts of an endpoint's broker; nil if there is none.
+// inspector returns the source of the counts of an endpoint's broker, or nil.
 func (r *run) inspector(e *Endpoint) driver.Inspector {
 	if e.Inspector != nil {
 		return e.Inspector
@@ -84,12 +84,12 @@ func (r *run) countFrom(ctx context.Context) {
 	}
 }
 
-// sameCounter tells whether both endpoints are counted by one broker: counts of two brokers cannot be compared.
+// sameCounter reports whether both endpoints are counted by one broker: counts of two brokers cannot be compared.
 func sameCounter(a, b *Endpoint) bool {
 	return a.Same(b.Broker) || a.Inspector != nil && a.Inspector == b.Inspector
 }
 
-// onlyAt tells whether all producers, or all consumers, of a place are at the broker of an endpoint.
+// onlyAt reports whether all producers, or all consumers, of a place are at the broker of an endpoint.
 func (r *run) onlyAt(at place, e *Endpoint, side func(*plan.Group) *Endpoint) bool {
 	for i := range r.plan.Steps {
 		for _, g := range r.plan.Steps[i].Groups {
@@ -131,7 +131,7 @@ func (r *run) awaitCount(ctx context.Context, while, every time.Duration) {
 	}
 }
 
-// countsAgree tells whether no later count can be nearer to the run.
+// countsAgree reports whether no later count can be nearer to the run.
 func (r *run) countsAgree() bool {
 	for _, d := range r.compareCounts() {
 		if d.Added != nil && d.Added.Count < d.Added.Least ||

@@ -45,7 +45,7 @@ func (r *run) drain(ctx context.Context) (flowing bool) {
 	return !r.waitQuiet(ctx, deadline, quietTime)
 }
 
-// awaitOthers goes on with the drain of a shard to which the others still send, until nothing has come for quietTime.
+// awaitOthers continues with the drain of a shard to which the others still send, until nothing has come for quietTime.
 // Consumers that left before would give back the messages that they hold, which others receive behind later ones; and
 // the messages that only they receive would be left at the broker. It ends as well when the drain time-out has passed
 // without a message that had not been received before, and with stop.
@@ -206,7 +206,7 @@ func (r *run) allConfirmed() bool {
 	return !slices.ContainsFunc(r.producers, func(p *producer) bool { return p.rec.Completed() != p.rec.Ended() })
 }
 
-// expectedKnown tells whether the number of deliveries follows from the number of messages sent.
+// expectedKnown reports whether the number of deliveries follows from the number of messages sent.
 func (r *run) expectedKnown() bool {
 	return r.role == plan.Client && r.plan.Shard.IsZero() && !slices.ContainsFunc(r.consumers,
 		func(c *consumer) bool { return c.spec.Selector != "" })

@@ -58,7 +58,7 @@ type Config struct {
 // also cuts the drain short, and Run returns as soon as it can; the figures so far are still reported.
 //
 // The error is not nil if there was no load: a worker could not be opened, or a reporter could not begin
-// ([ErrReporters]). Its class tells whether the broker was unreachable. After the start of the load the error is nil,
+// ([ErrReporters]). Its class reports whether the broker was unreachable. After the start of the load the error is nil,
 // and the summary lists the problems.
 func Run(
 	ctx context.Context, stop <-chan struct{}, c *Config, reporter report.Reporter,

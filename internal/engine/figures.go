@@ -20,7 +20,7 @@ func metrics(s *stats.StepSummary, of *result.Result) map[string]float64 {
 	return all
 }
 
-// wholeMetrics returns the metrics of a run, which is complete or still goes on.
+// wholeMetrics returns the metrics of a run, complete or not.
 func (r *run) wholeMetrics(s *stats.Summary, complete bool) map[string]float64 {
 	of := s.Result()
 	of.Complete = complete

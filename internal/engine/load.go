@@ -154,7 +154,7 @@ func (r *run) abortTicker() (<-chan time.Time, func()) {
 	return ticker.C, ticker.Stop
 }
 
-// brokenThreshold returns a threshold that ends the run because it is broken; nil if there is none.
+// brokenThreshold returns a threshold that ends the run because it is broken, or nil.
 func (r *run) brokenThreshold() *threshold.Threshold {
 	whole, step := r.sampler.soFar()
 	whole.Sends, whole.Receives = r.role.Produces(), r.role.Consumes()

@@ -188,7 +188,7 @@ func (r *run) openDrivers(ctx context.Context, g *plan.Group) error {
 	return nil
 }
 
-// driver returns the open driver of a broker; nil if there is none.
+// driver returns the open driver of a broker, or nil.
 func (r *run) driver(e *Endpoint) driver.Driver {
 	for _, d := range r.drivers {
 		if d.endpoint.Same(e.Broker) {

@@ -74,7 +74,7 @@ func distinctGroups(p *plan.Plan) (list []*plan.Group) {
 	return list
 }
 
-// canReopen tells whether the workers of a group with the one setting, closed and opened again, can work with the
+// canReopen reports whether the workers of a group with the one setting, closed and opened again, can work with the
 // other: they are as many, at the same destinations, and their messages have the same delay, by which those of one that
 // come later are judged.
 func canReopen(a, b *plan.Group) bool {

@@ -39,7 +39,7 @@ type ConsumerConfig struct {
 	// Shard is the number of this process, from 1 to Shards; the producers of the run are dealt out to the shards in turn.
 	// Both are 0 in a run of one process.
 	Shard, Shards int
-	// Pulse has the tester's pauses; it may be nil.
+	// Pulse has perfmq's pauses; it may be nil.
 	Pulse *stats.Pulse
 	// Quota, if not nil, is called for each message received, and ends the run when it is used up: see [NewQuota].
 	Quota func()

@@ -65,7 +65,7 @@ func divisorOf(weights []int) (divisor int) {
 	return divisor
 }
 
-// mixed tells whether the load has several variants.
+// mixed reports whether the load has several variants.
 func (p *Producer) mixed() bool { return p.load.Mix.cycle != nil }
 
 // nextVariant returns the variant of the producer's next message.

@@ -20,7 +20,7 @@ const (
 	// is not asked.
 	slowSend = 100 * time.Microsecond
 	// slowUnknown is the same for drivers that do not report their waits: a longer one counts as a wait for the broker, a
-	// shorter one as the tester's own work.
+	// shorter one as perfmq's own work.
 	slowUnknown = time.Millisecond
 )
 
@@ -80,7 +80,7 @@ type Producer struct {
 	relay   relay
 	sending atomic.Uint64 // the slot of the message that is being handed over, of a timed load; 0 for none
 	// Of the goroutine that calls Expire: the messages in flight as it has seen them, by place, when it looked last, and
-	// the time since the first look, without the time in which the tester itself stood still.
+	// the time since the first look, without the time in which perfmq itself stood still.
 	sights []struct {
 		generation uint32
 		since      time.Duration // of watched, when the message was first seen
@@ -210,7 +210,7 @@ func (p *Producer) openLoop(ctx context.Context) error {
 		}
 		now := p.clock.Now()
 		intended := p.load.Start + min(due, maxDue)
-		if again { // what an outage costs the messages after it is not the tester's fault
+		if again { // what an outage costs the messages after it is not perfmq's fault
 			held, again = held+now-last, false
 		} else {
 			held += p.brokerWait(now - last)

@@ -37,7 +37,7 @@ func ParseRate(s string) (Rate, error) {
 	return Rate{messages: num.Uint64(), nanos: den.Uint64()}, nil
 }
 
-// IsZero tells whether there is no target.
+// IsZero reports whether there is no target.
 func (r Rate) IsZero() bool { return r.messages == 0 }
 
 // PerSecond returns the rate as a number, for display.

@@ -96,7 +96,7 @@ func (t *timetable) integral(at time.Duration) wide {
 	return t.pieces[i-1].integral(at)
 }
 
-// End returns when the schedule ends. It is false if the last segment goes on for ever, and for the closed loop.
+// End returns when the schedule ends. It is false if the last segment continues for ever, and for the closed loop.
 func (s Schedule) End() (end time.Duration, ok bool) {
 	if s.table == nil {
 		return 0, false

@@ -166,12 +166,12 @@ func (p *plannedStep) has(group string) bool {
 	return slices.ContainsFunc(p.Groups, func(g plannedGroup) bool { return g.Name == group })
 }
 
-// alone tells whether the group is all of the step.
+// alone reports whether the group is all of the step.
 func (p *plannedStep) alone(group string) bool {
 	return len(p.Groups) == 1 && p.Groups[0].Name == group
 }
 
-// roles tells whether the step, or a group in it, sends and receives.
+// roles reports whether the step, or a group in it, sends and receives.
 func (p *plannedStep) roles(group string) (produces, consumes bool) {
 	for _, g := range p.Groups {
 		if group == "" || g.Name == group {
@@ -181,7 +181,7 @@ func (p *plannedStep) roles(group string) (produces, consumes bool) {
 	return produces, consumes
 }
 
-// reads tells whether the step lasts until a backlog is read.
+// reads reports whether the step lasts until a backlog is read.
 func (p *plannedStep) reads() bool {
 	produces, _ := p.roles("")
 	return p.Duration == "" && p.Warmup == "" && !produces

@@ -45,7 +45,7 @@ type Run struct {
 	Name string
 	// Result is without rows.
 	Result *result.Result
-	// Live means that the run goes on, so that its result is not complete yet.
+	// Live means that the run continues, so that its result is not complete yet.
 	Live bool
 
 	path   string

@@ -88,7 +88,7 @@ func (t *tally) complete(r *result.Result) bool {
 	return t.all == total
 }
 
-// rated returns the result with the rates of its rows where it has none: the run goes on or was killed, or an earlier
+// rated returns the result with the rates of its rows where it has none: the run continues or was killed, or an earlier
 // version merged it, without lowest and highest seconds.
 func (t *tally) rated(r *result.Result) *result.Result {
 	c := *r

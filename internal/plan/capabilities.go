@@ -39,7 +39,7 @@ func (g *Group) receiving(c *driver.KindCapabilities, kind driver.Kind) []need {
 	}
 }
 
-// sends tells whether the group sends messages of a kind.
+// sends reports whether the group sends messages of a kind.
 func (g *Group) sends(kind func(*Variant) bool) bool {
 	return slices.ContainsFunc(g.Mix, func(m Variant) bool { return kind(&m) })
 }

@@ -17,7 +17,7 @@ const (
 	AtRandom HostOrder = "random" // shuffled for each connection: of a failover URL
 )
 
-// Spreads tells whether connections of the group to a broker of several hosts are not all meant for the same one.
+// Spreads reports whether connections of the group to a broker of several hosts are not all meant for the same one.
 func (g *Group) Spreads(b *Broker) bool {
 	return (g.Hosts == Spread || g.Hosts == AtRandom) && len(b.Hosts) > 1
 }

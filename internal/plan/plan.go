@@ -25,10 +25,10 @@ const (
 	Consumer Role = "consumer" // only consumes
 )
 
-// Produces tells whether the role sends.
+// Produces reports whether the role sends.
 func (r Role) Produces() bool { return r != Consumer }
 
-// Consumes tells whether the role receives.
+// Consumes reports whether the role receives.
 func (r Role) Consumes() bool { return r != Producer }
 
 // UnlimitedPending is the number of messages in flight that a producer may reach when the user asked for no limit.
@@ -70,7 +70,7 @@ func (b *Broker) Shown() string {
 	return RedactURL(b.URL)
 }
 
-// Same tells whether both are one broker, reached in one way, so that they may share connections.
+// Same reports whether both are one broker, reached in one way, so that they may share connections.
 func (b *Broker) Same(o *Broker) bool {
 	return b.Name == o.Name && b.Protocol == o.Protocol && b.Client == o.Client && b.URL == o.URL
 }
@@ -166,7 +166,7 @@ const (
 	OnlyBroker = "broker" // the broker of a scenario without brokers
 )
 
-// Rated tells whether any messages of the plan have intended times.
+// Rated reports whether any messages of the plan have intended times.
 func (p *Plan) Rated() bool {
 	return p.any(func(g *Group) bool { return g.Role.Produces() && g.Rated() })
 }
@@ -251,7 +251,7 @@ func (g *Group) Pending() int {
 	return max(g.MaxPending, g.CommitInterval)
 }
 
-// SameBroker tells whether both sides of the group are at one broker.
+// SameBroker reports whether both sides of the group are at one broker.
 func (g *Group) SameBroker() bool { return g.ProducerBroker.Same(g.ConsumerBroker) }
 
 // Groups returns the groups of all steps, each as the first step that names it has it.

@@ -37,7 +37,7 @@ func rowsOf(v reflect.Value, list []Row) []Row {
 	return list
 }
 
-// Is tells whether the tag has an option.
+// Is reports whether the tag has an option.
 func (r *Row) Is(option string) bool { return slices.Contains(r.Options, option) }
 
 // Words returns the allowed values of a setting that has only a few.

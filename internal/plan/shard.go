@@ -24,7 +24,7 @@ type Shard struct {
 	Of     int
 }
 
-// IsZero tells whether it is the whole run, of one process.
+// IsZero reports whether it is the whole run, of one process.
 func (s Shard) IsZero() bool { return s == Shard{} }
 
 // String returns the shard in the form that [ParseShard] reads: 2/5, or 5 without a number.
@@ -35,7 +35,7 @@ func (s Shard) String() string {
 	return fmt.Sprintf("%d/%d", s.Number, s.Of)
 }
 
-// Has tells whether a worker of the whole run, counted from 0, is one of the shard.
+// Has reports whether a worker of the whole run, counted from 0, is one of the shard.
 func (s Shard) Has(worker int) bool { return s.IsZero() || worker%s.Of == s.Number-1 }
 
 // ParseShard reads 2/5, the second of five shards, or 5, one of five shards whose number the environment tells.
@@ -86,7 +86,7 @@ type Moment struct {
 	In time.Duration // if At is zero
 }
 
-// IsZero tells whether there is none.
+// IsZero reports whether there is none.
 func (m Moment) IsZero() bool { return m.At.IsZero() && m.In == 0 }
 
 // ParseMoment reads a moment as RFC 3339 has it, with or without a fraction of seconds, a number of seconds since the
@@ -116,7 +116,7 @@ func ParseMoment(text string) (Moment, error) {
 // wrong.
 const maxAhead = 24 * time.Hour
 
-// Mistake returns the mistake in a moment for the start of a load, as of now; nil if there is none.
+// Mistake returns the mistake in a moment for the start of a load, as of now, or nil.
 func (m Moment) Mistake(now time.Time) *Mistake {
 	hint := "a moment in a minute is " + now.Add(time.Minute).UTC().Truncate(time.Second).Format(time.RFC3339) +
 		", as date -u -d '+1 minute' +%FT%TZ prints it"

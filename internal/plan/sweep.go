@@ -23,7 +23,7 @@ func (p *Plan) Rename(name func(string) string) {
 	}
 }
 
-// Produces tells whether the step has producers.
+// Produces reports whether the step has producers.
 func (s *Step) Produces() bool {
 	return slices.ContainsFunc(s.Groups, func(g *Group) bool { return g.Role.Produces() })
 }

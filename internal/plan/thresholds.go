@@ -29,7 +29,7 @@ func (p *Plan) elsewhere() (has threshold.Needs) {
 	return has | threshold.Delay.If(!sends) | threshold.Stalls.If(p.StallThreshold > 0)
 }
 
-// Delays tells whether the group asks for a delayed delivery, also by an option of its protocol.
+// Delays reports whether the group asks for a delayed delivery, also by an option of its protocol.
 func (g *Group) Delays() bool {
 	if !g.Role.Produces() {
 		return false
@@ -46,7 +46,7 @@ func (v *validator) groupHas(g *Group) threshold.Needs {
 		threshold.Reconnection.If(g.Reconnect)
 }
 
-// Rated tells whether the messages of the group have intended times.
+// Rated reports whether the messages of the group have intended times.
 func (g *Group) Rated() bool { return !g.Rate.IsZero() || g.Rate.Relative != nil }
 
 // Roles returns which sides all groups of the plan have together.
@@ -115,7 +115,7 @@ func (v *validator) figuresOfGroup(name string, steps []Step) (has threshold.Nee
 	return has, found
 }
 
-// hasTarget tells whether there is a rate that a share can be of: in one step, of all its producers or of those of a
+// hasTarget reports whether there is a rate that a share can be of: in one step, of all its producers or of those of a
 // group.
 func hasTarget(group string, steps []Step) bool {
 	if len(steps) != 1 {

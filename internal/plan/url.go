@@ -60,7 +60,7 @@ func Password(brokerURL string) string {
 	return password
 }
 
-// HasUser tells whether a broker URL names a user.
+// HasUser reports whether a broker URL names a user.
 func HasUser(brokerURL string) bool {
 	_, _, _, found := splitUserinfo(brokerURL)
 	return found

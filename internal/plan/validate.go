@@ -121,7 +121,7 @@ func (v *validator) step(s *Step) {
 		"the plan comes to %d producers and consumers", workers)
 }
 
-// ends tells whether the step ends by itself.
+// ends reports whether the step ends by itself.
 func (s *Step) ends() bool {
 	if s.Duration > 0 || s.Idle > 0 {
 		return true
@@ -232,7 +232,7 @@ func (v *validator) consuming(f *driver.Factory) {
 		"--consumer-fail does not work with --tx: a message fails by itself")
 }
 
-// fails tells whether consumers of the group fail with that verdict.
+// fails reports whether consumers of the group fail with that verdict.
 func (g *Group) fails(as driver.Verdict) bool {
 	return !g.ConsumerFail.IsZero() && g.Failing == as
 }
@@ -259,7 +259,7 @@ func (v *validator) broker(b *Broker) {
 	}
 }
 
-// encrypted tells whether a scheme means an encrypted connection: amqps, amqp+ssl.
+// encrypted reports whether a scheme means an encrypted connection: amqps, amqp+ssl.
 func encrypted(scheme string) bool {
 	return strings.HasSuffix(scheme, "s") || strings.HasSuffix(scheme, "ssl") || strings.HasSuffix(scheme, "tls")
 }

@@ -136,7 +136,7 @@ func (c *Console) block(s *stats.Snapshot) error {
 }
 
 // Summary prints the totals of the run. Of the lines that only perfmq has, these are always printed: rejected, released
-// and failed sends, missing messages (if the number is known), why the run stopped, and the tester's own health. The
+// and failed sends, missing messages (if the number is known), why the run stopped, and perfmq's own health. The
 // lowest rates of a second need three full measured seconds; b2c and s2c times and the protocol's own counters need a
 // protocol that has them. All other lines are printed only if they are not zero. Each of several steps has a block of
 // its own. Thresholds, warnings and problems are at the end, because they are read first.
@@ -253,7 +253,7 @@ func (c *Console) writeLosses(b *strings.Builder, s *stats.Summary) {
 		"latency above "+stats.MaxLatency.String()+", counted as that")
 }
 
-// writeTester writes why the run stopped, and the tester's own health.
+// writeTester writes why the run stopped, and perfmq's own health.
 func (c *Console) writeTester(b *strings.Builder, s *stats.Summary) {
 	if clients := c.clients(); clients != "" {
 		writeText(b, "--- client:", clients, "")

@@ -172,13 +172,14 @@ func (f *recordFile) close() error {
 	return nil
 }
 
-// fileError returns an error with the file, the action, the system's error and a hint. begun tells whether the file has
-// records.
+// fileError returns an error with the file, the action, the system's error and a hint. begun reports whether the file
+// has records.
 func fileError(action, what string, begun bool, err error) error {
 	return driver.Errorf(driver.ClassOther, action+" "+what, writeHint(begun, err), "%w", bare(err))
 }
 
-// writeHint returns what the user can do about an error of an output. begun tells whether something was written before.
+// writeHint returns what the user can do about an error of an output. begun reports whether something was written
+// before.
 func writeHint(begun bool, err error) string {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):

@@ -219,7 +219,7 @@ func (r *Result) Close() error {
 	return cmp.Or(r.err, resultError("close the result "+r.where, true, r.writer.Close()))
 }
 
-// resultError wraps err with the action and a hint; nil for nil. begun tells whether the result has rows.
+// resultError wraps err with the action and a hint; nil for nil. begun reports whether the result has rows.
 func resultError(doing string, begun bool, err error) error {
 	if err == nil {
 		return nil

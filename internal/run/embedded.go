@@ -117,7 +117,7 @@ func stored(p *plan.Plan) (messages, bytes int64) {
 	return messages, bytes
 }
 
-// drains tells whether consumers take all that is sent at the time, so that nothing but a backlog waits for room: not
+// drains reports whether consumers take all that is sent at the time, so that nothing but a backlog waits for room: not
 // what the broker is to hold back itself.
 func drains(p *plan.Plan) bool {
 	for i := range p.Steps {

@@ -15,7 +15,7 @@ import (
 // and the summary is worth waiting for. A third signal does not wait.
 const lastGrace = 3 * time.Second
 
-// UntilSignal calls f and returns its result, or false as soon as a signal comes; f then goes on, to no avail.
+// UntilSignal calls f and returns its result, or false as soon as a signal comes; f then continues, to no avail.
 func UntilSignal[T any](signals <-chan os.Signal, f func() T) (result T, ended bool) {
 	done := make(chan T, 1)
 	go func() { done <- f() }()

@@ -68,7 +68,7 @@ func leftOut(n int) string {
 	return fmt.Sprintf("... (%d bytes left out)", n)
 }
 
-// isPlain tells whether all of a text is printable ASCII, as most are.
+// isPlain reports whether all of a text is printable ASCII, as most are.
 func isPlain(text string) bool {
 	for i := range len(text) {
 		if text[i] < ' ' || text[i] > '~' {
@@ -121,6 +121,6 @@ func JSON(text []byte) []byte {
 	return b
 }
 
-// unprintable tells whether a character is to be escaped within the strings of a JSON text. Line feeds are between
+// unprintable reports whether a character is to be escaped within the strings of a JSON text. Line feeds are between
 // them.
 func unprintable(r rune) bool { return r != '\n' && !strconv.IsPrint(r) }

@@ -253,13 +253,13 @@ func unescapeOne(text string) (meant string, size int) {
 	return text[:1], 1
 }
 
-// partOfWord tells whether text[from:to] goes on in a word before or after it.
+// partOfWord reports whether text[from:to] continues in a word before or after it.
 func partOfWord(text string, from, to int) bool {
 	return from > 0 && within(text[from-1]) && within(text[from]) || to < len(text) && within(text[to]) &&
 		within(text[to-1])
 }
 
-// within tells whether a byte is part of a word.
+// within reports whether a byte is part of a word.
 func within(c byte) bool {
 	return c == '_' || c >= utf8.RuneSelf || unicode.IsLetter(rune(c)) || unicode.IsDigit(rune(c))
 }

@@ -116,7 +116,7 @@ func (c *Collector) SetWorkers(workers []Worker) {
 	}
 }
 
-// SetPulse sets the pulse of the tester. Call it before the first Collect.
+// SetPulse sets the pulse of perfmq. Call it before the first Collect.
 func (c *Collector) SetPulse(p *Pulse) { c.meter.pulse = p }
 
 // LastSign returns when the last answer of the broker, or message, came to any worker; false if none has come. Any
@@ -226,7 +226,7 @@ func (c *Collector) open() int {
 // Protocol returns the protocol's own counters as of the last Collect; nil if there are none.
 func (c *Collector) Protocol() []driver.Counter { return c.protocol }
 
-// Health returns the tester's health over all intervals so far, and the steps of the wall clock up to now.
+// Health returns perfmq's health over all intervals so far, and the steps of the wall clock up to now.
 func (c *Collector) Health(now time.Time) Health {
 	h := c.run.Health
 	forward, backward := c.meter.clockSteps(now)

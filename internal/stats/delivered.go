@@ -66,7 +66,7 @@ func (d *delivered) add(consumer int, n uint64) { d.got[d.subscriptionOf[consume
 // addStored adds the messages of a producer that the broker has accepted so far.
 func (d *delivered) addStored(producer int, n uint64) { d.stored[d.producesTo[producer]] += n }
 
-// owes tells whether messages have waited at the broker for a consumer since the last look.
+// owes reports whether messages have waited at the broker for a consumer since the last look.
 func (d *delivered) owes(consumer int) bool { return d.waits[d.subscriptionOf[consumer]].owed }
 
 // least returns a lower bound of the number of different messages received. It ends a look, and resets all sums.

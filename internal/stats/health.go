@@ -165,20 +165,20 @@ func (h Health) OthersShare() float64 {
 	return max(0, h.Machine-h.CPU).Seconds() / h.MachineAll.Seconds()
 }
 
-// Crowded tells whether other programs kept the machine's processors so busy that the tester had to wait for one. The
+// Crowded reports whether other programs kept the machine's processors so busy that perfmq had to wait for one. The
 // measured latencies include that wait.
 func (h Health) Crowded() bool {
 	return h.MachineShare() > MaxCPUShare && h.OthersShare() > MaxOthersShare
 }
 
-// Limits above which the tester counts as unfit.
+// Limits above which perfmq counts as unfit.
 const (
-	// MaxCPUShare is the share of its processors that the tester may use, and the share of the machine's processors that
+	// MaxCPUShare is the share of its processors that perfmq may use, and the share of the machine's processors that
 	// all programs may use.
 	MaxCPUShare = 0.9
 	// MaxOthersShare is the share of a busy machine that other programs may use.
 	MaxOthersShare = 0.1
-	// MaxLateShare is the share of sends that may leave late through the tester's own fault.
+	// MaxLateShare is the share of sends that may leave late through perfmq's own fault.
 	MaxLateShare = 0.01
 	// MinLate is the smallest number of late sends that is worth a warning.
 	MinLate = 20
@@ -189,12 +189,12 @@ const (
 	MaxClockStep = time.Millisecond
 )
 
-// Late tells whether n late sends may have limited the load: more than MaxLateShare of the messages sent, and at least
-// MinLate, since a few are not significant.
+// Late reports whether n late sends may have limited the load: more than MaxLateShare of the messages sent, and at
+// least MinLate, since a few are not significant.
 func (h Health) Late(n uint64) bool {
 	return n >= MinLate && float64(n) > MaxLateShare*float64(h.Sent)
 }
 
-// LateOwn is the number of sends that left late through the tester's own fault: neither the broker nor max-pending held
-// them up, no pause stopped the tester, and no other program kept the machine's processors busy.
+// LateOwn is the number of sends that left late through perfmq's own fault: neither the broker nor max-pending held
+// them up, no pause stopped perfmq, and no other program kept the machine's processors busy.
 func (h Health) LateOwn() uint64 { return h.LateSends - h.LateCrowded - h.LatePaused }

@@ -36,7 +36,7 @@ func (l *laps) forAnswers() time.Duration { return l.took[boundSlot] + l.took[bo
 // longSilence returns the part of forAnswers in which the broker answered nothing for long.
 func (l *laps) longSilence() time.Duration { return min(l.took[lapSilence], l.forAnswers()) }
 
-// mostlySilent tells whether that was most of it: the broker stalled, and more messages in flight would also have
+// mostlySilent reports whether that was most of it: the broker stalled, and more messages in flight would also have
 // waited.
 func (l *laps) mostlySilent() bool { return float64(l.longSilence()) > mostly*float64(l.forAnswers()) }
 

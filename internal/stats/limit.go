@@ -63,8 +63,8 @@ func (t *LoadTally) Judge(producers []ProducerAsked, delivered, stored bool) res
 	}
 }
 
-// grows tells whether the backlog grew: in most of the time, and in all of it together. Loads shorter than a second end
-// before their messages have arrived.
+// grows reports whether the backlog grew: in most of the time, and in all of it together. Loads shorter than a second
+// end before their messages have arrived.
 func (t *LoadTally) grows() bool {
 	return t.span >= FullSecond && t.behind > t.span/2 && float64(t.received) < (1-growing)*float64(t.completed) &&
 		Queued(1-float64(t.received)/float64(t.completed), t.span, &t.ages)
@@ -73,7 +73,7 @@ func (t *LoadTally) grows() bool {
 // queuedAge is the share of the expected age from which on messages count as having waited in a growing backlog.
 const queuedAge = 0.1
 
-// Queued tells whether the missing share of the messages waits in a backlog that grows. Then those received have also
+// Queued reports whether the missing share of the messages waits in a backlog that grows. Then those received have also
 // waited, for half the missing share of the time on average (Little's law). If they have not, another program received
 // the missing ones, or the broker dropped them.
 func Queued(missing float64, span time.Duration, ages *result.Latency) bool {
@@ -164,8 +164,8 @@ func (t *LoadTally) saturated() (n int) {
 	return n
 }
 
-// onlyLate tells whether the producers missed their rate although they waited for due times all the time: they, or the
-// whole tester, stood still for a moment. No worker was busy then.
+// onlyLate reports whether the producers missed their rate although they waited for due times all the time: they, or
+// the whole tester, stood still for a moment. No worker was busy then.
 func (t *LoadTally) onlyLate(top bound) bool { return top == boundWorker && t.saturated() == 0 }
 
 // ownBound returns the client's own bound on the messages in flight of the first producer that has one.

@@ -33,7 +33,7 @@ type Lowest struct {
 	Elapsed   time.Duration // the same from the start of the load
 }
 
-// Known tells whether there were enough seconds (three) for the rate to be significant.
+// Known reports whether there were enough seconds (three) for the rate to be significant.
 func (l *Lowest) Known() bool { return l.Seconds >= EnoughSeconds }
 
 // add considers a second, and keeps the lower rate, or with sign -1 the higher one.

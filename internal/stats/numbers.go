@@ -18,7 +18,7 @@ type Offered struct {
 	Rate float64
 }
 
-// Known tells whether there was a rate.
+// Known reports whether there was a rate.
 func (o *Offered) Known() bool { return o.Due > 0 || o.Rate > 0 }
 
 // over returns the average of the rates in a longer span.

@@ -63,7 +63,7 @@ func (o *outage) recordThrough(at int64) {
 	}
 }
 
-// idle tells whether all workers that lost their connections were done, so that no recovery can follow.
+// idle reports whether all workers that lost their connections were done, so that no recovery can follow.
 func (o *outage) idle() bool { return len(o.lost) == 0 && o.back == 0 }
 
 // idleOutage is how long after an idle outage another failure still counts to it.
@@ -332,7 +332,7 @@ func (s *Outages) progress(now time.Time) *OutageProgress {
 	return p
 }
 
-// Open tells whether a worker is disconnected now.
+// Open reports whether a worker is disconnected now.
 func (s *Outages) Open() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,10 +6,10 @@ import "time"
 // again: some brokers mark none of the messages that they had sent to a lost connection.
 const redeliveryTime = time.Minute
 
-// Receiving tells whether a consumer has lost its connection. It implements verify.Outages.
+// Receiving reports whether a consumer has lost its connection. It implements verify.Outages.
 func (s *Outages) Receiving() bool { return s.redelivering.Load() != 0 }
 
-// Explain tells whether an outage explains that a message comes again now. It implements verify.Outages. It takes no
+// Explain reports whether an outage explains that a message comes again now. It implements verify.Outages. It takes no
 // lock.
 func (s *Outages) Explain() bool {
 	until := s.redelivering.Load()

@@ -16,7 +16,7 @@ const (
 	PauseLimit = 200 * time.Millisecond
 )
 
-// Pulse beats during a run, to notice when the tester itself stood still (SIGSTOP, a suspended virtual machine, no
+// Pulse beats during a run, to notice when perfmq itself stood still (SIGSTOP, a suspended virtual machine, no
 // processor for a long time): messages in flight then took longer through no fault of the broker. It is safe for
 // concurrent use; a nil Pulse never pauses.
 type Pulse struct {
@@ -102,7 +102,7 @@ func (p *Pulse) recordBeat(now time.Duration) {
 	p.beat.Store(int64(now))
 }
 
-// Spans reports whether an operation between the two times, since the start of the run, took longer because the tester
+// Spans reports whether an operation between the two times, since the start of the run, took longer because perfmq
 // stood still in between; the end is now. It may be called right after a pause, before the next beat.
 func (p *Pulse) Spans(from, to time.Duration) bool {
 	if p == nil {
@@ -115,8 +115,8 @@ func (p *Pulse) Spans(from, to time.Duration) bool {
 	return int64(from) < p.paused.Load()
 }
 
-// Delayed reports whether an operation began after its due time because the tester stood still in between, including
-// one that began just at the end of the pause. Unlike for Spans, the tester need not have run at the due time.
+// Delayed reports whether an operation began after its due time because perfmq stood still in between, including
+// one that began just at the end of the pause. Unlike for Spans, perfmq need not have run at the due time.
 func (p *Pulse) Delayed(due, began time.Duration) bool {
 	if p == nil {
 		return false
@@ -143,7 +143,7 @@ func (p *Pulse) stopped() []gap {
 	return slices.Clone(p.stops)
 }
 
-// stoodStill returns how long the tester stood still in a time that ends about now.
+// stoodStill returns how long perfmq stood still in a time that ends about now.
 func (p *Pulse) stoodStill(from, to time.Duration) (sum time.Duration) {
 	if p == nil {
 		return 0

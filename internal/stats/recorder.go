@@ -70,7 +70,7 @@ func (r *ProducerRecorder) overdueSince(sent time.Duration) {
 }
 
 // NewProducerRecorder returns an empty recorder. With rated, it also records send delay and response time. pulse
-// reports the tester's pauses; it may be nil.
+// reports perfmq's pauses; it may be nil.
 func NewProducerRecorder(rated bool, pulse *Pulse) *ProducerRecorder {
 	return &ProducerRecorder{rated: rated, pulse: pulse, leastSilence: firstSilence}
 }
@@ -266,7 +266,7 @@ func (r *ProducerRecorder) fail(p *ledger, o *driver.Outcome) {
 	}
 }
 
-// Lost tells whether that class means no answer: none came in time, or the connection was lost.
+// Lost reports whether that class means no answer: none came in time, or the connection was lost.
 func Lost(class driver.Class) bool {
 	return class == driver.ClassTimeout || class == driver.ClassConnectionLost || class == driver.ClassClosedByBroker
 }

@@ -101,7 +101,7 @@ type Receipt struct {
 	// from the send to the delivery; a negative value, which clocks of two machines can cause, is counted and enters no
 	// distribution
 	Transfer time.Duration
-	Paused   bool          // the tester was paused meanwhile
+	Paused   bool          // perfmq was paused meanwhile
 	Size     int           // bytes of its body
 	At       time.Duration // of its delivery, from the start of the run
 	Delay    time.Duration // the requested delay of the delivery after the send; 0 for none

@@ -26,7 +26,7 @@ func unpackWait(since int64) (WaitKind, time.Duration) {
 }
 
 // Wait records that the producer begins to wait; now is the time since the start of the run. A producer that never
-// waits is at the limit of the tester. A wait in progress continues.
+// waits is at the limit of perfmq. A wait in progress continues.
 func (r *ProducerRecorder) Wait(kind WaitKind, now time.Duration) {
 	r.waiting.CompareAndSwap(0, waitSince(kind, now))
 }
@@ -108,7 +108,7 @@ func (r *ProducerRecorder) silenceUntil(now, least time.Duration) time.Duration 
 	return r.silence
 }
 
-// owed tells whether the broker owes an answer, or takes no message: one is in flight, or a whole transaction. The
+// owed reports whether the broker owes an answer, or takes no message: one is in flight, or a whole transaction. The
 // caller holds the lock.
 func (r *ProducerRecorder) owed() bool {
 	var sent, ended uint64

@@ -53,7 +53,7 @@ type RunGroup struct {
 	Client, ConsumerClient     string
 }
 
-// Several tells whether the run has more than one step.
+// Several reports whether the run has more than one step.
 func (r *Run) Several() bool { return len(r.Steps) > 1 }
 
 // Snapshot holds the figures between two moments, and the totals at the second. It does not change once it is
@@ -98,8 +98,8 @@ type Snapshot struct {
 // Seconds returns the length of the interval.
 func (s *Snapshot) Seconds() float64 { return s.To.Sub(s.From).Seconds() }
 
-// Empty tells whether nothing happened in the interval. A message counts as sent as soon as it has ended, which may be
-// a moment before its delay is known: an interval without counts can have latencies.
+// Empty reports whether nothing happened in the interval. A message counts as sent as soon as it has ended, which may
+// be a moment before its delay is known: an interval without counts can have latencies.
 func (s *Snapshot) Empty() bool {
 	if s.Delta != (Counters{}) || s.Stalled {
 		return false
@@ -181,7 +181,7 @@ func (s *Summary) Warnings() []string { return result.Texts(s.Findings, result.W
 // Notes is described at Problems.
 func (s *Summary) Notes() []string { return result.Texts(s.Findings, result.Note) }
 
-// Health tells whether the tester itself was fit to measure, in an interval or over all of them.
+// Health reports whether perfmq itself was fit to measure, in an interval or over all of them.
 type Health struct {
 	CPU        time.Duration // processor time used by this process, user and system
 	Machine    time.Duration // processor time used on the whole machine, by all programs; too low if much of it was idle
@@ -202,10 +202,10 @@ type Health struct {
 	Sent        uint64
 	LateSends   uint64 // sends that left late although neither the broker nor max-pending held them up
 	LateCrowded uint64 // part of LateSends, in intervals in which other programs kept the machine's processors busy
-	LatePaused  uint64 // part of LateSends, in intervals in which the tester was paused
+	LatePaused  uint64 // part of LateSends, in intervals in which perfmq was paused
 
 	// Saturated counts the producers and consumers, of each full measured second, that waited for less than a tenth of it:
-	// the tester, not the broker, was their limit.
+	// perfmq, not the broker, was their limit.
 	Saturated uint64
 
 	Pauses   uint64        // times when nothing of this process ran for PauseLimit or longer

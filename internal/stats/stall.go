@@ -27,7 +27,7 @@ type PartStalls struct {
 }
 
 // stall is a time in which the broker did nothing for any worker of a part, although it had something to do. It leaves
-// out time at its start or end in which the tester itself stood still.
+// out time at its start or end in which perfmq itself stood still.
 type stall struct {
 	side          string
 	start, length time.Duration // from the start of the load
@@ -47,7 +47,7 @@ func (s *stall) overlap(o *stall) time.Duration {
 // alike is the share of the longer of two stalls that both must cover to be one stall of both sides.
 const alike = 0.8
 
-// twin tells whether a stall is the same one on the other side: both are of the run, or of a broker or group.
+// twin reports whether a stall is the same one on the other side: both are of the run, or of a broker or group.
 func (s *stall) twin(o *stall) bool {
 	return o.side != s.side && o.side != BothSides && s.side != BothSides &&
 		(s.part.kind == wholeRun && o.part.kind == wholeRun ||
@@ -256,7 +256,7 @@ const (
 	ofGroup
 )
 
-// includes tells whether all workers of another part are its workers, too.
+// includes reports whether all workers of another part are its workers, too.
 func (p *part) includes(o *part) bool {
 	return p.side == o.side && p.kind < o.kind && (p.kind == wholeRun || p.broker == o.broker)
 }
@@ -420,7 +420,7 @@ func common(a, b []gap, limit time.Duration) (list []gap) {
 	return list
 }
 
-// stall converts a candidate into a stall. It cuts off a pause of the tester at the start or end; a pause within does
+// stall converts a candidate into a stall. It cuts off a pause of perfmq at the start or end; a pause within does
 // not count towards the required length.
 func (c *candidate) stall(limit time.Duration, pauses []gap) (stall, bool) {
 	from, to := max(c.from, c.waiting), c.to

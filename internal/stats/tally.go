@@ -47,7 +47,7 @@ const (
 	// stretchedLittle is the same, with few messages in flight, for answers that are late because other programs had the
 	// processors.
 	stretchedLittle = 20
-	// starved is the share of time, threads added up, that the tester must have waited for a processor for other programs
+	// starved is the share of time, threads added up, that perfmq must have waited for a processor for other programs
 	// to be the limit: one of its threads or another at almost any moment.
 	starved = 0.8
 	// oldMessages is the age at delivery from which on messages count as having waited in the broker. Clocks of two
@@ -262,7 +262,7 @@ func (c *Collector) minSilence() time.Duration {
 	return max(leastSilence, stretched*time.Duration(c.leastAck)*time.Microsecond)
 }
 
-// old tells whether the messages of an interval had waited in the broker: delayed ones, beyond their delay.
+// old reports whether the messages of an interval had waited in the broker: delayed ones, beyond their delay.
 func (s *Snapshot) old() bool {
 	l := s.Latencies[result.Transfer]
 	if s.Delta[result.Delayed] > 0 {
@@ -325,7 +325,7 @@ func (c *Collector) blame(b bound, stretch float64, silent bool, h *Health) boun
 	}
 }
 
-// starved tells whether other programs had the processors that the tester needed: it waited for one at almost any
+// starved reports whether other programs had the processors that perfmq needed: it waited for one at almost any
 // moment, or needed all processors that it may use.
 func (h *Health) starved() bool {
 	wanted := float64(h.CPU+h.Delay) >= MaxCPUShare*float64(h.Wall)*float64(h.Cores)

@@ -57,7 +57,7 @@ func (at *workerMeter) read(c *Collector, i int, now time.Time, little time.Dura
 	at.fresh = false
 }
 
-// lap records how long a goroutine has waited so far, and tells whether that has grown by at most little.
+// lap records how long a goroutine has waited so far, and reports whether that has grown by at most little.
 func lap(last *time.Duration, so driver.Idle, little time.Duration) (saturated bool) {
 	since := so.Time - *last
 	*last = so.Time

@@ -109,7 +109,7 @@ func Metrics() (list []Metric) {
 // GroupPrefix begins the names of the metrics of one group: group.senders.completed.avg.
 const GroupPrefix = "group."
 
-// OfGroup tells whether the metric is known of each group, as GroupPrefix + GROUP + "." + Name.
+// OfGroup reports whether the metric is known of each group, as GroupPrefix + GROUP + "." + Name.
 func (m *Metric) OfGroup() bool {
 	return m.Needs&(Verification|Reconnection) == 0 && m.Name != "missing" && m.Name != "tester.cpu"
 }

@@ -92,7 +92,7 @@ func Parse(text string) (Threshold, error) {
 	return t, nil
 }
 
-// Reads tells whether a text is a value of the unit.
+// Reads reports whether a text is a value of the unit.
 func (u Unit) Reads(text string) bool {
 	_, err := u.parse(text)
 	return err == nil
@@ -200,7 +200,7 @@ func (t *Threshold) holds(v, target float64) bool {
 	}
 }
 
-// Broken tells whether the run does not keep a demand that it is judged by.
+// Broken reports whether the run does not keep a demand that it is judged by.
 func (o *Outcome) Broken() bool { return !o.Kept && !o.Threshold.Deferred }
 
 // Judge judges a demand by one value, and for a share of the target by that.
@@ -236,7 +236,7 @@ func (o *Outcome) String() string {
 	return text
 }
 
-// CanAbort tells whether the run can show, before it ends, that the demand will not be kept: upper limits, and lower
+// CanAbort reports whether the run can show, before it ends, that the demand will not be kept: upper limits, and lower
 // ones of the lowest rate. The numbers of messages lost, left, missing or not sent are known only at the end.
 func (t *Threshold) CanAbort() bool {
 	if t.Median {
@@ -258,7 +258,7 @@ func (t *Threshold) CanAbort() bool {
 	}
 }
 
-// Broken tells whether a value that was measured while the run goes on does not keep the demand.
+// Broken reports whether a value that was measured while the run continues does not keep the demand.
 func (t *Threshold) Broken(v, target float64) bool {
 	if t.Op == "==" { // it may still be reached
 		return v > t.Value

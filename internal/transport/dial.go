@@ -160,7 +160,7 @@ func (c *secured) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// isNetwork tells whether the connection itself failed, rather than the TLS protocol.
+// isNetwork reports whether the connection itself failed, rather than the TLS protocol.
 func isNetwork(err error) bool {
 	var ne net.Error
 	return driver.ClassOf(err) != driver.ClassOther || errors.Is(err, context.Canceled) || errors.As(err, &ne) &&

@@ -19,7 +19,7 @@ type Ending struct {
 // NewEnding returns the Ending of an open connection.
 func NewEnding() *Ending { return &Ending{over: make(chan struct{})} }
 
-// Fail ends the connection, with raw below TLS and out above it, and tells whether this was the first call.
+// Fail ends the connection, with raw below TLS and out above it, and reports whether this was the first call.
 func (e *Ending) Fail(cause error, out *Output, raw io.Closer) bool {
 	if !e.cause.CompareAndSwap(nil, &cause) {
 		return false

@@ -28,7 +28,7 @@ func IsTLSError(err error) bool {
 		isAlert(err)
 }
 
-// isAlert tells whether the peer ended the encrypted connection with a reason (RFC 8446, section 6.2). Package
+// isAlert reports whether the peer ended the encrypted connection with a reason (RFC 8446, section 6.2). Package
 // crypto/tls wraps the alert in an error of the network.
 func isAlert(err error) bool {
 	var op *net.OpError

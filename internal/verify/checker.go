@@ -53,11 +53,11 @@ type lane struct {
 
 // Outages are those of a run: a broker redelivers messages that the consumers could not settle.
 type Outages interface {
-	// Explain tells whether a consumer lost its connection a short time ago. It is called for each message, by the
+	// Explain reports whether a consumer lost its connection a short time ago. It is called for each message, by the
 	// goroutine that has received it.
 	Explain() bool
-	// Receiving tells whether a consumer has lost its connection: it also explains all copies that the broker marks as
-	// redelivered.
+	// Receiving reports whether a consumer has lost its connection: it also explains all copies that the broker marks
+	// as redelivered.
 	Receiving() bool
 }
 

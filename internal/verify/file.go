@@ -237,7 +237,7 @@ func (j *jsonSent) read(r *reader) (*Sent, error) {
 	return s, nil
 }
 
-// isBelow tells whether all numbers of a set are less than end.
+// isBelow reports whether all numbers of a set are less than end.
 func isBelow(set *roaring64.Bitmap, end uint64) bool { return set.IsEmpty() || set.Maximum() < end }
 
 func (j *jsonReceived) read(r *reader) (*Received, error) {

@@ -46,7 +46,7 @@ func (r *reader) tally(sets int) (t tally, err error) {
 	return t, nil
 }
 
-// isPart tells whether whole has all numbers of a set.
+// isPart reports whether whole has all numbers of a set.
 func isPart(set, whole *roaring64.Bitmap) bool {
 	return whole.AndCardinality(set) == set.GetCardinality()
 }

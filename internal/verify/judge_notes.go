@@ -43,7 +43,7 @@ func (j *judge) unwatched(r *Result) {
 	}
 }
 
-// lostOnQueues tells whether messages were lost on queues, where other consumers may take messages away.
+// lostOnQueues reports whether messages were lost on queues, where other consumers may take messages away.
 func (r *Result) lostOnQueues() bool {
 	return slices.ContainsFunc(r.Scopes, func(s Scope) bool {
 		return s.Lost > 0 && strings.HasPrefix(s.Destination, driver.Queue.String()+":")

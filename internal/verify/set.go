@@ -26,7 +26,7 @@ type Set struct {
 // Len returns how many numbers are in the set.
 func (s *Set) Len() uint64 { return s.low + s.count }
 
-// Has tells whether n is in the set.
+// Has reports whether n is in the set.
 func (s *Set) Has(n uint64) bool {
 	return n < s.low || s.count > 0 && n >= s.min && n <= s.max && s.rest.Contains(n)
 }

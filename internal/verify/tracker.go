@@ -116,7 +116,7 @@ func (t *Tracker) Seal() *Received {
 	return &Received{Foreign: n.foreign, Illegible: n.illegible, Last: n.last, streams: t.own}
 }
 
-// cutOff tells whether a consumer has lost its connection and went on. The caller holds the lock.
+// cutOff reports whether a consumer has lost its connection and went on. The caller holds the lock.
 func (t *Tracker) cutOff() bool {
 	return slices.ContainsFunc(t.checkers, func(c *Checker) bool { return c.outages != nil && c.outages.Receiving() })
 }
