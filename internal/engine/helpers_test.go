@@ -94,7 +94,7 @@ func rate(s string) plan.Rate {
 
 func broker(t *testing.T, edit func(*mem.Options)) *mem.Broker {
 	t.Helper()
-	b, o := mem.New(), mem.DefaultOptions()
+	b, o := mem.New(), mem.Options{}
 	if edit != nil {
 		edit(&o)
 		require.NoError(t, b.Set(o))

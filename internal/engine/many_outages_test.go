@@ -40,11 +40,11 @@ func TestManyOutages(t *testing.T) {
 			lost[n] = b.Stats().Lost - lost[n]
 		}
 		for _, n := range []int{1, 100, 101, 220} {
-			o := mem.DefaultOptions()
+			o := mem.Options{}
 			o.Lose = 1
 			at := time.Duration(n)*every - time.Second + 5*time.Millisecond // between two messages
 			time.AfterFunc(at, func() { set(n, o) })
-			time.AfterFunc(at+100*time.Millisecond, func() { set(n, mem.DefaultOptions()) })
+			time.AfterFunc(at+100*time.Millisecond, func() { set(n, mem.Options{}) })
 		}
 
 		s, _ := run(t, p, nil)

@@ -46,7 +46,7 @@ func TestMixAsStored(t *testing.T) {
 			require.EqualValues(t, 1680*100+315*9000+105*8, s.Total[result.ReceivedBytes])
 			counts := map[string]int{}
 			streams := map[int64]map[string]bool{}
-			for _, m := range tap.Messages() {
+			for _, m := range tap() {
 				require.Len(t, m.Properties, 1)
 				kind := m.Properties[0].Value
 				counts[kind]++
@@ -85,7 +85,7 @@ func TestStepsWithOtherMessages(t *testing.T) {
 		require.EqualValues(t, 400, sum.Verification.Total.Once)
 		require.Zero(t, sum.Verification.Total.Damaged)
 		sizes := map[int]int{}
-		for _, m := range tap.Messages() {
+		for _, m := range tap() {
 			sizes[len(m.Body)]++
 		}
 		require.Equal(t, map[int]int{64: 100, 100: 160, 9000: 30, 8: 10, 500: 100}, sizes)

@@ -195,7 +195,7 @@ func TestStalledBrokerHasNotLost(t *testing.T) {
 func TestConfirmedButStalledIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := broker(t, func(o *mem.Options) { o.DeliveryLatency = 100 * time.Millisecond })
-		o := mem.DefaultOptions()
+		o := mem.Options{}
 		o.StallFor, o.DeliveryLatency = time.Hour, 100*time.Millisecond
 		time.AfterFunc(1950*time.Millisecond, func() { _ = b.Set(o) }) // from the next message on
 		s, _ := run(t, newPlan(b.Factory(), verified, func(p *flat) {
@@ -217,7 +217,7 @@ func TestNothingDone(t *testing.T) {
 		b := broker(t, nil)
 		s, _ := run(t, newPlan(b.Factory(), func(p *flat) { p.Role, p.Count = plan.Producer, 1 }), nil)
 		require.True(t, s.Success)
-		o := mem.DefaultOptions()
+		o := mem.Options{}
 		o.Limit = 1
 		require.NoError(t, b.Set(o))
 		return b.Factory()

@@ -233,12 +233,12 @@ func TestOutagesAndVerification(t *testing.T) {
 			var before atomic.Uint64
 			time.AfterFunc(from, func() {
 				before.Store(b.Stats().Lost)
-				o := mem.DefaultOptions()
+				o := mem.Options{}
 				o.Lose = 1
 				require.NoError(t, b.Set(o))
 			})
 			time.AfterFunc(to, func() {
-				require.NoError(t, b.Set(mem.DefaultOptions()))
+				require.NoError(t, b.Set(mem.Options{}))
 				mu.Lock()
 				defer mu.Unlock()
 				lost = append(lost, b.Stats().Lost-before.Load())

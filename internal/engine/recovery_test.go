@@ -40,9 +40,7 @@ func TestRecovery(t *testing.T) {
 			}
 			time.AfterFunc(5*time.Second, func() {
 				line.Cut()
-				o := b.Options()
-				o.Latency = tt.after
-				require.NoError(t, b.Set(o))
+				require.NoError(t, b.Set(mem.Options{Latency: tt.after}))
 				time.Sleep(time.Second) //nolint:forbidigo // of a fake clock
 				line.Restore()
 			})

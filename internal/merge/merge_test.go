@@ -121,7 +121,7 @@ func TestShardsAreTheWhole(t *testing.T) {
 			whole := filepath.Join(base, "whole")
 			for _, divided := range []bool{false, true} {
 				synctest.Test(t, func(t *testing.T) {
-					b, o := mem.New(), mem.DefaultOptions()
+					b, o := mem.New(), mem.Options{}
 					o.Latency, o.DeliveryLatency, o.StallAfter, o.StallFor = 3*time.Millisecond, 7*time.Millisecond, 2252*time.Millisecond, time.Second
 					require.NoError(t, b.Set(o))
 					p := newPlan(b.Factory(), func(p *plan.Plan, g *plan.Group) {
@@ -192,7 +192,7 @@ func TestShardsOfSteps(t *testing.T) {
 	whole := filepath.Join(base, "whole")
 	for _, divided := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			b, o := mem.New(), mem.DefaultOptions()
+			b, o := mem.New(), mem.Options{}
 			o.Latency, o.DeliveryLatency = 3*time.Millisecond, 7*time.Millisecond
 			require.NoError(t, b.Set(o))
 			p := newPlan(b.Factory(), func(p *plan.Plan, g *plan.Group) {
@@ -340,13 +340,13 @@ func TestShardsFindFaults(t *testing.T) {
 		fault func(*mem.Options)
 		check func(*result.Verified) uint64
 	}{
-		{"lost", func(o *mem.Options) { o.LoseFirst, o.LoseOffset = 13, 100 }, func(v *result.Verified) uint64 { return v.Lost }},
+		{"lost", func(o *mem.Options) { o.Lose = 150 }, func(v *result.Verified) uint64 { return v.Lost }},
 		{"doubled", func(o *mem.Options) { o.Duplicate = 100 }, func(v *result.Verified) uint64 { return v.Duplicates }},
 		{"damaged", func(o *mem.Options) { o.Damage = 200 }, func(v *result.Verified) uint64 { return v.Damaged }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b, o := mem.New(), mem.DefaultOptions()
+				b, o := mem.New(), mem.Options{}
 				c.fault(&o)
 				require.NoError(t, b.Set(o))
 				p := newPlan(b.Factory(), func(_ *plan.Plan, g *plan.Group) {
@@ -373,9 +373,9 @@ func TestShardsFindFaults(t *testing.T) {
 func TestShardsWithoutVerify(t *testing.T) {
 	for _, lose := range []int{0, 13} {
 		synctest.Test(t, func(t *testing.T) {
-			b, o := mem.New(), mem.DefaultOptions()
+			b, o := mem.New(), mem.Options{}
 			if lose > 0 {
-				o.LoseFirst, o.LoseOffset = lose, 100
+				o.Lose = 2000 / lose
 			}
 			require.NoError(t, b.Set(o))
 			p := newPlan(b.Factory(), func(p *plan.Plan, g *plan.Group) {
@@ -409,7 +409,7 @@ func TestClockOffset(t *testing.T) {
 		}
 		t.Run(fmt.Sprint(shift, jitter), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b, o := mem.New(), mem.DefaultOptions()
+				b, o := mem.New(), mem.Options{}
 				o.DeliveryLatency, o.Jitter = 10*time.Millisecond, jitter
 				require.NoError(t, b.Set(o))
 				p := newPlan(b.Factory(), func(p *plan.Plan, g *plan.Group) {
@@ -444,7 +444,7 @@ func TestClockOffset(t *testing.T) {
 // Shards that are missing, there twice, or of other plans or runs are refused.
 func TestRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, o := mem.New(), mem.DefaultOptions()
+		b, o := mem.New(), mem.Options{}
 		o.Latency = time.Millisecond
 		require.NoError(t, b.Set(o))
 		make3 := func(edit func(*plan.Plan, *plan.Group)) []string {

@@ -1,42 +1,94 @@
 package mem
 
 import (
-	"reflect"
+	"context"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Broker is an in-process broker. Its methods are safe for concurrent use.
+// Broker is an in-process broker. Its methods are safe for concurrent use. Times are durations since it was made.
 type Broker struct {
-	epoch  time.Time
-	faults atomic.Pointer[faults] // nil without faults
+	epoch time.Time
 
-	mu           sync.Mutex // taken before the lock of a destination or producer, never inside
+	mu           sync.Mutex // guards all that follows, destinations, lines, connections, producers, consumers
+	changed      *sync.Cond // something may have ended a wait; consumers without messages wait for [queue.arrived]
 	options      Options
 	pinned       bool // options were set by Set
+	told         bool // there are faults, or there is a stall
+	breaks       bool // connections are to break, by Options.DisconnectAfter
+	arrived      int  // messages since the options were set, likewise the next two
+	stored       int
+	commits      int
+	stallFrom    time.Duration
+	stallUntil   time.Duration
+	stats        Stats
 	destinations map[driver.Destination]*destination
-	conns        map[*conn]struct{}
 	lines        map[string]*Line // by host
+	conns        map[*conn]struct{}
 	producers    map[*producer]struct{}
 }
 
 // New returns an empty broker without faults.
 func New() *Broker {
-	return &Broker{
-		epoch: time.Now(), options: DefaultOptions(), destinations: map[driver.Destination]*destination{},
-		conns: map[*conn]struct{}{}, lines: map[string]*Line{}, producers: map[*producer]struct{}{},
+	b := &Broker{
+		epoch: time.Now(), destinations: map[driver.Destination]*destination{}, lines: map[string]*Line{},
+		conns: map[*conn]struct{}{}, producers: map[*producer]struct{}{},
+	}
+	b.changed = sync.NewCond(&b.mu)
+	return b
+}
+
+func (b *Broker) now() time.Duration { return time.Since(b.epoch) }
+
+// until returns how long something due at a time, 0 for at once, has to wait, the stall included.
+func (b *Broker) until(due time.Duration) time.Duration {
+	if due == 0 && b.stallUntil == 0 {
+		return 0
+	}
+	now := b.now()
+	due = max(due, now)
+	if due >= b.stallFrom && due < b.stallUntil {
+		due = b.stallUntil
+	}
+	return due - now
+}
+
+// locked returns a function that calls f with the lock.
+func (b *Broker) locked(f func()) func() {
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		f()
 	}
 }
 
-// now returns nanoseconds since the broker was made, above zero.
-func (b *Broker) now() int64 { return int64(time.Since(b.epoch)) + 1 }
+// await waits for a change, until ctx ends, and for a time at most unless that is 0.
+func (b *Broker) await(ctx context.Context, most time.Duration) {
+	defer context.AfterFunc(ctx, b.locked(b.changed.Broadcast))()
+	if most > 0 {
+		defer time.AfterFunc(most, b.locked(b.changed.Broadcast)).Stop()
+	}
+	b.changed.Wait()
+}
 
-// Set replaces the faults, at once and for all connections. It resets the counting of "every n-th" and the clock of the
-// stall. From then on the options of drivers are ignored. It returns the mistakes in o, and then changes nothing.
+// wakeAll lets everything that waits look again.
+func (b *Broker) wakeAll() {
+	b.changed.Broadcast()
+	for _, d := range b.destinations {
+		for _, q := range d.queues {
+			q.arrived.Broadcast()
+		}
+	}
+	for p := range b.producers {
+		p.settle()
+	}
+}
+
+// Set replaces the faults, at once and for all connections. It resets the counting of "every n-th" and ends a stall.
+// From then on the options of drivers are ignored. It returns the mistakes in o, and then changes nothing.
 func (b *Broker) Set(o Options) error {
 	if err := o.check(); err != nil {
 		return err
@@ -48,34 +100,10 @@ func (b *Broker) Set(o Options) error {
 	return nil
 }
 
-// apply sets o as a driver's own options, unless they are the defaults or in force already.
-func (b *Broker) apply(o Options) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !b.pinned && o != DefaultOptions() && o != b.options {
-		b.set(o)
-	}
-}
-
 func (b *Broker) set(o Options) {
-	b.options = o
-	var f *faults
-	if o != DefaultOptions() {
-		f = newFaults(o)
-	}
-	if old := b.faults.Swap(f); old != nil {
-		close(old.replaced)
-	}
-	for p := range b.producers {
-		p.schedule()
-	}
-}
-
-// Options returns the faults in force.
-func (b *Broker) Options() Options {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.options
+	b.options, b.told = o, o != Options{Auth: o.Auth}
+	b.arrived, b.stored, b.commits, b.stallFrom, b.stallUntil = 0, 0, 0, 0, 0
+	b.wakeAll()
 }
 
 // Stall begins a stall now: for the time d nothing is accepted, acknowledged or delivered. It replaces any other stall.
@@ -83,45 +111,23 @@ func (b *Broker) Options() Options {
 func (b *Broker) Stall(d time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	f := b.faults.Load()
-	if f == nil {
-		f = newFaults(b.options)
-		b.faults.Store(f)
-	}
-	now := b.now()
-	f.stall(now, now+int64(d))
+	b.told, b.stallFrom, b.stallUntil = true, b.now(), b.now()+d
 }
 
-// wait returns how long something due at a time, 0 for at once, has to wait, stalls included, and what may end the wait
-// before: other faults.
-func (b *Broker) wait(due int64) (d time.Duration, replaced chan struct{}) {
-	f := b.faults.Load()
-	if f == nil && due == 0 {
-		return 0, nil
-	}
-	now := b.now()
-	due = max(now, due)
-	if f != nil {
-		due, replaced = f.afterStall(due), f.replaced
-	}
-	return time.Duration(due - now), replaced
-}
-
-// destination returns the destination of that name, and creates it if need be. b.mu is held.
+// destination returns the destination of that name, and creates it if need be.
 func (b *Broker) destination(name driver.Destination) *destination {
 	d := b.destinations[name]
 	if d == nil {
-		d = &destination{}
+		d = &destination{Broker: b}
 		if name.Kind == driver.Queue {
-			d.queues = []*queue{{dest: d, permanent: true}}
+			d.add(&queue{})
 		}
 		b.destinations[name] = d
 	}
 	return d
 }
 
-// Stats are the broker's true counts since it was made. They are exact when nothing is being sent or received; under
-// load, related counts can differ by the messages in flight.
+// Stats are the broker's true counts since it was made.
 type Stats struct {
 	Arrived uint64 // sends that returned nil
 	Stored  uint64 // part of Arrived for which the broker took responsibility, including lost and withheld messages
@@ -144,7 +150,7 @@ type Stats struct {
 	Expired      uint64 // messages dropped because of their time to live
 
 	Commits        uint64 // confirmed transactions of producers and consumers
-	CommitsRefused uint64 // transactions rolled back, by a fault or because a queue was full
+	CommitsRefused uint64 // transactions rolled back
 
 	// Present values:
 	Backlog                           uint64 // messages in queues and subscriptions
@@ -152,38 +158,30 @@ type Stats struct {
 	Producers, Consumers, Connections uint64
 }
 
-// count adds to a count of a destination.
-func count[N int | int64](to *uint64, n N) { atomic.AddUint64(to, uint64(n)) }
-
 // ended counts the end of n sends.
 func (s *Stats) ended(state driver.State, n int) {
-	count([driver.NumStates]*uint64{&s.Accepted, &s.Rejected, &s.Released, &s.Modified, &s.Failed, &s.Unknown}[state], n)
+	*[driver.NumStates]*uint64{
+		&s.Accepted, &s.Rejected, &s.Released, &s.Modified, &s.Failed, &s.Unknown,
+	}[state] += uint64(n) //nolint:gosec // a count
 }
 
 // Stats returns the counts up to now.
 func (b *Broker) Stats() Stats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := Stats{Connections: uint64(len(b.conns)), Producers: uint64(len(b.producers))}
-	sum := reflect.ValueOf(&s).Elem()
-	for _, d := range b.destinations {
-		d.mu.Lock()
-		counts := reflect.ValueOf(&d.stats).Elem()
-		for i := range counts.NumField() {
-			n, _ := counts.Field(i).Addr().Interface().(*uint64)
-			sum.Field(i).SetUint(sum.Field(i).Uint() + atomic.LoadUint64(n))
-		}
+	s := b.stats
+	s.Connections, s.Producers = uint64(len(b.conns)), uint64(len(b.producers))
+	for name, d := range b.destinations {
 		for _, q := range d.queues {
-			s.Backlog += uint64(q.items.len())
+			s.Backlog += uint64(len(q.items.list()))
 			s.Consumers += uint64(len(q.members))
-			if !q.permanent {
-				s.Subscriptions++
-			}
+		}
+		if name.Kind == driver.Topic {
+			s.Subscriptions += uint64(len(d.queues))
 		}
 		if d.held != nil {
 			s.Backlog++
 		}
-		d.mu.Unlock()
 	}
 	return s
 }
@@ -192,46 +190,36 @@ func (b *Broker) Stats() Stats {
 func (b *Broker) Subscriptions(topic string) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	d := b.destination(driver.Destination{Kind: driver.Topic, Name: topic})
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return len(d.queues)
+	return len(b.destination(driver.Destination{Kind: driver.Topic, Name: topic}).queues)
 }
 
-// Message is a message as the broker stores it.
-type Message struct {
-	Time       int64
-	ID         driver.ID
-	Body       []byte
-	Properties []driver.Property
-	Group      string
-	Priority   int // 0 to 9
-	Persistent bool
-	Text       bool
-	TTL        time.Duration // 0: never expires
-}
-
-// Tap sees all messages that are stored at a destination, consumed or not. Its methods are safe for concurrent use.
-type Tap struct {
-	mu   sync.Mutex
-	seen []Message
-}
-
-// Tap begins to watch a destination. It never stops: it is for tests.
-func (b *Broker) Tap(dest driver.Destination) *Tap {
+// Tap returns a function that returns all messages put into a destination from now on.
+func (b *Broker) Tap(dest driver.Destination) func() []Message {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	d := b.destination(dest)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	t := &Tap{}
-	d.taps = append(d.taps, t)
-	return t
+	d, seen := b.destination(dest), &[]Message{}
+	d.taps = append(d.taps, seen)
+	return func() []Message {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return slices.Clone(*seen)
+	}
 }
 
-// Messages returns the messages seen so far, in the order of arrival.
-func (t *Tap) Messages() []Message {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return slices.Clone(t.seen)
+// inspect returns the counters of a destination.
+func (b *Broker) inspect(dest driver.Destination) driver.DestinationCount {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := driver.NoDestination()
+	if d := b.destinations[dest]; d != nil {
+		n.Added.N, n.Acknowledged = d.added, driver.Count{}
+		for _, q := range d.queues {
+			n.Depth.N += uint64(len(q.items.list()))
+			n.Consumers.N += uint64(len(q.members))
+			for _, c := range q.members {
+				n.Depth.N += uint64(c.unsettled) //nolint:gosec // not below 0
+			}
+		}
+	}
+	return n
 }

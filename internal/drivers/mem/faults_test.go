@@ -37,11 +37,6 @@ func TestCounts(t *testing.T) {
 			numbers(1, n, func(i int64) bool { return i%100 == 0 }),
 			mem.Stats{Stored: n, Accepted: n, Lost: 10},
 		},
-		"lose first": {
-			[]string{"lose-first=10", "lose-offset=5"},
-			numbers(1, n, func(i int64) bool { return i > 5 && i <= 15 }),
-			mem.Stats{Stored: n, Accepted: n, Lost: 10},
-		},
 		"reject":  {[]string{"reject=3"}, numbers(1, n, third), mem.Stats{Stored: 667, Accepted: 667, Rejected: 333}},
 		"release": {[]string{"release=3"}, numbers(1, n, third), mem.Stats{Stored: 667, Accepted: 667, Released: 333}},
 		"modify":  {[]string{"modify=3"}, numbers(1, n, third), mem.Stats{Stored: 667, Accepted: 667, Modified: 333}},
@@ -64,7 +59,6 @@ func TestCounts(t *testing.T) {
 			numbers(1, n, func(i int64) bool { return i%2 == 0 || i%3 == 0 }),
 			mem.Stats{Stored: 333, Accepted: 333, Failed: 500, Released: 167},
 		},
-		"full": {[]string{"limit=600", "full=reject"}, numbers(1, 600, nil), mem.Stats{Stored: 600, Accepted: 600, Rejected: 400}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -238,7 +232,7 @@ func TestStallNow(t *testing.T) {
 		r.send(21, 30)
 		synctest.Wait()
 		require.Equal(t, [2]int{20, 20}, r.counts())
-		require.NoError(t, r.broker.Set(mem.DefaultOptions()))
+		require.NoError(t, r.broker.Set(mem.Options{}))
 		synctest.Wait()
 		require.Equal(t, [2]int{30, 30}, r.counts(), "Set ends the stall")
 		r.broker.Stall(time.Hour)
@@ -304,11 +298,9 @@ func TestDisconnectAfter(t *testing.T) {
 func TestMistakes(t *testing.T) {
 	f := mem.Factory()
 	o := options("lose=-1", "latency=-1s")
-	o.Full = "explode"
 	err := f.Check(driver.OpenOptions{URL: "mem://local", Options: &o})
 	require.ErrorContains(t, err, "option lose=-1: must be 0 or more")
 	require.ErrorContains(t, err, "option latency=-1s: must be 0 or more")
-	require.ErrorContains(t, err, "option full=explode: must be block or reject")
 	require.NoError(t, f.Check(driver.OpenOptions{URL: "mem://local"}))
 	require.Error(t, f.Check(driver.OpenOptions{URL: "amqp://local"}))
 }

@@ -14,7 +14,7 @@ import (
 
 // options are the defaults changed as by -o.
 func options(assignments ...string) mem.Options {
-	o := mem.DefaultOptions()
+	o := mem.Options{}
 	if err := driver.SetOptions(&o, assignments); err != nil {
 		panic(err)
 	}

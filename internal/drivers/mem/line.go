@@ -9,19 +9,13 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// pipeSize is how many messages of a producer can be in flight on a frozen [Line] before Send blocks.
-const pipeSize = 50
-
 // Line is a way to a broker that can be broken, like a network in between: connections opened with its URL use the
 // line. Its methods are safe for concurrent use.
 type Line struct {
-	broker *Broker
-	host   string
-	down   atomic.Int64
-	opened atomic.Int64 // connections
-
-	// Guarded by Broker.mu.
-	frozen, cut bool
+	broker           *Broker
+	host             string
+	frozen, cut      bool
+	received, opened atomic.Int64 // bytes of bodies, connections
 }
 
 // Line returns a new way to the broker. It is used with the factory from [Broker.Factory].
@@ -31,10 +25,10 @@ func (b *Broker) Line() *Line {
 	return b.line(fmt.Sprintf("line-%d", len(b.lines)+1))
 }
 
-// line returns the way to a host. b.mu is held.
+// line returns the way to a host. Two hosts are out of order, for tests of that.
 func (b *Broker) line(host string) *Line {
 	if b.lines[host] == nil {
-		b.lines[host] = &Line{broker: b, host: host}
+		b.lines[host] = &Line{broker: b, host: host, cut: host == "unreachable", frozen: host == "silent"}
 	}
 	return b.lines[host]
 }
@@ -49,10 +43,9 @@ func (l *Line) Freeze() {
 	defer l.broker.mu.Unlock()
 	l.frozen = true
 	for c := range l.broker.conns {
-		if c.line == l {
-			c.state.CompareAndSwap(connLive, connFrozen)
-		}
+		c.frozen = c.frozen || c.line == l
 	}
+	l.broker.wakeAll()
 }
 
 // Cut ends all connections, and refuses new ones. Messages in flight are lost.
@@ -70,93 +63,86 @@ func (l *Line) Restore() {
 	l.frozen, l.cut = false, false
 }
 
-// Received returns how many bytes of bodies have been sent to consumers on the line, prefetched or delivered.
-func (l *Line) Received() int64 { return l.down.Load() }
+// Received returns how many bytes of bodies have been sent to consumers on the line, ahead or delivered.
+func (l *Line) Received() int64 { return l.received.Load() }
 
 // Connections returns how many connections have been opened on the line.
 func (l *Line) Connections() int64 { return l.opened.Load() }
 
-// States of a connection.
-const (
-	connLive = iota
-	connFrozen
-	connLost
-)
-
-// conn is a connection. Its only purpose is that it can be lost.
+// conn is a connection. Its only purpose is that it can be frozen or lost, both of them for good.
 type conn struct {
-	broker *Broker
-	line   *Line
-	state  atomic.Int32
-	lost   chan struct{} // closed when it is lost
+	*Broker
+	line         *Line
+	frozen, lost bool
 }
 
-func (c *conn) live() bool { return c.state.Load() == connLive }
-
-// Dead implements [transport.Shared].
-func (c *conn) Dead() bool { return c.state.Load() == connLost }
-
-// Host implements [driver.Located].
-func (c *conn) Host() string { return c.line.host }
-
-// passes waits while the connection is frozen. It returns an error when it is lost, or when ctx ends first.
-func (c *conn) passes(ctx context.Context, op string) error {
-	if c.live() {
-		return nil
-	}
-	select {
-	case <-c.lost:
-		return c.lostError(op)
-	case <-ctx.Done():
-		return driver.Errorf(driver.ClassTimeout, op, "", "nothing moves: %w", ctx.Err())
-	}
-}
-
-// sleep waits for a time, and less if the connection is lost or other faults are set.
-func (c *conn) sleep(ctx context.Context, d time.Duration, replaced chan struct{}) {
-	select {
-	case <-time.After(d):
-	case <-replaced:
-	case <-c.lost:
-	case <-ctx.Done():
-	}
-}
-
-func (c *conn) lostError(op string) error {
-	return driver.Errorf(driver.ClassConnectionLost, op, "see why the broker went away", "the connection was lost")
-}
-
-// connect opens a connection through a host.
-func (b *Broker) connect(ctx context.Context, op, host, login string) (*conn, error) {
+// connect opens a connection through a host, and sets the driver's options unless they are the defaults or in force.
+func (b *Broker) connect(ctx context.Context, host, login string, o Options) (*conn, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	line := b.line(host)
+	if !b.pinned && o != (Options{}) && o != b.options {
+		b.set(o)
+	}
+	op, line := "connect to mem://"+host, b.line(host)
 	switch {
 	case line.cut:
-		return nil, noConnection(op, "the line is cut")
+		return nil, driver.Errorf(driver.ClassConnect, op, "use another host name", "no broker there")
 	case line.frozen:
-		b.mu.Unlock()
-		<-ctx.Done()
-		b.mu.Lock()
-		return nil, noConnection(op, "no answer")
+		for ctx.Err() == nil {
+			b.await(ctx, 0)
+		}
+		return nil, driver.Errorf(driver.ClassConnect, op, "use another host name", "no answer")
 	case b.options.Auth != "" && b.options.Auth != login:
 		return nil, driver.Errorf(driver.ClassAuth, op, "check --user and --password", "wrong user or password")
 	}
 	line.opened.Add(1)
-	c := &conn{broker: b, line: line, lost: make(chan struct{})}
+	c := &conn{Broker: b, line: line}
 	b.conns[c] = struct{}{}
 	return c, nil
 }
 
-func noConnection(op, why string) error {
-	return driver.Errorf(driver.ClassConnect, op, "use another host name", "%s", why)
+// Dead implements [transport.Shared].
+func (c *conn) Dead() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lost
 }
 
 // End implements [transport.Shared].
 func (c *conn) End(context.Context) {
-	c.broker.mu.Lock()
-	defer c.broker.mu.Unlock()
-	delete(c.broker.conns, c)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.conns, c)
+}
+
+// Host implements [driver.Located].
+func (c *conn) Host() string { return c.line.host }
+
+// answered waits until something is due and the connection is not frozen. It returns an error when the connection is
+// lost; when ctx ends first, it returns an error if the connection is frozen.
+func (c *conn) answered(ctx context.Context, op string, due time.Duration) error {
+	for wait := c.until(due); wait > 0 && !c.frozen && !c.lost && ctx.Err() == nil; wait = c.until(due) {
+		c.await(ctx, wait)
+	}
+	return c.passes(ctx, op)
+}
+
+// passes waits while the connection is frozen. It returns an error when it is lost, or when ctx ends first.
+func (c *conn) passes(ctx context.Context, op string) error {
+	for c.frozen && !c.lost {
+		if ctx.Err() != nil {
+			return driver.Errorf(driver.ClassTimeout, op, "", "nothing moves: %w", ctx.Err())
+		}
+		c.await(ctx, 0)
+	}
+	if c.lost {
+		return c.lostError(op)
+	}
+	return nil
+}
+
+func (c *conn) lostError(op string) error {
+	return driver.Errorf(driver.ClassConnectionLost, op, "see why the broker went away", "the connection was lost")
 }
 
 // Disconnect breaks all connections, like a killed broker: messages in flight end as Unknown, unsettled messages return
@@ -167,16 +153,13 @@ func (b *Broker) Disconnect() {
 	b.disconnect(nil)
 }
 
-// disconnect breaks the connections of a line, or all of them. The caller holds b.mu.
+// disconnect breaks the connections of a line, or all of them.
 func (b *Broker) disconnect(line *Line) {
 	for c := range b.conns {
 		if line == nil || c.line == line {
-			c.state.Store(connLost)
-			close(c.lost)
+			c.lost = true
 			delete(b.conns, c)
 		}
 	}
-	for p := range b.producers {
-		p.noticeEnd()
-	}
+	b.wakeAll()
 }

@@ -18,6 +18,10 @@
 // Connections over a [Line] can be frozen and cut while the broker goes on. The host "unreachable" refuses at once,
 // "silent" never answers: connecting fails after the connect time-out.
 //
+// One lock guards a broker and everything that belongs to it. Unexported functions are called with it, except those of
+// a driver. Completions, too, are called with it, unless Send reports the message at once: they must not call the
+// broker.
+//
 // The package works inside testing/synctest when the broker is made inside the bubble.
 package mem
 
@@ -32,26 +36,13 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Hosts that cannot be connected to, for tests of that.
-const (
-	unreachableHost = "unreachable"
-	silentHost      = "silent"
-)
-
 // Factory returns the protocol "mem" with brokers of its own, one per host name in the URLs: drivers opened by the same
 // Factory value on the same host share a broker.
 func Factory() driver.Factory {
-	var mu sync.Mutex
-	brokers := map[string]*Broker{}
+	var brokers sync.Map
 	return newFactory(func(host string) *Broker {
-		mu.Lock()
-		defer mu.Unlock()
-		b := brokers[host]
-		if b == nil {
-			b = New()
-			brokers[host] = b
-		}
-		return b
+		b, _ := brokers.LoadOrStore(host, New())
+		return b.(*Broker)
 	})
 }
 
@@ -66,23 +57,16 @@ func newFactory(broker func(host string) *Broker) driver.Factory {
 		Client:       driver.Native,
 		Capabilities: capabilities(),
 		Hosts: func(url string) []string {
-			_, hosts, err := splitURL(url)
-			if err != nil {
-				return nil
-			}
+			_, hosts, _ := splitURL(url)
 			return hosts
 		},
-		NewOptions: func() any { o := DefaultOptions(); return &o },
+		NewOptions: func() any { return &Options{} },
 		Check: func(opts driver.OpenOptions) error {
 			_, err := newDriver(opts, broker)
 			return err
 		},
 		Open: func(_ context.Context, opts driver.OpenOptions) (driver.Driver, error) {
-			d, err := newDriver(opts, broker)
-			if err != nil {
-				return nil, err
-			}
-			return d, nil
+			return newDriver(opts, broker)
 		},
 	}
 }
@@ -106,18 +90,16 @@ type memDriver struct {
 	options Options
 	open    driver.OpenOptions
 	broker  func(host string) *Broker
-	pool    transport.Pool[*conn]
+	transport.Pool[*conn]
 }
 
-func newDriver(opts driver.OpenOptions, broker func(string) *Broker) (*memDriver, error) {
+func newDriver(opts driver.OpenOptions, broker func(string) *Broker) (driver.Driver, error) {
 	login, hosts, err := splitURL(opts.URL)
 	if err != nil {
 		return nil, err
 	}
-	d := &memDriver{
-		login: opts.User + ":" + opts.Password, hosts: hosts, options: DefaultOptions(), open: opts, broker: broker,
-	}
-	d.pool.Open = func(ctx context.Context, spec driver.Connection) (*conn, error) { return d.dialAny(ctx, spec.Order) }
+	d := &memDriver{login: opts.User + ":" + opts.Password, hosts: hosts, open: opts, broker: broker}
+	d.Pool.Open = func(ctx context.Context, spec driver.Connection) (*conn, error) { return d.dial(ctx, spec.Order) }
 	if o, ok := opts.Options.(*Options); ok && o != nil {
 		d.options = *o
 	}
@@ -142,8 +124,8 @@ func splitURL(text string) (login string, hosts []string, err error) {
 	return login, strings.Split(strings.TrimSuffix(rest, "/"), ","), nil
 }
 
-// dialAny tries the hosts in an order, see [driver.Connection].
-func (d *memDriver) dialAny(ctx context.Context, order []int) (*conn, error) {
+// dial tries the hosts in an order, see [driver.Connection].
+func (d *memDriver) dial(ctx context.Context, order []int) (c *conn, err error) {
 	hosts := d.hosts
 	if order != nil {
 		hosts = nil
@@ -151,62 +133,29 @@ func (d *memDriver) dialAny(ctx context.Context, order []int) (*conn, error) {
 			hosts = append(hosts, d.hosts[i])
 		}
 	}
-	var err error
 	for _, host := range hosts {
-		var made *conn
-		if made, err = d.dial(ctx, host); err == nil {
-			return made, nil
+		connecting, cancel := context.WithTimeout(ctx, d.open.ConnectTimeout)
+		c, err = d.broker(host).connect(connecting, host, d.login, d.options)
+		if cancel(); err == nil {
+			break
 		}
 	}
-	return nil, err
+	return c, err
 }
 
-func (d *memDriver) dial(ctx context.Context, host string) (*conn, error) {
-	op := "connect to mem://" + host
-	ctx, cancel := context.WithTimeout(ctx, d.open.ConnectTimeout)
-	defer cancel()
-	switch host {
-	case unreachableHost:
-		return nil, noConnection(op, "no broker there")
-	case silentHost:
-		<-ctx.Done()
-		return nil, noConnection(op, "no answer")
+// Inspect implements [driver.Inspector].
+func (d *memDriver) Inspect(
+	ctx context.Context, destinations []driver.Destination,
+) (list []driver.DestinationCount, err error) {
+	for _, dest := range destinations {
+		c, err := d.dial(ctx, nil)
+		if err != nil {
+			return nil, fmt.Errorf("ask the broker for its counters: %w", err)
+		}
+		c.End(ctx)
+		list = append(list, c.inspect(dest))
 	}
-	b := d.broker(host)
-	b.apply(d.options)
-	return b.connect(ctx, op, host, d.login)
-}
-
-// Producer opens a producer.
-func (d *memDriver) Producer(
-	ctx context.Context, spec driver.ProducerSpec, done driver.Completions,
-) (driver.Producer, error) {
-	lease, err := d.pool.Acquire(ctx, spec.Connection)
-	if err != nil {
-		return nil, fmt.Errorf("open producer on %s: %w", spec.Destination, err)
-	}
-	return newProducer(lease, spec, done), nil
-}
-
-// Consumer subscribes.
-func (d *memDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
-	op := fmt.Sprintf("open consumer on %s", spec.Destination)
-	lease, err := d.pool.Acquire(ctx, spec.Connection)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", op, err)
-	}
-	consumer, err := newConsumer(lease, spec, op, d.open.LargestBody())
-	if err != nil {
-		lease.Release(ctx)
-		return nil, err
-	}
-	return consumer, nil
-}
-
-// Close closes all connections.
-func (d *memDriver) Close(ctx context.Context) error {
-	_ = d.pool.Close(ctx)
-	return nil
+	return list, nil
 }
 
 // Broker implements [driver.Identified].

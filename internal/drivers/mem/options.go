@@ -5,26 +5,22 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Options are the faults of a broker, all off in [DefaultOptions]. "Every n-th" is off at 0. A driver opened with
-// options other than the defaults sets them for the whole broker.
+// Options are the faults of a broker, all off in the zero value. "Every n-th" is off at 0. A driver opened with other
+// options sets them for the whole broker.
 type Options struct {
 	Latency         time.Duration `opt:"latency" help:"delay of each acknowledgement"`
 	DeliveryLatency time.Duration `opt:"delivery-latency" help:"delay of each delivery, from the send"`
-	Jitter          time.Duration `opt:"jitter" help:"random addition to both delays, from 0 to this"`
+	Jitter          time.Duration `opt:"jitter" help:"random addition to the delay of deliveries, from 0 to this"`
 
 	StallAfter time.Duration `opt:"stall-after" help:"time from the first message to the stall"`
 	StallFor   time.Duration `opt:"stall-for" help:"length of the stall, in which nothing is accepted, acknowledged or delivered; 0 for none"`
 
 	Lose              int  `opt:"lose" help:"accept but do not deliver every n-th message"`
-	LoseFirst         int  `opt:"lose-first" help:"accept but do not deliver this many messages at the start"`
-	LoseOffset        int  `opt:"lose-offset" help:"messages to let pass before lose-first begins"`
 	Duplicate         int  `opt:"duplicate" help:"deliver every n-th message a second time, marked as redelivered"`
 	DuplicateUnmarked bool `opt:"duplicate-unmarked" help:"do not mark the messages that duplicate delivers again as redelivered"`
 	Reorder           int  `opt:"reorder" help:"deliver every n-th message after the next one on its destination, or 100 ms later if none comes"`
@@ -40,24 +36,14 @@ type Options struct {
 	Withhold int `opt:"withhold" help:"never acknowledge every n-th message, but deliver it"`
 
 	FailCommit int `opt:"fail-commit" help:"refuse every n-th commit: its messages are rolled back"`
-
-	Limit int    `opt:"limit" help:"messages that a queue or subscription can hold; 0 for no limit"`
-	Full  string `opt:"full" help:"effect of a full queue on senders" enum:"block,reject"`
+	Limit      int `opt:"limit" help:"messages that a queue or subscription can hold: senders wait for room; 0 for no limit"`
 
 	DisconnectAfter int    `opt:"disconnect-after" help:"break all connections after this many messages; 0 for never"`
 	Auth            string `opt:"auth" help:"user:password that connections need; empty for no check"`
 }
 
-// The effects of a full queue on senders, for [Options.Full].
-const (
-	FullBlock  = "block"  // Send waits for room
-	FullReject = "reject" // the message is rejected with ClassFull
-)
-
-// DefaultOptions returns a broker without faults.
-func DefaultOptions() Options {
-	return Options{Full: FullBlock}
-}
+// reorderWait is how long [Options.Reorder] waits for the next message.
+const reorderWait = 100 * time.Millisecond
 
 func (o *Options) check() error {
 	var errs []error
@@ -66,125 +52,101 @@ func (o *Options) check() error {
 			errs = append(errs, fmt.Errorf("option %s=%s: must be 0 or more", d.Name, d.Default))
 		}
 	}
-	if o.Full != FullBlock && o.Full != FullReject {
-		errs = append(errs, fmt.Errorf("option full=%s: must be block or reject", o.Full))
-	}
 	return errors.Join(errs...)
 }
 
-// faults are the options in force. All times are nanoseconds since the broker was made, and above zero.
-type faults struct {
-	Options
-	replaced chan struct{} // closed when other options are set: sleepers check again
-
-	mu              sync.Mutex // held inside the lock of a destination
-	arrived, stored int
-	commits         int
-	random          *rand.Rand
-
-	stallFrom, stallUntil atomic.Int64
-}
-
-func newFaults(o Options) *faults {
-	return &faults{
-		Options: o, replaced: make(chan struct{}), random: rand.New(rand.NewPCG(0, 0)), //nolint:gosec // repeatable
+// arrive counts a message.
+func (b *Broker) arrive() {
+	if b.arrived++; b.arrived == 1 && b.options.StallFor > 0 {
+		b.stallFrom = b.now() + b.options.StallAfter
+		b.stallUntil = b.stallFrom + b.options.StallFor
 	}
+	b.breaks = b.breaks || b.arrived == b.options.DisconnectAfter
 }
 
-// stall sets the window of the stall. A concurrent reader sees no stall.
-func (f *faults) stall(from, until int64) {
-	f.stallUntil.Store(0)
-	f.stallFrom.Store(from)
-	f.stallUntil.Store(until)
-}
-
-// afterStall returns t, or the end of the stall if t lies within it.
-func (f *faults) afterStall(t int64) int64 {
-	if until := f.stallUntil.Load(); t < until && t >= f.stallFrom.Load() {
-		return until
-	}
-	return t
-}
-
-// verdict is the decision on a message.
-type verdict struct {
-	outcome                  driver.Outcome
-	store                    bool // and if true:
-	lose, duplicate, reorder bool
-	damage, damageID         bool
-	withhold                 bool
-	acknowledgeAt, deliverAt int64 // 0: at once
-	disconnect               bool
-}
-
-// judge decides on the next message, which arrives now; full: there is no room for it.
-func (f *faults) judge(now int64, full bool) verdict {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.arrived++
-	if f.arrived == 1 && f.StallFor > 0 {
-		from := now + int64(f.StallAfter)
-		f.stall(from, from+int64(f.StallFor))
-	}
-	v := verdict{disconnect: f.arrived == f.DisconnectAfter}
+// refuse returns the answer to a message that is not to be stored.
+func (b *Broker) refuse() (answer driver.Outcome, refused bool) {
+	o, n := &b.options, b.arrived
 	switch {
-	case full:
-		v.outcome = refusal(driver.Rejected, driver.ClassFull, "the queue is full")
-	case every(f.Fail, f.arrived):
-		v.outcome = refusal(driver.Failed, driver.ClassOther, "told to fail")
-	case every(f.Reject, f.arrived):
-		v.outcome = refusal(driver.Rejected, driver.ClassOther, "told to reject")
-	case every(f.Release, f.arrived):
-		v.outcome = refusal(driver.Released, driver.ClassOther, "told to release")
-	case every(f.Modify, f.arrived):
-		v.outcome = refusal(driver.Modified, driver.ClassOther, "told to modify")
-	case every(f.Rollback, f.arrived):
-		v.outcome.Withheld = true
-	default:
-		v.store = true
-		v.withhold = every(f.Withhold, f.arrived)
-		f.stored++
-		n := f.stored
-		switch {
-		case every(f.Lose, n), n > f.LoseOffset && n <= f.LoseOffset+f.LoseFirst:
-			v.lose = true
-		case every(f.Duplicate, n):
-			v.duplicate = true
-		case every(f.Reorder, n):
-			v.reorder = true
-		case every(f.Damage, n):
-			v.damage = true
-		case every(f.DamageID, n):
-			v.damageID = true
-		}
+	case every(o.Fail, n):
+		return told(driver.Failed, "told to fail"), true
+	case every(o.Reject, n):
+		return told(driver.Rejected, "told to reject"), true
+	case every(o.Release, n):
+		return told(driver.Released, "told to release"), true
+	case every(o.Modify, n):
+		return told(driver.Modified, "told to modify"), true
+	case every(o.Rollback, n):
+		b.stats.RolledBack++
+		return driver.Outcome{Withheld: true}, true
 	}
-	// The stall is not part of these times: waiters check it at that time, as it may have been ended.
-	if t := now + f.delay(f.Latency); f.afterStall(t) > now {
-		v.acknowledgeAt = t
-	}
-	if t := now + f.delay(f.DeliveryLatency); t > now {
-		v.deliverAt = t
-	}
-	return v
+	return driver.Outcome{}, false
 }
 
-// refuses decides on the next commit, and returns when its answer is due.
-func (f *faults) refuses(now int64) (refused bool, answerAt int64) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.commits++
-	return every(f.FailCommit, f.commits), now + f.delay(f.Latency)
+// refuseCommit decides on the next commit, and returns when its answer is due.
+func (b *Broker) refuseCommit() (refused bool, due time.Duration) {
+	b.commits++
+	return every(b.options.FailCommit, b.commits), b.now() + b.options.Latency
 }
 
-func (f *faults) delay(d time.Duration) int64 {
-	if f.Jitter > 0 {
-		d += time.Duration(f.random.Int64N(int64(f.Jitter) + 1))
+// committed counts and reports the end of a transaction.
+func (b *Broker) committed(report driver.Commits, began time.Time, confirmed bool) {
+	if confirmed {
+		b.stats.Commits++
+	} else {
+		b.stats.CommitsRefused++
 	}
-	return int64(d)
+	if report != nil {
+		report(time.Since(began), confirmed)
+	}
+}
+
+// storeFaulty stores a message with at most one fault, the first in this order.
+func (p *producer) storeFaulty(it *item) {
+	o, s := &p.options, &p.stats
+	p.stored++
+	n := p.stored
+	if wait := o.DeliveryLatency + rand.N(o.Jitter+1); wait > 0 { //nolint:gosec // no secret
+		it.due = p.now() + wait
+	}
+	switch {
+	case every(o.Lose, n):
+		s.Stored++
+		s.Lost++
+		return
+	case every(o.Duplicate, n): // see below
+	case every(o.Reorder, n) && p.dest.held == nil:
+		s.Stored++
+		p.dest.hold(*it)
+		return
+	case every(o.Damage, n):
+		s.Damaged++
+		it.Body = flipped(it.Body)
+	case every(o.DamageID, n) && it.ID != driver.ID{}:
+		s.DamagedIDs++
+		it.ID.Number ^= 1 << 20
+	}
+	p.store(it)
+	if every(o.Duplicate, n) {
+		s.Duplicated++
+		it.redelivered = !o.DuplicateUnmarked
+		p.dest.put(it)
+	}
+}
+
+// flipped returns a copy of body with one bit changed, or a single byte if body is empty.
+func flipped(body []byte) []byte {
+	if len(body) == 0 {
+		return []byte{1}
+	}
+	body = append([]byte(nil), body...)
+	body[len(body)/2] ^= 1 << 3
+	return body
 }
 
 func every(n, i int) bool { return n > 0 && i%n == 0 }
 
-func refusal(s driver.State, c driver.Class, why string) driver.Outcome {
-	return driver.Outcome{State: s, Class: c, Err: driver.Errorf(c, "send", "", "%s", why)}
+func told(s driver.State, why string) driver.Outcome {
+	err := driver.Errorf(driver.ClassOther, "send", "", "%s", why)
+	return driver.Outcome{State: s, Class: driver.ClassOther, Err: err}
 }

@@ -1,7 +1,7 @@
 package mem
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -12,235 +12,257 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Priorities of JMS and AMQP.
 const (
-	highestPriority = 9
+	highestPriority = 9 // of JMS and AMQP
 	defaultPriority = 4
+
+	// pipeSize is how many messages of a producer can be in flight on a frozen [Line] before Send blocks.
+	pipeSize = 50
 )
 
-// pending is a send, or a transaction, that has not ended.
-type pending struct {
-	due     int64
-	slot    driver.Slot
+// answer is the end of a send, or of a transaction.
+type answer struct {
+	due     time.Duration
+	slots   []driver.Slot
 	outcome driver.Outcome
-	tx      *transaction // its messages end with it; nil for a single send
+	began   time.Time // of the commit; zero for a single send
 }
 
-// producer sends. Sends that do not end at once wait in a list; a timer ends them when they are due.
+// producer sends. Answers that are not due at once wait in a list; a timer gives them when they are due.
 type producer struct {
 	*conn
-	lease  *transport.Lease[*conn]
-	dest   *destination
-	spec   driver.ProducerSpec
-	op     string
-	done   driver.Completions
-	room   *driver.Meter // waits for room in a full queue
-	socket *driver.Meter // waits on a frozen line
-	ended  func(error)   // see OnEnd; guarded by Broker.mu
+	lease   *transport.Lease[*conn]
+	dest    *destination
+	spec    driver.ProducerSpec
+	op      string
+	done    driver.Completions
+	room    *driver.Meter // waits for room in a full queue
+	socket  *driver.Meter // waits on a frozen line
+	ended   func(error)   // see OnEnd
+	closing sync.Once
 
-	timer   *time.Timer   // calls settle
-	drained chan struct{} // signalled by settle
-
-	settling sync.Mutex // held while sends end, taken before mu
-	closed   bool       // guarded by settling
-
-	mu       sync.Mutex
-	tx       *transaction // the open one
-	pending  fifo[pending]
+	timer    *time.Timer // calls settle
+	answers  fifo[answer]
 	withheld []driver.Slot // without an answer until the end
+	items    []item        // of the open transaction, like slots
+	slots    []driver.Slot
 }
 
-func newProducer(lease *transport.Lease[*conn], spec driver.ProducerSpec, done driver.Completions) *producer {
-	b := lease.Conn.broker
+// Producer opens a producer.
+func (d *memDriver) Producer(
+	ctx context.Context, spec driver.ProducerSpec, done driver.Completions,
+) (driver.Producer, error) {
+	lease, err := d.Acquire(ctx, spec.Connection)
+	if err != nil {
+		return nil, fmt.Errorf("open producer on %s: %w", spec.Destination, err)
+	}
 	p := &producer{
 		conn: lease.Conn, lease: lease, spec: spec, op: fmt.Sprintf("send to %s", spec.Destination), done: done,
-		room: driver.NewMeter(), socket: driver.NewMeter(), drained: make(chan struct{}, 1),
+		room: driver.NewMeter(), socket: driver.NewMeter(),
 	}
-	p.timer = time.AfterFunc(never, p.settle)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	p.dest = b.destination(spec.Destination)
-	b.producers[p] = struct{}{}
-	return p
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.timer = time.AfterFunc(time.Hour, p.locked(p.settle))
+	p.timer.Stop()
+	p.dest = p.destination(spec.Destination)
+	p.producers[p] = struct{}{}
+	return p, nil
 }
 
 // Send stores m, or adds it to the transaction. It blocks only for room in a full queue, and on a frozen line.
 func (p *producer) Send(ctx context.Context, m *driver.Message) error {
-	if !p.live() {
-		return p.sendNowhere(ctx, m.Slot)
+	p.mu.Lock()
+	accepted, err := p.send(ctx, m)
+	p.mu.Unlock()
+	if accepted {
+		p.done.Done(m.Slot, driver.Outcome{})
 	}
+	return err
+}
+
+// send is Send. It returns true for a message that is accepted at once.
+func (p *producer) send(ctx context.Context, m *driver.Message) (accepted bool, err error) {
+	switch {
+	case p.frozen && !p.lost && len(p.withheld) < pipeSize:
+		p.stats.Arrived++
+		p.withheld = append(p.withheld, m.Slot)
+		return false, nil
+	case p.frozen || p.lost:
+		p.socket.Begin()
+		defer p.socket.End()
+		return false, p.passes(ctx, p.op)
+	case p.dest.full():
+		if err := p.awaitRoom(ctx); err != nil {
+			return false, err
+		}
+	}
+	p.stats.Arrived++
+	it := p.item(m)
+	switch {
+	case p.spec.CommitInterval > 0:
+		p.items, p.slots = append(p.items, it), append(p.slots, m.Slot)
+		if len(p.slots) >= p.spec.CommitInterval {
+			p.commit()
+		}
+	case p.told:
+		p.sendFaulty(m.Slot, &it)
+	default:
+		p.store(&it)
+		p.stats.Accepted++
+		return true, nil
+	}
+	return false, nil
+}
+
+// item returns a message as it is stored.
+func (p *producer) item(m *driver.Message) item {
 	v := &p.spec.Variants[m.Variant]
-	it := item{Message: Message{
-		Body: v.Body, Time: m.Time, ID: m.ID, Properties: v.Properties, Group: v.Group, Priority: defaultPriority,
-		Persistent: p.spec.Persistent, Text: v.Text, TTL: p.spec.TTL,
-	}}
-	if it.ID == (driver.ID{}) {
-		it.ID = p.spec.Origin
-	}
-	if v.Priority >= 0 {
-		it.Priority = min(v.Priority, highestPriority)
+	it := item{Message: Message{m.Time, cmp.Or(m.ID, p.spec.Origin), *v, p.spec.Persistent, p.spec.TTL}}
+	if it.Priority = min(it.Priority, highestPriority); it.Priority < 0 {
+		it.Priority = defaultPriority
 	}
 	if it.TTL > 0 {
-		it.expires = p.broker.now() + int64(it.TTL)
+		it.expires = p.now() + it.TTL
 	}
-	if p.spec.CommitInterval > 0 {
-		p.sendInTransaction(m.Slot, &it)
-		return nil
+	return it
+}
+
+func (p *producer) awaitRoom(ctx context.Context) error {
+	p.room.Begin()
+	defer p.room.End()
+	for p.dest.full() {
+		if p.await(ctx, 0); p.lost {
+			return p.lostError(p.op)
+		}
+		if err := ctx.Err(); err != nil {
+			return driver.Errorf(driver.ClassTimeout, p.op, "receive from it or raise -o limit", "no room: %w", err)
+		}
 	}
-	if f := p.broker.faults.Load(); f != nil {
-		return p.sendFaulty(ctx, m.Slot, &it, f)
-	}
-	p.dest.mu.Lock()
-	p.store(&it)
-	p.dest.mu.Unlock()
-	count(&p.dest.stats.Arrived, 1)
-	p.end(&pending{slot: m.Slot})
 	return nil
-}
-
-// OnEnd implements [driver.Watched].
-func (p *producer) OnEnd(ended func(error)) {
-	p.broker.mu.Lock()
-	defer p.broker.mu.Unlock()
-	p.ended = ended
-	p.noticeEnd()
-}
-
-// noticeEnd reports the end of the connection, once. Broker.mu is held.
-func (p *producer) noticeEnd() {
-	if !p.Dead() {
-		return
-	}
-	p.schedule()
-	if p.ended != nil {
-		p.ended(p.lostError(p.op))
-		p.ended = nil
-	}
-}
-
-// sendNowhere is Send on a frozen or lost connection.
-func (p *producer) sendNowhere(ctx context.Context, slot driver.Slot) error {
-	p.mu.Lock()
-	inPipe := !p.Dead() && len(p.withheld) < pipeSize
-	if inPipe {
-		p.withheld = append(p.withheld, slot)
-		count(&p.dest.stats.Arrived, 1)
-	}
-	p.mu.Unlock()
-	if inPipe {
-		p.schedule()
-		return nil
-	}
-	p.socket.Begin()
-	defer p.socket.End()
-	return p.passes(ctx, p.op)
 }
 
 // store puts the message into the queues, followed by the held message that it overtakes.
 func (p *producer) store(it *item) {
-	count(&p.dest.stats.Stored, 1)
+	p.stats.Stored++
 	if p.spec.Delay > 0 {
 		later := *it
-		time.AfterFunc(p.spec.Delay, func() {
-			p.dest.mu.Lock()
-			defer p.dest.mu.Unlock()
-			p.dest.put(&later)
-		})
+		time.AfterFunc(p.spec.Delay, p.locked(func() { p.dest.put(&later) }))
 		return
 	}
 	p.dest.put(it)
 	if p.dest.release() {
-		count(&p.dest.stats.Reordered, 1)
+		p.stats.Reordered++
 	}
 }
 
-// sendFaulty is Send with faults.
-func (p *producer) sendFaulty(ctx context.Context, slot driver.Slot, it *item, f *faults) error {
-	d := p.dest
-	d.mu.Lock()
-	full := !d.room(1, f.Limit)
-	for full && f.Full == FullBlock {
-		if d.roomier == nil {
-			d.roomier = make(chan struct{})
-		}
-		roomier := d.roomier
-		d.mu.Unlock()
-		if err := p.waitForRoom(ctx, roomier, f); err != nil {
-			return err
-		}
-		if f = p.broker.faults.Load(); f == nil {
-			f = newFaults(DefaultOptions())
-		}
-		d.mu.Lock()
-		full = !d.room(1, f.Limit)
+// sendFaulty lets the faults decide on a message.
+func (p *producer) sendFaulty(slot driver.Slot, it *item) {
+	p.arrive()
+	outcome, refused := p.refuse()
+	if !refused {
+		p.storeFaulty(it)
 	}
-	v := f.judge(p.broker.now(), full)
-	p.place(it, &v, f)
-	d.mu.Unlock()
-	count(&d.stats.Arrived, 1)
-	p.answer(slot, &v)
-	if v.disconnect {
-		p.broker.Disconnect()
+	if !refused && every(p.options.Withhold, p.arrived) {
+		p.stats.Withheld++
+		p.withheld = append(p.withheld, slot)
+		p.answer()
+	} else {
+		p.answer(answer{due: p.now() + p.options.Latency, slots: []driver.Slot{slot}, outcome: outcome})
 	}
+}
+
+// answer ends sends, at once or when that is due; then connections may break.
+func (p *producer) answer(answers ...answer) {
+	for _, a := range answers {
+		p.answers.insert(len(p.answers.list()), a)
+	}
+	if p.settle(); p.breaks {
+		p.breaks = false
+		p.disconnect(nil)
+	}
+}
+
+// settle ends the sends that are due, and all of them when the connection is lost.
+func (p *producer) settle() {
+	if p.lost {
+		if p.ended != nil {
+			p.ended(p.lostError(p.op))
+			p.ended = nil
+		}
+		p.abandon()
+	}
+	for len(p.answers.list()) > 0 && !p.frozen {
+		if wait := p.until(p.answers.list()[0].due); wait > 0 {
+			p.timer.Reset(wait)
+			return
+		}
+		p.end(p.answers.remove(0))
+	}
+	p.changed.Broadcast()
+}
+
+// end reports the end of sends, and of their commit.
+func (p *producer) end(a answer) {
+	p.stats.ended(a.outcome.State, len(a.slots))
+	p.done.DoneAll(a.slots, a.outcome)
+	if !a.began.IsZero() {
+		p.committed(p.spec.Commits, a.began, a.outcome.State == driver.Accepted)
+	}
+}
+
+// abandon ends all messages without an answer as Unknown.
+func (p *producer) abandon() {
+	o := driver.Outcome{State: driver.Unknown, Class: driver.ClassTimeout}
+	if p.lost {
+		o.Class = driver.ClassConnectionLost
+	}
+	o.Err = driver.Errorf(o.Class, p.op, "", "the broker did not answer before the end")
+	for len(p.answers.list()) > 0 {
+		a := p.answers.remove(0)
+		a.outcome = o
+		p.end(a)
+	}
+	if left := slices.Concat(p.withheld, p.slots); len(left) > 0 {
+		p.end(answer{slots: left, outcome: o})
+	}
+	p.withheld, p.slots, p.items = nil, nil, nil
+}
+
+// Flush implements [driver.Flusher]: it commits a transaction that is not full.
+func (p *producer) Flush(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.slots) == 0 {
+		return nil
+	}
+	if err := p.passes(ctx, p.op); err != nil {
+		return err
+	}
+	p.commit()
 	return nil
 }
 
-// place applies the verdict to a message. The lock of the destination is held.
-func (p *producer) place(it *item, v *verdict, f *faults) {
-	s := &p.dest.stats
-	it.due = v.deliverAt
-	if v.outcome.Withheld {
-		count(&s.RolledBack, 1)
+// commit stores the messages of the open transaction, all or none. It does not wait for room.
+func (p *producer) commit() {
+	a, items := answer{slots: p.slots, began: time.Now()}, p.items
+	p.slots, p.items = nil, nil
+	var refused bool
+	if refused, a.due = p.refuseCommit(); refused {
+		a.outcome, items = told(driver.Rejected, "told to refuse the commit"), nil
 	}
-	if v.damage {
-		it.Body = flipped(it.Body)
-		count(&s.Damaged, 1)
+	for i := range items {
+		p.arrive()
+		p.storeFaulty(&items[i])
 	}
-	if v.damageID && it.ID != (driver.ID{}) {
-		it.ID.Number ^= 1 << 20
-		count(&s.DamagedIDs, 1)
-	}
-	switch {
-	case !v.store:
-	case v.lose:
-		count(&s.Stored, 1)
-		count(&s.Lost, 1)
-	case v.reorder && p.dest.held == nil:
-		count(&s.Stored, 1)
-		p.dest.hold(it)
-	default:
-		p.store(it)
-		if v.duplicate {
-			count(&s.Duplicated, 1)
-			it.redelivered = !f.DuplicateUnmarked
-			p.dest.put(it)
-		}
-	}
+	p.answer(a)
 }
 
-// flipped returns a copy of body with one bit changed, or a single byte if body is empty.
-func flipped(body []byte) []byte {
-	if len(body) == 0 {
-		return []byte{1}
-	}
-	body = bytes.Clone(body)
-	body[len(body)/2] ^= 1 << 3
-	return body
-}
-
-func (p *producer) waitForRoom(ctx context.Context, roomier chan struct{}, f *faults) error {
-	p.room.Begin()
-	defer p.room.End()
-	select {
-	case <-roomier:
-	case <-f.replaced:
-	case <-p.lost:
-		return p.lostError(p.op)
-	case <-ctx.Done():
-		return driver.Errorf(driver.ClassTimeout, p.op, "receive from the queue or raise -o limit", "wait for room: %w",
-			ctx.Err())
-	}
-	return nil
+// OnEnd implements [driver.Watched].
+func (p *producer) OnEnd(ended func(error)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ended = ended
+	p.settle()
 }
 
 // Waits implements [driver.Waiter].
@@ -248,143 +270,30 @@ func (p *producer) Waits() driver.Waits {
 	return driver.Waits{Credit: p.room.Wait(), Socket: p.socket.Wait()}
 }
 
-// answer ends the send now, later or never.
-func (p *producer) answer(slot driver.Slot, v *verdict) {
-	next := pending{due: v.acknowledgeAt, slot: slot, outcome: v.outcome}
-	p.mu.Lock()
-	switch {
-	case v.withhold:
-		count(&p.dest.stats.Withheld, 1)
-		p.withheld = append(p.withheld, slot)
-	case next.due > 0 || p.pending.len() > 0:
-		p.pending.insert(p.pending.len(), next)
-	default:
-		p.mu.Unlock()
-		p.end(&next)
-		return
-	}
-	p.mu.Unlock()
-	p.schedule()
-}
-
-// never is how long a timer waits for nothing.
-const never = time.Hour
-
-// schedule sets the timer for the oldest send that can end.
-func (p *producer) schedule() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.timer.Reset(p.wait())
-}
-
-// wait returns how long the oldest send waits for its answer. p.mu is held.
-func (p *producer) wait() time.Duration {
-	switch {
-	case p.Dead():
-		return 0
-	case p.pending.len() == 0 || !p.live():
-		return never
-	}
-	wait, _ := p.broker.wait(p.pending.list()[0].due)
-	return wait
-}
-
-// settle ends the sends that are due, and all of them when the connection is lost.
-func (p *producer) settle() {
-	p.settling.Lock()
-	defer p.settling.Unlock()
-	for !p.closed {
-		p.mu.Lock()
-		if p.Dead() {
-			p.mu.Unlock()
-			p.abandon()
-			break
-		}
-		wait := p.wait()
-		if wait > 0 {
-			p.timer.Reset(wait)
-			p.mu.Unlock()
-			break
-		}
-		next := p.pending.pop()
-		p.mu.Unlock()
-		p.end(&next)
-	}
-	signal(p.drained)
-}
-
-// end reports the end of a send, or of the messages of a transaction.
-func (p *producer) end(next *pending) {
-	if next.tx != nil {
-		p.endTransaction(next)
-		return
-	}
-	p.dest.stats.ended(next.outcome.State, 1)
-	p.done.Done(next.slot, next.outcome)
-}
-
-// abandon ends all pending messages as Unknown.
-func (p *producer) abandon() {
-	p.mu.Lock()
-	ends := slices.Clone(p.pending.list())
-	p.pending.keep(0)
-	for _, slot := range p.withheld {
-		ends = append(ends, pending{slot: slot})
-	}
-	p.withheld = nil
-	if p.tx != nil {
-		ends = append(ends, pending{tx: p.tx})
-		p.tx = nil
-	}
-	p.mu.Unlock()
-	o := driver.Outcome{State: driver.Unknown, Class: driver.ClassTimeout}
-	if p.Dead() {
-		o.Class = driver.ClassConnectionLost
-	}
-	o.Err = driver.Errorf(o.Class, p.op, "", "the broker did not answer before the end")
-	for i := range ends {
-		ends[i].outcome = o
-		p.end(&ends[i])
-	}
-}
-
 // Close ends the open transaction and waits for acknowledgements in flight; withheld ones, which never come, end as
 // Unknown at once.
 func (p *producer) Close(ctx context.Context) error {
-	if ctx.Err() == nil {
-		_ = p.Flush(ctx) // messages without a commit end as Unknown
-	}
-	p.dest.flushHeld(nil)
-	for p.inFlight() && ctx.Err() == nil {
-		select {
-		case <-p.drained:
-		case <-ctx.Done():
+	p.closing.Do(func() {
+		if ctx.Err() == nil {
+			_ = p.Flush(ctx) // messages without a commit end as Unknown
 		}
-	}
-	p.settling.Lock()
-	defer p.settling.Unlock()
-	if p.closed {
-		return nil
-	}
-	p.closed = true
-	p.timer.Stop()
-	p.abandon()
-	p.broker.mu.Lock()
-	delete(p.broker.producers, p)
-	p.broker.mu.Unlock()
-	p.lease.Release(ctx)
+		p.locked(func() {
+			p.dest.release()
+			for ctx.Err() == nil && (len(p.answers.list()) > 0 || p.frozen && len(p.withheld) > 0) {
+				p.await(ctx, 0)
+			}
+			p.timer.Stop()
+			p.abandon()
+			delete(p.producers, p)
+		})()
+		p.lease.Release(ctx)
+	})
 	return nil
 }
 
-// inFlight reports whether messages can still get an answer.
-func (p *producer) inFlight() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.pending.len() > 0 || !p.live() && len(p.withheld) > 0
-}
-
-var (
-	_ driver.Flusher = (*producer)(nil)
-	_ driver.Waiter  = (*producer)(nil)
-	_ driver.Located = (*producer)(nil)
-)
+var _ interface {
+	driver.Flusher
+	driver.Waiter
+	driver.Watched
+	driver.Located
+} = (*producer)(nil)

@@ -2,7 +2,6 @@ package mem
 
 import (
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,12 +11,21 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
+// Message is a message as the broker stores it.
+type Message struct {
+	Time int64
+	ID   driver.ID
+	driver.Variant
+	Persistent bool
+	TTL        time.Duration // 0: never expires
+}
+
 // item is a message in the broker.
 type item struct {
 	Message
 	redelivered bool
-	due         int64 // earliest delivery; 0 for at once
-	expires     int64 // 0 for never
+	due         time.Duration // earliest delivery; 0 for at once
+	expires     time.Duration // 0 for never
 }
 
 // fifo is a list with a fast way to remove its head. It never shrinks. The zero value is empty.
@@ -26,88 +34,71 @@ type fifo[T any] struct {
 	head int
 }
 
-func (f *fifo[T]) len() int { return len(f.buf) - f.head }
-
 // list returns the elements, for use until the next change.
 func (f *fifo[T]) list() []T { return f.buf[f.head:] }
 
 func (f *fifo[T]) insert(i int, v T) {
 	if f.head > len(f.buf)/2 && len(f.buf) == cap(f.buf) {
-		f.keep(f.len())
+		f.buf, f.head = append(f.buf[:0], f.list()...), 0
 	}
 	f.buf = slices.Insert(f.buf, f.head+i, v)
 }
 
-// pop removes the head, which must exist.
-func (f *fifo[T]) pop() T {
-	var zero T
-	v := f.buf[f.head]
-	f.buf[f.head] = zero
-	if f.head++; f.head == len(f.buf) {
-		f.keep(0)
+func (f *fifo[T]) remove(i int) T {
+	v := f.list()[i]
+	if i > 0 {
+		f.buf = slices.Delete(f.buf, f.head+i, f.head+i+1)
+	} else if f.head++; f.head == len(f.buf) {
+		f.buf, f.head = f.buf[:0], 0
 	}
 	return v
 }
 
-// keep moves the first n elements to the front, and removes the others.
-func (f *fifo[T]) keep(n int) {
-	copy(f.buf, f.buf[f.head:f.head+n])
-	clear(f.buf[n:])
-	f.buf, f.head = f.buf[:n], 0
-}
-
-// destination is a queue, with a single permanent queue, or a topic, with one queue per subscription. Its lock covers
-// them all.
+// destination is a queue, or a topic with one queue per subscription.
 type destination struct {
-	stats   Stats // but for the present values
-	mu      sync.Mutex
-	queues  []*queue
-	roomier chan struct{} // closed when there may be room; nil unless somebody waits for that
-	held    *heldItem     // by Options.Reorder
-	taps    []*Tap
-	added   uint64
-}
-
-// heldItem is a message held back to be overtaken.
-type heldItem struct {
-	item
-	timer *time.Timer
+	*Broker
+	queues []*queue
+	held   *item // by Options.Reorder, to be overtaken
+	taps   []*[]Message
+	added  uint64
 }
 
 // queue holds the messages of a queue or of a subscription: messages of higher priority first, messages of equal
 // priority in their order. Consumers take from it.
 type queue struct {
-	dest      *destination
-	permanent bool // not a subscription
-	key       string
-	name      string // of the subscription
-	durable   bool
-	selector  selector // of the subscription
-	items     fifo[item]
-	groups    map[string]*consumer // the owners of message groups; nil until there is one
-	members   []*consumer
-	idle      []*consumer // members waiting for messages
+	dest     *destination
+	key      string   // of a subscription that several consumers can have, at once or one after the other
+	selector selector // of the subscription
+	durable  bool
+	choosy   bool // there have been groups, selectors, or consumers with several workers
+	items    fifo[item]
+	groups   map[string]*consumer // the owners of message groups
+	members  []*consumer
+	arrived  *sync.Cond // there may be a message for a consumer
 }
 
-// room reports whether all queues have room for n messages. d.mu is held, as in all methods below except flushHeld.
-func (d *destination) room(n, limit int) bool {
-	return limit == 0 || !slices.ContainsFunc(d.queues, func(q *queue) bool { return q.items.len()+n > limit })
+// add adds a queue.
+func (d *destination) add(q *queue) *queue {
+	q.dest, q.groups, q.arrived = d, map[string]*consumer{}, sync.NewCond(&d.mu)
+	d.queues = append(d.queues, q)
+	return q
+}
+
+// full reports whether a queue holds as many messages as it may.
+func (d *destination) full() bool {
+	limit := d.options.Limit
+	return limit > 0 && slices.ContainsFunc(d.queues, func(q *queue) bool { return len(q.items.list()) >= limit })
 }
 
 // put adds a message to all matching queues.
 func (d *destination) put(it *item) {
 	d.added++
-	for _, t := range d.taps {
-		t.mu.Lock()
-		t.seen = append(t.seen, it.Message)
-		t.mu.Unlock()
+	for _, seen := range d.taps {
+		*seen = append(*seen, it.Message)
 	}
 	for _, q := range d.queues {
-		if !q.selector.matches(it.Properties) {
+		if !selects(q.selector, &it.Message) {
 			continue
-		}
-		if it.Group != "" && q.groups == nil {
-			q.groups = map[string]*consumer{}
 		}
 		list := q.items.list()
 		i := len(list)
@@ -115,84 +106,58 @@ func (d *destination) put(it *item) {
 			i--
 		}
 		q.items.insert(i, *it)
-		q.wake()
+		q.choosy = q.choosy || it.Group != ""
+		q.notify()
 	}
 }
 
 // hold keeps a message back until the next message, or for a time if none comes.
-func (d *destination) hold(it *item) {
-	h := &heldItem{item: *it}
-	h.timer = time.AfterFunc(100*time.Millisecond, func() { d.flushHeld(h) })
-	d.held = h
+func (d *destination) hold(it item) {
+	d.held = &it
+	time.AfterFunc(reorderWait, d.locked(func() {
+		if d.held == &it {
+			d.release()
+		}
+	}))
 }
 
 // release puts the held message into the queues, and reports whether there was one.
 func (d *destination) release() bool {
-	h := d.held
-	if h == nil {
-		return false
+	held := d.held
+	if d.held = nil; held != nil {
+		d.put(held)
 	}
-	h.timer.Stop()
-	d.held = nil
-	d.put(&h.item)
-	return true
+	return held != nil
 }
 
-// flushHeld puts h if it is still held; any held message if h is nil.
-func (d *destination) flushHeld(h *heldItem) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if h == nil || d.held == h {
-		d.release()
-	}
-}
-
-// freed wakes all senders that wait for room.
-func (d *destination) freed() {
-	if d.roomier != nil {
-		close(d.roomier)
-		d.roomier = nil
+// notify wakes a consumer if there are messages; all of them if not each consumer may take each message.
+func (q *queue) notify() {
+	switch {
+	case len(q.items.list()) == 0:
+	case q.choosy:
+		q.arrived.Broadcast()
+	default:
+		q.arrived.Signal()
 	}
 }
 
-// wake wakes one consumer if there are messages; all of them if they may select different messages.
-func (q *queue) wake() {
-	for q.items.len() > 0 && len(q.idle) > 0 {
-		c := q.idle[0]
-		q.idle = slices.Delete(q.idle, 0, 1)
-		signal(c.wake)
-		if q.groups == nil && !slices.ContainsFunc(q.members, func(c *consumer) bool { return c.selector != nil }) {
-			return
+// take moves messages to a consumer, as many as it has credit for, but no more than its share.
+func (q *queue) take(c *consumer) {
+	n := min(c.spec.Credit-c.unsettled, (len(q.items.list())+len(q.members)-1)/len(q.members))
+	for i := 0; n > 0 && i < len(q.items.list()); {
+		if it := &q.items.list()[i]; !selects(c.selector, &it.Message) || !q.owns(c, it.Group) {
+			i++
+			continue
 		}
+		it := q.items.remove(i)
+		c.ahead.insert(len(c.ahead.list()), it)
+		c.line.received.Add(int64(len(it.Body)))
+		c.unsettled++
+		n--
 	}
-}
-
-// take moves up to n messages, but no more than the consumer's share, into c.batch.
-func (q *queue) take(c *consumer, n int) {
-	c.batch, c.next = c.batch[:0], 0
-	if c.selector == nil && q.groups == nil {
-		for range min(n, (q.items.len()+len(q.members)-1)/max(len(q.members), 1)) {
-			c.batch = append(c.batch, q.items.pop())
-		}
-	} else {
-		list := q.items.list()
-		left := list[:0]
-		for i := range list {
-			if it := &list[i]; len(c.batch) < n && c.selector.matches(it.Properties) && q.owns(c, it.Group) {
-				c.batch = append(c.batch, *it)
-			} else {
-				left = append(left, *it)
-			}
-		}
-		q.items.keep(len(left))
-	}
-	if len(c.batch) > 0 {
-		c.unsettled.Add(int64(len(c.batch)))
-		for i := range c.batch {
-			c.line.down.Add(int64(len(c.batch[i].Body)))
-		}
-		q.dest.freed()
-		q.wake()
+	if len(c.ahead.list()) > 0 {
+		q.dest.changed.Broadcast() // there is room
+		q.notify()
 	}
 }
 
@@ -207,63 +172,31 @@ func (q *queue) owns(c *consumer, group string) bool {
 	return q.groups[group] == c
 }
 
-// leave removes a consumer: the message groups that it owned get another owner.
-func (q *queue) leave(c *consumer) {
-	q.members = slices.DeleteFunc(q.members, func(k *consumer) bool { return k == c })
-	maps.DeleteFunc(q.groups, func(_ string, k *consumer) bool { return k == c })
-	q.wake()
-}
-
-// depth returns the number of messages, including messages sent to consumers and not settled.
-func (q *queue) depth() uint64 {
-	n := int64(q.items.len())
-	for _, c := range q.members {
-		n += c.unsettled.Load()
-	}
-	return uint64(max(n, 0)) //nolint:gosec // not below 0
-}
-
-// giveBack returns items, in their order, to the head.
-func (q *queue) giveBack(items []item) {
+// giveBack returns messages, in their order, to the head.
+func (q *queue) giveBack(redelivered bool, items ...item) {
 	for _, it := range slices.Backward(items) {
+		it.redelivered = it.redelivered || redelivered
 		i := slices.IndexFunc(q.items.list(), func(other item) bool { return other.Priority <= it.Priority })
 		if i < 0 {
-			i = q.items.len()
+			i = len(q.items.list())
 		}
 		q.items.insert(i, it)
-	}
-	q.wake()
-}
-
-func signal(ch chan struct{}) {
-	select {
-	case ch <- struct{}{}:
-	default: // it already has a signal
+		q.notify()
 	}
 }
 
-// selector is the supported part of JMS selectors: name = 'value', joined by AND. All must match.
-type selector []driver.Property
+// selector is the supported part of JMS selectors, name = 'value'; nil selects all.
+type selector *driver.Property
 
-func parseSelector(s string) (sel selector, err error) {
+func parseSelector(s string) (selector, error) {
 	if strings.TrimSpace(s) == "" {
 		return nil, nil
 	}
-	for term := range strings.SplitSeq(s, " AND ") {
-		parts := regexp.MustCompile(`^\s*([^ =<>']+)\s*=\s*'([^']*)'\s*$`).FindStringSubmatch(term)
-		if parts == nil {
-			return nil, fmt.Errorf("selector %q: only name = 'value', joined by AND, is understood", s)
-		}
-		sel = append(sel, driver.Property{Key: parts[1], Value: parts[2]})
+	parts := regexp.MustCompile(`^\s*([^ =<>']+)\s*=\s*'([^']*)'\s*$`).FindStringSubmatch(s)
+	if parts == nil {
+		return nil, fmt.Errorf("selector %q: only name = 'value' is understood", s)
 	}
-	return sel, nil
+	return &driver.Property{Key: parts[1], Value: parts[2]}, nil
 }
 
-func (s selector) matches(properties []driver.Property) bool {
-	for _, want := range s {
-		if !slices.Contains(properties, want) {
-			return false
-		}
-	}
-	return true
-}
+func selects(s selector, m *Message) bool { return s == nil || slices.Contains(m.Properties, *s) }

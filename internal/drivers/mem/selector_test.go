@@ -15,24 +15,23 @@ func TestSelector(t *testing.T) {
 		matches bool
 		mistake bool
 	}{
-		"":                             {matches: true},
-		"color = 'red'":                {matches: true},
-		"color='red' AND size = '1'":   {matches: true},
-		"color = 'red' AND size = '2'": {},
-		"color = 'blue'":               {},
-		"shape = 'round'":              {},
-		"color = 'it''s'":              {mistake: true},
-		"color > 'a'":                  {mistake: true},
-		"color = red":                  {mistake: true},
-		"color = 'red' OR size = '1'":  {mistake: true},
-		"color":                        {mistake: true},
-		"color = '":                    {mistake: true},
+		"":                            {matches: true},
+		"color = 'red'":               {matches: true},
+		"color='red' AND size = '1'":  {mistake: true},
+		"color = 'blue'":              {},
+		"shape = 'round'":             {},
+		"color = 'it''s'":             {mistake: true},
+		"color > 'a'":                 {mistake: true},
+		"color = red":                 {mistake: true},
+		"color = 'red' OR size = '1'": {mistake: true},
+		"color":                       {mistake: true},
+		"color = '":                   {mistake: true},
 	}
 	for text, tt := range tests {
 		sel, err := parseSelector(text)
 		require.Equalf(t, tt.mistake, err != nil, "%q: %v", text, err)
 		if err == nil {
-			require.Equalf(t, tt.matches, sel.matches(red), "%q", text)
+			require.Equalf(t, tt.matches, selects(sel, &Message{Variant: driver.Variant{Properties: red}}), "%q", text)
 		}
 	}
 }
@@ -44,7 +43,7 @@ func TestFIFO(t *testing.T) {
 	for i := range 10_000 {
 		switch at := 0; {
 		case i%3 == 2 && len(model) > 0 || len(model) > 900:
-			require.Equal(t, model[0], f.pop())
+			require.Equal(t, model[0], f.remove(0))
 			model = model[1:]
 			continue
 		case i%7 != 3: // else to the front

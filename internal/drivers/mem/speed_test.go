@@ -12,7 +12,7 @@ import (
 )
 
 func TestNoAllocationPerMessage(t *testing.T) {
-	r := newRig(t, mem.DefaultOptions())
+	r := newRig(t, mem.Options{})
 	defer r.stop()
 	done := 0
 	p, err := r.driver.Producer(t.Context(), producerSpec(driver.Destination{Name: "q"}, strings.Repeat("x", 1024)),

@@ -177,7 +177,7 @@ func messageMutants() []mutant {
 	return []mutant{
 		{name: "options shared", check: "Factory", says: "the same struct twice", broken: func() broken {
 			return broken{factory: func(f *driver.Factory) {
-				o := mem.DefaultOptions()
+				o := mem.Options{}
 				f.NewOptions = func() any { return &o }
 			}}
 		}},

@@ -15,7 +15,7 @@ import (
 
 // Config returns settings with which the whole suite runs on b.
 func Config(b *mem.Broker) drivertest.Config {
-	healthy := mem.DefaultOptions()
+	healthy := mem.Options{}
 	healthy.Auth = "u:p"
 	var before mem.Stats // as of the last new destination
 	return drivertest.Config{
@@ -30,7 +30,7 @@ func Config(b *mem.Broker) drivertest.Config {
 		},
 		Inspect: func(_ testing.TB, dest driver.Destination) func(int) []drivertest.Header {
 			tap := b.Tap(dest)
-			return func(int) []drivertest.Header { return headers(tap.Messages()) } // stored before they are confirmed
+			return func(int) []drivertest.Header { return headers(tap()) } // stored before they are confirmed
 		},
 		Subscriptions: func(_ testing.TB, topic driver.Destination) int { return b.Subscriptions(topic.Name) },
 		QueueCounters: func(testing.TB, driver.Destination) (added, acknowledged int64) {
