@@ -83,6 +83,7 @@ func TestSweep(t *testing.T) {
 		require.InDelta(t, 100, r.Figures["completed"], 0)
 		require.InEpsilon(t, *one.Figures.Completed, r.Figures["completed.avg"], 1e-9)
 		require.InDelta(t, float64(one.Latencies[result.Ack].P99), r.Figures["ack.p99"], 0)
+		require.InDelta(t, float64(one.Latencies[result.Ack].P9999), r.Figures["ack.p99.99"], 0)
 		require.Equal(t, one.Limit.Kind, r.Limits[0].Kind)
 		var plan struct {
 			Steps []struct{ Groups []struct{ Producers int } }

@@ -155,7 +155,7 @@ func testAddedLatency(t *testing.T, dir, perfmq string) {
 		require.NoError(t, err)
 		require.True(t, strings.Contains(string(text), want), "%s has no %s", file, want)
 	}
-	run(load("--result", filepath.Join(dir, "b", "1"), "--silent")...)
+	require.Regexp(t, `\njourney +3\.00 s`, run(load("--result", filepath.Join(dir, "b", "1"), "--format", "short")...))
 	compared := run("compare", "--metric", "journey.p99", filepath.Join(dir, "a"), filepath.Join(dir, "b"))
 	require.Regexp(t, `journey\.p99 +3s`, compared)
 	require.Regexp(t, `\| journey \| [0-9]+ \| 3,?000`, run("report", "--format", "markdown", filepath.Join(dir, "a", "1")))

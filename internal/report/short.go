@@ -241,14 +241,12 @@ func shortSteps(list []stats.StepSummary) (lines []string) {
 
 // shortLatencies returns a table of the latencies.
 func shortLatencies(l *result.Latencies) (lines []string) {
-	for _, kind := range []result.Kind{
-		result.Ack, result.Response, result.Transfer, result.Lateness, result.Delay, result.Commit,
-	} {
-		of := l[kind]
+	for _, k := range result.Kinds() {
+		of := l[k.Kind]
 		if of == nil || of.Count == 0 {
 			continue
 		}
-		line := fmt.Sprintf("%-10s%9s", result.Kinds()[kind].Name, words.Duration(int64(math.Round(of.Mean()))))
+		line := fmt.Sprintf("%-10s%9s", k.Name, words.Duration(int64(math.Round(of.Mean()))))
 		for _, p := range []float64{50, 90, 99, 99.9, 100} {
 			line += fmt.Sprintf("%9s", words.Duration(of.Percentile(p)))
 		}

@@ -16,6 +16,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -274,9 +275,9 @@ func (s *Sweep) separate(r *record.Run, of *run.Run) {
 func (s *Sweep) keep(r *record.Run, sum *stats.Summary, clean func(string) string) {
 	r.Figures = map[string]float64{}
 	var limits []record.Limit
-	add := func(step string, figures map[string]float64, limit result.Limit) {
-		for _, name := range record.Metrics() {
-			if v, ok := figures[name]; ok {
+	add := func(step string, metrics map[string]float64, limit result.Limit) {
+		for name, v := range metrics {
+			if !strings.HasPrefix(name, threshold.GroupPrefix) {
 				r.Figures[record.Name(step, name)] = v
 			}
 		}

@@ -111,17 +111,6 @@ func (s *Sweep) Columns(rows []Row) (names []string) {
 	return names
 }
 
-// Metrics are the names of the figures that a sweep keeps of each run, or of each of its steps.
-func Metrics() []string {
-	return []string{
-		"sent", "completed", "received", "sent.avg", "completed.avg", "completed.min", "completed.max", "received.avg",
-		"received.min", "received.max",
-		"ack.mean", "ack.p50", "ack.p99", "ack.max", "response.p50", "response.p99", "response.max", "transfer.mean",
-		"transfer.p50", "transfer.p99",
-		"transfer.max", "tester.cpu",
-	}
-}
-
 // Name is that of a metric of a step; a run of one step has none before it.
 func Name(step, metric string) string {
 	if step == "" {
