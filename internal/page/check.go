@@ -197,24 +197,22 @@ func checkFigures(f *result.Figures, rows *part, complete, exact bool) error {
 		return nil
 	}
 	low, high := rows.Both()
-	fullLow, fullHigh := rows.full.Both()
 	differs := func(what, name string, given, rows float64) error {
 		return fmt.Errorf("the %s rate of messages %s is %s; the rows say %s", what, name, number(given), number(rows))
 	}
 	for _, c := range []struct {
 		what, name string
 		given      *result.Extreme
-		rows, full stats.Lowest
+		rows       stats.Lowest
 	}{
-		{"minimum", "completed", f.MinimumCompleted, low.Completed, fullLow.Completed},
-		{"maximum", "completed", f.MaximumCompleted, high.Completed, fullHigh.Completed},
-		{"minimum", "received", f.MinimumReceived, low.Received, fullLow.Received},
-		{"maximum", "received", f.MaximumReceived, high.Received, fullHigh.Received},
+		{"minimum", "completed", f.MinimumCompleted, low.Completed},
+		{"maximum", "completed", f.MaximumCompleted, high.Completed},
+		{"minimum", "received", f.MinimumReceived, low.Received},
+		{"maximum", "received", f.MaximumReceived, high.Received},
 	} {
 		// A step may have none of its workers; the seconds of a backlog are cut at its first and last message.
 		switch ofBacklog := c.name == "received" && f.Since != nil; {
 		case c.given == nil || !exact || ofBacklog || c.rows.Known() && near(c.given.PerSecond, c.rows.PerSecond):
-		case c.full.Known() && near(c.given.PerSecond, c.full.PerSecond): // of an earlier version
 		case c.name == "received" && c.given.PerSecond <= high.Received.PerSecond*1.001: // seconds without any to receive
 		default:
 			return differs(c.what, c.name, c.given.PerSecond, c.rows.PerSecond)

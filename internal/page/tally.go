@@ -1,7 +1,6 @@
 package page
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -35,8 +34,7 @@ type part struct {
 	length int64
 	sums
 	stats.Extremes
-	full         stats.Extremes // as of earlier versions: without intervals that are shorter than a second
-	everReceived uint64         // in any phase
+	everReceived uint64 // in any phase
 }
 
 func (p *part) add(r *result.Row) {
@@ -46,9 +44,6 @@ func (p *part) add(r *result.Row) {
 		p.length += r.Length
 		p.sums.add(&r.Counts)
 		p.AddRow(r, p.everReceived > 0)
-		if r.Length >= fullSecond {
-			p.full.AddRow(r, p.everReceived > 0)
-		}
 	}
 	p.everReceived += row.received
 }
@@ -88,59 +83,49 @@ func (t *tally) complete(r *result.Result) bool {
 	return t.all == total
 }
 
-// rated returns the result with the rates of its rows where it has none: the run continues or was killed, or an earlier
-// version merged it, without lowest and highest seconds.
+// rated returns the result with the rates of its rows where it has none: the run continues or was killed.
 func (t *tally) rated(r *result.Result) *result.Result {
 	c := *r
 	c.Rows, c.Steps = nil, slices.Clone(r.Steps)
-	if c.Figures == nil || len(r.Parts) > 0 {
-		c.Figures = rates(r.Figures, r, &t.whole, t.steps...)
+	if c.Figures == nil {
+		c.Figures = rates(r, &t.whole, t.steps...)
 	}
 	for i := range c.Steps {
 		s := &c.Steps[i]
-		if p := t.step(i, s); p != nil && (s.Figures == nil || len(r.Parts) > 0) {
-			s.Figures = rates(s.Figures, r, p, *p)
+		if p := t.step(i, s); p != nil && s.Figures == nil {
+			s.Figures = rates(r, p, *p)
 		}
 	}
 	return &c
 }
 
-// rates returns the known figures or those of rows for the roles of the run, and the lowest and highest rates where
-// they are missing: over the steps that sent, and over those that received. Without an average, the parts of a merged
-// result were apart.
-func rates(known *result.Figures, r *result.Result, rows *part, steps ...part) *result.Figures {
-	var f result.Figures
+// rates returns the rates of rows for the roles of the run, the lowest and highest over the steps that sent, and over
+// those that received; nil without rows.
+func rates(r *result.Result, rows *part, steps ...part) *result.Figures {
+	if rows.length <= 0 {
+		return nil
+	}
+	f := &result.Figures{Span: rows.length}
 	rate := func(n uint64) *float64 {
 		v := perSecond(n, rows.length)
 		return &v
 	}
 	sends, receives := r.Total.Producers != nil, r.Total.Consumers != nil
-	switch {
-	case known != nil:
-		f = *known
-	case rows.length <= 0:
-		return nil
-	default:
-		f.Span = rows.length
-		if sends {
-			f.Sent, f.Completed = rate(rows.sent), rate(rows.completed)
-		}
-		if receives {
-			f.Received = rate(rows.received)
-		}
+	if sends {
+		f.Sent, f.Completed = rate(rows.sent), rate(rows.completed)
+	}
+	if receives {
+		f.Received = rate(rows.received)
 	}
 	var lowest, highest stats.Peaks
 	for i := range steps {
 		low, high := steps[i].Both()
-		sent, received := f.Completed != nil && !steps[i].reads(), f.Received != nil
-		low.Only(sent, received)
-		high.Only(sent, received)
+		low.Only(sends && !steps[i].reads(), receives)
+		high.Only(sends && !steps[i].reads(), receives)
 		lowest.Include(&low, 1)
 		highest.Include(&high, -1)
 	}
-	f.MinimumCompleted = cmp.Or(f.MinimumCompleted, lowest.Completed.Extreme())
-	f.MaximumCompleted = cmp.Or(f.MaximumCompleted, highest.Completed.Extreme())
-	f.MinimumReceived = cmp.Or(f.MinimumReceived, lowest.Received.Extreme())
-	f.MaximumReceived = cmp.Or(f.MaximumReceived, highest.Received.Extreme())
-	return &f
+	f.MinimumCompleted, f.MaximumCompleted = lowest.Completed.Extreme(), highest.Completed.Extreme()
+	f.MinimumReceived, f.MaximumReceived = lowest.Received.Extreme(), highest.Received.Extreme()
+	return f
 }

@@ -135,19 +135,6 @@ func (p *Prometheus) handler(address string, at net.Addr) http.Handler {
 		Timeout:             scrapeTimeout,
 		EnableOpenMetrics:   true,
 	})))
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if p.collector.begun() {
-			_, _ = fmt.Fprintln(w, "ok")
-		} else {
-			http.Error(w, "the load has not begun", http.StatusServiceUnavailable)
-		}
-	})
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = fmt.Fprint(w, `<!doctype html><html lang="en"><title>perfmq</title>`+
-			`<h1>perfmq</h1><p><a href="/metrics">Metrics</a> of the run</p></html>`+"\n")
-	})
 	if listen.IsLoopback(at.String()) {
 		return listen.Local(listen.HostNames(address), mux)
 	}

@@ -64,13 +64,6 @@ func (c *collector) start(run stats.Run) {
 	}
 }
 
-// begun reports whether the load has begun.
-func (c *collector) begun() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.started
-}
-
 // ended reports whether the figures are final.
 func (c *collector) ended() bool {
 	c.mu.Lock()

@@ -263,13 +263,8 @@ func TestPrometheusPages(t *testing.T) {
 		status       int
 		contains     string
 	}{
-		{http.MethodGet, "/", http.StatusOK, `<a href="/metrics">`},
-		{http.MethodHead, "/", http.StatusOK, ""},
 		{http.MethodGet, "/metrics", http.StatusOK, `perfmq_build_info{goversion="go1.`},
 		{http.MethodHead, "/metrics", http.StatusOK, ""},
-		{http.MethodGet, "/healthz", http.StatusOK, "ok\n"},
-		{http.MethodGet, "/readyz", http.StatusOK, "ok\n"},
-		{http.MethodPost, "/healthz", http.StatusMethodNotAllowed, ""},
 		{http.MethodGet, "/other", http.StatusNotFound, ""},
 		{http.MethodPost, "/metrics", http.StatusMethodNotAllowed, ""},
 	} {
@@ -277,28 +272,6 @@ func TestPrometheusPages(t *testing.T) {
 		require.Equal(t, test.status, status, "%s %s", test.method, test.path)
 		require.Contains(t, body, test.contains)
 	}
-}
-
-// TestPrometheusReady: /readyz succeeds from the start of the load until Close.
-func TestPrometheusReady(t *testing.T) {
-	t.Parallel()
-	p, err := NewPrometheus("127.0.0.1:0", "", listen.Web{}, nil)
-	require.NoError(t, err)
-	defer p.Close()
-	url := "http://" + p.Address().String()
-	ready := func(want int, text string) {
-		t.Helper()
-		status, body := request(t, http.MethodGet, url+"/readyz")
-		require.Equal(t, want, status)
-		require.Equal(t, text+"\n", body)
-	}
-	ready(http.StatusServiceUnavailable, "the load has not begun")
-	status, _ := request(t, http.MethodGet, url+"/healthz")
-	require.Equal(t, http.StatusOK, status)
-	require.NoError(t, p.Start(clientRun()))
-	ready(http.StatusOK, "ok")
-	require.NoError(t, p.Summary(brokenRun()))
-	ready(http.StatusOK, "ok")
 }
 
 // TestPrometheusScraped: only a complete answer with the final figures, and the status 200, closes Scraped.
@@ -318,7 +291,7 @@ func TestPrometheusScraped(t *testing.T) {
 	require.False(t, scraped(), "the run goes on")
 	require.NoError(t, p.Summary(brokenRun()))
 	require.False(t, scraped())
-	for _, other := range []struct{ method, path string }{{http.MethodHead, "/metrics"}, {http.MethodPost, "/metrics"}, {http.MethodGet, "/healthz"}} {
+	for _, other := range []struct{ method, path string }{{http.MethodHead, "/metrics"}, {http.MethodPost, "/metrics"}} {
 		request(t, other.method, url+other.path)
 		require.False(t, scraped(), other)
 	}

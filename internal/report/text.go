@@ -3,7 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"math/bits"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -89,14 +89,7 @@ func rate(delta uint64, interval time.Duration) uint64 {
 	if interval <= 0 {
 		return 0
 	}
-	hi, lo := bits.Mul64(delta, uint64(time.Second))
-	lo, carry := bits.Add64(lo, uint64(interval)/2, 0)
-	hi += carry
-	if hi >= uint64(interval) {
-		return 0 // the quotient exceeds 64 bits: no such rate exists
-	}
-	quotient, _ := bits.Div64(hi, lo, uint64(interval))
-	return quotient
+	return uint64(math.Round(float64(delta) * float64(time.Second) / float64(interval)))
 }
 
 // coresUsed returns the number of cores used, and of how many.
