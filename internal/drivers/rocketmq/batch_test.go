@@ -1,6 +1,7 @@
 package rocketmq
 
 import (
+	"context"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -30,32 +31,46 @@ func (b *threads) born(t *testing.T) (list []int64) {
 	return list
 }
 
-// TestBatchesKeepTheirOrder when the timer and Send come with a batch each, and Send is faster.
+// TestBatchesKeepTheirOrder when the timer and Send come with a batch each, and end when the context of Send, or of the
+// closing, ends while the timer waits for room.
 func TestBatchesKeepTheirOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, b := batching(t)
-		send := func(n int) {
-			require.NoError(t, p.batch.add(t.Context(), &driver.Message{Slot: driver.Slot(n), Time: int64(n) * 1000}))
+		ends := p.done.(*outcomes)
+		send := func(ctx context.Context, n int) {
+			require.NoError(t, p.batch.add(ctx, &driver.Message{Slot: driver.Slot(n), Time: int64(n) * 1000}))
 		}
-		send(1)
-		// The timer has fired, but its goroutine comes no further than this.
-		require.True(t, p.batch.detachIf(func(*batch) bool { return true }))
-		for n := 2; n <= 5; n++ {
-			send(n)
+		send(t.Context(), 1)
+		p.batch.turn <- struct{}{} // the timer comes no further than this
+		sent := make(chan struct{})
+		go func() {
+			defer close(sent)
+			for n := 2; n <= 5; n++ {
+				send(t.Context(), n)
+			}
+		}()
+		<-time.After(2 * p.opts.BatchLinger) // the bubble's clock
+		require.Empty(t, b.born(t))
+		p.batch.turn.give()
+		<-sent
+		<-time.After(p.opts.BatchLinger)
+		require.Equal(t, []int64{1, 5}, b.born(t))
+		p.batch.turn <- struct{}{}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		for n := 6; n <= 9; n++ {
+			send(ctx, n)
 		}
-		require.Equal(t, []int64{1, 2}, b.born(t))
-		p.batch.sendReady(t.Context(), false) // as linger does
-		require.Equal(t, []int64{1, 2}, b.born(t))
-
-		send(6)
-		<-time.After(p.opts.BatchLinger) // the bubble's clock
-		require.Equal(t, []int64{1, 2, 6}, b.born(t))
-
-		send(7)
-		require.True(t, p.batch.detachIf(func(*batch) bool { return true })) // again, and then the producer closes
+		require.Equal(t, 4, ends.count(driver.Unknown, driver.ClassTimeout))
+		send(t.Context(), 10)
+		p.batch.stop(ctx)
+		require.Equal(t, 5, ends.count(driver.Unknown, driver.ClassTimeout))
+		require.Error(t, p.batch.life.Err())
+		p.batch.turn.give()
+		send(t.Context(), 11)
 		p.batch.stop(t.Context())
 		p.flushHeld()
-		require.Equal(t, []int64{1, 2, 6, 7}, b.born(t))
+		require.Equal(t, []int64{1, 5, 11}, b.born(t))
 	})
 }
 

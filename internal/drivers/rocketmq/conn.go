@@ -125,20 +125,6 @@ func (c *conn) submit(ctx context.Context, meter *driver.Meter, head, body []byt
 	return nil
 }
 
-// trySubmit is submit that does not wait: without room, nothing is sent.
-func (c *conn) trySubmit(head, body []byte, e call) (sent bool, err error) {
-	b, ok := c.out.TryLock()
-	if !ok {
-		return false, c.Why()
-	}
-	if err := c.expect(head, e); err != nil {
-		c.out.Unlock(b, false)
-		return false, err
-	}
-	c.out.Unlock(append(append(b, head...), body...), false)
-	return true, nil
-}
-
 // unsent returns the reason why there was no room for a request.
 func (c *conn) unsent(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {

@@ -76,7 +76,7 @@ func (p *producer) flushHeld() {
 // Flush implements [driver.Flusher].
 func (p *producer) Flush(ctx context.Context) error {
 	if p.batch != nil {
-		p.batch.flush(ctx)
+		p.batch.sendIf(ctx, true, anyBatch)
 	}
 	p.flushHeld()
 	return nil
