@@ -68,7 +68,7 @@ func sessionOptions(protocol string) [][]string {
 			{"send=batch", "batch-size=5"},
 			{"queues=1"},
 			{"queues=20"},
-			{"order=orderly"},
+			{"pull-batch=1"},
 			{"send=oneway"},
 		}
 	default:

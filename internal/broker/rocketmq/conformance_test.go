@@ -52,7 +52,7 @@ func TestConformance(t *testing.T) {
 func TestConformanceOfModes(t *testing.T) {
 	for name, options := range map[string][]string{
 		"oneway": {"send=oneway"},
-		"sync":   {"send=sync", "order=orderly"},
+		"sync":   {"send=sync"},
 		"batch":  {"send=batch", "batch-size=7"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -47,7 +47,6 @@ type consumer struct {
 	inflater wire.Inflater
 	ids      driver.IDReader
 	delivery driver.Delivery
-	releases bool // deliveries may fail
 
 	// when the broker lost the subscription, nanoseconds since the Unix epoch; 0 if it knows it
 	unknown atomic.Int64
@@ -69,8 +68,7 @@ type queue struct {
 	conn    *conn
 	reach   *reach
 	retry   bool
-	started bool  // used only by manage
-	again   int64 // the last failed message, to be delivered again, plus one; guarded by busy
+	started bool // used only by manage
 
 	// busy is held while messages of the queue are being delivered; its holder then checks revoked.
 	busy     sync.Mutex
@@ -109,8 +107,7 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 		membership: opts.membershipOf(&spec, randomID()), op: "receive from " + spec.Destination.String(), d: d,
 		opts:  opts,
 		topic: topic, filter: parseSelector(spec.Selector), version: time.Now().UnixMilli(),
-		releases: spec.Failing == driver.Release, kicked: make(chan struct{}, 1),
-		stop: make(chan struct{}), managed: make(chan struct{}),
+		kicked: make(chan struct{}, 1), stop: make(chan struct{}), managed: make(chan struct{}),
 		owned: map[queueID]*queue{}, wanted: map[queueID]time.Time{}, inbox: inbox{arrived: make(chan struct{}, 1)},
 		input: driver.NewMeter(),
 	}
@@ -201,40 +198,29 @@ func (c *consumer) process(ctx context.Context, p *pulled, deliver func(*driver.
 		}
 		return c.pull(q, wait)
 	}
-	ahead := c.opts.Order == concurrently || !c.releases // otherwise these messages may have to come again
-	if ahead {                                           // pull the next messages while these are being delivered
-		if err := c.prefetch(q); err != nil {
-			c.fail(err) // after this delivery
-		}
+	if err := c.prefetch(q); err != nil { // the next messages, while these are being delivered
+		c.fail(err) // after this delivery
 	}
-	again, err := c.deliverAll(ctx, q, p.body, deliver)
-	if err != nil || ctx.Err() != nil || q.revoked.Load() {
+	if err = c.deliverAll(ctx, q, p.body, deliver); err != nil || ctx.Err() != nil || q.revoked.Load() {
 		return err
-	}
-	if again > 0 { // orderly: pull from the failed message on, after a wait
-		return c.pull(q, again)
 	}
 	q.consumed.Store(p.next)
 	c.keepUp(q)
-	if !ahead {
-		return c.pull(q, 0)
-	}
 	return nil
 }
 
-// deliverAll delivers the messages until ctx ends or the queue is revoked. A positive time asks for a pull after that
-// time.
+// deliverAll delivers the messages until ctx ends or the queue is revoked.
 func (c *consumer) deliverAll(
 	ctx context.Context, q *queue, b []byte, deliver func(*driver.Delivery) driver.Verdict,
-) (time.Duration, error) {
+) error {
 	var m wire.Message
 	var err error
 	for len(b) > 0 {
 		if ctx.Err() != nil || q.revoked.Load() {
-			return 0, nil //nolint:nilerr // the end of ctx is no error
+			return nil //nolint:nilerr // the end of ctx is no error
 		}
 		if b, err = m.Cut(b); err != nil {
-			return 0, driver.Errorf(driver.ClassProtocol, "", lookAtBroker, "read a message: %w", err)
+			return driver.Errorf(driver.ClassProtocol, "", lookAtBroker, "read a message: %w", err)
 		}
 		if m.QueueOffset < q.consumed.Load() {
 			continue
@@ -244,23 +230,15 @@ func (c *consumer) deliverAll(
 			continue
 		}
 		verdict, err := c.deliver(q, &m, deliver)
-		if err != nil {
-			return 0, err
+		if err == nil && verdict != driver.Accept {
+			err = c.sendBack(ctx, q, &m, verdict)
 		}
-		switch {
-		case verdict == driver.Accept:
-		case verdict == driver.Release && c.opts.Order == orderly:
-			q.next, q.again = m.QueueOffset, m.QueueOffset+1
-			const suspend = time.Second // as the Java client does
-			return suspend, nil
-		default:
-			if err := c.sendBack(ctx, q, &m, verdict); err != nil {
-				return 0, err
-			}
+		if err != nil {
+			return err
 		}
 		q.consumed.Store(m.QueueOffset + 1)
 	}
-	return 0, nil
+	return nil
 }
 
 func (c *consumer) deliver(
@@ -271,7 +249,7 @@ func (c *consumer) deliver(
 	if err != nil {
 		return 0, err
 	}
-	d.Body, d.Redelivered = body, q.reach.again(m) || m.Retries > 0 || q.again == m.QueueOffset+1
+	d.Body, d.Redelivered = body, q.reach.again(m) || m.Retries > 0
 	readProperties(m.Properties, &c.ids, d)
 	d.Born, d.Stored = m.Born*1000, m.Stored*1000
 	if d.Redelivered {

@@ -40,7 +40,7 @@
 // batch-size and a batch-linger that is long enough for every batch to get full; and with any send mode against a
 // broker with sendMessageThreadPoolNums=1. It does not hold for messages without an answer in time, which may be stored
 // after later ones, nor for delayed messages, for transactions, which are stored when they are committed, or for failed
-// deliveries, which order=concurrently delivers later.
+// deliveries, which are delivered again later.
 //
 // # Transactions
 //
@@ -73,8 +73,7 @@
 // KeepSubscription keeps it. A filter belongs to the group: with a selector, queue://X has a group per filter, and a
 // group skips messages that do not match its filter instead of leaving them for others.
 //
-// Whole queues are assigned to the members of a group. The members use the broker's locks to hand over queues, with any
-// order option, so that the next owner begins exactly where the last one reported that it stopped. Consumers that are
+// Whole queues are assigned to the members of a group. The members use the broker's locks to hand over queues, so that the next owner begins exactly where the last one reported that it stopped. Consumers that are
 // opened at the same time all join the group before they take queues (see arrivals), and a consumer whose Run has ended
 // takes no more of them: a thousand members would else hand every queue on a thousand times. One of them asks, for all,
 // at which offsets a new group starts.
@@ -87,7 +86,7 @@
 // on a loaded machine).
 //
 // A released message goes back to the broker, which delivers it again after retry-level, through the group's retry
-// topic; with order=orderly it is delivered again in place, a second later. A rejected message goes to the group's
+// topic. A rejected message goes to the group's
 // dead-letter topic. Brokers mark a released message as delivered before, but not a message that comes again after a
 // crash.
 //

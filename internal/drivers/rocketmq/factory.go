@@ -28,9 +28,8 @@ type Options struct {
 
 	Group string `opt:"group" help:"consumer group instead of the one made from destination or subscription"`
 
-	Order      string `opt:"order" help:"concurrently: a consumer takes over a queue after three seconds at most; orderly: only when the broker has locked the queue for it, and failed messages are tried again in place" enum:"concurrently,orderly"`
-	PullBatch  int    `opt:"pull-batch" help:"messages per pull, 1 to 1024 (the broker has a limit of its own, 32 by default)"`
-	RetryLevel int    `opt:"retry-level" help:"delay level of failed messages (1: one second); 0 lets the broker choose, 10s and more"`
+	PullBatch  int `opt:"pull-batch" help:"messages per pull, 1 to 1024 (the broker has a limit of its own, 32 by default)"`
+	RetryLevel int `opt:"retry-level" help:"delay level of failed messages (1: one second); 0 lets the broker choose, 10s and more"`
 
 	CreateTopic   bool   `opt:"create-topic" help:"create topics that do not exist"`
 	Queues        int    `opt:"queues" help:"queues of a topic that is created; 0: 8. With a number, an existing topic must have as many"`
@@ -47,16 +46,13 @@ const (
 	sendOneWay = "oneway"
 	sendBatch  = "batch"
 
-	concurrently = "concurrently"
-	orderly      = "orderly"
-
 	defaultQueues = 8
 )
 
 func defaultOptions() *Options {
 	return &Options{
 		Send: sendAsync, BatchSize: 16, BatchLinger: time.Millisecond, SendTimeout: 3 * time.Second,
-		Order: concurrently, PullBatch: 32, RetryLevel: 1, CreateTopic: true,
+		PullBatch: 32, RetryLevel: 1, CreateTopic: true,
 	}
 }
 

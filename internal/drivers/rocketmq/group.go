@@ -13,7 +13,7 @@ import (
 
 const (
 	lockRetry    = 20 * time.Millisecond  // while another member still holds a queue of ours
-	lockPatience = 3 * time.Second        // then a concurrent consumer proceeds without the lock
+	lockPatience = 3 * time.Second        // then a consumer proceeds without the lock
 	lockRenew    = 20 * time.Second       // brokers drop locks after 60 s
 	lookEach     = 100 * time.Microsecond // between two looks at the members, per consumer of the driver
 	lookPause    = 100 * time.Millisecond // the longest such pause
@@ -156,7 +156,7 @@ func (c *consumer) takeOver(ctx context.Context, queues []*queue) error {
 			if !waiting {
 				c.wanted[q.queueID] = now
 			}
-			if !waiting || c.opts.Order == orderly || now.Sub(since) < lockPatience {
+			if !waiting || now.Sub(since) < lockPatience {
 				continue
 			}
 		}
