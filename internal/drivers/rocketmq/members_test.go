@@ -82,7 +82,7 @@ func TestListingOfOneThatHangs(t *testing.T) {
 	})
 }
 
-// TestKeeperGoesWithItsClients: clients are looked after by one goroutine, and by none without clients.
+// TestKeeperGoesWithItsClients: clients are looked after by one timer, and by none without clients.
 func TestKeeperGoesWithItsClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDriver(transport.Settings[Options]{})
@@ -103,8 +103,10 @@ func TestKeeperGoesWithItsClients(t *testing.T) {
 			for _, c := range clients {
 				c.End(t.Context())
 			}
-			require.Nil(t, d.keeper.stop)
 			require.Empty(t, d.keeper.clients)
+			<-time.After(sweepRarely)
+			synctest.Wait()
+			require.Nil(t, d.keeper.timer)
 		}
 	})
 }
