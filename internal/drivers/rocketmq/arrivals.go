@@ -3,7 +3,33 @@ package rocketmq
 import (
 	"slices"
 	"sync"
+	"time"
 )
+
+// groupState is what the consumers of a group in this driver share.
+type groupState struct {
+	name string
+	arrivals
+	listing listing
+	reaches sync.Map // queueID -> *reach
+
+	// arrivals.mu guards these. held is when brokers hold no pull of members that have left; then the group is to be
+	// deleted if remove is set.
+	held   time.Time
+	remove bool
+}
+
+// groupOf returns the state of a consumer's group.
+func (d *rocketDriver) groupOf(m *membership) *groupState {
+	fresh := &groupState{
+		name: m.group, arrivals: arrivals{unsettled: map[*consumer]bool{}, turn: newTurn()}, listing: listing{turn: newTurn()},
+	}
+	if m.alone {
+		return fresh
+	}
+	known, _ := d.groups.LoadOrStore(m.group, fresh)
+	return known.(*groupState)
+}
 
 // arrivals are the consumers of a group that a driver is opening. All join the group before any takes its queues:
 // otherwise each consumer would take its share as it joins, and give most of it back to the next ones, and the time
@@ -16,16 +42,6 @@ type arrivals struct {
 	start     *route             // the group has offsets in its queues; nil: not known
 
 	turn turn // to ask for the group's offsets
-}
-
-// arrivalsOf returns the arrivals of a consumer's group.
-func (d *rocketDriver) arrivalsOf(c *consumer) *arrivals {
-	fresh := &arrivals{unsettled: map[*consumer]bool{}, turn: newTurn()}
-	if c.alone {
-		return fresh
-	}
-	known, _ := d.arrivals.LoadOrStore(c.group, fresh)
-	return known.(*arrivals)
 }
 
 // enter announces a consumer.

@@ -84,10 +84,10 @@ func TestManyOpenAtOnce(t *testing.T) {
 	owned := 0
 	for _, c := range consumers {
 		c := c.(*consumer)
-		c.arrivals.mu.Lock()
-		require.Zero(t, c.arrivals.entering)
-		require.Empty(t, c.arrivals.unsettled)
-		c.arrivals.mu.Unlock()
+		c.shared.mu.Lock()
+		require.Zero(t, c.shared.entering)
+		require.Empty(t, c.shared.unsettled)
+		c.shared.mu.Unlock()
 		owned += counter(t, c, "rebalanced")
 	}
 	require.GreaterOrEqual(t, owned, members, "each has a share")
@@ -149,7 +149,7 @@ func TestStartIsFixedOnce(t *testing.T) {
 		g, stop := runAll(t, consumers)
 		g.wait(t, messages)
 		stop()
-		group := consumers[0].(*consumer).arrivals
+		group := consumers[0].(*consumer).shared
 		require.NotNil(t, group.start)
 		for _, c := range consumers {
 			require.NoError(t, c.Close(t.Context()))
@@ -162,15 +162,15 @@ func TestStartIsFixedOnce(t *testing.T) {
 func TestStartIsAskedAgain(t *testing.T) {
 	d := newDriver(transport.Settings[Options]{})
 	c := &consumer{membership: membership{group: "g"}, d: d, opts: &Options{}}
-	c.arrivals = d.arrivalsOf(c)
+	c.shared = d.groupOf(&c.membership)
 	r := &route{brokers: []routeBroker{{name: "b", read: 2}}}
 	c.route = r
-	c.arrivals.noteStart(r)
+	c.shared.noteStart(r)
 	require.NoError(t, c.fixStart(t.Context()), "there is no connection to ask on")
-	require.False(t, c.arrivals.starts(&route{brokers: []routeBroker{{name: "b", read: 3}}}), "the topic got a queue")
-	c.arrivals.part(c)
-	require.False(t, c.arrivals.starts(r))
-	c.arrivals.turn <- struct{}{} // another consumer is asking
+	require.False(t, c.shared.starts(&route{brokers: []routeBroker{{name: "b", read: 3}}}), "the topic got a queue")
+	c.shared.part(c)
+	require.False(t, c.shared.starts(r))
+	c.shared.turn <- struct{}{} // another consumer is asking
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	err := c.fixStart(ctx)

@@ -26,7 +26,7 @@ type consumer struct {
 	route    *route
 	conns    []*conn // to the brokers of the route, in its order
 	explicit bool    // the brokers create groups only on request
-	arrivals *arrivals
+	shared   *groupState
 
 	cut     context.CancelFunc // ends the waits of manage
 	kicked  chan struct{}      // the members of the group have changed
@@ -111,19 +111,19 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 		owned: map[queueID]*queue{}, wanted: map[queueID]time.Time{}, inbox: inbox{arrived: make(chan struct{}, 1)},
 		input: driver.NewMeter(),
 	}
-	c.arrivals = d.arrivalsOf(c)
+	c.shared = d.groupOf(&c.membership)
 	ctx, cancel := d.opening(ctx)
 	defer cancel()
-	c.arrivals.enter()
+	c.shared.enter()
 	err = c.join(ctx, op, &spec)
-	last := c.arrivals.joined(c, err == nil)
+	last := c.shared.joined(c, err == nil)
 	if err == nil && last {
 		if err = c.awaitShares(ctx); err != nil {
 			err = wrap(op, err)
 		}
 	}
 	if err != nil {
-		c.arrivals.part(c)
+		c.shared.part(c)
 		if c.lease != nil {
 			_ = c.leave(ctx)
 		}
@@ -274,7 +274,7 @@ func (c *consumer) Close(ctx context.Context) error {
 		<-c.managed
 	}
 	c.cut()
-	c.arrivals.part(c)
+	c.shared.part(c)
 	return c.leave(ctx)
 }
 

@@ -27,12 +27,9 @@ type rocketDriver struct {
 	identifying atomic.Bool  // a broker is being asked for its version
 	inspector   inspector
 	keeper      keeper
-	departed    departed
 
 	open     openTransactions
-	reaches  sync.Map     // groupQueue -> *reach: those of the groups that outlive their consumers
-	listings sync.Map     // group and address -> *listing
-	arrivals sync.Map     // group -> *arrivals
+	groups   sync.Map     // name -> *groupState: of groups that consumers share, or that may have to be deleted
 	members  atomic.Int64 // open consumers
 	filtered sync.Map     // driver.Destination: destinations with filtering consumers
 }

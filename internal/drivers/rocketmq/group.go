@@ -58,7 +58,7 @@ func (c *consumer) manage(ctx context.Context) {
 			ran = true
 		case <-again.C:
 		}
-		if !c.running.Load() && c.arrivals.defers(c) {
+		if !c.running.Load() && c.shared.defers(c) {
 			continue // the last to arrive kicks
 		}
 		looked = time.Now()
@@ -67,11 +67,11 @@ func (c *consumer) manage(ctx context.Context) {
 		cancel()
 		if err != nil && ctx.Err() == nil {
 			c.fail(err)
-			c.arrivals.settle(c)
+			c.shared.settle(c)
 			return
 		}
 		if complete {
-			c.arrivals.settle(c)
+			c.shared.settle(c)
 		} else {
 			again.Reset(lockRetry)
 		}
@@ -163,11 +163,8 @@ func (c *consumer) takeOver(ctx context.Context, queues []*queue) error {
 		if err := c.position(ctx, q); err != nil {
 			return err
 		}
-		q.reach = new(reach)
-		if !c.alone {
-			known, _ := c.d.reaches.LoadOrStore(groupQueue{c.group, q.queueID}, q.reach)
-			q.reach = known.(*reach)
-		}
+		known, _ := c.shared.reaches.LoadOrStore(q.queueID, new(reach))
+		q.reach = known.(*reach)
 		delete(c.wanted, q.queueID)
 		c.owned[q.queueID] = q
 	}

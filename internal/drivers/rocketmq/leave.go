@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -15,41 +14,25 @@ import (
 // heldTime is the longest time for which a broker may hold a pull.
 const heldTime = holdTime + lookTime + time.Second
 
-// departed has the groups that consumers of a driver left while the broker may have held pulls.
-type departed struct {
-	mu     sync.Mutex
-	groups map[string]departure
-}
-
-type departure struct {
-	held   time.Time // when the broker holds no pull any more
-	remove bool      // the group is then to be deleted
-}
-
-func (d *departed) add(group string, remove bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.groups == nil {
-		d.groups = map[string]departure{}
-	}
-	d.groups[group] = departure{time.Now().Add(heldTime), remove}
+// departs records that members left while brokers may have held their pulls.
+func (g *groupState) departs(remove bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.held, g.remove = time.Now().Add(heldTime), remove
 }
 
 // keep records that the group has a member again.
-func (d *departed) keep(group string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if g, left := d.groups[group]; left {
-		g.remove = false
-		d.groups[group] = g
-	}
+func (g *groupState) keep() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.remove = false
 }
 
-// wait returns when the broker holds no pull of earlier members of the group, or ctx ends.
-func (d *departed) wait(ctx context.Context, group string) {
-	d.mu.Lock()
-	held := d.groups[group].held
-	d.mu.Unlock()
+// waitHeld returns when brokers hold no pull of earlier members of the group, or ctx ends.
+func (g *groupState) waitHeld(ctx context.Context) {
+	g.mu.Lock()
+	held := g.held
+	g.mu.Unlock()
 	await(ctx, time.Until(held), nil)
 }
 
@@ -91,12 +74,13 @@ func (c *consumer) leave(ctx context.Context) error {
 	returns := !c.explicit // a deleted group may return
 	answered := c.endPulls(polite, whole && c.passing && returns)
 	if !whole || returns && !answered {
-		defer c.d.departed.add(c.group, c.passing)
+		c.d.groups.Store(c.group, c.shared) // also if the consumer was alone in it
+		defer c.shared.departs(c.passing)
 	}
 	var err error
 	if c.passing && polite.Err() == nil && len(c.conns) > 0 {
 		if whole {
-			c.d.departed.wait(polite, c.group)
+			c.shared.waitHeld(polite)
 		}
 		err = c.d.deleteUnused(polite, c.group)
 	}
@@ -144,13 +128,12 @@ func (d *rocketDriver) deleteUnused(ctx context.Context, group string) error {
 func (d *rocketDriver) removeDeparted(ctx context.Context) {
 	ctx, cancel := d.opening(ctx)
 	defer cancel()
-	for group, g := range d.departed.groups { // the driver is closed: nobody changes them
-		if !g.remove || d.deleteUnused(ctx, group) != nil {
-			continue // the run already knows that the broker has gone
+	d.groups.Range(func(_, state any) bool {
+		g := state.(*groupState) // the driver is closed: nobody changes it
+		if g.remove && d.deleteUnused(ctx, g.name) == nil && time.Now().Before(g.held) {
+			g.waitHeld(ctx)
+			_ = d.deleteUnused(ctx, g.name)
 		}
-		if time.Now().Before(g.held) {
-			d.departed.wait(ctx, group)
-			_ = d.deleteUnused(ctx, group)
-		}
-	}
+		return true // even after an error: the run already knows that the broker has gone
+	})
 }

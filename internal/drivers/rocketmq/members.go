@@ -13,7 +13,7 @@ import (
 // or leaves, the broker notifies all others, and each must list the members again. If each asked, time and memory would
 // grow with the square of the number of members, which may be hundreds.
 type listing struct {
-	turn    chan struct{} // permission to ask; a channel with room for one
+	turn    turn          // to ask
 	begun   atomic.Uint64 // questions so far
 	last    uint64        // the number of the last answered question. Guarded by turn, as members
 	members []string      // read-only
@@ -31,7 +31,7 @@ func (l *listing) ask(ctx context.Context, question func() ([]string, error)) ([
 	defer timer.Stop()
 	select {
 	case l.turn <- struct{}{}:
-		defer func() { <-l.turn }()
+		defer l.turn.give()
 	case <-timer.C:
 		return question()
 	case <-ctx.Done():
@@ -51,23 +51,11 @@ func (l *listing) ask(ctx context.Context, question func() ([]string, error)) ([
 // memberIDs returns the ids of the clients in the consumer's group, as the broker of conn knows them, in order. The
 // caller must not change them.
 func (c *consumer) memberIDs(ctx context.Context, conn *conn) ([]string, error) {
-	question := func() ([]string, error) {
+	return c.shared.listing.ask(ctx, func() ([]string, error) {
 		list, err := conn.membersOf(ctx, c.group)
 		slices.Sort(list)
 		return list, err
-	}
-	if c.alone {
-		return question()
-	}
-	return c.d.listingOf(c.group+" "+conn.addr).ask(ctx, question)
-}
-
-func (d *rocketDriver) listingOf(at string) *listing {
-	l, known := d.listings.Load(at)
-	if !known {
-		l, _ = d.listings.LoadOrStore(at, &listing{turn: make(chan struct{}, 1)})
-	}
-	return l.(*listing)
+	})
 }
 
 // most returns the largest number of members that can have a queue, of the topic or for redelivery.

@@ -20,11 +20,11 @@ const (
 // fixStart makes a new group start at the next message sent, in all queues, unless another consumer of this driver has
 // seen to that.
 func (c *consumer) fixStart(ctx context.Context) error {
-	if err := c.arrivals.turn.take(ctx, opStands); err != nil {
+	if err := c.shared.turn.take(ctx, opStands); err != nil {
 		return err
 	}
-	defer c.arrivals.turn.give()
-	if c.arrivals.starts(c.route) {
+	defer c.shared.turn.give()
+	if c.shared.starts(c.route) {
 		return nil
 	}
 	for i, b := range c.route.brokers {
@@ -43,7 +43,7 @@ func (c *consumer) fixStart(ctx context.Context) error {
 			}
 		}
 	}
-	c.arrivals.noteStart(c.route)
+	c.shared.noteStart(c.route)
 	return nil
 }
 
@@ -281,10 +281,4 @@ func (r *reach) again(m *wire.Message) bool {
 	r.stored.Store(m.Stored)
 	r.next.Store(m.QueueOffset + 1)
 	return false
-}
-
-// groupQueue is a queue as a group sees it.
-type groupQueue struct {
-	group string
-	queueID
 }

@@ -20,7 +20,7 @@ func (c *consumer) join(ctx context.Context, op string, spec *driver.ConsumerSpe
 	}
 	c.client = c.lease.Conn
 	c.d.members.Add(1)
-	c.d.departed.keep(c.group)
+	c.shared.keep()
 	if err := c.subscribe(ctx, r); err != nil {
 		return wrap(op, err)
 	}
@@ -73,7 +73,7 @@ func (c *consumer) awaitShares(ctx context.Context) error {
 		}
 		retry, settled := tick.C, (<-chan struct{})(nil)
 		if complete {
-			retry, settled = nil, c.arrivals.settle(c)
+			retry, settled = nil, c.shared.settle(c)
 		}
 		select {
 		case <-settled:
