@@ -206,7 +206,6 @@ func (p *producer) Close(ctx context.Context) error {
 	var err error
 	if p.tx != nil {
 		err = p.tx.waitChecks(ctx)
-		p.tx.end()
 	}
 	if p.client.part(p) {
 		p.unregister(ctx)

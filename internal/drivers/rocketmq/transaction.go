@@ -21,44 +21,25 @@ const (
 // transactions ends the half messages of a producer and answers the brokers' check-backs. The lock of openTransactions
 // guards it.
 type transactions struct {
-	p     *producer
-	sent  int       // messages planned so far
-	plans []planned // by index of the slot: the message in flight
-	ended bool      // the producer has closed while no broker could ask
+	p       *producer
+	numbers []uint64 // in the unique keys of the messages in flight, by index of the slot
 
-	open      int // left open and not checked back yet
-	untracked int // part of open that is not in openTransactions
-
-	halves, committed, rolledBack, leftOpen, checked, unexpected, duplicated, late uint64
-}
-
-type planned struct {
-	plan   byte
-	number uint64 // in the unique key
+	committed, rolledBack, leftOpen, checked, unexpected, duplicated, late uint64
 }
 
 // openTransactions are the transactions of a driver's producers that were left open, by unique key. A broker asks any
 // producer of the group for the outcome, also when the producer of the message has gone: the next one answers.
 type openTransactions struct {
-	mu       sync.Mutex
-	byKey    map[string]*transactions // at most mostOpen
-	orphaned int                      // of producers that have ended
+	mu    sync.Mutex
+	byKey map[string]*transactions // at most mostOpen
+	gone  []*transactions          // of producers that closed while no broker could ask: the next producers wait for them
 }
 
-// mostOpen bounds the memory for transactions that brokers never ask about.
+// mostOpen bounds the memory for transactions that brokers never ask about: further ones are committed at once.
 const mostOpen = 1 << 17
 
-// end records that the producer closes while no broker can ask: the next producer waits for the check-backs.
-func (t *transactions) end() {
-	if t.p.reachable(nil) == nil {
-		return
-	}
-	o := &t.p.d.open
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	t.ended = true
-	o.orphaned += t.open
-}
+// open returns the number of transactions that were left open and not checked back yet.
+func (t *transactions) open() uint64 { return t.leftOpen - t.late }
 
 // share reports whether the n-th of many belongs to the given percentages from low to high: exactly so many of each
 // hundred, spread over it.
@@ -68,25 +49,30 @@ func share(n, low, high int) bool {
 	return low <= place && place < high
 }
 
-// plan returns the plan of the next message, which has that number in its unique key.
-func (t *transactions) plan(slot driver.Slot, number uint64) byte {
-	opts, plan := t.p.opts, byte(planCommit)
+// planOf returns the plan of the message with that number, from 1 up, in its unique key.
+func (o *Options) planOf(number uint64) byte {
+	n := int((number - 1) % 100)
 	switch {
-	case share(t.sent, 0, opts.RollbackPercent):
-		plan = planRollback
-	case share(t.sent, opts.RollbackPercent, opts.RollbackPercent+opts.UnknownPercent):
-		plan = planOpen
+	case share(n, 0, o.RollbackPercent):
+		return planRollback
+	case share(n, o.RollbackPercent, o.RollbackPercent+o.UnknownPercent):
+		return planOpen
+	default:
+		return planCommit
 	}
-	t.sent++
+}
+
+// plan notes the number of the message that is sent with a slot, and returns its plan.
+func (t *transactions) plan(slot driver.Slot, number uint64) byte {
 	at := int(slot.Index())
 	o := &t.p.d.open
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if at >= len(t.plans) {
-		t.plans = append(t.plans, make([]planned, at+1-len(t.plans))...)
+	if at >= len(t.numbers) {
+		t.numbers = append(t.numbers, make([]uint64, at+1-len(t.numbers))...)
 	}
-	t.plans[at] = planned{plan, number}
-	return plan
+	t.numbers[at] = number
+	return t.p.opts.planOf(number)
 }
 
 // half is called when the broker has stored a half message: it commits the message, rolls it back or leaves it open, as
@@ -95,28 +81,23 @@ func (t *transactions) half(slot driver.Slot, r *reply) (withheld bool) {
 	o := &t.p.d.open
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	m := t.plans[slot.Index()]
-	t.halves++
-	switch m.plan {
-	case planCommit:
-		t.committed++
-	case planRollback:
+	number := t.numbers[slot.Index()]
+	plan := t.p.opts.planOf(number)
+	switch {
+	case plan == planRollback:
 		t.rolledBack++
-	default: // the broker detects that and checks back
+	case plan == planOpen && len(o.byKey) < mostOpen: // the broker detects that and checks back
 		t.leftOpen++
-		t.open++
-		if len(o.byKey) < mostOpen {
-			o.byKey[string(appendKey(t.p.id[:idSeed:idSeed], m.number))] = t
-		} else {
-			t.untracked++
-		}
+		o.byKey[string(appendKey(t.p.id[:idSeed:idSeed], number))] = t
 		return false
+	default:
+		t.committed++
 	}
 	msgID := r.Get("msgId")
 	if offset, ok := wire.ParseMessageID(msgID); ok { // otherwise the broker checks back
-		t.sendEnd(r, storedTable, flagOf(m.plan), offset, msgID)
+		t.sendEnd(r, storedTable, flagOf(plan), offset, msgID)
 	}
-	return m.plan == planRollback
+	return plan == planRollback
 }
 
 // The fields with the offset in the table of half messages: in the answer to a half message, and in a check-back.
@@ -162,23 +143,11 @@ func (c *client) checkTransaction(r *reply) {
 		t.unexpected++
 	case owner != nil:
 		delete(o.byKey, string(id))
-		owner.answeredLate(o)
-	case t.untracked > 0:
-		t.untracked--
-		t.answeredLate(o)
+		owner.late++
 	default:
 		t.duplicated++
 	}
 	t.sendEnd(r, checkedTable, flagOf(plan[0]), commitLog, id)
-}
-
-// answeredLate counts the first check-back of a transaction.
-func (t *transactions) answeredLate(o *openTransactions) {
-	t.open--
-	t.late++
-	if t.ended {
-		o.orphaned--
-	}
 }
 
 func flagOf(plan byte) int {
@@ -194,11 +163,17 @@ func (t *transactions) waitChecks(ctx context.Context) error {
 	o := &t.p.d.open
 	for {
 		o.mu.Lock()
-		due := t.open + o.orphaned
+		due, away := t.open(), t.p.reachable(nil) != nil
+		if away && due > 0 {
+			o.gone = append(o.gone, t)
+		}
+		for _, other := range o.gone {
+			due += other.open()
+		}
 		o.mu.Unlock()
 		switch {
-		case due == 0, t.p.reachable(nil) != nil:
-			return nil //nolint:nilerr // nobody is there to ask
+		case due == 0, away:
+			return nil
 		case ctx.Err() != nil:
 			return driver.Errorf(driver.ClassTimeout, t.p.op,
 				"raise --connect-timeout, which bounds all closing, or lower the broker's transactionTimeOut and "+
@@ -214,7 +189,6 @@ func (t *transactions) counters() []driver.Counter {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return []driver.Counter{
-		{Name: "tx-half", Help: "half messages that the broker stored", Value: t.halves},
 		{Name: "tx-committed", Help: "transactions committed at once", Value: t.committed},
 		{Name: "tx-rolled-back", Help: "transactions rolled back at once", Value: t.rolledBack},
 		{Name: "tx-left-open", Help: "transactions left open, for the broker to check back", Value: t.leftOpen},
@@ -223,7 +197,7 @@ func (t *transactions) counters() []driver.Counter {
 		{
 			Name: "tx-open",
 			Help: "transactions still open: not checked back yet, or left open then; their messages are in the broker, but " +
-				"not delivered", Value: uint64(t.open), //nolint:gosec // not below 0
+				"not delivered", Value: t.open(),
 		},
 		{
 			Name: "tx-unexpected-checks",

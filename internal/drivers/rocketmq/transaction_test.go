@@ -19,7 +19,6 @@ func TestTransactions(t *testing.T) {
 	in := receive(t, d, consumerSpec(dest))
 	o, p := send(t, d, producerSpec(dest, 0), 100)
 	require.Equal(t, 100, o.count(driver.Accepted, driver.ClassNone))
-	require.Equal(t, 100, counter(t, p, "tx-half"))
 	require.Equal(t, 50, counter(t, p, "tx-committed"))
 	require.Equal(t, 20, counter(t, p, "tx-rolled-back"))
 	require.Equal(t, 30, counter(t, p, "tx-left-open"))
