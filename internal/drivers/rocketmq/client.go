@@ -21,7 +21,7 @@ const (
 
 // client is a client of the RocketMQ cluster: an id, and a connection to each broker that it needs.
 type client struct {
-	conns
+	*conns
 	id   string
 	life context.Context // ends with the client
 	end  context.CancelFunc
@@ -38,7 +38,7 @@ func newClient(d *rocketDriver, spec driver.Connection) *client {
 		id:        fmt.Sprintf("perfmq-%s@%s", name, randomID()),
 		consumers: map[string]*consumer{},
 	}
-	c.conns = conns{d: d, peer: c, byAddr: map[string]*conn{}}
+	c.conns = d.newConns(c)
 	c.life, c.end = context.WithCancel(context.Background())
 	d.keeper.add(c)
 	return c
@@ -96,7 +96,7 @@ func (c *client) members() (producers []*producer, consumers []*consumer) {
 	return slices.Clone(c.producers), consumers
 }
 
-// serve implements [peer].
+// serve handles a request of a broker. It must not block.
 func (c *client) serve(r *reply) {
 	switch r.Code {
 	case wire.ReqNotifyConsumerIDsChanged:
@@ -111,7 +111,7 @@ func (c *client) serve(r *reply) {
 	}
 }
 
-// ended implements [peer]. A consumer ends if it loses one of its brokers, a producer if it loses the last one.
+// ended is called once for each connection, when it has ended. A consumer ends if it loses one of its brokers, a producer if it loses the last one.
 func (c *client) ended(conn *conn) {
 	producers, consumers := c.members()
 	for _, p := range producers {

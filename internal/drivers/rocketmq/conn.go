@@ -48,7 +48,7 @@ type conn struct {
 	maxFrame int // the largest frame to take, in bytes
 	tls      bool
 	proven   atomic.Bool // the peer has sent a valid frame
-	peer     peer
+	client   *client     // nil without load: requests of the broker are ignored
 	begin    time.Time
 	reading  sync.WaitGroup
 	// version is the server's version in the last answer to a caller, see reply.version.
@@ -79,22 +79,14 @@ type call struct {
 	seen   time.Duration // when a sweep first saw it, since the connection was made; 0: not yet
 }
 
-// peer receives the events of a connection other than answers to requests.
-type peer interface {
-	// serve handles a request of the broker. It must not block.
-	serve(r *reply)
-	// ended is called once, when the connection has ended.
-	ended(c *conn)
-}
-
 // newConn returns a connection that accepts messages with bodies of up to maxBody bytes. nc is raw, or TLS on top of
-// it. Signer and peer may be nil.
+// it. Signer and client may be nil.
 func newConn(
-	addr string, nc net.Conn, raw *transport.Metered, mem *transport.Buffers, maxBody int, sign *wire.Signer, peer peer,
+	addr string, nc net.Conn, raw *transport.Metered, mem *transport.Buffers, maxBody int, sign *wire.Signer, client *client,
 ) *conn {
 	c := &conn{
 		Ending: transport.NewEnding(), addr: addr, raw: raw, tls: nc != net.Conn(raw), maxFrame: maxBody + headRoom,
-		sign: sign, peer: peer,
+		sign: sign, client: client,
 		begin: time.Now(), calls: make([]call, leastCalls),
 	}
 	c.out = transport.NewOutput(nc, raw, mem, c.fail)
@@ -289,8 +281,8 @@ func (c *conn) checkLength(n uint32) error {
 func (c *conn) handle(r *reply) {
 	r.from = c
 	if r.Flag&wire.FlagAnswer == 0 {
-		if c.peer != nil {
-			c.peer.serve(r)
+		if c.client != nil {
+			c.client.serve(r)
 		}
 		return
 	}
@@ -339,8 +331,8 @@ func (c *conn) fail(err error) {
 	err = transport.Explain("", err)
 	if c.Fail(err, c.out, c.raw) {
 		c.endCalls(err, func(*call) bool { return true })
-		if c.peer != nil {
-			c.peer.ended(c)
+		if c.client != nil {
+			c.client.ended(c)
 		}
 	}
 }

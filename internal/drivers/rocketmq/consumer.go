@@ -52,7 +52,6 @@ type consumer struct {
 	unknown atomic.Int64
 
 	redelivered, filtered, rebalanced atomic.Uint64
-	closeMu                           sync.Mutex
 	closed                            bool
 }
 
@@ -260,8 +259,6 @@ func (c *consumer) deliver(
 
 // Close implements [driver.Consumer].
 func (c *consumer) Close(ctx context.Context) error {
-	c.closeMu.Lock()
-	defer c.closeMu.Unlock()
 	if c.closed {
 		return nil
 	}

@@ -22,7 +22,7 @@ type place struct {
 func (p *place) left() uint64 { return uint64(max(0, p.end-p.next)) } //nolint:gosec // not below 0
 
 // eachPlace calls f for the groups of a destination in each of their queues.
-func (s *session) eachPlace(
+func (s *conns) eachPlace(
 	ctx context.Context, r *route, topic string, dest driver.Destination, f func(*place),
 ) error {
 	for _, b := range r.brokers {
@@ -81,7 +81,7 @@ func (p *place) find(ctx context.Context) error {
 }
 
 // groupsOf returns the groups of a destination on one broker.
-func (s *session) groupsOf(
+func (s *conns) groupsOf(
 	ctx context.Context, conn *conn, topic string, dest driver.Destination,
 ) ([]membership, error) {
 	cfg := &s.d.cfg
@@ -108,7 +108,7 @@ func (s *session) groupsOf(
 // inspector has connections of its own, which stay open between calls.
 type inspector struct {
 	asking sync.Mutex // held during each call
-	*session
+	*conns
 	routes map[string]*route // as they were at the first call
 }
 

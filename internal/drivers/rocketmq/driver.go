@@ -22,7 +22,7 @@ type rocketDriver struct {
 	mem    transport.Buffers
 	closed atomic.Bool
 
-	topics      *topics
+	topics      topics
 	goodServer  atomic.Int32 // index of the last name server that could be reached
 	identifying atomic.Bool  // a broker is being asked for its version
 	inspector   inspector
@@ -36,9 +36,10 @@ type rocketDriver struct {
 
 func newDriver(cfg transport.Settings[Options]) *rocketDriver {
 	d := &rocketDriver{
-		cfg: cfg, id: randomID(), topics: newTopics(), open: openTransactions{byKey: map[string]*transactions{}},
+		cfg: cfg, id: randomID(), topics: topics{turn: newTurn(), routes: map[string]*route{}},
+		open: openTransactions{byKey: map[string]*transactions{}},
 	}
-	d.inspector.session, d.inspector.routes = d.newSession(), map[string]*route{}
+	d.inspector.conns, d.inspector.routes = d.newConns(nil), map[string]*route{}
 	d.pool.Open = func(_ context.Context, spec driver.Connection) (*client, error) { return newClient(d, spec), nil }
 	return d
 }

@@ -139,8 +139,7 @@ func (o *Options) checkRanges(fail transport.Fail) {
 	between("batch-size", o.BatchSize, 1, 1024)
 	between("delay-level", o.DelayLevel, 0, 18)
 	between("rollback-percent", o.RollbackPercent, 0, 100)
-	between("unknown-percent", o.UnknownPercent, 0, 100)
-	between("rollback-percent and unknown-percent together", o.RollbackPercent+o.UnknownPercent, 0, 100)
+	between("unknown-percent", o.UnknownPercent, 0, 100-o.RollbackPercent) // both are shares of all messages
 	between("pull-batch", o.PullBatch, 1, 1024)
 	between("retry-level", o.RetryLevel, 0, 18)
 	between("queues", o.Queues, 0, maxQueues)

@@ -110,7 +110,7 @@ func (c *consumer) endPulls(ctx context.Context, wait bool) bool {
 
 // deleteUnused deletes a group unless a broker reports members.
 func (d *rocketDriver) deleteUnused(ctx context.Context, group string) error {
-	s := d.newSession()
+	s := d.newConns(nil)
 	defer s.close()
 	used := false
 	err := s.onMasters(ctx, func(c *conn) error {

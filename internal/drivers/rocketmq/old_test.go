@@ -349,7 +349,7 @@ func TestRemovedGroupLeavesNoOffsets(t *testing.T) {
 	d := p.open().(*rocketDriver)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	s := d.newSession()
+	s := d.newConns(nil)
 	defer s.close()
 	require.NoError(t, s.deleteGroup(ctx, "g"))
 	require.ElementsMatch(t, []string{"cleanOffset", "removeOffset"}, p.deleted)

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"slices"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -58,7 +57,6 @@ type producer struct {
 	answers  *driver.Meter // with send=sync: waits for answers
 	closed   bool
 	sysFlag  uint32
-	closeMu  sync.Mutex
 }
 
 // kind is the common part of all messages of a variant.
@@ -110,23 +108,23 @@ func (d *rocketDriver) Producer(
 	ctx context.Context, spec driver.ProducerSpec, done driver.Completions,
 ) (driver.Producer, error) {
 	op := "open a producer on " + spec.Destination.String()
-	if err := unsupported(op, &spec); err != nil {
+	opts := &d.cfg.Options
+	if err := opts.unsupported(op, &spec); err != nil {
 		return nil, err
 	}
 	topic, err := topicName(spec.Destination)
 	if err != nil {
 		return nil, err
 	}
-	opts := &d.cfg.Options
-	if err := opts.checkDelay(op, spec.Delay); err != nil {
-		return nil, err
-	}
 	p := &producer{
 		op: "send to " + spec.Destination.String(), d: d, opts: opts, delay: spec.Delay, level: opts.DelayLevel,
 		limit: cmp.Or(spec.SendTimeout, opts.SendTimeout),
 		sign:  d.newSigner(),
-		done:  done, topic: topic, group: d.producerGroup(), idle: make(chan struct{}, 1), synced: make(chan struct{}, 1),
+		done:  done, topic: topic, group: "perfmq-producers", idle: make(chan struct{}, 1), synced: make(chan struct{}, 1),
 		socket: driver.NewMeter(), answers: driver.NewMeter(),
+	}
+	if opts.Transactional { // check-backs go to any member of the group
+		p.group += "-" + d.id
 	}
 	if err := p.prepare(&spec); err != nil {
 		return nil, err
@@ -153,7 +151,7 @@ func (d *rocketDriver) Producer(
 }
 
 // unsupported refuses settings that RocketMQ does not have.
-func unsupported(op string, spec *driver.ProducerSpec) error {
+func (o *Options) unsupported(op string, spec *driver.ProducerSpec) error {
 	for _, s := range []struct {
 		given      bool
 		what, hint string
@@ -175,30 +173,15 @@ func unsupported(op string, spec *driver.ProducerSpec) error {
 			spec.CommitInterval > 0, "transactions of several messages",
 			"for RocketMQ's own kind, one message per transaction, use -o transactional=true",
 		},
+		{spec.Delay > 0 && o.DelayLevel > 0, "two delays of a message", "leave out -o delay-level"},
+		{
+			spec.Delay > 0 && (o.Send == sendBatch || o.Transactional), "delay of batches and of transactional messages",
+			"leave out --delivery-delay, -o send=batch and -o transactional",
+		},
 	} {
 		if s.given {
 			return driver.Errorf(driver.ClassUnsupported, op, s.hint, "RocketMQ has no %s", s.what)
 		}
-	}
-	return nil
-}
-
-func (d *rocketDriver) producerGroup() string {
-	if d.cfg.Options.Transactional { // check-backs go to any member of the group
-		return "perfmq-producers-" + d.id
-	}
-	return "perfmq-producers"
-}
-
-// checkDelay refuses a delay that RocketMQ does not have.
-func (o *Options) checkDelay(op string, delay time.Duration) error {
-	switch {
-	case delay > 0 && o.DelayLevel > 0:
-		return driver.Errorf(driver.ClassUnsupported, op, "leave out -o delay-level", "the delay is given twice")
-	case delay > 0 && (o.Send == sendBatch || o.Transactional):
-		return driver.Errorf(driver.ClassUnsupported, op,
-			"leave out --delivery-delay, -o send=batch and -o transactional",
-			"RocketMQ delays neither batches nor transactional messages")
 	}
 	return nil
 }
@@ -242,7 +225,7 @@ func (p *producer) open(ctx context.Context, r *route, spec *driver.ProducerSpec
 		p.tx = &transactions{p: p}
 	}
 	p.client.join(p)
-	brokers := r.writable()
+	brokers := slices.DeleteFunc(slices.Clone(r.brokers), func(b routeBroker) bool { return b.write == 0 })
 	conns := make([]*conn, len(brokers))
 	for i, b := range brokers {
 		var err error

@@ -183,8 +183,6 @@ func (p *producer) settled(n int64) {
 
 // Close implements [driver.Producer].
 func (p *producer) Close(ctx context.Context) error {
-	p.closeMu.Lock()
-	defer p.closeMu.Unlock()
 	if p.closed {
 		return nil
 	}
@@ -218,13 +216,10 @@ func (p *producer) Close(ctx context.Context) error {
 func (p *producer) unregister(ctx context.Context) {
 	ctx, cancel := p.d.leaving(ctx)
 	defer cancel()
-	done := map[*conn]bool{}
 	for _, q := range *p.brokers.Load() {
-		if done[q.conn] || q.conn.Dead() || ctx.Err() != nil {
-			continue
+		if !q.conn.Dead() && ctx.Err() == nil {
+			_ = p.client.unregister(ctx, q.conn, "producerGroup", p.group)
 		}
-		done[q.conn] = true
-		_ = p.client.unregister(ctx, q.conn, "producerGroup", p.group)
 	}
 }
 

@@ -15,10 +15,11 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// conns are connections by address, opened on demand. It is safe for concurrent use.
+// conns are connections by address, opened on demand: of a client, or without load, for questions, and to create and
+// remove topics and groups. It is safe for concurrent use.
 type conns struct {
-	d    *rocketDriver
-	peer peer // of all; may be nil
+	d     *rocketDriver
+	owner *client // nil without load
 
 	lock   sync.Mutex
 	byAddr map[string]*conn
@@ -60,7 +61,7 @@ func (s *conns) dial(ctx context.Context, addr string) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newConn(addr, nc, raw, &s.d.mem, cfg.MaxBody, s.d.newSigner(), s.peer), nil
+	return newConn(addr, nc, raw, &s.d.mem, cfg.MaxBody, s.d.newSigner(), s.owner), nil
 }
 
 // alive returns the connection to an address; nil if there is none.
@@ -89,16 +90,13 @@ func (s *conns) close() {
 	}
 }
 
-// session has the connections without load: for questions, and to create and remove topics and groups.
-type session struct{ conns }
-
-func (d *rocketDriver) newSession() *session {
-	return &session{conns{d: d, byAddr: map[string]*conn{}}}
+func (d *rocketDriver) newConns(owner *client) *conns {
+	return &conns{d: d, owner: owner, byAddr: map[string]*conn{}}
 }
 
 // nameServer returns the connection to the first reachable name server, beginning with the last one used; each gets an
 // equal share of the time.
-func (s *session) nameServer(ctx context.Context) (*conn, error) {
+func (s *conns) nameServer(ctx context.Context) (*conn, error) {
 	deadline, _ := ctx.Deadline()
 	hosts := s.d.cfg.Target.Hosts
 	order := make([]int, len(hosts))
@@ -116,7 +114,7 @@ func (s *session) nameServer(ctx context.Context) (*conn, error) {
 }
 
 // onMasters calls f with the connection to each master of the cluster, in turn, up to the first error.
-func (s *session) onMasters(ctx context.Context, f func(*conn) error) error {
+func (s *conns) onMasters(ctx context.Context, f func(*conn) error) error {
 	const op = "list the brokers"
 	ns, err := s.nameServer(ctx)
 	if err != nil {
@@ -150,7 +148,7 @@ func (s *session) onMasters(ctx context.Context, f func(*conn) error) error {
 }
 
 // deleteTopics deletes topics on the brokers and, in case a broker is unreachable, at the name servers.
-func (s *session) deleteTopics(ctx context.Context, topics ...string) error {
+func (s *conns) deleteTopics(ctx context.Context, topics ...string) error {
 	err := s.onMasters(ctx, func(c *conn) error { return c.deleteTopics(ctx, wire.ReqDeleteTopicInBroker, topics) })
 	deadline, _ := ctx.Deadline()
 	hosts := s.d.cfg.Target.Hosts
@@ -176,7 +174,7 @@ func (c *conn) deleteTopics(ctx context.Context, code int, topics []string) erro
 }
 
 // deleteGroup deletes a consumer group, its offsets, and its topics for redelivery.
-func (s *session) deleteGroup(ctx context.Context, group string) error {
+func (s *conns) deleteGroup(ctx context.Context, group string) error {
 	err := s.onMasters(ctx, func(c *conn) error {
 		_, err := c.must(ctx, "delete group "+group, wire.ReqDeleteSubscriptionGroup, []field{
 			{"groupName", group}, {"cleanOffset", "true"}, {"removeOffset", "true"}, // the name in 4.9

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/transport"
@@ -16,21 +15,8 @@ import (
 
 // topics is the driver's knowledge of its topics.
 type topics struct {
-	turn turn // to look up or create a topic: only the first user of a topic does that
-
-	mu     sync.Mutex
-	routes map[string]*route
-}
-
-func newTopics() *topics {
-	return &topics{turn: newTurn(), routes: map[string]*route{}}
-}
-
-// route returns the route of a topic from the last look-up; nil if there was none.
-func (t *topics) route(topic string) *route {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.routes[topic]
+	turn   turn              // to look up or create a topic: only the first user of a topic does that
+	routes map[string]*route // from the last look-up; guarded by turn
 }
 
 // route holds the brokers that have queues of a topic.
@@ -43,11 +29,6 @@ type routeBroker struct {
 	name        string
 	addr        string
 	read, write int // numbers of queues
-}
-
-// writable returns the brokers with writable queues.
-func (r *route) writable() []routeBroker {
-	return slices.DeleteFunc(slices.Clone(r.brokers), func(b routeBroker) bool { return b.write == 0 })
 }
 
 // readable returns the number of readable queues.
@@ -76,10 +57,10 @@ func (d *rocketDriver) routeOf(ctx context.Context, topic string) (*route, error
 		return nil, err
 	}
 	defer d.topics.turn.give()
-	if r := d.topics.route(topic); r != nil && time.Since(r.seen) < lookUpEvery {
+	if r := d.topics.routes[topic]; r != nil && time.Since(r.seen) < lookUpEvery {
 		return r, nil
 	}
-	s := d.newSession()
+	s := d.newConns(nil)
 	defer s.close()
 	r, err := s.lookUp(ctx, topic)
 	if driver.ClassOf(err) == driver.ClassNotFound && d.cfg.Options.CreateTopic {
@@ -90,14 +71,12 @@ func (d *rocketDriver) routeOf(ctx context.Context, topic string) (*route, error
 	if err != nil {
 		return nil, err
 	}
-	d.topics.mu.Lock()
-	defer d.topics.mu.Unlock()
 	d.topics.routes[topic] = r
 	return r, nil
 }
 
 // lookUp asks for the route of a topic.
-func (s *session) lookUp(ctx context.Context, topic string) (*route, error) {
+func (s *conns) lookUp(ctx context.Context, topic string) (*route, error) {
 	op := "look up topic " + topic
 	ns, err := s.nameServer(ctx)
 	if err != nil {
@@ -167,7 +146,7 @@ func (d *rocketDriver) checkQueues(topic string, r *route) error {
 }
 
 // create creates a topic on all masters and waits until the name server knows it.
-func (s *session) create(ctx context.Context, topic string) (*route, error) {
+func (s *conns) create(ctx context.Context, topic string) (*route, error) {
 	op := "create topic " + topic
 	queues := strconv.Itoa(cmp.Or(s.d.cfg.Options.Queues, defaultQueues))
 	masters := 0
