@@ -3,88 +3,17 @@ package rocketmq
 import (
 	"context"
 	"slices"
-	"strings"
 	"sync"
 
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// place is a position of a group in a queue: the messages from offset next to end are not consumed.
-type place struct {
-	queueID
-	membership
-	conn      *conn
-	next, end int64
-}
-
-// left is the number of messages that the group has not consumed.
-func (p *place) left() uint64 { return uint64(max(0, p.end-p.next)) } //nolint:gosec // not below 0
-
-// eachPlace calls f for the groups of a destination in each of their queues.
-func (s *conns) eachPlace(
-	ctx context.Context, r *route, topic string, dest driver.Destination, f func(*place),
-) error {
-	for _, b := range r.brokers {
-		conn, err := s.connect(ctx, b.addr)
-		if err != nil {
-			return err
-		}
-		groups, err := s.groupsOf(ctx, conn, topic, dest)
-		if err != nil {
-			return err
-		}
-		for _, m := range groups {
-			queues := []queueID{{wire.RetryPrefix + m.group, b.name, 0}}
-			for n := range b.read {
-				queues = append(queues, queueID{topic, b.name, n})
-			}
-			for _, id := range queues {
-				p := place{queueID: id, membership: m, conn: conn}
-				if err := p.find(ctx); err != nil {
-					return err
-				}
-				f(&p)
-			}
-		}
-	}
-	return nil
-}
-
-func (p *place) retry() bool { return strings.HasPrefix(p.topic, wire.RetryPrefix) }
-
-// find asks for the group's offset, and for the end of the queue.
-func (p *place) find(ctx context.Context) error {
-	offset, found, err := p.conn.savedOffset(ctx, p.group, p.queueID)
-	if err != nil {
-		if p.retry() && driver.ClassOf(err) == driver.ClassNotFound {
-			return nil // no message was ever given back
-		}
-		return err
-	}
-	first, err := p.conn.limitOffset(ctx, p.queueID, wire.ReqGetMinOffset)
-	if err != nil {
-		return err
-	}
-	if p.end, err = p.conn.limitOffset(ctx, p.queueID, wire.ReqGetMaxOffset); err != nil {
-		return err
-	}
-	switch {
-	case found:
-		p.next = min(max(offset, first), p.end) // do not count messages that the broker has removed
-	case p.fromNext && !p.retry():
-		p.next = p.end
-	default:
-		p.next = first
-	}
-	return nil
-}
-
 // groupsOf returns the groups of a destination on one broker.
-func (s *conns) groupsOf(
+func (d *rocketDriver) groupsOf(
 	ctx context.Context, conn *conn, topic string, dest driver.Destination,
 ) ([]membership, error) {
-	cfg := &s.d.cfg
+	cfg := &d.cfg
 	if dest.Kind == driver.Queue || cfg.Options.Group != "" {
 		return []membership{cfg.Options.membershipOf(&driver.ConsumerSpec{Destination: dest}, "")}, nil
 	}
@@ -170,14 +99,53 @@ func (i *inspector) inspect(ctx context.Context, dest driver.Destination) (n dri
 			}
 			n.Added.N += uint64(max(0, end)) //nolint:gosec // not below 0
 		}
-	}
-	err = i.eachPlace(ctx, r, topic, dest, func(p *place) {
-		n.Depth.N += p.left()
-		if acknowledges && !p.retry() {
-			n.Acknowledged.N += uint64(max(0, p.next)) //nolint:gosec // not below 0
+		groups, err := i.d.groupsOf(ctx, conn, topic, dest)
+		if err != nil {
+			return n, err
 		}
-	})
-	return n, err
+		for _, m := range groups {
+			for number := range b.read + 1 {
+				id, retry := queueID{topic, b.name, number}, number == b.read
+				if retry {
+					id = queueID{wire.RetryPrefix + m.group, b.name, 0}
+				}
+				next, end, err := m.place(ctx, conn, id, retry)
+				if err != nil {
+					return n, err
+				}
+				n.Depth.N += uint64(max(0, end-next)) //nolint:gosec // not below 0
+				if acknowledges && !retry {
+					n.Acknowledged.N += uint64(max(0, next)) //nolint:gosec // not below 0
+				}
+			}
+		}
+	}
+	return n, nil
+}
+
+// place asks where the group stands in a queue: it has not consumed the messages from offset next to end.
+func (m *membership) place(ctx context.Context, conn *conn, id queueID, retry bool) (next, end int64, err error) {
+	next, found, err := conn.savedOffset(ctx, m.group, id)
+	if err != nil {
+		if retry && driver.ClassOf(err) == driver.ClassNotFound {
+			return 0, 0, nil // no message was ever given back
+		}
+		return 0, 0, err
+	}
+	first, err := conn.limitOffset(ctx, id, wire.ReqGetMinOffset)
+	if err != nil {
+		return 0, 0, err
+	}
+	end, err = conn.limitOffset(ctx, id, wire.ReqGetMaxOffset)
+	switch {
+	case found:
+		next = min(max(next, first), end) // do not count messages that the broker has removed
+	case m.fromNext && !retry:
+		next = end
+	default:
+		next = first
+	}
+	return next, end, err
 }
 
 var _ driver.Inspector = (*rocketDriver)(nil)

@@ -94,17 +94,12 @@ func readProperties(properties []byte, ids *driver.IDReader, d *driver.Delivery)
 
 // bodyOf returns the body of a message, valid until the next call.
 func bodyOf(m *wire.Message, z *wire.Inflater, maxBody int) ([]byte, error) {
-	if m.SysFlag&wire.SysCompressed != 0 {
-		return inflate(z, m, maxBody)
+	if m.SysFlag&wire.SysCompressed == 0 {
+		if len(m.Body) > maxBody {
+			return nil, transport.TooLarge("", "a message of", len(m.Body), maxBody)
+		}
+		return m.Body, nil
 	}
-	if len(m.Body) > maxBody {
-		return nil, transport.TooLarge("", "a message of", len(m.Body), maxBody)
-	}
-	return m.Body, nil
-}
-
-// inflate returns the body of a compressed message, valid until the next call.
-func inflate(z *wire.Inflater, m *wire.Message, maxBody int) ([]byte, error) {
 	body, err := z.Inflate(m.SysFlag, m.Body, maxBody)
 	switch {
 	case errors.Is(err, wire.ErrCompression):

@@ -72,16 +72,16 @@ func TestCompressedBodies(t *testing.T) {
 		m.SysFlag = wire.SysCompressed | sysFlag
 		return &m
 	}
-	_, err := inflate(&z, message(1<<8, 1), limit)
+	_, err := bodyOf(message(1<<8, 1), &z, limit)
 	require.Equal(t, driver.ClassUnsupported, driver.ClassOf(err))
-	_, err = inflate(&z, &wire.Message{Body: []byte("x")}, limit)
+	_, err = bodyOf(&wire.Message{MessageHead: wire.MessageHead{SysFlag: wire.SysCompressed}, Body: []byte("x")}, &z, limit)
 	require.ErrorIs(t, err, wire.ErrMessage)
 	require.Equal(t, driver.ClassProtocol, driver.ClassOf(err))
-	_, err = inflate(&z, message(wire.SysCompressionZlib, limit+1), limit)
+	_, err = bodyOf(message(wire.SysCompressionZlib, limit+1), &z, limit)
 	require.Equal(t, driver.ClassTooLarge, driver.ClassOf(err))
 	require.ErrorContains(t, err, fmt.Sprintf("a message whose %d compressed bytes are more than the 100000 that perfmq accepts",
 		len(message(0, limit+1).Body)))
-	got, err := inflate(&z, message(0, limit), limit)
+	got, err := bodyOf(message(0, limit), &z, limit)
 	require.NoError(t, err, "it still works")
 	require.Len(t, got, limit)
 }

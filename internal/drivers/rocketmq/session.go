@@ -35,18 +35,16 @@ func (s *conns) connect(ctx context.Context, addr string) (*conn, error) {
 		return nil, err
 	}
 	s.lock.Lock()
-	other := s.byAddr[addr]
-	if other != nil && !other.Dead() {
-		s.lock.Unlock()
-		opened.close()
-		return other, nil
+	surplus := opened
+	if other := s.byAddr[addr]; other == nil || other.Dead() {
+		s.byAddr[addr], surplus = opened, other
 	}
-	s.byAddr[addr] = opened
+	kept := s.byAddr[addr]
 	s.lock.Unlock()
-	if other != nil {
-		other.close() // waits for the goroutines that still run
+	if surplus != nil {
+		surplus.close() // waits for the goroutines that still run
 	}
-	return opened, nil
+	return kept, nil
 }
 
 func (s *conns) dial(ctx context.Context, addr string) (*conn, error) {
@@ -147,39 +145,31 @@ func (s *conns) onMasters(ctx context.Context, f func(*conn) error) error {
 	return nil
 }
 
-// deleteTopics deletes topics on the brokers and, in case a broker is unreachable, at the name servers.
-func (s *conns) deleteTopics(ctx context.Context, topics ...string) error {
-	err := s.onMasters(ctx, func(c *conn) error { return c.deleteTopics(ctx, wire.ReqDeleteTopicInBroker, topics) })
-	deadline, _ := ctx.Deadline()
-	hosts := s.d.cfg.Target.Hosts
-	for i, host := range hosts {
-		each, cancel := context.WithTimeout(ctx, time.Until(deadline)/time.Duration(len(hosts)-i+1))
-		c, dialErr := s.connect(each, host.String())
-		cancel()
-		if dialErr != nil {
-			continue // an unreachable name server drops topics by itself
-		}
-		err = errors.Join(err, c.deleteTopics(ctx, wire.ReqDeleteTopicInNamesrv, topics))
-	}
-	return err
-}
-
-func (c *conn) deleteTopics(ctx context.Context, code int, topics []string) error {
-	var errs []error
-	for _, topic := range topics {
-		_, err := c.must(ctx, "delete topic "+topic, code, []field{{"topic", topic}}, nil)
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
-}
-
-// deleteGroup deletes a consumer group, its offsets, and its topics for redelivery.
+// deleteGroup deletes a consumer group, its offsets, and its topics for redelivery: on the brokers and, in case a broker
+// is unreachable, at the name servers.
 func (s *conns) deleteGroup(ctx context.Context, group string) error {
+	deleteTopics := func(c *conn, code int, err error) error {
+		for _, topic := range []string{wire.RetryPrefix + group, wire.DeadPrefix + group} {
+			_, failed := c.must(ctx, "delete topic "+topic, code, []field{{"topic", topic}}, nil)
+			err = errors.Join(err, failed)
+		}
+		return err
+	}
 	err := s.onMasters(ctx, func(c *conn) error {
 		_, err := c.must(ctx, "delete group "+group, wire.ReqDeleteSubscriptionGroup, []field{
 			{"groupName", group}, {"cleanOffset", "true"}, {"removeOffset", "true"}, // the name in 4.9
 		}, nil)
-		return err
+		return deleteTopics(c, wire.ReqDeleteTopicInBroker, err)
 	})
-	return errors.Join(err, s.deleteTopics(ctx, wire.RetryPrefix+group, wire.DeadPrefix+group))
+	deadline, _ := ctx.Deadline()
+	hosts := s.d.cfg.Target.Hosts
+	for i, host := range hosts {
+		each, cancel := context.WithTimeout(ctx, time.Until(deadline)/time.Duration(len(hosts)-i+1))
+		c, unreachable := s.connect(each, host.String())
+		cancel()
+		if unreachable == nil { // otherwise a name server drops topics by itself
+			err = deleteTopics(c, wire.ReqDeleteTopicInNamesrv, err)
+		}
+	}
+	return err
 }

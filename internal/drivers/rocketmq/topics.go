@@ -40,13 +40,13 @@ func (r *route) readable() (n int) {
 }
 
 const (
-	// maxQueues is the largest number of queues of a topic on one broker. Each takes memory in every producer and
-	// consumer.
+	// maxQueues is the largest number of queues of a topic to create on one broker.
 	maxQueues = 4096
+	// maxTopicQueues is the largest number of queues of a topic on all brokers. Each takes memory in every producer and
+	// consumer.
+	maxTopicQueues = 4 * maxQueues
 	// maxBrokers is the largest number of brokers of a topic. The driver connects to each.
 	maxBrokers = 256
-	// maxTopicQueues is the largest number of queues of a topic on all brokers.
-	maxTopicQueues = 4 * maxQueues
 	// lookUpEvery is how long a route is used for further producers and consumers.
 	lookUpEvery = 30 * time.Second
 )
@@ -88,17 +88,13 @@ func (s *conns) lookUp(ctx context.Context, topic string) (*route, error) {
 	if err != nil {
 		return nil, err
 	}
-	tooMany := func(format string, args ...any) error {
-		return driver.Errorf(driver.ClassProtocol, op, "look at the topic (mqadmin topicRoute -t TOPIC)",
-			"the name server says that the topic has "+format, args...)
-	}
 	r, total := &route{seen: time.Now()}, 0
 	for _, q := range data.Queues {
-		for _, n := range []int{q.Read, q.Write} {
-			if n < 0 || n > maxQueues {
-				return nil, tooMany("%d queues on broker %s; perfmq accepts at most %d", n, transport.Clip(q.Broker, maxName),
-					maxQueues)
-			}
+		n := max(q.Read, q.Write)
+		if min(q.Read, q.Write) < 0 || n > maxTopicQueues-total || len(r.brokers) == maxBrokers {
+			return nil, driver.Errorf(driver.ClassProtocol, op, "look at the topic (mqadmin topicRoute -t TOPIC)",
+				"the name server says that the topic has %d queues to read and %d to write on broker %s; perfmq accepts at most "+
+					"%d queues on %d brokers", q.Read, q.Write, transport.Clip(q.Broker, maxName), maxTopicQueues, maxBrokers)
 		}
 		i := slices.IndexFunc(data.Brokers, func(b wire.BrokerData) bool { return b.Name == q.Broker })
 		if i < 0 || data.Brokers[i].Addresses[wire.MasterID] == "" {
@@ -112,10 +108,7 @@ func (s *conns) lookUp(ctx context.Context, topic string) (*route, error) {
 			b.write = q.Write
 		}
 		r.brokers = append(r.brokers, b)
-		if total += max(b.read, b.write); len(r.brokers) > maxBrokers || total > maxTopicQueues {
-			return nil, tooMany("%d queues or more on %d brokers; perfmq accepts at most %d on %d", total, len(data.Queues),
-				maxTopicQueues, maxBrokers)
-		}
+		total += n
 	}
 	slices.SortFunc(r.brokers, func(x, y routeBroker) int { return strings.Compare(x.name, y.name) })
 	r.brokers = slices.CompactFunc(r.brokers, func(x, y routeBroker) bool { return x.name == y.name })
@@ -167,18 +160,15 @@ func (s *conns) create(ctx context.Context, topic string) (*route, error) {
 	if err != nil {
 		return nil, err
 	}
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
 	for {
 		r, err := s.lookUp(ctx, topic)
 		if err == nil && len(r.brokers) >= masters || err != nil && driver.ClassOf(err) != driver.ClassNotFound {
 			return r, err
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
+		if ctx.Err() != nil {
 			return nil, driver.Errorf(driver.ClassTimeout, op, "do its brokers register with this name server?",
 				"the name server does not know it yet: %w", ctx.Err())
 		}
+		await(ctx, 5*time.Millisecond, nil)
 	}
 }
