@@ -22,7 +22,8 @@ type groupState struct {
 // groupOf returns the state of a consumer's group.
 func (d *rocketDriver) groupOf(m *membership) *groupState {
 	fresh := &groupState{
-		name: m.group, arrivals: arrivals{unsettled: map[*consumer]bool{}, turn: newTurn()}, listing: listing{turn: newTurn()},
+		name: m.group, listing: listing{turn: newTurn()},
+		arrivals: arrivals{unsettled: map[*consumer]bool{}, turn: newTurn()},
 	}
 	if m.alone {
 		return fresh
@@ -86,10 +87,6 @@ func (a *arrivals) defers(c *consumer) bool {
 func (a *arrivals) settle(c *consumer) <-chan struct{} {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.settleLocked(c)
-}
-
-func (a *arrivals) settleLocked(c *consumer) <-chan struct{} {
 	delete(a.unsettled, c)
 	if a.settled == nil {
 		a.settled = make(chan struct{})
@@ -105,10 +102,8 @@ func (a *arrivals) settleLocked(c *consumer) <-chan struct{} {
 // part reports that a consumer is about to leave the group, or cannot become a member. If it is the last one, it may
 // delete the group and its offsets.
 func (a *arrivals) part(c *consumer) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.settleLocked(c)
-	a.start = nil
+	a.settle(c)
+	a.noteStart(nil)
 }
 
 // starts reports whether the group has offsets in the queues of a route.

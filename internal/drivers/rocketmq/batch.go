@@ -19,8 +19,8 @@ type batcher struct {
 	p    *producer
 	size int // messages per batch
 
-	// turn is held from taking a batch until it is sent, so that batches keep their order, and guards the producer's head
-	// and its choice of queue. Answers never take it.
+	// turn is held from taking a batch until it is sent, so that batches keep their order, and guards the producer's
+	// head and its choice of queue. Answers never take it.
 	turn turn
 	life context.Context // of the timer's waits; ends with the closing
 	end  context.CancelFunc
@@ -30,7 +30,7 @@ type batcher struct {
 	free    []*batch
 	timer   *time.Timer
 
-	requests, failed atomic.Uint64 // of requests that have ended
+	requests atomic.Uint64 // that have ended
 }
 
 // batch is one request with several messages, for one queue.
@@ -57,7 +57,9 @@ func anyBatch(*batch) bool { return true }
 func (b *batcher) add(ctx context.Context, m *driver.Message) error {
 	p := b.p
 	k, linger := &p.kinds[m.Variant], p.opts.BatchLinger
-	b.sendIf(ctx, true, func(t *batch) bool { return t.kind.group != k.group || len(t.body)+len(k.body) > maxBatchBytes })
+	b.sendIf(ctx, true, func(t *batch) bool {
+		return t.kind.group != k.group || len(t.body)+len(k.body) > maxBatchBytes
+	})
 	if err := p.reachable(k); err != nil {
 		p.flushHeld()
 		return err
@@ -148,9 +150,6 @@ func (t *batch) answer(_ uint64, r *reply) {
 	b, n := t.b, int64(len(t.slots))
 	o := outcome(b.p.op, r)
 	b.requests.Add(1)
-	if o.State != driver.Accepted {
-		b.failed.Add(1)
-	}
 	b.p.done.DoneAll(t.slots, o)
 	b.mu.Lock()
 	b.free = append(b.free, t)

@@ -111,7 +111,8 @@ func (c *client) serve(r *reply) {
 	}
 }
 
-// ended is called once for each connection, when it has ended. A consumer ends if it loses one of its brokers, a producer if it loses the last one.
+// ended is called once for each connection, when it has ended. A consumer ends if it loses one of its brokers, a
+// producer if it loses the last one.
 func (c *client) ended(conn *conn) {
 	producers, consumers := c.members()
 	for _, p := range producers {

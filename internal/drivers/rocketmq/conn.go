@@ -82,7 +82,8 @@ type call struct {
 // newConn returns a connection that accepts messages with bodies of up to maxBody bytes. nc is raw, or TLS on top of
 // it. Signer and client may be nil.
 func newConn(
-	addr string, nc net.Conn, raw *transport.Metered, mem *transport.Buffers, maxBody int, sign *wire.Signer, client *client,
+	addr string, nc net.Conn, raw *transport.Metered, mem *transport.Buffers, maxBody int, sign *wire.Signer,
+	client *client,
 ) *conn {
 	c := &conn{
 		Ending: transport.NewEnding(), addr: addr, raw: raw, tls: nc != net.Conn(raw), maxFrame: maxBody + headRoom,
@@ -127,9 +128,12 @@ func (c *conn) unsent(ctx context.Context, err error) error {
 	return c.Why()
 }
 
-// post gathers a request other than a send, without waiting for room. The caller must flush. If post returns an error,
-// nothing was sent and call.to is not called.
-func (c *conn) post(head, body []byte, e call) error {
+// tell gathers a request other than a send, with fields in the order of their keys, without waiting for room. The
+// caller must flush. If tell returns an error, nothing was sent and call.to is not called.
+func (c *conn) tell(code int, flag uint32, fields func([]byte) []byte, body []byte, e call) error {
+	c.telling.Lock()
+	defer c.telling.Unlock()
+	head := c.request(code, flag, fields, body)
 	if err := c.expect(head, e); err != nil {
 		return err
 	}
@@ -138,13 +142,6 @@ func (c *conn) post(head, body []byte, e call) error {
 		c.fail(err)
 	}
 	return nil
-}
-
-// tell builds a request, with fields in the order of their keys, and posts it.
-func (c *conn) tell(code int, flag uint32, fields func([]byte) []byte, body []byte, e call) error {
-	c.telling.Lock()
-	defer c.telling.Unlock()
-	return c.post(c.request(code, flag, fields, body), body, e)
 }
 
 // request builds a request without its body in c.head.

@@ -3,7 +3,6 @@ package rocketmq
 import (
 	"context"
 	"slices"
-	"sync"
 
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -36,7 +35,6 @@ func (d *rocketDriver) groupsOf(
 
 // inspector has connections of its own, which stay open between calls.
 type inspector struct {
-	asking sync.Mutex // held during each call
 	*conns
 	routes map[string]*route // as they were at the first call
 }
@@ -50,8 +48,6 @@ func (d *rocketDriver) Inspect(
 	ctx, cancel := d.opening(ctx)
 	defer cancel()
 	i := &d.inspector
-	i.asking.Lock()
-	defer i.asking.Unlock()
 	for _, dest := range destinations {
 		n, err := i.inspect(ctx, dest)
 		if err != nil {

@@ -38,9 +38,9 @@
 // processors, 4 at most; NettyRemotingAbstract.processRequestCommand), and the first thread gets the next offset. So
 // order holds with send=sync; with send=batch while one batch is in flight, which is so with --max-pending not above
 // batch-size and a batch-linger that is long enough for every batch to get full; and with any send mode against a
-// broker with sendMessageThreadPoolNums=1. It does not hold for messages without an answer in time, which may be stored
-// after later ones, nor for delayed messages, for transactions, which are stored when they are committed, or for failed
-// deliveries, which are delivered again later.
+// broker with sendMessageThreadPoolNums=1. It does not hold for messages without an answer in time, which may be
+// stored after later ones, nor for delayed messages, for transactions, which are stored when they are committed, or
+// for failed deliveries, which are delivered again later.
 //
 // # Transactions
 //
@@ -73,10 +73,11 @@
 // KeepSubscription keeps it. A filter belongs to the group: with a selector, queue://X has a group per filter, and a
 // group skips messages that do not match its filter instead of leaving them for others.
 //
-// Whole queues are assigned to the members of a group. The members use the broker's locks to hand over queues, so that the next owner begins exactly where the last one reported that it stopped. Consumers that are
-// opened at the same time all join the group before they take queues (see arrivals), and a consumer whose Run has ended
-// takes no more of them: a thousand members would else hand every queue on a thousand times. One of them asks, for all,
-// at which offsets a new group starts.
+// Whole queues are assigned to the members of a group. The members use the broker's locks to hand over queues, so
+// that the next owner begins exactly where the last one reported that it stopped. Consumers that are opened at the
+// same time all join the group before they take queues (see arrivals), and a consumer whose Run has ended takes no
+// more of them: a thousand members would else hand every queue on a thousand times. One of them asks, for all, at
+// which offsets a new group starts.
 //
 // A consumer saves its offsets ten times a second, after each 100 messages of a queue, and when it closes or gives a
 // queue back, one request at a time (see progress); after a crash at most that many messages are delivered again. (With
@@ -86,9 +87,8 @@
 // on a loaded machine).
 //
 // A released message goes back to the broker, which delivers it again after retry-level, through the group's retry
-// topic. A rejected message goes to the group's
-// dead-letter topic. Brokers mark a released message as delivered before, but not a message that comes again after a
-// crash.
+// topic. A rejected message goes to the group's dead-letter topic. Brokers mark a released message as delivered before,
+// but not a message that comes again after a crash.
 //
 // A pull that the broker holds cannot be cancelled: when a consumer has closed but its connection is still used, each
 // of its queues may bring one more answer, which is dropped; the next owner of the queue pulls the same messages.

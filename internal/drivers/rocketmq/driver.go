@@ -81,9 +81,7 @@ func (d *rocketDriver) acquire(
 // Close implements [driver.Driver].
 func (d *rocketDriver) Close(ctx context.Context) error {
 	again := d.closed.Swap(true)
-	d.inspector.asking.Lock()
 	d.inspector.close()
-	d.inspector.asking.Unlock()
 	_ = d.pool.Close(ctx)
 	if !again {
 		d.removeDeparted(ctx)

@@ -48,7 +48,10 @@ func (c *consumer) manage(ctx context.Context) {
 				continue
 			}
 			renewed = time.Now()
-			c.renewLocks(ctx)
+			each, cancel := c.d.opening(ctx)
+			// If that fails, so does the rebalancing that follows.
+			_, _ = c.lock(each, slices.Collect(maps.Values(c.owned)))
+			cancel()
 		case <-c.kicked:
 			wait := time.Until(looked.Add(c.lookInterval()))
 			if ran || !c.running.Load() { // else the kick may be Run's
@@ -208,13 +211,6 @@ func (c *consumer) giveBack(ctx context.Context, queues []*queue) error {
 		return err
 	}))
 	return errors.Join(errs...)
-}
-
-// renewLocks renews our locks.
-func (c *consumer) renewLocks(ctx context.Context) {
-	ctx, cancel := c.d.opening(ctx)
-	defer cancel()
-	_, _ = c.lock(ctx, slices.Collect(maps.Values(c.owned))) // if that fails, so does the rebalancing that follows
 }
 
 // byConn calls f with the queues of each connection, in the brokers' form.

@@ -71,9 +71,9 @@ func (c *consumer) share(ctx context.Context) (share []*queue, known bool, err e
 	if !found || place >= c.route.most() { // not known yet, or more members than queues
 		return nil, found, nil
 	}
-	from, to := allocate(c.client.id, c.route.readable(), members)
+	from, to := allocate(place, c.route.readable(), len(members))
 	share = c.queues(from, to)
-	from, to = allocate(c.client.id, len(c.conns), members)
+	from, to = allocate(place, len(c.conns), len(members))
 	for i := from; i < to; i++ {
 		id := queueID{wire.RetryPrefix + c.group, c.route.brokers[i].name, 0}
 		share = append(share, &queue{queueID: id, conn: c.conns[i], retry: true})
@@ -92,20 +92,11 @@ func (c *consumer) queues(from, to int) (list []*queue) {
 	return list
 }
 
-// allocate returns the range of n ordered queues that belongs to a member of a group; all clients of the group must
-// find the same ranges, each for itself. The members are sorted. The queues are divided into equal runs, and the first
-// members get one more if they do not divide evenly (AllocateMessageQueueAveragely, the default of all clients; the
-// test compares with the library's).
-func allocate(me string, n int, members []string) (from, to int) {
-	i, found := slices.BinarySearch(members, me)
-	if !found {
-		return 0, 0
-	}
-	each, more := n/len(members), n%len(members)
-	from = i*each + min(i, more)
-	to = from + each
-	if i < more {
-		to++
-	}
-	return from, to
+// allocate returns the range of n ordered queues that belongs to the member with that place in a group; all clients of
+// the group must find the same ranges, each for itself. The queues are divided into equal runs, and the first members
+// get one more if they do not divide evenly (AllocateMessageQueueAveragely, the default of all clients; the test
+// compares with the library's).
+func allocate(place, n, members int) (from, to int) {
+	start := func(i int) int { return i*(n/members) + min(i, n%members) }
+	return start(place), start(place + 1)
 }

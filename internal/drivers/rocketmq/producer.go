@@ -120,7 +120,8 @@ func (d *rocketDriver) Producer(
 		op: "send to " + spec.Destination.String(), d: d, opts: opts, delay: spec.Delay, level: opts.DelayLevel,
 		limit: cmp.Or(spec.SendTimeout, opts.SendTimeout),
 		sign:  d.newSigner(),
-		done:  done, topic: topic, group: "perfmq-producers", idle: make(chan struct{}, 1), synced: make(chan struct{}, 1),
+		done:  done, topic: topic, group: "perfmq-producers",
+		idle: make(chan struct{}, 1), synced: make(chan struct{}, 1),
 		socket: driver.NewMeter(), answers: driver.NewMeter(),
 	}
 	if opts.Transactional { // check-backs go to any member of the group
@@ -175,7 +176,7 @@ func (o *Options) unsupported(op string, spec *driver.ProducerSpec) error {
 		},
 		{spec.Delay > 0 && o.DelayLevel > 0, "two delays of a message", "leave out -o delay-level"},
 		{
-			spec.Delay > 0 && (o.Send == sendBatch || o.Transactional), "delay of batches and of transactional messages",
+			spec.Delay > 0 && (o.Send == sendBatch || o.Transactional), "delay of batches and transactional messages",
 			"leave out --delivery-delay, -o send=batch and -o transactional",
 		},
 	} {
@@ -291,10 +292,8 @@ func (p *producer) Counters() []driver.Counter {
 	case p.tx != nil:
 		return p.tx.counters()
 	case p.batch != nil:
-		return []driver.Counter{
-			{Name: "batch-requests", Help: "requests of several messages that have ended", Value: p.batch.requests.Load()},
-			{Name: "batch-requests-failed", Help: "part of them that the broker did not accept", Value: p.batch.failed.Load()},
-		}
+		const help = "requests of several messages that have ended"
+		return []driver.Counter{{Name: "batch-requests", Help: help, Value: p.batch.requests.Load()}}
 	default:
 		return nil
 	}

@@ -67,8 +67,10 @@ func (c *consumer) ask(q *queue) error {
 		b = wire.AppendInt(b, "sysFlag", wire.PullSuspend)
 		return wire.AppendField(b, "topic", q.topic)
 	}, nil, call{to: p, limit: pullTime})
-	if err != nil {
-		c.settled()
+	if err != nil { // it was not sent
+		c.mu.Lock()
+		c.asked--
+		c.mu.Unlock()
 	}
 	return err
 }
@@ -150,13 +152,6 @@ func (p *pulled) answer(_ uint64, r *reply) {
 	p.c.asked--
 	p.c.mu.Unlock()
 	transport.Notify(p.c.arrived)
-}
-
-// settled records that a pull was not sent.
-func (c *consumer) settled() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.asked--
 }
 
 // reserve reserves room for an answer of n bytes; it returns false if there is none.

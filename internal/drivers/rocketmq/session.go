@@ -27,7 +27,10 @@ type conns struct {
 
 // connect returns the connection to a name server or broker. It opens the connection if need be.
 func (s *conns) connect(ctx context.Context, addr string) (*conn, error) {
-	if known := s.alive(addr); known != nil {
+	s.lock.Lock()
+	known := s.byAddr[addr]
+	s.lock.Unlock()
+	if known != nil && !known.Dead() {
 		return known, nil
 	}
 	opened, err := s.dial(ctx, addr)
@@ -60,16 +63,6 @@ func (s *conns) dial(ctx context.Context, addr string) (*conn, error) {
 		return nil, err
 	}
 	return newConn(addr, nc, raw, &s.d.mem, cfg.MaxBody, s.d.newSigner(), s.owner), nil
-}
-
-// alive returns the connection to an address; nil if there is none.
-func (s *conns) alive(addr string) *conn {
-	s.lock.Lock()
-	defer s.lock.Unlock()
-	if c := s.byAddr[addr]; c != nil && !c.Dead() {
-		return c
-	}
-	return nil
 }
 
 func (s *conns) all() []*conn { return s.appendAll(nil) }
@@ -145,8 +138,8 @@ func (s *conns) onMasters(ctx context.Context, f func(*conn) error) error {
 	return nil
 }
 
-// deleteGroup deletes a consumer group, its offsets, and its topics for redelivery: on the brokers and, in case a broker
-// is unreachable, at the name servers.
+// deleteGroup deletes a consumer group, its offsets, and its topics for redelivery: on the brokers and, in case a
+// broker is unreachable, at the name servers.
 func (s *conns) deleteGroup(ctx context.Context, group string) error {
 	deleteTopics := func(c *conn, code int, err error) error {
 		for _, topic := range []string{wire.RetryPrefix + group, wire.DeadPrefix + group} {

@@ -32,7 +32,7 @@ type transactions struct {
 type openTransactions struct {
 	mu    sync.Mutex
 	byKey map[string]*transactions // at most mostOpen
-	gone  []*transactions          // of producers that closed while no broker could ask: the next producers wait for them
+	gone  []*transactions          // of producers that closed while no broker could ask; the next ones wait for them
 }
 
 // mostOpen bounds the memory for transactions that brokers never ask about: further ones are committed at once.
@@ -194,19 +194,8 @@ func (t *transactions) counters() []driver.Counter {
 		{Name: "tx-left-open", Help: "transactions left open, for the broker to check back", Value: t.leftOpen},
 		{Name: "tx-checks", Help: "check-backs of the broker", Value: t.checked},
 		{Name: "tx-committed-late", Help: "transactions committed at a check-back", Value: t.late},
-		{
-			Name: "tx-open",
-			Help: "transactions still open: not checked back yet, or left open then; their messages are in the broker, but " +
-				"not delivered", Value: t.open(),
-		},
-		{
-			Name: "tx-unexpected-checks",
-			Help: "check-backs of transactions that had been ended at once, but which the broker had not noted in time; if " +
-				"committed, these are delivered twice", Value: t.unexpected,
-		},
-		{
-			Name: "tx-duplicated-checks", Help: "check-backs of transactions that had been ended at an earlier one",
-			Value: t.duplicated,
-		},
+		{Name: "tx-open", Help: "transactions still open: their messages are not delivered yet", Value: t.open()},
+		{Name: "tx-unexpected-checks", Help: "check-backs after the end: delivered twice", Value: t.unexpected},
+		{Name: "tx-duplicated-checks", Help: "check-backs after the end at an earlier one", Value: t.duplicated},
 	}
 }
