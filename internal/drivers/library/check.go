@@ -19,11 +19,11 @@ func TooLarge(op string, size, limit int) error {
 	return transport.TooLarge(op, "a body of", size, limit)
 }
 
-// Rules are the rules of a driver beside its capabilities.
+// Rules are the rules of a driver beside its capabilities, for libraries and native drivers.
 type Rules struct {
 	// Name returns which names the protocol has, "letters and digits", if a destination cannot have this one; else "".
 	Name func(name string) string
-	// Only: there is no native driver of the protocol.
+	// Only: there is no other, native driver of the protocol.
 	Only bool
 }
 
@@ -64,7 +64,11 @@ func (r Rules) refuse(op string, f *driver.Factory, dest driver.Destination, wis
 		if w.native && !r.Only {
 			hint += ", or use --client native"
 		}
-		return driver.Errorf(driver.ClassUnsupported, op, hint, "%s over %s: not supported: %s", f.Title, f.Client, w.text)
+		title := f.Title
+		if f.Client != driver.Native {
+			title += " over " + f.Client
+		}
+		return driver.Errorf(driver.ClassUnsupported, op, hint, "%s: not supported: %s", title, w.text)
 	}
 	return nil
 }

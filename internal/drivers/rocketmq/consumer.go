@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -80,32 +79,18 @@ type queue struct {
 // Consumer implements [driver.Driver].
 func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	op := "open a consumer on " + spec.Destination.String()
-	opts := &d.cfg.Options
-	refuse := func(hint, what string) (driver.Consumer, error) {
-		return nil, driver.Errorf(driver.ClassUnsupported, op, hint, "%s", what)
-	}
-	switch {
-	case spec.TransactionSize > 0:
-		return refuse("leave out --tx", "RocketMQ has no transactions for consumers")
-	case spec.Concurrency > 1:
-		return refuse("use --consumers: each is a member of the group and delivers on its own",
-			"a consumer delivers one message at a time")
-	case spec.Destination.Kind == driver.Queue && (spec.Durable || spec.Shared):
-		return refuse("use topic://"+spec.Destination.Name, protocol.OnlyTopics)
-	case spec.Credit > 0:
-		return refuse("use -o pull-batch", "RocketMQ deals out whole queues and has no window of messages")
+	opts, f := &d.cfg.Options, Factory()
+	err := rules().CheckConsumer(op, &f, &spec)
+	if err != nil {
+		return nil, err
 	}
 	if spec.Selector != "" {
 		d.filtered.Store(spec.Destination, true)
 	}
-	topic, err := topicName(spec.Destination)
-	if err != nil {
-		return nil, err
-	}
 	c := &consumer{
 		membership: opts.membershipOf(&spec, randomID()), op: "receive from " + spec.Destination.String(), d: d,
 		opts:  opts,
-		topic: topic, filter: parseSelector(spec.Selector), version: time.Now().UnixMilli(),
+		topic: spec.Destination.Name, filter: parseSelector(spec.Selector), version: time.Now().UnixMilli(),
 		kicked: make(chan struct{}, 1), stop: make(chan struct{}), managed: make(chan struct{}),
 		owned: map[queueID]*queue{}, wanted: map[queueID]time.Time{}, inbox: inbox{arrived: make(chan struct{}, 1)},
 		input: driver.NewMeter(),

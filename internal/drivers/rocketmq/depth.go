@@ -61,10 +61,7 @@ func (d *rocketDriver) Inspect(
 }
 
 func (i *inspector) inspect(ctx context.Context, dest driver.Destination) (n driver.DestinationCount, err error) {
-	topic, err := topicName(dest)
-	if err != nil {
-		return n, err
-	}
+	topic := dest.Name
 	r := i.routes[topic]
 	if r == nil {
 		r, err = i.lookUp(ctx, topic)

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/drivers/library"
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
@@ -105,7 +106,7 @@ func checkSettings(s *transport.Settings[Options], fail transport.Fail) {
 func (o *Options) check(fail transport.Fail) {
 	o.checkRanges(fail)
 	if o.Group != "" && !legalName(o.Group) {
-		fail(hintLegal, "option group=%s: not a legal name", o.Group)
+		fail("use "+legalSigns, "option group=%s: not a legal name", o.Group)
 	}
 	if strings.Contains(o.Tag, "|") || !wire.CarriesProperty(o.Tag) || o.Tag != strings.TrimSpace(o.Tag) {
 		fail("a message has one tag, without blanks around it", "option tag=%s: not a legal tag", o.Tag)
@@ -152,8 +153,18 @@ func (o *Options) checkRanges(fail transport.Fail) {
 	atLeast("batch-linger", o.BatchLinger, 0)
 }
 
-// hintLegal has the rules of legalName.
-const hintLegal = "use letters, digits, %, |, - and _, at most 120 of them"
+// legalSigns has the rules of legalName.
+const legalSigns = "letters, digits, %, |, - and _, at most 120 of them"
+
+// rules are those for destinations.
+func rules() library.Rules {
+	return library.Rules{Only: true, Name: func(name string) string {
+		if legalName(name) {
+			return ""
+		}
+		return legalSigns
+	}}
+}
 
 // legalName reports whether brokers accept it as a topic or group (TopicValidator).
 func legalName(name string) bool {

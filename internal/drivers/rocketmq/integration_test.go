@@ -101,7 +101,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	spec.Selector = "tag:none"
 	specs["filtered"] = spec
 	spec = consumerSpec(topicNamed(name))
-	spec.Durable, spec.Subscription = true, "durable"
+	spec.Durable, spec.Subscription, spec.Connection.ClientID = true, "durable", "me"
 	specs["durable"] = spec
 	spec.Subscription, spec.Connection.ClientID = "durable-2", "me" // with --reconnect, another connection removes it
 	spec.KeepSubscription = true

@@ -10,15 +10,6 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// topicName returns the name of a destination's topic.
-func topicName(d driver.Destination) (string, error) {
-	if !legalName(d.Name) {
-		return "", driver.Errorf(driver.ClassUnsupported, "open "+d.String(),
-			hintLegal, "%q is not a legal name of a topic", d.Name)
-	}
-	return d.Name, nil
-}
-
 // membership is the consumer group of a consumer.
 type membership struct {
 	group string

@@ -357,9 +357,10 @@ func TestRemovedGroupLeavesNoOffsets(t *testing.T) {
 
 // TestGroupIsDeletedAfterHeldPulls: a broker would create the group again when it stops holding a pull.
 func TestGroupIsDeletedAfterHeldPulls(t *testing.T) {
-	durable, kept := consumerSpec(topicNamed("t")), consumerSpec(topicNamed("t"))
-	durable.Durable, durable.Subscription = true, "s"
-	kept.Durable, kept.Subscription, kept.KeepSubscription = true, "s", true
+	durable := consumerSpec(topicNamed("t"))
+	durable.Durable, durable.Subscription, durable.Connection.ClientID = true, "s", "me"
+	kept := durable
+	kept.KeepSubscription = true
 	queue := consumerSpec(queueNamed("t"))
 	for name, c := range map[string]struct {
 		spec    driver.ConsumerSpec

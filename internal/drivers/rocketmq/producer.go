@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/drivers/protocol"
+	"github.com/perfmq/perfmq/internal/drivers/library"
 	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -108,11 +108,8 @@ func (d *rocketDriver) Producer(
 	ctx context.Context, spec driver.ProducerSpec, done driver.Completions,
 ) (driver.Producer, error) {
 	op := "open a producer on " + spec.Destination.String()
-	opts := &d.cfg.Options
-	if err := opts.unsupported(op, &spec); err != nil {
-		return nil, err
-	}
-	topic, err := topicName(spec.Destination)
+	opts, f := &d.cfg.Options, Factory()
+	err := cmp.Or(rules().CheckProducer(op, &f, &spec), opts.checkDelay(op, spec.Delay))
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +117,7 @@ func (d *rocketDriver) Producer(
 		op: "send to " + spec.Destination.String(), d: d, opts: opts, delay: spec.Delay, level: opts.DelayLevel,
 		limit: cmp.Or(spec.SendTimeout, opts.SendTimeout),
 		sign:  d.newSigner(),
-		done:  done, topic: topic, group: "perfmq-producers",
+		done:  done, topic: spec.Destination.Name, group: "perfmq-producers",
 		idle: make(chan struct{}, 1), synced: make(chan struct{}, 1),
 		socket: driver.NewMeter(), answers: driver.NewMeter(),
 	}
@@ -132,7 +129,7 @@ func (d *rocketDriver) Producer(
 	}
 	ctx, cancel := d.opening(ctx)
 	defer cancel()
-	r, err := d.routeOf(ctx, topic)
+	r, err := d.routeOf(ctx, p.topic)
 	if err != nil {
 		return nil, err
 	}
@@ -151,38 +148,14 @@ func (d *rocketDriver) Producer(
 	return p, nil
 }
 
-// unsupported refuses settings that RocketMQ does not have.
-func (o *Options) unsupported(op string, spec *driver.ProducerSpec) error {
-	for _, s := range []struct {
-		given      bool
-		what, hint string
-	}{
-		{spec.TTL > 0, "time to live per message", "leave out --ttl; brokers keep messages for fileReservedTime"},
-		{
-			slices.ContainsFunc(spec.Variants, func(v driver.Variant) bool { return v.Priority >= 0 }),
-			"priorities", "leave out --priority",
-		},
-		{
-			slices.ContainsFunc(spec.Variants, func(v driver.Variant) bool { return v.Text }),
-			"messages of text: all are of bytes", protocol.HintBytes,
-		},
-		{
-			spec.Persistent, "delivery mode per message",
-			"leave out --persistent; brokers store all messages, and flushDiskType says when they are on disk",
-		},
-		{
-			spec.CommitInterval > 0, "transactions of several messages",
-			"for RocketMQ's own kind, one message per transaction, use -o transactional=true",
-		},
-		{spec.Delay > 0 && o.DelayLevel > 0, "two delays of a message", "leave out -o delay-level"},
-		{
-			spec.Delay > 0 && (o.Send == sendBatch || o.Transactional), "delay of batches and transactional messages",
-			"leave out --delivery-delay, -o send=batch and -o transactional",
-		},
-	} {
-		if s.given {
-			return driver.Errorf(driver.ClassUnsupported, op, s.hint, "RocketMQ has no %s", s.what)
-		}
+// checkDelay refuses a delay that RocketMQ does not have.
+func (o *Options) checkDelay(op string, delay time.Duration) error {
+	switch {
+	case delay > 0 && o.DelayLevel > 0:
+		return library.Unsupported(op, "leave out -o delay-level", "the delay is given twice")
+	case delay > 0 && (o.Send == sendBatch || o.Transactional):
+		return library.Unsupported(op, "leave out --delivery-delay, -o send=batch and -o transactional",
+			"RocketMQ delays neither batches nor transactional messages")
 	}
 	return nil
 }
