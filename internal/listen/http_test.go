@@ -198,6 +198,7 @@ func TestHalfOpen(t *testing.T) {
 				long := l.dial()
 				_, err := io.WriteString(long, "GET /long HTTP/1.1\r\nHost: x\r\n\r\n")
 				require.NoError(t, err)
+				synctest.Wait() // it is being answered
 				var open []net.Conn
 				for range 2000 {
 					c := l.dial()
