@@ -40,8 +40,8 @@ func (r *run) inspector(e *Endpoint) driver.Inspector {
 	return inspector
 }
 
-// countFrom takes the counts of the destinations of the present step that no step had before, before any message of it
-// is sent. A place with producers is counted at their broker, other places at that of the consumers.
+// countFrom reads the counts of the present step's new destinations before its first message. A place with producers is
+// counted at their broker, another place at the consumers' broker.
 func (r *run) countFrom(ctx context.Context) {
 	if r.counting == nil {
 		return
@@ -221,9 +221,8 @@ func (r *run) compareCounts() (list []result.DestinationCount) {
 	return list
 }
 
-// countedAnew gives up counts that are too low where an outage, or a broker that could not be reached for a while,
-// may be why: one that has started again counts anew, and a message whose settlement was cut off is received twice
-// and acknowledged once.
+// countedAnew drops counts that are too low after an outage, or after a broker could not be reached: a restarted broker
+// counts from 0, and a message with a lost settlement is received twice and acknowledged once.
 func countedAnew(s *stats.Summary) {
 	if s.BrokerCount == nil {
 		return

@@ -30,8 +30,8 @@ type closer struct {
 // closeAll closes all workers and connections and returns a list of the failures. It takes at most the connect time-out
 // and a few seconds, whatever the drivers do: producers and consumers close side by side, then the connections within
 // closeTimeout. Closing a side also ends if no worker has closed for closeTimeout: the broker may not answer any more,
-// and the end of a connection does what is left to do. Consumers whose subscriptions are removed have all the time,
-// unless the drain has left messages unanswered.
+// and the end of a connection does the rest. Consumers have all the time to remove their subscriptions, unless the
+// drain has left messages unanswered.
 func (r *run) closeAll(ctx context.Context) []string {
 	left := r.closeGroups(ctx, r.step.uses)
 	r.stopConsumers()
@@ -123,8 +123,8 @@ func (c closer) shut(ctx context.Context) error {
 	return err
 }
 
-// closeEach waits for the goroutines of list, closes the members whose goroutines have ended, and returns a list of the
-// failures. It waits that long to close all of them, from one to the next, and before for their goroutines to stop.
+// closeEach waits for the goroutines of list, closes the members with ended goroutines, and returns a list of the
+// failures. It waits at most stop for the goroutines, all for the closing, and each from one closed member to the next.
 func closeEach(ctx context.Context, list []closer, all, each, stop time.Duration) (left []string) {
 	ctx, cancel := hurried(ctx)
 	defer cancel()

@@ -58,8 +58,8 @@ func (p *probe) giveUp(now time.Time) {
 		now.Sub(p.begun).Round(time.Millisecond)))
 }
 
-// enter adds a waiting worker. The first one is probed after the pause, or at once. A worker whose last connection did
-// not last gets no shorter pause than an attempt that fails.
+// enter adds a waiting worker. The first one is probed after the pause, or at once. After a short-lived connection a
+// worker pauses as long as after a failed attempt.
 func (h *host) enter(w *waiter, atOnce, lasted bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

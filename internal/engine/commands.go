@@ -39,8 +39,8 @@ func (s *step) noteAccepted() {
 	s.accepted.CompareAndSwap(nil, &now)
 }
 
-// acceptedAfterCommand adds how long after the begin of the last command before the present step the brokers accepted
-// its first worker, or the first one after the last attempt that failed.
+// acceptedAfterCommand adds the time from the last command before the present step to the first worker that a broker
+// accepted, after the last failed attempt if there was one.
 func (r *run) acceptedAfterCommand() {
 	if at := r.step.accepted.Load(); len(r.step.plan.Before) > 0 && at != nil {
 		r.commands[len(r.commands)-1].Accepted = at.Sub(r.step.commanded).Microseconds()
@@ -122,7 +122,7 @@ func environ(p *plan.Plan) []string {
 	return list
 }
 
-// variable converts a name to that of a variable: capital letters, digits and _.
+// variable converts a name to a variable's name: capital letters, digits and _.
 func variable(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {

@@ -11,7 +11,7 @@ import (
 )
 
 // drain waits until all messages in flight have ended and all completed messages have been received, at most for the
-// drain time-out. It reports whether messages of which nobody knows how many follow still came then.
+// drain time-out. It reports whether messages still arrived then, an unknown number of them.
 func (r *run) drain(ctx context.Context) (flowing bool) {
 	started := time.Now()
 	defer func() { r.drained = time.Since(started) }()
@@ -161,7 +161,7 @@ func inFlight(producers []*producer) (n uint64) {
 }
 
 // unansweredMessages reports whether the broker still owes an answer to open producers: to messages in flight, or to
-// those that a time-out has ended.
+// messages that a time-out has ended.
 func unansweredMessages(producers []*producer) bool {
 	return inFlight(producers) > 0 || slices.ContainsFunc(producers, func(p *producer) bool {
 		return p.driver != nil && p.ended != nil && p.load.Unanswered()
@@ -190,7 +190,7 @@ func (r *run) received() (n uint64) {
 	return n
 }
 
-// countCopies returns how often messages were delivered or sent again: more copies than one may arrive.
+// countCopies returns the number of redeliveries and resends: more copies than one may arrive.
 func (r *run) countCopies() (n uint64) {
 	for _, c := range r.consumers {
 		n += c.rec.Count(result.Redelivered)

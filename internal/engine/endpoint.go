@@ -22,7 +22,7 @@ func Reach(p *plan.Plan, drivers plan.Drivers) map[*plan.Broker]*Endpoint {
 	return all
 }
 
-// sendsTo returns the endpoint of the group's producers; nil if it has none.
+// sendsTo returns the endpoint of the group's producers, or nil.
 func (r *run) sendsTo(g *plan.Group) *Endpoint {
 	if !g.Role.Produces() {
 		return nil
@@ -30,7 +30,7 @@ func (r *run) sendsTo(g *plan.Group) *Endpoint {
 	return r.endpoints[g.ProducerBroker]
 }
 
-// readsFrom returns the endpoint of the group's consumers; nil if it has none.
+// readsFrom returns the endpoint of the group's consumers, or nil.
 func (r *run) readsFrom(g *plan.Group) *Endpoint {
 	if !g.Role.Consumes() {
 		return nil

@@ -16,8 +16,8 @@ func (u *use) sendTimeout() time.Duration {
 	return u.plan.SendTimeout
 }
 
-// startExpiry starts a goroutine for each group whose messages the engine ends if they have no answer in time. The
-// function that it returns stops them; later calls do nothing: a run ends in a step whose load has not begun.
+// startExpiry starts a goroutine for each group with a send time-out, which ends messages without an answer. The
+// returned function stops them; later calls do nothing: a run may end before its step's load begins.
 func (s *step) startExpiry() (end func()) {
 	quit := make(chan struct{})
 	var looking sync.WaitGroup

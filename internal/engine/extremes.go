@@ -6,8 +6,8 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 )
 
-// lowest returns the lowest rates over the steps so far, the first ones of the plan, and sets those of the groups: each
-// over the steps in which it takes part.
+// lowest returns the lowest rates over the steps so far, the first ones of the plan, and sets the groups' lowest rates,
+// each over its own steps.
 func (r *run) lowest(sums []stats.StepSummary, groups []stats.StepSummary) (all stats.Peaks) {
 	for i := range groups {
 		groups[i].Minimum = stats.Peaks{}

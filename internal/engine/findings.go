@@ -14,8 +14,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// findAll adds all findings of the run but those of the verification; excess are messages received beyond those
-// expected.
+// findAll adds all findings of the run except the verification's; excess counts messages received beyond the expected
+// ones.
 func (r *run) findAll(s *stats.Summary, excess uint64) {
 	r.findFailures(s)
 	r.findNothing(s)

@@ -201,7 +201,7 @@ func (r *run) transacts() bool {
 	})
 }
 
-// producerCommits returns the function that counts the transactions of a producer; nil if it has none.
+// producerCommits returns the function that counts the transactions of a producer, or nil.
 func (r *run) producerCommits(p *producer, spec *driver.ProducerSpec) driver.Commits {
 	p.rec.SetTransaction(spec.CommitInterval)
 	if spec.CommitInterval == 0 {
@@ -215,7 +215,7 @@ func (r *run) producerCommits(p *producer, spec *driver.ProducerSpec) driver.Com
 	}
 }
 
-// consumerCommits returns the function that counts the transactions of a consumer; nil if it has none.
+// consumerCommits returns the function that counts the transactions of a consumer, or nil.
 func (r *run) consumerCommits(c *consumer, spec *driver.ConsumerSpec) driver.Commits {
 	if spec.TransactionSize == 0 {
 		return nil
@@ -249,7 +249,7 @@ func (r *run) updateSpecs(u *use) {
 	}
 }
 
-// sameWorkers reports whether an open group with setting a can go on with setting b: only the load differs.
+// sameWorkers reports whether an open group with setting a can continue with setting b: only the load differs.
 func sameWorkers(a, b *plan.Group) bool {
 	if a.Role.Consumes() && !a.Role.Produces() && (a.Count > 0 || b.Count > 0) {
 		return false // its consumers stop one by one as the count is used up
@@ -270,7 +270,7 @@ func sameWorkers(a, b *plan.Group) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-// ownShare returns how many of the group's first n messages the producers of this shard send.
+// ownShare returns this shard's number of the group's first n messages.
 func (g *group) ownShare(n uint64) (own uint64) {
 	if len(g.producers) >= g.allProducers {
 		return n

@@ -31,7 +31,7 @@ func (s *stays) recordHost(worker any, e *Endpoint, connection string, counts fu
 	}
 }
 
-// at returns the index of the last host among those of the URL; 0 if the worker was connected to none of them.
+// at returns the index of the last host in the URL; 0 if the worker was connected to no host of it.
 func (s *stays) at(hosts []string) int {
 	return max(0, slices.Index(hosts, s.presentHost()))
 }

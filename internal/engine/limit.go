@@ -49,8 +49,8 @@ func (p *producer) inFlight() driver.InFlight {
 	return p.broker.Factory.InFlight(p.broker.Options, &p.spec)
 }
 
-// maxInFlight returns how many messages of the producer may be in flight beside those of the producers before it.
-// bounded holds the connections (broker and key) whose bound one of these has.
+// maxInFlight returns the producer's part of the messages that may be in flight. bounded holds the connections (broker
+// and key) with a bound that an earlier producer has counted.
 func (p *producer) maxInFlight(bounded map[[2]string]bool) int {
 	bound := p.inFlight()
 	if bound.Messages == 0 || bound.Messages >= p.spec.MaxPending {
@@ -65,7 +65,8 @@ func (p *producer) maxInFlight(bounded map[[2]string]bool) int {
 	return bound.Messages
 }
 
-// missed returns how long the group's producers would take, at their rate, for the messages that were due and not sent.
+// missed returns the time in which the group's producers, at their rate, would send the messages that were due and not
+// sent.
 func (u *use) missed(perSecond float64) time.Duration {
 	if perSecond <= 0 || u.sentInStep >= u.due {
 		return 0

@@ -11,16 +11,16 @@ import (
 
 // Thresholds of findings.
 const (
-	// growing is the minimum growth of a backlog as a share of the messages completed, and large that of one that did not
-	// grow steadily; enoughBacklog is the minimum in messages.
+	// growing is the minimum growth of a backlog as a share of the messages completed, and large the minimum of a
+	// backlog that did not grow steadily; enoughBacklog is the minimum in messages.
 	growing, large, enoughBacklog = 0.01, 0.1, 100
-	// enoughTime is the minimum length of a measured part whose rates are compared.
+	// enoughTime is the minimum length of a measured part for its rates to be compared.
 	enoughTime = 3 * time.Second
 	// namedStalls is the maximum number of stalls that a text names.
 	namedStalls = 3
 )
 
-// Observe adds what the rates of a run, its stalls and the broker's side show. It does not fail the run.
+// Observe adds findings on the rates of a run, its stalls and the broker's side. It does not fail the run.
 func Observe(s *stats.Summary) {
 	observeStalls(s)
 	observeBroker(s)

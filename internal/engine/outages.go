@@ -7,8 +7,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// outageBegun marks how far the verification had come when the outage of that number began, from 1 on, if it is one of
-// the first that are listed: of later ones it is not known which messages they lost or had delivered again.
+// outageBegun records the progress of the verification at the begin of an outage with a number, from 1 on, if it is one
+// of the first that are listed: the losses and duplicates of later ones are unknown.
 func (r *run) outageBegun(number int) {
 	if r.verify == nil || number > stats.KeptOutages {
 		return
@@ -46,7 +46,7 @@ func (r *run) verifyOutages(s *stats.Summary, v *verify.Result) {
 	}
 }
 
-// inDoubt returns how many messages ended without an answer because of outages.
+// inDoubt returns the number of messages that ended without an answer because of outages.
 func inDoubt(s *stats.Summary) uint64 {
 	var n uint64
 	if s.MoreOutages != nil {
@@ -58,9 +58,8 @@ func inDoubt(s *stats.Summary) uint64 {
 	return n
 }
 
-// countOvercome returns how many messages of groups that connect again had no answer although no outage is known of,
-// and were sent before a message of their producer that was confirmed: the broker answers. None came in time
-// (--send-timeout).
+// countOvercome counts messages of reconnecting groups without an answer and without a known outage, sent before a
+// confirmed message of their producer: the broker answers, but not in time (--send-timeout).
 func (r *run) countOvercome() (n uint64) {
 	for _, g := range r.groups {
 		if !g.plan.Reconnect {
@@ -73,7 +72,7 @@ func (r *run) countOvercome() (n uint64) {
 	return n
 }
 
-// plannedRate returns how many messages a second the only step is to send, if that is constant; else 0.
+// plannedRate returns the rate of the only step in messages per second, if it is constant; else 0.
 func (r *run) plannedRate() (sum float64) {
 	if len(r.plan.Steps) != 1 {
 		return 0

@@ -82,7 +82,7 @@ func (l *link[T]) leave(ctx context.Context, cause error) {
 }
 
 // comeBack waits until an attempt to connect succeeds, ctx ends or the time-out is over. When ctx ends, it tries once
-// more at once. The error is that of ctx, or the reason why the worker cannot go on.
+// more at once. The error is ctx's, or the reason why the worker cannot continue.
 func (l *link[T]) comeBack(ctx context.Context, cause error) error {
 	defer l.down.End()
 	attempts, cancel := context.WithCancel(context.WithoutCancel(ctx))

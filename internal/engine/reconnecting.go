@@ -9,7 +9,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// reconnectingProducer is a producer whose lost connection is replaced. Send waits for the new connection.
+// reconnectingProducer is a producer that gets a new connection for a lost one. Send waits for the new connection.
 type reconnectingProducer struct {
 	*link[driver.Producer]
 	load    *load.Producer  // calls Send
@@ -129,7 +129,7 @@ func (p *reconnectingProducer) Flush(ctx context.Context) error {
 	return nil
 }
 
-// reconnectingConsumer is a consumer whose lost connection is replaced.
+// reconnectingConsumer is a consumer that gets a new connection for a lost one.
 type reconnectingConsumer struct{ *link[driver.Consumer] }
 
 // Run implements [driver.Consumer].

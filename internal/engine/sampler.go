@@ -48,8 +48,8 @@ func newSampler(c *stats.Collector, reporter report.Reporter) *sampler {
 	return s
 }
 
-// beginStep starts to cut the step whose load begins at start. If the step has a duration, the cut at its end is left
-// to enterPhase or finish.
+// beginStep starts to cut a step; its load begins at start. If the step has a duration, the cut at its end is left to
+// enterPhase or finish.
 func (s *sampler) beginStep(step *plan.Step, start time.Time) {
 	warmup, duration := step.Warmup, step.Duration
 	s.endLoop()

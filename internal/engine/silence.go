@@ -47,8 +47,8 @@ func (r *run) newSilenceCheck() func() error {
 	return func() error { return r.checkSilence(limit, &q) }
 }
 
-// toSend returns how many messages the group is to send in the step; the maximum if neither count nor schedule ends
-// them.
+// toSend returns the number of messages that the group is to send in the step; the maximum without a count or an end of
+// the schedule.
 func (u *use) toSend() uint64 {
 	all := cmp.Or(u.plan.Count, math.MaxUint64)
 	if end, ok := u.plan.Rate.End(); ok {

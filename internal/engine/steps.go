@@ -74,9 +74,8 @@ func distinctGroups(p *plan.Plan) (list []*plan.Group) {
 	return list
 }
 
-// canReopen reports whether the workers of a group with the one setting, closed and opened again, can work with the
-// other: they are as many, at the same destinations, and their messages have the same delay, by which those of one that
-// come later are judged.
+// canReopen reports whether the closed workers of group a can open again with setting b: the numbers, the destinations
+// and the delay of messages are the same. Messages that arrive later are judged by that delay.
 func canReopen(a, b *plan.Group) bool {
 	return a.Name == b.Name && a.Delay == b.Delay && a.Producers == b.Producers &&
 		a.Consumers == b.Consumers && a.Shared == b.Shared &&
@@ -138,8 +137,8 @@ func (r *run) settleStep(ctx context.Context) {
 	r.drained = time.Since(started)
 }
 
-// closeLeaving closes the groups that the following step does not have, or has with other workers, and those whose
-// messages the broker has not answered.
+// closeLeaving closes the groups that the following step does not have, or has with other workers, and groups with
+// unanswered messages.
 func (r *run) closeLeaving(ctx context.Context, following *step) {
 	var leaving []*use
 	for _, u := range r.step.uses {
@@ -238,8 +237,8 @@ func (s *step) consumers() (list []*consumer) {
 	return list
 }
 
-// target returns the rate of a group of the step or, without a name, of all together, on average so far; 0 if one of
-// them has none.
+// target returns the rate of a group of the step or, without a name, of all together, on average so far; 0 if a group
+// is without a rate.
 func (s *step) target(group string) (perSecond float64) {
 	for _, u := range s.uses {
 		switch {

@@ -81,7 +81,7 @@ func (r *run) addSubscriptions() {
 	}
 }
 
-// subscription returns the subscription of a consumer; nil if there is none yet.
+// subscription returns the subscription of a consumer; nil before it exists.
 func (r *run) subscription(c *consumer) *subscription {
 	for _, s := range r.subs {
 		if !s.over && s.place == c.place() && s.name == c.subscriptionName() {

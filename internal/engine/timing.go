@@ -20,11 +20,11 @@ const (
 	// stuckAfter is the time after which an attempt without an outcome no longer delays the next one: a host that drops
 	// our packets, or a broker that accepts a connection and is silent, must not make an outage longer than it is.
 	stuckAfter = 500 * time.Millisecond
-	// lasting is how long a connection must have lasted for the pause before the first attempt to be short again.
+	// lasting is the least life of a connection after which the first attempt follows a short pause again.
 	lasting = time.Second
 	// lastTry bounds the last attempt of a run that ends in an outage.
 	lastTry = stuckAfter
-	// sameMoment is how far apart workers may notice the end of the run, to share the last attempt.
+	// sameMoment bounds the time between workers that notice the end of the run and share the last attempt.
 	sameMoment = 20 * time.Millisecond
 
 	// Load.
@@ -58,14 +58,14 @@ const (
 
 	// Close.
 
-	// cancelGrace bounds the return of a driver from a call whose context has ended, and each later stage of a run after a
-	// second interruption.
+	// cancelGrace bounds the return of a driver from a call after its context has ended, and each later stage of a run
+	// after a second interruption.
 	cancelGrace = 500 * time.Millisecond
 	// stopTimeout bounds the wait for workers that were told to stop, even if the connect time-out is longer: they have
 	// nothing left to wait for.
 	stopTimeout = 5 * time.Second
-	// leastStop is the least wait for them: longer than the closing of a lost connection, at whose end the messages on it
-	// end, too.
+	// leastStop is the least wait for them: longer than the closing of a lost connection, which ends the messages on
+	// it.
 	leastStop = closeTimeout + 2*cancelGrace
 	// closeTimeout bounds the closing of unused connections, and the time from the close of one worker to the next unless
 	// subscriptions have to be removed.
@@ -73,13 +73,13 @@ const (
 
 	// The broker's count.
 
-	// countWhileOpen bounds the polling of the broker's count, until it equals that of the run, before the workers close:
+	// countWhileOpen bounds the polling of the broker's count, until it equals the run's, before the workers close:
 	// some brokers remove an unused queue with its count.
 	countWhileOpen = 300 * time.Millisecond
 	// countWhenClosed bounds the same polling after the workers have closed.
 	countWhenClosed = 1500 * time.Millisecond
 	// countEvery is the time between two polls.
 	countEvery = 25 * time.Millisecond
-	// countLagging is the time between two polls of a broker whose counters lag, after its declared lag.
+	// countLagging is the time between two polls of a broker with lagging counters, after its declared lag.
 	countLagging = time.Second
 )

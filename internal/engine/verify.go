@@ -130,7 +130,7 @@ func (v *verification) missingAt(s *subscription) uint64 {
 	return s.tracker.Open(v.ledgers[s.place], s.from)
 }
 
-// patience is the time without a message after which consumers count as having waited in vain; 0 if they do not wait.
+// patience is the time without a message after which a consumer stops waiting; 0 if consumers do not wait.
 func (r *run) patience() time.Duration {
 	if r.role == plan.Consumer {
 		return quietTime
@@ -179,9 +179,9 @@ func (r *run) probe(v *arrivals, consumers []*consumer) {
 	}
 }
 
-// recordEnds records the end of the consumers of subs at this moment. They have waited in vain if arrivals.inVain
-// proves it, the user did not interrupt the wait, a consumer is alive, and none has failed: the broker may still hold
-// messages for one that has, such as the queues that a consumer of RocketMQ has locked.
+// recordEnds records the end of the consumers of subs at this moment. They are drained if arrivals.inVain proves it,
+// the user did not interrupt the wait, a consumer is alive, and none has failed: the broker may still hold messages for
+// one that has, such as the queues that a consumer of RocketMQ has locked.
 func (r *run) recordEnds(ctx context.Context, subs []*subscription) {
 	if r.verify == nil {
 		return
@@ -200,7 +200,7 @@ func (r *run) recordEnds(ctx context.Context, subs []*subscription) {
 	r.verify.renewProbes()
 }
 
-// allProven reports whether all consumers that can still receive have waited in vain.
+// allProven reports whether arrivals.inVain proves the end of all consumers that can still receive.
 func (r *run) allProven() bool {
 	now, patience := r.clock.Epoch(r.clock.Now()), r.patience()
 	for _, s := range r.subs {

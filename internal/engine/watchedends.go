@@ -42,7 +42,7 @@ func (w *watchedEnds) noteEnd(o *driver.Outcome) {
 	}
 }
 
-// unknown ends messages without an answer. Those that had ended before, by a time-out, are not the outage's.
+// unknown ends messages without an answer. Messages that a time-out ended before are not the outage's.
 func (w *watchedEnds) unknown(slots []driver.Slot, o driver.Outcome) {
 	var outage int
 	if w.late.Load() {

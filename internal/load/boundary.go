@@ -6,10 +6,10 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 )
 
-// Boundary decides which messages of a run were due in the warm-up of the present step: those of a producer that carry
-// an earlier time, within the step, than its first message due after the warm-up. So the transfer time of a message
-// counts in the same phase as its other latencies, although the message does not carry its due time. It is safe for
-// concurrent use.
+// Boundary decides which messages of a run were due in the warm-up of the present step: a producer's messages with an
+// earlier time, within the step, than its first message after the warm-up. So the transfer time of a message counts in
+// the same phase as its other latencies, although the message does not carry its due time. It is safe for concurrent
+// use.
 type Boundary struct {
 	phases *Phases
 	first  []atomic.Int64 // by producer: the time in its first message after the warm-up; 0 before that
@@ -21,8 +21,8 @@ func NewBoundary(producers int, phases *Phases) *Boundary {
 	return &Boundary{phases: phases, first: make([]atomic.Int64, producers)}
 }
 
-// AddRemote marks a producer of another process, whose messages are judged only by the times that they carry. Call it
-// before the first Begin.
+// AddRemote marks a producer of another process: its messages are judged by their times alone. Call it before the first
+// Begin.
 func (b *Boundary) AddRemote(producer int) {
 	if b.remote == nil {
 		b.remote = map[int64]bool{}

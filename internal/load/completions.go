@@ -20,8 +20,8 @@ func (p *Producer) Done(slot driver.Slot, o driver.Outcome) {
 	p.ended(slot, place, o, now, 0)
 }
 
-// InDoubt ends messages that an outage has left in doubt, as DoneAll does, and returns how many of them had not ended
-// yet. Outage is its number, from 1 on, which [ProducerConfig].Resent is called with; 0 is none.
+// InDoubt ends messages that an outage has left in doubt, as DoneAll does, and returns the number of messages that had
+// not ended yet. outage is the number of the outage, from 1 on, for [ProducerConfig].Resent.
 func (p *Producer) InDoubt(outage int, list []driver.Slot, o driver.Outcome) (n int) {
 	now := p.clock.Now()
 	for _, slot := range list {

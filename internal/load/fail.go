@@ -10,13 +10,13 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Share is a part of a whole, Of/Out, from 0 to 1 and exact. The zero value is none.
+// Share is a part of a whole, Of/Out, from 0 to 1 and exact. The zero value is a share of 0.
 type Share struct{ Of, Out uint64 }
 
 // finest is the smallest share but none: one in a million.
 const finest = 1_000_000
 
-// IsZero reports whether it is none.
+// IsZero reports whether the share is 0.
 func (s Share) IsZero() bool { return s.Of == 0 }
 
 // IsAll reports whether it is the whole.

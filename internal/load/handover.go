@@ -29,7 +29,7 @@ func (p *Producer) prepare(msg *driver.Message, index uint32, intended, actual t
 	return phase
 }
 
-// handOver gives a message, whose place is written, to the driver.
+// handOver gives a message to the driver, after prepare.
 func (p *Producer) handOver(ctx context.Context, msg *driver.Message, index uint32) error {
 	p.markInFlight(msg, index)
 	err := p.producer.Send(ctx, msg)
@@ -65,8 +65,8 @@ func (p *Producer) takeBack(slot driver.Slot) bool {
 	return true
 }
 
-// Restamp begins the time of a message anew that has not left: Send has it, and has waited for a connection. Send calls
-// it. A message that is sent again keeps the time that it carries.
+// Restamp restarts the time of a message that has waited in Send for a connection. Send calls it. A message that is
+// sent again keeps the time that it carries.
 func (p *Producer) Restamp(msg *driver.Message) {
 	index, now := msg.Slot.Index(), p.clock.Now()
 	p.slots.places[index].actual, p.last = now, now

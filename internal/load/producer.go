@@ -11,13 +11,13 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// LateLimit is how late a message may leave, with nothing holding it up, before it counts as sent late through the
-// tester's own fault. The runtime wakes sleepers up to 1 ms late; a tester that is late by more lacks processor time.
+// LateLimit is the send delay, without a wait for the broker, above which a message counts as late by perfmq's own
+// fault. The runtime wakes sleepers up to 1 ms late; a longer delay means that perfmq lacks processor time.
 const LateLimit = 5 * time.Millisecond
 
 const (
-	// slowSend is how long handing a message over takes at least if the driver waited for the broker. Below it the driver
-	// is not asked.
+	// slowSend is the least time of a hand-over in which the driver waited for the broker. Below it the driver is not
+	// asked.
 	slowSend = 100 * time.Microsecond
 	// slowUnknown is the same for drivers that do not report their waits: a longer one counts as a wait for the broker, a
 	// shorter one as perfmq's own work.
@@ -40,7 +40,7 @@ type ProducerConfig struct {
 	Precise    bool           // sleep by the operating system's best timer; not under a fake clock
 	Ledger     *verify.Ledger // numbers the messages; nil if nothing is to be verified
 	Sizes      []uint32       // bytes of the bodies of the variants; nil if sizes are not needed
-	// Resent is told that a message was sent again that an outage had left in doubt; may be nil.
+	// Resent is called after the resend of a message that an outage had left in doubt; may be nil.
 	Resent func(outage int)
 }
 
@@ -112,7 +112,7 @@ func (p *Producer) Attach(producer driver.Producer) {
 
 // Run sends the messages of a step until ctx ends, the producer's share of the count is sent, or the schedule ends
 // before Until and all messages due are sent; then it returns nil. It returns an error if the driver refused a message:
-// the producer cannot go on. Messages may still be in flight when it returns. Runs follow each other.
+// the producer cannot continue. Messages may still be in flight when it returns. Runs follow each other.
 func (p *Producer) Run(ctx context.Context, load Load) error {
 	p.load, p.measured = load, false
 	// Producers begin at different places of the cycle, so that few messages of many producers are mixed, too.
@@ -280,7 +280,7 @@ func (p *Producer) openLoop(ctx context.Context) error {
 	return nil
 }
 
-// brokerWait returns how much of a hand-over that took that long was spent waiting for the broker.
+// brokerWait returns the driver's wait for the broker within a hand-over that took that long.
 func (p *Producer) brokerWait(took time.Duration) time.Duration {
 	switch {
 	case took < slowSend:

@@ -137,7 +137,7 @@ func (d *doubts) putBack(m doubt) {
 	d.count.Add(1)
 }
 
-// numbers returns those of the messages.
+// numbers returns the messages' numbers.
 func (d *doubts) numbers() (list []int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -34,13 +34,13 @@ type timetable struct {
 // never is the due time of a message that is never due.
 const never = time.Duration(math.MaxInt64)
 
-// ConstantSchedule returns the schedule of one rate for ever. The zero rate makes the closed loop.
+// ConstantSchedule returns the schedule of one rate without an end. The zero rate makes the closed loop.
 func ConstantSchedule(r Rate) Schedule { return Schedule{rate: r} }
 
 // IsZero reports whether there is no schedule: the closed loop.
 func (s Schedule) IsZero() bool { return s.table == nil && s.rate.IsZero() }
 
-// Constant returns the rate of a schedule that is one rate for ever.
+// Constant returns the rate of a schedule with one rate and no end.
 func (s Schedule) Constant() (r Rate, ok bool) { return s.rate, !s.rate.IsZero() }
 
 // At returns the intended time of message n (counted from 0 over all producers) from the start of the load, rounded
@@ -68,7 +68,7 @@ func (t *timetable) dueTime(n uint64) time.Duration {
 	return t.pieces[i].dueTime(n)
 }
 
-// Due returns how many messages are due before t, with At(n) < t.
+// Due returns the number of messages due before t, with At(n) < t.
 func (s Schedule) Due(t time.Duration) uint64 {
 	switch {
 	case t <= 0:
@@ -96,7 +96,7 @@ func (t *timetable) integral(at time.Duration) wide {
 	return t.pieces[i-1].integral(at)
 }
 
-// End returns when the schedule ends. It is false if the last segment continues for ever, and for the closed loop.
+// End returns when the schedule ends. It is false if the last segment has no end, and for the closed loop.
 func (s Schedule) End() (end time.Duration, ok bool) {
 	if s.table == nil {
 		return 0, false

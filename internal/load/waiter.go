@@ -37,7 +37,7 @@ func (w *Waiter) Until(t time.Duration) bool {
 }
 
 // sleepByTimer lets it sleep by the timers of the Go runtime, which may wake it 1 ms late: the runtime waits for the
-// network and its timers in one call, whose time-out it gives in milliseconds.
+// network and its timers in one call, with a time-out in milliseconds.
 func (w *Waiter) sleepByTimer(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	timer.Stop()

@@ -34,7 +34,7 @@ func (w *Waiter) sleepPrecisely(ctx context.Context) error {
 		return fmt.Errorf("create timer: %w", err)
 	}
 	file := os.NewFile(uintptr(fd), "timerfd")
-	// Deadlines work only on files that the poller watches: without it a read would occupy a thread, for ever.
+	// Deadlines work only on files that the poller watches: without it a read would occupy a thread without end.
 	if err := file.SetReadDeadline(time.Time{}); err != nil {
 		_ = file.Close()
 		return fmt.Errorf("watch timer: %w", err)

@@ -12,8 +12,8 @@ import (
 type Mender interface {
 	// OnNews sets the function to call when Mend has something to do. Any goroutine calls it.
 	OnNews(func())
-	// Mend begins to replace a lost connection, or takes over the new one. It does not wait for the broker. The error says
-	// why the producer cannot go on. The goroutine of [Producer.Run] calls it, between messages.
+	// Mend begins to replace a lost connection, or takes over the new one. It does not wait for the broker. The error
+	// is the reason why the producer cannot continue. The goroutine of [Producer.Run] calls it, between messages.
 	Mend(ctx context.Context) error
 }
 
@@ -67,7 +67,7 @@ func (n *news) context(ctx context.Context) (context.Context, context.CancelFunc
 	return ctx, cancel
 }
 
-// handleNews handles the news. It returns an error if the producer cannot go on.
+// handleNews handles the news. It returns an error if the producer cannot continue.
 func (p *Producer) handleNews(ctx context.Context) error {
 	p.news.mu.Lock()
 	p.news.due = false

@@ -89,8 +89,8 @@ func newWorker(ctx context.Context, job *Job, clock *Clock, precise bool) *worke
 	return &worker{job: job, clock: clock, wait: NewWaiter(ctx, clock, precise)}
 }
 
-// workOn works on a message received at the given time. It returns the time of its end, and how long only the rate held
-// it back. It returns early if the context ends.
+// workOn works on a message received at the given time. It returns the time of its end, and the part of the wait that
+// only the rate caused. It returns early if the context ends.
 func (w *worker) workOn(received time.Duration) (done, paced time.Duration) {
 	end := received
 	if work := w.job.Work.next(); work > 0 {

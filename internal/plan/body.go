@@ -23,8 +23,8 @@ const (
 	// Random is text: letters and digits that an operator can look at on a broker's console, from a generator with a fixed
 	// seed (PCG). A broker or a link that compresses gains the quarter that plain text always gives.
 	Random Fill = "random"
-	// Compressible is the same text, of which each third part is one sentence again and again: deflate (gzip) makes it
-	// half as long.
+	// Compressible is the same text, with one sentence again and again in each third part: deflate (gzip) makes it half
+	// as long.
 	Compressible Fill = "compressible"
 	// Zeros are bytes of value 0.
 	Zeros Fill = "zeros"

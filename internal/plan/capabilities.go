@@ -44,8 +44,8 @@ func (g *Group) sends(kind func(*Variant) bool) bool {
 	return slices.ContainsFunc(g.Mix, func(m Variant) bool { return kind(&m) })
 }
 
-// capable refuses settings that a protocol has no means for with one of the destinations. The native driver may have
-// what a client library lacks.
+// capable refuses settings that a protocol does not support for one of the destinations. The native driver may support
+// more than a client library.
 func (v *validator) capable(f *driver.Factory, needs func(*driver.KindCapabilities, driver.Kind) []need) {
 	missing := func(all *driver.Capabilities) (flags []string) {
 		for _, kind := range []driver.Kind{driver.Queue, driver.Topic} {

@@ -14,7 +14,7 @@ type Mistake struct {
 	Hint string // the remedy
 	// Setting is the name of the setting that is wrong; empty if it is not known.
 	Setting string
-	// Threshold is the threshold that is meant, and Step that of which it is; empty if something else is.
+	// Threshold is the threshold with the mistake, and Step its step; empty if the mistake is elsewhere.
 	Threshold, Step string
 }
 

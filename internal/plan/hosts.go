@@ -67,7 +67,7 @@ func Rotation(first, n int) []int {
 type Backoff struct {
 	First, Longest time.Duration
 	Multiplier     float64 // of each pause, against the one before
-	// Attempts is how many attempts may fail, each at all hosts; 0 for any number.
+	// Attempts is the number of attempts that may fail, each at all hosts; 0 for any number.
 	Attempts int
 	// LostLast: the host of the lost connection is tried last, also where hosts are tried in order.
 	LostLast bool
@@ -90,7 +90,7 @@ func (g *Group) Probing() Backoff {
 	return g.Backoff
 }
 
-// Limit makes the pauses those of --reconnect-delay, at most.
+// Limit bounds the pauses by --reconnect-delay.
 func (b *Backoff) Limit(delay time.Duration) {
 	b.First, b.Longest = min(b.First, delay), min(b.Longest, delay)
 }

@@ -36,7 +36,7 @@ const UnlimitedPending = 1 << 20
 
 // Broker is a broker as the run reaches it.
 type Broker struct {
-	// Name is the name of the broker in its scenario; empty for that of a command line.
+	// Name is the name of the broker in its scenario; empty on a command line.
 	Name string
 	// Site names the broker, or the brokers that pass messages on to each other, on which a destination is one and the
 	// same; empty if the run has only one.
@@ -45,7 +45,7 @@ type Broker struct {
 	driver.OpenOptions
 	Protocol     string `set:"protocol,command" section:"Broker" arg:"NAME" none:"that of the command, or of the URL" help:"the protocol; that of a command must agree with the command"`
 	PasswordFile string `set:"password-file" arg:"FILE" help:"file whose first line is the password"`
-	// Management is the URL of the broker's management over HTTP, by which it is asked for its own counts.
+	// Management is the URL of the broker's management over HTTP, the source of the broker's own counts.
 	Management string `set:"management-url" arg:"URL" check:"management" help:"where the broker reports its own counts: Jolokia or RabbitMQ's management plugin"`
 	// Client is the implementation of the protocol: [driver.Native], or the name of a client library.
 	Client string `set:"client" arg:"NAME" default:"native" check:"filled" help:"implementation of the protocol: native (perfmq's own) or library (a client library)"`
@@ -116,7 +116,7 @@ type Plan struct {
 	// Steps are carried out one after the other. There is one at least; a command line is a plan of one step.
 	Steps []Step
 
-	// Environ are variables that commands get beside those of the process and the labels: NAME=VALUE.
+	// Environ are variables for commands, beside the process's variables and the labels: NAME=VALUE.
 	Environ []string
 	// VerifyFile is where this process' side of the verification is written; empty for nowhere.
 	VerifyFile string
@@ -129,17 +129,17 @@ type Plan struct {
 	// up to 1 ms late, where otherwise the kernel's are used if there are any, and the use of the machine, which passes in
 	// real time, is not measured.
 	FakeClock bool
-	// ClockShift is by how much the wall clock of this process is taken to be ahead, for tests of clocks that differ.
+	// ClockShift is an assumed lead of this process's wall clock, for tests with different clocks.
 	ClockShift time.Duration
 }
 
 // Step is a part of a run: groups that work side by side until something ends it.
 type Step struct {
-	// Name is the name of the step; [OnlyStep] for that of a command line.
+	// Name is the name of the step; [OnlyStep] on a command line.
 	Name string
 	// Duration bounds the load, warm-up included; 0 means no limit.
 	Duration time.Duration `set:"duration,daily" section:"Load" none:"no limit" help:"length of the load, warm-up included"`
-	// Warmup is the first part of the load, whose latencies do not enter the summary.
+	// Warmup is the first part of the load; its latencies do not enter the summary.
 	Warmup time.Duration `set:"warmup,daily" default:"0s" help:"first part of the load, left out of the latencies of the summary"`
 	// Drained lets the step end only when the messages of the run that its consumers are to receive have come. The last
 	// step of a run always does. A step without producers and without a duration ends when that is so.
@@ -160,7 +160,7 @@ type Step struct {
 	Before, After []string
 }
 
-// The names of what is the only one of its kind.
+// The names of an only step and an only broker.
 const (
 	OnlyStep   = "load"   // the step of a command line, or of a scenario without steps
 	OnlyBroker = "broker" // the broker of a scenario without brokers
@@ -173,7 +173,7 @@ func (p *Plan) Rated() bool {
 
 // Group are producers or consumers, or as many of both as a client command has, with one setting.
 type Group struct {
-	// Name is the name of the group; empty for that of a command line.
+	// Name is the name of the group; empty on a command line.
 	Name string
 	Role Role
 	// ProducerBroker and ConsumerBroker are the brokers of both sides; nil for a side that the role does not have.
@@ -189,8 +189,8 @@ type Group struct {
 	Reconnect bool `set:"reconnect" help:"connect again when a connection is lost; without it a lost connection ends the run"`
 	// ReconnectTimeout bounds the time until a lost connection is there again; 0 for none.
 	ReconnectTimeout time.Duration `set:"reconnect-timeout" default:"0s" help:"with --reconnect: the run ends if a connection is lost for this time; 0 is no limit"`
-	// ReconnectDelay is the longest of the pauses before a lost connection is opened again; 0 is the default, or that of
-	// Backoff.
+	// ReconnectDelay is the longest of the pauses before a lost connection is opened again; 0 is the default, or
+	// Backoff's.
 	ReconnectDelay time.Duration `set:"reconnect-delay" least:"1ms" none:"250ms" help:"with --reconnect: longest pause between two attempts at a host"`
 	// Producers and Consumers are per destination; with Shared > 0, Consumers is per destination and subscription.
 	Producers int `set:"producers,daily" roles:"producer" section:"Destinations and workers" range:"1.." default:"1" help:"producers per destination"`

@@ -20,7 +20,7 @@ type Row struct {
 	Value   reflect.Value
 }
 
-// Rows returns the settings of the struct that a pointer points to, those of structs in it too.
+// Rows returns the settings of the struct behind a pointer, and of the structs in it.
 func Rows(of any) []Row { return rowsOf(reflect.ValueOf(of).Elem(), nil) }
 
 func rowsOf(v reflect.Value, list []Row) []Row {
@@ -120,7 +120,7 @@ func (r *Row) number(text string, value any) any {
 	return value
 }
 
-// text returns nil for no text, and for one that is none of the words or the usual one.
+// text returns nil for no text, and for an unknown or the default word.
 func (r *Row) text(text string) any {
 	words := r.Words()
 	if text == "" || text == r.Tag.Get("default") || words != nil && !slices.Contains(words, text) {

@@ -13,7 +13,7 @@ import (
 	"github.com/perfmq/perfmq/internal/quantity"
 )
 
-// MaxShards bounds into how many processes a run can be divided.
+// MaxShards is the maximum number of processes of a run.
 const MaxShards = 1000
 
 // Shard is the part of a run that one of several processes has. The producers and consumers of the run are dealt out in
@@ -38,7 +38,7 @@ func (s Shard) String() string {
 // Has reports whether a worker of the whole run, counted from 0, is one of the shard.
 func (s Shard) Has(worker int) bool { return s.IsZero() || worker%s.Of == s.Number-1 }
 
-// ParseShard reads 2/5, the second of five shards, or 5, one of five shards whose number the environment tells.
+// ParseShard reads 2/5, the second of five shards, or 5, one of five shards with its number in the environment.
 func ParseShard(text string) (Shard, error) {
 	number, of, both := strings.Cut(text, "/")
 	if !both {
@@ -86,7 +86,7 @@ type Moment struct {
 	In time.Duration // if At is zero
 }
 
-// IsZero reports whether there is none.
+// IsZero reports whether no moment is set.
 func (m Moment) IsZero() bool { return m.At.IsZero() && m.In == 0 }
 
 // ParseMoment reads a moment as RFC 3339 has it, with or without a fraction of seconds, a number of seconds since the
@@ -112,8 +112,7 @@ func ParseMoment(text string) (Moment, error) {
 	return Moment{At: time.Unix(seconds, int64(nanos))}, nil //nolint:gosec // below a second
 }
 
-// maxAhead is how far in the future a load may begin: a moment beyond that is a slip of the pen, or a clock that is
-// wrong.
+// maxAhead is the longest wait for the begin of a load: a later moment is a slip of the pen, or the clock is wrong.
 const maxAhead = 24 * time.Hour
 
 // Mistake returns the mistake in a moment for the start of a load, as of now, or nil.
@@ -136,7 +135,7 @@ func (m Moment) Mistake(now time.Time) *Mistake {
 	return nil
 }
 
-// Of returns the moment on the wall clock, without a monotonic reading; zero if there is none.
+// Of returns the moment on the wall clock, without a monotonic reading; zero without a moment.
 func (m Moment) Of(now time.Time) time.Time {
 	if m.In > 0 {
 		return now.Add(m.In).Round(0)

@@ -16,8 +16,8 @@ func (v *validator) has(s *Step) (has threshold.Needs) {
 	return has
 }
 
-// elsewhere tells which figures parts of the run will have because of other parts: those of delayed messages, which
-// other steps, groups or, if it sends none, processes have sent, and those of the whole run.
+// elsewhere returns the figures that parts of the run will have because of other parts: figures of delayed messages
+// from other steps, groups or processes, and figures of the whole run.
 func (p *Plan) elsewhere() (has threshold.Needs) {
 	sends := false
 	for i := range p.Steps {
@@ -65,8 +65,8 @@ func (p *Plan) any(is func(*Group) bool) bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return slices.ContainsFunc(s.Groups, is) })
 }
 
-// thresholds refuses thresholds on figures that the run, or for the thresholds of a step that step, will not have. Has
-// are the features of that run or step, and elsewhere those that it has by others.
+// thresholds refuses thresholds on figures that the run, or for the thresholds of a step that step, will not have. has
+// are the features of that run or step, and elsewhere the features by others.
 func (v *validator) thresholds(list []threshold.Threshold, has, elsewhere threshold.Needs, step string, steps []Step) {
 	v.group, v.demandOf = nil, step
 	defer func() { v.demand = nil }()
@@ -115,8 +115,7 @@ func (v *validator) figuresOfGroup(name string, steps []Step) (has threshold.Nee
 	return has, found
 }
 
-// hasTarget reports whether there is a rate that a share can be of: in one step, of all its producers or of those of a
-// group.
+// hasTarget reports whether there is a rate for a share: in one step, of all its producers or of a group's.
 func hasTarget(group string, steps []Step) bool {
 	if len(steps) != 1 {
 		return false

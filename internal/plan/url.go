@@ -7,8 +7,8 @@ import (
 	"github.com/perfmq/perfmq/internal/safetext"
 )
 
-// Scheme returns the scheme of a broker URL in lower case, "" if it has none: "amqp" for amqp://h1:5672,h2:5672.
-// Broker URLs may name several hosts, so net/url cannot read them.
+// Scheme returns the scheme of a broker URL in lower case, or "": "amqp" for amqp://h1:5672,h2:5672. Broker URLs may
+// name several hosts, so net/url cannot read them.
 func Scheme(brokerURL string) string {
 	scheme, _, ok := strings.Cut(brokerURL, "://")
 	if !ok || strings.ContainsAny(scheme, "/?@") {
@@ -50,7 +50,7 @@ func User(brokerURL string) string {
 	return user
 }
 
-// Password returns the password in a broker URL, percent-decoded; "" if there is none.
+// Password returns the password in a broker URL, percent-decoded, or "".
 func Password(brokerURL string) string {
 	_, userinfo, _, _ := splitUserinfo(brokerURL)
 	_, password, _ := strings.Cut(userinfo, ":")

@@ -14,7 +14,7 @@ const MaxWeight = 1_000_000
 type Variant struct {
 	// Weight over the sum of all is the share of the messages, from 1 to [MaxWeight].
 	Weight int
-	// Variant has the payload of a file, or that of BodySize and Fill, which [Plan.MakeBodies] makes.
+	// Variant has the payload of a file, or a payload of BodySize and Fill from [Plan.MakeBodies].
 	driver.Variant
 	BodySize int
 	Fill     Fill
@@ -67,7 +67,7 @@ func (g *Group) LargestBody() (size int) {
 	return size
 }
 
-// Bytes returns how many bytes the bodies of n messages have, rounded up, or a little more.
+// Bytes returns the size of the bodies of n messages, rounded up, or a little more.
 func (g *Group) Bytes(n int64) (bytes int64) {
 	list := g.Mix
 	var sum int64

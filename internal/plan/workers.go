@@ -76,8 +76,7 @@ func (g *Group) consumerSpec(i, sub, hosts int, dest driver.Destination, process
 	return spec
 }
 
-// worker returns the name of a producer or consumer: that of its group with its index, as the groups of a step have
-// names.
+// worker returns the name of a producer or consumer: its group's name, or its role on a command line, with its index.
 func (g *Group) worker(role string, index int) string {
 	if g.Name != "" {
 		role = g.Name

@@ -13,7 +13,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// tree is a map whose keys have an order. Its values are texts, numbers, booleans, lists ([]any) and trees.
+// tree is a map with ordered keys. Its values are texts, numbers, booleans, lists ([]any) and trees.
 type tree []entry
 
 type entry struct {
@@ -113,7 +113,7 @@ func (p *Plan) allowed() (list []string) {
 	return list
 }
 
-// plain returns thresholds without their aborts, which do not change what is measured.
+// plain returns thresholds without their aborts, which do not change the measurement.
 func plain(list any) any {
 	all, _ := list.([]any)
 	for i := range all {
@@ -124,7 +124,7 @@ func plain(list any) any {
 	return list
 }
 
-// asMap returns a value for JSON, with all texts cleaned, those of keys too.
+// asMap returns a value for JSON, with all texts and keys cleaned.
 func asMap(value any, clean func(string) string) any {
 	switch v := value.(type) {
 	case string:
@@ -213,7 +213,7 @@ func (s *Step) tree() tree {
 	return t
 }
 
-// tree is the broker, with all options of its protocol or those that were given.
+// tree is the broker, with all options of its protocol or with the given ones.
 func (b *Broker) tree(all bool) tree {
 	t := tree{{"protocol", b.Protocol}}
 	if all {
@@ -340,7 +340,7 @@ func withoutKey(t tree, key string) (rest tree) {
 	return rest
 }
 
-// addGroups adds the groups, and the steps with what is different in them.
+// addGroups adds the groups, and the steps with their differences.
 func (w *writer) addGroups(t *tree) {
 	p := w.plan
 	common := map[string]tree{}
@@ -378,7 +378,7 @@ func (w *writer) addGroups(t *tree) {
 	t.add("steps", steps)
 }
 
-// uses are the groups of a step, with what is different in it; nil for all groups without a difference.
+// uses are the groups of a step, with their differences in it; nil for all groups without a difference.
 func (w *writer) uses(s *Step, common map[string]tree, all []*Group) any {
 	var uses tree
 	var names []string

@@ -10,7 +10,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// AboutEmbedded says how far to trust the figures of an embedded broker.
+// AboutEmbedded limits the trust in the figures of an embedded broker.
 const AboutEmbedded = "the broker is inside this process: the figures are the limits of this tool on this machine, " +
 	"not those of a product"
 
@@ -65,7 +65,7 @@ func startSite(p *plan.Plan, site string, f store.Faults) (*broker.Broker, error
 	return b, nil
 }
 
-// backlog returns how many bytes of messages a queue of the embedded broker holds at most. Messages that a transaction
+// backlog returns the maximum size of a queue of the embedded broker in bytes of messages. Messages that a transaction
 // has taken stay in the queue until its commit, so that there is room for some.
 func backlog(p *plan.Plan) int64 {
 	const overhead = 1 << 10
@@ -78,9 +78,9 @@ func backlog(p *plan.Plan) int64 {
 	return max(embeddedBacklog/max(1, destinations), 1<<20, room)
 }
 
-// embeddedBacklog is how many bytes of messages the broker of a run holds, in all queues, before it holds the producers
-// back. A broker in the same process confirms faster than the consumers receive, and the messages that it holds take
-// this tool's own memory.
+// embeddedBacklog is the size of all queues of the broker of a run, in bytes of messages, above which it blocks the
+// producers. A broker in the same process confirms faster than the consumers receive, and the messages that it holds
+// take this tool's own memory.
 const embeddedBacklog = 16 << 20
 
 // The bounds of a queue of the embedded broker where nothing else is known.
@@ -89,8 +89,8 @@ const (
 	embeddedBytes    = 256 << 20
 )
 
-// stored returns how many messages and bytes the steps of a plan may leave at the broker for later ones, at most at a
-// time: a step that is drained leaves none.
+// stored returns the largest number of messages and bytes that the steps of a plan may leave at the broker for later
+// steps: a drained step leaves none.
 func stored(p *plan.Plan) (messages, bytes int64) {
 	const overhead = 512 // of a message in the store
 	var heldMessages, heldBytes int64
@@ -117,8 +117,8 @@ func stored(p *plan.Plan) (messages, bytes int64) {
 	return messages, bytes
 }
 
-// drains reports whether consumers take all that is sent at the time, so that nothing but a backlog waits for room: not
-// what the broker is to hold back itself.
+// drains reports whether consumers receive all messages as they are sent, so that only a backlog waits for room, and no
+// message that the broker delays or filters.
 func drains(p *plan.Plan) bool {
 	for i := range p.Steps {
 		produces, consumes := false, false

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// The heap may grow by what is allocated in a second, so that there is a collection each second at most, but within
-// these shares of the live heap. A full load over a client library allocates much and has a live heap of a few
-// megabytes: with Go's default of 100, a fifth of the processor time per message went into collections. Thousands of
-// connections have a large live heap, and allocate next to nothing once they are open: room for garbage was a fifth of
-// their memory.
+// The heap may grow by one second's allocations, so that there is a collection each second at most, but within these
+// shares of the live heap. A full load over a client library allocates much and has a live heap of a few megabytes:
+// with Go's default of 100, a fifth of the processor time per message went into collections. Thousands of connections
+// have a large live heap, and allocate next to nothing once they are open: room for garbage was a fifth of their
+// memory.
 const (
 	leastGCPercent = 25
 	mostGCPercent  = 400
@@ -18,8 +18,8 @@ const (
 	mostGCRoom     = 64 << 20 // bytes, or as much as is live
 )
 
-// gcPercent returns the share of the live heap, in percent, by which it may grow. Allocated is how much was allocated
-// in the last second. All are bytes.
+// gcPercent returns the allowed growth of the heap in percent of the live heap. allocated are the bytes of the last
+// second.
 func gcPercent(live, allocated uint64) int {
 	room := min(max(allocated, leastGCRoom), max(live, mostGCRoom))
 	return int(min(max(100*room/max(live, 1), leastGCPercent), mostGCPercent)) //nolint:gosec // small

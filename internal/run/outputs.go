@@ -59,7 +59,7 @@ func (o *Outputs) SetFolder(dir string, p *plan.Plan) {
 	}
 }
 
-// Linger is for how long the final metrics are served: at most, if Scrape ends it as soon as they were scraped.
+// Linger is the time for which the final metrics are served; with Scrape the first scrape ends it.
 type Linger struct {
 	For    time.Duration
 	Scrape bool
@@ -175,7 +175,7 @@ func (r *Run) newConsole(stdout io.Writer) (c report.Reporter) {
 	return c
 }
 
-// length returns how long the load of a plan takes; 0 if that is not known.
+// length returns the length of the load of a plan; 0 if it is unknown.
 func length(p *plan.Plan) (sum time.Duration) {
 	for i := range p.Steps {
 		if p.Steps[i].Duration <= 0 {
@@ -186,7 +186,7 @@ func length(p *plan.Plan) (sum time.Duration) {
 	return sum
 }
 
-// brokerURLs returns the URLs that the console shows: that of a command line's broker, or of all brokers of a scenario.
+// brokerURLs returns the URLs for the console: the broker's of a command line, or all brokers' of a scenario.
 func brokerURLs(p *plan.Plan) string {
 	var urls []string
 	for _, g := range p.Groups() {

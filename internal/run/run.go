@@ -35,7 +35,7 @@ type Run struct {
 	Side    brokerside.Config // the watch of the broker and its host
 	Outputs Outputs
 
-	// CommandLine is what the user has called, for the result.
+	// CommandLine is the user's command, for the result.
 	CommandLine string
 
 	Secrets *safetext.Secrets

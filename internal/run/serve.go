@@ -49,7 +49,7 @@ func Serve(cfg broker.Config, control string, ownLimit bool, signals <-chan os.S
 	return nil
 }
 
-// maxDestinations is the maximum number of destinations whose counts are printed.
+// maxDestinations is the maximum number of destinations with printed counts.
 const maxDestinations = 100
 
 // addresses says where the broker serves, and with which faults it begins.

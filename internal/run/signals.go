@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// lastGrace is how long a run has to end after the second signal: the steps of closing take half a second each then,
-// and the summary is worth waiting for. A third signal does not wait.
+// lastGrace bounds the end of a run after the second signal: each step of closing takes half a second then, and the
+// summary is worth the wait. A third signal does not wait.
 const lastGrace = 3 * time.Second
 
-// UntilSignal calls f and returns its result, or false as soon as a signal comes; f then continues, to no avail.
+// UntilSignal calls f and returns its result, or false as soon as a signal comes; f then continues without effect.
 func UntilSignal[T any](signals <-chan os.Signal, f func() T) (result T, ended bool) {
 	done := make(chan T, 1)
 	go func() { done <- f() }()
@@ -31,8 +31,8 @@ func UntilSignal[T any](signals <-chan os.Signal, f func() T) (result T, ended b
 // lastGrace after the second, supervise returns without waiting for work. closed reports that the standard output has
 // no reader any more, which ends the run like a first signal.
 //
-// drainTimeout is how long work may wait then for messages in flight; 0 if it does not. When over is true, the run is
-// complete, and work only waits to be told to end: the first signal does that, and interrupts nothing.
+// drainTimeout bounds the wait for messages in flight then; 0 is no wait. When over is true, the run is complete, and
+// work only waits for a signal: the first one ends it and interrupts nothing.
 //
 // It returns the result of work, and whether a signal, or the closed output, came meanwhile. The third result is false
 // if it did not wait for work.

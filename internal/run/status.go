@@ -76,7 +76,7 @@ func startStatus(err error, interrupted bool) int {
 	}
 	switch driver.ClassOf(err) {
 	case driver.ClassNotFound, driver.ClassUnsupported, driver.ClassTooLarge:
-		// the broker is reachable, but lacks what was requested
+		// the broker is reachable, but lacks the requested object or feature
 		return result.StatusUsage
 	default: // the broker or a proxy is unreachable, refuses the login or speaks another protocol
 		return result.StatusConnect

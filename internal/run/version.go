@@ -13,7 +13,7 @@ type Version struct {
 	Platform string // compiler, operating system and processor
 }
 
-// NewVersion describes the running program, the version of which has that number.
+// NewVersion describes the running program, with the number of its version.
 func NewVersion(number string) Version {
 	v := Version{Number: number, Platform: fmt.Sprintf("%s %s/%s", runtime.Version(), runtime.GOOS, runtime.GOARCH)}
 	info, ok := debug.ReadBuildInfo()

@@ -14,8 +14,8 @@ func (r *ConsumerRecorder) SetShards(shards int) {
 	}
 }
 
-// arrive adds messages of another shard, the fastest of which took that long by the clocks of the two processes: below
-// zero if they differ by more than it took.
+// arrive adds messages of another shard, with the transfer time of the fastest by the clocks of both processes: below
+// zero if the clocks differ by more than that.
 func arrive(a *result.Arrival, messages uint64, fastest result.Difference) {
 	if messages > 0 && (a.Messages == 0 || fastest < a.Fastest) {
 		a.Fastest = fastest

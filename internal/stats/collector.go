@@ -18,14 +18,13 @@ type Worker struct {
 	Subscription string
 	Counters     driver.Counting // nil if its driver does not count
 	Waits        driver.Waiter   // nil if its driver does not report its waits
-	// Closed: it has no connection now. Before are the counters of its earlier connections, and Denied how often the
-	// broker gave no credit on them.
+	// Closed: it has no connection now. Before are the counters of its earlier connections, CreditWaits and SocketWaits
+	// their waits for credit and for the network.
 	Closed bool
 	// Openings counts its connections so far.
 	Openings    int
 	Before      []driver.Counter
 	CreditWaits uint64
-	// SocketWaits is how often its earlier connections waited for the network to take more.
 	SocketWaits uint64
 	// Broker is its name in a scenario. Host returns the one of the hosts of its URL at which it is, and is nil if there
 	// is only one. Any goroutine may call it.
@@ -73,7 +72,7 @@ type Collector struct {
 	groupOf   []*groupMeter // of the producers, then of the consumers; nil entries have none
 }
 
-// NewCollector returns a collector for recorders, whose load starts now. Producer recorders must all have been made
+// NewCollector returns a collector for recorders of a load that starts now. Producer recorders must all have been made
 // with the same value of rated.
 func NewCollector(producers []*ProducerRecorder, consumers []*ConsumerRecorder, now time.Time) *Collector {
 	c := &Collector{

@@ -5,8 +5,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// Counters are totals since the start of a run, warm-up included, or their growth over an interval: those of package
-// result by their [result.Counter], then the failures by state and class.
+// Counters are totals since the start of a run, warm-up included, or their growth over an interval: the counters of
+// package result by [result.Counter], then the failures by state and class.
 type Counters [result.NumCounters + int(driver.NumStates)*int(driver.NumClasses)]uint64
 
 // Sub returns c - older.

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// processDelay returns how long the threads of this process, added up, have waited for a processor while they were
-// runnable; threads that have ended do not count. Only Linux reports it.
+// processDelay returns the time, added up, for which runnable threads of this process have waited for a processor;
+// ended threads do not count. Only Linux reports it.
 func processDelay() (sum time.Duration, known bool) {
 	files, err := filepath.Glob("/proc/self/task/*/schedstat")
 	if err != nil {

@@ -87,9 +87,9 @@ func (d *delivered) least() (n uint64) {
 	return n
 }
 
-// sent returns how many messages are known to have left: the messages that the driver has taken, and also a message
-// that it is still taking if that has ended or been received already. At least as many were sent as different messages
-// were received.
+// sent returns the number of messages that are known to have left: the messages that the driver has taken, and a
+// message that it is taking if that has ended or been received. At least as many were sent as different messages were
+// received.
 func (c *Collector) sent(delivered uint64, last bool) uint64 {
 	var known, begun uint64
 	for i := range c.sends {

@@ -12,7 +12,7 @@ type GroupInterval struct {
 	Sends, Receives bool // which workers the group has
 	Total           Counters
 	Delta           Counters
-	// Latencies became known in the interval, as in [Snapshot]; nil where there is none. Messages that were due in the
+	// Latencies became known in the interval, as in [Snapshot]; nil without a value. Messages that were due in the
 	// warm-up and ended after it are left out.
 	Latencies result.Latencies
 }
@@ -73,8 +73,8 @@ func (c *Collector) SetGroups(list []RunGroup) {
 	}
 }
 
-// targetsOf returns the counters and latencies to which worker i is added: those of its group, which
-// [Collector.addGroups] adds up, or, without groups, the collector's own.
+// targetsOf returns the counters and latencies to which worker i is added: its group's, which [Collector.addGroups]
+// adds up, or, without groups, the collector's own.
 func (c *Collector) targetsOf(
 	i int, counts *[parts]Counters, latencies [parts]*result.Latencies,
 ) (*[parts]Counters, [parts]*result.Latencies) {

@@ -69,7 +69,7 @@ func (m *healthMeter) machine() Health {
 	return h
 }
 
-// clockSteps returns how far the wall clock was set since the last interval.
+// clockSteps returns the steps of the wall clock since the last interval.
 func (m *healthMeter) clockSteps(now time.Time) (forward, backward time.Duration) {
 	// Without their monotonic readings, times differ by the reading of the wall clock.
 	step := now.Round(0).Sub(m.last.Round(0)) - now.Sub(m.last)
@@ -148,8 +148,8 @@ func (h Health) CPUShare() float64 {
 	return h.CPU.Seconds() / (h.Wall.Seconds() * float64(h.Cores))
 }
 
-// MachineShare returns how much of the machine's processor time was used, by this process and all others: 1 is all of
-// it. It is 0 where the system does not tell.
+// MachineShare returns the share of the machine's processor time that all processes used: 1 is all of it. It is 0 if
+// unknown.
 func (h Health) MachineShare() float64 {
 	if h.MachineAll <= 0 {
 		return 0
@@ -184,7 +184,7 @@ const (
 	MinLate = 20
 	// MaxGCPause is the longest stop for garbage collection without a warning.
 	MaxGCPause = 10 * time.Millisecond
-	// MaxClockStep is how far the wall clock may be set during a run without a warning: it shifts the transfer times
+	// MaxClockStep is the largest step of the wall clock during a run without a warning: it shifts the transfer times
 	// between two machines.
 	MaxClockStep = time.Millisecond
 )

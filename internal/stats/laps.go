@@ -14,7 +14,7 @@ const (
 	numLaps
 )
 
-// laps are the waits of one worker in an interval by the bound that they would make, and how long a consumer worked.
+// laps are the waits of one worker in an interval, by their bound, and the work of a consumer.
 type laps struct {
 	took       [numLaps]time.Duration
 	known      bool // there was an earlier look at it, too
@@ -30,7 +30,7 @@ func (l *laps) addTo(sums *[numBounds]time.Duration) {
 	}
 }
 
-// forAnswers returns how long a producer has waited for answers.
+// forAnswers returns a producer's wait for answers.
 func (l *laps) forAnswers() time.Duration { return l.took[boundSlot] + l.took[boundAnswer] }
 
 // longSilence returns the part of forAnswers in which the broker answered nothing for long.

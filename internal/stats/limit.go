@@ -154,7 +154,7 @@ func (t *LoadTally) worker(top bound, share float64, producers []ProducerAsked) 
 	return words.NewLimit("worker", share, name, seconds(w.busy), seconds(w.total()), more)
 }
 
-// saturated returns how many workers never waited in an interval.
+// saturated returns the number of workers that never waited in an interval.
 func (t *LoadTally) saturated() (n int) {
 	for i := range t.workers {
 		if t.workers[i].busy > 0 {
@@ -196,8 +196,8 @@ func (t *LoadTally) answers(top bound, share float64, own driver.InFlight) resul
 	return words.NewLimit("slot", share, waited)
 }
 
-// late describes a broker of which producers waited for answers: for how much of the time none came, if they waited
-// mostly for that, or how much later answers came than the first ones.
+// late describes a broker with late answers: the share of time without any, if the producers waited mostly in it, or
+// the delay of answers over the first ones.
 func (t *LoadTally) late(share float64) result.Limit {
 	if t.acks == 0 {
 		return words.NewLimit("silent", share)

@@ -16,8 +16,8 @@ const (
 
 // Peaks are the lowest, or the highest, rates over the seconds of the measurement: warm-up and drain are left out. A
 // stall of the broker shows as a lowest rate of 0, and so does a load of less than a message per second. The lowest
-// rate of receiving begins with the first second at whose start something had been received, the highest is of all
-// seconds; those of a backlog are of the time from its first to its last message.
+// rate of receiving begins with the first full second after the first message, the highest is of all seconds; the rates
+// of a backlog are of the time from its first to its last message.
 //
 // An interval that took longer, because perfmq was stopped or its reporters were a minute behind, counts with the rate
 // over its real length.

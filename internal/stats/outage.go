@@ -66,7 +66,7 @@ func (o *outage) recordThrough(at int64) {
 // idle reports whether all workers that lost their connections were done, so that no recovery can follow.
 func (o *outage) idle() bool { return len(o.lost) == 0 && o.back == 0 }
 
-// idleOutage is how long after an idle outage another failure still counts to it.
+// idleOutage is the time after an idle outage in which another failure still counts to it.
 const idleOutage = time.Second
 
 // passed is the value of [Outages.redelivering] after that time: the clock need not be read.
@@ -143,8 +143,8 @@ func (s *Outages) lost(worker string, produces, done bool, err error, now time.T
 	return s.count(), begun
 }
 
-// silent returns how long nothing has come to any worker, if an outage would begin now. It must be called without the
-// lock.
+// silent returns the time since the last answer or message to any worker, if an outage would begin now. It must be
+// called without the lock.
 func (s *Outages) silent(now time.Time) time.Duration {
 	s.mu.Lock()
 	open, lastSign := s.open() != nil, s.lastSign
@@ -159,8 +159,7 @@ func (s *Outages) silent(now time.Time) time.Duration {
 	return max(time.Microsecond, now.Sub(last))
 }
 
-// open returns the outage in which some workers are not connected, or in which no message has come through yet; nil if
-// there is none.
+// open returns the outage in which some workers are not connected, or in which no message has come through yet, or nil.
 func (s *Outages) open() *outage {
 	if n := len(s.list); n > 0 && (len(s.list[n-1].lost) > 0 || s.list[n-1].Length == 0) {
 		return s.list[n-1]

@@ -2,8 +2,8 @@ package stats
 
 import "time"
 
-// redeliveryTime is how long a message may come again without a mark of the broker, after the consumers are connected
-// again: some brokers mark none of the messages that they had sent to a lost connection.
+// redeliveryTime is the time after the consumers are connected again in which a message may come again without a mark
+// of the broker: some brokers mark none of the messages that they had sent to a lost connection.
 const redeliveryTime = time.Minute
 
 // Receiving reports whether a consumer has lost its connection. It implements verify.Outages.

@@ -6,11 +6,11 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// KeptOutages is how many of the first outages are listed, and as many of the last ones: over days, a connection that
-// keeps breaking has any number of them. The ones in between are summed up.
+// KeptOutages is the number of listed outages at the beginning, and again at the end: over days, a connection that
+// keeps breaking has any number of them. The outages in between are summed up.
 const KeptOutages = 100
 
-// OutageCount returns how many outages there have been.
+// OutageCount returns the number of outages.
 func (s *Summary) OutageCount() int {
 	n := len(s.Outages)
 	if s.MoreOutages != nil {
@@ -36,7 +36,7 @@ func (s *Outages) fold() {
 	}
 }
 
-// count returns how many outages there have been.
+// count returns the number of outages.
 func (s *Outages) count() int { return len(s.list) + int(s.more.Count) } //nolint:gosec // a number of outages
 
 // numbered returns the listed outage of a number, which counts from 1; nil for one in between.

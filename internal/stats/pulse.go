@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// beatInterval is how often a pulse beats.
+	// beatInterval is the time between two beats.
 	beatInterval = 20 * time.Millisecond
 	// PauseLimit is the time without any activity of this process that counts as a pause. Beats come some milliseconds
 	// late on a busy machine; a stopped process, or a suspended virtual machine, pauses for longer.
@@ -143,7 +143,7 @@ func (p *Pulse) stopped() []gap {
 	return slices.Clone(p.stops)
 }
 
-// stoodStill returns how long perfmq stood still in a time that ends about now.
+// stoodStill returns the length of perfmq's pauses in a time that ends about now.
 func (p *Pulse) stoodStill(from, to time.Duration) (sum time.Duration) {
 	if p == nil {
 		return 0

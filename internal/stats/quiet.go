@@ -11,8 +11,8 @@ type quiet struct {
 	limit time.Duration // shortest recorded time; 0 for none
 	sign  time.Duration // time of the last answer or message; 0 for never
 	last  time.Duration // the same, or the time at which the worker was ready for one
-	// waiting is since when the worker had something to wait for that ended without coming, and until its end; never if
-	// there is none.
+	// waiting and until are the begin and the end of a wait that ended without an answer or message; never if there was
+	// no such wait.
 	waiting, until time.Duration
 	owed           time.Duration // since when it has waited for what has not come, as of the last collection; or never
 	gaps           []gap         // since the last collection
@@ -59,8 +59,8 @@ func (q *quiet) addGap(to, waiting time.Duration) {
 	}
 }
 
-// takeGaps returns the gaps since the last call, and the gap in progress. The worker has waited since owed for what has
-// not come; never if for nothing. With last, no more will come.
+// takeGaps returns the gaps since the last call, and the gap in progress. owed is the begin of the worker's present
+// wait; never without one. With last, no more will come.
 func (q *quiet) takeGaps(owed time.Duration, last bool) (closed []gap, open gap) {
 	if last {
 		q.endWait()
@@ -87,9 +87,9 @@ const (
 	firstSilence = time.Second
 )
 
-// answered records an answer after a time without one, during all of which a message waited for it. It sums up the long
-// times in which the broker answered nothing to the producer, independent of the limit for stalls. Time in which the
-// tester stood still does not count. The caller holds the lock.
+// answered records an answer after a time without one, in which a message waited for it throughout. It sums up the long
+// times in which the broker answered nothing to the producer, independent of the limit for stalls. Pauses of perfmq do
+// not count. The caller holds the lock.
 func (r *ProducerRecorder) answered(since, now time.Duration) {
 	r.silence += r.countedSilence(since, now)
 }

@@ -48,7 +48,7 @@ type ProducerRecorder struct {
 	part   [parts]ledger
 	reason [driver.NumClasses]error
 	newest time.Duration // send time of the latest-sent message that was accepted
-	// overdue are messages that had no answer in time, or whose client lost its connection without reporting an outage.
+	// overdue are messages that had no answer in time, or lost their connection without a reported outage.
 	overdue struct {
 		all    uint64
 		last   uint64        // part of all: no message that was sent later had been accepted when they ended
@@ -122,7 +122,7 @@ type sends struct {
 	stored uint64 // accepted, without messages that will not be delivered
 }
 
-// known returns how many messages are known to have left; with last, all that were begun.
+// known returns the number of messages that are known to have left; with last, of all that were begun.
 func (s *sends) known(last bool) uint64 {
 	if last {
 		return s.begun
@@ -226,8 +226,8 @@ func (r *ProducerRecorder) SetTransaction(messages int) {
 	r.mu.Unlock()
 }
 
-// TransactionEnded records the end of a transaction whose commit was requested at that time. A confirmed one counts as
-// an answer of the broker.
+// TransactionEnded records the end of a transaction and the time of its request to commit. A confirmed one counts as an
+// answer of the broker.
 func (r *ProducerRecorder) TransactionEnded(asked, now time.Duration, confirmed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -242,7 +242,7 @@ func (r *ProducerRecorder) TransactionEnded(asked, now time.Duration, confirmed 
 // Stray counts an answer to no message in flight: it came too late, or twice.
 func (r *ProducerRecorder) Stray() { r.stray.Add(1) }
 
-// Strays returns how many answers to no message in flight have come.
+// Strays returns the number of answers to no message in flight.
 func (r *ProducerRecorder) Strays() uint64 { return r.stray.Load() }
 
 // Unsent counts the end of a message that the driver could not send, as failed with that class and error.

@@ -80,7 +80,7 @@ func (r *ConsumerRecorder) takeGaps(now time.Duration, owed, last bool) (closed 
 	return r.quiet.takeGaps(since, last)
 }
 
-// workedUntil returns how long the consumer has worked, and was held back by a rate. A span in progress counts as work.
+// workedUntil returns the consumer's times of work and of waits by a rate. A span in progress counts as work.
 func (r *ConsumerRecorder) workedUntil(now time.Duration) (worked, paced time.Duration) {
 	since := r.working.Load()
 	worked, paced = time.Duration(r.worked.Load()), time.Duration(r.paced.Load())
@@ -95,7 +95,7 @@ type Receipt struct {
 	Due         Phase // the phase of the message
 	Redelivered bool  // the broker marked it as delivered before
 	Rejected    bool  // the consumer rejects it
-	// it may have come before, and been given back, or was deferred: how long it has waited is unknown
+	// it may have come before, and been given back, or was deferred: its wait is unknown
 	Again   bool
 	Stamped bool // it has a send time: Transfer is known
 	// from the send to the delivery; a negative value, which clocks of two machines can cause, is counted and enters no
@@ -156,8 +156,8 @@ func (r *ConsumerRecorder) Received(m Receipt) {
 	r.mu.Unlock()
 }
 
-// stampAhead is how far ahead the time of a message may be: a producer stamps its first message after the warm-up, and
-// those of the same microsecond, a microsecond later than the clock.
+// stampAhead bounds the lead of a message's time over the clock: a producer stamps its first message after the warm-up,
+// and other messages of that microsecond, a microsecond later than the clock.
 const stampAhead = time.Microsecond
 
 // delayUnit is the unit in which protocols and brokers count delays: a message that comes a part of it early is on

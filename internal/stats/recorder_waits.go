@@ -61,8 +61,8 @@ func (r *ProducerRecorder) AddSendWait(d time.Duration) { r.waited[WaitSend].Add
 // SetBlind marks a driver that does not report its waits: a Send in progress counts as a wait.
 func (r *ProducerRecorder) SetBlind() { r.blind.Store(true) }
 
-// inSend returns how long the present message has been in the hand-over, counted from the collector's first look at it.
-// Only the collector's goroutine calls it.
+// inSend returns the time of the present message in the hand-over, counted from the collector's first look at it. Only
+// the collector's goroutine calls it.
 func (r *ProducerRecorder) inSend(now time.Duration) time.Duration {
 	var sent, handed uint64
 	for part := range parts {
@@ -82,7 +82,7 @@ func (r *ProducerRecorder) inSend(now time.Duration) time.Duration {
 	return 0
 }
 
-// waitedUntil returns how long the producer has waited, by kind.
+// waitedUntil returns the producer's waits so far, by kind.
 func (r *ProducerRecorder) waitedUntil(now time.Duration) (waited [numWaitKinds]time.Duration) {
 	waiting := r.waiting.Load()
 	for kind := range waited {
@@ -96,8 +96,8 @@ func (r *ProducerRecorder) waitedUntil(now time.Duration) (waited [numWaitKinds]
 	return waited
 }
 
-// silenceUntil returns how long the broker has answered nothing while a message was in flight, or waited in Send, as
-// for a connection. It adds up times of at least the given length, including the one in progress.
+// silenceUntil returns the time in which the broker answered nothing while a message was in flight, or waited in Send,
+// as for a connection. It adds up times of at least the given length, including the one in progress.
 func (r *ProducerRecorder) silenceUntil(now, least time.Duration) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()

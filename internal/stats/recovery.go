@@ -27,8 +27,7 @@ type recovery struct {
 	since   time.Time      // start of the good seconds
 }
 
-// catchingUp is how far above the planned rate the rate of a second must be to show that overdue messages are being
-// sent.
+// catchingUp is the least ratio of a second's rate to the planned rate that shows that overdue messages are being sent.
 const catchingUp = 1.1
 
 // AddInterval adds a snapshot of the load, and sets its Outages.

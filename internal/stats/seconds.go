@@ -158,7 +158,7 @@ func (r *Extremes) Both() (low, high Peaks) {
 	return low, high
 }
 
-// Read sets the rates to those of a backlog that was read from its first to its last message.
+// Read sets the rates of a backlog, from its first to its last message.
 func (r *Extremes) Read(first, last time.Duration, average *Average, low, high *Peaks) {
 	average.Read, average.Since, average.Span = true, first, last-first
 	low.Received, high.Received = r.reading.between(first, last).both()

@@ -119,8 +119,8 @@ func (s *Snapshot) Empty() bool {
 	return true
 }
 
-// Summary is the whole of a run. Of several steps, its limit is the one that lasted longest, and the span of what was
-// offered is 0. Its thresholds do not enter Success.
+// Summary is the whole of a run. Of several steps, its limit is the longest one, and the span of Offered is 0. Its
+// thresholds do not enter Success.
 type Summary struct {
 	StepSummary
 	// Success: all sent messages were accepted and received, and nothing ended the run early.
@@ -131,8 +131,8 @@ type Summary struct {
 	Aborted bool
 	// Err is the error that aborted the run, if there was one.
 	Err error
-	// Findings are what is said of the run: problems first, which are the reasons why Success is false, then warnings,
-	// which limit the trust in the numbers, then notes.
+	// Findings are problems first, the reasons why Success is false, then warnings, which limit the trust in the
+	// numbers, then notes.
 	Findings []result.Finding
 
 	Outages     []result.Outage // of a run that reconnects; by their start, without MoreOutages
@@ -143,8 +143,8 @@ type Summary struct {
 	Workers     []Worker            // of each producer and consumer
 	Errors      []result.Failure    // of the messages that failed
 
-	// Expected is how many deliveries the completed messages should have caused, and Missing how many of these did not
-	// come before the drain ended. Known only when one process both sends and receives.
+	// Expected is the number of deliveries that the completed messages should have caused, and Missing the number that
+	// did not come before the drain ended. Known only when one process both sends and receives.
 	ExpectedKnown     bool
 	Expected, Missing uint64
 	// Verification tells the fate of the messages; nil if it was not asked for. With it Expected and Missing are exact.
@@ -172,7 +172,7 @@ func (s *Summary) Find(kind, subject string, count uint64, values ...any) {
 	}
 }
 
-// Problems returns the texts of the problems, Warnings those of the warnings, Notes those of the notes.
+// Problems, Warnings and Notes return the texts of their findings.
 func (s *Summary) Problems() []string { return result.Texts(s.Findings, result.Problem) }
 
 // Warnings is described at Problems.
@@ -212,13 +212,13 @@ type Health struct {
 	PauseMax time.Duration // the longest
 	PauseAt  time.Time     // when it ended
 
-	// ClockForward and ClockBackward are how far the wall clock was set forward and backward. Over several intervals they
-	// leave out changes too small for a step.
+	// ClockForward and ClockBackward are the steps of the wall clock. Over several intervals they leave out changes too
+	// small for a step.
 	ClockForward, ClockBackward time.Duration
 }
 
-// Join returns the snapshot of an interval and the one that follows it, as one. Health, and all values as of the end of
-// the interval, come from the second.
+// Join returns the snapshots of two consecutive intervals as one. Health, and all values as of the end of the interval,
+// come from the second.
 func (s *Snapshot) Join(next *Snapshot) *Snapshot {
 	joined := *next
 	joined.From = s.From

@@ -21,7 +21,7 @@ type PartStalls struct {
 	Whole bool
 	// A broker has no group, the whole run neither; a group's broker is empty if there are several.
 	Group, Broker string
-	// Count is their number, and Length how long they were, added up; by phase: Warmup and Measure.
+	// Count is their number, and Length the sum of their lengths; by phase: Warmup and Measure.
 	Count  [parts]uint64
 	Length [parts]time.Duration
 }
@@ -39,7 +39,7 @@ type stall struct {
 
 func (s *stall) end() time.Duration { return s.start + s.length }
 
-// overlap returns how long both last.
+// overlap returns the time that both share.
 func (s *stall) overlap(o *stall) time.Duration {
 	return max(0, min(o.end(), s.end())-max(o.start, s.start))
 }
@@ -101,7 +101,7 @@ func (c *Collector) SetStallLimit(limit time.Duration) {
 	c.quiets(func(q *quiet) { *q = quiet{limit: limit, waiting: never, owed: never} })
 }
 
-// DecideStalls decides the stalls that last now, as the load ends because of them: what they waited for may not come.
+// DecideStalls decides the stalls that last now, as the load ends because of them: their answers may not come.
 func (c *Collector) DecideStalls() {
 	now := c.last.Sub(c.start)
 	c.quiets(func(q *quiet) { q.endOwed(now) })
@@ -183,7 +183,7 @@ func (m *stallMeter) soFar() (list []PartStalls) {
 }
 
 // stallsOf returns the stalls of a group in the present step or the run, found or lasting now, by their starts; without
-// a name those of all parts, as far as no wider part had them. It is nil if stalls were not looked for.
+// a name the stalls of all parts, unless a wider part had them. It is nil if stalls were not looked for.
 func (c *Collector) stallsOf(step bool, group string) []result.Stall {
 	m, first := &c.stalls, 0
 	if m.limit <= 0 {
@@ -211,8 +211,8 @@ func (c *Collector) stallsOf(step bool, group string) []result.Stall {
 	return out
 }
 
-// coverAge is how long before a stall another one may have ended that was found after one that overlaps it: the list is
-// in the order in which stalls were found.
+// coverAge bounds the search for an overlapping stall, in the order in which stalls were found: an older stall may have
+// been found later.
 const coverAge = time.Minute
 
 // named adds to a stall its part, and whether stalls of wider parts in the list cover it.
@@ -238,7 +238,7 @@ func (m *stallMeter) named(p *part, s stall, list []stall) stall {
 	return s
 }
 
-// part is a set of workers of one side whose stalls are found.
+// part is a set of workers of one side, with their common stalls.
 type part struct {
 	side          string
 	kind          int    // wholeRun, atBroker or ofGroup
@@ -312,8 +312,8 @@ func (m *stallMeter) arrange(c *Collector) {
 	}
 }
 
-// names returns the group and the broker by which the sums of a part are known, whoever else joins it: a broker has no
-// group, and a group has the planned broker of its workers, if it is one.
+// names returns the group and the broker that name the sums of a part, whatever worker joins it: a broker has no group,
+// and a group has the planned broker of its workers, if it is one.
 func (p *part) names(c *Collector) (group, broker string) {
 	switch p.kind {
 	case atBroker:

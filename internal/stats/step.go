@@ -7,13 +7,13 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// StepSummary has the figures of a step, or of a group in a step or the whole run: then its latencies are nil where
-// there is no value, its stalls are those of its workers, whether others stalled too or not, and times, health and
-// limit are missing.
+// StepSummary has the figures of a step, or of a group in a step or the whole run. A group has nil for latencies
+// without a value, and the stalls of its workers, whether others stalled too or not; times, health and limit are
+// missing.
 type StepSummary struct {
 	// Name of the step, and why its load ended.
 	Name, Reason string
-	// Start and End of the step, drain included, and how long its load took.
+	// Start and End of the step, drain included, and the length of its load.
 	Start, End time.Time
 	Loaded     time.Duration
 	// Sends and Receives tell which workers the step has.
@@ -93,13 +93,13 @@ func (s *StepSummary) Figures() *result.Figures {
 	return f
 }
 
-// sums adds up the intervals of a run or a step, or those of a group in them.
+// sums adds up the intervals of a run or a step, or of a group in them.
 type sums struct {
 	StepSummary
 	total, measured Counters // as of its begin
 }
 
-// add adds an interval; received is how many messages had been received before it.
+// add adds an interval; received is the number of messages received before it.
 func (m *sums) add(s *Snapshot, received uint64) {
 	m.Health.Add(&s.Health)
 	switch s.Phase {

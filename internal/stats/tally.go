@@ -78,12 +78,12 @@ type LoadTally struct {
 	with [numBounds]Health // of the intervals in which it was the bound of a worker, once for each
 }
 
-// workerTally is how long each bound limited a worker.
+// workerTally is the time for which each bound limited a worker.
 type workerTally struct {
 	name   string
 	bounds [numBounds]time.Duration
-	// busy is how long the worker or its connection never waited, connection the part of it in which the connection never
-	// waited.
+	// busy is the time in which the worker or its connection never waited, connection the part of it for the
+	// connection.
 	busy, connection time.Duration
 	waits            [numBounds]time.Duration // by their reason, while it kept its rate
 }
@@ -164,7 +164,7 @@ func (s *boundSums) top() bound {
 
 // sums returns the sums of the producers and of the consumers. Producers that have reached their rate had no limit. If
 // a producer missed its rate although it waited for due times in each interval, its limit is the reason of its other
-// waits, if these explain what it missed.
+// waits, if these explain the missing messages.
 func (t *LoadTally) sums(producers []ProducerAsked) (sending, receiving boundSums) {
 	for i := range t.workers {
 		w := &t.workers[i]
@@ -254,7 +254,7 @@ func (c *Collector) tallyBounds(s *Snapshot) {
 	}
 }
 
-// minSilence returns how long nothing must have been answered for the broker to have stalled.
+// minSilence returns the least time without an answer that counts as a stall of the broker.
 func (c *Collector) minSilence() time.Duration {
 	if c.leastAck == math.MaxInt64 {
 		return firstSilence

@@ -21,8 +21,8 @@ type workerMeter struct {
 	so, lap        laps          // totals as of the last interval, and the waits in it
 }
 
-// readWaits notes the waits of all workers since the last interval, and adds how often the broker gave no credit, and
-// the network took no more, up to now.
+// readWaits records the waits of all workers since the last interval, and adds the numbers of waits for credit and for
+// the network up to now.
 func (c *Collector) readWaits(now time.Time, total *Counters) {
 	little := time.Duration(saturatedWait * float64(now.Sub(c.last)))
 	for i := range c.work {
@@ -57,7 +57,7 @@ func (at *workerMeter) read(c *Collector, i int, now time.Time, little time.Dura
 	at.fresh = false
 }
 
-// lap records how long a goroutine has waited so far, and reports whether that has grown by at most little.
+// lap records the wait of a goroutine so far, and reports whether that has grown by at most little.
 func lap(last *time.Duration, so driver.Idle, little time.Duration) (saturated bool) {
 	since := so.Time - *last
 	*last = so.Time
