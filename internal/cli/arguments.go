@@ -65,13 +65,12 @@ func unknownFlags(list []argument, flags *pflag.FlagSet, in *input, unknown func
 		case one.unknown != "" && strings.HasPrefix(one.text, "--"):
 			errs = append(errs, unknown(one.unknown))
 		case one.unknown != "":
-			errs = append(errs, plan.Wrong("flags begin with two hyphens; -o sets options of the protocol",
+			errs = append(errs, plan.Wrong("flags begin with two hyphens",
 				"unknown flag %s", one.text[:2]))
 		case one.flag != nil && one.hasValue && !one.attached && isFlag(flags, one.value):
 			in.given.Missing[one.flag.Name] = true
 			name := "--" + one.flag.Name
-			hint := "give " + name + " a value, or leave it out; " + name + "=" + one.value + " if that is meant"
-			errs = append(errs, plan.Wrong(hint, "%s has no value: %s follows", name, one.value))
+			errs = append(errs, plan.Wrong("give "+name+" a value", "%s has no value: %s follows", name, one.value))
 		}
 	}
 	return errs
@@ -104,8 +103,8 @@ func strayWords(list []argument, in *input) (errs []error) {
 		m := &plan.Mistake{Hint: "a queue of that name is queue://" + word}
 		switch {
 		case isValue(word):
-			m.Text = config.Quoted(word) + " is no destination, and belongs to no flag"
-			m.Hint = "write it as --FLAG=VALUE; " + m.Hint
+			m.Text = config.Quoted(word) + " is no destination"
+			m.Hint = "write --FLAG=VALUE; " + m.Hint
 		case url != "":
 			m.Text = "the plain name " + config.Quoted(word) + " stands beside " + url
 		default:

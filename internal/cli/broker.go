@@ -35,9 +35,8 @@ func (a *app) brokerCommand() *cobra.Command {
 	s := &brokerSettings{listen: map[string]*string{}}
 	cmd := &cobra.Command{
 		Use: "broker [flags]", Short: "Serve the embedded broker to other clients until Ctrl-C", GroupID: groupOther,
-		Args: noArguments,
-		Long: "Serve a broker that keeps everything in memory: one store behind AMQP 1.0, STOMP and RocketMQ.\n" +
-			"It is for tries and tests.\n\n" + brokerHelp(),
+		Args:                  noArguments,
+		Long:                  "Serve a broker in memory over AMQP 1.0, STOMP and RocketMQ.\n\n" + brokerHelp(),
 		DisableFlagsInUseLine: true,
 		RunE:                  func(*cobra.Command, []string) error { return a.runBroker(s) },
 	}
@@ -96,7 +95,7 @@ func (s *brokerSettings) config(environ config.Environment) (cfg broker.Config, 
 		}
 	}
 	if len(cfg.Listen) == 0 {
-		refuse("leave one of them on", "all protocols are off")
+		refuse("", "all protocols are off")
 	}
 	address("control", s.control)
 	var err error
@@ -119,7 +118,7 @@ func (s *brokerSettings) config(environ config.Environment) (cfg broker.Config, 
 			err = fmt.Errorf("must be at least %d bytes", f.least)
 		}
 		if err != nil {
-			refuse("write bytes such as 100000000, 64MB or 64MiB", "--%s %s: %v", f.flag, config.Quoted(f.text), err)
+			refuse("write bytes such as 64MiB", "--%s %s: %v", f.flag, config.Quoted(f.text), err)
 		}
 		*f.to = size
 	}
@@ -128,7 +127,7 @@ func (s *brokerSettings) config(environ config.Environment) (cfg broker.Config, 
 	case "reject":
 		cfg.Limits.Full = store.Reject
 	default:
-		refuse("", "--when-full %s: must be block or reject", config.Quoted(s.whenFull))
+		refuse("", "--when-full %s: block or reject", config.Quoted(s.whenFull))
 	}
 	cfg.Password, err = environ["PERFMQ_PASSWORD"], nil
 	if s.passwordFile != "" {

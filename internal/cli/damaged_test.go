@@ -14,7 +14,7 @@ import (
 // TestDamagedResults: report, compare and merge refuse the same folders, and name the file and what to do.
 func TestDamagedResults(t *testing.T) {
 	t.Parallel()
-	const whole = "copy the whole folder of --result, or repeat the run"
+	const whole = "the files were changed or are not complete"
 	remove := func(name string) func(t *testing.T, dir string) {
 		return func(t *testing.T, dir string) {
 			t.Helper()

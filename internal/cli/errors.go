@@ -42,7 +42,7 @@ func (a *app) notWritten(err error) error {
 
 // fileNotWritten says that the file of a flag could not be written.
 func fileNotWritten(flag string, err error) *plan.Mistake {
-	return &plan.Mistake{Text: "write " + flag + ": " + bare(err).Error(), Hint: "make room there, or name another place"}
+	return &plan.Mistake{Text: "write " + flag + ": " + bare(err).Error(), Hint: "name another place"}
 }
 
 // isWrite reports whether writing has failed, as of standard output.

@@ -54,14 +54,14 @@ func TestNoPlaceForOutput(t *testing.T) {
 		args []string
 		says string
 	}{
-		{[]string{"mem", "client", "--result", in}, "--result " + in + ": " + file + " is no folder\nhint: name a new folder in a folder"},
-		{[]string{"mem", "client", "--json", in}, "--json " + in + ": " + file + " is no folder\nhint: name a file in a folder"},
-		{[]string{"mem", "client", "--hdr", in}, "--hdr " + in + ": " + file + " is no folder\nhint: name a file in a folder"},
-		{[]string{"mem", "client", "--verify-file", in}, "--verify-file " + in + ": " + file + " is no folder\nhint: name a file in a folder"},
-		{[]string{"report", "--output", in, a}, "--output " + in + ": " + file + " is no folder\nhint: name a file in a folder"},
+		{[]string{"mem", "client", "--result", in}, "--result " + in + ": " + file + " is no folder"},
+		{[]string{"mem", "client", "--json", in}, "--json " + in + ": " + file + " is no folder"},
+		{[]string{"mem", "client", "--hdr", in}, "--hdr " + in + ": " + file + " is no folder"},
+		{[]string{"mem", "client", "--verify-file", in}, "--verify-file " + in + ": " + file + " is no folder"},
+		{[]string{"report", "--output", in, a}, "--output " + in + ": " + file + " is no folder"},
 		{[]string{"report", "--output", a, a}, "--output " + a + " is a folder\nhint: name a file in it"},
-		{[]string{"compare", "--json", in, a, b}, "--json " + in + ": " + file + " is no folder\nhint: name a file in a folder"},
-		{[]string{"merge", "--result", in, filepath.Join(a, "0")}, "--result " + in + ": " + file + " is no folder\nhint: name a new folder in a folder"},
+		{[]string{"compare", "--json", in, a, b}, "--json " + in + ": " + file + " is no folder"},
+		{[]string{"merge", "--result", in, filepath.Join(a, "0")}, "--result " + in + ": " + file + " is no folder"},
 		{[]string{"merge", "--result", file, filepath.Join(a, "0")}, "--result " + file + " is a file\nhint: name a folder"},
 	} {
 		r := call(nil, c.args...)

@@ -27,7 +27,7 @@ func TestMessageType(t *testing.T) {
 	for name, body := range map[string]string{utf8: "grün", latin: "gr\xfcn", nul: "a\x00b"} {
 		require.NoError(t, os.WriteFile(name, []byte(body), 0o600))
 	}
-	const stomp = "error: --message-type text: STOMP ends a text at its first NUL, and there is one in the body: "
+	const stomp = "error: --message-type text: the body has a NUL, which ends a text of STOMP: "
 	for _, c := range []struct {
 		args   string
 		stdout string // with --dry-run

@@ -166,7 +166,7 @@ func TestRunAgain(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join("line", result.PlanFile)))
 	got := call(nil, "run", "line")
 	require.Equal(t, exitUsage, got.status)
-	require.Contains(t, got.stderr, "hint: name a scenario, or the folder of a result that has its plan\n")
+	require.Contains(t, got.stderr, "hint: the folder of a result has its plan\n")
 }
 
 // withoutComments returns a plan without what begins with #.

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -59,7 +57,7 @@ spreadsheets; these go to standard output.`,
 func (a *app) report(dirs []string, format, output string) error {
 	var errs []error
 	if len(dirs) == 0 {
-		errs = append(errs, &plan.Mistake{Text: "perfmq report needs a result", Hint: "name folders of --result DIR"})
+		errs = append(errs, &plan.Mistake{Text: "perfmq report needs a result", Hint: hintResult})
 	}
 	errs = append(errs, notFolders(dirs)...)
 	if !slices.Contains(reportFormats(), format) {
@@ -72,8 +70,8 @@ func (a *app) report(dirs []string, format, output string) error {
 		output = run.Standard
 	}
 	for _, dir := range dirs {
-		if output != run.Standard && slices.Contains(result.Files(), filepath.Base(output)) && sameFolder(dir,
-			filepath.Dir(output)) {
+		own := filepath.Base(output)
+		if slices.Contains(result.Files(), own) && config.SameFile(filepath.Join(dir, own), output) {
 			errs = append(errs, plan.Wrong("name another file", "--output %s is a file of the result", output))
 		}
 	}
@@ -100,8 +98,7 @@ func (a *app) report(dirs []string, format, output string) error {
 
 func (a *app) writeReport(output string, text []byte) error {
 	if output == run.Standard {
-		_, err := a.Stdout.Write(text)
-		return err
+		return a.write(text)
 	}
 	if err := replaceFile(output, text, 0o644); err != nil { // a report is to be shown to others
 		return fileNotWritten("--output", err)
@@ -110,38 +107,30 @@ func (a *app) writeReport(output string, text []byte) error {
 	return nil
 }
 
+const hintResult = "name folders of --result DIR"
+
 // resultMistake adds a hint to an error of reading results.
 func resultMistake(err error) error {
 	var m *plan.Mistake
 	var file *inputfile.Error
 	var bad *result.Error
-	hint := "name folders of --result DIR"
+	hint := hintResult
 	switch {
 	case errors.As(err, &m):
 		return m
 	case errors.As(err, &file):
 		hint = file.Hint
+	case errors.Is(err, result.ErrNoResult):
 	case errors.Is(err, merge.ErrMissing):
 		hint = "give the folders of all shards, or add --partial"
 	case errors.Is(err, result.ErrUnlike):
-		hint = "give the shards of one run, or runs of one plan, each once; perfmq compare takes others"
+		hint = "give the shards of one run, or runs of one plan, each once"
 	case errors.Is(err, compare.ErrIncomplete):
-		hint = "repeat that run, or remove its folder"
+		hint = "remove its folder"
 	case errors.Is(err, page.ErrTooMany):
-		hint = "report fewer of them at once"
-	case errors.Is(err, result.ErrNoResult):
-		hint = "name a folder of --result DIR, or one that holds such folders"
-	case errors.As(err, &bad) && errors.Is(err, fs.ErrNotExist):
-		hint = "copy the whole folder of --result, or repeat the run"
+		hint = "report fewer at once"
 	case errors.As(err, &bad), errors.Is(err, page.ErrImpossible):
-		hint = "the files were changed or damaged: repeat the run"
+		hint = "the files were changed or are not complete"
 	}
 	return &plan.Mistake{Text: strings.TrimSpace(bare(err).Error()), Hint: hint}
-}
-
-// sameFolder reports whether two paths name one folder.
-func sameFolder(a, b string) bool {
-	x, errA := os.Stat(a)
-	y, errB := os.Stat(b)
-	return errA == nil && errB == nil && os.SameFile(x, y)
 }

@@ -42,7 +42,7 @@ func TestMetricsWebConfig(t *testing.T) {
 	require.NotContains(t, got.stderr, "hunter2")
 	got = call(nil, "mem", "client", "--metrics-web-config", file)
 	require.Equal(t, exitUsage, got.status)
-	require.Contains(t, got.stderr, "--metrics-web-config has nothing to serve")
+	require.Contains(t, got.stderr, "--metrics-web-config needs --metrics")
 	got = call(nil, "mem", "client", "--message-count", "5", "--metrics", "127.0.0.1:0", "--metrics-linger", "later")
 	require.Equal(t, exitUsage, got.status)
 	require.Contains(t, got.stderr, "or scrape")

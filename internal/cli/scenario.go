@@ -91,12 +91,12 @@ func (a *app) runFiles(cmd *cobra.Command, args []string, of source, scale strin
 		func(name string) error { return unknownFlag(cmd, name, names) })
 	errs = append(errs, a.environ.Unknown()...)
 	if len(args) == 0 {
-		errs = append(errs, plan.Wrong("name a file, or a scenario of perfmq scenario list, such as @smoke/amqp",
+		errs = append(errs, plan.Wrong("name a file, or @NAME of perfmq scenario list",
 			"there is no scenario file"))
 	}
 	var err error
 	if of.scale, err = strconv.ParseFloat(scale, 64); err != nil || !(of.scale > 0 && of.scale <= 1) {
-		errs = append(errs, plan.Wrong("", "--scale=%s: must be a number above 0 and at most 1, such as 0.01",
+		errs = append(errs, plan.Wrong("", "--scale=%s: must be above 0 and at most 1",
 			config.Quoted(scale)))
 	}
 	of.set, of.several = map[string]string{}, len(args) > 1
@@ -122,8 +122,7 @@ func (a *app) runFiles(cmd *cobra.Command, args []string, of source, scale strin
 		}
 		dir := ready.Values.Outputs.Result
 		if dir != "" && slices.ContainsFunc(list, func(o prepared) bool { return o.Values.Outputs.Result == dir }) {
-			errs = append(errs, plan.Wrong("give one of them another name:",
-				"two scenarios are called %s and would write the same folder of --result", ready.Plan.Name))
+			errs = append(errs, plan.Wrong("", "two scenarios would write the folder %s of --result", dir))
 		}
 		list = append(list, ready)
 	}
@@ -146,7 +145,7 @@ func (a *app) runFiles(cmd *cobra.Command, args []string, of source, scale strin
 func ofOneRun(v *config.Values, more ...string) (errs []error) {
 	for _, flag := range append(more, "hdr", "verify-file", "start-at", "shard") {
 		if v.Has(flag) {
-			errs = append(errs, plan.Wrong("leave it out; --result has a folder for each run",
+			errs = append(errs, plan.Wrong("leave it out",
 				"--%s is for one run, and there are several", flag))
 		}
 	}
@@ -203,7 +202,7 @@ func (a *app) printScenario(p *prepared) error {
 // scenarioCommand is perfmq scenario.
 func (a *app) scenarioCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "scenario", Short: "List and show scenarios, their schema, and what runs can be judged by",
+		Use: "scenario", Short: "List and show scenarios, their schema, and metrics",
 		GroupID: groupOther,
 		Args:    cobra.ArbitraryArgs, RunE: a.wantCommand,
 	}

@@ -122,17 +122,17 @@ thresholds: [lost == 0]
 	require.Equal(t, exitUsage, got.status)
 	for _, want := range []string{
 		"group readers: durable subscriptions exist on topics only", "tx-size 10 is above credit 5", "warmup 9s leaves nothing to measure of duration 5s",
-		file + ":7:14: threshold \"lost == 0\": this run measures nothing of that", "hint: add --verify",
+		file + ":7:14: threshold \"lost == 0\": this run does not measure it", "hint: add --verify",
 	} {
 		require.Contains(t, got.stderr, want)
 	}
 	for _, c := range [][2]string{
 		{"run", "there is no scenario file"},
-		{"run " + file + " --scale 2", "must be a number above 0 and at most 1"},
+		{"run " + file + " --scale 2", "must be above 0 and at most 1"},
 		{"run " + file + " --set x", "--set=x: must be NAME=VALUE"},
 		{"run " + file + " --set nope=1", "nope"},
 		{"run nofile.yaml", "scenario nofile.yaml"},
-		{"run " + write(t, "r.yaml", strings.Replace(twoSteps, "message-count: 300", "rate: 50% of fill.completed", 1)), "is not a share"},
+		{"run " + write(t, "r.yaml", strings.Replace(twoSteps, "message-count: 300", "rate: 50% of fill.completed", 1)), "is no share"},
 		{"run " + write(t, "r.yaml", strings.Replace(twoSteps, "message-count: 300", "rate: 50% of fill.ack.p99", 1)), "ack.p99"},
 		{"run " + write(t, "r.yaml", twoSteps) + " --url beta://h", "these speak mem\nhint: leave it out"},
 		{"run @nope", "this program has no scenarios inside"},
@@ -165,7 +165,7 @@ func TestSeveralScenarios(t *testing.T) {
 	dir := t.TempDir()
 	got := call(nil, "run", good, missed, good, "--result", dir)
 	require.Equal(t, exitUsage, got.status, "two of the same name have the same folder")
-	require.Contains(t, got.stderr, "two scenarios are called good")
+	require.Contains(t, got.stderr, "two scenarios would write the folder")
 	got = call(nil, "run", good, missed, "--result", dir)
 	require.Equal(t, exitThreshold, got.status, got.stderr)
 	for _, name := range []string{"good", "two"} {
@@ -269,8 +269,8 @@ thresholds: [lost == 0, damaged == 0, "three: received == 180", group.senders.co
 	require.Contains(t, p.Steps[1].Groups[0].Messages[2].Body, "3 bytes")
 
 	for text, want := range map[string]string{
-		"{name: fill, groups: [senders], until: idle}":                   "nothing in it receives",
-		"{name: fill, groups: [senders], idle-time: 5s}":                 "idle-time is given, but the step fill does not last until it is idle",
+		"{name: fill, groups: [senders], until: idle}":                   "has no consumers",
+		"{name: fill, groups: [senders], idle-time: 5s}":                 "idle-time: the step fill has no until: idle",
 		"{name: fill, groups: [readers], until: idle, idle-time: 0s}":    "must be above 0",
 		"{name: fill, groups: [senders, readers], until: idle-for-ever}": "until: must be one of drained, count, idle",
 	} {

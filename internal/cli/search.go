@@ -46,8 +46,7 @@ func (a *app) newSearch(ready config.Ready, again func() (config.Ready, error)) 
 	}
 	if dir := v.Outputs.Result; dir != "" {
 		if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
-			refuse("name another folder, or remove this one",
-				"--result %s: the folder is not empty, and a search keeps several results in it", dir)
+			refuse("name another folder", "--result %s: the folder is not empty", dir)
 		}
 	}
 	s := &sweep.Search{
@@ -58,11 +57,11 @@ func (a *app) newSearch(ready config.Ready, again func() (config.Ready, error)) 
 	}
 	g := searched(p)
 	if g == nil {
-		refuse("duration: 6s, and no other steps", "a search wants one step with a duration and one group of producers")
+		refuse("", "a search wants one step with a duration and one group of producers")
 		return s, errs
 	}
 	if _, constant := g.Rate.Constant(); !g.Rate.IsZero() && !constant {
-		refuse("give --rate one number: --find-max begins with it", "--find-max does not go with a rate in segments")
+		refuse("give --rate one number", "--find-max does not work with a rate in segments")
 	}
 	s.From = g.Rate.Peak()
 	s.Build = func(rate string) (*run.Run, error) {
@@ -112,10 +111,7 @@ func (a *app) writeFound(found *record.Search, file string) error {
 	if err != nil {
 		return err
 	}
-	if err = a.writeJSON(file, text); err != nil && file == run.Standard {
-		return &plan.Mistake{Text: "write --json: " + bare(err).Error(), Hint: hintStdout}
-	}
-	if err != nil {
+	if err := a.writeJSON(file, text); err != nil {
 		return fileNotWritten("--json", err)
 	}
 	return nil

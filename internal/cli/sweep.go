@@ -37,8 +37,7 @@ func (of *source) plan(cell map[string]string) (config.Ready, error) {
 	}
 	if of.scale < 1 {
 		ready.Plan.Scale(of.scale)
-		ready.Notes = append(ready.Notes, fmt.Sprintf("--scale %v: durations, counts and backlogs are shortened; the "+
-			"metrics are those of a try", of.scale))
+		ready.Notes = append(ready.Notes, fmt.Sprintf("--scale %v: the metrics are those of a try", of.scale))
 	}
 	return ready, nil
 }
@@ -54,7 +53,7 @@ func (a *app) newSweep(of *source) (prepared, error) {
 			c.Axes = append(c.Axes, record.Axis{Name: m.Axes[i].Name, Values: values})
 		}
 		if c.Cells = record.Cells(c.Axes, m.Excluded); len(c.Cells) == 0 {
-			errs = append(errs, of.Wrong(m.Pos, "no cell of the matrix is left: all are excluded", "exclude fewer"))
+			errs = append(errs, of.Wrong(m.Pos, "no cell of the matrix is left", ""))
 		}
 	}
 	if len(errs) > 0 {

@@ -56,8 +56,7 @@ func (a *app) join(paths []string, v *config.Values, jsonFile string) error {
 	if jsonFile != "" && jsonFile != run.Standard {
 		for _, path := range paths {
 			if config.SameFile(path, jsonFile) {
-				errs = append(errs, plan.Wrong("name another file",
-					"--json names the file %s, which is to be read", path))
+				errs = append(errs, plan.Wrong("name another file", "--json %s is read", path))
 			}
 		}
 	}
@@ -101,11 +100,10 @@ func (a *app) join(paths []string, v *config.Values, jsonFile string) error {
 
 // writeJSON writes into a file, or to standard output. An existing file keeps its mode.
 func (a *app) writeJSON(path string, text []byte) error {
-	if path != run.Standard {
-		return replaceFile(path, text, 0o600) // the mode of --json of a run
+	if path == run.Standard {
+		return a.write(text)
 	}
-	_, err := a.Stdout.Write(text)
-	return err
+	return replaceFile(path, text, 0o600) // the mode of --json of a run
 }
 
 // verifyFiles returns paths with each folder replaced by the verification file in it.
@@ -139,13 +137,13 @@ func readSides(paths []string) (sides []*verify.Side, errs []error) {
 		var fe *inputfile.Error
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && filepath.Base(path) == result.VerifyFile:
-			refuse("name a folder of --result DIR --verify, or a file of --verify-file FILE", "%v", err)
+			refuse("name a folder of --result, or a file of --verify-file", "%v", err)
 			continue
 		case errors.As(err, &fe):
 			refuse(fe.Hint, "%v", err)
 			continue
 		case from[part{side.ID, side.Shard}] != "":
-			refuse("give each file once", "%s and %s are the same side of the same run", from[part{side.ID, side.Shard}], path)
+			refuse("", "%s and %s are the same side of the same run", from[part{side.ID, side.Shard}], path)
 			continue
 		}
 		from[part{side.ID, side.Shard}] = path
@@ -161,8 +159,7 @@ func readSides(paths []string) (sides []*verify.Side, errs []error) {
 	}
 	for _, role := range []string{"producer", "consumer"} {
 		if len(errs) == 0 && absent[role] {
-			refuse("give the files of all "+role+"s as well: perfmq PROTOCOL "+role+" --verify-file FILE",
-				"no file of a %s was given", role)
+			refuse("give the files of all "+role+"s", "no file of a %s was given", role)
 		}
 	}
 	return sides, errs

@@ -171,7 +171,7 @@ func (r *resolver) readPassword(b *plan.Broker) string {
 		return ""
 	}
 	if line == "" {
-		r.refuse("write the password into its first line", "--password-file %s has no password in it", b.PasswordFile)
+		r.refuse("", "--password-file %s: its first line is empty", b.PasswordFile)
 	}
 	r.Secrets.Add(b.User, line)
 	if err := CheckCredential(line); err != nil {
@@ -265,9 +265,8 @@ func (r *resolver) checkEmbeddedBodies(g *plan.Group) {
 	}
 	protocol := g.ProducerBroker.Protocol
 	if most := broker.LargestBody(protocol); g.LargestBody() > most {
-		r.refuse("send smaller messages, or to a broker of your own, by --url",
-			"--embedded takes bodies of at most %s over %s, and there is one of %s",
-			quantity.FormatBytes(int64(most)), protocol, quantity.FormatBytes(int64(g.LargestBody())))
+		r.refuse("send smaller messages, or give a --url", "--embedded takes bodies of at most %s over %s",
+			quantity.FormatBytes(int64(most)), protocol)
 	}
 }
 

@@ -24,11 +24,8 @@ type failover struct {
 // failoverScheme is how URLs of the failover transport begin.
 const failoverScheme = "failover:"
 
-const failoverHint = "write it as 'failover:(tcp://HOST:PORT,tcp://HOST:PORT)?randomize=false', in quotes; settings " +
-	"are randomize and useExponentialBackOff (true or false), initialReconnectDelay and " +
-	"maxReconnectDelay (1 to 86400000 ms), timeout (-1 or 0), backOffMultiplier and reconnectDelayExponent (1 to 1000), " +
-	"maxReconnectAttempts (0 for none, -1 for any number); jms.* and wireFormat.* are ignored; --wait-for-broker TIME " +
-	"bounds the attempts at the start"
+const failoverHint = "write it as 'failover:(tcp://HOST:PORT,tcp://HOST:PORT)?randomize=false'; " +
+	"docs/protocols.md lists the settings"
 
 // isFailover reports whether a URL is one of the failover transport.
 func isFailover(url string) bool {
@@ -57,7 +54,7 @@ func parseFailover(url string) (*failover, error) {
 		if rest, asked := strings.CutPrefix(query, "?"); asked || query == "" {
 			query = rest
 		} else {
-			return nil, plan.Wrong(failoverHint, "the failover URL has text between its hosts and its settings")
+			return nil, plan.Wrong(failoverHint, "the failover URL has text behind its hosts")
 		}
 	}
 	f := &failover{random: true, again: true, backoff: plan.Backoff{
@@ -102,8 +99,7 @@ func (f *failover) readHosts(text string) error {
 		}
 		if at := strings.LastIndexByte(rest, '@'); at >= 0 {
 			if user != "" && rest[:at+1] != user {
-				return plan.Wrong("give one for all by --user and PERFMQ_PASSWORD",
-					"the hosts of the failover URL have different users")
+				return plan.Wrong("give one by --user", "the hosts of the failover URL have different users")
 			}
 			user, rest = rest[:at+1], rest[at+1:]
 		}
@@ -170,8 +166,7 @@ func (r *resolver) readFailover(flag string, url *string) *failover {
 	*url = f.url
 	if len(f.ignored) > 0 {
 		slices.Sort(f.ignored)
-		r.addNote(flag + ": settings of ActiveMQ's own client have no effect: " +
-			strings.Join(slices.Compact(f.ignored), ", "))
+		r.addNote(flag + ": without effect: " + strings.Join(slices.Compact(f.ignored), ", "))
 	}
 	return f
 }
@@ -185,7 +180,7 @@ func (r *resolver) applyFailover(g *plan.Group, brokers []usedBroker) {
 			continue
 		}
 		if first != nil && (first.random != f.random || first.again != f.again || first.backoff != f.backoff) {
-			r.refuse("give both the same settings", "the failover URLs of producers and consumers differ in their settings")
+			r.refuse("", "the failover URLs of producers and consumers have different settings")
 		}
 		if first == nil {
 			first = f
@@ -201,8 +196,7 @@ func (r *resolver) applyFailover(g *plan.Group, brokers []usedBroker) {
 	case r.Has("reconnect"):
 	case first.again:
 		g.Reconnect = true
-		r.addNote("the failover URL implies --reconnect: lost connections are opened again; --reconnect=false ends " +
-			"the run instead")
+		r.addNote("the failover URL implies --reconnect")
 	default:
 		r.addNote("the failover URL has maxReconnectAttempts=0: a lost connection ends the run")
 	}

@@ -68,24 +68,24 @@ func TestFailover(t *testing.T) {
 func TestFailoverMistakes(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ given, want, hint string }{
-		{"failover:(tcp://a", "the failover URL has text between its hosts and its settings", "write it as"},
-		{"failover:(tcp://a)x", "the failover URL has text between its hosts and its settings", "write it as"},
+		{"failover:(tcp://a", "the failover URL has text behind its hosts", "write it as"},
+		{"failover:(tcp://a)x", "the failover URL has text behind its hosts", "write it as"},
 		{"failover:", "host 1 of the failover URL has no scheme, or another one", "write it as"},
 		{"failover:(tcp://a,b:2)", "host 2 of the failover URL has no scheme, or another one", "write it as"},
 		{"failover:(tcp://a,ssl://b)", "host 2 of the failover URL has no scheme, or another one", "write it as"},
 		{"failover:(tcp://u:s3cret@a,tcp://v:s3cret@b)", "the hosts of the failover URL have different users", "--user"},
-		{"failover:(tcp://a)?randomise=false", "the setting randomise of the failover URL is not supported", "settings are randomize"},
-		{"failover:(tcp://a)?timeout=3000", "the failover URL has timeout=3000", "settings are randomize"},
-		{"failover:(tcp://a)?backup=true&password=s3cret", "the setting backup of the failover URL is not supported", "settings are randomize"},
-		{"failover:(tcp://a)?startupMaxReconnectAttempts=3", "the setting startupMaxReconnectAttempts of the failover URL is not supported", "settings are randomize"},
-		{"failover:(tcp://a)?randomize=maybe", "the failover URL has randomize=maybe", "settings are randomize"},
-		{"failover:(tcp://a)?initialReconnectDelay=0", "the failover URL has initialReconnectDelay=0", "settings are randomize"},
-		{"failover:(tcp://a)?initialReconnectDelay=1.5", "the failover URL has initialReconnectDelay=1.5", "settings are randomize"},
-		{"failover:(tcp://a)?maxReconnectAttempts=0.5", "the failover URL has maxReconnectAttempts=0.5", "settings are randomize"},
-		{"failover:(tcp://a)?randomize=0.5", "the failover URL has randomize=0.5", "settings are randomize"},
-		{"failover:(tcp://a)?maxReconnectDelay=1s", "the failover URL has maxReconnectDelay=1s", "settings are randomize"},
-		{"failover:(tcp://a)?backOffMultiplier=NaN", "the failover URL has backOffMultiplier=NaN", "settings are randomize"},
-		{"failover:(tcp://a)?maxReconnectAttempts=-2", "the failover URL has maxReconnectAttempts=-2", "settings are randomize"},
+		{"failover:(tcp://a)?randomise=false", "the setting randomise of the failover URL is not supported", "docs/protocols.md"},
+		{"failover:(tcp://a)?timeout=3000", "the failover URL has timeout=3000", "docs/protocols.md"},
+		{"failover:(tcp://a)?backup=true&password=s3cret", "the setting backup of the failover URL is not supported", "docs/protocols.md"},
+		{"failover:(tcp://a)?startupMaxReconnectAttempts=3", "the setting startupMaxReconnectAttempts of the failover URL is not supported", "docs/protocols.md"},
+		{"failover:(tcp://a)?randomize=maybe", "the failover URL has randomize=maybe", "docs/protocols.md"},
+		{"failover:(tcp://a)?initialReconnectDelay=0", "the failover URL has initialReconnectDelay=0", "docs/protocols.md"},
+		{"failover:(tcp://a)?initialReconnectDelay=1.5", "the failover URL has initialReconnectDelay=1.5", "docs/protocols.md"},
+		{"failover:(tcp://a)?maxReconnectAttempts=0.5", "the failover URL has maxReconnectAttempts=0.5", "docs/protocols.md"},
+		{"failover:(tcp://a)?randomize=0.5", "the failover URL has randomize=0.5", "docs/protocols.md"},
+		{"failover:(tcp://a)?maxReconnectDelay=1s", "the failover URL has maxReconnectDelay=1s", "docs/protocols.md"},
+		{"failover:(tcp://a)?backOffMultiplier=NaN", "the failover URL has backOffMultiplier=NaN", "docs/protocols.md"},
+		{"failover:(tcp://a)?maxReconnectAttempts=-2", "the failover URL has maxReconnectAttempts=-2", "docs/protocols.md"},
 	} {
 		_, err := parseFailover(tt.given)
 		requireMistake(t, err, tt.want, tt.hint)

@@ -174,7 +174,7 @@ func (d *decoder) use(kind, name string, n *node, ok bool) {
 // mustBeUsed reports a broker or group that nothing uses, most likely by mistake.
 func (d *decoder) mustBeUsed(by, kind string, p part, users int) {
 	if users > 0 && !d.used[kind+p.name] && !d.used[kind] {
-		d.bad(p.pos, "remove it, or name it in a "+by, "no %s uses the %s%s", by, kind, p.name)
+		d.bad(p.pos, "remove it", "no %s uses the %s%s", by, kind, p.name)
 	}
 }
 
@@ -206,7 +206,7 @@ func (d *decoder) text(n *node, what string) (text string, ok bool) {
 	if n.kind != scalar || n.null || n.broken {
 		hint := ""
 		if n.null && n.raw != "" {
-			hint = fmt.Sprintf("put %s into quotes if it is meant as a text", n.raw)
+			hint = fmt.Sprintf("put %s into quotes", n.raw)
 		}
 		d.must(n, what, "one value", hint)
 		return "", false
@@ -235,7 +235,7 @@ func (d *decoder) noSuch(n *node, what, name string, known []string) {
 // oneOrMore returns the elements of a list, or the only value.
 func (d *decoder) oneOrMore(n *node, what string) []*node {
 	if n.kind == sequence {
-		return d.list(n, what, "give one, or remove the key")
+		return d.list(n, what, "remove the key")
 	}
 	return []*node{n}
 }
@@ -262,7 +262,7 @@ func (d *decoder) oneOrNamed(root *node, key, keys, form string) (pairs []pair, 
 	one, many := root.get(key), root.get(keys)
 	switch {
 	case one != nil && many != nil:
-		d.bad(one.pos, "put it under "+keys+": with a name of its own", "there are both %s and %s", key, keys)
+		d.bad(one.pos, "put it under "+keys+":", "there are both %s and %s", key, keys)
 	case one != nil:
 		return []pair{{&node{pos: one.pos}, one}}, true
 	case many == nil:
@@ -281,7 +281,7 @@ var plainName = regexp.MustCompile(`^[a-z0-9_.-]{1,64}$`)
 // goodName reports a name that cannot be used in metrics and thresholds.
 func (d *decoder) goodName(pos Pos, of, name string) {
 	if !plainName.MatchString(name) {
-		d.bad(pos, "use a-z, 0-9, -, _ and ., at most 64 of them", "%s cannot be a name of %s", quote(name), of)
+		d.bad(pos, "use up to 64 of a-z, 0-9, -, _ and .", "%s cannot be a name of %s", quote(name), of)
 	}
 }
 
@@ -407,7 +407,7 @@ func (d *decoder) readGroup(p pair) {
 	what := strings.TrimSpace("the group " + g.name)
 	pairs := d.fields(p.value, what, groupForm)
 	if p.value.get("role") == nil && len(pairs) > 0 {
-		d.bad(p.key.pos, "role: producer, or role: consumer", "%s has no role", what)
+		d.bad(p.key.pos, "role: producer", "%s has no role", what)
 	}
 	roles := []string{string(plan.Producer), string(plan.Consumer)}
 	if d.single { // both sides of a group would have its name
@@ -506,7 +506,7 @@ func (d *decoder) readMessages(n *node) (kinds []part) {
 		one := part{pos: item.pos}
 		one.entries = d.entries(d.fields(item, "a message", "- {weight: 80, message-size: 1KiB}"), InMessage, "a message")
 		if weight := item.get("weight"); weight != nil && turn {
-			d.bad(weight.pos, "remove it, or choose: "+chooseWeight, "a weight means nothing where messages are sent in turn")
+			d.bad(weight.pos, "remove it", "messages in turn have no weight")
 		}
 		kinds = append(kinds, one)
 	}
@@ -544,7 +544,7 @@ func (d *decoder) readSteps(root, n *node, entries []entry) {
 	for i, item := range items {
 		s := d.readStep(item, i)
 		if slices.Contains(names(d.steps), s.name) {
-			d.bad(s.pos, "give each a name of its own", "there are two steps %s", s.name)
+			d.bad(s.pos, "", "there are two steps %s", s.name)
 		}
 		d.steps = append(d.steps, s)
 	}
@@ -599,7 +599,7 @@ func (d *decoder) readUses(n *node) (list []fileGroup) {
 			}
 		}
 	} else if len(pairs) == 0 {
-		d.must(n, "groups", "a list or a map", "name one, or remove the key for all groups")
+		d.must(n, "groups", "a list or a map", "remove the key for all groups")
 	}
 	for _, p := range pairs {
 		name := p.key.text
@@ -657,8 +657,7 @@ func (d *decoder) readThresholds(n *node, step string) (list []fileThreshold) {
 		demand = strings.TrimSpace(demand)
 		if m := ofStep.FindStringSubmatch(demand); m != nil {
 			if known := names(d.steps); step != "" && m[1] != step {
-				d.bad(text.pos, "put it under thresholds: at the top", "a threshold of the step %s cannot be about %s", step,
-					quote(m[1]))
+				d.bad(text.pos, "", "a threshold of the step %s is about %s", step, quote(m[1]))
 			} else if !slices.Contains(known, m[1]) {
 				d.noSuch(text, "step", m[1], known)
 			}

@@ -67,7 +67,7 @@ func (e Environment) Unknown() (errs []error) {
 	}
 	for _, name := range names {
 		hint := nearest.Hint(name[len(envPrefix):], short, envPrefix+"%s",
-			"unset it; for each flag there is one variable, such as PERFMQ_MESSAGE_SIZE for --message-size")
+			"unset it")
 		errs = append(errs, &plan.Mistake{Text: "unknown environment variable " + name, Hint: hint})
 	}
 	return errs

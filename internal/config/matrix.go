@@ -64,7 +64,7 @@ func (d *decoder) matrix(n *node) *Matrix {
 		a := d.axis(p)
 		m.Axes = append(m.Axes, a)
 		if cells *= max(1, len(a.Values)); cells > maxCells || len(m.Axes) > maxAxes {
-			d.bad(p.key.pos, "make several sweeps", "the matrix has more than %d axes, or %d cells", maxAxes, maxCells)
+			d.bad(p.key.pos, "", "the matrix has more than %d axes, or %d cells", maxAxes, maxCells)
 			return m
 		}
 	}
@@ -78,7 +78,7 @@ func (d *decoder) matrix(n *node) *Matrix {
 func (d *decoder) axis(p pair) Axis {
 	a := Axis{Name: p.key.text, Pos: p.key.pos}
 	if v := d.vars[a.Name]; v != nil && v.secret {
-		d.bad(a.Pos, "vary something else", "%s is a secret, which outputs would have to show", a.Name)
+		d.bad(a.Pos, "", "%s is a secret, and outputs show the values of an axis", a.Name)
 	}
 	for _, item := range d.oneOrMore(p.value, "the axis "+quote(a.Name)) {
 		text, ok := d.text(item, "a value of the axis "+quote(a.Name))

@@ -43,7 +43,7 @@ func (r *resolver) makeVariants(b *plan.Broker) []plan.Variant {
 		v.Body = body
 		switch err := plan.CheckBody(r.Driver(b), v.Size()); {
 		case err != nil && file != "":
-			r.refuse("put something into it, or remove it", "--body-file %s: %v", v.BodySource(), err)
+			r.refuse("", "--body-file %s: %v", v.BodySource(), err)
 		case err != nil:
 			r.errs = append(r.errs, err)
 		}
@@ -72,8 +72,7 @@ func (r *resolver) readBodies(path string) (list []plan.Variant) {
 			return nil
 		}
 		if total += len(body); total > plan.MaxMessageSize {
-			r.refuse("send fewer or smaller ones", "--body-file %s: its files have more than %d bytes in all", path,
-				plan.MaxMessageSize)
+			r.refuse("", "--body-file %s: its files have more than %d bytes", path, plan.MaxMessageSize)
 			return nil
 		}
 		list = append(list, plan.Variant{Weight: 1, Variant: driver.Variant{Body: body}, File: file})

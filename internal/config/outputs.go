@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -21,8 +20,7 @@ func (r *resolver) checkOutputs() {
 	r.checkOutput("--hdr", o.HDR)
 	r.checkOutput("--verify-file", o.VerifyFile)
 	if o.Result != "" && o.VerifyFile != "" {
-		r.refuse("give --verify with it instead",
-			"--result keeps this side of the verification in its folder, and --verify-file in %s", o.VerifyFile)
+		r.refuseBoth("result", "verify-file")
 	}
 	r.checkOutput("--result", o.Result)
 	r.refuseSameFile()
@@ -32,9 +30,9 @@ func (r *resolver) checkOutputs() {
 		r.refuse("add --metrics HOST:PORT", "--metrics-linger needs --metrics")
 	}
 	if o.Metrics == "" && o.MetricsWeb != "" {
-		r.refuse("add --metrics HOST:PORT", "--metrics-web-config has nothing to serve")
+		r.refuse("add --metrics HOST:PORT", "--metrics-web-config needs --metrics")
 	} else if _, err := listen.ReadWeb(o.MetricsWeb); err != nil {
-		r.refuse(cmp.Or(driver.HintOf(err), "name a file that can be read"), "--metrics-web-config: %v", err)
+		r.refuse(driver.HintOf(err), "--metrics-web-config: %v", err)
 	}
 }
 
@@ -44,7 +42,7 @@ func (r *resolver) checkAddress(flag, address, port string) {
 		return
 	}
 	if err := listen.Check(address); err != nil {
-		r.refuse(fmt.Sprintf("write HOST:PORT such as 127.0.0.1:%s, or :%s for the same", port, port), "%s %s: %v", flag,
+		r.refuse(fmt.Sprintf("write HOST:PORT such as 127.0.0.1:%s, or :%[1]s", port), "%s %s: %v", flag,
 			Quoted(address), err)
 	}
 }
@@ -59,15 +57,15 @@ func (r *resolver) checkOutput(flag, path string) {
 // NoPlace says why the output of a flag, a file or the folder of --result, cannot be made at a path; nil if nothing is
 // known against it. Missing folders are made.
 func NoPlace(flag, path string) *plan.Mistake {
-	kind, hint := "file", "name a file in a folder"
+	kind := "file"
 	if flag == "--result" {
-		kind, hint = "folder", "name a new folder in a folder"
+		kind = "folder"
 	}
 	switch info, err := os.Stat(path); {
 	case path == "", path == run.Standard && (flag == "--json" || flag == "--output"):
 		return nil
 	case path == run.Standard:
-		return plan.Wrong("name a "+kind+", which may be ./-", "%s -: only --json writes to standard output", flag)
+		return plan.Wrong("name a "+kind, "%s -: only --json writes to standard output", flag)
 	case err != nil:
 	case kind == "file" && info.IsDir():
 		return plan.Wrong("name a file in it", "%s %s is a folder", flag, path)
@@ -75,7 +73,7 @@ func NoPlace(flag, path string) *plan.Mistake {
 		return plan.Wrong("name a folder", "%s %s is a file", flag, path)
 	case kind == "folder":
 		if err := result.Vacant(path); err != nil {
-			return plan.Wrong("name another folder, or remove this one", "%s %s: %v", flag, path, err)
+			return plan.Wrong("name another folder", "%s %s: %v", flag, path, err)
 		}
 		return nil
 	}
@@ -83,7 +81,7 @@ func NoPlace(flag, path string) *plan.Mistake {
 		info, err := os.Stat(folder)
 		switch {
 		case err == nil && !info.IsDir():
-			return plan.Wrong(hint, "%s %s: %s is no folder", flag, path, folder)
+			return plan.Wrong("", "%s %s: %s is no folder", flag, path, folder)
 		case err == nil, folder == filepath.Dir(folder):
 			return nil
 		}

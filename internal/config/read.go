@@ -172,7 +172,7 @@ func checkText(name, text string) error {
 		return errors.Join(checkFilled(text), checkUserinfo(text))
 	case "management":
 		if err := brokerside.CheckManagement(text); err != nil {
-			return fmt.Errorf("%w: write http://HOST:PORT, with the path of Jolokia if it is not the usual one", err)
+			return fmt.Errorf("%w: write http://HOST:PORT", err)
 		}
 		return checkUserinfo(text)
 	case "faults":
@@ -198,7 +198,7 @@ func checkText(name, text string) error {
 // load go to the default broker.
 func checkFilled(text string) error {
 	if strings.TrimSpace(text) == "" {
-		return errors.New("is empty: give a value, or leave it out for the default")
+		return errors.New("is empty")
 	}
 	if strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }) {
 		return errors.New("has a character that cannot be printed")
@@ -210,21 +210,15 @@ func checkFilled(text string) error {
 // do not show the text.
 func CheckCredential(text string) error {
 	if strings.Trim(text, " ") != text {
-		return errors.New("begins or ends with a blank; if a blank is meant, write it as %20 in the URL")
+		return errors.New("begins or ends with a blank")
 	}
 	return checkCharacters(text)
 }
 
 func checkCharacters(text string) error {
-	const mark = "\ufeff"
-	switch i := strings.IndexFunc(text, unicode.IsControl); {
-	case strings.HasPrefix(text, mark):
-		return errors.New("begins with a byte order mark (U+FEFF): save the file without one")
-	case !utf8.ValidString(text):
-		return errors.New("is not UTF-8: save the file as UTF-8")
-	case i >= 0:
-		r, _ := utf8.DecodeRuneInString(text[i:])
-		return fmt.Errorf("has a control character (%U)", r)
+	wrong := func(r rune) bool { return r == '\ufeff' || unicode.IsControl(r) }
+	if !utf8.ValidString(text) || strings.ContainsFunc(text, wrong) {
+		return errors.New("has a control character or a byte order mark, or is not UTF-8")
 	}
 	return nil
 }
@@ -276,7 +270,7 @@ func parseSizes(text string) (list []Sized, err error) {
 		w := int64(1)
 		if weighted {
 			if w, err = quantity.Whole(weight, 1, plan.MaxWeight); err != nil {
-				return nil, fmt.Errorf("must be SIZE/WEIGHT:SIZE/WEIGHT, such as 1KiB/80:64KiB/20: a weight %w", err)
+				return nil, fmt.Errorf("must be like 1KiB/80:64KiB/20: a weight %w", err)
 			}
 		}
 		if list = append(list, Sized{int(n), int(w)}); len(list) > driver.MaxVariants {
@@ -335,7 +329,7 @@ func CheckLabel(name, text string) error {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 	switch {
 	case name == "" || strings.Trim(name, letters) != "":
-		return errors.New("must be NAME=TEXT, with letters, digits, - and _ in the name")
+		return errors.New("must be NAME=TEXT, the name of letters, digits, - and _")
 	case len(name)+len("=")+len(text) > maxLabelLen:
 		return fmt.Errorf("must be at most %d bytes long", maxLabelLen)
 	}

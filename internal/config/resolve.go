@@ -59,8 +59,7 @@ func (m *Maker) FromFlags(v *Values, role plan.Role, f *driver.Factory, destinat
 	step.Name, step.Groups, step.Idle = plan.OnlyStep, []*plan.Group{g}, 0
 	p.Steps = []plan.Step{step}
 	if v.Group.Rate.Relative != nil {
-		r.refuse("write a rate in messages per second, or a scenario with several steps: perfmq run --help",
-			"--rate %s: there is no earlier step", v.Group.Rate)
+		r.refuse("write a scenario with steps", "--rate %s: there is no earlier step", v.Group.Rate)
 	}
 	r.setVerification(p)
 	p.AcceptOwn()
@@ -110,8 +109,7 @@ func (r *resolver) refuseContradictions(g *plan.Group) {
 	}
 	for _, o := range driver.Describe(g.ProducerBroker.Options) {
 		if on, ok := o.Value.(bool); ok && on && o.Name == "transactional" && g.Resend {
-			r.refuse(plan.LeaveOneOut, "--in-doubt resend does not work with -o transactional=true: a half message "+
-				"that is sent again is another one for the broker, which checks both back")
+			r.refuse(plan.LeaveOneOut, "--in-doubt resend does not work with -o transactional=true")
 		}
 	}
 }

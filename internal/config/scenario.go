@@ -48,7 +48,7 @@ func (m *Maker) Read(name string) (path string, text []byte, err error) {
 	if errors.As(err, &fe) {
 		hint := fe.Hint
 		if path != name {
-			hint = "name a scenario, or the folder of a result that has its plan"
+			hint = "the folder of a result has its plan"
 		}
 		return "", nil, plan.Wrong(hint, "scenario %v", err)
 	}
@@ -373,7 +373,7 @@ func (b *builder) step(of *fileStep) {
 	s.Name, s.Before, s.After, s.Drained = of.name, of.before, of.after, of.until == untilDrained
 	if of.until != untilIdle {
 		if _, given := last(of.entries, "idle-time"); given {
-			b.bad(of.pos, "until: idle", "idle-time is given, but the step %s does not last until it is idle", of.name)
+			b.bad(of.pos, "until: idle", "idle-time: the step %s has no until: idle", of.name)
 		}
 		s.Idle = 0
 	}
@@ -382,8 +382,7 @@ func (b *builder) step(of *fileStep) {
 	}
 	counted := slices.ContainsFunc(s.Groups, func(g *plan.Group) bool { return g.Count > 0 })
 	if of.until == untilCount && !counted {
-		b.bad(of.pos, "message-count: 10000 in one of its groups",
-			"the step %s lasts until a count, but no group of it has one", of.name)
+		b.bad(of.pos, "message-count: 10000", "until: count: no group of the step %s has one", of.name)
 	}
 	for _, t := range of.thresholds {
 		s.Thresholds = append(s.Thresholds, t.Threshold)
@@ -443,7 +442,7 @@ func (b *builder) messages(what string, broker *plan.Broker, of []part, lists []
 		r := b.resolver(v, plan.Producer)
 		list := r.makeVariants(broker)
 		if len(list) > 1 {
-			r.refuse("make each a message of its own", "a message has several sizes or files")
+			r.refuse("", "a message has several sizes or files")
 		}
 		for i := range list {
 			list[i].Weight = v.Weight.Weight // 1 of each, if they are sent in turn

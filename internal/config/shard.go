@@ -21,8 +21,7 @@ func (r *resolver) setShard(p *plan.Plan) {
 	p.StartAt = at.Of(now)
 	if p.Shard.IsZero() {
 		if r.Command.RunID != "" && !r.Has("shard") {
-			r.refuse("add --shard NUMBER/COUNT, or leave it out",
-				"--run-id is for the shards of one run: other processes have each a number of their own")
+			r.refuse("add --shard NUMBER/COUNT, or leave it out", "--run-id needs --shard")
 		}
 		return
 	}
@@ -30,19 +29,17 @@ func (r *resolver) setShard(p *plan.Plan) {
 		of, err := p.Shard.At(r.JobIndex)
 		switch {
 		case r.JobIndex == "":
-			r.refuse("give one of them, such as --shard 1/"+p.Shard.String(),
-				"--shard %s: which of the shards is this? %s of a Kubernetes Indexed Job is not set",
-				p.Shard, JobIndex)
+			r.refuse("give --shard 1/"+p.Shard.String(),
+				"--shard %s: which of the shards is this? %s is not set", p.Shard, JobIndex)
 		case err != nil:
-			r.refuse("give --shard the number of completions of the Job", "%s=%s %v", JobIndex, Quoted(r.JobIndex), err)
+			r.refuse("", "%s=%s %v", JobIndex, Quoted(r.JobIndex), err)
 		}
 		if p.Shard = of; p.Shard.Number == 0 {
 			p.Shard.Number = 1
 		}
 	}
 	if p.Embedded {
-		r.refuse("start one with perfmq broker, and give its --url",
-			"--shard %s does not go with --embedded: each shard would have a broker of its own", p.Shard)
+		r.refuse("give the --url of a perfmq broker", "--shard %s does not work with --embedded", p.Shard)
 	}
 	switch {
 	case r.Command.RunID != "":
@@ -71,7 +68,7 @@ func (r *resolver) setVerification(p *plan.Plan) {
 	p.VerifyFile = r.Outputs.VerifyFile
 	p.Verify = p.Verify || p.VerifyFile != ""
 	if p.FailOnForeign && !p.Verify && r.role == plan.Consumer {
-		r.refuse("add --verify", "--fail-on-foreign: a consumer knows messages of other runs only by their numbers")
+		r.refuse("add --verify", "--fail-on-foreign needs --verify")
 	}
 	if p.Verify {
 		r.Outputs.SetFolder(r.Outputs.Result, p)
@@ -82,7 +79,7 @@ func (r *resolver) setVerification(p *plan.Plan) {
 		"fail-on-disorder": !p.Allow.Disorder,
 	} {
 		if given {
-			r.refuse("add --verify", "--%s has nothing to judge", flag)
+			r.refuse("add --verify", "--%s needs --verify", flag)
 		}
 	}
 }

@@ -114,7 +114,7 @@ const exampleHint = "perfmq scenario init writes an example"
 // tree reads the only document. The root is nil if that cannot be: then there are mistakes, else there may be some.
 func (r *reader) tree(text []byte) *node {
 	if len(text) > MaxSize {
-		r.bad(r.top(), "split it into several scenarios", "the file is larger than %d bytes", MaxSize)
+		r.bad(r.top(), "", "the file is larger than %d bytes", MaxSize)
 		return nil
 	}
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
@@ -123,8 +123,7 @@ func (r *reader) tree(text []byte) *node {
 		r.bad(Pos{
 			Line:   bytes.Count(before, []byte("\n")) + 1,
 			Column: utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1,
-		}, "save the file as UTF-8; a text in double quotes may have escapes such as \\n",
-			"here is a byte or character that no text has")
+		}, "save the file as UTF-8", "here is a character that no text has")
 		return nil
 	}
 	loader, err := yaml.NewLoader(bytes.NewReader(text), yaml.WithPlugin(loaderlimits.New(
@@ -149,8 +148,7 @@ func (r *reader) tree(text []byte) *node {
 	}
 	root := r.read(document.Content[0])
 	if err := loader.Load(&second); err == nil {
-		r.bad(Pos{Line: second.Line, Column: second.Column}, "make it a file of its own",
-			"a second document begins: a file is one scenario")
+		r.bad(Pos{Line: second.Line, Column: second.Column}, "", "a second document begins: a file is one scenario")
 	} else if !errors.Is(err, io.EOF) {
 		r.syntax(err)
 	}
@@ -170,13 +168,12 @@ func unreadable(c rune) bool {
 func (r *reader) read(n *yaml.Node) *node {
 	out := &node{kind: n.Kind, pos: Pos{Line: n.Line, Column: n.Column}}
 	if n.Tag == "!" || n.Style&yaml.TaggedStyle != 0 { // it may be meant as a password
-		r.bad(out.pos, "put a text that begins with ! into quotes", "YAML tags are not supported")
+		r.bad(out.pos, "put it into quotes", "YAML tags are not supported")
 		out.broken = true
 	}
 	switch n.Kind {
 	case yaml.AliasNode:
-		r.bad(out.pos, "use ${NAME} with vars:, or defaults:; put a text that begins with * into quotes",
-			"YAML aliases are not supported")
+		r.bad(out.pos, "use ${NAME} with vars:", "YAML aliases are not supported")
 		out.broken = true
 	case sequence:
 		for _, c := range n.Content {
@@ -204,7 +201,7 @@ func (r *reader) readPairs(out *node, n *yaml.Node) {
 		switch before, twice := first[key.text]; {
 		case key.broken:
 		case key.kind != scalar || key.null:
-			r.bad(key.pos, "put a text with { or [ into quotes", "a key must be a text, not %s", key.what())
+			r.bad(key.pos, "put it into quotes", "a key must be a text, not %s", key.what())
 		case twice:
 			r.bad(key.pos, fmt.Sprintf("the first is in line %d", before.Line), "%s is given twice", key.text)
 		default:
@@ -227,12 +224,8 @@ func (r *reader) syntax(err error) {
 	}
 	if le.ContextMsg != "" {
 		text += ", " + le.ContextMsg
-		if begin := le.ContextMark.Line; begin > 0 && begin != le.Mark.Line {
-			text += fmt.Sprintf(" that begins in line %d", begin)
-		}
 	}
-	const hint = "look at indentation (only spaces), quotes and brackets here and in the lines before: a value with " +
-		"${NAME} in braces, with one of @`%*&! at its beginning, or with a colon and a blank needs quotes"
+	const hint = "look at indentation, quotes and brackets here and in the lines before"
 	r.bad(Pos{Line: max(1, le.Mark.Line), Column: max(1, le.Mark.Column)}, hint, "not YAML: %s", text)
 }
 
@@ -291,8 +284,7 @@ func (d *decoder) learn(root *node) bool {
 	}
 	if len(known) > maxSecrets || long {
 		d.mistakes = nil
-		d.bad(d.top(), "use password-file", "the file has more than %d passwords, or one of more than %d bytes", maxSecrets,
-			maxSecret)
+		d.bad(d.top(), "use password-file", "the file has more than %d passwords, or a long one", maxSecrets)
 		return false
 	}
 	return true

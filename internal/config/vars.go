@@ -60,7 +60,7 @@ func (d *decoder) variables(root *node, set map[string]string) {
 			d.bad(v.pos, strings.TrimSuffix("--set "+v.name+"=VALUE, "+v.description, ", "), "the variable %s has no value",
 				v.name)
 		case !v.used:
-			d.bad(v.pos, "remove it, or use it as ${"+v.name+"}", "the variable %s is not used", v.name)
+			d.bad(v.pos, "use it as ${"+v.name+"}", "the variable %s is not used", v.name)
 		}
 	}
 }
@@ -72,7 +72,7 @@ func (d *decoder) variable(p pair) {
 	d.vars[name], d.order = v, append(d.order, v)
 	if !variableName.MatchString(name) {
 		v.used = true // one mistake is enough
-		d.bad(p.key.pos, "use letters, digits, _, . and -, at most 64 of them", "%s cannot be the name of a variable",
+		d.bad(p.key.pos, "use up to 64 letters, digits, _, . and -", "%s cannot be the name of a variable",
 			quote(name))
 	}
 	value := p.value
@@ -95,7 +95,7 @@ func (d *decoder) variable(p pair) {
 		v.value = v.fallback
 	}
 	if strings.Contains(v.fallback, "${") {
-		d.bad(value.pos, "", "the variable %s cannot have a variable in its value", name)
+		d.bad(value.pos, "", "the value of the variable %s has a variable", name)
 	}
 }
 
@@ -121,14 +121,14 @@ func (d *decoder) expand(n *node, text string) string {
 	v := d.vars[name]
 	switch {
 	case !closed:
-		d.bad(n.pos, "write ${NAME}, or $${ for these two characters", "${ has no }")
+		d.bad(n.pos, "write ${NAME} or $${", "${ has no }")
 	case v == nil:
 		known := slices.Sorted(maps.Keys(d.vars))
 		meant := nearest.Nearest(name, known)
 		if meant != "" {
 			d.vars[meant].used = true // as far as one can tell
 		}
-		d.bad(n.pos, nearest.Hint(name, known, "${%s}", "define it under vars:, or write $${ for a ${ that is no variable"),
+		d.bad(n.pos, nearest.Hint(name, known, "${%s}", "define it under vars:, or write $${"),
 			"the variable %s is not defined", quote(name))
 	default:
 		v.used = true
@@ -137,7 +137,7 @@ func (d *decoder) expand(n *node, text string) string {
 		if d.left -= len(v.value); d.left >= 0 {
 			return v.value
 		}
-		d.bad(d.top(), "", "the values are longer than %d bytes together with their variables replaced", maxTexts)
+		d.bad(d.top(), "", "the values with their variables are longer than %d bytes", maxTexts)
 	}
 	n.broken = true
 	return ""

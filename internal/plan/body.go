@@ -90,7 +90,7 @@ func (v *validator) text() {
 		// A body of --message-size is not made yet; it is ASCII, and may be of zeros.
 		v.refuse(!utf8.Valid(m.Body), hint, "--message-type text: the body is not UTF-8: %s", m.BodySource())
 		v.refuse(v.stomp && (m.Fill == Zeros && m.BodySize > 0 || bytes.IndexByte(m.Body, 0) >= 0), hint,
-			"--message-type text: STOMP ends a text at its first NUL, and there is one in the body: %s", m.BodySource())
+			"--message-type text: the body has a NUL, which ends a text of STOMP: %s", m.BodySource())
 	}
 }
 

@@ -26,6 +26,8 @@ func Wrong(hint, format string, args ...any) *Mistake {
 	return &Mistake{Text: fmt.Sprintf(format, args...), Hint: hint}
 }
 
+const hintDestination = "write each as queue://NAME, topic://NAME or ADDRESS::QUEUE; the broker is given by --url"
+
 // maxDestinations is far beyond what one process can drive and protects against a mistyped number.
 const maxDestinations = 100_000
 
@@ -34,8 +36,7 @@ const maxDestinations = 100_000
 // destinations are returned even then.
 func Destinations(names []string, n int) ([]driver.Destination, error) {
 	if n < 1 || n*len(names) > maxDestinations {
-		return nil, Wrong(fmt.Sprintf("the destinations may be 1 to %d", maxDestinations),
-			"--num-destinations %d over %d names is out of range", n, len(names))
+		return nil, Wrong("", "--num-destinations %d: there may be 1 to %d destinations", n, maxDestinations)
 	}
 	var errs []error
 	seen := map[string]bool{}
@@ -51,9 +52,7 @@ func Destinations(names []string, n int) ([]driver.Destination, error) {
 			errs = append(errs, err)
 			continue
 		case err != nil:
-			errs = append(errs, Wrong(
-				"destinations are written queue://NAME, topic://NAME or ADDRESS::QUEUE; the broker is "+
-					"given by --url", "%v", err))
+			errs = append(errs, Wrong(hintDestination, "%v", err))
 			continue
 		}
 		for i := range n {
@@ -62,8 +61,7 @@ func Destinations(names []string, n int) ([]driver.Destination, error) {
 				final.Name = fmt.Sprintf("%s%d", d.Name, i)
 			}
 			if seen[final.String()] {
-				errs = append(errs, Wrong(
-					"name each destination once; --producers and --consumers set how many work on each",
+				errs = append(errs, Wrong("--producers and --consumers set how many work on each",
 					"destination %s is given twice", final))
 				continue
 			}
@@ -77,19 +75,14 @@ func Destinations(names []string, n int) ([]driver.Destination, error) {
 func checkDestination(written string, d driver.Destination, n int) error {
 	address, queue, qualified := strings.Cut(d.Name, "::")
 	switch {
-	case strings.Contains(d.Name, "://"):
-		return Wrong("write several destinations as separate arguments", "destination %q has another one in its name",
-			written)
-	case d.Name != strings.TrimSpace(d.Name):
-		return Wrong("leave it out", "destination %q has a blank at an end of its name", written)
+	case strings.Contains(d.Name, "://"), d.Name != strings.TrimSpace(d.Name),
+		qualified && (address == "" || queue == ""):
+		return Wrong(hintDestination, "destination %q is not one name", written)
 	case written == d.Name && strings.Contains(written, " "): // or several names in one argument
 		return Wrong(fmt.Sprintf("write several destinations as separate arguments, or a name with a blank as '%s'", d),
 			"destination %q has a blank in it", written)
-	case qualified && (address == "" || queue == ""):
-		return Wrong("write it as ADDRESS::QUEUE", "destination %q lacks its address or its queue", d.Name)
 	case qualified && n > 1:
-		return Wrong("name each ADDRESS::QUEUE as an argument of its own",
-			"--num-destinations does not work with %s: the queue would get the number, the address would not", d.Name)
+		return Wrong("name each ADDRESS::QUEUE", "--num-destinations does not work with %s", d.Name)
 	default:
 		return nil
 	}

@@ -107,8 +107,7 @@ func (b *Backoff) Next(pause time.Duration) time.Duration {
 // hostNotes are remarks on connections that are spread over several hosts.
 func (g *Group) hostNotes() (notes []string) {
 	if g.Hosts == AtRandom && g.Role == Client && g.Spreads(g.ProducerBroker) {
-		notes = append(notes, "the failover URL has connections choose their hosts at random: the brokers must pass "+
-			"messages on; randomize=false or --hosts spread avoid that")
+		notes = append(notes, "connections choose their hosts at random: the brokers must pass messages on")
 	}
 	if g.Hosts != Spread {
 		return notes

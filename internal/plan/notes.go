@@ -12,8 +12,7 @@ func (p *Plan) Notes() []string {
 		for _, g := range p.Steps[i].Groups {
 			list := g.notes()
 			if g.Reconnect && g.ReconnectTimeout == 0 && p.Steps[i].Duration == 0 && g.Count > 0 {
-				list = append(list, "--reconnect waits for a broker that is gone for ever, as nothing but its messages ends the "+
-					"load: --reconnect-timeout TIME bounds that")
+				list = append(list, "--reconnect waits for ever for a broker: --reconnect-timeout TIME bounds that")
 			}
 			if p.Verify && !p.Allow.Disorder &&
 				slices.ContainsFunc(g.Mix, func(v Variant) bool { return v.Priority != g.Mix[0].Priority }) {
@@ -32,32 +31,22 @@ func (p *Plan) Notes() []string {
 	if !p.StartAt.IsZero() {
 		notes = append(notes, "the load begins at "+p.StartAt.UTC().Format(time.RFC3339Nano))
 	}
-	if p.Shard.Of > 1 && len(p.Steps) > 1 {
-		notes = append(notes, "each shard begins a step when it has ended the one before: only the first one begins "+
-			"everywhere at the same moment")
-	}
-	if p.Shard.Of > 1 && !p.Verify && p.Roles() == Client {
-		notes = append(notes, "without --verify, neither a shard nor perfmq merge finds lost messages")
-	}
 	if p.Shard.Of > 1 && p.Verify && p.VerifyFile == "" {
-		notes = append(notes, "a shard alone cannot find what is lost: with --result DIR in each, perfmq merge can")
+		notes = append(notes, "a shard alone cannot find lost messages: with --result DIR in each, perfmq merge can")
 	} else if p.Verify && p.VerifyFile == "" && p.Roles() != Client {
-		notes = append(notes, "--verify on one side alone cannot find what is lost: with --verify-file FILE on both, "+
-			"perfmq verify can")
+		notes = append(notes, "one side cannot find lost messages: with --verify-file FILE on both, perfmq verify can")
 	}
 	return notes
 }
 
 func (g *Group) notes() (notes []string) {
 	if !g.Role.Produces() && g.CommitInterval > 0 {
-		notes = append(notes, "--commit-interval is ignored: it is for producers; --tx-size is how many messages a "+
-			"consumer receives per transaction")
+		notes = append(notes, "--commit-interval is for producers, --tx-size for consumers")
 	}
 	if g.Role == Client && g.ProducerBroker.Protocol == g.ConsumerBroker.Protocol {
 		_, _, from, _ := splitUserinfo(g.ProducerBroker.URL)
 		if _, _, to, _ := splitUserinfo(g.ConsumerBroker.URL); from != to {
-			notes = append(notes, "producers and consumers use different URLs: if these are different brokers, they must pass "+
-				"messages on")
+			notes = append(notes, "producers and consumers use different URLs: two brokers must pass messages on")
 		}
 	}
 	return append(notes, g.hostNotes()...)

@@ -36,7 +36,7 @@ func ParseRelative(text string) (*Relative, error) {
 	}
 	if err != nil || !(percent > 0 && percent <= maxPercent) || !isOf || i <= 0 {
 		return nil, Wrong("write it like 80% of allout.completed.avg",
-			"the rate %q is not a share, above 0 and at most %d%%, of a rate of an earlier step", text, maxPercent)
+			"the rate %q is no share, up to %d%%, of an earlier rate", text, maxPercent)
 	}
 	r := &Relative{Percent: percent, Step: name[:i], Metric: name[i+1:]}
 	var rates []string
@@ -46,7 +46,7 @@ func ParseRelative(text string) (*Relative, error) {
 		}
 	}
 	if m, ok := threshold.Find(r.Metric); !ok || m.Unit != threshold.PerSecond {
-		return nil, Wrong("the rates are "+strings.Join(rates, ", "), "%q is no rate that a step reaches", r.Metric)
+		return nil, Wrong("the rates are "+strings.Join(rates, ", "), "%q is no rate", r.Metric)
 	}
 	return r, nil
 }
@@ -60,7 +60,7 @@ func (r *Relative) String() string {
 func (r *Relative) Of(perSecond float64) (load.Rate, error) {
 	rate, err := load.ParseRate(strconv.FormatFloat(perSecond*r.Percent/100, 'f', 6, 64))
 	if err != nil {
-		return load.Rate{}, fmt.Errorf("%s comes to %g messages per second, which is no rate", r, perSecond*r.Percent/100)
+		return load.Rate{}, fmt.Errorf("%s is %g messages per second", r, perSecond*r.Percent/100)
 	}
 	return rate, nil
 }
@@ -70,18 +70,16 @@ func (v *validator) relative(r *Relative, earlier []Step) {
 	i := slices.IndexFunc(earlier, func(s Step) bool { return s.Name == r.Step })
 	m, _ := threshold.Find(r.Metric) // ParseRelative knows it
 	if i < 0 {
-		v.refuse(true, "name a step before it", "rate %q: there is no step %s before it", r, r.Step)
+		v.refuse(true, "", "rate %q: there is no step %s before it", r, r.Step)
 		return
 	}
 	has := v.has(&earlier[i]) &^ threshold.Verification
 	if m.Group != "" {
 		of, found := v.figuresOfGroup(m.Group, earlier[i:i+1])
 		if has = of; !found {
-			v.refuse(true, "name a group of that step", "rate %q: the step %s has no group %s", r, r.Step, m.Group)
+			v.refuse(true, "", "rate %q: the step %s has no group %s", r, r.Step, m.Group)
 			return
 		}
 	}
-	v.refuse(m.Needs&^has != 0, "choose a rate that the step has, such as completed.avg of producers or received.avg of "+
-		"consumers",
-		"rate %q: the step %s measures nothing of that", r, r.Step)
+	v.refuse(m.Needs&^has != 0, "", "rate %q: the step %s does not measure it", r, r.Step)
 }

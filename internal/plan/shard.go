@@ -52,11 +52,9 @@ func ParseShard(text string) (Shard, error) {
 	s.Of = n
 	switch {
 	case err != nil:
-		return Shard{}, errors.New("must be NUMBER/COUNT, such as 2/5, or COUNT where JOB_COMPLETION_INDEX is set")
-	case n < 1 || n > MaxShards:
-		return Shard{}, fmt.Errorf("must be of 1 to %d shards", MaxShards)
-	case both && (s.Number < 1 || s.Number > n):
-		return Shard{}, fmt.Errorf("must have a number from 1 to %d", n)
+		return Shard{}, errors.New("must be NUMBER/COUNT, such as 2/5, or COUNT")
+	case n < 1 || n > MaxShards || both && (s.Number < 1 || s.Number > n):
+		return Shard{}, fmt.Errorf("must be 1 of up to %d shards", MaxShards)
 	}
 	return s, nil
 }
@@ -106,8 +104,7 @@ func ParseMoment(text string) (Moment, error) {
 	seconds, err := strconv.ParseInt(whole, 10, 64)
 	nanos, fractionErr := strconv.ParseUint((fraction + "000000000")[:9], 10, 64)
 	if err != nil || fractionErr != nil || seconds <= 0 || seconds > math.MaxInt32*8 || len(fraction) > 9 {
-		return Moment{}, errors.New("must be a moment such as 2026-03-01T12:00:00Z, seconds since 1970 such as 1772366400, " +
-			"or a time from now on such as +10s")
+		return Moment{}, errors.New("must be like 2026-03-01T12:00:00Z, 1772366400 or +10s")
 	}
 	return Moment{At: time.Unix(seconds, int64(nanos))}, nil //nolint:gosec // below a second
 }
@@ -117,22 +114,12 @@ const maxAhead = 24 * time.Hour
 
 // Mistake returns the mistake in a moment for the start of a load, as of now, or nil.
 func (m Moment) Mistake(now time.Time) *Mistake {
-	hint := "a moment in a minute is " + now.Add(time.Minute).UTC().Truncate(time.Second).Format(time.RFC3339) +
-		", as date -u -d '+1 minute' +%FT%TZ prints it"
-	switch at := m.Of(now); {
-	case m.IsZero():
+	at := m.Of(now)
+	if m.IsZero() || at.After(now) && at.Sub(now) <= maxAhead {
 		return nil
-	case !at.After(now):
-		return &Mistake{Text: fmt.Sprintf("--start-at %s is %s ago: this machine's clock shows %s",
-			at.UTC().Format(time.RFC3339Nano),
-			now.Sub(at).Round(time.Millisecond), now.UTC().Format(time.RFC3339Nano)), Hint: hint}
-	case at.Sub(now) > maxAhead:
-		return &Mistake{
-			Text: fmt.Sprintf("--start-at %s is more than %s ahead", at.UTC().Format(time.RFC3339Nano), maxAhead),
-			Hint: hint,
-		}
 	}
-	return nil
+	return Wrong("", "--start-at %s is not within %s from now, %s by this machine's clock",
+		at.UTC().Format(time.RFC3339Nano), maxAhead, now.UTC().Format(time.RFC3339Nano))
 }
 
 // Of returns the moment on the wall clock, without a monotonic reading; zero without a moment.
@@ -149,27 +136,19 @@ func (v *validator) shards(p *Plan) {
 		return
 	}
 	of := p.Shard.Of
-	v.refuse(p.RunID == 0, "give all shards the same --run-id, such as the name of the job, or the same --start-at with "+
-		"a moment that is not relative",
-		"--shard %s: the messages of all shards carry the number of one run, which nothing tells here", p.Shard)
+	v.refuse(p.RunID == 0, "give all shards the same --run-id, or the same --start-at MOMENT",
+		"--shard %s: the run has no name that all shards share", p.Shard)
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		producers, consumers := 0, 0
 		for _, g := range s.Groups {
-			if g.Role.Produces() {
-				producers += g.Producers * len(g.Destinations)
-			}
-			readers := 0
-			if g.Role.Consumes() {
-				readers = g.Consumers * len(g.Destinations) * max(g.Shared, 1)
-				consumers += readers
-			}
+			writers, readers := g.workers()
+			producers, consumers = producers+writers, consumers+readers
 			v.group = g
 			v.refuse(g.Rate.Relative != nil, "give the rate in messages per second",
-				"--shard %s: the rate is a share of what one process alone has reached", p.Shard)
+				"--shard %s does not work with --rate %s", p.Shard, g.Rate)
 			v.refuse(!g.Role.Produces() && g.Count > 0 && g.Count < uint64(readers), //nolint:gosec // not negative
-				"give a greater --message-count, or fewer consumers", "--shard %s: --message-count %d is less than the %d "+
-					"consumers, so that a shard might receive without a limit", p.Shard, g.Count, readers)
+				"", "--shard %s: --message-count %d is less than the %d consumers", p.Shard, g.Count, readers)
 		}
 		v.group = nil
 		ends, what := producers, "producers"
@@ -177,11 +156,9 @@ func (v *validator) shards(p *Plan) {
 			ends, what = consumers, "consumers"
 		}
 		none := producers+consumers < of
-		v.refuse(none, "give more --producers or --consumers, or fewer shards",
-			"--shard %s: there are only %d producers and consumers, so that a shard would have none", p.Shard,
-			producers+consumers)
+		v.refuse(none, "", "--shard %s: there are only %d producers and consumers", p.Shard, producers+consumers)
 		v.refuse(!none && ends < of && s.Duration == 0 && s.Idle == 0,
 			fmt.Sprintf("add --duration, or give --%s %d", what, of),
-			"--shard %s: there are only %d %s, and a shard without any would not know when to end", p.Shard, ends, what)
+			"--shard %s: there are only %d %s, and a shard without any would not end", p.Shard, ends, what)
 	}
 }

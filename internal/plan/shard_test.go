@@ -61,9 +61,8 @@ func TestParseMoment(t *testing.T) {
 	}
 	require.Nil(t, Moment{}.Mistake(at))
 	require.Nil(t, Moment{At: at.Add(time.Second)}.Mistake(at))
-	require.Contains(t, Moment{At: at.Add(-2 * time.Second)}.Mistake(at).Text, "--start-at 2026-03-01T11:59:58Z is 2s ago")
-	require.Contains(t, Moment{At: at.Add(-2 * time.Second)}.Mistake(at).Hint, "2026-03-01T12:01:00Z")
-	require.Contains(t, Moment{In: 25 * time.Hour}.Mistake(at).Text, "ahead")
+	require.Contains(t, Moment{At: at.Add(-2 * time.Second)}.Mistake(at).Text, "--start-at 2026-03-01T11:59:58Z is not within 24h0m0s from now")
+	require.Contains(t, Moment{In: 25 * time.Hour}.Mistake(at).Text, "not within")
 }
 
 func TestRunNumber(t *testing.T) {

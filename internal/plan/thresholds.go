@@ -73,13 +73,12 @@ func (v *validator) thresholds(list []threshold.Threshold, has, elsewhere thresh
 	for i := range list {
 		t, has := &list[i], has|elsewhere
 		v.demand = t
-		v.refuse(t.Abort && !t.CanAbort(), "leave abort out, or demand an upper limit such as ack.p99 < 50ms",
-			"threshold %q cannot end the run early: only its end shows whether it is kept", t.String())
+		v.refuse(t.Abort && !t.CanAbort(), "leave abort out",
+			"threshold %q cannot end the run early", t.String())
 		if group := t.Metric.Group; group != "" {
 			of, found := v.figuresOfGroup(group, steps)
 			if !found {
-				v.refuse(true, "name a group of the scenario, or of that step", "--threshold %q: there is no group %s", t.String(),
-					group)
+				v.refuse(true, "", "--threshold %q: there is no group %s", t.String(), group)
 				continue
 			}
 			has = of | elsewhere
@@ -89,8 +88,8 @@ func (v *validator) thresholds(list []threshold.Threshold, has, elsewhere thresh
 			continue
 		}
 		v.refuse(t.OfTarget && !hasTarget(t.Metric.Group, steps),
-			"make it a threshold of a step, or of a group, such as group.NAME.completed.avg",
-			"--threshold %q: there is no one target, with several steps or with groups that have no rate", t.String())
+			"make it a threshold of a step, or of a group: group.NAME.completed.avg",
+			"--threshold %q: there is no one target", t.String())
 	}
 }
 
@@ -148,5 +147,5 @@ func (v *validator) lacking(t *threshold.Threshold, lacks threshold.Needs) {
 			hints = append(hints, need.hint)
 		}
 	}
-	v.refuse(true, strings.Join(hints, "; "), "--threshold %q: this run measures nothing of that", t.String())
+	v.refuse(true, strings.Join(hints, "; "), "--threshold %q: this run does not measure it", t.String())
 }

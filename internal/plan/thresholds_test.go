@@ -42,12 +42,12 @@ func TestThresholdsOfGroups(t *testing.T) {
 		{"run", "group.readers.received.avg >= 1", "", ""},
 		{"then", "completed.avg >= 90% of target", "", ""},
 		{"load", "group.paced.completed.avg >= 90% of target", "", ""},
-		{"run", "group.nobody.sent == 1", "there is no group nobody", "name a group"},
-		{"then", "group.readers.received == 1", "there is no group readers", "name a group"},
-		{"load", "group.readers.ack.p99 < 1s", "measures nothing of that", "producer command"},
-		{"load", "group.greedy.response.p99 < 1s", "measures nothing of that", "add --rate"},
+		{"run", "group.nobody.sent == 1", "there is no group nobody", ""},
+		{"then", "group.readers.received == 1", "there is no group readers", ""},
+		{"load", "group.readers.ack.p99 < 1s", "does not measure it", "producer command"},
+		{"load", "group.greedy.response.p99 < 1s", "does not measure it", "add --rate"},
 		{"load", "completed.avg >= 90% of target", "there is no one target", "group.NAME"},
-		{"load", "group.greedy.completed.avg >= 90% of target", "measures nothing of that", "add --rate"},
+		{"load", "group.greedy.completed.avg >= 90% of target", "does not measure it", "add --rate"},
 		{"run", "completed.avg >= 90% of target", "there is no one target", "threshold of a step"},
 		{"run", "group.paced.completed.avg >= 90% of target", "there is no one target", "threshold of a step"},
 	} {
@@ -72,7 +72,7 @@ func TestThresholdsOfOutages(t *testing.T) {
 		mistake          string
 	}{
 		{"reconnected", true, false, ""},
-		{"not reconnected", false, false, "measures nothing of that"},
+		{"not reconnected", false, false, "does not measure it"},
 		{"by itself", true, true, "reconnects by itself and reports no outage"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -148,7 +148,7 @@ func TestThresholdsOfDelays(t *testing.T) {
 			var m *Mistake
 			require.ErrorAs(t, p.Validate(drivers), &m)
 			require.Equal(t, Mistake{
-				Text: `--threshold "` + tt.text + `": this run measures nothing of that`, Hint: tt.hint, Threshold: tt.text, Step: step,
+				Text: `--threshold "` + tt.text + `": this run does not measure it`, Hint: tt.hint, Threshold: tt.text, Step: step,
 			}, *m)
 		})
 	}
@@ -158,7 +158,7 @@ func TestThresholdsOfDelays(t *testing.T) {
 func TestRelativeRates(t *testing.T) {
 	for text, mistake := range map[string]string{
 		"80% of load.completed.avg": "", "80% of load.received.avg": "", "80% of load.group.greedy.completed.avg": "", "50% of load.group.readers.received.min": "",
-		"80% of load.group.readers.completed.avg": "measures nothing of that", "80% of load.group.nobody.sent.avg": "has no group nobody",
+		"80% of load.group.readers.completed.avg": "does not measure it", "80% of load.group.nobody.sent.avg": "has no group nobody",
 	} {
 		r, err := ParseRelative(text)
 		require.NoError(t, err)

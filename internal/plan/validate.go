@@ -21,8 +21,7 @@ func (p *Plan) Validate(drivers Drivers) error {
 	v := validator{seen: map[string]bool{}, driver: drivers, verify: p.Verify}
 	v.stomp = slices.ContainsFunc(p.Brokers(), func(b *Broker) bool { return b.Protocol == "stomp" })
 	v.refuse(p.StallThreshold != 0 && p.StallThreshold < stats.PauseLimit, "give more, or 0 for none",
-		"--stall-threshold %v is below %v: the tester cannot tell so short a stall from one of its own", p.StallThreshold,
-		stats.PauseLimit)
+		"--stall-threshold %v is below %v", p.StallThreshold, stats.PauseLimit)
 	v.shards(p)
 	elsewhere := p.elsewhere()
 	var has threshold.Needs
@@ -33,9 +32,8 @@ func (p *Plan) Validate(drivers Drivers) error {
 	for i := range p.Steps {
 		step := &p.Steps[i]
 		v.step(step)
-		v.refuse(i < len(p.Steps)-1 && !step.ends(), "give it a duration, until: idle, its producers a message-count or a "+
-			"rate that ends, or, without producers, until: drained",
-			"step %s never ends, so that the steps after it would never begin", step.Name)
+		v.refuse(i < len(p.Steps)-1 && !step.ends(), "give it a duration, until: idle, or a message-count",
+			"step %s never ends", step.Name)
 		v.thresholds(step.Thresholds, v.has(step), elsewhere, step.Name, p.Steps[i:i+1])
 		for _, g := range step.Groups {
 			v.check(g)
@@ -112,13 +110,13 @@ func (v *validator) step(s *Step) {
 		"--warmup %v leaves nothing to measure of --duration %v", s.Warmup, s.Duration)
 	workers, consuming := 0, false
 	for _, g := range s.Groups {
-		workers += g.workers()
+		producers, consumers := g.workers()
+		workers += producers + consumers
 		consuming = consuming || g.Role.Consumes()
 	}
-	v.refuse(s.Idle > 0 && !consuming, "name a group of consumers, or give a duration or counts",
-		"the step %s lasts until it is idle, but nothing in it receives", s.Name)
-	v.refuse(workers > maxWorkers, fmt.Sprintf("at most %d in one process; run several processes", maxWorkers),
-		"the plan comes to %d producers and consumers", workers)
+	v.refuse(s.Idle > 0 && !consuming, "", "until: idle: the step %s has no consumers", s.Name)
+	v.refuse(workers > maxWorkers, "run several processes", "there are %d producers and consumers, more than %d",
+		workers, maxWorkers)
 }
 
 // ends reports whether the step ends by itself.
@@ -142,32 +140,29 @@ func (s *Step) ends() bool {
 func (v *validator) settings() {
 	g := v.group
 	v.answers()
-	v.refuse(g.Delay > 0 && g.Delay < time.Millisecond, "brokers know whole milliseconds",
-		"--delivery-delay %v is below a millisecond", g.Delay)
+	v.refuse(g.Delay > 0 && g.Delay < time.Millisecond, "", "--delivery-delay %v is below a millisecond", g.Delay)
 	v.refuse(g.TTL > 0 && g.Delay >= g.TTL, "raise --ttl", "--delivery-delay %v leaves nothing of --ttl %v",
 		g.Delay, g.TTL)
 	v.refuse((g.ReconnectTimeout != 0 || g.ReconnectDelay != 0) && !g.Reconnect, "add --reconnect",
-		"--reconnect-timeout and --reconnect-delay have no effect without --reconnect")
+		"--reconnect-timeout and --reconnect-delay need --reconnect")
 	for _, b := range g.Brokers() {
 		f := v.driver(b)
 		v.refuse(g.Hosts == Spread && f.Hosts == nil, "leave --hosts out",
-			"--hosts spread: the hosts of a URL of %s are name servers, and the brokers that they name are not chosen by it",
-			title(f))
-		v.refuse(g.Reconnect && f.Capabilities.Reconnects,
-			"use --client native, or leave --reconnect out: the library then reconnects as it always does, and messages in "+
-				"flight end as unconfirmed", "--reconnect: %s reconnects by itself and reports no outage", title(f))
+			"--hosts spread: the hosts of a URL of %s are name servers", title(f))
+		v.refuse(g.Reconnect && f.Capabilities.Reconnects, "use --client native, or leave --reconnect out",
+			"--reconnect: %s reconnects by itself and reports no outage", title(f))
 	}
 }
 
 // workers returns the number of producers and consumers of the group.
-func (g *Group) workers() (n int) {
+func (g *Group) workers() (producers, consumers int) {
 	if g.Role.Produces() {
-		n += g.Producers * len(g.Destinations)
+		producers = g.Producers * len(g.Destinations)
 	}
 	if g.Role.Consumes() {
-		n += g.Consumers * len(g.Destinations) * max(g.Shared, 1)
+		consumers = g.Consumers * len(g.Destinations) * max(g.Shared, 1)
 	}
-	return n
+	return producers, consumers
 }
 
 func (v *validator) destinations() {
@@ -193,12 +188,11 @@ func (v *validator) subscriptions() {
 		return
 	}
 	topics := g.hasKind(driver.Topic)
-	const useTopic = "name the destination topic://NAME; a queue keeps its messages, and its consumers share them"
+	const useTopic = "name the destination topic://NAME"
 	const onlyTopics = "--%s subscriptions exist on topics only"
 	v.refuse(g.Durable && !topics, useTopic, onlyTopics, "durable")
 	v.refuse(g.Shared > 0 && !topics, useTopic, onlyTopics, "shared")
-	v.refuse(g.Shared > 0 && topics && g.hasKind(driver.Queue), "measure queues and topics in two runs",
-		"--shared %d does not work with queues and topics in one run", g.Shared)
+	v.exclude(g.Shared > 0 && topics && g.hasKind(driver.Queue), "--shared", "queues and topics in one run")
 	v.refuse(g.Durable && g.Shared == 0 && g.ClientID == "", "add --clientID PREFIX",
 		"Cannot create durable subscription - client ID has not been set")
 	v.refuse(g.KeepSubscription && !g.Durable, "add --durable",
@@ -224,12 +218,11 @@ func (v *validator) producing(f *driver.Factory) {
 func (v *validator) consuming(f *driver.Factory) {
 	g := v.group
 	v.refuse(g.Credit > 0 && g.TransactionSize > g.Credit, "lower --tx-size or raise --credit",
-		"--tx-size %d is above --credit %d: the messages of a transaction would never all come", g.TransactionSize, g.Credit)
+		"--tx-size %d is above --credit %d", g.TransactionSize, g.Credit)
 	v.capable(f, g.receiving)
 	v.refuse(g.fails(driver.Release) && g.ConsumerFail.IsAll(), "give a smaller share, or --consumer-fail-as reject",
-		"--consumer-fail 100%% --consumer-fail-as release: each message would come again for ever")
-	v.refuse(!g.ConsumerFail.IsZero() && g.TransactionSize > 0, "leave --consumer-fail or --tx out",
-		"--consumer-fail does not work with --tx: a message fails by itself")
+		"--consumer-fail 100%%: each message would come again for ever")
+	v.exclude(!g.ConsumerFail.IsZero() && g.TransactionSize > 0, "--consumer-fail", "--tx")
 }
 
 // fails reports whether consumers of the group fail with that verdict.

@@ -103,11 +103,9 @@ func (v *validator) mix() {
 	for i := range list {
 		total += min(list[i].Size(), MaxMessageSize+1)
 	}
-	v.refuse(total > MaxMessageSize, "send fewer or smaller ones",
-		"the bodies have %d bytes in all, more than %d", total, MaxMessageSize)
-	v.refuse(len(list) > driver.MaxVariants, "", "there are %d kinds of messages: at most %d", len(list),
-		driver.MaxVariants)
+	v.refuse(total > MaxMessageSize, "", "the bodies have %d bytes in all, more than %d", total, MaxMessageSize)
+	v.refuse(len(list) > driver.MaxVariants, "", "there are %d messages, more than %d", len(list), driver.MaxVariants)
 	length := load.CycleLength(g.weights())
-	v.refuse(length > load.MaxCycle, "give rounder weights, such as those of percent",
-		"the weights of the messages add up to %d, divided by what they have in common: at most %d", length, load.MaxCycle)
+	v.refuse(length > load.MaxCycle, "give rounder weights", "the weights of the messages add up to %d, more than %d",
+		length, load.MaxCycle)
 }

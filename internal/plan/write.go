@@ -254,7 +254,7 @@ func YAML(p *Plan, clean func(string) string, comments ...string) ([]byte, error
 	if slices.ContainsFunc(p.Brokers(), func(b *Broker) bool {
 		return b.PasswordFile == "" && (b.Password != "" || Password(b.URL) != "")
 	}) {
-		comments = append(slices.Clip(comments), "note: the plan has no passwords: give PERFMQ_PASSWORD to run it again")
+		comments = append(slices.Clip(comments), "note: give PERFMQ_PASSWORD to run it again")
 	}
 	w := writer{plan: p, brokers: map[*Broker]string{}}
 	root := node(w.file(), func(s string) string { return strings.ReplaceAll(clean(s), "$", "$$") })
