@@ -58,13 +58,15 @@ func (s *stall) twin(o *stall) bool {
 // joined returns the stalls of both sides in order, with simultaneous ones joined.
 func joined(list []stall) (out []stall) {
 	slices.SortStableFunc(list, func(a, b stall) int { return cmp.Compare(a.start, b.start) })
+	var last []int // those that may overlap the next one: few, of many thousand in a run of days
 	for _, s := range list {
-		at := slices.IndexFunc(out, func(o stall) bool { return o.twin(&s) })
+		last = slices.DeleteFunc(last, func(i int) bool { return out[i].end() <= s.start })
+		at := slices.IndexFunc(last, func(i int) bool { return out[i].twin(&s) })
 		if at < 0 {
-			out = append(out, s)
+			last, out = append(last, len(out)), append(out, s)
 			continue
 		}
-		o := &out[at]
+		o := &out[last[at]]
 		o.side, o.length, o.warmup = BothSides, max(o.end(), s.end())-o.start, o.warmup && s.warmup
 		o.group, o.broker = onlyIf(o.group, s.group), onlyIf(o.broker, s.broker)
 	}

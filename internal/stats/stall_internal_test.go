@@ -44,6 +44,12 @@ func TestSidesOfStalls(t *testing.T) {
 	}))
 	apart := []stall{{side: ReceiveSide, start: 9 * s, length: 30 * s, part: run}, {side: SendSide, start: 10 * s, length: 2 * s, part: run}}
 	require.Equal(t, apart, joined(slices.Clone(apart)))
+
+	var days []stall // took a minute
+	for i := range maxFound {
+		days = append(days, stall{side: []string{SendSide, ReceiveSide}[i%2], start: time.Duration(i/2) * 2 * s, length: s, part: run})
+	}
+	require.Len(t, joined(days), maxFound/2)
 }
 
 // A stall of many workers is the time that is quiet for all of them, from when the first of them waited.
