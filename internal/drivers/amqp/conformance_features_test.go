@@ -19,7 +19,7 @@ import (
 func TestConformanceRabbitMQ4(t *testing.T) {
 	r := brokertest.StartRabbitMQ(t, brokertest.WithRabbitMQ4(), brokertest.WithRabbitMQManagement(),
 		brokertest.WithRabbitMQSetting("collect_statistics_interval", "500"))
-	for _, kind := range []string{kindClassic, kindQuorum} {
+	for _, kind := range []string{"classic", "quorum"} {
 		t.Run(kind, func(t *testing.T) {
 			cfg := rabbitmqConfig(r, brokertest.WithRabbitMQ4())
 			cfg.Broker += ", " + kind + " queues"
@@ -33,7 +33,7 @@ func TestConformanceRabbitMQ4(t *testing.T) {
 				drivertest.TransactedReceive:   "RabbitMQ has no transactions over AMQP 1.0",
 				drivertest.Delay:               "RabbitMQ has no delayed deliveries",
 			}
-			if cfg.Options = []string{"declare=" + kind}; kind == kindClassic {
+			if cfg.Options = []string{"declare=" + kind}; kind == "classic" {
 				cfg.Options = append(cfg.Options, "max-priority=9")
 			}
 			cfg.Inspector = librarytest.Managed(t, r.ManagementURL(), false)

@@ -89,26 +89,21 @@ type held struct {
 // Consumer implements [driver.Driver].
 func (d *amqpDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	op := "open a consumer on " + spec.Destination.String()
-	sub, err := newSubscription(spec)
-	if err != nil {
-		return nil, transport.Explain(op, err)
-	}
 	lease, err := d.Acquire(ctx, spec.Connection)
 	if err != nil {
 		return nil, err
 	}
 	c := lease.Conn
 	k := &consumer{
-		op: "receive from " + spec.Destination.String(), lease: lease, sub: sub, credit: defaultCredit,
-		rounds: c.creditInRounds(), settled: d.cfg.Options.Settle == settleAtMostOnce, spec: spec,
+		op: "receive from " + spec.Destination.String(), lease: lease, spec: spec, sub: newSubscription(&spec),
+		credit: defaultCredit, rounds: c.creditInRounds(), settled: d.cfg.Options.Settle == settleAtMostOnce,
 		input: driver.NewMeter(), wait: driver.NewMeter(), arrived: make(chan struct{}, 1), room: make(chan struct{}, 1),
 	}
 	if spec.Credit > 0 {
 		k.credit = uint32(min(spec.Credit, 1<<30)) //nolint:gosec // in range
 	}
-	if n := spec.TransactionSize; n > 0 {
-		k.credit = max(k.credit, uint32(2*n)) //nolint:gosec // deliveries of an open transaction are unsettled
-	}
+	// Deliveries of an open transaction are unsettled.
+	k.credit = max(k.credit, uint32(2*spec.TransactionSize)) //nolint:gosec // not below 0
 	k.sub.reserve(c)
 	if err := k.open(ctx); err != nil {
 		k.quit(ctx)
@@ -130,8 +125,10 @@ func (k *consumer) open(ctx context.Context) (err error) {
 	if err := cmp.Or(c.speaks.checkSelector(spec), c.checkConsumer(spec, opts)); err != nil {
 		return err
 	}
-	if err := c.prepareReceive(ctx, spec, opts); err != nil {
-		return err
+	if c.managed(spec.Destination) {
+		if _, err := c.queue(ctx, spec.Destination.Name, opts); err != nil {
+			return err
+		}
 	}
 	if k.session, err = c.beginSession(ctx, false); err != nil {
 		return err

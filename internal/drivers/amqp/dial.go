@@ -1,11 +1,13 @@
 package amqp
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"net"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
@@ -18,18 +20,12 @@ import (
 func (d *amqpDriver) dial(ctx context.Context, spec driver.Connection) (*connection, error) {
 	return transport.First(ctx, d.cfg.Target.Hosts, spec.Order, d.cfg.ConnectTimeout,
 		func(ctx context.Context, host transport.Endpoint) (*connection, error) {
-			return d.dialHost(ctx, host, spec)
+			conn, raw, err := protocol.AMQP().Dial(ctx, host, d.cfg.Target.TLS, d.cfg.TLS)
+			if err != nil {
+				return nil, err
+			}
+			return d.open(ctx, conn, raw, host, spec)
 		})
-}
-
-func (d *amqpDriver) dialHost(
-	ctx context.Context, host transport.Endpoint, spec driver.Connection,
-) (*connection, error) {
-	conn, raw, err := protocol.AMQP().Dial(ctx, host, d.cfg.Target.TLS, d.cfg.TLS)
-	if err != nil {
-		return nil, err
-	}
-	return d.open(ctx, conn, raw, host, spec)
 }
 
 // open opens an AMQP connection over conn, which is raw or TLS on top of it. It closes both on failure.
@@ -78,11 +74,9 @@ func (h *handshake) header(want string) error {
 	}
 	got, err := h.c.frames.ReadProtocolHeader()
 	if h.greeting == "" {
-		n := len(got)
-		for n > 0 && got[n-1] == 0 && err != nil {
-			n-- // fewer than eight were read
+		if h.greeting = string(got[:]); err != nil {
+			h.greeting = strings.TrimRight(h.greeting, "\x00") // fewer than eight were read
 		}
-		h.greeting = string(got[:n])
 	}
 	switch {
 	case err != nil:
@@ -203,21 +197,12 @@ func (d *amqpDriver) openFrame(host transport.Endpoint, spec driver.Connection) 
 		b = wire.AppendStr(wire.AppendSymbol(b, property[0]), property[1])
 	}
 	wire.EndCompound(b, 0, 6)
-	open := &wire.Open{
-		ContainerID: spec.Name, Hostname: host.Host,
+	return &wire.Open{
+		ContainerID:  cmp.Or(spec.ClientID, spec.Name, "perfmq-"+rand.Text()), // Classic refuses one without a name
+		Hostname:     cmp.Or(c.Options.VirtualHost, host.Host),
 		MaxFrameSize: wire.Some(uint32(c.Options.MaxFrameSize)), //nolint:gosec // checked: 512 to 2^31-1
 		ChannelMax:   wire.Some[uint16](maxChannels - 1),
 		IdleTimeout:  uint32(min(c.Options.IdleTimeout.Milliseconds(), 1<<31)), //nolint:gosec // in range
 		Properties:   b,
 	}
-	switch {
-	case spec.ClientID != "":
-		open.ContainerID = spec.ClientID
-	case spec.Name == "": // Classic refuses a container without a name
-		open.ContainerID = "perfmq-" + rand.Text()
-	}
-	if c.Options.VirtualHost != "" {
-		open.Hostname = c.Options.VirtualHost
-	}
-	return open
 }

@@ -5,7 +5,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
@@ -120,6 +119,8 @@ func (d dialect) checkProducer(spec *driver.ProducerSpec, o *Options) error {
 func (d dialect) checkConsumer(spec *driver.ConsumerSpec, o *Options) error {
 	return cmp.Or(
 		d.checkDestination(spec.Destination, o, false),
+		d.refuse(spec.Destination.Kind == driver.Queue && (spec.Durable || spec.Shared),
+			"use topic://"+spec.Destination.Name, protocol.OnlyTopics),
 		d.refuse(d == activemq && spec.Shared, protocol.HintVirtual, protocol.Unshared),
 		d.refuse(d == brokerj && spec.Failing == driver.Reject, "use the verdict release",
 			"rejected messages are delivered again unless the queue has a limit of attempts"),
@@ -141,15 +142,6 @@ func (d dialect) checkSelector(spec *driver.ConsumerSpec) error {
 // with a non-closing one, for which the library waits in vain; there the end of the session is enough.
 func (d dialect) detaches() bool { return d != rabbitmq3 }
 
-// endPatience bounds the wait for the answer to the end of a session. RabbitMQ before 4 sometimes loses the answer,
-// when the process that must write it ends with the session; the session has ended all the same.
-func (d dialect) endPatience() time.Duration {
-	if d == rabbitmq3 {
-		return 250 * time.Millisecond
-	}
-	return practicallyForever
-}
-
 // creditInRounds reports whether credit may be given only when all credit is used up. RabbitMQ before 4 computes the
 // remaining credit from the deliveries that its session has seen, not from the deliveries that the queue has sent:
 // credit given while messages are in flight is exceeded, the next value is negative, and the queue sends nothing more.
@@ -161,6 +153,3 @@ func (d dialect) creditInRounds() bool { return d == rabbitmq3 }
 func (d dialect) redelivered(h *wire.Header) bool {
 	return h.DeliveryCount > 0 || (d == rabbitmq || d == rabbitmq3) && !h.FirstAcquirer
 }
-
-// practicallyForever is a time-out that never expires.
-const practicallyForever = 10 * 365 * 24 * time.Hour

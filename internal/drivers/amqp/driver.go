@@ -30,7 +30,6 @@ func newDriver(cfg transport.Settings[Options]) *amqpDriver {
 }
 
 var (
-	_ driver.Driver     = (*amqpDriver)(nil)
 	_ driver.Identified = (*amqpDriver)(nil)
 	_ driver.Inspector  = (*amqpDriver)(nil)
 )

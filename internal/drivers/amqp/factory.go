@@ -1,11 +1,13 @@
 package amqp
 
 import (
+	"math"
 	"strings"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/transport"
+	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -32,20 +34,14 @@ const (
 	declareNo = "no"
 )
 
-const (
-	defaultIdleTimeout  = time.Minute
-	minIdleTimeout      = 100 * time.Millisecond
-	defaultMaxFrameSize = 64 << 10
-	minMaxFrameSize     = 512 // AMQP 1.0, Transport, section 2.7.1 (MIN-MAX-FRAME-SIZE)
-	maxMaxFrameSize     = 1<<31 - 1
-)
+const minIdleTimeout = 100 * time.Millisecond
 
 func defaultOptions() *Options {
 	return &Options{
 		Settle:       settleAtLeastOnce,
 		SASL:         saslAuto,
-		IdleTimeout:  defaultIdleTimeout,
-		MaxFrameSize: defaultMaxFrameSize,
+		IdleTimeout:  time.Minute,
+		MaxFrameSize: 64 << 10,
 		Dialect:      dialectAuto,
 		Declare:      declareNo,
 	}
@@ -86,8 +82,8 @@ func checkOptions(s *transport.Settings[Options], fail transport.Fail) {
 	if d := o.IdleTimeout; d != 0 && d < minIdleTimeout {
 		fail("", "option idle-timeout=%s: must be 0 or at least %s", d, minIdleTimeout)
 	}
-	if n := o.MaxFrameSize; n < minMaxFrameSize || n > maxMaxFrameSize {
-		fail("", "option max-frame-size=%d: must be %d to %d", n, minMaxFrameSize, maxMaxFrameSize)
+	if n := o.MaxFrameSize; n < wire.MinMaxFrameSize || n > math.MaxInt32 {
+		fail("", "option max-frame-size=%d: must be %d to %d", n, wire.MinMaxFrameSize, math.MaxInt32)
 	}
 	protocol.CheckDeclare(o.Declare, o.MaxPriority, fail)
 	switch strings.ToUpper(o.SASL) {

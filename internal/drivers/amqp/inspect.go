@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
@@ -20,7 +19,6 @@ import (
 // API"): requests to the address activemq.management, answers to a temporary queue. It has a connection of its own,
 // which it closes after a failed request.
 type inspector struct {
-	mu    sync.Mutex
 	lease *transport.Lease[*connection] // nil if there is none
 	order []int                         // the host of the first request, for all requests: other hosts have other counts
 	pair  *pair
@@ -34,8 +32,6 @@ func (d *amqpDriver) Inspect(
 	ctx context.Context, destinations []driver.Destination,
 ) ([]driver.DestinationCount, error) {
 	i := &d.inspector
-	i.mu.Lock()
-	defer i.mu.Unlock()
 	list, err := d.inspect(ctx, destinations)
 	if err != nil && i.lease != nil {
 		i.lease.Release(ctx)

@@ -103,12 +103,6 @@ func (c *connection) askOnce(ctx context.Context, method, path string, body []by
 	return r, nil
 }
 
-// Kinds of queues.
-const (
-	kindClassic = "classic"
-	kindQuorum  = "quorum"
-)
-
 // declaration returns the body of a request that declares a queue.
 func (o *Options) declaration() []byte {
 	arguments, entries := wire.BeginMap(nil), 2
@@ -137,19 +131,19 @@ func (c *connection) queue(ctx context.Context, name string, o *Options) (priori
 	if err != nil {
 		return false, err
 	}
-	refused := func(class driver.Class, hint, what string) (bool, error) {
-		return false, driver.Errorf(class, "", hint, "%s: %s", what, a.words())
-	}
+	class, hint, what := driver.ClassOther, lookAtBroker, "the broker refuses the queue"
 	switch a.status {
 	case 200, 201:
+		class = driver.ClassNone
 	case 404:
-		return refused(driver.ClassNotFound, hintDeclare, "it does not exist")
+		class, hint, what = driver.ClassNotFound, hintDeclare, "it does not exist"
 	case 409:
-		return refused(driver.ClassOther, "leave out -o declare, or use another name", "the queue exists with other settings")
+		hint, what = "leave out -o declare, or use another name", "the queue exists with other settings"
 	case 401, 403:
-		return refused(driver.ClassAuth, "check the user's permissions for this queue on the broker", "not authorised")
-	default:
-		return refused(driver.ClassOther, lookAtBroker, "the broker refuses the queue")
+		class, hint, what = driver.ClassAuth, "check the user's permissions for this queue", "not authorised"
+	}
+	if class != driver.ClassNone {
+		return false, driver.Errorf(class, "", hint, "%s: %s", what, a.words())
 	}
 	kind := wire.Lookup(a.body, "type")
 	text, _ := kind.Text()
@@ -159,7 +153,7 @@ func (c *connection) queue(ctx context.Context, name string, o *Options) (priori
 	arguments := wire.Lookup(a.body, "arguments")
 	highest := wire.Lookup(arguments.Raw(), "x-max-priority")
 	n, _ := highest.Integer()
-	return string(text) != kindClassic || n > 0, nil
+	return string(text) != "classic" || n > 0, nil
 }
 
 // managed reports whether to ask RabbitMQ 4 about a destination: a queue by its name.
@@ -182,15 +176,6 @@ func (c *connection) prepareSend(ctx context.Context, spec *driver.ProducerSpec,
 		err = c.unsupported("declare it with x-max-priority: -o declare=classic -o max-priority=9, or use a quorum queue",
 			"the queue has no priorities")
 	}
-	return err
-}
-
-// prepareReceive declares the queue, if the user wants that.
-func (c *connection) prepareReceive(ctx context.Context, spec *driver.ConsumerSpec, o *Options) error {
-	if !c.managed(spec.Destination) {
-		return nil
-	}
-	_, err := c.queue(ctx, spec.Destination.Name, o)
 	return err
 }
 

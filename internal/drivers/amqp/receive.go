@@ -51,7 +51,11 @@ func (k *consumer) transfer(t *wire.Transfer, payload []byte) error {
 	}
 	if t.Aborted {
 		k.dropPieces()
-		return k.countAborted()
+		k.mu.Lock()
+		err := k.countDelivery() // it is not delivered, but used up credit
+		k.mu.Unlock()
+		k.listForSettling()
+		return err
 	}
 	if t.More || len(k.pieces) > 0 {
 		if err := k.addPiece(payload); err != nil {
@@ -123,15 +127,6 @@ func (k *consumer) countDelivery() error {
 	return nil
 }
 
-// countAborted counts an aborted delivery: it is not delivered, but used up credit.
-func (k *consumer) countAborted() error {
-	k.mu.Lock()
-	err := k.countDelivery()
-	k.mu.Unlock()
-	k.listForSettling()
-	return err
-}
-
 // listForSettling schedules a settlement for when the reader has nothing more to read.
 func (k *consumer) listForSettling() {
 	if !k.listed {
@@ -166,7 +161,10 @@ func (k *consumer) receiveMessage(id uint32, settled bool, payload []byte) error
 		k.recordVerdict(id, settled, driver.Release)
 		due = true
 	case !k.holdsMessages():
-		err = k.deliverNow(id, settled, payload)
+		var d *driver.Delivery
+		if d, err = k.reader.decode(c, payload); err == nil {
+			k.recordVerdict(id, settled, k.deliver(d))
+		}
 		due = k.since >= max(k.credit/4, 1)
 	default:
 		err = k.holdMessage(id, settled, payload)
@@ -204,16 +202,6 @@ const (
 // full reports whether the reader must wait until Run has delivered held messages. The lock is held.
 func (k *consumer) full() bool {
 	return k.waitingBytes >= maxHeld && k.spec.TransactionSize == 0 && k.state == stateRunning && k.err == nil
-}
-
-// deliverNow delivers a message. The lock is held.
-func (k *consumer) deliverNow(id uint32, settled bool, payload []byte) error {
-	d, err := k.reader.decode(k.lease.Conn, payload)
-	if err != nil {
-		return err
-	}
-	k.recordVerdict(id, settled, k.deliver(d))
-	return nil
 }
 
 // holdMessage stores a copy of a message for Run. The lock is held.

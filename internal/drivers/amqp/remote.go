@@ -2,6 +2,7 @@ package amqp
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
@@ -276,7 +277,7 @@ func (s *session) flow(p *wire.Body) error {
 	if f.Handle.OK {
 		if l = s.byRemote(f.Handle.V); l == nil {
 			defer s.mu.Unlock()
-			if s.leaving() {
+			if s.ends || slices.ContainsFunc(s.links[:], func(l *link) bool { return l != nil && l.detaching }) {
 				return nil // it crossed our detach
 			}
 			return unexpected("flow for handle", f.Handle.V)
@@ -302,16 +303,6 @@ func (s *session) flow(p *wire.Body) error {
 		}
 	}
 	return nil
-}
-
-// leaving reports whether a link of the session is being detached. The lock is held.
-func (s *session) leaving() bool {
-	for _, l := range s.links {
-		if l != nil && l.detaching {
-			return true
-		}
-	}
-	return s.ends
 }
 
 // grantLeft returns the rest of the peer's grant, which the peer made when it had seen the count at seen. A peer that

@@ -151,22 +151,8 @@ func (l *scramLogin) answer(challenge []byte) ([]byte, error) {
 	return []byte(answer), nil
 }
 
-// accepted checks, after the broker has accepted the login, that it has proven its identity as well. data is the
-// additional data of its outcome.
-func (l *scramLogin) accepted(data []byte) error {
-	if len(data) > 0 && !l.Done() { // the proof may come with the outcome
-		if _, err := l.answer(data); err != nil {
-			return err
-		}
-	}
-	if !l.Valid() {
-		return driver.Errorf(driver.ClassAuth, "", "is this the right broker?",
-			"the broker accepted the login without proving that it knows the password")
-	}
-	return nil
-}
-
-// loginEnd handles the end of the login.
+// loginEnd handles the end of the login. A broker that has accepted it must have proven its identity as well, if talk
+// is not nil.
 func loginEnd(p *wire.Body, talk *scramLogin) error {
 	var f wire.SASLOutcome
 	if err := f.Decode(&p.Fields); err != nil {
@@ -178,6 +164,14 @@ func loginEnd(p *wire.Body, talk *scramLogin) error {
 			"the broker does not accept the login (code %d)", f.Code)
 	case talk == nil:
 		return nil
+	case len(f.AdditionalData) > 0 && !talk.Done(): // the proof may come with the outcome
+		if _, err := talk.answer(f.AdditionalData); err != nil {
+			return err
+		}
 	}
-	return talk.accepted(f.AdditionalData)
+	if !talk.Valid() {
+		return driver.Errorf(driver.ClassAuth, "", "is this the right broker?",
+			"the broker accepted the login without proving that it knows the password")
+	}
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -185,9 +186,14 @@ func (s *session) close(ctx context.Context) {
 	s.ends = true
 	s.mu.Unlock()
 	if send && !s.c.Dead() && s.c.Put(func(b []byte) []byte { return new(wire.End).AppendFrame(b, s.channel) }) == nil {
-		bounded, cancel := context.WithTimeout(ctx, s.c.endPatience())
-		_ = s.wait(bounded, func() bool { return s.over })
-		cancel()
+		if s.c.dialect == rabbitmq3 {
+			// It sometimes loses the answer, when the process that must write it ends with the session; the session has
+			// ended all the same.
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, 250*time.Millisecond)
+			defer cancel()
+		}
+		_ = s.wait(ctx, func() bool { return s.over })
 	}
 	s.mu.Lock()
 	over := s.over

@@ -1,9 +1,9 @@
 package amqp
 
 import (
+	"cmp"
 	"strconv"
 
-	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -22,27 +22,12 @@ type subscription struct {
 	link    string // set by reserve
 }
 
-func newSubscription(spec driver.ConsumerSpec) (subscription, error) {
-	s := subscription{
-		kind: spec.Destination.Kind, name: spec.Subscription, durable: spec.Durable, shared: spec.Shared,
-		global: spec.Shared && spec.Connection.ClientID == "", keep: spec.Durable && spec.KeepSubscription,
+func newSubscription(spec *driver.ConsumerSpec) subscription {
+	return subscription{
+		kind: spec.Destination.Kind, name: cmp.Or(spec.Subscription, spec.Name), durable: spec.Durable,
+		shared: spec.Shared, global: spec.Shared && spec.Connection.ClientID == "",
+		keep: spec.Durable && spec.KeepSubscription,
 	}
-	refuse := func(hint, text string) (subscription, error) {
-		return s, driver.Errorf(driver.ClassUnsupported, "", hint, "%s", text)
-	}
-	if s.kind == driver.Queue && (s.durable || s.shared) {
-		return refuse("use topic://"+spec.Destination.Name, protocol.OnlyTopics)
-	}
-	if s.name == "" {
-		if s.shared {
-			return refuse("name the subscription", "a shared subscription needs a name")
-		}
-		s.name = spec.Name
-	}
-	if s.keep && !s.shared && spec.Connection.ClientID == "" {
-		return refuse("give --clientID", "a durable subscription that is kept needs a client ID to be found again")
-	}
-	return s, nil
 }
 
 // reserve picks a link name that no other consumer of the connection uses: two links of the same name and direction

@@ -4,32 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/perfmq/perfmq/pkg/driver"
 )
-
-func TestRefusedSubscriptions(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		spec driver.ConsumerSpec
-		hint string
-	}{
-		{"durable queue", driver.ConsumerSpec{Destination: driver.Destination{Name: "q"}, Durable: true}, "topic://q"},
-		{"shared queue", driver.ConsumerSpec{Destination: driver.Destination{Name: "q"}, Shared: true}, "topic://q"},
-		{"shared without a name", driver.ConsumerSpec{Destination: driver.Destination{Kind: driver.Topic, Name: "t"}, Shared: true}, "name"},
-		{
-			"kept without a client", driver.ConsumerSpec{
-				Destination: driver.Destination{Kind: driver.Topic, Name: "t"}, Durable: true, KeepSubscription: true,
-			}, "--clientID",
-		},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			_, err := newSubscription(c.spec)
-			require.Equal(t, driver.ClassUnsupported, driver.ClassOf(err))
-			require.Contains(t, driver.HintOf(err), c.hint)
-		})
-	}
-}
 
 func TestLinkNames(t *testing.T) {
 	for _, c := range []struct {
