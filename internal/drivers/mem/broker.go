@@ -65,8 +65,8 @@ func (b *Broker) locked(f func()) func() {
 	}
 }
 
-// await waits for a change, until ctx ends, and for a time at most unless that is 0.
-func (b *Broker) await(ctx context.Context, most time.Duration) {
+// wait waits for a change, until ctx ends, and for a time at most unless that is 0.
+func (b *Broker) wait(ctx context.Context, most time.Duration) {
 	defer context.AfterFunc(ctx, b.locked(b.changed.Broadcast))()
 	if most > 0 {
 		defer time.AfterFunc(most, b.locked(b.changed.Broadcast)).Stop()

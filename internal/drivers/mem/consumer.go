@@ -27,9 +27,9 @@ type consumer struct {
 	deliver   func(*driver.Delivery) driver.Verdict
 	input     *driver.Meter // waits for messages, while at least one worker waits
 	waiting   int           // workers
-	ahead     fifo[item]    // messages taken and not delivered
+	ahead     fifo[Message] // messages taken and not delivered
 	unsettled int           // messages taken and not settled
-	tx        []item        // delivered and not settled: in the open transaction, or too late to settle them
+	tx        []Message     // delivered and not settled: in the open transaction, or too late to settle them
 	closing   sync.Once
 }
 
@@ -40,9 +40,8 @@ func (d *memDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (dri
 	if err != nil {
 		return nil, &driver.Error{Class: driver.ClassUnsupported, Op: op, Hint: "simplify --selector", Err: err}
 	}
-	if (spec.Durable || spec.Shared) && (spec.Subscription == "" || spec.Destination.Kind != driver.Topic) {
-		return nil, driver.Errorf(driver.ClassUnsupported, op, "name the subscription, and use topic://NAME",
-			"durable and shared subscriptions have a name and are on topics")
+	if (spec.Durable || spec.Shared) && spec.Destination.Kind != driver.Topic {
+		return nil, driver.Errorf(driver.ClassUnsupported, op, "use topic://NAME", "a queue has no subscriptions")
 	}
 	lease, err := d.Acquire(ctx, spec.Connection)
 	if err != nil {
@@ -135,10 +134,11 @@ func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 		})
 	}
 	wg.Wait()
-	if c.spec.TransactionSize > 0 {
+	err := cmp.Or(errs...)
+	if err == nil && c.spec.TransactionSize > 0 {
 		c.locked(func() { c.commit(ctx) })()
 	}
-	return cmp.Or(errs...)
+	return err
 }
 
 // work delivers one message after the other, until ctx ends.
@@ -158,7 +158,7 @@ func (c *consumer) work(ctx context.Context) error {
 }
 
 // next waits for a message and takes it. It returns false when ctx has ended, and for an error.
-func (c *consumer) next(ctx context.Context) (it item, ok bool, err error) {
+func (c *consumer) next(ctx context.Context) (it Message, ok bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	defer c.queue.notify() // the signal for this one may have been for others, too
@@ -204,7 +204,7 @@ func (c *consumer) idle(ctx context.Context, wait time.Duration) {
 		c.input.Begin()
 	}
 	if wait > 0 {
-		c.await(ctx, wait)
+		c.wait(ctx, wait)
 	} else {
 		c.queue.arrived.Wait()
 	}
@@ -214,7 +214,7 @@ func (c *consumer) idle(ctx context.Context, wait time.Duration) {
 }
 
 // settle settles a delivered message.
-func (c *consumer) settle(ctx context.Context, it item, verdict driver.Verdict) {
+func (c *consumer) settle(ctx context.Context, it Message, verdict driver.Verdict) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	late := c.passes(ctx, c.op) != nil
@@ -232,9 +232,6 @@ func (c *consumer) settle(ctx context.Context, it item, verdict driver.Verdict) 
 		c.stats.Refused++
 	default:
 		c.stats.Acknowledged++
-	}
-	if c.spec.Concurrency > 1 {
-		c.queue.arrived.Broadcast() // there is credit
 	}
 }
 

@@ -3,6 +3,7 @@ package mem_test
 import (
 	"bytes"
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -247,6 +248,46 @@ func TestStallNow(t *testing.T) {
 	})
 }
 
+// Messages that one worker has fetched are for all workers of the consumer, also after a commit.
+func TestWorkersShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, mem.Options{})
+		require.NoError(t, r.consumer.Close(t.Context()))
+		spec := driver.ConsumerSpec{Destination: driver.Destination{Name: "q"}, Concurrency: 2, Credit: 2, TransactionSize: 2}
+		c, err := r.driver.Consumer(t.Context(), spec)
+		require.NoError(t, err)
+		var delivering atomic.Int64
+		gate, result := make(chan bool), make(chan error, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			result <- c.Run(ctx, accept(func(*driver.Delivery) {
+				delivering.Add(1)
+				defer delivering.Add(-1)
+				<-gate
+			}))
+		}()
+		for range 3 {
+			r.send(1, 2)
+			synctest.Wait()
+			require.EqualValues(t, 2, delivering.Load())
+			r.send(3, 4)
+			gate <- true
+			synctest.Wait()
+			gate <- true
+			synctest.Wait()
+			require.EqualValues(t, 2, delivering.Load())
+			gate <- true
+			gate <- true
+			synctest.Wait()
+		}
+		cancel()
+		require.NoError(t, <-result)
+		require.NoError(t, c.Close(t.Context()))
+		require.EqualValues(t, 6, r.broker.Stats().Commits)
+		r.stop()
+	})
+}
+
 func TestFullBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, options("limit=10", "latency=1ms"))
@@ -305,7 +346,7 @@ func TestMistakes(t *testing.T) {
 	require.Error(t, f.Check(driver.OpenOptions{URL: "amqp://local"}))
 }
 
-func TestHostsAreBrokers(t *testing.T) {
+func TestFactoriesAreBrokers(t *testing.T) {
 	f := mem.Factory()
 	dest := driver.Destination{Kind: driver.Queue, Name: "q"}
 	depth := func(f driver.Factory, url string) uint64 {
@@ -323,7 +364,6 @@ func TestHostsAreBrokers(t *testing.T) {
 	require.NoError(t, p.Send(t.Context(), &driver.Message{}))
 	require.NoError(t, p.Close(t.Context()))
 	require.NoError(t, d.Close(t.Context()))
-	require.Zero(t, depth(f, "mem://b"))
-	require.Zero(t, depth(mem.Factory(), "mem://a"), "another factory has other brokers")
+	require.Zero(t, depth(mem.Factory(), "mem://a"), "another factory has another broker")
 	require.EqualValues(t, 1, depth(f, "mem://user:secret@a"))
 }

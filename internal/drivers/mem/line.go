@@ -38,29 +38,27 @@ func (l *Line) URL() string { return "mem://" + l.host }
 
 // Freeze stops all traffic: messages, deliveries and answers leave but do not arrive. Connections stay up, and new ones
 // get no answer.
-func (l *Line) Freeze() {
-	l.broker.mu.Lock()
-	defer l.broker.mu.Unlock()
-	l.frozen = true
-	for c := range l.broker.conns {
-		c.frozen = c.frozen || c.line == l
-	}
-	l.broker.wakeAll()
-}
+func (l *Line) Freeze() { l.set(true, false) }
 
 // Cut ends all connections, and refuses new ones. Messages in flight are lost.
-func (l *Line) Cut() {
-	l.broker.mu.Lock()
-	defer l.broker.mu.Unlock()
-	l.cut = true
-	l.broker.disconnect(l)
-}
+func (l *Line) Cut() { l.set(false, true) }
 
 // Restore lets new connections through.
-func (l *Line) Restore() {
-	l.broker.mu.Lock()
-	defer l.broker.mu.Unlock()
-	l.frozen, l.cut = false, false
+func (l *Line) Restore() { l.set(false, false) }
+
+func (l *Line) set(frozen, cut bool) {
+	b := l.broker
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l.frozen, l.cut = frozen, cut
+	for c := range b.conns {
+		c.frozen = c.frozen || frozen && c.line == l
+	}
+	if cut {
+		b.disconnect(l)
+	} else {
+		b.wakeAll()
+	}
 }
 
 // Received returns how many bytes of bodies have been sent to consumers on the line, ahead or delivered.
@@ -89,7 +87,7 @@ func (b *Broker) connect(ctx context.Context, host, login string, o Options) (*c
 		return nil, driver.Errorf(driver.ClassConnect, op, "use another host name", "no broker there")
 	case line.frozen:
 		for ctx.Err() == nil {
-			b.await(ctx, 0)
+			b.wait(ctx, 0)
 		}
 		return nil, driver.Errorf(driver.ClassConnect, op, "use another host name", "no answer")
 	case b.options.Auth != "" && b.options.Auth != login:
@@ -122,18 +120,23 @@ func (c *conn) Host() string { return c.line.host }
 // lost; when ctx ends first, it returns an error if the connection is frozen.
 func (c *conn) answered(ctx context.Context, op string, due time.Duration) error {
 	for wait := c.until(due); wait > 0 && !c.frozen && !c.lost && ctx.Err() == nil; wait = c.until(due) {
-		c.await(ctx, wait)
+		c.wait(ctx, wait)
 	}
 	return c.passes(ctx, op)
 }
 
 // passes waits while the connection is frozen. It returns an error when it is lost, or when ctx ends first.
 func (c *conn) passes(ctx context.Context, op string) error {
-	for c.frozen && !c.lost {
+	return c.await(ctx, op, "", func() bool { return !c.frozen })
+}
+
+// await waits until ready returns true. It returns an error when the connection is lost, or when ctx ends first.
+func (c *conn) await(ctx context.Context, op, hint string, ready func() bool) error {
+	for !c.lost && !ready() {
 		if ctx.Err() != nil {
-			return driver.Errorf(driver.ClassTimeout, op, "", "nothing moves: %w", ctx.Err())
+			return driver.Errorf(driver.ClassTimeout, op, hint, "nothing moves: %w", ctx.Err())
 		}
-		c.await(ctx, 0)
+		c.wait(ctx, 0)
 	}
 	if c.lost {
 		return c.lostError(op)

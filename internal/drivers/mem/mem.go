@@ -30,49 +30,16 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
-	"sync"
 
 	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Factory returns the protocol "mem" with brokers of its own, one per host name in the URLs: drivers opened by the same
-// Factory value on the same host share a broker.
-func Factory() driver.Factory {
-	var brokers sync.Map
-	return newFactory(func(host string) *Broker {
-		b, _ := brokers.LoadOrStore(host, New())
-		return b.(*Broker)
-	})
-}
+// Factory returns the protocol "mem" with a broker of its own.
+func Factory() driver.Factory { return New().Factory() }
 
-// Factory returns the protocol "mem" with broker b for every host.
+// Factory returns the protocol "mem" with broker b for every host. It has all features except encryption.
 func (b *Broker) Factory() driver.Factory {
-	return newFactory(func(string) *Broker { return b })
-}
-
-func newFactory(broker func(host string) *Broker) driver.Factory {
-	return driver.Factory{
-		Name: "mem", Title: "in-process broker", Schemes: []string{"mem"}, DefaultURL: "mem://local",
-		Client:       driver.Native,
-		Capabilities: capabilities(),
-		Hosts: func(url string) []string {
-			_, hosts, _ := splitURL(url)
-			return hosts
-		},
-		NewOptions: func() any { return &Options{} },
-		Check: func(opts driver.OpenOptions) error {
-			_, err := newDriver(opts, broker)
-			return err
-		},
-		Open: func(_ context.Context, opts driver.OpenOptions) (driver.Driver, error) {
-			return newDriver(opts, broker)
-		},
-	}
-}
-
-// capabilities are all features except encryption.
-func capabilities() driver.Capabilities {
 	queue := driver.KindCapabilities{
 		Exists: true, Persistent: true, TTL: true, Priority: true, Group: true, Properties: true, Selector: true,
 		Transactions: true, TransactedReceive: true, Credit: true, Reject: true, Release: true, Concurrency: true,
@@ -80,7 +47,23 @@ func capabilities() driver.Capabilities {
 	}
 	topic := queue
 	topic.DurableSubscription, topic.SharedSubscription = true, true
-	return driver.Capabilities{Queue: queue, Topic: topic}
+	return driver.Factory{
+		Name: "mem", Title: "in-process broker", Schemes: []string{"mem"}, DefaultURL: "mem://local",
+		Client:       driver.Native,
+		Capabilities: driver.Capabilities{Queue: queue, Topic: topic},
+		Hosts: func(url string) []string {
+			_, hosts, _ := splitURL(url)
+			return hosts
+		},
+		NewOptions: func() any { return &Options{} },
+		Check: func(opts driver.OpenOptions) error {
+			_, err := b.newDriver(opts)
+			return err
+		},
+		Open: func(_ context.Context, opts driver.OpenOptions) (driver.Driver, error) {
+			return b.newDriver(opts)
+		},
+	}
 }
 
 // memDriver is a driver for one URL: hosts tried in order, and the connections made so far.
@@ -89,16 +72,16 @@ type memDriver struct {
 	login   string // user:password
 	options Options
 	open    driver.OpenOptions
-	broker  func(host string) *Broker
+	broker  *Broker
 	transport.Pool[*conn]
 }
 
-func newDriver(opts driver.OpenOptions, broker func(string) *Broker) (driver.Driver, error) {
+func (b *Broker) newDriver(opts driver.OpenOptions) (driver.Driver, error) {
 	login, hosts, err := splitURL(opts.URL)
 	if err != nil {
 		return nil, err
 	}
-	d := &memDriver{login: opts.User + ":" + opts.Password, hosts: hosts, open: opts, broker: broker}
+	d := &memDriver{login: opts.User + ":" + opts.Password, hosts: hosts, open: opts, broker: b}
 	d.Pool.Open = func(ctx context.Context, spec driver.Connection) (*conn, error) { return d.dial(ctx, spec.Order) }
 	if o, ok := opts.Options.(*Options); ok && o != nil {
 		d.options = *o
@@ -135,7 +118,7 @@ func (d *memDriver) dial(ctx context.Context, order []int) (c *conn, err error) 
 	}
 	for _, host := range hosts {
 		connecting, cancel := context.WithTimeout(ctx, d.open.ConnectTimeout)
-		c, err = d.broker(host).connect(connecting, host, d.login, d.options)
+		c, err = d.broker.connect(connecting, host, d.login, d.options)
 		if cancel(); err == nil {
 			break
 		}

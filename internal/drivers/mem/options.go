@@ -102,7 +102,7 @@ func (b *Broker) committed(report driver.Commits, began time.Time, confirmed boo
 }
 
 // storeFaulty stores a message with at most one fault, the first in this order.
-func (p *producer) storeFaulty(it *item) {
+func (p *producer) storeFaulty(it *Message) {
 	o, s := &p.options, &p.stats
 	p.stored++
 	n := p.stored

@@ -13,8 +13,7 @@ import (
 )
 
 const (
-	highestPriority = 9 // of JMS and AMQP
-	defaultPriority = 4
+	defaultPriority = 4 // of JMS and AMQP
 
 	// pipeSize is how many messages of a producer can be in flight on a frozen [Line] before Send blocks.
 	pipeSize = 50
@@ -44,7 +43,7 @@ type producer struct {
 	timer    *time.Timer // calls settle
 	answers  fifo[answer]
 	withheld []driver.Slot // without an answer until the end
-	items    []item        // of the open transaction, like slots
+	items    []Message     // of the open transaction, like slots
 	slots    []driver.Slot
 }
 
@@ -92,12 +91,14 @@ func (p *producer) send(ctx context.Context, m *driver.Message) (accepted bool, 
 		defer p.socket.End()
 		return false, p.passes(ctx, p.op)
 	case p.dest.full():
-		if err := p.awaitRoom(ctx); err != nil {
+		p.room.Begin()
+		err = p.await(ctx, p.op, "receive from it or raise -o limit", func() bool { return !p.dest.full() })
+		if p.room.End(); err != nil {
 			return false, err
 		}
 	}
 	p.stats.Arrived++
-	it := p.item(m)
+	it := p.message(m)
 	switch {
 	case p.spec.CommitInterval > 0:
 		p.items, p.slots = append(p.items, it), append(p.slots, m.Slot)
@@ -114,11 +115,13 @@ func (p *producer) send(ctx context.Context, m *driver.Message) (accepted bool, 
 	return false, nil
 }
 
-// item returns a message as it is stored.
-func (p *producer) item(m *driver.Message) item {
-	v := &p.spec.Variants[m.Variant]
-	it := item{Message: Message{m.Time, cmp.Or(m.ID, p.spec.Origin), *v, p.spec.Persistent, p.spec.TTL}}
-	if it.Priority = min(it.Priority, highestPriority); it.Priority < 0 {
+// message returns a message as it is stored.
+func (p *producer) message(m *driver.Message) Message {
+	it := Message{
+		Time: m.Time, ID: cmp.Or(m.ID, p.spec.Origin), Variant: p.spec.Variants[m.Variant],
+		Persistent: p.spec.Persistent, TTL: p.spec.TTL,
+	}
+	if it.Priority < 0 {
 		it.Priority = defaultPriority
 	}
 	if it.TTL > 0 {
@@ -127,22 +130,8 @@ func (p *producer) item(m *driver.Message) item {
 	return it
 }
 
-func (p *producer) awaitRoom(ctx context.Context) error {
-	p.room.Begin()
-	defer p.room.End()
-	for p.dest.full() {
-		if p.await(ctx, 0); p.lost {
-			return p.lostError(p.op)
-		}
-		if err := ctx.Err(); err != nil {
-			return driver.Errorf(driver.ClassTimeout, p.op, "receive from it or raise -o limit", "no room: %w", err)
-		}
-	}
-	return nil
-}
-
 // store puts the message into the queues, followed by the held message that it overtakes.
-func (p *producer) store(it *item) {
+func (p *producer) store(it *Message) {
 	p.stats.Stored++
 	if p.spec.Delay > 0 {
 		later := *it
@@ -156,7 +145,7 @@ func (p *producer) store(it *item) {
 }
 
 // sendFaulty lets the faults decide on a message.
-func (p *producer) sendFaulty(slot driver.Slot, it *item) {
+func (p *producer) sendFaulty(slot driver.Slot, it *Message) {
 	p.arrive()
 	outcome, refused := p.refuse()
 	if !refused {
@@ -280,7 +269,7 @@ func (p *producer) Close(ctx context.Context) error {
 		p.locked(func() {
 			p.dest.release()
 			for ctx.Err() == nil && (len(p.answers.list()) > 0 || p.frozen && len(p.withheld) > 0) {
-				p.await(ctx, 0)
+				p.wait(ctx, 0)
 			}
 			p.timer.Stop()
 			p.abandon()

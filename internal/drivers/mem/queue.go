@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -16,13 +15,8 @@ type Message struct {
 	Time int64
 	ID   driver.ID
 	driver.Variant
-	Persistent bool
-	TTL        time.Duration // 0: never expires
-}
-
-// item is a message in the broker.
-type item struct {
-	Message
+	Persistent  bool
+	TTL         time.Duration // 0: never expires
 	redelivered bool
 	due         time.Duration // earliest delivery; 0 for at once
 	expires     time.Duration // 0 for never
@@ -58,7 +52,7 @@ func (f *fifo[T]) remove(i int) T {
 type destination struct {
 	*Broker
 	queues []*queue
-	held   *item // by Options.Reorder, to be overtaken
+	held   *Message // by Options.Reorder, to be overtaken
 	taps   []*[]Message
 	added  uint64
 }
@@ -71,7 +65,7 @@ type queue struct {
 	selector selector // of the subscription
 	durable  bool
 	choosy   bool // there have been groups, selectors, or consumers with several workers
-	items    fifo[item]
+	items    fifo[Message]
 	groups   map[string]*consumer // the owners of message groups
 	members  []*consumer
 	arrived  *sync.Cond // there may be a message for a consumer
@@ -91,13 +85,13 @@ func (d *destination) full() bool {
 }
 
 // put adds a message to all matching queues.
-func (d *destination) put(it *item) {
+func (d *destination) put(it *Message) {
 	d.added++
 	for _, seen := range d.taps {
-		*seen = append(*seen, it.Message)
+		*seen = append(*seen, *it)
 	}
 	for _, q := range d.queues {
-		if !selects(q.selector, &it.Message) {
+		if !selects(q.selector, it) {
 			continue
 		}
 		list := q.items.list()
@@ -112,7 +106,7 @@ func (d *destination) put(it *item) {
 }
 
 // hold keeps a message back until the next message, or for a time if none comes.
-func (d *destination) hold(it item) {
+func (d *destination) hold(it Message) {
 	d.held = &it
 	time.AfterFunc(reorderWait, d.locked(func() {
 		if d.held == &it {
@@ -132,11 +126,9 @@ func (d *destination) release() bool {
 
 // notify wakes a consumer if there are messages; all of them if not each consumer may take each message.
 func (q *queue) notify() {
-	switch {
-	case len(q.items.list()) == 0:
-	case q.choosy:
+	if q.choosy {
 		q.arrived.Broadcast()
-	default:
+	} else if len(q.items.list()) > 0 {
 		q.arrived.Signal()
 	}
 }
@@ -145,7 +137,7 @@ func (q *queue) notify() {
 func (q *queue) take(c *consumer) {
 	n := min(c.spec.Credit-c.unsettled, (len(q.items.list())+len(q.members)-1)/len(q.members))
 	for i := 0; n > 0 && i < len(q.items.list()); {
-		if it := &q.items.list()[i]; !selects(c.selector, &it.Message) || !q.owns(c, it.Group) {
+		if it := &q.items.list()[i]; !selects(c.selector, it) || !q.owns(c, it.Group) {
 			i++
 			continue
 		}
@@ -173,12 +165,12 @@ func (q *queue) owns(c *consumer, group string) bool {
 }
 
 // giveBack returns messages, in their order, to the head.
-func (q *queue) giveBack(redelivered bool, items ...item) {
+func (q *queue) giveBack(redelivered bool, items ...Message) {
 	for _, it := range slices.Backward(items) {
 		it.redelivered = it.redelivered || redelivered
-		i := slices.IndexFunc(q.items.list(), func(other item) bool { return other.Priority <= it.Priority })
-		if i < 0 {
-			i = len(q.items.list())
+		list, i := q.items.list(), 0
+		for i < len(list) && list[i].Priority > it.Priority {
+			i++
 		}
 		q.items.insert(i, it)
 		q.notify()
@@ -189,7 +181,7 @@ func (q *queue) giveBack(redelivered bool, items ...item) {
 type selector *driver.Property
 
 func parseSelector(s string) (selector, error) {
-	if strings.TrimSpace(s) == "" {
+	if s == "" {
 		return nil, nil
 	}
 	parts := regexp.MustCompile(`^\s*([^ =<>']+)\s*=\s*'([^']*)'\s*$`).FindStringSubmatch(s)
