@@ -61,8 +61,8 @@ func (r *run) countFrom(ctx context.Context) {
 				continue
 			}
 			for _, d := range u.plan.Destinations {
-				at := place{e.Site, d}
-				if slices.ContainsFunc(r.counting.places, func(c counted) bool { return c.place == at }) {
+				where := place{e.Site, d}
+				if slices.ContainsFunc(r.counting.places, func(c counted) bool { return c.place == where }) {
 					continue
 				}
 				i := slices.IndexFunc(jobs, func(j *job) bool { return j.endpoint.Same(e.Broker) })
@@ -71,8 +71,8 @@ func (r *run) countFrom(ctx context.Context) {
 					i = len(jobs) - 1
 				}
 				r.counting.places = append(r.counting.places, counted{
-					place: at, broker: r.counting.brokers + i, index: len(jobs[i].destinations),
-					allSent: r.onlyAt(at, e, r.sendsTo), allReceive: r.onlyAt(at, e, r.readsFrom),
+					place: where, broker: r.counting.brokers + i, index: len(jobs[i].destinations),
+					allSent: r.onlyAt(where, e, r.sendsTo), allReceive: r.onlyAt(where, e, r.readsFrom),
 				})
 				jobs[i].destinations = append(jobs[i].destinations, d)
 			}

@@ -152,30 +152,30 @@ func (h *host) start(now time.Time) {
 		h.probes = slices.Delete(h.probes, 1, 2)
 	}
 	ctx, cancel := context.WithCancelCause(p.w.attempts)
-	of := &probe{cancel, now, p.w.produces}
-	h.probes = append(h.probes, of)
+	attempt := &probe{cancel, now, p.w.produces}
+	h.probes = append(h.probes, attempt)
 	h.last, h.pause = now, h.backoff.Next(h.pause)
 	h.probeAt(now.Add(max(h.pause, stuckAfter)))
 	p.busy++
 	p.w.running.Go(func() {
 		defer cancel(nil)
 		err := p.w.try(ctx, h.index)
-		h.probed(p, of, err)
+		h.probed(p, attempt, err)
 	})
 }
 
 // probed records the outcome of a probe.
-func (h *host) probed(p *seat, of *probe, err error) {
+func (h *host) probed(p *seat, attempt *probe, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	p.busy--
-	h.probes = slices.DeleteFunc(h.probes, func(other *probe) bool { return other == of })
-	h.ended(of.begun, err)
+	h.probes = slices.DeleteFunc(h.probes, func(other *probe) bool { return other == attempt })
+	h.ended(attempt.begun, err)
 	if err != nil {
 		for _, other := range h.waiting {
-			other.w.fail(h, of.begun, err)
+			other.w.fail(h, attempt.begun, err)
 		}
-		if of.begun.Equal(h.last) && len(h.waiting) > 0 {
+		if attempt.begun.Equal(h.last) && len(h.waiting) > 0 {
 			h.probeAt(h.last.Add(h.pause))
 		}
 		return
@@ -243,10 +243,10 @@ type waiter struct {
 }
 
 // fail records a failed attempt at a host, its own or the probe of another worker.
-func (w *waiter) fail(at *host, begun time.Time, err error) {
+func (w *waiter) fail(lost *host, begun time.Time, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.fails[at], w.tried[at], w.err = w.fails[at]+1, begun, err
+	w.fails[lost], w.tried[lost], w.err = w.fails[lost]+1, begun, err
 	select {
 	case w.news <- struct{}{}:
 	default:

@@ -42,8 +42,8 @@ func (s *step) noteAccepted() {
 // acceptedAfterCommand adds the time from the last command before the present step to the first worker that a broker
 // accepted, after the last failed attempt if there was one.
 func (r *run) acceptedAfterCommand() {
-	if at := r.step.accepted.Load(); len(r.step.plan.Before) > 0 && at != nil {
-		r.commands[len(r.commands)-1].Accepted = at.Sub(r.step.commanded).Microseconds()
+	if first := r.step.accepted.Load(); len(r.step.plan.Before) > 0 && first != nil {
+		r.commands[len(r.commands)-1].Accepted = first.Sub(r.step.commanded).Microseconds()
 	}
 }
 

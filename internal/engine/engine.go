@@ -251,25 +251,25 @@ func (r *run) describe() stats.Run {
 	var all stats.RunGroup // also of a command line, which has no groups
 	for _, g := range r.groups {
 		info.Transacted = info.Transacted || g.plan.CommitInterval > 0 || g.plan.TransactionSize > 0
-		of := stats.RunGroup{Name: g.plan.Name, Sends: len(g.producers) > 0, Receives: len(g.consumers) > 0}
+		group := stats.RunGroup{Name: g.plan.Name, Sends: len(g.producers) > 0, Receives: len(g.consumers) > 0}
 		if g.plan.Role.Produces() {
-			of.Protocol, of.Client = g.plan.ProducerBroker.Protocol, g.plan.ProducerBroker.Client
+			group.Protocol, group.Client = g.plan.ProducerBroker.Protocol, g.plan.ProducerBroker.Client
 		}
 		if g.plan.Role.Consumes() {
-			of.ConsumerProtocol, of.ConsumerClient = g.plan.ConsumerBroker.Protocol, g.plan.ConsumerBroker.Client
+			group.ConsumerProtocol, group.ConsumerClient = g.plan.ConsumerBroker.Protocol, g.plan.ConsumerBroker.Client
 		}
 		add := func(to *stats.RunGroup) {
-			to.Sends, to.Receives = to.Sends || of.Sends, to.Receives || of.Receives
-			to.Protocol, to.Client = cmp.Or(to.Protocol, of.Protocol), cmp.Or(to.Client, of.Client)
-			to.ConsumerProtocol = cmp.Or(to.ConsumerProtocol, of.ConsumerProtocol)
-			to.ConsumerClient = cmp.Or(to.ConsumerClient, of.ConsumerClient)
+			to.Sends, to.Receives = to.Sends || group.Sends, to.Receives || group.Receives
+			to.Protocol, to.Client = cmp.Or(to.Protocol, group.Protocol), cmp.Or(to.Client, group.Client)
+			to.ConsumerProtocol = cmp.Or(to.ConsumerProtocol, group.ConsumerProtocol)
+			to.ConsumerClient = cmp.Or(to.ConsumerClient, group.ConsumerClient)
 		}
 		add(&all)
-		i := slices.IndexFunc(info.Groups, func(o stats.RunGroup) bool { return o.Name == of.Name })
+		i := slices.IndexFunc(info.Groups, func(o stats.RunGroup) bool { return o.Name == group.Name })
 		if i >= 0 { // with other workers, in another step
 			add(&info.Groups[i])
-		} else if of.Name != "" {
-			info.Groups = append(info.Groups, of)
+		} else if group.Name != "" {
+			info.Groups = append(info.Groups, group)
 		}
 		for _, d := range g.plan.Destinations {
 			if !slices.Contains(info.Destinations, d.String()) {

@@ -15,10 +15,10 @@ func (r *run) lowest(sums []stats.StepSummary, groups []stats.StepSummary) (all 
 	for k := range sums {
 		all.Include(&sums[k].Minimum, 1)
 		for i := range sums[k].Groups {
-			of := &sums[k].Groups[i]
-			at := slices.IndexFunc(groups, func(g stats.StepSummary) bool { return g.Name == of.Name })
-			if at >= 0 && slices.ContainsFunc(r.steps[k].uses, func(u *use) bool { return u.plan.Name == of.Name }) {
-				groups[at].Minimum.Include(&of.Minimum, 1)
+			group := &sums[k].Groups[i]
+			n := slices.IndexFunc(groups, func(g stats.StepSummary) bool { return g.Name == group.Name })
+			if n >= 0 && slices.ContainsFunc(r.steps[k].uses, func(u *use) bool { return u.plan.Name == group.Name }) {
+				groups[n].Minimum.Include(&group.Minimum, 1)
 			}
 		}
 	}

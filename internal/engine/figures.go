@@ -10,8 +10,8 @@ import (
 
 // metrics returns the metrics of a step or, with what only a whole run has, of the run. Those of groups follow, under
 // the names of their metrics.
-func metrics(s *stats.StepSummary, of *result.Result) map[string]float64 {
-	all := of.Metrics()
+func metrics(s *stats.StepSummary, run *result.Result) map[string]float64 {
+	all := run.Metrics()
 	for i := range s.Groups {
 		for name, v := range s.Groups[i].Result().Metrics() {
 			all[threshold.GroupPrefix+s.Groups[i].Name+"."+name] = v
@@ -22,18 +22,18 @@ func metrics(s *stats.StepSummary, of *result.Result) map[string]float64 {
 
 // wholeMetrics returns the metrics of a run, complete or not.
 func (r *run) wholeMetrics(s *stats.Summary, complete bool) map[string]float64 {
-	of := s.Result()
-	of.Complete = complete
+	whole := s.Result()
+	whole.Complete = complete
 	if r.outages != nil {
-		of.Outages, of.MoreOutages = append([]result.Outage{}, s.Outages...), s.MoreOutages
+		whole.Outages, whole.MoreOutages = append([]result.Outage{}, s.Outages...), s.MoreOutages
 	}
 	if s.ExpectedKnown {
-		of.Missing = &s.Missing
+		whole.Missing = &s.Missing
 	}
 	if v := s.Verification; v != nil {
-		of.Verification = &result.Verification{Known: v.Known, Total: v.Total}
+		whole.Verification = &result.Verification{Known: v.Known, Total: v.Total}
 	}
-	return metrics(&s.StepSummary, of)
+	return metrics(&s.StepSummary, whole)
 }
 
 // shortest is the minimum time from the first to the last message of a backlog for a rate.

@@ -144,8 +144,8 @@ func (r *run) addConsumer(g *plan.Group, index int, spec driver.ConsumerSpec) *c
 	if r.transacts() {
 		c.rec.SetTransacted()
 	}
-	if of := r.plan.Shard.Of; of > 1 {
-		c.rec.SetShards(of)
+	if shards := r.plan.Shard.Of; shards > 1 {
+		c.rec.SetShards(shards)
 	}
 	c.spec.Commits = r.consumerCommits(c, &spec)
 	r.consumers, r.known.consumers[id] = append(r.consumers, c), c

@@ -31,8 +31,8 @@ func (s *stays) recordHost(worker any, e *Endpoint, connection string, counts fu
 	}
 }
 
-// at returns the index of the last host in the URL; 0 if the worker was connected to no host of it.
-func (s *stays) at(hosts []string) int {
+// lastIndex returns the index of the last host in the URL; 0 if the worker was connected to no host of it.
+func (s *stays) lastIndex(hosts []string) int {
 	return max(0, slices.Index(hosts, s.presentHost()))
 }
 
@@ -48,7 +48,7 @@ func (s *stays) presentHost() string {
 
 // orderAfter returns the order of the hosts for a connection that replaces a lost one; nil if there is no choice.
 func (s *stays) orderAfter(g *plan.Group, e *Endpoint) []int {
-	order := g.HostsAfter(s.at(e.Hosts), len(e.Hosts))
+	order := g.HostsAfter(s.lastIndex(e.Hosts), len(e.Hosts))
 	if order == nil && len(e.Hosts) > 1 {
 		return plan.Rotation(0, len(e.Hosts))
 	}

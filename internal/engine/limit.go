@@ -56,11 +56,11 @@ func (p *producer) maxInFlight(bounded map[[2]string]bool) int {
 	if bound.Messages == 0 || bound.Messages >= p.spec.MaxPending {
 		return p.spec.MaxPending
 	}
-	if at := ([2]string{p.broker.URL, p.spec.Connection.Key}); bound.PerConnection && p.driver != nil {
-		if bounded[at] {
+	if connection := ([2]string{p.broker.URL, p.spec.Connection.Key}); bound.PerConnection && p.driver != nil {
+		if bounded[connection] {
 			return 0
 		}
-		bounded[at] = true
+		bounded[connection] = true
 	}
 	return bound.Messages
 }

@@ -156,26 +156,26 @@ func (r *run) abortTicker() (<-chan time.Time, func()) {
 
 // brokenThreshold returns a threshold that ends the run because it is broken, or nil.
 func (r *run) brokenThreshold() *threshold.Threshold {
-	whole, step := r.sampler.soFar()
-	whole.Sends, whole.Receives = r.role.Produces(), r.role.Consumes()
+	all, step := r.sampler.soFar()
+	all.Sends, all.Receives = r.role.Produces(), r.role.Consumes()
 	step.Sends, step.Receives = len(r.step.producers()) > 0, len(r.step.consumers()) > 0
 	r.step.loaded = r.clock.Now() - r.step.start
 	if len(r.steps) > 1 {
 		present := step
 		present.Minimum.Only(step.Sends, step.Receives)
-		whole.Minimum = r.lowest(append(slices.Clone(r.endedSteps), present), whole.Groups)
+		all.Minimum = r.lowest(append(slices.Clone(r.endedSteps), present), all.Groups)
 	}
-	for _, of := range []struct {
+	for _, scope := range []struct {
 		list    []threshold.Threshold
 		metrics map[string]float64
 		target  func(group string) float64
 	}{
-		{r.plan.Thresholds, r.wholeMetrics(r.soFar(whole), false), r.wholeTarget},
+		{r.plan.Thresholds, r.wholeMetrics(r.soFar(all), false), r.wholeTarget},
 		{r.step.plan.Thresholds, metrics(&step, step.Result()), r.step.target},
 	} {
-		for i := range of.list {
-			t := &of.list[i]
-			if v, ok := of.metrics[t.Metric.Name]; ok && t.Abort && t.Broken(v, of.target(t.Metric.Group)) {
+		for i := range scope.list {
+			t := &scope.list[i]
+			if v, ok := scope.metrics[t.Metric.Name]; ok && t.Abort && t.Broken(v, scope.target(t.Metric.Group)) {
 				return t
 			}
 		}

@@ -134,8 +134,8 @@ func observeBacklog(s *stats.Summary) {
 	for i := range s.Steps {
 		if step := &s.Steps[i]; len(s.Steps) > 1 && step.Delivered && step.Receives {
 			// Steps may differ in their subscriptions: no more deliveries than came in this one count, once for each.
-			came := float64(step.Total[result.Received]) / float64(max(1, step.Total[result.Completed]))
-			findBacklog(s, &step.Average, min(deliveries, max(1, came)), "step "+step.Name)
+			copies := float64(step.Total[result.Received]) / float64(max(1, step.Total[result.Completed]))
+			findBacklog(s, &step.Average, min(deliveries, max(1, copies)), "step "+step.Name)
 		}
 	}
 }

@@ -99,7 +99,7 @@ func (r *run) openConsumer(ctx context.Context, g *plan.Group, c *consumer) erro
 		}
 		if spec.KeepSubscription != last.KeepSubscription {
 			l.remove = func(ctx context.Context) error {
-				c, err := connect(ctx, last, plan.Rotation(c.stays.at(e.Hosts), len(e.Hosts)))
+				c, err := connect(ctx, last, plan.Rotation(c.stays.lastIndex(e.Hosts), len(e.Hosts)))
 				if err == nil {
 					err = c.Close(ctx)
 				}

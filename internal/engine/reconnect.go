@@ -121,8 +121,8 @@ func (l *link[T]) comeBack(ctx context.Context, cause error) error {
 	w.enter(time.Since(l.opened) >= lasting)
 	for {
 		select {
-		case take := <-outcomes:
-			return take()
+		case outcome := <-outcomes:
+			return outcome()
 		case <-deadline:
 			return fmt.Errorf("not connected again within %s (--reconnect-timeout): %w",
 				time.Since(began).Round(time.Millisecond), cmp.Or(w.last(), cause))

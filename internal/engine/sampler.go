@@ -112,7 +112,7 @@ func (s *sampler) setWorkers(workers []stats.Worker) {
 }
 
 // soFar returns the figures of the run and of the step, as of the last cut.
-func (s *sampler) soFar() (whole, step stats.StepSummary) {
+func (s *sampler) soFar() (run, step stats.StepSummary) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.collector.SumsSoFar()

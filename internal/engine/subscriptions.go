@@ -112,12 +112,12 @@ func (r *run) newSubscription(c *consumer) *subscription {
 }
 
 // ledgerCounts returns the number of messages numbered by each ledger of a place; nil without verification.
-func (r *run) ledgerCounts(at place) map[*verify.Ledger]uint64 {
+func (r *run) ledgerCounts(where place) map[*verify.Ledger]uint64 {
 	if r.verify == nil {
 		return nil
 	}
 	n := map[*verify.Ledger]uint64{}
-	for _, l := range r.verify.ledgers[at] {
+	for _, l := range r.verify.ledgers[where] {
 		n[l] = l.Count()
 	}
 	return n

@@ -73,10 +73,10 @@ func newRunNumber() int64 {
 }
 
 // ledger returns a new ledger for a producer.
-func (v *verification) ledger(index int, spec *driver.ProducerSpec, at place) *verify.Ledger {
-	l := verify.NewLedger(v.id, index, at.named(), v.sums(spec)...)
+func (v *verification) ledger(index int, spec *driver.ProducerSpec, where place) *verify.Ledger {
+	l := verify.NewLedger(v.id, index, where.named(), v.sums(spec)...)
 	l.Delay(spec.Delay)
-	v.ledgers[at] = append(v.ledgers[at], l)
+	v.ledgers[where] = append(v.ledgers[where], l)
 	return l
 }
 

@@ -23,8 +23,8 @@ func NewMix(weights []int) (m Mix) {
 		return m
 	}
 	type turn struct {
-		at      float64 // as a share of the cycle
-		variant uint16
+		position float64 // as a share of the cycle
+		variant  uint16
 	}
 	var turns []turn
 	length, divisor := CycleLength(weights), divisorOf(weights)
@@ -34,7 +34,7 @@ func NewMix(weights []int) (m Mix) {
 			turns = append(turns, turn{float64(2*i+1) / float64(2*n), uint16(variant)}) //nolint:gosec // few
 		}
 	}
-	slices.SortStableFunc(turns, func(a, b turn) int { return cmp.Compare(a.at, b.at) })
+	slices.SortStableFunc(turns, func(a, b turn) int { return cmp.Compare(a.position, b.position) })
 	m.cycle = make([]uint16, length)
 	for i, t := range turns {
 		m.cycle[i] = t.variant

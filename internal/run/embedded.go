@@ -147,7 +147,7 @@ func listening(b *broker.Broker) (urls []string) {
 
 // describeFaults describes the effects of faults, for comparison with the findings of the run, or the requested faults
 // if they had no effect.
-func describeFaults(told store.Faults, c store.FaultCounts) string {
+func describeFaults(asked store.Faults, c store.FaultCounts) string {
 	text := "the broker was told to misbehave, and did:"
 	none := true
 	for _, n := range []struct {
@@ -174,8 +174,8 @@ func describeFaults(told store.Faults, c store.FaultCounts) string {
 	if !none {
 		return text[:len(text)-1]
 	}
-	text = "the broker was told to misbehave (" + broker.FormatFaults(told) + ")"
-	if !told.Full { // which is not counted
+	text = "the broker was told to misbehave (" + broker.FormatFaults(asked) + ")"
+	if !asked.Full { // which is not counted
 		text += ", but no message met these faults"
 	}
 	return text

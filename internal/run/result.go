@@ -26,8 +26,8 @@ func (r *Run) describe() (result.Head, error) {
 		host = "unknown-host"
 	}
 	var shard *result.Shard
-	if of := r.Plan.Shard; !of.IsZero() {
-		shard = &result.Shard{Number: of.Number, Of: of.Of}
+	if own := r.Plan.Shard; !own.IsZero() {
+		shard = &result.Shard{Number: own.Number, Of: own.Of}
 	}
 	return result.Head{
 		Shard:    shard,

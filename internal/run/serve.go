@@ -33,18 +33,18 @@ func Serve(cfg broker.Config, control string, ownLimit bool, signals <-chan os.S
 		return err
 	}
 	defer b.Close()
-	var at string
+	var controlAddress string
 	if control != "" {
 		l, err := listen.TCP(context.Background(), "control", "--control", control)
 		if err != nil {
 			return err
 		}
-		at = l.Addr().String()
+		controlAddress = l.Addr().String()
 		server := listen.Serve(l, b.Control(listen.HostNames(control)))
 		defer func() { _ = server.Close() }() // clients with open requests see the connection end
 	}
-	_, _ = io.WriteString(stdout, addresses(b, at)) // the broker serves without a terminal, too
-	<-signals                                       // the normal end of a broker
+	_, _ = io.WriteString(stdout, addresses(b, controlAddress)) // the broker serves without a terminal, too
+	<-signals                                                   // the normal end of a broker
 	_, _ = io.WriteString(stdout, counts(b.StatsOf(maxDestinations)))
 	return nil
 }

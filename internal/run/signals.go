@@ -39,7 +39,7 @@ func UntilSignal[T any](signals <-chan os.Signal, f func() T) (result T, ended b
 func supervise[T any](
 	signals <-chan os.Signal, closed <-chan struct{}, say func(string), drainTimeout time.Duration, over *atomic.Bool,
 	work func(ctx context.Context, stop <-chan struct{}) T,
-) (of T, interrupted, waited bool) {
+) (outcome T, interrupted, waited bool) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	stop := make(chan struct{})
@@ -54,15 +54,15 @@ func supervise[T any](
 	var leave <-chan time.Time
 	for {
 		select {
-		case of = <-result:
-			return of, interrupted, true
+		case outcome = <-result:
+			return outcome, interrupted, true
 		case <-closed:
 			say("stopping: standard output was closed")
 			closed = nil
 			interrupted = true
 			halt()
 		case <-leave:
-			return of, true, false
+			return outcome, true, false
 		case signal := <-signals:
 			if signal == syscall.SIGHUP {
 				if hungUp {
@@ -91,7 +91,7 @@ func supervise[T any](
 				cancel()
 				leave = time.After(lastGrace)
 			default:
-				return of, true, false
+				return outcome, true, false
 			}
 		}
 	}

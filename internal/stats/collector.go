@@ -103,9 +103,9 @@ func (c *Collector) SetWorkers(workers []Worker) {
 	n := min(len(c.producers), len(workers))
 	c.delivered.setWorkers(workers[:n], workers[n:])
 	for i := range min(len(workers), len(c.work)) {
-		at := &c.work[i]
-		at.fresh = at.openings != workers[i].Openings && at.openings > 0
-		at.openings = workers[i].Openings
+		meter := &c.work[i]
+		meter.fresh = meter.openings != workers[i].Openings && meter.openings > 0
+		meter.openings = workers[i].Openings
 	}
 	c.mayPend = 0
 	for i := range workers {
@@ -258,17 +258,17 @@ func (r *ConsumerRecorder) collect(counts *[parts]Counters, latencies [parts]*re
 
 // collect adds the recorder's counters to counts and moves its latencies, both by phase. Latencies without a
 // destination stay.
-func (r *ProducerRecorder) collect(counts *[parts]Counters, latencies [parts]*result.Latencies) (of sends) {
+func (r *ProducerRecorder) collect(counts *[parts]Counters, latencies [parts]*result.Latencies) (sum sends) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.part {
 		p := &r.part[i]
 		p.collect(&counts[i], latencies[i])
 		counts[i][result.Resent] += r.resent[i].Load()
-		of.handed, of.begun = of.handed+r.handed[i].Load(), of.begun+r.sent[i].Load()
-		of.ended, of.stored = of.ended+sumEnded(p.n[:]), of.stored+p.n[result.Completed]-p.withheld
+		sum.handed, sum.begun = sum.handed+r.handed[i].Load(), sum.begun+r.sent[i].Load()
+		sum.ended, sum.stored = sum.ended+sumEnded(p.n[:]), sum.stored+p.n[result.Completed]-p.withheld
 	}
-	return of
+	return sum
 }
 
 // sumCounters adds up the counters of the same name, in the order in which the names first occur.

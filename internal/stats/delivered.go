@@ -32,26 +32,26 @@ func (d *delivered) setWorkers(producers, consumers []Worker) {
 	*d = delivered{subscriptionOf: make([]int, len(consumers)), producesTo: make([]int, len(producers))}
 	destination := func(w *Worker) int {
 		key := [2]string{w.Site, w.Destination}
-		at, ok := destinations[key]
+		index, ok := destinations[key]
 		if !ok {
-			at = len(d.prompt)
-			destinations[key] = at
+			index = len(d.prompt)
+			destinations[key] = index
 			d.prompt = append(d.prompt, true)
 		}
-		d.prompt[at] = d.prompt[at] && w.Prompt
-		return at
+		d.prompt[index] = d.prompt[index] && w.Prompt
+		return index
 	}
 	for i := range consumers {
 		w := &consumers[i]
 		to := destination(w)
 		key := [3]string{w.Site, w.Destination, w.Subscription}
-		at, ok := subscriptions[key]
+		index, ok := subscriptions[key]
 		if !ok {
-			at = len(d.destOf)
-			subscriptions[key] = at
+			index = len(d.destOf)
+			subscriptions[key] = index
 			d.destOf = append(d.destOf, to)
 		}
-		d.subscriptionOf[i] = at
+		d.subscriptionOf[i] = index
 	}
 	for i := range producers {
 		d.producesTo[i] = destination(&producers[i])

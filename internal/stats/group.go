@@ -137,11 +137,11 @@ func (c *Collector) groupIntervals(phase Phase, now time.Time, last bool) (list 
 // groupSums returns the figures of each group in the run, or in the present step.
 func (c *Collector) groupSums(step bool) (list []StepSummary) {
 	for _, g := range c.groups {
-		of := &g.run
+		sums := &g.run
 		if step {
-			of = &g.step
+			sums = &g.step
 		}
-		sum := of.upTo(&g.total, &g.parts[Measure])
+		sum := sums.upTo(&g.total, &g.parts[Measure])
 		sum.Stalls = c.stallsOf(step, g.run.Name)
 		list = append(list, sum)
 	}

@@ -22,16 +22,16 @@ func HostSummaries(hosts []string, workers []Worker) []result.BrokerHost {
 	}
 	for i := range workers {
 		w := &workers[i]
-		for _, at := range w.Hosts {
-			n := slices.Index(hosts, at.Host)
+		for _, total := range w.Hosts {
+			n := slices.Index(hosts, total.Host)
 			if n < 0 {
 				continue
 			}
 			s := &list[n]
-			s.Sent, s.Completed = s.Sent+at.Counters[result.Sent], s.Completed+at.Counters[result.Completed]
-			s.Unconfirmed += at.Counters[result.Unconfirmed]
-			s.Received += at.Counters[result.Received]
-			connections[n][at.Connection] = true
+			s.Sent, s.Completed = s.Sent+total.Counters[result.Sent], s.Completed+total.Counters[result.Completed]
+			s.Unconfirmed += total.Counters[result.Unconfirmed]
+			s.Received += total.Counters[result.Received]
+			connections[n][total.Connection] = true
 			if w.Producing {
 				s.Producers++
 			} else {

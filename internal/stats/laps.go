@@ -96,7 +96,7 @@ func (l *laps) consumer(length time.Duration) (b bound, known bool) {
 }
 
 // lapsOf records the waits of worker i so far, and returns the waits since the last call.
-func (at *workerMeter) lapsOf(waits *driver.Waits, c *Collector, i int, now time.Time) laps {
+func (m *workerMeter) lapsOf(waits *driver.Waits, c *Collector, i int, now time.Time) laps {
 	so := laps{known: true, readerIs: waits.Reader.Known, took: [numLaps]time.Duration{
 		boundCredit: waits.Credit.Time, boundSocket: waits.Socket.Time, boundAnswer: waits.Answer.Time,
 		boundInput: waits.Input.Time, lapReader: waits.Reader.Time,
@@ -115,9 +115,9 @@ func (at *workerMeter) lapsOf(waits *driver.Waits, c *Collector, i int, now time
 		so.took[boundSlot], so.took[lapSilence] = 0, 0
 	}
 	l := so
-	for b, last := range at.so.took {
+	for b, last := range m.so.took {
 		l.took[b] = max(0, l.took[b]-last) // a Send or a silence in progress may end without having been one
 	}
-	at.so = so
+	m.so = so
 	return l
 }

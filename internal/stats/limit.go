@@ -231,9 +231,9 @@ func rounded(d time.Duration) time.Duration {
 
 func percent(share float64) string { return fmt.Sprintf("%.0f%%", 100*share) }
 
-func ratio(part, whole time.Duration) float64 {
-	if whole <= 0 {
+func ratio(part, all time.Duration) float64 {
+	if all <= 0 {
 		return 0
 	}
-	return min(1, float64(part)/float64(whole))
+	return min(1, float64(part)/float64(all))
 }

@@ -65,12 +65,12 @@ func (m *marker) add(s *Snapshot) {
 	total := s.Total[m.counter] - m.base
 	for len(m.marks) > 0 && m.marks[0] <= total && delta > 0 && length > 0 {
 		share := float64(delta-(total-m.marks[0])) / float64(delta)
-		at := s.From.Sub(m.start) + time.Duration(share*float64(length))
+		elapsed := s.From.Sub(m.start) + time.Duration(share*float64(length))
 		mark := result.Mark{
-			Step: m.step, Of: m.of, Messages: m.marks[0], Elapsed: at.Microseconds(), Momentary: rate,
+			Step: m.step, Of: m.of, Messages: m.marks[0], Elapsed: elapsed.Microseconds(), Momentary: rate,
 		}
-		if at > 0 {
-			mark.Average = float64(mark.Messages) / at.Seconds()
+		if elapsed > 0 {
+			mark.Average = float64(mark.Messages) / elapsed.Seconds()
 		}
 		m.list = append(m.list, mark)
 		m.marks = m.marks[1:]

@@ -131,7 +131,7 @@ func (a *Average) add(s *Snapshot) {
 	a.Received += s.Delta[result.Received]
 	a.CompletedBytes += s.Delta[result.CompletedBytes]
 	a.ReceivedBytes += s.Delta[result.ReceivedBytes]
-	at := a.Span.Seconds()
-	a.completed.add(at, float64(a.Completed))
-	a.received.add(at, float64(a.Received))
+	seconds := a.Span.Seconds()
+	a.completed.add(seconds, float64(a.Completed))
+	a.received.add(seconds, float64(a.Received))
 }

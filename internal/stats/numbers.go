@@ -56,18 +56,18 @@ func Spreads(workers []Worker) (list []result.Spread) {
 	counts := map[key][]uint64{}
 	for i := range workers {
 		w := &workers[i]
-		at := key{w.Group, w.Role()}
-		if counts[at] == nil {
-			order = append(order, at)
+		k := key{w.Group, w.Role()}
+		if counts[k] == nil {
+			order = append(order, k)
 		}
-		counts[at] = append(counts[at], w.Messages())
+		counts[k] = append(counts[k], w.Messages())
 	}
-	for _, at := range order {
-		n := counts[at]
+	for _, k := range order {
+		n := counts[k]
 		if len(n) < 2 {
 			continue
 		}
-		list = append(list, result.Spread{Group: at.group, Role: at.role, Workers: len(n)}.Over(n))
+		list = append(list, result.Spread{Group: k.group, Role: k.role, Workers: len(n)}.Over(n))
 	}
 	return list
 }

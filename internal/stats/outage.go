@@ -277,15 +277,15 @@ func (s *Outages) RecordArrival(confirmed bool, opened, now time.Time) {
 		if !opened.After(o.start) {
 			continue
 		}
-		at, of := &o.Received, o.receives
+		moment, concerned := &o.Received, o.receives
 		if confirmed {
-			at, of = &o.Confirmed, o.sends
+			moment, concerned = &o.Confirmed, o.sends
 		}
-		if of && *at == 0 && !o.idle() { // connections of the other side do not matter
-			*at = o.after(now)
-			o.recordThrough(*at)
+		if concerned && *moment == 0 && !o.idle() { // connections of the other side do not matter
+			*moment = o.after(now)
+			o.recordThrough(*moment)
 			if o.Recovered > 0 {
-				o.Recovered = max(o.Recovered, *at)
+				o.Recovered = max(o.Recovered, *moment)
 			}
 		}
 	}

@@ -41,13 +41,13 @@ func (s *Outages) count() int { return len(s.list) + int(s.more.Count) } //nolin
 
 // numbered returns the listed outage of a number, which counts from 1; nil for one in between.
 func (s *Outages) numbered(number int) *result.Outage {
-	at := number - 1
-	if at >= KeptOutages {
-		if at -= int(s.more.Count); at < KeptOutages {
+	index := number - 1
+	if index >= KeptOutages {
+		if index -= int(s.more.Count); index < KeptOutages {
 			return nil
 		}
 	}
-	return &s.list[at].Outage
+	return &s.list[index].Outage
 }
 
 // More returns the sums of the outages that [Outages.List] leaves out; nil if it leaves out none.

@@ -317,11 +317,11 @@ func (r *ProducerRecorder) Withheld() uint64 {
 	return r.count(func(p *ledger) uint64 { return p.withheld })
 }
 
-func (r *ProducerRecorder) count(of func(*ledger) uint64) (n uint64) {
+func (r *ProducerRecorder) count(counter func(*ledger) uint64) (n uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.part {
-		n += of(&r.part[i])
+		n += counter(&r.part[i])
 	}
 	return n
 }

@@ -212,8 +212,8 @@ func (r *ConsumerRecorder) Released(phase Phase, at time.Duration) {
 }
 
 // Count returns a count of the consumer so far.
-func (r *ConsumerRecorder) Count(of result.Counter) uint64 {
-	return r.count(func(p *ledger) uint64 { return p.n[of] })
+func (r *ConsumerRecorder) Count(counter result.Counter) uint64 {
+	return r.count(func(p *ledger) uint64 { return p.n[counter] })
 }
 
 // Total returns the number of messages received, foreign ones not counted.
@@ -228,11 +228,11 @@ func (r *ConsumerRecorder) Arrived() uint64 {
 	})
 }
 
-func (r *ConsumerRecorder) count(of func(*ledger) uint64) (n uint64) {
+func (r *ConsumerRecorder) count(counter func(*ledger) uint64) (n uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.part {
-		n += of(&r.part[i])
+		n += counter(&r.part[i])
 	}
 	return n
 }

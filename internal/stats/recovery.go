@@ -117,6 +117,6 @@ func medians(list []result.Rates) (base result.Rates) {
 	}
 	slices.Sort(completed)
 	slices.Sort(received)
-	middle := func(of []float64) float64 { return (of[(len(of)-1)/2] + of[len(of)/2]) / 2 }
+	middle := func(sorted []float64) float64 { return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2 }
 	return result.Rates{Completed: middle(completed), Received: middle(received)}
 }

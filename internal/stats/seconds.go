@@ -131,14 +131,14 @@ type Extremes struct {
 
 // add adds an interval; receiving tells that something had been received before it.
 func (r *Extremes) add(s *Snapshot, receiving bool) {
-	of := stretch{s.Delta[result.Completed], s.To.Sub(s.From), s.To, s.Elapsed}
-	r.completed.add(of)
-	of.messages = s.Delta[result.Received]
-	r.received.add(of)
+	interval := stretch{s.Delta[result.Completed], s.To.Sub(s.From), s.To, s.Elapsed}
+	r.completed.add(interval)
+	interval.messages = s.Delta[result.Received]
+	r.received.add(interval)
 	if receiving {
-		r.receiving.add(of)
+		r.receiving.add(interval)
 	}
-	r.reading.add(of)
+	r.reading.add(interval)
 }
 
 // AddRow adds an interval of a result.

@@ -109,8 +109,8 @@ func (s *Snapshot) Empty() bool {
 			return false
 		}
 	}
-	for _, of := range []*result.Latencies{&s.Latencies, &s.Leftover} {
-		for _, l := range of {
+	for _, latencies := range []*result.Latencies{&s.Latencies, &s.Leftover} {
+		for _, l := range latencies {
 			if l != nil && l.Count > 0 {
 				return false
 			}

@@ -61,12 +61,12 @@ func joined(list []stall) (out []stall) {
 	var last []int // those that may overlap the next one: few, of many thousand in a run of days
 	for _, s := range list {
 		last = slices.DeleteFunc(last, func(i int) bool { return out[i].end() <= s.start })
-		at := slices.IndexFunc(last, func(i int) bool { return out[i].twin(&s) })
-		if at < 0 {
+		n := slices.IndexFunc(last, func(i int) bool { return out[i].twin(&s) })
+		if n < 0 {
 			last, out = append(last, len(out)), append(out, s)
 			continue
 		}
-		o := &out[last[at]]
+		o := &out[last[n]]
 		o.side, o.length, o.warmup = BothSides, max(o.end(), s.end())-o.start, o.warmup && s.warmup
 		o.group, o.broker = onlyIf(o.group, s.group), onlyIf(o.broker, s.broker)
 	}
@@ -197,8 +197,8 @@ func (c *Collector) stallsOf(step bool, group string) []result.Stall {
 	var list []stall
 	for _, part := range [][]stall{m.found[first:], m.open} {
 		for i := range part {
-			of := part[i].part
-			if group == "" && !part[i].covered || group != "" && of.kind == ofGroup && of.name == group {
+			other := part[i].part
+			if group == "" && !part[i].covered || group != "" && other.kind == ofGroup && other.name == group {
 				list = append(list, part[i])
 			}
 		}
@@ -333,12 +333,12 @@ func (p *part) names(c *Collector) (group, broker string) {
 
 // join adds a worker, with its group and broker, to a part.
 func (m *stallMeter) join(worker int, side string, kind int, name, group, broker string) {
-	at := slices.IndexFunc(m.parts, func(p *part) bool { return p.side == side && p.kind == kind && p.name == name })
-	if at < 0 {
-		at = len(m.parts)
+	index := slices.IndexFunc(m.parts, func(p *part) bool { return p.side == side && p.kind == kind && p.name == name })
+	if index < 0 {
+		index = len(m.parts)
 		m.parts = append(m.parts, &part{side: side, kind: kind, name: name, limit: m.limit})
 	}
-	p := m.parts[at]
+	p := m.parts[index]
 	if len(p.members) == 0 {
 		p.group, p.broker = group, broker
 	}

@@ -162,10 +162,10 @@ func (c *Collector) SumRun() StepSummary {
 
 // SumsSoFar returns the figures of the run, and of the present step, as of the last Collect. Their latencies are
 // copies.
-func (c *Collector) SumsSoFar() (whole, step StepSummary) {
-	whole = c.SumRun()
+func (c *Collector) SumsSoFar() (run, step StepSummary) {
+	run = c.SumRun()
 	if c.step == nil {
-		return whole, whole
+		return run, run
 	}
-	return whole, c.stepSoFar()
+	return run, c.stepSoFar()
 }

@@ -209,8 +209,8 @@ func (c *Collector) tallyBounds(s *Snapshot) {
 	}
 	stretch, old := c.stretch(s, length), s.old()
 	for i := range t.workers {
-		w, at := &t.workers[i], &c.work[i]
-		if !at.lap.known {
+		w, meter := &t.workers[i], &c.work[i]
+		if !meter.lap.known {
 			continue
 		}
 		if w.name == "" {
@@ -219,16 +219,16 @@ func (c *Collector) tallyBounds(s *Snapshot) {
 		var b bound
 		active := length
 		if i < t.producers {
-			if active = length - at.lap.took[lapEnded]; active < enoughLoad {
+			if active = length - meter.lap.took[lapEnded]; active < enoughLoad {
 				continue // it had nothing to send
 			}
-			b = at.lap.producer(active)
+			b = meter.lap.producer(active)
 			t.producing += active
-			at.lap.addTo(&t.waited)
-			t.silence += at.lap.longSilence()
-			stalled := at.lap.mostlySilent() && s.Health.CPUShare() <= MaxCPUShare && !s.Health.starved()
+			meter.lap.addTo(&t.waited)
+			t.silence += meter.lap.longSilence()
+			stalled := meter.lap.mostlySilent() && s.Health.CPUShare() <= MaxCPUShare && !s.Health.starved()
 			if b == boundNone {
-				w.addWaits(&at.lap, stalled, s.Health.PauseMax)
+				w.addWaits(&meter.lap, stalled, s.Health.PauseMax)
 			}
 			w.never(b, active, s)
 			if stalled && (b == boundSlot || b == boundAnswer) {
@@ -237,12 +237,12 @@ func (c *Collector) tallyBounds(s *Snapshot) {
 			b = c.blame(b, stretch, sumEnded(s.Delta[:]) == 0, &s.Health)
 		} else {
 			var known bool
-			if b, known = at.lap.consumer(length); !known {
+			if b, known = meter.lap.consumer(length); !known {
 				continue
 			}
 			t.consuming += length
-			t.worked += at.lap.took[boundWork]
-			t.input += at.lap.inputWait()
+			t.worked += meter.lap.took[boundWork]
+			t.input += meter.lap.inputWait()
 			w.never(b, active, s)
 			b = c.blame(b, 1, false, &s.Health)
 			if b == boundInput && old {

@@ -34,11 +34,11 @@ func (c *Collector) readWaits(now time.Time, total *Counters) {
 }
 
 // read notes the waits of worker i since the last interval.
-func (at *workerMeter) read(c *Collector, i int, now time.Time, little time.Duration) {
+func (m *workerMeter) read(c *Collector, i int, now time.Time, little time.Duration) {
 	worker := c.worker(i)
-	at.lap = laps{}
-	at.noLeave = max(at.noLeave, worker.CreditWaits)
-	at.socketWaits = max(at.socketWaits, worker.SocketWaits)
+	m.lap = laps{}
+	m.noLeave = max(m.noLeave, worker.CreditWaits)
+	m.socketWaits = max(m.socketWaits, worker.SocketWaits)
 	if worker.Closed {
 		return
 	}
@@ -46,15 +46,15 @@ func (at *workerMeter) read(c *Collector, i int, now time.Time, little time.Dura
 	if worker.Waits != nil {
 		waits = worker.Waits.Waits()
 	}
-	at.noLeave = max(at.noLeave, worker.CreditWaits+waits.Credit.Times)
-	at.socketWaits = max(at.socketWaits, worker.SocketWaits+waits.Socket.Times)
-	l := at.lapsOf(&waits, c, i, now)
-	reader, writer := lap(&at.reader, waits.Reader, little), lap(&at.writer, waits.Writer, little)
+	m.noLeave = max(m.noLeave, worker.CreditWaits+waits.Credit.Times)
+	m.socketWaits = max(m.socketWaits, worker.SocketWaits+waits.Socket.Times)
+	l := m.lapsOf(&waits, c, i, now)
+	reader, writer := lap(&m.reader, waits.Reader, little), lap(&m.writer, waits.Writer, little)
 	l.connection = reader || writer
-	if !at.fresh {
-		at.lap = l
+	if !m.fresh {
+		m.lap = l
 	}
-	at.fresh = false
+	m.fresh = false
 }
 
 // lap records the wait of a goroutine so far, and reports whether that has grown by at most little.

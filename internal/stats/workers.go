@@ -26,10 +26,10 @@ func (c *Collector) WorkerTotals() []Worker {
 
 // addWaits adds the counts of producer i that no message has.
 func (c *Collector) addWaits(i int, total *Counters) {
-	r, at := c.producers[i], &c.work[i]
-	total[result.Blocked] += r.blocked.Load() + at.noLeave
-	total[result.NoLeave] += at.noLeave
-	total[result.SocketWaits] += at.socketWaits
+	r, meter := c.producers[i], &c.work[i]
+	total[result.Blocked] += r.blocked.Load() + meter.noLeave
+	total[result.NoLeave] += meter.noLeave
+	total[result.SocketWaits] += meter.socketWaits
 	total[result.LateSends] += r.late.Load()
 	total[result.Strays] += r.stray.Load()
 }

@@ -66,18 +66,18 @@ func (d *decoder) decode(h *Histogram, text []byte) (err error) {
 	if err != nil {
 		return fmt.Errorf("decode a histogram: %w", err)
 	}
-	var of struct { // the head of a histogram, before its counts; behind a cookie and its length, of 4 bytes each
+	var head struct { // the head of a histogram, before its counts; behind a cookie and its length, of 4 bytes each
 		Cookie, Length, Offset, Digits uint32
 		Lowest, Highest                int64
 		Factor                         float64
 	}
-	n, err := binary.Decode(d.plain.Bytes(), binary.BigEndian, &of)
-	if err != nil || of.Cookie&^cookieMask != innerCookie {
+	n, err := binary.Decode(d.plain.Bytes(), binary.BigEndian, &head)
+	if err != nil || head.Cookie&^cookieMask != innerCookie {
 		return errEncoding
 	}
 	counts := d.plain.Bytes()[n:]
-	if of.Digits != significantDigits || of.Lowest != lowestValue || of.Highest != MaxLatency ||
-		len(counts) > places*countBytes || int64(of.Length) != int64(len(counts)) {
+	if head.Digits != significantDigits || head.Lowest != lowestValue || head.Highest != MaxLatency ||
+		len(counts) > places*countBytes || int64(head.Length) != int64(len(counts)) {
 		return errGeometry
 	}
 	return h.fill(counts)

@@ -50,14 +50,14 @@ func (g *groups) next() {
 }
 
 // wantLines records the lines that the latencies of the group require.
-func (g *groups) wantLines(prefix string, of func(*Row) *Latencies) {
+func (g *groups) wantLines(prefix string, latencies func(*Row) *Latencies) {
 	for _, k := range kinds {
-		if of(&g.rows[0])[k.Kind] == nil {
+		if latencies(&g.rows[0])[k.Kind] == nil {
 			continue
 		}
 		w := wanted{tag: prefix + k.Tag}
 		for i := range g.rows {
-			if l := of(&g.rows[i]); l != nil && l[k.Kind] != nil {
+			if l := latencies(&g.rows[i]); l != nil && l[k.Kind] != nil {
 				w.rows = append(w.rows, l[k.Kind])
 				w.count += l[k.Kind].Count
 			}
@@ -103,21 +103,21 @@ func (g *groups) readLine(text string) error {
 
 // addTo adds the histogram to the rows and sums.
 func (w *wanted) addTo(h *Histogram, keep bool) error {
-	var whole Latency
+	var joined Latency
 	for _, l := range w.rows {
 		bare := *l
 		bare.Histogram = nil
-		whole.add(&bare)
+		joined.add(&bare)
 	}
-	whole.Histogram = h
-	if err := whole.check(); err != nil {
+	joined.Histogram = h
+	if err := joined.check(); err != nil {
 		return err
 	}
 	for _, sum := range w.sums {
 		if *sum == nil {
 			*sum = &Latency{Histogram: &Histogram{}}
 		}
-		(*sum).add(&whole)
+		(*sum).add(&joined)
 	}
 	if keep && len(w.rows) == 1 {
 		w.rows[0].Histogram = h

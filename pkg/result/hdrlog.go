@@ -55,7 +55,7 @@ func (h *HDRLog) encoded(err error) ([]byte, error) {
 
 // tagged adds the lines of a row's latencies.
 func (h *HDRLog) tagged(prefix string, l *Latencies, row *Row) error {
-	at := func(us int64) int64 { return h.start.Add(time.Duration(max(0, us)) * time.Microsecond).UnixMilli() }
+	millis := func(us int64) int64 { return h.start.Add(time.Duration(max(0, us)) * time.Microsecond).UnixMilli() }
 	for _, k := range kinds {
 		latency := l[k.Kind]
 		if latency == nil {
@@ -66,8 +66,8 @@ func (h *HDRLog) tagged(prefix string, l *Latencies, row *Row) error {
 		}
 		line := latency.Histogram.HDR()
 		line.SetTag(prefix + k.Tag)
-		line.SetStartTimeMs(at(row.Elapsed - row.Length))
-		line.SetEndTimeMs(at(row.Elapsed))
+		line.SetStartTimeMs(millis(row.Elapsed - row.Length))
+		line.SetEndTimeMs(millis(row.Elapsed))
 		if err := h.log.OutputIntervalHistogram(line); err != nil {
 			return err
 		}

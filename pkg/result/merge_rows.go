@@ -20,21 +20,21 @@ func mergeRows(results []*Result, starts []int64) []Row {
 		own := map[position]*Row{} // rows of one result follow each other, rows of several results are side by side
 		for i := range r.Rows {
 			row := r.Rows[i].clone()
-			at := position{offset + max(0, row.Elapsed-(row.Length+1)/2)/second, row.Step, row.Phase}
+			place := position{offset + max(0, row.Elapsed-(row.Length+1)/2)/second, row.Step, row.Phase}
 			row.Elapsed += offset * second
 			row.Time += offset*second - ahead - apart
 			row.Arrivals = nil // they only served to compare the clocks
-			if own[at] == nil {
-				own[at] = row
+			if own[place] == nil {
+				own[place] = row
 			} else {
-				own[at].follow(row)
+				own[place].follow(row)
 			}
 		}
-		for at, row := range own {
-			if merged[at] == nil {
-				merged[at] = row
+		for index, row := range own {
+			if merged[index] == nil {
+				merged[index] = row
 			} else {
-				merged[at].beside(row)
+				merged[index].beside(row)
 			}
 		}
 	}
@@ -125,14 +125,14 @@ func addLatencies(to, from *Latencies) *Latencies {
 }
 
 // named returns the item of a name, which it appends if there is none.
-func named[T any](list *[]T, name string, of func(*T) *string) *T {
+func named[T any](list *[]T, name string, nameOf func(*T) *string) *T {
 	for i := range *list {
-		if item := &(*list)[i]; *of(item) == name {
+		if item := &(*list)[i]; *nameOf(item) == name {
 			return item
 		}
 	}
 	*list = append(*list, *new(T))
 	item := &(*list)[len(*list)-1]
-	*of(item) = name
+	*nameOf(item) = name
 	return item
 }

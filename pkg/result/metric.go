@@ -102,20 +102,20 @@ func (f metrics) latency(name string, l *Latency) {
 }
 
 // rates adds the rates and the share of missed messages.
-func (f metrics) rates(of *Figures) {
+func (f metrics) rates(figures *Figures) {
 	for name, rate := range map[string]*float64{
-		"sent.avg": of.Sent, "completed.avg": of.Completed, "received.avg": of.Received,
+		"sent.avg": figures.Sent, "completed.avg": figures.Completed, "received.avg": figures.Received,
 	} {
 		if rate != nil {
 			f[name] = *rate
 		}
 	}
-	if of.Due != nil && of.Unsent != nil {
-		f["rate.missed"] = 100 * (float64(*of.Unsent) / float64(max(1, *of.Due)))
+	if figures.Due != nil && figures.Unsent != nil {
+		f["rate.missed"] = 100 * (float64(*figures.Unsent) / float64(max(1, *figures.Due)))
 	}
 	for name, rate := range map[string]*Extreme{
-		"completed.min": of.MinimumCompleted, "completed.max": of.MaximumCompleted,
-		"received.min": of.MinimumReceived, "received.max": of.MaximumReceived,
+		"completed.min": figures.MinimumCompleted, "completed.max": figures.MaximumCompleted,
+		"received.min": figures.MinimumReceived, "received.max": figures.MaximumReceived,
 	} {
 		if rate != nil {
 			f[name] = rate.PerSecond
@@ -158,12 +158,12 @@ func (f metrics) outages(r *Result) {
 func (f metrics) spans(name string, list []Stall) {
 	slices.SortFunc(list, func(a, b Stall) int { return cmp.Compare(a.Time, b.Time) })
 	count, until, longest := 0, int64(-1), int64(0)
-	of := map[string]int{} // those that overlap so far, by host
+	open := map[string]int{} // those that overlap so far, by host
 	for _, s := range list {
 		if s.Time >= until {
-			clear(of)
+			clear(open)
 		}
-		if of[s.Host]++; of[s.Host] > most(of, s.Host) {
+		if open[s.Host]++; open[s.Host] > most(open, s.Host) {
 			count++
 		}
 		until, longest = max(until, s.Time+s.Length), max(longest, s.Length)
@@ -172,8 +172,8 @@ func (f metrics) spans(name string, list []Stall) {
 }
 
 // most returns the greatest number of the other hosts.
-func most(of map[string]int, host string) (n int) {
-	for name, k := range of {
+func most(open map[string]int, host string) (n int) {
+	for name, k := range open {
 		if name != host {
 			n = max(n, k)
 		}

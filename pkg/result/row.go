@@ -211,9 +211,9 @@ const warmupTag = "warmup-"
 
 // Kept returns the latencies that have a histogram: a [Writer] takes only these.
 func (l *Latencies) Kept() (kept Latencies) {
-	for k, of := range l {
-		if of != nil && of.Histogram != nil {
-			kept[k] = of
+	for k, latency := range l {
+		if latency != nil && latency.Histogram != nil {
+			kept[k] = latency
 		}
 	}
 	return kept

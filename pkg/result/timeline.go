@@ -66,9 +66,9 @@ func (r *Result) mergeOfHost(part *Result) {
 }
 
 // ofHost appends items with the name of their host.
-func ofHost[T any](to, from []T, host string, of func(*T) *string) []T {
+func ofHost[T any](to, from []T, host string, hostOf func(*T) *string) []T {
 	for _, item := range from {
-		*of(&item) = host
+		*hostOf(&item) = host
 		to = append(to, item)
 	}
 	return to
