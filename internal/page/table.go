@@ -1,7 +1,6 @@
 package page
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -132,7 +131,7 @@ func latencyTable(runs []*Run) Table {
 		metrics := (&result.Result{Latencies: r.Result.Latencies}).Metrics()
 		for _, k := range result.Kinds() {
 			l, title := r.Result.Latencies[k.Kind], k.Name
-			leftOut := cmp.Or(r.Result.Measured, &r.Result.Total).LeftOut(&k)
+			leftOut := r.Result.LeftOut(&k)
 			values := int64(0)
 			if l != nil {
 				values = l.Count

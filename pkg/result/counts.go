@@ -1,6 +1,7 @@
 package result
 
 import (
+	"cmp"
 	"math"
 	"reflect"
 )
@@ -39,11 +40,16 @@ func (p *Producers) addFailures(failures map[string]map[string]uint64) {
 }
 
 // LeftOut returns how many values a latency lacks, because they are below zero.
-func (c *Counts) LeftOut(k *KindInfo) uint64 {
+func (r *Result) LeftOut(k *KindInfo) uint64 {
 	if k.LeftOut == 0 {
 		return 0
 	}
-	return c.Values()[k.LeftOut]
+	n := cmp.Or(r.Measured, &r.Total).Values()[k.LeftOut]
+	if k.LeftOut == NegativeAges { // of both kinds, and each message has a value of each
+		values := func(kind Kind) int64 { return cmp.Or(r.Latencies[kind], &Latency{}).Count }
+		n = uint64(max(0, int64(n)+values(B2C)+values(S2C)-2*values(k.Kind)) / 2) //nolint:gosec // a count
+	}
+	return n
 }
 
 // Add adds o.

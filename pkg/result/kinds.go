@@ -73,13 +73,13 @@ var kinds = []KindInfo{
 		"Transfer is from the actual send to the delivery.",
 	},
 	{
-		B2C, ConsumerRole, false, 0, "b2c", "b2c", "b2c time", false, "born_to_consumer_seconds",
+		B2C, ConsumerRole, false, NegativeAges, "b2c", "b2c", "b2c time", false, "born_to_consumer_seconds",
 		"From when the protocol says that the message was made to its delivery.",
 		"B2C and S2C are from the moments at which the producer made the message, and the broker stored it, to the " +
 			"delivery, as RocketMQ reports them.",
 	},
 	{
-		S2C, ConsumerRole, false, 0, "s2c", "s2c", "s2c time", false, "stored_to_consumer_seconds",
+		S2C, ConsumerRole, false, NegativeAges, "s2c", "s2c", "s2c time", false, "stored_to_consumer_seconds",
 		"From when the broker says that it stored the message to its delivery.",
 		"B2C and S2C are from the moments at which the producer made the message, and the broker stored it, to the " +
 			"delivery, as RocketMQ reports them.",

@@ -54,7 +54,7 @@ func (r *Result) Metrics() map[string]float64 {
 	}
 	for i := range kinds {
 		k := &kinds[i]
-		if l := r.Latencies[k.Kind]; l != nil && Measured(l.Count, cmp.Or(r.Measured, &r.Total).LeftOut(k)) {
+		if l := r.Latencies[k.Kind]; l != nil && Measured(l.Count, r.LeftOut(k)) {
 			f.latency(k.Name, l)
 		}
 	}

@@ -17,6 +17,10 @@ func TestMeasured(t *testing.T) {
 	}{{0, 0, false}, {0, 1, false}, {1, 0, true}, {1, 1, false}, {99, 1, true}, {98, 1, false}, {990, 10, true}, {989, 11, false}} {
 		require.Equal(t, c.want, result.Measured(c.values, c.leftOut), "%d, %d left out", c.values, c.leftOut)
 	}
+	of := result.Result{Total: result.Counts{Consumers: &result.Consumers{NegativeAges: 51}}}
+	of.Latencies[result.B2C], of.Latencies[result.S2C] = &result.Latency{Count: 99}, &result.Latency{Count: 50}
+	require.Contains(t, of.Metrics(), "b2c.max", "one of 100 is left out")
+	require.NotContains(t, of.Metrics(), "s2c.max", "50 of 100 are left out: the clocks of broker and consumer differ")
 }
 
 // TestMetricsOfTimes: stalls and outages of several hosts at the same time are one; what is not listed may be of the same
