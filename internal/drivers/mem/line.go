@@ -139,13 +139,9 @@ func (c *conn) await(ctx context.Context, op, hint string, ready func() bool) er
 		c.wait(ctx, 0)
 	}
 	if c.lost {
-		return c.lostError(op)
+		return driver.Errorf(driver.ClassConnectionLost, op, "see why the broker went away", "the connection was lost")
 	}
 	return nil
-}
-
-func (c *conn) lostError(op string) error {
-	return driver.Errorf(driver.ClassConnectionLost, op, "see why the broker went away", "the connection was lost")
 }
 
 // Disconnect breaks all connections, like a killed broker: messages in flight end as Unknown, unsettled messages return

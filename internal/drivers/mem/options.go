@@ -42,9 +42,6 @@ type Options struct {
 	Auth            string `opt:"auth" help:"user:password that connections need; empty for no check"`
 }
 
-// reorderWait is how long [Options.Reorder] waits for the next message.
-const reorderWait = 100 * time.Millisecond
-
 func (o *Options) check() error {
 	var errs []error
 	for _, d := range driver.Describe(o) {
@@ -117,7 +114,13 @@ func (p *producer) storeFaulty(it *Message) {
 	case every(o.Duplicate, n): // see below
 	case every(o.Reorder, n) && p.dest.held == nil:
 		s.Stored++
-		p.dest.hold(*it)
+		held := *it
+		p.dest.held = &held
+		time.AfterFunc(100*time.Millisecond, p.locked(func() {
+			if p.dest.held == &held {
+				p.dest.release()
+			}
+		}))
 		return
 	case every(o.Damage, n):
 		s.Damaged++

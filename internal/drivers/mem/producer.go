@@ -175,7 +175,7 @@ func (p *producer) answer(answers ...answer) {
 func (p *producer) settle() {
 	if p.lost {
 		if p.ended != nil {
-			p.ended(p.lostError(p.op))
+			p.ended(p.passes(context.Background(), p.op))
 			p.ended = nil
 		}
 		p.abandon()

@@ -105,16 +105,6 @@ func (d *destination) put(it *Message) {
 	}
 }
 
-// hold keeps a message back until the next message, or for a time if none comes.
-func (d *destination) hold(it Message) {
-	d.held = &it
-	time.AfterFunc(reorderWait, d.locked(func() {
-		if d.held == &it {
-			d.release()
-		}
-	}))
-}
-
 // release puts the held message into the queues, and reports whether there was one.
 func (d *destination) release() bool {
 	held := d.held
