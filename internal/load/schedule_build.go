@@ -33,7 +33,6 @@ func (b *builder) add(g Segment) error {
 			"at most %d in all are possible, this one has %d", maxPieces, parts)
 	}
 	b.parts += parts
-	g.Start = b.end
 	b.segments = append(b.segments, g)
 	from, _ := g.From.billionths()
 	to, _ := g.To.billionths()

@@ -26,7 +26,6 @@ const (
 // Segment is a part of a [Schedule]. Zero rates are 0 messages per second.
 type Segment struct {
 	Kind     SegmentKind
-	Start    time.Duration // from the start of the load
 	Length   time.Duration // 0 if it goes on until the load ends
 	From, To Rate          // rate at the start and at the end; equal if constant, in the bursts if burst
 	By       Rate          // stair: height of a step

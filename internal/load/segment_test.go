@@ -69,15 +69,15 @@ func TestSegments(t *testing.T) {
 	require.Equal(t, []load.Segment{
 		{Kind: load.SegmentRamp, Length: time.Minute, To: rate(t, "10")},
 		{
-			Kind: load.SegmentStair, Start: 60 * time.Second, Length: 10 * time.Second,
+			Kind: load.SegmentStair, Length: 10 * time.Second,
 			From: rate(t, "10"), To: rate(t, "30"), By: rate(t, "20"), Every: 5 * time.Second,
 		},
-		{Kind: load.SegmentPause, Start: 70 * time.Second, Length: time.Second},
+		{Kind: load.SegmentPause, Length: time.Second},
 		{
-			Kind: load.SegmentBurst, Start: 71 * time.Second, Length: 10 * time.Second,
+			Kind: load.SegmentBurst, Length: 10 * time.Second,
 			From: rate(t, "9"), To: rate(t, "9"), Burst: time.Second, Every: 2 * time.Second, Over: rate(t, "1"),
 		},
-		{Kind: load.SegmentConstant, Start: 81 * time.Second, From: rate(t, "5"), To: rate(t, "5")},
+		{Kind: load.SegmentConstant, From: rate(t, "5"), To: rate(t, "5")},
 	}, s.Segments())
 	s.Segments()[0].Kind = "changed"
 	require.Equal(t, load.SegmentRamp, s.Segments()[0].Kind, "it was a copy")

@@ -54,7 +54,7 @@ type Collector struct {
 	total     Counters
 	parts     [parts]Counters // the part of total that belongs to messages
 	run       sums
-	workers   []Worker // of the producers, then of the consumers; nil if not set
+	workers   []Worker // of the producers, then of the consumers
 	protocol  []driver.Counter
 	verified  func() result.Progress
 	stalls    stallMeter
@@ -66,6 +66,7 @@ type Collector struct {
 	tally     *LoadTally // of the present step
 	leastAck  int64      // shortest answer so far, microseconds; math.MaxInt64 before the first
 	mayPend   int        // messages that may be in flight
+	open      int        // workers that have a connection
 	rated     bool
 	step      *sums // of the present step; nil if the run has only one
 	groups    []*groupMeter
@@ -79,8 +80,8 @@ func NewCollector(producers []*ProducerRecorder, consumers []*ConsumerRecorder, 
 		producers: producers, consumers: consumers,
 		start: now, last: now, meter: newHealthMeter(now), sends: make([]sends, len(producers)),
 	}
-	c.delivered.setWorkers(make([]Worker, len(producers)), make([]Worker, len(consumers)))
 	c.work = make([]workerMeter, len(producers)+len(consumers))
+	c.SetWorkers(make([]Worker, len(c.work)))
 	c.leastAck = math.MaxInt64
 	c.newTally()
 	for _, p := range producers {
@@ -100,17 +101,15 @@ func (c *Collector) ExpectRates() {
 // Collect, and after workers were opened or closed.
 func (c *Collector) SetWorkers(workers []Worker) {
 	c.workers = workers
-	n := min(len(c.producers), len(workers))
-	c.delivered.setWorkers(workers[:n], workers[n:])
-	for i := range min(len(workers), len(c.work)) {
-		meter := &c.work[i]
-		meter.fresh = meter.openings != workers[i].Openings && meter.openings > 0
-		meter.openings = workers[i].Openings
-	}
-	c.mayPend = 0
+	c.delivered.setWorkers(workers[:len(c.producers)], workers[len(c.producers):])
+	c.mayPend, c.open = 0, 0
 	for i := range workers {
-		if !workers[i].Closed {
-			c.mayPend += workers[i].MaxPending
+		meter, w := &c.work[i], &workers[i]
+		meter.fresh = meter.openings != w.Openings && meter.openings > 0
+		meter.openings = w.Openings
+		if !w.Closed {
+			c.mayPend += w.MaxPending
+			c.open++
 		}
 	}
 }
@@ -151,7 +150,7 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 	s := &Snapshot{
 		// One reading of the wall clock for all times of a run: setting the clock must not let a run end before its start.
 		Phase: phase, From: c.last, To: c.start.Add(now.Sub(c.start)), Elapsed: now.Sub(c.start),
-		Latencies: c.newLatencies(), Workers: c.open(),
+		Latencies: c.newLatencies(), Workers: c.open,
 	}
 	latencies := [parts]*result.Latencies{Warmup: &s.Leftover, Measure: &s.Latencies}
 	if phase == Warmup {
@@ -209,17 +208,6 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 	s.Groups = c.groupIntervals(phase, s.To, last)
 	c.total, c.parts, c.last = s.Total, counts, s.To
 	return s
-}
-
-// open returns the number of workers that have a connection.
-func (c *Collector) open() int {
-	n := len(c.producers) + len(c.consumers)
-	for i := range c.workers {
-		if c.workers[i].Closed {
-			n--
-		}
-	}
-	return n
 }
 
 // Protocol returns the protocol's own counters as of the last Collect; nil if there are none.

@@ -49,7 +49,7 @@ func HostSummaries(hosts []string, workers []Worker) []result.BrokerHost {
 // taken yet: it may leave by another connection than the present one.
 func (r *ProducerRecorder) HostCounts() (n Counters) {
 	n[result.Completed] = r.Completed()
-	n[result.Unconfirmed] = r.count(func(p *ledger) uint64 { return p.n[result.Unconfirmed] })
+	n[result.Unconfirmed] = r.Count(result.Unconfirmed)
 	for part := range parts {
 		n[result.Sent] += r.handed[part].Load()
 	}

@@ -110,7 +110,7 @@ func (m *workerMeter) lapsOf(waits *driver.Waits, c *Collector, i int, now time.
 		so.took[boundWork], so.took[boundPace] = c.consumers[i-len(c.producers)].workedUntil(elapsed)
 		so.ownKnown = waits.Input.Known
 	}
-	if c.worker(i).Unanswered { // only the network is waited for
+	if c.workers[i].Unanswered { // only the network is waited for
 		so.took[boundSocket] += so.took[boundSlot]
 		so.took[boundSlot], so.took[lapSilence] = 0, 0
 	}

@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"sync"
 	"time"
 
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -35,14 +36,50 @@ func (p *ledger) record(kind result.Kind, took time.Duration) {
 	}
 }
 
-// committed counts a transaction that has ended, in the phase in which it was due to be committed.
-func (p *ledger) committed(took time.Duration, confirmed bool) {
+// ledgers are the part that the recorders of producers and consumers have in common.
+type ledgers struct {
+	mu    sync.Mutex
+	quiet quiet
+	part  [parts]ledger
+}
+
+// Committed counts a transaction that has ended, in the phase in which it was due to be committed. took is the time
+// from the request to commit to its answer. Safe for concurrent use.
+func (r *ledgers) Committed(phase Phase, took time.Duration, confirmed bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := &r.part[phase]
 	if !confirmed {
 		p.n[result.CommitsFailed]++
 		return
 	}
 	p.n[result.Commits]++
 	p.record(result.Commit, took)
+}
+
+// Count returns the sum of some counts so far.
+func (r *ledgers) Count(counters ...result.Counter) uint64 {
+	return r.sum(func(p *ledger) (n uint64) {
+		for _, c := range counters {
+			n += p.n[c]
+		}
+		return n
+	})
+}
+
+func (r *ledgers) sum(counter func(*ledger) uint64) (n uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range r.part {
+		n += counter(&r.part[i])
+	}
+	return n
+}
+
+func (r *ledgers) visitQuiet(visit func(*quiet)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	visit(&r.quiet)
 }
 
 // collect adds the counts to n, and moves the latencies to l. With a nil l they stay.

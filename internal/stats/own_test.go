@@ -133,7 +133,8 @@ func (c *counting) Counters() []driver.Counter { return *c }
 
 func TestProtocolCounters(t *testing.T) {
 	start := time.Now()
-	c := collectorOf(start, nil, nil)
+	rec := stats.NewConsumerRecorder()
+	c := stats.NewCollector(nil, []*stats.ConsumerRecorder{rec, rec, rec, rec}, start)
 	s := c.Collect(stats.Measure, start.Add(time.Second), false)
 	require.Nil(t, s.Protocol)
 

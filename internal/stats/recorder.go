@@ -1,7 +1,6 @@
 package stats
 
 import (
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -37,15 +36,13 @@ type ProducerRecorder struct {
 	seen      uint64
 	seenSince time.Duration
 
-	mu sync.Mutex
+	ledgers
 	// transaction is the number of messages of a transaction; 0 without. Messages end with their transaction, and the
 	// broker owes no answer before it is asked to commit.
 	transaction uint64
-	quiet       quiet
 	// silence is the sum of the times without an answer that were at least leastSilence long.
 	silence, leastSilence time.Duration
 
-	part   [parts]ledger
 	reason [driver.NumClasses]error
 	newest time.Duration // send time of the latest-sent message that was accepted
 	// overdue are messages that had no answer in time, or lost their connection without a reported outage.
@@ -210,14 +207,6 @@ func (r *ProducerRecorder) done(e *End, o *driver.Outcome, now time.Duration) {
 	}
 }
 
-// Committed counts a transaction of the producer that has ended. took is the time from the request to commit to its
-// answer. Safe for concurrent use.
-func (r *ProducerRecorder) Committed(phase Phase, took time.Duration, confirmed bool) {
-	r.mu.Lock()
-	r.part[phase].committed(took, confirmed)
-	r.mu.Unlock()
-}
-
 // SetTransaction sets the number of messages of a transaction in the next step; 0 for none. Call it while no message is
 // being sent.
 func (r *ProducerRecorder) SetTransaction(messages int) {
@@ -293,19 +282,17 @@ func (r *ProducerRecorder) InFlight() (n uint64) {
 }
 
 // Completed returns the number of accepted messages.
-func (r *ProducerRecorder) Completed() uint64 {
-	return r.count(func(p *ledger) uint64 { return p.n[result.Completed] })
-}
+func (r *ProducerRecorder) Completed() uint64 { return r.Count(result.Completed) }
 
 // Ended returns the number of messages that have ended, with any outcome.
 func (r *ProducerRecorder) Ended() uint64 {
-	return r.count(func(p *ledger) uint64 { return sumEnded(p.n[:]) })
+	return r.sum(func(p *ledger) uint64 { return sumEnded(p.n[:]) })
 }
 
 // Answered returns the number of messages that the broker has accepted or refused: messages that have ended, except
 // those with an unknown outcome or without a connection to a broker.
 func (r *ProducerRecorder) Answered() uint64 {
-	return r.count(func(p *ledger) uint64 {
+	return r.sum(func(p *ledger) uint64 {
 		var n Counters
 		p.collect(&n, nil)
 		return sumEnded(n[:]) - n[result.Unconfirmed] - n.Failures(driver.Failed)[driver.ClassConnect]
@@ -314,16 +301,7 @@ func (r *ProducerRecorder) Answered() uint64 {
 
 // Withheld returns the number of accepted messages that, by plan, will not be delivered.
 func (r *ProducerRecorder) Withheld() uint64 {
-	return r.count(func(p *ledger) uint64 { return p.withheld })
-}
-
-func (r *ProducerRecorder) count(counter func(*ledger) uint64) (n uint64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for i := range r.part {
-		n += counter(&r.part[i])
-	}
-	return n
+	return r.sum(func(p *ledger) uint64 { return p.withheld })
 }
 
 // FirstError returns the first error of the given class that ended a message; nil if there was none.

@@ -1,7 +1,6 @@
 package stats
 
 import (
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,11 +15,9 @@ type ConsumerRecorder struct {
 	worked, paced atomic.Int64
 	working       atomic.Int64 // start of the work in progress, nanoseconds from the start of the run plus 1; 0 if none
 
-	mu sync.Mutex
+	ledgers
 	// transacted: messages are sent in transactions, so that a message may have been sent long before the broker got it.
 	transacted bool
-	quiet      quiet
-	part       [parts]ledger
 	from       []result.Arrival // by shard, since the last collection; nil without shards
 	received   bool             // a message came since Begin
 	first      time.Duration    // the time of the first message since Begin, from the start of the run
@@ -187,52 +184,26 @@ func (p *ledger) age(kind result.Kind, now, since int64) {
 	p.record(kind, time.Duration(age)*time.Microsecond)
 }
 
-// Committed counts a transaction of the consumer that has ended, as [ProducerRecorder.Committed] does.
-func (r *ConsumerRecorder) Committed(phase Phase, took time.Duration, confirmed bool) {
-	r.mu.Lock()
-	r.part[phase].committed(took, confirmed)
-	r.mu.Unlock()
-}
-
 // Foreign counts a message from another run or tool, delivered at that time since the start of the run.
-func (r *ConsumerRecorder) Foreign(at time.Duration) {
-	r.mu.Lock()
-	r.part[Measure].n[result.Foreign]++
-	r.quiet.recordSign(at, at)
-	r.mu.Unlock()
-}
+func (r *ConsumerRecorder) Foreign(at time.Duration) { r.notReceived(Measure, result.Foreign, at) }
 
 // Released counts a message that the consumer gives back so that it comes again, delivered at that time since the start
 // of the run. It does not count as received.
 func (r *ConsumerRecorder) Released(phase Phase, at time.Duration) {
+	r.notReceived(phase, result.ConsumerReleased, at)
+}
+
+func (r *ConsumerRecorder) notReceived(phase Phase, as result.Counter, at time.Duration) {
 	r.mu.Lock()
-	r.part[phase].n[result.ConsumerReleased]++
+	r.part[phase].n[as]++
 	r.quiet.recordSign(at, at)
 	r.mu.Unlock()
 }
 
-// Count returns a count of the consumer so far.
-func (r *ConsumerRecorder) Count(counter result.Counter) uint64 {
-	return r.count(func(p *ledger) uint64 { return p.n[counter] })
-}
-
 // Total returns the number of messages received, foreign ones not counted.
-func (r *ConsumerRecorder) Total() uint64 {
-	return r.Count(result.Received)
-}
+func (r *ConsumerRecorder) Total() uint64 { return r.Count(result.Received) }
 
 // Arrived returns the number of deliveries, including foreign messages and messages given back.
 func (r *ConsumerRecorder) Arrived() uint64 {
-	return r.count(func(p *ledger) uint64 {
-		return p.n[result.Received] + p.n[result.Foreign] + p.n[result.ConsumerReleased]
-	})
-}
-
-func (r *ConsumerRecorder) count(counter func(*ledger) uint64) (n uint64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for i := range r.part {
-		n += counter(&r.part[i])
-	}
-	return n
+	return r.Count(result.Received, result.Foreign, result.ConsumerReleased)
 }

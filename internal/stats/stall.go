@@ -112,14 +112,10 @@ func (c *Collector) DecideStalls() {
 // quiets visits the quiet of each worker.
 func (c *Collector) quiets(visit func(*quiet)) {
 	for _, r := range c.producers {
-		r.mu.Lock()
-		visit(&r.quiet)
-		r.mu.Unlock()
+		r.visitQuiet(visit)
 	}
 	for _, r := range c.consumers {
-		r.mu.Lock()
-		visit(&r.quiet)
-		r.mu.Unlock()
+		r.visitQuiet(visit)
 	}
 }
 
@@ -265,7 +261,7 @@ func (p *part) includes(o *part) bool {
 
 // brokerOf returns the broker of worker i, or, if its URL names several hosts, the host.
 func (c *Collector) brokerOf(i int) string {
-	w := c.worker(i)
+	w := c.workers[i]
 	if w.Host != nil {
 		if host := w.Host(); host != "" {
 			return host
@@ -321,9 +317,9 @@ func (p *part) names(c *Collector) (group, broker string) {
 	case atBroker:
 		return "", p.name
 	case ofGroup:
-		broker = c.worker(p.members[0]).Broker
+		broker = c.workers[p.members[0]].Broker
 		for _, i := range p.members {
-			broker = onlyIf(broker, c.worker(i).Broker)
+			broker = onlyIf(broker, c.workers[i].Broker)
 		}
 		return p.name, broker
 	default:

@@ -214,7 +214,7 @@ func (c *Collector) tallyBounds(s *Snapshot) {
 			continue
 		}
 		if w.name == "" {
-			w.name = c.worker(i).Name
+			w.name = c.workers[i].Name
 		}
 		var b bound
 		active := length

@@ -1,7 +1,6 @@
 package stats
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -35,7 +34,7 @@ func (c *Collector) readWaits(now time.Time, total *Counters) {
 
 // read notes the waits of worker i since the last interval.
 func (m *workerMeter) read(c *Collector, i int, now time.Time, little time.Duration) {
-	worker := c.worker(i)
+	worker := c.workers[i]
 	m.lap = laps{}
 	m.noLeave = max(m.noLeave, worker.CreditWaits)
 	m.socketWaits = max(m.socketWaits, worker.SocketWaits)
@@ -62,12 +61,4 @@ func lap(last *time.Duration, so driver.Idle, little time.Duration) (saturated b
 	since := so.Time - *last
 	*last = so.Time
 	return so.Known && since <= little
-}
-
-// worker returns a worker, with a generated name if it was not set.
-func (c *Collector) worker(i int) Worker {
-	if i < len(c.workers) {
-		return c.workers[i]
-	}
-	return Worker{Name: fmt.Sprintf("worker-%d", i)}
 }

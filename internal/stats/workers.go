@@ -8,7 +8,7 @@ import (
 func (c *Collector) WorkerTotals() []Worker {
 	list := make([]Worker, len(c.work))
 	for i := range list {
-		w, counts := c.worker(i), [parts]Counters{}
+		w, counts := c.workers[i], [parts]Counters{}
 		if w.Producing = i < len(c.producers); w.Producing {
 			r := c.producers[i]
 			r.collect(&counts, [parts]*result.Latencies{})

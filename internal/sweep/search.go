@@ -78,11 +78,7 @@ func (s *Search) Do() (*record.Search, int) {
 
 // begin makes the folder, and the texts of all thresholds.
 func (s *Search) begin(out *record.Search) error {
-	own, err := queueing(reached, s.receives())
-	if err != nil {
-		return err
-	}
-	for _, list := range [][]threshold.Threshold{s.asked, own} {
+	for _, list := range [][]threshold.Threshold{s.asked, queueing(reached, s.receives())} {
 		for i := range list {
 			out.Thresholds = append(out.Thresholds, list[i].String())
 		}
@@ -98,20 +94,17 @@ func (s *Search) receives() bool { return s.First.Plan.Roles() == plan.Client }
 
 // queueing returns the thresholds that refuse a rate at which messages queue in perfmq, or at the broker if the load
 // also receives. A rate must reach that share of the target in percent.
-func queueing(share float64, receives bool) (list []threshold.Threshold, err error) {
+func queueing(share float64, receives bool) (list []threshold.Threshold) {
 	of := " >= " + strconv.FormatFloat(share, 'f', -1, 64) + "% of target"
 	own := []string{"completed.avg" + of, "delay.p99 < 100ms"}
 	if receives {
 		own = append(own, "received.avg"+of)
 	}
 	for _, text := range own {
-		t, err := threshold.Parse(text)
-		if err != nil {
-			return nil, fmt.Errorf("make the threshold %q of a search: %w", text, err)
-		}
+		t, _ := threshold.Parse(text) // cannot fail
 		list = append(list, t)
 	}
-	return list, nil
+	return list
 }
 
 // shareOf returns the share of the target, in percent, that a load of that many messages must reach.
@@ -123,15 +116,15 @@ func shareOf(messages float64) float64 {
 }
 
 // thresholdsOf returns all thresholds of a load.
-func (s *Search) thresholdsOf(step *plan.Step) ([]threshold.Threshold, error) {
+func (s *Search) thresholdsOf(step *plan.Step) []threshold.Threshold {
 	target := 0.0 // messages per second
 	for _, g := range step.Groups {
 		if g.Role.Produces() {
 			target += g.Rate.Average(step.Duration)
 		}
 	}
-	own, err := queueing(shareOf(target*measured(step).Seconds()), s.receives())
-	return append(s.asked[:len(s.asked):len(s.asked)], own...), err
+	own := queueing(shareOf(target*measured(step).Seconds()), s.receives())
+	return append(s.asked[:len(s.asked):len(s.asked)], own...)
 }
 
 func measured(step *plan.Step) time.Duration { return step.Duration - step.Warmup }
@@ -146,10 +139,7 @@ func (s *Search) load(rate float64, hold bool) (*run.Run, error) {
 	if hold {
 		step.Duration = step.Warmup + holdTimes*measured(step)
 	}
-	if of.Plan.Thresholds, err = s.thresholdsOf(step); err != nil {
-		return nil, err
-	}
-	step.Thresholds = nil
+	of.Plan.Thresholds, step.Thresholds = s.thresholdsOf(step), nil
 	if err := of.Plan.Validate(of.Drivers); err != nil {
 		return nil, err
 	}
