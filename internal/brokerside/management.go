@@ -27,8 +27,7 @@ const (
 	// and the plugin looks at them at the same interval.
 	rabbitLag = 11 * time.Second
 
-	hintManagement = "give the URL of Jolokia, such as http://HOST:8161/console/jolokia (Artemis) or " +
-		"http://HOST:8161/api/jolokia (ActiveMQ Classic), or of RabbitMQ's management plugin, such as http://HOST:15672"
+	hintManagement = "give the URL of Jolokia, such as http://HOST:8161, or of RabbitMQ's management, http://HOST:15672"
 )
 
 // Management is where a broker is managed over HTTP.

@@ -16,7 +16,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -200,7 +199,7 @@ func (a *app) root() *cobra.Command {
 func (a *app) helpOf(cmd *cobra.Command, names []string) error {
 	sub, rest, _ := cmd.Find(names) // the error says less than the rest
 	if len(rest) > 0 {
-		return a.usage(a.unknownCommand(sub, rest[0]))
+		return a.usage(unknownCommand(sub, rest[0]))
 	}
 	sub.InitDefaultHelpFlag()
 	sub.InitDefaultVersionFlag()
@@ -218,28 +217,15 @@ func (a *app) wantCommand(cmd *cobra.Command, args []string) error {
 		a.status = exitUsage
 		return errReported
 	}
-	return a.usage(a.unknownCommand(cmd, args[0]))
+	return a.usage(unknownCommand(cmd, args[0]))
 }
 
 // unknownCommand returns the mistake for a word that names no command of cmd.
-func (a *app) unknownCommand(cmd *cobra.Command, word string) *plan.Mistake {
+func unknownCommand(cmd *cobra.Command, word string) *plan.Mistake {
 	names, path := commandNames(cmd), cmd.CommandPath()
 	hint := listsFlags(cmd)
 	if len(names) > 0 {
 		hint = nearest.Hint(word, names, path+" %s", "known are "+strings.Join(names, ", "))
-	}
-	var below []string
-	for _, sub := range cmd.Commands() {
-		if slices.Contains(commandNames(sub), word) {
-			below = append(below, "did you mean "+path+" "+sub.Name()+" "+word+"?")
-		}
-	}
-	if len(below) == 1 {
-		hint = below[0]
-	}
-	before := a.Args[:max(0, slices.Index(a.Args, word))]
-	if slices.ContainsFunc(before, func(arg string) bool { return strings.HasPrefix(arg, "-") }) {
-		hint = "flags come after the command; " + hint // a flag may have taken the command for its value
 	}
 	return plan.Wrong(hint, "unknown command %q of %s", word, path)
 }

@@ -44,7 +44,7 @@ groups:
       - {weight: 15, message-size: 64KiB, properties: {kind: large}, priority: 7, fill: zeros}
       - {weight: 4, body-file: bodies/b.txt, group: files}
       - priority: 1
-  turns: {role: producer, destination: queue://A, message-count: 60, choose: turn, messages: [{message-size: 1}, {body-file: bodies/a.xml}, {body-file: bodies/b.txt}]}
+  turns: {role: producer, destination: queue://A, message-count: 60, messages: [{message-size: 1}, {body-file: bodies/a.xml}, {body-file: bodies/b.txt}]}
   readers: {role: consumer, destination: queue://A}
 thresholds: [lost == 0, received == 2060]
 until: drained

@@ -234,7 +234,7 @@ steps:
     until: idle
     idle-time: 300ms
     groups:
-      senders: {choose: turn, messages: [{message-size: 1}, {message-size: 2}, {message-size: 3}]}
+      senders: {messages: [{message-size: 1}, {message-size: 2}, {message-size: 3}]}
       readers:
   - {name: one, groups: {senders: {message-size: 4}}, until: count}
   - {name: empty, groups: [readers], until: drained}

@@ -18,9 +18,6 @@ const Version = "1"
 // The keys of the file's own shape, and their words.
 const (
 	keyMessages  = "messages"
-	keyChoose    = "choose"
-	chooseWeight = "weight"
-	chooseTurn   = "turn"
 	untilDrained = "drained"
 	untilCount   = "count"
 	untilIdle    = "idle"
@@ -436,7 +433,7 @@ func (d *decoder) readGroup(p pair) {
 // entriesOfGroup reads the settings of a group, or of its use in a step.
 func (d *decoder) entriesOfGroup(pairs []pair, role plan.Role, shape ...string) []entry {
 	if role != plan.Consumer {
-		shape = append(shape, keyMessages, keyChoose)
+		shape = append(shape, keyMessages)
 	}
 	places, of := placesOfRole(role)
 	return d.entries(pairs, places, of, shape...)
@@ -487,15 +484,11 @@ func names[T interface{ title() string }](list []T) (texts []string) {
 	return texts
 }
 
-// readMessages reads the kinds of messages of a group, or of one in a step, and how one is chosen.
+// readMessages reads the kinds of messages of a group, or of one in a step.
 func (d *decoder) readMessages(n *node) (kinds []part) {
 	const form = "messages: [{weight: 80, message-size: 1KiB}, {weight: 20, message-size: 64KiB}]"
 	list := n.get(keyMessages)
-	turn := d.word(n, keyChoose, chooseWeight, chooseTurn) == chooseTurn
 	if list == nil {
-		if choose := n.get(keyChoose); choose != nil {
-			d.bad(choose.pos, form, "there are no messages to choose from")
-		}
 		return nil
 	}
 	items := d.list(list, keyMessages, form)
@@ -505,9 +498,6 @@ func (d *decoder) readMessages(n *node) (kinds []part) {
 	for _, item := range items {
 		one := part{pos: item.pos}
 		one.entries = d.entries(d.fields(item, "a message", "- {weight: 80, message-size: 1KiB}"), InMessage, "a message")
-		if weight := item.get("weight"); weight != nil && turn {
-			d.bad(weight.pos, "remove it", "messages in turn have no weight")
-		}
 		kinds = append(kinds, one)
 	}
 	return kinds

@@ -100,12 +100,8 @@ func groupSchema(keys keys) object {
 func withMessages(schema object) object {
 	messages := nonEmpty(ref("message"))
 	messages["maxItems"] = maxMessages
-	maps.Copy(schema["properties"].(object), object{ //nolint:forcetypeassert // closedObject has made it
-		keyMessages: note("several kinds of messages; what one does not give, it has from the group", messages),
-		keyChoose: note("how one of the messages is chosen (default: "+chooseWeight+")",
-			object{"enum": []string{chooseWeight, chooseTurn}}),
-	})
-	schema["dependentRequired"] = object{keyChoose: []string{keyMessages}}
+	schema["properties"].(object)[keyMessages] = //nolint:forcetypeassert // closedObject has made it
+		note("several kinds of messages; what one does not give, it has from the group", messages)
 	return schema
 }
 

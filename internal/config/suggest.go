@@ -65,21 +65,14 @@ func suggestOptions(own []driver.Factory, prefix string) (list []string) {
 	return list
 }
 
-// SuggestFaults returns how a list of faults can go on: with the faults that are not in it yet.
-func SuggestFaults(prefix string) (list []string) {
-	before, last := "", strings.LastIndex(prefix, ",")
-	if last >= 0 {
-		before = prefix[:last+1]
-	}
+// SuggestFaults returns the faults of a list, for its first element.
+func SuggestFaults(string) (list []string) {
 	for _, fault := range broker.FaultHelp() {
 		name, _, valued := strings.Cut(fault[0], "=")
-		if strings.Contains(","+before, ","+name+"=") || strings.Contains(","+before, ","+name+",") {
-			continue
-		}
 		if valued {
 			name += "="
 		}
-		list = append(list, before+name+"\t"+fault[1])
+		list = append(list, name+"\t"+fault[1])
 	}
 	return list
 }

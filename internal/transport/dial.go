@@ -81,8 +81,8 @@ func (p *Protocol) dial(
 	limit := TimeLeft(ctx)
 	if conn, err = Secure(ctx, conn, e.Host, settings); err != nil {
 		if driver.ClassOf(err) == driver.ClassTimeout {
-			err = unanswered("the TLS handshake", "is this the broker's port for encrypted connections, or should it be "+
-				p.Schemes[0]+"://?", limit, err)
+			err = unanswered("the TLS handshake", "is this the broker's TLS port, or should it be "+p.Schemes[0]+"://?",
+				limit, err)
 		}
 		return nil, p.ConnectError(e, err)
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// DialError describes in plain words why no network connection to host could be made, for reasons outside the protocol.
+// DialError describes in plain words why no network connection could be made, for reasons outside the protocol.
 // It returns nil for other errors.
-func DialError(op, host string, err error) error {
+func DialError(op string, err error) error {
 	var dns *net.DNSError
 	failed := func(text, hint string) error {
 		return driver.Errorf(driver.ClassConnect, op, hint, "%s (%w)", text, err)
@@ -23,16 +23,13 @@ func DialError(op, host string, err error) error {
 	switch {
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 		return failed("too many files and connections are open",
-			"raise the limit (ulimit -n), or use fewer connections: --shared-connections, --consumer-connections")
+			"raise the limit (ulimit -n), or share connections: --shared-connections, --consumer-connections")
 	case errors.As(err, &dns):
-		return driver.Errorf(driver.ClassConnect, op, "check the host's name in the URL", "%w", err)
-	case (host == "localhost" || net.ParseIP(host).IsLoopback()) && errors.Is(err, syscall.ENETUNREACH):
-		return failed("there is no route to this machine itself",
-			"the machine, or container, has no loopback interface: ip link set lo up")
+		return driver.Errorf(driver.ClassConnect, op, "check the host's name", "%w", err)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return failed("no local port is free", "use fewer connections: --shared-connections, --consumer-connections")
+		return failed("no local port is free", "share connections: --shared-connections, --consumer-connections")
 	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
-		return failed("there is no route to that host", "check the address, the routes and firewalls in between")
+		return failed("there is no route to that host", "check address, routes and firewalls")
 	}
 	return nil
 }
@@ -40,7 +37,7 @@ func DialError(op, host string, err error) error {
 // ConnectError describes in plain words why no connection could be made to e. A [driver.Error] keeps its words.
 func (p *Protocol) ConnectError(e Endpoint, err error) error {
 	op := "connect to " + e.String()
-	if err := DialError(op, e.Host, err); err != nil {
+	if err := DialError(op, err); err != nil {
 		return err
 	}
 	var known *driver.Error
@@ -55,7 +52,7 @@ func (p *Protocol) ConnectError(e Endpoint, err error) error {
 	switch driver.ClassOf(err) {
 	case driver.ClassTimeout:
 		return driver.Errorf(driver.ClassTimeout, op,
-			cmp.Or(p.Absent, "check host and port, and firewalls in between; see --connect-timeout"),
+			cmp.Or(p.Absent, "check host, port and firewalls; see --connect-timeout"),
 			"no connection in time: %w", err)
 	case driver.ClassConnectionLost:
 		return driver.Errorf(driver.ClassConnect, op,

@@ -75,7 +75,7 @@ func Explain(op string, err error) error {
 		}
 		return &driver.Error{Class: known.Class, Op: op, Hint: known.Hint, Err: known.Err}
 	case errors.Is(err, ErrClosed):
-		return driver.Errorf(driver.ClassConnectionLost, op, "we closed the connection before the operation had ended",
+		return driver.Errorf(driver.ClassConnectionLost, op, "perfmq closed the connection",
 			"%w", err)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return driver.Errorf(driver.ClassTimeout, op, "is the broker overloaded or paused? See also --connect-timeout",

@@ -62,7 +62,7 @@ func (p *Pool[C]) Acquire(ctx context.Context, spec driver.Connection) (*Lease[C
 				p.release(ctx, c)
 				return nil, driver.Errorf(driver.ClassTimeout, "connect",
 					"is the broker overloaded? See also --connect-timeout",
-					"another user of the connection was still opening it: %w", ctx.Err())
+					"the connection is still being opened: %w", ctx.Err())
 			}
 		}
 		if c.err == nil {

@@ -43,24 +43,24 @@ func (p *Protocol) TLSError(op string, err error) error {
 		hostname  x509.HostnameError
 		invalid   x509.CertificateInvalidError
 	)
-	text, hint := "no encrypted connection could be agreed on", "is this the broker's TLS port? Its log may say why"
+	text, hint := "the TLS handshake failed", "is this the broker's TLS port?"
 	switch {
 	case errors.As(err, &record):
 		text = "the peer does not speak TLS on this port"
 		hint = "use " + p.Schemes[0] + ":// instead of " + p.Encrypted[0] + "://, or the broker's TLS port"
 	case errors.As(err, &authority):
-		text = "the broker's certificate is signed by an authority that is not trusted"
-		hint = "give the authority's certificate by --tls-ca FILE"
+		text = "the authority of the broker's certificate is not trusted"
+		hint = "give its certificate by --tls-ca FILE"
 	case errors.As(err, &hostname):
 		text = "the broker's certificate is for another name"
-		hint = "give the name in the certificate by --tls-server-name NAME"
+		hint = "give that name by --tls-server-name NAME"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		text, hint = "the broker's certificate has expired or is not valid yet", "renew it, and compare the clocks"
+		text, hint = "the broker's certificate has expired or is not valid yet", "compare the clocks"
 	case errors.As(err, &invalid):
-		text, hint = "the broker's certificate is not usable", "look at its purposes and constraints: openssl x509 -text"
+		text, hint = "the broker's certificate is not usable", "see openssl x509 -text"
 	case isAlert(err):
-		text = "the broker refused our side of the encrypted connection"
-		hint = "the broker may demand a client certificate: --tls-cert FILE and --tls-key FILE"
+		text = "the broker refused the TLS handshake"
+		hint = "it may demand a client certificate: --tls-cert FILE --tls-key FILE"
 	}
 	return driver.Errorf(driver.ClassTLS, op, hint, "%s (%w)", text, err)
 }

@@ -91,27 +91,25 @@ func (p *Protocol) Parse(raw string) (Target, error) {
 		return Target{}, driver.Errorf(driver.ClassOther, op, "use one of "+strings.Join(p.Schemes, ", "),
 			"unknown scheme %q", scheme)
 	}
-	if hosts := hostsOf(rest); hosts != nil {
-		return Target{}, driver.Errorf(driver.ClassOther, op, "write it once: "+scheme+"://"+strings.Join(hosts, ","),
-			"a scheme stands before several hosts")
+	if slices.ContainsFunc(p.Schemes, func(s string) bool { return strings.Contains(rest, ","+s+"://") }) {
+		return Target{}, driver.Errorf(driver.ClassOther, op, "write it once", "a scheme stands before several hosts")
 	}
 	t := Target{TLS: useTLS}
 	// The last @ ends the user part: passwords often contain unescaped ones, and hosts cannot.
 	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
 		if err := t.setUser(rest[:at]); err != nil {
 			return Target{}, driver.Errorf(driver.ClassOther, op,
-				"write special characters of user and password as %XX, or give them by --user and --password", "%w", err)
+				"give them by --user and --password", "%w", err)
 		}
 		rest = rest[at+1:]
 	}
 	if i := strings.IndexAny(rest, "?#"); i >= 0 {
 		return Target{}, driver.Errorf(driver.ClassOther, op,
-			"settings of the driver are given by -o NAME=VALUE; settings of Artemis's CORE client such as "+
-				"confirmationWindowSize are not needed for "+p.Title, "parameters (%s) are not understood", rest[i:])
+			"give settings by -o NAME=VALUE", "parameters (%s) are not understood", rest[i:])
 	}
 	rest, path, _ := strings.Cut(rest, "/")
 	if path != "" {
-		return Target{}, driver.Errorf(driver.ClassOther, op, "a virtual host is given by -o virtual-host=NAME",
+		return Target{}, driver.Errorf(driver.ClassOther, op, "give -o virtual-host=NAME",
 			"a path (/%s) is not understood", path)
 	}
 	if p.Lists {
@@ -131,34 +129,13 @@ func (p *Protocol) Parse(raw string) (Target, error) {
 	return t, nil
 }
 
-// hostsOf returns the hosts of a list in which several have a scheme, without users; nil if it is no such list.
-func hostsOf(list string) (hosts []string) {
-	repeated := false
-	for host := range strings.SplitSeq(list, ",") {
-		scheme, after, ok := strings.Cut(strings.TrimSpace(host), "://")
-		if ok && len(hosts) > 0 && len(scheme) > 2 && strings.Trim(strings.ToLower(scheme), schemeLetters) == "" {
-			repeated, host = true, after
-		}
-		hosts = append(hosts, strings.Trim(host[strings.LastIndex(host, "@")+1:], " /"))
-	}
-	if !repeated {
-		return nil
-	}
-	return hosts
-}
-
-// schemeLetters are the characters of schemes: passwords may have commas and ://, too.
-const schemeLetters = "abcdefghijklmnopqrstuvwxyz+"
-
-// example returns a hint with the form of a URL. It names both flags that take a URL, since the flag in use is not
-// known here.
+// example returns a hint with the form of a URL.
 func (p *Protocol) example(scheme string, useTLS bool) string {
 	port := p.PlainPort
 	if useTLS {
 		port = p.TLSPort
 	}
-	return fmt.Sprintf("write --url (or --consumer-url) as %[1]s://HOST:PORT, such as %[1]s://localhost:%[2]s, "+
-		"or with several hosts %[1]s://a:%[2]s,b:%[2]s", scheme, port)
+	return fmt.Sprintf("write it as %[1]s://HOST:%[2]s, or with several hosts %[1]s://a:%[2]s,b:%[2]s", scheme, port)
 }
 
 func (t *Target) setUser(text string) error {
@@ -191,8 +168,7 @@ func (p *Protocol) endpoint(text string, useTLS bool) (Endpoint, error) {
 			!strings.ContainsAny(e.Host, " \t\r\n()[]{}<>\\\"'`^|%\x00")
 	}
 	if !good {
-		return e, fmt.Errorf("host %q: must be a name, or an IPv6 address in brackets, perhaps with a port: [::1]:%s",
-			text, p.PlainPort)
+		return e, fmt.Errorf("host %q: must be a name, or an IPv6 address in brackets", text)
 	}
 	if !hasPort {
 		return e, nil

@@ -34,12 +34,11 @@ func Title(broker string) string {
 func Missing(broker string) string {
 	switch broker {
 	case Artemis:
-		return "create it on the broker, or let the broker create it: auto-create-addresses and auto-create-queues. " +
-			"Artemis also says so of an address of the other kind: try queue:// or topic://"
+		return "create it, let the broker (auto-create-addresses, auto-create-queues), or try queue:// or topic://"
 	case RabbitMQ, RabbitMQ3:
-		return "declare it on the broker first: RabbitMQ 4 makes no queue by its use, and RabbitMQ no exchange"
+		return "declare it on the broker first"
 	}
-	return "create it on the broker, or let the broker create it"
+	return "create it, or let the broker create it"
 }
 
 // Hints and reasons of drivers for refusals.
@@ -49,7 +48,7 @@ const (
 	HintNoDelay  = "leave out --delivery-delay"
 	HintSelector = "check the syntax of --selector"
 	HintSmaller  = "send smaller messages or raise the broker's limit"
-	HintFull     = "look for a full address or a quota on the broker (Artemis: max-size-bytes, address-full-policy)"
+	HintFull     = "look for a full address or a quota (Artemis: max-size-bytes, address-full-policy)"
 	HintVirtual  = "consume from a virtual topic: queue://Consumer.NAME.VirtualTopic.TOPIC"
 
 	OnlyTopics  = "only topics have durable and shared subscriptions"
@@ -97,11 +96,11 @@ func Misread(broker string, dest driver.Destination, producer bool) string {
 		return "blanks around a name are left out"
 	case broker == RabbitMQ3 && !strings.HasPrefix(name, "/") &&
 		(strings.Contains(name, "%2F") || strings.ContainsFunc(name, notASCII)):
-		return "in a name %2F is taken for a slash, and only ASCII characters are read"
+		return "a name may have neither %2F nor characters beyond ASCII"
 	case broker == BrokerJ && !topic && strings.Contains(name, "/"):
 		return "a slash separates an exchange from a key"
 	case producer && patterns:
-		return "the name stands for many destinations, and a message is sent to one"
+		return "the name stands for many destinations"
 	}
 	return ""
 }
@@ -114,7 +113,7 @@ func hasWord(name string, words ...string) bool {
 // HeldBack is the error about a send for which the broker makes no room before its context ends.
 func HeldBack(op string, err error) error {
 	return driver.Errorf(driver.ClassTimeout, op,
-		"the broker holds senders back: look for a full address or disk, an alarm or a blocked producer on its console",
+		"look for a full address or disk, an alarm or a blocked producer on the broker's console",
 		"not sent: %w", err)
 }
 

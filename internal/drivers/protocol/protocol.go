@@ -32,8 +32,7 @@ func RocketMQ() *transport.Protocol {
 	return &transport.Protocol{
 		Title: "RocketMQ", Schemes: []string{"rocketmq", "rocketmq+ssl"}, Encrypted: []string{"rocketmq+ssl"},
 		PlainPort: "9876", TLSPort: "9876", Lists: true,
-		Absent: "is the name server (or, if the name server gave the address, the broker) running and reachable there? For " +
-			"a broker behind a container's address see -o broker-address",
+		Absent: "is the name server, or the broker whose address it gives, reachable there? See also -o broker-address",
 	}
 }
 
@@ -62,8 +61,7 @@ func Factory[C, O any](
 // Silent is the hint about a broker that does not answer. Ends are the settings that end a silent connection; empty if
 // there are none.
 func Silent(ends string) string {
-	hint := "is the broker overloaded or paused, or the connection half open? --send-timeout ends messages without an " +
-		"answer"
+	hint := "is the broker overloaded or paused? --send-timeout ends messages without an answer"
 	if ends != "" {
 		hint += ", and " + ends + " a silent connection"
 	}

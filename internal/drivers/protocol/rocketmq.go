@@ -13,27 +13,27 @@ import (
 // refused message also how its send ended, which is unknown for a message that is stored but not safe yet.
 func RocketMQRefusal(code int, words string) (state driver.State, class driver.Class, hint string) {
 	const (
-		login = "check the access key (--user), the secret key (--password) and the broker's ACL"
+		login = "check access key (--user), secret key (--password) and the broker's ACL"
 		log   = transport.HintLog
 	)
 	switch code {
 	case wire.ResSystemBusy, wire.ResFlowControl:
 		return driver.Failed, driver.ClassFull,
-			"the broker sheds load: send slower, or raise its sendMessageThreadPoolNums and waitTimeMillsInSendQueue"
+			"send slower, or raise the broker's sendMessageThreadPoolNums and waitTimeMillsInSendQueue"
 	case wire.ResNoPermission:
 		if strings.Contains(words, "sending message is forbidden") {
 			return driver.Rejected, driver.ClassAuth,
-				"the broker or topic does not allow writing: look at brokerPermission and the topic's perm"
+				"look at brokerPermission and the topic's perm"
 		}
 		return driver.Rejected, driver.ClassAuth, login
 	case wire.ResTopicNotExist:
 		return driver.Failed, driver.ClassNotFound, "create the topic, or leave -o create-topic at true"
 	case wire.ResSubscriptionNotExist, wire.ResSubscriptionNotLatest, wire.ResSubscriptionGroupNotExist:
 		return driver.Failed, driver.ClassNotFound,
-			"the broker does not know the consumer group: was it deleted, or do its members differ in their filters?"
+			"was the consumer group deleted, or do its members differ in their filters?"
 	case wire.ResFlushDiskTimeout, wire.ResSlaveNotAvailable, wire.ResFlushSlaveTimeout:
 		return driver.Unknown, driver.ClassTimeout,
-			"the broker has the message, but not on disk or at its slave in time: is its disk slow, or its slave away?"
+			"the broker has the message: is its disk slow, or its slave away?"
 	case wire.ResSubscriptionParseFailed:
 		return driver.Failed, driver.ClassUnsupported,
 			"check the filter; SQL needs enablePropertyFilter=true in the broker's configuration"
@@ -49,7 +49,7 @@ func RocketMQRefusal(code int, words string) (state driver.State, class driver.C
 		return driver.Rejected, driver.ClassProtocol, log
 	case wire.ResServiceNotAvailable, wire.ResGoAway:
 		return driver.Failed, driver.ClassClosedByBroker,
-			"the broker is shutting down, a replica, or short of disk: look at its log"
+			log
 	}
 	switch {
 	case code == wire.ResSystemError && RocketMQLoginFailed(words):
@@ -57,7 +57,7 @@ func RocketMQRefusal(code int, words string) (state driver.State, class driver.C
 	case code == wire.ResSystemError && strings.Contains(words, "SQL92"):
 		return driver.Failed, driver.ClassUnsupported, "set enablePropertyFilter=true in the broker's configuration"
 	case strings.HasSuffix(words, "field bname"): // brokers do not ask for their name
-		return driver.Failed, driver.ClassProtocol, "this is the port of a proxy: give the address of the name server"
+		return driver.Failed, driver.ClassProtocol, "give the address of the name server, not of a proxy"
 	}
 	return driver.Failed, driver.ClassOther, log
 }

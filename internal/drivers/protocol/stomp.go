@@ -68,10 +68,9 @@ func meanings() []meaning {
 		{
 			driver.ClassConnectionLost,
 			[]string{"connection ttl", "did not receive data", "channel was inactive"},
-			"the broker wants signs of life: give -o heart-beat=15s, below its connection TTL",
+			"give -o heart-beat=15s, below the broker's connection TTL",
 		},
-		{driver.ClassOther, []string{artemisUnsaid}, "Artemis does not say why over STOMP: look for a full address " +
-			"(max-size-bytes, max-size-messages, address-full-policy), or a permission, in its console and log"},
+		{driver.ClassOther, []string{artemisUnsaid}, "look for a full address or a permission in its console and log"},
 		{driver.ClassTooLarge, []string{
 			"too large", "too big", "maximum frame size", "max frame size", "larger than", "maxdatalength", "max_data_length",
 		}, HintSmaller},
@@ -83,7 +82,7 @@ func meanings() []meaning {
 			"amq229031", "amq229032", "amq229213", "security", "not authorized", "not authorised", "unauthorized",
 			"access denied",
 			"access refused", "access_refused", "password is invalid", "authentication", "bad connect", "not_allowed",
-		}, "check --user and --password and the user's permissions on the broker"},
+		}, "check --user, --password and the user's permissions"},
 		{driver.ClassNotFound, []string{
 			"does not exist", "not_found", "not found", "no such", "unknown destination",
 		}, ""}, // see STOMPError
@@ -115,8 +114,7 @@ var errUnsaid = errors.New("it does not say why")
 // not the kind of the destination or a permission.
 func full(err *driver.Error) *driver.Error {
 	return driver.Errorf(driver.ClassFull, "",
-		"Artemis does not say so over STOMP, but it took messages here before: look for a full address "+
-			"(max-size-bytes, max-size-messages, address-full-policy) or disk in its console and log", "%w", err.Err)
+		"look for a full address (max-size-bytes, address-full-policy) or disk in its log", "%w", err.Err)
 }
 
 // STOMPError returns the error that an ERROR frame of a broker reports by its message header and its body.
@@ -137,7 +135,7 @@ func STOMPError(broker, header string, body []byte) *driver.Error {
 				case w == artemisUnsaid:
 					e.Err = fmt.Errorf("%w; %w", e.Err, errUnsaid)
 				case strings.Contains(lower, "virtual host"):
-					e.Hint = "does the broker have the virtual host, and may the user use it? -o virtual-host=NAME names another one"
+					e.Hint = "-o virtual-host=NAME names another one"
 				case m.class == driver.ClassNotFound:
 					e.Hint = Missing(broker)
 				}
