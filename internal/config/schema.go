@@ -49,28 +49,28 @@ func Schema(protocols []string) []byte {
 // rootSchema is of the top of the file.
 func rootSchema(keys keys) object {
 	root := closedObject(keys, InRun|InStep, object{
-		"version":     note("version of the format", object{"enum": []any{1, "1"}}),
-		"name":        note("name of the scenario", ref("value")),
-		"description": note("what the scenario shows", ref("value")),
+		"version":     object{"enum": []any{1, "1"}},
+		"name":        ref("value"),
+		"description": ref("value"),
 		"vars": note("variables, used as ${NAME}; --set NAME=VALUE overrides them", object{
 			"type": "object", "propertyNames": object{"pattern": variableName.String()}, "additionalProperties": ref("variable"),
 		}),
-		"labels": note("free text about the run, for every output",
+		"labels": note("free text for outputs",
 			object{"type": "object", "additionalProperties": ref("value")}),
-		"defaults": note("settings of all brokers, groups and steps that have them and do not give them",
+		"defaults": note("settings of brokers, groups and steps that do not give them",
 			closedObject(keys, inDefaults, object{})),
 		"broker":     note("the only broker", ref("broker")),
 		"brokers":    note("brokers by name", named(ref("broker"))),
-		"group":      note("the only group, without a name; with the role client it has both sides", ref("group")),
-		"groups":     note("groups of producers or consumers by name", named(ref("group"))),
-		"steps":      note("steps, one after the other; without them all groups run in one step", nonEmpty(ref("step"))),
+		"group":      note("the only group", ref("group")),
+		"groups":     note("groups by name", named(ref("group"))),
+		"steps":      note("steps, one after the other", nonEmpty(ref("step"))),
 		"until":      untilSchema(),
 		"before":     commandsSchema("before the run"),
 		"after":      commandsSchema("after the run"),
 		"thresholds": note("demands, METRIC OPERATOR VALUE or STEP: METRIC OPERATOR VALUE", oneOrMore(ref("threshold"))),
-		keyMatrix: note("variables and their values: a run for each combination", object{
+		keyMatrix: note("a run for each combination", object{
 			"type": "object", "minProperties": 1, "additionalProperties": oneOrMore(ref("value")), "properties": object{
-				keyExclude: note("combinations to leave out", oneOrMore(object{
+				keyExclude: note("excluded combinations", oneOrMore(object{
 					"type": "object", "minProperties": 1, "additionalProperties": oneOrMore(ref("value")),
 				})),
 			},
@@ -88,11 +88,11 @@ func oneRequired(a, b string) object {
 func groupSchema(keys keys) object {
 	return withMessages(closedObject(keys, inGroup, object{
 		"role":            object{"enum": Roles()},
-		"broker":          note("name of a broker; may be left out if there is only one", ref("value")),
-		"consumer-broker": note("name of the consumers' broker, if it is another one", ref("value")),
-		"destination": note("where the group sends or receives: queue://NAME, topic://NAME or ADDRESS::QUEUE; one or a list",
+		"broker":          note("name of a broker", ref("value")),
+		"consumer-broker": note("the consumers' broker", ref("value")),
+		"destination": note("queue://NAME, topic://NAME or ADDRESS::QUEUE",
 			oneOrMore(ref("value"))),
-		"destinations": note("the same as destination", oneOrMore(ref("value"))),
+		"destinations": oneOrMore(ref("value")),
 	}, "role"))
 }
 
@@ -101,14 +101,14 @@ func withMessages(schema object) object {
 	messages := nonEmpty(ref("message"))
 	messages["maxItems"] = maxMessages
 	schema["properties"].(object)[keyMessages] = //nolint:forcetypeassert // closedObject has made it
-		note("several kinds of messages; what one does not give, it has from the group", messages)
+		note("kinds of messages", messages)
 	return schema
 }
 
 func stepSchema(keys keys) object {
 	return closedObject(keys, InStep, object{
-		"name": note("unique name, for thresholds and metrics", ref("value")),
-		"groups": note("groups that run together, with settings for this step; all if left out", object{"anyOf": []any{
+		"name": note("unique name", ref("value")),
+		"groups": note("groups of the step (default: all)", object{"anyOf": []any{
 			oneOrMore(ref("value")), named(object{"anyOf": []any{object{"type": "null"}, ref("override")}}),
 		}}),
 		"until":      untilSchema(),
@@ -119,11 +119,11 @@ func stepSchema(keys keys) object {
 }
 
 func commandsSchema(when string) object {
-	return note("command or commands, run by sh -c, "+when, oneOrMore(ref("value")))
+	return note("commands "+when, oneOrMore(ref("value")))
 }
 
 func untilSchema() object {
-	return note("what ends the step but for its duration and count",
+	return note("what ends the step",
 		object{"enum": []string{untilDrained, untilCount, untilIdle}})
 }
 

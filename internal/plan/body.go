@@ -104,29 +104,18 @@ func CheckBody(f *driver.Factory, size int) error {
 
 // MakeBodies makes the bodies of --message-size, once the plan turned out to be valid. Equal ones are shared.
 func (p *Plan) MakeBodies() {
-	type kind struct {
-		size int
-		fill Fill
-	}
-	made := map[kind][]byte{}
-	give := func(body *[]byte, size int, fill Fill) {
-		if *body != nil {
-			return
-		}
-		k := kind{size, fill}
-		if made[k] == nil {
-			made[k] = Body(size, fill)
-		}
-		*body = made[k]
-	}
-	for i := range p.Steps {
-		for _, g := range p.Steps[i].Groups {
-			if !g.Role.Produces() {
+	made := map[string][]byte{}
+	for _, g := range p.distinct() {
+		for i := range g.Mix {
+			v := &g.Mix[i]
+			if v.Body != nil {
 				continue
 			}
-			for j := range g.Mix {
-				give(&g.Mix[j].Body, g.Mix[j].BodySize, g.Mix[j].Fill)
+			source := v.BodySource()
+			if made[source] == nil {
+				made[source] = Body(v.BodySize, v.Fill)
 			}
+			v.Body = made[source]
 		}
 	}
 }

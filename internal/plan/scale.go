@@ -14,26 +14,20 @@ func (p *Plan) Scale(factor float64) {
 	shorter := func(d time.Duration) time.Duration {
 		return max(time.Duration(float64(d)*factor), min(d, leastDuration))
 	}
-	seen := map[*Group]bool{}
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		whole := s.Duration
 		s.Duration = shorter(s.Duration)
-		switch {
-		case whole > 0: // in proportion, or nothing might be left to measure
+		if whole > 0 { // in proportion, or nothing might be left to measure
 			s.Warmup = time.Duration(float64(s.Warmup) * float64(s.Duration) / float64(whole))
-		default:
+		} else {
 			s.Warmup = time.Duration(float64(s.Warmup) * factor)
 		}
 		s.Marks = scaled(s.Marks, factor)
-		for _, g := range s.Groups {
-			if seen[g] {
-				continue
-			}
-			seen[g] = true
-			g.Count = max(uint64(float64(g.Count)*factor), min(g.Count, leastCount))
-			g.Rate.Schedule = g.Rate.Scale(factor)
-		}
+	}
+	for _, g := range p.distinct() {
+		g.Count = max(uint64(float64(g.Count)*factor), min(g.Count, leastCount))
+		g.Rate.Schedule = g.Rate.Scale(factor)
 	}
 }
 

@@ -85,10 +85,8 @@ func (g *Group) Bytes(n int64) (bytes int64) {
 // whatever its size.
 func (p *Plan) AcceptOwn() {
 	largest := 0
-	for i := range p.Steps {
-		for _, g := range p.Steps[i].Groups {
-			largest = max(largest, g.LargestBody())
-		}
+	for _, g := range p.distinct() {
+		largest = max(largest, g.LargestBody())
 	}
 	for _, b := range p.Brokers() {
 		b.MaxBody = max(b.LargestBody(), largest)
