@@ -32,7 +32,7 @@ func TestWrongPort(t *testing.T) {
 	address := strings.Split(shared.Artemis(t).ManagementURL(), "/")[2]
 	r := run(t, limit, "amqp", "client", "--url", "amqp://"+address, "--duration", "1", "queue://A")
 	require.Equal(t, statusConnect, r.status)
-	require.Contains(t, r.stderr, "a web server answered")
+	require.Contains(t, r.stderr, "a web server answers")
 	require.Contains(t, r.stderr, "hint: ")
 }
 

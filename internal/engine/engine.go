@@ -142,6 +142,7 @@ type run struct {
 	outages   *stats.Outages // nil if no workers are reconnected
 	hostNames []string       // of URLs with several
 	probed    sync.Map       // *host to which workers reconnect
+	diagnoses sync.Map       // chan error with the answer of Diagnose, by protocol and URL
 
 	mu        sync.Mutex // guards subs, which the sampler reads, and explained
 	explained []uint64   // copies that the verification explained by outages when each of the first of these began

@@ -96,7 +96,7 @@ func (p *amqpPeer) next() (*amqpFrame, error) {
 			return &amqpFrame{code: amqpHeader}, nil
 		}
 		size := binary.BigEndian.Uint32(head)
-		if size > 64<<20 {
+		if size > 64<<20 { // the first bytes of another protocol: perfmq asks what the port speaks
 			return nil, fmt.Errorf("a frame of %d bytes", size)
 		}
 		frame := make([]byte, size)

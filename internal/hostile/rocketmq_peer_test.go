@@ -76,7 +76,7 @@ func (p *rocketPeer) next() (*rocketRequest, error) {
 		return nil, err
 	}
 	n := binary.BigEndian.Uint32(size[:])
-	if n > 64<<20 {
+	if n > 64<<20 { // the first bytes of another protocol: perfmq asks what the port speaks
 		return nil, fmt.Errorf("a request of %d bytes", n)
 	}
 	b := make([]byte, n)

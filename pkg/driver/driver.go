@@ -201,6 +201,10 @@ type Factory struct {
 	NewOptions func() any
 	// Check reports all mistakes in opts and the URL at once, joined, without connecting. It may be nil.
 	Check func(opts OpenOptions) error
+	// Diagnose asks the hosts of opts.URL, over connections of its own and for two seconds at most, whether they speak
+	// another protocol, and returns nil if it finds nothing wrong. The engine calls it when a first connection fails or is
+	// not answered. It may be nil.
+	Diagnose func(ctx context.Context, opts OpenOptions) error
 	// InFlight returns how the client bounds the messages of a producer in flight, given the options of the driver. It is
 	// nil for a client without a bound of its own, whose messages all have an answer.
 	InFlight func(opts any, spec *ProducerSpec) InFlight

@@ -42,6 +42,7 @@ func Factory[C, O any](
 	f driver.Factory, p *transport.Protocol, options func() *O, check func(driver.OpenOptions) (C, error),
 	open func(C) driver.Driver,
 ) driver.Factory {
+	f.Diagnose = p.Diagnose
 	f.Schemes, f.DefaultURL = p.Schemes, p.Schemes[0]+"://localhost:"+p.PlainPort
 	f.NewOptions = func() any { return options() }
 	f.Check = func(opts driver.OpenOptions) error {

@@ -1,0 +1,169 @@
+package transport
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"io"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// knock is how a client of a protocol begins, and how a server answers that.
+type knock struct {
+	scheme, title string
+	says          string
+	answers       []string // their beginnings, of one length
+	behind        int      // bytes before them
+	encrypted     bool
+}
+
+const schemeHTTP = "http"
+
+func knocks() []knock {
+	topic := `{"code":105,"language":"OTHER","version":0,"opaque":0,"flag":0,"extFields":{"topic":"perfmq"}}`
+	frame := binary.BigEndian.AppendUint32(nil, uint32(4+len(topic)))
+	frame = binary.BigEndian.AppendUint32(frame, uint32(len(topic)))
+	return []knock{
+		{"amqp", "AMQP", "AMQP\x03\x01\x00\x00", []string{"AMQP"}, 0, false},
+		{
+			"stomp", "STOMP", "CONNECT\naccept-version:1.0,1.1,1.2\nhost:/\n\n\x00",
+			[]string{"CONNEC", "ERROR\n"},
+			0, false,
+		},
+		{"rocketmq", "RocketMQ", string(frame) + topic, []string{`{"code":`}, len("LLLLHHHH"), false},
+		{schemeHTTP, "HTTP", "GET / HTTP/1.0\r\n\r\n", []string{"HTTP/"}, 0, false},
+	}
+}
+
+// knockTimeout bounds the search for the protocol of a port: a handshake and an answer.
+const knockTimeout = 1500 * time.Millisecond
+
+// Diagnose is [driver.Factory.Diagnose]: it reports a host of the URL that speaks another protocol, or the same one
+// with TLS where none was asked for, or the reverse. It asks over connections of its own.
+func (p *Protocol) Diagnose(ctx context.Context, opts driver.OpenOptions) error {
+	t, err := p.Parse(opts.URL)
+	if err != nil {
+		return nil // reported before
+	}
+	ctx, cancel := context.WithTimeout(ctx, knockTimeout)
+	defer cancel()
+	errs := make(chan error, len(t.Hosts))
+	for _, host := range t.Hosts {
+		go func() { errs <- p.diagnose(ctx, host, t.TLS) }()
+	}
+	for range t.Hosts {
+		if err := <-errs; err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// diagnose asks one host in every protocol, with TLS and without; a knock without a protocol is only a TLS handshake.
+func (p *Protocol) diagnose(ctx context.Context, host Endpoint, encrypted bool) error {
+	var list []knock
+	for _, k := range append(knocks(), knock{}) {
+		list = append(list, k)
+		k.encrypted = true
+		list = append(list, k)
+	}
+	answered := make([]bool, len(list))
+	silent := false // within the time, it has not answered as it should: it may be slow
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var asking sync.WaitGroup
+	for i := range list {
+		asking.Go(func() {
+			answered[i] = list[i].answered(ctx, host)
+			switch own := p.owns(&list[i], encrypted); {
+			case own && answered[i]:
+				cancel() // all is well: some ports speak several protocols
+			case own:
+				silent = ctx.Err() != nil
+			}
+		})
+	}
+	asking.Wait()
+	for i := range list {
+		if answered[i] && p.owns(&list[i], encrypted) {
+			return nil
+		}
+	}
+	for i := range list {
+		k := &list[i]
+		demandsTLS := k.encrypted && (k.scheme == "" || k.scheme == p.Schemes[0])
+		if answered[i] && (!silent || !demandsTLS) {
+			return p.misplaced(host, &list[i], encrypted)
+		}
+	}
+	return nil
+}
+
+func (p *Protocol) owns(k *knock, encrypted bool) bool {
+	return k.scheme == p.Schemes[0] && k.encrypted == encrypted
+}
+
+// misplaced is the error about a host that speaks something else than it should; nil if that is not known.
+func (p *Protocol) misplaced(host Endpoint, is *knock, encrypted bool) error {
+	if is.scheme == "" && encrypted {
+		return nil
+	}
+	op, own := "connect to "+host.String(), p.Schemes[0]
+	fail := func(hint, format string, args ...any) error {
+		return driver.Errorf(driver.ClassProtocol, op, hint, format, args...)
+	}
+	switch {
+	case is.scheme == "", is.scheme == own && is.encrypted:
+		return fail("write "+p.Encrypted[0]+"://"+host.String(), "the port demands an encrypted connection")
+	case is.scheme == own:
+		return fail("write "+own+"://"+host.String()+", or give the broker's port for TLS", "the port speaks %s without TLS",
+			p.Title)
+	case is.scheme == schemeHTTP:
+		return fail("give the broker's "+p.Title+" port", "a web server answers at this port, no %s broker", p.Title)
+	}
+	scheme := is.scheme
+	if is.encrypted {
+		scheme += "+ssl"
+	}
+	return fail("give the broker's "+p.Title+" port, or use perfmq "+is.scheme+" with --url "+scheme+"://"+host.String(),
+		"the port speaks %s, not %s", is.title, p.Title)
+}
+
+// answered reports whether a server answers the knock, or, without one, the TLS handshake.
+func (f *knock) answered(ctx context.Context, host Endpoint) bool {
+	if f.scheme == "" && !f.encrypted {
+		return false
+	}
+	conn, err := knockDial(ctx, host, f.encrypted)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = conn.Close() }()
+	if f.scheme == "" {
+		return true
+	}
+	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
+	if _, err := conn.Write([]byte(f.says)); err != nil {
+		return false
+	}
+	got := make([]byte, f.behind+len(f.answers[0]))
+	if _, err := io.ReadFull(conn, got); err != nil {
+		return false
+	}
+	return slices.Contains(f.answers, string(got[f.behind:]))
+}
+
+// knockDial connects, with TLS if asked for. Nothing secret goes over the connection, so that no certificate matters.
+func knockDial(ctx context.Context, host Endpoint, secure bool) (net.Conn, error) {
+	dialer := &net.Dialer{}
+	if !secure {
+		return dialer.DialContext(ctx, "tcp", host.String())
+	}
+	config := &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12} //nolint:gosec // nothing secret is sent
+	return (&tls.Dialer{NetDialer: dialer, Config: config}).DialContext(ctx, "tcp", host.String())
+}
