@@ -17,6 +17,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -102,7 +103,7 @@ func TestRestarts(t *testing.T) {
 }
 
 func restarts(t *testing.T, binary, protocol string) {
-	b := startMortal(t, protocol, "127.0.0.1:0")
+	b := startMortal(t, protocol, freeAddress(t))
 	dir, metrics := filepath.Join(t.TempDir(), "result"), freeAddress(t)
 	args := []string{
 		protocol, "client", "queue://q", "--rate", "1000", "--message-size", "200", "--producers", "2", "--consumers", "2",
@@ -230,11 +231,16 @@ func valueOf(text, name string) (sum float64) {
 	return sum
 }
 
-// freeAddress returns an address on loopback that nobody listens on.
+// freeAddress returns an address on loopback that nobody listens on. Its port is below those that the system gives to
+// connections and to whoever asks for any, so that nobody gets it while a broker is away.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // on loopback
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
+	for {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(10_000))) //nolint:noctx,gosec // on loopback, any
+		if err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
+		require.ErrorIs(t, err, syscall.EADDRINUSE)
+	}
 }
