@@ -33,7 +33,7 @@ func isFailover(url string) bool {
 	return len(url) >= len(failoverScheme) && strings.EqualFold(url[:len(failoverScheme)], failoverScheme)
 }
 
-// scheme returns the scheme of a URL; of a failover URL that of its hosts.
+// scheme returns the scheme of a URL, or of the hosts of a failover URL.
 func scheme(url string) string {
 	if isFailover(url) {
 		if f, err := parseFailover(url); err == nil {

@@ -26,7 +26,7 @@ const (
 // maxMessages limits the messages of a group.
 const maxMessages = 1024
 
-// file is a scenario file: what it gives for which part, with positions. References name existing parts.
+// file is a scenario file: the settings of each part, with positions. References name existing parts.
 type file struct {
 	name, description string
 	labels            []pair
@@ -46,14 +46,14 @@ type part struct {
 	pos     Pos
 }
 
-// entry is a setting that was given. Texts has one element, or, of a list, any number. Pos is that of the value.
+// entry is a setting that was given. Texts has one element, or, of a list, any number. pos is the value's position.
 type entry struct {
 	*Setting
 	texts []string
 	pos   Pos
 }
 
-// fileGroup is a group, or, in a step, what the group has only there.
+// fileGroup is a group, or, in a step, the group's settings for that step.
 type fileGroup struct {
 	part
 	role                   plan.Role
@@ -224,7 +224,7 @@ func (d *decoder) word(n *node, key string, words ...string) string {
 	return text
 }
 
-// noSuch reports a name that is none of those known.
+// noSuch reports an unknown name.
 func (d *decoder) noSuch(n *node, what, name string, known []string) {
 	d.bad(n.pos, missing(name, known), "there is no %s %s", what, quote(name))
 }

@@ -50,8 +50,8 @@ func (e Environment) Unknown() (errs []error) {
 	for _, s := range All() {
 		known = append(known, s.Variables()...)
 	}
-	// Kubernetes gives every pod such variables for a service whose name begins with perfmq; the others are those that the
-	// commands of a scenario get, which may call perfmq.
+	// Kubernetes gives every pod such variables for a service named perfmq; the others are for the commands of
+	// a scenario, which may call perfmq.
 	foreign := regexp.MustCompile(`_SERVICE_(HOST|PORT)(_[A-Z0-9_]+)?$|_PORT(_[0-9]+_[A-Z]+(_[A-Z]+)?)?$|` +
 		`^PERFMQ_(CELL$|REPEAT$|LABEL_|TEST_)|^` + JobIndex + `$`)
 	var names []string

@@ -61,7 +61,7 @@ func newKeys() keys {
 	return k
 }
 
-// find returns the setting of a name in any of the places, nil if there is none.
+// find returns the setting of a name in any of the places, or nil.
 func (k keys) find(name string, places Scope) *Setting {
 	if s := k[name]; s != nil && s.Places&places != 0 {
 		return s
@@ -94,7 +94,7 @@ func (k keys) isSecret(name string) bool {
 	return SecretName(name)
 }
 
-// SecretName reports whether a name that is no setting looks like that of a secret.
+// SecretName reports whether a name that is no setting looks like a secret's name.
 func SecretName(name string) bool {
 	name = strings.ToLower(name)
 	if strings.HasSuffix(name, "file") {

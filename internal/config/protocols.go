@@ -29,7 +29,7 @@ func ByClient(list []driver.Factory) (usual, libraries []driver.Factory) {
 	return usual, libraries
 }
 
-// Driver returns the driver of a broker. For hints, that of a client library knows what the native driver can.
+// Driver returns the driver of a broker. For hints, a client library's driver knows the features of the native one.
 func (m *Maker) Driver(b *plan.Broker) *driver.Factory {
 	i := slices.IndexFunc(m.Factories, func(f driver.Factory) bool { return f.Name == b.Protocol })
 	usual := &m.Factories[i]
@@ -44,7 +44,7 @@ func (m *Maker) Driver(b *plan.Broker) *driver.Factory {
 	return usual
 }
 
-// isNative reports whether a factory is that of our own data path.
+// isNative reports whether a factory is of our own data path.
 func isNative(f *driver.Factory) bool { return f.Client == "" || f.Client == driver.Native }
 
 // CanEmbed reports whether the broker in the binary speaks the protocol.
@@ -73,7 +73,7 @@ func Names(factories []driver.Factory) []string {
 	return names
 }
 
-// NewOptions returns the options of a protocol at their defaults; nil if it has none.
+// NewOptions returns the options of a protocol at their defaults, or nil.
 func NewOptions(f *driver.Factory) any {
 	if f.NewOptions == nil {
 		return nil
@@ -90,9 +90,8 @@ func byScheme(list []driver.Factory, scheme string) *driver.Factory {
 	return &list[i]
 }
 
-// plainOption rewrites an assignment of -o whose value is a number, size or time as people write it, such as
-// window=64KiB or queues=1k, to the form that [driver.SetOptions] reads. Any other text is returned as it is, and
-// judged there.
+// plainOption rewrites an assignment of -o with a number, size or time as people write it, such as window=64KiB or
+// queues=1k, to the form that [driver.SetOptions] reads. Any other text is returned as it is, and judged there.
 func plainOption(options any, assignment string) string {
 	key, text, _ := strings.Cut(assignment, "=")
 	for _, o := range driver.Describe(options) {

@@ -114,7 +114,7 @@ func addTo[T any](list *[]T, text string, parse func(string) (T, error)) error {
 	return err
 }
 
-// checkWord refuses a text that is none of the words, if there are some.
+// checkWord refuses a text that is not among the words, if there are some.
 func (s *Setting) checkWord(text string) error {
 	if s.Words == nil || slices.Contains(s.Words, text) {
 		return nil
@@ -161,7 +161,7 @@ func (s *Setting) readWhole(text string, set func(int64)) error {
 	return err
 }
 
-// checkText returns what is wrong with a text, by the name of the check.
+// checkText returns the mistake of a text, by the name of the check.
 func checkText(name, text string) error {
 	switch name {
 	case "filled":
@@ -280,8 +280,8 @@ func parseSizes(text string) (list []Sized, err error) {
 	return list, nil
 }
 
-// readProperty adds a property, or replaces that of the same key: the flag wins over the environment, the later over
-// the earlier.
+// readProperty adds a property, or replaces one of the same key: the flag wins over the environment, the later over the
+// earlier.
 func readProperty(list *[]driver.Property, text string) error {
 	key, value, _ := strings.Cut(text, "=")
 	if err := checkText("pair", text); err != nil {

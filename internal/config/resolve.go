@@ -19,7 +19,7 @@ type Maker struct {
 	Libraries []driver.Factory // drivers on client libraries
 	Secrets   *safetext.Secrets
 	Scenarios fs.FS // the scenario files inside the program; nil for none
-	// JobIndex is the completion index of a Kubernetes Job; empty if there is none.
+	// JobIndex is the completion index of a Kubernetes Job; empty without one.
 	JobIndex string
 }
 
@@ -80,8 +80,8 @@ func (r *resolver) makePlan() *plan.Plan {
 	return &p
 }
 
-// makeGroup returns a group at its brokers: of the producers, or the only one, and of the consumers. f is the protocol
-// that decides what the usual destination is.
+// makeGroup returns a group at its brokers: of the producers, or the only one, and of the consumers. f is the protocol,
+// which decides the usual destination.
 func (r *resolver) makeGroup(f *driver.Factory, destinations []string, brokers []usedBroker) *plan.Group {
 	g := r.Group
 	g.Role = r.role

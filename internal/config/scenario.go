@@ -97,8 +97,8 @@ func (s *Scenario) Wrong(pos Pos, text, hint string) error {
 	return r.err()
 }
 
-// Plan returns the plan of a scenario, or of a cell by the values of its axes, with variables and flags over what the
-// file says. The error has all mistakes.
+// Plan returns the plan of a scenario, or of a cell by the values of its axes, with variables and flags over the file.
+// The error has all mistakes.
 func (s *Scenario) Plan(in *Given, table []Setting, cell map[string]string) (Ready, error) {
 	if len(cell) > 0 {
 		if _, err := s.decode(cell); err != nil {
@@ -172,7 +172,7 @@ func (b *builder) build() (Ready, error) {
 	return ready, errors.Join(b.err(), errors.Join(b.errs...), errors.Join(b.whole.errs...))
 }
 
-// judge adds what is wrong with the whole plan: mistakes of thresholds at their positions.
+// judge adds the mistakes of the whole plan, of thresholds at their positions.
 func (b *builder) judge() {
 	for _, err := range Parts(b.plan.Validate(b.maker.Driver)) {
 		var m *plan.Mistake
@@ -213,7 +213,7 @@ func (b *builder) labels() {
 }
 
 // values returns the values of entries of the file, variables and flags; later ones take precedence. Only entries,
-// variables and flags of the places are applied, and those that only command lines have to the run.
+// variables and flags of the places are applied, and to the run the settings of command lines.
 func (b *builder) values(places Scope, to string, f *driver.Factory, lists ...[]entry) *Values {
 	v := Defaults()
 	for _, entries := range lists {
@@ -346,7 +346,7 @@ func (b *builder) broker(of *part) {
 	b.notes = append(b.notes, r.notes...)
 }
 
-// sites sets the names of the sites: none if there is one site, else the site's own name or that of its first broker.
+// sites sets the names of the sites: none if there is one site, else the site's own name or its first broker's.
 func (b *builder) sites() {
 	names := map[string]string{}
 	for _, of := range b.file.brokers {

@@ -138,7 +138,7 @@ func nonEmpty(item object) object { return object{"type": "array", "items": item
 
 func oneOrMore(item object) object { return object{"anyOf": []any{item, nonEmpty(item)}} }
 
-// named is a map whose keys are names of brokers, groups or steps.
+// named is a map by names of brokers, groups or steps.
 func named(value object) object {
 	names := object{"pattern": plainName.String()}
 	return object{"type": "object", "propertyNames": names, "additionalProperties": value, "minProperties": 1}

@@ -2,9 +2,9 @@
 //
 //	defaults < file < --set < PERFMQ_* < flags -> [Values] -> [plan.Plan]
 //
-// The one table of settings is made of the tags of the structs that the settings fill: those of package plan, of the
-// contract (package driver) and of the outputs (package run). Flags, PERFMQ_* variables, keys of scenario files, the
-// JSON Schema, --dry-run, help, completion and docs/settings.md are made of the table. The tags of a field:
+// The one table of settings is made of the tags of the structs that the settings fill, in package plan, the contract
+// (package driver) and the outputs (package run). Flags, PERFMQ_* variables, keys of scenario files, the JSON Schema,
+// --dry-run, help, completion and docs/settings.md are made of the table. The tags of a field:
 //
 //	set      name, then options: command (perfmq run has no such flag), flag (no key of files), key (no flag), shape
 //	         (of the file's own keys), daily (--help lists it, by the first part of its help), sweep, secret, pairs,
@@ -185,7 +185,7 @@ func Table(role plan.Role, f *driver.Factory) []Setting {
 	return list
 }
 
-// RunTable returns the flags of perfmq run: those of all roles that do not need the protocol of a command.
+// RunTable returns the flags of perfmq run: the flags of all roles that do not need the protocol of a command.
 func RunTable() []Setting {
 	return slices.DeleteFunc(All(), func(s Setting) bool { return s.Is("command") })
 }
@@ -205,7 +205,7 @@ func Verdicts() []Setting {
 // In reports whether a role has the setting.
 func (s *Setting) In(role plan.Role) bool { return len(s.Roles) == 0 || slices.Contains(s.Roles, role) }
 
-// Check returns what is wrong with a value.
+// Check returns the mistake of a value.
 func (s *Setting) Check(text string) error { return Defaults().set(s, text) }
 
 // Variables returns the names under which the environment may give the setting, the usual one first:

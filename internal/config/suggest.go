@@ -10,7 +10,7 @@ import (
 )
 
 // Suggest returns the offers of completion for a value that begins with prefix. Own is the protocol of the command, or
-// all if it has none.
+// all protocols.
 func (s *Setting) Suggest(own, all []driver.Factory, prefix string) (list []string) {
 	switch s.Name {
 	case "url":

@@ -40,7 +40,7 @@ type node struct {
 // pair is a key, a scalar, with its value.
 type pair struct{ key, value *node }
 
-// get returns the value of a key, nil if there is none.
+// get returns the value of a key, or nil.
 func (n *node) get(key string) *node {
 	for _, p := range n.pairs {
 		if p.key.text == key {

@@ -38,14 +38,14 @@ type consumerBroker struct {
 	Protocol string `set:"consumer-protocol,command" roles:"client" arg:"NAME" none:"that of --consumer-url" help:"the protocol of the consumers"`
 }
 
-// workers are settings of groups of which other fields of the plan are made.
+// workers are settings of groups that become other fields of the plan.
 type workers struct {
 	NumDestinations int  `set:"num-destinations" section:"Destinations and workers" range:"1.." default:"1" help:"destinations per name: above 1, 0 to N-1 is added to it"`
 	Tx              bool `set:"tx" roles:"consumer" section:"Consumer" help:"receive in transactions"`
 	MaxMessageSize  int  `set:"max-message-size" roles:"consumer" arg:"SIZE" unit:"bytes" range:"1.." default:"16MiB" help:"largest message to accept from the broker, unless the run sends larger ones"`
 }
 
-// bodies are settings of messages of which their bodies are made.
+// bodies are settings of messages that become their bodies.
 type bodies struct {
 	Sizes []Sized   `set:"message-size,one,daily" roles:"producer" section:"Message" arg:"SIZE" default:"1024" help:"bytes, such as 1024 or 64KiB; several by weight, such as 1KiB/80:64KiB/20"`
 	File  string    `set:"body-file" roles:"producer" arg:"FILE" help:"file that is the body of every message; of a folder, each file in turn"`

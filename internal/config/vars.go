@@ -22,7 +22,7 @@ var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,63}$`)
 // reference is a variable in a value, or an escaped dollar sign.
 var reference = regexp.MustCompile(`\$\$|\$\{[^}]*\}?`)
 
-// variables reads the variables, of which the axes of the matrix are some, and replaces them in all values of the file.
+// variables reads the variables, including the axes of the matrix, and replaces them in all values of the file.
 func (d *decoder) variables(root *node, set map[string]string) {
 	d.vars, d.left = map[string]*variable{}, maxTexts
 	if vars := root.get("vars"); vars != nil {

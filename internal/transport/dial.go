@@ -48,7 +48,7 @@ func First[C any](
 	}
 }
 
-// Dial connects to e, with TLS on top if encrypted. Raw is the connection below TLS. Its errors are those of
+// Dial connects to e, with TLS on top if encrypted. Raw is the connection below TLS. Its errors are from
 // [Protocol.ConnectError].
 func (p *Protocol) Dial(
 	ctx context.Context, e Endpoint, encrypted bool, settings driver.TLS,
@@ -89,7 +89,7 @@ func (p *Protocol) dial(
 	return conn, nil
 }
 
-// TimeLeft returns the time until the deadline of ctx; 0 if there is none.
+// TimeLeft returns the time until the deadline of ctx; 0 without one.
 func TimeLeft(ctx context.Context) time.Duration {
 	if deadline, ok := ctx.Deadline(); ok {
 		return time.Until(deadline)
@@ -97,7 +97,7 @@ func TimeLeft(ctx context.Context) time.Duration {
 	return 0
 }
 
-// ordered returns the hosts with those indexes; all hosts in their order, if there are none.
+// ordered returns the hosts at these indexes; without indexes all hosts in their order.
 func ordered(hosts []Endpoint, order []int) []Endpoint {
 	if len(order) == 0 {
 		return hosts
@@ -128,7 +128,7 @@ func Secure(ctx context.Context, raw net.Conn, host string, settings driver.TLS)
 	return &secured{Conn: conn}, nil
 }
 
-// secured is a TLS connection whose first write reports why the peer closed it. With TLS 1.3 a broker refuses the
+// secured is a TLS connection. Its first write reports why the peer closed it. With TLS 1.3 a broker refuses the
 // client's certificate after the client has finished its handshake (RFC 8446, section 4.4.2.4): the next write finds
 // the connection reset while the alert is still unread.
 type secured struct {

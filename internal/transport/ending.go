@@ -56,7 +56,7 @@ const (
 	HintLarger = "--max-message-size SIZE accepts larger messages"
 )
 
-// TooLarge returns the error about something with more bytes than perfmq takes: what is "a message of".
+// TooLarge returns the error about something with more bytes than perfmq takes, such as "a message of".
 func TooLarge[N int | uint64](op, what string, size, limit N) error {
 	return driver.Errorf(driver.ClassTooLarge, op, HintLarger,
 		"the broker sends %s %d bytes; perfmq accepts at most %d", what, size, limit)

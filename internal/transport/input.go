@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// InputSize is how many bytes an [Input] can buffer: frames up to this size are read in place.
+// InputSize is the buffer of an [Input] in bytes: frames up to this size are read in place.
 const InputSize = 64 << 10
 
 // buffer is a block of memory that connections share in turn.
@@ -26,7 +26,7 @@ func (m *Buffers) getIn() *buffer {
 
 func (m *Buffers) putIn(b *buffer) { m.in.Put(b) }
 
-// Input reads from a connection into a buffer that it holds only while bytes are in it. Its methods are those of
+// Input reads from a connection into a buffer that it holds only while bytes are in it. It has methods of
 // [bufio.Reader], for one goroutine.
 type Input struct {
 	conn io.Reader
@@ -56,7 +56,7 @@ func (in *Input) OnIdle(f func()) { in.idle = f }
 // Size returns InputSize.
 func (in *Input) Size() int { return InputSize }
 
-// Buffered returns how many bytes can be read without waiting.
+// Buffered returns the number of bytes that can be read without waiting.
 func (in *Input) Buffered() int { return in.w - in.r }
 
 // Peek returns the next n bytes without consuming them. They are valid until the next read. If it returns fewer, the

@@ -7,8 +7,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Metered is a network connection that measures how long its reader waited for the peer, as opposed to copying
-// available bytes. One goroutine may read and one may write at a time.
+// Metered is a network connection that measures its reader's wait for the peer, as opposed to copying available bytes.
+// One goroutine may read and one may write at a time.
 type Metered struct {
 	net.Conn
 	in     *driver.Meter
@@ -27,7 +27,7 @@ func Meter(conn net.Conn) *Metered {
 	return m
 }
 
-// Reading returns how long the reader has waited for bytes from the peer.
+// Reading returns the reader's wait for bytes from the peer.
 func (m *Metered) Reading() driver.Idle { return m.in.Idle() }
 
 // Read implements [net.Conn].

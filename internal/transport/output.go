@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	// outputLimit is how many bytes may be gathered before senders have to wait. It is large enough for a full window of
+	// outputLimit is the number of gathered bytes above which senders wait. It is large enough for a full window of
 	// small messages and small enough that senders soon notice a stalled broker.
 	outputLimit = 256 << 10
-	// answerLimit is how many bytes may be gathered by callers that do not wait for room.
+	// answerLimit bounds the bytes gathered by callers that do not wait for room.
 	answerLimit = 16 << 20
-	// gatherLimit is how many bytes are gathered at most, even if more is announced, before they are written.
+	// gatherLimit is the number of gathered bytes that are written at once, even if more is announced.
 	gatherLimit = 32 << 10
 	// keptOutput is the largest buffer that is kept for reuse.
 	keptOutput = 2 * outputLimit
-	// writesForOthers is how often in a row a sender writes the bytes that other senders have gathered meanwhile, before a
-	// goroutine of its own takes over.
+	// writesForOthers is the number of writes in a row for the bytes of other senders, before a goroutine of its own
+	// takes over.
 	writesForOthers = 4
 )
 

@@ -19,7 +19,7 @@ type Shared interface {
 
 // Pool holds the connections of a driver by key ([driver.Connection.Key]). It is safe for concurrent use.
 type Pool[C Shared] struct {
-	// Open opens a connection. Its error, rather than the context's, tells how far the broker got.
+	// Open opens a connection. Its error, rather than the context's, names the step that the broker reached.
 	Open func(ctx context.Context, spec driver.Connection) (C, error)
 
 	mu     sync.Mutex
@@ -44,8 +44,7 @@ type Lease[C Shared] struct {
 	of   *pooled[C]
 }
 
-// Acquire returns the connection with that key and adds a user. It opens the connection if there is none, or if the
-// present one has died.
+// Acquire returns the connection with that key and adds a user. It opens the connection if it is missing or has died.
 func (p *Pool[C]) Acquire(ctx context.Context, spec driver.Connection) (*Lease[C], error) {
 	for {
 		c, opener, err := p.find(spec.Key)
@@ -154,8 +153,8 @@ func (c *pooled[C]) close(ctx context.Context) {
 	}
 }
 
-// Close closes all connections, including those in use. No other can be opened afterwards. It implements
-// [driver.Driver] for drivers that embed the pool.
+// Close closes all connections, also used ones. No other can be opened afterwards. It implements [driver.Driver] for
+// drivers that embed the pool.
 func (p *Pool[C]) Close(ctx context.Context) error {
 	p.mu.Lock()
 	p.closed = true

@@ -20,7 +20,7 @@ type Settings[O any] struct {
 type Fail func(hint, format string, args ...any)
 
 // Check reads the settings of a driver of the protocol: the URL, the settings for connecting, and the options of opts,
-// or the given ones if opts has none. Check validates options with an enum itself; further reports mistakes in the
+// or the given ones without opts' own. Check validates options with an enum itself; further reports mistakes in the
 // others. All mistakes are returned at once, joined.
 func Check[O any](
 	p *Protocol, opts driver.OpenOptions, options O, further func(*Settings[O], Fail),

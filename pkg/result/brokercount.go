@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Differs returns how far the count is above or below its range; 0 if it is within the range, or unknown.
+// Differs returns the distance of the count from its range, above or below; 0 if it is within the range, or unknown.
 func (c *Compared) Differs() int64 {
 	switch {
 	case c == nil:

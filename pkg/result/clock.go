@@ -42,7 +42,7 @@ const (
 // unbounded means no bound: it is beyond any run, and far enough from overflows.
 const unbounded = math.MaxInt64 / 4
 
-// errContradiction reports message times of which not all can be true.
+// errContradiction reports message times that cannot all be true.
 var errContradiction = errors.New("the times in the messages contradict each other, as if the clocks had been set " +
 	"during the run, or drifted")
 
@@ -72,8 +72,8 @@ func clocksOf(shards []*Result) ([]*Clock, error) {
 	return list, nil
 }
 
-// offset returns how far the clock of a shard was ahead of that of the first one at a moment, in microseconds since the
-// start; nil if that is not known.
+// offset returns the lead of a shard's clock over the first one's at a moment, in microseconds since the start; nil if
+// it is unknown.
 func offset(first, s *Result, at int64) (*Offset, error) {
 	high, low := ahead(first, s, at), ahead(s, first, at)
 	switch {
@@ -85,7 +85,7 @@ func offset(first, s *Result, at int64) (*Offset, error) {
 	return &Offset{Ahead: Difference((high - low) / 2), Error: (high+low)/2 + 1}, nil
 }
 
-// ahead returns by how much the clock of a shard was ahead of that of another at most, as its fastest message shows.
+// ahead returns the largest possible lead of a shard's clock over another's, as its fastest message shows.
 func ahead(from, to *Result, at int64) int64 {
 	most := int64(unbounded)
 	apart := max(to.Start-from.Start, from.Start-to.Start) // between the two starts, from which the shards count

@@ -80,8 +80,8 @@ type CounterInfo struct {
 	Metric, About string
 }
 
-// CounterTable returns the counters in their order, except those that outputs only write apart. A new counter is a
-// field of [Counts], a constant, its place and its row here, and where it is counted.
+// CounterTable returns the counters in their order, except counters that outputs write apart. A new counter is a field
+// of [Counts], a constant, its place and its row here, and where it is counted.
 func CounterTable() []CounterInfo { return counters }
 
 //nolint:gochecknoglobals // a table that never changes
@@ -182,7 +182,7 @@ var counters = []CounterInfo{
 	},
 }
 
-// places returns where counts have each counter; those of an absent role lead nowhere.
+// places returns the place of each counter in counts; counters of an absent role lead nowhere.
 func (c *Counts) places() [NumCounters]*uint64 {
 	p, k := cmp.Or(c.Producers, &Producers{}), cmp.Or(c.Consumers, &Consumers{})
 	return [...]*uint64{

@@ -21,7 +21,7 @@ func (c *Counts) add(other *Counts) {
 	sum(to[:], from[:])
 }
 
-// differ tells whether some counts are above, and some below, the counts of other.
+// differ reports whether some counts are above, and some below, the counts of other.
 func (c *Counts) differ(other *Counts) (more, less bool) {
 	a, b := c.Values(), other.Values()
 	for i := range a {
@@ -39,7 +39,7 @@ func (p *Producers) addFailures(failures map[string]map[string]uint64) {
 	}
 }
 
-// LeftOut returns how many values a latency lacks, because they are below zero.
+// LeftOut returns the number of values that a latency lacks, because they are below zero.
 func (r *Result) LeftOut(k *KindInfo) uint64 {
 	if k.LeftOut == 0 {
 		return 0

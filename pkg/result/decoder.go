@@ -37,7 +37,7 @@ var (
 		"a histogram has another range or precision than those of a result: 1 us to 24 h, 2 digits")
 )
 
-// decode replaces h. It refuses ranges, precisions and numbers of counts that differ from those of a result.
+// decode replaces h. It refuses other ranges, precisions and numbers of counts than a result's.
 func (d *decoder) decode(h *Histogram, text []byte) (err error) {
 	if len(text) > maxEncoded {
 		return fmt.Errorf("a histogram has more than %d bytes", maxEncoded)

@@ -69,7 +69,7 @@ func (g *groups) wantLines(prefix string, latencies func(*Row) *Latencies) {
 	}
 }
 
-// last tells whether this is the last group.
+// last reports whether this is the last group.
 func (g *groups) last() bool { return g.from == len(g.result.Rows) }
 
 // readLine reads the next line of the log. Lines after the last row belong to a row that was never written.

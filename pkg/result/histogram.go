@@ -31,7 +31,8 @@ type octave [octaveSize]uint16
 // octaveFull is the carry to Histogram.spilled when a bucket overflows.
 const octaveFull = 1 << 16
 
-// fewValues is how many values a histogram holds one by one. With thousands of workers, each has fewer in a second.
+// fewValues is the number of values that a histogram holds one by one. With thousands of workers, each has fewer in a
+// second.
 const fewValues = 24
 
 // Histogram is an HdrHistogram of latencies in microseconds, from 0 to [MaxLatency] with two significant digits. Its
@@ -240,8 +241,8 @@ func (h *Histogram) MarshalText() ([]byte, error) {
 	return h.HDR().Encode(hdrhistogram.V2CompressedEncodingCookieBase)
 }
 
-// UnmarshalText reads HdrHistogram's V2 compressed encoding in base64. It refuses ranges and precisions other than
-// those of a result, before it allocates memory for them.
+// UnmarshalText reads HdrHistogram's V2 compressed encoding in base64. It refuses other ranges and precisions than a
+// result's, before it allocates memory for them.
 func (h *Histogram) UnmarshalText(text []byte) error {
 	var d decoder
 	return d.decode(h, text)

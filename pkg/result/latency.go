@@ -33,8 +33,8 @@ type Percentiles struct {
 // NewLatency returns an empty distribution.
 func NewLatency() *Latency { return &Latency{Histogram: &Histogram{}} }
 
-// Record adds one latency and tells whether it was within range: from 0 to [MaxLatency]. A value outside is recorded as
-// the nearest one inside. The zero Latency is ready for use. Record does not renew the percentiles: see Seal.
+// Record adds one latency and reports whether it was within range: from 0 to [MaxLatency]. A value outside is recorded
+// as the nearest one inside. The zero Latency is ready for use. Record does not renew the percentiles: see Seal.
 func (l *Latency) Record(d time.Duration) (inRange bool) {
 	us := d.Microseconds()
 	inRange = us >= 0 && us <= MaxLatency

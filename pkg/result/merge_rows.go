@@ -124,7 +124,7 @@ func addLatencies(to, from *Latencies) *Latencies {
 	return to
 }
 
-// named returns the item of a name, which it appends if there is none.
+// named returns the item of a name, and appends it if it is missing.
 func named[T any](list *[]T, name string, nameOf func(*T) *string) *T {
 	for i := range *list {
 		if item := &(*list)[i]; *nameOf(item) == name {

@@ -25,8 +25,8 @@ func Statistics() []Statistic {
 	}
 }
 
-// Measured tells whether the values of a latency stand for all messages: not without a value, nor if over 1% are left
-// out because they are below zero, as between hosts whose clocks differ.
+// Measured reports whether the values of a latency stand for all messages: not without a value, nor if over 1% are left
+// out because they are below zero, as between hosts with different clocks.
 func Measured(values int64, leftOut uint64) bool {
 	const share = 0.01
 	return values > 0 && float64(leftOut) <= share*(float64(values)+float64(leftOut))
@@ -36,9 +36,9 @@ func Measured(values int64, leftOut uint64) bool {
 type metrics map[string]float64
 
 // Metrics returns the metrics of a run by their names and in their units: counts of the messages due after the warm-up,
-// rates of the measured part, latencies in microseconds, shares in percent. What is not known is missing. A step or a
-// group is a run with its own counts, latencies and figures. Stalls and outages that were looked for are not nil; those
-// of several hosts at the same time are one. Of a run that is not complete, times of outages are those so far.
+// rates of the measured part, latencies in microseconds, shares in percent. Unknown metrics are missing. A step or a
+// group is a run with its own counts, latencies and figures. Stalls and outages that were looked for are not nil; on
+// several hosts at the same time they count once. Of an incomplete run, times of outages are the times so far.
 func (r *Result) Metrics() map[string]float64 {
 	f := metrics{}
 	total, measured := r.Total.Values(), cmp.Or(r.Measured, &r.Total).Values()
@@ -153,8 +153,8 @@ func (f metrics) outages(r *Result) {
 	}
 }
 
-// spans adds how many times there were and the longest of any host. Times of several hosts that overlap are one; those
-// that one host tells apart stay apart.
+// spans adds the number of times and the longest of any host. Overlapping times of several hosts count once; times of
+// one host count each.
 func (f metrics) spans(name string, list []Stall) {
 	slices.SortFunc(list, func(a, b Stall) int { return cmp.Compare(a.Time, b.Time) })
 	count, until, longest := 0, int64(-1), int64(0)

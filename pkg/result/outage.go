@@ -74,7 +74,7 @@ type MoreOutages struct {
 	InDoubt uint64 `json:"inDoubt,omitempty"`
 }
 
-// Unended tells whether no message came through after an outage, unless its workers no longer needed a connection.
+// Unended reports whether no message came through after an outage, unless its workers no longer needed a connection.
 func (o *Outage) Unended() bool { return o.Length == 0 && (o.Reconnected > 0 || len(o.NotBack) > 0) }
 
 // Recovery is the time from the return of the broker to the recovery of the load; 0 if it was not seen to recover.

@@ -42,8 +42,8 @@ func (e *Error) Unwrap() error { return e.Err }
 // Option changes what [Read] returns.
 type Option int
 
-// RowHistograms reads the histograms of the latencies of rows, of which there may be hundreds of MB a day. Rows that
-// share a histogram have none.
+// RowHistograms reads the histograms of the latencies of rows, perhaps hundreds of MB a day. Rows that share a
+// histogram have none.
 const RowHistograms Option = 1
 
 // Read returns the result in a folder, with its rows. The run may still be going on: the result is then the sum of the

@@ -320,8 +320,8 @@ const (
 	LimitUnknown    = "unknown"
 )
 
-// OfTester tells whether a limit of that kind is perfmq, or its machine: the metrics then say little about the broker,
-// and rates are lower bounds.
+// OfTester reports whether a limit of that kind is perfmq, or its machine: the metrics then say little about the
+// broker, and rates are lower bounds.
 func OfTester(limit string) bool {
 	return limit == LimitWorker || limit == LimitProcessors || limit == LimitMachine
 }

@@ -9,8 +9,7 @@ import (
 // String returns the shard as --shard names it: 2/5.
 func (s Shard) String() string { return fmt.Sprintf("%d/%d", s.Number, s.Of) }
 
-// Missing names the shards that are not among those of a run, the first ten of them: 2/5, 4/5. It is empty if all are
-// there.
+// Missing names the missing shards of a run, the first ten of them: 2/5, 4/5. It is empty if all are there.
 func Missing(shards ...*Result) string {
 	const most = 10
 	var names []string

@@ -2,7 +2,7 @@ package result
 
 import "slices"
 
-// The exit statuses of perfmq; those of a run are in [Outcome].
+// The exit statuses of perfmq; [Outcome] has the one of a run.
 const (
 	StatusOK          = 0
 	StatusFailed      = 1

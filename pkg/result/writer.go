@@ -30,15 +30,15 @@ const (
 // Files returns the names of all files that a result may consist of.
 func Files() []string { return []string{RowsFile, LatenciesFile, ResultFile, VerifyFile, PlanFile} }
 
-// reserved is how many bytes are kept free on the disk for result.json, so that it can be written even if the rows have
-// filled the disk.
+// reserved is the number of bytes kept free on the disk for result.json, so that it can be written even if the rows
+// have filled the disk.
 const reserved = 128 << 10
 
 // ErrExists is in the error of [NewWriter] for a folder that already has a result.
 var ErrExists = errors.New("there is a result already")
 
-// Writer writes the result of a run into a folder as the run goes on. After each row the files are complete. It is not
-// safe for concurrent use.
+// Writer writes the result of a run into a folder during the run. After each row the files are complete. It is not safe
+// for concurrent use.
 type Writer struct {
 	dir     string
 	made    bool // the writer created the folder
