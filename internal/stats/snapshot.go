@@ -172,13 +172,13 @@ func (s *Summary) Find(kind, subject string, count uint64, values ...any) {
 	}
 }
 
-// Problems, Warnings and Notes return the texts of their findings.
+// Problems returns the texts of the findings that are problems.
 func (s *Summary) Problems() []string { return result.Texts(s.Findings, result.Problem) }
 
-// Warnings is described at Problems.
+// Warnings returns the texts of those that are warnings.
 func (s *Summary) Warnings() []string { return result.Texts(s.Findings, result.Warning) }
 
-// Notes is described at Problems.
+// Notes returns the texts of those that are notes.
 func (s *Summary) Notes() []string { return result.Texts(s.Findings, result.Note) }
 
 // Health reports whether perfmq itself was fit to measure, in an interval or over all of them.

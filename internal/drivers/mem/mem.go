@@ -82,7 +82,7 @@ func (b *Broker) newDriver(opts driver.OpenOptions) (driver.Driver, error) {
 		return nil, err
 	}
 	d := &memDriver{login: opts.User + ":" + opts.Password, hosts: hosts, open: opts, broker: b}
-	d.Pool.Open = func(ctx context.Context, spec driver.Connection) (*conn, error) { return d.dial(ctx, spec.Order) }
+	d.Open = func(ctx context.Context, spec driver.Connection) (*conn, error) { return d.dial(ctx, spec.Order) }
 	if o, ok := opts.Options.(*Options); ok && o != nil {
 		d.options = *o
 	}
