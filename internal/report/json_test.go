@@ -215,17 +215,27 @@ func (m *memory) Close() error {
 
 func (m *memory) SetWriteDeadline(time.Time) error { return os.ErrNoDeadline }
 
-// At whatever size the disk is full, the file stays valid JSON. It gets its summary if there is room again.
+// At whatever size the disk is full, the file stays valid JSON, and gets its summary if the run could begin.
 func TestJSONDiskFull(t *testing.T) {
 	t.Parallel()
+	const room = 8000 // a summary takes less
 	interval, end := snapshot(stats.Measure, 0, stats.Counters{}, closedLoop()), summary(stats.Counters{result.Sent: 7}, closedLoop())
-	for limit := 4; limit < 20_000; limit += 97 {
+	begun := 0
+	for limit := 4; limit < 3*room; limit += 97 {
 		out, reported := &memory{limit: limit}, []error(nil)
 		j := &JSON{
-			file:     &recordFile{what: "JSON file x", file: out, seek: true, tail: "\n]\n"},
+			file:     &recordFile{what: "JSON file x", file: out, seek: true, tail: "\n]\n", room: room},
 			recorder: recorder{ResultOptions: ResultOptions{OnError: func(err error) { reported = append(reported, err) }}},
 		}
-		require.NoError(t, j.Start(clientRun()))
+		if err := j.Start(clientRun()); err != nil {
+			require.Less(t, limit, len("[")+len("\n]\n")+room)
+			require.EqualError(t, err, "write JSON file x: no space left on device")
+			require.Equal(t, "make room there, or choose another place", driver.HintOf(err))
+			require.NoError(t, j.Close())
+			require.Empty(t, out.data)
+			continue
+		}
+		begun++
 		written := 0
 		for len(reported) == 0 {
 			require.NoError(t, j.Interval(interval), "the run and the other outputs go on")
@@ -235,29 +245,70 @@ func TestJSONDiskFull(t *testing.T) {
 			require.True(t, json.Valid(out.data), "limit %d: %q", limit, out.data)
 		}
 		require.NoError(t, j.Interval(interval), "nothing more is tried")
-		if limit%2 == 0 {
-			out.limit = 1 << 20
-			require.NoError(t, j.Summary(end))
-		} else if err := j.Summary(end); err != nil {
-			require.ErrorIs(t, err, syscall.ENOSPC)
-		}
+		require.NoError(t, j.Summary(end))
+		require.True(t, bytes.HasSuffix(out.data, []byte("}\n]\n")), "its room is given back")
 		err := j.Close()
 		require.Equal(t, []error{err}, reported, "it is told at once, and once")
+		require.ErrorIs(t, err, syscall.ENOSPC)
 		require.EqualError(t, err, "write JSON file x: no space left on device")
 		require.Equal(t, written > 0, strings.Contains(driver.HintOf(err), "complete"))
 		require.True(t, out.closed)
 
 		var records []map[string]any
 		require.NoError(t, json.Unmarshal(out.data, &records), "limit %d: %q", limit, out.data)
-		if limit%2 != 0 {
-			continue
-		}
 		require.Len(t, records, written+1)
 		last := records[written]
 		require.EqualValues(t, 7, last["totalSent"])
 		text := fmt.Sprintf("intervals are missing from interval %d on: write JSON file x: no space left on device", written+1)
 		require.Contains(t, last["warnings"], text)
 		require.Contains(t, last["details"].(map[string]any)["findings"], map[string]any{"kind": "rows-missing", "severity": "warning", "count": 1.0, "subject": "tester", "text": text})
+	}
+	require.Greater(t, begun, 100)
+}
+
+// The summary of a file without an error says nothing about it, and a run that was killed or ended without a summary
+// leaves whole JSON.
+func TestJSONRoom(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "run.json")
+	j, err := NewJSON(path, ResultOptions{})
+	require.NoError(t, err)
+	size := func() int64 {
+		info, err := os.Stat(path)
+		require.NoError(t, err)
+		return info.Size()
+	}
+	require.Zero(t, size())
+	require.NoError(t, j.Start(clientRun()))
+	for i := range 3 {
+		require.Len(t, readJSON(t, path), i)
+		require.Greater(t, size(), int64(summaryRoom))
+		require.NoError(t, j.Interval(snapshot(stats.Measure, i, stats.Counters{}, closedLoop())))
+	}
+	require.NoError(t, j.Close())
+	require.Len(t, readJSON(t, path), 3)
+	require.Less(t, size(), int64(summaryRoom))
+}
+
+// A summary that its room is too small for is written as far as the disk goes.
+func TestJSONSummaryBeyondItsRoom(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []int{100_000, 1000} {
+		out := &memory{limit: limit}
+		j := &JSON{file: &recordFile{what: "JSON file x", file: out, seek: true, tail: "\n]\n", room: 10}}
+		require.NoError(t, j.Start(clientRun()))
+		err := j.Summary(summary(stats.Counters{}, closedLoop()))
+		want := 1
+		if limit == 1000 {
+			require.ErrorIs(t, err, syscall.ENOSPC)
+			want = 0
+		} else {
+			require.NoError(t, err)
+		}
+		require.NoError(t, j.Close())
+		var records []any
+		require.NoError(t, json.Unmarshal(out.data, &records))
+		require.Len(t, records, want)
 	}
 }
 
