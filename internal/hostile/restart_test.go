@@ -9,12 +9,12 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -231,15 +231,27 @@ func valueOf(text, name string) (sum float64) {
 	return sum
 }
 
-// freeAddress returns an address on loopback that nobody listens on. Its port is below those that the system gives to
-// connections and to whoever asks for any, so that nobody gets it while a broker is away.
+// freeAddress returns an address on loopback that nobody has. Its port is below those that most systems give to
+// connections. On Linux a socket stays bound to it: nobody gets the port while a broker is away but who listens on this
+// very one with SO_REUSEADDR, as Go does.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	for {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(10_000))) //nolint:noctx,gosec // on loopback, any
+		port := 10_000 + rand.IntN(10_000) //nolint:gosec // any
+		syscall.ForkLock.RLock()
+		fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+		require.NoError(t, err)
+		syscall.CloseOnExec(fd)
+		syscall.ForkLock.RUnlock()
+		err = syscall.Bind(fd, &syscall.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}})
+		if err == nil && runtime.GOOS == "linux" {
+			require.NoError(t, syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1))
+			t.Cleanup(func() { require.NoError(t, syscall.Close(fd)) })
+		} else {
+			require.NoError(t, syscall.Close(fd))
+		}
 		if err == nil {
-			defer l.Close()
-			return l.Addr().String()
+			return fmt.Sprintf("127.0.0.1:%d", port)
 		}
 		require.ErrorIs(t, err, syscall.EADDRINUSE)
 	}

@@ -66,6 +66,7 @@ func TestBatchesKeepTheirOrder(t *testing.T) {
 		p.batch.stop(ctx)
 		require.Equal(t, 5, ends.count(driver.Unknown, driver.ClassTimeout))
 		require.Error(t, p.batch.life.Err())
+		synctest.Wait() // the timer's waits have ended too: none takes the next batch
 		p.batch.turn.give()
 		send(t.Context(), 11)
 		p.batch.stop(t.Context())
