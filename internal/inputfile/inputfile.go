@@ -54,8 +54,8 @@ func Read(path string, limit int64) ([]byte, error) {
 	return content, nil
 }
 
-// Folder returns the paths of the files in a folder by name, from 1 to most of them. Folders in it and hidden files,
-// whose names begin with a dot, are left out. The error is an [*Error].
+// Folder returns the paths of the files in a folder by name, from 1 to most of them. It leaves out folders in it and
+// hidden files (.NAME). The error is an [*Error].
 func Folder(path string, most int) (files []string, err error) {
 	f, err := os.Open(path) //nolint:gosec // the user named it
 	if err != nil {
@@ -176,8 +176,8 @@ func systemError(path string, err error) *Error {
 }
 
 // Replace writes a file beside path, or beside the file that it links to, and gives it that name: a full disk leaves
-// the old contents as they were. A new file gets the mode; an old one keeps its own. What is no regular file (a device,
-// a link to nothing) is written to, and so is what a link under /dev or /proc leads to: /dev/stdout may be a file.
+// the old contents as they were. A new file gets the mode; an old one keeps its own. Replace writes to a path that is
+// no regular file (a device, a link to nothing), and to a link under /dev or /proc: /dev/stdout may be a file.
 func Replace(path string, text []byte, mode fs.FileMode) error {
 	target, err := filepath.EvalSymlinks(path)
 	if err == nil && !ofSystem(path) {
@@ -218,7 +218,8 @@ func onlyOld(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
 }
 
-// ofSystem tells whether a path is, or leads to, one of the links of the system, whose target is not to be replaced.
+// ofSystem reports whether a path is, or leads to, one of the links of the system, with a target that must not be
+// replaced.
 func ofSystem(path string) bool {
 	for range 255 { // as many links as EvalSymlinks follows
 		folder, name := filepath.Split(path)

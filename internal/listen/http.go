@@ -91,7 +91,7 @@ func Local(names []string, h http.Handler) http.Handler {
 	})
 }
 
-// ours tells whether a Host header is a name under which no foreign web page can be.
+// ours reports whether a Host header is a name that no foreign web page can have.
 func ours(host string, names []string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -108,8 +108,8 @@ func ours(host string, names []string) bool {
 	return false
 }
 
-// HostNames returns the names that an address to listen on may be asked by, beside addresses: the one written in it,
-// and those of the machine.
+// HostNames returns the names that a request to an address to listen on may have, beside addresses: the one written in
+// it, and the machine's.
 func HostNames(address string) []string {
 	var names []string
 	if host, _, err := net.SplitHostPort(address); err == nil {
@@ -122,8 +122,8 @@ func HostNames(address string) []string {
 	return names
 }
 
-// foreign tells whether a browser sent a request for a page of another origin (Fetch Standard, section 3.1; Fetch
-// Metadata Request Headers, section 2.3). Others send neither header, and following a link only reads.
+// foreign reports whether a browser sent a request for a page of another origin (Fetch Standard, section 3.1; Fetch
+// Metadata Request Headers, section 2.3). Other clients send neither header, and following a link only reads.
 func foreign(r *http.Request) bool {
 	if origin := r.Header.Get("Origin"); origin != "" {
 		u, err := url.Parse(origin)

@@ -87,7 +87,7 @@ func explain(what, flag, address string, err error) error {
 	return driver.Errorf(driver.ClassConnect, "listen for "+what+" on "+address, hint, "%w", err)
 }
 
-// IsLoopback tells whether an address, HOST:PORT, HOST or :PORT, can be reached from this machine alone.
+// IsLoopback reports whether only this machine can reach an address, HOST:PORT, HOST or :PORT.
 func IsLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

@@ -18,13 +18,13 @@ import (
 )
 
 // Web is a web configuration file of Prometheus's: TLS, client certificates, users with basic authentication
-// (https://prometheus.io/docs/prometheus/latest/configuration/https/). The zero value is none.
+// (https://prometheus.io/docs/prometheus/latest/configuration/https/). The zero value configures nothing.
 type Web struct {
 	File string
 	TLS  bool
 }
 
-// maxWeb is how long a web configuration may be, in bytes.
+// maxWeb is the largest size of a web configuration, in bytes.
 const maxWeb = 1 << 20
 
 // ReadWeb reads a web configuration file and the files that it names, and finds their mistakes. An empty path is no

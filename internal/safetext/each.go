@@ -7,7 +7,7 @@ import (
 )
 
 // Clean returns v with the secrets removed from its texts, each bounded as [Secrets.Field] does: once for all outputs,
-// each of which then escapes them for its format. [Each] tells which texts.
+// each of which then escapes them for its format. [Each] chooses the texts.
 func Clean[T any](s *Secrets, v T) T { return Each(v, s.Field) }
 
 // Each returns v with change applied to each string in its exported fields, slices, maps and pointers, at any depth. It

@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// MaxLine is how much of a text is shown on a line, in bytes.
+	// MaxLine is the largest part of a text that is shown on a line, in bytes.
 	MaxLine = 1024
-	// MaxField is how much of a text is kept in a file for programs, in bytes.
+	// MaxField is the largest part of a text that a file for programs holds, in bytes.
 	MaxField = 64 << 10
 )
 
@@ -49,8 +49,7 @@ func line(text string, beyond int) string {
 	return b.String() + leftOut(len(text)-i+beyond)
 }
 
-// Bounded returns text, or its first bytes and a note of how many were left out, if there are more than [MaxField].
-// It escapes nothing.
+// Bounded returns text, or its first [MaxField] bytes and a note of the number of bytes left out. It escapes nothing.
 func Bounded(text string) string { return bounded(text, 0) }
 
 func bounded(text string, beyond int) string {
@@ -78,8 +77,8 @@ func isPlain(text string) bool {
 	return text == "" || text[0] != ' ' && text[len(text)-1] != ' '
 }
 
-// escape returns the replacement for the beginning of a text that is not empty, and how many bytes of the text that
-// covers.
+// escape returns the replacement for the beginning of a text that is not empty, and the number of bytes that it
+// replaces.
 func escape(text string) (piece string, size int) {
 	r, size := utf8.DecodeRuneInString(text)
 	switch {

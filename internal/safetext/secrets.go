@@ -24,7 +24,7 @@ const Hidden = "***"
 // leave nothing legible.
 const shortest = 4
 
-// longestEscape is how many bytes stand for one at most.
+// longestEscape is the largest number of bytes that stand for one.
 const longestEscape = 10
 
 // Secrets are texts that must not be printed, however they are spelled. The zero value knows none, but hides
@@ -40,9 +40,8 @@ type secret struct {
 	alone bool // only where it is no part of a word
 }
 
-// Add adds a text to the hidden ones: as it is, with any of its characters escaped, and in base64, by
-// itself or behind a user, as HTTP and SASL have it. The user name, which is not hidden, may be empty, and so may the
-// secret, which then is none.
+// Add hides a text: as it is, with any of its characters escaped, and in base64, by itself or behind a user, as HTTP
+// and SASL have it. It does not hide the user name, which may be empty. It ignores an empty secret.
 func (s *Secrets) Add(user, text string) {
 	if text == "" {
 		return
@@ -119,13 +118,13 @@ func (s *Secrets) Line(text string) string {
 	return line(text, beyond)
 }
 
-// Field is Line for a file whose format has escapes of its own: it only bounds the text, by [MaxField].
+// Field is Line for a file in a format with its own escapes: it only bounds the text, by [MaxField].
 func (s *Secrets) Field(text string) string {
 	text, beyond := s.redact(text)
 	return bounded(text, beyond)
 }
 
-// redact also returns how many bytes at the end of text were not looked at, and left out.
+// redact also returns the number of bytes at the end of text that it did not look at, and left out.
 func (s *Secrets) redact(text string) (redacted string, beyond int) {
 	const most = 2 * MaxField // looking through more would take a peer's remark of many megabytes seconds
 	if len(text) > most {
@@ -143,7 +142,7 @@ func (s *Secrets) redact(text string) (redacted string, beyond int) {
 	return URLs(text), beyond
 }
 
-// secretSetting is a setting whose value is secret, such as ?password=x.
+// secretSetting is a setting with a secret value, such as ?password=x.
 var secretSetting = regexp.MustCompile(`(?i)((?:password|passwd|passcode|passphrase|pwd|secret|secret[-_]?key|token|` +
 	"api[-_]?key)=)([^&;, \t\r\n\"'<>`]+)")
 
@@ -185,8 +184,8 @@ func hide(text string, secrets []secret) string {
 	return b.String() + text[done:]
 }
 
-// find returns from and to where text spells secrets. Plain is what it means, and at where each byte of that is in it;
-// nil if it means itself.
+// find returns from and to where text spells secrets. Plain is its meaning, and at the place of each of plain's bytes
+// in text; plain is nil if the text means itself.
 func find(text, plain string, at []int, secrets []secret) (spans [][2]int) {
 	for _, s := range secrets {
 		for from := 0; ; {

@@ -40,7 +40,7 @@ type Metric struct {
 	Unit  Unit
 	Needs Needs
 	Help  string
-	// Group is the group of a scenario that the value is about, whose Name is "group.GROUP.METRIC"; empty for all groups.
+	// Group is the group of a scenario in a Name "group.GROUP.METRIC"; empty for all groups.
 	Group string
 }
 
@@ -114,7 +114,7 @@ func (m *Metric) OfGroup() bool {
 	return m.Needs&(Verification|Reconnection) == 0 && m.Name != "missing" && m.Name != "tester.cpu"
 }
 
-// Find returns the metric of a name, which may be that of a group.
+// Find returns the metric of a name, perhaps a group's.
 func Find(name string) (Metric, bool) {
 	list := Metrics()
 	for _, m := range list {

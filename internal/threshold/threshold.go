@@ -38,7 +38,7 @@ func (t *Threshold) String() string {
 	return name + " " + t.Op + " " + t.asked
 }
 
-// UnknownError is for a metric that there is not. Value is what it was compared with.
+// UnknownError is for an unknown metric. Value is the value that it was compared with.
 type UnknownError struct{ Name, Value string }
 
 // Error says so.
@@ -162,9 +162,9 @@ type Outcome struct {
 	Kept      bool    // false if the value is not known
 }
 
-// Judge compares the values of a run with the demands. Target returns the rate that was asked for, of a group or,
-// without a name, of all groups together, in messages per second; 0 if there is none, so that no share of it is kept.
-// Values are those of metrics in their units; the run may have none, such as a latency of no message.
+// Judge compares the values of a run with the thresholds. Target returns the planned rate of a group or, without a
+// name, of all groups together, in messages per second; 0 without a planned rate, so that thresholds on shares of it
+// fail. Values are those of metrics in their units; the run may lack some, such as a latency of no message.
 func Judge(list []Threshold, target func(group string) float64, values map[string]float64) []Outcome {
 	outcomes := make([]Outcome, 0, len(list))
 	for _, t := range list {

@@ -51,7 +51,7 @@ type lane struct {
 	busy bool
 }
 
-// Outages are those of a run: a broker redelivers messages that the consumers could not settle.
+// Outages are the run's: a broker redelivers messages that the consumers could not settle.
 type Outages interface {
 	// Explain reports whether a consumer lost its connection a short time ago. It is called for each message, by the
 	// goroutine that has received it.
@@ -61,7 +61,7 @@ type Outages interface {
 	Receiving() bool
 }
 
-// Reconnecting tells that consumers may lose their connections and go on. It must be called before the first Check.
+// Reconnecting notes that consumers may lose their connections and open them again. Call it before the first Check.
 func (c *Checker) Reconnecting(o Outages) { c.outages = o }
 
 // NewChecker returns the checker of one more consumer of t. With a run, messages of other runs are foreign.
@@ -79,7 +79,7 @@ func NewChecker(t *Tracker, run int64) *Checker {
 func (c *Checker) Check(d *driver.Delivery, now int64) Verdict {
 	id := d.ID
 	intact, legible := true, true
-	// A run that numbers its messages sends none that say only of which run they are: such a text was cut off.
+	// A run that numbers its messages sends no text with a run number alone: such a text was cut off.
 	numbered := id != (driver.ID{}) && (id.Number != driver.Unnumbered || id.Run == c.run)
 	if numbered {
 		legible = id.Sum>>32 == c.sums.id(&id) && id.Run > 0 && id.Producer >= 0 && id.Number >= 0 && id.Number < maxNumbers

@@ -48,8 +48,8 @@ func Probe(path string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// maxFile is the size of the largest file, in bytes: numbers of some billions of messages, of which every other one
-// was lost.
+// maxFile is the size of the largest file, in bytes: the numbers of some billions of messages with every other one
+// lost.
 const maxFile = 1 << 30
 
 // ReadFile reads a side from a file. The error is an [*inputfile.Error].

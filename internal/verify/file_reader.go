@@ -28,7 +28,7 @@ func (r *reader) next() ([]byte, error) {
 	return part, nil
 }
 
-// tally reads that many sets, each of which is part of the one before.
+// tally reads that many sets. Each is part of the set before it.
 func (r *reader) tally(sets int) (t tally, err error) {
 	if sets < 0 || sets > maxTally {
 		return nil, errContradiction
@@ -57,7 +57,7 @@ func (r *reader) set() (*roaring64.Bitmap, error) {
 	if err != nil || len(part) == 0 {
 		return set, err
 	}
-	// The library makes room for as many parts as the first number says, each of which takes at least 4 bytes.
+	// The library makes room for as many parts as the first number says; each takes at least 4 bytes.
 	if len(part) < 8 || binary.LittleEndian.Uint64(part) > uint64(len(part)/4) {
 		return nil, io.ErrUnexpectedEOF
 	}

@@ -9,8 +9,8 @@ import (
 )
 
 // Judge compares the messages that the sides of a run sent with the messages that they received. Messages of runs that
-// no side sent are foreign; if no side sent any, all runs are judged, as far as that can be done without the numbers
-// sent. Of a run whose shards are not all there it is not known which messages should have arrived either.
+// no side sent are foreign. If no side sent any, Judge judges all runs, as far as the numbers received allow. If shards
+// of a run are missing, the messages that should have arrived are unknown too.
 func Judge(sides ...*Side) *Result {
 	j := &judge{sent: map[Stream]*Sent{}, absent: Absent(sides)}
 	r := &Result{Known: true}
@@ -54,10 +54,10 @@ type judge struct {
 // AbsentNote is in the note of a [Result] about shards that are missing.
 const AbsentNote = "that are not here"
 
-// maxNamed is how many missing shards are named.
+// maxNamed bounds the number of missing shards that are named.
 const maxNamed = 10
 
-// Absent returns the numbers of the shards that are missing, by run, of the runs of which some are there.
+// Absent returns the numbers of the missing shards, by run. Runs without any shard are left out.
 func Absent(sides []*Side) map[int64][]string {
 	there := map[int64][]bool{}
 	for _, side := range sides {
@@ -306,7 +306,7 @@ func (s *Scope) compare(key Stream, sent *Sent, st *stream, t timing, bounds Bou
 	}
 }
 
-// lostMark counts a lost message for the first mark after it. It is false if there is none.
+// lostMark counts a lost message for the first mark after it. It returns false if no mark follows.
 func (s *Scope) lostMark(marks []uint64, n uint64) bool {
 	for i, mark := range marks {
 		if i == len(s.lostBefore) {

@@ -67,27 +67,27 @@ func (l *Ledger) NotAgain(n int64) {
 	}
 }
 
-// explain is that of a stream of the ledger's messages.
+// explain is the [stream.explain] of a stream of the ledger's messages.
 func (l *Ledger) explain(s *stream) (twice, counted uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return s.explain(l.resent)
 }
 
-// Delay says for how long the broker is to hold back the messages that are numbered from now on. Next is not being
-// called.
+// Delay sets the time for which the broker is to hold back the messages numbered from now on. The caller does not call
+// Next meanwhile.
 func (l *Ledger) Delay(delay time.Duration) { l.id.Delay = delay.Milliseconds() }
 
 // SetBodies gives the messages that are numbered from now on other variants, as [NewLedger]. Next is not being called.
 func (l *Ledger) SetBodies(bodies ...uint32) { l.bodies = bodies }
 
-// Count returns how many messages have been numbered.
+// Count returns the number of messages numbered so far.
 func (l *Ledger) Count() uint64 { return uint64(l.next.Load()) }
 
 // Producer returns the number of the producer.
 func (l *Ledger) Producer() int64 { return l.id.Producer }
 
-// Mark notes how many messages have been numbered: see [Result].LostBefore.
+// Mark notes the number of messages numbered so far: see [Result].LostBefore.
 func (l *Ledger) Mark() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -143,7 +143,7 @@ func (l *Ledger) Seal(inFlight []int64) *Sent {
 	return s
 }
 
-// open returns how many messages from a number on were sent that are to arrive and are not in arrived.
+// open counts the sent messages from a number up that are to arrive and are not in arrived.
 func (l *Ledger) open(arrived *Set, from uint64) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -158,7 +158,7 @@ func (l *Ledger) open(arrived *Set, from uint64) uint64 {
 	return expected - min(got, expected)
 }
 
-// below returns how many numbers of a set are below n.
+// below counts the numbers of a set that are less than n.
 func below(b *roaring64.Bitmap, n uint64) uint64 {
 	if n == 0 {
 		return 0
@@ -166,7 +166,7 @@ func below(b *roaring64.Bitmap, n uint64) uint64 {
 	return b.Rank(n - 1)
 }
 
-// both returns how many numbers are in both sets.
+// both counts the numbers that are in both sets.
 func both(s *Set, b *roaring64.Bitmap) (n uint64) {
 	if b.IsEmpty() {
 		return 0

@@ -12,7 +12,7 @@ import (
 // Kind is a defect of a message.
 type Kind string
 
-// The kinds of which a [Scope] names examples.
+// The kinds of examples that a [Scope] names.
 const (
 	Lost        Kind = "lost"
 	Duplicated  Kind = "duplicated"
@@ -72,7 +72,7 @@ type Allow struct {
 	Disorder   bool `set:"fail-on-disorder,not" roles:"consumer" help:"messages out of order fail the run"`
 }
 
-// Findings returns what was found, with the subscription if it was found at one only. Parked messages wait by plan.
+// Findings returns the findings, with the subscription if only one has them. Parked messages wait by plan.
 func (r *Result) Findings(allow Allow, parked uint64) (list []result.Finding) {
 	t := &r.Total
 	copies := t.Duplicates - min(t.AfterOutage+t.Resent, t.Duplicates)

@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// optimizeAfter is how many numbers are added at least before a set is packed again.
+	// optimizeAfter numbers, at least, are added before a set is packed again.
 	optimizeAfter = 1 << 20
-	// absorbAtMost bounds how many numbers one call moves into the prefix, and so how long it takes.
+	// absorbAtMost bounds the numbers that one call moves into the prefix, and so its time.
 	absorbAtMost = 1 << 22
 )
 
@@ -23,7 +23,7 @@ type Set struct {
 	loose    uint64            // numbers added since rest was packed
 }
 
-// Len returns how many numbers are in the set.
+// Len returns the number of numbers in the set.
 func (s *Set) Len() uint64 { return s.low + s.count }
 
 // Has reports whether n is in the set.
@@ -39,7 +39,7 @@ func (s *Set) End() uint64 {
 	return s.low
 }
 
-// below returns how many numbers less than n are in the set.
+// below counts the numbers in the set that are less than n.
 func (s *Set) below(n uint64) uint64 {
 	switch {
 	case n <= s.low:

@@ -43,7 +43,7 @@ type Sent struct {
 	Producer    int64              `json:"producer"`
 	Destination driver.Destination `json:"-"`
 	Count       uint64             `json:"count"` // messages, numbered from 0
-	// Started is when the load began, Ended when that of the last step with this producer ended.
+	// Started is when the load began, Ended when the last step with this producer ended.
 	Started int64 `json:"started"`
 	Ended   int64 `json:"ended"`
 
@@ -52,15 +52,14 @@ type Sent struct {
 	// The numbers of messages that were sent again, as often as they were.
 	resent tally
 
-	// Marks are how many messages had been numbered at each [Ledger.Mark]. They are not in files.
+	// Marks are the counts of numbered messages at each [Ledger.Mark]. Files do not hold them.
 	Marks []uint64 `json:"-"`
 }
 
 // Received are the messages that arrived at one subscription, or at the part of its consumers that the process had.
 type Received struct {
 	Destination driver.Destination `json:"-"`
-	// Subscription is the name under which consumers share the messages, also those of several processes; "" for a
-	// queue.
+	// Subscription is the name under which consumers share the messages, across processes too; "" for a queue.
 	Subscription string `json:"-"`
 	// Private: no other process has a part in this subscription, whatever it is called.
 	Private bool `json:"private,omitempty"`
@@ -73,15 +72,15 @@ type Received struct {
 	Opened int64 `json:"opened"`
 	Ended  int64 `json:"ended"`
 	Last   int64 `json:"last"`
-	// Sent are the messages that were sent while the subscription existed, of producers of which that is known and not
-	// all. Other messages of these producers are not for it.
+	// Sent are the messages sent while the subscription existed, for producers with such a limit. Other messages of
+	// these producers are not for it.
 	Sent map[Stream]Bounds `json:"-"`
 	// Drained: the consumers waited for more at the end, the broker gave a sign of life, and nothing came.
 	Drained bool `json:"drained,omitempty"`
 	// CutOff: consumers lost their connections and went on, with --reconnect. The broker may have given the messages that
 	// they had not settled to another process.
 	CutOff bool `json:"cutOff,omitempty"`
-	// Foreign counts deliveries without an ID or of too many producers, Illegible those whose ID was damaged.
+	// Foreign counts deliveries without an ID or of too many producers, Illegible deliveries with a damaged ID.
 	Foreign   uint64 `json:"foreign,omitempty"`
 	Illegible uint64 `json:"illegible,omitempty"`
 

@@ -16,9 +16,8 @@ func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 // BodySum returns the part of a message's checksum that is about its body.
 func BodySum(body []byte) uint32 { return crc32.Checksum(body, castagnoli()) }
 
-// Sum returns the checksum of a message with that ID, whose own Sum is ignored, and body: in the upper 31 bits a
-// CRC-32C of the ID, so that a damaged ID is not taken for that of another message, in the lower 32 bits one of the
-// body.
+// Sum returns the checksum of a message with that ID and body; it ignores id.Sum. The upper 31 bits are a CRC-32C of
+// the ID, so that a damaged ID does not pass for another message's; the lower 32 bits are a CRC-32C of the body.
 func Sum(id driver.ID, body uint32) int64 {
 	s := newSummer()
 	return s.sum(&id, body)

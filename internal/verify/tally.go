@@ -6,10 +6,10 @@ import (
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 )
 
-// maxTally is how often at most a number is counted: copies and resends of one message beyond that are not told apart.
+// maxTally bounds the count of a number: copies and resends of one message beyond it look alike.
 const maxTally = 8
 
-// tally counts how often each number was added. The set at i holds the numbers that were added more than i times.
+// tally counts the additions of each number. The set at i holds the numbers added more than i times.
 type tally []*roaring64.Bitmap
 
 func (t *tally) add(n uint64) {
@@ -32,7 +32,7 @@ func (t tally) remove(n uint64) {
 	}
 }
 
-// of returns how often a number was added.
+// of returns the number of additions of a number.
 func (t tally) of(n uint64) (times uint64) {
 	for _, set := range t {
 		if !set.Contains(n) {
@@ -56,11 +56,11 @@ func (t tally) plus(o tally) (sum tally) {
 	return sum
 }
 
-// extra returns how often each message came beyond the first time.
+// extra counts the copies of each message beyond its first.
 func (s *stream) extra() tally { return append(tally{s.doubled}, s.more...) }
 
-// explain returns how many of the copies of a stream came because their messages were sent again: of each message no
-// more than it was sent again. Counted are those of them that an outage explains, too.
+// explain counts the copies in a stream that came because their messages were sent again: per message no more than its
+// resends. It includes copies that an outage explains, too.
 func (s *stream) explain(resent tally) (twice, counted uint64) {
 	if len(resent) == 0 || s.doubled.IsEmpty() {
 		return 0, 0
@@ -76,7 +76,7 @@ func (s *stream) explain(resent tally) (twice, counted uint64) {
 	return twice, counted
 }
 
-// unexplained returns the messages of which a copy came that neither an outage nor that they were sent again explains.
+// unexplained returns the messages with a copy that neither an outage nor a resend explains.
 func (s *stream) unexplained(resent tally) *roaring64.Bitmap {
 	if len(resent) == 0 && len(s.outaged) == 0 {
 		return s.doubled

@@ -15,7 +15,7 @@ const (
 	maxStreams = 1 << 17
 	// maxNumbers is above any number that a producer reaches, and low enough for sets up to there to be handled.
 	maxNumbers = 1 << 38
-	// maxExamples is how many messages of a kind are kept by name.
+	// maxExamples bounds the messages of a kind that are kept by name.
 	maxExamples = 5
 )
 
@@ -74,7 +74,7 @@ func (t *Tracker) merge(spans []span) {
 	}
 }
 
-// damaged notes a message whose body differs from the one sent.
+// damaged notes a message with a body that differs from the one sent.
 func (t *Tracker) damaged(s *stream, n int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -124,8 +124,8 @@ func (t *Tracker) cutOff() bool {
 // Last returns when the last message came that the run counts, in microseconds since the Unix epoch; 0 if none did.
 func (t *Tracker) Last() int64 { return t.flush().last }
 
-// Open returns how many of the messages in the ledgers are to arrive here and have not arrived yet. Of a ledger that
-// is in from, only the messages from that number on are.
+// Open counts the messages in the ledgers that are to arrive here and have not arrived yet. Of a ledger in from, it
+// counts the messages from that number on.
 func (t *Tracker) Open(ledgers []*Ledger, from map[*Ledger]uint64) (n uint64) {
 	t.flush()
 	t.mu.Lock()
@@ -140,9 +140,8 @@ func (t *Tracker) Open(ledgers []*Ledger, from map[*Ledger]uint64) (n uint64) {
 	return n
 }
 
-// Progress returns the counts so far that need not be compared with the messages sent. With a run, those of the
-// messages of that run alone.
-// Copies of messages that the ledgers know to be sent again are told from others.
+// Progress returns the counts that need no comparison with the messages sent. With a run, it counts that run's messages
+// alone. The ledgers know the messages that were sent again, so their copies count apart.
 func (t *Tracker) Progress(run int64, ledgers ...*Ledger) result.Progress {
 	n := t.flush()
 	t.mu.Lock()

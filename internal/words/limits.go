@@ -71,7 +71,7 @@ var bounds = []struct {
 	{"pause", result.LimitMachine, "perfmq was paused for up to %s", "let the tester have a machine of its own"},
 }
 
-// NewLimit returns the limit of a rate by the name of its bound. The values are those of the bound's text.
+// NewLimit returns the limit of a rate by the name of its bound. The values fill the bound's text.
 func NewLimit(bound string, share float64, values ...any) result.Limit {
 	i := 0
 	for bounds[i].name != bound {

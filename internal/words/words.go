@@ -1,5 +1,5 @@
-// Package words puts what is known of a run into words: findings, and numbers with their units. The console, pages,
-// merges and docs all use it, so that one thing has one wording.
+// Package words puts the facts of a run into words: findings, and numbers with their units. The console, pages, merges
+// and docs all use it, so that one thing has one wording.
 package words
 
 import (
@@ -28,8 +28,8 @@ func Kinds() []Kind { return kinds }
 // MaxExamples is the maximum number of examples of a finding.
 const MaxExamples = 10
 
-// Find returns a finding. Count is how often it occurred, or the number of messages concerned. The values are those of
-// the kind's sentence.
+// Find returns a finding. Count is its number of occurrences, or of the messages concerned. The values fill the kind's
+// sentence.
 func Find(kind, subject string, count uint64, values ...any) result.Finding {
 	i := slices.IndexFunc(kinds, func(k Kind) bool { return k.Name == kind })
 	k := &kinds[i]
@@ -52,7 +52,7 @@ func As(f result.Finding, severity string) result.Finding {
 	return f
 }
 
-// First returns the first texts of a list, and how many more there are.
+// First returns the first texts of a list, and the number of the others.
 func First(list []string, n int, separator string) string {
 	text := strings.Join(list[:min(n, len(list))], separator)
 	if more := len(list) - n; more > 0 {
@@ -69,7 +69,7 @@ func Plural[N int | uint64](n N, thing string) string {
 	return fmt.Sprintf("%d %s", n, thing)
 }
 
-// Times returns how often something happened: "once", "2 times".
+// Times returns a number of occurrences: "once", "2 times".
 func Times[N int | uint64](n N) string {
 	if n == 1 {
 		return "once"
@@ -145,7 +145,7 @@ func Short(v float64) string {
 // Clock returns the time of day of a moment, to find it in a log.
 func Clock(t time.Time) string { return t.Format("15:04:05.000") }
 
-// Outage returns what is known of an outage, without the latencies around it. Texts of brokers in it are not escaped.
+// Outage returns a sentence about an outage, without the latencies around it. Texts of brokers in it are not escaped.
 func Outage(o *result.Outage) string {
 	after := func(us int64) string { return Seconds(time.Duration(us) * time.Microsecond) }
 	text := "at " + Clock(time.UnixMicro(o.Time))

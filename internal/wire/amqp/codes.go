@@ -144,8 +144,8 @@ func (d Descriptor) name() string {
 	return name
 }
 
-// symbolicDescriptor returns the descriptor with that symbolic form; 0 if there is none. Peers hardly ever send one, so
-// that a walk over all of them does.
+// symbolicDescriptor returns the descriptor with that symbolic form, 0 if none has. Peers hardly ever send one, so it
+// walks over all of them.
 func symbolicDescriptor(symbol []byte) Descriptor {
 	for d, form := range symbolicForms() {
 		if form != "" && form == string(symbol) {

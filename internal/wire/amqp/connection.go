@@ -9,8 +9,8 @@ type Open struct {
 	MaxFrameSize Opt[uint32]
 	// ChannelMax is the highest channel that may be used; absent: 65535.
 	ChannelMax Opt[uint16]
-	// IdleTimeout is after how many milliseconds of silence the sender of the open may end the connection; 0 or absent:
-	// never.
+	// IdleTimeout is the silence, in milliseconds, after which the sender of the open may end the connection; 0 or
+	// absent: never.
 	IdleTimeout         uint32
 	OfferedCapabilities []string
 	// Properties is an encoded map with symbols as keys, such as product and version; nil: none. See [Lookup].
@@ -59,7 +59,7 @@ func (w *listWriter) frame(at int) []byte {
 
 // Begin is the performative begin (Transport, section 2.7.2).
 type Begin struct {
-	// RemoteChannel is that of the begin which this one answers; absent in one that answers none.
+	// RemoteChannel is the channel of the begin that this one answers; absent in one that answers none.
 	RemoteChannel  Opt[uint16]
 	NextOutgoingID uint32 // of the sender's first transfer frame, a serial number (RFC 1982); mandatory
 	IncomingWindow uint32 // transfer frames that the sender of the begin takes; mandatory

@@ -2,7 +2,7 @@ package amqp
 
 import "encoding/binary"
 
-// MaxEntries is how many symbols of an array, and how many filters of a source, are decoded at most.
+// MaxEntries bounds the symbols of an array, and the filters of a source, that are decoded.
 const MaxEntries = 1024
 
 // unknown is the number of values of a Decoder that reads all there are.
@@ -31,13 +31,13 @@ func (d *Decoder) Err() error { return d.err }
 // More reports whether there are values left.
 func (d *Decoder) More() bool { return d.n > 0 && (d.pos < len(d.b) || d.total != unknown) }
 
-// Len returns how many values are left in a list or map (of a map keys and values), at most as many as it has bytes.
+// Len counts the values left in a list or map (of a map keys and values). It is at most the number of its bytes.
 func (d *Decoder) Len() int { return min(d.n, len(d.b)-d.pos) }
 
 // Rest returns the bytes behind the values read.
 func (d *Decoder) Rest() []byte { return d.b[d.pos:] }
 
-// Peek returns the format code of the next value, without reading it; CodeNull if there is none.
+// Peek returns the format code of the next value without reading it, CodeNull at the end.
 func (d *Decoder) Peek() byte {
 	if d.n == 0 || d.pos >= len(d.b) {
 		return CodeNull
@@ -61,7 +61,7 @@ func (d *Decoder) join(inner *Decoder, name string) bool {
 	return false
 }
 
-// wrap returns the error as that of a type; nil if there is none.
+// wrap adds the name of a type to the error. It returns nil without an error.
 func (d *Decoder) wrap(name string) error {
 	if d.err == nil {
 		return nil
@@ -123,7 +123,7 @@ func (d *Decoder) takeSized(wide bool) []byte {
 	return d.takeBytes(uint32(d.take8()))
 }
 
-// size returns how many bytes the value at the front of b takes, its format code included. It does not look at the
+// size returns the number of bytes of the value at the front of b, its format code included. It does not look at the
 // elements of lists, maps and arrays. It needs no stack however deep descriptors are nested.
 func size(b []byte) (int, error) {
 	pos := 0

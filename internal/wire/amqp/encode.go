@@ -103,7 +103,7 @@ func BeginMap(b []byte) []byte { return begin(b, CodeMap32) }
 
 func begin(b []byte, code byte) []byte { return append(b, code, 0, 0, 0, 0, 0, 0, 0, 0) }
 
-// EndCompound writes the size of the list or map that begins at b[at], and how many values it has (of a map keys and
+// EndCompound writes the size of the list or map that begins at b[at], and the number of its values (of a map keys and
 // values).
 func EndCompound(b []byte, at, count int) {
 	binary.BigEndian.PutUint32(b[at+1:], uint32(len(b)-at-5))
@@ -201,7 +201,7 @@ func (w *listWriter) boolean(v bool) { w.field(AppendBool(w.b, v), true) }
 func (w *listWriter) ubyte(v uint8)  { w.field(append(w.b, CodeUbyte, v), true) }
 func (w *listWriter) uint(v uint32)  { w.field(AppendUint(w.b, v), true) }
 
-// flag writes a boolean whose default is false.
+// flag writes a boolean with the default false.
 func (w *listWriter) flag(v bool) { w.field(AppendBool(w.b, v), v) }
 
 func (w *listWriter) uintOr(v, absent uint32) { w.field(AppendUint(w.b, v), v != absent) }

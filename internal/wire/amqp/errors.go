@@ -47,7 +47,7 @@ func (e *DecodeError) Error() string {
 // Unwrap returns the cause.
 func (e *DecodeError) Unwrap() error { return e.Err }
 
-// FrameError is a frame that is larger than announced in our open, and was not read, or whose header contradicts itself
+// FrameError is a frame that is larger than our open announced, and was not read, or has a contradictory header
 // (Transport, sections 2.3.1 and 2.7.1; to be answered with [CondFraming]).
 type FrameError struct {
 	Size       uint32 // bytes of the whole frame
@@ -94,17 +94,17 @@ const (
 	CondTxnRollback      = "amqp:transaction:rollback"
 )
 
-// InfoCause is the key in [Error.Info] by which the embedded broker gives, with [CondTxnRollback], the condition behind
-// it.
+// InfoCause is the key in [Error.Info] under which the embedded broker gives, with [CondTxnRollback], the condition
+// behind it.
 const InfoCause = "cause"
 
 // Error is an AMQP error, as detach, end, close and rejected carry it (Transport, section 2.8.14).
 type Error struct {
 	// Condition is a symbol, one of the Cond constants or the broker's own; mandatory.
 	Condition string
-	// Description is for people; "" if there is none.
+	// Description is a text for people, perhaps empty.
 	Description string
-	// Info is an encoded map with symbols as keys, a copy of the peer's; nil if there is none. See [Lookup].
+	// Info is an encoded map with symbols as keys, a copy of the peer's; nil without one. See [Lookup].
 	Info []byte
 }
 

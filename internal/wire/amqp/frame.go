@@ -16,8 +16,8 @@ const (
 )
 
 const (
-	// FrameHeaderSize is how many bytes of a frame come before its body, unless there is an extended header (Transport,
-	// section 2.3.1).
+	// FrameHeaderSize is the number of bytes before a frame's body, without an extended header (Transport, section
+	// 2.3.1).
 	FrameHeaderSize = 8
 	// MinMaxFrameSize is the size of frames that every peer takes, and the largest of SASL frames (Transport, section
 	// 2.4.1; Security, section 5.3.1).
@@ -56,7 +56,7 @@ func AppendHeartbeat(b []byte) []byte {
 type Body struct {
 	// Kind tells the performative, and which Decode method is for it.
 	Kind Descriptor
-	// Fields are those of the performative.
+	// Fields are the performative's.
 	Fields Decoder
 	// Payload follows the performative: in transfers a message, or a part of one. It is within the frame.
 	Payload []byte
@@ -112,10 +112,10 @@ func (f *FrameReader) ReadProtocolHeader() (h [ProtocolHeaderSize]byte, err erro
 	return h, err
 }
 
-// Next returns the next frame. A frame that is too large is refused before it is read, and so is one whose head
-// contradicts itself, with a *[FrameError]. At the end of the input between frames the error is io.EOF,
-// within a frame io.ErrUnexpectedEOF. Other errors are the input's. After a deadline that has passed, Next may be
-// called again: nothing is lost. Frames of any type and heartbeats are returned alike.
+// Next returns the next frame. It refuses a frame that is too large, or has a contradictory head, before reading it,
+// with a *[FrameError]. At the end of the input between frames the error is io.EOF, within a frame io.ErrUnexpectedEOF.
+// Other errors are the input's. After a deadline that has passed, Next may be called again: nothing is lost. Frames of
+// any type and heartbeats are returned alike.
 func (f *FrameReader) Next() (Frame, error) {
 	if f.size > 0 {
 		return f.large()
@@ -182,8 +182,8 @@ func within(err error) error {
 	return err
 }
 
-// Buffered returns how many bytes have been read from the input and not been returned in frames. Before an input
-// without any is read on, a receiver settles its messages: a part of a frame is soon followed by the rest.
+// Buffered counts the bytes read from the input and not yet returned in frames. A receiver settles its messages before
+// it reads on from an input without any: a part of a frame is soon followed by the rest.
 func (f *FrameReader) Buffered() int {
 	if f.size > 0 {
 		return len(f.big) + f.r.Buffered()

@@ -1,6 +1,6 @@
 package amqp
 
-// NormalPriority is that of messages that do not say (Messaging, section 3.2.1).
+// NormalPriority is the priority of messages without one (Messaging, section 3.2.1).
 const NormalPriority uint8 = 4
 
 // Header is the section header (Messaging, section 3.2.1).
@@ -60,10 +60,10 @@ type Message struct {
 
 	// BodyKind is [DescData], [DescSequence] or [DescValue]; 0: there is no body.
 	BodyKind Descriptor
-	// Body is that of the first section: the bytes of data; of a sequence and a value the encoded value, not nil. See
-	// [Message.Payload].
+	// Body is the body of the first section: the bytes of data; of a sequence and a value the encoded value, not nil.
+	// See [Message.Payload].
 	Body []byte
-	// BodySections is how many there are: one or several of data or sequences, one value.
+	// BodySections counts the body's sections: one or several of data or sequences, one value.
 	BodySections int
 
 	// Forward are the sections from the message annotations on: the bytes that an intermediary hands on as they are
@@ -119,7 +119,7 @@ func (m *Message) Decode(b []byte) error {
 	return nil
 }
 
-// body reads the value of a body section; that of the first is kept.
+// body reads the value of a body section; the message keeps the first.
 func (m *Message) body(d *Decoder) {
 	var body []byte
 	switch m.BodyKind {

@@ -14,7 +14,7 @@ type Properties struct {
 	GroupID            []byte
 }
 
-// Decode reads [Message.Properties]; nil has none. It fails with a *[DecodeError]. It allocates nothing.
+// Decode reads [Message.Properties], which may be nil. It fails with a *[DecodeError]. It allocates nothing.
 func (p *Properties) Decode(list []byte) error {
 	*p = Properties{}
 	if list == nil {

@@ -243,7 +243,7 @@ func (d *Decoder) mustBool() bool {
 	return d.Bool()
 }
 
-// Types that Go has none of, as [Decoder.Scalar] returns them and [AppendScalar] takes them.
+// Types that Go lacks, as [Decoder.Scalar] returns them and [AppendScalar] takes them.
 type (
 	// Symbol is an ASCII text from a limited domain (Types, section 1.6.21).
 	Symbol string
@@ -315,8 +315,8 @@ func (d *Decoder) otherScalar() any {
 	return Encoded(raw)
 }
 
-// Lookup returns a Decoder of the value under a key of an encoded map, which has no values if there is none, the map is
-// nil or malformed. Keys are strings or symbols. It allocates nothing.
+// Lookup returns a Decoder of the value under a key of an encoded map. It has no values if the key is missing, or the
+// map is nil or malformed. Keys are strings or symbols. It allocates nothing.
 func Lookup(m []byte, key string) Decoder {
 	if m == nil {
 		return Decoder{}

@@ -3,7 +3,7 @@ package amqp
 // Accepted is the encoded state accepted, as [Disposition.State] takes it: []byte(Accepted).
 const Accepted = "\x00\x53\x24\x45"
 
-// State is a delivery state: how far a delivery is, or its outcome (Messaging, section 3.4; Transactions, sections
+// State is a delivery state: the progress of a delivery, or its outcome (Messaging, section 3.4; Transactions, sections
 // 4.5.5 and 4.5.6). Encoded values are within the input.
 type State struct {
 	// Kind is [DescAccepted], [DescRejected], [DescReleased] or [DescModified]: an outcome; or [DescReceived],
@@ -26,8 +26,8 @@ type State struct {
 // Terminal reports whether the state is an outcome, which ends a delivery.
 func (s *State) Terminal() bool { return s.Kind >= DescAccepted && s.Kind <= DescModified }
 
-// ParseState reads an encoded delivery state; nil is none. It fails with a *[DecodeError]. It allocates nothing, but
-// for the error of a rejection.
+// ParseState reads an encoded delivery state, or nil for none. It fails with a *[DecodeError]. It allocates nothing,
+// but for the error of a rejection.
 func ParseState(raw []byte) (State, error) {
 	if string(raw) == Accepted {
 		return State{Kind: DescAccepted}, nil

@@ -91,7 +91,7 @@ func NewTemplate(c *Content) (*Template, error) {
 	return t, nil
 }
 
-// Size returns how many bytes a message has with an ID of n bytes, or with none if n is 0.
+// Size returns the number of bytes of a message with an ID of n bytes, or without an ID if n is 0.
 func (t *Template) Size(n int) int {
 	size := len(t.head) + len(t.tail)
 	switch {

@@ -1,6 +1,6 @@
 package amqp
 
-// How much of a terminus is kept when its link or its broker goes (Messaging, section 3.5.5).
+// The parts of a terminus that are kept when its link or its broker goes (Messaging, section 3.5.5).
 const (
 	DurableNone           uint32 = 0
 	DurableConfiguration  uint32 = 1
@@ -33,14 +33,14 @@ type Terminus struct {
 	Address Opt[string]
 	// Durable is one of the constants; default [DurableNone].
 	Durable uint32
-	// ExpiryPolicy is one of the constants; decoding gives the default if there is none, encoding leaves out "" and the
+	// ExpiryPolicy is one of the constants. Decoding an absent one gives the default; encoding leaves out "" and the
 	// default.
 	ExpiryPolicy string
-	// Timeout is how many seconds a terminus that expires is still kept; default 0.
+	// Timeout is the time, in seconds, for which an expiring terminus is kept; default 0.
 	Timeout uint32
 	// Dynamic: the node is made for the link.
 	Dynamic bool
-	// NodeProperties is an encoded map: those of a dynamic node; nil: none.
+	// NodeProperties is an encoded map for a dynamic node; nil: none.
 	NodeProperties []byte
 
 	// Of a source alone.

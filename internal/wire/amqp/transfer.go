@@ -1,6 +1,6 @@
 package amqp
 
-// MaxDeliveryTag is how many bytes a delivery tag has at most (Transport, section 2.8.7).
+// MaxDeliveryTag is the largest size of a delivery tag, in bytes (Transport, section 2.8.7).
 const MaxDeliveryTag = 32
 
 // Transfer is the performative transfer (Transport, section 2.7.5). Its payload is [Body.Payload]. Encoded values and
@@ -13,7 +13,7 @@ type Transfer struct {
 	MessageFormat Opt[uint32]
 	Settled       bool // in any frame of a delivery
 	More          bool // the delivery goes on in another frame
-	// State is an encoded delivery state, for [ParseState], such as that of a transaction; nil: none.
+	// State is an encoded delivery state for [ParseState], such as a transaction's; nil: none.
 	State   []byte
 	Aborted bool // the delivery is to be forgotten
 }
@@ -40,8 +40,8 @@ func (t *Transfer) Decode(f *Decoder) error {
 	return f.wrap("transfer")
 }
 
-// AppendHead appends a frame without its payload. Append that, and call [EndFrame] with the length that b had. If no
-// field behind More is set, the last byte is that of More: [CodeTrue] or [CodeFalse].
+// AppendHead appends a frame without its payload. Append the payload, and call [EndFrame] with the length that b had.
+// If no field behind More is set, the last byte is More's: [CodeTrue] or [CodeFalse].
 func (t *Transfer) AppendHead(b []byte, channel uint16) []byte {
 	b = append(b, 0, 0, 0, 0, 2, FrameAMQP, byte(channel>>8), byte(channel),
 		CodeDescribed, CodeSmallUlong, byte(DescTransfer), CodeList8, 0, 0)

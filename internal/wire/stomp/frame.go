@@ -30,8 +30,7 @@ const (
 	ERROR       = "ERROR"
 )
 
-// Frame is a frame of a kind that is seldom sent: those of which there is one per message are written and read in
-// place.
+// Frame is a frame of a kind that is seldom sent. Frames that come once per message are written and read in place.
 type Frame struct {
 	Command string
 	Headers []Header
@@ -82,8 +81,8 @@ func CutLine(b []byte) (line []byte, size int) {
 	return b[:end], at + 1
 }
 
-// CutHeader splits a header line at its first colon; the escapes are still in both parts. ok is false if there is
-// none, or nothing before it.
+// CutHeader splits a header line at its first colon; the escapes are still in both parts. Without a colon, or with
+// nothing before it, ok is false.
 func CutHeader(line []byte) (key, value []byte, ok bool) {
 	at := bytes.IndexByte(line, ':')
 	if at <= 0 {
@@ -92,7 +91,7 @@ func CutHeader(line []byte) (key, value []byte, ok bool) {
 	return line[:at], line[at+1:], true
 }
 
-// MaxDigits is how many digits a number may have: so many always fit.
+// MaxDigits bounds the digits of a number: so many always fit.
 const MaxDigits = 19
 
 // ParseNumber reads a decimal number of up to MaxDigits digits and nothing else.
@@ -113,7 +112,7 @@ func ParseNumber[T string | []byte](text T) (n uint64, ok bool) {
 // longestBeat bounds the intervals of a heart-beat header.
 const longestBeat = 24 * time.Hour
 
-// ParseHeartBeat reads a heart-beat header: how often its sender can send heart-beats, and wants to get
+// ParseHeartBeat reads a heart-beat header: the intervals at which its sender can send heart-beats, and wants to get
 // them; 0 for never ("Heart-beating"). A longer interval than a day is taken for a day.
 func ParseHeartBeat(value string) (can, wants time.Duration, ok bool) {
 	first, second, _ := strings.Cut(value, ",")

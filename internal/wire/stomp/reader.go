@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// Input is where a [Reader] reads from: a [bufio.Reader], or what has its methods.
+// Input is the source of a [Reader]: a [bufio.Reader], or a type with its methods.
 type Input interface {
 	Peek(n int) ([]byte, error)
 	Discard(n int) (int, error)
@@ -26,7 +26,7 @@ type Received struct {
 // Field is a header with its escapes.
 type Field struct{ Key, Value []byte }
 
-// Get returns the value of a header; nil if there is none. The first of several with one name counts ("Repeated Header
+// Get returns the value of a header, nil without one. The first of several with one name counts ("Repeated Header
 // Entries").
 func (f *Received) Get(key string) []byte {
 	for i := range f.Headers {
@@ -37,13 +37,13 @@ func (f *Received) Get(key string) []byte {
 	return nil
 }
 
-// Escaped tells whether there is an escape, or a backslash, in the headers.
+// Escaped reports whether the headers contain an escape, or a backslash.
 func (f *Received) Escaped() bool { return bytes.IndexByte(f.head, '\\') >= 0 }
 
 // ErrSyntax is for data that are no frames.
 var ErrSyntax = errors.New("invalid frame")
 
-// ErrMemory says that [Reader.Memory] has none for a frame.
+// ErrMemory says that [Reader.Memory] has no memory left for a frame.
 var ErrMemory = errors.New("no memory for a frame")
 
 // TooLargeError is for a frame with a larger body than the reader accepts. It was not read.
@@ -119,7 +119,7 @@ func (r *Reader) Next() (*Received, error) {
 	}
 }
 
-// spareFrames is how many frames that fit into the input's buffer have to follow a large one before its memory goes.
+// spareFrames is the number of frames that fit into the input's buffer after which the memory of a large one goes.
 const spareFrames = 1000
 
 // letGo lets the memory for large frames go if it is too large, or was not used for long.
@@ -290,7 +290,7 @@ func (r *Reader) body(b []byte, pos, length int) (size int, err error) {
 	return 0, nil
 }
 
-// command returns the command of that name without allocating; empty if there is none. STOMP is another name of CONNECT
+// command returns the command of that name without allocating, or an empty one. STOMP is another name of CONNECT
 // ("STOMP or CONNECT Frame").
 func command(name []byte) string {
 	switch string(name) {
