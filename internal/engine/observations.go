@@ -62,6 +62,7 @@ func observeStalls(s *stats.Summary) {
 			observeSide(s, stalls[p], side.name, subject, side.did)
 		}
 	}
+	s.Find("more-stalls", "", s.MoreStalls, s.MoreStalls)
 }
 
 func observeSide(s *stats.Summary, all []result.Stall, side, subject, did string) {

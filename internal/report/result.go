@@ -148,7 +148,7 @@ func (r *recorder) whole(s *stats.Summary, missing string) result.Result {
 		out.Expected, out.Missing = &s.Expected, &s.Missing
 	}
 	if n := len(out.Stalls); n > maxStalls {
-		out.Stalls, out.MoreStalls = out.Stalls[:maxStalls], uint64(n-maxStalls)
+		out.Stalls, out.MoreStalls = out.Stalls[:maxStalls], uint64(n-maxStalls)+s.MoreStalls
 	}
 	out.Steps = r.steps(s, &out)
 	if r.err != nil {

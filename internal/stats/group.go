@@ -142,7 +142,7 @@ func (c *Collector) groupSums(step bool) (list []StepSummary) {
 			sums = &g.step
 		}
 		sum := sums.upTo(&g.total, &g.parts[Measure])
-		sum.Stalls = c.stallsOf(step, g.run.Name)
+		c.setStalls(&sum, step, g.run.Name)
 		list = append(list, sum)
 	}
 	return list

@@ -19,7 +19,7 @@ const (
 type PartStalls struct {
 	Side  string
 	Whole bool
-	// A broker has no group, the whole run neither; a group's broker is empty if there are several.
+	// A broker has no group, the whole run neither; a group has the planned broker of its workers, if it is only one.
 	Group, Broker string
 	// Count is their number, and Length the sum of their lengths; by phase: Warmup and Measure.
 	Count  [parts]uint64
@@ -27,21 +27,18 @@ type PartStalls struct {
 }
 
 // stall is a time in which the broker did nothing for any worker of a part, although it had something to do. It leaves
-// out time at its start or end in which perfmq itself stood still.
+// out time at its start or end in which perfmq itself stood still. It has no Time yet.
 type stall struct {
-	side          string
-	start, length time.Duration // from the start of the load
-	warmup        bool          // it ended in a warm-up
-	group, broker string        // the only ones that stalled, of several; else empty
-	part          *part
-	covered       bool // stalls of wider parts say the same
+	result.Stall
+	part    *part
+	covered bool // stalls of wider parts say the same
 }
 
-func (s *stall) end() time.Duration { return s.start + s.length }
+func (s *stall) end() int64 { return s.Elapsed + s.Length }
 
 // overlap returns the time that both share.
-func (s *stall) overlap(o *stall) time.Duration {
-	return max(0, min(o.end(), s.end())-max(o.start, s.start))
+func (s *stall) overlap(o *stall) int64 {
+	return max(0, min(o.end(), s.end())-max(o.Elapsed, s.Elapsed))
 }
 
 // alike is the share of the longer of two stalls that both must cover to be one stall of both sides.
@@ -49,26 +46,26 @@ const alike = 0.8
 
 // twin reports whether a stall is the same one on the other side: both are of the run, or of a broker or group.
 func (s *stall) twin(o *stall) bool {
-	return o.side != s.side && o.side != BothSides && s.side != BothSides &&
+	return o.Side != s.Side && o.Side != BothSides && s.Side != BothSides &&
 		(s.part.kind == wholeRun && o.part.kind == wholeRun ||
-			s.broker != "" && s.broker == o.broker || s.group != "" && s.group == o.group) &&
-		float64(s.overlap(o)) >= alike*float64(max(o.length, s.length))
+			s.Broker != "" && s.Broker == o.Broker || s.Group != "" && s.Group == o.Group) &&
+		float64(s.overlap(o)) >= alike*float64(max(o.Length, s.Length))
 }
 
 // joined returns the stalls of both sides in order, with simultaneous ones joined.
 func joined(list []stall) (out []stall) {
-	slices.SortStableFunc(list, func(a, b stall) int { return cmp.Compare(a.start, b.start) })
+	slices.SortStableFunc(list, func(a, b stall) int { return cmp.Compare(a.Elapsed, b.Elapsed) })
 	var last []int // those that may overlap the next one: few, of many thousand in a run of days
 	for _, s := range list {
-		last = slices.DeleteFunc(last, func(i int) bool { return out[i].end() <= s.start })
+		last = slices.DeleteFunc(last, func(i int) bool { return out[i].end() <= s.Elapsed })
 		n := slices.IndexFunc(last, func(i int) bool { return out[i].twin(&s) })
 		if n < 0 {
 			last, out = append(last, len(out)), append(out, s)
 			continue
 		}
 		o := &out[last[n]]
-		o.side, o.length, o.warmup = BothSides, max(o.end(), s.end())-o.start, o.warmup && s.warmup
-		o.group, o.broker = onlyIf(o.group, s.group), onlyIf(o.broker, s.broker)
+		o.Side, o.Length, o.Warmup = BothSides, max(o.end(), s.end())-o.Elapsed, o.Warmup && s.Warmup
+		o.Group, o.Broker = onlyIf(o.Group, s.Group), onlyIf(o.Broker, s.Broker)
 	}
 	return out
 }
@@ -89,8 +86,12 @@ type stallMeter struct {
 	parts   []*part  // wider ones first
 	open    []stall  // that last now
 	found   []stall
-	step    int  // number of stalls found before the present step
-	fresh   bool // some were found since the last look
+	recent  []stall // the last ones found: coverAge
+	step    int     // number of stalls in found before the present step
+	fresh   bool    // some were found since the last look
+	// more counts the measured stalls that found leaves out, of the run and of the present step: by group, and those of
+	// all parts, unless a wider part had them, without a name.
+	more [2]map[string]uint64
 }
 
 // maxFound bounds the memory for stalls.
@@ -100,6 +101,7 @@ const maxFound = 1 << 17
 // first message.
 func (c *Collector) SetStallLimit(limit time.Duration) {
 	c.stalls.limit = limit
+	c.stalls.more = [2]map[string]uint64{{}, {}}
 	c.quiets(func(q *quiet) { *q = quiet{limit: limit, waiting: never, owed: never} })
 }
 
@@ -156,18 +158,45 @@ func (m *stallMeter) decide(pauses []gap) {
 	}
 }
 
-// add keeps stalls of a part.
+// add counts and keeps stalls of a part.
 func (m *stallMeter) add(p *part, list []stall) {
 	for _, s := range list {
+		s = m.named(p, s, m.recent)
 		phase := Measure
-		if s.warmup {
+		if s.Warmup {
 			phase = Warmup
 		}
-		p.so.Count[phase]++
-		p.so.Length[phase] += s.length
+		p.Count[phase]++
+		p.Length[phase] += time.Duration(s.Length) * time.Microsecond
 		m.fresh = true
-		if len(m.found) < maxFound {
-			m.found = append(m.found, m.named(p, s, m.found))
+		m.keep(s, phase)
+		m.recent = append(slices.DeleteFunc(m.recent, func(o stall) bool {
+			return o.end()+coverAge.Microseconds() < s.Elapsed
+		}), s)
+	}
+}
+
+// keep adds a stall to found. If there is no room, only the longest one of its part in the present step stays.
+func (m *stallMeter) keep(s stall, phase Phase) {
+	longest := &s.part.longest[phase]
+	first := *longest <= m.step
+	longer := first || m.found[*longest-1].Length < s.Length
+	if first || len(m.found) < maxFound {
+		m.found = append(m.found, s)
+		if longer {
+			*longest = len(m.found)
+		}
+		return
+	}
+	if longer {
+		m.found[*longest-1], s = s, m.found[*longest-1]
+	}
+	for _, more := range m.more {
+		if phase == Measure && !s.covered {
+			more[""]++
+		}
+		if phase == Measure && s.part.kind == ofGroup {
+			more[s.part.name]++
 		}
 	}
 }
@@ -175,20 +204,21 @@ func (m *stallMeter) add(p *part, list []stall) {
 // soFar returns the sums of the parts.
 func (m *stallMeter) soFar() (list []PartStalls) {
 	for _, p := range m.parts {
-		list = append(list, p.so)
+		list = append(list, p.PartStalls)
 	}
 	return list
 }
 
-// stallsOf returns the stalls of a group in the present step or the run, found or lasting now, by their starts; without
-// a name the stalls of all parts, unless a wider part had them. It is nil if stalls were not looked for.
-func (c *Collector) stallsOf(step bool, group string) []result.Stall {
+// setStalls sets the stalls of a group in the present step or the run, found or lasting now, by their starts; without
+// a name the stalls of all parts, unless a wider part had them. They stay nil if stalls were not looked for.
+func (c *Collector) setStalls(sum *StepSummary, step bool, group string) {
 	m, first := &c.stalls, 0
 	if m.limit <= 0 {
-		return nil
+		return
 	}
+	sum.MoreStalls = m.more[0][group]
 	if step {
-		first = m.step
+		first, sum.MoreStalls = m.step, m.more[1][group]
 	}
 	var list []stall
 	for _, part := range [][]stall{m.found[first:], m.open} {
@@ -199,53 +229,45 @@ func (c *Collector) stallsOf(step bool, group string) []result.Stall {
 			}
 		}
 	}
-	out := []result.Stall{}
+	sum.Stalls = []result.Stall{}
 	for _, s := range joined(list) {
-		out = append(out, result.Stall{
-			Side: s.side, Time: c.start.Add(s.start).UnixMicro(), Elapsed: s.start.Microseconds(),
-			Length: s.length.Microseconds(), Group: s.group, Broker: s.broker, Warmup: s.warmup,
-		})
+		s.Time = c.start.Add(time.Duration(s.Elapsed) * time.Microsecond).UnixMicro()
+		sum.Stalls = append(sum.Stalls, s.Stall)
 	}
-	return out
 }
 
-// coverAge bounds the search for an overlapping stall, in the order in which stalls were found: an older stall may have
-// been found later.
+// coverAge bounds the search for an overlapping stall: an older stall may have been found later.
 const coverAge = time.Minute
 
 // named adds to a stall its part, and whether stalls of wider parts in the list cover it.
 func (m *stallMeter) named(p *part, s stall, list []stall) stall {
 	s.part = p
 	if p.kind != wholeRun {
-		s.group = p.group
+		s.Group = p.group
 	}
 	if m.several {
-		s.broker = p.broker
+		s.Broker = p.broker
 	}
-	var both time.Duration
-	for i := range slices.Backward(list) {
-		o := &list[i]
-		if o.end()+coverAge < s.start {
-			break
-		}
-		if o.part.includes(p) {
-			both += o.overlap(&s)
+	var both int64
+	for i := range list {
+		if list[i].part.includes(p) {
+			both += list[i].overlap(&s)
 		}
 	}
-	s.covered = float64(both) >= alike*float64(s.length)
+	s.covered = float64(both) >= alike*float64(s.Length)
 	return s
 }
 
 // part is a set of workers of one side, with their common stalls.
 type part struct {
-	side          string
+	PartStalls
 	kind          int    // wholeRun, atBroker or ofGroup
 	name          string // of the broker or group
-	group, broker string // the only ones of its workers; empty if there are several
+	group, broker string // the only ones of its workers now; empty if there are several
 	members       []int  // producers, then consumers
 	limit         time.Duration
 	pending       []candidate
-	so            PartStalls // the ones found so far
+	longest       [parts]int // by phase: the place of the longest stall in found, from 1
 }
 
 const (
@@ -256,7 +278,7 @@ const (
 
 // includes reports whether all workers of another part are its workers, too.
 func (p *part) includes(o *part) bool {
-	return p.side == o.side && p.kind < o.kind && (p.kind == wholeRun || p.broker == o.broker)
+	return p.Side == o.Side && p.kind < o.kind && (p.kind == wholeRun || p.broker == o.broker)
 }
 
 // brokerOf returns the broker of worker i, or, if its URL names several hosts, the host.
@@ -293,52 +315,31 @@ func (m *stallMeter) arrange(c *Collector) {
 		if c.groupOf != nil && c.groupOf[i] != nil {
 			group = c.groupOf[i].run.Name
 		}
-		m.join(i, side, wholeRun, "", group, broker)
+		m.join(i, PartStalls{Side: side, Whole: true}, wholeRun, "", group, broker)
 		if m.several {
-			m.join(i, side, atBroker, broker, group, broker)
+			m.join(i, PartStalls{Side: side, Broker: broker}, atBroker, broker, group, broker)
 		}
 		if group != "" {
-			m.join(i, side, ofGroup, group, group, broker)
+			m.join(i, PartStalls{Side: side, Group: group, Broker: c.workers[i].Broker}, ofGroup, group, group, broker)
 		}
 	}
 	slices.SortStableFunc(m.parts, func(a, b *part) int { return cmp.Compare(a.kind, b.kind) })
-	for _, p := range m.parts {
-		if p.so.Side == "" { // workers that go to another host later do not change its names
-			p.so = PartStalls{Side: p.side, Whole: p.kind == wholeRun}
-			p.so.Group, p.so.Broker = p.names(c)
-		}
-	}
-}
-
-// names returns the group and the broker that name the sums of a part, whatever worker joins it: a broker has no group,
-// and a group has the planned broker of its workers, if it is one.
-func (p *part) names(c *Collector) (group, broker string) {
-	switch p.kind {
-	case atBroker:
-		return "", p.name
-	case ofGroup:
-		broker = c.workers[p.members[0]].Broker
-		for _, i := range p.members {
-			broker = onlyIf(broker, c.workers[i].Broker)
-		}
-		return p.name, broker
-	default:
-		return "", ""
-	}
 }
 
 // join adds a worker, with its group and broker, to a part.
-func (m *stallMeter) join(worker int, side string, kind int, name, group, broker string) {
-	index := slices.IndexFunc(m.parts, func(p *part) bool { return p.side == side && p.kind == kind && p.name == name })
+func (m *stallMeter) join(worker int, of PartStalls, kind int, name, group, broker string) {
+	index := slices.IndexFunc(m.parts, func(p *part) bool {
+		return p.Side == of.Side && p.kind == kind && p.name == name
+	})
 	if index < 0 {
 		index = len(m.parts)
-		m.parts = append(m.parts, &part{side: side, kind: kind, name: name, limit: m.limit})
+		m.parts = append(m.parts, &part{PartStalls: of, kind: kind, name: name, limit: m.limit})
 	}
 	p := m.parts[index]
 	if len(p.members) == 0 {
 		p.group, p.broker = group, broker
 	}
-	p.group, p.broker = onlyIf(p.group, group), onlyIf(p.broker, broker)
+	p.group, p.broker, p.Broker = onlyIf(p.group, group), onlyIf(p.broker, broker), onlyIf(p.Broker, of.Broker)
 	p.members = append(p.members, worker)
 }
 
@@ -377,7 +378,7 @@ func (p *part) interval(closed [][]gap, open []gap, warmup, last bool, pauses []
 			continue
 		}
 		if s, ok := c.stall(p.limit, pauses); ok {
-			s.side = p.side
+			s.Side = p.Side
 			found = append(found, s)
 		}
 	}
@@ -395,7 +396,7 @@ func (p *part) lasting(open []gap, now time.Duration, warmup bool, pauses []gap)
 		return stall{}, false
 	}
 	s, ok := c.stall(p.limit, pauses)
-	s.side = p.side
+	s.Side = p.Side
 	return s, ok
 }
 
@@ -434,5 +435,6 @@ func (c *candidate) stall(limit time.Duration, pauses []gap) (stall, bool) {
 			paused += p.to - p.from
 		}
 	}
-	return stall{start: from, length: to - from, warmup: c.warmup}, to-from-paused >= limit
+	s := result.Stall{Elapsed: from.Microseconds(), Length: (to - from).Microseconds(), Warmup: c.warmup}
+	return stall{Stall: s}, to-from-paused >= limit
 }

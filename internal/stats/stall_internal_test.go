@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perfmq/perfmq/pkg/result"
 	"github.com/stretchr/testify/require"
 )
 
@@ -30,7 +31,7 @@ func TestPausesOfTheTesterAreNotStalls(t *testing.T) {
 			s, ok := c.stall(time.Second, tt.pauses)
 			require.Equal(t, tt.want != nil, ok)
 			if ok {
-				require.Equal(t, stall{start: time.Duration(tt.want[0]) * ms, length: time.Duration(tt.want[1]) * ms}, s)
+				require.Equal(t, result.Stall{Elapsed: int64(tt.want[0]) * 1000, Length: int64(tt.want[1]) * 1000}, s.Stall)
 			}
 		})
 	}
@@ -38,18 +39,57 @@ func TestPausesOfTheTesterAreNotStalls(t *testing.T) {
 
 // TestSidesOfStalls: times of both sides are one stall if they are nearly the same.
 func TestSidesOfStalls(t *testing.T) {
-	s, run := time.Second, new(part)
-	require.Equal(t, []stall{{side: BothSides, start: 10 * s, length: 21 * s / 10, part: run}}, joined([]stall{
-		{side: SendSide, start: 10 * s, length: 2 * s, part: run}, {side: ReceiveSide, start: 10*s + s/10, length: 2 * s, part: run},
-	}))
-	apart := []stall{{side: ReceiveSide, start: 9 * s, length: 30 * s, part: run}, {side: SendSide, start: 10 * s, length: 2 * s, part: run}}
+	run := new(part)
+	of := func(side string, start, length int64) stall {
+		return stall{Stall: result.Stall{Side: side, Elapsed: start, Length: length}, part: run}
+	}
+	require.Equal(t, []stall{of(BothSides, 1000, 210)}, joined([]stall{of(SendSide, 1000, 200), of(ReceiveSide, 1010, 200)}))
+	apart := []stall{of(ReceiveSide, 900, 3000), of(SendSide, 1000, 200)}
 	require.Equal(t, apart, joined(slices.Clone(apart)))
 
 	var days []stall // took a minute
 	for i := range maxFound {
-		days = append(days, stall{side: []string{SendSide, ReceiveSide}[i%2], start: time.Duration(i/2) * 2 * s, length: s, part: run})
+		days = append(days, of([]string{SendSide, ReceiveSide}[i%2], int64(i/2)*2, 1))
 	}
 	require.Len(t, joined(days), maxFound/2)
+}
+
+// TestMoreStalls: stalls for which there is no room are counted, and the longest of each part and step is known.
+func TestMoreStalls(t *testing.T) {
+	s := int64(1e6)
+	c := NewCollector([]*ProducerRecorder{NewProducerRecorder(false, nil)}, nil, time.Now())
+	c.SetStallLimit(time.Second)
+	m, run, group := &c.stalls, &part{}, &part{kind: ofGroup, name: "a", group: "a"}
+	add := func(p *part, start, length int64) {
+		m.add(p, []stall{{Stall: result.Stall{Side: SendSide, Elapsed: start, Length: length}}})
+	}
+	for i := range int64(maxFound) {
+		add(run, i*10*s, s)
+	}
+	after := int64(maxFound) * 10 * s
+	for i, length := range []int64{2 * s, 5 * s, s} {
+		add(run, after+int64(i)*10*s, length)
+		add(group, after+100*s+int64(i)*10*s, length)
+	}
+	check := func(sum *StepSummary, count uint64, longest int64) {
+		t.Helper()
+		metrics := sum.Result().Metrics()
+		require.InDelta(t, count, metrics["stall.count"], 0)
+		require.InDelta(t, longest, metrics["stall.max"], 0)
+	}
+	sum := c.SumRun()
+	check(&sum, maxFound+6, 5*s)
+	require.Len(t, sum.Stalls, maxFound+1)
+	var ofA StepSummary
+	c.setStalls(&ofA, false, "a")
+	check(&ofA, 3, 5*s)
+
+	c.SplitSteps()
+	c.EndStep("first")
+	add(run, after+200*s, 3*s)
+	add(run, after+300*s, 4*s)
+	c.setStalls(&ofA, true, "")
+	check(&ofA, 2, 4*s)
 }
 
 // A stall of many workers is the time that is quiet for all of them, from when the first of them waited.
@@ -61,6 +101,6 @@ func TestStandstill(t *testing.T) {
 	found = m.interval([][]gap{nil, {{2 * s, 4*s + s/100, 2100 * time.Millisecond}}}, []gap{{4 * s, never, never}, {4*s + s/100, never, never}}, false, false, nil)
 	require.Empty(t, found)
 	found = m.interval([][]gap{nil, nil}, []gap{{5 * s, never, never}, {5 * s, never, never}}, false, false, nil)
-	require.Equal(t, []stall{{start: 2100 * time.Millisecond, length: 1900 * time.Millisecond}}, found)
+	require.Equal(t, []stall{{Stall: result.Stall{Elapsed: 2_100_000, Length: 1_900_000}}}, found)
 	require.Empty(t, m.interval([][]gap{nil, nil}, []gap{{5 * s, never, never}, {5 * s, never, never}}, false, true, nil))
 }

@@ -32,7 +32,9 @@ type StepSummary struct {
 	Maximum   Peaks
 	Average   Average
 	Offered   Offered
-	Stalls    []result.Stall // nil if they were not looked for
+	// Stalls are nil if they were not looked for. MoreStalls are measured ones beside them, none of them longer.
+	Stalls     []result.Stall
+	MoreStalls uint64
 	// Groups are the figures of each group of the step.
 	Groups []StepSummary
 	Tally  *LoadTally // the waits of its workers
@@ -50,7 +52,7 @@ func (s *StepSummary) Result() *result.Result {
 	measured := result.NewCounts(s.Measured[:], s.Sends, s.Receives, nil)
 	return &result.Result{
 		Total: result.NewCounts(s.Total[:], s.Sends, s.Receives, nil), Measured: &measured, Latencies: s.Latencies,
-		Figures: s.Figures(), Stalls: s.Stalls, End: s.End.UnixMicro(),
+		Figures: s.Figures(), Stalls: s.Stalls, Unlisted: s.MoreStalls, End: s.End.UnixMicro(),
 		Rows: []result.Row{{
 			Length: s.Health.Wall.Microseconds(),
 			Tester: result.Tester{CPU: s.Health.CPU.Microseconds(), Cores: s.Health.Cores},
@@ -141,7 +143,7 @@ func (c *Collector) EndStep(name string) StepSummary {
 	c.stalls.decide(c.meter.pulse.stopped())
 	sum := c.stepSoFar()
 	sum.Name, sum.End, sum.Tally = name, c.last, c.tally
-	c.stalls.step = len(c.stalls.found)
+	c.stalls.step, c.stalls.more[1] = len(c.stalls.found), map[string]uint64{}
 	c.beginStep()
 	return sum
 }
@@ -149,14 +151,15 @@ func (c *Collector) EndStep(name string) StepSummary {
 func (c *Collector) stepSoFar() StepSummary {
 	sum := c.step.upTo(&c.total, &c.parts[Measure])
 	sum.Groups = c.groupSums(true)
-	sum.Stalls = c.stallsOf(true, "")
+	c.setStalls(&sum, true, "")
 	return sum
 }
 
 // SumRun returns the figures of the run, as of the last Collect. Their latencies are copies.
 func (c *Collector) SumRun() StepSummary {
 	sum := c.run.upTo(&c.total, &c.parts[Measure])
-	sum.Groups, sum.Stalls = c.groupSums(false), c.stallsOf(false, "")
+	sum.Groups = c.groupSums(false)
+	c.setStalls(&sum, false, "")
 	return sum
 }
 

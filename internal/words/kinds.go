@@ -125,6 +125,7 @@ var kinds = []Kind{
 			"deliver some again",
 	},
 	{"stall", result.Note, "%s %s, for %s at most: %s"},
+	{"more-stalls", result.Note, "the broker stalled %d times more, never longer"},
 	{
 		"backlog-grew", result.Note,
 		"received is below completed: when the load ended, %d messages more waited at the broker, or had gone " +

@@ -63,6 +63,7 @@ func (r *Result) Metrics() map[string]float64 {
 	}
 	if r.Stalls != nil && r.MoreStalls == 0 {
 		f.spans("stall", slices.DeleteFunc(slices.Clone(r.Stalls), func(s Stall) bool { return s.Warmup }))
+		f["stall.count"] += float64(r.Unlisted)
 	}
 	if r.Outages != nil {
 		f.outages(r)

@@ -121,6 +121,8 @@ type Result struct {
 	Stalls []Stall `json:"stalls,omitempty"`
 	// MoreStalls is the number of further stalls.
 	MoreStalls uint64 `json:"moreStalls,omitempty"`
+	// Unlisted is the number of stalls beside Stalls of which none is longer; only during a run.
+	Unlisted uint64 `json:"-"`
 	// Outages are the times in which workers had lost their connections, in a run that reconnects. Of more than 200, each
 	// host lists the first and the last hundred.
 	Outages []Outage `json:"outages,omitempty"`
