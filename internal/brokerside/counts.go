@@ -165,7 +165,7 @@ func (b *broker) fail(err error) {
 }
 
 // update takes an answer. A destination that the broker removes, as brokers do with unused destinations, keeps its last
-// counts. When it is made again, or the broker has restarted, the count begins anew.
+// counts. When it is made again, or the broker has restarted, the count begins again.
 func (c *count) update(now *driver.DestinationCount) {
 	less := now.Added.N < c.last.Added.N || now.Acknowledged.N < c.last.Acknowledged.N
 	if less && now.Added.N == 0 && now.Acknowledged.N == 0 && now.Depth.N == 0 {

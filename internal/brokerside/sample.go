@@ -68,7 +68,7 @@ func between(from, to *sample) result.BrokerUse {
 	return u
 }
 
-// grown returns the growth of a counter; nil if it is unknown, or if the counter has begun anew.
+// grown returns the growth of a counter; nil if it is unknown, or if the counter has begun again.
 func grown(from, to *uint64) *uint64 {
 	if from == nil || to == nil || *to < *from {
 		return nil

@@ -20,7 +20,7 @@ const (
 	ahead = interval / 4
 	// lastSample bounds the sample at the end of a run, beside the question to an endpoint.
 	lastSample = 500 * time.Millisecond
-	// maxEvents is how many events are kept.
+	// maxEvents is the number of events that are kept.
 	maxEvents = 20
 )
 

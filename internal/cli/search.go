@@ -33,11 +33,11 @@ func searchDefaults(v *config.Values) {
 	}
 }
 
-// searchNote is told of the plan of a search.
+// searchNote is shown with the plan of a search.
 const searchNote = "a search: each of its loads has another rate"
 
-// newSearch returns the search for the highest rate of a plan, which again makes anew. The plan has one step and one
-// group of producers.
+// newSearch returns the search for the highest rate of a plan; again reads the plan once more. The plan has one step
+// and one group of producers.
 func (a *app) newSearch(ready config.Ready, again func() (config.Ready, error)) (*sweep.Search, []error) {
 	v, p := ready.Values, ready.Plan
 	errs := ofOneRun(v, "message-count", "metrics", "web", "format", "show-latency", "run-id")

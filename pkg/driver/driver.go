@@ -1,7 +1,7 @@
 // Package driver is the contract between perfmq's load engine and a messaging protocol.
 //
 // A protocol is a [Factory]. It opens a [Driver] for one URL; the driver opens any number of [Producer] and [Consumer]
-// values over connections that it manages. The engine owns the load: when to send, how many messages may be in flight,
+// values over connections that it manages. The engine owns the load: when to send, the limit of messages in flight,
 // and the latencies. A driver only moves messages and reports each of them truthfully, exactly once.
 //
 // # Sending
@@ -36,7 +36,7 @@
 // loss, whatever reason the broker gives: its class is [ClassConnectionLost] or [ClassClosedByBroker], and the engine
 // may open another connection (--reconnect). Exceptions are the reasons that [Class.Permanent] names, which a new
 // connection cannot mend. See [Class.LossBy]. A reason that lasts appears again when the producer or consumer is opened
-// anew, with its own class. Where a broker does not answer the opening of a producer, the first message stands for it.
+// again, with its own class. Where a broker does not answer the opening of a producer, the first message stands for it.
 //
 // A driver does not open a lost connection again, unless [Capabilities.Reconnects] is set: its producers and consumers
 // have ended, and the engine may open others, on the same Driver.

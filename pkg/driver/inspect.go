@@ -17,8 +17,8 @@ type DestinationCount struct {
 	// Depth is the number of messages at the destination, including messages sent to consumers and not settled; of a
 	// topic, at all subscriptions together.
 	Depth Count
-	// Added is how many messages the destination got since the broker counts, and Acknowledged how many of them a queue's
-	// consumers have settled for good. A counter that has decreased was reset.
+	// Added counts the messages that the destination got since the broker started to count, Acknowledged the messages
+	// that a queue's consumers have settled for good. A counter that has decreased was reset.
 	Added, Acknowledged Count
 	// Consumers is the number of consumers.
 	Consumers Count

@@ -91,7 +91,7 @@ type ProducerSpec struct {
 	Persistent bool `set:"persistent,daily" roles:"producer" section:"Message" help:"messages survive a restart of the broker"`
 	// TTL is the time after which the broker may drop a message; 0 means never.
 	TTL time.Duration `set:"ttl" roles:"producer" unit:"ms" none:"for ever" help:"time to live: 5s, or a plain number of milliseconds"`
-	// Delay is how long after its sending the broker holds a message back; 0 means not at all.
+	// Delay is the time for which the broker holds a message back after its sending; 0 means not at all.
 	Delay time.Duration `set:"delivery-delay" roles:"producer" unit:"ms" default:"0s" help:"let the broker hold each message back for this time; a plain number is milliseconds"`
 	// Variants are the kinds of messages to send, from 1 to [MaxVariants]. All producers of a run may share them and their
 	// bodies: the driver does not change them, and keeps no more copies than it needs.
@@ -139,7 +139,7 @@ type ConsumerSpec struct {
 	Destination Destination
 	// Name is unique within the run, for link names and diagnostics: "consumer-3".
 	Name string
-	// Credit is how many messages the broker may send ahead; 0 means the driver's default.
+	// Credit is the number of messages that the broker may send ahead; 0 means the driver's default.
 	Credit int `set:"credit" roles:"consumer" section:"Consumer" range:"1.." none:"the protocol's" help:"messages that the broker may send ahead to a consumer"`
 	// Selector filters messages at the broker; empty for all.
 	Selector string `set:"selector" roles:"consumer" arg:"TEXT" help:"message selector: which messages to receive"`
@@ -156,7 +156,7 @@ type ConsumerSpec struct {
 	TransactionSize int `set:"tx-size" roles:"consumer" range:"1.." none:"no transactions" help:"messages per transaction of a consumer; implies --tx"`
 	// Commits is called for each such transaction that has ended. It may be nil.
 	Commits Commits
-	// Concurrency is how many messages may be delivered at once; 0 and 1 mean one after the other.
+	// Concurrency is the number of messages that may be delivered at once; 0 and 1 mean one after the other.
 	Concurrency int
 	// Failing is the verdict that deliver may give instead of [Accept]: [Reject] or [Release]. A driver refuses with
 	// [ClassUnsupported] a verdict that it, or this broker, cannot carry out. The zero value is Accept: deliver gives no

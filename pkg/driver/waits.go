@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Waiter is implemented by producers and consumers that measure their waits by cause. From these waits the engine tells
-// whether the broker or the tester limits a load: goroutines that never wait are at the tester's limit.
+// Waiter is implemented by producers and consumers that measure their waits by cause. From these waits the engine
+// reports whether the broker or perfmq limits a load: goroutines that never wait are at perfmq's limit.
 type Waiter interface {
 	// Waits returns the waits of the worker since it was opened, a wait in progress included. It may be called at any
 	// time, also after Close, and by any goroutine.
@@ -22,13 +22,13 @@ type Waits struct {
 	// Answer is how Send waited for an answer of the broker: to the message itself, for synchronous sends, or to an
 	// earlier one, see [InFlight].
 	Answer Wait
-	// Input is how long a consumer had no message to deliver.
+	// Input is the time that a consumer had no message to deliver.
 	Input Idle
-	// Reader is how long the goroutine that reads the worker's connection waited for bytes from the broker. Workers that
-	// share a connection share this goroutine.
+	// Reader is the time that the goroutine that reads the worker's connection waited for bytes from the broker.
+	// Workers that share a connection share this goroutine.
 	Reader Idle
-	// Writer is how long the goroutine that writes to the worker's connection had nothing to write or waited for the
-	// network.
+	// Writer is the time that the goroutine that writes to the worker's connection had nothing to write or waited for
+	// the network.
 	Writer Idle
 }
 
@@ -38,7 +38,7 @@ type Wait struct {
 	Time  time.Duration
 }
 
-// Idle is how long a goroutine has waited, if known.
+// Idle is the time that a goroutine has waited, if known.
 type Idle struct {
 	Known bool
 	Time  time.Duration

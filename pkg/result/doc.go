@@ -2,7 +2,7 @@
 //
 // # The folder
 //
-// A [Writer] keeps a result in a folder and writes as the run goes on:
+// A [Writer] keeps a result in a folder and writes as the run continues:
 //
 //	rows.jsonl     a line with the [Head], then a line per [Row]: JSON Lines, one row a second
 //	latencies.hdr  the latencies of each row: a log of HdrHistogram's HistogramLogWriter, format 1.3, in microseconds

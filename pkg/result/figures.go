@@ -105,7 +105,7 @@ type Stall struct {
 	Time int64 `json:"time"`
 	// Elapsed is the same moment as the time from the start of the load, by the monotonic clock.
 	Elapsed int64 `json:"elapsed"`
-	// Length is how long it lasted.
+	// Length is the time that it lasted.
 	Length int64 `json:"length"`
 	// Group is the only group that stalled, and Broker the only broker or host, of several.
 	Group  string `json:"group,omitempty"`

@@ -95,7 +95,7 @@ type Result struct {
 	Complete bool `json:"complete"`
 	// End is the moment at which the run ended, drain included.
 	End int64 `json:"end"`
-	// Outcome tells whether the run was a success, and why it ended.
+	// Outcome reports whether the run was a success, and why it ended.
 	Outcome Outcome `json:"outcome"`
 	// Total are the counts of the whole run, warm-up included.
 	Total Counts `json:"total"`

@@ -84,7 +84,7 @@ type Arrival struct {
 // Difference is a difference of two times in microseconds. It may be below zero.
 type Difference int64
 
-// Progress are the findings of a verification while the run goes on.
+// Progress are the findings of a verification while the run continues.
 type Progress struct {
 	Received    uint64 `json:"received"`              // messages, each counted once
 	Duplicates  uint64 `json:"duplicates"`            // deliveries beyond the first of each message

@@ -203,7 +203,7 @@ func (c *content) Property(key string) any {
 	return neutral(d.Scalar())
 }
 
-// neutral converts a value to a type of [store.Property]; nil if there is none.
+// neutral converts a value to a type of [store.Property], or nil.
 func neutral(v any) any {
 	switch v := v.(type) {
 	case string, bool, int64, float64, []byte:

@@ -67,7 +67,7 @@ func (s *Server) allGroups() []*group {
 	return slices.Collect(maps.Values(s.groups))
 }
 
-// findGroup returns a group, or nil if there is none. It does not retain the name.
+// findGroup returns a group, or nil. It does not retain the name.
 func (s *Server) findGroup(name []byte) *group {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

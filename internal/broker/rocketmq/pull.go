@@ -183,7 +183,7 @@ func (c *conn) answerPull(w *wire.Writer, p *pull) bool {
 	}
 }
 
-// messages answers a pull with the filtered messages of the batch; false if there are none and the search goes on.
+// messages answers a pull with the filtered messages of the batch; false if there are none and the search continues.
 func (c *conn) messages(w *wire.Writer, p *pull, batch []entry, first, next int64) bool {
 	t := p.q.t
 	count, read, body := 0, 0, 0

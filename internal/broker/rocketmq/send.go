@@ -128,7 +128,7 @@ func (c *conn) message(t *topic, h *sendHeader, body, properties []byte) (m *mes
 // busy returns the remark of a SYSTEM_BUSY answer.
 func busy(t *topic) string { return "[PC_SYNCHRONIZED]broker busy: " + t.dest.WhyFull() }
 
-// answerSend answers a send; m is its first message. The answer may be withheld: for ever by the fault, or until there
+// answerSend answers a send; m is its first message. The answer may be withheld: forever by the fault, or until there
 // is room.
 func (c *conn) answerSend(r *wire.Frame, t *topic, m *message, v store.Verdict) error {
 	oneWay := r.Flag&wire.FlagOneWay != 0

@@ -159,7 +159,7 @@ func hostOf(a net.Addr) (h [8]byte) {
 	return h
 }
 
-// findTopic returns a topic, or nil if there is none. It does not retain the name.
+// findTopic returns a topic, or nil. It does not retain the name.
 func (s *Server) findTopic(name []byte) *topic {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -238,7 +238,7 @@ func logOffset(topic int64, queue int, offset int64) int64 {
 	return topic<<(queueBits+offsetBits) | int64(queue)<<offsetBits | offset&(1<<offsetBits-1)
 }
 
-// messageAt returns the message at an offset in the virtual commit log, or nil if there is none.
+// messageAt returns the message at an offset in the virtual commit log, or nil.
 func (s *Server) messageAt(log int64) *message {
 	s.mu.RLock()
 	t := s.byID[log>>(queueBits+offsetBits)]

@@ -55,7 +55,7 @@ func (t *topic) setQueues(n int) {
 // nextQueue returns the numbers of the queues in turn.
 func (t *topic) nextQueue() int { return int(t.turn.Add(1) % uint32(max(1, t.inUse.Load()))) }
 
-// queue returns a queue by its number, or nil if there is none.
+// queue returns a queue by its number, or nil.
 func (t *topic) queue(id int64) *queue {
 	queues := *t.queues.Load()
 	if id < 0 || id >= int64(len(queues)) {

@@ -120,7 +120,7 @@ func (x *transactions) sendCheck(number int64, h *half) {
 	})
 }
 
-// producerOf returns a connection with a producer of a group, or nil if there is none.
+// producerOf returns a connection with a producer of a group, or nil.
 func (s *Server) producerOf(group string) *conn {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -50,7 +50,7 @@ func (s *Store) Charge(n int64) { s.used.Add(n) }
 // Tight reports that the broker's memory is full: a [Sink] then has no room.
 func (s *Store) Tight() bool { return s.used.Load() >= s.cfg.Memory }
 
-// Memory returns how many bytes are in use, and the limit.
+// Memory returns the number of bytes that are in use, and the limit.
 func (s *Store) Memory() (used, limit int64) { return s.used.Load(), s.cfg.Memory }
 
 // overfull reports that messages are refused, and no destinations created.

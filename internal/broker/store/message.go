@@ -71,7 +71,7 @@ func Text(value any) string {
 	return fmt.Sprint(value)
 }
 
-// Lookup returns the value of a property, or nil if there is none.
+// Lookup returns the value of a property, or nil.
 func (h *Header) Lookup(key string) any {
 	for i := range h.Properties {
 		if h.Properties[i].Key == key {

@@ -38,7 +38,7 @@ type DestinationStats struct {
 	Queues   []QueueStats `json:"queues"`
 }
 
-// Counts returns the counts for comparison with those of a tester. For a topic, messages added are all accepted
+// Counts returns the counts for comparison with perfmq's. For a topic, messages added are all accepted
 // messages, whatever the subscriptions.
 func (s *DestinationStats) Counts() driver.DestinationCount {
 	n := driver.NoDestination()

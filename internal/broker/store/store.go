@@ -156,7 +156,7 @@ func (s *Store) add(a Address) *Destination {
 	return d
 }
 
-// Find returns a destination, or nil if there is none.
+// Find returns a destination, or nil.
 func (s *Store) Find(a Address) *Destination {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -71,7 +71,7 @@ func (s *Store) Subscribe(topic string, sub Subscription, notify func()) (*Consu
 	return c, nil
 }
 
-// FindSubscription returns a subscription of any topic, or nil if there is none.
+// FindSubscription returns a subscription of any topic, or nil.
 func (s *Store) FindSubscription(name string) (found *Queue) {
 	s.each(func(d *Destination) {
 		for _, q := range d.queues() {

@@ -12,7 +12,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// defaultCredit is how many messages the broker may send ahead.
+// defaultCredit is the number of messages that the broker may send ahead.
 const defaultCredit = 1000
 
 // States of a consumer.

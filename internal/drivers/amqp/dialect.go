@@ -148,8 +148,8 @@ func (d dialect) detaches() bool { return d != rabbitmq3 }
 func (d dialect) creditInRounds() bool { return d == rabbitmq3 }
 
 // redelivered reports whether the broker marked the message as delivered before. RabbitMQ does not count the deliveries
-// of classic queues but reports a redelivery in first-acquirer. With other brokers first-acquirer tells whether another
-// consumer acquired the message, which is not the same as its delivery (AMQP 1.0, Messaging, section 3.2.1).
+// of classic queues but reports a redelivery in first-acquirer. With other brokers first-acquirer reports whether
+// another consumer acquired the message, which is not the same as its delivery (AMQP 1.0, Messaging, section 3.2.1).
 func (d dialect) redelivered(h *wire.Header) bool {
 	return h.DeliveryCount > 0 || (d == rabbitmq || d == rabbitmq3) && !h.FirstAcquirer
 }

@@ -189,7 +189,8 @@ func (p *pair) count(ctx context.Context, dest driver.Destination) (n driver.Des
 	return n, err
 }
 
-// routed returns how many messages were sent to an address, including messages without a subscription to receive them.
+// routed returns the number of messages that were sent to an address, including messages without a subscription to
+// receive them.
 func (p *pair) routed(ctx context.Context, address string) (n driver.Count, err error) {
 	n = driver.Counted(0)
 	for _, attribute := range []string{"routedMessageCount", "unRoutedMessageCount"} {

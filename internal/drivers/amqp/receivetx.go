@@ -8,7 +8,7 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
-// idleCommit is how long a transaction that is not full waits for another message before it is committed.
+// idleCommit is the time that a transaction that is not full waits for another message before it is committed.
 const idleCommit = 100 * time.Millisecond
 
 // runTransactions delivers held messages in transactions of the given size.

@@ -56,7 +56,7 @@ func withoutEncoded(f wire.Attach) wire.Attach {
 	return f
 }
 
-// byRemote returns the link that the peer names so; nil if there is none. The lock is held.
+// byRemote returns the link that the peer names so, or nil. The lock is held.
 func (s *session) byRemote(handle uint32) *link {
 	for _, l := range s.links {
 		if l != nil && l.attached && l.remoteHandle == handle {

@@ -98,7 +98,7 @@ func (d *amqpDriver) mechanism(offered []string) (string, error) {
 		"the broker does not offer this way to log in: %s, only %.200q", strings.Join(wanted, " or "), offered)
 }
 
-// begin returns the first response of a mechanism, and the conversation that follows; nil if there is none.
+// begin returns the first response of a mechanism, and the conversation that follows, or nil.
 func (d *amqpDriver) begin(mechanism string) (first []byte, talk *scramLogin, err error) {
 	target := &d.cfg.Target
 	switch mechanism {

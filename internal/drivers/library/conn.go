@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// EndGrace is how long a library may take to report the end of a connection.
+// EndGrace is the time that a library may take to report the end of a connection.
 const EndGrace = time.Second
 
 // Conn is a network connection for a library that does not report the end of its connection. It passes reads and writes

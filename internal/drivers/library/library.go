@@ -83,7 +83,7 @@ func Call(ctx context.Context, f func() error) error {
 	return err
 }
 
-// Bounded calls f, which ignores contexts, and returns when ctx ends; f may go on for some seconds.
+// Bounded calls f, which ignores contexts, and returns when ctx ends; f may continue for some seconds.
 func Bounded[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	type result struct {
 		value T

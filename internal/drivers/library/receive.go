@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// settleGrace is how long a settling call of a library may take when a consumer must end.
+// settleGrace is the time that a settling call of a library may take when a consumer must end.
 const settleGrace = time.Second
 
 // Receiver runs the loop of a consumer on a library with settling calls that ignore the context.

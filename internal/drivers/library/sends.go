@@ -12,7 +12,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// grace is how long a call of a library may go on after its context has ended.
+// grace is the time that a call of a library may continue after its context has ended.
 const grace = 250 * time.Millisecond
 
 // Sends is the table of the messages of a producer that the library has and that have not ended. Each of them ends
@@ -44,7 +44,7 @@ func NewSends(op string, done driver.Completions) *Sends {
 // Lose notes why no further message can be sent, unless another reason is known.
 func (s *Sends) Lose(why *driver.Error) { s.lost.CompareAndSwap(nil, why) }
 
-// Lost returns that reason; nil if there is none.
+// Lost returns that reason, or nil.
 func (s *Sends) Lost() *driver.Error { return s.lost.Load() }
 
 // Watch calls lost when over is closed, unless Close is called before.

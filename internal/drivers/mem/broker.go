@@ -43,7 +43,7 @@ func New() *Broker {
 
 func (b *Broker) now() time.Duration { return time.Since(b.epoch) }
 
-// until returns how long something due at a time, 0 for at once, has to wait, the stall included.
+// until returns the time that something due at a time, 0 for at once, has to wait, the stall included.
 func (b *Broker) until(due time.Duration) time.Duration {
 	if due == 0 && b.stallUntil == 0 {
 		return 0
@@ -186,7 +186,7 @@ func (b *Broker) Stats() Stats {
 	return s
 }
 
-// Subscriptions returns how many subscriptions a topic has.
+// Subscriptions returns the number of subscriptions that a topic has.
 func (b *Broker) Subscriptions(topic string) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -64,7 +64,7 @@ func (l *Line) set(frozen, cut bool) {
 // Received returns how many bytes of bodies have been sent to consumers on the line, ahead or delivered.
 func (l *Line) Received() int64 { return l.received.Load() }
 
-// Connections returns how many connections have been opened on the line.
+// Connections returns the number of connections that have been opened on the line.
 func (l *Line) Connections() int64 { return l.opened.Load() }
 
 // conn is a connection. Its only purpose is that it can be frozen or lost, both of them for good.

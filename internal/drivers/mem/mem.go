@@ -15,7 +15,7 @@
 //
 // A transaction is a list of messages that its commit stores, or removes from the consumer's queue, all at once.
 //
-// Connections over a [Line] can be frozen and cut while the broker goes on. The host "unreachable" refuses at once,
+// Connections over a [Line] can be frozen and cut while the broker continues. The host "unreachable" refuses at once,
 // "silent" never answers: connecting fails after the connect time-out.
 //
 // One lock guards a broker and everything that belongs to it. Unexported functions are called with it, except those of

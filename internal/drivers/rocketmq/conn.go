@@ -341,5 +341,5 @@ func (c *conn) close() {
 	c.out.Wait()
 }
 
-// waits returns how long the reader of the connection has waited.
+// waits returns the time that the reader of the connection has waited.
 func (c *conn) waits() driver.Waits { return driver.Waits{Reader: c.raw.Reading()} }

@@ -37,7 +37,7 @@ type Options struct {
 	BrokerAddress string `opt:"broker-address" help:"HOST:PORT to use instead of the address that the name server gives, for a broker in a container"`
 }
 
-// Delays tells whether the messages are delivered late.
+// Delays reports whether the messages are delivered late.
 func (o *Options) Delays() bool { return o.DelayLevel > 0 }
 
 // Values of the options.

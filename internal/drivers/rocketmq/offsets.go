@@ -272,7 +272,7 @@ type reach struct {
 	stored atomic.Int64 // when that message was stored, by the broker's clock
 }
 
-// again records the delivery of a message, and tells whether it was delivered before. A broker that has lost its last
+// again records the delivery of a message, and reports whether it was delivered before. A broker that has lost its last
 // messages reuses their offsets, but for messages that are stored later.
 func (r *reach) again(m *wire.Message) bool {
 	if m.QueueOffset < r.next.Load() && m.Stored <= r.stored.Load() {

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// holdTime is how long brokers may hold a pull until messages come. They compare it every lookTime
+	// holdTime is the time that brokers may hold a pull until messages come. They compare it every lookTime
 	// (PullRequestHoldService.run), so that a pull ends at the next comparison.
 	holdTime = time.Second
 	lookTime = 5 * time.Second
 	pullTime = 30 * time.Second      // after which an answer counts as lost
 	busyTime = 50 * time.Millisecond // pause before the next pull from an overloaded broker
-	// rejoinTime is how long to wait for a heartbeat to make a subscription known again.
+	// rejoinTime is the time to wait for a heartbeat to make a subscription known again.
 	rejoinTime = 200 * time.Millisecond
 )
 
@@ -154,7 +154,7 @@ func (p *pulled) answer(_ uint64, r *reply) {
 	transport.Notify(p.c.arrived)
 }
 
-// reserve reserves room for an answer of n bytes; it returns false if there is none.
+// reserve reserves room for an answer of n bytes; it returns false without one.
 func (c *consumer) reserve(p *pulled, n int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -171,7 +171,7 @@ func (c *consumer) reserve(p *pulled, n int) bool {
 	return true
 }
 
-// take returns the next answer to a pull; nil when ctx has ended or, with an error, when the consumer cannot go on.
+// take returns the next answer to a pull; nil when ctx has ended or, with an error, when the consumer cannot continue.
 func (c *consumer) take(ctx context.Context) (*pulled, error) {
 	for {
 		c.mu.Lock()

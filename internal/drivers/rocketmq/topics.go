@@ -47,7 +47,7 @@ const (
 	maxTopicQueues = 4 * maxQueues
 	// maxBrokers is the largest number of brokers of a topic. The driver connects to each.
 	maxBrokers = 256
-	// lookUpEvery is how long a route is used for further producers and consumers.
+	// lookUpEvery is the time that a route is used for further producers and consumers.
 	lookUpEvery = 30 * time.Second
 )
 

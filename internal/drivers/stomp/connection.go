@@ -189,7 +189,7 @@ func delist[T any](c *connection, list *atomic.Pointer[[]*T], at uint64) {
 	list.Store(&rest)
 }
 
-// find returns the entry at that index; nil if there is none.
+// find returns the entry at that index, or nil.
 func find[T any](list *atomic.Pointer[[]*T], at uint64) *T {
 	if users := *list.Load(); at < uint64(len(users)) {
 		return users[at]

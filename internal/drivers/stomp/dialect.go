@@ -159,7 +159,7 @@ func (o *Options) declaration() []driver.Property {
 	return headers
 }
 
-// majorOf returns the major version from a server header such as RabbitMQ/4.0.5; 0 if there is none.
+// majorOf returns the major version from a server header such as RabbitMQ/4.0.5, or 0.
 func majorOf(server string) int {
 	_, version, _ := strings.Cut(server, "/")
 	major, _, _ := strings.Cut(version, ".")

@@ -51,7 +51,7 @@
 // discards it instead of delivering it again (RabbitMQ, the embedded broker): all brokers support Reject, and the
 // latter two Release.
 //
-// STOMP cannot ask a broker how many messages a destination has: there is no [driver.Inspector].
+// STOMP cannot ask a broker the number of messages that a destination has: there is no [driver.Inspector].
 //
 // # Dialects
 //

@@ -270,7 +270,7 @@ func (p *producer) late(slot driver.Slot, o driver.Outcome) bool {
 	return true
 }
 
-// abandon reports all messages in flight; lost tells whether the connection was lost.
+// abandon reports all messages in flight; lost reports whether the connection was lost.
 func (p *producer) abandon(o driver.Outcome, lost bool) {
 	if p.tx != nil {
 		p.tx.abandon(o, lost)

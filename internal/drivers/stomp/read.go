@@ -126,7 +126,7 @@ func (c *connection) late(f *wire.Received) bool {
 	return k == nil || k.ended()
 }
 
-// answer passes an answer to its waiter; it returns false if there is none.
+// answer passes an answer to its waiter; it returns false without one.
 func (c *connection) answer(r receipt, err error) bool {
 	switch r.kind {
 	case receiptOfRequest:

@@ -9,7 +9,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// idleCommit is how long a transaction that is not full waits for another message before it is committed.
+// idleCommit is the time that a transaction that is not full waits for another message before it is committed.
 const idleCommit = 100 * time.Millisecond
 
 // receiving are the transactions in which a consumer receives. Run owns them, except the commits in flight: the
@@ -74,7 +74,7 @@ func (t *receiving) end(ctx context.Context) {
 }
 
 // committed processes the answer to a commit; it returns false if no commit waits for it. The messages of a transaction
-// that the broker did not commit come again, so that Run must not go on.
+// that the broker did not commit come again, so that Run must not continue.
 func (k *consumer) committed(number uint64, err error) bool {
 	t := k.tx
 	if t == nil {

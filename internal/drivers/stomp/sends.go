@@ -29,7 +29,7 @@ func newSends(maxPending int) sends {
 	return sends{chunks: make([]atomic.Pointer[chunk], (max(maxPending, 1)+chunkSize-1)>>chunkBits)}
 }
 
-// place returns the place of a slot; nil if there is none, which an invalid receipt of a broker may name.
+// place returns the place of a slot, or nil, which an invalid receipt of a broker may name.
 func (s *sends) place(slot driver.Slot) *atomic.Uint64 {
 	index := slot.Index()
 	if int(index>>chunkBits) >= len(s.chunks) {
@@ -66,8 +66,8 @@ func (s *sends) claim(slot driver.Slot) bool {
 	return at != nil && at.CompareAndSwap(inFlight|generation, ending|generation)
 }
 
-// overtaken tells whether the place of a slot was reused before the end of its send: the engine had given the send up.
-// It is true for as many answers as there were such sends, so that a broker cannot invent them.
+// overtaken reports whether the place of a slot was reused before the end of its send: the engine had given the send
+// up. It is true for as many answers as there were such sends, so that a broker cannot invent them.
 func (s *sends) overtaken(slot driver.Slot) bool {
 	at := s.place(slot)
 	if at == nil || int32(uint32(at.Load())-slot.Generation()) <= 0 { //nolint:gosec // generations are serial numbers

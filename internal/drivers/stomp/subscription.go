@@ -116,7 +116,7 @@ func (s *subscription) named(header, name, id string, remove bool) {
 const (
 	// smallestFrame is smaller than any MESSAGE frame of Artemis, which is larger even with only the mandatory headers.
 	smallestFrame = 256
-	// defaultWindow is how many bytes Artemis may send ahead by default.
+	// defaultWindow is the number of bytes that Artemis may send ahead by default.
 	defaultWindow = 1 << 20
 )
 

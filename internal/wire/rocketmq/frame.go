@@ -164,7 +164,7 @@ func CutField(b []byte) (key, value, rest []byte) {
 	return b[2:n], b[n+4 : end], b[end:]
 }
 
-// Get returns a field of the header, the first of several with one key; nil if there is none.
+// Get returns a field of the header, the first of several with one key, or nil.
 func (f *Frame) Get(key string) []byte {
 	for b := f.Fields; len(b) > 0; { // they have been checked
 		n := 2 + int(binary.BigEndian.Uint16(b))
@@ -177,7 +177,7 @@ func (f *Frame) Get(key string) []byte {
 	return nil
 }
 
-// Number returns a field that is a whole number; ok is false if there is none.
+// Number returns a field that is a whole number; ok is false without one.
 func (f *Frame) Number(key string) (n int64, ok bool) { return ParseInt(f.Get(key)) }
 
 // NumberOr returns a field that is a whole number, or otherwise the given one.

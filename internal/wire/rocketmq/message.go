@@ -113,8 +113,8 @@ func hostSize(v6 bool) int {
 	return hostV4
 }
 
-// SizeMessage returns how many bytes AppendMessage appends for a head with hosts of IPv4, and lengths of body, topic
-// and properties.
+// SizeMessage returns the number of bytes that AppendMessage appends for a head with hosts of IPv4, and lengths of
+// body, topic and properties.
 func SizeMessage(body, topic, properties int) int {
 	if topic > shortTopic {
 		topic++

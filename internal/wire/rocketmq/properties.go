@@ -13,8 +13,8 @@ const (
 	PropertyEnd = '\x02'
 )
 
-// CutProperty takes the first property off b. The last need not have an end. The name is empty if there is none,
-// which is to be passed over.
+// CutProperty takes the first property off b. The last need not have an end. The name is empty without one, which is to
+// be passed over.
 func CutProperty(b []byte) (name, value, rest []byte) {
 	if i := bytes.IndexByte(b, PropertyEnd); i >= 0 {
 		b, rest = b[:i], b[i+1:]
@@ -25,7 +25,7 @@ func CutProperty(b []byte) (name, value, rest []byte) {
 	return nil, nil, rest
 }
 
-// Property returns the value of the first property of that name; nil if there is none.
+// Property returns the value of the first property of that name, or nil.
 func Property(b []byte, name string) []byte {
 	for len(b) > 0 {
 		p := b

@@ -19,8 +19,8 @@ func lost(op string, err error) *driver.Error {
 // errEnded says that a connection has ended without a reason of the broker.
 func errEnded() error { return errors.New("the connection has ended") }
 
-// errorFrame returns the broker's ERROR frame inside err; nil if there is none. The library also makes such frames
-// itself, to report the end of a connection: they have a nil body, while a received frame has at least an empty one.
+// errorFrame returns the broker's ERROR frame inside err, or nil. The library also makes such frames itself, to report
+// the end of a connection: they have a nil body, while a received frame has at least an empty one.
 func errorFrame(err error) *frame.Frame {
 	var value stomp.Error
 	var pointer *stomp.Error // of a subscription
