@@ -25,8 +25,8 @@ const patience = time.Minute
 func clients() []driver.Factory { return []driver.Factory{stomp.Factory(), gostomp.Factory()} }
 
 // scripted answers the SEND frames of each connection, one after the other: with a receipt for "", with the text
-// otherwise, in which a % stands for the receipt, and then it closes. To others it gives no answer.
-func scripted(t *testing.T, server string, answers ...string) (url string) {
+// otherwise, in which a % stands for the receipt, and then it closes. Others get no answer: it calls unanswered.
+func scripted(t *testing.T, server string, unanswered func(), answers ...string) (url string) {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -43,14 +43,14 @@ func scripted(t *testing.T, server string, answers ...string) (url string) {
 				return
 			}
 			_ = conn.SetDeadline(time.Now().Add(patience))
-			serve(conn, server, answers)
+			serve(conn, server, unanswered, answers)
 			_ = conn.Close()
 		}
 	}()
 	return "stomp://" + l.Addr().String()
 }
 
-func serve(conn net.Conn, server string, answers []string) {
+func serve(conn net.Conn, server string, unanswered func(), answers []string) {
 	frames, sends := frame.NewReader(conn), 0
 	for {
 		f, err := frames.Read()
@@ -67,6 +67,7 @@ func serve(conn net.Conn, server string, answers []string) {
 			continue
 		case frame.SEND:
 			if sends == len(answers) {
+				unanswered()
 				continue
 			}
 			answer = answers[sends]
@@ -199,7 +200,7 @@ func TestRefused(t *testing.T) {
 			t.Parallel()
 			var words []string
 			for _, f := range clients() {
-				s := newSender(t, f, scripted(t, test.server, test.answers...))
+				s := newSender(t, f, scripted(t, test.server, func() {}, test.answers...))
 				for i, want := range test.ends {
 					o := s.send(t.Context())
 					require.Equal(t, want, end{o.State, o.Class}, "%s, message %d: %v", f.Client, i, o.Err)
@@ -239,12 +240,11 @@ func TestEmbeddedRefuses(t *testing.T) {
 func TestUnanswered(t *testing.T) {
 	t.Parallel()
 	for _, f := range clients() {
-		s := newSender(t, f, scripted(t, "a/1"))
-		short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		short, cancel := context.WithCancel(t.Context()) // until the broker has the message
+		s := newSender(t, f, scripted(t, "a/1", cancel))
 		require.NoError(t, s.p.Send(short, &driver.Message{Slot: driver.NewSlot(0, 1), Time: 1}))
 		<-short.Done()
 		require.NoError(t, s.p.Close(short))
-		cancel()
 		o := s.end()
 		require.Equal(t, driver.Unknown, o.State, f.Client)
 		require.Equal(t, driver.ClassTimeout, o.Class, "%s: %v", f.Client, o.Err)
