@@ -15,7 +15,7 @@ FUZZ_SESSION_TIME ?= 10m
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build dist man test unit lint fmt fuzz fuzz-session features failures starts outages soak docs limits search bench bench-artemis bench-peers bench-broker bench-verify acceptance clean
+.PHONY: help build dist man test unit lint fmt fuzz fuzz-session features failures starts soak docs limits search bench bench-artemis bench-peers bench-broker bench-verify acceptance clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,9 +56,6 @@ failures: build ## make docs/lab/failures.md: brokers that fail under load, and 
 
 starts: build ## make docs/lab/starts.md: brokers that start with up to 2,000,000 stored messages; on an idle machine
 	$(GO) run ./internal/lab starts -out docs/lab/starts.md
-
-outages: build ## make docs/lab/outages.md: known outages beside those that perfmq reports; ten minutes, on an idle machine
-	$(GO) run ./internal/lab outages -out docs/lab/outages.md
 
 soak: build ## make docs/reports/soak.*: an hour of load on an Artemis that is killed and stopped, under Prometheus
 	mkdir -p docs/reports

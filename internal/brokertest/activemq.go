@@ -56,13 +56,10 @@ type activemqConfig struct {
 	set         map[string]string // of activemq.xml
 	javaOptions []string
 	wanted      activemqPorts // 0: a free one
-	disk        int64         // bytes; 0: the machine's
 	slaveOf     *ActiveMQ     // whose store it waits for; nil of a master
 	name        string        // of the broker; unique in a network
 	network     bool          // of brokers
 	bridgeTo    *ActiveMQ     // the broker that it connects to in a network; nil of the first one
-	db          *Postgres     // has the messages; nil: they are in KahaDB
-	journaled   bool          // before they are in db
 }
 
 func defaultActiveMQConfig() activemqConfig {
@@ -72,12 +69,6 @@ func defaultActiveMQConfig() activemqConfig {
 // WithActiveMQHeap sets the broker's heap, in Java's notation.
 func WithActiveMQHeap(size string) ActiveMQOption {
 	return func(c *activemqConfig) { c.heap = size }
-}
-
-// WithActiveMQDisk keeps the broker's data on a disk of its own of that many bytes, which only root may mount; see
-// [ActiveMQ.FillDisk].
-func WithActiveMQDisk(size int64) ActiveMQOption {
-	return func(c *activemqConfig) { c.disk = size }
 }
 
 // WithActiveMQDefaultPorts takes the ports that brokers have by default (5672, 61613, 8161) where they are free.
@@ -149,11 +140,6 @@ func LaunchActiveMQ(ctx context.Context, opts ...ActiveMQOption) (*ActiveMQ, err
 			return nil, errors.Join(err, a.Close())
 		}
 	}
-	if cfg.db != nil {
-		if err := a.addDriver(ctx); err != nil {
-			return nil, errors.Join(err, a.Close())
-		}
-	}
 	if err := a.firstStart(ctx); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
@@ -163,9 +149,6 @@ func LaunchActiveMQ(ctx context.Context, opts ...ActiveMQOption) (*ActiveMQ, err
 // firstStart starts the broker on free ports, and on others when another process took
 // one of them before the broker could bind it.
 func (a *ActiveMQ) firstStart(ctx context.Context) error {
-	if err := a.giveDisk("data", a.cfg.disk); err != nil {
-		return err
-	}
 	for try := 1; ; try++ {
 		wanted := a.cfg.wanted
 		free, err := a.pickPorts(wanted.amqp, wanted.stomp, wanted.amqps, wanted.stomps, wanted.native, wanted.web,
@@ -213,10 +196,6 @@ func (a *ActiveMQ) writeConfig() error {
 		"Policy": a.cfg.policy(), "Kinds": []string{"queue", "topic"},
 		"Store": filepath.Join(a.dir, "data", "kahadb"),
 		"Name":  a.cfg.name, "OpenWirePort": a.ports.openWire, "BridgePort": a.bridgePort(),
-		"Database": "", "Journaled": a.cfg.journaled,
-	}
-	if a.cfg.db != nil {
-		data["Database"] = a.cfg.db.URL()
 	}
 	if master := a.cfg.slaveOf; master != nil {
 		data["Store"] = filepath.Join(master.dir, "data", "kahadb")
@@ -274,11 +253,7 @@ func (a *ActiveMQ) Start(ctx context.Context) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	ready := "For help or more information please see: http" // the last line of a start
-	switch {
-	case a.cfg.slaveOf == nil:
-	case a.cfg.db != nil:
-		ready = "Attempting to acquire the exclusive lock to become the Master broker"
-	default:
+	if a.cfg.slaveOf != nil {
 		ready = "now in slave mode"
 	}
 	return a.startMain(ctx, processSpec{

@@ -96,9 +96,6 @@ func LaunchArtemis(ctx context.Context, opts ...ArtemisOption) (*Artemis, error)
 // firstStart starts the broker on free ports, and on others when another process took
 // one of them before the broker could bind it.
 func (a *Artemis) firstStart(ctx context.Context) error {
-	if err := a.giveDisk("data", a.cfg.disk); err != nil {
-		return err
-	}
 	if a.cfg.tls {
 		certs, err := NewCerts(filepath.Join(a.dir, "certs"))
 		if err != nil {

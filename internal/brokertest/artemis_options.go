@@ -28,7 +28,6 @@ type artemisConfig struct {
 	old          bool              // 2.19
 	set          map[string]string // of broker.xml
 	javaOptions  []string
-	disk         int64    // bytes; 0: the machine's
 	pairs        string   // with another broker: sharedStore or replication; empty alone
 	backupOf     *Artemis // whose store it waits for; nil of a primary
 }
@@ -74,12 +73,6 @@ func defaultArtemisConfig() artemisConfig {
 // WithHeap sets the broker's heap, in Java's notation: "512M" by default, "2G".
 func WithHeap(size string) ArtemisOption {
 	return func(c *artemisConfig) { c.heap = size }
-}
-
-// WithDisk keeps the broker's data on a disk of its own of that many bytes, which only root may mount; see
-// [Artemis.FillDisk].
-func WithDisk(size int64) ArtemisOption {
-	return func(c *artemisConfig) { c.disk = size }
 }
 
 // WithPorts fixes ports, for people and scripts. A start then fails when one is

@@ -18,9 +18,8 @@ import (
 type daemon struct {
 	title string // in messages
 	dir   string
-	log   string     // file in dir
-	owner func()     // releases the folder
-	disk  *smallDisk // has the data; nil if they are on the machine's
+	log   string // file in dir
+	owner func() // releases the folder
 
 	mu     sync.Mutex
 	proc   *process   // nil before the first start
@@ -50,7 +49,6 @@ func (d *daemon) startMain(ctx context.Context, spec processSpec) error {
 	if d.proc != nil && d.proc.alive() {
 		return errors.New("start " + d.title + ": it is running; Stop or Kill it first")
 	}
-	spec.disk = d.disk
 	proc, err := startProcess(ctx, spec)
 	if err != nil {
 		return err
@@ -92,9 +90,6 @@ func (d *daemon) Resume() error { return d.process().signal(syscall.SIGCONT) }
 // Close kills the broker and removes its folder. It may be called again.
 func (d *daemon) Close() error {
 	d.killAll() // nothing of it is kept, so nothing is gained by asking
-	if d.disk != nil {
-		d.disk.close()
-	}
 	err := os.RemoveAll(d.dir)
 	d.owner()
 	d.mu.Lock()
@@ -115,40 +110,6 @@ func (d *daemon) killAll() {
 			p.kill()
 		}
 	}
-}
-
-// giveDisk puts a folder of the broker on a disk of that size; 0 leaves it on the machine's.
-func (d *daemon) giveDisk(folder string, size int64) (err error) {
-	if size > 0 {
-		d.disk, err = newSmallDisk(filepath.Join(d.dir, folder), size)
-	}
-	return err
-}
-
-// errNoDisk: the broker was started without a small disk.
-var errNoDisk = errors.New("the broker has no disk of its own")
-
-// FillDisk fills the small disk that an option gave to the broker. A broker's own files do not grow any more, but what
-// they have reserved is theirs.
-func (d *daemon) FillDisk() error {
-	if d.disk == nil {
-		return fmt.Errorf("fill the disk of %s: %w", d.title, errNoDisk)
-	}
-	if err := d.disk.fill(); err != nil {
-		return fmt.Errorf("fill the disk of %s: %w", d.title, err)
-	}
-	return nil
-}
-
-// FreeDisk gives back the space that FillDisk took.
-func (d *daemon) FreeDisk() error {
-	if d.disk == nil {
-		return fmt.Errorf("free the disk of %s: %w", d.title, errNoDisk)
-	}
-	if err := d.disk.free(); err != nil {
-		return fmt.Errorf("free the disk of %s: %w", d.title, err)
-	}
-	return nil
 }
 
 // Done is closed when the process as last started has ended.

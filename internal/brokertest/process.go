@@ -19,18 +19,16 @@ import (
 
 // processSpec says how to start a broker and how to see that it is ready.
 type processSpec struct {
-	name    string              // in messages: "artemis"
-	path    string              // program
-	args    []string            // without the program's name
-	dir     string              // working directory
-	env     []string            // added to ours
-	logFile string              // where its output goes; appended to
-	ready   string              // ready once a line contains this
-	timeout time.Duration       // for getting ready
-	hint    string              // where to look when it does not start
-	network *hermit             // where it runs; nil for the machine's own
-	disk    *smallDisk          // that it sees; nil for the machine's alone
-	as      *syscall.Credential // its user; nil for our own
+	name    string        // in messages: "artemis"
+	path    string        // program
+	args    []string      // without the program's name
+	dir     string        // working directory
+	env     []string      // added to ours
+	logFile string        // where its output goes; appended to
+	ready   string        // ready once a line contains this
+	timeout time.Duration // for getting ready
+	hint    string        // where to look when it does not start
+	network *hermit       // where it runs; nil for the machine's own
 }
 
 // process is a running program in a process group of its own. All methods may
@@ -64,7 +62,6 @@ func startProcess(ctx context.Context, spec processSpec) (*process, error) {
 	p.cmd.Stdout = p.log
 	p.cmd.Stderr = p.log
 	p.cmd.SysProcAttr = sysProcAttr()
-	p.cmd.SysProcAttr.Credential = spec.as
 	p.cmd.WaitDelay = 2 * time.Second // a grandchild may hold the pipe open
 
 	started := make(chan error)
@@ -86,15 +83,12 @@ func (p *process) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer p.log.close()
 	var err error
-	if p.spec.network == nil && p.spec.disk == nil {
+	if p.spec.network == nil {
 		defer runtime.UnlockOSThread()
 	}
 	// A thread that has entered another namespace stays locked, and ends.
 	if p.spec.network != nil {
 		err = p.spec.network.enter()
-	}
-	if err == nil && p.spec.disk != nil {
-		err = p.spec.disk.enter()
 	}
 	if err == nil {
 		err = p.cmd.Start()

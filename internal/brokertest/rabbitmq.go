@@ -50,7 +50,6 @@ type rabbitmqConfig struct {
 	wanted                             rabbitmqPorts     // 0: a free one
 	set                                map[string]string // of rabbitmq.conf
 	join                               *RabbitMQ         // the first node of a cluster; nil of that one
-	disk                               int64             // bytes; 0: the machine's
 }
 
 // WithRabbitMQ4 starts RabbitMQ 4, which needs no installation: its Debian
@@ -63,12 +62,6 @@ func WithRabbitMQ4() RabbitMQOption {
 // WithRabbitMQDefaultPorts takes the ports that RabbitMQ has by default (5672, 61613) where they are free.
 func WithRabbitMQDefaultPorts() RabbitMQOption {
 	return func(c *rabbitmqConfig) { c.wanted = rabbitmqPorts{amqp: defaultAMQPPort, stomp: defaultSTOMPPort} }
-}
-
-// WithRabbitMQDisk keeps the broker's data on a disk of its own of that many bytes, which only root may mount; see
-// [RabbitMQ.FillDisk].
-func WithRabbitMQDisk(size int64) RabbitMQOption {
-	return func(c *rabbitmqConfig) { c.disk = size }
 }
 
 // WithRabbitMQClientCerts adds encrypted listeners for AMQP and STOMP that demand a certificate of the client, beside a
@@ -128,9 +121,6 @@ func LaunchRabbitMQ(ctx context.Context, opts ...RabbitMQOption) (*RabbitMQ, err
 // firstStart starts on free ports, and on others when another process took one of them
 // before it could be bound.
 func (r *RabbitMQ) firstStart(ctx context.Context) error {
-	if err := r.giveDisk("mnesia", r.cfg.disk); err != nil {
-		return err
-	}
 	for try := 1; ; try++ {
 		wanted := r.cfg.wanted
 		free, err := r.pickPorts(wanted.amqp, wanted.stomp, wanted.dist, wanted.epmd, wanted.amqps, wanted.stomps,

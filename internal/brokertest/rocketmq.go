@@ -108,9 +108,6 @@ func (r *RocketMQ) Close() error {
 // firstStart starts on free ports, and on others when another process took one of them
 // before it could be bound.
 func (r *RocketMQ) firstStart(ctx context.Context) error {
-	if err := r.giveDisk("store", r.cfg.disk); err != nil {
-		return err
-	}
 	for try := 1; ; try++ {
 		if err := r.pickPorts(); err != nil {
 			return err
@@ -188,7 +185,6 @@ func (r *RocketMQ) Start(ctx context.Context) error {
 			javaOptions(append(jvm("-XX:+UseG1GC"), "-Xms"+r.cfg.heap, "-Xmx"+r.cfg.heap, "-XX:MaxDirectMemorySize=512m"),
 				r.cfg.javaOptions),
 			"org.apache.rocketmq.broker.BrokerStartup")
-		spec.disk = r.disk
 		if r.proc, err = startProcess(ctx, spec); err != nil {
 			return err
 		}

@@ -28,7 +28,6 @@ type rocketConfig struct {
 	join              *RocketMQ   // whose name server to use
 	wanted            rocketPorts // 0: a free one
 	javaOptions       []string
-	disk              int64 // bytes; 0: the machine's
 }
 
 func defaultRocketConfig() rocketConfig {
@@ -90,12 +89,6 @@ func WithRocketMQDefaultPorts() RocketMQOption {
 // WithRocketMQHeap sets the broker's heap in Java's notation, 400m by default.
 func WithRocketMQHeap(size string) RocketMQOption {
 	return func(c *rocketConfig) { c.heap = size }
-}
-
-// WithRocketMQDisk keeps the broker's data on a disk of its own of that many bytes, which only root may mount; see
-// [RocketMQ.FillDisk].
-func WithRocketMQDisk(size int64) RocketMQOption {
-	return func(c *rocketConfig) { c.disk = size }
 }
 
 // WithRocketMQProperty sets a property of the broker's configuration file. RocketMQ ignores unknown names without a

@@ -22,9 +22,6 @@ func launchActiveMQ(ctx context.Context, f *failure) (*cluster, error) {
 		options = append(options, brokertest.WithActiveMQHeap(largeHeap),
 			brokertest.WithActiveMQSetting("memoryUsage", "64mb"))
 	}
-	if f.expect.space {
-		options = append(options, brokertest.WithActiveMQDisk(diskSize))
-	}
 	a, err := brokertest.LaunchActiveMQ(ctx, options...)
 	if err != nil {
 		return nil, err
@@ -36,7 +33,7 @@ func activemqAlone(store string, a *brokertest.ActiveMQ) *cluster {
 	depth := func(ctx context.Context, queue string) (int64, error) { return activemqDepth(ctx, a, queue) }
 	set := func() settings { return login().with("management-url", a.ManagementURL()) }
 	return &cluster{
-		title: a.Title() + ", " + store, primary: a, disk: a, close: a.Close, stored: depth, left: depth,
+		title: a.Title() + ", " + store, primary: a, close: a.Close, stored: depth, left: depth,
 		dismiss: func(ctx context.Context) error {
 			_, err := a.CloseAllConnections(ctx)
 			return err

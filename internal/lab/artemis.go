@@ -42,9 +42,6 @@ func launchArtemis(ctx context.Context, f *failure) (*cluster, error) {
 	if f.expect.soak {
 		options = append(options, brokertest.WithHeap(soakHeap))
 	}
-	if f.expect.space {
-		options = append(options, brokertest.WithDisk(diskSize))
-	}
 	a, err := brokertest.LaunchArtemis(ctx, options...)
 	if err != nil {
 		return nil, err
@@ -52,7 +49,7 @@ func launchArtemis(ctx context.Context, f *failure) (*cluster, error) {
 	depth := func(ctx context.Context, queue string) (int64, error) { return artemisDepth(ctx, a, queue) }
 	set := func() settings { return login().with("management-url", a.ManagementURL()) }
 	return &cluster{
-		title: a.Title(), primary: a, disk: a, close: a.Close, stored: depth, left: depth, dismiss: a.CloseAllConnections,
+		title: a.Title(), primary: a, close: a.Close, stored: depth, left: depth, dismiss: a.CloseAllConnections,
 		endpoints: []endpoint{
 			{protocol: "amqp", hosts: []string{hostOf(a.AMQPURL())}, settings: set(), prefix: "full."},
 			{protocol: "stomp", hosts: []string{hostOf(a.STOMPURL())}, settings: set(), prefix: "full."},

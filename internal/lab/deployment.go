@@ -32,14 +32,6 @@ type node interface {
 	LogTail() string
 }
 
-// diskNode is a broker whose data are on a disk of their own.
-type diskNode interface {
-	node
-	FillDisk() error
-	FreeDisk() error
-	Done() <-chan struct{}
-}
-
 // cluster is a running deployment.
 type cluster struct {
 	title     string
@@ -48,7 +40,6 @@ type cluster struct {
 	endpoints []endpoint
 	proxies   []*tcpproxy.Proxy // empty without any
 	slow      *tcpproxy.Line    // of all proxies; nil if they are fast
-	disk      diskNode          // of the primary; nil without one of its own
 	kept      []string          // the kept queues, by endpoint
 	live      []string          // the others
 	close     func() error
@@ -150,7 +141,7 @@ func (c *cluster) tear(ctx context.Context) (n int, err error) {
 // deployments are all of them, in the order of the page.
 func deployments() []*deployment {
 	// of a broker
-	alone := []string{"restart", "dismiss", "disk-full", "start-200k", "start-1m"}
+	alone := []string{"restart", "dismiss", "start-200k", "start-1m"}
 	return []*deployment{
 		{
 			name: "artemis", launch: launchArtemis,
@@ -167,7 +158,7 @@ func deployments() []*deployment {
 		{
 			name: "rocketmq", launch: launchRocketMQ,
 			failures: []string{
-				"kill", "kill-unconfirmed", "stop", "cut", "slow", "restart", "disk-full", "start-200k", "start-1m",
+				"kill", "kill-unconfirmed", "stop", "cut", "slow", "restart", "start-200k", "start-1m",
 			},
 		},
 		{
@@ -184,8 +175,6 @@ func deployments() []*deployment {
 		},
 		{name: "activemq-network", launch: launchActiveMQNetwork, failures: []string{"kill", "kill-backup", "stop"}},
 		{name: "activemq-pair", launch: launchActiveMQPair, failures: []string{"kill-primary", "kill-backup", "stop"}},
-		{name: "activemq-jdbc", launch: launchActiveMQJDBC, failures: []string{"kill-primary", "kill-backup", "stop"}},
-		{name: "activemq-journaled", launch: launchActiveMQJournaled, failures: []string{"kill-long", "stop"}},
 		{
 			name: "rabbitmq-quorum", launch: launchRabbitMQQuorum,
 			failures: []string{"kill", "kill-primary", "kill-backup", "stop", "cut", "full-fail"},

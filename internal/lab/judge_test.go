@@ -401,3 +401,17 @@ func TestChoose(t *testing.T) {
 func sentIn(step string, n uint64) result.Row {
 	return result.Row{Step: step, Counts: result.Counts{Producers: &result.Producers{Sent: n, Completed: n}}}
 }
+
+// TestStart: a row of a start with many messages has its times.
+func TestStart(t *testing.T) {
+	t.Parallel()
+	r := judge(told(func(o *observation) {
+		o.expect.starts = true
+		out := &o.result.Outages[0]
+		out.Reconnected, out.Confirmed, out.Received = 2_300_000, 2_400_000, 2_500_000
+	}))
+	require.Equal(t, "an outage of 2.4 s, from +20 ms, all connected again after 2.3 s, first confirmation after 2.4 s, "+
+		"first delivery after 2.5 s, full rate after 3 s", r.Observed)
+	r = judge(told(func(o *observation) { o.expect.starts = true }))
+	require.Contains(t, r.Observed, "from +20 ms, not all connected again, no confirmation, no delivery, full rate")
+}

@@ -29,11 +29,8 @@ func (j *judgement) times() string {
 		}
 		return said
 	}
-	switch {
-	case j.expect.slow:
+	if j.expect.slow {
 		return j.latencies()
-	case j.expect.space:
-		return j.space()
 	}
 	n, own := len(j.result.Outages), j.brokersOwn()
 	if j.expect.unnoticed {

@@ -32,7 +32,6 @@ func commands() []command {
 		{"bench", "perfmq and its peers in turn, on real brokers", benchCommand},
 		{"acceptance", "the shipped scenarios at full size, on real brokers", acceptanceCommand},
 		{"features", "the table of features from the results of the conformance suite", featuresCommand},
-		{"outages", "ways to brokers are cut for known times; compare the outages that perfmq reports", outagesCommand},
 		{"soak", "one load for an hour on a broker that is killed and stopped", soakCommand},
 	}
 }

@@ -20,9 +20,6 @@ type rabbitCtl func(ctx context.Context, args ...string) (string, error)
 
 func launchRabbitMQ(ctx context.Context, f *failure) (*cluster, error) {
 	options := []brokertest.RabbitMQOption{brokertest.WithRabbitMQManagement()}
-	if f.expect.space {
-		options = append(options, brokertest.WithRabbitMQDisk(diskSize))
-	}
 	r, err := brokertest.LaunchRabbitMQ(ctx, options...)
 	if err != nil {
 		return nil, err
@@ -39,7 +36,7 @@ func launchRabbitMQ(ctx context.Context, f *failure) (*cluster, error) {
 		}
 	}
 	return &cluster{
-		title: r.Title(), primary: r, disk: r, close: r.Close, stored: depth, left: depth,
+		title: r.Title(), primary: r, close: r.Close, stored: depth, left: depth,
 		stop: ctl("stop_app"), start: ctl("start_app"), dismiss: ctl("close_all_connections", "by the operator"),
 		alarm: func(ctx context.Context, on bool) error {
 			limit := "0.4"

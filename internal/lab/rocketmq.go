@@ -20,15 +20,12 @@ func launchRocketMQ(ctx context.Context, f *failure) (*cluster, error) {
 	if f.expect.soak {
 		options = append(options, brokertest.WithRocketMQHeap(soakHeap))
 	}
-	if f.expect.space {
-		options = append(options, brokertest.WithRocketMQDisk(diskSize))
-	}
 	r, err := brokertest.LaunchRocketMQ(ctx, options...)
 	if err != nil {
 		return nil, err
 	}
 	c := rocketCluster(r)
-	c.title, c.close, c.disk = r.Title()+", synchronous flush", r.Close, r
+	c.title, c.close = r.Title()+", synchronous flush", r.Close
 	return c, nil
 }
 

@@ -123,12 +123,12 @@ func applyTo(ctx context.Context, f *failure, c *cluster, loads []*load, log *ha
 func (s *session) observe(ctx context.Context, t *trial, c *cluster, l *load, log *harnessLog) (*observation, error) {
 	o := &observation{
 		expect: t.failure.expect, live: l.live, kept: l.kept, first: log.first, last: log.last, over: log.over,
-		copied: log.copied, ended: log.ended, said: log.said,
-		left: -1, total: -1, allowed: s.allowed,
+		copied: log.copied,
+		left:   -1, total: -1, allowed: s.allowed,
 		due: int64(t.failure.load.rate * t.failure.load.seconds),
 	}
 	err := l.betweenSteps(ctx)
-	if o.early = errors.Is(err, errEnded) && (t.failure.expect.refused || t.failure.expect.space); err != nil && !o.early {
+	if o.early = errors.Is(err, errEnded) && t.failure.expect.refused; err != nil && !o.early {
 		return nil, err
 	}
 	if o.stored, err = c.stored(ctx, l.kept); err != nil {
