@@ -1,5 +1,4 @@
-// Package compare holds results of runs against each other: by how much their figures differ, and whether that is more
-// than chance.
+// Package compare compares results of runs: the differences of their figures, and whether these are more than chance.
 //
 // # Method
 //
@@ -38,10 +37,10 @@ const (
 
 // Cell is a figure of a set.
 type Cell struct {
-	// Values are those of the repeats that have the figure.
+	// Values are the figures of the repeats that have one.
 	Values []float64 `json:"values"`
 	// Median, and the interval in which the true one lies with Confidence. With few repeats that is infinitely wide: Low
-	// and High are then those of the values, and Confidence is lower.
+	// and High are then the lowest and highest value, and Confidence is lower.
 	Median     float64 `json:"median"`
 	Low        float64 `json:"low"`
 	High       float64 `json:"high"`

@@ -11,7 +11,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// Options say what a comparison is of.
+// Options select sets and metrics of a comparison.
 type Options struct {
 	Metrics []string                   // names; none for the usual metrics
 	FailIf  []string                   // limits, the metrics of which are compared as well
@@ -57,7 +57,7 @@ func Compare(paths []string, o Options) (*Comparison, []error) {
 	return c, nil
 }
 
-// parse returns the metrics, with those of the limits.
+// parse returns the metrics, including the metrics of the limits.
 func (o *Options) parse() (metrics []threshold.Metric, limits []Limit, errs []error) {
 	if len(o.Metrics) == 0 {
 		metrics = Usual()
@@ -97,7 +97,7 @@ func read(paths []string, check func(*result.Result) error) (sets []Set, errs []
 	return sets, errs
 }
 
-// maxRefused is how many differences are named when plans are refused for them; --unlike prints all.
+// maxRefused is the maximum number of differences in the error about unlike plans; --unlike prints all.
 const maxRefused = 5
 
 // refused returns the error about the differences of plans.

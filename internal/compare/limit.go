@@ -40,8 +40,8 @@ func ParseLimit(text string) (Limit, error) {
 	return Limit{Text: strings.TrimSpace(text), Metric: m, Change: change / 100}, nil
 }
 
-// exceeded reports whether a figure changed by more than the limit from the first set's, and not by chance. For what it
-// cannot tell, it returns the reason and a hint.
+// exceeded reports whether a figure changed by more than the limit from the first set's, and not by chance. If
+// that is unknown, it returns the reason and a hint.
 func (l *Limit) exceeded(first, c *Cell, enough int) (exceeded bool, unknown, hint string) {
 	const bound = "run on a machine on which perfmq is not the limit"
 	switch c.Verdict {

@@ -15,7 +15,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// ErrIncomplete says that a run was killed, or still runs, so that its figures are not those of its plan.
+// ErrIncomplete says that a run was killed, or still runs: its figures are incomplete.
 var ErrIncomplete = errors.New("the run did not come to its end")
 
 // Set is one side of a comparison: the repeats of a run.
@@ -67,7 +67,7 @@ func Repeats(results ...*result.Result) (list []Repeat) {
 }
 
 // Read reads a set: the result in a folder, or all in the folders in it, which are repeats. The check, if
-// there is one, refuses results whose numbers contradict each other.
+// there is one, refuses results with contradictory numbers.
 func Read(dir string, check func(*result.Result) error) (Set, error) {
 	s := Set{check: check}
 	err := s.add(dir)
@@ -143,8 +143,8 @@ func (s *Set) readRepeats(dir string) error {
 	return nil
 }
 
-// Failed tells why the figures of a run are not those of its plan: it lost or refused messages, or it ended early. It
-// is empty for a run whose figures count, which may have missed a threshold.
+// Failed returns why the figures of a run do not count: it lost or refused messages, or it ended early. It is empty for
+// other runs, also if a threshold failed.
 func Failed(r *result.Result) string {
 	o := &r.Outcome
 	switch {
@@ -171,7 +171,7 @@ func (s *Set) Sift() {
 	}
 }
 
-// Bounded is the number of repeats of which perfmq was the limit.
+// Bounded is the number of repeats that perfmq limited.
 func (s *Set) Bounded() (n int) {
 	for i := range s.Repeats {
 		if s.Repeats[i].AtLeast {
@@ -181,7 +181,7 @@ func (s *Set) Bounded() (n int) {
 	return n
 }
 
-// bounded says of how many runs perfmq was the limit; empty if of none.
+// bounded returns a sentence about the runs that perfmq limited; empty without such runs.
 func bounded(sets []Set) string {
 	n, all := 0, 0
 	for i := range sets {
@@ -190,7 +190,7 @@ func bounded(sets []Set) string {
 	return record.LowerBounds(n, all)
 }
 
-// notes says of each set with failed runs how many there are, and whether their figures are left out.
+// notes returns, for each set with failed runs, their number and whether their figures are left out.
 func notes(sets []Set) (list []string) {
 	for i := range sets {
 		s := &sets[i]

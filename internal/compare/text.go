@@ -69,7 +69,7 @@ func (c *Comparison) Table(format func(threshold.Unit, float64) string) [][]stri
 	return list
 }
 
-// text is the median with how far the interval reaches to either side.
+// text is the median with the distances to both ends of the interval.
 func (c *Cell) text(format func(float64) string) string {
 	if len(c.Values) == 0 {
 		return "-"

@@ -17,7 +17,7 @@ type Difference struct {
 	Kind string `json:"kind"`
 	// Name is the setting, label, program or property.
 	Name string `json:"name"`
-	// Values are those of the sets, in their order: all of a set, joined by commas.
+	// Values has one text for each set, in their order: all its values, joined by commas.
 	Values []string `json:"values"`
 }
 
@@ -60,7 +60,7 @@ func differences(sets []Set) (list []Difference) {
 	return list
 }
 
-// Unlike returns those of the differences that make figures incomparable: the sets had other plans. Where the brokers
+// Unlike returns the differences that make figures incomparable: the sets had other plans. Where the brokers
 // were does not count, because a comparison may be one of two brokers.
 func Unlike(list []Difference) []Difference {
 	return slices.DeleteFunc(slices.Clone(list), func(d Difference) bool {
@@ -113,7 +113,7 @@ func flatten(into map[string]string, path string, v any) {
 	}
 }
 
-// Versions are those of perfmq, clients and brokers of a run.
+// Versions returns the versions of perfmq, clients and brokers of a run.
 func Versions(r *result.Result) map[string]string {
 	all := map[string]string{"perfmq": r.Versions.Perfmq, "go": r.Versions.Go}
 	for _, c := range r.Versions.Clients {

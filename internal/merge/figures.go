@@ -6,8 +6,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// metrics returns the metrics of a step, or of the whole of several steps, or of a group in them. What the results do
-// not say is missing.
+// metrics returns the metrics of a step, or of the whole of several steps, or of a group in them. Unknown
+// metrics are missing.
 func (s *shards) metrics(step *plannedStep, group string) map[string]float64 {
 	of, from, steps := *s.merged, int64(0), s.plan.Steps
 	if step != nil {
@@ -51,7 +51,7 @@ func (s *shards) metrics(step *plannedStep, group string) map[string]float64 {
 	return of.Metrics()
 }
 
-// group returns the sums of a group over steps. It is false if the results do not say what was measured of it.
+// group returns the sums of a group over steps. It is false if the results have no measured counts of the group.
 func (s *shards) group(steps []plannedStep, name string) (sum result.Group, known bool) {
 	for i := range steps {
 		p := &steps[i]

@@ -32,7 +32,7 @@ type Options struct {
 	Partial bool
 	// Secrets are not printed; nil for none.
 	Secrets *safetext.Secrets
-	// Thresholds are judged beside those of the plan, by the figures of all parts together.
+	// Thresholds are judged beside the plan's, by the figures of all parts together.
 	Thresholds []threshold.Threshold
 }
 
@@ -42,7 +42,7 @@ type Merged struct {
 	Judged []threshold.Outcome
 }
 
-// shards are the results of the shards of a run, in their order, and what has become of them.
+// shards are the results of the shards of a run, in their order, and the merged result.
 type shards struct {
 	merged *result.Result
 	parts  []*result.Result
@@ -52,7 +52,7 @@ type shards struct {
 	apart  bool // in a step: rates are not known, whatever each part has
 }
 
-// Read returns one result of those in the folders, with their rows and histograms. The thresholds of its plan are
+// Read merges the results in the folders, with their rows and histograms, into one. The thresholds of its plan are
 // judged by its figures.
 //
 // The error has [ErrMissing] if shards are not there, [result.ErrUnlike] if the results do not belong together, and an
@@ -97,8 +97,7 @@ func Read(dirs []string, o Options) (*Merged, error) {
 	return merged, merged.judge(&s, o.Thresholds)
 }
 
-// ahead returns by how much the clock of a part was ahead of that of the first one, in microseconds; 0 if that is not
-// known.
+// ahead returns the lead of the clock of a part over the clock of the first one, in microseconds; 0 if unknown.
 func (s *shards) ahead(i int) int64 {
 	if c := s.merged.Parts[i].Clock; c != nil {
 		return int64(c.Start.Ahead)

@@ -7,11 +7,11 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// maxOutages is how many outages a summary lists.
+// maxOutages is the maximum number of outages in a summary.
 const maxOutages = 10
 
-// afterOutages says how many outages there were, those that several hosts saw at the same time as one; empty if there
-// were none.
+// afterOutages returns the number of outages; simultaneous outages of several hosts count once. It is empty without
+// outages.
 func afterOutages(m *Merged) string {
 	if len(m.Outages) == 0 {
 		return ""

@@ -17,7 +17,7 @@ const (
 	second = 1_000_000
 	// fullSecond is the length from which a row counts as a full second.
 	fullSecond = int64(stats.FullSecond / time.Microsecond)
-	// jitter is by how much rows of several hosts end apart although they are of one second.
+	// jitter is the maximum distance of the ends of rows that several hosts have of one second.
 	jitter = second / 10
 
 	// The share of the measured time in which all parts must have measured for their rates to add up: of the longest time
@@ -27,7 +27,7 @@ const (
 	shortTime      = 3 * second
 )
 
-// counter returns the counts of a row that matter: all, or those of a group; nil if there are none.
+// counter returns all counts of a row, or the counts of a group; nil without counts.
 type counter func(*result.Row) *result.Counts
 
 // span is a time.
@@ -86,7 +86,7 @@ type rates struct {
 }
 
 // ofStep returns the rates of a step. A step without a duration ends when its messages are sent or read, at each part
-// for itself: its time lasts from the first start to the last end, as that of one process does.
+// for itself: its time lasts from the first start to the last end, as in a run of one process.
 func (s *shards) ofStep(step *plannedStep, of counter) (r rates) {
 	common, whole := span{0, math.MaxInt64}, span{math.MaxInt64, 0}
 	shortest, longest := int64(math.MaxInt64), int64(0)
@@ -118,9 +118,9 @@ func (s *shards) ofStep(step *plannedStep, of counter) (r rates) {
 	return r
 }
 
-// extremes adds the lowest and highest rates of the seconds in which all parts measured, those of the first part; as in
-// a run, a shorter row counts with the one before it. The lowest rate of receiving counts from the first second at
-// whose start something had been received and, of a backlog, until the second of the last message.
+// extremes adds the lowest and highest rates of the seconds in which all parts measured; the first part divides the
+// time into seconds. As in a run, a shorter row counts with the one before it. The lowest rate of receiving counts from
+// the first second after a receipt on and, of a backlog, until the second of the last message.
 func (s *shards) extremes(r *rates, step *plannedStep, of counter) {
 	first, last := s.receiving(step.Name, of)
 	var t span
@@ -190,8 +190,8 @@ func (s *shards) receiving(step string, of counter) (first, last int64) {
 	return first, last
 }
 
-// figures returns the rates of steps, or of a group in them, and of how much of the time they are: the averages are
-// over the time of all steps, whether they have the group or not, as in a run. Rates are missing if the parts did not
+// figures returns the rates of steps, or of a group in them, and the share of the time that they cover. As in a run,
+// averages are over the time of all steps, also of steps without the group. Rates are missing if the parts did not
 // measure together.
 func (s *shards) figures(steps []plannedStep, group string) (*result.Figures, rates) {
 	all := rates{share: 1}
@@ -264,8 +264,8 @@ func (s *shards) setFigures() {
 	}
 }
 
-// sum returns the figures of steps, with the sums of those that parts have: of one part, its own; nil if a part does
-// not know them.
+// sum returns the figures of steps, with the sums over the parts; a single part keeps its own figures. It is nil if a
+// part does not know them.
 func (s *shards) sum(steps []plannedStep, of func(*result.Result) *result.Figures) (*result.Figures, rates) {
 	f, r := s.figures(steps, "")
 	if len(s.parts) == 1 {

@@ -10,8 +10,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// Text writes a summary of a merged result: a line for each part, the totals, latencies, and how far they can be
-// trusted. Texts of the results are written as clean returns them.
+// Text writes a summary of a merged result: a line for each part, the totals, latencies, thresholds, warnings
+// and problems. Texts of the results are written as clean returns them.
 func Text(w io.Writer, m *Merged, clean func(string) string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "--- MERGED: %d results of run %s\n", len(m.Parts), clean(m.RunID))

@@ -129,7 +129,7 @@ func (s *shards) judge(list []threshold.Threshold, step *plannedStep) []threshol
 	return threshold.Judge(list, func(group string) float64 { return s.target(step, group) }, all)
 }
 
-// target returns the rate that a step, or a group in it, was to have, in messages per second; 0 if there is none.
+// target returns the target rate of a step, or of a group in it, in messages per second; 0 without one.
 func (s *shards) target(step *plannedStep, group string) (perSecond float64) {
 	if step == nil {
 		return 0
@@ -187,8 +187,8 @@ func (p *plannedStep) reads() bool {
 	return p.Duration == "" && p.Warmup == "" && !produces
 }
 
-// counter returns what counts in the rows of the step: those of a group, if it is not all of the step. What comes after
-// the steps of the group counts too.
+// counter returns the counts of a row of the step: of the group, if the step has others. Counts after the steps of the
+// group are included.
 func (p *plannedStep) counter(group string) counter {
 	if group == "" || p.alone(group) {
 		return func(row *result.Row) *result.Counts { return &row.Counts }

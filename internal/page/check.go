@@ -12,10 +12,10 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// ErrImpossible is wrapped by errors about a result whose numbers contradict each other.
+// ErrImpossible is wrapped by errors about a result with contradictory numbers.
 var ErrImpossible = errors.New("no run can have these numbers")
 
-// check refuses a result whose numbers contradict each other, for example more messages completed than sent: readers
+// check refuses a result with contradictory numbers, for example more messages completed than sent: readers
 // would believe the page.
 func check(r *result.Result, t *tally) error {
 	for _, err := range []error{checkCounts(r), checkVerification(r), checkThresholds(r), checkRates(r, t)} {
@@ -82,7 +82,7 @@ func checkVerification(r *result.Result) error {
 	return nil
 }
 
-// checkThresholds compares the verdict on each threshold with its measured value, latencies with those of the result,
+// checkThresholds compares the verdict on each threshold with its measured value, latencies with the result's,
 // and the exit status with the verdicts. Medians are judged over several runs.
 func checkThresholds(r *result.Result) error {
 	for i := range r.Thresholds {
@@ -223,7 +223,7 @@ func checkFigures(f *result.Figures, rows *part, complete, exact bool) error {
 		average *float64
 		count   uint64
 	}{{"sent", f.Sent, rows.sent}, {"completed", f.Completed, rows.completed}, {"received", f.Received, rows.received}} {
-		// The span is cut to microseconds, of which a short one has few.
+		// The span is cut to microseconds: a short one has few.
 		if rate := perSecond(c.count, f.Span); c.average != nil && !near(*c.average, rate) &&
 			(*c.average < perSecond(c.count, f.Span+1) || f.Span > 0 && *c.average > rate) {
 			return differs("average", c.name, *c.average, rate)

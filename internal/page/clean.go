@@ -9,7 +9,7 @@ import (
 )
 
 // The texts of a result may have any origin. Templates and encoders escape markup; here go characters that mislead
-// readers, such as marks of the direction of writing, and what is too long.
+// readers, such as marks of the direction of writing, and texts that are too long.
 
 // maxItems bounds the items of a list and the rows of a table.
 const maxItems = 200

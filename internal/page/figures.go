@@ -19,7 +19,7 @@ type figure struct {
 	of                func(*result.Row) (value, bool) // what a row has of it; the parts for the role are not nil
 }
 
-// value is a figure during a point: an amount and its time, whose quotient is drawn, or a state with time 0.
+// value is a figure during a point: an amount and its time (the quotient is drawn), or a state with time 0.
 type value struct {
 	amount, time float64
 	low, high    float64 // of the states, or of the quotients of full seconds: infinite if there are none

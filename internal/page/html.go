@@ -25,8 +25,8 @@ type view struct {
 	// Lead is the outcome of a search, Summaries are sentences on several runs.
 	Lead      *story
 	Summaries []string
-	// Top and Bottom are the tables above and below the charts, but those of single runs. Of a sweep or a search the rows
-	// of all runs are below.
+	// Top and Bottom are the tables above and below the charts, without the tables of single runs. Of a sweep or a
+	// search the rows of all runs are below.
 	Top, Bottom             []Table
 	Policy, Styles, Licence template.HTML
 	Scripts                 []template.HTML

@@ -36,7 +36,7 @@ func (r *Run) lines() []line {
 	return list
 }
 
-// values returns the numbers of a line by name: what is known of rates, counts, times in microseconds and the tester.
+// values returns the numbers of a line by name: known rates, counts, times in microseconds and the use of the machine.
 // Latencies are there even if many values are left out of them.
 func (l *line) values() map[string]float64 {
 	all := (&result.Result{Latencies: *l.latencies, Figures: l.figures}).Metrics()

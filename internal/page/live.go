@@ -128,7 +128,7 @@ func (f *Feed) handler(address, at string) http.Handler {
 }
 
 // serve answers with the page as soon as its version is not the one in after. When pollTime is over, a browser with a
-// page keeps it, and one without any is told that the run has not begun.
+// page keeps it, and one without a page gets an error: the run has not begun.
 func (f *Feed) serve(w http.ResponseWriter, r *http.Request) {
 	after := r.FormValue("after")
 	look, patience := time.NewTicker(lookEvery), time.NewTimer(pollTime)
@@ -160,7 +160,7 @@ func (f *Feed) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// newer returns the page, unless its version is that of the browser or the run has not begun.
+// newer returns the page, unless the browser has this version or the run has not begun.
 func (f *Feed) newer(after string) ([]byte, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -121,7 +121,7 @@ func (m *matrix) table() Table {
 	return t
 }
 
-// sentences says how many runs there are, and which cells are the best and the worst of each metric.
+// sentences returns the number of runs, and the best and the worst cell of each metric.
 func (m *matrix) sentences() (list []string) {
 	done, failed := 0, 0
 	for i := range m.rows {

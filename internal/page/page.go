@@ -11,8 +11,7 @@
 // the page that it fetches again, so that each has one renderer. The page loads nothing: a Content-Security-Policy
 // allows only the hashes of its script and styles. html/template and encoding/json escape all texts of results.
 //
-// Best and worst are computed from the rows; a result whose numbers contradict each other is refused with
-// [ErrImpossible].
+// Best and worst are computed from the rows; a result with contradictory numbers is refused with [ErrImpossible].
 package page
 
 import (
@@ -66,7 +65,7 @@ type Page struct {
 }
 
 // Read returns the page about results. Each of dirs is a result, or a folder of results (repeats of one run); a sweep
-// or a search has a page of its own, unless it only repeats a run. The runs may still go on.
+// or a search has a page of its own, unless it only repeats a run. The runs may still continue.
 //
 // The error is a [plan.Mistake], an error of result.Read, or wraps [ErrImpossible] or [ErrTooMany].
 func Read(dirs ...string) (*Page, error) {
@@ -200,7 +199,7 @@ func (r *Run) add(row *result.Row) {
 	r.tally.add(row)
 }
 
-// Check refuses a result with its rows whose numbers contradict each other. The error is [ErrImpossible].
+// Check refuses a result with rows if its numbers contradict each other. The error is [ErrImpossible].
 func Check(read *result.Result) error { return new(Run).set(read, 1) }
 
 func (p *Page) title() string {

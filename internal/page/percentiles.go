@@ -50,7 +50,7 @@ func distributionOf(l *result.Latency) *distribution {
 		if rank >= float64(count) {
 			break
 		}
-		// The value at the share 1 - 1/rank is that of message number count - count/rank, rounded up.
+		// The value at the share 1 - 1/rank is the value of message number count - count/rank, rounded up.
 		wanted := max(1, int64(math.Ceil(float64(count)-float64(count)/rank-1e-9)))
 		for next < len(bars) && seen+bars[next].Count < wanted {
 			seen += bars[next].Count

@@ -72,7 +72,7 @@ func metricsOf(thresholds []string) (names []string) {
 	return names
 }
 
-// measured returns what a load measured of the metric of a threshold; nil if it is not known.
+// measured returns the value that a load measured for a metric of a threshold; nil if unknown.
 func (p *Page) measured(load int, metric string) *result.Threshold {
 	for _, r := range p.Runs {
 		for i := range r.Result.Thresholds {

@@ -18,7 +18,7 @@ type Table struct {
 	Rows   [][]string
 	// Words means that the columns are texts, not numbers.
 	Words bool
-	// Folded means that a page shows the table on demand, and Markdown has none of it.
+	// Folded means that a page shows the table on demand, and Markdown leaves it out.
 	Folded bool
 
 	more uint64 // rows that the result does not have
@@ -40,7 +40,7 @@ type column struct {
 	unit      string // s, ms (of a value in microseconds), or empty for a count; others are rates and shares
 }
 
-// columns returns the columns of numbers. Those of the table are first, in its order.
+// columns returns the columns of numbers. The table's columns are first, in its order.
 func columns() []column {
 	list := []column{
 		{"elapsed s", "elapsed_s", "elapsed", "s"},
@@ -267,7 +267,7 @@ func verified(r *Run) Table {
 	return t
 }
 
-// brokerCounts compares the brokers' own counts with those of the run.
+// brokerCounts compares the brokers' own counts with the counts of the run.
 func brokerCounts(r *Run) Table {
 	t := Table{
 		Title: "The broker's own count",

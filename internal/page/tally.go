@@ -83,7 +83,7 @@ func (t *tally) complete(r *result.Result) bool {
 	return t.all == total
 }
 
-// rated returns the result with the rates of its rows where it has none: the run continues or was killed.
+// rated returns the result with the rates of its rows where it lacks them: the run continues or was killed.
 func (t *tally) rated(r *result.Result) *result.Result {
 	c := *r
 	c.Rows, c.Steps = nil, slices.Clone(r.Steps)
@@ -99,8 +99,8 @@ func (t *tally) rated(r *result.Result) *result.Result {
 	return &c
 }
 
-// rates returns the rates of rows for the roles of the run, the lowest and highest over the steps that sent, and over
-// those that received; nil without rows.
+// rates returns the rates of rows for the roles of the run, the lowest and highest over the steps that sent, or
+// received; nil without rows.
 func rates(r *result.Result, rows *part, steps ...part) *result.Figures {
 	if rows.length <= 0 {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// Widths of the console's columns, those of `artemis perf`.
+// Widths of the console's columns, as in `artemis perf`.
 const (
 	rateLabel     = 14 // "--- completed:"
 	totalColumn   = 32 // the last column of totals: a label of 20, "--- total completed:", and a number of 12
@@ -303,8 +303,8 @@ func (c *Console) clients() string {
 	return strings.Join(names, ", ")
 }
 
-// writeTotal writes a number in the column of totals, and a note in brackets if there is one. A label longer than those
-// of `artemis perf` reduces the number's padding, so that all numbers end in one column.
+// writeTotal writes a number in the column of totals, and a note in brackets if there is one. A label longer than
+// in `artemis perf` reduces the number's padding, so that all numbers end in one column.
 func writeTotal(b *strings.Builder, label string, n uint64, note string) {
 	if note != "" {
 		note = " (" + note + ")"

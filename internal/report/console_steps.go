@@ -10,8 +10,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// writeStep writes a block for one of several steps: why its load ended, how long it took, and its totals including
-// the warm-up. Average rates and latencies are those of the measured time.
+// writeStep writes a block for one of several steps: why its load ended, its length, and its totals including the
+// warm-up. Average rates and latencies are of the measured time.
 func writeStep(b *strings.Builder, s *stats.StepSummary) {
 	fmt.Fprintf(b, "\n--- STEP %s: %s, %.1f s\n", oneLine(s.Name), oneLine(s.Reason), s.Loaded.Seconds())
 	total := func(label string, n, measured uint64) {
@@ -39,7 +39,7 @@ func writeStep(b *strings.Builder, s *stats.StepSummary) {
 }
 
 // writeGroups writes a table of the groups of a step, or of a run with one step, if there are several. Totals include
-// the warm-up; average rates and latencies are those of the measured time.
+// the warm-up; average rates and latencies are of the measured time.
 func writeGroups(b *strings.Builder, groups []stats.StepSummary) {
 	if len(groups) < 2 {
 		return

@@ -37,7 +37,7 @@ type recordFile struct {
 	failed bool
 }
 
-// writeTimeout bounds a write into a pipe whose reader does not read.
+// writeTimeout bounds a write into a pipe without an active reader.
 const writeTimeout = 5 * time.Second
 
 // Modes of new files. An existing file keeps its mode.
@@ -178,7 +178,7 @@ func fileError(action, what string, begun bool, err error) error {
 	return driver.Errorf(driver.ClassOther, action+" "+what, writeHint(begun, err), "%w", bare(err))
 }
 
-// writeHint returns what the user can do about an error of an output. begun reports whether something was written
+// writeHint returns a remedy for an error of an output. begun reports whether something was written
 // before.
 func writeHint(begun bool, err error) string {
 	switch {

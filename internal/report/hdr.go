@@ -7,7 +7,7 @@ import (
 )
 
 // HDR writes a [result.HDRLog]: for each interval a line per latency that the run measures. Lines for b2c and s2c begin
-// with the first message whose protocol gives the times of birth and storage. An interval without a value has its line
+// with the first message that has times of birth and storage. An interval without a value has its line
 // too, so that time series have no gaps. Times follow the monotonic clock, so that setting the wall clock during a run
 // does not shift them. An interval is in the file entirely or not at all.
 //
@@ -44,7 +44,7 @@ func (h *HDR) Summary(*stats.Summary) error { return nil }
 // Close closes the file.
 func (h *HDR) Close() error { return h.file.close() }
 
-// write passes what was encoded on as one record.
+// write passes encoded text on as one record.
 func (h *HDR) write(to func(string) error) func([]byte, error) error {
 	return func(text []byte, err error) error {
 		if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// object is a JSON object whose keys stay in their order.
+// object is a JSON object with its keys in order.
 type object struct {
 	text bytes.Buffer
 	err  error
@@ -46,7 +46,7 @@ func (o *object) addIf(known bool, key string, value any) *object {
 // MarshalJSON returns the text.
 func (o *object) MarshalJSON() ([]byte, error) { return []byte("{" + o.text.String() + "}"), o.err }
 
-// printed returns the kinds of latencies in the order of the console and of JSON: those of `artemis perf` first.
+// printed returns the kinds of latencies in the order of the console and of JSON: `artemis perf` has the first.
 func printed() (list []result.KindInfo) {
 	for _, artemis := range []bool{true, false} {
 		for _, k := range result.Kinds() {

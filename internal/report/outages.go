@@ -72,7 +72,7 @@ func outagesInShort(s *stats.Summary) string {
 	return text
 }
 
-// outageNow describes the present outage; empty if there is none.
+// outageNow describes the present outage; empty without one.
 func outageNow(p *stats.OutageProgress) string {
 	switch {
 	case p == nil || p.Since == 0:

@@ -46,7 +46,7 @@ const (
 )
 
 // NewPrometheus returns a reporter that listens on one address, HOST:PORT, or :PORT, which is on loopback. The listener
-// opens the port; nil for [listen.TCP]. The version is that of this program, for perfmq_build_info; web has TLS and
+// opens the port; nil for [listen.TCP]. The version of this program is for perfmq_build_info; web has TLS and
 // users. The reporter can be scraped at once, and has metrics from Start on.
 func NewPrometheus(address, version string, web listen.Web, open listen.Listener) (*Prometheus, error) {
 	p := &Prometheus{

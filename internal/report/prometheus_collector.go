@@ -22,7 +22,7 @@ const namedSeries = 20
 // maxLabel is the maximum length of the label of a step and of the user's labels, in bytes.
 const maxLabel = 64
 
-// ended is the phase after the summary, in addition to those of stats.Phase.
+// ended is the phase after the summary, in addition to the values of stats.Phase.
 const ended = "ended"
 
 // collector holds the figures of the last snapshot for scrapes. It is safe for concurrent use.
@@ -220,7 +220,7 @@ func (c *collector) collectCounters(e emitter) {
 	}
 }
 
-// collectStalls emits the stalls of the sides, and those of groups and brokers if there are several.
+// collectStalls emits the stalls of the sides, and the stalls of several groups and brokers.
 func (c *collector) collectStalls(e emitter) {
 	named := 0
 	whole := map[string]stats.PartStalls{}

@@ -8,10 +8,10 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// Latencies of groups have a prefix, so that sums over the series of the others stay those of the run.
+// Latencies of groups have a prefix, so that sums over the series of the others are of the run.
 const groupPrefix = "group_"
 
-// metricTable has the metrics beside those of the tables in pkg/result: name without "perfmq_", labels, and help.
+// metricTable has the metrics that the tables in pkg/result lack: name without "perfmq_", labels, and help.
 // docs/prometheus.md lists all.
 //
 //nolint:gochecknoglobals // a table that never changes

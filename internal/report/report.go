@@ -9,7 +9,7 @@
 // derives its figures from these values: a rate is a delta over the interval's real length, a percentile comes from
 // [result.Latency]. It never sees a message, so it costs the load only its processor time once a second.
 //
-// A reporter that fails is not called again and the others go on, see [Fan]: a full disk must not cost an hour's
+// A reporter that fails is not called again and the others continue, see [Fan]: a full disk must not cost an hour's
 // measurement. Files are created before the run, so that a mistyped folder is reported before the load.
 //
 // If an output resembles that of `artemis perf`, its comments name the differences.
@@ -38,7 +38,7 @@ type Reporter interface {
 //
 // After an error, a reporter only gets Close; the others are not affected. Interval and Summary therefore always return
 // nil. Start returns all errors, because a run should not begin without its outputs. Close returns the first error of
-// each reporter, joined, except those that Start returned.
+// each reporter, joined, except errors that Start returned.
 type Fan struct {
 	// OnError, if not nil, is called at once with an error of Interval or Summary, to tell the user. Close returns the
 	// same error again.

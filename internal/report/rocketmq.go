@@ -17,7 +17,7 @@ const BenchmarkPeriod = 10 * time.Second
 const benchmarkTime = "2006-01-02 15:04:05,000" // UtilAll.timeMillisToHumanString2
 
 // RocketMQ is a [Console] that prints the lines of RocketMQ's benchmark (org.apache.rocketmq.example.benchmark) during
-// the run: those of Producer and of Consumer. After the line [Complete] the summary of Console follows, because the
+// the run, as Producer and Consumer do. After the line [Complete] the summary of Console follows, because the
 // benchmark has none. [Paced] makes an interval of each period.
 //
 // The figures are defined as in the benchmark: rates and averages are over the period, and NaN without values; Max RT

@@ -67,7 +67,7 @@ func (s *Sweep) own() error {
 	return nil
 }
 
-// lock refuses a folder whose sweep another process is carrying out: it would take the results of running loads away,
+// lock refuses a folder in which another process carries out a sweep: it would take the results of running loads away,
 // and the loads would disturb each other.
 func (s *Sweep) lock() error {
 	s.held = flock.New(filepath.Join(s.dir, LockFile), flock.SetPermissions(0o644))

@@ -173,7 +173,7 @@ func (s *Sweep) printTable(rows []record.Row, columns []string) {
 	s.print("\n--- SWEEP %s: %s\n%s", s.state.Name, what, b.String())
 }
 
-// runsText is the number of runs of a cell that count, with those that failed, or of which perfmq was the limit.
+// runsText returns the number of good runs of a cell, and the numbers of failed runs and of runs that perfmq limited.
 func runsText(row *record.Row) string {
 	var parts []string
 	if row.Failed > 0 {

@@ -39,7 +39,7 @@ type finder struct {
 // highest finds the highest rate that passes: it doubles the rate until a load fails, bisects, tries the lowest failed
 // rate once more, since it may have failed by chance, and holds the rate that it found for longer. It goes no higher
 // when perfmq's machine was the limit of two loads in a row. It keeps the findings, also with an error: [errNothing],
-// [errUndecided], or that of probe or note.
+// [errUndecided], or an error of probe or note.
 func (s *finder) highest() error {
 	if s.first <= 0 {
 		s.first = defaultFirst
@@ -104,7 +104,7 @@ func (s *finder) bracket() error {
 	}
 }
 
-// bisect narrows the gap between the rate that passes and the one that fails.
+// bisect narrows the gap between the rate that passes and the rate that fails.
 func (s *finder) bisect() error {
 	if s.Rate == 0 {
 		return errNothing
@@ -164,7 +164,7 @@ func (s *finder) judge(p record.Point) {
 	}
 }
 
-// failedAbove returns the lowest failed point above a rate; the zero value if there is none.
+// failedAbove returns the lowest failed point above a rate; the zero value without one.
 func (s *finder) failedAbove(rate float64) (lowest record.Point) {
 	for _, p := range s.Points {
 		if !p.Kept && p.Rate > rate && (lowest.Rate == 0 || p.Rate < lowest.Rate) {

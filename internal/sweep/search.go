@@ -25,9 +25,8 @@ const (
 	holdTimes = 3
 	// reached is the share of the target, in percent, that a rate must reach.
 	reached = 99
-	// atBorders is the number of messages by which a load may miss its target in any case: one that was due just before
-	// the measured time ends comes after it, and so may another, if the broker takes longer for it. At low rates that is
-	// more than the share.
+	// atBorders is the number of messages that a load may always miss: one due just before the end of the measured time
+	// comes after it, and a slow answer may delay another. At low rates that is more than the share.
 	atBorders = 2
 )
 
@@ -36,7 +35,7 @@ const (
 type Search struct {
 	// First is a run as the user gave it, with one step; it is not carried out.
 	First *run.Run
-	// Thresholds are those of the search; all values of their metrics are printed. The thresholds of First apply as well.
+	// Thresholds are the search's own; all values of their metrics are printed. The thresholds of First apply as well.
 	Thresholds []threshold.Threshold
 	From       float64 // the first rate; 0 for the default
 	// Build makes a run of that rate.
@@ -89,7 +88,7 @@ func (s *Search) begin(out *record.Search) error {
 	return makeFolder(s.dir)
 }
 
-// receives reports whether a load receives what it sends.
+// receives reports whether a load receives its own messages.
 func (s *Search) receives() bool { return s.First.Plan.Roles() == plan.Client }
 
 // queueing returns the thresholds that refuse a rate at which messages queue in perfmq, or at the broker if the load

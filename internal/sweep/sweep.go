@@ -3,8 +3,8 @@
 //	axes -> cells (combinations) x repeats -> runs, each with a folder -> table
 //	rate -> load -> passes? -> another rate -> ... -> the highest rate is held
 //
-// It knows neither flags nor files of scenarios: a function makes the run of a cell, or of a rate. What it leaves in
-// folders, and its conclusions, are in package record, which the pages of results read as well.
+// It knows neither flags nor files of scenarios: a function makes the run of a cell, or of a rate. Its files and
+// conclusions are in package record, which the pages of results read as well.
 package sweep
 
 import (
@@ -47,7 +47,7 @@ const (
 	Fresh = "fresh" // each run has destinations of its own, by their names
 )
 
-// Config says what a sweep runs.
+// Config describes the runs of a sweep.
 type Config struct {
 	Axes  []record.Axis
 	Cells []map[string]string // values of the axes, by their names
@@ -121,7 +121,7 @@ func (s *Sweep) build(values map[string]string) (*run.Run, error) {
 	return of, nil
 }
 
-// thresholds returns those of the plan and of each of its steps.
+// thresholds returns the thresholds of the plan, then of each step.
 func thresholds(p *plan.Plan) [][]threshold.Threshold {
 	lists := [][]threshold.Threshold{p.Thresholds}
 	for i := range p.Steps {
@@ -261,7 +261,7 @@ func (s *Sweep) one(r *record.Run) (int, error) {
 	return status, nil
 }
 
-// separate keeps the messages of a run apart from those of earlier runs, and lets commands know the run.
+// separate keeps the messages of a run apart from messages of earlier runs, and tells commands the run.
 func (s *Sweep) separate(r *record.Run, of *run.Run) {
 	of.Plan.Environ = append(slices.Clip(of.Plan.Environ), fmt.Sprintf("PERFMQ_CELL=%d", r.Cell),
 		fmt.Sprintf("PERFMQ_REPEAT=%d", r.Repeat))

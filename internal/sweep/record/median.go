@@ -9,7 +9,7 @@ type Judged struct {
 }
 
 // Medians judges the thresholds on medians, cell by cell, by the repeats that count. A cell without one fails them.
-// Those of cells of which no run has ended are left out.
+// Cells without an ended run are left out.
 func (s *Sweep) Medians() (list []Judged) {
 	type key struct {
 		cell            int

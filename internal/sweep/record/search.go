@@ -41,7 +41,7 @@ func (s *Search) Write(dir string) error {
 	return inputfile.Replace(filepath.Join(dir, SearchFile), text, 0o600)
 }
 
-// IsSearch tells whether a folder holds a search.
+// IsSearch reports whether a folder holds a search.
 func IsSearch(dir string) bool {
 	return exists(filepath.Join(dir, SearchFile))
 }
@@ -51,7 +51,7 @@ func exists(path string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// ReadSearch reads the search in a folder. The error is [fs.ErrNotExist] if there is none.
+// ReadSearch reads the search in a folder. The error is [fs.ErrNotExist] without one.
 func ReadSearch(dir string) (*Search, error) {
 	text, err := inputfile.Read(filepath.Join(dir, SearchFile), maxSearchFile)
 	if err != nil {
@@ -77,7 +77,7 @@ type Point struct {
 	Rate float64 `json:"rate"` // messages per second
 	// Hold: the rate was tried for longer, to verify the result.
 	Hold bool `json:"hold,omitempty"`
-	// Kept: the load passed all thresholds. Otherwise Why names those that failed, and Tester is true if perfmq, or its
+	// Kept: the load passed all thresholds. Otherwise Why names the failed ones, and Tester is true if perfmq, or its
 	// machine, was the limit.
 	Kept   bool   `json:"kept"`
 	Why    string `json:"why,omitempty"`
@@ -115,7 +115,7 @@ type Search struct {
 	Points []Point `json:"points"`
 }
 
-// AtLeast tells whether the held rate is only a lower bound: perfmq was the limit, or the search reached its highest
+// AtLeast reports whether the held rate is only a lower bound: perfmq was the limit, or the search reached its highest
 // rate.
 func (s *Search) AtLeast() bool { return s.Held && (s.Above == 0 || s.Failed.Tester) }
 

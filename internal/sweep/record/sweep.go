@@ -21,7 +21,7 @@ import (
 // SweepFile is the name of the file with the [Sweep], in its folder.
 const SweepFile = "sweep.json"
 
-// Format and Version are those of [SweepFile].
+// Format and Version identify a [SweepFile].
 const (
 	Format  = "perfmq sweep"
 	Version = 1
@@ -29,13 +29,13 @@ const (
 
 // Axis is a variable, label or setting that a matrix varies.
 type Axis struct {
-	// Name is that of the variable, label or setting.
+	// Name is the name of the variable, label or setting.
 	Name string `json:"name"`
-	// Values are those of the axis, in the order of the scenario.
+	// Values are in the order of the scenario.
 	Values []string `json:"values"`
 }
 
-// How far a run is.
+// States of a run.
 const (
 	Waiting    = "waiting"
 	Running    = "running"
@@ -69,17 +69,17 @@ type Run struct {
 	// Cell and Repeat count from 1.
 	Cell   int `json:"cell"`
 	Repeat int `json:"repeat"`
-	// Values are those of the axes, by their names.
+	// Values are the values of the axes, by their names.
 	Values map[string]string `json:"values"`
-	// Folder has the result of the run; it is relative to that of the sweep, with slashes.
+	// Folder has the result of the run; it is relative to the folder of the sweep, with slashes.
 	Folder string `json:"folder"`
 	State  string `json:"state"`
-	// Attempts is how often the run was begun.
+	// Attempts is the number of times that the run was begun.
 	Attempts int `json:"attempts,omitempty"`
 	// Status is the exit status of a run that came to its end, and Problem why it failed.
 	Status  int    `json:"status"`
 	Problem string `json:"problem,omitempty"`
-	// Aborted: a threshold ended the run before its plan did, so that its figures are those of a part of it.
+	// Aborted: a threshold ended the run before its plan did, so that its figures cover a part of it.
 	Aborted bool `json:"aborted,omitempty"`
 	// AtLeast: perfmq, or its machine, was the limit of a step, so that its rates are lower bounds.
 	AtLeast bool `json:"atLeast,omitempty"`
@@ -93,15 +93,15 @@ type Run struct {
 }
 
 // Ended notes that the run, which began at one moment, ended at the other. A wall clock that was set meanwhile does not
-// change how long it took.
+// change its length.
 func (r *Run) Ended(begun, now time.Time) { r.End = begun.Add(now.Sub(begun)).UnixMicro() }
 
-// Good tells whether the run came to the end of its plan, with all that was sent accounted for: its figures count.
+// Good reports whether the run came to the end of its plan, with all that was sent accounted for: its figures count.
 func (r *Run) Good() bool {
 	return r.State == Done && (r.Status == 0 || r.Status == 3) && !r.Aborted
 }
 
-// bounded returns the steps of the run of which perfmq was the limit.
+// bounded returns the steps of the run that perfmq limited.
 func (r *Run) bounded() (steps []string) {
 	for _, l := range r.Limits {
 		if result.OfTester(l.Kind) {
@@ -131,7 +131,7 @@ func bound(steps []string, name string) string {
 	return ""
 }
 
-// Bounded says of how many of the runs that count perfmq was the limit; empty if of none.
+// Bounded returns a sentence about the good runs that perfmq limited; empty without such runs.
 func (s *Sweep) Bounded() string {
 	n, all := 0, 0
 	for i := range s.Runs {
@@ -145,7 +145,7 @@ func (s *Sweep) Bounded() string {
 	return LowerBounds(n, all)
 }
 
-// LowerBounds says of how many of all runs perfmq was the limit; empty if of none.
+// LowerBounds returns a sentence about n runs, of all, that perfmq limited; empty for 0.
 func LowerBounds(n, all int) string {
 	if n == 0 {
 		return ""
@@ -159,7 +159,7 @@ type Sweep struct {
 	Version int    `json:"version"`
 	// ID tells the sweep from others, in the names of fresh destinations.
 	ID string `json:"id"`
-	// Name is that of the scenario.
+	// Name is the name of the scenario.
 	Name string `json:"name"`
 	// Plan is a hash of the work to be done, without the seed.
 	Plan string `json:"plan"`
@@ -169,13 +169,13 @@ type Sweep struct {
 	// Shuffled: each round of repeats has the cells in an order that comes from Seed.
 	Shuffled bool   `json:"shuffled"`
 	Seed     uint64 `json:"seed,omitempty"`
-	// Steps are those of each run, if there are several.
+	// Steps are the steps of each run, if there are several.
 	Steps []string `json:"steps,omitempty"`
 	// Runs are in the order in which they are carried out.
 	Runs []Run `json:"runs"`
 }
 
-// Ordered tells whether the values of an axis are numbers that rise, three of them at least.
+// Ordered reports whether the values of an axis are numbers that rise, three of them at least.
 func (a *Axis) Ordered() bool {
 	if len(a.Values) < 3 {
 		return false
@@ -232,7 +232,7 @@ func (s *Sweep) Arrange(cells []map[string]string) {
 	}
 }
 
-// maxFolder bounds the name of the folder of a cell, whose values may be long.
+// maxFolder bounds the name of the folder of a cell: values may be long.
 const maxFolder = 100
 
 // folder is the name of the folder of a cell: its number, and the values of the axes as far as they can be in the name
@@ -267,7 +267,7 @@ func (s *Sweep) Title(values map[string]string) string {
 	return strings.Join(parts, " ")
 }
 
-// Resume continues an earlier call of the same sweep: what it has finished is not carried out again.
+// Resume continues an earlier call of the same sweep: finished runs are not carried out again.
 func (s *Sweep) Resume(earlier *Sweep) {
 	s.ID, s.Seed, s.Runs = earlier.ID, earlier.Seed, earlier.Runs
 	for i := range s.Runs {
@@ -283,7 +283,7 @@ var errFormat = errors.New("it is no " + SweepFile + " that this version of perf
 // maxFile bounds the size of a file that is read, in bytes.
 const maxFile = 256 << 20
 
-// ReadSweep reads the sweep of a folder; an error that is [fs.ErrNotExist] if there is none.
+// ReadSweep reads the sweep of a folder; an error that is [fs.ErrNotExist] without one.
 func ReadSweep(dir string) (*Sweep, error) {
 	path := filepath.Join(dir, SweepFile)
 	text, err := inputfile.Read(path, maxFile)
@@ -314,5 +314,5 @@ func (s *Sweep) Write(dir string) error {
 	return inputfile.Replace(filepath.Join(dir, SweepFile), append(text, '\n'), 0o600)
 }
 
-// IsSweep tells whether a folder is that of a sweep.
+// IsSweep reports whether a folder holds a sweep.
 func IsSweep(dir string) bool { return exists(filepath.Join(dir, SweepFile)) }

@@ -7,13 +7,13 @@ import (
 	"github.com/perfmq/perfmq/internal/threshold"
 )
 
-// Spread is a figure over the repeats of a cell, of which N have it.
+// Spread is a figure over the N repeats of a cell that have it.
 type Spread struct {
 	Minimum, Median, Maximum float64
 	N                        int
 }
 
-// spreadOf returns the spread of values, of which there is one at least. The median of an even number is the mean of
+// spreadOf returns the spread of one or more values. The median of an even number is the mean of
 // the middle two.
 func spreadOf(values []float64) Spread {
 	v := slices.Sorted(slices.Values(values))
@@ -21,7 +21,7 @@ func spreadOf(values []float64) Spread {
 	return Spread{v[0], (v[(n-1)/2] + v[n/2]) / 2, v[n-1], n}
 }
 
-// Median returns the middle of values, of which there is one at least.
+// Median returns the middle of one or more values.
 func Median(values []float64) float64 { return spreadOf(values).Median }
 
 // Row is a cell with the figures of its repeats.
@@ -48,7 +48,7 @@ func RowOf(r *Run) Row {
 	return row
 }
 
-// Rows returns the cells with the figures of their good runs. A cell of which no run has ended has a row, too.
+// Rows returns the cells with the figures of their good runs. A cell without an ended run has a row, too.
 func (s *Sweep) Rows() (rows []Row) {
 	last := 0
 	for i := range s.Runs {
@@ -111,7 +111,7 @@ func (s *Sweep) Columns(rows []Row) (names []string) {
 	return names
 }
 
-// Name is that of a metric of a step; a run of one step has none before it.
+// Name is the name of a metric of a step; runs of one step omit the step.
 func Name(step, metric string) string {
 	if step == "" {
 		return metric
