@@ -85,8 +85,8 @@ func NewCounts() *Counts {
 	return w
 }
 
-// Add takes the counters from which those of destinations grow, and asks for them each second from then on. It waits
-// for the first answer, for a time. The name is that of the broker in notes.
+// Add notes the counters of a broker as the start of its destinations' growth, and asks for them each second from then
+// on. It waits for the first answer, for a time. Notes call the broker by name.
 func (w *Counts) Add(ctx context.Context, name string, inspector driver.Inspector, destinations []driver.Destination) {
 	b := &broker{name: name, inspector: inspector, destinations: destinations, turn: make(chan struct{}, 1)}
 	defer func() { // from now on others see it

@@ -33,8 +33,8 @@ type jolokiaAnswer struct {
 	Value  json.RawMessage `json:"value"`
 }
 
-// findJolokia tries the paths of both brokers' consoles, unless the URL has one. Jolokia may demand an origin that it
-// knows: that of the URL, or localhost.
+// findJolokia tries the paths of both brokers' consoles, unless the URL has one. Jolokia may demand a known origin: the
+// URL's, or localhost.
 func (h *Inspector) findJolokia(ctx context.Context) (inspect, error) {
 	base := h.base.EscapedPath()
 	paths := []string{base + "/"}

@@ -36,10 +36,10 @@ type Management struct {
 	// "http://localhost:8161/console/jolokia", "http://localhost:15672". ?vhost=NAME names RabbitMQ's virtual host;
 	// default "/".
 	URL string
-	// User and Password are used if the URL has none.
+	// User and Password are used for a URL without a login.
 	User, Password string
 	TLS            driver.TLS
-	// RocketMQ: the destinations are those of RocketMQ, which a perfmq broker keeps in topics of the same name.
+	// RocketMQ: a perfmq broker keeps RocketMQ's destinations in topics of the same name.
 	RocketMQ bool
 }
 
@@ -142,8 +142,8 @@ func (h *Inspector) detect(ctx context.Context) (err error) {
 	return err
 }
 
-// try finds the first management that answers as one of list expects. Its error is that of a refused login, or else of
-// any other refusal, or else of another page.
+// try finds the first management that answers as one of list expects. Its error is a refused login, or else any other
+// refusal, or else another page.
 func try(ctx context.Context, list ...func(context.Context) (inspect, error)) (_ inspect, why error) {
 	for _, find := range list {
 		found, err := find(ctx)
@@ -158,7 +158,7 @@ func try(ctx context.Context, list ...func(context.Context) (inspect, error)) (_
 	return nil, why
 }
 
-// otherPage reports whether a server answered with another page, or has none.
+// otherPage reports whether a server answered with another page, or with no page.
 func otherPage(err error) bool {
 	class := driver.ClassOf(err)
 	return err != nil && (class == driver.ClassNotFound || class == driver.ClassProtocol)
@@ -182,7 +182,7 @@ func decode(text []byte, out any) error {
 	return nil
 }
 
-// path returns a path below that of the URL.
+// path returns a path below the URL's.
 func (h *Inspector) path(parts ...string) string {
 	path := h.base.EscapedPath()
 	for _, part := range parts {

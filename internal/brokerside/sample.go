@@ -24,7 +24,7 @@ func counters(u *result.BrokerUse) []**uint64 {
 	}
 }
 
-// levels returns the fields of which several intervals have the highest value.
+// levels returns the fields for which the highest value of several intervals counts.
 func levels(u *result.BrokerUse) []**uint64 {
 	return []**uint64{&u.Memory, &u.Threads, &u.Files, &u.Heap}
 }
@@ -152,8 +152,8 @@ func (s *sample) disks(read, written, busy map[string]float64) {
 	}
 }
 
-// isDisk reports whether a name is of a disk: not of a partition, and not of a device made of files, memory or other
-// disks, whose bytes would count twice.
+// isDisk reports whether a name is of a disk. A partition, and a device made of files, memory or other disks, is none:
+// its bytes would count twice.
 func isDisk(name string, all map[string]float64) bool {
 	if slices.ContainsFunc([]string{"loop", "ram", "zram", "dm-", "md", "sr", "fd"},
 		func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
@@ -167,7 +167,7 @@ func isDisk(name string, all map[string]float64) bool {
 	return disk == name || !there
 }
 
-// networks takes the bytes of network interfaces by their names; those of the loopback are apart.
+// networks takes the bytes of network interfaces by their names; loopback is apart.
 func (s *sample) networks(in, out map[string]float64) {
 	loopback := 0.0
 	for name, n := range in {

@@ -24,14 +24,14 @@ const (
 	maxEvents = 20
 )
 
-// Config selects the sources to watch. A source whose field is zero is not watched.
+// Config selects the sources to watch. A zero field turns its source off.
 type Config struct {
-	// PID is the broker's process on this host, whose load, disks and network are watched as well. Their values are never
-	// taken from the endpoint then.
+	// PID is the broker's process on this host. Its load, disks and network are watched as well, and their values are
+	// then never taken from the endpoint.
 	PID int32 `set:"broker-pid,flag" section:"The broker's side" arg:"PID" range:"1.." help:"watch a process and its host"`
 	// Metrics is a Prometheus endpoint. Series with known names are watched.
 	Metrics Endpoint `set:"broker-metrics,flag" arg:"URL" help:"watch a broker on any host by its Prometheus endpoint, or that of an exporter"`
-	// Log is a file whose lines of errors and warnings are counted.
+	// Log is a file; its lines of errors and warnings are counted.
 	Log string `set:"broker-log,flag" arg:"FILE" check:"filled" help:"count the errors and warnings in the broker's log"`
 }
 

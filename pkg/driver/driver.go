@@ -194,8 +194,8 @@ type Factory struct {
 	DefaultURL string
 	// Capabilities are the features of the protocol, so that the rest can be refused before a run begins.
 	Capabilities Capabilities
-	// Native are the features of the protocol's native driver, for hints about what a client library lacks. The command
-	// line sets it for the drivers on libraries; else it is nil.
+	// Native are the features of the protocol's native driver, for hints about the limits of a client library. The
+	// command line sets it for the drivers on libraries; else it is nil.
 	Native *Capabilities
 	// NewOptions returns a pointer to a struct of the protocol's own settings with their defaults set, see [Options].
 	NewOptions func() any

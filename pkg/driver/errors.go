@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// Class is a kind of failure, the same for all protocols, by which failures are counted.
+// Class is a kind of failure, the same for all protocols. Failures are counted by class.
 type Class uint8
 
 // The classes of failures.
@@ -85,13 +85,13 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Errorf makes an [*Error]; format and args are those of [fmt.Errorf].
+// Errorf makes an [*Error]; format and args are as in [fmt.Errorf].
 func Errorf(class Class, op, hint, format string, args ...any) *Error {
 	return &Error{Class: class, Op: op, Hint: hint, Err: fmt.Errorf(format, args...)}
 }
 
-// ClassOf returns the class of err: that of the outermost [*Error] in its chain, or the class that follows from the
-// errors of the standard library. It is ClassNone for nil.
+// ClassOf returns the class of the outermost [*Error] in the chain of err, or the class that follows from the errors of
+// the standard library. It is ClassNone for nil.
 func ClassOf(err error) Class {
 	var de *Error
 	var ne net.Error

@@ -37,14 +37,14 @@ type Watched interface {
 	OnEnd(func(why error))
 }
 
-// Located is implemented by producers and consumers of protocols whose connections go to a host of the URL.
+// Located is implemented by producers and consumers that open a connection to one of the hosts in the URL.
 type Located interface {
 	// Host returns the host to which the connection was opened, as [Factory.Hosts] names it. It may be called at any
 	// time, also after Close, and by any goroutine.
 	Host() string
 }
 
-// Identified is implemented by a [Driver] of a protocol whose brokers identify themselves.
+// Identified is implemented by a [Driver] that learns the broker's product.
 type Identified interface {
 	// Broker returns product and version as the broker reported them when the last connection was opened, of at most
 	// [MaxBrokerText] bytes each: "apache-activemq-artemis", "2.40.0". Both are empty until a connection was opened;

@@ -39,7 +39,7 @@ func Describe(options any) []Option {
 	return list
 }
 
-// CheckOptions returns an error for each option whose value is not in its enum. options points to the struct.
+// CheckOptions returns an error for each option with a value outside its enum. options points to the struct.
 func CheckOptions(options any) (errs []error) {
 	for _, o := range Describe(options) {
 		if len(o.Enum) > 0 && !slices.Contains(o.Enum, o.Default) {

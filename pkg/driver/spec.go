@@ -63,9 +63,9 @@ func (d Destination) String() string { return d.Kind.String() + "://" + d.Name }
 
 // Connection names the connection that a producer or consumer uses.
 type Connection struct {
-	// Key tells connections apart: producers and consumers of one driver with the same key share a connection, unless the
-	// client library has one for each. A driver may have further connections to ask the broker questions, and for members
-	// of a subscription that the broker tells apart by their connections.
+	// Key separates connections: producers and consumers of one driver with the same key share a connection, unless the
+	// client library has one for each. A driver may have further connections to ask the broker questions, and for
+	// members of a subscription that the broker knows by their connections.
 	Key string
 	// Name is the name of the connection on the broker's console, for operators. ClientID overrides it where the protocol
 	// has only one identity.
@@ -126,8 +126,8 @@ type Variant struct {
 	Properties []Property `set:"property,pairs" roles:"producer" arg:"KEY=VALUE" help:"message property; may be repeated"`
 }
 
-// Commits receives how long a commit took, from its sending to the broker's answer, and whether the broker confirmed
-// it. It does not block and is safe for concurrent use.
+// Commits receives the time of a commit, from its sending to the broker's answer, and whether the broker confirmed it.
+// It does not block and is safe for concurrent use.
 type Commits func(took time.Duration, confirmed bool)
 
 // Property is a message property that the user defined.

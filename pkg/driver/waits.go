@@ -32,7 +32,7 @@ type Waits struct {
 	Writer Idle
 }
 
-// Wait is how often and for how long a goroutine has waited.
+// Wait is the number and the time of a goroutine's waits.
 type Wait struct {
 	Times uint64
 	Time  time.Duration
@@ -75,5 +75,5 @@ func (m *Meter) Wait() Wait {
 	return w
 }
 
-// Idle returns for how long the goroutine has waited until now.
+// Idle returns the time that the goroutine has waited until now.
 func (m *Meter) Idle() Idle { return Idle{Known: true, Time: m.Wait().Time} }

@@ -53,7 +53,7 @@ func (f *filter) takes(m *message) bool {
 	return slices.Contains(f.codes, wire.HashCode(tags))
 }
 
-// filterOf returns the filter of a pull: its own or that of its group.
+// filterOf returns the filter of a pull: its own or its group's.
 func (c *conn) filterOf(r *wire.Frame, g *group, t *topic, own bool) (f *filter, code int, remark string) {
 	sub := g.subscription(t.name)
 	if own {

@@ -10,7 +10,7 @@ func (t *topic) commit(q *queue, group string, offset int64) {
 	}
 }
 
-// queueOf returns the queue of a request, or answers the request and returns nil if there is none.
+// queueOf returns the queue of a request, or answers the request and returns nil.
 func (c *conn) queueOf(r *wire.Frame) *queue {
 	t := c.s.findTopic(r.Get("topic"))
 	if t == nil {

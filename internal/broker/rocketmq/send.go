@@ -15,8 +15,7 @@ type sendHeader struct {
 	batch                              bool
 }
 
-// header reads the fields of SEND_MESSAGE_V2 and SEND_BATCH_MESSAGE, whose names are single letters, or of
-// SEND_MESSAGE.
+// header reads the fields of SEND_MESSAGE_V2 and SEND_BATCH_MESSAGE, named by single letters, or of SEND_MESSAGE.
 func (h *sendHeader) header(r *wire.Frame) {
 	*h = sendHeader{queue: -1, batch: r.Code == wire.ReqSendBatchMessage}
 	for b := r.Fields; len(b) > 0; {

@@ -115,7 +115,8 @@ func (d dialect) checkProducer(spec *driver.ProducerSpec, o *Options) error {
 	return nil
 }
 
-// checkConsumer refuses settings that the broker would ignore, and consumers whose queues the broker would not remove.
+// checkConsumer refuses settings that the broker would ignore, and consumers with queues that the broker would not
+// remove.
 func (d dialect) checkConsumer(spec *driver.ConsumerSpec, o *Options) error {
 	return cmp.Or(
 		d.checkDestination(spec.Destination, o, false),
@@ -139,7 +140,7 @@ func (d dialect) checkSelector(spec *driver.ConsumerSpec) error {
 }
 
 // detaches reports whether links are detached before their session ends. RabbitMQ before 4 answers a closing detach
-// with a non-closing one, for which the library waits in vain; there the end of the session is enough.
+// with a non-closing one, and the library waits without end; there the end of the session is enough.
 func (d dialect) detaches() bool { return d != rabbitmq3 }
 
 // creditInRounds reports whether credit may be given only when all credit is used up. RabbitMQ before 4 computes the

@@ -85,7 +85,7 @@ func conditionOf(err error) string {
 	return ""
 }
 
-// lost describes why the peer ended something open; class is that of a loss.
+// lost describes why the peer ended something open; class is the loss's.
 func (d dialect) lost(ended string, class driver.Class, e *wire.Error) *driver.Error {
 	err := d.remote(ended, class, "", e)
 	err.Class = class.LossBy(err.Class)

@@ -38,7 +38,7 @@ func (r reply) words() string {
 	return "status " + strconv.Itoa(r.status)
 }
 
-// manageTries is how often to ask when the broker ends the session because it has not yet seen our credit for its
+// manageTries bounds the requests when the broker ends the session because it has not yet seen our credit for its
 // answer.
 const manageTries = 5
 

@@ -16,7 +16,7 @@ type pair struct {
 	answers chan answer
 }
 
-// answer is a message, or the reason why there is none.
+// answer is a message, or the reason for its absence.
 type answer struct {
 	payload []byte
 	err     error

@@ -259,7 +259,7 @@ func (d dialect) outcome(op string, state *wire.State) driver.Outcome {
 	}
 }
 
-// unknown is the outcome of messages of which only err is known.
+// unknown is the outcome of messages with nothing known but err.
 func unknown(err error) driver.Outcome {
 	return driver.Outcome{State: driver.Unknown, Class: driver.ClassOf(err), Err: err}
 }

@@ -113,7 +113,7 @@ func (s *session) wait(ctx context.Context, done func() bool) error {
 	}
 }
 
-// attachTries is how often to attach to an address that Artemis reports as missing.
+// attachTries bounds the attempts to attach to an address that Artemis reports as missing.
 const attachTries = 5
 
 // attach attaches a link. Artemis removes an auto-created address when its last client has gone, and answers an attach

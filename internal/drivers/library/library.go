@@ -46,7 +46,7 @@ func Dial[C any](
 		})
 }
 
-// Join returns a connection of the pool. check is called before the broker is known, with f, and then with the factory
+// Join returns a connection of the pool. It calls check before the broker is known, with f, and then with the factory
 // that of finds at the connection.
 func Join[C transport.Shared](
 	ctx context.Context, pool *transport.Pool[C], spec driver.Connection, f *driver.Factory, of func(C) *driver.Factory,

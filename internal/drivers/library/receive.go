@@ -32,14 +32,14 @@ func (r *Receiver) Settle(call func()) {
 // hangs reports whether the settling call with number begun is still running.
 func (r *Receiver) hangs(begun int64) bool { return r.ended.Load() < begun && r.begun.Load() == begun }
 
-// allHang reports that about all goroutines: none delivers a message, or is told why the connection has ended.
+// allHang reports whether all goroutines hang: none delivers a message, or learns why the connection has ended.
 func (r *Receiver) allHang(begun int64) bool {
 	working := r.working.Load() // read first: it only falls
 	return r.hangs(begun) && begun-r.ended.Load() == working
 }
 
-// Run calls next, in so many goroutines, until it fails, or ctx ends, which is no failure. It calls abort, which is
-// to end the connection, if a call that settles goes on long after that.
+// Run calls next, in so many goroutines, until it fails, or ctx ends, which is no failure. If a settling call lasts
+// long beyond that, Run calls abort, which is to end the connection.
 func (r *Receiver) Run(ctx context.Context, goroutines int, next func(context.Context) error, abort func()) error {
 	receiving, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

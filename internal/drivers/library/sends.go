@@ -126,8 +126,8 @@ func (s *Sends) Do(ctx context.Context, slot driver.Slot, send func(*Handover)) 
 	return <-h.result
 }
 
-// Close waits until all messages have ended. When ctx ends, it ends Answers and calls giveUp, and, if calls of the
-// library go on, abort, which ends the connection; messages that are still open end as Unknown. It returns false, and
+// Close waits until all messages have ended. When ctx ends, it ends Answers and calls giveUp, and abort, which ends the
+// connection, if calls of the library still run; messages that are still open end as Unknown. It returns false, and
 // does nothing, when it was called before.
 func (s *Sends) Close(ctx context.Context, giveUp, abort func()) bool {
 	if s.closed {

@@ -9,7 +9,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Brokers whose conventions differ: values of -o dialect.
+// Brokers with conventions of their own: values of -o dialect.
 const (
 	Artemis   = "artemis"
 	ActiveMQ  = "activemq" // ActiveMQ Classic
@@ -75,8 +75,8 @@ func LeftBehind(op string, err error) error {
 		"the subscription may have stayed behind: %w", err)
 }
 
-// Misread returns what a broker would take a name for, other than exactly one destination of that name; "" if it would
-// not. Only consumers may use a name that stands for many destinations.
+// Misread returns the broker's reading of a name, if it is other than exactly one destination of that name, or "". Only
+// consumers may use a name that stands for many destinations.
 func Misread(broker string, dest driver.Destination, producer bool) string {
 	name, topic := dest.Name, dest.Kind == driver.Topic
 	patterns := false

@@ -12,7 +12,7 @@ import (
 const (
 	// maxWords bounds a quotation of the broker's text, in bytes.
 	maxWords = 400
-	// maxRead is how many bytes of the body of an ERROR frame are used.
+	// maxRead is the largest part of the body of an ERROR frame that is used, in bytes.
 	maxRead = 16 << 10
 )
 
@@ -50,7 +50,7 @@ func wordsOf(header string, text []byte) string {
 	return transport.Clip(message, maxWords)
 }
 
-// meaning is a kind of failure with the texts by which brokers report it.
+// meaning is a kind of failure with the brokers' texts for it.
 type meaning struct {
 	class driver.Class
 	words []string // any of these texts, in lower case

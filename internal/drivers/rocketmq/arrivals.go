@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// groupState is what the consumers of a group in this driver share.
+// groupState is the state that the consumers of a group in this driver share.
 type groupState struct {
 	name string
 	arrivals

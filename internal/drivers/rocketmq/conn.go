@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// headRoom is how much larger than the largest body an accepted frame may be.
+	// headRoom is the room of an accepted frame beyond the largest body.
 	headRoom = 1 << 20
 	// keptBuffer is the largest buffer that is kept for the next frame.
 	keptBuffer = 1 << 20

@@ -26,7 +26,7 @@ func unanswered(ctx context.Context, op, addr string) error {
 	return driver.Errorf(driver.ClassTimeout, op, overloaded, "%s did not answer: %w", addr, ctx.Err())
 }
 
-// silent returns the error about a connection whose broker does not answer a request in time.
+// silent returns the error about a connection to a broker that does not answer a request in time.
 func silent(request string, limit time.Duration) error {
 	return driver.Errorf(driver.ClassConnectionLost, "", "the broker, or the network, hangs",
 		"no answer to a %s within %s", request, limit)

@@ -19,8 +19,8 @@ const (
 	lookPause    = 100 * time.Millisecond // the longest such pause
 )
 
-// How often a consumer saves its offsets: saveEvery, but no more than a request in each savePause of all the consumers
-// of the driver together, and at least once in saveRarely.
+// The intervals at which a consumer saves its offsets: saveEvery, but no more than a request in each savePause of all
+// the consumers of the driver together, and at least once in saveRarely.
 const (
 	saveEvery  = 100 * time.Millisecond
 	savePause  = 2 * time.Millisecond

@@ -49,7 +49,7 @@ func (c *consumer) fixStart(ctx context.Context) error {
 
 // freshQueues returns the queues of a broker that the group has not consumed from yet. RocketMQ before 5 has no
 // setZeroIfNotFound: it returns 0 for them, too, if the queue still has all of its messages. Then the group's
-// statistics tell whether it has consumed from the topic.
+// statistics show whether it has consumed from the topic.
 func (c *consumer) freshQueues(ctx context.Context, conn *conn, b *routeBroker) ([]queueID, error) {
 	var fresh, doubtful []queueID
 	for n := range b.read {
@@ -136,9 +136,9 @@ func (c *consumer) position(ctx context.Context, q *queue) error {
 			return err
 		}
 	}
-	// A broker that gets the first offsets of two queues at once loses one of them: both threads create the group's table
-	// (ConsumerOffsetManager.commitOffset). So the offsets are saved one by one before there is anything to lose. Brokers
-	// before 5 answer 0 for a queue whose offset they do not know.
+	// A broker that gets the first offsets of two queues at once loses one of them: both threads create the group's
+	// table (ConsumerOffsetManager.commitOffset). So the offsets are saved one by one before there is anything to lose.
+	// Brokers before 5 answer 0 for a queue without a known offset.
 	if unknown := !found || offset == 0 && q.conn.old(); unknown && !q.retry {
 		if err := q.conn.saveOffset(ctx, c.group, q.queueID, offset); err != nil {
 			return err
@@ -154,7 +154,7 @@ const (
 	// keepUpAfter is the number of consumed messages of a queue after which the offset is reported at once. Some brokers
 	// keep uncommitted messages, and take no more than a certain number.
 	keepUpAfter = 100
-	// unsaved marks queues whose offset at the broker is not known.
+	// unsaved marks queues with an unknown offset at the broker.
 	unsaved = -1
 )
 

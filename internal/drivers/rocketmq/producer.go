@@ -75,8 +75,8 @@ type sendBroker struct {
 	suffix []byte // the fields after the properties
 }
 
-// sendBrokers are the brokers to send to. Their queues are numbered through: those of a broker follow those of the
-// brokers before it. There is no list of queues: with thousands of queues and producers it would take most memory.
+// sendBrokers are the brokers to send to. Their queues are numbered through, each broker's after the broker before it.
+// There is no list of queues: with thousands of queues and producers it would take most memory.
 type sendBrokers []*sendBroker
 
 // sendQueue is a queue to send to.

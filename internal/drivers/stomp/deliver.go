@@ -54,7 +54,7 @@ func (h *held) message(i int) *heldMessage {
 	return m
 }
 
-// emptied returns h without messages; its memory is used again, unless it is that of large messages that have passed.
+// emptied returns h without messages; its memory is used again, unless it held large messages that have passed.
 func (h held) emptied() held {
 	if h.usual++; len(h.text) > usualTexts {
 		h.usual = 0

@@ -120,7 +120,7 @@ const (
 	defaultWindow = 1 << 20
 )
 
-// flow limits how much the broker may send ahead. Artemis counts bytes: it sends while less than the window is
+// flow limits the messages that the broker may send ahead. Artemis counts bytes: it sends while less than the window is
 // unacknowledged, so the limit never lets more than credit messages through, and fewer when they are large.
 func (d dialect) flow(s *subscription, credit int) {
 	switch d {

@@ -101,7 +101,7 @@ type ConsumerData struct {
 	UnitMode      bool           `json:"unitMode"`
 }
 
-// Broadcasting is the messageModel of a group whose members get all messages each, and keep account of them themselves.
+// Broadcasting is the messageModel of a group in which each member gets all messages, and keeps account of them itself.
 const Broadcasting = "BROADCASTING"
 
 // Subscription is a group's choice of the messages of a topic (SubscriptionData).

@@ -3,7 +3,7 @@ package rocketmq
 // Codec is how a header is encoded (SerializeType).
 type Codec byte
 
-// The codecs. Brokers answer in that of the request, but sends always in JSON.
+// The codecs. Brokers answer in the request's, but sends always in JSON.
 const (
 	JSON   Codec = 0
 	Binary Codec = 1
@@ -133,9 +133,9 @@ const (
 	RetryPrefix = "%RETRY%"
 	// DeadPrefix begins the name of the topic of messages that a group gave up (MixAll.DLQ_GROUP_TOPIC_PREFIX).
 	DeadPrefix = "%DLQ%"
-	// DefaultTopic is the topic whose settings and route new topics inherit
+	// DefaultTopic is the topic from which new topics inherit settings and route
 	// (TopicValidator.AUTO_CREATE_TOPIC_KEY_TOPIC).
 	DefaultTopic = "TBW102"
-	// MasterID is the number of the broker that takes messages, among those of one name (MixAll.MASTER_ID).
+	// MasterID is the number of the broker that takes messages, among the brokers of one name (MixAll.MASTER_ID).
 	MasterID = "0"
 )

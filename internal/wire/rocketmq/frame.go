@@ -24,8 +24,7 @@ const (
 	MinFrame = 4
 	// MaxFrame is the largest length that RocketMQ takes unless told otherwise (com.rocketmq.remoting.frameMaxLength).
 	MaxFrame = 16 << 20
-	// MaxHeader is the largest header that is read, in bytes. The longest text in one is that of the properties: 32
-	// KiB.
+	// MaxHeader is the largest header that is read, in bytes. The longest text in one is the properties: 32 KiB.
 	MaxHeader = 1 << 20
 	// MaxFields is the largest number of fields of a header that is read.
 	MaxFields = 256

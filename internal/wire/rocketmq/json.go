@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// parseJSON reads a header in the JSON codec (RemotingSerializable): that of Java's clients unless told otherwise,
-// and of brokers' answers to sends. Fields that are no texts are taken as they are written, null as none.
+// parseJSON reads a header in the JSON codec (RemotingSerializable): the default of Java's clients, and the codec of
+// brokers' answers to sends. Fields that are no texts are taken as they are written, null as none.
 func (f *Frame) parseJSON(h []byte) bool {
 	s := scanner{b: h}
 	n := 0

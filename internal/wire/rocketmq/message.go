@@ -20,7 +20,7 @@ const (
 	magicV2 = 0xdaa320ab // MESSAGE_MAGIC_CODE_V2
 	// shortTopic is the longest topic of a message with the first magic (MessageVersion).
 	shortTopic = 127
-	// fixedSize is that of a message with the first magic and without hosts, body, topic and properties.
+	// fixedSize is the size of a message with the first magic and without hosts, body, topic and properties.
 	fixedSize = 4 + 4 + 4 + 4 + 4 + 8 + 8 + 4 + 8 + 8 + 4 + 8 + 4 + 1 + 2
 	hostsAt   = 48 // of the host where it was born
 
@@ -169,7 +169,7 @@ type Batched struct {
 	Body, Properties []byte
 }
 
-// CutBatched takes the first message off a batch; ok is false if it is none.
+// CutBatched takes the first message off a batch; ok is false if it is malformed.
 func CutBatched(b []byte) (m Batched, rest []byte, ok bool) {
 	if len(b) < batchedHead {
 		return m, nil, false
@@ -204,8 +204,8 @@ func EndBatched(b []byte, properties, body int) {
 	binary.BigEndian.PutUint32(b[start:], uint32(len(b)-start))
 }
 
-// AppendMessageID appends the id by which clients name a stored message: the broker's host, of 8 or 20 bytes, and the
-// offset in its log, in hexadecimal (MessageDecoder.createMessageId).
+// AppendMessageID appends a stored message's id for clients: the broker's host, of 8 or 20 bytes, and the offset in its
+// log, in hexadecimal (MessageDecoder.createMessageId).
 func AppendMessageID(b, host []byte, offset int64) []byte {
 	start := len(b)
 	b = hex.AppendEncode(b, host)

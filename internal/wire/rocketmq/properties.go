@@ -63,7 +63,7 @@ func CarriesProperty(text string) bool {
 	return true
 }
 
-// HashCode is String.hashCode, by which brokers compare tags.
+// HashCode is String.hashCode: brokers compare tags by it.
 func HashCode(text []byte) (hash int32) {
 	for len(text) > 0 {
 		r, n := utf8.DecodeRune(text)

@@ -44,8 +44,8 @@ func (s *Signer) Begin(b []byte) []byte {
 	return AppendField(b, FieldAccessKey, s.accessKey)
 }
 
-// Sign appends the signature to a frame in the binary codec of which b is all but the body. It must have no remark,
-// and its fields must be in the order of their keys.
+// Sign appends the signature to a frame in the binary codec; b is all of it but the body. It must have no remark, and
+// its fields must be in the order of their keys.
 func (s *Signer) Sign(b, body []byte) []byte {
 	if s == nil {
 		return b
@@ -59,7 +59,7 @@ func (s *Signer) Sign(b, body []byte) []byte {
 	return AppendField(b, FieldSignature, s.end(body))
 }
 
-// Verify reports whether a request has the right signature; a nil Signer has none.
+// Verify reports whether a request has the right signature; it is false for a nil Signer.
 func (s *Signer) Verify(f *Frame) bool {
 	if s == nil {
 		return false

@@ -15,7 +15,7 @@ func BeginFrame(b []byte, code int, flag, opaque uint32, remark string) []byte {
 	return append(b, 0, 0, 0, 0) // the length of the fields
 }
 
-// EndFrame writes the lengths into a frame of which b is all but the body, which has that many bytes.
+// EndFrame writes the lengths into a frame; b is all of it but the body, of body bytes.
 func EndFrame(b []byte, body int) {
 	fields := FieldsAt + int(binary.BigEndian.Uint32(b[remarkAt:]))
 	binary.BigEndian.PutUint32(b, uint32(len(b)-LengthSize+body))
@@ -39,7 +39,7 @@ func AppendInt(b []byte, key string, n int64) []byte {
 	return b
 }
 
-// OpenField appends a field's key and leaves its value to the caller, who calls CloseField with its result.
+// OpenField appends a field's key. The caller appends the value and calls CloseField with value.
 func OpenField(b []byte, key string) (frame []byte, value int) {
 	b = AppendField(b, key, "")
 	return b, len(b)
