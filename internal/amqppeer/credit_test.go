@@ -12,18 +12,6 @@ import (
 
 func queue(name string) driver.Destination { return driver.Destination{Name: name} }
 
-// settles waits until no transfer has come for a while, and returns how many have.
-func (p *peer) settles() int64 {
-	for last := int64(-1); ; {
-		n := p.transfers.Load()
-		if n == last {
-			return n
-		}
-		last = n
-		<-time.After(quiet)
-	}
-}
-
 // reaches waits until n transfers have come, and for a moment for more.
 func (p *peer) reaches(n int64) error {
 	for deadline := time.Now().Add(patience); p.transfers.Load() < n && time.Now().Before(deadline); {
@@ -45,11 +33,13 @@ func TestCreditIsTakenBack(t *testing.T) {
 		p.credit = 20_000
 		links := make(chan *conn, 1)
 		p.on = func(k *conn, f *frame) bool {
-			if f.code == opTransfer && p.transfers.Load() == limit-1 {
+			switch {
+			case f.code == opTransfer && p.transfers.Load() == limit-1:
 				k.handle(f)
 				k.flow(f.channel, numberOf(f.fields[0]), limit, 0, true)
-				links <- k
 				return true
+			case f.code == opFlow && truth(f.fields[8]): // the answer: nothing follows it
+				links <- k
 			}
 			return false
 		}
@@ -57,10 +47,13 @@ func TestCreditIsTakenBack(t *testing.T) {
 		link := <-links
 		// Messages under way may come: as many as had been accepted, and all slots.
 		const most = limit + slots
-		if got := p.settles(); got > most {
-			return fmt.Errorf("%d messages were sent, most of them without credit", got)
-		}
 		n := p.transfers.Load()
+		if n > most {
+			return fmt.Errorf("%d messages were sent, most of them without credit", n)
+		}
+		if err := p.reaches(n); err != nil {
+			return err
+		}
 		link.flow(0, 0, uint32(n), 3, false) //nolint:gosec // small
 		return p.reaches(n + 3)
 	})
