@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -27,8 +28,7 @@ const ended = "ended"
 
 // collector holds the figures of the last snapshot for scrapes. It is safe for concurrent use.
 type collector struct {
-	version      string
-	descriptions map[string]*prometheus.Desc // by the names of metrics without "perfmq_"
+	version string
 
 	mu         sync.Mutex
 	run        stats.Run
@@ -40,15 +40,13 @@ type collector struct {
 }
 
 type histogramKey struct {
-	metric string // its name without "perfmq_"
-	phase  stats.Phase
-	group  string // empty for all groups
+	kind  result.Kind
+	phase stats.Phase
+	group string // empty for all groups
 }
 
 func newCollector(version string) *collector {
-	return &collector{
-		version: version, descriptions: describe(), histograms: map[histogramKey]*result.Latency{},
-	}
+	return &collector{version: version, histograms: map[histogramKey]*result.Latency{}}
 }
 
 func (c *collector) start(run stats.Run) {
@@ -78,12 +76,12 @@ func (c *collector) interval(s *stats.Snapshot) {
 	c.tester.Add(&s.Health)
 	phase := min(s.Phase, stats.Measure)
 	for k, info := range result.Kinds() {
-		c.observe(histogramKey{info.Metric, phase, ""}, s.Latencies[k])
-		c.observe(histogramKey{info.Metric, stats.Warmup, ""}, s.Leftover[k])
+		c.observe(histogramKey{info.Kind, phase, ""}, s.Latencies[k])
+		c.observe(histogramKey{info.Kind, stats.Warmup, ""}, s.Leftover[k])
 		if info.Always {
 			for i := range c.groups() {
 				g := &s.Groups[i]
-				c.observe(histogramKey{groupPrefix + info.Metric, phase, safetext.Line(g.Name)}, g.Latencies[k])
+				c.observe(histogramKey{info.Kind, phase, safetext.Line(g.Name)}, g.Latencies[k])
 			}
 		}
 	}
@@ -133,8 +131,8 @@ func (c *collector) Describe(chan<- *prometheus.Desc) {}
 func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e := emitter{metrics, c.descriptions, map[string]bool{}}
-	e.set("build_info", 1, c.version, runtime.Version())
+	e := emitter{metrics, map[string]bool{}}
+	e.set("build_info", "version goversion", "The program; always 1.", 1, c.version, runtime.Version())
 	if !c.started {
 		return
 	}
@@ -148,11 +146,7 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 	for key, l := range c.histograms {
 		// During the measurement the series of the warm-up are omitted: without new values their quantiles would be NaN.
 		if key.phase == stats.Measure || c.last.Phase != stats.Measure || c.final != nil {
-			labels := []string{key.phase.String(), key.group}
-			if key.group == "" {
-				labels = labels[:1]
-			}
-			metrics <- histogramMetric(c.descriptions[key.metric], l, labels...)
+			metrics <- key.metric(l)
 		}
 	}
 	c.collectTester(e)
@@ -165,24 +159,26 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 
 func (c *collector) collectRun(e emitter) {
 	run, n := &c.run, &c.last
-	e.set("run_info", 1, run.Protocol, run.ConsumerProtocol, run.Client, run.ConsumerClient,
+	e.set("run_info", "protocol consumer_protocol client consumer_client destinations scenario",
+		"What is measured; always 1.", 1, run.Protocol, run.ConsumerProtocol, run.Client, run.ConsumerClient,
 		words.First(run.Destinations, namedSeries, ","), run.Scenario)
 	now := n.Phase.String()
 	if c.final != nil {
 		now = ended
 	} else if run.Several() {
-		e.set("step_info", 1, shortLabel(n.Step))
+		e.set("step_info", "step", "The step that the run is in, if it has several; always 1.", 1, shortLabel(n.Step))
 	}
-	e.set("run_start_time_seconds", float64(run.Start.UnixMilli())/1000)
+	e.set("run_start_time_seconds", "",
+		"When the load began, in seconds since the Unix epoch.", float64(run.Start.UnixMilli())/1000)
 	for _, phase := range []string{stats.Warmup.String(), stats.Measure.String(), stats.Drain.String(), ended} {
-		e.set("phase", oneIf(phase == now), phase)
+		e.set("phase", "phase", "1 for the phase that the run is in, 0 for the others.", oneIf(phase == now), phase)
 	}
-	e.set("workers", float64(n.Workers))
+	e.set("workers", "", "Open producers and consumers.", float64(n.Workers))
 	if run.Producing {
-		e.count("in_flight", n.InFlight)
+		e.count("in_flight", "", "Messages that were sent and are neither acknowledged nor failed.", n.InFlight)
 	}
 	for _, own := range n.Protocol {
-		e.count("protocol_events_total", own.Value, own.Name)
+		e.count("protocol_events_total", "name", "What only the protocol's driver counts.", own.Value, own.Name)
 	}
 }
 
@@ -198,25 +194,37 @@ func (c *collector) collectCounters(e emitter) {
 		result.Transacted.If(c.run.Transacted) | result.Delaying.If(t[result.Delayed] > 0)
 	for _, k := range result.CounterTable() {
 		if k.Metric != "" && k.Role&^has == 0 {
-			e.count(k.Metric, t[k.Counter])
+			e.count(k.Metric, "", k.About, t[k.Counter])
 		}
 	}
 	if c.run.Producing {
-		e.count("send_waits_total", t[result.Blocked]-t[result.NoLeave], "slot")
-		e.count("send_waits_total", t[result.NoLeave], "credit")
-		e.count("send_waits_total", t[result.SocketWaits], "socket")
+		waits := func(of string, n uint64) {
+			e.count("send_waits_total", "for",
+				"Waits of a producer, by cause: slot (max-pending messages were in flight), credit (the broker gave "+
+					"none) and socket (the network took no more).", n, of)
+		}
+		waits("slot", t[result.Blocked]-t[result.NoLeave])
+		waits("credit", t[result.NoLeave])
+		waits("socket", t[result.SocketWaits])
 		for _, f := range failuresOf(t) {
 			// All classes exist from the beginning, so that rate() sees the first failure.
 			for class := range driver.NumClasses {
 				if class != driver.ClassNone || f.classes[class] > 0 {
-					e.count("sends_failed_total", f.classes[class], f.name, class.String())
+					e.count("sends_failed_total", "state class",
+						"Messages that were sent but not acknowledged, by how that ended and why.",
+						f.classes[class], f.name, class.String())
 				}
 			}
 		}
 	}
 	if t[result.ConsumerReleased]+t[result.ConsumerRejected] > 0 {
-		e.count("consumer_failed_total", t[result.ConsumerReleased], driver.Release.String())
-		e.count("consumer_failed_total", t[result.ConsumerRejected], driver.Reject.String())
+		for as, n := range map[driver.Verdict]uint64{
+			driver.Release: t[result.ConsumerReleased], driver.Reject: t[result.ConsumerRejected],
+		} {
+			e.count("consumer_failed_total", "as",
+				"Messages that consumers gave back on purpose (release: not received, to come again) or rejected on "+
+					"purpose (reject: received).", n, as.String())
+		}
 	}
 }
 
@@ -234,15 +242,24 @@ func (c *collector) collectStalls(e emitter) {
 		}
 		named++
 		for _, phase := range []stats.Phase{stats.Measure, stats.Warmup} {
-			e.count("group_stalls_total", p.Count[phase], p.Group, p.Broker, p.Side, phase.String())
-			e.set("group_stall_seconds_total", p.Length[phase].Seconds(), p.Group, p.Broker, p.Side, phase.String())
+			e.count("group_stalls_total", "group broker side phase",
+				"The same of the workers of each group, whether others stalled too or not; with several brokers, or "+
+					"hosts in a URL, also of all workers at each, with an empty group.",
+				p.Count[phase], p.Group, p.Broker, p.Side, phase.String())
+			e.set("group_stall_seconds_total", "group broker side phase",
+				"How long these stalls were, added up.",
+				p.Length[phase].Seconds(), p.Group, p.Broker, p.Side, phase.String())
 		}
 	}
 	for side, works := range map[string]bool{stats.SendSide: c.run.Producing, stats.ReceiveSide: c.run.Consuming} {
 		for _, phase := range []stats.Phase{stats.Measure, stats.Warmup} {
 			if works {
-				e.count("stalls_total", whole[side].Count[phase], side, phase.String())
-				e.set("stall_seconds_total", whole[side].Length[phase].Seconds(), side, phase.String())
+				e.count("stalls_total", "side phase",
+					"Times of --stall-threshold or longer in which the broker confirmed (send) or delivered "+
+						"(receive) nothing, although there was something to do; a stall of both sides counts for "+
+						"each.", whole[side].Count[phase], side, phase.String())
+				e.set("stall_seconds_total", "side phase",
+					"How long these stalls were, added up.", whole[side].Length[phase].Seconds(), side, phase.String())
 			}
 		}
 	}
@@ -254,58 +271,86 @@ func (c *collector) collectOutages(e emitter) {
 	if p == nil {
 		return
 	}
-	e.set("outages_total", float64(p.Count))
-	e.set("outage_seconds_total", p.Length.Seconds())
-	e.set("outage_age_seconds", p.Since.Seconds())
-	e.set("workers_disconnected", float64(p.Down))
-	e.count("reconnects_total", p.Reconnects)
-	e.count("messages_in_doubt_total", p.InDoubt)
+	e.set("outages_total", "",
+		"Times in which workers had lost their connections; only with --reconnect.", float64(p.Count))
+	e.set("outage_seconds_total", "",
+		"How long these outages were, added up: each to the first message that was confirmed or received after it.",
+		p.Length.Seconds())
+	e.set("outage_age_seconds", "", "How long ago the present outage began; 0 if there is none.", p.Since.Seconds())
+	e.set("workers_disconnected", "",
+		"Producers and consumers that have lost their connection and are not connected again.", float64(p.Down))
+	e.count("reconnects_total", "", "Connections that were opened again.", p.Reconnects)
+	e.count("messages_in_doubt_total", "",
+		"Messages that ended without an answer of the broker as their connection was lost.", p.InDoubt)
 	for class := range driver.NumClasses { // the most frequent class exists from the beginning, for rate()
 		if n := p.Attempts[class]; n > 0 || class == driver.ClassConnect {
-			e.count("reconnect_failures_total", n, class.String())
+			e.count("reconnect_failures_total", "class",
+				"Attempts to connect again that failed, by the class of the failure.", n, class.String())
 		}
 	}
 }
 
 func collectGroup(e emitter, g *stats.RunGroup, n *stats.GroupInterval) {
 	t := &n.Total
+	info := func(role, protocol, client string) {
+		e.set("group_info", "group role protocol client",
+			"The role, protocol and client of a group; always 1.", 1, g.Name, role, protocol, client)
+	}
 	if g.Sends {
-		e.set("group_info", 1, g.Name, "producer", g.Protocol, g.Client)
-		e.count("group_messages_sent_total", t[result.Sent], g.Name)
-		e.count("group_messages_completed_total", t[result.Completed], g.Name)
-		e.count("group_sends_failed_total", t[result.Sent]-t.InFlight()-t[result.Completed], g.Name)
-		e.count("group_in_flight", t.InFlight(), g.Name)
+		info("producer", g.Protocol, g.Client)
+		e.count("group_messages_sent_total", "group",
+			"Messages of a group handed to the protocol's driver.", t[result.Sent], g.Name)
+		e.count("group_messages_completed_total", "group",
+			"Messages of a group that the broker acknowledged.", t[result.Completed], g.Name)
+		e.count("group_sends_failed_total", "group",
+			"Messages of a group that were sent but not acknowledged.",
+			t[result.Sent]-t.InFlight()-t[result.Completed], g.Name)
+		e.count("group_in_flight", "group",
+			"Messages of a group that were sent and are neither acknowledged nor failed.", t.InFlight(), g.Name)
 	}
 	if g.Receives {
-		e.set("group_info", 1, g.Name, "consumer", g.ConsumerProtocol, g.ConsumerClient)
-		e.count("group_messages_received_total", t[result.Received], g.Name)
-		e.count("group_messages_redelivered_total", t[result.Redelivered], g.Name)
+		info("consumer", g.ConsumerProtocol, g.ConsumerClient)
+		e.count("group_messages_received_total", "group",
+			"Messages delivered to the consumers of a group.", t[result.Received], g.Name)
+		e.count("group_messages_redelivered_total", "group",
+			"Those of them that the broker marked as delivered before.", t[result.Redelivered], g.Name)
 	}
 }
 
 func (c *collector) collectTester(e emitter) {
 	h := &c.tester
-	e.set("tester_cpu_seconds_total", h.CPU.Seconds())
-	e.set("tester_cores", float64(h.Cores))
-	e.set("tester_gc_pause_max_seconds", h.GCPauseMax.Seconds())
+	e.set("tester_cpu_seconds_total", "", "Processor time used by this process since the load began.", h.CPU.Seconds())
+	e.set("tester_cores", "", "Processors that this process may use at once.", float64(h.Cores))
+	e.set("tester_gc_pause_max_seconds", "",
+		"The longest stop by a garbage collection of this process.", h.GCPauseMax.Seconds())
 	if c.last.Health.Memory > 0 {
-		e.count("tester_memory_bytes", c.last.Health.Memory)
+		e.count("tester_memory_bytes", "", "Resident memory of this process.", c.last.Health.Memory)
 	}
 	if h.DelayKnown {
-		e.set("tester_processor_wait_seconds_total", h.Delay.Seconds())
+		e.set("tester_processor_wait_seconds_total", "",
+			"How long threads of this process, added up, waited for a processor.", h.Delay.Seconds())
 	}
-	e.count("tester_pauses_total", h.Pauses)
-	e.set("tester_pause_max_seconds", h.PauseMax.Seconds())
-	e.set("tester_clock_step_seconds_total", h.ClockForward.Seconds(), "forward")
-	e.set("tester_clock_step_seconds_total", h.ClockBackward.Seconds(), "backward")
+	e.count("tester_pauses_total", "", "Times in which nothing of this process ran.", h.Pauses)
+	e.set("tester_pause_max_seconds", "", "The longest of them.", h.PauseMax.Seconds())
+	for direction, by := range map[string]time.Duration{"forward": h.ClockForward, "backward": h.ClockBackward} {
+		e.set("tester_clock_step_seconds_total", "direction",
+			"How far the wall clock was set, forward and backward.", by.Seconds(), direction)
+	}
 	if h.MachineAll > 0 {
-		e.set("machine_cpu_busy_seconds_total", h.Machine.Seconds())
-		e.set("machine_cpu_seconds_total", h.MachineAll.Seconds())
+		e.set("machine_cpu_busy_seconds_total", "",
+			"Processor time used on the whole machine, by all, since the load began.", h.Machine.Seconds())
+		e.set("machine_cpu_seconds_total", "",
+			"Processor time that the machine had since the load began.", h.MachineAll.Seconds())
 	}
 }
 
 func (c *collector) collectVerified(e emitter) {
-	finding := func(name string, n uint64) { e.count("verified_messages_total", n, name) }
+	finding := func(name string, n uint64) {
+		e.count("verified_messages_total", "finding",
+			"What the verification has found. Received, duplicates, redelivered, duplicates_after_outage, "+
+				"duplicates_resent, out_of_order, damaged and foreign are known during the run, the others when "+
+				"it has ended.", n, name)
+	}
 	var p result.Progress
 	switch {
 	case c.final != nil && c.final.Verification != nil:
@@ -341,79 +386,103 @@ func (c *collector) collectVerified(e emitter) {
 // collectDepths emits the numbers of messages at the destinations.
 func (c *collector) collectDepths(e emitter) {
 	for _, d := range c.last.Depths[:min(len(c.last.Depths), namedSeries)] {
-		e.count("destination_depth", d.Messages, d.Destination)
+		e.count("destination_depth", "destination",
+			"Messages that the broker has at a destination, as it told last.", d.Messages, d.Destination)
 	}
 	if n := depthOf(c.last.Depths); n != nil {
-		e.count("backlog_messages", *n)
+		e.count("backlog_messages", "",
+			"Messages that the broker has at all destinations of the run, as it told last.", *n)
 	}
 }
 
 // collectEnd emits the figures of the summary.
 func collectEnd(run *stats.Run, s *stats.Summary, e emitter) {
-	e.set("run_success", oneIf(s.Success))
+	e.set("run_success", "",
+		"1 if all that was sent was accepted and received; known when the run has ended.", oneIf(s.Success))
 	if s.ExpectedKnown {
-		e.count("messages_missing", s.Missing)
-		e.count("messages_expected", s.Expected)
+		e.count("messages_missing", "",
+			"Messages acknowledged but not received when the run had ended, if known.", s.Missing)
+		e.count("messages_expected", "",
+			"Deliveries that the acknowledged messages ought to have caused, if known.", s.Expected)
 	}
-	e.set("run_end_time_seconds", float64(s.End.UnixMilli())/1000)
+	e.set("run_end_time_seconds", "",
+		"When the run ended, drain included, in seconds since the Unix epoch.", float64(s.End.UnixMilli())/1000)
 	metrics := s.Result().Metrics()
 	for _, messages := range []string{"sent", "completed", "received"} {
 		for of, value := range map[string]string{".avg": "average", ".min": "minimum", ".max": "maximum"} {
 			if v, known := metrics[messages+of]; known {
-				e.set("run_rate", v, messages, value)
+				e.set("run_rate", "messages value",
+					"Messages per second in the measured part: average, and the lowest and highest of a full second.",
+					v, messages, value)
 			}
 		}
 	}
 	if s.Offered.Known() {
-		e.set("run_rate_missed_ratio", s.Offered.Missed())
+		e.set("run_rate_missed_ratio", "",
+			"Share of the messages due that were not sent, from 0 to 1; only with a rate.", s.Offered.Missed())
 	}
 	if s.Limit.Kind != "" {
-		e.set("run_limit_info", 1, s.Limit.Kind)
+		e.set("run_limit_info", "limit",
+			"What bounded the rate, as the summary's line limit; always 1.", 1, s.Limit.Kind)
 	}
-	e.set("run_problems", float64(len(s.Problems())))
-	e.set("run_warnings", float64(len(s.Warnings())))
+	e.set("run_problems", "",
+		"Problems that make the run a failure, as the summary lists them.", float64(len(s.Problems())))
+	e.set("run_warnings", "",
+		"Warnings about the trust that the figures deserve, as the summary lists them.", float64(len(s.Warnings())))
 	findings := map[string]uint64{}
 	for _, f := range s.Findings {
 		findings[f.Kind] += f.Count
 	}
 	for kind, n := range findings {
-		e.count("run_findings", n, kind)
+		e.count("run_findings", "kind",
+			"What the figures say beyond single messages, by kind: how often, or of how many messages.", n, kind)
 	}
 	named := 0
 	for _, kept := range []bool{false, true} { // those that fail have a series, however many there are
 		for i := range s.Thresholds {
 			if o := &s.Thresholds[i]; o.Kept == kept && named < 5*namedSeries &&
-				e.set("threshold_kept", oneIf(kept), o.Threshold.String(), shortLabel(o.Step)) {
+				e.set("threshold_kept", "threshold step",
+					"1 if a threshold was kept, 0 if it was not; of a step if it is about one.",
+					oneIf(kept), o.Threshold.String(), shortLabel(o.Step)) {
 				named++
 			}
 		}
 	}
 	for i := range s.Brokers[:min(len(s.Brokers), namedSeries)] {
 		b := &s.Brokers[i]
-		e.set("broker_info", 1, b.Name, b.Side, b.Protocol, b.Product, b.Version)
+		e.set("broker_info", "broker side protocol product version",
+			"What a broker said of itself; always 1.", 1, b.Name, b.Side, b.Protocol, b.Product, b.Version)
 	}
 	if s.BrokerCount != nil {
 		for _, c := range comparisons(s.BrokerCount) {
-			e.count("broker_counted_messages", c.Count, c.name)
-			e.set("broker_count_difference", float64(c.Differs()), c.name)
+			e.count("broker_counted_messages", "count",
+				"Messages that the brokers themselves have counted as added, and as acknowledged, by the run's "+
+					"destinations.", c.Count, c.name)
+			e.set("broker_count_difference", "count",
+				"By how many messages these counts are above or below what the run allows; 0 if they agree.",
+				float64(c.Differs()), c.name)
 		}
 	}
 }
 
-// emitter sends metrics to a scrape, by their names without "perfmq_"; each series once. It panics only if labels do
-// not match the description, a mistake that the tests find.
+// description describes a metric by its name without "perfmq_"; docs/prometheus.md lists all.
+func description(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("perfmq_"+name, help, labels, nil)
+}
+
+// emitter sends metrics to a scrape, by their names without "perfmq_"; each series once. It panics only if values and
+// labels differ in number, a mistake that the tests find.
 type emitter struct {
-	to           chan<- prometheus.Metric
-	descriptions map[string]*prometheus.Desc
-	sent         map[string]bool
+	to   chan<- prometheus.Metric
+	sent map[string]bool
 }
 
 // set sends a value: a counter if the name ends in _total. It returns false if the series has a value.
-func (e emitter) set(name string, v float64, labels ...string) bool {
-	for i := range labels {
-		labels[i] = safetext.Line(labels[i])
+func (e emitter) set(name, labels, help string, v float64, values ...string) bool {
+	for i := range values {
+		values[i] = safetext.Line(values[i])
 	}
-	series := name + "\n" + strings.Join(labels, "\n")
+	series := name + "\n" + strings.Join(values, "\n")
 	if e.sent[series] {
 		return false
 	}
@@ -422,11 +491,13 @@ func (e emitter) set(name string, v float64, labels ...string) bool {
 	if strings.HasSuffix(name, "_total") {
 		kind = prometheus.CounterValue
 	}
-	e.to <- prometheus.MustNewConstMetric(e.descriptions[name], kind, v, labels...)
+	e.to <- prometheus.MustNewConstMetric(description(name, help, strings.Fields(labels)...), kind, v, values...)
 	return true
 }
 
-func (e emitter) count(name string, n uint64, labels ...string) { e.set(name, float64(n), labels...) }
+func (e emitter) count(name, labels, help string, n uint64, values ...string) {
+	e.set(name, labels, help, float64(n), values...)
+}
 
 func oneIf(yes bool) float64 {
 	if yes {
@@ -441,6 +512,17 @@ func oneIf(yes bool) float64 {
 var bounds = [22]int64{
 	10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000,
 	1_000_000, 2_500_000, 5_000_000, 10_000_000, 25_000_000, 50_000_000, 100_000_000,
+}
+
+// metric returns the histogram of a latency. Groups have a metric of their own: sums over the series of the other are
+// of the run.
+func (k *histogramKey) metric(l *result.Latency) prometheus.Metric {
+	info := result.Kinds()[k.kind]
+	if k.group == "" {
+		return histogramMetric(description(info.Metric, info.Help, "phase"), l, k.phase.String())
+	}
+	help := strings.TrimSuffix(info.Help, ".") + ", of a group."
+	return histogramMetric(description("group_"+info.Metric, help, "phase", "group"), l, k.phase.String(), k.group)
 }
 
 // histogramMetric returns the values of l as a histogram. A value counts as the upper bound of its bar in l, so it is
