@@ -170,7 +170,7 @@ func TestWithheld(t *testing.T) {
 		cancel()
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 	}
-	assert.Equal(t, uint64(2), r.store.FaultCounts().Withheld)
+	require.Eventually(t, func() bool { return r.store.FaultCounts().Withheld == 2 }, timeout, time.Millisecond)
 }
 
 func TestAuthentication(t *testing.T) {

@@ -145,18 +145,23 @@ func TestAnswersWaitForRoom(t *testing.T) {
 	}
 	producer.post(310, 0, []byte("15"), sendFields("T")...)
 	producer.post(310, 0, []byte("16"), sendFields("T")...)
+	sent := func(n uint64) {
+		t.Helper()
+		require.Eventually(t, func() bool { return b.store.Stats()[0].Sent == n }, patience, time.Millisecond)
+	}
+	sent(17)
 	producer.silent()
 	for range 3 {
 		oneWay.post(310, 2, []byte("x"), sendFields("T")...)
 	}
-	require.Eventually(t, func() bool { return b.store.Stats()[0].Sent == 18 }, patience, time.Millisecond, "one that gets no answer is stored, what follows is not read")
+	sent(18) // one that gets no answer is stored, what follows is not read
 	require.Len(t, consumer.pull("T", 0), 18)
 	commit("10")
 	for range 2 {
 		code, _ := producer.answer()
 		require.Zero(t, code)
 	}
-	require.Eventually(t, func() bool { return b.store.Stats()[0].Sent == 20 }, patience, time.Millisecond)
+	sent(20)
 }
 
 func TestCrossing(t *testing.T) {

@@ -65,6 +65,13 @@ func TestFull(t *testing.T) {
 				code, _ := k.answer()
 				require.Equal(t, c.answer, code)
 			}
+			refused := func() (n uint64) {
+				for _, d := range b.store.Stats() {
+					n += d.Refused
+				}
+				return n
+			}
+			require.Eventually(t, func() bool { return refused() == c.refused }, patience, time.Millisecond)
 			if c.answer < 0 {
 				k.silent()
 			}
@@ -76,11 +83,7 @@ func TestFull(t *testing.T) {
 				c.then(k)
 			}
 			require.Zero(t, k.send("T", "y"))
-			var refused uint64
-			for _, d := range b.store.Stats() {
-				refused += d.Refused
-			}
-			assert.Equal(t, c.refused, refused)
+			assert.Equal(t, c.refused, refused())
 		})
 	}
 }

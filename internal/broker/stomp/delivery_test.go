@@ -83,7 +83,7 @@ func TestNackBound(t *testing.T) {
 	fill(c, "/queue/x", 1)
 	c.put("SUBSCRIBE", "", "id:1", "destination:/queue/x", "ack:client-individual")
 	for range maxAttempts {
-		c.put("NACK", "", ackOf(c.message("0")))
+		c.ask("NACK", "", ackOf(c.message("0")))
 	}
 	c.quiet()
 	stats := queueStats(s.store, "x")

@@ -97,6 +97,7 @@ func TestWithheld(t *testing.T) {
 	}
 	assert.Equal(t, "0", c.get().headers["receipt-id"])
 	assert.Equal(t, "2", c.get().headers["receipt-id"])
+	c.ask("BEGIN", "", "transaction:t") // the broker has read all
 	c.quiet()
 	assert.EqualValues(t, 4, queueStats(s.store, "x").Stored)
 	assert.EqualValues(t, 2, s.store.FaultCounts().Withheld)
