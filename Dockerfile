@@ -9,8 +9,7 @@ COPY cmd cmd
 COPY internal internal
 COPY pkg pkg
 COPY scenarios scenarios
-ARG VERSION=devel
-RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X github.com/perfmq/perfmq/internal/transport.version=${VERSION}" -o /perfmq ./cmd/perfmq
+RUN CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o /perfmq ./cmd/perfmq
 
 FROM scratch
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/

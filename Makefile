@@ -6,8 +6,6 @@
 GO           ?= go
 GOLANGCI     := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GOFUMPT      := mvdan.cc/gofumpt@v0.12.0
-VERSION      ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
-LDFLAGS      := -s -w -X github.com/perfmq/perfmq/internal/transport.version=$(VERSION)
 TEST_TIMEOUT ?= 24m
 FUZZ_TIME    ?= 10s
 FUZZ_SESSION_TIME ?= 10m
@@ -21,13 +19,13 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build the static binary bin/perfmq
-	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/perfmq ./cmd/perfmq
+	$(GO) build -trimpath -ldflags '-s -w' -o bin/perfmq ./cmd/perfmq
 
 dist: ## build dist/: the binaries for Linux, macOS and Windows on amd64 and arm64, with their checksums
-	./scripts/dist.sh dist $(VERSION)
+	./scripts/dist.sh dist
 
 man: ## write the man pages into bin/man
-	$(GO) run ./internal/mangen bin/man $(VERSION)
+	$(GO) run ./internal/mangen bin/man
 
 test: build ## run all checks: vet, all tests, the race detector; starts real brokers, on loopback only
 	./scripts/test.sh $(TEST_TIMEOUT)

@@ -34,6 +34,7 @@ func main() {
 	go dumpOnQuit()
 	os.Exit(cli.Main(cli.Env{
 		Args: os.Args[1:], Environ: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr,
-		Signals: signals, Factories: drivers.All(), Scenarios: scenarios.FS(), Version: run.NewVersion(transport.Version()),
+		Signals: signals, Factories: drivers.All(), Scenarios: scenarios.FS(),
+		Version: run.NewVersion(transport.Version),
 	}))
 }

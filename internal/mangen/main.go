@@ -10,6 +10,7 @@ import (
 	"github.com/perfmq/perfmq/internal/cli"
 	"github.com/perfmq/perfmq/internal/drivers"
 	"github.com/perfmq/perfmq/internal/run"
+	"github.com/perfmq/perfmq/internal/transport"
 )
 
 func main() {
@@ -20,18 +21,18 @@ func main() {
 }
 
 func write(args []string) error {
-	if len(args) != 2 {
-		return fmt.Errorf("usage: mangen DIR VERSION")
+	if len(args) != 1 {
+		return fmt.Errorf("usage: mangen DIR")
 	}
-	dir, version := args[0], args[1]
+	dir := args[0]
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // pages for everybody
 		return fmt.Errorf("make the folder of the pages: %w", err)
 	}
 	root := cli.Commands(cli.Env{
 		Factories: drivers.All(), Stdout: os.Stdout, Stderr: os.Stderr,
-		Version: run.Version{Number: version},
+		Version: run.Version{Number: transport.Version},
 	})
-	header := &doc.GenManHeader{Title: "PERFMQ", Section: "1", Source: "perfmq " + version, Manual: "perfmq"}
+	header := &doc.GenManHeader{Title: "PERFMQ", Section: "1", Source: "perfmq " + transport.Version, Manual: "perfmq"}
 	if err := doc.GenManTree(root, header, dir); err != nil {
 		return fmt.Errorf("write the pages: %w", err)
 	}

@@ -44,7 +44,7 @@ func New(s *store.Store, o Options) *Server {
 	if o.IdleTimeout == 0 {
 		o.IdleTimeout = defaultIdleTimeout
 	}
-	return &Server{store: s, opts: o, version: transport.Version()}
+	return &Server{store: s, opts: o, version: transport.Version}
 }
 
 // Serve serves one connection until it ends or ctx is done, and closes it. It returns nil if the peer closed the

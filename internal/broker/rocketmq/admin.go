@@ -152,7 +152,7 @@ func (c *conn) topicGroups(r *wire.Frame) error {
 // runtimeInfo handles GET_BROKER_RUNTIME_INFO: product and version.
 func (c *conn) runtimeInfo(r *wire.Frame) error {
 	return c.json(r, map[string]any{"table": map[string]string{
-		"brokerVersionDesc": store.Product + "/" + transport.Version(), "brokerVersion": strconv.Itoa(wire.Version),
+		"brokerVersionDesc": store.Product + "/" + transport.Version, "brokerVersion": strconv.Itoa(wire.Version),
 	}})
 }
 

@@ -151,7 +151,7 @@ func (c *conn) connect(f *wire.Received) error {
 	c.in.MaxBody = c.server.opts.MaxMessage
 	b := append(c.replies, "CONNECTED\nversion:"+wire.Version+"\n"...)
 	// The agreed times, not the possible ones: go-stomp takes our second number for its receipt time-out.
-	b = append(b, "server:"+store.Product+"/"+transport.Version()+"\nheart-beat:"...)
+	b = append(b, "server:"+store.Product+"/"+transport.Version+"\nheart-beat:"...)
 	b = append(strconv.AppendInt(b, send.Milliseconds(), 10), ',')
 	b = append(strconv.AppendInt(b, receive.Milliseconds(), 10), "\nsession:"...)
 	b = append(strconv.AppendUint(b, c.source, 10), "\n\n\x00"...)

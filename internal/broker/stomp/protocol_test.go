@@ -25,7 +25,7 @@ func TestConnect(t *testing.T) {
 	c.raw("STOMP\r\naccept-version:1.0,1.2,9.9\r\nhost:x\r\nheart-beat:0,0\r\n\r\n\x00\r\n")
 	a := c.get()
 	assert.Equal(t, "CONNECTED", a.command)
-	assert.Equal(t, "perfmq embedded broker/"+transport.Version(), a.headers["server"])
+	assert.Equal(t, "perfmq embedded broker/"+transport.Version, a.headers["server"])
 	assert.Equal(t, "1.2", a.headers["version"])
 	assert.Equal(t, "0,0", a.headers["heart-beat"])
 

@@ -192,7 +192,7 @@ func text(properties []byte, key string) string {
 func (d *amqpDriver) openFrame(host transport.Endpoint, spec driver.Connection) *wire.Open {
 	c, b := &d.cfg, wire.BeginMap(nil)
 	for _, property := range [][2]string{
-		{"product", "perfmq"}, {"version", transport.Version()}, {"connection-name", spec.Name},
+		{"product", "perfmq"}, {"version", transport.Version}, {"connection-name", spec.Name},
 	} {
 		b = wire.AppendStr(wire.AppendSymbol(b, property[0]), property[1])
 	}

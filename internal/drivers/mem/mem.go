@@ -143,7 +143,7 @@ func (d *memDriver) Inspect(
 
 // Broker implements [driver.Identified].
 func (d *memDriver) Broker() (product, version string) {
-	return "perfmq in-process broker", transport.Version()
+	return "perfmq in-process broker", transport.Version
 }
 
 var (
