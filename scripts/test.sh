@@ -30,7 +30,7 @@ export CGO_ENABLED=0
 
 # The race detector runs where goroutines meet. rocketmq-client-go has data races of its own. In both streams the
 # packages that take longest begin first.
-mapfile -t races < <(go list ./internal/drivers/... ./internal/{hostile,engine,load,stats,verify,run,listen,report,page,transport} \
+mapfile -t races < <(go list ./internal/drivers/... ./internal/{hostile,engine,reconnect,load,stats,verify,run,listen,report,page,transport} \
 	./internal/{broker,wire}/... ./pkg/driver/... | grep -v /rocketmqgo)
 # The arithmetic of internal/load, ten times slower with the detector, runs without it.
 mapfile -t others < <(go list ./internal/{e2e,lab,crossing} ./... | grep -vxFf <(printf '%s\n' "${races[@]}") | awk '!seen[$0]++'; go list ./internal/load)

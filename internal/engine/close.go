@@ -80,11 +80,11 @@ func (r *run) recordClosed(u *use) {
 		r.endSubscription(s)
 	}
 	for _, p := range u.producers {
-		p.add(p.driver)
+		p.Add(p.driver)
 		p.driver = nil
 	}
 	for _, c := range u.consumers {
-		c.add(c.driver)
+		c.Add(c.driver)
 		c.driver = nil
 	}
 }

@@ -37,6 +37,7 @@ import (
 	"github.com/perfmq/perfmq/internal/brokerside"
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/reconnect"
 	"github.com/perfmq/perfmq/internal/report"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -141,8 +142,8 @@ type run struct {
 	commands  []result.Command
 	outages   *stats.Outages // nil if no workers are reconnected
 	hostNames []string       // of URLs with several
-	probed    sync.Map       // *host to which workers reconnect
-	diagnoses sync.Map       // chan error with the answer of Diagnose, by protocol and URL
+	probed    reconnect.Hosts
+	diagnoses sync.Map // chan error with the answer of Diagnose, by protocol and URL
 
 	mu        sync.Mutex // guards subs, which the sampler reads, and explained
 	explained []uint64   // copies that the verification explained by outages when each of the first of these began
@@ -322,7 +323,7 @@ func (r *run) watchWorkers() {
 		w := stats.Worker{
 			Name: name, Group: group, Broker: broker.Name, Site: broker.Site,
 			Destination: destination.String(), Closed: worker == nil, Openings: c.opened,
-			Before: c.counters, CreditWaits: c.waits.Credit.Times, SocketWaits: c.waits.Socket.Times,
+			Before: c.Counters, CreditWaits: c.Waits.Credit.Times, SocketWaits: c.Waits.Socket.Times,
 		}
 		w.Counters, _ = worker.(driver.Counting)
 		w.Waits = load.WaiterOf(worker)

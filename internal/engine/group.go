@@ -10,6 +10,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/reconnect"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -67,7 +68,7 @@ type consumer struct {
 
 // connections sums up the connections of a worker.
 type connections struct {
-	past
+	reconnect.Past
 	opened int
 	stays  stays // at hosts
 }

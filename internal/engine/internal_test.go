@@ -173,26 +173,6 @@ func TestDealt(t *testing.T) {
 	}
 }
 
-// trier is a driver.TrySender that always sends.
-type trier struct {
-	driver.Producer
-	tried int
-}
-
-func (t *trier) TrySend(*driver.Message) bool { t.tried++; return true }
-
-// A producer whose connection is lost, or that cannot, leaves messages to Send.
-func TestReconnectingProducerTries(t *testing.T) {
-	inner := new(trier)
-	p := &reconnectingProducer{present: inner}
-	require.True(t, p.TrySend(new(driver.Message)))
-	p.opening = make(chan error)
-	require.False(t, p.TrySend(new(driver.Message)))
-	require.Equal(t, 1, inner.tried)
-	p.opening, p.present = nil, struct{ driver.Producer }{}
-	require.False(t, p.TrySend(new(driver.Message)))
-}
-
 // TestCountedAnew: after an outage, or once the broker could not be reached, a count that is too low says nothing. One
 // that is too high does.
 func TestCountedAnew(t *testing.T) {

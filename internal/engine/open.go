@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/reconnect"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -90,15 +91,9 @@ func (r *run) openConsumer(ctx context.Context, g *plan.Group, c *consumer) erro
 	arrived(opened)
 	r.step.noteAccepted()
 	if g.Reconnect {
-		l := newLink(r, c.spec.Name, false, g, e, &c.stays, opened)
-		l.open = func(ctx context.Context, order []int) (driver.Consumer, func(), error) {
-			now, err := openInTime(ctx, e, func(ctx context.Context) (driver.Consumer, error) {
-				return connect(ctx, spec, order)
-			})
-			return now, func() { arrived(now) }, err
-		}
+		links := r.links(spec.Name, g, e, &c.stays)
 		if spec.KeepSubscription != last.KeepSubscription {
-			l.remove = func(ctx context.Context) error {
+			links.Remove = func(ctx context.Context) error {
 				c, err := connect(ctx, last, plan.Rotation(c.stays.lastIndex(e.Hosts), len(e.Hosts)))
 				if err == nil {
 					err = c.Close(ctx)
@@ -106,7 +101,12 @@ func (r *run) openConsumer(ctx context.Context, g *plan.Group, c *consumer) erro
 				return err
 			}
 		}
-		opened = &reconnectingConsumer{l}
+		again := func(ctx context.Context, order []int) (driver.Consumer, error) {
+			return openInTime(ctx, e, func(ctx context.Context) (driver.Consumer, error) {
+				return connect(ctx, spec, order)
+			})
+		}
+		opened = reconnect.NewConsumer(links, opened, again, arrived)
 	}
 	c.driver, c.ended, c.load = opened, nil, nil
 	c.opened++
@@ -122,9 +122,9 @@ func (r *run) openProducer(ctx context.Context, g *plan.Group, p *producer) erro
 	}
 	arrived := func(now driver.Producer) { p.stays.recordHost(now, e, spec.Connection.Key, p.rec.HostCounts) }
 	var done driver.Completions = p.load
-	last := &watchedEnds{to: p.load} // of the present connection
+	ends := reconnect.NewEnds(p.load)
 	if g.Reconnect {
-		done = last
+		done = ends
 	}
 	opened, err := openRetrying(ctx, r, e, func(ctx context.Context) (driver.Producer, error) {
 		return connect(ctx, spec.Connection.Order, done)
@@ -135,26 +135,30 @@ func (r *run) openProducer(ctx context.Context, g *plan.Group, p *producer) erro
 	arrived(opened)
 	r.step.noteAccepted()
 	if g.Reconnect {
-		l := newLink(r, spec.Name, true, g, e, &p.stays, opened)
-		l.open = func(ctx context.Context, order []int) (driver.Producer, func(), error) {
-			ends := &watchedEnds{link: l, to: p.load}
-			now, err := openInTime(ctx, e, func(ctx context.Context) (driver.Producer, error) {
-				return connect(ctx, order, ends)
+		again := func(ctx context.Context, order []int, done driver.Completions) (driver.Producer, error) {
+			return openInTime(ctx, e, func(ctx context.Context) (driver.Producer, error) {
+				return connect(ctx, order, done)
 			})
-			return now, func() {
-				last.outage = l.outage
-				last.late.Store(true)
-				last = ends
-				arrived(now)
-			}, err
 		}
-		last.link = l
-		opened = &reconnectingProducer{link: l, load: p.load, present: opened, news: func() {}}
+		opened = reconnect.NewProducer(r.links(spec.Name, g, e, &p.stays), opened, p.load, ends, again, arrived)
 	}
 	p.driver, p.ended = opened, nil
 	p.opened++
 	p.load.Attach(opened)
 	return nil
+}
+
+// links returns what a worker at an endpoint needs to reconnect.
+func (r *run) links(name string, g *plan.Group, e *Endpoint, stays *stays) *reconnect.Config {
+	return &reconnect.Config{
+		Name: name, URL: e.URL, Hosts: &r.probed, Order: func() []int { return stays.orderAfter(g, e) },
+		Timeout: g.ReconnectTimeout, Backoff: g.Probing(), AtOnce: openAtOnce, Outages: r.outages,
+		Shut: func(closing func(context.Context) error) {
+			ctx, cancel := context.WithTimeout(context.Background(), min(e.ConnectTimeout, closeTimeout))
+			defer cancel()
+			_ = closer{close: closing}.shut(ctx) // its errors do not matter
+		},
+	}
 }
 
 // openDrivers opens the drivers of a group that are not open yet, the consumers' first.
@@ -203,7 +207,7 @@ func openRetrying[T any](ctx context.Context, r *run, e *Endpoint, f func(contex
 	deadline := time.Now().Add(r.plan.WaitForBroker)
 	for {
 		opened, err := openDiagnosed(ctx, r, e, f)
-		if err == nil || !unreachable(err) || !time.Now().Add(retryInterval).Before(deadline) {
+		if err == nil || !reconnect.Unreachable(err) || !time.Now().Add(retryInterval).Before(deadline) {
 			return opened, err
 		}
 		r.step.accepted.Store(nil)
@@ -214,16 +218,6 @@ func openRetrying[T any](ctx context.Context, r *run, e *Endpoint, f func(contex
 			timer.Stop()
 			return opened, err
 		}
-	}
-}
-
-// unreachable reports whether an error means that the broker is down, starting or stopping.
-func unreachable(err error) bool {
-	switch driver.ClassOf(err) {
-	case driver.ClassConnect, driver.ClassConnectionLost, driver.ClassClosedByBroker, driver.ClassTimeout:
-		return true
-	default:
-		return false
 	}
 }
 

@@ -15,18 +15,6 @@ const (
 	// precise.
 	openGrace = 100 * time.Millisecond
 
-	// Reconnecting.
-
-	// stuckAfter is the time after which an attempt without an outcome no longer delays the next one: a host that drops
-	// our packets, or a broker that accepts a connection and is silent, must not make an outage longer than it is.
-	stuckAfter = 500 * time.Millisecond
-	// lasting is the least life of a connection after which the first attempt follows a short pause again.
-	lasting = time.Second
-	// lastTry bounds the last attempt of a run that ends in an outage.
-	lastTry = stuckAfter
-	// sameMoment bounds the time between workers that notice the end of the run and share the last attempt.
-	sameMoment = 20 * time.Millisecond
-
 	// Load.
 
 	// watchInterval is the time between two checks of the messages received, in a step that these end and in a run that

@@ -7,6 +7,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/reconnect"
 )
 
 // startConsumers starts the consumers of the present step that do not receive yet, and gives all of them the work of
@@ -80,14 +81,14 @@ func (r *run) startProducers(ctx context.Context) (finished chan struct{}, stop 
 				Timed: u.sendTimeout() > 0, Resend: u.plan.Resend,
 			}
 			send := p.load.Run
-			worker, reconnects := p.driver.(*reconnectingProducer)
+			worker, reconnects := p.driver.(*reconnect.Producer)
 			if reconnects {
-				worker.finish(false)
+				worker.Finish(false)
 			}
 			go func() {
 				defer close(ended)
 				if reconnects {
-					defer worker.finish(true)
+					defer worker.Finish(true)
 				}
 				if err := send(ctx, work); err != nil {
 					r.failures <- failed(p.spec.Name, err)

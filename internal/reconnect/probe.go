@@ -1,4 +1,4 @@
-package engine
+package reconnect
 
 import (
 	"context"
@@ -14,10 +14,25 @@ import (
 // time-out, since a broker that has just started may be slow; the others end after some times stuckAfter.
 const probesAtOnce = 4
 
-// host returns the host of that index in the URL of the link.
-func (l *link[T]) host(index int) *host {
-	known, _ := l.hosts.LoadOrStore([3]any{l.url, l.backoff, index}, &host{
-		index: index, backoff: l.backoff, pause: l.backoff.First, turns: make(chan struct{}, openAtOnce),
+const (
+	// stuckAfter is the time after which an attempt without an outcome no longer delays the next one: a host that drops
+	// our packets, or a broker that accepts a connection and is silent, must not make an outage longer than it is.
+	stuckAfter = 500 * time.Millisecond
+	// lasting is the least life of a connection after which the first attempt follows a short pause again.
+	lasting = time.Second
+	// lastTry bounds the last attempt of a run that ends in an outage.
+	lastTry = stuckAfter
+	// sameMoment bounds the time between workers that notice the end of the run and share the last attempt.
+	sameMoment = 20 * time.Millisecond
+)
+
+// Hosts are the hosts to which workers of a run reconnect. The zero value is ready to use.
+type Hosts struct{ known sync.Map }
+
+// host returns the host of that index in the URL of a link.
+func (c *Config) host(index int) *host {
+	known, _ := c.Hosts.known.LoadOrStore([3]any{c.URL, c.Backoff, index}, &host{
+		index: index, backoff: c.Backoff, pause: c.Backoff.First, turns: make(chan struct{}, c.AtOnce),
 	})
 	return known.(*host) //nolint:forcetypeassert // there is nothing else in the map
 }

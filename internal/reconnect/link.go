@@ -1,4 +1,6 @@
-package engine
+// Package reconnect gives a worker another connection for a lost one. However many workers wait for a host, one
+// attempt after the other probes it; when one succeeds, all workers connect.
+package reconnect
 
 import (
 	"cmp"
@@ -15,25 +17,35 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
+// Config is what a worker needs to reconnect.
+type Config struct {
+	Name    string // of the worker
+	URL     string
+	Hosts   *Hosts
+	Order   func() []int  // of the hosts for a connection that replaces a lost one; nil for a single host
+	Timeout time.Duration // for reconnecting; 0 for none
+	Backoff plan.Backoff
+	AtOnce  int // the most workers that connect to a host at the same time
+	Outages *stats.Outages
+	// Shut calls the Close of a connection that is not used, for a bounded time.
+	Shut func(closing func(context.Context) error)
+	// Remove removes the worker's remains at the broker; nil if there are none.
+	Remove func(context.Context) error
+}
+
+type closer interface{ Close(context.Context) error }
+
 // link is the connection of a worker, which is replaced when it is lost. One attempt after the other opens
 // connections; the rest of the run sees one producer or consumer with continuous counters and waits.
-type link[T interface{ Close(context.Context) error }] struct {
-	name     string
+type link[T closer] struct {
+	Config
 	produces bool
 	// open opens a connection, by the hosts of that order. The function that it returns is called before the use of the
 	// connection, if it is used.
 	open    func(ctx context.Context, order []int) (T, func(), error)
-	order   func() []int  // of the hosts for a connection that replaces a lost one; nil for a single host
-	timeout time.Duration // for reconnecting; 0 for none
-	backoff plan.Backoff
-	closing time.Duration // bounds the closing of a lost connection
-	outages *stats.Outages
-	hosts   *sync.Map // of the run
-	url     string
-	down    *driver.Meter               // time without a connection
-	surplus sync.WaitGroup              // attempts that are no longer needed
-	outage  int                         // in which the connection was lost last; of the worker's goroutine
-	remove  func(context.Context) error // removes the worker's remains at the broker; nil if there are none
+	down    *driver.Meter  // time without a connection
+	surplus sync.WaitGroup // attempts that are no longer needed
+	outage  int            // in which the connection was lost last; of the worker's goroutine
 
 	mu     sync.Mutex
 	now    T         // the last connection
@@ -41,19 +53,13 @@ type link[T interface{ Close(context.Context) error }] struct {
 	lost   bool      // now is closed or closing
 	done   bool      // the worker needs no connection any more
 	ended  bool      // Close was called: no more connections
-	before past      // the connections before now
+	before Past      // the connections before now
 
 	silent atomic.Bool // the present connection has had no confirmation or receipt yet
 }
 
-func newLink[T interface{ Close(context.Context) error }](
-	r *run, name string, produces bool, g *plan.Group, e *Endpoint, stays *stays, opened T,
-) *link[T] {
-	l := &link[T]{
-		name: name, produces: produces, timeout: g.ReconnectTimeout, backoff: g.Probing(),
-		order: func() []int { return stays.orderAfter(g, e) }, closing: min(e.ConnectTimeout, closeTimeout),
-		outages: r.outages, hosts: &r.probed, url: e.URL, down: driver.NewMeter(), now: opened, opened: time.Now(),
-	}
+func newLink[T closer](c *Config, produces bool, opened T) *link[T] {
+	l := &link[T]{Config: *c, produces: produces, down: driver.NewMeter(), now: opened, opened: time.Now()}
 	l.silent.Store(true)
 	return l
 }
@@ -65,20 +71,34 @@ func (l *link[T]) current() T {
 	return l.now
 }
 
+// Unreachable reports whether an error means that the broker is down, starting or stopping.
+func Unreachable(err error) bool {
+	switch driver.ClassOf(err) {
+	case driver.ClassConnect, driver.ClassConnectionLost, driver.ClassClosedByBroker, driver.ClassTimeout:
+		return true
+	default:
+		return false
+	}
+}
+
 // lostBy reports whether an error means that the connection was lost, not that the worker's task failed.
-func lostBy(err error) bool { return unreachable(err) && driver.ClassOf(err) != driver.ClassTimeout }
+func lostBy(err error) bool { return Unreachable(err) && driver.ClassOf(err) != driver.ClassTimeout }
 
 // reconnect replaces the lost connection: it leaves it, and comes back.
 func (l *link[T]) reconnect(ctx context.Context, cause error) error {
-	l.leave(ctx, cause)
+	l.leave(cause)
 	return l.comeBack(ctx, cause)
 }
 
 // leave closes the lost connection, so that all its messages end.
-func (l *link[T]) leave(ctx context.Context, cause error) {
-	l.outage = l.outages.Lost(l.name, l.produces, false, cause, time.Now())
+func (l *link[T]) leave(cause error) {
+	l.outage = l.Outages.Lost(l.Name, l.produces, false, cause, time.Now())
 	l.down.Begin()
-	l.drop(ctx)
+	l.mu.Lock()
+	l.lost = true
+	old := l.now
+	l.mu.Unlock()
+	l.Shut(old.Close)
 }
 
 // comeBack waits until an attempt to connect succeeds, ctx ends or the time-out is over. When ctx ends, it tries once
@@ -87,7 +107,7 @@ func (l *link[T]) comeBack(ctx context.Context, cause error) error {
 	defer l.down.End()
 	attempts, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	outcomes := make(chan func() error)
-	order := l.order()
+	order := l.Order()
 	w := &waiter{
 		attempts: attempts, produces: l.produces, news: make(chan struct{}, 1),
 		fails: map[*host]int{}, tried: map[*host]time.Time{},
@@ -111,8 +131,8 @@ func (l *link[T]) comeBack(ctx context.Context, cause error) error {
 		l.windUp(&w.running)
 	}()
 	var deadline <-chan time.Time
-	if l.timeout > 0 {
-		timer := time.NewTimer(l.timeout)
+	if l.Timeout > 0 {
+		timer := time.NewTimer(l.Timeout)
 		defer timer.Stop()
 		deadline = timer.C
 	}
@@ -134,10 +154,11 @@ func (l *link[T]) comeBack(ctx context.Context, cause error) error {
 		case <-last:
 			return ctx.Err()
 		case <-w.news:
-			if attempts, last := w.failed(l.backoff.Attempts); last {
+			if attempts, last := w.failed(l.Backoff.Attempts); last {
 				return ctx.Err()
 			} else if attempts {
-				return fmt.Errorf("not connected again by %d attempts (maxReconnectAttempts): %w", l.backoff.Attempts, w.last())
+				return fmt.Errorf("not connected again by %d attempts (maxReconnectAttempts): %w", l.Backoff.Attempts,
+					w.last())
 			}
 		}
 	}
@@ -147,7 +168,7 @@ func (l *link[T]) comeBack(ctx context.Context, cause error) error {
 func (l *link[T]) attempt(ctx, wanted context.Context, order []int, outcomes chan<- func() error) error {
 	begun := time.Now()
 	w, use, err := l.open(ctx, order)
-	outcome := func() error { return l.adopt(ctx, w, use) }
+	outcome := func() error { return l.adopt(w, use) }
 	switch {
 	case err != nil && wanted.Err() != nil:
 		return err
@@ -155,7 +176,7 @@ func (l *link[T]) attempt(ctx, wanted context.Context, order []int, outcomes cha
 		if cause := context.Cause(ctx); cause != nil { // a later attempt has replaced it
 			err = cause
 		}
-		l.outages.Attempt(err, begun)
+		l.Outages.Attempt(err, begun)
 		if !hopeless(err) {
 			return err
 		}
@@ -165,18 +186,10 @@ func (l *link[T]) attempt(ctx, wanted context.Context, order []int, outcomes cha
 	case outcomes <- outcome:
 	case <-wanted.Done():
 		if err == nil {
-			l.shut(ctx, w)
+			l.Shut(w.Close)
 		}
 	}
 	return err
-}
-
-// shut closes a connection that is not used.
-func (l *link[T]) shut(ctx context.Context, w T) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.closing)
-	defer cancel()
-	// its errors do not matter
-	_, _ = callWithin(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, w.Close(ctx) })
 }
 
 // hopeless reports whether further attempts cannot succeed.
@@ -189,29 +202,20 @@ func hopeless(err error) bool {
 	}
 }
 
-// drop closes the lost connection.
-func (l *link[T]) drop(ctx context.Context) {
-	l.mu.Lock()
-	l.lost = true
-	old := l.now
-	l.mu.Unlock()
-	l.shut(ctx, old)
-}
-
 // adopt makes a new connection the present one.
-func (l *link[T]) adopt(ctx context.Context, now T, use func()) error {
+func (l *link[T]) adopt(now T, use func()) error {
 	l.mu.Lock()
 	if l.ended {
 		l.mu.Unlock()
-		l.shut(ctx, now)
+		l.Shut(now.Close)
 		return errEnded
 	}
-	l.before.add(l.now) // only now: the new connection may have taken over from it
+	l.before.Add(l.now) // only now: the new connection may have taken over from it
 	l.now, l.lost, l.opened = now, false, time.Now()
 	l.silent.Store(true)
 	l.mu.Unlock()
 	use()
-	l.outages.Connected(l.name, time.Now())
+	l.Outages.Connected(l.Name, time.Now())
 	return nil
 }
 
@@ -224,7 +228,7 @@ func (l *link[T]) recordArrival(confirmed bool) {
 		l.mu.Lock()
 		opened := l.opened
 		l.mu.Unlock()
-		l.outages.RecordArrival(confirmed, opened, time.Now())
+		l.Outages.RecordArrival(confirmed, opened, time.Now())
 	}
 }
 
@@ -243,8 +247,8 @@ func (l *link[T]) Close(ctx context.Context) error {
 			return err
 		}
 	}
-	if l.remove != nil && !ended {
-		return l.remove(ctx)
+	if l.Remove != nil && !ended {
+		return l.Remove(ctx)
 	}
 	return nil
 }
@@ -276,15 +280,15 @@ func (l *link[T]) settled(ctx context.Context) error {
 
 // Counters implements [driver.Counting].
 func (l *link[T]) Counters() []driver.Counter {
-	return l.sums().counters
+	return l.sums().Counters
 }
 
 // sums returns the sums of all connections.
-func (l *link[T]) sums() past {
+func (l *link[T]) sums() Past {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	all := past{slices.Clone(l.before.counters), l.before.waits}
-	all.add(l.now)
+	all := Past{slices.Clone(l.before.Counters), l.before.Waits}
+	all.Add(l.now)
 	return all
 }
 
@@ -294,20 +298,20 @@ func (l *link[T]) ReportsWaits() bool {
 	return ok
 }
 
-// finish sets whether the worker's task is done, so that it needs no connection.
-func (l *link[T]) finish(done bool) {
+// Finish sets whether the worker's task is done, so that it needs no connection.
+func (l *link[T]) Finish(done bool) {
 	l.mu.Lock()
 	l.done = done && !l.lost
 	released := l.done
 	l.mu.Unlock()
 	if released {
-		l.outages.Released(l.name, time.Now())
+		l.Outages.Released(l.Name, time.Now())
 	}
 }
 
 // Waits implements [driver.Waiter]: the waits of all connections, and the time without a connection.
 func (l *link[T]) Waits() driver.Waits {
-	w, down := l.sums().waits, l.down.Wait().Time // only the broker is waited for
+	w, down := l.sums().Waits, l.down.Wait().Time // only the broker is waited for
 	if l.produces {
 		w.Answer.Time += down
 	}
@@ -319,15 +323,16 @@ func (l *link[T]) Waits() driver.Waits {
 	return w
 }
 
-// past sums up closed connections.
-type past struct {
-	counters []driver.Counter // the protocol's
-	waits    driver.Waits
+// Past sums up closed connections.
+type Past struct {
+	Counters []driver.Counter // the protocol's
+	Waits    driver.Waits
 }
 
-func (p *past) add(worker any) {
+// Add adds a producer or consumer.
+func (p *Past) Add(worker any) {
 	if counting, ok := worker.(driver.Counting); ok {
-		p.counters = stats.AddCounters(p.counters, counting.Counters())
+		p.Counters = stats.AddCounters(p.Counters, counting.Counters())
 	}
 	waiter, ok := worker.(driver.Waiter)
 	if !ok {
@@ -335,12 +340,12 @@ func (p *past) add(worker any) {
 	}
 	more := waiter.Waits()
 	for _, w := range [][2]*driver.Wait{
-		{&p.waits.Credit, &more.Credit}, {&p.waits.Socket, &more.Socket}, {&p.waits.Answer, &more.Answer},
+		{&p.Waits.Credit, &more.Credit}, {&p.Waits.Socket, &more.Socket}, {&p.Waits.Answer, &more.Answer},
 	} {
 		w[0].Times, w[0].Time = w[0].Times+w[1].Times, w[0].Time+w[1].Time
 	}
 	for _, i := range [][2]*driver.Idle{
-		{&p.waits.Input, &more.Input}, {&p.waits.Reader, &more.Reader}, {&p.waits.Writer, &more.Writer},
+		{&p.Waits.Input, &more.Input}, {&p.Waits.Reader, &more.Reader}, {&p.Waits.Writer, &more.Writer},
 	} {
 		i[0].Known, i[0].Time = i[0].Known || i[1].Known, i[0].Time+i[1].Time
 	}
