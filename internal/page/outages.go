@@ -1,8 +1,6 @@
 package page
 
 import (
-	"fmt"
-
 	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -48,34 +46,4 @@ func (r *Run) outageBands() []band {
 		list = append(list, band{"outage", millis(o.Elapsed), millis(to), text})
 	}
 	return list
-}
-
-// outages returns the number of outages and their lengths; empty if there were none.
-func (r *Run) outages() string {
-	list := r.Result.Outages
-	var sum, longest int64
-	open, all := 0, uint64(len(list))
-	if more := r.Result.MoreOutages; more != nil {
-		sum, longest, all = more.Length, more.Longest, all+more.Count
-	}
-	for i := range list {
-		sum, longest = sum+list[i].Length, max(longest, list[i].Length)
-		if list[i].Length == 0 {
-			open++
-		}
-	}
-	if all == 0 {
-		return ""
-	}
-	text := words.Plural(all, "outage")
-	switch {
-	case sum > 0 && all == 1:
-		text += " of " + span(sum)
-	case sum > 0:
-		text += ", together " + span(sum) + ", the longest " + span(longest)
-	}
-	if open > 0 {
-		text += fmt.Sprintf("; no message came through after %d of them", open)
-	}
-	return text + "."
 }

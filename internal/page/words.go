@@ -110,8 +110,8 @@ func (r *Run) sentences() (list []string) {
 	if c := r.Result.Total.Consumers; c != nil {
 		list = append(list, "Received "+count(c.Received)+".")
 	}
-	if text := r.outages(); text != "" {
-		list = append(list, text)
+	if text := words.Outages(r.Result.Outages, r.Result.MoreOutages); text != "" {
+		list = append(list, text+".")
 	}
 	return list
 }

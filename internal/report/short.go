@@ -150,8 +150,8 @@ func (s *Short) said(sum *stats.Summary) (lines []string) {
 	if sum.Limit.Kind != "" {
 		add("limit", words.Limit(&sum.Limit))
 	}
-	if len(sum.Outages) > 0 {
-		add("outages", outagesInShort(sum))
+	if outages := words.Outages(sum.Outages, sum.MoreOutages); outages != "" {
+		add("after", outages)
 	}
 	add("problem", sum.Problems()...)
 	for _, broken := range []bool{true, false} {

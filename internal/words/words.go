@@ -3,6 +3,7 @@
 package words
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -180,6 +181,43 @@ func Outage(o *result.Outage) string {
 			text += separator + part.text
 			separator = "; "
 		}
+	}
+	return text
+}
+
+// Outages returns the number of outages, their lengths and whether the rate recovered; empty without outages. The list
+// lacks the outages that more sums up; more may be nil.
+func Outages(list []result.Outage, more *result.MoreOutages) string {
+	sums := *cmp.Or(more, &result.MoreOutages{})
+	open, lasting := 0, 0
+	for i := range list {
+		o := &list[i]
+		sums.Length, sums.Longest = sums.Length+o.Length, max(sums.Longest, o.Length)
+		if o.Length == 0 {
+			open++
+		}
+		if o.Recovered == 0 {
+			lasting++
+		}
+	}
+	n := int(sums.Count) + len(list) //nolint:gosec // a number of outages
+	if n == 0 {
+		return ""
+	}
+	length := func(us int64) string { return Seconds(time.Duration(us) * time.Microsecond) }
+	text := Plural(n, "outage")
+	switch {
+	case open == n:
+	case n == 1:
+		text += " of " + length(sums.Length)
+	default:
+		text += fmt.Sprintf(", %s in all, the longest %s", length(sums.Length), length(sums.Longest))
+	}
+	if open > 0 {
+		text += fmt.Sprintf("; %d without an end", open)
+	}
+	if lasting > 0 {
+		text += fmt.Sprintf("; the rate was not seen to recover after %d", lasting)
 	}
 	return text
 }
