@@ -3,6 +3,7 @@ package page
 import (
 	"bytes"
 	"context"
+	"net"
 	"net/http"
 	"strconv"
 	"sync"
@@ -44,9 +45,13 @@ func NewFeed(address string) (*Feed, error) {
 	if err != nil {
 		return nil, err
 	}
+	return newFeed(l, address), nil
+}
+
+func newFeed(l net.Listener, address string) *Feed {
 	f := &Feed{run: Run{Name: "this run", of: "this run", series: &series{limit: limitOf(2)}, tally: &tally{}, Live: true}}
 	f.http = listen.Serve(l, f.handler(address, l.Addr().String()))
-	return f, nil
+	return f
 }
 
 // Address returns the address of the page, with the real port if port 0 was requested.

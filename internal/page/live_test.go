@@ -2,6 +2,7 @@ package page
 
 import (
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -35,12 +36,15 @@ func TestFeed(t *testing.T) {
 	url := "http://" + f.Address() + "/"
 	page := func(after string) string {
 		status, text, _ := get(t, http.MethodGet, url+"?after="+after, "")
+		for status == http.StatusNoContent { // pollTime is over
+			status, text, _ = get(t, http.MethodGet, url+"?after="+after, "")
+		}
 		assert.Equal(t, http.StatusOK, status)
 		return text
 	}
+	r := resultOf(t, usual())
 	first := make(chan string)
 	go func() { first <- page("") }()
-	r := resultOf(t, usual())
 	require.NoError(t, f.Start(r.Head))
 	assert.Contains(t, <-first, "Running", "a browser that comes early waits for the start")
 	for i := range 3 {
@@ -66,19 +70,48 @@ func TestFeed(t *testing.T) {
 	assert.Contains(t, text, `<meta name="live" content="4">`)
 	assert.Contains(t, text, "Sent 350 messages")
 
-	// Close waits for the browser that was answered, so that it gets the last version.
 	for i := 4; i < len(r.Rows); i++ {
 		require.NoError(t, f.Row(r.Rows[i]))
 	}
 	require.NoError(t, f.Finish(*r))
-	closed := make(chan error)
-	go func() { closed <- f.Close() }()
 	text = page("4")
 	assert.Contains(t, text, `<meta name="live" content="ended">`)
 	assert.Contains(t, text, "Success")
 	assert.Contains(t, text, "Sent 650 messages")
-	require.NoError(t, <-closed)
+	require.NoError(t, f.Close())
 }
+
+// TestFeedClose: Close waits for the browser that was answered, so that it gets the last version.
+func TestFeedClose(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFeed(silent{make(chan struct{})}, "")
+		page := func() string {
+			w := httptest.NewRecorder()
+			f.serve(w, httptest.NewRequest(http.MethodGet, "/", nil))
+			return w.Body.String()
+		}
+		r := resultOf(t, usual())
+		require.NoError(t, f.Start(r.Head))
+		assert.Contains(t, page(), "Running")
+		answered := time.Now()
+		require.NoError(t, f.Finish(*r))
+		closed := make(chan error, 1)
+		go func() { closed <- f.Close() }()
+		<-time.After(seenTime - lookEvery/2)
+		assert.Empty(t, closed)
+		assert.Contains(t, page(), `<meta name="live" content="ended">`)
+		require.NoError(t, <-closed)
+		assert.Equal(t, seenTime, time.Since(answered))
+	})
+}
+
+// silent is a listener to which nobody connects.
+type silent struct{ closed chan struct{} }
+
+func (l silent) Accept() (net.Conn, error) { <-l.closed; return nil, net.ErrClosed }
+func (l silent) Close() error              { close(l.closed); return nil }
+func (l silent) Addr() net.Addr            { return &net.TCPAddr{} }
 
 // TestFeedBeforeStart: before the run begins, a browser keeps the page of another run, and without a page gets an error.
 func TestFeedBeforeStart(t *testing.T) {
