@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/brokertest"
 	"github.com/stretchr/testify/require"
 )
 
@@ -53,6 +54,7 @@ type built struct {
 
 func (b *built) get(t *testing.T) string {
 	t.Helper()
+	brokertest.Needs(t, "a build of perfmq")
 	b.once.Do(func() { b.err = b.build() })
 	require.NoError(t, b.err)
 	return filepath.Join(b.dir, "perfmq")

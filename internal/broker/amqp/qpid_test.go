@@ -22,6 +22,7 @@ type perfTotals struct{ sent, completed, received int }
 // perf runs `artemis perf` with this broker to its end.
 func (r *rig) perf(t testing.TB, role string, args ...string) perfTotals {
 	t.Helper()
+	brokertest.Needs(t, "Java")
 	args = append([]string{"--protocol", "AMQP", "--url", "amqp://" + r.addr}, args...)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*timeout) // a Java process on a busy machine
 	defer cancel()

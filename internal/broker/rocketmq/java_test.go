@@ -39,6 +39,7 @@ func (o *output) String() string {
 
 // benchmark runs a class of RocketMQ's Java benchmark until stop is called or the test ends.
 func benchmark(t *testing.T, b *testBroker, class string, args ...string) (out *output, stop func()) {
+	brokertest.Needs(t, "Java")
 	ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
 	cmd, err := brokertest.RocketMQCommand(ctx, t.TempDir(), b.addr, "org.apache.rocketmq.example.benchmark."+class,
 		append([]string{"-n", b.addr}, args...)...)

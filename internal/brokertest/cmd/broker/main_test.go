@@ -33,6 +33,7 @@ func TestMain(m *testing.M) {
 
 // TestDetach: the broker goes on without the process that started it, on the default ports, until -stop.
 func TestDetach(t *testing.T) {
+	brokertest.Needs(t, "Artemis")
 	t.Setenv("PERFMQ_TEST_AS_BROKER", "1")
 	t.Setenv("TMPDIR", t.TempDir()) // so that -stop finds no other brokers
 	t.Cleanup(func() { assert.NoError(t, run(context.Background(), []string{"-stop"}, os.Stdin, io.Discard)) })
@@ -141,6 +142,7 @@ func TestBrokerEndsWithItsStdin(t *testing.T) {
 
 // startAndEnd returns the lines that the command printed before its stdin was closed, when it has ended.
 func startAndEnd(t *testing.T, args []string) map[string]string {
+	brokertest.Needs(t, args[0])
 	inR, inW, err := os.Pipe()
 	require.NoError(t, err)
 	defer func() { _ = inR.Close() }()
