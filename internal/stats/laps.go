@@ -23,11 +23,10 @@ type laps struct {
 	connection bool // its reader or writer never waited
 }
 
-// addTo adds the waits of a producer, except waits for due times.
-func (l *laps) addTo(sums *[numBounds]time.Duration) {
-	for b := boundSlot; b <= boundSend; b++ {
-		sums[b] += l.took[b]
-	}
+// waits returns the waits of a producer, except waits for due times.
+func (l *laps) waits() (waits boundTimes) {
+	copy(waits[boundSlot:], l.took[boundSlot:boundSend+1])
+	return waits
 }
 
 // forAnswers returns a producer's wait for answers.
@@ -45,21 +44,14 @@ func (l *laps) producer(active time.Duration) bound {
 	if float64(l.took[boundNone]) >= onTime*float64(active) {
 		return boundNone
 	}
-	var sum time.Duration
-	top := boundSlot
-	for b := boundSlot; b <= boundSend; b++ {
-		sum += l.took[b]
-		if l.took[b] > l.took[top] {
-			top = b
-		}
-	}
+	waits := l.waits()
 	switch {
-	case float64(sum) < busyShare*float64(active):
+	case float64(waits.total()) < busyShare*float64(active):
 		return boundWorker
 	case l.connection:
 		return boundConnection
 	default:
-		return top
+		return waits.top()
 	}
 }
 

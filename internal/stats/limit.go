@@ -36,10 +36,10 @@ const (
 // producers, and its messages come from other steps of the run.
 func (t *LoadTally) Judge(producers []ProducerAsked, delivered, stored bool) result.Limit {
 	sending, receiving := t.sums(producers)
-	if t.span < enoughLoad || sending.total+receiving.total == 0 {
+	if t.span < enoughLoad || sending.total()+receiving.total() == 0 {
 		return words.NewLimit("unknown", 0)
 	}
-	if sending.total == 0 {
+	if sending.total() == 0 {
 		switch top := receiving.top(); {
 		case top == boundInput && stored: // no producer sends meanwhile
 			return words.NewLimit("stored", 0, percent(ratio(t.input, t.consuming)))
@@ -51,7 +51,7 @@ func (t *LoadTally) Judge(producers []ProducerAsked, delivered, stored bool) res
 	}
 	top, consumers := sending.top(), receiving.top()
 	jobs := receiving.share(boundWork) + receiving.share(boundPace)
-	switch grows := delivered && !t.delayed && receiving.total > 0 && t.grows(); {
+	switch grows := delivered && !t.delayed && receiving.total() > 0 && t.grows(); {
 	case jobs > mostly && (grows || top == boundCredit || top == boundSocket || top == boundBroker):
 		return t.limit(&receiving, boundWork, nil)
 	case grows && consumers.ofTester() && receiving.share(consumers) > mostly:
@@ -87,7 +87,7 @@ func (t *LoadTally) growth() float64 {
 }
 
 // limit describes the bound of workers.
-func (t *LoadTally) limit(sum *boundSums, top bound, producers []ProducerAsked) result.Limit {
+func (t *LoadTally) limit(sum *boundTimes, top bound, producers []ProducerAsked) result.Limit {
 	share, with := sum.share(top), &t.with[top]
 	sending, receiving := percent(ratio(t.waited[top], t.producing)), percent(ratio(t.input, t.consuming))
 	switch top {
@@ -119,7 +119,7 @@ func (t *LoadTally) limit(sum *boundSums, top bound, producers []ProducerAsked) 
 }
 
 // jobs describes consumers that work on messages, or have a rate.
-func (t *LoadTally) jobs(sum *boundSums) result.Limit {
+func (t *LoadTally) jobs(sum *boundTimes) result.Limit {
 	work, pace := sum.share(boundWork), sum.share(boundPace)
 	backlog := ""
 	if t.completed > 0 && !t.delayed && t.grows() {
@@ -151,7 +151,7 @@ func (t *LoadTally) worker(top bound, share float64, producers []ProducerAsked) 
 	if n := t.saturated() - 1; n > 0 {
 		more = fmt.Sprintf(", nor did %d more workers", n)
 	}
-	return words.NewLimit("worker", share, name, seconds(w.busy), seconds(w.total()), more)
+	return words.NewLimit("worker", share, name, seconds(w.busy), seconds(w.bounds.total()), more)
 }
 
 // saturated returns the number of workers that never waited in an interval.

@@ -32,6 +32,35 @@ const (
 
 func (b bound) ofTester() bool { return b >= boundWorker && b <= boundMachine }
 
+// boundTimes are times by the bound that held, or by the reason of a wait.
+type boundTimes [numBounds]time.Duration
+
+func (t *boundTimes) add(o *boundTimes) {
+	for b, d := range o {
+		t[b] += d
+	}
+}
+
+func (t *boundTimes) total() (sum time.Duration) {
+	for _, d := range t {
+		sum += d
+	}
+	return sum
+}
+
+func (t *boundTimes) share(b bound) float64 { return ratio(t[b], t.total()) }
+
+// top returns the bound that held longest: boundNone only if there was no other.
+func (t *boundTimes) top() bound {
+	top := boundNone
+	for b := boundNone + 1; b < numBounds; b++ {
+		if t[b] > 0 && (top == boundNone || t[b] > t[top]) {
+			top = b
+		}
+	}
+	return top
+}
+
 const (
 	// onTime is the share of its time that a producer must have waited for due times to count as on time.
 	onTime = 0.02
@@ -65,9 +94,9 @@ type LoadTally struct {
 	acks, ackSum, least int64          // of answers in the measured part, and the shortest of the run; microseconds
 	ages                result.Latency // of the messages received in the measured part: only Count and Sum
 
-	producing time.Duration            // of all producers together
-	waited    [numBounds]time.Duration // of it, by the reason of the wait
-	silence   time.Duration            // of it, for answers during long times without any
+	producing time.Duration // of all producers together
+	waited    boundTimes    // of it
+	silence   time.Duration // of it, for answers during long times without any
 	consuming time.Duration
 	worked    time.Duration
 	input     time.Duration
@@ -81,11 +110,11 @@ type LoadTally struct {
 // workerTally is the time for which each bound limited a worker.
 type workerTally struct {
 	name   string
-	bounds [numBounds]time.Duration
+	bounds boundTimes
 	// busy is the time in which the worker or its connection never waited, connection the part of it for the
 	// connection.
 	busy, connection time.Duration
-	waits            [numBounds]time.Duration // by their reason, while it kept its rate
+	waits            boundTimes // while it kept its rate
 }
 
 // explains is the share of the missed time from which on waits, or a pause, can be the reason.
@@ -94,13 +123,8 @@ const explains = 0.5
 // missedBound returns the reason of the worker's longest waits, except waits for due times, if they are about as long
 // as the time that it missed; else boundWorker: it was just late.
 func (w *workerTally) missedBound(missed time.Duration) bound {
-	top := boundWorker
-	for b, d := range w.waits {
-		if d > w.waits[top] {
-			top = bound(b)
-		}
-	}
-	if float64(w.waits[top]) < explains*float64(missed) {
+	top := w.waits.top()
+	if top == boundNone || float64(w.waits[top]) < explains*float64(missed) {
 		return boundWorker
 	}
 	return top
@@ -109,8 +133,7 @@ func (w *workerTally) missedBound(missed time.Duration) bound {
 // addWaits adds the waits of an interval in which the producer kept its rate. A wait that may include a pause of perfmq
 // counts without it.
 func (w *workerTally) addWaits(l *laps, stalled bool, pause time.Duration) {
-	var waits [numBounds]time.Duration
-	l.addTo(&waits)
+	waits := l.waits()
 	if stalled {
 		waits[boundBroker] = l.forAnswers()
 		waits[boundSlot], waits[boundAnswer] = 0, 0
@@ -121,13 +144,6 @@ func (w *workerTally) addWaits(l *laps, stalled bool, pause time.Duration) {
 		}
 		w.waits[b] += d
 	}
-}
-
-func (w *workerTally) total() (sum time.Duration) {
-	for _, d := range w.bounds {
-		sum += d
-	}
-	return sum
 }
 
 // never records that the worker, or its connection, did not wait for that long, if this was its bound.
@@ -143,47 +159,25 @@ func (w *workerTally) never(b bound, d time.Duration, s *Snapshot) {
 	}
 }
 
-// boundSums are the bounds of several workers, added up.
-type boundSums struct {
-	bounds [numBounds]time.Duration
-	total  time.Duration
-}
-
-func (s *boundSums) share(b bound) float64 { return ratio(s.bounds[b], s.total) }
-
-// top returns the bound that held longest for the workers: boundNone only if there was no other.
-func (s *boundSums) top() bound {
-	top := boundNone
-	for b := boundNone + 1; b < numBounds; b++ {
-		if s.bounds[b] > 0 && (top == boundNone || s.bounds[b] > s.bounds[top]) {
-			top = b
-		}
-	}
-	return top
-}
-
 // sums returns the sums of the producers and of the consumers. Producers that have reached their rate had no limit. If
 // a producer missed its rate although it waited for due times in each interval, its limit is the reason of its other
 // waits, if these explain the missing messages.
-func (t *LoadTally) sums(producers []ProducerAsked) (sending, receiving boundSums) {
+func (t *LoadTally) sums(producers []ProducerAsked) (sending, receiving boundTimes) {
 	for i := range t.workers {
 		w := &t.workers[i]
 		to := &receiving
 		if i < t.producers {
 			to = &sending
 		}
-		rated := i < len(producers) && producers[i].Rated
+		rated, total := i < len(producers) && producers[i].Rated, w.bounds.total()
 		switch {
 		case rated && producers[i].Reached:
-			to.bounds[boundNone] += w.total()
-		case rated && w.bounds[boundNone] == w.total() && w.total() > 0:
-			to.bounds[w.missedBound(producers[i].Missed)] += w.total()
+			to[boundNone] += total
+		case rated && w.bounds[boundNone] == total && total > 0:
+			to[w.missedBound(producers[i].Missed)] += total
 		default:
-			for b, d := range w.bounds {
-				to.bounds[b] += d
-			}
+			to.add(&w.bounds)
 		}
-		to.total += w.total()
 	}
 	return sending, receiving
 }
@@ -224,7 +218,8 @@ func (c *Collector) tallyBounds(s *Snapshot) {
 			}
 			b = meter.lap.producer(active)
 			t.producing += active
-			meter.lap.addTo(&t.waited)
+			waits := meter.lap.waits()
+			t.waited.add(&waits)
 			t.silence += meter.lap.longSilence()
 			stalled := meter.lap.mostlySilent() && s.Health.CPUShare() <= MaxCPUShare && !s.Health.starved()
 			if b == boundNone {
