@@ -11,6 +11,7 @@ import (
 	"github.com/perfmq/perfmq/internal/engine"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // TestOneReadingOfTheWallClock: all times of a run are the time of its start plus monotonic time, to the nanosecond. Two
@@ -88,7 +89,7 @@ func TestFullSecondsOfRuns(t *testing.T) {
 			}
 			require.Equal(t, want, s.Minimum.Received.Seconds)
 			_, known := s.Metrics["received.min"]
-			require.Equal(t, want >= stats.EnoughSeconds, known)
+			require.Equal(t, want >= result.EnoughSeconds, known)
 		})
 	}
 }

@@ -69,10 +69,10 @@ func TestMinimumRevealsAStall(t *testing.T) {
 		m := s.Minimum
 		require.Equal(t, 8, m.Completed.Seconds, "from 2 to 10 s")
 		require.Zero(t, m.Completed.PerSecond)
-		require.Equal(t, 6*time.Second, m.Completed.Elapsed)
-		require.Equal(t, s.Start.Add(6*time.Second), m.Completed.To)
+		require.EqualValues(t, 6_000_000, m.Completed.Elapsed)
+		require.Equal(t, s.Start.Add(6*time.Second).UnixMicro(), m.Completed.Time)
 		require.Zero(t, m.Received.PerSecond)
-		require.Equal(t, 6*time.Second, m.Received.Elapsed)
+		require.EqualValues(t, 6_000_000, m.Received.Elapsed)
 	})
 }
 

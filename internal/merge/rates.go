@@ -129,9 +129,8 @@ func (s *shards) extremes(r *rates, step *plannedStep, of counter) {
 		if t.length() < fullSecond || !known {
 			return
 		}
-		second := func(rate float64) *stats.Lowest {
-			elapsed := time.Duration(t.to-slices.Min(s.starts)) * time.Microsecond
-			return &stats.Lowest{Seconds: 1, PerSecond: rate, To: time.UnixMicro(t.to), Elapsed: elapsed}
+		second := func(rate float64) *result.Extreme {
+			return &result.Extreme{Seconds: 1, PerSecond: rate, Time: t.to, Elapsed: t.to - slices.Min(s.starts)}
 		}
 		if r.producing {
 			r.low.Completed.Include(second(completed), 1)
@@ -227,8 +226,8 @@ func (s *shards) figures(steps []plannedStep, group string) (*result.Figures, ra
 	f.CompletedBytes = average(all.producing, all.completedBytes)
 	f.Received = average(all.consuming, all.received)
 	f.ReceivedBytes = average(all.consuming, all.receivedBytes)
-	f.MinimumCompleted, f.MaximumCompleted = all.low.Completed.Extreme(), all.high.Completed.Extreme()
-	f.MinimumReceived, f.MaximumReceived = all.low.Received.Extreme(), all.high.Received.Extreme()
+	f.MinimumCompleted, f.MaximumCompleted = all.low.Completed.IfKnown(), all.high.Completed.IfKnown()
+	f.MinimumReceived, f.MaximumReceived = all.low.Received.IfKnown(), all.high.Received.IfKnown()
 	return f, all
 }
 

@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -155,7 +154,7 @@ func checkMerged(f *result.Figures, rows *part) error {
 	_, high := rows.Both()
 	for name, c := range map[string]struct {
 		average *float64
-		high    stats.Lowest
+		high    result.Extreme
 	}{"completed": {f.Completed, high.Completed}, "received": {f.Received, high.Received}} {
 		if c.average != nil && c.high.Known() && *c.average > 1.25*c.high.PerSecond {
 			return fmt.Errorf("the average rate of messages %s, %s, is above that of the highest second, %s", name,
@@ -203,7 +202,7 @@ func checkFigures(f *result.Figures, rows *part, complete, exact bool) error {
 	for _, c := range []struct {
 		what, name string
 		given      *result.Extreme
-		rows       stats.Lowest
+		rows       result.Extreme
 	}{
 		{"minimum", "completed", f.MinimumCompleted, low.Completed},
 		{"maximum", "completed", f.MaximumCompleted, high.Completed},

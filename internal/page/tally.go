@@ -125,7 +125,7 @@ func rates(r *result.Result, rows *part, steps ...part) *result.Figures {
 		lowest.Include(&low, 1)
 		highest.Include(&high, -1)
 	}
-	f.MinimumCompleted, f.MaximumCompleted = lowest.Completed.Extreme(), highest.Completed.Extreme()
-	f.MinimumReceived, f.MaximumReceived = lowest.Received.Extreme(), highest.Received.Extreme()
+	f.MinimumCompleted, f.MaximumCompleted = lowest.Completed.IfKnown(), highest.Completed.IfKnown()
+	f.MinimumReceived, f.MaximumReceived = lowest.Received.IfKnown(), highest.Received.IfKnown()
 	return f
 }

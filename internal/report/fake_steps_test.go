@@ -72,7 +72,7 @@ func fakeSteps(t *testing.T, seconds ...int) *fakeRun {
 		play(stats.Drain, 50*time.Millisecond, last, noLatencies())
 		step.End = at
 		step.Health = stats.Health{CPU: time.Second, Wall: step.End.Sub(step.Start), Cores: 2}
-		step.Minimum = stats.Peaks{Completed: stats.Lowest{Seconds: seconds[i], PerSecond: 7, To: at, Elapsed: time.Second}}
+		step.Minimum = stats.Peaks{Completed: result.Extreme{Seconds: seconds[i], PerSecond: 7, Time: at.UnixMicro(), Elapsed: time.Second.Microseconds()}}
 		step.Groups = fakeGroups(&step)
 		f.summary.Steps = append(f.summary.Steps, step)
 	}

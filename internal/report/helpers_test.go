@@ -133,8 +133,8 @@ func ownRun() *stats.Summary {
 	s := summary(total, l)
 	s.Success, s.Limit = false, result.Limit{Kind: result.LimitNone, Share: 1, Text: "the rate was reached"}
 	s.Minimum = stats.Peaks{
-		Completed: stats.Lowest{Seconds: 8, To: loadStart().Add(7 * time.Second), Elapsed: 7 * time.Second},
-		Received:  stats.Lowest{Seconds: 8, PerSecond: 27.9, To: loadStart().Add(7999 * time.Millisecond), Elapsed: 7999 * time.Millisecond},
+		Completed: result.Extreme{Seconds: 8, Time: loadStart().Add(7 * time.Second).UnixMicro(), Elapsed: (7 * time.Second).Microseconds()},
+		Received:  result.Extreme{Seconds: 8, PerSecond: 27.9, Time: loadStart().Add(7999 * time.Millisecond).UnixMicro(), Elapsed: (7999 * time.Millisecond).Microseconds()},
 	}
 	s.Protocol = []driver.Counter{{Name: "tx-checks", Help: "check-backs", Value: 12}, {Name: "odd\nname"}}
 	return s
@@ -145,9 +145,9 @@ func numbersRun() *stats.Summary {
 	s := summary(stats.Counters{result.Sent: 8910, result.Completed: 8900, result.Received: 8000}, openLoop())
 	s.Average = stats.Average{Span: 9 * time.Second, Sent: 7920, Completed: 7911, Received: 7200, CompletedBytes: 7911 * 1024, ReceivedBytes: 7200 * 1024}
 	s.Offered = stats.Offered{Due: 8000, Sent: 7920, Span: 8 * time.Second, Rate: 1000}
-	s.Minimum.Completed = stats.Lowest{Seconds: 8, PerSecond: 870, To: loadStart().Add(3 * time.Second), Elapsed: 3 * time.Second}
-	s.Maximum.Completed = stats.Lowest{Seconds: 8, PerSecond: 1012.4, To: loadStart().Add(5 * time.Second), Elapsed: 5 * time.Second}
-	s.Maximum.Received = stats.Lowest{Seconds: 8, PerSecond: 999.6, To: loadStart().Add(6 * time.Second), Elapsed: 6 * time.Second}
+	s.Minimum.Completed = result.Extreme{Seconds: 8, PerSecond: 870, Time: loadStart().Add(3 * time.Second).UnixMicro(), Elapsed: (3 * time.Second).Microseconds()}
+	s.Maximum.Completed = result.Extreme{Seconds: 8, PerSecond: 1012.4, Time: loadStart().Add(5 * time.Second).UnixMicro(), Elapsed: (5 * time.Second).Microseconds()}
+	s.Maximum.Received = result.Extreme{Seconds: 8, PerSecond: 999.6, Time: loadStart().Add(6 * time.Second).UnixMicro(), Elapsed: (6 * time.Second).Microseconds()}
 	s.Health.Memory, s.Health.MemoryPeak = 40_000_000, 45_200_000
 	for i, n := range []uint64{3000, 2900, 3000} {
 		s.Workers = append(s.Workers, stats.Worker{Name: fmt.Sprintf("producer-%d", i), Producing: true, Total: &stats.Counters{result.Completed: n}})

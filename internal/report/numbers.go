@@ -72,11 +72,12 @@ func (c *Console) writePeaks(b *strings.Builder, label string, m *stats.Peaks) {
 	for _, l := range []struct {
 		of    string
 		known bool
-		*stats.Lowest
+		*result.Extreme
 	}{{"completed:", c.run.Producing, &m.Completed}, {"received:", c.run.Consuming, &m.Received}} {
 		if l.known && l.Known() {
 			writeText(b, label+l.of, fmt.Sprint(uint64(math.Round(l.PerSecond))),
-				fmt.Sprintf(" msg/sec (at %.1f s, %s)", l.Elapsed.Seconds(), l.To.Format(time.TimeOnly)))
+				fmt.Sprintf(" msg/sec (at %.1f s, %s)", float64(l.Elapsed)/1e6,
+					time.UnixMicro(l.Time).Format(time.TimeOnly)))
 		}
 	}
 }

@@ -178,12 +178,12 @@ func (s *Short) table(sum *stats.Summary) []string {
 		}
 		return words.Short(a.PerSecond(n)) + "/s"
 	}
-	row := func(name string, n, total, bytes uint64, low, high *stats.Lowest) {
+	row := func(name string, n, total, bytes uint64, low, high *result.Extreme) {
 		payload := ""
 		if a.Span > 0 {
 			payload = words.Megabytes(a.PerSecond(bytes)) + " MB/s"
 		}
-		extreme := func(l *stats.Lowest) string {
+		extreme := func(l *result.Extreme) string {
 			if !l.Known() {
 				return ""
 			}

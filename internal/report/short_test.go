@@ -32,8 +32,8 @@ func shortRuns() map[string]*stats.Summary {
 		s.Average = stats.Average{Span: 50 * time.Second, Sent: 500_000, Completed: 500_000, Received: 500_000, CompletedBytes: 512_000_000, ReceivedBytes: 512_000_000}
 		s.Offered = stats.Offered{Due: 500_000, Sent: 500_000, Span: 50 * time.Second, Rate: 10_000}
 		s.End = s.Start.Add(60 * time.Second)
-		low := stats.Lowest{Seconds: 50, PerSecond: 9876, To: s.Start.Add(20 * time.Second), Elapsed: 20 * time.Second}
-		high := stats.Lowest{Seconds: 50, PerSecond: 10_123, To: s.Start.Add(30 * time.Second), Elapsed: 30 * time.Second}
+		low := result.Extreme{Seconds: 50, PerSecond: 9876, Time: s.Start.Add(20 * time.Second).UnixMicro(), Elapsed: (20 * time.Second).Microseconds()}
+		high := result.Extreme{Seconds: 50, PerSecond: 10_123, Time: s.Start.Add(30 * time.Second).UnixMicro(), Elapsed: (30 * time.Second).Microseconds()}
 		s.Minimum, s.Maximum = stats.Peaks{Completed: low, Received: low}, stats.Peaks{Completed: high, Received: high}
 		s.Limit = result.Limit{Kind: result.LimitNone, Text: "the rate was reached"}
 		s.Health.MemoryPeak = 45_200_000
@@ -47,7 +47,7 @@ func shortRuns() map[string]*stats.Summary {
 	failure.Thresholds = fakeThresholds()
 	stalled.Find("stall", "both", 5, "the broker stalled", "5 times", "2 s", "at 4.000 s (12:00:04) for 2.000 s, "+
 		"at 14.000 s (12:00:14) for 2.000 s, at 24.000 s (12:00:24) for 2.000 s and 2 more; every 10 s")
-	for _, low := range []*stats.Lowest{&stalled.Minimum.Completed, &stalled.Minimum.Received} {
+	for _, low := range []*result.Extreme{&stalled.Minimum.Completed, &stalled.Minimum.Received} {
 		low.PerSecond = 0
 	}
 	loss.Success, loss.Missing, loss.Total[result.Received] = false, 27, 599_973

@@ -192,11 +192,12 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 		progress := c.verified()
 		s.Verified = &progress
 	}
+	first := c.firstReceived()
 	for _, m := range []*sums{&c.run, c.step} {
 		if m == nil {
 			continue
 		}
-		m.add(s, c.total[result.Received])
+		m.add(s, c.total[result.Received], first)
 		if phase == Warmup {
 			m.Latencies.Expect(&s.Latencies)
 		}
@@ -205,9 +206,19 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 	c.marker.add(s)
 	s.Stalled, s.Stalls = c.stalls.fresh, c.stalls.soFar()
 	c.stalls.fresh = false
-	s.Groups = c.groupIntervals(phase, s.To, last)
+	s.Groups = c.groupIntervals(phase, s.To, first, last)
 	c.total, c.parts, c.last = s.Total, counts, s.To
 	return s
+}
+
+// firstReceived returns when the first message of the step came, if that was since the last Collect; else 0.
+func (c *Collector) firstReceived() (first time.Duration) {
+	for _, r := range c.consumers {
+		if at, _, ok := r.FirstAndLast(); ok && at >= c.last.Sub(c.start) && (first == 0 || at < first) {
+			first = at
+		}
+	}
+	return first
 }
 
 // Protocol returns the protocol's own counters as of the last Collect; nil if there are none.

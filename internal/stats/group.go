@@ -104,7 +104,7 @@ func (c *Collector) addGroups(counts *[parts]Counters, latencies [parts]*result.
 }
 
 // groupIntervals sums up the interval of each group, and returns them. All recorders have been collected.
-func (c *Collector) groupIntervals(phase Phase, now time.Time, last bool) (list []GroupInterval) {
+func (c *Collector) groupIntervals(phase Phase, now time.Time, first time.Duration, last bool) (list []GroupInterval) {
 	for _, g := range c.groups {
 		total := g.now[Warmup].Add(g.now[Measure])
 		var known uint64
@@ -122,8 +122,8 @@ func (c *Collector) groupIntervals(phase Phase, now time.Time, last bool) (list 
 		if phase == Warmup {
 			s.Latencies = g.fresh[Warmup]
 		}
-		g.run.add(s, g.total[result.Received])
-		g.step.add(s, g.total[result.Received])
+		g.run.add(s, g.total[result.Received], first)
+		g.step.add(s, g.total[result.Received], first)
 		list = append(list, GroupInterval{
 			Name: g.run.Name, Sends: g.run.Sends, Receives: g.run.Receives,
 			Total: total, Delta: s.Delta, Latencies: s.Latencies,

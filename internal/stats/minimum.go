@@ -6,13 +6,9 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-const (
-	// FullSecond is the length from which an interval counts as a full second. On a busy machine the sampler wakes up to
-	// some tenths late, and the interval after a late cut is shorter by that; leaving it out might hide a stall.
-	FullSecond = 700 * time.Millisecond
-	// EnoughSeconds is the number of full seconds that a lowest rate needs to be significant.
-	EnoughSeconds = 3
-)
+// FullSecond is the length from which an interval counts as a full second. On a busy machine the sampler wakes up to
+// some tenths late, and the interval after a late cut is shorter by that; leaving it out might hide a stall.
+const FullSecond = 700 * time.Millisecond
 
 // Peaks are the lowest, or the highest, rates over the seconds of the measurement: warm-up and drain are left out. A
 // stall of the broker shows as a lowest rate of 0, and so does a load of less than a message per second. The lowest
@@ -22,49 +18,16 @@ const (
 // An interval that took longer, because perfmq was stopped or its reporters were a minute behind, counts with the rate
 // over its real length.
 type Peaks struct {
-	Completed, Received Lowest
-}
-
-// Lowest is the lowest rate, or the highest one, and its time.
-type Lowest struct {
-	Seconds   int           // the number of seconds considered
-	PerSecond float64       // messages per second
-	To        time.Time     // when that second ended, wall clock
-	Elapsed   time.Duration // the same from the start of the load
-}
-
-// Known reports whether there were enough seconds (three) for the rate to be significant.
-func (l *Lowest) Known() bool { return l.Seconds >= EnoughSeconds }
-
-// add considers a second, and keeps the lower rate, or with sign -1 the higher one.
-func (l *Lowest) add(s *stretch, sign float64) {
-	l.Include(&Lowest{1, float64(s.messages) / s.length.Seconds(), s.to, s.elapsed}, sign)
-}
-
-// Extreme returns the rate as results have it; nil if it is not Known.
-func (l *Lowest) Extreme() *result.Extreme {
-	if !l.Known() {
-		return nil
-	}
-	return &result.Extreme{PerSecond: l.PerSecond, Time: l.To.UnixMicro(), Elapsed: l.Elapsed.Microseconds()}
-}
-
-// Include considers the rates of other seconds.
-func (l *Lowest) Include(o *Lowest, sign float64) {
-	seconds := l.Seconds + o.Seconds
-	if l.Seconds == 0 || o.Seconds > 0 && sign*o.PerSecond < sign*l.PerSecond {
-		*l = *o
-	}
-	l.Seconds = seconds
+	Completed, Received result.Extreme
 }
 
 // Only removes the rates of a side that does not take part: without producers, a rate of 0 is not their lowest.
 func (p *Peaks) Only(sends, receives bool) {
 	if !sends {
-		p.Completed = Lowest{}
+		p.Completed = result.Extreme{}
 	}
 	if !receives {
-		p.Received = Lowest{}
+		p.Received = result.Extreme{}
 	}
 }
 
@@ -104,7 +67,7 @@ func (l *line) add(t, v float64) {
 // slope returns the growth of the value per second; 0 if unknown.
 func (l *line) slope() float64 {
 	d := l.n*l.tt - l.t*l.t
-	if l.n < EnoughSeconds || d <= 0 {
+	if l.n < result.EnoughSeconds || d <= 0 {
 		return 0
 	}
 	return (l.n*l.tv - l.t*l.v) / d

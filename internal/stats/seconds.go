@@ -6,22 +6,20 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// stretch is a second of the measurement, maybe with shorter intervals.
+// stretch is a second of the measurement, maybe with shorter intervals. Times are microseconds.
 type stretch struct {
-	messages uint64
-	length   time.Duration
-	to       time.Time
-	elapsed  time.Duration // at its end, from the start of the load
+	messages              uint64
+	length, time, elapsed int64 // the end by the wall clock, and from the start of the load
 }
 
 // join adds the second behind it.
 func (s *stretch) join(next *stretch) {
-	s.messages, s.length, s.to, s.elapsed = s.messages+next.messages, s.length+next.length, next.to, next.elapsed
+	s.messages, s.length, s.time, s.elapsed = s.messages+next.messages, s.length+next.length, next.time, next.elapsed
 }
 
 // cut shortens the second to the time from one moment to another.
 func (s *stretch) cut(from, to time.Duration) {
-	begin, end := max(s.elapsed-s.length, from), min(s.elapsed, to)
+	begin, end := max(s.elapsed-s.length, from.Microseconds()), min(s.elapsed, to.Microseconds())
 	s.length = min(max(0, end-begin), s.length)
 }
 
@@ -29,125 +27,78 @@ func (s *stretch) cut(from, to time.Duration) {
 // with the second before it or, without one, with the second after it. So all messages and all of the time are in some
 // second, and the average rate lies between the two.
 type rates struct {
-	lowest, highest Lowest
+	lowest, highest result.Extreme
 	open            stretch // the latest one, which a shorter interval may join
 }
 
+const fullSecond = int64(FullSecond / time.Microsecond)
+
 // add adds an interval.
-func (s *rates) add(next stretch) {
-	if s.open != (stretch{}) && min(next.length, s.open.length) < FullSecond {
-		s.open.join(&next)
+func (r *rates) add(next stretch) {
+	if r.open != (stretch{}) && min(next.length, r.open.length) < fullSecond {
+		r.open.join(&next)
 		return
 	}
-	s.count()
-	s.open = next
+	r.count()
+	r.open = next
 }
 
 // count counts the latest second.
-func (s *rates) count() {
-	if s.open.length >= FullSecond {
-		s.lowest.add(&s.open, 1)
-		s.highest.add(&s.open, -1)
+func (r *rates) count() {
+	if s := &r.open; s.length >= fullSecond {
+		second := result.Extreme{
+			Seconds: 1, PerSecond: 1e6 * float64(s.messages) / float64(s.length), Time: s.time, Elapsed: s.elapsed,
+		}
+		r.lowest.Include(&second, 1)
+		r.highest.Include(&second, -1)
 	}
 }
 
 // both returns the lowest and the highest rate.
-func (s rates) both() (lowest, highest Lowest) {
-	s.count()
-	return s.lowest, s.highest
-}
-
-// follow adds the seconds behind these.
-func (s *rates) follow(later *rates) {
-	if later.open.length == 0 {
-		return
-	}
-	if min(s.open.length, later.open.length) < FullSecond {
-		s.open.join(&later.open) // a part of a second: it may count with any
-	} else {
-		s.count()
-		s.open = later.open
-	}
-	s.lowest.Include(&later.lowest, 1)
-	s.highest.Include(&later.highest, -1)
-}
-
-// reading are the seconds in which a backlog is read. The first and the last one count from the first message, and to
-// the last one: they are added when these are known.
-type reading struct {
-	first, next stretch // with the first message, and the one after it
-	rest        rates   // behind next
-	last        stretch // the latest with a message, behind rest; not the first one
-	idle        stretch // all behind last
-}
-
-func (r *reading) add(next stretch) {
-	switch {
-	case r.first.length == 0 && next.messages > 0:
-		r.first = next
-	case r.first.length == 0:
-	case next.messages == 0:
-		r.idle.join(&next)
-	default:
-		r.pass(r.last)
-		r.pass(r.idle)
-		r.last, r.idle = next, stretch{}
-	}
-}
-
-// pass adds a second between the first and the last one.
-func (r *reading) pass(s stretch) {
-	switch {
-	case s.length == 0:
-	case r.next.length == 0:
-		r.next = s
-	default:
-		r.rest.add(s)
-	}
-}
-
-// between returns the seconds from the first message to the last one.
-func (r *reading) between(first, last time.Duration) (all rates) {
-	begin, end := r.first, r.last
-	begin.cut(first, last)
-	end.cut(first, last)
-	all.add(begin)
-	if r.next.length > 0 {
-		all.add(r.next)
-	}
-	all.follow(&r.rest)
-	if end.messages > 0 {
-		all.add(end)
-	}
-	return all
+func (r rates) both() (lowest, highest result.Extreme) {
+	r.count()
+	return r.lowest, r.highest
 }
 
 // Extremes are the lowest and highest rates of the seconds of a measurement.
 type Extremes struct {
 	completed, received rates
 	receiving           rates // received, from the first second at whose start something had been received
-	reading             reading
+	// Of a backlog: the seconds from its first message to the latest second with a message, which counts up to the last
+	// message, and all seconds behind that.
+	reading    rates
+	last, idle stretch
 }
 
-// add adds an interval; receiving tells that something had been received before it.
-func (r *Extremes) add(s *Snapshot, receiving bool) {
-	interval := stretch{s.Delta[result.Completed], s.To.Sub(s.From), s.To, s.Elapsed}
+// AddRow adds a measured interval of a result. receiving tells that something had been received before it.
+func (r *Extremes) AddRow(row *result.Row, receiving bool) {
+	n := row.Values()
+	r.add(n[result.Completed], n[result.Received], stretch{0, row.Length, row.Time, row.Elapsed}, receiving, 0)
+}
+
+// add adds an interval, with the time of the first message in it; 0 if that is unknown.
+func (r *Extremes) add(completed, received uint64, interval stretch, receiving bool, first time.Duration) {
+	interval.messages = completed
 	r.completed.add(interval)
-	interval.messages = s.Delta[result.Received]
+	interval.messages = received
 	r.received.add(interval)
 	if receiving {
 		r.receiving.add(interval)
 	}
-	r.reading.add(interval)
-}
-
-// AddRow adds an interval of a result.
-func (r *Extremes) AddRow(row *result.Row, receiving bool) {
-	s := Snapshot{To: time.UnixMicro(row.Time), Elapsed: time.Duration(row.Elapsed) * time.Microsecond}
-	s.From = s.To.Add(-time.Duration(row.Length) * time.Microsecond)
-	counts := row.Values()
-	copy(s.Delta[:], counts[:])
-	r.add(&s, receiving)
+	begun := r.last != (stretch{})
+	switch {
+	case received > 0 && !begun:
+		interval.cut(first, never)
+		r.last = interval
+	case received > 0:
+		r.reading.add(r.last)
+		if r.idle.length > 0 {
+			r.reading.add(r.idle)
+		}
+		r.last, r.idle = interval, stretch{}
+	case begun:
+		r.idle.join(&interval)
+	}
 }
 
 // Both returns the lowest and the highest rates.
@@ -161,5 +112,8 @@ func (r *Extremes) Both() (low, high Peaks) {
 // Read sets the rates of a backlog, from its first to its last message.
 func (r *Extremes) Read(first, last time.Duration, average *Average, low, high *Peaks) {
 	average.Read, average.Since, average.Span = true, first, last-first
-	low.Received, high.Received = r.reading.between(first, last).both()
+	all, end := r.reading, r.last
+	end.cut(first, last)
+	all.add(end)
+	low.Received, high.Received = all.both()
 }

@@ -5,19 +5,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perfmq/perfmq/pkg/result"
 	"github.com/stretchr/testify/require"
 )
 
-// intervals adds a load that begins at start: each interval has a length in milliseconds and its messages.
-func intervals(e *Extremes, start time.Time, list ...[2]int) {
-	var elapsed time.Duration
-	received := 0
+// intervals adds a load: each interval has a length in milliseconds and its messages, of which the first comes at first.
+func intervals(e *Extremes, first time.Duration, list ...[2]int) {
+	elapsed, received := int64(0), 0
 	for _, i := range list {
-		from := start.Add(elapsed)
-		elapsed += time.Duration(i[0]) * time.Millisecond
-		n := uint64(i[1]) //nolint:gosec // small
-		e.add(&Snapshot{From: from, To: start.Add(elapsed), Elapsed: elapsed, Delta: Counters{result.Completed: n, result.Received: n}}, received > 0)
+		length, n := int64(i[0])*1000, uint64(i[1]) //nolint:gosec // small
+		elapsed += length
+		e.add(n, n, stretch{0, length, elapsed, elapsed}, received > 0, first)
 		received += i[1]
 	}
 }
@@ -44,7 +41,7 @@ func TestExtremesOfABacklog(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			var e Extremes
-			intervals(&e, time.Now(), tt.list...)
+			intervals(&e, tt.first, tt.list...)
 			var average Average
 			low, high := e.Both()
 			e.Read(tt.first, tt.last, &average, &low, &high)
@@ -70,7 +67,19 @@ func TestAverageLiesBetweenExtremes(t *testing.T) {
 			list = append(list, [2]int{length, max(0, random.IntN(2*length)-length/4)})
 			total, elapsed = total+list[len(list)-1][1], elapsed+length
 		}
-		intervals(&e, time.Now(), list...)
+		all := list
+		first, last := 0, elapsed // some moments in the first and in the last interval with messages
+		for len(list) > 0 && list[0][1] == 0 {
+			first, list = first+list[0][0], list[1:]
+		}
+		for len(list) > 0 && list[len(list)-1][1] == 0 {
+			last, list = last-list[len(list)-1][0], list[:len(list)-1]
+		}
+		if len(list) > 1 {
+			first += random.IntN(list[0][0])
+			last -= random.IntN(list[len(list)-1][0])
+		}
+		intervals(&e, time.Duration(first)*time.Millisecond, all...)
 		low, high := e.Both()
 		between := func(low, average, high float64) {
 			t.Helper()
@@ -83,18 +92,9 @@ func TestAverageLiesBetweenExtremes(t *testing.T) {
 		if high.Received.Seconds > 0 {
 			between(0, 1000*float64(total)/float64(elapsed), high.Received.PerSecond)
 		}
-		first, last := 0, elapsed // some moments in the first and in the last interval with messages
-		for len(list) > 0 && list[0][1] == 0 {
-			first, list = first+list[0][0], list[1:]
-		}
-		for len(list) > 0 && list[len(list)-1][1] == 0 {
-			last, list = last-list[len(list)-1][0], list[:len(list)-1]
-		}
 		if len(list) < 2 {
 			continue
 		}
-		first += random.IntN(list[0][0])
-		last -= random.IntN(list[len(list)-1][0])
 		var average Average
 		e.Read(time.Duration(first)*time.Millisecond, time.Duration(last)*time.Millisecond, &average, &low, &high)
 		if high.Received.Seconds > 0 {

@@ -30,6 +30,7 @@ type PartStalls struct {
 // out time at its start or end in which perfmq itself stood still. It has no Time yet.
 type stall struct {
 	result.Stall
+	exact   time.Duration // its length
 	part    *part
 	covered bool // stalls of wider parts say the same
 }
@@ -167,7 +168,7 @@ func (m *stallMeter) add(p *part, list []stall) {
 			phase = Warmup
 		}
 		p.Count[phase]++
-		p.Length[phase] += time.Duration(s.Length) * time.Microsecond
+		p.Length[phase] += s.exact
 		m.fresh = true
 		m.keep(s, phase)
 		m.recent = append(slices.DeleteFunc(m.recent, func(o stall) bool {
@@ -436,5 +437,5 @@ func (c *candidate) stall(limit time.Duration, pauses []gap) (stall, bool) {
 		}
 	}
 	s := result.Stall{Elapsed: from.Microseconds(), Length: (to - from).Microseconds(), Warmup: c.warmup}
-	return stall{Stall: s}, to-from-paused >= limit
+	return stall{Stall: s, exact: to - from}, to-from-paused >= limit
 }

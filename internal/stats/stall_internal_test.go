@@ -101,6 +101,6 @@ func TestStandstill(t *testing.T) {
 	found = m.interval([][]gap{nil, {{2 * s, 4*s + s/100, 2100 * time.Millisecond}}}, []gap{{4 * s, never, never}, {4*s + s/100, never, never}}, false, false, nil)
 	require.Empty(t, found)
 	found = m.interval([][]gap{nil, nil}, []gap{{5 * s, never, never}, {5 * s, never, never}}, false, false, nil)
-	require.Equal(t, []stall{{Stall: result.Stall{Elapsed: 2_100_000, Length: 1_900_000}}}, found)
+	require.Equal(t, []stall{{Stall: result.Stall{Elapsed: 2_100_000, Length: 1_900_000}, exact: 1900 * time.Millisecond}}, found)
 	require.Empty(t, m.interval([][]gap{nil, nil}, []gap{{5 * s, never, never}, {5 * s, never, never}}, false, true, nil))
 }

@@ -90,8 +90,8 @@ func (s *StepSummary) Figures() *result.Figures {
 	low, high := s.Minimum, s.Maximum
 	low.Only(s.Sends, s.Receives)
 	high.Only(s.Sends, s.Receives)
-	f.MinimumCompleted, f.MaximumCompleted = low.Completed.Extreme(), high.Completed.Extreme()
-	f.MinimumReceived, f.MaximumReceived = low.Received.Extreme(), high.Received.Extreme()
+	f.MinimumCompleted, f.MaximumCompleted = low.Completed.IfKnown(), high.Completed.IfKnown()
+	f.MinimumReceived, f.MaximumReceived = low.Received.IfKnown(), high.Received.IfKnown()
 	return f
 }
 
@@ -101,14 +101,16 @@ type sums struct {
 	total, measured Counters // as of its begin
 }
 
-// add adds an interval; received is the number of messages received before it.
-func (m *sums) add(s *Snapshot, received uint64) {
+// add adds an interval; received is the number of messages received before it, and first the time of its first one.
+func (m *sums) add(s *Snapshot, received uint64, first time.Duration) {
 	m.Health.Add(&s.Health)
 	switch s.Phase {
 	case Warmup:
 		return
 	case Measure:
-		m.Extremes.add(s, received > m.total[result.Received])
+		interval := stretch{0, s.To.Sub(s.From).Microseconds(), s.To.UnixMicro(), s.Elapsed.Microseconds()}
+		m.Extremes.add(s.Delta[result.Completed], s.Delta[result.Received], interval,
+			received > m.total[result.Received], first)
 		m.Average.add(s)
 	case Drain:
 	}

@@ -40,6 +40,32 @@ type Extreme struct {
 	Time int64 `json:"time"`
 	// Elapsed is the same moment as the time from the start of the load, by the monotonic clock.
 	Elapsed int64 `json:"elapsed"`
+	// Seconds is the number of full seconds of which this is the lowest or highest; only during a run.
+	Seconds int `json:"-"`
+}
+
+// EnoughSeconds is the number of full seconds that a lowest or highest rate needs to be significant.
+const EnoughSeconds = 3
+
+// Known reports whether there were enough seconds for the rate to be significant.
+func (e *Extreme) Known() bool { return e.Seconds >= EnoughSeconds }
+
+// Include considers the rates of other seconds: it keeps the lower rate, or with sign -1 the higher one.
+func (e *Extreme) Include(o *Extreme, sign float64) {
+	seconds := e.Seconds + o.Seconds
+	if e.Seconds == 0 || o.Seconds > 0 && sign*o.PerSecond < sign*e.PerSecond {
+		*e = *o
+	}
+	e.Seconds = seconds
+}
+
+// IfKnown returns the rate as results have it; nil if it is not Known.
+func (e Extreme) IfKnown() *Extreme {
+	if !e.Known() {
+		return nil
+	}
+	e.Seconds = 0
+	return &e
 }
 
 // Spread is how evenly the workers of a group worked, or messages are spread over the hosts of the brokers: messages of
