@@ -8,9 +8,6 @@ import (
 	"github.com/perfmq/perfmq/internal/words"
 )
 
-// maxScopes is the maximum number of subscriptions with a line of their own.
-const maxScopes = 20
-
 // Verification returns the output of `perfmq verify`: the lines about verification of a console's summary.
 func Verification(r *verify.Result, problems []string) string {
 	var b strings.Builder
@@ -77,7 +74,7 @@ func writeScopes(b *strings.Builder, r *verify.Result) {
 	if len(r.Scopes) < 2 {
 		return
 	}
-	written, more := 0, 0
+	var lines []string
 	for i := range r.Scopes {
 		s := &r.Scopes[i]
 		var found []string
@@ -97,16 +94,9 @@ func writeScopes(b *strings.Builder, r *verify.Result) {
 				found = append(found, fmt.Sprintf("%s %d", f.what, f.n))
 			}
 		}
-		switch {
-		case len(found) == 0:
-		case written == maxScopes:
-			more++
-		default:
-			written++
-			fmt.Fprintf(b, "--- verified %s: %s\n", oneLine(s.Name()), strings.Join(found, ", "))
+		if found != nil {
+			lines = append(lines, s.Name()+": "+strings.Join(found, ", "))
 		}
 	}
-	if more > 0 {
-		fmt.Fprintf(b, "--- verified %d more destinations or subscriptions at which something was found\n", more)
-	}
+	writeList(b, "--- verified", lines)
 }

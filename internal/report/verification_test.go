@@ -60,12 +60,6 @@ func TestVerification(t *testing.T) {
 		Total:  result.Verified{Received: 100, Once: 100, Gaps: 3},
 		Scopes: []verify.Scope{{Destination: "queue://A"}},
 	}, nil))
-	many := &verify.Result{Known: true}
-	for range 25 {
-		many.Scopes = append(many.Scopes, verify.Scope{Destination: "queue://A", Verified: result.Verified{Lost: 1}})
-		many.Total.Lost++
-	}
-	golden(t, "verification-many.txt", Verification(many, nil))
 }
 
 func verifiedRun() *stats.Summary {
