@@ -8,11 +8,11 @@
 //
 //	set      name, then options: command (perfmq run has no such flag), flag (no key of files), key (no flag), shape
 //	         (of the file's own keys), daily (--help lists it, by the first part of its help), sweep, secret, pairs,
-//	         relative, not (true means false), short=LETTER, alias=NAME
+//	         relative, one (not a list), not (true means false), short=LETTER, alias=NAME
 //	roles    producer or consumer, if the setting is of one side
 //	section  of the help, of this field and those that follow
 //	arg      the name of the value in the help, if the type does not say it
-//	default  the value if none is given; none: what the help says then
+//	default  the value if none is given; none: the help's text for it; unset: the field's value meanwhile
 //	range    LOWEST..HIGHEST; least: of a time; unit: of a plain number, ms or bytes; words: the allowed values; check:
 //	         of a text, see checkText
 //	join     what joins the elements of a YAML list to one value

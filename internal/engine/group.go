@@ -29,20 +29,20 @@ type group struct {
 }
 
 type producer struct {
-	id     int  // among the producers of the run, those of other shards included
-	index  int  // among those of its group
-	remote bool // in another shard: nothing else is set
-	spec   driver.ProducerSpec
-	broker *Endpoint
-	prompt bool   // its messages are delivered at once
-	group  string // its name; empty on a command line
-	site   string
-	rec    *stats.ProducerRecorder
-	ledger *verify.Ledger  // nil if nothing is verified
-	load   *load.Producer  // since the group was opened
-	driver driver.Producer // nil unless open
-	ended  chan struct{}   // closed when load.Run has returned; nil until started
-	sent   int64           // when the load of its last step ended, in microseconds since the Unix epoch
+	id        int  // among the producers of the run, those of other shards included
+	index     int  // among those of its group
+	remote    bool // in another shard: nothing else is set
+	spec      driver.ProducerSpec
+	broker    *Endpoint
+	prompt    bool   // its messages are delivered at once
+	group     string // its name; empty on a command line
+	site      string
+	rec       *stats.ProducerRecorder
+	ledger    *verify.Ledger  // nil if nothing is verified
+	load      *load.Producer  // since the group was opened
+	driver    driver.Producer // nil unless open
+	ended     chan struct{}   // closed when load.Run has returned; nil until started
+	stoppedAt int64           // when the load of its last step ended, in microseconds since the Unix epoch
 
 	connections
 }

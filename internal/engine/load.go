@@ -39,7 +39,7 @@ func (r *run) loadStep(ctx context.Context, stop <-chan struct{}) ending {
 		stopProducers()
 		s.loaded = r.clock.Now() - s.start
 		for _, p := range s.producers() {
-			p.sent = r.clock.Epoch(r.clock.Now())
+			p.stoppedAt = r.clock.Epoch(r.clock.Now())
 		}
 	}()
 
@@ -53,32 +53,32 @@ func (r *run) loadStep(ctx context.Context, stop <-chan struct{}) ending {
 	if !producing {
 		finished = nil
 	}
-	var look <-chan time.Time
+	var silenceTick <-chan time.Time
 	silence := r.newSilenceCheck()
 	if silence != nil {
 		ticker := time.NewTicker(sampleInterval)
 		defer ticker.Stop()
-		look = ticker.C
+		silenceTick = ticker.C
 	}
-	var watch <-chan time.Time
+	var arrivalTick <-chan time.Time
 	over := r.newEndCheck(producing || s.plan.Produces()) // producers may be in other shards only
 	if r.verify != nil && !producing || over != nil {
 		ticker := time.NewTicker(watchInterval)
 		defer ticker.Stop()
-		watch = ticker.C
+		arrivalTick = ticker.C
 	}
-	judge, endJudging := r.abortTicker()
+	abortTick, endJudging := r.abortTicker()
 	defer endJudging()
 	for sending := true; sending; {
 		select {
-		case <-judge:
+		case <-abortTick:
 			if t := r.brokenThreshold(); t != nil {
 				r.sampler.decideStalls()
 				return ending{reason: "threshold not kept: " + t.String(), aborted: true}
 			}
 		case <-elapsed:
 			return ending{reason: "duration reached"}
-		case <-s.used:
+		case <-s.quotasUsed:
 			return ending{reason: "message count reached"}
 		case <-stop:
 			return ending{reason: "interrupted", interrupted: true}
@@ -86,7 +86,7 @@ func (r *run) loadStep(ctx context.Context, stop <-chan struct{}) ending {
 			return ending{reason: "interrupted", interrupted: true}
 		case end := <-r.failures:
 			return end
-		case <-watch:
+		case <-arrivalTick:
 			r.watchArrivals()
 			if over == nil {
 				continue
@@ -94,7 +94,7 @@ func (r *run) loadStep(ctx context.Context, stop <-chan struct{}) ending {
 			if why, done := over(); done {
 				return ending{reason: why}
 			}
-		case <-look:
+		case <-silenceTick:
 			if err := silence(); err != nil {
 				r.silent = true
 				return ending{reason: "no answer from the broker", err: err}

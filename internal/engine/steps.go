@@ -19,11 +19,11 @@ type step struct {
 	index int
 	uses  []*use
 
-	start  time.Duration // of its load, since the start of the run
-	loaded time.Duration // how long its load took
-	used   chan struct{} // closed when all quotas are used up
-	quotas atomic.Int64  // not used up
-	ended  bool          // its commands have run
+	start      time.Duration // of its load, since the start of the run
+	loaded     time.Duration // how long its load took
+	quotasUsed chan struct{} // closed when all quotas are used up
+	quotas     atomic.Int64  // not used up
+	ended      bool          // its commands have run
 
 	commanded time.Time                 // begin of the last command before the step
 	accepted  atomic.Pointer[time.Time] // when a broker accepted a worker after the last failed attempt; nil if none did
@@ -45,7 +45,7 @@ type use struct {
 }
 
 func newStep(r *run, index int) *step {
-	s := &step{plan: &r.plan.Steps[index], index: index, used: make(chan struct{})}
+	s := &step{plan: &r.plan.Steps[index], index: index, quotasUsed: make(chan struct{})}
 	for _, g := range s.plan.Groups {
 		for _, workers := range r.groups {
 			if canReopen(workers.plan, g) {
@@ -216,7 +216,7 @@ func (s *step) quotaUsed(stop context.CancelFunc) func() {
 	return func() {
 		stop()
 		if s.quotas.Add(-1) == 0 {
-			close(s.used)
+			close(s.quotasUsed)
 		}
 	}
 }

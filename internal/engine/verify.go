@@ -241,7 +241,7 @@ func (r *run) side() *verify.Side {
 	for _, p := range r.producers {
 		side.TTL = side.TTL || p.spec.TTL > 0
 		s := p.load.Seal()
-		s.Started, s.Ended = r.clock.Epoch(0), p.sent
+		s.Started, s.Ended = r.clock.Epoch(0), p.stoppedAt
 		side.Sent = append(side.Sent, s)
 	}
 	for _, s := range r.subs {

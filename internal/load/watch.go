@@ -81,7 +81,7 @@ func (p *Producer) handleNews(ctx context.Context) error {
 
 // dueWait waits for the times of messages, or for news.
 type dueWait struct {
-	*Waiter
+	*Sleeper
 	ctx  context.Context //nolint:containedctx // it lives within one call of Producer.Run
 	stop context.CancelFunc
 }
@@ -89,7 +89,7 @@ type dueWait struct {
 func (p *Producer) newDueWait(ctx context.Context) *dueWait {
 	w := new(dueWait)
 	w.ctx, w.stop = p.news.context(ctx)
-	w.Waiter = NewWaiter(w.ctx, p.clock, p.cfg.Precise)
+	w.Sleeper = NewSleeper(w.ctx, p.clock, p.cfg.Precise)
 	return w
 }
 

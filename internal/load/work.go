@@ -77,7 +77,7 @@ func (w Work) next() time.Duration {
 type worker struct {
 	job   *Job
 	clock *Clock
-	wait  *Waiter
+	wait  *Sleeper
 	late  time.Duration // by how much the last sleep ended late: the next work is shorter by that
 	next  time.Duration // earliest time of the next message, by the rate
 }
@@ -86,7 +86,7 @@ type worker struct {
 const grace = 2 * time.Millisecond
 
 func newWorker(ctx context.Context, job *Job, clock *Clock, precise bool) *worker {
-	return &worker{job: job, clock: clock, wait: NewWaiter(ctx, clock, precise)}
+	return &worker{job: job, clock: clock, wait: NewSleeper(ctx, clock, precise)}
 }
 
 // workOn works on a message received at the given time. It returns the time of its end, and the part of the wait that

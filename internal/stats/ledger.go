@@ -16,10 +16,10 @@ type ledger struct {
 	withheld uint64                     // part of Completed
 }
 
-// ends has the counter of each state in which a message can end.
+// counterOf has the counter of each state in which a message can end.
 //
 //nolint:gochecknoglobals // a table that never changes
-var ends = [driver.NumStates]result.Counter{
+var counterOf = [driver.NumStates]result.Counter{
 	driver.Accepted: result.Completed, driver.Rejected: result.Rejected, driver.Released: result.Released,
 	driver.Modified: result.Modified, driver.Failed: result.Failed, driver.Unknown: result.Unconfirmed,
 }

@@ -169,7 +169,7 @@ func (r *ProducerRecorder) DoneAll(ends []End, o driver.Outcome, now time.Durati
 // done counts the end of a message. The caller holds the lock.
 func (r *ProducerRecorder) done(e *End, o *driver.Outcome, now time.Duration) {
 	p := &r.part[e.Due]
-	p.n[ends[o.State]]++
+	p.n[counterOf[o.State]]++
 	switch {
 	case r.transaction > 0: // see TransactionEnded
 	case o.State == driver.Unknown, o.State == driver.Failed && o.Class == driver.ClassConnect: // no answer

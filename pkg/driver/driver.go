@@ -12,7 +12,7 @@
 // whether the slot is reported:
 //
 //   - Send returned nil: the slot is reported exactly once, possibly before Send returns.
-//   - Send returned an error: nothing of the message can have reached the broker and the slot is not reported.
+//   - Send returned an error: the broker cannot have the whole message, and the slot is not reported.
 //
 // A driver that cannot tell whether a message left must return nil and report [Unknown].
 //

@@ -7,6 +7,6 @@ import (
 	"errors"
 )
 
-func (*Waiter) sleepPrecisely(context.Context) error {
+func (*Sleeper) sleepPrecisely(context.Context) error {
 	return errors.New("this system has no timer that the runtime can wait for")
 }

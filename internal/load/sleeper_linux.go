@@ -27,8 +27,8 @@ type fdSleeper struct {
 	step  func(fd uintptr) bool // arm, made once so that no sleep allocates
 }
 
-// sleepPrecisely lets the waiter sleep on such a timer.
-func (w *Waiter) sleepPrecisely(ctx context.Context) error {
+// sleepPrecisely lets the sleeper sleep on such a timer.
+func (w *Sleeper) sleepPrecisely(ctx context.Context) error {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {
 		return fmt.Errorf("create timer: %w", err)

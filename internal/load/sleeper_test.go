@@ -10,12 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestWaiterIsExactAndStops(t *testing.T) {
+func TestSleeperIsExactAndStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := NewClock()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		w := NewWaiter(ctx, clock, false)
+		w := NewSleeper(ctx, clock, false)
 		defer w.Close()
 		for _, at := range []time.Duration{0, time.Nanosecond, time.Millisecond, time.Millisecond, time.Minute} {
 			require.True(t, w.Until(at))
@@ -29,12 +29,12 @@ func TestWaiterIsExactAndStops(t *testing.T) {
 
 // The kernel's timer knows no fake clock. Two facts can be tested without relying on speed: it never wakes early, and
 // the end of the context wakes it.
-func TestWaiterOnRealClock(t *testing.T) {
+func TestSleeperOnRealClock(t *testing.T) {
 	for _, precise := range []bool{false, true} {
 		t.Run(fmt.Sprintf("precise %t", precise), func(t *testing.T) {
 			clock := NewClock()
 			ctx, cancel := context.WithCancel(t.Context())
-			w := NewWaiter(ctx, clock, precise)
+			w := NewSleeper(ctx, clock, precise)
 			defer w.Close()
 			for i := range 20 {
 				at := time.Duration(i) * 150 * time.Microsecond
@@ -53,7 +53,7 @@ func TestWaiterOnRealClock(t *testing.T) {
 func TestSleepersAllocateNothing(t *testing.T) {
 	for _, precise := range []bool{false, true} {
 		clock := NewClock()
-		w := NewWaiter(t.Context(), clock, precise)
+		w := NewSleeper(t.Context(), clock, precise)
 		require.Zero(t, testing.AllocsPerRun(50, func() { w.Until(clock.Now() + 10*time.Microsecond) }))
 		w.Close()
 	}
