@@ -58,17 +58,9 @@ func (f *rates) add(part *result.Result, start int64, step string, t span, of co
 		if c == nil {
 			continue
 		}
-		share := float64(within) / float64(row.Length)
-		if p := c.Producers; p != nil {
-			f.producing = true
-			f.sent += share * float64(p.Sent)
-			f.completed += share * float64(p.Completed)
-			f.completedBytes += share * float64(p.CompletedBytes)
-		}
-		if c := c.Consumers; c != nil {
-			f.consuming = true
-			f.received += share * float64(c.Received)
-			f.receivedBytes += share * float64(c.ReceivedBytes)
+		f.producing, f.consuming = f.producing || c.Producers != nil, f.consuming || c.Consumers != nil
+		for k, n := range c.Values() {
+			f.counts[k] += float64(within) / float64(row.Length) * float64(n)
 		}
 	}
 }
@@ -80,9 +72,9 @@ type rates struct {
 	apart     bool    // that is too little for a rate of all parts
 	low, high stats.Peaks
 
-	producing, consuming                                     bool
-	covered                                                  int64 // how much of a part's time was measured
-	sent, completed, received, completedBytes, receivedBytes float64
+	producing, consuming bool
+	covered              int64 // the measured time of a part
+	counts               [result.NumCounters]float64
 }
 
 // ofStep returns the rates of a step. A step without a duration ends when its messages are sent or read, at each part
@@ -167,8 +159,8 @@ func (s *shards) perSecond(step string, t span, of counter) (completed, received
 		if f.covered < t.length()*7/10 {
 			return 0, 0, false
 		}
-		completed += f.completed * second / float64(f.covered)
-		received += f.received * second / float64(f.covered)
+		completed += f.counts[result.Completed] * second / float64(f.covered)
+		received += f.counts[result.Received] * second / float64(f.covered)
 	}
 	return completed, received, true
 }
@@ -199,9 +191,9 @@ func (s *shards) figures(steps []plannedStep, group string) (*result.Figures, ra
 		r := s.ofStep(step, step.counter(group))
 		all.span, all.share, all.apart = all.span+r.span, min(all.share, r.share), all.apart || r.apart
 		all.producing, all.consuming = all.producing || r.producing, all.consuming || r.consuming
-		all.sent, all.completed, all.completedBytes = all.sent+r.sent, all.completed+r.completed,
-			all.completedBytes+r.completedBytes
-		all.received, all.receivedBytes = all.received+r.received, all.receivedBytes+r.receivedBytes
+		for k, n := range r.counts {
+			all.counts[k] += n
+		}
 		// The lowest rate is over the steps in which a side takes part, the highest over all steps.
 		produces, consumes := step.roles(group)
 		r.low.Only(produces, consumes)
@@ -216,16 +208,21 @@ func (s *shards) figures(steps []plannedStep, group string) (*result.Figures, ra
 	if all.apart || all.span == 0 {
 		return f, all
 	}
-	average := func(known bool, n float64) *float64 {
-		if n *= second / float64(all.span); !known {
-			return nil
+	for _, a := range []struct {
+		to    **float64
+		known bool
+		of    result.Counter
+	}{
+		{&f.Sent, all.producing, result.Sent},
+		{&f.Completed, all.producing, result.Completed},
+		{&f.CompletedBytes, all.producing, result.CompletedBytes},
+		{&f.Received, all.consuming, result.Received},
+		{&f.ReceivedBytes, all.consuming, result.ReceivedBytes},
+	} {
+		if n := all.counts[a.of] * second / float64(all.span); a.known {
+			*a.to = &n
 		}
-		return &n
 	}
-	f.Sent, f.Completed = average(all.producing, all.sent), average(all.producing, all.completed)
-	f.CompletedBytes = average(all.producing, all.completedBytes)
-	f.Received = average(all.consuming, all.received)
-	f.ReceivedBytes = average(all.consuming, all.receivedBytes)
 	f.MinimumCompleted, f.MaximumCompleted = all.low.Completed.IfKnown(), all.high.Completed.IfKnown()
 	f.MinimumReceived, f.MaximumReceived = all.low.Received.IfKnown(), all.high.Received.IfKnown()
 	return f, all
@@ -244,10 +241,7 @@ func (s *shards) setFigures() {
 		}
 		var r rates
 		at.Figures, r = s.sum(s.plan.Steps[i:i+1], func(r *result.Result) *result.Figures {
-			if at := stepOf(r, name); at != nil {
-				return at.Figures
-			}
-			return nil
+			return cmp.Or(stepOf(r, name), &result.Step{}).Figures
 		})
 		s.apart = s.apart || r.apart
 		if !r.apart || at.Figures != nil && at.Figures.Since != nil {
