@@ -51,6 +51,3 @@ func (p *rocketPath) Restore() {
 func (p *rocketPath) Connections() int64 { return p.nameServer.Connections() + p.broker.Connections() }
 
 func (p *rocketPath) Received() int64 { return p.nameServer.Received() + p.broker.Received() }
-
-// Sent counts the requests to the name server too, see [drivertest.Path].
-func (p *rocketPath) Sent() int64 { return p.nameServer.Sent() + p.broker.Sent() }

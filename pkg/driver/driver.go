@@ -228,8 +228,7 @@ type InFlight struct {
 type Capabilities struct {
 	TLS bool // connections can be encrypted
 	// Reconnects: the client opens a lost connection again by itself, as some client libraries do, without a report of the
-	// loss. Run does not return then, and goes on to receive once there is a broker. Send returns nil; messages that were
-	// under way end as Unknown, and messages that find no broker as Failed, with [ClassConnect].
+	// loss. It has no outages, so --reconnect is for other clients.
 	Reconnects bool
 	// TimesOut: the driver ends sends without an answer after [ProducerSpec.SendTimeout]. For other drivers the engine
 	// does.

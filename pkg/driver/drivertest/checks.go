@@ -269,9 +269,9 @@ func living() []check {
 		{name: "Fault/Silent", once: true, on: onBoth, run: testSilent},
 		{name: "Fault/WrongPassword", once: true, on: onBoth, when: asksForPassword, run: testWrongPassword},
 		{name: "Fault/Frozen", once: true, on: onBoth, run: testFrozen},
-		{name: "Fault/Cut", on: onBoth, run: testCut},
+		{name: "Fault/Cut", on: onBoth, when: reportsLoss, run: testCut},
 		{name: "Fault/Idle", once: true, on: onBoth, when: watches, run: testIdle},
-		{name: "Fault/Again", once: true, on: onBoth, run: testAgain},
+		{name: "Fault/Again", once: true, on: onBoth, when: reportsLoss, run: testAgain},
 		{name: "Fault/Kill", once: true, when: hasVictim, run: testKill},
 
 		// optional.go
@@ -310,7 +310,10 @@ func refusesCommits(c *Config, _ driver.Kind) bool { return c.Refusing != nil }
 
 func asksForPassword(c *Config, _ driver.Kind) bool { return c.WrongPassword != "" }
 
-func hasVictim(c *Config, _ driver.Kind) bool { return c.Victim != nil }
+// reportsLoss leaves the checks of a loss out for a client that reconnects by itself: --reconnect is refused for it.
+func reportsLoss(c *Config, _ driver.Kind) bool { return !c.Factory.Capabilities.Reconnects }
+
+func hasVictim(c *Config, k driver.Kind) bool { return c.Victim != nil && reportsLoss(c, k) }
 
 func countsQueues(c *Config, _ driver.Kind) bool { return c.QueueCounters != nil }
 

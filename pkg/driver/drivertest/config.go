@@ -125,10 +125,6 @@ type Config struct {
 }
 
 // Path is a way to the broker that can be broken. Its methods are called from the test's goroutine.
-//
-// A Path may also have the method Sent() int64, which returns the number of bytes that the path has read from clients,
-// also while it is frozen. The suite needs it for a client that reconnects by itself and writes to the connection after
-// Send has returned.
 type Path interface {
 	// URL is the URL to open.
 	URL() string

@@ -209,18 +209,11 @@ func (e *env) cut(path Path, out *sender, idle *inbox, n int) {
 	e.Helper()
 	e.broken = true
 	path.Freeze()
-	left := e.departure(path)
 	_ = out.sendSome(500*time.Millisecond, 20) // they are in flight now
-	left()
 	path.Cut()
 	require.NoError(e, out.wait(e.cfg.Timeout), "the connection has ended")
 	require.NoError(e, out.verify())
-	idle.cutOff()
-	if e.reconnects() {
-		e.inDoubt(out, n)
-		e.sendNowhere(out)
-		return
-	}
+	idle.lost()
 	e.sendLost(out)
 	require.NoError(e, out.wait(e.cfg.Timeout), "the connection has ended")
 	sent, _, states := out.totals()
@@ -234,10 +227,6 @@ func (e *env) cut(path Path, out *sender, idle *inbox, n int) {
 // sendLost checks that a send on a lost connection fails.
 func (e *env) sendLost(out *sender) {
 	e.Helper()
-	if e.reconnects() {
-		e.sendNowhere(out)
-		return
-	}
 	err := e.bounded(e.cfg.Timeout, "Send on a connection that has ended", func() error {
 		ctx := e.within(e.cfg.Timeout / 2)
 		for {
@@ -315,10 +304,6 @@ func (e *env) lostIdle(ends chan error) {
 // testAgain: after a cut, others can be opened on the same driver, on connections of the same keys, and the end of the
 // earlier ones does not disturb them.
 func testAgain(e *env) {
-	if e.reconnects() {
-		e.testReconnects()
-		return
-	}
 	const n = 20
 	path := e.cfg.Path(e)
 	d, dest := e.openURL(path.URL()), e.dest()
@@ -358,4 +343,44 @@ func testKill(e *env) {
 	for _, l := range loads {
 		l.killed(e)
 	}
+}
+
+// load is a producer that sends without end, and a consumer.
+type load struct {
+	in      *inbox
+	out     *sender
+	stop    context.CancelFunc
+	sending chan error
+}
+
+func (e *env) load(d driver.Driver) load {
+	out, in := e.pair(d, func(s *driver.ProducerSpec) { s.Variants = variants(1024) })
+	ctx, stop := context.WithCancel(e.within(3 * e.cfg.Timeout))
+	l := load{in, out, stop, make(chan error, 1)}
+	e.Cleanup(stop)
+	go func() {
+		for i := base; ; i++ {
+			if err := out.trySend(ctx, i); err != nil {
+				l.sending <- err
+				return
+			}
+		}
+	}()
+	return l
+}
+
+// killed checks the end of a load after its broker was killed.
+func (l *load) killed(e *env) {
+	err := e.bounded(e.cfg.Timeout, "Send, after the broker was killed,", func() error { return <-l.sending })
+	require.Equalf(e, driver.ClassConnectionLost, driver.ClassOf(err), "class of the error of Send: %v", err)
+	require.NoError(e, l.out.wait(e.cfg.Timeout), "the connection has ended")
+	require.NoError(e, l.out.verify())
+	l.in.lost()
+	e.sendLost(l.out)
+	sent, _, states := l.out.totals()
+	require.Equalf(e, sent, states[driver.Accepted]+states[driver.Unknown], "want Accepted or Unknown: %s",
+		l.out.ledger)
+	require.NoError(e, compareSome(l.in.stamps(), func(s int64) bool { return s >= base && s < base+int64(sent) }))
+	l.out.close()
+	l.in.close()
 }

@@ -170,8 +170,10 @@ func (e *env) cutDelivery(n, delivered int, change func(*driver.ConsumerSpec), r
 	e.broken = true
 	path.Cut()
 	done.release()
-	first.cutOff() // messages that had arrived before the cut may have been delivered
-	first.close()
+	if reportsLoss(e.cfg, e.kind) {
+		first.lost()
+	}
+	first.close() // messages that had arrived before the cut may have been delivered
 	spec.TransactionSize, spec.Commits = 0, nil
 	return first, e.again(direct, last(spec))
 }
