@@ -75,6 +75,8 @@ func brokerHelp() string {
 }
 
 // config reads the flags and reports all mistakes at once.
+//
+//nolint:gocyclo // one setting after the other
 func (s *brokerSettings) config(environ config.Environment) (cfg broker.Config, errs []error) {
 	refuse := func(hint, format string, args ...any) {
 		errs = append(errs, plan.Wrong(hint, format, args...))

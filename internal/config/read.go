@@ -24,7 +24,7 @@ import (
 )
 
 // read reads a value into a field of its type. Values of lists are added.
-func (s *Setting) read(field any, text string) error {
+func (s *Setting) read(field any, text string) error { //nolint:gocyclo // a flat switch over types
 	if err := s.checkWord(text); err != nil {
 		return err
 	}

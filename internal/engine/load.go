@@ -30,7 +30,7 @@ func failed(worker string, err error) ending {
 func (e *ending) endsRun() bool { return e.err != nil || e.interrupted || e.aborted }
 
 // loadStep runs the workers of the present step until its load ends, and stops the producers.
-func (r *run) loadStep(ctx context.Context, stop <-chan struct{}) ending {
+func (r *run) loadStep(ctx context.Context, stop <-chan struct{}) ending { //nolint:gocyclo // one step after the other
 	s := r.step
 	r.beginLoad()
 	r.endExpiry = s.startExpiry()

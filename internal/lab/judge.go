@@ -157,7 +157,7 @@ func (j *judgement) accounts() {
 }
 
 // counts compares with the broker's own.
-func (j *judgement) counts() {
+func (j *judgement) counts() { //nolint:gocyclo // a list of checks
 	p, v := j.queue(j.kept)
 	switch {
 	case j.early:

@@ -15,7 +15,7 @@ import (
 const onTime = 100 * time.Millisecond
 
 // times compares outages and stalls with the log of the harness, and describes them for the page.
-func (j *judgement) times() string {
+func (j *judgement) times() string { //nolint:gocyclo // a list of checks
 	if j.first.IsZero() {
 		said := j.waits()
 		for i := range j.result.Outages {

@@ -192,6 +192,7 @@ func (p *Producer) closedLoop(ctx context.Context) error {
 	return nil
 }
 
+//nolint:gocyclo // the path of a message: its steps in their order
 func (p *Producer) openLoop(ctx context.Context) error {
 	var msg driver.Message
 	wait := p.newDueWait(ctx)

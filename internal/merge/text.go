@@ -12,7 +12,7 @@ import (
 
 // Text writes a summary of a merged result: a line for each part, the totals, latencies, thresholds, warnings
 // and problems. Texts of the results are written as clean returns them.
-func Text(w io.Writer, m *Merged, clean func(string) string) error {
+func Text(w io.Writer, m *Merged, clean func(string) string) error { //nolint:gocyclo // one line after the other
 	var b strings.Builder
 	fmt.Fprintf(&b, "--- MERGED: %d results of run %s\n", len(m.Parts), clean(m.RunID))
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)

@@ -180,7 +180,7 @@ func checkLatencies(l *result.Latencies) error {
 
 // checkFigures compares rates with each other and, if the rows are complete, with the rows. exact is true if the rates
 // cover all these rows.
-func checkFigures(f *result.Figures, rows *part, complete, exact bool) error {
+func checkFigures(f *result.Figures, rows *part, complete, exact bool) error { //nolint:gocyclo // a list of checks
 	if f == nil {
 		return nil
 	}

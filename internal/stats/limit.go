@@ -34,6 +34,8 @@ const (
 // Judge returns the limit that bounded the rate of the load. The producers are in the order of the collector; an idle
 // one is zero. delivered: their messages are for consumers of the same load, without a delay. stored: the load has no
 // producers, and its messages come from other steps of the run.
+//
+//nolint:gocyclo // a list of checks, the strongest first
 func (t *LoadTally) Judge(producers []ProducerAsked, delivered, stored bool) result.Limit {
 	sending, receiving := t.sums(producers)
 	if t.span < enoughLoad || sending.total()+receiving.total() == 0 {

@@ -76,7 +76,7 @@ func NewChecker(t *Tracker, run int64) *Checker {
 }
 
 // Check checks a delivery that came now, in microseconds since the Unix epoch.
-func (c *Checker) Check(d *driver.Delivery, now int64) Verdict {
+func (c *Checker) Check(d *driver.Delivery, now int64) Verdict { //nolint:gocyclo // the path of a message
 	id := d.ID
 	intact, legible := true, true
 	// A run that numbers its messages sends no text with a run number alone: such a text was cut off.

@@ -159,7 +159,7 @@ func (l *Latency) check() error {
 }
 
 // numbers refuses negative numbers, and counters above the maximum.
-func numbers(v reflect.Value) error {
+func numbers(v reflect.Value) error { //nolint:gocyclo // a flat switch over kinds
 	if v.Type() == reflect.TypeFor[Difference]() {
 		if v.Int() > maxCounter || v.Int() < -maxCounter {
 			return errors.New("a difference of times is too large")

@@ -8,7 +8,7 @@ import (
 )
 
 // dispatch handles a request. An error ends the connection.
-func (c *conn) dispatch(r *wire.Frame) error {
+func (c *conn) dispatch(r *wire.Frame) error { //nolint:gocyclo // a flat switch over requests
 	if c.s.o.Secret != nil && !c.signed(r) {
 		return c.refuse(r, wire.ResNoPermission,
 			"AclException: Check signature failed for accessKey="+string(r.Get("AccessKey")))

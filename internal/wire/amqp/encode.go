@@ -112,7 +112,7 @@ func EndCompound(b []byte, at, count int) {
 
 // AppendScalar appends a value of any type that [Decoder.Scalar] returns, and int as a long. It fails with [ErrEncode]
 // for any other.
-func AppendScalar(b []byte, value any) ([]byte, error) {
+func AppendScalar(b []byte, value any) ([]byte, error) { //nolint:gocyclo // a flat switch over types
 	switch v := value.(type) {
 	case nil:
 		return AppendNull(b), nil
