@@ -124,6 +124,7 @@ func TestBrokerEndsWithItsStdin(t *testing.T) {
 		},
 	} {
 		t.Run(c.args[0], func(t *testing.T) {
+			t.Parallel()
 			got := startAndEnd(t, c.args)
 			assert.Equal(t, "1", got["READY"])
 			assert.Contains(t, []string{got["AMQP_URL"], got["ROCKETMQ_URL"]}, got["export PERFMQ_URL"])
