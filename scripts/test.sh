@@ -28,12 +28,13 @@ fi
 racing() { CGO_ENABLED=${#race[@]} go "$1" "${race[@]}" "${@:2}"; }
 export CGO_ENABLED=0
 
-# The race detector runs where goroutines meet. rocketmq-client-go has data races of its own. In both streams the
-# packages that take longest begin first.
+# The race detector runs where goroutines meet. rocketmq-client-go has data races of its own; the drivers on the other
+# client libraries meet the detector at the embedded broker alone. In both streams the packages that take longest begin first.
 mapfile -t races < <(go list ./internal/drivers/... ./internal/{hostile,engine,reconnect,load,stats,verify,run,listen,report,page,transport} \
-	./internal/{broker,wire}/... ./pkg/driver/... | grep -v /rocketmqgo)
+	./internal/{broker,wire}/... ./pkg/driver/... | grep -v /internal/drivers/library)
+mapfile -t libraries < <(go list ./internal/drivers/library/... | grep -v /rocketmqgo)
 # The arithmetic of internal/load, ten times slower with the detector, runs without it.
-mapfile -t others < <(go list ./internal/{e2e,lab,crossing} ./... | grep -vxFf <(printf '%s\n' "${races[@]}") | awk '!seen[$0]++'; go list ./internal/load)
+mapfile -t others < <(go list ./internal/{e2e,lab,crossing} ./internal/drivers/library/... ./... | grep -vxFf <(printf '%s\n' "${races[@]}") | awk '!seen[$0]++'; go list ./internal/load)
 
 racing vet "${races[@]}"
 go vet "${others[@]}"
@@ -50,8 +51,9 @@ beside=$!
 status=0
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-detect() { racing test -vet=off -count=1 -p 2 -timeout "$timeout" "$@" 2>&1 | tee "$log"; }
+detect() { racing test -vet=off -count=1 -p 2 -timeout "$timeout" "$@" 2>&1 | tee -a "$log"; }
 detect "${races[@]}" || status=$?
+detect -short "${libraries[@]}" || status=$?
 # The detector's own runtime, the only code here that is not Go, may end a test binary: that says nothing about its
 # package. (A nil pointer of Go is a panic.)
 mapfile -t again < <(awk '/^(ThreadSanitizer: CHECK failed|SIGSEGV: segmentation violation)/ { broke = 1 }
