@@ -168,16 +168,13 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 	s.Arrivals = c.arrivals()
 	c.addGroups(&counts, latencies)
 	s.Total = counts[Warmup].Add(counts[Measure])
-	for _, r := range c.producers {
-		s.Total[result.Blocked] += r.blocked.Load()
-		s.Total[result.LateSends] += r.late.Load()
-		s.Total[result.Strays] += r.stray.Load()
-	}
 	for _, l := range s.latencies(result.Ack) { // before its waits are judged
 		c.leastAck = min(c.leastAck, l.Percentile(0))
 	}
-	c.readWaits(now, &s.Total)
-	s.Total[result.Blocked] += s.Total[result.NoLeave]
+	c.readWaits(now)
+	for i := range c.producers {
+		c.addWaits(i, &s.Total)
+	}
 	s.Total[result.Sent] = c.sent(c.delivered.least(), last)
 	for _, r := range c.producers {
 		counts[Measure][result.Sent] += r.sent[Measure].Load()

@@ -19,12 +19,9 @@ type GroupInterval struct {
 
 // join returns the interval and the one after it, as one.
 func (g *GroupInterval) join(next GroupInterval) GroupInterval {
-	next.Delta = g.Delta.Add(next.Delta)
-	latencies := next.Latencies
-	next.Latencies = result.Latencies{}
-	next.Latencies.Merge(g.Latencies)
-	next.Latencies.Merge(latencies)
-	return next
+	sum := g.With(next)
+	sum.Total = next.Total
+	return sum
 }
 
 // With returns both groups together, under the name of the first.

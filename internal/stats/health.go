@@ -88,19 +88,17 @@ func (m *healthMeter) collections(h *Health) {
 
 // cpuLaps returns a function that returns the processor time of this process and of the machine since its last call.
 func cpuLaps() func() Health {
-	last := cpuUsed()
-	return func() Health {
-		so := cpuUsed()
-		h := Health{CPU: so.CPU - last.CPU, Machine: so.Machine - last.Machine, MachineAll: so.MachineAll - last.MachineAll}
-		last = so
+	var last Health
+	lap := func() Health {
+		now := Health{CPU: processCPU()}
+		now.Machine, now.MachineAll = machineCPU()
+		h := Health{CPU: now.CPU - last.CPU, Machine: now.Machine - last.Machine}
+		h.MachineAll = now.MachineAll - last.MachineAll
+		last = now
 		return h
 	}
-}
-
-func cpuUsed() (so Health) {
-	so.CPU = processCPU()
-	so.Machine, so.MachineAll = machineCPU()
-	return so
+	lap()
+	return lap
 }
 
 // Add adds the next interval. It keeps crowding, maxima and clock steps of single intervals: the whole is judged by

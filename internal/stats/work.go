@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/pkg/driver"
-	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // saturatedWait is the share of an interval up to which a connection's wait counts as none.
@@ -20,15 +19,11 @@ type workerMeter struct {
 	so, lap        laps          // totals as of the last interval, and the waits in it
 }
 
-// readWaits records the waits of all workers since the last interval, and adds the numbers of waits for credit and for
-// the network up to now.
-func (c *Collector) readWaits(now time.Time, total *Counters) {
+// readWaits records the waits of all workers since the last interval.
+func (c *Collector) readWaits(now time.Time) {
 	little := time.Duration(saturatedWait * float64(now.Sub(c.last)))
 	for i := range c.work {
-		w := &c.work[i]
-		w.read(c, i, now, little)
-		total[result.NoLeave] += w.noLeave
-		total[result.SocketWaits] += w.socketWaits
+		c.work[i].read(c, i, now, little)
 	}
 }
 
