@@ -153,7 +153,7 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 	c.collectVerified(e)
 	c.collectDepths(e)
 	if c.final != nil {
-		collectEnd(&c.run, c.final, e)
+		collectEnd(c.final, e)
 	}
 }
 
@@ -396,7 +396,7 @@ func (c *collector) collectDepths(e emitter) {
 }
 
 // collectEnd emits the figures of the summary.
-func collectEnd(run *stats.Run, s *stats.Summary, e emitter) {
+func collectEnd(s *stats.Summary, e emitter) {
 	e.set("run_success", "",
 		"1 if all that was sent was accepted and received; known when the run has ended.", oneIf(s.Success))
 	if s.ExpectedKnown {
