@@ -85,18 +85,18 @@ func TestAdded(t *testing.T) {
 // testAddedFinding: a new kind of finding is a row in internal/words and the line that finds it. Each output has it.
 func testAddedFinding(t *testing.T, dir, perfmq string) {
 	folder, jsonFile := filepath.Join(dir, "run"), filepath.Join(dir, "run.json")
-	metrics := freeAddress(t)
 	for _, format := range []string{"artemis", "short", "rocketmq"} {
 		args := []string{"amqp", "client", "--embedded", "--message-count", "10", "--format", format, "queue://TEST"}
 		if format == "artemis" {
-			args = append(args, "--result", folder, "--json", jsonFile, "--metrics", metrics, "--metrics-linger", "scrape")
+			args = append(args, "--result", folder, "--json", jsonFile, "--metrics", "127.0.0.1:0", "--metrics-linger", "scrape")
 		}
 		run := exec.CommandContext(t.Context(), perfmq, args...)
 		var console strings.Builder
-		run.Stdout = &console
+		var stderr lockedBuffer
+		run.Stdout, run.Stderr = &console, &stderr
 		require.NoError(t, run.Start())
 		if format == "artemis" {
-			awaitMetric(t, metrics, `perfmq_run_findings{kind="new"[^}]*} 7\n`)
+			awaitMetric(t, metricsOf(t, &stderr), `perfmq_run_findings{kind="new"[^}]*} 7\n`)
 		}
 		require.NoError(t, run.Wait())
 		require.Regexp(t, `finding:? +new things: 7\n`, console.String())
@@ -113,10 +113,10 @@ func testAddedFinding(t *testing.T, dir, perfmq string) {
 }
 
 // awaitMetric waits until a scrape of the end of a run matches a pattern.
-func awaitMetric(t *testing.T, address, pattern string) {
+func awaitMetric(t *testing.T, url, pattern string) {
 	t.Helper()
 	eventually(t, pattern+" in the metrics", func() bool {
-		resp, err := http.Get("http://" + address + "/metrics") //nolint:noctx // of this machine
+		resp, err := http.Get(url) //nolint:noctx // of this machine
 		if err != nil {
 			return false
 		}
@@ -140,13 +140,14 @@ func testAddedLatency(t *testing.T, dir, perfmq string) {
 			"--threshold", "journey.p99 < 4s",
 		}, args)
 	}
-	hdr, jsonFile, metrics := filepath.Join(dir, "run.hdr"), filepath.Join(dir, "run.json"), freeAddress(t)
+	hdr, jsonFile := filepath.Join(dir, "run.hdr"), filepath.Join(dir, "run.json")
 	first := exec.CommandContext(t.Context(), perfmq, load("--result", filepath.Join(dir, "a", "1"), "--hdr", hdr, "--json", jsonFile,
-		"--metrics", metrics, "--metrics-linger", "scrape")...)
+		"--metrics", "127.0.0.1:0", "--metrics-linger", "scrape")...)
 	var console strings.Builder
-	first.Stdout = &console
+	var stderr lockedBuffer
+	first.Stdout, first.Stderr = &console, &stderr
 	require.NoError(t, first.Start())
-	awaitMetric(t, metrics, `perfmq_journey_seconds_sum{[^}]*} [1-9]`)
+	awaitMetric(t, metricsOf(t, &stderr), `perfmq_journey_seconds_sum{[^}]*} [1-9]`)
 	require.NoError(t, first.Wait())
 	require.Regexp(t, `aggregated journey time: .* 99\.00%: +3\d\d\d\d\d\d\.00 us`, console.String())
 	require.Regexp(t, `journey\.p99 < 4s: (kept|passed|passes), 3`, console.String())

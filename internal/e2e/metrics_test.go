@@ -4,9 +4,8 @@ package e2e
 
 import (
 	"bufio"
-	"math/rand/v2"
-	"net"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -22,23 +21,23 @@ func TestMetrics(t *testing.T) {
 	a := shared.Artemis(t)
 	queue := newQueue(t, a)
 	thief := startThief(t, a, queue)
-	address := freeAddress(t)
 	p := start(t, "amqp", "client", "--url", a.AMQPURL(), "--duration", "3", "--warmup", "1", "--rate", "300", "--max-pending", "20",
-		"--drain-timeout", "10m", "--metrics", address, "queue://"+queue)
+		"--drain-timeout", "10m", "--metrics", "127.0.0.1:0", "queue://"+queue)
+	url := metricsOf(t, &p.stderr)
 	p.printed("--- warmup false")
-	during := scrape(t, "http://"+address+"/metrics")
+	during := scrape(t, url)
 	require.NotZero(t, during["perfmq_messages_sent_total"])
 	require.NotContains(t, during, "perfmq_run_success")
 	var last map[string]float64
 	eventually(t, "a second of the drain is over", func() bool {
-		last = scrape(t, "http://"+address+"/metrics")
+		last = scrape(t, url)
 		return last[`perfmq_phase{phase="drain"}`] == 1
 	})
 	emptied(t, a, queue)
 	thief.signal(syscall.SIGTERM)
 	stolen := thief.wait(limit).summary.TotalReceived
 	eventually(t, "the values after the last message", func() bool {
-		last = scrape(t, "http://"+address+"/metrics")
+		last = scrape(t, url)
 		return last["perfmq_messages_received_total"] == last["perfmq_messages_completed_total"]-float64(stolen)
 	})
 	p.signal(syscall.SIGINT)
@@ -73,18 +72,18 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// freeAddress returns an address with a port below those that the system assigns to programs that ask for any port, so
-// that no other program gets it meanwhile.
-func freeAddress(t *testing.T) string {
+// metricsOf returns the URL of the metrics of a run, from what it says.
+func metricsOf(t *testing.T, stderr *lockedBuffer) (url string) {
 	t.Helper()
-	for {
-		l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(10_000+rand.IntN(10_000)))
-		if err == nil {
-			defer l.Close()
-			return l.Addr().String()
+	said := regexp.MustCompile(`note: metrics at (\S+)\n`)
+	eventually(t, "the address of the metrics", func() bool {
+		found := said.FindStringSubmatch(stderr.String())
+		if found != nil {
+			url = found[1]
 		}
-		require.ErrorIs(t, err, syscall.EADDRINUSE)
-	}
+		return found != nil
+	})
+	return url
 }
 
 func scrape(t *testing.T, url string) map[string]float64 {
