@@ -181,12 +181,27 @@ func (d *amqpDriver) join(
 	if err != nil {
 		return p, err
 	}
-	if p.session, err = p.Conn.amqp.NewSession(ctx, nil); err != nil {
+	if p.session, err = p.Conn.begin(ctx); err != nil {
 		p.Release(ctx)
 		return p, explain(op, err)
 	}
 	p.address = p.Conn.prefix[dest.Kind] + dest.Name
 	return p, nil
+}
+
+// begin begins a session. If a context ends meanwhile, the library ends the session at its next call, also one of which
+// the broker has not heard, which closes the connection. So it gets a context without an end.
+func (c *connection) begin(ctx context.Context) (*amqp.Session, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return library.Bounded(ctx, func() (*amqp.Session, error) {
+		s, err := c.amqp.NewSession(context.WithoutCancel(ctx), nil)
+		if err == nil && ctx.Err() != nil {
+			_ = s.Close(context.WithoutCancel(ctx)) // nobody waits for it any more
+		}
+		return s, err
+	})
 }
 
 // Host implements [driver.Located].

@@ -114,7 +114,7 @@ func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 
 // Probe implements [driver.Prober]: it begins a session, which brokers answer, and ends it.
 func (c *consumer) Probe(ctx context.Context) error {
-	s, err := c.Conn.amqp.NewSession(ctx, nil)
+	s, err := c.Conn.begin(ctx)
 	if err == nil {
 		err = s.Close(ctx)
 	}
