@@ -21,10 +21,13 @@ type jolokia struct {
 	path, origin string
 }
 
-type jolokiaRequest struct {
-	Type      string   `json:"type"`
+// JolokiaRequest reads attributes of beans, calls an operation of one, or searches beans.
+type JolokiaRequest struct {
+	Type      string   `json:"type"` // read, exec or search
 	Bean      string   `json:"mbean"`
 	Attribute []string `json:"attribute,omitempty"`
+	Operation string   `json:"operation,omitempty"`
+	Arguments []any    `json:"arguments,omitempty"`
 }
 
 type jolokiaAnswer struct {
@@ -54,13 +57,13 @@ func (h *Inspector) findJolokia(ctx context.Context) (inspect, error) {
 func (j *jolokia) detect(ctx context.Context) (inspect, error) {
 	for _, p := range []struct {
 		bean     string
-		requests func(driver.Destination) []jolokiaRequest
+		requests func(driver.Destination) []JolokiaRequest
 		count    func(driver.Destination, []jolokiaAnswer) (driver.DestinationCount, error)
 	}{
 		{artemisBroker, artemisRequests, artemisCount},
 		{activemqBroker, classicRequest, classicCount},
 	} {
-		found, err := j.ask(ctx, []jolokiaRequest{{Type: "search", Bean: p.bean}})
+		found, err := j.ask(ctx, []JolokiaRequest{{Type: "search", Bean: p.bean}})
 		if err != nil {
 			return nil, err
 		}
@@ -75,10 +78,10 @@ func (j *jolokia) detect(ctx context.Context) (inspect, error) {
 }
 
 func (j *jolokia) inspect(
-	ctx context.Context, list []driver.Destination, requestsOf func(driver.Destination) []jolokiaRequest,
+	ctx context.Context, list []driver.Destination, requestsOf func(driver.Destination) []JolokiaRequest,
 	count func(driver.Destination, []jolokiaAnswer) (driver.DestinationCount, error),
 ) ([]driver.DestinationCount, error) {
-	var requests []jolokiaRequest
+	var requests []JolokiaRequest
 	for _, d := range list {
 		requests = append(requests, requestsOf(d)...)
 	}
@@ -94,7 +97,7 @@ func (j *jolokia) inspect(
 }
 
 // ask sends requests together and returns their answers in the same order.
-func (j *jolokia) ask(ctx context.Context, requests []jolokiaRequest) (answers []jolokiaAnswer, err error) {
+func (j *jolokia) ask(ctx context.Context, requests []JolokiaRequest) (answers []jolokiaAnswer, err error) {
 	body, err := json.Marshal(requests)
 	if err != nil {
 		return nil, err
@@ -119,19 +122,32 @@ func (j *jolokia) ask(ctx context.Context, requests []jolokiaRequest) (answers [
 	return answers, nil
 }
 
+// Call sends one request to the Jolokia at the inspector's URL, and decodes the value of its answer into out, unless
+// nil. The error is of [driver.ClassNotFound] if there is no such bean.
+func (h *Inspector) Call(ctx context.Context, r JolokiaRequest, out any) error {
+	answers, err := (&jolokia{h, h.base.EscapedPath() + "/", "http://localhost"}).ask(ctx, []JolokiaRequest{r})
+	if err != nil {
+		return err
+	}
+	if err := answers[0].failure(); err != nil || out == nil {
+		return err
+	}
+	return decode(answers[0].Value, out)
+}
+
 // artemisRequests ask for the queues of an address, and for the address: the subscriptions of a topic take their
 // counters with them.
-func artemisRequests(d driver.Destination) []jolokiaRequest {
+func artemisRequests(d driver.Destination) []JolokiaRequest {
 	address, queue, qualified := strings.Cut(d.Name, "::")
-	bean := artemisBroker + ",component=addresses,address=" + quote(address)
+	bean := artemisBroker + ",component=addresses,address=" + QuoteBean(address)
 	routing, name := `"anycast"`, "*"
 	if d.Kind == driver.Topic {
 		routing = `"multicast"`
 	}
 	if qualified {
-		routing, name = "*", quote(queue)
+		routing, name = "*", QuoteBean(queue)
 	}
-	return []jolokiaRequest{{
+	return []JolokiaRequest{{
 		Type: "read", Bean: bean + ",subcomponent=queues,routing-type=" + routing + ",queue=" + name,
 		Attribute: []string{"MessageCount", "MessagesAdded", "MessagesAcknowledged", "ConsumerCount"},
 	}, {Type: "read", Bean: bean, Attribute: []string{"RoutedMessageCount", "UnRoutedMessageCount"}}}
@@ -149,7 +165,7 @@ func artemisCount(d driver.Destination, answers []jolokiaAnswer) (driver.Destina
 	return n, err
 }
 
-func classicRequest(d driver.Destination) []jolokiaRequest {
+func classicRequest(d driver.Destination) []JolokiaRequest {
 	kind := "Queue"
 	if d.Kind == driver.Topic {
 		kind = "Topic"
@@ -157,7 +173,7 @@ func classicRequest(d driver.Destination) []jolokiaRequest {
 	// As the broker names destinations (JMXSupport.encodeObjectNamePart).
 	name := strings.NewReplacer(":", "_", ",", "_", "'", "_", `"`, "_", "?", "&qe;", "=", "&amp;", "*", "&ast;").
 		Replace(d.Name)
-	return []jolokiaRequest{{
+	return []JolokiaRequest{{
 		Type: "read", Bean: activemqBroker + ",destinationType=" + kind + ",destinationName=" + name,
 		Attribute: []string{"QueueSize", "EnqueueCount", "DequeueCount", "ConsumerCount"},
 	}}
@@ -217,7 +233,7 @@ func (a *jolokiaAnswer) failure() error {
 	return driver.Errorf(class, "", "", "Jolokia answers %d: %.200s", a.Status, a.Error)
 }
 
-// quote quotes a value in a name of a bean (ObjectName.quote).
-func quote(text string) string {
+// QuoteBean quotes a value in a name of a bean (ObjectName.quote).
+func QuoteBean(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, `*`, `\*`, `?`, `\?`, "\n", `\n`).Replace(text) + `"`
 }

@@ -34,11 +34,9 @@ type ActiveMQ struct {
 	daemon
 	cfg   activemqConfig
 	home  string // the distribution
-	java  string
 	ports activemqPorts
 	certs *Certs // nil without TLS
 	agent string // Jolokia's jar; empty without management
-	jolo  *jolokia
 }
 
 type activemqPorts struct{ amqp, native, stomp, amqps, stomps, web, openWire int }
@@ -51,19 +49,27 @@ type activemqConfig struct {
 	heap        string
 	coordinates string
 	login       bool
-	tls         bool
-	clientCerts bool
+	tls         bool // with certificates of clients
+	management  bool
 	set         map[string]string // of activemq.xml
-	javaOptions []string
-	wanted      activemqPorts // 0: a free one
-	slaveOf     *ActiveMQ     // whose store it waits for; nil of a master
-	name        string        // of the broker; unique in a network
-	network     bool          // of brokers
-	bridgeTo    *ActiveMQ     // the broker that it connects to in a network; nil of the first one
+	wanted      activemqPorts     // 0: a free one
+	slaveOf     *ActiveMQ         // whose store it waits for; nil of a master
+	name        string            // of the broker; unique in a network
+	network     bool              // of brokers
+	bridgeTo    *ActiveMQ         // the broker that it connects to in a network; nil of the first one
 }
 
 func defaultActiveMQConfig() activemqConfig {
-	return activemqConfig{heap: "512M", coordinates: ActiveMQCoordinates, name: "localhost", set: map[string]string{}}
+	return activemqConfig{heap: "512M", coordinates: ActiveMQCoordinates, name: "localhost", set: map[string]string{
+		"journalMaxFileLength": "8mb", "memoryUsage": "", "schedulerSupport": "false", "sendFailIfNoSpace": "false",
+		"storeUsage": "4 gb",
+	}}
+}
+
+// WithActiveMQSetting sets an attribute of activemq.xml, or the limit of storeUsage or memoryUsage:
+// [defaultActiveMQConfig] has the keys. Sizes are in ActiveMQ's notation: "64 mb".
+func WithActiveMQSetting(key, value string) ActiveMQOption {
+	return func(c *activemqConfig) { c.set[key] = value }
 }
 
 // WithActiveMQHeap sets the broker's heap, in Java's notation.
@@ -91,90 +97,69 @@ func WithActiveMQLogin() ActiveMQOption {
 // WithActiveMQClientCerts adds encrypted listeners for AMQP and STOMP that demand a certificate of the client, beside a
 // login. See [ActiveMQ.Certs]. The others stay plain.
 func WithActiveMQClientCerts() ActiveMQOption {
-	return func(c *activemqConfig) { c.tls, c.clientCerts = true, true }
+	return func(c *activemqConfig) { c.tls = true }
 }
 
 // WithActiveMQManagement lets [ActiveMQ.Queue] and [ActiveMQ.Topic] read the broker's counters, by Jolokia.
-func WithActiveMQManagement() ActiveMQOption { return WithActiveMQSetting("jolokia", "true") }
+func WithActiveMQManagement() ActiveMQOption {
+	return func(c *activemqConfig) { c.management = true }
+}
 
 // StartActiveMQ starts a broker for one test and ends it with the test. A broker
 // that cannot start fails the test; a test that fails logs the end of the
 // broker's log.
 func StartActiveMQ(tb testing.TB, opts ...ActiveMQOption) *ActiveMQ {
 	tb.Helper()
-	Needs(tb, "ActiveMQ Classic")
-	a, err := LaunchActiveMQ(tb.Context(), opts...)
-	keepFor(tb, "ActiveMQ Classic", err, func() string { return a.LogTail() }, func() error { return a.Close() })
-	return a
+	return startForTest(tb, "ActiveMQ Classic", LaunchActiveMQ, opts)
 }
 
 // LaunchActiveMQ starts a broker and waits until it is ready, about three
 // seconds. The first time on a machine it also fetches the distribution. The
 // caller must Close it. The context bounds the start only.
 func LaunchActiveMQ(ctx context.Context, opts ...ActiveMQOption) (*ActiveMQ, error) {
-	cfg := defaultActiveMQConfig()
+	a := &ActiveMQ{cfg: defaultActiveMQConfig()}
 	for _, opt := range opts {
-		opt(&cfg)
+		opt(&a.cfg)
 	}
-	if err := cfg.validate(); err != nil {
-		return nil, fmt.Errorf("configure ActiveMQ Classic: %w", err)
-	}
-	java, err := javaPath()
-	if err != nil {
+	if err := a.open("ActiveMQ", "activemq", true); err != nil {
 		return nil, err
 	}
-	home, err := mavenUnpacked(ctx, cfg.coordinates)
-	if err != nil {
-		return nil, err
-	}
-	dir, owner, err := newBrokerDir("activemq")
-	if err != nil {
-		return nil, err
-	}
-	a := &ActiveMQ{
-		daemon: daemon{title: "ActiveMQ", dir: dir, log: "activemq.log", owner: owner},
-		cfg:    cfg, home: home, java: java,
-	}
-	if cfg.jolokia() {
-		if a.agent, err = MavenJar(ctx, jolokiaAgentCoordinates); err != nil {
-			return nil, errors.Join(err, a.Close())
-		}
-	}
-	if err := a.firstStart(ctx); err != nil {
+	if err := a.launch(ctx); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
 	return a, nil
 }
 
-// firstStart starts the broker on free ports, and on others when another process took
-// one of them before the broker could bind it.
-func (a *ActiveMQ) firstStart(ctx context.Context) error {
-	for try := 1; ; try++ {
-		wanted := a.cfg.wanted
-		free, err := a.pickPorts(wanted.amqp, wanted.stomp, wanted.amqps, wanted.stomps, wanted.native, wanted.web,
-			wanted.openWire)
-		if err != nil {
-			return err
-		}
-		a.ports = activemqPorts{amqp: free[0], stomp: free[1], native: free[4]}
-		if a.cfg.network {
-			a.ports.openWire = free[6]
-		}
-		if a.cfg.jolokia() {
-			a.ports.web = free[5]
-			a.jolo = newJolokia(hostURL("http", a.ports.web) + "/jolokia/")
-		}
-		if a.cfg.tls {
-			a.ports.amqps, a.ports.stomps = free[2], free[3]
-		}
-		if err := a.writeConfig(); err != nil {
-			return err
-		}
-		err = a.Start(ctx)
-		if err == nil || try == 3 || !strings.Contains(err.Error(), addressTaken) {
+func (a *ActiveMQ) launch(ctx context.Context) (err error) {
+	if a.home, err = mavenUnpacked(ctx, a.cfg.coordinates); err != nil {
+		return err
+	}
+	if a.cfg.management {
+		if a.agent, err = MavenJar(ctx, jolokiaAgentCoordinates); err != nil {
 			return err
 		}
 	}
+	return a.firstStart(a.configure, func() error { return a.Start(ctx) })
+}
+
+// configure picks ports and writes the configuration.
+func (a *ActiveMQ) configure() error {
+	wanted := a.cfg.wanted
+	free, err := a.pickPorts(wanted.amqp, wanted.stomp, 0, 0, 0, wanted.web, 0)
+	if err != nil {
+		return err
+	}
+	a.ports = activemqPorts{amqp: free[0], stomp: free[1], native: free[4]}
+	if a.cfg.tls {
+		a.ports.amqps, a.ports.stomps = free[2], free[3]
+	}
+	if a.cfg.management {
+		a.ports.web = free[5]
+	}
+	if a.cfg.network {
+		a.ports.openWire = free[6]
+	}
+	return a.writeConfig()
 }
 
 func (a *ActiveMQ) writeConfig() error {
@@ -184,16 +169,14 @@ func (a *ActiveMQ) writeConfig() error {
 			return fmt.Errorf("create a folder of ActiveMQ: %w", err)
 		}
 	}
-	templates, err := template.New("").Funcs(template.FuncMap{"xml": escapeXML, "setting": a.cfg.setting}).ParseFS(
-		activemqEtc, "etc/activemq/*")
+	templates, err := template.New("").Funcs(template.FuncMap{"xml": escapeXML}).ParseFS(activemqEtc, "etc/activemq/*")
 	if err != nil {
 		return fmt.Errorf("read the configuration of ActiveMQ: %w", err)
 	}
 	data := map[string]any{
 		"Data": filepath.Join(a.dir, "data"), "Login": a.cfg.login, "User": User, "Password": Password,
 		"AMQPPort": a.ports.amqp, "STOMPPort": a.ports.stomp, "AMQPSPort": a.ports.amqps, "STOMPSPort": a.ports.stomps,
-		"ClientCerts": a.cfg.clientCerts, "KeyStore": "", "NativePort": a.ports.native,
-		"Policy": a.cfg.policy(), "Kinds": []string{"queue", "topic"},
+		"KeyStore": "", "NativePort": a.ports.native, "Set": a.cfg.set,
 		"Store": filepath.Join(a.dir, "data", "kahadb"),
 		"Name":  a.cfg.name, "OpenWirePort": a.ports.openWire, "BridgePort": a.bridgePort(),
 	}
@@ -222,10 +205,6 @@ func (a *ActiveMQ) writeStores(data map[string]any) (err error) {
 	if a.certs, err = NewCerts(filepath.Join(a.dir, "certs")); err != nil {
 		return err
 	}
-	java, err := javaPath()
-	if err != nil {
-		return err
-	}
 	const password = "password"
 	keys, trust := filepath.Join(a.dir, "certs", "server.p12"), filepath.Join(a.dir, "certs", "ca.p12")
 	data["KeyStore"], data["TrustStore"], data["StorePassword"] = keys, trust, password
@@ -235,8 +214,8 @@ func (a *ActiveMQ) writeStores(data map[string]any) (err error) {
 			"-out", keys, "-passout", "pass:" + password,
 		},
 		{
-			filepath.Join(filepath.Dir(java), "keytool"), "-importcert", "-noprompt", "-alias", "ca", "-file", a.certs.CAFile,
-			"-keystore", trust, "-storepass", password,
+			filepath.Join(filepath.Dir(a.java), "keytool"), "-importcert", "-noprompt", "-alias", "ca",
+			"-file", a.certs.CAFile, "-keystore", trust, "-storepass", password,
 		},
 	} {
 		if out, err := exec.Command(c[0], c[1:]...).CombinedOutput(); err != nil { //nolint:gosec,noctx // local and short
@@ -271,13 +250,12 @@ func (a *ActiveMQ) Start(ctx context.Context) error {
 // javaArgs are the arguments that the distribution's bin/activemq script would use.
 func (a *ActiveMQ) javaArgs() []string {
 	conf := filepath.Join(a.dir, "conf")
-	own := append(jvm("-XX:+UseG1GC"), "-Xms64M", "-Xmx"+a.cfg.heap)
+	options := append(jvm("-XX:+UseG1GC"), "-Xms64M", "-Xmx"+a.cfg.heap)
 	if a.agent != "" {
-		own = append(own, fmt.Sprintf("-javaagent:%s=host=%s,port=%d,user=%s,password=%s", a.agent, loopback, a.ports.web,
-			User, Password))
+		options = append(options, fmt.Sprintf("-javaagent:%s=host=%s,port=%d,user=%s,password=%s",
+			a.agent, loopback, a.ports.web, User, Password))
 	}
-	return append(
-		javaOptions(own, a.cfg.javaOptions),
+	return append(options,
 		"-Dlog4j2.disableJmx=true",
 		// 5.16 finds log4j.properties on its class path
 		"-Dlog4j2.configurationFile="+filepath.Join(conf, "log4j2.properties"),
@@ -302,12 +280,19 @@ func (a *ActiveMQ) NativeAMQPURL() string { return hostURL("amqp", a.ports.nativ
 // STOMPURL returns stomp://127.0.0.1:PORT.
 func (a *ActiveMQ) STOMPURL() string { return hostURL("stomp", a.ports.stomp) }
 
-// AMQPSURL returns amqps://127.0.0.1:PORT; empty without WithActiveMQTLS.
+// AMQPSURL returns amqps://127.0.0.1:PORT; empty without TLS.
 func (a *ActiveMQ) AMQPSURL() string { return hostURL("amqps", a.ports.amqps) }
 
-// STOMPSURL returns stomp+ssl://127.0.0.1:PORT; empty without WithActiveMQTLS.
+// STOMPSURL returns stomp+ssl://127.0.0.1:PORT; empty without TLS.
 func (a *ActiveMQ) STOMPSURL() string { return hostURL("stomp+ssl", a.ports.stomps) }
 
-// Certs returns the certificates of the encrypted connectors; nil without
-// WithActiveMQTLS.
+// ManagementURL returns the URL of Jolokia; empty without [WithActiveMQManagement].
+func (a *ActiveMQ) ManagementURL() string {
+	if a.ports.web == 0 {
+		return ""
+	}
+	return hostURL("http", a.ports.web) + "/jolokia/"
+}
+
+// Certs returns the certificates of the encrypted connectors; nil without TLS.
 func (a *ActiveMQ) Certs() *Certs { return a.certs }

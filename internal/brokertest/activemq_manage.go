@@ -4,7 +4,6 @@ package brokertest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 )
 
@@ -20,26 +19,26 @@ type DestinationStats struct {
 	QueueSize    int64 // messages that are there now; of a topic, not yet acknowledged by all
 }
 
-// Queue returns the counters of a queue of a broker with
-// [WithActiveMQManagement]; all zero if there is none.
+// Queue returns the counters of a queue of a broker with [WithActiveMQManagement]. They are zero if the queue does
+// not exist.
 func (a *ActiveMQ) Queue(ctx context.Context, name string) (DestinationStats, error) {
 	return a.destination(ctx, "Queue", name)
 }
 
-// Topic returns the counters of a topic of a broker with
-// [WithActiveMQManagement]; all zero if there is none.
+// Topic returns the counters of a topic of a broker with [WithActiveMQManagement]. They are zero if the topic does
+// not exist.
 func (a *ActiveMQ) Topic(ctx context.Context, name string) (DestinationStats, error) {
 	return a.destination(ctx, "Topic", name)
 }
 
 func (a *ActiveMQ) destination(ctx context.Context, kind, name string) (s DestinationStats, err error) {
-	err = a.jolo.do(ctx, jolokiaRequest{
+	err = askJolokia(ctx, a.ManagementURL(), jolokiaRequest{
 		Type: "read",
-		MBean: "org.apache.activemq:type=Broker,brokerName=" + a.cfg.name + ",destinationType=" + kind + ",destinationName=" +
-			name,
+		Bean: "org.apache.activemq:type=Broker,brokerName=" + a.cfg.name + ",destinationType=" + kind +
+			",destinationName=" + name,
 		Attribute: []string{"EnqueueCount", "DequeueCount", "ExpiredCount", "QueueSize"},
 	}, &s)
-	if errors.Is(err, errNoBean) {
+	if noBean(err) {
 		return DestinationStats{}, nil
 	}
 	if err != nil {
@@ -48,21 +47,21 @@ func (a *ActiveMQ) destination(ctx context.Context, kind, name string) (s Destin
 	return s, nil
 }
 
-// CloseAllConnections closes all connections of clients of a broker with [WithActiveMQManagement], as an operator would
-// on its beans, and returns how many there were.
+// CloseAllConnections closes all connections of clients of a broker with [WithActiveMQManagement], as an operator
+// would on its beans, and returns their number.
 func (a *ActiveMQ) CloseAllConnections(ctx context.Context) (int, error) {
 	var beans []string
-	err := a.jolo.do(ctx, jolokiaRequest{
+	err := askJolokia(ctx, a.ManagementURL(), jolokiaRequest{
 		Type: "search",
-		MBean: "org.apache.activemq:type=Broker,brokerName=" + a.cfg.name +
+		Bean: "org.apache.activemq:type=Broker,brokerName=" + a.cfg.name +
 			",connector=clientConnectors,connectorName=*,connectionViewType=remoteAddress,connectionName=*",
 	}, &beans)
 	if err != nil {
 		return 0, fmt.Errorf("list the connections: %w", err)
 	}
 	for _, bean := range beans {
-		err := a.jolo.do(ctx, jolokiaRequest{Type: "exec", MBean: bean, Operation: "stop()"}, nil)
-		if err != nil && !errors.Is(err, errNoBean) {
+		err := askJolokia(ctx, a.ManagementURL(), jolokiaRequest{Type: "exec", Bean: bean, Operation: "stop()"}, nil)
+		if err != nil && !noBean(err) {
 			return 0, fmt.Errorf("close a connection: %w", err)
 		}
 	}

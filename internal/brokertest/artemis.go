@@ -5,12 +5,10 @@ package brokertest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/url"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 )
@@ -27,7 +25,7 @@ const (
 	Password = "admin"
 )
 
-// stopGrace is how long a broker may take to end by itself.
+// stopGrace is the time that a broker may take to end by itself.
 const stopGrace = 20 * time.Second
 
 // Artemis is a running Artemis broker. Its methods may be called concurrently,
@@ -36,120 +34,64 @@ type Artemis struct {
 	daemon
 	cfg   artemisConfig
 	home  string // the distribution
-	java  string
 	ports artemisPorts
 	certs *Certs
-	jolo  *jolokia
 }
 
-// artemisPorts are the ports in use; 0 where there is none.
-type artemisPorts struct {
-	ArtemisPorts
-	tls int
-	web int
-}
+// artemisPorts are the ports in use; 0 without a listener.
+type artemisPorts struct{ amqp, stomp, core, tls, web int }
 
 // StartArtemis starts a broker for one test and ends it with the test. A broker
 // that cannot start fails the test; a test that fails logs the end of the
 // broker's log.
 func StartArtemis(tb testing.TB, opts ...ArtemisOption) *Artemis {
 	tb.Helper()
-	Needs(tb, "Artemis")
-	a, err := LaunchArtemis(tb.Context(), opts...)
-	keepFor(tb, "Artemis", err, func() string { return a.LogTail() }, func() error { return a.Close() })
-	return a
+	return startForTest(tb, "Artemis", LaunchArtemis, opts)
 }
 
 // LaunchArtemis starts a broker and waits until it is ready, about four seconds.
 // The first time on a machine it also fetches the distribution. The caller must
 // Close it. The context bounds the start only.
 func LaunchArtemis(ctx context.Context, opts ...ArtemisOption) (*Artemis, error) {
-	cfg := defaultArtemisConfig()
+	a := &Artemis{cfg: artemisConfig{heap: "512M", management: true}}
 	for _, opt := range opts {
-		opt(&cfg)
+		opt(&a.cfg)
 	}
-	if err := cfg.validate(); err != nil {
-		return nil, fmt.Errorf("configure Artemis: %w", err)
-	}
-	java, err := javaPath()
-	if err != nil {
+	if err := a.open("Artemis", "artemis", true); err != nil {
 		return nil, err
 	}
-	home, err := mavenUnpacked(ctx, cfg.coordinates())
-	if err != nil {
-		return nil, err
-	}
-	dir, owner, err := newBrokerDir("artemis")
-	if err != nil {
-		return nil, err
-	}
-	a := &Artemis{
-		daemon: daemon{title: "Artemis", dir: dir, log: "artemis.log", owner: owner},
-		cfg:    cfg, home: home, java: java,
-	}
-	if err := a.firstStart(ctx); err != nil {
+	if err := a.launch(ctx); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
 	return a, nil
 }
 
-// firstStart starts the broker on free ports, and on others when another process took
-// one of them before the broker could bind it.
-func (a *Artemis) firstStart(ctx context.Context) error {
+func (a *Artemis) launch(ctx context.Context) (err error) {
+	if a.home, err = mavenUnpacked(ctx, a.cfg.coordinates()); err != nil {
+		return err
+	}
 	if a.cfg.tls {
-		certs, err := NewCerts(filepath.Join(a.dir, "certs"))
-		if err != nil {
-			return err
-		}
-		a.certs = certs
-	}
-	for try := 1; ; try++ {
-		if err := a.pickPorts(); err != nil {
-			return err
-		}
-		if err := a.writeConfig(); err != nil {
-			return err
-		}
-		err := a.Start(ctx)
-		if err == nil {
-			break
-		}
-		taken := strings.Contains(err.Error(), addressTaken)
-		if taken && a.cfg.fixed != (ArtemisPorts{}) {
-			return fmt.Errorf("a port that was asked for is taken; free it or leave the choice to us: %w", err)
-		}
-		if !taken || try == 3 {
+		if a.certs, err = NewCerts(filepath.Join(a.dir, "certs")); err != nil {
 			return err
 		}
 	}
-	if a.cfg.management {
-		a.jolo = newJolokia(fmt.Sprintf("http://%s:%d/console/jolokia/", loopback, a.ports.web))
-	}
-	return nil
+	return a.firstStart(a.configure, func() error { return a.Start(ctx) })
 }
 
-func (a *Artemis) pickPorts() error {
-	wanted := make([]int, 5)
-	if a.cfg.defaultPorts {
-		wanted = []int{defaultAMQPPort, defaultSTOMPPort, defaultCorePort, 0, defaultWebPort}
-	}
-	free, err := a.daemon.pickPorts(wanted...)
+// configure picks ports and writes the configuration.
+func (a *Artemis) configure() error {
+	free, err := a.pickPorts(a.cfg.wanted.amqp, a.cfg.wanted.stomp, a.cfg.wanted.core, 0, a.cfg.wanted.web)
 	if err != nil {
 		return err
 	}
-	a.ports = artemisPorts{ArtemisPorts: a.cfg.fixed}
-	for i, port := range []*int{&a.ports.AMQP, &a.ports.STOMP, &a.ports.Core} {
-		if *port == 0 {
-			*port = free[i]
-		}
-	}
+	a.ports = artemisPorts{amqp: free[0], stomp: free[1], core: free[2]}
 	if a.cfg.tls {
 		a.ports.tls = free[3]
 	}
 	if a.cfg.management {
 		a.ports.web = free[4]
 	}
-	return nil
+	return a.writeConfig()
 }
 
 // Start starts a stopped or killed broker again, with the same ports, the same
@@ -169,7 +111,7 @@ func (a *Artemis) Start(ctx context.Context) error {
 	default:
 		ready = "AMQ221024" // has all that the primary has
 	}
-	err := a.startMain(ctx, processSpec{
+	return a.startMain(ctx, processSpec{
 		name:    "artemis",
 		path:    a.java,
 		args:    a.javaArgs(),
@@ -179,17 +121,12 @@ func (a *Artemis) Start(ctx context.Context) error {
 		timeout: 4 * time.Minute, // a loaded machine starts a JVM slowly
 		hint:    "Artemis needs Java 17 or newer; its folder is " + a.dir,
 	})
-	if err != nil {
-		return err
-	}
-	return a.checkJournal()
 }
 
 // javaArgs are the arguments that the instance's own bin/artemis script would use.
 func (a *Artemis) javaArgs() []string {
-	own := append(jvm("-XX:+UseG1GC", "-XX:+UseStringDeduplication"),
-		"-XX:AutoBoxCacheMax=20000", "-Xms"+a.cfg.heap, "-Xmx"+a.cfg.heap, "-Djava.library.path="+a.libraryPath())
-	return append(javaOptions(own, a.cfg.javaOptions),
+	return append(jvm("-XX:+UseG1GC", "-XX:+UseStringDeduplication"),
+		"-XX:AutoBoxCacheMax=20000", "-Xms"+a.cfg.heap, "-Xmx"+a.cfg.heap,
 		"-Dhawtio.disableProxy=true", "-Dhawtio.realm=activemq", "-Dhawtio.offline=true", "-Dhawtio.roles=amq",
 		"-Dhawtio.rolePrincipalClasses=org.apache.activemq.artemis.spi.core.security.jaas.RolePrincipal",
 		"-Djolokia.policyLocation=classpath:jolokia-access.xml",
@@ -206,27 +143,18 @@ func (a *Artemis) javaArgs() []string {
 	)
 }
 
-// Restart stops the broker and starts it again; its journal keeps durable
-// messages.
-func (a *Artemis) Restart(ctx context.Context) error {
-	if err := a.Stop(); err != nil {
-		return err
-	}
-	return a.Start(ctx)
-}
-
 // Home returns the folder of the unpacked distribution. It is shared: only read it.
 func (a *Artemis) Home() string { return a.home }
 
 // AMQPURL returns the URL of the acceptor that speaks AMQP 1.0 only: amqp://127.0.0.1:PORT.
-func (a *Artemis) AMQPURL() string { return hostURL("amqp", a.ports.AMQP) }
+func (a *Artemis) AMQPURL() string { return hostURL("amqp", a.ports.amqp) }
 
 // STOMPURL returns the URL of the acceptor that speaks STOMP only: stomp://127.0.0.1:PORT.
-func (a *Artemis) STOMPURL() string { return hostURL("stomp", a.ports.STOMP) }
+func (a *Artemis) STOMPURL() string { return hostURL("stomp", a.ports.stomp) }
 
 // CoreURL returns the URL of the acceptor for CORE, as `artemis perf` takes it:
 // tcp://127.0.0.1:PORT.
-func (a *Artemis) CoreURL() string { return hostURL("tcp", a.ports.Core) }
+func (a *Artemis) CoreURL() string { return hostURL("tcp", a.ports.core) }
 
 // AMQPSURL returns amqps://127.0.0.1:PORT; empty without WithTLS.
 func (a *Artemis) AMQPSURL() string { return hostURL("amqps", a.ports.tls) }
@@ -236,10 +164,10 @@ func (a *Artemis) STOMPSURL() string { return hostURL("stomp+ssl", a.ports.tls) 
 
 // ManagementURL returns the URL of Jolokia; empty with WithoutManagement.
 func (a *Artemis) ManagementURL() string {
-	if a.jolo == nil {
+	if a.ports.web == 0 {
 		return ""
 	}
-	return a.jolo.url
+	return hostURL("http", a.ports.web) + "/console/jolokia/"
 }
 
 // Certs returns the certificates of the TLS acceptor; nil without WithTLS.

@@ -49,7 +49,7 @@ func (a *Artemis) writeConfig() error {
 	data := artemisTemplate{
 		BrokerXML: brokerXML.String(),
 		WebPort:   a.ports.web,
-		Anonymous: a.cfg.login == loginAnonymous,
+		Anonymous: !a.cfg.login,
 		Old:       a.cfg.old,
 		Permissions: []string{
 			"createNonDurableQueue", "deleteNonDurableQueue", "createDurableQueue", "deleteDurableQueue",
@@ -66,8 +66,7 @@ func (a *Artemis) writeConfig() error {
 		l.MaxBytes, l.MaxMessages = noLimit(l.MaxBytes), noLimit(l.MaxMessages)
 		data.Limits = append(data.Limits, limitTemplate{l, page})
 	}
-	templates, err := template.New("").Funcs(template.FuncMap{"xml": escapeXML, "setting": a.cfg.setting}).ParseFS(
-		artemisEtc, "etc/artemis/*")
+	templates, err := template.New("").Funcs(template.FuncMap{"xml": escapeXML}).ParseFS(artemisEtc, "etc/artemis/*")
 	if err != nil {
 		return fmt.Errorf("read the configuration of Artemis: %w", err)
 	}

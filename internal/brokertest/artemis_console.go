@@ -12,44 +12,20 @@ import (
 type Connection struct {
 	ID            string `json:"connectionID"`
 	RemoteAddress string `json:"remoteAddress"` // host:port of the client
-	LocalAddress  string `json:"localAddress"`
-	Users         string `json:"users"`
-	Protocol      string `json:"protocol"`       // AMQP, STOMP, CORE...
-	ClientID      string `json:"clientID"`       // AMQP: the container id; STOMP: client-id
-	Created       string `json:"creationTime"`   // as the console shows it
-	Kind          string `json:"implementation"` // the broker's class
-	Sessions      int64  `json:"sessionCount"`
+	Protocol      string `json:"protocol"`      // AMQP, STOMP, CORE...
+	ClientID      string `json:"clientID"`      // AMQP: the container id; STOMP: client-id
 }
 
 // Consumer is a consumer as the operator's console lists it.
 type Consumer struct {
-	ID             string `json:"id"`
-	ClientID       string `json:"clientID"`
-	Protocol       string `json:"protocol"`
-	Queue          string `json:"queue"`
-	QueueType      string `json:"queueType"`
-	Address        string `json:"address"`
-	Filter         string `json:"filter"`
-	User           string `json:"validatedUser"`
-	RemoteAddress  string `json:"remoteAddress"`
-	InTransit      int64  `json:"messagesInTransit,string"`
-	Delivered      int64  `json:"messagesDelivered,string"`
-	Acknowledged   int64  `json:"messagesAcknowledged,string"`
-	AwaitingCommit int64  `json:"messagesAcknowledgedAwaitingCommit,string"`
-	Status         string `json:"status"`
+	ClientID string `json:"clientID"`
+	Queue    string `json:"queue"`
 }
 
 // ProducerInfo is a producer as the operator's console lists it.
 type ProducerInfo struct {
-	ID            string `json:"id"`
-	Name          string `json:"name"`
-	ClientID      string `json:"clientID"`
-	Protocol      string `json:"protocol"`
-	Address       string `json:"address"`
-	User          string `json:"validatedUser"`
-	RemoteAddress string `json:"remoteAddress"`
-	Sent          int64  `json:"msgSent"`
-	SentBytes     int64  `json:"msgSizeSent"`
+	ClientID string `json:"clientID"`
+	Address  string `json:"address"`
 }
 
 // Connections returns the connections that the broker has, in no order. Ours to
@@ -74,8 +50,8 @@ func (a *Artemis) Producers(ctx context.Context) ([]ProducerInfo, error) {
 	return list, err
 }
 
-// CloseConnections makes the broker close every connection of a client id, as an
-// operator does, and returns how many it closed.
+// CloseConnections makes the broker close every connection of a client id, as an operator does, and returns their
+// number.
 func (a *Artemis) CloseConnections(ctx context.Context, clientID string) (int, error) {
 	list, err := a.Connections(ctx)
 	if err != nil {

@@ -7,9 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/perfmq/perfmq/internal/brokerside"
 )
 
 // ErrNoQueue means that the broker has no queue of the name asked for.
@@ -23,34 +26,27 @@ type QueueStats struct {
 	RoutingType         string `json:"RoutingType"` // ANYCAST or MULTICAST
 	Durable             bool   `json:"Durable"`
 	Temporary           bool   `json:"Temporary"`
-	Filter              string `json:"Filter"` // selector of a subscription
-	User                string `json:"User"`   // its creator
-	MaxConsumers        int64  `json:"MaxConsumers"`
 	ConsumerCount       int64  `json:"ConsumerCount"`
 	MessageCount        int64  `json:"MessageCount"`    // there now, with those being delivered
 	DeliveringCount     int64  `json:"DeliveringCount"` // with a consumer, not yet acknowledged
-	ScheduledCount      int64  `json:"ScheduledCount"`
 	DurableMessageCount int64  `json:"DurableMessageCount"`
 	MessagesAdded       int64  `json:"MessagesAdded"`
 	MessagesAcked       int64  `json:"MessagesAcknowledged"`
 	MessagesExpired     int64  `json:"MessagesExpired"`
-	MessagesKilled      int64  `json:"MessagesKilled"` // given up after too many deliveries, or purged
 }
 
 func queueAttributes() []string {
 	return []string{
-		"Name", "Address", "RoutingType", "Durable", "Temporary", "Filter", "User", "MaxConsumers",
-		"ConsumerCount", "MessageCount", "DeliveringCount", "ScheduledCount", "DurableMessageCount",
-		"MessagesAdded", "MessagesAcknowledged", "MessagesExpired", "MessagesKilled",
+		"Name", "Address", "RoutingType", "Durable", "Temporary", "ConsumerCount", "MessageCount", "DeliveringCount",
+		"DurableMessageCount", "MessagesAdded", "MessagesAcknowledged", "MessagesExpired",
 	}
 }
 
 const brokerBean = `org.apache.activemq.artemis:broker="perfmq-test"`
 
-// Queue returns the counters of the queue, whatever its address. The error is
-// ErrNoQueue when there is none.
+// Queue returns the counters of the queue, whatever its address. The error is ErrNoQueue if the queue does not exist.
 func (a *Artemis) Queue(ctx context.Context, name string) (QueueStats, error) {
-	list, err := a.queues(ctx, "*", quoteName(name))
+	list, err := a.queues(ctx, "*", brokerside.QuoteBean(name))
 	if err != nil {
 		return QueueStats{}, fmt.Errorf("read the counters of queue %s: %w", name, err)
 	}
@@ -60,13 +56,12 @@ func (a *Artemis) Queue(ctx context.Context, name string) (QueueStats, error) {
 	return list[0], nil
 }
 
-// Queues returns the queues of an address, by name; those of every address, with
-// DLQ and ExpiryQueue, when it is empty. On a topic's address they are its
-// subscriptions. An address that is not there has none.
+// Queues returns the queues of an address, by name. An empty address stands for all addresses, with DLQ and
+// ExpiryQueue. A topic's queues are its subscriptions. An unknown address has no queues.
 func (a *Artemis) Queues(ctx context.Context, address string) ([]QueueStats, error) {
 	pattern := "*"
 	if address != "" {
-		pattern = quoteName(address)
+		pattern = brokerside.QuoteBean(address)
 	}
 	list, err := a.queues(ctx, pattern, "*")
 	if err != nil {
@@ -86,24 +81,20 @@ func (a *Artemis) Subscriptions(ctx context.Context, topic string) ([]QueueStats
 
 func (a *Artemis) queues(ctx context.Context, address, queue string) ([]QueueStats, error) {
 	byName := map[string]QueueStats{}
-	err := a.jolo.do(ctx, jolokiaRequest{
+	err := a.ask(ctx, jolokiaRequest{
 		Type: "read",
-		MBean: brokerBean + ",component=addresses,address=" + address + ",subcomponent=queues,routing-type=*,queue=" +
+		Bean: brokerBean + ",component=addresses,address=" + address + ",subcomponent=queues,routing-type=*,queue=" +
 			queue,
 		Attribute: queueAttributes(),
 	}, &byName)
-	if errors.Is(err, errNoBean) {
+	if noBean(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	list := make([]QueueStats, 0, len(byName))
-	for _, q := range byName {
-		list = append(list, q)
-	}
-	slices.SortFunc(list, func(a, b QueueStats) int { return strings.Compare(a.Name, b.Name) })
-	return list, nil
+	byQueueName := func(a, b QueueStats) int { return strings.Compare(a.Name, b.Name) }
+	return slices.SortedFunc(maps.Values(byName), byQueueName), nil
 }
 
 // WaitQueue reads the counters of a queue until the condition holds, and returns
@@ -138,23 +129,6 @@ func (a *Artemis) CreateQueue(ctx context.Context, address, name, routing string
 	return nil
 }
 
-// PurgeQueue removes every message of a queue that is not being delivered and
-// returns how many. The broker counts them as killed, not as acknowledged.
-func (a *Artemis) PurgeQueue(ctx context.Context, name string) (int64, error) {
-	q, err := a.Queue(ctx, name)
-	if err != nil {
-		return 0, err
-	}
-	bean := brokerBean + ",component=addresses,address=" + quoteName(q.Address) +
-		",subcomponent=queues,routing-type=" + quoteName(strings.ToLower(q.RoutingType)) + ",queue=" + quoteName(q.Name)
-	var removed int64
-	err = a.jolo.do(ctx, jolokiaRequest{Type: "exec", MBean: bean, Operation: "removeAllMessages()"}, &removed)
-	if err != nil {
-		return 0, fmt.Errorf("purge queue %s: %w", name, err)
-	}
-	return removed, nil
-}
-
 // DeleteQueue removes a queue with its messages and its consumers. Its address
 // goes too unless something else uses it, such as a sender.
 func (a *Artemis) DeleteQueue(ctx context.Context, name string) error {
@@ -177,9 +151,6 @@ func (a *Artemis) DeleteAddress(ctx context.Context, name string) error {
 // SetAddressLimit bounds addresses of the running broker, as WithAddressLimit
 // does from the start. It replaces other settings for the same match.
 func (a *Artemis) SetAddressLimit(ctx context.Context, limit AddressLimit) error {
-	if err := limit.validate(); err != nil {
-		return err
-	}
 	settings, err := json.Marshal(map[string]any{
 		"addressFullMessagePolicy": limit.Policy,
 		"pageSizeBytes":            limit.pageBytes(),
@@ -204,7 +175,12 @@ func (a *Artemis) CloseAllConnections(ctx context.Context) error {
 	return nil
 }
 
+// ask sends a request to the management.
+func (a *Artemis) ask(ctx context.Context, r jolokiaRequest, out any) error {
+	return askJolokia(ctx, a.ManagementURL(), r, out)
+}
+
 // exec calls an operation of the broker itself.
 func (a *Artemis) exec(ctx context.Context, out any, operation string, args ...any) error {
-	return a.jolo.do(ctx, jolokiaRequest{Type: "exec", MBean: brokerBean, Operation: operation, Arguments: args}, out)
+	return a.ask(ctx, jolokiaRequest{Type: "exec", Bean: brokerBean, Operation: operation, Arguments: args}, out)
 }

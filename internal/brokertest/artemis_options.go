@@ -3,7 +3,6 @@
 package brokertest
 
 import (
-	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -14,36 +13,18 @@ import (
 // admin with password admin, the management on, a heap of 512M.
 type ArtemisOption func(*artemisConfig)
 
-// artemisConfig is the sum of the options; configuration templates see it.
+// artemisConfig is the sum of the options.
 type artemisConfig struct {
-	heap         string
-	fixed        ArtemisPorts
-	defaultPorts bool // where fixed has none
-	management   bool
-	login        loginMode
-	limits       []AddressLimit
-	extra        string
-	tls          bool
-	clientCerts  bool
-	old          bool              // 2.19
-	set          map[string]string // of broker.xml
-	javaOptions  []string
-	pairs        string   // with another broker: sharedStore or replication; empty alone
-	backupOf     *Artemis // whose store it waits for; nil of a primary
-}
-
-type loginMode int
-
-const (
-	loginAnonymous loginMode = iota // any user, any password, or none
-	loginRequired                   // known users only
-)
-
-// ArtemisPorts are the ports of the acceptors; 0 picks a free one.
-type ArtemisPorts struct {
-	AMQP  int // AMQP only
-	STOMP int // STOMP only
-	Core  int // CORE and every other protocol
+	heap        string
+	wanted      artemisPorts // 0: a free one
+	management  bool
+	login       bool // anonymous and unknown users are refused
+	limits      []AddressLimit
+	tls         bool
+	clientCerts bool
+	old         bool     // 2.19
+	pairs       string   // with another broker: sharedStore or replication; empty alone
+	backupOf    *Artemis // whose store it waits for; nil of a primary
 }
 
 // FullPolicy is Artemis's treatment of a message for a full address.
@@ -66,24 +47,18 @@ type AddressLimit struct {
 	Policy      FullPolicy // treatment of messages above it
 }
 
-func defaultArtemisConfig() artemisConfig {
-	return artemisConfig{heap: "512M", management: true, set: map[string]string{}}
-}
-
 // WithHeap sets the broker's heap, in Java's notation: "512M" by default, "2G".
 func WithHeap(size string) ArtemisOption {
 	return func(c *artemisConfig) { c.heap = size }
 }
 
-// WithPorts fixes ports, for people and scripts. A start then fails when one is
-// taken, where otherwise it tries others.
-func WithPorts(ports ArtemisPorts) ArtemisOption {
-	return func(c *artemisConfig) { c.fixed = ports }
-}
-
 // WithDefaultPorts takes the ports that Artemis has by default (5672, 61613, 61616, 8161) where they are free.
 func WithDefaultPorts() ArtemisOption {
-	return func(c *artemisConfig) { c.defaultPorts = true }
+	return func(c *artemisConfig) {
+		c.wanted = artemisPorts{
+			amqp: defaultAMQPPort, stomp: defaultSTOMPPort, core: defaultCorePort, web: defaultWebPort,
+		}
+	}
 }
 
 // WithArtemis219 starts Artemis 2.19 without its management, which is of another kind.
@@ -109,19 +84,13 @@ func WithoutManagement() ArtemisOption {
 // admin (password admin, may do everything), user (password user-secret, may do everything
 // but manage) and nobody (password nobody, may log in and nothing else).
 func WithLogin() ArtemisOption {
-	return func(c *artemisConfig) { c.login = loginRequired }
+	return func(c *artemisConfig) { c.login = true }
 }
 
 // WithAddressLimit bounds the addresses that match, for tests of full queues.
 // See also [Artemis.SetAddressLimit], which does so on a running broker.
 func WithAddressLimit(limit AddressLimit) ArtemisOption {
 	return func(c *artemisConfig) { c.limits = append(c.limits, limit) }
-}
-
-// WithAcceptorExtra adds parameters to every acceptor, in Artemis's notation,
-// after and so above the usual ones: "amqpCredits=100;amqpLowCredits=30".
-func WithAcceptorExtra(query string) ArtemisOption {
-	return func(c *artemisConfig) { c.extra = query }
 }
 
 // WithTLS adds a TLS acceptor for AMQP, STOMP and CORE, with certificates made
@@ -134,29 +103,6 @@ func WithTLS() ArtemisOption {
 // The one in [Artemis.Certs] then logs in as admin over SASL EXTERNAL.
 func WithTLSClientCerts() ArtemisOption {
 	return func(c *artemisConfig) { c.tls, c.clientCerts = true, true }
-}
-
-func (c *artemisConfig) validate() error {
-	var errs []error
-	for _, l := range c.limits {
-		errs = append(errs, l.validate())
-	}
-	if c.heap == "" {
-		errs = append(errs, errors.New(`the heap is empty: use for example "512M"`))
-	}
-	return errors.Join(append(errs, c.validateSet(), checkJavaOptions(c.javaOptions))...)
-}
-
-func (l AddressLimit) validate() error {
-	switch l.Policy {
-	case PolicyFail, PolicyBlock, PolicyDrop, PolicyPage:
-	default:
-		return fmt.Errorf("address limit %q: no policy %q: use FAIL, BLOCK, DROP or PAGE", l.Match, l.Policy)
-	}
-	if l.Match == "" {
-		return errors.New(`address limit without an address: use for example "full.#"`)
-	}
-	return nil
 }
 
 // pageBytes is a page size that Artemis accepts with the limit: it wants pages
@@ -190,16 +136,13 @@ func (c *artemisConfig) acceptors(ports artemisPorts, certs *Certs) []acceptor {
 		amqp   = "amqpCredits=1000;amqpLowCredits=300;amqpMinLargeMessageSize=102400;amqpDuplicateDetection=true"
 	)
 	make := func(name string, port int, params ...string) acceptor {
-		if c.extra != "" {
-			params = append(params, c.extra)
-		}
 		return acceptor{name, fmt.Sprintf("tcp://%s:%d?%s", loopback, port, strings.Join(params, ";"))}
 	}
 	list := []acceptor{
-		make("artemis", ports.Core, common, amqp, "protocols=CORE,AMQP,STOMP,HORNETQ,MQTT,OPENWIRE;"+
+		make("artemis", ports.core, common, amqp, "protocols=CORE,AMQP,STOMP,HORNETQ,MQTT,OPENWIRE;"+
 			"supportAdvisory=false;suppressInternalManagementObjects=false"),
-		make("amqp", ports.AMQP, common, amqp, "protocols=AMQP"),
-		make("stomp", ports.STOMP, common, "protocols=STOMP"),
+		make("amqp", ports.amqp, common, amqp, "protocols=AMQP"),
+		make("stomp", ports.stomp, common, "protocols=STOMP"),
 	}
 	if c.tls {
 		// PEM needs no password and no keytool; PEMCA is Artemis's name for a file of CA certificates.

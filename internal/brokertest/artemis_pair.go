@@ -6,10 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"time"
 )
 
@@ -39,6 +37,11 @@ func LaunchArtemisPair(ctx context.Context, opts ...ArtemisOption) (primary, bac
 	return launchArtemisPair(ctx, sharedStore, opts)
 }
 
+func launchArtemisPair(ctx context.Context, way string, opts []ArtemisOption) (primary, backup *Artemis, err error) {
+	return launchTwo(ctx, LaunchArtemis, append(slices.Clone(opts), inPair(way, nil)),
+		func(primary *Artemis) ArtemisOption { return inPair(way, primary) })
+}
+
 // LaunchArtemisReplicated is [LaunchArtemisPair] with a store for each broker. The primary replicates its store to the
 // backup, which is in sync when this returns. There is no other broker to vote: a backup that loses its primary takes
 // over. The brokers need management.
@@ -47,10 +50,6 @@ func LaunchArtemisReplicated(ctx context.Context, opts ...ArtemisOption) (primar
 	if err != nil {
 		return nil, nil, err
 	}
-	if primary.jolo == nil {
-		err = errors.New("a replicated pair needs management: it tells when the backup is in sync")
-		return nil, nil, errors.Join(err, backup.Close(), primary.Close())
-	}
 	// The primary accepts no sessions while it replicates the last of its store.
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -58,8 +57,8 @@ func LaunchArtemisReplicated(ctx context.Context, opts ...ArtemisOption) (primar
 		var now struct {
 			ReplicaSync bool `json:"ReplicaSync"`
 		}
-		read := jolokiaRequest{Type: "read", MBean: brokerBean, Attribute: []string{"ReplicaSync"}}
-		err := primary.jolo.do(ctx, read, &now)
+		read := jolokiaRequest{Type: "read", Bean: brokerBean, Attribute: []string{"ReplicaSync"}}
+		err := primary.ask(ctx, read, &now)
 		return now.ReplicaSync, err
 	})
 	if err != nil {
@@ -69,30 +68,14 @@ func LaunchArtemisReplicated(ctx context.Context, opts ...ArtemisOption) (primar
 	return primary, backup, nil
 }
 
-func launchArtemisPair(ctx context.Context, way string, opts []ArtemisOption) (primary, backup *Artemis, err error) {
-	opts = slices.Clip(opts)
-	primary, err = LaunchArtemis(ctx, append(opts, inPair(way, nil))...)
-	if err != nil {
-		return nil, nil, fmt.Errorf("start the primary: %w", err)
-	}
-	backup, err = LaunchArtemis(ctx, append(opts, inPair(way, primary))...)
-	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("start the backup: %w", err), primary.Close())
-	}
-	return primary, backup, nil
-}
-
-// pair returns the broker's part of a pair; nil if it has none.
+// pair returns the broker's part of a pair; nil of a broker alone.
 func (a *Artemis) pair() *artemisPair {
 	if a.cfg.pairs == "" {
 		return nil
 	}
-	core := func(a *Artemis) string {
-		return "tcp://" + net.JoinHostPort(loopback, strconv.Itoa(a.ports.Core))
-	}
-	pair := &artemisPair{Role: "primary", Way: a.cfg.pairs, Data: filepath.Join(a.dir, "data"), Self: core(a)}
+	pair := &artemisPair{Role: "primary", Way: a.cfg.pairs, Data: filepath.Join(a.dir, "data"), Self: a.CoreURL()}
 	if p := a.cfg.backupOf; p != nil {
-		pair.Role, pair.Other = "backup", core(p)
+		pair.Role, pair.Other = "backup", p.CoreURL()
 		if pair.Way == sharedStore {
 			pair.Data = filepath.Join(p.dir, "data")
 		}

@@ -67,7 +67,7 @@ func testCounters(t *testing.T, a *brokertest.Artemis) {
 	q, err := a.Queue(ctx, queue)
 	require.NoError(t, err)
 	assert.Equal(t, brokertest.QueueStats{
-		Name: queue, Address: queue, RoutingType: "ANYCAST", Durable: true, User: q.User, MaxConsumers: -1,
+		Name: queue, Address: queue, RoutingType: "ANYCAST", Durable: true,
 		MessageCount: 10, DurableMessageCount: 10, MessagesAdded: 10,
 	}, q)
 
@@ -87,9 +87,6 @@ func testCounters(t *testing.T, a *brokertest.Artemis) {
 	require.NoError(t, receiver.Close(ctx))
 	_, err = a.WaitQueue(ctx, queue, func(q brokertest.QueueStats) bool { return q.ConsumerCount == 0 && q.DeliveringCount == 0 })
 	require.NoError(t, err)
-	removed, err := a.PurgeQueue(ctx, queue)
-	require.NoError(t, err)
-	assert.EqualValues(t, 7, removed)
 	require.NoError(t, sender.Close(ctx))
 	require.NoError(t, a.DeleteQueue(ctx, queue))
 	_, err = a.Queue(ctx, queue)

@@ -20,8 +20,8 @@ const (
 	detachedMark = "detached.pid"   // in a folder: the pid of that process, see [MarkDetached]
 )
 
-// newBrokerDir creates a folder for one broker and marks it as in use, by a file
-// lock that ends with this process. Folders whose owner is gone are removed.
+// newBrokerDir creates a folder for one broker and marks it as in use, by a file lock that ends with this process. It
+// removes the folders of owners that have ended.
 func newBrokerDir(kind string) (dir string, release func(), err error) {
 	removeOrphans()
 	dir, err = os.MkdirTemp("", dirPrefix+kind+"-")
@@ -39,8 +39,8 @@ func newBrokerDir(kind string) (dir string, release func(), err error) {
 	return dir, func() { _ = lock.Close() }, nil
 }
 
-// removeOrphans removes folders of brokers whose process was killed before it
-// could. A folder that it cannot remove is left for the next time.
+// removeOrphans removes the folders of processes that were killed before they could. A folder that it cannot remove
+// is left for the next time.
 func removeOrphans() {
 	dirs, err := filepath.Glob(filepath.Join(os.TempDir(), dirPrefix+"*"))
 	if err != nil {
@@ -70,9 +70,9 @@ func MarkDetached(dir string, pid int) error {
 	return nil
 }
 
-// StopDetached sends SIGTERM to the processes that own marked brokers, and waits until they have ended: the processes
-// with the pids, which must own one, or all whose folders are in the present temporary folder. It returns the pids
-// that ended.
+// StopDetached sends SIGTERM to the processes that own marked brokers, and waits until they have ended. Each of the
+// pids must own a broker; without pids, all owners of folders in the present temporary folder are stopped. It returns
+// the pids that ended.
 func StopDetached(ctx context.Context, pids ...int) (stopped []int, err error) {
 	marks, err := filepath.Glob(filepath.Join(os.TempDir(), dirPrefix+"*", detachedMark))
 	if err != nil {
@@ -119,7 +119,7 @@ func endOwner(ctx context.Context, pid int, lock string) error {
 	})
 }
 
-// locked tells whether a process holds a file lock.
+// locked reports whether a process holds a file lock.
 func locked(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {

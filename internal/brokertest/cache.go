@@ -45,29 +45,15 @@ func cacheDir() (string, error) {
 // :type (default jar) and :classifier optional. It is safe for concurrent use,
 // also by several processes.
 func MavenJar(ctx context.Context, coordinates string) (string, error) {
-	name, err := artifactFile(coordinates)
-	if err != nil {
-		return "", err
-	}
-	cache, err := cacheDir()
-	if err != nil {
-		return "", err
-	}
-	return once(ctx, cache, name, func(tmp string) error { return mvnCopy(ctx, coordinates, tmp, name) })
+	name := artifactFile(coordinates)
+	return once(ctx, name, func(tmp string) error { return mvnCopy(ctx, coordinates, tmp, name) })
 }
 
 // mavenUnpacked returns the folder of an unpacked tar.gz artifact, without the
 // archive's own top folder.
 func mavenUnpacked(ctx context.Context, coordinates string) (string, error) {
-	name, err := artifactFile(coordinates)
-	if err != nil {
-		return "", err
-	}
-	cache, err := cacheDir()
-	if err != nil {
-		return "", err
-	}
-	return once(ctx, cache, strings.TrimSuffix(name, ".tar.gz"), func(tmp string) error {
+	name := artifactFile(coordinates)
+	return once(ctx, strings.TrimSuffix(name, ".tar.gz"), func(tmp string) error {
 		fetched := tmp + ".fetch"
 		defer func() { _ = os.RemoveAll(fetched) }()
 		if err := mvnCopy(ctx, coordinates, fetched, name); err != nil {
@@ -84,10 +70,14 @@ func mavenUnpacked(ctx context.Context, coordinates string) (string, error) {
 	})
 }
 
-// once returns the path dir/name, made by the given function when it is missing.
+// once returns the path of a file or folder of the cache, made by the given function when it is missing.
 // A file lock lets one process make it while others wait; it is made under
 // another name and renamed, so a file with the right name is complete.
-func once(ctx context.Context, dir, name string, produce func(tmp string) error) (string, error) {
+func once(ctx context.Context, name string, produce func(tmp string) error) (string, error) {
+	dir, err := cacheDir()
+	if err != nil {
+		return "", err
+	}
 	path := filepath.Join(dir, name)
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
@@ -135,26 +125,33 @@ func lockFile(ctx context.Context, path string) (unlock func(), err error) {
 	return func() { _ = f.Close() }, nil
 }
 
-// mvnCopy fetches an artifact into the file given. Maven's own settings say from
-// where.
+// mvnCopy fetches an artifact into the file given. Maven's own settings have the
+// repositories.
 func mvnCopy(ctx context.Context, coordinates, file, name string) error {
-	mvn, err := exec.LookPath("mvn")
-	if err != nil {
-		return fmt.Errorf("fetch %s: mvn is not in PATH: install Maven (Debian: apt-get install maven), or put %s into the "+
-			"cache folder yourself", coordinates, name)
-	}
 	dir := file + ".d"
 	defer func() { _ = os.RemoveAll(dir) }()
-	cmd := exec.CommandContext(ctx, mvn, "-q", "-B", "dependency:copy", "-Dartifact="+coordinates, "-DoutputDirectory="+
-		dir)
-	cmd.Dir = os.TempDir() // where there is no pom.xml
-	out, err := cmd.CombinedOutput()
+	err := mvn(ctx, coordinates, os.TempDir(), // where there is no pom.xml
+		"dependency:copy", "-Dartifact="+coordinates, "-DoutputDirectory="+dir)
 	if err != nil {
-		return fmt.Errorf("fetch %s with mvn: %w (is the repository in Maven's settings.xml reachable?): %s", coordinates,
-			err, lastLines(string(out), 10))
+		return err
 	}
 	if err := os.Rename(filepath.Join(dir, name), file); err != nil {
 		return fmt.Errorf("fetch %s: mvn did not write the expected file: %w", coordinates, err)
+	}
+	return nil
+}
+
+// mvn runs Maven in a folder, to fetch an artifact or more: what, in messages.
+func mvn(ctx context.Context, what, dir string, args ...string) error {
+	path, err := exec.LookPath("mvn")
+	if err != nil {
+		return fmt.Errorf("fetch %s: mvn is not in PATH: install Maven (Debian: apt-get install maven)", what)
+	}
+	cmd := exec.CommandContext(ctx, path, append([]string{"-q", "-B"}, args...)...) //nolint:gosec // our own arguments
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("fetch %s with mvn: %w (is the repository in Maven's settings.xml reachable?): %s", what, err,
+			lastLines(string(out), 10))
 	}
 	return nil
 }
@@ -168,10 +165,6 @@ type mavenDependency struct {
 // mvnClassPath fetches artifacts and all that they need at run time into a folder: Maven resolves the dependencies.
 func mvnClassPath(ctx context.Context, dir string, dependencies ...mavenDependency) error {
 	name := dependencies[0].artifact
-	mvn, err := exec.LookPath("mvn")
-	if err != nil {
-		return fmt.Errorf("fetch %s: mvn is not in PATH: install Maven (Debian: apt-get install maven)", name)
-	}
 	var pom strings.Builder
 	pom.WriteString(`<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>` +
 		`<groupId>perfmq</groupId><artifactId>classpath</artifactId><version>1</version>` +
@@ -195,35 +188,18 @@ func mvnClassPath(ctx context.Context, dir string, dependencies ...mavenDependen
 	if err := os.WriteFile(file, []byte(pom.String()), 0o600); err != nil {
 		return fmt.Errorf("fetch %s: %w", name, err)
 	}
-	cmd := exec.CommandContext(ctx, mvn, "-q", "-B", "-f", file, //nolint:gosec // our own arguments
-		"dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory="+dir)
-	cmd.Dir = work
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("fetch %s with mvn: %w (is the repository in Maven's settings.xml reachable?): %s", name, err,
-			lastLines(string(out), 10))
-	}
-	return nil
+	return mvn(ctx, name, work, "-f", file, "dependency:copy-dependencies", "-DincludeScope=runtime",
+		"-DoutputDirectory="+dir)
 }
 
 // artifactFile returns the file name of an artifact, as Maven forms it.
-func artifactFile(coordinates string) (string, error) {
-	parts := strings.Split(coordinates, ":")
-	if len(parts) < 3 || len(parts) > 5 {
-		return "", fmt.Errorf("%q are no Maven coordinates: use group:artifact:version[:type[:classifier]]", coordinates)
-	}
-	for _, part := range parts {
-		if part == "" || strings.ContainsAny(part, `/\ `) {
-			return "", fmt.Errorf("%q are no Maven coordinates: a part is empty or has a slash or a space", coordinates)
-		}
-	}
-	name, kind := parts[1]+"-"+parts[2], "jar"
-	if len(parts) > 3 {
-		kind = parts[3]
-	}
-	if len(parts) > 4 {
+func artifactFile(coordinates string) string {
+	parts := append(strings.Split(coordinates, ":"), "jar")
+	name, kind := parts[1]+"-"+parts[2], parts[3]
+	if len(parts) > 5 {
 		name += "-" + parts[4]
 	}
-	return name + "." + kind, nil
+	return name + "." + kind
 }
 
 // jvm returns the options of a virtual machine: full speed for programs that measure; in tests, options that halve the

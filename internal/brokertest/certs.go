@@ -6,7 +6,6 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -54,27 +53,6 @@ func NewCerts(dir string) (*Certs, error) {
 		ClientCertFile: w.path("client.crt"),
 		ClientKeyFile:  w.path("client.key"),
 		serverStore:    w.path("server.pem"),
-	}, nil
-}
-
-// ClientConfig returns the configuration by which a client trusts the server and identifies
-// itself when asked to.
-func (c *Certs) ClientConfig() (*tls.Config, error) {
-	text, err := os.ReadFile(c.CAFile)
-	if err != nil {
-		return nil, fmt.Errorf("read the test CA: %w", err)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("read the test CA: no certificate in %s", c.CAFile)
-	}
-	pair, err := tls.LoadX509KeyPair(c.ClientCertFile, c.ClientKeyFile)
-	if err != nil {
-		return nil, fmt.Errorf("read the test client's certificate: %w", err)
-	}
-	return &tls.Config{
-		RootCAs: pool, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12,
-		ServerName: "localhost",
 	}, nil
 }
 

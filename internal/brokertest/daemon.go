@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -17,8 +18,8 @@ import (
 // folder of its own. Its methods may be called concurrently.
 type daemon struct {
 	title string // in messages
+	java  string // the program; empty of brokers without one
 	dir   string
-	log   string // file in dir
 	owner func() // releases the folder
 
 	mu     sync.Mutex
@@ -27,21 +28,74 @@ type daemon struct {
 	claims []*os.File // the lock files of its ports
 }
 
-// keepFor ends a broker with the test, and fails the test if the broker could not
-// start. A test that fails logs the end of the broker's log.
-func keepFor(tb testing.TB, title string, err error, logTail func() string, closing func() error) {
+// handle has the methods that all brokers have in common, as far as this package calls them.
+type handle interface {
+	Alive() bool
+	LogTail() string
+	Close() error
+}
+
+// startForTest starts a broker and ends it with the test. It fails the test if the broker cannot start. A failed test
+// logs the end of the broker's log.
+func startForTest[B handle, O any](
+	tb testing.TB, title string, launch func(context.Context, ...O) (B, error), opts []O,
+) B {
 	tb.Helper()
+	Needs(tb, title)
+	b, err := launch(tb.Context(), opts...)
 	if err != nil {
 		tb.Fatalf("this test needs a broker (%s): %v", title, err)
 	}
 	tb.Cleanup(func() {
 		if tb.Failed() {
-			tb.Logf("the end of the broker's log:\n%s", logTail())
+			tb.Logf("the end of the broker's log:\n%s", b.LogTail())
 		}
-		if err := closing(); err != nil {
+		if err := b.Close(); err != nil {
 			tb.Error(err)
 		}
 	})
+	return b
+}
+
+// launchTwo starts a broker, and a second one with the same options and another that refers to the first.
+func launchTwo[B handle, O any](
+	ctx context.Context, launch func(context.Context, ...O) (B, error), opts []O, other func(first B) O,
+) (first, second B, err error) {
+	var none B
+	if first, err = launch(ctx, opts...); err != nil {
+		return none, none, fmt.Errorf("start the first broker: %w", err)
+	}
+	if second, err = launch(ctx, append(slices.Clone(opts), other(first))...); err != nil {
+		return none, none, errors.Join(fmt.Errorf("start the second broker: %w", err), first.Close())
+	}
+	return first, second, nil
+}
+
+// open creates the folder of a broker. Brokers that are Java programs need java.
+func (d *daemon) open(title, kind string, java bool) (err error) {
+	d.title = title
+	if java {
+		if d.java, err = javaPath(); err != nil {
+			return err
+		}
+	}
+	d.dir, d.owner, err = newBrokerDir(kind)
+	return err
+}
+
+// firstStart configures a broker for free ports and starts it. It takes other ports if another process took one before
+// the broker could bind it.
+func (d *daemon) firstStart(configure, start func() error) error {
+	for try := 1; ; try++ {
+		if err := configure(); err != nil {
+			return err
+		}
+		err := start()
+		if err == nil || try == 3 || !portTaken.MatchString(err.Error()) {
+			return err
+		}
+		d.killAll()
+	}
 }
 
 // startMain starts the main process, unless it is running. The caller holds mu.
@@ -80,11 +134,11 @@ func (d *daemon) Kill() { d.process().kill() }
 // 20 s at most; the error says that it then had to be killed.
 func (d *daemon) Stop() error { return d.process().stop(stopGrace) }
 
-// Pause stops the broker in its tracks (SIGSTOP) with its connections open, as a
+// Pause stops the broker's threads (SIGSTOP) and leaves its connections open, as a
 // long stall would. Resume, Kill, Stop and Close work on a paused broker.
 func (d *daemon) Pause() error { return d.process().pause() }
 
-// Resume lets a paused broker go on.
+// Resume continues a paused broker.
 func (d *daemon) Resume() error { return d.process().signal(syscall.SIGCONT) }
 
 // Close kills the broker and removes its folder. It may be called again.
@@ -101,7 +155,7 @@ func (d *daemon) Close() error {
 	return nil
 }
 
-// killAll kills the broker and its helper, as far as they have been started.
+// killAll kills the broker and its helper.
 func (d *daemon) killAll() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -120,7 +174,7 @@ func (d *daemon) Done() <-chan struct{} { return d.process().done }
 func (d *daemon) Dir() string { return d.dir }
 
 // LogFile returns the path of the broker's output.
-func (d *daemon) LogFile() string { return filepath.Join(d.dir, d.log) }
+func (d *daemon) LogFile() string { return filepath.Join(d.dir, "broker.log") }
 
 // LogTail returns the last 40 lines of the broker's output; empty before the
 // first start.

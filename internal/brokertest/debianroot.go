@@ -44,20 +44,16 @@ func (s scratchRoot) command(dir, program string, args ...string) []string {
 	}, args...)
 }
 
-// debianRoot returns a root with Debian packages of another release and all that
-// they depend on: unpacked, not configured, which is enough for programs that are
-// told all their paths. They come from the mirror that apt-get uses.
+// debianRoot returns a root with Debian packages of another release and all that they depend on: unpacked, not
+// configured, which is enough for programs that get all their paths as arguments. They come from the mirror that
+// apt-get uses.
 func debianRoot(ctx context.Context, suite string, packages ...string) (scratchRoot, error) {
 	if os.Geteuid() != 0 {
 		return "", fmt.Errorf("run %s of Debian %s in a root of its own: only root may do that", strings.Join(packages, " "),
 			suite)
 	}
-	cache, err := cacheDir()
-	if err != nil {
-		return "", err
-	}
 	name := "debian-" + suite + "-" + strings.Join(packages, "-")
-	root, err := once(ctx, cache, name, func(tmp string) error {
+	root, err := once(ctx, name, func(tmp string) error {
 		if err := unpackDebian(ctx, tmp, suite, packages); err != nil {
 			return fmt.Errorf("unpack %s of Debian %s: %w", strings.Join(packages, " "), suite, err)
 		}

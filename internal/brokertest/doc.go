@@ -4,7 +4,7 @@
 // fetches their distribution once, starts a broker on free loopback ports with
 // a small heap in a temporary folder, and always stops it again.
 //
-// # The model
+// # Life of a broker
 //
 //	Maven coordinates --fetch, under a file lock--> cache folder (the distribution, unpacked once)
 //	options --write configuration--> temporary folder of one broker --java--> process --ready line--> handle
@@ -41,17 +41,9 @@
 // loopback, whose ports are published on the machine's (netns_linux.go). Both
 // need root, and take part in `make features` only.
 //
-// # Settings
-//
-// The settings that a performance engineer changes are options by key and value:
-// any key for brokers whose file takes any (RocketMQ, RabbitMQ, the context of
-// Broker-J), the keys of a list for Artemis and ActiveMQ Classic (settings.go).
-// Values are checked before anything starts, and cannot reach beyond their place
-// in the file.
-//
 // # Adding a broker
 //
 // One file each: an option type, a launch function that fetches (cache.go),
-// writes the configuration, picks ports (ports.go) and calls startProcess
-// (process.go), and a handle with its URLs. artemis.go is the example.
+// a function that picks ports (ports.go) and writes the configuration, Start, which calls startMain
+// (daemon.go), and a handle with its URLs. artemis.go is the example.
 package brokertest

@@ -74,7 +74,7 @@ func (h *hermit) enter() error {
 	return unix.Setns(int(h.space.Fd()), unix.CLONE_NEWNET)
 }
 
-// publish makes ports of the network those of the machine's loopback.
+// publish makes ports of the network reachable at the machine's loopback.
 func (h *hermit) publish(ports ...int) error {
 	for _, port := range ports {
 		address := fmt.Sprintf("%s:%d", loopback, port)

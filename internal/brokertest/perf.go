@@ -4,6 +4,7 @@ package brokertest
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,68 +14,102 @@ import (
 	"time"
 )
 
-// PerfCommand returns the distribution's own load tool, ready to run against this
-// broker: `artemis perf ROLE ARGS...` with a heap of 256M. The broker's URL (for
-// --protocol AMQP the AMQP one) and the admin's login are added unless they are
-// among the arguments; for example
-//
-//	a.PerfCommand(ctx, "client", "--protocol", "AMQP", "--duration", "2", "queue://A").CombinedOutput()
-//
-// At the end of the context it gets SIGTERM, and is killed five seconds later.
-func (a *Artemis) PerfCommand(ctx context.Context, role string, args ...string) *exec.Cmd {
-	full := []string{"perf", role}
-	if !hasFlag(args, "--url") {
-		brokerURL := a.CoreURL()
-		if strings.EqualFold(flagValue(args, "--protocol"), "AMQP") {
-			brokerURL = a.AMQPURL()
-		}
-		full = append(full, "--url", brokerURL)
-	}
-	if !hasFlag(args, "--user") {
-		full = append(full, "--user", User, "--password", Password)
-	}
-	return a.Command(ctx, append(full, args...)...)
-}
-
-// Command returns the distribution's `artemis` command line tool with the given
-// arguments and a heap of 256M, for operations that have no method here.
-func (a *Artemis) Command(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, filepath.Join(a.home, "bin", "artemis"), args...)
-	// As in the artemis.profile of an instance: without --add-opens the tool's clock has whole milliseconds, and its
-	// consumer fails on, and so receives again, each message that arrives within the millisecond of its sending.
-	cmd.Env = append(os.Environ(), "JAVA_ARGS="+strings.Join(append(jvm(), "-Xms64M", "-Xmx256M", "--add-opens",
-		"java.base/jdk.internal.misc=ALL-UNNAMED"), " "))
+// command returns a program that gets SIGTERM at the end of the context, and is killed five seconds later.
+func command(ctx context.Context, path string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, path, args...) //nolint:gosec // the harness's own
 	cmd.SysProcAttr = sysProcAttr()
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 5 * time.Second
 	return cmd
 }
 
-// JavaCommand returns `java -cp JARS CLASS ARGS...` with a heap of 256M. The jars
-// come from [MavenJar].
-func JavaCommand(ctx context.Context, jars []string, class string, args ...string) (*exec.Cmd, error) {
+// PerfCommand returns the distribution's own load tool, ready to run against this
+// broker: `artemis perf ROLE ARGS...` with a heap of 256M. The broker's URL (for
+// --protocol AMQP the AMQP one) and the admin's login are added unless --url or --user
+// is among the arguments; for example
+//
+//	a.PerfCommand(ctx, "client", "--protocol", "AMQP", "--duration", "2", "queue://A").CombinedOutput()
+//
+// It ends with the context.
+func (a *Artemis) PerfCommand(ctx context.Context, role string, args ...string) *exec.Cmd {
+	full := []string{"perf", role}
+	if !slices.Contains(args, "--url") {
+		brokerURL := a.CoreURL()
+		if i := slices.Index(args, "--protocol"); i >= 0 && args[i+1] == "AMQP" {
+			brokerURL = a.AMQPURL()
+		}
+		full = append(full, "--url", brokerURL)
+	}
+	if !slices.Contains(args, "--user") {
+		full = append(full, "--user", User, "--password", Password)
+	}
+	cmd := command(ctx, filepath.Join(a.home, "bin", "artemis"), append(full, args...)...)
+	// As in the artemis.profile of an instance: without --add-opens the tool's clock has whole milliseconds, and its
+	// consumer fails on, and so receives again, each message that arrives within the millisecond of its sending.
+	cmd.Env = append(os.Environ(), "JAVA_ARGS="+strings.Join(append(jvm(), "-Xms64M", "-Xmx256M", "--add-opens",
+		"java.base/jdk.internal.misc=ALL-UNNAMED"), " "))
+	return cmd
+}
+
+// ArtemisPerf is [Artemis.PerfCommand] for a broker that is not an Artemis: the distribution is fetched if need be, no
+// broker is started. --url is to be among the arguments.
+func ArtemisPerf(ctx context.Context, role string, args ...string) (*exec.Cmd, error) {
+	home, err := mavenUnpacked(ctx, ArtemisCoordinates)
+	if err != nil {
+		return nil, err
+	}
+	return (&Artemis{home: home}).PerfCommand(ctx, role, args...), nil
+}
+
+// RocketMQCommand returns a class of RocketMQ's distribution, such as its benchmarks, ready to run against any name
+// server. Its logs go to dir. It ends with the context. The first time on a machine the distribution is fetched.
+func RocketMQCommand(ctx context.Context, dir, nameServer, class string, args ...string) (*exec.Cmd, error) {
 	java, err := javaPath()
 	if err != nil {
 		return nil, err
 	}
-	classpath := strings.Join(jars, string(filepath.ListSeparator))
-	cmd := exec.CommandContext(ctx, java, append(append(jvm(), "-Xmx256M", "-cp", classpath, class), args...)...)
-	cmd.SysProcAttr = sysProcAttr()
-	return cmd, nil
-}
-
-func hasFlag(args []string, name string) bool {
-	return slices.ContainsFunc(args, func(a string) bool { return a == name || strings.HasPrefix(a, name+"=") })
-}
-
-func flagValue(args []string, name string) string {
-	for i, a := range args {
-		if value, found := strings.CutPrefix(a, name+"="); found {
-			return value
-		}
-		if a == name && i+1 < len(args) {
-			return args[i+1]
-		}
+	lib, err := rocketLib(ctx, RocketMQVersion)
+	if err != nil {
+		return nil, err
 	}
-	return ""
+	return rocketCommand(ctx, java, filepath.Join(lib, "*"), dir, nameServer, class, args), nil
+}
+
+func rocketCommand(
+	ctx context.Context, java, classPath, dir, nameServer, class string, args []string,
+) *exec.Cmd {
+	full := append(jvm(), "-Xms128m", "-Xmx512m", "-Duser.home="+dir, "-Drocketmq.home.dir="+dir,
+		"-Drocketmq.client.logUseSlf4j=true", "-Drocketmq.namesrv.addr="+nameServer, "-classpath", classPath, class)
+	return command(ctx, java, append(full, args...)...)
+}
+
+// Command returns a class, ready to run against this broker: one of the distribution, such as a benchmark of
+// org.apache.rocketmq.example.benchmark, or one that [RocketMQ.Compile] compiled. It ends with the context.
+func (r *RocketMQ) Command(ctx context.Context, class string, args ...string) *exec.Cmd {
+	path := filepath.Join(r.lib, "*") + string(os.PathListSeparator) + r.classes()
+	return rocketCommand(ctx, r.java, path, filepath.Join(r.dir, "tools-home"), r.NameServer(), class, args)
+}
+
+// classes is the folder of the classes that [RocketMQ.Compile] compiled.
+func (r *RocketMQ) classes() string { return filepath.Join(r.dir, "classes") }
+
+// Compile compiles a Java source against the distribution, with the javac beside
+// the java that runs it. name is the name of the file, which ends with .java.
+func (r *RocketMQ) Compile(ctx context.Context, name string, source []byte) error {
+	java, err := filepath.EvalSymlinks(r.java)
+	if err != nil {
+		return fmt.Errorf("compile %s: %w", name, err)
+	}
+	file := filepath.Join(r.dir, name)
+	if err := os.WriteFile(file, source, 0o600); err != nil {
+		return fmt.Errorf("compile %s: %w", name, err)
+	}
+	javac := filepath.Join(filepath.Dir(java), "javac")
+	out, err := command(ctx, javac, "-proc:none", "-d", r.classes(), "-classpath", filepath.Join(r.lib, "*"), file).
+		CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("compile %s with %s (a JDK, not only a Java runtime, is needed): %w: %s", name, javac, err,
+			lastLines(string(out), 10))
+	}
+	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"syscall"
 )
@@ -21,6 +22,9 @@ const (
 	portLow  = 20000
 	portHigh = 32000
 )
+
+// portTaken finds the end of a start for which another process had taken a port, in the words of any broker.
+var portTaken = regexp.MustCompile(addressTaken + "|BindException|eaddrinuse|in use")
 
 // loopback is the only address that brokers listen on.
 const loopback = "127.0.0.1"
@@ -97,7 +101,7 @@ func (d *daemon) unclaim() {
 	d.claims = nil
 }
 
-// portFree tells whether a port of loopback was free a moment ago.
+// portFree reports whether a port of loopback was free a moment ago.
 func portFree(port int) bool {
 	l, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(port)))
 	if err != nil {

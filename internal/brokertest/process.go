@@ -41,7 +41,7 @@ type process struct {
 	err  error         // how it ended; valid after done
 }
 
-// tailLines is how much of a log a failure quotes.
+// tailLines is the number of log lines that a failure quotes.
 const tailLines = 40
 
 // startProcess starts the program and waits until it is ready. On an error
@@ -148,8 +148,8 @@ func (p *process) signal(sig syscall.Signal) error {
 	return nil
 }
 
-// pause stops the process in its tracks and waits until all its threads have stopped: on a busy machine one may go on
-// for a moment after the signal, and answer a request.
+// pause stops the process and waits until all its threads have stopped: on a busy machine a thread may run for a
+// moment after the signal, and answer a request.
 func (p *process) pause() error {
 	if err := p.signal(syscall.SIGSTOP); err != nil {
 		return err
@@ -217,8 +217,8 @@ func (p *process) stop(grace time.Duration) error {
 // tail returns the last lines that the process printed.
 func (p *process) tail() string { return p.log.tail() }
 
-// addressTaken is the part of a log line of a broker whose port another process has taken. Some brokers go on, get
-// ready in part, and end seconds later: Artemis's console is the last to start whatever failed before it.
+// addressTaken is part of the log line of a broker that cannot bind its port. Some brokers continue, get ready in
+// part, and end seconds later: Artemis's console is the last to start whatever failed before it.
 const addressTaken = "Address already in use"
 
 // logSink writes a process's output to a file, keeps its last lines and watches

@@ -154,12 +154,13 @@ func TestLogTailDropsStackFrames(t *testing.T) {
 
 func TestOnceProducesOnce(t *testing.T) {
 	dir := t.TempDir()
+	t.Setenv(CacheEnv, dir)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "thing.tmp"), []byte("half"), 0o600)) // of one that was killed
 	var made atomic.Int32
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			path, err := once(t.Context(), dir, "thing", func(tmp string) error {
+			path, err := once(t.Context(), "thing", func(tmp string) error {
 				made.Add(1)
 				return os.WriteFile(tmp, []byte("whole"), 0o600)
 			})
@@ -173,18 +174,19 @@ func TestOnceProducesOnce(t *testing.T) {
 	assert.EqualValues(t, 1, made.Load())
 
 	failed := errors.New("no network")
-	_, err := once(t.Context(), dir, "other", func(string) error { return failed })
+	_, err := once(t.Context(), "other", func(string) error { return failed })
 	require.ErrorIs(t, err, failed)
 }
 
 func TestOnceGivesUpWaiting(t *testing.T) {
 	dir := t.TempDir()
+	t.Setenv(CacheEnv, dir)
 	unlock, err := lockFile(t.Context(), filepath.Join(dir, "thing.lock"))
 	require.NoError(t, err)
 	defer unlock()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	_, err = once(ctx, dir, "thing", func(string) error { return nil })
+	_, err = once(ctx, "thing", func(string) error { return nil })
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
@@ -194,13 +196,7 @@ func TestArtifactFile(t *testing.T) {
 		"g:a:1:zip":        "a-1.zip",
 		"g:a:1:tar.gz:bin": "a-1-bin.tar.gz",
 	} {
-		got, err := artifactFile(coordinates)
-		require.NoError(t, err)
-		assert.Equal(t, want, got)
-	}
-	for _, bad := range []string{"", "g:a", "g::1", "g:a:1:jar:c:more", "g:a/../b:1"} {
-		_, err := artifactFile(bad)
-		require.Error(t, err, bad)
+		assert.Equal(t, want, artifactFile(coordinates))
 	}
 }
 
@@ -249,11 +245,4 @@ func TestFreePortsDiffer(t *testing.T) {
 		assert.GreaterOrEqual(t, p, portLow)
 		assert.Less(t, p, portHigh)
 	}
-}
-
-func TestOptionsAreChecked(t *testing.T) {
-	_, err := LaunchArtemis(t.Context(), WithHeap(""), WithAddressLimit(AddressLimit{Policy: PolicyFail}), WithAddressLimit(AddressLimit{Match: "x", Policy: "LOSE"}))
-	require.ErrorContains(t, err, "heap")
-	require.ErrorContains(t, err, "without an address")
-	require.ErrorContains(t, err, "LOSE")
 }

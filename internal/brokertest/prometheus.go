@@ -32,7 +32,14 @@ func StartPrometheus(tb testing.TB, config string, args ...string) *Prometheus {
 	tb.Helper()
 	Needs(tb, "Prometheus")
 	p, err := LaunchPrometheus(tb.Context(), tb.TempDir(), config, args...)
-	keepFor(tb, "Prometheus", err, func() string { return p.proc.tail() }, p.Stop)
+	if err != nil {
+		tb.Fatalf("this test needs Prometheus: %v", err)
+	}
+	tb.Cleanup(func() {
+		if err := p.Stop(); err != nil {
+			tb.Error(err)
+		}
+	})
 	return p
 }
 

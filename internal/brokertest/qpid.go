@@ -31,7 +31,6 @@ type Qpid struct {
 	daemon
 	cfg  qpidConfig
 	lib  string // folder of the distribution's jars
-	java string
 	port int
 	web  int // port of the management; 0 without
 }
@@ -41,12 +40,9 @@ type Qpid struct {
 type QpidOption func(*qpidConfig)
 
 type qpidConfig struct {
-	heap        string
-	policies    []qpidPolicy
-	context     map[string]string
-	javaOptions []string
-	wanted      int // port; 0: a free one
-	management  bool
+	policies   []qpidPolicy
+	wanted     int // port; 0: a free one
+	management bool
 }
 
 // qpidPolicy says which queues are made by their use. The first that matches
@@ -59,9 +55,8 @@ type qpidPolicy struct {
 	Attributes map[string]string `json:"attributes"`
 }
 
-// WithQpidLimit makes the queues whose whole name matches the regular expression
-// hold producers back when they have that many messages: their credit is
-// withdrawn by a flow with drain.
+// WithQpidLimit limits queues to a number of messages; the regular expression matches their whole name. A full queue
+// blocks its producers: their credit is withdrawn by a flow with drain.
 func WithQpidLimit(pattern string, messages int) QpidOption {
 	return func(c *qpidConfig) {
 		c.add(pattern, map[string]string{
@@ -80,17 +75,6 @@ func WithQpidManagement() QpidOption {
 	return func(c *qpidConfig) { c.management = true }
 }
 
-// WithQpidContext sets a context variable of the broker, which its virtual host inherits, for example
-// broker.flowToDiskThreshold. Broker-J ignores unknown names without a word.
-func WithQpidContext(key, value string) QpidOption {
-	return func(c *qpidConfig) { c.context[key] = value }
-}
-
-// WithQpidJavaOptions appends options to those of the broker's JVM. A largest heap and a collector replace ours.
-func WithQpidJavaOptions(options ...string) QpidOption {
-	return func(c *qpidConfig) { c.javaOptions = append(c.javaOptions, options...) }
-}
-
 func (c *qpidConfig) add(pattern string, attributes map[string]string) {
 	c.policies = append(c.policies, qpidPolicy{pattern, "queue", true, true, attributes})
 }
@@ -99,80 +83,55 @@ func (c *qpidConfig) add(pattern string, attributes map[string]string) {
 // cannot start fails the test; a test that fails logs the end of the broker's log.
 func StartQpid(tb testing.TB, opts ...QpidOption) *Qpid {
 	tb.Helper()
-	Needs(tb, "Qpid Broker-J")
-	q, err := LaunchQpid(tb.Context(), opts...)
-	keepFor(tb, "Qpid Broker-J", err, func() string { return q.LogTail() }, func() error { return q.Close() })
-	return q
+	return startForTest(tb, "Qpid Broker-J", LaunchQpid, opts)
 }
 
 // LaunchQpid starts a broker and waits until it is ready, about three seconds. The
 // first time on a machine it also fetches the distribution. The caller must Close
 // it. The context bounds the start only.
 func LaunchQpid(ctx context.Context, opts ...QpidOption) (*Qpid, error) {
-	cfg := qpidConfig{heap: "256m", context: map[string]string{}}
+	q := &Qpid{}
 	for _, opt := range opts {
-		opt(&cfg)
-	}
-	if err := checkJavaOptions(cfg.javaOptions); err != nil {
-		return nil, fmt.Errorf("configure Broker-J: %w", err)
+		opt(&q.cfg)
 	}
 	// Message groups are a matter of the queue, off by default.
-	cfg.add(".*", map[string]string{"messageGroupType": "STANDARD"})
-	java, err := javaPath()
-	if err != nil {
+	q.cfg.add(".*", map[string]string{"messageGroupType": "STANDARD"})
+	if err := q.open("Qpid Broker-J", "qpid", true); err != nil {
 		return nil, err
 	}
-	lib, err := qpidLib(ctx)
-	if err != nil {
-		return nil, err
-	}
-	dir, owner, err := newBrokerDir("qpid")
-	if err != nil {
-		return nil, err
-	}
-	q := &Qpid{
-		daemon: daemon{title: "Qpid Broker-J", dir: dir, log: "qpid.log", owner: owner}, cfg: cfg, lib: lib,
-		java: java,
-	}
-	if err := q.firstStart(ctx); err != nil {
+	if err := q.launch(ctx); err != nil {
 		return nil, errors.Join(err, q.Close())
 	}
 	return q, nil
 }
 
+func (q *Qpid) launch(ctx context.Context) (err error) {
+	if q.lib, err = qpidLib(ctx); err != nil {
+		return err
+	}
+	return q.firstStart(q.configure, func() error { return q.Start(ctx) })
+}
+
+// configure picks ports and writes the configuration.
+func (q *Qpid) configure() error {
+	free, err := q.pickPorts(q.cfg.wanted, 0)
+	if err != nil {
+		return err
+	}
+	if q.port = free[0]; q.cfg.management {
+		q.web = free[1]
+	}
+	return q.writeConfig()
+}
+
 // qpidLib returns the folder with the broker's jars. The store on Berkeley DB is
 // left out: its library is not to be had where the others are.
 func qpidLib(ctx context.Context) (string, error) {
-	cache, err := cacheDir()
-	if err != nil {
-		return "", err
-	}
-	return once(ctx, cache, "qpid-broker-"+qpidVersion, func(tmp string) error {
+	return once(ctx, "qpid-broker-"+qpidVersion, func(tmp string) error {
 		return mvnClassPath(ctx, tmp, mavenDependency{
 			group: "org.apache.qpid", artifact: "qpid-broker", version: qpidVersion, without: []string{"com.sleepycat:je"},
 		})
 	})
-}
-
-// firstStart starts on a free port, and on another when another process took it before it
-// could be bound.
-func (q *Qpid) firstStart(ctx context.Context) error {
-	for try := 1; ; try++ {
-		free, err := q.pickPorts(q.cfg.wanted, 0)
-		if err != nil {
-			return err
-		}
-		if q.port = free[0]; q.cfg.management {
-			q.web = free[1]
-		}
-		if err := q.writeConfig(); err != nil {
-			return err
-		}
-		err = q.Start(ctx)
-		if err == nil || try == 3 || !strings.Contains(err.Error(), addressTaken) {
-			return err
-		}
-	}
 }
 
 func (q *Qpid) writeConfig() error {
@@ -194,7 +153,7 @@ func (q *Qpid) writeConfig() error {
 	var text strings.Builder
 	err = t.Execute(&text, map[string]any{
 		"Port": q.port, "Management": q.web, "User": User, "Password": Password, "VirtualHost": string(host),
-		"Context": q.cfg.context, "Queues": filepath.Join(q.dir, "queues"), // they survive a restart, as their messages do
+		"Queues": filepath.Join(q.dir, "queues"), // they survive a restart, as their messages do
 	})
 	if err != nil {
 		return fmt.Errorf("fill in the configuration of Broker-J: %w", err)
@@ -215,7 +174,7 @@ func (q *Qpid) Start(ctx context.Context) error {
 	return q.startMain(ctx, processSpec{
 		name: "qpid",
 		path: q.java,
-		args: append(javaOptions(append(jvm("-XX:+UseG1GC"), "-Xms64m", "-Xmx"+q.cfg.heap), q.cfg.javaOptions),
+		args: append(jvm("-XX:+UseG1GC"), "-Xms64m", "-Xmx256m",
 			"-Djava.io.tmpdir="+q.dir,
 			"-Dderby.stream.error.file="+filepath.Join(q.dir, "derby.log"),
 			"-classpath", filepath.Join(q.lib, "*"), "org.apache.qpid.server.Main",

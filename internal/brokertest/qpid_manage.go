@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// QueueDepth returns the number of messages in a queue of a broker with [WithQpidManagement]; 0 if there is none.
+// QueueDepth returns the number of messages in a queue of a broker with [WithQpidManagement]; 0 if the queue does not
+// exist.
 func (q *Qpid) QueueDepth(ctx context.Context, name string) (int64, error) {
 	var list []struct {
 		Statistics struct {
@@ -30,7 +31,7 @@ func (q *Qpid) QueueDepth(ctx context.Context, name string) (int64, error) {
 }
 
 // CloseAllConnections closes all connections of clients, as an operator would on the console of a broker with
-// [WithQpidManagement], and returns how many there were.
+// [WithQpidManagement], and returns their number.
 func (q *Qpid) CloseAllConnections(ctx context.Context) (int, error) {
 	var list []struct {
 		ID string `json:"id"`

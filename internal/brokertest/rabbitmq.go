@@ -10,14 +10,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 )
 
-// rabbitmqScripts is where the Debian package has its programs. Those in the PATH
-// are wrappers that become the user rabbitmq and use its folders.
+// rabbitmqScripts is where the Debian package has its programs. The programs in the PATH are wrappers that become the
+// user rabbitmq and use its folders.
 const rabbitmqScripts = "/usr/lib/rabbitmq/bin"
 
 // rabbitmq4Suite is the Debian release that has RabbitMQ 4.
@@ -30,15 +31,15 @@ const rabbitmqInstall = "RabbitMQ is not installed: apt-get install --no-install
 // by a plug-in) and STOMP. Its methods may be called concurrently, except
 // the methods that start and stop it.
 type RabbitMQ struct {
-	daemon // its helper is epmd, which goes on until Close
+	daemon // its helper is epmd, which runs until Close
 	cfg    rabbitmqConfig
 	root   scratchRoot // where it is installed
 	ports  rabbitmqPorts
 	certs  *Certs // nil without TLS
 }
 
-// rabbitmqPorts are the listening ports: dist is Erlang's own protocol, by which
-// rabbitmqctl talks to the broker, epmd the name server that it needs for that.
+// rabbitmqPorts are the listening ports: rabbitmqctl talks to the broker over Erlang's protocol at dist, and finds
+// that port at epmd.
 type rabbitmqPorts struct{ amqp, stomp, amqps, stomps, dist, epmd, management int }
 
 // RabbitMQOption changes how a RabbitMQ broker is configured. Without any it has
@@ -46,10 +47,10 @@ type rabbitmqPorts struct{ amqp, stomp, amqps, stomps, dist, epmd, management in
 type RabbitMQOption func(*rabbitmqConfig)
 
 type rabbitmqConfig struct {
-	tls, clientCerts, four, management bool
-	wanted                             rabbitmqPorts     // 0: a free one
-	set                                map[string]string // of rabbitmq.conf
-	join                               *RabbitMQ         // the first node of a cluster; nil of that one
+	tls, four, management bool              // tls: with certificates of clients
+	wanted                rabbitmqPorts     // 0: a free one
+	set                   map[string]string // of rabbitmq.conf
+	join                  *RabbitMQ         // the first node of a cluster; nil of that one
 }
 
 // WithRabbitMQ4 starts RabbitMQ 4, which needs no installation: its Debian
@@ -64,13 +65,18 @@ func WithRabbitMQDefaultPorts() RabbitMQOption {
 	return func(c *rabbitmqConfig) { c.wanted = rabbitmqPorts{amqp: defaultAMQPPort, stomp: defaultSTOMPPort} }
 }
 
+// WithRabbitMQSetting sets a key of rabbitmq.conf. RabbitMQ does not start with an unknown one.
+func WithRabbitMQSetting(key, value string) RabbitMQOption {
+	return func(c *rabbitmqConfig) { c.set[key] = value }
+}
+
 // WithRabbitMQClientCerts adds encrypted listeners for AMQP and STOMP that demand a certificate of the client, beside a
 // login. See [RabbitMQ.Certs]. The others stay plain.
 func WithRabbitMQClientCerts() RabbitMQOption {
-	return func(c *rabbitmqConfig) { c.tls, c.clientCerts = true, true }
+	return func(c *rabbitmqConfig) { c.tls = true }
 }
 
-// WithRabbitMQManagement adds the management plugin, which tells the broker's own counters over HTTP; see
+// WithRabbitMQManagement adds the management plugin, which reports the broker's own counters over HTTP; see
 // [RabbitMQ.ManagementURL].
 func WithRabbitMQManagement() RabbitMQOption {
 	return func(c *rabbitmqConfig) { c.management = true }
@@ -81,10 +87,7 @@ func WithRabbitMQManagement() RabbitMQOption {
 // test that fails logs the end of the broker's log.
 func StartRabbitMQ(tb testing.TB, opts ...RabbitMQOption) *RabbitMQ {
 	tb.Helper()
-	Needs(tb, "RabbitMQ")
-	r, err := LaunchRabbitMQ(tb.Context(), opts...)
-	keepFor(tb, "RabbitMQ", err, func() string { return r.LogTail() }, func() error { return r.Close() })
-	return r
+	return startForTest(tb, "RabbitMQ", LaunchRabbitMQ, opts)
 }
 
 // LaunchRabbitMQ starts a broker and waits until it is ready, about five seconds.
@@ -95,9 +98,6 @@ func LaunchRabbitMQ(ctx context.Context, opts ...RabbitMQOption) (*RabbitMQ, err
 	for _, opt := range opts {
 		opt(&r.cfg)
 	}
-	if err := r.cfg.validate(); err != nil {
-		return nil, fmt.Errorf("configure RabbitMQ: %w", err)
-	}
 	if r.cfg.four {
 		var err error
 		if r.root, err = debianRoot(ctx, rabbitmq4Suite, "rabbitmq-server"); err != nil {
@@ -107,47 +107,32 @@ func LaunchRabbitMQ(ctx context.Context, opts ...RabbitMQOption) (*RabbitMQ, err
 	if _, err := os.Stat(r.root.path(filepath.Join(rabbitmqScripts, "rabbitmq-server"))); err != nil {
 		return nil, errors.New(rabbitmqInstall)
 	}
-	dir, owner, err := newBrokerDir("rabbitmq")
-	if err != nil {
+	if err := r.open("RabbitMQ", "rabbitmq", false); err != nil {
 		return nil, err
 	}
-	r.daemon = daemon{title: "RabbitMQ", dir: dir, log: "rabbitmq.log", owner: owner}
-	if err := r.firstStart(ctx); err != nil {
+	if err := r.firstStart(r.configure, func() error { return r.Start(ctx) }); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil
 }
 
-// firstStart starts on free ports, and on others when another process took one of them
-// before it could be bound.
-func (r *RabbitMQ) firstStart(ctx context.Context) error {
-	for try := 1; ; try++ {
-		wanted := r.cfg.wanted
-		free, err := r.pickPorts(wanted.amqp, wanted.stomp, wanted.dist, wanted.epmd, wanted.amqps, wanted.stomps,
-			wanted.management)
-		if err != nil {
-			return err
-		}
-		r.ports = rabbitmqPorts{amqp: free[0], stomp: free[1], dist: free[2], epmd: free[3], management: free[6]}
-		if r.cfg.tls {
-			r.ports.amqps, r.ports.stomps = free[4], free[5]
-		}
-		if r.cfg.join != nil {
-			r.ports.epmd = r.cfg.join.ports.epmd
-		}
-		if err := r.writeConfig(); err != nil {
-			return err
-		}
-		err = r.Start(ctx)
-		if err == nil {
-			return nil
-		}
-		r.killAll()
-		taken := strings.Contains(err.Error(), "eaddrinuse") || strings.Contains(err.Error(), "in use")
-		if !taken || try == 3 || r.cfg.join != nil { // a node that has joined cannot have another name
-			return r.explain(err)
-		}
+// configure picks ports and writes the configuration.
+func (r *RabbitMQ) configure() error {
+	free, err := r.pickPorts(r.cfg.wanted.amqp, r.cfg.wanted.stomp, 0, 0, 0, 0, 0)
+	if err != nil {
+		return err
 	}
+	r.ports = rabbitmqPorts{amqp: free[0], stomp: free[1], dist: free[2], epmd: free[3]}
+	if r.cfg.tls {
+		r.ports.amqps, r.ports.stomps = free[4], free[5]
+	}
+	if r.cfg.management {
+		r.ports.management = free[6]
+	}
+	if r.cfg.join != nil {
+		r.ports.epmd = r.cfg.join.ports.epmd
+	}
+	return r.writeConfig()
 }
 
 func (r *RabbitMQ) writeConfig() (err error) {
@@ -158,7 +143,7 @@ func (r *RabbitMQ) writeConfig() (err error) {
 		"default_pass":                      Password,
 		"log.console":                       "true",
 		"log.console.level":                 "info",
-		"log.connection.level":              "debug", // or it does not tell of the end of a connection that sent nothing
+		"log.connection.level":              "debug", // or it does not log the end of a connection that sent nothing
 		"log.file":                          "false",
 		"vm_memory_high_watermark.absolute": "1GB",
 		"disk_free_limit.absolute":          "50MB",
@@ -167,21 +152,17 @@ func (r *RabbitMQ) writeConfig() (err error) {
 		if r.certs, err = NewCerts(filepath.Join(r.dir, "certs")); err != nil {
 			return err
 		}
-		verify := "verify_none"
-		if r.cfg.clientCerts {
-			verify = "verify_peer"
-		}
 		maps.Copy(conf, map[string]string{
 			"listeners.ssl.1":                  fmt.Sprintf("%s:%d", loopback, r.ports.amqps),
 			"stomp.listeners.ssl.1":            fmt.Sprintf("%s:%d", loopback, r.ports.stomps),
 			"ssl_options.cacertfile":           r.seen(r.certs.CAFile),
 			"ssl_options.certfile":             r.seen(r.certs.ServerCertFile),
 			"ssl_options.keyfile":              r.seen(r.certs.ServerKeyFile),
-			"ssl_options.verify":               verify,
-			"ssl_options.fail_if_no_peer_cert": strconv.FormatBool(r.cfg.clientCerts),
+			"ssl_options.verify":               "verify_peer",
+			"ssl_options.fail_if_no_peer_cert": "true",
 		})
 	}
-	// Anonymous logins would be those of the default user: there is to be none.
+	// An anonymous client would log in as the default user: refuse it.
 	plugins, advanced := "[rabbitmq_amqp1_0,rabbitmq_stomp].\n", "[{rabbitmq_amqp1_0, [{default_user, none}]}].\n"
 	if r.cfg.four {
 		plugins, advanced = "[rabbitmq_stomp].\n", "[].\n"
@@ -192,8 +173,13 @@ func (r *RabbitMQ) writeConfig() (err error) {
 		conf["management.tcp.ip"], conf["management.tcp.port"] = loopback, strconv.Itoa(r.ports.management)
 	}
 	r.discovery(conf)
+	maps.Copy(conf, r.cfg.set)
+	var text strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(conf)) {
+		fmt.Fprintf(&text, "%s = %s\n", key, conf[key])
+	}
 	for name, text := range map[string]string{
-		"rabbitmq.conf":   r.cfg.confText(conf),
+		"rabbitmq.conf":   text.String(),
 		"advanced.config": advanced,
 		"enabled_plugins": plugins,
 		"rabbitmq-env":    "",
@@ -230,7 +216,7 @@ func (r *RabbitMQ) environment() []string {
 	}
 }
 
-// seen is the path by which the broker sees a file of its folder.
+// seen is the path of a file of the folder in the root of the broker.
 func (r *RabbitMQ) seen(path string) string {
 	if r.root == "" {
 		return path
@@ -254,7 +240,7 @@ func (r *RabbitMQ) Start(ctx context.Context) error {
 			}
 		}
 		var err error
-		// One of our own: the broker would start one that stays for ever.
+		// One of our own: the broker would start one that stays.
 		command := r.root.command(r.dir, epmd, "-d", "-address", loopback, "-port", strconv.Itoa(r.ports.epmd))
 		r.helper, err = startProcess(ctx, processSpec{
 			name: "epmd", path: command[0], args: command[1:],
@@ -306,20 +292,14 @@ func (r *RabbitMQ) AMQPURL() string { return hostURL("amqp", r.ports.amqp) }
 // STOMPURL returns stomp://127.0.0.1:PORT.
 func (r *RabbitMQ) STOMPURL() string { return hostURL("stomp", r.ports.stomp) }
 
-// AMQPSURL returns amqps://127.0.0.1:PORT; empty without WithRabbitMQTLS.
+// AMQPSURL returns amqps://127.0.0.1:PORT; empty without TLS.
 func (r *RabbitMQ) AMQPSURL() string { return hostURL("amqps", r.ports.amqps) }
 
-// STOMPSURL returns stomp+ssl://127.0.0.1:PORT; empty without WithRabbitMQTLS.
+// STOMPSURL returns stomp+ssl://127.0.0.1:PORT; empty without TLS.
 func (r *RabbitMQ) STOMPSURL() string { return hostURL("stomp+ssl", r.ports.stomps) }
 
 // ManagementURL returns the URL of the management plugin; empty without [WithRabbitMQManagement].
-func (r *RabbitMQ) ManagementURL() string {
-	if !r.cfg.management {
-		return ""
-	}
-	return hostURL("http", r.ports.management)
-}
+func (r *RabbitMQ) ManagementURL() string { return hostURL("http", r.ports.management) }
 
-// Certs returns the certificates of the encrypted listeners; nil without
-// WithRabbitMQTLS.
+// Certs returns the certificates of the encrypted listeners; nil without TLS.
 func (r *RabbitMQ) Certs() *Certs { return r.certs }

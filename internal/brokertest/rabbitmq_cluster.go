@@ -39,7 +39,7 @@ func LaunchRabbitMQCluster(ctx context.Context, nodes int, opts ...RabbitMQOptio
 	return c, nil
 }
 
-// withRabbitMQCluster makes a node join the cluster of the first one, whose epmd and cookie it uses.
+// withRabbitMQCluster makes a node join the cluster of the first one, and use its epmd and cookie.
 func withRabbitMQCluster(first *RabbitMQ) RabbitMQOption {
 	return func(c *rabbitmqConfig) { c.join = first }
 }

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -24,6 +23,9 @@ const RocketMQVersion = "5.5.0"
 // rocketMQ49Version is the version of [WithRocketMQ49].
 const rocketMQ49Version = "4.9.7"
 
+// rocketStartTimeout is for each of the steps of a start.
+const rocketStartTimeout = 4 * time.Minute
+
 // The login that a broker with [WithRocketMQLogin] knows.
 const (
 	RocketMQUser     = "perfmq-admin"
@@ -33,10 +35,9 @@ const (
 // RocketMQ is a running name server and one broker. Its methods may be called
 // concurrently, except the methods that start and stop it.
 type RocketMQ struct {
-	daemon // its helper is the name server, which goes on until Close
+	daemon // its helper is the name server, which runs until Close
 	cfg    rocketConfig
 	lib    string // folder of the distribution's jars
-	java   string
 	ports  rocketPorts
 	net    *hermit // 4.9 listens on all addresses; nil for others
 }
@@ -50,48 +51,36 @@ type rocketPorts struct{ namesrv, broker int }
 // end of the broker's log.
 func StartRocketMQ(tb testing.TB, opts ...RocketMQOption) *RocketMQ {
 	tb.Helper()
-	Needs(tb, "RocketMQ")
-	r, err := LaunchRocketMQ(tb.Context(), opts...)
-	keepFor(tb, "RocketMQ", err, func() string { return r.LogTail() }, func() error { return r.Close() })
-	return r
+	return startForTest(tb, "RocketMQ", LaunchRocketMQ, opts)
 }
 
 // LaunchRocketMQ starts a name server and a broker and waits until both are
 // ready, about six seconds. The first time on a machine it also fetches the
 // distribution. The caller must Close it. The context bounds the start only.
 func LaunchRocketMQ(ctx context.Context, opts ...RocketMQOption) (*RocketMQ, error) {
-	cfg := defaultRocketConfig()
+	r := &RocketMQ{cfg: defaultRocketConfig()}
 	for _, opt := range opts {
-		opt(&cfg)
+		opt(&r.cfg)
 	}
-	if err := cfg.validate(); err != nil {
-		return nil, fmt.Errorf("configure RocketMQ: %w", err)
-	}
-	java, err := javaPath()
-	if err != nil {
+	if err := r.open("RocketMQ", "rocketmq", true); err != nil {
 		return nil, err
 	}
-	lib, err := rocketLib(ctx, cfg.version)
-	if err != nil {
-		return nil, err
-	}
-	dir, owner, err := newBrokerDir("rocketmq")
-	if err != nil {
-		return nil, err
-	}
-	r := &RocketMQ{
-		daemon: daemon{title: "RocketMQ", dir: dir, log: "broker.log", owner: owner}, // its own logs are in broker-home/logs
-		cfg:    cfg, lib: lib, java: java,
-	}
-	if cfg.version == rocketMQ49Version {
-		if r.net, err = newHermit(); err != nil {
-			return nil, errors.Join(err, r.Close())
-		}
-	}
-	if err := r.firstStart(ctx); err != nil {
+	if err := r.launch(ctx); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil
+}
+
+func (r *RocketMQ) launch(ctx context.Context) (err error) {
+	if r.lib, err = rocketLib(ctx, r.cfg.version); err != nil {
+		return err
+	}
+	if r.cfg.version == rocketMQ49Version {
+		if r.net, err = newHermit(); err != nil {
+			return err
+		}
+	}
+	return r.firstStart(r.configure, func() error { return r.Start(ctx) })
 }
 
 // Close kills broker and name server and removes their folder. It may be called
@@ -105,38 +94,22 @@ func (r *RocketMQ) Close() error {
 	return err
 }
 
-// firstStart starts on free ports, and on others when another process took one of them
-// before it could be bound.
-func (r *RocketMQ) firstStart(ctx context.Context) error {
-	for try := 1; ; try++ {
-		if err := r.pickPorts(); err != nil {
-			return err
-		}
-		if err := r.writeConfig(); err != nil {
-			return err
-		}
-		if r.net != nil {
-			if err := r.net.publish(r.ports.namesrv, r.ports.broker); err != nil {
-				return err
-			}
-		}
-		err := r.Start(ctx)
-		if err == nil {
-			return nil
-		}
-		r.killAll()
-		if r.net != nil {
-			r.net.unpublish()
-		}
-		taken := strings.Contains(err.Error(), addressTaken) || strings.Contains(err.Error(), "BindException")
-		if !taken || try == 3 {
-			return err
-		}
+// configure picks ports, writes the configuration, and publishes the ports of a network of its own.
+func (r *RocketMQ) configure() error {
+	if err := r.pickPorts(); err != nil {
+		return err
 	}
+	if err := r.writeConfig(); err != nil {
+		return err
+	}
+	if r.net == nil {
+		return nil
+	}
+	r.net.unpublish()
+	return r.net.publish(r.ports.namesrv, r.ports.broker)
 }
 
-// pickPorts looks for a port whose neighbours, which the broker uses too, are
-// free as well.
+// pickPorts finds a port with free neighbours, because the broker uses them too.
 func (r *RocketMQ) pickPorts() error {
 	wanted := r.cfg.wanted
 	for range 20 {
@@ -174,7 +147,7 @@ func (r *RocketMQ) Start(ctx context.Context) error {
 	var err error
 	if r.cfg.join == nil && (r.helper == nil || !r.helper.alive()) {
 		r.helper, err = startProcess(ctx, r.spec("namesrv", "The Name Server boot success",
-			append(jvm("-XX:+UseSerialGC"), "-Xms"+r.cfg.namesrvHeap, "-Xmx"+r.cfg.namesrvHeap),
+			append(jvm("-XX:+UseSerialGC"), "-Xms64m", "-Xmx64m"),
 			"org.apache.rocketmq.namesrv.NamesrvStartup"))
 		if err != nil {
 			return err
@@ -182,8 +155,7 @@ func (r *RocketMQ) Start(ctx context.Context) error {
 	}
 	if r.proc == nil || !r.proc.alive() {
 		spec := r.spec("broker", "boot success",
-			javaOptions(append(jvm("-XX:+UseG1GC"), "-Xms"+r.cfg.heap, "-Xmx"+r.cfg.heap, "-XX:MaxDirectMemorySize=512m"),
-				r.cfg.javaOptions),
+			append(jvm("-XX:+UseG1GC"), "-Xms"+r.cfg.heap, "-Xmx"+r.cfg.heap, "-XX:MaxDirectMemorySize=512m"),
 			"org.apache.rocketmq.broker.BrokerStartup")
 		if r.proc, err = startProcess(ctx, spec); err != nil {
 			return err
@@ -192,9 +164,9 @@ func (r *RocketMQ) Start(ctx context.Context) error {
 	return r.waitRegistered(ctx)
 }
 
-// waitRegistered waits until the name server tells clients of the broker, which is shortly after both are ready.
+// waitRegistered waits until clients learn the broker from the name server, which is shortly after both are ready.
 func (r *RocketMQ) waitRegistered(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, r.cfg.startTimeout)
+	ctx, cancel := context.WithTimeout(ctx, rocketStartTimeout)
 	defer cancel()
 	err := poll(ctx, 20*time.Millisecond, func() (bool, error) {
 		answer, err := r.ask(ctx, r.NameServer(), wire.ReqGetBrokerClusterInfo, nil)
@@ -221,7 +193,7 @@ func (r *RocketMQ) spec(name, ready string, jvm []string, class string) processS
 	return processSpec{
 		name: "rocketmq " + name, path: r.java, args: args, dir: r.dir,
 		env:     []string{"ROCKETMQ_HOME=" + r.dir, "NAMESRV_ADDR=" + r.NameServer()},
-		logFile: filepath.Join(r.dir, name+".log"), ready: ready, timeout: r.cfg.startTimeout,
+		logFile: filepath.Join(r.dir, name+".log"), ready: ready, timeout: rocketStartTimeout,
 		hint: "RocketMQ needs Java 8 or newer; its folder is " + r.dir, network: r.net,
 	}
 }
@@ -234,7 +206,7 @@ func (r *RocketMQ) NameServer() string {
 	return net.JoinHostPort(loopback, strconv.Itoa(r.ports.namesrv))
 }
 
-// Broker returns host:port of the broker, as the name server tells it to clients.
+// Broker returns host:port of the broker, as clients learn it from the name server.
 func (r *RocketMQ) Broker() string {
 	return net.JoinHostPort(loopback, strconv.Itoa(r.ports.broker))
 }

@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
-	"unicode/utf16"
 )
 
 // RocketMQOption changes how a RocketMQ broker is configured. Without any it accepts
@@ -21,18 +19,16 @@ import (
 type RocketMQOption func(*rocketConfig)
 
 type rocketConfig struct {
-	version           string
-	heap, namesrvHeap string
-	broker            map[string]string // its properties
-	startTimeout      time.Duration
-	join              *RocketMQ   // whose name server to use
-	wanted            rocketPorts // 0: a free one
-	javaOptions       []string
+	version string
+	heap    string
+	broker  map[string]string // its properties
+	join    *RocketMQ         // of the cluster, with the name server
+	wanted  rocketPorts       // 0: a free one
 }
 
 func defaultRocketConfig() rocketConfig {
 	return rocketConfig{
-		version: RocketMQVersion, heap: "400m", namesrvHeap: "64m", startTimeout: 4 * time.Minute,
+		version: RocketMQVersion, heap: "400m",
 		broker: map[string]string{
 			"brokerClusterName":     "DefaultCluster",
 			"brokerName":            "broker-a",
@@ -59,12 +55,12 @@ func defaultRocketConfig() rocketConfig {
 			"transactionTimeOut":         "6000",
 			"transactionCheckInterval":   "3000",
 			// The thread that writes the figures of transactions does so for the first time after this, and spins until then:
-			// by default it takes a processor for the first ten seconds.
+			// the default keeps a processor busy for the first ten seconds.
 			"transactionMetricFlushInterval": "500",
 			// A broker sheds load when a send has waited for 200 ms, which on a busy machine a cold one often lets it.
 			"waitTimeMillsInSendQueue":    "10000",
 			"osPageCacheBusyTimeOutMills": "10000",
-			// The least there is. A broker whose registration timed out on a busy machine comes back sooner than
+			// The minimum. After a registration that timed out on a busy machine, the broker comes back sooner than
 			// after 30 s.
 			"registerNameServerPeriod": "10000",
 			// A full disk of the machine must not change the tests.
@@ -95,21 +91,6 @@ func WithRocketMQHeap(size string) RocketMQOption {
 // word.
 func WithRocketMQProperty(key, value string) RocketMQOption {
 	return func(c *rocketConfig) { c.broker[key] = value }
-}
-
-// WithRocketMQJavaOptions appends options to those of the broker's JVM, not of the name server's. A largest heap and a
-// collector replace ours.
-func WithRocketMQJavaOptions(options ...string) RocketMQOption {
-	return func(c *rocketConfig) { c.javaOptions = append(c.javaOptions, options...) }
-}
-
-func (c *rocketConfig) validate() error {
-	for _, key := range []string{"listenPort", "fastListenPort", "haListenPort", "namesrvAddr"} {
-		if _, ok := c.broker[key]; ok {
-			return fmt.Errorf("property %s is not for setting: the ports are free ones, picked at each start", key)
-		}
-	}
-	return checkJavaOptions(c.javaOptions)
 }
 
 // WithRocketMQCluster starts only a broker, of that name, which joins the cluster
@@ -148,7 +129,7 @@ func (r *RocketMQ) writeConfig() error {
 	maps.Copy(properties, r.cfg.broker)
 	var broker []string
 	for _, key := range slices.Sorted(maps.Keys(properties)) {
-		broker = append(broker, escapeProperty(key, true)+"="+escapeProperty(properties[key], false))
+		broker = append(broker, key+"="+properties[key])
 	}
 	namesrv := []string{
 		fmt.Sprintf("listenPort=%d", r.ports.namesrv),
@@ -174,33 +155,10 @@ func (r *RocketMQ) writeConfig() error {
 	return nil
 }
 
-// escapeProperty writes a key or a value as java.util.Properties.load reads it back: ASCII, and no end of line within.
-func escapeProperty(s string, isKey bool) string {
-	var b strings.Builder
-	for i, c := range s {
-		switch {
-		case c == '\\', isKey && strings.ContainsRune(" =:#!", c), i == 0 && c == ' ':
-			b.WriteByte('\\')
-			b.WriteRune(c)
-		case c >= ' ' && c <= '~':
-			b.WriteRune(c)
-		default:
-			for _, unit := range utf16.Encode([]rune{c}) {
-				fmt.Fprintf(&b, `\u%04x`, unit)
-			}
-		}
-	}
-	return b.String()
-}
-
 // rocketLib returns the folder with the jars of name server, broker, admin tool
 // and benchmarks and all they depend on.
 func rocketLib(ctx context.Context, version string) (string, error) {
-	cache, err := cacheDir()
-	if err != nil {
-		return "", err
-	}
-	return once(ctx, cache, "rocketmq-"+version, func(tmp string) error { return fetchRocketMQ(ctx, version, tmp) })
+	return once(ctx, "rocketmq-"+version, func(tmp string) error { return fetchRocketMQ(ctx, version, tmp) })
 }
 
 func fetchRocketMQ(ctx context.Context, version, dir string) error {

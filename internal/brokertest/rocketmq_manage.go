@@ -10,10 +10,8 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os/exec"
 	"regexp"
 	"strconv"
-	"syscall"
 	"time"
 
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
@@ -55,8 +53,8 @@ func (r *RocketMQ) DeleteTopic(ctx context.Context, topic string) error {
 	return nil
 }
 
-// TopicMessages returns how many messages the topic ever got: the sum of the next
-// offsets of its queues. A message of a batch counts as one.
+// TopicMessages returns the number of messages that the topic ever got: the sum of the next offsets of its queues. A
+// message of a batch counts as one.
 func (r *RocketMQ) TopicMessages(ctx context.Context, topic string) (int64, error) {
 	body, err := r.ask(ctx, r.Broker(), wire.ReqGetTopicStatsInfo, map[string]string{"topic": topic})
 	if err != nil {
@@ -65,9 +63,9 @@ func (r *RocketMQ) TopicMessages(ctx context.Context, topic string) (int64, erro
 	return sumOf(body, "maxOffset")
 }
 
-// Consumed returns how many messages of a topic a consumer group has done with:
-// the sum of the offsets that it committed. Unlike in [RocketMQ.Delivered],
-// messages that a consumer was sent and gave up unread do not count twice.
+// Consumed returns the number of messages of a topic that a consumer group has settled: the sum of the offsets that
+// it committed. Unlike in [RocketMQ.Delivered], messages that a consumer was sent and gave up unread do not count
+// twice.
 func (r *RocketMQ) Consumed(ctx context.Context, group, topic string) (int64, error) {
 	body, err := r.ask(ctx, r.Broker(), wire.ReqGetConsumeStats, map[string]string{"consumerGroup": group, "topic": topic})
 	if err != nil {
@@ -89,9 +87,9 @@ func sumOf(body []byte, field string) (sum int64, err error) {
 	return sum, nil
 }
 
-// Delivered returns how many messages the broker has given to consumers since its
-// start, of all topics but its own internal ones. A broker that has just started
-// answers with an error until it has taken its first sample, within a second.
+// Delivered returns the number of messages that the broker has delivered to consumers since its start, of all topics
+// but its own internal ones. A broker that has just started answers with an error until it has taken its first
+// sample, within a second.
 func (r *RocketMQ) Delivered(ctx context.Context) (int64, error) {
 	const counter = "msgGetTotalTodayNow"
 	ctx, cancel := context.WithTimeout(ctx, rocketManageTimeout)
@@ -167,15 +165,3 @@ type refusedError struct {
 }
 
 func (e *refusedError) Error() string { return fmt.Sprintf("answer code %d: %s", e.code, e.remark) }
-
-// Command returns a class of the distribution, ready to run against this broker:
-// see [RocketMQ.JavaCommand]. At the end of the context it gets SIGTERM, and is
-// killed five seconds later.
-func (r *RocketMQ) Command(ctx context.Context, class string, args ...string) *exec.Cmd {
-	full := r.JavaCommand(class, args...)
-	cmd := exec.CommandContext(ctx, full[0], full[1:]...) //nolint:gosec // the harness's own
-	cmd.SysProcAttr = sysProcAttr()
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = 5 * time.Second
-	return cmd
-}

@@ -7,24 +7,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 )
 
 // askForReplicas is RequestCode.GET_BROKER_HA_STATUS of RocketMQ 5.
 const askForReplicas = 907
 
-// LaunchRocketMQPair starts a master, with its name server, and a slave that copies what the master stores. It returns
-// when the slave has caught up. The options are those of both; the role of the master is one of them, ASYNC_MASTER
-// without it. Both must be closed, the slave first. The context bounds the start only.
+// LaunchRocketMQPair starts a master, with its name server, and a slave that copies its messages. It returns when the
+// slave has caught up. Both brokers get the options; without the option brokerRole the master is ASYNC_MASTER. Both
+// must be closed, the slave first. The context bounds the start only.
 func LaunchRocketMQPair(ctx context.Context, opts ...RocketMQOption) (master, slave *RocketMQ, err error) {
-	master, err = LaunchRocketMQ(ctx, opts...)
-	if err != nil {
-		return nil, nil, fmt.Errorf("start the master: %w", err)
-	}
-	slave, err = LaunchRocketMQ(ctx, append(slices.Clone(opts), withRocketMQMaster(master))...)
-	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("start the slave: %w", err), master.Close())
+	if master, slave, err = launchTwo(ctx, LaunchRocketMQ, opts, withRocketMQMaster); err != nil {
+		return nil, nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, rocketManageTimeout)
 	defer cancel()
@@ -39,7 +33,7 @@ func LaunchRocketMQPair(ctx context.Context, opts ...RocketMQOption) (master, sl
 	return master, slave, nil
 }
 
-// withRocketMQMaster starts only a broker: the slave of a master, whose name server it uses.
+// withRocketMQMaster starts only a broker: the slave of a master, with the same name server.
 func withRocketMQMaster(master *RocketMQ) RocketMQOption {
 	return func(c *rocketConfig) {
 		WithRocketMQCluster(master, master.cfg.broker["brokerName"])(c)
@@ -47,7 +41,7 @@ func withRocketMQMaster(master *RocketMQ) RocketMQOption {
 	}
 }
 
-// Replicas returns how many slaves have all messages of a master, but for a few that are under way.
+// Replicas returns the number of slaves that have all messages of a master, but for the last few.
 func (r *RocketMQ) Replicas(ctx context.Context) (int, error) {
 	body, err := r.ask(ctx, r.Broker(), askForReplicas, nil)
 	if err != nil {

@@ -18,7 +18,7 @@ type rocketPath struct {
 	nameServer, broker *tcpproxy.Proxy
 }
 
-// NewRocketMQPath returns a [drivertest.Path] to a broker whose name server is at the other address, or at the same.
+// NewRocketMQPath returns a [drivertest.Path] to a broker and its name server, which may have the same address.
 func NewRocketMQPath(t testing.TB, nameServer, broker string) drivertest.Path {
 	p := &rocketPath{t: t}
 	var err error

@@ -22,10 +22,10 @@ type Shared struct {
 	RocketMQOptions []RocketMQOption
 	RabbitMQOptions []RabbitMQOption
 
-	artemis  lazy[*Artemis]
-	activemq lazy[*ActiveMQ]
-	rocketmq lazy[*RocketMQ]
-	rabbitmq lazy[*RabbitMQ]
+	artemis  lazy[*Artemis, ArtemisOption]
+	activemq lazy[*ActiveMQ, ActiveMQOption]
+	rocketmq lazy[*RocketMQ, RocketMQOption]
+	rabbitmq lazy[*RabbitMQ, RabbitMQOption]
 }
 
 // Artemis returns the shared broker. The test fails when it could not start, or
@@ -33,39 +33,25 @@ type Shared struct {
 // one of its own, from [StartArtemis].
 func (s *Shared) Artemis(tb testing.TB) *Artemis {
 	tb.Helper()
-	return s.artemis.get(tb, func(ctx context.Context) (*Artemis,
-		error,
-	) {
-		return LaunchArtemis(ctx, s.ArtemisOptions...)
-	})
+	return s.artemis.get(tb, LaunchArtemis, s.ArtemisOptions)
 }
 
 // ActiveMQ is [Shared.Artemis] for ActiveMQ Classic.
 func (s *Shared) ActiveMQ(tb testing.TB) *ActiveMQ {
 	tb.Helper()
-	return s.activemq.get(tb, func(ctx context.Context) (*ActiveMQ,
-		error,
-	) {
-		return LaunchActiveMQ(ctx, s.ActiveMQOptions...)
-	})
+	return s.activemq.get(tb, LaunchActiveMQ, s.ActiveMQOptions)
 }
 
 // RocketMQ is [Shared.Artemis] for RocketMQ.
 func (s *Shared) RocketMQ(tb testing.TB) *RocketMQ {
 	tb.Helper()
-	return s.rocketmq.get(tb, func(ctx context.Context) (*RocketMQ,
-		error,
-	) {
-		return LaunchRocketMQ(ctx, s.RocketMQOptions...)
-	})
+	return s.rocketmq.get(tb, LaunchRocketMQ, s.RocketMQOptions)
 }
 
 // RabbitMQ is [Shared.Artemis] for RabbitMQ.
 func (s *Shared) RabbitMQ(tb testing.TB) *RabbitMQ {
 	tb.Helper()
-	return s.rabbitmq.get(tb, func(ctx context.Context) (*RabbitMQ, error) {
-		return LaunchRabbitMQ(ctx, s.RabbitMQOptions...)
-	})
+	return s.rabbitmq.get(tb, LaunchRabbitMQ, s.RabbitMQOptions)
 }
 
 // Close ends the brokers that were started. Main calls it.
@@ -74,25 +60,21 @@ func (s *Shared) Close() error {
 }
 
 // lazy is a broker that is started when it is asked for.
-type lazy[B interface {
-	Alive() bool
-	LogTail() string
-	Close() error
-}] struct {
+type lazy[B handle, O any] struct {
 	once    sync.Once
 	broker  B
 	started bool
 	err     error
 }
 
-func (l *lazy[B]) get(tb testing.TB, launch func(context.Context) (B, error)) B {
+func (l *lazy[B, O]) get(tb testing.TB, launch func(context.Context, ...O) (B, error), opts []O) B {
 	tb.Helper()
 	Needs(tb, "a broker")
 	l.once.Do(func() {
 		// Not the test's context: the broker outlives it.
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 		defer cancel()
-		l.broker, l.err = launch(ctx)
+		l.broker, l.err = launch(ctx, opts...)
 		l.started = l.err == nil
 	})
 	if l.err != nil {
@@ -105,7 +87,7 @@ func (l *lazy[B]) get(tb testing.TB, launch func(context.Context) (B, error)) B 
 	return l.broker
 }
 
-func (l *lazy[B]) close() error {
+func (l *lazy[B, O]) close() error {
 	l.once.Do(func() { l.err = errors.New("the shared broker was closed before it was used") })
 	if !l.started {
 		return nil

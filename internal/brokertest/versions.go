@@ -7,21 +7,10 @@ import (
 	"strings"
 )
 
-// ArtemisTitle returns the name and version of the Artemis that tests run against: "Artemis 2.56.0".
-func ArtemisTitle() string { return "Artemis " + mavenVersion(ArtemisCoordinates) }
-
-// ActiveMQTitle returns the name and version of the ActiveMQ Classic that tests run against.
-func ActiveMQTitle() string { return "ActiveMQ Classic " + mavenVersion(ActiveMQCoordinates) }
-
-// RabbitMQTitle returns the name and version of the RabbitMQ that is installed, without the version if there is none.
-func RabbitMQTitle() string { return scratchRoot("").rabbitMQTitle() }
-
 // Title returns name and version: "RabbitMQ 4.0.5".
-func (r *RabbitMQ) Title() string { return r.root.rabbitMQTitle() }
-
-func (s scratchRoot) rabbitMQTitle() string {
+func (r *RabbitMQ) Title() string {
 	const prefix = "rabbitmq_server-"
-	found, err := filepath.Glob(filepath.Join(s.path(rabbitmqScripts), "..", "lib", prefix+"*"))
+	found, err := filepath.Glob(filepath.Join(r.root.path(rabbitmqScripts), "..", "lib", prefix+"*"))
 	if err != nil || len(found) == 0 {
 		return "RabbitMQ"
 	}

@@ -5,7 +5,7 @@
 //	start(args...) -> process -> wait(limit) -> result: status, output, JSON
 //	every result of every run is checked by check (check_test.go), then by its test against the broker
 //
-// The requirements on every run stand in one place: the console's lines are those of `artemis perf` to the character,
+// The requirements on every run stand in one place: the console's lines equal `artemis perf`'s to the character,
 // console and JSON agree, every message that was sent has exactly one end, the latencies have as many values as there
 // are messages, and the exit status agrees with the result. Tests add their own requirements, above all that the
 // totals are the broker's.
@@ -14,5 +14,5 @@
 // is sent SIGQUIT, and its stacks are logged. No test asserts a latency or a throughput.
 //
 // A test fails, and is never skipped, when no broker can be started. Tests share brokers; tests that kill or freeze
-// theirs, or want another configuration, start their own.
+// their broker, or need another configuration, start their own.
 package e2e

@@ -9,7 +9,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// patience is how long goroutines may take to end.
+// patience is the time that goroutines may take to end.
 const patience = time.Minute
 
 // Find returns an error that lists the goroutines that are still there after a minute; nil as soon as there are none.

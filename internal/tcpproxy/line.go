@@ -21,10 +21,10 @@ type Line struct {
 // Slow slows the line down, or ends that.
 func (l *Line) Slow(on bool) { l.slow.Store(on) }
 
-// Pieces returns the number of pieces that were late, and of those that were late for a loss.
+// Pieces returns the numbers of late pieces, and of pieces that a loss delayed.
 func (l *Line) Pieces() (late, lost int64) { return l.pieces.Load(), l.lost.Load() }
 
-// piece is what came with one read, and when it is to be passed on.
+// piece is the data of one read, and its due time.
 type piece struct {
 	data []byte
 	due  time.Time

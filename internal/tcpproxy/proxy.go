@@ -181,7 +181,7 @@ func (p *Proxy) Tear(ctx context.Context) (int, error) {
 	return len(torn), nil
 }
 
-// any tells whether one of the connections is still there.
+// any reports whether one of the connections is still there.
 func (p *Proxy) any(list []*conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -90,7 +90,7 @@ func announce(stdout io.Writer, lines []string, harness *os.Process) error {
 	return errors.Join(err, harness.Release())
 }
 
-// stopDetached stops the brokers that were started with -detach: those of the processes named, or all of this user.
+// stopDetached stops the brokers that -detach started: of the processes named, or all of this user.
 func stopDetached(ctx context.Context, args []string, stdout io.Writer) error {
 	pids := make([]int, len(args))
 	for i, arg := range args {

@@ -6,8 +6,8 @@
 //
 //	go run ./internal/brokertest/cmd/broker artemis
 //
-// It ends the broker on SIGINT or SIGTERM, when the pipe that is its stdin closes, or when the process that started
-// it is gone. With -detach it returns once the broker is ready, and the broker runs until -stop, for a day at most:
+// It ends the broker on SIGINT or SIGTERM, when its stdin is a pipe that closes, or when its parent process is
+// gone. With -detach it returns once the broker is ready, and the broker runs until -stop, for a day at most:
 //
 //	eval "$(go run ./internal/brokertest/cmd/broker artemis -detach)"
 //	perfmq amqp client --duration 10
@@ -16,10 +16,9 @@
 // The brokers are artemis, activemq (Classic), rabbitmq, rocketmq and qpid (Broker-J); older and newer versions of
 // them are flags: artemis --2.19, activemq --5.16, rabbitmq --4, rocketmq --4.9.
 //
-// Other settings of the broker are -set KEY=VALUE, those of its JVM -java-opts; KIND --help lists the keys:
+// Other settings of the broker are -set KEY=VALUE; KIND --help lists the flags:
 //
-//	go run ./internal/brokertest/cmd/broker activemq -set storeUsage=64mb -set producerFlowControl=false
-//	go run ./internal/brokertest/cmd/broker artemis -set max-size-bytes=100M -java-opts "-Xmx2G"
+//	go run ./internal/brokertest/cmd/broker activemq -set storeUsage=64mb
 //	go run ./internal/brokertest/cmd/broker rocketmq -set flushDiskType=SYNC_FLUSH
 package main
 
@@ -117,7 +116,7 @@ func show(w io.Writer, b running) error {
 	return err
 }
 
-// value returns the value of a key, empty if there is none.
+// value returns the value of a key; empty without that key.
 func value(lines [][2]string, key string) string {
 	for _, l := range lines {
 		if l[0] == key {
@@ -152,8 +151,8 @@ func watchParent(ctx context.Context, cancel func()) {
 	cancel()
 }
 
-// watchStdin cancels at the end of stdin if that is a pipe. A background job of
-// a shell has /dev/null, whose end means nothing.
+// watchStdin cancels at the end of stdin if that is a pipe. The stdin of a background job of a shell is /dev/null,
+// and its end means nothing.
 func watchStdin(stdin *os.File, cancel func()) {
 	info, err := stdin.Stat()
 	if err != nil || info.Mode()&(os.ModeNamedPipe|os.ModeSocket) == 0 {

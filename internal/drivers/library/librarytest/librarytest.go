@@ -58,8 +58,8 @@ func embedded(t testing.TB, f driver.Factory, settings broker.Config) drivertest
 	return cfg
 }
 
-// Exchange sends n messages to dest, with a consumer already subscribed, and returns how many were accepted and
-// received.
+// Exchange sends n messages to dest, with a consumer already subscribed, and returns the numbers of messages accepted
+// and received.
 func Exchange(t testing.TB, d driver.Driver, dest driver.Destination, n int) (accepted, received int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
@@ -84,7 +84,7 @@ func Exchange(t testing.TB, d driver.Driver, dest driver.Destination, n int) (ac
 	return accepted, int(taken.Load())
 }
 
-// Send sends n messages to dest, each with a time of its own, and returns how many were accepted.
+// Send sends n messages to dest, each with a time of its own, and returns the number of messages accepted.
 func Send(t testing.TB, d driver.Driver, dest driver.Destination, n int) (accepted int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)

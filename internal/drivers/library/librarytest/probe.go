@@ -16,11 +16,11 @@ import (
 const (
 	// probePatience is longer than any driver may take to answer a probe.
 	probePatience = 2 * time.Minute
-	// standstill is how long a probe waits for a broker that is stalled.
+	// standstill is the time that a probe waits for a stalled broker.
 	standstill = time.Second
 )
 
-// Probe tests the probes of the consumers of f, by which lost messages are told from held ones: a working broker
+// Probe tests the probes of the consumers of f, which distinguish lost messages from held ones: a working broker
 // answers a probe, with or without messages to deliver, and a stalled broker does not.
 func Probe(t *testing.T, f driver.Factory) {
 	t.Helper()
