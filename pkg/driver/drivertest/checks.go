@@ -85,7 +85,7 @@ func runAll(t testing.TB, cfg *Config, run func(instance)) bool {
 	return kind == "" && !late
 }
 
-// atOnce is how many checks are made at once: most of the time they wait.
+// atOnce is the number of checks made at once: most of the time they wait.
 const atOnce = 6
 
 // failures are the names of the checks that failed, by the kind of failure. Only failures that cost time have a kind: a
@@ -106,7 +106,7 @@ func (f *failures) postpone(check string, final []func() error) {
 	f.final[check] = final
 }
 
-// makeAll makes checks, n at once, until too many have failed alike, and returns how many it has left out.
+// makeAll makes checks, n at once, until too many have failed alike, and returns the number of checks left out.
 func (f *failures) makeAll(list []instance, n int, run func(instance)) (left int) {
 	var begun atomic.Int64
 	var making sync.WaitGroup
@@ -140,7 +140,7 @@ func (f *failures) add(kind, check string) {
 	f.checks[kind][check] = true
 }
 
-// repeated returns a kind of failure that has occurred too often; empty if there is none.
+// repeated returns a kind of failure that has occurred too often; empty without one.
 func (f *failures) repeated() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -166,7 +166,7 @@ type check struct {
 	receiving bool
 	// alone marks a check that counts, or changes, what belongs to the whole process or broker, or that hardly waits.
 	alone bool
-	// when tells whether the check can run; nil means always.
+	// when reports whether the check can run; nil means always.
 	when func(*Config, driver.Kind) bool
 }
 
@@ -292,7 +292,7 @@ func living() []check {
 
 func acknowledges(c *Config, _ driver.Kind) bool { return !c.SettledReceive }
 
-// keeps tells whether messages wait for a consumer that returns.
+// keeps reports whether messages wait for a consumer that returns.
 func keeps(c *Config, kind driver.Kind) bool {
 	durable, _ := c.works(DurableSubscription, kind)
 	return kind == driver.Queue || durable
@@ -331,7 +331,7 @@ func locates(c *Config, _ driver.Kind) bool { return c.has.located }
 
 func identifies(c *Config, _ driver.Kind) bool { return c.has.identified }
 
-// inspects tells whether the broker reports its counters while messages wait in it.
+// inspects reports whether the broker reports its counters while messages wait in it.
 func inspects(c *Config, kind driver.Kind) bool {
 	if c.Inspector != nil {
 		return c.Inspector(kind) != nil && keeps(c, kind)
@@ -349,7 +349,7 @@ type instance struct {
 	refused *refusal // nil unless it tests a refusal
 }
 
-// together tells whether the check is made beside others.
+// together reports whether the check is made beside others.
 func (i *instance) together(cfg *Config) bool { return !i.alone && !cfg.Alone }
 
 // instances are the sub-tests that apply.

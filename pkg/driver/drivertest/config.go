@@ -32,7 +32,7 @@ type Config struct {
 	// returns; the function that it returns waits for the next n messages and returns their headers, in any order. Without
 	// Inspect, properties are checked through selectors, and a check that has no way to see its setting fails.
 	Inspect func(t testing.TB, dest driver.Destination) func(n int) []Header
-	// Subscriptions returns how many subscriptions a topic has at the broker. If nil, no check asks.
+	// Subscriptions returns the number of subscriptions of a topic at the broker. If nil, no check asks.
 	Subscriptions func(t testing.TB, topic driver.Destination) int
 	// QueueCounters reads the broker's own totals of a queue: messages added and messages acknowledged since the queue
 	// exists. If nil, no check compares them.
@@ -44,8 +44,8 @@ type Config struct {
 	// Refusing returns a destination where the broker refuses some of 200 messages of 1 KiB, and some commits of 10 of
 	// them, such as one that gets full. If nil, refusals are not tested.
 	Refusing func(t testing.TB, kind driver.Kind) driver.Destination
-	// Rejected returns how many messages the broker has dropped, or has put elsewhere, because consumers rejected them:
-	// a total that only grows. If nil, the suite tests only that rejected messages do not come again.
+	// Rejected returns the number of messages that the broker has dropped, or has put elsewhere, because consumers
+	// rejected them: a total that only grows. If nil, the suite tests only that rejected messages do not come again.
 	Rejected func(t testing.TB) int64
 
 	// AtMostOnce: Options ask for sends that the broker does not confirm. Such a send is accepted when it was handed to
@@ -96,10 +96,10 @@ type Config struct {
 	// Timeout bounds each wait for something that must happen; 90 s by default: only a hang, or a busy
 	// machine, takes that long.
 	Timeout time.Duration
-	// Grace is how long a call may take beyond the end of its context. It is less than Timeout, so that a driver that ends
-	// its waits only after ConnectTimeout fails; 60 s by default.
+	// Grace is the time that a call may take beyond the end of its context. It is less than Timeout, so that a driver
+	// that ends its waits only after ConnectTimeout fails; 60 s by default.
 	Grace time.Duration
-	// Quiet is how long to watch for something that must not happen; 300 ms by default.
+	// Quiet is the time to watch for something that must not happen; 300 ms by default.
 	Quiet time.Duration
 	// TTL is the time to live in the test of expiry: longer than the send takes, shorter than Timeout; 200 ms by default.
 	TTL time.Duration
@@ -134,9 +134,9 @@ type Path interface {
 	Cut()
 	// Restore lets new connections through again, after Cut.
 	Restore()
-	// Received returns how many bytes have come from the broker.
+	// Received returns the number of bytes that came from the broker.
 	Received() int64
-	// Connections returns how many connections clients have opened since the path was made.
+	// Connections returns the number of connections that clients have opened since the path was made.
 	Connections() int64
 }
 

@@ -38,7 +38,7 @@ func (e *env) openOptions(url string) driver.OpenOptions {
 	}
 }
 
-// has tells whether protocol and broker have a feature of the kind of destinations under test.
+// has reports whether protocol and broker have a feature of the kind of destinations under test.
 func (e *env) has(f Feature) bool {
 	works, _ := e.cfg.works(f, e.kind)
 	return works
@@ -76,7 +76,7 @@ func (e *env) await(what string, changed <-chan struct{}, f func() error) {
 	e.awaitGrowth(what, changed, func() (int, error) { return 0, f() })
 }
 
-// maxGrowths is how many time-outs a wait may take as long as it makes progress.
+// maxGrowths is the number of time-outs that a wait may take as long as it makes progress.
 const maxGrowths = 4
 
 // awaitGrowth is an await that may take longer than the time-out, on a busy machine, as long as the number that f

@@ -113,7 +113,7 @@ func (c *Config) kinds() []driver.Kind {
 	return list
 }
 
-// works tells whether protocol and broker have the feature for a kind of destination, and if not, whether only the
+// works reports whether protocol and broker have the feature for a kind of destination, and if not, whether only the
 // broker lacks it.
 func (c *Config) works(f Feature, kind driver.Kind) (works, brokerLacks bool) {
 	can := false

@@ -149,7 +149,7 @@ func (b *inbox) stamps() []int64 {
 	return stamps
 }
 
-// count returns how many messages were received so far.
+// count returns the number of messages received so far.
 func (b *inbox) count() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -184,7 +184,7 @@ func (l *ledger) totals() (sent, ended int, states [driver.NumStates]int) {
 	return l.sent, l.ended, l.states
 }
 
-// class returns how many sends ended with that class.
+// class returns the number of sends that ended with that class.
 func (l *ledger) class(c driver.Class) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

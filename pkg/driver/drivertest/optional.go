@@ -65,7 +65,7 @@ func testIdentified(e *env) {
 	}
 }
 
-// isNumber tells whether a word starts like a version.
+// isNumber reports whether a word starts like a version.
 func isNumber(word string) bool { return word[0] >= '0' && word[0] <= '9' }
 
 // testLocated: Host is the host that a worker is connected to, by the order of the URL and by its own.

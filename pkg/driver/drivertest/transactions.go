@@ -8,7 +8,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// perTransaction is how many messages there are in a transaction.
+// perTransaction is the number of messages in a transaction.
 const perTransaction = 10
 
 // flush ends a transaction that is not full.
