@@ -63,16 +63,10 @@ type Config struct {
 	Unordered string
 	// Unshared is the reason why producers and consumers with the same [driver.Connection.Key] do not share a connection.
 	Unshared string
-	// Unnamed is the reason why the broker does not identify itself, although the driver is a [driver.Identified]: over
-	// STOMP 1.0, the CONNECTED frame has no server header.
-	Unnamed string
 	// Selector returns a filter for the messages with property key equal to value; by default key = 'value'.
 	Selector func(key, value string) string
 	// ClientID is given to the connections of durable subscriptions, with a suffix; "perfmq-test" by default.
 	ClientID string
-	// PropertyText is a property value that must not be refused; by default a text with all characters that text protocols
-	// have to escape.
-	PropertyText string
 	// MaxBody is the largest body to send, in bytes; 10 MiB by default.
 	MaxBody int
 	// MinBody is the smallest body to send, in bytes: 1 for brokers that refuse empty ones.
@@ -165,7 +159,6 @@ func (c Config) withDefaults() Config {
 	}
 	def(&c.URL, c.Factory.DefaultURL)
 	def(&c.ClientID, "perfmq-test")
-	def(&c.PropertyText, "a: b\\c\nd é")
 	dur(&c.Timeout, 90*time.Second)
 	dur(&c.Grace, 60*time.Second)
 	dur(&c.Quiet, 300*time.Millisecond)

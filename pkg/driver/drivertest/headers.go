@@ -40,7 +40,7 @@ func testProperties(e *env) {
 	properties := []driver.Property{
 		{Key: "color", Value: "red"},
 		{Key: "empty", Value: ""},
-		{Key: "text", Value: e.cfg.PropertyText},
+		{Key: "text", Value: "a: b\\c\nd é"}, // text protocols have to escape these characters
 		{Key: "number", Value: "42"},
 	}
 	with := func(s *driver.ProducerSpec) {
