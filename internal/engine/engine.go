@@ -9,9 +9,9 @@
 // their messages exist from the beginning, so that one clock, one collector and one verification span all steps.
 //
 // Every wait has a deadline: the connect time-out for opening, the drain time-out for draining, the connect time-out
-// again for closing the workers, and two seconds for the connections after them. If the drain has left messages in
-// flight, closing ends when no worker has closed for two seconds, because a broker that does not answer sends may not
-// answer closes. The summary lists resources that are still open then.
+// again for closing workers that remove subscriptions, and two seconds for the connections after them. Otherwise
+// closing ends when no worker has closed for two seconds, because a broker that does not answer sends may not answer
+// closes. The summary lists resources that are still open then.
 //
 // A load that only --message-count ends is given up when the broker has shown no sign of life for the drain time-out.
 //
