@@ -16,7 +16,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/brokertest"
 	"github.com/perfmq/perfmq/internal/config"
 	"github.com/perfmq/perfmq/internal/sweep/record"
 	"github.com/perfmq/perfmq/pkg/result"
@@ -33,56 +32,50 @@ type outcome struct {
 	output           string           // the end of the printed output
 }
 
-// acceptanceCommand carries out the shipped scenarios, each on its broker, and writes the outcomes as a page: whether
-// all thresholds passed, and whether the broker's counters equal perfmq's. It writes no page if a scenario did not end
-// by itself. Scenarios of one kind of broker run one after the other on one broker.
-func acceptanceCommand(ctx context.Context, args []string) (err error) {
-	var scale string
-	var limit time.Duration
-	var long bool
-	s, err := open("acceptance", args, func(fs *flag.FlagSet) {
-		fs.StringVar(&scale, "scale", "1", "shorten the scenarios by this factor, as perfmq run --scale does")
-		fs.DurationVar(&limit, "limit", time.Hour, "end a scenario after this time")
-		fs.BoolVar(&long, "long", false, "run those that last longer than ten minutes, too")
-	})
-	if err != nil {
-		return err
+// acceptance is one call of the command acceptance.
+type acceptance struct {
+	scale string
+	limit time.Duration
+	long  bool
+}
+
+func acceptanceCommand() command {
+	a := new(acceptance)
+	return command{
+		name: "acceptance", help: "the shipped scenarios at full size, on real brokers",
+		columns: []string{"scenario", "broker", "took", "sent", "received", "thresholds passed", "broker's count"},
+		flags: func(fs *flag.FlagSet) {
+			fs.StringVar(&a.scale, "scale", "1", "shorten the scenarios by this factor, as perfmq run --scale does")
+			fs.DurationVar(&a.limit, "limit", time.Hour, "end a scenario after this time")
+			fs.BoolVar(&a.long, "long", false, "run those that last longer than ten minutes, too")
+		},
+		trials: a.trials,
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
+}
+
+// trials has one for each shipped scenario, with a broker of its own.
+func (a *acceptance) trials(*session) (list []trial, err error) {
 	shipped, err := config.Shipped(scenarios.FS())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	byKind := map[string][]string{}
-	for _, info := range shipped {
-		if s.only.MatchString(info.Name) && (long || !slices.Contains(longOnes(), info.Name)) {
-			byKind[kindOf(info.Name)] = append(byKind[kindOf(info.Name)], info.Name)
+	for _, kind := range []string{"artemis", "activemq", "rocketmq"} {
+		for _, info := range shipped {
+			if kindOf(info.Name) != kind || slices.Contains(longOnes(), info.Name) && !a.long {
+				continue
+			}
+			list = append(list, trial{name: info.Name, run: func(ctx context.Context, s *session) (rows []row, err error) {
+				c, err := s.launch(ctx, kind)
+				if err != nil {
+					return nil, fmt.Errorf("start the broker: %w", err)
+				}
+				defer func() { err = errors.Join(err, c.close()) }()
+				o, err := a.carryOut(ctx, s, info.Name, c)
+				return []row{o.row()}, err
+			}})
 		}
 	}
-	from, err := s.circumstances(ctx)
-	if err != nil {
-		return err
-	}
-	from += " Scale: " + scale + "."
-	if only := s.only.String(); only != "" {
-		from += fmt.Sprintf(" Only scenarios whose names match `%s` were run.", only)
-	}
-	var outcomes []outcome
-	for _, kind := range serverKinds() {
-		if len(byKind[kind]) == 0 {
-			continue
-		}
-		list, err := s.onBroker(ctx, kind, byKind[kind], scale, limit)
-		if err != nil {
-			return err
-		}
-		outcomes = append(outcomes, list...)
-	}
-	text, err := acceptancePage(outcomes, from)
-	if err != nil {
-		return errors.Join(err, failedScenarios(outcomes))
-	}
-	return errors.Join(write(s.out, text), failedScenarios(outcomes))
+	return list, nil
 }
 
 // longOnes are the scenarios that take more than ten minutes on a small machine.
@@ -106,69 +99,54 @@ func kindOf(name string) string {
 	}
 }
 
-// onBroker starts a broker and carries the scenarios out on it.
-func (s *session) onBroker(
-	ctx context.Context, kind string, names []string, scale string, limit time.Duration,
-) (list []outcome, err error) {
-	b, err := s.serve(ctx, kind)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, b.close()) }()
-	for _, name := range names {
-		extra, stop := b.arguments(ctx, name)
-		o, err := s.scenario(ctx, name, limit, append([]string{"--scale", scale}, extra...))
-		stop()
-		if err != nil {
-			return list, err
-		}
-		o.broker = b.title
-		list = append(list, o)
-		fmt.Fprintf(os.Stderr, "%s on %s: %s after %s\n", name, b.title, o.verdict(), o.took.Round(time.Second))
-	}
-	return list, nil
-}
-
 // arguments returns the arguments with which perfmq runs a scenario on a broker. stop ends the helper that they need.
-func (b *server) arguments(ctx context.Context, name string) (args []string, stop func()) {
-	login := []string{"--user", brokertest.User, "--password", brokertest.Password}
-	switch {
-	case b.rocketmq != nil:
-		return []string{"--url", b.urls["rocketmq"]}, func() {}
-	case strings.Contains(name, "cross"):
-		return append(login, "--set", "amqp="+b.urls["amqp"], "--set", "stomp="+b.urls["stomp"]), func() {}
-	case b.activemq != nil:
-		args = append(login, "--url", b.urls["stomp"], "--management-url", b.activemq.ManagementURL())
-		if name != "activemq/restart" {
-			return args, func() {}
-		}
-		restarts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			err := b.activemq.Stop()
-			if err == nil {
-				err = b.activemq.Start(ctx)
-			}
-			if err != nil {
-				http.Error(w, err.Error(), http.StatusInternalServerError)
-			}
-		}))
-		return append(args, "--set", "restart=curl -fsS "+restarts.URL), restarts.Close
-	case strings.HasSuffix(name, "/stomp"):
-		return append(login, "--url", b.urls["stomp"]), func() {}
-	default:
-		return append(login, "--url", b.urls["amqp"]), func() {}
+func (c *cluster) arguments(ctx context.Context, name string) (args []string, stop func()) {
+	stop = func() {}
+	if rocket := c.endpoints[0].protocol == "rocketmq"; rocket {
+		return []string{"--url", c.endpoints[0].url()}, stop
 	}
+	amqp, stomp := c.endpoint("amqp").url(), c.endpoint("stomp").url()
+	args = c.endpoints[0].login()
+	switch {
+	case strings.Contains(name, "cross"):
+		return append(args, "--set", "amqp="+amqp, "--set", "stomp="+stomp), stop
+	case kindOf(name) == "activemq":
+		args = append(args, "--url", stomp, "--management-url", fmt.Sprint(c.endpoints[0].settings["management-url"]))
+	case strings.HasSuffix(name, "/stomp"):
+		return append(args, "--url", stomp), stop
+	default:
+		return append(args, "--url", amqp), stop
+	}
+	if name != "activemq/restart" {
+		return args, stop
+	}
+	restarts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		err := c.primary.Stop()
+		if err == nil {
+			err = c.primary.Start(ctx)
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		}
+	}))
+	return append(args, "--set", "restart=curl -fsS "+restarts.URL), restarts.Close
 }
 
-// scenario carries one scenario out.
-func (s *session) scenario(ctx context.Context, name string, limit time.Duration, extra []string) (outcome, error) {
+// carryOut runs one scenario.
+func (a *acceptance) carryOut(ctx context.Context, s *session, name string, c *cluster) (outcome, error) {
 	dir := filepath.Join(s.dir, strings.ReplaceAll(name, "/", "-"))
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	if err := os.RemoveAll(dir); err != nil { // of a run that was not judged
+		return outcome{}, err
+	}
+	extra, stop := c.arguments(ctx, name)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, a.limit)
 	defer cancel()
-	cmd := s.command(ctx, append([]string{"run", "@" + name, "--result", dir, "--silent"}, extra...)...)
+	cmd := s.command(ctx, append([]string{"run", "@" + name, "--result", dir, "--silent", "--scale", a.scale}, extra...)...)
 	cmd.WaitDelay = time.Minute
 	began := time.Now()
 	text, err := cmd.CombinedOutput()
-	o := outcome{scenario: name, took: time.Since(began), output: tail(string(text))}
+	o := outcome{scenario: name, broker: c.title, took: time.Since(began), output: tail(string(text))}
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		return o, fmt.Errorf("run %s: %w", name, err)
@@ -323,44 +301,20 @@ func (o *outcome) counts() string {
 	}
 }
 
-// acceptancePage returns the outcomes as Markdown. It fails if a scenario did not come to its end.
-func acceptancePage(outcomes []outcome, from string) (string, error) {
-	var b strings.Builder
-	b.WriteString("# Shipped scenarios on real brokers\n\n" +
-		"`make acceptance` carries out the scenarios inside the binary at full size, each on its broker, and writes this " +
-		"page. *Broker's count* compares the\n" +
-		"counters of the broker with those of perfmq, for each destination: messages added and messages acknowledged.\n\n" +
-		from + "\n\n")
-	tableRow(&b, "scenario", "broker", "took", "sent", "received", "verdict", "thresholds passed", "broker's count")
-	b.WriteString("|" + strings.Repeat(" --- |", 8) + "\n")
-	var unfinished []error
-	for i := range outcomes {
-		o := &outcomes[i]
-		if !o.finished() {
-			unfinished = append(unfinished, fmt.Errorf("no page: %s on %s: %s", o.scenario, o.broker, o.verdict()))
-			continue
-		}
-		sent, received := o.total()
-		tableRow(&b, o.scenario, o.broker, o.took.Round(time.Second).String(), fmt.Sprint(sent), fmt.Sprint(received),
-			o.verdict(), o.thresholds(), o.counts())
+// row makes a scenario that did not succeed a mistake, with the end of its output. A threshold on a rate and a search
+// are about the machine, too: they are no mistakes.
+func (o *outcome) row() row {
+	sent, received := o.total()
+	r := row{State: promiseKept, Verdict: o.verdict(), Cells: []string{
+		o.scenario, o.broker, o.took.Round(time.Second).String(), fmt.Sprint(sent), fmt.Sprint(received), o.thresholds(),
+		o.counts(),
+	}}
+	machine := o.status == 3 || o.found != nil && o.found.Kind() == record.Undecided
+	switch {
+	case !o.finished() || o.status != 0 && !machine || sent == 0 || strings.Contains(o.counts(), "DIFFER"):
+		r.State, r.Mistakes = perfmqWrong, []string{o.verdict() + "\n" + o.output}
+	case o.status == 3 && o.disturbed() != "":
+		r.State = notJudged
 	}
-	if len(unfinished) > 0 {
-		return "", errors.Join(unfinished...)
-	}
-	return b.String(), nil
-}
-
-// failedScenarios returns the scenarios that did not succeed, with the end of their output. A threshold on a rate and a
-// search are about the machine, too: they are in the page, and no failure.
-func failedScenarios(outcomes []outcome) error {
-	var errs []error
-	for i := range outcomes {
-		o := &outcomes[i]
-		sent, _ := o.total()
-		machine := o.status == 3 || o.found != nil && o.found.Kind() == record.Undecided
-		if !o.finished() || o.status != 0 && !machine || sent == 0 || strings.Contains(o.counts(), "DIFFER") {
-			errs = append(errs, fmt.Errorf("%s on %s: %s\n%s", o.scenario, o.broker, o.verdict(), o.output))
-		}
-	}
-	return errors.Join(errs...)
+	return r
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,15 +16,16 @@ import (
 	"github.com/perfmq/perfmq/internal/tcpproxy"
 )
 
-// deployment is one broker or several that work together.
+// deployment is one broker, or several that work together.
 type deployment struct {
 	name     string // in -only
 	failures []string
-	launch   func(ctx context.Context, f *failure) (*cluster, error)
+	launch   func(context.Context, use) (*cluster, error)
 }
 
 // node is a broker's process.
 type node interface {
+	PID() int
 	Start(ctx context.Context) error
 	Kill()
 	Stop() error
@@ -35,8 +37,9 @@ type node interface {
 // cluster is a running deployment.
 type cluster struct {
 	title     string
-	primary   node
+	primary   node // nil of the embedded broker
 	backup    node // nil of a broker alone
+	pid       int  // of the embedded broker
 	endpoints []endpoint
 	proxies   []*tcpproxy.Proxy // empty without any
 	slow      *tcpproxy.Line    // of all proxies; nil if they are fast
@@ -45,21 +48,21 @@ type cluster struct {
 	close     func() error
 	// stored asks for the number of messages in a queue from which nothing was received.
 	stored func(ctx context.Context, queue string) (int64, error)
-	// left asks for the number of messages that are in a queue; nil if the broker does not tell.
+	// left asks for the number of messages in a queue; nil if the broker does not know it.
 	left func(ctx context.Context, queue string) (int64, error)
-	// lasting: stored also counts messages that were received, over restarts of the broker, too.
+	// lasting: stored counts messages for the life of a queue, received ones too, over restarts of the broker.
 	lasting bool
-	// alarm, if not nil, makes the broker hold all producers up, or lets them go on.
+	// alarm makes the broker block all producers, or lets them continue; nil without such an operation.
 	alarm func(ctx context.Context, on bool) error
 	// stop and start end the broker in an orderly way, and start it again; nil if its process ends at SIGTERM.
 	stop, start func(ctx context.Context) error
 	// dismiss closes all connections of clients, as an operator would; nil if the broker has no such operation.
 	dismiss func(ctx context.Context) error
-	// announced is an address that brokers tell their clients; empty if they tell none.
+	// announced is an address that brokers give their clients; empty if they give none.
 	announced string
-	// copied, if not nil, asks the backup for the number of messages that all queues have ever had.
+	// copied asks the backup for the number of messages that all queues have ever had; nil without a slave.
 	copied func(ctx context.Context) (int64, error)
-	// closed, if not nil, tells when the brokers have closed connections because of an error of their own, by their logs.
+	// closed returns, from the brokers' logs, the times of connections closed by an error of their own; nil if unknown.
 	closed func(protocol string) ([]time.Time, error)
 }
 
@@ -76,6 +79,19 @@ type endpoint struct {
 
 func (e *endpoint) url() string { return e.protocol + "://" + strings.Join(e.hosts, ",") }
 
+// login returns the flags of a login, if the endpoint wants one.
+func (e *endpoint) login() []string {
+	if e.settings == nil {
+		return nil
+	}
+	return []string{"--user", brokertest.User, "--password", brokertest.Password}
+}
+
+// endpoint returns that of a protocol.
+func (c *cluster) endpoint(protocol string) *endpoint {
+	return &c.endpoints[slices.IndexFunc(c.endpoints, func(e endpoint) bool { return e.protocol == protocol })]
+}
+
 // depths asks for the numbers of messages in the kept queues.
 func (c *cluster) depths(ctx context.Context) ([]int64, error) {
 	list := make([]int64, len(c.kept))
@@ -89,7 +105,7 @@ func (c *cluster) depths(ctx context.Context) ([]int64, error) {
 	return list, nil
 }
 
-// throughProxies leads all connections of clients through proxies, which close ends.
+// throughProxies leads all connections of clients through proxies, which the caller closes.
 func (c *cluster) throughProxies() error {
 	to := func(cfg tcpproxy.Config) (*tcpproxy.Proxy, error) {
 		cfg.Announced, cfg.Line = c.announced, c.slow
@@ -138,82 +154,51 @@ func (c *cluster) tear(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// deployments are all of them, in the order of the page.
-func deployments() []*deployment {
-	// of a broker
-	alone := []string{"restart", "dismiss", "start-200k", "start-1m"}
-	return []*deployment{
+// deployments are all of them, in the order of the record.
+func deployments() []deployment {
+	failures := func(names string) []string { return strings.Fields(names) }
+	heap := brokertest.WithHeap(smallHeap)
+	classic := []brokertest.ActiveMQOption{brokertest.WithActiveMQHeap(smallHeap), brokertest.WithActiveMQManagement()}
+	return []deployment{
+		{"artemis", failures("kill kill-transient kill-unconfirmed stop cut slow full-block full-fail restart dismiss " +
+			"start-200k start-1m"), launchArtemis},
+		{"activemq", failures("kill kill-transient kill-unconfirmed stop cut slow full-store full-fail restart dismiss " +
+			"start-200k start-1m start-2m"), launchActiveMQ},
+		{"rocketmq", failures("kill kill-unconfirmed stop cut slow restart start-200k start-1m"), launchRocketMQ},
+		{"rabbitmq", failures("kill kill-transient kill-unconfirmed stop cut slow alarm full-fail restart dismiss " +
+			"start-200k start-1m"), launchRabbitMQ},
+		{"qpid", failures("kill stop cut restart dismiss"), launchQpid},
 		{
-			name: "artemis", launch: launchArtemis,
-			failures: append([]string{
-				"kill", "kill-transient", "kill-unconfirmed", "stop", "cut", "slow", "full-block", "full-fail",
-			}, alone...),
+			"artemis-pair", failures("kill-primary kill-backup stop"),
+			pair("primary and backup, shared store", brokertest.LaunchArtemisPair, artemisDepth, heap),
 		},
 		{
-			name: "activemq", launch: launchActiveMQ,
-			failures: append([]string{
-				"kill", "kill-transient", "kill-unconfirmed", "stop", "cut", "slow", "full-store", "full-fail",
-			}, append(alone, "start-2m")...),
+			"artemis-replicated", failures("kill-primary kill-backup stop"),
+			pair("primary and backup, replication", brokertest.LaunchArtemisReplicated, artemisDepth, heap),
+		},
+		{ // clients connect to the first of two brokers that pass messages on to each other
+			"activemq-network", failures("kill kill-backup stop"),
+			pair("network of two", brokertest.LaunchActiveMQNetwork, activemqDepth, classic...),
 		},
 		{
-			name: "rocketmq", launch: launchRocketMQ,
-			failures: []string{
-				"kill", "kill-unconfirmed", "stop", "cut", "slow", "restart", "start-200k", "start-1m",
-			},
+			"activemq-pair", failures("kill-primary kill-backup stop"),
+			pair("master and slave, shared file system", brokertest.LaunchActiveMQPair, activemqDepth, classic...),
+		},
+		{"rabbitmq-quorum", failures("kill kill-primary kill-backup stop cut full-fail"), launchRabbitMQQuorum},
+		{
+			"rocketmq-sync-sync", failures("kill kill-master kill-slave stop cut"),
+			launchRocketMQPair(syncFlush, syncMaster, 2),
+		},
+		// inSyncReplicas is 1 by default
+		{"rocketmq-sync-default", failures("kill-slave"), launchRocketMQPair(syncFlush, syncMaster, 1)},
+		{"rocketmq-async-sync", failures("kill-master kill-slave stop"), launchRocketMQPair(asyncFlush, syncMaster, 2)},
+		{
+			"rocketmq-sync-async", failures("kill-master-async kill-backup stop"),
+			launchRocketMQPair(syncFlush, asyncMaster, 1),
 		},
 		{
-			name: "rabbitmq", launch: launchRabbitMQ,
-			failures: append([]string{
-				"kill", "kill-transient", "kill-unconfirmed", "stop", "cut", "slow", "alarm", "full-fail",
-			}, alone...),
-		},
-		{name: "qpid", launch: launchQpid, failures: []string{"kill", "stop", "cut", "restart", "dismiss"}},
-		{name: "artemis-pair", launch: launchArtemisPair, failures: []string{"kill-primary", "kill-backup", "stop"}},
-		{
-			name: "artemis-replicated", launch: launchArtemisReplicated,
-			failures: []string{"kill-primary", "kill-backup", "stop"},
-		},
-		{name: "activemq-network", launch: launchActiveMQNetwork, failures: []string{"kill", "kill-backup", "stop"}},
-		{name: "activemq-pair", launch: launchActiveMQPair, failures: []string{"kill-primary", "kill-backup", "stop"}},
-		{
-			name: "rabbitmq-quorum", launch: launchRabbitMQQuorum,
-			failures: []string{"kill", "kill-primary", "kill-backup", "stop", "cut", "full-fail"},
-		},
-		{
-			name: "rocketmq-sync-sync", launch: launchRocketMQPair(syncFlush, syncMaster, 2),
-			failures: []string{"kill", "kill-master", "kill-slave", "stop", "cut"},
-		},
-		{ // as brokers are configured that are told no more than that: inSyncReplicas is 1 by default
-			name: "rocketmq-sync-default", launch: launchRocketMQPair(syncFlush, syncMaster, 1),
-			failures: []string{"kill-slave"},
-		},
-		{
-			name: "rocketmq-async-sync", launch: launchRocketMQPair(asyncFlush, syncMaster, 2),
-			failures: []string{"kill-master", "kill-slave", "stop"},
-		},
-		{
-			name: "rocketmq-sync-async", launch: launchRocketMQPair(syncFlush, asyncMaster, 1),
-			failures: []string{"kill-master-async", "kill-backup", "stop"},
-		},
-		{
-			name: "rocketmq-async-async", launch: launchRocketMQPair(asyncFlush, asyncMaster, 1),
-			failures: []string{"kill-master-async", "kill-backup", "stop"},
+			"rocketmq-async-async", failures("kill-master-async kill-backup stop"),
+			launchRocketMQPair(asyncFlush, asyncMaster, 1),
 		},
 	}
-}
-
-// hostOf returns host:port of a URL without a path.
-func hostOf(url string) string {
-	_, host, _ := strings.Cut(url, "://")
-	return host
-}
-
-func login() settings {
-	return settings{"user": brokertest.User, "password": brokertest.Password}
-}
-
-// with returns settings and one more.
-func (s settings) with(key string, value any) settings {
-	s[key] = value
-	return s
 }

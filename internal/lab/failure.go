@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/perfmq/perfmq/internal/brokertest"
 )
 
 // failure is something that happens to a deployment under load.
@@ -16,54 +18,41 @@ type failure struct {
 	promised string
 	expect   expectation
 	load     loadPlan
-	proxied  bool // clients are connected through a proxy
-	apart    bool // tried with -starts only
+	proxied  bool                  // clients are connected through a proxy
+	full     brokertest.FullPolicy // of queues that become full
 	// apply lets it happen and returns when it is over; nil if the deployment is configured to fail.
 	apply func(ctx context.Context, c *cluster, l *harnessLog) error
 }
 
-// expectation is what perfmq must see of a failure.
+// expectation is a set of flags: the right report of a failure.
 type expectation struct {
-	// outage: all connections break, so there is one outage, and it begins at the failure.
-	outage bool
-	// several: with outage: connections may end one after the other, and so in several outages that begin at the failure.
-	several bool
-	// silence: nothing moves; a stall, or an outage if a time-out ended the connections, begins at the failure.
-	silence bool
-	// unnoticed: no connection breaks.
-	unnoticed bool
-	// loses: the messages need not survive.
-	loses bool
-	// refused: the broker refuses messages, and perfmq says so.
-	refused bool
-	// blocked: the broker holds the producers up.
-	blocked bool
-	// starts: as outage, and the broker reads many messages when it starts.
-	starts bool
-	// slow: no connection breaks, and all latencies rise.
-	slow bool
-	// copied: the slave has all confirmed messages when its master is away.
-	copied bool
-	// soak: the load of a soak test, of which much is due when the broker goes on.
-	soak bool
-	// doubted: no connection breaks, and messages are stored but not confirmed.
-	doubted bool
+	outage    bool // all connections break: one outage begins at the failure
+	several   bool // with outage: connections may end one after the other, in several outages that begin at the failure
+	silence   bool // nothing moves: a stall, or an outage if a time-out ended the connections, begins at the failure
+	unnoticed bool // no connection breaks
+	loses     bool // messages need not survive
+	refused   bool // the broker refuses messages, and perfmq says so
+	blocked   bool // the broker blocks the producers
+	starts    bool // as outage, and the broker reads many messages when it starts
+	slow      bool // no connection breaks, and all latencies rise
+	copied    bool // the slave has all confirmed messages when its master is away
+	doubted   bool // no connection breaks, and messages are stored but not confirmed
 }
 
 // loadPlan is the load during a failure.
 type loadPlan struct {
 	// seconds is the length of the load. The failure happens after calm.
 	seconds int
-	// live: producers and consumers of a queue are at work during the failure, beside the producers of the queue that is
+	// live: producers and consumers of a queue work during the failure, beside the producers of the kept queue. That is
 	// received from afterwards.
 	live bool
-	// relief is for how many seconds the producers of the kept queue go on when the consumers have come.
+	// relief is for how many seconds the producers of the kept queue continue when the consumers have come.
 	relief int
 	// rate of the kept queue, in messages per second.
 	rate int
-	// backlog is how many small messages are in the kept queues before.
+	// backlog is the number of small messages in the kept queues before.
 	backlog int
-	// pending is how many messages a producer has in flight at most, 50 if it is 0.
+	// pending is the limit of a producer's messages in flight; 0: 50.
 	pending int
 	// transient: messages are not persistent.
 	transient bool
@@ -75,10 +64,12 @@ type loadPlan struct {
 func (p *loadPlan) moving() time.Duration { return time.Duration(p.backlog) * time.Millisecond }
 
 const (
-	// calm is for how long the load goes on before the failure: perfmq compares the rate afterwards with that time.
+	// calm is the time of the load before the failure: perfmq compares the rate afterwards with it.
 	calm = 8 * time.Second
 	// stopped is the length of SIGSTOP, held that of an alarm.
 	stopped, held = 20 * time.Second, 10 * time.Second
+	// away is how long a master is away before it is started again.
+	away = 10 * time.Second
 
 	// A slow line passes each piece on after slowDelay. One in a hundred is lost, and comes after lossDelay more.
 	slowDelay, lossDelay, slowFor = 100 * time.Millisecond, 200 * time.Millisecond, 15 * time.Second
@@ -88,30 +79,26 @@ const (
 	liveRate, keptRate = 300, 100
 )
 
-// failures are those of processes and connections. All are in the order of the page.
+const (
+	survive = "confirmed persistent messages survive"
+	blocked = "producers are held up, nothing is lost"
+)
+
+// failures are those of processes and connections. All are in the order of the record.
 func failures() []failure {
 	usual := loadPlan{seconds: 32, live: true, rate: keptRate}
-	transient := usual
-	transient.transient = true
-	unconfirmed := usual
-	unconfirmed.unconfirmed = true
-	atOnce := usual
-	atOnce.seconds = 18
-	far := usual
+	transient, unconfirmed, atOnce, far, long, longer := usual, usual, usual, usual, usual, usual
+	transient.transient, unconfirmed.unconfirmed = true, true
+	atOnce.seconds, long.seconds, longer.seconds = 18, 42, 60
 	far.pending = 200 // 50 would not do for the rate: each message takes longer
-	long := usual
-	long.seconds = 42
-	longer := usual
-	longer.seconds = 60
 	return []failure{
 		{
 			name: "kill", title: "kill -9 and restart", load: usual, apply: killAndStart, expect: expectation{outage: true},
-			promised: "confirmed persistent messages survive",
+			promised: survive,
 		},
 		{
 			name: "kill-transient", title: "kill -9 and restart, messages not persistent", load: transient, apply: killAndStart,
-			expect:   expectation{outage: true, loses: true},
-			promised: "nothing: messages at the broker may be lost",
+			expect: expectation{outage: true, loses: true}, promised: "nothing: messages at the broker may be lost",
 		},
 		{
 			name: "kill-unconfirmed", title: "kill -9 and restart, messages sent at most once", load: unconfirmed,
@@ -133,13 +120,11 @@ func failures() []failure {
 		},
 		{
 			name: "kill-primary", title: "kill -9 of the primary", load: usual, expect: expectation{outage: true},
-			apply:    func(_ context.Context, c *cluster, l *harnessLog) error { return killOnly(c.primary, l) },
-			promised: "the other one takes over, with all confirmed messages",
+			apply: killPrimary, promised: "the other one takes over, with all confirmed messages",
 		},
 		{
 			name: "kill-backup", title: "kill -9 of the backup", load: atOnce, expect: expectation{unnoticed: true},
-			apply:    func(_ context.Context, c *cluster, l *harnessLog) error { return killOnly(c.backup, l) },
-			promised: "nothing is noticed",
+			apply: killBackup, promised: "nothing is noticed",
 		},
 		{
 			name: "kill-master", title: "kill -9 of the master, back after 10 s", load: longer, apply: killMaster,
@@ -153,67 +138,67 @@ func failures() []failure {
 		},
 		{
 			name: "kill-slave", title: "kill -9 of the slave", load: atOnce, expect: expectation{doubted: true},
-			apply:    func(_ context.Context, c *cluster, l *harnessLog) error { return killOnly(c.backup, l) },
-			promised: "the master stores messages, and says after 3 s that they are not copied",
+			apply: killBackup, promised: "the master stores messages, and says after 3 s that they are not copied",
 		},
 	}
 }
 
-// queueFailures are those in which a broker holds producers up, or refuses messages.
-func queueFailures() []failure {
+// brokerFailures are those that a broker or its operator causes.
+func brokerFailures() []failure {
 	usual := loadPlan{seconds: 32, live: true, rate: keptRate}
 	full := loadPlan{seconds: 10, rate: 300, relief: 10}
 	hold := full
 	hold.relief = 0 // producers of ActiveMQ Classic whose connection is held up cannot connect again beside it
-	return []failure{
+	list := []failure{
 		{
-			name: "full-block", title: "full queue, producers wait", load: full, expect: expectation{blocked: true},
-			promised: "producers are held up, nothing is lost",
+			name: "restart", title: "orderly stop and restart", load: usual, apply: stopAndStart,
+			expect: expectation{outage: true, several: true}, promised: survive,
 		},
 		{
-			name: "full-store", title: "full store, producers wait", load: hold, expect: expectation{blocked: true},
-			promised: "producers are held up, nothing is lost",
+			name: "dismiss", title: "connections closed by the operator", load: usual, apply: dismissAll,
+			expect:   expectation{outage: true, several: true},
+			promised: "confirmed messages stay; clients may connect again at once",
+		},
+		{
+			name: "full-block", title: "full queue, producers wait", load: full, full: brokertest.PolicyBlock,
+			expect: expectation{blocked: true}, promised: blocked,
+		},
+		{
+			name: "full-store", title: "full store, producers wait", load: hold, full: brokertest.PolicyBlock,
+			expect: expectation{blocked: true}, promised: blocked,
 		},
 		{
 			name: "alarm", title: "memory alarm for 10 s, producers wait", load: usual, apply: alarm,
-			expect: expectation{silence: true}, promised: "producers are held up, nothing is lost",
+			expect: expectation{silence: true}, promised: blocked,
 		},
 		{
-			name: "full-fail", title: "full queue, messages refused", load: full, expect: expectation{refused: true},
-			promised: "refused messages are reported, all others are there",
+			name: "full-fail", title: "full queue, messages refused", load: full, full: brokertest.PolicyFail,
+			expect: expectation{refused: true}, promised: "refused messages are reported, all others are there",
 		},
 	}
-}
-
-// storeFailures are those of the store of a broker alone.
-func storeFailures() []failure {
-	usual := loadPlan{seconds: 52, live: true, rate: keptRate}
-	some, many, most := usual, usual, usual
-	some.seconds, some.backlog, many.backlog = 26, 200_000, 1_000_000
-	most.seconds, most.backlog = 90, 2_000_000
-	return []failure{
-		{
-			name: "start-200k", title: "kill -9 and start with 200,000 stored messages", load: some, apply: killAndStart,
-			expect: expectation{outage: true, starts: true}, apart: true,
+	for _, start := range []struct {
+		name, count      string
+		backlog, seconds int
+	}{
+		{"start-200k", "200,000", 200_000, 26},
+		{"start-1m", "1,000,000", 1_000_000, 52},
+		{"start-2m", "2,000,000", 2_000_000, 90},
+	} {
+		load := usual
+		load.seconds, load.backlog = start.seconds, start.backlog
+		list = append(list, failure{
+			name: start.name, title: "kill -9 and start with " + start.count + " stored messages", load: load,
+			apply: killAndStart, expect: expectation{outage: true, starts: true},
 			promised: "all stored messages are there when it takes new ones",
-		},
-		{
-			name: "start-1m", title: "kill -9 and start with 1,000,000 stored messages", load: many, apply: killAndStart,
-			expect: expectation{outage: true, starts: true}, apart: true,
-			promised: "all stored messages are there when it takes new ones",
-		},
-		{
-			name: "start-2m", title: "kill -9 and start with 2,000,000 stored messages", load: most, apply: killAndStart,
-			expect: expectation{outage: true, starts: true}, apart: true,
-			promised: "all stored messages are there when it takes new ones",
-		},
+		})
 	}
+	return list
 }
 
 func killAndStart(ctx context.Context, c *cluster, l *harnessLog) error {
-	l.begin("kill -9")
-	c.primary.Kill()
-	l.done("the process is gone")
+	if err := killPrimary(ctx, c, l); err != nil {
+		return err
+	}
 	if err := c.primary.Start(ctx); err != nil {
 		return err
 	}
@@ -221,10 +206,31 @@ func killAndStart(ctx context.Context, c *cluster, l *harnessLog) error {
 	return nil
 }
 
-func killOnly(n node, l *harnessLog) error {
-	l.begin("kill -9")
-	n.Kill()
-	l.done("the process is gone")
+func killPrimary(_ context.Context, c *cluster, l *harnessLog) error {
+	l.kill(c.primary)
+	return nil
+}
+
+func killBackup(_ context.Context, c *cluster, l *harnessLog) error {
+	l.kill(c.backup)
+	return nil
+}
+
+// killMaster kills a master whose slave does not take over, asks the slave for its messages, and starts the master.
+func killMaster(ctx context.Context, c *cluster, l *harnessLog) error {
+	l.kill(c.primary)
+	if err := wait(ctx, away); err != nil {
+		return err
+	}
+	n, err := c.copied(ctx)
+	if err != nil {
+		return err
+	}
+	l.copied = &n
+	if err := c.primary.Start(ctx); err != nil {
+		return err
+	}
+	l.note("started again")
 	return nil
 }
 
@@ -266,6 +272,31 @@ func slowDown(ctx context.Context, c *cluster, l *harnessLog) error {
 	return nil
 }
 
+func stopAndStart(ctx context.Context, c *cluster, l *harnessLog) error {
+	stop, start := c.stop, c.start
+	if stop == nil {
+		stop = func(context.Context) error { return c.primary.Stop() }
+		start = c.primary.Start
+	}
+	l.begin("stop")
+	if err := stop(ctx); err != nil {
+		return err
+	}
+	l.done("the broker has stopped")
+	if err := start(ctx); err != nil {
+		return err
+	}
+	l.note("started again")
+	return nil
+}
+
+func dismissAll(ctx context.Context, c *cluster, l *harnessLog) error {
+	l.begin("close all connections")
+	err := c.dismiss(ctx)
+	l.done("all connections have been closed")
+	return err
+}
+
 func alarm(ctx context.Context, c *cluster, l *harnessLog) error {
 	l.begin("alarm")
 	if err := c.alarm(ctx, true); err != nil {
@@ -293,23 +324,11 @@ func alarm(ctx context.Context, c *cluster, l *harnessLog) error {
 	return nil
 }
 
-// wait returns after the time, or at the end of the context.
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// harnessLog is what the harness did, by its own clock.
+// harnessLog holds the deeds of the harness, by its own clock.
 type harnessLog struct {
 	mu          sync.Mutex
 	first, last time.Time // the failure began, and had its effect
-	over        time.Time // it ended; zero of one for which that does not matter
+	over        time.Time // it ended; zero of a failure for which that does not matter
 	lines       []string
 	// took: by endpoint, messages that the kept queue took while the broker was to take none; nil if it was not asked.
 	took []int64
@@ -320,6 +339,12 @@ type harnessLog struct {
 func (l *harnessLog) begin(text string) { l.first = l.note(text) }
 
 func (l *harnessLog) done(text string) { l.last = l.note(text) }
+
+func (l *harnessLog) kill(n node) {
+	l.begin("kill -9")
+	n.Kill()
+	l.done("the process is gone")
+}
 
 func (l *harnessLog) note(text string) time.Time {
 	l.mu.Lock()

@@ -17,26 +17,27 @@ import (
 )
 
 // featuresCommand turns the results of the conformance suite, in the folder that PERFMQ_TEST_FEATURES named, into a
-// table: which feature works on which broker over which protocol. A failed check is in the table, and makes the command
-// fail.
-func featuresCommand(_ context.Context, args []string) error {
+// table of features by broker and protocol. A failed check is in the table, and makes the command fail.
+func featuresCommand() command {
 	short := false
-	s, err := open("features", args, func(fs *flag.FlagSet) {
-		fs.BoolVar(&short, "short", false, "only the features that brokers lack, in words")
-	})
-	if err != nil {
-		return err
+	return command{
+		name: "features", help: "the table of features from the results of the conformance suite",
+		flags: func(fs *flag.FlagSet) {
+			fs.BoolVar(&short, "short", false, "only the features that brokers lack, in words")
+		},
+		run: func(_ context.Context, s *session) error {
+			list, err := readFeatures(s.dir)
+			if err != nil {
+				return err
+			}
+			t := featureTable{results: list}
+			text := t.markdown()
+			if short {
+				text = t.short()
+			}
+			return errors.Join(write(s.out, text), t.failures())
+		},
 	}
-	list, err := readFeatures(s.dir)
-	if err != nil {
-		return errors.Join(err, s.close())
-	}
-	t := featureTable{results: list}
-	text := t.markdown()
-	if short {
-		text = t.short()
-	}
-	return errors.Join(write(s.out, text), t.failures(), s.close())
 }
 
 // readFeatures returns the results in the folder, by broker and protocol.
@@ -125,27 +126,17 @@ func shortTitle(protocol string) string {
 
 func (t *featureTable) markdown() string {
 	var b strings.Builder
-	b.WriteString("# Features by broker and protocol\n\n" +
-		"Made by `make features` from the results of the conformance suite (`pkg/driver/drivertest`) on these very " +
-		"brokers.\n" +
-		"Do not edit it.\n\n" +
-		"- " + markWorks + ": tested, it works. Of priorities and persistent messages the suite tests that they are " +
-		"accepted and\n" +
-		"  delivered, not in which order the broker delivers or what survives its restart\n" +
-		"- " + markLacks + ", with a note below the table: the broker lacks it; tested that perfmq says so instead of " +
-		"ignoring it\n" +
-		"- " + markRefuses + ": perfmq does not have it over this protocol; tested that it is refused before anything is " +
-		"sent\n" +
-		"- " + markFailed + ": a test failed\n\n")
-	head, rule := []string{"Broker", "Protocol"}, []string{"---", "---"}
+	first, rest := head("features")
+	b.WriteString(first + "\n\n" + rest + "\n\n")
+	columns, rule := []string{"Broker", "Protocol"}, []string{"---", "---"}
 	var flags []string
 	for _, c := range featureColumns() {
-		head, rule = append(head, c.title), append(rule, ":-:")
+		columns, rule = append(columns, c.title), append(rule, ":-:")
 		if c.flag != "" {
 			flags = append(flags, c.title+": "+c.flag)
 		}
 	}
-	tableRow(&b, append(head, "Checks")...)
+	tableRow(&b, append(columns, "Checks")...)
 	tableRow(&b, append(rule, "--:")...)
 	for i := range t.results {
 		r := &t.results[i]

@@ -42,9 +42,9 @@ func TestFeatures(t *testing.T) {
 		})
 	}
 	dir := t.TempDir()
-	require.ErrorContains(t, featuresCommand(t.Context(), []string{"-results", dir}), "no results")
+	require.ErrorContains(t, run(t.Context(), []string{"features", "-results", dir}), "no results")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.json"), []byte("{"), 0o600))
-	require.ErrorContains(t, featuresCommand(t.Context(), []string{"-results", dir}), "a.json")
+	require.ErrorContains(t, run(t.Context(), []string{"features", "-results", dir}), "a.json")
 }
 
 // TestColumnsAreComplete: a feature that the suite tests has a column.

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -15,50 +14,49 @@ import (
 type observation struct {
 	expect      expectation
 	live, kept  string        // queues
-	first, last time.Time     // when the failure began, and when it had its effect; zero of one without a moment
-	over        time.Time     // when it ended; zero where that does not matter
+	first, last time.Time     // the failure began, and had its effect; zero of a failure without a moment
+	over        time.Time     // it ended; zero where that does not matter
 	status      int           // exit status of perfmq
 	hung        bool          // perfmq did not end by itself
 	early       bool          // perfmq ended in the first step, because of a refused message
 	due         int64         // messages to the kept queue in the first step
 	stored      int64         // by the broker: messages in the kept queue when its producers had ended
-	total       int64         // by the broker: messages that the live queue has ever had; -1 if it does not tell
+	total       int64         // by the broker: messages that the live queue has ever had; -1: not known
 	took        int64         // by the broker: messages that the kept queue took while it was to take none
-	left        int64         // by the broker: messages in all queues at the end; -1 if it does not tell
+	left        int64         // by the broker: messages in all queues at the end; -1: not known
 	allowed     time.Duration // how late an outage may be noticed, if that is more than onTime
 	// copied: by the slave: messages in all queues while its master was away; nil if it was not asked.
 	copied *int64
-	// closed: by the broker's log: when it closed connections because of an error of its own.
+	// closed: by the broker's log: the times of connections closed by an error of its own.
 	closed []time.Time
 	result *result.Result
 }
 
-// row is a line of the page.
-type row struct {
-	Deployment, Failure, Protocol string
-	Promised, Observed            string
-	Ours, Brokers                 string
-	Verdict                       string
-	State                         state
-	Mistakes                      []string `json:",omitempty"` // of perfmq
-	origin
+// tally holds the counts of a queue.
+type tally struct {
+	name, which string
+	sent        result.Producers
+	result.Verified
 }
 
-// state is the verdict of a row in a word.
-type state string
+// judgement collects the mistakes of perfmq, and the broken promises of the broker, that an observation shows.
+type judgement struct {
+	*observation
+	queues     []*tally // those that had producers
+	live, kept tally
+	mistakes   []string
+	broken     []string // promises of the broker
+}
 
-const (
-	promiseKept   state = "kept"
-	promiseBroken state = "broken"
-	perfmqWrong   state = "**wrong**"
-	nothingShown  state = "nothing shown"
-	notJudged     state = "not judged"
-	notCarriedOut state = "not carried out"
-)
-
-// judge compares perfmq's report of a run with the truth.
+// judge compares perfmq's report of a run with the truth. The cells of its row are the last three before the verdict.
 func judge(o *observation) row {
-	j := judgement{observation: o}
+	j := &judgement{observation: o}
+	j.live, j.kept = j.tally("live", o.live), j.tally("kept", o.kept)
+	for _, q := range []*tally{&j.live, &j.kept} {
+		if q.sent.Sent > 0 {
+			j.queues = append(j.queues, q)
+		}
+	}
 	if o.hung {
 		j.wrong("it did not end")
 	}
@@ -69,7 +67,7 @@ func judge(o *observation) row {
 	j.accounts()
 	j.counts()
 	j.promise()
-	j.status()
+	j.success()
 	r := j.row(j.times())
 	if why := j.unfit(); why != "" && !o.hung {
 		r.State, r.Verdict, r.Mistakes = notJudged, "not judged: "+why, nil
@@ -77,39 +75,37 @@ func judge(o *observation) row {
 	return r
 }
 
-// judgement collects the mistakes of perfmq, and the broken promises of the broker, that an observation shows.
-type judgement struct {
-	*observation
-	mistakes []string
-	broken   []string // promises of the broker
-}
-
 func (j *judgement) wrong(format string, args ...any) {
 	j.mistakes = append(j.mistakes, fmt.Sprintf(format, args...))
 }
 
-// queue returns the counts of a queue's producers, and its verification.
-func (j *judgement) queue(name string) (sent result.Producers, v result.Verified) {
+func (j *judgement) breaks(format string, args ...any) {
+	j.broken = append(j.broken, fmt.Sprintf(format, args...))
+}
+
+// tally adds the counts of a queue's producers, and finds its verification.
+func (j *judgement) tally(which, name string) tally {
+	t := tally{name: name, which: which}
 	for i := range j.result.Workers {
 		w := &j.result.Workers[i]
 		if p := w.Producers; p != nil && isQueue(w.Destination, name) {
-			sent.Sent += p.Sent
-			sent.Completed += p.Completed
-			sent.Rejected += p.Rejected
-			sent.Failed += p.Failed
-			sent.Released += p.Released
-			sent.Modified += p.Modified
-			sent.Unconfirmed += p.Unconfirmed
+			t.sent.Sent += p.Sent
+			t.sent.Completed += p.Completed
+			t.sent.Rejected += p.Rejected
+			t.sent.Failed += p.Failed
+			t.sent.Released += p.Released
+			t.sent.Modified += p.Modified
+			t.sent.Unconfirmed += p.Unconfirmed
 		}
 	}
 	if j.result.Verification != nil {
 		for _, s := range j.result.Verification.Subscriptions {
 			if isQueue(s.Destination, name) {
-				v = s.Verified
+				t.Verified = s.Verified
 			}
 		}
 	}
-	return sent, v
+	return t
 }
 
 // isQueue compares a destination with the name of a queue.
@@ -117,73 +113,59 @@ func isQueue(destination, name string) bool {
 	return strings.TrimPrefix(destination, "queue://") == name
 }
 
-// queues are the queues that had producers.
-func (j *judgement) queues() (list []string) {
-	for _, q := range []string{j.live, j.kept} {
-		if p, _ := j.queue(q); p.Sent > 0 {
-			list = append(list, q)
-		}
-	}
-	return list
-}
+// refused are the messages that the broker did not take.
+func refused(p *result.Producers) uint64 { return p.Rejected + p.Failed + p.Released + p.Modified }
 
 // accounts checks that each message has exactly one end, in the counts and in the verification.
 func (j *judgement) accounts() {
-	if p, _ := j.queue(j.kept); p.Sent == 0 {
-		j.wrong("it reports no messages to the queue %s", j.kept)
+	if j.kept.sent.Sent == 0 {
+		j.wrong("it reports no messages to the queue %s", j.kept.name)
 	}
-	for _, q := range j.queues() {
-		p, v := j.queue(q)
-		if ends := p.Completed + p.Rejected + p.Released + p.Modified + p.Failed + p.Unconfirmed; ends != p.Sent {
-			j.wrong("%s: %d sent, %d ended", q, p.Sent, ends)
+	for _, q := range j.queues {
+		p := &q.sent
+		if ends := p.Completed + refused(p) + p.Unconfirmed; ends != p.Sent {
+			j.wrong("%s: %d sent, %d ended", q.name, p.Sent, ends)
 		}
 		if j.early { // nothing was received
 			continue
 		}
-		if v.Expected != p.Completed {
-			j.wrong("%s: %d confirmed, %d expected", q, p.Completed, v.Expected)
+		if q.Expected != p.Completed {
+			j.wrong("%s: %d confirmed, %d expected", q.name, p.Completed, q.Expected)
 		}
-		if v.UnconfirmedArrived+v.UnconfirmedMissing != p.Unconfirmed {
-			j.wrong("%s: %d in doubt, of which %d arrived and %d did not", q, p.Unconfirmed, v.UnconfirmedArrived,
-				v.UnconfirmedMissing)
+		if q.UnconfirmedArrived+q.UnconfirmedMissing != p.Unconfirmed {
+			j.wrong("%s: %d in doubt, of which %d arrived and %d did not", q.name, p.Unconfirmed, q.UnconfirmedArrived,
+				q.UnconfirmedMissing)
 		}
-		if v.Expected+v.UnconfirmedArrived+v.RefusedArrived != v.Received+v.Lost+v.Left {
-			j.wrong("%s: the verification does not add up: %+v", q, v)
+		if q.Expected+q.UnconfirmedArrived+q.RefusedArrived != q.Received+q.Lost+q.Left {
+			j.wrong("%s: the verification does not add up: %+v", q.name, q.Verified)
 		}
-		if v.Damaged+v.Foreign+v.RefusedArrived > 0 {
-			j.wrong("%s: damaged %d, foreign %d, refused and arrived %d", q, v.Damaged, v.Foreign, v.RefusedArrived)
+		if q.Damaged+q.Foreign+q.RefusedArrived > 0 {
+			j.wrong("%s: damaged %d, foreign %d, refused and arrived %d", q.name, q.Damaged, q.Foreign, q.RefusedArrived)
 		}
 	}
 }
 
 // counts compares with the broker's own.
-func (j *judgement) counts() { //nolint:gocyclo // a list of checks
-	p, v := j.queue(j.kept)
-	switch {
+func (j *judgement) counts() {
+	p, received := &j.kept.sent, int64(j.kept.Received+j.kept.Left)
+	switch most := int64(p.Completed + p.Unconfirmed); {
 	case j.early:
-		if j.stored < int64(p.Completed) || j.stored > int64(p.Completed+p.Unconfirmed) {
+		if j.stored < int64(p.Completed) || j.stored > most {
 			j.wrong("the broker had %d messages, %d were confirmed and %d in doubt", j.stored, p.Completed, p.Unconfirmed)
 		}
-	case j.expect.blocked || j.expect.refused:
-		// More came when the consumers were there.
-		if j.stored > int64(p.Completed+p.Unconfirmed) || j.stored == 0 {
+	case j.expect.blocked || j.expect.refused: // more came when the consumers were there
+		if j.stored > most || j.stored == 0 {
 			j.wrong("the full queue had %d messages, %d were confirmed", j.stored, p.Completed)
 		}
-	default:
-		least, most := int64(v.Received+v.Left), int64(v.Received+v.Left)
-		if v.Left > 0 {
-			most += int64(v.UnconfirmedMissing)
-		}
-		if j.stored < least || j.stored > most {
-			j.wrong("the broker had %d messages in the kept queue, %d different ones were received", j.stored, v.Received)
-		}
+	case j.stored < received || j.stored > received && j.kept.Left == 0,
+		j.stored > received+int64(j.kept.UnconfirmedMissing):
+		j.wrong("the broker had %d messages in the kept queue, %d different ones were received", j.stored, j.kept.Received)
 	}
 	left, doubt := j.remaining()
-	if _, v := j.queue(j.live); j.total >= 0 &&
-		(int64(v.Received) > j.total || int64(v.Received+left+doubt) < j.total) {
-		j.wrong("the broker had %d messages in the live queue, %d different ones were received", j.total, v.Received)
+	if n := int64(j.live.Received); j.total >= 0 && (n > j.total || n+left+doubt < j.total) {
+		j.wrong("the broker had %d messages in the live queue, %d different ones were received", j.total, n)
 	}
-	if j.left >= 0 && (j.left < int64(left) && !j.expect.loses || j.left > int64(left+doubt)) {
+	if j.left >= 0 && (j.left < left && !j.expect.loses || j.left > left+doubt) {
 		j.wrong("%d messages are left at the broker, not %d to %d", j.left, left, left+doubt)
 	}
 	if b := j.result.BrokerCount; b != nil {
@@ -197,132 +179,114 @@ func (j *judgement) counts() { //nolint:gocyclo // a list of checks
 	}
 }
 
-// promise looks for broken promises of the broker.
-func (j *judgement) promise() {
-	for _, q := range j.queues() {
-		p, v := j.queue(q)
-		if v.Lost > 0 && !j.expect.loses {
-			j.broken = append(j.broken, fmt.Sprintf("%d confirmed messages lost", v.Lost))
-		}
-		if v.Left > 0 && !j.expect.loses {
-			text := fmt.Sprintf("%d messages not delivered in time", v.Left)
-			if gone := int64(v.Received+v.Foreign+v.Left) - j.total; j.total >= 0 && q == j.live && gone > 0 {
-				text += fmt.Sprintf(", %d of which the broker does not have", gone)
-			}
-			j.broken = append(j.broken, text)
-		}
-		if n := v.Duplicates - v.AfterOutage; n > 0 {
-			j.broken = append(j.broken, fmt.Sprintf("%d messages doubled", n))
-		}
-		if n := v.Damaged + v.Foreign; n > 0 {
-			j.broken = append(j.broken, fmt.Sprintf("%d messages delivered, which differ from all that were sent", n))
-		}
-		if n := v.RefusedArrived; n > 0 {
-			j.broken = append(j.broken, fmt.Sprintf("%d messages refused, and delivered", n))
-		}
-		if n := refused(&p); n > 0 && !j.expect.refused {
-			j.broken = append(j.broken, fmt.Sprintf("%d messages refused", n))
-		}
-	}
-	if p, _ := j.queue(j.kept); j.expect.refused && refused(&p) == 0 && !j.neverFull() {
-		j.broken = append(j.broken, "no message was refused")
-	}
-	if j.tookAll() {
-		j.broken = append(j.broken, fmt.Sprintf("no producer was held up: the queue took all %d messages", j.stored))
-	}
-}
-
-// status checks success and exit status: losses, copies and refused messages make a run a failure, and so do workers
-// that were not connected again. Messages without an answer do not where their producers have sent others later that
-// were confirmed. Those do that a broker answers, but does not confirm, and those of producers held up to the end.
-func (j *judgement) status() {
-	want := 0
-	if j.lost() > 0 || j.early {
-		want = 1
-	}
-	var doubt, explained uint64
-	for _, q := range j.queues() {
-		p, v := j.queue(q)
-		doubt += p.Unconfirmed
-		if refused(&p) > 0 || v.Left > 0 || v.Duplicates > v.AfterOutage {
-			want = 1
-		}
-	}
-	for i := range j.result.Outages {
-		explained += j.result.Outages[i].InDoubt
-		if len(j.result.Outages[i].NotBack) > 0 {
-			want = 1
-		}
-	}
-	if (j.expect.doubted || j.expect.blocked) && doubt > explained {
-		want = 1
-	}
-	if j.observation.status != want {
-		j.wrong("exit status %d instead of %d: %s", j.observation.status, want, strings.Join(j.result.Outcome.Problems, "; "))
-	}
-	if j.result.Outcome.Success != (want == 0) || j.result.Outcome.Status != j.observation.status {
-		j.wrong("its result has success %t and status %d, it ended with %d", j.result.Outcome.Success,
-			j.result.Outcome.Status, j.observation.status)
-	}
-}
-
-// remaining returns how many messages the consumers left at the broker, and how many in doubt may be there, too: only
-// if there were consumers that did not receive to the end.
-func (j *judgement) remaining() (left, doubt uint64) {
+// remaining returns the number of messages that the consumers left at the broker, and of messages in doubt that may be
+// there, too: only if some consumers did not receive to the end.
+func (j *judgement) remaining() (left, doubt int64) {
 	away := false
 	for i := range j.result.Outages {
 		away = away || len(j.result.Outages[i].NotBack) > 0
 	}
-	for _, q := range j.queues() {
-		_, v := j.queue(q)
-		left += v.Left
-		if away || v.Left > 0 {
-			doubt += v.UnconfirmedMissing
+	for _, q := range j.queues {
+		left += int64(q.Left)
+		if away || q.Left > 0 {
+			doubt += int64(q.UnconfirmedMissing)
 		}
 	}
 	return left, doubt
 }
 
-func (j *judgement) lost() (n uint64) {
-	for _, q := range j.queues() {
-		_, v := j.queue(q)
-		n += v.Lost
+// promise looks for broken promises of the broker.
+func (j *judgement) promise() {
+	for _, q := range j.queues {
+		if q.Lost > 0 && !j.expect.loses {
+			j.breaks("%d confirmed messages lost", q.Lost)
+		}
+		if q.Left > 0 && !j.expect.loses {
+			gone := ""
+			if n := int64(q.Received+q.Foreign+q.Left) - j.total; j.total >= 0 && q == &j.live && n > 0 {
+				gone = fmt.Sprintf(", %d of which the broker does not have", n)
+			}
+			j.breaks("%d messages not delivered in time%s", q.Left, gone)
+		}
+		if n := q.Duplicates - q.AfterOutage; n > 0 {
+			j.breaks("%d messages doubled", n)
+		}
+		if n := q.Damaged + q.Foreign; n > 0 {
+			j.breaks("%d messages delivered, which differ from all that were sent", n)
+		}
+		if n := q.RefusedArrived; n > 0 {
+			j.breaks("%d messages refused, and delivered", n)
+		}
+		if n := refused(&q.sent); n > 0 && !j.expect.refused {
+			j.breaks("%d messages refused", n)
+		}
 	}
-	return n
+	if j.expect.refused && refused(&j.kept.sent) == 0 && !j.neverFull() {
+		j.breaks("no message was refused")
+	}
+	if j.tookAll() {
+		j.breaks("no producer was held up: the queue took all %d messages", j.stored)
+	}
+}
+
+// success checks success and exit status. A run fails by losses, copies, refused messages, and workers that were not
+// connected again. It does not fail by a message without an answer, unless the broker answers and does not confirm, or
+// the producer was blocked to the end.
+func (j *judgement) success() {
+	fails := j.early
+	var doubt, explained uint64
+	for _, q := range j.queues {
+		doubt += q.sent.Unconfirmed
+		fails = fails || refused(&q.sent)+q.Lost+q.Left > 0 || q.Duplicates > q.AfterOutage
+	}
+	for i := range j.result.Outages {
+		explained += j.result.Outages[i].InDoubt
+		fails = fails || len(j.result.Outages[i].NotBack) > 0
+	}
+	want := 0
+	if fails || (j.expect.doubted || j.expect.blocked) && doubt > explained {
+		want = 1
+	}
+	is := &j.result.Outcome
+	if j.status != want {
+		j.wrong("exit status %d instead of %d: %s", j.status, want, strings.Join(is.Problems, "; "))
+	}
+	if is.Success != (want == 0) || is.Status != j.status {
+		j.wrong("its result has success %t and status %d, it ended with %d", is.Success, is.Status, j.status)
+	}
 }
 
 func (j *judgement) row(observed string) row {
-	r := row{Observed: observed, Mistakes: j.mistakes}
-	var ours, brokers []string
-	for _, q := range j.queues() {
-		p, v := j.queue(q)
-		which := "kept"
-		if q == j.live {
-			which = "live"
-		}
-		text := fmt.Sprintf("%s: %d sent, %d confirmed, %d received, %d lost", which, p.Sent, p.Completed, v.Received, v.Lost)
-		if v.Left > 0 {
-			text += fmt.Sprintf(", %d not received in time", v.Left)
-		}
-		if p.Unconfirmed > 0 {
-			text += fmt.Sprintf(", %d in doubt (%d arrived)", p.Unconfirmed, v.UnconfirmedArrived)
-		}
-		if n := refused(&p); n > 0 {
-			text += fmt.Sprintf(", %d refused", n)
-		}
-		if v.Duplicates > 0 {
-			text += fmt.Sprintf(", %d redelivered", v.Duplicates)
+	var ours []string
+	for _, q := range j.queues {
+		text := fmt.Sprintf("%s: %d sent, %d confirmed, %d received, %d lost", q.which, q.sent.Sent, q.sent.Completed,
+			q.Received, q.Lost)
+		for _, more := range []struct {
+			n    uint64
+			text string
+		}{
+			{q.Left, fmt.Sprintf(", %d not received in time", q.Left)},
+			{q.sent.Unconfirmed, fmt.Sprintf(", %d in doubt (%d arrived)", q.sent.Unconfirmed, q.UnconfirmedArrived)},
+			{refused(&q.sent), fmt.Sprintf(", %d refused", refused(&q.sent))},
+			{q.Duplicates, fmt.Sprintf(", %d redelivered", q.Duplicates)},
+		} {
+			if more.n > 0 {
+				text += more.text
+			}
 		}
 		ours = append(ours, text)
 	}
-	brokers = append(brokers, fmt.Sprintf("kept: %d", j.stored))
+	brokers := fmt.Sprintf("kept: %d", j.stored)
 	if j.total >= 0 {
-		brokers = append(brokers, fmt.Sprintf("live: %d", j.total))
+		brokers += fmt.Sprintf("; live: %d", j.total)
 	}
 	if j.left >= 0 {
-		brokers = append(brokers, fmt.Sprintf("left at the end: %d", j.left))
+		brokers += fmt.Sprintf("; left at the end: %d", j.left)
 	}
-	r.Ours, r.Brokers = strings.Join(ours, "; "), strings.Join(brokers, "; ")
+	r := row{
+		Cells: []string{observed, strings.Join(ours, "; "), brokers}, Mistakes: j.mistakes,
+		State: promiseKept, Verdict: "kept; counts agree",
+	}
 	switch {
 	case len(j.mistakes) > 0:
 		r.State, r.Verdict = perfmqWrong, "**perfmq is wrong**: "+strings.Join(j.mistakes, "; ")
@@ -330,20 +294,6 @@ func (j *judgement) row(observed string) row {
 		r.State, r.Verdict = promiseBroken, "promise broken: "+strings.Join(j.broken, ", ")+"; counts agree"
 	case j.neverFull():
 		r.State, r.Verdict = nothingShown, "nothing shown; counts agree"
-	default:
-		r.State, r.Verdict = promiseKept, "kept; counts agree"
 	}
 	return r
-}
-
-// mistakes returns the rows in which perfmq was wrong as an error.
-func mistakes(rows []row) error {
-	var errs []error
-	for i := range rows {
-		if r := &rows[i]; len(r.Mistakes) > 0 {
-			errs = append(errs, fmt.Errorf("%s, %s, %s: %s", r.Deployment, r.Failure, r.Protocol, strings.Join(r.Mistakes,
-				"; ")))
-		}
-	}
-	return errors.Join(errs...)
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"errors"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -108,7 +109,7 @@ func TestBusyMachine(t *testing.T) {
 // TestRepeated: a trial with a row that is not judged is repeated once, and a row that was judged at first stays.
 func TestRepeated(t *testing.T) {
 	t.Parallel()
-	wrong := row{Protocol: "amqp", State: perfmqWrong, Mistakes: []string{"x"}}
+	wrong := row{State: perfmqWrong, Mistakes: []string{"x"}}
 	for name, c := range map[string]struct {
 		tries [][]row
 		fails bool // the second try
@@ -148,17 +149,19 @@ func TestPage(t *testing.T) {
 	day := time.Date(2026, 3, 1, 23, 0, 0, 0, time.UTC)
 	of := func(in, failure, protocol string, s state, busy float64, began time.Time) row {
 		return row{
-			Deployment: "Title of | " + in, Failure: failure, Protocol: protocol, Promised: "all", Observed: "seen", State: s,
-			Verdict: "said " + string(s), origin: origin{In: in, Began: began, Version: "1.2.3", Revision: "abc", Busy: busy},
+			Cells: []string{failure, "Title of | " + in, protocol, "all", "seen", "", ""}, State: s, Verdict: "said " + string(s),
+			origin: origin{Trial: in + "/" + failure, Began: began, Program: "1.2.3 abc", Busy: busy},
 		}
 	}
 	rows := []row{
 		of("one", "kill", "amqp", promiseKept, 0.01, day), of("one", "kill", "stomp", promiseKept, 0.01, day),
 		of("one", "stop", "amqp", promiseKept, 0.02, day), of("one", "stop", "stomp", notJudged, 0.02, day),
 		of("two", "kill", "amqp", perfmqWrong, 0.04, day.Add(2*time.Hour)),
-		{Failure: "cut", Deployment: "two", State: notCarriedOut, origin: origin{In: "two", Began: day}},
+		{Cells: []string{"cut", "two"}, State: notCarriedOut, origin: origin{Trial: "two/cut", Began: day}},
 	}
-	text := page(rows, false, 1)
+	failures, starts := commands()[0], commands()[1]
+	one, three := &session{only: new(regexp.Regexp), atOnce: 1}, &session{only: regexp.MustCompile("^x$"), atOnce: 3}
+	text := failures.page(one, rows)
 	require.Regexp(t, `(?s)^# Failures of real brokers\n\n[^\n]+\n\nBrokers and perfmq ran on one machine with \d+ processors, one trial at a time, `+
 		`from 2026-03-01 to 2026-03-02, by perfmq 1\.2\.3 abc\.\nBefore the trials, 1% to 4% of the processors were in use\. `+
 		`1 of 6 rows are not judged: the machine was too busy\.\n\n`+
@@ -166,7 +169,7 @@ func TestPage(t *testing.T) {
 		`\| kill \| kept \| \*\*wrong\*\* \|\n\| stop \| amqp kept, stomp not judged \|  \|\n\| cut \|  \| not carried out \|\n\n`+
 		`Each row is a run.*\n## Outcomes\n\n\| failure \|`, text)
 	require.Contains(t, text, `| kill | Title of \| one | amqp | all | seen |  |  | said kept |`+"\n")
-	require.Regexp(t, `^# Starts of brokers[^|]+, up to 3 trials at a time, on 2026-03-01, by perfmq`, page(rows[:2], true, 3))
-	require.NotContains(t, page(rows[:2], true, 3), "not judged:")
-	require.NotEmpty(t, page(nil, false, 1))
+	require.Regexp(t, `^# Starts of brokers[^|]+, up to 3 trials at a time, on 2026-03-01, by perfmq`, starts.page(three, rows[:2]))
+	require.Contains(t, starts.page(three, rows[:2]), "\nOnly the trials that match `^x$` were carried out.\n")
+	require.NotEmpty(t, failures.page(one, nil))
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -24,7 +25,7 @@ func (j *judgement) times() string { //nolint:gocyclo // a list of checks
 				j.wrong("an outage, where no connection broke: %s", out.Class)
 				continue
 			}
-			j.broken = append(j.broken, "connections broke, and the messages are in doubt")
+			j.breaks("connections broke, and the messages are in doubt")
 			said += fmt.Sprintf("; an outage of %.1f s: %s", seconds(out.Length), out.Class)
 		}
 		return said
@@ -37,7 +38,7 @@ func (j *judgement) times() string { //nolint:gocyclo // a list of checks
 		if n == 0 {
 			return "no connection was lost"
 		}
-		j.broken = append(j.broken, fmt.Sprintf("%d outages", n))
+		j.breaks("%d outages", n)
 	}
 	if j.expect.doubted {
 		return j.doubts()
@@ -49,7 +50,7 @@ func (j *judgement) times() string { //nolint:gocyclo // a list of checks
 	if s := j.stall(); j.expect.silence && s != nil {
 		said = append(said, fmt.Sprintf("a stall of %.1f s, from %s", seconds(s.Length), j.late(s.Time, j.owed())))
 	} else if j.expect.silence && n == 0 && j.took > int64(keptRate*held.Seconds())/2 {
-		j.broken = append(j.broken, "no producer was held up")
+		j.breaks("no producer was held up")
 		said = append(said, fmt.Sprintf("the queue took %d messages meanwhile", j.took))
 	} else if j.expect.silence && n == 0 {
 		j.wrong("neither a stall nor an outage")
@@ -101,9 +102,9 @@ func (j *judgement) tookAll() bool { return j.expect.blocked && j.stored >= j.du
 // which was less than was due, and took messages to the end of the step. A broker that withholds credit also has all
 // that was sent, but takes nothing in the last seconds.
 func (j *judgement) neverFull() bool {
-	p, _ := j.queue(j.kept)
+	p := &j.kept.sent
 	switch {
-	case !j.expect.blocked && !j.expect.refused, refused(&p) > 0, j.stored >= j.due-j.due/100:
+	case !j.expect.blocked && !j.expect.refused, refused(p) > 0, j.stored >= j.due-j.due/100:
 		return false
 	case j.expect.blocked && len(j.result.Stalls) > 0:
 		return false
@@ -120,17 +121,14 @@ func (j *judgement) neverFull() bool {
 	return j.stored >= sent && slices.ContainsFunc(took[max(0, len(took)-last):], func(n uint64) bool { return n > 0 })
 }
 
-// refused are the messages that the broker did not take.
-func refused(p *result.Producers) uint64 { return p.Rejected + p.Failed + p.Released + p.Modified }
-
 // waits tells how a full queue showed.
 func (j *judgement) waits() string {
-	p, _ := j.queue(j.kept)
+	p := &j.kept.sent
 	if j.early {
 		return fmt.Sprintf("full at %d messages; the broker refused one and closed the connection, which ended the run",
 			j.stored)
 	}
-	if n := refused(&p); n > 0 {
+	if n := refused(p); n > 0 {
 		return fmt.Sprintf("full at %d messages; %d refused", j.stored, n)
 	}
 	var longest int64
@@ -200,3 +198,227 @@ func off(at int64, first, last time.Time) time.Duration {
 }
 
 func seconds(us int64) float64 { return float64(us) / 1e6 }
+
+// copies compares what a slave had when its master was away with the messages that were confirmed by then.
+func (j *judgement) copies() string {
+	if j.copied == nil || len(j.result.Outages) == 0 {
+		return ""
+	}
+	const counted = 5 * time.Second // after the start of an outage, perfmq has counted all confirmations before it
+	until := time.UnixMicro(j.result.Outages[0].Time).Add(counted).UnixMicro()
+	var confirmed, doubt int64
+	for i := range j.result.Rows {
+		if r := &j.result.Rows[i]; r.Producers != nil && r.Time <= until {
+			confirmed += int64(r.Producers.Completed)
+			doubt += int64(r.Producers.Unconfirmed)
+		}
+	}
+	switch n := *j.copied; {
+	case n > confirmed+doubt:
+		j.wrong("the slave had %d messages, of which %d were confirmed and %d in doubt", n, confirmed, doubt)
+	case n < confirmed && j.expect.copied:
+		j.breaks("the slave lacked %d confirmed messages", confirmed-n)
+	}
+	return fmt.Sprintf("; meanwhile the slave had %d messages, and %d had been confirmed", *j.copied, confirmed)
+}
+
+// doubts tells of messages that a master without its slave has stored and not confirmed.
+func (j *judgement) doubts() string {
+	var doubt, missing uint64
+	for _, q := range j.queues {
+		doubt, missing = doubt+q.sent.Unconfirmed, missing+q.UnconfirmedMissing
+	}
+	if n := len(j.result.Outages); n > 0 {
+		j.wrong("%d outages, where no connection broke", n)
+	}
+	if missing > 0 {
+		j.breaks("%d messages not stored", missing)
+	}
+	if n := j.confirmedLater(); n > 0 {
+		j.breaks("%d messages confirmed that no slave had", n)
+		return "messages were confirmed without the slave"
+	}
+	s := j.stall()
+	if s == nil {
+		j.wrong("no stall, where no message was confirmed")
+		return fmt.Sprintf("%d messages in doubt", doubt)
+	}
+	return fmt.Sprintf("no message was confirmed from %s on, for %.1f s; %d messages in doubt", j.late(s.Time, j.owed()),
+		seconds(s.Length), doubt)
+}
+
+// confirmedLater returns how many messages were confirmed in the seconds that began after the failure had its effect.
+func (j *judgement) confirmedLater() (n uint64) {
+	for i := range j.result.Rows {
+		r := &j.result.Rows[i]
+		if r.Producers != nil && time.UnixMicro(r.Time-r.Length).After(j.last.Add(onTime)) {
+			n += r.Producers.Completed
+		}
+	}
+	return n
+}
+
+// brokersOwn returns, by their numbers, the outages that did not begin at the failure, but when the broker closed
+// connections because of an error of its own, as its log says.
+func (j *judgement) brokersOwn() map[int]bool {
+	own := map[int]bool{}
+	for i := range j.result.Outages {
+		began := j.result.Outages[i].Time
+		if off(began, j.first, j.last).Abs() > onTime && near(began, j.closed) {
+			own[i] = true
+		}
+	}
+	if len(own) > 0 {
+		j.breaks("more outages (%d), because of an error of the broker's", len(own))
+	}
+	return own
+}
+
+// near tells whether something began at one of the moments.
+func near(began int64, moments []time.Time) bool {
+	for _, m := range moments {
+		if off(began, m, m).Abs() <= onTime {
+			return true
+		}
+	}
+	return false
+}
+
+// settled is how long the load may take to be as fast as before, when all pieces are fast again: it has messages to
+// make up for.
+const settled = 3 * time.Second
+
+// latencies compares the latencies of each second with what a slow line did to them, and describes them for the page.
+// Each message took longer by slowDelay each way, at least, and by lossDelay more each way, at most.
+func (j *judgement) latencies() string {
+	for i := range j.result.Outages {
+		j.wrong("an outage, where no connection broke: %s", j.result.Outages[i].Class)
+	}
+	var said []string
+	for _, kind := range []struct {
+		name string
+		of   func(*result.Latencies) *result.Latency
+	}{
+		{"ack", func(l *result.Latencies) *result.Latency { return l[result.Ack] }},
+		{"response", func(l *result.Latencies) *result.Latency { return l[result.Response] }},
+		{"transfer", func(l *result.Latencies) *result.Latency { return l[result.Transfer] }},
+	} {
+		before := j.medians(kind.of, time.Time{}, j.first)
+		slow := j.medians(kind.of, j.last.Add(time.Second), j.over)
+		after := j.medians(kind.of, j.over.Add(settled), time.Time{})
+		if len(before) == 0 || len(slow) == 0 || len(after) == 0 {
+			j.wrong("%s: the medians of %d seconds before, %d meanwhile and %d afterwards", kind.name, len(before), len(slow),
+				len(after))
+			continue
+		}
+		usual, most := median(before), median(before)+2*(slowDelay+lossDelay).Microseconds()
+		if least := slices.Min(slow); least < 2*slowDelay.Microseconds() {
+			j.wrong("%s: a median of %s in a second in which nothing took less than %v", kind.name, millis(least), 2*slowDelay)
+		}
+		// A broker may take longer for reasons of its own.
+		if m := median(slow); m > most {
+			j.breaks("a median %s of %s, where the line does not explain more than %s", kind.name,
+				millis(m), millis(most))
+		}
+		if m := median(after); m > usual+slowDelay.Microseconds() {
+			j.breaks("a median %s of %s afterwards, and %s before", kind.name, millis(m),
+				millis(usual))
+		}
+		said = append(said, fmt.Sprintf("%s %s, %s, %s", kind.name, millis(usual), millis(median(slow)),
+			millis(median(after))))
+	}
+	return "no connection was lost; medians before, meanwhile and afterwards: " + strings.Join(said, "; ")
+}
+
+// medians returns the medians of a latency in the seconds of the load that lie between two moments; a zero one is its
+// start or end.
+func (j *judgement) medians(of func(*result.Latencies) *result.Latency, from, to time.Time) (list []int64) {
+	for i := range j.result.Rows {
+		r := &j.result.Rows[i]
+		end := time.UnixMicro(r.Time)
+		l := of(&r.Latencies)
+		if r.Step != failureStep || r.Phase != "measure" || l == nil || l.Percentiles == nil ||
+			!from.IsZero() && end.Add(-time.Duration(r.Length)*time.Microsecond).Before(from) || !to.IsZero() && end.After(to) {
+			continue
+		}
+		list = append(list, l.P50)
+	}
+	return list
+}
+
+func millis(us int64) string { return fmt.Sprintf("%.1f ms", float64(us)/1e3) }
+
+const (
+	// maxAck is the longest median ack time before a failure: the load of a trial keeps no broker of an idle machine busy.
+	maxAck = 50 * time.Millisecond
+	// atFirst is that time of a failure without a moment, such as a queue that becomes full.
+	atFirst = 3 * time.Second
+)
+
+// unfit returns why the machine was too busy for a judgement; empty if it was not. A session that allows late outages
+// accepts a busy machine where that shows no mistake.
+func (j *judgement) unfit() string {
+	if j.allowed > onTime && len(j.mistakes) == 0 {
+		return ""
+	}
+	if n := len(j.result.Outages); j.expect.outage && n == 0 && !j.loaded().IsZero() && j.loaded().Before(j.last) {
+		return "the load was over before the failure had its effect"
+	}
+	acks := j.medians(func(l *result.Latencies) *result.Latency { return l[result.Ack] }, time.Time{}, j.begins())
+	if len(acks) > 0 && median(acks) > maxAck.Microseconds() {
+		return "the median ack time before the failure was " + millis(median(acks))
+	}
+	t, h := &j.result.Tester, healthOf(j.result)
+	switch {
+	case h.Crowded():
+		return busyText(&h)
+	case t.Pauses > 0:
+		return fmt.Sprintf("perfmq was paused %d times, for %s at most", t.Pauses, millis(t.PauseMax))
+	case h.Late(h.LateOwn()) || h.Late(h.LateCrowded) || h.Late(h.LatePaused):
+		return fmt.Sprintf("perfmq sent %d of %d messages late", h.LateSends, h.Sent)
+	}
+	return ""
+}
+
+// healthOf returns the use of the machine during a run.
+func healthOf(r *result.Result) stats.Health {
+	t := &r.Tester
+	h := stats.Health{
+		CPU: micros(t.CPU), Machine: micros(t.MachineBusy), MachineAll: micros(t.MachineAll),
+		LateCrowded: t.LateCrowded, LatePaused: t.LatePaused,
+	}
+	if p := r.Total.Producers; p != nil {
+		h.LateSends, h.Sent = p.Late, p.Sent
+	}
+	return h
+}
+
+func busyText(h *stats.Health) string {
+	return fmt.Sprintf("the machine was %.0f%% busy, %.0f%% with other programs than perfmq", 100*h.MachineShare(),
+		100*h.OthersShare())
+}
+
+// begins returns when the failure began.
+func (j *judgement) begins() time.Time {
+	if !j.first.IsZero() {
+		return j.first
+	}
+	for i := range j.result.Rows {
+		if r := &j.result.Rows[i]; r.Step == failureStep {
+			return time.UnixMicro(r.Time - r.Length).Add(atFirst)
+		}
+	}
+	return j.first
+}
+
+// loaded returns when the step of the failure ended; the zero time without rows of it.
+func (j *judgement) loaded() (end time.Time) {
+	for i := range j.result.Rows {
+		if r := &j.result.Rows[i]; r.Step == failureStep {
+			end = time.UnixMicro(r.Time)
+		}
+	}
+	return end
+}
+
+func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }

@@ -36,9 +36,8 @@ type load struct {
 	err        error // of Wait; valid after ended
 }
 
-// prepare returns the run of a trial, with that load, over an endpoint, ready to begin.
-func (s *session) prepare(ctx context.Context, t *trial, p *loadPlan, e *endpoint) (*load, error) {
-	name := strings.ReplaceAll(t.name(), "/", "-") + "-" + e.protocol
+// prepare returns the run of a load over an endpoint, ready to begin.
+func (s *session) prepare(ctx context.Context, name string, p *loadPlan, e *endpoint) (*load, error) {
 	l := &load{
 		protocol: e.protocol, live: e.prefix + name + "-live", kept: e.prefix + name + "-kept",
 		dir: filepath.Join(s.dir, name), ended: make(chan struct{}),
@@ -164,10 +163,10 @@ func (l *load) scenario(p *loadPlan, e *endpoint) settings {
 	})
 }
 
-// underWay waits until messages have gone through for some seconds.
-func (l *load) underWay(ctx context.Context) error {
+// inProgress waits until messages have gone through for some seconds.
+func (l *load) inProgress(ctx context.Context) error {
 	const pause = 500 * time.Millisecond // reading a long result takes a while
-	return l.until(ctx, "the load is under way", pause, func() bool {
+	return l.until(ctx, "the load is in progress", pause, func() bool {
 		r, err := result.Read(l.results())
 		return err == nil && inStep(r) >= calm && r.Total.Producers != nil && r.Total.Producers.Completed > 0
 	})

@@ -3,14 +3,13 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"runtime"
+	"slices"
 	"syscall"
 	"time"
 
@@ -20,28 +19,52 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 )
 
+// metric is a value of a run, and a column of the record.
+type metric int
+
+// The metrics, in the order of metricNames.
+const (
+	completedRate metric = iota
+	receivedRate
+	toolCPU
+	brokerCPU
+	bothCPU
+	memory
+	ackP50
+	ackP99
+	transferP50
+	transferP99
+	delayP99
+	numberOfMetrics
+)
+
+func metricNames() []string {
+	return []string{
+		"completed msg/s", "received msg/s", "cpu us/message", "broker's cpu us/message", "cpu with the broker's",
+		"peak memory MiB", "send ack p50 us", "send ack p99 us", "transfer p50 us", "transfer p99 us", "send delay p99 us",
+	}
+}
+
 // measured is one run of a tool, as a process of its own.
 type measured struct {
-	cpu    time.Duration // user and system, of all threads, from start to end
-	memory float64       // peak resident bytes
-	broker time.Duration // the broker's processor time meanwhile
-	health stats.Health  // the tool and the broker are "perfmq", all other programs "others"
-
-	completed, received           float64 // msg/s in the measured part
-	sent, messages                float64 // in all; completed and received together, halved if there were both
-	ack, transfer, wait, response latency // in the measured part
+	values   [numberOfMetrics]float64
+	messages float64      // in all; completed and received together, halved if there were both
+	health   stats.Health // the tool and the broker are "perfmq", all other programs "others"
 }
 
-// latency has microseconds.
-type latency struct {
-	P50 float64 `json:"50"`
-	P99 float64 `json:"99"`
+// medians returns the median of each metric, the upper one of two.
+func medians(runs []measured) (m measured) {
+	for i := range m.values {
+		values := make([]float64, len(runs))
+		for j := range runs {
+			values[j] = runs[j].values[i]
+		}
+		m.values[i] = median(values)
+	}
+	return m
 }
 
-// perMessage returns the microseconds of a message's share.
-func (m *measured) perMessage(d time.Duration) float64 { return d.Seconds() * 1e6 / m.messages }
-
-// clock is how much processor time was used up to a moment.
+// clock is the processor time used up to a moment.
 type clock struct{ busy, all, broker time.Duration }
 
 // readClock reads the processor times of the machine and of a process; pid 0 is none.
@@ -71,91 +94,92 @@ func readClock(ctx context.Context, pid int) (c clock, err error) {
 
 func duration(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
 
-// account calls f, which runs a tool to its end, and adds the processor times to its result.
+// account calls f, which runs a tool to its end, and adds the processor times and the memory to its result.
 func account(
-	ctx context.Context, s *server, f func() (measured, []*os.ProcessState, error),
-) (measured, error) {
-	before, err := readClock(ctx, s.pid)
+	ctx context.Context, c *cluster, f func() (measured, *os.ProcessState, error),
+) (m measured, err error) {
+	pid := c.pid
+	if c.primary != nil {
+		pid = c.primary.PID()
+	}
+	before, err := readClock(ctx, pid)
 	if err != nil {
-		return measured{}, err
+		return m, err
 	}
 	m, ended, err := f()
 	if err != nil {
 		return m, err
 	}
-	after, err := readClock(ctx, s.pid)
+	after, err := readClock(ctx, pid)
 	if err != nil {
 		return m, err
 	}
-	for _, state := range ended {
-		m.cpu += state.UserTime() + state.SystemTime()
-		if r, ok := state.SysUsage().(*syscall.Rusage); ok {
-			unit := 1.0
-			if runtime.GOOS == "linux" {
-				unit = 1024 // getrusage(2): kilobytes, where other systems count bytes
-			}
-			m.memory += float64(r.Maxrss) * unit
+	tool, broker := ended.UserTime()+ended.SystemTime(), after.broker-before.broker
+	if r, ok := ended.SysUsage().(*syscall.Rusage); ok {
+		unit := 1.0
+		if runtime.GOOS == "linux" {
+			unit = 1024 // getrusage(2): kilobytes, where other systems count bytes
 		}
+		m.values[memory] = float64(r.Maxrss) * unit / (1 << 20)
 	}
-	m.broker = after.broker - before.broker
-	m.health = stats.Health{CPU: m.cpu + m.broker, Machine: after.busy - before.busy, MachineAll: after.all - before.all}
+	for of, d := range map[metric]time.Duration{toolCPU: tool, brokerCPU: broker, bothCPU: tool + broker} {
+		m.values[of] = d.Seconds() * 1e6 / m.messages
+	}
+	m.health = stats.Health{CPU: tool + broker, Machine: after.busy - before.busy, MachineAll: after.all - before.all}
 	return m, nil
 }
 
-// jsonRecord is an element of the JSON file of perfmq or `artemis perf`.
+// jsonRecord is an element of the JSON file of perfmq or `artemis perf`. Its latencies are percentiles, in microseconds.
 type jsonRecord struct {
 	SampleType          string
 	Warmup              bool
 	Phase               string // perfmq's only
 	Completed, Received float64
-	TotalSent           float64
 	TotalCompleted      float64
 	TotalReceived       float64
-	TotalSendTime       latency
-	TotalTransferTime   latency
-	TotalDelaySendTime  latency
-	TotalResponseTime   latency
+	TotalSendTime       map[string]any
+	TotalTransferTime   map[string]any
+	TotalDelaySendTime  map[string]any
 }
 
-// readMeasured reads the file that a tool wrote with --json. A file without a measured second is an error.
-func readMeasured(file string) (m measured, err error) {
+// read reads the file that a tool wrote with --json. A file without a measured second is an error.
+func (m *measured) read(file string) error {
 	data, err := os.ReadFile(file) //nolint:gosec // the harness named it
 	if err != nil {
-		return m, fmt.Errorf("read the metrics of the tool: %w", err)
+		return fmt.Errorf("read the metrics of the tool: %w", err)
 	}
 	var records []jsonRecord
 	if err := json.Unmarshal(data, &records); err != nil {
-		return m, fmt.Errorf("parse %s: %w", file, err)
+		return fmt.Errorf("parse %s: %w", file, err)
 	}
 	var seconds float64
 	for i := range records {
 		switch r := &records[i]; {
 		case r.SampleType == "summary":
-			m.sent, m.messages = r.TotalSent, r.TotalCompleted+r.TotalReceived
+			m.messages = r.TotalCompleted + r.TotalReceived
 			if r.TotalCompleted > 0 && r.TotalReceived > 0 {
 				m.messages /= 2
 			}
-			m.ack, m.transfer = r.TotalSendTime, r.TotalTransferTime
-			m.wait, m.response = r.TotalDelaySendTime, r.TotalResponseTime
+			percentile := func(l map[string]any, which string) float64 {
+				v, _ := l[which].(float64)
+				return v
+			}
+			m.values[ackP50], m.values[ackP99] = percentile(r.TotalSendTime, "50"), percentile(r.TotalSendTime, "99")
+			m.values[transferP50] = percentile(r.TotalTransferTime, "50")
+			m.values[transferP99] = percentile(r.TotalTransferTime, "99")
+			m.values[delayP99] = percentile(r.TotalDelaySendTime, "99")
 		case !r.Warmup && r.Phase != "drain":
 			seconds++
-			m.completed += r.Completed
-			m.received += r.Received
+			m.values[completedRate] += r.Completed
+			m.values[receivedRate] += r.Received
 		}
 	}
 	if seconds == 0 || m.messages == 0 {
-		return m, fmt.Errorf("%s holds no measured second", file)
+		return fmt.Errorf("%s holds no measured second", file)
 	}
-	m.completed /= seconds
-	m.received /= seconds
-	return m, nil
-}
-
-// window is the measured part of a run by a broker's counter. It begins when the time since the first message and the
-// count are reached, and ends with the time or the count.
-type window struct {
-	after, until time.Duration
-	least, most  int64
+	m.values[completedRate] /= seconds
+	m.values[receivedRate] /= seconds
+	return nil
 }
 
 const (
@@ -163,86 +187,42 @@ const (
 	countPause   = 50 * time.Millisecond
 )
 
-// countedRun runs a tool without a useful rate of its own, and ends it after the window. The rate is the growth of the
-// broker's counter.
-func countedRun(
-	ctx context.Context, command func(context.Context) *exec.Cmd, count func(context.Context) (int64, error), w window,
-) (m measured, states []*os.ProcessState, err error) {
-	base, err := count(ctx)
-	if err != nil {
-		return m, nil, err
-	}
-	own, cancel := context.WithCancel(ctx)
+// count follows a broker's counter, which begins at 0. The rate is its growth in the time after the warm-up, which
+// begins with the first message.
+func (m *measured) count(
+	ctx context.Context, warmup, length time.Duration, count func(context.Context) (int64, error),
+) error {
+	starting, cancel := context.WithTimeout(ctx, firstMessage)
 	defer cancel()
-	var out bytes.Buffer
-	cmd := command(own)
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
-		return m, nil, fmt.Errorf("start %s: %w", cmd.Path, err)
-	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = cmd.Wait() // the counter shows whether it worked
-	}()
-	rate, err := w.rate(ctx, count, base, ended)
-	cancel()
-	<-ended
-	if err != nil {
-		return m, nil, fmt.Errorf("%w; the end of its output:\n%s", err, tail(out.String()))
-	}
-	for last := int64(-1); last != int64(m.messages); { // it may have messages on the way
-		last = int64(m.messages)
-		if err := wait(ctx, 4*countPause); err != nil {
-			return m, nil, err
+	for n := int64(0); n == 0; {
+		if err := wait(starting, countPause); err != nil {
+			return fmt.Errorf("no message reached the broker's counter within %v: %w", firstMessage, err)
 		}
-		n, err := count(ctx)
-		if err != nil {
-			return m, nil, err
+		var err error
+		if n, err = count(ctx); err != nil {
+			return err
 		}
-		m.messages = float64(n - base)
 	}
-	m.received = rate
-	return m, []*os.ProcessState{cmd.ProcessState}, nil
-}
-
-// rate follows a counter from base on, and returns its growth a second within the window.
-func (w window) rate(
-	ctx context.Context, count func(context.Context) (int64, error), base int64, ended <-chan struct{},
-) (float64, error) {
-	var first, begin time.Time
-	var from int64
-	started, last := time.Now(), false
-	for {
-		select {
-		case <-ended: // it may have reached the count since the last question
-			last = true
-		default:
+	var at [2]time.Time
+	var n [2]int64
+	for i, pause := range []time.Duration{warmup, length} {
+		if err := wait(ctx, pause); err != nil {
+			return err
 		}
 		before := time.Now()
-		n, err := count(ctx)
-		if err != nil {
-			return 0, err
+		var err error
+		if n[i], err = count(ctx); err != nil {
+			return err
 		}
-		n -= base
-		now := before.Add(time.Since(before) / 2)
-		if n > 0 && first.IsZero() {
-			first = now
-		}
-		age := now.Sub(first)
-		switch {
-		case n == 0 && now.Sub(started) > firstMessage:
-			return 0, fmt.Errorf("not one message reached the broker's counter within %v", firstMessage)
-		case n > 0 && begin.IsZero() && age >= w.after && n >= w.least:
-			begin, from = now, n
-		case !begin.IsZero() && n > from && (age >= w.until || w.most > 0 && n >= w.most):
-			return float64(n-from) / now.Sub(begin).Seconds(), nil
-		}
-		if last {
-			return 0, errors.New("the tool ended before the measured part did")
-		}
-		if err := wait(ctx, countPause); err != nil {
-			return 0, fmt.Errorf("the run was cut short: %w", err)
-		}
+		at[i] = before.Add(time.Since(before) / 2)
 	}
+	if n[1] == n[0] {
+		return errors.New("the tool sent no message in the measured time")
+	}
+	m.messages = float64(n[1])
+	m.values[receivedRate] = float64(n[1]-n[0]) / at[1].Sub(at[0]).Seconds()
+	return nil
 }
+
+// median returns the median of a list that is not empty, the upper one of two.
+func median[T int64 | float64](list []T) T { return slices.Sorted(slices.Values(list))[len(list)/2] }

@@ -108,7 +108,7 @@ func TestJudgeReplicas(t *testing.T) {
 		})
 	}
 	require.Equal(t, "an outage of 2.4 s, from +20 ms, full rate after 3 s; meanwhile the slave had 303 messages, and 300 had "+
-		"been confirmed", judge(told(withSlave(303, true))).Observed)
+		"been confirmed", judge(told(withSlave(303, true))).Cells[0])
 }
 
 // TestRabbitClosed: the lines by which a node says that it closed a connection because of an error.

@@ -8,13 +8,13 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -50,50 +50,42 @@ type scraped struct {
 	begin, end  float64
 }
 
-// soakTarget is a shipped soak test and its broker.
-type soakTarget struct {
-	scenario, queue string
-	launch          func(context.Context, *failure) (*cluster, error)
+// soak is one call of the command soak.
+type soak struct {
+	length   time.Duration
+	protocol string
 }
 
-// soakTargets returns the soak tests by their protocol.
-func soakTargets() map[string]soakTarget {
-	return map[string]soakTarget{
-		"amqp":     {"soak/artemis", "perfmq.soak.artemis", launchArtemis},
-		"stomp":    {"soak/stomp", "perfmq.soak.stomp", launchArtemis},
-		"rocketmq": {"soak/rocketmq", "perfmq-soak", launchRocketMQ},
+func soakCommand() command {
+	k := new(soak)
+	return command{
+		name: "soak", help: "one load for an hour on a broker that is killed and stopped", run: k.run,
+		flags: func(fs *flag.FlagSet) {
+			fs.DurationVar(&k.length, "for", time.Hour, "length of the load")
+			fs.StringVar(&k.protocol, "over", "amqp", "protocol: amqp or stomp, on Artemis, or rocketmq")
+		},
 	}
 }
 
-func soakCommand(ctx context.Context, args []string) (err error) {
-	var length time.Duration
-	var protocol string
-	s, err := open("soak", args, func(fs *flag.FlagSet) {
-		fs.DurationVar(&length, "for", time.Hour, "length of the load")
-		fs.StringVar(&protocol, "over", "amqp", "protocol: amqp or stomp, on Artemis, or rocketmq")
-	})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.close()) }()
-	return s.soak(ctx, protocol, length, s.out)
-}
-
-// soak puts the load of a shipped soak test on a broker, under a real Prometheus: after each sixth of the time the
+// run puts the load of a shipped soak test on a broker, under a real Prometheus: after each sixth of the time the
 // broker is killed and started, or stopped for 20 s, in turn. It writes a page and, beside it, the report of the run.
-func (s *session) soak(ctx context.Context, protocol string, length time.Duration, out string) (err error) {
-	target, ok := soakTargets()[protocol]
+func (k *soak) run(ctx context.Context, s *session) (err error) {
+	target, ok := map[string]struct{ scenario, queue, kind string }{
+		"amqp":     {"soak/artemis", "perfmq.soak.artemis", "artemis"},
+		"stomp":    {"soak/stomp", "perfmq.soak.stomp", "artemis"},
+		"rocketmq": {"soak/rocketmq", "perfmq-soak", "rocketmq"},
+	}[k.protocol]
 	if !ok {
-		return fmt.Errorf("-over: unknown protocol %q", protocol)
+		return fmt.Errorf("-over: unknown protocol %q", k.protocol)
 	}
-	ctx, cancel := context.WithTimeout(ctx, length+length/4+2*hangLimit)
+	ctx, cancel := context.WithTimeout(ctx, k.length+k.length/4+2*hangLimit)
 	defer cancel()
-	c, err := target.launch(ctx, &failure{name: "soak", expect: expectation{soak: true}})
+	c, err := s.launch(ctx, target.kind)
 	if err != nil {
 		return fmt.Errorf("start the broker: %w", err)
 	}
 	defer func() { err = errors.Join(err, c.close()) }()
-	e := &c.endpoints[slices.IndexFunc(c.endpoints, func(e endpoint) bool { return e.protocol == protocol })]
+	e := c.endpoint(k.protocol)
 	metrics, err := freeAddress(ctx)
 	if err != nil {
 		return err
@@ -104,18 +96,12 @@ func (s *session) soak(ctx context.Context, protocol string, length time.Duratio
 	}
 	defer func() { err = errors.Join(err, prometheus.Stop()) }()
 
-	l := &load{protocol: protocol, dir: filepath.Join(s.dir, "soak"), ended: make(chan struct{})}
+	l := &load{protocol: k.protocol, dir: filepath.Join(s.dir, "soak"), ended: make(chan struct{})}
 	args := []string{
-		"run", "@" + target.scenario, "--set", "time=" + length.String(), "--url", e.url(), "--result", l.results(),
-		"--metrics", metrics, "--metrics-linger", "scrape", "--silent",
+		"run", "@" + target.scenario, "--set", "time=" + k.length.String(), "--url", e.url(), "--result", l.results(),
+		"--metrics", metrics, "--metrics-linger", "scrape", "--silent", "--broker-pid", strconv.Itoa(c.primary.PID()),
 	}
-	if e.settings != nil {
-		args = append(args, "--user", brokertest.User, "--password", brokertest.Password)
-	}
-	if b, ok := c.primary.(interface{ PID() int }); ok { // its memory is in the report
-		args = append(args, "--broker-pid", strconv.Itoa(b.PID()))
-	}
-	l.cmd = s.command(ctx, args...)
+	l.cmd = s.command(ctx, append(args, e.login()...)...)
 	if err := os.MkdirAll(l.dir, 0o700); err != nil {
 		return err
 	}
@@ -124,9 +110,9 @@ func (s *session) soak(ctx context.Context, protocol string, length time.Duratio
 	}
 	defer l.stop()
 	began := time.Now()
-	o := &soaked{title: c.title, scenario: target.scenario, length: length, lasting: c.lasting}
+	o := &soaked{title: c.title, scenario: target.scenario, length: k.length, lasting: c.lasting}
 	for i := range 5 {
-		if err := l.during(ctx, time.Until(began.Add(length*time.Duration(i+1)/6))); err != nil {
+		if err := l.during(ctx, time.Until(began.Add(k.length*time.Duration(i+1)/6))); err != nil {
 			return err
 		}
 		o.events = append(o.events, event{name: "kill -9 and restart"})
@@ -155,14 +141,14 @@ func (s *session) soak(ctx context.Context, protocol string, length time.Duratio
 		return fmt.Errorf("ask Prometheus: %w", err)
 	}
 	o.judge()
-	page := strings.TrimSuffix(out, ".md") + ".html"
+	page := strings.TrimSuffix(s.out, ".md") + ".html"
 	if text, err := s.command(ctx, "report", l.results(), "--output", page).CombinedOutput(); err != nil {
 		return fmt.Errorf("write %s: %w: %s", page, err, text)
 	}
 	if len(o.problems) > 0 {
 		err = fmt.Errorf("perfmq is wrong: %s\n%s", strings.Join(o.problems, "; "), l.tail())
 	}
-	return errors.Join(err, write(out, o.page()))
+	return errors.Join(err, write(s.out, o.page()))
 }
 
 // during waits while the load goes on.
@@ -363,6 +349,27 @@ func (o *soaked) memory() (slope, within float64) {
 		hours, sizes = append(hours, float64(minute)/60), append(sizes, sums[minute]/counts[minute])
 	}
 	return line(hours, sizes)
+}
+
+// line returns the slope of the line with the least squares through points, and twice its standard error.
+func line(xs, ys []float64) (slope, within float64) {
+	n := float64(len(xs))
+	if n < 3 {
+		return math.NaN(), math.NaN()
+	}
+	var x, y, xx, xy, rest float64
+	for i := range xs {
+		x, y = x+xs[i]/n, y+ys[i]/n
+	}
+	for i := range xs {
+		xx, xy = xx+(xs[i]-x)*(xs[i]-x), xy+(xs[i]-x)*(ys[i]-y)
+	}
+	slope = xy / xx
+	for i := range xs {
+		d := ys[i] - y - slope*(xs[i]-x)
+		rest += d * d
+	}
+	return slope, 2 * math.Sqrt(rest/(n-2)/xx)
 }
 
 func (o *soaked) page() string {
