@@ -191,7 +191,7 @@ func (o *outcome) read(dir string) error {
 	return nil
 }
 
-// finished tells whether each run came to its end.
+// finished: each run came to its end.
 func (o *outcome) finished() bool {
 	if o.found != nil && !o.found.Complete {
 		return false
@@ -199,7 +199,7 @@ func (o *outcome) finished() bool {
 	return len(o.results) > 0 && !slices.ContainsFunc(o.results, func(r *result.Result) bool { return !r.Complete })
 }
 
-// total returns how many messages were sent and received.
+// total returns the numbers of messages sent and received.
 func (o *outcome) total() (sent, received uint64) {
 	for _, r := range o.results {
 		if p := r.Total.Producers; p != nil {
@@ -244,7 +244,7 @@ func (o *outcome) disturbed() string {
 	return ""
 }
 
-// thresholds says how many thresholds passed, and lists the others. A search tries rates at which some fail.
+// thresholds counts the thresholds that passed, and lists the others. A search tries rates at which some fail.
 func (o *outcome) thresholds() string {
 	if o.found != nil {
 		return fmt.Sprintf("a search of %d loads", len(o.results))

@@ -157,8 +157,8 @@ type member interface {
 	Close() error
 }
 
-// pair is a cluster of two brokers. Only those that are alive are asked for a depth: one that waits for the store has
-// no queues.
+// pair is a cluster of two brokers. A broker that waits for the store has no queues: only live ones are asked for a
+// depth.
 func pair[B member, O any](
 	way string, launch func(context.Context, ...O) (B, B, error),
 	depth func(context.Context, B, string) (int64, error), options ...O,

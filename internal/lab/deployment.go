@@ -87,7 +87,7 @@ func (e *endpoint) login() []string {
 	return []string{"--user", brokertest.User, "--password", brokertest.Password}
 }
 
-// endpoint returns that of a protocol.
+// endpoint returns the endpoint of a protocol.
 func (c *cluster) endpoint(protocol string) *endpoint {
 	return &c.endpoints[slices.IndexFunc(c.endpoints, func(e endpoint) bool { return e.protocol == protocol })]
 }

@@ -46,7 +46,7 @@ type loadPlan struct {
 	// live: producers and consumers of a queue work during the failure, beside the producers of the kept queue. That is
 	// received from afterwards.
 	live bool
-	// relief is for how many seconds the producers of the kept queue continue when the consumers have come.
+	// relief is the time, in seconds, for which producers of the kept queue continue beside its consumers.
 	relief int
 	// rate of the kept queue, in messages per second.
 	rate int
@@ -60,15 +60,15 @@ type loadPlan struct {
 	unconfirmed bool
 }
 
-// moving is how long the backlog may take to be sent, and to be received.
+// moving is the longest time in which the backlog is sent, or received.
 func (p *loadPlan) moving() time.Duration { return time.Duration(p.backlog) * time.Millisecond }
 
 const (
 	// calm is the time of the load before the failure: perfmq compares the rate afterwards with it.
 	calm = 8 * time.Second
-	// stopped is the length of SIGSTOP, held that of an alarm.
+	// stopped is the length of SIGSTOP, held the length of an alarm.
 	stopped, held = 20 * time.Second, 10 * time.Second
-	// away is how long a master is away before it is started again.
+	// away is the time from the kill of a master to its new start.
 	away = 10 * time.Second
 
 	// A slow line passes each piece on after slowDelay. One in a hundred is lost, and comes after lossDelay more.
@@ -84,7 +84,7 @@ const (
 	blocked = "producers are held up, nothing is lost"
 )
 
-// failures are those of processes and connections. All are in the order of the record.
+// failures returns the failures of processes and connections, in the order of the record.
 func failures() []failure {
 	usual := loadPlan{seconds: 32, live: true, rate: keptRate}
 	transient, unconfirmed, atOnce, far, long, longer := usual, usual, usual, usual, usual, usual
@@ -143,7 +143,7 @@ func failures() []failure {
 	}
 }
 
-// brokerFailures are those that a broker or its operator causes.
+// brokerFailures returns the failures that a broker or its operator causes.
 func brokerFailures() []failure {
 	usual := loadPlan{seconds: 32, live: true, rate: keptRate}
 	full := loadPlan{seconds: 10, rate: 300, relief: 10}
@@ -216,7 +216,7 @@ func killBackup(_ context.Context, c *cluster, l *harnessLog) error {
 	return nil
 }
 
-// killMaster kills a master whose slave does not take over, asks the slave for its messages, and starts the master.
+// killMaster kills a master, asks its slave, which does not take over, for its messages, and starts the master.
 func killMaster(ctx context.Context, c *cluster, l *harnessLog) error {
 	l.kill(c.primary)
 	if err := wait(ctx, away); err != nil {

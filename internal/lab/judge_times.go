@@ -12,7 +12,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// onTime is how far the start of an outage may be from the harness's own log.
+// onTime is the largest difference between the start of an outage and the harness's own log.
 const onTime = 100 * time.Millisecond
 
 // times compares outages and stalls with the log of the harness, and describes them for the page.
@@ -78,7 +78,7 @@ func (j *judgement) times() string { //nolint:gocyclo // a list of checks
 	return strings.Join(said, "; ") + j.copies()
 }
 
-// fullRate tells how long after the start of an outage the load had recovered, if it had.
+// fullRate describes the recovery of the load after an outage.
 func fullRate(after int64) string {
 	if after == 0 {
 		return ", no full rate in the time watched"
@@ -86,7 +86,7 @@ func fullRate(after int64) string {
 	return fmt.Sprintf(", full rate after %.0f s", seconds(after))
 }
 
-// came tells how long after the start of an outage something came, or that it did not.
+// came describes the time from the start of an outage to an event; 0: it did not happen.
 func came(after int64, what, not string) string {
 	if after == 0 {
 		return ", " + not
@@ -94,11 +94,10 @@ func came(after int64, what, not string) string {
 	return fmt.Sprintf(", %s after %.1f s", what, seconds(after))
 }
 
-// tookAll tells whether a queue that was to be full took all messages, but for some that were due at the very end,
-// which a busy machine did not send.
+// tookAll: the queue should have been full, and took all messages. A busy machine may not have sent the last ones.
 func (j *judgement) tookAll() bool { return j.expect.blocked && j.stored >= j.due-j.due/100 }
 
-// neverFull tells whether a queue that was to be full was not: it took all that a busy machine sent in the first step,
+// neverFull: a queue should have been full, and was not. It took all that a busy machine sent in the first step,
 // which was less than was due, and took messages to the end of the step. A broker that withholds credit also has all
 // that was sent, but takes nothing in the last seconds.
 func (j *judgement) neverFull() bool {
@@ -147,7 +146,7 @@ func (j *judgement) waits() string {
 	return fmt.Sprintf("full at %d messages; producers held up, for %.1f s at most", j.stored, seconds(longest))
 }
 
-// stall returns the longest stall that began around the failure; nil if there is none.
+// stall returns the longest stall that began around the failure; nil without one.
 func (j *judgement) stall() (found *result.Stall) {
 	for i := range j.result.Stalls {
 		s := &j.result.Stalls[i]
@@ -158,14 +157,14 @@ func (j *judgement) stall() (found *result.Stall) {
 	return found
 }
 
-// lately is how long before a failure a stall may begin, and from when on answers tell how slow the broker was.
+// lately is the time before a failure in which a stall may begin, and in which answers show the speed of the broker.
 const lately = 5 * time.Second
 
 // owed returns the longest time to an answer in the last seconds before the failure. A stall begins with the last
 // answer, and a broker that takes so long to answer may have been silent for as long when it was stopped.
 func (j *judgement) owed() time.Duration { return owed(j.result, failureStep, j.first) }
 
-// owed returns that of a step; any if it is empty.
+// owed returns the longest time to an answer in a step; in any if step is empty.
 func owed(of *result.Result, step string, first time.Time) (longest time.Duration) {
 	for i := range of.Rows {
 		r := &of.Rows[i]
@@ -177,8 +176,8 @@ func owed(of *result.Result, step string, first time.Time) (longest time.Duratio
 	return longest
 }
 
-// late says how much later than the harness's log something began, and checks it. It may have begun earlier by that
-// much.
+// late checks the start of an outage or a stall against the harness's log, and describes the difference. It may have
+// begun earlier by a given time.
 func (j *judgement) late(began int64, earlier time.Duration) string {
 	if d := off(began, j.first, j.last); d > max(onTime, j.allowed) || d < -max(onTime, earlier) {
 		j.wrong("it began %v from the harness's log", d)
@@ -186,7 +185,7 @@ func (j *judgement) late(began int64, earlier time.Duration) string {
 	return fmt.Sprintf("%+d ms", time.UnixMicro(began).Sub(j.first).Milliseconds())
 }
 
-// off returns how far a moment is from an interval; 0 within it.
+// off returns the distance of a moment from an interval; 0 within it.
 func off(at int64, first, last time.Time) time.Duration {
 	switch t := time.UnixMicro(at); {
 	case t.Before(first):
@@ -199,7 +198,7 @@ func off(at int64, first, last time.Time) time.Duration {
 
 func seconds(us int64) float64 { return float64(us) / 1e6 }
 
-// copies compares what a slave had when its master was away with the messages that were confirmed by then.
+// copies compares the messages of a slave while its master was away with the messages confirmed by then.
 func (j *judgement) copies() string {
 	if j.copied == nil || len(j.result.Outages) == 0 {
 		return ""
@@ -247,7 +246,7 @@ func (j *judgement) doubts() string {
 		seconds(s.Length), doubt)
 }
 
-// confirmedLater returns how many messages were confirmed in the seconds that began after the failure had its effect.
+// confirmedLater counts the messages confirmed in the seconds that began after the failure had its effect.
 func (j *judgement) confirmedLater() (n uint64) {
 	for i := range j.result.Rows {
 		r := &j.result.Rows[i]
@@ -274,7 +273,7 @@ func (j *judgement) brokersOwn() map[int]bool {
 	return own
 }
 
-// near tells whether something began at one of the moments.
+// near compares the start of an outage with a list of moments.
 func near(began int64, moments []time.Time) bool {
 	for _, m := range moments {
 		if off(began, m, m).Abs() <= onTime {
@@ -284,11 +283,10 @@ func near(began int64, moments []time.Time) bool {
 	return false
 }
 
-// settled is how long the load may take to be as fast as before, when all pieces are fast again: it has messages to
-// make up for.
+// settled is the longest time from the end of a slow line to the old speed: the load has messages to make up for.
 const settled = 3 * time.Second
 
-// latencies compares the latencies of each second with what a slow line did to them, and describes them for the page.
+// latencies compares the latencies of each second with the delay of a slow line, and describes them for the page.
 // Each message took longer by slowDelay each way, at least, and by lossDelay more each way, at most.
 func (j *judgement) latencies() string {
 	for i := range j.result.Outages {

@@ -22,7 +22,7 @@ import (
 // errEnded: the run ended by itself.
 var errEnded = errors.New("perfmq ended")
 
-// hangLimit is how much longer than its load a run may take: drain, hook and end.
+// hangLimit is the longest time that a run takes beyond its load: drain, hook and end.
 const hangLimit = 3 * time.Minute
 
 // load is a run of perfmq over one protocol.
@@ -42,7 +42,7 @@ func (s *session) prepare(ctx context.Context, name string, p *loadPlan, e *endp
 		protocol: e.protocol, live: e.prefix + name + "-live", kept: e.prefix + name + "-kept",
 		dir: filepath.Join(s.dir, name), ended: make(chan struct{}),
 	}
-	// A trial that was given up may have left files by which a run goes on.
+	// Files of an earlier trial would end the wait of this run.
 	if err := errors.Join(os.RemoveAll(l.dir), os.MkdirAll(l.dir, 0o700)); err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func (l *load) begin() error {
 
 func (l *load) results() string { return filepath.Join(l.dir, "result") }
 
-// asked and answered are files by which the run waits for the harness between its steps.
+// asked and answered are files: the run waits for the harness between its steps.
 func (l *load) asked() string    { return filepath.Join(l.dir, "asked") }
 func (l *load) answered() string { return filepath.Join(l.dir, "answered") }
 
@@ -96,7 +96,7 @@ func atMostOnce() map[string]settings {
 // failureStep is the name of the step in which the failure happens.
 const failureStep = "failure"
 
-// scenario is the load: a step in which the failure happens, and one that receives what the broker has kept.
+// scenario is the load: a step in which the failure happens, and a step that receives from the kept queue.
 func (l *load) scenario(p *loadPlan, e *endpoint) settings {
 	producers := func(queue string, rate int) settings {
 		g := settings{
@@ -172,7 +172,7 @@ func (l *load) inProgress(ctx context.Context) error {
 	})
 }
 
-// inStep returns for how long the step of the failure has gone on.
+// inStep returns the length so far of the step of the failure.
 func inStep(r *result.Result) time.Duration {
 	for i := range r.Rows {
 		if first := &r.Rows[i]; first.Step == failureStep {

@@ -83,8 +83,8 @@ type session struct {
 	perfmq, dir, out string
 	only             *regexp.Regexp // matches the names of wanted trials
 	atOnce           int            // trials at a time
-	// allowed is a time by which perfmq may notice a failure later than the log says: on a busy machine it may have no
-	// processor for seconds.
+	// allowed is the longest time from a failure to its notice by perfmq: a busy machine may give it no processor for
+	// seconds.
 	allowed time.Duration
 	close   func() error
 }

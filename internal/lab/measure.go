@@ -67,7 +67,7 @@ func medians(runs []measured) (m measured) {
 // clock is the processor time used up to a moment.
 type clock struct{ busy, all, broker time.Duration }
 
-// readClock reads the processor times of the machine and of a process; pid 0 is none.
+// readClock reads the processor times of the machine and of a process; pid 0: no process.
 func readClock(ctx context.Context, pid int) (c clock, err error) {
 	all, err := cpu.TimesWithContext(ctx, false)
 	if err != nil || len(all) == 0 {

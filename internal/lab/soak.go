@@ -151,7 +151,7 @@ func (k *soak) run(ctx context.Context, s *session) (err error) {
 	return errors.Join(err, write(s.out, o.page()))
 }
 
-// during waits while the load goes on.
+// during waits, and fails if the load ends.
 func (l *load) during(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -297,7 +297,7 @@ func (o *soaked) judge() { //nolint:gocyclo // a list of checks
 	}
 }
 
-// whileStopped tells whether the broker was stopped then: a time-out may break its connections.
+// whileStopped: the broker was stopped at that moment. A time-out may break its connections.
 func (o *soaked) whileStopped(at time.Time) bool {
 	for i := range o.events {
 		e := &o.events[i]

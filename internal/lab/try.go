@@ -15,7 +15,7 @@ import (
 	"github.com/perfmq/perfmq/internal/tcpproxy"
 )
 
-// failureTrials are those of starts with many messages, or all others.
+// failureTrials returns the starts with many messages, or all other failures.
 func failureTrials(starts bool) (list []trial) {
 	all := append(failures(), brokerFailures()...)
 	for _, d := range deployments() {
