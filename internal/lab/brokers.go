@@ -8,11 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"regexp"
-	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/perfmq/perfmq/internal/brokertest"
 )
@@ -189,134 +186,45 @@ func pair[B member, O any](
 	}
 }
 
-// rabbitCtl runs rabbitmqctl.
-type rabbitCtl func(ctx context.Context, args ...string) (string, error)
-
 func launchRabbitMQ(ctx context.Context, u use) (*cluster, error) {
 	r, err := brokertest.LaunchRabbitMQ(ctx, brokertest.WithRabbitMQManagement())
 	if err != nil {
 		return nil, err
 	}
-	if err := refuseWhenFull(ctx, u, r.Ctl); err != nil {
-		return nil, errors.Join(err, r.Close())
-	}
-	depth := rabbitDepth(r.Ctl)
-	ctl := func(args ...string) func(context.Context) error {
-		return func(ctx context.Context) error {
-			_, err := r.Ctl(ctx, args...)
-			return err
+	if u.full == brokertest.PolicyFail {
+		policy := fmt.Sprintf(`{"max-length": %d, "overflow": "reject-publish"}`, fullAt)
+		if _, err := r.Ctl(ctx, "set_policy", "full", "^full", policy, "--apply-to", "queues"); err != nil {
+			return nil, errors.Join(err, r.Close())
 		}
 	}
+	depth := func(ctx context.Context, queue string) (int64, error) { return rabbitDepth(ctx, r, queue) }
 	return &cluster{
 		title: r.Title(), primary: r, close: r.Close, stored: depth, left: depth,
-		stop: ctl("stop_app"), start: ctl("start_app"), dismiss: ctl("close_all_connections", "by the operator"),
-		alarm: func(ctx context.Context, on bool) error {
-			limit := map[bool]string{true: "0.000001", false: "0.4"}[on]
-			return ctl("set_vm_memory_high_watermark", limit)(ctx)
+		dismiss: func(ctx context.Context) error {
+			_, err := r.Ctl(ctx, "close_all_connections", "by the operator")
+			return err
 		},
 		endpoints: amqpAndSTOMP("full.", func() settings { return login().with("management-url", r.ManagementURL()) }, r),
 	}, nil
 }
 
-// launchRabbitMQQuorum starts three nodes. Clients connect to the first one, which has the leaders of their queues, and
-// then to the others.
-func launchRabbitMQQuorum(ctx context.Context, u use) (*cluster, error) {
-	r, err := brokertest.LaunchRabbitMQCluster(ctx, 3)
-	if err != nil {
-		return nil, err
-	}
-	if err := refuseWhenFull(ctx, u, r.Ctl); err != nil {
-		return nil, errors.Join(err, r.Close())
-	}
-	depth := quorumDepth(r.Ctl)
-	c := &cluster{
-		title: r.Nodes[0].Title() + ", quorum queue on three nodes", primary: r.Nodes[0], backup: r.Nodes[1], close: r.Close,
-		stored: depth, left: depth, endpoints: amqpAndSTOMP("full.", login, r.Nodes...),
-		closed: func(protocol string) (all []time.Time, err error) {
-			for _, node := range r.Nodes {
-				text, err := os.ReadFile(node.LogFile())
-				if err != nil {
-					return nil, err
-				}
-				all = append(all, rabbitClosed(string(text), protocol)...)
-			}
-			return all, nil
-		},
-	}
-	for i := range c.endpoints { // a queue that its first producer declares may refuse the first message: it has no leader yet
-		c.endpoints[i].declare = func(ctx context.Context, queue string) error {
-			_, err := r.Ctl(ctx, "eval", fmt.Sprintf(`{new, _} = rabbit_amqqueue:declare(rabbit_misc:r(<<"/">>, queue, <<%q>>),
-			true, false, [{<<"x-queue-type">>, longstr, <<"quorum">>}], none, <<"perfmq">>).`, queue))
-			return err
-		}
-	}
-	return c, nil
-}
-
-// rabbitClosed returns the times at which a node closed connections of a protocol because of an error of its own. The
-// log names a connection that a client closed, or that broke, at the level of information, or in other words
-// (rabbit_stomp_reader).
-func rabbitClosed(log, protocol string) (list []time.Time) {
-	line := regexp.MustCompile(`(?m)(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+\+\d\d:\d\d) (?:\[error\] \S+ closing (AMQP) ` +
-		`connection .*\):|\[warning\] \S+ (STOMP) connection .* terminated with reason )`)
-	for _, m := range line.FindAllStringSubmatch(log, -1) {
-		at, err := time.Parse("2006-01-02 15:04:05.999999-07:00", m[1])
-		if err == nil && strings.EqualFold(m[2]+m[3], protocol) {
-			list = append(list, at)
-		}
-	}
-	return list
-}
-
-// refuseWhenFull makes full queues refuse messages, if the trial is about them.
-func refuseWhenFull(ctx context.Context, u use, ctl rabbitCtl) error {
-	if u.full != brokertest.PolicyFail {
-		return nil
-	}
-	policy := fmt.Sprintf(`{"max-length": %d, "overflow": "reject-publish"}`, fullAt)
-	_, err := ctl(ctx, "set_policy", "full", "^full", policy, "--apply-to", "queues")
-	return err
-}
-
 // rabbitDepth asks a classic queue itself: the counts of the management plugin are seconds old.
-func rabbitDepth(ctl rabbitCtl) func(context.Context, string) (int64, error) {
-	return func(ctx context.Context, queue string) (int64, error) {
-		text, err := ctl(ctx, "list_queues", "name", "messages")
-		if err != nil {
-			return 0, err
-		}
-		for line := range strings.Lines(text) {
-			if name, n, ok := strings.Cut(strings.TrimSpace(line), "\t"); ok && name == queue {
-				return strconv.ParseInt(n, 10, 64)
-			}
-		}
-		return 0, fmt.Errorf("rabbitmqctl lists no queue %s: %s", queue, text)
+func rabbitDepth(ctx context.Context, r *brokertest.RabbitMQ, queue string) (int64, error) {
+	text, err := r.Ctl(ctx, "list_queues", "name", "messages")
+	if err != nil {
+		return 0, err
 	}
-}
-
-// quorumDepth asks the leader of a quorum queue: the list of rabbitmqctl is five seconds old.
-func quorumDepth(ctl rabbitCtl) func(context.Context, string) (int64, error) {
-	return func(ctx context.Context, queue string) (n int64, err error) {
-		text, err := ctl(ctx, "eval", fmt.Sprintf(`{ok, Q} = rabbit_amqqueue:lookup(rabbit_misc:r(<<"/">>, queue, <<%q>>)),
-			{ok, N, _} = rabbit_fifo_client:stat(amqqueue:get_pid(Q), 60000), N.`, queue))
-		if err != nil {
-			return 0, err
+	for line := range strings.Lines(text) {
+		if name, n, ok := strings.Cut(strings.TrimSpace(line), "\t"); ok && name == queue {
+			return strconv.ParseInt(n, 10, 64)
 		}
-		return strconv.ParseInt(strings.TrimSpace(text), 10, 64)
 	}
+	return 0, fmt.Errorf("rabbitmqctl lists no queue %s: %s", queue, text)
 }
-
-// Values of flushDiskType and brokerRole.
-const (
-	syncFlush   = "SYNC_FLUSH"
-	asyncFlush  = "ASYNC_FLUSH"
-	syncMaster  = "SYNC_MASTER"
-	asyncMaster = "ASYNC_MASTER"
-)
 
 func launchRocketMQ(ctx context.Context, u use) (*cluster, error) {
 	options := []brokertest.RocketMQOption{
-		brokertest.WithRocketMQHeap("320m"), brokertest.WithRocketMQProperty("flushDiskType", syncFlush),
+		brokertest.WithRocketMQHeap("320m"), brokertest.WithRocketMQProperty("flushDiskType", "SYNC_FLUSH"),
 	}
 	flush := ", synchronous flush"
 	if u.heavy {
@@ -329,63 +237,10 @@ func launchRocketMQ(ctx context.Context, u use) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := rocketCluster(r)
-	c.title, c.close = r.Title()+flush, r.Close
-	return c, nil
-}
-
-// launchRocketMQPair starts a master and its slave. The slave does not take over: it only lets consumers read, and
-// perfmq reads from masters. The master waits until so many brokers have a message, itself included.
-func launchRocketMQPair(flush, role string, replicas int) func(context.Context, use) (*cluster, error) {
-	return func(ctx context.Context, _ use) (*cluster, error) {
-		master, slave, err := brokertest.LaunchRocketMQPair(ctx,
-			brokertest.WithRocketMQHeap("320m"), brokertest.WithRocketMQProperty("flushDiskType", flush),
-			brokertest.WithRocketMQProperty("brokerRole", role),
-			brokertest.WithRocketMQProperty("inSyncReplicas", strconv.Itoa(replicas)))
-		if err != nil {
-			return nil, err
-		}
-		c := rocketCluster(master)
-		c.title, c.backup = fmt.Sprintf("%s, master and slave, %s, %s", master.Title(), flush, role), slave
-		if role == syncMaster {
-			c.title += fmt.Sprintf(", inSyncReplicas %d", replicas)
-		}
-		c.close = func() error { return errors.Join(slave.Close(), master.Close()) }
-		c.endpoints[0].declare = func(ctx context.Context, queue string) error { // the slave learns of it seconds later
-			if err := master.CreateTopic(ctx, queue, rocketQueues); err != nil {
-				return err
-			}
-			for {
-				_, err := slave.TopicMessages(ctx, queue)
-				if err == nil {
-					return nil
-				}
-				if waitErr := wait(ctx, 100*time.Millisecond); waitErr != nil {
-					return fmt.Errorf("wait until the slave knows the topic: %w: %w", waitErr, err)
-				}
-			}
-		}
-		c.copied = func(ctx context.Context) (sum int64, err error) {
-			for _, queue := range slices.Concat(c.live, c.kept) {
-				n, err := slave.TopicMessages(ctx, queue)
-				if err != nil {
-					return 0, err
-				}
-				sum += n
-			}
-			return sum, nil
-		}
-		return c, nil
-	}
-}
-
-// rocketCluster is a broker with its name server.
-func rocketCluster(r *brokertest.RocketMQ) *cluster {
 	return &cluster{
-		primary: r, stored: r.TopicMessages, lasting: true,
-		endpoints: []endpoint{{protocol: "rocketmq", hosts: []string{r.NameServer()}, durable: true}},
-		announced: r.Broker(),
-	}
+		title: r.Title() + flush, primary: r, close: r.Close, stored: r.TopicMessages, lasting: true,
+		endpoints: []endpoint{{protocol: "rocketmq", hosts: []string{r.NameServer()}, durable: true}}, announced: r.Broker(),
+	}, nil
 }
 
 // launchEmbedded starts `perfmq broker` as a process of its own, for benchmarks.

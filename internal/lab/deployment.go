@@ -5,10 +5,8 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -42,9 +40,6 @@ type cluster struct {
 	pid       int  // of the embedded broker
 	endpoints []endpoint
 	proxies   []*tcpproxy.Proxy // empty without any
-	slow      *tcpproxy.Line    // of all proxies; nil if they are fast
-	kept      []string          // the kept queues, by endpoint
-	live      []string          // the others
 	close     func() error
 	// stored asks for the number of messages in a queue from which nothing was received.
 	stored func(ctx context.Context, queue string) (int64, error)
@@ -52,18 +47,10 @@ type cluster struct {
 	left func(ctx context.Context, queue string) (int64, error)
 	// lasting: stored counts messages for the life of a queue, received ones too, over restarts of the broker.
 	lasting bool
-	// alarm makes the broker block all producers, or lets them continue; nil without such an operation.
-	alarm func(ctx context.Context, on bool) error
-	// stop and start end the broker in an orderly way, and start it again; nil if its process ends at SIGTERM.
-	stop, start func(ctx context.Context) error
 	// dismiss closes all connections of clients, as an operator would; nil if the broker has no such operation.
 	dismiss func(ctx context.Context) error
 	// announced is an address that brokers give their clients; empty if they give none.
 	announced string
-	// copied asks the backup for the number of messages that all queues have ever had; nil without a slave.
-	copied func(ctx context.Context) (int64, error)
-	// closed returns, from the brokers' logs, the times of connections closed by an error of their own; nil if unknown.
-	closed func(protocol string) ([]time.Time, error)
 }
 
 // endpoint is where the brokers of a cluster speak a protocol.
@@ -92,23 +79,10 @@ func (c *cluster) endpoint(protocol string) *endpoint {
 	return &c.endpoints[slices.IndexFunc(c.endpoints, func(e endpoint) bool { return e.protocol == protocol })]
 }
 
-// depths asks for the numbers of messages in the kept queues.
-func (c *cluster) depths(ctx context.Context) ([]int64, error) {
-	list := make([]int64, len(c.kept))
-	for i, queue := range c.kept {
-		n, err := c.stored(ctx, queue)
-		if err != nil {
-			return nil, fmt.Errorf("ask the broker for its count: %w", err)
-		}
-		list[i] = n
-	}
-	return list, nil
-}
-
 // throughProxies leads all connections of clients through proxies, which the caller closes.
 func (c *cluster) throughProxies() error {
 	to := func(cfg tcpproxy.Config) (*tcpproxy.Proxy, error) {
-		cfg.Announced, cfg.Line = c.announced, c.slow
+		cfg.Announced = c.announced
 		p, err := tcpproxy.New(cfg)
 		if err == nil {
 			c.proxies = append(c.proxies, p)
@@ -160,12 +134,12 @@ func deployments() []deployment {
 	heap := brokertest.WithHeap(smallHeap)
 	classic := []brokertest.ActiveMQOption{brokertest.WithActiveMQHeap(smallHeap), brokertest.WithActiveMQManagement()}
 	return []deployment{
-		{"artemis", failures("kill kill-transient kill-unconfirmed stop cut slow full-block full-fail restart dismiss " +
+		{"artemis", failures("kill kill-transient kill-unconfirmed stop cut full-block full-fail restart dismiss " +
 			"start-200k start-1m"), launchArtemis},
-		{"activemq", failures("kill kill-transient kill-unconfirmed stop cut slow full-store full-fail restart dismiss " +
+		{"activemq", failures("kill kill-transient kill-unconfirmed stop cut full-store full-fail restart dismiss " +
 			"start-200k start-1m start-2m"), launchActiveMQ},
-		{"rocketmq", failures("kill kill-unconfirmed stop cut slow restart start-200k start-1m"), launchRocketMQ},
-		{"rabbitmq", failures("kill kill-transient kill-unconfirmed stop cut slow alarm full-fail restart dismiss " +
+		{"rocketmq", failures("kill kill-unconfirmed stop cut restart start-200k start-1m"), launchRocketMQ},
+		{"rabbitmq", failures("kill kill-transient kill-unconfirmed stop cut full-fail restart dismiss " +
 			"start-200k start-1m"), launchRabbitMQ},
 		{"qpid", failures("kill stop cut restart dismiss"), launchQpid},
 		{
@@ -183,22 +157,6 @@ func deployments() []deployment {
 		{
 			"activemq-pair", failures("kill-primary kill-backup stop"),
 			pair("master and slave, shared file system", brokertest.LaunchActiveMQPair, activemqDepth, classic...),
-		},
-		{"rabbitmq-quorum", failures("kill kill-primary kill-backup stop cut full-fail"), launchRabbitMQQuorum},
-		{
-			"rocketmq-sync-sync", failures("kill kill-master kill-slave stop cut"),
-			launchRocketMQPair(syncFlush, syncMaster, 2),
-		},
-		// inSyncReplicas is 1 by default
-		{"rocketmq-sync-default", failures("kill-slave"), launchRocketMQPair(syncFlush, syncMaster, 1)},
-		{"rocketmq-async-sync", failures("kill-master kill-slave stop"), launchRocketMQPair(asyncFlush, syncMaster, 2)},
-		{
-			"rocketmq-sync-async", failures("kill-master-async kill-backup stop"),
-			launchRocketMQPair(syncFlush, asyncMaster, 1),
-		},
-		{
-			"rocketmq-async-async", failures("kill-master-async kill-backup stop"),
-			launchRocketMQPair(asyncFlush, asyncMaster, 1),
 		},
 	}
 }

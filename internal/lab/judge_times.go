@@ -30,28 +30,19 @@ func (j *judgement) times() string { //nolint:gocyclo // a list of checks
 		}
 		return said
 	}
-	if j.expect.slow {
-		return j.latencies()
-	}
-	n, own := len(j.result.Outages), j.brokersOwn()
+	n := len(j.result.Outages)
 	if j.expect.unnoticed {
 		if n == 0 {
 			return "no connection was lost"
 		}
 		j.breaks("%d outages", n)
 	}
-	if j.expect.doubted {
-		return j.doubts()
-	}
-	if n := n - len(own); j.expect.outage && n != 1 && (n == 0 || !j.expect.several) {
+	if j.expect.outage && n != 1 && (n == 0 || !j.expect.several) {
 		j.wrong("%d outages instead of one", n)
 	}
 	var said []string
 	if s := j.stall(); j.expect.silence && s != nil {
 		said = append(said, fmt.Sprintf("a stall of %.1f s, from %s", seconds(s.Length), j.late(s.Time, j.owed())))
-	} else if j.expect.silence && n == 0 && j.took > int64(keptRate*held.Seconds())/2 {
-		j.breaks("no producer was held up")
-		said = append(said, fmt.Sprintf("the queue took %d messages meanwhile", j.took))
 	} else if j.expect.silence && n == 0 {
 		j.wrong("neither a stall nor an outage")
 	}
@@ -59,9 +50,7 @@ func (j *judgement) times() string { //nolint:gocyclo // a list of checks
 	for i := range j.result.Outages {
 		out := &j.result.Outages[i]
 		at := "later"
-		if own[i] {
-			at = "when the broker closed connections because of an error of its own"
-		} else if j.expect.outage && (!found || j.expect.several) {
+		if j.expect.outage && (!found || j.expect.several) {
 			at, found = "from "+j.late(out.Time, 0), true
 		}
 		text := fmt.Sprintf("an outage of %.1f s, %s", seconds(out.Length), at)
@@ -75,7 +64,7 @@ func (j *judgement) times() string { //nolint:gocyclo // a list of checks
 		}
 		said = append(said, text)
 	}
-	return strings.Join(said, "; ") + j.copies()
+	return strings.Join(said, "; ")
 }
 
 // fullRate describes the recovery of the load after an outage.
@@ -198,148 +187,14 @@ func off(at int64, first, last time.Time) time.Duration {
 
 func seconds(us int64) float64 { return float64(us) / 1e6 }
 
-// copies compares the messages of a slave while its master was away with the messages confirmed by then.
-func (j *judgement) copies() string {
-	if j.copied == nil || len(j.result.Outages) == 0 {
-		return ""
-	}
-	const counted = 5 * time.Second // after the start of an outage, perfmq has counted all confirmations before it
-	until := time.UnixMicro(j.result.Outages[0].Time).Add(counted).UnixMicro()
-	var confirmed, doubt int64
-	for i := range j.result.Rows {
-		if r := &j.result.Rows[i]; r.Producers != nil && r.Time <= until {
-			confirmed += int64(r.Producers.Completed)
-			doubt += int64(r.Producers.Unconfirmed)
-		}
-	}
-	switch n := *j.copied; {
-	case n > confirmed+doubt:
-		j.wrong("the slave had %d messages, of which %d were confirmed and %d in doubt", n, confirmed, doubt)
-	case n < confirmed && j.expect.copied:
-		j.breaks("the slave lacked %d confirmed messages", confirmed-n)
-	}
-	return fmt.Sprintf("; meanwhile the slave had %d messages, and %d had been confirmed", *j.copied, confirmed)
-}
-
-// doubts tells of messages that a master without its slave has stored and not confirmed.
-func (j *judgement) doubts() string {
-	var doubt, missing uint64
-	for _, q := range j.queues {
-		doubt, missing = doubt+q.sent.Unconfirmed, missing+q.UnconfirmedMissing
-	}
-	if n := len(j.result.Outages); n > 0 {
-		j.wrong("%d outages, where no connection broke", n)
-	}
-	if missing > 0 {
-		j.breaks("%d messages not stored", missing)
-	}
-	if n := j.confirmedLater(); n > 0 {
-		j.breaks("%d messages confirmed that no slave had", n)
-		return "messages were confirmed without the slave"
-	}
-	s := j.stall()
-	if s == nil {
-		j.wrong("no stall, where no message was confirmed")
-		return fmt.Sprintf("%d messages in doubt", doubt)
-	}
-	return fmt.Sprintf("no message was confirmed from %s on, for %.1f s; %d messages in doubt", j.late(s.Time, j.owed()),
-		seconds(s.Length), doubt)
-}
-
-// confirmedLater counts the messages confirmed in the seconds that began after the failure had its effect.
-func (j *judgement) confirmedLater() (n uint64) {
+// acksBefore returns the median ack times of the seconds of the load before a moment.
+func (j *judgement) acksBefore(to time.Time) (list []int64) {
 	for i := range j.result.Rows {
 		r := &j.result.Rows[i]
-		if r.Producers != nil && time.UnixMicro(r.Time-r.Length).After(j.last.Add(onTime)) {
-			n += r.Producers.Completed
+		l := r.Latencies[result.Ack]
+		if r.Step == failureStep && r.Phase == "measure" && l != nil && l.Percentiles != nil && !time.UnixMicro(r.Time).After(to) {
+			list = append(list, l.P50)
 		}
-	}
-	return n
-}
-
-// brokersOwn returns, by their numbers, the outages that did not begin at the failure, but when the broker closed
-// connections because of an error of its own, as its log says.
-func (j *judgement) brokersOwn() map[int]bool {
-	own := map[int]bool{}
-	for i := range j.result.Outages {
-		began := j.result.Outages[i].Time
-		if off(began, j.first, j.last).Abs() > onTime && near(began, j.closed) {
-			own[i] = true
-		}
-	}
-	if len(own) > 0 {
-		j.breaks("more outages (%d), because of an error of the broker's", len(own))
-	}
-	return own
-}
-
-// near compares the start of an outage with a list of moments.
-func near(began int64, moments []time.Time) bool {
-	for _, m := range moments {
-		if off(began, m, m).Abs() <= onTime {
-			return true
-		}
-	}
-	return false
-}
-
-// settled is the longest time from the end of a slow line to the old speed: the load has messages to make up for.
-const settled = 3 * time.Second
-
-// latencies compares the latencies of each second with the delay of a slow line, and describes them for the page.
-// Each message took longer by slowDelay each way, at least, and by lossDelay more each way, at most.
-func (j *judgement) latencies() string {
-	for i := range j.result.Outages {
-		j.wrong("an outage, where no connection broke: %s", j.result.Outages[i].Class)
-	}
-	var said []string
-	for _, kind := range []struct {
-		name string
-		of   func(*result.Latencies) *result.Latency
-	}{
-		{"ack", func(l *result.Latencies) *result.Latency { return l[result.Ack] }},
-		{"response", func(l *result.Latencies) *result.Latency { return l[result.Response] }},
-		{"transfer", func(l *result.Latencies) *result.Latency { return l[result.Transfer] }},
-	} {
-		before := j.medians(kind.of, time.Time{}, j.first)
-		slow := j.medians(kind.of, j.last.Add(time.Second), j.over)
-		after := j.medians(kind.of, j.over.Add(settled), time.Time{})
-		if len(before) == 0 || len(slow) == 0 || len(after) == 0 {
-			j.wrong("%s: the medians of %d seconds before, %d meanwhile and %d afterwards", kind.name, len(before), len(slow),
-				len(after))
-			continue
-		}
-		usual, most := median(before), median(before)+2*(slowDelay+lossDelay).Microseconds()
-		if least := slices.Min(slow); least < 2*slowDelay.Microseconds() {
-			j.wrong("%s: a median of %s in a second in which nothing took less than %v", kind.name, millis(least), 2*slowDelay)
-		}
-		// A broker may take longer for reasons of its own.
-		if m := median(slow); m > most {
-			j.breaks("a median %s of %s, where the line does not explain more than %s", kind.name,
-				millis(m), millis(most))
-		}
-		if m := median(after); m > usual+slowDelay.Microseconds() {
-			j.breaks("a median %s of %s afterwards, and %s before", kind.name, millis(m),
-				millis(usual))
-		}
-		said = append(said, fmt.Sprintf("%s %s, %s, %s", kind.name, millis(usual), millis(median(slow)),
-			millis(median(after))))
-	}
-	return "no connection was lost; medians before, meanwhile and afterwards: " + strings.Join(said, "; ")
-}
-
-// medians returns the medians of a latency in the seconds of the load that lie between two moments; a zero one is its
-// start or end.
-func (j *judgement) medians(of func(*result.Latencies) *result.Latency, from, to time.Time) (list []int64) {
-	for i := range j.result.Rows {
-		r := &j.result.Rows[i]
-		end := time.UnixMicro(r.Time)
-		l := of(&r.Latencies)
-		if r.Step != failureStep || r.Phase != "measure" || l == nil || l.Percentiles == nil ||
-			!from.IsZero() && end.Add(-time.Duration(r.Length)*time.Microsecond).Before(from) || !to.IsZero() && end.After(to) {
-			continue
-		}
-		list = append(list, l.P50)
 	}
 	return list
 }
@@ -359,10 +214,13 @@ func (j *judgement) unfit() string {
 	if j.allowed > onTime && len(j.mistakes) == 0 {
 		return ""
 	}
+	if j.neverFull() {
+		return fmt.Sprintf("perfmq sent no more than %d of %d messages", j.stored, j.due)
+	}
 	if n := len(j.result.Outages); j.expect.outage && n == 0 && !j.loaded().IsZero() && j.loaded().Before(j.last) {
 		return "the load was over before the failure had its effect"
 	}
-	acks := j.medians(func(l *result.Latencies) *result.Latency { return l[result.Ack] }, time.Time{}, j.begins())
+	acks := j.acksBefore(j.begins())
 	if len(acks) > 0 && median(acks) > maxAck.Microseconds() {
 		return "the median ack time before the failure was " + millis(median(acks))
 	}

@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -101,7 +100,7 @@ func (l *load) scenario(p *loadPlan, e *endpoint) settings {
 	producers := func(queue string, rate int) settings {
 		g := settings{
 			"role": "producer", "destination": "queue://" + queue, "rate": rate, "producers": 2, "reconnect": true,
-			"max-pending": cmp.Or(p.pending, 50),
+			"max-pending": 50,
 		}
 		if !e.durable {
 			g["persistent"] = !p.transient

@@ -4,14 +4,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"math"
-	"net"
-	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -19,11 +15,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/brokertest"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// soaked holds the result of a soak test, the log of the harness, and the counts of the broker and of Prometheus.
+// soaked holds the result of a soak test, the log of the harness, and the count of the broker.
 type soaked struct {
 	title    string
 	scenario string
@@ -33,7 +28,6 @@ type soaked struct {
 	events   []event
 	left     int64 // messages in the queue at the end, by the broker; with lasting, all that it ever had
 	lasting  bool
-	scraped  []scraped
 	problems []string
 }
 
@@ -41,13 +35,6 @@ type soaked struct {
 type event struct {
 	name string
 	log  harnessLog
-}
-
-// scraped is a value that Prometheus kept: before the first failure, and before the end of the load or after the run.
-type scraped struct {
-	name, query string
-	afterwards  bool
-	begin, end  float64
 }
 
 // soak is one call of the command soak.
@@ -67,7 +54,7 @@ func soakCommand() command {
 	}
 }
 
-// run puts the load of a shipped soak test on a broker, under a real Prometheus: after each sixth of the time the
+// run puts the load of a shipped soak test on a broker: after each sixth of the time the
 // broker is killed and started, or stopped for 20 s, in turn. It writes a page and, beside it, the report of the run.
 func (k *soak) run(ctx context.Context, s *session) (err error) {
 	target, ok := map[string]struct{ scenario, queue, kind string }{
@@ -86,20 +73,10 @@ func (k *soak) run(ctx context.Context, s *session) (err error) {
 	}
 	defer func() { err = errors.Join(err, c.close()) }()
 	e := c.endpoint(k.protocol)
-	metrics, err := freeAddress(ctx)
-	if err != nil {
-		return err
-	}
-	prometheus, err := s.prometheus(ctx, metrics)
-	if err != nil {
-		return fmt.Errorf("start Prometheus: %w", err)
-	}
-	defer func() { err = errors.Join(err, prometheus.Stop()) }()
-
 	l := &load{protocol: k.protocol, dir: filepath.Join(s.dir, "soak"), ended: make(chan struct{})}
 	args := []string{
 		"run", "@" + target.scenario, "--set", "time=" + k.length.String(), "--url", e.url(), "--result", l.results(),
-		"--metrics", metrics, "--metrics-linger", "scrape", "--silent", "--broker-pid", strconv.Itoa(c.primary.PID()),
+		"--silent", "--broker-pid", strconv.Itoa(c.primary.PID()),
 	}
 	l.cmd = s.command(ctx, append(args, e.login()...)...)
 	if err := os.MkdirAll(l.dir, 0o700); err != nil {
@@ -137,9 +114,6 @@ func (k *soak) run(ctx context.Context, s *session) (err error) {
 	if o.left, err = c.stored(ctx, target.queue); err != nil {
 		return fmt.Errorf("ask the broker for its count: %w", err)
 	}
-	if err := o.scrape(ctx, prometheus.URL(), began); err != nil {
-		return fmt.Errorf("ask Prometheus: %w", err)
-	}
 	o.judge()
 	page := strings.TrimSuffix(s.out, ".md") + ".html"
 	if text, err := s.command(ctx, "report", l.results(), "--output", page).CombinedOutput(); err != nil {
@@ -165,92 +139,12 @@ func (l *load) during(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// freeAddress returns an address of loopback that was free a moment ago.
-func freeAddress(ctx context.Context) (string, error) {
-	var c net.ListenConfig
-	listener, err := c.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return listener.Addr().String(), listener.Close()
-}
-
-// prometheus starts one that scrapes perfmq.
-func (s *session) prometheus(ctx context.Context, target string) (*brokertest.Prometheus, error) {
-	dir := filepath.Join(s.dir, "prometheus")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	config := filepath.Join(dir, "prometheus.yml")
-	text := fmt.Sprintf("scrape_configs:\n- job_name: perfmq\n  scrape_interval: 5s\n"+
-		"  static_configs: [{targets: [%q]}]\n", target)
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		return nil, err
-	}
-	return brokertest.LaunchPrometheus(ctx, dir, config)
-}
-
-// scrape queries the values that Prometheus stored during the run.
-func (o *soaked) scrape(ctx context.Context, base string, began time.Time) error {
-	o.scraped = []scraped{
-		{name: "goroutines", query: "min_over_time(go_goroutines[1m])"},
-		{name: "open files", query: "min_over_time(process_open_fds[1m])"},
-		{name: "heap in use, MiB", query: "avg_over_time(go_memstats_heap_inuse_bytes[1m])/1048576"},
-		{name: "messages completed", query: "sum(max_over_time(perfmq_messages_completed_total[1m]))", afterwards: true},
-	}
-	for i := range o.scraped {
-		v := &o.scraped[i]
-		var err error
-		if v.begin, err = ask(ctx, base, v.query, began.Add(o.length/6-10*time.Second)); err != nil {
-			return err
-		}
-		end := began.Add(o.length - 10*time.Second)
-		if v.afterwards {
-			end = time.UnixMicro(o.result.Rows[len(o.result.Rows)-1].Time).Add(10 * time.Second)
-		}
-		if v.end, err = ask(ctx, base, v.query, end); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// ask asks a Prometheus for a number as of a moment.
-func ask(ctx context.Context, base, query string, at time.Time) (float64, error) {
-	form := url.Values{"query": {query}, "time": {strconv.FormatFloat(float64(at.UnixMilli())/1000, 'f', 3, 64)}}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/api/v1/query?"+form.Encode(), nil)
-	if err != nil {
-		return 0, err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = response.Body.Close() }()
-	var answer struct {
-		Data struct {
-			Result []struct {
-				Value [2]any `json:"value"` // time, text
-			} `json:"result"`
-		} `json:"data"`
-		Error string `json:"error"`
-	}
-	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
-		return 0, err
-	}
-	if len(answer.Data.Result) != 1 {
-		return 0, fmt.Errorf("%s has %d values: %s", query, len(answer.Data.Result), answer.Error)
-	}
-	text, _ := answer.Data.Result[0].Value[1].(string)
-	return strconv.ParseFloat(text, 64)
-}
-
 func (o *soaked) wrong(format string, args ...any) {
 	o.problems = append(o.problems, fmt.Sprintf(format, args...))
 }
 
-// judge compares the result with the log of the harness, the broker's count and the values of Prometheus.
-func (o *soaked) judge() { //nolint:gocyclo // a list of checks
+// judge compares the result with the log of the harness and the broker's count.
+func (o *soaked) judge() {
 	r := o.result
 	p := r.Total.Producers
 	if p == nil || r.Verification == nil {
@@ -291,9 +185,6 @@ func (o *soaked) judge() { //nolint:gocyclo // a list of checks
 	case !o.lasting && v.Left == 0 && o.left != 0, !o.lasting && (o.left < int64(v.Left) ||
 		o.left > int64(v.Left+v.UnconfirmedMissing)): // some in doubt may be there, too //nolint:gosec // far below
 		o.wrong("%d messages are left at the broker, not %d", o.left, v.Left)
-	}
-	if got := o.scraped[len(o.scraped)-1].end; got != float64(p.Completed) {
-		o.wrong("Prometheus has %.0f messages completed, the result %d", got, p.Completed)
 	}
 }
 
@@ -376,15 +267,15 @@ func (o *soaked) page() string {
 	var b strings.Builder
 	r := o.result
 	p, v := r.Total.Producers, &r.Verification.Total
-	fmt.Fprintf(&b, "# Soak test\n\n`make soak` starts a broker and a Prometheus, runs `perfmq run "+
+	fmt.Fprintf(&b, "# Soak test\n\n`make soak` starts a broker, runs `perfmq run "+
 		"@%s` for %s, kills or stops the broker after each sixth of that time,\nand writes this page and "+
 		"the report beside it. "+
 		"Do not edit it.\n\n", o.scenario, o.length)
 	h := healthOf(r)
-	fmt.Fprintf(&b, "%s, version %s of perfmq, on %s; broker, perfmq and Prometheus on one machine with %d processors. "+
+	fmt.Fprintf(&b, "%s, version %s of perfmq, on %s; broker and perfmq on one machine with %d processors. "+
 		"During the run %s, such as the broker.\n\n", o.title, r.Versions.Perfmq,
 		time.UnixMicro(r.Start).UTC().Format(time.DateOnly), runtime.NumCPU(), busyText(&h))
-	verdict := "what perfmq reported agrees with the harness, the broker and Prometheus"
+	verdict := "what perfmq reported agrees with the harness and the broker"
 	if len(o.problems) > 0 {
 		verdict = "**perfmq is wrong**: " + strings.Join(o.problems, "; ")
 	}
@@ -402,10 +293,6 @@ func (o *soaked) page() string {
 	for i := range o.events {
 		seen, _ := o.seen(&o.events[i])
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", o.events[i].name, strings.Join(o.events[i].log.lines, "; "), seen)
-	}
-	b.WriteString("\n| from Prometheus | before the first failure | at the end |\n| --- | --- | --- |\n")
-	for i := range o.scraped {
-		fmt.Fprintf(&b, "| %s | %.0f | %.0f |\n", o.scraped[i].name, o.scraped[i].begin, o.scraped[i].end)
 	}
 	return b.String()
 }

@@ -48,7 +48,6 @@ const (
 	promiseKept   state = "kept"
 	promiseBroken state = "broken"
 	perfmqWrong   state = "**wrong**"
-	nothingShown  state = "nothing shown"
 	notJudged     state = "not judged"
 	notCarriedOut state = "not carried out"
 )

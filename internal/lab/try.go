@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/perfmq/perfmq/internal/tcpproxy"
 )
 
 // failureTrials returns the starts with many messages, or all other failures.
@@ -43,9 +41,6 @@ func (s *session) try(ctx context.Context, d *deployment, f *failure) (rows []ro
 	}
 	defer func() { err = errors.Join(err, c.close()) }()
 	if f.proxied {
-		if f.expect.slow {
-			c.slow = &tcpproxy.Line{Delay: slowDelay, Loss: lossDelay, LossOneIn: 100}
-		}
 		defer func() {
 			for _, p := range c.proxies {
 				p.Close()
@@ -70,7 +65,6 @@ func (s *session) try(ctx context.Context, d *deployment, f *failure) (rows []ro
 			return nil, err
 		}
 		loads = append(loads, l)
-		c.kept, c.live = append(c.kept, l.kept), append(c.live, l.live)
 	}
 	for _, l := range loads { // together: all are in progress when the failure happens
 		if err := l.begin(); err != nil {
@@ -83,10 +77,10 @@ func (s *session) try(ctx context.Context, d *deployment, f *failure) (rows []ro
 		return nil, fmt.Errorf("%w\nthe harness: %s\nthe broker: %s", unfit, strings.Join(log.lines, "; "),
 			c.primary.LogTail())
 	}
-	for i, l := range loads {
+	for _, l := range loads {
 		r := row{Cells: make([]string, 3), State: notJudged, Verdict: fmt.Sprintf("not judged: %v", unfit)}
 		if unfit == nil {
-			if r, err = s.observe(ctx, f, c, i, l, &log); err != nil {
+			if r, err = s.observe(ctx, f, c, l, &log); err != nil {
 				return nil, err
 			}
 		}
@@ -124,14 +118,11 @@ func (f *failure) applyTo(ctx context.Context, c *cluster, loads []*load, log *h
 
 // observe waits for the end of a load, asks the broker for its counts on the way, and judges.
 func (s *session) observe(
-	ctx context.Context, f *failure, c *cluster, number int, l *load, log *harnessLog,
+	ctx context.Context, f *failure, c *cluster, l *load, log *harnessLog,
 ) (row, error) {
 	o := &observation{
-		expect: f.expect, live: l.live, kept: l.kept, first: log.first, last: log.last, over: log.over, copied: log.copied,
+		expect: f.expect, live: l.live, kept: l.kept, first: log.first, last: log.last,
 		left: -1, total: -1, allowed: s.allowed, due: int64(f.load.rate * f.load.seconds),
-	}
-	if log.took != nil {
-		o.took = log.took[number]
 	}
 	err := l.betweenSteps(ctx)
 	if o.early = errors.Is(err, errEnded) && f.expect.refused; err != nil && !o.early {
@@ -155,11 +146,6 @@ func (s *session) observe(
 	defer cancel()
 	if err := l.finish(ending, o); err != nil {
 		return row{}, err
-	}
-	if c.closed != nil {
-		if o.closed, err = c.closed(l.protocol); err != nil {
-			return row{}, fmt.Errorf("read the broker's log: %w", err)
-		}
 	}
 	if c.lasting && f.load.live {
 		o.total = count(c.stored, l.live)
