@@ -103,7 +103,8 @@ func benchmarks() []benchmark {
 		{"rocketmq", rocket("-o", "send=async"), java("Producer"), []traffic{{pending: 64}}, faster},
 		{
 			"rocketmq-batch", rocket("-o", "send=batch", "-o", "batch-size=16"), java("BatchProducer", "-b", "16"),
-			[]traffic{{pending: 1024}}, faster,
+			[]traffic{{pending: 1024}},
+			faster,
 		},
 		{"stomp-amqp", onArtemis("stomp"), perf("AMQP"), allOut, nil},
 		{"stomp-core", onArtemis("stomp"), perf("CORE"), allOut, nil},
