@@ -4,7 +4,6 @@ package brokertest
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -83,33 +82,9 @@ func rocketCommand(
 	return command(ctx, java, append(full, args...)...)
 }
 
-// Command returns a class, ready to run against this broker: one of the distribution, such as a benchmark of
-// org.apache.rocketmq.example.benchmark, or one that [RocketMQ.Compile] compiled. It ends with the context.
+// Command returns a class of the distribution, ready to run against this broker, such as a benchmark of
+// org.apache.rocketmq.example.benchmark. It ends with the context.
 func (r *RocketMQ) Command(ctx context.Context, class string, args ...string) *exec.Cmd {
-	path := filepath.Join(r.lib, "*") + string(os.PathListSeparator) + r.classes()
-	return rocketCommand(ctx, r.java, path, filepath.Join(r.dir, "tools-home"), r.NameServer(), class, args)
-}
-
-// classes is the folder of the classes that [RocketMQ.Compile] compiled.
-func (r *RocketMQ) classes() string { return filepath.Join(r.dir, "classes") }
-
-// Compile compiles a Java source against the distribution, with the javac beside
-// the java that runs it. name is the name of the file, which ends with .java.
-func (r *RocketMQ) Compile(ctx context.Context, name string, source []byte) error {
-	java, err := filepath.EvalSymlinks(r.java)
-	if err != nil {
-		return fmt.Errorf("compile %s: %w", name, err)
-	}
-	file := filepath.Join(r.dir, name)
-	if err := os.WriteFile(file, source, 0o600); err != nil {
-		return fmt.Errorf("compile %s: %w", name, err)
-	}
-	javac := filepath.Join(filepath.Dir(java), "javac")
-	out, err := command(ctx, javac, "-proc:none", "-d", r.classes(), "-classpath", filepath.Join(r.lib, "*"), file).
-		CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("compile %s with %s (a JDK, not only a Java runtime, is needed): %w: %s", name, javac, err,
-			lastLines(string(out), 10))
-	}
-	return nil
+	jars, home := filepath.Join(r.lib, "*"), filepath.Join(r.dir, "tools-home")
+	return rocketCommand(ctx, r.java, jars, home, r.NameServer(), class, args)
 }

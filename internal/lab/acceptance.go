@@ -64,7 +64,7 @@ func (a *acceptance) trials(*session) (list []trial, err error) {
 			if kindOf(info.Name) != kind || slices.Contains(longOnes(), info.Name) && !a.long {
 				continue
 			}
-			list = append(list, trial{name: info.Name, run: func(ctx context.Context, s *session) (rows []row, err error) {
+			run := func(ctx context.Context, s *session) (rows []row, err error) {
 				c, err := s.launch(ctx, kind)
 				if err != nil {
 					return nil, fmt.Errorf("start the broker: %w", err)
@@ -72,7 +72,8 @@ func (a *acceptance) trials(*session) (list []trial, err error) {
 				defer func() { err = errors.Join(err, c.close()) }()
 				o, err := a.carryOut(ctx, s, info.Name, c)
 				return []row{o.row()}, err
-			}})
+			}
+			list = append(list, trial{name: info.Name, run: run})
 		}
 	}
 	return list, nil
@@ -142,7 +143,8 @@ func (a *acceptance) carryOut(ctx context.Context, s *session, name string, c *c
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, a.limit)
 	defer cancel()
-	cmd := s.command(ctx, append([]string{"run", "@" + name, "--result", dir, "--silent", "--scale", a.scale}, extra...)...)
+	args := append([]string{"run", "@" + name, "--result", dir, "--silent", "--scale", a.scale}, extra...)
+	cmd := s.command(ctx, args...)
 	cmd.WaitDelay = time.Minute
 	began := time.Now()
 	text, err := cmd.CombinedOutput()
@@ -306,8 +308,8 @@ func (o *outcome) counts() string {
 func (o *outcome) row() row {
 	sent, received := o.total()
 	r := row{State: promiseKept, Verdict: o.verdict(), Cells: []string{
-		o.scenario, o.broker, o.took.Round(time.Second).String(), fmt.Sprint(sent), fmt.Sprint(received), o.thresholds(),
-		o.counts(),
+		o.scenario, o.broker, o.took.Round(time.Second).String(), fmt.Sprint(sent), fmt.Sprint(received),
+		o.thresholds(), o.counts(),
 	}}
 	machine := o.status == 3 || o.found != nil && o.found.Kind() == record.Undecided
 	switch {

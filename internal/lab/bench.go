@@ -115,7 +115,8 @@ func benchmarks() []benchmark {
 		list = append(list, benchmark{"broker-" + protocol, embedded, artemis, []traffic{{inFlight, 0, false}}, nil})
 	}
 	for _, on := range []string{
-		"artemis-amqp", "artemis-stomp", "rocketmq-rocketmq", "embedded-amqp", "embedded-stomp", "embedded-rocketmq", "-mem",
+		"artemis-amqp", "artemis-stomp", "rocketmq-rocketmq",
+		"embedded-amqp", "embedded-stomp", "embedded-rocketmq", "-mem",
 	} {
 		kind, protocol, _ := strings.Cut(on, "-")
 		verify := tool{name: "with --verify", kind: kind, protocol: protocol, args: []string{"--verify"}}
@@ -164,10 +165,11 @@ func (b *bench) trials(*session) (list []trial, err error) {
 	}
 	for _, m := range benchmarks() {
 		for _, l := range m.loads {
-			list = append(list, trial{name: m.name + "/" + l.String(), run: func(ctx context.Context, s *session) ([]row, error) {
+			run := func(ctx context.Context, s *session) ([]row, error) {
 				r, err := b.compare(ctx, s, &m, l)
 				return []row{r}, err
-			}})
+			}
+			list = append(list, trial{name: m.name + "/" + l.String(), run: run})
 		}
 	}
 	return list, nil
@@ -318,7 +320,9 @@ func (t *tool) command(ctx context.Context, s *session, c *cluster, args []strin
 
 // counted runs a producer of RocketMQ, and counts by the broker: RocketMQ's benchmark reports a rate only after ten
 // seconds, and does not end by itself.
-func (b *bench) counted(ctx context.Context, s *session, c *cluster, l traffic, t *tool, topic string) (measured, error) {
+func (b *bench) counted(
+	ctx context.Context, s *session, c *cluster, l traffic, t *tool, topic string,
+) (measured, error) {
 	broker, ok := c.primary.(*brokertest.RocketMQ)
 	if !ok {
 		return measured{}, errors.New("only RocketMQ counts the messages of a producer")
@@ -332,8 +336,8 @@ func (b *bench) counted(ctx context.Context, s *session, c *cluster, l traffic, 
 		cmd := broker.Command(own, "org.apache.rocketmq.example.benchmark."+t.peer,
 			append([]string{"-n", broker.NameServer(), "-t", topic}, t.args...)...)
 		if t.peer == "" {
-			args := []string{"rocketmq", "producer", "--url", broker.URL(), "--silent", "--max-pending", strconv.Itoa(l.pending)}
-			cmd = s.command(own, append(append(args, t.args...), "queue://"+topic)...)
+			args := append([]string{"rocketmq", "producer", "--url", broker.URL(), "--silent"}, t.args...)
+			cmd = s.command(own, append(args, "--max-pending", strconv.Itoa(l.pending), "queue://"+topic)...)
 		}
 		if err := cmd.Start(); err != nil {
 			return m, nil, fmt.Errorf("start %s: %w", cmd.Path, err)

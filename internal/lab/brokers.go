@@ -198,13 +198,14 @@ func launchRabbitMQ(ctx context.Context, u use) (*cluster, error) {
 		}
 	}
 	depth := func(ctx context.Context, queue string) (int64, error) { return rabbitDepth(ctx, r, queue) }
+	set := func() settings { return login().with("management-url", r.ManagementURL()) }
 	return &cluster{
 		title: r.Title(), primary: r, close: r.Close, stored: depth, left: depth,
 		dismiss: func(ctx context.Context) error {
 			_, err := r.Ctl(ctx, "close_all_connections", "by the operator")
 			return err
 		},
-		endpoints: amqpAndSTOMP("full.", func() settings { return login().with("management-url", r.ManagementURL()) }, r),
+		endpoints: amqpAndSTOMP("full.", set, r),
 	}, nil
 }
 
@@ -239,7 +240,8 @@ func launchRocketMQ(ctx context.Context, u use) (*cluster, error) {
 	}
 	return &cluster{
 		title: r.Title() + flush, primary: r, close: r.Close, stored: r.TopicMessages, lasting: true,
-		endpoints: []endpoint{{protocol: "rocketmq", hosts: []string{r.NameServer()}, durable: true}}, announced: r.Broker(),
+		announced: r.Broker(),
+		endpoints: []endpoint{{protocol: "rocketmq", hosts: []string{r.NameServer()}, durable: true}},
 	}, nil
 }
 
@@ -259,7 +261,8 @@ func (s *session) launchEmbedded(ctx context.Context) (*cluster, error) {
 		_ = cmd.Wait()                       // its status does not matter here
 		return nil
 	}}
-	for lines := bufio.NewScanner(out); len(c.endpoints) < 4; { // it prints a line for each protocol, and for the control
+	// It prints a line for each protocol, and for the control.
+	for lines := bufio.NewScanner(out); len(c.endpoints) < 4; {
 		if !lines.Scan() {
 			return nil, errors.Join(c.close(), errors.New("perfmq broker did not say where it listens"))
 		}

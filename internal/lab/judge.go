@@ -134,7 +134,8 @@ func (j *judgement) accounts() {
 			j.wrong("%s: the verification does not add up: %+v", q.name, q.Verified)
 		}
 		if q.Damaged+q.Foreign+q.RefusedArrived > 0 {
-			j.wrong("%s: damaged %d, foreign %d, refused and arrived %d", q.name, q.Damaged, q.Foreign, q.RefusedArrived)
+			j.wrong("%s: damaged %d, foreign %d, refused and arrived %d", q.name, q.Damaged, q.Foreign,
+				q.RefusedArrived)
 		}
 	}
 }
@@ -153,7 +154,8 @@ func (j *judgement) counts() {
 		}
 	case j.stored < received || j.stored > received && j.kept.Left == 0,
 		j.stored > received+int64(j.kept.UnconfirmedMissing):
-		j.wrong("the broker had %d messages in the kept queue, %d different ones were received", j.stored, j.kept.Received)
+		j.wrong("the broker had %d messages in the kept queue, %d different ones were received", j.stored,
+			j.kept.Received)
 	}
 	left, doubt := j.remaining()
 	if n := int64(j.live.Received); j.total >= 0 && (n > j.total || n+left+doubt < j.total) {

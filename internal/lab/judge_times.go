@@ -192,7 +192,10 @@ func (j *judgement) acksBefore(to time.Time) (list []int64) {
 	for i := range j.result.Rows {
 		r := &j.result.Rows[i]
 		l := r.Latencies[result.Ack]
-		if r.Step == failureStep && r.Phase == "measure" && l != nil && l.Percentiles != nil && !time.UnixMicro(r.Time).After(to) {
+		if r.Step != failureStep || r.Phase != "measure" || l == nil || l.Percentiles == nil {
+			continue
+		}
+		if !time.UnixMicro(r.Time).After(to) {
 			list = append(list, l.P50)
 		}
 	}
@@ -202,7 +205,7 @@ func (j *judgement) acksBefore(to time.Time) (list []int64) {
 func millis(us int64) string { return fmt.Sprintf("%.1f ms", float64(us)/1e3) }
 
 const (
-	// maxAck is the longest median ack time before a failure: the load of a trial keeps no broker of an idle machine busy.
+	// maxAck is the longest median ack time before a failure: a trial's load keeps no broker of an idle machine busy.
 	maxAck = 50 * time.Millisecond
 	// atFirst is that time of a failure without a moment, such as a queue that becomes full.
 	atFirst = 3 * time.Second

@@ -37,7 +37,7 @@ func commands() []command {
 	columns := []string{"failure", "deployment", "protocol", "promised", "observed", "our count", "broker's count"}
 	return []command{
 		{
-			name: "failures", help: "brokers fail under load; judge what perfmq reports", columns: columns, matrix: true,
+			name: "failures", help: "brokers fail under load; judge perfmq's report", columns: columns, matrix: true,
 			trials: func(*session) ([]trial, error) { return failureTrials(false), nil },
 		},
 		{

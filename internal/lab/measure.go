@@ -41,7 +41,8 @@ const (
 func metricNames() []string {
 	return []string{
 		"completed msg/s", "received msg/s", "cpu us/message", "broker's cpu us/message", "cpu with the broker's",
-		"peak memory MiB", "send ack p50 us", "send ack p99 us", "transfer p50 us", "transfer p99 us", "send delay p99 us",
+		"peak memory MiB", "send ack p50 us", "send ack p99 us", "transfer p50 us", "transfer p99 us",
+		"send delay p99 us",
 	}
 }
 
@@ -129,7 +130,7 @@ func account(
 	return m, nil
 }
 
-// jsonRecord is an element of the JSON file of perfmq or `artemis perf`. Its latencies are percentiles, in microseconds.
+// jsonRecord is an element of the JSON file of perfmq or `artemis perf`. Its latencies are microseconds by percentile.
 type jsonRecord struct {
 	SampleType          string
 	Warmup              bool

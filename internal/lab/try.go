@@ -110,7 +110,8 @@ func (f *failure) applyTo(ctx context.Context, c *cluster, loads []*load, log *h
 	}
 	for _, l := range loads {
 		if _, err := os.Stat(l.asked()); err == nil {
-			return fmt.Errorf("%w: the load over %s was over before the last one was in progress", errTooBusy, l.protocol)
+			return fmt.Errorf("%w: the load over %s was over before the last one was in progress", errTooBusy,
+				l.protocol)
 		}
 	}
 	return f.apply(ctx, c, log)
