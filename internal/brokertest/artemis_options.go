@@ -129,8 +129,8 @@ type acceptor struct {
 	URL  string
 }
 
-// acceptors returns the listeners as `artemis create` configures them, but for the time of a handshake: on a busy machine
-// the default of ten seconds ends connections.
+// acceptors returns the listeners as `artemis create` configures them, but for the time of a handshake: on a busy
+// machine the default of ten seconds ends connections.
 func (c *artemisConfig) acceptors(ports artemisPorts, certs *Certs) []acceptor {
 	const (
 		common = "tcpSendBufferSize=1048576;tcpReceiveBufferSize=1048576;useEpoll=true;handshake-timeout=60"
@@ -147,7 +147,8 @@ func (c *artemisConfig) acceptors(ports artemisPorts, certs *Certs) []acceptor {
 	}
 	if c.tls {
 		// PEM needs no password and no keytool; PEMCA is Artemis's name for a file of CA certificates.
-		ssl := fmt.Sprintf("sslEnabled=true;sslHandshakeTimeout=60;keyStoreType=PEM;keyStorePath=%s;trustStoreType=PEMCA;trustStorePath=%s;"+
+		ssl := fmt.Sprintf("sslEnabled=true;sslHandshakeTimeout=60;"+
+			"keyStoreType=PEM;keyStorePath=%s;trustStoreType=PEMCA;trustStorePath=%s;"+
 			"needClientAuth=%t;saslMechanisms=EXTERNAL,PLAIN,ANONYMOUS",
 			url.PathEscape(certs.serverStore), url.PathEscape(certs.CAFile), c.clientCerts)
 		list = append(list, make("tls", ports.tls, common, amqp, "protocols=CORE,AMQP,STOMP", ssl))

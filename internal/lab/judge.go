@@ -141,7 +141,7 @@ func (j *judgement) accounts() {
 }
 
 // counts compares with the broker's own.
-func (j *judgement) counts() {
+func (j *judgement) counts() { //nolint:gocyclo // a list of checks
 	p, received := &j.kept.sent, int64(j.kept.Received+j.kept.Left)
 	switch most := int64(p.Completed + p.Unconfirmed); {
 	case j.early:

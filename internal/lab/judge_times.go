@@ -16,7 +16,7 @@ import (
 const onTime = 100 * time.Millisecond
 
 // times compares outages and stalls with the log of the harness, and describes them for the page.
-func (j *judgement) times() string { //nolint:gocyclo // a list of checks
+func (j *judgement) times() string {
 	if j.first.IsZero() {
 		said := j.waits()
 		for i := range j.result.Outages {

@@ -144,7 +144,7 @@ func (o *soaked) wrong(format string, args ...any) {
 }
 
 // judge compares the result with the log of the harness and the broker's count.
-func (o *soaked) judge() {
+func (o *soaked) judge() { //nolint:gocyclo // a list of checks
 	r := o.result
 	p := r.Total.Producers
 	if p == nil || r.Verification == nil {
