@@ -53,6 +53,7 @@ var documents = map[string]machine{
 	"docs/lab/failures.md":     bare,
 	"docs/lab/starts.md":       bare,
 	"docs/lab/outages.md":      bare,
+	"docs/lab/faults.md":       bare,
 	"docs/lab/acceptance.md":   bare,
 	"docs/lab/capabilities.md": bare,
 	"docs/reports.md":          bare,
