@@ -53,7 +53,7 @@ type activemqConfig struct {
 	management  bool
 	set         map[string]string // of activemq.xml
 	wanted      activemqPorts     // 0: a free one
-	slaveOf     *ActiveMQ         // whose store it waits for; nil of a master
+	slaveOf     *ActiveMQ         // the master of the store that it waits for; nil for a master
 	name        string            // of the broker; unique in a network
 	network     bool              // of brokers
 	bridgeTo    *ActiveMQ         // the broker that it connects to in a network; nil of the first one

@@ -24,7 +24,7 @@ type artemisConfig struct {
 	clientCerts bool
 	old         bool     // 2.19
 	pairs       string   // with another broker: sharedStore or replication; empty alone
-	backupOf    *Artemis // whose store it waits for; nil of a primary
+	backupOf    *Artemis // the primary of the store that it waits for; nil for a primary
 }
 
 // FullPolicy is Artemis's treatment of a message for a full address.
