@@ -80,9 +80,9 @@ thresholds:
   - failed == 0
 `
 
-// load is a running load.
+// load is a load that runs under a Prometheus.
 type load struct {
-	metrics string // HOST:PORT
+	metrics string // HOST:PORT, of a port that nobody else takes
 	result  string // folder
 	ended   chan int
 	stderr  bytes.Buffer
@@ -101,11 +101,15 @@ func listen(t *testing.T) net.Listener {
 	}
 }
 
-func startLoad(t *testing.T) *load {
+func newLoad(t *testing.T) *load {
 	t.Helper()
 	listener := listen(t)
-	l := &load{metrics: listener.Addr().String(), result: filepath.Join(t.TempDir(), "result"), ended: make(chan int, 1)}
-	require.NoError(t, listener.Close())
+	defer listener.Close()
+	return &load{metrics: listener.Addr().String(), result: filepath.Join(t.TempDir(), "result"), ended: make(chan int, 1)}
+}
+
+func (l *load) start(t *testing.T) {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "plan.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(plan), 0o600))
 	signals := make(chan os.Signal, 3)
@@ -116,7 +120,6 @@ func startLoad(t *testing.T) *load {
 			Signals: signals, Factories: drivers.All(), Scenarios: scenarios.FS(), Version: run.NewVersion("promtest"),
 		})
 	}()
-	return l
 }
 
 // server is a Prometheus to query.
@@ -228,9 +231,9 @@ func TestPrometheus(t *testing.T) {
 	t.Parallel()
 	promtool(t, nil, "check", "config", deploy+"prometheus.yml")
 	queries := panelQueries(t)
-	l := startLoad(t)
-	config := example(t, l)
-	scraper := server{brokertest.StartPrometheus(t, config), t}
+	l := newLoad(t)
+	scraper := server{brokertest.StartPrometheus(t, example(t, l)), t}
+	l.start(t) // last, so that all of it is scraped however long Prometheus takes to start
 
 	ask := func(at time.Time) {
 		for name, expr := range queries {
@@ -240,7 +243,9 @@ func TestPrometheus(t *testing.T) {
 		}
 	}
 	eventually(t, "some seconds of the second step", func() bool {
-		return len(scraper.query(`perfmq_step_info{step="second"} and on () perfmq_messages_sent_total > 2000`, time.Time{})) > 0
+		const expr = `perfmq_step_info{step="second"} and on () perfmq_messages_sent_total > 2000 ` +
+			`and on () rate(perfmq_messages_completed_total[10s]) > 0`
+		return len(scraper.query(expr, time.Time{})) > 0
 	})
 	body := scrape(t, l.metrics)
 	promtool(t, strings.NewReader(body), "check", "metrics")
