@@ -235,7 +235,7 @@ func (r *run) startReporting(reporter report.Reporter) error {
 	}
 	r.makeCollector(info.Groups)
 	r.sampler = newSampler(r.collector, reporter)
-	r.sampler.depths, r.sampler.hosts, r.sampler.side, r.sampler.outages = r.depths, r.hosts, r.watched, r.outages
+	r.sampler.depths, r.sampler.side, r.sampler.outages = r.depths, r.watched, r.outages
 	r.step.start = 0
 	return nil
 }

@@ -288,9 +288,6 @@ func findPerfmq(s *stats.Summary) {
 			find(late.kind, late.n, late.n, h.Sent)
 		}
 	}
-	if h.GCPauseOwn > stats.MaxGCPause {
-		find("gc-pause", 1, h.GCPauseOwn.Round(100*time.Microsecond))
-	}
 	for _, step := range []struct {
 		kind string
 		by   time.Duration

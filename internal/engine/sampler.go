@@ -10,7 +10,6 @@ import (
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/report"
 	"github.com/perfmq/perfmq/internal/stats"
-	"github.com/perfmq/perfmq/pkg/result"
 )
 
 const (
@@ -27,8 +26,7 @@ type sampler struct {
 	mu        sync.Mutex // held while collecting, so that snapshots are queued in order
 	collector *stats.Collector
 	depths    func() []brokerside.Depth
-	outages   *stats.Outages // nil without --reconnect
-	hosts     func() []result.BrokerHost
+	outages   *stats.Outages    // nil without --reconnect
 	side      *brokerside.Watch // nil if the broker's side is not watched
 	step      string
 	phase     stats.Phase
@@ -149,8 +147,6 @@ func (s *sampler) cut() {
 func (s *sampler) collect(last bool) {
 	snap := s.collector.Collect(s.phase, time.Now(), last)
 	snap.Step, snap.Depths, snap.Side = s.step, s.depths(), s.side.Take()
-	snap.Hosts = s.hosts()
-	s.collector.NoteLoad(snap.Side)
 	s.outages.AddInterval(snap)
 	if snap.Empty() && snap.Side == nil && snap.To.Sub(snap.From) < sampleInterval/2 {
 		return // the empty rest between the last whole second and the end of a phase

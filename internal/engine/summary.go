@@ -51,7 +51,7 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 	} else {
 		s.Limit = c.Tally().Judge(r.producersAsked())
 	}
-	s.Spreads, s.Hosts = stats.Spreads(s.Workers), r.hosts()
+	s.Hosts = r.hosts()
 	if len(r.endedSteps) > 1 {
 		s.Minimum = r.lowest(r.endedSteps, groups)
 		s.Offered.Span = 0

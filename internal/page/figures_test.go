@@ -40,8 +40,6 @@ func watched(r *result.Result) {
 		Events: []result.BrokerEvent{{Time: r.Start + 2_500_000, Text: "the broker's process 7 (java) has ended"}}, Notes: []string{"a note"},
 	}}
 	r.Marks = []result.Mark{{Step: "load", Of: "completed", Messages: 500, Elapsed: 5_750_000, Average: 86.96, Momentary: 200}}
-	load, cpu := 1.25, 0.5
-	r.Marks[0].BrokerLoad, r.Marks[0].BrokerCPU = &load, &cpu
 }
 
 // TestThinnedSide: in a point of several seconds, an amount is averaged over the time with figures, and a state is the

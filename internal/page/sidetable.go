@@ -70,8 +70,8 @@ func marksTable(r *Run) Table {
 	t := Table{
 		Title: "Marks",
 		Note: "After how long so many messages were completed, or received, the average rate up to then, and that of that " +
-			"second, in messages per second. Load average is that of the broker's host, broker cores are those it used.",
-		Head: []string{"messages", "", "after", "average/s", "momentary/s", "load average", "broker cores"},
+			"second, in messages per second.",
+		Head: []string{"messages", "", "after", "average/s", "momentary/s"},
 	}
 	for i := range r.Result.Marks {
 		m := &r.Result.Marks[i]
@@ -82,8 +82,7 @@ func marksTable(r *Run) Table {
 		if m.Host != "" {
 			name = m.Host + ": " + name
 		}
-		t.add(name, m.Of, span(m.Elapsed), number(m.Average), number(m.Momentary), numberOf(m.BrokerLoad),
-			numberOf(m.BrokerCPU))
+		t.add(name, m.Of, span(m.Elapsed), number(m.Average), number(m.Momentary))
 	}
 	return t
 }

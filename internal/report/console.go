@@ -269,8 +269,6 @@ func (c *Console) writeTester(b *strings.Builder, s *stats.Summary) {
 		}
 		writeTotal(b, "--- tester late sends:", h.LateSends, note)
 	}
-	writeText(b, "--- tester gc pause:", fmt.Sprintf("%.2f", microseconds(h.GCPauseMax)),
-		fmt.Sprintf(" us (longest of %d)", h.GCPauses))
 	if h.Pauses > 0 {
 		writeText(b, "--- tester paused:", fmt.Sprintf("%.2f", microseconds(h.PauseMax)),
 			fmt.Sprintf(" us (longest of %d; latencies of %d sends and receipts include that)", h.Pauses,

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/perfmq/perfmq/internal/words"
 
@@ -9,31 +10,24 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// hostLines returns a line for each host of the brokers, then one for the spread of each role.
+// hostLines returns a line for each host of the brokers.
 func hostLines(hosts []result.BrokerHost) (lines []string) {
-	spreads := result.SpreadOverHosts(hosts)
+	producers := slices.ContainsFunc(hosts, func(h result.BrokerHost) bool { return h.Producers > 0 })
+	consumers := slices.ContainsFunc(hosts, func(h result.BrokerHost) bool { return h.Consumers > 0 })
 	for i := range hosts {
 		h := &hosts[i]
 		text := fmt.Sprintf("host %s: %s", oneLine(h.Name), words.Plural(h.Connections, "connection"))
-		for _, s := range spreads {
-			if s.Role == "producers" {
-				text += fmt.Sprintf("; %s, sent %d, completed %d", words.Plural(h.Producers, "producer"), h.Sent, h.Completed)
-				if h.Unconfirmed > 0 {
-					text += fmt.Sprintf(", unconfirmed %d", h.Unconfirmed)
-				}
-			} else {
-				text += fmt.Sprintf("; %s, received %d", words.Plural(h.Consumers, "consumer"), h.Received)
-			}
+		if producers {
+			text += fmt.Sprintf("; %s, sent %d, completed %d", words.Plural(h.Producers, "producer"), h.Sent,
+				h.Completed)
+		}
+		if h.Unconfirmed > 0 {
+			text += fmt.Sprintf(", unconfirmed %d", h.Unconfirmed)
+		}
+		if consumers {
+			text += fmt.Sprintf("; %s, received %d", words.Plural(h.Consumers, "consumer"), h.Received)
 		}
 		lines = append(lines, text)
-	}
-	for _, s := range spreads {
-		what := "received"
-		if s.Role == "producers" {
-			what = "completed"
-		}
-		lines = append(lines, fmt.Sprintf("%s per host: %d / %d / %d (minimum, median, maximum of %d)", what,
-			s.Minimum, s.Median, s.Maximum, s.Hosts))
 	}
 	return lines
 }

@@ -12,17 +12,11 @@ import (
 func writeMarks(b *strings.Builder, list []result.Mark, steps bool) {
 	for i := range list {
 		m := &list[i]
-		step, load := "", ""
+		step := ""
 		if steps {
 			step = oneLine(m.Step) + ": "
 		}
-		if m.BrokerLoad != nil {
-			load = fmt.Sprintf(", load %.2f", *m.BrokerLoad)
-		}
-		if m.BrokerCPU != nil {
-			load += fmt.Sprintf(", broker cpu %.1f %%", 100**m.BrokerCPU)
-		}
-		fmt.Fprintf(b, "--- mark: %s%d %s after %v: average %.0f msg/sec, at that moment %.0f msg/sec%s\n", step, m.Messages,
-			m.Of, time.Duration(m.Elapsed*1000).Round(time.Millisecond), m.Average, m.Momentary, load)
+		fmt.Fprintf(b, "--- mark: %s%d %s after %v: average %.0f msg/sec, at that moment %.0f msg/sec\n", step,
+			m.Messages, m.Of, time.Duration(m.Elapsed*1000).Round(time.Millisecond), m.Average, m.Momentary)
 	}
 }

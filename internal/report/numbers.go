@@ -28,9 +28,6 @@ func (c *Console) writeNumbers(b *strings.Builder, s *stats.Summary) {
 		c.writeAverages(b, s)
 	}
 	c.writePeaks(b, "--- maximum ", &s.Maximum)
-	for i := range s.Spreads {
-		writeSpread(b, &s.Spreads[i])
-	}
 	for _, line := range hostLines(s.Hosts) {
 		b.WriteString("--- " + line + "\n")
 	}
@@ -80,17 +77,6 @@ func (c *Console) writePeaks(b *strings.Builder, label string, m *stats.Peaks) {
 					time.UnixMicro(l.Time).Format(time.TimeOnly)))
 		}
 	}
-}
-
-func writeSpread(b *strings.Builder, s *result.Spread) {
-	label := "--- received per consumer"
-	if s.Role == "producers" {
-		label = "--- completed per producer"
-	}
-	if s.Group != "" {
-		label += " of " + oneLine(s.Group)
-	}
-	fmt.Fprintf(b, "%s: %d / %d / %d (minimum, median, maximum of %d)\n", label, s.Minimum, s.Median, s.Maximum, s.Workers)
 }
 
 // perSecond returns a rate, with decimals below 100.

@@ -321,8 +321,6 @@ func (c *collector) collectTester(e emitter) {
 	h := &c.tester
 	e.set("tester_cpu_seconds_total", "", "Processor time used by this process since the load began.", h.CPU.Seconds())
 	e.set("tester_cores", "", "Processors that this process may use at once.", float64(h.Cores))
-	e.set("tester_gc_pause_max_seconds", "",
-		"The longest stop by a garbage collection of this process.", h.GCPauseMax.Seconds())
 	if c.last.Health.Memory > 0 {
 		e.count("tester_memory_bytes", "", "Resident memory of this process.", c.last.Health.Memory)
 	}

@@ -136,8 +136,8 @@ func (r *recorder) whole(s *stats.Summary, missing string) result.Result {
 		Total: r.counts(&s.Total), Measured: &measured,
 		Figures: s.Figures(), Latencies: latencies(&s.Latencies), Commands: s.Commands, Workers: workers(s),
 		Stalls: s.Stalls, Outages: s.Outages, MoreOutages: s.MoreOutages,
-		Spreads: s.Spreads, BrokerHosts: s.Hosts, BrokerHostSpreads: result.SpreadOverHosts(s.Hosts),
-		Errors: s.Errors, Findings: s.Findings, Limit: limit(&s.Limit), Thresholds: Thresholds(s.Thresholds),
+		BrokerHosts: s.Hosts,
+		Errors:      s.Errors, Findings: s.Findings, Limit: limit(&s.Limit), Thresholds: Thresholds(s.Thresholds),
 		Verification: VerificationOf(s.Verification), Tester: tester(&s.Health), Protocol: countersByName(s.Protocol),
 		Brokers: s.Brokers, BrokerCount: brokerCount(s.BrokerCount), Marks: s.Marks,
 	}

@@ -112,7 +112,7 @@ func tester(h *stats.Health) result.Tester {
 	return result.Tester{
 		CPU: h.CPU.Microseconds(), Cores: h.Cores, Memory: h.Memory, MemoryPeak: h.MemoryPeak,
 		MachineBusy: h.Machine.Microseconds(), MachineAll: h.MachineAll.Microseconds(),
-		GCPauses: h.GCPauses, GCPauseMax: h.GCPauseMax.Microseconds(), Pauses: h.Pauses, PauseMax: h.PauseMax.Microseconds(),
+		Pauses: h.Pauses, PauseMax: h.PauseMax.Microseconds(),
 		LateCrowded: h.LateCrowded, LatePaused: h.LatePaused,
 		ClockForward: h.ClockForward.Microseconds(), ClockBackward: h.ClockBackward.Microseconds(), Saturated: h.Saturated,
 	}

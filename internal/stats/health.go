@@ -2,8 +2,6 @@ package stats
 
 import (
 	"runtime"
-	"runtime/debug"
-	"slices"
 	"time"
 
 	"github.com/perfmq/perfmq/pkg/result"
@@ -17,12 +15,10 @@ type healthMeter struct {
 	waited func() (time.Duration, bool) // [processDelay]
 	delay  time.Duration                // as of the last interval
 	owed   time.Duration                // how long sends made late by a pause may take to leave
-	gc     debug.GCStats
 }
 
 func newHealthMeter(now time.Time) *healthMeter {
 	m := &healthMeter{last: now, used: cpuLaps(), waited: processDelay}
-	debug.ReadGCStats(&m.gc)
 	m.delay, _ = m.waited()
 	return m
 }
@@ -48,9 +44,6 @@ func (m *healthMeter) interval(now time.Time, delta *Counters) Health {
 	if m.owed = max(0, m.owed-h.Wall); h.Pauses > 0 {
 		m.owed = h.PauseMax
 	}
-	if !h.WasCrowded && h.Pauses == 0 {
-		h.GCPauseOwn = h.GCPauseMax
-	}
 	m.last = now
 	return h
 }
@@ -65,7 +58,6 @@ func (m *healthMeter) machine() Health {
 	delay, known := m.waited()
 	h.Delay, h.DelayKnown = max(0, delay-m.delay), known // the figures of ended threads are lost
 	m.delay = delay
-	m.collections(&h)
 	return h
 }
 
@@ -74,16 +66,6 @@ func (m *healthMeter) clockSteps(now time.Time) (forward, backward time.Duration
 	// Without their monotonic readings, times differ by the reading of the wall clock.
 	step := now.Round(0).Sub(m.last.Round(0)) - now.Sub(m.last)
 	return max(0, step), max(0, -step)
-}
-
-// collections notes the garbage collections since the last call, and the longest stop by one of the last 256.
-func (m *healthMeter) collections(h *Health) {
-	before := m.gc.NumGC
-	debug.ReadGCStats(&m.gc)
-	n := m.gc.NumGC - before
-	if last := min(int(n), len(m.gc.Pause)); last > 0 {
-		h.GCPauses, h.GCPauseMax = uint64(n), slices.Max(m.gc.Pause[:last]) //nolint:gosec // not negative
-	}
 }
 
 // cpuLaps returns a function that returns the processor time of this process and of the machine since its last call.
@@ -113,9 +95,6 @@ func (h *Health) Add(o *Health) {
 	h.Cores = o.Cores
 	h.Memory = max(h.Memory, o.Memory)
 	h.WasCrowded = h.WasCrowded || o.WasCrowded
-	h.GCPauses += o.GCPauses
-	h.GCPauseMax = max(h.GCPauseMax, o.GCPauseMax)
-	h.GCPauseOwn = max(h.GCPauseOwn, o.GCPauseOwn)
 	h.LateSends += o.LateSends
 	h.LateCrowded += o.LateCrowded
 	h.LatePaused += o.LatePaused
@@ -180,8 +159,6 @@ const (
 	MaxLateShare = 0.01
 	// MinLate is the smallest number of late sends that is worth a warning.
 	MinLate = 20
-	// MaxGCPause is the longest stop for garbage collection without a warning.
-	MaxGCPause = 10 * time.Millisecond
 	// MaxClockStep is the largest step of the wall clock during a run without a warning: it shifts the transfer times
 	// between two machines.
 	MaxClockStep = time.Millisecond

@@ -17,7 +17,6 @@ type marker struct {
 	rate    float64 // of the last full second; before the first one, of the longest interval
 	longest time.Duration
 	list    []result.Mark
-	loaded  int // marks of the list with the broker's load
 }
 
 // SetMarks lets the collector find the moments at which the step that begins there passes the marks, which are in
@@ -29,22 +28,6 @@ func (c *Collector) SetMarks(step string, received bool, marks []uint64, start t
 		m.of, m.counter = "received", result.Received
 	}
 	m.base = c.total[m.counter]
-}
-
-// NoteLoad adds the broker's load to the marks that were passed in the last interval; nil if none was sampled: then the
-// next sample counts.
-func (c *Collector) NoteLoad(use *result.BrokerUse) {
-	if use == nil {
-		return
-	}
-	for m := &c.marker; m.loaded < len(m.list); m.loaded++ {
-		mark := &m.list[m.loaded]
-		mark.BrokerLoad = use.Load
-		if use.CPU != nil && use.CPUSpan > 0 {
-			share := float64(*use.CPU) / float64(use.CPUSpan)
-			mark.BrokerCPU = &share
-		}
-	}
 }
 
 // MarksPassed returns the marks that were passed.

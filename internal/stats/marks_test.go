@@ -36,8 +36,7 @@ func TestMarks(t *testing.T) {
 		{Step: "one", Of: "completed", Messages: 305, Elapsed: 3850_000, Average: 305 / 3.85, Momentary: 250},
 	}, m.list)
 
-	c := &Collector{marker: marker{counter: result.Completed, marks: []uint64{100, 200}, start: start}}
-	short := &c.marker
+	short := &marker{counter: result.Completed, marks: []uint64{100, 200}, start: start}
 	short.add(&Snapshot{From: start, To: start.Add(100 * time.Millisecond), Delta: Counters{result.Completed: 190}, Total: Counters{result.Completed: 190}})
 	short.add(&Snapshot{
 		From: start.Add(100 * time.Millisecond), To: start.Add(600 * time.Millisecond), Phase: Drain,
@@ -45,18 +44,6 @@ func TestMarks(t *testing.T) {
 	})
 	require.Len(t, short.list, 2)
 	require.InDelta(t, 1900, short.list[1].Momentary, 1e-6, "that of the load, not that of its drain")
-
-	load, cpu := 1.5, uint64(500_000)
-	c.NoteLoad(nil)
-	require.Nil(t, short.list[0].BrokerLoad)
-	c.NoteLoad(&result.BrokerUse{Load: &load, CPU: &cpu, CPUSpan: 2_000_000})
-	for _, mark := range short.list {
-		require.Equal(t, []float64{1.5, 0.25}, []float64{*mark.BrokerLoad, *mark.BrokerCPU})
-	}
-	short.list = append(short.list, result.Mark{})
-	c.NoteLoad(&result.BrokerUse{Load: &load})
-	require.Nil(t, short.list[2].BrokerCPU, "unknown")
-	require.NotNil(t, short.list[0].BrokerCPU, "it stays")
 
 	m.step, m.of, m.counter, m.marks, m.start, m.list = "two", "received", result.Received, []uint64{10, 20}, at, nil
 	m.base = total[result.Received]

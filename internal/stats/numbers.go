@@ -1,10 +1,6 @@
 package stats
 
-import (
-	"time"
-
-	"github.com/perfmq/perfmq/pkg/result"
-)
+import "time"
 
 // Offered holds the messages that the rates demanded in the measured part of a load, and the messages sent. It is about
 // the groups with a rate.
@@ -47,43 +43,4 @@ func (o *Offered) Add(other Offered) {
 	o.Sent += other.Sent
 	o.Rate = o.over(span) + other.over(span)
 	o.Span = span
-}
-
-// Spreads returns the spreads of all groups with several producers, or several consumers, in the order of the workers.
-func Spreads(workers []Worker) (list []result.Spread) {
-	type key struct{ group, role string }
-	var order []key
-	counts := map[key][]uint64{}
-	for i := range workers {
-		w := &workers[i]
-		k := key{w.Group, w.Role()}
-		if counts[k] == nil {
-			order = append(order, k)
-		}
-		counts[k] = append(counts[k], w.Messages())
-	}
-	for _, k := range order {
-		n := counts[k]
-		if len(n) < 2 {
-			continue
-		}
-		list = append(list, result.Spread{Group: k.group, Role: k.role, Workers: len(n)}.Over(n))
-	}
-	return list
-}
-
-// Role returns "producers" or "consumers".
-func (w *Worker) Role() string {
-	if w.Producing {
-		return "producers"
-	}
-	return "consumers"
-}
-
-// Messages returns the worker's own count: completed for a producer, received for a consumer.
-func (w *Worker) Messages() uint64 {
-	if w.Producing {
-		return w.Total[result.Completed]
-	}
-	return w.Total[result.Received]
 }

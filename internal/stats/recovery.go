@@ -19,12 +19,13 @@ const (
 type recovery struct {
 	planned float64 // planned messages per second, if constant; 0 if unknown
 	step    string
-	before  []result.Rates // the last full seconds with messages
-	base    result.Rates   // when the first of pending began
-	pending []*outage      // outages without recovery so far
-	known   int            // number of outages seen
-	good    int            // full seconds at the rates of base, up to now
-	since   time.Time      // start of the good seconds
+	// rates are messages completed, and received, per second
+	before  [][2]float64 // the last full seconds with messages
+	base    [2]float64   // when the first of pending began
+	pending []*outage    // outages without recovery so far
+	known   int          // number of outages seen
+	good    int          // full seconds at the rates of base, up to now
+	since   time.Time    // start of the good seconds
 }
 
 // catchingUp is the least ratio of a second's rate to the planned rate that shows that overdue messages are being sent.
@@ -47,22 +48,19 @@ func (s *Outages) AddInterval(snap *Snapshot) {
 	if snap.Phase == Drain || length < FullSecond {
 		return
 	}
-	rates := result.Rates{
-		Completed: float64(snap.Delta[result.Completed]) / length.Seconds(),
-		Received:  float64(snap.Delta[result.Received]) / length.Seconds(),
+	rates := [2]float64{
+		float64(snap.Delta[result.Completed]) / length.Seconds(),
+		float64(snap.Delta[result.Received]) / length.Seconds(),
 	}
 	if len(s.list) > r.known {
 		if len(r.pending) == 0 {
 			r.base = medians(r.before)
 		}
-		for _, o := range s.list[r.known:] {
-			o.Before = r.base
-			r.pending = append(r.pending, o)
-		}
+		r.pending = append(r.pending, s.list[r.known:]...)
 		r.known = len(s.list)
 	}
 	switch {
-	case len(r.pending) > 0 && r.base != (result.Rates{}):
+	case len(r.pending) > 0 && r.base != [2]float64{}:
 		r.checkRecovery(snap, rates, length)
 	case slices.ContainsFunc(r.pending, func(o *outage) bool { return o.Length == 0 }): // nothing to compare yet
 	default:
@@ -72,20 +70,20 @@ func (s *Outages) AddInterval(snap *Snapshot) {
 }
 
 // keepRates keeps the rates of a second without outages, unless overdue messages were sent in it.
-func (r *recovery) keepRates(rates result.Rates) {
-	if rates != (result.Rates{}) && (r.planned == 0 || rates.Completed <= catchingUp*r.planned) {
+func (r *recovery) keepRates(rates [2]float64) {
+	if rates != [2]float64{} && (r.planned == 0 || rates[0] <= catchingUp*r.planned) {
 		r.before = append(r.before[max(0, len(r.before)-beforeOutage+1):], rates)
 	}
 }
 
 // checkRecovery checks whether the rates of a full second are back at the rates before the outage.
-func (r *recovery) checkRecovery(snap *Snapshot, rates result.Rates, length time.Duration) {
+func (r *recovery) checkRecovery(snap *Snapshot, rates [2]float64, length time.Duration) {
 	if !slices.ContainsFunc(r.pending, func(o *outage) bool { return o.Length == 0 }) {
 		for _, o := range r.pending {
 			o.Watched += length.Microseconds()
 		}
 	}
-	if rates.Completed < recoveredShare*r.base.Completed || rates.Received < recoveredShare*r.base.Received {
+	if rates[0] < recoveredShare*r.base[0] || rates[1] < recoveredShare*r.base[1] {
 		r.good = 0
 		return
 	}
@@ -106,17 +104,18 @@ func (r *recovery) checkRecovery(snap *Snapshot, rates result.Rates, length time
 	r.good = 0
 }
 
-// medians returns the median of each rate, and whether the seconds were consecutive.
-func medians(list []result.Rates) (base result.Rates) {
+// medians returns the median of each rate.
+func medians(list [][2]float64) (base [2]float64) {
 	if len(list) == 0 {
 		return base
 	}
-	var completed, received []float64
-	for _, r := range list {
-		completed, received = append(completed, r.Completed), append(received, r.Received)
+	for side := range base {
+		var sorted []float64
+		for _, rates := range list {
+			sorted = append(sorted, rates[side])
+		}
+		slices.Sort(sorted)
+		base[side] = (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 	}
-	slices.Sort(completed)
-	slices.Sort(received)
-	middle := func(sorted []float64) float64 { return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2 }
-	return result.Rates{Completed: middle(completed), Received: middle(received)}
+	return base
 }

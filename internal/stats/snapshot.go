@@ -91,8 +91,6 @@ type Snapshot struct {
 	Stalled bool
 	// Outages is the state of the outages at the end of the interval; nil without --reconnect.
 	Outages *OutageProgress
-	// Hosts are the messages at each host so far, for a run with several hosts in a URL; else nil.
-	Hosts []result.BrokerHost
 }
 
 // Seconds returns the length of the interval.
@@ -137,7 +135,6 @@ type Summary struct {
 
 	Outages     []result.Outage // of a run that reconnects; by their start, without MoreOutages
 	MoreOutages *result.MoreOutages
-	Spreads     []result.Spread     // of the groups with several workers of a side
 	Hosts       []result.BrokerHost // of a run with several hosts in a URL; else nil
 	Protocol    []driver.Counter    // as in the last Snapshot
 	Workers     []Worker            // of each producer and consumer
@@ -193,11 +190,8 @@ type Health struct {
 	// resident bytes of this process at the end, or the maximum over the ends of intervals; 0 where the system does not
 	// report it
 	Memory     uint64
-	MemoryPeak uint64        // the largest number of resident bytes that this process ever had; only of a whole run
-	WasCrowded bool          // other programs kept the machine's processors busy for part of the time at least
-	GCPauses   uint64        // garbage collections
-	GCPauseMax time.Duration // the longest stop by one of them
-	GCPauseOwn time.Duration // the longest in an interval in which the machine was not crowded
+	MemoryPeak uint64 // the largest number of resident bytes that this process ever had; only of a whole run
+	WasCrowded bool   // other programs kept the machine's processors busy for part of the time at least
 
 	Sent        uint64
 	LateSends   uint64 // sends that left late although neither the broker nor max-pending held them up

@@ -60,10 +60,6 @@ var kinds = []Kind{
 	{"late-crowded", result.Warning, "messages sent late because other programs kept the processors busy: %d of %d"},
 	{"late-paused", result.Warning, "messages sent late because perfmq stood still: %d of %d"},
 	{
-		"gc-pause", result.Warning,
-		"perfmq stopped for %s while collecting garbage: latencies of that moment are its own",
-	},
-	{
 		"clock-forward", result.Warning,
 		"the wall clock was set forward by %s during the run: transfer times between two machines are off by that",
 	},

@@ -20,24 +20,6 @@ type BrokerHost struct {
 	Received uint64 `json:"received"`
 }
 
-// SpreadOverHosts returns how evenly messages are spread over hosts, for each role that has workers at a host.
-func SpreadOverHosts(hosts []BrokerHost) (list []Spread) {
-	var producers, consumers int
-	var completed, received []uint64
-	for i := range hosts {
-		h := &hosts[i]
-		producers, consumers = producers+h.Producers, consumers+h.Consumers
-		completed, received = append(completed, h.Completed), append(received, h.Received)
-	}
-	if producers > 0 {
-		list = append(list, Spread{Role: "producers", Hosts: len(hosts)}.Over(completed))
-	}
-	if consumers > 0 {
-		list = append(list, Spread{Role: "consumers", Hosts: len(hosts)}.Over(received))
-	}
-	return list
-}
-
 // mergeBrokerHosts adds the figures of hosts, by their names.
 func mergeBrokerHosts(to, from []BrokerHost) []BrokerHost {
 	for _, h := range from {

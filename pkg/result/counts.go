@@ -70,10 +70,10 @@ func fieldsOf(counts any) (list []*uint64) {
 // longer. Cores and Memory stay as they are.
 func (t *Tester) add(other *Tester) {
 	sum(
-		[]*uint64{&t.GCPauses, &t.Pauses, &t.LateCrowded, &t.LatePaused, &t.Saturated},
-		[]*uint64{&other.GCPauses, &other.Pauses, &other.LateCrowded, &other.LatePaused, &other.Saturated},
+		[]*uint64{&t.Pauses, &t.LateCrowded, &t.LatePaused, &t.Saturated},
+		[]*uint64{&other.Pauses, &other.LateCrowded, &other.LatePaused, &other.Saturated},
 	)
-	t.GCPauseMax, t.PauseMax = max(t.GCPauseMax, other.GCPauseMax), max(t.PauseMax, other.PauseMax)
+	t.PauseMax = max(t.PauseMax, other.PauseMax)
 	sum(
 		[]*int64{&t.CPU, &t.MachineBusy, &t.MachineAll, &t.ClockForward, &t.ClockBackward},
 		[]*int64{&other.CPU, &other.MachineBusy, &other.MachineAll, &other.ClockForward, &other.ClockBackward},

@@ -1,7 +1,5 @@
 package result
 
-import "slices"
-
 // Figures are rates of the measured part of a run or a step: from the end of the warm-up to the end of the load. Rates
 // of a role that the run does not have are missing.
 type Figures struct {
@@ -68,35 +66,6 @@ func (e Extreme) IfKnown() *Extreme {
 	return &e
 }
 
-// Spread is how evenly the workers of a group worked, or messages are spread over the hosts of the brokers: messages of
-// the whole run, completed for producers, received for consumers. A group with only one worker of a role has none.
-type Spread struct {
-	// Host is the host of the workers, in merged results.
-	Host string `json:"host,omitempty"`
-	// Group is the name of the group; missing for a plain command line.
-	Group string `json:"group,omitempty"`
-	// Role is "producers" or "consumers".
-	Role string `json:"role"`
-	// Workers is the number of workers, or Hosts that of hosts.
-	Workers int `json:"workers,omitempty"`
-	Hosts   int `json:"hosts,omitempty"`
-	// Minimum, Median and Maximum are messages of one of them.
-	Minimum uint64 `json:"minimum"`
-	Median  uint64 `json:"median"`
-	Maximum uint64 `json:"maximum"`
-}
-
-// Over sets the minimum, median and maximum of some numbers, which it sorts.
-func (s Spread) Over(n []uint64) Spread {
-	slices.Sort(n)
-	s.Minimum, s.Median, s.Maximum = n[0], n[len(n)/2], n[len(n)-1]
-	if len(n)%2 == 0 {
-		below := n[len(n)/2-1]
-		s.Median = below + (s.Median-below)/2
-	}
-	return s
-}
-
 // Mark is the moment at which a step reached a number of messages.
 type Mark struct {
 	// Host is the host that counted, in merged results.
@@ -114,10 +83,6 @@ type Mark struct {
 	Average float64 `json:"average"`
 	// Momentary is the rate of that second, or, if the load ended within it, of the second before, in messages per second.
 	Momentary float64 `json:"momentary"`
-	// BrokerLoad is the load average of the broker's host then, and BrokerCPU the processor time of the broker in that
-	// second, as a share of one processor, if the broker's side was watched.
-	BrokerLoad *float64 `json:"brokerLoad,omitempty"`
-	BrokerCPU  *float64 `json:"brokerCpu,omitempty"`
 }
 
 // Stall is a time, of the requested length or longer, in which the broker did nothing although it had something to do.

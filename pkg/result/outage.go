@@ -31,12 +31,9 @@ type Outage struct {
 	// once, it bounds the time until the loss was noticed.
 	Silent int64 `json:"silent,omitempty"`
 	// Recovered is the time from the start to the first of three seconds in which completions and receipts were both back
-	// at 90% of Before, or to Confirmed or Received if they were later; missing if there were none. It is exact to a
-	// second.
+	// at 90% of the rates before the outage, or to Confirmed or Received if they were later; missing if there were
+	// none. It is exact to a second.
 	Recovered int64 `json:"recovered,omitempty"`
-	// Before are the medians of the ten seconds with messages before the outage; if the load had not recovered from
-	// earlier outages, the medians before the first of these.
-	Before Rates `json:"before,omitzero"`
 	// Watched is how much load of the same step followed the first message that came through, up to Recovered.
 	Watched int64 `json:"watched,omitempty"`
 	// Workers are the workers that lost their connections; NotBack the members of Workers that were not connected again.
@@ -101,12 +98,4 @@ func (r *Result) mergeOutages(part *Result) {
 		Length: m.Length, Longest: max(m.Longest, more.Longest),
 	}
 	addTo(&r.MoreOutages.Length, more.Length)
-}
-
-// Rates are messages per second.
-type Rates struct {
-	// Completed are the messages that the broker accepted.
-	Completed float64 `json:"completed"`
-	// Received are the messages that came to consumers.
-	Received float64 `json:"received"`
 }

@@ -128,12 +128,8 @@ type Result struct {
 	Outages []Outage `json:"outages,omitempty"`
 	// MoreOutages are the sums of the others; missing if there are none.
 	MoreOutages *MoreOutages `json:"moreOutages,omitempty"`
-	// Spreads tell how evenly the workers of each group worked.
-	Spreads []Spread `json:"spreads,omitempty"`
 	// BrokerHosts are the figures of each host of the brokers, for a run with several hosts in a URL.
 	BrokerHosts []BrokerHost `json:"brokerHosts,omitempty"`
-	// BrokerHostSpreads tell how evenly messages are spread over these hosts.
-	BrokerHostSpreads []Spread `json:"brokerHostSpreads,omitempty"`
 	// Errors are the failures by class, each with its first examples.
 	Errors []Failure `json:"errors,omitempty"`
 	// Findings are facts about the run that a reader should know.

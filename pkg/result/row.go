@@ -189,9 +189,6 @@ type Tester struct {
 	// available; 0 where the system does not report it.
 	MachineBusy int64 `json:"machineBusy,omitempty"`
 	MachineAll  int64 `json:"machineAll,omitempty"`
-	// GCPauses is the number of garbage collections, GCPauseMax the longest stop by one of them.
-	GCPauses   uint64 `json:"gcPauses,omitempty"`
-	GCPauseMax int64  `json:"gcPauseMax,omitempty"`
 	// Pauses is the number of times that the tester stood still, PauseMax is the longest.
 	Pauses   uint64 `json:"pauses,omitempty"`
 	PauseMax int64  `json:"pauseMax,omitempty"`

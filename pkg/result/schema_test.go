@@ -194,7 +194,6 @@ func TestSchemaValidates(t *testing.T) {
 	outage := sample(t, 3, 3, 10)
 	outage.Outages = []Outage{{Time: 1, Elapsed: 1, Workers: []string{"p"}, Class: "connect", Error: "x"}} // before any message
 	outage.BrokerHosts = []BrokerHost{{Name: "a:1", Connections: 1, Producers: 1, Sent: 2, Completed: 2, Unconfirmed: 1}, {Name: "b:1"}}
-	outage.BrokerHostSpreads = SpreadOverHosts(outage.BrokerHosts)
 	outage.Workers[0].BrokerHosts = []string{"a:1", "b:1"}
 	schemas.Validate(t, write(t, outage))
 	text := musttest.Get(os.ReadFile(filepath.Join(dir, ResultFile)))(t)

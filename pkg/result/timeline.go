@@ -56,12 +56,10 @@ func (r *Result) mergeOfHost(part *Result) {
 	host := part.Host.Name
 	r.Workers = ofHost(r.Workers, part.Workers, host, func(w *Worker) *string { return &w.Host })
 	r.Commands = ofHost(r.Commands, part.Commands, host, func(c *Command) *string { return &c.Host })
-	r.Spreads = ofHost(r.Spreads, part.Spreads, host, func(s *Spread) *string { return &s.Host })
 	r.Stalls = ofHost(r.Stalls, part.Stalls, part.name(), func(s *Stall) *string { return &s.Host })
 	r.Marks = ofHost(r.Marks, part.Marks, host, func(m *Mark) *string { return &m.Host })
 	r.Outages = ofHost(r.Outages, part.Outages, part.name(), func(o *Outage) *string { return &o.Host })
 	r.BrokerHosts = mergeBrokerHosts(r.BrokerHosts, part.BrokerHosts)
-	r.BrokerHostSpreads = SpreadOverHosts(r.BrokerHosts)
 	r.BrokerSide = ofHost(r.BrokerSide, part.BrokerSide, part.name(), func(s *BrokerSide) *string { return &s.Host })
 }
 
