@@ -35,16 +35,13 @@ func (s *session) answerAttach(a *wire.Attach) {
 		Target: a.Target, MaxMessageSize: uint64(s.c.srv.opts.MaxMessage), //nolint:gosec // above zero
 	}
 	if source := &answer.Source; source.Kind == wire.DescSource {
-		source.DistributionMode, source.Timeout, source.DefaultOutcome = "", 0, nil
+		source.DistributionMode = ""
 		source.Outcomes = []string{
-			wire.DescAccepted.String(), wire.DescRejected.String(), wire.DescReleased.String(), wire.DescModified.String(),
+			"amqp:accepted:list", "amqp:rejected:list", "amqp:released:list", "amqp:modified:list",
 		}
 	}
-	switch target := &answer.Target; target.Kind {
-	case wire.DescTarget:
-		target.Timeout = 0
-	case wire.DescCoordinator:
-		target.Capabilities = []string{wire.TxnLocal, wire.TxnMultiPerSession}
+	if answer.Target.Kind == wire.DescCoordinator {
+		answer.Target.Capabilities = []string{wire.TxnLocal, wire.TxnMultiPerSession}
 	}
 	if a.Role == wire.RoleReceiver {
 		answer.InitialDeliveryCount = wire.Some[uint32](0)

@@ -137,7 +137,7 @@ func (c *conn) sendClose(err error) {
 		if !c.opened {
 			c.out = c.appendOpen(c.out)
 		}
-		c.out = (&wire.Close{Error: f}).AppendFrame(c.out)
+		c.out = (&wire.End{Error: f}).AppendClose(c.out)
 	}
 	c.closing = true
 	c.mu.Unlock()

@@ -3,9 +3,7 @@ package amqp
 import (
 	"encoding/hex"
 	"errors"
-	"math"
-	"reflect"
-	"strconv"
+	"fmt"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
@@ -189,8 +187,8 @@ func (c *content) Header() store.Header {
 	pairs, _ := d.Map()
 	h.Properties = make([]store.Property, 0, min(pairs.Len()/2, 64))
 	for pairs.More() {
-		key, _ := neutral(pairs.Scalar()).(string)
-		if v := neutral(pairs.Scalar()); v != nil && pairs.Err() == nil {
+		key, _ := pairs.Scalar().(string)
+		if v := pairs.Scalar(); v != nil && pairs.Err() == nil {
 			h.Properties = append(h.Properties, store.Property{Key: key, Value: v})
 		}
 	}
@@ -200,43 +198,18 @@ func (c *content) Header() store.Header {
 // Property returns one application property, or nil, without decoding the others.
 func (c *content) Property(key string) any {
 	d := wire.Lookup(c.application, key)
-	return neutral(d.Scalar())
-}
-
-// neutral converts a value to a type of [store.Property], or nil.
-func neutral(v any) any {
-	switch v := v.(type) {
-	case string, bool, int64, float64, []byte:
-		return v
-	case wire.Symbol:
-		return string(v)
-	case wire.UUID:
-		h := hex.EncodeToString(v[:])
-		return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
-	}
-	switch number := reflect.ValueOf(v); {
-	case number.CanInt():
-		return number.Int()
-	case number.CanUint() && number.Uint() > math.MaxInt64:
-		return float64(number.Uint())
-	case number.CanUint():
-		return int64(number.Uint()) //nolint:gosec // it fits
-	case number.CanFloat():
-		return number.Float()
-	}
-	return nil
+	return d.Scalar()
 }
 
 // id returns an encoded message-id or correlation-id as text.
 func id(b []byte) string {
 	d := wire.NewDecoder(b)
 	switch v := d.Scalar().(type) {
-	case uint64:
-		return strconv.FormatUint(v, 10)
+	case nil:
+		return ""
 	case []byte:
 		return hex.EncodeToString(v)
 	default:
-		text, _ := neutral(v).(string)
-		return text
+		return fmt.Sprint(v)
 	}
 }

@@ -83,7 +83,7 @@ func (c *connection) idle() {
 func (c *connection) End(ctx context.Context) {
 	c.Leave(ctx, func(ctx context.Context) {
 		c.leaving.Store(true)
-		_ = c.Put(new(wire.Close).AppendFrame)
+		_ = c.Put(new(wire.End).AppendClose)
 		select {
 		case <-c.Over(): // the peer's close ends the connection
 		case <-ctx.Done():
@@ -121,7 +121,7 @@ func (c *connection) handle(channel uint16, p *wire.Body) error {
 	case wire.DescBegin:
 		return c.begun(channel, p)
 	case wire.DescClose:
-		var f wire.Close
+		var f wire.End
 		if err := f.Decode(&p.Fields); err != nil {
 			return err
 		}
@@ -180,11 +180,11 @@ func (c *connection) begun(channel uint16, p *wire.Body) error {
 }
 
 // closed handles the peer's close, and returns why the connection ends.
-func (c *connection) closed(f *wire.Close) error {
+func (c *connection) closed(f *wire.End) error {
 	if c.leaving.Load() && f.Error == nil { // the answer to ours
 		return transport.ErrClosed
 	}
-	_ = c.Put(new(wire.Close).AppendFrame)
+	_ = c.Put(new(wire.End).AppendClose)
 	switch {
 	case f.Error != nil && !c.admitted:
 		return refusedOpen(f.Error)

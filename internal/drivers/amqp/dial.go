@@ -169,11 +169,11 @@ const maxSend = 256 << 10
 
 // refused returns the reason for which the broker closes a connection that it has not opened.
 func (h *handshake) refused(p *wire.Body) error {
-	var f wire.Close
+	var f wire.End
 	if p.Kind != wire.DescClose || f.Decode(&p.Fields) != nil {
 		return unexpected("frame of kind", uint64(p.Kind))
 	}
-	_ = h.write(new(wire.Close).AppendFrame(nil)) // the broker may not read it
+	_ = h.write(new(wire.End).AppendClose(nil)) // the broker may not read it
 	if f.Error == nil {
 		return plain.remote(closedConnection, driver.ClassConnect, "", nil)
 	}

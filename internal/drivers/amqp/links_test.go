@@ -63,20 +63,15 @@ func TestLinkKeepsNoFrame(t *testing.T) {
 		wire.EndCompound(encoded, 0, 0)
 		p := newPeer(t)
 		p.attach = func(f *wire.Attach) {
-			f.Properties, f.Source.NodeProperties, f.Target.NodeProperties = encoded, encoded, encoded
-			f.Source.DefaultOutcome = []byte(wire.Accepted)
+			f.Properties = encoded
 		}
 		d, spec := p.driver(driver.OpenOptions{}), consumerSpec()
 		spec.Selector = "a = 1"
 		k := musttest.Get(d.Consumer(t.Context(), spec))(t)
 		peer := &k.(*consumer).link.peer
 		require.Len(t, peer.Source.Filters, 1)
-		for _, b := range [][]byte{
-			peer.Properties, peer.Source.NodeProperties, peer.Source.DefaultOutcome, peer.Target.NodeProperties,
-			peer.Source.Filters[0].Value,
-		} {
-			require.Nil(t, b)
-		}
+		require.Nil(t, peer.Properties)
+		require.Nil(t, peer.Source.Filters[0].Value)
 		require.NoError(t, k.Close(t.Context()))
 		require.NoError(t, d.Close(t.Context()))
 	})

@@ -164,7 +164,7 @@ func (p *peer) behave(channel uint16, b *wire.Body) {
 		p.open.ContainerID = "peer"
 		p.write(p.open.AppendFrame(nil))
 		if p.refuseOpen != nil {
-			p.write((&wire.Close{Error: p.refuseOpen}).AppendFrame(nil))
+			p.write((&wire.End{Error: p.refuseOpen}).AppendClose(nil))
 		}
 	case wire.DescBegin:
 		begin := wire.Begin{RemoteChannel: wire.Some(channel), IncomingWindow: p.window, OutgoingWindow: 5000}
@@ -185,7 +185,7 @@ func (p *peer) behave(channel uint16, b *wire.Body) {
 		}
 	case wire.DescClose:
 		p.ends++
-		p.write(new(wire.Close).AppendFrame(nil))
+		p.write(new(wire.End).AppendClose(nil))
 	}
 }
 
@@ -258,7 +258,7 @@ func (p *peer) endSession(why *wire.Error) {
 	p.write((&wire.End{Error: why}).AppendFrame(nil, 0))
 }
 
-func (p *peer) close(why *wire.Error) { p.write((&wire.Close{Error: why}).AppendFrame(nil)) }
+func (p *peer) close(why *wire.Error) { p.write((&wire.End{Error: why}).AppendClose(nil)) }
 
 func (p *peer) write(b []byte) {
 	p.mu.Lock()

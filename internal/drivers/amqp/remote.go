@@ -48,8 +48,7 @@ func (s *session) attached(p *wire.Body) error {
 // withoutEncoded returns an attach without its encoded values: these lie in the read buffer, which would stay in memory
 // for as long as the link.
 func withoutEncoded(f wire.Attach) wire.Attach {
-	f.Properties, f.Source.NodeProperties, f.Source.DefaultOutcome = nil, nil, nil
-	f.Target.NodeProperties = nil
+	f.Properties = nil
 	for i := range f.Source.Filters {
 		f.Source.Filters[i].Value = nil
 	}

@@ -62,15 +62,15 @@ func (h *handshake) login() error {
 		case talk == nil:
 			return unexpected("challenge of", mechanism)
 		}
-		var challenge wire.SASLChallenge
+		var challenge wire.SASLStep
 		if err := challenge.Decode(&p.Fields); err != nil {
 			return err
 		}
-		answer, err := talk.answer(challenge.Challenge)
+		answer, err := talk.answer(challenge.Data)
 		if err != nil {
 			return err
 		}
-		response := wire.SASLResponse{Response: answer}
+		response := wire.SASLStep{Kind: wire.DescResponse, Data: answer}
 		if err := h.write(response.AppendFrame(nil)); err != nil {
 			return err
 		}

@@ -79,15 +79,15 @@ func (p *peer) outcome(code uint8, data []byte) {
 
 // challenge says something and returns the answer; nil if there is none.
 func (p *peer) challenge(text string) []byte {
-	p.write((&wire.SASLChallenge{Challenge: []byte(text)}).AppendFrame(nil))
+	p.write((&wire.SASLStep{Kind: wire.DescChallenge, Data: []byte(text)}).AppendFrame(nil))
 	f, err := p.reader.Next()
 	if err != nil {
 		return nil
 	}
 	b := musttest.Get(wire.ParseBody(f.Body))(p.t)
-	var response wire.SASLResponse
+	var response wire.SASLStep
 	require.NoError(p.t, response.Decode(&b.Fields))
-	return append([]byte(nil), response.Response...)
+	return append([]byte(nil), response.Data...)
 }
 
 func TestPlainAndAnonymous(t *testing.T) {

@@ -1,7 +1,5 @@
 package amqp
 
-import "strings"
-
 // Format codes: the first byte of an encoded value, which gives its type and the width of the bytes after it (Types,
 // section 1.6).
 const (
@@ -44,7 +42,7 @@ const (
 )
 
 // Descriptor is the type of a described value (Types, section 1.2). The zero value stands for none, and for symbolic
-// descriptors that this package does not know.
+// descriptors except for [SelectorFilterName]: no broker sends others.
 type Descriptor uint64
 
 // Descriptors of performatives (Transport, section 2.7), delivery states and termini (Messaging, sections 3.4 and 3.5),
@@ -100,60 +98,10 @@ const (
 // SelectorFilterName is the symbolic form of [DescSelector], and the usual name of such a filter.
 const SelectorFilterName = "apache.org:selector-filter:string"
 
-// symbolicForms returns the symbolic forms of the standard descriptors.
-func symbolicForms() [DescFooter + 1]string {
+// sectionName returns the name of a section of messages (Messaging, section 3.2).
+func sectionName(d Descriptor) string {
 	return [...]string{
-		DescOpen: "amqp:open:list", DescBegin: "amqp:begin:list", DescAttach: "amqp:attach:list",
-		DescFlow: "amqp:flow:list", DescTransfer: "amqp:transfer:list", DescDisposition: "amqp:disposition:list",
-		DescDetach: "amqp:detach:list", DescEnd: "amqp:end:list", DescClose: "amqp:close:list",
-		DescError: "amqp:error:list",
-
-		DescReceived: "amqp:received:list", DescAccepted: "amqp:accepted:list", DescRejected: "amqp:rejected:list",
-		DescReleased: "amqp:released:list", DescModified: "amqp:modified:list",
-		DescSource: "amqp:source:list", DescTarget: "amqp:target:list",
-
-		DescCoordinator: "amqp:coordinator:list", DescDeclare: "amqp:declare:list",
-		DescDischarge: "amqp:discharge:list", DescDeclared: "amqp:declared:list",
-		DescTransactionalState: "amqp:transactional-state:list",
-
-		DescMechanisms: "amqp:sasl-mechanisms:list", DescInit: "amqp:sasl-init:list",
-		DescChallenge: "amqp:sasl-challenge:list", DescResponse: "amqp:sasl-response:list",
-		DescOutcome: "amqp:sasl-outcome:list",
-
-		DescHeader: "amqp:header:list", DescDeliveryAnnotations: "amqp:delivery-annotations:map",
-		DescMessageAnnotations: "amqp:message-annotations:map", DescProperties: "amqp:properties:list",
-		DescApplicationProperties: "amqp:application-properties:map", DescData: "amqp:data:binary",
-		DescSequence: "amqp:amqp-sequence:list", DescValue: "amqp:amqp-value:*", DescFooter: "amqp:footer:map",
-	}
-}
-
-// String returns the symbolic form of a standard descriptor, such as "amqp:accepted:list", and "" of any other.
-func (d Descriptor) String() string {
-	switch {
-	case d == DescSelector:
-		return SelectorFilterName
-	case d <= DescFooter:
-		return symbolicForms()[d]
-	}
-	return ""
-}
-
-// name is the symbolic form without domain and type: "accepted".
-func (d Descriptor) name() string {
-	name, _, _ := strings.Cut(strings.TrimPrefix(d.String(), "amqp:"), ":")
-	return name
-}
-
-// symbolicDescriptor returns the descriptor with that symbolic form, 0 if none has. Peers hardly ever send one, so it
-// walks over all of them.
-func symbolicDescriptor(symbol []byte) Descriptor {
-	for d, form := range symbolicForms() {
-		if form != "" && form == string(symbol) {
-			return Descriptor(d)
-		}
-	}
-	if string(symbol) == SelectorFilterName {
-		return DescSelector
-	}
-	return 0
+		"header", "delivery-annotations", "message-annotations", "properties", "application-properties", "data",
+		"amqp-sequence", "amqp-value", "footer",
+	}[d-DescHeader]
 }

@@ -92,7 +92,7 @@ func (p *Begin) AppendFrame(b []byte, channel uint16) []byte {
 	return w.frame(at)
 }
 
-// End is the performative end (Transport, section 2.7.8).
+// End is the performative end, or close (Transport, sections 2.7.8 and 2.7.9).
 type End struct {
 	Error *Error // why; nil: in good order
 }
@@ -103,29 +103,15 @@ func (e *End) Decode(f *Decoder) error {
 	return f.wrap("end")
 }
 
-// AppendFrame appends a frame.
-func (e *End) AppendFrame(b []byte, channel uint16) []byte {
+// AppendFrame appends an end.
+func (e *End) AppendFrame(b []byte, channel uint16) []byte { return e.append(b, DescEnd, channel) }
+
+// AppendClose appends a close, on channel 0.
+func (e *End) AppendClose(b []byte) []byte { return e.append(b, DescClose, 0) }
+
+func (e *End) append(b []byte, kind Descriptor, channel uint16) []byte {
 	at := len(b)
-	w := beginList(BeginFrame(b, FrameAMQP, channel), DescEnd)
+	w := beginList(BeginFrame(b, FrameAMQP, channel), kind)
 	w.error(e.Error)
-	return w.frame(at)
-}
-
-// Close is the performative close (Transport, section 2.7.9).
-type Close struct {
-	Error *Error // why; nil: in good order
-}
-
-// Decode reads the fields; see [ParseBody]. It fails with a *[DecodeError].
-func (c *Close) Decode(f *Decoder) error {
-	*c = Close{Error: f.nullableError()}
-	return f.wrap("close")
-}
-
-// AppendFrame appends a frame, on channel 0.
-func (c *Close) AppendFrame(b []byte) []byte {
-	at := len(b)
-	w := beginList(BeginFrame(b, FrameAMQP, 0), DescClose)
-	w.error(c.Error)
 	return w.frame(at)
 }

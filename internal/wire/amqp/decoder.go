@@ -137,7 +137,7 @@ func size(b []byte) (int, error) {
 		switch code >> 4 {
 		case 0x0:
 			if code != CodeDescribed {
-				return 0, ErrFormatCode
+				return 0, ErrType
 			}
 			pending += 2
 		case 0x4:
@@ -158,7 +158,7 @@ func size(b []byte) (int, error) {
 			}
 			pos += 4 + int(n)
 		default:
-			return 0, ErrFormatCode
+			return 0, ErrType
 		}
 		if pos > len(b) {
 			return 0, ErrTruncated
@@ -314,7 +314,7 @@ func (d *Decoder) Symbols() (list []string) {
 			d.fail(ErrType)
 			return nil
 		case in.n > MaxEntries:
-			d.fail(ErrLimit)
+			d.fail(ErrCount)
 			return nil
 		}
 		for ; in.n > 0 && in.err == nil; in.n-- {
@@ -348,7 +348,10 @@ func (d *Decoder) Descriptor() Descriptor {
 	d.n += 2 // one value as far as the list is concerned, but two to be read
 	switch d.Peek() {
 	case CodeSym8, CodeSym32:
-		return symbolicDescriptor(d.Symbol())
+		if string(d.Symbol()) == SelectorFilterName {
+			return DescSelector
+		}
+		return 0
 	case CodeNull:
 		d.fail(ErrType)
 		return 0

@@ -110,51 +110,21 @@ func EndCompound(b []byte, at, count int) {
 	binary.BigEndian.PutUint32(b[at+5:], uint32(count))
 }
 
-// AppendScalar appends a value of any type that [Decoder.Scalar] returns, and int as a long. It fails with [ErrEncode]
-// for any other.
-func AppendScalar(b []byte, value any) ([]byte, error) { //nolint:gocyclo // a flat switch over types
+// AppendScalar appends a bool, int64, float64, string, []byte, or nil as null. It fails with [ErrEncode] for any other.
+func AppendScalar(b []byte, value any) ([]byte, error) {
 	switch v := value.(type) {
 	case nil:
 		return AppendNull(b), nil
 	case bool:
 		return AppendBool(b, v), nil
-	case int:
-		return AppendLong(b, int64(v)), nil
-	case int8:
-		return append(b, CodeByte, byte(v)), nil
-	case int16:
-		return binary.BigEndian.AppendUint16(append(b, CodeShort), uint16(v)), nil
-	case int32:
-		if v >= math.MinInt8 && v <= math.MaxInt8 {
-			return append(b, CodeSmallInt, byte(v)), nil
-		}
-		return binary.BigEndian.AppendUint32(append(b, CodeInt), uint32(v)), nil
 	case int64:
 		return AppendLong(b, v), nil
-	case uint8:
-		return append(b, CodeUbyte, v), nil
-	case uint16:
-		return binary.BigEndian.AppendUint16(append(b, CodeUshort), v), nil
-	case uint32:
-		return AppendUint(b, v), nil
-	case uint64:
-		return AppendUlong(b, v), nil
-	case float32:
-		return binary.BigEndian.AppendUint32(append(b, CodeFloat), math.Float32bits(v)), nil
 	case float64:
 		return binary.BigEndian.AppendUint64(append(b, CodeDouble), math.Float64bits(v)), nil
 	case string:
 		return AppendStr(b, v), nil
 	case []byte:
 		return AppendBinary(b, v), nil
-	case Symbol:
-		return AppendSymbol(b, v), nil
-	case Timestamp:
-		return appendTimestamp(b, int64(v)), nil
-	case UUID:
-		return append(append(b, CodeUUID), v[:]...), nil
-	case Encoded:
-		return append(b, v...), nil
 	}
 	return b, fmt.Errorf("%w: %T", ErrEncode, value)
 }
@@ -222,7 +192,7 @@ func (w *listWriter) mustSymbol(v string) { w.field(AppendSymbol(w.b, v), true) 
 
 func (w *listWriter) symbols(list []string) { w.field(AppendSymbols(w.b, list), len(list) > 0) }
 
-func (w *listWriter) binary(v []byte) { w.field(appendSized(w.b, CodeBin8, v), true) }
+func (w *listWriter) binary(v []byte) { w.field(AppendBinary(w.b, v), true) }
 
 // sized writes bytes as a string, symbol or binary; null if they are nil.
 func (w *listWriter) sized(narrow byte, v []byte) { w.field(appendSized(w.b, narrow, v), v != nil) }

@@ -10,11 +10,10 @@ import (
 var (
 	// ErrTruncated: a value ends beyond its frame, list, map or array.
 	ErrTruncated = errors.New("a value is longer than the data that contains it")
-	// ErrFormatCode: a byte that is no format code (Types, section 1.6).
-	ErrFormatCode = errors.New("there is no such format code")
-	// ErrType: a value is of another type than its field.
+	// ErrType: a value is of another type than its field, or of none.
 	ErrType = errors.New("a value of another type was expected")
-	// ErrCount: a list, map or array counts more values than its bytes can hold, or a map an odd number.
+	// ErrCount: a list, map or array counts more values than its bytes can hold, or than [MaxEntries], or a map an odd
+	// number.
 	ErrCount = errors.New("the number of values cannot be right")
 	// ErrValue: a value that its type does not allow, such as a boolean of 2.
 	ErrValue = errors.New("a value out of its range")
@@ -22,8 +21,6 @@ var (
 	ErrMissing = errors.New("a mandatory field is missing")
 	// ErrDescriptor: a described type that has no place there, or none that is known.
 	ErrDescriptor = errors.New("an unexpected descriptor")
-	// ErrLimit: more entries than [MaxEntries].
-	ErrLimit = errors.New("too many entries")
 	// ErrSections: message sections that are out of order, or there twice (Messaging, section 3.2).
 	ErrSections = errors.New("message sections are out of order")
 )

@@ -81,7 +81,6 @@ type Input interface {
 	io.Reader
 	Peek(n int) ([]byte, error)
 	Discard(n int) (int, error)
-	Buffered() int
 	Size() int
 }
 
@@ -180,13 +179,4 @@ func within(err error) error {
 		return io.ErrUnexpectedEOF
 	}
 	return err
-}
-
-// Buffered counts the bytes read from the input and not yet returned in frames. A receiver settles its messages before
-// it reads on from an input without any: a part of a frame is soon followed by the rest.
-func (f *FrameReader) Buffered() int {
-	if f.size > 0 {
-		return len(f.big) + f.r.Buffered()
-	}
-	return f.r.Buffered()
 }

@@ -110,7 +110,7 @@ func (m *Message) Decode(b []byte) error {
 			m.keep(section, &d)
 		}
 		if err == nil && d.err != nil {
-			err = &DecodeError{Type: section.name(), Err: d.err}
+			err = &DecodeError{Type: sectionName(section), Err: d.err}
 		}
 		if err != nil {
 			return err

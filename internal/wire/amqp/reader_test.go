@@ -129,60 +129,6 @@ func TestFrameReaderMemory(t *testing.T) {
 	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<10))
 }
 
-// TestBuffered: what is buffered is known, also of a large frame that a deadline interrupts.
-func TestBuffered(t *testing.T) {
-	feed := &byHand{}
-	r := amqp.NewFrameReader(bufio.NewReaderSize(feed, 1024), 1<<20)
-	feed.pieces = [][]byte{append(sized(100), sized(100)...), append(append([]byte{}, sized(100)[:99]...), nil...), {sized(100)[99]}}
-	next := func() {
-		t.Helper()
-		f := musttest.Get(r.Next())(t)
-		require.Len(t, f.Body, 92)
-	}
-	next()
-	assert.Equal(t, 100, r.Buffered())
-	next()
-	assert.Zero(t, r.Buffered(), "nothing is left")
-	next()
-	_, err := r.Next()
-	require.ErrorIs(t, err, io.EOF)
-
-	large := sized(5000)
-	feed.pieces = [][]byte{large[:5], large[5:3000], large[3000:]}
-	feed.late = true
-	var interrupted []int
-	f, err := r.Next()
-	for errors.Is(err, os.ErrDeadlineExceeded) {
-		interrupted = append(interrupted, r.Buffered())
-		f, err = r.Next()
-	}
-	assert.Equal(t, []int{5, 1024, 2048, 3000, 4096}, interrupted)
-	require.NoError(t, err)
-	assert.Equal(t, large[8:], f.Body)
-	assert.Zero(t, r.Buffered())
-}
-
-// byHand gives a piece for each call; with late, a deadline passes in between.
-type byHand struct {
-	pieces [][]byte
-	late   bool
-	given  bool
-}
-
-func (h *byHand) Read(b []byte) (int, error) {
-	if h.given = !h.given; h.late && !h.given {
-		return 0, os.ErrDeadlineExceeded
-	}
-	if len(h.pieces) == 0 {
-		return 0, io.EOF
-	}
-	n := copy(b, h.pieces[0])
-	if h.pieces[0] = h.pieces[0][n:]; len(h.pieces[0]) == 0 {
-		h.pieces = h.pieces[1:]
-	}
-	return n, nil
-}
-
 func TestProtocolHeaders(t *testing.T) {
 	r := readerOf(append([]byte(amqp.HeaderSASL+amqp.HeaderAMQP), sized(8)...), 512, 512)
 	for _, want := range []string{amqp.HeaderSASL, amqp.HeaderAMQP} {

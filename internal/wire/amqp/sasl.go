@@ -57,48 +57,29 @@ func (s *SASLInit) AppendFrame(b []byte) []byte {
 	return w.frame(at)
 }
 
-// SASLChallenge is a step of a server (Security, section 5.3.3.3). Challenge is within the frame.
-type SASLChallenge struct {
-	Challenge []byte // mandatory
+// SASLStep is a challenge of a server or the response of a client (Security, sections 5.3.3.3 and 5.3.3.4).
+type SASLStep struct {
+	Kind Descriptor // [DescChallenge] or [DescResponse]
+	Data []byte     // within the frame; mandatory. It may give away a password.
 }
 
-// Decode reads the fields; see [ParseBody]. It fails with a *[DecodeError].
-func (s *SASLChallenge) Decode(f *Decoder) error {
-	*s = SASLChallenge{Challenge: f.mustBinary()}
-	return f.wrap("sasl-challenge")
-}
-
-// AppendFrame appends a frame.
-func (s *SASLChallenge) AppendFrame(b []byte) []byte {
-	return appendBinaryFrame(b, DescChallenge, s.Challenge)
-}
-
-// SASLResponse is a step of a client (Security, section 5.3.3.4). Response is within the frame.
-type SASLResponse struct {
-	Response []byte // mandatory. It may give away a password.
-}
-
-// String leaves out the response.
-func (SASLResponse) String() string { return "sasl-response" }
+// String leaves out the data.
+func (SASLStep) String() string { return "sasl-step" }
 
 // GoString is String.
-func (s SASLResponse) GoString() string { return s.String() }
+func (s SASLStep) GoString() string { return s.String() }
 
-// Decode reads the fields; see [ParseBody]. It fails with a *[DecodeError].
-func (s *SASLResponse) Decode(f *Decoder) error {
-	*s = SASLResponse{Response: f.mustBinary()}
-	return f.wrap("sasl-response")
+// Decode reads the fields, without the kind; see [ParseBody]. It fails with a *[DecodeError].
+func (s *SASLStep) Decode(f *Decoder) error {
+	s.Data = f.mustBinary()
+	return f.wrap("sasl-step")
 }
 
 // AppendFrame appends a frame.
-func (s *SASLResponse) AppendFrame(b []byte) []byte {
-	return appendBinaryFrame(b, DescResponse, s.Response)
-}
-
-func appendBinaryFrame(b []byte, d Descriptor, v []byte) []byte {
+func (s *SASLStep) AppendFrame(b []byte) []byte {
 	at := len(b)
-	w := beginList(BeginFrame(b, FrameSASL, 0), d)
-	w.binary(v)
+	w := beginList(BeginFrame(b, FrameSASL, 0), s.Kind)
+	w.binary(s.Data)
 	return w.frame(at)
 }
 

@@ -1,7 +1,7 @@
 package amqp
 
 import (
-	"encoding/binary"
+	"fmt"
 	"math"
 )
 
@@ -243,76 +243,43 @@ func (d *Decoder) mustBool() bool {
 	return d.Bool()
 }
 
-// Types that Go lacks, as [Decoder.Scalar] returns them and [AppendScalar] takes them.
-type (
-	// Symbol is an ASCII text from a limited domain (Types, section 1.6.21).
-	Symbol string
-	// Timestamp is in milliseconds since the Unix epoch (Types, section 1.6.17).
-	Timestamp int64
-	// UUID is as RFC 4122 has it (Types, section 1.6.18).
-	UUID [16]byte
-	// Encoded is any value as it is encoded, with its format code.
-	Encoded []byte
-)
-
-// Scalar returns the next value as the Go type that stands for its own: bool, uint8 to uint64, int8 to int64, float32,
-// float64, string, []byte within the input, [Symbol], [Timestamp], [UUID]; nil for null. Lists, maps, arrays, described
-// values, characters and decimals are [Encoded], within the input.
+// Scalar returns the next value: a boolean as bool, integers and timestamps as int64, an ulong of more than 1<<63-1 as
+// uint64, floats as float64, strings, symbols and UUIDs as string, binary as []byte within the input; nil for null. It
+// passes over other values, and returns nil.
 func (d *Decoder) Scalar() any {
 	switch d.Peek() {
-	case CodeNull:
-		d.Skip()
-		return nil
 	case CodeTrue, CodeFalse, CodeBool:
 		return d.Bool()
-	case CodeUbyte:
-		return d.Ubyte().V
-	case CodeUshort:
-		return d.Ushort().V
-	case CodeUint0, CodeSmallUint, CodeUint:
-		return d.Uint().V
-	case CodeUlong0, CodeSmallUlong, CodeUlong:
-		return d.Ulong(0)
 	case CodeTimestamp:
-		return Timestamp(d.Timestamp().V)
+		return d.Timestamp().V
 	case CodeBin8, CodeBin32:
 		return d.Binary()
-	case CodeStr8, CodeStr32:
-		return string(d.Str())
-	case CodeSym8, CodeSym32:
-		return Symbol(d.Symbol())
-	}
-	return d.otherScalar()
-}
-
-// otherScalar returns values of the types that no field of the protocol has.
-func (d *Decoder) otherScalar() any {
-	raw := d.Raw()
-	if d.err != nil {
+	case CodeStr8, CodeStr32, CodeSym8, CodeSym32:
+		return d.text()
+	case CodeFloat:
+		d.code()
+		return float64(math.Float32frombits(d.take32()))
+	case CodeDouble:
+		d.code()
+		return math.Float64frombits(d.take64())
+	case CodeUUID:
+		d.code()
+		if v := d.takeBytes(16); v != nil {
+			return fmt.Sprintf("%x-%x-%x-%x-%x", v[:4], v[4:6], v[6:8], v[8:10], v[10:])
+		}
+		return nil
+	case CodeUlong:
+		if n := d.Ulong(0); n > math.MaxInt64 {
+			return n
+		} else if d.err == nil {
+			return int64(n)
+		}
 		return nil
 	}
-	v := raw[1:]
-	switch raw[0] {
-	case CodeByte:
-		return int8(v[0])
-	case CodeShort:
-		return int16(binary.BigEndian.Uint16(v))
-	case CodeSmallInt:
-		return int32(int8(v[0]))
-	case CodeInt:
-		return int32(binary.BigEndian.Uint32(v))
-	case CodeSmallLong:
-		return int64(int8(v[0]))
-	case CodeLong:
-		return int64(binary.BigEndian.Uint64(v))
-	case CodeFloat:
-		return math.Float32frombits(binary.BigEndian.Uint32(v))
-	case CodeDouble:
-		return math.Float64frombits(binary.BigEndian.Uint64(v))
-	case CodeUUID:
-		return UUID(v)
+	if n, ok := d.Integer(); ok {
+		return n
 	}
-	return Encoded(raw)
+	return nil
 }
 
 // Lookup returns a Decoder of the value under a key of an encoded map. It has no values if the key is missing, or the

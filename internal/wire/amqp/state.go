@@ -18,9 +18,8 @@ type State struct {
 	Error *Error
 
 	// Of modified.
-	DeliveryFailed    bool   // it counts as an attempt to deliver
-	UndeliverableHere bool   // not to be sent again over this link
-	Annotations       []byte // an encoded map, to be merged into the message's; nil: none
+	DeliveryFailed    bool // it counts as an attempt to deliver
+	UndeliverableHere bool // not to be sent again over this link
 }
 
 // Terminal reports whether the state is an outcome, which ends a delivery.
@@ -58,7 +57,7 @@ func (d *Decoder) state(outer bool) (s State) {
 		s.Error = list.nullableError()
 	case DescModified:
 		name = "modified"
-		s.DeliveryFailed, s.UndeliverableHere, s.Annotations = list.Bool(), list.Bool(), list.mapValue()
+		s.DeliveryFailed, s.UndeliverableHere = list.Bool(), list.Bool()
 	case DescDeclared:
 		name = "declared"
 		s.TxnID = list.mustBinary()
@@ -105,7 +104,6 @@ func (s *State) appendOutcome(b []byte) []byte {
 	case DescModified:
 		w.flag(s.DeliveryFailed)
 		w.flag(s.UndeliverableHere)
-		w.raw(s.Annotations)
 	case DescDeclared:
 		w.binary(s.TxnID)
 	}

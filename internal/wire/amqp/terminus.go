@@ -36,12 +36,8 @@ type Terminus struct {
 	// ExpiryPolicy is one of the constants. Decoding an absent one gives the default; encoding leaves out "" and the
 	// default.
 	ExpiryPolicy string
-	// Timeout is the time, in seconds, for which an expiring terminus is kept; default 0.
-	Timeout uint32
 	// Dynamic: the node is made for the link.
 	Dynamic bool
-	// NodeProperties is an encoded map for a dynamic node; nil: none.
-	NodeProperties []byte
 
 	// Of a source alone.
 
@@ -50,9 +46,7 @@ type Terminus struct {
 	// Filters restrict which messages go over the link: as wished in the receiver's attach, as in place in the
 	// sender's. At most [MaxEntries].
 	Filters []Filter
-	// DefaultOutcome is an encoded delivery state, for [ParseState]; nil: none.
-	DefaultOutcome []byte
-	// Outcomes are the symbolic descriptors of the outcomes in use: see [Descriptor.String].
+	// Outcomes are the symbolic descriptors of the outcomes in use, such as "amqp:accepted:list".
 	Outcomes []string
 
 	Capabilities []string
@@ -96,14 +90,14 @@ func (d *Decoder) terminus() (t Terminus) {
 		return Terminus{}
 	}
 	t = Terminus{
-		Kind:           kind,
-		Address:        list.optText(),
-		Durable:        list.Uint().Or(DurableNone),
-		ExpiryPolicy:   list.text(),
-		Timeout:        list.Uint().Or(0),
-		Dynamic:        list.Bool(),
-		NodeProperties: list.mapValue(),
+		Kind:         kind,
+		Address:      list.optText(),
+		Durable:      list.Uint().Or(DurableNone),
+		ExpiryPolicy: list.text(),
 	}
+	list.Skip() // how long an expiring terminus is kept
+	t.Dynamic = list.Bool()
+	list.Skip() // properties of a dynamic node
 	if t.ExpiryPolicy == "" {
 		t.ExpiryPolicy = ExpireSessionEnd
 	}
@@ -112,7 +106,7 @@ func (d *Decoder) terminus() (t Terminus) {
 		name = "source"
 		t.DistributionMode = list.text()
 		t.Filters = list.filters()
-		t.DefaultOutcome = list.Raw()
+		list.Skip() // default outcome
 		t.Outcomes = list.Symbols()
 	}
 	t.Capabilities = list.Symbols()
@@ -126,7 +120,7 @@ func (d *Decoder) filters() (list []Filter) {
 		return nil
 	}
 	if pairs.n > 2*MaxEntries {
-		d.fail(ErrLimit)
+		d.fail(ErrCount)
 		return nil
 	}
 	for pairs.More() {
@@ -167,15 +161,15 @@ func (w *listWriter) terminusFields(t *Terminus) {
 	w.field(AppendStr(w.b, t.Address.V), t.Address.OK)
 	w.uintOr(t.Durable, DurableNone)
 	w.field(AppendSymbol(w.b, t.ExpiryPolicy), t.ExpiryPolicy != "" && t.ExpiryPolicy != ExpireSessionEnd)
-	w.uintOr(t.Timeout, 0)
+	w.null() // how long an expiring terminus is kept
 	w.flag(t.Dynamic)
-	w.raw(t.NodeProperties)
+	w.null() // properties of a dynamic node
 	if t.Kind == DescTarget {
 		return
 	}
 	w.symbol(t.DistributionMode)
 	w.filters(t.Filters)
-	w.raw(t.DefaultOutcome)
+	w.null() // default outcome
 	w.symbols(t.Outcomes)
 }
 

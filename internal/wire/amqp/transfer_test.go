@@ -37,7 +37,7 @@ func bytesOf(n int) []byte { return make([]byte, n) }
 func TestDecodeForgets(t *testing.T) {
 	for _, full := range frames {
 		for _, least := range frames {
-			if reflect.TypeOf(full.frame) != reflect.TypeOf(least.frame) {
+			if !reflect.DeepEqual(blankLike(full.frame), blankLike(least.frame)) {
 				continue
 			}
 			used := blankLike(full.frame)
@@ -50,4 +50,9 @@ func TestDecodeForgets(t *testing.T) {
 	}
 }
 
-func blankLike(f frame) frame { return reflect.New(reflect.TypeOf(f).Elem()).Interface().(frame) }
+func blankLike(f frame) frame {
+	if step, ok := f.(*amqp.SASLStep); ok {
+		return &amqp.SASLStep{Kind: step.Kind}
+	}
+	return reflect.New(reflect.TypeOf(f).Elem()).Interface().(frame)
+}

@@ -15,10 +15,10 @@ import (
 
 var (
 	long = strings.Repeat("x", 300)
-	uuid = amqp.UUID{0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff}
+	uuid = []byte{0x98, 0, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff}
 )
 
-// scalars are values as they are written, one of each type and width that is.
+// scalars are the values that are written, with all widths.
 var scalars = []struct {
 	name  string
 	value any
@@ -26,27 +26,10 @@ var scalars = []struct {
 	{"null", nil},
 	{"true", true},
 	{"false", false},
-	{"ubyte", uint8(255)},
-	{"ushort", uint16(65535)},
-	{"uint0", uint32(0)},
-	{"smalluint", uint32(255)},
-	{"uint", uint32(math.MaxUint32)},
-	{"ulong0", uint64(0)},
-	{"smallulong", uint64(255)},
-	{"ulong", uint64(math.MaxUint64)},
-	{"byte", int8(-128)},
-	{"short", int16(-32768)},
-	{"smallint", int32(-128)},
-	{"int", int32(-129)},
-	{"int, highest", int32(math.MaxInt32)},
 	{"smalllong", int64(127)},
 	{"long", int64(128)},
 	{"long, lowest", int64(math.MinInt64)},
-	{"float", float32(1.5)},
 	{"double", -2.25},
-	{"timestamp", amqp.Timestamp(1_700_000_000_123)},
-	{"timestamp before 1970", amqp.Timestamp(-1)},
-	{"uuid", uuid},
 	{"binary8", []byte{0, 255}},
 	{"binary, empty", []byte{}},
 	{"binary32", []byte(long)},
@@ -54,12 +37,9 @@ var scalars = []struct {
 	{"string, empty", ""},
 	{"string of 255", long[:255]},
 	{"string32", long},
-	{"symbol8", amqp.Symbol("amqp:accepted:list")},
-	{"symbol32", amqp.Symbol(long)},
 }
 
-// TestScalars: every type that a field or property may have is written as the golden file has it, and read again as it
-// was.
+// TestScalars: every type of a property is written as in the golden file, and read again.
 func TestScalars(t *testing.T) {
 	cases := make([]golden, 0, len(scalars))
 	for _, c := range scalars {
@@ -75,7 +55,6 @@ func TestScalars(t *testing.T) {
 	}
 	_, err := amqp.AppendScalar(nil, struct{}{})
 	require.ErrorIs(t, err, amqp.ErrEncode)
-	assert.Equal(t, []byte{amqp.CodeSmallLong, 7}, musttest.Get(amqp.AppendScalar(nil, 7))(t))
 }
 
 // foreignTypes are encodings that we read and do not write, from the examples and tables of Types, section 1.6.
@@ -85,30 +64,41 @@ var foreignTypes = []struct {
 }{
 	{"boolean in a byte", "56 01", true},
 	{"boolean in a byte, false", "56 00", false},
-	{"uint of a small value", "70 00000001", uint32(1)},
-	{"ulong of a small value", "80 0000000000000001", uint64(1)},
-	{"int of a small value", "71 ffffffff", int32(-1)},
+	{"ubyte", "50 ff", int64(255)},
+	{"ushort", "60 ffff", int64(65535)},
+	{"uint0", "43", int64(0)},
+	{"smalluint", "52 ff", int64(255)},
+	{"uint", "70 ffffffff", int64(math.MaxUint32)},
+	{"ulong0", "44", int64(0)},
+	{"smallulong", "53 ff", int64(255)},
+	{"ulong of a small value", "80 0000000000000001", int64(1)},
+	{"ulong, highest", "80 ffffffffffffffff", uint64(math.MaxUint64)},
+	{"int", "71 ffffff7f", int64(-129)},
 	{"long of a small value", "81 ffffffffffffffff", int64(-1)},
-	{"smallint, negative", "54 ff", int32(-1)},
+	{"smallint, negative", "54 ff", int64(-1)},
 	{"smalllong, negative", "55 ff", int64(-1)},
-	{"short", "61 ffff", int16(-1)},
-	{"byte", "51 ff", int8(-1)},
+	{"short", "61 ffff", int64(-1)},
+	{"byte", "51 80", int64(-128)},
+	{"timestamp before 1970", "83 ffffffffffffffff", int64(-1)},
+	{"float", "72 3fc00000", 1.5},
+	{"uuid", "98 00112233445566778899aabbccddeeff", "00112233-4455-6677-8899-aabbccddeeff"},
 	{"binary32 of a byte", "b0 00000001 07", []byte{7}},
 	{"string32 of a letter", "b1 00000001 61", "a"},
-	{"symbol32 of a letter", "b3 00000001 61", amqp.Symbol("a")},
-	{"char", "73 0001f600", amqp.Encoded{0x73, 0, 1, 0xf6, 0}},
-	{"decimal32", "74 22500001", amqp.Encoded{0x74, 0x22, 0x50, 0, 1}},
-	{"list0", "45", amqp.Encoded{0x45}},
-	{"list8", "c0 03 02 41 42", amqp.Encoded{0xc0, 3, 2, 0x41, 0x42}},
-	{"list32", "d0 00000006 00000002 41 42", amqp.Encoded{0xd0, 0, 0, 0, 6, 0, 0, 0, 2, 0x41, 0x42}},
-	{"map8", "c1 05 02 a1 01 6b 41", amqp.Encoded{0xc1, 5, 2, 0xa1, 1, 'k', 0x41}},
-	{"map32", "d1 00000008 00000002 a1 01 6b 41", amqp.Encoded{0xd1, 0, 0, 0, 8, 0, 0, 0, 2, 0xa1, 1, 'k', 0x41}},
-	{"array8", "e0 04 02 50 01 02", amqp.Encoded{0xe0, 4, 2, 0x50, 1, 2}},
-	{"array32", "f0 00000007 00000002 50 01 02", amqp.Encoded{0xf0, 0, 0, 0, 7, 0, 0, 0, 2, 0x50, 1, 2}},
-	{"described", "00 53 24 45", amqp.Encoded{0, 0x53, 0x24, 0x45}},
-	{"described by a symbol", "00 a3 01 78 a1 01 61", amqp.Encoded{0, 0xa3, 1, 'x', 0xa1, 1, 'a'}},
-	{"described twice", "00 53 01 00 53 02 40", amqp.Encoded{0, 0x53, 1, 0, 0x53, 2, 0x40}},
-	{"described descriptor", "00 00 53 01 40 40", amqp.Encoded{0, 0, 0x53, 1, 0x40, 0x40}},
+	{"symbol8", "a3 01 61", "a"},
+	{"symbol32 of a letter", "b3 00000001 61", "a"},
+	{"char", "73 0001f600", nil},
+	{"decimal32", "74 22500001", nil},
+	{"list0", "45", nil},
+	{"list8", "c0 03 02 41 42", nil},
+	{"list32", "d0 00000006 00000002 41 42", nil},
+	{"map8", "c1 05 02 a1 01 6b 41", nil},
+	{"map32", "d1 00000008 00000002 a1 01 6b 41", nil},
+	{"array8", "e0 04 02 50 01 02", nil},
+	{"array32", "f0 00000007 00000002 50 01 02", nil},
+	{"described", "00 53 24 45", nil},
+	{"described by a symbol", "00 a3 01 78 a1 01 61", nil},
+	{"described twice", "00 53 01 00 53 02 40", nil},
+	{"described descriptor", "00 00 53 01 40 40", nil},
 }
 
 func TestForeignTypes(t *testing.T) {
@@ -140,8 +130,8 @@ func TestMalformedTypes(t *testing.T) {
 		{"list of 4 GiB", "d0 fffffffc 00000000", amqp.ErrTruncated},
 		{"descriptor without a value", "00 53 24", amqp.ErrTruncated},
 		{"descriptors alone", strings.Repeat("00", 5000), amqp.ErrTruncated},
-		{"no format code", "30", amqp.ErrFormatCode},
-		{"no format code either", "01", amqp.ErrFormatCode},
+		{"no format code", "30", amqp.ErrType},
+		{"no format code either", "01", amqp.ErrType},
 	} {
 		for _, read := range []func(*amqp.Decoder){
 			func(d *amqp.Decoder) { d.Raw() },
@@ -177,7 +167,7 @@ func TestLies(t *testing.T) {
 		{"array without symbols' bytes", "e0 04 03 a3 0000", symbols, amqp.ErrTruncated},
 		{"symbol beyond the array", "e0 04 01 a3 05 61", symbols, amqp.ErrTruncated},
 		{"array of strings", "e0 03 01 a1 00", symbols, amqp.ErrType},
-		{"array with too many", "f0 00000406 00000401 a3" + strings.Repeat("00", 1025), symbols, amqp.ErrLimit},
+		{"array with too many", "f0 00000406 00000401 a3" + strings.Repeat("00", 1025), symbols, amqp.ErrCount},
 		{"a list for a map", "45", pairs, amqp.ErrType},
 		{"a map for a list", "c1 01 00", list, amqp.ErrType},
 		{"boolean of 2", "56 02", func(d *amqp.Decoder) { d.Bool() }, amqp.ErrValue},
@@ -228,44 +218,38 @@ func TestNulls(t *testing.T) {
 	}
 }
 
-// TestIntegerAndText: the values of properties, of whatever type they are.
+// TestIntegerAndText: Integer and Text pass over values of all types.
 func TestIntegerAndText(t *testing.T) {
-	for _, c := range []struct {
-		value   any
-		integer any // nil: it is none
-		text    any
-	}{
-		{uint8(200), int64(200), nil},
-		{uint16(65535), int64(65535), nil},
-		{uint32(0), int64(0), nil},
-		{uint32(math.MaxUint32), int64(math.MaxUint32), nil},
-		{uint64(255), int64(255), nil},
-		{uint64(math.MaxUint64), nil, nil},
-		{int8(-128), int64(-128), nil},
-		{int16(-32768), int64(-32768), nil},
-		{int32(-129), int64(-129), nil},
-		{int64(math.MinInt64), int64(math.MinInt64), nil},
-		{"grüße", nil, "grüße"},
-		{amqp.Symbol(long), nil, long},
-		{[]byte("b"), nil, "b"},
-		{nil, nil, ""},
-		{1.5, nil, nil},
-		{uuid, nil, nil},
-	} {
-		b := append(encoded(t, c.value), amqp.CodeTrue)
+	check := func(b []byte, value any) {
+		t.Helper()
+		b = append(b, amqp.CodeTrue)
 		d := amqp.NewDecoder(b)
-		v, ok := d.Integer()
-		if assert.Equal(t, c.integer != nil, ok, c.value); ok {
-			assert.Equal(t, c.integer, v)
-		}
-		assert.True(t, d.Bool(), "the value is passed over: %v", c.value)
+		n, ok := d.Integer()
+		want, isInteger := value.(int64)
+		assert.Equal(t, want, n)
+		assert.Equal(t, isInteger, ok)
+		assert.True(t, d.Bool(), "the value is passed over")
 		d = amqp.NewDecoder(b)
 		text, ok := d.Text()
-		if assert.Equal(t, c.text != nil, ok, c.value); ok {
-			assert.Equal(t, c.text, string(text))
+		switch want := value.(type) {
+		case string, []byte:
+			assert.True(t, ok)
+			assert.EqualValues(t, want, text)
+		default:
+			assert.Equal(t, b[0] == amqp.CodeNull, ok)
+			assert.Nil(t, text)
 		}
-		assert.True(t, d.Bool(), "the value is passed over: %v", c.value)
+		assert.True(t, d.Bool(), "the value is passed over")
 		require.NoError(t, d.Err())
+	}
+	for _, c := range scalars {
+		check(encoded(t, c.value), c.value)
+	}
+	for _, c := range foreignTypes {
+		if c.name == "uuid" || strings.HasPrefix(c.name, "timestamp") {
+			c.value = nil // neither integers nor texts
+		}
+		check(unhex(t, c.hex), c.value)
 	}
 }
 
@@ -296,32 +280,15 @@ func TestLookup(t *testing.T) {
 	assert.Zero(t, testing.AllocsPerRun(10, func() { amqp.Lookup(m, "n") }))
 }
 
-// TestDescriptors: each has a symbolic form, by which it is known as well.
 func TestDescriptors(t *testing.T) {
-	known := 0
-	for i := range uint64(0x100) {
-		name := amqp.Descriptor(i).String()
-		if name == "" {
-			continue
-		}
-		known++
-		b := amqp.AppendSymbol([]byte{amqp.CodeDescribed}, name)
-		d := amqp.NewDecoder(append(b, amqp.CodeList0))
-		assert.Equal(t, amqp.Descriptor(i), d.Descriptor(), name)
-		_, ok := d.List()
-		assert.True(t, ok)
-	}
-	assert.Equal(t, 36, known)
-	assert.Equal(t, "amqp:transactional-state:list", amqp.DescTransactionalState.String())
-	assert.Equal(t, amqp.SelectorFilterName, amqp.DescSelector.String())
-	for text, want := range map[string]amqp.Descriptor{
-		"00 a3 04 61626364 40":                           amqp.Descriptor(0),
-		"00 80 0000468c00000004 40":                      amqp.DescSelector,
-		"00 80 0000000000000014 40":                      amqp.DescTransfer,
-		"00 b3 0000000e 616d71703a6f70656e3a6c697374 40": amqp.DescOpen,
+	symbol := amqp.AppendSymbol([]byte{amqp.CodeDescribed}, amqp.SelectorFilterName)
+	for want, b := range map[amqp.Descriptor][]byte{
+		0:                 unhex(t, "00 a3 04 61626364 40"),
+		amqp.DescTransfer: unhex(t, "00 80 0000000000000014 40"),
+		amqp.DescSelector: append(symbol, amqp.CodeNull),
 	} {
-		d := amqp.NewDecoder(unhex(t, text))
-		assert.Equal(t, want, d.Descriptor(), text)
+		d := amqp.NewDecoder(b)
+		assert.Equal(t, want, d.Descriptor())
 		assert.Nil(t, d.Raw())
 		require.NoError(t, d.Err())
 	}
