@@ -93,6 +93,6 @@ func TestSideInRows(t *testing.T) {
 	require.NoError(t, j.Interval(first))
 	require.NoError(t, j.Close())
 	records := readJSON(t, path)
-	require.EqualValues(t, 500_000, records[0]["row"].(map[string]any)["brokerSide"].(map[string]any)["cpu"], "as docs/reading-results.md has it")
+	require.EqualValues(t, 500_000, records[0]["row"].(map[string]any)["brokerSide"].(map[string]any)["cpu"], "as docs/limits.md has it")
 	require.NotContains(t, records[1]["row"], "brokerSide")
 }

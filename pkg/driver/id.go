@@ -7,7 +7,7 @@ import (
 )
 
 // IDProperty is the name of the message property that carries an [ID], as the text that [ID.Append] writes. It is one
-// property and not one for each part because brokers spend time on each: see docs/verification.md.
+// property and not one for each part because brokers spend time on each: see docs/lab/verification.md.
 const IDProperty = "perfmq_id"
 
 // MaxIDText is the largest length of the text of an [ID] in bytes.
