@@ -13,7 +13,7 @@ import (
 func amqpLinks() []testCase {
 	at := func(do func(*amqpPeer, *amqpFrame)) func(*wire) { return amqpStart(amqpAttach, do) }
 	zero := uint32Of(0)
-	// as answers an attach by that of a good broker, with one field replaced.
+	// as is the attach of a correct broker with one field replaced.
 	as := func(field int, value string) func(*wire) {
 		return at(func(p *amqpPeer, f *amqpFrame) {
 			p.handle = uintIn(f.fields[1])
@@ -31,34 +31,20 @@ func amqpLinks() []testCase {
 	}
 	return []testCase{
 		{name: "attach: silence", job: producing(), play: at(amqpSay("")), want: openFails("", timeout)},
-		{name: "attach: silence, consuming", job: consuming(), play: at(amqpSay("")), want: openFails("", timeout)},
 		{name: "attach: closed", job: producing(), play: at(amqpHangUp("")), want: openFails("", lost)},
-		{name: "attach: closed in mid-frame", job: consuming(), play: at(amqpHangUp(frameHead(200, 2, 0, 0) + "half")), want: openFails("", lost)},
 		{name: "attach: refused", job: producing(), play: refused(errorOf("amqp:not-found", "there is no such thing")), want: openFails("no such thing", driver.ClassNotFound)},
-		{name: "attach: refused, consuming", job: consuming(), play: refused(errorOf("amqp:unauthorized-access", "no")), want: openFails("no", driver.ClassAuth)},
-		{name: "attach: refused with control characters", job: producing(), play: refused(errorOf("amqp:not-found", "\x1b]0;title\x07\x1b[2J")), want: openFails("", driver.ClassNotFound)},
-		{name: "attach: refused with 60 KB of words", job: producing(), play: refused(errorOf("amqp:not-found", strings.Repeat("so many words ", 4300))), want: openFails("so many words", driver.ClassNotFound)},
 		{name: "attach: refused with a condition of 60 KB", job: producing(), play: refused(errorOf(strings.Repeat("condition:", 6000), "")), want: openFails("condition", driver.ClassOther)},
 		{name: "attach: refused without a reason", job: producing(), play: refused(), want: openFails("", byBroker)},
-		{name: "attach: refused without a reason, twice", job: producing(), want: openFails("", byBroker), play: at(func(p *amqpPeer, f *amqpFrame) {
-			p.attachAs(f, null, null, null)
-			p.send(amqpDetach, f.fields[1], "\x41")
-			p.send(amqpDetach, f.fields[1], "\x41")
-		})},
 		{name: "attach: refused with an error that is none", job: producing(), play: refused(uint32Of(5)), want: openFails("", protocol)},
 		{name: "attach: refused, and silence", job: producing(), want: openFails("", timeout), play: at(func(p *amqpPeer, f *amqpFrame) { p.attachAs(f, null, null, null) })},
 		{name: "attach: another link's name", job: producing(), play: as(0, str("somebody else")), want: openFails("", protocol)},
 		{name: "attach: no name", job: producing(), play: as(0, null), want: openFails("", protocol)},
 		{name: "attach: the same role", job: producing(), play: as(2, "\x42"), want: openFails("", protocol)},
-		{name: "attach: a role that is a number", job: producing(), play: as(2, uint32Of(1)), want: openFails("", protocol)},
 		{name: "attach: handle 2^32-1", job: producing(), play: as(1, uint32Of(1<<32-1)), want: fails("", protocol)},
 		{name: "attach: a settle mode of 77", job: producing(), play: as(3, "\x50\x4d"), want: openFails("", driver.ClassUnsupported)},
 		{name: "attach: a source that is a number", job: consuming(), play: as(5, uint32Of(5)), want: openFails("", protocol)},
 		{name: "attach: a source that is described by itself", job: consuming(), play: as(5, "\x00\x53\x28\x00\x53\x28\x45"), want: openFails("", protocol)},
 		{name: "attach: a filter nested 6000 deep", job: consuming(), heavy: true, play: as(5, listOf(0x28, str("q"), null, null, null, null, null, null, counted(0xd1, 2, symbol("f")+nested(6000)))), want: works()},
-		{name: "attach: filters of 2^32-1 pairs", job: consuming(), heavy: true, play: as(5, listOf(0x28, str("q"), null, null, null, null, null, null, counted(0xd1, 1<<32-1, symbol("f")+null))), want: openFails("", protocol)},
-		{name: "attach: 2^32-1 unsettled deliveries", job: producing(), heavy: true, play: as(7, counted(0xd1, 1<<32-1, binaryOf("t")+null)), want: works()},
-		{name: "attach: 2^32-1 capabilities of nothing", job: producing(), heavy: true, play: as(11, counted(0xf0, 1<<32-1, "\x45")), want: works()},
 		{name: "attach: a largest message of 1 byte", job: producing(), play: as(10, uint64Of(1)), want: runFails("", tooLarge).after(0)},
 		{name: "attach: a largest message of 2^64-1 bytes", job: producing(), play: as(10, uint64Of(1<<64-1)), want: works()},
 		{name: "attach: no delivery count of a sender", job: consuming(), play: as(9, null), want: works()},
@@ -73,13 +59,6 @@ func amqpLinks() []testCase {
 		{name: "attach: a close of the connection", job: consuming(), play: at(amqpSend(amqpClose, errorOf("amqp:connection:forced", "go"))), want: openFails("go", lost)},
 		{name: "attach: a transfer instead", job: consuming(), play: at(amqpSend(amqpTransfer, uint32Of(55), zero, binaryOf("t"), zero)), want: openFails("", protocol)},
 		{name: "attach: garbage", job: consuming(), play: at(amqpSay(frameOf(0, 0, "\xff\xff\xff\xff"))), want: openFails("", protocol)},
-		{name: "attach: a frame of 2^31-1 bytes", job: consuming(), heavy: true, play: at(amqpEndless(frameHead(1<<31-1, 2, 0, 0), "x")), want: openFails("2147483647", protocol)},
-		{name: "attach: on an unknown channel", job: producing(), play: at(func(p *amqpPeer, f *amqpFrame) { p.channel = 99; p.attach(f) }), want: openFails("", protocol)},
-		{name: "attach: byte by byte", job: producing(), want: works(), play: at(func(p *amqpPeer, f *amqpFrame) {
-			p.handle = uintIn(f.fields[1])
-			p.slowly(frameOf(0, p.channel, listOf(amqpAttach, f.fields[0], f.fields[1], "\x41", f.fields[3], f.fields[4], f.fields[5], f.fields[6])))
-			p.grant(100)
-		})},
 	}
 }
 
@@ -105,7 +84,6 @@ func amqpCredit() []testCase {
 	}
 	return []testCase{
 		{name: "credit: none", job: producing(), play: at(func(*amqpPeer) {}), want: quiet(0)},
-		{name: "credit: 0", job: producing(), play: at(func(p *amqpPeer) { p.flow(0, 0) }), want: quiet(0)},
 		{name: "credit: 2^32-1", job: producing(), play: at(func(p *amqpPeer) { p.flow(0, 1<<32-1) }), want: works()},
 		{name: "credit: one at a time", job: producing(), want: works(), play: func(w *wire) {
 			n := uint32(0)
@@ -119,7 +97,6 @@ func amqpCredit() []testCase {
 		{name: "credit: of a count that is long past", job: producing(), play: at(func(p *amqpPeer) { p.flow(1<<32-1000, 5) }), want: quiet(0)},
 		{name: "credit: withdrawn while messages are under way", job: producing().messages(50), want: quiet(5), play: amqpWithdraw(5)},
 		{name: "credit: to be drained", job: producing(), want: quiet(0), play: at(func(p *amqpPeer) { p.flow(0, 0, null, "\x41") })},
-		{name: "credit: to be drained before it is used", job: producing(), want: works(), play: amqpDrain()},
 		{name: "credit: for a link that is not there", job: producing(), want: runFails("", protocol).after(0), play: at(func(p *amqpPeer) {
 			p.handle = 77
 			p.grant(10)
@@ -127,10 +104,6 @@ func amqpCredit() []testCase {
 		{name: "credit: a session window of 0", job: producing(), want: quiet(0), play: at(func(p *amqpPeer) {
 			p.send(amqpFlow, uint32Of(0), uint32Of(0), uint32Of(0), uint32Of(5000), uint32Of(p.handle), uint32Of(0), uint32Of(10))
 		})},
-		{name: "credit: a session window without its number", job: producing(), want: works(), play: at(func(p *amqpPeer) {
-			p.send(amqpFlow, null, uint32Of(5000), uint32Of(0), uint32Of(5000), uint32Of(p.handle), uint32Of(0), uint32Of(10))
-		})},
-		{name: "credit: a flow without windows", job: producing(), want: runFails("", protocol).after(0), play: at(func(p *amqpPeer) { p.send(amqpFlow) })},
 		{name: "credit: a flow of texts", job: producing(), want: runFails("", protocol).after(0), play: at(func(p *amqpPeer) {
 			p.send(amqpFlow, str("a"), str("b"), str("c"), str("d"))
 		})},
@@ -145,13 +118,6 @@ func amqpCredit() []testCase {
 		})},
 		{name: "credit: the link is detached without a reason", job: producing(), want: runFails("", byBroker).after(5), play: after(5, func(p *amqpPeer) {
 			p.send(amqpDetach, uint32Of(p.handle), "\x41")
-		})},
-		{name: "credit: another link is detached", job: producing(), want: runFails("", protocol).after(5), play: after(5, func(p *amqpPeer) {
-			p.send(amqpDetach, uint32Of(55), "\x41")
-		})},
-		{name: "credit: a flow for a session that is not there", job: producing(), want: runFails("", protocol).after(5), play: after(5, func(p *amqpPeer) {
-			p.channel = 99
-			p.grant(10)
 		})},
 	}
 }
@@ -169,31 +135,6 @@ func amqpWithdraw(n uint32) func(*wire) {
 				p.flow(n, 0)
 			}
 		})(w)
-	}
-}
-
-// amqpDrain gives credit, takes it back by draining (Transport, section 2.6.10), and gives more once it is answered.
-func amqpDrain() func(*wire) {
-	return func(w *wire) {
-		drained := false
-		p := &amqpPeer{wire: w, sent: map[uint32]bool{}}
-		for {
-			f, err := p.next()
-			if err != nil {
-				return
-			}
-			p.channel = f.channel
-			switch {
-			case f.code == amqpAttach:
-				p.attach(f)
-				p.flow(0, 5, null, "\x41")
-			case f.code == amqpFlow && f.fields[4] != null && !drained:
-				drained = true
-				p.flow(uintIn(f.fields[5]), 100)
-			default:
-				p.behave(f)
-			}
-		}
 	}
 }
 
@@ -216,9 +157,6 @@ func amqpDispositions() []testCase {
 		{name: "disposition: none", job: producing(), play: at(amqpSay("")), want: quiet(0)},
 		{name: "disposition: closed", job: producing(), play: at(amqpHangUp("")), want: runFails("", lost).after(0)},
 		{name: "disposition: reset", job: producing(), play: at(func(p *amqpPeer, _ *amqpFrame) { p.reset() }), want: runFails("", lost).after(0)},
-		{name: "disposition: closed in mid-frame", job: producing(), play: at(amqpHangUp(frameHead(50, 2, 0, 0) + "half")), want: runFails("", lost).after(0)},
-		{name: "disposition: of 0 to 2^32-1", job: producing(), heavy: true, want: works(), play: all(func(p *amqpPeer) { p.dispose(0, 1<<32-1, accepted) })},
-		{name: "disposition: of 0 to 2^31", job: producing(), heavy: true, want: works(), play: all(func(p *amqpPeer) { p.dispose(0, 1<<31, accepted) })},
 		{name: "disposition: of 0 to 2^32-1, again and again", job: producing(), heavy: true, want: works(), play: all(func(p *amqpPeer) {
 			for range 1000 {
 				p.dispose(0, 1<<32-1, accepted)
@@ -230,7 +168,6 @@ func amqpDispositions() []testCase {
 			p.peer.confirmed.Add(1)
 			p.send(amqpDisposition, "\x41", f.fields[1], null, "\x41", accepted)
 		})},
-		{name: "disposition: without a beginning", job: producing(), want: runFails("", protocol).after(0), play: at(amqpSend(amqpDisposition, "\x41"))},
 		{name: "disposition: of texts", job: producing(), want: runFails("", protocol).after(0), play: at(amqpSend(amqpDisposition, str("x"), str("y")))},
 		{name: "disposition: of what was never sent", job: producing(), want: quiet(0), play: at(func(p *amqpPeer, _ *amqpFrame) { p.dispose(1000, 2000, accepted) })},
 		{name: "disposition: each three times", job: producing(), want: works(), play: at(func(p *amqpPeer, f *amqpFrame) {
@@ -238,10 +175,6 @@ func amqpDispositions() []testCase {
 			for range 2 {
 				p.dispose(uintIn(f.fields[1]), uintIn(f.fields[1]), accepted)
 			}
-		})},
-		{name: "disposition: accepted, and then rejected", job: producing(), want: works(), play: at(func(p *amqpPeer, f *amqpFrame) {
-			p.settle(f)
-			p.dispose(uintIn(f.fields[1]), uintIn(f.fields[1]), listOf(0x25, errorOf("amqp:internal-error", "no")))
 		})},
 		{name: "disposition: of a sender", job: producing(), want: quiet(0), play: at(func(p *amqpPeer, f *amqpFrame) {
 			p.send(amqpDisposition, "\x42", f.fields[1], f.fields[1], "\x41", accepted)
@@ -252,31 +185,17 @@ func amqpDispositions() []testCase {
 		})},
 		{name: "disposition: settled without a state", job: producing(), want: runFails("", protocol).after(0), play: each(null)},
 		{name: "disposition: an unknown state", job: producing(), want: runFails("", protocol).after(0), play: each(listOf(0x7f))},
-		{name: "disposition: a state that is a number", job: producing(), want: runFails("", protocol).after(0), play: each(uint32Of(7))},
 		{name: "disposition: a state nested 6000 deep", job: producing(), heavy: true, want: runFails("", protocol).after(0), play: each(listOf(0x25, nested(6000)))},
-		{name: "disposition: a state described 30,000 deep", job: producing(), heavy: true, want: runFails("", protocol).after(0), play: each(describedBy(30_000))},
 		{name: "disposition: a state of 2^32-1 fields", job: producing(), heavy: true, want: runFails("", protocol).after(0), play: each("\x00\x53\x25" + counted(0xd0, 1<<32-1, null))},
 		{name: "disposition: received", job: producing(), want: quiet(0), play: at(func(p *amqpPeer, f *amqpFrame) {
 			p.send(amqpDisposition, "\x41", f.fields[1], f.fields[1], "\x42", listOf(0x23, uint32Of(0), uint64Of(1<<63)))
 		})},
-		{name: "disposition: rejected with control characters", job: producing(), want: runFails("full", driver.ClassFull).after(0), play: each(listOf(0x25, errorOf("amqp:resource-limit-exceeded", "full \x1b[2J\x07\r\n")))},
 		{name: "disposition: rejected with 60 KB of words", job: producing(), want: runFails("full", driver.ClassFull).after(0), play: each(listOf(0x25, errorOf("amqp:resource-limit-exceeded", strings.Repeat("full of words ", 4300))))},
 		{name: "disposition: rejected with a description of 2^31 bytes", job: producing(), want: runFails("", protocol).after(0), play: each(listOf(0x25, listOf(0x1d, symbol("a:b"), sized(0xb1, 1<<31, "x"))))},
 		{name: "disposition: rejected without a reason", job: producing(), want: runFails("", driver.ClassOther).after(0), play: each(listOf(0x25))},
 		{name: "disposition: released", job: producing(), want: want{run: []driver.Class{driver.ClassOther}, some: 0}, play: each(listOf(0x26))},
 		{name: "disposition: modified with annotations nested 6000 deep", job: producing(), heavy: true, want: want{run: []driver.Class{driver.ClassOther}, some: 0}, play: each(listOf(0x27, "\x41", "\x41", counted(0xd1, 2, symbol("a")+nested(6000))))},
-		{name: "disposition: byte by byte", job: producing(), want: works(), play: at(func(p *amqpPeer, f *amqpFrame) {
-			p.peer.confirmed.Add(1)
-			p.slowly(frameOf(0, p.channel, listOf(amqpDisposition, "\x41", f.fields[1], f.fields[1], "\x41", accepted)))
-		})},
-		{name: "disposition: on another channel", job: producing(), want: runFails("", protocol).after(0), play: at(func(p *amqpPeer, f *amqpFrame) {
-			p.channel = 44
-			p.dispose(uintIn(f.fields[1]), uintIn(f.fields[1]), accepted)
-		})},
-		{name: "disposition: a transfer instead", job: producing(), want: runFails("", protocol).after(0), play: at(func(p *amqpPeer, _ *amqpFrame) { p.transfer(dataOf("x")) })},
 		{name: "disposition: an unknown performative instead", job: producing(), want: runFails("", protocol).after(0), play: at(amqpSend(0x7e, null))},
-		{name: "disposition: garbage", job: producing(), want: runFails("", protocol).after(0), play: at(amqpSay(frameOf(0, 0, "\xde\xad\xbe\xef")))},
-		{name: "disposition: a frame of 2^31-1 bytes", job: producing(), heavy: true, want: runFails("2147483647", protocol).after(0), play: at(amqpEndless(frameHead(1<<31-1, 2, 0, 0), "x"))},
 		{name: "disposition: the session ends", job: producing(), want: runFails("", driver.ClassClosedByBroker).after(0), play: at(amqpSend(amqpEnd, errorOf("amqp:session:window-violation", "w")))},
 		{name: "disposition: the connection is closed", job: producing(), want: runFails("shutdown", lost).after(0), play: at(amqpSend(amqpClose, errorOf("amqp:connection:forced", "shutdown")))},
 		{name: "disposition: the broker does not read", job: producing("idle-timeout=0").messages(200), want: quiet(0), play: at(func(p *amqpPeer, _ *amqpFrame) { p.deaf() })},

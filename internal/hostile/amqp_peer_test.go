@@ -37,7 +37,7 @@ const (
 	typeAMQP = 0
 	typeSASL = 1
 
-	// amqpMaxFrame is the largest frame that the driver under test is told to announce.
+	// amqpMaxFrame is the largest frame that the driver announces.
 	amqpMaxFrame = 64 << 10
 )
 
@@ -158,7 +158,7 @@ func (p *amqpPeer) attachAs(f *amqpFrame, source, target, largest string) {
 	p.send(amqpAttach, f.fields[0], f.fields[1], boolOf(!p.receives(f)), f.fields[3], f.fields[4], source, target, null, null, count, largest)
 }
 
-// receives tells whether the driver receives over the link of an attach.
+// receives reports whether the driver receives over the link of an attach.
 func (p *amqpPeer) receives(f *amqpFrame) bool {
 	return f.fields[2] == "\x41" || f.fields[2] == "\x56\x01"
 }

@@ -5,7 +5,6 @@ package hostile
 import (
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -29,7 +28,7 @@ func amqpHangUp(text string) func(*amqpPeer, *amqpFrame) {
 	}
 }
 
-// amqpEndless says something once, and then something else for ever.
+// amqpEndless says something once, and then repeats something else without end.
 func amqpEndless(head, chunk string) func(*amqpPeer, *amqpFrame) {
 	return func(p *amqpPeer, _ *amqpFrame) {
 		p.say(head)
@@ -49,27 +48,20 @@ func amqpConnect() []testCase {
 	at := func(do func(*amqpPeer, *amqpFrame)) func(*wire) { return amqpStart(saslHeader, do) }
 	return []testCase{
 		{name: "connect: silence", job: producing(), play: (*wire).hear, want: openFails("did not answer", timeout)},
-		{name: "connect: silence, consuming", job: consuming(), play: (*wire).hear, want: openFails("did not answer", timeout)},
 		{name: "connect: deaf", job: producing(), play: (*wire).deaf, want: openFails("did not answer", timeout)},
 		{name: "connect: closed at once", job: producing(), play: func(*wire) {}, want: openFails("closed", connect)},
-		{name: "connect: reset", job: producing(), play: (*wire).reset, want: openFails("", connect, lost)},
 		{name: "connect: a web server", job: producing(), play: at(amqpHangUp("HTTP/1.1 400 Bad Request\r\n\r\n")), want: openFails("web server", protocol)},
 		{name: "connect: AMQP 0-9-1", job: producing(), play: at(amqpHangUp("AMQP\x00\x00\x09\x01")), want: openFails("older AMQP", connect)},
 		{name: "connect: a TLS alert", job: producing(), play: at(amqpHangUp("\x15\x03\x03\x00\x02\x02\x28")), want: openFails("encrypted", protocol)},
 		{name: "connect: STOMP", job: producing(), play: at(amqpHangUp("ERROR\n\n\x00")), want: openFails("not an AMQP broker", protocol)},
-		{name: "connect: garbage without end", job: producing(), play: at(amqpEndless("", "garbage!")), want: openFails("not an AMQP broker", protocol)},
 		{name: "connect: zeros without end", job: producing(), heavy: true, play: at(amqpEndless("", "\x00")), want: openFails("not an AMQP broker", protocol)},
-		{name: "connect: control characters", job: producing(), play: at(amqpHangUp("\x1b[2J\x1b[31m\x07")), want: openFails("not an AMQP broker", protocol)},
-		{name: "connect: half a header, and silence", job: producing(), play: at(amqpSay("AMQP")), want: openFails("", timeout)},
 		{name: "connect: half a header, and the end", job: producing(), play: at(amqpHangUp("AMQP\x03")), want: openFails("", lost)},
 		{name: "connect: a header without end", job: producing(), heavy: true, play: at(amqpEndless("", headerSASL)), want: openFails("", protocol)},
 		{name: "connect: another protocol's number", job: producing(), play: at(amqpSay("AMQP\x02\x01\x00\x00")), want: openFails("", driver.ClassAuth)},
 		{name: "connect: no SASL offered", job: producing(), play: at(amqpHangUp(headerAMQP)), want: openFails("", driver.ClassAuth)},
 		{name: "tls: an answer in clear", job: tls(producing()), play: sayAndHear(headerSASL), want: openFails("", driver.ClassTLS)},
 		{name: "tls: silence", job: tls(producing()), play: (*wire).hear, want: openFails("", timeout)},
-		{name: "tls: closed", job: tls(producing()), play: func(*wire) {}, want: openFails("", connect)},
 		{name: "tls: a handshake message without end", job: tls(producing()), heavy: true, play: endlessHandshake, want: openFails("", driver.ClassTLS)},
-		{name: "tls: a truncated record", job: tls(producing()), play: sayAndEnd("\x16\x03\x03\x00\x50abc"), want: openFails("", connect)},
 	}
 }
 
@@ -79,38 +71,25 @@ func amqpSASL() []testCase {
 	outcome := func(do func(*amqpPeer, *amqpFrame)) func(*wire) { return amqpStart(saslInit, do) }
 	sasl := func(body string) string { return frameOf(typeSASL, 0, body) }
 	return []testCase{
-		{name: "sasl: silence for mechanisms", job: producing(), play: mechanisms(""), want: openFails("", timeout)},
 		{name: "sasl: byte by byte", job: producing(), want: works(), play: amqpStart(saslHeader, func(p *amqpPeer, _ *amqpFrame) {
 			p.slowly(headerSASL + sasl(listOf(saslMechanisms, symbols("ANONYMOUS"))))
 		})},
 		{name: "sasl: no mechanisms", job: producing(), play: mechanisms(sasl(listOf(saslMechanisms, symbols()))), want: openFails("", protocol)},
-		{name: "sasl: null for mechanisms", job: producing(), play: mechanisms(sasl(listOf(saslMechanisms, null))), want: openFails("", protocol)},
 		{name: "sasl: unknown mechanisms", job: producing(), play: mechanisms(sasl(listOf(saslMechanisms, symbols("GSSAPI", "\x1b[2J")))), want: openFails("GSSAPI", driver.ClassAuth)},
-		{name: "sasl: mechanisms that are numbers", job: producing(), play: mechanisms(sasl(listOf(saslMechanisms, uint32Of(1)))), want: openFails("", protocol)},
 		{name: "sasl: 2^32-1 mechanisms", job: producing(), play: mechanisms(sasl(listOf(saslMechanisms, counted(0xf0, 1<<32-1, "\xb3\x00\x00\x00\x01A")))), want: openFails("", protocol)},
 		{name: "sasl: 2^32-1 mechanisms of nothing", job: producing(), heavy: true, play: mechanisms(sasl(listOf(saslMechanisms, counted(0xf0, 1<<32-1, "\x45")))), want: openFails("", protocol)},
 		{name: "sasl: a mechanism of 2^31 bytes", job: producing(), play: mechanisms(sasl(listOf(saslMechanisms, sized(0xb3, 1<<31, "A")))), want: openFails("", protocol)},
 		{name: "sasl: mechanisms nested 1000 deep", job: producing(), play: mechanisms(sasl(listOf(saslMechanisms, nested(1000)))), want: openFails("", protocol)},
-		{name: "sasl: a frame of AMQP", job: producing(), play: mechanisms(frameOf(typeAMQP, 0, listOf(saslMechanisms, symbols("ANONYMOUS")))), want: openFails("", protocol)},
-		{name: "sasl: an open", job: producing(), play: mechanisms(sasl(listOf(amqpOpen, str("x")))), want: openFails("", protocol)},
 		{name: "sasl: a frame of 2^31-1 bytes", job: producing(), heavy: true, want: openFails("2147483647 bytes", protocol), play: amqpStart(saslHeader, amqpEndless(headerSASL+frameHead(1<<31-1, 2, typeSASL, 0), "x"))},
-		{name: "sasl: a frame of 2^32-1 bytes", job: producing(), want: openFails("4294967295 bytes", protocol), play: amqpStart(saslHeader, amqpEndless(headerSASL+frameHead(1<<32-1, 2, typeSASL, 0), "x"))},
 		{name: "sasl: a frame of 7 bytes", job: producing(), play: mechanisms(frameHead(7, 2, typeSASL, 0)), want: openFails("", protocol)},
-		{name: "sasl: a frame of nothing", job: producing(), play: mechanisms(frameHead(0, 2, typeSASL, 0)), want: openFails("", protocol)},
-		{name: "sasl: an empty frame", job: producing(), play: mechanisms(frameHead(8, 2, typeSASL, 0)), want: openFails("", timeout)},
 		{name: "sasl: empty frames without end", job: producing(), heavy: true, play: amqpStart(saslHeader, amqpEndless(headerSASL, frameHead(8, 2, typeSASL, 0))), want: openFails("", timeout)},
-		{name: "sasl: a data offset of 0", job: producing(), play: mechanisms(frameHead(20, 0, typeSASL, 0) + zeros(12)), want: openFails("", protocol)},
-		{name: "sasl: a data offset beyond the frame", job: producing(), play: mechanisms(frameHead(20, 255, typeSASL, 0) + zeros(12)), want: openFails("", protocol)},
-		{name: "sasl: truncated", job: producing(), play: amqpStart(saslHeader, amqpHangUp(headerSASL+frameHead(100, 2, typeSASL, 0)+"abc")), want: openFails("", lost)},
 		{name: "sasl: silence for the outcome", job: producing(), play: outcome(amqpSay("")), want: openFails("", timeout)},
 		{name: "sasl: closed instead of an outcome", job: producing(), play: outcome(amqpHangUp("")), want: openFails("", lost)},
 		{name: "sasl: refused", job: producing(), play: outcome(amqpSay(sasl(listOf(saslOutcome, "\x50\x01")))), want: openFails("login", driver.ClassAuth)},
 		{name: "sasl: an unknown outcome", job: producing(), play: outcome(amqpSay(sasl(listOf(saslOutcome, "\x50\xff")))), want: openFails("", driver.ClassAuth)},
 		{name: "sasl: an outcome without a code", job: producing(), play: outcome(amqpSay(sasl(listOf(saslOutcome)))), want: openFails("", protocol)},
 		{name: "sasl: a challenge", job: producing(), play: outcome(amqpSay(sasl(listOf(saslChallenge, binaryOf("who?"))))), want: openFails("", protocol)},
-		{name: "sasl: challenges without end", job: producing(), heavy: true, play: outcome(amqpEndless("", sasl(listOf(saslChallenge, binaryOf("who?"))))), want: openFails("", protocol)},
 		{name: "sasl: the mechanisms again", job: producing(), play: outcome(amqpSay(sasl(listOf(saslMechanisms, symbols("ANONYMOUS"))))), want: openFails("", protocol)},
-		{name: "sasl: garbage for an outcome", job: producing(), play: outcome(amqpSay(sasl("\xde\xad\xbe\xef"))), want: openFails("", protocol)},
 	}
 }
 
@@ -120,94 +99,54 @@ func amqpOpens() []testCase {
 	open := func(fields ...string) func(*wire) { return at(amqpSend(amqpOpen, fields...)) }
 	return []testCase{
 		{name: "open: no header", job: producing(), play: amqpStart(amqpHeader, amqpSay("")), want: openFails("", timeout)},
-		{name: "open: the header of SASL", job: producing(), play: amqpStart(amqpHeader, amqpSay(headerSASL)), want: openFails("", protocol)},
 		{name: "open: garbage for a header", job: producing(), play: amqpStart(amqpHeader, amqpSay("\xff\xff\xff\xff\xff\xff\xff\xff")), want: openFails("", protocol)},
 		{name: "open: silence", job: producing(), play: at(amqpSay("")), want: openFails("", timeout)},
-		{name: "open: closed", job: producing(), play: at(amqpHangUp("")), want: openFails("", lost)},
-		{name: "open: byte by byte", job: producing(), want: works(), play: at(func(p *amqpPeer, _ *amqpFrame) { p.slowly(frameOf(0, 0, listOf(amqpOpen, str("x")))) })},
-		{name: "open: truncated", job: producing(), play: at(amqpHangUp(frameHead(100, 2, 0, 0) + "\x00\x53")), want: openFails("", lost)},
 		{name: "open: trickled without end", job: producing(), want: openFails("", timeout), play: at(func(p *amqpPeer, _ *amqpFrame) {
 			for p.say(frameHead(60_000, 2, 0, 0)); p.say("x"); {
 				<-time.After(time.Millisecond)
 			}
 		})},
 		{name: "open: no fields", job: producing(), play: open(), want: openFails("", protocol)},
-		{name: "open: nulls", job: producing(), play: open(null, null, null, null), want: openFails("", protocol)},
 		{name: "open: a number for a name", job: producing(), play: open(uint32Of(7)), want: openFails("", protocol)},
 		{name: "open: frames of at most 511 bytes", job: producing(), play: open(str("x"), null, uint32Of(511)), want: openFails("", protocol)},
 		{name: "open: frames of at most 0 bytes", job: producing(), play: open(str("x"), null, uint32Of(0)), want: openFails("", protocol)},
 		{name: "open: frames of at most 512 bytes", job: producing(), play: open(str("x"), null, uint32Of(512)), want: works()},
-		{name: "open: frames of 2^32-1 bytes", job: producing(), play: open(str("x"), null, uint32Of(1<<32-1)), want: works()},
 		{name: "open: an idle time-out of 1 ms", job: producing(), play: open(str("x"), null, null, null, uint32Of(1)), want: works()},
 		{name: "open: an idle time-out of ages", job: producing(), play: open(str("x"), null, null, null, uint32Of(1<<32-1)), want: works()},
 		{name: "open: more fields than there are", job: producing(), play: open(str("x"), null, null, null, null, null, null, null, null, null, null, null, null), want: works()},
-		{name: "open: a name of 60 KB with control characters", job: producing(), play: open(str(strings.Repeat("\x1b[2J\x07", 12_000))), want: works()},
-		{name: "open: a name of 2^31 bytes", job: producing(), play: open(sized(0xb1, 1<<31, "x")), want: openFails("", protocol)},
 		{name: "open: a name of 2^32-1 bytes", job: producing(), play: open(sized(0xb1, 1<<32-1, "x")), want: openFails("", protocol)},
 		{name: "open: a list of 2^32-1 fields", job: producing(), heavy: true, play: at(amqpSay(frameOf(0, 0, "\x00\x53\x10"+counted(0xd0, 1<<32-1, str("x"))))), want: openFails("", protocol)},
 		{name: "open: a list longer than its frame", job: producing(), play: at(amqpSay(frameOf(0, 0, "\x00\x53\x10"+sized(0xd0, 1<<31-1, "\x00\x00\x00\x01"+str("x"))))), want: openFails("", protocol)},
-		{name: "open: properties of 2^32-1 pairs", job: producing(), heavy: true, play: open(str("x"), null, null, null, null, null, null, null, null, counted(0xd1, 1<<32-1, symbol("a")+null)), want: openFails("", protocol)},
 		{name: "open: properties of an odd number of values", job: producing(), play: open(str("x"), null, null, null, null, null, null, null, null, counted(0xd1, 3, symbol("a")+null+symbol("b"))), want: openFails("", protocol)},
 		{name: "open: an array of 2^32-1 nothings in the properties", job: producing(), heavy: true, play: open(str("x"), null, null, null, null, null, null, null, null, counted(0xd1, 2, symbol("product")+counted(0xf0, 1<<32-1, "\x45"))), want: works()},
 		{name: "open: properties nested 6000 deep", job: producing(), heavy: true, play: open(str("x"), null, null, null, null, null, null, null, null, counted(0xd1, 2, symbol("product")+nested(6000))), want: works()},
-		{name: "open: properties described 30,000 deep", job: producing(), heavy: true, play: open(str("x"), null, null, null, null, null, null, null, null, counted(0xd1, 2, symbol("product")+describedBy(30_000))), want: works()},
-		{name: "open: on another channel", job: producing(), play: at(amqpSay(frameOf(0, 7, listOf(amqpOpen, str("x"))))), want: works()},
 		{name: "open: a transfer instead", job: producing(), play: at(amqpSend(amqpTransfer, uint32Of(0))), want: openFails("", protocol)},
-		{name: "open: an unknown performative instead", job: producing(), play: at(amqpSend(0x7f, uint32Of(0))), want: openFails("", protocol)},
 		{name: "open: refused", job: producing(), play: at(amqpSend(amqpClose, errorOf("amqp:unauthorized-access", "no\x1b[2J"))), want: openFails("no", driver.ClassAuth)},
 		{name: "open: closed without a reason", job: producing(), play: at(amqpSend(amqpClose)), want: openFails("", connect)},
 	}
 }
 
-// amqpFraming: frames whose lengths are lies, in place of the answer to open.
+// amqpFraming: frames with false lengths, in place of the answer to open.
 func amqpFraming() []testCase {
 	at := func(do func(*amqpPeer, *amqpFrame)) func(*wire) { return amqpStart(amqpOpen, do) }
 	var list []testCase
-	for name, c := range map[string]struct {
-		size  uint32
-		heavy bool
-	}{
-		"of 2^31-1 bytes":                  {1<<31 - 1, true},
-		"of 2^31 bytes":                    {1 << 31, false},
-		"of 2^32-1 bytes":                  {1<<32 - 1, false},
-		"of one byte more than announced":  {amqpMaxFrame + 1, false},
-		"a thousand times the announced":   {amqpMaxFrame * 1000, true},
-		"of 16 MiB, as if none were known": {16 << 20, true},
-	} {
+	for _, size := range []uint32{0, 7, amqpMaxFrame + 1, 1<<31 - 1, 1<<32 - 1} {
 		list = append(list, testCase{
-			name: "frame: " + name, job: producing(), heavy: c.heavy, want: openFails("bytes", protocol),
-			play: at(amqpEndless(frameHead(c.size, 2, 0, 0), "\x00")),
-		})
-	}
-	for _, size := range []uint32{0, 1, 7} {
-		list = append(list, testCase{
-			name: "frame: of " + strconv.FormatUint(uint64(size), 10) + " bytes", job: producing(), want: openFails("", protocol),
+			name: "frame: of " + strconv.FormatUint(uint64(size), 10) + " bytes", job: producing(), heavy: size == 1<<31-1, want: openFails("bytes", protocol),
 			play: at(amqpEndless(frameHead(size, 2, 0, 0), "\x00")),
 		})
 	}
 	return append(list,
-		testCase{name: "frame: a data offset of 0", job: producing(), play: at(amqpSay(frameHead(30, 0, 0, 0) + zeros(22))), want: openFails("", protocol)},
 		testCase{name: "frame: a data offset of 1", job: producing(), play: at(amqpSay(frameHead(30, 1, 0, 0) + zeros(22))), want: openFails("", protocol)},
 		testCase{name: "frame: a data offset beyond its end", job: producing(), play: at(amqpSay(frameHead(30, 200, 0, 0) + zeros(22))), want: openFails("", protocol)},
 		testCase{name: "frame: an extended header", job: producing(), want: works(), play: at(func(p *amqpPeer, _ *amqpFrame) {
 			body := listOf(amqpOpen, str("x"))
 			p.say(frameHead(uint32(12+len(body)), 3, 0, 0) + "ext!" + body)
 		})},
-		testCase{name: "frame: of an unknown type", job: producing(), play: at(amqpSay(frameOf(9, 0, listOf(amqpOpen, str("x"))))), want: openFails("", protocol)},
 		testCase{name: "frame: of SASL", job: producing(), play: at(amqpSay(frameOf(typeSASL, 0, listOf(amqpOpen, str("x"))))), want: openFails("", protocol)},
-		testCase{name: "frame: garbage", job: producing(), play: at(amqpSay(frameOf(0, 0, "\xde\xad\xbe\xef\xde\xad\xbe\xef"))), want: openFails("", protocol)},
 		testCase{name: "frame: a descriptor without a value", job: producing(), play: at(amqpSay(frameOf(0, 0, "\x00\x53\x10"))), want: openFails("", protocol)},
 		testCase{name: "frame: a descriptor without an end", job: producing(), play: at(amqpSay(frameOf(0, 0, zeros(60_000)))), want: openFails("", protocol)},
-		testCase{name: "frame: a list that is a map", job: producing(), play: at(amqpSay(frameOf(0, 0, "\x00\x53\x10"+counted(0xd1, 2, str("x")+null)))), want: openFails("", protocol)},
-		testCase{name: "frame: empty ones before the answer", job: producing(), want: works(), play: at(func(p *amqpPeer, f *amqpFrame) {
-			p.say(strings.Repeat(heartbeat, 1000))
-			p.behave(f)
-		})},
 		testCase{name: "frame: empty ones without end", job: producing(), heavy: true, play: at(amqpEndless("", heartbeat)), want: openFails("", timeout)},
-		testCase{name: "frame: empty ones on channel 65535", job: producing(), want: works(), play: at(func(p *amqpPeer, f *amqpFrame) {
-			p.say(frameHead(8, 2, 0, 65535))
-			p.behave(f)
-		})},
 	)
 }
 
@@ -219,17 +158,14 @@ func amqpSessions() []testCase {
 			p.send(amqpBegin, append([]string{uint16Of(f.channel)}, fields...)...)
 		})
 	}
-	zero, some, most := uint32Of(0), uint32Of(5000), uint32Of(1<<32-1)
+	zero, some := uint32Of(0), uint32Of(5000)
 	return []testCase{
 		{name: "begin: silence", job: producing(), play: at(amqpSay("")), want: openFails("", timeout)},
 		{name: "begin: closed", job: producing(), play: at(amqpHangUp("")), want: openFails("", lost)},
-		{name: "begin: for nobody", job: producing(), play: at(amqpSend(amqpBegin, null, zero, some, some)), want: openFails("", protocol)},
 		{name: "begin: for another channel", job: producing(), play: at(amqpSend(amqpBegin, uint16Of(999), zero, some, some)), want: openFails("", protocol)},
 		{name: "begin: on channel 65535, which we did not allow", job: producing(), want: openFails("channel 65535", protocol), play: amqpBeginElsewhere(65535)},
 		{name: "begin: on channel 300, consuming", job: consuming(), want: works(), play: amqpBeginElsewhere(300)},
-		{name: "begin: no windows", job: producing(), play: begin(), want: openFails("", protocol)},
 		{name: "begin: windows that are texts", job: producing(), play: begin(str("a"), str("b"), str("c")), want: openFails("", protocol)},
-		{name: "begin: the largest windows", job: producing(), play: begin(most, most, most), want: works()},
 		{name: "begin: a window of 0", job: producing(), want: works(), play: begin(zero, zero, some)}, // a flow opens it
 		{name: "begin: handles up to 0", job: producing(), play: begin(zero, some, some, zero), want: works()},
 		{name: "begin: twice", job: producing(), want: fails("", protocol), play: at(func(p *amqpPeer, f *amqpFrame) {
@@ -238,9 +174,6 @@ func amqpSessions() []testCase {
 		})},
 		{name: "begin: an end instead", job: producing(), play: at(amqpSend(amqpEnd, errorOf("amqp:resource-limit-exceeded", "enough"))), want: openFails("", protocol)},
 		{name: "begin: a close instead", job: producing(), play: at(amqpSend(amqpClose, errorOf("amqp:connection:forced", "go away"))), want: openFails("go away", connect)},
-		{name: "begin: an attach instead", job: producing(), play: at(amqpSend(amqpAttach, str("x"), zero, "\x41")), want: openFails("", protocol)},
-		{name: "begin: garbage", job: producing(), play: at(amqpSay(frameOf(0, 0, "\xde\xad\xbe\xef"))), want: openFails("", protocol)},
-		{name: "begin: a frame of 2^31-1 bytes", job: producing(), heavy: true, play: at(amqpEndless(frameHead(1<<31-1, 2, 0, 0), "x")), want: openFails("2147483647", protocol)},
 	}
 }
 

@@ -35,7 +35,7 @@ func endlessHandshake(w *wire) {
 	w.endless("\x16\x03\x03\x40\x00" + zeros(1<<14))
 }
 
-// shared makes a job of two consumers on one connection, of which only the first runs.
+// shared makes a job of two consumers on one connection. Only the first runs.
 func shared(j job) job {
 	j.Shared = true
 	return j

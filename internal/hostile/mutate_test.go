@@ -70,7 +70,7 @@ func (m *mutator) pass(to io.Writer, from io.Reader) {
 	}
 }
 
-// schedule chooses how far the next mutation is away.
+// schedule chooses the distance to the next mutation.
 func (m *mutator) schedule() { m.left = int(min(m.rng.ExpFloat64()*m.mean, math.MaxInt32)) }
 
 // chunk passes on a piece; it returns false at the end.

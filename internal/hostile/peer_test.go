@@ -70,8 +70,7 @@ func (p *peer) stop() {
 	p.wg.Wait()
 }
 
-// wire is a connection to a peer. Writing fails when the driver has closed it, which is no news: a case goes on to its
-// end.
+// wire is a connection to a peer. Writing fails when the driver has closed it: a case then runs to its end.
 type wire struct {
 	net.Conn
 	r    *bufio.Reader
@@ -92,7 +91,7 @@ func (w *wire) slowly(b string) {
 	}
 }
 
-// endless says the same for ever.
+// endless repeats a text without end.
 func (w *wire) endless(b string) {
 	const much = 64 << 10
 	for b = strings.Repeat(b, max(1, much/len(b))); w.say(b); {

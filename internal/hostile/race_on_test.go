@@ -2,5 +2,5 @@
 
 package hostile
 
-// raceFactor is how much more memory the race detector lets a process take (https://go.dev/doc/articles/race_detector).
+// raceFactor: with the race detector a process needs more memory (https://go.dev/doc/articles/race_detector).
 const raceFactor = 5

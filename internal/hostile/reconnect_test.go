@@ -23,7 +23,7 @@ import (
 )
 
 // reconnecting is a load with --reconnect and --verify on the embedded broker, through a proxy that delays bytes and
-// ends connections, or also changes bytes. The seed and the number of the case determine what the proxy does.
+// ends connections, or also changes bytes. Seed and number of the case determine its actions.
 type reconnecting struct {
 	protocol   string
 	seed, load uint64
@@ -33,7 +33,7 @@ type reconnecting struct {
 const (
 	reconnectMessages = 4000
 	reconnectRate     = 2000
-	// reconnectLimit is how long a load may take: much longer than its schedule, connecting again and its drain.
+	// reconnectLimit is the time limit of a load: much longer than its schedule, its reconnects and its drain.
 	reconnectLimit = 8 * patience
 )
 
@@ -105,7 +105,7 @@ func (s *reconnecting) run(t *testing.T, binary string) *result.Result {
 	return r
 }
 
-// arguments are those of a load whose workers notice connections that say nothing more.
+// arguments returns the command line of a load that notices silent connections.
 func (s *reconnecting) arguments(addr, dir string) []string {
 	args := []string{
 		s.protocol, "client", "queue://q", "--rate", strconv.Itoa(reconnectRate),
@@ -174,7 +174,7 @@ func (s *reconnecting) check(t *testing.T, r *result.Result, text string) {
 	}
 }
 
-// compare compares the result with what the broker has counted.
+// compare compares the result with the broker's counts.
 func (s *reconnecting) compare(t *testing.T, r *result.Result, b *broker.Broker, text string) {
 	var taken uint64
 	for _, d := range b.Stats().Destinations {

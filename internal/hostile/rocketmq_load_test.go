@@ -21,27 +21,16 @@ func rocketSends() []testCase {
 		{name: "send: silence", job: soon, want: runFails("no answer in time", timeout).after(0), play: at(rocketSay(""))},
 		{name: "send: silence, and the end of the run", job: patiently(), want: quiet(0), play: at(rocketSay(""))},
 		{name: "send: closed", job: patiently(), want: runFails("", lost).after(0), play: at(rocketEnd(""))},
-		{name: "send: reset", job: patiently(), want: runFails("", lost).after(0), play: at(func(p *rocketPeer, _ *rocketRequest) { p.reset() })},
-		{name: "send: closed in mid-frame", job: patiently(), want: runFails("", lost).after(0), play: at(rocketEnd(rocketHead(100, rmq.Binary, 50) + "half"))},
 		{name: "send: answers three times", job: patiently(), want: works(), play: at(func(p *rocketPeer, q *rocketRequest) {
 			p.confirm(q)
 			p.peer.confirmed.Add(-2)
 			p.confirm(q)
 			p.confirm(q)
 		})},
-		{name: "send: an answer, and then another one", job: patiently(), want: works(), play: at(func(p *rocketPeer, q *rocketRequest) {
-			p.confirm(q)
-			p.answer(q, 1, "no, it was not stored", nil, "")
-		})},
 		{name: "send: answers to what was never sent", job: soon, want: runFails("no answer in time", timeout).after(0), play: at(func(p *rocketPeer, q *rocketRequest) {
 			for _, n := range []uint32{64, 128, 1 << 20, 1 << 31, 1<<32 - 64} {
 				p.say(rocketFrame(0, q.opaque+n, 1, "", nil, ""))
 			}
-		})},
-		{name: "send: answers to what was never sent, without end", job: soon, heavy: true, want: runFails("", timeout).after(0), play: at(rocketEndless("", rocketFrame(0, 1<<31, 1, "", nil, "")))},
-		{name: "send: answers byte by byte", job: patiently(), want: works(), play: at(func(p *rocketPeer, q *rocketRequest) {
-			p.peer.confirmed.Add(1)
-			p.slowly(rocketFrame(0, q.opaque, 1, "", nil, ""))
 		})},
 		{name: "send: answers in JSON", job: patiently(), want: works(), play: at(func(p *rocketPeer, q *rocketRequest) {
 			p.peer.confirmed.Add(1)
@@ -52,18 +41,9 @@ func rocketSends() []testCase {
 			rocketAnswerJSON(" { \"code\" : 0, \"x\":[{}, null, true, 1.5e300, \"\\ud800\"], \"flag\": 1,\r\n\t\"opaque\":%d , \"remark\":null, \"extFields\":null } ")(p, q)
 		})},
 		{name: "send: each is refused", job: patiently(), want: runFails("full", driver.ClassFull).after(0), play: at(rocketRefuse(2, "the pool is full"))},
-		{name: "send: each is refused with 900 KB", job: patiently(), heavy: true, want: runFails("full", driver.ClassFull).after(0), play: at(rocketRefuse(2, strings.Repeat("the pool is full ", 50_000)))},
-		{name: "send: each is refused with control characters", job: patiently(), want: runFails("", driver.ClassFull).after(0), play: at(rocketRefuse(2, "\x1b]0;title\x07\x1b[2J\r\x00"))},
 		{name: "send: each is refused without words", job: patiently(), want: runFails("gives no reason", driver.ClassFull).after(0), play: at(rocketRefuse(2, ""))},
 		{name: "send: an unknown code", job: patiently(), want: runFails("code 31000", driver.ClassOther).after(0), play: at(rocketRefuse(31000, "what?"))},
-		{name: "send: a body of 3 MB in each answer", job: patiently(), heavy: true, want: works(), play: at(func(p *rocketPeer, q *rocketRequest) {
-			p.peer.confirmed.Add(1)
-			p.answer(q, 0, "", nil, zeros(3_000_000))
-		})},
 		{name: "send: a frame of 2^31-1 bytes", job: patiently(), heavy: true, want: runFails("2147483647", tooLarge, protocol).after(0), play: at(rocketEndless(rocketHead(1<<31-1, 1, 17), "x"))},
-		{name: "send: a frame of 2^32-1 bytes", job: patiently(), want: runFails("4294967295", tooLarge, protocol).after(0), play: at(rocketEndless(rocketHead(1<<32-1, 1, 17), "x"))},
-		{name: "send: garbage", job: patiently(), want: runFails("", protocol).after(0), play: at(rocketSay("\x00\x00\x00\x08garbage!"))},
-		{name: "send: requests instead of answers", job: soon, want: runFails("", timeout).after(0), play: at(func(p *rocketPeer, q *rocketRequest) { p.say(rocketFrame(310, q.opaque, 0, "", nil, "")) })},
 		{name: "send: a batch is never answered", job: producing("send=batch", "send-timeout=200ms"), want: runFails("no answer in time", timeout).after(0), play: rocketAt(rmq.ReqSendBatchMessage, rocketSay(""))},
 		{name: "send: a half message without an id", job: patiently("transactional=true"), want: works(), play: at(func(p *rocketPeer, q *rocketRequest) {
 			p.peer.confirmed.Add(1)
@@ -126,13 +106,8 @@ func rocketPulls() []testCase {
 	return []testCase{
 		{name: "pull: silence", job: consuming(), want: quiet(0), play: pulled(rocketSay(""))},
 		{name: "pull: closed", job: consuming(), want: runFails("", lost).after(0), play: pulled(rocketEnd(""))},
-		{name: "pull: reset", job: consuming(), want: runFails("", lost).after(0), play: pulled(func(p *rocketPeer, _ *rocketRequest) { p.reset() })},
 		{name: "pull: closed in mid-frame", job: consuming(), want: runFails("", lost).after(0), play: pulled(rocketEnd(rocketHead(1000, 1, 100) + "half"))},
 		{name: "pull: silence in mid-frame", job: consuming(), want: quiet(0), play: pulled(rocketSay(rocketHead(1000, 1, 100) + "half"))},
-		{name: "pull: byte by byte", job: consuming(), want: works(), play: pulled(func(p *rocketPeer, q *rocketRequest) {
-			p.peer.delivered.Add(10)
-			p.slowly(rocketFrame(0, q.opaque, 1, "", map[string]string{"nextBeginOffset": "10"}, tenMessages(good)))
-		})},
 		{name: "pull: the answer twice", job: consuming().messages(11), want: quiet(10), play: pulled(func(p *rocketPeer, q *rocketRequest) {
 			p.deliver(q, 10)
 			p.deliver(q, 10)
@@ -142,26 +117,19 @@ func rocketPulls() []testCase {
 			p.answer(q, 0, "", nil, tenMessages(good))
 		})},
 		{name: "pull: a next offset of the past", job: consuming(), want: works(), play: fields("-9223372036854775808")},
-		{name: "pull: a next offset of garbage", job: consuming(), want: works(), play: fields(strings.Repeat("9", 100_000))},
 		{name: "pull: nothing, for ever", job: consuming(), want: quiet(0), play: rocketAt(rmq.ReqPullMessage, rocketRefuse(rmq.ResPullNotFound, ""))},
 		{name: "pull: success with nothing in it, for ever", job: consuming(), want: quiet(0), play: rocketAt(rmq.ReqPullMessage, rocketBody(""))},
 		{name: "pull: the offset moved, for ever", job: consuming(), want: quiet(0), play: rocketAt(rmq.ReqPullMessage, rocketRefuse(21, ""))},
 		{name: "pull: busy, for ever", job: consuming(), want: quiet(0), play: rocketAt(rmq.ReqPullMessage, rocketRefuse(2, "busy"))},
-		{name: "pull: the group is gone", job: consuming(), want: runFails("no group", driver.ClassNotFound).after(0), play: rocketAt(rmq.ReqPullMessage, rocketRefuse(26, "no group"))},
 		{name: "pull: refused with 900 KB", job: consuming(), heavy: true, want: runFails("no", driver.ClassNotFound).after(0), play: rocketAt(rmq.ReqPullMessage, rocketRefuse(26, strings.Repeat("no group ", 100_000)))},
 		{name: "pull: a message shorter than any", job: consuming(), want: runFails("", protocol).after(0), play: pulledBody("\x00\x00\x00\x04")},
 		{name: "pull: a message of 0 bytes", job: consuming(), want: runFails("", protocol).after(0), play: pulledBody(patched(0, "\x00\x00\x00\x00"))},
 		{name: "pull: a message of 2^31-1 bytes", job: consuming(), want: runFails("", protocol).after(0), play: pulledBody(patched(0, "\x7f\xff\xff\xff"))},
-		{name: "pull: a message of 2^32-1 bytes", job: consuming(), want: runFails("", protocol).after(0), play: pulledBody(patched(0, "\xff\xff\xff\xff"))},
 		{name: "pull: an unknown mark", job: consuming(), want: runFails("", protocol).after(0), play: pulledBody(patched(4, "\x01\x02\x03\x04"))},
 		{name: "pull: a body of 2^31-1 bytes", job: consuming(), want: runFails("", protocol).after(0), play: pulledBody(patched(84, "\x7f\xff\xff\xff"))},
-		{name: "pull: a body of 2^32-1 bytes", job: consuming(), want: runFails("", protocol).after(0), play: pulledBody(patched(84, "\xff\xff\xff\xff"))},
 		{name: "pull: hosts that are not there", job: consuming(), want: runFails("", protocol).after(0), play: pulledBody(patched(36, "\xff\xff\xff\xff"))},
-		{name: "pull: truncated in a message", job: consuming(), want: runFails("", protocol).after(0), play: pulledBody(string(good.append(nil)[:60]))},
 		{name: "pull: garbage after the messages", job: consuming().messages(11), want: runFails("", protocol).after(10), play: pulledBody(tenMessages(good) + "garbage")},
 		{name: "pull: properties that are none", job: consuming(), want: works(), play: pulledBody(with(func(m *rocketMessage) { m.properties = "\x01\x02\x01\x01\x02time\x02time\x01\x02perfmq_id\x01x-\x02" }))},
-		{name: "pull: properties of 64 KB", job: consuming(), want: works(), play: pulledBody(with(func(m *rocketMessage) { m.properties = strings.Repeat("a\x01b\x02", 16_383) }))},
-		{name: "pull: properties with control characters", job: consuming(), want: works(), play: pulledBody(with(func(m *rocketMessage) { m.properties = "\x1b[2J\x01\x07\x00\x02" }))},
 		{name: "pull: times beyond all ages", job: consuming(), want: works(), play: pulledBody(with(func(m *rocketMessage) { m.properties = "time\x01-9223372036854775808\x02" }))},
 		{name: "pull: messages of another topic", job: consuming(), want: works(), play: pulledBody(with(func(m *rocketMessage) { m.topic = strings.Repeat("\xff", 255) }))},
 	}
@@ -216,17 +184,13 @@ func rocketLargePulls() []testCase {
 		{name: "bomb: one byte too many", job: consuming(), want: runFails("more than the 16777216 that perfmq accepts", tooLarge).after(0), play: compressed(packed(most+1), 0)},
 		{name: "bomb: the largest bodies", job: consuming(), heavy: true, want: works(), play: compressed(packed(most), 0)},
 		{name: "bomb: a body that is not compressed", job: consuming(), want: runFails("", protocol).after(0), play: compressed([]byte("not compressed"), 0)},
-		{name: "bomb: a compressed body without its end", job: consuming(), want: runFails("", protocol).after(0), play: compressed(packed(1000)[:10], 0)},
 		{name: "bomb: a compressed body with a wrong checksum", job: consuming(), want: runFails("", protocol).after(0), play: compressed(append(packed(1000)[:10], "\xff\xff\xff\xff\xff\xff"...), 0)},
 		{name: "bomb: an empty compressed body", job: consuming(), want: runFails("", protocol).after(0), play: compressed(nil, 0)},
 		{name: "bomb: compressed by something else", job: consuming(), want: runFails("LZ4 or ZSTD", driver.ClassUnsupported).after(0), play: compressed([]byte("x"), 1<<8)},
 		{name: "bomb: a preset dictionary", job: consuming(), want: runFails("", protocol).after(0), play: compressed([]byte("\x78\xbb\x00\x00\x00\x01abc"), 0)},
-		{name: "large: the largest messages in one queue", job: ordered(consuming().messages(4)), heavy: true, want: works(), play: each(1, most)},
 		{name: "large: the largest messages in eight queues", job: ordered(consuming().messages(10)), heavy: true, want: works(), play: each(8, most)},
 		{name: "large: messages of 256 KB in a hundred queues", job: ordered(consuming().messages(150)), heavy: true, want: works(), play: each(100, 256<<10)},
 		{name: "large: a message of 18 MB", job: consuming(), want: runFails("bytes; perfmq accepts at most", tooLarge, protocol).after(0), play: each(1, 18<<20)},
-		{name: "large: a frame of 2^31-1 bytes", job: consuming(), heavy: true, want: runFails("2147483647", tooLarge, protocol).after(0), play: pulled(rocketEndless(rocketHead(1<<31-1, 1, 17), "x"))},
-		{name: "large: a frame of 2^32-1 bytes", job: consuming(), want: runFails("4294967295", tooLarge, protocol).after(0), play: pulled(rocketEndless(rocketHead(1<<32-1, 1, 17), "x"))},
 		{name: "large: the largest frame, and silence", job: consuming(), heavy: true, want: quiet(0), play: pulled(rocketSay(rocketHead(16<<20, 1, 17)))},
 		{name: "large: answers to pulls without end", job: ordered(consuming().watched(time.Second).messages(1 << 30)), heavy: true, want: want{quiet: true, some: -1}, play: each(8, 1000)},
 	}
@@ -268,9 +232,6 @@ func rocketRequests() []testCase {
 				p.endless(rocketFrame(rmq.ReqCheckTransactionState, 7, 2, "", map[string]string{"commitLogOffset": "1", "transactionId": zeros(500)}, string(check)))
 			}),
 		},
-		{name: "request: 10 MB", job: patiently(), heavy: true, want: works(), play: afterHeartbeat(func(p *rocketPeer, _ *rocketRequest) {
-			p.say(rocketFrame(999, 7, 0, "", nil, zeros(10_000_000)))
-		})},
 	}
 }
 
@@ -278,9 +239,7 @@ func rocketRequests() []testCase {
 func rocketEnds() []testCase {
 	return []testCase{
 		{name: "end: leaving the group is not answered", job: consuming(), want: works(), play: rocketAt(rmq.ReqUnregisterClient, rocketSay(""))},
-		{name: "end: leaving the group is answered by garbage", job: consuming(), want: works(), play: rocketAt(rmq.ReqUnregisterClient, rocketEndless("", "\xff"))},
 		{name: "end: leaving the group is answered by a close", job: consuming(), want: works(), play: rocketAt(rmq.ReqUnregisterClient, rocketEnd(""))},
-		{name: "end: the producer's group is not answered", job: patiently(), want: works(), play: rocketAt(rmq.ReqUnregisterClient, rocketSay(""))},
 		{name: "end: the offset is not saved", job: consuming(), want: works(), play: rocketAt(rmq.ReqUpdateConsumerOffset, rocketSay(""))},
 		{name: "end: the offset is refused", job: consuming(), want: works(), play: rocketAt(rmq.ReqUpdateConsumerOffset, rocketRefuse(1, "no"))},
 		{name: "end: the offset is answered by a frame without end", job: consuming(), want: works(), play: rocketAt(rmq.ReqUpdateConsumerOffset, rocketEndless(rocketHead(16<<20, 1, 17), "x"))},

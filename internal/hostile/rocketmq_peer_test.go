@@ -69,7 +69,7 @@ func (p *rocketPeer) act(q *rocketRequest) {
 	p.behave(q)
 }
 
-// next reads a request, whose header is binary.
+// next reads a request with a binary header.
 func (p *rocketPeer) next() (*rocketRequest, error) {
 	var size [4]byte
 	if _, err := io.ReadFull(p.r, size[:]); err != nil {
@@ -167,7 +167,7 @@ func (p *rocketPeer) pull(q *rocketRequest) {
 	}
 }
 
-// firstPull tells whether a pull is the first of a queue, and not of one for redelivery.
+// firstPull reports whether a pull is the first of a queue, and not one for redelivery.
 func (p *rocketPeer) firstPull(q *rocketRequest) bool {
 	queue := q.fields["topic"] + q.fields["queueId"]
 	p.mu.Lock()
@@ -256,7 +256,7 @@ func rocketEnvelope(codec rmq.Codec, header, body string) string {
 	return string(b) + header + body
 }
 
-// rocketHead is the beginning of a frame that says to have that many bytes: its length, and that of the header.
+// rocketHead is the beginning of a frame: its claimed length, and the header's.
 func rocketHead(length uint32, codec rmq.Codec, header uint32) string {
 	b := binary.BigEndian.AppendUint32(nil, length)
 	return string(binary.BigEndian.AppendUint32(b, uint32(codec)<<24|header&0xffffff))
@@ -275,7 +275,7 @@ func rocketEnd(text string) func(*rocketPeer, *rocketRequest) {
 	}
 }
 
-// rocketEndless says something once, and then something else for ever.
+// rocketEndless says something once, and then repeats something else without end.
 func rocketEndless(head, chunk string) func(*rocketPeer, *rocketRequest) {
 	return func(p *rocketPeer, _ *rocketRequest) {
 		p.say(head)

@@ -24,32 +24,27 @@ func rocketConnect() []testCase {
 	}
 	return []testCase{
 		{name: "connect: silence", job: producing(), play: (*wire).hear, want: openFails("did not answer", timeout)},
-		{name: "connect: silence, consuming", job: consuming(), play: (*wire).hear, want: openFails("did not answer", timeout)},
 		{name: "connect: deaf", job: producing(), play: (*wire).deaf, want: openFails("did not answer", timeout)},
 		{name: "connect: closed at once", job: producing(), play: func(*wire) {}, want: openFails("", lost)},
-		{name: "connect: reset", job: producing(), play: (*wire).reset, want: openFails("", lost, connect)},
-		{name: "connect: closed when asked", job: producing(), play: at(rocketEnd("")), want: openFails("", lost)},
 		{name: "connect: a web server", job: producing(), play: at(rocketEnd("HTTP/1.1 400 Bad Request\r\n\r\n")), want: openFails("", protocol)},
 		{name: "connect: AMQP", job: producing(), play: at(rocketEnd("AMQP\x00\x01\x00\x00")), want: openFails("", protocol)},
 		{name: "connect: STOMP", job: producing(), play: at(rocketEnd("ERROR\n\n\x00")), want: openFails("", protocol)},
 		{name: "connect: a TLS alert", job: producing(), play: at(rocketEnd("\x15\x03\x03\x00\x02\x02\x28")), want: openFails("", protocol)},
-		{name: "connect: garbage without end", job: producing(), play: at(rocketEndless("", "garbage!")), want: openFails("", protocol)},
 		{name: "connect: zeros without end", job: producing(), heavy: true, play: at(rocketEndless("", "\x00")), want: openFails("", protocol)},
 		{name: "tls: an answer in clear", job: tls(producing()), play: sayAndHear(rocketFrame(0, 0, 1, "", nil, "")), want: openFails("", driver.ClassTLS)},
 		{name: "tls: silence", job: tls(producing()), play: (*wire).hear, want: openFails("", timeout)},
 		{name: "tls: closed", job: tls(producing()), play: func(*wire) {}, want: openFails("", driver.ClassTLS, connect)},
 		{name: "tls: a handshake message without end", job: tls(producing()), heavy: true, play: endlessHandshake, want: openFails("", driver.ClassTLS)},
-		{name: "tls: a truncated record", job: tls(producing()), play: sayAndEnd("\x16\x03\x03\x00\x50abc"), want: openFails("", driver.ClassTLS, connect)},
 	}
 }
 
-// rocketFrames: frames whose lengths are lies.
+// rocketFrames: frames with false lengths.
 func rocketFrames() []testCase {
 	at := func(do func(*rocketPeer, *rocketRequest)) func(*wire) {
 		return rocketAt(rmq.ReqGetRouteInfoByTopic, do)
 	}
 	var list []testCase
-	for _, n := range []uint32{0, 1, 3, 1<<31 - 1, 1 << 31, 1<<32 - 1, 1<<32 - 4, 18 << 20} {
+	for _, n := range []uint32{0, 3, 1<<31 - 1, 1<<32 - 4, 18 << 20} {
 		length := strconv.FormatUint(uint64(n), 10)
 		list = append(list, testCase{
 			name: "frame: of " + length + " bytes", job: producing(), heavy: n == 1<<31-1, want: openFails(length+" bytes", protocol),
@@ -58,15 +53,11 @@ func rocketFrames() []testCase {
 	}
 	return append(list,
 		testCase{name: "frame: the largest, and silence", job: producing(), heavy: true, want: openFails("did not answer", timeout), play: at(rocketSay(rocketHead(16<<20, rmq.Binary, 17)))},
-		testCase{name: "frame: the largest, of zeros", job: producing(), heavy: true, want: openFails("", protocol), play: at(rocketEndless(rocketHead(16<<20, 0, 0), "\x00"))},
 		testCase{name: "frame: a header longer than the frame", job: producing(), want: openFails("", protocol), play: at(rocketSay(rocketHead(20, rmq.Binary, 17) + zeros(16)))},
-		testCase{name: "frame: a header of 2^24-1 bytes", job: producing(), want: openFails("", protocol), play: at(rocketSay(rocketHead(100, rmq.Binary, 1<<24-1) + zeros(96)))},
 		testCase{name: "frame: a header of 16 MB", job: producing(), heavy: true, want: openFails("header", protocol), play: at(rocketEndless(rocketHead(16<<20, rmq.JSON, 16<<20-4), " "))},
 		testCase{name: "frame: a header of nothing", job: producing(), want: openFails("", protocol), play: at(rocketSay(rocketHead(4, rmq.Binary, 0)))},
 		testCase{name: "frame: an unknown codec", job: producing(), want: openFails("", protocol), play: at(rocketSay(rocketHead(21, 7, 17) + zeros(17)))},
-		testCase{name: "frame: truncated", job: producing(), want: openFails("", lost), play: at(rocketEnd(rocketHead(100, rmq.Binary, 20) + "abc"))},
 		testCase{name: "frame: truncated in its length", job: producing(), want: openFails("", lost), play: at(rocketEnd("\x00\x00"))},
-		testCase{name: "frame: silence in its middle", job: producing(), want: openFails("did not answer", timeout), play: at(rocketSay(rocketHead(100, rmq.Binary, 20) + "abc"))},
 		testCase{name: "frame: trickled without end", job: producing(), want: openFails("did not answer", timeout), play: at(func(p *rocketPeer, _ *rocketRequest) {
 			for p.say(rocketHead(1<<20, rmq.Binary, 20)); p.say("x"); {
 				<-time.After(time.Millisecond)
@@ -74,10 +65,6 @@ func rocketFrames() []testCase {
 		})},
 		testCase{name: "frame: byte by byte", job: patiently(), want: works(), play: at(func(p *rocketPeer, q *rocketRequest) {
 			p.slowly(rocketFrame(0, q.opaque, 1, "", nil, p.route("b", "1", "1")))
-		})},
-		testCase{name: "frame: the answer twice", job: patiently(), want: works(), play: at(func(p *rocketPeer, q *rocketRequest) {
-			p.behave(q)
-			p.behave(q)
 		})},
 		testCase{name: "frame: an answer to something else", job: producing(), want: openFails("did not answer", timeout), play: at(func(p *rocketPeer, q *rocketRequest) {
 			q.opaque += 1000
@@ -106,30 +93,19 @@ func rocketHeaders() []testCase {
 	}
 	return []testCase{
 		{name: "header: a remark of 2^31-1 bytes", job: producing(), want: openFails("", protocol), play: raw(binaryHead + "\x7f\xff\xff\xff" + zeros(8))},
-		{name: "header: a remark of 2^32-1 bytes", job: producing(), want: openFails("", protocol), play: raw(binaryHead + "\xff\xff\xff\xff" + zeros(8))},
 		{name: "header: fields of 2^31-1 bytes", job: producing(), want: openFails("", protocol), play: raw(binaryHead + zeros(4) + "\x7f\xff\xff\xff" + zeros(8))},
-		{name: "header: fields of negative length", job: producing(), want: openFails("", protocol), play: raw(binaryHead + zeros(4) + "\x80\x00\x00\x00" + zeros(8))},
 		{name: "header: too short", job: producing(), want: openFails("", protocol), play: raw(binaryHead)},
 		{name: "header: not JSON", job: producing(), want: openFails("", protocol), play: header("{{{{{%d")},
-		{name: "header: JSON of something else", job: producing(), want: openFails("", protocol), play: header(`["code",%d]`)},
 		{name: "header: JSON nested 100,000 deep", job: producing(), heavy: true, want: openFails("", protocol), play: header(`{"flag":1,"opaque":%d,"x":` + strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000) + "}")},
-		{name: "header: JSON objects nested 100,000 deep", job: producing(), heavy: true, want: openFails("", protocol), play: header(`{"flag":1,"opaque":%d,"x":` + strings.Repeat(`{"a":`, 100_000))},
 		{name: "header: JSON with 60,000 fields", job: producing(), heavy: true, want: openFails("", protocol), play: header(`{"code":0,"flag":1,"opaque":%d,"extFields":{` + many(60_000) + "}}")},
-		{name: "header: JSON of 4 MB", job: producing(), heavy: true, want: openFails("header", protocol), play: header(`{"code":0,"flag":1,"opaque":%d,"extFields":{` + many(300_000) + "}}")},
 		{name: "header: JSON numbers beyond all", job: producing(), want: openFails("", protocol), play: header(`{"code":99999999999999999999,"flag":1,"opaque":%d}`)},
-		{name: "header: JSON texts for numbers", job: producing(), want: openFails("", protocol), play: header(`{"code":"0","flag":1,"opaque":%d}`)},
 		{name: "header: JSON with fields that are no texts", job: producing(), want: openFails("", protocol), play: header(`{"code":0,"flag":1,"opaque":%d,"extFields":{"a":[1,2]}}`)},
 		{name: "header: JSON with invalid UTF-8", job: producing(), want: openFails("", driver.ClassOther, protocol), play: header("{\"code\":1,\"flag\":1,\"opaque\":%d,\"remark\":\"\xff\xfe\x1b\"}")},
 		{name: "header: a remark of 10 MB", job: producing(), heavy: true, want: openFails("header", protocol), play: at(func(p *rocketPeer, q *rocketRequest) {
 			rocketRefuse(1, strings.Repeat("so many words ", 700_000))(p, q)
 		})},
-		{name: "header: a remark of 900 KB", job: producing(), heavy: true, want: openFails("so many words", driver.ClassOther), play: at(rocketRefuse(1, strings.Repeat("so many words ", 64_000)))},
 		{name: "header: a remark of control characters", job: producing(), want: openFails("", driver.ClassOther), play: at(rocketRefuse(1, "\x1b[2J\x07\rno\x00way"))},
-		{name: "header: a refusal without words", job: producing(), want: openFails("gives no reason", driver.ClassOther), play: at(rocketRefuse(12345, ""))},
 		{name: "header: a negative code", job: producing(), want: openFails("", driver.ClassOther), play: at(rocketRefuse(0xffff, "negative"))},
-		{name: "header: a request instead of an answer", job: producing(), want: openFails("did not answer", timeout), play: at(func(p *rocketPeer, q *rocketRequest) {
-			p.say(rocketFrame(0, q.opaque, 0, "", nil, p.route("b", "1", "1")))
-		})},
 	}
 }
 
@@ -143,7 +119,7 @@ func rocketRoutes() []testCase {
 	}
 	text := func(body string) func(*wire) { return route(func(*rocketPeer) string { return body }) }
 	var list []testCase
-	for _, n := range []string{"2147483647", "2147483648", "4294967296", "9223372036854775807", "100000"} {
+	for _, n := range []string{"2147483647", "4294967296", "100000"} {
 		list = append(list,
 			testCase{name: "route: " + n + " queues to send to", job: producing(), heavy: n == "2147483647", want: openFails(n, protocol), play: queues("1", n)},
 			testCase{name: "route: " + n + " queues to receive from", job: consuming(), heavy: n == "2147483647", want: openFails(n, protocol), play: queues(n, "1")},
@@ -164,21 +140,13 @@ func rocketRoutes() []testCase {
 	}
 	return append(list,
 		testCase{name: "route: a negative number of queues", job: producing(), want: openFails("-1", protocol), play: queues("-1", "-1")},
-		testCase{name: "route: a negative number of queues, consuming", job: consuming(), want: openFails("-2147483648", protocol), play: queues("-2147483648", "1")},
 		testCase{name: "route: no queues", job: producing(), want: openFails("may be written", driver.ClassAuth), play: queues("0", "0")},
-		testCase{name: "route: numbers that are texts", job: producing(), want: openFails("", protocol), play: queues(`"1"`, `"1"`)},
-		testCase{name: "route: numbers beyond all", job: producing(), want: openFails("", protocol), play: queues("99999999999999999999", "1")},
 		testCase{name: "route: 2000 brokers of 1000 queues", job: producing(), heavy: true, want: openFails("", protocol), play: brokers(2000, false)},
 		testCase{name: "route: one broker 2000 times", job: consuming(), heavy: true, want: openFails("", protocol), play: brokers(2000, true)},
-		testCase{name: "route: nothing", job: producing(), want: openFails("", protocol), play: text("")},
-		testCase{name: "route: null", job: producing("create-topic=false"), want: openFails("", driver.ClassNotFound), play: text("null")},
 		testCase{name: "route: no brokers", job: producing("create-topic=false"), want: openFails("", driver.ClassNotFound), play: text("{}")},
-		testCase{name: "route: not JSON", job: producing(), want: openFails("", protocol), play: text("so sorry")},
 		testCase{name: "route: truncated", job: producing(), want: openFails("", protocol), play: text(`{"brokerDatas":[{"brokerName":"b"`)},
 		testCase{name: "route: nested 100,000 deep", job: producing(), heavy: true, want: openFails("", protocol), play: text(strings.Repeat(`{"a":[`, 100_000))},
-		testCase{name: "route: an array of 16 MB", job: producing(), heavy: true, want: openFails("bytes", protocol), play: rocketAt(rmq.ReqGetRouteInfoByTopic, rocketArray(`{"queueDatas":[`, "{},", 5<<20, "{}]}"))},
 		testCase{name: "route: an array of 900 KB", job: producing("create-topic=false"), heavy: true, want: openFails("", driver.ClassNotFound, protocol), play: text(`{"queueDatas":[` + strings.Repeat("{},", 300_000) + "{}]}")},
-		testCase{name: "route: 100,000 addresses", job: producing("create-topic=false"), heavy: true, want: openFails("", driver.ClassNotFound, protocol), play: text(`{"brokerDatas":[{"brokerName":"b","brokerAddrs":{` + strings.Repeat(`"1":"a",`, 100_000) + `"2":"b"}}]}`)},
 		testCase{name: "route: keys without quotes", job: patiently(), want: works(), play: route(func(p *rocketPeer) string { return strings.ReplaceAll(p.route("b", "1", "1"), `"0":`, "0:") })},
 		testCase{name: "route: an address that is none", job: producing(), want: openFails("", connect), play: route(func(p *rocketPeer) string {
 			return strings.ReplaceAll(p.route("b", "1", "1"), p.peer.listener.Addr().String(), "not an address")
@@ -190,7 +158,6 @@ func rocketRoutes() []testCase {
 			return strings.ReplaceAll(p.route("b", "1", "1"), p.peer.listener.Addr().String(), "127.0.0.1:1")
 		})},
 		testCase{name: "route: no such topic, for ever", job: producing(), want: openFails("", timeout), play: rocketAt(rmq.ReqGetRouteInfoByTopic, rocketRefuse(rmq.ResTopicNotExist, "no topic"))},
-		testCase{name: "cluster: nothing", job: producing(), want: openFails("", protocol), play: rocketNoTopicThen(rmq.ReqGetBrokerClusterInfo, rocketBody(""))},
 		testCase{name: "cluster: silence", job: producing(), want: openFails("did not answer", timeout), play: rocketNoTopicThen(rmq.ReqGetBrokerClusterInfo, rocketSay(""))},
 		testCase{name: "cluster: 16 MB", job: producing(), heavy: true, want: openFails("bytes", protocol), play: rocketNoTopicThen(rmq.ReqGetBrokerClusterInfo, rocketArray(`{"brokerAddrTable":{`, `"a":{},`, 2<<20, `"b":{}}}`))},
 		testCase{name: "cluster: the topic is refused", job: producing(), want: openFails("no room", driver.ClassOther), play: rocketNoTopicThen(rmq.ReqUpdateAndCreateTopic, rocketRefuse(1, "no room"))},
@@ -226,14 +193,9 @@ func rocketGroups() []testCase {
 	return append(list,
 		testCase{name: "members: nobody", job: consuming(), want: openFails("", timeout), play: at(rmq.ReqGetConsumerListByGroup, rocketBody(`{"consumerIdList":[]}`))},
 		testCase{name: "members: others only", job: consuming(), want: openFails("", timeout), play: at(rmq.ReqGetConsumerListByGroup, rocketBody(`{"consumerIdList":["a","b"]}`))},
-		testCase{name: "members: not JSON", job: consuming(), want: openFails("", protocol), play: at(rmq.ReqGetConsumerListByGroup, rocketBody("members"))},
-		testCase{name: "members: an array of 16 MB", job: consuming(), heavy: true, want: openFails("bytes", protocol), play: at(rmq.ReqGetConsumerListByGroup, rocketArray(`{"consumerIdList":[`, `"",`, 5<<20, `""]}`))},
 		testCase{name: "members: 300,000 others", job: consuming(), heavy: true, want: openFails("", timeout), play: at(rmq.ReqGetConsumerListByGroup, rocketArray(`{"consumerIdList":[`, `"",`, 300_000, `""]}`))},
 		testCase{name: "members: nested", job: consuming(), want: openFails("", protocol), play: at(rmq.ReqGetConsumerListByGroup, rocketBody(`{"consumerIdList":`+strings.Repeat("[", 100_000)))},
 		testCase{name: "lock: nothing", job: consuming(), want: works(), play: at(rmq.ReqLockBatchMQ, rocketBody(`{"lockOKMQSet":[]}`))},
-		testCase{name: "lock: an array of 16 MB", job: consuming(), heavy: true, want: openFails("bytes", protocol), play: at(rmq.ReqLockBatchMQ, rocketArray(`{"lockOKMQSet":[`, `{},`, 5<<20, `{}]}`))},
-		testCase{name: "lock: queues of others", job: consuming(), want: works(), play: at(rmq.ReqLockBatchMQ, rocketBody(`{"lockOKMQSet":[{"topic":"x","brokerName":"y","queueId":-5}]}`))},
-		testCase{name: "offset: none", job: consuming(), want: openFails("no offset", protocol), play: at(rmq.ReqGetMinOffset, rocketBody(""), rocketAct{rmq.ReqQueryConsumerOffset, rocketBody("")})},
 		testCase{name: "offset: a text", job: consuming(), want: openFails("no offset", protocol), play: at(rmq.ReqGetMinOffset, func(p *rocketPeer, q *rocketRequest) {
 			p.answer(q, 0, "", map[string]string{"offset": "far"}, "")
 		}, rocketAct{rmq.ReqQueryConsumerOffset, rocketBody("")})},

@@ -263,7 +263,7 @@ func (r *report) classified(err error) {
 	}
 }
 
-// compare holds the counts against those of the broker, as far as it says the truth to the driver.
+// compare compares the counts with the broker's, as far as the driver sees true answers.
 func (s *session) compare(b *broker.Broker, r *report) {
 	stats := b.Stats()
 	var sent, delivered uint64
@@ -370,8 +370,7 @@ type tally struct {
 	most                              int64
 }
 
-// enough tells whether there were sessions that show what they are for: messages that got through, and loads that
-// failed.
+// enough reports whether messages got through and loads failed.
 func (a *tally) enough() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

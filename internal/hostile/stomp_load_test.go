@@ -20,26 +20,13 @@ func stompErrors() []testCase {
 			p.say("ERROR\nreceipt-id:" + f.Header.Get(frame.Receipt) + "\n" + text)
 		})
 	}
-	big := strings.Repeat("word \x1b[31m\n", 1_000_000)
 	return []testCase{
 		{name: "error: for each message", job: producing(), play: refuse("message:queue is full\n\n\x00"), want: runFails("is full", driver.ClassFull).after(0)},
-		{name: "error: of 10 MB for each message", job: producing(), heavy: true, play: refuse("message:queue is full\n\n" + big + "\x00"), want: runFails("is full", driver.ClassFull).after(0)},
-		{name: "error: a message header of 1 MB for each", job: producing(), heavy: true, play: refuse("message:" + strings.Repeat("is full ", 125_000) + "\n\n\x00"), want: runFails("", driver.ClassFull, protocol).after(0)},
 		{name: "error: control characters", job: producing(), play: refuse("message:is full \x1b[2J\x07\\r\\n\n\n\x1b]0;title\x07\x00"), want: runFails("is full", driver.ClassFull).after(0)},
-		{name: "error: no words at all", job: producing(), play: refuse("\n\x00"), want: runFails("no reason", driver.ClassOther).after(0)},
-		{name: "error: invalid UTF-8", job: producing(), play: refuse("message:\xff\xfe\xfd is full\n\n\xff\xfe\x00"), want: runFails("is full", driver.ClassFull).after(0)},
 		{name: "error: for a message that was never sent", job: producing(), play: at(stompSay("ERROR\nreceipt-id:s0.0.99\nmessage:is full\n\n\x00")), want: runFails("is full", driver.ClassFull).after(0)},
 		{name: "error: for nothing", job: producing(), play: at(stompSay("ERROR\nmessage:shutdown\n\n\x00")), want: runFails("shutdown", byBroker).after(0)},
 		{name: "error: truncated", job: producing(), play: at(stompEnd("ERROR\nmessage:shut")), want: runFails("", lost).after(0)},
 		{name: "error: with a false content-length", job: producing(), play: at(stompSay("ERROR\ncontent-length:2\n\nshutdown\x00")), want: runFails("", protocol).after(0)},
-		{name: "error: with a content-length of 2^31-1", job: producing(), heavy: true, play: at(stompEndless("ERROR\nmessage:shutdown\ncontent-length:2147483647\n\n", "x")), want: runFails("2147483647", protocol).after(0)},
-		{name: "error: with a body without end", job: producing(), heavy: true, play: at(stompEndless("ERROR\nmessage:shutdown\n\n", "why? ")), want: runFails("", protocol).after(0)},
-		{name: "error: headers without end", job: producing(), heavy: true, play: at(stompEndless("ERROR\n", "message:shutdown\n")), want: runFails("headers", protocol).after(0)},
-		{name: "error: one for each message, again and again", job: producing(), play: at(func(p *stompPeer, f *frame.Frame) {
-			for range 100 {
-				p.say("ERROR\nreceipt-id:" + f.Header.Get(frame.Receipt) + "\nmessage:is full\n\n\x00")
-			}
-		}), want: runFails("is full", driver.ClassFull).after(0)},
 		{
 			name: "error: RabbitMQ on subscriptions of 10^18", job: consuming().messages(11), want: runFails("", protocol, driver.ClassOther, driver.ClassNotFound, byBroker),
 			play: stompAs(strings.Replace(stompGreeting, "hostile/1.0", "RabbitMQ/3.10", 1), frame.SUBSCRIBE, stompThen(stompSay(
@@ -62,39 +49,18 @@ func stompMessages() []testCase {
 		})
 	}
 	return []testCase{
-		{name: "message: none", job: consuming(), play: at(func(p *stompPeer, f *frame.Frame) { p.confirm(f) }), want: quiet(0)},
-		{name: "message: byte by byte", job: consuming(), want: works(), play: at(func(p *stompPeer, f *frame.Frame) {
-			p.confirm(f)
-			for range 10 {
-				p.slowly(p.head() + "content-length:4\n\nbody\x00")
-			}
-		})},
-		{name: "message: closed in mid-header", job: consuming(), play: at(func(p *stompPeer, f *frame.Frame) { stompMessage("tim")(p, f); _ = p.Close() }), want: runFails("", lost).after(0)},
-		{name: "message: closed in mid-body", job: consuming(), play: at(func(p *stompPeer, f *frame.Frame) {
-			stompMessage("content-length:100\n\nhalf")(p, f)
-			_ = p.Close()
-		}), want: runFails("", lost).after(0)},
 		{name: "message: reset in mid-body", job: consuming(), play: at(func(p *stompPeer, f *frame.Frame) {
 			stompMessage("content-length:100\n\nhalf")(p, f)
 			p.reset()
 		}), want: runFails("", lost).after(0)},
-		{name: "message: silence in mid-body", job: consuming(), play: msg("content-length:100\n\nhalf"), want: quiet(0)},
-		{name: "message: no NUL after the body", job: consuming(), play: msg("content-length:4\n\nbodyMESSAGE"), want: runFails("NUL", protocol).after(0)},
 		{name: "message: a content-length that is too short", job: consuming(), play: msg("content-length:2\n\nbody\x00"), want: runFails("NUL", protocol).after(0)},
-		{name: "message: a content-length of 0 with a body", job: consuming(), play: msg("content-length:0\n\nbody\x00"), want: runFails("NUL", protocol).after(0)},
 		{name: "message: a negative content-length", job: consuming(), play: msg("content-length:-1\n\nbody\x00"), want: runFails("content-length", protocol).after(0)},
-		{name: "message: a content-length that is none", job: consuming(), play: msg("content-length:0x10\n\nbody\x00"), want: runFails("content-length", protocol).after(0)},
-		{name: "message: an empty content-length", job: consuming(), play: msg("content-length:\n\nbody\x00"), want: runFails("content-length", protocol).after(0)},
 		{name: "message: two content-lengths", job: consuming(), want: works(), play: at(func(p *stompPeer, f *frame.Frame) {
 			p.confirm(f)
 			for range 10 {
 				p.say(p.head() + "content-length:4\ncontent-length:2147483647\n\nbody\x00")
 			}
 		})},
-		{name: "message: a header without a colon", job: consuming(), play: msg("nothing\n\nbody\x00"), want: runFails("", protocol).after(0)},
-		{name: "message: a header without a name", job: consuming(), play: msg(":value\n\nbody\x00"), want: runFails("", protocol).after(0)},
-		{name: "message: a longer command", job: consuming(), play: at(func(p *stompPeer, f *frame.Frame) { p.confirm(f); p.say("MESSAGES\nsubscription:0\n\nx\x00") }), want: runFails("", protocol).after(0)},
-		{name: "message: an unknown command", job: consuming(), play: at(func(p *stompPeer, f *frame.Frame) { p.confirm(f); p.say("MASSAGE\nsubscription:0\n\nx\x00") }), want: runFails("", protocol).after(0)},
 		{name: "message: of other subscriptions only", job: consuming(), want: quiet(0), play: at(func(p *stompPeer, f *frame.Frame) {
 			p.confirm(f)
 			for _, sub := range []string{"1", "99", "-1", "x", "", "4294967296", "9999999999999999999", "18446744073709551616"} {
@@ -112,25 +78,12 @@ func stompMessages() []testCase {
 		{name: "message: times beyond all ages", job: consuming(), play: each("time:-9223372036854775809\n", "body"), want: works()},
 		{name: "message: IDs of garbage", job: consuming(), play: each("perfmq_id:"+strings.Repeat("9", 5000)+"\n", "body"), want: works()},
 		{name: "message: control characters and bad escapes", job: consuming(), play: each("x\x1b[2J:\\t\\x\\\x07\n", "\x00\x1b[2J"), want: works()},
-		{name: "message: 1000 headers", job: consuming(), play: each(strings.Repeat("name:value\n", 1000), "body"), want: works()},
-		{name: "message: an acknowledgement of 100 KB", job: consuming(), want: works(), play: at(func(p *stompPeer, f *frame.Frame) {
-			p.confirm(f)
-			for range 10 {
-				p.peer.delivered.Add(1)
-				p.say("MESSAGE\nsubscription:" + p.sub + "\nack:" + strings.Repeat("a", 100_000) + "\n\nbody\x00")
-			}
-		})},
 		{name: "message: bodies without a length", job: consuming(), want: works(), play: at(func(p *stompPeer, f *frame.Frame) {
 			p.confirm(f)
 			for range 10 {
 				p.say(p.head() + "\n" + strings.Repeat("x", 200_000) + "\x00")
 			}
 		})},
-		{name: "message: garbage between messages", job: consuming(), play: at(func(p *stompPeer, f *frame.Frame) {
-			p.confirm(f)
-			p.deliver(3)
-			p.say("\x01\x02\x03\x04garbage\n\n\x00")
-		}), want: runFails("", protocol)},
 	}
 }
 
@@ -138,15 +91,11 @@ func stompMessages() []testCase {
 func stompLargeMessages() []testCase {
 	at := func(do func(*stompPeer, *frame.Frame)) func(*wire) { return stompAt(frame.SUBSCRIBE, do) }
 	var list []testCase
-	for _, length := range []string{"2147483647", "2147483648", "4294967295", "9223372036854775807", "18446744073709551615", "99999999999999999999"} {
-		list = append(list, testCase{
-			name: "message: a content-length of " + length, job: consuming(), heavy: length == "2147483647",
-			play: at(func(p *stompPeer, f *frame.Frame) {
-				stompMessage("content-length:"+length+"\n\n")(p, f)
-				p.endless("body")
-			}),
-			want: runFails(length, tooLarge, protocol).after(0),
-		})
+	for _, length := range []string{"2147483647", "2147483648", "99999999999999999999"} {
+		list = append(list, testCase{name: "message: a content-length of " + length, job: consuming(), heavy: length == "2147483647", want: runFails(length, tooLarge, protocol).after(0), play: at(func(p *stompPeer, f *frame.Frame) {
+			stompMessage("content-length:"+length+"\n\n")(p, f)
+			p.endless("body")
+		})})
 	}
 	large := func(p *stompPeer, n, size int) {
 		for range n {
@@ -176,20 +125,7 @@ func stompLargeMessages() []testCase {
 			stompMessage("\n")(p, f)
 			p.endless("body")
 		})},
-		testCase{name: "message: a header without end", job: consuming(), heavy: true, want: runFails("headers", protocol).after(0), play: at(func(p *stompPeer, f *frame.Frame) {
-			stompMessage("name:")(p, f)
-			p.endless("value")
-		})},
-		testCase{name: "message: headers without end", job: consuming(), heavy: true, want: runFails("headers", protocol).after(0), play: at(func(p *stompPeer, f *frame.Frame) {
-			stompMessage("")(p, f)
-			p.endless("name:value\n")
-		})},
 		testCase{name: "message: a content-length, and silence", job: consuming(), heavy: true, want: quiet(0), play: at(stompMessage("content-length:16777216\n\n"))},
-		testCase{name: "message: acknowledgements without end", job: consuming(), heavy: true, want: runFails("headers", protocol).after(0), play: at(func(p *stompPeer, f *frame.Frame) {
-			p.confirm(f)
-			p.say("MESSAGE\nsubscription:0\nack:")
-			p.endless("a")
-		})},
 	)
 }
 
@@ -219,35 +155,14 @@ func stompFloods() []testCase {
 	long := strings.Repeat("MESSAGE\nsubscription:0\nack:"+strings.Repeat("1", 1000)+"\n\n\x00", 50)
 	return []testCase{
 		{name: "flood: messages beyond all credit", job: consuming().messages(60_000), heavy: true, want: works(), play: counted(small, false)},
-		{
-			name: "flood: messages of a broker that reads no acknowledgements", job: consuming("ack=client-individual", "heart-beat=0").messages(1 << 30), heavy: true,
-			want: runFails("does not read", lost), play: counted(long, true),
-		},
-		{name: "flood: messages for a consumer that shares its connection", job: shared(consuming().messages(100_000)), heavy: true, want: works(), play: at(func(p *stompPeer, f *frame.Frame) {
-			p.confirm(f)
-			if p.sub == "1" {
-				go p.hear()
-				for p.peer.delivered.Add(1000); p.say(small); {
-					p.peer.delivered.Add(1000)
-				}
-			}
-		})},
+		{name: "flood: messages of a broker that reads no acknowledgements", job: consuming("ack=client-individual", "heart-beat=0").messages(1 << 30), heavy: true, want: runFails("does not read", lost), play: counted(long, true)},
 		{name: "flood: empty messages for a consumer that does not run", job: shared(consuming()).messages(1), heavy: true, want: openFails("no answer", timeout), play: at(func(p *stompPeer, f *frame.Frame) {
 			if f.Header.Get(frame.Id) == "1" {
 				p.endless("MESSAGE\nsubscription:0\n\n\x00")
 			}
 			p.confirm(f)
 		})},
-		{name: "flood: heart-beats", job: consuming().watched(second), heavy: true, want: quiet(0), play: flood("\n")},
 		{name: "flood: messages of nobody", job: consuming().watched(second), heavy: true, want: quiet(0), play: flood("MESSAGE\nsubscription:7\nmessage-id:1\n\nbody\x00")},
-		{name: "flood: receipts of nobody", job: consuming().watched(second), heavy: true, want: quiet(0), play: flood("RECEIPT\nreceipt-id:c12345\n\n\x00")},
-		{
-			name: "flood: errors of RabbitMQ on old subscriptions", job: consuming().watched(second), heavy: true, want: runFails("", driver.ClassOther, byBroker, driver.ClassNotFound, protocol),
-			play: stompAs(strings.Replace(stompGreeting, "hostile/1.0", "RabbitMQ/3.10", 1), frame.SUBSCRIBE, func(p *stompPeer, f *frame.Frame) {
-				p.confirm(f)
-				p.endless("ERROR\nmessage:x\n\nThere is no current subscription with tag 'T_5'\x00")
-			}),
-		},
 	}
 }
 
@@ -270,13 +185,11 @@ func stompEnds() []testCase {
 			stompMessage("content-length:50\n\nhalf")(p, f)
 		})},
 		{name: "end: DISCONNECT is not answered", job: producing(), play: stompAt(frame.DISCONNECT, stompSay("")), want: works()},
-		{name: "end: DISCONNECT is answered by garbage", job: producing(), play: stompAt(frame.DISCONNECT, stompEndless("", "\xff\xff\xff\xff")), want: works()},
 		{name: "end: DISCONNECT is answered by an ERROR without end", job: producing(), heavy: true, play: stompAt(frame.DISCONNECT, stompEndless("ERROR\n\n", "x")), want: works()},
 		{name: "end: UNSUBSCRIBE is not answered", job: consuming(), play: stompAt(frame.UNSUBSCRIBE, stompSay("")), want: works()},
 		{name: "end: UNSUBSCRIBE is answered by messages without end", job: consuming(), heavy: true, want: works(), play: stompAt(frame.UNSUBSCRIBE, func(p *stompPeer, f *frame.Frame) {
 			p.endless("MESSAGE\nsubscription:0\nack:a\n\nbody\x00")
 		})},
-		{name: "end: UNSUBSCRIBE is answered by an ERROR", job: consuming(), play: stompAt(frame.UNSUBSCRIBE, stompSay("ERROR\nmessage:no\n\n\x00")), want: works()},
 		{name: "end: the acknowledgement is answered by an ERROR", job: consuming().messages(11), play: stompAt(frame.ACK, stompEnd("ERROR\nmessage:no such message\n\n\x00")), want: runFails("no such", driver.ClassNotFound).after(10)},
 	}
 }

@@ -106,7 +106,7 @@ func stompEnd(text string) func(*stompPeer, *frame.Frame) {
 	}
 }
 
-// stompEndless says something once, and then something else for ever.
+// stompEndless says something once, and then repeats something else without end.
 func stompEndless(head, chunk string) func(*stompPeer, *frame.Frame) {
 	return func(p *stompPeer, _ *frame.Frame) {
 		p.say(head)

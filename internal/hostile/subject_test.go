@@ -80,11 +80,11 @@ func failureOf(err error) *failure {
 const (
 	// lastSay is the time that the engine adds to the connect time-out.
 	lastSay = 100 * time.Millisecond
-	// closing is how long closing may take by its context.
+	// closing is the time limit of a Close.
 	closing = 500 * time.Millisecond
-	// queueShift is by how many bits the number of a queue is shifted in the times of jobs with Ordered.
+	// queueShift is the position of the queue's number in the times of jobs with Ordered, in bits.
 	queueShift = 32
-	// patience is the time by which an operation may exceed its limit on a busy machine.
+	// patience: on a busy machine an operation may exceed its limit by this.
 	patience = 40 * time.Second
 )
 
@@ -204,12 +204,11 @@ func leaks(before goleak.Option) (err error) {
 	return goleak.Find(before)
 }
 
-// forgetMaxRSS lets ownMaxRSS begin anew, where that is possible (proc(5), clear_refs), so that it tells of one job
-// alone.
+// forgetMaxRSS makes ownMaxRSS count from zero, where the system can (proc(5), clear_refs), for one job alone.
 func forgetMaxRSS() {
 	debug.FreeOSMemory()
 	const peak = "5"
-	_ = os.WriteFile("/proc/self/clear_refs", []byte(peak), 0) // else it tells of those before as well
+	_ = os.WriteFile("/proc/self/clear_refs", []byte(peak), 0)
 }
 
 func (r *report) violate(format string, args ...any) {
