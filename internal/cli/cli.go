@@ -16,9 +16,11 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/perfmq/perfmq/internal/config"
 	"github.com/perfmq/perfmq/internal/listen"
@@ -115,9 +117,29 @@ const nothingDone = "nothing was connected or sent"
 
 func listsFlags(cmd *cobra.Command) string { return cmd.CommandPath() + " --help lists all flags" }
 
-// unknownFlag reports a flag that a command does not have. The names are those of its flags.
-func unknownFlag(cmd *cobra.Command, name string, names []string) *plan.Mistake {
-	return &plan.Mistake{Text: "unknown flag --" + name, Hint: nearest.Hint(name, names, "--%s", listsFlags(cmd))}
+// wrongFlag adds a hint to a mistake in the flags, as pflag words it.
+func (a *app) wrongFlag(cmd *cobra.Command, err error) error {
+	m := &plan.Mistake{Text: err.Error(), Hint: listsFlags(cmd)}
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) {
+		return m
+	}
+	name := unknown.GetSpecifiedName()
+	var names, others []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	for _, other := range cmd.Parent().Commands() {
+		if other.Flags().Lookup(name) != nil {
+			others = append(others, other.CommandPath())
+		}
+	}
+	m.Hint = nearest.Hint(name, names, "--%s", m.Hint)
+	if f := a.protocolOf(cmd); f != nil && len(others) > 0 {
+		m.Hint = "it is a flag of " + strings.Join(others, " and ")
+	} else if f != nil && slices.ContainsFunc(driver.Describe(config.NewOptions(f)),
+		func(o driver.Option) bool { return o.Name == name }) {
+		m.Hint = "write -o " + name + "=..."
+	}
+	return m
 }
 
 // usage reports mistakes in the command line or the environment.
@@ -157,9 +179,7 @@ func (a *app) root() *cobra.Command {
 	root.SetCompletionCommandGroupID(groupOther)
 	root.AddGroup(&cobra.Group{ID: groupProtocols, Title: "Protocols"},
 		&cobra.Group{ID: groupOther, Title: "Other commands"})
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return &plan.Mistake{Text: err.Error(), Hint: listsFlags(cmd)}
-	})
+	root.SetFlagErrorFunc(a.wrongFlag)
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
 		if err := a.help(cmd, false); err != nil {
 			_ = a.notWritten(err) // the status is set
@@ -271,9 +291,7 @@ func (a *app) roleCommand(f *driver.Factory, role plan.Role) *cobra.Command {
 		Use:   string(role) + " [flags] [destination...]",
 		Short: roleText(role),
 		Long:  roleLong(role, f), Example: roleExample(role, f),
-		Args: cobra.ArbitraryArgs,
-		// Unknown flags are reported with all other mistakes, see unknownFlags.
-		FParseErrWhitelist:    cobra.FParseErrWhitelist{UnknownFlags: true},
+		Args:                  cobra.ArbitraryArgs,
 		DisableFlagsInUseLine: true,
 		ValidArgsFunction: func(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 			return offer([]string{"queue://", "topic://"}, prefix)
@@ -282,7 +300,7 @@ func (a *app) roleCommand(f *driver.Factory, role plan.Role) *cobra.Command {
 			if *all {
 				return a.help(cmd, true)
 			}
-			return a.runRole(cmd, args, in, f, role)
+			return a.runRole(args, in, f, role)
 		},
 	}
 	in.addTo(cmd.Flags())

@@ -55,7 +55,6 @@ func isWrite(err error) bool {
 // is safe for concurrent use.
 type errorPrinter struct {
 	secrets *safetext.Secrets
-	in      *input // names the variables that settings come from, instead of their flags; nil: none do
 
 	mu   sync.Mutex
 	w    io.Writer
@@ -100,9 +99,6 @@ func (ep *errorPrinter) lines(text string) {
 }
 
 func (ep *errorPrinter) write(text, hint string) {
-	if ep.in != nil {
-		text, hint = ep.in.given.Named(ep.in.table, text), ep.in.given.Named(ep.in.table, hint)
-	}
 	text, hint = ep.secrets.Line(text), ep.secrets.Line(hint)
 	ep.mu.Lock()
 	defer ep.mu.Unlock()

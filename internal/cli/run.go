@@ -15,17 +15,11 @@ import (
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
-	"github.com/spf13/cobra"
 )
 
 // runRole runs perfmq PROTOCOL ROLE.
-func (a *app) runRole(cmd *cobra.Command, args []string, in *input, f *driver.Factory, role plan.Role) error {
-	a.errors.in = in
-	list := a.arguments(cmd.CommandPath(), cmd.Flags())
-	errs := unknownFlags(list, cmd.Flags(), in, func(name string) error { return a.unknownFlag(cmd, name, f, role) })
-	errs = append(errs, strayWords(list, in)...)
-	v, valueErrs := in.given.Values(in.table)
-	errs = append(errs, valueErrs...)
+func (a *app) runRole(args []string, in *input, f *driver.Factory, role plan.Role) error {
+	v, errs := in.given.Values(in.table)
 	errs = append(errs, a.environ.Unknown()...)
 	searches := len(v.Command.FindMax) > 0
 	if searches {
@@ -70,31 +64,6 @@ func (a *app) sayNotes(notes []string) {
 	for _, note := range notes {
 		a.errors.say("note: " + note)
 	}
-}
-
-func (a *app) unknownFlag(cmd *cobra.Command, name string, f *driver.Factory, role plan.Role) error {
-	var names []string
-	for _, d := range config.Table(role, f) {
-		names = append(names, d.Name)
-	}
-	m := unknownFlag(cmd, name, names)
-	var others []string
-	for _, other := range config.Roles() {
-		for _, d := range config.Table(other, f) {
-			if d.Name == name || slices.Contains(d.Aliases, name) {
-				others = append(others, "perfmq "+f.Name+" "+string(other))
-			}
-		}
-	}
-	if len(others) > 0 {
-		m.Hint = "it is a flag of " + strings.Join(others, " and ")
-	}
-	for _, o := range driver.Describe(config.NewOptions(f)) {
-		if o.Name == name {
-			m.Hint = "write -o " + name + "=..."
-		}
-	}
-	return m
 }
 
 // printPlan is --dry-run: the plan as a scenario.

@@ -9,7 +9,6 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/perfmq/perfmq/internal/config"
 	"github.com/perfmq/perfmq/internal/plan"
@@ -31,7 +30,6 @@ their steps. @NAME is one of the scenarios inside this program.
 
 A flag, or a variable PERFMQ_..., applies to every broker, group or step that has the setting, over what the file
 says; --duration and --message-count only where the file has them, if it has them anywhere.`,
-		FParseErrWhitelist:    cobra.FParseErrWhitelist{UnknownFlags: true},
 		DisableFlagsInUseLine: true,
 		Args:                  cobra.ArbitraryArgs,
 		ValidArgsFunction:     a.suggestScenarios,
@@ -39,7 +37,7 @@ says; --duration and --message-count only where the file has them, if it has the
 			if *all {
 				return a.help(cmd, true)
 			}
-			return a.runFiles(cmd, args, of, scale, set)
+			return a.runFiles(args, of, scale, set)
 		},
 	}
 	flags := cmd.Flags()
@@ -83,13 +81,8 @@ func (a *app) prepare(name string, given source) (p prepared, err error) {
 }
 
 // runFiles runs perfmq run.
-func (a *app) runFiles(cmd *cobra.Command, args []string, of source, scale string, set []string) error {
-	a.errors.in = of.in
-	var names []string
-	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	errs := unknownFlags(a.arguments(cmd.CommandPath(), cmd.Flags()), cmd.Flags(), of.in,
-		func(name string) error { return unknownFlag(cmd, name, names) })
-	errs = append(errs, a.environ.Unknown()...)
+func (a *app) runFiles(args []string, of source, scale string, set []string) error {
+	errs := a.environ.Unknown()
 	if len(args) == 0 {
 		errs = append(errs, plan.Wrong("name a file, or @NAME of perfmq scenario list",
 			"there is no scenario file"))

@@ -77,11 +77,11 @@ func TestPrecedenceOfScenarios(t *testing.T) {
 	}{
 		{"file", "", "", "800", ""},
 		{"set", "", "--set count=200", "500", ""},
-		{"flag", "", "--message-count 100", "200", "note: --message-count applies to group senders\n"},
-		{"variable", "PERFMQ_MESSAGE_COUNT=150", "", "300", "note: PERFMQ_MESSAGE_COUNT applies to group senders\n"},
-		{"flag over variable", "PERFMQ_MESSAGE_COUNT=150", "--message-count 100", "200", "note: --message-count applies to group senders\n"},
+		{"flag", "", "--message-count 100", "200", ""},
+		{"variable", "PERFMQ_MESSAGE_COUNT=150", "", "300", ""},
+		{"flag over variable", "PERFMQ_MESSAGE_COUNT=150", "--message-count 100", "200", ""},
 		{"scale", "", "--scale 0.5", "400", "note: --scale 0.5: "},
-		{"to all", "", "--clientID me --connect-timeout 3", "800", "note: --clientID applies to group readers, group senders\n"},
+		{"to all", "", "--clientID me --connect-timeout 3", "800", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := call(strings.Fields(c.environ), append([]string{"run", file}, strings.Fields(c.args)...)...)
@@ -134,7 +134,7 @@ thresholds: [lost == 0]
 		{"run nofile.yaml", "scenario nofile.yaml"},
 		{"run " + write(t, "r.yaml", strings.Replace(twoSteps, "message-count: 300", "rate: 50% of fill.completed", 1)), "is no share"},
 		{"run " + write(t, "r.yaml", strings.Replace(twoSteps, "message-count: 300", "rate: 50% of fill.ack.p99", 1)), "ack.p99"},
-		{"run " + write(t, "r.yaml", twoSteps) + " --url beta://h", "these speak mem\nhint: leave it out"},
+		{"run " + write(t, "r.yaml", twoSteps) + " --url beta://h", "beta is no scheme of mem"},
 		{"run @nope", "this program has no scenarios inside"},
 		{"run " + file + " --max-pendin 5", "did you mean --max-pending?"},
 		{"run " + file + " --json", "flag needs an argument"},

@@ -26,7 +26,7 @@ func TestNoRouteShowsAPassword(t *testing.T) {
 		shows      string
 	}{
 		{"a URL as destination", "amqp client amqp://u:hunter2@h:5672/Q", nil, exitUsage, "unknown kind \"amqp\""},
-		{"a URL as one of many mistakes", "amqp client --rte 1 amqp://u:hunter2@h:5672/Q", nil, exitUsage, "unknown flag --rte"},
+		{"a URL as one of many mistakes", "amqp client --rte 1 amqp://u:hunter2@h:5672/Q", nil, exitUsage, "unknown flag: --rte"},
 		{"a destination like a URL", "mem client queue://u:hunter2@h " + run, nil, exitOK, "--- result:              success"},
 		{"a topic like a URL", "mem client --shared 2 topic://u:hunter2@h " + run, nil, exitOK, "--- result:              success"},
 		{"a destination with settings", "mem client queue://Q?password=hunter2 " + run, nil, exitOK, "--- result:              success"},
@@ -49,7 +49,7 @@ func TestNoRouteShowsAPassword(t *testing.T) {
 		{"a dry run with the environment", "amqp client --dry-run --user app", []string{"PERFMQ_PASSWORD=" + testPassword}, exitOK, "user: app\n"},
 		{"a user with a password", "amqp client --dry-run --user app:hunter2", nil, exitOK, "app:***"},
 		{"properties with telling names", "mem client --dry-run --property api_token=hunter2 --property password=hunter2", nil, exitOK, "password=***"},
-		{"a mistyped flag", "amqp client --pasword=hunter2 --passwd hunter2", nil, exitUsage, "unknown flag --pasword"},
+		{"a mistyped flag", "amqp client --pasword=hunter2 --passwd hunter2", nil, exitUsage, "unknown flag: --pasword"},
 		{"the password as another value", "amqp client --user u --password hunter2 --rate hunter2 hunter2 hunter2", nil, exitUsage, "--rate=***"},
 		{"the same from the environment", "amqp client --user u --selector x --rate hunter2", []string{"PERFMQ_PASSWORD=hunter2"}, exitUsage, "--rate=***"},
 		{"a broker that echoes a file's", "alpha client --user app --password-file " + file, nil, exitConnect, "who are you: app ***"},

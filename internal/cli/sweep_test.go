@@ -33,7 +33,7 @@ repeats: 2
 groups:
   senders: {role: producer, destination: queue://A, message-count: "${count}", max-pending: 10, producers: "${senders.producers}"}
   readers: {role: consumer, destination: queue://A}
-before: echo "$PERFMQ_CELL/$PERFMQ_REPEAT $PERFMQ_LABEL_HEAP" >> LOG
+before: echo "$PERFMQ_CELL/$PERFMQ_REPEAT ${heap}" >> LOG
 thresholds: [lost == 0, "median(completed) == 100"]
 `
 

@@ -53,7 +53,7 @@ func (e Environment) Unknown() (errs []error) {
 	// Kubernetes gives every pod such variables for a service named perfmq; the others are for the commands of
 	// a scenario, which may call perfmq.
 	foreign := regexp.MustCompile(`_SERVICE_(HOST|PORT)(_[A-Z0-9_]+)?$|_PORT(_[0-9]+_[A-Z]+(_[A-Z]+)?)?$|` +
-		`^PERFMQ_(CELL$|REPEAT$|LABEL_|TEST_)|^` + JobIndex + `$`)
+		`^PERFMQ_(CELL$|REPEAT$|TEST_)|^` + JobIndex + `$`)
 	var names []string
 	for name := range e {
 		if !slices.Contains(known, name) && !foreign.MatchString(name) {
@@ -78,12 +78,11 @@ func (e Environment) Unknown() (errs []error) {
 type Given struct {
 	Environment Environment
 	Flags       map[string][]string // texts by the name of the setting, in the order given
-	Missing     map[string]bool     // flags that were followed by another flag instead of a value, which was reported
 }
 
 // NewGiven returns the input of an environment alone, without flags.
 func NewGiven(e Environment) *Given {
-	return &Given{Environment: e, Flags: map[string][]string{}, Missing: map[string]bool{}}
+	return &Given{Environment: e, Flags: map[string][]string{}}
 }
 
 // Has reports whether a variable or flag gives the setting.
@@ -92,34 +91,15 @@ func (g *Given) Has(s *Setting) bool {
 	return variable != "" || len(g.Flags[s.Name]) > 0
 }
 
-// Named returns a text in which the flags of settings that come from variables are replaced by these. A suggestion for
-// a mistyped flag stays.
-func (g *Given) Named(table []Setting, text string) string {
-	if strings.HasPrefix(text, "did you mean") {
-		return text
-	}
-	return regexp.MustCompile(`--[a-zA-Z][a-zA-Z-]*`).ReplaceAllStringFunc(text, func(flag string) string {
-		if s := find(table, flag[len("--"):]); s != nil && len(g.Flags[s.Name]) == 0 {
-			if variable, _ := g.Environment.Lookup(s); variable != "" {
-				return variable
-			}
-		}
-		return flag
-	})
-}
-
 // Apply reads the variable and then the flag of a setting. Of a list both count, else the last text of the flag alone.
-// It skips values for which applies, if there is such a function, is false. The label is the variable or the flag.
-func (g *Given) Apply(v *Values, s *Setting, applies func(from Source, label, text string) bool) (errs []error) {
-	if g.Missing[s.Name] {
-		return nil
-	}
+// It skips values for which fits, if there is such a function, is false.
+func (g *Given) Apply(v *Values, s *Setting, fits func(from Source, text string) bool) (errs []error) {
 	apply := func(from Source, label string, texts []string) {
 		if !s.List && len(texts) > 0 {
 			texts = texts[len(texts)-1:]
 		}
 		for _, text := range texts {
-			if applies != nil && !applies(from, label, text) {
+			if fits != nil && !fits(from, text) {
 				continue
 			}
 			if err := v.Read(s, from, text); err != nil {

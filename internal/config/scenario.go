@@ -107,8 +107,7 @@ func (s *Scenario) Plan(in *Given, table []Setting, cell map[string]string) (Rea
 	}
 	b := &builder{
 		Scenario: s, reader: s.reader(), in: in, table: table, files: map[string][]plan.Variant{},
-		applied: map[string][]string{}, skipped: map[string]bool{}, brokers: map[string]usedBroker{},
-		placed: map[[2]string]Pos{},
+		brokers: map[string]usedBroker{}, placed: map[[2]string]Pos{},
 	}
 	return b.build()
 }
@@ -126,13 +125,11 @@ type builder struct {
 	errs    []error
 	files   map[string][]plan.Variant
 	notes   []string
-	applied map[string][]string // by flag or variable: the parts of the file that it was applied to
-	placed  map[[2]string]Pos   // of thresholds by step and text
-	skipped map[string]bool     // flags and variables of another protocol than that of some broker
+	placed  map[[2]string]Pos // of thresholds by step and text
 }
 
 func (b *builder) build() (Ready, error) {
-	v := b.values(InRun, "the run", nil, b.file.run)
+	v := b.values(InRun, nil, b.file.run)
 	b.whole = b.resolver(v, plan.Client)
 	p := b.whole.makePlan()
 	b.plan, p.Name = p, b.file.name
@@ -148,7 +145,6 @@ func (b *builder) build() (Ready, error) {
 	for i := range b.file.steps {
 		b.step(&b.file.steps[i])
 	}
-	b.unapplied()
 	p.AcceptOwn()
 	if last := len(p.Steps) - 1; last >= 0 {
 		p.Steps[0].Before = slices.Concat(b.file.before, p.Steps[0].Before)
@@ -168,7 +164,7 @@ func (b *builder) build() (Ready, error) {
 	ready := Ready{Plan: p, Values: v}
 	b.whole.checkOutputs()
 	b.judge()
-	ready.Notes = b.said()
+	ready.Notes = b.notes
 	return ready, errors.Join(b.err(), errors.Join(b.errs...), errors.Join(b.whole.errs...))
 }
 
@@ -185,8 +181,7 @@ func (b *builder) judge() {
 			b.bad(pos, m.Hint, "%s", text)
 			continue
 		}
-		text = strings.ReplaceAll(b.in.Named(b.table, m.Text), "--", "")
-		b.errs = append(b.errs, plan.Wrong(b.in.Named(b.table, m.Hint), "%s: %s", b.Path, text))
+		b.errs = append(b.errs, plan.Wrong(m.Hint, "%s: %s", b.Path, text))
 	}
 }
 
@@ -214,7 +209,7 @@ func (b *builder) labels() {
 
 // values returns the values of entries of the file, variables and flags; later ones take precedence. Only entries,
 // variables and flags of the places are applied, and to the run the settings of command lines.
-func (b *builder) values(places Scope, to string, f *driver.Factory, lists ...[]entry) *Values {
+func (b *builder) values(places Scope, f *driver.Factory, lists ...[]entry) *Values {
 	v := Defaults()
 	for _, entries := range lists {
 		for _, e := range entries {
@@ -234,7 +229,7 @@ func (b *builder) values(places Scope, to string, f *driver.Factory, lists ...[]
 	for i := range b.table {
 		s := &b.table[i]
 		if s.Places&places != 0 || places == InRun && s.Places == 0 {
-			b.over(v, s, f, to)
+			b.over(v, s, f)
 		}
 	}
 	return v
@@ -250,19 +245,12 @@ func (b *builder) path(path string) string {
 
 // over applies the variable and the flag of a setting. If the file sets a limit of the load, they change that entry and
 // add none elsewhere.
-func (b *builder) over(v *Values, s *Setting, f *driver.Factory, to string) {
+func (b *builder) over(v *Values, s *Setting, f *driver.Factory) {
 	if (s.Name == "duration" || s.Name == "message-count") && !v.Has(s.Name) && b.file.gives(s.Name) {
 		return
 	}
-	b.errs = append(b.errs, b.in.Apply(v, s, func(from Source, label, text string) bool {
-		fits := b.fits(s, f, from, text)
-		if key, _, ok := strings.Cut(text, "="); s.Name == "option" && ok {
-			label += " " + Quoted(key) // each may be for another protocol
-		}
-		if b.skipped[label] = b.skipped[label] || !fits; fits && to != "the run" {
-			b.applied[label] = append(b.applied[label], to)
-		}
-		return fits
+	b.errs = append(b.errs, b.in.Apply(v, s, func(from Source, text string) bool {
+		return b.fits(s, f, from, text)
 	})...)
 }
 
@@ -289,8 +277,7 @@ func (b *builder) badPart(what string, pos Pos, errs []error) {
 			m = &plan.Mistake{Text: err.Error(), Hint: driver.HintOf(err)}
 		}
 		if s := find(b.table, m.Setting); s != nil && b.in.Has(s) {
-			b.errs = append(b.errs, plan.Wrong(b.in.Named(b.table, m.Hint), "%s: %s%s", b.Path, what,
-				b.in.Named(b.table, m.Text)))
+			b.errs = append(b.errs, plan.Wrong(m.Hint, "%s: %s%s", b.Path, what, m.Text))
 			continue
 		}
 		b.bad(pos, m.Hint, "%s%s", what, strings.ReplaceAll(m.Text, "--", ""))
@@ -307,8 +294,8 @@ func last(entries []entry, name string) (text string, ok bool) {
 	return text, ok
 }
 
-// broker makes a broker of the file.
-func (b *builder) broker(of *part) {
+// factory returns the protocol of a broker of the file: that of its setting, or of its URL.
+func (b *builder) factory(of *part) *driver.Factory {
 	entries := slices.Concat(b.file.defaults, of.entries)
 	name, named := last(entries, "protocol")
 	address, _ := last(entries, "url")
@@ -318,17 +305,18 @@ func (b *builder) broker(of *part) {
 		}
 		return slices.Contains(f.Schemes, scheme(address))
 	})
-	known := Names(b.maker.Factories)
-	switch {
-	case i >= 0:
-	case named:
-		b.bad(of.pos, "known are "+strings.Join(known, ", "), "the broker %s has the unknown protocol %s", of.name, name)
-	default:
-		b.bad(of.pos, "protocol: "+strings.Join(known, ", or protocol: "), "the broker %s has no protocol", of.name)
+	if i < 0 {
+		b.bad(of.pos, "the protocols are "+strings.Join(Names(b.maker.Factories), ", "),
+			"the broker %s has no protocol, or an unknown one", of.name)
 	}
-	f := b.maker.Factories[max(i, 0)]
-	what := "broker " + of.name
-	v := b.values(InBroker, what, &f, b.file.defaults, of.entries)
+	return &b.maker.Factories[max(i, 0)]
+}
+
+// broker makes a broker of the file.
+func (b *builder) broker(of *part) {
+	f, what := *b.factory(of), "broker "+of.name
+	address, _ := last(slices.Concat(b.file.defaults, of.entries), "url")
+	v := b.values(InBroker, &f, b.file.defaults, of.entries)
 	v.Broker.Protocol = ""
 	r := b.resolver(v, plan.Client)
 	at := r.makeBroker("--url", f, v.Broker)
@@ -368,7 +356,7 @@ func (b *builder) sites() {
 
 // step adds a step with its groups.
 func (b *builder) step(of *fileStep) {
-	v := b.values(InStep, "step "+of.name, nil, b.file.defaults, of.entries)
+	v := b.values(InStep, nil, b.file.defaults, of.entries)
 	s := v.Step
 	s.Name, s.Before, s.After, s.Drained = of.name, of.before, of.after, of.until == untilDrained
 	if of.until != untilIdle {
@@ -401,7 +389,7 @@ func (b *builder) group(u *fileGroup) *plan.Group {
 	places, _ := placesOfRole(of.role)
 	what := "group " + of.name
 	lists := [][]entry{b.file.defaults, of.entries, u.entries}
-	v := b.values(places, what, brokers[0].driver, lists...)
+	v := b.values(places, brokers[0].driver, lists...)
 	r := b.resolver(v, of.role)
 	g := r.makeGroup(brokers[0].driver, of.destinations, brokers)
 	g.Name = of.name
@@ -435,7 +423,7 @@ func (b *builder) messages(what string, broker *plan.Broker, of []part, lists []
 		for i := range own {
 			own[i] = slices.DeleteFunc(slices.Clone(own[i]), replaced)
 		}
-		v := b.values(InMessage, strings.TrimSuffix(what, ": "), nil, append(own, one.entries)...)
+		v := b.values(InMessage, nil, append(own, one.entries)...)
 		if _, filled := last(one.entries, "fill"); file && !filled && v.Source("fill") == File {
 			delete(v.sources, "fill") // the group's value is for its other messages
 		}
@@ -453,40 +441,20 @@ func (b *builder) messages(what string, broker *plan.Broker, of []part, lists []
 	return kinds
 }
 
-// said returns a note for each flag and variable with the parts of the file that it was applied to, and other notes.
-func (b *builder) said() (list []string) {
-	for _, label := range slices.Sorted(maps.Keys(b.applied)) {
-		to := b.applied[label]
-		slices.Sort(to)
-		list = append(list, label+" applies to "+strings.Join(slices.Compact(to), ", "))
-	}
-	for _, note := range b.notes {
-		if !slices.Contains(list, note) {
-			list = append(list, note)
-		}
-	}
-	return list
-}
-
-// fits reports whether a value of a variable or flag is for a broker of a protocol. URLs and options of another
-// protocol are not, nor are the variables that belong to such a URL: its login, its TLS.
+// fits reports whether a value of a variable or flag is for a broker of a protocol. URLs and options of the protocol of
+// another broker of the file are not. A variable may be left over from a run over another protocol.
 func (b *builder) fits(s *Setting, f *driver.Factory, from Source, text string) bool {
-	if f == nil || s.Places&InBroker == 0 {
-		return true
+	of := func(*driver.Factory) bool { return true }
+	switch key, _, _ := strings.Cut(text, "="); s.Name {
+	case "option":
+		of = func(f *driver.Factory) bool { return b.hasOption(f, key) }
+	case "url":
+		of = func(f *driver.Factory) bool { return slices.Contains(f.Schemes, scheme(text)) }
 	}
-	if key, _, _ := strings.Cut(text, "="); s.Name == "option" && !b.hasOption(f, key) {
-		return !slices.ContainsFunc(b.maker.Factories, func(o driver.Factory) bool { return b.hasOption(&o, key) })
+	if from == Variable && s.Name == "url" && f != nil && byScheme(b.maker.Factories, scheme(text)) != nil {
+		return of(f)
 	}
-	url := text
-	if s.Name != "url" {
-		given := find(b.table, "url")
-		if from != Variable || given == nil || len(b.in.Flags["url"]) > 0 {
-			return true
-		}
-		_, texts := b.in.Environment.Lookup(given)
-		url = strings.Join(texts, "")
-	}
-	return byScheme(b.maker.Factories, scheme(url)) == nil || slices.Contains(f.Schemes, scheme(url))
+	return f == nil || of(f) || !slices.ContainsFunc(b.file.brokers, func(p part) bool { return of(b.factory(&p)) })
 }
 
 // hasOption reports whether a client of a protocol has an option.
@@ -494,26 +462,4 @@ func (b *builder) hasOption(f *driver.Factory, key string) bool {
 	return slices.ContainsFunc(append(LibrariesOf(f, b.maker.Libraries), *f), func(c driver.Factory) bool {
 		return slices.ContainsFunc(driver.Describe(NewOptions(&c)), func(o driver.Option) bool { return o.Name == key })
 	})
-}
-
-// unapplied reports flags and variables that are for no broker of the file: a flag is a mistake, a variable may be left
-// over from another run.
-func (b *builder) unapplied() {
-	var protocols []string
-	for _, of := range b.brokers {
-		protocols = append(protocols, of.Protocol)
-	}
-	slices.Sort(protocols)
-	speak := strings.Join(slices.Compact(protocols), " and ")
-	for _, label := range slices.Sorted(maps.Keys(b.skipped)) {
-		if !b.skipped[label] || len(b.applied[label]) > 0 {
-			continue
-		}
-		m := plan.Wrong("leave it out", "%s applies to no broker of %s: these speak %s", label, b.Path, speak)
-		if strings.HasPrefix(label, "--") {
-			b.errs = append(b.errs, m)
-		} else {
-			b.notes = append(b.notes, m.Text)
-		}
-	}
 }

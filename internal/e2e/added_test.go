@@ -183,13 +183,13 @@ func testAddedSetting(t *testing.T, dir, perfmq string) {
 		"flag":     {run("", "mem", "client", "--message-count", "3", "--sprinkle", "5", "--result", folder), "mem has sprinkle 5\n"},
 		"variable": {run("PERFMQ_SPRINKLE=6", "mem", "client", "--message-count", "3"), "mem has sprinkle 6\n"},
 		"key":      {run("", "run", file), "mem has sprinkle 7\n"},
-		"over it":  {run("", "run", file, "--sprinkle", "8"), "--sprinkle applies to group"},
+		"over it":  {run("", "run", file, "--sprinkle", "8"), "mem has sprinkle 8\n"},
 		"again":    {run("", "run", folder), "mem has sprinkle 5\n"},
 		"dry run":  {run("", "mem", "client", "--sprinkle", "5", "--dry-run"), "\n  sprinkle: 5\n"},
 		"schema":   {run("", "scenario", "schema"), `"sprinkle": {`},
 		"help":     {run("", "mem", "producer", "--help-all"), "\n  --sprinkle N "},
 		"range":    {run("", "mem", "client", "--sprinkle", "101"), "error: --sprinkle=101: must be a whole number from 0 to 100\n"},
-		"check":    {run("PERFMQ_SPRINKLE=51", "mem", "client"), "error: PERFMQ_SPRINKLE 51 does not stay\nhint: add --persistent"},
+		"check":    {run("PERFMQ_SPRINKLE=51", "mem", "client"), "error: --sprinkle 51 does not stay\nhint: add --persistent"},
 		"role":     {run("", "mem", "consumer", "--sprinkle", "5"), "it is a flag of perfmq mem client and perfmq mem producer\n"},
 	} {
 		require.Contains(t, c.said, c.want, name)

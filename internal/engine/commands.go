@@ -8,13 +8,10 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/perfmq/perfmq/pkg/result"
-
-	"github.com/perfmq/perfmq/internal/plan"
 )
 
 // keptOutput is the number of bytes kept of a command's output: its end.
@@ -85,7 +82,7 @@ func (r *run) shell(ctx context.Context, when, text string) error {
 	defer func() { _ = os.Remove(output.Name()) }()
 	cmd := exec.CommandContext(ctx, "sh", "-c", text) //nolint:gosec // the user's own command
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = output, output, cancelGrace
-	cmd.Env = append(os.Environ(), environ(r.plan)...)
+	cmd.Env = append(os.Environ(), r.plan.Environ...)
 	endWithChildren(cmd)
 	begun := time.Now()
 	err = cmd.Run()
@@ -107,29 +104,6 @@ func (r *run) shell(ctx context.Context, when, text string) error {
 	}
 	r.commands = append(r.commands, c)
 	return err
-}
-
-// labelVariable is the prefix of the variables with the labels.
-const labelVariable = "PERFMQ_LABEL_"
-
-// environ returns the variables that commands get in addition to the environment of the process.
-func environ(p *plan.Plan) []string {
-	list := slices.Clone(p.Environ)
-	for label, text := range p.Labels {
-		list = append(list, labelVariable+variable(label)+"="+text)
-	}
-	slices.Sort(list)
-	return list
-}
-
-// variable converts a name to a variable's name: capital letters, digits and _.
-func variable(name string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
-			return r
-		}
-		return '_'
-	}, strings.ToUpper(name))
 }
 
 // tailOf returns the end of a file from the beginning of a line, because half a line could reveal half a password.

@@ -116,7 +116,7 @@ type Plan struct {
 	// Steps are carried out one after the other. There is one at least; a command line is a plan of one step.
 	Steps []Step
 
-	// Environ are variables for commands, beside the process's variables and the labels: NAME=VALUE.
+	// Environ are variables for commands, beside those of the process: NAME=VALUE.
 	Environ []string
 	// VerifyFile is where this process' side of the verification is written; empty for nowhere.
 	VerifyFile string
