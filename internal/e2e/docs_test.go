@@ -41,6 +41,8 @@ var documents = map[string]machine{
 	"docs/getting-started.md":  withArtemis,
 	"docs/reading-results.md":  withArtemis,
 	"docs/outages.md":          bare,
+	"docs/glossary.md":         bare,
+	"docs/troubleshooting.md":  bare,
 	"docs/limits.md":           bare,
 	"docs/protocols.md":        withArtemis,
 	"docs/migrate.md":          withArtemis,
