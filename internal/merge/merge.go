@@ -49,7 +49,6 @@ type shards struct {
 	starts []int64 // of the loads of the parts, by the clock of the first one
 	dirs   map[*result.Result]string
 	plan   planned
-	apart  bool // in a step: rates are not known, whatever each part has
 }
 
 // Read merges the results in the folders, with their rows and histograms, into one. The thresholds of its plan are

@@ -3,7 +3,6 @@ package merge_test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -37,7 +36,7 @@ func schedule(t *testing.T, text string) plan.Rate {
 	return plan.Rate{Schedule: s}
 }
 
-// newPlan is a client on queue://TEST of a broker, whose messages are verified.
+// newPlan is a verified client on queue://TEST of a broker.
 func newPlan(f driver.Factory, edit func(*plan.Plan, *plan.Group)) *execution {
 	b := &plan.Broker{
 		Protocol: f.Name, Client: driver.Native, OpenOptions: driver.OpenOptions{URL: "mem://local", ConnectTimeout: 2 * time.Second},
@@ -101,92 +100,72 @@ func bars(l *result.Latency) []result.Bar {
 	return l.Histogram.Bars()
 }
 
-// Five shards of a run, side by side on one broker that stalls for a second, come to the counts of one process, to its
-// rows and to its latencies, bucket by bucket.
+// Five shards of a run, side by side on one broker that stalls for a second, have the counts, rows and latencies of one
+// process, bucket by bucket.
 func TestShardsAreTheWhole(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		edit func(*plan.Plan, *plan.Group)
-	}{
-		{"rate", func(p *plan.Plan, g *plan.Group) {
-			g.Producers, g.Consumers, g.Rate, g.MaxPending = 7, 5, schedule(t, "1234.567"), 0
-			p.Steps[0].Duration, p.Steps[0].Warmup = 5*time.Second, time.Second
-		}},
-		{"segments and a count", func(p *plan.Plan, g *plan.Group) {
-			g.Producers, g.Consumers, g.Rate, g.Count, g.MaxPending = 5, 7, schedule(t, "ramp 100 to 3000 for 3s, pause 500ms, 777"), 6789, 0
-		}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			base, shards := t.TempDir(), []string(nil)
-			whole := filepath.Join(base, "whole")
-			for _, divided := range []bool{false, true} {
-				synctest.Test(t, func(t *testing.T) {
-					b, o := mem.New(), mem.Options{}
-					o.Latency, o.DeliveryLatency, o.StallAfter, o.StallFor = 3*time.Millisecond, 7*time.Millisecond, 2252*time.Millisecond, time.Second
-					require.NoError(t, b.Set(o))
-					p := newPlan(b.Factory(), func(p *plan.Plan, g *plan.Group) {
-						g.Reconnect = true
-						c.edit(p, g)
-					})
-					p.StallThreshold = 500 * time.Millisecond
-					p.Thresholds = demands(t)
-					p.StartAt = time.Now().Add(time.Second)
-					if divided {
-						shards = inShards(t, base, p, make([]time.Duration, 5)...)
-						return
-					}
-					require.True(t, carryOut(t, whole, *p).Success)
-				})
+	base, shards := t.TempDir(), []string(nil)
+	whole := filepath.Join(base, "whole")
+	for _, divided := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			b, o := mem.New(), mem.Options{}
+			o.Latency, o.DeliveryLatency, o.StallAfter, o.StallFor = 3*time.Millisecond, 7*time.Millisecond, 1252*time.Millisecond, time.Second
+			require.NoError(t, b.Set(o))
+			p := newPlan(b.Factory(), func(p *plan.Plan, g *plan.Group) {
+				g.Producers, g.Consumers, g.Rate, g.MaxPending, g.Reconnect = 7, 5, schedule(t, "234.567"), 0, true
+				p.Steps[0].Duration, p.Steps[0].Warmup, p.StallThreshold = 5*time.Second, time.Second, 500*time.Millisecond
+				p.Thresholds = thresholds(t)
+			})
+			p.StartAt = time.Now().Add(time.Second)
+			if divided {
+				shards = inShards(t, base, p, make([]time.Duration, 5)...)
+				return
 			}
-			one, err := result.Read(whole, result.RowHistograms)
-			require.NoError(t, err)
-			all, err := merge.Read(shards, merge.Options{})
-			require.NoError(t, err)
-
-			require.True(t, all.Outcome.Success, all.Outcome.Problems)
-			sameFigures(t, one, all)
-			// What is not of messages: waits.
-			for _, r := range []*result.Result{one, all.Result} {
-				r.Total.Producers.Blocked, r.Measured.Producers.Blocked = 0, 0
-			}
-			require.Equal(t, one.Total, all.Total)
-			require.Equal(t, one.Measured, all.Measured)
-			require.Equal(t, one.Start, all.Start)
-			for _, name := range result.KindNames() {
-				require.Equal(t, bars(one.Latencies.Get(name)), bars(all.Latencies.Get(name)), name)
-			}
-			require.Greater(t, len(bars(one.Latencies[result.Ack])), 50, "they differ")
-			require.Equal(t, one.Latencies[result.Ack].Percentiles, all.Latencies[result.Ack].Percentiles)
-			require.Equal(t, one.Latencies[result.Transfer].Percentiles, all.Latencies[result.Transfer].Percentiles)
-			require.Equal(t, one.Verification.Total, all.Verification.Total)
-			require.True(t, all.Verification.Known)
-			require.Equal(t, one.Total.Producers.Sent, all.Verification.Total.Once)
-			measured := func(r *result.Result) (sent []uint64) {
-				for i := range r.Rows {
-					if r.Rows[i].Phase != result.Drain {
-						sent = append(sent, r.Rows[i].Producers.Sent)
-					}
-				}
-				return sent
-			}
-			require.InDeltaSlice(t, measured(one), measured(all.Result), 5, "of each second; one due at its very end may count in the next")
-			require.Len(t, all.Parts, 5)
-			require.NotContains(t, fmt.Sprint(all.Outcome.Warnings), "rate was missed", "each shard knows its share of what was due")
-			require.NotNil(t, one.Figures.Offered)
-			require.InEpsilon(t, *one.Figures.Offered, *all.Figures.Offered, 0.001)
-
-			dir := filepath.Join(t.TempDir(), "all")
-			require.NoError(t, merge.Write(dir, all.Result))
-			again, err := result.Read(dir, result.RowHistograms)
-			require.NoError(t, err)
-			require.Equal(t, all.Latencies[result.Ack].Percentiles, again.Latencies[result.Ack].Percentiles)
-			require.Len(t, again.Rows, len(all.Rows))
+			require.True(t, carryOut(t, whole, *p).Success)
 		})
 	}
+	one, err := result.Read(whole, result.RowHistograms)
+	require.NoError(t, err)
+	all, err := merge.Read(shards, merge.Options{})
+	require.NoError(t, err)
+
+	require.True(t, all.Outcome.Success, all.Outcome.Problems)
+	sameFigures(t, one, all)
+	for _, r := range []*result.Result{one, all.Result} {
+		r.Total.Producers.Blocked, r.Measured.Producers.Blocked = 0, 0 // waits, not messages
+	}
+	require.Equal(t, one.Total, all.Total)
+	require.Equal(t, one.Measured, all.Measured)
+	require.Equal(t, one.Start, all.Start)
+	for _, name := range result.KindNames() {
+		require.Equal(t, bars(one.Latencies.Get(name)), bars(all.Latencies.Get(name)), name)
+	}
+	require.Greater(t, len(bars(one.Latencies[result.Ack])), 20, "they differ")
+	require.Equal(t, one.Latencies[result.Ack].Percentiles, all.Latencies[result.Ack].Percentiles)
+	require.Equal(t, one.Verification.Total, all.Verification.Total)
+	require.True(t, all.Verification.Known)
+	require.Equal(t, one.Total.Producers.Sent, all.Verification.Total.Once)
+	measured := func(r *result.Result) (sent []uint64) {
+		for i := range r.Rows {
+			if r.Rows[i].Phase != result.Drain {
+				sent = append(sent, r.Rows[i].Producers.Sent)
+			}
+		}
+		return sent
+	}
+	require.InDeltaSlice(t, measured(one), measured(all.Result), 5, "of each second; one due at its very end may count in the next")
+	require.Len(t, all.Parts, 5)
+	require.NotContains(t, fmt.Sprint(all.Outcome.Warnings), "rate was missed", "each shard knows its share of the due messages")
+	require.InEpsilon(t, *one.Figures.Offered, *all.Figures.Offered, 0.001)
+
+	dir := filepath.Join(t.TempDir(), "all")
+	require.NoError(t, merge.Write(dir, all.Result))
+	again, err := result.Read(dir, result.RowHistograms)
+	require.NoError(t, err)
+	require.Equal(t, all.Latencies[result.Ack].Percentiles, again.Latencies[result.Ack].Percentiles)
+	require.Len(t, again.Rows, len(all.Rows))
 }
 
-// Groups of two steps in shards are judged as those of one process, by step: their counts, latencies and rates of a
-// second.
+// Groups of several steps in shards have the counts, latencies and rates of one process in each step.
 func TestShardsOfSteps(t *testing.T) {
 	base, shards := t.TempDir(), []string(nil)
 	whole := filepath.Join(base, "whole")
@@ -205,21 +184,14 @@ func TestShardsOfSteps(t *testing.T) {
 				}
 				senders, readers := group("c", "100"), group("d", "100")
 				senders.Role, senders.Consumers, readers.Role, readers.Producers, readers.Rate = plan.Producer, 0, plan.Consumer, 0, plan.Rate{}
-				list := func(of ...string) (list []threshold.Threshold) {
-					for _, text := range of {
-						d, err := threshold.Parse(text)
-						require.NoError(t, err)
-						list = append(list, d)
-					}
-					return list
-				}
+				list := func(texts ...string) []threshold.Threshold { return parsed(t, texts...) }
 				of := func(rate string) []threshold.Threshold {
 					return list("sent.avg >= 99% of target", "completed.min >= 90% of target", "ack.p99 < 1s", "sent > 0", "group.a.completed.avg >= "+rate, "group.a.completed.min >= 90% of target",
 						"group.b.received.max > 0", "group.b.transfer.p99 < 1s", "group.b.received > 0", "tester.cpu >= 0%")
 				}
 				p.Thresholds = list("sent == 7150", "group.a.completed.avg <= 60", "completed.min >= 1", "transfer.max < 1s", "group.a.sent == 1500",
 					"group.b.completed.avg >= 200", "group.a.completed.min >= 90", "group.b.transfer.p99 < 1s")
-				// A group that leaves is drained: what its consumers hold would go, late, to those of a shard some ms behind.
+				// A group that leaves is drained: otherwise its unsettled messages would go, late, to a shard some ms behind.
 				p.Steps = []plan.Step{
 					{Name: "slow", Duration: 5 * time.Second, Groups: []*plan.Group{group("a", "100"), group("b", "300")}, Thresholds: of("99")},
 					{Name: "fast", Duration: 5 * time.Second, Drained: true, Groups: []*plan.Group{group("a", "200"), group("b", "400")}, Thresholds: of("199")},
@@ -264,41 +236,32 @@ func TestShardsOfSteps(t *testing.T) {
 	for _, p := range all.Parts {
 		require.False(t, p.Thresholds[0].Kept, "none alone has sent 7150")
 	}
-
-	own, err := result.Read(shards[0])
-	require.NoError(t, err)
-	alone, err := merge.Read(shards[:1], merge.Options{Partial: true})
-	require.NoError(t, err)
-	require.Equal(t, own.Figures, alone.Figures)
-	for i, want := range own.Thresholds {
-		if want.Metric != "tester.cpu" {
-			require.InEpsilon(t, *want.Measured, alone.Judged[i].Measured, 1e-5, "%s %s", want.Step, want.Threshold)
-		}
-	}
 }
 
-func demanded(t *testing.T, text string) threshold.Threshold {
+func parsed(t *testing.T, texts ...string) (list []threshold.Threshold) {
 	t.Helper()
-	d, err := threshold.Parse(text)
-	require.NoError(t, err)
-	return d
-}
-
-// demands are one on each metric of a run that sends and receives at a rate and is verified.
-func demands(t *testing.T) (list []threshold.Threshold) {
-	t.Helper()
-	for _, m := range threshold.Metrics() {
-		kind, _, _ := strings.Cut(m.Name, ".")
-		if m.Needs&threshold.Transactions == 0 && !slices.Contains([]string{"lateness", "b2c", "s2c"}, kind) {
-			d, err := threshold.Parse(m.Name + " >= " + map[threshold.Unit]string{threshold.Messages: "0", threshold.Count: "0", threshold.PerSecond: "50% of target", threshold.Time: "0s", threshold.Percent: "0%"}[m.Unit])
-			require.NoError(t, err)
-			list = append(list, d)
-		}
+	for _, text := range texts {
+		d, err := threshold.Parse(text)
+		require.NoError(t, err)
+		list = append(list, d)
 	}
 	return list
 }
 
-// sameFigures holds the figures by which merged shards are judged against those of the one process.
+// thresholds has one on each metric of a run that sends and receives at a rate and is verified.
+func thresholds(t *testing.T) []threshold.Threshold {
+	t.Helper()
+	var texts []string
+	for _, m := range threshold.Metrics() {
+		kind, _, _ := strings.Cut(m.Name, ".")
+		if m.Needs&threshold.Transactions == 0 && !slices.Contains([]string{"lateness", "b2c", "s2c"}, kind) {
+			texts = append(texts, m.Name+" >= "+[...]string{"0", "50% of target", "0s", "0%", "0"}[m.Unit])
+		}
+	}
+	return parsed(t, texts...)
+}
+
+// sameFigures compares the metrics of merged shards with the metrics of one process.
 func sameFigures(t *testing.T, one *result.Result, all *merge.Merged) {
 	t.Helper()
 	require.Len(t, all.Judged, len(one.Thresholds))
@@ -333,7 +296,7 @@ func sameFigures(t *testing.T, one *result.Result, all *merge.Merged) {
 	}
 }
 
-// What a broker loses, doubles and damages is found over all shards, none of which could see it alone.
+// Lost, duplicated and damaged messages are found over all shards; none of them could find these alone.
 func TestShardsFindFaults(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -368,57 +331,48 @@ func TestShardsFindFaults(t *testing.T) {
 	}
 }
 
-// Shards without --verify do not know what was to arrive, nor do all of them together: this is said, whether messages
-// were lost or not.
+// Without --verify a merge warns that lost messages are not noticed.
 func TestShardsWithoutVerify(t *testing.T) {
-	for _, lose := range []int{0, 13} {
-		synctest.Test(t, func(t *testing.T) {
-			b, o := mem.New(), mem.Options{}
-			if lose > 0 {
-				o.Lose = 2000 / lose
-			}
-			require.NoError(t, b.Set(o))
-			p := newPlan(b.Factory(), func(p *plan.Plan, g *plan.Group) {
-				p.Verify, g.Producers, g.Consumers, g.Count, g.Rate = false, 3, 3, 2000, schedule(t, "1000")
-			})
-			p.StartAt = time.Now().Add(time.Second)
-			m, err := merge.Read(inShards(t, t.TempDir(), p, 0, 0, 0), merge.Options{})
-			require.NoError(t, err)
-			require.EqualValues(t, lose, b.Stats().Lost)
-			require.Nil(t, m.Missing)
-			require.Contains(t, m.Outcome.Warnings, fmt.Sprintf("whether messages were lost is not known, since the shards ran without --verify: "+
-				"the broker accepted 2000, and %d were received", 2000-lose))
+	synctest.Test(t, func(t *testing.T) {
+		b, o := mem.New(), mem.Options{}
+		o.Lose = 100
+		require.NoError(t, b.Set(o))
+		p := newPlan(b.Factory(), func(p *plan.Plan, g *plan.Group) {
+			p.Verify, g.Producers, g.Consumers, g.Count, g.Rate = false, 3, 3, 600, schedule(t, "1000")
 		})
-	}
+		p.StartAt = time.Now().Add(time.Second)
+		m, err := merge.Read(inShards(t, t.TempDir(), p, 0, 0, 0), merge.Options{})
+		require.NoError(t, err)
+		require.EqualValues(t, 6, b.Stats().Lost)
+		require.Nil(t, m.Missing)
+		require.Contains(t, fmt.Sprint(m.Outcome.Warnings), "whether messages were lost is not known")
+		require.Contains(t, fmt.Sprint(m.Outcome.Warnings), "the broker accepted 600, and 594 were received")
+	})
 }
 
-// Two processes, one with its clock up to 2 s ahead or behind: the offset lies within the error that is stated, which
-// is half of the fastest way there and back. Transfer times below zero are left out, and so are thresholds on the rest.
+// One of two processes has its clock up to 2 s ahead or behind: the offset lies within the stated error, half of the
+// fastest way there and back. Transfer times below zero are left out, and so are thresholds on the others.
 func TestClockOffset(t *testing.T) {
-	random := rand.New(rand.NewPCG(4, 4))
-	for i := range 20 {
-		shift := time.Duration(random.Int64N(int64(4*time.Second))) - 2*time.Second
-		jitter := time.Duration(i%4) * 5 * time.Millisecond
-		switch i {
-		case 0:
-			shift = 0
-		case 1:
-			shift = 2 * time.Second
-		case 2:
-			shift = -2 * time.Second
-		}
+	for _, c := range []struct{ shift, jitter time.Duration }{
+		{0, 0},
+		{2 * time.Second, 5 * time.Millisecond},
+		{-2 * time.Second, 15 * time.Millisecond},
+		{-472_965_215, 15 * time.Millisecond},
+		{7 * time.Millisecond, 5 * time.Millisecond},
+	} {
+		shift, jitter := c.shift, c.jitter
 		t.Run(fmt.Sprint(shift, jitter), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b, o := mem.New(), mem.Options{}
 				o.DeliveryLatency, o.Jitter = 10*time.Millisecond, jitter
 				require.NoError(t, b.Set(o))
 				p := newPlan(b.Factory(), func(p *plan.Plan, g *plan.Group) {
-					g.Producers, g.Consumers, g.Rate, g.MaxPending = 2, 2, schedule(t, "200"), 0
+					g.Producers, g.Consumers, g.Rate, g.MaxPending = 2, 2, schedule(t, "50"), 0
 					g.Destinations[0].Kind = driver.Topic  // each host receives the messages of both
 					p.Steps[0].Duration = 25 * time.Second // the hosts begin up to 2 s apart
 				})
 				p.StartAt = time.Now().Add(5 * time.Second)
-				m, err := merge.Read(inShards(t, t.TempDir(), p, 0, shift), merge.Options{Thresholds: []threshold.Threshold{demanded(t, "transfer.p99 < 1m")}})
+				m, err := merge.Read(inShards(t, t.TempDir(), p, 0, shift), merge.Options{Thresholds: parsed(t, "transfer.p99 < 1m")})
 				require.NoError(t, err)
 				require.True(t, m.Outcome.Success, m.Outcome.Problems)
 				require.Len(t, m.Parts, 2)
@@ -432,7 +386,7 @@ func TestClockOffset(t *testing.T) {
 				require.NotNil(t, c)
 				for _, o := range []result.Offset{c.Start, c.End} {
 					require.InDelta(t, shift.Microseconds(), int64(o.Ahead), float64(o.Error))
-					require.GreaterOrEqual(t, o.Error, int64(10_000), "it cannot be known better")
+					require.GreaterOrEqual(t, o.Error, int64(10_000), "the least that a one-way latency of 10 ms allows")
 					require.LessOrEqual(t, o.Error, 10_000+jitter.Microseconds()+500)
 				}
 				require.Equal(t, &result.Clock{}, m.Parts[0].Clock)
@@ -441,7 +395,7 @@ func TestClockOffset(t *testing.T) {
 	}
 }
 
-// Shards that are missing, there twice, or of other plans or runs are refused.
+// A merge refuses shards that are missing, that are there twice, and that are of other plans or runs.
 func TestRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, o := mem.New(), mem.Options{}
@@ -495,8 +449,8 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// Shards whose connections are cut: messages that a consumer of one had, and could not settle, go to the other one.
-// These copies are explained by the outage, and fail no run.
+// Connections of shards are cut: messages that a consumer of one shard could not settle go to the other shard. The
+// outage explains these copies, so that they fail no run.
 func TestShardsAreCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := mem.New()

@@ -10,6 +10,9 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
+// maxOutages is the maximum number of outages in a summary.
+const maxOutages = 10
+
 // Text writes a summary of a merged result: a line for each part, the totals, latencies, thresholds, warnings
 // and problems. Texts of the results are written as clean returns them.
 func Text(w io.Writer, m *Merged, clean func(string) string) error { //nolint:gocyclo // one line after the other
@@ -32,7 +35,13 @@ func Text(w io.Writer, m *Merged, clean func(string) string) error { //nolint:go
 	line := func(label, format string, args ...any) {
 		fmt.Fprintf(&b, "--- %-20s %s\n", label+":", fmt.Sprintf(format, args...))
 	}
-	line("result", "%s%s", words.Outcome(m.Outcome.Success), afterOutages(m))
+	metrics := m.Metrics()
+	outcome := words.Outcome(m.Outcome.Success)
+	if n := metrics["outage.count"]; n > 0 {
+		outcome += fmt.Sprintf(", after %s (the longest %s)", words.Plural(int(n), "outage"),
+			words.Duration(int64(metrics["outage.max"])))
+	}
+	line("result", "%s", outcome)
 	if p := m.Total.Producers; p != nil {
 		line("total sent", "%d", p.Sent)
 		line("total completed", "%d", p.Completed)
@@ -43,7 +52,6 @@ func Text(w io.Writer, m *Merged, clean func(string) string) error { //nolint:go
 	if c := m.Total.Consumers; c != nil {
 		line("total received", "%d", c.Received)
 	}
-	metrics := m.Metrics()
 	for _, name := range []string{"completed", "received"} {
 		if v, known := metrics[name+".avg"]; known {
 			line("average "+name, "%.0f msg/sec", v)
@@ -65,7 +73,12 @@ func Text(w io.Writer, m *Merged, clean func(string) string) error { //nolint:go
 				t.Damaged)
 		}
 	}
-	writeOutages(line, m, clean)
+	for i := range m.Outages[:min(len(m.Outages), maxOutages)] {
+		line("outage", "%s, %s", clean(m.Outages[i].Host), clean(words.Outage(&m.Outages[i])))
+	}
+	if more := len(m.Outages) - maxOutages; more > 0 {
+		line("outages", "%d more in the result", more)
+	}
 	for i := range m.Judged {
 		line("threshold", "%s", clean(m.Judged[i].String()))
 	}

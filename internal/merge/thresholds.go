@@ -24,14 +24,12 @@ type planned struct {
 type plannedStep struct {
 	Name, Duration, Warmup string
 	Thresholds             []string
-	Groups                 []plannedGroup
-}
-
-type plannedGroup struct {
-	Name                 string
-	Producers, Consumers int
-	Rate                 string
-	Reconnect            bool
+	Groups                 []struct {
+		Name                 string
+		Producers, Consumers int
+		Rate                 string
+		Reconnect            bool
+	}
 }
 
 // judge holds the merged results against the thresholds of the plan and others, and sets the status that a run with
@@ -52,7 +50,6 @@ func (m *Merged) judge(s *shards, others []threshold.Threshold) error {
 			m.Judged = append(m.Judged, o)
 		}
 	}
-	m.leaveUnknown(s.apart)
 	m.Thresholds = report.Thresholds(m.Judged)
 	if o := &m.Outcome; result.Graver(o.Status, result.StatusThreshold) == result.StatusThreshold {
 		switch {
@@ -69,34 +66,6 @@ func (m *Merged) judge(s *shards, others []threshold.Threshold) error {
 	return nil
 }
 
-// leaveUnknown takes the demands out that the results do not tell over all hosts, if each host alone has kept them, and
-// says so. Demands on rates stay if the parts were apart.
-func (m *Merged) leaveUnknown(apart bool) {
-	m.Judged = slices.DeleteFunc(m.Judged, func(o threshold.Outcome) bool {
-		text := o.Threshold.String()
-		if o.Known || apart && o.Threshold.Metric.Unit == threshold.PerSecond {
-			return false
-		}
-		for i := range m.Parts {
-			if !slices.ContainsFunc(m.Parts[i].Thresholds, func(t result.Threshold) bool {
-				return t.Threshold == text && t.Step == o.Step && t.Kept
-			}) {
-				return false
-			}
-		}
-		m.Outcome.Warnings = append(m.Outcome.Warnings, fmt.Sprintf("the threshold %q%s cannot be judged over all hosts: "+
-			"each of them has kept it by its own figures", text, ofStep(o.Step)))
-		return true
-	})
-}
-
-func ofStep(name string) string {
-	if name == "" {
-		return ""
-	}
-	return " of step " + name
-}
-
 func parsed(texts []string) (list []threshold.Threshold, err error) {
 	for _, text := range texts {
 		t, err := threshold.Parse(text)
@@ -108,25 +77,106 @@ func parsed(texts []string) (list []threshold.Threshold, err error) {
 	return list, nil
 }
 
-// judge judges thresholds of a step or, without one, of the whole run. In a run of one step both have the same figures.
+// judge judges thresholds of a step or, without one, of the whole run. In a run of one step both have the same metrics.
 func (s *shards) judge(list []threshold.Threshold, step *plannedStep) []threshold.Outcome {
-	if step == nil && len(s.plan.Steps) == 1 {
-		step = &s.plan.Steps[0]
+	steps := s.plan.Steps
+	if step != nil {
+		steps = []plannedStep{*step}
+	} else if len(steps) == 1 {
+		step = &steps[0]
 	}
-	all, known := map[string]float64{}, map[string]bool{} // by group
+	all := map[string]float64{}
 	for i := range list {
-		group, prefix := list[i].Metric.Group, ""
-		if known[group] {
-			continue
-		}
-		if known[group] = true; group != "" {
+		prefix := ""
+		if group := list[i].Metric.Group; group != "" {
 			prefix = threshold.GroupPrefix + group + "."
 		}
-		for name, v := range s.metrics(step, group) {
+		for name, v := range s.metrics(steps, list[i].Metric.Group) {
 			all[prefix+name] = v
 		}
 	}
 	return threshold.Judge(list, func(group string) float64 { return s.target(step, group) }, all)
+}
+
+// metrics returns the metrics of some or all steps, or of a group in them. Unknown metrics are missing.
+func (s *shards) metrics(steps []plannedStep, group string) map[string]float64 {
+	of, from := *s.merged, int64(0)
+	if len(steps) < len(s.plan.Steps) {
+		at := stepOf(s.merged, steps[0].Name)
+		of, from = result.Result{Total: at.Counts, Latencies: at.Latencies, Figures: at.Figures, End: at.End}, at.Start
+		if steps[0].Warmup == "" {
+			of.Measured = &at.Counts
+		}
+	}
+	alone := true
+	for i := range steps {
+		alone = alone && steps[i].alone(group)
+		if of.Outages == nil && steps[i].has("")&threshold.Reconnection != 0 && len(of.Parts) > 0 {
+			of.Outages = []result.Outage{}
+		}
+	}
+	if alone {
+		group = ""
+	} else if !s.setGroup(&of, steps, group) {
+		return nil
+	}
+	of.Complete, of.Stalls, of.Rows = true, s.stalls(from, of.End, group), s.used(steps)
+	return of.Metrics()
+}
+
+// setGroup sets the counts, latencies and rates of a group in steps. It is false if the results have no measured counts
+// of the group.
+func (s *shards) setGroup(of *result.Result, steps []plannedStep, name string) (known bool) {
+	var sum result.Group
+	for i := range steps {
+		p, at := &steps[i], stepOf(s.merged, steps[i].Name)
+		if p.has(name) == 0 || at.Name == "" {
+			continue
+		}
+		part := &result.Group{Counts: at.Counts, Measured: at.Counts, Latencies: at.Latencies}
+		if k := slices.IndexFunc(at.Groups, func(g result.Group) bool { return g.Name == name }); k >= 0 {
+			part = &at.Groups[k]
+		} else if !p.alone(name) || p.Warmup != "" { // results do not list a group that is all of its step
+			return false
+		}
+		sum.Add(part)
+		known = true
+	}
+	of.Total, of.Measured, of.Latencies, of.Figures = sum.Counts, &sum.Measured, sum.Latencies, s.figures(steps, name)
+	return known
+}
+
+// stalls returns the stalls that began in a time, of all groups or of one; nil if they are unknown.
+func (s *shards) stalls(from, to int64, group string) []result.Stall {
+	if s.plan.Stalls == "" || s.merged.MoreStalls > 0 {
+		return nil
+	}
+	list := []result.Stall{}
+	for _, stall := range s.merged.Stalls {
+		switch {
+		case stall.Time < from || stall.Time > to:
+		case group != "" && stall.Group == "": // of several groups, and perhaps of this one
+			return nil
+		case group == "" || stall.Group == group:
+			list = append(list, stall)
+		}
+	}
+	return list
+}
+
+// used returns a row with the processor time of all parts in these steps, and all that they may use.
+func (s *shards) used(steps []plannedStep) []result.Row {
+	use := result.Row{Tester: result.Tester{Cores: 1}}
+	for _, p := range s.parts {
+		for i := range p.Rows {
+			row := &p.Rows[i]
+			if slices.ContainsFunc(steps, func(s plannedStep) bool { return s.Name == row.Step }) {
+				use.Tester.CPU += row.Tester.CPU
+				use.Length += row.Length * int64(row.Tester.Cores)
+			}
+		}
+	}
+	return []result.Row{use}
 }
 
 // target returns the target rate of a step, or of a group in it, in messages per second; 0 without one.
@@ -134,14 +184,12 @@ func (s *shards) target(step *plannedStep, group string) (perSecond float64) {
 	if step == nil {
 		return 0
 	}
-	at := stepOf(s.merged, step.Name)
-	if at == nil || at.Figures == nil {
+	f := stepOf(s.merged, step.Name).Figures
+	if f == nil {
 		return 0
 	}
-	loaded := time.Duration(at.Figures.Span) * time.Microsecond
-	if warmup, err := time.ParseDuration(step.Warmup); err == nil {
-		loaded += warmup
-	}
+	warmup, _ := time.ParseDuration(step.Warmup) // 0 without one
+	loaded := time.Duration(f.Span)*time.Microsecond + warmup
 	for _, g := range step.Groups {
 		if g.Producers == 0 || group != "" && g.Name != group {
 			continue
@@ -155,49 +203,37 @@ func (s *shards) target(step *plannedStep, group string) (perSecond float64) {
 	return perSecond
 }
 
-func stepOf(m *result.Result, name string) *result.Step {
-	if i := slices.IndexFunc(m.Steps, func(s result.Step) bool { return s.Name == name }); i >= 0 {
-		return &m.Steps[i]
+// stepOf returns a step of a result, or an empty one without such a step.
+func stepOf(r *result.Result, name string) *result.Step {
+	if i := slices.IndexFunc(r.Steps, func(s result.Step) bool { return s.Name == name }); i >= 0 {
+		return &r.Steps[i]
 	}
-	return nil
+	return &result.Step{}
 }
 
-func (p *plannedStep) has(group string) bool {
-	return slices.ContainsFunc(p.Groups, func(g plannedGroup) bool { return g.Name == group })
-}
-
-// alone reports whether the group is all of the step.
-func (p *plannedStep) alone(group string) bool {
-	return len(p.Groups) == 1 && p.Groups[0].Name == group
-}
-
-// roles reports whether the step, or a group in it, sends and receives.
-func (p *plannedStep) roles(group string) (produces, consumes bool) {
+// has returns the roles of the step, or of a group in it, and whether it reconnects.
+func (p *plannedStep) has(group string) (has threshold.Needs) {
 	for _, g := range p.Groups {
 		if group == "" || g.Name == group {
-			produces, consumes = produces || g.Producers > 0, consumes || g.Consumers > 0
+			has |= threshold.Producers.If(g.Producers > 0) | threshold.Consumers.If(g.Consumers > 0) |
+				threshold.Reconnection.If(g.Reconnect)
 		}
 	}
-	return produces, consumes
+	return has
 }
 
-// reads reports whether the step lasts until a backlog is read.
-func (p *plannedStep) reads() bool {
-	produces, _ := p.roles("")
-	return p.Duration == "" && p.Warmup == "" && !produces
+// alone reports whether the group, or all groups, are all of the step.
+func (p *plannedStep) alone(group string) bool {
+	return group == "" || len(p.Groups) == 1 && p.Groups[0].Name == group
 }
 
-// counter returns the counts of a row of the step: of the group, if the step has others. Counts after the steps of the
-// group are included.
-func (p *plannedStep) counter(group string) counter {
-	if group == "" || p.alone(group) {
-		return func(row *result.Row) *result.Counts { return &row.Counts }
+// counts returns the counts of a row of the step, or of a group in it; nil without any.
+func (p *plannedStep) counts(row *result.Row, group string) *result.Counts {
+	if p.alone(group) {
+		return &row.Counts
 	}
-	return func(row *result.Row) *result.Counts {
-		i := slices.IndexFunc(row.Groups, func(g result.RowGroup) bool { return g.Name == group })
-		if i < 0 {
-			return nil
-		}
+	if i := slices.IndexFunc(row.Groups, func(g result.RowGroup) bool { return g.Name == group }); i >= 0 {
 		return &row.Groups[i].Counts
 	}
+	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -147,11 +148,11 @@ func checkRates(r *result.Result, t *tally) error {
 
 // checkMerged compares the averages of a merged result with its highest second. That may be lower than a rate by a
 // quarter, since a row lasts from the first begin to the last end of the seconds of all parts.
-func checkMerged(f *result.Figures, rows *part) error {
+func checkMerged(f *result.Figures, rows *stats.StepSummary) error {
 	if f == nil || f.Since != nil {
 		return nil
 	}
-	_, high := rows.Both()
+	high := &rows.Maximum
 	for name, c := range map[string]struct {
 		average *float64
 		high    result.Extreme
@@ -180,7 +181,7 @@ func checkLatencies(l *result.Latencies) error {
 
 // checkFigures compares rates with each other and, if the rows are complete, with the rows. exact is true if the rates
 // cover all these rows.
-func checkFigures(f *result.Figures, rows *part, complete, exact bool) error { //nolint:gocyclo // a list of checks
+func checkFigures(f *result.Figures, rows *stats.StepSummary, complete, exact bool) error { //nolint:gocyclo // a list of checks
 	if f == nil {
 		return nil
 	}
@@ -195,7 +196,7 @@ func checkFigures(f *result.Figures, rows *part, complete, exact bool) error { /
 	if !complete {
 		return nil
 	}
-	low, high := rows.Both()
+	low, high, n := &rows.Minimum, &rows.Maximum, &rows.Average
 	differs := func(what, name string, given, rows float64) error {
 		return fmt.Errorf("the %s rate of messages %s is %s; the rows say %s", what, name, number(given), number(rows))
 	}
@@ -221,7 +222,7 @@ func checkFigures(f *result.Figures, rows *part, complete, exact bool) error { /
 		name    string
 		average *float64
 		count   uint64
-	}{{"sent", f.Sent, rows.sent}, {"completed", f.Completed, rows.completed}, {"received", f.Received, rows.received}} {
+	}{{"sent", f.Sent, n.Sent}, {"completed", f.Completed, n.Completed}, {"received", f.Received, n.Received}} {
 		// The span is cut to microseconds: a short one has few.
 		if rate := perSecond(c.count, f.Span); c.average != nil && !near(*c.average, rate) &&
 			(*c.average < perSecond(c.count, f.Span+1) || f.Span > 0 && *c.average > rate) {
@@ -229,8 +230,8 @@ func checkFigures(f *result.Figures, rows *part, complete, exact bool) error { /
 		}
 	}
 	// The measured time may be longer than the rows: a short interval without messages has no row.
-	if f.Span < rows.length && !rows.reads() {
-		return fmt.Errorf("the measured time is %s; the rows say %s", span(f.Span), span(rows.length))
+	if length := n.Span.Microseconds(); f.Span < length && !reads(rows) {
+		return fmt.Errorf("the measured time is %s; the rows say %s", span(f.Span), span(length))
 	}
 	return nil
 }

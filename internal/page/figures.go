@@ -3,6 +3,7 @@ package page
 import (
 	"math"
 
+	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -31,7 +32,7 @@ func flow[N uint64 | int64](n *N, times float64, span int64) (value, bool) {
 		return value{}, false
 	}
 	v := value{times * float64(*n), float64(span), math.Inf(1), math.Inf(-1)}
-	if span >= fullSecond {
+	if span >= stats.FullSecond.Microseconds() {
 		v.low, v.high = v.amount/v.time, v.amount/v.time
 	}
 	return v, true

@@ -87,13 +87,14 @@ func (a *Average) PerSecond(n uint64) float64 {
 	return float64(n) / a.Span.Seconds()
 }
 
-func (a *Average) add(s *Snapshot) {
-	a.Span += s.To.Sub(s.From)
-	a.Sent += s.Delta[result.Sent]
-	a.Completed += s.Delta[result.Completed]
-	a.Received += s.Delta[result.Received]
-	a.CompletedBytes += s.Delta[result.CompletedBytes]
-	a.ReceivedBytes += s.Delta[result.ReceivedBytes]
+// Add adds the counts of an interval, by their [result.Counter].
+func (a *Average) Add(span time.Duration, n []uint64) {
+	a.Span += span
+	a.Sent += n[result.Sent]
+	a.Completed += n[result.Completed]
+	a.Received += n[result.Received]
+	a.CompletedBytes += n[result.CompletedBytes]
+	a.ReceivedBytes += n[result.ReceivedBytes]
 	seconds := a.Span.Seconds()
 	a.completed.add(seconds, float64(a.Completed))
 	a.received.add(seconds, float64(a.Received))

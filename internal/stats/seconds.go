@@ -70,12 +70,6 @@ type Extremes struct {
 	last, idle stretch
 }
 
-// AddRow adds a measured interval of a result. receiving tells that something had been received before it.
-func (r *Extremes) AddRow(row *result.Row, receiving bool) {
-	n := row.Values()
-	r.add(n[result.Completed], n[result.Received], stretch{0, row.Length, row.Time, row.Elapsed}, receiving, 0)
-}
-
 // add adds an interval, with the time of the first message in it; 0 if that is unknown.
 func (r *Extremes) add(completed, received uint64, interval stretch, receiving bool, first time.Duration) {
 	interval.messages = completed

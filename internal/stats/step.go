@@ -95,6 +95,20 @@ func (s *StepSummary) Figures() *result.Figures {
 	return f
 }
 
+// AddRow adds a row of a result to the counts and rates.
+func (s *StepSummary) AddRow(row *result.Row) {
+	n := row.Values()
+	if row.Phase == result.Measure {
+		interval := stretch{0, row.Length, row.Time, row.Elapsed}
+		s.Extremes.add(n[result.Completed], n[result.Received], interval, s.Total[result.Received] > 0, 0)
+		s.Average.Add(time.Duration(row.Length)*time.Microsecond, n[:])
+		s.Minimum, s.Maximum = s.Extremes.Both()
+	}
+	for i := range n {
+		s.Total[i] += n[i]
+	}
+}
+
 // sums adds up the intervals of a run or a step, or of a group in them.
 type sums struct {
 	StepSummary
@@ -111,7 +125,7 @@ func (m *sums) add(s *Snapshot, received uint64, first time.Duration) {
 		interval := stretch{0, s.To.Sub(s.From).Microseconds(), s.To.UnixMicro(), s.Elapsed.Microseconds()}
 		m.Extremes.add(s.Delta[result.Completed], s.Delta[result.Received], interval,
 			received > m.total[result.Received], first)
-		m.Average.add(s)
+		m.Average.Add(s.To.Sub(s.From), s.Delta[:])
 	case Drain:
 	}
 	m.Latencies.Merge(s.Latencies)
