@@ -37,9 +37,10 @@ func (s *shards) spanOf(part int, row *result.Row) span {
 	return span{end - row.Length, end}
 }
 
-// together returns the time in which all parts measured a step, and its share of the time in which they should have. The
-// step is apart if the share is too little for rates of all parts. The rates of a step without a duration, which ends at
-// each part for itself, are of the whole time from the first start to the last end, as in a run of one process.
+// together returns the time in which all parts measured a step, the time of its rates, and the share of the time in
+// which the parts should have measured together: the step is apart if that is too little. A step without a duration
+// ends at each part for itself: its rates are of the time from the first start to the last end, as in a run of one
+// process.
 func (s *shards) together(step *plannedStep) (common, rated span, share float64, apart bool) {
 	common, whole := span{0, math.MaxInt64}, span{math.MaxInt64, 0}
 	shortest, longest := int64(math.MaxInt64), int64(0)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/threshold"
@@ -43,21 +45,30 @@ func checkCounts(r *result.Result) error {
 	if len(r.Parts) > 0 {
 		return nil
 	}
-	var total, steps, workers sums
-	total.add(&r.Total)
+	var steps, workers []*result.Counts
 	for i := range r.Steps {
-		steps.add(&r.Steps[i].Counts)
+		steps = append(steps, &r.Steps[i].Counts)
 	}
 	for i := range r.Workers {
-		workers.add(&r.Workers[i].Counts)
+		workers = append(workers, &r.Workers[i].Counts)
 	}
-	switch {
-	case len(r.Steps) > 0 && steps != total:
-		return fmt.Errorf("%v in all, and %v by the sums of the steps", total, steps)
-	case len(r.Workers) > 0 && workers != total:
-		return fmt.Errorf("%v in all, and %v by the sums of the workers", total, workers)
+	total := sum(&r.Total)
+	for of, parts := range map[string][]*result.Counts{"steps": steps, "workers": workers} {
+		if all := sum(parts...); len(parts) > 0 && all != total {
+			return fmt.Errorf("%s in all, and %s by the sums of the %s", total, all, of)
+		}
 	}
 	return nil
+}
+
+// sum returns the messages of some counts in words.
+func sum(list ...*result.Counts) string {
+	var sent, completed, received uint64
+	for _, c := range list {
+		n := c.Values()
+		sent, completed, received = sent+n[result.Sent], completed+n[result.Completed], received+n[result.Received]
+	}
+	return fmt.Sprintf("%d messages sent, %d completed, %d received", sent, completed, received)
 }
 
 // checkVerification compares the fates of the messages with their number, and with the success.
@@ -122,44 +133,20 @@ func latenciesOf(r *result.Result, step string) *result.Latencies {
 	return nil
 }
 
-// checkRates compares the latencies and rates of the run and its steps with each other and, if the rows are complete,
-// the rates with the rows.
+// checkRates checks the latencies and rates of the run and its steps.
 func checkRates(r *result.Result, t *tally) error {
-	complete, merged := t.complete(r), len(r.Parts) > 0
-	if merged && complete {
-		if err := checkMerged(r.Figures, &t.whole); err != nil {
-			return err
-		}
-	}
-	if err := errors.Join(checkLatencies(&r.Latencies),
-		checkFigures(r.Figures, &t.whole, complete && !merged, len(r.Steps) < 2)); err != nil {
+	err := errors.Join(checkLatencies(&r.Latencies), checkFigures(r, t, r.Figures, &t.whole, len(r.Steps) < 2))
+	if err != nil {
 		return err
 	}
 	for i := range r.Steps {
 		s := &r.Steps[i]
-		rows := t.step(i, s)
-		if err := errors.Join(checkLatencies(&s.Latencies),
-			checkFigures(s.Figures, rows, complete && !merged && rows != nil, true)); err != nil {
-			return fmt.Errorf("step %q: %w", s.Name, err)
+		err := checkLatencies(&s.Latencies)
+		if len(r.Parts) == 0 {
+			err = errors.Join(err, checkFigures(r, t, s.Figures, t.step(i, s), true))
 		}
-	}
-	return nil
-}
-
-// checkMerged compares the averages of a merged result with its highest second. That may be lower than a rate by a
-// quarter, since a row lasts from the first begin to the last end of the seconds of all parts.
-func checkMerged(f *result.Figures, rows *stats.StepSummary) error {
-	if f == nil || f.Since != nil {
-		return nil
-	}
-	high := &rows.Maximum
-	for name, c := range map[string]struct {
-		average *float64
-		high    result.Extreme
-	}{"completed": {f.Completed, high.Completed}, "received": {f.Received, high.Received}} {
-		if c.average != nil && c.high.Known() && *c.average > 1.25*c.high.PerSecond {
-			return fmt.Errorf("the average rate of messages %s, %s, is above that of the highest second, %s", name,
-				number(*c.average), number(c.high.PerSecond))
+		if err != nil {
+			return fmt.Errorf("step %q: %w", s.Name, err)
 		}
 	}
 	return nil
@@ -179,58 +166,45 @@ func checkLatencies(l *result.Latencies) error {
 	return nil
 }
 
-// checkFigures compares rates with each other and, if the rows are complete, with the rows. exact is true if the rates
-// cover all these rows.
-func checkFigures(f *result.Figures, rows *stats.StepSummary, complete, exact bool) error { //nolint:gocyclo // a list of checks
+// checkFigures compares rates with each other and, if the rows are complete, with the rows. exact is true if the lowest
+// and highest rates are of all these rows.
+func checkFigures(r *result.Result, t *tally, f *result.Figures, rows *stats.StepSummary, exact bool) error {
 	if f == nil {
 		return nil
 	}
-	for name, e := range map[string][2]*result.Extreme{
-		"completed": {f.MinimumCompleted, f.MaximumCompleted}, "received": {f.MinimumReceived, f.MaximumReceived},
-	} {
-		if e[0] != nil && e[1] != nil && e[0].PerSecond > e[1].PerSecond {
+	given := (&result.Result{Figures: f}).Metrics()
+	for _, name := range []string{"completed", "received"} {
+		if high, known := given[name+".max"]; known && given[name+".min"] > high {
 			return fmt.Errorf("the minimum rate of messages %s, %s, is above the maximum, %s", name,
-				number(e[0].PerSecond), number(e[1].PerSecond))
+				number(given[name+".min"]), number(high))
 		}
 	}
-	if !complete {
+	if rows == nil || !t.complete(r) {
 		return nil
 	}
-	low, high, n := &rows.Minimum, &rows.Maximum, &rows.Average
-	differs := func(what, name string, given, rows float64) error {
-		return fmt.Errorf("the %s rate of messages %s is %s; the rows say %s", what, name, number(given), number(rows))
-	}
-	for _, c := range []struct {
-		what, name string
-		given      *result.Extreme
-		rows       result.Extreme
-	}{
-		{"minimum", "completed", f.MinimumCompleted, low.Completed},
-		{"maximum", "completed", f.MaximumCompleted, high.Completed},
-		{"minimum", "received", f.MinimumReceived, low.Received},
-		{"maximum", "received", f.MaximumReceived, high.Received},
-	} {
-		// A step may have none of its workers; the seconds of a backlog are cut at its first and last message.
-		switch ofBacklog := c.name == "received" && f.Since != nil; {
-		case c.given == nil || !exact || ofBacklog || c.rows.Known() && near(c.given.PerSecond, c.rows.PerSecond):
-		case c.name == "received" && c.given.PerSecond <= high.Received.PerSecond*1.001: // seconds without any to receive
-		default:
-			return differs(c.what, c.name, c.given.PerSecond, c.rows.PerSecond)
+	of := *rows
+	of.Sends, of.Receives, of.Average.Span = true, true, time.Duration(f.Span)*time.Microsecond
+	want := (&result.Result{Figures: of.Figures()}).Metrics()
+	for name, v := range given {
+		metric, statistic, _ := strings.Cut(name, ".")
+		high, known := want[metric+".max"]
+		agrees := near(v, want[name])
+		switch {
+		case len(r.Parts) > 0: // rows of several hosts do not begin together
+			agrees = statistic != "avg" || !known || f.Since != nil || v <= 1.25*high
+		case statistic == "avg":
+			agrees = agrees || f.Span < 1000 // which is cut to microseconds
+		case !exact:
+			agrees = true
+		case metric == "received": // seconds of a backlog are cut, and seconds before the first message may not count
+			agrees = agrees || f.Since != nil || v <= 1.001*high
 		}
-	}
-	for _, c := range []struct {
-		name    string
-		average *float64
-		count   uint64
-	}{{"sent", f.Sent, n.Sent}, {"completed", f.Completed, n.Completed}, {"received", f.Received, n.Received}} {
-		// The span is cut to microseconds: a short one has few.
-		if rate := perSecond(c.count, f.Span); c.average != nil && !near(*c.average, rate) &&
-			(*c.average < perSecond(c.count, f.Span+1) || f.Span > 0 && *c.average > rate) {
-			return differs("average", c.name, *c.average, rate)
+		if !agrees {
+			return fmt.Errorf("the rate %s is %s; by the rows it is %s", name, number(v), number(want[name]))
 		}
 	}
 	// The measured time may be longer than the rows: a short interval without messages has no row.
-	if length := n.Span.Microseconds(); f.Span < length && !reads(rows) {
+	if length := rows.Average.Span.Microseconds(); f.Span < length && !reads(rows) && len(r.Parts) == 0 {
 		return fmt.Errorf("the measured time is %s; the rows say %s", span(f.Span), span(length))
 	}
 	return nil

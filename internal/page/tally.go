@@ -1,25 +1,11 @@
 package page
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/result"
 )
-
-// sums are the messages of some rows or workers.
-type sums struct{ sent, completed, received uint64 }
-
-func (s *sums) add(c *result.Counts) {
-	n := c.Values()
-	s.sent, s.completed = s.sent+n[result.Sent], s.completed+n[result.Completed]
-	s.received += n[result.Received]
-}
-
-func (s sums) String() string {
-	return fmt.Sprintf("%d messages sent, %d completed, %d received", s.sent, s.completed, s.received)
-}
 
 // tally has the counts and rates of the rows of a run, as a whole and for each step.
 type tally struct {
