@@ -143,9 +143,6 @@ func (a *Artemis) javaArgs() []string {
 	)
 }
 
-// Home returns the folder of the unpacked distribution. It is shared: only read it.
-func (a *Artemis) Home() string { return a.home }
-
 // AMQPURL returns the URL of the acceptor that speaks AMQP 1.0 only: amqp://127.0.0.1:PORT.
 func (a *Artemis) AMQPURL() string { return hostURL("amqp", a.ports.amqp) }
 

@@ -26,16 +26,9 @@ type artemisTemplate struct {
 	Anonymous   bool
 	Old         bool // 2.19
 	Permissions []string
-	Limits      []limitTemplate
 	Acceptors   []acceptor
 	Data        string       // folder of the store
 	Pair        *artemisPair // nil of a broker alone
-}
-
-// limitTemplate is an address limit, its zeros made -1, with its page size.
-type limitTemplate struct {
-	AddressLimit
-	PageBytes int64
 }
 
 func (a *Artemis) writeConfig() error {
@@ -60,11 +53,6 @@ func (a *Artemis) writeConfig() error {
 	}
 	if data.Pair != nil {
 		data.Data = data.Pair.Data
-	}
-	for _, l := range a.cfg.limits {
-		page := l.pageBytes()
-		l.MaxBytes, l.MaxMessages = noLimit(l.MaxBytes), noLimit(l.MaxMessages)
-		data.Limits = append(data.Limits, limitTemplate{l, page})
 	}
 	templates, err := template.New("").Funcs(template.FuncMap{"xml": escapeXML}).ParseFS(artemisEtc, "etc/artemis/*")
 	if err != nil {

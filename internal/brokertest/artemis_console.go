@@ -10,22 +10,8 @@ import (
 
 // Connection is a connection as the operator's console lists it.
 type Connection struct {
-	ID            string `json:"connectionID"`
-	RemoteAddress string `json:"remoteAddress"` // host:port of the client
-	Protocol      string `json:"protocol"`      // AMQP, STOMP, CORE...
-	ClientID      string `json:"clientID"`      // AMQP: the container id; STOMP: client-id
-}
-
-// Consumer is a consumer as the operator's console lists it.
-type Consumer struct {
-	ClientID string `json:"clientID"`
-	Queue    string `json:"queue"`
-}
-
-// ProducerInfo is a producer as the operator's console lists it.
-type ProducerInfo struct {
-	ClientID string `json:"clientID"`
-	Address  string `json:"address"`
+	Protocol string `json:"protocol"` // AMQP, STOMP, CORE...
+	ClientID string `json:"clientID"` // AMQP: the container id; STOMP: client-id
 }
 
 // Connections returns the connections that the broker has, in no order. Ours to
@@ -36,41 +22,16 @@ func (a *Artemis) Connections(ctx context.Context) ([]Connection, error) {
 	return list, err
 }
 
-// Consumers returns the consumers that the broker has, in no order.
-func (a *Artemis) Consumers(ctx context.Context) ([]Consumer, error) {
-	var list []Consumer
-	err := a.list(ctx, "listConsumers", &list)
-	return list, err
-}
-
-// Producers returns the producers that the broker has, in no order.
-func (a *Artemis) Producers(ctx context.Context) ([]ProducerInfo, error) {
-	var list []ProducerInfo
-	err := a.list(ctx, "listProducers", &list)
-	return list, err
-}
-
-// CloseConnections makes the broker close every connection of a client id, as an operator does, and returns their
-// number.
-func (a *Artemis) CloseConnections(ctx context.Context, clientID string) (int, error) {
-	list, err := a.Connections(ctx)
-	if err != nil {
-		return 0, err
+// Workers returns the number of consumers and producers that the broker has.
+func (a *Artemis) Workers(ctx context.Context) (n int, err error) {
+	for _, operation := range []string{"listConsumers", "listProducers"} {
+		var list []json.RawMessage
+		if err := a.list(ctx, operation, &list); err != nil {
+			return 0, err
+		}
+		n += len(list)
 	}
-	closed := 0
-	for _, c := range list {
-		if c.ClientID != clientID {
-			continue
-		}
-		var done bool
-		if err := a.exec(ctx, &done, "closeConnectionWithID(java.lang.String)", c.ID); err != nil {
-			return closed, fmt.Errorf("close connection %s of %s: %w", c.ID, clientID, err)
-		}
-		if done {
-			closed++
-		}
-	}
-	return closed, nil
+	return n, nil
 }
 
 // list calls one of the console's listings. They answer with JSON in a text, in

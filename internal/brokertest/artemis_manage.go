@@ -139,17 +139,7 @@ func (a *Artemis) DeleteQueue(ctx context.Context, name string) error {
 	return nil
 }
 
-// DeleteAddress removes an address with all its queues and consumers.
-func (a *Artemis) DeleteAddress(ctx context.Context, name string) error {
-	err := a.exec(ctx, nil, "deleteAddress(java.lang.String,boolean)", name, true)
-	if err != nil {
-		return fmt.Errorf("delete address %s: %w", name, err)
-	}
-	return nil
-}
-
-// SetAddressLimit bounds addresses of the running broker, as WithAddressLimit
-// does from the start. It replaces other settings for the same match.
+// SetAddressLimit bounds addresses, for tests of full queues. It replaces other settings for the same match.
 func (a *Artemis) SetAddressLimit(ctx context.Context, limit AddressLimit) error {
 	settings, err := json.Marshal(map[string]any{
 		"addressFullMessagePolicy": limit.Policy,

@@ -19,7 +19,6 @@ type artemisConfig struct {
 	wanted      artemisPorts // 0: a free one
 	management  bool
 	login       bool // anonymous and unknown users are refused
-	limits      []AddressLimit
 	tls         bool
 	clientCerts bool
 	old         bool     // 2.19
@@ -85,12 +84,6 @@ func WithoutManagement() ArtemisOption {
 // but manage) and nobody (password nobody, may log in and nothing else).
 func WithLogin() ArtemisOption {
 	return func(c *artemisConfig) { c.login = true }
-}
-
-// WithAddressLimit bounds the addresses that match, for tests of full queues.
-// See also [Artemis.SetAddressLimit], which does so on a running broker.
-func WithAddressLimit(limit AddressLimit) ArtemisOption {
-	return func(c *artemisConfig) { c.limits = append(c.limits, limit) }
 }
 
 // WithTLS adds a TLS acceptor for AMQP, STOMP and CORE, with certificates made

@@ -21,6 +21,7 @@ import (
 const (
 	portLow  = 20000
 	portHigh = 32000
+	portStep = 4
 )
 
 // portTaken finds the end of a start for which another process had taken a port, in the words of any broker.
@@ -41,7 +42,8 @@ const (
 
 // pickPorts returns a port for each one that is wanted: that one if it is free and no other broker of the harness has
 // it, another one if it is taken or 0. The broker keeps its claim on them, also while it is down, until it is closed or
-// they are picked again. A stranger may take one before the broker binds it.
+// they are picked again. A stranger may take one before the broker binds it. Ports found at random are multiples of
+// portStep, so that the neighbours of each are the broker's as well.
 func (d *daemon) pickPorts(wanted ...int) ([]int, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -54,7 +56,7 @@ func (d *daemon) pickPorts(wanted ...int) ([]int, error) {
 				return nil, fmt.Errorf("find %d free ports between %d and %d", len(wanted), portLow, portHigh)
 			}
 			if port == 0 || try > 0 {
-				port = portLow + rand.IntN(portHigh-portLow)
+				port = portLow + portStep*rand.IntN((portHigh-portLow)/portStep)
 			}
 			var err error
 			if ok, err = d.claim(port); err != nil {

@@ -50,7 +50,6 @@ type rabbitmqConfig struct {
 	tls, four, management bool              // tls: with certificates of clients
 	wanted                rabbitmqPorts     // 0: a free one
 	set                   map[string]string // of rabbitmq.conf
-	join                  *RabbitMQ         // the first node of a cluster; nil of that one
 }
 
 // WithRabbitMQ4 starts RabbitMQ 4, which needs no installation: its Debian
@@ -129,9 +128,6 @@ func (r *RabbitMQ) configure() error {
 	if r.cfg.management {
 		r.ports.management = free[6]
 	}
-	if r.cfg.join != nil {
-		r.ports.epmd = r.cfg.join.ports.epmd
-	}
 	return r.writeConfig()
 }
 
@@ -172,7 +168,6 @@ func (r *RabbitMQ) writeConfig() (err error) {
 		plugins = strings.Replace(plugins, "[", "[rabbitmq_management,", 1)
 		conf["management.tcp.ip"], conf["management.tcp.port"] = loopback, strconv.Itoa(r.ports.management)
 	}
-	r.discovery(conf)
 	maps.Copy(conf, r.cfg.set)
 	var text strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(conf)) {
@@ -196,7 +191,7 @@ func (r *RabbitMQ) writeConfig() (err error) {
 func (r *RabbitMQ) environment() []string {
 	at := func(name string) string { return filepath.Join(r.seen(r.dir), name) }
 	return []string{
-		"HOME=" + r.home(),
+		"HOME=" + r.seen(r.dir),
 		"RABBITMQ_CONF_ENV_FILE=" + at("rabbitmq-env"),
 		"RABBITMQ_CONFIG_FILE=" + at("rabbitmq.conf"),
 		"RABBITMQ_ADVANCED_CONFIG_FILE=" + at("advanced.config"),
@@ -231,7 +226,7 @@ func (r *RabbitMQ) node() string { return fmt.Sprintf("perfmq-%d@localhost", r.p
 func (r *RabbitMQ) Start(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.cfg.join == nil && (r.helper == nil || !r.helper.alive()) {
+	if r.helper == nil || !r.helper.alive() {
 		epmd := "epmd"
 		if r.root == "" {
 			var err error

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -42,8 +41,8 @@ type RocketMQ struct {
 	net    *hermit // 4.9 listens on all addresses; nil for others
 }
 
-// rocketPorts are the listening ports. The broker also has broker-2 (for control
-// traffic) and broker+1 (for replicas).
+// rocketPorts are the listening ports. The broker also has broker-2 (for control traffic) and broker+1 (for replicas):
+// pickPorts keeps the neighbours of each port free.
 type rocketPorts struct{ namesrv, broker int }
 
 // StartRocketMQ starts a name server and a broker for one test and ends them
@@ -96,9 +95,15 @@ func (r *RocketMQ) Close() error {
 
 // configure picks ports, writes the configuration, and publishes the ports of a network of its own.
 func (r *RocketMQ) configure() error {
-	if err := r.pickPorts(); err != nil {
+	ports, err := r.pickPorts(r.cfg.wanted.namesrv, r.cfg.wanted.broker)
+	if err != nil {
 		return err
 	}
+	r.ports = rocketPorts{namesrv: ports[0], broker: ports[1]}
+	if r.cfg.join != nil {
+		r.ports.namesrv = r.cfg.join.ports.namesrv
+	}
+	r.cfg.wanted = rocketPorts{} // of no use if a neighbour is taken
 	if err := r.writeConfig(); err != nil {
 		return err
 	}
@@ -107,36 +112,6 @@ func (r *RocketMQ) configure() error {
 	}
 	r.net.unpublish()
 	return r.net.publish(r.ports.namesrv, r.ports.broker)
-}
-
-// pickPorts finds a port with free neighbours, because the broker uses them too.
-func (r *RocketMQ) pickPorts() error {
-	wanted := r.cfg.wanted
-	for range 20 {
-		ports, err := r.daemon.pickPorts(wanted.namesrv, wanted.broker)
-		if err != nil {
-			return err
-		}
-		wanted.broker = 0 // of no use if a neighbour is taken
-		if r.claimsAll(ports[1]-2, ports[1]+1) {
-			r.ports = rocketPorts{namesrv: ports[0], broker: ports[1]}
-			if r.cfg.join != nil {
-				r.ports.namesrv = r.cfg.join.ports.namesrv
-			}
-			return nil
-		}
-	}
-	return errors.New("find ports for RocketMQ: no free port has free neighbours")
-}
-
-// claimsAll claims ports, and reports whether it has got all of them.
-func (r *RocketMQ) claimsAll(ports ...int) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return !slices.ContainsFunc(ports, func(port int) bool {
-		got, err := r.claim(port)
-		return err != nil || !got
-	})
 }
 
 // Start starts the name server and the broker, unless they run, with the same ports,

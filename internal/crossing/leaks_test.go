@@ -56,12 +56,9 @@ func requireNothingLeft(ctx context.Context, t require.TestingT, a *brokertest.A
 	left, err := a.Connections(ctx)
 	require.NoError(t, err)
 	require.Empty(t, left, "connections are left at the broker")
-	consumers, err := a.Consumers(ctx)
+	workers, err := a.Workers(ctx)
 	require.NoError(t, err)
-	require.Empty(t, consumers)
-	producers, err := a.Producers(ctx)
-	require.NoError(t, err)
-	require.Empty(t, producers)
+	require.Zero(t, workers)
 	for name, topic := range topics {
 		if subs, err := a.Subscriptions(ctx, name); topic {
 			require.NoError(t, err)

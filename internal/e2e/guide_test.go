@@ -121,7 +121,6 @@ func TestGuideTopics(t *testing.T) {
 				require.Len(t, subs, 1, "its subscriptions are removed")
 				require.Equal(t, "audit."+seed+strconv.Itoa(i), subs[0].Name)
 				require.NotZero(t, subs[0].MessagesAdded, "each topic has load")
-				require.NoError(t, a.DeleteAddress(soon(t), seed+strconv.Itoa(i)))
 			}
 		})
 	}

@@ -64,10 +64,6 @@ func amqpAndSTOMP[B interface {
 
 func launchArtemis(ctx context.Context, u use) (*cluster, error) {
 	options := []brokertest.ArtemisOption{brokertest.WithHeap(smallHeap)}
-	if u.full != "" {
-		limit := brokertest.AddressLimit{Match: "full.#", MaxMessages: fullAt, Policy: u.full}
-		options = append(options, brokertest.WithAddressLimit(limit))
-	}
 	switch {
 	case u.backlog >= 1_000_000:
 		options = append(options, brokertest.WithHeap(hugeHeap))
@@ -77,6 +73,12 @@ func launchArtemis(ctx context.Context, u use) (*cluster, error) {
 	a, err := brokertest.LaunchArtemis(ctx, options...)
 	if err != nil {
 		return nil, err
+	}
+	if u.full != "" {
+		limit := brokertest.AddressLimit{Match: "full.#", MaxMessages: fullAt, Policy: u.full}
+		if err := a.SetAddressLimit(ctx, limit); err != nil {
+			return nil, errors.Join(err, a.Close())
+		}
 	}
 	depth := func(ctx context.Context, queue string) (int64, error) { return artemisDepth(ctx, a, queue) }
 	set := func() settings { return login().with("management-url", a.ManagementURL()) }

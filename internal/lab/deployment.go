@@ -60,8 +60,6 @@ type endpoint struct {
 	settings settings // of the broker in a scenario
 	prefix   string   // of names of queues
 	durable  bool     // all messages are persistent: producers have no choice
-	// declare, if not nil, makes a queue before clients use it.
-	declare func(ctx context.Context, queue string) error
 }
 
 func (e *endpoint) url() string { return e.protocol + "://" + strings.Join(e.hosts, ",") }

@@ -45,13 +45,6 @@ func (s *session) prepare(ctx context.Context, name string, p *loadPlan, e *endp
 	if err := errors.Join(os.RemoveAll(l.dir), os.MkdirAll(l.dir, 0o700)); err != nil {
 		return nil, err
 	}
-	if e.declare != nil {
-		for _, queue := range []string{l.live, l.kept} {
-			if err := e.declare(ctx, queue); err != nil {
-				return nil, fmt.Errorf("declare the queue %s: %w", queue, err)
-			}
-		}
-	}
 	text, err := json.MarshalIndent(l.scenario(p, e), "", "  ")
 	if err != nil {
 		return nil, err

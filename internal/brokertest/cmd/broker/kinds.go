@@ -7,7 +7,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/brokertest"
@@ -38,32 +37,6 @@ type settings struct {
 	outlive  bool
 	lifetime time.Duration
 	launch   func(context.Context) (running, error)
-}
-
-// pair is a key and its value.
-type pair struct{ key, value string }
-
-// setFlag adds the flag -set, which may be repeated. help names the keys.
-func setFlag(fs *flag.FlagSet, help string) *[]pair {
-	var set []pair
-	fs.Func("set", "set `KEY=VALUE` in the broker's configuration; may be repeated. Keys are "+help,
-		func(text string) error {
-			key, value, ok := strings.Cut(text, "=")
-			if !ok || key == "" {
-				return errors.New("use KEY=VALUE")
-			}
-			set = append(set, pair{key, value})
-			return nil
-		})
-	return &set
-}
-
-// with adds the options of the flag -set.
-func with[O any](set *[]pair, setting func(key, value string) O, options ...O) []O {
-	for _, s := range *set {
-		options = append(options, setting(s.key, s.value))
-	}
-	return options
 }
 
 // parse reads the kind of broker and its flags.
@@ -111,46 +84,28 @@ const onlyAdmin = "refuse users other than admin with password admin"
 
 func artemis(fs *flag.FlagSet) func(context.Context) (running, error) {
 	f := addFlags(fs, "512M", onlyAdmin, "2.19")
-	tls := fs.Bool("tls", false, "add a TLS acceptor")
-	clientCerts := fs.Bool("client-certs", false, "add a TLS acceptor that demands a client certificate")
 	noManagement := fs.Bool("no-management", false, "do not start the web server: less memory, no counters")
 	return func(ctx context.Context) (running, error) {
 		options := []brokertest.ArtemisOption{brokertest.WithDefaultPorts(), brokertest.WithHeap(*f.heap)}
-		for _, o := range []struct {
-			on     bool
-			option brokertest.ArtemisOption
-		}{
-			{*f.login, brokertest.WithLogin()},
-			{*tls, brokertest.WithTLS()},
-			{*clientCerts, brokertest.WithTLSClientCerts()},
-			{*noManagement, brokertest.WithoutManagement()},
-			{*f.old, brokertest.WithArtemis219()},
-		} {
-			if o.on {
-				options = append(options, o.option)
-			}
+		if *f.login {
+			options = append(options, brokertest.WithLogin())
+		}
+		if *noManagement {
+			options = append(options, brokertest.WithoutManagement())
+		}
+		if *f.old {
+			options = append(options, brokertest.WithArtemis219())
 		}
 		a, err := brokertest.LaunchArtemis(ctx, options...)
-		return running{a, func() [][2]string { return artemisURLs(a) }, *f.login}, err
+		return running{a, func() [][2]string {
+			return append([][2]string{
+				{"AMQP_URL", a.AMQPURL()},
+				{"STOMP_URL", a.STOMPURL()},
+				{"CORE_URL", a.CoreURL()},
+				{"MANAGEMENT_URL", a.ManagementURL()},
+			}, admin()...)
+		}, *f.login}, err
 	}
-}
-
-func artemisURLs(a *brokertest.Artemis) [][2]string {
-	lines := [][2]string{
-		{"AMQP_URL", a.AMQPURL()},
-		{"STOMP_URL", a.STOMPURL()},
-		{"CORE_URL", a.CoreURL()},
-		{"AMQPS_URL", a.AMQPSURL()},
-		{"STOMPS_URL", a.STOMPSURL()},
-		{"MANAGEMENT_URL", a.ManagementURL()},
-		{"ARTEMIS_HOME", a.Home()},
-	}
-	if c := a.Certs(); c != nil {
-		lines = append(lines, [][2]string{
-			{"CA_FILE", c.CAFile}, {"CLIENT_CERT_FILE", c.ClientCertFile}, {"CLIENT_KEY_FILE", c.ClientKeyFile},
-		}...)
-	}
-	return append(lines, admin()...)
 }
 
 // admin returns the lines of the login that may do everything.
@@ -161,10 +116,10 @@ func admin() [][2]string {
 func activemq(fs *flag.FlagSet) func(context.Context) (running, error) {
 	f := addFlags(fs, "512M", onlyAdmin, "5.16")
 	management := fs.Bool("management", false, "add Jolokia")
-	set := setFlag(fs, "storeUsage, memoryUsage, journalMaxFileLength, sendFailIfNoSpace, schedulerSupport")
 	return func(ctx context.Context) (running, error) {
-		options := with(set, brokertest.WithActiveMQSetting, brokertest.WithActiveMQDefaultPorts(),
-			brokertest.WithActiveMQHeap(*f.heap))
+		options := []brokertest.ActiveMQOption{
+			brokertest.WithActiveMQDefaultPorts(), brokertest.WithActiveMQHeap(*f.heap),
+		}
 		if *f.old {
 			options = append(options, brokertest.WithActiveMQ516())
 		}
@@ -193,9 +148,8 @@ func activemq(fs *flag.FlagSet) func(context.Context) (running, error) {
 // rabbitmq always demands its login.
 func rabbitmq(fs *flag.FlagSet) func(context.Context) (running, error) {
 	four := fs.Bool("4", false, "start RabbitMQ 4 of the next Debian, unpacked into the cache; only for root")
-	set := setFlag(fs, "keys of rabbitmq.conf, for example vm_memory_high_watermark.absolute=2GB")
 	return func(ctx context.Context) (running, error) {
-		options := with(set, brokertest.WithRabbitMQSetting, brokertest.WithRabbitMQDefaultPorts())
+		options := []brokertest.RabbitMQOption{brokertest.WithRabbitMQDefaultPorts()}
 		if *four {
 			options = append(options, brokertest.WithRabbitMQ4())
 		}
@@ -208,10 +162,10 @@ func rabbitmq(fs *flag.FlagSet) func(context.Context) (running, error) {
 
 func rocketmq(fs *flag.FlagSet) func(context.Context) (running, error) {
 	f := addFlags(fs, "400m", "refuse requests that are not signed with BROKER_USER and BROKER_PASSWORD", "4.9")
-	set := setFlag(fs, "properties of broker.conf, for example flushDiskType=SYNC_FLUSH; RocketMQ ignores unknown ones")
 	return func(ctx context.Context) (running, error) {
-		options := with(set, brokertest.WithRocketMQProperty, brokertest.WithRocketMQDefaultPorts(),
-			brokertest.WithRocketMQHeap(*f.heap))
+		options := []brokertest.RocketMQOption{
+			brokertest.WithRocketMQDefaultPorts(), brokertest.WithRocketMQHeap(*f.heap),
+		}
 		if *f.old {
 			options = append(options, brokertest.WithRocketMQ49())
 		}

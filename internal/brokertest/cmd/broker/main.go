@@ -15,11 +15,7 @@
 //
 // The brokers are artemis, activemq (Classic), rabbitmq, rocketmq and qpid (Broker-J); older and newer versions of
 // them are flags: artemis --2.19, activemq --5.16, rabbitmq --4, rocketmq --4.9.
-//
-// Other settings of the broker are -set KEY=VALUE; KIND --help lists the flags:
-//
-//	go run ./internal/brokertest/cmd/broker activemq -set storeUsage=64mb
-//	go run ./internal/brokertest/cmd/broker rocketmq -set flushDiskType=SYNC_FLUSH
+// KIND --help lists the flags.
 package main
 
 import (
