@@ -17,10 +17,12 @@ import (
 // ErrImpossible is wrapped by errors about a result with contradictory numbers.
 var ErrImpossible = errors.New("no run can have these numbers")
 
-// check refuses a result with contradictory numbers, for example more messages completed than sent: readers
-// would believe the page.
-func check(r *result.Result, t *tally) error {
-	for _, err := range []error{checkCounts(r), checkVerification(r), checkThresholds(r), checkRates(r, t)} {
+// check refuses a result with contradictory numbers, such as more messages completed than sent: readers would believe
+// the page.
+func (r *Run) check(read *result.Result) error {
+	for _, err := range []error{
+		checkCounts(read), checkVerification(read), checkThresholds(read), r.checkRates(read),
+	} {
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrImpossible, err)
 		}
@@ -133,23 +135,26 @@ func latenciesOf(r *result.Result, step string) *result.Latencies {
 	return nil
 }
 
-// checkRates checks the latencies and rates of the run and its steps.
-func checkRates(r *result.Result, t *tally) error {
-	err := errors.Join(checkLatencies(&r.Latencies), checkFigures(r, t, r.Figures, &t.whole, len(r.Steps) < 2))
-	if err != nil {
-		return err
+// checkRates checks the latencies and rates of a result and its steps.
+func (r *Run) checkRates(read *result.Result) error {
+	whole := &r.rows
+	if !r.complete(read) {
+		whole = nil
 	}
-	for i := range r.Steps {
-		s := &r.Steps[i]
-		err := checkLatencies(&s.Latencies)
-		if len(r.Parts) == 0 {
-			err = errors.Join(err, checkFigures(r, t, s.Figures, t.step(i, s), true))
+	merged := len(read.Parts) > 0
+	err := errors.Join(checkLatencies(&read.Latencies), checkFigures(read.Figures, whole, merged, len(read.Steps) < 2))
+	for i := range read.Steps {
+		s := &read.Steps[i]
+		rows := r.step(i, s)
+		if merged || whole == nil {
+			rows = nil
 		}
-		if err != nil {
-			return fmt.Errorf("step %q: %w", s.Name, err)
+		own := errors.Join(checkLatencies(&s.Latencies), checkFigures(s.Figures, rows, false, true))
+		if own != nil {
+			err = errors.Join(err, fmt.Errorf("step %q: %w", s.Name, own))
 		}
 	}
-	return nil
+	return err
 }
 
 func checkLatencies(l *result.Latencies) error {
@@ -166,9 +171,9 @@ func checkLatencies(l *result.Latencies) error {
 	return nil
 }
 
-// checkFigures compares rates with each other and, if the rows are complete, with the rows. exact is true if the lowest
-// and highest rates are of all these rows.
-func checkFigures(r *result.Result, t *tally, f *result.Figures, rows *stats.StepSummary, exact bool) error {
+// checkFigures compares rates with each other and, unless nil, with complete rows. exact is true if the lowest and
+// highest rates are of all these rows.
+func checkFigures(f *result.Figures, rows *stats.StepSummary, merged, exact bool) error {
 	if f == nil {
 		return nil
 	}
@@ -179,7 +184,7 @@ func checkFigures(r *result.Result, t *tally, f *result.Figures, rows *stats.Ste
 				number(given[name+".min"]), number(high))
 		}
 	}
-	if rows == nil || !t.complete(r) {
+	if rows == nil {
 		return nil
 	}
 	of := *rows
@@ -190,7 +195,7 @@ func checkFigures(r *result.Result, t *tally, f *result.Figures, rows *stats.Ste
 		high, known := want[metric+".max"]
 		agrees := near(v, want[name])
 		switch {
-		case len(r.Parts) > 0: // rows of several hosts do not begin together
+		case merged: // rows of several hosts do not begin together
 			agrees = statistic != "avg" || !known || f.Since != nil || v <= 1.25*high
 		case statistic == "avg":
 			agrees = agrees || f.Span < 1000 // which is cut to microseconds
@@ -204,7 +209,7 @@ func checkFigures(r *result.Result, t *tally, f *result.Figures, rows *stats.Ste
 		}
 	}
 	// The measured time may be longer than the rows: a short interval without messages has no row.
-	if length := rows.Average.Span.Microseconds(); f.Span < length && !reads(rows) && len(r.Parts) == 0 {
+	if length := rows.Average.Span.Microseconds(); f.Span < length && !reads(rows) && !merged {
 		return fmt.Errorf("the measured time is %s; the rows say %s", span(f.Span), span(length))
 	}
 	return nil

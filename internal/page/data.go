@@ -51,7 +51,7 @@ const maxDrawn = 16
 // dataOf returns the numbers of the charts.
 func dataOf(p *Page) *chartData {
 	runs := p.Runs
-	d := &chartData{Lines: linesOf(runs), Matrix: p.matrix.grids(), Runs: []runData{}}
+	d := &chartData{Lines: linesOf(runs), Matrix: p.grids(), Runs: []runData{}}
 	for i, r := range runs {
 		if len(runs) > maxDrawn && i > 0 && runs[i-1].group == r.group {
 			d.Note = "Drawn is the first repeat of each."

@@ -7,8 +7,8 @@ func groupTable(r *Run) Table {
 		Note: "Counts include the warm-up; due are the messages that the rate of the group wanted to be sent. Times are in " +
 			"ms, of the messages due after the warm-up. " +
 			"Ack: send to the broker's answer. Response: intended send to the answer. Transfer: send to the consumer.",
-		Head:   []string{"group"},
-		Groups: []Columns{{"", 1}, {"Send", 7}, {"Receive", 4}},
+		Head: []string{"group"},
+		Send: 7, Receive: 4,
 	}
 	shown := []column{
 		{"due", "", "due", ""},

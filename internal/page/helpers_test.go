@@ -106,11 +106,11 @@ func resultOf(t *testing.T, loads []load) *result.Result {
 	r.Rows, r.Complete = rows, true
 	r.Outcome = result.Outcome{Success: true, Reason: "duration reached"}
 	r.Limit = &result.Limit{Kind: result.LimitNone, Share: 1, Text: "the rate was reached"}
-	tallied := &tally{}
+	run := &Run{series: &series{limit: 1}}
 	for i := range rows {
-		tallied.add(&rows[i])
+		run.add(&rows[i])
 	}
-	r = tallied.rated(r)
+	r = run.rated(r)
 	r.Rows = rows
 	return r
 }

@@ -36,14 +36,14 @@ type view struct {
 
 func (p *Page) view() *view {
 	runs := p.Runs
-	v := &view{Title: p.Title, Several: len(runs) > 1 || p.matrix != nil || p.search != nil}
+	v := &view{Title: p.Title, Several: len(runs) > 1 || p.sweep != nil || p.search != nil}
 	for _, r := range runs {
 		v.Stories = append(v.Stories, r.story())
 	}
 	switch {
-	case p.matrix != nil:
-		v.Summaries = p.matrix.sentences()
-		v.Top = []Table{p.matrix.table()}
+	case p.sweep != nil:
+		v.Summaries = p.sentences()
+		v.Top = []Table{p.cells()}
 		v.Bottom = []Table{verdicts(runs), messages(runs)}
 	case p.search != nil:
 		v.Lead, v.Top, v.Bottom = searchVerdict(p.search), []Table{p.searchTable()}, []Table{messages(runs)}

@@ -49,7 +49,7 @@ func NewFeed(address string) (*Feed, error) {
 }
 
 func newFeed(l net.Listener, address string) *Feed {
-	f := &Feed{run: Run{Name: "this run", of: "this run", series: &series{limit: limitOf(2)}, tally: &tally{}, Live: true}}
+	f := &Feed{run: Run{Name: "this run", of: "this run", series: &series{limit: limitOf(2)}, Live: true}}
 	f.http = listen.Serve(l, f.handler(address, l.Addr().String()))
 	return f
 }
@@ -175,7 +175,7 @@ func (f *Feed) newer(after string) ([]byte, error) {
 	if f.version != after && f.html == nil {
 		run := f.run
 		if run.Result == nil {
-			run.Result = run.tally.rated(f.sum.Result())
+			run.Result = run.rated(f.sum.Result())
 		}
 		p := &Page{Runs: []*Run{&run}}
 		p.Title = p.title()

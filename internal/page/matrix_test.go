@@ -56,26 +56,26 @@ func TestMatrix(t *testing.T) {
 	assert.Equal(t, "demo/matrix", p.Title)
 	assert.Len(t, p.Runs, len(s.Runs))
 	assert.Equal(t, "threads=16 queues=8 / 1", p.Runs[0].Name)
-	grids := p.matrix.grids()
+	grids := p.grids()
 	require.Len(t, grids, 2)
 	text, err := json.Marshal(grids[0])
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"name":"completed.avg","unit":"messages/s","axis":"threads","values":["16","64","128"],"lines":[
-		{"name":"queues=8","value":[null,2005,2015],"low":[null,2000,2010],"high":[null,2010,2020]},
-		{"name":"queues=32","value":[1115,2105,2115],"low":[1110,2100,2110],"high":[1120,2110,2120]}]}`, string(text))
-	table := p.matrix.table()
+		{"chart":"","name":"queues=8","unit":"","value":[null,2005,2015],"low":[null,2000,2010],"high":[null,2010,2020]},
+		{"chart":"","name":"queues=32","unit":"","value":[1115,2105,2115],"low":[1110,2100,2110],"high":[1120,2110,2120]}]}`, string(text))
+	table := p.cells()
 	assert.Equal(t, []string{"cell", "runs", "failed", "completed.avg", "ack.p50"}, table.Head)
 	assert.Equal(t, []string{"threads=16 queues=8", "0", "2", "-", "-"}, table.Rows[0])
 	assert.Equal(t, []string{"threads=16 queues=32", "2", "0", "1,115/s (-0% +0%)", "110 ms"}, table.Rows[1])
 
-	said := strings.Join(p.matrix.sentences(), "\n")
+	said := strings.Join(p.sentences(), "\n")
 	assert.Contains(t, said, "6 cells, 10 of 12 runs counted, 2 failed.")
 	assert.Contains(t, said, "completed.avg: best 2,115/s at threads=128 queues=32, worst 1,115/s at threads=16 queues=32.")
 
 	one := &record.Sweep{Name: "one", Repeats: 1}
 	one.Arrange(record.Cells(nil, nil))
 	one.Runs[0].State, one.Runs[0].Figures = record.Done, map[string]float64{"completed.avg": 7, "completed": 70}
-	assert.Equal(t, []string{"1 cell, 1 of 1 run counted, 0 failed."}, newMatrix(one).sentences(), "no other cell is better or worse")
+	assert.Equal(t, []string{"1 cell, 1 of 1 run counted, 0 failed."}, (&Page{sweep: one}).sentences(), "no other cell is better or worse")
 
 	found := &record.Sweep{Axes: []record.Axis{{Name: "x", Values: []string{"1", "2"}}}, Repeats: 1}
 	found.Arrange(record.Cells(found.Axes, nil))
@@ -86,8 +86,8 @@ func TestMatrix(t *testing.T) {
 			r.SetLimits([]record.Limit{{Kind: "machine", Text: "others"}})
 		}
 	}
-	assert.Equal(t, [][]string{{"x=1", "1", "0", "at least 5/s", "5 us"}, {"x=2", "1", "0", "5/s", "5 us"}}, newMatrix(found).table().Rows)
-	assert.Equal(t, "2 cells, 2 of 2 runs counted, 0 failed; perfmq was the limit of 1 of 2 runs, so their rates are lower bounds.", newMatrix(found).sentences()[0])
+	assert.Equal(t, [][]string{{"x=1", "1", "0", "at least 5/s", "5 us"}, {"x=2", "1", "0", "5/s", "5 us"}}, (&Page{sweep: found}).cells().Rows)
+	assert.Equal(t, "2 cells, 2 of 2 runs counted, 0 failed; perfmq was the limit of 1 of 2 runs, so their rates are lower bounds.", (&Page{sweep: found}).sentences()[0])
 
 	var b bytes.Buffer
 	require.NoError(t, p.HTML(&b))

@@ -3,7 +3,7 @@
 //
 // # How it is made
 //
-//	result.Read, or rows as they come -> Run (series, thinned; tally) -> Page
+//	result.Read, or rows as they come -> Run (series, thinned; sums) -> Page
 //	Page -> words and tables: html/template
 //	Page -> charts: JSON, drawn by assets/page.js on uPlot
 //
@@ -24,6 +24,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/compare"
 	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/sweep/record"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -52,7 +53,8 @@ type Run struct {
 	group  int    // runs of one group are repeats
 	load   int    // the number of a load of a search
 	series *series
-	tally  *tally
+	rows   stats.StepSummary   // of all rows
+	steps  []stats.StepSummary // of the rows of each step
 }
 
 // Page is a report on some runs.
@@ -60,7 +62,7 @@ type Page struct {
 	Title string
 	Runs  []*Run
 
-	matrix *matrix // of a sweep
+	sweep  *record.Sweep
 	search *record.Search
 }
 
@@ -77,7 +79,7 @@ func Read(dirs ...string) (*Page, error) {
 	}
 	total := len(p.Runs)
 	if total > MaxRuns {
-		if p.matrix == nil {
+		if p.sweep == nil {
 			return nil, ErrTooMany
 		}
 		p.Runs = nil // the sweep's own file has the figures of all cells
@@ -111,7 +113,7 @@ func (p *Page) find(name, dir string, alone bool) error {
 		case err != nil:
 			return err
 		case alone:
-			p.matrix, p.Title = newMatrix(s), cmp.Or(s.Name, name)
+			p.sweep, p.Title = s, cmp.Or(s.Name, name)
 		case len(s.Axes) > 0:
 			return notAlone(dir)
 		}
@@ -186,17 +188,21 @@ func isResult(dir string) bool {
 
 // set fills a run, on a page with that many, from its result with rows. The error is [ErrImpossible].
 func (r *Run) set(read *result.Result, runs int) error {
-	r.series, r.tally = &series{limit: limitOf(runs)}, &tally{}
+	r.series = &series{limit: limitOf(runs)}
 	for i := range read.Rows {
 		r.add(&read.Rows[i])
 	}
-	r.Result = r.tally.rated(read)
-	return check(read, r.tally)
+	r.Result = r.rated(read)
+	return r.check(read)
 }
 
 func (r *Run) add(row *result.Row) {
 	r.series.add(row)
-	r.tally.add(row)
+	r.rows.AddRow(row)
+	if n := len(r.steps); n == 0 || r.steps[n-1].Name != row.Step {
+		r.steps = append(r.steps, stats.StepSummary{Name: row.Step})
+	}
+	r.steps[len(r.steps)-1].AddRow(row)
 }
 
 // Check refuses a result with rows if its numbers contradict each other. The error is [ErrImpossible].

@@ -12,10 +12,11 @@ import (
 // Table is a table of texts. The first cell of a row names it.
 type Table struct {
 	Title, Note string
-	// Groups are the names above the columns, each over some of them; empty for a simple table.
-	Groups []Columns
-	Head   []string
-	Rows   [][]string
+	Head        []string
+	Rows        [][]string
+	// Send and Receive are the numbers of the last columns that are of sending, and of receiving after these; 0 without
+	// such columns.
+	Send, Receive int
 	// Words means that the columns are texts, not numbers.
 	Words bool
 	// Folded means that a page shows the table on demand, and Markdown leaves it out.
@@ -24,11 +25,8 @@ type Table struct {
 	more uint64 // rows that the result does not have
 }
 
-// Columns are some columns under a common name.
-type Columns struct {
-	Name string
-	Span int
-}
+// Named is the number of the columns of no side.
+func (t *Table) Named() int { return len(t.Head) - t.Send - t.Receive }
 
 // add adds a row.
 func (t *Table) add(cells ...string) { t.Rows = append(t.Rows, cells) }
@@ -102,8 +100,8 @@ func messages(runs []*Run) Table {
 		Note: "Rates are messages per second of the measured time, minimum and maximum those of a full second, of " +
 			"receiving from the first message on. RT is the time from the send to the " +
 			"broker's answer, transfer that from the send to the consumer, both in ms.",
-		Head:   []string{"run"},
-		Groups: []Columns{{"", 2}, {"Send", 8}, {"Receive", 6}},
+		Head: []string{"run"},
+		Send: 8, Receive: 6,
 	}
 	var lines []line
 	for _, r := range runs {

@@ -20,7 +20,7 @@ func (p *Page) Markdown(w io.Writer) error {
 	if v.Lead != nil {
 		v.Lead.markdown(&b, false)
 	}
-	if p.matrix != nil || p.search != nil {
+	if p.sweep != nil || p.search != nil {
 		stories = nil
 	}
 	for i := range stories {
@@ -80,16 +80,14 @@ func (t *Table) markdown(b *strings.Builder) {
 		b.WriteString(plain(t.Note) + "\n\n")
 	}
 	head := t.Head
-	if len(t.Groups) > 0 { // Markdown tables have one head line
-		head = nil
-		for _, g := range t.Groups {
-			for range g.Span {
-				name := t.Head[len(head)]
-				if g.Name != "" {
-					name = strings.ToLower(g.Name) + ": " + name
-				}
-				head = append(head, name)
+	if t.Send > 0 { // Markdown tables have one head line
+		head = slices.Clone(head)
+		for i := t.Named(); i < len(head); i++ {
+			side := "send: "
+			if i >= len(head)-t.Receive {
+				side = "receive: "
 			}
+			head[i] = side + head[i]
 		}
 	}
 	line := func(cells []string) {

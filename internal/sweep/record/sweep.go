@@ -259,9 +259,12 @@ func plain(text string) string {
 }
 
 // Title names a cell: "threads=16 queues=64".
-func (s *Sweep) Title(values map[string]string) string {
+func (s *Sweep) Title(values map[string]string) string { return Title(s.Axes, values) }
+
+// Title names the values of some axes.
+func Title(axes []Axis, values map[string]string) string {
 	var parts []string
-	for _, a := range s.Axes {
+	for _, a := range axes {
 		parts = append(parts, a.Name+"="+values[a.Name])
 	}
 	return strings.Join(parts, " ")

@@ -7,33 +7,19 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// tally has the counts and rates of the rows of a run, as a whole and for each step.
-type tally struct {
-	whole stats.StepSummary
-	steps []stats.StepSummary
-}
-
-func (t *tally) add(r *result.Row) {
-	t.whole.AddRow(r)
-	if n := len(t.steps); n == 0 || t.steps[n-1].Name != r.Step {
-		t.steps = append(t.steps, stats.StepSummary{Name: r.Step})
-	}
-	t.steps[len(t.steps)-1].AddRow(r)
-}
-
-// step returns the rows of step number i of a result; nil if there are none.
-func (t *tally) step(i int, s *result.Step) *stats.StepSummary {
-	if i < len(t.steps) && t.steps[i].Name == s.Name {
-		return &t.steps[i]
+// step returns the sums of the rows of step number i of a result; nil if there are none.
+func (r *Run) step(i int, s *result.Step) *stats.StepSummary {
+	if i < len(r.steps) && r.steps[i].Name == s.Name {
+		return &r.steps[i]
 	}
 	return nil
 }
 
 // complete reports whether the rows add up to the totals of the result.
-func (t *tally) complete(r *result.Result) bool {
-	total, n := r.Total.Values(), &t.whole.Total
-	return total[result.Sent] == n[result.Sent] && total[result.Completed] == n[result.Completed] &&
-		total[result.Received] == n[result.Received]
+func (r *Run) complete(read *result.Result) bool {
+	total := read.Total.Values()
+	return !slices.ContainsFunc([]result.Counter{result.Sent, result.Completed, result.Received},
+		func(c result.Counter) bool { return total[c] != r.rows.Total[c] })
 }
 
 // reads reports that nothing was sent: the rate of receiving may then cover only the time from the first to the last
@@ -43,16 +29,16 @@ func reads(rows *stats.StepSummary) bool {
 }
 
 // rated returns the result with the rates of its rows where it lacks them: the run continues or was killed.
-func (t *tally) rated(r *result.Result) *result.Result {
-	c := *r
-	c.Rows, c.Steps = nil, slices.Clone(r.Steps)
+func (r *Run) rated(read *result.Result) *result.Result {
+	c := *read
+	c.Rows, c.Steps = nil, slices.Clone(read.Steps)
 	if c.Figures == nil {
-		c.Figures = rates(r, &t.whole, t.steps...)
+		c.Figures = rates(read, &r.rows, r.steps...)
 	}
 	for i := range c.Steps {
 		s := &c.Steps[i]
-		if p := t.step(i, s); p != nil && s.Figures == nil {
-			s.Figures = rates(r, p, *p)
+		if rows := r.step(i, s); rows != nil && s.Figures == nil {
+			s.Figures = rates(read, rows, *rows)
 		}
 	}
 	return &c
