@@ -220,7 +220,7 @@ steps:
 	}
 }
 
-// A step may change the kinds of messages of a group, and may end when no more messages arrive.
+// A step may change the kinds of messages of a group.
 func TestStepsWithOtherMessages(t *testing.T) {
 	file := write(t, "kinds.yaml", `
 verify: true
@@ -231,13 +231,11 @@ groups:
 steps:
   - {name: two, groups: [senders]}
   - name: three
-    until: idle
-    idle-time: 300ms
+    until: drained
     groups:
       senders: {messages: [{message-size: 1}, {message-size: 2}, {message-size: 3}]}
       readers:
-  - {name: one, groups: {senders: {message-size: 4}}, until: count}
-  - {name: empty, groups: [readers], until: drained}
+  - {name: one, groups: {senders: {message-size: 4}, readers: }, until: count}
 thresholds: [lost == 0, damaged == 0, "three: received == 180", group.senders.completed == 270]
 `)
 	dir := filepath.Join(t.TempDir(), "result")
@@ -245,13 +243,11 @@ thresholds: [lost == 0, damaged == 0, "three: received == 180", group.senders.co
 	require.Equal(t, exitOK, got.status, got.stderr+got.stdout)
 	r, err := result.Read(dir)
 	require.NoError(t, err)
-	require.Equal(t, "idle: nothing was received for 300ms", r.Steps[1].Reason)
 	require.EqualValues(t, 270, r.Verification.Total.Once)
 	var p struct {
 		Steps []struct {
-			Until    string
-			IdleTime string `json:"idle-time"`
-			Groups   []struct {
+			Until  string
+			Groups []struct {
 				Body     string
 				Messages []struct {
 					Weight int
@@ -261,22 +257,10 @@ thresholds: [lost == 0, damaged == 0, "three: received == 180", group.senders.co
 		}
 	}
 	require.NoError(t, json.Unmarshal(r.Plan, &p))
-	require.Equal(t, [2]string{"idle", "300ms"}, [2]string{p.Steps[1].Until, p.Steps[1].IdleTime})
+	require.Equal(t, "drained", p.Steps[1].Until)
 	for i, kinds := range []int{2, 3, 2} {
 		require.Len(t, p.Steps[i].Groups[0].Messages, kinds, "step %d", i)
 	}
 	require.Equal(t, 1, p.Steps[1].Groups[0].Messages[2].Weight)
 	require.Contains(t, p.Steps[1].Groups[0].Messages[2].Body, "3 bytes")
-
-	for text, want := range map[string]string{
-		"{name: fill, groups: [senders], until: idle}":                   "has no consumers",
-		"{name: fill, groups: [senders], idle-time: 5s}":                 "idle-time: the step fill has no until: idle",
-		"{name: fill, groups: [readers], until: idle, idle-time: 0s}":    "must be above 0",
-		"{name: fill, groups: [senders, readers], until: idle-for-ever}": "until: must be one of drained, count, idle",
-	} {
-		bad := write(t, "bad.yaml", strings.Replace(twoSteps, "  - name: fill\n    groups: [senders]", "  - "+text, 1))
-		got := call(nil, "run", "--dry-run", bad)
-		require.Equal(t, exitUsage, got.status)
-		require.Contains(t, got.stderr, want)
-	}
 }

@@ -20,7 +20,6 @@ const (
 	keyMessages  = "messages"
 	untilDrained = "drained"
 	untilCount   = "count"
-	untilIdle    = "idle"
 )
 
 // maxMessages limits the messages of a group.
@@ -565,7 +564,7 @@ func (d *decoder) readStep(n *node, i int) fileStep {
 }
 
 func (d *decoder) until(n *node) string {
-	return d.word(n, "until", untilDrained, untilCount, untilIdle)
+	return d.word(n, "until", untilDrained, untilCount)
 }
 
 // allUses is of a step that names no groups.

@@ -56,7 +56,7 @@ func (m *Maker) FromFlags(v *Values, role plan.Role, f *driver.Factory, destinat
 	g.Mix = r.makeVariants(g.ProducerBroker)
 	r.checkEmbeddedBodies(g)
 	step := v.Step
-	step.Name, step.Groups, step.Idle = plan.OnlyStep, []*plan.Group{g}, 0
+	step.Name, step.Groups = plan.OnlyStep, []*plan.Group{g}
 	p.Steps = []plan.Step{step}
 	if v.Group.Rate.Relative != nil {
 		r.refuse("write a scenario with steps", "--rate %s: there is no earlier step", v.Group.Rate)

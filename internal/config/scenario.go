@@ -359,12 +359,6 @@ func (b *builder) step(of *fileStep) {
 	v := b.values(InStep, nil, b.file.defaults, of.entries)
 	s := v.Step
 	s.Name, s.Before, s.After, s.Drained = of.name, of.before, of.after, of.until == untilDrained
-	if of.until != untilIdle {
-		if _, given := last(of.entries, "idle-time"); given {
-			b.bad(of.pos, "until: idle", "idle-time: the step %s has no until: idle", of.name)
-		}
-		s.Idle = 0
-	}
 	for i := range of.uses {
 		s.Groups = append(s.Groups, b.group(&of.uses[i]))
 	}

@@ -124,7 +124,7 @@ func commandsSchema(when string) object {
 
 func untilSchema() object {
 	return note("what ends the step",
-		object{"enum": []string{untilDrained, untilCount, untilIdle}})
+		object{"enum": []string{untilDrained, untilCount}})
 }
 
 func ref(name string) object { return object{"$ref": "#/$defs/" + name} }

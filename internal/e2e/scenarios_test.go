@@ -311,9 +311,6 @@ func TestScenariosOnActiveMQ(t *testing.T) {
 				args = append(args, "--set", "restart="+command)
 			}
 			r := runScenario(t, args...)
-			for _, c := range r.Commands {
-				require.GreaterOrEqual(t, c.Accepted, c.Took, "the command ends when the broker accepts connections")
-			}
 			got := byDestination(r)
 			require.Len(t, got, 1)
 			var sum totals

@@ -21,27 +21,12 @@ const keptOutput = 16 << 10
 func (r *run) commandsBefore(ctx context.Context, stop <-chan struct{}) error {
 	return interruptible(ctx, stop, func(ctx context.Context) error {
 		for _, text := range r.step.plan.Before {
-			r.step.commanded = time.Now()
 			if err := r.shell(ctx, "before", text); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-}
-
-// noteAccepted records when a broker first accepted a worker.
-func (s *step) noteAccepted() {
-	now := time.Now()
-	s.accepted.CompareAndSwap(nil, &now)
-}
-
-// acceptedAfterCommand adds the time from the last command before the present step to the first worker that a broker
-// accepted, after the last failed attempt if there was one.
-func (r *run) acceptedAfterCommand() {
-	if first := r.step.accepted.Load(); len(r.step.plan.Before) > 0 && first != nil {
-		r.commands[len(r.commands)-1].Accepted = first.Sub(r.step.commanded).Microseconds()
-	}
 }
 
 // commandsAfter runs the commands after the present step, if it had its load. The first failure ends the run, unless it

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -65,19 +64,6 @@ func (r *run) awaitOthers(ctx context.Context, stop <-chan struct{}) {
 	})
 }
 
-// newEndCheck returns a function that reports whether the consumers of the present step end its load, and why; nil if
-// they cannot.
-func (r *run) newEndCheck(producing bool) func() (why string, done bool) {
-	switch s := r.step.plan; {
-	case s.Idle > 0:
-		return r.newIdleCheck(s.Idle)
-	case !producing && s.Drained:
-		return r.newDrainedCheck()
-	default:
-		return nil
-	}
-}
-
 // newDrainedCheck returns a function that reports whether the consumers of a step without producers are done, and why:
 // they have received all messages that the run has sent or, if the number is unknown, nothing for drainedIdleTime. If
 // messages are missing, the drain time-out ends the wait.
@@ -95,21 +81,6 @@ func (r *run) newDrainedCheck() func() (why string, done bool) {
 		default:
 			return "", false
 		}
-	}
-}
-
-// newIdleCheck returns a function that reports whether the consumers of the present step have received nothing for a
-// time, foreign messages included.
-func (r *run) newIdleCheck(lasting time.Duration) func() (why string, done bool) {
-	arrived := func() (n uint64) {
-		for _, c := range r.step.consumers() {
-			n += c.rec.Arrived()
-		}
-		return n
-	}
-	q := quiet[uint64]{most: 4 * watchInterval}
-	return func() (string, bool) {
-		return fmt.Sprintf("idle: nothing was received for %v", lasting), q.look(arrived()) >= lasting
 	}
 }
 

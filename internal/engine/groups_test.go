@@ -151,45 +151,6 @@ func TestGroupsWithOtherWorkers(t *testing.T) {
 	}
 }
 
-// A step may end when nothing has come for a while: after its producers, and also if nothing comes at all.
-func TestIdleSteps(t *testing.T) {
-	idle := func(d time.Duration) func(*plan.Step) { return func(s *plan.Step) { s.Idle = d } }
-	synctest.Test(t, func(t *testing.T) {
-		s := newScenario(broker(t, func(o *mem.Options) { o.DeliveryLatency = 2 * time.Second }).Factory(), false)
-		s.step("nothing", idle(4*time.Second), s.readers("readers", nil))
-		s.step("both", idle(3*time.Second), s.senders("senders", sending(500)), s.readers("readers", nil))
-		s.step("slow", idle(1500*time.Millisecond), s.senders("senders", paced("1")), s.readers("readers", nil))
-		s.step("short", func(step *plan.Step) { step.Idle, step.Duration = 10*time.Second, 4*time.Second }, s.readers("readers", nil))
-		sum := s.run(t, nil)
-		require.True(t, sum.Success, "%q", sum.Problems())
-		var reasons []string
-		for i := range sum.Steps {
-			reasons = append(reasons, sum.Steps[i].Reason)
-		}
-		require.Equal(t, []string{
-			"idle: nothing was received for 4s", "idle: nothing was received for 3s", "idle: nothing was received for 1.5s", "duration reached",
-		}, reasons)
-		require.InDelta(t, 4, sum.Steps[0].Loaded.Seconds(), 0.1)
-		require.InDelta(t, 2+3, sum.Steps[1].Loaded.Seconds(), 0.2, "the first two seconds nothing comes, and nothing after those")
-		require.EqualValues(t, 500, sum.Steps[1].Total[result.Received])
-		require.InDelta(t, 1.5, sum.Steps[2].Loaded.Seconds(), 0.1, "its first message comes after two seconds")
-		require.EqualValues(t, 2, sum.Steps[3].Total[result.Received])
-		require.InDelta(t, 4, sum.Steps[3].Loaded.Seconds(), 0.1)
-	})
-	synctest.Test(t, func(t *testing.T) { // receiving foreign messages is not idleness
-		b := mem.New()
-		fill := newScenario(b.Factory(), false)
-		fill.step("fill", nil, fill.senders("senders", sending(40)))
-		fill.run(t, nil)
-		s := newScenario(b.Factory(), false)
-		s.step("before", nil, s.senders("senders", to("OTHER", sending(1))))
-		s.step("foreign", idle(time.Second), s.readers("readers", func(g *plan.Group) { g.ConsumerRate = plainRate("10") }))
-		sum := s.run(t, nil)
-		require.EqualValues(t, 40, sum.Steps[1].Total[result.Foreign])
-		require.InDelta(t, 4+1, sum.Steps[1].Loaded.Seconds(), 0.3)
-	})
-}
-
 // TestReadTime: the rates of a backlog that is read are of the time from its first to its last message, without the
 // wait for more; its lowest second is not the one in which it ends.
 func TestReadTime(t *testing.T) {
@@ -198,19 +159,14 @@ func TestReadTime(t *testing.T) {
 		fill := newScenario(b.Factory(), false)
 		fill.step("fill", nil, fill.senders("senders", sending(525)))
 		fill.run(t, nil)
-		for name, step := range map[string]func(*plan.Step){"idle": func(s *plan.Step) { s.Idle = 7 * time.Second }, "drained": drainedStep} {
-			refill := newScenario(b.Factory(), false)
-			s := newScenario(b.Factory(), false)
-			s.step(name, step, s.readers("readers", func(g *plan.Group) { g.ConsumerRate = plainRate("100") }))
-			sum := s.run(t, nil)
-			require.EqualValues(t, 525, sum.Total[result.Received])
-			require.InEpsilon(t, 100, sum.Metrics["received.avg"], 0.01, name)
-			require.InEpsilon(t, 100, sum.Metrics["received.min"], 0.02, name)
-			require.InEpsilon(t, 100, sum.Metrics["group.readers.received.avg"], 0.01, name)
-			require.InDelta(t, 5.24, sum.Average.Span.Seconds(), 0.02)
-			refill.step("fill", nil, refill.senders("senders", sending(525)))
-			refill.run(t, nil)
-		}
+		s := newScenario(b.Factory(), false)
+		s.step("drained", drainedStep, s.readers("readers", func(g *plan.Group) { g.ConsumerRate = plainRate("100") }))
+		sum := s.run(t, nil)
+		require.EqualValues(t, 525, sum.Total[result.Received])
+		require.InEpsilon(t, 100, sum.Metrics["received.avg"], 0.01)
+		require.InEpsilon(t, 100, sum.Metrics["received.min"], 0.02)
+		require.InEpsilon(t, 100, sum.Metrics["group.readers.received.avg"], 0.01)
+		require.InDelta(t, 5.24, sum.Average.Span.Seconds(), 0.02)
 	})
 }
 

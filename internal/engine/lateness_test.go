@@ -74,7 +74,7 @@ func TestLatenessOfSteps(t *testing.T) {
 		senders := func(d time.Duration) *plan.Group { return s.senders("senders", to("TEST", sending(100), delayedBy(d))) }
 		readers := func() *plan.Group { return s.readers("readers", nil) }
 		s.step("long", nil, senders(20*time.Second), readers())
-		s.step("short", func(step *plan.Step) { step.Idle = 2 * time.Second }, senders(time.Second), readers(), s.senders("others", to("TEST", sending(50))))
+		s.step("short", lasting(5*time.Second), senders(time.Second), readers(), s.senders("others", to("TEST", paced("10"))))
 		s.step("rest", drainedStep, readers())
 		s.plan.DrainTimeout, s.plan.Allow.Disorder = time.Minute, true
 		sum := s.run(t, nil)

@@ -61,15 +61,18 @@ func (r *run) loadStep(ctx context.Context, stop <-chan struct{}) ending { //nol
 		silenceTick = ticker.C
 	}
 	var arrivalTick <-chan time.Time
-	over := r.newEndCheck(producing || s.plan.Produces()) // producers may be in other shards only
-	if r.verify != nil && !producing || over != nil {
+	var drained func() (why string, done bool)
+	if s.plan.Drained && !s.plan.Produces() { // producers may be in other shards only
+		drained = r.newDrainedCheck()
+	}
+	if r.verify != nil && !producing || drained != nil {
 		ticker := time.NewTicker(watchInterval)
 		defer ticker.Stop()
 		arrivalTick = ticker.C
 	}
 	abortTick, endJudging := r.abortTicker()
 	defer endJudging()
-	for sending := true; sending; {
+	for {
 		select {
 		case <-abortTick:
 			if t := r.brokenThreshold(); t != nil {
@@ -88,10 +91,10 @@ func (r *run) loadStep(ctx context.Context, stop <-chan struct{}) ending { //nol
 			return end
 		case <-arrivalTick:
 			r.watchArrivals()
-			if over == nil {
+			if drained == nil {
 				continue
 			}
-			if why, done := over(); done {
+			if why, done := drained(); done {
 				return ending{reason: why}
 			}
 		case <-silenceTick:
@@ -100,15 +103,13 @@ func (r *run) loadStep(ctx context.Context, stop <-chan struct{}) ending { //nol
 				return ending{reason: "no answer from the broker", err: err}
 			}
 		case <-finished:
-			sending = s.plan.Idle > 0 // its last messages may still arrive
-			finished = nil
+			select { // failed producers end, too
+			case end := <-r.failures:
+				return end
+			default:
+				return ending{reason: r.step.allSent()}
+			}
 		}
-	}
-	select { // failed producers end, too
-	case end := <-r.failures:
-		return end
-	default:
-		return ending{reason: r.step.allSent()}
 	}
 }
 

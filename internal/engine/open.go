@@ -89,7 +89,6 @@ func (r *run) openConsumer(ctx context.Context, g *plan.Group, c *consumer) erro
 		return fmt.Errorf("%s: %w", c.spec.Name, err)
 	}
 	arrived(opened)
-	r.step.noteAccepted()
 	if g.Reconnect {
 		links := r.links(spec.Name, g, e, &c.stays)
 		if spec.KeepSubscription != last.KeepSubscription {
@@ -133,7 +132,6 @@ func (r *run) openProducer(ctx context.Context, g *plan.Group, p *producer) erro
 		return fmt.Errorf("%s: %w", spec.Name, err)
 	}
 	arrived(opened)
-	r.step.noteAccepted()
 	if g.Reconnect {
 		again := func(ctx context.Context, order []int, done driver.Completions) (driver.Producer, error) {
 			return openInTime(ctx, e, func(ctx context.Context) (driver.Producer, error) {
@@ -210,7 +208,6 @@ func openRetrying[T any](ctx context.Context, r *run, e *Endpoint, f func(contex
 		if err == nil || !reconnect.Unreachable(err) || !time.Now().Add(retryInterval).Before(deadline) {
 			return opened, err
 		}
-		r.step.accepted.Store(nil)
 		timer := time.NewTimer(retryInterval)
 		select {
 		case <-timer.C:

@@ -40,7 +40,7 @@ func (r *run) newSilenceCheck() func() error {
 	ends := slices.ContainsFunc(r.step.uses, func(u *use) bool {
 		return len(u.producers) > 0 && u.toSend() < math.MaxUint64
 	})
-	if !ends || r.step.plan.Duration > 0 || r.step.plan.Idle > 0 {
+	if !ends || r.step.plan.Duration > 0 {
 		return nil
 	}
 	limit, q := max(r.plan.DrainTimeout, minSilence), quiet[[3]uint64]{most: 2 * sampleInterval, looked: time.Now()}

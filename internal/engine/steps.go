@@ -25,9 +25,6 @@ type step struct {
 	quotas     atomic.Int64  // not used up
 	ended      bool          // its commands have run
 
-	commanded time.Time                 // begin of the last command before the step
-	accepted  atomic.Pointer[time.Time] // when a broker accepted a worker after the last failed attempt; nil if none did
-
 	awaited uint64 // messages that had not come when the step, which was to be drained, ended
 }
 
@@ -90,7 +87,6 @@ func (r *run) openStep(ctx context.Context, stop <-chan struct{}) error {
 	if err := interruptible(ctx, stop, r.openGroups); err != nil {
 		return err
 	}
-	r.acceptedAfterCommand()
 	return interruptible(ctx, stop, func(ctx context.Context) error { r.countFrom(ctx); return nil })
 }
 

@@ -86,11 +86,3 @@ func marksTable(r *Run) Table {
 	}
 	return t
 }
-
-// numberOf writes a value; "-" if it is not known.
-func numberOf(v *float64) string {
-	if v == nil {
-		return "-"
-	}
-	return number(*v)
-}

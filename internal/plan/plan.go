@@ -144,9 +144,6 @@ type Step struct {
 	// Drained lets the step end only when the messages of the run that its consumers are to receive have come. The last
 	// step of a run always does. A step without producers and without a duration ends when that is so.
 	Drained bool
-	// Idle ends the load when the consumers of the step have received nothing for that long; 0 does not. Its producers may
-	// have sent all that they are to send before.
-	Idle time.Duration `set:"idle-time,key" default:"3s" check:"positive" help:"with until: idle, for how long nothing must have been received"`
 	// Marks are numbers of messages, in ascending order, at which the rate is noted: of completed ones, or, without
 	// producers, received.
 	Marks []uint64 `set:"marks" arg:"N,N..." join:"," help:"report the rate when so many messages are completed, such as 100k,500k,1M; without producers, received"`

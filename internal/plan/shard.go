@@ -157,7 +157,7 @@ func (v *validator) shards(p *Plan) {
 		}
 		none := producers+consumers < of
 		v.refuse(none, "", "--shard %s: there are only %d producers and consumers", p.Shard, producers+consumers)
-		v.refuse(!none && ends < of && s.Duration == 0 && s.Idle == 0,
+		v.refuse(!none && ends < of && s.Duration == 0,
 			fmt.Sprintf("add --duration, or give --%s %d", what, of),
 			"--shard %s: there are only %d %s, and a shard without any would not end", p.Shard, ends, what)
 	}

@@ -108,20 +108,18 @@ func (v *validator) step(s *Step) {
 	v.refuse(s.Duration > 0 && s.Warmup >= s.Duration,
 		fmt.Sprintf("the duration includes the warm-up: try --duration %v", s.Warmup+max(s.Duration, time.Second)),
 		"--warmup %v leaves nothing to measure of --duration %v", s.Warmup, s.Duration)
-	workers, consuming := 0, false
+	workers := 0
 	for _, g := range s.Groups {
 		producers, consumers := g.workers()
 		workers += producers + consumers
-		consuming = consuming || g.Role.Consumes()
 	}
-	v.refuse(s.Idle > 0 && !consuming, "", "until: idle: the step %s has no consumers", s.Name)
 	v.refuse(workers > maxWorkers, "run several processes", "there are %d producers and consumers, more than %d",
 		workers, maxWorkers)
 }
 
 // ends reports whether the step ends by itself.
 func (s *Step) ends() bool {
-	if s.Duration > 0 || s.Idle > 0 {
+	if s.Duration > 0 {
 		return true
 	}
 	producing, bounded, counted := false, true, false

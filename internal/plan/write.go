@@ -201,13 +201,10 @@ func (g *Group) tree() tree {
 func (s *Step) tree() tree {
 	var t tree
 	t.add("name", s.Name)
-	switch {
-	case s.Drained:
+	if s.Drained {
 		t.add("until", "drained")
-	case s.Idle > 0:
-		t.add("until", "idle")
 	}
-	t.rows(s, func(r *Row) bool { return r.Name != "idle-time" || s.Idle > 0 })
+	t.rows(s, nil)
 	t.add("before", texts(s.Before))
 	t.add("after", texts(s.After))
 	return t

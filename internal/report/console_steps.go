@@ -114,11 +114,7 @@ func writeCommands(b *strings.Builder, commands []result.Command) {
 		if c.Status != nil {
 			status = fmt.Sprintf("status %d", *c.Status)
 		}
-		took := fmt.Sprintf("%.1f s", float64(c.Took)/1e6)
-		if c.Accepted > 0 {
-			took += fmt.Sprintf(", the broker accepted after %.1f s", float64(c.Accepted)/1e6)
-		}
-		text := fmt.Sprintf("%s %s: %s, %s: %s", c.When, c.Step, status, took, c.Command)
+		text := fmt.Sprintf("%s %s: %s, %.1f s: %s", c.When, c.Step, status, float64(c.Took)/1e6, c.Command)
 		b.WriteString("--- command: " + oneLine(text) + "\n")
 		lines := strings.FieldsFunc(c.Output, func(r rune) bool { return r == '\n' || r == '\r' })
 		if more := len(lines) - consoleOutput; more > 0 {

@@ -89,7 +89,7 @@ func fakeSteps(t *testing.T, seconds ...int) *fakeRun {
 	f.demand(t, "paced", "ack.p99 < 50ms", &kept)
 	three := 3
 	f.summary.Commands = []result.Command{
-		{Step: "allout", When: "before", Command: "start-broker 4g", Took: 1_234_000, Accepted: 61_500_000, Status: new(int), Output: "started\n"},
+		{Step: "allout", When: "before", Command: "start-broker 4g", Took: 1_234_000, Status: new(int), Output: "started\n"},
 		{Step: "paced", When: "after", Command: "check\n  the log", Status: &three, Took: 1000, Output: "1\n2\n\n3\r\n4\n  5 \x1b[2Jred\n6\nlast \u202e"},
 		{Step: "drain", When: "after", Command: "killed", Took: 10_000_000},
 	}

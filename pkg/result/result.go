@@ -336,9 +336,6 @@ type Command struct {
 	Status *int `json:"status,omitempty"`
 	// Took is the time that it ran.
 	Took int64 `json:"took"`
-	// Accepted is the time from its begin until a broker accepted the first worker of the step, the first one after the
-	// last attempt that failed; missing if it is not the last command before a step, or if the step opened no worker.
-	Accepted int64 `json:"accepted,omitempty"`
 	// Output is the end of its output.
 	Output string `json:"output,omitempty"`
 	// Host is the host that ran it, in merged results.
