@@ -34,6 +34,18 @@ type Depth struct {
 	Messages    uint64
 }
 
+// Backlog returns the number of messages at all destinations; nil if it is unknown.
+func Backlog(depths []Depth) *uint64 {
+	if len(depths) == 0 {
+		return nil
+	}
+	var n uint64
+	for _, d := range depths {
+		n += d.Messages
+	}
+	return &n
+}
+
 // Counts asks brokers for their counters of destinations. Its methods are for one goroutine, except Depths.
 type Counts struct {
 	mu      sync.Mutex

@@ -301,6 +301,7 @@ func (r *run) makeCollector(groups []stats.RunGroup) {
 	if r.plan.StallThreshold > 0 {
 		r.collector.SetStallLimit(r.plan.StallThreshold)
 	}
+	r.collector.SetRoles(r.role.Produces(), r.role.Consumes())
 	r.watchWorkers()
 	r.collector.SetGroups(groups)
 	if len(r.steps) > 1 {

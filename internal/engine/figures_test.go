@@ -87,7 +87,7 @@ func TestNumbersOfTheMeasuredPart(t *testing.T) {
 		require.InDelta(t, 450, s.Minimum.Completed.PerSecond, 5)
 		var bytes uint64
 		for _, snap := range rep.snapshots {
-			bytes += snap.Delta[result.CompletedBytes]
+			bytes += snap.Get(result.CompletedBytes)
 		}
 		require.Equal(t, s.Total[result.CompletedBytes], bytes)
 	})

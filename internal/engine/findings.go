@@ -53,7 +53,7 @@ func (r *run) findFailures(s *stats.Summary) {
 		s.Find(f.kind, "", f.n, f.n)
 	}
 	for class := range driver.NumClasses {
-		if t.Class(class) <= inDoubt && stats.Lost(class) || t.Class(class) == 0 {
+		if n := t.Class(class); n <= inDoubt && stats.Lost(class) || n == 0 {
 			continue
 		}
 		// otherwise s.Err is the same failure
@@ -265,35 +265,30 @@ func findLatencies(s *stats.Summary) {
 
 // findPerfmq adds what perfmq itself, or its machine, did to the results.
 func findPerfmq(s *stats.Summary) {
-	h := &s.Health
+	h := &s.Tester
 	find := func(kind string, n uint64, values ...any) { s.Find(kind, words.Perfmq, n, values...) }
 	switch l := &s.Limit; {
 	case l.Kind == result.LimitMachine:
 		find("bottleneck", 1, "the machine of perfmq", l.Text)
 	case result.OfTester(l.Kind):
 		find("bottleneck", 1, "perfmq", l.Text)
-	case h.CPUShare() > stats.MaxCPUShare:
+	case h.CPUShare() > result.MaxCPUShare:
 		find("busy-processors", 1, h.CPUShare()*float64(h.Cores), h.Cores)
 	}
 	if h.Crowded() {
 		find("busy-machine", 1, 100*h.MachineShare(), 100*h.OthersShare())
 	}
-	find("pause", h.Pauses, words.Times(h.Pauses), h.PauseMax.Round(time.Millisecond), h.PauseAt.Format(time.TimeOnly),
-		s.Total[result.Paused])
-	for _, late := range []struct {
-		kind string
-		n    uint64
-	}{{"late-sends", h.LateOwn()}, {"late-crowded", h.LateCrowded}, {"late-paused", h.LatePaused}} {
-		if h.Late(late.n) {
-			find(late.kind, late.n, late.n, h.Sent)
-		}
+	find("pause", h.Pauses, words.Times(h.Pauses), microseconds(h.PauseMax).Round(time.Millisecond),
+		time.UnixMicro(h.PauseAt).Format(time.TimeOnly), s.Total[result.Paused])
+	if late := s.Total[result.LateSends] - h.LateExcused; result.Late(late, s.Total[result.Sent]) {
+		find("late-sends", late, late, s.Total[result.Sent])
 	}
 	for _, step := range []struct {
 		kind string
-		by   time.Duration
+		by   int64
 	}{{"clock-forward", h.ClockForward}, {"clock-backward", h.ClockBackward}} {
-		n := uint64(max(0, step.by.Microseconds())) //nolint:gosec // not negative
-		find(step.kind, n, step.by.Round(100*time.Microsecond))
+		n := uint64(step.by) //nolint:gosec // not negative
+		find(step.kind, n, microseconds(step.by).Round(100*time.Microsecond))
 	}
 }
 

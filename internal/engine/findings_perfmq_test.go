@@ -2,7 +2,6 @@ package engine
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -21,16 +20,14 @@ func TestFindingsOfPerfmq(t *testing.T) {
 		edit  func(*stats.Summary)
 	}{
 		{"", 0, func(*stats.Summary) {}},
-		{"late-sends", 5000, func(s *stats.Summary) { s.Health.LateSends = 5000 }},
-		{"", 0, func(s *stats.Summary) { s.Health.LateSends = 5 }},
-		{"late-crowded", 5000, func(s *stats.Summary) { s.Health.LateSends, s.Health.LateCrowded = 5000, 5000 }},
-		{"late-paused", 5000, func(s *stats.Summary) { s.Health.LateSends, s.Health.LatePaused = 5000, 5000 }},
-		{"pause", 2, func(s *stats.Summary) { s.Health.Pauses = 2 }},
-		{"clock-forward", 1_500_000, func(s *stats.Summary) { s.Health.ClockForward = 1500 * time.Millisecond }},
-		{"clock-backward", 1_500_000, func(s *stats.Summary) { s.Health.ClockBackward = 1500 * time.Millisecond }},
+		{"late-sends", 5000, func(s *stats.Summary) { s.Total[result.LateSends] = 5000 }},
+		{"", 0, func(s *stats.Summary) { s.Total[result.LateSends] = 5 }},
+		{"", 0, func(s *stats.Summary) { s.Total[result.LateSends], s.Tester.LateExcused = 5000, 5000 }},
+		{"pause", 2, func(s *stats.Summary) { s.Tester.Pauses = 2 }},
+		{"clock-forward", 1_500_000, func(s *stats.Summary) { s.Tester.ClockForward = 1_500_000 }},
+		{"clock-backward", 1_500_000, func(s *stats.Summary) { s.Tester.ClockBackward = 1_500_000 }},
 	} {
 		s := &stats.Summary{StepSummary: stats.StepSummary{Total: few}}
-		s.Health.Sent = few[result.Sent]
 		tt.edit(s)
 		findPerfmq(s)
 		found := s.Findings

@@ -118,7 +118,7 @@ func TestHostsAfterALoss(t *testing.T) {
 				case !killed && s.Total[result.Completed] > 0:
 					killed = true
 					brokers[dies].Close()
-				case killed && !stopped && s.Outages != nil && s.Outages.Reconnects >= 4 && s.Delta[result.Completed] > 0:
+				case killed && !stopped && s.Outage != nil && s.Outage.Reconnects >= 4 && s.Get(result.Completed) > 0:
 					stopped = true
 					close(stop)
 				}

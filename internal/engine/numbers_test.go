@@ -43,7 +43,7 @@ func TestStallInWarmup(t *testing.T) {
 			require.Less(t, l[result.Response].Percentile(99), int64(100_000))
 			var leftover int64
 			for _, snap := range rep.snapshots {
-				if snap.Leftover[result.Ack] != nil {
+				if snap.Leftover != nil && snap.Leftover[result.Ack] != nil {
 					leftover += snap.Leftover[result.Ack].Count
 				}
 			}
@@ -64,10 +64,10 @@ func TestLeftoverOfWarmup(t *testing.T) {
 		require.True(t, s.Success, s.Problems())
 		var ack, transfer int64
 		for _, snap := range rep.snapshots {
-			if snap.Leftover[result.Ack] != nil {
+			if snap.Leftover != nil && snap.Leftover[result.Ack] != nil {
 				ack += snap.Leftover[result.Ack].Count
 			}
-			if snap.Leftover[result.Transfer] != nil {
+			if snap.Leftover != nil && snap.Leftover[result.Transfer] != nil {
 				transfer += snap.Leftover[result.Transfer].Count
 			}
 		}
@@ -136,17 +136,15 @@ func TestSaturatedTesterSaysSo(t *testing.T) {
 	}
 	for _, tt := range tests {
 		inBubble(t, tt.name, func(t *testing.T) {
-			s, rep := run(t, newPlan(tt.factory(t), func(p *flat) {
+			s, _ := run(t, newPlan(tt.factory(t), func(p *flat) {
 				p.Duration, p.MaxPending = 4*time.Second, 1000
 			}, tt.edit), nil)
 			require.True(t, s.Success, s.Problems())
 			if tt.says == "" {
-				require.Zero(t, s.Health.Saturated)
 				require.NotContains(t, strings.Join(s.Warnings(), "\n"), "never waited")
 				return
 			}
 			require.Regexp(t, tt.says, strings.Join(s.Warnings(), "\n"))
-			require.EqualValues(t, 1, rep.snapshots[1].Health.Saturated)
 		})
 	}
 }

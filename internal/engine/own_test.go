@@ -13,7 +13,6 @@ import (
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/internal/plan"
-	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -36,9 +35,9 @@ func TestAges(t *testing.T) {
 		require.InDelta(t, 20_000, s.Latencies[result.S2C].Mean(), 1)
 		var all int64
 		for _, snap := range rep.snapshots {
-			for _, l := range []*result.Latency{snap.Latencies[result.B2C], snap.Leftover[result.B2C]} {
-				if l != nil {
-					all += l.Count
+			for _, l := range []*result.Latencies{&snap.Latencies, snap.Leftover} {
+				if l != nil && l[result.B2C] != nil {
+					all += l[result.B2C].Count
 				}
 			}
 		}
@@ -148,7 +147,7 @@ func TestProtocolCounters(t *testing.T) {
 			"of all three, read after they were closed")
 		require.InDelta(t, 100, rep.snapshots[0].Protocol[0].Value, 1)
 		require.InDelta(t, 200, rep.snapshots[1].Protocol[0].Value, 1)
-		require.Equal(t, stats.Measure, rep.snapshots[1].Phase)
+		require.Equal(t, result.Measure, rep.snapshots[1].Phase)
 	})
 }
 

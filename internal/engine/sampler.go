@@ -146,9 +146,10 @@ func (s *sampler) cut() {
 // collect ends the current interval. It never blocks: see phaseCuts.
 func (s *sampler) collect(last bool) {
 	snap := s.collector.Collect(s.phase, time.Now(), last)
-	snap.Step, snap.Depths, snap.Side = s.step, s.depths(), s.side.Take()
+	snap.Step, snap.Depths, snap.BrokerSide = s.step, s.depths(), s.side.Take()
+	snap.Backlog = brokerside.Backlog(snap.Depths)
 	s.outages.AddInterval(snap)
-	if snap.Empty() && snap.Side == nil && snap.To.Sub(snap.From) < sampleInterval/2 {
+	if snap.Empty() && snap.BrokerSide == nil && snap.To.Sub(snap.From) < sampleInterval/2 {
 		return // the empty rest between the last whole second and the end of a phase
 	}
 	s.queue <- snap

@@ -25,7 +25,7 @@ func TestWarmup(t *testing.T) {
 			require.InDelta(t, 5000-warmup.Milliseconds(), s.Latencies[result.Transfer].Count, 2)
 			var warm time.Duration
 			for _, snap := range rep.snapshots {
-				if snap.Phase == stats.Warmup {
+				if snap.Phase == result.Warmup {
 					warm += snap.To.Sub(snap.From)
 				}
 			}
@@ -60,7 +60,7 @@ func TestInterruptedWithinWarmup(t *testing.T) {
 		require.InDelta(t, 1500, s.Total[result.Sent], 1)
 		require.Zero(t, s.Latencies[result.Ack].Count, "nothing of it was measured")
 		for _, snap := range rep.snapshots {
-			require.Equal(t, stats.Warmup, snap.Phase)
+			require.Equal(t, result.Warmup, snap.Phase)
 		}
 	})
 }
@@ -72,11 +72,11 @@ func TestSnapshotsOnWholeSeconds(t *testing.T) {
 		}), nil)
 		var at []time.Duration
 		for _, snap := range rep.snapshots {
-			at = append(at, snap.Elapsed)
+			at = append(at, us(snap.Elapsed))
 		}
 		ms := time.Millisecond
 		require.Equal(t, []time.Duration{1000 * ms, 2000 * ms, 2500 * ms, 3000 * ms, 4000 * ms, 5000 * ms, 5500 * ms}, at[:7])
-		require.InDelta(t, 500, rep.snapshots[3].Delta[result.Sent], 1)
+		require.InDelta(t, 500, rep.snapshots[3].Get(result.Sent), 1)
 		require.InDelta(t, 5500*ms, s.End.Sub(s.Start), float64(5*ms))
 	})
 }
@@ -91,8 +91,8 @@ func TestNoEmptyIntervals(t *testing.T) {
 			}), nil)
 			require.LessOrEqual(t, len(rep.snapshots), 4)
 			for i, snap := range rep.snapshots[:3] {
-				require.Equal(t, time.Duration(i+1)*time.Second, snap.Elapsed)
-				require.Equal(t, stats.Measure, snap.Phase)
+				require.Equal(t, time.Duration(i+1)*time.Second, us(snap.Elapsed))
+				require.Equal(t, result.Measure, snap.Phase)
 			}
 		})
 	}
@@ -106,9 +106,9 @@ func TestDrainPhase(t *testing.T) {
 		require.InDelta(t, 5500*time.Millisecond, s.End.Sub(s.Start), float64(20*time.Millisecond))
 		var drained uint64
 		for _, snap := range rep.snapshots {
-			if snap.Phase == stats.Drain {
-				require.LessOrEqual(t, snap.Delta[result.Sent], uint64(1), "at most the one that was leaving at that moment")
-				drained += snap.Delta[result.Received]
+			if snap.Phase == result.Drain {
+				require.LessOrEqual(t, snap.Get(result.Sent), uint64(1), "at most the one that was leaving at that moment")
+				drained += snap.Get(result.Received)
 			}
 		}
 		require.InDelta(t, 250, drained, 2)
@@ -143,7 +143,7 @@ func TestReporters(t *testing.T) {
 		check(t, p, s, rep)
 		require.InDelta(t, 5*time.Second, s.End.Sub(s.Start), float64(5*time.Millisecond))
 		for i, snap := range rep.snapshots[:5] {
-			require.Equal(t, time.Duration(i+1)*time.Second, snap.Elapsed)
+			require.Equal(t, time.Duration(i+1)*time.Second, us(snap.Elapsed))
 		}
 	})
 	inBubble(t, "one that is slow for minutes gets longer intervals, and all of the counts", func(t *testing.T) {
@@ -151,7 +151,7 @@ func TestReporters(t *testing.T) {
 		p.Duration, p.Rate = 300*time.Second, rate("10")
 		rep := new(recorder)
 		rep.interval = func(s *stats.Snapshot) error {
-			if s.Elapsed == time.Second {
+			if s.Elapsed == 1_000_000 {
 				pass(200 * time.Second)
 			}
 			return nil

@@ -93,9 +93,10 @@ func (s *scenario) run(t *testing.T, stop <-chan struct{}) *stats.Summary {
 		if i > 0 {
 			require.False(t, snap.From.Before(rep.snapshots[i-1].To), "intervals do not overlap")
 		}
-		require.Equal(t, snap.Total, add(total, snap.Delta))
+		delta := snap.Total.Sub(total)
+		require.Equal(t, delta.Counts(rep.run.Producing, rep.run.Consuming), snap.Counts)
 		total = snap.Total
-		byStep[snap.Step] = add(byStep[snap.Step], snap.Delta)
+		byStep[snap.Step] = add(byStep[snap.Step], delta)
 	}
 	require.Equal(t, sum.Total, total)
 	requireGroupIntervals(t, rep.snapshots, sum)
@@ -123,41 +124,51 @@ func (s *scenario) run(t *testing.T, stop <-chan struct{}) *stats.Summary {
 // to the run.
 func requireGroupIntervals(t *testing.T, snapshots []*stats.Snapshot, sum *stats.Summary) {
 	t.Helper()
+	if len(sum.Groups) < 2 {
+		return
+	}
 	type key struct{ step, group string }
-	counts, acks, transfers := map[key]stats.Counters{}, map[key]int64{}, map[key]int64{}
-	count := func(l *result.Latency) int64 {
-		if l == nil {
+	counts, acks, transfers := map[key]*result.Counts{}, map[key]int64{}, map[key]int64{}
+	count := func(l *result.Latencies, kind result.Kind) int64 {
+		if l == nil || l[kind] == nil {
 			return 0
 		}
-		return l.Count
+		return l[kind].Count
 	}
 	for _, s := range snapshots {
-		var delta stats.Counters
+		var delta result.Counts
 		var ack, transfer int64
 		for i := range s.Groups {
 			g := &s.Groups[i]
-			delta = add(delta, g.Delta)
-			ack, transfer = ack+count(g.Latencies[result.Ack]), transfer+count(g.Latencies[result.Transfer])
+			delta.Add(&g.Counts)
+			ack, transfer = ack+count(g.Latencies, result.Ack), transfer+count(g.Latencies, result.Transfer)
 			for _, step := range []string{s.Step, ""} {
 				k := key{step, g.Name}
-				counts[k] = add(counts[k], g.Delta)
-				if s.Phase != stats.Warmup {
-					acks[k], transfers[k] = acks[k]+count(g.Latencies[result.Ack]), transfers[k]+count(g.Latencies[result.Transfer])
+				if counts[k] == nil {
+					counts[k] = new(result.Counts)
+				}
+				counts[k].Add(&g.Counts)
+				if s.Phase != result.Warmup {
+					acks[k], transfers[k] = acks[k]+count(g.Latencies, result.Ack), transfers[k]+count(g.Latencies, result.Transfer)
 				}
 			}
-			require.Equal(t, counts[key{"", g.Name}], g.Total)
 		}
-		delta[result.Sent], delta[result.Blocked] = s.Delta[result.Sent], s.Delta[result.Blocked] // of which some may be of the next interval to its group, or the other way round
-		require.Equal(t, s.Delta, delta)
-		require.Equal(t, count(s.Latencies[result.Ack]), ack)
-		require.Equal(t, count(s.Latencies[result.Transfer]), transfer)
+		all, want := delta.Values(), s.Values()
+		all[result.Sent], all[result.Blocked] = want[result.Sent], want[result.Blocked] // some may be of the next interval to its group
+		require.Equal(t, want, all)
+		require.Equal(t, count(&s.Latencies, result.Ack), ack)
+		require.Equal(t, count(&s.Latencies, result.Transfer), transfer)
 	}
 	check := func(step string, list []stats.StepSummary) {
 		for i := range list {
 			g, k := &list[i], key{step, list[i].Name}
-			require.Equal(t, g.Total, counts[k], "%s of %s", g.Name, step)
-			require.Equal(t, count(g.Latencies[result.Ack]), acks[k])
-			require.Equal(t, count(g.Latencies[result.Transfer]), transfers[k])
+			total := g.Total.Counts(g.Sends, g.Receives)
+			if counts[k] == nil {
+				counts[k] = new(result.Counts)
+			}
+			require.Equal(t, total.Values(), counts[k].Values(), "%s of %s", g.Name, step)
+			require.Equal(t, count(&g.Latencies, result.Ack), acks[k])
+			require.Equal(t, count(&g.Latencies, result.Transfer), transfers[k])
 		}
 	}
 	check("", sum.Groups)

@@ -35,7 +35,7 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 		}
 	}
 	sum.Reason, sum.Start, sum.End = end.reason, r.clock.Start(), r.clock.Moment(now)
-	sum.Health, sum.Offered = c.Health(now), r.offered
+	sum.Tester, sum.Offered = c.Tester(now), r.offered
 	sum.Sends, sum.Receives = r.role.Produces(), r.role.Consumes()
 	s := &stats.Summary{
 		StepSummary: sum, Interrupted: end.interrupted, Aborted: end.aborted, Err: end.err, Marks: c.MarksPassed(),
@@ -60,7 +60,7 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 	if s.ExpectedKnown && r.verify == nil {
 		s.Expected, s.Missing, excess = r.compareReceived()
 	}
-	s.Errors = r.errorClasses(&s.Total)
+	s.Errors = r.errorClasses(s)
 	if r.outages != nil {
 		s.Outages, s.MoreOutages = r.outageList()
 	}
@@ -80,9 +80,9 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 }
 
 // errorClasses returns the number of failures by class, with an example of each.
-func (r *run) errorClasses(total *stats.Counters) (list []result.Failure) {
+func (r *run) errorClasses(s *stats.Summary) (list []result.Failure) {
 	for class := range driver.NumClasses {
-		if n := total.Class(class); n > 0 {
+		if n := s.Total.Class(class); n > 0 {
 			e := result.Failure{Class: class.String(), Count: n}
 			if err := r.firstError(class); err != nil {
 				e.Examples = []string{err.Error()}

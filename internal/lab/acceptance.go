@@ -239,8 +239,8 @@ func (o *outcome) verdict() string {
 // disturbed returns how busy other programs kept the machine during a run; empty if they did not disturb it.
 func (o *outcome) disturbed() string {
 	for _, r := range o.results {
-		if h := healthOf(r); h.Crowded() {
-			return busyText(&h)
+		if r.Tester.Crowded() {
+			return busyText(&r.Tester)
 		}
 	}
 	return ""

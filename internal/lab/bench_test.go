@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // received returns runs with these rates.
@@ -42,7 +42,7 @@ func TestBenchRow(t *testing.T) {
 	require.Equal(t, promiseBroken, m.row([][]measured{received(5), theirs}).State)
 	require.Equal(t, "5.0 / 0.0 (-)", m.row([][]measured{received(5), received(0)}).Cells[receivedRate])
 
-	theirs[1].health = stats.Health{CPU: 1, Machine: 19, MachineAll: 20}
+	theirs[1].health = result.Tester{CPU: 1, MachineBusy: 19, MachineAll: 20}
 	r = m.row([][]measured{ours, theirs})
 	require.Equal(t, notJudged, r.State)
 	require.Equal(t, "not judged: the machine was 95% busy, 90% with other programs than perfmq", r.Verdict)

@@ -3,12 +3,12 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -227,32 +227,19 @@ func (j *judgement) unfit() string {
 	if len(acks) > 0 && median(acks) > maxAck.Microseconds() {
 		return "the median ack time before the failure was " + millis(median(acks))
 	}
-	t, h := &j.result.Tester, healthOf(j.result)
+	t, sends := &j.result.Tester, cmp.Or(j.result.Total.Producers, &result.Producers{})
 	switch {
-	case h.Crowded():
-		return busyText(&h)
+	case t.Crowded():
+		return busyText(t)
 	case t.Pauses > 0:
 		return fmt.Sprintf("perfmq was paused %d times, for %s at most", t.Pauses, millis(t.PauseMax))
-	case h.Late(h.LateOwn()) || h.Late(h.LateCrowded) || h.Late(h.LatePaused):
-		return fmt.Sprintf("perfmq sent %d of %d messages late", h.LateSends, h.Sent)
+	case result.Late(sends.Late, sends.Sent):
+		return fmt.Sprintf("perfmq sent %d of %d messages late", sends.Late, sends.Sent)
 	}
 	return ""
 }
 
-// healthOf returns the use of the machine during a run.
-func healthOf(r *result.Result) stats.Health {
-	t := &r.Tester
-	h := stats.Health{
-		CPU: micros(t.CPU), Machine: micros(t.MachineBusy), MachineAll: micros(t.MachineAll),
-		LateCrowded: t.LateCrowded, LatePaused: t.LatePaused,
-	}
-	if p := r.Total.Producers; p != nil {
-		h.LateSends, h.Sent = p.Late, p.Sent
-	}
-	return h
-}
-
-func busyText(h *stats.Health) string {
+func busyText(h *result.Tester) string {
 	return fmt.Sprintf("the machine was %.0f%% busy, %.0f%% with other programs than perfmq", 100*h.MachineShare(),
 		100*h.OthersShare())
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/shirou/gopsutil/v4/cpu"
 	"github.com/shirou/gopsutil/v4/process"
 
-	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // metric is a value of a run, and a column of the record.
@@ -49,8 +49,8 @@ func metricNames() []string {
 // measured is one run of a tool, as a process of its own.
 type measured struct {
 	values   [numberOfMetrics]float64
-	messages float64      // in all; completed and received together, halved if there were both
-	health   stats.Health // the tool and the broker are "perfmq", all other programs "others"
+	messages float64       // in all; completed and received together, halved if there were both
+	health   result.Tester // the tool and the broker are "perfmq", all other programs "others"
 }
 
 // medians returns the median of each metric, the upper one of two.
@@ -126,7 +126,10 @@ func account(
 	for of, d := range map[metric]time.Duration{toolCPU: tool, brokerCPU: broker, bothCPU: tool + broker} {
 		m.values[of] = d.Seconds() * 1e6 / m.messages
 	}
-	m.health = stats.Health{CPU: tool + broker, Machine: after.busy - before.busy, MachineAll: after.all - before.all}
+	m.health = result.Tester{
+		CPU: (tool + broker).Microseconds(), MachineBusy: (after.busy - before.busy).Microseconds(),
+		MachineAll: (after.all - before.all).Microseconds(),
+	}
 	return m, nil
 }
 

@@ -271,10 +271,9 @@ func (o *soaked) page() string {
 		"@%s` for %s, kills or stops the broker after each sixth of that time,\nand writes this page and "+
 		"the report beside it. "+
 		"Do not edit it.\n\n", o.scenario, o.length)
-	h := healthOf(r)
 	fmt.Fprintf(&b, "%s, version %s of perfmq, on %s; broker and perfmq on one machine with %d processors. "+
 		"During the run %s, such as the broker.\n\n", o.title, r.Versions.Perfmq,
-		time.UnixMicro(r.Start).UTC().Format(time.DateOnly), runtime.NumCPU(), busyText(&h))
+		time.UnixMicro(r.Start).UTC().Format(time.DateOnly), runtime.NumCPU(), busyText(&r.Tester))
 	verdict := "what perfmq reported agrees with the harness and the broker"
 	if len(o.problems) > 0 {
 		verdict = "**perfmq is wrong**: " + strings.Join(o.problems, "; ")

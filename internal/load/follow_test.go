@@ -147,7 +147,9 @@ func TestPauseIsNoWork(t *testing.T) {
 		for range 12 {
 			pass(time.Second)
 			synctest.Wait()
-			require.Zero(t, r.snapshot().Health.Saturated, "after %s", r.clock.Now())
+			r.snapshot()
+			limit := r.collector.Tally().Judge(make([]stats.ProducerAsked, 1), false, false)
+			require.NotEqual(t, result.LimitWorker, limit.Kind, "after %s", r.clock.Now())
 		}
 		wg.Wait()
 	})

@@ -106,18 +106,6 @@ func writeBrokerCount(b *strings.Builder, c *result.BrokerCount) {
 	writeList(b, label, c.Unknown())
 }
 
-// depthOf returns the number of messages at all destinations; nil if it is unknown.
-func depthOf(depths []brokerside.Depth) *uint64 {
-	if len(depths) == 0 {
-		return nil
-	}
-	var n uint64
-	for _, d := range depths {
-		n += d.Messages
-	}
-	return &n
-}
-
 // brokerCount returns the counts with all reasons why values are unknown.
 func brokerCount(c *result.BrokerCount) *result.BrokerCount {
 	if c == nil {

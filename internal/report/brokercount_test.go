@@ -72,6 +72,7 @@ func TestBrokerCountInOutputs(t *testing.T) {
 		interval.Depths = append(interval.Depths, brokerside.Depth{Destination: "queue://" + string(rune('a'+i)), Messages: uint64(i)}) //nolint:gosec // small
 	}
 	interval.Depths[0].Destination = "queue://hunter2"
+	interval.Backlog = brokerside.Backlog(interval.Depths)
 	require.NoError(t, f.Interval(interval))
 	_, scraped := request(t, "GET", "http://"+metrics.Address().String()+"/metrics")
 	require.Contains(t, scraped, `perfmq_destination_depth{destination="queue://t"} 19`)

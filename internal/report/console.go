@@ -86,7 +86,7 @@ func (c *Console) Interval(s *stats.Snapshot) error {
 			return err
 		}
 	}
-	if s.To.Sub(s.From) < shortest && s.Phase != stats.Warmup {
+	if s.To.Sub(s.From) < shortest && s.Phase != result.Warmup {
 		c.short = s
 		return nil
 	}
@@ -97,7 +97,7 @@ func (c *Console) Interval(s *stats.Snapshot) error {
 func (c *Console) remains() error {
 	short := c.short
 	c.short = nil
-	if short == nil || short.Delta == (stats.Counters{}) {
+	if short == nil || short.Values() == [result.NumCounters]uint64{} {
 		return nil
 	}
 	return c.block(short)
@@ -109,19 +109,19 @@ func (c *Console) block(s *stats.Snapshot) error {
 		c.step = s.Step
 		fmt.Fprintf(&b, "\n--- STEP %s\n", oneLine(s.Step))
 	}
-	fmt.Fprintf(&b, "\n--- warmup %t\n", s.Phase == stats.Warmup)
+	fmt.Fprintf(&b, "\n--- warmup %t\n", s.Phase == result.Warmup)
 	line := func(label string, delta uint64) {
 		fmt.Fprintf(&b, "%-*s %8d msg/sec\n", rateLabel, label, rate(delta, s.To.Sub(s.From)))
 	}
 	if c.run.Producing {
-		line("--- sent:", s.Delta[result.Sent])
-		line("--- blocked:", s.Delta[result.Blocked])
-		line("--- completed:", s.Delta[result.Completed])
+		line("--- sent:", s.Get(result.Sent))
+		line("--- blocked:", s.Get(result.Blocked))
+		line("--- completed:", s.Get(result.Completed))
 	}
 	if c.run.Consuming {
-		line("--- received:", s.Delta[result.Received])
-		if s.Delta[result.Foreign] > 0 { // otherwise the consumers would seem idle
-			line("--- foreign:", s.Delta[result.Foreign])
+		line("--- received:", s.Get(result.Received))
+		if s.Get(result.Foreign) > 0 { // otherwise the consumers would seem idle
+			line("--- foreign:", s.Get(result.Foreign))
 		}
 	}
 	if c.options.ShowLatency {
@@ -129,7 +129,7 @@ func (c *Console) block(s *stats.Snapshot) error {
 		writeLatency(&b, intervalLabel, "--- send ack time:", s.Latencies[result.Ack])
 		writeLatency(&b, intervalLabel, "--- transfer time:", s.Latencies[result.Transfer])
 	}
-	if text := outageNow(s.Outages); text != "" {
+	if text := outageNow(s.Outage); text != "" {
 		fmt.Fprintf(&b, "%-*s %s\n", rateLabel, "--- outage:", text)
 	}
 	return c.print(b.String())
@@ -259,26 +259,27 @@ func (c *Console) writeTester(b *strings.Builder, s *stats.Summary) {
 		writeText(b, "--- client:", clients, "")
 	}
 	writeText(b, "--- stopped:", oneLine(s.Reason), "")
-	h := &s.Health
+	h := &s.Tester
 	cores, of := coresUsed(h)
 	writeText(b, "--- tester cpu:", cores, of)
 	if c.run.Producing {
 		note := ""
-		if h.LateSends > 0 && h.Sent > 0 {
-			note = fmt.Sprintf("%.2f %% of sent", 100*float64(h.LateSends)/float64(h.Sent))
+		late, sent := s.Total[result.LateSends], s.Total[result.Sent]
+		if late > 0 && sent > 0 {
+			note = fmt.Sprintf("%.2f %% of sent", 100*float64(late)/float64(sent))
 		}
-		writeTotal(b, "--- tester late sends:", h.LateSends, note)
+		writeTotal(b, "--- tester late sends:", late, note)
 	}
 	if h.Pauses > 0 {
-		writeText(b, "--- tester paused:", fmt.Sprintf("%.2f", microseconds(h.PauseMax)),
+		writeText(b, "--- tester paused:", fmt.Sprintf("%d.00", h.PauseMax),
 			fmt.Sprintf(" us (longest of %d; latencies of %d sends and receipts include that)", h.Pauses,
 				s.Total[result.Paused]))
 	}
 	if h.ClockForward > 0 {
-		writeText(b, "--- tester clock step:", fmt.Sprintf("%.2f", microseconds(h.ClockForward)), " us forward")
+		writeText(b, "--- tester clock step:", fmt.Sprintf("%d.00", h.ClockForward), " us forward")
 	}
 	if h.ClockBackward > 0 {
-		writeText(b, "--- tester clock step:", fmt.Sprintf("%.2f", microseconds(h.ClockBackward)), " us backward")
+		writeText(b, "--- tester clock step:", fmt.Sprintf("%d.00", h.ClockBackward), " us backward")
 	}
 	writeLimit(b, &s.Limit)
 }

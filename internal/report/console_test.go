@@ -34,7 +34,7 @@ func TestConsole(t *testing.T) {
 		result.Delay: result.NewLatency(), result.Ack: result.NewLatency(), result.Response: result.NewLatency(), result.Transfer: result.NewLatency(),
 	}
 	silence := summary(stats.Counters{}, nothing)
-	silence.Health = stats.Health{}
+	silence.Tester = result.Tester{}
 
 	for _, test := range []struct {
 		name        string
@@ -57,8 +57,8 @@ func TestConsole(t *testing.T) {
 		{"numbers", clientRun(), false, nil, numbersRun()},
 		{"own-consumer", consumerOnly, false, nil, ownRun()},
 		{"zero", clientRun(), true, []*stats.Snapshot{
-			{Phase: stats.Measure, Latencies: nothing, To: time.Time{}.Add(time.Second)},
-			{Phase: stats.Measure, Latencies: nothing}, // too short to be printed
+			between("", stats.Measure, loadStart(), loadStart().Add(time.Second), stats.Counters{}, nothing),
+			between("", stats.Measure, loadStart(), loadStart(), stats.Counters{}, nothing), // too short to be printed
 		}, silence},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -90,11 +90,8 @@ func TestConsoleIsArtemisPerfToTheCharacter(t *testing.T) {
 	ack := result.NewLatency()
 	ack.Record(113 * time.Microsecond)
 	ack.Record(3455 * time.Microsecond)
-	require.NoError(t, c.Interval(&stats.Snapshot{
-		Phase: stats.Warmup, From: start, To: start.Add(time.Second),
-		Delta:     stats.Counters{result.Sent: 27366, result.Blocked: 361, result.Completed: 27305, result.Received: 26195},
-		Latencies: result.Latencies{result.Ack: ack},
-	}))
+	require.NoError(t, c.Interval(between("", stats.Warmup, start, start.Add(time.Second),
+		stats.Counters{result.Sent: 27366, result.Blocked: 361, result.Completed: 27305, result.Received: 26195}, result.Latencies{result.Ack: ack})))
 	require.Equal(t, `
 --- warmup true
 --- sent:         27366 msg/sec
@@ -105,9 +102,8 @@ func TestConsoleIsArtemisPerfToTheCharacter(t *testing.T) {
 `, out.String())
 
 	out.Reset()
-	require.NoError(t, c.Interval(&stats.Snapshot{
-		Phase: stats.Measure, From: start, To: start.Add(time.Second), Delta: stats.Counters{result.Sent: 5, result.Completed: 5, result.Foreign: 41234},
-	}))
+	require.NoError(t, c.Interval(between("", stats.Measure, start, start.Add(time.Second),
+		stats.Counters{result.Sent: 5, result.Completed: 5, result.Foreign: 41234}, result.Latencies{})))
 	require.Contains(t, out.String(), "--- received:         0 msg/sec\n--- foreign:      41234 msg/sec\n")
 
 	out.Reset()

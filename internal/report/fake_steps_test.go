@@ -37,11 +37,8 @@ func fakeSteps(t *testing.T, seconds ...int) *fakeRun {
 		}
 		play := func(phase stats.Phase, length time.Duration, delta stats.Counters, l result.Latencies) {
 			f.summary.Total, step.Total = f.summary.Total.Add(delta), step.Total.Add(delta)
-			s := &stats.Snapshot{
-				Step: name, Phase: phase, From: at, To: at.Add(length), Elapsed: at.Add(length).Sub(loadStart()),
-				Total: f.summary.Total, Delta: delta, Latencies: l, InFlight: f.summary.Total.InFlight(), Workers: 2,
-				Health: stats.Health{CPU: 100 * time.Millisecond, Wall: length, Cores: 2, Sent: delta[result.Sent]},
-			}
+			s := between(name, phase, at, at.Add(length), delta, l)
+			s.Total, s.InFlight = f.summary.Total, f.summary.Total.InFlight()
 			f.snapshots, at = append(f.snapshots, s), s.To
 			if phase == stats.Warmup {
 				return
@@ -71,7 +68,7 @@ func fakeSteps(t *testing.T, seconds ...int) *fakeRun {
 		}
 		play(stats.Drain, 50*time.Millisecond, last, noLatencies())
 		step.End = at
-		step.Health = stats.Health{CPU: time.Second, Wall: step.End.Sub(step.Start), Cores: 2}
+		step.Tester = result.Tester{CPU: 1_000_000, Wall: step.End.Sub(step.Start).Microseconds(), Cores: 2}
 		step.Minimum = stats.Peaks{Completed: result.Extreme{Seconds: seconds[i], PerSecond: 7, Time: at.UnixMicro(), Elapsed: time.Second.Microseconds()}}
 		step.Groups = fakeGroups(&step)
 		f.summary.Steps = append(f.summary.Steps, step)

@@ -24,38 +24,43 @@ func groupRun(n int) *fakeRun {
 	f.run.Groups = append(f.run.Groups, stats.RunGroup{Name: "readers", Receives: true})
 	totals := make([]stats.Counters, len(f.run.Groups))
 	for second := range 3 {
-		s := &stats.Snapshot{
-			Step: "load", Phase: stats.Measure, From: loadStart().Add(time.Duration(second) * time.Second), Elapsed: time.Duration(second+1) * time.Second,
-			Latencies: noLatencies(), Workers: 2,
+		phase, all := stats.Measure, noLatencies()
+		if second == 0 {
+			phase = stats.Warmup
 		}
-		if s.To = s.From.Add(time.Second); second == 0 {
-			s.Phase = stats.Warmup
-		}
+		var delta stats.Counters
+		var rows result.Row
 		for i, g := range f.run.Groups {
-			of := stats.GroupInterval{Name: g.Name, Sends: g.Sends, Receives: g.Receives}
+			var own stats.Counters
+			var latencies result.Latencies
 			l := result.NewLatency()
 			switch {
 			case g.Sends:
 				sent := uint64(10 * (i + 1))
-				of.Delta = stats.Counters{result.Sent: sent, result.Completed: sent - 1, result.Failed: 1}
+				own = stats.Counters{result.Sent: sent, result.Completed: sent - 1, result.Failed: 1}
 				for range sent - 1 {
 					l.Record(time.Duration(i+1) * time.Millisecond)
 				}
-				of.Latencies[result.Ack] = l
-				s.Latencies[result.Ack].Merge(l)
+				latencies[result.Ack] = l
 			case second == 2:
-				of.Delta = stats.Counters{result.Received: 7, result.Redelivered: 2}
+				own = stats.Counters{result.Received: 7, result.Redelivered: 2}
 				l.Record(3 * time.Second)
-				of.Latencies[result.Transfer] = l
-				s.Latencies[result.Transfer].Merge(l)
+				latencies[result.Transfer] = l
 			}
-			totals[i] = totals[i].Add(of.Delta)
-			of.Total = totals[i]
-			s.Delta = s.Delta.Add(of.Delta)
-			s.Groups = append(s.Groups, of)
+			all.Merge(latencies)
+			totals[i], delta = totals[i].Add(own), delta.Add(own)
+			name := g.Name
+			if i >= result.MaxRowGroups {
+				name = result.OtherGroups
+			}
+			if latencies.Seal(); len(f.run.Groups) > 1 && own != (stats.Counters{}) {
+				rows.AddGroup(&result.RowGroup{Name: name, Counts: own.Counts(g.Sends, g.Receives), Latencies: &latencies})
+			}
 		}
-		f.summary.Total = f.summary.Total.Add(s.Delta)
-		s.Total = f.summary.Total
+		from := loadStart().Add(time.Duration(second) * time.Second)
+		s := between("load", phase, from, from.Add(time.Second), delta, all)
+		f.summary.Total = f.summary.Total.Add(delta)
+		s.Total, s.Groups = f.summary.Total, rows.Groups
 		f.snapshots = append(f.snapshots, s)
 	}
 	for i, g := range f.run.Groups {
@@ -120,7 +125,7 @@ func TestRowsOfGroups(t *testing.T) {
 	}
 }
 
-// Each group has its series; groups beyond namedSeries have none.
+// Each group has its series; groups without a name in rows have none.
 func TestPrometheusGroups(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 30} {
@@ -141,7 +146,7 @@ func TestPrometheusGroups(t *testing.T) {
 				"group_messages_sent_total group=senders-0": 30, "group_messages_completed_total group=senders-0": 27,
 				"group_sends_failed_total group=senders-0": 3, "group_in_flight group=senders-0": 0,
 			})
-			if n < namedSeries {
+			if n < result.MaxRowGroups {
 				m.require(t, map[string]float64{
 					"group_messages_received_total group=readers": 7, "group_messages_redelivered_total group=readers": 2, "messages_received_total": 7,
 				})
@@ -157,7 +162,7 @@ func TestPrometheusGroups(t *testing.T) {
 					series++
 				}
 			}
-			require.LessOrEqual(t, series, 6*namedSeries)
+			require.LessOrEqual(t, series, 6*result.MaxRowGroups)
 		}
 	}
 	// A run with one group, as from a command line, has no metrics per group.
@@ -165,15 +170,4 @@ func TestPrometheusGroups(t *testing.T) {
 	for name := range scrape(t, url).values {
 		require.NotContains(t, name, "perfmq_group_")
 	}
-}
-
-// Joined intervals have the groups of both.
-func TestGroupsJoined(t *testing.T) {
-	t.Parallel()
-	f := groupRun(2)
-	joined := f.snapshots[1].Join(f.snapshots[2])
-	require.EqualValues(t, 20, joined.Groups[0].Delta[result.Sent])
-	require.EqualValues(t, 30, joined.Groups[0].Total[result.Sent])
-	require.EqualValues(t, 18, joined.Groups[0].Latencies[result.Ack].Count)
-	require.EqualValues(t, 9, f.snapshots[2].Groups[0].Latencies[result.Ack].Count, "it stays as it was")
 }

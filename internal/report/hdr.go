@@ -32,10 +32,7 @@ func (h *HDR) Start(run stats.Run) error { return h.write(h.file.begin)(h.log.He
 
 // Interval writes a line for each latency that is measured.
 func (h *HDR) Interval(s *stats.Snapshot) error {
-	return h.write(h.file.append)(h.log.Row(&result.Row{
-		Phase: s.Phase.String(), Elapsed: s.Elapsed.Microseconds(), Length: s.To.Sub(s.From).Microseconds(),
-		Latencies: s.Latencies, Leftover: &s.Leftover,
-	}))
+	return h.write(h.file.append)(h.log.Row(&s.Row))
 }
 
 // Summary writes nothing: the sum of the lines is the summary.

@@ -59,11 +59,20 @@ func clientRun() stats.Run {
 func snapshot(phase stats.Phase, n int, delta stats.Counters, l result.Latencies) *stats.Snapshot {
 	length := 1010 * time.Millisecond
 	from := loadStart().Add(time.Duration(n) * length)
-	return &stats.Snapshot{
-		Phase: phase, From: from, To: from.Add(length), Elapsed: time.Duration(n+1) * length,
-		Total: delta, Delta: delta, Latencies: l, InFlight: delta.InFlight(), Workers: 2,
-		Health: stats.Health{CPU: 300 * time.Millisecond, Wall: length, Cores: 2, Sent: delta[result.Sent]},
-	}
+	s := between("load", phase, from, from.Add(length), delta, l)
+	s.Total, s.InFlight = delta, delta.InFlight()
+	s.Tester.CPU = 300_000
+	return s
+}
+
+// between is an interval of a run of both roles.
+func between(step string, phase stats.Phase, from, to time.Time, delta stats.Counters, l result.Latencies) *stats.Snapshot {
+	l.Seal()
+	length := to.Sub(from).Microseconds()
+	return &stats.Snapshot{From: from, To: to, Total: delta, Row: result.Row{
+		Step: step, Phase: phase.String(), Time: to.UnixMicro(), Elapsed: to.Sub(loadStart()).Microseconds(), Length: max(1, length),
+		Counts: delta.Counts(true, true), Latencies: l, Workers: 2, Tester: result.Tester{CPU: 100_000, Wall: length, Cores: 2},
+	}}
 }
 
 func closedLoop() result.Latencies {
@@ -81,10 +90,7 @@ func summary(total stats.Counters, l result.Latencies) *stats.Summary {
 		Success: true, StepSummary: stats.StepSummary{
 			Reason: "duration reached", Sends: true, Receives: true, Start: loadStart(), End: loadStart().Add(10 * time.Second),
 			Total: total, Latencies: l,
-			Health: stats.Health{
-				CPU: 5 * time.Second, Wall: 10 * time.Second, Cores: 2,
-				Sent: total[result.Sent],
-			},
+			Tester: result.Tester{CPU: 5_000_000, Wall: 10_000_000, Cores: 2},
 		},
 	}
 }
@@ -102,8 +108,8 @@ func brokenRun() *stats.Summary {
 	s := summary(total, openLoop())
 	s.Success, s.Reason = false, "the broker closed the connection of producer-0"
 	s.ExpectedKnown, s.Expected, s.Missing = true, 1_216_020, 27
-	s.Health.LateSends, s.Health.LateCrowded, s.Health.ClockBackward = 1234, 34, 1500*time.Millisecond
-	s.Health.Pauses, s.Health.PauseMax, s.Total[result.Paused] = 2, 1001*time.Millisecond, 11
+	s.Tester.LateExcused, s.Tester.ClockBackward = 34, 1_500_000
+	s.Tester.Pauses, s.Tester.PauseMax, s.Total[result.Paused] = 2, 1_001_000, 11
 	s.LeftBehind = []string{"durable subscription perfmq-1 on topic://A"}
 	s.Limit = result.Limit{
 		Kind: result.LimitProcessors, Share: 0.75, Text: "it used 97% of the 2 that it may use", Hint: "use more hosts, or larger messages",
@@ -148,7 +154,7 @@ func numbersRun() *stats.Summary {
 	s.Minimum.Completed = result.Extreme{Seconds: 8, PerSecond: 870, Time: loadStart().Add(3 * time.Second).UnixMicro(), Elapsed: (3 * time.Second).Microseconds()}
 	s.Maximum.Completed = result.Extreme{Seconds: 8, PerSecond: 1012.4, Time: loadStart().Add(5 * time.Second).UnixMicro(), Elapsed: (5 * time.Second).Microseconds()}
 	s.Maximum.Received = result.Extreme{Seconds: 8, PerSecond: 999.6, Time: loadStart().Add(6 * time.Second).UnixMicro(), Elapsed: (6 * time.Second).Microseconds()}
-	s.Health.Memory, s.Health.MemoryPeak = 40_000_000, 45_200_000
+	s.Tester.Memory, s.Tester.MemoryPeak = 40_000_000, 45_200_000
 	for i, n := range []uint64{3000, 2900, 3000} {
 		s.Workers = append(s.Workers, stats.Worker{Name: fmt.Sprintf("producer-%d", i), Producing: true, Total: &stats.Counters{result.Completed: n}})
 	}

@@ -69,21 +69,20 @@ func (j *JSON) Interval(s *stats.Snapshot) error {
 func (j *JSON) interval(s *stats.Snapshot) *object {
 	sends, receives, span := j.run.Producing, j.run.Consuming, s.To.Sub(s.From)
 	o := new(object)
-	o.add("sampleType", "interval").add("warmup", s.Phase == stats.Warmup).add("time", s.To.UnixMilli())
-	o.addIf(sends, "sent", rate(s.Delta[result.Sent], span)).addIf(sends, "delayed", rate(s.Delta[result.Blocked], span))
-	o.addIf(sends, "completed", rate(s.Delta[result.Completed], span))
-	o.addIf(receives, "received", rate(s.Delta[result.Received], span)).addLatencies("", &s.Latencies)
-	o.addIf(j.run.Several() && s.Step != "", "step", s.Step).add("phase", s.Phase.String())
-	o.add("elapsedSeconds", s.Elapsed.Seconds()).add("intervalSeconds", s.Seconds())
+	o.add("sampleType", "interval").add("warmup", s.Phase == result.Warmup).add("time", s.To.UnixMilli())
+	o.addIf(sends, "sent", rate(s.Get(result.Sent), span)).addIf(sends, "delayed", rate(s.Get(result.Blocked), span))
+	o.addIf(sends, "completed", rate(s.Get(result.Completed), span))
+	o.addIf(receives, "received", rate(s.Get(result.Received), span)).addLatencies("", &s.Latencies)
+	o.addIf(j.run.Several() && s.Step != "", "step", s.Step).add("phase", s.Phase)
+	o.add("elapsedSeconds", float64(s.Elapsed)/1e6).add("intervalSeconds", span.Seconds())
 	counts := new(object)
-	counts.addIf(sends, "sent", s.Delta[result.Sent]).addIf(sends, "blocked", s.Delta[result.Blocked])
-	counts.addIf(sends, "completed", s.Delta[result.Completed]).addIf(receives, "received", s.Delta[result.Received])
+	counts.addIf(sends, "sent", s.Get(result.Sent)).addIf(sends, "blocked", s.Get(result.Blocked))
+	counts.addIf(sends, "completed", s.Get(result.Completed)).addIf(receives, "received", s.Get(result.Received))
 	o.add("counts", counts)
-	if s.Leftover != (result.Latencies{}) {
-		o.add("leftover", new(object).addLatencies("", &s.Leftover))
+	if s.Leftover != nil {
+		o.add("leftover", new(object).addLatencies("", s.Leftover))
 	}
-	row := j.row(s)
-	return o.addCounts(&s.Delta).add("row", row.Bare())
+	return o.addCounts(&s.Counts).add("row", s.Bare())
 }
 
 // Summary appends the object that ends the array.
@@ -100,8 +99,8 @@ func (j *JSON) summary(s *stats.Summary) *object {
 	o.addIf(sends, "totalRejected", total[result.Rejected]).addIf(sends, "totalReleased", total[result.Released])
 	o.addIf(sends, "totalModified", total[result.Modified]).addIf(sends, "totalFailed", total[result.Failed])
 	o.addIf(sends, "totalUnconfirmed", total[result.Unconfirmed])
-	o.addIf(total[result.Resent] > 0, "totalResent", total[result.Resent]).addCounts(total)
 	details := j.whole(s, "intervals are missing from interval")
+	o.addIf(total[result.Resent] > 0, "totalResent", total[result.Resent]).addCounts(&details.Total)
 	o.add("problems", notNil(details.Outcome.Problems)).add("warnings", notNil(details.Outcome.Warnings))
 	return o.add("leftBehind", notNil(s.LeftBehind)).add("details", details)
 }
@@ -160,10 +159,15 @@ func (o *object) addLatencies(prefix string, all *result.Latencies) *object {
 }
 
 // addCounts adds the counters that only perfmq has. Rare ones are left out if they are 0.
-func (o *object) addCounts(c *stats.Counters) *object {
-	o.add("failures", failuresByClass(c))
+func (o *object) addCounts(c *result.Counts) *object {
+	failures := map[string]map[string]uint64{}
+	if c.Producers != nil {
+		failures = c.Producers.Failures
+	}
+	o.add("failures", failures)
+	counts := c.Values()
 	for _, k := range result.CounterTable() {
-		o.addIf(k.Key != "" && (c[k.Counter] > 0 || k.Counter <= result.OutOfRange), k.Key, c[k.Counter])
+		o.addIf(k.Key != "" && (counts[k.Counter] > 0 || k.Counter <= result.OutOfRange), k.Key, counts[k.Counter])
 	}
 	return o
 }

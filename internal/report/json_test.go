@@ -133,7 +133,7 @@ func TestJSONEmptyHistogramsAndIntervals(t *testing.T) {
 	j, err := NewJSON(path, ResultOptions{})
 	require.NoError(t, err)
 	require.NoError(t, j.Start(clientRun()))
-	require.NoError(t, j.Interval(&stats.Snapshot{Latencies: result.Latencies{result.Ack: result.NewLatency()}}))
+	require.NoError(t, j.Interval(between("load", stats.Measure, loadStart(), loadStart(), stats.Counters{}, result.Latencies{result.Ack: result.NewLatency()})))
 	require.NoError(t, j.Summary(&stats.Summary{}))
 	require.NoError(t, j.Close())
 	records := readJSON(t, path)

@@ -16,8 +16,8 @@ import (
 // writeNumbers writes average and highest rates of the measured part. The elapsed time is that from the start of the
 // load to the end of the drain, and the messages of each worker are of the whole run.
 func (c *Console) writeNumbers(b *strings.Builder, s *stats.Summary) {
-	if s.Health.MemoryPeak > 0 {
-		writeText(b, "--- tester memory:", words.Megabytes(float64(s.Health.MemoryPeak)), " MB (most resident)")
+	if s.Tester.MemoryPeak > 0 {
+		writeText(b, "--- tester memory:", words.Megabytes(float64(s.Tester.MemoryPeak)), " MB (most resident)")
 	}
 	measured := ""
 	if s.Average.Span > 0 {

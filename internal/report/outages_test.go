@@ -60,7 +60,7 @@ func TestOutageLive(t *testing.T) {
 	} {
 		var console, short bytes.Buffer
 		s := snapshot(stats.Measure, 0, stats.Counters{}, result.Latencies{})
-		s.Outages = p
+		s.Outage = p
 		c := NewConsole(&console, ConsoleOptions{})
 		require.NoError(t, c.Start(clientRun()))
 		require.NoError(t, c.Interval(s))

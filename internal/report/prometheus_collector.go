@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/perfmq/perfmq/internal/brokerside"
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/words"
@@ -35,13 +35,14 @@ type collector struct {
 	started    bool
 	last       stats.Snapshot // with the totals of final, if that is known
 	final      *stats.Summary
-	tester     stats.Health // of all intervals so far
+	tester     result.Tester // of all intervals so far
 	histograms map[histogramKey]*result.Latency
+	groups     []result.Counts // of the first groups, if there are several
 }
 
 type histogramKey struct {
 	kind  result.Kind
-	phase stats.Phase
+	phase string
 	group string // empty for all groups
 }
 
@@ -53,12 +54,16 @@ func (c *collector) start(run stats.Run) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.run, c.started = run, true
-	c.last.Groups = make([]stats.GroupInterval, len(run.Groups))
+	c.groups = make([]result.Counts, min(len(run.Groups), result.MaxRowGroups))
+	if len(run.Groups) < 2 {
+		c.groups = nil
+	}
+	c.last.Phase = result.Warmup
 	if run.Several() {
 		c.last.Step = run.Steps[0]
 	}
 	if run.Warmup <= 0 {
-		c.last.Phase = stats.Measure
+		c.last.Phase = result.Measure
 	}
 }
 
@@ -73,26 +78,30 @@ func (c *collector) interval(s *stats.Snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last = *s
-	c.tester.Add(&s.Health)
-	phase := min(s.Phase, stats.Measure)
+	c.tester.Follow(&s.Tester)
+	phase := s.Phase
+	if phase == result.Drain {
+		phase = result.Measure
+	}
 	for k, info := range result.Kinds() {
 		c.observe(histogramKey{info.Kind, phase, ""}, s.Latencies[k])
-		c.observe(histogramKey{info.Kind, stats.Warmup, ""}, s.Leftover[k])
-		if info.Always {
-			for i := range c.groups() {
-				g := &s.Groups[i]
-				c.observe(histogramKey{info.Kind, phase, safetext.Line(g.Name)}, g.Latencies[k])
+		if s.Leftover != nil {
+			c.observe(histogramKey{info.Kind, result.Warmup, ""}, s.Leftover[k])
+		}
+	}
+	for i := range c.groups {
+		name := c.run.Groups[i].Name
+		n := slices.IndexFunc(s.Groups, func(g result.RowGroup) bool { return g.Name == name })
+		if n < 0 {
+			continue
+		}
+		c.groups[i].Add(&s.Groups[n].Counts)
+		for k, info := range result.Kinds() {
+			if l := s.Groups[n].Latencies; l != nil && info.Always {
+				c.observe(histogramKey{info.Kind, phase, safetext.Line(name)}, l[k])
 			}
 		}
 	}
-}
-
-// groups returns the number of groups with series of their own; 0 if there is only one.
-func (c *collector) groups() int {
-	if len(c.run.Groups) < 2 {
-		return 0
-	}
-	return min(len(c.run.Groups), len(c.last.Groups), namedSeries)
 }
 
 // observe adds latencies.
@@ -113,14 +122,13 @@ func (c *collector) summary(s *stats.Summary) {
 	n := &c.last
 	n.Total, n.Protocol, n.Depths = s.Total, s.Protocol, finalDepths(s.BrokerCount)
 	n.InFlight, n.Workers = 0, 0
-	if n.Outages != nil { // no worker waits for a connection any more
-		p := *n.Outages
+	if n.Outage != nil { // no worker waits for a connection any more
+		p := *n.Outage
 		p.Since, p.Down = 0, 0
-		n.Outages = &p
+		n.Outage = &p
 	}
-	n.Groups = slices.Clone(n.Groups)
-	for i := range min(len(n.Groups), len(s.Groups)) {
-		n.Groups[i].Total = s.Groups[i].Total
+	for i := range min(len(c.groups), len(s.Groups)) {
+		c.groups[i] = s.Groups[i].Total.Counts(s.Groups[i].Sends, s.Groups[i].Receives)
 	}
 }
 
@@ -140,12 +148,12 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 	c.collectCounters(e)
 	c.collectStalls(e)
 	c.collectOutages(e)
-	for i := range c.groups() {
-		collectGroup(e, &c.run.Groups[i], &c.last.Groups[i])
+	for i := range c.groups {
+		collectGroup(e, &c.run.Groups[i], &c.groups[i])
 	}
 	for key, l := range c.histograms {
 		// During the measurement the series of the warm-up are omitted: without new values their quantiles would be NaN.
-		if key.phase == stats.Measure || c.last.Phase != stats.Measure || c.final != nil {
+		if key.phase == result.Measure || c.last.Phase != result.Measure || c.final != nil {
 			metrics <- key.metric(l)
 		}
 	}
@@ -162,7 +170,7 @@ func (c *collector) collectRun(e emitter) {
 	e.set("run_info", "protocol consumer_protocol client consumer_client destinations scenario",
 		"What is measured; always 1.", 1, run.Protocol, run.ConsumerProtocol, run.Client, run.ConsumerClient,
 		words.First(run.Destinations, namedSeries, ","), run.Scenario)
-	now := n.Phase.String()
+	now := n.Phase
 	if c.final != nil {
 		now = ended
 	} else if run.Several() {
@@ -170,7 +178,7 @@ func (c *collector) collectRun(e emitter) {
 	}
 	e.set("run_start_time_seconds", "",
 		"When the load began, in seconds since the Unix epoch.", float64(run.Start.UnixMilli())/1000)
-	for _, phase := range []string{stats.Warmup.String(), stats.Measure.String(), stats.Drain.String(), ended} {
+	for _, phase := range []string{result.Warmup, result.Measure, result.Drain, ended} {
 		e.set("phase", "phase", "1 for the phase that the run is in, 0 for the others.", oneIf(phase == now), phase)
 	}
 	e.set("workers", "", "Open producers and consumers.", float64(n.Workers))
@@ -267,7 +275,7 @@ func (c *collector) collectStalls(e emitter) {
 
 // collectOutages emits the figures of outages; none without --reconnect.
 func (c *collector) collectOutages(e emitter) {
-	p := c.last.Outages
+	p := c.last.Outage
 	if p == nil {
 		return
 	}
@@ -290,8 +298,9 @@ func (c *collector) collectOutages(e emitter) {
 	}
 }
 
-func collectGroup(e emitter, g *stats.RunGroup, n *stats.GroupInterval) {
-	t := &n.Total
+func collectGroup(e emitter, g *stats.RunGroup, n *result.Counts) {
+	t := n.Values()
+	inFlight := t[result.Sent] - stats.Ended(t[:])
 	info := func(role, protocol, client string) {
 		e.set("group_info", "group role protocol client",
 			"The role, protocol and client of a group; always 1.", 1, g.Name, role, protocol, client)
@@ -304,9 +313,9 @@ func collectGroup(e emitter, g *stats.RunGroup, n *stats.GroupInterval) {
 			"Messages of a group that the broker acknowledged.", t[result.Completed], g.Name)
 		e.count("group_sends_failed_total", "group",
 			"Messages of a group that were sent but not acknowledged.",
-			t[result.Sent]-t.InFlight()-t[result.Completed], g.Name)
+			t[result.Sent]-inFlight-t[result.Completed], g.Name)
 		e.count("group_in_flight", "group",
-			"Messages of a group that were sent and are neither acknowledged nor failed.", t.InFlight(), g.Name)
+			"Messages of a group that were sent and are neither acknowledged nor failed.", inFlight, g.Name)
 	}
 	if g.Receives {
 		info("consumer", g.ConsumerProtocol, g.ConsumerClient)
@@ -319,26 +328,26 @@ func collectGroup(e emitter, g *stats.RunGroup, n *stats.GroupInterval) {
 
 func (c *collector) collectTester(e emitter) {
 	h := &c.tester
-	e.set("tester_cpu_seconds_total", "", "Processor time used by this process since the load began.", h.CPU.Seconds())
+	e.set("tester_cpu_seconds_total", "", "Processor time used by this process since the load began.", seconds(h.CPU))
 	e.set("tester_cores", "", "Processors that this process may use at once.", float64(h.Cores))
-	if c.last.Health.Memory > 0 {
-		e.count("tester_memory_bytes", "", "Resident memory of this process.", c.last.Health.Memory)
+	if c.last.Tester.Memory > 0 {
+		e.count("tester_memory_bytes", "", "Resident memory of this process.", c.last.Tester.Memory)
 	}
 	if h.DelayKnown {
 		e.set("tester_processor_wait_seconds_total", "",
-			"How long threads of this process, added up, waited for a processor.", h.Delay.Seconds())
+			"How long threads of this process, added up, waited for a processor.", seconds(h.Delay))
 	}
 	e.count("tester_pauses_total", "", "Times in which nothing of this process ran.", h.Pauses)
-	e.set("tester_pause_max_seconds", "", "The longest of them.", h.PauseMax.Seconds())
-	for direction, by := range map[string]time.Duration{"forward": h.ClockForward, "backward": h.ClockBackward} {
+	e.set("tester_pause_max_seconds", "", "The longest of them.", seconds(h.PauseMax))
+	for direction, by := range map[string]int64{"forward": h.ClockForward, "backward": h.ClockBackward} {
 		e.set("tester_clock_step_seconds_total", "direction",
-			"How far the wall clock was set, forward and backward.", by.Seconds(), direction)
+			"How far the wall clock was set, forward and backward.", seconds(by), direction)
 	}
 	if h.MachineAll > 0 {
 		e.set("machine_cpu_busy_seconds_total", "",
-			"Processor time used on the whole machine, by all, since the load began.", h.Machine.Seconds())
+			"Processor time used on the whole machine, by all, since the load began.", seconds(h.MachineBusy))
 		e.set("machine_cpu_seconds_total", "",
-			"Processor time that the machine had since the load began.", h.MachineAll.Seconds())
+			"Processor time that the machine had since the load began.", seconds(h.MachineAll))
 	}
 }
 
@@ -387,7 +396,7 @@ func (c *collector) collectDepths(e emitter) {
 		e.count("destination_depth", "destination",
 			"Messages that the broker has at a destination, as it told last.", d.Messages, d.Destination)
 	}
-	if n := depthOf(c.last.Depths); n != nil {
+	if n := brokerside.Backlog(c.last.Depths); n != nil {
 		e.count("backlog_messages", "",
 			"Messages that the broker has at all destinations of the run, as it told last.", *n)
 	}
@@ -497,6 +506,8 @@ func (e emitter) count(name, labels, help string, n uint64, values ...string) {
 	e.set(name, labels, help, float64(n), values...)
 }
 
+func seconds(us int64) float64 { return float64(us) / 1e6 }
+
 func oneIf(yes bool) float64 {
 	if yes {
 		return 1
@@ -517,10 +528,10 @@ var bounds = [22]int64{
 func (k *histogramKey) metric(l *result.Latency) prometheus.Metric {
 	info := result.Kinds()[k.kind]
 	if k.group == "" {
-		return histogramMetric(description(info.Metric, info.Help, "phase"), l, k.phase.String())
+		return histogramMetric(description(info.Metric, info.Help, "phase"), l, k.phase)
 	}
 	help := strings.TrimSuffix(info.Help, ".") + ", of a group."
-	return histogramMetric(description("group_"+info.Metric, help, "phase", "group"), l, k.phase.String(), k.group)
+	return histogramMetric(description("group_"+info.Metric, help, "phase", "group"), l, k.phase, k.group)
 }
 
 // histogramMetric returns the values of l as a histogram. A value counts as the upper bound of its bar in l, so it is

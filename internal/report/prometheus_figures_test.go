@@ -19,10 +19,10 @@ func TestPrometheusTester(t *testing.T) {
 	p, url := startPrometheus(t, clientRun())
 	for i := range 3 {
 		s := snapshot(stats.Measure, i, stats.Counters{}, closedLoop())
-		s.Health.Memory, s.Health.Delay, s.Health.DelayKnown = uint64(1000*(3-i)), time.Second, true //nolint:gosec // small
-		s.Health.Machine, s.Health.MachineAll = time.Second, 2*time.Second
-		s.Health.Pauses, s.Health.PauseMax = 1, time.Duration(3-i)*time.Second
-		s.Health.ClockForward = []time.Duration{0, 5 * time.Second, 10 * time.Microsecond}[i]
+		s.Tester.Memory, s.Tester.Delay, s.Tester.DelayKnown = uint64(1000*(3-i)), 1_000_000, true //nolint:gosec // small
+		s.Tester.MachineBusy, s.Tester.MachineAll = 1_000_000, 2_000_000
+		s.Tester.Pauses, s.Tester.PauseMax = 1, int64(3-i)*1_000_000
+		s.Tester.ClockForward = []int64{0, 5_000_000, 0}[i]
 		require.NoError(t, p.Interval(s))
 	}
 	scrape(t, url).require(t, map[string]float64{
@@ -40,8 +40,8 @@ func TestPrometheusOutages(t *testing.T) {
 	s := snapshot(stats.Measure, 0, stats.Counters{}, closedLoop())
 	require.NoError(t, p.Interval(s))
 	require.NotContains(t, scrape(t, url).values, "perfmq_outages_total", "without --reconnect")
-	s.Outages = &stats.OutageProgress{Count: 2, Down: 3, Since: time.Second, Length: 5 * time.Second, Reconnects: 4, InDoubt: 6}
-	s.Outages.Attempts[driver.ClassTimeout] = 7
+	s.Outage = &stats.OutageProgress{Count: 2, Down: 3, Since: time.Second, Length: 5 * time.Second, Reconnects: 4, InDoubt: 6}
+	s.Outage.Attempts[driver.ClassTimeout] = 7
 	require.NoError(t, p.Interval(s))
 	want := map[string]float64{
 		"outages_total": 2, "outage_seconds_total": 5, "outage_age_seconds": 1, "workers_disconnected": 3, "reconnects_total": 4,
@@ -194,5 +194,5 @@ func TestPrometheusGroupInfo(t *testing.T) {
 		"group_info client=native group=senders-1 protocol=amqp role=producer":    1,
 		"group_info client=go-stomp group=senders-1 protocol=stomp role=consumer": 1,
 	})
-	require.EqualValues(t, namedSeries+1, m.sum("perfmq_group_info"), "one of them has both roles")
+	require.EqualValues(t, result.MaxRowGroups+1, m.sum("perfmq_group_info"), "one of them has both roles")
 }

@@ -36,14 +36,14 @@ func everything(t *testing.T) (*prometheus.Registry, []*dto.MetricFamily) {
 		s.Protocol = []driver.Counter{{Name: "tx-checks", Value: 1}}
 		s.Verified = &result.Progress{Received: 1}
 		s.Depths = []brokerside.Depth{{Destination: "queue://TEST", Messages: 7}}
-		s.Outages = &stats.OutageProgress{}
+		s.Outage = &stats.OutageProgress{}
 		s.Stalls = []stats.PartStalls{{Side: stats.SendSide, Whole: true}, {Group: "a", Broker: "b"}}
-		s.Health.DelayKnown, s.Health.MachineAll, s.Health.Memory = true, 2*time.Second, 1<<20
+		s.Tester.DelayKnown, s.Tester.MachineAll, s.Tester.Memory = true, 2_000_000, 1<<20
 		l := latency(10, time.Millisecond)
 		s.Latencies = result.Latencies{result.Delay: l, result.Ack: l, result.Response: l, result.Transfer: l, result.B2C: l, result.S2C: l, result.Commit: l, result.Lateness: l}
 		s.Total[result.Delayed], s.Total[result.ConsumerRejected] = 1, 1
 		for _, g := range f.run.Groups {
-			s.Groups = append(s.Groups, stats.GroupInterval{Name: g.Name, Sends: g.Sends, Receives: g.Receives, Latencies: s.Latencies})
+			s.Groups = append(s.Groups, result.RowGroup{Name: g.Name, Latencies: &s.Latencies})
 		}
 		require.NoError(t, p.Interval(s))
 	}

@@ -105,40 +105,17 @@ func (r *recorder) record(write func() error) error {
 	return nil
 }
 
-// row returns the row of an interval.
-func (r *recorder) row(s *stats.Snapshot) result.Row {
-	row := result.Row{
-		Step: cmp.Or(s.Step, loadStep), Phase: s.Phase.String(), Time: s.To.UnixMicro(), Elapsed: s.Elapsed.Microseconds(),
-		Length: max(1, s.To.Sub(s.From).Microseconds()), Counts: r.counts(&s.Delta), InFlight: s.InFlight, Workers: s.Workers,
-		Latencies: latencies(&s.Latencies), Tester: tester(&s.Health), Backlog: depthOf(s.Depths),
-		Groups: rowGroups(s.Groups), Verified: s.Verified, BrokerSide: s.Side,
-	}
-	for _, a := range s.Arrivals {
-		if a.Messages > 0 {
-			row.Arrivals = append(row.Arrivals, a)
-		}
-	}
-	if s.Leftover != (result.Latencies{}) {
-		leftover := latencies(&s.Leftover)
-		row.Leftover = &leftover
-	}
-	if s.Outages != nil {
-		row.Disconnected, row.Outages = s.Outages.Down, uint64(s.Outages.Count) //nolint:gosec // a number of outages
-	}
-	return row
-}
-
 // whole returns the result of the run. If rows could not be written, it has a finding that begins with missing.
 func (r *recorder) whole(s *stats.Summary, missing string) result.Result {
-	measured := r.counts(&s.Measured)
+	measured := s.Measured.Counts(r.run.Producing, r.run.Consuming)
 	out := result.Result{
 		Head: r.Head, Complete: true, End: s.End.UnixMicro(), Outcome: outcome(s),
-		Total: r.counts(&s.Total), Measured: &measured,
+		Total: s.Total.Counts(r.run.Producing, r.run.Consuming), Measured: &measured,
 		Figures: s.Figures(), Latencies: latencies(&s.Latencies), Commands: s.Commands, Workers: workers(s),
 		Stalls: s.Stalls, Outages: s.Outages, MoreOutages: s.MoreOutages,
 		BrokerHosts: s.Hosts,
 		Errors:      s.Errors, Findings: s.Findings, Limit: limit(&s.Limit), Thresholds: Thresholds(s.Thresholds),
-		Verification: VerificationOf(s.Verification), Tester: tester(&s.Health), Protocol: countersByName(s.Protocol),
+		Verification: VerificationOf(s.Verification), Tester: s.Tester, Protocol: countersByName(s.Protocol),
 		Brokers: s.Brokers, BrokerCount: brokerCount(s.BrokerCount), Marks: s.Marks,
 	}
 	if s.Side != nil {
@@ -179,16 +156,11 @@ func (r *recorder) steps(s *stats.Summary, whole *result.Result) (list []result.
 		step := &s.Steps[i]
 		list = append(list, result.Step{
 			Name: step.Name, Reason: step.Reason, Start: step.Start.UnixMicro(), End: step.End.UnixMicro(),
-			Counts: r.counts(&step.Total), Latencies: latencies(&step.Latencies),
+			Counts: step.Total.Counts(r.run.Producing, r.run.Consuming), Latencies: latencies(&step.Latencies),
 			Groups: groups(step.Groups), Limit: limit(&step.Limit), Figures: step.Figures(),
 		})
 	}
 	return list
-}
-
-// counts returns the counts of the run's roles.
-func (r *recorder) counts(c *stats.Counters) result.Counts {
-	return counts(c, r.run.Producing, r.run.Consuming)
 }
 
 // Start writes the head.
@@ -206,7 +178,7 @@ func (r *Result) Abandon() {
 
 // Interval writes a row.
 func (r *Result) Interval(s *stats.Snapshot) error {
-	return r.record(func() error { return resultError("write the result "+r.where, true, r.writer.Row(r.row(s))) })
+	return r.record(func() error { return resultError("write the result "+r.where, true, r.writer.Row(s.Row)) })
 }
 
 // Summary writes result.json.

@@ -17,46 +17,9 @@ func groups(list []stats.StepSummary) (out []result.Group) {
 	for i := range list {
 		g := &list[i]
 		out = append(out, result.Group{
-			Name: g.Name, Due: g.Due, Counts: counts(&g.Total, g.Sends, g.Receives),
-			Measured: counts(&g.Measured, g.Sends, g.Receives), Latencies: latencies(&g.Latencies),
+			Name: g.Name, Due: g.Due, Counts: g.Total.Counts(g.Sends, g.Receives),
+			Measured: g.Measured.Counts(g.Sends, g.Receives), Latencies: latencies(&g.Latencies),
 		})
-	}
-	return out
-}
-
-// rowGroups returns the figures of the groups in an interval, if there are several. Groups beyond MaxRowGroups share
-// one entry.
-func rowGroups(list []stats.GroupInterval) (out []result.RowGroup) {
-	if len(list) < 2 {
-		return nil
-	}
-	var others *stats.GroupInterval
-	add := func(g *stats.GroupInterval) {
-		l := latencies(&g.Latencies)
-		if g.Delta == (stats.Counters{}) && l == (result.Latencies{}) {
-			return
-		}
-		row := result.RowGroup{Name: g.Name, Counts: counts(&g.Delta, g.Sends, g.Receives)}
-		if l != (result.Latencies{}) {
-			row.Latencies = &l
-		}
-		out = append(out, row)
-	}
-	for i := range list {
-		switch g := &list[i]; {
-		case i < result.MaxRowGroups:
-			add(g)
-		case others == nil:
-			rest := *g
-			rest.Name = result.OtherGroups
-			others = &rest
-		default:
-			rest := others.With(*g)
-			others = &rest
-		}
-	}
-	if others != nil {
-		add(others)
 	}
 	return out
 }
@@ -86,16 +49,12 @@ func outcome(s *stats.Summary) result.Outcome {
 	return o
 }
 
-func counts(c *stats.Counters, producing, consuming bool) result.Counts {
-	return result.NewCounts(c[:], producing, consuming, failuresByClass(c))
-}
-
 func workers(s *stats.Summary) (list []result.Worker) {
 	for i := range s.Workers {
 		w := &s.Workers[i]
 		list = append(list, result.Worker{
 			Name: w.Name, Destination: w.Destination, BrokerHosts: hostsOf(w),
-			Counts: counts(w.Total, w.Producing, !w.Producing),
+			Counts: w.Total.Counts(w.Producing, !w.Producing),
 		})
 	}
 	return list
@@ -106,16 +65,6 @@ func latencies(l *result.Latencies) result.Latencies {
 	sealed := l.Copy()
 	sealed.Seal()
 	return sealed
-}
-
-func tester(h *stats.Health) result.Tester {
-	return result.Tester{
-		CPU: h.CPU.Microseconds(), Cores: h.Cores, Memory: h.Memory, MemoryPeak: h.MemoryPeak,
-		MachineBusy: h.Machine.Microseconds(), MachineAll: h.MachineAll.Microseconds(),
-		Pauses: h.Pauses, PauseMax: h.PauseMax.Microseconds(),
-		LateCrowded: h.LateCrowded, LatePaused: h.LatePaused,
-		ClockForward: h.ClockForward.Microseconds(), ClockBackward: h.ClockBackward.Microseconds(), Saturated: h.Saturated,
-	}
 }
 
 // VerificationOf returns a verification in the form of results; nil for nil.

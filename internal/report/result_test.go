@@ -64,17 +64,19 @@ func TestResult(t *testing.T) {
 	run := clientRun()
 	run.ID, run.ConsumerClient = 1<<62+1, "go-amqp"
 	require.NoError(t, r.Start(run))
-	first := snapshot(stats.Warmup, 0, stats.Counters{result.Sent: 300, result.Completed: 200, result.Received: 190}, openLoop())
-	second := snapshot(stats.Measure, 1, stats.Counters{result.Sent: 100, result.Blocked: 9, result.NoLeave: 4, result.Completed: 199, result.Rejected: 1, result.Received: 209}, openLoop())
-	second.Delta.Failures(driver.Rejected)[driver.ClassFull] = 1
-	second.Leftover = result.Latencies{result.Transfer: latency(3, time.Millisecond)}
+	one := stats.Counters{result.Sent: 300, result.Completed: 200, result.Received: 190}
+	two := stats.Counters{result.Sent: 100, result.Blocked: 9, result.NoLeave: 4, result.Completed: 199, result.Rejected: 1, result.Received: 209}
+	two.Failures(driver.Rejected)[driver.ClassFull] = 1
+	first, second := snapshot(stats.Warmup, 0, one, openLoop()), snapshot(stats.Measure, 1, two, openLoop())
+	second.Leftover = &result.Latencies{result.Transfer: latency(3, time.Millisecond)}
+	second.Leftover.Seal()
 	second.Verified = &result.Progress{Received: 400, Duplicates: 1}
-	second.Health.Memory, second.InFlight = 30<<20, 0
+	second.Tester.Memory, second.InFlight = 30<<20, 0
 	require.NoError(t, r.Interval(first))
 	require.NoError(t, r.Interval(second))
 	s := brokenResult()
 	s.Total[result.NoLeave] = 4
-	last := snapshot(stats.Drain, 2, s.Total.Sub(first.Delta).Sub(second.Delta), openLoop()) // the rows add up to the total
+	last := snapshot(stats.Drain, 2, s.Total.Sub(one).Sub(two), openLoop()) // the rows add up to the total
 	require.NoError(t, r.Interval(last))
 	require.NoError(t, r.Summary(s))
 	require.NoError(t, r.Close())

@@ -40,9 +40,9 @@ func NewRocketMQ(out io.Writer, options ConsoleOptions) *RocketMQ {
 
 // Interval prints the lines of a period.
 func (r *RocketMQ) Interval(s *stats.Snapshot) error {
-	for _, l := range []*result.Latency{s.Latencies[result.Ack], s.Leftover[result.Ack]} {
-		if l != nil {
-			r.maxAck = max(r.maxAck, l.Max)
+	for _, all := range []*result.Latencies{&s.Latencies, s.Leftover} {
+		if all != nil && all[result.Ack] != nil {
+			r.maxAck = max(r.maxAck, all[result.Ack].Max)
 		}
 	}
 	length := s.To.Sub(s.From)
@@ -53,14 +53,14 @@ func (r *RocketMQ) Interval(s *stats.Snapshot) error {
 	now := s.To.Format(benchmarkTime)
 	if r.run.Producing {
 		fmt.Fprintf(&b, "Current Time: %s | %s", now,
-			r.producer(rate(s.Delta[result.Completed], length), s.Latencies[result.Ack], &s.Total))
+			r.producer(rate(s.Get(result.Completed), length), s.Latencies[result.Ack], &s.Total))
 	}
 	if r.run.Consuming {
 		b2c, s2c := s.Latencies[result.B2C], s.Latencies[result.S2C]
 		fmt.Fprintf(&b, "Current Time: %s | Consume TPS: %d | AVG(B2C) RT(ms): %s | AVG(S2C) RT(ms): %s | MAX(B2C) RT(ms): "+
-			"%s | MAX(S2C) RT(ms): %s | Consume Fail: %d\n", now, rate(s.Delta[result.Received], length),
+			"%s | MAX(S2C) RT(ms): %s | Consume Fail: %d\n", now, rate(s.Get(result.Received), length),
 			average(b2c), average(s2c), highest(b2c), highest(s2c),
-			s.Delta[result.ConsumerReleased]+s.Delta[result.ConsumerRejected])
+			s.Get(result.ConsumerReleased)+s.Get(result.ConsumerRejected))
 	}
 	return r.print(b.String())
 }

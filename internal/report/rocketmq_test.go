@@ -46,9 +46,9 @@ func play(t *testing.T, r Reporter, seconds []second, warmup int) (total stats.C
 			phase = stats.Warmup
 		}
 		from := loadStart().Add(time.Duration(i) * time.Second)
-		require.NoError(t, r.Interval(&stats.Snapshot{
-			Phase: phase, From: from, To: from.Add(time.Second), Elapsed: time.Duration(i+1) * time.Second, Total: total, Delta: d, Latencies: l,
-		}))
+		s := between("load", phase, from, from.Add(time.Second), d, l)
+		s.Total = total
+		require.NoError(t, r.Interval(s))
 	}
 	return total
 }

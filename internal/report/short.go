@@ -65,21 +65,22 @@ func (s *Short) Interval(snapshot *stats.Snapshot) error {
 
 // status returns one line about an interval.
 func (s *Short) status(n *stats.Snapshot) string {
-	parts := []string{span(n.Elapsed)}
+	elapsed := time.Duration(n.Elapsed) * time.Microsecond
+	parts := []string{span(elapsed)}
 	add := func(known bool, name string, value any) {
 		if known {
 			parts = append(parts, strings.TrimSpace(fmt.Sprintf("%s %v", name, value)))
 		}
 	}
-	if left := s.options.Length - n.Elapsed; left > 0 && n.Phase != stats.Drain {
+	if left := s.options.Length - elapsed; left > 0 && n.Phase != result.Drain {
 		parts[0] += fmt.Sprintf(", %s left", span(left))
 	}
 	perSecond := func(c result.Counter) string {
-		return words.Short(float64(n.Delta[c])/max(n.Seconds(), 1e-9)) + "/s"
+		return words.Short(float64(n.Get(c))/max(n.To.Sub(n.From).Seconds(), 1e-9)) + "/s"
 	}
 	add(s.run.Several(), "", oneLine(n.Step))
-	add(n.Phase != stats.Measure, "", n.Phase)
-	outage := outageNow(n.Outages)
+	add(n.Phase != result.Measure, "", n.Phase)
+	outage := outageNow(n.Outage)
 	add(outage != "", "outage:", outage)
 	add(s.run.Producing, "sent", perSecond(result.Sent))
 	add(s.run.Producing, "completed", perSecond(result.Completed))
@@ -203,10 +204,10 @@ func (s *Short) table(sum *stats.Summary) []string {
 			&sum.Maximum.Received)
 	}
 	lines = append(append(lines, shortLatencies(&sum.Latencies)...), "")
-	cores, of := coresUsed(&sum.Health)
+	cores, of := coresUsed(&sum.Tester)
 	text := "tester: " + cores + of
-	if sum.Health.MemoryPeak > 0 {
-		text += ", " + words.Megabytes(float64(sum.Health.MemoryPeak)) + " MB at most"
+	if sum.Tester.MemoryPeak > 0 {
+		text += ", " + words.Megabytes(float64(sum.Tester.MemoryPeak)) + " MB at most"
 	}
 	if len(sum.Brokers) > 0 {
 		text += "; broker: " + oneLine(strings.TrimSpace(sum.Brokers[0].Product+" "+sum.Brokers[0].Version))

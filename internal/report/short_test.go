@@ -36,7 +36,7 @@ func shortRuns() map[string]*stats.Summary {
 		high := result.Extreme{Seconds: 50, PerSecond: 10_123, Time: s.Start.Add(30 * time.Second).UnixMicro(), Elapsed: (30 * time.Second).Microseconds()}
 		s.Minimum, s.Maximum = stats.Peaks{Completed: low, Received: low}, stats.Peaks{Completed: high, Received: high}
 		s.Limit = result.Limit{Kind: result.LimitNone, Text: "the rate was reached"}
-		s.Health.MemoryPeak = 45_200_000
+		s.Tester.MemoryPeak = 45_200_000
 		s.Brokers = []result.Broker{{Product: "apache-activemq-artemis", Version: "2.44.0"}}
 		return s
 	}

@@ -73,9 +73,9 @@ func TestSideInRows(t *testing.T) {
 	require.NoError(t, r.Start(clientRun()))
 	first := snapshot(stats.Measure, 0, stats.Counters{result.Sent: 5, result.Completed: 5, result.Received: 5}, openLoop())
 	u := use(1, 500*time.Millisecond)
-	first.Side = &u
+	first.BrokerSide = &u
 	require.NoError(t, r.Interval(first))
-	sum := summary(first.Delta, openLoop())
+	sum := summary(first.Total, openLoop())
 	sum.Side = sideSum()
 	require.NoError(t, r.Summary(sum))
 	require.NoError(t, r.Close())
@@ -89,7 +89,7 @@ func TestSideInRows(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, j.Start(clientRun()))
 	require.NoError(t, j.Interval(first))
-	first.Side = nil
+	first.BrokerSide = nil
 	require.NoError(t, j.Interval(first))
 	require.NoError(t, j.Close())
 	records := readJSON(t, path)

@@ -66,23 +66,6 @@ func failuresOf(c *stats.Counters) [5]failure {
 	return list
 }
 
-// failuresByClass returns numbers of messages by state and class.
-func failuresByClass(c *stats.Counters) map[string]map[string]uint64 {
-	failures := map[string]map[string]uint64{}
-	for _, f := range failuresOf(c) {
-		classes := map[string]uint64{}
-		for class, n := range f.classes {
-			if n > 0 {
-				classes[driver.Class(class).String()] = n //nolint:gosec // an index below NumClasses
-			}
-		}
-		if len(classes) > 0 {
-			failures[f.name] = classes
-		}
-	}
-	return failures
-}
-
 // rate returns delta per second of the interval, rounded to nearest: intervals are a little longer than a second, and
 // 10 msg/s should not show as 9. It is 0 for an interval without length.
 func rate(delta uint64, interval time.Duration) uint64 {
@@ -93,15 +76,13 @@ func rate(delta uint64, interval time.Duration) uint64 {
 }
 
 // coresUsed returns the number of cores used, and of how many.
-func coresUsed(h *stats.Health) (used, of string) {
+func coresUsed(h *result.Tester) (used, of string) {
 	cores := "cores"
 	if h.Cores == 1 {
 		cores = "core"
 	}
 	return fmt.Sprintf("%.2f", h.CPUShare()*float64(h.Cores)), fmt.Sprintf(" of %d %s", h.Cores, cores)
 }
-
-func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
 // oneLine escapes a text, which may come from a broker, for a line of the console.
 func oneLine(text string) string { return safetext.Line(text) }

@@ -28,9 +28,9 @@ func TestSetClock(t *testing.T) {
 	low := c.SumRun().Minimum
 	require.Equal(t, start.Add(time.Second).UnixMicro(), low.Completed.Time)
 
-	h := c.Health(at(4*time.Second, -time.Hour))
-	require.Equal(t, [2]time.Duration{0, time.Hour}, [2]time.Duration{h.ClockForward, h.ClockBackward})
-	h = c.Health(at(5*time.Second, -time.Hour+2*time.Second))
-	require.Equal(t, [2]time.Duration{2 * time.Second, time.Hour}, [2]time.Duration{h.ClockForward, h.ClockBackward})
-	require.Equal(t, 4*time.Second, h.Wall, "all else is of the intervals")
+	h := c.Tester(at(4*time.Second, -time.Hour))
+	require.Equal(t, [2]int64{0, 3_600_000_000}, [2]int64{h.ClockForward, h.ClockBackward})
+	h = c.Tester(at(5*time.Second, -time.Hour+2*time.Second))
+	require.Equal(t, [2]int64{2_000_000, 3_600_000_000}, [2]int64{h.ClockForward, h.ClockBackward})
+	require.EqualValues(t, 4_000_000, h.Wall, "all else is of the intervals")
 }

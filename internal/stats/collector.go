@@ -68,6 +68,8 @@ type Collector struct {
 	mayPend   int        // messages that may be in flight
 	open      int        // workers that have a connection
 	rated     bool
+	produces  bool // the roles of the run
+	consumes  bool
 	step      *sums // of the present step; nil if the run has only one
 	groups    []*groupMeter
 	groupOf   []*groupMeter // of the producers, then of the consumers; nil entries have none
@@ -77,7 +79,7 @@ type Collector struct {
 // with the same value of rated.
 func NewCollector(producers []*ProducerRecorder, consumers []*ConsumerRecorder, now time.Time) *Collector {
 	c := &Collector{
-		producers: producers, consumers: consumers,
+		producers: producers, consumers: consumers, produces: len(producers) > 0, consumes: len(consumers) > 0,
 		start: now, last: now, meter: newHealthMeter(now), sends: make([]sends, len(producers)),
 	}
 	c.work = make([]workerMeter, len(producers)+len(consumers))
@@ -114,6 +116,9 @@ func (c *Collector) SetWorkers(workers []Worker) {
 	}
 }
 
+// SetRoles sets the roles of the run, for which rows have counts. Call it before the first Collect.
+func (c *Collector) SetRoles(produces, consumes bool) { c.produces, c.consumes = produces, consumes }
+
 // SetPulse sets the pulse of perfmq. Call it before the first Collect.
 func (c *Collector) SetPulse(p *Pulse) { c.meter.pulse = p }
 
@@ -149,10 +154,14 @@ func (c *Collector) newLatencies() (l result.Latencies) {
 func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 	s := &Snapshot{
 		// One reading of the wall clock for all times of a run: setting the clock must not let a run end before its start.
-		Phase: phase, From: c.last, To: c.start.Add(now.Sub(c.start)), Elapsed: now.Sub(c.start),
-		Latencies: c.newLatencies(), Workers: c.open,
+		From: c.last, To: c.start.Add(now.Sub(c.start)), Row: result.Row{
+			Phase: phase.String(), Elapsed: now.Sub(c.start).Microseconds(), Latencies: c.newLatencies(),
+			Workers: c.open,
+		},
 	}
-	latencies := [parts]*result.Latencies{Warmup: &s.Leftover, Measure: &s.Latencies}
+	s.Time, s.Length = s.To.UnixMicro(), max(1, s.To.Sub(s.From).Microseconds())
+	var leftover result.Latencies
+	latencies := [parts]*result.Latencies{Warmup: &leftover, Measure: &s.Latencies}
 	if phase == Warmup {
 		// A cut may come a moment late: measured data until then waits in the recorders for the next cut.
 		latencies = [parts]*result.Latencies{Warmup: &s.Latencies}
@@ -167,6 +176,10 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 	}
 	s.Arrivals = c.arrivals()
 	c.addGroups(&counts, latencies)
+	s.Latencies.Seal()
+	if leftover.Seal(); leftover != (result.Latencies{}) {
+		s.Leftover = &leftover
+	}
 	s.Total = counts[Warmup].Add(counts[Measure])
 	for _, l := range s.latencies(result.Ack) { // before its waits are judged
 		c.leastAck = min(c.leastAck, l.Percentile(0))
@@ -179,9 +192,9 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 	for _, r := range c.producers {
 		counts[Measure][result.Sent] += r.sent[Measure].Load()
 	}
-	s.Delta = s.Total.Sub(c.total)
-	s.InFlight = s.Total.InFlight()
-	s.Health = c.meter.interval(now, &s.Delta)
+	delta := s.Total.Sub(c.total)
+	s.Counts, s.InFlight = delta.Counts(c.produces, c.consumes), s.Total.InFlight()
+	s.Tester = c.meter.interval(now, &delta)
 	c.tallyBounds(s)
 	c.protocol = sumCounters(c.workers)
 	s.Protocol = c.protocol
@@ -199,11 +212,11 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 			m.Latencies.Expect(&s.Latencies)
 		}
 	}
-	c.findStalls(phase, s.Elapsed, last)
+	c.findStalls(phase, now.Sub(c.start), last)
 	c.marker.add(s)
 	s.Stalled, s.Stalls = c.stalls.fresh, c.stalls.soFar()
 	c.stalls.fresh = false
-	s.Groups = c.groupIntervals(phase, s.To, first, last)
+	c.addRowGroups(&s.Row, s.From, s.To, first, last)
 	c.total, c.parts, c.last = s.Total, counts, s.To
 	return s
 }
@@ -221,11 +234,11 @@ func (c *Collector) firstReceived() (first time.Duration) {
 // Protocol returns the protocol's own counters as of the last Collect; nil if there are none.
 func (c *Collector) Protocol() []driver.Counter { return c.protocol }
 
-// Health returns perfmq's health over all intervals so far, and the steps of the wall clock up to now.
-func (c *Collector) Health(now time.Time) Health {
-	h := c.run.Health
+// Tester returns perfmq's use of its machine over all intervals so far, with the steps of the wall clock up to now.
+func (c *Collector) Tester(now time.Time) result.Tester {
+	h := c.run.Tester
 	forward, backward := c.meter.clockSteps(now)
-	h.addClock(forward, backward, now.Sub(c.meter.last))
+	h.ClockForward, h.ClockBackward = h.ClockForward+forward, h.ClockBackward+backward
 	if !c.meter.blind() {
 		h.MemoryPeak = max(h.Memory, peakMemory())
 	}
@@ -262,7 +275,7 @@ func (r *ProducerRecorder) collect(counts *[parts]Counters, latencies [parts]*re
 		p.collect(&counts[i], latencies[i])
 		counts[i][result.Resent] += r.resent[i].Load()
 		sum.handed, sum.begun = sum.handed+r.handed[i].Load(), sum.begun+r.sent[i].Load()
-		sum.ended, sum.stored = sum.ended+sumEnded(p.n[:]), sum.stored+p.n[result.Completed]-p.withheld
+		sum.ended, sum.stored = sum.ended+Ended(p.n[:]), sum.stored+p.n[result.Completed]-p.withheld
 	}
 	return sum
 }

@@ -45,24 +45,24 @@ func TestPhaseOfMessages(t *testing.T) {
 	send(stats.Measure, 2) // the cut comes a moment late
 	end(stats.Measure, 1, time.Millisecond)
 	s := c.Collect(stats.Warmup, start.Add(1500*time.Millisecond), false)
-	require.Equal(t, stats.Warmup, s.Phase)
+	require.Equal(t, result.Warmup, s.Phase)
 	require.Equal(t, [5]int64{7, 3, 3, 3, 3}, counts(s.Latencies), "of the warm-up, and nothing else")
-	require.Equal(t, result.Latencies{}, s.Leftover)
-	require.EqualValues(t, 9, s.Delta[result.Sent])
-	require.EqualValues(t, 4, s.Delta[result.Completed])
-	require.Equal(t, 1500*time.Millisecond, s.Elapsed)
+	require.Nil(t, s.Leftover)
+	require.EqualValues(t, 9, s.Get(result.Sent))
+	require.EqualValues(t, 4, s.Get(result.Completed))
+	require.EqualValues(t, 1_500_000, s.Elapsed)
 	require.Equal(t, [5]int64{}, counts(c.SumRun().Latencies))
 
 	end(stats.Warmup, 4, time.Minute) // messages that a stall in the warm-up held up
 	send(stats.Measure, 4)
 	end(stats.Measure, 3, time.Millisecond)
 	s = c.Collect(stats.Measure, start.Add(2*time.Second), false)
-	require.InDelta(t, 0.5, s.Seconds(), 1e-9)
-	require.EqualValues(t, 4, s.Delta[result.Sent])
+	require.EqualValues(t, 500_000, s.Length)
+	require.EqualValues(t, 4, s.Get(result.Sent))
 	require.EqualValues(t, 13, s.Total[result.Sent])
-	require.EqualValues(t, 7, s.Delta[result.Completed], "it is the completions of the interval that count")
+	require.EqualValues(t, 7, s.Get(result.Completed), "it is the completions of the interval that count")
 	require.Equal(t, [5]int64{6, 4, 4, 4, 4}, counts(s.Latencies))
-	require.Equal(t, [5]int64{0, 4, 4, 4, 4}, counts(s.Leftover))
+	require.Equal(t, [5]int64{0, 4, 4, 4, 4}, counts(*s.Leftover))
 	end(stats.Measure, 2, time.Millisecond)
 	c.Collect(stats.Drain, start.Add(3*time.Second), true)
 
@@ -125,36 +125,16 @@ func TestSnapshotsDoNotChange(t *testing.T) {
 	require.EqualValues(t, 1, first.Total[result.Sent])
 }
 
-func TestHealth(t *testing.T) {
+func TestTester(t *testing.T) {
 	start := time.Now()
-	p := stats.NewProducerRecorder(true, nil)
-	c := collectorOf(start, p, nil)
-	for range 100 {
-		p.Begun(stats.Measure)
-		p.Handed(stats.Measure, 0)
-	}
-	p.Late()
+	c := collectorOf(start, stats.NewProducerRecorder(true, nil), nil)
 	for spin := time.Now(); time.Since(spin) < 20*time.Millisecond; {
 	}
 	s := c.Collect(stats.Measure, start.Add(time.Second), false)
-	require.EqualValues(t, 1, s.Health.LateSends)
-	require.EqualValues(t, 100, s.Health.Sent)
-	require.Equal(t, time.Second, s.Health.Wall)
-	require.Positive(t, s.Health.CPU)
-	require.False(t, s.Health.Late(s.Health.LateSends), "1%% late is not above the limit")
-	p.Late()
+	require.EqualValues(t, 1_000_000, s.Tester.Wall)
+	require.Positive(t, s.Tester.CPU)
 	s = c.Collect(stats.Measure, start.Add(3*time.Second), false)
-	require.Equal(t, 2*time.Second, s.Health.Wall)
-	require.EqualValues(t, 1, s.Health.LateSends)
-	whole := c.Health(start.Add(3 * time.Second))
-	require.Equal(t, 3*time.Second, whole.Wall)
-	require.EqualValues(t, 2, whole.LateSends)
-	require.False(t, whole.Late(whole.LateSends), "2 of 100 are above the limit, but say nothing")
-	require.False(t, stats.Health{Sent: 100}.Late(stats.MinLate-1))
-	require.True(t, stats.Health{Sent: 100}.Late(stats.MinLate))
-	require.False(t, stats.Health{Sent: 100 * stats.MinLate}.Late(stats.MinLate))
-
-	h := stats.Health{CPU: 1900 * time.Millisecond, Wall: time.Second, Cores: 2}
-	require.InDelta(t, 0.95, h.CPUShare(), 1e-9)
-	require.Zero(t, stats.Health{}.CPUShare())
+	require.EqualValues(t, 2_000_000, s.Tester.Wall)
+	whole := c.Tester(start.Add(3 * time.Second))
+	require.EqualValues(t, 3_000_000, whole.Wall)
 }

@@ -40,10 +40,36 @@ func (c *Counters) Class(class driver.Class) (n uint64) {
 }
 
 // InFlight returns the messages that were handed to the driver and have not ended yet.
-func (c Counters) InFlight() uint64 { return c[result.Sent] - sumEnded(c[:]) }
+func (c Counters) InFlight() uint64 { return c[result.Sent] - Ended(c[:]) }
 
-// sumEnded returns the number of messages that have ended, with any outcome.
-func sumEnded(c []uint64) uint64 {
+// Ended returns the number of messages that have ended, with any outcome.
+func Ended(c []uint64) uint64 {
 	return c[result.Completed] + c[result.Rejected] + c[result.Released] + c[result.Modified] + c[result.Failed] +
 		c[result.Unconfirmed]
+}
+
+// Counts returns the counts of the roles as results have them. Failures that the driver did not classify count as
+// [driver.ClassNone], so that the classes always add up to the count.
+func (c *Counters) Counts(sends, receives bool) result.Counts {
+	failures := map[string]map[string]uint64{}
+	for state := driver.Accepted + 1; state < driver.NumStates; state++ {
+		classes, left := map[string]uint64{}, c[counterOf[state]]
+		for class, n := range c.Failures(state) {
+			if n > 0 && class != int(driver.ClassNone) {
+				classes[driver.Class(class).String()] = n //nolint:gosec // an index below NumClasses
+				left -= min(left, n)
+			}
+		}
+		if left > 0 {
+			classes[driver.ClassNone.String()] = left
+		}
+		name := state.String()
+		if state == driver.Unknown {
+			name = "unconfirmed"
+		}
+		if len(classes) > 0 {
+			failures[name] = classes
+		}
+	}
+	return result.NewCounts(c[:], sends, receives, failures)
 }

@@ -7,5 +7,5 @@
 // Counters are read in the order received, completed, blocked, sent over all workers, so that every message that a
 // snapshot shows as received or completed also shows as sent.
 //
-// [Health] says whether perfmq itself was fit to measure.
+// [result.Tester] says whether perfmq itself was fit to measure.
 package stats

@@ -6,35 +6,6 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// GroupInterval holds the figures of a group of a scenario in an interval.
-type GroupInterval struct {
-	Name            string
-	Sends, Receives bool // which workers the group has
-	Total           Counters
-	Delta           Counters
-	// Latencies became known in the interval, as in [Snapshot]; nil without a value. Messages that were due in the
-	// warm-up and ended after it are left out.
-	Latencies result.Latencies
-}
-
-// join returns the interval and the one after it, as one.
-func (g *GroupInterval) join(next GroupInterval) GroupInterval {
-	sum := g.With(next)
-	sum.Total = next.Total
-	return sum
-}
-
-// With returns both groups together, under the name of the first.
-func (g *GroupInterval) With(other GroupInterval) GroupInterval {
-	sum := *g
-	sum.Sends, sum.Receives = g.Sends || other.Sends, g.Receives || other.Receives
-	sum.Total, sum.Delta = g.Total.Add(other.Total), g.Delta.Add(other.Delta)
-	sum.Latencies = result.Latencies{}
-	sum.Latencies.Merge(g.Latencies)
-	sum.Latencies.Merge(other.Latencies)
-	return sum
-}
-
 // groupMeter sums up the intervals of one group.
 type groupMeter struct {
 	producers []int                   // their indices
@@ -100,9 +71,10 @@ func (c *Collector) addGroups(counts *[parts]Counters, latencies [parts]*result.
 	}
 }
 
-// groupIntervals sums up the interval of each group, and returns them. All recorders have been collected.
-func (c *Collector) groupIntervals(phase Phase, now time.Time, first time.Duration, last bool) (list []GroupInterval) {
-	for _, g := range c.groups {
+// addRowGroups sums up the interval of each group, and adds the groups to the row if there are several. Groups beyond
+// [result.MaxRowGroups] share one entry. All recorders have been collected.
+func (c *Collector) addRowGroups(row *result.Row, from, to time.Time, first time.Duration, last bool) {
+	for i, g := range c.groups {
 		total := g.now[Warmup].Add(g.now[Measure])
 		var known uint64
 		for _, i := range g.producers {
@@ -112,23 +84,29 @@ func (c *Collector) groupIntervals(phase Phase, now time.Time, first time.Durati
 			known += c.sends[i].known(last)
 		}
 		total[result.Sent] = max(known, g.total[result.Sent])
-		s := &Snapshot{
-			Phase: phase, From: c.last, To: now, Elapsed: now.Sub(c.start), Delta: total.Sub(g.total),
-			Latencies: g.fresh[Measure],
+		delta, latencies := total.Sub(g.total), g.fresh[Measure]
+		if row.Phase == result.Warmup {
+			latencies = g.fresh[Warmup]
 		}
-		if phase == Warmup {
-			s.Latencies = g.fresh[Warmup]
+		group := result.RowGroup{Name: g.run.Name, Counts: delta.Counts(g.run.Sends, g.run.Receives)}
+		if latencies != (result.Latencies{}) {
+			latencies.Seal()
+			group.Latencies = &latencies
 		}
+		s := &Snapshot{From: from, To: to, Row: result.Row{
+			Phase: row.Phase, Time: row.Time, Elapsed: row.Elapsed, Counts: group.Counts, Latencies: latencies,
+		}}
 		g.run.add(s, g.total[result.Received], first)
 		g.step.add(s, g.total[result.Received], first)
-		list = append(list, GroupInterval{
-			Name: g.run.Name, Sends: g.run.Sends, Receives: g.run.Receives,
-			Total: total, Delta: s.Delta, Latencies: s.Latencies,
-		})
+		if i >= result.MaxRowGroups {
+			group.Name = result.OtherGroups
+		}
+		if len(c.groups) > 1 && (delta != Counters{} || group.Latencies != nil) {
+			row.AddGroup(&group)
+		}
 		g.total, g.parts = total, g.now
 		g.now, g.fresh = [parts]Counters{}, [parts]result.Latencies{}
 	}
-	return list
 }
 
 // groupSums returns the figures of each group in the run, or in the present step.

@@ -8,86 +8,67 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Late sends of a second are judged by the state of the machine in that second, not by its average over the run.
-func TestLateSendsAreJudgedByInterval(t *testing.T) {
+// TestLateSendsOfASecond: late sends are judged by the state of the machine in their second.
+func TestLateSendsOfASecond(t *testing.T) {
 	t.Parallel()
 	clock := &fakeClock{start: time.Now()}
 	m := newHealthMeter(clock.start)
-	var machine Health // in the next second
-	m.used = func() Health { return machine }
+	var machine, sum result.Tester // in the next second, and of all
+	m.used = func() result.Tester { return machine }
 	m.pulse = NewPulse(clock)
 	now := clock.start
-	beat := func() { m.pulse.beat.Store(int64(clock.now)) }
-	var sum Health
-	second := func(late uint64, prepare func()) Health {
+	second := func(late uint64, crowded, paused bool) result.Tester {
 		now = now.Add(time.Second)
 		clock.now += time.Second
-		if prepare == nil {
-			prepare = beat
+		if machine = (result.Tester{}); crowded {
+			machine = used(0, time.Second, time.Second)
 		}
-		prepare()
+		if !paused {
+			m.pulse.beat.Store(int64(clock.now))
+		}
 		h := m.interval(now, &Counters{result.Sent: 1000, result.LateSends: late})
-		sum.Add(&h)
-		machine = Health{}
+		sum.Follow(&h)
 		return h
 	}
-	crowded := func() {
-		beat()
-		machine = Health{Machine: time.Second, MachineAll: time.Second}
-	}
-	paused := func() {} // without a beat
-
-	h := second(10, nil)
-	require.EqualValues(t, 10, h.LateOwn())
-	h = second(300, crowded)
-	require.EqualValues(t, 300, h.LateCrowded)
-	require.Zero(t, h.LateOwn())
-	h = second(7, paused)
-	require.EqualValues(t, 7, h.LatePaused)
-	require.Zero(t, h.LateOwn())
+	h := second(10, false, false)
+	require.Zero(t, h.LateExcused)
+	h = second(300, true, false)
+	require.EqualValues(t, 300, h.LateExcused)
+	h = second(7, false, true)
+	require.EqualValues(t, 7, h.LateExcused)
 	require.EqualValues(t, 1, h.Pauses)
-	for left := h.PauseMax; left > 0; left -= time.Second { // sends held up by it leave within a time as long
-		h = second(4, nil)
-		require.EqualValues(t, 4, h.LatePaused)
+	for left := h.PauseMax; left > 0; left -= 1_000_000 { // sends that it delayed leave within a time as long
+		h = second(4, false, false)
+		require.EqualValues(t, 4, h.LateExcused)
 	}
-	h = second(2, nil)
-	require.EqualValues(t, 2, h.LateOwn())
-
-	require.EqualValues(t, 323, sum.LateSends)
-	require.EqualValues(t, 12, sum.LateOwn())
-	require.EqualValues(t, 300, sum.LateCrowded)
-	require.EqualValues(t, 11, sum.LatePaused)
-	require.EqualValues(t, 5000, sum.Sent)
-	require.False(t, sum.Late(sum.LateOwn()), "12 of 5000")
-	require.True(t, sum.Late(sum.LateCrowded))
+	h = second(2, false, false)
+	require.Zero(t, h.LateExcused)
+	require.EqualValues(t, 311, sum.LateExcused)
 	require.EqualValues(t, 1, sum.Pauses)
-	require.Equal(t, 5*time.Second, sum.Wall)
+	require.EqualValues(t, 5_000_000, sum.Wall)
 }
 
-// A clock that is set forward and back again was set twice.
+// TestClockSteps: small changes, of a clock that is kept in time, are no steps.
 func TestClockSteps(t *testing.T) {
 	t.Parallel()
-	var sum Health
-	for _, h := range []Health{
-		{Wall: time.Second, ClockForward: 400 * time.Microsecond}, // kept in time
-		{Wall: time.Second, ClockForward: 2 * time.Second},
-		{Wall: time.Second, ClockBackward: 400 * time.Microsecond},
-		{Wall: time.Minute, ClockForward: 30 * time.Millisecond}, // kept in time, for a minute
-		{Wall: time.Second, ClockBackward: 1500 * time.Millisecond},
-		{Wall: time.Second, ClockBackward: 500 * time.Millisecond},
+	for _, tt := range []struct{ within, step, forward, backward time.Duration }{
+		{time.Second, 400 * time.Microsecond, 0, 0},
+		{time.Second, 2 * time.Second, 2 * time.Second, 0},
+		{time.Second, -400 * time.Microsecond, 0, 0},
+		{time.Minute, 30 * time.Millisecond, 0, 0},
+		{time.Second, -1500 * time.Millisecond, 0, 1500 * time.Millisecond},
 	} {
-		sum.Add(&h)
+		forward, backward := clockStep(tt.step, tt.within)
+		require.Equal(t, []int64{tt.forward.Microseconds(), tt.backward.Microseconds()}, []int64{forward, backward}, tt)
 	}
-	require.Equal(t, 2*time.Second, sum.ClockForward)
-	require.Equal(t, 2*time.Second, sum.ClockBackward)
 }
 
 // TestMemoryPeak: the peak of a run is that of the process, and is not measured while a test has a fake clock.
 func TestMemoryPeak(t *testing.T) {
 	now := time.Now()
-	require.Greater(t, NewCollector(nil, nil, now).Health(now).MemoryPeak, uint64(1<<20))
+	require.Greater(t, NewCollector(nil, nil, now).Tester(now).MemoryPeak, uint64(1<<20))
 	c, p := NewCollector(nil, nil, now), NewPulse(nil)
 	p.IgnoreMachine()
 	c.SetPulse(p)
-	require.Zero(t, c.Health(now).MemoryPeak)
+	require.Zero(t, c.Tester(now).MemoryPeak)
 }

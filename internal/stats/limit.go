@@ -137,9 +137,9 @@ func (t *LoadTally) jobs(sum *boundTimes) result.Limit {
 func (t *LoadTally) worker(top bound, share float64, producers []ProducerAsked) result.Limit {
 	switch late := t.onlyLate(top); {
 	case late && slices.ContainsFunc(producers, func(p ProducerAsked) bool {
-		return p.Missed > 0 && float64(t.all.PauseMax) >= explains*float64(p.Missed)
+		return p.Missed > 0 && float64(t.all.PauseMax) >= explains*float64(p.Missed.Microseconds())
 	}):
-		return words.NewLimit("pause", share, rounded(t.all.PauseMax))
+		return words.NewLimit("pause", share, rounded(time.Duration(t.all.PauseMax)*time.Microsecond))
 	case late && t.all.Crowded():
 		return words.NewLimit("machine", share, percent(t.all.OthersShare()))
 	case late:

@@ -17,19 +17,27 @@ import (
 type told struct {
 	*Collector
 	send, receive *waits
-	health        Health // of each second
+	health        result.Tester // of each second
 	delay         time.Duration
 	now           time.Duration // since the start
+}
+
+// used is the use of processors in a second: by perfmq, by all programs, and how much there was.
+func used(cpu, machine, all time.Duration) result.Tester {
+	return result.Tester{CPU: cpu.Microseconds(), MachineBusy: machine.Microseconds(), MachineAll: all.Microseconds()}
 }
 
 func newTold(t *testing.T, pending int) *told {
 	t.Helper()
 	start := time.Now()
 	l := &told{send: &waits{}, receive: &waits{}}
-	l.health = Health{CPU: time.Second / 10, Machine: time.Second / 2, MachineAll: 2 * time.Second}
+	l.health = used(time.Second/10, time.Second/2, 2*time.Second)
 	l.Collector = NewCollector([]*ProducerRecorder{NewProducerRecorder(false, nil)}, []*ConsumerRecorder{NewConsumerRecorder()}, start)
-	l.meter.used = func() Health { return l.health }
-	l.meter.waited = func() (time.Duration, bool) { l.delay += l.health.Delay; return l.delay, true }
+	l.meter.used = func() result.Tester { return l.health }
+	l.meter.waited = func() (time.Duration, bool) {
+		l.delay += time.Duration(l.health.Delay) * time.Microsecond
+		return l.delay, true
+	}
 	l.SetWorkers([]Worker{{Name: "producer-0", Waits: l.send, MaxPending: pending}, {Name: "consumer-0", Waits: l.receive}})
 	l.receive.Input = driver.Idle{Known: true}
 	return l
@@ -120,22 +128,22 @@ func (l *told) second(phase Phase) {
 	if l.health.Pauses > 0 {
 		pulse := NewPulse(&fakeClock{start: l.start, now: l.now})
 		pulse.beat.Store(int64(l.now))
-		pulse.pauses = Health{Pauses: l.health.Pauses, PauseMax: l.health.PauseMax}
+		pulse.pauses = result.Tester{Pauses: l.health.Pauses, PauseMax: l.health.PauseMax}
 		l.SetPulse(pulse)
 	}
 	l.Collect(phase, l.start.Add(l.now), false)
 }
 
 // crowded is a second in which others had the processors: all of them, while the tester wanted one.
-func crowded(delay time.Duration) Health {
-	return Health{CPU: time.Second / 5, Machine: 2 * time.Second, MachineAll: 2 * time.Second, Delay: delay}
+func crowded(delay time.Duration) result.Tester {
+	return result.Tester{CPU: 200_000, MachineBusy: 2_000_000, MachineAll: 2_000_000, Delay: delay.Microseconds()}
 }
 
 // paused is a second with a pause of that length.
-func paused(length time.Duration) Health {
-	return Health{
-		CPU: time.Second / 10, Machine: time.Second / 2, MachineAll: 2 * time.Second, Pauses: 1, PauseMax: length,
-	}
+func paused(length time.Duration) result.Tester {
+	h := used(time.Second/10, time.Second/2, 2*time.Second)
+	h.Pauses, h.PauseMax = 1, length.Microseconds()
+	return h
 }
 
 // TestShortLoadHasNoBacklog: messages that are still on their way when a short load ends do not queue in the broker.
@@ -143,7 +151,7 @@ func TestShortLoadHasNoBacklog(t *testing.T) {
 	t.Parallel()
 	for length, want := range map[time.Duration]string{50 * time.Millisecond: result.LimitMaxPending, time.Second: result.LimitBroker} {
 		l := newTold(t, 1)
-		l.health = Health{CPU: length / 10, Machine: length, MachineAll: 2 * length}
+		l.health = used(length/10, length, 2*length)
 		of(sent(100, 50, time.Millisecond), wait(WaitSlot, length*9/10), input(length*9/10))(l)
 		l.now += length
 		l.Collect(Measure, l.start.Add(l.now), false)
@@ -166,11 +174,11 @@ func TestLimit(t *testing.T) {
 		asked.Missed = d
 		return asked
 	}
-	check := func(name string, pending int, asked ProducerAsked, health Health, second func(*told), kind, text string) {
+	check := func(name string, pending int, asked ProducerAsked, health result.Tester, second func(*told), kind, text string) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newTold(t, pending)
-			if health != (Health{}) {
+			if health != (result.Tester{}) {
 				l.health = health
 			}
 			l.workers[0].Unanswered = asked.InFlight.Unanswered
@@ -189,11 +197,11 @@ func TestLimit(t *testing.T) {
 			require.LessOrEqual(t, limit.Share, 1.0)
 		})
 	}
-	check("rate reached", 100, rated(true), Health{}, of(idle, sent(100, 100, ms), wait(WaitDue, 900*ms)),
+	check("rate reached", 100, rated(true), result.Tester{}, of(idle, sent(100, 100, ms), wait(WaitDue, 900*ms)),
 		result.LimitNone, "none: the rate was reached")
 	check("rate reached in spite of stalls", 100, rated(true), crowded(2*time.Second), of(idle, sent(100, 100, ms), wait(WaitSlot, 999*ms)),
 		result.LimitNone, "none: the rate was reached")
-	check("rate missed by a stall in the last second", 100, rated(false), Health{}, of(idle, sent(100, 100, ms), wait(WaitDue, 500*ms), credit(400*ms)),
+	check("rate missed by a stall in the last second", 100, rated(false), result.Tester{}, of(idle, sent(100, 100, ms), wait(WaitDue, 500*ms), credit(400*ms)),
 		result.LimitCredit, "the broker's credit (producers waited for it 40% of the time; look for a full queue, address or disk, or let the broker give producers more credit)")
 	check("rate missed by a pause at the end, with a short wait before", 100, missed(150*ms), paused(500*ms), of(idle, sent(100, 100, ms), wait(WaitSlot, 2*ms), wait(WaitDue, 900*ms)),
 		result.LimitMachine, "the machine (perfmq was paused for up to 500ms; let the tester have a machine of its own)")
@@ -207,37 +215,37 @@ func TestLimit(t *testing.T) {
 		result.LimitMachine, "the machine (others took 90% of its processors; let the tester have a machine of its own)")
 	check("the same, and a backlog that grows", 100, rated(false), crowded(0), of(idle, sent(90, 40, ms), wait(WaitDue, 900*ms)),
 		result.LimitBroker, "the broker (messages queue in it: its backlog grew by 50 msg/s while consumers waited for them)")
-	check("max-pending", 1, rated(false), Health{}, of(idle, sent(100, 100, ms), wait(WaitSlot, 800*ms)),
+	check("max-pending", 1, rated(false), result.Tester{}, of(idle, sent(100, 100, ms), wait(WaitSlot, 800*ms)),
 		result.LimitMaxPending, "max-pending (producers waited for answers 80% of the time; try a larger --max-pending)")
-	check("max-pending, in bursts", 1000, ProducerAsked{}, Health{}, of(idle, sent(1000, 1000, 20*ms), func(l *told) { l.producers[0].Blocked() }, wait(WaitSlot, 800*ms)),
+	check("max-pending, in bursts", 1000, ProducerAsked{}, result.Tester{}, of(idle, sent(1000, 1000, 20*ms), func(l *told) { l.producers[0].Blocked() }, wait(WaitSlot, 800*ms)),
 		result.LimitMaxPending, "max-pending (producers waited for answers 80% of the time; try a larger --max-pending)")
 	check("max-pending on a busy machine", 1, closed, crowded(2*time.Second), of(idle, sent(1, 1, ms), sent(99, 99, 10*ms), wait(WaitSlot, 800*ms)),
 		result.LimitMaxPending, "max-pending (producers waited for answers 80% of the time; try a larger --max-pending)")
-	check("synchronous sends", 1, closed, Health{}, of(idle, sent(100, 100, ms), answer(900*ms)),
+	check("synchronous sends", 1, closed, result.Tester{}, of(idle, sent(100, 100, ms), answer(900*ms)),
 		result.LimitMaxPending, "max-pending (each send waited for its answer, 90% of the time; try to send asynchronously, or more --producers)")
-	check("a library that has one message of a connection in flight", 1, bounded(1, true), Health{}, of(idle, sent(100, 100, ms), answer(900*ms)),
+	check("a library that has one message of a connection in flight", 1, bounded(1, true), result.Tester{}, of(idle, sent(100, 100, ms), answer(900*ms)),
 		result.LimitMaxPending, "max-pending (producers waited for answers 90% of the time: the client has at most 1 message of a connection in flight; try another client)")
-	check("transactions of which two are open", 20, bounded(20, false), Health{}, of(idle, sent(100, 100, ms), answer(900*ms)),
+	check("transactions of which two are open", 20, bounded(20, false), result.Tester{}, of(idle, sent(100, 100, ms), answer(900*ms)),
 		result.LimitMaxPending, "max-pending (producers waited for answers 90% of the time: the client has at most 20 messages of a producer in flight; try another client)")
-	check("max-pending that a client could not use", 20, bounded(20, false), Health{}, of(idle, sent(100, 100, ms), wait(WaitSlot, 900*ms)),
+	check("max-pending that a client could not use", 20, bounded(20, false), result.Tester{}, of(idle, sent(100, 100, ms), wait(WaitSlot, 900*ms)),
 		result.LimitMaxPending, "max-pending (producers waited for answers 90% of the time: the client has at most 20 messages of a producer in flight; try another client)")
-	check("messages without an answer", 100, ProducerAsked{InFlight: driver.InFlight{Unanswered: true}}, Health{}, of(idle, sent(100, 100, ms), wait(WaitSlot, 930*ms)),
+	check("messages without an answer", 100, ProducerAsked{InFlight: driver.InFlight{Unanswered: true}}, result.Tester{}, of(idle, sent(100, 100, ms), wait(WaitSlot, 930*ms)),
 		result.LimitSocket, "the network buffer (producers waited 93% of the time to write; look at the network, and whether the broker reads slowly)")
-	check("credit", 100, closed, Health{}, of(idle, sent(10, 10, ms), credit(930*ms)),
+	check("credit", 100, closed, result.Tester{}, of(idle, sent(10, 10, ms), credit(930*ms)),
 		result.LimitCredit, "the broker's credit (producers waited for it 93% of the time; look for a full queue, address or disk, or let the broker give producers more credit)")
-	check("no credit at all", 100, closed, Health{}, of(idle, credit(1000*ms)),
+	check("no credit at all", 100, closed, result.Tester{}, of(idle, credit(1000*ms)),
 		result.LimitCredit, "the broker's credit (producers waited for it 100% of the time; look for a full queue, address or disk, or let the broker give producers more credit)")
-	check("no answer at all", 100, closed, Health{}, of(idle, wait(WaitSlot, 1000*ms)),
+	check("no answer at all", 100, closed, result.Tester{}, of(idle, wait(WaitSlot, 1000*ms)),
 		result.LimitBroker, "the broker (it answered nothing)")
-	check("all are refused", 100, closed, Health{}, of(idle, func(l *told) { l.end(ms, driver.Outcome{State: driver.Rejected}) }, wait(WaitSlot, 1000*ms)),
+	check("all are refused", 100, closed, result.Tester{}, of(idle, func(l *told) { l.end(ms, driver.Outcome{State: driver.Rejected}) }, wait(WaitSlot, 1000*ms)),
 		result.LimitMaxPending, "max-pending (producers waited for answers 100% of the time; try a larger --max-pending)")
-	check("the broker stalls in the end of the last second", 20, rated(false), Health{}, of(idle, sent(200, 200, ms), wait(WaitDue, 300*ms), in(4*time.Second, stand(310*ms))),
+	check("the broker stalls in the end of the last second", 20, rated(false), result.Tester{}, of(idle, sent(200, 200, ms), wait(WaitDue, 300*ms), in(4*time.Second, stand(310*ms))),
 		result.LimitBroker, "the broker (it answered nothing for 17% of the time, while producers waited for its answers)")
-	check("the broker stalls from the first second on", 20, rated(false), Health{}, of(idle, in(time.Second, of(sent(200, 200, ms), wait(WaitDue, 300*ms), stand(310*ms)))),
+	check("the broker stalls from the first second on", 20, rated(false), result.Tester{}, of(idle, in(time.Second, of(sent(200, 200, ms), wait(WaitDue, 300*ms), stand(310*ms)))),
 		result.LimitBroker, "the broker (it answered nothing for 92% of the time, while producers waited for its answers)")
-	check("the broker stalls again and again, with one message in flight", 1, closed, Health{}, of(idle, in(time.Second, sent(100, 100, ms)), sent(1, 1, 700*ms), answer(750*ms)),
+	check("the broker stalls again and again, with one message in flight", 1, closed, result.Tester{}, of(idle, in(time.Second, sent(100, 100, ms)), sent(1, 1, 700*ms), answer(750*ms)),
 		result.LimitBroker, "the broker (it answered nothing for 52% of the time, while producers waited for its answers)")
-	check("the only message waits for a connection", 1, ProducerAsked{}, Health{}, func(l *told) {
+	check("the only message waits for a connection", 1, ProducerAsked{}, result.Tester{}, func(l *told) {
 		idle(l)
 		if l.now == time.Second {
 			sent(100, 100, ms)(l)
@@ -246,61 +254,61 @@ func TestLimit(t *testing.T) {
 		l.producers[0].Begun(Measure) // Send has it, and has not handed it over
 		l.send.Answer.Time += time.Second
 	}, result.LimitBroker, "the broker (it answered nothing for 75% of the time, while producers waited for its answers)")
-	check("answers that always take long", 1, closed, Health{}, of(idle, sent(1, 1, 700*ms), answer(750*ms)),
+	check("answers that always take long", 1, closed, result.Tester{}, of(idle, sent(1, 1, 700*ms), answer(750*ms)),
 		result.LimitMaxPending, "max-pending (each send waited for its answer, 75% of the time; try to send asynchronously, or more --producers)")
-	check("answers get late", 100, closed, Health{}, of(idle, sent(1, 1, ms), sent(100, 100, 25*ms), wait(WaitSlot, 900*ms)),
+	check("answers get late", 100, closed, result.Tester{}, of(idle, sent(1, 1, ms), sent(100, 100, 25*ms), wait(WaitSlot, 900*ms)),
 		result.LimitBroker, "the broker (with as many messages in flight as allowed, its answers took 24.8ms on average, 25 times the shortest (1ms))")
 	check("answers get late on a busy machine, in which the tester has its processor", 100, closed, crowded(300*ms), of(idle, sent(1, 1, ms), sent(100, 100, 25*ms), wait(WaitSlot, 900*ms)),
 		result.LimitBroker, "the broker (with as many messages in flight as allowed, its answers took 24.8ms on average, 25 times the shortest (1ms))")
-	check("answers get late with few in flight", 10, closed, Health{}, of(idle, sent(1, 1, ms), sent(100, 100, 25*ms), wait(WaitSlot, 900*ms)),
+	check("answers get late with few in flight", 10, closed, result.Tester{}, of(idle, sent(1, 1, ms), sent(100, 100, 25*ms), wait(WaitSlot, 900*ms)),
 		result.LimitMaxPending, "max-pending (producers waited for answers 90% of the time; try a larger --max-pending)")
 	check("answers get late as others have the processors", 100, closed, crowded(time.Second), of(idle, sent(1, 1, ms), sent(100, 100, 25*ms), wait(WaitSlot, 900*ms)),
 		result.LimitMachine, "the machine (others took 90% of its processors; let the tester have a machine of its own)")
-	check("a backlog that grows", 100, rated(true), Health{}, of(idle, sent(1000, 188, ms), wait(WaitDue, 900*ms)),
+	check("a backlog that grows", 100, rated(true), result.Tester{}, of(idle, sent(1000, 188, ms), wait(WaitDue, 900*ms)),
 		result.LimitBroker, "the broker (messages queue in it: its backlog grew by 812 msg/s while consumers waited for them)")
-	check("another program receives a part", 100, rated(true), Health{}, of(idle, sent(1000, 0, ms), old(844, ms), wait(WaitDue, 900*ms)),
+	check("another program receives a part", 100, rated(true), result.Tester{}, of(idle, sent(1000, 0, ms), old(844, ms), wait(WaitDue, 900*ms)),
 		result.LimitNone, "none: the rate was reached")
-	check("working consumers, and another program receives a part", 100, rated(true), Health{}, of(work(980*ms, 0), sent(1000, 0, ms), old(844, ms), wait(WaitDue, 900*ms)),
+	check("working consumers, and another program receives a part", 100, rated(true), result.Tester{}, of(work(980*ms, 0), sent(1000, 0, ms), old(844, ms), wait(WaitDue, 900*ms)),
 		result.LimitNone, "none: the rate was reached")
-	check("delayed messages, most of which have not come yet", 100, rated(true), Health{}, of(idle, sent(1000, 0, ms), delayed(188, 5*time.Second, 5*time.Second), wait(WaitDue, 900*ms)),
+	check("delayed messages, most of which have not come yet", 100, rated(true), result.Tester{}, of(idle, sent(1000, 0, ms), delayed(188, 5*time.Second, 5*time.Second), wait(WaitDue, 900*ms)),
 		result.LimitNone, "none: the rate was reached")
-	check("consumers that work, and a backlog that grows", 100, rated(true), Health{}, of(work(980*ms, 0), sent(1000, 188, ms), wait(WaitDue, 900*ms)),
+	check("consumers that work, and a backlog that grows", 100, rated(true), result.Tester{}, of(work(980*ms, 0), sent(1000, 188, ms), wait(WaitDue, 900*ms)),
 		result.LimitConsumers, "the consumers (their work took 98% of their time; the backlog grew by 812 msg/s; try more --consumers)")
-	check("consumers that work, and keep up", 100, rated(true), Health{}, of(work(980*ms, 0), sent(1000, 1000, ms), wait(WaitDue, 900*ms)),
+	check("consumers that work, and keep up", 100, rated(true), result.Tester{}, of(work(980*ms, 0), sent(1000, 1000, ms), wait(WaitDue, 900*ms)),
 		result.LimitNone, "none: the rate was reached")
-	check("consumers that work, and a queue that is full", 100, closed, Health{}, of(work(980*ms, 0), sent(1000, 1000, ms), credit(900*ms)),
+	check("consumers that work, and a queue that is full", 100, closed, result.Tester{}, of(work(980*ms, 0), sent(1000, 1000, ms), credit(900*ms)),
 		result.LimitConsumers, "the consumers (their work took 98% of their time; try more --consumers)")
-	check("consumers with a rate", 100, rated(true), Health{}, of(work(980*ms, 900*ms), sent(1000, 500, ms), wait(WaitDue, 900*ms)),
+	check("consumers with a rate", 100, rated(true), result.Tester{}, of(work(980*ms, 900*ms), sent(1000, 500, ms), wait(WaitDue, 900*ms)),
 		result.LimitConsumers, "the consumers (they receive no more than their rate; the backlog grew by 500 msg/s; raise --consumer-rate)")
-	check("a consumer that never waits, and a backlog that grows", 100, rated(true), Health{}, of(sent(1000, 188, ms), wait(WaitDue, 900*ms)),
+	check("a consumer that never waits, and a backlog that grows", 100, rated(true), result.Tester{}, of(sent(1000, 188, ms), wait(WaitDue, 900*ms)),
 		result.LimitWorker, "one worker of the tester (consumer-0 never waited in 4 of 4 seconds; more producers, consumers or connections may bring more)")
-	check("network", 100, closed, Health{}, of(idle, sent(100, 100, ms), socket(930*ms)),
+	check("network", 100, closed, result.Tester{}, of(idle, sent(100, 100, ms), socket(930*ms)),
 		result.LimitSocket, "the network buffer (producers waited 93% of the time to write; look at the network, and whether the broker reads slowly)")
-	check("a producer that never waits", 100, closed, Health{}, of(idle, sent(100, 100, ms)),
+	check("a producer that never waits", 100, closed, result.Tester{}, of(idle, sent(100, 100, ms)),
 		result.LimitWorker, "one worker of the tester (producer-0 never waited in 4 of 4 seconds; more producers, consumers or connections may bring more)")
-	check("a producer that is late, and waits only for its due times", 100, rated(false), Health{}, of(idle, sent(1000, 1000, ms), wait(WaitDue, 950*ms)),
+	check("a producer that is late, and waits only for its due times", 100, rated(false), result.Tester{}, of(idle, sent(1000, 1000, ms), wait(WaitDue, 950*ms)),
 		result.LimitWorker, "one worker of the tester (it sent late, though it waited for nothing but the due times of its messages; more producers, consumers or connections may bring more)")
-	check("a connection that never waits", 100, closed, Health{}, of(idle, func(l *told) { l.send.Reader.Known = true }, sent(100, 100, ms), wait(WaitSlot, 800*ms)),
+	check("a connection that never waits", 100, closed, result.Tester{}, of(idle, func(l *told) { l.send.Reader.Known = true }, sent(100, 100, ms), wait(WaitSlot, 800*ms)),
 		result.LimitWorker, "one worker of the tester (the connection of producer-0 never waited in 4 of 4 seconds; more producers, consumers or connections may bring more)")
-	check("the tester's processors", 100, closed, Health{CPU: 970 * ms * cores, Machine: cores * time.Second, MachineAll: cores * time.Second}, of(idle, sent(100, 100, ms), wait(WaitSlot, 800*ms)),
+	check("the tester's processors", 100, closed, used(970*ms*cores, cores*time.Second, cores*time.Second), of(idle, sent(100, 100, ms), wait(WaitSlot, 800*ms)),
 		result.LimitProcessors, fmt.Sprintf("the tester's processors (it used %.2f of the %d cores that it may use; use more hosts, or larger messages)", 0.97*float64(cores), cores))
 	check("a producer that never waits while others have the processors", 100, closed, crowded(time.Second), of(idle, sent(100, 100, ms)),
 		result.LimitMachine, "the machine (others took 90% of its processors; let the tester have a machine of its own)")
 	check("the same, in three of four seconds", 100, closed, crowded(time.Second), func(l *told) {
 		of(idle, sent(100, 100, ms))(l)
 		if l.now == time.Second {
-			l.health = Health{CPU: time.Second / 5, Machine: time.Second / 5, MachineAll: 2 * time.Second}
+			l.health = used(time.Second/5, time.Second/5, 2*time.Second)
 		} else {
 			l.health = crowded(time.Second)
 		}
 	}, result.LimitMachine, "the machine (others took 90% of its processors; let the tester have a machine of its own)")
-	check("the tester's processors, in three of four seconds", 100, closed, Health{}, func(l *told) {
+	check("the tester's processors, in three of four seconds", 100, closed, result.Tester{}, func(l *told) {
 		of(idle, sent(100, 100, ms), wait(WaitSlot, 800*ms))(l)
-		used := 970 * ms
+		cpu := 970 * ms
 		if l.now == time.Second {
-			used = 100 * ms
+			cpu = 100 * ms
 		}
-		l.health = Health{CPU: used * cores, Machine: used * cores, MachineAll: cores * time.Second}
+		l.health = used(cpu*cores, cpu*cores, cores*time.Second)
 	}, result.LimitProcessors, fmt.Sprintf("the tester's processors (it used %.2f of the %d cores that it may use; use more hosts, or larger messages)", 0.97*float64(cores), cores))
 }
 

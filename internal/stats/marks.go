@@ -38,9 +38,9 @@ func (m *marker) add(s *Snapshot) {
 	if len(m.marks) == 0 {
 		return
 	}
-	delta, length := s.Delta[m.counter], s.To.Sub(s.From)
+	delta, length := s.Get(m.counter), s.To.Sub(s.From)
 	rate := float64(delta) / length.Seconds()
-	if s.Phase != Drain && length >= min(FullSecond, m.longest) {
+	if s.Phase != result.Drain && length >= min(FullSecond, m.longest) {
 		m.rate, m.longest = rate, length
 	} else if m.rate > 0 {
 		rate = m.rate

@@ -18,8 +18,9 @@ func TestMarks(t *testing.T) {
 	var total Counters
 	at := start
 	interval := func(completed, received uint64, length time.Duration) {
-		s := &Snapshot{From: at, To: at.Add(length), Delta: Counters{result.Completed: completed, result.Received: received}}
-		total = total.Add(s.Delta)
+		delta := Counters{result.Completed: completed, result.Received: received}
+		s := &Snapshot{From: at, To: at.Add(length), Row: result.Row{Counts: delta.Counts(true, true)}}
+		total = total.Add(delta)
 		s.Total, at = total, s.To
 		m.add(s)
 	}
@@ -37,10 +38,11 @@ func TestMarks(t *testing.T) {
 	}, m.list)
 
 	short := &marker{counter: result.Completed, marks: []uint64{100, 200}, start: start}
-	short.add(&Snapshot{From: start, To: start.Add(100 * time.Millisecond), Delta: Counters{result.Completed: 190}, Total: Counters{result.Completed: 190}})
+	first, second := Counters{result.Completed: 190}, Counters{result.Completed: 10}
+	short.add(&Snapshot{From: start, To: start.Add(100 * time.Millisecond), Row: result.Row{Counts: first.Counts(true, true)}, Total: first})
 	short.add(&Snapshot{
-		From: start.Add(100 * time.Millisecond), To: start.Add(600 * time.Millisecond), Phase: Drain,
-		Delta: Counters{result.Completed: 10}, Total: Counters{result.Completed: 200},
+		From: start.Add(100 * time.Millisecond), To: start.Add(600 * time.Millisecond),
+		Row: result.Row{Phase: result.Drain, Counts: second.Counts(true, true)}, Total: first.Add(second),
 	})
 	require.Len(t, short.list, 2)
 	require.InDelta(t, 1900, short.list[1].Momentary, 1e-6, "that of the load, not that of its drain")

@@ -54,7 +54,7 @@ func TestManyOutages(t *testing.T) {
 		require.EqualValues(t, 12, list[i].InDoubt)
 		require.EqualValues(t, 1, list[i].Resent)
 	}
-	progress := s.pass(100, 100, 1).Outages
+	progress := s.pass(100, 100, 1).Outage
 	require.Equal(t, 500, progress.Count)
 	require.Equal(t, 500*each, progress.Length)
 	require.EqualValues(t, 1060, progress.InDoubt)

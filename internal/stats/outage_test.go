@@ -123,7 +123,7 @@ func TestOutagesOfSomeWorkers(t *testing.T) {
 	now := func(s float64) *stats.OutageProgress {
 		snap := &stats.Snapshot{From: at(s - 1), To: at(s)}
 		o.AddInterval(snap)
-		return snap.Outages
+		return snap.Outage
 	}
 	o.Lost("done", true, true, lost, at(40)) // it needs no connection
 	require.Zero(t, now(50).Since)

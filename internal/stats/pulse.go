@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 const (
@@ -27,8 +29,8 @@ type Pulse struct {
 	resumed atomic.Int64 // when that pause ended; math.MinInt64 before the first
 
 	mu     sync.Mutex
-	pauses Health // since the last take: only these
-	stops  []gap  // the last maxStops pauses
+	pauses result.Tester // since the last take: only these
+	stops  []gap         // the last maxStops pauses
 
 	quit, done chan struct{}
 }
@@ -93,8 +95,8 @@ func (p *Pulse) recordBeat(now time.Duration) {
 			p.stops = p.stops[1:]
 		}
 		p.stops = append(p.stops, gap{from: last, to: now})
-		if length > p.pauses.PauseMax {
-			p.pauses.PauseMax, p.pauses.PauseAt = length, p.clock.Start().Add(now)
+		if us := length.Microseconds(); us > p.pauses.PauseMax {
+			p.pauses.PauseMax, p.pauses.PauseAt = us, p.clock.Start().Add(now).UnixMicro()
 		}
 		p.resumed.Store(int64(now))
 		p.paused.Store(int64(begun(last, now))) // before the beat: see Spans
@@ -159,7 +161,7 @@ func (p *Pulse) stoodStill(from, to time.Duration) (sum time.Duration) {
 
 // takePauses returns the pauses since the last call. It is a beat itself, as it may run before the first beat after a
 // pause.
-func (p *Pulse) takePauses() (n Health) {
+func (p *Pulse) takePauses() (n result.Tester) {
 	if p == nil {
 		return n
 	}

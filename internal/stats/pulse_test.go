@@ -48,7 +48,7 @@ func TestPulseSpans(t *testing.T) {
 	require.False(t, p.Spans(2020*ms, 2400*ms))
 
 	n := p.takePauses()
-	require.Equal(t, Health{Pauses: 1, PauseMax: 1012 * ms, PauseAt: clock.start.Add(2012 * ms)}, n)
+	require.Equal(t, result.Tester{Pauses: 1, PauseMax: 1_012_000, PauseAt: clock.start.Add(2012 * ms).UnixMicro()}, n)
 	n = p.takePauses()
 	require.Zero(t, n)
 	require.False(t, (*Pulse)(nil).Spans(0, time.Hour))

@@ -58,7 +58,7 @@ func TestRecorderCountsEachStateAndClass(t *testing.T) {
 	require.Equal(t, stats.Counters{
 		result.Sent: 8, result.Blocked: 1, result.LateSends: 1, result.Completed: 1, result.Rejected: 3, result.Released: 1, result.Failed: 1, result.Unconfirmed: 1,
 	}, counted)
-	require.Equal(t, n, s.Delta)
+	require.Equal(t, n.Counts(true, false), s.Counts)
 	require.EqualValues(t, 1, s.InFlight)
 	require.EqualValues(t, 1, r.InFlight())
 	require.EqualValues(t, 1, r.Completed())
@@ -112,12 +112,12 @@ func TestSentNeverShrinks(t *testing.T) {
 	require.EqualValues(t, 5, s.Total[result.Sent])
 	require.EqualValues(t, 5, s.InFlight)
 	s = c.Collect(stats.Measure, now.Add(2*time.Second), false)
-	require.EqualValues(t, 0, s.Delta[result.Sent])
+	require.EqualValues(t, 0, s.Get(result.Sent))
 
 	r.TakenBack(stats.Measure)
 	s = c.Collect(stats.Drain, now.Add(3*time.Second), true)
 	require.EqualValues(t, 5, s.Total[result.Sent])
-	require.EqualValues(t, 0, s.Delta[result.Sent])
+	require.EqualValues(t, 0, s.Get(result.Sent))
 }
 
 // TestInFlight: of a producer with one message in flight at a time, no snapshot shows more, however long the snapshot
@@ -126,8 +126,6 @@ func TestInFlight(t *testing.T) {
 	now := time.Now()
 	r := stats.NewProducerRecorder(false, nil)
 	c := collectorOf(now, r, nil)
-	c.SetWorkers([]stats.Worker{{Group: "senders"}})
-	c.SetGroups([]stats.RunGroup{{Name: "senders", Sends: true}})
 	stop := make(chan struct{})
 	var sender sync.WaitGroup
 	sender.Go(func() {
@@ -145,7 +143,7 @@ func TestInFlight(t *testing.T) {
 	most := uint64(0)
 	for i := range 2000 {
 		s := c.Collect(stats.Measure, now.Add(time.Duration(i+1)*time.Millisecond), false)
-		most = max(most, s.InFlight, s.Groups[0].Total.InFlight())
+		most = max(most, s.InFlight)
 	}
 	close(stop)
 	sender.Wait()
@@ -269,9 +267,9 @@ func TestCollectorUnderLoad(t *testing.T) {
 		require.GreaterOrEqual(t, s.Total[result.Sent], before[result.Sent])
 		require.Equal(t, before, sum)
 		before = s.Total
-		sum[result.Sent] += s.Delta[result.Sent]
-		sum[result.Completed] += s.Delta[result.Completed]
-		sum[result.Received] += s.Delta[result.Received]
+		sum[result.Sent] += s.Get(result.Sent)
+		sum[result.Completed] += s.Get(result.Completed)
+		sum[result.Received] += s.Get(result.Received)
 		delay += s.Latencies[result.Delay].Count
 		ack += s.Latencies[result.Ack].Count
 		resp += s.Latencies[result.Response].Count
@@ -332,11 +330,11 @@ func TestDelayBehindTheEnd(t *testing.T) {
 	r.Begun(stats.Measure)
 	r.Done(stats.End{Due: stats.Measure}, driver.Outcome{}, time.Millisecond)
 	s := c.Collect(stats.Measure, start.Add(time.Second), false)
-	require.EqualValues(t, 1, s.Delta[result.Sent])
+	require.EqualValues(t, 1, s.Get(result.Sent))
 	require.False(t, s.Empty())
 	r.Handed(stats.Measure, 0)
 	s = c.Collect(stats.Drain, start.Add(1001*time.Millisecond), false)
-	require.Equal(t, stats.Counters{}, s.Delta)
+	require.Equal(t, [result.NumCounters]uint64{}, s.Values())
 	require.EqualValues(t, 1, s.Latencies[result.Delay].Count)
 	require.False(t, s.Empty())
 	s = c.Collect(stats.Drain, start.Add(1002*time.Millisecond), true)

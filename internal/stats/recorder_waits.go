@@ -113,7 +113,7 @@ func (r *ProducerRecorder) silenceUntil(now, least time.Duration) time.Duration 
 func (r *ProducerRecorder) owed() bool {
 	var sent, ended uint64
 	for part := range parts {
-		ended += sumEnded(r.part[part].n[:])
+		ended += Ended(r.part[part].n[:])
 		sent += r.sent[part].Load()
 	}
 	return sent >= ended+max(1, r.transaction)

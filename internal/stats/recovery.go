@@ -31,7 +31,7 @@ type recovery struct {
 // catchingUp is the least ratio of a second's rate to the planned rate that shows that overdue messages are being sent.
 const catchingUp = 1.1
 
-// AddInterval adds a snapshot of the load, and sets its Outages.
+// AddInterval adds a snapshot of the load, and sets the state of its outages.
 func (s *Outages) AddInterval(snap *Snapshot) {
 	if s == nil {
 		return
@@ -39,18 +39,19 @@ func (s *Outages) AddInterval(snap *Snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer s.fold()
-	snap.Outages = s.progress(snap.To)
+	snap.Outage = s.progress(snap.To)
+	snap.Disconnected, snap.Outages = snap.Outage.Down, uint64(snap.Outage.Count) //nolint:gosec // a number of outages
 	r := &s.recovery
 	length := snap.To.Sub(snap.From)
 	if snap.Step != r.step { // another load has other rates
 		*r = recovery{planned: r.planned, step: snap.Step, known: len(s.list)}
 	}
-	if snap.Phase == Drain || length < FullSecond {
+	if snap.Phase == result.Drain || length < FullSecond {
 		return
 	}
 	rates := [2]float64{
-		float64(snap.Delta[result.Completed]) / length.Seconds(),
-		float64(snap.Delta[result.Received]) / length.Seconds(),
+		float64(snap.Get(result.Completed)) / length.Seconds(),
+		float64(snap.Get(result.Received)) / length.Seconds(),
 	}
 	if len(s.list) > r.known {
 		if len(r.pending) == 0 {

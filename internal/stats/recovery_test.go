@@ -20,8 +20,9 @@ type seconds struct {
 
 func (s *seconds) pass(completed, received uint64, times int) (last *stats.Snapshot) {
 	for range times {
-		last = &stats.Snapshot{Step: s.step, Phase: stats.Measure, From: s.now, To: s.now.Add(time.Second)}
-		last.Delta[result.Completed], last.Delta[result.Received] = completed, received
+		delta := stats.Counters{result.Completed: completed, result.Received: received}
+		row := result.Row{Step: s.step, Phase: result.Measure, Counts: delta.Counts(true, true)}
+		last = &stats.Snapshot{Row: row, From: s.now, To: s.now.Add(time.Second)}
 		s.now = last.To
 		s.outages.AddInterval(last)
 	}
@@ -163,17 +164,17 @@ func TestRecoveryRates(t *testing.T) {
 func TestOutageProgress(t *testing.T) {
 	t.Parallel()
 	s := newSeconds()
-	require.Equal(t, &stats.OutageProgress{}, s.pass(10, 10, 1).Outages)
+	require.Equal(t, &stats.OutageProgress{}, s.pass(10, 10, 1).Outage)
 	s.down()
 	s.outages.Attempt(errors.New("x"), time.Now())
 	s.outages.InDoubt(1, 3)
-	p := s.pass(0, 0, 2).Outages
+	p := s.pass(0, 0, 2).Outage
 	require.Equal(t, 1800*time.Millisecond, p.Since)
 	require.Equal(t, 1800*time.Millisecond, p.Length)
 	require.Equal(t, []int{1, 1}, []int{p.Count, p.Down})
 	require.EqualValues(t, 3, p.InDoubt)
 	s.up()
-	p = s.pass(10, 10, 1).Outages
+	p = s.pass(10, 10, 1).Outage
 	require.Equal(t, []int{1, 0}, []int{p.Count, p.Down})
 	require.Zero(t, p.Since)
 	require.Equal(t, 2201*time.Millisecond, p.Length)

@@ -1,7 +1,6 @@
 package stats
 
 import (
-	"slices"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/brokerside"
@@ -56,62 +55,31 @@ type RunGroup struct {
 // Several reports whether the run has more than one step.
 func (r *Run) Several() bool { return len(r.Steps) > 1 }
 
-// Snapshot holds the figures between two moments, and the totals at the second. It does not change once it is
-// published.
+// Snapshot is a row of a result, with what only reporters during a run need. It does not change once it is published.
 type Snapshot struct {
-	Step     string // name of the step
-	Phase    Phase
-	From, To time.Time     // wall clock
-	Elapsed  time.Duration // from the start of the load to To
-	Total    Counters
-	Delta    Counters
-	// Latencies became known in the interval: of messages due in the warm-up if Phase is Warmup, otherwise of messages due
-	// after it.
-	Latencies result.Latencies
-	// Leftover are the latencies of messages that were due in the warm-up and ended after it. They are in no summary.
-	Leftover result.Latencies
+	result.Row
+	From, To time.Time // wall clock
+	Total    Counters  // at To
 	// Protocol holds the protocol's own counters, as totals at To, added up over all workers.
 	Protocol []driver.Counter
-	// Verified holds the findings of the verification up to To; nil if nothing is verified.
-	Verified *result.Progress
-	Health   Health // of the interval
-	InFlight uint64
-	Workers  int // open producers and consumers
 	// Depths are the numbers of messages at the broker at the end of the interval, by destination; missing where unknown.
 	Depths []brokerside.Depth
-	// Groups are the groups of a scenario, absent ones included; nil on a command line.
-	Groups []GroupInterval
-	// Side is the resource use of the broker and its host in the interval, or in one of about the same length; nil if
-	// unknown.
-	Side *result.BrokerUse
-	// Arrivals are the messages that came from other shards, one for each shard.
-	Arrivals []result.Arrival
 	// Stalls are the sums so far; Stalled: some were found in the interval, and began earlier.
 	Stalls  []PartStalls
 	Stalled bool
-	// Outages is the state of the outages at the end of the interval; nil without --reconnect.
-	Outages *OutageProgress
+	// Outage is the state of the outages at the end of the interval; nil without --reconnect.
+	Outage *OutageProgress
 }
-
-// Seconds returns the length of the interval.
-func (s *Snapshot) Seconds() float64 { return s.To.Sub(s.From).Seconds() }
 
 // Empty reports whether nothing happened in the interval. A message counts as sent as soon as it has ended, which may
 // be a moment before its delay is known: an interval without counts can have latencies.
 func (s *Snapshot) Empty() bool {
-	if s.Delta != (Counters{}) || s.Stalled {
-		return false
+	if s.Values() != [result.NumCounters]uint64{} || s.Stalled || len(s.Groups) > 0 {
+		return false // a send may count in a later interval of its group than of the run
 	}
-	for i := range s.Groups { // a send may count in a later interval of its group than of the run
-		if s.Groups[i].Delta != (Counters{}) {
+	for kind := range s.Latencies {
+		if len(s.latencies(result.Kind(kind))) > 0 {
 			return false
-		}
-	}
-	for _, latencies := range []*result.Latencies{&s.Latencies, &s.Leftover} {
-		for _, l := range latencies {
-			if l != nil && l.Count > 0 {
-				return false
-			}
 		}
 	}
 	return true
@@ -178,56 +146,9 @@ func (s *Summary) Warnings() []string { return result.Texts(s.Findings, result.W
 // Notes returns the texts of those that are notes.
 func (s *Summary) Notes() []string { return result.Texts(s.Findings, result.Note) }
 
-// Health reports whether perfmq itself was fit to measure, in an interval or over all of them.
-type Health struct {
-	CPU        time.Duration // processor time used by this process, user and system
-	Machine    time.Duration // processor time used on the whole machine, by all programs; too low if much of it was idle
-	MachineAll time.Duration // processor time that the machine had; 0 where the system does not report it
-	Wall       time.Duration // real time of the measurement
-	Delay      time.Duration // how long threads of this process, added up, waited for a processor, if DelayKnown
-	DelayKnown bool
-	Cores      int // processors that the process may use at once
-	// resident bytes of this process at the end, or the maximum over the ends of intervals; 0 where the system does not
-	// report it
-	Memory     uint64
-	MemoryPeak uint64 // the largest number of resident bytes that this process ever had; only of a whole run
-	WasCrowded bool   // other programs kept the machine's processors busy for part of the time at least
-
-	Sent        uint64
-	LateSends   uint64 // sends that left late although neither the broker nor max-pending held them up
-	LateCrowded uint64 // part of LateSends, in intervals in which other programs kept the machine's processors busy
-	LatePaused  uint64 // part of LateSends, in intervals in which perfmq was paused
-
-	// Saturated counts the producers and consumers, of each full measured second, that waited for less than a tenth of it:
-	// perfmq, not the broker, was their limit.
-	Saturated uint64
-
-	Pauses   uint64        // times when nothing of this process ran for PauseLimit or longer
-	PauseMax time.Duration // the longest
-	PauseAt  time.Time     // when it ended
-
-	// ClockForward and ClockBackward are the steps of the wall clock. Over several intervals they leave out changes too
-	// small for a step.
-	ClockForward, ClockBackward time.Duration
-}
-
-// Join returns the snapshots of two consecutive intervals as one. Health, and all values as of the end of the interval,
-// come from the second.
+// Join returns the snapshots of two consecutive intervals as one.
 func (s *Snapshot) Join(next *Snapshot) *Snapshot {
 	joined := *next
-	joined.From = s.From
-	joined.Delta = s.Delta.Add(next.Delta)
-	joined.Side = brokerside.Join(s.Side, next.Side)
-	joined.Arrivals = joinArrivals(s.Arrivals, next.Arrivals)
-	joined.Stalled = s.Stalled || next.Stalled
-	joined.Latencies, joined.Leftover = result.Latencies{}, result.Latencies{}
-	joined.Groups = slices.Clone(next.Groups)
-	for i := range min(len(s.Groups), len(joined.Groups)) { // all intervals have the same groups
-		joined.Groups[i] = s.Groups[i].join(next.Groups[i])
-	}
-	for _, part := range []*Snapshot{s, next} {
-		joined.Latencies.Merge(part.Latencies)
-		joined.Leftover.Merge(part.Leftover)
-	}
+	joined.From, joined.Row = s.From, *s.Row.Join(&next.Row)
 	return &joined
 }

@@ -26,7 +26,7 @@ type StepSummary struct {
 	Total     Counters         // of the step, warm-up included
 	Measured  Counters         // of messages due after the warm-up; waits and LateSends are of no message, and 0
 	Latencies result.Latencies // of messages due after the warm-up
-	Health    Health
+	Tester    result.Tester
 	Extremes  Extremes // Minimum and Maximum are of them
 	Minimum   Peaks
 	Maximum   Peaks
@@ -54,8 +54,7 @@ func (s *StepSummary) Result() *result.Result {
 		Total: result.NewCounts(s.Total[:], s.Sends, s.Receives, nil), Measured: &measured, Latencies: s.Latencies,
 		Figures: s.Figures(), Stalls: s.Stalls, Unlisted: s.MoreStalls, End: s.End.UnixMicro(),
 		Rows: []result.Row{{
-			Length: s.Health.Wall.Microseconds(),
-			Tester: result.Tester{CPU: s.Health.CPU.Microseconds(), Cores: s.Health.Cores},
+			Length: s.Tester.Wall, Tester: s.Tester,
 		}},
 	}
 }
@@ -117,16 +116,16 @@ type sums struct {
 
 // add adds an interval; received is the number of messages received before it, and first the time of its first one.
 func (m *sums) add(s *Snapshot, received uint64, first time.Duration) {
-	m.Health.Add(&s.Health)
+	m.Tester.Follow(&s.Tester)
 	switch s.Phase {
-	case Warmup:
+	case result.Warmup:
 		return
-	case Measure:
-		interval := stretch{0, s.To.Sub(s.From).Microseconds(), s.To.UnixMicro(), s.Elapsed.Microseconds()}
-		m.Extremes.add(s.Delta[result.Completed], s.Delta[result.Received], interval,
+	case result.Measure:
+		interval := stretch{0, s.To.Sub(s.From).Microseconds(), s.Time, s.Elapsed}
+		m.Extremes.add(s.Get(result.Completed), s.Get(result.Received), interval,
 			received > m.total[result.Received], first)
-		m.Average.Add(s.To.Sub(s.From), s.Delta[:])
-	case Drain:
+		counts := s.Values()
+		m.Average.Add(s.To.Sub(s.From), counts[:])
 	}
 	m.Latencies.Merge(s.Latencies)
 }

@@ -103,8 +103,8 @@ type LoadTally struct {
 
 	delayed bool // there were messages with a delivery delay
 
-	all  Health            // of all intervals
-	with [numBounds]Health // of the intervals in which it was the bound of a worker, once for each
+	all  result.Tester            // of all intervals
+	with [numBounds]result.Tester // of the intervals in which it was the bound of a worker, once for each
 }
 
 // workerTally is the time for which each bound limited a worker.
@@ -147,12 +147,9 @@ func (w *workerTally) addWaits(l *laps, stalled bool, pause time.Duration) {
 }
 
 // never records that the worker, or its connection, did not wait for that long, if this was its bound.
-func (w *workerTally) never(b bound, d time.Duration, s *Snapshot) {
+func (w *workerTally) never(b bound, d time.Duration) {
 	if b == boundWorker || b == boundConnection {
 		w.busy += d
-		if d >= FullSecond {
-			s.Health.Saturated++
-		}
 	}
 	if b == boundConnection {
 		w.connection += d
@@ -185,23 +182,25 @@ func (t *LoadTally) sums(producers []ProducerAsked) (sending, receiving boundTim
 // tallyBounds adds the bounds of the workers in an interval.
 func (c *Collector) tallyBounds(s *Snapshot) {
 	t := c.tally
-	t.delayed = t.delayed || s.Delta[result.Delayed] > 0
+	t.delayed = t.delayed || s.Get(result.Delayed) > 0
 	length := s.To.Sub(s.From)
-	if s.Phase != Measure || length <= 0 {
+	if s.Phase != result.Measure || length <= 0 {
 		return
 	}
 	t.span += length
-	t.all.Add(&s.Health)
-	t.completed += s.Delta[result.Completed]
-	t.received += s.Delta[result.Received]
+	t.all.Follow(&s.Tester)
+	t.completed += s.Get(result.Completed)
+	t.received += s.Get(result.Received)
 	for _, l := range s.latencies(result.Transfer) {
 		t.ages.Count += l.Count
 		t.ages.Sum += l.Sum
 	}
-	if float64(s.Delta[result.Received]) < (1-growing)*float64(s.Delta[result.Completed]) {
+	if float64(s.Get(result.Received)) < (1-growing)*float64(s.Get(result.Completed)) {
 		t.behind += length
 	}
-	stretch, old := c.stretch(s, length), s.old()
+	counts := s.Values()
+	ended := Ended(counts[:])
+	stretch, old := c.stretch(s, length, ended), s.old()
 	for i := range t.workers {
 		w, meter := &t.workers[i], &c.work[i]
 		if !meter.lap.known {
@@ -221,15 +220,15 @@ func (c *Collector) tallyBounds(s *Snapshot) {
 			waits := meter.lap.waits()
 			t.waited.add(&waits)
 			t.silence += meter.lap.longSilence()
-			stalled := meter.lap.mostlySilent() && s.Health.CPUShare() <= MaxCPUShare && !s.Health.starved()
+			stalled := meter.lap.mostlySilent() && s.Tester.CPUShare() <= result.MaxCPUShare && !isStarved(&s.Tester)
 			if b == boundNone {
-				w.addWaits(&meter.lap, stalled, s.Health.PauseMax)
+				w.addWaits(&meter.lap, stalled, time.Duration(s.Tester.PauseMax)*time.Microsecond)
 			}
-			w.never(b, active, s)
+			w.never(b, active)
 			if stalled && (b == boundSlot || b == boundAnswer) {
 				b = boundBroker
 			}
-			b = c.blame(b, stretch, sumEnded(s.Delta[:]) == 0, &s.Health)
+			b = c.blame(b, stretch, ended == 0, &s.Tester)
 		} else {
 			var known bool
 			if b, known = meter.lap.consumer(length); !known {
@@ -238,14 +237,14 @@ func (c *Collector) tallyBounds(s *Snapshot) {
 			t.consuming += length
 			t.worked += meter.lap.took[boundWork]
 			t.input += meter.lap.inputWait()
-			w.never(b, active, s)
-			b = c.blame(b, 1, false, &s.Health)
+			w.never(b, active)
+			b = c.blame(b, 1, false, &s.Tester)
 			if b == boundInput && old {
 				b = boundDelivery
 			}
 		}
 		w.bounds[b] += active
-		t.with[b].Add(&s.Health)
+		t.with[b].Follow(&s.Tester)
 	}
 }
 
@@ -260,14 +259,14 @@ func (c *Collector) minSilence() time.Duration {
 // old reports whether the messages of an interval had waited in the broker: delayed ones, beyond their delay.
 func (s *Snapshot) old() bool {
 	l := s.Latencies[result.Transfer]
-	if s.Delta[result.Delayed] > 0 {
+	if s.Get(result.Delayed) > 0 {
 		l = s.Latencies[result.Lateness]
 	}
 	return l != nil && l.Count > 0 && l.Mean() >= float64(oldMessages.Microseconds())
 }
 
 // stretch returns the ratio of an interval's answer latency to the shortest one, and adds the answers to the tally.
-func (c *Collector) stretch(s *Snapshot, length time.Duration) float64 {
+func (c *Collector) stretch(s *Snapshot, length time.Duration, ended uint64) float64 {
 	t := c.tally
 	t.least = c.leastAck
 	var count, sum int64
@@ -280,7 +279,7 @@ func (c *Collector) stretch(s *Snapshot, length time.Duration) float64 {
 	switch {
 	case count > 0:
 		return float64(sum) / float64(count) / float64(max(1, t.least))
-	case sumEnded(s.Delta[:]) > 0: // refused
+	case ended > 0: // refused
 		return 1
 	case t.least == math.MaxInt64: // nothing was ever answered
 		return math.Inf(1)
@@ -292,24 +291,24 @@ func (c *Collector) stretch(s *Snapshot, length time.Duration) float64 {
 // latencies returns the latencies of an interval, of messages of all phases: a producer that is far behind its rate
 // sends the messages of the warm-up long after it.
 func (s *Snapshot) latencies(kind result.Kind) (list []*result.Latency) {
-	for _, l := range []*result.Latency{s.Latencies[kind], s.Leftover[kind]} {
-		if l != nil && l.Count > 0 {
-			list = append(list, l)
+	for _, all := range []*result.Latencies{&s.Latencies, s.Leftover} {
+		if all != nil && all[kind] != nil && all[kind].Count > 0 {
+			list = append(list, all[kind])
 		}
 	}
 	return list
 }
 
 // blame corrects the bound of a worker by the latency of answers and the load of the processors.
-func (c *Collector) blame(b bound, stretch float64, silent bool, h *Health) bound {
+func (c *Collector) blame(b bound, stretch float64, silent bool, h *result.Tester) bound {
 	answers := b == boundSlot || b == boundCredit || b == boundAnswer
 	many := c.mayPend >= manyInFlight
 	switch {
 	case b == boundNone || b >= boundInput:
 		return b
-	case h.CPUShare() > MaxCPUShare: // then nothing else could raise the rate much
+	case h.CPUShare() > result.MaxCPUShare: // then nothing else could raise the rate much
 		return boundProcessors
-	case (!answers || many || stretch >= stretchedLittle) && h.starved():
+	case (!answers || many || stretch >= stretchedLittle) && isStarved(h):
 		return boundMachine
 	case silent && b == boundCredit: // nothing is in flight that could be answered
 		return b
@@ -320,9 +319,9 @@ func (c *Collector) blame(b bound, stretch float64, silent bool, h *Health) boun
 	}
 }
 
-// starved reports whether other programs had the processors that perfmq needed: it waited for one at almost any
+// isStarved reports whether other programs had the processors that perfmq needed: it waited for one at almost any
 // moment, or needed all processors that it may use.
-func (h *Health) starved() bool {
-	wanted := float64(h.CPU+h.Delay) >= MaxCPUShare*float64(h.Wall)*float64(h.Cores)
+func isStarved(h *result.Tester) bool {
+	wanted := float64(h.CPU+h.Delay) >= result.MaxCPUShare*float64(h.Wall)*float64(h.Cores)
 	return h.Crowded() && (!h.DelayKnown || float64(h.Delay) >= starved*float64(h.Wall) || wanted)
 }

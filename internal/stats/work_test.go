@@ -26,13 +26,13 @@ func TestBlockedCountsWaitsForLeave(t *testing.T) {
 	p.Blocked()
 	w.Credit.Times = 3
 	s := c.Collect(Measure, start.Add(time.Second), false)
-	require.EqualValues(t, 4, s.Delta[result.Blocked])
-	require.EqualValues(t, 3, s.Delta[result.NoLeave])
+	require.EqualValues(t, 4, s.Get(result.Blocked))
+	require.EqualValues(t, 3, s.Get(result.NoLeave))
 	w.Credit.Times = 5
 	p.Blocked()
 	s = c.Collect(Measure, start.Add(2*time.Second), false)
-	require.EqualValues(t, 3, s.Delta[result.Blocked])
-	require.EqualValues(t, 2, s.Delta[result.NoLeave])
+	require.EqualValues(t, 3, s.Get(result.Blocked))
+	require.EqualValues(t, 2, s.Get(result.NoLeave))
 	require.EqualValues(t, 7, s.Total[result.Blocked])
 }
 
@@ -45,14 +45,14 @@ func TestSocketWaitsAreCounted(t *testing.T) {
 	c.SetWorkers([]Worker{{Name: "producer-0", Waits: w, Openings: 1}})
 	w.Socket.Times = 3
 	s := c.Collect(Measure, start.Add(time.Second), false)
-	require.EqualValues(t, 3, s.Delta[result.SocketWaits])
+	require.EqualValues(t, 3, s.Get(result.SocketWaits))
 	require.Zero(t, s.Total[result.Blocked])
 	c.SetWorkers([]Worker{{Name: "producer-0", Closed: true, Openings: 1, SocketWaits: 5}})
 	s = c.Collect(Measure, start.Add(2*time.Second), false)
-	require.EqualValues(t, 2, s.Delta[result.SocketWaits])
+	require.EqualValues(t, 2, s.Get(result.SocketWaits))
 	c.SetWorkers([]Worker{{Name: "producer-0", Waits: &waits{Socket: driver.Wait{Times: 1}}, Openings: 2, SocketWaits: 5}})
 	s = c.Collect(Measure, start.Add(3*time.Second), false)
-	require.EqualValues(t, 1, s.Delta[result.SocketWaits])
+	require.EqualValues(t, 1, s.Get(result.SocketWaits))
 	require.EqualValues(t, 6, s.Total[result.SocketWaits])
 	require.EqualValues(t, 6, c.WorkerTotals()[0].Total[result.SocketWaits])
 }

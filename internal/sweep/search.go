@@ -208,10 +208,10 @@ func judge(s *stats.Summary) record.Point {
 	p.Kept = len(broken) == 0
 	p.Why = strings.Join(broken, ", ")
 	p.Tester = !p.Kept && result.OfTester(s.Limit.Kind)
-	if !p.Kept && !p.Tester && s.Health.Crowded() {
+	if !p.Kept && !p.Tester && s.Tester.Crowded() {
 		p.Tester = true
 		p.Limit = fmt.Sprintf("the machine (others than perfmq, such as a broker on it, took %.0f%% of its processors)",
-			100*s.Health.OthersShare())
+			100*s.Tester.OthersShare())
 	}
 	return p
 }

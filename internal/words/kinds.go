@@ -57,8 +57,6 @@ var kinds = []Kind{
 		"perfmq stood still %s, the longest for %s until %s: the latencies of %d sends and receipts include that",
 	},
 	{"late-sends", result.Warning, "messages sent late through perfmq's own fault: %d of %d"},
-	{"late-crowded", result.Warning, "messages sent late because other programs kept the processors busy: %d of %d"},
-	{"late-paused", result.Warning, "messages sent late because perfmq stood still: %d of %d"},
 	{
 		"clock-forward", result.Warning,
 		"the wall clock was set forward by %s during the run: transfer times between two machines are off by that",

@@ -105,7 +105,7 @@ func (r *Result) checkSteps() error {
 		if sum == nil {
 			return fmt.Errorf("row %d is of step %q, which the result does not have", i+1, row.Step)
 		}
-		sum.add(&row.Counts)
+		sum.Add(&row.Counts)
 	}
 	known := slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Kind == RowsMissing })
 	for i := range r.Steps {

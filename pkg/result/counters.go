@@ -211,6 +211,9 @@ func NewCounts(list []uint64, sends, receives bool, failures map[string]map[stri
 	return c
 }
 
+// Get returns one of the counts; 0 if its role is absent.
+func (c *Counts) Get(counter Counter) uint64 { return *c.places()[counter] }
+
 // Values returns the counts by their [Counter]. The counts of an absent role are zero.
 func (c *Counts) Values() (list [NumCounters]uint64) {
 	for i, n := range c.places() {

@@ -6,8 +6,8 @@ import (
 	"reflect"
 )
 
-// add adds other.
-func (c *Counts) add(other *Counts) {
+// Add adds other.
+func (c *Counts) Add(other *Counts) {
 	if other.Producers != nil {
 		if c.Producers == nil {
 			c.Producers = &Producers{}
@@ -64,20 +64,6 @@ func fieldsOf(counts any) (list []*uint64) {
 		list = append(list, v.Field(i).Addr().Interface().(*uint64))
 	}
 	return list
-}
-
-// add adds the use of another interval, or of another machine at the same time. Of the longest pauses it keeps the
-// longer. Cores and Memory stay as they are.
-func (t *Tester) add(other *Tester) {
-	sum(
-		[]*uint64{&t.Pauses, &t.LateCrowded, &t.LatePaused, &t.Saturated},
-		[]*uint64{&other.Pauses, &other.LateCrowded, &other.LatePaused, &other.Saturated},
-	)
-	t.PauseMax = max(t.PauseMax, other.PauseMax)
-	sum(
-		[]*int64{&t.CPU, &t.MachineBusy, &t.MachineAll, &t.ClockForward, &t.ClockBackward},
-		[]*int64{&other.CPU, &other.MachineBusy, &other.MachineAll, &other.ClockForward, &other.ClockBackward},
-	)
 }
 
 // addCounts adds counts by name.

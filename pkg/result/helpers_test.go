@@ -87,10 +87,10 @@ func sample(t testing.TB, seed uint64, seconds, messages int) *Result {
 	r.Measured = &Counts{}
 	for i := range seconds {
 		row := sampleRow(random, i, messages)
-		r.Total.add(&row.Counts)
+		r.Total.Add(&row.Counts)
 		r.Tester.add(&row.Tester)
 		if row.Phase != Warmup {
-			r.Measured.add(&row.Counts)
+			r.Measured.Add(&row.Counts)
 			r.Latencies.add(&row.Latencies)
 		}
 		r.End = row.Time

@@ -88,7 +88,7 @@ func (r *Result) merge(part *Result) {
 		}
 	}
 	r.Outcome.merge(&part.Outcome, part.name())
-	r.Total.add(&part.Total)
+	r.Total.Add(&part.Total)
 	r.Latencies.add(&part.Latencies)
 	r.Tester.add(&part.Tester)
 	r.Tester.Cores += part.Tester.Cores
@@ -97,7 +97,7 @@ func (r *Result) merge(part *Result) {
 	if r.Measured == nil || part.Measured == nil {
 		r.Measured = nil
 	} else {
-		r.Measured.add(part.Measured)
+		r.Measured.Add(part.Measured)
 	}
 	r.Expected, r.Missing = AddKnown(r.Expected, part.Expected), AddKnown(r.Missing, part.Missing)
 	r.mergeOutages(part)
@@ -183,7 +183,7 @@ func (r *Result) mergeSteps(part *Result) {
 		to.Reason = mergedReason(to.Reason, from.Reason)
 		to.Limit = mergedLimit(to.Limit, from.Limit, part.name())
 		to.Start, to.End = min(to.Start, from.Start), max(to.End, from.End)
-		to.Counts.add(&from.Counts)
+		to.Counts.Add(&from.Counts)
 		to.Latencies.add(&from.Latencies)
 		for k := range from.Groups {
 			named(&to.Groups, from.Groups[k].Name, func(g *Group) *string { return &g.Name }).Add(&from.Groups[k])

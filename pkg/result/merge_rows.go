@@ -62,6 +62,13 @@ func (r *Row) clone() *Row {
 	return &c
 }
 
+// Join returns the row and the one after it as one. Neither changes.
+func (r *Row) Join(next *Row) *Row {
+	joined := r.clone()
+	joined.follow(next)
+	return joined
+}
+
 // follow adds the row after r.
 func (r *Row) follow(next *Row) {
 	r.Length += next.Elapsed - r.Elapsed
@@ -101,16 +108,20 @@ func (r *Row) beside(other *Row) {
 
 // add adds counts, latencies and the use of the machine.
 func (r *Row) add(other *Row) {
-	r.Counts.add(&other.Counts)
+	r.Counts.Add(&other.Counts)
 	r.Latencies.add(&other.Latencies)
 	r.Leftover = addLatencies(r.Leftover, other.Leftover)
 	r.Tester.add(&other.Tester)
 	for i := range other.Groups {
-		from := &other.Groups[i]
-		to := named(&r.Groups, from.Name, func(g *RowGroup) *string { return &g.Name })
-		to.add(&from.Counts)
-		to.Latencies = addLatencies(to.Latencies, from.Latencies)
+		r.AddGroup(&other.Groups[i])
 	}
+}
+
+// AddGroup adds the figures of a group to those of its name.
+func (r *Row) AddGroup(from *RowGroup) {
+	to := named(&r.Groups, from.Name, func(g *RowGroup) *string { return &g.Name })
+	to.Add(&from.Counts)
+	to.Latencies = addLatencies(to.Latencies, from.Latencies)
 }
 
 func addLatencies(to, from *Latencies) *Latencies {

@@ -64,9 +64,9 @@ func split(t *testing.T, whole *Result, n int) []*Result {
 			}
 		}
 		for i, p := range parts {
-			p.Total.add(&rows[i].Counts)
+			p.Total.Add(&rows[i].Counts)
 			if row.Phase != Warmup {
-				p.Measured.add(&rows[i].Counts)
+				p.Measured.Add(&rows[i].Counts)
 				p.Latencies.add(&rows[i].Latencies)
 			}
 			p.Rows = append(p.Rows, rows[i])

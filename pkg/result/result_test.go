@@ -78,7 +78,7 @@ func TestKilled(t *testing.T) {
 		var want Counts
 		var latencies Latencies
 		for i := range n {
-			want.add(&whole.Rows[i].Counts)
+			want.Add(&whole.Rows[i].Counts)
 			if whole.Rows[i].Phase != Warmup {
 				latencies.add(&whole.Rows[i].Latencies)
 			}

@@ -174,35 +174,6 @@ type Consumers struct {
 	Rejected uint64 `json:"rejected,omitempty"`
 }
 
-// Tester is the tester's own use of its machine.
-type Tester struct {
-	// CPU is the processor time that the tester used.
-	CPU int64 `json:"cpu"`
-	// Cores is the number of processors that it may use at once.
-	Cores int `json:"cores"`
-	// Memory is its resident memory in bytes: at the end of an interval, or the maximum of a whole run; 0 where the system
-	// does not report it.
-	Memory uint64 `json:"memory,omitempty"`
-	// MemoryPeak is the peak of its resident memory in bytes; of a whole run only.
-	MemoryPeak uint64 `json:"memoryPeak,omitempty"`
-	// MachineBusy is the processor time that all programs of the machine used, MachineAll the processor time that was
-	// available; 0 where the system does not report it.
-	MachineBusy int64 `json:"machineBusy,omitempty"`
-	MachineAll  int64 `json:"machineAll,omitempty"`
-	// Pauses is the number of times that the tester stood still, PauseMax is the longest.
-	Pauses   uint64 `json:"pauses,omitempty"`
-	PauseMax int64  `json:"pauseMax,omitempty"`
-	// LateCrowded and LatePaused are the late sends while other programs kept the machine busy, and after a pause.
-	LateCrowded uint64 `json:"lateCrowded,omitempty"`
-	LatePaused  uint64 `json:"latePaused,omitempty"`
-	// ClockForward and ClockBackward are how far the wall clock was set.
-	ClockForward  int64 `json:"clockForward,omitempty"`
-	ClockBackward int64 `json:"clockBackward,omitempty"`
-	// Saturated is the number of workers for which the tester was the limit: in a row, the workers that waited for less
-	// than a tenth of it; of a whole run, the sum of the rows.
-	Saturated uint64 `json:"saturated,omitempty"`
-}
-
 // warmupTag begins the tags of messages that were due in the warm-up.
 const warmupTag = "warmup-"
 

@@ -30,7 +30,7 @@ func sampleSteps(t testing.TB, seed uint64, seconds, messages int) *Result {
 		}
 		s := &r.Steps[len(r.Steps)-1]
 		s.End = row.Time
-		s.Counts.add(&row.Counts)
+		s.Counts.Add(&row.Counts)
 		if row.Phase != Warmup {
 			s.Latencies.add(&row.Latencies)
 		}
@@ -83,7 +83,7 @@ func TestGoldenSteps(t *testing.T) {
 	require.Equal(t, asJSON(t, want), asJSON(t, got))
 	var sum Counts
 	for i := range got.Steps {
-		sum.add(&got.Steps[i].Counts)
+		sum.Add(&got.Steps[i].Counts)
 	}
 	require.Equal(t, asJSON(t, got.Total), asJSON(t, sum))
 }
@@ -128,7 +128,7 @@ func TestKilledInAStep(t *testing.T) {
 		}
 		s := &want[len(want)-1]
 		s.End = row.Time
-		s.Counts.add(&row.Counts)
+		s.Counts.Add(&row.Counts)
 		if row.Phase != Warmup {
 			s.Latencies.add(&row.Latencies)
 		}

@@ -28,10 +28,9 @@ func (s *Sum) count(row *Row) {
 	}
 	step := &r.Steps[len(r.Steps)-1]
 	r.End, step.End = row.Time, row.Time
-	r.Tester.Cores, r.Tester.Memory = row.Tester.Cores, max(r.Tester.Memory, row.Tester.Memory)
-	r.Total.add(&row.Counts)
-	step.Counts.add(&row.Counts)
-	r.Tester.add(&row.Tester)
+	r.Total.Add(&row.Counts)
+	step.Counts.Add(&row.Counts)
+	r.Tester.Follow(&row.Tester)
 }
 
 // Result returns the result so far, without rows. Add changes it.
@@ -40,7 +39,7 @@ func (s *Sum) Result() *Result { return &s.result }
 // Add adds the figures of the same group elsewhere.
 func (g *Group) Add(other *Group) {
 	addTo(&g.Due, other.Due)
-	g.Counts.add(&other.Counts)
-	g.Measured.add(&other.Measured)
+	g.Counts.Add(&other.Counts)
+	g.Measured.Add(&other.Measured)
 	g.Latencies.add(&other.Latencies)
 }
