@@ -125,7 +125,7 @@ func (a *app) printEnding(e run.Ending) int {
 // printBroken prints the thresholds that a run has broken.
 func (a *app) printBroken(outcomes []threshold.Outcome) {
 	for i := range outcomes {
-		if outcomes[i].Broken() {
+		if !outcomes[i].Kept {
 			a.errors.write("threshold: "+outcomes[i].String(), "")
 		}
 	}

@@ -55,7 +55,7 @@ func (m *Merged) judge(s *shards, others []threshold.Threshold) error {
 		switch {
 		case !o.Success:
 			o.Status = result.StatusFailed
-		case o.Aborted, slices.ContainsFunc(m.Judged, func(o threshold.Outcome) bool { return o.Broken() }):
+		case o.Aborted, threshold.Fail(m.Judged):
 			o.Status = result.StatusThreshold
 		case o.Interrupted:
 			o.Status = result.StatusInterrupted

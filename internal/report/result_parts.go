@@ -1,8 +1,6 @@
 package report
 
 import (
-	"slices"
-
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/internal/verify"
@@ -41,7 +39,7 @@ func outcome(s *stats.Summary) result.Outcome {
 	switch {
 	case !s.Success:
 		o.Status = result.StatusFailed
-	case slices.ContainsFunc(s.Thresholds, func(o threshold.Outcome) bool { return o.Broken() }):
+	case threshold.Fail(s.Thresholds):
 		o.Status = result.StatusThreshold
 	case s.Interrupted:
 		o.Status = result.StatusInterrupted

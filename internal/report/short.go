@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -122,10 +123,8 @@ func (s *Short) Summary(sum *stats.Summary) error {
 // verdict returns the outcome of the run as a word, and the rest of its line.
 func (s *Short) verdict(sum *stats.Summary) (word, rest string) {
 	word = "SUCCESS"
-	for i := range sum.Thresholds {
-		if sum.Thresholds[i].Broken() {
-			word = "THRESHOLD NOT KEPT"
-		}
+	if threshold.Fail(sum.Thresholds) {
+		word = "THRESHOLD NOT KEPT"
 	}
 	if !sum.Success {
 		word = "FAILURE"
@@ -155,9 +154,9 @@ func (s *Short) said(sum *stats.Summary) (lines []string) {
 		add("after", outages)
 	}
 	add("problem", sum.Problems()...)
-	for _, broken := range []bool{true, false} {
+	for _, kept := range []bool{false, true} {
 		for i := range sum.Thresholds {
-			if sum.Thresholds[i].Broken() == broken {
+			if sum.Thresholds[i].Kept == kept {
 				add("threshold", sum.Thresholds[i].String())
 			}
 		}

@@ -2,7 +2,6 @@ package run
 
 import (
 	"errors"
-	"slices"
 
 	"github.com/perfmq/perfmq/internal/engine"
 	"github.com/perfmq/perfmq/internal/stats"
@@ -48,12 +47,11 @@ func (e *Ending) Status() int {
 	default:
 		status = result.StatusFailed
 	}
-	broken := func(o threshold.Outcome) bool { return o.Broken() }
 	switch s := e.Summary; {
 	case s == nil:
 	case !s.Success:
 		status = result.StatusFailed
-	case status == result.StatusOK && slices.ContainsFunc(s.Thresholds, broken):
+	case status == result.StatusOK && threshold.Fail(s.Thresholds):
 		status = result.StatusThreshold
 	}
 	if e.Closing != nil && (status == result.StatusOK || status == result.StatusThreshold) {

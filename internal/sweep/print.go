@@ -2,7 +2,6 @@ package sweep
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -110,15 +109,6 @@ func (s *Sweep) conclude(status int) int {
 			status = result.Graver(status, r.Status)
 		}
 	}
-	var judged []string
-	for _, m := range s.state.Medians() {
-		text := strings.TrimSpace(s.state.Title(m.Values) + " " + m.Outcome.String())
-		judged = append(judged, text)
-		if !m.Outcome.Kept {
-			status = result.Graver(status, result.StatusThreshold)
-			s.Progress.Fail(errors.New("threshold: " + text))
-		}
-	}
 	if s.Silent {
 		return status
 	}
@@ -126,9 +116,6 @@ func (s *Sweep) conclude(status int) int {
 	columns := s.state.Columns(rows)
 	if len(columns) > 0 {
 		s.printTable(rows, columns)
-	}
-	for _, text := range judged {
-		s.print("--- threshold: %s\n", text)
 	}
 	for _, name := range columns {
 		text := s.state.Best(rows, name, func(v float64) string { return figure(name, v) })

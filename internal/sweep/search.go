@@ -198,7 +198,7 @@ func judge(s *stats.Summary) record.Point {
 	var broken []string
 	for i := range s.Thresholds {
 		o := &s.Thresholds[i]
-		if o.Broken() {
+		if !o.Kept {
 			broken = append(broken, o.Threshold.String()+": "+o.Value())
 		}
 	}
@@ -225,7 +225,7 @@ func (s *Search) printLoad(rate float64, hold bool, length time.Duration, p *rec
 	var values []string
 	for i := range sum.Thresholds {
 		o := &sum.Thresholds[i]
-		if i < len(s.Thresholds) || o.Broken() {
+		if i < len(s.Thresholds) || !o.Kept {
 			values = append(values, fmt.Sprintf("%s %s", o.Threshold.Metric.Name, o.Value()))
 		}
 	}

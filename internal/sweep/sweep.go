@@ -81,7 +81,7 @@ func New(c Config) (*Sweep, error) {
 	}}
 	hash := sha256.New()
 	for i, values := range c.Cells {
-		of, err := s.build(values)
+		of, err := s.Build(values)
 		if err != nil {
 			if len(values) > 0 {
 				err = errors.Join(err, &plan.Mistake{Text: "that is in the cell " + s.state.Title(values)})
@@ -105,20 +105,6 @@ func New(c Config) (*Sweep, error) {
 	}
 	s.state.Arrange(c.Cells)
 	return s, nil
-}
-
-// build makes a run of a cell. Of several repeats, none is judged by thresholds on their median.
-func (s *Sweep) build(values map[string]string) (*run.Run, error) {
-	of, err := s.Build(values)
-	if err != nil || s.Repeats < 2 {
-		return of, err
-	}
-	for _, list := range thresholds(of.Plan) {
-		for i := range list {
-			list[i].Deferred = list[i].Median
-		}
-	}
-	return of, nil
 }
 
 // thresholds returns the thresholds of the plan, then of each step.
@@ -228,7 +214,7 @@ func (s *Sweep) pause() bool {
 
 // one carries a run out. It returns the exit status, and an error if no load was made.
 func (s *Sweep) one(r *record.Run) (int, error) {
-	of, err := s.build(r.Values)
+	of, err := s.Build(r.Values)
 	if err != nil {
 		return result.StatusUsage, err
 	}
@@ -291,17 +277,6 @@ func (s *Sweep) keep(r *record.Run, sum *stats.Summary, clean func(string) strin
 		}
 	}
 	r.SetLimits(limits)
-	r.Thresholds = nil
-	for i := range sum.Thresholds {
-		o := &sum.Thresholds[i]
-		d := record.Threshold{
-			Step: o.Step, Threshold: o.Threshold.String(), Kept: o.Kept, Median: o.Threshold.Deferred, Target: o.Target,
-		}
-		if o.Known {
-			d.Measured = &o.Measured
-		}
-		r.Thresholds = append(r.Thresholds, d)
-	}
 	if problems := sum.Problems(); len(problems) > 0 {
 		r.Problem = clean(problems[0])
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/perfmq/perfmq/internal/quantity"
@@ -22,20 +23,12 @@ type Threshold struct {
 	OfTarget bool
 	// Abort ends the run as soon as the demand cannot be kept any more.
 	Abort bool
-	// Median: in a sweep, the demand is on the median of the repeats of a cell; otherwise each of them must keep it.
-	Median bool
-	// Deferred: the run is one of several repeats, so that a demand on their median is not judged by it.
-	Deferred bool
-	asked    string // the value as it was written
+	asked string // the value as it was written
 }
 
 // String returns the demand with single spaces, which [Parse] reads.
 func (t *Threshold) String() string {
-	name := t.Metric.Name
-	if t.Median {
-		name = "median(" + name + ")"
-	}
-	return name + " " + t.Op + " " + t.asked
+	return t.Metric.Name + " " + t.Op + " " + t.asked
 }
 
 // UnknownError is for an unknown metric. Value is the value that it was compared with.
@@ -45,8 +38,7 @@ type UnknownError struct{ Name, Value string }
 func (e *UnknownError) Error() string { return fmt.Sprintf("there is no metric %q", e.Name) }
 
 var (
-	demand = regexp.MustCompile(`^\s*([A-Za-z_][A-Za-z0-9_.-]*|median\(\s*[A-Za-z_][A-Za-z0-9_.-]*\s*\))` +
-		`\s*(<=|>=|==|!=|<|>|=)\s*(.*?)\s*$`)
+	demand   = regexp.MustCompile(`^\s*([A-Za-z_][A-Za-z0-9_.-]*)\s*(<=|>=|==|!=|<|>|=)\s*(.*?)\s*$`)
 	ofTarget = regexp.MustCompile(`^([0-9.eE+-]+)\s*%\s+of\s+target$`)
 )
 
@@ -69,13 +61,11 @@ func Parse(text string) (Threshold, error) {
 	if parts[2] == "=" {
 		return Threshold{}, errors.New("= is no operator: write ==, <= or >=")
 	}
-	name, median := strings.CutPrefix(parts[1], "median(")
-	name = strings.TrimSpace(strings.TrimSuffix(name, ")"))
-	m, ok := Find(name)
+	m, ok := Find(parts[1])
 	if !ok {
-		return Threshold{}, &UnknownError{name, parts[3]}
+		return Threshold{}, &UnknownError{parts[1], parts[3]}
 	}
-	t := Threshold{Metric: m, Median: median, Op: parts[2], asked: strings.Join(strings.Fields(parts[3]), " ")}
+	t := Threshold{Metric: m, Op: parts[2], asked: strings.Join(strings.Fields(parts[3]), " ")}
 	var err error
 	if share := ofTarget.FindStringSubmatch(parts[3]); share != nil {
 		if m.Unit != PerSecond {
@@ -200,8 +190,10 @@ func (t *Threshold) holds(v, target float64) bool {
 	}
 }
 
-// Broken reports whether the run does not keep a demand that it is judged by.
-func (o *Outcome) Broken() bool { return !o.Kept && !o.Threshold.Deferred }
+// Fail reports whether a threshold fails.
+func Fail(list []Outcome) bool {
+	return slices.ContainsFunc(list, func(o Outcome) bool { return !o.Kept })
+}
 
 // Judge judges a demand by one value, and for a share of the target by that.
 func (t *Threshold) Judge(v, target float64) Outcome {
@@ -223,10 +215,7 @@ func (o *Outcome) Value() string {
 // String returns the threshold, the verdict and the measured value: "ack.p99 < 50ms: kept, 3.2ms".
 func (o *Outcome) String() string {
 	verdict := "kept"
-	switch {
-	case o.Threshold.Deferred:
-		verdict = "judged over the repeats"
-	case !o.Kept:
+	if !o.Kept {
 		verdict = "NOT KEPT"
 	}
 	text := o.Threshold.String() + ": " + verdict + ", " + o.Value()
@@ -239,9 +228,6 @@ func (o *Outcome) String() string {
 // CanAbort reports whether the run can show, before it ends, that the demand will not be kept: upper limits, and lower
 // ones of the lowest rate. The numbers of messages lost, left, missing or not sent are known only at the end.
 func (t *Threshold) CanAbort() bool {
-	if t.Median {
-		return false
-	}
 	switch t.Metric.Name {
 	case "lost", "left", "missing", "rate.missed":
 		return false

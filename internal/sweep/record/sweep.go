@@ -53,17 +53,6 @@ type Limit struct {
 	Text string `json:"text"`
 }
 
-// Threshold is a threshold of a run, and the value that a run measured.
-type Threshold struct {
-	Step      string   `json:"step,omitempty"`
-	Threshold string   `json:"threshold"`
-	Measured  *float64 `json:"measured"`         // in the unit of its metric; null if the run has no value
-	Target    float64  `json:"target,omitempty"` // messages per second, of a threshold on a share of it
-	Kept      bool     `json:"kept"`
-	// Median: it is judged over the repeats, not in each run.
-	Median bool `json:"median,omitempty"`
-}
-
 // Run is a repeat of a cell.
 type Run struct {
 	// Cell and Repeat count from 1.
@@ -87,9 +76,8 @@ type Run struct {
 	Start int64 `json:"start,omitempty"`
 	End   int64 `json:"end,omitempty"`
 	// Figures are values of metrics, by name, in their units; with several steps as STEP.METRIC.
-	Figures    map[string]float64 `json:"figures,omitempty"`
-	Limits     []Limit            `json:"limits,omitempty"`
-	Thresholds []Threshold        `json:"thresholds,omitempty"`
+	Figures map[string]float64 `json:"figures,omitempty"`
+	Limits  []Limit            `json:"limits,omitempty"`
 }
 
 // Ended notes that the run, which began at one moment, ended at the other. A wall clock that was set meanwhile does not

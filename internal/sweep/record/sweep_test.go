@@ -200,24 +200,3 @@ func TestBounded(t *testing.T) {
 	r.SetLimits([]Limit{{Kind: "machine"}})
 	require.Equal(t, "at least ", r.Bound("completed.avg"), "of a run of one step")
 }
-
-// TestMedians: a threshold on a median is judged over the repeats that count, whatever the single ones were.
-func TestMedians(t *testing.T) {
-	t.Parallel()
-	s := &Sweep{Repeats: 4}
-	s.Arrange(Cells(nil, nil))
-	for i, v := range []float64{1000, 9000, 3000, 0} {
-		s.Runs[i].State = Done
-		s.Runs[i].Thresholds = []Threshold{{Threshold: "median(ack.p99) < 5ms", Measured: &v, Median: true}, {Threshold: "failed == 0", Measured: &v}}
-	}
-	s.Runs[3].Status = 1
-	list := s.Medians()
-	require.Len(t, list, 1)
-	require.Equal(t, "median(ack.p99) < 5ms: kept, 3ms", list[0].Outcome.String())
-	s.Runs[0].Thresholds[0].Measured = s.Runs[1].Thresholds[0].Measured
-	require.False(t, s.Medians()[0].Outcome.Kept)
-	for i := range s.Runs {
-		s.Runs[i].Status = 1
-	}
-	require.False(t, s.Medians()[0].Outcome.Kept)
-}

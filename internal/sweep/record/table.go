@@ -21,9 +21,6 @@ func spreadOf(values []float64) Spread {
 	return Spread{v[0], (v[(n-1)/2] + v[n/2]) / 2, v[n-1], n}
 }
 
-// Median returns the middle of one or more values.
-func Median(values []float64) float64 { return spreadOf(values).Median }
-
 // Row is a cell with the figures of its repeats.
 type Row struct {
 	Values  map[string]string
