@@ -13,7 +13,7 @@ FUZZ_SESSION_TIME ?= 10m
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build dist man test unit lint fmt fuzz fuzz-session features failures starts soak docs limits search bench bench-artemis bench-peers bench-broker bench-verify acceptance clean
+.PHONY: help build dist man test unit lint fmt fuzz fuzz-session features failures starts soak docs limits bench bench-artemis bench-peers bench-broker bench-verify acceptance clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -69,10 +69,7 @@ acceptance: build ## make docs/lab/acceptance.md: the shipped scenarios at full 
 
 limits: ## try each limit of a load, and make 20 runs of loads without one for docs/lab/benchmarks.md; on an idle machine
 	$(GO) test ./internal/e2e -run '^TestLimit' -count=1 -v -limits.all
-	$(GO) test ./internal/e2e -run '^TestQuietRuns$$' -count=1 -v -timeout 60m -quiet.runs 20 -quiet.page ../../docs/lab/benchmarks.md
-
-search: ## let --find-max search brokers of known rates, up to 50,000 messages a second, for docs/lab/benchmarks.md; on an idle machine
-	$(GO) test ./internal/e2e -run '^TestFindMax$$' -count=1 -v -timeout 60m -search.page ../../docs/lab/benchmarks.md
+	$(GO) test ./internal/e2e -run '^TestQuietRuns$$' -count=1 -v -timeout 60m -quiet.runs 20
 
 bench: ## run the benchmarks of the hot path, in process
 	$(GO) test -run '^$$' -bench . -benchmem ./internal/stats ./internal/load ./internal/engine ./internal/wire/...

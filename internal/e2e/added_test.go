@@ -49,7 +49,8 @@ func overlaid(t *testing.T, edits ...[3]string) (dir, program string) {
 	return dir, program
 }
 
-// TestAdded: what a new kind of finding, of latency, and a new setting need. One program has all: it is compiled for long.
+// TestAdded: the needs of a new kind of finding, of latency, and of a new setting. One program has all: it is compiled
+// for long.
 func TestAdded(t *testing.T) {
 	t.Parallel()
 	dir, perfmq := overlaid(t,
@@ -124,6 +125,20 @@ func awaitMetric(t *testing.T, url, pattern string) {
 		text, _ := io.ReadAll(resp.Body)
 		return regexp.MustCompile(pattern).Match(text) && regexp.MustCompile(`\nperfmq_run_success[^\n]* 1\n`).Match(text)
 	})
+}
+
+// metricsOf returns the URL of a run's metrics, from its error output.
+func metricsOf(t *testing.T, stderr *lockedBuffer) (url string) {
+	t.Helper()
+	said := regexp.MustCompile(`note: metrics at (\S+)\n`)
+	eventually(t, "the address of the metrics", func() bool {
+		found := said.FindStringSubmatch(stderr.String())
+		if found != nil {
+			url = found[1]
+		}
+		return found != nil
+	})
+	return url
 }
 
 // testAddedLatency: a new kind of latency is a constant and a row in pkg/result, and the place where it is recorded. Each

@@ -39,8 +39,8 @@ func TestOthersAreToBlame(t *testing.T) {
 	}
 }
 
-// TestPausedTester: a tester that was stopped says so, and how many latencies include that, instead of charging it to
-// the broker in silence.
+// TestPausedTester: after a pause of its own perfmq reports it, with the number of latencies that include it, instead
+// of charging it to the broker.
 func TestPausedTester(t *testing.T) {
 	t.Parallel()
 	pause := func(load ...string) result {

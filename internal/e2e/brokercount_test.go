@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,7 +28,7 @@ func countLines(r *result) (list []string) {
 	return list
 }
 
-// equalCounts are the lines of a client run whose messages all were counted.
+// equalCounts are the lines of a client run after a full count.
 func equalCounts(messages int) []string {
 	n := strconv.Itoa(messages)
 	return []string{"added " + n + ", sent " + n + ": equal", "acknowledged " + n + ", received " + n + ": equal"}
@@ -43,8 +44,7 @@ func depths(r *result) (list []uint64) {
 	return list
 }
 
-// TestCountOfEmbedded: the embedded broker's count is that of the run, less the messages that it is told to lose, and
-// plus those it is told to double.
+// TestCountOfEmbedded: the embedded broker's count equals the run's, less the lost messages, plus the duplicated ones.
 func TestCountOfEmbedded(t *testing.T) {
 	t.Parallel()
 	const messages = 9700
@@ -70,8 +70,8 @@ func TestCountOfEmbedded(t *testing.T) {
 	assert.Equal(t, []string{"added 9800, sent 9700: DIFFERS by 100", "acknowledged 9800, received 9800: equal"}, countLines(&r))
 }
 
-// TestCountOfArtemis: the broker's count equals that of the run and that of the operator's console; three messages of
-// another client are found.
+// TestCountOfArtemis: the broker's count equals the run's and the operator console's; three messages of another client
+// are found.
 func TestCountOfArtemis(t *testing.T) {
 	t.Parallel()
 	const messages = 20_003
@@ -137,6 +137,16 @@ func TestCountOfArtemisNotAllowed(t *testing.T) {
 			require.Empty(t, countLines(&r))
 		}
 	}
+}
+
+// told returns the products of the brokers of a run, as they reported them: "amqp: product version".
+func told(t *testing.T, r *result) (list []string) {
+	t.Helper()
+	for _, b := range r.summary.Details.Brokers {
+		list = append(list, b.Protocol+": "+b.Product+" "+b.Version)
+		require.Regexp(t, `(?m)^--- broker: +`+regexp.QuoteMeta(b.Product+" "+b.Version)+"$", r.stdout)
+	}
+	return list
 }
 
 // TestCountOfRocketMQ: RocketMQ's offsets equal the counts of the run.

@@ -16,7 +16,7 @@ import (
 type console struct {
 	url    string
 	blocks []block
-	// result and totals are those of the summary; extra are the lines after the familiar ones, by name.
+	// result and totals come from the summary; extra are the lines after the familiar ones, by name.
 	result string
 	totals map[string]uint64
 	extra  map[string][]string

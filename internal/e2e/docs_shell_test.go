@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,15 +19,14 @@ import (
 	"github.com/perfmq/perfmq/internal/brokertest"
 )
 
-// The test binary is perfmq, go and make for the shells of the pages: see documented.
+// The test binary is perfmq and make for the shells of the pages: see documented.
 const (
-	envBinary = "DOCS_PERFMQ"   // the program
-	envURL    = "DOCS_URL_"     // and AMQP, STOMP, ROCKETMQ: the broker at that protocol's default port
-	envListen = "DOCS_LISTEN_"  // the same and CONTROL: where perfmq broker listens
-	envSpace  = "DOCS_SPACE"    // begins the names of destinations on a broker that pages share
-	envShort  = "DOCS_SHORTEN"  // true: seconds instead of minutes
-	envDryRun = "DOCS_DRY_RUN"  // true: --dry-run
-	envRoot   = "DOCS_CHECKOUT" // the project
+	envBinary = "DOCS_PERFMQ"  // the program
+	envURL    = "DOCS_URL_"    // and AMQP, STOMP, ROCKETMQ: the broker at that protocol's default port
+	envListen = "DOCS_LISTEN_" // the same and CONTROL: where perfmq broker listens
+	envSpace  = "DOCS_SPACE"   // begins the names of destinations on a broker that pages share
+	envShort  = "DOCS_SHORTEN" // true: seconds instead of minutes
+	envDryRun = "DOCS_DRY_RUN" // true: --dry-run
 )
 
 var defaultAddresses = map[string]string{"AMQP": "localhost:5672", "STOMP": "localhost:61613", "ROCKETMQ": "localhost:9876"}
@@ -53,17 +51,14 @@ func newShell(t *testing.T, where machine, name string) *shell {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	path := os.Getenv("PATH")
-	wrapped := []string{"perfmq", "go"}
+	tool := "perfmq"
 	if where == fresh {
-		wrapped = []string{"make"}
+		tool = "make"
 	}
-	for _, tool := range wrapped {
-		require.NoError(t, os.Symlink(self, filepath.Join(bin, tool)))
-	}
+	require.NoError(t, os.Symlink(self, filepath.Join(bin, tool)))
 	sh.env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PERFMQ_") && !strings.HasPrefix(v, "PERFMQ_TEST_") })
 	sh.set("PATH", bin+":"+path)
 	sh.set(envBinary, binary)
-	sh.set(envRoot, root)
 	sh.set("PERFMQ_CONNECT_TIMEOUT", connectPatience.String())
 	if where == fresh {
 		sh.fresh(t, root)
@@ -124,7 +119,7 @@ func (sh *shell) fresh(t *testing.T, root string) {
 	})
 }
 
-// onItsPorts replaces addresses of a page by those of the test; documented replaces those in arguments of perfmq.
+// onItsPorts replaces addresses of a page by the test's; documented does so in arguments of perfmq.
 func (sh *shell) onItsPorts(text string) string {
 	for documented, used := range sh.ports {
 		text = strings.ReplaceAll(text, documented, used)
@@ -153,13 +148,10 @@ func (sh *shell) onDefaultPorts(text string) string {
 	return text
 }
 
-// documented is perfmq, go or make for a page: the real one, with other ports, names and lengths.
+// documented is perfmq or make for a page: the real one, with other ports, names and lengths.
 func documented(args []string) error {
 	env := os.Environ()
-	switch filepath.Base(args[0]) {
-	case "go":
-		return existingTests(args[1:])
-	case "make":
+	if filepath.Base(args[0]) == "make" {
 		return target(args[1:])
 	}
 	args = slices.Clone(args)
@@ -255,40 +247,7 @@ func shorter(text string, most time.Duration) string {
 	return most.String()
 }
 
-// existingTests checks a documented `go test PACKAGE -run PATTERN` without running it, as the package is one that make
-// test runs.
-func existingTests(args []string) error {
-	if len(args) < 2 || args[0] != "test" {
-		return fmt.Errorf("go %s is not for pages but README.md", strings.Join(args, " "))
-	}
-	files, err := filepath.Glob(filepath.Join(os.Getenv(envRoot), args[1], "*_test.go"))
-	if err != nil || len(files) == 0 {
-		return fmt.Errorf("%s has no tests: %w", args[1], err)
-	}
-	i := slices.Index(args, "-run")
-	if i < 0 {
-		return nil
-	}
-	name, _, _ := strings.Cut(args[i+1], "/")
-	pattern, err := regexp.Compile(`(?m)^func (Test\w*)\(`)
-	if err != nil {
-		return err
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		for _, m := range pattern.FindAllStringSubmatch(string(text), -1) {
-			if strings.Contains(m[1], strings.Trim(name, "^$")) {
-				return nil
-			}
-		}
-	}
-	return fmt.Errorf("%s has no test %s", args[1], name)
-}
-
-// target is make, but does not run the tests, of which this is one: it shows that the target exists.
+// target is make, but only shows that the target test exists: this test is part of it.
 func target(args []string) error {
 	path := os.Getenv("PATH")
 	_, rest, _ := strings.Cut(path, ":")

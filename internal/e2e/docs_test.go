@@ -338,31 +338,6 @@ func freeAddresses(t *testing.T, n int) (list []string) {
 	return list
 }
 
-func TestAlign(t *testing.T) {
-	t.Parallel()
-	got := []string{"noise 1", "--- SUMMARY", "--- warning: busy", "--- total sent:   12", "--- stopped: x", ""}
-	for _, page := range [][]string{
-		{"...", "--- SUMMARY", "--- total sent: 99", "--- stopped: x"},
-		{"...", "--- SUMMARY", "..."},
-		{"noise 7", "...", "--- stopped: x"},
-		{"..."},
-		nil,
-	} {
-		_, err := align(page, got)
-		require.NoError(t, err, "%q", page)
-	}
-	for _, page := range [][]string{
-		{"--- SUMMARY", "..."},
-		{"...", "--- SUMMARY", "--- stopped: x"},
-		{"...", "--- SUMMARY", "--- total sent: 9"},
-		{"...", "--- stopped: y"},
-		{"...", "--- stopped: x", "..", "--- SUMMARY"},
-	} {
-		_, err := align(page, got)
-		require.Error(t, err, "%q", page)
-	}
-}
-
 // TestArchitecture: ARCHITECTURE.md and CONTRIBUTING.md name all packages, and no files that do not exist.
 func TestArchitecture(t *testing.T) {
 	t.Parallel()

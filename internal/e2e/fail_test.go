@@ -14,8 +14,8 @@ import (
 	"github.com/perfmq/perfmq/internal/broker"
 )
 
-// requireFails lets consumers fail 2% of the deliveries of 500 messages. Of n deliveries n/50, rounded down, fail: with
-// the redeliveries 510 are made, of which 10 fail.
+// requireFails lets consumers fail 2% of the deliveries of 500 messages. Of n deliveries n/50, rounded down, fail: 510
+// deliveries, with the redeliveries, have 10 failures.
 func requireFails(t *testing.T, as, destination string, args ...string) {
 	t.Helper()
 	const messages, failed = 500, 10

@@ -4,12 +4,9 @@ package e2e
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,28 +15,10 @@ import (
 	runresult "github.com/perfmq/perfmq/pkg/result"
 )
 
-var foundPage = flag.String("search.page", "", "the page into which TestFindMaxTable writes its table")
-
-// foundSection is that of docs/lab/benchmarks.md. The table stands between the comments.
-const foundSection = `
-## What a search finds
-
-` + "`make search`" + ` lets ` + "`--find-max 'transfer.p99 < 200ms'`" + ` search brokers that are told how many messages a second they serve, and fails if what
-it finds is more than 3% off, unless the search itself names the tester, or its machine, as the limit: then the rate is "at least".
-
-<!-- searches: written by make search -->
-<!-- end of searches -->
-`
-
 // TestFindMax: the maximum found for a broker that serves 2000 messages a second is that (within 3%), unless the output
-// names the tester as the limit, as on a busy machine. Each tried rate has its result. `make search` does so up to 50,000
-// messages a second, one search after the other, for docs/lab/benchmarks.md.
+// names perfmq as the limit, as on a busy machine. Each tried rate has its result.
 func TestFindMax(t *testing.T) {
 	t.Parallel()
-	if *foundPage != "" {
-		foundTable(t)
-		return
-	}
 	for _, protocol := range []string{"amqp", "stomp"} {
 		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()
@@ -48,25 +27,8 @@ func TestFindMax(t *testing.T) {
 	}
 }
 
-func foundTable(t *testing.T) {
-	t.Helper()
-	var table strings.Builder
-	fmt.Fprintf(&table, "On %s with %d processors, broker and tester in one process:\n\n", runtime.GOOS+"/"+runtime.GOARCH, runtime.NumCPU())
-	table.WriteString("| protocol | served/s | found/s | difference | loads | outcome |\n| --- | ---: | ---: | ---: | ---: | --- |\n")
-	for _, protocol := range []string{"amqp", "stomp"} {
-		for _, capacity := range []float64{2000, 5000, 10_000, 20_000, 50_000} {
-			found := findMax(t, protocol, capacity, "--duration", "3", "--warmup", "1")
-			fmt.Fprintf(&table, "| %s | %s | %s | %+.1f%% | %d | %s |\n", protocol, sweeps.PerSecond(capacity), sweeps.PerSecond(found.Rate),
-				100*(found.Rate/capacity-1), len(found.Points), found)
-			t.Logf("\n%s", &table)
-			require.True(t, found.Rate >= capacity*0.97 || found.Kind() != sweeps.Maximum, "%v", found)
-		}
-	}
-	writeTable(t, *foundPage, foundSection, table.String())
-}
-
 // findMax searches a broker that serves so many messages a second, and judges the rate that was found.
-func findMax(t *testing.T, protocol string, capacity float64, args ...string) *sweeps.Search {
+func findMax(t *testing.T, protocol string, capacity float64, args ...string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "found")
 	r := run(t, 2*limit, append([]string{
@@ -99,5 +61,4 @@ func findMax(t *testing.T, protocol string, capacity float64, args ...string) *s
 		require.Contains(t, []int{statusThreshold, statusUndecided}, r.status, r.stderr)
 		require.True(t, spoiled, r.stdout)
 	}
-	return &found
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// wantTags collects how many values the HDR log of a run must have, by tag.
+// wantTags counts the values that the HDR log of a run must have, by tag.
 func wantTags(r *result) map[string]uint64 {
 	want := map[string]uint64{}
 	for i := range r.intervals {

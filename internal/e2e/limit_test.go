@@ -3,10 +3,8 @@
 package e2e
 
 import (
-	"bufio"
 	"flag"
 	"io"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -22,7 +20,7 @@ import (
 // less if it needs the processors.
 var allLimits = flag.Bool("limits.all", false, "each load over each protocol")
 
-// processorSeconds is how long such a load lasts.
+// processorSeconds is the length of such a load.
 func processorSeconds() string {
 	if *allLimits {
 		return "4"
@@ -133,24 +131,6 @@ func TestLimitIsCredit(t *testing.T) {
 	}
 }
 
-// TestLimitIsTheProducers: consumers alone, at a queue that gets few messages.
-func TestLimitIsTheProducers(t *testing.T) {
-	t.Parallel()
-	b := serve(t)
-	for _, protocol := range []string{"amqp", "stomp"} {
-		t.Run(protocol, func(t *testing.T) {
-			t.Parallel()
-			url := b.at(protocol)
-			p := start(t, protocol, "producer", "--url", url, "--rate", "50", "--max-pending", "100", "--duration", "60", "queue://"+protocol)
-			p.printed("--- warmup false")
-			r := run(t, limit, protocol, "consumer", "--url", url, "--duration", "3", "queue://"+protocol)
-			require.Equal(t, runresult.LimitProducers, limitOf(t, &r), r.summary.Details.Limit)
-			require.Positive(t, r.summary.TotalReceived)
-			p.interrupt()
-		})
-	}
-}
-
 // TestLimitIsTheNetwork: between the producer and its broker there is a narrow place.
 func TestLimitIsTheNetwork(t *testing.T) {
 	t.Parallel()
@@ -190,52 +170,4 @@ func narrow(t *testing.T, to string, perSecond int) string {
 	require.NoError(t, err)
 	t.Cleanup(proxy.Close)
 	return proxy.Addr()
-}
-
-// TestLimitIsOneWorker: the peer takes all messages without delay, so that one goroutine of the tester is the limit.
-func TestLimitIsOneWorker(t *testing.T) {
-	url := "stomp://" + sink(t)
-	for tries := 1; ; tries++ {
-		r := run(t, limit, "stomp", "producer", "--url", url, "-o", "receipt=false", "--max-pending", "0", "--message-size", "16KiB",
-			"--duration", processorSeconds(), "--warmup", "1", "--drain-timeout", "1", "--connect-timeout", "1m", "queue://TEST")
-		kind := limitOf(t, &r)
-		if kind == runresult.LimitWorker {
-			require.Contains(t, r.summary.Details.Limit.Text, "producer-0 never waited in ")
-			return
-		}
-		// This sink, or another test, had the processors. Mostly the line says so; else the next run shows it.
-		require.Contains(t, []string{runresult.LimitMachine, runresult.LimitSocket}, kind)
-		if strings.Contains(r.summary.Details.Limit.Text, "processors") {
-			return
-		}
-		require.Less(t, tries, 5, r.summary.Details.Limit.Text)
-	}
-}
-
-// sink returns the address of a STOMP server that welcomes a producer, then reads and forgets.
-func sink(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				in := bufio.NewReader(conn)
-				if _, err := in.ReadString(0); err != nil {
-					return
-				}
-				_, err := io.WriteString(conn, "CONNECTED\nversion:1.2\n\n\x00")
-				for buf := make([]byte, 1<<20); err == nil; {
-					_, err = in.Read(buf)
-				}
-			}()
-		}
-	}()
-	return l.Addr().String()
 }

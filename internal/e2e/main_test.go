@@ -42,8 +42,8 @@ var (
 	counter atomic.Int64
 )
 
-// sideBySide is how many tests run at a time, unless -parallel says so: they wait for brokers and for time to pass more
-// than they compute.
+// sideBySide is the number of tests that run at a time, unless -parallel says so: they wait for brokers and for time to
+// pass more than they compute.
 const sideBySide = 6
 
 // TestMain is a tool in the shells of TestDocuments; otherwise it builds the binary, and ends the brokers and removes
@@ -141,8 +141,8 @@ func requireCount(t *testing.T, a *brokertest.Artemis, queue string, want uint64
 
 func messagesAdded(q brokertest.QueueStats) int64 { return q.MessagesAdded }
 
-// settledSubscriptions returns an address's queues when the broker has counted all their messages as acknowledged, but
-// those of the queue that nobody reads, or after a moment.
+// settledSubscriptions returns an address's queues when the broker has counted all their messages as acknowledged, or
+// after a moment. Nobody reads one of them.
 func settledSubscriptions(t *testing.T, a *brokertest.Artemis, address, unread string) []brokertest.QueueStats {
 	t.Helper()
 	for until := time.Now().Add(moment); ; {
@@ -156,11 +156,11 @@ func settledSubscriptions(t *testing.T, a *brokertest.Artemis, address, unread s
 	}
 }
 
-// moment is how long counters of a broker may follow what they count.
+// moment: counters of a broker may lag by this.
 const moment = 15 * time.Second
 
-// settled waits until a queue has no messages and no consumers at the broker, and returns its counters. On a busy machine
-// that of acknowledged messages follows a moment later; messages that were dropped are in none.
+// settled waits until a queue has no messages and no consumers at the broker, and returns its counters. On a busy
+// machine the counter of acknowledged messages follows a moment later; dropped messages are in none.
 func settled(t *testing.T, a *brokertest.Artemis, queue string) brokertest.QueueStats {
 	t.Helper()
 	var empty time.Time

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDestinationNames: the characters that docs/protocols.md names, as a user gives them: each name is one
-// destination, whose messages arrive and are counted by the broker, or it is refused. The conformance suite has more
+// TestDestinationNames: the characters that docs/protocols.md names, as a user gives them. A name is either one
+// destination, with messages that arrive and are counted by the broker, or refused. The conformance suite has more
 // names, on all brokers.
 func TestDestinationNames(t *testing.T) {
 	t.Parallel()

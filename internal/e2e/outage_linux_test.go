@@ -78,8 +78,8 @@ func TestLengthOfOutages(t *testing.T) {
 	}
 }
 
-// disturbed measures for how long threads of the run and of this process were ready and had no processor. The function
-// that it returns gives the time when the run has ended.
+// disturbed measures the time in which threads of the run and of this process were ready and had no processor. The
+// function that it returns gives the time when the run has ended.
 func (p *process) disturbed() func() time.Duration {
 	files := []string{fmt.Sprintf("/proc/%d/task/*/schedstat", p.cmd.Process.Pid), "/proc/self/task/*/schedstat"}
 	waited := func() (sum time.Duration) {

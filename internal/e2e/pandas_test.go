@@ -17,7 +17,7 @@ import (
 )
 
 // TestPandas runs the Python examples of docs/results.md, one after the other in one process as in a notebook, on two
-// results. The average rate that they print is that of the result.
+// results. They print the result's average rate.
 func TestPandas(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/results.md")
@@ -49,7 +49,7 @@ func TestPandas(t *testing.T) {
 	require.NotContains(t, strings.ToLower(string(out)), "nan")
 }
 
-// pythonWith returns a Python that has a module: Debian's own, which has its packages, or that of the PATH.
+// pythonWith returns a Python that has a module: Debian's own, which has its packages, or the first one in the PATH.
 func pythonWith(t *testing.T, module string) string {
 	t.Helper()
 	for _, python := range []string{"/usr/bin/python3", "python3"} {

@@ -88,7 +88,7 @@ func startIn(t *testing.T, env []string, args ...string) *process {
 	return p
 }
 
-// isLoad tells whether the command is one of a protocol, which makes load as one step.
+// isLoad reports whether the command is one of a protocol, which makes load as one step.
 func isLoad(args []string) bool {
 	return args[0] != "broker" && args[0] != "verify" && args[0] != "merge" && args[0] != "run" && args[0] != "scenario" &&
 		args[0] != "report" && !slices.Contains(args, "--find-max")
@@ -100,7 +100,7 @@ func run(t *testing.T, limit time.Duration, args ...string) result {
 	return start(t, args...).wait(limit)
 }
 
-// in makes failures those of a subtest.
+// in lets the process fail a subtest.
 func (p *process) in(t *testing.T) *process {
 	p.t = t
 	return p

@@ -44,17 +44,3 @@ func requireRate(t *testing.T, rate, seconds float64, r *result) {
 	require.Equal(t, due, average.Due)
 	require.Equal(t, due, r.summary.TotalSent+average.Unsent)
 }
-
-// TestRateThatCannotBe asks for more than any broker here takes: the load that did take place is counted truly, and the
-// delay says that it was not the one asked for.
-func TestRateThatCannotBe(t *testing.T) {
-	t.Parallel()
-	a := shared.Artemis(t)
-	queue := newQueue(t, a)
-	r := run(t, limit, "amqp", "client", "--url", a.AMQPURL(), "--duration", "2", "--rate", "1000000", "--max-pending", "10", "queue://"+queue)
-	require.Equal(t, statusOK, r.status)
-	require.EqualValues(t, r.summary.TotalCompleted, settled(t, a, queue).MessagesAdded)
-	require.Less(t, r.summary.TotalSent, uint64(1_000_000))
-	require.Greater(t, r.summary.TotalDelaySend.P99, int64(500_000), "sends were late by as much as the load fell behind")
-	require.GreaterOrEqual(t, r.summary.TotalResponse.Max, r.summary.TotalDelaySend.P99)
-}

@@ -11,8 +11,8 @@ import (
 	"github.com/perfmq/perfmq/internal/brokertest"
 )
 
-// testReconnectAfterKill: a broker that is killed and comes back with its journal has all messages that it had
-// confirmed, each worker goes on, and the run reports exactly the one outage.
+// testReconnectAfterKill: a broker that is killed and returns with its journal has all messages that it had confirmed,
+// each worker continues, and the run reports exactly the one outage.
 func testReconnectAfterKill(t *testing.T, a *brokertest.Artemis) {
 	t.Helper()
 	type load struct {

@@ -14,7 +14,7 @@ import (
 	runresult "github.com/perfmq/perfmq/pkg/result"
 )
 
-// fourGroups has queues of two brokers, one of which is reached over two protocols. NAME is replaced.
+// fourGroups has queues of two brokers. One of the brokers is reached over two protocols. NAME is replaced.
 const fourGroups = `
 vars: {amqp: "", stomp: "", rocketmq: ""}
 verify: true
@@ -70,7 +70,7 @@ func testFourGroups(t *testing.T, b *brokertest.RocketMQ) {
 	require.Len(t, got.Verification.Subscriptions, 2)
 }
 
-// sentBy returns how many messages each group of a step sent.
+// sentBy returns the messages sent by each group of a step.
 func sentBy(t *testing.T, r *runresult.Result, step string) map[string]uint64 {
 	t.Helper()
 	sent := map[string]uint64{}
@@ -86,7 +86,7 @@ func sentBy(t *testing.T, r *runresult.Result, step string) map[string]uint64 {
 	return sent
 }
 
-// awayForAStep has a durable subscription whose group is away while messages are sent. NAME is replaced.
+// awayForAStep has a durable subscription. Its group is away while messages are sent. NAME is replaced.
 const awayForAStep = `
 verify: true
 broker: BROKER
@@ -113,26 +113,6 @@ func testAway(t *testing.T, broker, topic string) *runresult.Result {
 	require.EqualValues(t, map[string]uint64{"together": 301, "without": 0, "back": 457}, received)
 	require.EqualValues(t, 301+457, got.Verification.Total.Once)
 	return got
-}
-
-// TestDurableGroupThatIsAwayOnArtemis: over AMQP.
-func TestDurableGroupThatIsAwayOnArtemis(t *testing.T) {
-	t.Parallel()
-	a := shared.Artemis(t)
-	topic := strings.ReplaceAll(unique(t, "topic"), ".", "-")
-	require.NoError(t, a.CreateQueue(soon(t), topic, topic+".watch", "MULTICAST"))
-	got := testAway(t, "{protocol: amqp, url: "+a.AMQPURL()+"}", topic)
-	requireCount(t, a, topic+".watch", got.Total.Producers.Completed, messagesAdded)
-	subscriptions := settledSubscriptions(t, a, topic, topic+".watch")
-	require.Len(t, subscriptions, 2)
-	for _, q := range subscriptions {
-		require.EqualValues(t, got.Total.Producers.Completed, q.MessagesAdded, q.Name)
-		if q.Name != topic+".watch" {
-			require.EqualValues(t, got.Total.Consumers.Received, q.MessagesAcked, q.Name)
-			require.Zero(t, q.MessageCount, q.Name)
-			require.NoError(t, a.DeleteQueue(soon(t), q.Name))
-		}
-	}
 }
 
 // scenarioFile writes a scenario.

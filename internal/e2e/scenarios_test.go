@@ -22,13 +22,13 @@ import (
 	"github.com/perfmq/perfmq/scenarios"
 )
 
-// allScenarios is for `make acceptance`. Otherwise some represent the others, on the embedded broker those of smoke.
+// allScenarios is for `make acceptance`. Otherwise some represent the others; on the embedded broker only smoke runs.
 var allScenarios = flag.Bool("scenarios.all", false, "all shipped scenarios, also on the embedded broker")
 
 var representatives = regexp.MustCompile(`^(smoke/.*|cross/amqp-stomp|artemis/(durable-topics|paging)|activemq/(restart|correctness)|` +
 	`rocketmq/(matrix|tags|delay|transactions))$`)
 
-// shippedScenarios returns the scenarios inside the program for a kind of broker; for the embedded one those of all kinds.
+// shippedScenarios returns the scenarios inside the program for a kind of broker; for the embedded one of all kinds.
 func shippedScenarios(t *testing.T, broker string) (list []string) {
 	t.Helper()
 	all, err := config.Shipped(scenarios.FS())
@@ -185,7 +185,7 @@ func byDestination(r *runresult.Result) map[string]totals {
 	return sums
 }
 
-// scaleOf returns how much a shipped scenario is shortened: to seconds.
+// scaleOf returns the scale of a shipped scenario, which shortens it to seconds.
 func scaleOf(name string) string {
 	if name == "activemq/overnight" {
 		return "0.0001"

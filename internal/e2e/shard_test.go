@@ -48,7 +48,7 @@ func jobArgs(t *testing.T) (args []string, env map[string]string) {
 }
 
 // Three processes as the pods of an Indexed Job make one load, with the arguments of deploy/kubernetes/job.yaml, and
-// their results are joined: every message is found, and the clocks, which are one, are told to be so.
+// their results are joined: every message is found, and their clocks, which are one, agree.
 func TestShardsOfAJob(t *testing.T) {
 	t.Parallel()
 	args, env := jobArgs(t)
