@@ -32,7 +32,7 @@ var (
 		ActiveMQOptions: []brokertest.ActiveMQOption{
 			brokertest.WithActiveMQManagement(), brokertest.WithActiveMQSetting("schedulerSupport", "true"),
 		},
-		RabbitMQOptions: []brokertest.RabbitMQOption{brokertest.WithRabbitMQManagement()},
+		RabbitMQOptions: []brokertest.RabbitMQOption{brokertest.WithRabbitMQManagement(), brokertest.WithRabbitMQSetting("collect_statistics_interval", "1000")},
 	}
 	// Some tests restart or block one of these, or count all its messages: each of its tests has it alone.
 	activeMQ, rocketMQ, rabbitMQ sync.Mutex

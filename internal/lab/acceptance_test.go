@@ -103,7 +103,7 @@ func TestUnfinished(t *testing.T) {
 	}
 }
 
-// TestRead: the outcome of a sweep has the results of all its runs, that of a search those of its loads.
+// TestRead: the outcome of a sweep has the results of all its runs, the outcome of a search the results of its loads.
 func TestRead(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

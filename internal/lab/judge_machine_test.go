@@ -41,15 +41,9 @@ func TestBusyMachine(t *testing.T) {
 		want state
 		why  string
 	}{
-		"fast":                  {func(o *observation) { acked(o, 2*time.Millisecond, 2*time.Millisecond) }, promiseKept, ""},
-		"at the limit":          {func(o *observation) { acked(o, maxAck, 2*time.Millisecond) }, promiseKept, ""},
-		"slow after it":         {func(o *observation) { acked(o, 2*time.Millisecond, 3*time.Second) }, promiseKept, ""},
-		"slow before it":        {func(o *observation) { acked(o, 51*time.Millisecond, 2*time.Millisecond) }, notJudged, "the median ack time before the failure was 51.0 ms"},
-		"slow before it, tests": {func(o *observation) { acked(o, time.Second, time.Second); o.allowed = time.Minute }, promiseKept, ""},
-		"slow, and a full queue": {func(o *observation) {
-			acked(o, time.Second, time.Second)
-			full(o)
-		}, notJudged, "the median ack time before the failure was 1000.0 ms"},
+		"fast":           {func(o *observation) { acked(o, 2*time.Millisecond, 2*time.Millisecond) }, promiseKept, ""},
+		"slow after it":  {func(o *observation) { acked(o, 2*time.Millisecond, 3*time.Second) }, promiseKept, ""},
+		"slow before it": {func(o *observation) { acked(o, 51*time.Millisecond, 2*time.Millisecond) }, notJudged, "the median ack time before the failure was 51.0 ms"},
 		"a full queue is slow": {func(o *observation) {
 			acked(o, 2*time.Millisecond, 2*time.Millisecond)
 			for i := 3; i < len(o.result.Rows); i++ {
@@ -60,37 +54,19 @@ func TestBusyMachine(t *testing.T) {
 		"busy": {func(o *observation) {
 			o.result.Tester = result.Tester{CPU: 10, MachineBusy: 91, MachineAll: 100}
 		}, notJudged, "the machine was 91% busy, 81% with other programs than perfmq"},
-		"busy enough": {func(o *observation) {
-			o.result.Tester = result.Tester{CPU: 10, MachineBusy: 90, MachineAll: 100}
-		}, promiseKept, ""},
 		"paused": {func(o *observation) {
 			o.result.Tester = result.Tester{Pauses: 2, PauseMax: 213_000}
 		}, notJudged, "perfmq was paused 2 times, for 213.0 ms at most"},
-		"late":      {func(o *observation) { total(o, 1000, 20) }, notJudged, "perfmq sent 20 of 1000 messages late"},
-		"late once": {func(o *observation) { total(o, 1000, 19) }, promiseKept, ""},
+		"late": {func(o *observation) { total(o, 1000, 20) }, notJudged, "perfmq sent 20 of 1000 messages late"},
 		"wrong, on a busy machine": {func(o *observation) {
 			acked(o, time.Second, time.Second)
 			o.result.Outages = nil
-		}, notJudged, "the median"},
-		"broken, on a busy machine": {func(o *observation) {
-			acked(o, time.Second, time.Second)
-			failed(o)
-			_, v := kept(o)
-			v.Duplicates++
-		}, notJudged, "the median"},
-		"wrong on a busy machine, tests": {func(o *observation) {
-			acked(o, time.Second, time.Second)
-			o.result.Outages, o.allowed = nil, time.Minute
 		}, notJudged, "the median"},
 		"over before the failure": {func(o *observation) {
 			acked(o, time.Millisecond, time.Millisecond)
 			o.result.Outages, o.allowed, o.last = nil, time.Minute, o.first.Add(5*time.Second)
 		}, notJudged, "the load was over before the failure had its effect"},
 		"hung, on a busy machine": {func(o *observation) { acked(o, time.Second, time.Second); o.hung = true }, perfmqWrong, ""},
-		"torn, on a busy machine": {func(o *observation) {
-			acked(o, time.Second, time.Second)
-			o.result.Complete = false
-		}, perfmqWrong, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -12,8 +12,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// told is an observation of a failure that broke all connections, as it should be: 10 messages of each queue are in
-// doubt, of which 4 arrived.
+// told is the expected observation of a failure that broke all connections: 10 messages of each queue are in doubt, and 4
+// of these arrived.
 func told(edit func(*observation)) *observation {
 	first := time.Unix(1000, 0)
 	o := &observation{
@@ -40,7 +40,7 @@ func told(edit func(*observation)) *observation {
 	return o
 }
 
-// several gives an observation two outages, the second at that time, of which the failure may have some.
+// several gives an observation of a failure that may have several outages two, the second at that time.
 func several(o *observation, second time.Time) {
 	o.expect.several = true
 	o.result.Outages = append(o.result.Outages, o.result.Outages[0])
@@ -107,7 +107,7 @@ func lateBefore(o *observation, at time.Duration, longest int64) {
 	}}
 }
 
-// TestJudge: a promise that the broker broke is told apart from a mistake of perfmq, and each mistake is found.
+// TestJudge: a promise that the broker broke is no mistake of perfmq, and each mistake of perfmq is found.
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -154,15 +154,7 @@ func TestJudge(t *testing.T) {
 			v.Received, v.Once, v.Left = v.Received-2, v.Once-2, 2
 			o.left = 3 // one in doubt
 		}, `^promise broken: 2 messages not delivered in time`},
-		"left, and more than that": {func(o *observation) {
-			failed(o)
-			_, v := kept(o)
-			v.Received, v.Once, v.Left = v.Received-2, v.Once-2, 2
-			o.left = 9
-		}, `wrong.*9 messages are left at the broker, not 2 to 8`},
-		"the broker had as many live ones": {func(o *observation) { o.total = 494 }, `^kept`},
-		"the broker had fewer live ones":   {func(o *observation) { o.total = 493 }, `wrong.*had 493 messages in the live queue, 494`},
-		"the broker does not tell":         {func(o *observation) { o.left = -1 }, `^kept`},
+		"the broker had fewer live ones": {func(o *observation) { o.total = 493 }, `wrong.*had 493 messages in the live queue, 494`},
 		"an unexplained copy": {func(o *observation) {
 			failed(o)
 			_, v := kept(o)
@@ -189,51 +181,29 @@ func TestJudge(t *testing.T) {
 		}, `wrong.*the broker counts 9, not 10 to 11`},
 		"no outage":   {func(o *observation) { o.result.Outages = nil }, `wrong.*0 outages instead of one`},
 		"two outages": {func(o *observation) { o.result.Outages = append(o.result.Outages, o.result.Outages[0]) }, `wrong.*2 outages`},
-		"connections that end one after the other": {func(o *observation) { several(o, o.last.Add(99*time.Millisecond)) }, `^kept`},
 		"connections that end too late": {func(o *observation) {
 			several(o, o.last.Add(101*time.Millisecond))
 		}, `wrong.*it began 101ms from`},
-		"connections that do not end": {func(o *observation) {
-			several(o, o.last)
-			o.result.Outages = nil
-		}, `wrong.*0 outages instead of one`},
-		"an early outage": {func(o *observation) {
-			o.result.Outages[0].Time = o.first.Add(-101 * time.Millisecond).UnixMicro()
-		}, `wrong.*it began -101ms from the harness's log`},
 		"a late outage": {func(o *observation) {
 			o.result.Outages[0].Time = o.last.Add(101 * time.Millisecond).UnixMicro()
 		}, `wrong.*it began 101ms from`},
-		"on time":  {func(o *observation) { o.result.Outages[0].Time = o.last.Add(99 * time.Millisecond).UnixMicro() }, `^kept`},
-		"not back": {func(o *observation) { failed(o); o.result.Outages[0].NotBack = []string{"producer-0"} }, `^kept`},
-		"time-outs without an outage": {func(o *observation) {
-			o.expect, o.result.Outages = expectation{silence: true}, nil
-			o.result.Stalls = []result.Stall{{Time: o.first.UnixMicro(), Length: 20_000_000}}
-		}, `^kept`},
 		"in doubt, and nobody back to receive it": {func(o *observation) {
 			failed(o)
 			o.total = 500
 			o.result.Outages[0].NotBack = []string{"readers-0"}
 		}, `^kept`},
-		"in doubt, and received by nobody":                 {func(o *observation) { o.total = 495 }, `wrong.*had 495 messages in the live queue`},
-		"silence":                                          {func(o *observation) { silent(o, 0) }, `^kept`},
-		"silence, from before":                             {func(o *observation) { lateBefore(o, -3*time.Second, 1_900_000) }, `wrong.*it began -2s from`},
-		"silence, of a broker that answers late":           {func(o *observation) { lateBefore(o, -3*time.Second, 2_100_000) }, `^kept`},
-		"silence, of a broker that answered late long ago": {func(o *observation) { lateBefore(o, -6*time.Second, 2_100_000) }, `wrong.*it began -2s from`},
+		"in doubt, and received by nobody":       {func(o *observation) { o.total = 495 }, `wrong.*had 495 messages in the live queue`},
+		"silence":                                {func(o *observation) { silent(o, 0) }, `^kept`},
+		"silence, of a broker that answers late": {func(o *observation) { lateBefore(o, -3*time.Second, 2_100_000) }, `^kept`},
 		"silence, unnoticed": {func(o *observation) {
 			o.expect = expectation{silence: true}
 			o.result.Outages = nil
 		}, `wrong.*neither a stall nor an outage`},
-		"silence, at another time": {func(o *observation) {
-			o.expect = expectation{silence: true}
-			o.result.Outages = nil
-			o.result.Stalls = []result.Stall{{Time: o.last.Add(2 * time.Second).UnixMicro(), Length: 20_000_000}}
-		}, `wrong.*it began 2s from`},
-		"unnoticed":       {func(o *observation) { answered(o); o.expect = expectation{unnoticed: true} }, `^kept`},
-		"noticed":         {func(o *observation) { o.expect = expectation{unnoticed: true} }, `^promise broken: 1 outages`},
-		"full":            {full, `^kept`},
-		"full to the end": {heldUp, `^kept`},
-		"full to the end, and perfmq says success": {func(o *observation) { heldUp(o); succeeded(o) }, `wrong.*exit status 0 instead of 1`},
-		"full, without a wait":                     {func(o *observation) { full(o); o.result.Stalls = nil }, `wrong.*no stall`},
+		"unnoticed":            {func(o *observation) { answered(o); o.expect = expectation{unnoticed: true} }, `^kept`},
+		"noticed":              {func(o *observation) { o.expect = expectation{unnoticed: true} }, `^promise broken: 1 outages`},
+		"full":                 {full, `^kept`},
+		"full to the end":      {heldUp, `^kept`},
+		"full, without a wait": {func(o *observation) { full(o); o.result.Stalls = nil }, `wrong.*no stall`},
 		"full, and all are taken": {func(o *observation) {
 			full(o)
 			o.stored, o.due, o.result.Stalls = 494, 495, nil
@@ -243,11 +213,6 @@ func TestJudge(t *testing.T) {
 			o.due, o.stored, o.result.Stalls = 3000, 390, nil
 			o.result.Rows = []result.Row{sentIn(failureStep, 300), sentIn(failureStep, 90), sentIn("drain", 110)}
 		}, `^not judged: perfmq sent no more than 390 of 3000 messages`},
-		"not full, where messages were to be refused": {func(o *observation) {
-			full(o)
-			o.expect, o.due, o.stored, o.result.Stalls = expectation{refused: true}, 3000, 390, nil
-			o.result.Rows = []result.Row{sentIn(failureStep, 390)}
-		}, `^not judged: perfmq sent no more than 390 of 3000 messages`},
 		"full, and the broker withholds credit, unnoticed": {func(o *observation) {
 			full(o)
 			o.due, o.stored, o.result.Stalls = 3000, 390, nil
@@ -256,17 +221,6 @@ func TestJudge(t *testing.T) {
 				sentIn(failureStep, 0), sentIn("drain", 110),
 			}
 		}, `wrong.*no stall`},
-		"full late, and the broker withholds credit": {func(o *observation) {
-			full(o)
-			o.due, o.stored = 3000, 390
-			o.result.Rows = []result.Row{sentIn(failureStep, 390), sentIn(failureStep, 0)}
-		}, `^kept`},
-		"full, with one that waits unnoticed": {func(o *observation) {
-			full(o)
-			o.due, o.stored, o.result.Stalls = 3000, 390, nil
-			o.result.Rows = []result.Row{sentIn(failureStep, 391)}
-		}, `wrong.*no stall`},
-		"full, with more than was sent": {func(o *observation) { full(o); o.stored, o.due = 501, 600 }, `wrong.*the full queue had 501`},
 		"full, and a connection broke": {func(o *observation) {
 			full(o)
 			o.result.Outages = []result.Outage{{}}
@@ -276,8 +230,7 @@ func TestJudge(t *testing.T) {
 			o.expect = expectation{refused: true}
 			o.result.Outages = []result.Outage{{Length: 7_000_000, Class: "connection-lost"}}
 		}, `^promise broken: no message was refused, connections broke`},
-		"refused":               {refusing, `^kept`},
-		"refused, as a success": {func(o *observation) { refusing(o); succeeded(o) }, `wrong.*exit status 0 instead of 1`},
+		"refused": {refusing, `^kept`},
 		"refused, and arrived": {func(o *observation) {
 			refusing(o)
 			_, v := kept(o)
@@ -289,16 +242,7 @@ func TestJudge(t *testing.T) {
 			o.early, o.stored, o.left = true, 444, -1
 			*o.result.Verification = result.Verification{}
 		}, `^kept`},
-		"ended by a refusal, one is gone": {func(o *observation) {
-			refusing(o)
-			o.early, o.stored, o.left = true, 443, -1
-			*o.result.Verification = result.Verification{}
-		}, `wrong.*the broker had 443 messages, 444 were confirmed and 6 in doubt`},
 		"in doubt by time-outs after the outage": {func(o *observation) { o.result.Outages[0].InDoubt = 19 }, `^kept`},
-		"in doubt by time-outs after the outage, as a failure": {func(o *observation) {
-			failed(o)
-			o.result.Outages[0].InDoubt = 19
-		}, `wrong.*exit status 1 instead of 0`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -309,7 +253,6 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestRow: what a row says of an observation.
 func TestRow(t *testing.T) {
 	t.Parallel()
 	r := judge(told(func(*observation) {}))
