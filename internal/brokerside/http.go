@@ -13,42 +13,48 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// parseURL reads the URL of a server. The error does not show the URL, which may have a password.
-func parseURL(text string) (*url.URL, error) {
+// CheckURL finds mistakes in the URL of a server. The error does not show the URL, which may have a password.
+func CheckURL(text string) error {
 	u, err := url.Parse(text)
-	switch {
-	case err != nil:
-		return nil, errors.New("it cannot be read")
-	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, errors.New("it must begin with http:// or https://")
-	case u.Hostname() == "":
-		return nil, errors.New("it has no host")
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
+		return errors.New("it must begin with http://HOST or https://HOST")
 	}
-	return u, nil
+	return nil
 }
 
 // client asks one server. It follows no redirects: they would take the password elsewhere.
 type client struct {
 	http           http.Client
+	url            *url.URL // without user
 	user, password string
 	limit          int64 // bytes of an answer
 }
 
-// newClient returns a client of the server of u. User and password of u take precedence over the arguments. The error
-// is about the files of the TLS settings.
-func newClient(u *url.URL, user, password string, tls driver.TLS, limit int64) (*client, error) {
+// newClient returns a client of the server of a URL. User and password of the URL take precedence over the arguments.
+func newClient(text, user, password string, tls driver.TLS, limit int64) (*client, error) {
+	const op = "check the URL of the broker"
+	if err := CheckURL(text); err != nil {
+		return nil, driver.Errorf(driver.ClassOther, op, "", "%w", err)
+	}
+	u, _ := url.Parse(text) // it was checked
 	config, err := tls.Config(u.Hostname())
 	if err != nil {
-		return nil, err
+		return nil, &driver.Error{Class: driver.ClassTLS, Op: op, Err: err}
 	}
 	if u.User != nil {
 		user = u.User.Username()
 		password, _ = u.User.Password()
 	}
-	return &client{user: user, password: password, limit: limit, http: http.Client{
+	u.User = nil
+	return &client{url: u, user: user, password: password, limit: limit, http: http.Client{
 		Transport:     &http.Transport{TLSClientConfig: config, MaxConnsPerHost: 2, IdleConnTimeout: 10 * time.Second},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
+}
+
+// name is the URL without the parts that may be secret: user, password and query.
+func (c *client) name() string {
+	return (&url.URL{Scheme: c.url.Scheme, Host: c.url.Host, Path: c.url.Path}).String()
 }
 
 // fetch sends a request and returns the body of the answer. Errors do not show the URL.

@@ -39,14 +39,14 @@ type jolokiaAnswer struct {
 // findJolokia tries the paths of both brokers' consoles, unless the URL has one. Jolokia may demand a known origin: the
 // URL's, or localhost.
 func (h *Inspector) findJolokia(ctx context.Context) (inspect, error) {
-	base := h.base.EscapedPath()
+	base := h.client.url.EscapedPath()
 	paths := []string{base + "/"}
-	if !strings.Contains(h.base.Path, "jolokia") {
+	if !strings.Contains(h.client.url.Path, "jolokia") {
 		paths = []string{base + "/console/jolokia/", base + "/api/jolokia/", base + "/jolokia/"}
 	}
 	var tries []func(context.Context) (inspect, error)
 	for _, path := range paths {
-		for _, origin := range []string{h.base.Scheme + "://" + h.base.Host, "http://localhost"} {
+		for _, origin := range []string{h.client.url.Scheme + "://" + h.client.url.Host, "http://localhost"} {
 			tries = append(tries, (&jolokia{h, path, origin}).detect)
 		}
 	}
@@ -125,7 +125,7 @@ func (j *jolokia) ask(ctx context.Context, requests []JolokiaRequest) (answers [
 // Call sends one request to the Jolokia at the inspector's URL, and decodes the value of its answer into out, unless
 // nil. The error is of [driver.ClassNotFound] if there is no such bean.
 func (h *Inspector) Call(ctx context.Context, r JolokiaRequest, out any) error {
-	answers, err := (&jolokia{h, h.base.EscapedPath() + "/", "http://localhost"}).ask(ctx, []JolokiaRequest{r})
+	answers, err := (&jolokia{h, h.client.url.EscapedPath() + "/", "http://localhost"}).ask(ctx, []JolokiaRequest{r})
 	if err != nil {
 		return err
 	}

@@ -1,9 +1,9 @@
 package brokerside
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -43,28 +43,6 @@ type Management struct {
 	RocketMQ bool
 }
 
-// CheckManagement finds mistakes in a management URL.
-func CheckManagement(text string) error {
-	_, err := parseManagement(text)
-	return err
-}
-
-func parseManagement(text string) (*url.URL, error) {
-	u, err := parseURL(text)
-	switch {
-	case err != nil:
-		return nil, err
-	case u.Fragment != "":
-		return nil, errors.New("it must not have a fragment")
-	}
-	for key := range u.Query() {
-		if key != "vhost" {
-			return nil, errors.New("only ?vhost=NAME may follow its path")
-		}
-	}
-	return u, nil
-}
-
 // inspect asks a kind of management for counters.
 type inspect func(context.Context, []driver.Destination) ([]driver.DestinationCount, error)
 
@@ -72,10 +50,9 @@ type inspect func(context.Context, []driver.Destination) ([]driver.DestinationCo
 // Jolokia, RabbitMQ by its management plugin, a perfmq broker by its control. It is a [driver.Inspector], safe for
 // concurrent use.
 type Inspector struct {
-	base     *url.URL // without user and query
+	client   *client
 	vhost    string
 	rocketmq bool
-	client   *client
 
 	mu      sync.Mutex                  // held while the broker is asked
 	inspect inspect                     // nil until the broker is known
@@ -85,23 +62,13 @@ type Inspector struct {
 
 // Open returns an inspector. It does not connect yet.
 func (m *Management) Open() (*Inspector, error) {
-	const op = "check the management URL"
-	u, err := parseManagement(m.URL)
+	client, err := newClient(m.URL, m.User, m.Password, m.TLS, maxAnswer)
 	if err != nil {
-		return nil, driver.Errorf(driver.ClassOther, op, "", "%w", err)
+		return nil, err
 	}
-	client, err := newClient(u, m.User, m.Password, m.TLS, maxAnswer)
-	if err != nil {
-		return nil, &driver.Error{Class: driver.ClassTLS, Op: op, Err: err}
-	}
-	vhost := u.Query().Get("vhost")
-	if vhost == "" {
-		vhost = "/"
-	}
-	return &Inspector{
-		base:  &url.URL{Scheme: u.Scheme, Host: u.Host, Path: strings.TrimRight(u.Path, "/")},
-		vhost: vhost, rocketmq: m.RocketMQ, client: client, asked: map[driver.Destination]bool{},
-	}, nil
+	vhost := cmp.Or(client.url.Query().Get("vhost"), "/")
+	client.url.RawQuery, client.url.Path = "", strings.TrimRight(client.url.Path, "/")
+	return &Inspector{client: client, vhost: vhost, rocketmq: m.RocketMQ, asked: map[driver.Destination]bool{}}, nil
 }
 
 // Lag returns the age that counters may have.
@@ -125,7 +92,7 @@ func (h *Inspector) Inspect(ctx context.Context, list []driver.Destination) ([]d
 		counts, err = h.inspect(ctx, list)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("ask the broker's management at %s: %w", h.base.Redacted(), err)
+		return nil, fmt.Errorf("ask the broker's management at %s: %w", h.client.name(), err)
 	}
 	return counts, nil
 }
@@ -166,7 +133,7 @@ func otherPage(err error) bool {
 
 // do sends a request and decodes the answer, which is JSON.
 func (h *Inspector) do(ctx context.Context, method, path string, body []byte, out any, headers ...string) error {
-	text, err := h.client.fetch(ctx, method, h.base.Scheme+"://"+h.base.Host+path, body,
+	text, err := h.client.fetch(ctx, method, h.client.url.Scheme+"://"+h.client.url.Host+path, body,
 		append(headers, "Content-Type", "application/json")...)
 	if err != nil {
 		return err
@@ -184,7 +151,7 @@ func decode(text []byte, out any) error {
 
 // path returns a path below the URL's.
 func (h *Inspector) path(parts ...string) string {
-	path := h.base.EscapedPath()
+	path := h.client.url.EscapedPath()
 	for _, part := range parts {
 		path += "/" + url.PathEscape(part)
 	}
@@ -266,7 +233,7 @@ func (h *Inspector) findPerfmq(ctx context.Context) (inspect, error) {
 		var stats struct {
 			Destinations *[]store.DestinationStats `json:"destinations"`
 		}
-		path := strings.TrimSuffix(h.base.EscapedPath(), "/stats") + "/stats?limit=" + strconv.Itoa(maxListed)
+		path := strings.TrimSuffix(h.client.url.EscapedPath(), "/stats") + "/stats?limit=" + strconv.Itoa(maxListed)
 		switch err := h.do(ctx, http.MethodGet, path, nil, &stats); {
 		case err != nil:
 			return nil, err

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -40,52 +39,25 @@ type Endpoint struct {
 	TLS driver.TLS
 }
 
-// CheckMetrics finds mistakes in the URL of an endpoint.
-func CheckMetrics(text string) error {
-	_, err := parseURL(text)
-	return err
-}
-
-// scraper reads the metrics of an endpoint.
-type scraper struct {
-	url      *url.URL // without user
-	client   *client
-	patience time.Duration // of a question
-}
-
-func newScraper(e Endpoint) (*scraper, error) {
-	const op = "check the URL of the broker's metrics"
-	u, err := parseURL(e.URL)
-	if err != nil {
-		return nil, driver.Errorf(driver.ClassOther, op, "", "%w", err)
+func (e *Endpoint) open() (*client, error) {
+	c, err := newClient(e.URL, "", "", e.TLS, maxPage)
+	if err == nil && (c.url.Path == "" || c.url.Path == "/" && c.url.RawQuery == "") {
+		c.url.Path = "/metrics"
 	}
-	client, err := newClient(u, "", "", e.TLS, maxPage)
-	if err != nil {
-		return nil, &driver.Error{Class: driver.ClassTLS, Op: op, Err: err}
-	}
-	u.User = nil
-	if u.Path == "" || u.Path == "/" && u.RawQuery == "" {
-		u.Path = "/metrics"
-	}
-	return &scraper{url: u, client: client, patience: pagePatience}, nil
+	return c, err
 }
 
-// name is the URL without the parts that may be secret: user, password and query.
-func (s *scraper) name() string {
-	return (&url.URL{Scheme: s.url.Scheme, Host: s.url.Host, Path: s.url.Path}).String()
-}
-
-// scrape fills in the metrics of the endpoint.
-func (s *scraper) scrape(ctx context.Context, to *sample) error {
-	ctx, cancel := context.WithTimeout(ctx, s.patience)
+// scrape fills in the metrics of an endpoint.
+func (c *client) scrape(ctx context.Context, patience time.Duration, to *sample) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	text, err := s.client.fetch(ctx, http.MethodGet, s.url.String(), nil, "Accept", "text/plain; version=0.0.4")
+	text, err := c.fetch(ctx, http.MethodGet, c.url.String(), nil, "Accept", "text/plain; version=0.0.4")
 	if err != nil {
-		return fmt.Errorf("%s: %w", s.name(), err)
+		return fmt.Errorf("%s: %w", c.name(), err)
 	}
 	list, err := parsePage(text)
 	if err != nil {
-		return driver.Errorf(driver.ClassProtocol, "", "", "the metrics at %s cannot be read: %w", s.name(), err)
+		return driver.Errorf(driver.ClassProtocol, "", "", "the metrics at %s cannot be read: %w", c.name(), err)
 	}
 	to.page(list)
 	return nil

@@ -51,7 +51,7 @@ func TestScrape(t *testing.T) {
 	defer server.Close()
 	w, err := Open(t.Context(), Config{Metrics: Endpoint{URL: strings.Replace(server.URL, "http://", "http://u:s3cret@", 1)}})
 	require.NoError(t, err)
-	w.scraper.patience = time.Minute // each answer counts, also on a machine with much else to do
+	w.patience = time.Minute // each answer counts, also on a machine with much else to do
 	w.Start(asIs)
 	until(t, func() bool { return n.Load() >= 3 })
 	w.Stop()
@@ -103,7 +103,7 @@ func TestScrapeThatFails(t *testing.T) {
 			w, err := Open(t.Context(), Config{Metrics: Endpoint{URL: strings.Replace(server.URL, "http://", "http://u:pa55word@", 1)}})
 			require.NoError(t, err)
 			if name != "silence" {
-				w.scraper.patience = time.Minute
+				w.patience = time.Minute
 			}
 			w.Start(asIs)
 			until(t, func() bool { return len(w.Sum().Notes) > 0 })

@@ -40,9 +40,10 @@ func (c *Config) IsZero() bool { return c.PID == 0 && c.Metrics.URL == "" && c.L
 
 // Watch samples the broker's side each second. Take and Sum are safe for concurrent use. A nil Watch watches nothing.
 type Watch struct {
-	process *watched
-	scraper *scraper
-	log     *follower
+	process  *watched
+	metrics  *client
+	patience time.Duration // of a question for metrics
+	log      *follower
 
 	stop   context.CancelFunc
 	ended  chan struct{}
@@ -58,7 +59,7 @@ type Watch struct {
 
 // Open finds the sources to watch. The error names the missing ones.
 func Open(ctx context.Context, c Config) (*Watch, error) {
-	w := &Watch{noted: map[string]bool{}}
+	w := &Watch{noted: map[string]bool{}, patience: pagePatience}
 	var errs []error
 	add := func(err error, name func() string) {
 		if err != nil {
@@ -73,8 +74,8 @@ func Open(ctx context.Context, c Config) (*Watch, error) {
 		add(err, func() string { return fmt.Sprintf("process %d (%s)", w.process.process.Pid, w.process.name) })
 	}
 	if c.Metrics.URL != "" {
-		w.scraper, err = newScraper(c.Metrics)
-		add(err, func() string { return w.scraper.name() })
+		w.metrics, err = c.Metrics.open()
+		add(err, func() string { return w.metrics.name() })
 	}
 	if c.Log != "" {
 		w.log, err = follow(c.Log)
@@ -136,8 +137,8 @@ func (w *Watch) Stop() {
 		w.stop()
 		<-w.ended
 		limit := lastSample
-		if w.scraper != nil {
-			limit += w.scraper.patience
+		if w.metrics != nil {
+			limit += w.patience
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), limit)
 		w.add(w.look(ctx))
@@ -148,8 +149,8 @@ func (w *Watch) Stop() {
 }
 
 func (w *Watch) release() {
-	if w.scraper != nil {
-		w.scraper.client.close()
+	if w.metrics != nil {
+		w.metrics.close()
 	}
 	if w.log != nil {
 		_ = w.log.file.Close() // it was only read
@@ -159,8 +160,8 @@ func (w *Watch) release() {
 
 // look takes a sample of all sources.
 func (w *Watch) look(ctx context.Context) (s sample) {
-	if w.scraper != nil {
-		if err := w.scraper.scrape(ctx, &s); err != nil && ctx.Err() == nil {
+	if w.metrics != nil {
+		if err := w.metrics.scrape(ctx, w.patience, &s); err != nil && ctx.Err() == nil {
 			w.note("metrics, "+driver.ClassOf(err).String(), "the broker's metrics: "+err.Error())
 		}
 		s.at = time.Now()

@@ -59,7 +59,7 @@ func TestBrokerSide(t *testing.T) {
 func TestBrokerSideMistakes(t *testing.T) {
 	for args, stderr := range map[string]string{
 		"--broker-pid=0":               "error: --broker-pid=0: must be a whole number of at least 1\n",
-		"--broker-metrics=localhost:9": "error: --broker-metrics=localhost:9: it must begin with http:// or https://\n",
+		"--broker-metrics=localhost:9": "error: --broker-metrics=localhost:9: it must begin with http://HOST or https://HOST\n",
 		"--broker-pid=2147483647": "error: there is no such process: 2147483647\n" +
 			"hint: name a process of this host, and a log that can be read; for a broker on another host there is --broker-metrics URL\n",
 	} {

@@ -44,15 +44,15 @@ func (of *source) plan(cell map[string]string) (config.Ready, error) {
 
 // newSweep returns the sweep of a scenario, with the plan of its first cell.
 func (a *app) newSweep(of *source) (prepared, error) {
-	c := sweep.Config{Cells: record.Cells(nil, nil)}
-	errs := of.configure(&c)
+	s := &sweep.Sweep{Cells: record.Cells(nil, nil), Progress: &progress{a, a.Stdout}}
+	errs := of.configure(s)
 	if m := of.Matrix; m != nil {
 		for i := range m.Axes {
 			values, err := of.valuesOf(&m.Axes[i])
 			errs = append(errs, config.Parts(err)...)
-			c.Axes = append(c.Axes, record.Axis{Name: m.Axes[i].Name, Values: values})
+			s.Axes = append(s.Axes, record.Axis{Name: m.Axes[i].Name, Values: values})
 		}
-		if c.Cells = record.Cells(c.Axes, m.Excluded); len(c.Cells) == 0 {
+		if s.Cells = record.Cells(s.Axes, m.Excluded); len(s.Cells) == 0 {
 			errs = append(errs, of.Wrong(m.Pos, "no cell of the matrix is left", ""))
 		}
 	}
@@ -60,7 +60,7 @@ func (a *app) newSweep(of *source) (prepared, error) {
 		return prepared{}, errors.Join(errs...)
 	}
 	var first *prepared
-	c.Build = func(values map[string]string) (*run.Run, error) {
+	s.Build = func(values map[string]string) (*run.Run, error) {
 		ready, err := of.plan(values)
 		if err != nil {
 			return nil, err
@@ -72,9 +72,7 @@ func (a *app) newSweep(of *source) (prepared, error) {
 		one.Outputs.Silent = one.Outputs.Silent || !ready.Values.Has("format")
 		return one, nil
 	}
-	c.Progress = &progress{a, a.Stdout}
-	s, err := sweep.New(c)
-	if err != nil {
+	if err := s.Check(); err != nil {
 		return prepared{}, err
 	}
 	s.Silent, first.sweep = first.Values.Outputs.Silent, s
@@ -98,7 +96,7 @@ func (of *source) valuesOf(a *config.Axis) ([]string, error) {
 }
 
 // configure sets the settings of a sweep.
-func (of *source) configure(c *sweep.Config) (errs []error) {
+func (of *source) configure(c *sweep.Sweep) (errs []error) {
 	c.Repeats, c.Settle, c.Between, c.Stop = of.Sweep.Repeats, of.Sweep.Settle, of.Sweep.BetweenRuns, of.Sweep.Stop
 	if text := of.repeats; text != "" {
 		n, err := quantity.Whole(text, 1, config.MaxRepeats)

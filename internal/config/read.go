@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -89,7 +90,7 @@ func (s *Setting) read(field any, text string) error { //nolint:gocyclo // a fla
 		return readLabel(p, text)
 	case *brokerside.Endpoint:
 		p.URL = text
-		return brokerside.CheckMetrics(text)
+		return brokerside.CheckURL(text)
 	default:
 		return fmt.Errorf("is of the type %T, which no setting has", field)
 	}
@@ -171,10 +172,7 @@ func checkText(name, text string) error {
 	case "address":
 		return errors.Join(checkFilled(text), checkUserinfo(text))
 	case "management":
-		if err := brokerside.CheckManagement(text); err != nil {
-			return fmt.Errorf("%w: write http://HOST:PORT", err)
-		}
-		return checkUserinfo(text)
+		return cmp.Or(brokerside.CheckURL(text), checkUserinfo(text))
 	case "faults":
 		_, err := broker.ParseFaults(text)
 		return err

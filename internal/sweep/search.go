@@ -43,9 +43,10 @@ type Search struct {
 	Silent   bool
 	Progress Progress
 
-	dir   string // for the results; empty for none
-	asked []threshold.Threshold
-	tried int
+	dir    string // for the results; empty for none
+	asked  []threshold.Threshold
+	tried  int
+	status int // of the run that ended the search early
 }
 
 // Do runs the search. It returns the outcome and the exit status.
@@ -151,10 +152,14 @@ func (s *Search) load(rate float64, hold bool) (*run.Run, error) {
 	return of, nil
 }
 
-// endingError ends a search with the exit status of a run that failed.
-type endingError struct{ status int }
+// errEnded ends a search with [Search.status].
+var errEnded = errors.New("a load ended")
 
-func (e *endingError) Error() string { return fmt.Sprintf("a load ended with status %d", e.status) }
+// end ends the search with the exit status of a run that failed.
+func (s *Search) end(status int) error {
+	s.status = status
+	return errEnded
+}
 
 // probe runs a load of the given rate and judges it.
 func (s *Search) probe(rate float64, hold bool) (point record.Point, err error) {
@@ -167,14 +172,14 @@ func (s *Search) probe(rate float64, hold bool) (point record.Point, err error) 
 	if !e.Finished() {
 		s.Progress.Ended(&e)
 		if e.Ended() {
-			return point, &endingError{result.StatusInterrupted}
+			return point, s.end(result.StatusInterrupted)
 		}
-		return point, &endingError{e.Status()}
+		return point, s.end(e.Status())
 	}
 	switch driver.ClassOf(e.Summary.Err) {
 	case driver.ClassConnectionLost, driver.ClassConnect: // no load shows what such a broker can do
 		s.Progress.Fail(e.Summary.Err)
-		return point, &endingError{result.StatusFailed}
+		return point, s.end(result.StatusFailed)
 	}
 	point = judge(e.Summary)
 	point.Why, point.Limit = of.Secrets.Line(point.Why), of.Secrets.Line(point.Limit) // may hold texts of the broker
@@ -183,7 +188,7 @@ func (s *Search) probe(rate float64, hold bool) (point record.Point, err error) 
 		s.Progress.Fail(plan.Wrong("purge the destination, and raise --drain-timeout",
 			"%d messages were left at the broker when --drain-timeout ended: they would disturb the next load",
 			e.Summary.Missing))
-		return point, &endingError{result.StatusFailed}
+		return point, s.end(result.StatusFailed)
 	}
 	return point, nil
 }
@@ -235,12 +240,11 @@ func (s *Search) printLoad(rate float64, hold bool, length time.Duration, p *rec
 
 // conclude prints the outcome and returns the exit status.
 func (s *Search) conclude(found *record.Search, err error) int {
-	var ended *endingError
 	text := found.String()
 	switch {
-	case errors.As(err, &ended):
+	case errors.Is(err, errEnded):
 		s.print("--- %s", text)
-		return ended.status
+		return s.status
 	case err != nil && !errors.Is(err, errNothing) && !errors.Is(err, errUndecided):
 		s.Progress.Fail(err)
 		return result.StatusFailed

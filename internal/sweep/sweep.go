@@ -47,8 +47,8 @@ const (
 	Fresh = "fresh" // each run has destinations of its own, by their names
 )
 
-// Config describes the runs of a sweep.
-type Config struct {
+// Sweep is a sweep to be carried out.
+type Sweep struct {
 	Axes  []record.Axis
 	Cells []map[string]string // values of the axes, by their names
 	// Build makes a run of a cell, with a plan of its own.
@@ -62,49 +62,46 @@ type Config struct {
 	Stop     bool   // after a run that failed
 	Silent   bool
 	Progress Progress
-}
 
-// Sweep is a sweep to be carried out.
-type Sweep struct {
-	Config
 	state *record.Sweep
 	first *run.Run // of the first cell; not carried out
 	dir   string
 	held  *flock.Flock // of dir
 }
 
-// New checks the plans of all cells. The error has all mistakes of the first faulty one.
-func New(c Config) (*Sweep, error) {
-	s := &Sweep{Config: c, state: &record.Sweep{
-		Format: record.Format, Version: record.Version, Axes: c.Axes, Repeats: c.Repeats, Shuffled: c.Shuffled, Seed: c.Seed,
-		ID: strconv.FormatUint(rand.Uint64()%(36*36*36*36*36), 36), //nolint:gosec // a name, not a secret
-	}}
+// Check checks the plans of all cells. The error has all mistakes of the first faulty one.
+func (s *Sweep) Check() error {
+	s.state = &record.Sweep{
+		Format: record.Format, Version: record.Version, Axes: s.Axes, Repeats: s.Repeats, Shuffled: s.Shuffled,
+		Seed: s.Seed,
+		ID:   strconv.FormatUint(rand.Uint64()%(36*36*36*36*36), 36), //nolint:gosec // a name, not a secret
+	}
 	hash := sha256.New()
-	for i, values := range c.Cells {
+	for i, values := range s.Cells {
 		of, err := s.Build(values)
 		if err != nil {
 			if len(values) > 0 {
 				err = errors.Join(err, &plan.Mistake{Text: "that is in the cell " + s.state.Title(values)})
 			}
-			return nil, err
+			return err
 		}
 		if i == 0 {
 			s.first, s.dir, s.state.Name = of, of.Outputs.Result, of.Plan.Name
 		}
 		if err := hashCell(hash, values, of); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	// The scale, 1 here, is in the plans.
-	_, _ = fmt.Fprintf(hash, "%d %s %v %v\n", c.Repeats, c.Between, c.Shuffled, 1) // never fails
+	_, _ = fmt.Fprintf(hash, "%d %s %v %v\n", s.Repeats, s.Between, s.Shuffled, 1) // never fails
 	s.state.Plan = hex.EncodeToString(hash.Sum(nil))
 	if steps := s.first.Plan.Steps; len(steps) > 1 {
 		for i := range steps {
 			s.state.Steps = append(s.state.Steps, steps[i].Name)
 		}
 	}
-	s.state.Arrange(c.Cells)
-	return s, nil
+	s.state.Arrange(s.Cells)
+	return nil
 }
 
 // thresholds returns the thresholds of the plan, then of each step.
