@@ -136,7 +136,7 @@ func TestGroupsWithOtherWorkers(t *testing.T) {
 			for i := range sum.Workers {
 				w := &sum.Workers[i]
 				require.NotContains(t, at, w.Name)
-				sent[w.Name], at[w.Name] = w.Total[result.Sent], w.Destination
+				sent[w.Name], at[w.Name] = w.Get(result.Sent), w.Destination
 			}
 			require.Equal(t, map[string]uint64{
 				"senders-0": 150 + 100 + 150, "senders-1": 150 + 100 + 150, "senders-2": 100, "senders-3": 100, "senders-4": 100, "senders-5": 100,

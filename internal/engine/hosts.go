@@ -11,10 +11,17 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
+// stay is a time of a worker at a host, reached by a connection; workers that share a connection have the same. counts
+// are the worker's at its start.
+type stay struct {
+	host, connection string
+	counts           stats.Counters
+}
+
 // stays are the hosts to which a worker was connected, for a URL with several. It is safe for concurrent use.
 type stays struct {
 	mu   sync.Mutex
-	list []stats.HostTotal // each with the worker's counts at its start
+	list []stay
 }
 
 // recordHost records the host of a new connection, before its first message.
@@ -26,8 +33,8 @@ func (s *stays) recordHost(worker any, e *Endpoint, connection string, counts fu
 	host := located.Host()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n := len(s.list); n == 0 || s.list[n-1].Host != host || s.list[n-1].Connection != connection {
-		s.list = append(s.list, stats.HostTotal{Host: host, Connection: connection, Counters: counts()})
+	if n := len(s.list); n == 0 || s.list[n-1].host != host || s.list[n-1].connection != connection {
+		s.list = append(s.list, stay{host, connection, counts()})
 	}
 }
 
@@ -41,7 +48,7 @@ func (s *stays) presentHost() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n := len(s.list); n > 0 {
-		return s.list[n-1].Host
+		return s.list[n-1].host
 	}
 	return ""
 }
@@ -55,37 +62,52 @@ func (s *stays) orderAfter(g *plan.Group, e *Endpoint) []int {
 	return order
 }
 
-// totals returns the worker's messages at each host, in the order of the first connections.
-func (s *stays) totals(end stats.Counters) (list []stats.HostTotal) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i, stay := range s.list {
-		until := end
-		if i+1 < len(s.list) {
-			until = s.list[i+1].Counters
-		}
-		stay.Counters = until.Sub(stay.Counters)
-		j := slices.IndexFunc(list, func(t stats.HostTotal) bool {
-			return t.Host == stay.Host && t.Connection == stay.Connection
-		})
-		if j < 0 {
-			list = append(list, stay)
-		} else {
-			list[j].Counters = list[j].Add(stay.Counters)
+// locate returns the messages at each host of the URLs that name several, and names the hosts of each worker, producers
+// first, in the order of its first connections; nil if no URL names several.
+func (r *run) locate(workers []result.Worker) (list []result.BrokerHost) {
+	connections := map[[2]string]bool{}
+	for _, host := range r.hostNames {
+		list = append(list, result.BrokerHost{Name: host})
+	}
+	add := func(w *result.Worker, s *stays, end stats.Counters) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for i, at := range s.list {
+			n := slices.Index(r.hostNames, at.host)
+			if n < 0 {
+				continue
+			}
+			until, host := end, &list[n]
+			if i+1 < len(s.list) {
+				until = s.list[i+1].counts
+			}
+			counts := until.Sub(at.counts)
+			host.Sent += counts[result.Sent]
+			host.Completed += counts[result.Completed]
+			host.Unconfirmed += counts[result.Unconfirmed]
+			host.Received += counts[result.Received]
+			if connection := [2]string{at.host, at.connection}; !connections[connection] {
+				connections[connection] = true
+				host.Connections++
+			}
+			if slices.Contains(w.BrokerHosts, at.host) {
+				continue
+			}
+			w.BrokerHosts = append(w.BrokerHosts, at.host)
+			if w.Producers != nil {
+				host.Producers++
+			} else {
+				host.Consumers++
+			}
 		}
 	}
-	return list
-}
-
-// locate adds the messages so far at each host to the totals of the workers, producers first.
-func (r *run) locate(workers []stats.Worker) []stats.Worker {
 	for i, p := range r.producers {
-		workers[i].Producing, workers[i].Hosts = true, p.stays.totals(p.rec.HostCounts())
+		add(&workers[i], &p.stays, p.rec.HostCounts())
 	}
 	for i, c := range r.consumers {
-		workers[len(r.producers)+i].Hosts = c.stays.totals(c.rec.HostCounts())
+		add(&workers[len(r.producers)+i], &c.stays, c.rec.HostCounts())
 	}
-	return workers
+	return list
 }
 
 // hostNames returns the hosts of the URLs that name several, each once.
@@ -98,15 +120,6 @@ func hostNames(p *plan.Plan) (hosts []string) {
 		}
 	}
 	return hosts
-}
-
-// hosts returns the figures of each host of the URLs that name several, at any time, from any goroutine; nil if none
-// does.
-func (r *run) hosts() []result.BrokerHost {
-	if len(r.hostNames) == 0 {
-		return nil
-	}
-	return stats.HostSummaries(r.hostNames, r.locate(make([]stats.Worker, len(r.producers)+len(r.consumers))))
 }
 
 // spreads reports whether connections to a broker are spread over several hosts.

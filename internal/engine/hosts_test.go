@@ -91,8 +91,7 @@ func TestHosts(t *testing.T) {
 				require.EqualValues(t, messages, s.Hosts[0].Completed+s.Hosts[1].Completed)
 				require.EqualValues(t, messages, s.Hosts[0].Received+s.Hosts[1].Received)
 				for _, w := range s.Workers {
-					require.Len(t, w.Hosts, 1)
-					require.Equal(t, w.Total[result.Completed]+w.Total[result.Received], w.Hosts[0].Counters[result.Completed]+w.Hosts[0].Counters[result.Received])
+					require.Len(t, w.BrokerHosts, 1)
 				}
 			})
 		}
@@ -148,9 +147,9 @@ func TestHostsAfterALoss(t *testing.T) {
 			require.Equal(t, s.Total[result.Received], dead.Received+alive.Received)
 			moved := 0
 			for _, w := range s.Workers {
-				if len(w.Hosts) == 2 {
+				if len(w.BrokerHosts) == 2 {
 					moved++
-					require.Equal(t, []string{dead.Name, alive.Name}, []string{w.Hosts[0].Host, w.Hosts[1].Host})
+					require.Equal(t, []string{dead.Name, alive.Name}, w.BrokerHosts)
 				}
 			}
 			require.Equal(t, 4, moved)

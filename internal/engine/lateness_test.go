@@ -89,7 +89,7 @@ func TestLatenessOfSteps(t *testing.T) {
 		require.Contains(t, strings.Join(sum.Warnings(), "\n"), "transfer times are of both 200 delayed messages, with their delays, and 50 others")
 		names := map[string]uint64{}
 		for i := range sum.Workers {
-			names[sum.Workers[i].Name] += sum.Workers[i].Total[result.Sent]
+			names[sum.Workers[i].Name] += sum.Workers[i].Get(result.Sent)
 		}
 		require.Equal(t, map[string]uint64{"senders-0": 100, "senders-0.2": 100, "others-0": 50, "readers-0": 0}, names)
 	})

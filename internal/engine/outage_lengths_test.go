@@ -193,7 +193,7 @@ func TestLengthOfOutagesOfHosts(t *testing.T) {
 					require.GreaterOrEqual(t, o.Length, tt.want)
 				}
 				for _, w := range s.Workers {
-					last := w.Hosts[len(w.Hosts)-1].Host
+					last := w.BrokerHosts[len(w.BrokerHosts)-1]
 					require.Equal(t, tt.moved, last == "two", "%s is at host %s", w.Name, last)
 				}
 			})

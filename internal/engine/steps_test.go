@@ -273,7 +273,7 @@ func TestGroupsThatReturn(t *testing.T) {
 			require.True(t, sum.Success, "%q", sum.Problems())
 			got := map[string]uint64{}
 			for _, w := range sum.Workers {
-				got[w.Name] = w.Total[result.Received]
+				got[w.Name] = w.Get(result.Received)
 			}
 			require.Zero(t, b.Subscriptions("T"), "nothing stays at the broker")
 			require.Empty(t, sum.LeftBehind)

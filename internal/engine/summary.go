@@ -39,7 +39,7 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 	sum.Sends, sum.Receives = r.role.Produces(), r.role.Consumes()
 	s := &stats.Summary{
 		StepSummary: sum, Interrupted: end.interrupted, Aborted: end.aborted, Err: end.err, Marks: c.MarksPassed(),
-		Protocol: c.Protocol(), Workers: r.locate(c.WorkerTotals()),
+		Protocol: c.Protocol(), Workers: c.WorkerTotals(),
 		ExpectedKnown: r.expectedKnown(), LeftBehind: left, Commands: r.commands, Steps: r.endedSteps,
 		Side: r.watched.Sum(), Brokers: r.brokers(), BrokerCount: r.brokerCount(),
 	}
@@ -51,7 +51,7 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 	} else {
 		s.Limit = c.Tally().Judge(r.producersAsked())
 	}
-	s.Hosts = r.hosts()
+	s.Hosts = r.locate(s.Workers)
 	if len(r.endedSteps) > 1 {
 		s.Minimum = r.lowest(r.endedSteps, groups)
 		s.Offered.Span = 0

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
@@ -16,8 +15,6 @@ import (
 // recordFile is a file that is complete after each record: its tail is written with every record, in the same write,
 // and the next record overwrites it. A record that does not fit (disk full) is removed again. Outputs that cannot seek,
 // such as pipes, get the tail when they are closed.
-//
-// Until the last record, blanks may follow the tail: room for that record, which no other file of a full disk can take.
 type recordFile struct {
 	what   string    // for errors: "JSON file /tmp/a.json"
 	stream io.Writer // the output, if there is no file
@@ -31,7 +28,6 @@ type recordFile struct {
 	seek   bool
 	offset int64 // where the next record goes
 	tail   string
-	room   int64  // how many blanks follow the tail, from the head on; only with seek
 	held   string // the head, until the first record; only without seek
 	begun  bool   // it has a record
 	failed bool
@@ -73,7 +69,7 @@ func (f *recordFile) begin(head string) error {
 		f.held = head
 		return nil
 	}
-	if _, err := f.file.WriteAt([]byte(head+f.tail+blanks(f.room)), 0); err != nil {
+	if _, err := f.file.WriteAt([]byte(head+f.tail), 0); err != nil {
 		f.failed = true
 		return fileError("write", f.what, false, errors.Join(bare(err), f.file.Truncate(0)))
 	}
@@ -81,46 +77,21 @@ func (f *recordFile) begin(head string) error {
 	return nil
 }
 
-func blanks(n int64) string { return strings.Repeat(" ", int(n)) }
-
 // append adds a record. After an error it adds nothing more; a file that can seek then has the state before the record.
 func (f *recordFile) append(record string) error {
 	if f.failed {
 		return nil
 	}
-	if f.room > 0 { // the record takes the place of blanks: first others behind them, so that the room stays
-		end := f.offset + int64(len(f.tail)) + f.room
-		if _, err := f.file.WriteAt([]byte(blanks(int64(len(record)))), end); err != nil {
-			f.failed = true
-			return fileError("write", f.what, f.begun, errors.Join(bare(err), f.file.Truncate(end)))
-		}
-	}
 	return f.add(record)
 }
 
-// last adds the last record, and ends the file behind its tail. In a file that can seek, it does so after an error,
-// too.
+// last adds the last record: in a file that can seek, after an error, too.
 func (f *recordFile) last(record string) error {
 	if f.failed && !f.seek {
 		return nil
 	}
 	f.failed = false
-	if err := f.add(record); err != nil {
-		return err
-	}
-	if err := f.giveRoomBack(); err != nil {
-		return fileError("write", f.what, true, err)
-	}
-	return nil
-}
-
-// giveRoomBack removes the blanks behind the tail.
-func (f *recordFile) giveRoomBack() error {
-	if f.room == 0 || f.offset == 0 {
-		return nil
-	}
-	f.room = 0
-	return f.file.Truncate(f.offset + int64(len(f.tail)))
+	return f.add(record)
 }
 
 // add writes a record.
@@ -159,7 +130,7 @@ func (f *recordFile) writeOn(text string) error {
 
 // close closes the file. An output that cannot seek gets its tail now.
 func (f *recordFile) close() error {
-	err := f.giveRoomBack()
+	var err error
 	if !f.seek && !f.failed {
 		err = f.writeOn(f.held + f.tail)
 	}

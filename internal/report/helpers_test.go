@@ -156,10 +156,10 @@ func numbersRun() *stats.Summary {
 	s.Maximum.Received = result.Extreme{Seconds: 8, PerSecond: 999.6, Time: loadStart().Add(6 * time.Second).UnixMicro(), Elapsed: (6 * time.Second).Microseconds()}
 	s.Tester.Memory, s.Tester.MemoryPeak = 40_000_000, 45_200_000
 	for i, n := range []uint64{3000, 2900, 3000} {
-		s.Workers = append(s.Workers, stats.Worker{Name: fmt.Sprintf("producer-%d", i), Producing: true, Total: &stats.Counters{result.Completed: n}})
+		s.Workers = append(s.Workers, result.Worker{Name: fmt.Sprintf("producer-%d", i), Counts: result.Counts{Producers: &result.Producers{Completed: n}}})
 	}
 	for i, n := range []uint64{1203, 990, 812, 4995} {
-		s.Workers = append(s.Workers, stats.Worker{Name: fmt.Sprintf("consumer-%d", i), Total: &stats.Counters{result.Received: n}})
+		s.Workers = append(s.Workers, result.Worker{Name: fmt.Sprintf("consumer-%d", i), Counts: result.Counts{Consumers: &result.Consumers{Received: n}}})
 	}
 	s.Find("stall", "both", 1, "the broker stalled", "once", "1.1 s", "at 2.468 s (12:00:02) for 1.100 s")
 	s.Find("stall", "send", 4, "the broker did not answer", "4 times", "1.1 s", "at 1.234 s (12:00:01) for 1.100 s")

@@ -6,7 +6,6 @@ import (
 
 	"github.com/perfmq/perfmq/internal/words"
 
-	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -30,14 +29,4 @@ func hostLines(hosts []result.BrokerHost) (lines []string) {
 		lines = append(lines, text)
 	}
 	return lines
-}
-
-// hostsOf returns the hosts of a worker, each once.
-func hostsOf(w *stats.Worker) (names []string) {
-	for i := range w.Hosts {
-		if n := len(names); n == 0 || names[n-1] != w.Hosts[i].Host {
-			names = append(names, w.Hosts[i].Host)
-		}
-	}
-	return names
 }

@@ -22,26 +22,19 @@ import (
 //
 // A regular file is valid JSON at every moment, so that it can be read during the run and after a kill.
 //
-// After an interval that cannot be written, no more follow: OnError gets the error, the summary is still written and
-// has a finding about it, and Close returns the error. A regular file has room for the summary from the start: blanks
-// after its end, until then.
+// After an interval that cannot be written, no more follow: OnError gets the error, the summary is still written if
+// there is room for it, with a finding, and Close returns the error.
 type JSON struct {
 	recorder
 	file  *recordFile
 	comma string // between the records
 }
 
-// summaryRoom is the size of the room for the summary, in bytes: as much as a result keeps for its own.
-const summaryRoom = 128 << 10
-
 // NewJSON creates the file, or empties an existing one.
 func NewJSON(path string, options ResultOptions) (*JSON, error) {
 	file, err := createFile("JSON", path, "\n]\n", forOwner)
 	if err != nil {
 		return nil, err
-	}
-	if file.seek {
-		file.room = summaryRoom
 	}
 	return &JSON{recorder: recorder{ResultOptions: options}, file: file}, nil
 }

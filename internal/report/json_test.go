@@ -215,40 +215,33 @@ func (m *memory) Close() error {
 
 func (m *memory) SetWriteDeadline(time.Time) error { return os.ErrNoDeadline }
 
-// At whatever size the disk is full, the file stays valid JSON, and gets its summary if the run could begin.
+// TestJSONDiskFull: at whatever size the disk is full, the file stays valid JSON, with a summary once there is room.
 func TestJSONDiskFull(t *testing.T) {
 	t.Parallel()
-	const room = 8000 // a summary takes less
-	interval, end := snapshot(stats.Measure, 0, stats.Counters{}, closedLoop()), summary(stats.Counters{result.Sent: 7}, closedLoop())
-	begun := 0
-	for limit := 4; limit < 3*room; limit += 97 {
+	interval, end := snapshot(stats.Measure, 0, stats.Counters{}, closedLoop()), summary(stats.Counters{result.Sent: 7}, result.Latencies{})
+	ended := 0
+	for limit := 4; limit < 12_000; limit += 97 {
 		out, reported := &memory{limit: limit}, []error(nil)
 		j := &JSON{
-			file:     &recordFile{what: "JSON file x", file: out, seek: true, tail: "\n]\n", room: room},
+			file:     &recordFile{what: "JSON file x", file: out, seek: true, tail: "\n]\n"},
 			recorder: recorder{ResultOptions: ResultOptions{OnError: func(err error) { reported = append(reported, err) }}},
 		}
-		if err := j.Start(clientRun()); err != nil {
-			require.Less(t, limit, len("[")+len("\n]\n")+room)
-			require.EqualError(t, err, "write JSON file x: no space left on device")
-			require.Equal(t, "make room there, or choose another place", driver.HintOf(err))
-			require.NoError(t, j.Close())
-			require.Empty(t, out.data)
-			continue
-		}
-		begun++
+		require.NoError(t, j.Start(clientRun()))
 		written := 0
 		for len(reported) == 0 {
-			require.NoError(t, j.Interval(interval), "the run and the other outputs go on")
+			require.NoError(t, j.Interval(interval), "the run and the other outputs continue")
 			if len(reported) == 0 {
 				written++
 			}
 			require.True(t, json.Valid(out.data), "limit %d: %q", limit, out.data)
 		}
 		require.NoError(t, j.Interval(interval), "nothing more is tried")
-		require.NoError(t, j.Summary(end))
-		require.True(t, bytes.HasSuffix(out.data, []byte("}\n]\n")), "its room is given back")
+		if limit%2 == 0 { // somebody makes room
+			out.limit = 1 << 20
+		}
+		fails := j.Summary(end)
 		err := j.Close()
-		require.Equal(t, []error{err}, reported, "it is told at once, and once")
+		require.Equal(t, []error{err}, reported, "it is reported at once, and once")
 		require.ErrorIs(t, err, syscall.ENOSPC)
 		require.EqualError(t, err, "write JSON file x: no space left on device")
 		require.Equal(t, written > 0, strings.Contains(driver.HintOf(err), "complete"))
@@ -256,6 +249,12 @@ func TestJSONDiskFull(t *testing.T) {
 
 		var records []map[string]any
 		require.NoError(t, json.Unmarshal(out.data, &records), "limit %d: %q", limit, out.data)
+		if fails != nil {
+			require.ErrorIs(t, fails, syscall.ENOSPC)
+			require.Len(t, records, written)
+			continue
+		}
+		ended++
 		require.Len(t, records, written+1)
 		last := records[written]
 		require.EqualValues(t, 7, last["totalSent"])
@@ -263,53 +262,7 @@ func TestJSONDiskFull(t *testing.T) {
 		require.Contains(t, last["warnings"], text)
 		require.Contains(t, last["details"].(map[string]any)["findings"], map[string]any{"kind": "rows-missing", "severity": "warning", "count": 1.0, "subject": "tester", "text": text})
 	}
-	require.Greater(t, begun, 100)
-}
-
-// The summary of a file without an error says nothing about it, and a run that was killed or ended without a summary
-// leaves whole JSON.
-func TestJSONRoom(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "run.json")
-	j, err := NewJSON(path, ResultOptions{})
-	require.NoError(t, err)
-	size := func() int64 {
-		info, err := os.Stat(path)
-		require.NoError(t, err)
-		return info.Size()
-	}
-	require.Zero(t, size())
-	require.NoError(t, j.Start(clientRun()))
-	for i := range 3 {
-		require.Len(t, readJSON(t, path), i)
-		require.Greater(t, size(), int64(summaryRoom))
-		require.NoError(t, j.Interval(snapshot(stats.Measure, i, stats.Counters{}, closedLoop())))
-	}
-	require.NoError(t, j.Close())
-	require.Len(t, readJSON(t, path), 3)
-	require.Less(t, size(), int64(summaryRoom))
-}
-
-// A summary that its room is too small for is written as far as the disk goes.
-func TestJSONSummaryBeyondItsRoom(t *testing.T) {
-	t.Parallel()
-	for _, limit := range []int{100_000, 1000} {
-		out := &memory{limit: limit}
-		j := &JSON{file: &recordFile{what: "JSON file x", file: out, seek: true, tail: "\n]\n", room: 10}}
-		require.NoError(t, j.Start(clientRun()))
-		err := j.Summary(summary(stats.Counters{}, closedLoop()))
-		want := 1
-		if limit == 1000 {
-			require.ErrorIs(t, err, syscall.ENOSPC)
-			want = 0
-		} else {
-			require.NoError(t, err)
-		}
-		require.NoError(t, j.Close())
-		var records []any
-		require.NoError(t, json.Unmarshal(out.data, &records))
-		require.Len(t, records, want)
-	}
+	require.Positive(t, ended)
 }
 
 func TestCreateErrors(t *testing.T) {

@@ -111,7 +111,7 @@ func (r *recorder) whole(s *stats.Summary, missing string) result.Result {
 	out := result.Result{
 		Head: r.Head, Complete: true, End: s.End.UnixMicro(), Outcome: outcome(s),
 		Total: s.Total.Counts(r.run.Producing, r.run.Consuming), Measured: &measured,
-		Figures: s.Figures(), Latencies: latencies(&s.Latencies), Commands: s.Commands, Workers: workers(s),
+		Figures: s.Figures(), Latencies: latencies(&s.Latencies), Commands: s.Commands, Workers: s.Workers,
 		Stalls: s.Stalls, Outages: s.Outages, MoreOutages: s.MoreOutages,
 		BrokerHosts: s.Hosts,
 		Errors:      s.Errors, Findings: s.Findings, Limit: limit(&s.Limit), Thresholds: Thresholds(s.Thresholds),

@@ -47,17 +47,6 @@ func outcome(s *stats.Summary) result.Outcome {
 	return o
 }
 
-func workers(s *stats.Summary) (list []result.Worker) {
-	for i := range s.Workers {
-		w := &s.Workers[i]
-		list = append(list, result.Worker{
-			Name: w.Name, Destination: w.Destination, BrokerHosts: hostsOf(w),
-			Counts: w.Total.Counts(w.Producing, !w.Producing),
-		})
-	}
-	return list
-}
-
 // latencies returns distributions with their percentiles.
 func latencies(l *result.Latencies) result.Latencies {
 	sealed := l.Copy()

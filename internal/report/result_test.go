@@ -34,9 +34,9 @@ func newTestResult(t *testing.T, options ResultOptions) (*Result, string) {
 func brokenResult() *stats.Summary {
 	s := brokenRun()
 	s.Errors = []result.Failure{{Class: driver.ClassTimeout.String(), Count: 9, Examples: []string{"no answer within 30s"}}, {Class: driver.ClassFull.String(), Count: 15}}
-	s.Workers = []stats.Worker{
-		{Name: "producer-0", Destination: "queue://A", Producing: true, Total: &stats.Counters{result.Sent: 7, result.Completed: 6, result.Failed: 1}},
-		{Name: "consumer-0", Destination: "queue://A", Total: &stats.Counters{result.Received: 6}},
+	s.Workers = []result.Worker{
+		{Name: "producer-0", Destination: "queue://A", Counts: result.Counts{Producers: &result.Producers{Sent: 7, Completed: 6, Failed: 1}}},
+		{Name: "consumer-0", Destination: "queue://A", Counts: result.Counts{Consumers: &result.Consumers{Received: 6}}},
 	}
 	s.Verification = &verify.Result{
 		Known: true, Sent: 1000, Total: result.Verified{Expected: 990, Lost: 2, Duplicates: 3}, Unwatched: []string{"topic://U"},

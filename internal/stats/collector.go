@@ -37,12 +37,6 @@ type Worker struct {
 	// MaxPending is the largest number of messages in flight of a producer. Unanswered: they end when they are written.
 	MaxPending int
 	Unanswered bool
-
-	// Of a run that has ended: whether it is a producer, its totals, warm-up included, and its messages at each host of
-	// the broker, if the URL names several.
-	Producing bool
-	Total     *Counters
-	Hosts     []HostTotal
 }
 
 // Collector merges the recorders of a run into snapshots. It is not safe for concurrent use.

@@ -105,7 +105,7 @@ type Summary struct {
 	MoreOutages *result.MoreOutages
 	Hosts       []result.BrokerHost // of a run with several hosts in a URL; else nil
 	Protocol    []driver.Counter    // as in the last Snapshot
-	Workers     []Worker            // of each producer and consumer
+	Workers     []result.Worker     // of each producer and consumer
 	Errors      []result.Failure    // of the messages that failed
 
 	// Expected is the number of deliveries that the completed messages should have caused, and Missing the number that

@@ -54,7 +54,7 @@ func TestSocketWaitsAreCounted(t *testing.T) {
 	s = c.Collect(Measure, start.Add(3*time.Second), false)
 	require.EqualValues(t, 1, s.Get(result.SocketWaits))
 	require.EqualValues(t, 6, s.Total[result.SocketWaits])
-	require.EqualValues(t, 6, c.WorkerTotals()[0].Total[result.SocketWaits])
+	require.EqualValues(t, 6, c.WorkerTotals()[0].Producers.SocketWaits)
 }
 
 // A wait in progress counts, and counts once.

@@ -4,12 +4,14 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// WorkerTotals returns the totals of all workers, the producers first. Call it after the last Collect.
-func (c *Collector) WorkerTotals() []Worker {
-	list := make([]Worker, len(c.work))
+// WorkerTotals returns the totals of all workers, warm-up included, the producers first. Call it after the last
+// Collect.
+func (c *Collector) WorkerTotals() []result.Worker {
+	list := make([]result.Worker, len(c.work))
 	for i := range list {
-		w, counts := c.workers[i], [parts]Counters{}
-		if w.Producing = i < len(c.producers); w.Producing {
+		var counts [parts]Counters
+		produces := i < len(c.producers)
+		if produces {
 			r := c.producers[i]
 			r.collect(&counts, [parts]*result.Latencies{})
 			counts[Measure][result.Sent] = r.sent[Warmup].Load() + r.sent[Measure].Load()
@@ -18,8 +20,9 @@ func (c *Collector) WorkerTotals() []Worker {
 			c.consumers[i-len(c.producers)].collect(&counts, [parts]*result.Latencies{})
 		}
 		total := counts[Warmup].Add(counts[Measure])
-		w.Total = &total
-		list[i] = w
+		list[i] = result.Worker{
+			Name: c.workers[i].Name, Destination: c.workers[i].Destination, Counts: total.Counts(produces, !produces),
+		}
 	}
 	return list
 }
