@@ -94,7 +94,6 @@ func TestMistakes(t *testing.T) {
 			"alpha client --client library --consumer-url beta://h topic://T",
 			"error: --client library: the clients of beta are native\nhint: choose native or library\n",
 		},
-		{"mem client -o latency=-1s", "error: open mem://local: option latency=-1s: must be 0 or more\nhint: correct the -o options\n"},
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			got := call(nil, strings.Fields(c.args)...)

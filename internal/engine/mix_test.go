@@ -34,7 +34,7 @@ func TestMixAsStored(t *testing.T) {
 	for _, producers := range []int{1, 3, 5, 7} {
 		synctest.Test(t, func(t *testing.T) {
 			b := mem.New()
-			tap := b.Tap(driver.Destination{Name: "TEST"})
+			stored := storedAt(b)
 			p := newPlan(b.Factory(), verified, func(p *flat) {
 				threeKinds(p.Group)
 				p.Producers, p.MaxPending, p.Count = producers, 10, 2100
@@ -46,7 +46,7 @@ func TestMixAsStored(t *testing.T) {
 			require.EqualValues(t, 1680*100+315*9000+105*8, s.Total[result.ReceivedBytes])
 			counts := map[string]int{}
 			streams := map[int64]map[string]bool{}
-			for _, m := range tap() {
+			for _, m := range *stored {
 				require.Len(t, m.Properties, 1)
 				kind := m.Properties[0].Value
 				counts[kind]++
@@ -73,7 +73,7 @@ func TestMixAsStored(t *testing.T) {
 func TestStepsWithOtherMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := mem.New()
-		tap := b.Tap(driver.Destination{Name: "TEST"})
+		stored := storedAt(b)
 		s := newScenario(b.Factory(), true)
 		s.plan.Allow.Disorder = true // priorities are to do that
 		s.step("one", nil, s.senders("senders", sending(100)), s.readers("readers", nil))
@@ -85,9 +85,16 @@ func TestStepsWithOtherMessages(t *testing.T) {
 		require.EqualValues(t, 400, sum.Verification.Total.Once)
 		require.Zero(t, sum.Verification.Total.Damaged)
 		sizes := map[int]int{}
-		for _, m := range tap() {
+		for _, m := range *stored {
 			sizes[len(m.Body)]++
 		}
 		require.Equal(t, map[int]int{64: 100, 100: 160, 9000: 30, 8: 10, 500: 100}, sizes)
 	})
+}
+
+// storedAt returns the list of all messages that b gets from now on.
+func storedAt(b *mem.Broker) *[]mem.Message {
+	var list []mem.Message
+	b.OnStore = func(_ driver.Destination, m mem.Message) { list = append(list, m) }
+	return &list
 }

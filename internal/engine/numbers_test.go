@@ -195,7 +195,7 @@ func TestConfirmedButStalledIsLeft(t *testing.T) {
 		b := broker(t, func(o *mem.Options) { o.DeliveryLatency = 100 * time.Millisecond })
 		o := mem.Options{}
 		o.StallFor, o.DeliveryLatency = time.Hour, 100*time.Millisecond
-		time.AfterFunc(1950*time.Millisecond, func() { _ = b.Set(o) }) // from the next message on
+		time.AfterFunc(1950*time.Millisecond, func() { b.Set(o) }) // from the next message on
 		s, _ := run(t, newPlan(b.Factory(), verified, func(p *flat) {
 			p.Rate, p.Duration, p.MaxPending = rate("1000"), 1960*time.Millisecond, 0
 		}), nil)
@@ -217,7 +217,7 @@ func TestNothingDone(t *testing.T) {
 		require.True(t, s.Success)
 		o := mem.Options{}
 		o.Limit = 1
-		require.NoError(t, b.Set(o))
+		b.Set(o)
 		return b.Factory()
 	}
 	tests := []struct {

@@ -172,6 +172,8 @@ func (p *heirProducer) Counters() []driver.Counter {
 // What a new connection takes over from the lost one counts once.
 func TestCountersOfALostConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		b := mem.New()
+		time.AfterFunc(495*time.Millisecond, b.Disconnect)
 		var before *heirProducer
 		f := (&hooks{wrap: func(_ driver.ProducerSpec, opened driver.Producer, _ driver.Completions) driver.Producer {
 			p := &heirProducer{Producer: opened}
@@ -180,7 +182,7 @@ func TestCountersOfALostConnection(t *testing.T) {
 			}
 			before = p
 			return p
-		}}).factory(broker(t, func(o *mem.Options) { o.DisconnectAfter = 50 }).Factory())
+		}}).factory(b.Factory())
 		s, _ := run(t, newPlan(f, func(p *flat) { p.Count, p.Rate, p.Reconnect = 100, rate("100"), true }), nil)
 		require.Len(t, s.Outages, 1)
 		require.Equal(t, []driver.Counter{{Name: "open", Value: 100}}, s.Protocol)

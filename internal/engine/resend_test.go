@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -31,7 +32,7 @@ func TestResendOfUnconfirmedMessages(t *testing.T) {
 			require.NotZero(t, truth.Withheld)
 			require.Equal(t, truth.Arrived, s.Total[result.Sent]+s.Total[result.Resent])
 			require.Equal(t, s.Total[result.Sent], s.Total[result.Completed]+s.Total[result.Unconfirmed])
-			require.Equal(t, truth.Accepted, s.Total[result.Completed])
+			require.Equal(t, truth.Ended[driver.Accepted], s.Total[result.Completed])
 			require.Equal(t, truth.Stored, s.Total[result.Received])
 			require.Equal(t, s.Total[result.Resent], v.Resent)
 			require.Equal(t, v.Resent, v.Duplicates)
@@ -83,10 +84,10 @@ func TestResendAfterAnOutage(t *testing.T) {
 			}
 			require.NotZero(t, inDoubt)
 			require.Equal(t, inDoubt, s.Total[result.Resent])
-			require.Equal(t, truth.Unknown, inDoubt)
+			require.Equal(t, truth.Ended[driver.Unknown], inDoubt)
 			require.Equal(t, truth.Arrived, s.Total[result.Sent]+s.Total[result.Resent])
 			require.Equal(t, s.Total[result.Sent], s.Total[result.Completed])
-			require.Equal(t, truth.Accepted, s.Total[result.Completed])
+			require.Equal(t, truth.Ended[driver.Accepted], s.Total[result.Completed])
 			require.EqualValues(t, s.Total[result.Sent], v.Received)
 			require.LessOrEqual(t, v.Resent, s.Total[result.Resent])
 			require.Equal(t, v.Duplicates, v.Resent+v.AfterOutage)

@@ -125,8 +125,8 @@ func TestSidesOfManyProcesses(t *testing.T) {
 		got := r.Total
 		require.EqualValues(t, 4000, r.Sent)
 		require.Equal(t, result.Verified{
-			Expected: truth.Accepted, Received: 4000 - truth.Rejected - truth.Lost - truth.DamagedIDs,
-			Once: 4000 - truth.Rejected - truth.Lost - truth.DamagedIDs - truth.Duplicated,
+			Expected: truth.Ended[driver.Accepted], Received: 4000 - truth.Ended[driver.Rejected] - truth.Lost - truth.DamagedIDs,
+			Once: 4000 - truth.Ended[driver.Rejected] - truth.Lost - truth.DamagedIDs - truth.Duplicated,
 			Lost: got.Lost, UnconfirmedMissing: got.UnconfirmedMissing, UnconfirmedArrived: truth.Withheld - got.UnconfirmedMissing,
 			Duplicates: truth.Duplicated, Redelivered: truth.Redelivered, Damaged: truth.Damaged + truth.DamagedIDs, Illegible: truth.DamagedIDs,
 			Disordered: got.Disordered, DisorderedRedelivered: got.DisorderedRedelivered,

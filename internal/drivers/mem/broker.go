@@ -2,6 +2,10 @@ package mem
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
 	"slices"
 	"sync"
 	"time"
@@ -11,19 +15,19 @@ import (
 
 // Broker is an in-process broker. Its methods are safe for concurrent use. Times are durations since it was made.
 type Broker struct {
+	// OnStore is called with the lock for each message that a destination gets. It is set before the first one.
+	OnStore func(driver.Destination, Message)
+
 	epoch time.Time
 
-	mu           sync.Mutex // guards all that follows, destinations, lines, connections, producers, consumers
-	changed      *sync.Cond // something may have ended a wait; consumers without messages wait for [queue.arrived]
-	options      Options
-	pinned       bool // options were set by Set
-	told         bool // there are faults, or there is a stall
-	breaks       bool // connections are to break, by Options.DisconnectAfter
-	arrived      int  // messages since the options were set, likewise the next two
-	stored       int
-	commits      int
-	stallFrom    time.Duration
-	stallUntil   time.Duration
+	mu      sync.Mutex // guards all that follows, destinations, lines, connections, producers, consumers
+	changed *sync.Cond // something may have ended a wait; consumers without messages wait for [queue.arrived]
+	options Options
+	told    bool // there are faults, or there is a stall
+
+	arrived, stored, commits int // since the options were set
+	stallFrom, stallUntil    time.Duration
+
 	stats        Stats
 	destinations map[driver.Destination]*destination
 	lines        map[string]*Line // by host
@@ -74,8 +78,9 @@ func (b *Broker) wait(ctx context.Context, most time.Duration) {
 	b.changed.Wait()
 }
 
-// wakeAll lets everything that waits look again.
+// wakeAll lets everything that waits look again, and forgets lost connections.
 func (b *Broker) wakeAll() {
+	maps.DeleteFunc(b.conns, func(c *conn, _ struct{}) bool { return c.lost })
 	b.changed.Broadcast()
 	for _, d := range b.destinations {
 		for _, q := range d.queues {
@@ -88,16 +93,10 @@ func (b *Broker) wakeAll() {
 }
 
 // Set replaces the faults, at once and for all connections. It resets the counting of "every n-th" and ends a stall.
-// From then on the options of drivers are ignored. It returns the mistakes in o, and then changes nothing.
-func (b *Broker) Set(o Options) error {
-	if err := o.check(); err != nil {
-		return err
-	}
+func (b *Broker) Set(o Options) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.pinned = true
 	b.set(o)
-	return nil
 }
 
 func (b *Broker) set(o Options) {
@@ -118,7 +117,7 @@ func (b *Broker) Stall(d time.Duration) {
 func (b *Broker) destination(name driver.Destination) *destination {
 	d := b.destinations[name]
 	if d == nil {
-		d = &destination{Broker: b}
+		d = &destination{Broker: b, name: name}
 		if name.Kind == driver.Queue {
 			d.add(&queue{})
 		}
@@ -132,8 +131,7 @@ type Stats struct {
 	Arrived uint64 // sends that returned nil
 	Stored  uint64 // part of Arrived for which the broker took responsibility, including lost and withheld messages
 
-	// How sends ended; the sum is Arrived once all producers are closed.
-	Accepted, Rejected, Released, Modified, Failed, Unknown uint64
+	Ended [driver.NumStates]uint64 // sends by their end; the sum is Arrived once all producers are closed
 
 	Withheld   uint64 // part of Stored, never acknowledged
 	Lost       uint64 // part of Stored, dropped by a fault
@@ -147,22 +145,13 @@ type Stats struct {
 	Redelivered  uint64 // part of Delivered, marked as redelivered
 	Acknowledged uint64 // part of Delivered, settled
 	Refused      uint64 // part of Delivered, rejected by consumers: dropped
-	Expired      uint64 // messages dropped because of their time to live
 
 	Commits        uint64 // confirmed transactions of producers and consumers
 	CommitsRefused uint64 // transactions rolled back
 
 	// Present values:
-	Backlog                           uint64 // messages in queues and subscriptions
-	Subscriptions                     uint64 // of topics
-	Producers, Consumers, Connections uint64
-}
-
-// ended counts the end of n sends.
-func (s *Stats) ended(state driver.State, n int) {
-	*[driver.NumStates]*uint64{
-		&s.Accepted, &s.Rejected, &s.Released, &s.Modified, &s.Failed, &s.Unknown,
-	}[state] += uint64(n) //nolint:gosec // a count
+	Backlog     uint64 // messages in queues and subscriptions
+	Connections uint64
 }
 
 // Stats returns the counts up to now.
@@ -170,40 +159,18 @@ func (b *Broker) Stats() Stats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.stats
-	s.Connections, s.Producers = uint64(len(b.conns)), uint64(len(b.producers))
-	for name, d := range b.destinations {
-		for _, q := range d.queues {
-			s.Backlog += uint64(len(q.items.list()))
-			s.Consumers += uint64(len(q.members))
-		}
-		if name.Kind == driver.Topic {
-			s.Subscriptions += uint64(len(d.queues))
-		}
-		if d.held != nil {
-			s.Backlog++
-		}
+	s.Connections = uint64(len(b.conns))
+	for _, d := range b.destinations {
+		s.Backlog += d.waiting()
 	}
 	return s
 }
 
-// Subscriptions returns the number of subscriptions that a topic has.
+// Subscriptions returns the number of subscriptions of a topic.
 func (b *Broker) Subscriptions(topic string) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.destination(driver.Destination{Kind: driver.Topic, Name: topic}).queues)
-}
-
-// Tap returns a function that returns all messages put into a destination from now on.
-func (b *Broker) Tap(dest driver.Destination) func() []Message {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	d, seen := b.destination(dest), &[]Message{}
-	d.taps = append(d.taps, seen)
-	return func() []Message {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		return slices.Clone(*seen)
-	}
 }
 
 // inspect returns the counters of a destination.
@@ -212,9 +179,8 @@ func (b *Broker) inspect(dest driver.Destination) driver.DestinationCount {
 	defer b.mu.Unlock()
 	n := driver.NoDestination()
 	if d := b.destinations[dest]; d != nil {
-		n.Added.N, n.Acknowledged = d.added, driver.Count{}
+		n.Added.N, n.Acknowledged, n.Depth.N = d.added, driver.Count{}, d.waiting()
 		for _, q := range d.queues {
-			n.Depth.N += uint64(len(q.items.list()))
 			n.Consumers.N += uint64(len(q.members))
 			for _, c := range q.members {
 				n.Depth.N += uint64(c.unsettled) //nolint:gosec // not below 0
@@ -222,4 +188,281 @@ func (b *Broker) inspect(dest driver.Destination) driver.DestinationCount {
 		}
 	}
 	return n
+}
+
+// Options are the faults of a broker, all off in the zero value. "Every n-th" is off at 0. A driver opened with other
+// options sets them for the whole broker.
+type Options struct {
+	Latency         time.Duration `opt:"latency" help:"delay of each acknowledgement"`
+	DeliveryLatency time.Duration `opt:"delivery-latency" help:"delay of each delivery, from the send"`
+
+	StallAfter time.Duration `opt:"stall-after" help:"time from the first message to the stall"`
+	StallFor   time.Duration `opt:"stall-for" help:"length of the stall, in which nothing is accepted, acknowledged or delivered; 0 for none"`
+
+	Lose      int `opt:"lose" help:"accept but do not deliver every n-th message"`
+	Duplicate int `opt:"duplicate" help:"deliver every n-th message a second time, marked as redelivered"`
+	Reorder   int `opt:"reorder" help:"deliver every n-th message after the next one on its destination, or when a producer closes"`
+
+	Damage   int `opt:"damage" help:"flip a bit in the body of every n-th message"`
+	DamageID int `opt:"damage-id" help:"flip a bit in the number of every n-th message that carries an ID"`
+	Rollback int `opt:"rollback" help:"accept every n-th message, but say that by plan it will not be delivered, and do not deliver it"`
+
+	Reject   int `opt:"reject" help:"reject every n-th message"`
+	Release  int `opt:"release" help:"release every n-th message"`
+	Modify   int `opt:"modify" help:"release every n-th message as modified"`
+	Fail     int `opt:"fail" help:"answer every n-th message with an error"`
+	Withhold int `opt:"withhold" help:"never acknowledge every n-th message, but deliver it"`
+
+	FailCommit int `opt:"fail-commit" help:"refuse every n-th commit: its messages are rolled back"`
+	Limit      int `opt:"limit" help:"messages that a queue or subscription can hold: senders wait for room; 0 for no limit"`
+
+	Auth string `opt:"auth" help:"user:password that connections need; empty for no check"`
+}
+
+// arrive counts a message.
+func (b *Broker) arrive() {
+	if b.arrived++; b.arrived == 1 && b.options.StallFor > 0 {
+		b.stallFrom = b.now() + b.options.StallAfter
+		b.stallUntil = b.stallFrom + b.options.StallFor
+	}
+}
+
+// refuse returns the answer to a message that is not to be stored; to others, the zero value.
+func (b *Broker) refuse() driver.Outcome {
+	o := &b.options
+	for state, n := range [driver.NumStates]int{
+		driver.Rejected: o.Reject, driver.Released: o.Release, driver.Modified: o.Modify, driver.Failed: o.Fail,
+	} {
+		if every(n, b.arrived) {
+			return told(driver.State(state)) //nolint:gosec // a state
+		}
+	}
+	if every(o.Rollback, b.arrived) {
+		b.stats.RolledBack++
+		return driver.Outcome{Withheld: true}
+	}
+	return driver.Outcome{}
+}
+
+// refuseCommit decides on the next commit, and returns when its answer is due.
+func (b *Broker) refuseCommit() (refused bool, due time.Duration) {
+	b.commits++
+	return every(b.options.FailCommit, b.commits), b.now() + b.options.Latency
+}
+
+// committed counts and reports the end of a transaction.
+func (b *Broker) committed(report driver.Commits, began time.Time, confirmed bool) {
+	if confirmed {
+		b.stats.Commits++
+	} else {
+		b.stats.CommitsRefused++
+	}
+	if report != nil {
+		report(time.Since(began), confirmed)
+	}
+}
+
+// storeFaulty stores a message with at most one fault, the first in this order.
+func (p *producer) storeFaulty(it *Message) {
+	o, s := &p.options, &p.stats
+	p.stored++
+	s.Stored++
+	n := p.stored
+	if o.DeliveryLatency > 0 {
+		it.due = p.now() + o.DeliveryLatency
+	}
+	switch {
+	case every(o.Lose, n):
+		s.Lost++
+		return
+	case every(o.Duplicate, n):
+		s.Duplicated++
+		again := *it
+		again.redelivered = true
+		defer p.dest.put(&again)
+	case every(o.Reorder, n) && p.dest.held == nil:
+		p.dest.held = new(*it)
+		return
+	case every(o.Damage, n) && len(it.Body) > 0:
+		s.Damaged++
+		it.Body = slices.Clone(it.Body)
+		it.Body[len(it.Body)/2] ^= 1 << 3
+	case every(o.DamageID, n) && it.ID != driver.ID{}:
+		s.DamagedIDs++
+		it.ID.Number ^= 1 << 20
+	}
+	p.store(it)
+}
+
+func every(n, i int) bool { return n > 0 && i%n == 0 }
+
+func told(s driver.State) driver.Outcome {
+	return driver.Outcome{State: s, Class: driver.ClassOther, Err: errors.New("the test asked for it")}
+}
+
+// Message is a message as the broker stores it.
+type Message struct {
+	Time int64
+	ID   driver.ID
+	driver.Variant
+	Persistent  bool
+	TTL         time.Duration // 0: never expires
+	redelivered bool
+	due         time.Duration // earliest delivery; 0 for at once
+	expires     time.Duration // 0 for never
+}
+
+// fifo is a list with a fast way to remove its head. It never shrinks. The zero value is empty.
+type fifo[T any] struct {
+	buf  []T
+	head int
+}
+
+// list returns the elements, for use until the next change.
+func (f *fifo[T]) list() []T { return f.buf[f.head:] }
+
+func (f *fifo[T]) insert(i int, v T) {
+	if f.head > len(f.buf)/2 && len(f.buf) == cap(f.buf) {
+		f.buf, f.head = append(f.buf[:0], f.list()...), 0
+	}
+	f.buf = slices.Insert(f.buf, f.head+i, v)
+}
+
+func (f *fifo[T]) remove(i int) T {
+	v := f.list()[i]
+	if i > 0 {
+		f.buf = slices.Delete(f.buf, f.head+i, f.head+i+1)
+	} else if f.head++; f.head == len(f.buf) {
+		f.buf, f.head = f.buf[:0], 0
+	}
+	return v
+}
+
+// destination is a queue, or a topic with one queue per subscription.
+type destination struct {
+	*Broker
+	name   driver.Destination
+	queues []*queue
+	held   *Message // by Options.Reorder, to be overtaken
+	added  uint64
+}
+
+// queue holds the messages of a queue or of a subscription: messages of higher priority first, messages of equal
+// priority in their order. Consumers take from it.
+type queue struct {
+	dest     *destination
+	key      string           // of a subscription that several consumers can have, at once or one after the other
+	selector *driver.Property // of the subscription
+	durable  bool
+	items    fifo[Message]
+	groups   map[string]*consumer // the owners of message groups
+	members  []*consumer
+	arrived  *sync.Cond // there may be a message for a consumer
+}
+
+// add adds a queue.
+func (d *destination) add(q *queue) *queue {
+	q.dest, q.groups, q.arrived = d, map[string]*consumer{}, sync.NewCond(&d.mu)
+	d.queues = append(d.queues, q)
+	return q
+}
+
+// waiting returns how many messages wait in the queues.
+func (d *destination) waiting() (n uint64) {
+	for _, q := range d.queues {
+		n += uint64(len(q.items.list()))
+	}
+	return n
+}
+
+// full reports whether a queue holds as many messages as it may.
+func (d *destination) full() bool {
+	limit := d.options.Limit
+	return limit > 0 && slices.ContainsFunc(d.queues, func(q *queue) bool { return len(q.items.list()) >= limit })
+}
+
+// put adds a message to all matching queues.
+func (d *destination) put(it *Message) {
+	d.added++
+	if d.OnStore != nil {
+		d.OnStore(d.name, *it)
+	}
+	for _, q := range d.queues {
+		if !selects(q.selector, it) {
+			continue
+		}
+		q.insert(*it, false)
+	}
+}
+
+// insert adds a message behind those of its priority, or before them.
+func (q *queue) insert(it Message, first bool) {
+	list := q.items.list()
+	i := len(list)
+	for i > 0 && (list[i-1].Priority < it.Priority || first && list[i-1].Priority == it.Priority) {
+		i--
+	}
+	q.items.insert(i, it)
+	q.arrived.Broadcast()
+}
+
+// release puts the held message into the queues, and reports whether there was one.
+func (d *destination) release() bool {
+	held := d.held
+	if d.held = nil; held != nil {
+		d.put(held)
+	}
+	return held != nil
+}
+
+// take moves messages to a consumer, as many as it has credit for, but no more than its share.
+func (q *queue) take(c *consumer) {
+	n := min(c.spec.Credit-c.unsettled, (len(q.items.list())+len(q.members)-1)/max(1, len(q.members)))
+	for i := 0; n > 0 && i < len(q.items.list()); {
+		if it := &q.items.list()[i]; !selects(c.selector, it) || !q.owns(c, it.Group) {
+			i++
+			continue
+		}
+		it := q.items.remove(i)
+		c.ahead.insert(len(c.ahead.list()), it)
+		c.line.received.Add(int64(len(it.Body)))
+		c.unsettled++
+		n--
+	}
+	if len(c.ahead.list()) > 0 {
+		q.dest.changed.Broadcast() // there is room
+		q.arrived.Broadcast()      // there is something for the consumer's other workers
+	}
+}
+
+// owns reports whether the messages of a group go to c. A group without an owner is assigned to c.
+func (q *queue) owns(c *consumer, group string) bool {
+	if group != "" && q.groups[group] == nil {
+		q.groups[group] = c
+	}
+	return group == "" || q.groups[group] == c
+}
+
+// giveBack returns messages, in their order, to the head.
+func (q *queue) giveBack(redelivered bool, items ...Message) {
+	for _, it := range slices.Backward(items) {
+		it.redelivered = it.redelivered || redelivered
+		q.insert(it, true)
+	}
+}
+
+// parseSelector reads the supported part of JMS selectors, name = 'value'. It returns nil for "", which selects all.
+func parseSelector(s string) (*driver.Property, error) {
+	if s == "" {
+		return nil, nil
+	}
+	parts := regexp.MustCompile(`^\s*([^ =<>']+)\s*=\s*'([^']*)'\s*$`).FindStringSubmatch(s)
+	if parts == nil {
+		return nil, fmt.Errorf("selector %q: only name = 'value' is understood", s)
+	}
+	return &driver.Property{Key: parts[1], Value: parts[2]}, nil
+}
+
+func selects(s *driver.Property, m *Message) bool {
+	return s == nil || slices.Contains(m.Properties, *s)
 }

@@ -32,12 +32,10 @@ type rig struct {
 	result   chan error
 
 	mu        sync.Mutex
-	outcomes  [driver.NumStates]int
-	classes   [driver.NumClasses]int
+	outcomes  [driver.NumStates]uint64
 	doneAt    map[driver.Slot]time.Time
 	delivered []int64
 	at        []time.Time
-	again     int // redelivered
 }
 
 func open(t testing.TB, b *mem.Broker, url string, o mem.Options) driver.Driver {
@@ -70,7 +68,7 @@ func accept(f func(*driver.Delivery)) func(*driver.Delivery) driver.Verdict {
 
 func newRig(t testing.TB, o mem.Options) *rig {
 	t.Helper()
-	r := &rig{t: t, broker: mem.New(), doneAt: map[driver.Slot]time.Time{}}
+	r := &rig{t: t, broker: mem.New(), doneAt: map[driver.Slot]time.Time{}, result: make(chan error, 1)}
 	r.driver = open(t, r.broker, "mem://local", o)
 	dest := driver.Destination{Kind: driver.Queue, Name: "q"}
 	var err error
@@ -85,7 +83,6 @@ func (r *rig) done(slot driver.Slot, o driver.Outcome) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.outcomes[o.State]++
-	r.classes[o.Class]++
 	r.doneAt[slot] = time.Now()
 }
 
@@ -100,16 +97,13 @@ func (r *rig) send(from, to int) {
 
 func (r *rig) receive() *rig {
 	ctx, cancel := context.WithCancel(r.t.Context())
-	r.cancel, r.result = cancel, make(chan error, 1)
+	r.cancel = cancel
 	go func() {
 		r.result <- r.consumer.Run(ctx, accept(func(d *driver.Delivery) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.delivered = append(r.delivered, d.Time)
 			r.at = append(r.at, time.Now())
-			if d.Redelivered {
-				r.again++
-			}
 		}))
 	}()
 	return r

@@ -30,6 +30,8 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -60,19 +62,15 @@ func (b *Broker) Factory() driver.Factory {
 			_, err := b.newDriver(opts)
 			return err
 		},
-		Open: func(_ context.Context, opts driver.OpenOptions) (driver.Driver, error) {
-			return b.newDriver(opts)
-		},
+		Open: func(_ context.Context, opts driver.OpenOptions) (driver.Driver, error) { return b.newDriver(opts) },
 	}
 }
 
 // memDriver is a driver for one URL: hosts tried in order, and the connections made so far.
 type memDriver struct {
-	hosts   []string
+	hosts   []transport.Endpoint
 	login   string // user:password
-	options Options
-	open    driver.OpenOptions
-	broker  *Broker
+	maxBody int
 	transport.Pool[*conn]
 }
 
@@ -81,61 +79,40 @@ func (b *Broker) newDriver(opts driver.OpenOptions) (driver.Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &memDriver{login: opts.User + ":" + opts.Password, hosts: hosts, open: opts, broker: b}
-	d.Open = func(ctx context.Context, spec driver.Connection) (*conn, error) { return d.dial(ctx, spec.Order) }
-	if o, ok := opts.Options.(*Options); ok && o != nil {
-		d.options = *o
+	d := &memDriver{login: login, maxBody: opts.LargestBody()}
+	d.Open = func(ctx context.Context, spec driver.Connection) (*conn, error) {
+		dial := func(ctx context.Context, e transport.Endpoint) (*conn, error) {
+			return b.connect(ctx, e.Host, d.login, opts.Options)
+		}
+		return transport.First(ctx, d.hosts, spec.Order, opts.ConnectTimeout, dial)
 	}
-	if err := d.options.check(); err != nil {
-		return nil, &driver.Error{Class: driver.ClassOther, Op: "open " + opts.URL, Hint: "correct the -o options", Err: err}
+	for _, host := range hosts {
+		d.hosts = append(d.hosts, transport.Endpoint{Host: host})
 	}
-	if d.login == ":" {
-		d.login, _ = url.PathUnescape(login)
+	if opts.User+opts.Password != "" {
+		d.login = opts.User + ":" + opts.Password
 	}
 	return d, nil
 }
 
 // splitURL splits mem://[login@]host[,host]...
 func splitURL(text string) (login string, hosts []string, err error) {
-	rest, ok := strings.CutPrefix(text, "mem://")
-	if !ok {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "mem" {
 		return "", nil, driver.Errorf(driver.ClassOther, "open "+text, "write mem://NAME", "not a mem URL")
 	}
-	if info, after, ok := strings.Cut(rest, "@"); ok {
-		login, rest = info, after
-	}
-	return login, strings.Split(strings.TrimSuffix(rest, "/"), ","), nil
-}
-
-// dial tries the hosts in an order, see [driver.Connection].
-func (d *memDriver) dial(ctx context.Context, order []int) (c *conn, err error) {
-	hosts := d.hosts
-	if order != nil {
-		hosts = nil
-		for _, i := range order {
-			hosts = append(hosts, d.hosts[i])
-		}
-	}
-	for _, host := range hosts {
-		connecting, cancel := context.WithTimeout(ctx, d.open.ConnectTimeout)
-		c, err = d.broker.connect(connecting, host, d.login, d.options)
-		if cancel(); err == nil {
-			break
-		}
-	}
-	return c, err
+	password, _ := u.User.Password()
+	return u.User.Username() + ":" + password, strings.Split(u.Host, ","), nil
 }
 
 // Inspect implements [driver.Inspector].
-func (d *memDriver) Inspect(
-	ctx context.Context, destinations []driver.Destination,
-) (list []driver.DestinationCount, err error) {
-	for _, dest := range destinations {
-		c, err := d.dial(ctx, nil)
-		if err != nil {
-			return nil, fmt.Errorf("ask the broker for its counters: %w", err)
-		}
-		c.End(ctx)
+func (d *memDriver) Inspect(ctx context.Context, all []driver.Destination) (list []driver.DestinationCount, err error) {
+	c, err := d.Open(ctx, driver.Connection{})
+	if err != nil {
+		return nil, fmt.Errorf("ask the broker for its counters: %w", err)
+	}
+	defer c.End(ctx)
+	for _, dest := range all {
 		list = append(list, c.inspect(dest))
 	}
 	return list, nil
@@ -146,7 +123,146 @@ func (d *memDriver) Broker() (product, version string) {
 	return "perfmq in-process broker", transport.Version
 }
 
-var (
-	_ driver.Identified = (*memDriver)(nil)
-	_ driver.Inspector  = (*memDriver)(nil)
-)
+// Line is a way to a broker that can be broken, like a network in between: connections opened with its URL use the
+// line. Its methods are safe for concurrent use.
+type Line struct {
+	broker           *Broker
+	host             string
+	frozen, cut      bool
+	received, opened atomic.Int64 // bytes of bodies, connections
+}
+
+// Line returns a new way to the broker. It is used with the factory from [Broker.Factory].
+func (b *Broker) Line() *Line {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.line(fmt.Sprintf("line-%d", len(b.lines)+1))
+}
+
+// line returns the way to a host. Two hosts are out of order, for tests of that.
+func (b *Broker) line(host string) *Line {
+	if b.lines[host] == nil {
+		b.lines[host] = &Line{broker: b, host: host, cut: host == "unreachable", frozen: host == "silent"}
+	}
+	return b.lines[host]
+}
+
+// URL returns the URL to open.
+func (l *Line) URL() string { return "mem://" + l.host }
+
+// Freeze stops all traffic: messages, deliveries and answers leave but do not arrive. Connections stay up, and new ones
+// get no answer.
+func (l *Line) Freeze() { l.set(true, false) }
+
+// Cut ends all connections, and refuses new ones. Messages in flight are lost.
+func (l *Line) Cut() { l.set(false, true) }
+
+// Restore lets new connections through.
+func (l *Line) Restore() { l.set(false, false) }
+
+func (l *Line) set(frozen, cut bool) {
+	b := l.broker
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l.frozen, l.cut = frozen, cut
+	for c := range b.conns {
+		if c.line == l {
+			c.frozen, c.lost = c.frozen || frozen, cut
+		}
+	}
+	b.wakeAll()
+}
+
+// Received returns how many bytes of bodies have been sent to consumers on the line, ahead or delivered.
+func (l *Line) Received() int64 { return l.received.Load() }
+
+// Connections returns the number of connections that have been opened on the line.
+func (l *Line) Connections() int64 { return l.opened.Load() }
+
+// conn is a connection. Its only purpose is that it can be frozen or lost, both of them for good.
+type conn struct {
+	*Broker
+	line         *Line
+	frozen, lost bool
+}
+
+// connect opens a connection through a host, and sets the driver's options unless they are the defaults or in force.
+func (b *Broker) connect(ctx context.Context, host, login string, options any) (*conn, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if o, ok := options.(*Options); ok && *o != (Options{}) && *o != b.options {
+		b.set(*o)
+	}
+	op, line := "connect to mem://"+host, b.line(host)
+	switch {
+	case line.cut:
+		return nil, driver.Errorf(driver.ClassConnect, op, "use another host name", "no broker there")
+	case line.frozen:
+		for ctx.Err() == nil {
+			b.wait(ctx, 0)
+		}
+		return nil, driver.Errorf(driver.ClassConnect, op, "use another host name", "no answer")
+	case b.options.Auth != "" && b.options.Auth != login:
+		return nil, driver.Errorf(driver.ClassAuth, op, "check --user and --password", "wrong user or password")
+	}
+	line.opened.Add(1)
+	c := &conn{Broker: b, line: line}
+	b.conns[c] = struct{}{}
+	return c, nil
+}
+
+// Dead implements [transport.Shared].
+func (c *conn) Dead() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lost
+}
+
+// End implements [transport.Shared].
+func (c *conn) End(context.Context) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.conns, c)
+}
+
+// Host implements [driver.Located].
+func (c *conn) Host() string { return c.line.host }
+
+// answered waits until something is due and the connection is not frozen. It returns an error when the connection is
+// lost; when ctx ends first, it returns an error if the connection is frozen.
+func (c *conn) answered(ctx context.Context, op string, due time.Duration) error {
+	for wait := c.until(due); wait > 0 && !c.frozen && !c.lost && ctx.Err() == nil; wait = c.until(due) {
+		c.wait(ctx, wait)
+	}
+	return c.passes(ctx, op)
+}
+
+// passes waits while the connection is frozen. It returns an error when it is lost, or when ctx ends first.
+func (c *conn) passes(ctx context.Context, op string) error {
+	return c.await(ctx, op, "", func() bool { return !c.frozen })
+}
+
+// await waits until ready returns true. It returns an error when the connection is lost, or when ctx ends first.
+func (c *conn) await(ctx context.Context, op, hint string, ready func() bool) error {
+	for !c.lost && !ready() {
+		if ctx.Err() != nil {
+			return driver.Errorf(driver.ClassTimeout, op, hint, "nothing moves: %w", ctx.Err())
+		}
+		c.wait(ctx, 0)
+	}
+	if c.lost {
+		return driver.Errorf(driver.ClassConnectionLost, op, "see why the broker went away", "the connection was lost")
+	}
+	return nil
+}
+
+// Disconnect breaks all connections, like a killed broker: messages in flight end as Unknown, unsettled messages return
+// to their queues and non-durable subscriptions end when their consumers close. New connections can be opened.
+func (b *Broker) Disconnect() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for c := range b.conns {
+		c.lost = true
+	}
+	b.wakeAll()
+}

@@ -22,7 +22,7 @@ func TestNoAllocationPerMessage(t *testing.T) {
 	m := &driver.Message{}
 	got := make(chan struct{}, 1)
 	ctx, cancel := context.WithCancel(t.Context())
-	r.cancel, r.result = cancel, make(chan error, 1)
+	r.cancel = cancel
 	go func() { r.result <- r.consumer.Run(ctx, accept(func(*driver.Delivery) { got <- struct{}{} })) }()
 	allocs := testing.AllocsPerRun(1000, func() {
 		if err := p.Send(t.Context(), m); err != nil {

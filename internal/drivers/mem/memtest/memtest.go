@@ -3,10 +3,9 @@ package memtest
 
 import (
 	"crypto/rand"
+	"sync"
 	"testing"
 	"time"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -17,9 +16,16 @@ import (
 func Config(b *mem.Broker) drivertest.Config {
 	healthy := mem.Options{}
 	healthy.Auth = "u:p"
+	b.Set(healthy)
 	var before mem.Stats // as of the last new destination
+	var tapped sync.Map  // headers of the messages of inspected destinations
+	b.OnStore = func(dest driver.Destination, m mem.Message) {
+		if headers, ok := tapped.Load(dest); ok {
+			tapped.Store(dest, append(headers.([]drivertest.Header), header(m)))
+		}
+	}
 	return drivertest.Config{
-		Factory: b.Factory(), User: "u", Password: "p", WrongPassword: "x", Options: []string{"auth=u:p"},
+		Factory: b.Factory(), User: "u", Password: "p", WrongPassword: "x",
 		Unreachable: "mem://unreachable", Silent: "mem://silent",
 		Alone: true, Quiet: 20 * time.Millisecond, TTL: 50 * time.Millisecond, MaxBody: 1 << 20,
 		Path:   func(testing.TB) drivertest.Path { return b.Line() },
@@ -29,8 +35,11 @@ func Config(b *mem.Broker) drivertest.Config {
 			return driver.Destination{Kind: kind, Name: rand.Text()}
 		},
 		Inspect: func(_ testing.TB, dest driver.Destination) func(int) []drivertest.Header {
-			tap := b.Tap(dest)
-			return func(int) []drivertest.Header { return headers(tap()) } // stored before they are confirmed
+			tapped.Store(dest, []drivertest.Header(nil))
+			return func(int) []drivertest.Header { // stored before they are confirmed
+				headers, _ := tapped.Load(dest)
+				return headers.([]drivertest.Header)
+			}
 		},
 		Subscriptions: func(_ testing.TB, topic driver.Destination) int { return b.Subscriptions(topic.Name) },
 		QueueCounters: func(testing.TB, driver.Destination) (added, acknowledged int64) {
@@ -41,24 +50,20 @@ func Config(b *mem.Broker) drivertest.Config {
 		Refusing: func(t testing.TB, kind driver.Kind) driver.Destination {
 			refusing := healthy
 			refusing.FailCommit, refusing.Reject = 1, 2
-			require.NoError(t, b.Set(refusing))
-			t.Cleanup(func() { require.NoError(t, b.Set(healthy)) })
+			b.Set(refusing)
+			t.Cleanup(func() { b.Set(healthy) })
 			return driver.Destination{Kind: kind, Name: rand.Text()}
 		},
 	}
 }
 
-func headers(list []mem.Message) []drivertest.Header {
-	headers := make([]drivertest.Header, 0, len(list))
-	for _, m := range list {
-		h := drivertest.Header{
-			Properties: map[string]string{}, Priority: m.Priority, Persistent: m.Persistent, Group: m.Group, Text: m.Text,
-			TTL: m.TTL,
-		}
-		for _, p := range m.Properties {
-			h.Properties[p.Key] = p.Value
-		}
-		headers = append(headers, h)
+func header(m mem.Message) drivertest.Header {
+	h := drivertest.Header{
+		Properties: map[string]string{}, Priority: m.Priority, Persistent: m.Persistent, Group: m.Group, Text: m.Text,
+		TTL: m.TTL,
 	}
-	return headers
+	for _, p := range m.Properties {
+		h.Properties[p.Key] = p.Value
+	}
+	return h
 }
