@@ -59,7 +59,7 @@ func sessionOptions(protocol string) [][]string {
 	switch protocol {
 	case broker.STOMP:
 		return [][]string{
-			nil, {"ack=client-individual"}, {"ack=auto"}, {"heart-beat=100ms"}, {"heart-beat=0"},
+			nil, {"ack=auto"}, {"heart-beat=100ms"}, {"heart-beat=0"},
 		}
 	case broker.RocketMQ:
 		return [][]string{
@@ -72,7 +72,7 @@ func sessionOptions(protocol string) [][]string {
 			{"send=oneway"},
 		}
 	default:
-		return [][]string{nil, {"idle-timeout=200ms"}, {"max-frame-size=600"}, {"idle-timeout=0"}}
+		return [][]string{nil, {"idle-timeout=200ms"}, {"idle-timeout=0"}}
 	}
 }
 

@@ -32,7 +32,7 @@ func inspect(url string, d dialect) func(testing.TB, driver.Destination) func(in
 // settled returns the configuration for messages that are sent and received settled, on a broker that passes the suite
 // otherwise: on Artemis always, on others in make features.
 func settled(cfg drivertest.Config) drivertest.Config {
-	cfg.Options, cfg.Broker = []string{"settle=" + settleAtMostOnce, "max-frame-size=66000"}, ""
+	cfg.Options, cfg.Broker = []string{"settle=" + settleAtMostOnce}, ""
 	cfg.Mode, cfg.AtMostOnce, cfg.SettledReceive = true, true, true
 	cfg.Victim, cfg.Inspector, cfg.QueueCounters, cfg.Refusing, cfg.Rejected = nil, nil, nil, nil, nil
 	cfg.Lacks = maps.Clone(cfg.Lacks)

@@ -23,9 +23,8 @@ type connection struct {
 	*transport.Conn
 	driver *amqpDriver
 	dialect
-	speaks   dialect // by the broker's open frame, even if the user chose another
-	version  string  // the broker's, from its open frame
-	delays   bool    // the broker supports delayed deliveries
+	version  string // the broker's, from its open frame
+	delays   bool   // the broker supports delayed deliveries
 	frames   *wire.FrameReader
 	maxFrame int           // of the peer
 	channels int           // the largest number of channels

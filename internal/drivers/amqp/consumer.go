@@ -122,7 +122,7 @@ func (k *consumer) open(ctx context.Context) (err error) {
 		return driver.Errorf(driver.ClassUnsupported, "", "leave out --consumer-fail, or --tx and -o settle=at-most-once",
 			"a message fails by itself, and is not settled before")
 	}
-	if err := cmp.Or(c.speaks.checkSelector(spec), c.checkConsumer(spec, opts)); err != nil {
+	if err := c.checkConsumer(spec, opts); err != nil {
 		return err
 	}
 	if c.managed(spec.Destination) {

@@ -34,7 +34,7 @@ func (d *amqpDriver) open(
 ) (*connection, error) {
 	limit := transport.TimeLeft(ctx)
 	c := &connection{Conn: transport.NewConn(host, conn, raw, &d.mem), driver: d, names: map[string]bool{}}
-	c.frames = wire.NewFrameReader(c.In, uint32(d.cfg.Options.MaxFrameSize)) //nolint:gosec // checked: 512 to 2^31-1
+	c.frames = wire.NewFrameReader(c.In, maxReceive)
 	h := handshake{c: c, host: host, spec: spec}
 	if err := c.Shake(ctx, func() error { return fault(h.run()) }); err != nil {
 		return nil, protocol.AMQP().ConnectError(host, h.explain(limit, err))
@@ -144,11 +144,7 @@ func (h *handshake) open() error {
 	c.delays = slices.Contains(open.OfferedCapabilities, capDelayed)
 	product := text(open.Properties, "product")
 	c.version = text(open.Properties, "version")
-	c.speaks = dialectOf(product, c.version)
-	c.dialect = c.speaks
-	if option := c.driver.cfg.Options.Dialect; option != dialectAuto {
-		c.dialect = dialect(option)
-	}
+	c.dialect = dialectOf(product, c.version)
 	// A broker that refuses us has to open the connection before it can close it.
 	failed := wire.Lookup(open.Properties, "amqp:connection-establishment-failed")
 	if failed.Bool() {
@@ -164,8 +160,12 @@ func (h *handshake) open() error {
 // capDelayed is the capability of brokers that support the annotation x-opt-delivery-delay.
 const capDelayed = "DELAYED_DELIVERY"
 
-// maxSend bounds the frames that we send, even if the peer takes larger ones.
-const maxSend = 256 << 10
+const (
+	// maxSend bounds the frames that we send, even if the peer takes larger ones.
+	maxSend = 256 << 10
+	// maxReceive bounds the frames that the peer may send.
+	maxReceive = 64 << 10
+)
 
 // refused returns the reason for which the broker closes a connection that it has not opened.
 func (h *handshake) refused(p *wire.Body) error {
@@ -200,7 +200,7 @@ func (d *amqpDriver) openFrame(host transport.Endpoint, spec driver.Connection) 
 	return &wire.Open{
 		ContainerID:  cmp.Or(spec.ClientID, spec.Name, "perfmq-"+rand.Text()), // Classic refuses one without a name
 		Hostname:     cmp.Or(c.Options.VirtualHost, host.Host),
-		MaxFrameSize: wire.Some(uint32(c.Options.MaxFrameSize)), //nolint:gosec // checked: 512 to 2^31-1
+		MaxFrameSize: wire.Some[uint32](maxReceive),
 		ChannelMax:   wire.Some[uint16](maxChannels - 1),
 		IdleTimeout:  uint32(min(c.Options.IdleTimeout.Milliseconds(), 1<<31)), //nolint:gosec // in range
 		Properties:   b,

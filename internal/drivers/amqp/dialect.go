@@ -3,7 +3,7 @@ package amqp
 import (
 	"cmp"
 	"net/url"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
@@ -22,41 +22,17 @@ const (
 	rabbitmq  dialect = protocol.RabbitMQ
 	rabbitmq3 dialect = protocol.RabbitMQ3 // with the plug-in rabbitmq_amqp1_0
 	brokerj   dialect = protocol.BrokerJ
-	plain     dialect = "plain"
-
-	dialectAuto = "auto"
+	plain     dialect = ""
 )
 
 // dialectOf returns the dialect for the properties of the broker's open frame.
 func dialectOf(product, version string) dialect {
-	switch name := strings.ToLower(product); {
-	case strings.Contains(name, "artemis"):
-		return artemis
-	case name == "activemq":
-		return activemq
-	case strings.Contains(name, "broker-j"):
-		return brokerj
-	case name == "rabbitmq":
-		major, _, _ := strings.Cut(version, ".")
-		if n, err := strconv.Atoi(major); err == nil && n < 4 {
-			return rabbitmq3
-		}
-		return rabbitmq
-	default:
-		return plain
-	}
+	return dialect(protocol.AMQPBroker(product, version))
 }
 
-func (d dialect) unsupported(hint, what string) error {
-	return driver.Errorf(driver.ClassUnsupported, "", hint, "%s over AMQP: %s", protocol.Title(string(d)), what)
-}
-
-// refuse is unsupported if a setting was given, else nil.
+// refuse returns an error if a setting was given, else nil.
 func (d dialect) refuse(given bool, hint, what string) error {
-	if !given {
-		return nil
-	}
-	return d.unsupported(hint, what)
+	return protocol.Refuse(given, string(d), "AMQP", hint, what)
 }
 
 // address returns the address of a terminus. On RabbitMQ a name with a leading slash is an address already.
@@ -103,16 +79,18 @@ func (d dialect) checkProducer(spec *driver.ProducerSpec, o *Options) error {
 	if err := d.checkDestination(spec.Destination, o, true); err != nil {
 		return err
 	}
-	for i := range spec.Variants {
-		switch v := &spec.Variants[i]; {
-		case v.Group != "" && (d == rabbitmq || d == rabbitmq3 || d == brokerj && spec.Destination.Kind == driver.Topic):
-			return d.unsupported("leave out --group", protocol.NoGroups)
-		case d == rabbitmq3 && v.Priority >= 0 && !strings.HasPrefix(spec.Destination.Name, "/"):
-			return d.unsupported("declare a queue with x-max-priority and name it /amq/queue/NAME",
-				"a queue that is declared by its use has no priorities")
-		}
-	}
-	return nil
+	ungrouped := d == rabbitmq || d == rabbitmq3 || d == brokerj && spec.Destination.Kind == driver.Topic
+	return cmp.Or(
+		d.refuse(ungrouped && slices.ContainsFunc(spec.Variants, func(v driver.Variant) bool { return v.Group != "" }),
+			"leave out --group", protocol.NoGroups),
+		d.refuse(d == rabbitmq3 && hasPriority(spec) && !strings.HasPrefix(spec.Destination.Name, "/"),
+			"declare a queue with x-max-priority and name it /amq/queue/NAME",
+			"a queue that is declared by its use has no priorities"),
+	)
+}
+
+func hasPriority(spec *driver.ProducerSpec) bool {
+	return slices.ContainsFunc(spec.Variants, func(v driver.Variant) bool { return v.Priority >= 0 })
 }
 
 // checkConsumer refuses settings that the broker would ignore, and consumers with queues that the broker would not
@@ -128,15 +106,10 @@ func (d dialect) checkConsumer(spec *driver.ConsumerSpec, o *Options) error {
 		d.refuse((d == rabbitmq || d == rabbitmq3) && spec.Destination.Kind == driver.Topic,
 			"use STOMP, or bind a queue to the exchange amq.topic and consume from that queue",
 			"only queues can be consumed from"),
+		// Up to 4.0 it confirms any filter, and sends all messages. The confirmation of other brokers is trusted: they must
+		// confirm only filters in effect (AMQP 1.0, Messaging, section 3.5.3).
+		d.refuse((d == rabbitmq || d == rabbitmq3) && spec.Selector != "", "leave out --selector", protocol.NoSelectors),
 	)
-}
-
-// checkSelector refuses selectors that RabbitMQ would ignore: up to 4.0 it confirms any filter, and sends all messages.
-// The confirmation of other brokers is trusted: they must confirm only filters in effect (AMQP 1.0, Messaging, section
-// 3.5.3).
-func (d dialect) checkSelector(spec *driver.ConsumerSpec) error {
-	return d.refuse(spec.Selector != "" && (d == rabbitmq || d == rabbitmq3), "leave out --selector",
-		protocol.NoSelectors)
 }
 
 // detaches reports whether links are detached before their session ends. RabbitMQ before 4 answers a closing detach

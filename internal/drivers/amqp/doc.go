@@ -52,17 +52,16 @@
 // # Dialects
 //
 // AMQP 1.0 leaves to the broker how addresses name queues and topics, and lets it ignore many settings of messages and
-// links. The methods of [dialect] implement the differences. The properties of the broker's open frame, or -o dialect,
-// select the dialect. Settings that the broker would ignore are refused. In addition:
+// links. The methods of [dialect] implement the differences. The properties of the broker's open frame select the
+// dialect. Settings that the broker would ignore are refused. In addition:
 //
 //   - Artemis takes the kind of a destination as a capability. Shared subscriptions have names of their own, see
 //     [subscription]. It does not count deliveries that end with their connection. When an address is full it drains
 //     the credit, with the policy FAIL as well, so that only messages in flight are rejected.
 //   - RabbitMQ before 4 (plug-in rabbitmq_amqp1_0) declares queues on first use, as durable ones. It confirms a
 //     selector and then sends all messages. The queue of a topic consumer stays behind and keeps filling, and no AMQP
-//     1.0 client can remove it: consumers of topics are refused unless -o leave-queues=true.
+//     1.0 client can remove it: consumers of topics are refused.
 //   - RabbitMQ 4 requires that queues exist, or that its management node declares them (-o declare), see [manager].
-//     Streams are consumed from their first message unless -o from=next, by one consumer each, because each would get
-//     all messages.
+//     Streams are refused, because each of their consumers gets all messages.
 //   - Qpid Broker-J withdraws credit to hold producers back. Links of one name in a container steal each other.
 package amqp

@@ -1,25 +1,21 @@
 package amqp
 
 import (
-	"math"
 	"strings"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/transport"
-	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // Options are the settings of this protocol; their help texts describe them.
 type Options struct {
-	Settle       string        `opt:"settle" help:"at-least-once: the broker confirms each message; at-most-once: sent settled, complete when passed to the operating system" enum:"at-least-once,at-most-once"`
-	SASL         string        `opt:"sasl" help:"how to log in; auto is SCRAM or else plain with a user, whichever the broker offers, and anonymous without" enum:"auto,plain,anonymous,external,scram-sha-256,scram-sha-512"`
-	IdleTimeout  time.Duration `opt:"idle-timeout" help:"end a connection when the broker is silent for that long; 0 waits for ever"`
-	MaxFrameSize int           `opt:"max-frame-size" help:"largest frame to accept from the broker, in bytes"`
+	Settle      string        `opt:"settle" help:"at-least-once: the broker confirms each message; at-most-once: sent settled, complete when passed to the operating system" enum:"at-least-once,at-most-once"`
+	SASL        string        `opt:"sasl" help:"how to log in; auto is SCRAM or else plain with a user, whichever the broker offers, and anonymous without" enum:"auto,plain,anonymous,external,scram-sha-256,scram-sha-512"`
+	IdleTimeout time.Duration `opt:"idle-timeout" help:"end a connection when the broker is silent for that long; 0 waits for ever"`
 	// VirtualHost replaces the host's name in the open frame, which is how AMQP 1.0 brokers tell virtual hosts apart.
 	VirtualHost string `opt:"virtual-host" help:"name of the virtual host instead of the URL's host, for brokers that have them"`
-	Dialect     string `opt:"dialect" help:"addresses and limits of the broker; auto goes by the broker's greeting; rabbitmq3 is RabbitMQ before 4" enum:"auto,artemis,activemq,rabbitmq,rabbitmq3,brokerj,plain"`
 	Declare     string `opt:"declare" help:"RabbitMQ 4: declare the queue as one of that type; no: it must exist" enum:"no,classic,quorum"`
 	MaxPriority int    `opt:"max-priority" help:"RabbitMQ 4: priorities of a classic queue that is declared, 1 to 255; 0 for none"`
 }
@@ -38,12 +34,10 @@ const minIdleTimeout = 100 * time.Millisecond
 
 func defaultOptions() *Options {
 	return &Options{
-		Settle:       settleAtLeastOnce,
-		SASL:         saslAuto,
-		IdleTimeout:  time.Minute,
-		MaxFrameSize: 64 << 10,
-		Dialect:      dialectAuto,
-		Declare:      declareNo,
+		Settle:      settleAtLeastOnce,
+		SASL:        saslAuto,
+		IdleTimeout: time.Minute,
+		Declare:     declareNo,
 	}
 }
 
@@ -81,9 +75,6 @@ func checkOptions(s *transport.Settings[Options], fail transport.Fail) {
 	o := &s.Options
 	if d := o.IdleTimeout; d != 0 && d < minIdleTimeout {
 		fail("", "option idle-timeout=%s: must be 0 or at least %s", d, minIdleTimeout)
-	}
-	if n := o.MaxFrameSize; n < wire.MinMaxFrameSize || n > math.MaxInt32 {
-		fail("", "option max-frame-size=%d: must be %d to %d", n, wire.MinMaxFrameSize, math.MaxInt32)
 	}
 	protocol.CheckDeclare(o.Declare, o.MaxPriority, fail)
 	switch strings.ToUpper(o.SASL) {

@@ -25,16 +25,16 @@ func TestFactory(t *testing.T) {
 		require.NotEmpty(t, o.Help)
 		names = append(names, o.Name+"="+o.Default)
 	}
-	require.Equal(t, []string{"settle=at-least-once", "sasl=auto", "idle-timeout=1m0s", "max-frame-size=65536", "virtual-host=", "dialect=auto", "declare=no", "max-priority=0"}, names)
+	require.Equal(t, []string{"settle=at-least-once", "sasl=auto", "idle-timeout=1m0s", "virtual-host=", "declare=no", "max-priority=0"}, names)
 }
 
 func TestCheckFindsAllMistakes(t *testing.T) {
 	err := Factory().Check(driver.OpenOptions{
 		URL: "amqps://h:0", TLS: driver.TLS{CAFile: "/no/such/file"},
-		Options: &Options{Settle: "x", SASL: "y", IdleTimeout: time.Millisecond, MaxFrameSize: 100},
+		Options: &Options{Settle: "x", SASL: "y", IdleTimeout: time.Millisecond},
 	})
 	for _, want := range []string{
-		"connect timeout", `port "0"`, "settle=x", "sasl=y", "idle-timeout=1ms", "max-frame-size=100",
+		"connect timeout", `port "0"`, "settle=x", "sasl=y", "idle-timeout=1ms",
 	} {
 		require.ErrorContains(t, err, want)
 	}

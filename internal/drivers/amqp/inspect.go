@@ -62,8 +62,8 @@ func (d *amqpDriver) inspect(
 		}
 	}
 	c := i.lease.Conn
-	if c.speaks != artemis {
-		return nil, c.unsupported("see --management-url", "the broker cannot be asked for its counters")
+	if err := c.refuse(c.dialect != artemis, "see --management-url", "the broker cannot be asked for its counters"); err != nil {
+		return nil, err
 	}
 	if i.pair == nil {
 		in := wire.Attach{

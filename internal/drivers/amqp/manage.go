@@ -1,9 +1,9 @@
 package amqp
 
 import (
+	"cmp"
 	"context"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -147,13 +147,11 @@ func (c *connection) queue(ctx context.Context, name string, o *Options) (priori
 	}
 	kind := wire.Lookup(a.body, "type")
 	text, _ := kind.Text()
-	if string(text) == "stream" {
-		return false, c.unsupported("use a classic or quorum queue", "each consumer of a stream gets all messages")
-	}
 	arguments := wire.Lookup(a.body, "arguments")
 	highest := wire.Lookup(arguments.Raw(), "x-max-priority")
 	n, _ := highest.Integer()
-	return string(text) != "classic" || n > 0, nil
+	return string(text) != "classic" || n > 0, c.refuse(string(text) == "stream", "use a classic or quorum queue",
+		"each consumer of a stream gets all messages")
 }
 
 // managed reports whether to ask RabbitMQ 4 about a destination: a queue by its name.
@@ -163,20 +161,15 @@ func (d dialect) managed(dest driver.Destination) bool {
 
 // prepareSend declares the queue, if the user wants that, and refuses settings that it would ignore.
 func (c *connection) prepareSend(ctx context.Context, spec *driver.ProducerSpec, o *Options) error {
-	if spec.Delay > 0 && !c.delays {
-		return c.unsupported(protocol.HintNoDelay,
-			"it does not offer the capability "+capDelayed+", and would deliver at once")
-	}
-	prioritized := slices.ContainsFunc(spec.Variants, func(v driver.Variant) bool { return v.Priority >= 0 })
-	if !c.managed(spec.Destination) || o.Declare == declareNo && !prioritized {
-		return nil
+	err := c.refuse(spec.Delay > 0 && !c.delays, protocol.HintNoDelay,
+		"it does not offer the capability "+capDelayed+", and would deliver at once")
+	if err != nil || !c.managed(spec.Destination) || o.Declare == declareNo && !hasPriority(spec) {
+		return err
 	}
 	ordered, err := c.queue(ctx, spec.Destination.Name, o)
-	if err == nil && prioritized && !ordered {
-		err = c.unsupported("declare it with x-max-priority: -o declare=classic -o max-priority=9, or use a quorum queue",
-			"the queue has no priorities")
-	}
-	return err
+	return cmp.Or(err, c.refuse(hasPriority(spec) && !ordered,
+		"declare it with x-max-priority: -o declare=classic -o max-priority=9, or use a quorum queue",
+		"the queue has no priorities"))
 }
 
 // hintDeclare is the hint for queues that RabbitMQ 4 does not have.

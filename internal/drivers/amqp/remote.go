@@ -90,7 +90,7 @@ func (s *session) detached(p *wire.Body) error {
 	switch {
 	case f.Error != nil && l.refused:
 		err := s.c.remote("", driver.ClassOther, "", f.Error)
-		if s.c.speaks == artemis && f.Error.Condition == wire.CondIllegalState { // a consumer of a queue where it has a topic
+		if s.c.dialect == artemis && f.Error.Condition == wire.CondIllegalState { // a consumer of a queue where it has a topic
 			err.Hint = hintKind
 		}
 		l.err = err

@@ -46,25 +46,16 @@ func (s *subscription) reserve(c *connection) {
 	}
 }
 
-// linkName returns the name of the n-th link: SUB, SUB|2 with a client ID; SUB|global, SUB|global2 without; volatile
-// shared ones are SUB|volatile1 and SUB|global-volatile1.
+// linkName returns the name of the n-th link: SUB|global1 for a shared subscription without a client ID, SUB|1 for one
+// with it, and SUB, SUB|2 for others.
 func (s *subscription) linkName(n int) string {
-	suffix, volatile := "", s.shared && !s.durable
 	switch {
-	case volatile && s.global:
-		suffix = "global-volatile"
-	case volatile:
-		suffix = "volatile"
 	case s.global:
-		suffix = "global"
+		return s.name + "|global" + strconv.Itoa(n)
+	case s.shared || n > 1:
+		return s.name + "|" + strconv.Itoa(n)
 	}
-	if n > 1 || volatile {
-		suffix += strconv.Itoa(n)
-	}
-	if suffix == "" {
-		return s.name
-	}
-	return s.name + "|" + suffix
+	return s.name
 }
 
 func (s *subscription) free(c *connection) {

@@ -13,10 +13,8 @@ func TestLinkNames(t *testing.T) {
 	}{
 		{subscription{name: "s"}, []string{"s", "s|2", "s|3"}},
 		{subscription{name: "s", durable: true}, []string{"s", "s", "s"}},
-		{subscription{name: "s", durable: true, shared: true}, []string{"s", "s|2", "s|3"}},
-		{subscription{name: "s", durable: true, shared: true, global: true}, []string{"s|global", "s|global2", "s|global3"}},
-		{subscription{name: "s", shared: true}, []string{"s|volatile1", "s|volatile2", "s|volatile3"}},
-		{subscription{name: "s", shared: true, global: true}, []string{"s|global-volatile1", "s|global-volatile2", "s|global-volatile3"}},
+		{subscription{name: "s", durable: true, shared: true}, []string{"s|1", "s|2", "s|3"}},
+		{subscription{name: "s", shared: true, global: true}, []string{"s|global1", "s|global2", "s|global3"}},
 	} {
 		conn := &connection{names: map[string]bool{}}
 		var got []string

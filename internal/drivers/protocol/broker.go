@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -18,6 +19,54 @@ const (
 	BrokerJ   = "brokerj" // Qpid Broker-J
 	Perfmq    = "perfmq"  // our embedded broker
 )
+
+// AMQPBroker returns the broker of the properties product and version of an open frame; "" for an unknown one.
+func AMQPBroker(product, version string) string {
+	switch name := strings.ToLower(product); {
+	case strings.Contains(name, "artemis"):
+		return Artemis
+	case name == "activemq":
+		return ActiveMQ
+	case strings.Contains(name, "broker-j"):
+		return BrokerJ
+	case name == "rabbitmq" && Before(version, 4, 0):
+		return RabbitMQ3
+	case name == "rabbitmq":
+		return RabbitMQ
+	}
+	return ""
+}
+
+// STOMPBroker returns the broker of the server header of a CONNECTED frame; "" for an unknown one.
+func STOMPBroker(server string) string {
+	switch name := strings.ToLower(server); {
+	case strings.Contains(name, "artemis"):
+		return Artemis
+	case strings.HasPrefix(name, "activemq/"), name == "activemq":
+		return ActiveMQ
+	case strings.HasPrefix(name, "rabbitmq"):
+		return RabbitMQ
+	case strings.HasPrefix(name, "perfmq embedded broker/"):
+		return Perfmq
+	}
+	return ""
+}
+
+// Before reports whether a version such as 2.33.1 is before major.minor; false for an unknown one.
+func Before(version string, major, minor int) bool {
+	parts := strings.SplitN(version+".0.", ".", 3)
+	first, err := strconv.Atoi(parts[0])
+	second, err2 := strconv.Atoi(parts[1])
+	return err == nil && err2 == nil && (first < major || first == major && second < minor)
+}
+
+// Refuse returns the error about a setting that a broker would ignore over a protocol, if it was given.
+func Refuse(given bool, broker, over, hint, what string) error {
+	if !given {
+		return nil
+	}
+	return driver.Errorf(driver.ClassUnsupported, "", hint, "%s over %s: %s", Title(broker), over, what)
+}
 
 // Title returns a broker's name for messages.
 func Title(broker string) string {

@@ -20,7 +20,8 @@ type stompDriver struct {
 	cfg transport.Settings[Options]
 	mem transport.Buffers
 
-	took sync.Map // the destinations to which the broker has confirmed a message
+	took      sync.Map      // the destinations to which the broker has confirmed a message
+	consumers atomic.Uint64 // those with connections of their own
 
 	mu    sync.Mutex
 	users map[string]int // see use

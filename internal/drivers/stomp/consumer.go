@@ -3,9 +3,9 @@ package stomp
 import (
 	"context"
 	"strconv"
-	"strings"
 	"sync"
 
+	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -29,21 +29,20 @@ const (
 // others and the receipts of producers; with transactions, because the reader has to read their receipts; for
 // concurrent deliveries; and while Run is not running.
 type consumer struct {
-	lease     *transport.Lease[*connection]
-	conn      *connection
-	op        string
-	id        uint64 // in conn.consumers, and the id of the subscription
-	sub       *subscription
-	batch     int            // messages between acknowledgements
-	failing   driver.Verdict // the verdict other than Accept that deliver may give
-	nack      []byte         // header line of the NACK for failing
-	exclusive []string       // names that only it may use, see reserve
-	input     *driver.Meter  // of Run: nothing has arrived
-	tx        *receiving     // nil without transactions
-	workers   int            // how many messages may be delivered at once
-	work      chan *heldMessage
-	probes    int // so far; of the goroutine that calls Probe
-	closed    bool
+	lease   *transport.Lease[*connection]
+	conn    *connection
+	op      string
+	id      uint64 // in conn.consumers, and the id of the subscription
+	sub     *subscription
+	batch   int            // messages between acknowledgements
+	failing driver.Verdict // the verdict other than Accept that deliver may give
+	nack    []byte         // header line of the NACK for failing
+	input   *driver.Meter  // of Run: nothing has arrived
+	tx      *receiving     // nil without transactions
+	workers int            // how many messages may be delivered at once
+	work    chan *heldMessage
+	probes  int // so far; of the goroutine that calls Probe
+	closed  bool
 
 	mu      sync.Mutex
 	state   int
@@ -79,10 +78,11 @@ func (d *stompDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (d
 	case spec.Concurrency > 1:
 		k.work = make(chan *heldMessage)
 	}
-	if err := d.connect(ctx, &spec, k); err != nil {
+	var err error
+	if k.lease, err = d.connect(ctx, &spec); err != nil {
 		return nil, err
 	}
-	var err error
+	k.conn = k.lease.Conn
 	if k.id, err = enlist(k.conn, &k.conn.consumers, k); err == nil {
 		if k.tx != nil {
 			k.tx.receipt.owner = k.id
@@ -92,60 +92,27 @@ func (d *stompDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (d
 		}
 		delist(k.conn, &k.conn.consumers, k.id)
 	}
-	k.quit(ctx)
+	k.lease.Release(ctx)
 	return nil, transport.Explain("open a consumer on "+spec.Destination.String(), err)
 }
 
-// connect gives a consumer its connection. Where subscriptions of a connection share message IDs, a second one to the
-// same topic gets a connection of its own.
-func (d *stompDriver) connect(ctx context.Context, spec *driver.ConsumerSpec, k *consumer) (err error) {
-	at := spec.Connection
-	for i := 2; ; i++ {
-		if k.lease, err = d.acquire(ctx, at); err != nil {
-			return err
-		}
-		k.conn = k.lease.Conn
-		if spec.Destination.Kind != driver.Topic || !k.conn.sharesMessageIDs() ||
-			k.reserve("topic\x00"+at.Key+"\x00"+spec.Destination.Name) {
-			return nil
-		}
-		k.lease.Release(ctx)
-		at.Key = spec.Connection.Key + "\x00" + strconv.Itoa(i)
+// connect returns the connection of a consumer: one of its own where the subscriptions of one connection to one topic
+// get the same message IDs, so that an acknowledgement of one takes the message of another (Artemis before 2.33,
+// ARTEMIS-4649).
+func (d *stompDriver) connect(
+	ctx context.Context, spec *driver.ConsumerSpec,
+) (lease *transport.Lease[*connection], err error) {
+	lease, err = d.acquire(ctx, spec.Connection)
+	if err != nil || spec.Destination.Kind != driver.Topic || lease.Conn.dialect != artemis {
+		return lease, err
 	}
-}
-
-// sharesMessageIDs reports whether the subscriptions of one connection to one topic get the same message IDs, so that
-// an acknowledgement of one takes the message of another: Artemis before 2.33 (ARTEMIS-4649).
-func (s *connection) sharesMessageIDs() bool {
-	if s.dialect != artemis {
-		return false
+	if _, version := protocol.STOMPServer(lease.Conn.server); !protocol.Before(version, 2, 33) {
+		return lease, nil
 	}
-	_, version, _ := strings.Cut(s.server, "/") // ActiveMQ-Artemis/2.19.0 ActiveMQ Artemis Messaging Engine
-	parts := strings.SplitN(version, ".", 3)
-	if len(parts) < 2 {
-		return false
-	}
-	major, err := strconv.Atoi(parts[0])
-	minor, err2 := strconv.Atoi(parts[1])
-	return err == nil && err2 == nil && (major < 2 || major == 2 && minor < 33)
-}
-
-// reserve makes k the only consumer of the driver that uses what, until quit; it returns false if another one does.
-func (k *consumer) reserve(what string) bool {
-	if k.conn.driver.use(what, 1) > 1 {
-		k.conn.driver.use(what, -1)
-		return false
-	}
-	k.exclusive = append(k.exclusive, what)
-	return true
-}
-
-// quit releases all that the consumer uses.
-func (k *consumer) quit(ctx context.Context) {
-	for _, what := range k.exclusive {
-		k.conn.driver.use(what, -1)
-	}
-	k.lease.Release(ctx)
+	defer lease.Release(ctx)
+	own := spec.Connection
+	own.Key += "\x00" + strconv.FormatUint(d.consumers.Add(1), 10)
+	return d.acquire(ctx, own)
 }
 
 // Host implements [driver.Located].

@@ -1,6 +1,7 @@
 package stomp
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -13,10 +14,7 @@ import (
 
 // dial opens a connection to the first host that accepts it.
 func (d *stompDriver) dial(ctx context.Context, spec driver.Connection) (*connection, error) {
-	identity := spec.Name
-	if spec.ClientID != "" {
-		identity = spec.ClientID
-	}
+	identity := cmp.Or(spec.ClientID, spec.Name)
 	return transport.First(ctx, d.cfg.Target.Hosts, spec.Order, d.cfg.ConnectTimeout,
 		func(ctx context.Context, host transport.Endpoint) (*connection, error) {
 			return d.dialHost(ctx, host, identity)
@@ -50,10 +48,7 @@ func (s *connection) shakeHands(c *transport.Settings[Options]) error {
 		return err
 	}
 	s.server = string(f.Get("server"))
-	s.dialect = dialectOf(s.server)
-	if c.Options.Dialect != automatic {
-		s.dialect = dialect(c.Options.Dialect)
-	}
+	s.dialect = dialect(protocol.STOMPBroker(s.server))
 	if version := f.Get("version"); string(version) != wire.Version {
 		return driver.Errorf(driver.ClassProtocol, "", lookAtBroker,
 			"the broker chose version %q, which was not offered", clip(version))

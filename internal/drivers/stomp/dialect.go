@@ -19,39 +19,12 @@ const (
 	activemq dialect = protocol.ActiveMQ
 	rabbitmq dialect = protocol.RabbitMQ
 	perfmq   dialect = protocol.Perfmq
-	generic  dialect = "generic" // the headers that all brokers understand
+	generic  dialect = "" // the headers that all brokers understand
 )
 
-// dialectOf returns the dialect for the server header of CONNECTED.
-func dialectOf(server string) dialect {
-	name := strings.ToLower(server)
-	switch {
-	case strings.Contains(name, "artemis"):
-		return artemis
-	case strings.HasPrefix(name, "activemq/"), name == "activemq":
-		return activemq
-	case strings.HasPrefix(name, "rabbitmq"):
-		return rabbitmq
-	case strings.HasPrefix(name, "perfmq embedded broker/"):
-		return perfmq
-	default:
-		return generic
-	}
-}
-
-func (d dialect) unsupported(hint, what string) error {
-	if d == generic {
-		hint = "if it is Artemis, ActiveMQ or RabbitMQ say so by -o dialect="
-	}
-	return driver.Errorf(driver.ClassUnsupported, "", hint, "%s over STOMP: %s", protocol.Title(string(d)), what)
-}
-
-// refuse is unsupported if a setting was given, else nil.
+// refuse returns an error if a setting was given, else nil.
 func (d dialect) refuse(given bool, hint, what string) error {
-	if !given {
-		return nil
-	}
-	return d.unsupported(hint, what)
+	return protocol.Refuse(given, string(d), "STOMP", hint, what)
 }
 
 // reservedHeaders returns the headers with a meaning in a SEND frame.
@@ -94,7 +67,7 @@ func (d dialect) expiresAbsolutely() bool { return d == artemis || d == activemq
 func (d dialect) send(spec *driver.ProducerSpec, o *Options) ([]driver.Property, error) {
 	err := cmp.Or(
 		d.checkDestination(spec.Destination, o, true),
-		d.refuse(spec.TTL > 0 && d == generic, "", "no header is known for the time to live"),
+		d.refuse(spec.TTL > 0 && d == generic, "leave out --ttl", "no header is known for the time to live"),
 		d.refuse(spec.Delay > 0 && (d == rabbitmq || d == generic), protocol.HintNoDelay,
 			"no header is known for a delayed delivery"),
 	)
@@ -127,10 +100,11 @@ func (d dialect) sendVariant(
 	spec *driver.ProducerSpec, v *driver.Variant, o *Options, server string,
 ) (headers []driver.Property, err error) {
 	own := strings.HasPrefix(spec.Destination.Name, "/")
-	ranked, old := d == rabbitmq && !own && v.Priority >= 0, o.Declare == kindQuorum && majorOf(server) < 4
+	_, version := protocol.STOMPServer(server)
+	ranked, old := d == rabbitmq && !own && v.Priority >= 0, o.Declare == kindQuorum && protocol.Before(version, 4, 0)
 	err = cmp.Or(
 		d.refuse(v.Text && d == rabbitmq, protocol.HintBytes, "messages have no type"),
-		d.refuse(v.Priority >= 0 && d == generic, "", "no header is known for the priority"),
+		d.refuse(v.Priority >= 0 && d == generic, "leave out --priority", "no header is known for the priority"),
 		d.refuse(ranked && old, "leave out --priority", "quorum queues have no priorities before RabbitMQ 4"),
 		d.refuse(ranked && o.Declare != kindQuorum && o.MaxPriority == 0,
 			"say -o declare=classic -o max-priority=9, or declare it with x-max-priority and name it /amq/queue/NAME",
@@ -159,27 +133,18 @@ func (o *Options) declaration() []driver.Property {
 	return headers
 }
 
-// majorOf returns the major version from a server header such as RabbitMQ/4.0.5, or 0.
-func majorOf(server string) int {
-	_, version, _ := strings.Cut(server, "/")
-	major, _, _ := strings.Cut(version, ".")
-	n, _ := strconv.Atoi(major)
-	return n
-}
-
 // checkDestination refuses a name that the broker would not take for one destination of that name, and queues that
 // cannot be declared. Only consumers may use a name that means many destinations.
 func (d dialect) checkDestination(dest driver.Destination, o *Options, producer bool) error {
-	own := strings.HasPrefix(dest.Name, "/")
-	if o.Declare != declareNo && (d != rabbitmq || dest.Kind != driver.Queue || own) {
-		return d.unsupported("leave out -o declare", "only queues of RabbitMQ are declared, by their names")
-	}
+	declared := d == rabbitmq && dest.Kind == driver.Queue && !strings.HasPrefix(dest.Name, "/")
 	broker := string(d)
 	if d == rabbitmq {
 		broker = protocol.RabbitMQ3 // also later ones read names so
 	}
-	if what := protocol.Misread(broker, dest, producer); what != "" {
-		return d.unsupported(protocol.HintName, what)
-	}
-	return nil
+	misread := protocol.Misread(broker, dest, producer)
+	return cmp.Or(
+		d.refuse(o.Declare != declareNo && !declared, "leave out -o declare",
+			"only queues of RabbitMQ are declared, by their names"),
+		d.refuse(misread != "", protocol.HintName, misread),
+	)
 }

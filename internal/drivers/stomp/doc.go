@@ -40,7 +40,7 @@
 // # Receiving
 //
 // Received messages are acknowledged after delivery: cumulatively, when nothing more has arrived or a quarter of the
-// credit is used, or each separately (option ack). Messages received but not delivered go back to their queue when the
+// credit is used, or each separately (RabbitMQ, concurrent or failing deliveries). Messages received but not delivered go back to their queue when the
 // subscription ends; on RabbitMQ, which has no way to stop sending first, partly when the connection ends. See
 // [consumer] for the goroutine that delivers.
 //
@@ -64,12 +64,12 @@
 //     accepts no more on that connection.
 //   - ActiveMQ Classic has no shared subscriptions.
 //   - Artemis before 2.33 gives the subscriptions of one connection to one topic the same message IDs, so that one
-//     acknowledgement takes another's message: a second subscription gets a connection of its own.
+//     acknowledgement takes another's message: each subscription to a topic gets a connection of its own.
 //   - ActiveMQ Classic delivers a whole AMQP message as the body, unless its AMQP connector has
 //     transport.transformer=jms: that ends a run that verifies messages.
 //   - RabbitMQ declares queues on first use, of the type that -o declare names; each message carries it as a header.
 //   - RabbitMQ has no selectors and no groups. Its cumulative acknowledgement takes the messages of all subscriptions
-//     of a connection: with ack=client a connection is for one consumer.
+//     of a connection: each message is acknowledged separately.
 //
 // # Headers have no types
 //

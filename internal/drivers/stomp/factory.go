@@ -11,27 +11,21 @@ import (
 
 // Options are the settings of this protocol; their tags describe them.
 type Options struct {
-	Dialect     string        `opt:"dialect" help:"headers to use for queues, topics, subscriptions and expiry; auto goes by the broker's greeting" enum:"auto,artemis,activemq,rabbitmq,generic"`
 	VirtualHost string        `opt:"virtual-host" help:"name of the virtual host; / suits RabbitMQ, and brokers without virtual hosts ignore it"`
 	HeartBeat   time.Duration `opt:"heart-beat" help:"interval of heart-beats, both ways; a broker that is silent for twice that long counts as lost; 0: no heart-beats"`
 	Receipt     bool          `opt:"receipt" help:"ask for a receipt per message; with false a message is complete when passed to the operating system"`
-	Ack         string        `opt:"ack" help:"client: received messages are acknowledged together, not on RabbitMQ; client-individual: each by itself; auto: not at all, the broker forgets a message once sent; best: client, but client-individual on RabbitMQ" enum:"best,auto,client,client-individual"`
+	Ack         string        `opt:"ack" help:"best: received messages are acknowledged after their delivery, together where the broker can; auto: not at all, the broker forgets a message once sent" enum:"best,auto"`
 	Declare     string        `opt:"declare" help:"RabbitMQ: declare queues as those of that type; no: as the broker's default type" enum:"no,classic,quorum"`
 	MaxPriority int           `opt:"max-priority" help:"RabbitMQ: priorities of a classic queue that is declared, 1 to 255; 0 for none"`
 }
 
 // Values of the options.
 const (
-	automatic = "auto"
+	ackBest = "best"
+	ackAuto = "auto"
 
-	ackBest       = "best"
-	ackAuto       = "auto"
-	ackClient     = "client"
-	ackIndividual = "client-individual"
-
-	declareNo   = "no"
-	kindClassic = "classic"
-	kindQuorum  = "quorum"
+	declareNo  = "no"
+	kindQuorum = "quorum"
 )
 
 const (
@@ -43,8 +37,7 @@ const (
 
 func defaultOptions() *Options {
 	return &Options{
-		Dialect: automatic, VirtualHost: "/", HeartBeat: defaultHeartBeat, Receipt: true, Ack: ackBest,
-		Declare: declareNo,
+		VirtualHost: "/", HeartBeat: defaultHeartBeat, Receipt: true, Ack: ackBest, Declare: declareNo,
 	}
 }
 

@@ -23,25 +23,28 @@ type subscription struct {
 	returns bool
 }
 
+// Modes of acknowledgement: all messages up to one, or one.
+const (
+	ackClient     = "client"
+	ackIndividual = "client-individual"
+)
+
 // ackMode returns the mode of acknowledgement to subscribe with. Contrary to STOMP, a cumulative ACK of RabbitMQ 3.10
 // covers all subscriptions of the connection, so that the next ACK of another one ends the connection.
 func (d dialect) ackMode(option string, spec *driver.ConsumerSpec) string {
 	switch {
-	case spec.TransactionSize > 0,
-		option == ackBest && (d == rabbitmq || spec.Concurrency > 1 || spec.Failing != driver.Accept):
+	case option == ackAuto:
+		return ackAuto
+	case spec.TransactionSize > 0, d == rabbitmq, spec.Concurrency > 1, spec.Failing != driver.Accept:
 		return ackIndividual
-	case option == ackBest:
-		return ackClient
-	default:
-		return option
 	}
+	return ackClient
 }
 
 // checkConsumer refuses settings that the broker does not know, or would ignore. The effect of a NACK differs between
 // brokers: Artemis drops the message, ActiveMQ Classic moves it to the dead letters; RabbitMQ and the embedded broker
 // deliver it again, or drop it if a header says so. All other brokers ignore the header.
 func (d dialect) checkConsumer(spec *driver.ConsumerSpec, o *Options) error {
-	const individual = "use -o ack=client-individual"
 	kept, tx, fails := spec.Durable || spec.Shared, spec.TransactionSize > 0, spec.Failing != driver.Accept
 	return cmp.Or(
 		d.checkDestination(spec.Destination, o, false),
@@ -50,18 +53,14 @@ func (d dialect) checkConsumer(spec *driver.ConsumerSpec, o *Options) error {
 		d.refuse(tx && (d == artemis || d == generic), "leave out --tx", "messages cannot be received in transactions"),
 		d.refuse(o.Ack == ackAuto && (spec.Credit > 0 || tx), "leave out -o ack=auto, or --credit and --tx",
 			"with ack=auto no message is acknowledged, so neither credit nor a transaction applies"),
-		d.refuse(o.Ack == ackClient && spec.Concurrency > 1 && !tx, individual,
-			"with ack=client an acknowledgement takes messages that are still being delivered"),
-		d.refuse(o.Ack == ackClient && d == rabbitmq, individual,
-			"with ack=client an acknowledgement takes the messages of all consumers of the connection"),
 		d.refuse(spec.Selector != "" && d == rabbitmq, "leave out --selector", protocol.NoSelectors),
 		d.refuse(spec.Shared && d == activemq, protocol.HintVirtual, protocol.Unshared),
-		d.refuse(kept && d == generic, "", "no header is known for durable and shared subscriptions"),
+		d.refuse(kept && d == generic, "leave out --durable and --shared", "no header is known for such subscriptions"),
 		d.refuse(fails && tx, "leave out --consumer-fail or --tx",
 			"a NACK in a transaction is not the same at all brokers"),
-		d.refuse(fails && (o.Ack == ackAuto || o.Ack == ackClient), "leave out --consumer-fail, or "+individual,
-			"with ack="+o.Ack+" a message cannot fail by itself"),
-		d.refuse(fails && d == generic, "", "it is not known what a NACK does"),
+		d.refuse(fails && o.Ack == ackAuto, "leave out --consumer-fail or -o ack=auto",
+			"with ack=auto a message cannot fail"),
+		d.refuse(fails && d == generic, "leave out --consumer-fail", "it is not known what a NACK does"),
 		d.refuse(spec.Failing == driver.Release && d != rabbitmq && d != perfmq, "--consumer-fail-as reject",
 			"a message cannot be given back: a NACK is its end"),
 	)

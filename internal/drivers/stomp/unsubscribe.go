@@ -27,7 +27,7 @@ func (k *consumer) Close(ctx context.Context) error {
 	}
 	delist(k.conn, &k.conn.consumers, k.id)
 	err = transport.Explain("close the consumer: "+k.op, err)
-	k.quit(ctx)
+	k.lease.Release(ctx)
 	return err
 }
 

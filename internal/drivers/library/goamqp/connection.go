@@ -8,9 +8,7 @@ package goamqp
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
-	"strings"
 	"sync/atomic"
 
 	"github.com/Azure/go-amqp"
@@ -232,17 +230,17 @@ func textOf(properties map[string]any, key string) string {
 func productOf(properties map[string]any, f driver.Factory) (product, error) {
 	p := product{factory: f}
 	topic, queue := &p.factory.Capabilities.Topic, &p.factory.Capabilities.Queue
-	switch name := strings.ToLower(fmt.Sprint(properties["product"])); {
-	case name == "activemq":
+	switch protocol.AMQPBroker(textOf(properties, "product"), textOf(properties, "version")) {
+	case protocol.ActiveMQ:
 		p.prefix = map[driver.Kind]string{driver.Queue: "queue://", driver.Topic: "topic://"}
 		topic.SharedSubscription = false
-	case strings.Contains(name, "broker-j"):
+	case protocol.BrokerJ:
 		p.prefix, topic.Group = map[driver.Kind]string{driver.Topic: "amq.topic/"}, false
 		queue.Reject, topic.Reject = false, false // rejected messages come again
-	case name == "rabbitmq" && strings.HasPrefix(fmt.Sprint(properties["version"]), "3."):
+	case protocol.RabbitMQ3:
 		// the library does not work around its faults
 		return p, library.Unsupported("", "use --client native", "RabbitMQ before 4 is not supported over go-amqp")
-	case name == "rabbitmq": // it has no consumers of topics, and priorities in only some of its queues
+	case protocol.RabbitMQ: // it has no consumers of topics, and priorities in only some of its queues
 		p.prefix = map[driver.Kind]string{driver.Queue: "/queues/"}
 		topic.Exists, queue.Group, queue.Selector, queue.Priority = false, false, false, false
 	}

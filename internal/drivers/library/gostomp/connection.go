@@ -13,7 +13,6 @@ import (
 	"context"
 	"net"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -149,22 +148,20 @@ type dialect struct {
 
 func dialectOf(server string, f driver.Factory) dialect {
 	queue, topic := &f.Capabilities.Queue, &f.Capabilities.Topic
-	d := dialect{queue: "/queue/", topic: "/topic/", credit: "prefetch-count", size: 1}
-	switch name := strings.ToLower(server); {
-	case strings.HasPrefix(name, "perfmq embedded broker/"):
-		d.broker = protocol.Perfmq
+	d := dialect{
+		broker: protocol.STOMPBroker(server), queue: "/queue/", topic: "/topic/", credit: "prefetch-count", size: 1,
+	}
+	switch d.broker {
+	case protocol.Perfmq:
 		d.queue, d.topic, d.durable = "queue://", "topic://", "durable-subscription-name"
-	case strings.Contains(name, "artemis"): // it counts bytes, and a frame has more than these
-		d.broker = protocol.Artemis
+	case protocol.Artemis: // it counts bytes, and a frame has more than these
 		d.queue, d.topic, d.credit, d.size = "", "", "consumer-window-size", 256
 		topic.DurableSubscription, topic.SharedSubscription = false, false
-	case strings.HasPrefix(name, "activemq"):
-		d.broker = protocol.ActiveMQ
+	case protocol.ActiveMQ:
 		d.credit, d.durable, topic.SharedSubscription = "activemq.prefetchSize", "activemq.subscriptionName", false
 	default:
-		*queue = driver.KindCapabilities{Exists: true, Persistent: true, Properties: true}
-		if strings.HasPrefix(name, "rabbitmq") {
-			d.broker, queue.Credit = protocol.RabbitMQ, true
+		*queue = driver.KindCapabilities{
+			Exists: true, Persistent: true, Properties: true, Credit: d.broker == protocol.RabbitMQ,
 		}
 		*topic = *queue
 	}
