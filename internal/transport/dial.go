@@ -53,40 +53,23 @@ func First[C any](
 func (p *Protocol) Dial(
 	ctx context.Context, e Endpoint, encrypted bool, settings driver.TLS,
 ) (conn net.Conn, raw *Metered, err error) {
-	conn, err = p.dial(ctx, e, encrypted, settings, func(tcp net.Conn) net.Conn {
-		raw = Meter(tcp)
-		return raw
-	})
-	return conn, raw, err
-}
-
-// DialPlain is Dial without meters.
-func (p *Protocol) DialPlain(
-	ctx context.Context, e Endpoint, encrypted bool, settings driver.TLS,
-) (conn net.Conn, err error) {
-	return p.dial(ctx, e, encrypted, settings, func(tcp net.Conn) net.Conn { return tcp })
-}
-
-func (p *Protocol) dial(
-	ctx context.Context, e Endpoint, encrypted bool, settings driver.TLS, wrap func(net.Conn) net.Conn,
-) (net.Conn, error) {
 	tcp, err := (&net.Dialer{}).DialContext(ctx, "tcp", e.String())
 	if err != nil {
-		return nil, p.ConnectError(e, err)
+		return nil, nil, p.ConnectError(e, err)
 	}
-	conn := wrap(tcp)
+	raw = Meter(tcp)
 	if !encrypted {
-		return conn, nil
+		return raw, raw, nil
 	}
 	limit := TimeLeft(ctx)
-	if conn, err = Secure(ctx, conn, e.Host, settings); err != nil {
+	if conn, err = p.secure(ctx, raw, e.Host, settings); err != nil {
 		if driver.ClassOf(err) == driver.ClassTimeout {
 			err = unanswered("the TLS handshake", "is this the broker's TLS port, or should it be "+p.Schemes[0]+"://?",
 				limit, err)
 		}
-		return nil, p.ConnectError(e, err)
+		return nil, nil, p.ConnectError(e, err)
 	}
-	return conn, nil
+	return conn, raw, nil
 }
 
 // TimeLeft returns the time until the deadline of ctx; 0 without one.
@@ -109,9 +92,9 @@ func ordered(hosts []Endpoint, order []int) []Endpoint {
 	return list
 }
 
-// Secure puts TLS on raw and performs the handshake with host. On failure it closes raw; the error is a [driver.Error]
-// if the settings are wrong, else the error of the handshake.
-func Secure(ctx context.Context, raw net.Conn, host string, settings driver.TLS) (net.Conn, error) {
+// secure puts TLS on raw and performs the handshake with host. On failure it closes raw; the error is a [driver.Error]
+// unless the connection itself failed.
+func (p *Protocol) secure(ctx context.Context, raw net.Conn, host string, settings driver.TLS) (net.Conn, error) {
 	config, err := settings.Config(host)
 	if err != nil {
 		_ = raw.Close()
@@ -121,7 +104,7 @@ func Secure(ctx context.Context, raw net.Conn, host string, settings driver.TLS)
 	if err := conn.HandshakeContext(ctx); err != nil {
 		_ = raw.Close()
 		if !isNetwork(err) {
-			err = &handshakeError{err}
+			err = p.tlsError("", err)
 		}
 		return nil, err
 	}
@@ -153,7 +136,7 @@ func (c *secured) Write(b []byte) (int, error) {
 	n, err := c.Conn.Write(b)
 	if (errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)) && !c.heard.Load() {
 		_ = c.SetReadDeadline(time.Now().Add(refusalTimeout))
-		if _, alert := c.Conn.Read(make([]byte, 1)); isAlert(alert) {
+		if _, alert := c.Conn.Read(make([]byte, 1)); IsAlert(alert) {
 			err = alert
 		}
 	}
@@ -164,5 +147,5 @@ func (c *secured) Write(b []byte) (int, error) {
 func isNetwork(err error) bool {
 	var ne net.Error
 	return driver.ClassOf(err) != driver.ClassOther || errors.Is(err, context.Canceled) || errors.As(err, &ne) &&
-		!isAlert(err)
+		!IsAlert(err)
 }

@@ -44,8 +44,8 @@ func (p *Protocol) ConnectError(e Endpoint, err error) error {
 	switch {
 	case errors.As(err, &known):
 		return &driver.Error{Class: known.Class, Op: op, Hint: known.Hint, Err: known.Err}
-	case IsTLSError(err):
-		return p.TLSError(op, err)
+	case IsAlert(err):
+		return p.tlsError(op, err)
 	case errors.Is(err, context.Canceled):
 		return driver.Errorf(driver.ClassConnect, op, "", "%w", err)
 	}

@@ -9,34 +9,15 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// handshakeError is an error of our side of a handshake for which package crypto/tls has no type.
-type handshakeError struct{ err error }
-
-func (e *handshakeError) Error() string { return e.err.Error() }
-func (e *handshakeError) Unwrap() error { return e.err }
-
-// IsTLSError reports whether err is about certificates or the TLS handshake: an error of [Secure], or a later alert of
-// the peer (with TLS 1.3, servers refuse client certificates that late).
-func IsTLSError(err error) bool {
-	var (
-		record tls.RecordHeaderError
-		alert  tls.AlertError
-		verify *tls.CertificateVerificationError
-		shake  *handshakeError
-	)
-	return errors.As(err, &record) || errors.As(err, &alert) || errors.As(err, &verify) || errors.As(err, &shake) ||
-		isAlert(err)
-}
-
-// isAlert reports whether the peer ended the encrypted connection with a reason (RFC 8446, section 6.2). Package
-// crypto/tls wraps the alert in an error of the network.
-func isAlert(err error) bool {
+// IsAlert reports whether the peer ended the encrypted connection with a reason (RFC 8446, section 6.2): with TLS 1.3,
+// servers refuse client certificates after the handshake. Package crypto/tls wraps the alert in an error of the network.
+func IsAlert(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "remote error"
 }
 
-// TLSError describes in plain words why the TLS handshake failed. Its class is [driver.ClassTLS].
-func (p *Protocol) TLSError(op string, err error) error {
+// tlsError describes in plain words why the TLS handshake failed. Its class is [driver.ClassTLS].
+func (p *Protocol) tlsError(op string, err error) error {
 	var (
 		record    tls.RecordHeaderError
 		authority x509.UnknownAuthorityError
@@ -58,7 +39,7 @@ func (p *Protocol) TLSError(op string, err error) error {
 		text, hint = "the broker's certificate has expired or is not valid yet", "compare the clocks"
 	case errors.As(err, &invalid):
 		text, hint = "the broker's certificate is not usable", "see openssl x509 -text"
-	case isAlert(err):
+	case IsAlert(err):
 		text = "the broker refused the TLS handshake"
 		hint = "it may demand a client certificate: --tls-cert FILE --tls-key FILE"
 	}

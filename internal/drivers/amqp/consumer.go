@@ -65,7 +65,8 @@ type consumer struct {
 	granted       uint32          // the first delivery that never had credit
 	unsettled     uint32          // deliveries that have arrived and are not settled
 	since         uint32          // deliveries since the last settleAll
-	accepted      span            // to be settled as accepted
+	acceptedFrom  uint32          // the first delivery to be settled as accepted
+	accepted      uint32          // how many deliveries to settle from there
 	others        []byte          // dispositions of other states, encoded
 	first, last   *held           // messages held for Run, in their order
 	spare         *held           // free list

@@ -15,7 +15,7 @@ type amqpDriver struct {
 	transport.Pool[*connection]
 	cfg   transport.Settings[Options]
 	mem   transport.Buffers
-	large largeBuffers
+	large sync.Pool // buffers for messages of several frames, which connections share in turn
 
 	inspector inspector
 
@@ -34,15 +34,10 @@ var (
 	_ driver.Inspector  = (*amqpDriver)(nil)
 )
 
-// largeBuffers are buffers for messages of several frames, which connections share in turn.
-type largeBuffers struct{ pool sync.Pool }
-
-// get returns an empty buffer for n bytes.
-func (l *largeBuffers) get(n int) []byte {
-	if b, ok := l.pool.Get().(*[]byte); ok && cap(*b) >= n {
+// largeBuffer returns an empty buffer for n bytes.
+func (d *amqpDriver) largeBuffer(n int) []byte {
+	if b, ok := d.large.Get().(*[]byte); ok && cap(*b) >= n {
 		return (*b)[:0]
 	}
 	return make([]byte, 0, n)
 }
-
-func (l *largeBuffers) put(b []byte) { l.pool.Put(&b) }

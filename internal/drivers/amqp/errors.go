@@ -194,7 +194,7 @@ func (h *handshake) explain(limit time.Duration, err error) error {
 	encrypted, class := h.c.driver.cfg.Target.TLS, driver.ClassOf(err)
 	var known *driver.Error
 	switch {
-	case errors.As(err, &known), transport.IsTLSError(err), errors.Is(err, context.Canceled):
+	case errors.As(err, &known), transport.IsAlert(err), errors.Is(err, context.Canceled):
 		return err
 	case h.greeting == "" && class == driver.ClassTimeout:
 		return protocol.AMQP().Unanswered("our protocol header", encrypted, limit, err)

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"context"
 	"net/url"
-	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
+	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -22,47 +22,34 @@ type manager struct {
 	last uint64 // number of the last request
 }
 
-// reply is the broker's reply, with an HTTP status.
-type reply struct {
-	status int
-	body   []byte // an encoded value
-}
-
-// words returns the broker's text about a failed request.
-func (r reply) words() string {
-	const longest = 300
-	d := wire.NewDecoder(r.body)
-	if text, ok := d.Text(); ok && len(text) > 0 {
-		return string(text[:min(len(text), longest)])
-	}
-	return "status " + strconv.Itoa(r.status)
-}
-
 // manageTries bounds the requests when the broker ends the session because it has not yet seen our credit for its
 // answer.
 const manageTries = 5
 
-// ask sends a request and waits for its reply. A nil body means none.
-func (c *connection) ask(ctx context.Context, method, path string, body []byte) (reply, error) {
+// ask sends a request, whose body may be nil, and waits for the broker's HTTP status and its encoded value.
+func (c *connection) ask(
+	ctx context.Context, method, path string, body []byte,
+) (status string, value []byte, err error) {
 	m := &c.manager
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for try := 1; ; try++ {
-		r, err := c.askOnce(ctx, method, path, body)
-		if err == nil {
-			return r, nil
+		if status, value, err = c.askOnce(ctx, method, path, body); err == nil {
+			return status, value, nil
 		}
 		if m.pair != nil {
 			m.pair.s.close(ctx)
 			m.pair = nil
 		}
 		if try == manageTries || conditionOf(err) != wire.CondPrecondition {
-			return r, err
+			return "", nil, err
 		}
 	}
 }
 
-func (c *connection) askOnce(ctx context.Context, method, path string, body []byte) (r reply, err error) {
+func (c *connection) askOnce(
+	ctx context.Context, method, path string, body []byte,
+) (status string, value []byte, err error) {
 	m := &c.manager
 	if m.pair == nil {
 		paired := wire.BeginMap(nil)
@@ -74,7 +61,7 @@ func (c *connection) askOnce(ctx context.Context, method, path string, body []by
 			Properties: paired, SenderSettleMode: wire.SenderSettled,
 		}
 		if m.pair, err = c.openPair(ctx, node, node); err != nil {
-			return r, err
+			return "", nil, err
 		}
 	}
 	if body == nil {
@@ -87,20 +74,16 @@ func (c *connection) askOnce(ctx context.Context, method, path string, body []by
 	request := append(wire.AppendDescriptor(properties.AppendSection(nil), wire.DescValue), body...)
 	answer, err := m.pair.ask(ctx, request, true)
 	if err != nil {
-		return r, err
+		return "", nil, err
 	}
 	if err := properties.Decode(answer.Properties); err != nil {
-		return r, unreadable("an answer", err)
+		return "", nil, unreadable("an answer", err)
 	}
 	id := wire.NewDecoder(properties.CorrelationID)
 	if number, _ := id.Integer(); number != int64(m.last) { //nolint:gosec // counted from 1
-		return r, unexpected("answer to request", number)
+		return "", nil, unexpected("answer to request", number)
 	}
-	if r.status, err = strconv.Atoi(string(properties.Subject)); err != nil {
-		return r, unexpected("status", properties.Subject)
-	}
-	r.body = answer.Body
-	return r, nil
+	return string(properties.Subject), answer.Body, nil
 }
 
 // declaration returns the body of a request that declares a queue.
@@ -127,27 +110,30 @@ func (c *connection) queue(ctx context.Context, name string, o *Options) (priori
 	if o.Declare != declareNo {
 		method, body = "PUT", o.declaration()
 	}
-	a, err := c.ask(ctx, method, path, body)
+	status, value, err := c.ask(ctx, method, path, body)
 	if err != nil {
 		return false, err
 	}
 	class, hint, what := driver.ClassOther, lookAtBroker, "the broker refuses the queue"
-	switch a.status {
-	case 200, 201:
+	switch status {
+	case "200", "201":
 		class = driver.ClassNone
-	case 404:
+	case "404":
 		class, hint, what = driver.ClassNotFound, hintDeclare, "it does not exist"
-	case 409:
+	case "409":
 		hint, what = "leave out -o declare, or use another name", "the queue exists with other settings"
-	case 401, 403:
+	case "401", "403":
 		class, hint, what = driver.ClassAuth, "check the user's permissions for this queue", "not authorised"
 	}
 	if class != driver.ClassNone {
-		return false, driver.Errorf(class, "", hint, "%s: %s", what, a.words())
+		reason := wire.NewDecoder(value)
+		text, _ := reason.Text()
+		return false, driver.Errorf(class, "", hint, "%s: %s (status %s)", what, transport.Clip(string(text), maxWords),
+			transport.Clip(status, maxCondition))
 	}
-	kind := wire.Lookup(a.body, "type")
+	kind := wire.Lookup(value, "type")
 	text, _ := kind.Text()
-	arguments := wire.Lookup(a.body, "arguments")
+	arguments := wire.Lookup(value, "arguments")
 	highest := wire.Lookup(arguments.Raw(), "x-max-priority")
 	n, _ := highest.Integer()
 	return string(text) != "classic" || n > 0, c.refuse(string(text) == "stream", "use a classic or quorum queue",

@@ -13,13 +13,7 @@ import (
 type pair struct {
 	sender
 	in      link
-	answers chan answer
-}
-
-// answer is a message, or the reason for its absence.
-type answer struct {
-	payload []byte
-	err     error
+	answers chan []byte // messages
 }
 
 // errRefused reports a request that the broker did not accept.
@@ -33,9 +27,9 @@ func (c *connection) openPair(ctx context.Context, in, out wire.Attach) (*pair, 
 		return nil, err
 	}
 	meter := driver.NewMeter()
-	p := &pair{sender: newSender(meter, meter), answers: make(chan answer, 1)}
+	p := &pair{sender: newSender(meter, meter), answers: make(chan []byte, 1)}
 	p.s, p.owner = s, p
-	p.in.handle, p.in.reply = 1, func(payload []byte) error { return p.give(answer{payload: payload}) }
+	p.in.handle, p.in.reply = 1, p.give
 	in.Name, in.Role, in.SenderSettleMode = "perfmq-management", wire.RoleReceiver, wire.SenderSettled
 	out.Name, out.Role, out.InitialDeliveryCount = in.Name, wire.RoleSender, wire.Some[uint32](0)
 	if err = s.attach(ctx, &p.in, &in); err == nil {
@@ -54,10 +48,10 @@ func (c *connection) openPair(ctx context.Context, in, out wire.Attach) (*pair, 
 	return p, nil
 }
 
-// settle implements owner: an accepted request gets an answer.
+// settle implements owner: only an accepted request gets an answer.
 func (p *pair) settle(_, _ uint32, state wire.State) {
 	if state.Kind != wire.DescAccepted {
-		_ = p.give(answer{err: errRefused}) // later outcomes do not matter
+		p.stop(errRefused)
 	}
 }
 
@@ -65,9 +59,9 @@ func (p *pair) settle(_, _ uint32, state wire.State) {
 func (p *pair) abandon(why error) { p.stop(why) }
 
 // give passes an answer to the waiting request. The reader calls it.
-func (p *pair) give(a answer) error {
+func (p *pair) give(answer []byte) error {
 	select {
-	case p.answers <- a:
+	case p.answers <- answer:
 		return nil
 	default:
 		return unexpected("answer", 0)
@@ -80,11 +74,8 @@ func (p *pair) ask(ctx context.Context, request []byte, settled bool) (m wire.Me
 		return m, err
 	}
 	select {
-	case a := <-p.answers:
-		if a.err != nil {
-			return m, a.err
-		}
-		if err := m.Decode(a.payload); err != nil {
+	case answer := <-p.answers:
+		if err := m.Decode(answer); err != nil {
 			return m, unreadable("an answer", err)
 		}
 		return m, nil

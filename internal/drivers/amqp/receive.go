@@ -94,7 +94,7 @@ func (k *consumer) addPiece(payload []byte) error {
 			"the broker sent parts of messages of more than %d bytes together, and did not finish them", limit+maxUnfinished)
 	}
 	if size > cap(k.pieces) { // at most twice the bytes that have arrived
-		k.pieces = append(c.driver.large.get(min(max(2*size, firstPieces), limit)), k.pieces...)
+		k.pieces = append(c.driver.largeBuffer(min(max(2*size, firstPieces), limit)), k.pieces...)
 	}
 	k.pieces = append(k.pieces, payload...)
 	return nil
@@ -107,7 +107,8 @@ const firstPieces = 64 << 10
 func (k *consumer) dropPieces() {
 	k.lease.Conn.unfinished -= len(k.pieces)
 	if cap(k.pieces) > maxScratch {
-		k.lease.Conn.driver.large.put(k.pieces)
+		b := k.pieces
+		k.lease.Conn.driver.large.Put(&b)
 		k.pieces = nil
 	}
 	k.pieces = k.pieces[:0]

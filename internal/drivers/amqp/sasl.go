@@ -66,7 +66,7 @@ func (h *handshake) login() error {
 		if err := challenge.Decode(&p.Fields); err != nil {
 			return err
 		}
-		answer, err := talk.answer(challenge.Data)
+		answer, err := answerChallenge(talk, challenge.Data)
 		if err != nil {
 			return err
 		}
@@ -99,7 +99,7 @@ func (d *amqpDriver) mechanism(offered []string) (string, error) {
 }
 
 // begin returns the first response of a mechanism, and the conversation that follows, or nil.
-func (d *amqpDriver) begin(mechanism string) (first []byte, talk *scramLogin, err error) {
+func (d *amqpDriver) begin(mechanism string) (first []byte, talk *scram.ClientConversation, err error) {
 	target := &d.cfg.Target
 	switch mechanism {
 	case mechPlain:
@@ -123,16 +123,15 @@ func (d *amqpDriver) begin(mechanism string) (first []byte, talk *scramLogin, er
 		}
 		d.scram[mechanism] = client
 	}
-	talk = &scramLogin{client.NewConversation()}
+	talk = client.NewConversation()
 	text, err := talk.Step("")
 	return []byte(text), talk, err
 }
 
-// scramLogin is a login that does not reveal the password, and in which the broker proves that it knows it (RFC 5802).
-type scramLogin struct{ *scram.ClientConversation }
-
-func (l *scramLogin) answer(challenge []byte) ([]byte, error) {
-	if l.Done() {
+// answerChallenge continues a login that does not reveal the password, and in which the broker proves that it knows it
+// (RFC 5802).
+func answerChallenge(talk *scram.ClientConversation, challenge []byte) ([]byte, error) {
+	if talk.Done() {
 		return []byte{}, nil
 	}
 	for field := range strings.SplitSeq(string(challenge), ",") {
@@ -143,7 +142,7 @@ func (l *scramLogin) answer(challenge []byte) ([]byte, error) {
 			}
 		}
 	}
-	answer, err := l.Step(string(challenge))
+	answer, err := talk.Step(string(challenge))
 	if err != nil {
 		return nil, driver.Errorf(driver.ClassAuth, "", "check --user and --password; is this the right broker?",
 			"the broker does not prove that it knows the password: %w", err)
@@ -153,7 +152,7 @@ func (l *scramLogin) answer(challenge []byte) ([]byte, error) {
 
 // loginEnd handles the end of the login. A broker that has accepted it must have proven its identity as well, if talk
 // is not nil.
-func loginEnd(p *wire.Body, talk *scramLogin) error {
+func loginEnd(p *wire.Body, talk *scram.ClientConversation) error {
 	var f wire.SASLOutcome
 	if err := f.Decode(&p.Fields); err != nil {
 		return err
@@ -165,7 +164,7 @@ func loginEnd(p *wire.Body, talk *scramLogin) error {
 	case talk == nil:
 		return nil
 	case len(f.AdditionalData) > 0 && !talk.Done(): // the proof may come with the outcome
-		if _, err := talk.answer(f.AdditionalData); err != nil {
+		if _, err := answerChallenge(talk, f.AdditionalData); err != nil {
 			return err
 		}
 	}

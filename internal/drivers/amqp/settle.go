@@ -5,15 +5,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// span is a range of delivery IDs.
-type span struct {
-	first, last uint32
-	n           uint32
-}
-
 // recordVerdict records the verdict on a message for its settlement. The lock is held.
 func (k *consumer) recordVerdict(id uint32, settled bool, v driver.Verdict) {
-	a := &k.accepted
 	switch {
 	case settled:
 		k.unsettled--
@@ -22,16 +15,22 @@ func (k *consumer) recordVerdict(id uint32, settled bool, v driver.Verdict) {
 		d := wire.Disposition{Role: wire.RoleReceiver, First: id, Last: id, Settled: true, State: state.Append(nil)}
 		k.others = d.AppendFrame(k.others, k.session.channel)
 		k.unsettled--
-	case a.n > 0 && id == a.last+1:
-		a.last = id
-		a.n++
+	case id == k.acceptedFrom+k.accepted:
+		k.accepted++
 	default:
-		if a.n > 0 {
-			k.others = wire.AppendAccepted(k.others, k.session.channel, a.first, a.last, true)
-			k.unsettled -= a.n
-		}
-		*a = span{first: id, last: id, n: 1}
+		k.others = k.appendAccepted(k.others)
+		k.acceptedFrom, k.accepted = id, 1
 	}
+}
+
+// appendAccepted settles the range of accepted messages, if it is not empty. The lock is held.
+func (k *consumer) appendAccepted(b []byte) []byte {
+	if n := k.accepted; n > 0 {
+		b = wire.AppendAccepted(b, k.session.channel, k.acceptedFrom, k.acceptedFrom+n-1, true)
+		k.unsettled -= n
+		k.accepted = 0
+	}
+	return b
 }
 
 // stateOf returns the delivery state for a verdict.
@@ -55,12 +54,7 @@ func (k *consumer) settleAll() {
 	k.mu.Lock()
 	b := append(k.frames[:0], k.others...)
 	k.others, k.since = k.others[:0], 0
-	if a := &k.accepted; a.n > 0 {
-		b = wire.AppendAccepted(b, k.session.channel, a.first, a.last, true)
-		k.unsettled -= a.n
-		*a = span{}
-	}
-	b = k.appendCredit(b, &flow)
+	b = k.appendCredit(k.appendAccepted(b), &flow)
 	k.frames = b
 	k.mu.Unlock()
 	if len(b) > 0 {

@@ -34,7 +34,7 @@ func Dial[C any](
 ) (C, error) {
 	return transport.First(ctx, b.Target.Hosts, order, b.ConnectTimeout,
 		func(ctx context.Context, host transport.Endpoint) (c C, err error) {
-			conn, err := b.Protocol.DialPlain(ctx, host, b.Target.TLS, b.TLS)
+			conn, _, err := b.Protocol.Dial(ctx, host, b.Target.TLS, b.TLS)
 			if err != nil {
 				return c, err
 			}
