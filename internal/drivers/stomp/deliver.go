@@ -16,20 +16,16 @@ const (
 	holdLimit = 8 << 20
 	// heldSize is the memory of a held message in addition to its text, in bytes.
 	heldSize = 256
-	// keptTexts is the largest memory for texts that is used again; usualTexts is what bodies below holdLimit may need, by
-	// how append grows memory. Larger memory goes when that many pieces of texts after another have needed no more.
-	keptTexts   = 4 * holdLimit
-	usualTexts  = holdLimit + holdLimit/2
-	usualPieces = 64
+	// keptTexts is the largest memory for texts that is used again.
+	keptTexts = 2 * holdLimit
 	// release is the number of bytes that Run delivers before it makes room for others.
 	release = holdLimit / 8
 )
 
 // held are messages that wait for delivery, with their texts in one block of memory.
 type held struct {
-	list  []heldMessage
-	text  []byte // bodies and acks, one after the other
-	usual int    // how often it was emptied since it held more than usualTexts
+	list []heldMessage
+	text []byte // bodies and acks, one after the other
 }
 
 type heldMessage struct {
@@ -54,15 +50,12 @@ func (h *held) message(i int) *heldMessage {
 	return m
 }
 
-// emptied returns h without messages; its memory is used again, unless it held large messages that have passed.
+// emptied returns h without messages; its memory is used again, unless it held large messages.
 func (h held) emptied() held {
-	if h.usual++; len(h.text) > usualTexts {
-		h.usual = 0
-	}
-	if size := cap(h.text); size > keptTexts || size > usualTexts && h.usual >= usualPieces {
+	if cap(h.text) > keptTexts {
 		h.text = nil
 	}
-	return held{h.list[:0], h.text[:0], h.usual}
+	return held{h.list[:0], h.text[:0]}
 }
 
 // take delivers or holds a message. The reader calls it.
@@ -79,12 +72,6 @@ func (k *consumer) take(m *message) error {
 		if k.conn.Dead() {
 			return transport.ErrClosed
 		}
-	}
-	if m.encoded && m.ID != (driver.ID{}) && m.ID.Number != driver.Unnumbered {
-		k.failLocked(driver.Errorf(driver.ClassUnsupported, "",
-			"set transport.transformer=jms on the AMQP connector (activemq.xml: transportConnector name=\"amqp\") of ActiveMQ "+
-				"Classic",
-			"the broker delivers AMQP messages in their AMQP encoding, so that no body is the one that was sent"))
 	}
 	switch {
 	case k.fault != nil:

@@ -65,8 +65,6 @@
 //   - ActiveMQ Classic has no shared subscriptions.
 //   - Artemis before 2.33 gives the subscriptions of one connection to one topic the same message IDs, so that one
 //     acknowledgement takes another's message: each subscription to a topic gets a connection of its own.
-//   - ActiveMQ Classic delivers a whole AMQP message as the body, unless its AMQP connector has
-//     transport.transformer=jms: that ends a run that verifies messages.
 //   - RabbitMQ declares queues on first use, of the type that -o declare names; each message carries it as a header.
 //   - RabbitMQ has no selectors and no groups. Its cumulative acknowledgement takes the messages of all subscriptions
 //     of a connection: each message is acknowledged separately.

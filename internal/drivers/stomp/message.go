@@ -11,24 +11,20 @@ const (
 	// maxHead bounds the header lines of a frame, in bytes. Brokers send about 14 headers of a few bytes each, and the
 	// properties of the message.
 	maxHead = 1 << 20
-	// amqpEncoded is the header with which ActiveMQ Classic marks messages that contain a whole AMQP message as body, with
-	// headers and properties in AMQP's encoding: from AMQP connectors with a transformer other than jms.
-	amqpEncoded = "JMS_AMQP_NATIVE"
 )
 
 // message has the parts of a MESSAGE frame that the driver uses. It is valid as long as the frame.
 type message struct {
 	driver.Delivery
-	sub     int64  // the subscription; -1 if it is not one of ours
-	ack     []byte // the value for the ACK, escaped as received
-	encoded bool   // see amqpEncoded
-	ids     driver.IDReader
+	sub int64  // the subscription; -1 if it is not one of ours
+	ack []byte // the value for the ACK, escaped as received
+	ids driver.IDReader
 }
 
 // read extracts the values that the driver needs. The first of several headers with one name counts (STOMP 1.2,
 // "Repeated Header Entries").
 func (m *message) read(f *wire.Received) {
-	m.Delivery, m.sub, m.ack, m.encoded = driver.Delivery{Body: f.Body}, -1, nil, false
+	m.Delivery, m.sub, m.ack = driver.Delivery{Body: f.Body}, -1, nil
 	var id, ack []byte
 	for i := range f.Headers {
 		value := f.Headers[i].Value
@@ -56,8 +52,6 @@ func (m *message) read(f *wire.Received) {
 			}
 		case "redelivered":
 			m.Redelivered = m.Redelivered || string(value) == "true"
-		case amqpEncoded:
-			m.encoded = m.encoded || string(value) == "true"
 		}
 	}
 	if m.ack = id; len(ack) > 0 {

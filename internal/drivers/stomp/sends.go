@@ -19,14 +19,12 @@ const (
 // sends are the messages of a producer in flight, by the index of their slots. The goroutine that changes a place from
 // inFlight to ending reports the end of its message: exactly one does.
 type sends struct {
-	chunks  []atomic.Pointer[chunk] // allocated on first use
-	givenUp atomic.Int64            // sends whose places were reused before their ends: each may get a late answer
+	chunks  []atomic.Pointer[[chunkSize]atomic.Uint64] // allocated on first use
+	givenUp atomic.Int64                               // sends whose places were reused before their ends: each may get a late answer
 }
 
-type chunk [chunkSize]atomic.Uint64
-
 func newSends(maxPending int) sends {
-	return sends{chunks: make([]atomic.Pointer[chunk], (max(maxPending, 1)+chunkSize-1)>>chunkBits)}
+	return sends{chunks: make([]atomic.Pointer[[chunkSize]atomic.Uint64], (max(maxPending, 1)+chunkSize-1)>>chunkBits)}
 }
 
 // place returns the place of a slot, or nil, which an invalid receipt of a broker may name.
@@ -47,7 +45,7 @@ func (s *sends) begin(slot driver.Slot) {
 	at := &s.chunks[slot.Index()>>chunkBits]
 	c := at.Load()
 	if c == nil {
-		c = new(chunk)
+		c = new([chunkSize]atomic.Uint64)
 		at.Store(c)
 	}
 	if c[slot.Index()%chunkSize].Swap(inFlight|uint64(slot.Generation()))&inFlight != 0 {

@@ -78,7 +78,6 @@ func TestMessage(t *testing.T) {
 		},
 		"no ID at all": {"MESSAGE\nperfmq_id:\nperfmq_id:1-2-3-4\n\n\x00", message{Delivery: driver.Delivery{ID: driver.GarbledID()}, sub: -1}},
 		"not a time":   {"MESSAGE\ntime:1e3\n\n\x00", message{sub: -1}},
-		"encoded":      {"MESSAGE\nJMS_AMQP_NATIVE:true\n\n\x00", message{sub: -1, encoded: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conn := connectionOf(strings.NewReader(c.input+c.input), driver.DefaultMaxBody)
