@@ -10,7 +10,7 @@ import (
 )
 
 // IsAlert reports whether the peer ended the encrypted connection with a reason (RFC 8446, section 6.2): with TLS 1.3,
-// servers refuse client certificates after the handshake. Package crypto/tls wraps the alert in an error of the network.
+// servers refuse client certificates after the handshake. Package crypto/tls wraps it in an error of the network.
 func IsAlert(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "remote error"

@@ -106,9 +106,10 @@ func (d dialect) checkConsumer(spec *driver.ConsumerSpec, o *Options) error {
 		d.refuse((d == rabbitmq || d == rabbitmq3) && spec.Destination.Kind == driver.Topic,
 			"use STOMP, or bind a queue to the exchange amq.topic and consume from that queue",
 			"only queues can be consumed from"),
-		// Up to 4.0 it confirms any filter, and sends all messages. The confirmation of other brokers is trusted: they must
-		// confirm only filters in effect (AMQP 1.0, Messaging, section 3.5.3).
-		d.refuse((d == rabbitmq || d == rabbitmq3) && spec.Selector != "", "leave out --selector", protocol.NoSelectors),
+		// Up to 4.0 it confirms any filter, and sends all messages. Other brokers are trusted to confirm only filters in
+		// effect (AMQP 1.0, Messaging, section 3.5.3).
+		d.refuse((d == rabbitmq || d == rabbitmq3) && spec.Selector != "", "leave out --selector",
+			protocol.NoSelectors),
 	)
 }
 

@@ -62,7 +62,7 @@ func (d *amqpDriver) inspect(
 		}
 	}
 	c := i.lease.Conn
-	if err := c.refuse(c.dialect != artemis, "see --management-url", "the broker cannot be asked for its counters"); err != nil {
+	if err = c.refuse(c.dialect != artemis, "see --management-url", "it cannot be asked for its counters"); err != nil {
 		return nil, err
 	}
 	if i.pair == nil {

@@ -90,8 +90,8 @@ func (s *session) detached(p *wire.Body) error {
 	switch {
 	case f.Error != nil && l.refused:
 		err := s.c.remote("", driver.ClassOther, "", f.Error)
-		if s.c.dialect == artemis && f.Error.Condition == wire.CondIllegalState { // a consumer of a queue where it has a topic
-			err.Hint = hintKind
+		if s.c.dialect == artemis && f.Error.Condition == wire.CondIllegalState {
+			err.Hint = hintKind // a consumer of a queue where it has a topic
 		}
 		l.err = err
 	case l.refused, f.Error == nil && !answer:

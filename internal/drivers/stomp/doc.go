@@ -40,8 +40,8 @@
 // # Receiving
 //
 // Received messages are acknowledged after delivery: cumulatively, when nothing more has arrived or a quarter of the
-// credit is used, or each separately (RabbitMQ, concurrent or failing deliveries). Messages received but not delivered go back to their queue when the
-// subscription ends; on RabbitMQ, which has no way to stop sending first, partly when the connection ends. See
+// credit is used, or each separately (RabbitMQ, concurrent or failing deliveries). Messages received but not delivered
+// go back to their queue when the subscription ends; on RabbitMQ, which has no way to stop sending first, partly when the connection ends. See
 // [consumer] for the goroutine that delivers.
 //
 // With transactions (tx) that many acknowledgements are sent in one transaction. The last one is committed when nothing

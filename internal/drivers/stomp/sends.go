@@ -19,8 +19,9 @@ const (
 // sends are the messages of a producer in flight, by the index of their slots. The goroutine that changes a place from
 // inFlight to ending reports the end of its message: exactly one does.
 type sends struct {
-	chunks  []atomic.Pointer[[chunkSize]atomic.Uint64] // allocated on first use
-	givenUp atomic.Int64                               // sends whose places were reused before their ends: each may get a late answer
+	chunks []atomic.Pointer[[chunkSize]atomic.Uint64] // allocated on first use
+	// givenUp counts sends whose places were reused before their ends: each may get a late answer.
+	givenUp atomic.Int64
 }
 
 func newSends(maxPending int) sends {
