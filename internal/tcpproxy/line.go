@@ -14,15 +14,11 @@ type Line struct {
 	Delay, Loss time.Duration
 	LossOneIn   int
 
-	slow         atomic.Bool
-	pieces, lost atomic.Int64
+	slow atomic.Bool
 }
 
 // Slow slows the line down, or ends that.
 func (l *Line) Slow(on bool) { l.slow.Store(on) }
-
-// Pieces returns the numbers of late pieces, and of pieces that a loss delayed.
-func (l *Line) Pieces() (late, lost int64) { return l.pieces.Load(), l.lost.Load() }
 
 // piece is the data of one read, and its due time.
 type piece struct {
@@ -68,10 +64,8 @@ func (l *Line) due(now time.Time) time.Time {
 	if !l.slow.Load() {
 		return now
 	}
-	l.pieces.Add(1)
 	now = now.Add(l.Delay)
 	if l.LossOneIn > 0 && rand.IntN(l.LossOneIn) == 0 { //nolint:gosec // no secret
-		l.lost.Add(1)
 		now = now.Add(l.Loss)
 	}
 	return now

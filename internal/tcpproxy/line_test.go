@@ -15,7 +15,7 @@ func TestLine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const n = 1000
-		l := &Line{Delay: 100 * time.Millisecond, Loss: 200 * time.Millisecond, LossOneIn: 100}
+		l := &Line{Delay: 100 * time.Millisecond, Loss: 200 * time.Millisecond, LossOneIn: 10}
 		from, near := io.Pipe()
 		far, to := io.Pipe()
 		go func() {
@@ -55,11 +55,7 @@ func TestLine(t *testing.T) {
 		}
 		hear("Z")
 		require.LessOrEqual(t, longest, l.Delay+l.Loss)
-		late, lost := l.Pieces()
-		require.EqualValues(t, n, late)
-		if lost > 0 {
-			require.Equal(t, l.Delay+l.Loss, longest)
-		}
+		require.Greater(t, longest, l.Delay, "a loss")
 		rest, err := io.ReadAll(far)
 		require.NoError(t, err)
 		require.Empty(t, rest)

@@ -46,9 +46,9 @@ type Config struct {
 
 // Proxy passes TCP connections on to a target. Its methods are safe for concurrent use.
 type Proxy struct {
-	cfg                    Config
-	wg                     sync.WaitGroup
-	opened, sent, received atomic.Int64
+	cfg              Config
+	wg               sync.WaitGroup
+	opened, received atomic.Int64
 
 	mu       sync.Mutex
 	gate     *sync.Cond
@@ -116,10 +116,19 @@ func (p *Proxy) Freeze() {
 
 // Cut ends all connections, and refuses new ones. The port stays its own: the kernel would soon give it to another
 // listener of another test.
-func (p *Proxy) Cut() { p.end(false) }
-
-// Reset is Cut by resets, as when a host dies.
-func (p *Proxy) Reset() { p.end(true) }
+func (p *Proxy) Cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.cut {
+		_ = p.listener.Close()
+		p.release = reserve(p.listener.Addr())
+	}
+	p.cut = true
+	for c := range p.conns {
+		c.close()
+	}
+	p.gate.Broadcast()
+}
 
 // Close is Cut, and waits until nothing moves any more.
 func (p *Proxy) Close() {
@@ -131,27 +140,9 @@ func (p *Proxy) Close() {
 	p.release = func() {}
 }
 
-func (p *Proxy) end(reset bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.cut {
-		_ = p.listener.Close()
-		p.release = reserve(p.listener.Addr())
-	}
-	p.cut = true
-	for c := range p.conns {
-		c.close(reset)
-	}
-	p.gate.Broadcast()
-}
-
-func (c *conn) close(reset bool) {
-	for _, end := range []net.Conn{c.client, c.target} {
-		if tcp, ok := end.(*net.TCPConn); ok && reset {
-			_ = tcp.SetLinger(0)
-		}
-		_ = end.Close()
-	}
+func (c *conn) close() {
+	_ = c.client.Close()
+	_ = c.target.Close()
 }
 
 // Tear ends each present connection within the next frame that its client sends: the frame is passed on without its
@@ -173,7 +164,7 @@ func (p *Proxy) Tear(ctx context.Context) (int, error) {
 			return len(torn), ctx.Err()
 		case <-deadline:
 			for _, c := range torn {
-				c.close(false)
+				c.close()
 			}
 			return len(torn), nil
 		}
@@ -198,9 +189,6 @@ func (p *Proxy) Connections() int64 { return p.opened.Load() }
 
 // Received returns the number of bytes from the target that were passed on.
 func (p *Proxy) Received() int64 { return p.received.Load() }
-
-// Sent returns the number of bytes that were read from clients, also while the proxy was frozen.
-func (p *Proxy) Sent() int64 { return p.sent.Load() }
 
 func (p *Proxy) accept(l net.Listener) {
 	for number := 0; ; number++ {
@@ -228,16 +216,16 @@ func (p *Proxy) serve(number int, client net.Conn) {
 	p.mu.Lock()
 	p.conns[c] = true
 	if p.cut {
-		c.close(false)
+		c.close()
 	}
 	p.mu.Unlock()
 	var down sync.WaitGroup
 	down.Go(func() {
 		p.move(c, number, Down, client, target)
-		c.close(false)
+		c.close()
 	})
 	p.move(c, number, Up, target, client)
-	c.close(false)
+	c.close()
 	down.Wait()
 	p.mu.Lock()
 	delete(p.conns, c)
@@ -261,9 +249,6 @@ func (p *Proxy) move(c *conn, number int, d Direction, to io.Writer, from io.Rea
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buf)
-		if d == Up {
-			p.sent.Add(int64(n))
-		}
 		if open, torn := p.pass(c); n > 0 && open {
 			b := buf[:n]
 			if d == Down {

@@ -79,7 +79,6 @@ func TestProxy(t *testing.T) {
 	require.NoError(t, c.SetDeadline(time.Now().Add(50*time.Millisecond)))
 	_, err := c.Read(make([]byte, 1))
 	require.ErrorContains(t, err, "timeout")
-	require.Eventually(t, func() bool { return p.Sent() == 10 }, time.Minute, time.Millisecond, "also while it is frozen")
 	require.EqualValues(t, 5, p.Received())
 
 	p.Cut()
@@ -96,16 +95,6 @@ func TestProxy(t *testing.T) {
 	say(t, c, "again")
 	hear(t, c, "again")
 	require.EqualValues(t, 2, p.Connections())
-}
-
-func TestReset(t *testing.T) {
-	p := through(t, Config{Target: echo(t)})
-	c := dial(t, p)
-	say(t, c, "hello")
-	hear(t, c, "hello")
-	p.Reset()
-	_, err := c.Read(make([]byte, 1))
-	require.ErrorContains(t, err, "reset")
 }
 
 // TestTear: a busy connection ends within a frame, a silent one later, and new ones go through.
@@ -133,7 +122,7 @@ func TestTear(t *testing.T) {
 	hear(t, c, "hello")
 }
 
-// whole is how many connections are neither torn nor ended: a busy machine may not run us in the second between.
+// whole returns the number of connections that are neither torn nor ended. A busy machine may miss the second between.
 func (p *Proxy) whole() (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

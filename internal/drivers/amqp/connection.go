@@ -23,8 +23,7 @@ type connection struct {
 	*transport.Conn
 	driver *amqpDriver
 	dialect
-	version  string // the broker's, from its open frame
-	delays   bool   // the broker supports delayed deliveries
+	delays   bool // the broker supports delayed deliveries
 	frames   *wire.FrameReader
 	maxFrame int           // of the peer
 	channels int           // the largest number of channels
@@ -38,12 +37,12 @@ type connection struct {
 
 	opened  atomic.Bool // a producer or consumer was opened on it
 	leaving atomic.Bool // we have begun to close it
+	links   atomic.Uint64
 
 	mu       sync.Mutex
 	sessions []*session // by our channel; nil where one is free
 	next     uint16     // where to start looking for a free channel
 	live     int        // sessions of producers and consumers
-	names    map[string]bool
 	manager  manager
 }
 

@@ -96,7 +96,7 @@ func (d *amqpDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (dr
 	}
 	c := lease.Conn
 	k := &consumer{
-		op: "receive from " + spec.Destination.String(), lease: lease, spec: spec, sub: newSubscription(&spec),
+		op: "receive from " + spec.Destination.String(), lease: lease, spec: spec, sub: newSubscription(&spec, c.links.Add(1)),
 		credit: defaultCredit, rounds: c.creditInRounds(), settled: d.cfg.Options.Settle == settleAtMostOnce,
 		input: driver.NewMeter(), wait: driver.NewMeter(), arrived: make(chan struct{}, 1), room: make(chan struct{}, 1),
 	}
@@ -105,7 +105,6 @@ func (d *amqpDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (dr
 	}
 	// Deliveries of an open transaction are unsettled.
 	k.credit = max(k.credit, uint32(2*spec.TransactionSize)) //nolint:gosec // not below 0
-	k.sub.reserve(c)
 	if err := k.open(ctx); err != nil {
 		k.quit(ctx)
 		return nil, transport.Explain(op, err)
@@ -375,6 +374,5 @@ func (k *consumer) quit(ctx context.Context) {
 	if k.session != nil {
 		k.session.close(ctx)
 	}
-	k.sub.free(k.lease.Conn)
 	k.lease.Release(ctx)
 }

@@ -33,7 +33,7 @@ func (d *amqpDriver) open(
 	ctx context.Context, conn net.Conn, raw *transport.Metered, host transport.Endpoint, spec driver.Connection,
 ) (*connection, error) {
 	limit := transport.TimeLeft(ctx)
-	c := &connection{Conn: transport.NewConn(host, conn, raw, &d.mem), driver: d, names: map[string]bool{}}
+	c := &connection{Conn: transport.NewConn(host, conn, raw, &d.mem), driver: d}
 	c.frames = wire.NewFrameReader(c.In, maxReceive)
 	h := handshake{c: c, host: host, spec: spec}
 	if err := c.Shake(ctx, func() error { return fault(h.run()) }); err != nil {
@@ -143,8 +143,8 @@ func (h *handshake) open() error {
 	c.owed = time.Duration(open.IdleTimeout) * time.Millisecond
 	c.delays = slices.Contains(open.OfferedCapabilities, capDelayed)
 	product := text(open.Properties, "product")
-	c.version = text(open.Properties, "version")
-	c.dialect = dialectOf(product, c.version)
+	version := text(open.Properties, "version")
+	c.dialect = dialect(protocol.AMQPBroker(product, version))
 	// A broker that refuses us has to open the connection before it can close it.
 	failed := wire.Lookup(open.Properties, "amqp:connection-establishment-failed")
 	if failed.Bool() {
@@ -153,7 +153,7 @@ func (h *handshake) open() error {
 		}
 		return h.refused(&p)
 	}
-	c.driver.Tell(product, c.version)
+	c.driver.Tell(product, version)
 	return nil
 }
 

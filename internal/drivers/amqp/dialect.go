@@ -25,11 +25,6 @@ const (
 	plain     dialect = ""
 )
 
-// dialectOf returns the dialect for the properties of the broker's open frame.
-func dialectOf(product, version string) dialect {
-	return dialect(protocol.AMQPBroker(product, version))
-}
-
 // refuse returns an error if a setting was given, else nil.
 func (d dialect) refuse(given bool, hint, what string) error {
 	return protocol.Refuse(given, string(d), "AMQP", hint, what)
@@ -106,8 +101,8 @@ func (d dialect) checkConsumer(spec *driver.ConsumerSpec, o *Options) error {
 		d.refuse((d == rabbitmq || d == rabbitmq3) && spec.Destination.Kind == driver.Topic,
 			"use STOMP, or bind a queue to the exchange amq.topic and consume from that queue",
 			"only queues can be consumed from"),
-		// Up to 4.0 it confirms any filter, and sends all messages. Other brokers are trusted to confirm only filters in
-		// effect (AMQP 1.0, Messaging, section 3.5.3).
+		// Up to 4.0 it confirms any filter, and sends all messages. Other brokers are trusted to confirm only filters
+		// in effect (AMQP 1.0, Messaging, section 3.5.3).
 		d.refuse((d == rabbitmq || d == rabbitmq3) && spec.Selector != "", "leave out --selector",
 			protocol.NoSelectors),
 	)

@@ -10,21 +10,6 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-func TestDialectOf(t *testing.T) {
-	for product, versions := range map[string]map[string]dialect{
-		"apache-activemq-artemis":   {"2.56.0": artemis},
-		"ActiveMQ":                  {"5.18.3": activemq, "6.1.0": activemq},
-		"RabbitMQ":                  {"3.10.8": rabbitmq3, "4.1.0": rabbitmq, "": rabbitmq, "10.0": rabbitmq},
-		"Apache Qpid Broker-J Core": {"9.2.0": brokerj},
-		"qpid-cpp":                  {"1.0": plain},
-	} {
-		for version, want := range versions {
-			require.Equal(t, want, dialectOf(product, version), "%s %s", product, version)
-		}
-	}
-	require.Equal(t, plain, dialectOf("", ""))
-}
-
 func TestAddress(t *testing.T) {
 	queue, topic := driver.Destination{Name: "a/b c%.d"}, driver.Destination{Kind: driver.Topic, Name: "a.b/c"}
 	own := driver.Destination{Name: "/amq/queue/mine"}

@@ -19,49 +19,24 @@ type subscription struct {
 	shared  bool
 	global  bool
 	keep    bool
-	link    string // set by reserve
+	link    string
 }
 
-func newSubscription(spec *driver.ConsumerSpec) subscription {
-	return subscription{
+// newSubscription returns the subscription of a consumer with a number of its own on its connection: links of the same
+// name and direction would steal each other. Two consumers that claim one identity do so: the broker decides.
+func newSubscription(spec *driver.ConsumerSpec, number uint64) subscription {
+	s := subscription{
 		kind: spec.Destination.Kind, name: cmp.Or(spec.Subscription, spec.Name), durable: spec.Durable,
 		shared: spec.Shared, global: spec.Shared && spec.Connection.ClientID == "",
 		keep: spec.Durable && spec.KeepSubscription,
 	}
-}
-
-// reserve picks a link name that no other consumer of the connection uses: two links of the same name and direction
-// would steal each other.
-func (s *subscription) reserve(c *connection) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for n := 1; ; n++ {
-		if s.link = s.linkName(n); !c.names[s.link] {
-			c.names[s.link] = true
-			return
-		}
-		if s.durable && !s.shared {
-			return // the same identity twice: the broker decides
-		}
-	}
-}
-
-// linkName returns the name of the n-th link: SUB|global1 for a shared subscription without a client ID, SUB|1 for one
-// with it, and SUB, SUB|2 for others.
-func (s *subscription) linkName(n int) string {
-	switch {
+	switch s.link = s.name; {
 	case s.global:
-		return s.name + "|global" + strconv.Itoa(n)
-	case s.shared || n > 1:
-		return s.name + "|" + strconv.Itoa(n)
+		s.link += "|global" + strconv.FormatUint(number, 10)
+	case s.shared || !s.durable:
+		s.link += "|" + strconv.FormatUint(number, 10)
 	}
-	return s.name
-}
-
-func (s *subscription) free(c *connection) {
-	c.mu.Lock()
-	delete(c.names, s.link)
-	c.mu.Unlock()
+	return s
 }
 
 // apply sets the source of the link (Messaging, section 3.5.3).

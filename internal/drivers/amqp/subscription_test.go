@@ -4,25 +4,21 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
+// TestLinkNames: links have names of their own, unless the name is an identity. Brokers read a subscription's name up to
+// the bar.
 func TestLinkNames(t *testing.T) {
-	for _, c := range []struct {
-		s    subscription
-		want []string
-	}{
-		{subscription{name: "s"}, []string{"s", "s|2", "s|3"}},
-		{subscription{name: "s", durable: true}, []string{"s", "s", "s"}},
-		{subscription{name: "s", durable: true, shared: true}, []string{"s|1", "s|2", "s|3"}},
-		{subscription{name: "s", shared: true, global: true}, []string{"s|global1", "s|global2", "s|global3"}},
+	named := driver.Connection{ClientID: "me"}
+	for want, spec := range map[string]driver.ConsumerSpec{
+		"c|7":       {Name: "c"},
+		"s":         {Name: "c", Subscription: "s", Durable: true},
+		"s|7":       {Name: "c", Subscription: "s", Shared: true, Connection: named},
+		"s|global7": {Name: "c", Subscription: "s", Shared: true, Durable: true},
 	} {
-		conn := &connection{names: map[string]bool{}}
-		var got []string
-		for range 3 {
-			s := c.s
-			s.reserve(conn)
-			got = append(got, s.link)
-		}
-		require.Equal(t, c.want, got)
+		s := newSubscription(&spec, 7)
+		require.Equal(t, want, s.link)
 	}
 }

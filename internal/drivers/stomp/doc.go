@@ -41,8 +41,8 @@
 //
 // Received messages are acknowledged after delivery: cumulatively, when nothing more has arrived or a quarter of the
 // credit is used, or each separately (RabbitMQ, concurrent or failing deliveries). Messages received but not delivered
-// go back to their queue when the subscription ends; on RabbitMQ, which has no way to stop sending first, partly when the connection ends. See
-// [consumer] for the goroutine that delivers.
+// go back to their queue when the subscription ends; on RabbitMQ, which has no way to stop sending first, partly when
+// the connection ends. See [consumer] for the goroutine that delivers.
 //
 // With transactions (tx) that many acknowledgements are sent in one transaction. The last one is committed when nothing
 // more comes for a moment or Run ends; Run waits for the receipts of all commits.
