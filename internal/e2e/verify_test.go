@@ -173,8 +173,8 @@ func newWire(t *testing.T, to string) *wire {
 
 func (w *wire) release() { w.once.Do(func() { close(w.released) }) }
 
-// cut resets all connections, as when a host dies.
+// cut ends all connections.
 func (w *wire) cut() {
-	w.Reset()
+	w.Cut()
 	w.release()
 }
