@@ -96,7 +96,8 @@ func (d *amqpDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (dr
 	}
 	c := lease.Conn
 	k := &consumer{
-		op: "receive from " + spec.Destination.String(), lease: lease, spec: spec, sub: newSubscription(&spec, c.links.Add(1)),
+		op: "receive from " + spec.Destination.String(), lease: lease, spec: spec,
+		sub:    newSubscription(&spec, c.links.Add(1)),
 		credit: defaultCredit, rounds: c.creditInRounds(), settled: d.cfg.Options.Settle == settleAtMostOnce,
 		input: driver.NewMeter(), wait: driver.NewMeter(), arrived: make(chan struct{}, 1), room: make(chan struct{}, 1),
 	}

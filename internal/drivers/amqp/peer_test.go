@@ -37,6 +37,8 @@ type peer struct {
 	// takeOver, if set, has the connection from the first transfer, or credit for the peer, on.
 	takeOver func(*peer)
 
+	channel uint16 // of the frame that on gets
+
 	mu   sync.Mutex
 	conn net.Conn
 
@@ -145,6 +147,7 @@ func (p *peer) serve(conn net.Conn) {
 			p.takeOver(p)
 			return
 		}
+		p.channel = f.Channel
 		if p.on == nil || !p.on(p, &b) {
 			p.behave(f.Channel, &b)
 		}
@@ -204,7 +207,7 @@ func (p *peer) attached(channel uint16, b *wire.Body) {
 	case p.refuse != nil:
 		p.write((&wire.Detach{Handle: f.Handle, Closed: true, Error: p.refuse}).AppendFrame(nil, channel))
 	case f.Role == wire.RoleReceiver && p.credit > 0:
-		p.flow(wire.Flow{IncomingWindow: p.window, Handle: wire.Some(f.Handle), LinkCredit: wire.Some(p.credit)})
+		p.flowOn(channel, wire.Flow{IncomingWindow: p.window, Handle: wire.Some(f.Handle), LinkCredit: wire.Some(p.credit)})
 	}
 }
 
@@ -227,8 +230,10 @@ func (p *peer) transfer(b *wire.Body) {
 	}
 }
 
-// flow completes a flow and sends it.
-func (p *peer) flow(f wire.Flow) {
+// flow completes a flow of the first session and sends it.
+func (p *peer) flow(f wire.Flow) { p.flowOn(0, f) }
+
+func (p *peer) flowOn(channel uint16, f wire.Flow) {
 	if !f.NextIncomingID.OK {
 		f.NextIncomingID = wire.Some[uint32](0)
 	}
@@ -239,7 +244,7 @@ func (p *peer) flow(f wire.Flow) {
 		f.Handle = wire.Some[uint32](0)
 	}
 	f.OutgoingWindow, f.DeliveryCount = 5000, wire.Some(f.DeliveryCount.Or(0))
-	p.write(f.AppendFrame(nil, 0))
+	p.write(f.AppendFrame(nil, channel))
 }
 
 // settle ends the deliveries first to last.
