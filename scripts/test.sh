@@ -38,7 +38,7 @@ mapfile -t others < <(go list ./internal/{e2e,lab,crossing} ./internal/drivers/l
 
 racing vet "${races[@]}"
 go vet "${others[@]}"
-# Two and two packages at a time: most of them wait for a broker, or for time to pass, more than they compute.
+# Three and two packages at a time: most of them wait for a broker, or for time to pass, more than they compute.
 beside() {
 	local status=0
 	go test -vet=off -count=1 -p 2 -timeout "$timeout" "${others[@]}" || status=$?
@@ -51,7 +51,7 @@ beside=$!
 status=0
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-detect() { racing test -vet=off -count=1 -p 2 -timeout "$timeout" "$@" 2>&1 | tee -a "$log"; }
+detect() { racing test -vet=off -count=1 -p 3 -timeout "$timeout" "$@" 2>&1 | tee -a "$log"; }
 detect "${races[@]}" || status=$?
 detect -short "${libraries[@]}" || status=$?
 # The detector's own runtime, the only code here that is not Go, may end a test binary: that says nothing about its

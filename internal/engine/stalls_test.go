@@ -364,15 +364,15 @@ func TestStallEndsRun(t *testing.T) {
 		}{
 			{
 				name: "a rate", edit: steady, from: 2 * s, side: stats.SendSide,
-				stop: func(b *mem.Broker, _ *driver.Factory) { time.AfterFunc(2*s, func() { b.Stall(60 * s) }) },
+				stop: func(b *mem.Broker, _ *driver.Factory) { time.AfterFunc(2*s-s/20, func() { b.Stall(60 * s) }) },
 			},
 			{
 				name: "closed loop", edit: func(p *flat) { p.Duration = 20 * s; p.ConsumerRate = load.Rate{} }, from: 2 * s, side: stats.SendSide,
-				stop: func(b *mem.Broker, _ *driver.Factory) { time.AfterFunc(2*s, func() { b.Stall(60 * s) }) },
+				stop: func(b *mem.Broker, _ *driver.Factory) { time.AfterFunc(2*s-s/20, func() { b.Stall(60 * s) }) },
 			},
 			{
 				name: "transactions", edit: func(p *flat) { steady(p); p.CommitInterval = 5 }, from: 2 * s, side: stats.SendSide,
-				stop: func(b *mem.Broker, _ *driver.Factory) { time.AfterFunc(2*s, func() { b.Stall(60 * s) }) },
+				stop: func(b *mem.Broker, _ *driver.Factory) { time.AfterFunc(2*s-s/20, func() { b.Stall(60 * s) }) },
 			},
 			{
 				name: "deliveries alone", edit: steady, from: 3 * s, side: stats.ReceiveSide,
