@@ -14,6 +14,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/internal/broker/store/storetest"
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // TestControlObeysNoWebPage: what a page in a browser can send changes nothing, and what it can read says nothing.
@@ -100,7 +101,7 @@ func TestControlLimits(t *testing.T) {
 		assert.Contains(t, w.Body.String(), c.want)
 		assert.Less(t, w.Body.Len(), 2000)
 	}
-	b.Store().Destination(store.Address{Name: "\x1b[2J\u202e\u009b31m"})
+	b.Store().Destination(driver.Destination{Name: "\x1b[2J\u202e\u009b31m"})
 	r := httptest.NewRequest(http.MethodGet, "http://localhost/stats", nil)
 	w := httptest.NewRecorder()
 	start := time.Now()
@@ -113,7 +114,7 @@ func TestControlLimits(t *testing.T) {
 func TestStatsAreBounded(t *testing.T) {
 	b := start(t, Config{})
 	for i := range 2500 {
-		b.Store().Destination(store.Address{Name: fmt.Sprintf("%04d&?é", i)}).Send(&store.Message{Content: storetest.Content{Text: "x"}})
+		b.Store().Destination(driver.Destination{Name: fmt.Sprintf("%04d&?é", i)}).Send(&store.Message{Content: storetest.Content{Text: "x"}})
 	}
 	h := b.Control(nil)
 	w := httptest.NewRecorder()

@@ -3,7 +3,6 @@ package broker
 import (
 	"context"
 
-	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -14,11 +13,7 @@ func (b *Broker) Inspect(
 ) (list []driver.DestinationCount, err error) {
 	for _, dest := range destinations {
 		n := driver.NoDestination()
-		addr := store.Address{Kind: store.KindQueue, Name: dest.Name}
-		if dest.Kind == driver.Topic {
-			addr.Kind = store.KindTopic
-		}
-		if d := b.store.Find(addr); d != nil {
+		if d := b.store.Find(dest); d != nil {
 			s := d.Stats()
 			n = s.Counts()
 		}

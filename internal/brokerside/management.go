@@ -251,7 +251,7 @@ func (h *Inspector) findPerfmq(ctx context.Context) (inspect, error) {
 func (h *Inspector) countOfPerfmq(d driver.Destination, list []store.DestinationStats) driver.DestinationCount {
 	address, n := d.String(), driver.NoDestination()
 	if h.rocketmq {
-		address = store.Address{Kind: store.KindTopic, Name: d.Name}.String()
+		address = driver.Destination{Kind: driver.Topic, Name: d.Name}.String()
 	}
 	if i := slices.IndexFunc(list, func(s store.DestinationStats) bool { return s.Address == address }); i >= 0 {
 		n = list[i].Counts()

@@ -54,7 +54,7 @@ func TestMemoryOfDelays(t *testing.T) {
 		b, err := startSite(p, "", f)
 		require.NoError(t, err)
 		defer b.Close()
-		d := b.Store().Destination(store.Address{Name: "A"})
+		d := b.Store().Destination(driver.Destination{Name: "A"})
 		large := storetest.Content{Text: strings.Repeat("x", 1<<20)}
 		var n int64
 		for ; n < 64 && d.Room(nil); n++ {

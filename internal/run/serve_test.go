@@ -17,7 +17,7 @@ func TestBrokerSaysOnlyCountsThatItHas(t *testing.T) {
 		"topic://R: sent 100\n"+
 		"rocketmq: delivered 99\n", counts(broker.Stats{
 		Destinations: []store.DestinationStats{
-			{Address: "queue://Q", Sent: 9, Refused: 4, Queues: []store.QueueStats{{QueueCounts: store.QueueCounts{Stored: 9, Settled: 7, Depth: 2}}}},
+			{Address: "queue://Q", Sent: 9, Refused: 4, Queues: []store.QueueStats{{Stored: 9, Settled: 7, Depth: 2}}},
 			{Address: "topic://R", Sent: 100},
 		},
 		RocketMQ: &rocketmq.Stats{Delivered: 99},

@@ -5,6 +5,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker/store"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // Capabilities of a terminus.
@@ -15,11 +16,11 @@ const (
 )
 
 // parseAddress parses an address; kind is the kind of addresses without a prefix.
-func parseAddress(address string, kind store.Kind) store.Address {
+func parseAddress(address string, kind driver.Kind) driver.Destination {
 	if a, ok := store.ParseAddress(address); ok && a.Name != "" {
 		return a
 	}
-	return store.Address{Kind: kind, Name: address}
+	return driver.Destination{Kind: kind, Name: address}
 }
 
 func hasCapability(t *wire.Terminus, capability string) bool {
@@ -27,9 +28,9 @@ func hasCapability(t *wire.Terminus, capability string) bool {
 }
 
 // kindOf returns the kind of a terminus without a prefix.
-func kindOf(t *wire.Terminus) store.Kind {
+func kindOf(t *wire.Terminus) driver.Kind {
 	if hasCapability(t, capTopic) {
-		return store.KindTopic
+		return driver.Topic
 	}
-	return store.KindQueue
+	return driver.Queue
 }

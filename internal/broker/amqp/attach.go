@@ -4,6 +4,7 @@ import (
 	"github.com/perfmq/perfmq/internal/broker/selector"
 	"github.com/perfmq/perfmq/internal/broker/store"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // onAttach attaches a link, or refuses it with an attach without terminus and a detach (Transport, section 2.6.3).
@@ -116,7 +117,7 @@ func (l *outLink) open(a *wire.Attach) (refused *failure) {
 		return failDynamic()
 	case t.Kind != wire.DescSource || t.Address.V == "":
 		return fail(wire.CondInvalidField, "a link needs a source with an address")
-	case t.DistributionMode == wire.DistributionCopy && kindOf(t) == store.KindQueue:
+	case t.DistributionMode == wire.DistributionCopy && kindOf(t) == driver.Queue:
 		// JMS clients ask for copies of topics, where every subscriber gets one
 		return fail(wire.CondNotImplemented, "queues cannot be browsed")
 	}
@@ -126,7 +127,7 @@ func (l *outLink) open(a *wire.Attach) (refused *failure) {
 	}
 	addr := parseAddress(t.Address.V, kindOf(t))
 	notify := func() { l.s.c.makeReady(l) }
-	if addr.Kind == store.KindTopic {
+	if addr.Kind == driver.Topic {
 		// before it takes the place of an older subscription of its name
 		if _, err := l.s.c.srv.store.Open(addr); err != nil {
 			return cannotOpen(addr, err)

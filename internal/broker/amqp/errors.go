@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/pkg/driver"
 
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
@@ -17,7 +18,7 @@ func fail(condition, format string, args ...any) *failure {
 }
 
 // cannotOpen is a failure to open a destination.
-func cannotOpen(a store.Address, err error) *failure {
+func cannotOpen(a driver.Destination, err error) *failure {
 	condition := wire.CondResourceLimit
 	switch {
 	case errors.Is(err, store.ErrLongName):

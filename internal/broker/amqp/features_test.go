@@ -15,6 +15,7 @@ import (
 	"github.com/perfmq/perfmq/internal/broker/amqp"
 	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/internal/musttest"
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // condition returns that of an AMQP error; empty if err is none.
@@ -124,7 +125,7 @@ func TestBackPressure(t *testing.T) {
 func TestAddresses(t *testing.T) {
 	r := start(t, store.Config{}, amqp.Options{})
 	s := r.session()
-	for address, want := range map[string]store.Address{
+	for address, want := range map[string]driver.Destination{
 		"queue://A": queue("A"), "topic://A": topic("A"), "/queue/B": queue("B"), "/topic/B": topic("B"), "C": queue("C"),
 		"other://E": queue("other://E"),
 	} {

@@ -13,6 +13,7 @@ import (
 	"github.com/perfmq/perfmq/internal/broker/store/storetest"
 	"github.com/perfmq/perfmq/internal/leaktest"
 	"github.com/perfmq/perfmq/internal/musttest"
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
@@ -96,7 +97,7 @@ func (r *rig) nothing(l *client.Receiver) {
 }
 
 // stats waits until the counts of an address are as want has it.
-func (r *rig) stats(a store.Address, want func(store.DestinationStats) bool) {
+func (r *rig) stats(a driver.Destination, want func(store.DestinationStats) bool) {
 	r.t.Helper()
 	require.Eventually(r.t, func() bool {
 		d := r.store.Find(a)
@@ -104,5 +105,6 @@ func (r *rig) stats(a store.Address, want func(store.DestinationStats) bool) {
 	}, timeout, time.Millisecond)
 }
 
-func queue(name string) store.Address { return store.Address{Kind: store.KindQueue, Name: name} }
-func topic(name string) store.Address { return store.Address{Kind: store.KindTopic, Name: name} }
+func queue(name string) driver.Destination { return driver.Destination{Kind: driver.Queue, Name: name} }
+
+func topic(name string) driver.Destination { return driver.Destination{Kind: driver.Topic, Name: name} }

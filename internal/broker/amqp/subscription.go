@@ -6,6 +6,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker/store"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // subscriptionKey is the name of a subscription in the store. container is empty for global subscriptions.
@@ -52,6 +53,6 @@ func (l *outLink) subscribe(a *wire.Attach, topic, text string, filter store.Fil
 	case errors.Is(err, store.ErrInUse):
 		return fail(wire.CondResourceLocked, "the subscription %q is in use", a.Name)
 	default:
-		return cannotOpen(store.Address{Kind: store.KindTopic, Name: topic}, err)
+		return cannotOpen(driver.Destination{Kind: driver.Topic, Name: topic}, err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/perfmq/perfmq/internal/broker/store/storetest"
 	"github.com/perfmq/perfmq/internal/musttest"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // raw is a client that sends and reads frames.
@@ -78,7 +79,7 @@ func TestTransactions(t *testing.T) {
 		ended <- err
 	}()
 	q := s.Queue("Q")
-	dest := s.Destination(store.Address{Name: "Q"})
+	dest := s.Destination(driver.Destination{Name: "Q"})
 	for _, body := range []string{"a", "b"} {
 		dest.Send(&store.Message{Content: storetest.Content{Text: body}, Priority: 4})
 	}

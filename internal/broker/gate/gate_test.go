@@ -12,6 +12,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/internal/broker/store/storetest"
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // rig is a gate of a broker whose queues take one message.
@@ -22,7 +23,7 @@ func rig(t *testing.T) (g *Gate, s *store.Store, frames chan string) {
 }
 
 func send(s *store.Store, queue string) *store.Destination {
-	d := s.Destination(store.Address{Kind: store.KindQueue, Name: queue})
+	d := s.Destination(driver.Destination{Kind: driver.Queue, Name: queue})
 	d.Send(&store.Message{Content: storetest.Content{Text: "x"}})
 	return d
 }

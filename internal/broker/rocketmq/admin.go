@@ -11,6 +11,7 @@ import (
 	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 const (
@@ -32,7 +33,7 @@ func (c *conn) route(r *wire.Frame) error {
 	case t != nil:
 	case strings.HasPrefix(name, wire.RetryPrefix):
 		t = c.s.makeTopic(name, 1)
-	case c.s.store.Find(store.Address{Kind: store.KindTopic, Name: name}) != nil:
+	case c.s.store.Find(driver.Destination{Kind: driver.Topic, Name: name}) != nil:
 		t = c.s.makeTopic(name, queues)
 	}
 	switch {

@@ -16,6 +16,7 @@ import (
 	"github.com/perfmq/perfmq/internal/broker/rocketmq"
 	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/internal/musttest"
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // client is a raw connection.
@@ -185,11 +186,11 @@ func TestCrossing(t *testing.T) {
 	}, content.Header())
 	require.Equal(t, "PLAIN TEXT", string(content.WithBody([]byte("PLAIN TEXT")).Body()))
 
-	b.store.Destination(store.Address{Kind: store.KindTopic, Name: "T"}).Send(&store.Message{Content: content.WithBody([]byte("again"))})
+	b.store.Destination(driver.Destination{Kind: driver.Topic, Name: "T"}).Send(&store.Message{Content: content.WithBody([]byte("again"))})
 	require.Equal(t, []string{packed.String(), "again"}, c.pull("T", 0))
 
 	// A topic that others use has a route.
-	b.store.Destination(store.Address{Kind: store.KindTopic, Name: "U"})
+	b.store.Destination(driver.Destination{Kind: driver.Topic, Name: "U"})
 	answer, _ := call(t, b.addr, 105, nil, "topic", "U")
 	require.Zero(t, answer)
 	answer, _ = call(t, b.addr, 105, nil, "topic", "V")

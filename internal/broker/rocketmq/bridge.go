@@ -6,6 +6,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker/gate"
 	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // bridge joins a topic to the queue of other protocols of the same name. As a [store.Sink] of the topic it stores
@@ -26,7 +27,7 @@ func (s *Server) updateBridge(name string) {
 		return
 	}
 	t := s.findTopic([]byte(name))
-	if t == nil || s.store.Find(store.Address{Kind: store.KindQueue, Name: name}) == nil {
+	if t == nil || s.store.Find(driver.Destination{Kind: driver.Queue, Name: name}) == nil {
 		return
 	}
 	subscribed := len(s.claims(name).subscribed) > 0

@@ -12,9 +12,12 @@ import (
 	"github.com/perfmq/perfmq/internal/broker/rocketmq"
 	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/internal/broker/store/storetest"
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-func queueOf(name string) store.Address { return store.Address{Kind: store.KindQueue, Name: name} }
+func queueOf(name string) driver.Destination {
+	return driver.Destination{Kind: driver.Queue, Name: name}
+}
 
 // listen makes a member of a group; it leaves with its connection.
 func listen(t *testing.T, b *testBroker, topic string) *client {

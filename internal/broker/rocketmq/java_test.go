@@ -17,6 +17,7 @@ import (
 	"github.com/perfmq/perfmq/internal/broker/rocketmq"
 	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // output is what a process has printed so far.
@@ -70,7 +71,7 @@ func sum(out *output, pattern string) (n int) {
 }
 
 func sent(b *testBroker, topic string) uint64 {
-	if d := b.store.Find(store.Address{Kind: store.KindTopic, Name: topic}); d != nil {
+	if d := b.store.Find(driver.Destination{Kind: driver.Topic, Name: topic}); d != nil {
 		return d.Stats().Sent
 	}
 	return 0

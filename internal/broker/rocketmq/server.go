@@ -14,6 +14,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker/store"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // Options are the settings of a front-end. Zero values mean the defaults.
@@ -86,8 +87,8 @@ func New(s *store.Store, o Options) *Server {
 	}
 	srv.tx.s, srv.tx.open, srv.tx.next = srv, map[int64]*half{}, 1
 	s.OnTight(srv.reclaim)
-	s.OnCreate(func(a store.Address) {
-		if a.Kind == store.KindQueue {
+	s.OnCreate(func(a driver.Destination) {
+		if a.Kind == driver.Queue {
 			srv.updateBridge(a.Name)
 		}
 	})
@@ -200,7 +201,7 @@ func (s *Server) addTopic(name string, queues int) *topic {
 	t.queues.Store(&[]*queue{})
 	queues = min(max(queues, 1), maxQueues)
 	t.setQueues(queues)
-	t.dest = s.store.Destination(store.Address{Kind: store.KindTopic, Name: name})
+	t.dest = s.store.Destination(driver.Destination{Kind: driver.Topic, Name: name})
 	t.detach = t.dest.Attach(t)
 	s.topics[name] = t
 	return t

@@ -3,10 +3,11 @@ package stomp
 import (
 	"github.com/perfmq/perfmq/internal/broker/store"
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // address parses a destination header; without a prefix it is a queue.
-func address(name string) (store.Address, error) {
+func address(name string) (driver.Destination, error) {
 	a, _ := store.ParseAddress(name)
 	if a.Name == "" {
 		return a, refuse("invalid frame: no destination")

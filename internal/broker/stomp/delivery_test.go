@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // fill sends messages with the bodies 0, 1, 2 ...
@@ -202,7 +203,7 @@ func TestDurable(t *testing.T) {
 	c.refused("cannot be removed")
 	c = connected(t, s.addr, "client-id:me")
 	c.ask("UNSUBSCRIBE", "", "id:none", named)
-	assert.Empty(t, s.store.Destination(store.Address{Kind: store.KindTopic, Name: "x"}).Stats().Queues)
+	assert.Empty(t, s.store.Destination(driver.Destination{Kind: driver.Topic, Name: "x"}).Stats().Queues)
 	c.ask("SUBSCRIBE", "", subscribe...)
 	c.ask("UNSUBSCRIBE", "", "id:1", named) // both in one
 	fill(sender, "/topic/x", 1)

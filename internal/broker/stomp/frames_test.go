@@ -9,6 +9,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/internal/broker/store/storetest"
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 func TestBeats(t *testing.T) {
@@ -29,20 +30,20 @@ func TestBeats(t *testing.T) {
 
 func TestAddress(t *testing.T) {
 	t.Parallel()
-	q, topic := store.KindQueue, store.KindTopic
+	q, topic := driver.Queue, driver.Topic
 	for _, test := range []struct {
 		name string
-		want store.Address // without a name it is refused
+		want driver.Destination // without a name it is refused
 	}{
-		{"/queue/a/b", store.Address{Kind: q, Name: "a/b"}},
-		{"queue://a", store.Address{Kind: q, Name: "a"}},
-		{"/topic/a", store.Address{Kind: topic, Name: "a"}},
-		{"topic://a", store.Address{Kind: topic, Name: "a"}},
-		{"a", store.Address{Kind: q, Name: "a"}},
-		{"/a", store.Address{Kind: q, Name: "/a"}},
-		{"queue:///queue/a", store.Address{Kind: q, Name: "/queue/a"}},
-		{"", store.Address{}},
-		{"/queue/", store.Address{}},
+		{"/queue/a/b", driver.Destination{Kind: q, Name: "a/b"}},
+		{"queue://a", driver.Destination{Kind: q, Name: "a"}},
+		{"/topic/a", driver.Destination{Kind: topic, Name: "a"}},
+		{"topic://a", driver.Destination{Kind: topic, Name: "a"}},
+		{"a", driver.Destination{Kind: q, Name: "a"}},
+		{"/a", driver.Destination{Kind: q, Name: "/a"}},
+		{"queue:///queue/a", driver.Destination{Kind: q, Name: "/queue/a"}},
+		{"", driver.Destination{}},
+		{"/queue/", driver.Destination{}},
 	} {
 		got, err := address(test.name)
 		if test.want.Name == "" {

@@ -15,6 +15,7 @@ import (
 	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/internal/broker/store/storetest"
 	"github.com/perfmq/perfmq/internal/musttest"
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // patience bounds each wait for something that must happen.
@@ -166,7 +167,7 @@ func (c *client) refused(words string) answer {
 }
 
 func queueStats(s *store.Store, name string) store.QueueStats {
-	return s.Destination(store.Address{Kind: store.KindQueue, Name: name}).Stats().Queues[0]
+	return s.Destination(driver.Destination{Kind: driver.Queue, Name: name}).Stats().Queues[0]
 }
 
 func (c *client) reset() { c.r = bufio.NewReader(c.Conn) }

@@ -10,6 +10,7 @@ import (
 	"github.com/perfmq/perfmq/internal/broker/selector"
 	"github.com/perfmq/perfmq/internal/broker/store"
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // The ack modes of subscriptions.
@@ -124,14 +125,14 @@ func (s *subscription) prepare(destination string, id []byte) {
 }
 
 // attach creates the consumer.
-func (s *subscription) attach(f *wire.Received, a store.Address) (*store.Consumer, error) {
+func (s *subscription) attach(f *wire.Received, a driver.Destination) (*store.Consumer, error) {
 	c := s.conn
 	text := strings.TrimSpace(c.text(f, "selector"))
 	filter, err := selector.Parse(text)
 	if err != nil {
 		return nil, refuse("%s", err)
 	}
-	if a.Kind == store.KindQueue {
+	if a.Kind == driver.Queue {
 		k, err := c.server.store.ConsumeQueue(a.Name, filter, s.notify)
 		return k, cannotOpen(a, err)
 	}
@@ -151,7 +152,7 @@ func (s *subscription) attach(f *wire.Received, a store.Address) (*store.Consume
 }
 
 // cannotOpen turns an error of the store into a refusal.
-func cannotOpen(a store.Address, err error) error {
+func cannotOpen(a driver.Destination, err error) error {
 	switch {
 	case err == nil:
 		return nil

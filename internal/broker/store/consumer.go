@@ -1,6 +1,8 @@
 package store
 
 import (
+	"hash/maphash"
+	"maps"
 	"slices"
 	"sync"
 
@@ -217,7 +219,7 @@ func (q *Queue) leave(c *Consumer) {
 	q.mu.Lock()
 	q.consumers = slices.DeleteFunc(q.consumers, func(x *Consumer) bool { return x == c })
 	q.waiters = slices.DeleteFunc(q.waiters, func(x *Consumer) bool { return x == c })
-	q.groups.leave(c)
+	maps.DeleteFunc(q.owners, func(_ uint16, x *Consumer) bool { return x == c })
 	q.mu.Unlock()
 	q.notifyConsumers() // c may have been notified of a message, and its groups are free
 }
@@ -230,7 +232,7 @@ func (c *Consumer) may(m *Message) bool {
 	if m.Group == "" {
 		return true
 	}
-	owner := c.q.groups.owner(m.Group)
+	owner := c.q.owners[c.q.hash(m.Group)]
 	return owner == nil || owner == c
 }
 
@@ -240,7 +242,12 @@ func (c *Consumer) claim(m *Message) bool {
 		return false
 	}
 	if m.Group != "" {
-		c.q.groups.claim(m.Group, c)
+		c.q.owners[c.q.hash(m.Group)] = c
 	}
 	return true
+}
+
+// hash returns the key of a message group in owners.
+func (q *Queue) hash(group string) uint16 {
+	return uint16(maphash.String(q.dest.store.seed, group)) //nolint:gosec // a part of the hash
 }

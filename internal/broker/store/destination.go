@@ -6,43 +6,22 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/perfmq/perfmq/pkg/driver"
 )
-
-// Kind is the kind of an address.
-type Kind uint8
-
-// The kinds of addresses. A queue and a topic of one name are unrelated.
-const (
-	KindQueue Kind = iota // each message goes to one consumer
-	KindTopic             // each message goes to every subscription
-)
-
-// Address names a destination.
-type Address struct {
-	Kind Kind
-	Name string
-}
-
-// String returns queue://NAME or topic://NAME.
-func (a Address) String() string {
-	if a.Kind == KindTopic {
-		return "topic://" + a.Name
-	}
-	return "queue://" + a.Name
-}
 
 // ParseAddress parses an address with a prefix: queue://NAME, topic://NAME, /queue/NAME or /topic/NAME. Without one of
 // these, the whole text is the name, and ok is false.
-func ParseAddress(text string) (a Address, ok bool) {
+func ParseAddress(text string) (a driver.Destination, ok bool) {
 	for _, p := range []struct {
 		text string
-		kind Kind
-	}{{"queue://", KindQueue}, {"/queue/", KindQueue}, {"topic://", KindTopic}, {"/topic/", KindTopic}} {
+		kind driver.Kind
+	}{{"queue://", driver.Queue}, {"/queue/", driver.Queue}, {"topic://", driver.Topic}, {"/topic/", driver.Topic}} {
 		if name, ok := strings.CutPrefix(text, p.text); ok {
-			return Address{p.kind, name}, true
+			return driver.Destination{Kind: p.kind, Name: name}, true
 		}
 	}
-	return Address{Name: text}, false
+	return driver.Destination{Name: text}, false
 }
 
 // Sink receives the messages of a topic: a subscription, or a front-end's own storage.
@@ -66,7 +45,7 @@ const (
 // Destination is an address with its queue or subscriptions. It is safe for concurrent use.
 type Destination struct {
 	store    *Store
-	addr     Address
+	addr     driver.Destination
 	subs     atomic.Pointer[[]Sink] // of a queue: its one [Queue]
 	sent     atomic.Uint64
 	refused  atomic.Uint64
@@ -86,7 +65,7 @@ type reorderedMessage struct {
 const reorderWait = 100 * time.Millisecond
 
 // Address returns the destination's address.
-func (d *Destination) Address() Address { return d.addr }
+func (d *Destination) Address() driver.Destination { return d.addr }
 
 // Send applies the faults to m and stores it in all queues of the address. It blocks during a stall. With the policy
 // [Block] it stores m even beyond the limit, up to an eighth beyond the broker's memory; see [Destination.Room].
@@ -128,38 +107,46 @@ func (d *Destination) take(m *Message) Verdict {
 }
 
 func (d *Destination) sendFaulty(f *faults, m *Message) Verdict {
-	c := &d.store.counters
-	f.work(c)
-	what, withhold, drop := f.judge()
-	if what != lose {
-		m = d.postpone(f, m)
+	s := d.store
+	if f.Work > 0 {
+		<-time.After(f.Work)
+		s.count(&s.done.Worked, 1)
 	}
-	switch what {
-	case lose:
-		c.add(&c.n.Lost, 1)
-	case damage:
+	n := f.sent.Add(1)
+	if every(f.LoseEvery, n) {
+		s.count(&s.done.Lost, 1)
+	} else {
+		d.deliverFaulty(f, d.postpone(f, m), n)
+	}
+	drop := every(f.DropEvery, n)
+	if drop {
+		s.dropAll()
+	}
+	if drop || every(f.WithholdEvery, n) {
+		s.count(&s.done.Withheld, 1)
+		return Withheld
+	}
+	return Stored
+}
+
+// deliverFaulty delivers the n-th message.
+func (d *Destination) deliverFaulty(f *faults, m *Message, n uint64) {
+	s := d.store
+	switch {
+	case every(f.DamageEvery, n):
 		if len(m.Content.Body()) > 0 {
-			m = damaged(m, c.add(&c.n.Damaged, 1))
+			m = damaged(m, s.count(&s.done.Damaged, 1))
 		}
 		d.deliverInTurn(m)
-	case duplicate:
-		c.add(&c.n.Duplicated, 1)
+	case every(f.DuplicateEvery, n):
+		s.count(&s.done.Duplicated, 1)
 		d.deliverInTurn(m)
 		d.deliver(m)
-	case reorder:
+	case every(f.ReorderEvery, n):
 		d.reorder(m)
 	default:
 		d.deliverInTurn(m)
 	}
-	if drop {
-		d.store.dropAll()
-		withhold = true
-	}
-	if withhold {
-		c.add(&c.n.Withheld, 1)
-		return Withheld
-	}
-	return Stored
 }
 
 // postpone applies the faults delay and rate.
@@ -167,16 +154,16 @@ func (d *Destination) postpone(f *faults, m *Message) *Message {
 	if len(*d.subs.Load()) == 0 {
 		return m
 	}
-	c := &d.store.counters
+	s := d.store
 	at := f.notBefore()
 	if f.Rate > 0 {
-		c.add(&c.n.Served, 1)
+		s.count(&s.done.Served, 1)
 	}
 	if at <= m.NotBefore {
 		return m
 	}
 	if f.Delay > 0 {
-		c.add(&c.n.Delayed, 1)
+		s.count(&s.done.Delayed, 1)
 	}
 	later := *m
 	later.NotBefore = at
@@ -231,7 +218,7 @@ func (d *Destination) release(source uint64, overtaken bool) {
 	}
 	h.timer.Stop()
 	if overtaken {
-		d.store.counters.add(&d.store.counters.n.Reordered, 1)
+		d.store.count(&d.store.done.Reordered, 1)
 	}
 	d.deliver(h.m)
 }

@@ -45,34 +45,31 @@ type FaultCounts struct {
 // faults are the current faults.
 type faults struct {
 	Faults
-	sent   atomic.Uint64
-	server server
+	sent atomic.Uint64
+
+	// The queueing server of Rate: a message is served 1/Rate after the later of its arrival and the service of the
+	// previous message.
+	mu     sync.Mutex
+	since  int64  // the beginning of the busy period, in nanoseconds since the Unix epoch
+	served uint64 // messages in the busy period
 }
 
-// server is a queueing server with a fixed rate: a message is served 1/rate after the later of its arrival and the
-// service of the previous message.
-type server struct {
-	mu    sync.Mutex
-	since int64  // the beginning of the busy period, in nanoseconds since the Unix epoch
-	n     uint64 // messages in the busy period
-}
-
-// next returns the end of service of a message that arrives now.
-func (s *server) next(now int64, rate uint64) int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if now > s.end(rate) {
-		s.since, s.n = now, 0
+// serve returns the end of service of a message that arrives now.
+func (f *faults) serve(now int64) int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if now > f.serviceEnd() {
+		f.since, f.served = now, 0
 	}
-	s.n++
-	return s.end(rate)
+	f.served++
+	return f.serviceEnd()
 }
 
-// end is exact to the nanosecond, whatever the length of the busy period.
-func (s *server) end(rate uint64) int64 {
-	seconds, rest := s.n/rate, s.n%rate
-	whole := int64(seconds) * int64(time.Second)                  //nolint:gosec // within a lifetime
-	return s.since + whole + int64(rest*uint64(time.Second)/rate) //nolint:gosec // less than a second
+// serviceEnd is exact to the nanosecond, whatever the length of the busy period.
+func (f *faults) serviceEnd() int64 {
+	seconds, rest := f.served/f.Rate, f.served%f.Rate
+	whole := int64(seconds) * int64(time.Second)                    //nolint:gosec // within a lifetime
+	return f.since + whole + int64(rest*uint64(time.Second)/f.Rate) //nolint:gosec // less than a second
 }
 
 // notBefore returns the earliest delivery of a message that arrives now, in nanoseconds since the Unix epoch; 0 for
@@ -83,7 +80,7 @@ func (f *faults) notBefore() (at int64) {
 	}
 	now := time.Now()
 	if f.Rate > 0 {
-		at = f.server.next(now.UnixNano(), f.Rate)
+		at = f.serve(now.UnixNano())
 	}
 	if f.Delay > 0 {
 		at = max(at, now.Add(f.Delay).UnixNano())
@@ -91,52 +88,12 @@ func (f *faults) notBefore() (at int64) {
 	return at
 }
 
-// work delays a message by [Faults.Work].
-func (f *faults) work(c *faultCounters) {
-	if f.Work > 0 {
-		<-time.After(f.Work)
-		c.add(&c.n.Worked, 1)
-	}
-}
-
-type faultCounters struct {
-	mu sync.Mutex
-	n  FaultCounts
-}
-
-// add adds to one of the fields of c.n, and returns its value.
-func (c *faultCounters) add(field *uint64, n uint64) uint64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// count adds to one of the fields of s.done, and returns its value.
+func (s *Store) count(field *uint64, n uint64) uint64 {
+	s.doneMu.Lock()
+	defer s.doneMu.Unlock()
 	*field += n
 	return *field
-}
-
-// fate is the effect of the faults on one message.
-type fate uint8
-
-const (
-	keep fate = iota
-	lose
-	damage
-	duplicate
-	reorder
-)
-
-// judge decides about the next message.
-func (f *faults) judge() (what fate, withhold, drop bool) {
-	n := f.sent.Add(1)
-	switch {
-	case every(f.LoseEvery, n):
-		what = lose
-	case every(f.DamageEvery, n):
-		what = damage
-	case every(f.DuplicateEvery, n):
-		what = duplicate
-	case every(f.ReorderEvery, n):
-		what = reorder
-	}
-	return what, every(f.WithholdEvery, n), every(f.DropEvery, n)
 }
 
 func every(n, i uint64) bool { return n > 0 && i%n == 0 }
@@ -169,9 +126,9 @@ func (s *Store) SetFaults(f Faults) {
 
 // FaultCounts returns the counts of the faults so far.
 func (s *Store) FaultCounts() FaultCounts {
-	s.counters.mu.Lock()
-	defer s.counters.mu.Unlock()
-	return s.counters.n
+	s.doneMu.Lock()
+	defer s.doneMu.Unlock()
+	return s.done
 }
 
 // Full reports whether [Faults.Full] is set: a [Sink] then has no room.
@@ -186,12 +143,12 @@ func (s *Store) Refuse() bool {
 	if f == nil || !f.Refuse {
 		return false
 	}
-	s.counters.add(&s.counters.n.Refused, 1)
+	s.count(&s.done.Refused, 1)
 	return true
 }
 
 // CountDropped counts connections broken on request.
-func (s *Store) CountDropped(n int) { s.counters.add(&s.counters.n.Dropped, uint64(n)) }
+func (s *Store) CountDropped(n int) { s.count(&s.done.Dropped, uint64(n)) }
 
 // stall is a pause of the whole broker.
 type stall struct {
@@ -215,7 +172,7 @@ func (s *Store) Stall(d time.Duration) {
 		return
 	}
 	if st.over.Load() == nil {
-		s.counters.add(&s.counters.n.Stalls, 1)
+		s.count(&s.done.Stalls, 1)
 		begun := make(chan struct{})
 		st.over.Store(&begun)
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 func TestFaults(t *testing.T) {
@@ -93,7 +95,7 @@ func TestDelayFault(t *testing.T) {
 		late := message("2") // it is to wait longer anyway
 		late.NotBefore = time.Now().Add(time.Minute).UnixNano()
 		d.Send(late)
-		s.Destination(Address{KindTopic, "nobody"}).Send(message("3"))
+		s.Destination(driver.Destination{Kind: driver.Topic, Name: "nobody"}).Send(message("3"))
 		assert.Equal(t, FaultCounts{Delayed: 1}, s.FaultCounts())
 	})
 }
@@ -106,7 +108,7 @@ func TestRateFault(t *testing.T) {
 		s.SetFaults(Faults{Rate: 30_000, LoseEvery: 4})
 		d, q := queue(s, "Q")
 		other, _ := queue(s, "other")
-		nobody := s.Destination(Address{KindTopic, "nobody"})
+		nobody := s.Destination(driver.Destination{Kind: driver.Topic, Name: "nobody"})
 		start := time.Now()
 		c := consume(t, q, nil)
 		for _, to := range []*Destination{d, other, d, d, nobody, d} { // the fourth is lost
@@ -124,9 +126,9 @@ func TestRateFault(t *testing.T) {
 		time.Sleep(time.Minute) //nolint:forbidigo // a fake clock
 		start = time.Now()
 		for range 60_000 {
-			s.faults.Load().server.next(start.UnixNano(), 30_000)
+			s.faults.Load().serve(start.UnixNano())
 		}
-		assert.Equal(t, start.Add(2*time.Second).UnixNano(), s.faults.Load().server.end(30_000))
+		assert.Equal(t, start.Add(2*time.Second).UnixNano(), s.faults.Load().serviceEnd())
 		assert.Equal(t, FaultCounts{Served: 4, Lost: 1}, s.FaultCounts())
 	})
 }
@@ -141,7 +143,7 @@ func TestWorkFault(t *testing.T) {
 		for range 4 {
 			connections.Go(func() {
 				for range 10 {
-					assert.Equal(t, Stored, s.Destination(Address{KindQueue, "Q"}).Send(message("m")))
+					assert.Equal(t, Stored, s.Destination(driver.Destination{Kind: driver.Queue, Name: "Q"}).Send(message("m")))
 				}
 			})
 		}

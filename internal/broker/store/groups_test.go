@@ -34,9 +34,9 @@ func TestManyGroups(t *testing.T) {
 		}
 	}
 	assert.Len(t, owners, n)
-	assert.LessOrEqual(t, len(q.groups.owners), 1<<16)
+	assert.LessOrEqual(t, len(q.owners), 1<<16)
 	assert.Zero(t, q.Stats().Depth)
 	c[0].Close(false)
 	c[1].Close(false)
-	assert.Empty(t, q.groups.owners)
+	assert.Empty(t, q.owners)
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // text is a Content that is only a body, with properties if need be.
@@ -50,7 +52,7 @@ func consume(t testing.TB, q *Queue, filter Filter) *Consumer {
 }
 
 func queue(s *Store, name string) (*Destination, *Queue) {
-	return s.Destination(Address{KindQueue, name}), s.Queue(name)
+	return s.Destination(driver.Destination{Kind: driver.Queue, Name: name}), s.Queue(name)
 }
 
 // purge removes the messages of a queue that no consumer holds, and returns their number.

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/musttest"
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // body returns a message of n bytes, counted.
@@ -70,7 +71,7 @@ func TestEndOfMemory(t *testing.T) {
 	assert.Less(t, used, limit+limit/8+101_000)
 	assert.Equal(t, 12, stored)
 	assert.EqualValues(t, 100-12, s.Stats()[0].Refused)
-	_, err := s.Open(Address{KindQueue, "other"})
+	_, err := s.Open(driver.Destination{Kind: driver.Queue, Name: "other"})
 	require.ErrorIs(t, err, ErrNoMemory)
 	_, err = s.ConsumeQueue("other", nil, func() {})
 	require.ErrorIs(t, err, ErrNoMemory)
@@ -91,7 +92,7 @@ func TestEndOfMemory(t *testing.T) {
 	account.End()
 	s.Queue("Q").purge()
 	used, _ = s.Memory()
-	assert.Equal(t, d.Address().size(), used)
+	assert.Equal(t, d.ownSize(), used)
 }
 
 // TestConsumersMakeRoom: a broker that has no room takes consumers all the same.
@@ -111,7 +112,7 @@ func TestConsumersMakeRoom(t *testing.T) {
 	c.Close(false)
 	account.End()
 	used, _ := s.Memory()
-	assert.Equal(t, d.Address().size(), used)
+	assert.Equal(t, d.ownSize(), used)
 }
 
 // TestMemoryIsGivenBack: whatever is done with messages, queues and subscriptions, in the end nothing is in use.
@@ -124,7 +125,9 @@ func TestMemoryIsGivenBack(t *testing.T) {
 			held []uint64
 		}
 		var holders []*holder
-		address := func() Address { return Address{Kind(random.IntN(2)), fmt.Sprint(random.IntN(3))} }
+		address := func() driver.Destination {
+			return driver.Destination{Kind: driver.Kind(random.IntN(2)), Name: fmt.Sprint(random.IntN(3))}
+		}
 		for range 500 {
 			switch random.IntN(9) {
 			case 0, 1, 2:
@@ -184,9 +187,9 @@ func TestMemoryIsGivenBack(t *testing.T) {
 		}
 		destinations := int64(0)
 		s.each(func(d *Destination) {
-			destinations += d.Address().size()
+			destinations += d.ownSize()
 			for _, q := range d.queues() {
-				if q.purge(); d.addr.Kind == KindTopic {
+				if q.purge(); d.addr.Kind == driver.Topic {
 					require.NoError(t, q.Remove())
 				}
 			}
@@ -207,7 +210,7 @@ func TestDestinationsCountWhatTheyTake(t *testing.T) {
 	s := New(Config{})
 	before := heap()
 	for i := range 20_000 {
-		s.Destination(Address{KindQueue, fmt.Sprintf("a-queue-of-many-%d", i)})
+		s.Destination(driver.Destination{Kind: driver.Queue, Name: fmt.Sprintf("a-queue-of-many-%d", i)})
 	}
 	took := heap() - before
 	used, _ := s.Memory()
@@ -228,7 +231,7 @@ func TestDestinationsCountWhatTheyTake(t *testing.T) {
 func TestPages(t *testing.T) {
 	s := New(Config{})
 	for i := range 57 {
-		d := s.Destination(Address{Kind(i % 2), fmt.Sprintf("%c%d", 'a'+i%7, i)})
+		d := s.Destination(driver.Destination{Kind: driver.Kind(i % 2), Name: fmt.Sprintf("%c%d", 'a'+i%7, i)})
 		d.Send(message("x"))
 	}
 	all := s.Stats()
@@ -238,10 +241,10 @@ func TestPages(t *testing.T) {
 	}
 	for _, limit := range []int{0, 10, 57, 58} {
 		page, total, more := s.Page(limit)
-		assert.Equal(t, Totals{Destinations: 57, Queues: 29, Sent: 57, Unrouted: 28, QueueCounts: QueueCounts{Depth: 29, Bytes: 29 * 257, Stored: 29}}, total)
+		assert.Equal(t, Totals{Destinations: 57, Queues: 29, Sent: 57, Unrouted: 28, QueueStats: QueueStats{Depth: 29, Bytes: 29 * 257, Stored: 29}}, total)
 		assert.Equal(t, all[:min(limit, 57)], page)
 		assert.Equal(t, 57-len(page), more)
 	}
-	_, err := s.Open(Address{Name: strings.Repeat("x", maxName+1)})
+	_, err := s.Open(driver.Destination{Name: strings.Repeat("x", maxName+1)})
 	require.ErrorIs(t, err, ErrLongName)
 }

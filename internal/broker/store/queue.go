@@ -2,7 +2,6 @@ package store
 
 import (
 	"cmp"
-	"hash/maphash"
 	"math/bits"
 	"slices"
 	"sync"
@@ -43,12 +42,14 @@ type Queue struct {
 	seq       uint64
 	consumers []*Consumer
 	waiters   []*Consumer // to be notified of a message
-	groups    *groups     // nil until the first message of a group
-	soonest   int64       // the earliest expiry of a message, in milliseconds since the Unix epoch; 0: none
-	searched  time.Time   // no search for expired messages before that
-	version   uint64      // changes when consumers must search skipped messages again
-	gone      bool        // a removed subscription
-	counts    QueueCounts // without Consumers, Depth, Bytes and Settled
+	// owners are the consumers of message groups, by a hash of their names: a few groups share an owner, and many groups
+	// take no more memory. It is nil until the first message of a group.
+	owners   map[uint16]*Consumer
+	soonest  int64      // the earliest expiry of a message, in milliseconds since the Unix epoch; 0: none
+	searched time.Time  // no search for expired messages before that
+	version  uint64     // changes when consumers must search skipped messages again
+	gone     bool       // a removed subscription
+	counts   QueueStats // without Consumers, Depth, Bytes and Settled
 
 	room    Waiters
 	delayed Delayed[entry]
@@ -96,8 +97,8 @@ func (q *Queue) enqueue(e entry) {
 		q.version++
 	}
 	l.Push(e)
-	if e.m.Group != "" && q.groups == nil {
-		q.groups = &groups{owners: map[uint16]*Consumer{}, seed: maphash.MakeSeed()}
+	if e.m.Group != "" && q.owners == nil {
+		q.owners = map[uint16]*Consumer{}
 	}
 	notify := q.waiter(e.m)
 	q.mu.Unlock()
@@ -155,7 +156,7 @@ func (q *Queue) next(c *Consumer, now *int64) (entry, bool) {
 func (q *Queue) nextOf(p int, c *Consumer) (entry, bool) {
 	l := q.levels[p]
 	back := l.back
-	if c.filter == nil && q.groups == nil {
+	if c.filter == nil && q.owners == nil {
 		if n := len(back) - 1; n >= 0 && (l.Live == 0 || back[n].seq < l.At(l.First).seq) {
 			e := back[n]
 			back[n] = entry{}

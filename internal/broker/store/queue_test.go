@@ -38,9 +38,9 @@ func TestOrderAndReturns(t *testing.T) {
 	got, list = take(other, 10)
 	assert.Equal(t, []string{"6"}, got)
 	assert.Equal(t, uint32(1), list[0].Attempts)
-	assert.Equal(t, QueueCounts{
+	assert.Equal(t, QueueStats{
 		Consumers: 1, Depth: 1, Bytes: 257, Stored: 6, Delivered: 9, Redelivered: 2, Settled: 4, Returned: 3, Rejected: 1,
-	}, q.Stats().QueueCounts)
+	}, q.Stats())
 }
 
 func TestPriorities(t *testing.T) {

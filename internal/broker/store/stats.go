@@ -9,8 +9,10 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// QueueCounts are the exact counts of queues and subscriptions since their creation.
-type QueueCounts struct {
+// QueueStats are the exact counts of a queue or subscription since its creation.
+type QueueStats struct {
+	Subscription string `json:"subscription,omitempty"` // its name; empty for queues and unnamed subscriptions
+
 	Consumers   int    `json:"consumers"`
 	Depth       int64  `json:"depth"` // messages stored and not settled, including unsettled deliveries
 	Bytes       int64  `json:"bytes"`
@@ -21,12 +23,6 @@ type QueueCounts struct {
 	Returned    uint64 `json:"returned"`    // released by consumers, or unsettled when they closed
 	Rejected    uint64 `json:"rejected"`    // by consumers
 	Expired     uint64 `json:"expired"`
-}
-
-// QueueStats are the counts of one queue or subscription.
-type QueueStats struct {
-	Subscription string `json:"subscription,omitempty"` // its name; empty for queues and unnamed subscriptions
-	QueueCounts
 }
 
 // DestinationStats are the exact counts of one destination since its creation.
@@ -49,7 +45,7 @@ func (s *DestinationStats) Counts() driver.DestinationCount {
 		n.Acknowledged.N += q.Settled
 		n.Consumers.N += uint64(max(0, q.Consumers)) //nolint:gosec // not below 0
 	}
-	if strings.HasPrefix(s.Address, Address{Kind: KindTopic}.String()) {
+	if strings.HasPrefix(s.Address, driver.Topic.String()) {
 		n.Added, n.Acknowledged = driver.Counted(s.Sent), driver.Count{} // subscriptions take their counts with them
 	}
 	return n
@@ -62,7 +58,7 @@ type Totals struct {
 	Sent         uint64 `json:"sent"`
 	Refused      uint64 `json:"refused"`
 	Unrouted     uint64 `json:"unrouted"`
-	QueueCounts
+	QueueStats
 }
 
 // Stats returns the counts of all destinations, in the order of their names. They are exact on an idle broker.
@@ -127,7 +123,8 @@ func (d *Destination) Stats() DestinationStats {
 func (q *Queue) Stats() QueueStats {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	s := QueueStats{Subscription: q.name, QueueCounts: q.counts}
+	s := q.counts
+	s.Subscription = q.name
 	s.Consumers, s.Depth, s.Bytes, s.Settled = len(q.consumers), q.size.Load(), q.bytes.Load(), q.accepted.Load()
 	return s
 }

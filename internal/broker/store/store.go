@@ -29,8 +29,11 @@
 package store
 
 import (
+	"hash/maphash"
 	"sync"
 	"sync/atomic"
+
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // Policy is how a full broker treats senders.
@@ -60,18 +63,21 @@ const (
 type Store struct {
 	cfg      Config
 	faults   atomic.Pointer[faults]
-	counters faultCounters
 	stall    stall
 	onDrop   atomic.Pointer[func()]
-	onCreate atomic.Pointer[func(Address)]
+	onCreate atomic.Pointer[func(driver.Destination)]
 	sources  atomic.Uint64
+	seed     maphash.Seed // of message groups
+
+	doneMu sync.Mutex
+	done   FaultCounts
 
 	used      atomic.Int64 // bytes
 	reclaim   atomic.Pointer[func()]
 	reclaimed atomic.Int64 // the last call of it, in nanoseconds since the Unix epoch
 
 	mu           sync.RWMutex
-	destinations map[Address]*Destination
+	destinations map[driver.Destination]*Destination
 }
 
 // New returns an empty store.
@@ -85,7 +91,7 @@ func New(cfg Config) *Store {
 	if cfg.Memory <= 0 {
 		cfg.Memory = defaultMemory
 	}
-	return &Store{cfg: cfg, destinations: map[Address]*Destination{}}
+	return &Store{cfg: cfg, seed: maphash.MakeSeed(), destinations: map[driver.Destination]*Destination{}}
 }
 
 // Rejects reports the policy [Reject].
@@ -102,7 +108,7 @@ func (s *Store) OnDrop(f func()) { s.onDrop.Store(&f) }
 
 // OnCreate sets the function that is called after the creation of a destination, before the creating goroutine sends or
 // receives. It may be called twice for one destination.
-func (s *Store) OnCreate(f func(Address)) { s.onCreate.Store(&f) }
+func (s *Store) OnCreate(f func(driver.Destination)) { s.onCreate.Store(&f) }
 
 func (s *Store) dropAll() {
 	if f := s.onDrop.Load(); f != nil {
@@ -111,7 +117,7 @@ func (s *Store) dropAll() {
 }
 
 // Open finds or creates a destination. It fails with [ErrNoMemory] or [ErrLongName].
-func (s *Store) Open(a Address) (*Destination, error) {
+func (s *Store) Open(a driver.Destination) (*Destination, error) {
 	if d := s.Find(a); d != nil {
 		return d, nil
 	}
@@ -125,7 +131,7 @@ func (s *Store) Open(a Address) (*Destination, error) {
 }
 
 // Destination is Open without limits, for a destination that must exist.
-func (s *Store) Destination(a Address) *Destination {
+func (s *Store) Destination(a driver.Destination) *Destination {
 	if d := s.Find(a); d != nil {
 		return d
 	}
@@ -136,10 +142,10 @@ func (s *Store) Destination(a Address) *Destination {
 	return d
 }
 
-// size is the accounted memory of a destination, in bytes.
-func (a Address) size() int64 { return destinationSize + int64(len(a.Name)) }
+// ownSize is the accounted memory of a destination without its messages, in bytes.
+func (d *Destination) ownSize() int64 { return destinationSize + int64(len(d.addr.Name)) }
 
-func (s *Store) add(a Address) *Destination {
+func (s *Store) add(a driver.Destination) *Destination {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if d := s.destinations[a]; d != nil {
@@ -147,17 +153,17 @@ func (s *Store) add(a Address) *Destination {
 	}
 	d := &Destination{store: s, addr: a}
 	var subs []Sink
-	if a.Kind == KindQueue {
+	if a.Kind == driver.Queue {
 		subs = []Sink{&Queue{dest: d, durable: true}}
 	}
 	d.subs.Store(&subs)
 	s.destinations[a] = d
-	s.Charge(a.size())
+	s.Charge(d.ownSize())
 	return d
 }
 
 // Find returns a destination, or nil.
-func (s *Store) Find(a Address) *Destination {
+func (s *Store) Find(a driver.Destination) *Destination {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.destinations[a]
@@ -165,12 +171,12 @@ func (s *Store) Find(a Address) *Destination {
 
 // Queue finds or creates a queue.
 func (s *Store) Queue(name string) *Queue {
-	return s.Destination(Address{KindQueue, name}).queues()[0]
+	return s.Destination(driver.Destination{Kind: driver.Queue, Name: name}).queues()[0]
 }
 
 // ConsumeQueue is [Queue.Consume] for a queue that is created first if need be, with the limits of [Store.Open].
 func (s *Store) ConsumeQueue(name string, filter Filter, notify func()) (*Consumer, error) {
-	d, err := s.Open(Address{KindQueue, name})
+	d, err := s.Open(driver.Destination{Kind: driver.Queue, Name: name})
 	if err != nil {
 		return nil, err
 	}

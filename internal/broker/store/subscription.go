@@ -3,6 +3,8 @@ package store
 import (
 	"errors"
 	"slices"
+
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // Subscription describes a subscription of a topic.
@@ -28,7 +30,7 @@ func (s *Store) Subscribe(topic string, sub Subscription, notify func()) (*Consu
 	if len(sub.Name) > maxName {
 		return nil, ErrLongName
 	}
-	d, err := s.Open(Address{KindTopic, topic})
+	d, err := s.Open(driver.Destination{Kind: driver.Topic, Name: topic})
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +77,7 @@ func (s *Store) Subscribe(topic string, sub Subscription, notify func()) (*Consu
 func (s *Store) FindSubscription(name string) (found *Queue) {
 	s.each(func(d *Destination) {
 		for _, q := range d.queues() {
-			if d.addr.Kind == KindTopic && q.name == name {
+			if d.addr.Kind == driver.Topic && q.name == name {
 				found = q
 			}
 		}
@@ -87,7 +89,7 @@ func (s *Store) FindSubscription(name string) (found *Queue) {
 func (q *Queue) Remove() error { return q.dest.remove(q) }
 
 // Address returns the queue, or the topic of the subscription.
-func (q *Queue) Address() Address { return q.dest.addr }
+func (q *Queue) Address() driver.Destination { return q.dest.addr }
 
 func (q *Queue) inUse() bool {
 	q.mu.Lock()

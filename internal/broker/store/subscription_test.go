@@ -5,6 +5,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 func subscribe(t *testing.T, s *Store, sub Subscription) *Consumer {
@@ -16,7 +18,7 @@ func subscribe(t *testing.T, s *Store, sub Subscription) *Consumer {
 
 func TestTopics(t *testing.T) {
 	s := New(Config{})
-	d := s.Destination(Address{KindTopic, "T"})
+	d := s.Destination(driver.Destination{Kind: driver.Topic, Name: "T"})
 	sendNumbers(t, d, 1, 1)
 	alone := subscribe(t, s, Subscription{})
 	durable := subscribe(t, s, Subscription{Name: "d", Durable: true})
@@ -54,7 +56,7 @@ func TestTopics(t *testing.T) {
 
 func TestSelectorOfASubscription(t *testing.T) {
 	s := New(Config{})
-	d := s.Destination(Address{KindTopic, "T"})
+	d := s.Destination(driver.Destination{Kind: driver.Topic, Name: "T"})
 	is := func(want string) Filter { return func(m *Message) bool { return string(m.Content.Body()) == want } }
 	c := subscribe(t, s, Subscription{Name: "d", Durable: true, Selector: "two", Filter: is("2")})
 	sendNumbers(t, d, 1, 3)

@@ -22,7 +22,7 @@ func Limits() store.Config { return store.Config{Full: store.Reject} }
 // Configure sets the functions that look into the store of an embedded broker, which was made with [Limits].
 func Configure(cfg *drivertest.Config, s *store.Store) {
 	cfg.QueueCounters = func(_ testing.TB, dest driver.Destination) (added, acknowledged int64) {
-		d := s.Find(store.Address{Kind: store.KindQueue, Name: dest.Name})
+		d := s.Find(driver.Destination{Kind: driver.Queue, Name: dest.Name})
 		if d == nil {
 			return 0, 0
 		}
