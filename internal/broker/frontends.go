@@ -22,7 +22,11 @@ func (b *Broker) frontend(protocol string, cfg *Config) func(context.Context, ne
 	case STOMP:
 		return stomp.New(b.store, stomp.Options{Authenticate: cfg.login(), MaxMessage: largest}).Serve
 	default:
-		b.rocketmq = rocketmq.New(b.store, rocketmq.Options{Secret: cfg.secret(), MaxMessage: largest})
+		o := rocketmq.Options{MaxMessage: largest}
+		if cfg.User != "" {
+			o.AccessKey, o.SecretKey = cfg.User, cfg.Password
+		}
+		b.rocketmq = rocketmq.New(b.store, o)
 		return b.rocketmq.Serve
 	}
 }
@@ -35,12 +39,4 @@ func (c *Config) login() func(user, password string) bool {
 	return func(user, password string) bool {
 		return subtle.ConstantTimeCompare([]byte(user+"\x00"+password), []byte(c.User+"\x00"+c.Password)) == 1
 	}
-}
-
-// secret is login for requests signed with the password.
-func (c *Config) secret() func(accessKey string) (string, bool) {
-	if c.User == "" {
-		return nil
-	}
-	return func(accessKey string) (string, bool) { return c.Password, accessKey == c.User }
 }

@@ -250,14 +250,14 @@ func rocketFrame(code int, opaque, flag uint32, remark string, fields map[string
 // rocketJSONFrame is a frame with that header in JSON.
 func rocketJSONFrame(header, body string) string { return rocketEnvelope(rmq.JSON, header, body) }
 
-func rocketEnvelope(codec rmq.Codec, header, body string) string {
+func rocketEnvelope(codec byte, header, body string) string {
 	b := binary.BigEndian.AppendUint32(nil, uint32(4+len(header)+len(body)))
 	b = binary.BigEndian.AppendUint32(b, uint32(codec)<<24|uint32(len(header)))
 	return string(b) + header + body
 }
 
 // rocketHead is the beginning of a frame: its claimed length, and the header's.
-func rocketHead(length uint32, codec rmq.Codec, header uint32) string {
+func rocketHead(length uint32, codec byte, header uint32) string {
 	b := binary.BigEndian.AppendUint32(nil, length)
 	return string(binary.BigEndian.AppendUint32(b, uint32(codec)<<24|header&0xffffff))
 }

@@ -1,6 +1,8 @@
 package rocketmq
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -30,7 +32,7 @@ func (s *Server) updateBridge(name string) {
 	if t == nil || s.store.Find(driver.Destination{Kind: driver.Queue, Name: name}) == nil {
 		return
 	}
-	subscribed := len(s.claims(name).subscribed) > 0
+	subscribed := slices.Contains(slices.Collect(maps.Values(s.claims(name))), true)
 	t.mu.Lock()
 	if t.bridge == nil && !t.gone.Load() {
 		b := &bridge{t: t, queue: s.store.Queue(name)}

@@ -2,31 +2,26 @@ package rocketmq
 
 import "time"
 
-// claims are the groups for which a topic keeps messages, see [topic.trim].
-type claims struct {
-	subscribed []string        // groups with members that subscribe to the topic
-	gone       map[string]bool // groups without members for GoneAfter
-}
-
-// claims returns the current claims on a topic.
-func (s *Server) claims(topic string) claims {
-	c := claims{gone: map[string]bool{}}
+// claims returns the groups whose claims on a topic differ from their commits: true for those with members that
+// subscribe to the topic, false for those without members for GoneAfter.
+func (s *Server) claims(topic string) map[string]bool {
+	list := map[string]bool{}
 	for _, g := range s.allGroups() {
 		g.mu.Lock()
 		switch {
-		case len(g.members) == 0:
-			c.gone[g.name] = time.Now().UnixNano()-g.lastRequest.Load() > int64(s.o.GoneAfter)
-		case !g.broadcasting && g.subs[topic] != nil:
-			c.subscribed = append(c.subscribed, g.name)
+		case len(g.members) == 0 && time.Now().UnixNano()-g.lastRequest.Load() > int64(s.o.GoneAfter):
+			list[g.name] = false
+		case len(g.members) > 0 && !g.broadcasting && g.subs[topic] != nil:
+			list[g.name] = true
 		}
 		g.mu.Unlock()
 	}
-	return c
+	return list
 }
 
 // drop removes up to most messages: consumed by all groups with a claim or, without claims and with mayLose, the oldest
 // ones. unread counts the messages that no group, or only some groups with an offset, have consumed.
-func (q *queue) drop(c *claims, mayLose bool, most int64) (dropped, bytes, unread int64, claimed bool) {
+func (q *queue) drop(claims map[string]bool, mayLose bool, most int64) (dropped, bytes, unread int64, claimed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	low, read := q.next, q.next
@@ -35,12 +30,12 @@ func (q *queue) drop(c *claims, mayLose bool, most int64) (dropped, bytes, unrea
 	}
 	for name, offset := range q.commits {
 		read = min(read, offset)
-		if !c.gone[name] {
+		if claim, ok := claims[name]; claim || !ok {
 			low, claimed = min(low, offset), true
 		}
 	}
-	for _, name := range c.subscribed {
-		if _, ok := q.commits[name]; !ok { // a new group, before its first commit
+	for name, claim := range claims {
+		if _, ok := q.commits[name]; claim && !ok { // a new group, before its first commit
 			low, claimed = q.first, true
 		}
 	}
@@ -82,9 +77,9 @@ func (t *topic) trim() {
 		return
 	}
 	c := t.s.claims(t.name)
-	if claimed := t.drop(n, &c, false); !claimed && (t.size.Load() >= limit || t.bytes.Load() >= limitBytes) {
+	if claimed := t.drop(n, c, false); !claimed && (t.size.Load() >= limit || t.bytes.Load() >= limitBytes) {
 		const slack = 64
-		t.drop(max(1, t.excess(limit-limit/slack, limitBytes-limitBytes/slack)), &c, true)
+		t.drop(max(1, t.excess(limit-limit/slack, limitBytes-limitBytes/slack)), c, true)
 	}
 	if t.room.Waiting() && t.excess(t.s.limits.Limit*7/8, t.s.limits.LimitBytes*7/8) <= 0 && t.hasRoom() {
 		t.room.Notify()
@@ -92,13 +87,13 @@ func (t *topic) trim() {
 }
 
 // drop drops n messages, evenly from all queues. It returns whether a group has a claim.
-func (t *topic) drop(n int64, c *claims, mayLose bool) (claimed bool) {
+func (t *topic) drop(n int64, claims map[string]bool, mayLose bool) (claimed bool) {
 	queues := *t.queues.Load()
 	for before := n + 1; 0 < n && n < before; {
 		share := (n + int64(len(queues)) - 1) / int64(len(queues))
 		before = n
 		for _, q := range queues {
-			dropped, bytes, unread, queueClaimed := q.drop(c, mayLose, min(n, share))
+			dropped, bytes, unread, queueClaimed := q.drop(claims, mayLose, min(n, share))
 			claimed = claimed || queueClaimed
 			n -= dropped
 			t.size.Add(-dropped)

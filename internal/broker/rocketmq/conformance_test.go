@@ -17,12 +17,10 @@ const (
 	user, password = "perfmq-user", "perfmq-secret"
 )
 
-func secrets(key string) (string, bool) { return password, key == user }
-
 // conformance is as for the real broker (see the driver's own test), but that we take empty bodies from other
 // protocols.
 func conformance(t *testing.T, options ...string) drivertest.Config {
-	b := start(t, storetest.Limits(), rocketmq.Options{Secret: secrets})
+	b := start(t, storetest.Limits(), rocketmq.Options{AccessKey: user, SecretKey: password})
 	cfg := drivertest.Config{
 		Factory: driver.Factory(), URL: b.url(), User: user, Password: password, WrongPassword: "wrong",
 		Options: append([]string{"send-timeout=1m"}, options...), // a busy machine takes more than 3 s for a large body
@@ -30,7 +28,7 @@ func conformance(t *testing.T, options ...string) drivertest.Config {
 		Path:        func(t testing.TB) drivertest.Path { return brokertest.NewRocketMQPath(t, b.addr, b.addr) },
 		Allocations: 10, // of the broker, for the most part
 		Victim: func(t testing.TB) (string, func()) {
-			victim := start(t, store.Config{}, rocketmq.Options{Secret: secrets})
+			victim := start(t, store.Config{}, rocketmq.Options{AccessKey: user, SecretKey: password})
 			return victim.url(), victim.kill
 		},
 		Unordered: unordered,

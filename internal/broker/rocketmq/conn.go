@@ -41,7 +41,8 @@ type conn struct {
 	born    [8]byte // the client's address
 	host    [8]byte // ours
 	addr    string
-	wake    chan struct{}
+	wake    chan struct{} // one token: the writer has work
+	drained chan struct{} // one token: the writer has taken out
 	done    chan struct{}
 	once    sync.Once
 	gate    gate.Gate
@@ -52,9 +53,8 @@ type conn struct {
 	pulls          []*pull       // new ones
 	topic          *topic        // of the last send
 	pullSub        *subscription // of the last pull with a subscription
-	signer         *wire.Signer  // of the last access key
-	signerKey      string
-	memberships    map[membership]bool
+	signer         *wire.Signer  // nil accepts everyone
+	members        map[member]bool
 	consumes       bool // has, or had, consumers
 	producerGroups map[string]bool
 
@@ -63,9 +63,8 @@ type conn struct {
 	mu      sync.Mutex
 	dead    bool
 	out     []byte
-	waiting []*pull       // to be answered or held
-	left    []*group      // groups left by the client
-	drained chan struct{} // closed when the writer takes out; nil without a waiting reader
+	waiting []*pull  // to be answered or held
+	left    []*group // groups left by the client
 
 	// The writer's.
 	held     map[*pull]bool
@@ -78,10 +77,10 @@ type conn struct {
 func newConn(s *Server, nc net.Conn) *conn {
 	c := &conn{
 		s: s, nc: nc, account: s.store.NewAccount(), source: s.store.NewSource(), born: hostOf(nc.RemoteAddr()),
-		wake: make(chan struct{}, 1), done: make(chan struct{}),
+		wake: make(chan struct{}, 1), drained: make(chan struct{}, 1), done: make(chan struct{}),
 		addr: nc.LocalAddr().String(), host: hostOf(nc.LocalAddr()),
-		pullSub: &subscription{}, memberships: map[membership]bool{}, producerGroups: map[string]bool{},
-		held: map[*pull]bool{},
+		pullSub: &subscription{}, members: map[member]bool{}, producerGroups: map[string]bool{},
+		held: map[*pull]bool{}, signer: wire.NewSigner(s.o.AccessKey, s.o.SecretKey),
 	}
 	c.gate.Conn, c.gate.Done, c.gate.Write = c.nc, c.done, c.answer
 	return c

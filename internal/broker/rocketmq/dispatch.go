@@ -7,85 +7,52 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
-// dispatch handles a request. An error ends the connection.
-func (c *conn) dispatch(r *wire.Frame) error { //nolint:gocyclo // a flat switch over requests
-	if c.s.o.Secret != nil && !c.signed(r) {
-		return c.refuse(r, wire.ResNoPermission,
-			"AclException: Check signature failed for accessKey="+string(r.Get("AccessKey")))
-	}
-	switch r.Code {
-	case wire.ReqSendMessageV2, wire.ReqSendBatchMessage, wire.ReqSendMessage:
-		return c.send(r)
-	case wire.ReqPullMessage:
-		return c.pull(r)
-	case wire.ReqHeartBeat:
-		return c.heartbeat(r)
-	case wire.ReqUnregisterClient:
-		return c.unregister(r)
-	case wire.ReqConsumerSendMsgBack:
-		return c.sendBack(r)
-	case wire.ReqEndTransaction:
-		return c.endTransaction(r)
-	case wire.ReqGetConsumerListByGroup:
-		return c.consumerList(r)
-	case wire.ReqLockBatchMQ:
-		return c.lockQueues(r, true)
-	case wire.ReqUnlockBatchMQ:
-		return c.lockQueues(r, false)
-	case wire.ReqCheckClientConfig:
-		return c.checkClient(r)
-	case wire.ReqQueryConsumerOffset:
-		return c.queryOffset(r)
-	case wire.ReqUpdateConsumerOffset:
-		return c.updateOffset(r)
-	case wire.ReqGetMaxOffset:
-		return c.limitOffset(r, true)
-	case wire.ReqGetMinOffset:
-		return c.limitOffset(r, false)
-	// Requests to the name server, and administration.
-	case wire.ReqGetRouteInfoByTopic:
-		return c.route(r)
-	case wire.ReqGetBrokerClusterInfo:
-		return c.clusterInfo(r)
-	case wire.ReqUpdateAndCreateTopic:
-		return c.createTopic(r)
-	case wire.ReqDeleteTopicInBroker:
-		c.s.deleteTopic(string(r.Get("topic")))
-		return c.ok(r)
-	case wire.ReqDeleteTopicInNamesrv: // no effect: DELETE_TOPIC_IN_BROKER deletes it
-		return c.ok(r)
-	case wire.ReqUpdateAndCreateSubscriptionGroup:
-		return c.createGroup(r)
-	case wire.ReqGetAllSubscriptionGroupConfig:
-		return c.listGroups(r)
-	case wire.ReqDeleteSubscriptionGroup:
-		c.s.deleteGroup(string(r.Get("groupName")))
-		return c.ok(r)
-	case wire.ReqGetConsumeStats:
-		return c.consumeStats(r)
-	case wire.ReqQueryTopicConsumeByWho:
-		return c.topicGroups(r)
-	case wire.ReqGetBrokerConfig:
-		return c.brokerConfig(r)
-	case wire.ReqGetBrokerRuntimeInfo:
-		return c.runtimeInfo(r)
-	default:
-		return c.refuse(r, wire.ResRequestCodeNotSupported, " request type "+strconv.Itoa(r.Code)+" not supported")
-	}
+// handlers answer requests; an error ends the connection. The second part is of a name server, and administration.
+//
+//nolint:gochecknoglobals // a table that never changes
+var handlers = map[int]func(*conn, *wire.Frame) error{
+	wire.ReqSendMessage:            (*conn).send,
+	wire.ReqSendMessageV2:          (*conn).send,
+	wire.ReqSendBatchMessage:       (*conn).send,
+	wire.ReqPullMessage:            (*conn).pull,
+	wire.ReqHeartBeat:              (*conn).heartbeat,
+	wire.ReqUnregisterClient:       (*conn).unregister,
+	wire.ReqConsumerSendMsgBack:    (*conn).sendBack,
+	wire.ReqEndTransaction:         (*conn).endTransaction,
+	wire.ReqGetConsumerListByGroup: (*conn).consumerList,
+	wire.ReqLockBatchMQ:            (*conn).lockQueues,
+	wire.ReqUnlockBatchMQ:          (*conn).lockQueues,
+	wire.ReqCheckClientConfig:      (*conn).checkClient,
+	wire.ReqQueryConsumerOffset:    (*conn).queryOffset,
+	wire.ReqUpdateConsumerOffset:   (*conn).updateOffset,
+	wire.ReqGetMaxOffset:           (*conn).limitOffset,
+	wire.ReqGetMinOffset:           (*conn).limitOffset,
+
+	wire.ReqGetRouteInfoByTopic:              (*conn).route,
+	wire.ReqGetBrokerClusterInfo:             (*conn).clusterInfo,
+	wire.ReqUpdateAndCreateTopic:             (*conn).createTopic,
+	wire.ReqDeleteTopicInBroker:              (*conn).deleteTopic,
+	wire.ReqDeleteTopicInNamesrv:             (*conn).ok, // DELETE_TOPIC_IN_BROKER deletes it
+	wire.ReqUpdateAndCreateSubscriptionGroup: (*conn).createGroup,
+	wire.ReqGetAllSubscriptionGroupConfig:    (*conn).listGroups,
+	wire.ReqDeleteSubscriptionGroup:          (*conn).deleteGroup,
+	wire.ReqGetConsumeStats:                  (*conn).consumeStats,
+	wire.ReqQueryTopicConsumeByWho:           (*conn).topicGroups,
+	wire.ReqGetBrokerConfig:                  (*conn).brokerConfig,
+	wire.ReqGetBrokerRuntimeInfo:             (*conn).runtimeInfo,
 }
 
-// signed checks the signature of a request.
-func (c *conn) signed(r *wire.Frame) bool {
-	key := r.Get(wire.FieldAccessKey)
-	if c.signer == nil || string(key) != c.signerKey {
-		secret, ok := c.s.o.Secret(string(key))
-		if !ok {
-			return false
-		}
-		c.signerKey = string(key)
-		c.signer = wire.NewSigner(c.signerKey, secret)
+// dispatch handles a request. An error ends the connection.
+func (c *conn) dispatch(r *wire.Frame) error {
+	o := &c.s.o
+	if c.signer != nil && (string(r.Get(wire.FieldAccessKey)) != o.AccessKey || !c.signer.Verify(r)) {
+		return c.refuse(r, wire.ResNoPermission,
+			"AclException: Check signature failed for accessKey="+string(r.Get(wire.FieldAccessKey)))
 	}
-	return c.signer.Verify(r)
+	if handle := handlers[r.Code]; handle != nil {
+		return handle(c, r)
+	}
+	return c.refuse(r, wire.ResRequestCodeNotSupported, " request type "+strconv.Itoa(r.Code)+" not supported")
 }
 
 // begin begins an answer to r, without fields.

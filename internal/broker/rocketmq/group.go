@@ -20,7 +20,7 @@ type group struct {
 	mu           sync.Mutex
 	members      map[member]bool
 	subs         map[string]*subscription // by topic
-	locks        map[wire.Queue]lock      // without the broker
+	locks        map[wire.Queue]string    // queues without the broker, and the IDs of the clients that reserved them
 	broadcasting bool                     // the members keep their offsets themselves
 
 	notified  time.Time // when the members were last notified
@@ -30,13 +30,8 @@ type group struct {
 // member is a client of a group on one connection.
 type member struct {
 	c  *conn
-	id string
-}
-
-// membership is a connection's membership in a group.
-type membership struct {
 	g  *group
-	id string // of the client
+	id string
 }
 
 // subscription is immutable in a group.
@@ -52,14 +47,6 @@ func newSubscription(kind, expression string, version int64) *subscription {
 	s.filter, s.err = newFilter(kind, expression)
 	return s
 }
-
-// lock reserves a queue for one client, for a minute (RebalanceLockManager).
-type lock struct {
-	client string
-	at     time.Time
-}
-
-const lockTime = time.Minute
 
 func (s *Server) allGroups() []*group {
 	s.mu.RLock()
@@ -98,7 +85,7 @@ func (s *Server) makeGroup(name string) *group {
 	s.mu.Lock()
 	g := s.groups[name]
 	if g == nil && len(s.groups) < maxGroups && s.store.Reserve(groupSize) {
-		g = &group{name: name, members: map[member]bool{}, subs: map[string]*subscription{}, locks: map[wire.Queue]lock{}}
+		g = &group{name: name, members: map[member]bool{}, subs: map[string]*subscription{}, locks: map[wire.Queue]string{}}
 		g.touch()
 		s.groups[name] = g
 	}
@@ -106,8 +93,9 @@ func (s *Server) makeGroup(name string) *group {
 	return g
 }
 
-// deleteGroup deletes a group and its offsets.
-func (s *Server) deleteGroup(name string) {
+// deleteGroup handles DELETE_SUBSCRIPTIONGROUP: it deletes a group and its offsets.
+func (c *conn) deleteGroup(r *wire.Frame) error {
+	s, name := c.s, string(r.Get("groupName"))
 	s.mu.Lock()
 	if g := s.groups[name]; g != nil {
 		s.store.Return(groupSize + g.subsSize.Swap(0))
@@ -121,6 +109,7 @@ func (s *Server) deleteGroup(name string) {
 		}
 		t.trimIfWaiting()
 	}
+	return c.ok(r)
 }
 
 // trimIfWaiting makes room for waiting senders after the end of a claim.
@@ -169,8 +158,9 @@ func (c *conn) heartbeat(r *wire.Frame) error {
 		if len(data.ClientID) > maxClientID || !g.admits(c.s, d) {
 			return c.refuse(r, wire.ResSystemError, "the client's ID is too long, or its subscriptions are too many")
 		}
-		c.memberships[membership{g, data.ClientID}], c.consumes = true, true
-		if g.join(member{c, data.ClientID}, d) {
+		m := member{c, g, data.ClientID}
+		c.members[m], c.consumes = true, true
+		if g.join(m, d) {
 			for _, sub := range d.Subscriptions {
 				c.s.updateBridge(sub.Topic)
 			}
@@ -222,9 +212,9 @@ func (g *group) join(m member, d *wire.ConsumerData) (changed bool) {
 }
 
 // leaveGroup ends a membership of the connection, if there is one.
-func (c *conn) leaveGroup(m membership) {
-	delete(c.memberships, m)
-	if !m.g.remove(member{c, m.id}) {
+func (c *conn) leaveGroup(m member) {
+	delete(c.members, m)
+	if !m.g.remove(m) {
 		return
 	}
 	c.mu.Lock()
@@ -244,11 +234,7 @@ func (g *group) remove(m member) bool {
 		return false
 	}
 	delete(g.members, m)
-	for q, l := range g.locks {
-		if l.client == m.id {
-			delete(g.locks, q)
-		}
-	}
+	maps.DeleteFunc(g.locks, func(_ wire.Queue, id string) bool { return id == m.id })
 	return true
 }
 
@@ -295,7 +281,7 @@ func (c *conn) unregister(r *wire.Frame) error {
 	}
 	if name := r.Get("consumerGroup"); len(name) > 0 {
 		if g := c.s.findGroup(name); g != nil {
-			c.leaveGroup(membership{g, id})
+			c.leaveGroup(member{c, g, id})
 		}
 	}
 	return c.ok(r)
@@ -355,7 +341,8 @@ func (c *conn) consumerList(r *wire.Frame) error {
 }
 
 // lockQueues handles LOCK_BATCH_MQ and UNLOCK_BATCH_MQ.
-func (c *conn) lockQueues(r *wire.Frame, take bool) error {
+func (c *conn) lockQueues(r *wire.Frame) error {
+	take := r.Code == wire.ReqLockBatchMQ
 	var data wire.Lock
 	if err := wire.UnmarshalJSON(r.Body, &data); err != nil {
 		return c.refuse(r, wire.ResSystemError, "the body cannot be read: "+err.Error())
@@ -364,13 +351,11 @@ func (c *conn) lockQueues(r *wire.Frame, take bool) error {
 	if g == nil {
 		return c.refuse(r, wire.ResSystemError, "the name of the consumer group is illegal")
 	}
-	now := time.Now()
 	taken := []wire.Queue{}
 	g.mu.Lock()
 	for _, q := range data.Queues {
 		key := wire.Queue{Topic: q.Topic, Queue: q.Queue}
-		l, locked := g.locks[key]
-		if locked && l.client != data.ClientID && now.Sub(l.at) < lockTime {
+		if id, locked := g.locks[key]; locked && id != data.ClientID {
 			continue
 		}
 		if !take {
@@ -378,7 +363,7 @@ func (c *conn) lockQueues(r *wire.Frame, take bool) error {
 			continue
 		}
 		if t := c.s.findTopic([]byte(q.Topic)); t != nil && t.queue(int64(q.Queue)) != nil {
-			g.locks[key] = lock{data.ClientID, now}
+			g.locks[key] = data.ClientID
 			taken = append(taken, q)
 		}
 	}

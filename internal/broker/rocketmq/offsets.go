@@ -57,14 +57,14 @@ func (c *conn) updateOffset(r *wire.Frame) error {
 }
 
 // limitOffset handles GET_MAX_OFFSET and GET_MIN_OFFSET; 0 for a queue that does not exist.
-func (c *conn) limitOffset(r *wire.Frame, highest bool) error {
+func (c *conn) limitOffset(r *wire.Frame) error {
 	var first, next int64
 	if t := c.s.findTopic(r.Get("topic")); t != nil {
 		if q := t.queue(r.NumberOr("queueId", -1)); q != nil {
 			first, next = q.limits()
 		}
 	}
-	if highest {
+	if r.Code == wire.ReqGetMaxOffset {
 		first = next
 	}
 	return c.number(r, "offset", first)

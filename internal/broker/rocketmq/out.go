@@ -18,24 +18,20 @@ func (c *conn) flush() error {
 	c.w.B = c.w.B[:0]
 	c.waiting = append(c.waiting, c.pulls...)
 	c.pulls = c.pulls[:0]
-	var drained chan struct{}
-	if len(c.out) > maxOut {
-		if c.drained == nil {
-			c.drained = make(chan struct{})
-		}
-		drained = c.drained
-	}
+	behind := len(c.out) > maxOut
 	c.mu.Unlock()
 	c.wakeWriter()
-	if drained == nil {
-		return nil
+	for behind {
+		select {
+		case <-c.drained:
+		case <-c.done:
+			return net.ErrClosed
+		}
+		c.mu.Lock()
+		behind = len(c.out) > maxOut
+		c.mu.Unlock()
 	}
-	select {
-	case <-drained:
-		return nil
-	case <-c.done:
-		return net.ErrClosed
-	}
+	return nil
 }
 
 // push sends a frame of our own.
@@ -98,7 +94,7 @@ func (c *conn) release() {
 	}
 	c.s.held.Add(-int64(len(c.held)))
 	c.held = nil
-	for m := range c.memberships {
+	for m := range c.members {
 		c.leaveGroup(m)
 	}
 	for name := range c.producerGroups {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/broker/gate"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
@@ -92,11 +93,8 @@ func (c *conn) writePending() {
 	c.waiting, c.serving = c.serving[:0], c.waiting
 	left := c.left
 	c.left = nil
-	if c.drained != nil {
-		close(c.drained)
-		c.drained = nil
-	}
 	c.mu.Unlock()
+	gate.Signal(c.drained)
 	for i, p := range c.serving {
 		c.serving[i] = nil
 		c.serve(w, p)

@@ -19,9 +19,8 @@ import (
 
 // Options are the settings of a front-end. Zero values mean the defaults.
 type Options struct {
-	// Secret returns the secret key of an access key, and whether there is one. Requests must then be signed (RocketMQ's
-	// ACL: HMAC-SHA1); nil accepts everyone.
-	Secret func(accessKey string) (secret string, ok bool)
+	// Requests must be signed with these keys (RocketMQ's ACL: HMAC-SHA1); empty ones accept everyone.
+	AccessKey, SecretKey string
 	// MaxMessage is the largest body, and the largest batch, in bytes; default 4 MiB.
 	MaxMessage int
 	// Queues is the number of queues of implicitly created topics; default 8.
@@ -207,8 +206,10 @@ func (s *Server) addTopic(name string, queues int) *topic {
 	return t
 }
 
-// deleteTopic deletes a topic with its messages. Subscriptions of other protocols stay.
-func (s *Server) deleteTopic(name string) {
+// deleteTopic handles DELETE_TOPIC_IN_BROKER: it deletes a topic with its messages. Subscriptions of other protocols
+// stay.
+func (c *conn) deleteTopic(r *wire.Frame) error {
+	s, name := c.s, string(r.Get("topic"))
 	s.mu.Lock()
 	t := s.topics[name]
 	if t != nil {
@@ -219,6 +220,7 @@ func (s *Server) deleteTopic(name string) {
 	if t != nil {
 		t.end()
 	}
+	return c.ok(r)
 }
 
 // legalName reports whether the name of a topic or group is legal (TopicValidator, Validators).

@@ -118,7 +118,8 @@ func TestDeletedGroupsHoldNothing(t *testing.T) {
 	require.False(t, topic.Room(func() { told = true }))
 	topic.commit(topic.queue(0), "b", 10)
 	require.False(t, told)
-	s.deleteGroup("a")
+	c := &conn{s: s, req: wire.Frame{Fields: wire.AppendField(nil, "groupName", "a")}}
+	require.NoError(t, c.deleteGroup(&c.req))
 	require.True(t, told)
 }
 
@@ -180,7 +181,7 @@ func TestQueueFindsByOffset(t *testing.T) {
 	for i := range 100 {
 		q.push(&message{}, int64(i/2*10))
 	}
-	n, _, _, _ := q.drop(&claims{}, true, 10)
+	n, _, _, _ := q.drop(nil, true, 10)
 	require.EqualValues(t, 10, n)
 	for offset, found := range map[int64]int{9: 0, 10: 1, 100: 0} {
 		n, _, _ := q.read(make([]entry, 1), offset, nil)
@@ -197,7 +198,7 @@ func TestTwoThatTrimAtOnce(t *testing.T) {
 	}
 	q.commit("group", 32)
 	for _, want := range []int64{32, 0} {
-		n, _, unread, claimed := q.drop(&claims{}, true, 100)
+		n, _, unread, claimed := q.drop(nil, true, 100)
 		require.Equal(t, want, n)
 		require.Zero(t, unread)
 		require.True(t, claimed)
@@ -214,7 +215,8 @@ func TestPositionsInTheLog(t *testing.T) {
 	sendN(topic, 0, 20)
 	require.Same(t, topic.queue(3).at(2).m, s.messageAt(logOffset(topic.id, 3, 2)))
 	require.Nil(t, s.messageAt(logOffset(topic.id, 3, 200)))
-	s.deleteTopic("B")
+	c := &conn{s: s, req: wire.Frame{Fields: wire.AppendField(nil, "topic", "B")}}
+	require.NoError(t, c.deleteTopic(&c.req))
 	require.Nil(t, s.messageAt(logOffset(topic.id, 3, 2)))
 	for _, log := range []int64{-1, 0, 1 << 62, 1<<63 - 1} {
 		require.Nil(t, s.messageAt(log))
@@ -273,7 +275,7 @@ func TestNotificationsAreBounded(t *testing.T) {
 		}
 		join := func(i int) {
 			conns[i] = &conn{wake: make(chan struct{}, 1)}
-			g.join(member{conns[i], fmt.Sprint(i)}, &wire.ConsumerData{})
+			g.join(member{conns[i], g, fmt.Sprint(i)}, &wire.ConsumerData{})
 			g.notifyMembers()
 		}
 		join(0)

@@ -1,12 +1,9 @@
 package rocketmq
 
-// Codec is how a header is encoded (SerializeType).
-type Codec byte
-
-// The codecs. Brokers answer in the request's, but sends always in JSON.
+// How a header is encoded (SerializeType). Brokers answer in the request's codec, but sends always in JSON.
 const (
-	JSON   Codec = 0
-	Binary Codec = 1
+	JSON   byte = 0
+	Binary byte = 1
 )
 
 const (

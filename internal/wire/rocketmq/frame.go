@@ -46,7 +46,6 @@ var ErrFrame = errors.New("a frame is not of RocketMQ's remoting protocol")
 // Frame is a request or an answer. Its slices are parts of the bytes it was parsed from, or memory of its own that the
 // next Parse uses again.
 type Frame struct {
-	Codec   Codec
 	Code    int // of a request or an answer
 	Version int // of the sender (MQVersion.Version.ordinal); 0 if it did not say
 	Opaque  uint32
@@ -79,9 +78,9 @@ func (f *Frame) Parse(b []byte) error {
 		return fmt.Errorf("%w: a header of %d bytes; at most %d are accepted", ErrFrame, size, MaxHeader)
 	}
 	header := b[MinFrame : MinFrame+size]
-	f.Codec, f.Body = Codec(b[0]), b[MinFrame+size:]
+	f.Body = b[MinFrame+size:]
 	ok := false
-	switch f.Codec {
+	switch b[0] {
 	case Binary:
 		ok = f.parseBinary(header)
 	case JSON:

@@ -56,12 +56,11 @@ func TestGoldenFrames(t *testing.T) {
 		"answer":  {code: wire.ResSuccess, flag: wire.FlagAnswer, opaque: 7, fields: [][2]string{{"offset", "12"}}},
 		"refusal": {code: wire.ResTopicNotExist, flag: wire.FlagAnswer, opaque: 1 << 30, remark: "no \"topic\"\nü😀"},
 	} {
-		for _, codec := range []wire.Codec{wire.JSON, wire.Binary} {
-			b := golden["frame "+name+map[wire.Codec]string{wire.JSON: " json", wire.Binary: " binary"}[codec]]
+		for _, codec := range []string{"json", "binary"} {
+			b := golden["frame "+name+" "+codec]
 			require.EqualValues(t, len(b)-wire.LengthSize, binary.BigEndian.Uint32(b), name)
 			var f wire.Frame
 			require.NoError(t, f.Parse(b[wire.LengthSize:]), name)
-			assert.Equal(t, codec, f.Codec, name)
 			assert.Equal(t, want.code, f.Code, name)
 			assert.Equal(t, want.flag, f.Flag, name)
 			assert.Equal(t, want.opaque, f.Opaque, name)
@@ -79,7 +78,7 @@ func TestGoldenFrames(t *testing.T) {
 			w.B = append(w.B, want.body...)
 			assert.Equal(t, fields, fieldsOf(t, &f), name)
 
-			if codec == wire.Binary {
+			if codec == "binary" {
 				assert.Equal(t, hex.EncodeToString(b), hex.EncodeToString(w.B[len("before"):]), name)
 			}
 		}

@@ -2,6 +2,8 @@ package rocketmq
 
 import (
 	"bytes"
+	"strconv"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -11,8 +13,10 @@ import (
 func (f *Frame) parseJSON(h []byte) bool {
 	s := scanner{b: h}
 	n := 0
-	for more := s.begin('{'); more; more = s.next('}') {
-		switch key := s.key(); string(key) {
+	for more := s.begin(); more; more = s.next() {
+		key := s.text()
+		s.take(':')
+		switch string(key) {
 		case "code":
 			f.Code = int(s.int32())
 		case "flag":
@@ -29,14 +33,14 @@ func (f *Frame) parseJSON(h []byte) bool {
 			if s.null() {
 				continue
 			}
-			for more := s.begin('{'); more; more = s.next('}') {
+			for more := s.begin(); more; more = s.next() {
 				if f.field(&s); n == MaxFields {
 					return false
 				}
 				n++
 			}
 		default:
-			s.skip(0)
+			s.skip()
 		}
 	}
 	f.Fields = f.scratch
@@ -114,34 +118,27 @@ func (s *scanner) take(c byte) {
 	}
 }
 
-// begin takes the beginning of an object or array, and reports whether there is anything in it.
-func (s *scanner) begin(c byte) bool {
-	s.take(c)
-	return !s.took(c+2) && !s.failed // '{' and '}', '[' and ']'
+// begin takes the beginning of an object, and reports whether it has members.
+func (s *scanner) begin() bool {
+	s.take('{')
+	return !s.took('}') && !s.failed
 }
 
-// next takes a comma, or the end, and reports whether something follows.
-func (s *scanner) next(end byte) bool {
+// next takes a comma, or the end of an object, and reports whether something follows.
+func (s *scanner) next() bool {
 	if s.took(',') {
 		return true
 	}
-	s.take(end)
+	s.take('}')
 	return false
 }
 
-// key takes the key of a member and the colon.
-func (s *scanner) key() []byte {
-	key := s.text()
-	s.take(':')
-	return key
-}
-
 func (s *scanner) null() bool {
-	if !s.ahead('n') || !bytes.HasPrefix(s.b[s.at:], []byte("null")) {
-		return false
+	null := s.ahead('n') && bytes.HasPrefix(s.b[s.at:], []byte("null"))
+	if null {
+		s.at += len("null")
 	}
-	s.at += len("null")
-	return true
+	return null
 }
 
 // int32 takes a whole number of 32 bits, with a sign or without.
@@ -171,134 +168,83 @@ func isWord(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c == '-' || c == '+' || c == '.' || c == 'E'
 }
 
-// plain takes a text up to its first escape, which comes next if ok is false.
-func (s *scanner) plain() (text []byte, ok bool) {
-	rest := s.b[s.at:]
-	for i, c := range rest {
-		switch c {
-		case '"':
-			s.at += i + 1
-			return rest[:i:i], true
+// raw takes a text without its quotes, and reports whether it has escapes.
+func (s *scanner) raw() (text []byte, escaped bool) {
+	s.take('"')
+	for start := s.at; s.at < len(s.b); s.at++ {
+		switch s.b[s.at] {
 		case '\\':
-			s.at += i
-			return rest[:i:i], false
+			escaped = true
+			s.at++
+		case '"':
+			s.at++
+			return s.b[start : s.at-1 : s.at-1], escaped
 		}
 	}
 	s.fail()
-	return nil, true
+	return nil, false
 }
 
 // text takes a text; it allocates one with escapes.
 func (s *scanner) text() []byte {
-	s.take('"')
-	text, ok := s.plain()
-	if !ok {
-		text = s.escaped(append([]byte(nil), text...))
+	text, escaped := s.raw()
+	if escaped {
+		return s.unescape(nil, text)
 	}
 	return text
 }
 
 // appendText takes a text and appends it.
 func (s *scanner) appendText(b []byte) []byte {
-	s.take('"')
-	text, ok := s.plain()
-	b = append(b, text...)
-	if !ok {
-		b = s.escaped(b)
+	text, escaped := s.raw()
+	if escaped {
+		return s.unescape(b, text)
+	}
+	return append(b, text...)
+}
+
+// unescape appends a text without its escapes.
+func (s *scanner) unescape(b, text []byte) []byte {
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		if c != '\\' {
+			b = append(b, c)
+			continue
+		}
+		if r, ok := unicodeEscape(text[i:]); ok {
+			i += 5
+			if low, ok := unicodeEscape(text[i+1:]); ok && utf16.DecodeRune(r, low) != utf8.RuneError {
+				r = utf16.DecodeRune(r, low)
+				i += 6
+			}
+			b = utf8.AppendRune(b, r)
+			continue
+		}
+		i++
+		at := strings.IndexByte(`"\/bfnrt`, text[i])
+		if at < 0 {
+			s.fail()
+			return b
+		}
+		b = append(b, "\"\\/\b\f\n\r\t"[at])
 	}
 	return b
 }
 
-// escaped appends the rest of a text from its first escape on.
-func (s *scanner) escaped(b []byte) []byte {
-	for {
-		b = s.escape(b)
-		text, ok := s.plain()
-		if b = append(b, text...); ok {
-			return b
-		}
+// unicodeEscape reads an escape such as \u00e4 at the front of b.
+func unicodeEscape(b []byte) (r rune, ok bool) {
+	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
+		return 0, false
 	}
+	n, err := strconv.ParseUint(string(b[2:6]), 16, 16)
+	return rune(n), err == nil
 }
 
-// escape appends the character that an escape stands for.
-func (s *scanner) escape(b []byte) []byte {
-	if len(s.b)-s.at < 2 {
-		s.fail()
-		return b
-	}
-	c := s.b[s.at+1]
-	s.at += 2
-	switch c {
-	case '"', '\\', '/':
-	case 'b':
-		c = '\b'
-	case 'f':
-		c = '\f'
-	case 'n':
-		c = '\n'
-	case 'r':
-		c = '\r'
-	case 't':
-		c = '\t'
-	case 'u':
-		r := s.hex()
-		if utf16.IsSurrogate(r) {
-			high, at := r, s.at
-			if r = utf8.RuneError; bytes.HasPrefix(s.b[at:], []byte(`\u`)) {
-				s.at += 2
-				if r = utf16.DecodeRune(high, s.hex()); r == utf8.RuneError && !s.failed {
-					s.at = at // it stands for itself
-				}
-			}
-		}
-		return utf8.AppendRune(b, r)
-	default:
-		s.fail()
-	}
-	return append(b, c)
-}
-
-func (s *scanner) hex() (r rune) {
-	if len(s.b)-s.at < 4 {
-		s.fail()
-		return 0
-	}
-	for _, c := range s.b[s.at : s.at+4] {
-		switch {
-		case c >= '0' && c <= '9':
-			c -= '0'
-		case c|0x20 >= 'a' && c|0x20 <= 'f':
-			c = c | 0x20 - 'a' + 10
-		default:
-			s.fail()
-			return 0
-		}
-		r = r<<4 | rune(c)
-	}
-	s.at += 4
-	return r
-}
-
-// skip takes any value.
-func (s *scanner) skip(depth int) {
-	const deepest = 16
-	if depth > deepest {
-		s.fail()
-		return
-	}
-	switch {
-	case s.ahead('{'):
-		for more := s.begin('{'); more; more = s.next('}') {
-			s.key()
-			s.skip(depth + 1)
-		}
-	case s.ahead('['):
-		for more := s.begin('['); more; more = s.next(']') {
-			s.skip(depth + 1)
-		}
-	case s.ahead('"'):
+// skip takes a text, a number, true, false or null: RocketMQ's headers have no other values besides extFields.
+func (s *scanner) skip() {
+	if s.ahead('"') {
 		s.text()
-	default:
+	} else {
 		s.word()
 	}
 }

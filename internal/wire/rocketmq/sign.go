@@ -21,12 +21,10 @@ const (
 type Signer struct {
 	accessKey string
 	mac       hash.Hash
-	order     []field
+	order     [][2][]byte // keys and values
 	sum       [sha1.Size]byte
 	text      [28]byte // base64 of 20 bytes
 }
-
-type field struct{ key, value []byte }
 
 // NewSigner returns a Signer, nil if there is neither a key nor a secret.
 func NewSigner(accessKey, secret string) *Signer {
@@ -69,13 +67,13 @@ func (s *Signer) Verify(f *Frame) bool {
 		var key, value []byte
 		key, value, b = CutField(b)
 		if string(key) != FieldSignature {
-			s.order = append(s.order, field{key, value})
+			s.order = append(s.order, [2][]byte{key, value})
 		}
 	}
-	slices.SortFunc(s.order, func(a, b field) int { return bytes.Compare(a.key, b.key) })
+	slices.SortFunc(s.order, func(a, b [2][]byte) int { return bytes.Compare(a[0], b[0]) })
 	s.mac.Reset()
 	for _, f := range s.order {
-		s.mac.Write(f.value)
+		s.mac.Write(f[1])
 	}
 	clear(s.order)
 	return hmac.Equal(s.end(f.Body), f.Get(FieldSignature))

@@ -7,7 +7,7 @@ import (
 
 // BeginFrame appends the head of a frame in the binary codec. Fields follow, then [EndFrame], then the body.
 func BeginFrame(b []byte, code int, flag, opaque uint32, remark string) []byte {
-	b = append(b, 0, 0, 0, 0, byte(Binary), 0, 0, 0, byte(code>>8), byte(code), languageGo, Version>>8, Version&0xff)
+	b = append(b, 0, 0, 0, 0, Binary, 0, 0, 0, byte(code>>8), byte(code), languageGo, Version>>8, Version&0xff)
 	b = binary.BigEndian.AppendUint32(b, opaque)
 	b = binary.BigEndian.AppendUint32(b, flag)
 	b = binary.BigEndian.AppendUint32(b, uint32(len(remark)))
