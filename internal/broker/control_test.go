@@ -114,7 +114,7 @@ func TestControlLimits(t *testing.T) {
 func TestStatsAreBounded(t *testing.T) {
 	b := start(t, Config{})
 	for i := range 2500 {
-		b.Store().Destination(driver.Destination{Name: fmt.Sprintf("%04d&?é", i)}).Send(&store.Message{Content: storetest.Content{Text: "x"}})
+		b.Store().Destination(driver.Destination{Name: fmt.Sprintf("%04d&?é", i)}).Send(&store.Message{Content: storetest.Content{Data: "x"}})
 	}
 	h := b.Control(nil)
 	w := httptest.NewRecorder()

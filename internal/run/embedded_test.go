@@ -55,7 +55,7 @@ func TestMemoryOfDelays(t *testing.T) {
 		require.NoError(t, err)
 		defer b.Close()
 		d := b.Store().Destination(driver.Destination{Name: "A"})
-		large := storetest.Content{Text: strings.Repeat("x", 1<<20)}
+		large := storetest.Content{Data: strings.Repeat("x", 1<<20)}
 		var n int64
 		for ; n < 64 && d.Room(nil); n++ {
 			require.Equal(t, store.Stored, d.Send(&store.Message{Content: large}))

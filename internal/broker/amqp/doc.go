@@ -16,7 +16,7 @@
 //
 // A message is stored in its encoding, from the message annotations on, and delivered over AMQP in the same bytes with
 // a new header. Delivery annotations are for one hop and are dropped (Messaging, section 3.2.2). Messages of other
-// protocols become a data section, or an amqp-value string if their content type is text.
+// protocols become a data section, or an amqp-value string if they are text.
 //
 // # Back-pressure
 //

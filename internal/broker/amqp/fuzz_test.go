@@ -152,8 +152,8 @@ func FuzzMessage(f *testing.F) {
 		if err := n.read(b, ""); err != nil {
 			return
 		}
-		h := n.content.Header()
-		for _, p := range h.Properties {
+		properties := n.content.Properties()
+		for _, p := range properties {
 			n.content.Property(p.Key)
 		}
 		require.NoError(t, again.read(n.content.bare, ""))
@@ -161,7 +161,7 @@ func FuzzMessage(f *testing.F) {
 		body := bytes.Repeat([]byte{'x'}, len(n.content.Body()))
 		changed := n.content.WithBody(body)
 		assert.Equal(t, string(body), string(changed.Body()))
-		assert.Len(t, changed.Header().Properties, len(h.Properties))
+		assert.Len(t, changed.Properties(), len(properties))
 	})
 }
 

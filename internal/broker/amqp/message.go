@@ -1,9 +1,7 @@
 package amqp
 
 import (
-	"encoding/hex"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
@@ -173,43 +171,23 @@ func (c *content) beforeBody() []byte {
 	return c.bare
 }
 
-func (c *content) Header() store.Header {
-	var p wire.Properties
-	_ = p.Decode(c.properties) // of a malformed section, the fields before the mistake
-	h := store.Header{
-		MessageID: id(p.MessageID), CorrelationID: id(p.CorrelationID), Subject: string(p.Subject),
-		ReplyTo: string(p.ReplyTo), ContentType: string(p.ContentType), Created: p.CreationTime.V, Text: c.text,
-	}
-	if h.ContentType == "" && c.text {
-		h.ContentType = "text/plain"
-	}
+func (c *content) Text() bool { return c.text }
+
+func (c *content) Properties() []store.Property {
 	d := wire.NewDecoder(c.application)
 	pairs, _ := d.Map()
-	h.Properties = make([]store.Property, 0, min(pairs.Len()/2, 64))
+	list := make([]store.Property, 0, min(pairs.Len()/2, 64))
 	for pairs.More() {
 		key, _ := pairs.Scalar().(string)
 		if v := pairs.Scalar(); v != nil && pairs.Err() == nil {
-			h.Properties = append(h.Properties, store.Property{Key: key, Value: v})
+			list = append(list, store.Property{Key: key, Value: v})
 		}
 	}
-	return h
+	return list
 }
 
 // Property returns one application property, or nil, without decoding the others.
 func (c *content) Property(key string) any {
 	d := wire.Lookup(c.application, key)
 	return d.Scalar()
-}
-
-// id returns an encoded message-id or correlation-id as text.
-func id(b []byte) string {
-	d := wire.NewDecoder(b)
-	switch v := d.Scalar().(type) {
-	case nil:
-		return ""
-	case []byte:
-		return hex.EncodeToString(v)
-	default:
-		return fmt.Sprint(v)
-	}
 }

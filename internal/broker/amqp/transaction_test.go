@@ -81,7 +81,7 @@ func TestTransactions(t *testing.T) {
 	q := s.Queue("Q")
 	dest := s.Destination(driver.Destination{Name: "Q"})
 	for _, body := range []string{"a", "b"} {
-		dest.Send(&store.Message{Content: storetest.Content{Text: body}, Priority: 4})
+		dest.Send(&store.Message{Content: storetest.Content{Data: body}, Priority: 4})
 	}
 	c := connectRaw(t, l.Addr().String(), attachSender("s", 0, atQ(wire.DescTarget)))
 	c.say(attachSender("c", 1, wire.Terminus{Kind: wire.DescCoordinator}))

@@ -24,7 +24,7 @@ func rig(t *testing.T) (g *Gate, s *store.Store, frames chan string) {
 
 func send(s *store.Store, queue string) *store.Destination {
 	d := s.Destination(driver.Destination{Kind: driver.Queue, Name: queue})
-	d.Send(&store.Message{Content: storetest.Content{Text: "x"}})
+	d.Send(&store.Message{Content: storetest.Content{Data: "x"}})
 	return d
 }
 

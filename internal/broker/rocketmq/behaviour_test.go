@@ -181,9 +181,7 @@ func TestCrossing(t *testing.T) {
 	require.Eventually(t, func() bool { return other.Take(got) == 1 }, patience, time.Millisecond)
 	content := got[0].Message.Content
 	require.Equal(t, "plain text", string(content.Body()))
-	require.Equal(t, store.Header{
-		MessageID: "id", Subject: "red", Created: 5, Properties: []store.Property{{Key: "time", Value: "12"}},
-	}, content.Header())
+	require.Equal(t, []store.Property{{Key: "time", Value: "12"}, {Key: "TAGS", Value: "red"}}, content.Properties())
 	require.Equal(t, "PLAIN TEXT", string(content.WithBody([]byte("PLAIN TEXT")).Body()))
 
 	b.store.Destination(driver.Destination{Kind: driver.Topic, Name: "T"}).Send(&store.Message{Content: content.WithBody([]byte("again"))})

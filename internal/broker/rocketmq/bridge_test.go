@@ -35,7 +35,7 @@ func TestQueueOfOthersToTopic(t *testing.T) {
 	out := b.store.Destination(queueOf("Q"))
 	const n = 500
 	for i := range n {
-		out.Send(&store.Message{Content: storetest.Content{Text: strconv.Itoa(i)}})
+		out.Send(&store.Message{Content: storetest.Content{Data: strconv.Itoa(i)}})
 	}
 	var list []string
 	for len(list) < n {
@@ -51,7 +51,7 @@ func TestQueueOfOthersToTopic(t *testing.T) {
 	// When nobody listens any more the queue keeps what comes.
 	require.NoError(t, c.conn.Close())
 	require.Eventually(t, func() bool { return b.store.Queue("Q").Stats().Consumers == 0 }, patience, time.Millisecond)
-	out.Send(&store.Message{Content: storetest.Content{Text: "kept"}})
+	out.Send(&store.Message{Content: storetest.Content{Data: "kept"}})
 	require.EqualValues(t, 1, b.store.Queue("Q").Stats().Depth)
 	c = listen(t, b, "Q")
 	require.Equal(t, []string{"kept"}, c.pull("Q", n))

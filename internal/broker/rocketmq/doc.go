@@ -38,10 +38,9 @@
 //
 // # Contents
 //
-// Properties are texts. UNIQ_KEY is the message ID, TAGS the subject, __SHARDINGKEY the group; CORRELATION_ID, REPLY_TO
-// and CONTENT_TYPE have the same meaning in other protocols, which do not see RocketMQ's other own properties. They get
-// bodies without zlib compression; LZ4 and ZSTD stay. Expired messages of other protocols are skipped; RocketMQ has no
-// time to live.
+// Properties are texts. __SHARDINGKEY is the group of a message, and a CONTENT_TYPE of text/... marks texts. Other
+// protocols do not see RocketMQ's own properties, but for TAGS and KEYS. They get bodies without zlib compression; LZ4 and
+// ZSTD stay. Expired messages of other protocols are skipped; RocketMQ has no time to live.
 //
 // # Not supported
 //

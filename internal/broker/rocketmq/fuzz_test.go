@@ -25,7 +25,7 @@ func FuzzProperties(f *testing.F) {
 	f.Add([]byte("TAGS\x01a\x02DELAY\x0118\x02x\x01"), "x")
 	f.Fuzz(func(t *testing.T, b []byte, name string) {
 		m := (&message{properties: b}).complete()
-		m.Header()
+		m.Properties()
 		(&message{properties: b}).applyProperties()
 		if v := m.Property(name); v != nil {
 			require.LessOrEqual(t, len(v.(string)), len(b))

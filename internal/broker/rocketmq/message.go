@@ -1,18 +1,16 @@
 package rocketmq
 
 import (
-	"strings"
+	"bytes"
 	"sync/atomic"
+	"time"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
-// Our properties for fields of other protocols.
-const (
-	propReplyTo     = "REPLY_TO"
-	propContentType = "CONTENT_TYPE"
-)
+// propContentType is our property for texts of other protocols.
+const propContentType = "CONTENT_TYPE"
 
 // message is a message of RocketMQ, its own [store.Content]. A sent message is immutable,
 // except for place.
@@ -72,32 +70,22 @@ func (m *message) WithBody(body []byte) store.Content {
 	return c
 }
 
-func (m *message) Header() store.Header {
-	h := store.Header{Created: m.born}
+func (m *message) Text() bool {
+	return bytes.HasPrefix(wire.Property(m.properties, propContentType), []byte("text/"))
+}
+
+func (m *message) Properties() (list []store.Property) {
 	for rest := m.properties; len(rest) > 0; {
 		var name, value []byte
 		switch name, value, rest = wire.CutProperty(rest); string(name) {
-		case "": // none
-		case wire.PropUniqueKey:
-			h.MessageID = string(value)
-		case wire.PropTags:
-			h.Subject = string(value)
-		case wire.PropCorrelationID:
-			h.CorrelationID = string(value)
-		case propReplyTo:
-			h.ReplyTo = string(value)
-		case propContentType:
-			h.ContentType = string(value)
-			h.Text = strings.HasPrefix(h.ContentType, "text/")
-		case wire.PropWait, wire.PropPrepared, wire.PropProducerGroup, wire.PropDelayLevel, wire.PropTimerDelayMs,
-			wire.PropRetryTopic, wire.PropOriginID, wire.PropShardingKey, "CLUSTER", "MIN_OFFSET", "MAX_OFFSET", "REAL_TOPIC",
-			"REAL_QID", "TRACE_ON", "MSG_REGION":
-			// RocketMQ's own
+		case "", wire.PropUniqueKey, wire.PropWait, wire.PropPrepared, wire.PropProducerGroup, wire.PropDelayLevel,
+			wire.PropTimerDelayMs, wire.PropRetryTopic, wire.PropOriginID, wire.PropShardingKey, "CLUSTER", "MIN_OFFSET",
+			"MAX_OFFSET", "REAL_TOPIC", "REAL_QID", "TRACE_ON", "MSG_REGION": // none, or RocketMQ's own
 		default:
-			h.Properties = append(h.Properties, store.Property{Key: string(name), Value: string(value)})
+			list = append(list, store.Property{Key: string(name), Value: string(value)})
 		}
 	}
-	return h
+	return list
 }
 
 func (m *message) Property(key string) any {
@@ -143,10 +131,6 @@ func (m *message) append(b []byte, topic string, h wire.MessageHead) []byte {
 
 // convert converts a message of another protocol.
 func convert(m *store.Message, topic string) *message {
-	h := m.Content.Header()
-	if h.Text && h.ContentType == "" {
-		h.ContentType = "text/plain"
-	}
 	var b []byte
 	add := func(name, value string) {
 		if name != "" && len(b)+len(name)+len(value)+2 <= wire.MaxProperties && wire.CarriesProperty(name) &&
@@ -154,24 +138,18 @@ func convert(m *store.Message, topic string) *message {
 			b = wire.AppendProperty(b, name, value)
 		}
 	}
-	for _, p := range []struct{ name, value string }{
-		{wire.PropUniqueKey, h.MessageID},
-		{wire.PropTags, h.Subject},
-		{wire.PropCorrelationID, h.CorrelationID},
-		{propReplyTo, h.ReplyTo},
-		{propContentType, h.ContentType},
-		{wire.PropShardingKey, m.Group},
-	} {
-		if p.value != "" {
-			add(p.name, p.value)
-		}
+	if m.Content.Text() {
+		add(propContentType, "text/plain")
 	}
-	for i := range h.Properties {
-		add(h.Properties[i].Key, store.Text(h.Properties[i].Value))
+	if m.Group != "" {
+		add(wire.PropShardingKey, m.Group)
+	}
+	for _, p := range m.Content.Properties() {
+		add(p.Key, store.Text(p.Value))
 	}
 	c := &message{
 		Message: store.Message{Source: m.Source, Group: m.Group, Expires: m.Expires},
-		topic:   topic, queue: -1, born: h.Created, body: m.Content.Body(), properties: b,
+		topic:   topic, queue: -1, born: time.Now().UnixMilli(), body: m.Content.Body(), properties: b,
 	}
 	return c.complete()
 }

@@ -18,7 +18,7 @@ import (
 )
 
 func other(body string, properties ...store.Property) *store.Message {
-	return &store.Message{Content: storetest.Content{Text: body, Head: store.Header{Properties: properties}}, Priority: 4}
+	return &store.Message{Content: storetest.Content{Data: body, List: properties}, Priority: 4}
 }
 
 func sendN(t *topic, from, n int) {
@@ -49,16 +49,14 @@ func TestOtherProtocolsAreDealtOutOverTheQueues(t *testing.T) {
 }
 
 func TestConversion(t *testing.T) {
-	in := &store.Message{Group: "g", Content: storetest.Content{Text: "body", Head: store.Header{
-		MessageID: "id", Subject: "red", CorrelationID: "c", ReplyTo: "r", ContentType: "text/plain", Created: 17,
-		Properties: []store.Property{{Key: "s", Value: "x"}, {Key: "n", Value: int64(-5)}, {Key: "f", Value: 1.5}, {Key: "b", Value: true}, {Key: "bad", Value: "a\x01b"}},
+	in := &store.Message{Group: "g", Content: storetest.Content{Data: "body", IsText: true, List: []store.Property{
+		{Key: "s", Value: "x"}, {Key: "n", Value: int64(-5)}, {Key: "f", Value: 1.5}, {Key: "b", Value: true}, {Key: "bad", Value: "a\x01b"},
 	}}}
 	m := convert(in, "T")
-	h := m.Header()
-	require.Equal(t, store.Header{
-		MessageID: "id", Subject: "red", CorrelationID: "c", ReplyTo: "r", ContentType: "text/plain", Created: 17, Text: true,
-		Properties: []store.Property{{Key: "s", Value: "x"}, {Key: "n", Value: "-5"}, {Key: "f", Value: "1.5"}, {Key: "b", Value: "true"}},
-	}, h)
+	require.True(t, m.Text())
+	require.Equal(t, []store.Property{
+		{Key: "CONTENT_TYPE", Value: "text/plain"}, {Key: "s", Value: "x"}, {Key: "n", Value: "-5"}, {Key: "f", Value: "1.5"}, {Key: "b", Value: "true"},
+	}, m.Properties())
 	require.Equal(t, "g", string(wire.Property(m.properties, wire.PropShardingKey)))
 	require.Equal(t, "body", string(m.Body()))
 	require.Equal(t, "-5", m.Property("n"))

@@ -12,7 +12,7 @@ import (
 )
 
 func message() *store.Message {
-	return &store.Message{Content: storetest.Content{Head: store.Header{Properties: []store.Property{
+	return &store.Message{Content: storetest.Content{List: []store.Property{
 		{Key: "color", Value: "red"},
 		{Key: "text", Value: "7"},
 		{Key: "long", Value: int64(7)},
@@ -23,7 +23,7 @@ func message() *store.Message {
 		{Key: "umlaut", Value: "größe"},
 		{Key: "empty", Value: ""},
 		{Key: "JMSXGroupID", Value: "g"},
-	}}}}
+	}}}
 }
 
 func TestParse(t *testing.T) {

@@ -61,48 +61,26 @@ func (c *content) Property(name string) (found any) {
 	return found
 }
 
-func (c *content) Header() (h store.Header) {
-	h.Text = c.plain
-	first := func(s *string, value []byte) {
-		if *s == "" {
-			*s = string(value)
-		}
-	}
+func (c *content) Text() bool { return c.plain }
+
+func (c *content) Properties() (list []store.Property) {
 	c.each(func(key, value []byte) bool {
-		switch string(key) {
-		case "JMSMessageID":
-			first(&h.MessageID, value)
-		case "correlation-id":
-			first(&h.CorrelationID, value)
-		case "reply-to":
-			first(&h.ReplyTo, value)
-		case "content-type":
-			first(&h.ContentType, value)
-		case "type":
-			first(&h.Subject, value)
-		case "timestamp":
-			if n, ok := wire.ParseNumber(value); ok && h.Created == 0 {
-				h.Created = int64(n) //nolint:gosec // 19 digits: at worst a wrong date
-			}
-		default:
-			if headerOf(key) == property && h.Lookup(string(key)) == nil {
-				h.Properties = append(h.Properties, store.Property{Key: string(key), Value: string(value)})
-			}
+		if headerOf(key) == property && store.Lookup(list, string(key)) == nil {
+			list = append(list, store.Property{Key: string(key), Value: string(value)})
 		}
 		return true
 	})
-	return h
+	return list
 }
 
 // appendHead appends the header lines of m. A text without NUL has no content-length, as in ActiveMQ.
 func appendHead(b []byte, m *store.Message) []byte {
 	body := m.Content.Body()
-	c, ours := m.Content.(*content)
-	if !ours {
-		h := m.Content.Header()
-		return appendForeign(appendLength(b, body, h.Text), m, &h)
+	b = appendLength(b, body, m.Content.Text())
+	if c, ok := m.Content.(*content); ok {
+		return append(b, c.text[:c.head]...)
 	}
-	return append(appendLength(b, body, c.plain), c.text[:c.head]...)
+	return appendForeign(b, m)
 }
 
 func appendLength(b, body []byte, text bool) []byte {
@@ -114,28 +92,16 @@ func appendLength(b, body []byte, text bool) []byte {
 
 // appendForeign appends the header lines of a message of another protocol. Properties become text: numbers in decimal,
 // booleans as true and false, bytes in base64. Properties with the name of a STOMP header are left out.
-func appendForeign(b []byte, m *store.Message, h *store.Header) []byte {
-	for _, x := range []struct{ key, value string }{
-		{"JMSMessageID", h.MessageID},
-		{"correlation-id", h.CorrelationID},
-		{"reply-to", h.ReplyTo},
-		{"content-type", h.ContentType},
-		{"type", h.Subject},
-		{"JMSXGroupID", m.Group},
-	} {
-		if x.value != "" {
-			b = wire.AppendHeader(b, x.key, x.value)
-		}
-	}
-	if h.Created != 0 {
-		b = wire.AppendHeader(b, "timestamp", strconv.FormatInt(h.Created, 10))
+func appendForeign(b []byte, m *store.Message) []byte {
+	if m.Group != "" {
+		b = wire.AppendHeader(b, "JMSXGroupID", m.Group)
 	}
 	if m.Expires != 0 {
 		b = wire.AppendHeader(b, "expires", strconv.FormatInt(m.Expires, 10))
 	}
 	b = wire.AppendHeader(b, "priority", strconv.Itoa(int(m.Priority)))
 	b = wire.AppendHeader(b, "persistent", strconv.FormatBool(m.Durable))
-	for _, p := range h.Properties {
+	for _, p := range m.Content.Properties() {
 		if p.Key != "" && headerOf(p.Key) == property {
 			b = wire.AppendHeader(b, p.Key, store.Text(p.Value))
 		}

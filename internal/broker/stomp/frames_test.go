@@ -58,28 +58,19 @@ func TestAddress(t *testing.T) {
 func TestForeign(t *testing.T) {
 	t.Parallel()
 	m := &store.Message{
-		Content: storetest.Content{Text: "b", Head: store.Header{
-			MessageID: "m1", CorrelationID: "c:1", ReplyTo: "queue://r", ContentType: "text/plain", Subject: "s", Created: 17,
-			Properties: []store.Property{
-				{Key: "s", Value: "a\nb"},
-				{Key: "b", Value: true},
-				{Key: "i", Value: int64(-5)},
-				{Key: "f", Value: 1.5},
-				{Key: "y", Value: []byte{0, 1}},
-				{Key: "destination", Value: "no"},
-				{Key: "ack", Value: "no"},
-			},
+		Content: storetest.Content{Data: "b", List: []store.Property{
+			{Key: "s", Value: "a\nb"},
+			{Key: "b", Value: true},
+			{Key: "i", Value: int64(-5)},
+			{Key: "f", Value: 1.5},
+			{Key: "y", Value: []byte{0, 1}},
+			{Key: "destination", Value: "no"},
+			{Key: "ack", Value: "no"},
 		}},
 		Priority: 6, Durable: true, Group: "g", Expires: 99,
 	}
 	const want = `content-length:1
-JMSMessageID:m1
-correlation-id:c\c1
-reply-to:queue\c//r
-content-type:text/plain
-type:s
 JMSXGroupID:g
-timestamp:17
 expires:99
 priority:6
 persistent:true
@@ -96,24 +87,21 @@ y:AAE=
 func TestContent(t *testing.T) {
 	s, c := begin(t, store.Config{})
 	c.ask("SEND", "bo\x00dy", "destination:/queue/q", "content-length:5", `colour:a\\c\cb`, "colour:second",
-		"correlation-id:c1", "reply-to:/queue/r", "content-type:text/x", "type:T", "timestamp:17", "priority:9", "expires:9999999999999",
-		"persistent:true", "JMSXGroupID:g", "message-id:mine", "ack:mine")
+		"priority:9", "expires:9999999999999", "persistent:true", "JMSXGroupID:g", "message-id:mine", "ack:mine")
 	k, err := s.store.Queue("q").Consume(nil, func() {})
 	require.NoError(t, err)
 	var got [2]store.Delivery
 	require.Equal(t, 1, k.Take(got[:]))
 	m := got[0].Message
 	assert.Equal(t, "bo\x00dy", string(m.Content.Body()))
-	assert.Equal(t, store.Header{
-		Properties:    []store.Property{{Key: "colour", Value: `a\c:b`}},
-		CorrelationID: "c1", ReplyTo: "/queue/r", ContentType: "text/x", Subject: "T", Created: 17,
-	}, m.Content.Header())
+	assert.Equal(t, []store.Property{{Key: "colour", Value: `a\c:b`}}, m.Content.Properties())
+	assert.False(t, m.Content.Text())
 	assert.Equal(t, `a\c:b`, m.Content.(*content).Property("colour"))
 	assert.Nil(t, m.Content.(*content).Property("destination"))
 	assert.Equal(t, [4]any{uint8(9), true, "g", int64(9999999999999)}, [4]any{m.Priority, m.Durable, m.Group, m.Expires})
 	damaged := m.Content.WithBody([]byte("other"))
 	assert.Equal(t, "other", string(damaged.Body()))
-	assert.Equal(t, m.Content.Header(), damaged.Header())
+	assert.Equal(t, m.Content.Properties(), damaged.Properties())
 	k.Close(false)
 	r := connected(t, s.addr)
 	r.put("SUBSCRIBE", "", "destination:/queue/q", "id:1", "ack:client")

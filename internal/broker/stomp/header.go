@@ -10,7 +10,6 @@ const (
 	priority
 	expires
 	group
-	standard // fields of store.Header, see content.Header
 	// Headers of the frame and for the broker, not passed on.
 	destination
 	receipt
@@ -31,8 +30,6 @@ func headerOf[T string | []byte](key T) header {
 		return expires
 	case "JMSXGroupID":
 		return group
-	case "JMSMessageID", "correlation-id", "reply-to", "content-type", "type", "timestamp":
-		return standard
 	case "destination":
 		return destination
 	case "receipt":

@@ -9,22 +9,20 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// text is a Content that is only a body, with properties if need be.
-type text struct {
-	body []byte
-	h    Header
-}
+// text is a Content that is only a body.
+type text []byte
 
-func (t text) Size() int                    { return len(t.body) }
-func (t text) Body() []byte                 { return t.body }
-func (t text) Header() Header               { return t.h }
-func (t text) Property(key string) any      { return t.h.Lookup(key) }
-func (t text) WithBody(body []byte) Content { return text{body, t.h} }
+func (t text) Size() int                    { return len(t) }
+func (t text) Body() []byte                 { return t }
+func (t text) Text() bool                   { return false }
+func (t text) Properties() []Property       { return nil }
+func (t text) Property(string) any          { return nil }
+func (t text) WithBody(body []byte) Content { return text(body) }
 
 const normalPriority = 4
 
 func message(body string) *Message {
-	return &Message{Content: text{body: []byte(body)}, Priority: normalPriority}
+	return &Message{Content: text(body), Priority: normalPriority}
 }
 
 func sendNumbers(t testing.TB, d *Destination, from, to int) {

@@ -34,30 +34,21 @@ type Content interface {
 	Size() int
 	// Body is the payload. It must not be changed.
 	Body() []byte
-	// Header returns the rest of the message; each call may decode it again.
-	Header() Header
-	// Property is as [Header.Lookup], without decoding the rest.
+	// Text reports a text body (a TextMessage in JMS): a string in AMQP, a SEND frame without content-length in STOMP, a
+	// CONTENT_TYPE of text/... in RocketMQ.
+	Text() bool
+	// Properties are the application's, with unique keys; each call may decode them again.
+	Properties() []Property
+	// Property returns one of them, or nil, without decoding the rest.
 	Property(key string) any
 	// WithBody returns a copy with another body of the same length.
 	WithBody(body []byte) Content
 }
 
-// Header is the protocol-independent form of a message without its body.
-type Header struct {
-	// Properties are the application's: keys are unique, values are string, bool, int64, float64 or []byte.
-	Properties []Property
-	// The other fields are empty or zero if the message lacks them.
-	MessageID, CorrelationID, ReplyTo, ContentType, Subject string
-	Created                                                 int64 // milliseconds since the Unix epoch
-	// Text marks a text body (a TextMessage in JMS): a string in AMQP, a SEND frame without content-length in STOMP,
-	// a CONTENT_TYPE of text/... in RocketMQ.
-	Text bool
-}
-
 // Property is one application property.
 type Property struct {
 	Key   string
-	Value any
+	Value any // string, bool, int64, float64, []byte, or uint64 beyond int64
 }
 
 // Text formats the value of a property for protocols with text properties only: bytes in base64.
@@ -72,10 +63,10 @@ func Text(value any) string {
 }
 
 // Lookup returns the value of a property, or nil.
-func (h *Header) Lookup(key string) any {
-	for i := range h.Properties {
-		if h.Properties[i].Key == key {
-			return h.Properties[i].Value
+func Lookup(list []Property, key string) any {
+	for i := range list {
+		if list[i].Key == key {
+			return list[i].Value
 		}
 	}
 	return nil

@@ -240,11 +240,22 @@ func unicodeEscape(b []byte) (r rune, ok bool) {
 	return rune(n), err == nil
 }
 
-// skip takes a text, a number, true, false or null: RocketMQ's headers have no other values besides extFields.
+// skip takes any value. It counts the brackets, and does not check what is between them.
 func (s *scanner) skip() {
-	if s.ahead('"') {
-		s.text()
-	} else {
-		s.word()
+	for depth := 0; !s.failed; {
+		switch {
+		case s.ahead('"'):
+			s.text()
+		case s.took('{'), s.took('['):
+			depth++
+		case depth > 0 && (s.took('}') || s.took(']')):
+			depth--
+		case depth > 0 && (s.took(',') || s.took(':')):
+		default:
+			s.word()
+		}
+		if depth == 0 {
+			return
+		}
 	}
 }

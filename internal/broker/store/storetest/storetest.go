@@ -48,24 +48,31 @@ func Configure(cfg *drivertest.Config, s *store.Store) {
 
 // Content is the content of a message of no protocol.
 type Content struct {
-	Text string
-	Head store.Header
+	Data   string
+	IsText bool
+	List   []store.Property
 }
 
 // Size implements [store.Content].
-func (c Content) Size() int { return len(c.Text) }
+func (c Content) Size() int { return len(c.Data) }
 
 // Body implements [store.Content].
-func (c Content) Body() []byte { return []byte(c.Text) }
+func (c Content) Body() []byte { return []byte(c.Data) }
 
-// Header implements [store.Content].
-func (c Content) Header() store.Header { return c.Head }
+// Text implements [store.Content].
+func (c Content) Text() bool { return c.IsText }
+
+// Properties implements [store.Content].
+func (c Content) Properties() []store.Property { return c.List }
 
 // Property implements [store.Content].
-func (c Content) Property(key string) any { return c.Head.Lookup(key) }
+func (c Content) Property(key string) any { return store.Lookup(c.List, key) }
 
 // WithBody implements [store.Content].
-func (c Content) WithBody(body []byte) store.Content { return Content{string(body), c.Head} }
+func (c Content) WithBody(body []byte) store.Content {
+	c.Data = string(body)
+	return c
+}
 
 // Rig is a front-end on a free port of the loopback interface.
 type Rig struct {

@@ -183,9 +183,8 @@ func header(m *store.Message) drivertest.Header {
 	if m.Expires > 0 {
 		h.TTL = time.Until(time.UnixMilli(m.Expires))
 	}
-	content := m.Content.Header()
-	h.Text = content.Text
-	for _, p := range content.Properties {
+	h.Text = m.Content.Text()
+	for _, p := range m.Content.Properties() {
 		if text, ok := p.Value.(string); ok {
 			h.Properties[p.Key] = text
 		}
