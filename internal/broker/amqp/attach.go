@@ -17,10 +17,10 @@ func (s *session) onAttach(f *wire.Decoder) error {
 		return fail(wire.CondFraming, "handle %d is beyond the highest one", a.Handle)
 	}
 	if s.in[a.Handle] != nil || s.out[a.Handle] != nil {
-		return failSession(wire.CondHandleInUse, "handle %d is attached", a.Handle)
+		return fail(wire.CondHandleInUse, "handle %d is attached", a.Handle)
 	}
 	if !s.c.account.Take(linkSize) {
-		return failSession(wire.CondResourceLimit, "%v", store.ErrNoMemory)
+		return fail(wire.CondResourceLimit, "%v", store.ErrNoMemory)
 	}
 	s.c.flush()
 	if a.Role == wire.RoleReceiver {
@@ -70,7 +70,7 @@ func (s *session) attachIn(a *wire.Attach) error {
 }
 
 // open opens the link's target, and sets t to it.
-func (l *inLink) open(t *wire.Terminus) (refused *failure) {
+func (l *inLink) open(t *wire.Terminus) (refused *wire.Error) {
 	switch {
 	case t.Kind == wire.DescCoordinator:
 		l.coordinator = true
@@ -110,7 +110,7 @@ func (s *session) attachOut(a *wire.Attach) error {
 }
 
 // open opens the link's source, and sets the source of a to it.
-func (l *outLink) open(a *wire.Attach) (refused *failure) {
+func (l *outLink) open(a *wire.Attach) (refused *wire.Error) {
 	t := &a.Source
 	switch {
 	case t.Dynamic:
@@ -142,7 +142,7 @@ func (l *outLink) open(a *wire.Attach) (refused *failure) {
 }
 
 // selectorOf returns the selector among the filters, and removes the others.
-func selectorOf(t *wire.Terminus) (text string, filter store.Filter, refused *failure) {
+func selectorOf(t *wire.Terminus) (text string, filter store.Filter, refused *wire.Error) {
 	honoured := t.Filters[:0]
 	for _, f := range t.Filters {
 		if f.Descriptor != wire.DescSelector && (f.Descriptor != 0 || f.Name != wire.SelectorFilterName) {

@@ -44,7 +44,7 @@ type conn struct {
 	txnCount uint64
 	lastRead time.Time
 	slab     []byte
-	nodes    []node
+	nodes    []message
 
 	// Set by the reader before the first link is attached.
 	maxFrame int // the peer's
@@ -123,7 +123,7 @@ func (c *conn) read() error {
 
 // sendClose sends our close, if there is one to send, and lets the writer end.
 func (c *conn) sendClose(err error) {
-	var f *failure
+	var f *wire.Error
 	switch {
 	case errors.As(err, &f):
 	case errors.Is(err, errStopped):

@@ -34,18 +34,18 @@ func TestConvert(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &store.Message{Content: c.content, Group: "g", Expires: 1 << 40}
-			var n node
+			var n message
 			require.NoError(t, n.read(encoded(m), ""))
-			assert.Equal(t, c.kind, n.content.bodyKind)
-			assert.Equal(t, c.kind == wire.DescValue, n.content.Text())
-			assert.Equal(t, c.content.Data, string(n.content.Body()))
-			assert.Equal(t, "g", n.msg.Group)
-			assert.Equal(t, int64(1<<40), n.msg.Expires)
-			assert.ElementsMatch(t, c.content.List, n.content.Properties())
+			assert.Equal(t, c.kind, n.bodyKind)
+			assert.Equal(t, c.kind == wire.DescValue, n.Text())
+			assert.Equal(t, c.content.Data, string(n.Body()))
+			assert.Equal(t, "g", n.Group)
+			assert.Equal(t, int64(1<<40), n.Expires)
+			assert.ElementsMatch(t, c.content.List, n.Properties())
 			for _, p := range c.content.List {
-				assert.Equal(t, p.Value, n.content.Property(p.Key))
+				assert.Equal(t, p.Value, n.Property(p.Key))
 			}
-			assert.Nil(t, n.content.Property("none"))
+			assert.Nil(t, n.Property("none"))
 		})
 	}
 }
@@ -70,16 +70,16 @@ func TestBodies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			props := appendApplication(nil, []store.Property{{Key: "k", Value: "v"}})
-			var n node
+			var n message
 			require.NoError(t, n.read(append(props, c.message...), ""))
-			assert.Equal(t, c.body, string(n.content.Body()))
-			assert.Equal(t, c.text, n.content.Text())
+			assert.Equal(t, c.body, string(n.Body()))
+			assert.Equal(t, c.text, n.Text())
 			other := make([]byte, len(c.body))
-			changed := n.content.WithBody(other)
+			changed := n.WithBody(other)
 			assert.Equal(t, string(other), string(changed.Body()))
-			assert.Equal(t, c.text, changed.(*content).text)
-			assert.Equal(t, "v", changed.(*content).Property("k"))
-			assert.Equal(t, c.body, string(n.content.Body()), "the original is as it was")
+			assert.Equal(t, c.text, changed.(*message).text)
+			assert.Equal(t, "v", changed.(*message).Property("k"))
+			assert.Equal(t, c.body, string(n.Body()), "the original is as it was")
 		})
 	}
 }

@@ -10,15 +10,13 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
-// failure is an AMQP error for the peer.
-type failure = wire.Error
-
-func fail(condition, format string, args ...any) *failure {
-	return &failure{Condition: condition, Description: fmt.Sprintf(format, args...)}
+// fail returns an error for the peer.
+func fail(condition, format string, args ...any) *wire.Error {
+	return &wire.Error{Condition: condition, Description: fmt.Sprintf(format, args...)}
 }
 
 // cannotOpen is a failure to open a destination.
-func cannotOpen(a driver.Destination, err error) *failure {
+func cannotOpen(a driver.Destination, err error) *wire.Error {
 	condition := wire.CondResourceLimit
 	switch {
 	case errors.Is(err, store.ErrLongName):
@@ -29,13 +27,13 @@ func cannotOpen(a driver.Destination, err error) *failure {
 	return fail(condition, "%.80q: %v", a, err)
 }
 
-func failDynamic() *failure {
+func failDynamic() *wire.Error {
 	return fail(wire.CondNotImplemented, "temporary destinations are not supported")
 }
 
 // failCommit is a failure to commit. Its condition must be a transaction error (Transactions, section 4.3); cause is
 // the condition behind it.
-func failCommit(cause, format string, args ...any) *failure {
+func failCommit(cause, format string, args ...any) *wire.Error {
 	f := fail(wire.CondTxnRollback, format, args...)
 	f.Info = info(wire.InfoCause, cause)
 	return f
@@ -48,14 +46,7 @@ func info(key, value string) []byte {
 	return b
 }
 
-func failDecode(err error) *failure { return fail(wire.CondDecode, "%v", err) }
-
-// sessionFailure ends a session rather than the connection.
-type sessionFailure struct{ *failure }
-
-func failSession(condition, format string, args ...any) error {
-	return sessionFailure{fail(condition, format, args...)}
-}
+func failDecode(err error) *wire.Error { return fail(wire.CondDecode, "%v", err) }
 
 // The ends of a connection without an error for the peer.
 var (

@@ -93,7 +93,7 @@ func opening() []byte {
 	}, nil)
 }
 
-func message(t testing.TB) []byte {
+func sample(t testing.TB) []byte {
 	t.Helper()
 	subject, group := "s", "g"
 	b, err := (&client.Message{
@@ -113,7 +113,7 @@ func send(id uint32, payload []byte) []byte {
 
 // conversation is a bit of all that peers say.
 func conversation(t testing.TB) []byte {
-	m := message(t)
+	m := sample(t)
 	return bytes.Join([][]byte{
 		opening(), send(0, m), send(1, m),
 		frameOf(0, wire.DescFlow, nil, u(0), u(100), u(2), u(100), u(1), u(0), u(10), null, yes, yes),
@@ -144,22 +144,22 @@ func FuzzServe(f *testing.F) {
 
 // FuzzMessage reads messages; what was read once is read again from what is kept of it.
 func FuzzMessage(f *testing.F) {
-	f.Add(message(f))
-	f.Add(encoded(&store.Message{Content: &content{}}))
+	f.Add(sample(f))
+	f.Add(encoded(&store.Message{Content: &message{}}))
 	f.Add(wire.AppendTextValue(nil, "text"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var n, again node
+		var n, again message
 		if err := n.read(b, ""); err != nil {
 			return
 		}
-		properties := n.content.Properties()
+		properties := n.Properties()
 		for _, p := range properties {
-			n.content.Property(p.Key)
+			n.Property(p.Key)
 		}
-		require.NoError(t, again.read(n.content.bare, ""))
-		assert.Equal(t, n.content.body, again.content.body)
-		body := bytes.Repeat([]byte{'x'}, len(n.content.Body()))
-		changed := n.content.WithBody(body)
+		require.NoError(t, again.read(n.bare, ""))
+		assert.Equal(t, n.body, again.body)
+		body := bytes.Repeat([]byte{'x'}, len(n.Body()))
+		changed := n.WithBody(body)
 		assert.Equal(t, string(body), string(changed.Body()))
 		assert.Len(t, changed.Properties(), len(properties))
 	})
@@ -167,7 +167,7 @@ func FuzzMessage(f *testing.F) {
 
 // TestMalformed: each of these ends the connection with the error, and with nothing else.
 func TestMalformed(t *testing.T) {
-	m := message(t)
+	m := sample(t)
 	for name, c := range map[string]struct {
 		said []byte
 		want string

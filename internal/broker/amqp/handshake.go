@@ -80,12 +80,6 @@ func (c *conn) admits(mechanism string, response []byte) bool {
 	return false
 }
 
-// Capabilities of connections.
-const (
-	capSharedSubs = "SHARED-SUBS"
-	capDelayed    = "DELAYED_DELIVERY"
-)
-
 // onOpen answers the peer's open.
 func (c *conn) onOpen(f *wire.Decoder) error {
 	var o wire.Open
@@ -115,7 +109,7 @@ func (c *conn) appendOpen(b []byte) []byte {
 	wire.EndCompound(props, 0, 4)
 	o := wire.Open{
 		ContainerID: "perfmq", MaxFrameSize: wire.Some[uint32](ourMaxFrame), ChannelMax: wire.Some[uint16](ourChannelMax),
-		OfferedCapabilities: []string{capSharedSubs, capDelayed}, Properties: props,
+		OfferedCapabilities: []string{"SHARED-SUBS", "DELAYED_DELIVERY"}, Properties: props,
 		IdleTimeout: uint32(max(1, min(c.srv.opts.IdleTimeout.Milliseconds()/2, 1<<31))), //nolint:gosec // bounded
 	}
 	return o.AppendFrame(b)

@@ -35,7 +35,6 @@ type inLink struct {
 	partly  bool // not its last frame yet
 	id      uint32
 	settled bool
-	format  uint32
 	state   []byte
 	partial []byte
 	held    int64 // bytes of partial on the connection's account
@@ -47,13 +46,13 @@ func (s *session) onTransfer(f *wire.Decoder, payload []byte) error {
 		return failDecode(err)
 	}
 	if s.windowLeft == 0 {
-		return failSession(wire.CondWindow, "more transfers than the window had")
+		return fail(wire.CondWindow, "more transfers than the window had")
 	}
 	s.windowLeft--
 	s.nextIncoming++
 	l := s.in[t.Handle]
 	if l == nil {
-		return failSession(wire.CondUnattachedHandle, "handle %d is not attached for sending", t.Handle)
+		return fail(wire.CondUnattachedHandle, "handle %d is not attached for sending", t.Handle)
 	}
 	if s.windowLeft < ourIncomingWindow/2 {
 		s.sendFlow()
@@ -73,7 +72,7 @@ func (l *inLink) onTransfer(t *wire.Transfer, payload []byte) error {
 			l.detach(fail(wire.CondTransferLimit, "there was no credit"))
 			return nil
 		}
-		l.partly, l.id, l.settled, l.format, l.state, l.partial = true, t.DeliveryID.V, false, t.MessageFormat.V, nil, nil
+		l.partly, l.id, l.settled, l.state, l.partial = true, t.DeliveryID.V, false, nil, nil
 	} else if t.DeliveryID.OK && t.DeliveryID.V != l.id {
 		return fail(wire.CondDecode, "delivery %d begins within delivery %d", t.DeliveryID.V, l.id)
 	}
@@ -112,7 +111,7 @@ func (l *inLink) dropPartial() {
 }
 
 // complete sends a complete message to its destination.
-func (l *inLink) complete(n *node, b []byte) error {
+func (l *inLink) complete(n *message, b []byte) error {
 	if err := n.read(b, l.group); err != nil {
 		return failDecode(err)
 	}
@@ -120,15 +119,15 @@ func (l *inLink) complete(n *node, b []byte) error {
 	if err != nil {
 		return failDecode(err)
 	}
-	l.group, n.content.format, n.msg.Source = n.msg.Group, l.format, l.source
+	l.group, n.Source = n.Group, l.source
 	defer l.used(len(b)) // after the disposition, for one write of both
 	if l.coordinator {
 		return l.coordinate(n)
 	}
 	if state.Transactional {
-		return l.sendInTxn(state.TxnID, &n.msg)
+		return l.sendInTxn(state.TxnID, &n.Message)
 	}
-	switch l.dest.Send(&n.msg) {
+	switch l.dest.Send(&n.Message) {
 	case store.Stored:
 		l.accept()
 	case store.Full:
@@ -160,9 +159,7 @@ func (c *conn) sendAccepted() {
 		return
 	}
 	c.pending.s = nil
-	if !p.s.ended {
-		c.send(func(b []byte) []byte { return wire.AppendAccepted(b, p.s.channel, p.first, p.last, true) })
-	}
+	c.send(func(b []byte) []byte { return wire.AppendAccepted(b, p.s.channel, p.first, p.last, true) })
 }
 
 // answer sends a disposition of the delivery.
@@ -175,7 +172,7 @@ func (l *inLink) answer(state []byte) {
 	l.s.c.send(func(b []byte) []byte { return d.AppendFrame(b, l.s.channel) })
 }
 
-func (l *inLink) reject(f *failure) {
+func (l *inLink) reject(f *wire.Error) {
 	l.answer((&wire.State{Kind: wire.DescRejected, Error: f}).Append(nil))
 }
 
@@ -236,7 +233,7 @@ func (l *inLink) sendFlow() {
 }
 
 // detach ends the link because of an error; further frames over it are ignored.
-func (l *inLink) detach(f *failure) {
+func (l *inLink) detach(f *wire.Error) {
 	l.s.c.flush()
 	l.end()
 	l.detached = true
@@ -260,9 +257,9 @@ const (
 
 // keep copies a message out of the read buffer. A few small messages share an allocation, which lives as long as one of
 // them: hence only a few.
-func (c *conn) keep(partial, payload []byte) (*node, []byte) {
+func (c *conn) keep(partial, payload []byte) (*message, []byte) {
 	if len(c.nodes) == 0 {
-		c.nodes = make([]node, nodeChunk)
+		c.nodes = make([]message, nodeChunk)
 	}
 	n := &c.nodes[0]
 	c.nodes = c.nodes[1:]

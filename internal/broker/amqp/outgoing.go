@@ -98,30 +98,27 @@ func (l *outLink) answerFlow(b []byte) []byte {
 // deliver appends the first frame of a message.
 func (l *outLink) deliver(b []byte, d *store.Delivery) []byte {
 	s := l.s
-	var number uint32
+	place := s.unsettled.Next
+	number := uint32(place) //nolint:gosec // serial
+	s.unsettled.Add(delivered{l, d.ID})
 	if l.settled {
-		number = s.unsettled.skip()
+		s.unsettled.Remove(place)
 		l.consumer.Accept(d.ID)
-	} else {
-		number = s.unsettled.add(delivered{l, d.ID})
 	}
 	l.count++
 	m := d.Message
-	var bare []byte
-	var format uint32
-	if own, ok := m.Content.(*content); ok {
-		bare, format = own.bare, own.format
+	if own, ok := m.Content.(*message); ok {
+		l.rest = own.bare
 	} else {
-		bare = encoded(m)
+		l.rest = encoded(m)
 	}
 	var tag [4]byte
 	binary.BigEndian.PutUint32(tag[:], number)
 	t := wire.Transfer{
-		Handle: l.handle, DeliveryID: wire.Some(number), DeliveryTag: tag[:], MessageFormat: wire.Some(format),
+		Handle: l.handle, DeliveryID: wire.Some(number), DeliveryTag: tag[:], MessageFormat: wire.Some[uint32](0),
 		Settled: l.settled,
 	}
 	var header [64]byte
-	l.rest = bare
 	return l.transfer(b, &t, l.header(header[:0], m, d.Attempts))
 }
 
@@ -174,14 +171,14 @@ func (s *session) onDisposition(f *wire.Decoder) error {
 	var t *txn
 	if o.Transactional {
 		if t = c.txns[string(o.TxnID)]; t == nil {
-			return failSession(wire.CondUnknownTxn, "there is no such transaction")
+			return fail(wire.CondUnknownTxn, "there is no such transaction")
 		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	first, last := uint64(0), uint64(0)
 	settled := false
-	s.unsettled.each(d.First, d.Last, func(n uint64) {
+	s.eachUnsettled(d.First, d.Last, func(n uint64) {
 		if !o.Terminal() && !d.Settled {
 			return
 		}
@@ -229,7 +226,7 @@ func (l *outLink) end(failed, closing bool) {
 	c := l.s.c
 	c.mu.Lock()
 	l.closed = true
-	l.s.unsettled.forget(l)
+	l.s.forget(l)
 	l.taken, l.rest = nil, nil
 	c.mu.Unlock()
 	if l.consumer != nil {

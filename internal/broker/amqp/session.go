@@ -1,8 +1,7 @@
 package amqp
 
 import (
-	"errors"
-
+	"github.com/perfmq/perfmq/internal/broker/ring"
 	"github.com/perfmq/perfmq/internal/broker/store"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
@@ -25,7 +24,6 @@ const (
 type session struct {
 	c       *conn
 	channel uint16
-	ended   bool               // by us, with an error: frames are ignored until the peer's end
 	in      map[uint32]*inLink // by handle; in and out share the handles
 	out     map[uint32]*outLink
 
@@ -36,7 +34,7 @@ type session struct {
 	published    uint32 // nextIncoming in our last flow
 	nextOutgoing uint32
 	remoteWindow uint32 // the rest of the outgoing window
-	unsettled    unsettled
+	unsettled    ring.Tracker[delivered]
 }
 
 // handle handles one frame.
@@ -60,32 +58,23 @@ func (c *conn) handle(channel uint16, body []byte) error {
 		return fail(wire.CondNotAllowed, "channel %d has no session", channel)
 	}
 	s := c.sessions[channel]
-	if s.ended && p.Kind != wire.DescEnd {
-		return nil
-	}
 	switch p.Kind {
 	case wire.DescTransfer:
-		err = s.onTransfer(&p.Fields, p.Payload)
+		return s.onTransfer(&p.Fields, p.Payload)
 	case wire.DescDisposition:
-		err = s.onDisposition(&p.Fields)
+		return s.onDisposition(&p.Fields)
 	case wire.DescFlow:
-		err = s.onFlow(&p.Fields)
+		return s.onFlow(&p.Fields)
 	case wire.DescAttach:
-		err = s.onAttach(&p.Fields)
+		return s.onAttach(&p.Fields)
 	case wire.DescDetach:
-		err = s.onDetach(&p.Fields)
+		return s.onDetach(&p.Fields)
 	case wire.DescEnd:
 		c.endSession(s)
 		return nil
 	default:
 		return fail(wire.CondDecode, "an unknown performative, %#x", uint64(p.Kind))
 	}
-	var ends sessionFailure
-	if errors.As(err, &ends) {
-		c.failSession(s, ends.failure)
-		return nil
-	}
-	return err
 }
 
 func (c *conn) onBegin(channel uint16, f *wire.Decoder) error {
@@ -125,17 +114,7 @@ func (c *conn) endSession(s *session) {
 	c.endLinks(s, false)
 	c.account.Give(sessionSize)
 	c.sessions[s.channel] = nil
-	if !s.ended {
-		c.send(func(b []byte) []byte { return (&wire.End{}).AppendFrame(b, s.channel) })
-	}
-}
-
-// failSession ends a session because of an error.
-func (c *conn) failSession(s *session, f *failure) {
-	c.flush()
-	c.endLinks(s, true)
-	s.ended = true
-	c.send(func(b []byte) []byte { return (&wire.End{Error: f}).AppendFrame(b, s.channel) })
+	c.send(func(b []byte) []byte { return (&wire.End{}).AppendFrame(b, s.channel) })
 }
 
 // endLinks ends all links of a session; failed is as in [store.Consumer.Close].
@@ -161,7 +140,7 @@ func (s *session) onFlow(f *wire.Decoder) error {
 	var out *outLink
 	if w.Handle.OK {
 		if in, out = s.in[w.Handle.V], s.out[w.Handle.V]; in == nil && out == nil {
-			return failSession(wire.CondUnattachedHandle, "handle %d is not attached", w.Handle.V)
+			return fail(wire.CondUnattachedHandle, "handle %d is not attached", w.Handle.V)
 		}
 	}
 	c.mu.Lock()
@@ -241,13 +220,13 @@ func (s *session) onDetach(f *wire.Decoder) error {
 			s.detach(d.Handle, d.Closed, nil)
 		}
 	default:
-		return failSession(wire.CondUnattachedHandle, "handle %d is not attached", d.Handle)
+		return fail(wire.CondUnattachedHandle, "handle %d is not attached", d.Handle)
 	}
 	return nil
 }
 
 // detach sends a detach with the error f, unless it is nil.
-func (s *session) detach(handle uint32, closed bool, f *failure) {
+func (s *session) detach(handle uint32, closed bool, f *wire.Error) {
 	detach := wire.Detach{Handle: handle, Closed: closed, Error: f}
 	s.c.send(func(b []byte) []byte { return detach.AppendFrame(b, s.channel) })
 }

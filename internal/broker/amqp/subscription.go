@@ -23,7 +23,7 @@ func subscriptionKey(container, link string, durable bool) string {
 }
 
 // subscribe makes the link a consumer of a subscription. A subscription of another topic is replaced.
-func (l *outLink) subscribe(a *wire.Attach, topic, text string, filter store.Filter, notify func()) *failure {
+func (l *outLink) subscribe(a *wire.Attach, topic, text string, filter store.Filter, notify func()) *wire.Error {
 	t := &a.Source
 	s := l.s.c.srv.store
 	shared := hasCapability(t, capShared)

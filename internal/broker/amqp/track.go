@@ -1,32 +1,16 @@
 package amqp
 
-import "github.com/perfmq/perfmq/internal/broker/ring"
-
-// unsettled are the unsettled deliveries of a session by their position: the delivery-id is its low 32 bits, a serial
-// number (RFC 1982).
-type unsettled struct{ ring.Tracker[delivered] }
-
 // delivered is a sent delivery.
 type delivered struct {
 	link *outLink // nil: settled
 	id   uint64   // of the consumer
 }
 
-// add adds a delivery and returns its delivery-id.
-func (u *unsettled) add(d delivered) uint32 {
-	u.Add(d)
-	return uint32(u.Next - 1) //nolint:gosec // serial
-}
-
-// skip returns the delivery-id of a presettled delivery.
-func (u *unsettled) skip() uint32 {
-	u.Skip()
-	return uint32(u.Next - 1) //nolint:gosec // serial
-}
-
-// each calls f with the positions of the unsettled deliveries from first to last; f may remove them. The size of
-// the range has no influence on its cost.
-func (u *unsettled) each(first, last uint32, f func(n uint64)) {
+// eachUnsettled calls f with the positions of the unsettled deliveries from first to last; f may remove them. The
+// delivery-id is the low 32 bits of the position, a serial number (RFC 1982). The size of the range has no influence on
+// its cost.
+func (s *session) eachUnsettled(first, last uint32, f func(n uint64)) {
+	u := &s.unsettled
 	next := uint32(u.Next)                        //nolint:gosec // serial
 	if last-first > 1<<31 || next-first > 1<<31 { // an end before the beginning, or in the future
 		return
@@ -40,10 +24,10 @@ func (u *unsettled) each(first, last uint32, f func(n uint64)) {
 }
 
 // forget removes all deliveries of a link.
-func (u *unsettled) forget(l *outLink) {
-	u.Each(0, u.Next, func(n uint64) {
-		if u.Get(n).link == l {
-			u.Remove(n)
+func (s *session) forget(l *outLink) {
+	s.unsettled.Each(0, s.unsettled.Next, func(n uint64) {
+		if s.unsettled.Get(n).link == l {
+			s.unsettled.Remove(n)
 		}
 	})
 }

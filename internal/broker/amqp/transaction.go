@@ -21,11 +21,11 @@ type txnAck struct {
 }
 
 // coordinate handles a message to the coordinator (Transactions, section 4.5).
-func (l *inLink) coordinate(n *node) error {
+func (l *inLink) coordinate(n *message) error {
 	c := l.s.c
-	p, err := wire.ParseBody(n.content.body)
+	p, err := wire.ParseBody(n.body)
 	switch {
-	case n.content.bodyKind != wire.DescValue:
+	case n.bodyKind != wire.DescValue:
 		return fail(wire.CondDecode, "a message to the coordinator that is no value")
 	case err != nil:
 		return failDecode(err)
@@ -71,7 +71,7 @@ func (l *inLink) coordinate(n *node) error {
 func (l *inLink) sendInTxn(id []byte, m *store.Message) error {
 	t := l.s.c.txns[string(id)]
 	if t == nil {
-		return failSession(wire.CondUnknownTxn, "there is no such transaction")
+		return fail(wire.CondUnknownTxn, "there is no such transaction")
 	}
 	t.Send(l.dest, m) // beyond a bound, the commit fails
 	l.answer((&wire.State{Kind: wire.DescAccepted, Transactional: true, TxnID: id}).Append(nil))
@@ -80,7 +80,7 @@ func (l *inLink) sendInTxn(id []byte, m *store.Message) error {
 
 // commit applies the whole transaction or, with a failure, nothing of it. withheld means that the fault withholds the
 // confirmation.
-func (t *txn) commit(c *conn) (withheld bool, refused *failure) {
+func (t *txn) commit(c *conn) (withheld bool, refused *wire.Error) {
 	if t.Failed {
 		return false, failCommit(wire.CondResourceLimit, "the transaction is too large, or the broker's memory is full")
 	}

@@ -96,18 +96,6 @@ func (t *Tracker[T]) Add(v T) {
 	t.Push(v)
 }
 
-// Skip leaves the position Next without a value.
-func (t *Tracker[T]) Skip() {
-	if t.Live == 0 {
-		t.Next++
-		t.First = t.Next
-		return
-	}
-	var zero T
-	t.Add(zero)
-	t.Live--
-}
-
 // Get returns the value at a position, or zero.
 func (t *Tracker[T]) Get(pos uint64) (v T) {
 	switch {

@@ -47,12 +47,8 @@ func TestTracker(t *testing.T) {
 	var tr Tracker[int]
 	want := map[uint64]int{}
 	for i := 1; i < 3000; i++ {
-		if i%11 == 0 {
-			tr.Skip()
-		} else {
-			want[tr.Next] = i
-			tr.Add(i)
-		}
+		want[tr.Next] = i
+		tr.Add(i)
 		if i > 3 && i%200 != 0 { // a few stay
 			pos := uint64(i - 3)
 			require.Equal(t, want[pos], tr.Get(pos))
@@ -81,23 +77,4 @@ func TestTracker(t *testing.T) {
 	tr.Each(0, tr.Next, func(pos uint64) { tr.Remove(pos) })
 	assert.Empty(t, tr.old)
 	assert.Zero(t, tr.Live)
-}
-
-// TestTrackerEnd: removal during Each ends with the last value, although skipped positions follow it.
-func TestTrackerEnd(t *testing.T) {
-	var tr Tracker[int]
-	for i := range 2 * keptItems {
-		tr.Add(i + 1)
-	}
-	tr.Skip()
-	n := 0
-	tr.Each(0, tr.Next, func(pos uint64) {
-		tr.Remove(pos)
-		n++
-	})
-	assert.Equal(t, 2*keptItems, n)
-	assert.Nil(t, tr.items)
-	tr.Skip()
-	tr.Add(5)
-	assert.Equal(t, 5, tr.Remove(tr.Next-1))
 }

@@ -39,8 +39,8 @@
 // # Contents
 //
 // Properties are texts. __SHARDINGKEY is the group of a message, and a CONTENT_TYPE of text/... marks texts. Other
-// protocols do not see RocketMQ's own properties, but for TAGS and KEYS. They get bodies without zlib compression; LZ4 and
-// ZSTD stay. Expired messages of other protocols are skipped; RocketMQ has no time to live.
+// protocols do not see RocketMQ's own properties, but for TAGS and KEYS. They get bodies without zlib compression; LZ4
+// and ZSTD stay. Expired messages of other protocols are skipped; RocketMQ has no time to live.
 //
 // # Not supported
 //

@@ -85,7 +85,9 @@ func (s *Server) makeGroup(name string) *group {
 	s.mu.Lock()
 	g := s.groups[name]
 	if g == nil && len(s.groups) < maxGroups && s.store.Reserve(groupSize) {
-		g = &group{name: name, members: map[member]bool{}, subs: map[string]*subscription{}, locks: map[wire.Queue]string{}}
+		g = &group{
+			name: name, members: map[member]bool{}, subs: map[string]*subscription{}, locks: map[wire.Queue]string{},
+		}
 		g.touch()
 		s.groups[name] = g
 	}

@@ -79,8 +79,8 @@ func (m *message) Properties() (list []store.Property) {
 		var name, value []byte
 		switch name, value, rest = wire.CutProperty(rest); string(name) {
 		case "", wire.PropUniqueKey, wire.PropWait, wire.PropPrepared, wire.PropProducerGroup, wire.PropDelayLevel,
-			wire.PropTimerDelayMs, wire.PropRetryTopic, wire.PropOriginID, wire.PropShardingKey, "CLUSTER", "MIN_OFFSET",
-			"MAX_OFFSET", "REAL_TOPIC", "REAL_QID", "TRACE_ON", "MSG_REGION": // none, or RocketMQ's own
+			wire.PropTimerDelayMs, wire.PropRetryTopic, wire.PropOriginID, wire.PropShardingKey, "CLUSTER",
+			"MIN_OFFSET", "MAX_OFFSET", "REAL_TOPIC", "REAL_QID", "TRACE_ON", "MSG_REGION": // none, or RocketMQ's own
 		default:
 			list = append(list, store.Property{Key: string(name), Value: string(value)})
 		}

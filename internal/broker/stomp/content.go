@@ -8,31 +8,26 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 )
 
-// message is a stored message with its content, in one allocation.
+// message is the message of a SEND frame, its own [store.Content]: the header lines in the encoding of STOMP 1.2, each
+// with its line feed, and the body.
 type message struct {
 	store.Message
-	content content
-}
-
-// content is the content of a SEND frame: the message's header lines in the encoding of STOMP 1.2, each with its line
-// feed, and the body. It implements [store.Content].
-type content struct {
 	text    []byte
 	head    int  // bytes of the header lines
 	escaped bool // a header line has a backslash
 	plain   bool // the body is text: no content-length
 }
 
-func (c *content) Size() int { return cap(c.text) }
+func (c *message) Size() int { return cap(c.text) }
 
-func (c *content) Body() []byte { return c.text[c.head:] }
+func (c *message) Body() []byte { return c.text[c.head:] }
 
-func (c *content) WithBody(body []byte) store.Content {
-	return &content{text: append(bytes.Clone(c.text[:c.head]), body...), head: c.head, escaped: c.escaped, plain: c.plain}
+func (c *message) WithBody(body []byte) store.Content {
+	return &message{text: append(bytes.Clone(c.text[:c.head]), body...), head: c.head, escaped: c.escaped, plain: c.plain}
 }
 
 // each calls f with the unescaped header lines until it returns false.
-func (c *content) each(f func(key, value []byte) bool) {
+func (c *message) each(f func(key, value []byte) bool) {
 	for rest := c.text[:c.head]; len(rest) > 0; {
 		end := bytes.IndexByte(rest, '\n')
 		colon := bytes.IndexByte(rest[:end], ':')
@@ -48,7 +43,7 @@ func (c *content) each(f func(key, value []byte) bool) {
 	}
 }
 
-func (c *content) Property(name string) (found any) {
+func (c *message) Property(name string) (found any) {
 	if headerOf(name) != property {
 		return nil
 	}
@@ -61,9 +56,9 @@ func (c *content) Property(name string) (found any) {
 	return found
 }
 
-func (c *content) Text() bool { return c.plain }
+func (c *message) Text() bool { return c.plain }
 
-func (c *content) Properties() (list []store.Property) {
+func (c *message) Properties() (list []store.Property) {
 	c.each(func(key, value []byte) bool {
 		if headerOf(key) == property && store.Lookup(list, string(key)) == nil {
 			list = append(list, store.Property{Key: string(key), Value: string(value)})
@@ -77,7 +72,7 @@ func (c *content) Properties() (list []store.Property) {
 func appendHead(b []byte, m *store.Message) []byte {
 	body := m.Content.Body()
 	b = appendLength(b, body, m.Content.Text())
-	if c, ok := m.Content.(*content); ok {
+	if c, ok := m.Content.(*message); ok {
 		return append(b, c.text[:c.head]...)
 	}
 	return appendForeign(b, m)

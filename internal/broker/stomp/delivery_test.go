@@ -78,21 +78,6 @@ func TestNack(t *testing.T) {
 	}
 }
 
-// TestNackBound gives a message back until the broker drops it.
-func TestNackBound(t *testing.T) {
-	s, c := begin(t, store.Config{})
-	fill(c, "/queue/x", 1)
-	c.put("SUBSCRIBE", "", "id:1", "destination:/queue/x", "ack:client-individual")
-	for range maxAttempts {
-		c.ask("NACK", "", ackOf(c.message("0")))
-	}
-	c.quiet()
-	stats := queueStats(s.store, "x")
-	assert.EqualValues(t, 1, stats.Rejected)
-	assert.EqualValues(t, maxAttempts, stats.Delivered)
-	assert.EqualValues(t, 0, stats.Depth)
-}
-
 // TestNackDrops has a message dropped at its first delivery.
 func TestNackDrops(t *testing.T) {
 	s, c := begin(t, store.Config{})

@@ -24,8 +24,8 @@
 //
 // # Acknowledgements
 //
-// With ack:auto a message is settled when it is written. NACK returns a message as redelivered, and drops it (counted
-// as rejected) at its tenth delivery, or at once with requeue:false, as in RabbitMQ. UNSUBSCRIBE and DISCONNECT return
+// With ack:auto a message is settled when it is written. NACK returns a message as redelivered, or drops it (counted as
+// rejected) with requeue:false, as in RabbitMQ. UNSUBSCRIBE and DISCONNECT return
 // unacknowledged messages unchanged; the end of a connection without DISCONNECT counts as a failed attempt, as the
 // client may have processed them. An acknowledgement without effect is an ERROR, with two exceptions: after
 // a cumulative one, and after the end of the subscription if it has neither receipt nor transaction.

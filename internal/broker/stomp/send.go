@@ -37,7 +37,7 @@ func (c *conn) send(f *wire.Received) error {
 	}
 	switch d.Send(&m.Message) {
 	case store.Stored:
-		c.confirm(d, full, s[receipt], len(m.content.text))
+		c.confirm(d, full, s[receipt], len(m.text))
 	case store.Full:
 		return refuse("%s", d.WhyFull())
 	case store.Withheld:
@@ -107,8 +107,8 @@ func (c *conn) build(f *wire.Received, s *sendHeaders) (*message, error) {
 	if s[destination] == nil {
 		return nil, refuse("invalid frame: SEND without destination")
 	}
-	m := &message{}
-	m.Message = store.Message{Content: &m.content, Source: c.source, Priority: 4}
+	m := &message{plain: s[contentLength] == nil, escaped: f.Escaped()}
+	m.Message = store.Message{Content: m, Source: c.source, Priority: 4}
 	if err := s.apply(&m.Message); err != nil {
 		return nil, err
 	}
@@ -117,9 +117,7 @@ func (c *conn) build(f *wire.Received, s *sendHeaders) (*message, error) {
 		h := &c.headers[i]
 		text = append(append(append(append(text, h.Key...), ':'), h.Value...), '\n')
 	}
-	m.content = content{
-		head: len(text), text: append(text, f.Body...), plain: s[contentLength] == nil, escaped: f.Escaped(),
-	}
+	m.head, m.text = len(text), append(text, f.Body...)
 	return m, nil
 }
 

@@ -75,7 +75,7 @@ func (x *step) settle() bool {
 		case x.drop:
 			done = s.consumer.Reject(id)
 		default:
-			done = s.consumer.Retry(id, maxAttempts)
+			done = s.consumer.Release(id, true)
 		}
 		if done {
 			n++

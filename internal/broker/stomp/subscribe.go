@@ -22,10 +22,8 @@ const (
 
 const (
 	// defaultPrefetch is the default limit of unacknowledged messages.
-	defaultPrefetch = 1000
-	maxPrefetch     = 1 << 20
-	// maxAttempts is the number of deliveries after which NACK drops a message; Artemis's max-delivery-attempts.
-	maxAttempts      = 10
+	defaultPrefetch  = 1000
+	maxPrefetch      = 1 << 20
 	maxSubscriptions = 10_000
 )
 

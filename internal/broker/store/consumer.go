@@ -146,20 +146,6 @@ func (c *Consumer) Release(id uint64, failed bool) bool {
 	return true
 }
 
-// Retry releases a failed delivery, or rejects it after the given number of attempts.
-func (c *Consumer) Retry(id uint64, most uint32) bool {
-	e, ok := c.release(id)
-	e.attempts++
-	switch {
-	case !ok:
-	case e.attempts >= most:
-		c.q.reject(e)
-	default:
-		c.q.giveBack([]entry{e})
-	}
-	return ok
-}
-
 // Reject drops and counts a delivery.
 func (c *Consumer) Reject(id uint64) bool {
 	e, ok := c.release(id)

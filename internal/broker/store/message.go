@@ -34,8 +34,8 @@ type Content interface {
 	Size() int
 	// Body is the payload. It must not be changed.
 	Body() []byte
-	// Text reports a text body (a TextMessage in JMS): a string in AMQP, a SEND frame without content-length in STOMP, a
-	// CONTENT_TYPE of text/... in RocketMQ.
+	// Text reports a text body (a TextMessage in JMS): a string in AMQP, a SEND frame without content-length in STOMP,
+	// a CONTENT_TYPE of text/... in RocketMQ.
 	Text() bool
 	// Properties are the application's, with unique keys; each call may decode them again.
 	Properties() []Property

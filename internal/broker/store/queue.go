@@ -42,8 +42,8 @@ type Queue struct {
 	seq       uint64
 	consumers []*Consumer
 	waiters   []*Consumer // to be notified of a message
-	// owners are the consumers of message groups, by a hash of their names: a few groups share an owner, and many take no
-	// more memory. It is nil until the first message of a group.
+	// owners are the consumers of message groups, by a hash of their names: a few groups share an owner, and many take
+	// no more memory. It is nil until the first message of a group.
 	owners   map[uint16]*Consumer
 	soonest  int64      // the earliest expiry of a message, in milliseconds since the Unix epoch; 0: none
 	searched time.Time  // no search for expired messages before that

@@ -7,10 +7,8 @@ type Properties struct {
 	To                 []byte
 	Subject            []byte
 	ReplyTo            []byte
-	CorrelationID      []byte // encoded: an ulong, UUID, binary or string
-	ContentType        []byte // ASCII
-	AbsoluteExpiryTime Opt[int64]
-	CreationTime       Opt[int64] // both in milliseconds since the Unix epoch
+	CorrelationID      []byte     // encoded: an ulong, UUID, binary or string
+	AbsoluteExpiryTime Opt[int64] // in milliseconds since the Unix epoch
 	GroupID            []byte
 }
 
@@ -28,10 +26,9 @@ func (p *Properties) Decode(list []byte) error {
 	p.Subject = f.anyText()
 	p.ReplyTo = f.anyText()
 	p.CorrelationID = f.id()
-	p.ContentType = f.anyText()
-	f.Skip() // content-encoding
+	f.skip(2) // content-type, content-encoding
 	p.AbsoluteExpiryTime = f.Timestamp()
-	p.CreationTime = f.Timestamp()
+	f.Skip() // creation-time
 	p.GroupID = f.anyText()
 	d.join(&f, "properties")
 	return d.err
@@ -57,10 +54,10 @@ func (p *Properties) AppendSection(b []byte) []byte {
 	w.sized(CodeStr8, p.Subject)
 	w.sized(CodeStr8, p.ReplyTo)
 	w.raw(p.CorrelationID)
-	w.sized(CodeSym8, p.ContentType)
+	w.null() // content-type
 	w.null() // content-encoding
 	w.optTimestamp(p.AbsoluteExpiryTime)
-	w.optTimestamp(p.CreationTime)
+	w.null() // creation-time
 	w.sized(CodeStr8, p.GroupID)
 	if w.used == 0 {
 		return b

@@ -149,40 +149,34 @@ func (d *Decoder) Text() ([]byte, bool) {
 // Integer returns a byte, short, int, long, ubyte, ushort, uint, or an ulong below 1<<63, and true. A value of any
 // other type (null and timestamps among them) is passed over: 0 and false.
 func (d *Decoder) Integer() (int64, bool) {
-	var v int64
-	switch c := d.Peek(); c {
-	case CodeUint0, CodeUlong0:
+	code := d.Peek()
+	switch code {
+	case CodeLong: // as nearly all are
 		d.code()
-	case CodeUbyte, CodeSmallUint, CodeSmallUlong:
-		d.code()
-		v = int64(d.take8())
-	case CodeByte, CodeSmallInt, CodeSmallLong:
-		d.code()
-		v = int64(int8(d.take8()))
-	case CodeUshort:
-		d.code()
-		v = int64(d.take16())
-	case CodeShort:
-		d.code()
-		v = int64(int16(d.take16()))
-	case CodeUint:
-		d.code()
-		v = int64(d.take32())
-	case CodeInt:
-		d.code()
-		v = int64(int32(d.take32()))
-	case CodeLong, CodeUlong:
-		d.code()
-		u := d.take64()
-		if c == CodeUlong && u > math.MaxInt64 {
-			return 0, false
-		}
-		v = int64(u)
+		return int64(d.take64()), d.err == nil
+	case CodeByte, CodeSmallInt, CodeSmallLong, CodeShort, CodeInt,
+		CodeUint0, CodeUlong0, CodeUbyte, CodeSmallUint, CodeSmallUlong, CodeUshort, CodeUint, CodeUlong:
 	default:
 		d.Skip()
 		return 0, false
 	}
-	return v, d.err == nil
+	raw := d.Raw()
+	if d.err != nil {
+		return 0, false
+	}
+	n := uint64(0)
+	for _, b := range raw[1:] {
+		n = n<<8 | uint64(b)
+	}
+	switch code {
+	case CodeByte, CodeSmallInt, CodeSmallLong, CodeShort, CodeInt:
+		unused := 64 - 8*(len(raw)-1)
+		return int64(n) << unused >> unused, true
+	}
+	if n > math.MaxInt64 {
+		return 0, false
+	}
+	return int64(n), true
 }
 
 // anyText returns the bytes of a string or a symbol; nil for null. Peers mix them up, and nothing is gained by minding.

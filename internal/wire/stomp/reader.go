@@ -293,35 +293,15 @@ func (r *Reader) body(b []byte, pos, length int) (size int, err error) {
 // command returns the command of that name without allocating, or an empty one. STOMP is another name of CONNECT
 // ("STOMP or CONNECT Frame").
 func command(name []byte) string {
-	switch string(name) {
-	case SEND:
-		return SEND
-	case MESSAGE:
-		return MESSAGE
-	case RECEIPT:
-		return RECEIPT
-	case ACK:
-		return ACK
-	case NACK:
-		return NACK
-	case BEGIN:
-		return BEGIN
-	case COMMIT:
-		return COMMIT
-	case ABORT:
-		return ABORT
-	case ERROR:
-		return ERROR
-	case CONNECT, "STOMP":
+	for _, c := range [...]string{
+		SEND, MESSAGE, RECEIPT, ACK, NACK, BEGIN, COMMIT, ABORT, ERROR, CONNECT, CONNECTED, SUBSCRIBE, UNSUBSCRIBE, DISCONNECT,
+	} {
+		if string(name) == c {
+			return c
+		}
+	}
+	if string(name) == "STOMP" {
 		return CONNECT
-	case CONNECTED:
-		return CONNECTED
-	case SUBSCRIBE:
-		return SUBSCRIBE
-	case UNSUBSCRIBE:
-		return UNSUBSCRIBE
-	case DISCONNECT:
-		return DISCONNECT
 	}
 	return ""
 }
