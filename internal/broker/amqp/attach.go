@@ -77,7 +77,7 @@ func (l *inLink) open(t *wire.Terminus) (refused *wire.Error) {
 	case t.Dynamic:
 		return failDynamic()
 	case t.Address.V == "":
-		return fail(wire.CondInvalidField, "a link needs a target with an address")
+		return failAddress()
 	default:
 		addr := parseAddress(t.Address.V, kindOf(t))
 		var err error
@@ -116,7 +116,7 @@ func (l *outLink) open(a *wire.Attach) (refused *wire.Error) {
 	case t.Dynamic:
 		return failDynamic()
 	case t.Kind != wire.DescSource || t.Address.V == "":
-		return fail(wire.CondInvalidField, "a link needs a source with an address")
+		return failAddress()
 	case t.DistributionMode == wire.DistributionCopy && kindOf(t) == driver.Queue:
 		// JMS clients ask for copies of topics, where every subscriber gets one
 		return fail(wire.CondNotImplemented, "queues cannot be browsed")
@@ -128,10 +128,6 @@ func (l *outLink) open(a *wire.Attach) (refused *wire.Error) {
 	addr := parseAddress(t.Address.V, kindOf(t))
 	notify := func() { l.s.c.makeReady(l) }
 	if addr.Kind == driver.Topic {
-		// before it takes the place of an older subscription of its name
-		if _, err := l.s.c.srv.store.Open(addr); err != nil {
-			return cannotOpen(addr, err)
-		}
 		return l.subscribe(a, addr.Name, text, filter, notify)
 	}
 	var err error

@@ -27,6 +27,18 @@ func cannotOpen(a driver.Destination, err error) *wire.Error {
 	return fail(condition, "%.80q: %v", a, err)
 }
 
+func failAddress() *wire.Error {
+	return fail(wire.CondInvalidField, "a link needs a source or target with an address")
+}
+
+func failHandle(handle uint32) *wire.Error {
+	return fail(wire.CondUnattachedHandle, "handle %d is not attached", handle)
+}
+
+func failTransaction() *wire.Error {
+	return fail(wire.CondUnknownTxn, "there is no such transaction")
+}
+
 func failDynamic() *wire.Error {
 	return fail(wire.CondNotImplemented, "temporary destinations are not supported")
 }

@@ -52,7 +52,7 @@ func (s *session) onTransfer(f *wire.Decoder, payload []byte) error {
 	s.nextIncoming++
 	l := s.in[t.Handle]
 	if l == nil {
-		return fail(wire.CondUnattachedHandle, "handle %d is not attached for sending", t.Handle)
+		return failHandle(t.Handle)
 	}
 	if s.windowLeft < ourIncomingWindow/2 {
 		s.sendFlow()

@@ -171,7 +171,7 @@ func (s *session) onDisposition(f *wire.Decoder) error {
 	var t *txn
 	if o.Transactional {
 		if t = c.txns[string(o.TxnID)]; t == nil {
-			return fail(wire.CondUnknownTxn, "there is no such transaction")
+			return failTransaction()
 		}
 	}
 	c.mu.Lock()

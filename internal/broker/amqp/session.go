@@ -140,7 +140,7 @@ func (s *session) onFlow(f *wire.Decoder) error {
 	var out *outLink
 	if w.Handle.OK {
 		if in, out = s.in[w.Handle.V], s.out[w.Handle.V]; in == nil && out == nil {
-			return fail(wire.CondUnattachedHandle, "handle %d is not attached", w.Handle.V)
+			return failHandle(w.Handle.V)
 		}
 	}
 	c.mu.Lock()
@@ -220,7 +220,7 @@ func (s *session) onDetach(f *wire.Decoder) error {
 			s.detach(d.Handle, d.Closed, nil)
 		}
 	default:
-		return fail(wire.CondUnattachedHandle, "handle %d is not attached", d.Handle)
+		return failHandle(d.Handle)
 	}
 	return nil
 }

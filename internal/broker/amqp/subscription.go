@@ -22,7 +22,7 @@ func subscriptionKey(container, link string, durable bool) string {
 	return key + container + ":" + name
 }
 
-// subscribe makes the link a consumer of a subscription. A subscription of another topic is replaced.
+// subscribe makes the link a consumer of a subscription.
 func (l *outLink) subscribe(a *wire.Attach, topic, text string, filter store.Filter, notify func()) *wire.Error {
 	t := &a.Source
 	s := l.s.c.srv.store
@@ -30,20 +30,15 @@ func (l *outLink) subscribe(a *wire.Attach, topic, text string, filter store.Fil
 	wanted := store.Subscription{
 		Durable: t.ExpiryPolicy == wire.ExpireNever, Exclusive: !shared, Selector: text, Filter: filter,
 	}
-	var err error
 	if wanted.Durable || shared {
 		container := l.s.c.container
 		if hasCapability(t, capGlobal) {
 			container = ""
 		}
 		wanted.Name = subscriptionKey(container, a.Name, wanted.Durable)
-		if old := s.FindSubscription(wanted.Name); old != nil && old.Address().Name != topic {
-			err = old.Remove()
-		}
 	}
-	if err == nil {
-		l.consumer, err = s.Subscribe(topic, wanted, notify)
-	}
+	var err error
+	l.consumer, err = s.Subscribe(topic, wanted, notify)
 	switch {
 	case err == nil:
 		if wanted.Durable {

@@ -45,7 +45,7 @@ func (l *inLink) coordinate(n *message) error {
 		}
 		t := c.txns[string(d.TxnID)]
 		if t == nil {
-			l.reject(fail(wire.CondUnknownTxn, "there is no such transaction"))
+			l.reject(failTransaction())
 			return nil
 		}
 		delete(c.txns, string(d.TxnID))
@@ -71,7 +71,7 @@ func (l *inLink) coordinate(n *message) error {
 func (l *inLink) sendInTxn(id []byte, m *store.Message) error {
 	t := l.s.c.txns[string(id)]
 	if t == nil {
-		return fail(wire.CondUnknownTxn, "there is no such transaction")
+		return failTransaction()
 	}
 	t.Send(l.dest, m) // beyond a bound, the commit fails
 	l.answer((&wire.State{Kind: wire.DescAccepted, Transactional: true, TxnID: id}).Append(nil))
@@ -82,7 +82,7 @@ func (l *inLink) sendInTxn(id []byte, m *store.Message) error {
 // confirmation.
 func (t *txn) commit(c *conn) (withheld bool, refused *wire.Error) {
 	if t.Failed {
-		return false, failCommit(wire.CondResourceLimit, "the transaction is too large, or the broker's memory is full")
+		return false, failCommit(wire.CondResourceLimit, "%v", store.ErrLargeTransaction)
 	}
 	withheld, full := t.Commit()
 	if full != nil {

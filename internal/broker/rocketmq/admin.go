@@ -75,8 +75,8 @@ func (c *conn) createTopic(r *wire.Frame) error {
 // checkClient handles CHECK_CLIENT_CONFIG: it checks the filter.
 func (c *conn) checkClient(r *wire.Frame) error {
 	var data wire.ClientCheck
-	if err := wire.UnmarshalJSON(r.Body, &data); err != nil {
-		return c.refuse(r, wire.ResSystemError, "the body cannot be read: "+err.Error())
+	if !c.readJSON(r, &data) {
+		return nil
 	}
 	if _, err := newFilter(data.Subscription.Kind, data.Subscription.Expression); err != nil {
 		return c.refuse(r, wire.ResSubscriptionParseFailed, err.Error())
@@ -89,8 +89,11 @@ func (c *conn) createGroup(r *wire.Frame) error {
 	var data struct {
 		Name string `json:"groupName"`
 	}
-	if err := wire.UnmarshalJSON(r.Body, &data); err != nil || c.s.makeGroup(data.Name) == nil {
-		return c.refuse(r, wire.ResSystemError, "the group's name is illegal")
+	if !c.readJSON(r, &data) {
+		return nil
+	}
+	if c.s.makeGroup(data.Name) == nil {
+		return c.refuseGroup(r, data.Name)
 	}
 	return c.ok(r)
 }

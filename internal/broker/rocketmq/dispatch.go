@@ -67,6 +67,24 @@ func (c *conn) refuse(r *wire.Frame, code int, remark string) error {
 	return nil
 }
 
+// readJSON reads the body of a request, or answers the request and returns false.
+func (c *conn) readJSON(r *wire.Frame, v any) bool {
+	err := wire.UnmarshalJSON(r.Body, v)
+	if err != nil {
+		_ = c.refuse(r, wire.ResSystemError, "the body cannot be read: "+err.Error())
+	}
+	return err == nil
+}
+
+func (c *conn) refuseTopic(r *wire.Frame, name []byte) error {
+	return c.refuse(r, wire.ResTopicNotExist, "topic["+string(name)+"] not exist, apply first please!")
+}
+
+// refuseGroup answers that a group's name is illegal, or that there are too many groups.
+func (c *conn) refuseGroup(r *wire.Frame, name string) error {
+	return c.refuse(r, wire.ResSystemError, "the consumer group cannot be created: "+name)
+}
+
 // ok answers with success.
 func (c *conn) ok(r *wire.Frame) error { return c.refuse(r, wire.ResSuccess, "") }
 

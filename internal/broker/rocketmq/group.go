@@ -142,8 +142,8 @@ func (g *group) ids() []string {
 // heartbeat handles HEART_BEAT: the groups of a client.
 func (c *conn) heartbeat(r *wire.Frame) error {
 	var data wire.Heartbeat
-	if err := wire.UnmarshalJSON(r.Body, &data); err != nil {
-		return c.refuse(r, wire.ResSystemError, "the body of a heartbeat cannot be read: "+err.Error())
+	if !c.readJSON(r, &data) {
+		return nil
 	}
 	for _, p := range data.Producers {
 		if legalName(p.Group) {
@@ -154,8 +154,7 @@ func (c *conn) heartbeat(r *wire.Frame) error {
 		d := &data.Consumers[i]
 		g := c.s.makeGroup(d.Group)
 		if g == nil || c.s.makeTopic(wire.RetryPrefix+d.Group, 1) == nil {
-			return c.refuse(r, wire.ResSystemError,
-				"the name of a consumer group is illegal or too long, or there are too many: "+d.Group)
+			return c.refuseGroup(r, d.Group)
 		}
 		if len(data.ClientID) > maxClientID || !g.admits(c.s, d) {
 			return c.refuse(r, wire.ResSystemError, "the client's ID is too long, or its subscriptions are too many")
@@ -346,12 +345,12 @@ func (c *conn) consumerList(r *wire.Frame) error {
 func (c *conn) lockQueues(r *wire.Frame) error {
 	take := r.Code == wire.ReqLockBatchMQ
 	var data wire.Lock
-	if err := wire.UnmarshalJSON(r.Body, &data); err != nil {
-		return c.refuse(r, wire.ResSystemError, "the body cannot be read: "+err.Error())
+	if !c.readJSON(r, &data) {
+		return nil
 	}
 	g := c.s.makeGroup(data.Group)
 	if g == nil {
-		return c.refuse(r, wire.ResSystemError, "the name of the consumer group is illegal")
+		return c.refuseGroup(r, data.Group)
 	}
 	taken := []wire.Queue{}
 	g.mu.Lock()

@@ -14,7 +14,7 @@ func (t *topic) commit(q *queue, group string, offset int64) {
 func (c *conn) queueOf(r *wire.Frame) *queue {
 	t := c.s.findTopic(r.Get("topic"))
 	if t == nil {
-		_ = c.refuse(r, wire.ResTopicNotExist, "topic["+string(r.Get("topic"))+"] not exist, apply first please!")
+		_ = c.refuseTopic(r, r.Get("topic"))
 		return nil
 	}
 	q := t.queue(r.NumberOr("queueId", -1))
@@ -47,10 +47,10 @@ func (c *conn) updateOffset(r *wire.Frame) error {
 	if q == nil {
 		return nil
 	}
-	offset := r.NumberOr("commitOffset", -1)
+	offset := max(0, r.NumberOr("commitOffset", 0))
 	g := c.groupOf(r)
-	if offset < 0 || g == nil {
-		return c.refuse(r, wire.ResSystemError, "the offset or the group is not one")
+	if g == nil {
+		return c.refuseGroup(r, string(r.Get("consumerGroup")))
 	}
 	q.t.commit(q, g.name, offset)
 	return c.ok(r)

@@ -44,7 +44,7 @@ func (c *conn) pull(r *wire.Frame) error {
 	}
 	g := c.groupOf(r)
 	if g == nil {
-		return c.refuse(r, wire.ResSubscriptionNotExist, "the name of the consumer group is illegal")
+		return c.refuseGroup(r, string(r.Get("consumerGroup")))
 	}
 	flags := r.NumberOr("sysFlag", 0)
 	f, code, remark := c.filterOf(r, g, q.t, flags&wire.PullSubscription != 0)

@@ -76,7 +76,7 @@ func (c *conn) send(r *wire.Frame) error {
 	t := c.topic
 	if t == nil || t.gone.Load() || t.name != string(h.topic) {
 		if t = c.topicOf(&h); t == nil {
-			return c.refuse(r, wire.ResTopicNotExist, "topic["+string(h.topic)+"] not exist, apply first please!")
+			return c.refuseTopic(r, h.topic)
 		}
 		c.topic = t
 	}

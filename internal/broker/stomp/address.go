@@ -10,7 +10,7 @@ import (
 func address(name string) (driver.Destination, error) {
 	a, _ := store.ParseAddress(name)
 	if a.Name == "" {
-		return a, refuse("invalid frame: no destination")
+		return a, missing("destination")
 	}
 	return a, nil
 }

@@ -23,7 +23,8 @@ func (c *message) Size() int { return cap(c.text) }
 func (c *message) Body() []byte { return c.text[c.head:] }
 
 func (c *message) WithBody(body []byte) store.Content {
-	return &message{text: append(bytes.Clone(c.text[:c.head]), body...), head: c.head, escaped: c.escaped, plain: c.plain}
+	text := append(bytes.Clone(c.text[:c.head]), body...)
+	return &message{text: text, head: c.head, escaped: c.escaped, plain: c.plain}
 }
 
 // each calls f with the unescaped header lines until it returns false.

@@ -185,7 +185,7 @@ func TestDurable(t *testing.T) {
 	c.message("0")
 	c.message("1")
 	c.put("UNSUBSCRIBE", "", "id:none", named)
-	c.refused("cannot be removed")
+	c.refused("is in use")
 	c = connected(t, s.addr, "client-id:me")
 	c.ask("UNSUBSCRIBE", "", "id:none", named)
 	assert.Empty(t, s.store.Destination(driver.Destination{Kind: driver.Topic, Name: "x"}).Stats().Queues)

@@ -47,7 +47,7 @@ func TestAddress(t *testing.T) {
 	} {
 		got, err := address(test.name)
 		if test.want.Name == "" {
-			require.ErrorContains(t, err, "no destination")
+			require.ErrorContains(t, err, "no header destination")
 			continue
 		}
 		require.NoError(t, err)

@@ -105,7 +105,7 @@ func (c *conn) build(f *wire.Received, s *sendHeaders) (*message, error) {
 		}
 	}
 	if s[destination] == nil {
-		return nil, refuse("invalid frame: SEND without destination")
+		return nil, missing("destination")
 	}
 	m := &message{plain: s[contentLength] == nil, escaped: f.Escaped()}
 	m.Message = store.Message{Content: m, Source: c.source, Priority: 4}
@@ -127,7 +127,7 @@ func (s *sendHeaders) apply(m *store.Message) (err error) {
 	if b := s[priority]; b != nil {
 		n, ok := wire.ParseNumber(b)
 		if !ok || n > 9 {
-			return refuse("invalid header: priority %.40q is not 0 to 9", b)
+			return invalid("priority", b)
 		}
 		m.Priority = uint8(n)
 	}
@@ -153,7 +153,7 @@ func (s *sendHeaders) apply(m *store.Message) (err error) {
 func parseTime(name string, b []byte) (int64, error) {
 	n, ok := wire.ParseNumber(b)
 	if !ok || n > 1<<63-1 {
-		return 0, refuse("invalid header: %s %.40q is not a time in milliseconds", name, b)
+		return 0, invalid(name, b)
 	}
 	return int64(n), nil //nolint:gosec // checked
 }

@@ -254,6 +254,14 @@ func refuse(format string, args ...any) *refusal {
 	return &refusal{text: fmt.Sprintf(format, args...)}
 }
 
+// missing is the refusal of a frame that lacks a header.
+func missing(header string) *refusal { return refuse("no header %s", header) }
+
+// invalid is the refusal of the value of a header.
+func invalid(header string, value []byte) *refusal {
+	return refuse("invalid header: %s:%.40q", header, value)
+}
+
 // append appends the ERROR frame.
 func (r *refusal) append(b []byte) []byte {
 	b = append(wire.AppendHeader(append(b, "ERROR\n"...), "message", r.text), r.headers...)

@@ -10,21 +10,18 @@ import (
 func (c *conn) settle(f *wire.Received, nack bool) error {
 	name := f.Get("id")
 	if name == nil {
-		return refuse("invalid frame: an acknowledgement without id")
+		return missing("id")
 	}
 	source, serial, id, ok := parseID(name)
-	if !ok || source != c.source || serial >= c.serial {
-		return refuse("invalid acknowledgement: %.80q was not delivered on this connection", name)
-	}
 	s := c.subs[serial]
+	if !ok || source != c.source || serial >= c.serial || s != nil && id >= s.sent.Load() {
+		return refuse("invalid acknowledgement: %.80q was not delivered", name)
+	}
 	if s == nil {
 		if f.Get("receipt") != nil || f.Get("transaction") != nil {
 			return refuse("invalid acknowledgement: the subscription of %.80q has ended", name)
 		}
 		return nil // crossed with the end: the message was returned
-	}
-	if id >= s.sent.Load() {
-		return refuse("invalid acknowledgement: %.80q was not delivered", name)
 	}
 	step := step{sub: s, id: id, nack: nack, drop: nack && string(f.Get("requeue")) == "false"}
 	switch tx := f.Get("transaction"); {

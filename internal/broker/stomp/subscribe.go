@@ -64,11 +64,11 @@ func (c *conn) subscribe(f *wire.Received) error {
 	}
 	switch {
 	case f.Get("id") == nil:
-		return refuse("invalid frame: SUBSCRIBE without id")
+		return missing("id")
 	case c.byID[s.id] != nil:
 		return refuse("invalid frame: there is a subscription with that id already")
 	case len(c.subs) >= maxSubscriptions:
-		return refuse("limit reached: more than %d subscriptions on a connection", maxSubscriptions)
+		return refuse("limit reached: %d subscriptions", maxSubscriptions)
 	}
 	if err := s.configure(f); err != nil {
 		return err
@@ -97,13 +97,13 @@ func (s *subscription) configure(f *wire.Received) error {
 	case "client-individual":
 		s.mode = modeIndividual
 	default:
-		return refuse("invalid header: ack mode %.40q is not auto, client or client-individual", ack)
+		return invalid("ack", ack)
 	}
 	s.limit = defaultPrefetch
 	if b := f.Get("prefetch-count"); b != nil {
 		n, ok := wire.ParseNumber(b)
 		if !ok {
-			return refuse("invalid header: prefetch-count %.40q is not a number", b)
+			return invalid("prefetch-count", b)
 		}
 		s.limit = int64(min(max(n, 1), maxPrefetch)) //nolint:gosec // bounded
 	}
@@ -192,19 +192,21 @@ func (c *conn) unsubscribe(f *wire.Received) error {
 	case shared != "":
 		return c.remove(shared)
 	case s == nil:
-		return refuse("no such subscription: %.80q", id)
+		return noSubscription(id)
 	}
 	return nil
 }
+
+func noSubscription(name string) error { return refuse("no such subscription: %.80q", name) }
 
 // remove removes a subscription of any topic: UNSUBSCRIBE does not name the topic.
 func (c *conn) remove(name string) error {
 	q := c.server.store.FindSubscription(name)
 	if q == nil {
-		return refuse("no such subscription: %.80q", name)
+		return noSubscription(name)
 	}
 	if err := q.Remove(); err != nil {
-		return refuse("the subscription %.80q cannot be removed: %s", name, err)
+		return refuse("%.80q: %s", name, err)
 	}
 	return nil
 }

@@ -26,11 +26,11 @@ func (c *conn) begin(f *wire.Received) error {
 	name := c.text(f, "transaction")
 	switch {
 	case name == "":
-		return refuse("invalid frame: BEGIN without transaction")
+		return missing("transaction")
 	case c.txs[name] != nil:
 		return refuse("invalid frame: there is a transaction %.80q already", name)
 	case len(c.txs) >= maxTransactions:
-		return refuse("limit reached: more than %d transactions at a time", maxTransactions)
+		return refuse("limit reached: %d transactions", maxTransactions)
 	}
 	c.txs[name] = &transaction{Transaction: c.account.Begin()}
 	return nil
@@ -68,9 +68,7 @@ func (c *conn) settleIn(name []byte, s step) error {
 	return nil
 }
 
-func errLargeTx() error {
-	return refuse("limit reached: the transaction is too large, or the broker's memory is full")
-}
+func errLargeTx() error { return refuse("limit reached: %s", store.ErrLargeTransaction) }
 
 // endTx removes a transaction from the open ones.
 func (c *conn) endTx(f *wire.Received) (*transaction, error) {

@@ -14,10 +14,11 @@ import (
 // from any client; the range up to there is for partly read frames, and for the connections of consumers, as
 // their acknowledgements make room.
 
-// The errors of requests for a destination, subscription or consumer.
+// The errors of requests for a destination, subscription or consumer, and of transactions.
 var (
-	ErrNoMemory = errors.New("the broker's memory is full")
-	ErrLongName = errors.New("the name is longer than 1024 bytes")
+	ErrNoMemory         = errors.New("the broker's memory is full")
+	ErrLargeTransaction = errors.New("the transaction is too large, or the broker's memory is full")
+	ErrLongName         = errors.New("the name is longer than 1024 bytes")
 )
 
 // maxName is the longest name of a destination or subscription, in bytes.

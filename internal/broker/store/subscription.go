@@ -14,14 +14,12 @@ type Subscription struct {
 	// Exclusive limits the subscription to one consumer at a time.
 	Exclusive bool
 	// Durable keeps the subscription without consumers.
-	Durable bool
-	// Selector is the text of Filter. A request with another selector or Exclusive replaces the subscription, as in JMS
-	// (Jakarta Messaging 3.1, section 8.3.3).
-	Selector string
+	Durable  bool
+	Selector string // the text of Filter
 	Filter   Filter
 }
 
-// ErrInUse means that a subscription has consumers.
+// ErrInUse means that a subscription has consumers, or another selector or kind than is asked for.
 var ErrInUse = errors.New("the subscription is in use")
 
 // Subscribe adds a consumer to a subscription of a topic. A new subscription gets messages sent from then on. notify is
@@ -36,28 +34,16 @@ func (s *Store) Subscribe(topic string, sub Subscription, notify func()) (*Consu
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	subs := *d.subs.Load()
-	room := !s.overfull()
-	if sub.Name != "" {
-		for i, x := range subs {
-			q, ok := x.(*Queue)
-			if !ok || q.name != sub.Name {
-				continue
-			}
-			same := q.selector == sub.Selector && q.exclusive == sub.Exclusive
-			if q.inUse() && (!same || q.exclusive) {
-				return nil, ErrInUse
-			}
-			if same {
-				return q.Consume(nil, notify)
-			}
-			q.end()
-			subs = slices.Delete(slices.Clone(subs), i, i+1)
-			room = true // the memory of the old one
-			break
+	for _, q := range d.queues() {
+		if sub.Name == "" || q.name != sub.Name {
+			continue
 		}
+		if q.selector != sub.Selector || q.exclusive != sub.Exclusive || q.exclusive && q.inUse() {
+			return nil, ErrInUse
+		}
+		return q.Consume(nil, notify)
 	}
-	if !room {
+	if s.overfull() {
 		return nil, ErrNoMemory
 	}
 	q := &Queue{
@@ -67,7 +53,7 @@ func (s *Store) Subscribe(topic string, sub Subscription, notify func()) (*Consu
 	if err != nil {
 		return nil, err
 	}
-	subs = append(slices.Clone(subs), q)
+	subs := append(slices.Clone(*d.subs.Load()), q)
 	d.subs.Store(&subs)
 	s.Charge(q.ownSize())
 	return c, nil
@@ -87,9 +73,6 @@ func (s *Store) FindSubscription(name string) (found *Queue) {
 
 // Remove removes a subscription and its messages. It fails with [ErrInUse].
 func (q *Queue) Remove() error { return q.dest.remove(q) }
-
-// Address returns the queue, or the topic of the subscription.
-func (q *Queue) Address() driver.Destination { return q.dest.addr }
 
 func (q *Queue) inUse() bool {
 	q.mu.Lock()

@@ -294,7 +294,8 @@ func (r *Reader) body(b []byte, pos, length int) (size int, err error) {
 // ("STOMP or CONNECT Frame").
 func command(name []byte) string {
 	for _, c := range [...]string{
-		SEND, MESSAGE, RECEIPT, ACK, NACK, BEGIN, COMMIT, ABORT, ERROR, CONNECT, CONNECTED, SUBSCRIBE, UNSUBSCRIBE, DISCONNECT,
+		SEND, MESSAGE, RECEIPT, ACK, NACK, BEGIN, COMMIT, ABORT, ERROR, CONNECT, CONNECTED, SUBSCRIBE, UNSUBSCRIBE,
+		DISCONNECT,
 	} {
 		if string(name) == c {
 			return c
