@@ -17,7 +17,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// TestControlObeysNoWebPage: what a page in a browser can send changes nothing, and what it can read says nothing.
+// TestControlObeysNoWebPage: requests of a page in a browser change nothing, and the page cannot read an answer.
 func TestControlObeysNoWebPage(t *testing.T) {
 	b := start(t, Config{})
 	h := b.Control([]string{"named.example"})
@@ -84,7 +84,7 @@ func TestControlAsksForTheUser(t *testing.T) {
 	}
 }
 
-// TestControlLimits: nobody stalls a broker for ever, and what was wrong is said without repeating it to the terminal.
+// TestControlLimits: a stall has a limit, and an error does not repeat control characters of the request.
 func TestControlLimits(t *testing.T) {
 	b := start(t, Config{})
 	h := b.Control(nil)

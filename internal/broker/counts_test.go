@@ -16,8 +16,8 @@ import (
 	"github.com/perfmq/perfmq/internal/musttest"
 )
 
-// sends sends n messages over a connection of its own and does not wait for answers; wait does, and returns how many
-// there were before the connection ended.
+// sends sends n messages over a connection of its own and does not wait for answers. wait waits for the answers, and
+// returns their number at the end of the connection.
 type sends func(t *testing.T, b *Broker, n int) (wait func() int)
 
 func overProtocols() map[string]sends {

@@ -65,8 +65,8 @@ func gone(t testing.TB, b *Broker) {
 	require.Eventually(t, func() bool { return open(b) == 0 }, patience, time.Millisecond, "%+v", b.Stats().Connections)
 }
 
-// TestDroppingEndsAStall: who waits in a stall over any protocol is broken off with all it had, not only when the stall
-// is over.
+// TestDroppingEndsAStall: connections of all protocols that wait in a stall end when they are dropped, not when the
+// stall is over.
 func TestDroppingEndsAStall(t *testing.T) {
 	b := start(t, Config{})
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

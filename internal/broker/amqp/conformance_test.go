@@ -21,7 +21,8 @@ func TestConformance(t *testing.T) {
 		Broker:  "the embedded broker",
 		Factory: driveramqp.Factory(), URL: "amqp://" + r.addr, User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
 		Quiet: 100 * time.Millisecond, MaxBody: 1 << 20, // TestSizes has more
-		// Those of the broker, which is in the process: TestAllocations in package drivers/amqp counts the driver's.
+		// allocations of the broker, which is in the process: TestAllocations in package drivers/amqp counts the
+		// driver's.
 		Allocations: 20,
 		Inspect: func(t testing.TB, dest driver.Destination) func(int) []drivertest.Header {
 			t.Helper()

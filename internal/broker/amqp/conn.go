@@ -272,7 +272,7 @@ func (c *conn) flush() {
 	c.lowCredit = c.lowCredit[:0]
 }
 
-// grantWithRoom grants credit to the links whose destinations have room again.
+// grantWithRoom grants credit to links with room at their destination again.
 func (c *conn) grantWithRoom() {
 	c.readyMu.Lock()
 	links := c.withRoom

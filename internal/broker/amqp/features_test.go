@@ -18,7 +18,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// condition returns that of an AMQP error; empty if err is none.
+// condition returns the condition of an AMQP error; empty for nil.
 func condition(err error) client.ErrCond {
 	var e *client.Error
 	if errors.As(err, &e) {
@@ -52,7 +52,7 @@ func TestOutcomes(t *testing.T) {
 	})
 }
 
-// TestCredit: no more is sent than there is credit for, and draining gives back what is left of it.
+// TestCredit: the broker sends no more messages than there is credit for, and draining returns the rest of the credit.
 func TestCredit(t *testing.T) {
 	r := start(t, store.Config{}, amqp.Options{})
 	s := r.session()
@@ -88,8 +88,8 @@ func TestDrainedPassesOn(t *testing.T) {
 	r.expect(second, "1")
 }
 
-// TestBackPressure: senders of a full queue wait, and go on when there is room. What is stored beyond the limit is what
-// they had been granted.
+// TestBackPressure: senders of a full queue wait, and continue when there is room. No more than the granted credit is
+// stored beyond the limit.
 func TestBackPressure(t *testing.T) {
 	t.Parallel()
 	const limit = 50
@@ -151,7 +151,7 @@ func TestStoppedHoldsMessages(t *testing.T) {
 	assert.Equal(t, uint32(1), got[0].Attempts)
 }
 
-// TestWithheld: what is not to be confirmed is not, though others after it are.
+// TestWithheld: a withheld message is not confirmed, though later ones are.
 func TestWithheld(t *testing.T) {
 	r := start(t, store.Config{}, amqp.Options{})
 	r.store.SetFaults(store.Faults{WithholdEvery: 2})
@@ -210,7 +210,7 @@ func (d deaf) Write(b []byte) (int, error) {
 	return d.Conn.Write(b)
 }
 
-// TestStop: at the end of the context peers are told.
+// TestStop: at the end of the context, connections are closed with an error for the peer.
 func TestStop(t *testing.T) {
 	r := start(t, store.Config{}, amqp.Options{})
 	conn := r.dial(nil)

@@ -15,7 +15,7 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
-// tape is a connection whose peer has said all it will ever say.
+// tape is a connection with recorded input.
 type tape struct {
 	io.Reader
 	said bytes.Buffer
@@ -29,7 +29,7 @@ func (*tape) SetDeadline(time.Time) error        { return nil }
 func (*tape) SetReadDeadline(time.Time) error    { return nil }
 func (*tape) SetWriteDeadline(t time.Time) error { return nil }
 
-// play serves what a peer says, and returns what it got and how it ended.
+// play serves a connection with that input, and returns the output and the result.
 func play(t testing.TB, said []byte) (string, error) {
 	t.Helper()
 	nc := &tape{Reader: bytes.NewReader(said)}
@@ -142,7 +142,7 @@ func FuzzServe(f *testing.F) {
 	})
 }
 
-// FuzzMessage reads messages; what was read once is read again from what is kept of it.
+// FuzzMessage reads messages, and reads the kept part of a message again.
 func FuzzMessage(f *testing.F) {
 	f.Add(sample(f))
 	f.Add(encoded(&store.Message{Content: &message{}}))

@@ -16,7 +16,7 @@ import (
 	"github.com/perfmq/perfmq/internal/brokertest"
 )
 
-// perfTotals are the totals of a run of `artemis perf`, whose AMQP client is Qpid JMS.
+// perfTotals are the totals of a run of `artemis perf`, which is a client of Qpid JMS.
 type perfTotals struct{ sent, completed, received int }
 
 // perf runs `artemis perf` with this broker to its end.
@@ -72,7 +72,7 @@ func TestQpidJMS(t *testing.T) {
 }
 
 // TestQpidJMSTransactions sends whole transactions only: a client that is stopped within one does not always commit it,
-// and then waits for its messages in vain.
+// and then waits for its messages.
 func TestQpidJMSTransactions(t *testing.T) {
 	t.Parallel()
 	r := start(t, store.Config{}, amqp.Options{})

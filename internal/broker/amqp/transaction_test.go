@@ -51,7 +51,7 @@ func (c *raw) until(kind wire.Descriptor) *wire.Decoder {
 	}
 }
 
-// state reads frames up to a disposition, and returns what it says.
+// state reads frames up to a disposition, and returns its state.
 func (c *raw) state() wire.State {
 	c.b.Helper()
 	var d wire.Disposition

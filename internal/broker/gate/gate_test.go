@@ -15,7 +15,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// rig is a gate of a broker whose queues take one message.
+// rig is a gate of a broker with queues for one message.
 func rig(t *testing.T) (g *Gate, s *store.Store, frames chan string) {
 	s = store.New(store.Config{Limit: 1})
 	frames = make(chan string, 9)
@@ -38,7 +38,8 @@ func makeRoom(t *testing.T, s *store.Store, queue string) {
 	}
 }
 
-// TestWithhold: answers of one destination come together, in order, when that has room, and those of another do not.
+// TestWithhold: answers of one destination are written together, in order, when it has room. Answers of another
+// destination stay.
 func TestWithhold(t *testing.T) {
 	g, s, frames := rig(t)
 	a, b := send(s, "a"), send(s, "b")
@@ -71,7 +72,7 @@ func TestAwait(t *testing.T) {
 	require.ErrorIs(t, g.Await(send(s, "b"), nil), net.ErrClosed)
 }
 
-// TestLinger: what the peer still sends is taken, so that it can read our last frame.
+// TestLinger: further input is discarded, so that the peer can read our last frame.
 func TestLinger(t *testing.T) {
 	peer, conn := net.Pipe()
 	go func() {

@@ -74,7 +74,7 @@ func pullFields(topic string, offset, wait int, more ...string) []string {
 	}, more...)
 }
 
-// holdFor is how long a pull that a message must answer may be held, in milliseconds.
+// holdFor is the hold of a pull that a message must answer, in milliseconds.
 const holdFor = 60_000
 
 // bodies cuts stored messages.
@@ -111,7 +111,7 @@ func TestLongPolls(t *testing.T) {
 	require.Zero(t, code)
 	require.Equal(t, []string{"x"}, bodies(body))
 	require.Eventually(t, func() bool { return b.Stats().HeldPulls == 0 }, patience, time.Millisecond)
-	// What is out of reach is corrected, and what a filter leaves out is passed over.
+	// An offset beyond the queue is corrected, and filtered messages are skipped.
 	for offset, want := range map[int]int{1: 19, 7: 21} {
 		consumer.post(11, 0, nil, pullFields("T", offset, 0)...)
 		code, _ = consumer.answer()

@@ -48,7 +48,7 @@ func TestQueueOfOthersToTopic(t *testing.T) {
 	stats := b.store.Queue("Q").Stats()
 	require.EqualValues(t, n, stats.Settled)
 	require.Zero(t, stats.Depth)
-	// When nobody listens any more the queue keeps what comes.
+	// Without members of the group the queue keeps new messages.
 	require.NoError(t, c.conn.Close())
 	require.Eventually(t, func() bool { return b.store.Queue("Q").Stats().Consumers == 0 }, patience, time.Millisecond)
 	out.Send(&store.Message{Content: storetest.Content{Data: "kept"}})

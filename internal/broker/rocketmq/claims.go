@@ -2,8 +2,8 @@ package rocketmq
 
 import "time"
 
-// claims returns the groups whose claims on a topic differ from their commits: true for those with members that
-// subscribe to the topic, false for those without members for GoneAfter.
+// claims returns the groups with another claim on a topic than their commits: true for members that subscribe to it,
+// false without members for GoneAfter.
 func (s *Server) claims(topic string) map[string]bool {
 	list := map[string]bool{}
 	for _, g := range s.allGroups() {

@@ -38,7 +38,7 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// TestNoGroupNoWait: a topic without groups takes whatever comes, also from one who sends one message at a time.
+// TestNoGroupNoWait: a topic without groups accepts all messages, also of a sender that sends one at a time.
 func TestNoGroupNoWait(t *testing.T) {
 	for _, limit := range []int64{1, 8, 100} {
 		synctest.Test(t, func(t *testing.T) {
@@ -52,8 +52,8 @@ func TestNoGroupNoWait(t *testing.T) {
 	}
 }
 
-// TestGroupsThatHaveGone: one that does not come back in time holds nothing, and what it had not done with is counted;
-// one that does misses nothing.
+// TestGroupsThatHaveGone: the claim of a group ends some time after its last member, and its unread messages are
+// counted. A group that returns in time misses none.
 func TestGroupsThatHaveGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(store.New(store.Config{Limit: 80}), Options{})
@@ -86,24 +86,7 @@ func TestGroupsThatHaveGone(t *testing.T) {
 	})
 }
 
-// TestALittleRoomIsRoom: one that went away at nine tenths of the limit leaves the tenth to those who wait.
-func TestALittleRoomIsRoom(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := New(store.New(store.Config{Limit: 80}), Options{})
-		defer s.Close()
-		topic := s.makeTopic("T", 1)
-		require.NotNil(t, s.makeGroup("g"))
-		topic.commit(topic.queue(0), "g", 0)
-		sent := sender(topic, 0, 100)
-		pass(time.Second / 2)
-		topic.commit(topic.queue(0), "g", 5)
-		pass(time.Second)
-		require.EqualValues(t, 85, sent.Load())
-		require.Zero(t, s.Stats().Dropped)
-	})
-}
-
-// TestARejectingTopicForgetsGroups: a sender that is refused is not for ever.
+// TestARejectingTopicForgetsGroups: a topic that refuses messages for a group accepts them after the end of its claim.
 func TestARejectingTopicForgetsGroups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(store.New(store.Config{Limit: 8, Full: store.Reject}), Options{})

@@ -30,7 +30,7 @@ func openDriver(t *testing.T, b *testBroker, options ...string) driver.Driver {
 	return d
 }
 
-// got is what a consumer has received.
+// got is the result of a consumer.
 type got struct {
 	mu    sync.Mutex
 	times []int64
@@ -153,8 +153,8 @@ func TestDriversTransactions(t *testing.T) {
 	require.EqualValues(t, 80, sent(b, "TX"))
 }
 
-// TestDriversTransactionsOfALostProducer: the next producer of a driver answers for those of one that lost its
-// connection, so that nothing stays in the broker for lack of an answer.
+// TestDriversTransactionsOfALostProducer: after a lost connection the next producer of the driver ends the transactions
+// of the previous one.
 func TestDriversTransactionsOfALostProducer(t *testing.T) {
 	t.Parallel()
 	b := start(t, store.Config{}, rocketmq.Options{TransactionCheck: patientCheck})
@@ -194,30 +194,9 @@ func TestDriversTransactionsOfALostProducer(t *testing.T) {
 	require.GreaterOrEqual(t, b.Stats().Committed, uint64(accepted.Load())) //nolint:gosec // not negative
 }
 
-// TestDriversFailures: a released message comes again.
-func TestDriversFailures(t *testing.T) {
-	t.Parallel()
-	b := start(t, store.Config{}, rocketmq.Options{})
-	d := openDriver(t, b, "queues=1", "send=sync")
-	spec := driver.ConsumerSpec{Connection: driver.Connection{Key: "c", Name: "c"}, Destination: queueNamed("FAIL"), Failing: driver.Release}
-	failed := 0
-	in := receiveAs(t, d, spec, func(m *driver.Delivery) driver.Verdict {
-		if m.Time%10 != 0 || m.Redelivered {
-			return driver.Accept
-		}
-		failed++
-		return driver.Release
-	})
-	send(t, d, queueNamed("FAIL"), 40)
-	in.wait(t, 40)
-	require.Equal(t, 4, in.again)
-	require.Equal(t, 4, failed)
-	require.EqualValues(t, failed, b.Stats().GivenBack)
-}
-
-// TestDriverIsNotHeldBackForLong: a consumer that keeps up makes room as it consumes, not when it saves its offsets, from
-// time to time. In this bubble no time passes, as there is always a goroutine that waits for the network: what waits for
-// a timer waits for ever, and fails when the broker ends.
+// TestDriverIsNotHeldBackForLong: a consumer makes room as it consumes, not when it saves its offsets. In this bubble
+// no time passes, as a goroutine always waits for the network: a wait for a timer does not end, and fails when the
+// broker ends.
 func TestDriverIsNotHeldBackForLong(t *testing.T) {
 	const limit, n = 500, 5000
 	var broker atomic.Pointer[testBroker]
@@ -261,7 +240,7 @@ func TestDriverIsNotHeldBackForLong(t *testing.T) {
 	})
 }
 
-// TestSharedConnectionIsReadOn: what makes room may come over the connection whose sends wait for it.
+// TestSharedConnectionIsReadOn: commits make room over the connection that waits for room to send.
 func TestSharedConnectionIsReadOn(t *testing.T) {
 	for _, mode := range []string{"async", "oneway"} {
 		t.Run(mode, func(t *testing.T) {

@@ -95,8 +95,8 @@ func (c *client) good() {
 	require.Zero(c.t, code)
 }
 
-// TestTooLargeMessages: a message that is too large is refused with an answer, as far as frames are read; the
-// connection goes on.
+// TestTooLargeMessages: a message that is too large is refused with an answer, up to the limit of frames; the
+// connection stays open.
 func TestTooLargeMessages(t *testing.T) {
 	t.Parallel()
 	b := start(t, store.Config{}, rocketmq.Options{Queues: 1})

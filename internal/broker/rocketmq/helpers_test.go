@@ -17,6 +17,7 @@ import (
 	"github.com/perfmq/perfmq/internal/broker/store/storetest"
 	"github.com/perfmq/perfmq/internal/musttest"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // patience bounds each wait for something that must happen.
@@ -84,4 +85,12 @@ func readFrame(r io.Reader, buf []byte) ([]byte, error) {
 	frame := buf[:min(int(binary.BigEndian.Uint32(size[:])), len(buf))]
 	_, err := io.ReadFull(r, frame)
 	return frame, err
+}
+
+// sent returns the number of messages sent to a topic.
+func sent(b *testBroker, topic string) uint64 {
+	if d := b.store.Find(driver.Destination{Kind: driver.Topic, Name: topic}); d != nil {
+		return d.Stats().Sent
+	}
+	return 0
 }

@@ -51,8 +51,8 @@ func TestSilentClientsAreDead(t *testing.T) {
 	})
 }
 
-// TestSilentFromTheStart: a connection over which no request comes does not stay, nor one whose request never ends, nor
-// one whose client does not read what it asks for.
+// TestSilentFromTheStart: connections end without a request, within an endless request, and when the client does not
+// read the answers.
 func TestSilentFromTheStart(t *testing.T) {
 	for name, c := range map[string]struct {
 		says func(t *testing.T, client net.Conn)
@@ -102,31 +102,4 @@ func TestSilentFromTheStart(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestWhoHasGoneIsForgotten: those who waited for room in a topic and are not there any more do not stay for ever.
-func TestWhoHasGoneIsForgotten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := New(store.New(store.Config{Limit: 1}), Options{GoneAfter: time.Hour})
-		defer s.Close()
-		topic := s.makeTopic("T", 1)
-		require.NotNil(t, s.makeGroup("g"))
-		topic.commit(topic.queue(0), "g", 0)
-		sendN(topic, 0, 1)
-		asked := 0
-		var stays func()
-		stays = func() { asked++; topic.Room(stays) }
-		stays()
-		for range 20 {
-			for range 300 {
-				require.False(t, topic.Room(func() {}))
-			}
-			pass(time.Second)
-		}
-		assert.LessOrEqual(t, asked, 41, "once a second at most")
-		before := asked
-		topic.commit(topic.queue(0), "g", 1)
-		pass(time.Second)
-		assert.Equal(t, before+1, asked, "who is there is told")
-	})
 }

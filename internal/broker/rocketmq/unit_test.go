@@ -138,42 +138,6 @@ func TestBytesAreBounded(t *testing.T) {
 	require.Equal(t, held, topic.bytes.Load())
 }
 
-func TestDelayedMessages(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := New(store.New(store.Config{}), Options{})
-		defer s.Close()
-		topic := s.makeTopic("T", 1)
-		for i, wait := range []time.Duration{2 * time.Second, time.Second, time.Second} {
-			m := other(strconv.Itoa(i))
-			m.NotBefore = time.Now().Add(wait).UnixNano()
-			topic.dest.Send(m)
-		}
-		time.Sleep(999 * time.Millisecond) //nolint:forbidigo // synthetic time
-		synctest.Wait()
-		require.Empty(t, contents(topic.queue(0)))
-		require.EqualValues(t, 3, topic.size.Load())
-		time.Sleep(time.Millisecond) //nolint:forbidigo // synthetic time
-		synctest.Wait()
-		require.Equal(t, []string{"1", "2"}, contents(topic.queue(0)))
-		time.Sleep(time.Second) //nolint:forbidigo // synthetic time
-		synctest.Wait()
-		require.Equal(t, []string{"1", "2", "0"}, contents(topic.queue(0)))
-	})
-}
-
-func TestFullFault(t *testing.T) {
-	st := store.New(store.Config{})
-	s := New(st, Options{})
-	defer s.Close()
-	topic := s.makeTopic("T", 1)
-	st.SetFaults(store.Faults{Full: true})
-	told := make(chan struct{})
-	require.False(t, topic.dest.Room(func() { close(told) }))
-	st.SetFaults(store.Faults{})
-	<-told
-	require.True(t, topic.dest.Room(nil))
-}
-
 func TestQueueFindsByOffset(t *testing.T) {
 	q := &queue{}
 	for i := range 100 {

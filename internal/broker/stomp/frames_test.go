@@ -83,7 +83,7 @@ y:AAE=
 	assert.Equal(t, want, string(appendHead(nil, m)))
 }
 
-// TestContent sends a frame and looks at what the other protocols see of it.
+// TestContent sends a frame and reads it as the other protocols do.
 func TestContent(t *testing.T) {
 	s, c := begin(t, store.Config{})
 	c.ask("SEND", "bo\x00dy", "destination:/queue/q", "content-length:5", `colour:a\\c\cb`, "colour:second",

@@ -78,7 +78,7 @@ func (c *conn) checkEscapes(f *wire.Received) error {
 	return nil
 }
 
-// text returns an unescaped header; empty if there is none. Its escapes were checked.
+// text returns an unescaped header, or an empty text. Its escapes were checked.
 func (c *conn) text(f *wire.Received, key string) string {
 	b, _ := wire.Unescape(f.Get(key))
 	return string(b)

@@ -43,8 +43,7 @@ func TestBackPressure(t *testing.T) {
 	require.Eventually(t, func() bool { return queueStats(s.store, "x").Depth == 0 }, patience, time.Millisecond)
 }
 
-// TestBackPressureBound sends without an end to a full queue: the connection is not read any more, and goes on when
-// there is room.
+// TestBackPressureBound sends without an end to a full queue: the connection is not read until there is room.
 func TestBackPressureBound(t *testing.T) {
 	s, c := begin(t, store.Config{Limit: 10})
 	body := strings.Repeat("x", 64<<10)
@@ -75,7 +74,7 @@ func TestBackPressureBound(t *testing.T) {
 	c.ask("DISCONNECT", "")
 }
 
-// TestDisconnectConfirms: what a full queue has taken is confirmed at the end.
+// TestDisconnectConfirms: messages stored in a full queue are confirmed at DISCONNECT.
 func TestDisconnectConfirms(t *testing.T) {
 	s, c := begin(t, store.Config{Limit: 1})
 	fill(c, "/queue/x", 1)

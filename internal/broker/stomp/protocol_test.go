@@ -29,7 +29,7 @@ func TestConnect(t *testing.T) {
 	assert.Equal(t, "1.2", a.headers["version"])
 	assert.Equal(t, "0,0", a.headers["heart-beat"])
 
-	// What both agree to: the first number is how often we send one, the second how often the client does.
+	// The agreed heart-beats: the first number is the time between ours, the second between the client's.
 	for asked, want := range map[string]string{"60000,30000": "30000,60000", "1,0": "0,100", "0,1": "100,0"} {
 		c = dial(t, s.addr)
 		c.raw("CONNECT\naccept-version:1.2\nheart-beat:" + asked + "\n\n\x00")

@@ -91,7 +91,7 @@ func (d *Destination) WhyFull() string {
 	return d.addr.String() + " is full"
 }
 
-// CountRefused counts n messages that were refused for lack of room without Send, such as those of a transaction.
+// CountRefused counts n messages that were refused for lack of room without Send, as of a transaction.
 func (d *Destination) CountRefused(n int) {
 	d.refused.Add(uint64(n)) //nolint:gosec // a count
 }

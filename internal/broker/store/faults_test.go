@@ -100,8 +100,8 @@ func TestDelayFault(t *testing.T) {
 	})
 }
 
-// TestRateFault: a row of messages is served at the rate to the nanosecond, whatever the destinations, and begins anew
-// after a pause. A message that nobody gets takes no turn.
+// TestRateFault: messages are served at the rate, to the nanosecond, over all destinations. After a pause the row
+// begins again. A message without a receiver takes no turn.
 func TestRateFault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(Config{})
@@ -133,7 +133,7 @@ func TestRateFault(t *testing.T) {
 	})
 }
 
-// TestWorkFault: the broker works for a time on each message of a connection, on those of several connections at once.
+// TestWorkFault: the messages of a connection take their time one after another, and connections work in parallel.
 func TestWorkFault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(Config{})

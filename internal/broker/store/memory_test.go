@@ -19,7 +19,8 @@ import (
 // body returns a message of n bytes, counted.
 func body(n int) *Message { return message(strings.Repeat("x", n)) }
 
-// TestOneMemoryForAll: no queue is full, but the broker is; what is taken from one queue makes room in all.
+// TestOneMemoryForAll: the memory of the broker is full, but no queue is. An acknowledgement in one queue makes room in
+// all.
 func TestOneMemoryForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(Config{Memory: 1 << 20})
@@ -227,7 +228,7 @@ func TestDestinationsCountWhatTheyTake(t *testing.T) {
 	runtime.KeepAlive(s)
 }
 
-// TestPages: a page is the first destinations in the order of their addresses, and the totals are those of all.
+// TestPages: a page has the first destinations in the order of their addresses, and the totals of all.
 func TestPages(t *testing.T) {
 	s := New(Config{})
 	for i := range 57 {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWhoHasGoneIsForgotten: those who waited for room and are not there any more do not stay for ever.
+// TestWhoHasGoneIsForgotten: waiters for room that do not ask again are forgotten.
 func TestWhoHasGoneIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, q := queue(New(Config{Limit: 1}), "Q")

@@ -2,7 +2,7 @@ package store
 
 import "slices"
 
-// Transaction holds what a client sends in a transaction until its commit. It is for one goroutine.
+// Transaction holds the messages of a client until their commit. It is for one goroutine.
 type Transaction struct {
 	// Failed means that a bound was exceeded: the transaction holds nothing and is not to be committed.
 	Failed bool

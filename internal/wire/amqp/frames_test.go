@@ -37,7 +37,7 @@ func encodeOn(b []byte, f frame, channel uint16) []byte {
 	panic("no frame")
 }
 
-// blank returns an empty frame of a kind; nil if there is none.
+// blank returns an empty frame of a kind, or nil for an unknown one.
 func blank(kind amqp.Descriptor) frame {
 	switch kind {
 	case amqp.DescOpen:

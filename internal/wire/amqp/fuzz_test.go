@@ -3,7 +3,6 @@ package amqp_test
 import (
 	"bufio"
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"io"
 	"math"
@@ -11,7 +10,6 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/musttest"
@@ -336,36 +334,4 @@ func assemble(m *amqp.Message, p *amqp.Properties) []byte {
 		add(m.BodyKind, m.Body)
 	}
 	return b
-}
-
-// FuzzTemplate writes messages from any content; they are read as they were meant.
-func FuzzTemplate(f *testing.F) {
-	f.Add("colour", "red", []byte("body"), false, int64(1), []byte("1-2-3-4"), uint32(0))
-	f.Add("", "", []byte{}, true, int64(math.MinInt64), []byte{}, uint32(math.MaxUint32))
-	f.Add(long, long, []byte(long), true, int64(math.MaxInt64), []byte(long), uint32(5))
-	f.Fuzz(func(t *testing.T, key, value string, body []byte, text bool, time int64, id []byte, ttl uint32) {
-		tmpl, err := amqp.NewTemplate(&amqp.Content{
-			Header: amqp.Header{Durable: text, TTL: amqp.Opt[uint32]{V: ttl, OK: ttl > 0}}, Properties: amqp.Properties{GroupID: []byte(key)},
-			Application: []amqp.Property{{Key: key, Value: value}}, TimeKey: "time", IDKey: "perfmq_id", Body: body, Text: text,
-		})
-		require.NoError(t, err)
-		b := tmpl.Append(nil, time, id)
-		assert.Len(t, b, tmpl.Size(len(id)))
-		var m amqp.Message
-		require.NoError(t, m.Decode(b))
-		assert.Equal(t, string(body), string(m.Payload(nil)))
-		assert.Equal(t, amqp.Opt[uint32]{V: ttl, OK: ttl > 0}, m.Header.TTL)
-		pairs := pairsOf(m.ApplicationProperties)
-		want := []any{key, value, "time", time, "perfmq_id", string(id)}
-		if len(id) == 0 {
-			want = want[:4]
-		}
-		for _, v := range want {
-			assert.Equal(t, v, pairs.Scalar())
-		}
-		assert.False(t, pairs.More())
-		require.NoError(t, pairs.Err())
-		size := binary.BigEndian.Uint32(m.ApplicationProperties[1:])
-		assert.Len(t, m.ApplicationProperties, int(size)+5)
-	})
 }

@@ -34,9 +34,9 @@ func FuzzMessageBesideGoAMQP(f *testing.F) {
 	})
 }
 
-// plain tells whether both sides can show the content of a message: no lists, arrays and other values within values, no
-// key twice, no more properties than there are, nothing behind the last value of a list, where go-amqp goes on reading,
-// and no malformed value in a body, which we read only when we are asked to: a boolean of neither 0 nor 1.
+// plain reports whether both sides can show the content of a message: no nested values, no key twice, no unknown
+// properties, nothing behind the last value of a list, where go-amqp reads on, and no malformed value in a body, which
+// we read on request.
 func plain(t testing.TB, b []byte) bool {
 	t.Helper()
 	for d := amqp.NewDecoder(b); d.More(); {

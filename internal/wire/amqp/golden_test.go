@@ -16,8 +16,8 @@ import (
 
 //go:generate go test . -short -count=1 -update
 
-// Golden files have a line for each case: its name, and bytes in hexadecimal. Qpid Proton confirmed them; `go test -update`
-// writes them anew, and go-amqp has to confirm the messages, in the tests of this package.
+// Golden files have a line for each case: its name, and bytes in hexadecimal. Qpid Proton confirmed them. `go test
+// -update` writes them, and a test compares the messages with go-amqp.
 var update = flag.Bool("update", false, "write the golden files anew")
 
 type golden struct {

@@ -10,7 +10,7 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
-// TestConstants holds codes, flags and names against those of RocketMQ's own classes, see testdata/Golden.java.
+// TestConstants compares codes, flags and names with RocketMQ's own classes, see testdata/Golden.java.
 func TestConstants(t *testing.T) {
 	t.Parallel()
 	golden := readGolden(t)

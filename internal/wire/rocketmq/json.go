@@ -240,7 +240,7 @@ func unicodeEscape(b []byte) (r rune, ok bool) {
 	return rune(n), err == nil
 }
 
-// skip takes any value. It counts the brackets, and does not check what is between them.
+// skip takes any value. It counts the brackets, and does not check their content.
 func (s *scanner) skip() {
 	for depth := 0; !s.failed; {
 		switch {

@@ -11,8 +11,8 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 )
 
-// FuzzGoStomp holds our syntax against that of github.com/go-stomp/stomp/v3/frame, which knows STOMP 1.2: it writes a
-// frame with the same bytes, and reads ours as it was.
+// FuzzGoStomp compares our syntax with github.com/go-stomp/stomp/v3/frame, which knows STOMP 1.2: it writes the same
+// bytes, and reads ours.
 func FuzzGoStomp(f *testing.F) {
 	f.Add("destination", "/queue/a:b", "body")
 	f.Add("k:e\\y\n", "\r\n:\\c\\n", "a\nb")

@@ -176,7 +176,7 @@ func TestReaderLetsMemoryGo(t *testing.T) {
 	require.Zero(t, used, "memory when large frames have passed")
 }
 
-// FuzzReader holds our reading against that of the frame package, and reading whole against reading byte by byte.
+// FuzzReader compares our reader with the frame package, and reading whole with reading byte by byte.
 func FuzzReader(f *testing.F) {
 	for _, text := range []string{
 		"MESSAGE\nsubscription:4\nmessage-id:m\ntime:12\ncontent-length:3\n\na\x00b\x00\nRECEIPT\nreceipt-id:s1.2.3\n\n\x00",
