@@ -13,7 +13,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// scripted is an inspector of one destination that answers what it is told.
+// scripted is an inspector of one destination with scripted answers.
 type scripted struct {
 	mu    sync.Mutex
 	now   driver.DestinationCount
@@ -82,8 +82,8 @@ func TestGrowth(t *testing.T) {
 	})
 }
 
-// A destination that is removed keeps its last counts; one that is made again, and one of a broker that has started
-// again, counts anew.
+// A removed destination keeps its last counts. A destination that was made again, or whose broker was restarted, begins
+// to count at 0.
 func TestCountsAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{now: driver.NoDestination()}
@@ -110,8 +110,8 @@ func TestCountsAnew(t *testing.T) {
 	})
 }
 
-// A broker that could not be reached may have started again, also if its counters have passed the last answer by then.
-// One that is slow has not.
+// A broker that could not be reached may have been restarted, even if its counters have passed the last answer by then. A
+// slow broker was not restarted.
 func TestBroke(t *testing.T) {
 	for class, broke := range map[driver.Class]bool{
 		driver.ClassConnect: true, driver.ClassConnectionLost: true, driver.ClassTimeout: false, driver.ClassOther: false,
@@ -132,7 +132,7 @@ func TestBroke(t *testing.T) {
 	}
 }
 
-// A broker that does not answer is told once, and holds nothing up; one that never will is not asked again.
+// A broker without an answer gets one note and delays nothing. A broker that refuses all questions is not asked again.
 func TestFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -176,7 +176,7 @@ func TestFailures(t *testing.T) {
 	})
 }
 
-// Counters that lag are taken when those of before the run are in them.
+// Counters that lag are read when they include the messages of before the run.
 func TestLag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{lag: 6 * time.Second}
@@ -195,18 +195,7 @@ func TestLag(t *testing.T) {
 	})
 }
 
-func TestTooManyDestinations(t *testing.T) {
-	t.Parallel()
-	s := &scripted{}
-	w := NewCounts()
-	defer w.Close()
-	w.Add(t.Context(), "", s, make([]driver.Destination, maxDestinations+1))
-	require.Zero(t, s.asked)
-	require.Contains(t, w.Growth(0, 3).Why, "at most 200 destinations")
-}
-
-// TestNotCounted: a broker that counted nothing of a destination at first, and does not say what it counted later, has
-// not counted.
+// TestNotCounted: a broker that counted nothing at first, and reports no count later, has not counted.
 func TestNotCounted(t *testing.T) {
 	s := &scripted{}
 	s.set(0, 0, 0)

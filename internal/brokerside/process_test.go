@@ -88,7 +88,7 @@ func startBurner(t *testing.T, share int, name string) *burner {
 
 func (b *burner) pid() int32 { return int32(b.cmd.Process.Pid) } //nolint:gosec // a pid
 
-// used asks the burner how much it has used.
+// used asks the burner for its processor time.
 func (b *burner) used() int64 {
 	b.t.Helper()
 	_, err := io.WriteString(b.in, "\n")
@@ -119,8 +119,8 @@ func (w *Watch) sampled() bool {
 	return !w.last.at.IsZero()
 }
 
-// The processor time of a process is what that process says it has used, within 2%, whatever else the machine does: it
-// is held against questions to it just before and after the samples.
+// The processor time of a process agrees within 2% with the process's own counter, read just before and after the
+// samples.
 func TestProcessorTimeIsTrue(t *testing.T) {
 	b := startBurner(t, 40, t.Name())
 	w, err := Open(t.Context(), Config{PID: b.pid()})
@@ -150,8 +150,7 @@ func TestProcessorTimeIsTrue(t *testing.T) {
 	require.Empty(t, sum.Notes)
 }
 
-// When the process has ended, the figures of an endpoint do not go on where its own have ended: they may be of another
-// process.
+// When the process has ended, the metrics of an endpoint do not continue its counters: they may be of another process.
 func TestEndpointBesideProcess(t *testing.T) {
 	b := startBurner(t, 50, t.Name())
 	var asked atomic.Int64
@@ -172,12 +171,15 @@ func TestEndpointBesideProcess(t *testing.T) {
 	sum := w.Sum().Whole
 	require.Less(t, *sum.CPU, uint64(600_000_000))
 	require.Less(t, *sum.Memory, uint64(1e12))
-	require.EqualValues(t, 5, *sum.Heap, "this host does not tell that")
+	require.EqualValues(t, 5, *sum.Heap, "this host does not report the heap")
 }
 
-func TestNoProcess(t *testing.T) {
+// The error about sources that cannot be watched names all of them.
+func TestNothingToWatch(t *testing.T) {
 	b := startBurner(t, 1, t.Name())
 	b.kill()
-	_, err := Open(t.Context(), Config{PID: b.pid()})
+	dir := t.TempDir()
+	_, err := Open(t.Context(), Config{PID: b.pid(), Log: dir})
 	require.ErrorIs(t, err, ErrNoProcess)
+	require.ErrorContains(t, err, "is not a regular file")
 }

@@ -34,7 +34,8 @@ func made(t *testing.T, axes []sweeps.Axis, rates ...float64) string {
 	return dir
 }
 
-// TestSweeps: the repeats of a sweep of one cell are compared, and one of several cells is refused.
+// TestSweeps: the repeats of a sweep of one cell are compared. Several cells, a search, and a sweep without an end are
+// refused.
 func TestSweeps(t *testing.T) {
 	low, high := made(t, nil, 100, 101, 102, 103, 104, 105), made(t, nil, 200, 201, 202, 203, 204, 205)
 	a, err := Read(low, nil)
@@ -47,24 +48,17 @@ func TestSweeps(t *testing.T) {
 
 	_, err = Read(made(t, []sweeps.Axis{{Name: "threads", Values: []string{"1", "2"}}}, 5), nil)
 	require.ErrorContains(t, err, "is a sweep with several cells")
-}
 
-// TestSearches: the loads of a search are no repeats.
-func TestSearches(t *testing.T) {
-	dir := t.TempDir()
-	require.NoError(t, (&sweeps.Search{Complete: true}).Write(dir))
-	_, err := Read(dir, nil)
+	search := t.TempDir()
+	require.NoError(t, (&sweeps.Search{Complete: true}).Write(search))
+	_, err = Read(search, nil)
 	require.ErrorContains(t, err, "is a search")
-}
 
-// TestSweepThatGoesOn: a sweep that has not ended is refused.
-func TestSweepThatGoesOn(t *testing.T) {
-	dir := made(t, nil, 5, 6)
-	s, err := sweeps.ReadSweep(dir)
+	unfinished, err := sweeps.ReadSweep(low)
 	require.NoError(t, err)
-	s.Runs[1].State = sweeps.Running
-	require.NoError(t, s.Write(dir))
-	_, err = Read(dir, nil)
+	unfinished.Runs[1].State = sweeps.Running
+	require.NoError(t, unfinished.Write(low))
+	_, err = Read(low, nil)
 	require.ErrorIs(t, err, ErrIncomplete)
 	_, err = Read(t.TempDir(), nil)
 	require.ErrorIs(t, err, result.ErrNoResult)

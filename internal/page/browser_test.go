@@ -365,10 +365,7 @@ func TestUnusualPagesInBrowser(t *testing.T) {
 		b.quiet(t, url)
 	})
 	t.Run("a long page", func(t *testing.T) {
-		run, err := night()
-		require.NoError(t, err)
-		shown := *run
-		url := b.open(t, pageOf("night", &shown))
+		url := b.open(t, pageOf("night", runOf(t, "night", long(12*3600))))
 		b.do(t, chromedp.Focus(chromedp.CSS("#throughput .plot")), chromedp.KeyEvent(kb.End))
 		assert.Contains(t, b.value(t, "throughput"), "12:00 h: completed ")
 		found := eval[bool](t, b, `(() => { const p = document.querySelector('#throughput .plot'); const n = +p.getAttribute('aria-valuemax');

@@ -145,7 +145,7 @@ func write(t *testing.T, dir string, r *result.Result) {
 	require.NoError(t, w.Close())
 }
 
-// table returns the table of that title above the charts; an empty one if there is none.
+// table returns the table of that title above the charts; or an empty one.
 func (v *view) table(title string) (t Table) {
 	for _, t = range v.Top {
 		if t.Title == title {

@@ -110,7 +110,7 @@ func TestSearch(t *testing.T) {
 	assert.Contains(t, table.String(), "\n\"5: 200/s, held\",")
 }
 
-// TestGrowingSearch: a search that goes on shows the loads that were judged; one of which no load has begun has none.
+// TestGrowingSearch: the page of an unfinished search shows the judged loads.
 func TestGrowingSearch(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

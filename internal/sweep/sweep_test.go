@@ -11,7 +11,7 @@ import (
 	"github.com/perfmq/perfmq/internal/safetext"
 )
 
-// TestHashCell: the embedded broker and its faults are part of what a sweep runs.
+// TestHashCell: the embedded broker and its faults are in the hash of a cell.
 func TestHashCell(t *testing.T) {
 	seen := map[string]bool{}
 	for _, of := range []plan.Plan{{}, {Embedded: true}, {Embedded: true, Faults: "rate=5"}} {

@@ -104,18 +104,3 @@ func TestMetricsOfGroups(t *testing.T) {
 		require.False(t, ok, name)
 	}
 }
-
-func FuzzParse(f *testing.F) {
-	for _, text := range []string{"ack.p99 < 50ms", "received.min >= 90% of target", "tester.cpu < 80%", "lost == 0", "group.a-b.sent.avg > 1k"} {
-		f.Add(text)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		got, err := Parse(text)
-		if err != nil {
-			return
-		}
-		again, err := Parse(got.String())
-		require.NoError(t, err, got.String())
-		require.Equal(t, got.String(), again.String())
-	})
-}

@@ -33,7 +33,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestReadSearch: what is not the outcome of a search is refused.
+// TestReadSearch: impossible outcomes are refused.
 func TestReadSearch(t *testing.T) {
 	dir := t.TempDir()
 	require.False(t, IsSearch(dir))
