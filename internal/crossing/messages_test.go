@@ -91,22 +91,6 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// TestNames: a destination has one name over all protocols of a broker.
-func TestNames(t *testing.T) {
-	for broker, at := range bothBrokers(t) {
-		for _, pair := range pairs()[1:3] {
-			t.Run(broker+"/"+pair[0]+"-"+pair[1], func(t *testing.T) {
-				sender, receiver := open(t, pair[0], at[pair[0]]), open(t, pair[1], at[pair[1]])
-				for _, name := range []string{"a b", "a%20b", "a/b", "a:b", "a&b=c", `a\b`, "grün", "名前"} {
-					dest := driver.Destination{Name: pair[0] + "-" + name}
-					send(t, sender, dest, []byte(name))
-					requireReceived(t, name, receive(t, receiver, dest), []byte(name))
-				}
-			})
-		}
-	}
-}
-
 // texts are bodies of text; a header of STOMP would have to escape some of them.
 func texts() []string { return []string{"grün: 名前\n\n\r\n\\n", strings.Repeat("ä", 100<<10)} }
 

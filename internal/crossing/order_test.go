@@ -46,20 +46,6 @@ func requireNoProperties(t *testing.T, from, to driver.Driver) {
 	require.Zero(t, got.ID)
 }
 
-// TestOrderUnconfirmed is TestOrder for messages that brokers do not confirm, on which nothing waits.
-func TestOrderUnconfirmed(t *testing.T) {
-	a := shared.Artemis(t)
-	for protocol, c := range map[string]struct{ url, option string }{
-		"amqp":  {a.AMQPURL(), "settle=at-most-once"},
-		"stomp": {a.STOMPURL(), "receipt=false"},
-	} {
-		t.Run(protocol, func(t *testing.T) {
-			d := open(t, protocol, c.url, c.option)
-			requireOrder(t, d, d, driver.Destination{Name: "order." + protocol + "-unconfirmed"})
-		})
-	}
-}
-
 func requireOrder(t *testing.T, from, to driver.Driver, dest driver.Destination) {
 	t.Helper()
 	const pending = 100

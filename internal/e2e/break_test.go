@@ -19,13 +19,6 @@ import (
 
 func TestWrongPort(t *testing.T) {
 	t.Parallel()
-	for _, role := range []string{"client", "producer", "consumer"} {
-		r := run(t, limit, "amqp", role, "--url", "amqp://127.0.0.1:1", "--duration", "1", "queue://A")
-		require.Equal(t, statusConnect, r.status)
-		require.Contains(t, r.stderr, "127.0.0.1:1")
-		require.Contains(t, r.stderr, "hint: ")
-		require.NotContains(t, r.stdout, "SUMMARY")
-	}
 	address := strings.Split(shared.Artemis(t).ManagementURL(), "/")[2]
 	r := run(t, limit, "amqp", "client", "--url", "amqp://"+address, "--duration", "1", "queue://A")
 	require.Equal(t, statusConnect, r.status)
@@ -71,28 +64,6 @@ func TestFullQueueThatRejects(t *testing.T) {
 	require.Equal(t, map[string]map[string]uint64{"rejected": {classFull: r.summary.TotalRejected}}, r.summary.Failures)
 	require.Contains(t, r.stdout, fmt.Sprintf("(%s %d)", classFull, r.summary.TotalRejected))
 	requireCount(t, a, queue, r.summary.TotalCompleted, messagesAdded)
-}
-
-func TestFullQueueThatBlocks(t *testing.T) {
-	t.Parallel()
-	a := shared.Artemis(t)
-	for name, extra := range map[string][]string{"closed loop": nil, "open loop": {"--rate", "2000"}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			queue := unique(t, "full")
-			require.NoError(t, a.SetAddressLimit(soon(t), brokertest.AddressLimit{Match: queue, MaxMessages: 500, Policy: brokertest.PolicyBlock}))
-			require.NoError(t, a.CreateQueue(soon(t), queue, queue, "ANYCAST"))
-			r := run(t, 2*time.Second+drainTimeout+connectTimeout+slowMachine, append([]string{
-				"amqp", "producer", "--url", a.AMQPURL(),
-				"--duration", "2", "--max-pending", "10", "--drain-timeout", drainTimeout.String(), "--connect-timeout", connectTimeout.String(),
-				"queue://" + queue,
-			}, extra...)...)
-			require.NotZero(t, r.summary.TotalCompleted)
-			require.Zero(t, r.summary.TotalRejected)
-			requireCount(t, a, queue, r.summary.TotalCompleted, messagesAdded)
-			require.Less(t, r.summary.TotalCompleted, uint64(2000), "it did block")
-		})
-	}
 }
 
 // TestAllArrive: all messages arrive, by the broker's own counters.
@@ -253,19 +224,4 @@ func TestSelector(t *testing.T) {
 			requireCount(t, a, queue, 200-got, func(q brokertest.QueueStats) int64 { return q.MessageCount })
 		})
 	}
-}
-
-// TestForeignBacklog: messages left behind by an earlier run do not count as this run's.
-func TestForeignBacklog(t *testing.T) {
-	t.Parallel()
-	a := shared.Artemis(t)
-	queue := newQueue(t, a)
-	require.Equal(t, statusOK, run(t, limit, "amqp", "producer", "--url", a.AMQPURL(), "--message-count", "500", "--max-pending", "50", "queue://"+queue).status)
-	r := run(t, limit, "amqp", "client", "--url", a.AMQPURL(), "--message-count", "300", "--max-pending", "10", "queue://"+queue)
-	require.Equal(t, statusOK, r.status)
-	require.EqualValues(t, 300, r.summary.TotalReceived)
-	require.EqualValues(t, 500, r.summary.Foreign)
-	require.Contains(t, r.stdout, "\n--- foreign: ")
-	require.NotEmpty(t, r.summary.Warnings)
-	require.EqualValues(t, 800, settled(t, a, queue).MessagesAcked)
 }

@@ -253,15 +253,3 @@ func TestCountOfRabbitMQ(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, out, "stomp\t0\n")
 }
-
-// TestCountOfServedBroker: a perfmq broker tells its counts by its control.
-func TestCountOfServedBroker(t *testing.T) {
-	t.Parallel()
-	b := serve(t)
-	for _, protocol := range []string{broker.AMQP, broker.STOMP} {
-		r := run(t, limit, protocol, "client", "--url", b.at(protocol), "--management-url", b.at("control"), "--message-count", "2003", "--max-pending", "50",
-			"queue://"+protocol)
-		require.Equal(t, statusOK, r.status)
-		assert.Equal(t, equalCounts(2003), countLines(&r))
-	}
-}

@@ -113,24 +113,6 @@ func TestLimitIsTheMachine(t *testing.T) {
 	}
 }
 
-// TestLimitIsCredit: a full queue without a consumer. Over STOMP there is no credit: the broker does not answer.
-func TestLimitIsCredit(t *testing.T) {
-	t.Parallel()
-	b := serve(t, "--max-messages", "200")
-	for protocol, want := range map[string]string{"amqp": runresult.LimitCredit, "stomp": runresult.LimitBroker} {
-		t.Run(protocol, func(t *testing.T) {
-			t.Parallel()
-			r := run(t, limit, protocol, "producer", "--url", b.at(protocol), "--max-pending", "10", "--duration", "4", "--warmup", "1",
-				"--drain-timeout", "1", "queue://"+protocol)
-			if limitOf(t, &r) == runresult.LimitMachine { // as TestLimits has it
-				require.Regexp(t, `others took \d+% of its processors`, r.summary.Details.Limit.Text)
-				return
-			}
-			require.EqualValues(t, want, limitOf(t, &r), r.summary.Details.Limit)
-		})
-	}
-}
-
 // TestLimitIsTheNetwork: between the producer and its broker there is a narrow place.
 func TestLimitIsTheNetwork(t *testing.T) {
 	t.Parallel()

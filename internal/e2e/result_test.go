@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/broker"
@@ -68,40 +67,6 @@ func (s *served) stats() (all broker.Stats) {
 	s.t.Helper()
 	require.NoError(s.t, json.Unmarshal(s.control(http.MethodGet, "/stats", ""), &all))
 	return all
-}
-
-// TestResultIsThatOfTheBroker: the totals of result.json equal the counts of the broker, and so do the sums of the
-// rows.
-func TestResultIsThatOfTheBroker(t *testing.T) {
-	t.Parallel()
-	schemas := resulttest.Compile(t, runresult.Schema(), runresult.SchemaID)
-	for _, protocol := range []string{broker.AMQP, broker.STOMP} {
-		t.Run(protocol, func(t *testing.T) {
-			t.Parallel()
-			b := serve(t)
-			dir := filepath.Join(t.TempDir(), "run")
-			r := run(t, limit, protocol, "client", "--url", b.at(protocol), "--message-count", "20003", "--max-pending", "50", "--producers", "3",
-				"--consumers", "2", "--verify", "--result", dir, "queue://Q")
-			require.Equal(t, statusOK, r.status)
-			schemas.Validate(t, dir)
-			got, err := runresult.Read(dir)
-			require.NoError(t, err)
-			require.True(t, got.Complete)
-			totals := b.stats().Total
-			assert.EqualValues(t, 20_003, totals.Sent)
-			assert.Equal(t, []uint64{totals.Sent, totals.Sent, totals.Settled},
-				[]uint64{got.Total.Producers.Sent, got.Total.Producers.Completed, got.Total.Consumers.Received})
-			assert.Equal(t, totals.Sent, got.Verification.Total.Once)
-
-			r = run(t, limit, "verify", dir)
-			require.Equal(t, statusOK, r.status)
-			require.NoError(t, os.Remove(filepath.Join(dir, runresult.ResultFile)))
-			rows, err := runresult.Read(dir)
-			require.NoError(t, err)
-			assert.Equal(t, got.Total.Producers, rows.Total.Producers)
-			assert.Equal(t, got.Total.Consumers, rows.Total.Consumers)
-		})
-	}
 }
 
 // TestResultOfAKilledRun: after kill -9 all earlier rows are there, none is torn, and the sum lacks at most the

@@ -62,35 +62,6 @@ thresholds: [stall.count == 0, group.right.stall.max < 3s]
 	require.Contains(t, page.stdout, "second")
 }
 
-// TestStallAborts: a threshold ends the run while the broker stalls.
-func TestStallAborts(t *testing.T) {
-	t.Parallel()
-	for _, demand := range []string{"stall.max < 2s", "stall.count == 0"} {
-		t.Run(demand, func(t *testing.T) {
-			t.Parallel()
-			b := serve(t)
-			dir := filepath.Join(t.TempDir(), "result")
-			p := start(t, "run", "--result", dir, "--set", "url="+b.at("amqp"), scenarioFile(t, `
-vars: {url: ""}
-drain-timeout: 1s
-broker: {protocol: amqp, url: "${url}"}
-groups:
-  senders: {role: producer, destination: queue://Q, rate: 200, max-pending: 5000}
-  readers: {role: consumer, destination: queue://Q}
-steps: [{name: only, duration: 1h, groups: [senders, readers]}]
-thresholds: [{threshold: "`+demand+`", abort: true}]
-`))
-			p.printed("--- ")
-			b.control(http.MethodPost, "/stall?for=30m", "")
-			p.wait(4 * limit)
-			m := readResult(t, dir)
-			require.Contains(t, m.Outcome.Reason, demand)
-			require.False(t, m.Thresholds[0].Kept)
-			require.NotEmpty(t, m.Stalls)
-		})
-	}
-}
-
 // TestMemoryAlarm: RabbitMQ blocks STOMP producers while a memory alarm is on, and AMQP ones continue. A threshold on their
 // group ends the run.
 func TestMemoryAlarm(t *testing.T) {

@@ -58,8 +58,7 @@ type report struct {
 	MaxRSS     int64    // of the process so far, in bytes
 	Violations []string // of the contract of package driver
 	Program    *outcome
-	Mode       string // of a session
-	Session    string // its parameters, as text
+	Session    string // the parameters of a session, as text
 }
 
 // failure is an error, as it gets through a pipe.

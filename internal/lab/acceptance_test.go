@@ -5,30 +5,15 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/perfmq/perfmq/internal/config"
 	"github.com/perfmq/perfmq/internal/sweep/record"
 	"github.com/perfmq/perfmq/pkg/result"
-	"github.com/perfmq/perfmq/scenarios"
 )
-
-// TestLongOnes: names that no scenario has would leave nothing out.
-func TestLongOnes(t *testing.T) {
-	t.Parallel()
-	shipped, err := config.Shipped(scenarios.FS())
-	require.NoError(t, err)
-	var names []string
-	for _, info := range shipped {
-		names = append(names, info.Name)
-	}
-	require.Subset(t, names, longOnes())
-}
 
 // ofRun is the result of a run that sent and received.
 func ofRun(sent, received uint64) *result.Result {
@@ -125,17 +110,4 @@ func TestRead(t *testing.T) {
 	require.NoError(t, o.read(dir))
 	require.Len(t, o.results, 2)
 	require.False(t, o.finished())
-}
-
-// TestPublished: the page in the documentation has no run that did not finish, and none that passed with nothing sent.
-func TestPublished(t *testing.T) {
-	t.Parallel()
-	text, err := os.ReadFile("../../docs/lab/acceptance.md")
-	require.NoError(t, err)
-	require.NotContains(t, string(text), "not finished")
-	rows := regexp.MustCompile(`(?m)^\| [a-z]+/[^|]+ \| [^|]+ \| [^|]+ \| (\d+) \| (\d+) \|.* \| ([^|]+) \|$`).FindAllStringSubmatch(string(text), -1)
-	require.NotEmpty(t, rows)
-	for _, row := range rows {
-		require.True(t, row[1] != "0" || strings.HasPrefix(row[3], "failed"), row[0])
-	}
 }

@@ -64,8 +64,6 @@ func kept(o *observation) (*result.Producers, *result.Verified) {
 // failed lets perfmq report a failed run.
 func failed(o *observation) { o.status, o.result.Outcome = 1, result.Outcome{Status: 1} }
 
-func succeeded(o *observation) { o.status, o.result.Outcome = 0, result.Outcome{Success: true} }
-
 // full is an observation of a full queue: 100 messages, and another 400 when the consumers had come.
 func full(o *observation) {
 	o.expect, o.first, o.last, o.stored = expectation{blocked: true}, time.Time{}, time.Time{}, 100
@@ -284,18 +282,4 @@ func TestFailureTrials(t *testing.T) {
 // sentIn is a second of a step in which n messages were sent and confirmed.
 func sentIn(step string, n uint64) result.Row {
 	return result.Row{Step: step, Counts: result.Counts{Producers: &result.Producers{Sent: n, Completed: n}}}
-}
-
-// TestStart: a row of a start with many messages has its times.
-func TestStart(t *testing.T) {
-	t.Parallel()
-	r := judge(told(func(o *observation) {
-		o.expect.starts = true
-		out := &o.result.Outages[0]
-		out.Reconnected, out.Confirmed, out.Received = 2_300_000, 2_400_000, 2_500_000
-	}))
-	require.Equal(t, "an outage of 2.4 s, from +20 ms, all connected again after 2.3 s, first confirmation after 2.4 s, "+
-		"first delivery after 2.5 s, full rate after 3 s", r.Cells[0])
-	r = judge(told(func(o *observation) { o.expect.starts = true }))
-	require.Contains(t, r.Cells[0], "from +20 ms, not all connected again, no confirmation, no delivery, full rate")
 }

@@ -88,8 +88,7 @@ type load struct {
 	stderr  bytes.Buffer
 }
 
-// listen takes a port below those that the system gives to whoever asks for any, so that nobody gets it once it is
-// closed.
+// listen takes a port below the system's range for outgoing connections, so that nobody gets it once it is closed.
 func listen(t *testing.T) net.Listener {
 	t.Helper()
 	for {
@@ -286,8 +285,8 @@ func scrape(t *testing.T, address string) string {
 	return string(body)
 }
 
-// compareRates: each value in Prometheus was the total of a row at that time, over the restart of Prometheus, too, and no
-// counter was reset. So the rates that Prometheus computes are those of the rows.
+// compareRates: each value in Prometheus was the total of a row at that time, also over the restart of Prometheus, and
+// no counter was reset. So Prometheus computes the rows' rates.
 func (l *load) compareRates(t *testing.T, s server, end time.Time) {
 	t.Helper()
 	got, err := result.Read(l.result)
