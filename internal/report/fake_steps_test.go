@@ -20,8 +20,8 @@ type fakeRun struct {
 	summary   *stats.Summary
 }
 
-// fakeSteps returns a scenario of three steps with the given lengths: allout, whose first second is a warm-up; paced,
-// with failed messages; drain, which only receives. Each ends with a drain of 50 ms, in which allout receives a
+// fakeSteps returns a scenario of three steps with the given lengths: allout (its first second is a warm-up), paced
+// (with failed messages) and drain (it only receives). Each ends with a drain of 50 ms, in which allout receives a
 // message.
 func fakeSteps(t *testing.T, seconds ...int) *fakeRun {
 	t.Helper()

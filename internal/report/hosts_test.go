@@ -2,9 +2,6 @@ package report
 
 import (
 	"bytes"
-	"encoding/json"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/perfmq/perfmq/pkg/result"
@@ -44,21 +41,4 @@ func TestHostsInOutputs(t *testing.T) {
 	require.NoError(t, c.Summary(s))
 	require.Contains(t, console.String(), "\n--- host a:1: 1 connection; 1 producer, sent 4000, completed 3900, unconfirmed 100; 1 consumer, received 3800\n"+
 		"--- host b:1: 2 connections; 2 producers, sent 5000, completed 5000; 2 consumers, received 4200\n")
-	path := filepath.Join(t.TempDir(), "run.json")
-	j, err := NewJSON(path, ResultOptions{})
-	require.NoError(t, err)
-	require.NoError(t, j.Start(clientRun()))
-	require.NoError(t, j.Summary(s))
-	require.NoError(t, j.Close())
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
-	var records []struct {
-		Details struct{ BrokerHosts []map[string]any }
-	}
-	require.NoError(t, json.Unmarshal(text, &records))
-	last := records[len(records)-1].Details
-	require.Equal(t, map[string]any{
-		"name": "a:1", "connections": 1., "producers": 1., "consumers": 1., "sent": 4000., "completed": 3900., "unconfirmed": 100., "received": 3800.,
-	}, last.BrokerHosts[0])
-	require.Len(t, last.BrokerHosts, 2)
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
@@ -72,16 +71,4 @@ func TestOutageLive(t *testing.T) {
 		require.Contains(t, short.String(), text)
 		require.Equal(t, text != "", strings.Contains(short.String(), "outage: "))
 	}
-}
-
-// TestOutagesAreCleaned: texts of a broker may hold secrets of the run.
-func TestOutagesAreCleaned(t *testing.T) {
-	t.Parallel()
-	var secrets safetext.Secrets
-	secrets.Add("app", "hunter2")
-	s := &stats.Summary{Outages: []result.Outage{{Error: "no hunter2 here", LastAttempt: "nor hunter2 there"}}}
-	clean := safetext.Clean(&secrets, s).Outages[0]
-	require.NotContains(t, clean.Error+clean.LastAttempt, "hunter2")
-	require.Contains(t, clean.LastAttempt, "there")
-	require.Contains(t, s.Outages[0].Error, "hunter2", "the engine's own summary is left alone")
 }

@@ -33,7 +33,7 @@ func TestPrometheusTester(t *testing.T) {
 	})
 }
 
-// TestPrometheusOutages: an outage while it goes on, and after it.
+// TestPrometheusOutages: an outage while it lasts, and after it.
 func TestPrometheusOutages(t *testing.T) {
 	t.Parallel()
 	p, url := startPrometheus(t, clientRun())
@@ -130,7 +130,8 @@ func TestPrometheusEnd(t *testing.T) {
 	})
 }
 
-// TestPrometheusThresholds: of many thresholds those that fail have a series, and of two with one name the one that does.
+// TestPrometheusThresholds: of many thresholds, all that fail have a series; of two with one name, the failed one
+// has it.
 func TestPrometheusThresholds(t *testing.T) {
 	t.Parallel()
 	p, url := startPrometheus(t, clientRun())

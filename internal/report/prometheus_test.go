@@ -317,20 +317,6 @@ func TestPrometheusScraped(t *testing.T) {
 	scrape(t, url)
 }
 
-func TestPrometheusListenErrors(t *testing.T) {
-	t.Parallel()
-	first, _ := startPrometheus(t, clientRun())
-	for _, test := range []struct{ address, message, hint string }{
-		{first.Address().String(), "bind: address already in use", "give another port"},
-		{"192.0.2.1:0", "bind: cannot assign requested address", "an address of this machine"},
-		{"9400", "address 9400: missing port in address", "HOST:PORT"},
-	} {
-		_, err := NewPrometheus(test.address, "1.2.3", listen.Web{}, nil)
-		require.EqualError(t, err, "listen for metrics on "+test.address+": "+test.message)
-		require.Contains(t, driver.HintOf(err), test.hint)
-	}
-}
-
 // Metrics are on loopback unless the address has a host; there, web pages cannot read them.
 func TestPrometheusIsLocal(t *testing.T) {
 	t.Parallel()
@@ -360,61 +346,4 @@ func TestPrometheusIsLocal(t *testing.T) {
 		require.NoError(t, response.Body.Close())
 		require.Equal(t, test.status, response.StatusCode, test.host)
 	}
-}
-
-// After Close nothing listens. A scraper that does not finish its request does not delay Close.
-func TestPrometheusClose(t *testing.T) {
-	t.Parallel()
-	p, err := NewPrometheus("127.0.0.1:0", "1.2.3", listen.Web{}, nil)
-	require.NoError(t, err)
-	require.NoError(t, p.Start(clientRun()))
-	address := p.Address().String()
-	_, body := request(t, http.MethodGet, "http://"+address+"/metrics")
-	require.NotEmpty(t, body)
-
-	slow, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
-	require.NoError(t, err)
-	defer slow.Close()
-	_, err = io.WriteString(slow, "GET /metrics HTTP/1.1\r\n") // the rest never follows
-	require.NoError(t, err)
-	began := time.Now()
-	require.NoError(t, p.Close())
-	require.Less(t, time.Since(began), time.Minute)
-
-	var again *Prometheus
-	require.Eventually(t, func() bool { // another program may have been given the port for a moment
-		again, err = NewPrometheus(address, "1.2.3", listen.Web{}, nil)
-		return err == nil
-	}, time.Minute, 10*time.Millisecond, "the port is free again")
-	require.NoError(t, again.Start(clientRun()))
-	require.NoError(t, again.Close())
-}
-
-func TestPrometheusOwn(t *testing.T) {
-	t.Parallel()
-	p, url := startPrometheus(t, clientRun())
-	own := ownRun()
-	first := snapshot(stats.Warmup, 0, stats.Counters{result.Sent: 1, result.Completed: 1}, closedLoop())
-	first.Protocol = []driver.Counter{{Name: "tx-checks", Value: 5}, {Name: "\xff"}}
-	require.NoError(t, p.Interval(first))
-	m := scrape(t, url)
-	m.require(t, map[string]float64{
-		"protocol_events_total name=tx-checks": 5, "protocol_events_total name=\\xff": 0,
-		"sends_unsent_total": 0, "ages_negative_total": 0,
-	})
-	require.NotContains(t, m.histograms, "perfmq_born_to_consumer_seconds phase=warmup", "the protocol may not tell it")
-
-	require.NoError(t, p.Interval(snapshot(stats.Measure, 1, own.Total, own.Latencies)))
-	require.NoError(t, p.Summary(own))
-	m = scrape(t, url)
-	m.require(t, map[string]float64{
-		"protocol_events_total name=tx-checks": 12, "sends_unsent_total": 1, "ages_negative_total": 3,
-	})
-	b2c := m.histograms["perfmq_born_to_consumer_seconds phase=measure"]
-	require.EqualValues(t, 50, b2c.GetSampleCount())
-	require.InDelta(t, 1.275, b2c.GetSampleSum(), 1e-9)
-	require.EqualValues(t, 40, m.histograms["perfmq_stored_to_consumer_seconds phase=measure"].GetSampleCount())
-	problems, err := testutil.GatherAndLint(p.registry)
-	require.NoError(t, err)
-	require.Empty(t, problems)
 }

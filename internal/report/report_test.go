@@ -1,11 +1,8 @@
 package report
 
 import (
-	"bytes"
 	"errors"
-	"path/filepath"
 	"slices"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -80,38 +77,4 @@ func requireError(t *testing.T, want string, err error) {
 		return
 	}
 	require.EqualError(t, err, want)
-}
-
-// With two outputs on a full disk, Close names both, and the others are complete.
-func TestFanFullDisk(t *testing.T) {
-	t.Parallel()
-	var console bytes.Buffer
-	badJSON, err := NewJSON("/dev/full", ResultOptions{})
-	require.NoError(t, err)
-	badHDR, err := NewHDR("/dev/full")
-	require.NoError(t, err)
-	path := filepath.Join(t.TempDir(), "good.json")
-	good, err := NewJSON(path, ResultOptions{})
-	require.NoError(t, err)
-
-	f := NewFan(badJSON, badHDR, good, NewConsole(&console, ConsoleOptions{}))
-	require.NoError(t, f.Start(clientRun()))
-	for i := range 3 {
-		require.NoError(t, f.Interval(snapshot(stats.Measure, i, stats.Counters{}, closedLoop())))
-	}
-	require.NoError(t, f.Summary(summary(stats.Counters{}, closedLoop())))
-	err = f.Close()
-	require.ErrorIs(t, err, syscall.ENOSPC)
-	require.EqualError(t, err, "write JSON file /dev/full: no space left on device\nwrite HDR file /dev/full: no space left on device")
-	require.Len(t, readJSON(t, path), 4)
-	require.Contains(t, console.String(), "--- result:              success\n")
-}
-
-func TestFanWithoutReporters(t *testing.T) {
-	t.Parallel()
-	f := NewFan()
-	require.NoError(t, f.Start(stats.Run{}))
-	require.NoError(t, f.Interval(nil))
-	require.NoError(t, f.Summary(nil))
-	require.NoError(t, f.Close())
 }

@@ -179,38 +179,6 @@ func (w *fullWriter) Row(row result.Row) error {
 	return w.resultWriter.Row(row)
 }
 
-// A full disk is reported at once and only once; the run and the other outputs go on, and the totals are complete.
-func TestResultOnFullDisk(t *testing.T) {
-	t.Parallel()
-	var reported []error
-	r, dir := newTestResult(t, ResultOptions{OnError: func(err error) { reported = append(reported, err) }})
-	r.writer = &fullWriter{r.writer, 2}
-	other := filepath.Join(t.TempDir(), "json")
-	j, err := NewJSON(other, ResultOptions{})
-	require.NoError(t, err)
-	fan := NewFan(r, j)
-	fan.OnError = r.OnError
-	require.NoError(t, fan.Start(clientRun()))
-	for i := range 5 {
-		require.NoError(t, fan.Interval(snapshot(stats.Measure, i, stats.Counters{result.Sent: 10, result.Completed: 10}, openLoop())))
-		require.Equal(t, i >= 2, len(reported) > 0)
-	}
-	require.NoError(t, fan.Summary(summary(stats.Counters{result.Sent: 50, result.Completed: 50, result.Received: 50}, openLoop())))
-	require.Len(t, reported, 1)
-	require.ErrorIs(t, fan.Close(), syscall.ENOSPC, "for the exit status")
-	require.Contains(t, reported[0].Error(), "write the result in "+dir)
-	got, err := result.Read(dir)
-	require.NoError(t, err)
-	require.Len(t, got.Rows, 2)
-	require.EqualValues(t, 50, got.Total.Producers.Completed)
-	require.Equal(t, "rows-missing", got.Findings[len(got.Findings)-1].Kind)
-	require.Contains(t, got.Outcome.Warnings[0], "rows are missing from row 3 on")
-	require.Equal(t, 1, got.Outcome.Status)
-	text, err := os.ReadFile(other)
-	require.NoError(t, err)
-	require.Contains(t, string(text), `"totalSent":50`)
-}
-
 // TestResultOfNoRun: if another output cannot begin, there is no load, and the folder is free for the next one.
 func TestResultOfNoRun(t *testing.T) {
 	t.Parallel()

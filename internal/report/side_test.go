@@ -2,7 +2,6 @@ package report
 
 import (
 	"encoding/json"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -83,16 +82,4 @@ func TestSideInRows(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 500_000, *got.Rows[0].BrokerSide.CPU)
 	require.EqualValues(t, 4, *got.BrokerSide[0].Whole.Errors)
-
-	path := filepath.Join(t.TempDir(), "run.json")
-	j, err := NewJSON(path, ResultOptions{})
-	require.NoError(t, err)
-	require.NoError(t, j.Start(clientRun()))
-	require.NoError(t, j.Interval(first))
-	first.BrokerSide = nil
-	require.NoError(t, j.Interval(first))
-	require.NoError(t, j.Close())
-	records := readJSON(t, path)
-	require.EqualValues(t, 500_000, records[0]["row"].(map[string]any)["brokerSide"].(map[string]any)["cpu"], "as docs/limits.md has it")
-	require.NotContains(t, records[1]["row"], "brokerSide")
 }

@@ -2,9 +2,6 @@ package report
 
 import (
 	"bytes"
-	"encoding/json"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -81,30 +78,6 @@ func TestVerificationInTheSummary(t *testing.T) {
 	out.Reset()
 	require.NoError(t, c.Summary(producer))
 	require.NotContains(t, out.String(), "verified")
-}
-
-func TestVerificationInJSON(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "out.json")
-	j, err := NewJSON(path, ResultOptions{})
-	require.NoError(t, err)
-	require.NoError(t, j.Start(clientRun()))
-	snap := snapshot(stats.Measure, 0, stats.Counters{}, closedLoop())
-	snap.Verified = &result.Progress{Received: 1, Duplicates: 2, Redelivered: 3, Disordered: 4, Damaged: 5, Foreign: 6}
-	require.NoError(t, j.Interval(snap))
-	require.NoError(t, j.Summary(verifiedRun()))
-	require.NoError(t, j.Close())
-	content, err := os.ReadFile(path)
-	require.NoError(t, err)
-	var records []struct {
-		Row     struct{ Verified map[string]uint64 }
-		Details struct{ Verification *result.Verification }
-	}
-	require.NoError(t, json.Unmarshal(content, &records))
-	require.Equal(t, map[string]uint64{
-		"received": 1, "duplicates": 2, "duplicatesRedelivered": 3, "outOfOrder": 4, "damaged": 5, "foreign": 6,
-	}, records[0].Row.Verified)
-	require.Equal(t, VerificationOf(foundEverything()), records[1].Details.Verification)
 }
 
 func TestVerificationInMetrics(t *testing.T) {

@@ -41,7 +41,7 @@ func BenchmarkRecorderReceived(b *testing.B) {
 	}
 }
 
-// BenchmarkCollect measures the cost of a second: 100 producers with a rate and 100 consumers, all of which have news.
+// BenchmarkCollect measures the cost of a second: 100 producers with a rate and 100 consumers, all with news.
 func BenchmarkCollect(b *testing.B) {
 	var ps []*stats.ProducerRecorder
 	var cs []*stats.ConsumerRecorder

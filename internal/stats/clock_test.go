@@ -10,8 +10,8 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 )
 
-// TestSetClock: setting the wall clock shifts no time of a run, and the run says by how much it was set, also after the
-// last interval.
+// TestSetClock: setting the wall clock shifts no time of a run. The run reports the step, also after the last
+// interval.
 func TestSetClock(t *testing.T) {
 	start := time.Now()
 	c := collectorOf(start, stats.NewProducerRecorder(true, nil), stats.NewConsumerRecorder())

@@ -1,7 +1,6 @@
 package stats_test
 
 import (
-	"reflect"
 	"testing"
 	"time"
 	"unsafe"
@@ -77,31 +76,8 @@ func TestPhaseOfMessages(t *testing.T) {
 	}
 }
 
-// Sub must know every field: a counter added later and forgotten there would be wrong in every interval.
-func TestCountersSubCoversEveryField(t *testing.T) {
-	var a, b, want stats.Counters
-	n := uint64(0)
-	var fill func(a, b, want reflect.Value)
-	fill = func(a, b, want reflect.Value) {
-		switch a.Kind() {
-		case reflect.Struct:
-			for i := range a.NumField() {
-				fill(a.Field(i), b.Field(i), want.Field(i))
-			}
-		case reflect.Array:
-			for i := range a.Len() {
-				fill(a.Index(i), b.Index(i), want.Index(i))
-			}
-		default:
-			n++
-			a.SetUint(1000 + 3*n)
-			b.SetUint(n)
-			want.SetUint(1000 + 2*n)
-		}
-	}
-	fill(reflect.ValueOf(&a).Elem(), reflect.ValueOf(&b).Elem(), reflect.ValueOf(&want).Elem())
-	require.Equal(t, want, a.Sub(b))
-
+// TestWorkersAreSmall: a run may have thousands of them.
+func TestWorkersAreSmall(t *testing.T) {
 	producer, consumer := unsafe.Sizeof(stats.ProducerRecorder{}), unsafe.Sizeof(stats.ConsumerRecorder{})
 	require.Less(t, producer+consumer+2*unsafe.Sizeof(stats.Worker{}), uintptr(2900), "of each of 5,000 and 5,000")
 }

@@ -4,8 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perfmq/perfmq/pkg/result"
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // TestLateSendsOfASecond: late sends are judged by the state of the machine in their second.
@@ -63,7 +64,7 @@ func TestClockSteps(t *testing.T) {
 	}
 }
 
-// TestMemoryPeak: the peak of a run is that of the process, and is not measured while a test has a fake clock.
+// TestMemoryPeak: a run reports the peak of the process. It is not measured while a test has a fake clock.
 func TestMemoryPeak(t *testing.T) {
 	now := time.Now()
 	require.Greater(t, NewCollector(nil, nil, now).Tester(now).MemoryPeak, uint64(1<<20))

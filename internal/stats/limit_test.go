@@ -13,7 +13,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// told is a load of one producer and one consumer whose waits are set second by second.
+// told is a load of one producer and one consumer; the test sets their waits second by second.
 type told struct {
 	*Collector
 	send, receive *waits
@@ -22,7 +22,7 @@ type told struct {
 	now           time.Duration // since the start
 }
 
-// used is the use of processors in a second: by perfmq, by all programs, and how much there was.
+// used is the use of processors in a second: by perfmq, by all programs, and the time available.
 func used(cpu, machine, all time.Duration) result.Tester {
 	return result.Tester{CPU: cpu.Microseconds(), MachineBusy: machine.Microseconds(), MachineAll: all.Microseconds()}
 }
@@ -159,7 +159,7 @@ func TestShortLoadHasNoBacklog(t *testing.T) {
 	}
 }
 
-// TestLimit: each kind, and its neighbours, from waits that are told.
+// TestLimit: each kind, and its neighbours, from given waits.
 func TestLimit(t *testing.T) {
 	const ms = time.Millisecond
 	cores := time.Duration(runtime.GOMAXPROCS(0))
@@ -324,8 +324,7 @@ func TestLimitOfIdleProducer(t *testing.T) {
 	require.False(t, result.OfTester(limit.Kind), words.Limit(&limit))
 }
 
-// TestHush: long times without an answer are summed up while messages are in flight, those of a pause of the tester
-// left out.
+// TestHush: long times without an answer are summed up while messages are in flight, without pauses of perfmq.
 func TestHush(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond

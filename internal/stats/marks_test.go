@@ -9,8 +9,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// TestMarks: a mark is passed where its interval has it, at the rate of that, or of the second before if it is the rest
-// of a load; marks that were not reached are not there. Those of a step count from its start.
+// TestMarks: a mark is passed within its interval, at the rate of that interval, or of the second before if it is
+// the rest of a load. Marks that were not reached are missing. Each step counts from its start.
 func TestMarks(t *testing.T) {
 	t.Parallel()
 	start := time.Unix(1_000_000, 0)

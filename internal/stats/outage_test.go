@@ -39,7 +39,7 @@ func TestOutages(t *testing.T) {
 	require.False(t, o.Open())
 	o.RecordArrival(false, at(4), at(4.5))
 
-	// The next one: a producer whose task is done, and a consumer that does not come back.
+	// The next one: a producer without a task, and a consumer that does not come back.
 	o.Lost("p", true, true, lost, at(6))
 	o.Lost("c", false, false, lost, at(6.5))
 	o.InDoubt(2, 1)

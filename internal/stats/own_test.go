@@ -52,20 +52,6 @@ func TestAges(t *testing.T) {
 	require.EqualValues(t, 3, c.SumRun().Latencies[result.S2C].Count)
 }
 
-// Latencies that only some protocols have are there in all intervals from the first one on that had them.
-func TestAgesOfWarmup(t *testing.T) {
-	start := time.Now()
-	r := stats.NewConsumerRecorder()
-	c := collectorOf(start, nil, r)
-	r.Ages(stats.Warmup, 2_000_000, 1_000_000, 1_500_000)
-	s := c.Collect(stats.Warmup, start.Add(time.Second), false)
-	require.EqualValues(t, 1, s.Latencies[result.B2C].Count)
-	require.Zero(t, c.SumRun().Latencies[result.B2C].Count, "the summary leaves them out")
-	s = c.Collect(stats.Measure, start.Add(2*time.Second), false)
-	require.NotNil(t, s.Latencies[result.B2C])
-	require.NotNil(t, s.Latencies[result.S2C])
-}
-
 // The path of a message allocates only once, when the first time of its kind comes; also right after a snapshot.
 func TestAgesAllocateOnce(t *testing.T) {
 	start := time.Now()

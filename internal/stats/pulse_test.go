@@ -20,8 +20,8 @@ type fakeClock struct {
 func (c *fakeClock) Now() time.Duration { return c.now }
 func (c *fakeClock) Start() time.Time   { return c.start }
 
-// Messages in flight while the tester stood still are told apart from others, also before the pulse itself has noticed
-// the pause: completions may be handled first.
+// Messages in flight during a pause of perfmq are marked, also before the pulse itself has noticed the pause:
+// completions may be handled first.
 func TestPulseSpans(t *testing.T) {
 	t.Parallel()
 	clock := &fakeClock{start: time.Now()}

@@ -84,42 +84,6 @@ func TestRecorderCountsEachStateAndClass(t *testing.T) {
 	require.Nil(t, s.Latencies[result.Transfer])
 }
 
-func TestRecorderWithoutRateHasNoDelayAndResponse(t *testing.T) {
-	now := time.Now()
-	r := stats.NewProducerRecorder(false, nil)
-	c := collectorOf(now, r, nil)
-	r.Begun(stats.Measure)
-	r.Handed(stats.Measure, time.Hour)
-	done(r, driver.Outcome{}, time.Millisecond, time.Hour)
-	s := c.Collect(stats.Measure, now.Add(time.Second), false)
-	require.Nil(t, s.Latencies[result.Delay])
-	require.Nil(t, s.Latencies[result.Response])
-	require.EqualValues(t, 1000, s.Latencies[result.Ack].Max)
-}
-
-// A message that waits in Send may never leave: it must not show as sent and then be taken back, which would make the
-// totals shrink and the delta of the last interval enormous.
-func TestSentNeverShrinks(t *testing.T) {
-	now := time.Now()
-	r := stats.NewProducerRecorder(false, nil)
-	c := collectorOf(now, r, nil)
-	for range 5 {
-		r.Begun(stats.Measure)
-		r.Handed(stats.Measure, 0)
-	}
-	r.Begun(stats.Measure) // hangs
-	s := c.Collect(stats.Measure, now.Add(time.Second), false)
-	require.EqualValues(t, 5, s.Total[result.Sent])
-	require.EqualValues(t, 5, s.InFlight)
-	s = c.Collect(stats.Measure, now.Add(2*time.Second), false)
-	require.EqualValues(t, 0, s.Get(result.Sent))
-
-	r.TakenBack(stats.Measure)
-	s = c.Collect(stats.Drain, now.Add(3*time.Second), true)
-	require.EqualValues(t, 5, s.Total[result.Sent])
-	require.EqualValues(t, 0, s.Get(result.Sent))
-}
-
 // TestInFlight: of a producer with one message in flight at a time, no snapshot shows more, however long the snapshot
 // takes.
 func TestInFlight(t *testing.T) {
@@ -209,19 +173,6 @@ func TestConsumerRecorder(t *testing.T) {
 	require.EqualValues(t, stats.MaxLatency.Microseconds(), l.Max)
 	require.EqualValues(t, stats.MaxLatency.Microseconds()+5000, l.Sum)
 	require.EqualValues(t, 5000, l.Percentile(1)/40*40)
-}
-
-func TestOutOfRangeOfProducers(t *testing.T) {
-	now := time.Now()
-	r := stats.NewProducerRecorder(true, nil)
-	c := collectorOf(now, r, nil)
-	r.Begun(stats.Measure)
-	r.Handed(stats.Measure, -time.Second)
-	done(r, driver.Outcome{}, 25*time.Hour, 26*time.Hour)
-	s := c.Collect(stats.Measure, now.Add(time.Second), false)
-	require.EqualValues(t, 3, s.Total[result.OutOfRange])
-	require.EqualValues(t, 0, s.Latencies[result.Delay].Max)
-	require.EqualValues(t, stats.MaxLatency.Microseconds(), s.Latencies[result.Ack].Max)
 }
 
 // All recorders are written while the collector cuts: nothing may be lost, and no snapshot may show a message as

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// intervals adds a load: each interval has a length in milliseconds and its messages, of which the first comes at first.
+// intervals adds a load: each interval has a length in milliseconds and its messages; the first message comes at
+// first.
 func intervals(e *Extremes, first time.Duration, list ...[2]int) {
 	elapsed, received := int64(0), 0
 	for _, i := range list {

@@ -5,8 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perfmq/perfmq/pkg/result"
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // TestPausesOfTheTesterAreNotStalls: time in which the tester itself stood still is cut off.

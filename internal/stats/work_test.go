@@ -74,7 +74,7 @@ func TestWaitInProgress(t *testing.T) {
 	}, p.waitedUntil(2*time.Second))
 }
 
-// A Send that goes on counts as a wait if the driver does not report its own, from the first look at it on, and once.
+// A Send in progress counts as a wait if the driver does not report its own, from the first look at it on, and once.
 func TestSendInProgress(t *testing.T) {
 	t.Parallel()
 	for _, blind := range []bool{false, true} {
@@ -102,7 +102,7 @@ func TestSendInProgress(t *testing.T) {
 	}
 }
 
-// Work in progress counts, and counts once; the part that only a rate held back is told apart.
+// Work in progress counts, and counts once. Time in which only a rate held the consumer back is separate.
 func TestWorkInProgress(t *testing.T) {
 	t.Parallel()
 	r := NewConsumerRecorder()

@@ -40,7 +40,7 @@ func TestGuideHasAllFields(t *testing.T) {
 	require.Equal(t, want, string(text), "run the test with -update to write it")
 }
 
-// tables writes a table of a struct's keys, then those of the structs in it.
+// tables writes a table of a struct's keys, then a table for each struct in it.
 func (g *generator) tables(b *strings.Builder, seen map[reflect.Type]bool, t reflect.Type) {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()

@@ -118,7 +118,7 @@ func sample(t testing.TB, seed uint64, seconds, messages int) *Result {
 	return r
 }
 
-// sampleFigures are those of a rate of which a hundredth was missed.
+// sampleFigures are figures of a rate; a hundredth of it was missed.
 func sampleFigures(messages int) *Figures {
 	rate, payload, offered := float64(messages), float64(1000*messages), float64(messages)/0.99
 	due, unsent := uint64(10000), uint64(100)

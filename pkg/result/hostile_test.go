@@ -23,7 +23,7 @@ import (
 	"github.com/perfmq/perfmq/internal/musttest"
 )
 
-// A percentile is that of the sorted values, at most 1% above it and never above the maximum.
+// A percentile is at most 1% above the sorted value of its rank, and never above the maximum.
 func TestPercentiles(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(5, 5))
@@ -220,7 +220,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// packed is a histogram whose head and counts are plain. The lengths are corrected.
+// packed is a histogram with plain head and counts. The lengths are corrected.
 func packed(plain []byte) []byte {
 	plain = bytes.Clone(plain)
 	if len(plain) >= headBytes {
@@ -235,7 +235,7 @@ func packed(plain []byte) []byte {
 	return []byte(base64.StdEncoding.EncodeToString(append(text, z.Bytes()...)))
 }
 
-// The hash of a plan is that of its meaning.
+// The hash of a plan depends only on its meaning.
 func TestHash(t *testing.T) {
 	t.Parallel()
 	hash := func(plan string) string {

@@ -210,7 +210,7 @@ func TestMergeRefuses(t *testing.T) {
 	require.EqualValues(t, 20, merged.Rows[1].Latencies[Ack].Count)
 }
 
-// The limit of merged results is the one that held longest, and says at which host; none only if none had one.
+// The limit of merged results is the limit that held longest, with its host.
 func TestMergedLimit(t *testing.T) {
 	none := &Limit{Kind: LimitNone, Share: 1, Text: "the rate was reached"}
 	little := &Limit{Kind: "credit", Share: 0.5, Text: "waited", Hint: "try"}

@@ -23,8 +23,8 @@ func TestMeasured(t *testing.T) {
 	require.NotContains(t, of.Metrics(), "s2c.max", "50 of 100 are left out: the clocks of broker and consumer differ")
 }
 
-// TestMetricsOfTimes: stalls and outages of several hosts at the same time are one; what is not listed may be of the same
-// time, or longer; and an outage without an end may be the longest.
+// TestMetricsOfTimes: stalls and outages of several hosts at the same time are one. Unlisted ones may be of the same
+// time, or longer. An outage without an end may be the longest.
 func TestMetricsOfTimes(t *testing.T) {
 	type stalls = []result.Stall
 	type outages = []result.Outage

@@ -11,7 +11,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -93,7 +92,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// A kill between a row and its histograms costs those of one row.
+// A kill between a row and its histograms costs the histograms of one row.
 func TestKilledBetweenTheFiles(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "result")
@@ -114,8 +113,8 @@ func TestKilledBetweenTheFiles(t *testing.T) {
 	require.NoError(t, w.Close())
 }
 
-// TestSharedLines: rows of an earlier version share lines of latencies.hdr, which add up to the latencies of the steps. A
-// kill between a row and its histograms cost those of one row.
+// TestSharedLines: rows of an earlier version share lines of latencies.hdr; the lines add up to the latencies of the
+// steps. A kill between a row and its histograms costs the histograms of one row.
 func TestSharedLines(t *testing.T) {
 	t.Parallel()
 	want := sampleSteps(t, 9, 4, 40)
@@ -211,27 +210,6 @@ func (l *Latencies) count() int64 {
 		return 0
 	}
 	return l[Ack].Count
-}
-
-// latencies.hdr is a log that HdrHistogram's own reader takes.
-func TestHistogramLog(t *testing.T) {
-	t.Parallel()
-	want := sample(t, 6, 4, 30)
-	f := musttest.Get(os.Open(filepath.Join(write(t, want), LatenciesFile)))(t)
-	defer f.Close()
-	reader := hdrhistogram.NewHistogramLogReader(f)
-	counts := map[string]int64{}
-	for {
-		h := musttest.Get(reader.NextIntervalHistogram())(t)
-		if h == nil {
-			break
-		}
-		counts[h.Tag()] += h.TotalCount()
-	}
-	require.Equal(t, map[string]int64{
-		"warmup-delay-send": 30, "warmup-send": 30, "warmup-response": 30, "warmup-transfer": 32,
-		"delay-send": 90, "send": 90, "response": 90, "transfer": 90,
-	}, counts)
 }
 
 // No file of a result is written over, and nothing is left of a run that did not begin.

@@ -19,7 +19,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/result/resulttest"
 )
 
-// object is a JSON object whose keys are sorted.
+// object is a JSON object with sorted keys.
 type object = map[string]any
 
 // generator makes the schema from the types and their comments.
@@ -146,7 +146,7 @@ func (g *generator) of(t reflect.Type) object {
 	panic(fmt.Sprintf("there is no schema for %s", t))
 }
 
-// fields adds the fields of a struct, those of embedded ones included.
+// fields adds the fields of a struct, including embedded ones.
 func (g *generator) fields(t reflect.Type, properties object, required *[]string, must bool) {
 	for i := range t.NumField() {
 		f := t.Field(i)

@@ -88,58 +88,6 @@ func TestGoldenSteps(t *testing.T) {
 	require.Equal(t, asJSON(t, got.Total), asJSON(t, sum))
 }
 
-// The groups of merged results add up, by step and name; one that only a part has stays as it is.
-func TestMergeGroups(t *testing.T) {
-	t.Parallel()
-	a, b := sampleSteps(t, 8, 2, 20), sampleSteps(t, 9, 2, 30)
-	a.Shard, b.Shard = &Shard{1, 2}, &Shard{2, 2}
-	b.Steps[1].Groups = append(b.Steps[1].Groups, Group{Name: "others", Counts: Counts{Consumers: &Consumers{Received: 5}}})
-	whole := musttest.Get(Merge(a, b))(t)
-	require.Len(t, whole.Steps[0].Groups, 2)
-	require.Len(t, whole.Steps[1].Groups, 3)
-	require.Empty(t, whole.Steps[2].Groups)
-	for i := range 2 {
-		senders, readers := &whole.Steps[i].Groups[0], &whole.Steps[i].Groups[1]
-		require.Equal(t, [2]string{"senders", "readers"}, [2]string{senders.Name, readers.Name})
-		require.EqualValues(t, 2*20+2*30, senders.Due)
-		require.EqualValues(t, 2*20+2*30, senders.Counts.Producers.Sent)
-		require.EqualValues(t, 2*20+2*30, senders.Measured.Producers.Completed)
-		require.EqualValues(t, 2*20+2*30, readers.Counts.Consumers.Received)
-		require.Equal(t, asJSON(t, whole.Steps[i].Latencies[Ack]), asJSON(t, senders.Latencies[Ack]))
-		require.Equal(t, asJSON(t, whole.Steps[i].Latencies[Transfer]), asJSON(t, readers.Latencies[Transfer]))
-	}
-	require.EqualValues(t, 5, whole.Steps[1].Groups[2].Counts.Consumers.Received)
-	require.EqualValues(t, 2*20, a.Steps[0].Groups[0].Counts.Producers.Sent, "the results stay as they are")
-}
-
-// A killed run has the steps of its rows, with exact counts and latencies, wherever it was killed.
-func TestKilledInAStep(t *testing.T) {
-	t.Parallel()
-	whole := sampleSteps(t, 9, 4, 40)
-	dir := filepath.Join(t.TempDir(), "result")
-	w := musttest.Get(NewWriter(dir))(t)
-	require.NoError(t, w.Start(whole.Head))
-	var want []Step
-	for i := range whole.Rows {
-		row := &whole.Rows[i]
-		require.NoError(t, w.Row(*row))
-		if i%4 == 0 {
-			want = append(want, Step{Name: row.Step, Start: row.Time - row.Length})
-		}
-		s := &want[len(want)-1]
-		s.End = row.Time
-		s.Counts.Add(&row.Counts)
-		if row.Phase != Warmup {
-			s.Latencies.add(&row.Latencies)
-		}
-		got := musttest.Get(Read(dir))(t)
-		require.False(t, got.Complete)
-		require.Equal(t, "backlog", got.Scenario)
-		require.Equal(t, asJSON(t, want), asJSON(t, got.Steps))
-	}
-	require.NoError(t, w.Close())
-}
-
 // Rows that do not fit the steps are refused; where they are of less, a warning says so, once.
 func TestRowsOfSteps(t *testing.T) {
 	t.Parallel()
@@ -183,7 +131,7 @@ func TestRowsOfSteps(t *testing.T) {
 	require.Empty(t, got.Outcome.Warnings)
 }
 
-// Steps of the same name merge; commands and their hosts are kept; a step that one part did not reach is that of the
+// Steps of the same name merge; commands and their hosts are kept. A step that one part did not reach comes from the
 // others.
 func TestMergeSteps(t *testing.T) {
 	t.Parallel()

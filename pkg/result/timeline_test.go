@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// timed is a shard of two whose clock is ahead, and whose load began later than that of the first one. A message needed
-// 10 us from one to the other.
+// timed is a shard of two. Its clock is ahead, and its load began later than the first one. A message needed 10 us
+// from one to the other.
 func timed(number int, ahead, later int64) *Result {
 	start := sampleStart().UnixMicro() + ahead + later
 	r := &Result{Head: sampleHead(), Complete: true, End: start + 5*second, Outcome: Outcome{Success: true}}
