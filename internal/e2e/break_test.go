@@ -98,26 +98,6 @@ func TestAllArrive(t *testing.T) {
 	}
 }
 
-func TestSignals(t *testing.T) {
-	t.Parallel()
-	a := shared.Artemis(t)
-	for name, s := range map[string]syscall.Signal{"SIGINT": syscall.SIGINT, "SIGTERM": syscall.SIGTERM} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			queue := newQueue(t, a)
-			p := start(t, "amqp", "client", "--url", a.AMQPURL(), "--max-pending", "50", "queue://"+queue)
-			p.printed("--- warmup false")
-			p.signal(s)
-			r := p.wait(limit)
-			require.Equal(t, statusInterrupted, r.status)
-			require.Equal(t, "interrupted", r.summary.Reason)
-			require.Equal(t, "success", r.summary.Result)
-			require.Equal(t, r.summary.TotalSent, r.summary.TotalReceived)
-			require.EqualValues(t, r.summary.TotalSent, settled(t, a, queue).MessagesAcked)
-		})
-	}
-}
-
 // TestQuit: SIGQUIT writes the stacks, and its status differs from a usage mistake's.
 func TestQuit(t *testing.T) {
 	t.Parallel()

@@ -5,12 +5,12 @@ package e2e
 import (
 	"context"
 	"flag"
-	"os"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -335,33 +335,13 @@ func TestScenariosOnActiveMQ(t *testing.T) {
 // restarts returns a command for the shell that calls f and ends when it has returned.
 func restarts(t *testing.T, f func(context.Context) error) string {
 	t.Helper()
-	dir := t.TempDir()
-	asked, done := filepath.Join(dir, "asked"), filepath.Join(dir, "done")
-	ended := make(chan struct{})
-	t.Cleanup(func() { <-ended })
-	go func() {
-		defer close(ended)
-		tick := time.NewTicker(20 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-			case <-t.Context().Done():
-				return
-			}
-			if os.Remove(asked) != nil {
-				continue // no restart was requested
-			}
-			verdict := "exit 0"
-			if err := f(t.Context()); err != nil {
-				verdict = "echo '" + err.Error() + "'; exit 1"
-			}
-			if err := os.WriteFile(done+".new", []byte(verdict), 0o600); err != nil || os.Rename(done+".new", done) != nil {
-				return
-			}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if err := f(t.Context()); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
 		}
-	}()
-	return "touch " + asked + "; while [ ! -e " + done + " ]; do sleep 0.05; done; v=`cat " + done + "`; rm " + done + "; eval \"$v\""
+	}))
+	t.Cleanup(server.Close)
+	return "curl -fsS " + server.URL
 }
 
 // TestScenariosOnRocketMQ: the totals are the number of messages in the broker's topics, plus those rolled back, and

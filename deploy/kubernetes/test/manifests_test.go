@@ -62,8 +62,7 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// The load Job has as many pods as shards, all at once, none of which is repeated, and what Kubernetes puts into its
-// arguments is there.
+// The load Job has as many pods as shards, all at once, repeats none, and sets each variable in its arguments.
 func TestJob(t *testing.T) {
 	job := decode(t, "job.yaml").(*batchv1.Job)
 	spec := job.Spec
@@ -120,7 +119,7 @@ func TestMergeJob(t *testing.T) {
 	}
 }
 
-// shell runs commands in the root of the project, with commands of ours before those of the machine.
+// shell runs commands in the root of the project. Commands in bin come before the machine's.
 func shell(t *testing.T, commands, bin string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -179,8 +178,7 @@ esac
 	}
 }
 
-// Another run has a Job of another name, and the Job that joins it takes its folders and leaves those of the first run
-// alone.
+// Another run has a Job of another name. The Job that joins it takes its folders and leaves the first run's alone.
 func TestAnotherRun(t *testing.T) {
 	renamed := func(name string) *batchv1.Job {
 		text, err := os.ReadFile(filepath.Join("..", name))

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// TestDetach: the broker goes on without the process that started it, on the default ports, until -stop.
+// TestDetach: the broker continues without the process that started it, on the default ports, until -stop.
 func TestDetach(t *testing.T) {
 	brokertest.Needs(t, "Artemis")
 	t.Setenv("PERFMQ_TEST_AS_BROKER", "1")
