@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 
 var (
 	errStuck    = errors.New("it did not stop in time")
-	errNoTime   = errors.New("there was no time left to close it")
 	errCutShort = errors.New("closing was cut short because the end of the run was asked for once more")
 )
 
@@ -117,7 +115,7 @@ func (r *run) closeWorkers(ctx context.Context, workers []closer, consumersOf []
 
 func (c closer) shut(ctx context.Context) error {
 	if ctx.Err() != nil {
-		return errNoTime
+		return ctx.Err()
 	}
 	_, err := callWithin(ctx, func(ctx context.Context) (any, error) { return nil, c.close(ctx) })
 	return err
@@ -171,14 +169,13 @@ func unanswered(d time.Duration) error {
 	return fmt.Errorf("closing was given up after %s because the broker did not answer", d)
 }
 
-// whyOpen replaces the context's error in a driver's error by the cause for which closing ended.
+// whyOpen replaces the error of a context by the cause for which closing ended.
 func whyOpen(closing context.Context, err error) error {
 	why := context.Cause(closing)
-	if err == nil || why == nil || !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
-		return err
+	if why != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
+		return why
 	}
-	words := strings.NewReplacer(context.Canceled.Error(), why.Error(), context.DeadlineExceeded.Error(), why.Error())
-	return errors.New(words.Replace(err.Error()))
+	return err
 }
 
 // hurried returns a context that ends shortly after ctx, with errCutShort as the cause.
@@ -202,17 +199,12 @@ func callWithin[T any](ctx context.Context, f func(context.Context) (T, error)) 
 		v, err := f(ctx)
 		results <- result{v, err}
 	}()
+	late := make(chan struct{})
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(cancelGrace, func() { close(late) }) })()
 	select {
 	case r := <-results:
 		return r.value, r.err
-	case <-ctx.Done():
-	}
-	timer := time.NewTimer(cancelGrace)
-	defer timer.Stop()
-	select {
-	case r := <-results:
-		return r.value, r.err
-	case <-timer.C:
+	case <-late:
 		var none T
 		return none, errStuck
 	}

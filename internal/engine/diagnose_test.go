@@ -55,12 +55,11 @@ func TestDiagnosed(t *testing.T) {
 						return nil
 					}
 				}
-				r := new(run)
 				begin := time.Now()
 				errs := make(chan error, 3)
 				for range cap(errs) {
 					go func() {
-						_, err := openDiagnosed(t.Context(), r, e, func(ctx context.Context) (int, error) {
+						_, err := openDiagnosed(t.Context(), e, func(ctx context.Context) (int, error) {
 							select {
 							case <-time.After(c.takes):
 								return 1, c.err

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"sync"
+
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -11,6 +13,10 @@ type Endpoint struct {
 	Factory driver.Factory
 	// Inspector asks the broker for its own counts by another way than the driver's; nil leaves it to the driver.
 	Inspector driver.Inspector
+
+	once  sync.Once // for Diagnose
+	asked chan struct{}
+	wrong error // its answer, after asked is closed
 }
 
 // Reach returns the endpoints of a plan.

@@ -143,7 +143,6 @@ type run struct {
 	outages   *stats.Outages // nil if no workers are reconnected
 	hostNames []string       // of URLs with several
 	probed    reconnect.Hosts
-	diagnoses sync.Map // chan error with the answer of Diagnose, by protocol and URL
 
 	mu        sync.Mutex // guards subs, which the sampler reads, and explained
 	explained []uint64   // copies that the verification explained by outages when each of the first of these began
@@ -197,7 +196,6 @@ func newRun(c *Config) *run {
 	}
 	r.boundary = load.NewBoundary(producers, r.phases)
 	newGroups(r, groups, process)
-	r.announceRemote()
 	for i := range p.Steps {
 		r.steps = append(r.steps, newStep(r, i))
 	}
@@ -250,28 +248,16 @@ func (r *run) describe() stats.Run {
 	for _, s := range r.plan.Steps {
 		info.Steps = append(info.Steps, s.Name)
 	}
-	var all stats.RunGroup // also of a command line, which has no groups
+	groups := []stats.RunGroup{{}} // the whole run first
 	for _, g := range r.groups {
 		info.Transacted = info.Transacted || g.plan.CommitInterval > 0 || g.plan.TransactionSize > 0
-		group := stats.RunGroup{Name: g.plan.Name, Sends: len(g.producers) > 0, Receives: len(g.consumers) > 0}
-		if g.plan.Role.Produces() {
-			group.Protocol, group.Client = g.plan.ProducerBroker.Protocol, g.plan.ProducerBroker.Client
-		}
-		if g.plan.Role.Consumes() {
-			group.ConsumerProtocol, group.ConsumerClient = g.plan.ConsumerBroker.Protocol, g.plan.ConsumerBroker.Client
-		}
-		add := func(to *stats.RunGroup) {
-			to.Sends, to.Receives = to.Sends || group.Sends, to.Receives || group.Receives
-			to.Protocol, to.Client = cmp.Or(to.Protocol, group.Protocol), cmp.Or(to.Client, group.Client)
-			to.ConsumerProtocol = cmp.Or(to.ConsumerProtocol, group.ConsumerProtocol)
-			to.ConsumerClient = cmp.Or(to.ConsumerClient, group.ConsumerClient)
-		}
-		add(&all)
-		i := slices.IndexFunc(info.Groups, func(o stats.RunGroup) bool { return o.Name == group.Name })
-		if i >= 0 { // with other workers, in another step
-			add(&info.Groups[i])
-		} else if group.Name != "" {
-			info.Groups = append(info.Groups, group)
+		for _, name := range slices.Compact([]string{"", g.plan.Name}) {
+			i := slices.IndexFunc(groups, func(o stats.RunGroup) bool { return o.Name == name })
+			if i < 0 {
+				i = len(groups)
+				groups = append(groups, stats.RunGroup{Name: name})
+			}
+			g.describe(&groups[i])
 		}
 		for _, d := range g.plan.Destinations {
 			if !slices.Contains(info.Destinations, d.String()) {
@@ -279,9 +265,23 @@ func (r *run) describe() stats.Run {
 			}
 		}
 	}
+	all := &groups[0]
+	info.Groups = groups[1:]
 	info.Protocol, info.Client = cmp.Or(all.Protocol, all.ConsumerProtocol), cmp.Or(all.Client, all.ConsumerClient)
 	info.ConsumerProtocol, info.ConsumerClient = all.ConsumerProtocol, all.ConsumerClient
 	return info
+}
+
+// describe adds the workers of a group to a description, which may have workers of other steps.
+func (g *group) describe(to *stats.RunGroup) {
+	to.Sends, to.Receives = to.Sends || len(g.producers) > 0, to.Receives || len(g.consumers) > 0
+	if b := g.plan.ProducerBroker; g.plan.Role.Produces() {
+		to.Protocol, to.Client = cmp.Or(to.Protocol, b.Protocol), cmp.Or(to.Client, b.Client)
+	}
+	if b := g.plan.ConsumerBroker; g.plan.Role.Consumes() {
+		to.ConsumerProtocol = cmp.Or(to.ConsumerProtocol, b.Protocol)
+		to.ConsumerClient = cmp.Or(to.ConsumerClient, b.Client)
+	}
 }
 
 // makeCollector makes the collector of all workers.

@@ -29,14 +29,12 @@ type group struct {
 }
 
 type producer struct {
-	id        int  // among the producers of the run, those of other shards included
-	index     int  // among those of its group
-	remote    bool // in another shard: nothing else is set
+	id        int // among the producers of the run, those of other shards included
+	index     int // among those of its group
 	spec      driver.ProducerSpec
 	broker    *Endpoint
 	prompt    bool   // its messages are delivered at once
 	group     string // its name; empty on a command line
-	site      string
 	rec       *stats.ProducerRecorder
 	ledger    *verify.Ledger  // nil if nothing is verified
 	load      *load.Producer  // since the group was opened
@@ -49,11 +47,9 @@ type producer struct {
 
 type consumer struct {
 	index   int // among those of its group, those of other shards included
-	remote  bool
 	spec    driver.ConsumerSpec
 	broker  *plan.Broker
 	group   string // its name; empty on a command line
-	site    string
 	rec     *stats.ConsumerRecorder
 	checker *verify.Checker // nil if nothing is verified
 	load    *load.Consumer  // of the present connection; nil until started
@@ -85,7 +81,7 @@ func newGroups(r *run, list []*plan.Group, process string) {
 	for _, g := range list {
 		workers := &group{plan: g}
 		for i, spec := range g.ProducerSpecs(process) {
-			if p := r.addProducer(g, i, spec); !p.remote {
+			if p := r.addProducer(g, i, spec); p != nil {
 				workers.producers = append(workers.producers, p)
 			}
 			workers.allProducers++
@@ -94,7 +90,7 @@ func newGroups(r *run, list []*plan.Group, process string) {
 	}
 	for _, workers := range r.groups {
 		for i, spec := range workers.plan.ConsumerSpecs(process) {
-			if c := r.addConsumer(workers.plan, i, spec); !c.remote {
+			if c := r.addConsumer(workers.plan, i, spec); c != nil {
 				workers.consumers = append(workers.consumers, c)
 			}
 			workers.allConsumers++
@@ -109,47 +105,47 @@ type worker struct {
 	delay time.Duration // of its messages
 }
 
+// addProducer returns the producer of that identity, new or of an earlier step; nil if it is in another shard.
 func (r *run) addProducer(g *plan.Group, index int, spec driver.ProducerSpec) *producer {
 	id := worker{name: spec.Name, place: place{g.ProducerBroker.Site, spec.Destination}, delay: spec.Delay}
-	if p := r.known.producers[id]; p != nil {
+	p, known := r.known.producers[id]
+	if known {
 		return p
 	}
 	spec.Name = r.freeName(spec.Name)
 	number := len(r.known.producers)
-	if !r.plan.Shard.Has(number) {
-		p := &producer{id: number, index: index, remote: true}
-		r.known.producers[id] = p
-		return p
+	if r.plan.Shard.Has(number) {
+		p = newProducer(r, number, g, spec)
+		p.index = index
+		r.producers = append(r.producers, p)
+	} else {
+		r.boundary.AddRemote(number)
 	}
-	p := newProducer(r, number, g, spec)
-	p.index = index
-	r.producers, r.known.producers[id] = append(r.producers, p), p
+	r.known.producers[id] = p
 	return p
 }
 
+// addConsumer is addProducer for consumers.
 func (r *run) addConsumer(g *plan.Group, index int, spec driver.ConsumerSpec) *consumer {
 	id := worker{name: spec.Name, subscription: spec.Subscription, place: place{g.ConsumerBroker.Site, spec.Destination}}
-	if c := r.known.consumers[id]; c != nil {
+	c, known := r.known.consumers[id]
+	if known {
 		return c
 	}
 	spec.Name = r.freeName(spec.Name)
-	if !r.plan.Shard.Has(len(r.known.producers) + len(r.known.consumers)) {
-		c := &consumer{index: index, remote: true}
-		r.known.consumers[id] = c
-		return c
+	if r.plan.Shard.Has(len(r.known.producers) + len(r.known.consumers)) {
+		c = &consumer{index: index, spec: spec, broker: g.ConsumerBroker, group: g.Name}
+		c.rec = stats.NewConsumerRecorder()
+		if r.transacts() {
+			c.rec.SetTransacted()
+		}
+		if shards := r.plan.Shard.Of; shards > 1 {
+			c.rec.SetShards(shards)
+		}
+		c.spec.Commits = r.consumerCommits(c, &spec)
+		r.consumers = append(r.consumers, c)
 	}
-	c := &consumer{
-		index: index, spec: spec, broker: g.ConsumerBroker, group: g.Name, site: g.ConsumerBroker.Site,
-		rec: stats.NewConsumerRecorder(),
-	}
-	if r.transacts() {
-		c.rec.SetTransacted()
-	}
-	if shards := r.plan.Shard.Of; shards > 1 {
-		c.rec.SetShards(shards)
-	}
-	c.spec.Commits = r.consumerCommits(c, &spec)
-	r.consumers, r.known.consumers[id] = append(r.consumers, c), c
+	r.known.consumers[id] = c
 	return c
 }
 
@@ -165,7 +161,7 @@ func (r *run) freeName(name string) string {
 
 func newProducer(r *run, id int, g *plan.Group, spec driver.ProducerSpec) *producer {
 	p := &producer{
-		id: id, spec: spec, broker: r.endpoints[g.ProducerBroker], group: g.Name, site: g.ProducerBroker.Site,
+		id: id, spec: spec, broker: r.endpoints[g.ProducerBroker], group: g.Name,
 		prompt: !g.Delays(), rec: stats.NewProducerRecorder(!g.Rate.IsZero(), r.pulse),
 	}
 	if r.verify == nil {

@@ -54,7 +54,7 @@ func TestWaitedInVain(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				open := &consumer{ended: make(chan struct{}), rec: stats.NewConsumerRecorder(), driver: idle{}}
+				open := &consumer{broker: new(plan.Broker), ended: make(chan struct{}), rec: stats.NewConsumerRecorder(), driver: idle{}}
 				g := &group{consumers: []*consumer{open}}
 				r := &run{
 					plan: &plan.Plan{DrainTimeout: tt.drain}, role: tt.role, clock: load.NewClock(), verify: newVerification(1, ""),

@@ -12,19 +12,18 @@ import (
 // producersAsked returns the targets and bounds of the present step, after its load.
 func (r *run) producersAsked() (producers []stats.ProducerAsked, delivered, stored bool) {
 	producers, delivered, stored = make([]stats.ProducerAsked, len(r.producers)), r.expectedKnown(), true
-	sent, received := map[string]bool{}, map[string]bool{}
+	sent, received := map[place]bool{}, map[place]bool{}
 	for _, p := range r.producers {
-		sent[p.site+" "+p.spec.Destination.String()] = true
+		sent[p.place()] = true
 	}
 	for _, c := range r.step.consumers() {
-		from := c.site + " " + c.spec.Destination.String()
-		received[from] = true
-		stored = stored && sent[from] // what others send may come at any time
+		received[c.place()] = true
+		stored = stored && sent[c.place()] // what others send may come at any time
 	}
 	for _, u := range r.step.uses {
 		for _, p := range u.producers {
 			stored = false
-			delivered = delivered && p.spec.Delay == 0 && received[p.site+" "+p.spec.Destination.String()]
+			delivered = delivered && p.spec.Delay == 0 && received[p.place()]
 			perSecond := u.plan.Rate.Average(r.step.loaded) / float64(u.allProducers)
 			own := p.inFlight()
 			if own.Messages > p.spec.MaxPending { // then that is the bound

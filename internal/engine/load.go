@@ -21,6 +21,8 @@ type ending struct {
 	err         error
 }
 
+var interrupted = ending{reason: "interrupted", interrupted: true}
+
 // failed is the unexpected end of a worker.
 func failed(worker string, err error) ending {
 	return ending{reason: worker + " failed", err: fmt.Errorf("%s: %w", worker, err)}
@@ -53,13 +55,9 @@ func (r *run) loadStep(ctx context.Context, stop <-chan struct{}) ending { //nol
 	if !producing {
 		finished = nil
 	}
-	var silenceTick <-chan time.Time
-	silence := r.newSilenceCheck()
-	if silence != nil {
-		ticker := time.NewTicker(sampleInterval)
-		defer ticker.Stop()
-		silenceTick = ticker.C
-	}
+	silence, aborts := r.newSilenceCheck(), r.aborts()
+	second := time.NewTicker(sampleInterval)
+	defer second.Stop()
 	var arrivalTick <-chan time.Time
 	var drained func() (why string, done bool)
 	if s.plan.Drained && !s.plan.Produces() { // producers may be in other shards only
@@ -70,23 +68,29 @@ func (r *run) loadStep(ctx context.Context, stop <-chan struct{}) ending { //nol
 		defer ticker.Stop()
 		arrivalTick = ticker.C
 	}
-	abortTick, endJudging := r.abortTicker()
-	defer endJudging()
 	for {
 		select {
-		case <-abortTick:
-			if t := r.brokenThreshold(); t != nil {
-				r.sampler.decideStalls()
-				return ending{reason: "threshold not kept: " + t.String(), aborted: true}
+		case <-second.C:
+			if aborts {
+				if t := r.brokenThreshold(); t != nil {
+					r.sampler.decideStalls()
+					return ending{reason: "threshold not kept: " + t.String(), aborted: true}
+				}
+			}
+			if silence != nil {
+				if err := silence(); err != nil {
+					r.silent = true
+					return ending{reason: "no answer from the broker", err: err}
+				}
 			}
 		case <-elapsed:
 			return ending{reason: "duration reached"}
 		case <-s.quotasUsed:
 			return ending{reason: "message count reached"}
 		case <-stop:
-			return ending{reason: "interrupted", interrupted: true}
+			return interrupted
 		case <-ctx.Done():
-			return ending{reason: "interrupted", interrupted: true}
+			return interrupted
 		case end := <-r.failures:
 			return end
 		case <-arrivalTick:
@@ -97,15 +101,12 @@ func (r *run) loadStep(ctx context.Context, stop <-chan struct{}) ending { //nol
 			if why, done := drained(); done {
 				return ending{reason: why}
 			}
-		case <-silenceTick:
-			if err := silence(); err != nil {
-				r.silent = true
-				return ending{reason: "no answer from the broker", err: err}
-			}
 		case <-finished:
-			select { // failed producers end, too
+			select { // producers that failed or were interrupted end, too
 			case end := <-r.failures:
 				return end
+			case <-ctx.Done():
+				return interrupted
 			default:
 				return ending{reason: r.step.allSent()}
 			}
@@ -143,16 +144,10 @@ func (r *run) beginLoad() {
 	r.startConsumers()
 }
 
-// abortTicker ticks each sampleInterval if a threshold may end the run early.
-func (r *run) abortTicker() (<-chan time.Time, func()) {
-	aborts := func(list []threshold.Threshold) bool {
-		return slices.ContainsFunc(list, func(t threshold.Threshold) bool { return t.Abort })
-	}
-	if !aborts(r.plan.Thresholds) && !aborts(r.step.plan.Thresholds) {
-		return nil, func() {}
-	}
-	ticker := time.NewTicker(sampleInterval)
-	return ticker.C, ticker.Stop
+// aborts reports whether a threshold may end the load of the present step.
+func (r *run) aborts() bool {
+	return slices.ContainsFunc(slices.Concat(r.plan.Thresholds, r.step.plan.Thresholds),
+		func(t threshold.Threshold) bool { return t.Abort })
 }
 
 // brokenThreshold returns a threshold that ends the run because it is broken, or nil.

@@ -204,7 +204,7 @@ func (r *run) driver(e *Endpoint) driver.Driver {
 func openRetrying[T any](ctx context.Context, r *run, e *Endpoint, f func(context.Context) (T, error)) (T, error) {
 	deadline := time.Now().Add(r.plan.WaitForBroker)
 	for {
-		opened, err := openDiagnosed(ctx, r, e, f)
+		opened, err := openDiagnosed(ctx, e, f)
 		if err == nil || !reconnect.Unreachable(err) || !time.Now().Add(retryInterval).Before(deadline) {
 			return opened, err
 		}

@@ -8,16 +8,6 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// announceRemote announces the producers of the other shards to the consumers of this shard, which receive their
-// messages, too.
-func (r *run) announceRemote() {
-	for _, p := range r.known.producers {
-		if p.remote {
-			r.boundary.AddRemote(p.id)
-		}
-	}
-}
-
 // awaitStart waits until the planned start of the load.
 func (r *run) awaitStart(ctx context.Context, stop <-chan struct{}) error {
 	if r.plan.StartAt.IsZero() {

@@ -111,7 +111,7 @@ func (r *run) runNextStep(ctx context.Context, stop <-chan struct{}, end ending)
 	r.watchWorkers()
 	switch {
 	case errors.Is(err, errInterrupted):
-		return ending{reason: "interrupted", interrupted: true}
+		return interrupted
 	case err != nil:
 		return ending{reason: "step " + following.plan.Name + " could not begin", err: err}
 	}
@@ -147,7 +147,7 @@ func (r *run) closeLeaving(ctx context.Context, following *step) {
 		}
 	}
 	if len(leaving) == 0 {
-		r.verify.renewProbes() // consumers are opened, and closed, only while no probe looks at them
+		r.verify.renewProbes()
 		return
 	}
 	r.unanswered = unansweredMessages(r.producers)

@@ -13,9 +13,9 @@ type place struct {
 	destination driver.Destination
 }
 
-func (p *producer) place() place { return place{p.site, p.spec.Destination} }
+func (p *producer) place() place { return place{p.broker.Site, p.spec.Destination} }
 
-func (c *consumer) place() place { return place{c.site, c.spec.Destination} }
+func (c *consumer) place() place { return place{c.broker.Site, c.spec.Destination} }
 
 // subscription is a set of consumers that get each message once together: all consumers of a queue, one consumer of a
 // topic, or the consumers that share a subscription.

@@ -61,7 +61,7 @@ func newVerification(id int64, path string) *verification {
 		before = nil
 	}
 	v := &verification{id: id, bodies: map[*byte]uint32{}, ledgers: map[place][]*verify.Ledger{}, before: before}
-	v.beginProbes()
+	v.renewProbes()
 	return v
 }
 
@@ -214,29 +214,23 @@ func (r *run) allProven() bool {
 	return true
 }
 
-// renewProbes ends the probes, if anything is verified, and allows the probes of later steps.
+// renewProbes ends the probes, if anything is verified, and allows later ones. Consumers are opened and closed only
+// while no probe uses them.
 func (v *verification) renewProbes() {
-	if v != nil {
-		v.endProbes()
-		v.beginProbes()
+	if v == nil {
+		return
 	}
-}
-
-// beginProbes allows probes.
-func (v *verification) beginProbes() {
+	if v.stopProbing != nil {
+		v.stopProbing()
+		v.probes.Wait()
+	}
 	v.probing, v.stopProbing = context.WithCancel(context.Background())
-}
-
-// endProbes ends the probes and waits for them: consumers may be closed only then.
-func (v *verification) endProbes() {
-	v.stopProbing()
-	v.probes.Wait()
 }
 
 // side returns this process's side of the verification. All workers have ended or were given up.
 func (r *run) side() *verify.Side {
 	v := r.verify
-	v.endProbes()
+	v.renewProbes()
 	side := &verify.Side{ID: v.id, Role: string(r.role), Shard: r.plan.Shard.Number, Shards: r.plan.Shard.Of}
 	for _, p := range r.producers {
 		side.TTL = side.TTL || p.spec.TTL > 0

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/load"
@@ -50,10 +51,9 @@ func (r *run) startConsumer(ctx context.Context, c *consumer, quota func(), job 
 	c.ended = ended
 	c.load = load.NewConsumer(cfg, r.clock, c.rec, c.driver)
 	c.load.SetJob(job)
-	receive := c.load.Run
-	go func() {
+	go func(receive *load.Consumer) {
 		defer close(ended)
-		err := receive(ctx)
+		err := receive.Run(ctx)
 		if err == nil && ctx.Err() == nil {
 			err = errors.New("it stopped receiving although it was not told to")
 		}
@@ -61,19 +61,18 @@ func (r *run) startConsumer(ctx context.Context, c *consumer, quota func(), job 
 			c.failed.Store(true)
 			r.failures <- failed(c.spec.Name, err)
 		}
-	}()
+	}(c.load)
 }
 
 // startProducers starts the producers of the present step. It returns a channel that is closed when all have ended, and
 // a function that ends them.
 func (r *run) startProducers(ctx context.Context) (finished chan struct{}, stop context.CancelFunc) {
 	ctx, stop = context.WithCancel(ctx)
-	var running []chan struct{}
+	var running sync.WaitGroup
 	for _, u := range r.step.uses {
 		for _, p := range u.producers {
 			ended := make(chan struct{})
 			p.ended = ended
-			running = append(running, ended)
 			work := load.Load{
 				Index: p.index, Total: u.allProducers, Schedule: u.plan.Rate.Schedule, Count: u.plan.Count, Start: r.step.start,
 				Until: r.step.plan.Duration,
@@ -85,7 +84,7 @@ func (r *run) startProducers(ctx context.Context) (finished chan struct{}, stop 
 			if reconnects {
 				worker.Finish(false)
 			}
-			go func() {
+			running.Go(func() {
 				defer close(ended)
 				if reconnects {
 					defer worker.Finish(true)
@@ -93,14 +92,12 @@ func (r *run) startProducers(ctx context.Context) (finished chan struct{}, stop 
 				if err := send(ctx, work); err != nil {
 					r.failures <- failed(p.spec.Name, err)
 				}
-			}()
+			})
 		}
 	}
 	finished = make(chan struct{})
 	go func() {
-		for _, ended := range running {
-			<-ended
-		}
+		running.Wait()
 		close(finished)
 	}()
 	return finished, stop
