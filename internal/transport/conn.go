@@ -6,8 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // closeTimeout bounds the wait for the peer's answer to the end of a connection.
@@ -24,7 +22,7 @@ type Conn struct {
 	Heard     atomic.Uint32 // the reader changes it with signs of life of the peer
 	WasShared atomic.Bool   // the connection has had more than one user at a time
 	host      Endpoint
-	pulse     Pulse
+	pulse     pulse
 	running   sync.WaitGroup
 }
 
@@ -68,16 +66,8 @@ func (c *Conn) Start(idle, read func(), owed, patience time.Duration, beat func(
 		read()
 		c.In.Release()
 	})
-	c.pulse = Pulse{
-		Ending: c.Ending, Out: c.Out, In: c.Raw, Heard: &c.Heard, Owed: owed, Patience: patience,
-		Beat: func() { _ = c.Put(beat) },
-		Silent: func() {
-			hint := "is the broker paused or the network down? See " + setting
-			c.Fail(driver.Errorf(driver.ClassConnectionLost, "", hint,
-				"nothing was heard from the broker for %s", patience))
-		},
-	}
-	c.pulse.Start()
+	c.pulse.owed, c.pulse.patience, c.pulse.beat, c.pulse.setting = owed, patience, beat, setting
+	c.startPulse()
 }
 
 // Put sends small frames, without waiting for room. It fails only when the connection has ended, or ends with it: the
@@ -107,7 +97,7 @@ func (c *Conn) Leave(ctx context.Context, bye func(context.Context)) {
 		cancel()
 	}
 	c.Fail(ErrClosed)
-	c.pulse.Stop()
+	c.stopPulse()
 	c.running.Wait()
 	c.Out.Wait()
 }

@@ -73,39 +73,30 @@ func (p *Protocol) diagnose(ctx context.Context, host Endpoint, encrypted bool) 
 		list = append(list, k)
 	}
 	answered := make([]bool, len(list))
-	silent := false // within the time, it has not answered as it should: it may be slow
+	well, silent := false, false // it answers as it should, or not within the time: it may be slow
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var asking sync.WaitGroup
 	for i := range list {
 		asking.Go(func() {
-			answered[i] = list[i].answered(ctx, host)
-			switch own := p.owns(&list[i], encrypted); {
-			case own && answered[i]:
-				cancel() // all is well: some ports speak several protocols
-			case own:
-				silent = ctx.Err() != nil
+			k := &list[i]
+			answered[i] = k.answered(ctx, host)
+			if k.scheme == p.Schemes[0] && k.encrypted == encrypted {
+				if well, silent = answered[i], ctx.Err() != nil; well {
+					cancel() // some ports speak several protocols
+				}
 			}
 		})
 	}
 	asking.Wait()
 	for i := range list {
-		if answered[i] && p.owns(&list[i], encrypted) {
-			return nil
-		}
-	}
-	for i := range list {
 		k := &list[i]
 		demandsTLS := k.encrypted && (k.scheme == "" || k.scheme == p.Schemes[0])
-		if answered[i] && (!silent || !demandsTLS) {
-			return p.misplaced(host, &list[i], encrypted)
+		if answered[i] && !well && (!silent || !demandsTLS) {
+			return p.misplaced(host, k, encrypted)
 		}
 	}
 	return nil
-}
-
-func (p *Protocol) owns(k *knock, encrypted bool) bool {
-	return k.scheme == p.Schemes[0] && k.encrypted == encrypted
 }
 
 // misplaced is the error about a host that speaks something else than it should; nil if that is not known.
@@ -113,25 +104,24 @@ func (p *Protocol) misplaced(host Endpoint, is *knock, encrypted bool) error {
 	if is.scheme == "" && encrypted {
 		return nil
 	}
-	op, own := "connect to "+host.String(), p.Schemes[0]
-	fail := func(hint, format string, args ...any) error {
-		return driver.Errorf(driver.ClassProtocol, op, hint, format, args...)
-	}
+	own, hint, text := p.Schemes[0], "give the broker's "+p.Title+" port", ""
 	switch {
 	case is.scheme == "", is.scheme == own && is.encrypted:
-		return fail("write "+p.Encrypted[0]+"://"+host.String(), "the port demands an encrypted connection")
+		hint, text = "write "+p.Encrypted[0]+"://"+host.String(), "the port demands an encrypted connection"
 	case is.scheme == own:
-		return fail("write "+own+"://"+host.String()+", or give the broker's port for TLS", "the port speaks %s without TLS",
-			p.Title)
+		hint = "write " + own + "://" + host.String() + ", or give the broker's port for TLS"
+		text = "the port speaks " + p.Title + " without TLS"
 	case is.scheme == schemeHTTP:
-		return fail("give the broker's "+p.Title+" port", "a web server answers at this port, no %s broker", p.Title)
+		text = "a web server answers at this port, no " + p.Title + " broker"
+	default:
+		scheme := is.scheme
+		if is.encrypted {
+			scheme += "+ssl"
+		}
+		hint += ", or use perfmq " + is.scheme + " with --url " + scheme + "://" + host.String()
+		text = "the port speaks " + is.title + ", not " + p.Title
 	}
-	scheme := is.scheme
-	if is.encrypted {
-		scheme += "+ssl"
-	}
-	return fail("give the broker's "+p.Title+" port, or use perfmq "+is.scheme+" with --url "+scheme+"://"+host.String(),
-		"the port speaks %s, not %s", is.title, p.Title)
+	return driver.Errorf(driver.ClassProtocol, "connect to "+host.String(), hint, "%s", text)
 }
 
 // answered reports whether a server answers the knock, or, without one, the TLS handshake.

@@ -1,9 +1,8 @@
 package transport_test
 
 import (
-	"errors"
+	"context"
 	"net"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,34 +10,24 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/transport"
+	"github.com/perfmq/perfmq/pkg/driver"
 )
-
-var errSilent = errors.New("silent")
 
 // pulsed is a connection whose peer is the test.
 type pulsed struct {
-	*transport.Ending
-	transport.Pulse
-	raw   *transport.Metered
+	*transport.Conn
 	far   net.Conn
-	heard atomic.Uint32
+	reads chan struct{}      // closed to let the reader read
 	beats chan time.Duration // since the beginning
 }
 
-// newPulsed returns a connection on which nothing is read yet.
-func newPulsed(owed, patience time.Duration) *pulsed {
+func newPulsed(t *testing.T, owed, patience time.Duration) *pulsed {
+	t.Helper()
 	near, far := net.Pipe()
+	raw := transport.Meter(near)
 	p := &pulsed{
-		raw: transport.Meter(near), far: far, Ending: transport.NewEnding(), beats: make(chan time.Duration, 1000),
-	}
-	out := transport.NewOutput(p.raw, p.raw, new(transport.Buffers), func(error) {})
-	p.Pulse = transport.Pulse{
-		Ending: p.Ending, Out: out, In: p.raw, Heard: &p.heard, Owed: owed, Patience: patience,
-		Beat: func() {
-			_ = out.Put(func(b []byte) []byte { return append(b, '\n') })
-			out.Flush()
-		},
-		Silent: func() { p.Fail(errSilent, out, p.raw) },
+		Conn: transport.NewConn(transport.Endpoint{}, raw, raw, new(transport.Buffers)),
+		far:  far, reads: make(chan struct{}), beats: make(chan time.Duration, 1000),
 	}
 	began := time.Now()
 	go func() {
@@ -49,29 +38,34 @@ func newPulsed(owed, patience time.Duration) *pulsed {
 			p.beats <- time.Since(began)
 		}
 	}()
-	p.Start()
+	p.Start(func() {}, func() {
+		select {
+		case <-p.reads:
+		case <-p.Over():
+		}
+		for {
+			if _, err := p.In.ReadByte(); err != nil {
+				return
+			}
+			p.Heard.Add(1)
+		}
+	}, owed, patience, func(b []byte) []byte { return append(b, '\n') }, "-o beat")
 	return p
 }
 
-// read reads until the connection ends.
-func (p *pulsed) read() {
-	for b := make([]byte, 1); ; p.heard.Add(1) {
-		if _, err := p.raw.Read(b); err != nil {
-			return
-		}
-	}
+func (p *pulsed) end(t *testing.T) {
+	t.Helper()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	p.Leave(ended, nil)
+	_ = p.far.Close()
 }
 
-func (p *pulsed) end() {
-	p.Stop()
-	_, _ = p.raw.Close(), p.far.Close()
-}
-
-// TestPulseBeats: the peer hears from us in time, until Stop.
+// TestPulseBeats: the peer hears from us in time, until the end.
 func TestPulseBeats(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := newPulsed(time.Second, 0)
+		p := newPulsed(t, time.Second, 0)
 		<-time.After(time.Minute)
 		last, beats := time.Duration(0), len(p.beats)
 		require.Less(t, beats, 150, "no more often than need be")
@@ -82,21 +76,20 @@ func TestPulseBeats(t *testing.T) {
 		}
 		require.Greater(t, last, 59*time.Second)
 		require.NoError(t, p.Why())
-		p.Stop()
+		p.end(t)
 		<-time.After(time.Minute)
 		require.Empty(t, p.beats)
-		p.end()
 	})
 }
 
-// TestPulseIsSilent: only the time counts in which the reader waits for the peer, and only if it hears nothing.
+// TestPulseIsSilent: silence is the time in which the reader waits for the peer and hears nothing.
 func TestPulseIsSilent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := newPulsed(0, time.Second)
+		p := newPulsed(t, 0, time.Second)
 		<-time.After(time.Hour)
 		require.NoError(t, p.Why(), "the reader was busy elsewhere")
-		go p.read()
+		close(p.reads)
 		for range 100 {
 			<-time.After(900 * time.Millisecond)
 			_, err := p.far.Write([]byte{1})
@@ -104,23 +97,24 @@ func TestPulseIsSilent(t *testing.T) {
 		}
 		silent := time.Now()
 		<-p.Over()
-		require.ErrorIs(t, p.Why(), errSilent)
+		require.ErrorContains(t, p.Why(), "nothing was heard from the broker for 1s")
+		require.Contains(t, driver.HintOf(p.Why()), "-o beat")
 		require.GreaterOrEqual(t, time.Since(silent), time.Second)
 		require.LessOrEqual(t, time.Since(silent), 1500*time.Millisecond)
 		require.Empty(t, p.beats, "the peer wants none")
-		p.end()
+		p.end(t)
 	})
 }
 
-// TestPulseOfNothing: a connection whose sides want nothing of each other has no timer.
+// TestPulseOfNothing: without heartbeats and a limit there is no timer.
 func TestPulseOfNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := newPulsed(0, 0)
-		go p.read()
+		p := newPulsed(t, 0, 0)
+		close(p.reads)
 		<-time.After(time.Hour)
 		require.NoError(t, p.Why())
 		require.Empty(t, p.beats)
-		p.end()
+		p.end(t)
 	})
 }

@@ -132,23 +132,21 @@ func (d dialect) remote(ended string, class driver.Class, op string, e *wire.Err
 // cause is the virtual host, which does not exist or is forbidden, or a limit.
 func refusedOpen(e *wire.Error) *driver.Error {
 	err := plain.remote(closedConnection, driver.ClassConnect, "", e)
-	const host = "It is the URL's host unless -o virtual-host=NAME says otherwise"
+	if e.Condition == wire.CondNotAllowed || e.Condition == wire.CondInvalidField {
+		err.Class = driver.ClassConnect
+	}
 	field := wire.Lookup(e.Info, "invalid-field")
-	if name, _ := field.Text(); string(name) == "container-id" { // Artemis and Classic
+	name, _ := field.Text()
+	switch {
+	case string(name) == "container-id": // Artemis and Classic
 		err.Class = driver.ClassConnect
 		err.Hint = "another client with that --clientID, or that name, is connected; " + hintOwnID
-		return err
-	}
-	switch e.Condition {
-	case wire.CondNotFound, wire.CondNotAllowed, wire.CondInvalidField:
-		if e.Condition != wire.CondNotFound {
-			err.Class = driver.ClassConnect
-		}
-		err.Hint = "does the broker have the virtual host, and may the user use it? " + host
-	case wire.CondUnauthorized:
-		err.Hint = "check --user and --password, and that the user may use the virtual host. " + host
-	case wire.CondResourceLimit:
+	case e.Condition == wire.CondResourceLimit:
 		err.Hint = "the broker takes no more connections: use fewer, or raise its limit"
+	case slices.Contains([]string{
+		wire.CondNotFound, wire.CondNotAllowed, wire.CondInvalidField, wire.CondUnauthorized,
+	}, e.Condition):
+		err.Hint = "is there a virtual host of that name (the URL's host, or -o virtual-host), and may the user use it?"
 	}
 	return err
 }

@@ -1,7 +1,6 @@
 package protocol
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -128,14 +127,9 @@ func LeftBehind(op string, err error) error {
 // consumers may use a name that stands for many destinations.
 func Misread(broker string, dest driver.Destination, producer bool) string {
 	name, topic := dest.Name, dest.Kind == driver.Topic
-	patterns := false
-	switch broker {
-	case Artemis:
-		patterns = strings.ContainsAny(name, "*#")
-	case ActiveMQ:
-		patterns = strings.Contains(name, ",") || hasWord(name, "*", ">")
-	case RabbitMQ, RabbitMQ3, BrokerJ:
-		patterns = topic && hasWord(name, "*", "#")
+	patterns := map[string]string{Artemis: "*#", ActiveMQ: "*>,"}[broker]
+	if topic && (broker == RabbitMQ || broker == RabbitMQ3 || broker == BrokerJ) {
+		patterns = "*#"
 	}
 	notASCII := func(r rune) bool { return r >= utf8.RuneSelf }
 	switch {
@@ -148,15 +142,10 @@ func Misread(broker string, dest driver.Destination, producer bool) string {
 		return "a name may have neither %2F nor characters beyond ASCII"
 	case broker == BrokerJ && !topic && strings.Contains(name, "/"):
 		return "a slash separates an exchange from a key"
-	case producer && patterns:
+	case producer && strings.ContainsAny(name, patterns):
 		return "the name stands for many destinations"
 	}
 	return ""
-}
-
-// hasWord reports whether a word between the dots of a name is one of those given.
-func hasWord(name string, words ...string) bool {
-	return slices.ContainsFunc(strings.Split(name, "."), func(word string) bool { return slices.Contains(words, word) })
 }
 
 // HeldBack is the error about a send for which the broker makes no room before its context ends.

@@ -80,16 +80,11 @@ func MessageTypeHint(words string) string {
 	if !refused || !named {
 		return ""
 	}
-	switch wanted {
-	case "FIFO":
-		return "the topic takes only messages with a group: add --group"
-	case "DELAY":
-		return "the topic takes only delayed messages: add --delivery-delay, or -o delay-level"
-	case "TRANSACTION":
-		return "the topic takes only transactional messages: add -o transactional=true"
-	case "NORMAL":
-		return "the topic takes only plain messages, and these are of type " + sent +
-			": leave out --group, the delay, or -o transactional"
+	if add := map[string]string{
+		"FIFO": "add --group", "DELAY": "add --delivery-delay, or -o delay-level",
+		"TRANSACTION": "add -o transactional=true", "NORMAL": "leave out --group, the delay, or -o transactional",
+	}[wanted]; add != "" {
+		return "the topic takes only messages of type " + wanted + ": " + add
 	}
 	return "use a topic of type " + sent
 }

@@ -4,7 +4,7 @@
 // # Model
 //
 // A driver keeps one connection per [driver.Connection] key, in a [transport.Pool]. Each has a goroutine that reads,
-// and a [transport.Pulse] for heart-beats if those were agreed on; its users write:
+// and a timer for heart-beats if those were agreed on; its users write:
 //
 //	producers, acknowledgements --frames--> transport.Output --> broker
 //	broker --reader--> RECEIPT: Done of a producer | MESSAGE: deliver of a consumer | ERROR: both, or the end

@@ -21,13 +21,14 @@ const timeHeader = driver.TimeProperty
 // producer is a [driver.Producer].
 type producer struct {
 	transport.Notice
-	lease *transport.Lease[*connection]
-	conn  *connection
-	op    string
-	done  driver.Completions
-	index uint64 // in conn.producers
-	kinds []kind // by variant
-	ttl   time.Duration
+	lease  *transport.Lease[*connection]
+	conn   *connection
+	op     string
+	done   driver.Completions
+	index  uint64   // in conn.producers
+	heads  [][]byte // of SEND frames by variant, up to the value of the time
+	bodies [][]byte // by variant
+	ttl    time.Duration
 	// confirm is false when a message is complete once it has been written.
 	confirm bool
 	tx      *sending // nil without transactions
@@ -41,12 +42,6 @@ type producer struct {
 	closing atomic.Bool
 	settled chan struct{} // signalled when a send has ended while closing
 	closed  bool
-}
-
-// kind is a variant of messages.
-type kind struct {
-	head []byte // of a SEND frame: the common part, up to the value of the time
-	body []byte
 }
 
 // Producer implements [driver.Driver].
@@ -107,7 +102,6 @@ func (p *producer) prepare(spec *driver.ProducerSpec) error {
 	if err != nil {
 		return err
 	}
-	p.kinds = make([]kind, len(spec.Variants))
 	for i := range spec.Variants {
 		variant := &spec.Variants[i]
 		own, err := d.sendVariant(spec, variant, opts, p.conn.server)
@@ -134,7 +128,7 @@ func (p *producer) prepare(spec *driver.ProducerSpec) error {
 		case bytes.IndexByte(variant.Body, 0) >= 0:
 			return protocol.STOMPTextWithNUL("")
 		}
-		p.kinds[i] = kind{head: append(head, timeHeader+":"...), body: variant.Body}
+		p.heads, p.bodies = append(p.heads, append(head, timeHeader+":"...)), append(p.bodies, variant.Body)
 	}
 	return nil
 }
@@ -211,8 +205,7 @@ func (p *producer) sendError(ctx context.Context, err error) error {
 
 // appendSend appends the SEND frame of m. transaction is the header line that adds it to a transaction.
 func (p *producer) appendSend(b []byte, m *driver.Message, transaction []byte) []byte {
-	k := &p.kinds[m.Variant]
-	b = append(b, k.head...)
+	b = append(b, p.heads[m.Variant]...)
 	b = strconv.AppendInt(b, m.Time, 10)
 	if m.ID != (driver.ID{}) {
 		b = m.ID.Append(append(b, "\n"+driver.IDProperty+":"...)) // no part of it needs escaping
@@ -227,7 +220,7 @@ func (p *producer) appendSend(b []byte, m *driver.Message, transaction []byte) [
 	}
 	b = append(b, transaction...)
 	b = append(b, "\n\n"...)
-	return append(append(b, k.body...), 0)
+	return append(append(b, p.bodies[m.Variant]...), 0)
 }
 
 // end reports the messages of slots that have not ended yet. It keeps these slots at the beginning of slots.

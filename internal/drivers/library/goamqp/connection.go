@@ -66,11 +66,12 @@ type amqpDriver struct {
 
 // connection is an AMQP connection. Each producer and consumer has a session of its own on it.
 type connection struct {
-	amqp *amqp.Conn
-	net  net.Conn
-	host string
-	product
-	links atomic.Int64 // of shared subscriptions, to make their names differ
+	amqp    *amqp.Conn
+	net     net.Conn
+	host    string
+	prefix  map[driver.Kind]string // of names in its addresses
+	factory driver.Factory         // with the features of the broker
+	links   atomic.Int64           // of shared subscriptions, to make their names differ
 }
 
 // dial opens a connection. Artemis shows the container ID as client ID.
@@ -90,9 +91,10 @@ func (d *amqpDriver) dial(ctx context.Context, spec driver.Connection) (*connect
 			return nil, refused(err)
 		}
 		c := &connection{amqp: opened, net: conn, host: host.String()}
-		d.Tell(textOf(opened.Properties(), "product"), textOf(opened.Properties(), "version"))
-		c.product, err = productOf(opened.Properties(), d.factory)
-		return c, err
+		product, _ := opened.Properties()["product"].(string)
+		version, _ := opened.Properties()["version"].(string)
+		d.Tell(product, version)
+		return c, c.adapt(protocol.AMQPBroker(product, version), d.factory)
 	})
 }
 
@@ -214,35 +216,23 @@ func (p *party) leave(ctx context.Context) {
 	p.closed = true
 }
 
-// product holds the differences between brokers.
-type product struct {
-	prefix  map[driver.Kind]string // of names in its addresses
-	factory driver.Factory
-}
-
-// textOf returns a property of the broker's open frame; "" if it is missing, or not a text.
-func textOf(properties map[string]any, key string) string {
-	text, _ := properties[key].(string)
-	return text
-}
-
-// productOf returns the product for the properties of the broker's open frame.
-func productOf(properties map[string]any, f driver.Factory) (product, error) {
-	p := product{factory: f}
-	topic, queue := &p.factory.Capabilities.Topic, &p.factory.Capabilities.Queue
-	switch protocol.AMQPBroker(textOf(properties, "product"), textOf(properties, "version")) {
+// adapt sets the differences between brokers.
+func (c *connection) adapt(broker string, f driver.Factory) error {
+	topic, queue := &f.Capabilities.Topic, &f.Capabilities.Queue
+	switch broker {
 	case protocol.ActiveMQ:
-		p.prefix = map[driver.Kind]string{driver.Queue: "queue://", driver.Topic: "topic://"}
+		c.prefix = map[driver.Kind]string{driver.Queue: "queue://", driver.Topic: "topic://"}
 		topic.SharedSubscription = false
 	case protocol.BrokerJ:
-		p.prefix, topic.Group = map[driver.Kind]string{driver.Topic: "amq.topic/"}, false
+		c.prefix, topic.Group = map[driver.Kind]string{driver.Topic: "amq.topic/"}, false
 		queue.Reject, topic.Reject = false, false // rejected messages come again
 	case protocol.RabbitMQ3:
 		// the library does not work around its faults
-		return p, library.Unsupported("", "use --client native", "RabbitMQ before 4 is not supported over go-amqp")
+		return library.Unsupported("", "use --client native", "RabbitMQ before 4 is not supported over go-amqp")
 	case protocol.RabbitMQ: // it has no consumers of topics, and priorities in only some of its queues
-		p.prefix = map[driver.Kind]string{driver.Queue: "/queues/"}
+		c.prefix = map[driver.Kind]string{driver.Queue: "/queues/"}
 		topic.Exists, queue.Group, queue.Selector, queue.Priority = false, false, false, false
 	}
-	return p, nil
+	c.factory = f
+	return nil
 }
