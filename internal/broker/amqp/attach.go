@@ -121,38 +121,19 @@ func (l *outLink) open(a *wire.Attach) (refused *wire.Error) {
 		// JMS clients ask for copies of topics, where every subscriber gets one
 		return fail(wire.CondNotImplemented, "queues cannot be browsed")
 	}
-	text, filter, refused := selectorOf(t)
-	if refused != nil {
+	filter, err := selector.Parse(t.Selector.V)
+	if err != nil {
+		refused = fail(wire.CondInvalidField, "%v", err)
+		refused.Info = info("invalid-field", "filter") // JMS mapping
 		return refused
 	}
 	addr := parseAddress(t.Address.V, kindOf(t))
 	notify := func() { l.s.c.makeReady(l) }
 	if addr.Kind == driver.Topic {
-		return l.subscribe(a, addr.Name, text, filter, notify)
+		return l.subscribe(a, addr.Name, filter, notify)
 	}
-	var err error
 	if l.consumer, err = l.s.c.srv.store.ConsumeQueue(addr.Name, filter, notify); err != nil {
 		return cannotOpen(addr, err)
 	}
 	return nil
-}
-
-// selectorOf returns the selector among the filters, and removes the others.
-func selectorOf(t *wire.Terminus) (text string, filter store.Filter, refused *wire.Error) {
-	honoured := t.Filters[:0]
-	for _, f := range t.Filters {
-		if f.Descriptor != wire.DescSelector && (f.Descriptor != 0 || f.Name != wire.SelectorFilterName) {
-			continue
-		}
-		var err error
-		if filter, err = selector.Parse(f.Text); err != nil {
-			refused = fail(wire.CondInvalidField, "%v", err)
-			refused.Info = info("invalid-field", "filter") // JMS mapping
-			return "", nil, refused
-		}
-		text = f.Text
-		honoured = append(honoured, f)
-	}
-	t.Filters = honoured
-	return text, filter, nil
 }

@@ -239,18 +239,6 @@ func (c *conn) waitForWriter() error {
 	}
 }
 
-// awaitStall waits for the end of a stall of the broker: clients begin a session to learn whether it is stalled.
-func (c *conn) awaitStall() error {
-	if !c.srv.store.Stalled() {
-		return nil
-	}
-	c.flush()
-	if !c.srv.store.AwaitStall(c.finished) {
-		return errBroken
-	}
-	return nil
-}
-
 func (c *conn) wakeWriter() { gate.Signal(c.wake) }
 
 // send hands a frame, appended by f, to the writer.

@@ -88,7 +88,8 @@ func (c *conn) onBegin(channel uint16, f *wire.Decoder) error {
 	if c.sessions[channel] != nil {
 		return fail(wire.CondNotAllowed, "channel %d has a session already", channel)
 	}
-	if err := c.awaitStall(); err != nil {
+	// Clients begin a session to learn whether the broker is stalled.
+	if err := c.srv.store.AwaitStall(c.finished, func() error { c.flush(); return nil }); err != nil {
 		return err
 	}
 	if !c.account.Take(sessionSize) {

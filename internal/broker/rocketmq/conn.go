@@ -178,7 +178,7 @@ func (c *conn) frame(b []byte) error {
 	if err := c.req.Parse(b); err != nil {
 		return err
 	}
-	if err := c.pauseInStall(); err != nil {
+	if err := c.s.store.AwaitStall(c.done, c.flush); err != nil {
 		return err
 	}
 	if c.req.Flag&wire.FlagAnswer != 0 {
@@ -193,20 +193,6 @@ func (c *conn) frame(b []byte) error {
 	}
 	if len(c.w.B) >= flushAt {
 		return c.flush()
-	}
-	return nil
-}
-
-// pauseInStall hands the answers to the writer and waits for the end of a stall.
-func (c *conn) pauseInStall() error {
-	if !c.s.store.Stalled() {
-		return nil
-	}
-	if err := c.flush(); err != nil {
-		return err
-	}
-	if !c.s.store.AwaitStall(c.done) {
-		return net.ErrClosed
 	}
 	return nil
 }

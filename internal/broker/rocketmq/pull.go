@@ -84,7 +84,7 @@ func (c *conn) write() {
 
 // writePending writes the waiting frames and answers the waiting pulls.
 func (c *conn) writePending() {
-	if !c.s.store.AwaitStall(c.done) {
+	if c.s.store.AwaitStall(c.done, func() error { return nil }) != nil {
 		return
 	}
 	c.mu.Lock()

@@ -211,7 +211,7 @@ func (c *conn) sendBatch(r *wire.Frame, t *topic, h *sendHeader) error {
 		if v == store.Withheld {
 			verdict = v
 		}
-		if err := c.pauseInStall(); err != nil {
+		if err := c.s.store.AwaitStall(c.done, c.flush); err != nil {
 			return err
 		}
 	}

@@ -32,7 +32,7 @@ func (c *conn) send(f *wire.Received) error {
 	if err != nil {
 		return err
 	}
-	if err := c.awaitStall(); err != nil {
+	if err := c.server.store.AwaitStall(c.done, c.flush); err != nil {
 		return err
 	}
 	switch d.Send(&m.Message) {
@@ -74,20 +74,6 @@ func (c *conn) confirm(d *store.Destination, full bool, receipt []byte, size int
 		b = appendReceipt(nil, receipt)
 	}
 	c.gate.Withhold(d, b, size+store.MessageSize)
-}
-
-// awaitStall waits for the end of a stall; it fails at the end of the connection.
-func (c *conn) awaitStall() error {
-	if !c.server.store.Stalled() {
-		return nil
-	}
-	if err := c.flush(); err != nil {
-		return err
-	}
-	if !c.server.store.AwaitStall(c.done) {
-		return c.closeCause()
-	}
-	return nil
 }
 
 // build makes a message of a SEND frame: header lines and body in one allocation.

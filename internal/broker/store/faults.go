@@ -1,6 +1,7 @@
 package store
 
 import (
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -205,14 +206,22 @@ func (st *stall) await() {
 // Stalled reports whether the broker is stalled.
 func (s *Store) Stalled() bool { return s.stall.over.Load() != nil }
 
-// AwaitStall waits for the end of a stall; false if done was closed before.
-func (s *Store) AwaitStall(done <-chan struct{}) bool {
-	for over := s.stall.over.Load(); over != nil; over = s.stall.over.Load() {
+// AwaitStall waits for the end of a stall, if there is one, after flush. It fails as flush does, or with
+// [net.ErrClosed] if done is closed before.
+func (s *Store) AwaitStall(done <-chan struct{}, flush func() error) error {
+	over := s.stall.over.Load()
+	if over == nil {
+		return nil
+	}
+	if err := flush(); err != nil {
+		return err
+	}
+	for ; over != nil; over = s.stall.over.Load() {
 		select {
 		case <-*over:
 		case <-done:
-			return false
+			return net.ErrClosed
 		}
 	}
-	return true
+	return nil
 }

@@ -3,7 +3,6 @@ package amqp
 import (
 	"cmp"
 	"context"
-	"slices"
 	"sync"
 
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
@@ -149,7 +148,7 @@ func (k *consumer) open(ctx context.Context) (err error) {
 	}
 	k.sub.apply(&attach.Source)
 	if spec.Selector != "" {
-		attach.Source.Filters = []wire.Filter{wire.SelectorFilter(spec.Selector)}
+		attach.Source.Selector = wire.Some(spec.Selector)
 	}
 	if err := k.session.attach(ctx, &k.link, &attach); err != nil {
 		if spec.Selector != "" && conditionOf(err) == wire.CondInvalidField {
@@ -158,7 +157,7 @@ func (k *consumer) open(ctx context.Context) (err error) {
 		}
 		return err
 	}
-	if spec.Selector != "" && !confirmsSelector(k.link.peer.Source.Filters) {
+	if spec.Selector != "" && !k.link.peer.Source.Selector.OK {
 		return protocol.IgnoredSelector("")
 	}
 	if k.settled && k.link.peer.SenderSettleMode == wire.SenderUnsettled {
@@ -168,11 +167,6 @@ func (k *consumer) open(ctx context.Context) (err error) {
 		k.coordinator, err = newCoordinator(ctx, k.session, spec.Name, k.wait)
 	}
 	return err
-}
-
-// confirmsSelector reports whether the broker confirmed the selector among the filters in effect.
-func confirmsSelector(filters []wire.Filter) bool {
-	return slices.ContainsFunc(filters, func(f wire.Filter) bool { return f.Name == wire.SelectorFilterName })
 }
 
 // Run implements [driver.Consumer].

@@ -69,9 +69,8 @@ func TestLinkKeepsNoFrame(t *testing.T) {
 		spec.Selector = "a = 1"
 		k := musttest.Get(d.Consumer(t.Context(), spec))(t)
 		peer := &k.(*consumer).link.peer
-		require.Len(t, peer.Source.Filters, 1)
+		require.Equal(t, wire.Some(spec.Selector), peer.Source.Selector)
 		require.Nil(t, peer.Properties)
-		require.Nil(t, peer.Source.Filters[0].Value)
 		require.NoError(t, k.Close(t.Context()))
 		require.NoError(t, d.Close(t.Context()))
 	})

@@ -244,7 +244,7 @@ func TestBrokerDoesNotAgree(t *testing.T) {
 		}
 	})
 	t.Run("selector", func(t *testing.T) {
-		_, r := peerRig(t, func(p *peer) { p.attach = func(f *wire.Attach) { f.Source.Filters = nil } })
+		_, r := peerRig(t, func(p *peer) { p.attach = func(f *wire.Attach) { f.Source.Selector = wire.Opt[string]{} } })
 		spec := consumerSpec()
 		spec.Selector = "a = 1"
 		_, err := r.tryConsumer(spec)

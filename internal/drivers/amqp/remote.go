@@ -49,9 +49,6 @@ func (s *session) attached(p *wire.Body) error {
 // for as long as the link.
 func withoutEncoded(f wire.Attach) wire.Attach {
 	f.Properties = nil
-	for i := range f.Source.Filters {
-		f.Source.Filters[i].Value = nil
-	}
 	return f
 }
 

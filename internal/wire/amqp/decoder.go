@@ -2,7 +2,7 @@ package amqp
 
 import "encoding/binary"
 
-// MaxEntries bounds the symbols of an array, and the filters of a source, that are decoded.
+// MaxEntries bounds the symbols of an array that are decoded.
 const MaxEntries = 1024
 
 // unknown is the number of values of a Decoder that reads all there are.

@@ -117,7 +117,7 @@ var frames = []struct {
 		Name: "sub|global", Handle: 258, Role: amqp.RoleReceiver, SenderSettleMode: amqp.SenderSettled,
 		Source: amqp.Terminus{
 			Kind: amqp.DescSource, Address: amqp.Some("topic"), Durable: amqp.DurableConfiguration, ExpiryPolicy: amqp.ExpireLinkDetach,
-			DistributionMode: amqp.DistributionCopy, Filters: []amqp.Filter{amqp.SelectorFilter("colour = 'red'")},
+			DistributionMode: amqp.DistributionCopy, Selector: amqp.Some("colour = 'red'"),
 			Outcomes: []string{"amqp:accepted:list", "amqp:rejected:list"}, Capabilities: []string{"topic", "shared", "global"},
 		},
 		Target: amqp.Terminus{Kind: amqp.DescTarget, Address: amqp.Some(""), ExpiryPolicy: amqp.ExpireConnectionClose},

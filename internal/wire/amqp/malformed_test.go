@@ -116,34 +116,28 @@ func TestMalformedFrames(t *testing.T) {
 	}
 }
 
-// TestFilters: of all kinds; nulls are left out, and no more than a limit is taken.
+// TestFilters: of all filters the selector is read, by its descriptor or its name.
 func TestFilters(t *testing.T) {
-	attach := func(set []byte) ([]amqp.Filter, error) {
+	attach := func(set []byte) (amqp.Opt[string], error) {
 		p := musttest.Get(amqp.ParseBody(attachWith(set)))(t)
 		var a amqp.Attach
 		err := a.Decode(&p.Fields)
-		return a.Source.Filters, err
+		return a.Source.Selector, err
 	}
-	set := unhex(t, "a3 01 61 00 80 0000468c00000004 a1 01 78"+ // a: selector x
-		"a3 01 62 40"+ // b: null
-		"a3 01 63 b1 00000001 79"+ // c: the string y, not described
-		"a3 01 64 00 a3 04 61626364 45"+ // d: described by a symbol that is not known
-		"a3 01 65 00 a3 01 7a a3 01 77") // e: likewise, a symbol
-	list := musttest.Get(attach(append([]byte{amqp.CodeMap8, byte(len(set) + 1), 10}, set...)))(t)
-	assert.Equal(t, []amqp.Filter{
-		{Name: "a", Descriptor: amqp.DescSelector, Text: "x", Value: amqp.SelectorFilter("x").Value},
-		{Name: "c", Text: "y", Value: []byte{0xb1, 0, 0, 0, 1, 'y'}},
-		{Name: "d", Value: []byte{0, 0xa3, 4, 'a', 'b', 'c', 'd', 0x45}},
-		{Name: "e", Text: "w", Value: []byte{0, 0xa3, 1, 'z', 0xa3, 1, 'w'}},
-	}, list)
-	many := amqp.BeginMap(nil)
-	for range amqp.MaxEntries + 1 {
-		many = amqp.AppendBool(amqp.AppendSymbol(many, "f"), true)
+	for text, want := range map[string]string{
+		"a3 01 61 00 80 0000468c00000004 a1 01 78": "x", // a: selector x
+		"a3 01 62 40":                   "", // null
+		"a3 01 63 b1 00000001 79":       "", // the string y, not described
+		"a3 01 65 00 a3 01 7a a3 01 77": "", // described by an unknown symbol
+	} {
+		set := unhex(t, text)
+		got := musttest.Get(attach(append([]byte{amqp.CodeMap8, byte(len(set) + 1), 2}, set...)))(t)
+		assert.Equal(t, amqp.Opt[string]{V: want, OK: want != ""}, got, text)
 	}
-	amqp.EndCompound(many, 0, 2*amqp.MaxEntries+2)
-	_, err := attach(many)
-	require.ErrorIs(t, err, amqp.ErrCount)
-	_, err = attach(unhex(t, "c1 03 02 43 40"))
+	named := amqp.AppendStr(amqp.AppendSymbol(amqp.BeginMap(nil), amqp.SelectorFilterName), "z")
+	amqp.EndCompound(named, 0, 2)
+	assert.Equal(t, amqp.Some("z"), musttest.Get(attach(named))(t))
+	_, err := attach(unhex(t, "c1 03 02 43 40"))
 	require.EqualError(t, err, "attach, field 6: source, field 8: filter-set, field 1: a value of another type was expected")
 }
 

@@ -43,29 +43,13 @@ type Terminus struct {
 
 	// DistributionMode is [DistributionCopy] or "move"; "": none.
 	DistributionMode string
-	// Filters restrict which messages go over the link: as wished in the receiver's attach, as in place in the
-	// sender's. At most [MaxEntries].
-	Filters []Filter
+	// Selector is a JMS selector of the messages: as wished in the receiver's attach, as in place in the sender's.
+	// Other filters are not read.
+	Selector Opt[string]
 	// Outcomes are the symbolic descriptors of the outcomes in use, such as "amqp:accepted:list".
 	Outcomes []string
 
 	Capabilities []string
-}
-
-// Filter is an entry of a filter set (Messaging, section 3.5.8).
-type Filter struct {
-	Name       string
-	Descriptor Descriptor // of the value; 0: it is not described, or by an unknown symbol
-	Text       string     // the value, if it is a string or symbol
-	Value      []byte     // encoded, with its descriptor
-}
-
-// SelectorFilter returns a filter by a JMS selector.
-func SelectorFilter(selector string) Filter {
-	return Filter{
-		Name: SelectorFilterName, Descriptor: DescSelector, Text: selector,
-		Value: AppendStr(AppendDescriptor(nil, DescSelector), selector),
-	}
 }
 
 func (d *Decoder) terminus() (t Terminus) {
@@ -105,7 +89,7 @@ func (d *Decoder) terminus() (t Terminus) {
 	if kind == DescSource {
 		name = "source"
 		t.DistributionMode = list.text()
-		t.Filters = list.filters()
+		t.Selector = list.selector()
 		list.Skip() // default outcome
 		t.Outcomes = list.Symbols()
 	}
@@ -114,34 +98,22 @@ func (d *Decoder) terminus() (t Terminus) {
 	return t
 }
 
-func (d *Decoder) filters() (list []Filter) {
-	pairs, ok := d.Map()
-	if !ok {
-		return nil
-	}
-	if pairs.n > 2*MaxEntries {
-		d.fail(ErrCount)
-		return nil
-	}
+// selector returns the selector of a filter set (Messaging, section 3.5.8).
+func (d *Decoder) selector() (found Opt[string]) {
+	pairs, _ := d.Map()
 	for pairs.More() {
-		f := Filter{Name: pairs.text(), Value: pairs.Raw()}
-		if f.Value == nil {
-			continue
+		isSelector, raw := pairs.text() == SelectorFilterName, pairs.Raw()
+		value := NewDecoder(raw)
+		if value.Peek() == CodeDescribed && value.Descriptor() == DescSelector {
+			isSelector = true
 		}
-		value := NewDecoder(f.Value)
-		if value.Peek() == CodeDescribed {
-			f.Descriptor = value.Descriptor()
+		if raw != nil && isSelector {
+			text, _ := value.Text()
+			found = Some(string(text))
 		}
-		switch value.Peek() {
-		case CodeStr8, CodeStr32, CodeSym8, CodeSym32:
-			f.Text = value.text()
-		}
-		list = append(list, f)
 	}
-	if !d.join(&pairs, "filter-set") {
-		return nil
-	}
-	return list
+	d.join(&pairs, "filter-set")
+	return found
 }
 
 func (w *listWriter) terminus(t *Terminus) {
@@ -168,21 +140,15 @@ func (w *listWriter) terminusFields(t *Terminus) {
 		return
 	}
 	w.symbol(t.DistributionMode)
-	w.filters(t.Filters)
+	w.selector(t.Selector)
 	w.null() // default outcome
 	w.symbols(t.Outcomes)
 }
 
-func (w *listWriter) filters(list []Filter) {
-	if len(list) == 0 {
-		w.null()
-		return
-	}
+func (w *listWriter) selector(selector Opt[string]) {
 	at := len(w.b)
-	b := BeginMap(w.b)
-	for _, f := range list {
-		b = append(AppendSymbol(b, f.Name), f.Value...)
-	}
-	EndCompound(b, at, 2*len(list))
-	w.field(b, true)
+	b := AppendDescriptor(AppendSymbol(BeginMap(w.b), SelectorFilterName), DescSelector)
+	b = AppendStr(b, selector.V)
+	EndCompound(b, at, 2)
+	w.field(b, selector.OK)
 }
