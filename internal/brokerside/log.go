@@ -25,9 +25,16 @@ type follower struct {
 	rest   []byte // of a line that has no end yet
 	buffer []byte
 
-	errors, warnings         uint64
-	firstError, firstWarning string
+	counts [2]uint64 // of the lines of errors, and of warnings
+	first  [2]string // of these lines
 }
+
+// Levels of lines, and others.
+const (
+	levelError = iota
+	levelWarning
+	levelOther
+)
 
 // follow opens a log at its end.
 func follow(path string) (*follower, error) {
@@ -99,24 +106,14 @@ func (f *follower) add(text []byte) {
 }
 
 func (f *follower) line(line string) {
-	switch levelOf(line) {
-	case levelError:
-		if f.errors++; f.firstError == "" {
-			f.firstError = line
-		}
-	case levelWarning:
-		if f.warnings++; f.firstWarning == "" {
-			f.firstWarning = line
-		}
-	case levelOther:
+	level := levelOf(line)
+	if level == levelOther {
+		return
+	}
+	if f.counts[level]++; f.counts[level] == 1 {
+		f.first[level] = line
 	}
 }
-
-const (
-	levelOther = iota
-	levelWarning
-	levelError
-)
 
 // levelOf returns the level of a line: the first word near its beginning that is one, in capitals, as Log4j, Logback
 // and java.util.logging write it, or in brackets, as RabbitMQ does.

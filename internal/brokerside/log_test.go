@@ -48,15 +48,15 @@ func TestLogIsFollowed(t *testing.T) {
 	look := func(errors, warnings uint64) {
 		t.Helper()
 		require.NoError(t, f.look())
-		require.Equal(t, [2]uint64{errors, warnings}, [2]uint64{f.errors, f.warnings})
+		require.Equal(t, [2]uint64{errors, warnings}, f.counts)
 	}
 	look(0, 0)
 	write("INFO x\nERROR one\nWARN a\nERR")
 	look(1, 1)
 	write("OR two\nWARN b\n")
 	look(2, 2)
-	require.Equal(t, "ERROR one", f.firstError)
-	require.Equal(t, "WARN a", f.firstWarning)
+	require.Equal(t, "ERROR one", f.first[levelError])
+	require.Equal(t, "WARN a", f.first[levelWarning])
 	write("ERROR " + strings.Repeat("y", 3*maxLogLine) + "\nERROR four\n")
 	look(4, 2)
 	write("ERROR five\n") // before the rotation

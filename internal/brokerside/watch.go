@@ -187,9 +187,9 @@ func (w *Watch) look(ctx context.Context) (s sample) {
 		if err := w.log.look(); err != nil {
 			w.note("log", "the broker's log cannot be read any more: "+err.Error())
 		}
-		s.Errors, s.Warnings = new(w.log.errors), new(w.log.warnings)
+		s.Errors, s.Warnings = new(w.log.counts[levelError]), new(w.log.counts[levelWarning])
 		w.mu.Lock()
-		w.sum.FirstError, w.sum.FirstWarning = w.log.firstError, w.log.firstWarning
+		w.sum.FirstError, w.sum.FirstWarning = w.log.first[levelError], w.log.first[levelWarning]
 		w.mu.Unlock()
 	}
 	return s

@@ -68,7 +68,7 @@ func TestCompare(t *testing.T) {
 	r = call(nil, "compare", "--fail-if", "ack.p50 +10%", one, filepath.Join(slow, "1"))
 	assert.Equal(t, exitUsage, r.status)
 	assert.Contains(t, r.stdout, "too few repeats to tell")
-	assert.Equal(t, "error: --fail-if ack.p50 +10%: it cannot be told: 1 and 1 repeats are too few\nhint: repeat the runs: 5 of each are enough\n", r.stderr)
+	assert.Equal(t, "error: --fail-if ack.p50 +10%: it cannot be told: 1 and 1 repeats are too few\nhint: 5 repeats of each are enough, if perfmq is not the limit\n", r.stderr)
 
 	r = call(nil, "compare", one, filepath.Join(slow, "1"))
 	assert.Equal(t, exitOK, r.status, r.stderr)

@@ -30,37 +30,26 @@ func ParseLimit(text string) (Limit, error) {
 	if err != nil {
 		return Limit{}, err
 	}
-	change, err := strconv.ParseFloat(parts[3], 64)
-	if err != nil || change > 1e6 {
-		return Limit{}, fmt.Errorf("%q: the change is too large", text)
-	}
+	change, _ := strconv.ParseFloat(parts[3], 64) // infinite if it is too large
 	if parts[2] == "-" {
 		change = -change
 	}
 	return Limit{Text: strings.TrimSpace(text), Metric: m, Change: change / 100}, nil
 }
 
-// exceeded reports whether a figure changed by more than the limit from the first set's, and not by chance. If
-// that is unknown, it returns the reason and a hint.
-func (l *Limit) exceeded(first, c *Cell, enough int) (exceeded bool, unknown, hint string) {
-	const bound = "run on a machine on which perfmq is not the limit"
-	switch c.Verdict {
-	case TooFew:
-		return false, fmt.Sprintf("%d and %d repeats are too few", len(first.Values), len(c.Values)),
-			fmt.Sprintf("repeat the runs: %d of each are enough", enough)
-	case Bound:
-		return false, Bound, bound
-	case Unknown:
-		return false, "a side has no such figure", "name a metric of these runs"
-	case Same:
-		return false, "", ""
+// exceeded reports whether a value changed by more than the limit from the first set's, and not by chance; or why that
+// is unknown.
+func (l *Limit) exceeded(first, c *Cell) (exceeded bool, unknown string) {
+	exceeded = l.Change < 0 && c.Change < l.Change || l.Change >= 0 && c.Change > l.Change
+	switch lower := c.AtLeast || first.AtLeast; {
+	case c.Verdict == TooFew:
+		return false, fmt.Sprintf("%d and %d repeats are too few", len(first.Values), len(c.Values))
+	case c.Verdict == Unknown:
+		return false, "a side has no value"
+	case c.Verdict == Same:
+		return false, ""
+	case c.Verdict == Bound, lower && !exceeded && c.Change*l.Change > 0: // the true change is larger
+		return false, Bound
 	}
-	exceeded = c.Change > l.Change
-	if l.Change < 0 {
-		exceeded = c.Change < l.Change
-	}
-	if (c.AtLeast || first.AtLeast) && !exceeded && c.Change*l.Change > 0 { // the true change is larger
-		return false, Bound, bound
-	}
-	return exceeded, "", ""
+	return exceeded, ""
 }

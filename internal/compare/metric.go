@@ -6,25 +6,24 @@ import (
 	"strings"
 
 	"github.com/perfmq/perfmq/internal/nearest"
+	"github.com/perfmq/perfmq/internal/sweep/record"
 	"github.com/perfmq/perfmq/internal/threshold"
-	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// Usual are the metrics that are compared if none are named.
+// Usual returns the metrics that are compared if none are named.
 func Usual() (list []threshold.Metric) {
-	for _, name := range []string{"completed.avg", "received.avg", "ack.p50", "ack.p99", "response.p99", "transfer.p99"} {
+	for _, name := range record.Usual() {
 		m, _ := threshold.Find(name)
 		list = append(list, m)
 	}
 	return list
 }
 
-// Names returns the names of all metrics: the averages and latencies of [result.Result.Metrics].
-func Names() []string {
-	names := []string{"sent.avg", "completed.avg", "received.avg"}
-	for _, kind := range result.KindNames() {
-		for _, s := range result.Statistics() {
-			names = append(names, kind+"."+s.Name)
+// Names returns the names of all metrics that can be compared: rates and times.
+func Names() (names []string) {
+	for _, m := range threshold.Metrics() {
+		if m.Unit == threshold.PerSecond || m.Unit == threshold.Time {
+			names = append(names, m.Name)
 		}
 	}
 	return names

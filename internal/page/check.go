@@ -108,15 +108,12 @@ func checkThresholds(r *result.Result) error {
 		if of := latenciesOf(r, x.Step); of != nil && t.Metric.Group == "" {
 			latency, known = (&result.Result{Latencies: *of}).Metrics()[t.Metric.Name]
 		}
-		switch {
-		case !x.Kept && r.Outcome.Success && r.Outcome.Status == 0:
-			return fmt.Errorf("the threshold %q is not kept, and the exit status is 0", x.Threshold)
-		case x.Measured == nil && x.Kept:
-			return fmt.Errorf("the threshold %q is kept, and was not measured", x.Threshold)
-		case x.Measured == nil:
-		case t.Judge(*x.Measured, 0).Kept != x.Kept && !t.OfTarget:
-			return fmt.Errorf("the threshold %q is kept: %t, with a measured value of %s", x.Threshold, x.Kept, measured(x))
-		case known && !near(latency, *x.Measured):
+		kept := x.Measured != nil && (t.OfTarget && x.Kept || !t.OfTarget && t.Judge(*x.Measured, 0).Kept)
+		switch status := r.Outcome.Status; {
+		case kept != x.Kept, !kept && r.Outcome.Success && status == 0:
+			return fmt.Errorf("the threshold %q, %s, is kept: %t, with status %d", x.Threshold, measured(x), x.Kept,
+				status)
+		case known && x.Measured != nil && !near(latency, *x.Measured):
 			return fmt.Errorf("the threshold %q measured %s, and that latency is %s", x.Threshold, measured(x),
 				span(int64(latency)))
 		}
@@ -160,12 +157,9 @@ func (r *Run) checkRates(read *result.Result) error {
 func checkLatencies(l *result.Latencies) error {
 	for _, name := range result.KindNames() {
 		l := l.Get(name)
-		switch {
-		case l == nil || l.Count <= 0:
-		case l.Mean() > float64(l.Max):
-			return fmt.Errorf("the average %s time is above the maximum", name)
-		case l.Sum < l.Max:
-			return fmt.Errorf("the sum of all %s times is below the maximum", name)
+		if l != nil && l.Count > 0 && (l.Mean() > float64(l.Max) || l.Sum < l.Max) {
+			return fmt.Errorf("the %s times have the sum %d, the maximum %d and the number %d", name, l.Sum, l.Max,
+				l.Count)
 		}
 	}
 	return nil

@@ -94,8 +94,8 @@ func (p *Page) cells() Table {
 	return t
 }
 
-// sentences returns the number of runs, and the best and the worst cell of each metric.
-func (p *Page) sentences() (list []string) {
+// sentences returns the number of runs.
+func (p *Page) sentences() []string {
 	rows := p.sweep.Rows()
 	done, failed := 0, 0
 	for i := range rows {
@@ -106,12 +106,5 @@ func (p *Page) sentences() (list []string) {
 	if bounded := p.sweep.Bounded(); bounded != "" {
 		text += "; " + bounded
 	}
-	list = append(list, text+".")
-	for _, name := range p.sweep.Columns(rows) {
-		format := func(v float64) string { return inUnit(record.UnitOf(name), v) }
-		if text := p.sweep.Best(rows, name, format); text != "" {
-			list = append(list, name+": "+text+".")
-		}
-	}
-	return list
+	return []string{text + "."}
 }

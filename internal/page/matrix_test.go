@@ -70,7 +70,6 @@ func TestMatrix(t *testing.T) {
 
 	said := strings.Join(p.sentences(), "\n")
 	assert.Contains(t, said, "6 cells, 10 of 12 runs counted, 2 failed.")
-	assert.Contains(t, said, "completed.avg: best 2,115/s at threads=128 queues=32, worst 1,115/s at threads=16 queues=32.")
 
 	found := &record.Sweep{Axes: []record.Axis{{Name: "x", Values: []string{"1", "2"}}}, Repeats: 1}
 	found.Arrange(record.Cells(found.Axes, nil))

@@ -125,8 +125,8 @@ func TestImpossible(t *testing.T) {
 		"by the sums of the workers": func(r *result.Result) {
 			r.Workers = []result.Worker{{Counts: result.Counts{Producers: &result.Producers{Sent: 650, Completed: 649}}}}
 		},
-		"the sum of all ack times is below the maximum":                         func(r *result.Result) { r.Latencies[result.Ack].Sum = 0 },
-		"the average ack time is above the maximum":                             func(r *result.Result) { r.Latencies[result.Ack].Sum = 650 * 3_000_000 },
+		"the ack times have the sum 0, the maximum 2290 and the number 500":     func(r *result.Result) { r.Latencies[result.Ack].Sum = 0 },
+		"the ack times have the sum 1950000000,":                                func(r *result.Result) { r.Latencies[result.Ack].Sum = 650 * 3_000_000 },
 		"the rate completed.min is 54; by the rows it is 0":                     func(r *result.Result) { r.Figures.MinimumCompleted.PerSecond = 54 },
 		"the minimum rate of messages received, 201, is above the maximum, 200": func(r *result.Result) { r.Figures.MinimumReceived.PerSecond = 201 },
 		"the rate completed.avg is 110; by the rows it is 100":                  func(r *result.Result) { *r.Figures.Completed = 110 },
@@ -134,10 +134,10 @@ func TestImpossible(t *testing.T) {
 		"6 messages are missing of 5 expected":                                  func(r *result.Result) { r.Expected, r.Missing = pointer(uint64(5)), pointer(uint64(6)) },
 		"of 650 messages expected, 657 were received, lost, left or early":      func(r *result.Result) { r.Verification.Total.Lost = 7 },
 		"a success with 1 messages damaged":                                     func(r *result.Result) { r.Verification.Total.Damaged = 1 },
-		`the threshold "ack.p99 < 1us" is kept: true, with a measured value`:    judged("", "ack.p99 < 1us", "us", true, new(5000.)),
-		`the threshold "ack.p99 < 1us" is kept, and was not measured`:           judged("", "ack.p99 < 1us", "us", true, nil),
+		`the threshold "ack.p99 < 1us", 5 ms, is kept: true, with status 0`:     judged("", "ack.p99 < 1us", "us", true, new(5000.)),
+		`the threshold "ack.p99 < 1us", not measured, is kept: true`:            judged("", "ack.p99 < 1us", "us", true, nil),
 		`the threshold "ack.max < 10s" measured 1`:                              judged("load", "ack.max < 10s", "us", true, new(1.)),
-		`the threshold "sent > 7" is not kept, and the exit status is 0`:        judged("", "sent > 7", "messages", false, new(6.)),
+		`the threshold "sent > 7", 6 messages, is kept: false, with status 0`:   judged("", "sent > 7", "messages", false, new(6.)),
 		"the rate completed.avg is 251": func(r *result.Result) {
 			r.Parts = []result.Part{{RunID: "1"}, {RunID: "2"}}
 			*r.Figures.Completed = 251
@@ -192,7 +192,7 @@ func TestBacklogRead(t *testing.T) {
 	r := resultOf(t, loads)
 	took := int64(5_300_000)
 	r.Figures.Span, r.Figures.MinimumReceived.PerSecond = took, 450
-	*r.Figures.Received = perSecond(2620, took)
+	*r.Figures.Received = 2620e6 / float64(took)
 	r.Steps[0].Figures = r.Figures
 	run, err := newRun("read", r, 1)
 	require.NoError(t, err)

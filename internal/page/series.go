@@ -77,11 +77,3 @@ func (s *series) thin() {
 		s.points = append(s.points, p)
 	}
 }
-
-// perSecond returns the rate of n messages in length microseconds.
-func perSecond(n uint64, length int64) float64 {
-	if length <= 0 {
-		return 0
-	}
-	return float64(n) * 1e6 / float64(length)
-}

@@ -9,17 +9,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gofrs/flock"
-
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/sweep/record"
 )
 
-// LockFile is held by the process that carries the sweep of a folder out. It stays there.
-const LockFile = "sweep.lock"
-
-// open reads the state of the sweep from its folder, or makes the folder. The folder is locked until the process ends
-// or unlock is called.
+// open reads the state of the sweep from its folder, or makes the folder.
 func (s *Sweep) open() error {
 	if s.dir == "" {
 		return nil
@@ -28,9 +22,6 @@ func (s *Sweep) open() error {
 		return err
 	}
 	if err := makeFolder(s.dir); err != nil {
-		return err
-	}
-	if err := s.lock(); err != nil {
 		return err
 	}
 	earlier, err := record.ReadSweep(s.dir)
@@ -58,34 +49,13 @@ func (s *Sweep) own() error {
 		return fmt.Errorf("--result: %w", err)
 	}
 	foreign := func(e fs.DirEntry) bool { // a sweep that is killed in its first save leaves a temporary file
-		return e.Name() != LockFile && !strings.HasPrefix(e.Name(), "."+record.SweepFile+".")
+		return !strings.HasPrefix(e.Name(), "."+record.SweepFile+".")
 	}
 	if slices.ContainsFunc(entries, foreign) && !record.IsSweep(s.dir) {
 		return plan.Wrong("name another folder", "--result %s: the folder is not empty, and has no %s", s.dir,
 			record.SweepFile)
 	}
 	return nil
-}
-
-// lock refuses a folder in which another process carries out a sweep: it would take the results of running loads away,
-// and the loads would disturb each other.
-func (s *Sweep) lock() error {
-	s.held = flock.New(filepath.Join(s.dir, LockFile), flock.SetPermissions(0o644))
-	alone, err := s.held.TryLock()
-	switch {
-	case err != nil:
-		return fmt.Errorf("lock the folder of --result: %w", err)
-	case !alone:
-		return plan.Wrong("wait until it has ended, or name another folder",
-			"--result %s: another perfmq is carrying this sweep out", s.dir)
-	}
-	return nil
-}
-
-func (s *Sweep) unlock() {
-	if s.held != nil {
-		_ = s.held.Close()
-	}
 }
 
 // resume continues a sweep.

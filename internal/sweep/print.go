@@ -117,12 +117,6 @@ func (s *Sweep) conclude(status int) int {
 	if len(columns) > 0 {
 		s.printTable(rows, columns)
 	}
-	for _, name := range columns {
-		text := s.state.Best(rows, name, func(v float64) string { return figure(name, v) })
-		if text != "" && record.UnitOf(name) == threshold.PerSecond {
-			s.print("--- %s: %s\n", name, text)
-		}
-	}
 	return status
 }
 

@@ -19,8 +19,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gofrs/flock"
-
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/internal/stats"
@@ -66,7 +64,6 @@ type Sweep struct {
 	state *record.Sweep
 	first *run.Run // of the first cell; not carried out
 	dir   string
-	held  *flock.Flock // of dir
 }
 
 // Check checks the plans of all cells. The error has all mistakes of the first faulty one.
@@ -137,7 +134,6 @@ func hashCell(to io.Writer, values map[string]string, of *run.Run) error {
 // Do carries the sweep out. It returns the exit status, and whether a signal ended the sweep, even if a failed run sets
 // the status.
 func (s *Sweep) Do() (status int, interrupted bool) {
-	defer s.unlock()
 	if err := s.open(); err != nil {
 		s.Progress.Fail(err)
 		return result.StatusUsage, false

@@ -168,10 +168,11 @@ func (s *Search) Words() (text, why string) {
 		return "no rate was held: the broker, or the machine, is not steady; the last that was tried is " +
 			PerSecond(s.Failed.Rate) + " msg/s", s.Failed.Why
 	}
+	passed := "no rate"
 	if s.Rate > 0 {
-		return "the search has not come to its end; " + PerSecond(s.Rate) + " msg/s had passed", ""
+		passed = PerSecond(s.Rate) + " msg/s"
 	}
-	return "the search has not come to its end; no rate had passed", ""
+	return "the search has not come to its end; " + passed + " had passed", ""
 }
 
 // Bounded is the number of loads that failed with perfmq, or its machine, as the limit.

@@ -133,9 +133,6 @@ func TestRows(t *testing.T) {
 	require.Equal(t, Spread{10, 20, 30, 3}, rows[1].Figures["completed.avg"])
 	require.Equal(t, []int{2, 2, 3, 2}, []int{rows[0].Good, rows[0].Failed, rows[1].Good, rows[1].Failed})
 	require.Equal(t, []string{"completed.avg", "ack.p50"}, s.Columns(rows))
-	format := func(v float64) string { return fmt.Sprint(v) }
-	require.Equal(t, "best 20 at threads=2, worst 15 at threads=1", s.Best(rows, "completed.avg", format))
-	require.Empty(t, s.Best(rows, "ack.p50", format), "all are equal")
 }
 
 // TestBounded: the rates of a step are lower bounds if perfmq was its limit in one good repeat. Latencies, and rates of

@@ -87,6 +87,11 @@ func (s *Sweep) Rows() (rows []Row) {
 	return rows
 }
 
+// Usual returns the metrics of tables.
+func Usual() []string {
+	return []string{"completed.avg", "received.avg", "ack.p50", "ack.p99", "response.p99", "transfer.p99"}
+}
+
 // Columns returns the figures of the table that some row has: rates and latencies, by step.
 func (s *Sweep) Columns(rows []Row) (names []string) {
 	known := map[string]bool{}
@@ -96,9 +101,7 @@ func (s *Sweep) Columns(rows []Row) (names []string) {
 		}
 	}
 	for _, step := range append([]string{""}, s.Steps...) {
-		for _, metric := range []string{
-			"completed.avg", "received.avg", "ack.p50", "ack.p99", "response.p99", "transfer.p99",
-		} {
+		for _, metric := range Usual() {
 			name := Name(step, metric)
 			if known[name] {
 				names = append(names, name)
@@ -128,29 +131,4 @@ func UnitOf(name string) threshold.Unit {
 		}
 		name = rest
 	}
-}
-
-// Best says which cells have the best and the worst median of a metric: of a rate the highest is the best. It is empty
-// if no two cells differ.
-func (s *Sweep) Best(rows []Row, name string, format func(float64) string) string {
-	var best, worst *Row
-	for i := range rows {
-		f, has := rows[i].Figures[name]
-		if has && (best == nil || f.Median > best.Figures[name].Median) {
-			best = &rows[i]
-		}
-		if has && (worst == nil || f.Median < worst.Figures[name].Median) {
-			worst = &rows[i]
-		}
-	}
-	if best == worst {
-		return ""
-	}
-	if !strings.HasSuffix(name, ".avg") {
-		best, worst = worst, best
-	}
-	text := func(r *Row) string {
-		return r.Bound(name) + format(r.Figures[name].Median) + " at " + s.Title(r.Values)
-	}
-	return "best " + text(best) + ", worst " + text(worst)
 }
