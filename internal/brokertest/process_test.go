@@ -133,21 +133,6 @@ func TestProcessDiesWithUs(t *testing.T) {
 	gone(t, pid)
 }
 
-func TestLogTailDropsStackFrames(t *testing.T) {
-	file, err := os.Create(filepath.Join(t.TempDir(), "log"))
-	require.NoError(t, err)
-	s := &logSink{file: file, ready: make(chan struct{})}
-	for i := range 100 {
-		_, _ = fmt.Fprintf(s, "line %d\n\tat some.java.Frame\n", i)
-	}
-	_, _ = s.Write([]byte("half a"))
-	lines := strings.Split(s.tail(), "\n")
-	require.Len(t, lines, tailLines)
-	assert.Equal(t, "line 60", lines[0])
-	assert.Equal(t, "line 99", lines[tailLines-1])
-	s.close()
-}
-
 func TestOnceProducesOnce(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv(CacheEnv, dir)
@@ -172,18 +157,6 @@ func TestOnceProducesOnce(t *testing.T) {
 	failed := errors.New("no network")
 	_, err := once(t.Context(), "other", func(string) error { return failed })
 	require.ErrorIs(t, err, failed)
-}
-
-func TestOnceGivesUpWaiting(t *testing.T) {
-	dir := t.TempDir()
-	t.Setenv(CacheEnv, dir)
-	unlock, err := lockFile(t.Context(), filepath.Join(dir, "thing.lock"))
-	require.NoError(t, err)
-	defer unlock()
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	_, err = once(ctx, "thing", func(string) error { return nil })
-	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
 func TestMissingTools(t *testing.T) {

@@ -23,10 +23,7 @@ const (
 // mortal are the runs that see their broker die: each role, closed and open loop.
 func mortal() map[string][]string {
 	return map[string][]string{
-		"client, closed loop":          {"client"},
 		"client, closed loop, 50":      {"client", "--max-pending", "50"},
-		"client, open loop":            {"client", "--rate", "300", "--max-pending", "50"},
-		"producer, closed loop":        {"producer", "--max-pending", "20", "--producers", "3"},
 		"producer, open loop":          {"producer", "--rate", "200"},
 		"consumer":                     {"consumer"},
 		"client, durable subscription": {"client", "--durable", "--clientID", "mortal", "--rate", "50"},

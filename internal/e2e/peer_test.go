@@ -9,46 +9,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
-
-// requireSane bounds a transfer time of a message that was received at once, clocks of one machine assumed: more than nothing,
-// less than the test takes. A wrong unit or epoch is off by a factor of a thousand or more.
-func requireSane(t *testing.T, l *latency, began time.Time) {
-	t.Helper()
-	require.NotNil(t, l)
-	require.Positive(t, l.P50)
-	require.Positive(t, l.Max)
-	require.Less(t, l.Max, time.Since(began).Microseconds())
-}
-
-// TestFromArtemisPerf: `artemis perf producer` into our consumer. The tool may have all of its messages pending: when
-// --message-count's last message has to wait for --max-pending, the thread that sends ends and the tool never does.
-func TestFromArtemisPerf(t *testing.T) {
-	t.Parallel()
-	a := shared.Artemis(t)
-	queue := newQueue(t, a)
-	const messages = 1500
-	began := time.Now()
-	ours := start(t, "amqp", "consumer", "--url", a.AMQPURL(), "--message-count", strconv.Itoa(messages), "--show-latency", "queue://"+queue)
-	eventually(t, "our consumer is at the queue", func() bool { return counters(t, a, queue).ConsumerCount == 1 })
-	out, err := a.PerfCommand(soon(t), "producer", "--protocol", "AMQP", "--message-count", strconv.Itoa(messages),
-		"--rate", "1000", "--max-pending", strconv.Itoa(messages), "queue://"+queue).CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	r := ours.wait(limit)
-	require.Equal(t, statusOK, r.status, "%s", out)
-	require.Equal(t, "message count reached", r.summary.Reason)
-	require.EqualValues(t, messages, r.summary.TotalReceived)
-	require.Zero(t, r.summary.Unstamped, "we understand its time property")
-	require.Zero(t, r.summary.Negative)
-	require.Zero(t, r.summary.Foreign)
-	requireSane(t, r.summary.TotalTransfer, began)
-	require.EqualValues(t, messages, settled(t, a, queue).MessagesAcked)
-}
 
 // TestSameOutputAsArtemisPerf runs both tools: one parser reads the output of both, and the keys of their JSON are in
 // ours.

@@ -60,8 +60,6 @@ func amqpTransfers() []testCase {
 				}
 			}
 		})},
-		{name: "transfer: to another handle", job: consuming(), play: fields(uint32Of(55), id, tag, format), want: runFails("", protocol).after(0)},
-		{name: "transfer: without an ID", job: consuming(), play: fields(handle, null, tag, format), want: runFails("", protocol).after(0)},
 		{name: "transfer: without a tag", job: consuming(), play: fields(handle, id, null, format), want: runFails("", protocol).after(0)},
 		{name: "transfer: a tag of 60 KB", job: consuming(), play: fields(handle, id, binaryOf(zeros(60_000)), format), want: runFails("", protocol).after(0)},
 		{name: "transfer: one delivery within another", job: consuming(), want: runFails("", protocol).after(0), play: onCredit(func(p *amqpPeer) {
@@ -85,14 +83,11 @@ func amqpTransfers() []testCase {
 		{name: "transfer: no message at all", job: consuming(), play: bad(""), want: runFails("", protocol).after(0)},
 		{name: "transfer: garbage for a message", job: consuming(), play: bad("\xde\xad\xbe\xef"), want: runFails("", protocol).after(0)},
 		{name: "transfer: an unknown section", job: consuming(), play: bad("\x00\x53\x7f" + binaryOf("x")), want: runFails("", protocol).after(0)},
-		{name: "transfer: a message truncated in a section", job: consuming(), play: bad(body[:len(body)-2]), want: runFails("", protocol).after(0)},
 		{name: "transfer: a body of 2^32-1 bytes", job: consuming(), play: bad("\x00\x53\x75" + sized(0xb0, 1<<32-1, "body")), want: runFails("", protocol).after(0)},
 		{name: "transfer: a body that is a number", job: consuming(), play: bad("\x00\x53\x75" + uint32Of(5)), want: runFails("", protocol).after(0)},
 		{name: "transfer: a value nested 6000 deep", job: consuming().messages(1), heavy: true, play: bad("\x00\x53\x77" + nested(6000)), want: works()},
 		{name: "transfer: a value described 50,000 deep", job: consuming().messages(1), heavy: true, play: bad("\x00\x53\x77" + describedBy(25_000)), want: works()},
 		{name: "transfer: a value of 2^32-1 elements", job: consuming(), heavy: true, play: bad("\x00\x53\x77" + counted(0xd0, 1<<32-1, null)), want: runFails("", protocol).after(0)},
-		{name: "transfer: a value of 2^32-1 nothings", job: consuming(), heavy: true, play: bad("\x00\x53\x77" + counted(0xf0, 1<<32-1, "\x40")), want: runFails("", protocol).after(0)},
-		{name: "transfer: 10,000 data sections", job: consuming(), want: works(), play: amqpMessages(strings.Repeat("\x00\x53\x75\xa0\x01x", 10_000))},
 		{name: "transfer: properties of 2^32-1 pairs", job: consuming(), heavy: true, play: bad("\x00\x53\x74" + counted(0xd1, 1<<32-1, str("a")+null) + body), want: runFails("", protocol).after(0)},
 		{name: "transfer: an odd number of properties", job: consuming(), play: bad(application(str("a"), null, str("b"))), want: runFails("", protocol).after(0)},
 		{name: "transfer: properties whose names are numbers", job: consuming().messages(1), play: bad(application(uint32Of(1), null)), want: works()},
@@ -139,7 +134,6 @@ func amqpLargeTransfers() []testCase {
 		{name: "large: more of nothing without end", job: consuming(), heavy: true, play: more(""), want: runFails("1048576 frames", protocol).after(0)},
 		{name: "large: the largest messages", job: consuming().messages(8), heavy: true, want: works(), play: onCredit(func(p *amqpPeer) { large(p, 8, most-1<<10) })},
 		{name: "large: a message that is too large", job: consuming(), want: runFails("perfmq accepts at most 16777216", tooLarge).after(0), play: onCredit(func(p *amqpPeer) { large(p, 1, 2*most) })},
-		{name: "large: a frame of one byte more than announced", job: consuming(), want: runFails("65537 bytes", protocol).after(0), play: frame(amqpMaxFrame + 1)},
 		{name: "large: a frame of 2^31-1 bytes", job: consuming(), heavy: true, want: runFails("2147483647 bytes", protocol).after(0), play: frame(1<<31 - 1)},
 		{name: "large: a whole frame, and silence", job: consuming(), want: quiet(0), play: onCredit(func(p *amqpPeer) { p.say(frameHead(amqpMaxFrame, 2, 0, p.channel)) })},
 	}
@@ -172,7 +166,6 @@ func amqpFloods() []testCase {
 				p.peer.delivered.Add(1000)
 			}
 		})},
-		{name: "flood: empty frames", job: consuming().watched(2 * second), heavy: true, want: quiet(0), play: flood(func(*amqpPeer) string { return heartbeat })},
 		{name: "flood: dispositions of all that there can be", job: consuming().watched(second), heavy: true, want: quiet(0), play: flood(func(p *amqpPeer) string {
 			return frameOf(0, p.channel, listOf(amqpDisposition, "\x41", uint32Of(0), uint32Of(1<<32-1), "\x41", accepted))
 		})},
@@ -195,11 +188,6 @@ func amqpEnds() []testCase {
 				}
 			}()
 		})},
-		{name: "end: the link is detached", job: consuming(), want: runFails("deleted", driver.ClassNotFound).after(0), play: onCredit(func(p *amqpPeer) {
-			p.send(amqpDetach, uint32Of(p.handle), "\x41", errorOf("amqp:resource-deleted", "deleted"))
-		})},
-		{name: "end: the session ends", job: consuming(), want: runFails("", driver.ClassClosedByBroker).after(0), play: onCredit(func(p *amqpPeer) { p.send(amqpEnd, errorOf("amqp:internal-error", "oh")) })},
-		{name: "end: the connection is closed", job: consuming(), want: runFails("bye", lost).after(0), play: onCredit(func(p *amqpPeer) { p.send(amqpClose, errorOf("amqp:connection:forced", "bye")) })},
 		{name: "end: a second open", job: consuming(), want: runFails("", protocol).after(0), play: onCredit(func(p *amqpPeer) { p.send(amqpOpen, str("x")) })},
 		{name: "end: detach is not answered", job: consuming(), play: end(amqpDetach, amqpSay("")), want: works()},
 		{name: "end: end is not answered", job: consuming(), play: end(amqpEnd, amqpSay("")), want: works()},

@@ -55,10 +55,8 @@ func amqpConnect() []testCase {
 		{name: "connect: a TLS alert", job: producing(), play: at(amqpHangUp("\x15\x03\x03\x00\x02\x02\x28")), want: openFails("encrypted", protocol)},
 		{name: "connect: STOMP", job: producing(), play: at(amqpHangUp("ERROR\n\n\x00")), want: openFails("not an AMQP broker", protocol)},
 		{name: "connect: zeros without end", job: producing(), heavy: true, play: at(amqpEndless("", "\x00")), want: openFails("not an AMQP broker", protocol)},
-		{name: "connect: half a header, and the end", job: producing(), play: at(amqpHangUp("AMQP\x03")), want: openFails("", lost)},
 		{name: "connect: a header without end", job: producing(), heavy: true, play: at(amqpEndless("", headerSASL)), want: openFails("", protocol)},
 		{name: "connect: another protocol's number", job: producing(), play: at(amqpSay("AMQP\x02\x01\x00\x00")), want: openFails("", driver.ClassAuth)},
-		{name: "connect: no SASL offered", job: producing(), play: at(amqpHangUp(headerAMQP)), want: openFails("", driver.ClassAuth)},
 		{name: "tls: an answer in clear", job: tls(producing()), play: sayAndHear(headerSASL), want: openFails("", driver.ClassTLS)},
 		{name: "tls: silence", job: tls(producing()), play: (*wire).hear, want: openFails("", timeout)},
 		{name: "tls: a handshake message without end", job: tls(producing()), heavy: true, play: endlessHandshake, want: openFails("", driver.ClassTLS)},
@@ -71,17 +69,11 @@ func amqpSASL() []testCase {
 	outcome := func(do func(*amqpPeer, *amqpFrame)) func(*wire) { return amqpStart(saslInit, do) }
 	sasl := func(body string) string { return frameOf(typeSASL, 0, body) }
 	return []testCase{
-		{name: "sasl: byte by byte", job: producing(), want: works(), play: amqpStart(saslHeader, func(p *amqpPeer, _ *amqpFrame) {
-			p.slowly(headerSASL + sasl(listOf(saslMechanisms, symbols("ANONYMOUS"))))
-		})},
-		{name: "sasl: no mechanisms", job: producing(), play: mechanisms(sasl(listOf(saslMechanisms, symbols()))), want: openFails("", protocol)},
 		{name: "sasl: unknown mechanisms", job: producing(), play: mechanisms(sasl(listOf(saslMechanisms, symbols("GSSAPI", "\x1b[2J")))), want: openFails("GSSAPI", driver.ClassAuth)},
 		{name: "sasl: 2^32-1 mechanisms", job: producing(), play: mechanisms(sasl(listOf(saslMechanisms, counted(0xf0, 1<<32-1, "\xb3\x00\x00\x00\x01A")))), want: openFails("", protocol)},
 		{name: "sasl: 2^32-1 mechanisms of nothing", job: producing(), heavy: true, play: mechanisms(sasl(listOf(saslMechanisms, counted(0xf0, 1<<32-1, "\x45")))), want: openFails("", protocol)},
 		{name: "sasl: a mechanism of 2^31 bytes", job: producing(), play: mechanisms(sasl(listOf(saslMechanisms, sized(0xb3, 1<<31, "A")))), want: openFails("", protocol)},
 		{name: "sasl: mechanisms nested 1000 deep", job: producing(), play: mechanisms(sasl(listOf(saslMechanisms, nested(1000)))), want: openFails("", protocol)},
-		{name: "sasl: a frame of 2^31-1 bytes", job: producing(), heavy: true, want: openFails("2147483647 bytes", protocol), play: amqpStart(saslHeader, amqpEndless(headerSASL+frameHead(1<<31-1, 2, typeSASL, 0), "x"))},
-		{name: "sasl: a frame of 7 bytes", job: producing(), play: mechanisms(frameHead(7, 2, typeSASL, 0)), want: openFails("", protocol)},
 		{name: "sasl: empty frames without end", job: producing(), heavy: true, play: amqpStart(saslHeader, amqpEndless(headerSASL, frameHead(8, 2, typeSASL, 0))), want: openFails("", timeout)},
 		{name: "sasl: silence for the outcome", job: producing(), play: outcome(amqpSay("")), want: openFails("", timeout)},
 		{name: "sasl: closed instead of an outcome", job: producing(), play: outcome(amqpHangUp("")), want: openFails("", lost)},
@@ -98,7 +90,6 @@ func amqpOpens() []testCase {
 	at := func(do func(*amqpPeer, *amqpFrame)) func(*wire) { return amqpStart(amqpOpen, do) }
 	open := func(fields ...string) func(*wire) { return at(amqpSend(amqpOpen, fields...)) }
 	return []testCase{
-		{name: "open: no header", job: producing(), play: amqpStart(amqpHeader, amqpSay("")), want: openFails("", timeout)},
 		{name: "open: garbage for a header", job: producing(), play: amqpStart(amqpHeader, amqpSay("\xff\xff\xff\xff\xff\xff\xff\xff")), want: openFails("", protocol)},
 		{name: "open: silence", job: producing(), play: at(amqpSay("")), want: openFails("", timeout)},
 		{name: "open: trickled without end", job: producing(), want: openFails("", timeout), play: at(func(p *amqpPeer, _ *amqpFrame) {
@@ -106,16 +97,11 @@ func amqpOpens() []testCase {
 				<-time.After(time.Millisecond)
 			}
 		})},
-		{name: "open: no fields", job: producing(), play: open(), want: openFails("", protocol)},
 		{name: "open: a number for a name", job: producing(), play: open(uint32Of(7)), want: openFails("", protocol)},
 		{name: "open: frames of at most 511 bytes", job: producing(), play: open(str("x"), null, uint32Of(511)), want: openFails("", protocol)},
 		{name: "open: frames of at most 0 bytes", job: producing(), play: open(str("x"), null, uint32Of(0)), want: openFails("", protocol)},
-		{name: "open: frames of at most 512 bytes", job: producing(), play: open(str("x"), null, uint32Of(512)), want: works()},
 		{name: "open: an idle time-out of 1 ms", job: producing(), play: open(str("x"), null, null, null, uint32Of(1)), want: works()},
-		{name: "open: an idle time-out of ages", job: producing(), play: open(str("x"), null, null, null, uint32Of(1<<32-1)), want: works()},
-		{name: "open: more fields than there are", job: producing(), play: open(str("x"), null, null, null, null, null, null, null, null, null, null, null, null), want: works()},
 		{name: "open: a name of 2^32-1 bytes", job: producing(), play: open(sized(0xb1, 1<<32-1, "x")), want: openFails("", protocol)},
-		{name: "open: a list of 2^32-1 fields", job: producing(), heavy: true, play: at(amqpSay(frameOf(0, 0, "\x00\x53\x10"+counted(0xd0, 1<<32-1, str("x"))))), want: openFails("", protocol)},
 		{name: "open: a list longer than its frame", job: producing(), play: at(amqpSay(frameOf(0, 0, "\x00\x53\x10"+sized(0xd0, 1<<31-1, "\x00\x00\x00\x01"+str("x"))))), want: openFails("", protocol)},
 		{name: "open: properties of an odd number of values", job: producing(), play: open(str("x"), null, null, null, null, null, null, null, null, counted(0xd1, 3, symbol("a")+null+symbol("b"))), want: openFails("", protocol)},
 		{name: "open: an array of 2^32-1 nothings in the properties", job: producing(), heavy: true, play: open(str("x"), null, null, null, null, null, null, null, null, counted(0xd1, 2, symbol("product")+counted(0xf0, 1<<32-1, "\x45"))), want: works()},
@@ -160,7 +146,6 @@ func amqpSessions() []testCase {
 	}
 	zero, some := uint32Of(0), uint32Of(5000)
 	return []testCase{
-		{name: "begin: silence", job: producing(), play: at(amqpSay("")), want: openFails("", timeout)},
 		{name: "begin: closed", job: producing(), play: at(amqpHangUp("")), want: openFails("", lost)},
 		{name: "begin: for another channel", job: producing(), play: at(amqpSend(amqpBegin, uint16Of(999), zero, some, some)), want: openFails("", protocol)},
 		{name: "begin: on channel 65535, which we did not allow", job: producing(), want: openFails("channel 65535", protocol), play: amqpBeginElsewhere(65535)},
@@ -172,7 +157,6 @@ func amqpSessions() []testCase {
 			p.begin(f)
 			p.begin(f)
 		})},
-		{name: "begin: an end instead", job: producing(), play: at(amqpSend(amqpEnd, errorOf("amqp:resource-limit-exceeded", "enough"))), want: openFails("", protocol)},
 		{name: "begin: a close instead", job: producing(), play: at(amqpSend(amqpClose, errorOf("amqp:connection:forced", "go away"))), want: openFails("go away", connect)},
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -190,8 +191,8 @@ func (j *job) runProgram() *report {
 	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		o.Signal = status.Signal().String()
 	}
-	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		r.MaxRSS = maxRSS(usage)
+	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok && runtime.GOOS == "linux" { // which counts in KiB
+		r.MaxRSS = usage.Maxrss << 10
 	}
 	return r
 }

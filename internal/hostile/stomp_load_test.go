@@ -23,7 +23,6 @@ func stompErrors() []testCase {
 	return []testCase{
 		{name: "error: for each message", job: producing(), play: refuse("message:queue is full\n\n\x00"), want: runFails("is full", driver.ClassFull).after(0)},
 		{name: "error: control characters", job: producing(), play: refuse("message:is full \x1b[2J\x07\\r\\n\n\n\x1b]0;title\x07\x00"), want: runFails("is full", driver.ClassFull).after(0)},
-		{name: "error: for a message that was never sent", job: producing(), play: at(stompSay("ERROR\nreceipt-id:s0.0.99\nmessage:is full\n\n\x00")), want: runFails("is full", driver.ClassFull).after(0)},
 		{name: "error: for nothing", job: producing(), play: at(stompSay("ERROR\nmessage:shutdown\n\n\x00")), want: runFails("shutdown", byBroker).after(0)},
 		{name: "error: truncated", job: producing(), play: at(stompEnd("ERROR\nmessage:shut")), want: runFails("", lost).after(0)},
 		{name: "error: with a false content-length", job: producing(), play: at(stompSay("ERROR\ncontent-length:2\n\nshutdown\x00")), want: runFails("", protocol).after(0)},
@@ -54,7 +53,6 @@ func stompMessages() []testCase {
 			p.reset()
 		}), want: runFails("", lost).after(0)},
 		{name: "message: a content-length that is too short", job: consuming(), play: msg("content-length:2\n\nbody\x00"), want: runFails("NUL", protocol).after(0)},
-		{name: "message: a negative content-length", job: consuming(), play: msg("content-length:-1\n\nbody\x00"), want: runFails("content-length", protocol).after(0)},
 		{name: "message: two content-lengths", job: consuming(), want: works(), play: at(func(p *stompPeer, f *frame.Frame) {
 			p.confirm(f)
 			for range 10 {
@@ -67,14 +65,6 @@ func stompMessages() []testCase {
 				p.say("MESSAGE\nsubscription:" + sub + "\nmessage-id:1\n\nx\x00")
 			}
 		})},
-		{name: "message: without id and ack", job: consuming(), want: works(), play: at(func(p *stompPeer, f *frame.Frame) {
-			p.confirm(f)
-			for range 10 {
-				p.peer.delivered.Add(1)
-				p.say("MESSAGE\nsubscription:" + p.sub + "\n\nbody\x00")
-			}
-		})},
-		{name: "message: times that are none", job: consuming(), play: each("time:yesterday\ntime:5\n", "body"), want: works()},
 		{name: "message: times beyond all ages", job: consuming(), play: each("time:-9223372036854775809\n", "body"), want: works()},
 		{name: "message: IDs of garbage", job: consuming(), play: each("perfmq_id:"+strings.Repeat("9", 5000)+"\n", "body"), want: works()},
 		{name: "message: control characters and bad escapes", job: consuming(), play: each("x\x1b[2J:\\t\\x\\\x07\n", "\x00\x1b[2J"), want: works()},
@@ -132,13 +122,6 @@ func stompLargeMessages() []testCase {
 // stompFloods: frames that are each correct, in excess.
 func stompFloods() []testCase {
 	at := func(do func(*stompPeer, *frame.Frame)) func(*wire) { return stompAt(frame.SUBSCRIBE, do) }
-	const second = time.Second
-	flood := func(frames string) func(*wire) {
-		return at(func(p *stompPeer, f *frame.Frame) {
-			p.confirm(f)
-			p.endless(frames)
-		})
-	}
 	counted := func(frames string, deaf bool) func(*wire) {
 		n := int64(strings.Count(frames, "MESSAGE"))
 		return stompAs(greetingWith("server:RabbitMQ/4.0.5"), frame.SUBSCRIBE, func(p *stompPeer, f *frame.Frame) {
@@ -162,7 +145,6 @@ func stompFloods() []testCase {
 			}
 			p.confirm(f)
 		})},
-		{name: "flood: messages of nobody", job: consuming().watched(second), heavy: true, want: quiet(0), play: flood("MESSAGE\nsubscription:7\nmessage-id:1\n\nbody\x00")},
 	}
 }
 
@@ -186,7 +168,6 @@ func stompEnds() []testCase {
 		})},
 		{name: "end: DISCONNECT is not answered", job: producing(), play: stompAt(frame.DISCONNECT, stompSay("")), want: works()},
 		{name: "end: DISCONNECT is answered by an ERROR without end", job: producing(), heavy: true, play: stompAt(frame.DISCONNECT, stompEndless("ERROR\n\n", "x")), want: works()},
-		{name: "end: UNSUBSCRIBE is not answered", job: consuming(), play: stompAt(frame.UNSUBSCRIBE, stompSay("")), want: works()},
 		{name: "end: UNSUBSCRIBE is answered by messages without end", job: consuming(), heavy: true, want: works(), play: stompAt(frame.UNSUBSCRIBE, func(p *stompPeer, f *frame.Frame) {
 			p.endless("MESSAGE\nsubscription:0\nack:a\n\nbody\x00")
 		})},

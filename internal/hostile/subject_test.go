@@ -10,12 +10,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"go.uber.org/goleak"
@@ -157,30 +154,14 @@ func (r *report) noLeaks(before goleak.Option) {
 	}
 }
 
-// maxRSS returns the largest memory of a process, in bytes.
-func maxRSS(u *syscall.Rusage) int64 {
-	if runtime.GOOS == "darwin" {
-		return u.Maxrss
-	}
-	return u.Maxrss << 10
-}
-
-// ownMaxRSS is maxRSS of this process. For a process that was just started, Linux includes its parent's memory in the
-// maximum of getrusage, so the function uses the kernel's figure for the present address space, VmHWM, if there is one.
-func ownMaxRSS() int64 {
+// ownMaxRSS returns the largest memory of this process, in bytes; 0 where the system has no VmHWM. The maximum of
+// getrusage would include the parent's memory.
+func ownMaxRSS() (n int64) {
 	if status, err := os.ReadFile("/proc/self/status"); err == nil {
-		if _, text, ok := strings.Cut(string(status), "VmHWM:"); ok {
-			fields := strings.Fields(text)
-			if n, err := strconv.ParseInt(fields[0], 10, 64); err == nil {
-				return n << 10
-			}
-		}
+		_, text, _ := strings.Cut(string(status), "VmHWM:")
+		_, _ = fmt.Sscan(text, &n)
 	}
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		panic(err)
-	}
-	return maxRSS(&usage)
+	return n << 10
 }
 
 // watchMemory ends the process before it takes the machine's memory.

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"math"
 	"testing"
 	"time"
 
@@ -81,25 +80,4 @@ func TestSoak(t *testing.T) {
 			require.Contains(t, o.page(), "**perfmq is wrong**: "+o.problems[0])
 		})
 	}
-}
-
-// The page tells the growth of the memory, and the times from the harness's log.
-func TestSoakPage(t *testing.T) {
-	t.Parallel()
-	o := calmSoak()
-	text := o.page()
-	require.Contains(t, text, "memory of the tester, over the last five sixths: +2.00 ± 0.00 MiB an hour")
-	o.result.Start = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
-	o.result.Tester = result.Tester{CPU: 11, MachineBusy: 90, MachineAll: 100}
-	require.Contains(t, o.page(), ", on 2026-03-01; broker and perfmq on one")
-	require.Contains(t, o.page(), " During the run the machine was 90% busy, 79% with other programs than perfmq, such as the broker.\n")
-	require.Contains(t, text, "| kill | kill | an outage of 2.4 s, from +20 ms, full rate after 3 s, 6 in doubt |")
-	require.Contains(t, text, "| stop | stop | a stall (both) of 20.0 s, from +0 ms |")
-	o.result.Outages[0].Recovered = 0
-	require.Contains(t, o.page(), "an outage of 2.4 s, from +20 ms, no full rate in the time watched, 6 in doubt")
-	slope, within := line([]float64{0, 1, 2, 3}, []float64{1, 0, 1, 0})
-	require.InDelta(t, -0.2, slope, 1e-9)
-	require.InDelta(t, 2*math.Sqrt(0.8/2/5), within, 1e-9, "residuals of 0.8, with two degrees of freedom")
-	slope, _ = line([]float64{0, 1}, []float64{0, 1})
-	require.True(t, math.IsNaN(slope))
 }
