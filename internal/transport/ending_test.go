@@ -67,7 +67,7 @@ func TestExplain(t *testing.T) {
 	require.Equal(t, "abcdef", Clip("abcdef", 6))
 }
 
-// TestSettings: all mistakes in the settings of a driver are told at once.
+// TestSettings: all mistakes in the settings of a driver are reported at once.
 func TestSettings(t *testing.T) {
 	type options struct {
 		Mode string `opt:"mode" enum:"fast,slow"`

@@ -101,7 +101,7 @@ func TestInputIdle(t *testing.T) {
 	require.Equal(t, before+1, len(left))
 }
 
-// After a deadline that has passed, reading goes on where it was.
+// After a deadline that has passed, reading resumes at the same byte.
 func TestInputAfterDeadline(t *testing.T) {
 	t.Parallel()
 	m, far := pair(t)

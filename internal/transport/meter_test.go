@@ -71,7 +71,7 @@ func TestMeterDuringRead(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Errors are those of the net package.
+// Errors have the form of the net package.
 func TestMeterErrors(t *testing.T) {
 	m, far := pair(t)
 	require.NoError(t, m.SetReadDeadline(time.Now().Add(10*time.Millisecond)))

@@ -2,5 +2,5 @@
 
 package transport_test
 
-// allowed is how many allocations a write may take.
+// allowed bounds the allocations of a write.
 const allowed = 0.0

@@ -12,7 +12,7 @@ import (
 
 var _ driver.Watched = (*transport.Notice)(nil)
 
-// TestNotice: the first reason is told once, whether the end comes before or after the function is set.
+// TestNotice: the first reason is passed on once, whether the end comes before or after the function is set.
 func TestNotice(t *testing.T) {
 	t.Parallel()
 	first, second := errors.New("first"), errors.New("second")

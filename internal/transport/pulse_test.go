@@ -13,7 +13,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// pulsed is a connection whose peer is the test.
+// pulsed is a connection with the test as its peer.
 type pulsed struct {
 	*transport.Conn
 	far   net.Conn

@@ -2,5 +2,5 @@
 
 package transport_test
 
-// allowed is how many allocations a write may take: the race detector lets a sync.Pool forget some of its buffers.
+// allowed bounds the allocations of a write: the race detector lets a sync.Pool forget some of its buffers.
 const allowed = 3.0

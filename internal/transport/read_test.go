@@ -33,7 +33,7 @@ func TestReadBodyOfALie(t *testing.T) {
 	require.LessOrEqual(t, in.most, 8<<20, "three MiB had arrived")
 }
 
-// sized has three MiB, and notes how much is asked for.
+// sized has three MiB, and notes the size of each read.
 type sized struct{ read, most int }
 
 func (s *sized) Read(b []byte) (int, error) {

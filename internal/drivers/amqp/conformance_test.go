@@ -57,7 +57,7 @@ func TestConformance(t *testing.T) {
 	cfg.Refusing, cfg.Rejected = a.Refusing, a.Rejected
 	cfg.QueueCounters = func(t testing.TB, queue driver.Destination) (added, acknowledged int64) {
 		t.Helper()
-		// The last acknowledgements may still be under way to the broker: wait until its counters stand still.
+		// The last acknowledgements may still be on their way to the broker: wait until its counters do not change.
 		last := brokertest.QueueStats{MessagesAdded: -1}
 		_, err := a.WaitQueue(t.Context(), queue.Name, func(s brokertest.QueueStats) bool {
 			<-time.After(100 * time.Millisecond)

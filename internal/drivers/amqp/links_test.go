@@ -13,9 +13,9 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// TestAttachedAnew: a link that Artemis has refused once, as it does with an address that it is just removing, is attached
-// anew, and works.
-func TestAttachedAnew(t *testing.T) {
+// TestAttachedAgain: Artemis refuses a link to an address that it is just removing. The driver attaches the link once
+// more.
+func TestAttachedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, gone, delivered := newPeer(t), &wire.Error{Condition: wire.CondNotFound}, false
 		attached := 0

@@ -26,7 +26,7 @@ type manager struct {
 // answer.
 const manageTries = 5
 
-// ask sends a request, whose body may be nil, and waits for the broker's HTTP status and its encoded value.
+// ask sends a request, with a body unless that is nil, and waits for the broker's HTTP status and its encoded value.
 func (c *connection) ask(
 	ctx context.Context, method, path string, body []byte,
 ) (status string, value []byte, err error) {

@@ -2,5 +2,5 @@
 
 package amqp
 
-// few is how much of an allocation per message is not ours, but the test's and the runtime's.
+// few bounds the allocations per message: the test and the runtime make some.
 const few = 0.02

@@ -81,7 +81,7 @@ func (p *peer) start() string {
 	return "amqp://" + listener.Addr().String()
 }
 
-// driver returns a driver whose connections lead to the peer over pipes.
+// driver returns a driver with connections to the peer over pipes.
 func (p *peer) driver(opts driver.OpenOptions, options ...string) *amqpDriver {
 	p.t.Helper()
 	opts.URL, opts.ConnectTimeout, opts.Options = "amqp://peer", time.Hour, defaultOptions()

@@ -55,7 +55,7 @@ func TestFullSessionWindow(t *testing.T) {
 	p.settleAccepted(2)
 }
 
-// TestGivenUpBetweenFrames: a message of which only a part has left is not sent, and has one end.
+// TestGivenUpBetweenFrames: a message that left in part only is not sent, and ends once.
 func TestGivenUpBetweenFrames(t *testing.T) {
 	t.Run("by the sender", func(t *testing.T) {
 		broker, r := peerRig(t, func(p *peer) { p.window, p.credit = 2, 10 })
@@ -117,7 +117,7 @@ func TestOutcomes(t *testing.T) {
 	broker, r := peerRig(t, nil)
 	p := r.producer(10, "")
 	p.send(7)
-	// Out of order, one at a time, so that the order of Done is that of the answers.
+	// Out of order, one at a time: Done is called in the order of the answers.
 	for i, answer := range []struct {
 		id    uint32
 		state wire.State
@@ -157,7 +157,7 @@ func TestMessageIsTooLarge(t *testing.T) {
 	p.settleAccepted(1)
 }
 
-// TestEndInMidRun: what is answered is accepted, what is not is unknown.
+// TestEndInMidRun: answered messages are accepted, the others are unknown.
 func TestEndInMidRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		end   func(*peer)

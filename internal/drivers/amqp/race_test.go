@@ -2,5 +2,5 @@
 
 package amqp
 
-// few is how much of an allocation per message is not ours: the race detector makes pools forget their contents.
+// few bounds the allocations per message: the race detector makes pools forget their contents.
 const few = 2.0

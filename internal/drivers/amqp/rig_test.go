@@ -20,7 +20,7 @@ import (
 // patience bounds each wait for an event that must happen: a hang is longer, a machine with much else to do is not.
 const patience = time.Minute
 
-// noLeaks fails the test when it leaves goroutines behind, other than those of the brokers' harness.
+// noLeaks fails a test that leaves goroutines behind, except in the brokers' harness.
 func noLeaks(t *testing.T) {
 	t.Helper()
 	options := append(librarytest.Harness(), goleak.IgnoreCurrent(),
@@ -107,7 +107,7 @@ type testProducer struct {
 	all      []driver.Outcome
 }
 
-// producer opens a producer of small messages, and of those of the body large if it is not empty.
+// producer opens a producer of small messages, and also of large ones if their body is not empty.
 func (r *rig) producer(pending int, large string) *testProducer {
 	r.t.Helper()
 	spec := producerSpec(pending)

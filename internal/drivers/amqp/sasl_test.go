@@ -77,7 +77,7 @@ func (p *peer) outcome(code uint8, data []byte) {
 	p.write((&wire.SASLOutcome{Code: code, AdditionalData: data}).AppendFrame(nil))
 }
 
-// challenge says something and returns the answer; nil if there is none.
+// challenge sends a challenge and returns the answer, or nil.
 func (p *peer) challenge(text string) []byte {
 	p.write((&wire.SASLStep{Kind: wire.DescChallenge, Data: []byte(text)}).AppendFrame(nil))
 	f, err := p.reader.Next()

@@ -136,9 +136,9 @@ func (p *producer) idOf(m *driver.Message) []byte {
 	return m.ID.Append(p.idText[:0])
 }
 
-// abort ends a delivery of which frames may have left: the rest does not follow, so that it is never delivered, and
-// nothing more can be sent over the link. If the delivery has ended already, by an early answer of the broker or with
-// the connection, its outcome is reported, and Send must not fail.
+// abort ends a delivery after some of its frames. The rest does not follow, so the broker never delivers it, and the
+// link is no longer usable. If the delivery has ended already, by an early answer of the broker or with the connection,
+// its outcome is reported, and Send must not fail.
 func (p *producer) abort(err error, first bool) error {
 	if first {
 		return err

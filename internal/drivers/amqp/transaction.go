@@ -190,8 +190,8 @@ func (t *transactions) prepare(ctx context.Context, more bool) error {
 	return err
 }
 
-// enter returns the delivery state of the next message: its transaction is the one being filled. If there is none yet,
-// it waits for the broker to declare one. Where several may be open, it also declares the one after it.
+// enter returns the delivery state of the next message: its transaction is the one being filled. Without one it waits
+// for the broker to declare one. Where several may be open, it also declares the one after it.
 func (t *transactions) enter(ctx context.Context) ([]byte, error) {
 	s := t.p.s
 	for t.filling == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// coordinatorPeer keeps transactions as it is told.
+// coordinatorPeer has a coordinator of transactions.
 type coordinatorPeer struct {
 	*peer
 	// discharge returns the end of the n-th transaction: a state, or nil to hang up.

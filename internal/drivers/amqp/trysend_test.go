@@ -10,8 +10,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// TestTrySend: TrySend sends within credit and window alone, and only messages that end by a disposition of their own
-// and fit a frame. What it does not send uses nothing up.
+// TestTrySend: TrySend sends only within credit and window, and only messages of one frame with a disposition of their
+// own. Other messages use up neither.
 func TestTrySend(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -47,7 +47,7 @@ func Dial[C any](
 }
 
 // Join returns a connection of the pool. It calls check before the broker is known, with f, and then with the factory
-// that of finds at the connection.
+// of the connection.
 func Join[C transport.Shared](
 	ctx context.Context, pool *transport.Pool[C], spec driver.Connection, f *driver.Factory, of func(C) *driver.Factory,
 	check func(*driver.Factory) error,

@@ -12,7 +12,7 @@ import (
 	"github.com/perfmq/perfmq/internal/musttest"
 )
 
-// TestPage: the code of docs/library-driver.md is that of the drivers, and the functions that it names exist.
+// TestPage: docs/library-driver.md has the drivers' code, and names existing functions.
 func TestPage(t *testing.T) {
 	page := musttest.Get(os.ReadFile("../../../docs/library-driver.md"))(t)
 	var code strings.Builder

@@ -59,7 +59,7 @@ func TestReceiverAwaitsADelivery(t *testing.T) {
 	})
 }
 
-// TestReceiverTellsItsOwn: a connection whose end next tells of ends as it says.
+// TestReceiverTellsItsOwn: an end of the connection that next reports ends Run with that error.
 func TestReceiverTellsItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		over, own := make(chan struct{}), errors.New("own")

@@ -21,8 +21,8 @@ func (e ends) DoneAll(slots []driver.Slot, o driver.Outcome) {
 	driver.DoneFunc(e.Done).DoneAll(slots, o)
 }
 
-// TestSendsEndOnce: a message ends by the first report of its end, also after Do has returned, and a message of which
-// the library never reports the end ends when the producer closes.
+// TestSendsEndOnce: a message ends by the first report of its end, also after Do has returned. Close ends messages
+// without a report.
 func TestSendsEndOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		got := ends{}
@@ -51,8 +51,8 @@ func TestSendsEndOnce(t *testing.T) {
 	})
 }
 
-// TestSendsAndTheContext: Do returns nil when the library has not said what it does with the message by the time that
-// its context ends, and the message ends later; with an ended context nothing is sent.
+// TestSendsAndTheContext: if the context ends before the library has taken or refused the message, Do returns nil and
+// the message ends later. With an ended context nothing is sent.
 func TestSendsAndTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		got := ends{}

@@ -8,7 +8,7 @@ import (
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
 )
 
-// TestMessageTypeHint: the words are those of the proxy of RocketMQ 5.5.0.
+// TestMessageTypeHint: the proxy of RocketMQ 5.5.0 words refusals so.
 func TestMessageTypeHint(t *testing.T) {
 	const words = "TopicMessageType validate failed, the expected type is "
 	for text, hint := range map[string]string{

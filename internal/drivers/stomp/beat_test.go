@@ -13,7 +13,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// piped returns a connection with heart-beats both ways whose other end is the test's.
+// piped returns a connection with heart-beats both ways, and its other end.
 func piped(every time.Duration) (c *connection, far net.Conn) {
 	near, far := net.Pipe()
 	raw := transport.Meter(near)

@@ -71,8 +71,8 @@ func classicLacks() map[drivertest.Feature]string {
 	}
 }
 
-// inspectAMQP is a [drivertest.Config.Inspect] by way of AMQP: over STOMP Artemis does not tell text from bytes, and
-// ActiveMQ Classic not of which group a message is. whole: addresses have the kind of the destination.
+// inspectAMQP is a [drivertest.Config.Inspect] over AMQP: over STOMP Artemis does not distinguish text from bytes, and
+// ActiveMQ Classic omits the group. whole: addresses have the kind of the destination.
 func inspectAMQP(url string, whole bool) func(testing.TB, driver.Destination) func(int) []drivertest.Header {
 	return func(t testing.TB, dest driver.Destination) func(int) []drivertest.Header {
 		t.Helper()

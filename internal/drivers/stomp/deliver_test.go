@@ -8,7 +8,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// TestHeldMemory: memory for texts is used again, without an allocation, but not that of large bodies.
+// TestHeldMemory: memory for texts is used again, without an allocation, except memory for large bodies.
 func TestHeldMemory(t *testing.T) {
 	var h held
 	empty := func(size int) int {

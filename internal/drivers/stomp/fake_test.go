@@ -18,7 +18,7 @@ import (
 // patience bounds each wait of these tests.
 const patience = time.Minute
 
-// fakeBroker plays a broker by hand: the test reads what the driver sends and writes the answers.
+// fakeBroker plays a broker by hand: the test reads the driver's frames and writes the answers.
 type fakeBroker struct {
 	t      *testing.T
 	l      net.Listener
@@ -148,7 +148,7 @@ func plainSpec() driver.ProducerSpec {
 	return driver.ProducerSpec{Destination: driver.Destination{Name: "q"}, MaxPending: 10, Variants: bodies()}
 }
 
-// bodies are kinds of messages with bodies of two bytes, the second of which is their number.
+// bodies are kinds of messages with bodies of two bytes. The second byte is their number.
 func bodies() (list []driver.Variant) {
 	for i := range byte(10) {
 		list = append(list, driver.Variant{Body: []byte{0, i}, Priority: -1})

@@ -100,7 +100,8 @@ func TestReceiveInTransactions(t *testing.T) {
 	}
 }
 
-// TestReceiveCommitFails: a commit that is refused, or has no answer when the connection ends, is told, and ends Run.
+// TestReceiveCommitFails: a refused commit, or one without an answer when the connection ends, is reported and ends
+// Run.
 func TestReceiveCommitFails(t *testing.T) {
 	for name, refuse := range map[string]bool{"refused": true, "connection lost": false} {
 		t.Run(name, func(t *testing.T) {

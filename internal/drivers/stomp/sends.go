@@ -20,7 +20,7 @@ const (
 // inFlight to ending reports the end of its message: exactly one does.
 type sends struct {
 	chunks []atomic.Pointer[[chunkSize]atomic.Uint64] // allocated on first use
-	// givenUp counts sends whose places were reused before their ends: each may get a late answer.
+	// givenUp counts sends that lost their places to others before their ends: each may get a late answer.
 	givenUp atomic.Int64
 }
 

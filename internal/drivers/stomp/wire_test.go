@@ -54,7 +54,7 @@ func connectionOf(r io.Reader, maxBody int) *connection {
 	return c
 }
 
-// TestMessage reads what the driver needs of a MESSAGE.
+// TestMessage reads the parts of a MESSAGE that the driver needs.
 func TestMessage(t *testing.T) {
 	for name, c := range map[string]struct {
 		input string
@@ -97,7 +97,7 @@ func TestMessage(t *testing.T) {
 	}
 }
 
-// TestReadErrors tells who broke the protocol, and what to do about messages that are too large.
+// TestReadErrors: errors name the side that broke the protocol, and the setting for messages that are too large.
 func TestReadErrors(t *testing.T) {
 	const maxBody = 200_000
 	for input, want := range map[string]struct {

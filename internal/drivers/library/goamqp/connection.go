@@ -189,8 +189,8 @@ func (d *amqpDriver) join(
 	return p, nil
 }
 
-// begin begins a session. If a context ends meanwhile, the library ends the session at its next call, also one of which
-// the broker has not heard, which closes the connection. So it gets a context without an end.
+// begin begins a session. If a context ends meanwhile, the library ends the session at its next call, even if the
+// broker does not know it yet, which closes the connection. So it gets a context without an end.
 func (c *connection) begin(ctx context.Context) (*amqp.Session, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

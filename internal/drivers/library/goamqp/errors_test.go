@@ -38,7 +38,7 @@ func TestEndOfWhatIsOpen(t *testing.T) {
 	require.Equal(t, driver.ClassOther, explain("send", errors.New("x")).Class)
 }
 
-// ends are those of a link, a session and a connection, for one reason.
+// ends are the errors of a link, a session and a connection that ended for one reason.
 func ends(condition amqp.ErrCond) []error {
 	why := &amqp.Error{Condition: condition, Description: "why"}
 	return []error{

@@ -15,8 +15,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// failed is what a subscription tells of an ERROR frame: one that the broker has sent, or, without a body, one that the
-// library has made.
+// failed is the error of a subscription after an ERROR frame: from the broker, or, without a body, from the library.
 func failed(message string, body []byte) *stomp.Message {
 	f := frame.New(frame.ERROR, frame.Message, message)
 	f.Body = body
@@ -63,8 +62,8 @@ func TestRunOfALostConnection(t *testing.T) {
 	}
 }
 
-// TestReasonAfterASlowDelivery: a consumer whose delivery outlasts the time for the library to report the end of the
-// connection passes on the broker's reason, which waits behind messages.
+// TestReasonAfterASlowDelivery: a delivery may outlast the time for the library to report the end of the connection.
+// The consumer still reports the broker's reason, which waits behind messages.
 func TestReasonAfterASlowDelivery(t *testing.T) {
 	t.Parallel()
 	for range 20 { // the choice between two channels that are ready is random

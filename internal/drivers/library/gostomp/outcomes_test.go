@@ -21,7 +21,7 @@ import (
 // patience bounds each wait of these tests.
 const patience = time.Minute
 
-// clients are both drivers of the protocol, of which the ends of messages are to be the same.
+// clients are both drivers of the protocol: messages must end in the same way.
 func clients() []driver.Factory { return []driver.Factory{stomp.Factory(), gostomp.Factory()} }
 
 // scripted answers the SEND frames of each connection, one after the other: with a receipt for "", with the text
