@@ -64,11 +64,11 @@ func (a *app) merge(dirs []string, dir string, partial bool, demands []string) e
 		return a.notWritten(err)
 	}
 	if dir != "" {
-		if err := merge.Write(dir, m.Result); err != nil {
+		if err := merge.Write(dir, m); err != nil {
 			return a.notWritten(fileNotWritten("--result", err))
 		}
 	}
-	a.printBroken(m.Judged) // the status is that of the result
+	a.printBroken(m.Thresholds) // the status is that of the result
 	if a.status = m.Outcome.Status; a.status == exitOK && !m.Outcome.Success {
 		a.status = exitFailed
 	}

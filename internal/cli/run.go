@@ -12,7 +12,6 @@ import (
 	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/sweep"
-	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -123,7 +122,7 @@ func (a *app) printEnding(e run.Ending) int {
 }
 
 // printBroken prints the thresholds that a run has broken.
-func (a *app) printBroken(outcomes []threshold.Outcome) {
+func (a *app) printBroken(outcomes []result.Threshold) {
 	for i := range outcomes {
 		if !outcomes[i].Kept {
 			a.errors.write("threshold: "+outcomes[i].String(), "")

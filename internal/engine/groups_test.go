@@ -75,7 +75,7 @@ func TestGroupsOfSteps(t *testing.T) {
 		require.InDelta(t, 400, sum.Steps[0].Groups[1].Minimum.Completed.PerSecond, 1)
 		kept := map[string]bool{}
 		for i := range sum.Thresholds {
-			kept[sum.Thresholds[i].Threshold.String()] = sum.Thresholds[i].Kept
+			kept[sum.Thresholds[i].Threshold] = sum.Thresholds[i].Kept
 		}
 		require.Equal(t, map[string]bool{
 			"group.slow.completed.avg >= 99% of target": true, "group.fast.completed.avg >= 99% of target": true,

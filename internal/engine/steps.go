@@ -11,6 +11,7 @@ import (
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/threshold"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // step is the state of a step.
@@ -182,7 +183,7 @@ func (r *run) endStep(end ending, sum stats.StepSummary) {
 }
 
 // judgeThresholds returns the thresholds of the step with its figures.
-func (s *step) judgeThresholds(metrics map[string]float64) []threshold.Outcome {
+func (s *step) judgeThresholds(metrics map[string]float64) []result.Threshold {
 	list := threshold.Judge(s.plan.Thresholds, s.target, metrics)
 	for i := range list {
 		list[i].Step = s.plan.Name

@@ -36,12 +36,6 @@ type Options struct {
 	Thresholds []threshold.Threshold
 }
 
-// Merged is a merged result, and how it kept the thresholds.
-type Merged struct {
-	*result.Result
-	Judged []threshold.Outcome
-}
-
 // shards are the results of the shards of a run, in their order, and the merged result.
 type shards struct {
 	merged *result.Result
@@ -56,7 +50,7 @@ type shards struct {
 //
 // The error has [ErrMissing] if shards are not there, [result.ErrUnlike] if the results do not belong together, and an
 // [*result.Error] or [*inputfile.Error] for a file that cannot be used.
-func Read(dirs []string, o Options) (*Merged, error) {
+func Read(dirs []string, o Options) (*result.Result, error) {
 	s := shards{dirs: map[*result.Result]string{}}
 	for _, dir := range dirs {
 		r, err := result.Read(dir, result.RowHistograms)
@@ -92,8 +86,7 @@ func Read(dirs []string, o Options) (*Merged, error) {
 		return nil, err
 	}
 	s.setFigures()
-	merged := &Merged{Result: m}
-	return merged, merged.judge(&s, o.Thresholds)
+	return m, s.judgeAll(o.Thresholds)
 }
 
 // ahead returns the lead of the clock of a part over the clock of the first one, in microseconds; 0 if unknown.

@@ -130,7 +130,7 @@ func TestShardsAreTheWhole(t *testing.T) {
 
 	require.True(t, all.Outcome.Success, all.Outcome.Problems)
 	sameFigures(t, one, all)
-	for _, r := range []*result.Result{one, all.Result} {
+	for _, r := range []*result.Result{one, all} {
 		r.Total.Producers.Blocked, r.Measured.Producers.Blocked = 0, 0 // waits, not messages
 	}
 	require.Equal(t, one.Total, all.Total)
@@ -152,13 +152,13 @@ func TestShardsAreTheWhole(t *testing.T) {
 		}
 		return sent
 	}
-	require.InDeltaSlice(t, measured(one), measured(all.Result), 5, "of each second; one due at its very end may count in the next")
+	require.InDeltaSlice(t, measured(one), measured(all), 5, "of each second; one due at its very end may count in the next")
 	require.Len(t, all.Parts, 5)
 	require.NotContains(t, fmt.Sprint(all.Outcome.Warnings), "rate was missed", "each shard knows its share of the due messages")
 	require.InEpsilon(t, *one.Figures.Offered, *all.Figures.Offered, 0.001)
 
 	dir := filepath.Join(t.TempDir(), "all")
-	require.NoError(t, merge.Write(dir, all.Result))
+	require.NoError(t, merge.Write(dir, all))
 	again, err := result.Read(dir, result.RowHistograms)
 	require.NoError(t, err)
 	require.Equal(t, all.Latencies[result.Ack].Percentiles, again.Latencies[result.Ack].Percentiles)
@@ -213,11 +213,11 @@ func TestShardsOfSteps(t *testing.T) {
 	all, err := merge.Read(shards, merge.Options{})
 	require.NoError(t, err)
 	for i, want := range one.Thresholds {
-		got := all.Judged[i]
-		require.Equal(t, want.Step+want.Threshold, got.Step+got.Threshold.String())
+		got := all.Thresholds[i]
+		require.Equal(t, want.Step+want.Threshold, got.Step+got.Threshold)
 		require.Equal(t, want.Kept, got.Kept, got.String())
 		if want.Metric != "tester.cpu" {
-			require.InDelta(t, *want.Measured, got.Measured, 2+*want.Measured/100, "%s %s", want.Step, want.Threshold)
+			require.InDelta(t, *want.Measured, *got.Measured, 2+*want.Measured/100, "%s %s", want.Step, want.Threshold)
 		}
 	}
 	extremes := func(f *result.Figures) []*result.Extreme {
@@ -231,8 +231,8 @@ func TestShardsOfSteps(t *testing.T) {
 			}
 		}
 	}
-	require.Len(t, all.Judged, 30)
-	require.Zero(t, all.Outcome.Status, all.Judged)
+	require.Len(t, all.Thresholds, 30)
+	require.Zero(t, all.Outcome.Status, all.Thresholds)
 	for _, p := range all.Parts {
 		require.False(t, p.Thresholds[0].Kept, "none alone has sent 7150")
 	}
@@ -262,30 +262,29 @@ func thresholds(t *testing.T) []threshold.Threshold {
 }
 
 // sameFigures compares the metrics of merged shards with the metrics of one process.
-func sameFigures(t *testing.T, one *result.Result, all *merge.Merged) {
+func sameFigures(t *testing.T, one *result.Result, all *result.Result) {
 	t.Helper()
-	require.Len(t, all.Judged, len(one.Thresholds))
 	require.Len(t, all.Thresholds, len(one.Thresholds))
 	for i, want := range one.Thresholds {
-		got := all.Judged[i]
-		require.Equal(t, want.Threshold, got.Threshold.String())
+		got := all.Thresholds[i]
+		require.Equal(t, want.Threshold, got.Threshold)
 		if want.Metric == "tester.cpu" { // of this machine, in a bubble with a clock of its own
-			require.True(t, got.Known)
+			require.NotNil(t, got.Measured)
 			continue
 		}
 		require.NotNil(t, want.Measured, want.Threshold)
-		require.True(t, got.Known, want.Threshold)
+		require.NotNil(t, got.Measured, want.Threshold)
 		switch {
 		case strings.HasSuffix(want.Metric, ".mean"): // in whole microseconds of each part
-			require.InDelta(t, *want.Measured, got.Measured, 1, want.Threshold)
+			require.InDelta(t, *want.Measured, *got.Measured, 1, want.Threshold)
 		case want.Unit == threshold.PerSecond.String():
-			require.InDelta(t, *want.Measured, got.Measured, 5, "%s: a message due at the very end of a second may count in the next", want.Threshold)
+			require.InDelta(t, *want.Measured, *got.Measured, 5, "%s: a message due at the very end of a second may count in the next", want.Threshold)
 		case want.Metric == "rate.missed":
-			require.InDelta(t, *want.Measured, got.Measured, 0.1, want.Threshold)
+			require.InDelta(t, *want.Measured, *got.Measured, 0.1, want.Threshold)
 		case want.Metric == "stall.max":
-			require.InDelta(t, *want.Measured, got.Measured, 20_000, want.Threshold)
+			require.InDelta(t, *want.Measured, *got.Measured, 20_000, want.Threshold)
 		default:
-			require.InDelta(t, *want.Measured, got.Measured, 0, want.Threshold)
+			require.InDelta(t, *want.Measured, *got.Measured, 0, want.Threshold)
 		}
 		require.Equal(t, want.Kept, got.Kept, want.Threshold)
 		require.Equal(t, want.Kept, all.Thresholds[i].Kept)
@@ -380,7 +379,7 @@ func TestClockOffset(t *testing.T) {
 				require.EqualValues(t, received.Received-received.NegativeTransfers, m.Latencies[result.Transfer].Count)
 				if far := shift.Abs() > 10*time.Millisecond+more; far || shift == 0 {
 					require.Equal(t, !far, received.NegativeTransfers == 0)
-					require.Equal(t, !far, m.Judged[0].Kept, m.Judged[0].String())
+					require.Equal(t, !far, m.Thresholds[0].Kept, m.Thresholds[0].String())
 				}
 				c := m.Parts[1].Clock
 				require.NotNil(t, c)

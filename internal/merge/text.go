@@ -15,7 +15,7 @@ const maxOutages = 10
 
 // Text writes a summary of a merged result: a line for each part, the totals, latencies, thresholds, warnings
 // and problems. Texts of the results are written as clean returns them.
-func Text(w io.Writer, m *Merged, clean func(string) string) error { //nolint:gocyclo // one line after the other
+func Text(w io.Writer, m *result.Result, clean func(string) string) error { //nolint:gocyclo // one line after the other
 	var b strings.Builder
 	fmt.Fprintf(&b, "--- MERGED: %d results of run %s\n", len(m.Parts), clean(m.RunID))
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -79,8 +79,8 @@ func Text(w io.Writer, m *Merged, clean func(string) string) error { //nolint:go
 	if more := len(m.Outages) - maxOutages; more > 0 {
 		line("outages", "%d more in the result", more)
 	}
-	for i := range m.Judged {
-		line("threshold", "%s", clean(m.Judged[i].String()))
+	for i := range m.Thresholds {
+		line("threshold", "%s", clean(m.Thresholds[i].String()))
 	}
 	for i := range m.Parts {
 		p := &m.Parts[i]

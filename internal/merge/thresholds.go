@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/load"
-	"github.com/perfmq/perfmq/internal/report"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -32,14 +31,15 @@ type plannedStep struct {
 	}
 }
 
-// judge holds the merged results against the thresholds of the plan and others, and sets the status that a run with
+// judgeAll holds the merged result against the thresholds of the plan and others, and sets the status that a run with
 // these figures has. The verdicts of the parts, each about its own figures, stay with these.
-func (m *Merged) judge(s *shards, others []threshold.Threshold) error {
+func (s *shards) judgeAll(others []threshold.Threshold) error {
+	m := s.merged
 	list, err := parsed(s.plan.Thresholds)
 	if err != nil {
 		return err
 	}
-	m.Judged = s.judge(append(list, others...), nil)
+	m.Thresholds = s.judge(append(list, others...), nil)
 	for i := range s.plan.Steps {
 		step := &s.plan.Steps[i]
 		if list, err = parsed(step.Thresholds); err != nil {
@@ -47,15 +47,14 @@ func (m *Merged) judge(s *shards, others []threshold.Threshold) error {
 		}
 		for _, o := range s.judge(list, step) {
 			o.Step = step.Name
-			m.Judged = append(m.Judged, o)
+			m.Thresholds = append(m.Thresholds, o)
 		}
 	}
-	m.Thresholds = report.Thresholds(m.Judged)
 	if o := &m.Outcome; result.Graver(o.Status, result.StatusThreshold) == result.StatusThreshold {
 		switch {
 		case !o.Success:
 			o.Status = result.StatusFailed
-		case o.Aborted, threshold.Fail(m.Judged):
+		case o.Aborted, threshold.Fail(m.Thresholds):
 			o.Status = result.StatusThreshold
 		case o.Interrupted:
 			o.Status = result.StatusInterrupted
@@ -78,7 +77,7 @@ func parsed(texts []string) (list []threshold.Threshold, err error) {
 }
 
 // judge judges thresholds of a step or, without one, of the whole run. In a run of one step both have the same metrics.
-func (s *shards) judge(list []threshold.Threshold, step *plannedStep) []threshold.Outcome {
+func (s *shards) judge(list []threshold.Threshold, step *plannedStep) []result.Threshold {
 	steps := s.plan.Steps
 	if step != nil {
 		steps = []plannedStep{*step}

@@ -78,13 +78,13 @@ func TestShardsApart(t *testing.T) {
 				require.True(t, m.Outcome.Success, m.Outcome.Problems)
 				require.InEpsilon(t, tt.average, *m.Figures.Completed, 0.005)
 				require.InEpsilon(t, tt.average, *m.Steps[0].Figures.Received, 0.1, "the first shard has a share of the second's")
-				require.True(t, m.Judged[0].Kept && m.Judged[1].Kept, "%v", m.Judged)
+				require.True(t, m.Thresholds[0].Kept && m.Thresholds[1].Kept, "%v", m.Thresholds)
 				return
 			}
 			require.Nil(t, m.Figures.Completed)
 			require.Nil(t, m.Steps[0].Figures.Received)
-			for i := range m.Judged {
-				require.False(t, m.Judged[i].Kept, m.Judged[i].String())
+			for i := range m.Thresholds {
+				require.False(t, m.Thresholds[i].Kept, m.Thresholds[i].String())
 			}
 			require.False(t, m.Outcome.Success)
 			require.Equal(t, 1, m.Outcome.Status)
@@ -109,7 +109,7 @@ func TestKilledShard(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, m.Complete)
 	merged := filepath.Join(base, "merged")
-	require.NoError(t, merge.Write(merged, m.Result))
+	require.NoError(t, merge.Write(merged, m))
 	read, err := result.Read(merged)
 	require.NoError(t, err)
 	require.False(t, read.Complete)

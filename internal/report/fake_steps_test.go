@@ -145,10 +145,12 @@ func (f *fakeRun) demand(t *testing.T, step, text string, measured *float64) {
 	t.Helper()
 	parsed, err := threshold.Parse(text)
 	require.NoError(t, err)
-	o := threshold.Outcome{Step: step, Threshold: parsed}
+	values := map[string]float64{}
 	if measured != nil {
-		o.Known, o.Kept, o.Measured = true, true, *measured
+		values[parsed.Metric.Name] = *measured
 	}
+	o := threshold.Judge([]threshold.Threshold{parsed}, func(string) float64 { return 0 }, values)[0]
+	o.Step, o.Kept = step, measured != nil
 	f.summary.Thresholds = append(f.summary.Thresholds, o)
 	for i := range f.summary.Steps {
 		if f.summary.Steps[i].Name == step {

@@ -172,13 +172,16 @@ func numbersRun() *stats.Summary {
 }
 
 // fakeThresholds returns a kept and a broken threshold.
-func fakeThresholds() (list []threshold.Outcome) {
+func fakeThresholds() (list []result.Threshold) {
 	for i, text := range []string{"ack.p99 < 50ms", "failed == 0"} {
 		t, err := threshold.Parse(text)
 		if err != nil {
 			panic(err)
 		}
-		list = append(list, threshold.Outcome{Threshold: t, Known: true, Kept: i == 0, Measured: float64(990 * (i + 1) / 2)})
+		o := t.Judge(float64(990*(i+1)/2), 0)
+		o.Measured, o.Kept = new(float64), i == 0
+		*o.Measured = float64(990 * (i + 1) / 2)
+		list = append(list, o)
 	}
 	return list
 }

@@ -450,7 +450,7 @@ func collectEnd(s *stats.Summary, e emitter) {
 			if o := &s.Thresholds[i]; o.Kept == kept && named < 5*namedSeries &&
 				e.set("threshold_kept", "threshold step",
 					"1 if a threshold was kept, 0 if it was not; of a step if it is about one.",
-					oneIf(kept), o.Threshold.String(), shortLabel(o.Step)) {
+					oneIf(kept), o.Threshold, shortLabel(o.Step)) {
 				named++
 			}
 		}

@@ -114,7 +114,7 @@ func (r *recorder) whole(s *stats.Summary, missing string) result.Result {
 		Figures: s.Figures(), Latencies: latencies(&s.Latencies), Commands: s.Commands, Workers: s.Workers,
 		Stalls: s.Stalls, Outages: s.Outages, MoreOutages: s.MoreOutages,
 		BrokerHosts: s.Hosts,
-		Errors:      s.Errors, Findings: s.Findings, Limit: limit(&s.Limit), Thresholds: Thresholds(s.Thresholds),
+		Errors:      s.Errors, Findings: s.Findings, Limit: limit(&s.Limit), Thresholds: s.Thresholds,
 		Verification: VerificationOf(s.Verification), Tester: s.Tester, Protocol: countersByName(s.Protocol),
 		Brokers: s.Brokers, BrokerCount: brokerCount(s.BrokerCount), Marks: s.Marks,
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/perfmq/perfmq/internal/engine"
 	"github.com/perfmq/perfmq/internal/stats"
-	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -18,7 +17,7 @@ import (
 func TestStatus(t *testing.T) {
 	wrong := errors.New("wrong")
 	good, bad := &stats.Summary{Success: true}, &stats.Summary{}
-	broken := &stats.Summary{Success: true, StepSummary: stats.StepSummary{Thresholds: []threshold.Outcome{{}}}}
+	broken := &stats.Summary{Success: true, StepSummary: stats.StepSummary{Thresholds: []result.Threshold{{}}}}
 	for _, c := range []struct {
 		ending Ending
 		want   int

@@ -3,7 +3,6 @@ package stats
 import (
 	"time"
 
-	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -43,7 +42,7 @@ type StepSummary struct {
 	// Metrics are the values of the metrics for thresholds, by name.
 	Metrics map[string]float64
 	// Thresholds are the demands on them, with the measured values.
-	Thresholds []threshold.Outcome
+	Thresholds []result.Threshold
 }
 
 // Result returns the figures as results have them, for their metrics: without groups, and with one row for all

@@ -204,7 +204,7 @@ func judge(s *stats.Summary) record.Point {
 	for i := range s.Thresholds {
 		o := &s.Thresholds[i]
 		if !o.Kept {
-			broken = append(broken, o.Threshold.String()+": "+o.Value())
+			broken = append(broken, o.Threshold+": "+o.Value)
 		}
 	}
 	if !s.Success {
@@ -231,7 +231,7 @@ func (s *Search) printLoad(rate float64, hold bool, length time.Duration, p *rec
 	for i := range sum.Thresholds {
 		o := &sum.Thresholds[i]
 		if i < len(s.Thresholds) || !o.Kept {
-			values = append(values, fmt.Sprintf("%s %s", o.Threshold.Metric.Name, o.Value()))
+			values = append(values, fmt.Sprintf("%s %s", o.Metric, o.Value))
 		}
 	}
 	s.print("--- %12s msg/s: %-9s  %s; limit: %s", record.PerSecond(rate), verdict, strings.Join(values, ", "),

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/perfmq/perfmq/internal/quantity"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // Threshold is a demand on a metric. [Parse] makes one.
@@ -141,26 +142,18 @@ func (t *Threshold) Lacks(has Needs) Needs {
 	return needs &^ has
 }
 
-// Outcome is a threshold and the measured value.
-type Outcome struct {
-	// Step is the step that the threshold is about; empty for the whole run.
-	Step      string
-	Threshold Threshold
-	Known     bool    // the run has a value of the metric
-	Measured  float64 // in the metric's unit
-	Target    float64 // messages per second, for a share of that
-	Kept      bool    // false if the value is not known
-}
-
 // Judge compares the values of a run with the thresholds. Target returns the planned rate of a group or, without a
 // name, of all groups together, in messages per second; 0 without a planned rate, so that thresholds on shares of it
 // fail. Values are those of metrics in their units; the run may lack some, such as a latency of no message.
-func Judge(list []Threshold, target func(group string) float64, values map[string]float64) []Outcome {
-	outcomes := make([]Outcome, 0, len(list))
+func Judge(list []Threshold, target func(group string) float64, values map[string]float64) []result.Threshold {
+	outcomes := make([]result.Threshold, 0, len(list))
 	for _, t := range list {
-		o := Outcome{Threshold: t, Target: target(t.Metric.Group)}
-		o.Measured, o.Known = values[t.Metric.Name]
-		o.Kept = o.Known && t.holds(o.Measured, o.Target)
+		o := t.Judge(0, 0)
+		o.Kept, o.Value = false, "not measured"
+		if v, known := values[t.Metric.Name]; known {
+			o = t.Judge(v, target(t.Metric.Group))
+			o.Measured = &v
+		}
 		outcomes = append(outcomes, o)
 	}
 	return outcomes
@@ -191,38 +184,23 @@ func (t *Threshold) holds(v, target float64) bool {
 }
 
 // Fail reports whether a threshold fails.
-func Fail(list []Outcome) bool {
-	return slices.ContainsFunc(list, func(o Outcome) bool { return !o.Kept })
+func Fail(list []result.Threshold) bool {
+	return slices.ContainsFunc(list, func(t result.Threshold) bool { return !t.Kept })
 }
 
 // Judge judges a demand by one value, and for a share of the target by that.
-func (t *Threshold) Judge(v, target float64) Outcome {
-	return Outcome{Threshold: *t, Known: true, Measured: v, Target: target, Kept: t.holds(v, target)}
-}
-
-// Value returns the measured value, in the unit of the metric.
-func (o *Outcome) Value() string {
-	if !o.Known {
-		return "not measured"
+func (t *Threshold) Judge(v, target float64) result.Threshold {
+	o := result.Threshold{
+		Threshold: t.String(), Metric: t.Metric.Name, Unit: t.Metric.Unit.String(), Kept: t.holds(v, target),
+		Value: t.Metric.Unit.Format(v),
 	}
-	text := o.Threshold.Metric.Unit.Format(o.Measured)
-	if o.Threshold.OfTarget && o.Target > 0 {
-		text += fmt.Sprintf(" (%s%%)", trim(100*o.Measured/o.Target, 2))
+	if t.Metric.Unit == Time {
+		o.Unit = "us"
 	}
-	return text
-}
-
-// String returns the threshold, the verdict and the measured value: "ack.p99 < 50ms: kept, 3.2ms".
-func (o *Outcome) String() string {
-	verdict := "kept"
-	if !o.Kept {
-		verdict = "NOT KEPT"
+	if t.OfTarget && target > 0 {
+		o.Value += fmt.Sprintf(" (%s%%)", trim(100*v/target, 2))
 	}
-	text := o.Threshold.String() + ": " + verdict + ", " + o.Value()
-	if o.Step != "" {
-		text = o.Step + ": " + text
-	}
-	return text
+	return o
 }
 
 // CanAbort reports whether the run can show, before it ends, that the demand will not be kept: upper limits, and lower

@@ -418,4 +418,19 @@ type Threshold struct {
 	Measured *float64 `json:"measured"`
 	// Kept: the demand was met.
 	Kept bool `json:"kept"`
+	// Value is Measured as a text in the unit of the metric; only of a run in this process.
+	Value string `json:"-"`
+}
+
+// String returns the threshold, the verdict and the measured value: "ack.p99 < 50ms: kept, 3.2ms".
+func (t *Threshold) String() string {
+	verdict := "NOT KEPT"
+	if t.Kept {
+		verdict = "kept"
+	}
+	text := t.Threshold + ": " + verdict + ", " + t.Value
+	if t.Step != "" {
+		text = t.Step + ": " + text
+	}
+	return text
 }
