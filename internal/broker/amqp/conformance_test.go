@@ -7,7 +7,6 @@ import (
 	driveramqp "github.com/perfmq/perfmq/internal/drivers/amqp"
 
 	"github.com/perfmq/perfmq/internal/broker/amqp"
-	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/internal/broker/store/storetest"
 	"github.com/perfmq/perfmq/internal/brokertest"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -27,11 +26,6 @@ func TestConformance(t *testing.T) {
 		Inspect: func(t testing.TB, dest driver.Destination) func(int) []drivertest.Header {
 			t.Helper()
 			return brokertest.InspectAMQP(t, "amqp://"+r.addr, true, dest.Kind, dest.Name, false)
-		},
-		Victim: func(t testing.TB) (string, func()) {
-			t.Helper()
-			victim := start(t, store.Config{}, amqp.Options{Authenticate: check})
-			return "amqp://" + victim.addr, victim.kill
 		},
 	}
 	storetest.Configure(&cfg, r.store)

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/perfmq/perfmq/internal/broker/rocketmq"
-	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/internal/broker/store/storetest"
 	"github.com/perfmq/perfmq/internal/brokertest"
 	driver "github.com/perfmq/perfmq/internal/drivers/rocketmq"
@@ -27,15 +26,10 @@ func conformance(t *testing.T, options ...string) drivertest.Config {
 		MinBody: 1, MaxBody: 1 << 20, Log: true,                  // TestTooLargeMessages has more
 		Path:        func(t testing.TB) drivertest.Path { return brokertest.NewRocketMQPath(t, b.addr, b.addr) },
 		Allocations: 10, // of the broker, for the most part
-		Victim: func(t testing.TB) (string, func()) {
-			victim := start(t, store.Config{}, rocketmq.Options{AccessKey: user, SecretKey: password})
-			return victim.url(), victim.kill
-		},
-		Unordered: unordered,
+		Unordered:   unordered,
 	}
 	storetest.Configure(&cfg, b.store)
 	cfg.Rejected = func(testing.TB) int64 { return int64(b.Stats().Dead) }
-	cfg.QueueCounters = nil // its topics are no queues of the store
 	return cfg
 }
 

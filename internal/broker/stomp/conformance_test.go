@@ -3,7 +3,6 @@ package stomp
 import (
 	"testing"
 
-	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/internal/broker/store/storetest"
 	driverstomp "github.com/perfmq/perfmq/internal/drivers/stomp"
 	"github.com/perfmq/perfmq/internal/drivers/stomp/stomptest"
@@ -28,10 +27,6 @@ func conformance(t *testing.T, options ...string) {
 		Factory: driverstomp.Factory(), URL: "stomp://" + s.addr, User: "u", Password: "p", WrongPassword: "wrong",
 		Options: options, Allocations: 5, // the broker's own are among them
 		Inspect: stomptest.Broker{URL: "stomp://" + s.addr, User: "u", Password: "p", Destination: stomptest.Whole}.Inspect,
-		Victim: func(t testing.TB) (string, func()) {
-			victim := serve(t, store.Config{}, Options{})
-			return "stomp://" + victim.addr, victim.stop
-		},
 	}
 	storetest.Configure(&cfg, s.store)
 	drivertest.Run(t, cfg)

@@ -21,7 +21,7 @@ func TestConformanceRabbitMQ4(t *testing.T) {
 		brokertest.WithRabbitMQSetting("collect_statistics_interval", "500"))
 	for _, kind := range []string{"classic", "quorum"} {
 		t.Run(kind, func(t *testing.T) {
-			cfg := rabbitmqConfig(r, brokertest.WithRabbitMQ4())
+			cfg := rabbitmqConfig(r)
 			cfg.Broker += ", " + kind + " queues"
 			cfg.Lacks = map[drivertest.Feature]string{
 				drivertest.Topics:              "only queues can be consumed from",
@@ -77,8 +77,8 @@ func TestConformanceSettledElsewhere(t *testing.T) {
 }
 
 func TestConformanceQpid(t *testing.T) {
-	start := func(t testing.TB) *brokertest.Qpid { t.Helper(); return brokertest.StartQpid(t) }
-	cfg := librarytest.Real(Factory(), start(t), (*brokertest.Qpid).AMQPURL, start)
+	q := brokertest.StartQpid(t)
+	cfg := librarytest.Real(Factory(), q.Title(), q.AMQPURL())
 	cfg.Inspect = inspect(cfg.URL, brokerj)
 	cfg.Lacks = map[drivertest.Feature]string{
 		drivertest.Reject:                 "Broker-J delivers rejected messages again unless the queue has a limit of attempts",
@@ -89,13 +89,13 @@ func TestConformanceQpid(t *testing.T) {
 
 func TestConformanceArtemis219(t *testing.T) {
 	old := brokertest.WithArtemis219()
-	drivertest.Run(t, artemisConfig(brokertest.StartArtemis(t, old, brokertest.WithLogin()), old))
+	drivertest.Run(t, artemisConfig(brokertest.StartArtemis(t, old, brokertest.WithLogin())))
 }
 
 func TestConformanceActiveMQ516(t *testing.T) {
 	old := brokertest.WithActiveMQ516()
 	a := brokertest.StartActiveMQ(t, scheduling(old)...)
-	cfg := activemqConfig(a, old)
+	cfg := activemqConfig(a)
 	cfg.Inspector = librarytest.Managed(t, a.ManagementURL(), true)
 	drivertest.Run(t, cfg)
 }

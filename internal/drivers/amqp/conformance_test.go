@@ -4,7 +4,6 @@ package amqp
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"os"
 	"regexp"
@@ -34,18 +33,15 @@ func inspect(url string, d dialect) func(testing.TB, driver.Destination) func(in
 func settled(cfg drivertest.Config) drivertest.Config {
 	cfg.Options, cfg.Broker = []string{"settle=" + settleAtMostOnce}, ""
 	cfg.Mode, cfg.AtMostOnce, cfg.SettledReceive = true, true, true
-	cfg.Victim, cfg.Inspector, cfg.QueueCounters, cfg.Refusing, cfg.Rejected = nil, nil, nil, nil, nil
+	cfg.Inspector, cfg.Refusing, cfg.Rejected = nil, nil, nil
 	cfg.Lacks = maps.Clone(cfg.Lacks)
 	cfg.Lacks[drivertest.Transactions] = "transactions are confirmed by their commit"
 	cfg.Lacks[drivertest.TransactedReceive] = "a broker forgets what it sends settled"
 	return cfg
 }
 
-func artemisConfig(a *brokertest.Artemis, options ...brokertest.ArtemisOption) drivertest.Config {
-	cfg := librarytest.Real(Factory(), a, (*brokertest.Artemis).AMQPURL, func(t testing.TB) *brokertest.Artemis {
-		t.Helper()
-		return brokertest.StartArtemis(t, append(options, brokertest.WithLogin())...)
-	})
+func artemisConfig(a *brokertest.Artemis) drivertest.Config {
+	cfg := librarytest.Real(Factory(), a.Title(), a.AMQPURL())
 	cfg.Inspect = inspect(cfg.URL, artemis)
 	cfg.Lacks = map[drivertest.Feature]string{drivertest.Redelivered: "Artemis does not count deliveries that end with their connection"}
 	return cfg
@@ -53,33 +49,14 @@ func artemisConfig(a *brokertest.Artemis, options ...brokertest.ArtemisOption) d
 
 func TestConformance(t *testing.T) {
 	a := brokertest.StartArtemis(t, brokertest.WithLogin())
-	cfg := artemisConfig(a, brokertest.WithoutManagement())
+	cfg := artemisConfig(a)
 	cfg.Refusing, cfg.Rejected = a.Refusing, a.Rejected
-	cfg.QueueCounters = func(t testing.TB, queue driver.Destination) (added, acknowledged int64) {
-		t.Helper()
-		// The last acknowledgements may still be on their way to the broker: wait until its counters do not change.
-		last := brokertest.QueueStats{MessagesAdded: -1}
-		_, err := a.WaitQueue(t.Context(), queue.Name, func(s brokertest.QueueStats) bool {
-			<-time.After(100 * time.Millisecond)
-			still := s.MessagesAdded == last.MessagesAdded && s.MessagesAcked == last.MessagesAcked
-			last = s
-			return still
-		})
-		if errors.Is(err, brokertest.ErrNoQueue) {
-			return 0, 0
-		}
-		require.NoError(t, err)
-		return last.MessagesAdded, last.MessagesAcked
-	}
 	drivertest.Run(t, cfg)
 	t.Run("settled", func(t *testing.T) { drivertest.Run(t, settled(cfg)) })
 }
 
-func activemqConfig(a *brokertest.ActiveMQ, options ...brokertest.ActiveMQOption) drivertest.Config {
-	cfg := librarytest.Real(Factory(), a, (*brokertest.ActiveMQ).AMQPURL, func(t testing.TB) *brokertest.ActiveMQ {
-		t.Helper()
-		return brokertest.StartActiveMQ(t, append(options, brokertest.WithActiveMQLogin())...)
-	})
+func activemqConfig(a *brokertest.ActiveMQ) drivertest.Config {
+	cfg := librarytest.Real(Factory(), a.Title(), a.AMQPURL())
 	cfg.Inspect = inspect(cfg.URL, activemq)
 	cfg.Lacks = map[drivertest.Feature]string{drivertest.SharedSubscription: "ActiveMQ Classic has no shared subscriptions"}
 	return cfg
@@ -111,11 +88,8 @@ func rabbitmqLacks() map[drivertest.Feature]string {
 	}
 }
 
-func rabbitmqConfig(r *brokertest.RabbitMQ, options ...brokertest.RabbitMQOption) drivertest.Config {
-	cfg := librarytest.Real(Factory(), r, (*brokertest.RabbitMQ).AMQPURL, func(t testing.TB) *brokertest.RabbitMQ {
-		t.Helper()
-		return brokertest.StartRabbitMQ(t, options...)
-	})
+func rabbitmqConfig(r *brokertest.RabbitMQ) drivertest.Config {
+	cfg := librarytest.Real(Factory(), r.Title(), r.AMQPURL())
 	cfg.Inspect, cfg.Lacks = inspect(cfg.URL, rabbitmq3), rabbitmqLacks()
 	return cfg
 }

@@ -267,27 +267,26 @@ func (p *producer) storeFaulty(it *Message) {
 	o, s := &p.options, &p.stats
 	p.stored++
 	s.Stored++
-	n := p.stored
 	if o.DeliveryLatency > 0 {
 		it.due = p.now() + o.DeliveryLatency
 	}
 	switch {
-	case every(o.Lose, n):
+	case every(o.Lose, p.stored):
 		s.Lost++
 		return
-	case every(o.Duplicate, n):
+	case every(o.Duplicate, p.stored):
 		s.Duplicated++
 		again := *it
 		again.redelivered = true
 		defer p.dest.put(&again)
-	case every(o.Reorder, n) && p.dest.held == nil:
+	case every(o.Reorder, p.stored) && p.dest.held == nil:
 		p.dest.held = new(*it)
 		return
-	case every(o.Damage, n) && len(it.Body) > 0:
+	case every(o.Damage, p.stored) && len(it.Body) > 0:
 		s.Damaged++
 		it.Body = slices.Clone(it.Body)
 		it.Body[len(it.Body)/2] ^= 1 << 3
-	case every(o.DamageID, n) && it.ID != driver.ID{}:
+	case every(o.DamageID, p.stored) && it.ID != driver.ID{}:
 		s.DamagedIDs++
 		it.ID.Number ^= 1 << 20
 	}

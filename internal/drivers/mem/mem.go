@@ -59,7 +59,7 @@ func (b *Broker) Factory() driver.Factory {
 		},
 		NewOptions: func() any { return &Options{} },
 		Check: func(opts driver.OpenOptions) error {
-			_, err := b.newDriver(opts)
+			_, _, err := splitURL(opts.URL)
 			return err
 		},
 		Open: func(_ context.Context, opts driver.OpenOptions) (driver.Driver, error) { return b.newDriver(opts) },

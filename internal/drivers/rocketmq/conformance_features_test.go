@@ -19,10 +19,6 @@ func TestConformanceRocketMQ49(t *testing.T) {
 		Path: func(t testing.TB) drivertest.Path {
 			return brokertest.NewRocketMQPath(t, broker.NameServer(), broker.Broker())
 		},
-		Victim: func(t testing.TB) (string, func()) {
-			victim := brokertest.StartRocketMQ(t, brokertest.WithRocketMQ49())
-			return victim.URL(), victim.Kill
-		},
 	})
 }
 

@@ -68,10 +68,6 @@ const unordered = "the messages of a topic are spread over its queues"
 func TestConformance(t *testing.T) {
 	cfg := conformance(t)
 	cfg.Broker = "RocketMQ " + brokertest.RocketMQVersion
-	cfg.Victim = func(t testing.TB) (string, func()) {
-		victim := brokertest.StartRocketMQ(t)
-		return victim.URL(), victim.Kill
-	}
 	drivertest.Run(t, cfg)
 }
 

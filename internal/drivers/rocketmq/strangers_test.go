@@ -4,9 +4,11 @@ package rocketmq
 
 import (
 	"context"
+	"io"
 	"net"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -74,15 +76,18 @@ func greet(t *testing.T, greeting string) (url string, stop func()) {
 
 // TestSilentServer: a server that waits for other first bytes, as those of AMQP and STOMP do, is not called overloaded.
 func TestSilentServer(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts
-	require.NoError(t, err)
-	defer l.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	_, err = openDriver(t, "rocketmq://"+l.Addr().String()).Producer(ctx, producerSpec(topicNamed("t"), 1), &outcomes{})
-	require.Equal(t, driver.ClassTimeout, driver.ClassOf(err), "%v", err)
-	require.ErrorContains(t, err, "did not answer the first question within")
-	require.Contains(t, driver.HintOf(err), "is this the broker's RocketMQ port")
+	synctest.Test(t, func(t *testing.T) {
+		c, theirs := piped()
+		c.addr = "127.0.0.1:9876"
+		go func() { _, _ = io.Copy(io.Discard, theirs) }()
+		defer c.close()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := c.call(ctx, wire.ReqGetRouteInfoByTopic, nil, nil)
+		require.Equal(t, driver.ClassTimeout, driver.ClassOf(err), "%v", err)
+		require.ErrorContains(t, err, "did not answer the first question within")
+		require.Contains(t, driver.HintOf(err), "is this the broker's RocketMQ port")
+	})
 }
 
 // TestBrokerOrNameServer: each is told from the other.

@@ -18,7 +18,7 @@ func TestConformanceRabbitMQ4(t *testing.T) {
 	r := brokertest.StartRabbitMQ(t, brokertest.WithRabbitMQ4(), brokertest.WithRabbitMQManagement(),
 		brokertest.WithRabbitMQSetting("collect_statistics_interval", "500"))
 	for _, quorum := range []bool{false, true} {
-		cfg := rabbitmqConfig(r, brokertest.WithRabbitMQ4())
+		cfg := rabbitmqConfig(r)
 		cfg.Inspector = librarytest.Managed(t, r.ManagementURL(), false)
 		cfg.MaxBody = 1 << 20 // it ends connections with frames above 4 MiB, unless stomp.max_frame_size says otherwise
 		if quorum {
@@ -40,7 +40,7 @@ func TestConformanceRabbitMQ4(t *testing.T) {
 
 func TestConformanceArtemis219(t *testing.T) {
 	old := brokertest.WithArtemis219()
-	cfg := artemisConfig(brokertest.StartArtemis(t, old, brokertest.WithLogin()), old)
+	cfg := artemisConfig(brokertest.StartArtemis(t, old, brokertest.WithLogin()))
 	cfg.Lacks[drivertest.Redelivered] = "Artemis 2.19 marks only the first of the messages that come again after a cut"
 	drivertest.Run(t, cfg)
 }
@@ -48,7 +48,7 @@ func TestConformanceArtemis219(t *testing.T) {
 func TestConformanceActiveMQ516(t *testing.T) {
 	old := brokertest.WithActiveMQ516()
 	a := brokertest.StartActiveMQ(t, old, brokertest.WithActiveMQLogin(), brokertest.WithActiveMQManagement(), brokertest.WithActiveMQSetting("schedulerSupport", "true"))
-	cfg := activemqConfig(a, old)
+	cfg := activemqConfig(a)
 	cfg.Inspector = librarytest.Managed(t, a.ManagementURL(), true)
 	drivertest.Run(t, cfg)
 }

@@ -3,7 +3,6 @@
 package stomp
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -35,27 +34,16 @@ func artemisLacks() map[drivertest.Feature]string {
 	}
 }
 
-func artemisConfig(a *brokertest.Artemis, options ...brokertest.ArtemisOption) drivertest.Config {
-	cfg := librarytest.Real(Factory(), a, (*brokertest.Artemis).STOMPURL, func(t testing.TB) *brokertest.Artemis {
-		t.Helper()
-		return brokertest.StartArtemis(t, append(options, brokertest.WithLogin())...)
-	})
+func artemisConfig(a *brokertest.Artemis) drivertest.Config {
+	cfg := librarytest.Real(Factory(), a.Title(), a.STOMPURL())
 	cfg.Inspect, cfg.Lacks = inspectAMQP(a.AMQPURL(), false), artemisLacks()
 	return cfg
 }
 
 func TestConformanceArtemis(t *testing.T) {
 	a := shared.Artemis(t)
-	cfg := artemisConfig(a, brokertest.WithoutManagement())
+	cfg := artemisConfig(a)
 	cfg.Inspector, cfg.Refusing = librarytest.Managed(t, a.ManagementURL(), true), a.Refusing
-	cfg.QueueCounters = func(t testing.TB, queue driver.Destination) (added, acknowledged int64) {
-		t.Helper()
-		stats, err := a.Queue(t.Context(), queue.Name) // the suite asks until the counters are right
-		if !errors.Is(err, brokertest.ErrNoQueue) {
-			require.NoError(t, err)
-		}
-		return stats.MessagesAdded, stats.MessagesAcked
-	}
 	drivertest.Run(t, cfg)
 }
 
@@ -84,11 +72,8 @@ func inspectAMQP(url string, whole bool) func(testing.TB, driver.Destination) fu
 	}
 }
 
-func activemqConfig(a *brokertest.ActiveMQ, options ...brokertest.ActiveMQOption) drivertest.Config {
-	cfg := librarytest.Real(Factory(), a, (*brokertest.ActiveMQ).STOMPURL, func(t testing.TB) *brokertest.ActiveMQ {
-		t.Helper()
-		return brokertest.StartActiveMQ(t, append(options, brokertest.WithActiveMQLogin())...)
-	})
+func activemqConfig(a *brokertest.ActiveMQ) drivertest.Config {
+	cfg := librarytest.Real(Factory(), a.Title(), a.STOMPURL())
 	cfg.Inspect, cfg.Lacks = inspectAMQP(a.AMQPURL(), true), classicLacks()
 	return cfg
 }
@@ -100,11 +85,8 @@ func TestConformanceActiveMQ(t *testing.T) {
 	drivertest.Run(t, cfg)
 }
 
-func rabbitmqConfig(r *brokertest.RabbitMQ, options ...brokertest.RabbitMQOption) drivertest.Config {
-	cfg := librarytest.Real(Factory(), r, (*brokertest.RabbitMQ).STOMPURL, func(t testing.TB) *brokertest.RabbitMQ {
-		t.Helper()
-		return brokertest.StartRabbitMQ(t, options...)
-	})
+func rabbitmqConfig(r *brokertest.RabbitMQ) drivertest.Config {
+	cfg := librarytest.Real(Factory(), r.Title(), r.STOMPURL())
 	cfg.Inspect = stomptest.Broker{URL: cfg.URL, User: cfg.User, Password: cfg.Password, Destination: stomptest.Slashed}.Inspect
 	cfg.Lacks = map[drivertest.Feature]string{
 		drivertest.Group:    "RabbitMQ has no message groups",
@@ -154,7 +136,7 @@ func TestConformanceOptions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := artemisConfig(a)
-			cfg.Mode, cfg.Broker, cfg.Victim = true, "", nil
+			cfg.Mode, cfg.Broker = true, ""
 			change(&cfg)
 			drivertest.Run(t, cfg)
 		})

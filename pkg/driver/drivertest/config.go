@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"cmp"
 	"crypto/rand"
 	"fmt"
 	"strings"
@@ -34,9 +35,6 @@ type Config struct {
 	Inspect func(t testing.TB, dest driver.Destination) func(n int) []Header
 	// Subscriptions returns the number of subscriptions of a topic at the broker. If nil, no check asks.
 	Subscriptions func(t testing.TB, topic driver.Destination) int
-	// QueueCounters reads the broker's own totals of a queue: messages added and messages acknowledged since the queue
-	// exists. If nil, no check compares them.
-	QueueCounters func(t testing.TB, queue driver.Destination) (added, acknowledged int64)
 	// Inspector returns an inspector that asks the broker for its own counters of destinations of a kind by another way
 	// than the driver's, such as over HTTP; nil if the broker has no counters for that kind. If Inspector is nil, the
 	// driver asks, if it can.
@@ -65,8 +63,6 @@ type Config struct {
 	Unshared string
 	// Selector returns a filter for the messages with property key equal to value; by default key = 'value'.
 	Selector func(key, value string) string
-	// ClientID is given to the connections of durable subscriptions, with a suffix; "perfmq-test" by default.
-	ClientID string
 	// MaxBody is the largest body to send, in bytes; 10 MiB by default.
 	MaxBody int
 	// MinBody is the smallest body to send, in bytes: 1 for brokers that refuse empty ones.
@@ -90,9 +86,6 @@ type Config struct {
 	// Timeout bounds each wait for something that must happen; 90 s by default: only a hang, or a busy
 	// machine, takes that long.
 	Timeout time.Duration
-	// Grace is the time that a call may take beyond the end of its context. It is less than Timeout, so that a driver
-	// that ends its waits only after ConnectTimeout fails; 60 s by default.
-	Grace time.Duration
 	// Quiet is the time to watch for something that must not happen; 300 ms by default.
 	Quiet time.Duration
 	// TTL is the time to live in the test of expiry: longer than the send takes, shorter than Timeout; 200 ms by default.
@@ -101,21 +94,14 @@ type Config struct {
 	// WrongPassword is a password that the broker refuses for User. If empty, refusal is not tested: the broker asks for
 	// none.
 	WrongPassword string
-	// Unreachable is a URL without a listener; by default URL with a free port of 127.0.0.1.
-	Unreachable string
-	// Silent is a URL where connections are accepted but never answered; by default one with a listener of the suite.
-	Silent string
 	// Path returns a way to the broker that the suite can freeze and cut; by default a TCP proxy before the first host
 	// of URL. It is called once per check.
 	Path func(t testing.TB) Path
-	// Victim starts a broker for the test that kills it, and returns its URL and a function that ends the broker as kill
-	// -9 does. If nil, only a cut connection is tested.
-	Victim func(t testing.TB) (url string, kill func())
 	// IgnoreGoroutines are goroutines of the functions above that outlive a check: no leaks of the driver.
 	IgnoreGoroutines []goleak.Option
 
-	has      optional  // set by Run
-	failures *failures // likewise
+	has  optional // set by Run
+	ends *ends    // likewise
 }
 
 // Path is a way to the broker that can be broken. Its methods are called from the test's goroutine.
@@ -147,25 +133,9 @@ type Header struct {
 }
 
 func (c Config) withDefaults() Config {
-	def := func(s *string, value string) {
-		if *s == "" {
-			*s = value
-		}
-	}
-	dur := func(d *time.Duration, value time.Duration) {
-		if *d == 0 {
-			*d = value
-		}
-	}
-	def(&c.URL, c.Factory.DefaultURL)
-	def(&c.ClientID, "perfmq-test")
-	dur(&c.Timeout, 90*time.Second)
-	dur(&c.Grace, 60*time.Second)
-	dur(&c.Quiet, 300*time.Millisecond)
-	dur(&c.TTL, 200*time.Millisecond)
-	if c.MaxBody == 0 {
-		c.MaxBody = 10 << 20
-	}
+	c.URL = cmp.Or(c.URL, c.Factory.DefaultURL)
+	c.Timeout, c.Quiet = cmp.Or(c.Timeout, 90*time.Second), cmp.Or(c.Quiet, 300*time.Millisecond)
+	c.TTL, c.MaxBody = cmp.Or(c.TTL, 200*time.Millisecond), cmp.Or(c.MaxBody, 10<<20)
 	if c.Selector == nil {
 		c.Selector = func(key, value string) string {
 			return key + " = '" + strings.ReplaceAll(value, "'", "''") + "'"
@@ -182,15 +152,15 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// grace is the time that a call may take beyond the end of its context. It is less than the default of Timeout, so that
+// a driver fails that ends its waits only after ConnectTimeout.
+const grace = 60 * time.Second
+
 // check reports a mistake in the settings, in one sentence.
 func (c *Config) check() error {
-	title := c.Factory.Title
-	if c.Factory.Open == nil || c.Factory.NewOptions == nil {
-		return fmt.Errorf("drivertest: Config.Factory needs Open and NewOptions")
-	}
 	if len(c.kinds()) == 0 {
 		return fmt.Errorf("drivertest: there is nothing to test: %s has neither queues nor topics, by Capabilities and "+
-			"Config.Lacks", title)
+			"Config.Lacks", c.Factory.Title)
 	}
 	known := map[Feature]bool{}
 	for _, f := range Features() {

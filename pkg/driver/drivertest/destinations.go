@@ -65,9 +65,9 @@ func testTopicNotBefore(e *env) {
 	second.nothing(0)
 	out.sendAll(base+10, 10)
 	second.expect(base+10, 10)
-	first.expectAtRest(base, 20)
+	e.expectAtRest(base, 20, first)
 	first.close()
-	second.expectAtRest(base+10, 10)
+	e.expectAtRest(base+10, 10, second)
 	second.close()
 
 	out.send(base+20, 10) // to nobody: some brokers do not accept that
@@ -76,7 +76,7 @@ func testTopicNotBefore(e *env) {
 	third := e.receiver(d, consumerSpec(dest))
 	third.nothing(0)
 	out.send(base+30, 10)
-	third.expectAtRest(base+30, 10)
+	e.expectAtRest(base+30, 10, third)
 }
 
 // testLeave: a closed consumer receives nothing, although another consumer still uses its connection.
@@ -160,17 +160,15 @@ func testDurable(e *env, keep bool) {
 	dest := e.dest()
 	spec := e.keptSpec(dest)
 	spec.KeepSubscription = keep
-	out := e.producer(e.open(), producerSpec(dest))
-
-	first := e.open()
+	direct, first := e.open(), e.open()
+	out := e.producer(direct, producerSpec(dest))
 	in := e.receiver(first, spec)
 	out.sendAll(base, 10)
 	in.expect(base, 10)
 	in.close()
 	e.closes(e.closing(), "Driver.Close", first.Close)
-	watch := e.watch(dest)
 	out.sendAll(base+10, 10)
-	watch(base+10, 10) // so that they do not arrive after the next subscription
+	e.arrived(direct) // before the next subscription
 
 	again := e.receiver(e.open(), last(spec))
 	if keep {
@@ -185,15 +183,8 @@ func testDurable(e *env, keep bool) {
 	again.nothing(10)
 }
 
-// watch returns a function that waits until the broker has messages of a topic, for brokers that do not confirm sends.
-func (e *env) watch(dest driver.Destination) func(first int64, n int) {
-	if !e.cfg.AtMostOnce {
-		return func(int64, int) {}
-	}
-	return e.receiver(e.open(), consumerSpec(dest)).expect
-}
-
-// testShared: the consumers of a shared subscription together get each message once, and other subscriptions get all.
+// testShared: the consumers of a shared subscription together get each message once, and other subscriptions get all. A
+// closed consumer no longer gets a share.
 func testShared(e *env) {
 	const n, credit = 200, 10
 	d, dest := e.open(), e.dest()
@@ -215,27 +206,15 @@ func testShared(e *env) {
 	a.run()
 	b.run()
 	all := e.receiver(d, other)
-	e.producer(d, producerSpec(dest)).sendAll(base, n)
+	out := e.producer(d, producerSpec(dest))
+	out.sendAll(base, n)
 	all.expect(base, n)
 	if held {
 		b.awaitCount(n-credit, "receive on the one consumer of a shared subscription that is not busy")
 	}
 	full.release()
 	e.expectAtRest(base, n, a, b)
-}
-
-// testSharedLeave: a closed consumer no longer gets a share of a shared subscription.
-func testSharedLeave(e *env) {
-	const first, n = 20, 100
-	d, dest := e.open(), e.dest()
-	spec := e.sharedSpec(dest)
-	a := e.receiver(d, spec)
-	spec.Name = "consumer-2"
-	b := e.receiver(d, spec)
-	out := e.producer(d, producerSpec(dest))
-	out.sendAll(base, first)
-	e.expectTogether(base, first, a, b)
 	a.close()
-	out.sendAll(base+first, n)
-	e.expectTogether(base, first+n, a, b)
+	out.sendAll(base+n, n)
+	e.expectTogether(base, 2*n, a, b)
 }

@@ -64,7 +64,6 @@ func (e *env) bounded(limit time.Duration, what string, f func() error) error {
 	case err := <-result:
 		return err
 	case <-timer.C:
-		e.fails("a call that did not return")
 		require.FailNowf(e, "hangs", "%s did not return within %v", what, limit)
 		return nil
 	}
@@ -73,50 +72,18 @@ func (e *env) bounded(limit time.Duration, what string, f func() error) error {
 // await waits until f returns nil; what names the awaited event.
 func (e *env) await(what string, changed <-chan struct{}, f func() error) {
 	e.Helper()
-	e.awaitGrowth(what, changed, func() (int, error) { return 0, f() })
-}
-
-// maxGrowths is the number of time-outs that a wait may take as long as it makes progress.
-const maxGrowths = 4
-
-// awaitGrowth is an await that may take longer than the time-out, on a busy machine, as long as the number that f
-// returns grows.
-func (e *env) awaitGrowth(what string, changed <-chan struct{}, f func() (int, error)) {
-	e.Helper()
-	began, most := time.Now(), 0
 	deadline := time.NewTimer(e.cfg.Timeout)
 	defer deadline.Stop()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for {
-		n, err := f()
-		if err == nil {
-			return
-		}
-		if n > most && time.Since(began) < (maxGrowths-1)*e.cfg.Timeout {
-			most = n
-			deadline.Reset(e.cfg.Timeout)
-		}
+	for err := f(); err != nil; err = f() {
 		select {
 		case <-changed:
 		case <-tick.C:
 		case <-deadline.C:
-			e.fails("an event that did not come in time")
 			require.FailNowf(e, "timeout", "%s: after %v %v", what, e.cfg.Timeout, err)
 		}
 	}
-}
-
-// fails notes a kind of failure.
-func (e *env) fails(kind string) { e.cfg.failures.add(kind, e.Name()) }
-
-// opened fails the test if a producer or consumer could not be opened.
-func (e *env) opened(err error, what string, dest driver.Destination) {
-	e.Helper()
-	if err != nil {
-		e.fails("a " + what + " that could not be opened")
-	}
-	require.NoErrorf(e, err, "open a %s on %s", what, dest)
 }
 
 // quiet lets time pass in which something must not happen.
@@ -160,7 +127,7 @@ func (e *env) openWith(opts driver.OpenOptions) driver.Driver {
 // closes calls a Close and checks its result and time.
 func (e *env) closes(ctx context.Context, which string, f func(context.Context) error) {
 	e.Helper()
-	err := e.bounded(e.cfg.Timeout+e.cfg.Grace, which, func() error { return f(ctx) })
+	err := e.bounded(e.cfg.Timeout+grace, which, func() error { return f(ctx) })
 	if !e.broken && (ctx.Err() == nil || !errors.Is(err, ctx.Err())) {
 		require.NoError(e, err, which)
 	}
@@ -229,7 +196,7 @@ func consumerSpec(dest driver.Destination) driver.ConsumerSpec {
 func (e *env) keptSpec(dest driver.Destination) driver.ConsumerSpec {
 	spec := consumerSpec(dest)
 	if e.kind == driver.Topic {
-		spec.Connection.ClientID = unique(e.cfg.ClientID)
+		spec.Connection.ClientID = unique("perfmq-test")
 		spec.Subscription, spec.Durable, spec.KeepSubscription = "subscription-1", true, true
 	}
 	return spec
@@ -255,7 +222,7 @@ func last(spec driver.ConsumerSpec) driver.ConsumerSpec {
 func (e *env) sharedSpec(dest driver.Destination) driver.ConsumerSpec {
 	spec := consumerSpec(dest)
 	if e.kind == driver.Topic {
-		spec.Connection.ClientID = unique(e.cfg.ClientID)
+		spec.Connection.ClientID = unique("perfmq-test")
 		spec.Subscription, spec.Shared = "shared-1", true
 	}
 	return spec
@@ -284,7 +251,7 @@ func (c *Config) explore(t testing.TB) error {
 		c.has = optionalOf(d, producer, consumer)
 		if inspector, ok := d.(driver.Inspector); ok { // it depends on the broker
 			_, err := inspector.Inspect(e.soon(), []driver.Destination{dest})
-			c.has.inspector = driver.ClassOf(err) != driver.ClassUnsupported
+			c.has["Inspector"] = driver.ClassOf(err) != driver.ClassUnsupported
 		}
 	}
 	return nil
@@ -292,16 +259,16 @@ func (c *Config) explore(t testing.TB) error {
 
 // leaks returns a function that looks for goroutines that are not there now, and gives them Timeout to end.
 func (c *Config) leaks() func() error {
-	options := append([]goleak.Option{goleak.IgnoreCurrent()}, c.IgnoreGoroutines...)
-	// which may well ask over HTTP
-	if c.QueueCounters != nil || c.Inspect != nil || c.Inspector != nil || c.Subscriptions != nil {
-		options = append(options, goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
-			goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"))
-	}
+	options := append([]goleak.Option{
+		goleak.IgnoreCurrent(), // and of the functions of Config that ask over HTTP:
+		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
+		goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
+	}, c.IgnoreGoroutines...)
 	return func() error {
 		deadline := time.Now().Add(c.Timeout)
 		err := goleak.Find(options...)
-		for err != nil && time.Now().Before(deadline) {
+		for wait := 100 * time.Millisecond; err != nil && time.Now().Before(deadline); wait *= 2 {
+			pause(wait)
 			err = goleak.Find(options...)
 		}
 		return err
@@ -323,8 +290,10 @@ func (e *env) checkEnd(alone bool) {
 		for _, check := range e.final {
 			require.NoError(e, check())
 		}
-		if !alone {
-			e.cfg.failures.postpone(e.Name(), e.final)
+		if ends := e.cfg.ends; !alone && ends != nil {
+			ends.mu.Lock()
+			defer ends.mu.Unlock()
+			ends.final[e.Name()] = e.final
 		}
 	})
 }

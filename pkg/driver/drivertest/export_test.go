@@ -9,7 +9,10 @@ import (
 
 // Everything says that the driver has all that is optional.
 func Everything(cfg Config) Config {
-	cfg.has = optional{waiter: true, prober: true, counting: true, identified: true, inspector: true, trySender: true, located: true, watched: true}
+	cfg.has = optional{}
+	for _, name := range []string{"Identified", "Inspector", "Prober", "TrySender", "Located", "Watched", "Waiter", "Counting"} {
+		cfg.has[name] = true
+	}
 	return cfg
 }
 
@@ -44,12 +47,10 @@ func Check(t testing.TB, cfg Config, name string) bool {
 
 // Declared is where a factory declares a feature of a kind of destination; nil for the kinds themselves.
 func Declared(f *driver.Factory, feature Feature, kind driver.Kind) *bool {
-	for _, t := range traits() {
-		if t.feature == feature {
-			return t.declared(f.Capabilities.Of(kind))
-		}
+	if feature == Queues || feature == Topics {
+		return nil
 	}
-	return nil
+	return declared(f.Capabilities.Of(kind), feature)
 }
 
 // Asked tells whether a feature that is not declared can be asked for.

@@ -19,7 +19,7 @@ func (e *env) openParty(url string, consume bool, prepare func(*driver.OpenOptio
 	if prepare != nil {
 		prepare(&opts)
 	}
-	return e.bounded(opts.ConnectTimeout+e.cfg.Grace, "opening a connection to "+url, func() error {
+	return e.bounded(opts.ConnectTimeout+grace, "opening a connection to "+url, func() error {
 		d, err := e.cfg.Factory.Open(e.ctx, opts)
 		if err != nil {
 			return err
@@ -42,36 +42,35 @@ func (e *env) openParty(url string, consume bool, prepare func(*driver.OpenOptio
 }
 
 func testUnreachable(e *env) {
-	url := e.cfg.Unreachable
-	if url == "" {
-		url = withHosts(e.cfg.URL, freeAddress(e))
-	}
+	path := e.cfg.Path(e)
+	path.Cut()
 	for _, consume := range []bool{false, true} {
-		err := e.openParty(url, consume, nil)
-		require.Error(e, err, "connect to "+url)
-		require.Equalf(e, driver.ClassConnect, driver.ClassOf(err), "class of: %v", err)
-		require.NotEmptyf(e, driver.HintOf(err), "no hint with: %v", err)
+		e.refused(e.openParty(path.URL(), consume, nil), driver.ClassConnect)
 	}
 }
 
+// refused checks the error of a connection that could not be opened.
+func (e *env) refused(err error, class driver.Class) {
+	e.Helper()
+	require.Error(e, err, "connect")
+	require.Equalf(e, class, driver.ClassOf(err), "class of: %v", err)
+	require.NotEmptyf(e, driver.HintOf(err), "no hint with: %v", err)
+}
+
 func testSilent(e *env) {
-	url := e.cfg.Silent
-	if url == "" {
-		url = withHosts(e.cfg.URL, silentAddress(e))
-	}
+	path := e.cfg.Path(e)
+	path.Freeze()
+	e.broken = true
 	for _, consume := range []bool{false, true} {
-		err := e.openParty(url, consume, func(o *driver.OpenOptions) { o.ConnectTimeout = 500 * time.Millisecond })
-		require.Error(e, err, "connect to "+url)
+		err := e.openParty(path.URL(), consume, func(o *driver.OpenOptions) { o.ConnectTimeout = time.Second / 2 })
 		class := driver.ClassOf(err)
-		require.Truef(e, class == driver.ClassConnect || class == driver.ClassTimeout, "class %v of: %v", class, err)
+		require.Truef(e, class == driver.ClassConnect || class == driver.ClassTimeout, "class of: %v", err)
 	}
 }
 
 func testWrongPassword(e *env) {
 	err := e.openParty(e.cfg.URL, false, func(o *driver.OpenOptions) { o.Password = e.cfg.WrongPassword })
-	require.Error(e, err, "connect with a wrong password")
-	require.Equalf(e, driver.ClassAuth, driver.ClassOf(err), "class of: %v", err)
-	require.NotEmptyf(e, driver.HintOf(err), "no hint with: %v", err)
+	e.refused(err, driver.ClassAuth)
 }
 
 // sendRefused sends messages some of which the broker refuses, and returns when all have ended.
@@ -151,7 +150,7 @@ func testFrozen(e *env) {
 	require.Equal(e, e.cfg.AtMostOnce, bound.Unanswered, "Factory.InFlight says that messages have no answer")
 	if bound.Messages == 0 {
 		ctx := e.soon()
-		err := out.sendUntil(ctx, e.cfg.Timeout+e.cfg.Grace, 2)
+		err := out.sendUntil(ctx, e.cfg.Timeout+grace, 2)
 		require.NoError(e, cmp.Or(err, ctx.Err()), "a Send waits for an answer, and Factory.InFlight has no bound")
 	}
 	err := out.sendSome(patience, sends)
@@ -162,10 +161,10 @@ func testFrozen(e *env) {
 
 	begin := time.Now()
 	idle.stop()
-	require.Less(e, time.Since(begin), e.cfg.Grace, "Run on a frozen connection went on after its context had ended")
+	require.Less(e, time.Since(begin), grace, "Run on a frozen connection went on after its context had ended")
 	begin = time.Now()
 	out.closeWith(e.within(patience))
-	require.Less(e, time.Since(begin), patience+e.cfg.Grace,
+	require.Less(e, time.Since(begin), patience+grace,
 		"Close on a frozen connection went on after its context had ended")
 	sent, ended, states := out.totals()
 	require.Equal(e, sent, ended)
@@ -176,7 +175,7 @@ func testFrozen(e *env) {
 	require.NoError(e, compareSome(watch.stamps(), sentOf(10, sends)))
 	begin = time.Now()
 	e.closes(e.within(patience), "Driver.Close on a frozen connection", d.Close)
-	require.Less(e, time.Since(begin), patience+e.cfg.Grace, "Driver.Close went on after its context had ended")
+	require.Less(e, time.Since(begin), patience+grace, "Driver.Close went on after its context had ended")
 }
 
 // inFlight returns the client's own bound on the messages in flight.
@@ -240,7 +239,8 @@ func (e *env) sendLost(out *sender) {
 	require.Equalf(e, driver.ClassConnectionLost, driver.ClassOf(err), "class of the error of Send: %v", err)
 }
 
-// testCut: a connection that ends with sends in flight.
+// testCut: a connection ends with sends in flight. Then others can be opened on the same driver, on connections of the
+// same keys, and the end of the earlier ones does not disturb them.
 func testCut(e *env) {
 	const n = 100
 	path := e.cfg.Path(e)
@@ -251,16 +251,21 @@ func testCut(e *env) {
 	out.sendAll(base, n)
 	watch.expect(base, n)
 	e.cut(path, out, idle, n)
+	e.quiet()
+	require.NoError(e, compareSome(watch.stamps(), sentOf(n, 20)))
+	watch.close()
+
+	path.Restore()
+	in := e.again(d, consumerSpec(dest))
+	more := e.producer(d, producerSpec(dest))
+	more.sendAll(base+n, n)
+	in.includes(base+n, n, "receive on a connection that was opened after a cut")
 	begin := time.Now()
 	out.close()
 	idle.close()
 	require.Less(e, time.Since(begin), e.cfg.Timeout, "closing on a connection that has ended")
-	e.quiet()
-	require.NoError(e, compareSome(watch.stamps(), sentOf(n, 20)))
-
-	err := e.openParty(path.URL(), false, nil)
-	require.Error(e, err, "connect through a path that is cut")
-	require.Equalf(e, driver.ClassConnect, driver.ClassOf(err), "class of: %v", err)
+	more.sendAll(base+2*n, n)
+	in.includes(base+2*n, n, "receive on a connection that was opened after a cut, when those before were closed")
 }
 
 // testIdle: a producer that sends nothing reports once that its connection has ended, and why.
@@ -299,88 +304,4 @@ func (e *env) lostIdle(ends chan error) {
 	case <-time.After(e.cfg.Timeout):
 		require.FailNow(e, "an idle producer has not reported the end of its connection")
 	}
-}
-
-// testAgain: after a cut, others can be opened on the same driver, on connections of the same keys, and the end of the
-// earlier ones does not disturb them.
-func testAgain(e *env) {
-	const n = 20
-	path := e.cfg.Path(e)
-	d, dest := e.openURL(path.URL()), e.dest()
-	idle := e.receiver(d, consumerSpec(e.dest()))
-	out := e.producer(d, producerSpec(dest))
-	watch := e.receiver(e.open(), consumerSpec(dest)) // some brokers take no messages for a topic without subscribers
-	out.sendAll(base, n)
-	watch.expect(base, n)
-	watch.close()
-	e.cut(path, out, idle, n)
-	path.Restore()
-
-	in := e.again(d, consumerSpec(dest))
-	more := e.producer(d, producerSpec(dest))
-	more.sendAll(base+n, n)
-	in.includes(base+n, n, "receive on a connection that was opened after a cut")
-	out.close()
-	idle.close()
-	more.sendAll(base+2*n, n)
-	in.includes(base+2*n, n, "receive on a connection that was opened after a cut, when those before were closed")
-}
-
-// testKill: the broker is killed under load.
-func testKill(e *env) {
-	url, kill := e.cfg.Victim(e)
-	d := e.openURL(url)
-	var loads []load
-	for _, kind := range e.cfg.kinds() {
-		e.kind = kind
-		loads = append(loads, e.load(d))
-	}
-	for _, l := range loads {
-		l.in.awaitCount(1000, "receive")
-	}
-	e.broken = true
-	kill()
-	for _, l := range loads {
-		l.killed(e)
-	}
-}
-
-// load is a producer that sends without end, and a consumer.
-type load struct {
-	in      *inbox
-	out     *sender
-	stop    context.CancelFunc
-	sending chan error
-}
-
-func (e *env) load(d driver.Driver) load {
-	out, in := e.pair(d, func(s *driver.ProducerSpec) { s.Variants = variants(1024) })
-	ctx, stop := context.WithCancel(e.within(3 * e.cfg.Timeout))
-	l := load{in, out, stop, make(chan error, 1)}
-	e.Cleanup(stop)
-	go func() {
-		for i := base; ; i++ {
-			if err := out.trySend(ctx, i); err != nil {
-				l.sending <- err
-				return
-			}
-		}
-	}()
-	return l
-}
-
-// killed checks the end of a load after its broker was killed.
-func (l *load) killed(e *env) {
-	err := e.bounded(e.cfg.Timeout, "Send, after the broker was killed,", func() error { return <-l.sending })
-	require.Equalf(e, driver.ClassConnectionLost, driver.ClassOf(err), "class of the error of Send: %v", err)
-	require.NoError(e, l.out.wait(e.cfg.Timeout), "the connection has ended")
-	require.NoError(e, l.out.verify())
-	l.in.lost()
-	e.sendLost(l.out)
-	sent, _, states := l.out.totals()
-	require.Equalf(e, sent, states[driver.Accepted]+states[driver.Unknown], "want Accepted or Unknown: %s",
-		l.out.ledger)
-	require.NoError(e, compareSome(l.in.stamps(), func(s int64) bool { return s >= base && s < base+int64(sent) }))
-	l.out.close()
-	l.in.close()
 }

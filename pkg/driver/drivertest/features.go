@@ -38,7 +38,6 @@ func (f Feature) On(kind driver.Kind) Feature { return f + "/" + Feature(kind.St
 // trait is a feature of a kind of destination, except the kind itself.
 type trait struct {
 	feature Feature
-	field   int // of driver.KindCapabilities
 	// ask asks for a feature that must be refused; nil for a feature that a caller cannot ask for.
 	ask func(*env, refusal)
 }
@@ -50,39 +49,17 @@ const exists = "Exists"
 func traits() []trait {
 	asks := asks()
 	var list []trait
-	for i, field := range reflect.VisibleFields(reflect.TypeFor[driver.KindCapabilities]()) {
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[driver.KindCapabilities]()) {
 		if field.Name != exists {
-			list = append(list, trait{Feature(field.Name), i, asks[Feature(field.Name)]})
+			list = append(list, trait{Feature(field.Name), asks[Feature(field.Name)]})
 		}
 	}
 	return list
 }
 
-// declared returns where the driver declares the feature.
-func (t *trait) declared(c *driver.KindCapabilities) *bool {
-	return reflect.ValueOf(c).Elem().Field(t.field).Addr().Interface().(*bool)
-}
-
-// asks are the requests that a driver without the feature must refuse. Nobody can ask for [Redelivered].
-func asks() map[Feature]func(*env, refusal) {
-	return map[Feature]func(*env, refusal){
-		DurableSubscription: refuseDurable,
-		SharedSubscription:  refuseShared,
-		Persistent:          refusePersistent,
-		TTL:                 refuseTTL,
-		Priority:            refusePriority,
-		Group:               refuseGroup,
-		Properties:          refuseProperties,
-		Selector:            refuseSelector,
-		Transactions:        refuseTransactions,
-		TransactedReceive:   refuseTransactedReceive,
-		Credit:              refuseCredit,
-		Reject:              refuseReject,
-		Release:             refuseRelease,
-		Concurrency:         refuseConcurrency,
-		Delay:               refuseDelay,
-		Text:                refuseText,
-	}
+// declared returns where the driver declares a feature.
+func declared(c *driver.KindCapabilities, f Feature) *bool {
+	return reflect.ValueOf(c).Elem().FieldByName(string(f)).Addr().Interface().(*bool)
 }
 
 // Features returns all features, in the order of the table of features.
@@ -116,16 +93,8 @@ func (c *Config) kinds() []driver.Kind {
 // works reports whether protocol and broker have the feature for a kind of destination, and if not, whether only the
 // broker lacks it.
 func (c *Config) works(f Feature, kind driver.Kind) (works, brokerLacks bool) {
-	can := false
-	caps := *c.Factory.Capabilities.Of(kind)
-	if f == kindFeature(kind) {
-		can = caps.Exists
-	}
-	for _, t := range traits() {
-		if t.feature == f {
-			can = *t.declared(&caps) && caps.Exists
-		}
-	}
+	caps := c.Factory.Capabilities.Of(kind)
+	can := caps.Exists && (f == kindFeature(kind) || *declared(caps, f))
 	lacks := c.reason(f, kind) != ""
 	return can && !lacks, can && lacks
 }

@@ -37,7 +37,6 @@ type inbox struct {
 	mu      sync.Mutex
 	got     []received
 	busy    int // calls of deliver that have not returned
-	busiest int
 	wrong   []string
 	changed chan struct{}
 }
@@ -46,7 +45,7 @@ type inbox struct {
 func (e *env) consumer(d driver.Driver, spec driver.ConsumerSpec) *inbox {
 	e.Helper()
 	c, err := d.Consumer(e.soon(), spec)
-	e.opened(err, "consumer", spec.Destination)
+	require.NoErrorf(e, err, "open a consumer on %s", spec.Destination)
 	require.NotNil(e, c, "Consumer returned no error and no consumer")
 	return e.inbox(c, spec)
 }
@@ -103,7 +102,6 @@ func (b *inbox) deliver(d *driver.Delivery) driver.Verdict {
 		b.complain("a message came without its time property")
 	}
 	b.busy++
-	b.busiest = max(b.busiest, b.busy)
 	before := slices.ContainsFunc(b.got, func(m received) bool { return m.stamp == now.stamp })
 	b.got = append(b.got, now)
 	n := len(b.got)
@@ -159,12 +157,11 @@ func (b *inbox) count() int {
 // awaitCount waits until at least n messages have come.
 func (b *inbox) awaitCount(n int, what string) {
 	b.e.Helper()
-	b.e.awaitGrowth(what, b.changed, func() (int, error) {
-		got := b.count()
-		if got < n {
-			return got, fmt.Errorf("%d of %d came", got, n)
+	b.e.await(what, b.changed, func() error {
+		if got := b.count(); got < n {
+			return fmt.Errorf("%d of %d came", got, n)
 		}
-		return got, nil
+		return nil
 	})
 }
 
@@ -196,23 +193,17 @@ func (e *env) expectTogether(first int64, n int, inboxes ...*inbox) {
 	if len(inboxes) > 1 {
 		what = "receive on " + strconv.Itoa(len(inboxes)) + " consumers together"
 	}
-	e.awaitGrowth(what, inboxes[0].changed, func() (int, error) {
+	e.await(what, inboxes[0].changed, func() error {
 		got := 0
 		for _, in := range inboxes {
 			got += in.count()
 		}
 		if got < n { // comparing at each message would dominate the test
-			return got, difference{all, first, n}
+			return difference{all, first, n}
 		}
-		return got, nil
+		return nil
 	})
 	require.NoError(e, compare(all(), first, n))
-}
-
-// expectAtRest is expect, after which nothing more may come.
-func (b *inbox) expectAtRest(first int64, n int) {
-	b.e.Helper()
-	b.e.expectAtRest(first, n, b)
 }
 
 // expectAtRest is expectTogether, after which nothing more may come: a copy may come late, to an inbox that had been

@@ -48,8 +48,6 @@ func (l *ledger) DoneAll(slots []driver.Slot, o driver.Outcome) {
 	}
 }
 
-var _ driver.Completions = (*ledger)(nil)
-
 // Done implements [driver.Completions].
 func (l *ledger) Done(slot driver.Slot, o driver.Outcome) {
 	l.note(slot, o)
@@ -144,21 +142,15 @@ func (l *ledger) undo(slot driver.Slot) {
 
 // wait waits until all sends have ended.
 func (l *ledger) wait(timeout time.Duration) error {
-	deadline := time.NewTimer(timeout)
-	defer deadline.Stop()
-	for {
-		l.mu.Lock()
-		left := len(l.inFlight)
-		l.mu.Unlock()
-		if left == 0 {
-			return nil
-		}
+	deadline := time.After(timeout)
+	for sent, ended, _ := l.totals(); sent > ended; sent, ended, _ = l.totals() {
 		select {
 		case <-l.changed:
-		case <-deadline.C:
+		case <-deadline:
 			return fmt.Errorf("after %v, Done was called for %s", timeout, l)
 		}
 	}
+	return nil
 }
 
 // String tells how many sends have ended, and in which states.

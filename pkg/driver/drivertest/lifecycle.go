@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -29,7 +30,17 @@ func testConnections(e *env) {
 		outs = append(outs, e.producer(d, p))
 	}
 	for round := range parties { // in each round one pair less
-		e.sendTogether(outs[round:], base+int64(round*n), n)
+		var sending errgroup.Group
+		ctx := e.soon()
+		for _, out := range outs[round:] {
+			sending.Go(func() (err error) {
+				for i := 0; i < n && err == nil; i++ {
+					err = out.trySend(ctx, base+int64(round*n+i))
+				}
+				return err
+			})
+		}
+		require.NoError(e, e.bounded(e.cfg.Timeout+grace, "sending with several producers", sending.Wait))
 		for i := round; i < parties; i++ {
 			outs[i].accepted()
 			ins[i].expect(base, (round+1)*n)
@@ -89,7 +100,7 @@ func testCloseExpired(e *env) {
 	cancel()
 	begin := time.Now()
 	out.closeWith(ctx)
-	require.Less(e, time.Since(begin), e.cfg.Grace, "Close with an ended context took its time")
+	require.Less(e, time.Since(begin), grace, "Close with an ended context took its time")
 	_, ended, states := out.totals()
 	require.Equal(e, n, ended)
 	require.Equalf(e, n, states[driver.Accepted]+states[driver.Unknown], "want Accepted or Unknown, have %s", out.ledger)

@@ -82,10 +82,6 @@ func headerMutants() []mutant {
 		},
 		{name: "ttl ignored", check: "TTL", says: "unknown time property", broken: noTTL},
 		{
-			name: "ttl ignored, behind credit", check: "TTL", only: "topic", says: "messages that came, of which 100 had expired",
-			broken: noTTL, with: lacking(drivertest.DurableSubscription),
-		},
-		{
 			name: "ttl ignored, without credit", check: "TTL", only: "topic", says: "the time to live of messages at the broker",
 			broken: noTTL, with: lacking(drivertest.DurableSubscription, drivertest.Credit),
 		},

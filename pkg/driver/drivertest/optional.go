@@ -12,25 +12,27 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// optional says which of the optional interfaces a driver has.
-type optional struct{ waiter, prober, counting, identified, inspector, trySender, located, watched bool }
+// optional says which of the optional interfaces a driver, or a producer or consumer of it, has.
+type optional map[string]bool
 
-func optionalOf(d driver.Driver, p driver.Producer, c driver.Consumer) (o optional) {
-	_, o.identified = d.(driver.Identified)
-	_, o.inspector = d.(driver.Inspector)
-	_, o.prober = c.(driver.Prober)
-	_, o.trySender = p.(driver.TrySender)
-	_, produces := p.(driver.Located)
-	_, consumes := c.(driver.Located)
-	o.located = produces || consumes
-	_, o.watched = p.(driver.Watched)
-	_, waits := p.(driver.Waiter)
-	_, awaits := c.(driver.Waiter)
-	o.waiter = waits || awaits
-	_, sends := p.(driver.Counting)
-	_, receives := c.(driver.Counting)
-	o.counting = sends || receives
-	return o
+func optionalOf(parties ...any) optional {
+	has := optional{}
+	for _, party := range parties {
+		for name, implements := range map[string]bool{
+			"Identified": is[driver.Identified](party), "Inspector": is[driver.Inspector](party),
+			"Prober": is[driver.Prober](party), "TrySender": is[driver.TrySender](party),
+			"Located": is[driver.Located](party), "Watched": is[driver.Watched](party),
+			"Waiter": is[driver.Waiter](party), "Counting": is[driver.Counting](party),
+		} {
+			has[name] = has[name] || implements
+		}
+	}
+	return has
+}
+
+func is[T any](party any) bool {
+	_, ok := party.(T)
+	return ok
 }
 
 // testIdentified: the driver knows its broker's product once a connection was opened, also after Close, and the version
@@ -263,7 +265,7 @@ func testProbe(e *env) {
 	probe := func(patience time.Duration) error {
 		prober, ok := in.consumer.(driver.Prober)
 		require.True(e, ok, "a consumer is a driver.Prober, and another is not")
-		return e.bounded(patience+e.cfg.Grace, "Probe", func() error { return prober.Probe(e.within(patience)) })
+		return e.bounded(patience+grace, "Probe", func() error { return prober.Probe(e.within(patience)) })
 	}
 	require.NoError(e, probe(e.cfg.Timeout), "Probe of a broker that is alive")
 	e.producer(d, producerSpec(dest)).sendAll(base, 20)

@@ -29,33 +29,6 @@ func withHosts(url, hosts string) string {
 	return before + hosts + after
 }
 
-func listen(t testing.TB) net.Listener {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err, "listen on loopback")
-	return l
-}
-
-// freeAddress returns an address without a listener that no other program gets until the test ends: the local address
-// of a connection that stays open.
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	l := listen(t)
-	defer func() { _ = l.Close() }()
-	c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", l.Addr().String())
-	require.NoError(t, err, "connect on loopback")
-	t.Cleanup(func() { _ = c.Close() })
-	return c.LocalAddr().String()
-}
-
-// silentAddress returns an address where the system accepts connections, but no program answers.
-func silentAddress(t testing.TB) string {
-	t.Helper()
-	l := listen(t)
-	t.Cleanup(func() { _ = l.Close() })
-	return l.Addr().String()
-}
-
 // proxy is a Path through TCP connections of the suite.
 type proxy struct {
 	*tcpproxy.Proxy

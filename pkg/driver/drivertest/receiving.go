@@ -45,7 +45,7 @@ func testRunEnds(e *env) {
 	in.awaitCount(100, "receive")
 	begin := time.Now()
 	in.stop()
-	require.Less(e, time.Since(begin), e.cfg.Grace, "Run went on after its context had ended")
+	require.Less(e, time.Since(begin), grace, "Run went on after its context had ended")
 	stop()
 	err := e.bounded(e.cfg.Timeout, "Send, after the end of its context,", func() error { return <-sending })
 	require.ErrorIs(e, err, context.Canceled)
@@ -56,7 +56,7 @@ func testRunEnds(e *env) {
 	ended, cancel := context.WithCancel(e.ctx)
 	cancel()
 	late := e.consumer(d, consumerSpec(dest))
-	err = e.bounded(e.cfg.Grace, "Run with an ended context",
+	err = e.bounded(grace, "Run with an ended context",
 		func() error { return late.consumer.Run(ended, late.deliver) })
 	require.NoError(e, err, "Run with an ended context")
 }
@@ -232,76 +232,64 @@ func testRedelivered(e *env) {
 	}
 }
 
-// verdicts sends n messages to a consumer that gives other verdicts, waits for the given number of deliveries, and
-// returns the number of deliveries of each message, and the messages that came to the next consumer.
-func (e *env) verdicts(
-	n, deliveries int, failing driver.Verdict, verdict func(m received, before bool) driver.Verdict,
-) (came map[int64]int, left []int64) {
+// testReject: a rejected message does not come again and counts as rejected at the broker, and the others are settled.
+func testReject(e *env) {
+	var before int64
+	if e.cfg.Rejected != nil {
+		before = e.cfg.Rejected(e)
+	}
+	n := e.verdicts(driver.Reject, 1)
+	if e.cfg.Rejected != nil {
+		e.await("messages that the broker counts as rejected", nil, func() error {
+			return wantCount("messages are rejected at the broker", int(e.cfg.Rejected(e)-before), n)
+		})
+	}
+}
+
+// testRelease: a released message comes again, and the others do not.
+func testRelease(e *env) { e.verdicts(driver.Release, 2) }
+
+// verdicts sends messages to a consumer that gives half of them another verdict when they come first. It checks that
+// these come so many times, the others once, and none of them to the next consumer. It returns half of their number.
+func (e *env) verdicts(failing driver.Verdict, times int) int {
 	e.Helper()
+	const n = 20
 	d, dest := e.open(), e.dest()
 	spec := consumerSpec(dest)
 	if keeps(e.cfg, e.kind) {
 		spec = e.keptSpec(dest)
 	}
-	next := spec
+	next := last(spec)
 	spec.Failing = failing
 	in := e.consumer(d, spec)
-	in.verdict = verdict
+	in.verdict = func(m received, before bool) driver.Verdict {
+		if m.stamp%2 == 0 && !before {
+			return failing
+		}
+		return driver.Accept
+	}
 	in.run()
 	e.producer(d, producerSpec(dest)).sendAll(base, n)
-	in.awaitCount(deliveries, "receive")
+	in.awaitCount(n/2+times*n/2, "receive")
 	e.quiet()
 	in.close()
-	came = map[int64]int{}
+	came := map[int64]int{}
 	for _, stamp := range in.stamps() {
 		came[stamp-base]++
 	}
+	for i := range n {
+		want := 1
+		if i%2 == 0 {
+			want = times
+		}
+		require.Equalf(e, want, came[int64(i)], "deliveries of message %d; even ones got another verdict", i)
+	}
 	if keeps(e.cfg, e.kind) {
-		other := e.again(d, last(next))
+		other := e.again(d, next)
 		e.quiet()
-		left = other.stamps()
+		require.Empty(e, other.stamps(), "messages that were settled came to another consumer")
 	}
-	return came, left
-}
-
-// testReject: a rejected message does not come again and counts as rejected at the broker, and the others are settled.
-func testReject(e *env) {
-	const n = 20
-	var before int64
-	if e.cfg.Rejected != nil {
-		before = e.cfg.Rejected(e)
-	}
-	came, left := e.verdicts(n, n, driver.Reject, func(m received, _ bool) driver.Verdict {
-		if m.stamp%2 == 0 {
-			return driver.Reject
-		}
-		return driver.Accept
-	})
-	for i := range int64(n) {
-		require.Equalf(e, 1, came[i], "deliveries of message %d, of which all even ones were rejected", i)
-	}
-	require.Empty(e, left, "messages that were accepted or rejected came to another consumer")
-	if e.cfg.Rejected == nil {
-		return
-	}
-	e.await("messages that the broker counts as rejected", nil, func() error {
-		return wantCount("messages are rejected at the broker", int(e.cfg.Rejected(e)-before), n/2)
-	})
-}
-
-// testRelease: a released message comes again, and the others do not.
-func testRelease(e *env) {
-	const n = 20
-	came, left := e.verdicts(n, n+n/2, driver.Release, func(m received, before bool) driver.Verdict {
-		if m.stamp%2 == 0 && !before {
-			return driver.Release
-		}
-		return driver.Accept
-	})
-	for i := range int64(n) {
-		require.Equalf(e, 2-int(i%2), came[i], "deliveries of message %d, of which all even ones were released once", i)
-	}
-	require.Empty(e, left, "messages that had been accepted came to another consumer")
+	return n / 2
 }
 
 // testConcurrency: as many messages are delivered at once as were asked for, each settled by its own verdict.

@@ -71,76 +71,42 @@ func refuseKind(e *env, r refusal) {
 	r.consumer(e, func(*driver.ConsumerSpec) {})
 }
 
-func refuseDurable(e *env, r refusal) {
-	r.consumer(e, func(s *driver.ConsumerSpec) {
-		s.Connection.ClientID, s.Subscription, s.Durable = unique(e.cfg.ClientID), "subscription-1", true
-	})
-}
-
-func refuseShared(e *env, r refusal) {
-	r.consumer(e, func(s *driver.ConsumerSpec) { s.Subscription, s.Shared = "shared-1", true })
-}
-
-func refuseSelector(e *env, r refusal) {
-	r.consumer(e, func(s *driver.ConsumerSpec) { s.Selector = e.cfg.Selector("color", "red") })
-}
-
-func refuseCredit(e *env, r refusal) {
-	r.consumer(e, func(s *driver.ConsumerSpec) { s.Credit = 10 })
-}
-
-func refuseTransactedReceive(e *env, r refusal) {
-	r.consumer(e, func(s *driver.ConsumerSpec) { s.TransactionSize = 1 })
-}
-
-func refuseConcurrency(e *env, r refusal) {
-	r.consumer(e, func(s *driver.ConsumerSpec) { s.Concurrency = 4 })
-}
-
-func refuseReject(e *env, r refusal) {
-	r.consumer(e, func(s *driver.ConsumerSpec) { s.Failing = driver.Reject })
-}
-
-func refuseRelease(e *env, r refusal) {
-	r.consumer(e, func(s *driver.ConsumerSpec) { s.Failing = driver.Release })
-}
-
-func refuseTransactions(e *env, r refusal) {
-	r.producer(e, func(s *driver.ProducerSpec) { s.CommitInterval = 10 })
-}
-
-func refusePersistent(e *env, r refusal) {
-	r.producer(e, func(s *driver.ProducerSpec) { s.Persistent = true })
-}
-
-func refuseTTL(e *env, r refusal) {
-	r.producer(e, func(s *driver.ProducerSpec) { s.TTL = time.Minute })
-}
-
-func refuseDelay(e *env, r refusal) {
-	r.producer(e, func(s *driver.ProducerSpec) { s.Delay = time.Minute })
-}
-
-// second changes the last of two variants: a driver has to check all variants.
-func second(edit func(*driver.Variant)) func(*driver.ProducerSpec) {
-	return func(s *driver.ProducerSpec) {
-		s.Variants = variants(10, 20)
-		edit(&s.Variants[1])
+// asks are the requests that a driver without the feature must refuse. Nobody can ask for [Redelivered].
+func asks() map[Feature]func(*env, refusal) {
+	consumer := func(change func(*driver.ConsumerSpec)) func(*env, refusal) {
+		return func(e *env, r refusal) { r.consumer(e, change) }
 	}
-}
-
-func refusePriority(e *env, r refusal) {
-	r.producer(e, second(func(v *driver.Variant) { v.Priority = 7 }))
-}
-
-func refuseGroup(e *env, r refusal) {
-	r.producer(e, second(func(v *driver.Variant) { v.Group = "group-1" }))
-}
-
-func refuseProperties(e *env, r refusal) {
-	r.producer(e, second(func(v *driver.Variant) { v.Properties = []driver.Property{{Key: "color", Value: "red"}} }))
-}
-
-func refuseText(e *env, r refusal) {
-	r.producer(e, second(func(v *driver.Variant) { v.Text = true }))
+	producer := func(change func(*driver.ProducerSpec)) func(*env, refusal) {
+		return func(e *env, r refusal) { r.producer(e, change) }
+	}
+	// A driver has to check all variants: the feature is in the last of two.
+	variant := func(change func(*driver.Variant)) func(*env, refusal) {
+		return producer(func(s *driver.ProducerSpec) {
+			s.Variants = variants(10, 20)
+			change(&s.Variants[1])
+		})
+	}
+	property := []driver.Property{{Key: "color", Value: "red"}}
+	return map[Feature]func(*env, refusal){
+		DurableSubscription: consumer(func(s *driver.ConsumerSpec) {
+			s.Connection.ClientID, s.Subscription, s.Durable = unique("perfmq-test"), "subscription-1", true
+		}),
+		SharedSubscription: consumer(func(s *driver.ConsumerSpec) { s.Subscription, s.Shared = "shared-1", true }),
+		Selector: func(e *env, r refusal) {
+			r.consumer(e, func(s *driver.ConsumerSpec) { s.Selector = e.cfg.Selector("color", "red") })
+		},
+		Credit:            consumer(func(s *driver.ConsumerSpec) { s.Credit = 10 }),
+		TransactedReceive: consumer(func(s *driver.ConsumerSpec) { s.TransactionSize = 1 }),
+		Concurrency:       consumer(func(s *driver.ConsumerSpec) { s.Concurrency = 4 }),
+		Reject:            consumer(func(s *driver.ConsumerSpec) { s.Failing = driver.Reject }),
+		Release:           consumer(func(s *driver.ConsumerSpec) { s.Failing = driver.Release }),
+		Transactions:      producer(func(s *driver.ProducerSpec) { s.CommitInterval = 10 }),
+		Persistent:        producer(func(s *driver.ProducerSpec) { s.Persistent = true }),
+		TTL:               producer(func(s *driver.ProducerSpec) { s.TTL = time.Minute }),
+		Delay:             producer(func(s *driver.ProducerSpec) { s.Delay = time.Minute }),
+		Priority:          variant(func(v *driver.Variant) { v.Priority = 7 }),
+		Group:             variant(func(v *driver.Variant) { v.Group = "group-1" }),
+		Properties:        variant(func(v *driver.Variant) { v.Properties = property }),
+		Text:              variant(func(v *driver.Variant) { v.Text = true }),
+	}
 }

@@ -28,7 +28,7 @@ func (e *env) producer(d driver.Driver, spec driver.ProducerSpec) *sender {
 	e.Helper()
 	s := e.sender(&spec)
 	producer, err := d.Producer(e.soon(), spec, s.ledger)
-	e.opened(err, "producer", spec.Destination)
+	require.NoErrorf(e, err, "open a producer on %s", spec.Destination)
 	require.NotNil(e, producer, "Producer returned no error and no producer")
 	s.opened(producer)
 	return s
@@ -80,7 +80,7 @@ func (s *sender) send(first int64, n int) {
 func (s *sender) sendEach(n int, message func(i int) driver.Message) {
 	s.e.Helper()
 	ctx := s.e.soon()
-	err := s.e.bounded(s.e.cfg.Timeout+s.e.cfg.Grace, "sending", func() error {
+	err := s.e.bounded(s.e.cfg.Timeout+grace, "sending", func() error {
 		for i := range n {
 			if err := s.try(ctx, message(i)); err != nil {
 				return err
@@ -128,7 +128,7 @@ func (s *sender) sendSome(patience time.Duration, n int) error {
 	s.e.Helper()
 	before, _, _ := s.totals()
 	for begin := time.Now(); ; {
-		err := s.sendUntil(s.e.within(patience), patience+s.e.cfg.Grace, n)
+		err := s.sendUntil(s.e.within(patience), patience+grace, n)
 		if sent, _, _ := s.totals(); sent > before || time.Since(begin) > s.e.cfg.Timeout {
 			return err
 		}
@@ -150,7 +150,7 @@ func (s *sender) closeWith(ctx context.Context) {
 	s.e.closes(ctx, "Producer.Close", s.producer.Close)
 	s.ledger.close()
 	require.NoError(s.e, s.verify())
-	err := s.e.bounded(s.e.cfg.Grace, "Producer.Close, called again,",
+	err := s.e.bounded(grace, "Producer.Close, called again,",
 		func() error { return s.producer.Close(s.e.closing()) })
 	require.NoError(s.e, err, "Producer.Close, called again")
 	require.NoError(s.e, s.verify())
@@ -162,26 +162,6 @@ func (s *sender) closeWith(ctx context.Context) {
 func equalVariants(a, b *driver.Variant) bool {
 	return string(a.Body) == string(b.Body) && a.Priority == b.Priority && a.Group == b.Group && slices.Equal(a.Properties,
 		b.Properties)
-}
-
-// sendTogether sends n messages with each of the senders, all at the same time.
-func (e *env) sendTogether(outs []*sender, first int64, n int) {
-	e.Helper()
-	ctx := e.soon()
-	errs := make(chan error, len(outs))
-	for _, out := range outs {
-		go func() {
-			var err error
-			for i := 0; i < n && err == nil; i++ {
-				err = out.trySend(ctx, first+int64(i))
-			}
-			errs <- err
-		}()
-	}
-	for range outs {
-		require.NoError(e, e.bounded(e.cfg.Timeout+e.cfg.Grace, "sending with several producers",
-			func() error { return <-errs }))
-	}
 }
 
 // arrived waits until the broker has the messages sent before on the connection of producers, for brokers that do not

@@ -3,7 +3,6 @@ package drivertest_test
 import (
 	"context"
 	"reflect"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -103,7 +102,6 @@ func TestOneKind(t *testing.T) {
 func TestNothingToTest(t *testing.T) {
 	f := mem.Factory()
 	for want, cfg := range map[string]drivertest.Config{
-		"drivertest: Config.Factory needs Open and NewOptions": {},
 		"drivertest: there is nothing to test: in-process broker has neither queues nor topics, by Capabilities and Config.Lacks": {
 			Factory: f, Lacks: map[drivertest.Feature]string{drivertest.Queues: "no", drivertest.Topics: "no"},
 		},
@@ -249,48 +247,6 @@ func TestTogether(t *testing.T) {
 			require.Equal(t, !strings.HasPrefix(leaking, "Time"), known, "results that can be recorded")
 			require.Contains(t, text+r.text(), says)
 			require.Equal(t, says == "", text+r.text() == "", text+r.text())
-		})
-	}
-}
-
-// TestStops: the suite does not wait again and again for what does not come.
-func TestStops(t *testing.T) {
-	for name, c := range map[string]struct {
-		broken broken
-		says   string
-		made   int // at most
-	}{
-		"receives nothing": {
-			broken{run: func(_ *consumer, ctx context.Context, _ deliver) error { <-ctx.Done(); return nil }},
-			"stopped after 3 checks with the same failure, an event that did not come in time", 4,
-		},
-		"does not open": {
-			broken{consumer: func(*brokenDriver, context.Context, driver.ConsumerSpec) (driver.Consumer, error) {
-				return nil, driver.Errorf(driver.ClassOther, "open", "", "no")
-			}},
-			"stopped after 3 checks with the same failure, a consumer that could not be opened", 4,
-		},
-		"run hangs": {
-			broken{run: func(c *consumer, _ context.Context, next deliver) error { return c.Consumer.Run(c.d.end, next) }},
-			"stopped after 3 checks with the same failure, a call that did not return", 4,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				end, stop := context.WithCancel(context.Background())
-				defer stop()
-				var made []string
-				cfg := c.broken.config(end, mem.New(), nil)
-				all := len(drivertest.Checks(cfg))
-				r := record(t, func(tb testing.TB) {
-					made, _ = drivertest.RunAll(tb, cfg, func(name string, f func(testing.TB)) { recordNamed(tb, name, f) })
-				})
-				stop()
-				pause(2 * time.Hour)
-				require.Contains(t, r.text(), c.says)
-				require.LessOrEqual(t, len(made), c.made, "%q", made)
-				require.Contains(t, r.text(), strconv.Itoa(all-len(made))+" checks were not made")
-			})
 		})
 	}
 }

@@ -29,7 +29,7 @@ func testTrySend(e *env) {
 	require.True(e, ok, "a producer is a driver.TrySender, and another of the same factory is not")
 	r := &relay{sender: out, try: try, n: n, again: make(chan struct{}, 1)}
 	out.ending = r.ended
-	require.NoError(e, e.bounded(e.cfg.Timeout+e.cfg.Grace, "sending by TrySend", r.run))
+	require.NoError(e, e.bounded(e.cfg.Timeout+grace, "sending by TrySend", r.run))
 	out.accepted()
 	in.expect(base, n)
 	require.NoError(e, out.verify())

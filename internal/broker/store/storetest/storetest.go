@@ -21,14 +21,6 @@ func Limits() store.Config { return store.Config{Full: store.Reject} }
 
 // Configure sets the functions that look into the store of an embedded broker, which was made with [Limits].
 func Configure(cfg *drivertest.Config, s *store.Store) {
-	cfg.QueueCounters = func(_ testing.TB, dest driver.Destination) (added, acknowledged int64) {
-		d := s.Find(driver.Destination{Kind: driver.Queue, Name: dest.Name})
-		if d == nil {
-			return 0, 0
-		}
-		q := d.Stats().Queues[0]
-		return int64(q.Stored), int64(q.Settled) //nolint:gosec // a test's
-	}
 	cfg.Rejected = func(testing.TB) int64 {
 		_, total, _ := s.Page(0)
 		return int64(total.Rejected) //nolint:gosec // a test's

@@ -22,13 +22,15 @@ func TestConformanceSettled(t *testing.T) {
 }
 
 func TestConformanceActiveMQ(t *testing.T) {
-	cfg := librarytest.Real(goamqp.Factory(), brokertest.StartActiveMQ(t, brokertest.WithActiveMQLogin()), (*brokertest.ActiveMQ).AMQPURL, nil)
+	a := brokertest.StartActiveMQ(t, brokertest.WithActiveMQLogin())
+	cfg := librarytest.Real(goamqp.Factory(), a.Title(), a.AMQPURL())
 	cfg.Lacks = map[drivertest.Feature]string{drivertest.SharedSubscription: "ActiveMQ Classic has no shared subscriptions"}
 	conformance(t, cfg, map[driver.Kind]string{driver.Queue: "queue://", driver.Topic: "topic://"})
 }
 
 func TestConformanceQpid(t *testing.T) {
-	cfg := librarytest.Real(goamqp.Factory(), brokertest.StartQpid(t), (*brokertest.Qpid).AMQPURL, nil)
+	q := brokertest.StartQpid(t)
+	cfg := librarytest.Real(goamqp.Factory(), q.Title(), q.AMQPURL())
 	cfg.Lacks = map[drivertest.Feature]string{
 		drivertest.Reject:                 "Broker-J delivers rejected messages again unless the queue has a limit of attempts",
 		drivertest.Group.On(driver.Topic): "subscriptions of Broker-J have no message groups",

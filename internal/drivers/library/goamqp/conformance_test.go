@@ -39,7 +39,7 @@ func conformance(t *testing.T, cfg drivertest.Config, prefix map[driver.Kind]str
 
 func TestConformanceArtemis(t *testing.T) {
 	a := brokertest.StartArtemis(t, brokertest.WithLogin())
-	cfg := librarytest.Real(goamqp.Factory(), a, (*brokertest.Artemis).AMQPURL, nil)
+	cfg := librarytest.Real(goamqp.Factory(), a.Title(), a.AMQPURL())
 	cfg.Mode = true // TestConformance has the rest
 	cfg.Refusing, cfg.Rejected = a.Refusing, a.Rejected
 	cfg.Lacks = map[drivertest.Feature]string{drivertest.Redelivered: "Artemis does not count deliveries that end with their connection"}

@@ -44,11 +44,6 @@ func embedded(t testing.TB, f driver.Factory, settings broker.Config) drivertest
 	b := start(t, f.Name, settings)
 	cfg := drivertest.Config{
 		Factory: f, URL: url(b, &f), Quiet: 100 * time.Millisecond,
-		Victim: func(t testing.TB) (string, func()) {
-			t.Helper()
-			victim := start(t, f.Name, settings)
-			return url(victim, &f), victim.Close
-		},
 		Inspect: func(t testing.TB, dest driver.Destination) func(n int) []drivertest.Header {
 			t.Helper()
 			return inspect(t, b.Store(), dest)

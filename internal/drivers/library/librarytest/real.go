@@ -14,27 +14,12 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
 )
 
-// Broker is a broker of package brokertest.
-type Broker interface {
-	Title() string
-	Kill()
-}
-
-// Real returns the configuration of the suite for a broker with a login; start, if not nil, starts another one like it
-// for the test that kills it.
-func Real[B Broker](f driver.Factory, b B, url func(B) string, start func(testing.TB) B) drivertest.Config {
-	cfg := drivertest.Config{
-		Factory: f, URL: url(b), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
-		Broker: b.Title(), IgnoreGoroutines: Harness(),
+// Real returns the configuration of the suite for a broker with a login.
+func Real(f driver.Factory, title, url string) drivertest.Config {
+	return drivertest.Config{
+		Factory: f, URL: url, User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
+		Broker: title, IgnoreGoroutines: Harness(),
 	}
-	if start != nil {
-		cfg.Victim = func(t testing.TB) (string, func()) {
-			t.Helper()
-			victim := start(t)
-			return url(victim), victim.Kill
-		}
-	}
-	return cfg
 }
 
 // Harness are the goroutines of the brokers' harness, which outlive a sub-test.

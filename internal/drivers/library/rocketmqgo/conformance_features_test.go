@@ -34,11 +34,6 @@ func TestConformanceRocketMQ(t *testing.T) {
 			t.Helper()
 			return inspect(t, broker, dest)
 		},
-		Victim: func(t testing.TB) (string, func()) {
-			t.Helper()
-			victim := brokertest.StartRocketMQ(t)
-			return victim.URL(), victim.Kill
-		},
 		IgnoreGoroutines: append(left(),
 			goleak.IgnoreAnyFunction("github.com/perfmq/perfmq/internal/brokertest.(*process).run"),
 			goleak.IgnoreAnyFunction("os/exec.(*Cmd).Start.func2")),

@@ -61,7 +61,6 @@ func embedded(t testing.TB) drivertest.Config {
 	cfg.Path = func(t testing.TB) drivertest.Path { return brokertest.NewRocketMQPath(t, host, host) }
 	cfg.Timeout = 50 * time.Second // the library takes up to 33 s to receive again
 	cfg.Unordered, cfg.Unshared = unordered, unshared
-	cfg.QueueCounters = nil // its topics are no queues of the store: TestTotals
 	cfg.IgnoreGoroutines = append(left(),
 		goleak.IgnoreAnyFunction("github.com/perfmq/perfmq/internal/broker/rocketmq.(*Server).Serve"),
 		goleak.IgnoreAnyFunction("github.com/perfmq/perfmq/internal/broker/rocketmq.(*conn).write"))
