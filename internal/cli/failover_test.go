@@ -45,14 +45,14 @@ func TestFailoverPlan(t *testing.T) {
 
 func TestFailoverRefused(t *testing.T) {
 	for _, tt := range []struct{ args, want, hint string }{
-		{"amqp client --url failover:(tcp://u:s3cret@a)?backup=true", "the setting backup of the failover URL is not supported", "docs/protocols.md"},
+		{"amqp client --url failover:(tcp://u:s3cret@a)?backup=true", "the failover URL cannot have backup", "docs/protocols.md"},
 		{"amqp client --url failover:(stomp://u:s3cret@a)", "stomp is no scheme of amqp", "use perfmq stomp client"},
-		{"stomp producer --url failover:(tcp://u:s3cret@a,b)", "host 2 of the failover URL has no scheme", "write it as"},
+		{"stomp producer --url failover:(tcp://u:s3cret@a,b)", "the failover URL cannot have hosts of several schemes", "write it as"},
 		{"amqp client --url failover:(tcp://u:s3cret@a:x)", `port "x" is not a number`, ""},
 		{"rocketmq client --url failover:(rocketmq://u:s3cret@a,rocketmq://u:s3cret@b)", "rocketmq has no failover URLs", "write rocketmq://"},
 		{
 			"amqp client --url failover:(tcp://a) --consumer-url failover:(tcp://b)?randomize=false",
-			"the failover URLs of producers and consumers have different settings", "",
+			"the failover URL of the producers does not work with that of the consumers", "",
 		},
 	} {
 		got := with(t, strings.Fields(tt.args)...)

@@ -59,7 +59,7 @@ func TestNoPlaceForOutput(t *testing.T) {
 		{[]string{"mem", "client", "--hdr", in}, "--hdr " + in + ": " + file + " is no folder"},
 		{[]string{"mem", "client", "--verify-file", in}, "--verify-file " + in + ": " + file + " is no folder"},
 		{[]string{"report", "--output", in, a}, "--output " + in + ": " + file + " is no folder"},
-		{[]string{"report", "--output", a, a}, "--output " + a + " is a folder\nhint: name a file in it"},
+		{[]string{"report", "--output", a, a}, "--output " + a + " is a folder\nhint: name a file"},
 		{[]string{"compare", "--json", in, a, b}, "--json " + in + ": " + file + " is no folder"},
 		{[]string{"merge", "--result", in, filepath.Join(a, "0")}, "--result " + in + ": " + file + " is no folder"},
 		{[]string{"merge", "--result", file, filepath.Join(a, "0")}, "--result " + file + " is a file\nhint: name a folder"},

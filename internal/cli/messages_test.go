@@ -69,7 +69,7 @@ func TestMixedScenario(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal(r.Plan, &data))
 	require.Len(t, data.Steps[0].Groups[0].Messages, 4)
-	require.JSONEq(t, `{"weight": 15, "body": "65536 bytes of zeros", "priority": 7, "property": {"kind": "large", "run": "a"}}`,
+	require.JSONEq(t, `{"weight": 15, "message-size": 65536, "fill": "zeros", "priority": 7, "property": {"kind": "large", "run": "a"}}`,
 		string(data.Steps[0].Groups[0].Messages[1]))
 	got = call(nil, "run", file, "-o", "damage=10", "-o", "lose=30", "--drain-timeout", "2s")
 	require.Equal(t, exitFailed, got.status)

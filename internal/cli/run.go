@@ -20,7 +20,7 @@ import (
 func (a *app) runRole(args []string, in *input, f *driver.Factory, role plan.Role) error {
 	v, errs := in.given.Values(in.table)
 	errs = append(errs, a.environ.Unknown()...)
-	searches := len(v.Command.FindMax) > 0
+	searches := len(v.FindMax) > 0
 	if searches {
 		searchDefaults(v)
 	}
@@ -39,7 +39,7 @@ func (a *app) runRole(args []string, in *input, f *driver.Factory, role plan.Rol
 	if len(errs) > 0 {
 		return a.usage(errs...)
 	}
-	if v.Command.DryRun {
+	if v.DryRun {
 		comments := ready.Notes
 		if searches {
 			comments = append(comments, searchNote)

@@ -72,7 +72,7 @@ func (a *app) prepare(name string, given source) (p prepared, err error) {
 	if of.Matrix != nil || of.Sweep.Repeats != 1 || of.repeats != "" && of.repeats != "1" {
 		return a.newSweep(of)
 	}
-	if p.Ready, err = of.plan(nil); err != nil || len(p.Values.Command.FindMax) == 0 {
+	if p.Ready, err = of.plan(nil); err != nil || len(p.Values.FindMax) == 0 {
 		return p, err
 	}
 	var errs []error
@@ -122,7 +122,7 @@ func (a *app) runFiles(args []string, of source, scale string, set []string) err
 	if len(errs) > 0 {
 		return a.usage(errs...)
 	}
-	if list[0].Values.Command.DryRun {
+	if list[0].Values.DryRun {
 		for i := range list {
 			if err := a.printScenario(&list[i]); err != nil {
 				return err

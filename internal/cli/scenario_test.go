@@ -121,7 +121,7 @@ thresholds: [lost == 0]
 	got = call(nil, "run", file)
 	require.Equal(t, exitUsage, got.status)
 	for _, want := range []string{
-		"group readers: durable subscriptions exist on topics only", "tx-size 10 is above credit 5", "warmup 9s leaves nothing to measure of duration 5s",
+		"group readers: durable needs a destination topic://NAME", "tx-size 10 is above credit 5", "warmup 9s leaves nothing to measure of duration 5s",
 		file + ":7:14: threshold \"lost == 0\": this run does not measure it", "hint: add --verify",
 	} {
 		require.Contains(t, got.stderr, want)
@@ -248,10 +248,8 @@ thresholds: [lost == 0, damaged == 0, "three: received == 180", group.senders.co
 		Steps []struct {
 			Until  string
 			Groups []struct {
-				Body     string
 				Messages []struct {
-					Weight int
-					Body   string
+					Size int `json:"message-size"`
 				}
 			}
 		}
@@ -261,6 +259,5 @@ thresholds: [lost == 0, damaged == 0, "three: received == 180", group.senders.co
 	for i, kinds := range []int{2, 3, 2} {
 		require.Len(t, p.Steps[i].Groups[0].Messages, kinds, "step %d", i)
 	}
-	require.Equal(t, 1, p.Steps[1].Groups[0].Messages[2].Weight)
-	require.Contains(t, p.Steps[1].Groups[0].Messages[2].Body, "3 bytes")
+	require.Equal(t, 3, p.Steps[1].Groups[0].Messages[2].Size)
 }

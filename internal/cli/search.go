@@ -50,7 +50,7 @@ func (a *app) newSearch(ready config.Ready, again func() (config.Ready, error)) 
 		}
 	}
 	s := &sweep.Search{
-		First: a.newRun(ready), Thresholds: v.Command.FindMax, Silent: v.Outputs.Silent, Progress: &progress{a, a.Stdout},
+		First: a.newRun(ready), Thresholds: v.FindMax, Silent: v.Outputs.Silent, Progress: &progress{a, a.Stdout},
 	}
 	if v.Outputs.JSON == run.Standard {
 		s.Progress = &progress{a, a.Stderr}

@@ -44,8 +44,8 @@ func (of *source) plan(cell map[string]string) (config.Ready, error) {
 
 // newSweep returns the sweep of a scenario, with the plan of its first cell.
 func (a *app) newSweep(of *source) (prepared, error) {
-	s := &sweep.Sweep{Cells: record.Cells(nil, nil), Progress: &progress{a, a.Stdout}}
-	errs := of.configure(s)
+	s, errs := of.configure()
+	s.Progress = &progress{a, a.Stdout}
 	if m := of.Matrix; m != nil {
 		for i := range m.Axes {
 			values, err := of.valuesOf(&m.Axes[i])
@@ -96,8 +96,9 @@ func (of *source) valuesOf(a *config.Axis) ([]string, error) {
 }
 
 // configure sets the settings of a sweep.
-func (of *source) configure(c *sweep.Sweep) (errs []error) {
-	c.Repeats, c.Settle, c.Between, c.Stop = of.Sweep.Repeats, of.Sweep.Settle, of.Sweep.BetweenRuns, of.Sweep.Stop
+func (of *source) configure() (c *sweep.Sweep, errs []error) {
+	one := of.Sweep
+	c, one.Cells = &one, record.Cells(nil, nil)
 	if text := of.repeats; text != "" {
 		n, err := quantity.Whole(text, 1, config.MaxRepeats)
 		if err != nil {
@@ -108,8 +109,8 @@ func (of *source) configure(c *sweep.Sweep) (errs []error) {
 	if of.scale < 1 {
 		c.Repeats = 1
 	}
-	if c.Shuffled = of.Sweep.Shuffled; c.Shuffled {
+	if c.Shuffled {
 		c.Seed = rand.Uint64() % 1e6 //nolint:gosec // an order, not a secret
 	}
-	return errs
+	return c, errs
 }

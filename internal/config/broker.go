@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"errors"
 	"net/url"
 	"slices"
 	"strings"
@@ -61,21 +62,22 @@ func (r *resolver) resolveURL(flag string, f driver.Factory, b *plan.Broker) use
 
 // makeConsumerBroker returns the broker of the consumers of a client.
 func (r *resolver) makeConsumerBroker(own usedBroker, of *driver.Factory) usedBroker {
-	c, f := &r.Consumer, *of
+	f := *of
 	switch {
-	case c.Protocol != "":
-		i := slices.IndexFunc(r.Factories, func(f driver.Factory) bool { return strings.EqualFold(f.Name, c.Protocol) })
+	case r.ConsumerProtocol != "":
+		i := slices.Index(Names(r.Factories), strings.ToLower(r.ConsumerProtocol))
 		if i < 0 {
-			r.refuse("known are "+strings.Join(Names(r.Factories), ", "), "unknown protocol --consumer-protocol %s", c.Protocol)
+			r.refuse("known are "+strings.Join(Names(r.Factories), ", "), "unknown protocol --consumer-protocol %s",
+				r.ConsumerProtocol)
 			return own
 		}
 		f = r.Factories[i]
-	case c.URL != "" && !slices.Contains(f.Schemes, scheme(c.URL)):
-		if other := byScheme(r.Factories, scheme(c.URL)); other != nil {
+	case r.ConsumerURL != "" && !slices.Contains(f.Schemes, scheme(r.ConsumerURL)):
+		if other := byScheme(r.Factories, scheme(r.ConsumerURL)); other != nil {
 			f = *other
 		}
 	}
-	address := c.URL
+	address := r.ConsumerURL
 	if r.Plan.Embedded && r.Source("consumer-url") < r.Source("embedded") {
 		address = ""
 	}
@@ -170,11 +172,11 @@ func (r *resolver) readPassword(b *plan.Broker) string {
 		r.refuseFile("--password-file", err)
 		return ""
 	}
-	if line == "" {
-		r.refuse("", "--password-file %s: its first line is empty", b.PasswordFile)
-	}
 	r.Secrets.Add(b.User, line)
-	if err := CheckCredential(line); err != nil {
+	if err = CheckCredential(line); line == "" {
+		err = errors.New("is empty")
+	}
+	if err != nil {
 		r.refuse("", "--password-file %s: the password %v", b.PasswordFile, err)
 	}
 	return line

@@ -27,6 +27,11 @@ const failoverScheme = "failover:"
 const failoverHint = "write it as 'failover:(tcp://HOST:PORT,tcp://HOST:PORT)?randomize=false'; " +
 	"docs/protocols.md lists the settings"
 
+// wrongFailover is the mistake of a part of a failover URL.
+func wrongFailover(part string) error {
+	return plan.Wrong(failoverHint, "the failover URL cannot have %s", part)
+}
+
 // isFailover reports whether a URL is one of the failover transport.
 func isFailover(url string) bool {
 	url = strings.TrimSpace(url)
@@ -54,7 +59,7 @@ func parseFailover(url string) (*failover, error) {
 		if rest, asked := strings.CutPrefix(query, "?"); asked || query == "" {
 			query = rest
 		} else {
-			return nil, plan.Wrong(failoverHint, "the failover URL has text behind its hosts")
+			return nil, wrongFailover("text behind its hosts")
 		}
 	}
 	f := &failover{random: true, again: true, backoff: plan.Backoff{
@@ -88,7 +93,7 @@ func (f *failover) readHosts(text string) error {
 		s, rest, ok := strings.Cut(strings.TrimSpace(part), "://")
 		s = strings.ToLower(s)
 		if !ok || scheme != "" && s != scheme {
-			return plan.Wrong(failoverHint, "host %d of the failover URL has no scheme, or another one", len(list)+1)
+			return wrongFailover("hosts of several schemes, or of none")
 		}
 		scheme = s
 		rest, nested, _ := strings.Cut(rest, "?")
@@ -99,7 +104,7 @@ func (f *failover) readHosts(text string) error {
 		}
 		if at := strings.LastIndexByte(rest, '@'); at >= 0 {
 			if user != "" && rest[:at+1] != user {
-				return plan.Wrong("give one by --user", "the hosts of the failover URL have different users")
+				return wrongFailover("different users")
 			}
 			user, rest = rest[:at+1], rest[at+1:]
 		}
@@ -117,7 +122,7 @@ func (f *failover) set(name, value string, exponential *bool) (err error) {
 		n, wrong := strconv.ParseFloat(value, 64)
 		whole := n == math.Trunc(n) || name == "backOffMultiplier" || name == "reconnectDelayExponent"
 		if wrong != nil || !whole || !(n >= least && n <= most) {
-			err = plan.Wrong(failoverHint, "the failover URL has %s=%s", name, value)
+			err = wrongFailover(name + "=" + value)
 		}
 		return n
 	}
@@ -147,7 +152,7 @@ func (f *failover) set(name, value string, exponential *bool) (err error) {
 		f.again = f.backoff.Attempts != 0
 		f.backoff.Attempts = max(0, f.backoff.Attempts)
 	default:
-		return plan.Wrong(failoverHint, "the setting %s of the failover URL is not supported", name)
+		return wrongFailover(name)
 	}
 	return err
 }
@@ -180,7 +185,7 @@ func (r *resolver) applyFailover(g *plan.Group, brokers []usedBroker) {
 			continue
 		}
 		if first != nil && (first.random != f.random || first.again != f.again || first.backoff != f.backoff) {
-			r.refuse("", "the failover URLs of producers and consumers have different settings")
+			r.add(plan.Excludes("the failover URL of the producers", "that of the consumers"))
 		}
 		if first == nil {
 			first = f

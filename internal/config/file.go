@@ -258,7 +258,7 @@ func (d *decoder) oneOrNamed(root *node, key, keys, form string) (pairs []pair, 
 	one, many := root.get(key), root.get(keys)
 	switch {
 	case one != nil && many != nil:
-		d.bad(one.pos, "put it under "+keys+":", "there are both %s and %s", key, keys)
+		d.exclude(one.pos, key, keys)
 	case one != nil:
 		return []pair{{&node{pos: one.pos}, one}}, true
 	case many == nil:
@@ -297,8 +297,7 @@ func (d *decoder) entries(pairs []pair, places Scope, of string, shape ...string
 			continue
 		}
 		if before := given[s.Name]; before != nil {
-			d.bad(p.key.pos, plan.LeaveOneOut, "%s is the same as %s in line %d", p.key.text, before.text,
-				before.pos.Line)
+			d.twice(p.key, before.pos)
 			continue
 		}
 		given[s.Name] = p.key
@@ -533,7 +532,7 @@ func (d *decoder) readSteps(root, n *node, entries []entry) {
 	for i, item := range items {
 		s := d.readStep(item, i)
 		if slices.Contains(names(d.steps), s.name) {
-			d.bad(s.pos, "", "there are two steps %s", s.name)
+			d.bad(s.pos, "", "%s is given twice", s.name)
 		}
 		d.steps = append(d.steps, s)
 	}
@@ -599,7 +598,7 @@ func (d *decoder) readUses(n *node) (list []fileGroup) {
 			d.noSuch(p.key, "group", name, names(d.groups))
 			continue
 		case slices.ContainsFunc(list, func(u fileGroup) bool { return u.name == name }):
-			d.bad(p.key.pos, "", "the group %s is named twice", name)
+			d.twice(p.key, p.key.pos)
 			continue
 		}
 		u := fileGroup{part: part{name: name, pos: p.key.pos}}

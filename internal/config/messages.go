@@ -15,7 +15,7 @@ func (r *resolver) makeVariants(b *plan.Broker) []plan.Variant {
 	if b == nil { // a consumer
 		return nil
 	}
-	file := r.Bodies.File
+	file := r.Message.File
 	for _, flag := range []string{"message-size", "fill"} {
 		if file == "" || !r.Has(flag) {
 			continue
@@ -32,14 +32,14 @@ func (r *resolver) makeVariants(b *plan.Broker) []plan.Variant {
 	if file != "" {
 		list = r.readBodies(file)
 	} else {
-		for _, s := range r.Bodies.Sizes {
-			list = append(list, plan.Variant{Weight: s.Weight, BodySize: s.Size, Fill: r.Bodies.Fill})
+		for _, s := range r.Message.Sizes {
+			list = append(list, plan.Variant{Weight: s.Weight, BodySize: s.Bytes, Fill: r.Message.Fill})
 		}
 	}
 	for i := range list {
 		v := &list[i]
 		body := v.Body
-		v.Variant = r.Message
+		v.Variant = r.Message.Variant
 		v.Body = body
 		switch err := plan.CheckBody(r.Driver(b), v.Size()); {
 		case err != nil && file != "":

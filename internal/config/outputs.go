@@ -27,10 +27,10 @@ func (r *resolver) checkOutputs() {
 	r.checkAddress("--web", o.Web, "8080")
 	r.checkAddress("--metrics", o.Metrics, "9400")
 	if o.Metrics == "" && o.Linger.For > 0 {
-		r.refuse("add --metrics HOST:PORT", "--metrics-linger needs --metrics")
+		r.add(plan.Needs("--metrics-linger", "--metrics"))
 	}
 	if o.Metrics == "" && o.MetricsWeb != "" {
-		r.refuse("add --metrics HOST:PORT", "--metrics-web-config needs --metrics")
+		r.add(plan.Needs("--metrics-web-config", "--metrics"))
 	} else if _, err := listen.ReadWeb(o.MetricsWeb); err != nil {
 		r.refuse(driver.HintOf(err), "--metrics-web-config: %v", err)
 	}
@@ -68,7 +68,7 @@ func NoPlace(flag, path string) *plan.Mistake {
 		return plan.Wrong("name a "+kind, "%s -: only --json writes to standard output", flag)
 	case err != nil:
 	case kind == "file" && info.IsDir():
-		return plan.Wrong("name a file in it", "%s %s is a folder", flag, path)
+		return plan.Wrong("name a file", "%s %s is a folder", flag, path)
 	case kind == "folder" && !info.IsDir():
 		return plan.Wrong("name a folder", "%s %s is a file", flag, path)
 	case kind == "folder":
@@ -103,10 +103,10 @@ func (r *resolver) refuseSameFile() {
 		{"--tls-cert", b.TLS.CertFile},
 		{"--tls-key", b.TLS.KeyFile},
 		{"--metrics-web-config", o.MetricsWeb},
-		{"--body-file", r.Bodies.File},
+		{"--body-file", r.Message.File},
 	}
-	if inputfile.IsFolder(r.Bodies.File) {
-		bodies, _ := inputfile.Folder(r.Bodies.File, driver.MaxVariants) // errors are already reported
+	if inputfile.IsFolder(r.Message.File) {
+		bodies, _ := inputfile.Folder(r.Message.File, driver.MaxVariants) // errors are already reported
 		for _, body := range bodies {
 			others = append(others, [2]string{"--body-file", body})
 		}

@@ -43,23 +43,12 @@ func (s *Setting) read(field any, text string) error { //nolint:gocyclo // a fla
 		if s.row.Tag.Get("unit") == "ms" {
 			unit = time.Millisecond
 		}
-		return parseInto(p, text, func(t string) (time.Duration, error) {
-			d, err := quantity.Duration(t, unit)
-			if err == nil && d <= 0 && s.row.Tag.Get("check") == "positive" {
-				err = errors.New("must be above 0")
-			}
-			if least, none := time.ParseDuration(s.row.Tag.Get("least")); none == nil && err == nil && d < least {
-				err = fmt.Errorf("%v is shorter than %v", d, least)
-			}
-			return d, err
-		})
+		return parseInto(p, text, func(t string) (time.Duration, error) { return s.readTime(t, unit) })
 	case *string:
 		*p = text
 		return checkText(s.row.Tag.Get("check"), text)
 	case *plan.HostOrder:
 		*p = plan.HostOrder(text)
-	case *plan.Fill:
-		*p = plan.Fill(text)
 	case *driver.Verdict:
 		*p = map[string]driver.Verdict{"release": driver.Release, "reject": driver.Reject}[text]
 	case *plan.Rate:
@@ -76,7 +65,7 @@ func (s *Setting) read(field any, text string) error { //nolint:gocyclo // a fla
 		return parseInto(p, text, plan.ParseMoment)
 	case *run.Linger:
 		return parseInto(p, text, run.ParseLinger)
-	case *[]Sized:
+	case *[]plan.Size:
 		return parseInto(p, text, parseSizes)
 	case *[]uint64:
 		return parseInto(p, text, parseMarks)
@@ -95,6 +84,16 @@ func (s *Setting) read(field any, text string) error { //nolint:gocyclo // a fla
 		return fmt.Errorf("is of the type %T, which no setting has", field)
 	}
 	return nil
+}
+
+// readTime reads a time; it may be 0 if the tag least begins with 0|.
+func (s *Setting) readTime(text string, unit time.Duration) (time.Duration, error) {
+	d, err := quantity.Duration(text, unit)
+	least, zero := strings.CutPrefix(s.row.Tag.Get("least"), "0|")
+	if shortest, _ := time.ParseDuration(least); err == nil && d < shortest && !(zero && d == 0) {
+		err = fmt.Errorf("%v is shorter than %v", d, shortest)
+	}
+	return d, err
 }
 
 // parseInto sets a field if its text can be parsed.
@@ -258,7 +257,7 @@ func parseMarks(text string) (list []uint64, err error) {
 }
 
 // parseSizes reads one size, or several as fio's bssplit has them: 1KiB/80:64KiB/20. Without weights they are equal.
-func parseSizes(text string) (list []Sized, err error) {
+func parseSizes(text string) (list []plan.Size, err error) {
 	for part := range strings.SplitSeq(text, ":") {
 		size, weight, weighted := strings.Cut(part, "/")
 		n, err := quantity.Bytes(size, plan.MaxMessageSize)
@@ -271,7 +270,7 @@ func parseSizes(text string) (list []Sized, err error) {
 				return nil, fmt.Errorf("must be like 1KiB/80:64KiB/20: a weight %w", err)
 			}
 		}
-		if list = append(list, Sized{int(n), int(w)}); len(list) > driver.MaxVariants {
+		if list = append(list, plan.Size{Bytes: int(n), Weight: int(w)}); len(list) > driver.MaxVariants {
 			return nil, fmt.Errorf("must be at most %d sizes", driver.MaxVariants)
 		}
 	}

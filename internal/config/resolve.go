@@ -59,7 +59,7 @@ func (m *Maker) FromFlags(v *Values, role plan.Role, f *driver.Factory, destinat
 	step.Name, step.Groups = plan.OnlyStep, []*plan.Group{g}
 	p.Steps = []plan.Step{step}
 	if v.Group.Rate.Relative != nil {
-		r.refuse("write a scenario with steps", "--rate %s: there is no earlier step", v.Group.Rate)
+		r.add(plan.Needs("--rate "+v.Group.Rate.String(), "an earlier step, in a scenario"))
 	}
 	r.setVerification(p)
 	p.AcceptOwn()
@@ -74,7 +74,7 @@ func (m *Maker) FromFlags(v *Values, role plan.Role, f *driver.Factory, destinat
 // makePlan returns a plan with the settings of the whole run.
 func (r *resolver) makePlan() *plan.Plan {
 	if !r.Plan.Embedded && r.Plan.Faults != "" && r.Plan.Faults != "none" {
-		r.refuse("add --embedded", "--embedded-faults needs --embedded")
+		r.add(plan.Needs("--embedded-faults", "--embedded"))
 	}
 	p := r.Plan
 	return &p
@@ -91,9 +91,9 @@ func (r *resolver) makeGroup(f *driver.Factory, destinations []string, brokers [
 	}
 	if g.Role.Consumes() {
 		g.ConsumerBroker = brokers[len(brokers)-1].Broker
-		g.ConsumerBroker.MaxBody = max(g.ConsumerBroker.MaxBody, r.Workers.MaxMessageSize)
+		g.ConsumerBroker.MaxBody = max(g.ConsumerBroker.MaxBody, r.Group.MaxMessageSize)
 	}
-	if r.Workers.Tx {
+	if r.Group.Tx {
 		g.TransactionSize = max(g.TransactionSize, 1)
 	}
 	r.applyFailover(&g, brokers)
@@ -109,7 +109,7 @@ func (r *resolver) refuseContradictions(g *plan.Group) {
 	}
 	for _, o := range driver.Describe(g.ProducerBroker.Options) {
 		if on, ok := o.Value.(bool); ok && on && o.Name == "transactional" && g.Resend {
-			r.refuse(plan.LeaveOneOut, "--in-doubt resend does not work with -o transactional=true")
+			r.add(plan.Excludes("--in-doubt resend", "-o transactional=true"))
 		}
 	}
 }
@@ -121,7 +121,7 @@ func (r *resolver) setDestinations(g *plan.Group, f *driver.Factory, names []str
 			names = []string{"topic://TEST"}
 		}
 	}
-	list, err := plan.Destinations(names, r.Workers.NumDestinations)
+	list, err := plan.Destinations(names, r.Group.NumDestinations)
 	if err != nil {
 		r.errs = append(r.errs, err)
 	}
@@ -139,9 +139,13 @@ func DefaultDestination(f *driver.Factory) string {
 	return "topic://TEST"
 }
 
-// refuse adds a mistake. Its text names the wrong setting first.
+// refuse adds a mistake.
 func (r *resolver) refuse(hint, format string, args ...any) {
-	m := plan.Wrong(hint, format, args...)
+	r.add(plan.Wrong(hint, format, args...))
+}
+
+// add adds a mistake, of the setting that its text names first.
+func (r *resolver) add(m *plan.Mistake) {
 	if _, flag, ok := strings.Cut(m.Text, "--"); ok {
 		m.Setting, _, _ = strings.Cut(flag, " ")
 		m.Setting = strings.TrimSuffix(m.Setting, ":")
@@ -151,7 +155,7 @@ func (r *resolver) refuse(hint, format string, args ...any) {
 
 // refuseBoth refuses two flags that exclude each other.
 func (r *resolver) refuseBoth(first, second string) {
-	r.refuse(plan.LeaveOneOut, "--%s and --%s are both given", first, second)
+	r.add(plan.Excludes("--"+first, "--"+second))
 }
 
 // addNote adds a note that is printed before the run.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/inputfile"
 	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/sweep"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -19,7 +20,7 @@ import (
 type Scenario struct {
 	Path        string
 	Description string
-	Sweep       Sweep
+	Sweep       sweep.Sweep
 	Matrix      *Matrix // nil for none
 
 	maker  *Maker
@@ -427,7 +428,7 @@ func (b *builder) messages(what string, broker *plan.Broker, of []part, lists []
 			r.refuse("", "a message has several sizes or files")
 		}
 		for i := range list {
-			list[i].Weight = v.Weight.Weight // 1 of each, if they are sent in turn
+			list[i].Weight = v.Message.Weight // 1 of each, if they are sent in turn
 		}
 		b.badPart(what, one.pos, r.errs)
 		kinds = append(kinds, list...)

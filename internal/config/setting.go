@@ -8,13 +8,14 @@
 //
 //	set      name, then options: command (perfmq run has no such flag), flag (no key of files), key (no flag), shape
 //	         (of the file's own keys), daily (--help lists it, by the first part of its help), sweep, secret, pairs,
-//	         relative, one (not a list), not (true means false), short=LETTER, alias=NAME
+//	         relative, made (a plan is made with it, and does not have it), one (not a list), not (true means false),
+//	         short=LETTER, alias=NAME
 //	roles    producer or consumer, if the setting is of one side
 //	section  of the help, of this field and those that follow
 //	arg      the name of the value in the help, if the type does not say it
 //	default  the value if none is given; none: the help's text for it; unset: the field's value meanwhile
-//	range    LOWEST..HIGHEST; least: of a time; unit: of a plain number, ms or bytes; words: the allowed values; check:
-//	         of a text, see checkText
+//	range    LOWEST..HIGHEST; least: of a time, 0|TIME if it may be 0; unit: of a plain number, ms or bytes
+//	words    the allowed values; check: of a text, see checkText
 //	join     what joins the elements of a YAML list to one value
 //	help     the description
 package config
@@ -72,24 +73,16 @@ func Roles() []plan.Role { return []plan.Role{plan.Client, plan.Producer, plan.C
 func settings() []Setting {
 	var list []Setting
 	section := ""
-	v := reflect.ValueOf(&Values{}).Elem()
-	for i := range v.NumField() {
-		f := v.Type().Field(i)
-		in, ok := f.Tag.Lookup("in")
-		if !ok {
-			continue
+	for _, row := range plan.Rows(&Values{}) {
+		if s, ok := row.Tag.Lookup("section"); ok {
+			section = s
 		}
-		for _, row := range plan.Rows(v.Field(i).Addr().Interface()) {
-			if s, ok := row.Tag.Lookup("section"); ok {
-				section = s
-			}
-			list = append(list, newSetting(row, in, section, len(list)))
-		}
+		list = append(list, newSetting(row, section, len(list)))
 	}
 	return list
 }
 
-func newSetting(row plan.Row, in, section string, index int) Setting {
+func newSetting(row plan.Row, section string, index int) Setting {
 	tag := row.Tag
 	s := Setting{
 		Name: row.Name, Section: section, Arg: tag.Get("arg"), Help: tag.Get("help"),
@@ -127,7 +120,7 @@ func newSetting(row plan.Row, in, section string, index int) Setting {
 		s.Roles = []plan.Role{plan.Client}
 	}
 	if !row.Is("flag") && !row.Is("shape") {
-		s.Places = placesOf(in, roles)
+		s.Places = placesOf(&row, roles)
 	}
 	if s.Name == "find-max" { // also of a scenario, but no flag of perfmq run
 		s.Places = InRun
@@ -135,9 +128,9 @@ func newSetting(row plan.Row, in, section string, index int) Setting {
 	return s
 }
 
-// placesOf returns where settings may stand that a part of [Values] has.
-func placesOf(in, roles string) Scope {
-	switch in {
+// placesOf returns where a setting may stand.
+func placesOf(row *plan.Row, roles string) Scope {
+	switch row.In {
 	case "broker":
 		return InBroker
 	case "group":
@@ -149,9 +142,10 @@ func placesOf(in, roles string) Scope {
 		}
 		return inGroup
 	case "message":
+		if row.Is("key") { // of several messages
+			return InMessage
+		}
 		return InMessage | InProducerGroup
-	case "weight":
-		return InMessage
 	case "step":
 		return InStep
 	case "run":

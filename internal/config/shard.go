@@ -14,36 +14,33 @@ const JobIndex = "JOB_COMPLETION_INDEX"
 func (r *resolver) setShard(p *plan.Plan) {
 	r.Side.Metrics.TLS = p.Brokers()[0].TLS // loaded by now
 	now := time.Now()
-	at := r.Command.StartAt
+	at := r.StartAt
 	if m := at.Mistake(now); m != nil {
 		r.errs = append(r.errs, m)
 	}
 	p.StartAt = at.Of(now)
 	if p.Shard.IsZero() {
-		if r.Command.RunID != "" && !r.Has("shard") {
-			r.refuse("add --shard NUMBER/COUNT, or leave it out", "--run-id needs --shard")
+		if r.RunID != "" && !r.Has("shard") {
+			r.add(plan.Needs("--run-id", "--shard"))
 		}
 		return
 	}
 	if p.Shard.Number == 0 {
 		of, err := p.Shard.At(r.JobIndex)
-		switch {
-		case r.JobIndex == "":
-			r.refuse("give --shard 1/"+p.Shard.String(),
-				"--shard %s: which of the shards is this? %s is not set", p.Shard, JobIndex)
-		case err != nil:
-			r.refuse("", "%s=%s %v", JobIndex, Quoted(r.JobIndex), err)
+		if err != nil {
+			r.refuse("give --shard 1/"+p.Shard.String(), "--shard %s: %s=%s %v", p.Shard, JobIndex, Quoted(r.JobIndex),
+				err)
 		}
 		if p.Shard = of; p.Shard.Number == 0 {
 			p.Shard.Number = 1
 		}
 	}
 	if p.Embedded {
-		r.refuse("give the --url of a perfmq broker", "--shard %s does not work with --embedded", p.Shard)
+		r.add(plan.Excludes("--shard", "--embedded"))
 	}
 	switch {
-	case r.Command.RunID != "":
-		p.RunID = plan.RunNumber(r.Command.RunID)
+	case r.RunID != "":
+		p.RunID = plan.RunNumber(r.RunID)
 	case !at.At.IsZero():
 		p.RunID = r.deriveRunID(p)
 	}
@@ -68,7 +65,7 @@ func (r *resolver) setVerification(p *plan.Plan) {
 	p.VerifyFile = r.Outputs.VerifyFile
 	p.Verify = p.Verify || p.VerifyFile != ""
 	if p.FailOnForeign && !p.Verify && r.role == plan.Consumer {
-		r.refuse("add --verify", "--fail-on-foreign needs --verify")
+		r.add(plan.Needs("--fail-on-foreign", "--verify"))
 	}
 	if p.Verify {
 		r.Outputs.SetFolder(r.Outputs.Result, p)
@@ -79,7 +76,7 @@ func (r *resolver) setVerification(p *plan.Plan) {
 		"fail-on-disorder": !p.Allow.Disorder,
 	} {
 		if given {
-			r.refuse("add --verify", "--%s needs --verify", flag)
+			r.add(plan.Needs("--"+flag, "--verify"))
 		}
 	}
 }

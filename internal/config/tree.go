@@ -95,6 +95,17 @@ func (r *reader) bad(pos Pos, hint, format string, args ...any) {
 	}
 }
 
+// twice reports a key that was given before.
+func (r *reader) twice(key *node, before Pos) {
+	r.bad(key.pos, fmt.Sprintf("the first is in line %d", before.Line), "%s is given twice", key.text)
+}
+
+// exclude reports two keys that exclude each other.
+func (r *reader) exclude(pos Pos, first, second string) {
+	m := plan.Excludes(first, second)
+	r.bad(pos, m.Hint, "%s", m.Text)
+}
+
 // err returns the mistakes in the order of the file; nil if there are none.
 func (r *reader) err() error {
 	if len(r.mistakes) == 0 {
@@ -203,7 +214,7 @@ func (r *reader) readPairs(out *node, n *yaml.Node) {
 		case key.kind != scalar || key.null:
 			r.bad(key.pos, "put it into quotes", "a key must be a text, not %s", key.what())
 		case twice:
-			r.bad(key.pos, fmt.Sprintf("the first is in line %d", before.Line), "%s is given twice", key.text)
+			r.twice(key, before)
 		default:
 			first[key.text] = key.pos
 			out.pairs = append(out.pairs, pair{key, value})

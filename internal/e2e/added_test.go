@@ -70,7 +70,7 @@ func TestAdded(t *testing.T) {
 			"	Sprinkle int `set:\"sprinkle\" roles:\"producer\" range:\"0..100\" default:\"0\" help:\"sprinkles on each message\"`\n",
 		},
 		[3]string{
-			"internal/plan/validate.go", "	v.answers()\n",
+			"internal/plan/validate.go", "	v.resend()\n",
 			`v.refuse(g.Sprinkle > 50 && !g.Persistent, "add --persistent", "--sprinkle %d does not stay", g.Sprinkle)` + "\n",
 		},
 		[3]string{

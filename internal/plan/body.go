@@ -15,39 +15,33 @@ const MaxMessageSize = 1 << 30
 // alphabet has 64 characters, so that six bits of a random number select one without bias.
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
-// Fill is the content that bodies are made of.
-type Fill string
-
-// The fills. The zero value is [Random].
+// The fills of bodies. Empty is [Random].
 const (
 	// Random is text: letters and digits that an operator can look at on a broker's console, from a generator with a fixed
 	// seed (PCG). A broker or a link that compresses gains the quarter that plain text always gives.
-	Random Fill = "random"
+	Random = "random"
 	// Compressible is the same text, with one sentence again and again in each third part: deflate (gzip) makes it half
 	// as long.
-	Compressible Fill = "compressible"
+	Compressible = "compressible"
 	// Zeros are bytes of value 0.
-	Zeros Fill = "zeros"
+	Zeros = "zeros"
 )
 
-// describe returns the fill for the printed plan.
-func (f Fill) describe() string {
-	switch f {
+// DescribeBody returns a description of a body made by [Body].
+func DescribeBody(size int, fill string) string {
+	switch fill {
 	case Compressible:
-		return "compressible text"
+		fill = "compressible text"
 	case Zeros:
-		return "zeros"
 	default:
-		return "fixed random text"
+		fill = "fixed random text"
 	}
+	return fmt.Sprintf("%d bytes of %s", size, fill)
 }
-
-// Describe returns a description of a body made by [Body], for the printed plan.
-func (f Fill) Describe(size int) string { return fmt.Sprintf("%d bytes of %s", size, f.describe()) }
 
 // Body returns a payload of --message-size: the same bytes in every run and release, and on every machine. A shorter
 // one is the beginning of a longer one.
-func Body(size int, fill Fill) []byte {
+func Body(size int, fill string) []byte {
 	body := make([]byte, size)
 	switch fill {
 	case Zeros:

@@ -39,6 +39,11 @@ func (g *Group) receiving(c *driver.KindCapabilities, kind driver.Kind) []need {
 	}
 }
 
+// unsupported records a setting that a protocol does not have.
+func (v *validator) unsupported(flag, protocol, hint string) {
+	v.refuse(true, "leave "+flag+" out"+hint, "%s: %s does not support that", flag, protocol)
+}
+
 // sends reports whether the group sends messages of a kind.
 func (g *Group) sends(kind func(*Variant) bool) bool {
 	return slices.ContainsFunc(g.Mix, func(m Variant) bool { return kind(&m) })
@@ -62,10 +67,10 @@ func (v *validator) capable(f *driver.Factory, needs func(*driver.KindCapabiliti
 		return flags
 	}
 	for _, flag := range missing(&f.Capabilities) {
-		hint := "leave " + flag + " out"
+		hint := ""
 		if f.Native != nil && !slices.Contains(missing(f.Native), flag) {
-			hint += ", or use --client native"
+			hint = ", or use --client native"
 		}
-		v.refuse(true, hint, "%s: %s does not support that", flag, title(f))
+		v.unsupported(flag, title(f), hint)
 	}
 }

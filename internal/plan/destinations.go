@@ -26,7 +26,20 @@ func Wrong(hint, format string, args ...any) *Mistake {
 	return &Mistake{Text: fmt.Sprintf(format, args...), Hint: hint}
 }
 
-const hintDestination = "write each as queue://NAME, topic://NAME or ADDRESS::QUEUE; the broker is given by --url"
+// Needs is the mistake of a setting that is given without another one.
+func Needs(setting, other string) *Mistake { return Wrong("add "+other, "%s needs %s", setting, other) }
+
+// Excludes is the mistake of two settings that exclude each other.
+func Excludes(first, second string) *Mistake {
+	return Wrong("leave one of them out", "%s does not work with %s", first, second)
+}
+
+// TooMany is the mistake of more than there may be.
+func TooMany(what string, n, most int) *Mistake {
+	return Wrong("", "there are %d %s, more than %d", n, what, most)
+}
+
+const hintDestination = "write each as queue://NAME, topic://NAME or ADDRESS::QUEUE, in quotes if it has blanks"
 
 // maxDestinations is far beyond what one process can drive and protects against a mistyped number.
 const maxDestinations = 100_000
@@ -35,8 +48,8 @@ const maxDestinations = 100_000
 // appended, as `artemis perf --num-destinations` does. All mistakes are reported at once, joined; the valid
 // destinations are returned even then.
 func Destinations(names []string, n int) ([]driver.Destination, error) {
-	if n < 1 || n*len(names) > maxDestinations {
-		return nil, Wrong("", "--num-destinations %d: there may be 1 to %d destinations", n, maxDestinations)
+	if n > maxDestinations/max(1, len(names)) {
+		return nil, TooMany("destinations", n*len(names), maxDestinations)
 	}
 	var errs []error
 	seen := map[string]bool{}
@@ -76,13 +89,11 @@ func checkDestination(written string, d driver.Destination, n int) error {
 	address, queue, qualified := strings.Cut(d.Name, "::")
 	switch {
 	case strings.Contains(d.Name, "://"), d.Name != strings.TrimSpace(d.Name),
-		qualified && (address == "" || queue == ""):
+		qualified && (address == "" || queue == ""),
+		written == d.Name && strings.Contains(written, " "): // or several names in one argument
 		return Wrong(hintDestination, "destination %q is not one name", written)
-	case written == d.Name && strings.Contains(written, " "): // or several names in one argument
-		return Wrong(fmt.Sprintf("write several destinations as separate arguments, or a name with a blank as '%s'", d),
-			"destination %q has a blank in it", written)
 	case qualified && n > 1:
-		return Wrong("name each ADDRESS::QUEUE", "--num-destinations does not work with %s", d.Name)
+		return Excludes("--num-destinations", d.Name)
 	default:
 		return nil
 	}

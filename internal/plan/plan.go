@@ -111,7 +111,7 @@ type Plan struct {
 	// Thresholds are thresholds on the metrics of the run.
 	Thresholds []threshold.Threshold `set:"threshold,shape,daily" section:"Output" arg:"DEMAND" help:"METRIC OP VALUE, such as 'ack.p99 < 50ms'; exit status 3 if it fails. May be repeated; perfmq scenario metrics lists all metrics"`
 	// StallThreshold is the length from which on a time without answers or deliveries is a stall; 0 for none.
-	StallThreshold time.Duration `set:"stall-threshold" default:"1s" help:"report a stall when the broker confirms and delivers nothing for this time; 0 reports none"`
+	StallThreshold time.Duration `set:"stall-threshold" default:"1s" least:"0|200ms" help:"report a stall when the broker confirms and delivers nothing for this time; 0 reports none"`
 
 	// Steps are carried out one after the other. There is one at least; a command line is a plan of one step.
 	Steps []Step
@@ -198,6 +198,9 @@ type Group struct {
 	// ConsumerConnections is the number of connections for all consumers; 0 means one each.
 	ConsumerConnections int `set:"consumer-connections,alias=num-connections" roles:"consumer" none:"one per consumer" help:"connections of all consumers"`
 
+	// NumDestinations is how many Destinations each name has given.
+	NumDestinations int `set:"num-destinations,made" range:"1.." default:"1" help:"destinations per name: above 1, 0 to N-1 is added to it"`
+
 	// Rate is the target of all producers together; the zero value means as fast as possible.
 	Rate Rate `set:"rate,relative,daily" roles:"producer" section:"Load" arg:"N" join:", " none:"as fast as possible" help:"messages per second of all producers together, such as 30k or 0.5; or segments such as 'ramp 0 to 5000 for 60s, pause 10s'"`
 	// Count is the total of messages to send (or, for a consumer, to receive); 0 means no limit.
@@ -220,6 +223,10 @@ type Group struct {
 	// ConsumerFail is the share of the deliveries that consumers do not accept, on purpose, but treat as Failing says:
 	// reject or release.
 	ConsumerFail load.Share `set:"consumer-fail" roles:"consumer" arg:"PERCENT" none:"0%" help:"share of the deliveries that consumers do not accept, such as 0.25%"`
+
+	// Tx lets consumers receive in transactions, and MaxMessageSize bounds their messages.
+	Tx             bool `set:"tx,made" roles:"consumer" help:"receive in transactions"`
+	MaxMessageSize int  `set:"max-message-size,made" roles:"consumer" arg:"SIZE" unit:"bytes" range:"1.." default:"16MiB" help:"largest message to accept from the broker, unless the run sends larger ones"`
 
 	// Backoff are the pauses before a lost connection is opened again; the zero value is [Probing] with ReconnectDelay.
 	Backoff Backoff

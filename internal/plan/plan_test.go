@@ -125,30 +125,30 @@ func TestMistakes(t *testing.T) {
 		want   string // the only mistake
 		hint   string // part of it
 	}{
-		{"durable queue", func(p *flat) { p.Durable, p.ClientID = true, "x" }, "--durable subscriptions exist on topics only", "topic://NAME"},
+		{"durable queue", func(p *flat) { p.Durable, p.ClientID = true, "x" }, "--durable needs a destination topic://NAME", "topic://NAME"},
 		{
 			"durable without client ID", func(p *flat) { p.Durable, p.Destinations = true, []driver.Destination{topic} },
 			"Cannot create durable subscription - client ID has not been set", "--clientID PREFIX",
 		},
-		{"shared queue", func(p *flat) { p.Shared = 2 }, "--shared subscriptions exist on topics only", "topic://NAME"},
+		{"shared queue", func(p *flat) { p.Shared = 2 }, "--shared needs a destination topic://NAME", "topic://NAME"},
 		{
 			"shared on both", func(p *flat) { p.Shared, p.Destinations = 2, append(p.Destinations, topic) },
-			"--shared does not work with queues and topics in one run", "leave one",
+			"--shared does not work with queues and topics together", "leave one",
 		},
-		{"keep what", func(p *flat) { p.KeepSubscription = true }, "--keep-subscription works only with durable subscriptions", "--durable"},
+		{"keep what", func(p *flat) { p.KeepSubscription = true }, "--keep-subscription needs --durable", "--durable"},
 		{
 			"warm-up too long", func(p *flat) { p.Warmup, p.Duration = 20*time.Second, 20*time.Second },
 			"--warmup 20s leaves nothing to measure of --duration 20s", "--duration 40s",
 		},
-		{"too many", func(p *flat) { p.Producers = maxWorkers }, "there are 100001 producers and consumers, more than 100000", "several processes"},
+		{"too many", func(p *flat) { p.Producers = maxWorkers }, "there are 100001 producers and consumers, more than 100000", ""},
 		{"time property", func(p *flat) { p.Mix[0].Properties = []driver.Property{{Key: "time"}} }, "--property time=... is taken: perfmq sets it on each message", "another key"},
 		{
 			"name servers", func(p *flat) { p.Hosts = Spread }, "--hosts spread: the hosts of a URL of Able 2.0 are name servers", "leave --hosts out",
 		},
-		{"password alone", func(p *flat) { p.Role, p.Producer.Password = Producer, "x" }, "a password was given but no user", "--user"},
+		{"password alone", func(p *flat) { p.Role, p.Producer.Password = Producer, "x" }, "--password needs --user", "--user"},
 		{
 			"tls without encryption", func(p *flat) { p.Role, p.Producer.TLS.CAFile = Producer, "ca.pem" },
-			"--tls flags were given, but able://localhost is not encrypted", "ables://",
+			"--tls needs a --url with ables://", "ables://",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -194,7 +194,7 @@ func TestCapabilities(t *testing.T) {
 		{func(c *driver.Capabilities) { c.Queue.TransactedReceive = false }, func(p *flat) { p.TransactionSize = 1 }, "--tx: Able 2.0 does not support that"},
 		{
 			func(c *driver.Capabilities) { c.TLS = false },
-			func(p *flat) { p.Producer.TLS.InsecureSkipVerify = true }, "--tls: Able 2.0 connections cannot be encrypted",
+			func(p *flat) { p.Producer.TLS.InsecureSkipVerify = true }, "--tls: Able 2.0 does not support that",
 		},
 	} {
 		t.Run(c.want, func(t *testing.T) {
@@ -264,7 +264,7 @@ func TestDestinations(t *testing.T) {
 	}{
 		{"queue://", 1, `destination "queue://" has no name`},
 		{"que://A", 1, `destination "que://A": unknown kind "que", must be queue://NAME or topic://NAME`},
-		{"a b", 1, `destination "a b" has a blank in it`},
+		{"a b", 1, `destination "a b" is not one name`},
 		{"queue://a topic://b", 1, `destination "queue://a topic://b" is not one name`},
 		{"queue://a ", 1, `destination "queue://a " is not one name`},
 		{"topic:// a", 1, `destination "topic:// a" is not one name`},
@@ -273,8 +273,7 @@ func TestDestinations(t *testing.T) {
 		{"A::", 1, `destination "A::" is not one name`},
 		{"::B", 1, `destination "::B" is not one name`},
 		{"A::B", 2, "--num-destinations does not work with A::B"},
-		{"A", 0, "--num-destinations 0: there may be 1 to 100000 destinations"},
-		{"A", maxDestinations + 1, "--num-destinations 100001: there may be 1 to 100000 destinations"},
+		{"A", maxDestinations + 1, "there are 100001 destinations, more than 100000"},
 	} {
 		_, err := Destinations([]string{c.name}, c.n)
 		requireMistake(t, err, c.want, "")

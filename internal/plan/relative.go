@@ -69,17 +69,13 @@ func (r *Relative) Of(perSecond float64) (load.Rate, error) {
 func (v *validator) relative(r *Relative, earlier []Step) {
 	i := slices.IndexFunc(earlier, func(s Step) bool { return s.Name == r.Step })
 	m, _ := threshold.Find(r.Metric) // ParseRelative knows it
-	if i < 0 {
-		v.refuse(true, "", "rate %q: there is no step %s before it", r, r.Step)
-		return
-	}
-	has := v.has(&earlier[i]) &^ threshold.Verification
-	if m.Group != "" {
-		of, found := v.figuresOfGroup(m.Group, earlier[i:i+1])
-		if has = of; !found {
-			v.refuse(true, "", "rate %q: the step %s has no group %s", r, r.Step, m.Group)
-			return
+	measured := i >= 0
+	if measured {
+		has := v.has(&earlier[i]) &^ threshold.Verification
+		if m.Group != "" {
+			has, measured = v.figuresOfGroup(m.Group, earlier[i:i+1])
 		}
+		measured = measured && m.Needs&^has == 0
 	}
-	v.refuse(m.Needs&^has != 0, "", "rate %q: the step %s does not measure it", r, r.Step)
+	v.refuse(!measured, "name a step before it, and a rate that it has", "rate %q: no earlier step measures it", r)
 }

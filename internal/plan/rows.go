@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"maps"
 	"reflect"
 	"slices"
@@ -16,22 +17,24 @@ import (
 type Row struct {
 	Name    string
 	Options []string // what follows the name in the tag
+	In      string   // the nearest tag `in`, of a struct around the field
 	Tag     reflect.StructTag
 	Value   reflect.Value
 }
 
 // Rows returns the settings of the struct behind a pointer, and of the structs in it.
-func Rows(of any) []Row { return rowsOf(reflect.ValueOf(of).Elem(), nil) }
+func Rows(of any) []Row { return rowsOf(reflect.ValueOf(of).Elem(), "", nil) }
 
-func rowsOf(v reflect.Value, list []Row) []Row {
+func rowsOf(v reflect.Value, around string, list []Row) []Row {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
+		in := cmp.Or(f.Tag.Get("in"), around)
 		switch set, ok := f.Tag.Lookup("set"); {
 		case ok:
 			options := strings.Split(set, ",")
-			list = append(list, Row{Name: options[0], Options: options[1:], Tag: f.Tag, Value: v.Field(i)})
+			list = append(list, Row{Name: options[0], Options: options[1:], In: in, Tag: f.Tag, Value: v.Field(i)})
 		case f.IsExported() && f.Type.Kind() == reflect.Struct:
-			list = rowsOf(v.Field(i), list)
+			list = rowsOf(v.Field(i), in, list)
 		}
 	}
 	return list
@@ -72,27 +75,22 @@ func (r *Row) data() any {
 			texts[i] = strconv.FormatUint(n, 10)
 		}
 		return r.text(strings.Join(texts, ","))
-	case []string: // of KEY=VALUE
-		var t tree
-		for _, pair := range x {
-			key, value, _ := strings.Cut(pair, "=")
-			t = append(withoutKey(t, key), entry{key, value})
-		}
-		return t.orNil()
+	case []string:
+		return pairs(x)
 	case []driver.Property:
 		var t tree
 		for _, p := range x {
 			t.add(p.Key, p.Value)
 		}
-		return t.orNil()
+		return t
 	case map[string]string:
 		var t tree
 		for _, name := range slices.Sorted(maps.Keys(x)) {
 			t.add(name, x[name])
 		}
-		return t.orNil()
+		return t
 	case []threshold.Threshold:
-		return thresholds(x)
+		return thresholds(x, true)
 	case Rate:
 		return r.text(x.String())
 	case interface {
@@ -108,6 +106,16 @@ func (r *Row) data() any {
 	default:
 		return r.text(r.Value.String())
 	}
+}
+
+// pairs is a list of KEY=VALUE, of which a later one wins.
+func pairs(list []string) (t tree) {
+	for _, pair := range list {
+		key, value, _ := strings.Cut(pair, "=")
+		t = t.without(key)
+		t.add(key, value)
+	}
+	return t
 }
 
 // number returns nil for a zero that is the default, and for the value that stands for none.
@@ -129,18 +137,16 @@ func (r *Row) text(text string) any {
 	return text
 }
 
-func thresholds(list []threshold.Threshold) any {
-	var all []any
-	for i := range list {
-		text := list[i].String()
-		if !list[i].Abort {
-			all = append(all, text)
-			continue
-		}
-		all = append(all, tree{{"threshold", text}, {"abort", true}})
-	}
-	if all == nil {
+// thresholds returns the thresholds as a scenario has them, or only their texts.
+func thresholds(list []threshold.Threshold, aborts bool) any {
+	if len(list) == 0 {
 		return nil
+	}
+	all := make([]any, len(list))
+	for i := range list {
+		if all[i] = list[i].String(); aborts && list[i].Abort {
+			all[i] = tree{{"threshold", list[i].String()}, {"abort", true}}
+		}
 	}
 	return all
 }

@@ -136,8 +136,7 @@ func (v *validator) shards(p *Plan) {
 		return
 	}
 	of := p.Shard.Of
-	v.refuse(p.RunID == 0, "give all shards the same --run-id, or the same --start-at MOMENT",
-		"--shard %s: the run has no name that all shards share", p.Shard)
+	v.need(p.RunID == 0, "--shard", "the same --run-id or --start-at for all shards")
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		producers, consumers := 0, 0
@@ -145,10 +144,9 @@ func (v *validator) shards(p *Plan) {
 			writers, readers := g.workers()
 			producers, consumers = producers+writers, consumers+readers
 			v.group = g
-			v.refuse(g.Rate.Relative != nil, "give the rate in messages per second",
-				"--shard %s does not work with --rate %s", p.Shard, g.Rate)
-			v.refuse(!g.Role.Produces() && g.Count > 0 && g.Count < uint64(readers), //nolint:gosec // not negative
-				"", "--shard %s: --message-count %d is less than the %d consumers", p.Shard, g.Count, readers)
+			v.exclude(g.Rate.Relative != nil, "--shard", "--rate "+g.Rate.String())
+			v.need(!g.Role.Produces() && g.Count > 0 && g.Count < uint64(readers), //nolint:gosec // not negative
+				"--shard", fmt.Sprintf("--message-count %d or more", readers))
 		}
 		v.group = nil
 		ends, what := producers, "producers"
@@ -156,9 +154,8 @@ func (v *validator) shards(p *Plan) {
 			ends, what = consumers, "consumers"
 		}
 		none := producers+consumers < of
-		v.refuse(none, "", "--shard %s: there are only %d producers and consumers", p.Shard, producers+consumers)
-		v.refuse(!none && ends < of && s.Duration == 0,
-			fmt.Sprintf("add --duration, or give --%s %d", what, of),
-			"--shard %s: there are only %d %s, and a shard without any would not end", p.Shard, ends, what)
+		v.need(none, "--shard", fmt.Sprintf("%d producers and consumers", of))
+		v.need(!none && ends < of && s.Duration == 0, "--shard",
+			fmt.Sprintf("--duration or --%s %d", what, of)) // a shard without any would not end
 	}
 }

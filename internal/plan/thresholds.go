@@ -135,13 +135,13 @@ func (v *validator) lacking(t *threshold.Threshold, lacks threshold.Needs) {
 		hint  string
 	}{
 		{threshold.Verification, "add --verify"},
-		{threshold.Rate, "add --rate N"},
-		{threshold.Transactions, "add --commit-interval N or --tx"},
+		{threshold.Rate, "add --rate"},
+		{threshold.Transactions, "add --commit-interval or --tx"},
 		{threshold.Reconnection, "add --reconnect"},
-		{threshold.Delay, "add --delivery-delay TIME"},
-		{threshold.Stalls, "leave --stall-threshold 0 out"},
-		{threshold.Producers, "use the client or producer command"},
-		{threshold.Consumers, "use the client or consumer command"},
+		{threshold.Delay, "add --delivery-delay"},
+		{threshold.Stalls, "raise --stall-threshold"},
+		{threshold.Producers, "add producers"},
+		{threshold.Consumers, "add consumers"},
 	} {
 		if lacks&need.needs != 0 {
 			hints = append(hints, need.hint)

@@ -44,7 +44,7 @@ func TestThresholdsOfGroups(t *testing.T) {
 		{"load", "group.paced.completed.avg >= 90% of target", "", ""},
 		{"run", "group.nobody.sent == 1", "there is no group nobody", ""},
 		{"then", "group.readers.received == 1", "there is no group readers", ""},
-		{"load", "group.readers.ack.p99 < 1s", "does not measure it", "producer command"},
+		{"load", "group.readers.ack.p99 < 1s", "does not measure it", "add producers"},
 		{"load", "group.greedy.response.p99 < 1s", "does not measure it", "add --rate"},
 		{"load", "completed.avg >= 90% of target", "there is no one target", "group.NAME"},
 		{"load", "group.greedy.completed.avg >= 90% of target", "does not measure it", "add --rate"},
@@ -101,7 +101,7 @@ func (d *delaying) Delays() bool { return d.yes }
 // TestThresholdsOfDelays: lateness is that of delayed messages, whoever in the run, or outside it, has sent them; and
 // there are no stalls of no length.
 func TestThresholdsOfDelays(t *testing.T) {
-	const add = "add --delivery-delay TIME"
+	const add = "add --delivery-delay"
 	delay := func(g *Group) { g.Delay = time.Second }
 	drivers := ables(func(c *driver.Capabilities) { c.Queue.Delay = true })
 	for _, tt := range []struct {
@@ -116,7 +116,7 @@ func TestThresholdsOfDelays(t *testing.T) {
 		{"a delay", "run", "lateness.p99 < 1s", "", func(p *Plan) { delay(p.Steps[0].Groups[0]) }},
 		{"a delay, of a group", "load", "group.readers.lateness.p99 < 1s", "", func(p *Plan) { delay(p.Steps[0].Groups[0]) }},
 		{"a delay by an option", "run", "lateness.p99 < 1s", "", func(p *Plan) { p.Steps[0].Groups[0].ProducerBroker.Options = &delaying{yes: true} }},
-		{"the producers' own", "run", "group.paced.lateness.p99 < 1s", "use the client or consumer command", func(p *Plan) { delay(p.Steps[0].Groups[0]) }},
+		{"the producers' own", "run", "group.paced.lateness.p99 < 1s", "add consumers", func(p *Plan) { delay(p.Steps[0].Groups[0]) }},
 		{"sent in an earlier step", "then", "lateness.p99 < 1s", "", func(p *Plan) {
 			delay(p.Steps[0].Groups[0])
 			p.Steps[1].Groups = p.Steps[0].Groups[2:]
@@ -127,7 +127,7 @@ func TestThresholdsOfDelays(t *testing.T) {
 		}},
 		{"early ones are counted", "run", "early == 0", "", nil},
 		{"stalls", "run", "stall.count == 0", "", func(p *Plan) { p.StallThreshold = time.Second }},
-		{"no stalls", "run", "stall.max < 5s", "leave --stall-threshold 0 out", nil},
+		{"no stalls", "run", "stall.max < 5s", "raise --stall-threshold", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := twoSteps(t)
@@ -158,7 +158,7 @@ func TestThresholdsOfDelays(t *testing.T) {
 func TestRelativeRates(t *testing.T) {
 	for text, mistake := range map[string]string{
 		"80% of load.completed.avg": "", "80% of load.received.avg": "", "80% of load.group.greedy.completed.avg": "", "50% of load.group.readers.received.min": "",
-		"80% of load.group.readers.completed.avg": "does not measure it", "80% of load.group.nobody.sent.avg": "has no group nobody",
+		"80% of load.group.readers.completed.avg": "no earlier step measures it", "80% of load.group.nobody.sent.avg": "no earlier step measures it",
 	} {
 		r, err := ParseRelative(text)
 		require.NoError(t, err)

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -20,8 +19,6 @@ const maxWorkers = 100_000
 func (p *Plan) Validate(drivers Drivers) error {
 	v := validator{seen: map[string]bool{}, driver: drivers, verify: p.Verify}
 	v.stomp = slices.ContainsFunc(p.Brokers(), func(b *Broker) bool { return b.Protocol == "stomp" })
-	v.refuse(p.StallThreshold != 0 && p.StallThreshold < stats.PauseLimit, "give more, or 0 for none",
-		"--stall-threshold %v is below %v", p.StallThreshold, stats.PauseLimit)
 	v.shards(p)
 	elsewhere := p.elsewhere()
 	var has threshold.Needs
@@ -102,6 +99,27 @@ func (v *validator) refuse(wrong bool, hint, format string, args ...any) {
 	}
 }
 
+// need records a setting that is given without another one.
+func (v *validator) need(wrong bool, setting, other string) {
+	if wrong {
+		v.add(Needs(setting, other))
+	}
+}
+
+// exclude records two settings that exclude each other.
+func (v *validator) exclude(both bool, first, second string) {
+	if both {
+		v.add(Excludes(first, second))
+	}
+}
+
+// atMost records more than there may be.
+func (v *validator) atMost(what string, n, most int) {
+	if n > most {
+		v.add(TooMany(what, n, most))
+	}
+}
+
 // step checks the settings that all groups of a step share.
 func (v *validator) step(s *Step) {
 	v.group = nil
@@ -113,8 +131,7 @@ func (v *validator) step(s *Step) {
 		producers, consumers := g.workers()
 		workers += producers + consumers
 	}
-	v.refuse(workers > maxWorkers, "run several processes", "there are %d producers and consumers, more than %d",
-		workers, maxWorkers)
+	v.atMost("producers and consumers", workers, maxWorkers)
 }
 
 // ends reports whether the step ends by itself.
@@ -137,12 +154,12 @@ func (s *Step) ends() bool {
 // settings checks settings of a group against each other.
 func (v *validator) settings() {
 	g := v.group
-	v.answers()
-	v.refuse(g.Delay > 0 && g.Delay < time.Millisecond, "", "--delivery-delay %v is below a millisecond", g.Delay)
+	v.exclude(g.SendTimeout > 0 && g.CommitInterval > 0, "--send-timeout", "--commit-interval")
+	v.resend()
 	v.refuse(g.TTL > 0 && g.Delay >= g.TTL, "raise --ttl", "--delivery-delay %v leaves nothing of --ttl %v",
 		g.Delay, g.TTL)
-	v.refuse((g.ReconnectTimeout != 0 || g.ReconnectDelay != 0) && !g.Reconnect, "add --reconnect",
-		"--reconnect-timeout and --reconnect-delay need --reconnect")
+	v.need(g.ReconnectTimeout != 0 && !g.Reconnect, "--reconnect-timeout", "--reconnect")
+	v.need(g.ReconnectDelay != 0 && !g.Reconnect, "--reconnect-delay", "--reconnect")
 	for _, b := range g.Brokers() {
 		f := v.driver(b)
 		v.refuse(g.Hosts == Spread && f.Hosts == nil, "leave --hosts out",
@@ -186,15 +203,13 @@ func (v *validator) subscriptions() {
 		return
 	}
 	topics := g.hasKind(driver.Topic)
-	const useTopic = "name the destination topic://NAME"
-	const onlyTopics = "--%s subscriptions exist on topics only"
-	v.refuse(g.Durable && !topics, useTopic, onlyTopics, "durable")
-	v.refuse(g.Shared > 0 && !topics, useTopic, onlyTopics, "shared")
-	v.exclude(g.Shared > 0 && topics && g.hasKind(driver.Queue), "--shared", "queues and topics in one run")
+	const topic = "a destination topic://NAME"
+	v.need(g.Durable && !topics, "--durable", topic)
+	v.need(g.Shared > 0 && !topics, "--shared", topic)
+	v.exclude(g.Shared > 0 && topics && g.hasKind(driver.Queue), "--shared", "queues and topics together")
 	v.refuse(g.Durable && g.Shared == 0 && g.ClientID == "", "add --clientID PREFIX",
 		"Cannot create durable subscription - client ID has not been set")
-	v.refuse(g.KeepSubscription && !g.Durable, "add --durable",
-		"--keep-subscription works only with durable subscriptions")
+	v.need(g.KeepSubscription && !g.Durable, "--keep-subscription", "--durable")
 }
 
 func (g *Group) hasKind(kind driver.Kind) bool {
@@ -231,14 +246,13 @@ func (g *Group) fails(as driver.Verdict) bool {
 // broker checks one broker: it checks the settings common to all protocols here, the rest by the protocol's own Check.
 func (v *validator) broker(b *Broker) {
 	o, f := &b.OpenOptions, v.driver(b)
-	v.refuse(o.Password != "" && o.User == "" && !HasUser(o.URL), "add --user NAME", "a password was given but no user")
+	v.need(o.Password != "" && o.User == "" && !HasUser(o.URL), "--password", "--user")
 	if o.TLS != (driver.TLS{}) {
 		switch scheme := Scheme(o.URL); {
 		case !f.Capabilities.TLS:
-			v.refuse(true, "leave the --tls flags out", "--tls: %s connections cannot be encrypted", f.Title)
+			v.unsupported("--tls", f.Title, "")
 		case !encrypted(scheme):
-			v.refuse(true, "give a --url with an encrypted scheme: "+strings.Join(encryptedSchemes(f), ", "),
-				"--tls flags were given, but %s is not encrypted", b.Shown())
+			v.need(true, "--tls", "a --url with "+strings.Join(encryptedSchemes(f), ", "))
 		default: // the files are read by the protocol's Check
 		}
 	}
@@ -263,4 +277,16 @@ func encryptedSchemes(f *driver.Factory) []string {
 		}
 	}
 	return list
+}
+
+// resend checks whether messages in doubt can be sent again.
+func (v *validator) resend() {
+	g := v.group
+	if !g.Resend {
+		return
+	}
+	c := &v.driver(g.ProducerBroker).Capabilities
+	v.need(!g.Reconnect && g.SendTimeout == 0 && !c.TimesOut && !c.Reconnects, "--in-doubt resend",
+		"--reconnect or --send-timeout")
+	v.exclude(g.CommitInterval > 0, "--in-doubt resend", "--commit-interval")
 }

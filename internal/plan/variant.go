@@ -12,21 +12,27 @@ const MaxWeight = 1_000_000
 
 // Variant is a kind of messages of a producer group.
 type Variant struct {
-	// Weight over the sum of all is the share of the messages, from 1 to [MaxWeight].
-	Weight int
+	// Sizes are the sizes that the setting gives, each of which becomes a variant with its BodySize.
+	Sizes []Size `set:"message-size,made,one,daily" roles:"producer" section:"Message" arg:"SIZE" default:"1024" help:"bytes, such as 1024 or 64KiB; several by weight, such as 1KiB/80:64KiB/20"`
+	// File is that which Body was read from; empty for BodySize and Fill.
+	File string `set:"body-file,made" roles:"producer" arg:"FILE" help:"file that is the body of every message; of a folder, each file in turn"`
+	Fill string `set:"fill,made" roles:"producer" words:"random,compressible,zeros" default:"random" help:"content of the bodies: random (text), compressible (text that gzip halves), zeros"`
 	// Variant has the payload of a file, or a payload of BodySize and Fill from [Plan.MakeBodies].
 	driver.Variant
+	// Weight over the sum of all is the share of the messages.
+	Weight   int `set:"weight,made,key" range:"1..1000000" default:"1" help:"share of the message, against the weights of the others"`
 	BodySize int
-	Fill     Fill
-	File     string // that Body was read from; empty for BodySize and Fill
 }
+
+// Size is one of several sizes of messages.
+type Size struct{ Bytes, Weight int }
 
 // BodySource says where the body is from.
 func (v *Variant) BodySource() string {
 	if v.File != "" {
 		return fmt.Sprintf("%s, %d bytes", v.File, v.Size())
 	}
-	return v.Fill.Describe(v.Size())
+	return DescribeBody(v.Size(), v.Fill)
 }
 
 // tree is the message as a scenario has it.
@@ -35,8 +41,8 @@ func (v *Variant) tree() (t tree) {
 		t.add("body-file", v.File)
 	} else {
 		t.add("message-size", v.Size())
-		if v.Fill != "" && v.Fill != Random {
-			t.add("fill", string(v.Fill))
+		if v.Fill != Random {
+			t.add("fill", text(v.Fill))
 		}
 	}
 	t.rows(&v.Variant, nil)
@@ -101,9 +107,7 @@ func (v *validator) mix() {
 	for i := range list {
 		total += min(list[i].Size(), MaxMessageSize+1)
 	}
-	v.refuse(total > MaxMessageSize, "", "the bodies have %d bytes in all, more than %d", total, MaxMessageSize)
-	v.refuse(len(list) > driver.MaxVariants, "", "there are %d messages, more than %d", len(list), driver.MaxVariants)
-	length := load.CycleLength(g.weights())
-	v.refuse(length > load.MaxCycle, "give rounder weights", "the weights of the messages add up to %d, more than %d",
-		length, load.MaxCycle)
+	v.atMost("bytes of bodies", total, MaxMessageSize)
+	v.atMost("messages", len(list), driver.MaxVariants)
+	v.atMost("messages by their weights", load.CycleLength(g.weights()), load.MaxCycle)
 }

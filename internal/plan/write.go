@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -9,8 +10,6 @@ import (
 	"strings"
 
 	yaml "go.yaml.in/yaml/v4"
-
-	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // tree is a map with ordered keys. Its values are texts, numbers, booleans, lists ([]any) and trees.
@@ -21,9 +20,9 @@ type entry struct {
 	value any
 }
 
-// add adds a value unless it is nil.
+// add adds a value unless it is nil, or a tree without entries.
 func (t *tree) add(key string, value any) {
-	if value != nil {
+	if of, ok := value.(tree); value != nil && (!ok || of != nil) {
 		*t = append(*t, entry{key, value})
 	}
 }
@@ -37,17 +36,14 @@ func (t tree) get(key string) any {
 	return nil
 }
 
-func (t tree) orNil() any {
-	if t == nil {
-		return nil
-	}
-	return t
+func (t tree) without(key string) tree {
+	return slices.DeleteFunc(slices.Clone(t), func(e entry) bool { return e.key == key })
 }
 
 // rows adds the settings of a struct that are data of a plan, without secrets.
 func (t *tree) rows(of any, wanted func(*Row) bool) {
 	for _, r := range Rows(of) {
-		if !r.Is("secret") && !r.Is("flag") && !r.Is("shape") && (wanted == nil || wanted(&r)) {
+		if !r.Is("secret") && !r.Is("made") && !r.Is("flag") && !r.Is("shape") && (wanted == nil || wanted(&r)) {
 			t.add(r.Name, r.data())
 		}
 	}
@@ -64,35 +60,43 @@ func texts(list []string) any {
 	return all
 }
 
-// JSON returns the plan as data, with all defaults, under the names of the settings: each step with its groups in full.
-// Names of output files, labels and passwords are not in it, so that runs that did the same have the same. All texts,
-// which are the user's, are as clean returns them.
+// JSON returns the plan as data, under the names of the settings: each step with its groups in full. Outputs, labels,
+// passwords, and the aborts of thresholds are not in it, so that runs that did the same have the same. All texts are as
+// clean returns them.
 func JSON(p *Plan, clean func(string) string) (json.RawMessage, error) {
 	var t tree
 	t.add("name", text(p.Name))
-	without := []string{ // what does not change the load; allow says which outcomes do not fail the run
+	without := []string{ // they do not change the load; allow says which outcomes do not fail the run
 		"embedded", "embedded-faults", "broker-count", "allow-lost", "allow-duplicates", "allow-damaged", "fail-on-disorder",
 	}
 	t.rows(p, func(r *Row) bool { return !slices.Contains(without, r.Name) })
-	if !p.Verify {
-		t.add("verify", false)
-	}
 	t.add("allow", texts(p.allowed()))
-	t.add("thresholds", plain(thresholds(p.Thresholds)))
+	t.add("thresholds", thresholds(p.Thresholds, false))
 	var steps []any
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		of := s.tree()
-		of.add("thresholds", plain(thresholds(s.Thresholds)))
+		of.add("thresholds", thresholds(s.Thresholds, false))
 		var groups []any
 		for _, g := range s.Groups {
-			groups = append(groups, g.whole())
+			whole := g.tree(nil)
+			whole.add("name", text(g.Name))
+			for i, b := range g.Brokers() {
+				at := b.tree(false)
+				at.add("name", text(b.Name))
+				whole.add([]string{"broker", "consumer-broker"}[i], at)
+			}
+			groups = append(groups, whole)
 		}
 		of.add("groups", groups)
 		steps = append(steps, of)
 	}
 	t.add("steps", steps)
-	return json.Marshal(asMap(t, clean))
+	var data map[string]any
+	if err := node(t, clean).Decode(&data); err != nil {
+		return nil, fmt.Errorf("write the plan: %w", err)
+	}
+	return json.Marshal(data)
 }
 
 // allowed names the outcomes of the verification that do not make the run a failure.
@@ -113,74 +117,19 @@ func (p *Plan) allowed() (list []string) {
 	return list
 }
 
-// plain returns thresholds without their aborts, which do not change the measurement.
-func plain(list any) any {
-	all, _ := list.([]any)
-	for i := range all {
-		if t, ok := all[i].(tree); ok {
-			all[i] = t.get("threshold")
-		}
-	}
-	return list
-}
-
-// asMap returns a value for JSON, with all texts and keys cleaned.
-func asMap(value any, clean func(string) string) any {
-	switch v := value.(type) {
-	case string:
-		return clean(v)
-	case []any:
-		list := make([]any, len(v))
-		for i := range v {
-			list[i] = asMap(v[i], clean)
-		}
-		return list
-	case tree:
-		m := make(map[string]any, len(v))
-		for _, e := range v {
-			m[clean(e.key)] = asMap(e.value, clean)
-		}
-		return m
-	}
-	return value
-}
-
-// whole is the group with its brokers and messages, for [JSON].
-func (g *Group) whole() tree {
-	var t tree
-	t.add("name", text(g.Name))
-	t.add("role", string(g.Role))
+// tree is the group without its name, with the names of its brokers.
+func (g *Group) tree(names map[*Broker]string) tree {
+	t := tree{{"role", string(g.Role)}}
 	brokers := g.Brokers()
-	t.add("broker", brokers[0].tree(true))
+	t.add("broker", text(names[brokers[0]]))
 	if len(brokers) > 1 {
-		t.add("consumer-broker", brokers[1].tree(true))
+		t.add("consumer-broker", text(names[brokers[1]]))
 	}
-	t = append(t, g.tree()...)
-	if len(g.Mix) == 1 && g.Role.Produces() {
-		t.add("body", g.Mix[0].BodySource())
-		t.rows(&g.Mix[0].Variant, nil)
-		return t
-	}
-	var messages []any
-	for i := range g.Mix {
-		m := tree{{"weight", g.Mix[i].Weight}, {"body", g.Mix[i].BodySource()}}
-		m.rows(&g.Mix[i].Variant, nil)
-		messages = append(messages, m)
-	}
-	if g.Role.Produces() {
-		t.add("messages", messages)
-	}
-	return t
-}
-
-// tree is the group without name, role, brokers and messages.
-func (g *Group) tree() tree {
-	var t tree
-	var names []string
+	var destinations []string
 	for _, d := range g.Destinations {
-		names = append(names, d.String())
+		destinations = append(destinations, d.String())
 	}
-	t.add("destinations", texts(names))
+	t.add("destinations", texts(destinations))
 	t.rows(g, func(r *Row) bool {
 		switch r.Tag.Get("roles") {
 		case "producer":
@@ -194,6 +143,29 @@ func (g *Group) tree() tree {
 	if g.Role.Consumes() {
 		t.add("max-message-size", g.ConsumerBroker.LargestBody())
 	}
+	if brokers[0].Given != "" { // a failover URL has other defaults
+		t = t.without("reconnect")
+		t.add("reconnect", g.Reconnect)
+		if g.Hosts == InOrder {
+			t.add("hosts", string(InOrder))
+		}
+	}
+	switch {
+	case !g.Role.Produces():
+		return t
+	case len(g.Mix) == 1:
+		return append(t, g.Mix[0].tree()...)
+	}
+	var messages []any
+	turn := !slices.ContainsFunc(g.Mix, func(v Variant) bool { return v.Weight != 1 })
+	for i := range g.Mix {
+		m := g.Mix[i].tree()
+		if !turn {
+			m = append(tree{{"weight", g.Mix[i].Weight}}, m...)
+		}
+		messages = append(messages, m)
+	}
+	t.add("messages", messages)
 	return t
 }
 
@@ -210,27 +182,17 @@ func (s *Step) tree() tree {
 	return t
 }
 
-// tree is the broker, with all options of its protocol or with the given ones.
-func (b *Broker) tree(all bool) tree {
+// tree is the broker without its name.
+func (b *Broker) tree(embedded bool) tree {
 	t := tree{{"protocol", b.Protocol}}
-	if all {
-		t.add("name", text(b.Name))
-		t.add("client", text(b.Client))
+	if !embedded {
+		t.add("url", text(b.Shown()))
 	}
-	t.add("url", text(b.Shown()))
 	t.add("management-url", text(RedactURL(b.Management)))
-	given := map[string]bool{"protocol": true, "url": true, "management-url": true, "client": all, "option": true}
-	t.rows(b, func(r *Row) bool { return !given[r.Name] })
-	if !all {
-		options := Row{Value: reflect.ValueOf(b.Assigned)}
-		t.add("options", options.data())
-		return t
-	}
-	var options tree
-	for _, o := range driver.Describe(b.Options) {
-		options.add(o.Name, o.Default)
-	}
-	t.add("options", options.orNil())
+	t.rows(b, func(r *Row) bool {
+		return !slices.Contains([]string{"protocol", "url", "management-url", "option"}, r.Name)
+	})
+	t.add("options", pairs(b.Assigned))
 	return t
 }
 
@@ -253,8 +215,7 @@ func YAML(p *Plan, clean func(string) string, comments ...string) ([]byte, error
 	}) {
 		comments = append(slices.Clip(comments), "note: give PERFMQ_PASSWORD to run it again")
 	}
-	w := writer{plan: p, brokers: map[*Broker]string{}}
-	root := node(w.file(), func(s string) string { return strings.ReplaceAll(clean(s), "$", "$$") })
+	root := node(p.scenario(), func(s string) string { return strings.ReplaceAll(clean(s), "$", "$$") })
 	var b strings.Builder
 	for _, c := range comments {
 		for line := range strings.Lines(clean(c)) {
@@ -269,81 +230,50 @@ func YAML(p *Plan, clean func(string) string, comments ...string) ([]byte, error
 	return []byte(b.String()), nil
 }
 
-// writer makes the tree of a scenario.
-type writer struct {
-	plan    *Plan
-	brokers map[*Broker]string // names
-}
-
-func (w *writer) file() tree {
-	p := w.plan
+// scenario returns the plan as the data of a scenario.
+func (p *Plan) scenario() tree {
 	t := tree{{"version", 1}}
 	t.add("name", text(p.Name))
 	labels := Row{Value: reflect.ValueOf(p.Labels)}
 	t.add("labels", labels.data())
 	t.rows(p, nil)
-	w.addBrokers(&t)
-	w.addGroups(&t)
-	t.add("thresholds", thresholds(p.Thresholds))
+	list, names := p.brokerNames()
+	if names[list[0]] == "" {
+		t.add("broker", list[0].tree(p.Embedded))
+	} else {
+		var brokers tree
+		for _, b := range list {
+			brokers.add(names[b], b.tree(p.Embedded))
+		}
+		t.add("brokers", brokers)
+	}
+	p.addGroups(&t, names)
+	t.add("thresholds", thresholds(p.Thresholds, true))
 	return t
 }
 
-// addBrokers adds the brokers: the only one without a name.
-func (w *writer) addBrokers(t *tree) {
-	var list []*Broker
-	for _, b := range w.plan.Brokers() {
-		i := 0
-		for i < len(list) && !list[i].Same(b) {
-			i++
+// brokerNames returns the different brokers, and the names of all. An only broker has none.
+func (p *Plan) brokerNames() (list []*Broker, names map[*Broker]string) {
+	names = map[*Broker]string{}
+	for _, b := range p.Brokers() {
+		i := slices.IndexFunc(list, b.Same)
+		if i < 0 {
+			i, list = len(list), append(list, b)
 		}
-		if i == len(list) {
-			list = append(list, b)
-		}
-		w.brokers[b] = list[i].Name
-	}
-	named := func(b *Broker) tree {
-		of := b.tree(false)
-		if w.plan.Embedded {
-			of = withoutKey(of, "url")
-		}
-		return of
+		names[b] = cmp.Or(b.Name, []string{"producers", "consumers"}[min(i, 1)]) // a client may have two without a name
 	}
 	if len(list) == 1 && (list[0].Name == "" || list[0].Name == OnlyBroker) {
-		t.add("broker", named(list[0]))
-		return
+		clear(names)
 	}
-	var brokers tree
-	for i, b := range list {
-		name := b.Name
-		if name == "" { // of a client with two
-			name = []string{"producers", "consumers"}[min(i, 1)]
-			for other := range w.brokers {
-				if other.Same(b) {
-					w.brokers[other] = name
-				}
-			}
-		}
-		brokers.add(name, named(b))
-	}
-	t.add("brokers", brokers)
-}
-
-func withoutKey(t tree, key string) (rest tree) {
-	for _, e := range t {
-		if e.key != key {
-			rest = append(rest, e)
-		}
-	}
-	return rest
+	return list, names
 }
 
 // addGroups adds the groups, and the steps with their differences.
-func (w *writer) addGroups(t *tree) {
-	p := w.plan
+func (p *Plan) addGroups(t *tree, brokers map[*Broker]string) {
 	common := map[string]tree{}
 	for i := range p.Steps {
 		for _, g := range p.Steps[i].Groups {
-			of := w.group(g)
+			of := g.tree(brokers)
 			if known, ok := common[g.Name]; ok {
 				of = intersection(known, of)
 			}
@@ -361,89 +291,41 @@ func (w *writer) addGroups(t *tree) {
 		t.add("groups", all)
 	}
 	if s := &p.Steps[0]; len(p.Steps) == 1 && s.Name == OnlyStep && s.Thresholds == nil {
-		*t = append(*t, withoutKey(s.tree(), "name")...)
+		*t = append(*t, s.tree().without("name")...)
 		return
 	}
 	var steps []any
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		of := s.tree()
-		of.add("groups", w.uses(s, common, groups))
-		of.add("thresholds", thresholds(s.Thresholds))
+		of.add("groups", s.uses(brokers, common, len(groups)))
+		of.add("thresholds", thresholds(s.Thresholds, true))
 		steps = append(steps, of)
 	}
 	t.add("steps", steps)
 }
 
 // uses are the groups of a step, with their differences in it; nil for all groups without a difference.
-func (w *writer) uses(s *Step, common map[string]tree, all []*Group) any {
+func (s *Step) uses(brokers map[*Broker]string, common map[string]tree, all int) any {
 	var uses tree
 	var names []string
 	differs := false
 	for _, g := range s.Groups {
-		var own tree
-		for _, e := range w.group(g) {
-			if common[g.Name].get(e.key) == nil {
-				own = append(own, e)
-			}
+		own := slices.DeleteFunc(g.tree(brokers), func(e entry) bool { return common[g.Name].get(e.key) != nil })
+		var value any // none without a difference
+		if len(own) > 0 {
+			value, differs = own, true
 		}
-		differs = differs || own != nil
-		uses, names = append(uses, entry{g.Name, own.orNil()}), append(names, g.Name)
+		uses, names = append(uses, entry{g.Name, value}), append(names, g.Name)
 	}
 	switch {
 	case differs:
 		return uses
-	case len(names) < len(all):
+	case len(names) < all:
 		return texts(names)
 	default:
 		return nil
 	}
-}
-
-// group is a group of the scenario.
-func (w *writer) group(g *Group) tree {
-	t := tree{{"role", string(g.Role)}}
-	brokers := g.Brokers()
-	t.add("broker", text(w.nameOf(brokers[0])))
-	if len(brokers) > 1 {
-		t.add("consumer-broker", text(w.nameOf(brokers[1])))
-	}
-	t = append(t, g.tree()...)
-	if brokers[0].Given != "" { // a failover URL has other defaults
-		t = withoutKey(t, "reconnect")
-		t.add("reconnect", g.Reconnect)
-		if g.Hosts == InOrder {
-			t.add("hosts", string(InOrder))
-		}
-	}
-	if !g.Role.Produces() {
-		return t
-	}
-	if len(g.Mix) == 1 {
-		return append(t, g.Mix[0].tree()...)
-	}
-	var messages []any
-	turn := true
-	for i := range g.Mix {
-		turn = turn && g.Mix[i].Weight == 1
-	}
-	for i := range g.Mix {
-		m := g.Mix[i].tree()
-		if !turn {
-			m = append(tree{{"weight", g.Mix[i].Weight}}, m...)
-		}
-		messages = append(messages, m)
-	}
-	t.add("messages", messages)
-	return t
-}
-
-// nameOf returns the name of a broker; empty if there is only one.
-func (w *writer) nameOf(b *Broker) string {
-	if w.brokers[b] == OnlyBroker {
-		return ""
-	}
-	return w.brokers[b]
 }
 
 // intersection returns what two trees have in common.

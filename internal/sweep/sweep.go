@@ -52,12 +52,13 @@ type Sweep struct {
 	// Build makes a run of a cell, with a plan of its own.
 	Build func(values map[string]string) (*run.Run, error)
 
-	Repeats  int
-	Shuffled bool   // each round of repeats has the cells in another order
-	Seed     uint64 // of that order
-	Settle   time.Duration
-	Between  string // [Keep] or [Fresh]
-	Stop     bool   // after a run that failed
+	Repeats int `set:"repeats,key,sweep" range:"1..1000" default:"1" help:"runs of each cell of the matrix"`
+	// Shuffled gives each round of repeats another order of the cells, by Seed.
+	Shuffled bool `set:"order,key,sweep" words:"in-turn,shuffled" default:"in-turn" help:"in-turn: all cells once, then all again; shuffled: in another order each time"`
+	Seed     uint64
+	Settle   time.Duration `set:"settle,key,sweep" default:"0s" help:"pause between two runs of a sweep"`
+	Between  string        `set:"between-runs,key,sweep" words:"keep,fresh" default:"keep" help:"destinations of runs"`
+	Stop     bool          `set:"on-failure,key,sweep" words:"continue,stop" default:"continue" help:"whether a sweep continues after a failed run"`
 	Silent   bool
 	Progress Progress
 

@@ -92,7 +92,7 @@ type ProducerSpec struct {
 	// TTL is the time after which the broker may drop a message; 0 means never.
 	TTL time.Duration `set:"ttl" roles:"producer" unit:"ms" none:"for ever" help:"time to live: 5s, or a plain number of milliseconds"`
 	// Delay is the time for which the broker holds a message back after its sending; 0 means not at all.
-	Delay time.Duration `set:"delivery-delay" roles:"producer" unit:"ms" default:"0s" help:"let the broker hold each message back for this time; a plain number is milliseconds"`
+	Delay time.Duration `set:"delivery-delay" roles:"producer" unit:"ms" default:"0s" least:"0|1ms" help:"let the broker hold each message back for this time; a plain number is milliseconds"`
 	// Variants are the kinds of messages to send, from 1 to [MaxVariants]. All producers of a run may share them and their
 	// bodies: the driver does not change them, and keeps no more copies than it needs.
 	Variants []Variant
@@ -105,7 +105,7 @@ type ProducerSpec struct {
 	Commits Commits
 	// SendTimeout is the time after which a driver with [Capabilities.TimesOut] ends a send without an answer as
 	// [Unknown]; 0 lets the driver choose. Other drivers ignore it.
-	SendTimeout time.Duration `set:"send-timeout" roles:"producer" section:"Load" default:"0s" help:"a message without an answer after this time ends as unconfirmed; 0 waits for ever, or, over rocketmq, for -o send-timeout"`
+	SendTimeout time.Duration `set:"send-timeout" roles:"producer" section:"Load" default:"0s" least:"0|20ms" help:"a message without an answer after this time ends as unconfirmed; 0 waits for ever, or, over rocketmq, for -o send-timeout"`
 }
 
 // MaxVariants is the largest number of variants of a producer.

@@ -23,7 +23,7 @@ type Head struct {
 	// Warmup is the length of the first part of the load, which is not measured; if there are several steps, the warm-up
 	// of the first one.
 	Warmup int64 `json:"warmup"`
-	// Plan is the plan of the run, with all defaults. It contains no secrets.
+	// Plan is the plan of the run. It contains no secrets.
 	Plan json.RawMessage `json:"plan,omitempty"`
 	// PlanHash is the SHA-256 of the plan, as [Hash] computes it, in hexadecimal. Only results with the same hash merge.
 	PlanHash string `json:"planHash"`
