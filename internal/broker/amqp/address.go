@@ -15,22 +15,18 @@ const (
 	capGlobal = "global"
 )
 
-// parseAddress parses an address; kind is the kind of addresses without a prefix.
-func parseAddress(address string, kind driver.Kind) driver.Destination {
-	if a, ok := store.ParseAddress(address); ok && a.Name != "" {
-		return a
-	}
-	return driver.Destination{Kind: kind, Name: address}
-}
-
 func hasCapability(t *wire.Terminus, capability string) bool {
 	return slices.Contains(t.Capabilities, capability)
 }
 
-// kindOf returns the kind of a terminus without a prefix.
-func kindOf(t *wire.Terminus) driver.Kind {
-	if hasCapability(t, capTopic) {
-		return driver.Topic
+// addressOf returns the address of a terminus: its prefix decides the kind, else its capabilities.
+func addressOf(t *wire.Terminus) driver.Destination {
+	if a, ok := store.ParseAddress(t.Address.V); ok && a.Name != "" {
+		return a
 	}
-	return driver.Queue
+	a := driver.Destination{Name: t.Address.V}
+	if hasCapability(t, capTopic) {
+		a.Kind = driver.Topic
+	}
+	return a
 }

@@ -79,7 +79,7 @@ func (l *inLink) open(t *wire.Terminus) (refused *wire.Error) {
 	case t.Address.V == "":
 		return failAddress()
 	default:
-		addr := parseAddress(t.Address.V, kindOf(t))
+		addr := addressOf(t)
 		var err error
 		if l.dest, err = l.s.c.srv.store.Open(addr); err != nil {
 			return cannotOpen(addr, err)
@@ -112,12 +112,13 @@ func (s *session) attachOut(a *wire.Attach) error {
 // open opens the link's source, and sets the source of a to it.
 func (l *outLink) open(a *wire.Attach) (refused *wire.Error) {
 	t := &a.Source
+	addr := addressOf(t)
 	switch {
 	case t.Dynamic:
 		return failDynamic()
 	case t.Kind != wire.DescSource || t.Address.V == "":
 		return failAddress()
-	case t.DistributionMode == wire.DistributionCopy && kindOf(t) == driver.Queue:
+	case t.DistributionMode == wire.DistributionCopy && addr.Kind == driver.Queue:
 		// JMS clients ask for copies of topics, where every subscriber gets one
 		return fail(wire.CondNotImplemented, "queues cannot be browsed")
 	}
@@ -127,7 +128,6 @@ func (l *outLink) open(a *wire.Attach) (refused *wire.Error) {
 		refused.Info = info("invalid-field", "filter") // JMS mapping
 		return refused
 	}
-	addr := parseAddress(t.Address.V, kindOf(t))
 	notify := func() { l.s.c.makeReady(l) }
 	if addr.Kind == driver.Topic {
 		return l.subscribe(a, addr.Name, filter, notify)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
@@ -105,7 +106,7 @@ func (c *conn) onOpen(f *wire.Decoder) error {
 func (c *conn) appendOpen(b []byte) []byte {
 	props := wire.BeginMap(nil)
 	props = wire.AppendStr(wire.AppendSymbol(props, "product"), store.Product)
-	props = wire.AppendStr(wire.AppendSymbol(props, "version"), c.srv.version)
+	props = wire.AppendStr(wire.AppendSymbol(props, "version"), transport.Version)
 	wire.EndCompound(props, 0, 4)
 	o := wire.Open{
 		ContainerID: "perfmq", MaxFrameSize: wire.Some[uint32](ourMaxFrame), ChannelMax: wire.Some[uint16](ourChannelMax),

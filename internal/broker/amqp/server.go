@@ -1,13 +1,13 @@
 package amqp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
-	"github.com/perfmq/perfmq/internal/transport"
 )
 
 // Options are the settings of a server.
@@ -31,20 +31,15 @@ const (
 
 // Server serves connections from one store. It is safe for concurrent use.
 type Server struct {
-	store   *store.Store
-	opts    Options
-	version string
+	store *store.Store
+	opts  Options
 }
 
 // New returns a server of s.
 func New(s *store.Store, o Options) *Server {
-	if o.MaxMessage <= 0 {
-		o.MaxMessage = defaultMaxMessage
-	}
-	if o.IdleTimeout == 0 {
-		o.IdleTimeout = defaultIdleTimeout
-	}
-	return &Server{store: s, opts: o, version: transport.Version}
+	o.MaxMessage = cmp.Or(o.MaxMessage, defaultMaxMessage)
+	o.IdleTimeout = cmp.Or(o.IdleTimeout, defaultIdleTimeout)
+	return &Server{store: s, opts: o}
 }
 
 // Serve serves one connection until it ends or ctx is done, and closes it. It returns nil if the peer closed the

@@ -1,7 +1,6 @@
 package amqp
 
 import (
-	"errors"
 	"strings"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
@@ -38,16 +37,11 @@ func (l *outLink) subscribe(a *wire.Attach, topic string, filter store.Filter, n
 		wanted.Name = subscriptionKey(container, a.Name, wanted.Durable)
 	}
 	var err error
-	l.consumer, err = s.Subscribe(topic, wanted, notify)
-	switch {
-	case err == nil:
-		if wanted.Durable {
-			l.sub = l.consumer.Queue()
-		}
-		return nil
-	case errors.Is(err, store.ErrInUse):
-		return fail(wire.CondResourceLocked, "the subscription %q is in use", a.Name)
-	default:
+	if l.consumer, err = s.Subscribe(topic, wanted, notify); err != nil {
 		return cannotOpen(driver.Destination{Kind: driver.Topic, Name: topic}, err)
 	}
+	if wanted.Durable {
+		l.sub = l.consumer.Queue()
+	}
+	return nil
 }

@@ -38,7 +38,7 @@ func (c *conn) route(r *wire.Frame) error {
 	}
 	switch {
 	case t != nil:
-		queues = int(t.inUse.Load())
+		queues = len(*t.queues.Load())
 	case name != wire.DefaultTopic:
 		return c.refuse(r, wire.ResTopicNotExist, "No topic route info in name server for the topic: "+name)
 	}
@@ -68,7 +68,7 @@ func (c *conn) createTopic(r *wire.Frame) error {
 	if t == nil {
 		return c.refuse(r, wire.ResSystemError, "there are too many topics")
 	}
-	t.setQueues(int(max(read, write)))
+	t.addQueues(int(max(read, write)))
 	return c.ok(r)
 }
 

@@ -153,11 +153,9 @@ func (c *conn) heartbeat(r *wire.Frame) error {
 	for i := range data.Consumers {
 		d := &data.Consumers[i]
 		g := c.s.makeGroup(d.Group)
-		if g == nil || c.s.makeTopic(wire.RetryPrefix+d.Group, 1) == nil {
+		if g == nil || c.s.makeTopic(wire.RetryPrefix+d.Group, 1) == nil || len(data.ClientID) > maxClientID ||
+			!g.admits(c.s, d) {
 			return c.refuseGroup(r, d.Group)
-		}
-		if len(data.ClientID) > maxClientID || !g.admits(c.s, d) {
-			return c.refuse(r, wire.ResSystemError, "the client's ID is too long, or its subscriptions are too many")
 		}
 		m := member{c, g, data.ClientID}
 		c.members[m], c.consumes = true, true
@@ -218,10 +216,7 @@ func (c *conn) leaveGroup(m member) {
 	if !m.g.remove(m) {
 		return
 	}
-	c.mu.Lock()
-	c.left = append(c.left, m.g)
-	c.mu.Unlock()
-	c.wakeWriter()
+	c.forWriter(func() { c.left = append(c.left, m.g) })
 	m.g.notifyMembers()
 	c.s.afterLeave(m.g)
 }

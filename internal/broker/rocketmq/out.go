@@ -36,25 +36,27 @@ func (c *conn) flush() error {
 
 // push sends a frame of our own.
 func (c *conn) push(build func(w *wire.Writer)) {
+	c.forWriter(func() {
+		w := wire.Writer{B: c.out}
+		if len(c.out) < maxOut { // dropped for a client that does not read
+			build(&w)
+		}
+		c.out = w.B
+	})
+}
+
+// forWriter changes the output under the lock, unless the connection has ended, and wakes the writer.
+func (c *conn) forWriter(change func()) {
 	c.mu.Lock()
-	w := wire.Writer{B: c.out}
-	if !c.dead && len(c.out) < maxOut { // dropped for a client that does not read
-		build(&w)
+	if !c.dead {
+		change()
 	}
-	c.out = w.B
 	c.mu.Unlock()
 	c.wakeWriter()
 }
 
 // ready puts a pull on the writer's list. The goroutine that stores a message calls it.
-func (c *conn) ready(p *pull) {
-	c.mu.Lock()
-	if !c.dead {
-		c.waiting = append(c.waiting, p)
-	}
-	c.mu.Unlock()
-	c.wakeWriter()
-}
+func (c *conn) ready(p *pull) { c.forWriter(func() { c.waiting = append(c.waiting, p) }) }
 
 // awaitRoom waits for room at the destination. It only slows down a connection with consumers, as commits behind the
 // sent messages make room: the destination then exceeds its limit.
@@ -70,14 +72,7 @@ func (c *conn) awaitRoom(d *store.Destination) error {
 }
 
 // answer hands frames to the writer.
-func (c *conn) answer(frames []byte) {
-	c.mu.Lock()
-	if !c.dead {
-		c.out = append(c.out, frames...)
-	}
-	c.mu.Unlock()
-	c.wakeWriter()
-}
+func (c *conn) answer(frames []byte) { c.forWriter(func() { c.out = append(c.out, frames...) }) }
 
 // release ends the pulls, memberships and reservations of the connection, after its goroutines have ended.
 func (c *conn) release() {

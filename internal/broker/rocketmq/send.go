@@ -80,7 +80,7 @@ func (c *conn) send(r *wire.Frame) error {
 		}
 		c.topic = t
 	}
-	if h.queue >= int64(t.inUse.Load()) {
+	if h.queue >= int64(len(*t.queues.Load())) {
 		return c.refuse(r, wire.ResSystemError,
 			"request queueId["+strconv.FormatInt(h.queue, 10)+"] is illegal, topic:["+t.name+"]")
 	}

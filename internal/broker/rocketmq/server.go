@@ -199,7 +199,7 @@ func (s *Server) addTopic(name string, queues int) *topic {
 	s.store.Charge(topicSize)
 	t.queues.Store(&[]*queue{})
 	queues = min(max(queues, 1), maxQueues)
-	t.setQueues(queues)
+	t.addQueues(queues)
 	t.dest = s.store.Destination(driver.Destination{Kind: driver.Topic, Name: name})
 	t.detach = t.dest.Attach(t)
 	s.topics[name] = t

@@ -25,7 +25,6 @@ type topic struct {
 	gone   atomic.Bool
 
 	queues atomic.Pointer[[]*queue]
-	inUse  atomic.Int32 // number of queues that clients may use
 	turn   atomic.Uint32
 
 	size, bytes atomic.Int64 // of the messages
@@ -38,8 +37,8 @@ type topic struct {
 	bridge *bridge    // nil: none
 }
 
-// setQueues changes the number of queues. Messages in queues beyond it stay there, out of reach.
-func (t *topic) setQueues(n int) {
+// addQueues adds queues, if there are fewer than n.
+func (t *topic) addQueues(n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	queues := append([]*queue(nil), *t.queues.Load()...)
@@ -49,11 +48,10 @@ func (t *topic) setQueues(n int) {
 		t.s.store.Charge(queueSize)
 	}
 	t.queues.Store(&queues)
-	t.inUse.Store(int32(n))
 }
 
 // nextQueue returns the numbers of the queues in turn.
-func (t *topic) nextQueue() int { return int(t.turn.Add(1) % uint32(max(1, t.inUse.Load()))) }
+func (t *topic) nextQueue() int { return int(t.turn.Add(1) % uint32(len(*t.queues.Load()))) }
 
 // queue returns a queue by its number, or nil.
 func (t *topic) queue(id int64) *queue {

@@ -2,6 +2,7 @@ package stomp
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,9 +48,7 @@ type Server struct {
 
 // New returns a front-end for s.
 func New(s *store.Store, o Options) *Server {
-	if o.MaxMessage <= 0 {
-		o.MaxMessage = defaultMaxMessage
-	}
+	o.MaxMessage = cmp.Or(o.MaxMessage, defaultMaxMessage)
 	return &Server{store: s, opts: o}
 }
 

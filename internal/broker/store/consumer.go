@@ -196,7 +196,7 @@ func (c *Consumer) Close(failed bool) {
 	c.q.leave(c)
 	c.q.giveBack(entries)
 	if !c.q.durable {
-		_ = c.q.dest.remove(c.q) // ErrInUse: there is another consumer
+		_ = c.q.Remove() // ErrInUse: there is another consumer
 	}
 }
 

@@ -29,6 +29,7 @@
 package store
 
 import (
+	"cmp"
 	"hash/maphash"
 	"sync"
 	"sync/atomic"
@@ -82,15 +83,9 @@ type Store struct {
 
 // New returns an empty store.
 func New(cfg Config) *Store {
-	if cfg.Limit <= 0 {
-		cfg.Limit = defaultLimit
-	}
-	if cfg.LimitBytes <= 0 {
-		cfg.LimitBytes = defaultLimitBytes
-	}
-	if cfg.Memory <= 0 {
-		cfg.Memory = defaultMemory
-	}
+	cfg.Limit = cmp.Or(cfg.Limit, defaultLimit)
+	cfg.LimitBytes = cmp.Or(cfg.LimitBytes, defaultLimitBytes)
+	cfg.Memory = cmp.Or(cfg.Memory, defaultMemory)
 	return &Store{cfg: cfg, seed: maphash.MakeSeed(), destinations: map[driver.Destination]*Destination{}}
 }
 

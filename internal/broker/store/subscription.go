@@ -71,18 +71,16 @@ func (s *Store) FindSubscription(name string) (found *Queue) {
 	return found
 }
 
-// Remove removes a subscription and its messages. It fails with [ErrInUse].
-func (q *Queue) Remove() error { return q.dest.remove(q) }
-
 func (q *Queue) inUse() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.consumers) > 0
 }
 
-// remove removes a subscription without consumers from its topic. Consumers join with d's lock held, so that none joins
-// a removed queue.
-func (d *Destination) remove(q *Queue) error {
+// Remove removes a subscription and its messages. It fails with [ErrInUse]. Consumers join with the lock of the topic
+// held, so that none joins a removed queue.
+func (q *Queue) Remove() error {
+	d := q.dest
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if q.inUse() {

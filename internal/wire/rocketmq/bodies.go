@@ -1,9 +1,9 @@
 package rocketmq
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
+	"regexp"
 )
 
 // MaxJSON is the largest body in JSON that is read, in bytes: the decoded values take many times its memory.
@@ -23,31 +23,13 @@ func UnmarshalJSON(b []byte, v any) error {
 
 // quoteKeys puts quotes around numbers that are keys.
 func quoteKeys(b []byte) []byte {
-	out := make([]byte, 0, len(b)+16)
-	inText := false
-	for i := 0; i < len(b); i++ {
-		c := b[i]
-		switch {
-		case inText && c == '\\' && i+1 < len(b):
-			out = append(out, c)
-			i++
-			c = b[i]
-		case c == '"':
-			inText = !inText
-		case !inText && (c == '{' || c == ','):
-			digits := i + 1
-			for digits < len(b) && bytes.IndexByte([]byte("-0123456789"), b[digits]) >= 0 {
-				digits++
-			}
-			if digits > i+1 && digits < len(b) && b[digits] == ':' {
-				out = append(out, c, '"')
-				out = append(out, b[i+1:digits]...)
-				i, c = digits-1, '"'
-			}
+	textOrKey := regexp.MustCompile(`"(?:[^"\\]|\\.)*"|[{,]-?\d+:`)
+	return textOrKey.ReplaceAllFunc(b, func(m []byte) []byte {
+		if m[0] == '"' {
+			return m
 		}
-		out = append(out, c)
-	}
-	return out
+		return fmt.Appendf(nil, `%c"%s":`, m[0], m[1:len(m)-1])
+	})
 }
 
 // Route is where the queues of a topic are (TopicRouteData).
