@@ -211,7 +211,7 @@ func stepOf(r *result.Result, name string) *result.Step {
 }
 
 // has returns the roles of the step, or of a group in it, and whether it reconnects.
-func (p *plannedStep) has(group string) (has threshold.Needs) {
+func (p *plannedStep) has(group string) (has result.Role) {
 	for _, g := range p.Groups {
 		if group == "" || g.Name == group {
 			has |= threshold.Producers.If(g.Producers > 0) | threshold.Consumers.If(g.Consumers > 0) |

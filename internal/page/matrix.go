@@ -11,18 +11,8 @@ import (
 	"github.com/perfmq/perfmq/internal/words"
 )
 
-// axes returns the axis of the charts of a sweep, the first with rising numbers or else the last, and the others.
-func (p *Page) axes() (axis record.Axis, others []record.Axis) {
-	list := p.sweep.Axes
-	at := slices.IndexFunc(list, func(a record.Axis) bool { return a.Ordered() })
-	if at < 0 {
-		at = len(list) - 1
-	}
-	return list[at], slices.Delete(slices.Clone(list), at, at+1)
-}
-
-// grid is a metric of the cells of a sweep over an axis, with a curve for each combination of the other axes: median,
-// lowest and highest of the repeats for each value of the axis, perhaps without a value.
+// grid is a metric of the cells of a sweep over its longest axis, with a curve for each combination of the other axes:
+// median, lowest and highest of the repeats for each value of the axis, perhaps without a value.
 type grid struct {
 	Name   string   `json:"name"`
 	Unit   string   `json:"unit"` // messages/s or us
@@ -36,7 +26,10 @@ func (p *Page) grids() (list []grid) {
 	if p.sweep == nil || len(p.sweep.Axes) == 0 {
 		return nil
 	}
-	axis, others := p.axes()
+	others := slices.Clone(p.sweep.Axes)
+	slices.SortStableFunc(others, func(a, b record.Axis) int { return len(b.Values) - len(a.Values) })
+	axis := others[0]
+	others = others[1:]
 	rows := p.sweep.Rows()
 	for _, name := range p.sweep.Columns(rows) {
 		g := grid{Name: name, Axis: axis.Name, Values: axis.Values, Unit: "us"}

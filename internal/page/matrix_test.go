@@ -89,9 +89,6 @@ func TestMatrix(t *testing.T) {
 	assert.Contains(t, b.String(), "| threads=16 queues=32 | 2 | 0 | 1,115/s (-0% +0%) | 110 ms |")
 	assert.Contains(t, b.String(), "# demo/matrix\n\n- 6 cells, 10 of 12 runs counted", "the sweep comes first")
 	assert.NotContains(t, b.String(), "## threads=16 queues=8 / 1", "its runs are rows")
-	b.Reset()
-	require.NoError(t, p.CSV(&b))
-	assert.Contains(t, b.String(), "\nthreads=128 queues=32 / 2,")
 }
 
 // TestHostileSweep: the file of a sweep may have any content.

@@ -5,10 +5,11 @@ import (
 	"strings"
 
 	"github.com/perfmq/perfmq/internal/threshold"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // has tells which figures the step will have.
-func (v *validator) has(s *Step) (has threshold.Needs) {
+func (v *validator) has(s *Step) (has result.Role) {
 	has = threshold.Verification.If(v.verify)
 	for _, g := range s.Groups {
 		has |= v.groupHas(g)
@@ -18,7 +19,7 @@ func (v *validator) has(s *Step) (has threshold.Needs) {
 
 // elsewhere returns the figures that parts of the run will have because of other parts: figures of delayed messages
 // from other steps, groups or processes, and figures of the whole run.
-func (p *Plan) elsewhere() (has threshold.Needs) {
+func (p *Plan) elsewhere() (has result.Role) {
 	sends := false
 	for i := range p.Steps {
 		for _, g := range p.Steps[i].Groups {
@@ -39,7 +40,7 @@ func (g *Group) Delays() bool {
 }
 
 // groupHas tells which figures the group will have.
-func (v *validator) groupHas(g *Group) threshold.Needs {
+func (v *validator) groupHas(g *Group) result.Role {
 	sends, receives := g.Role.Produces(), g.Role.Consumes()
 	return threshold.Producers.If(sends) | threshold.Consumers.If(receives) | threshold.Rate.If(sends && g.Rated()) |
 		threshold.Transactions.If(sends && g.CommitInterval > 0 || receives && g.TransactionSize > 0) |
@@ -67,7 +68,7 @@ func (p *Plan) any(is func(*Group) bool) bool {
 
 // thresholds refuses thresholds on figures that the run, or for the thresholds of a step that step, will not have. has
 // are the features of that run or step, and elsewhere the features by others.
-func (v *validator) thresholds(list []threshold.Threshold, has, elsewhere threshold.Needs, step string, steps []Step) {
+func (v *validator) thresholds(list []threshold.Threshold, has, elsewhere result.Role, step string, steps []Step) {
 	v.group, v.demandOf = nil, step
 	defer func() { v.demand = nil }()
 	for i := range list {
@@ -102,7 +103,7 @@ func (v *validator) about(m *Mistake) *Mistake {
 }
 
 // figuresOfGroup tells which figures a group has in any of the steps, and whether there is such a group.
-func (v *validator) figuresOfGroup(name string, steps []Step) (has threshold.Needs, found bool) {
+func (v *validator) figuresOfGroup(name string, steps []Step) (has result.Role, found bool) {
 	for i := range steps {
 		for _, g := range steps[i].Groups {
 			if g.Name == name {
@@ -128,10 +129,10 @@ func hasTarget(group string, steps []Step) bool {
 }
 
 // lacking refuses a threshold for which the run lacks something.
-func (v *validator) lacking(t *threshold.Threshold, lacks threshold.Needs) {
+func (v *validator) lacking(t *threshold.Threshold, lacks result.Role) {
 	var hints []string
 	for _, need := range []struct {
-		needs threshold.Needs
+		needs result.Role
 		hint  string
 	}{
 		{threshold.Verification, "add --verify"},

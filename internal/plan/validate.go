@@ -9,6 +9,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // maxWorkers bounds producers and consumers of one process: each has goroutines, a recorder and a link of its own.
@@ -21,7 +22,7 @@ func (p *Plan) Validate(drivers Drivers) error {
 	v.stomp = slices.ContainsFunc(p.Brokers(), func(b *Broker) bool { return b.Protocol == "stomp" })
 	v.shards(p)
 	elsewhere := p.elsewhere()
-	var has threshold.Needs
+	var has result.Role
 	for i := range p.Steps {
 		has |= v.has(&p.Steps[i])
 	}

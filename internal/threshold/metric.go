@@ -19,26 +19,23 @@ const (
 	Count          // of something else than messages
 )
 
-// Needs is a set of features that a run must have for a metric to have a value. Several can be joined by or.
-type Needs = result.Role
-
 // The features that metrics can need.
 const (
-	Producers          = result.ProducerRole
-	Consumers          = result.ConsumerRole
-	Rate               = result.Rated
-	Transactions       = result.Transacted // --commit-interval or --tx
-	Delay              = result.Delaying
-	Verification Needs = 1 << iota // --verify
-	Reconnection                   // --reconnect
-	Stalls                         // --stall-threshold
+	Producers                = result.ProducerRole
+	Consumers                = result.ConsumerRole
+	Rate                     = result.Rated
+	Transactions             = result.Transacted // --commit-interval or --tx
+	Delay                    = result.Delaying
+	Verification result.Role = 1 << iota // --verify
+	Reconnection                         // --reconnect
+	Stalls                               // --stall-threshold
 )
 
 // Metric is a value of a run that a threshold can be about.
 type Metric struct {
 	Name  string
 	Unit  Unit
-	Needs Needs
+	Needs result.Role // what a run must have for a value, several joined by or
 	Help  string
 	// Group is the group of a scenario in a Name "group.GROUP.METRIC"; empty for all groups.
 	Group string

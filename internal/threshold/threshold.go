@@ -134,7 +134,7 @@ func number(text string) (float64, error) {
 }
 
 // Lacks returns the needs of the metric that a run with these features does not meet; 0 if none.
-func (t *Threshold) Lacks(has Needs) Needs {
+func (t *Threshold) Lacks(has result.Role) result.Role {
 	needs := t.Metric.Needs
 	if t.OfTarget {
 		needs |= Rate

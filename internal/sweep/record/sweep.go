@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -161,22 +160,6 @@ type Sweep struct {
 	Steps []string `json:"steps,omitempty"`
 	// Runs are in the order in which they are carried out.
 	Runs []Run `json:"runs"`
-}
-
-// Ordered reports whether the values of an axis are numbers that rise, three of them at least.
-func (a *Axis) Ordered() bool {
-	if len(a.Values) < 3 {
-		return false
-	}
-	last := 0.0
-	for i, text := range a.Values {
-		v, err := strconv.ParseFloat(text, 64)
-		if err != nil || i > 0 && v <= last {
-			return false
-		}
-		last = v
-	}
-	return true
 }
 
 // Cells returns all combinations of the values of the axes that skip does not exclude, the last axis changing fastest.
