@@ -21,7 +21,7 @@ type ending struct {
 	err         error
 }
 
-var interrupted = ending{reason: "interrupted", interrupted: true}
+func interrupted() ending { return ending{reason: "interrupted", interrupted: true} }
 
 // failed is the unexpected end of a worker.
 func failed(worker string, err error) ending {
@@ -88,9 +88,9 @@ func (r *run) loadStep(ctx context.Context, stop <-chan struct{}) ending { //nol
 		case <-s.quotasUsed:
 			return ending{reason: "message count reached"}
 		case <-stop:
-			return interrupted
+			return interrupted()
 		case <-ctx.Done():
-			return interrupted
+			return interrupted()
 		case end := <-r.failures:
 			return end
 		case <-arrivalTick:
@@ -106,7 +106,7 @@ func (r *run) loadStep(ctx context.Context, stop <-chan struct{}) ending { //nol
 			case end := <-r.failures:
 				return end
 			case <-ctx.Done():
-				return interrupted
+				return interrupted()
 			default:
 				return ending{reason: r.step.allSent()}
 			}

@@ -112,7 +112,7 @@ func (r *run) runNextStep(ctx context.Context, stop <-chan struct{}, end ending)
 	r.watchWorkers()
 	switch {
 	case errors.Is(err, errInterrupted):
-		return interrupted
+		return interrupted()
 	case err != nil:
 		return ending{reason: "step " + following.plan.Name + " could not begin", err: err}
 	}
