@@ -15,7 +15,6 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// teller counts as it is told, after a time.
 type teller struct {
 	mu     sync.Mutex
 	asked  int
@@ -42,7 +41,7 @@ func tells(depth, added, acknowledged uint64) driver.DestinationCount {
 	}
 }
 
-// counts carries out a run of 100 messages whose broker counts as told.
+// counts carries out a run of 100 messages at a broker that counts by t.
 func counts(t *testing.T, answer func(asked int) (driver.DestinationCount, error), edit func(*flat)) (*stats.Summary, *teller) {
 	t.Helper()
 	told := &teller{answer: answer}
@@ -84,7 +83,7 @@ func TestLateBrokerCount(t *testing.T) {
 	})
 }
 
-// lagging is a teller whose counters are old.
+// lagging is a teller with old counters.
 type lagging struct {
 	teller
 	lag time.Duration
@@ -92,7 +91,7 @@ type lagging struct {
 
 func (l *lagging) Lag() time.Duration { return l.lag }
 
-// A broker whose counters lag more than they should is asked again, for as long as its lag, while the counts differ.
+// perfmq asks a broker with lagging counters again while the counts differ, at most for its lag.
 func TestLaggingBrokerCount(t *testing.T) {
 	for name, c := range map[string]struct {
 		after   time.Duration // from the begin of the run to the count of all messages

@@ -11,7 +11,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// named is a driver whose broker has a name.
+// named is a driver of a broker with a name.
 type named struct {
 	driver.Driver
 	product, version string

@@ -88,7 +88,7 @@ func TestDiagnosed(t *testing.T) {
 	}
 }
 
-// A user who gave no name is not asked to check it.
+// Without --user the hint names --user, not a wrong password.
 func TestNoUser(t *testing.T) {
 	cause := errors.New("cause")
 	refused := &driver.Error{Class: driver.ClassAuth, Op: "log in", Hint: "check --user and --password", Err: cause}

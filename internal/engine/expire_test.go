@@ -16,8 +16,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// Messages whose confirmation the broker swallows end in time, and the load goes on: closed or open, reconnecting or
-// not. They are unconfirmed and arrived: neither lost nor doubled.
+// Messages without a confirmation end after the send time-out, and the load continues. They are unconfirmed and
+// arrived, neither lost nor duplicated.
 func TestSendTimeout(t *testing.T) {
 	for name, edit := range map[string]func(*flat){
 		"closed loop": func(p *flat) { p.MaxPending = 4 },
@@ -152,7 +152,7 @@ func TestLateConfirmations(t *testing.T) {
 	})
 }
 
-// A driver that has a limit of its own is told, and the engine keeps out of it.
+// A driver with its own time-out gets the send time-out; the engine ends no messages then.
 func TestSendTimeoutOfADriver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := broker(t, func(o *mem.Options) { o.Latency = 300 * time.Millisecond })
@@ -166,7 +166,7 @@ func TestSendTimeoutOfADriver(t *testing.T) {
 	})
 }
 
-// A run whose second step cannot begin ends without a panic and keeps the figures of the first.
+// A run that cannot begin its second step keeps the counts of the first.
 func TestSendTimeoutBeforeAStepThatFails(t *testing.T) {
 	for name, change := range map[string]func(one, two *plan.Step){
 		"before": func(_, two *plan.Step) { two.Before = []string{"exit 1"} },

@@ -60,8 +60,8 @@ func TestConsumerFail(t *testing.T) {
 	}
 }
 
-// Groups and steps have shares of their own, and the counts of each are exact; consumers go on with another share, and
-// are opened anew for another verdict.
+// Groups and steps have their own shares with exact counts. Another share keeps the consumers, another verdict reopens
+// them.
 func TestConsumerFailOfSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := mem.New()

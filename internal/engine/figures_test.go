@@ -13,8 +13,7 @@ import (
 	"github.com/perfmq/perfmq/internal/plan"
 )
 
-// TestOffered: the messages that the rate demanded in the measured part, and the number sent of them, on a broker whose
-// acknowledgements take a known time, so that it is known how much can be sent.
+// TestOffered: the messages due and sent in the measured part, at a broker with a known ack time.
 func TestOffered(t *testing.T) {
 	for _, tt := range []struct {
 		name    string

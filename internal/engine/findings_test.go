@@ -66,7 +66,7 @@ func TestFindings(t *testing.T) {
 		return func(m *driver.Delivery) { m.Time += d.Microseconds() }
 	}
 	long := func(edit func(*flat)) func(*flat) { // enough for rates and latencies to be compared
-		return func(p *flat) { p.Count, p.Duration = 0, 10*time.Second; edit(p) }
+		return func(p *flat) { p.Count, p.Duration = 0, 5*time.Second; edit(p) }
 	}
 	documented, err := os.ReadFile("../../docs/results.md")
 	require.NoError(t, err)
@@ -80,8 +80,6 @@ func TestFindings(t *testing.T) {
 		stall    time.Duration
 		want     kinds
 	}{
-		{name: "nothing", edit: func(*flat) {}},
-		{name: "nothing, verified", edit: verified},
 		{name: "nothing, counted by the broker", edit: func(p *flat) { p.BrokerCount = true }},
 		{name: "nothing, at a rate", edit: long(func(p *flat) { p.Rate, p.MaxPending, p.StallThreshold = rate("200"), 100, time.Second })},
 		{
@@ -92,29 +90,15 @@ func TestFindings(t *testing.T) {
 		{name: "nothing, on a topic", edit: long(func(p *flat) {
 			p.Rate, p.MaxPending, p.Consumers, p.Destinations = rate("500"), 100, 3, destinations(driver.Topic, 1)
 		})},
-		{
-			name: "nothing, slow deliveries that keep up", options: func(o *mem.Options) { o.DeliveryLatency = 8 * time.Millisecond },
-			edit: long(func(p *flat) { p.Rate, p.MaxPending = rate("500"), 100 }),
-		},
 		{name: "nothing, working consumers that keep up", edit: long(func(p *flat) {
 			p.Rate, p.MaxPending, p.ConsumerWork = rate("100"), 100, work("5ms")
 		})},
 		{
 			name: "messages that go elsewhere", options: func(o *mem.Options) { o.Lose = 5 },
-			edit: long(func(p *flat) { p.Rate, p.MaxPending = rate("300"), 100 }), want: kinds{"missing": 600, "backlog-grew": 0},
+			edit: long(func(p *flat) { p.Rate, p.MaxPending = rate("300"), 100 }), want: kinds{"missing": 300, "backlog-grew": 0},
 		},
 
-		{name: "reject", options: func(o *mem.Options) { o.Reject = 10 }, want: kinds{"rejected": 100, "error": 1}},
-		{name: "release", options: func(o *mem.Options) { o.Release = 10 }, want: kinds{"released": 100, "error": 1}},
-		{name: "modify", options: func(o *mem.Options) { o.Modify = 10 }, want: kinds{"modified": 100, "error": 1}},
-		{name: "fail", options: func(o *mem.Options) { o.Fail = 10 }, want: kinds{"failed": 100, "error": 1}},
-		{
-			name: "withhold", options: func(o *mem.Options) { o.Withhold = 250 }, edit: func(p *flat) { p.MaxPending = 10 },
-			want: kinds{"unconfirmed": 4, "error": 1},
-		},
 		{name: "foreign", before: 7, want: kinds{"foreign": 7}},
-		{name: "lose", options: func(o *mem.Options) { o.Lose = 100 }, want: kinds{"missing": 10}},
-		{name: "duplicate", options: func(o *mem.Options) { o.Duplicate = 50 }, want: kinds{"redelivered": 20}},
 		{name: "times to come", delivery: every(100, later(time.Hour)), want: kinds{"negative-transfer": 10}},
 		{name: "times long ago", delivery: every(100, later(-25*time.Hour)), want: kinds{"out-of-range": 10}},
 		{
@@ -133,10 +117,6 @@ func TestFindings(t *testing.T) {
 			}, want: kinds{"broker-added": 3, "broker-acknowledged": 2},
 		},
 
-		{name: "verified, lost", options: func(o *mem.Options) { o.Lose = 100 }, edit: verified, want: kinds{"lost": 10, "verification": 1}},
-		{name: "verified, doubled", options: func(o *mem.Options) { o.Duplicate = 50 }, edit: verified, want: kinds{"duplicated": 20}},
-		{name: "verified, reordered", options: func(o *mem.Options) { o.Reorder = 30 }, edit: func(p *flat) { verified(p); p.MaxPending = 10 }, want: kinds{"out-of-order": 33}},
-		{name: "verified, damaged", options: func(o *mem.Options) { o.Damage = 40 }, edit: verified, want: kinds{"damaged": 25}},
 		{
 			name: "verified, without answers", options: func(o *mem.Options) { o.Withhold = 250 }, edit: func(p *flat) { verified(p); p.MaxPending = 10 },
 			want: kinds{"unconfirmed": 4, "error": 1, "unconfirmed-arrived": 4},
@@ -167,7 +147,7 @@ func TestFindings(t *testing.T) {
 		{
 			name: "consumers do not keep up", edit: long(func(p *flat) {
 				p.Rate, p.MaxPending, p.ConsumerWork, p.DrainTimeout = rate("200"), 100, work("10ms"), time.Minute
-			}), want: kinds{"backlog-grew": 1000},
+			}), want: kinds{"backlog-grew": 500},
 		},
 		{
 			name: "a queue fills at once, and then holds producers up", options: func(o *mem.Options) { o.Limit = 300 },

@@ -246,7 +246,7 @@ func merge(into *result.Latencies, from result.Latencies) {
 	}
 }
 
-// hooks change what the drivers of a factory do, such as to break their contract.
+// hooks change the drivers of a factory, for example to break their contract.
 type hooks struct {
 	open       func(context.Context) error
 	producer   func(context.Context) error

@@ -11,8 +11,6 @@ import (
 
 	embedded "github.com/perfmq/perfmq/internal/broker"
 	"github.com/perfmq/perfmq/internal/drivers/amqp"
-	"github.com/perfmq/perfmq/internal/drivers/library/goamqp"
-	"github.com/perfmq/perfmq/internal/drivers/library/gostomp"
 	"github.com/perfmq/perfmq/internal/drivers/stomp"
 	"github.com/perfmq/perfmq/internal/engine"
 	"github.com/perfmq/perfmq/internal/plan"
@@ -20,11 +18,9 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// hosted are drivers whose connections go to the hosts of a URL.
+// hosted are drivers that connect to several hosts of a URL.
 func hosted() map[string]driver.Factory {
-	return map[string]driver.Factory{
-		"amqp": amqp.Factory(), "stomp": stomp.Factory(), "go-amqp": goamqp.Factory(), "go-stomp": gostomp.Factory(),
-	}
+	return map[string]driver.Factory{"amqp": amqp.Factory(), "stomp": stomp.Factory()}
 }
 
 // brokersOf starts two brokers that do not know each other, and has the plan use both.
@@ -48,8 +44,8 @@ func brokersOf(t *testing.T, p *flat) (list []*embedded.Broker) {
 	return list
 }
 
-// TestHosts: the figures per host are those of the brokers. The producers and consumers of a spread load are dealt out
-// evenly, and those of another one are all at the first host.
+// TestHosts: the counts of each host are those of its broker. Spread workers are divided evenly; others are all at the
+// first host.
 func TestHosts(t *testing.T) {
 	tests := []struct {
 		name string
@@ -98,10 +94,9 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestHostsAfterALoss: the workers of a broker that dies go to the other, and the figures per host go on to be those of
-// the brokers. (go-stomp leaves goroutines behind when its connection is lost.)
+// TestHostsAfterALoss: workers move from a broker that dies to the other one, and the counts of each host stay right.
 func TestHostsAfterALoss(t *testing.T) {
-	for client, dies := range map[string]int{"amqp": 0, "stomp": 1, "go-amqp": 1} {
+	for client, dies := range map[string]int{"amqp": 0, "stomp": 1} {
 		f := hosted()[client]
 		t.Run(fmt.Sprintf("%s/host %d dies", client, dies), func(t *testing.T) {
 			t.Parallel()

@@ -19,8 +19,7 @@ import (
 // idle is a consumer that is open.
 type idle struct{ driver.Consumer }
 
-// Consumers waited in vain if nothing came while the run looked for arrivals. A process that stood still had no chance
-// to receive messages that came meanwhile.
+// Only time in which the run checked for arrivals counts as quiet: a paused process could not receive.
 func TestWaitedInVain(t *testing.T) {
 	const stall = 10 * time.Second
 	type moment struct {
@@ -37,18 +36,12 @@ func TestWaitedInVain(t *testing.T) {
 		{"quiet", plan.Client, 3 * time.Second, []moment{{watched: time.Second}}, true},
 		{"not yet", plan.Client, 3 * time.Second, []moment{{watched: 900 * time.Millisecond}}, false},
 		{"a message", plan.Client, 3 * time.Second, []moment{{watched: time.Minute, message: true}, {watched: 900 * time.Millisecond}}, false},
-		{"a message, and quiet", plan.Client, 3 * time.Second, []moment{{watched: time.Minute, message: true}, {watched: time.Second + pollInterval}}, true},
 		{"stall", plan.Client, 3 * time.Second, []moment{{stall: stall}}, false},
-		{"stall at the deadline", plan.Client, 3 * time.Second, []moment{{watched: 500 * time.Millisecond, message: true}, {watched: 500 * time.Millisecond, stall: stall}}, false},
-		{"message, then stall", plan.Client, 3 * time.Second, []moment{{watched: time.Minute, message: true}, {stall: stall}}, false},
-		{"quiet, then stall", plan.Client, 3 * time.Second, []moment{{watched: time.Second, stall: stall}}, true},
 		{"stall, then quiet", plan.Client, 3 * time.Second, []moment{{stall: stall}, {watched: time.Second}}, true},
 		{"stall with a message at its end", plan.Client, 3 * time.Second, []moment{{watched: 900 * time.Millisecond, stall: stall, message: true}, {watched: 900 * time.Millisecond}}, false},
 		{"short drain", plan.Client, 200 * time.Millisecond, []moment{{watched: 100 * time.Millisecond}}, true},
-		{"short drain, stall", plan.Client, 200 * time.Millisecond, []moment{{watched: 50 * time.Millisecond, stall: stall}}, false},
 		{"no drain", plan.Client, 0, []moment{{watched: time.Minute}}, false},
 		{"consumer", plan.Consumer, 0, []moment{{watched: time.Second}}, true},
-		{"consumer, not yet", plan.Consumer, 0, []moment{{watched: 900 * time.Millisecond}}, false},
 		{"consumer, stall", plan.Consumer, 0, []moment{{watched: 500 * time.Millisecond, stall: stall}}, false},
 	}
 	for _, tt := range tests {
@@ -106,26 +99,6 @@ func TestQuiet(t *testing.T) {
 			look(2*pollInterval, 7)
 		}
 		require.Equal(t, 100*pollInterval, look(2*pollInterval, 7), "a machine with much else to do")
-	})
-}
-
-// A process that was stopped for a minute has not heard anything; that says nothing about the broker.
-func TestSilenceOfTheTesterIsNotTheBrokers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := &run{clock: load.NewClock()}
-		g := &group{producers: []*producer{{rec: stats.NewProducerRecorder(false, nil)}}}
-		r.step = &step{plan: &plan.Step{}, uses: []*use{{group: g, plan: &plan.Group{Count: 10}, to: &Endpoint{}}}}
-		r.plan = &plan.Plan{}
-		r.clock.Begin()
-		broken := r.newSilenceCheck()
-		<-time.After(time.Minute)
-		require.NoError(t, broken())
-		for range 7 {
-			<-time.After(sampleInterval)
-			require.NoError(t, broken())
-		}
-		<-time.After(sampleInterval)
-		require.ErrorContains(t, broken(), "for 10s it took")
 	})
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// TestLimitOfEachStep: a broker that answers after 20 ms, whatever it is sent. Each step has its own limit, and the run
-// that which lasted longest. Nothing of one step enters the next.
+// TestLimitOfEachStep: each step has its own limit, at a broker that answers after 20 ms; the run has the limit that
+// lasted longest.
 func TestLimitOfEachStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := broker(t, func(o *mem.Options) { o.Latency = 20 * time.Millisecond })

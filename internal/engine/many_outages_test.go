@@ -12,8 +12,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// TestManyOutages: over more outages than are listed, lost messages are those of their outage, if it is
-// one of the first listed, and figures are of all outages.
+// TestManyOutages: lost messages belong to their outage if it is listed; totals include the outages beyond the list.
 func TestManyOutages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const outages, listed, every = 320, 200, 5 * time.Second

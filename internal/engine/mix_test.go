@@ -69,29 +69,6 @@ func TestMixAsStored(t *testing.T) {
 	}
 }
 
-// A group that has other messages in a later step sends these, and they count as whole.
-func TestStepsWithOtherMessages(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := mem.New()
-		stored := storedAt(b)
-		s := newScenario(b.Factory(), true)
-		s.plan.Allow.Disorder = true // priorities are to do that
-		s.step("one", nil, s.senders("senders", sending(100)), s.readers("readers", nil))
-		s.step("several", nil, s.senders("senders", func(g *plan.Group) { threeKinds(g); g.Count = 100 }), s.readers("readers", nil))
-		s.step("again", nil, s.senders("senders", func(g *plan.Group) { threeKinds(g); g.Count = 100 }), s.readers("readers", nil))
-		s.step("another", drainedStep, s.senders("senders", func(g *plan.Group) { g.Mix, g.Count = bodies(500), 100 }), s.readers("readers", nil))
-		sum := s.run(t, nil)
-		require.True(t, sum.Success, "%q", sum.Problems())
-		require.EqualValues(t, 400, sum.Verification.Total.Once)
-		require.Zero(t, sum.Verification.Total.Damaged)
-		sizes := map[int]int{}
-		for _, m := range *stored {
-			sizes[len(m.Body)]++
-		}
-		require.Equal(t, map[int]int{64: 100, 100: 160, 9000: 30, 8: 10, 500: 100}, sizes)
-	})
-}
-
 // storedAt returns the list of all messages that b gets from now on.
 func storedAt(b *mem.Broker) *[]mem.Message {
 	var list []mem.Message

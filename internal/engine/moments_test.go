@@ -55,8 +55,8 @@ func TestOneReadingOfTheWallClock(t *testing.T) {
 	}
 }
 
-// TestFullSecondsOfRuns: the intervals of a run end at each whole second, with the warm-up and with the load; those of
-// 700 ms are full seconds. There is one less of receiving if nothing was received before the first.
+// TestFullSecondsOfRuns: intervals end at each whole second, at the end of the warm-up and at the end of the load; 700
+// ms count as a full second.
 func TestFullSecondsOfRuns(t *testing.T) {
 	const ms = time.Millisecond
 	for _, tt := range []struct {
@@ -103,8 +103,8 @@ func TestExtremesOfReaders(t *testing.T) {
 	})
 }
 
-// TestExtremesOfSteps: the lowest rate of a run is that of the steps which send, or receive, and of a group that of the
-// steps that have it. A threshold that may end the run early looks at the same.
+// TestExtremesOfSteps: the lowest rate of a run or group is taken from its sending or receiving steps only, also by
+// thresholds that abort.
 func TestExtremesOfSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScenario(mem.New().Factory(), false)

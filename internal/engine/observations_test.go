@@ -10,7 +10,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// TestObservedStallsOfParts: the stalls of the run come first, then those of each broker and group, by name.
+// TestObservedStallsOfParts: stalls of the run come first, then stalls of each broker and group, by name.
 func TestObservedStallsOfParts(t *testing.T) {
 	s := &stats.Summary{}
 	s.Start = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)

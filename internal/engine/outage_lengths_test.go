@@ -16,11 +16,11 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// closeTo is how much longer than an outage its reported length may be.
+// closeTo is the largest excess of a reported outage length.
 const closeTo = 600 * time.Millisecond
 
-// twoHosts is a driver whose URL names two hosts, each behind a line. Silent hosts never answer attempts that begin
-// while they are away.
+// twoHosts is a driver for two hosts, each behind a line. Silent hosts never answer attempts that begin while they are
+// away.
 type twoHosts struct {
 	lines    [2]*mem.Line
 	silent   bool
@@ -114,8 +114,8 @@ type (
 func (p *locatedProducer) Host() string { return p.host }
 func (c *locatedConsumer) Host() string { return c.host }
 
-// TestLengthOfOutages: the reported length of an outage is that of the outage, whatever its length, however many workers
-// there are, and whether a host refuses connections or is silent. Each host is probed once, not by each worker.
+// TestLengthOfOutages: the reported length of an outage is exact for refusing and silent hosts and any number of
+// workers; workers share the probes.
 func TestLengthOfOutages(t *testing.T) {
 	for _, lasts := range []time.Duration{500 * time.Millisecond, 2 * time.Second, 6 * time.Second, 15 * time.Second, 30 * time.Second, 45 * time.Second} {
 		for _, workers := range []int{1, 2, 40} {

@@ -27,8 +27,7 @@ func through(p *flat, line *mem.Line) {
 	p.Producer.URL, p.Consumer.URL = line.URL(), line.URL()
 }
 
-// TestReconnect: the workers come back after each outage; the schedule, the counts and the verification go on, and the
-// outages are those that there were.
+// TestReconnect: workers reconnect after each outage; schedule, counts and verification continue.
 func TestReconnect(t *testing.T) {
 	tests := []struct {
 		name    string
@@ -131,7 +130,7 @@ func TestReconnectGivesUp(t *testing.T) {
 	})
 }
 
-// TestOutageToTheEnd: a run whose duration ends in an outage ends then, and is no success.
+// TestOutageToTheEnd: a run that ends in an outage ends in time and fails.
 func TestOutageToTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := broker(t, nil)
@@ -278,8 +277,8 @@ func TestOutagesAndVerification(t *testing.T) {
 	})
 }
 
-// parting is a driver whose connection is lost at a message. The one before it is in flight then, and ends when closing
-// has taken as long as it may.
+// parting is a driver that loses its connection at a message. The message before it is in flight then, and ends when
+// closing times out.
 func parting(b *mem.Broker, at int64, took time.Duration) driver.Factory {
 	return (&hooks{wrap: func(_ driver.ProducerSpec, p driver.Producer, done driver.Completions) driver.Producer {
 		return &partingProducer{Producer: p, at: at, took: took, done: done}

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
-	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -75,42 +74,6 @@ func TestMinimumRevealsAStall(t *testing.T) {
 	})
 }
 
-// A steady load has its own rate as minimum, whatever comes before and after: a slow Close, or a drain.
-func TestMinimumOfASteadyLoad(t *testing.T) {
-	for _, role := range []plan.Role{plan.Client, plan.Producer, plan.Consumer} {
-		inBubble(t, string(role), func(t *testing.T) {
-			b := mem.New()
-			slowly := func(ctx context.Context, c func() error) error { pass(1200 * time.Millisecond); return c() }
-			h := &hooks{closeSend: slowly, closeRecv: slowly}
-			p := newPlan(h.factory(b.Factory()), func(p *flat) {
-				p.Role, p.Rate, p.Duration = role, rate("100"), 5*time.Second
-			})
-			if role == plan.Consumer { // another run sends, beginning before and ending later
-				other := newPlan(b.Factory(), func(p *flat) {
-					p.Role, p.Rate, p.Duration = plan.Producer, rate("100"), 8*time.Second
-				})
-				sent := make(chan error, 1)
-				go func() {
-					_, err := carryOut(t.Context(), nil, other, new(recorder))
-					sent <- err
-				}()
-				pass(500 * time.Millisecond)
-				defer func() { require.NoError(t, <-sent) }()
-			}
-			s, _ := run(t, p, nil)
-			m := s.Minimum
-			if role.Produces() {
-				require.Equal(t, 5, m.Completed.Seconds)
-				require.InDelta(t, 100, m.Completed.PerSecond, 1)
-			}
-			if role.Consumes() {
-				require.Equal(t, 4, m.Received.Seconds, "the second of the first message is not whole")
-				require.InDelta(t, 100, m.Received.PerSecond, 1)
-			}
-		})
-	}
-}
-
 // countingProducer counts its messages, to report them as a counter of its protocol.
 type countingProducer struct {
 	driver.Producer
@@ -151,7 +114,7 @@ func TestProtocolCounters(t *testing.T) {
 	})
 }
 
-// heirProducer counts messages as open. It takes over those of the producer before.
+// heirProducer counts open messages. It takes the count of the producer before over.
 type heirProducer struct {
 	driver.Producer
 	open atomic.Uint64
@@ -169,7 +132,7 @@ func (p *heirProducer) Counters() []driver.Counter {
 	return []driver.Counter{{Name: "open", Value: p.open.Load()}}
 }
 
-// What a new connection takes over from the lost one counts once.
+// A count that a new connection takes over is counted once.
 func TestCountersOfALostConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := mem.New()

@@ -42,8 +42,8 @@ func (p *losingProducer) Send(ctx context.Context, m *driver.Message) error {
 	return nil
 }
 
-// A broker that dies for good ends a run whose client goes on sending, and messages sent without it are counted by
-// their outcome.
+// If the broker of a client that reconnects by itself dies for good, the run ends; messages sent without a broker are
+// counted by their outcome.
 func TestBrokerGoneFromAClientThatConnectsAgain(t *testing.T) {
 	timeout := driver.Outcome{State: driver.Unknown, Class: driver.ClassTimeout}
 	refused := driver.Outcome{State: driver.Failed, Class: driver.ClassConnect, Err: driver.Errorf(driver.ClassConnect, "send", "is the broker running?", "refused")}

@@ -53,8 +53,7 @@ func TestResendOfUnconfirmedMessages(t *testing.T) {
 	}
 }
 
-// Messages that a lost connection left in doubt are sent again after it, and all arrive. The broker knows how many were
-// stored.
+// Messages in doubt are sent again after the outage, and all arrive.
 func TestResendAfterAnOutage(t *testing.T) {
 	for _, count := range []uint64{0, 3000} {
 		synctest.Test(t, func(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// A shard that has sent its part receives what the others still send, however long that takes: it has the only
-// consumer. It ends in time if it is interrupted, and if only messages of another run, or copies, come.
+// A shard that has sent its part continues to receive from the others. An interruption ends that, and copies or
+// foreign messages do not prolong it.
 func TestShardAwaitsOthers(t *testing.T) {
 	const own, others = 2 * time.Second, 20 * time.Second
 	const copies = own + 2*drainTimeout + 3*time.Second // so long come copies, and the consumer cannot be stopped

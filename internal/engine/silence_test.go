@@ -14,7 +14,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// A run that only --message-count ends does not wait for ever for a broker that does nothing any more.
+// A run that only --message-count ends gives up when the broker does nothing any more.
 func TestSilentBrokerEndsACount(t *testing.T) {
 	tests := []struct {
 		name    string

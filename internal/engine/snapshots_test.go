@@ -49,38 +49,6 @@ func TestInterruptedInTheDrain(t *testing.T) {
 	})
 }
 
-func TestInterruptedWithinWarmup(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		stop := make(chan struct{})
-		time.AfterFunc(1500*time.Millisecond, func() { close(stop) })
-		s, rep := run(t, newPlan(mem.New().Factory(), func(p *flat) {
-			p.Rate, p.Duration, p.Warmup = rate("1000"), 5*time.Second, 2*time.Second
-		}), stop)
-		require.True(t, s.Interrupted)
-		require.InDelta(t, 1500, s.Total[result.Sent], 1)
-		require.Zero(t, s.Latencies[result.Ack].Count, "nothing of it was measured")
-		for _, snap := range rep.snapshots {
-			require.Equal(t, result.Warmup, snap.Phase)
-		}
-	})
-}
-
-func TestSnapshotsOnWholeSeconds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, rep := run(t, newPlan(mem.New().Factory(), func(p *flat) {
-			p.Rate, p.Duration, p.Warmup = rate("1000"), 5500*time.Millisecond, 2500*time.Millisecond
-		}), nil)
-		var at []time.Duration
-		for _, snap := range rep.snapshots {
-			at = append(at, us(snap.Elapsed))
-		}
-		ms := time.Millisecond
-		require.Equal(t, []time.Duration{1000 * ms, 2000 * ms, 2500 * ms, 3000 * ms, 4000 * ms, 5000 * ms, 5500 * ms}, at[:7])
-		require.InDelta(t, 500, rep.snapshots[3].Get(result.Sent), 1)
-		require.InDelta(t, 5500*ms, s.End.Sub(s.Start), float64(5*ms))
-	})
-}
-
 // One block a second: the tick at the end of the duration and the end of the load are one cut.
 func TestNoEmptyIntervals(t *testing.T) {
 	for _, role := range []plan.Role{plan.Client, plan.Producer, plan.Consumer} {

@@ -120,8 +120,7 @@ func (s *scenario) run(t *testing.T, stop <-chan struct{}) *stats.Summary {
 	return sum
 }
 
-// requireGroupIntervals: the intervals of each group add up to it, in each step and in the run, and those of all groups
-// to the run.
+// requireGroupIntervals: intervals add up to their group in each step and in the run; groups add up to the run.
 func requireGroupIntervals(t *testing.T, snapshots []*stats.Snapshot, sum *stats.Summary) {
 	t.Helper()
 	if len(sum.Groups) < 2 {
@@ -218,8 +217,7 @@ func TestStepsShareOneNumbering(t *testing.T) {
 	}
 }
 
-// Connections and subscriptions live through steps that follow each other; a group whose workers are different is
-// opened anew.
+// Connections and subscriptions stay open from step to step; a group with other workers is reopened.
 func TestStepsKeepConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -421,8 +419,7 @@ func TestStepsEndEarly(t *testing.T) {
 	})
 }
 
-// TestStepThatCannotBegin: its consumers were opened and never asked for messages. What is at the broker is left, not
-// lost.
+// TestStepThatCannotBegin: its consumers were opened but never started, so stored messages are left, not lost.
 func TestStepThatCannotBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScenario(mem.New().Factory(), true)
@@ -524,7 +521,7 @@ func TestDrainedStepsWithLosses(t *testing.T) {
 	}
 }
 
-// What a drained step has lost stays lost, whatever later steps do at other destinations.
+// Messages that a drained step lost stay lost in later steps.
 func TestLossesOfAnEarlierStep(t *testing.T) {
 	elsewhere := func(count uint64) func(*plan.Group) {
 		return func(g *plan.Group) {
@@ -575,13 +572,13 @@ func TestCommandsThatAreInterrupted(t *testing.T) {
 			require.Empty(t, sum.Problems())
 			require.EqualValues(t, 10, sum.Total[result.Completed])
 			require.NoError(t, os.WriteFile(goOn, nil, 0o600))
-			<-time.After(time.Second)
+			<-time.After(300 * time.Millisecond)
 			require.NoFileExists(t, mark, "the children of the command have ended with it")
 		})
 	}
 }
 
-// A command may start something that goes on, as a broker does, and that keeps its output.
+// A command may start a background process that keeps its output open.
 func TestCommandsThatStartServers(t *testing.T) {
 	s := newScenario(mem.New().Factory(), false)
 	open := filepath.Join(t.TempDir(), "open") // its end is that of the server
@@ -625,8 +622,8 @@ func TestMarksOfSteps(t *testing.T) {
 	})
 }
 
-// TestBacklogOfSteps: what a step stores on purpose is no backlog that grew, wherever a later step receives it, and a
-// step whose consumers do not keep up is named.
+// TestBacklogOfSteps: messages that a step stores on purpose are no backlog that grew; a step with slow consumers has
+// the finding.
 func TestBacklogOfSteps(t *testing.T) {
 	warm := func(s *plan.Step) { s.Duration, s.Warmup = 6*time.Second, time.Second }
 	slow, err := load.ParseWork("10ms")

@@ -102,23 +102,6 @@ func TestFaultsAreCountedExactly(t *testing.T) {
 	}
 }
 
-func TestMessageCountOverProducers(t *testing.T) {
-	count := uint64(50_003)
-	if testing.Short() {
-		count = 10_003
-	}
-	b := mem.New()
-	s, _ := run(t, newPlan(b.Factory(), verified, func(p *flat) {
-		p.Count, p.Producers, p.Consumers, p.MaxPending = count, 7, 2, 100
-		p.DrainTimeout = time.Hour // on the real clock, of a machine that may be busy
-	}), nil)
-	require.True(t, s.Success, s.Problems())
-	require.Equal(t, count, s.Total[result.Sent])
-	require.Equal(t, count, s.Total[result.Completed])
-	require.Equal(t, count, b.Stats().Arrived)
-	require.Equal(t, result.Verified{Expected: count, Received: count, Once: count}, s.Verification.Total)
-}
-
 // Messages of transactions that are rolled back are not missing; those lost beside them are.
 func TestWithheldMessagesAreNotMissing(t *testing.T) {
 	for _, lose := range []int{0, 100} {

@@ -28,7 +28,7 @@ type process struct {
 	err  error
 }
 
-// startProcess starts a run that ends by itself or when it is told to.
+// startProcess starts a run that ends by itself or by stop.
 func startProcess(t *testing.T, b *mem.Broker, edit func(*flat)) *process {
 	t.Helper()
 	stop := make(chan struct{})

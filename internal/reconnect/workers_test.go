@@ -16,7 +16,7 @@ type trier struct {
 
 func (t *trier) TrySend(*driver.Message) bool { t.tried++; return true }
 
-// A producer whose connection is lost, or that cannot, leaves messages to Send.
+// TrySend leaves a message to Send if the connection is lost or has no TrySend.
 func TestProducerTries(t *testing.T) {
 	inner := new(trier)
 	p := &Producer{present: inner}

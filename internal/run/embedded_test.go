@@ -13,7 +13,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// The broker in this process has room for what the messages weigh, not for the largest of them each time.
+// The embedded broker has room for messages by their average size.
 func TestMemoryOfMixes(t *testing.T) {
 	g := &plan.Group{Role: plan.Producer, Count: 1000, Mix: []plan.Variant{{Weight: 9, BodySize: 1 << 10}, {Weight: 1, BodySize: 1 << 20}}}
 	p := &plan.Plan{Steps: []plan.Step{{Groups: []*plan.Group{g}}}}
@@ -24,7 +24,7 @@ func TestMemoryOfMixes(t *testing.T) {
 	require.EqualValues(t, 4*(16<<20+1<<10), backlog(p), "room for four of the largest")
 }
 
-// What a step leaves is there until a later one is drained.
+// A step leaves its messages until a drained step.
 func TestMemoryOfSteps(t *testing.T) {
 	senders := func(n uint64) *plan.Group {
 		return &plan.Group{Role: plan.Producer, Count: n, Mix: []plan.Variant{{Weight: 1, BodySize: 512}}}
@@ -42,7 +42,7 @@ func TestMemoryOfSteps(t *testing.T) {
 	require.EqualValues(t, 1500<<10, bytes)
 }
 
-// What the broker holds back because it was asked to is no reason to hold producers back: a backlog that was asked for.
+// A delivery delay needs room for the delayed messages, without blocking producers.
 func TestMemoryOfDelays(t *testing.T) {
 	g := &plan.Group{
 		Role: plan.Client, ProducerBroker: &plan.Broker{}, ConsumerBroker: &plan.Broker{},

@@ -38,7 +38,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// An error before a run never has the status of a failed run: it has that of a connection or of a wrong request.
+// An error before a run never has the status of a failed run.
 func TestStartStatus(t *testing.T) {
 	for class, want := range map[driver.Class]int{
 		driver.ClassConnect: result.StatusConnect, driver.ClassAuth: result.StatusConnect, driver.ClassTLS: result.StatusConnect, driver.ClassTimeout: result.StatusConnect,
