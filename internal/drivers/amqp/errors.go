@@ -132,6 +132,7 @@ func (d dialect) remote(ended string, class driver.Class, op string, e *wire.Err
 // cause is the virtual host, which does not exist or is forbidden, or a limit.
 func refusedOpen(e *wire.Error) *driver.Error {
 	err := plain.remote(closedConnection, driver.ClassConnect, "", e)
+	const host = "is there a virtual host of that name (the URL's host, or -o virtual-host), and may the user use it?"
 	if e.Condition == wire.CondNotAllowed || e.Condition == wire.CondInvalidField {
 		err.Class = driver.ClassConnect
 	}
@@ -143,10 +144,10 @@ func refusedOpen(e *wire.Error) *driver.Error {
 		err.Hint = "another client with that --clientID, or that name, is connected; " + hintOwnID
 	case e.Condition == wire.CondResourceLimit:
 		err.Hint = "the broker takes no more connections: use fewer, or raise its limit"
-	case slices.Contains([]string{
-		wire.CondNotFound, wire.CondNotAllowed, wire.CondInvalidField, wire.CondUnauthorized,
-	}, e.Condition):
-		err.Hint = "is there a virtual host of that name (the URL's host, or -o virtual-host), and may the user use it?"
+	case e.Condition == wire.CondUnauthorized:
+		err.Hint = "check --user and --password; " + host
+	case slices.Contains([]string{wire.CondNotFound, wire.CondNotAllowed, wire.CondInvalidField}, e.Condition):
+		err.Hint = host
 	}
 	return err
 }
