@@ -22,7 +22,7 @@ func (r receiver) Run(ctx context.Context, deliver func(*driver.Delivery) driver
 }
 func (r receiver) Close(context.Context) error { return nil }
 
-// received runs a consumer over deliveries whose times are given relative to now, 10 s into the run.
+// received runs a consumer over deliveries with times relative to now, 10 s into the run.
 func received(t *testing.T, cfg load.ConsumerConfig, deliveries ...driver.Delivery) *stats.Snapshot {
 	t.Helper()
 	rec, clock := stats.NewConsumerRecorder(), load.NewClock()

@@ -2,7 +2,6 @@ package load_test
 
 import (
 	"context"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -120,24 +119,4 @@ func TestExpireAfterAPauseOfTheTester(t *testing.T) {
 		}
 		require.EqualValues(t, 1, r.snapshot().Total[result.Unconfirmed])
 	})
-}
-
-// Of an answer and the end of the time, one ends the message.
-func TestExpireAndAnswersAtOnce(t *testing.T) {
-	const limit = 20 * time.Millisecond
-	r := newRig(setup{MaxPending: 64, Count: 5000})
-	end := r.looking(limit)
-	var answered atomic.Int64
-	r.Attach(sender(func(_ context.Context, m *driver.Message) error {
-		slot := m.Slot
-		time.AfterFunc(limit, func() { r.Done(slot, driver.Outcome{}); answered.Add(1) })
-		return nil
-	}))
-	require.NoError(t, r.Run(t.Context()))
-	require.Eventually(t, func() bool { return answered.Load() == 5000 }, time.Minute, time.Millisecond)
-	n := r.snapshot().Total
-	require.EqualValues(t, 5000, n[result.Sent])
-	require.EqualValues(t, 5000, n[result.Completed]+n[result.Unconfirmed])
-	require.Equal(t, n[result.Unconfirmed], n[result.Strays])
-	end()
 }

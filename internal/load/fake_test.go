@@ -38,7 +38,7 @@ type rig struct {
 	collector *stats.Collector
 }
 
-// constant returns the schedule of one rate for ever.
+// constant returns the endless schedule of one rate.
 func constant(t testing.TB, perSecond string) load.Schedule {
 	t.Helper()
 	return load.ConstantSchedule(rate(t, perSecond))
@@ -110,7 +110,7 @@ func (r *rig) later(delay func(at time.Duration) time.Duration) sender {
 	}
 }
 
-// pending watches how many messages are in flight and that no slot is used twice at once.
+// pending counts the messages in flight, and fails if a slot is used twice at once.
 type pending struct {
 	mu        sync.Mutex
 	t         testing.TB

@@ -61,26 +61,6 @@ func TestStallOfOneSecond(t *testing.T) {
 	}
 }
 
-// A broker whose connection takes nothing for a second: Send blocks, whatever max-pending is. The message in Send has
-// the stall in its ack time, the others in their delay.
-func TestStallInSend(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(setup{Schedule: constant(t, "1000"), MaxPending: 1000, Count: 2000})
-		r.Attach(r.answers(func(m *driver.Message) {
-			if m.Slot.Index() == 0 && r.clock.Now() < time.Millisecond {
-				pass(time.Second)
-			}
-		}))
-		runFor(t, r, time.Minute)
-		s := r.snapshot()
-		require.Zero(t, s.Total[result.LateSends])
-		within1Percent(t, 999*time.Millisecond, s.Latencies[result.Delay].Max, "delay max")
-		within1Percent(t, time.Second, s.Latencies[result.Ack].Max, "ack max")
-		require.Zero(t, s.Latencies[result.Ack].Percentile(99))
-		within1Percent(t, 800*time.Millisecond, s.Latencies[result.Response].Percentile(90), "response p90")
-	})
-}
-
 // A broker that is only a little slower in Send than the rate needs: no single message waits long, yet none of the
 // growing delay is the tester's fault. And the other way round: work of the tester itself counts as late.
 func TestLateSends(t *testing.T) {
@@ -143,20 +123,6 @@ func TestUnsentIsNotLate(t *testing.T) {
 		n := r.snapshot().Total
 		require.Zero(t, n[result.Sent])
 		require.Zero(t, n[result.LateSends])
-	})
-}
-
-// max-pending 1 and an acknowledgement that takes twice the period: the producer is held up at every message.
-func TestHeldByMaxPendingIsNotLate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(setup{Schedule: constant(t, "1000"), MaxPending: 1})
-		r.Attach(r.later(func(time.Duration) time.Duration { return 2 * time.Millisecond }))
-		runFor(t, r, 2*time.Second)
-		s := r.snapshot()
-		require.InDelta(t, 1000, s.Total[result.Sent], 2, "as fast as the acknowledgements let it")
-		require.Zero(t, s.Total[result.LateSends])
-		require.InDelta(t, 1000, s.Total[result.Blocked], 2)
-		within1Percent(t, time.Second, s.Latencies[result.Delay].Max, "half the messages are behind")
 	})
 }
 

@@ -11,8 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/perfmq/perfmq/internal/load"
-	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -22,53 +20,6 @@ const us = int64(1) // the unit of result.Latency
 func within1Percent(t *testing.T, want time.Duration, got int64, msg string) {
 	t.Helper()
 	require.InEpsilon(t, want.Microseconds(), got, 0.015, msg)
-}
-
-func TestRateIsMet(t *testing.T) {
-	tests := []struct {
-		rate      string
-		producers int
-		duration  time.Duration
-		want      uint64
-	}{
-		{"10", 7, 60 * time.Second, 600},
-		{"10", 3, 60 * time.Second, 600},
-		{"0.5", 3, 100 * time.Second, 50},
-		{"33.333", 7, 1000 * time.Second, 33_333},
-		{"2", 10, 50 * time.Second, 100},
-		{"0.1", 3, 5 * 24 * time.Hour, 5 * 24 * 360}, // no drift over days
-	}
-	for _, tt := range tests {
-		inBubble(t, fmt.Sprintf("%s over %d", tt.rate, tt.producers), func(t *testing.T) {
-			clock := load.NewClock()
-			var mu sync.Mutex
-			at := map[time.Duration]int{}
-			ctx, cancel := context.WithTimeout(t.Context(), tt.duration-time.Nanosecond)
-			defer cancel()
-			var recs []*stats.ProducerRecorder
-			var wg sync.WaitGroup
-			for i := range tt.producers {
-				rec := stats.NewProducerRecorder(true, nil)
-				recs = append(recs, rec)
-				p := newRunning(setup{
-					Index: i, Total: tt.producers, Schedule: constant(t, tt.rate), MaxPending: 1,
-				}, clock, rec)
-				p.Attach(sender(func(_ context.Context, m *driver.Message) error {
-					mu.Lock()
-					at[clock.Now()]++
-					mu.Unlock()
-					p.Done(m.Slot, driver.Outcome{})
-					return nil
-				}))
-				wg.Go(func() { _ = p.Run(ctx) })
-			}
-			wg.Wait()
-			s := stats.NewCollector(recs, nil, clock.Start()).Collect(stats.Measure, time.Now(), true)
-			require.Equal(t, tt.want, s.Total[result.Sent])
-			require.Zero(t, s.Latencies[result.Delay].Max, "each at its very moment")
-			require.Len(t, at, int(tt.want), "never two producers at once")
-		})
-	}
 }
 
 func TestCountIsExact(t *testing.T) {
@@ -246,8 +197,7 @@ func TestStamp(t *testing.T) {
 	})
 }
 
-// An answer that comes again or too late, to a slot whose place carries another message by now, is counted and ends
-// nothing.
+// An answer that comes again, or when another message is in the place of its slot, is counted and ends nothing.
 func TestStrayAnswers(t *testing.T) {
 	r := newRig(setup{MaxPending: 1, Count: 3})
 	var last driver.Slot

@@ -83,8 +83,8 @@ type mender struct {
 func (m *mender) OnNews(f func())                { m.news = f }
 func (m *mender) Mend(ctx context.Context) error { return m.mend(ctx) }
 
-// TestMend: a producer that replaces its connection does so while no message is due, as often as there is news, and the
-// messages keep their times; it ends if it cannot go on.
+// TestMend: a producer replaces its connection while no message is due, as often as there is news, and the messages
+// keep their times; it ends if that fails.
 func TestMend(t *testing.T) {
 	hopeless := errors.New("not connected again")
 	for _, fails := range []bool{false, true} {

@@ -205,7 +205,7 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
-// TestExamplesOfCopies: the copies that are named are those that nothing explains, if there are some.
+// TestExamplesOfCopies: the named copies are unexplained ones, if there are any.
 func TestExamplesOfCopies(t *testing.T) {
 	t.Parallel()
 	dest := driver.Destination{Name: "q"}

@@ -80,7 +80,7 @@ func TestResent(t *testing.T) {
 	}
 }
 
-// TestProgressOfResent: copies of messages that were sent again are known while the run goes on.
+// TestProgressOfResent: copies of messages that were sent again are known during the run.
 func TestProgressOfResent(t *testing.T) {
 	t.Parallel()
 	ledger, tracker := NewLedger(1, 0, driver.Destination{Name: "A"}, BodySum(nil)), NewTracker()

@@ -58,7 +58,7 @@ func producerSpec(dest driver.Destination, bodies ...string) driver.ProducerSpec
 	return spec
 }
 
-// accept makes a verdict of a function that has none.
+// accept returns f with the verdict Accept.
 func accept(f func(*driver.Delivery)) func(*driver.Delivery) driver.Verdict {
 	return func(d *driver.Delivery) driver.Verdict {
 		f(d)
@@ -109,7 +109,7 @@ func (r *rig) receive() *rig {
 	return r
 }
 
-// counts returns how many messages were delivered and how many sends have ended so far.
+// counts returns the numbers of messages delivered and of sends ended so far.
 func (r *rig) counts() [2]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -98,7 +98,7 @@ func TestManyOpenAtOnce(t *testing.T) {
 	stop()
 }
 
-// TestNothingIsTakenOverAfterRun: a consumer whose Run has ended takes no queues of the consumers that close before it.
+// TestNothingIsTakenOverAfterRun: after Run, a consumer takes no queues of consumers that close before it.
 func TestNothingIsTakenOverAfterRun(t *testing.T) {
 	broker := shared.get(t)
 	const members = 8

@@ -25,7 +25,7 @@ func cpuTime() time.Duration {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
-// benchURL is that of a broker given by PERFMQ_BENCH_ROCKETMQ, or of one that is started.
+// benchURL returns the URL in PERFMQ_BENCH_ROCKETMQ, or starts a broker.
 func benchURL(b *testing.B) string {
 	if url := os.Getenv("PERFMQ_BENCH_ROCKETMQ"); url != "" {
 		return url

@@ -14,7 +14,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// sending is a producer that sends until it is told to stop.
+// sending is a producer that sends until stop is called.
 type sending struct {
 	p    driver.Producer
 	free chan driver.Slot
@@ -36,7 +36,7 @@ func startSending(t *testing.T, d driver.Driver, dest driver.Destination) *sendi
 	return s
 }
 
-// send sends n messages whose times are their numbers.
+// send sends n messages. Their times are their numbers.
 func (s *sending) send(t *testing.T, from, n int) {
 	t.Helper()
 	for i := range n {
@@ -54,7 +54,7 @@ func (s *sending) stop(t *testing.T) {
 	require.NoError(t, s.p.Close(t.Context()))
 }
 
-// storedOn is how many messages of a topic a broker got.
+// storedOn returns the number of messages of a topic that a broker got.
 func storedOn(t *testing.T, b *brokertest.RocketMQ, topic string) int64 {
 	t.Helper()
 	n, err := b.TopicMessages(t.Context(), topic)
@@ -90,13 +90,13 @@ func TestClusterOfTwoBrokers(t *testing.T) {
 	require.NoError(t, in.c.Close(t.Context()))
 	in.c = nil
 
-	// The producer goes on with the other broker; only messages under way are lost.
+	// The producer continues with the other broker. Only messages in flight are lost.
 	out.send(t, 601, 300)
 	require.Eventually(t, func() bool { return out.o.total() == 900 }, patience, time.Millisecond)
 	accepted := out.o.count(driver.Accepted, driver.ClassNone)
 	require.Equal(t, 900, accepted+out.o.count(driver.Unknown, driver.ClassConnectionLost))
 	require.GreaterOrEqual(t, accepted, 890)
-	// The broker confirms a message before its queue, whose length this is, has it.
+	// The broker confirms a message before it appears in the length of its queue.
 	require.Eventually(t, func() bool { return storedOn(t, a, name) == int64(accepted-300) }, patience, 10*time.Millisecond)
 	out.stop(t)
 }

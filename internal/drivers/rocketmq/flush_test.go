@@ -10,7 +10,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// came returns how many requests have come, once nothing moves.
+// came returns the number of requests so far, once nothing moves.
 func (b *threads) came() int {
 	synctest.Wait()
 	b.mu.Lock()

@@ -174,7 +174,7 @@ func counter(t testing.TB, from any, name string) int {
 	return 0
 }
 
-// left lists topics and consumer groups of the broker whose names contain the text, as the library's admin sees them.
+// left lists topics and consumer groups of the broker with the text in their names, by the library's admin.
 func left(t testing.TB, broker *brokertest.RocketMQ, text string) []string {
 	t.Helper()
 	a, err := admin.NewAdmin(admin.WithResolver(primitive.NewPassthroughResolver([]string{broker.NameServer()})))

@@ -28,7 +28,7 @@ func TestFilterByTag(t *testing.T) {
 		send(t, openDriver(t, url, "tag="+tag), producerSpec(dest, 0), 5)
 	}
 	in.wait(t, 10)
-	// AaAa and BBBB have the same hash, by which alone the broker decides.
+	// AaAa and BBBB have the same hash. The broker compares only hashes.
 	spec.Selector = "tag:AaAa"
 	in = receive(t, openDriver(t, url), spec)
 	in.wait(t, 5)
@@ -189,9 +189,9 @@ func TestTLS(t *testing.T) {
 	require.Equal(t, driver.ClassTLS, driver.ClassOf(err), "%v", err)
 }
 
-// TestForgottenSubscription: a broker that forgets a member of a group, as it does when it sees an older connection of
-// it end, is told again; messages go on to come, and none twice. (Told by the client itself here: the next pull is
-// answered with code 24 or 25.)
+// TestForgottenSubscription: a broker may forget a member of a group when an older connection of it ends. The member
+// registers again, messages continue to come, and none comes twice. (Here the client itself unregisters: the broker
+// answers the next pull with code 24 or 25.)
 func TestForgottenSubscription(t *testing.T) {
 	url := shared.get(t).URL()
 	dest := topicNamed("forgotten")

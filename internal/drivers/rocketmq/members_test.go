@@ -16,7 +16,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// TestListingIsShared: those who ask while a question is under way share the answer to the next one.
+// TestListingIsShared: users that ask during a question share the answer to the next one.
 func TestListingIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &listing{turn: make(chan struct{}, 1)}
@@ -45,7 +45,7 @@ func TestListingIsShared(t *testing.T) {
 	})
 }
 
-// TestListingOfOneThatHangs: a member whose question gets no answer, or fails, does not take the others with it.
+// TestListingOfOneThatHangs: if the question of one member hangs or fails, the other members ask themselves.
 func TestListingOfOneThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &listing{turn: make(chan struct{}, 1)}

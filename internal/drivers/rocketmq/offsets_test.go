@@ -17,7 +17,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// threads plays a broker whose threads handle requests in the worst order: the latest request first.
+// threads plays a broker that handles requests in the worst order: the latest request first.
 type threads struct {
 	t    *testing.T
 	conn *conn    // ours
@@ -188,7 +188,7 @@ func TestNextOwnerBeginsWhereWeStopped(t *testing.T) {
 	}
 }
 
-// TestSavesAreFew: none while one is under way, or without news, but at once when much was consumed.
+// TestSavesAreFew: none while another is in flight, or without news, but at once after many messages.
 func TestSavesAreFew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newThreads(t)

@@ -23,8 +23,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// told is a name server and broker in one that answers as RocketMQ does, of the version that it is told; its answers as
-// 4.9 were seen on 4.9.7. Its topics have one queue, with ten messages.
+// told is a name server and broker in one. It answers as RocketMQ of the given version does; the answers of 4.9 were
+// seen on 4.9.7. Its topics have one queue, with ten messages.
 type told struct {
 	t       *testing.T
 	l       net.Listener
@@ -243,8 +243,8 @@ func TestNewGroupOnOldBrokers(t *testing.T) {
 	}
 }
 
-// TestNewGroupStandsSomewhere: brokers are told where a new group of a queue begins before anything is consumed, one
-// queue at a time, because they may forget one of two that they are told first at the same moment (seen on 5.5.0).
+// TestNewGroupStandsSomewhere: the driver saves the start of a new group of a queue before anything is consumed, one
+// queue at a time, because a broker may lose one of two first offsets that come at the same moment (seen on 5.5.0).
 func TestNewGroupStandsSomewhere(t *testing.T) {
 	for name, c := range map[string]struct {
 		version int

@@ -8,8 +8,8 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
-// TestReach: a message that comes again is told from one that follows, and from one that has the offset of a message
-// that the broker has lost.
+// TestReach distinguishes a message that comes again, a message that follows, and a message with the offset of one that
+// the broker has lost.
 func TestReach(t *testing.T) {
 	r := &reach{}
 	for _, c := range []struct {

@@ -74,7 +74,7 @@ func greet(t *testing.T, greeting string) (url string, stop func()) {
 	}
 }
 
-// TestSilentServer: a server that waits for other first bytes, as those of AMQP and STOMP do, is not called overloaded.
+// TestSilentServer: a server that waits for the bytes of another protocol, such as AMQP, is not called overloaded.
 func TestSilentServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, theirs := piped()
@@ -90,7 +90,7 @@ func TestSilentServer(t *testing.T) {
 	})
 }
 
-// TestBrokerOrNameServer: each is told from the other.
+// TestBrokerOrNameServer: the error says which of them the address is.
 func TestBrokerOrNameServer(t *testing.T) {
 	for name, c := range map[string]struct {
 		unknown int // request

@@ -45,21 +45,6 @@ func TestParseURL(t *testing.T) {
 	}
 }
 
-func FuzzParseURL(f *testing.F) {
-	f.Add("rocketmq://ak:sk@ns1:9876,ns2;[::1]:3/")
-	f.Fuzz(func(t *testing.T, raw string) {
-		parsed, err := protocol.RocketMQ().Parse(raw)
-		if err != nil {
-			return
-		}
-		require.NotEmpty(t, parsed.Hosts)
-		for _, host := range parsed.Hosts {
-			_, _, err := net.SplitHostPort(host.String())
-			require.NoError(t, err)
-		}
-	})
-}
-
 func TestOptionsAreChecked(t *testing.T) {
 	f := Factory()
 	check := func(assignments ...string) error {
@@ -369,7 +354,7 @@ func TestSendDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestQueuesOfBrokers: queues are used in turn, those of lost brokers are left out, and a group keeps its queue.
+// TestQueuesOfBrokers: queues are used in turn, without the queues of lost brokers, and a group keeps its queue.
 func TestQueuesOfBrokers(t *testing.T) {
 	dead := drained(t)
 	dead.close()
@@ -397,8 +382,8 @@ func TestQueuesOfBrokers(t *testing.T) {
 	require.NoError(t, p.reachable(nil))
 }
 
-// TestRefusalsAreLosses: what an open consumer asks is refused by a broker that stops, or has a fault, and a new consumer
-// may go on; one that lacks a permission may not.
+// TestRefusalsAreLosses: if a broker that stops or has a fault refuses a request of an open consumer, a new consumer
+// may continue; not if a permission is missing.
 func TestRefusalsAreLosses(t *testing.T) {
 	for code, want := range map[int]driver.Class{
 		wire.ResSystemError: driver.ClassClosedByBroker, wire.ResSystemBusy: driver.ClassClosedByBroker,

@@ -36,7 +36,7 @@ type broken struct {
 
 type deliver = func(*driver.Delivery) driver.Verdict
 
-// wrap puts it in front of a factory's drivers. Calls that hang for ever end with end.
+// wrap puts it in front of a factory's drivers. Calls that hang end with end.
 func (k *broken) wrap(end context.Context, f driver.Factory) driver.Factory {
 	inner := f.Open
 	f.Open = func(ctx context.Context, opts driver.OpenOptions) (driver.Driver, error) {

@@ -21,8 +21,8 @@ import (
 var duty = regexp.MustCompile(`^[A-Z\[].*\b(must|never|exactly|nothing|refuses|soon|unless|does not|do not|no other|` +
 	`no more|unchanged|order|returns nil|return nil|at most)\b`)
 
-// contract is testdata/contract.txt: the sentences of package driver that oblige a driver, each with the names of
-// mutants that break it, and those that oblige somebody else or that the suite cannot see, each with "- " and the reason.
+// contract is testdata/contract.txt: each sentence of package driver that obliges a driver, with the names of mutants
+// that break it. A sentence that obliges somebody else, or that the suite cannot see, has "- " and the reason.
 func contract(t *testing.T) map[string]string {
 	t.Helper()
 	text := musttest.Get(os.ReadFile("testdata/contract.txt"))(t)

@@ -30,8 +30,7 @@
 // that only this broker lacks ([Config.Lacks]) must end in an error or in sends that are not accepted. No driver may
 // ignore a setting silently.
 //
-// A check that waits in vain takes [Config.Timeout]. The suite stops when three checks have failed alike: a call that
-// did not return, an event that did not come, a producer or consumer that could not be opened.
+// Each wait for something that does not come takes [Config.Timeout].
 //
 // Most checks wait most of the time, so several are made at once, each with destinations of its own; those that count
 // what belongs to the whole process or broker follow one by one.

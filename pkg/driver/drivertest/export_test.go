@@ -53,7 +53,7 @@ func Declared(f *driver.Factory, feature Feature, kind driver.Kind) *bool {
 	return declared(f.Capabilities.Of(kind), feature)
 }
 
-// Asked tells whether a feature that is not declared can be asked for.
+// Asked reports if a caller can ask for the feature of a driver that does not declare it.
 func Asked(feature Feature) bool {
 	for _, t := range traits() {
 		if t.feature == feature {

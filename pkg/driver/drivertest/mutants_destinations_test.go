@@ -118,7 +118,7 @@ func retained(alone bool) func() broken {
 	}
 }
 
-// kindsAs takes all destinations for those of one kind.
+// kindsAs gives all destinations one kind.
 func kindsAs(kind driver.Kind) func() broken {
 	return func() broken {
 		return broken{
@@ -128,7 +128,7 @@ func kindsAs(kind driver.Kind) func() broken {
 	}
 }
 
-// stays goes on receiving when it was closed, as a consumer does that never unsubscribes.
+// stays receives after its Close, as a consumer does that never unsubscribes.
 func stays() broken {
 	return broken{closeC: func(c *consumer, _ context.Context) error {
 		if c.n++; c.n == 1 {

@@ -12,7 +12,6 @@ func uninspected(features ...drivertest.Feature) func(*drivertest.Config) {
 	return func(c *drivertest.Config) {
 		c.Inspect = nil
 		lacking(features...)(c)
-		// Whoever ignores what the broker lacks passes nothing on: what is tested is the other way.
 	}
 }
 

@@ -220,7 +220,7 @@ func settlingMutants() []mutant {
 	}
 }
 
-// lostAhead loses some messages of a consumer whose connection was lost: the next consumer swallows them.
+// lostAhead loses some messages of a consumer after its connection was lost: the next consumer swallows them.
 func lostAhead() broken {
 	return broken{deliver: func(c *consumer, d *driver.Delivery, next deliver) driver.Verdict {
 		if c.spec.KeepSubscription || c.spec.Name == "" || d.Redelivered || d.Time%10 != 9 {

@@ -22,7 +22,7 @@ type mutant struct {
 	check string // without the kind of destination: it has to fail for each kind
 	only  string // the kind of destination alone for which it has to fail
 	says  string
-	// broken makes the driver anew for each check.
+	// broken makes a new driver for each check.
 	broken func() broken
 	// with changes the settings of the suite.
 	with func(*drivertest.Config)
@@ -111,7 +111,7 @@ func TestEveryCheckHasAMutant(t *testing.T) {
 	require.Empty(t, missing, "checks without a mutant")
 }
 
-// allChecks are those of a driver that has everything, and the refusals of one that has nothing.
+// allChecks are the checks of a driver that has everything, and the refusals of one that has nothing.
 func allChecks() []string {
 	cfg := drivertest.Everything(memtest.Config(mem.New()))
 	list := drivertest.Checks(cfg)

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// recorder is a test that may fail without failing the one that looks at it.
+// recorder is a test that may fail without failing the outer test.
 type recorder struct {
 	testing.TB // the outer test: methods that recorder does not define act on that
 	name       string

@@ -206,8 +206,8 @@ func TestEveryFeatureHasACheck(t *testing.T) {
 	}
 }
 
-// TestTogether: several checks are made at once, those that count what belongs to all alone, and a goroutine that a
-// check leaves behind is found in either case, and so is a call that comes when the check has ended.
+// TestTogether: several checks are made at once, but checks that count shared things alone. In either case the suite
+// finds a goroutine that a check leaves behind, and a call after the end of the check.
 func TestTogether(t *testing.T) {
 	for leaking, says := range map[string]string{
 		"": "", "Time/topic": "left after the checks that were made together", "Allocations/queue": "left after Driver.Close",
