@@ -49,8 +49,10 @@ func (l *meterLoad) run(ctx context.Context, n int64) error {
 			return err
 		}
 	}
+	tick := time.NewTicker(time.Millisecond) // a timer for each wait would allocate
+	defer tick.Stop()
 	for (l.received.Load() < want || len(l.free) < cap(l.free)) && ctx.Err() == nil {
-		pause(time.Millisecond)
+		<-tick.C
 	}
 	return ctx.Err()
 }
