@@ -66,6 +66,9 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 	}
 	r.judgeVerification(s)
 	countedAnew(s)
+	if c := s.BrokerCount; c != nil {
+		c.Notes = c.Unknown()
+	}
 	r.findAll(s, excess)
 	s.Success = len(s.Problems()) == 0
 	s.Metrics = r.wholeMetrics(s, true)

@@ -103,15 +103,7 @@ func writeBrokerCount(b *strings.Builder, c *result.BrokerCount) {
 	for _, compared := range comparisons(c) {
 		writeList(b, label, []string{compared.text()})
 	}
-	writeList(b, label, c.Unknown())
-}
-
-// brokerCount returns the counts with all reasons why values are unknown.
-func brokerCount(c *result.BrokerCount) *result.BrokerCount {
-	if c == nil {
-		return nil
-	}
-	return &result.BrokerCount{Destinations: c.Destinations, Notes: c.Unknown()}
+	writeList(b, label, c.Notes)
 }
 
 // finalDepths returns the number of messages at each destination at the end of the run.

@@ -218,7 +218,7 @@ func (c *Console) writeLosses(b *strings.Builder, s *stats.Summary) {
 	if c.run.Producing {
 		for _, f := range failuresOf(&s.Total) {
 			if f.count > 0 || f.name != "unconfirmed" && f.name != "modified" {
-				writeTotal(b, "--- total "+f.name+":", f.count, Failures(f.classes))
+				writeTotal(b, "--- total "+f.name+":", f.count, failureText(f.classes))
 			}
 		}
 		unlessZero("--- credit waits:", s.Total[result.NoLeave], "part of blocked: the broker gave no credit")

@@ -26,7 +26,7 @@ func writeStep(b *strings.Builder, s *stats.StepSummary) {
 		total("--- step completed:", s.Total[result.Completed], s.Average.Completed)
 		for _, f := range failuresOf(&s.Total) {
 			if f.count > 0 {
-				writeTotal(b, "--- step "+f.name+":", f.count, Failures(f.classes))
+				writeTotal(b, "--- step "+f.name+":", f.count, failureText(f.classes))
 			}
 		}
 	}

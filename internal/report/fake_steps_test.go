@@ -70,6 +70,7 @@ func fakeSteps(t *testing.T, seconds ...int) *fakeRun {
 		step.End = at
 		step.Tester = result.Tester{CPU: 1_000_000, Wall: step.End.Sub(step.Start).Microseconds(), Cores: 2}
 		step.Minimum = stats.Peaks{Completed: result.Extreme{Seconds: seconds[i], PerSecond: 7, Time: at.UnixMicro(), Elapsed: time.Second.Microseconds()}}
+		step.Latencies.Seal()
 		step.Groups = fakeGroups(&step)
 		f.summary.Steps = append(f.summary.Steps, step)
 	}
@@ -81,6 +82,7 @@ func fakeSteps(t *testing.T, seconds ...int) *fakeRun {
 	f.summary.Limit = f.summary.Steps[0].Limit
 	f.summary.Limit.Text = "step allout: " + f.summary.Limit.Text
 	f.summary.End = at
+	f.summary.Latencies.Seal()
 	f.demand(t, "", "lost == 0", nil)
 	kept := 199.0
 	f.demand(t, "paced", "ack.p99 < 50ms", &kept)

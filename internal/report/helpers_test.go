@@ -86,6 +86,7 @@ func openLoop() result.Latencies {
 }
 
 func summary(total stats.Counters, l result.Latencies) *stats.Summary {
+	l.Seal()
 	return &stats.Summary{
 		Success: true, StepSummary: stats.StepSummary{
 			Reason: "duration reached", Sends: true, Receives: true, Start: loadStart(), End: loadStart().Add(10 * time.Second),

@@ -217,10 +217,11 @@ func (c *collector) collectCounters(e emitter) {
 		for _, f := range failuresOf(t) {
 			// All classes exist from the beginning, so that rate() sees the first failure.
 			for class := range driver.NumClasses {
-				if class != driver.ClassNone || f.classes[class] > 0 {
+				n := f.classes[class.String()]
+				if class != driver.ClassNone || n > 0 {
 					e.count("sends_failed_total", "state class",
 						"Messages that were sent but not acknowledged, by how that ended and why.",
-						f.classes[class], f.name, class.String())
+						n, f.name, class.String())
 				}
 			}
 		}
@@ -352,42 +353,46 @@ func (c *collector) collectTester(e emitter) {
 }
 
 func (c *collector) collectVerified(e emitter) {
-	finding := func(name string, n uint64) {
-		e.count("verified_messages_total", "finding",
-			"What the verification has found. Received, duplicates, redelivered, duplicates_after_outage, "+
-				"duplicates_resent, out_of_order, damaged and foreign are known during the run, the others when "+
-				"it has ended.", n, name)
-	}
-	var p result.Progress
-	switch {
+	const duringRun = 8 // findings
+	t, final := result.Verified{}, false
+	switch v := c.last.Verified; {
 	case c.final != nil && c.final.Verification != nil:
-		t := &c.final.Verification.Total
-		p = result.Progress{
-			Received: t.Received, Duplicates: t.Duplicates, Redelivered: t.Redelivered, AfterOutage: t.AfterOutage,
-			Resent: t.Resent, Disordered: t.Disordered, Damaged: t.Damaged, Foreign: t.Foreign,
+		t, final = c.final.Verification.Total, c.final.Verification.Known
+	case v != nil:
+		t = result.Verified{
+			Received: v.Received, Duplicates: v.Duplicates, Redelivered: v.Redelivered, AfterOutage: v.AfterOutage,
+			Resent: v.Resent, Disordered: v.Disordered, Damaged: v.Damaged, Foreign: v.Foreign,
 		}
-		if c.final.Verification.Known {
-			finding("expected", t.Expected)
-			finding("lost", t.Lost)
-			finding("left", t.Left)
-			finding("unconfirmed_arrived", t.UnconfirmedArrived)
-			finding("unconfirmed_missing", t.UnconfirmedMissing)
-			finding("refused_arrived", t.RefusedArrived)
-			finding("rolled_back_arrived", t.WithheldArrived)
-		}
-	case c.last.Verified != nil:
-		p = *c.last.Verified
 	default:
 		return
 	}
-	finding("received", p.Received)
-	finding("duplicates", p.Duplicates)
-	finding("redelivered", p.Redelivered)
-	finding("duplicates_after_outage", p.AfterOutage)
-	finding("duplicates_resent", p.Resent)
-	finding("out_of_order", p.Disordered)
-	finding("damaged", p.Damaged)
-	finding("foreign", p.Foreign)
+	for i, f := range []struct {
+		name string
+		n    uint64
+	}{
+		{"received", t.Received},
+		{"duplicates", t.Duplicates},
+		{"redelivered", t.Redelivered},
+		{"duplicates_after_outage", t.AfterOutage},
+		{"duplicates_resent", t.Resent},
+		{"out_of_order", t.Disordered},
+		{"damaged", t.Damaged},
+		{"foreign", t.Foreign},
+		{"expected", t.Expected},
+		{"lost", t.Lost},
+		{"left", t.Left},
+		{"unconfirmed_arrived", t.UnconfirmedArrived},
+		{"unconfirmed_missing", t.UnconfirmedMissing},
+		{"refused_arrived", t.RefusedArrived},
+		{"rolled_back_arrived", t.WithheldArrived},
+	} {
+		if i < duringRun || final {
+			e.count("verified_messages_total", "finding",
+				"What the verification has found. Received, duplicates, redelivered, duplicates_after_outage, "+
+					"duplicates_resent, out_of_order, damaged and foreign are known during the run, the others when "+
+					"it has ended.", f.n, f.name)
+		}
+	}
 }
 
 // collectDepths emits the numbers of messages at the destinations.

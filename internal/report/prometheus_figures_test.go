@@ -197,3 +197,12 @@ func TestPrometheusGroupInfo(t *testing.T) {
 	})
 	require.EqualValues(t, result.MaxRowGroups+1, m.sum("perfmq_group_info"), "one of them has both roles")
 }
+
+// TestPrometheusLabels: all series have the labels of the user, also if two names become one.
+func TestPrometheusLabels(t *testing.T) {
+	t.Parallel()
+	run := clientRun()
+	run.Labels = map[string]string{"a-b": "1", "a_b": "2"}
+	_, url := startPrometheus(t, run)
+	require.Contains(t, scrape(t, url).values, "perfmq_workers label_a_b=1 label_a_b_2=2")
+}

@@ -111,12 +111,12 @@ func (r *recorder) whole(s *stats.Summary, missing string) result.Result {
 	out := result.Result{
 		Head: r.Head, Complete: true, End: s.End.UnixMicro(), Outcome: outcome(s),
 		Total: s.Total.Counts(r.run.Producing, r.run.Consuming), Measured: &measured,
-		Figures: s.Figures(), Latencies: latencies(&s.Latencies), Commands: s.Commands, Workers: s.Workers,
+		Figures: s.Figures(), Latencies: s.Latencies, Commands: s.Commands, Workers: s.Workers,
 		Stalls: s.Stalls, Outages: s.Outages, MoreOutages: s.MoreOutages,
 		BrokerHosts: s.Hosts,
 		Errors:      s.Errors, Findings: s.Findings, Limit: limit(&s.Limit), Thresholds: s.Thresholds,
 		Verification: VerificationOf(s.Verification), Tester: s.Tester, Protocol: countersByName(s.Protocol),
-		Brokers: s.Brokers, BrokerCount: brokerCount(s.BrokerCount), Marks: s.Marks,
+		Brokers: s.Brokers, BrokerCount: s.BrokerCount, Marks: s.Marks,
 	}
 	if s.Side != nil {
 		out.BrokerSide = []result.BrokerSide{*s.Side}
@@ -156,7 +156,7 @@ func (r *recorder) steps(s *stats.Summary, whole *result.Result) (list []result.
 		step := &s.Steps[i]
 		list = append(list, result.Step{
 			Name: step.Name, Reason: step.Reason, Start: step.Start.UnixMicro(), End: step.End.UnixMicro(),
-			Counts: step.Total.Counts(r.run.Producing, r.run.Consuming), Latencies: latencies(&step.Latencies),
+			Counts: step.Total.Counts(r.run.Producing, r.run.Consuming), Latencies: step.Latencies,
 			Groups: groups(step.Groups), Limit: limit(&step.Limit), Figures: step.Figures(),
 		})
 	}

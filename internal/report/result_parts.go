@@ -16,7 +16,7 @@ func groups(list []stats.StepSummary) (out []result.Group) {
 		g := &list[i]
 		out = append(out, result.Group{
 			Name: g.Name, Due: g.Due, Counts: g.Total.Counts(g.Sends, g.Receives),
-			Measured: g.Measured.Counts(g.Sends, g.Receives), Latencies: latencies(&g.Latencies),
+			Measured: g.Measured.Counts(g.Sends, g.Receives), Latencies: g.Latencies,
 		})
 	}
 	return out
@@ -45,13 +45,6 @@ func outcome(s *stats.Summary) result.Outcome {
 		o.Status = result.StatusInterrupted
 	}
 	return o
-}
-
-// latencies returns distributions with their percentiles.
-func latencies(l *result.Latencies) result.Latencies {
-	sealed := l.Copy()
-	sealed.Seal()
-	return sealed
 }
 
 // VerificationOf returns a verification in the form of results; nil for nil.

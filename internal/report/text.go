@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -14,53 +13,41 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// Failures returns the counts that are not zero as text, the largest first: "timeout 10, connection-lost 2". It is
-// empty if all are zero.
-func Failures(counts [driver.NumClasses]uint64) string {
-	var classes []driver.Class
-	for c := range driver.NumClasses {
-		if counts[c] > 0 {
-			classes = append(classes, c)
+// failureText returns the counts of classes as text, the largest first: "timeout 10, connection-lost 2".
+func failureText(classes map[string]uint64) string {
+	var texts []string
+	var counts []uint64
+	for class := range driver.NumClasses {
+		n, name := classes[class.String()], class.String()
+		if n == 0 {
+			continue
 		}
-	}
-	slices.SortStableFunc(classes, func(a, b driver.Class) int { return cmp.Compare(counts[b], counts[a]) })
-	texts := make([]string, len(classes))
-	for i, c := range classes {
-		name := c.String()
-		if c == driver.ClassNone {
+		if class == driver.ClassNone {
 			name = "unclassified"
 		}
-		texts[i] = fmt.Sprintf("%s %d", name, counts[c])
+		at := len(counts)
+		for at > 0 && counts[at-1] < n {
+			at--
+		}
+		counts, texts = slices.Insert(counts, at, n), slices.Insert(texts, at, fmt.Sprintf("%s %d", name, n))
 	}
 	return strings.Join(texts, ", ")
 }
 
 // failure counts the sends that ended in one outcome other than accepted.
 type failure struct {
-	name    string // as in stats.Counters, in lower case
+	name    string
 	count   uint64
-	classes [driver.NumClasses]uint64 // their sum is count
+	classes map[string]uint64 // their sum is count
 }
 
-// failuresOf returns all failures in the order of [stats.Counters]. Failures that the driver did not classify count as
-// [driver.ClassNone], so that the classes always add up to the count.
-func failuresOf(c *stats.Counters) [5]failure {
-	list := [5]failure{
-		{"rejected", c[result.Rejected], *c.Failures(driver.Rejected)},
-		{"released", c[result.Released], *c.Failures(driver.Released)},
-		{"modified", c[result.Modified], *c.Failures(driver.Modified)},
-		{"failed", c[result.Failed], *c.Failures(driver.Failed)},
-		{"unconfirmed", c[result.Unconfirmed], *c.Failures(driver.Unknown)},
-	}
-	for i := range list {
-		f := &list[i]
-		f.classes[driver.ClassNone] = 0
-		var classified uint64
-		for _, n := range f.classes {
-			classified += n
-		}
-		if classified < f.count {
-			f.classes[driver.ClassNone] = f.count - classified
+// failuresOf returns all failures in the order of the outputs.
+func failuresOf(c *stats.Counters) (list [5]failure) {
+	all := c.Counts(true, false).Producers.Failures
+	for i, name := range [...]string{"rejected", "released", "modified", "failed", "unconfirmed"} {
+		list[i] = failure{name: name, classes: all[name]}
+		for _, n := range all[name] {
+			list[i].count += n
 		}
 	}
 	return list

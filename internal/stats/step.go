@@ -134,6 +134,7 @@ func (m *sums) upTo(total, measured *Counters) StepSummary {
 	sum := m.StepSummary
 	sum.Total, sum.Measured = total.Sub(m.total), measured.Sub(m.measured)
 	sum.Latencies = sum.Latencies.Copy()
+	sum.Latencies.Seal()
 	sum.Minimum, sum.Maximum = sum.Extremes.Both()
 	return sum
 }
