@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -55,28 +54,22 @@ func (p *Prometheus) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("find prometheus: %w; Debian: RUNLEVEL=1 apt-get install --no-install-recommends prometheus", err)
 	}
-	first := p.port == 0
-	for try := 1; ; try++ {
-		if first {
-			ports, err := p.claims.pickPorts(0)
-			if err != nil {
-				return err
-			}
-			p.port = ports[0]
-		}
-		p.proc, err = startProcess(ctx, processSpec{
-			name: "prometheus", path: path, dir: p.dir, logFile: filepath.Join(p.dir, "prometheus.log"), ready: prometheusReady,
-			timeout: time.Minute, hint: "Debian's package prometheus",
-			args: append([]string{
-				"--config.file=" + p.config, "--storage.tsdb.path=" + filepath.Join(p.dir, "data"),
-				"--web.listen-address=" + net.JoinHostPort(loopback, strconv.Itoa(p.port)),
-			}, p.args...),
-		})
-		if err == nil || !first || try == 3 || ctx.Err() != nil {
+	if p.port == 0 {
+		ports, err := p.claims.pickPorts(0)
+		if err != nil {
 			return err
 		}
-		_ = os.RemoveAll(filepath.Join(p.dir, "data")) // another process may have taken the port
+		p.port = ports[0]
 	}
+	p.proc, err = startProcess(ctx, processSpec{
+		name: "prometheus", path: path, dir: p.dir, logFile: filepath.Join(p.dir, "prometheus.log"),
+		ready: prometheusReady, timeout: time.Minute, hint: "Debian's package prometheus",
+		args: append([]string{
+			"--config.file=" + p.config, "--storage.tsdb.path=" + filepath.Join(p.dir, "data"),
+			"--web.listen-address=" + net.JoinHostPort(loopback, strconv.Itoa(p.port)),
+		}, p.args...),
+	})
+	return err
 }
 
 // Stop ends it, as an operator does. The scraped samples are kept.

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"fmt"
 	"os"
 	"regexp"
 	"strconv"
@@ -16,55 +15,6 @@ import (
 
 	"github.com/perfmq/perfmq/internal/brokertest"
 )
-
-func TestWrongPort(t *testing.T) {
-	t.Parallel()
-	address := strings.Split(shared.Artemis(t).ManagementURL(), "/")[2]
-	r := run(t, limit, "amqp", "client", "--url", "amqp://"+address, "--duration", "1", "queue://A")
-	require.Equal(t, statusConnect, r.status)
-	require.Contains(t, r.stderr, "a web server answers")
-	require.Contains(t, r.stderr, "hint: ")
-}
-
-func TestWrongPassword(t *testing.T) {
-	t.Parallel()
-	a := secure.Artemis(t)
-	for name, login := range map[string][]string{
-		"wrong":   {"--user", "admin", "--password", "not-the-secret"},
-		"none":    nil,
-		"no user": {"--user", "who", "--password", "not-the-secret"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := run(t, limit, append([]string{"amqp", "client", "--url", a.AMQPURL(), "--duration", "1", "queue://A"}, login...)...)
-			require.Equal(t, statusConnect, r.status)
-			require.Contains(t, r.stderr, "hint: ")
-			require.NotContains(t, r.stderr+r.stdout, "not-the-secret")
-		})
-	}
-	r := run(t, limit, "amqp", "client", "--url", a.AMQPURL(), "--user", "admin", "--password", "admin", "--message-count", "10",
-		"queue://"+newQueue(t, a))
-	require.Equal(t, statusOK, r.status, "the right one")
-}
-
-func TestFullQueueThatRejects(t *testing.T) {
-	t.Parallel()
-	a := shared.Artemis(t)
-	queue := unique(t, "full")
-	require.NoError(t, a.SetAddressLimit(soon(t), brokertest.AddressLimit{Match: queue, MaxMessages: 100, Policy: brokertest.PolicyFail}))
-	require.NoError(t, a.CreateQueue(soon(t), queue, queue, "ANYCAST"))
-	r := run(t, limit, "amqp", "producer", "--url", a.AMQPURL(), "--message-count", "500", "--max-pending", "10", "--drain-timeout", "5s",
-		"queue://"+queue)
-	require.Equal(t, statusFailed, r.status)
-	// The broker refuses the messages in flight, and then takes back its credit: the rest is never sent.
-	require.Equal(t, r.summary.TotalSent, r.summary.TotalCompleted+r.summary.TotalRejected)
-	require.Contains(t, r.stderr, "is it stalled, a queue full")
-	require.NotZero(t, r.summary.TotalCompleted)
-	require.NotZero(t, r.summary.TotalRejected)
-	require.Equal(t, map[string]map[string]uint64{"rejected": {classFull: r.summary.TotalRejected}}, r.summary.Failures)
-	require.Contains(t, r.stdout, fmt.Sprintf("(%s %d)", classFull, r.summary.TotalRejected))
-	requireCount(t, a, queue, r.summary.TotalCompleted, messagesAdded)
-}
 
 // TestAllArrive: all messages arrive, by the broker's own counters.
 func TestAllArrive(t *testing.T) {

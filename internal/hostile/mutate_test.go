@@ -17,7 +17,6 @@ import (
 type mutation uint8
 
 const (
-	// These change the bytes.
 	flipBit mutation = iota
 	setByte
 	setNumber
@@ -26,24 +25,11 @@ const (
 	remove
 	repeat
 	swap
-	numChanges // how many there are of them
-)
-
-const (
-	// These delay them.
-	wait mutation = iota + numChanges
+	wait
 	trickle
-	endOfDelays
-	numDelays = endOfDelays - wait
-)
-
-const (
-	// These end the stream.
-	truncate mutation = iota + endOfDelays
+	truncate
 	freeze
 	reset
-	endOfEnds
-	numEnds = endOfEnds - truncate
 )
 
 // mutator passes on the bytes of one connection in one direction, and mutates them now and then. Its generator alone
@@ -176,19 +162,13 @@ func (m *mutator) one(list []byte) byte { return list[m.rng.IntN(len(list))] }
 // kindsOf returns the mutations for one direction: with or without changes of bytes, delays, and ends of the stream.
 func kindsOf(changes, delays, ends bool) (list []mutation) {
 	if changes {
-		for k := range numChanges {
-			list = append(list, k)
-		}
+		list = append(list, flipBit, setByte, setNumber, setDigit, insert, remove, repeat, swap)
 	}
 	if delays {
-		for k := range numDelays {
-			list = append(list, wait+k)
-		}
+		list = append(list, wait, trickle)
 	}
 	if ends {
-		for k := range numEnds {
-			list = append(list, truncate+k)
-		}
+		list = append(list, truncate, freeze, reset)
 	}
 	return list
 }

@@ -4,7 +4,6 @@ package main
 
 import (
 	"errors"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -112,36 +111,4 @@ func TestRepeated(t *testing.T) {
 	}
 	_, err := judged(t.Context(), func() ([]row, error) { return nil, errors.New("no broker") })
 	require.Error(t, err)
-}
-
-// TestPage: the page begins with the day, the program, how busy the machine was and the verdicts by failure and
-// deployment.
-func TestPage(t *testing.T) {
-	t.Parallel()
-	day := time.Date(2026, 3, 1, 23, 0, 0, 0, time.UTC)
-	of := func(in, failure, protocol string, s state, busy float64, began time.Time) row {
-		return row{
-			Cells: []string{failure, "Title of | " + in, protocol, "all", "seen", "", ""}, State: s, Verdict: "said " + string(s),
-			origin: origin{Trial: in + "/" + failure, Began: began, Program: "1.2.3 abc", Busy: busy},
-		}
-	}
-	rows := []row{
-		of("one", "kill", "amqp", promiseKept, 0.01, day), of("one", "kill", "stomp", promiseKept, 0.01, day),
-		of("one", "stop", "amqp", promiseKept, 0.02, day), of("one", "stop", "stomp", notJudged, 0.02, day),
-		of("two", "kill", "amqp", perfmqWrong, 0.04, day.Add(2*time.Hour)),
-		{Cells: []string{"cut", "two"}, State: notCarriedOut, origin: origin{Trial: "two/cut", Began: day}},
-	}
-	failures, starts := commands()[0], commands()[1]
-	one, three := &session{only: new(regexp.Regexp), atOnce: 1}, &session{only: regexp.MustCompile("^x$"), atOnce: 3}
-	text := failures.page(one, rows)
-	require.Regexp(t, `(?s)^# Failures of real brokers\n\n[^\n]+\n\nBrokers and perfmq ran on one machine with \d+ processors, one trial at a time, `+
-		`from 2026-03-01 to 2026-03-02, by perfmq 1\.2\.3 abc\.\nBefore the trials, 1% to 4% of the processors were in use\. `+
-		`1 of 6 rows are not judged: the machine was too busy\.\n\n`+
-		`\| failure \| one \| two \|\n\| --- \| --- \| --- \|\n`+
-		`\| kill \| kept \| \*\*wrong\*\* \|\n\| stop \| amqp kept, stomp not judged \|  \|\n\| cut \|  \| not carried out \|\n\n`+
-		`Each row is a run.*\n## Outcomes\n\n\| failure \|`, text)
-	require.Contains(t, text, `| kill | Title of \| one | amqp | all | seen |  |  | said kept |`+"\n")
-	require.Regexp(t, `^# Starts of brokers[^|]+, up to 3 trials at a time, on 2026-03-01, by perfmq`, starts.page(three, rows[:2]))
-	require.Contains(t, starts.page(three, rows[:2]), "\nOnly the trials that match `^x$` were carried out.\n")
-	require.NotEmpty(t, failures.page(one, nil))
 }

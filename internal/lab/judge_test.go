@@ -251,17 +251,6 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-func TestRow(t *testing.T) {
-	t.Parallel()
-	r := judge(told(func(*observation) {}))
-	require.Equal(t, "an outage of 2.4 s, from +20 ms, full rate after 3 s", r.Cells[0])
-	require.Equal(t, "live: 500 sent, 490 confirmed, 494 received, 0 lost, 10 in doubt (4 arrived), 3 redelivered; "+
-		"kept: 500 sent, 490 confirmed, 494 received, 0 lost, 10 in doubt (4 arrived), 3 redelivered", r.Cells[1])
-	require.Equal(t, "kept: 494; left at the end: 0", r.Cells[2])
-	late := judge(told(func(o *observation) { _, v := kept(o); v.Received, v.Left = v.Received-9, 9 }))
-	require.Contains(t, late.Cells[1], "kept: 500 sent, 490 confirmed, 485 received, 0 lost, 9 not received in time, 10 in doubt")
-}
-
 // TestFailureTrials: each failure of a deployment exists, and each failure has a deployment.
 func TestFailureTrials(t *testing.T) {
 	t.Parallel()

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"slices"
 	"syscall"
 	"time"
@@ -117,11 +116,7 @@ func account(
 	}
 	tool, broker := ended.UserTime()+ended.SystemTime(), after.broker-before.broker
 	if r, ok := ended.SysUsage().(*syscall.Rusage); ok {
-		unit := 1.0
-		if runtime.GOOS == "linux" {
-			unit = 1024 // getrusage(2): kilobytes, where other systems count bytes
-		}
-		m.values[memory] = float64(r.Maxrss) * unit / (1 << 20)
+		m.values[memory] = float64(r.Maxrss) / 1024 // getrusage(2): Linux counts kilobytes
 	}
 	for of, d := range map[metric]time.Duration{toolCPU: tool, brokerCPU: broker, bothCPU: tool + broker} {
 		m.values[of] = d.Seconds() * 1e6 / m.messages

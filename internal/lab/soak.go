@@ -7,7 +7,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -89,7 +88,8 @@ func (k *soak) run(ctx context.Context, s *session) (err error) {
 	began := time.Now()
 	o := &soaked{title: c.title, scenario: target.scenario, length: k.length, lasting: c.lasting}
 	for i := range 5 {
-		if err := l.during(ctx, time.Until(began.Add(k.length*time.Duration(i+1)/6))); err != nil {
+		next := began.Add(k.length * time.Duration(i+1) / 6)
+		if err := l.until(ctx, "a failure", time.Second, func() bool { return time.Now().After(next) }); err != nil {
 			return err
 		}
 		o.events = append(o.events, event{name: "kill -9 and restart"})
@@ -123,20 +123,6 @@ func (k *soak) run(ctx context.Context, s *session) (err error) {
 		err = fmt.Errorf("perfmq is wrong: %s\n%s", strings.Join(o.problems, "; "), l.tail())
 	}
 	return errors.Join(err, write(s.out, o.page()))
-}
-
-// during waits, and fails if the load ends.
-func (l *load) during(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-l.ended:
-		return fmt.Errorf("%w: %w\n%s", errEnded, l.err, l.tail())
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 func (o *soaked) wrong(format string, args ...any) {
@@ -221,46 +207,16 @@ func (o *soaked) seen(e *event) (text string, ok bool) {
 	return "nothing", false
 }
 
-// memory returns how the tester's memory grew after the first sixth of the load, in MiB an hour, with the error of two
-// standard deviations: the slope of a line through the means of its minutes.
-func (o *soaked) memory() (slope, within float64) {
-	sums, counts := map[int64]float64{}, map[int64]float64{}
+// memory returns perfmq's mean memory in a sixth of the load, counted from 0, in MiB.
+func (o *soaked) memory(sixth time.Duration) float64 {
+	var sum, n float64
 	for i := range o.result.Rows {
 		row := &o.result.Rows[i]
-		middle := row.Elapsed - row.Length/2 // a row that ends a millisecond after a minute is none of the next
-		if time.Duration(middle)*time.Microsecond < o.length/6 || row.Phase == "drain" {
-			continue
+		if row.Phase != "drain" && time.Duration(row.Elapsed)*time.Microsecond*6/o.length == sixth {
+			sum, n = sum+float64(row.Tester.Memory)/(1<<20), n+1
 		}
-		minute := middle / time.Minute.Microseconds()
-		sums[minute] += float64(row.Tester.Memory) / (1 << 20)
-		counts[minute]++
 	}
-	var hours, sizes []float64
-	for minute := range sums {
-		hours, sizes = append(hours, float64(minute)/60), append(sizes, sums[minute]/counts[minute])
-	}
-	return line(hours, sizes)
-}
-
-// line returns the slope of the line with the least squares through points, and twice its standard error.
-func line(xs, ys []float64) (slope, within float64) {
-	n := float64(len(xs))
-	if n < 3 {
-		return math.NaN(), math.NaN()
-	}
-	var x, y, xx, xy, rest float64
-	for i := range xs {
-		x, y = x+xs[i]/n, y+ys[i]/n
-	}
-	for i := range xs {
-		xx, xy = xx+(xs[i]-x)*(xs[i]-x), xy+(xs[i]-x)*(ys[i]-y)
-	}
-	slope = xy / xx
-	for i := range xs {
-		d := ys[i] - y - slope*(xs[i]-x)
-		rest += d * d
-	}
-	return slope, 2 * math.Sqrt(rest/(n-2)/xx)
+	return sum / n
 }
 
 func (o *soaked) page() string {
@@ -286,8 +242,8 @@ func (o *soaked) page() string {
 	fmt.Fprintf(&b, "- %d messages sent, %d confirmed, %d in doubt (%d arrived), %d received, %d lost, %d received again "+
 		"after an outage; %s, by its own count: %d\n", p.Sent, p.Completed, p.Unconfirmed,
 		v.UnconfirmedArrived, v.Received, v.Lost, v.AfterOutage, count, o.left)
-	slope, within := o.memory()
-	fmt.Fprintf(&b, "- memory of the tester, over the last five sixths: %+.2f ± %.2f MiB an hour\n\n", slope, within)
+	fmt.Fprintf(&b, "- memory of perfmq: %.1f MiB in the second sixth of the load, %.1f MiB in the last\n\n",
+		o.memory(1), o.memory(5))
 	b.WriteString("| what happened | harness's log | perfmq reported |\n| --- | --- | --- |\n")
 	for i := range o.events {
 		seen, _ := o.seen(&o.events[i])

@@ -73,6 +73,7 @@ func TestSoak(t *testing.T) {
 			if c.want == "" {
 				require.Empty(t, o.problems)
 				require.Contains(t, o.page(), "agrees with the harness")
+				require.Contains(t, o.page(), "memory of perfmq: 64.5 MiB in the second sixth of the load, 65.8 MiB in the last\n")
 				return
 			}
 			require.Len(t, o.problems, 1)

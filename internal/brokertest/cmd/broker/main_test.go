@@ -84,14 +84,6 @@ func TestDetachFailure(t *testing.T) {
 	require.ErrorContains(t, err, "Invalid initial heap size")
 }
 
-func TestQuote(t *testing.T) {
-	for _, text := range []string{"plain", "amqp://127.0.0.1:5672", "a b", "it's", "$HOME `x` \"\\;&", "~", "é", "*"} {
-		out, err := exec.Command("sh", "-c", "printf %s "+quote(text)).Output()
-		require.NoError(t, err)
-		require.Equal(t, text, string(out))
-	}
-}
-
 // TestBrokerEndsWithItsStdin: the command prints its lines, with the login that clients need, and ends with its stdin.
 func TestBrokerEndsWithItsStdin(t *testing.T) {
 	brokertest.Needs(t, "RocketMQ")
