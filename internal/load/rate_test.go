@@ -92,21 +92,3 @@ func FuzzParseRate(f *testing.F) {
 		require.Zero(t, r.At(0))
 	})
 }
-
-func BenchmarkRateAt(b *testing.B) {
-	r := rate(b, "33333.333")
-	var n uint64
-	b.ReportAllocs()
-	for b.Loop() {
-		n++
-		r.At(n)
-	}
-}
-
-func BenchmarkClockStamp(b *testing.B) {
-	c := load.NewClock()
-	b.ReportAllocs()
-	for b.Loop() {
-		c.Epoch(c.Now())
-	}
-}

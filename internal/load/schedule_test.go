@@ -287,20 +287,6 @@ func TestBordersLoseNothing(t *testing.T) {
 	require.Equal(t, never, s.At(28_799_712*2))
 }
 
-// The integral of a ramp is a square: message n of a ramp from 0 is due at the square root of n.
-func TestRampFromZero(t *testing.T) {
-	s := schedule(t, "ramp 0 to 2000 for 1000s") // n = t²
-	require.Zero(t, s.At(0))
-	require.Equal(t, time.Second, s.At(1))
-	require.Equal(t, 1_414_213_562*time.Nanosecond, s.At(2))
-	require.Equal(t, 10*time.Second, s.At(100))
-	require.Equal(t, 999*time.Second, s.At(998_001))
-	down := schedule(t, "ramp 2000 to 0 for 1000s")
-	require.Equal(t, time.Second, down.At(1999))
-	require.Equal(t, 999*time.Second, down.At(999_999))
-	require.Equal(t, never, down.At(1_000_000))
-}
-
 func TestAtAllocatesNothing(t *testing.T) {
 	s := schedule(t, "ramp 0 to 2000 for 1000s, stair 1 to 100 by 1 every 1s, pause 1s, 5")
 	var n uint64

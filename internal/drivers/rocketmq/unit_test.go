@@ -1,7 +1,6 @@
 package rocketmq
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -262,16 +261,6 @@ func TestConnection(t *testing.T) {
 		c.close()
 		require.Len(t, a.list, 201)
 	})
-}
-
-func TestForeignPeer(t *testing.T) {
-	c, theirs := piped()
-	_, err := theirs.Write([]byte("HTTP/1.1 400 Bad Request\r\n"))
-	require.True(t, err == nil || errors.Is(err, io.ErrClosedPipe))
-	<-c.Over()
-	require.Equal(t, driver.ClassProtocol, driver.ClassOf(c.Why()))
-	c.close()
-	_ = theirs.Close()
 }
 
 // piped returns a connection, and its other end.
