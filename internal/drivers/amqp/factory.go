@@ -76,7 +76,9 @@ func checkOptions(s *transport.Settings[Options], fail transport.Fail) {
 	if d := o.IdleTimeout; d != 0 && d < minIdleTimeout {
 		fail("", "option idle-timeout=%s: must be 0 or at least %s", d, minIdleTimeout)
 	}
-	protocol.CheckDeclare(o.Declare, o.MaxPriority, fail)
+	if n := o.MaxPriority; n < 0 || n > 255 || n > 0 && o.Declare != "classic" {
+		fail("add -o declare=classic", "option max-priority=%d: must be 0 to 255, for a classic queue to declare", n)
+	}
 	switch strings.ToUpper(o.SASL) {
 	case mechPlain, mechSCRAM256, mechSCRAM512:
 		if s.Target.User == "" {

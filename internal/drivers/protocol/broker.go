@@ -5,7 +5,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -159,14 +158,4 @@ func HeldBack(op string, err error) error {
 // settings that end a silent connection; empty if there are none.
 func NoAnswer(op, ends string) *driver.Error {
 	return driver.Errorf(driver.ClassTimeout, op, Silent(ends), NotAnswered)
-}
-
-// CheckDeclare checks the priorities with which a queue of RabbitMQ is declared.
-func CheckDeclare(declare string, priorities int, fail transport.Fail) {
-	switch {
-	case priorities < 0 || priorities > 255:
-		fail("", "option max-priority=%d: must be 0 to 255", priorities)
-	case priorities > 0 && declare != "classic":
-		fail("add -o declare=classic", "option max-priority is of a classic queue that is declared")
-	}
 }

@@ -32,7 +32,7 @@ func TestConformanceRabbitMQ4(t *testing.T) {
 				cfg.Lacks[f] = "only queues are declared as quorum queues, by their names"
 			}
 		} else {
-			cfg.Lacks[drivertest.Priority] = "a queue has no priorities unless it is declared with them (-o declare=classic -o max-priority=9)"
+			cfg.Lacks[drivertest.Priority] = "a queue has no priorities unless it is declared with them"
 		}
 		t.Run(cfg.Broker, func(t *testing.T) { drivertest.Run(t, cfg) })
 	}

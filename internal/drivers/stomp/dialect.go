@@ -80,7 +80,7 @@ func (d dialect) send(spec *driver.ProducerSpec, o *Options) ([]driver.Property,
 		add("destination-type", routing(spec.Destination.Kind))
 	}
 	if o.Declare != declareNo {
-		headers = append(headers, o.declaration()...)
+		add(headerType, o.Declare)
 	}
 	if d != rabbitmq || spec.Persistent { // RabbitMQ ignores any value except true
 		add("persistent", strconv.FormatBool(spec.Persistent))
@@ -106,8 +106,7 @@ func (d dialect) sendVariant(
 		d.refuse(v.Text && d == rabbitmq, protocol.HintBytes, "messages have no type"),
 		d.refuse(v.Priority >= 0 && d == generic, "leave out --priority", "no header is known for the priority"),
 		d.refuse(ranked && old, "leave out --priority", "quorum queues have no priorities before RabbitMQ 4"),
-		d.refuse(ranked && o.Declare != kindQuorum && o.MaxPriority == 0,
-			"say -o declare=classic -o max-priority=9, or declare it with x-max-priority and name it /amq/queue/NAME",
+		d.refuse(ranked && o.Declare != kindQuorum, "declare it with x-max-priority and name it /amq/queue/NAME",
 			"a queue has no priorities unless it is declared with them"),
 		d.refuse(v.Group != "" && (d == rabbitmq || d == generic), "leave out --group", protocol.NoGroups),
 	)
@@ -123,15 +122,9 @@ func (d dialect) sendVariant(
 	return headers, nil
 }
 
-// declaration returns the headers of SEND and SUBSCRIBE that give the type and arguments with which a queue is declared
-// (RabbitMQ's STOMP plug-in, "Queue properties"). Each message carries them.
-func (o *Options) declaration() []driver.Property {
-	headers := []driver.Property{{Key: "x-queue-type", Value: o.Declare}}
-	if o.MaxPriority > 0 {
-		headers = append(headers, driver.Property{Key: "x-max-priority", Value: strconv.Itoa(o.MaxPriority)})
-	}
-	return headers
-}
+// headerType is the header of SEND and SUBSCRIBE with the type of a queue to declare (RabbitMQ's STOMP plug-in, "Queue
+// properties"). Each message carries it.
+const headerType = "x-queue-type"
 
 // checkDestination refuses a name that the broker would not take for one destination of that name, and queues that
 // cannot be declared. Only consumers may use a name that means many destinations.

@@ -16,7 +16,6 @@ type Options struct {
 	Receipt     bool          `opt:"receipt" help:"ask for a receipt per message; with false a message is complete when passed to the operating system"`
 	Ack         string        `opt:"ack" help:"best: received messages are acknowledged after their delivery, together where the broker can; auto: not at all, the broker forgets a message once sent" enum:"best,auto"`
 	Declare     string        `opt:"declare" help:"RabbitMQ: declare queues as those of that type; no: as the broker's default type" enum:"no,classic,quorum"`
-	MaxPriority int           `opt:"max-priority" help:"RabbitMQ: priorities of a classic queue that is declared, 1 to 255; 0 for none"`
 }
 
 // Values of the options.
@@ -78,7 +77,6 @@ func checkOptions(s *transport.Settings[Options], fail transport.Fail) {
 	if d := o.HeartBeat; d != 0 && d < minHeartBeat {
 		fail("", "option heart-beat=%s: must be 0 or at least %s", d, minHeartBeat)
 	}
-	protocol.CheckDeclare(o.Declare, o.MaxPriority, fail)
 	for _, text := range []string{s.Target.User, s.Target.Password, o.VirtualHost} {
 		if strings.ContainsAny(text, "\r\n\x00") { // CONNECT has no escapes
 			fail("", "user, password and virtual host must not hold line ends or NUL")

@@ -79,9 +79,7 @@ func (d dialect) subscription(spec *driver.ConsumerSpec, o *Options, id, identit
 		returns:   d == rabbitmq && ack != ackAuto,
 	}
 	if o.Declare != declareNo {
-		for _, h := range o.declaration() {
-			s.add(h.Key, h.Value)
-		}
+		s.add(headerType, o.Declare)
 	}
 	if spec.Selector != "" {
 		s.add("selector", spec.Selector)
