@@ -185,7 +185,7 @@ func (h *Inspector) findRabbitMQ(ctx context.Context) (inspect, error) {
 		return nil, err
 	}
 	if overview.Version == "" {
-		return nil, driver.Errorf(driver.ClassNotFound, "", "", "this is not RabbitMQ's management")
+		return nil, driver.Errorf(driver.ClassNotFound, "", "", "another server")
 	}
 	h.lags.Store(true)
 	return func(ctx context.Context, list []driver.Destination) ([]driver.DestinationCount, error) {
@@ -238,7 +238,7 @@ func (h *Inspector) findPerfmq(ctx context.Context) (inspect, error) {
 		case err != nil:
 			return nil, err
 		case stats.Destinations == nil:
-			return nil, driver.Errorf(driver.ClassNotFound, "", "", "this is no perfmq broker")
+			return nil, driver.Errorf(driver.ClassNotFound, "", "", "another server")
 		}
 		return each(list, func(d driver.Destination) (driver.DestinationCount, error) {
 			return h.countOfPerfmq(d, *stats.Destinations), nil

@@ -131,17 +131,14 @@ func TestDifferences(t *testing.T) {
 // TestBoundedRuns: with perfmq as the limit a rate is a lower bound: the first line counts these runs, the cell is marked,
 // and a difference that a higher rate would end is inconclusive. Latencies are compared as usual.
 func TestBoundedRuns(t *testing.T) {
-	limited := func(rate, ack float64, kind string, ofStep bool) *result.Result {
-		r := run(rate, ack)
-		if r.Limit = (&result.Limit{Kind: kind}); ofStep {
-			r.Limit, r.Steps = &result.Limit{Kind: "broker"}, []result.Step{{Limit: &result.Limit{Kind: "none"}}, {Limit: r.Limit}}
-		}
-		return r
-	}
 	set := func(name string, rate float64, kind string, ofStep bool) Set {
 		s := Set{Name: name}
 		for i := range 5 {
-			s.Repeats = append(s.Repeats, Repeats(limited(rate+float64(i), 1000/rate*float64(100+i), kind, ofStep))...)
+			r := run(rate+float64(i), 1000/rate*float64(100+i))
+			if r.Limit = (&result.Limit{Kind: kind}); ofStep {
+				r.Limit, r.Steps = &result.Limit{Kind: "broker"}, []result.Step{{Limit: &result.Limit{Kind: "none"}}, {Limit: r.Limit}}
+			}
+			s.Repeats = append(s.Repeats, Repeats(r)...)
 		}
 		return s
 	}
@@ -150,10 +147,7 @@ func TestBoundedRuns(t *testing.T) {
 		ofStep  bool
 		verdict string // of the faster set, by its rate
 	}{
-		{"tester-worker", false, Bound},
-		{"machine", true, Bound},
-		{"broker", false, Better},
-		{"none", true, Better},
+		{"tester-worker", false, Bound}, {"machine", true, Bound}, {"broker", false, Better}, {"none", true, Better},
 	} {
 		sets := []Set{set("a", 1000, c.kind, c.ofStep), set("b", 2000, "none", false)}
 		all := New(sets, metrics(t, "completed.avg", "ack.p99"))

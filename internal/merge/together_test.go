@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,30 +22,18 @@ func apart(t *testing.T, base string, later time.Duration, edit func(*plan.Plan,
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		b := mem.New()
-		started, ended := make(chan struct{}), make(chan struct{})
+		var running sync.WaitGroup
 		for i := range 2 {
 			p := newPlan(b.Factory(), func(p *plan.Plan, g *plan.Group) {
 				g.Producers, g.Consumers, g.Rate, g.MaxPending = 2, 2, schedule(t, "200"), 0
-				p.Steps[0].Duration = 10 * time.Second
-				p.Verify = false
+				p.Steps[0].Duration, p.Verify = 10*time.Second, false
 				edit(p, g)
 			})
-			p.Shard, p.RunID = plan.Shard{Number: i + 1, Of: 2}, 77
-			dir := filepath.Join(base, fmt.Sprint(i+1))
-			dirs = append(dirs, dir)
-			if i == 0 {
-				go func() {
-					defer close(ended)
-					close(started)
-					carryOut(t, dir, *p)
-				}()
-				<-started
-				<-time.After(later)
-				continue
-			}
-			carryOut(t, dir, *p)
+			p.Shard, p.RunID, p.StartAt = plan.Shard{Number: i + 1, Of: 2}, 77, time.Now().Add(time.Second+time.Duration(i)*later)
+			dirs = append(dirs, filepath.Join(base, fmt.Sprint(i+1)))
+			running.Go(func() { carryOut(t, dirs[i], *p) })
 		}
-		<-ended
+		running.Wait()
 	})
 	return dirs
 }

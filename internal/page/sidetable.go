@@ -29,7 +29,7 @@ func sideTable(r *Run) Table {
 // sideUse adds the figures of the charts over the whole run: averages of flows, the highest of states.
 func sideUse(u *result.BrokerUse, add func(name, value string)) {
 	for _, f := range figures() {
-		if !strings.HasPrefix(f.chart, "side-") || strings.HasSuffix(f.name, "in the log") {
+		if !strings.HasPrefix(f.chart, "side-") || f.name == logErrors || f.name == logWarnings {
 			continue
 		}
 		v, known := f.of(&result.Row{BrokerSide: u})
@@ -55,8 +55,8 @@ func sideTexts(s *result.BrokerSide, add func(name, value string)) {
 		}
 		add(name, text)
 	}
-	lines("errors in the log", s.Whole.Errors, s.FirstError)
-	lines("warnings in the log", s.Whole.Warnings, s.FirstWarning)
+	lines(logErrors, s.Whole.Errors, s.FirstError)
+	lines(logWarnings, s.Whole.Warnings, s.FirstWarning)
 	for i := range s.Events {
 		add("event", moment(s.Events[i].Time)+": "+s.Events[i].Text)
 	}

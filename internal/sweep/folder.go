@@ -37,7 +37,7 @@ func (s *Sweep) open() error {
 // makeFolder makes the folder of --result.
 func makeFolder(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // results are for all to read
-		return fmt.Errorf("make the folder of --result: %w", err)
+		return fmt.Errorf("--result: %w", err)
 	}
 	return nil
 }
@@ -77,7 +77,7 @@ func (s *Sweep) folder(r *record.Run) (dir string, err error) {
 	}
 	root, err := os.OpenRoot(s.dir)
 	if err != nil {
-		return "", fmt.Errorf("open the folder of --result: %w", err)
+		return "", fmt.Errorf("--result: %w", err)
 	}
 	defer root.Close() //nolint:errcheck // nothing was written by it
 	name := filepath.FromSlash(r.Folder)
@@ -86,7 +86,7 @@ func (s *Sweep) folder(r *record.Run) (dir string, err error) {
 		return "", &plan.Mistake{Text: "--result " + s.dir + " has " + name + " already", Hint: "name another folder"}
 	}
 	if err = root.RemoveAll(name); err != nil {
-		return "", fmt.Errorf("remove an unfinished result: %w", err)
+		return "", fmt.Errorf("--result: %w", err)
 	}
 	return filepath.Join(s.dir, name), root.MkdirAll(filepath.Dir(name), 0o755)
 }

@@ -22,10 +22,10 @@ const (
 
 var (
 	// errNothing reports that even the lowest rate failed.
-	errNothing = errors.New("no rate passes the thresholds")
+	errNothing = errors.New("nothing found")
 	// errUndecided reports that perfmq, or its machine, was the limit of two loads in a row, so that the search shows
 	// nothing of the broker.
-	errUndecided = errors.New("perfmq was the limit")
+	errUndecided = errors.New("undecided")
 )
 
 // finder is a search for the highest rate that passes.

@@ -150,6 +150,7 @@ func (s *Search) Kind() string {
 // Words returns the outcome in words, and the reason why the rate is not higher; empty if unknown.
 func (s *Search) Words() (text, why string) {
 	failed := "at " + PerSecond(s.Above) + " msg/s: " + s.Failed.Why
+	limit := "at " + PerSecond(s.Above) + " msg/s the limit was " + s.Failed.Limit
 	switch s.Kind() {
 	case Maximum:
 		return "maximum: " + PerSecond(s.Rate) + " msg/s", failed
@@ -158,10 +159,10 @@ func (s *Search) Words() (text, why string) {
 		if s.Above == 0 {
 			return text, "that is as far as the search goes"
 		}
-		return text, "at " + PerSecond(s.Above) + " msg/s the limit was " + s.Failed.Limit
+		return text, limit
 	case Undecided:
 		return "undecided: perfmq was the limit of " + strconv.Itoa(s.Bounded()) + " of " + strconv.Itoa(len(s.Points)) +
-			" loads, and no rate was held", "at " + PerSecond(s.Above) + " msg/s the limit was " + s.Failed.Limit
+			" loads, and no rate was held", limit
 	case Nothing:
 		return "not even " + PerSecond(s.Above) + " msg/s passes the thresholds", s.Failed.Why
 	case NotSteady:
