@@ -158,6 +158,15 @@ func noArguments(cmd *cobra.Command, args []string) error {
 		cmd.CommandPath(), config.Quoted(args[0]))
 }
 
+// needArguments refuses to run a command without arguments.
+func needArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return nil
+	}
+	words := strings.Fields(cmd.Use)
+	return plan.Needs(cmd.CommandPath(), words[len(words)-1])
+}
+
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "perfmq",

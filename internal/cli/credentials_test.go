@@ -39,22 +39,15 @@ func TestCredentialsOfAllRoutes(t *testing.T) {
 			run("--user", "u", "--password-file", file("crlf", "hunter2\r\nmore")), nil, "u", "hunter2", "",
 		},
 		"URL":                  {run("--url", "alpha://u:hunter2%20@h"), nil, "", "", ""}, // the driver reads it
-		"two line ends":        {run("--user", "u"), []string{"PERFMQ_PASSWORD=hunter2\n\n"}, "", "", "control character"},
 		"mark in a variable":   {run("--user", "u"), []string{"PERFMQ_PASSWORD=" + mark + "hunter2"}, "", "", "byte order mark"},
 		"blank in a variable":  {run("--user", "u"), []string{"PERFMQ_PASSWORD=hunter2 "}, "", "", "ends with a blank"},
-		"blank in the user":    {run("--password", "hunter2"), []string{"PERFMQ_USER=u "}, "", "", "ends with a blank"},
 		"mark in a file":       {run("--user", "u", "--password-file", file("bom", mark+"hunter2\n")), nil, "", "", "byte order mark"},
 		"blank in a file":      {run("--user", "u", "--password-file", file("blank", "hunter2 \n")), nil, "", "", "ends with a blank"},
-		"UTF-16":               {run("--user", "u", "--password-file", file("utf16", "\xff\xfeh\x00u\x00")), nil, "", "", "not UTF-8"},
 		"flag":                 {run("--user", "u", "--password", "hunter2\n"), nil, "", "", "control character"},
-		"flag of the user":     {run("--user", "u\t", "--password", "hunter2"), nil, "", "", "control character"},
 		"user with a password": {run("--user", "u:hunter2\n"), nil, "", "", "control character"},
 		"in the URL":           {run("--url", "alpha://u:hunter2%0A@h"), nil, "", "", "the password has a control character"},
-		"user in the URL":      {run("--url", "alpha://u%00:hunter2@h"), nil, "", "", "the user has a control character"},
-		"consumers' URL":       {run("--consumer-url", "mem://u:hunter2%0A@h"), nil, "", "", "the password has a control character"},
 		"management's URL":     {run("--management-url", "http://u:hunter2%0A@h:1"), nil, "", "", "the password has a control character"},
 		"scenario":             {scenario("s1.yaml", "{protocol: alpha, user: u, password: hunter2}"), nil, "u", "hunter2", ""},
-		"scenario's value":     {scenario("s2.yaml", `{protocol: alpha, user: u, password: "hunter2\n"}`), nil, "", "", "control character"},
 		"scenario's file": {
 			scenario("s3.yaml", "{protocol: alpha, user: u, password-file: bom}"), nil, "", "", "byte order mark",
 		},
@@ -66,9 +59,6 @@ func TestCredentialsOfAllRoutes(t *testing.T) {
 			scenario("s5.yaml", "{protocol: alpha, user: u}"), []string{"PERFMQ_PASSWORD=hunter2\n"}, "u", "hunter2", "",
 		},
 		"embedded broker": {[]string{"broker", "--user", "u"}, []string{"PERFMQ_PASSWORD=hunter2 "}, "", "", "ends with a blank"},
-		"embedded broker's file": {
-			[]string{"broker", "--user", "u", "--password-file", filepath.Join(dir, "bom")}, nil, "", "", "byte order mark",
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -72,13 +72,3 @@ func TestSpread(t *testing.T) {
 		}
 	}
 }
-
-func TestSpreadRefused(t *testing.T) {
-	got := with(t, "rocketmq", "client", "--url", "rocketmq://a,b", "--hosts", "spread")
-	require.Equal(t, exitUsage, got.status)
-	require.Contains(t, got.stderr, "--hosts spread: the hosts of a URL of Apache RocketMQ (remoting) are name servers")
-	require.Contains(t, got.stderr, "leave --hosts out")
-	got = with(t, "amqp", "client", "--hosts", "random")
-	require.Equal(t, exitUsage, got.status)
-	require.Contains(t, got.stderr, "must be one of order, spread")
-}

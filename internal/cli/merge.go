@@ -24,6 +24,7 @@ Thresholds are judged by the metrics of all hosts together. The exit status is 0
 hosts, 1 if it was not, 2 if the results cannot be joined, and 3 if a threshold fails.`,
 		Example:               `  perfmq merge results/shard-* --result results/all`,
 		DisableFlagsInUseLine: true,
+		Args:                  needArguments,
 		RunE:                  func(_ *cobra.Command, args []string) error { return a.merge(args, dir, partial, demands) },
 	}
 	flags := cmd.Flags()
@@ -37,9 +38,6 @@ hosts, 1 if it was not, 2 if the results cannot be joined, and 3 if a threshold 
 
 // merge joins the results in the folders and prints the outcome.
 func (a *app) merge(dirs []string, dir string, partial bool, demands []string) error {
-	if len(dirs) == 0 {
-		return a.usage(&plan.Mistake{Text: "there is no result to join", Hint: "perfmq merge DIR... --result DIR"})
-	}
 	if errs := notFolders(dirs); len(errs) > 0 {
 		return a.usage(errs...)
 	}

@@ -116,24 +116,6 @@ groups:
     role: producer
     destination: queue://A
     message-count: 1
-    messages:
-      - {message-size: 1KiB, body-file: bodies/a.xml}
-      - {fill: zeros, body-file: bodies/a.xml}
-      - {body-file: bodies/none}
-      - {body-file: empty}
-      - {message-size: large}
-      - {weight: 0}
-      - {priority: 10, fill: zeroes, group: g}
-`)
-	got := call(nil, "run", file)
-	require.Equal(t, exitUsage, got.status)
-	golden(t, "mistakes-messages-values.txt", strings.ReplaceAll(got.stderr, filepath.Dir(file), "DIR"))
-	file = folder(t, `broker: {protocol: mem}
-groups:
-  senders:
-    role: producer
-    destination: queue://A
-    message-count: 1
     body-file: bodies/a.xml
     messages:
       - {message-size: 1KiB, body-file: bodies/a.xml}
@@ -155,7 +137,7 @@ groups:
     destination: queue://A
     messages: [{message-size: 600MiB}, {message-size: 500MiB}]
 `)
-	got = call(nil, "run", file)
+	got := call(nil, "run", file)
 	require.Equal(t, exitUsage, got.status)
 	golden(t, "mistakes-messages.txt", strings.ReplaceAll(got.stderr, filepath.Dir(file), "DIR"))
 }

@@ -40,6 +40,7 @@ spreadsheets; these go to standard output.`,
   perfmq report --output before-after.html before after
   perfmq report --format markdown run`,
 		DisableFlagsInUseLine: true,
+		Args:                  needArguments,
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.report(args, format, output)
 		},
@@ -56,9 +57,6 @@ spreadsheets; these go to standard output.`,
 // report reads the results and writes the page, Markdown or CSV.
 func (a *app) report(dirs []string, format, output string) error {
 	var errs []error
-	if len(dirs) == 0 {
-		errs = append(errs, &plan.Mistake{Text: "perfmq report needs a result", Hint: hintResult})
-	}
 	errs = append(errs, notFolders(dirs)...)
 	if !slices.Contains(reportFormats(), format) {
 		errs = append(errs, plan.Wrong("", "--format=%s: must be html, markdown or csv", config.Quoted(format)))

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -126,33 +125,6 @@ func requireRowsAddUp(t *testing.T, dir string, want *result.Result) {
 		b, err := json.Marshal(pair.got)
 		require.NoError(t, err)
 		require.JSONEq(t, string(a), string(b))
-	}
-}
-
-// TestResultHasNoSecret: no file of the folder has a password, from whatever source.
-func TestResultHasNoSecret(t *testing.T) {
-	for _, args := range []string{
-		"mem client --user u --password hunter2 -o auth=u:hunter2 queue://Q",
-		"mem client --verify queue://u:hunter2@h",
-		"mem client --verify --shared 2 topic://Q?password=hunter2",
-		"mem client --property token=hunter2 --password hunter2 --user u queue://Q",
-	} {
-		t.Run(args, func(t *testing.T) {
-			dir := filepath.Join(t.TempDir(), "run")
-			r := call(nil, append(strings.Fields(args), "--message-count", "10", "--duration", "5", "--drain-timeout", "1", "--result", dir)...)
-			require.Contains(t, []int{exitOK, exitFailed}, r.status, r.stderr)
-			files := 0
-			require.NoError(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-				if err != nil || d.IsDir() {
-					return err
-				}
-				files++
-				text, err := os.ReadFile(path)
-				requireNoSecret(t, path, string(text))
-				return err
-			}))
-			require.GreaterOrEqual(t, files, 3)
-		})
 	}
 }
 

@@ -37,6 +37,9 @@ says; --duration and --message-count only where the file has them, if it has the
 			if *all {
 				return a.help(cmd, true)
 			}
+			if err := needArguments(cmd, args); err != nil {
+				return err
+			}
 			return a.runFiles(args, of, scale, set)
 		},
 	}
@@ -83,10 +86,6 @@ func (a *app) prepare(name string, given source) (p prepared, err error) {
 // runFiles runs perfmq run.
 func (a *app) runFiles(args []string, of source, scale string, set []string) error {
 	errs := a.environ.Unknown()
-	if len(args) == 0 {
-		errs = append(errs, plan.Wrong("name a file, or @NAME of perfmq scenario list",
-			"there is no scenario file"))
-	}
 	var err error
 	if of.scale, err = strconv.ParseFloat(scale, 64); err != nil || !(of.scale > 0 && of.scale <= 1) {
 		errs = append(errs, plan.Wrong("", "--scale=%s: must be above 0 and at most 1",

@@ -127,7 +127,7 @@ thresholds: [lost == 0]
 		require.Contains(t, got.stderr, want)
 	}
 	for _, c := range [][2]string{
-		{"run", "there is no scenario file"},
+		{"run", "error: perfmq run needs FILE|@NAME...\n"},
 		{"run " + file + " --scale 2", "must be above 0 and at most 1"},
 		{"run " + file + " --set x", "--set=x: must be NAME=VALUE"},
 		{"run " + file + " --set nope=1", "nope"},

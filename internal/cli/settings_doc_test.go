@@ -89,35 +89,6 @@ places, a key of scenario files with the flag's name (` + "[docs/scenarios.md](s
 	require.Equal(t, string(have), text)
 }
 
-// Each setting is a row, and reaches flags, variables, help, the keys and the schema of scenario files.
-func TestSettingsReachEverything(t *testing.T) {
-	a := realApp()
-	run, schema := realHelp(t, "run", "--help-all"), string(config.Schema(config.Names(a.Factories)))
-	page, err := os.ReadFile("../../docs/settings.md")
-	require.NoError(t, err)
-	helps := map[plan.Role]string{}
-	for _, role := range config.Roles() {
-		helps[role] = realHelp(t, a.Factories[0].Name, string(role), "--help-all")
-	}
-	for _, d := range config.All() {
-		flag, listed := "--"+d.Name, "--"+d.Name
-		if d.Name == "option" { // described in a chapter of its own
-			flag, listed = "-o", "-o KEY=VALUE"
-		}
-		for _, role := range config.Roles() {
-			require.Equal(t, d.In(role), strings.Contains(helps[role], "\n  "+flag+" "), "the help of %s and %s", role, flag)
-		}
-		require.Contains(t, string(page), "`"+listed, "the reference page")
-		if d.Places != 0 {
-			require.Contains(t, schema, `"`+d.Name+`"`, "the schema")
-		}
-		inRun := strings.Contains(run, "\n  --"+d.Name+" ") || strings.Contains(run, "\n  -"+d.Short+", --"+d.Name+" ")
-		require.Equal(t, !d.Is("command"), inRun, "perfmq run and %s", flag)
-		require.NotEmpty(t, d.Variables(), d.Name)
-		require.Empty(t, config.NewEnvironment([]string{d.Variables()[0] + "=x"}).Unknown(), d.Name)
-	}
-}
-
 func join(roles []plan.Role) string {
 	texts := make([]string, len(roles))
 	for i, role := range roles {

@@ -35,6 +35,7 @@ message. For a folder of --result its verify.pv is read.
 Give the files of all processes: what one without a file has received looks lost. The exit status is 0 if nothing was
 lost, duplicated or damaged, 1 if something was, and 2 if a file cannot be used.`,
 		DisableFlagsInUseLine: true,
+		Args:                  needArguments,
 		RunE: func(_ *cobra.Command, args []string) error {
 			v, errs := in.given.Values(in.table)
 			if len(errs) > 0 {
@@ -121,10 +122,6 @@ func verifyFiles(paths []string) []string {
 func readSides(paths []string) (sides []*verify.Side, errs []error) {
 	refuse := func(hint, format string, args ...any) {
 		errs = append(errs, plan.Wrong(hint, format, args...))
-	}
-	if len(paths) == 0 {
-		refuse("perfmq verify PRODUCER-FILE CONSUMER-FILE...", "no file was given")
-		return nil, errs
 	}
 	type part struct {
 		run   int64

@@ -291,6 +291,9 @@ func (d *decoder) entries(pairs []pair, places Scope, of string, shape ...string
 		if slices.Contains(shape, p.key.text) {
 			continue
 		}
+		if len(d.mistakes) > maxMistakes {
+			break
+		}
 		s := d.keys.find(p.key.text, places)
 		if s == nil {
 			d.unknown(p.key, places, of, shape...)

@@ -24,6 +24,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/plan"
@@ -69,8 +70,13 @@ func Sections() []string {
 // Roles returns all roles.
 func Roles() []plan.Role { return []plan.Role{plan.Client, plan.Producer, plan.Consumer} }
 
+// table is the whole table, made of the tags at its first use.
+var table = sync.OnceValue(makeTable) //nolint:gochecknoglobals // it never changes
+
 // settings returns the whole table.
-func settings() []Setting {
+func settings() []Setting { return slices.Clone(table()) }
+
+func makeTable() []Setting {
 	var list []Setting
 	section := ""
 	for _, row := range plan.Rows(&Values{}) {
@@ -200,7 +206,9 @@ func Verdicts() []Setting {
 func (s *Setting) In(role plan.Role) bool { return len(s.Roles) == 0 || slices.Contains(s.Roles, role) }
 
 // Check returns the mistake of a value.
-func (s *Setting) Check(text string) error { return Defaults().set(s, text) }
+func (s *Setting) Check(text string) error {
+	return s.read(reflect.New(s.row.Value.Type()).Interface(), text)
+}
 
 // Variables returns the names under which the environment may give the setting, the usual one first:
 // PERFMQ_MESSAGE_SIZE for --message-size, PERFMQ_CLIENT_ID for --clientID.

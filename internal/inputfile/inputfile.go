@@ -1,8 +1,7 @@
 // Package inputfile reads the files that a user names: passwords, certificates, bodies, results. It reads regular
-// files and pipes, such as those of a shell's <(command), and never more than a limit: a device that never ends, or a
-// file of many gigabytes that was named by mistake, is an error and not a machine without memory. Reading a pipe
-// without a writer waits for one; the caller ensures that an interrupt ends the process all the same. [Replace] writes
-// a file as a whole.
+// files and pipes, such as a shell's <(command), and never more than a limit: a device that never ends, or a file of
+// many gigabytes that was named by mistake, is an error. Reading a pipe without a writer waits for one; the caller
+// ensures that an interrupt ends the process all the same. [Replace] writes a file as a whole.
 package inputfile
 
 import (

@@ -145,7 +145,7 @@ func TestPipe(t *testing.T) {
 	require.EqualError(t, err, fifo+": has more than 100 bytes")
 }
 
-// TestReplace: a link stays, and what it links to is replaced, not written over.
+// TestReplace: a link stays, and its target is replaced, not written over.
 func TestReplace(t *testing.T) {
 	dir := t.TempDir()
 	file, link, loose := filepath.Join(dir, strings.Repeat("x", 255)), filepath.Join(dir, "link"), filepath.Join(dir, "loose")

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"bytes"
 	"errors"
 	"strings"
 	"testing"
@@ -303,32 +302,6 @@ func TestURL(t *testing.T) {
 		require.Equal(t, c.user, User(c.url), c.url)
 		require.Equal(t, c.user != "", HasUser(c.url), c.url)
 	}
-}
-
-func TestBody(t *testing.T) {
-	for _, size := range []int{0, 1, 9, 10, 11, 1024} {
-		require.Len(t, Body(size, Random), size)
-	}
-	body := Body(100_000, "")
-	require.Equal(t, body[:1024], Body(1024, Random), "the same in every run, whatever the size")
-	require.Equal(t, "QUv7WZYp1T", string(body[:10]), "the same in every release")
-	count := map[byte]int{}
-	for _, b := range body {
-		count[b]++
-	}
-	require.Len(t, count, 64)
-	for b, n := range count {
-		require.True(t, bytes.IndexByte([]byte(alphabet), b) >= 0)
-		require.InDelta(t, 100_000/64, n, 250)
-	}
-}
-
-func TestCheckBody(t *testing.T) {
-	f := able()
-	require.NoError(t, CheckBody(&f, 0))
-	f.Name = "rocketmq"
-	require.NoError(t, CheckBody(&f, 1))
-	requireMistake(t, CheckBody(&f, 0), "Able 2.0 does not take empty bodies", "give --message-size 1 or more")
 }
 
 func TestNotes(t *testing.T) {

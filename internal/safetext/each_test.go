@@ -28,7 +28,7 @@ type outer struct {
 	Counts []uint64
 }
 
-// TestEach: all texts change, in a copy; the original and what has no text stay as they are.
+// TestEach: all texts change, in a copy; the original stays as it is.
 func TestEach(t *testing.T) {
 	t.Parallel()
 	whole := func() outer {

@@ -27,7 +27,7 @@ const (
 // Line returns text as one line of at most [MaxLine] bytes and a note. Line breaks, with the blanks after them,
 // become "; ". Characters that do not print become escapes as in Go's strings: control characters (\x1b), bytes that
 // are no UTF-8 (\xff), marks that change the direction of writing and blanks other than the space (\u202e). Of a
-// longer text the note says how many bytes were left out.
+// longer text the note has the number of bytes left out.
 func Line(text string) string { return line(text, 0) }
 
 // line adds beyond, the number of bytes that follow the text, to the bytes that it reports as left out.

@@ -139,7 +139,7 @@ func TestOddSecrets(t *testing.T) {
 	}
 }
 
-// TestHugeTexts: the time does not grow with the square of what a peer sends.
+// TestHugeTexts: the time does not grow with the square of the length.
 func TestHugeTexts(t *testing.T) {
 	var s Secrets
 	s.Add("u", "hunter2")
