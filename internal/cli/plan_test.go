@@ -128,7 +128,7 @@ amqp client --stall-threshold 0 --drain-timeout 5s --broker-count off
 amqp client --marks 100k,500k --message-count 1M
 amqp client --max-message-size 1MiB --message-size 2MiB
 amqp client --delivery-delay 2s --url amqp://h
-amqp client --verify --allow-lost --allow-damaged --fail-on-foreign --fail-on-disorder --rate 10
+amqp client --verify --allow-lost --allow-damaged --fail-on-disorder --rate 10
 amqp client --result r --json j.json --format short --interval 2s
 amqp producer --find-max 'ack.p99 < 10ms'
 `

@@ -18,7 +18,6 @@ import (
 	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/verify"
-	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -70,9 +69,6 @@ func (a *app) join(paths []string, v *config.Values, jsonFile string) error {
 		allowed = joined.Total.Left
 	}
 	problems := result.Texts(joined.Findings(v.Plan.Allow, allowed), result.Problem)
-	if n := joined.Total.Foreign; n > 0 && v.Plan.FailOnForeign {
-		problems = append(problems, words.Find("foreign", "", n, n).Text)
-	}
 	console := a.Stdout
 	if jsonFile == run.Standard {
 		console = a.Stderr

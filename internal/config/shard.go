@@ -64,9 +64,6 @@ func (r *resolver) deriveRunID(p *plan.Plan) int64 {
 func (r *resolver) setVerification(p *plan.Plan) {
 	p.VerifyFile = r.Outputs.VerifyFile
 	p.Verify = p.Verify || p.VerifyFile != ""
-	if p.FailOnForeign && !p.Verify && r.role == plan.Consumer {
-		r.add(plan.Needs("--fail-on-foreign", "--verify"))
-	}
 	if p.Verify {
 		r.Outputs.SetFolder(r.Outputs.Result, p)
 		return

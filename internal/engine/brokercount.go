@@ -16,16 +16,14 @@ import (
 // counting holds the run against the counts of its brokers.
 type counting struct {
 	watch   *brokerside.Counts
-	brokers int // in the watch
-	places  []counted
-	early   bool // there was no time for the last count
+	brokers []*counted // in the order of the watch
+	early   bool       // there was no time for the last count
 }
 
-// counted is a place that a broker counts.
+// counted has the destinations that a broker counts, in the order of the watch. A place is counted at one broker.
 type counted struct {
-	place
-	broker, index       int  // in the watch
-	allSent, allReceive bool // all producers, all consumers of the place are at that broker
+	*Endpoint
+	destinations []driver.Destination
 }
 
 // inspector returns the source of the counts of an endpoint's broker, or nil.
@@ -46,41 +44,31 @@ func (r *run) countFrom(ctx context.Context) {
 	if r.counting == nil {
 		return
 	}
-	type job struct {
-		endpoint     *Endpoint
-		destinations []driver.Destination
-	}
-	var jobs []*job
-	for _, first := range []bool{true, false} {
+	known := len(r.counting.brokers)
+	for _, side := range []func(*plan.Group) *Endpoint{r.sendsTo, r.readsFrom} {
 		for _, u := range r.step.uses {
-			e := r.readsFrom(u.plan)
-			if first {
-				e = r.sendsTo(u.plan)
-			}
+			e := side(u.plan)
 			if e == nil || r.inspector(e) == nil {
 				continue
 			}
 			for _, d := range u.plan.Destinations {
-				where := place{e.Site, d}
-				if slices.ContainsFunc(r.counting.places, func(c counted) bool { return c.place == where }) {
+				if slices.ContainsFunc(r.counting.brokers, func(c *counted) bool {
+					return c.Site == e.Site && slices.Contains(c.destinations, d)
+				}) {
 					continue
 				}
-				i := slices.IndexFunc(jobs, func(j *job) bool { return j.endpoint.Same(e.Broker) })
+				i := slices.IndexFunc(r.counting.brokers[known:], func(c *counted) bool { return c.Same(e.Broker) })
 				if i < 0 {
-					jobs = append(jobs, &job{endpoint: e})
-					i = len(jobs) - 1
+					i = len(r.counting.brokers) - known
+					r.counting.brokers = append(r.counting.brokers, &counted{Endpoint: e})
 				}
-				r.counting.places = append(r.counting.places, counted{
-					place: where, broker: r.counting.brokers + i, index: len(jobs[i].destinations),
-					allSent: r.onlyAt(where, e, r.sendsTo), allReceive: r.onlyAt(where, e, r.readsFrom),
-				})
-				jobs[i].destinations = append(jobs[i].destinations, d)
+				c := r.counting.brokers[known+i]
+				c.destinations = append(c.destinations, d)
 			}
 		}
 	}
-	r.counting.brokers += len(jobs)
-	for _, j := range jobs {
-		r.counting.watch.Add(ctx, j.endpoint.Name, r.inspector(j.endpoint), j.destinations)
+	for _, c := range r.counting.brokers[known:] {
+		r.counting.watch.Add(ctx, c.Name, r.inspector(c.Endpoint), c.destinations)
 	}
 }
 
@@ -161,7 +149,7 @@ func (r *run) lastCount(ctx context.Context) {
 
 // brokerCount returns the brokers' own counts; nil if no broker was asked.
 func (r *run) brokerCount() *result.BrokerCount {
-	if r.counting == nil || len(r.counting.places) == 0 {
+	if r.counting == nil || len(r.counting.brokers) == 0 {
 		return nil
 	}
 	return &result.BrokerCount{Destinations: r.compareCounts(), Notes: r.counting.watch.Notes()}
@@ -169,56 +157,61 @@ func (r *run) brokerCount() *result.BrokerCount {
 
 // compareCounts compares each destination's count with the messages of its workers, as of now.
 func (r *run) compareCounts() (list []result.DestinationCount) {
-	for i := range r.counting.places {
-		c := &r.counting.places[i]
-		g := r.counting.watch.Growth(c.broker, c.index)
-		if r.counting.early {
-			g = brokerside.Growth{Why: "there was no time for the last count"}
-		}
-		d := result.DestinationCount{Destination: c.destination.String(), Why: g.Why, Unreached: g.Broke}
-		if g.Depth.Known {
-			d.Depth = &g.Depth.N
-		}
-		added, acknowledged := &result.Compared{Count: g.Added.N}, &result.Compared{Count: g.Acknowledged.N}
-		var sends, receives bool
-		for _, p := range r.producers {
-			if p.place() == c.place {
-				sends = true
-				withheld, n := p.rec.Withheld(), p.rec.HostCounts() // before the completed, of which they are a part
-				d.Sent += n[result.Sent]
-				completed := n[result.Completed] - withheld
-				added.Least += completed
-				added.Most += completed + n[result.Unconfirmed] + p.rec.AllResent() // the broker may have each of them twice
+	for i, c := range r.counting.brokers {
+		for k, d := range c.destinations {
+			g := r.counting.watch.Growth(i, k)
+			if r.counting.early {
+				g = brokerside.Growth{Why: "there was no time for the last count"}
 			}
+			list = append(list, r.compareCount(place{c.Site, d}, c.Endpoint, &g))
 		}
-		for _, k := range r.consumers {
-			if k.place() == c.place {
-				receives = true
-				back, rejected := k.rec.Count(result.ConsumerReleased), k.rec.Count(result.ConsumerRejected)
-				received := k.rec.Arrived() - back
-				d.Received += received
-				// A message that was given back may have been acknowledged by then, and one that was rejected is not, at some
-				// brokers.
-				d.Failed += back + rejected
-				acknowledged.Most += received + back
-				acknowledged.Least += received - min(received, k.rec.Count(result.Redelivered)+rejected)
-			}
-		}
-		if g.Added.Known && sends && c.allSent {
-			d.Added = added
-		}
-		if g.Acknowledged.Known && receives && c.allReceive && c.destination.Kind == driver.Queue {
-			d.Acknowledged = acknowledged
-		}
-		// More may have come after the last count of a destination that is gone.
-		for _, compared := range []**result.Compared{&d.Added, &d.Acknowledged} {
-			if by := (*compared).Differs(); g.Gone && (by < 0 || by > 0 && compared == &d.Acknowledged) {
-				*compared, d.Why = nil, fmt.Sprintf("the broker removed %s with its count", c.destination)
-			}
-		}
-		list = append(list, d)
 	}
 	return list
+}
+
+// compareCount compares the count of a place, at the broker of an endpoint, with the messages of its workers.
+func (r *run) compareCount(at place, e *Endpoint, g *brokerside.Growth) result.DestinationCount {
+	d := result.DestinationCount{Destination: at.destination.String(), Why: g.Why, Unreached: g.Broke}
+	if g.Depth.Known {
+		d.Depth = &g.Depth.N
+	}
+	added, acknowledged := &result.Compared{Count: g.Added.N}, &result.Compared{Count: g.Acknowledged.N}
+	var sends, receives bool
+	for _, p := range r.producers {
+		if p.place() == at {
+			sends = true
+			withheld, n := p.rec.Withheld(), p.rec.HostCounts() // before the completed, of which they are a part
+			d.Sent += n[result.Sent]
+			completed := n[result.Completed] - withheld
+			added.Least += completed
+			added.Most += completed + n[result.Unconfirmed] + p.rec.AllResent() // which the broker may have twice
+		}
+	}
+	for _, k := range r.consumers {
+		if k.place() == at {
+			receives = true
+			back, rejected := k.rec.Count(result.ConsumerReleased), k.rec.Count(result.ConsumerRejected)
+			received := k.rec.Arrived() - back
+			d.Received += received
+			// A released message may have been acknowledged before; some brokers do not acknowledge rejected ones.
+			d.Failed += back + rejected
+			acknowledged.Most += received + back
+			acknowledged.Least += received - min(received, k.rec.Count(result.Redelivered)+rejected)
+		}
+	}
+	if g.Added.Known && sends && r.onlyAt(at, e, r.sendsTo) {
+		d.Added = added
+	}
+	if g.Acknowledged.Known && receives && at.destination.Kind == driver.Queue && r.onlyAt(at, e, r.readsFrom) {
+		d.Acknowledged = acknowledged
+	}
+	// More may have come after the last count of a destination that is gone.
+	for _, compared := range []**result.Compared{&d.Added, &d.Acknowledged} {
+		if by := (*compared).Differs(); g.Gone && (by < 0 || by > 0 && compared == &d.Acknowledged) {
+			*compared, d.Why = nil, fmt.Sprintf("the broker removed %s with its count", at.destination)
+		}
+	}
+	return d
 }
 
 // countedAnew drops counts that are too low after an outage, or after a broker could not be reached: a restarted broker

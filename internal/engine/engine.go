@@ -37,7 +37,6 @@ import (
 	"github.com/perfmq/perfmq/internal/brokerside"
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/plan"
-	"github.com/perfmq/perfmq/internal/reconnect"
 	"github.com/perfmq/perfmq/internal/report"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -142,7 +141,7 @@ type run struct {
 	commands  []result.Command
 	outages   *stats.Outages // nil if no workers are reconnected
 	hostNames []string       // of URLs with several
-	probed    reconnect.Hosts
+	probed    sync.Map
 
 	mu        sync.Mutex // guards subs, which the sampler reads, and explained
 	explained []uint64   // copies that the verification explained by outages when each of the first of these began

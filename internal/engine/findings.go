@@ -21,7 +21,7 @@ func (r *run) findAll(s *stats.Summary, excess uint64) {
 	r.findNothing(s)
 	r.findMissing(s, excess)
 	r.findOutages(s)
-	r.findForeign(s, "foreign", s.Total[result.Foreign])
+	s.Find("foreign", "", s.Total[result.Foreign], s.Total[result.Foreign])
 	r.findRates(s)
 	findLatencies(s)
 	findPerfmq(s)
@@ -144,18 +144,6 @@ func (r *run) findMissing(s *stats.Summary, excess uint64) {
 	if excess > t[result.Unconfirmed]+t[result.Resent]+t[result.Redelivered] {
 		s.Find("excess", "", excess, excess)
 	}
-}
-
-// findForeign adds messages of others, a problem if the run was to have none.
-func (r *run) findForeign(s *stats.Summary, kind string, n uint64) {
-	if n == 0 {
-		return
-	}
-	f := words.Find(kind, "", n, n)
-	if r.plan.FailOnForeign {
-		f = words.As(f, result.Problem)
-	}
-	s.Findings = append(s.Findings, f)
 }
 
 // findOutages adds outages that were not over, and the effects of all.
@@ -299,7 +287,8 @@ func (r *run) findVerified(s *stats.Summary, parked uint64) {
 	if r.verify.unanswered {
 		s.Find("unanswered", "", v.Total.Left-min(parked, v.Total.Left))
 	}
-	r.findForeign(s, "unnumbered", v.Total.Foreign-min(s.Total[result.Foreign], v.Total.Foreign))
+	unnumbered := v.Total.Foreign - min(s.Total[result.Foreign], v.Total.Foreign)
+	s.Find("unnumbered", "", unnumbered, unnumbered)
 	for _, note := range v.Notes {
 		s.Find("verification", "", 1, note)
 	}

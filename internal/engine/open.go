@@ -230,21 +230,12 @@ func openInTime[T any](ctx context.Context, e *Endpoint, f func(context.Context)
 	case errors.Is(err, context.DeadlineExceeded) && driver.HintOf(err) == "":
 		return opened, driver.Errorf(driver.ClassConnect, "", hint, "no answer within %s: %w", e.ConnectTimeout, err)
 	case driver.ClassOf(err) == driver.ClassAuth && e.User == "" && !plan.HasUser(e.URL):
-		return opened, &driver.Error{
-			Class: driver.ClassAuth, Hint: "no user was given: add --user and --password", Err: unhinted{err},
-		}
+		return opened, driver.Errorf(driver.ClassAuth, "", "no user was given: add --user and --password", "%s", err)
 	case err != nil:
 		return opened, err
 	}
 	return v, nil
 }
-
-// unhinted is an error without its hints.
-type unhinted struct{ err error }
-
-func (u unhinted) Error() string        { return u.err.Error() }
-func (u unhinted) Is(target error) bool { return errors.Is(u.err, target) }
-func (u unhinted) As(target any) bool   { return errors.As(u.err, target) }
 
 // runEach calls all functions, up to openAtOnce at a time, until one fails.
 func runEach(ctx context.Context, list []func(context.Context) error) error {

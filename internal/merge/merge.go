@@ -19,7 +19,6 @@ import (
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/internal/verify"
-	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -125,9 +124,6 @@ func (s *shards) joinVerification(o Options) error {
 		Damaged: slices.Contains(plan.Allow, "damaged"), Disorder: slices.Contains(plan.Allow, "disorder"),
 	}
 	found := v.Findings(allow, 0)
-	if n := v.Total.Foreign; n > 0 && plan.FailOnForeign {
-		found = append(found, words.As(words.Find("foreign", "", n, n), result.Problem))
-	}
 	problems := result.Texts(found, result.Problem)
 	if v.Known {
 		missing := v.Total.Lost + v.Total.Left

@@ -12,12 +12,11 @@ import (
 
 // planned has the parts of the plan of a result that a merge needs.
 type planned struct {
-	Verify        bool
-	Allow         []string
-	FailOnForeign bool   `json:"fail-on-foreign"`
-	Stalls        string `json:"stall-threshold"`
-	Thresholds    []string
-	Steps         []plannedStep
+	Verify     bool
+	Allow      []string
+	Stalls     string `json:"stall-threshold"`
+	Thresholds []string
+	Steps      []plannedStep
 }
 
 type plannedStep struct {

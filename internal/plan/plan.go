@@ -104,8 +104,6 @@ type Plan struct {
 	Verify bool `set:"verify,daily" section:"Verification" help:"check that each message arrives once and undamaged; all messages are numbered"`
 	// Allow says which findings of the verification do not make the run a failure.
 	Allow verify.Allow
-	// FailOnForeign makes messages of another run or tool a failure.
-	FailOnForeign bool `set:"fail-on-foreign" roles:"consumer" help:"messages of another run or tool fail the run"`
 	// Shard is the part of the run that this process has.
 	Shard Shard `set:"shard,flag" section:"Several load hosts" arg:"NUMBER/COUNT" help:"do the part NUMBER of COUNT of the run, such as 2/5; COUNT alone takes the number from JOB_COMPLETION_INDEX. perfmq merge joins the results"`
 	// Thresholds are thresholds on the metrics of the run.

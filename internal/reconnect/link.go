@@ -21,7 +21,7 @@ import (
 type Config struct {
 	Name    string // of the worker
 	URL     string
-	Hosts   *Hosts
+	Hosts   *sync.Map     // the same of all workers
 	Order   func() []int  // of the hosts for a connection that replaces a lost one; nil for a single host
 	Timeout time.Duration // for reconnecting; 0 for none
 	Backoff plan.Backoff

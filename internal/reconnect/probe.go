@@ -26,12 +26,9 @@ const (
 	sameMoment = 20 * time.Millisecond
 )
 
-// Hosts are the hosts to which workers of a run reconnect. The zero value is ready to use.
-type Hosts struct{ known sync.Map }
-
 // host returns the host of that index in the URL of a link.
 func (c *Config) host(index int) *host {
-	known, _ := c.Hosts.known.LoadOrStore([3]any{c.URL, c.Backoff, index}, &host{
+	known, _ := c.Hosts.LoadOrStore([3]any{c.URL, c.Backoff, index}, &host{
 		index: index, backoff: c.Backoff, pause: c.Backoff.First, turns: make(chan struct{}, c.AtOnce),
 	})
 	return known.(*host) //nolint:forcetypeassert // there is nothing else in the map
