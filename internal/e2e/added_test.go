@@ -74,7 +74,7 @@ func TestAdded(t *testing.T) {
 			`v.refuse(g.Sprinkle > 50 && !g.Persistent, "add --persistent", "--sprinkle %d does not stay", g.Sprinkle)` + "\n",
 		},
 		[3]string{
-			"internal/drivers/mem/producer.go", "	p.dest = p.destination(spec.Destination)\n",
+			"internal/drivers/mem/clients.go", "	p.dest = p.destination(spec.Destination)\n",
 			`println("mem has sprinkle", spec.Sprinkle)` + "\n",
 		},
 	)
