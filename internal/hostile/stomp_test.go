@@ -39,7 +39,7 @@ func stompConnect() []testCase {
 		{name: "connect: a TLS alert", job: producing(), play: at(stompEnd("\x15\x03\x03\x00\x02\x02\x28")), want: openFails("encrypted", protocol)},
 		{name: "connect: line feeds without end", job: producing(), play: at(stompEndless("", "\n")), want: openFails("did not answer CONNECT", timeout), heavy: true},
 		{name: "connect: a C without end", job: producing(), play: at(stompEndless("", "C")), want: openFails("", protocol), heavy: true},
-		{name: "connect: control characters", job: producing(), play: at(stompEnd("\x1b[2J\x1b[31m\x07")), want: openFails("not a STOMP broker", protocol)},
+		{name: "connect: control characters", job: producing(), play: at(stompEnd("\x1b[2J\x1b[31m\x07")), want: openFails("no STOMP broker", protocol)},
 		{name: "tls: said before asked", job: tls(producing()), play: sayAndHear(stompGreeting), want: openFails("", driver.ClassTLS)},
 		{name: "tls: silence", job: tls(producing()), play: (*wire).hear, want: openFails("TLS handshake", timeout)},
 		{name: "tls: a handshake message without end", job: tls(producing()), play: endlessHandshake, want: openFails("", driver.ClassTLS), heavy: true},

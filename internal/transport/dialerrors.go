@@ -5,8 +5,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net"
-	"strings"
 	"syscall"
 	"time"
 
@@ -16,18 +16,18 @@ import (
 // DialError describes in plain words why no network connection could be made, for reasons outside the protocol.
 // It returns nil for other errors.
 func DialError(op string, err error) error {
+	const share = "share connections: --shared-connections, --consumer-connections"
 	var dns *net.DNSError
 	failed := func(text, hint string) error {
 		return driver.Errorf(driver.ClassConnect, op, hint, "%s (%w)", text, err)
 	}
 	switch {
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
-		return failed("too many files and connections are open",
-			"raise the limit (ulimit -n), or share connections: --shared-connections, --consumer-connections")
+		return failed("too many files and connections are open", "raise the limit (ulimit -n), or "+share)
 	case errors.As(err, &dns):
 		return driver.Errorf(driver.ClassConnect, op, "check the host's name", "%w", err)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return failed("no local port is free", "share connections: --shared-connections, --consumer-connections")
+		return failed("no local port is free", share)
 	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
 		return failed("there is no route to that host", "check address, routes and firewalls")
 	}
@@ -89,24 +89,19 @@ func unanswered(what, hint string, d time.Duration, err error) error {
 // Stranger is the error about a peer that is no broker of the protocol, judged by its first bytes. It is for
 // [Protocol.ConnectError].
 func (p *Protocol) Stranger(encrypted bool, greeting []byte) error {
-	hint, a := p.askPort()+"?", "a "+p.Title
-	if strings.ContainsRune("AEIO", rune(p.Title[0])) {
-		a = "an " + p.Title
-	}
+	hint, is := p.askPort()+"?", fmt.Sprintf("is no %s broker: it answered %.20q", p.Title, greeting)
 	switch {
 	case bytes.HasPrefix(greeting, []byte("HTTP")):
-		return driver.Errorf(driver.ClassProtocol, "", hint, "a web server answered, not %s broker", a)
+		is = "is a web server, no " + p.Title + " broker"
 	case bytes.HasPrefix(greeting, []byte("AMQP")):
-		return driver.Errorf(driver.ClassProtocol, "", hint, "the peer speaks AMQP, not %s", p.Title)
+		is = "speaks AMQP, not " + p.Title
 	case IsHTTP2(greeting):
-		return driver.Errorf(driver.ClassProtocol, "", hint, "the peer speaks HTTP/2, as gRPC does, not %s", p.Title)
+		is = "speaks HTTP/2, as gRPC does, not " + p.Title
 	case !encrypted && len(greeting) > 0 && (greeting[0] == 0x15 || greeting[0] == 0x16):
 		// TLS alert or handshake, RFC 8446 section 5.1
-		return driver.Errorf(driver.ClassProtocol, "", "use "+p.Encrypted[0]+":// instead of "+p.Schemes[0]+"://",
-			"the peer demands an encrypted connection")
-	default:
-		return driver.Errorf(driver.ClassProtocol, "", hint, "the peer is not %s broker: it answered %.20q", a, greeting)
+		hint, is = "use "+p.Encrypted[0]+":// instead of "+p.Schemes[0]+"://", "demands an encrypted connection"
 	}
+	return driver.Errorf(driver.ClassProtocol, "", hint, "the peer %s", is)
 }
 
 // IsHTTP2 reports whether a server's first bytes are a frame SETTINGS of HTTP/2 (RFC 9113, section 3.4).

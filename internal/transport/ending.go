@@ -52,6 +52,7 @@ const (
 	HintLog   = "look into the broker's log"
 	HintProxy = HintLog + "; see also whether a proxy on the way changes its messages"
 	HintAlive = "is the broker still running?"
+	hintSlow  = "is the broker overloaded or paused? See also --connect-timeout"
 
 	HintLarger = "--max-message-size SIZE accepts larger messages"
 )
@@ -78,7 +79,7 @@ func Explain(op string, err error) error {
 		return driver.Errorf(driver.ClassConnectionLost, op, "perfmq closed the connection",
 			"%w", err)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return driver.Errorf(driver.ClassTimeout, op, "is the broker overloaded or paused? See also --connect-timeout",
+		return driver.Errorf(driver.ClassTimeout, op, hintSlow,
 			"no answer from the broker: %w", err)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return driver.Errorf(driver.ClassConnectionLost, op, HintLog,

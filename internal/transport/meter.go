@@ -2,7 +2,6 @@ package transport
 
 import (
 	"net"
-	"syscall"
 
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -38,14 +37,6 @@ func (m *Metered) Read(b []byte) (int, error) {
 	m.in.Begin()
 	defer m.in.End()
 	return m.Conn.Read(b)
-}
-
-// SyscallConn implements [syscall.Conn].
-func (m *Metered) SyscallConn() (syscall.RawConn, error) {
-	if c, ok := m.Conn.(syscall.Conn); ok {
-		return c.SyscallConn()
-	}
-	return nil, syscall.EINVAL
 }
 
 // opError returns an error in the form of the net package.

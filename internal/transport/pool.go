@@ -59,8 +59,7 @@ func (p *Pool[C]) Acquire(ctx context.Context, spec driver.Connection) (*Lease[C
 			case <-c.ready:
 			case <-ctx.Done():
 				p.release(ctx, c)
-				return nil, driver.Errorf(driver.ClassTimeout, "connect",
-					"is the broker overloaded? See also --connect-timeout",
+				return nil, driver.Errorf(driver.ClassTimeout, "connect", hintSlow,
 					"the connection is still being opened: %w", ctx.Err())
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -172,7 +173,7 @@ func (s *Sends) left() []*Handover {
 func (s *Sends) abandon() {
 	why := s.lost.Load()
 	if why == nil {
-		why = driver.Errorf(driver.ClassTimeout, s.op, "", "the broker had not answered when the producer was closed")
+		why = protocol.NoAnswer(s.op, "")
 	}
 	for _, h := range s.left() {
 		h.End(driver.Outcome{State: driver.Unknown, Class: why.Class, Err: why})

@@ -148,7 +148,7 @@ func Misread(broker string, dest driver.Destination, producer bool) string {
 }
 
 // HeldBack is the error about a send for which the broker makes no room before its context ends.
-func HeldBack(op string, err error) error {
+func HeldBack(op string, err error) *driver.Error {
 	return driver.Errorf(driver.ClassTimeout, op,
 		"look for a full address or disk, an alarm or a blocked producer on the broker's console",
 		"not sent: %w", err)

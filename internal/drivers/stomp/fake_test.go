@@ -328,7 +328,7 @@ func TestGreetings(t *testing.T) {
 		class driver.Class
 		text  string
 	}{
-		"HTTP/1.1 400 Bad Request\r\n\r\n": {driver.ClassProtocol, "a web server answered"},
+		"HTTP/1.1 400 Bad Request\r\n\r\n": {driver.ClassProtocol, "the peer is a web server"},
 		"AMQP\x00\x01\x00\x00":             {driver.ClassProtocol, "speaks AMQP"},
 		"\x15\x03\x01\x00\x02":             {driver.ClassProtocol, "demands an encrypted connection"},
 		"ERROR\nmessage:Bad CONNECT\n\nAccess refused for user 'user'\n\x00":      {driver.ClassAuth, "Access refused"},
@@ -337,7 +337,7 @@ func TestGreetings(t *testing.T) {
 		"CONNECTED\n\n\x00":                              {driver.ClassProtocol, "chose version"},
 		"CONNECTED\nversion:9.9\n\n\x00":                 {driver.ClassProtocol, "9.9"},
 		"CONNECTED\nversion:1.2\nheart-beat:a,b\n\n\x00": {driver.ClassProtocol, "heart-beat"},
-		"RECEIPT\nreceipt-id:1\n\n\x00":                  {driver.ClassProtocol, "not a STOMP broker"},
+		"RECEIPT\nreceipt-id:1\n\n\x00":                  {driver.ClassProtocol, "no STOMP broker"},
 
 		"ERROR\nmessage:Virtual host '/' does not exist, or something else\n\n\x00\n": {driver.ClassNotFound, "Virtual host"},
 	} {

@@ -114,9 +114,7 @@ func (p *producer) notSent(ctx context.Context, size int, err error) error {
 	if ctx.Err() == nil {
 		return explain(p.op, err)
 	}
-	e := driver.Errorf(driver.ClassTimeout, p.op,
-		"is an address or disk full, or a producer blocked, on the broker's console?",
-		"the broker granted no credit to send: %w", ctx.Err())
+	e := protocol.HeldBack(p.op, ctx.Err())
 	if size > 512/2 { // frames can be that small: Transport, section 2.7.1
 		p.sends.Lose(e)
 	}
