@@ -26,14 +26,15 @@ import (
 // told is a name server and broker in one. It answers as RocketMQ of the given version does; the answers of 4.9 were
 // seen on 4.9.7. Its topics have one queue, with ten messages.
 type told struct {
-	t       *testing.T
-	l       net.Listener
-	version int
-	stats   string            // the group's statistics
-	config  string            // of the broker
-	saved   map[string]string // offsets by the fields that brokers know them by; nil: none
-	twice   bool              // the broker is in the route twice
-	unknown int               // a request that the server does not know
+	t        *testing.T
+	l        net.Listener
+	version  int
+	stats    string            // the group's statistics
+	config   string            // of the broker
+	saved    map[string]string // offsets by the fields that brokers know them by; nil: none
+	twice    bool              // the broker is in the route twice
+	unknown  int               // a request that the server does not know
+	unlocked bool              // it locks no queues
 
 	mu       sync.Mutex
 	clientID string
@@ -157,7 +158,12 @@ func (p *told) answer(r *reply) (code int, fields map[string]string, body string
 		}
 		return wire.ResSuccess, nil, fmt.Sprintf(`{"consumerIdList":[%q]}`, p.clientID)
 	case wire.ReqLockBatchMQ:
-		return wire.ResSuccess, nil, `{"lockOKMQSet":[{"brokerName":"a","queueId":0,"topic":"t"}]}`
+		var asked wire.Lock
+		if !p.unlocked {
+			_ = json.Unmarshal(r.Body, &asked)
+		}
+		locked, _ := json.Marshal(wire.Locked{Queues: asked.Queues})
+		return wire.ResSuccess, nil, string(locked)
 	case wire.ReqQueryConsumerOffset:
 		switch offset, found := p.saved[string(r.Get("consumerGroup"))]; {
 		case len(p.updates) > 0:
@@ -286,6 +292,15 @@ func TestBrokerInRouteTwice(t *testing.T) {
 	require.Len(t, r.brokers, 1)
 	k := musttest.Get(d.Consumer(ctx, consumerSpec(queueNamed("t"))))(t)
 	require.NoError(t, k.Close(ctx))
+}
+
+// TestLockPatience: a consumer proceeds without the locks that a broker does not give.
+func TestLockPatience(t *testing.T) {
+	t.Parallel()
+	p := newTold(t, version55)
+	p.unlocked = true
+	k := musttest.Get(p.open().Consumer(t.Context(), consumerSpec(queueNamed("t"))))(t)
+	require.NoError(t, k.Close(t.Context()))
 }
 
 // TestRouteIsWaitedFor: a user that waits for the look-up of another user gives up when its own context ends.

@@ -68,6 +68,9 @@ func embedded(t testing.TB) drivertest.Config {
 }
 
 func TestConformance(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the library waits for 10 seconds")
+	}
 	cfg := embedded(t)
 	cfg.Mode = true // the rest in make features
 	drivertest.Run(t, cfg)

@@ -10,6 +10,9 @@ import (
 )
 
 func TestProbe(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the library waits for 20 seconds")
+	}
 	t.Parallel()
 	librarytest.Probe(t, rocketmqgo.Factory())
 }
