@@ -77,7 +77,6 @@ func TestSendTimeoutsWithoutRecovery(t *testing.T) {
 	}
 	for name, edit := range map[string]func(*flat){
 		"one load":    func(p *flat) { p.Duration, p.Rate, p.MaxPending = 10*time.Second, rate("10"), 1 },
-		"sent again":  func(p *flat) { p.Duration, p.Rate, p.MaxPending, p.Resend = 10*time.Second, rate("10"), 1, true },
 		"all at once": func(p *flat) { p.Count, p.MaxPending = 100, 100 }, // nothing is sent after the last confirmation
 	} {
 		inBubble(t, name, func(t *testing.T) {
@@ -111,12 +110,11 @@ func TestSendTimeoutsWithoutRecovery(t *testing.T) {
 func TestClosingAfterSendTimeouts(t *testing.T) {
 	silent := &hooks{closeSend: func(ctx context.Context, c func() error) error { <-ctx.Done(); return c() }}
 	for name, tt := range map[string]struct {
-		resend, late bool
-		closing      time.Duration
+		late    bool
+		closing time.Duration
 	}{
-		"no answer":               {false, false, 2 * time.Second},
-		"no answer, sent again":   {true, false, 2 * time.Second},
-		"answers after the limit": {false, true, 2 * time.Second},
+		"no answer":               {false, 2 * time.Second},
+		"answers after the limit": {true, 2 * time.Second},
 	} {
 		inBubble(t, name, func(t *testing.T) {
 			b := broker(t, func(o *mem.Options) {
@@ -125,7 +123,7 @@ func TestClosingAfterSendTimeouts(t *testing.T) {
 				}
 			})
 			s, _ := run(t, newPlan(silent.factory(b.Factory()), func(p *flat) {
-				p.Duration, p.Verify, p.SendTimeout, p.Resend = 10*time.Second, true, 500*time.Millisecond, tt.resend
+				p.Duration, p.Verify, p.SendTimeout = 10*time.Second, true, 500*time.Millisecond
 				p.MaxPending, p.Rate, p.Count, p.DrainTimeout = 100, rate("10"), 91, 5*time.Second
 				p.Producer.ConnectTimeout, p.Consumer.ConnectTimeout = time.Minute, time.Minute
 				p.Producer.Factory.Capabilities.TimesOut = false

@@ -35,7 +35,7 @@ func (r *run) findAll(s *stats.Summary, excess uint64) {
 // findFailures adds the errors, and the messages that the broker did not accept.
 func (r *run) findFailures(s *stats.Summary) {
 	if s.Err != nil {
-		findError(s, s.Err)
+		findError(s, "error", s.Err)
 	}
 	t := &s.Total
 	inDoubt := min(inDoubt(s)+r.countOvercome(), t[result.Unconfirmed])
@@ -58,7 +58,7 @@ func (r *run) findFailures(s *stats.Summary) {
 		}
 		// otherwise s.Err is the same failure
 		if err := r.firstError(class); err != nil && (s.Err == nil || driver.ClassOf(s.Err) != class) {
-			findError(s, fmt.Errorf("first failure of class %s: %w", class, err))
+			findError(s, "error", fmt.Errorf("first failure of class %s: %w", class, err))
 		}
 	}
 	if n := len(r.failures); n > 0 { // after the one, if any, that ended the load
@@ -66,12 +66,12 @@ func (r *run) findFailures(s *stats.Summary) {
 		if n > 1 {
 			more = fmt.Sprintf(" (and %d more workers failed)", n-1)
 		}
-		findError(s, fmt.Errorf("%w%s", f.err, more))
+		findError(s, "error", fmt.Errorf("%w%s", f.err, more))
 	}
 }
 
-func findError(s *stats.Summary, err error) {
-	f := words.Find("error", "", 1, err)
+func findError(s *stats.Summary, kind string, err error) {
+	f := words.Find(kind, "", 1, err)
 	f.Hint = driver.HintOf(err)
 	s.Findings = append(s.Findings, f)
 }
@@ -292,10 +292,4 @@ func (r *run) findVerified(s *stats.Summary, parked uint64) {
 	for _, note := range v.Notes {
 		s.Find("verification", "", 1, note)
 	}
-}
-
-// findVerifyFile adds an error of the verification file.
-func findVerifyFile(s *stats.Summary, err error) {
-	s.Find("verify-file", "", 1, err)
-	s.Findings[len(s.Findings)-1].Hint = driver.HintOf(err)
 }

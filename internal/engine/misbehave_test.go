@@ -50,24 +50,6 @@ func TestMisbehavingDriversDoNotHangTheRun(t *testing.T) {
 			},
 		},
 		{
-			name: "producer's Close hangs", left: []string{"producer-0"},
-			hooks: func(hang func()) *hooks {
-				return &hooks{closeSend: func(_ context.Context, c func() error) error { hang(); return c() }}
-			},
-		},
-		{
-			name: "consumer's Close hangs", left: []string{"consumer-0"},
-			hooks: func(hang func()) *hooks {
-				return &hooks{closeRecv: func(_ context.Context, c func() error) error { hang(); return c() }}
-			},
-		},
-		{
-			name: "driver's Close hangs", left: []string{"connections of the producers"},
-			hooks: func(hang func()) *hooks {
-				return &hooks{closeDrive: func(_ context.Context, c func() error) error { hang(); return c() }}
-			},
-		},
-		{
 			name: "Close waits for its context", left: []string{"producer-0", "consumer-0", "connections of the producers"},
 			hooks: func(func()) *hooks {
 				wait := func(ctx context.Context, c func() error) error { <-ctx.Done(); _ = c(); return ctx.Err() }

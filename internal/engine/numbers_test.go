@@ -183,7 +183,6 @@ func TestNothingDone(t *testing.T) {
 		blocked uint64
 	}{
 		{"no credit", full, nil, "nothing was sent: the broker granted no credit", 1},
-		{"no credit, with a rate", full, func(p *flat) { p.Rate = rate("10") }, "nothing was sent: the broker granted no credit", 1},
 		{"Send does not return", func(*testing.T) driver.Factory {
 			return (&hooks{send: waitForEver}).factory(mem.New().Factory())
 		}, nil, "nothing was sent: the producers waited for the broker", 0},
