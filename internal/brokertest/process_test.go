@@ -62,7 +62,7 @@ func TestProcessThatEndsTooEarly(t *testing.T) {
 	require.ErrorContains(t, err, "ask the shell")
 }
 
-// TestProcessWithoutItsPort: a broker whose port was taken has failed, although it says later that it is ready.
+// TestProcessWithoutItsPort: a broker without its port has failed, although it says later that it is ready.
 func TestProcessWithoutItsPort(t *testing.T) {
 	_, err := startProcess(t.Context(), shell(t, `echo bind failed: Address already in use; echo I am ready; sleep 100`))
 	require.ErrorContains(t, err, "toy could not listen: Address already in use")
@@ -157,19 +157,6 @@ func TestOnceProducesOnce(t *testing.T) {
 	failed := errors.New("no network")
 	_, err := once(t.Context(), "other", func(string) error { return failed })
 	require.ErrorIs(t, err, failed)
-}
-
-func TestMissingTools(t *testing.T) {
-	t.Setenv("PATH", t.TempDir())
-	t.Setenv("JAVA_HOME", "")
-	t.Setenv(CacheEnv, t.TempDir())
-	_, err := LaunchArtemis(t.Context())
-	require.ErrorContains(t, err, "install a JDK")
-	_, err = MavenJar(t.Context(), "g:a:1")
-	require.ErrorContains(t, err, "install Maven")
-	t.Setenv("JAVA_HOME", t.TempDir())
-	_, err = LaunchArtemis(t.Context())
-	require.ErrorContains(t, err, "JAVA_HOME")
 }
 
 func TestOrphanedFoldersAreRemoved(t *testing.T) {

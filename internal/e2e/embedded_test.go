@@ -35,25 +35,6 @@ func requireWhole(t *testing.T, v *verify.Result, messages uint64) {
 	require.Equal(t, runresult.Verified{Expected: messages, Received: messages, Once: messages}, v.Total)
 }
 
-// TestEmbedded is the first command of the README, for each protocol.
-func TestEmbedded(t *testing.T) {
-	t.Parallel()
-	for _, protocol := range broker.Protocols() {
-		t.Run(protocol, func(t *testing.T) {
-			t.Parallel()
-			r := run(t, limit, protocol, "client", "--embedded", "--verify", "--max-pending", "100", "--duration", "2", "queue://TEST")
-			require.Equal(t, statusOK, r.status)
-			require.Contains(t, r.stderr, "not those of a product")
-			require.Positive(t, r.summary.TotalSent)
-			v := r.verification(t)
-			if protocol == broker.RocketMQ {
-				v.Total.Disordered = 0 // a topic is spread over several queues
-			}
-			requireWhole(t, v, r.summary.TotalSent)
-		})
-	}
-}
-
 // TestEmbeddedPairs: messages sent over each protocol arrive over each, whole.
 func TestEmbeddedPairs(t *testing.T) {
 	t.Parallel()

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -75,40 +74,4 @@ func TestBusyMachine(t *testing.T) {
 			require.Equal(t, c.want == perfmqWrong, mistakes([]row{r}) != nil)
 		})
 	}
-}
-
-// TestRepeated: a trial with a row that is not judged is repeated once, and a row that was judged at first stays.
-func TestRepeated(t *testing.T) {
-	t.Parallel()
-	wrong := row{State: perfmqWrong, Mistakes: []string{"x"}}
-	for name, c := range map[string]struct {
-		tries [][]row
-		fails bool // the second try
-		want  []state
-		n     int
-	}{
-		"judged":            {[][]row{{wrong, {State: promiseKept}}}, false, []state{perfmqWrong, promiseKept}, 1},
-		"judged then":       {[][]row{{wrong, {State: notJudged}}, {{State: promiseKept}, {State: promiseKept}}}, false, []state{perfmqWrong, promiseKept}, 2},
-		"wrong then":        {[][]row{{{State: notJudged}}, {wrong}}, false, []state{perfmqWrong}, 2},
-		"never judged":      {[][]row{{{State: notJudged}}, {{State: notJudged}}}, false, []state{notJudged}, 2},
-		"failed the second": {[][]row{{wrong, {State: notJudged}}, nil}, true, []state{perfmqWrong, notJudged}, 2},
-	} {
-		n := 0
-		rows, err := judged(t.Context(), func() ([]row, error) {
-			n++
-			if n == 2 && c.fails {
-				return nil, errors.New("no processor")
-			}
-			return c.tries[n-1], nil
-		})
-		require.NoError(t, err, name)
-		require.Equal(t, c.n, n, name)
-		var got []state
-		for _, r := range rows {
-			got = append(got, r.State)
-		}
-		require.Equal(t, c.want, got, name)
-	}
-	_, err := judged(t.Context(), func() ([]row, error) { return nil, errors.New("no broker") })
-	require.Error(t, err)
 }
