@@ -112,7 +112,7 @@ func Commands(env Env) *cobra.Command {
 	return root
 }
 
-// nothingDone is told of a run that ended before it began.
+// nothingDone is said of a run that ended before it began.
 const nothingDone = "nothing was connected or sent"
 
 func listsFlags(cmd *cobra.Command) string { return cmd.CommandPath() + " --help lists all flags" }

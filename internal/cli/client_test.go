@@ -80,7 +80,7 @@ func TestLibraryOnly(t *testing.T) {
 	require.Contains(t, got.stderr, "error: --client alphalib: the clients of only are onlylib\n")
 }
 
-// TestEachLibraryHasItsProtocol: the capabilities of a library are a subset of those of the native driver.
+// TestEachLibraryHasItsProtocol: a library belongs to a native driver, with its title and URLs.
 func TestEachLibraryHasItsProtocol(t *testing.T) {
 	native, libraries := config.ByClient(drivers.All())
 	for _, l := range libraries {

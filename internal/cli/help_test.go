@@ -78,6 +78,7 @@ func TestCompletion(t *testing.T) {
 		{[]string{"alpha", "client", "--protocol", ""}, "alpha\n:4\n"},
 		{[]string{"alpha", "client", "--rate", ""}, ":4\n"},
 		{[]string{"alpha", "client", "--json", ""}, ":0\n"},
+		{[]string{"alpha", "client", "--result", ""}, ":16\n"},
 		{[]string{"alpha", "client", "--format", ""}, "artemis\nrocketmq\nshort\n:4\n"},
 		{[]string{"alpha", "client", "--fill", "z"}, "zeros\n:4\n"},
 		{[]string{"broker", "--faults", "lo"}, "lose=\taccept every N-th message, and forget it\n:6\n"},

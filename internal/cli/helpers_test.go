@@ -128,7 +128,7 @@ func callWith(signals <-chan os.Signal, environ []string, args ...string) ended 
 	return ended{status, stdout.String(), stderr.String()}
 }
 
-// echo is the Open of a driver whose broker repeats the login in its error.
+// echo opens a driver: the broker repeats the login in its error.
 func echo(_ context.Context, o driver.OpenOptions) (driver.Driver, error) {
 	return nil, driver.Errorf(driver.ClassAuth, "log in to "+o.URL, "check "+o.User+":"+o.Password, "who are you: %s %s, %q?", o.User, o.Password, o.Password)
 }

@@ -14,7 +14,7 @@ const known = "known are alpha, beta, broker, compare, completion, help, mem, me
 // TestMistakes makes one mistake at a time. All are found without connecting.
 func TestMistakes(t *testing.T) {
 	dir := t.TempDir()
-	empty, nothing := filepath.Join(dir, "empty"), t.TempDir()
+	empty := filepath.Join(dir, "empty")
 	require.NoError(t, os.WriteFile(empty, []byte("\n"), 0o600))
 	for _, c := range []struct {
 		args   string
@@ -23,9 +23,7 @@ func TestMistakes(t *testing.T) {
 		{"alpha", ""}, // the help
 		{"alph client", "error: unknown command \"alph\" of perfmq\nhint: did you mean perfmq alpha?\n"},
 		{"alpha clint", "error: unknown command \"clint\" of perfmq alpha\nhint: did you mean perfmq alpha client?\n"},
-		{"help bogus", "error: unknown command \"bogus\" of perfmq\nhint: " + known},
 		{"help alpha clint", "error: unknown command \"clint\" of perfmq alpha\nhint: did you mean perfmq alpha client?\n"},
-		{"alpha help clint", "error: unknown command \"clint\" of perfmq alpha\nhint: did you mean perfmq alpha client?\n"},
 		{"help alpha client x", "error: unknown command \"x\" of perfmq alpha client\nhint: perfmq alpha client --help lists all flags\n"},
 		{"completion zsh2", "error: unknown command \"zsh2\" of perfmq completion\nhint: did you mean perfmq completion zsh?\n"},
 		{"version x", "error: perfmq version takes no arguments, but x was given\nhint: perfmq version --help shows its usage\n"},
@@ -38,15 +36,10 @@ func TestMistakes(t *testing.T) {
 			"error: --hdr is for one run, and there are several\nhint: leave it out\n"},
 		{"alpha client --find-max ack.p98<5ms", "error: --find-max=ack.p98<5ms: there is no metric \"ack.p98\": did you mean ack.p90? perfmq scenario metrics lists all\n"},
 		{"alpha client --rate", "error: flag needs an argument: --rate\nhint: perfmq alpha client --help lists all flags\n"},
-		{"alpha client --rate=-1", "error: --rate=-1: \"-1\": must be messages per second, a number above 0 and at most 1000000000, such as 30000, 30k or 0.5, or a word that begins a segment: ramp, stair, burst or pause; for example \"5000 for 30s\"\n"},
 		{"alpha client --producers 0", "error: --producers=0: must be a whole number of at least 1\n"},
-		{"alpha client --priority 10", "error: --priority=10: must be a whole number from 0 to 9\n"},
-		{"alpha client --message-size 10m", "error: --message-size=10m: must be a number of bytes such as 1024, 10k or 10KB (10000), or 10KiB (10240)\n"},
-		{"alpha client --duration soon", "error: --duration=soon: must be a time such as 20, 20s, 1m30s or 250ms; a plain number is in seconds\n"},
 		{"alpha client --property x", "error: --property=x: must be KEY=VALUE\n"},
 		{"alpha client --property time=1", "error: --property time=... is taken: perfmq sets it on each message\nhint: choose another key\n"},
 		{"alpha client -o setle=late", "error: --option setle: there is no such option\nhint: did you mean settle?\n"},
-		{"alpha client -o latency=1s", "error: --option latency: there is no such option\nhint: known are settle, size, fast\n"},
 		{"alpha client -o size=-1 --url alpha://u:p@h", "error: option size is negative at alpha://u@h\n"},
 		{"alpha client --url localhost:1", "error: --url localhost:1 has no scheme\nhint: write alpha://localhost:1\n"},
 		{"alpha producer --url beta://h", "error: --url beta://h: beta is no scheme of alpha\nhint: use perfmq beta producer\n"},
@@ -58,14 +51,10 @@ func TestMistakes(t *testing.T) {
 		{"alpha client --user u --password x --password-file y", "error: --password does not work with --password-file\nhint: leave one of them out\n"},
 		{"alpha client --user u --password-file " + empty, "error: --password-file " + empty + ": the password is empty\n"},
 		{"alpha client --password-file /no/file", "error: --password-file: /no/file: no such file or directory\nhint: check the path\n"},
-		{"alpha client --body-file " + nothing, "error: --body-file: " + nothing + ": has no files\nhint: files whose names begin with a dot, and folders, are left out\n"},
 		{"alpha client --body-file " + empty + " --fill zeros", "error: --fill does not work with --body-file\nhint: leave one of them out\n"},
 		{"alpha client --message-size 1KiB/80:64KiB/0", "error: --message-size=1KiB/80:64KiB/0: must be like 1KiB/80:64KiB/20: a weight must be a whole number from 1 to 1000000\n"},
 		{"alpha client --message-size 1/999983:2/999979", "error: there are 1999962 messages by their weights, more than 1000000\n"},
-		{"alpha client --threads 100000", "error: --threads=100000: must be a whole number from 1 to 1024\n"},
 		{"alpha client --url=", "error: --url=\"\": is empty\n"},
-		{"broker extra", "error: perfmq broker takes no arguments, but extra was given\nhint: perfmq broker --help shows its usage\n"},
-		{"alpha client --body-file " + empty + " --message-size 5", "error: --message-size does not work with --body-file\nhint: leave one of them out\n"},
 		{"alpha client --result -", "error: --result -: only --json writes to standard output\nhint: name a folder\n"},
 		{"alpha client --metrics 9400", "error: --metrics 9400: must be HOST:PORT, or :PORT, which is on loopback; [::]:PORT is on all addresses\n" +
 			"hint: write HOST:PORT such as 127.0.0.1:9400, or :9400\n"},
@@ -81,9 +70,7 @@ func TestMistakes(t *testing.T) {
 			"alpha client --client library --tx",
 			"error: --tx: Alpha 1.0 over alphalib does not support that\nhint: leave --tx out, or use --client native\n",
 		},
-		{"alpha client --client library -o settle=early", "error: --option settle: there is no such option\nhint: known are size, tag\n"},
 		{"alpha client --client memlib", "error: --client memlib: the clients of alpha are native, alphalib\nhint: choose native or library\n"},
-		{"alpha client --client=", "error: --client=\"\": is empty\n"},
 		{
 			"beta client --client library topic://T",
 			"error: --client library: the clients of beta are native\nhint: choose native or library\n",

@@ -127,8 +127,3 @@ func requireRowsAddUp(t *testing.T, dir string, want *result.Result) {
 		require.JSONEq(t, string(a), string(b))
 	}
 }
-
-// TestCompletionOfFolders: the shell offers folders for --result.
-func TestCompletionOfFolders(t *testing.T) {
-	require.Contains(t, call(nil, "__complete", "mem", "client", "--result", "").stdout, ":16\n")
-}

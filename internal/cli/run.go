@@ -78,7 +78,7 @@ func (a *app) printPlan(p *plan.Plan, notes ...string) error {
 	return a.write(text)
 }
 
-// commandLine returns what the user has called, for a shell, without secrets.
+// commandLine returns the command of the user, for a shell, without secrets.
 func (a *app) commandLine() string {
 	words := []string{"perfmq"}
 	for _, arg := range a.Args {

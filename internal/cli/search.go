@@ -75,7 +75,7 @@ func (a *app) newSearch(ready config.Ready, again func() (config.Ready, error)) 
 	return s, errs
 }
 
-// searched returns the group whose rate a search varies; nil if the plan has none, or several.
+// searched returns the group with the rate that a search varies; nil if there is none, or several.
 func searched(p *plan.Plan) *plan.Group {
 	if len(p.Steps) != 1 || p.Steps[0].Duration <= 0 {
 		return nil

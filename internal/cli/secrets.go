@@ -40,7 +40,7 @@ func learnSecrets(args []string, environ config.Environment) *safetext.Secrets {
 	return s
 }
 
-// hasPassword reports whether a password is given beside the user, whose name may hold a colon then.
+// hasPassword reports whether a password is given beside the user: the name may hold a colon then.
 func hasPassword(args []string, environ config.Environment) bool {
 	given := environ["PERFMQ_PASSWORD"]+environ["PERFMQ_PASSWORD_FILE"] != ""
 	for name := range flagTexts(args) {

@@ -5,7 +5,7 @@
 package inputfile
 
 import (
-	"bytes"
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -103,23 +103,15 @@ func FirstLine(path string, limit int64) (string, error) {
 		return "", err
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	line := make([]byte, 0, 256)
-	for {
-		if len(line) == cap(line) {
-			line = append(make([]byte, 0, 2*cap(line)), line...)
-		}
-		n, err := f.Read(line[len(line):cap(line)])
-		line = line[:len(line)+n]
-		first, _, whole := bytes.Cut(line, []byte("\n"))
-		switch {
-		case int64(len(first)) > limit:
-			return "", tooLong(path, "the first line has", limit)
-		case whole, errors.Is(err, io.EOF):
-			return string(bytes.TrimSuffix(first, []byte("\r"))), nil
-		case err != nil:
-			return "", systemError(path, err)
-		}
+	line, err := bufio.NewReader(io.LimitReader(f, limit+int64(len("\r\n")))).ReadString('\n')
+	first := strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
+	switch {
+	case int64(len(first)) > limit:
+		return "", tooLong(path, "the first line has", limit)
+	case err != nil && !errors.Is(err, io.EOF):
+		return "", systemError(path, err)
 	}
+	return first, nil
 }
 
 // open opens a file of a kind that can be read and, unless limit is 0, has at most so many bytes as far as that can
@@ -176,7 +168,7 @@ func systemError(path string, err error) *Error {
 
 // Replace writes a file beside path, or beside the file that it links to, and gives it that name: a full disk leaves
 // the old contents as they were. A new file gets the mode; an old one keeps its own. Replace writes to a path that is
-// no regular file (a device, a link to nothing), and to a link under /dev or /proc: /dev/stdout may be a file.
+// no regular file (a device, a link to nothing), and to one under /dev or /proc: /dev/stdout may be a file.
 func Replace(path string, text []byte, mode fs.FileMode) error {
 	target, err := filepath.EvalSymlinks(path)
 	if err == nil && !ofSystem(path) {
@@ -217,23 +209,7 @@ func onlyOld(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
 }
 
-// ofSystem reports whether a path is, or leads to, one of the links of the system, with a target that must not be
-// replaced.
+// ofSystem reports whether a path is of the system, whose links lead to files that must not be replaced.
 func ofSystem(path string) bool {
-	for range 255 { // as many links as EvalSymlinks follows
-		folder, name := filepath.Split(path)
-		folder, err := filepath.EvalSymlinks(folder)
-		path = filepath.Join(folder, name)
-		if strings.HasPrefix(path, "/dev/") || strings.HasPrefix(path, "/proc/") {
-			return true
-		}
-		link, notLink := os.Readlink(path)
-		if err != nil || notLink != nil {
-			return false
-		}
-		if path = link; !filepath.IsAbs(link) {
-			path = folder + string(filepath.Separator) + link
-		}
-	}
-	return true
+	return strings.HasPrefix(path, "/dev/") || strings.HasPrefix(path, "/proc/")
 }

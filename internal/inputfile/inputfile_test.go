@@ -176,22 +176,15 @@ func TestReplace(t *testing.T) {
 	require.Equal(t, missing, failed.Path)
 	require.True(t, onlyOld(&fs.PathError{Op: "open", Path: file, Err: syscall.EROFS}), "a file mounted in a container that is read-only")
 
-	// A link to a link of the system is written through: the open file stays the one of that name.
+	// A link of the system is written through: the open file stays the one of that name.
 	stdout, err := os.Create(filepath.Join(dir, "stdout"))
 	require.NoError(t, err)
 	defer stdout.Close()
-	link = filepath.Join(dir, "to-stdout")
-	require.NoError(t, os.Symlink(fmt.Sprint("/dev/fd/", stdout.Fd()), link))
-	require.NoError(t, os.Symlink("to-stdout", link+"-too"))
-	for _, path := range []string{link, link + "-too"} {
-		require.NoError(t, Replace(path, []byte(path), 0o600))
-		text, err := os.ReadFile(stdout.Name())
-		require.NoError(t, err)
-		require.Equal(t, path, string(text))
-		open, err := stdout.Stat()
-		require.NoError(t, err)
-		named, err := os.Stat(stdout.Name())
-		require.NoError(t, err)
-		require.True(t, os.SameFile(open, named), path)
-	}
+	require.NoError(t, Replace(fmt.Sprint("/dev/fd/", stdout.Fd()), []byte("text"), 0o600))
+	open, err := stdout.Stat()
+	require.NoError(t, err)
+	named, err := os.Stat(stdout.Name())
+	require.NoError(t, err)
+	require.True(t, os.SameFile(open, named))
+	require.EqualValues(t, len("text"), named.Size())
 }

@@ -114,7 +114,7 @@ type Plan struct {
 	// Steps are carried out one after the other. There is one at least; a command line is a plan of one step.
 	Steps []Step
 
-	// Environ are variables for commands, beside those of the process: NAME=VALUE.
+	// Environ are further variables for commands: NAME=VALUE.
 	Environ []string
 	// VerifyFile is where this process' side of the verification is written; empty for nowhere.
 	VerifyFile string
@@ -196,7 +196,7 @@ type Group struct {
 	// ConsumerConnections is the number of connections for all consumers; 0 means one each.
 	ConsumerConnections int `set:"consumer-connections,alias=num-connections" roles:"consumer" none:"one per consumer" help:"connections of all consumers"`
 
-	// NumDestinations is how many Destinations each name has given.
+	// NumDestinations is the number of Destinations of each name.
 	NumDestinations int `set:"num-destinations,made" range:"1.." default:"1" help:"destinations per name: above 1, 0 to N-1 is added to it"`
 
 	// Rate is the target of all producers together; the zero value means as fast as possible.

@@ -315,7 +315,7 @@ func TestNotes(t *testing.T) {
 	require.Empty(t, p.Notes())
 }
 
-// listing is a protocol whose connections go to the hosts of its URLs.
+// listing is a plan with connections to each of the hosts.
 func listing(hosts string) *flat {
 	p := valid()
 	for _, e := range []*endpoint{p.Producer, p.Consumer} {

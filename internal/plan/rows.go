@@ -108,7 +108,7 @@ func (r *Row) data() any {
 	}
 }
 
-// pairs is a list of KEY=VALUE, of which a later one wins.
+// pairs is a list of KEY=VALUE. A later one wins.
 func pairs(list []string) (t tree) {
 	for _, pair := range list {
 		key, value, _ := strings.Cut(pair, "=")

@@ -12,9 +12,9 @@ const MaxWeight = 1_000_000
 
 // Variant is a kind of messages of a producer group.
 type Variant struct {
-	// Sizes are the sizes that the setting gives, each of which becomes a variant with its BodySize.
+	// Sizes are the sizes of the setting. Each becomes a variant with its BodySize.
 	Sizes []Size `set:"message-size,made,one,daily" roles:"producer" section:"Message" arg:"SIZE" default:"1024" help:"bytes, such as 1024 or 64KiB; several by weight, such as 1KiB/80:64KiB/20"`
-	// File is that which Body was read from; empty for BodySize and Fill.
+	// File is the source of Body; empty for BodySize and Fill.
 	File string `set:"body-file,made" roles:"producer" arg:"FILE" help:"file that is the body of every message; of a folder, each file in turn"`
 	Fill string `set:"fill,made" roles:"producer" words:"random,compressible,zeros" default:"random" help:"content of the bodies: random (text), compressible (text that gzip halves), zeros"`
 	// Variant has the payload of a file, or a payload of BodySize and Fill from [Plan.MakeBodies].

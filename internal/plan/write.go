@@ -252,7 +252,7 @@ func (p *Plan) scenario() tree {
 	return t
 }
 
-// brokerNames returns the different brokers, and the names of all. An only broker has none.
+// brokerNames returns the different brokers, and the names of all. An only broker needs no name.
 func (p *Plan) brokerNames() (list []*Broker, names map[*Broker]string) {
 	names = map[*Broker]string{}
 	for _, b := range p.Brokers() {
