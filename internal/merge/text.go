@@ -15,33 +15,15 @@ const maxOutages = 10
 
 // Text writes a summary of a merged result: a line for each part, the totals, latencies, thresholds, warnings
 // and problems. Texts of the results are written as clean returns them.
-func Text(w io.Writer, m *result.Result, clean func(string) string) error { //nolint:gocyclo // one line after the other
+func Text(w io.Writer, m *result.Result, clean func(string) string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "--- MERGED: %d results of run %s\n", len(m.Parts), clean(m.RunID))
-	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "shard\thost\tclock\t")
-	for i := range m.Parts {
-		p := &m.Parts[i]
-		clock := "not known"
-		switch {
-		case p.Clock != nil && i == 0:
-			clock = "the reference"
-		case p.Clock != nil:
-			clock = p.Clock.Start.String()
-		}
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t\n", p.Shard, clean(p.Host.Name), clock)
-	}
-	_ = table.Flush() // a strings.Builder takes all
+	writeParts(&b, m, clean)
 	line := func(label, format string, args ...any) {
 		fmt.Fprintf(&b, "--- %-20s %s\n", label+":", fmt.Sprintf(format, args...))
 	}
 	metrics := m.Metrics()
-	outcome := words.Outcome(m.Outcome.Success)
-	if n := metrics["outage.count"]; n > 0 {
-		outcome += fmt.Sprintf(", after %s (the longest %s)", words.Plural(int(n), "outage"),
-			words.Duration(int64(metrics["outage.max"])))
-	}
-	line("result", "%s", outcome)
+	line("result", "%s%s", words.Outcome(m.Outcome.Success), afterOutages(m, metrics))
 	if p := m.Total.Producers; p != nil {
 		line("total sent", "%d", p.Sent)
 		line("total completed", "%d", p.Completed)
@@ -98,4 +80,38 @@ func Text(w io.Writer, m *result.Result, clean func(string) string) error { //no
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// writeParts writes a table of the parts and their clocks.
+func writeParts(b *strings.Builder, m *result.Result, clean func(string) string) {
+	table := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "shard\thost\tclock\t")
+	for i := range m.Parts {
+		p := &m.Parts[i]
+		clock := "not known"
+		switch {
+		case p.Clock != nil && i == 0:
+			clock = "the reference"
+		case p.Clock != nil:
+			clock = p.Clock.Start.String()
+		}
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t\n", p.Shard, clean(p.Host.Name), clock)
+	}
+	_ = table.Flush() // a strings.Builder takes all
+}
+
+// afterOutages returns the number of outages; outages of several hosts at the same time count once. It is empty without
+// outages.
+func afterOutages(m *result.Result, metrics map[string]float64) string {
+	if len(m.Outages) == 0 {
+		return ""
+	}
+	text := ", after outages"
+	if n, known := metrics["outage.count"]; known {
+		text = ", after " + words.Plural(int(n), "outage")
+	}
+	if longest, known := metrics["outage.max"]; known {
+		return text + fmt.Sprintf(" (the longest %s)", words.Duration(int64(longest)))
+	}
+	return text + " (not all have an end)"
 }

@@ -125,19 +125,19 @@ func TestImpossible(t *testing.T) {
 		"by the sums of the workers": func(r *result.Result) {
 			r.Workers = []result.Worker{{Counts: result.Counts{Producers: &result.Producers{Sent: 650, Completed: 649}}}}
 		},
-		"the ack times have the sum 0, the maximum 2290 and the number 500":     func(r *result.Result) { r.Latencies[result.Ack].Sum = 0 },
-		"the ack times have the sum 1950000000,":                                func(r *result.Result) { r.Latencies[result.Ack].Sum = 650 * 3_000_000 },
-		"the rate completed.min is 54; by the rows it is 0":                     func(r *result.Result) { r.Figures.MinimumCompleted.PerSecond = 54 },
-		"the minimum rate of messages received, 201, is above the maximum, 200": func(r *result.Result) { r.Figures.MinimumReceived.PerSecond = 201 },
-		"the rate completed.avg is 110; by the rows it is 100":                  func(r *result.Result) { *r.Figures.Completed = 110 },
-		"the measured time is 5.00 s; the rows say 5.00 s":                      func(r *result.Result) { r.Figures.Span-- },
-		"6 messages are missing of 5 expected":                                  func(r *result.Result) { r.Expected, r.Missing = pointer(uint64(5)), pointer(uint64(6)) },
-		"of 650 messages expected, 657 were received, lost, left or early":      func(r *result.Result) { r.Verification.Total.Lost = 7 },
-		"a success with 1 messages damaged":                                     func(r *result.Result) { r.Verification.Total.Damaged = 1 },
-		`the threshold "ack.p99 < 1us", 5 ms, is kept: true, with status 0`:     judged("", "ack.p99 < 1us", "us", true, new(5000.)),
-		`the threshold "ack.p99 < 1us", not measured, is kept: true`:            judged("", "ack.p99 < 1us", "us", true, nil),
-		`the threshold "ack.max < 10s" measured 1`:                              judged("load", "ack.max < 10s", "us", true, new(1.)),
-		`the threshold "sent > 7", 6 messages, is kept: false, with status 0`:   judged("", "sent > 7", "messages", false, new(6.)),
+		"the ack times have the sum 0, the maximum 2290 and the number 500":   func(r *result.Result) { r.Latencies[result.Ack].Sum = 0 },
+		"the ack times have the sum 1950000000,":                              func(r *result.Result) { r.Latencies[result.Ack].Sum = 650 * 3_000_000 },
+		"the rate completed.min is 54; by the rows it is 0":                   func(r *result.Result) { r.Figures.MinimumCompleted.PerSecond = 54 },
+		"the rate received.min is 201; the maximum is 200":                    func(r *result.Result) { r.Figures.MinimumReceived.PerSecond = 201 },
+		"the rate completed.avg is 110; by the rows it is 100":                func(r *result.Result) { *r.Figures.Completed = 110 },
+		"the measured time is 5.00 s; the rows say 5s":                        func(r *result.Result) { r.Figures.Span-- },
+		"6 messages are missing of 5 expected":                                func(r *result.Result) { r.Expected, r.Missing = pointer(uint64(5)), pointer(uint64(6)) },
+		"of 650 messages expected, 657 were received, lost, left or early":    func(r *result.Result) { r.Verification.Total.Lost = 7 },
+		"a success with 1 messages damaged":                                   func(r *result.Result) { r.Verification.Total.Damaged = 1 },
+		`the threshold "ack.p99 < 1us", 5 ms, is kept: true, with status 0`:   judged("", "ack.p99 < 1us", "us", true, new(5000.)),
+		`the threshold "ack.p99 < 1us", not measured, is kept: true`:          judged("", "ack.p99 < 1us", "us", true, nil),
+		`the threshold "ack.max < 10s" measured 1`:                            judged("load", "ack.max < 10s", "us", true, new(1.)),
+		`the threshold "sent > 7", 6 messages, is kept: false, with status 0`: judged("", "sent > 7", "messages", false, new(6.)),
 		"the rate completed.avg is 251": func(r *result.Result) {
 			r.Parts = []result.Part{{RunID: "1"}, {RunID: "2"}}
 			*r.Figures.Completed = 251
@@ -157,27 +157,13 @@ func TestImpossible(t *testing.T) {
 // TestPossible: unusual but consistent numbers are not refused.
 func TestPossible(t *testing.T) {
 	t.Parallel()
-	// The consumers started late: the minimum is above the average.
-	loads := usual()[:7]
-	for i := range loads {
-		loads[i].completed, loads[i].receive = loads[i].sent, 0
-		if i >= 4 {
-			loads[i].receive = 200
-		}
-	}
-	r := resultOf(t, loads)
-	run, err := newRun("late", r, 1)
-	require.NoError(t, err)
-	l := run.lines()[0]
-	assert.Greater(t, 200.0, *l.figures.Received)
-
 	// A short interval without messages has no row, but counts as measured time.
-	r = resultOf(t, usual())
+	r := resultOf(t, usual())
 	r.Figures.Span += 73_146
 	for _, v := range []*float64{r.Figures.Sent, r.Figures.Completed, r.Figures.Received} {
 		*v *= 5_000_000.0 / 5_073_146
 	}
-	_, err = newRun("empty interval", r, 1)
+	_, err := newRun("empty interval", r, 1)
 	require.NoError(t, err)
 }
 
@@ -203,12 +189,6 @@ func TestBacklogRead(t *testing.T) {
 	r.Figures.MinimumReceived.PerSecond = 601
 	_, err = newRun("read", r, 1)
 	require.ErrorIs(t, err, ErrImpossible)
-
-	// The same after a step that sent the messages.
-	r = resultOf(t, append([]load{{step: "fill", phase: result.Measure, sent: 2620, completed: 2620, backlog: -1}}, loads...))
-	r.Figures.MinimumReceived.PerSecond = 450
-	_, err = newRun("read", r, 1)
-	require.NoError(t, err)
 }
 
 // TestHostileTexts: no text of a result becomes markup or a formula, or misleads readers.
