@@ -22,8 +22,7 @@ func RocketMQRefusal(code int, words string) (state driver.State, class driver.C
 			"send slower, or raise the broker's sendMessageThreadPoolNums and waitTimeMillsInSendQueue"
 	case wire.ResNoPermission:
 		if strings.Contains(words, "sending message is forbidden") {
-			return driver.Rejected, driver.ClassAuth,
-				"look at brokerPermission and the topic's perm"
+			return driver.Rejected, driver.ClassAuth, "look at brokerPermission and the topic's perm"
 		}
 		return driver.Rejected, driver.ClassAuth, login
 	case wire.ResTopicNotExist:
@@ -32,8 +31,7 @@ func RocketMQRefusal(code int, words string) (state driver.State, class driver.C
 		return driver.Failed, driver.ClassNotFound,
 			"was the consumer group deleted, or do its members differ in their filters?"
 	case wire.ResFlushDiskTimeout, wire.ResSlaveNotAvailable, wire.ResFlushSlaveTimeout:
-		return driver.Unknown, driver.ClassTimeout,
-			"the broker has the message: is its disk slow, or its slave away?"
+		return driver.Unknown, driver.ClassTimeout, "the broker has the message: is its disk slow, or its slave away?"
 	case wire.ResSubscriptionParseFailed:
 		return driver.Failed, driver.ClassUnsupported,
 			"check the filter; SQL needs enablePropertyFilter=true in the broker's configuration"
@@ -48,8 +46,7 @@ func RocketMQRefusal(code int, words string) (state driver.State, class driver.C
 		}
 		return driver.Rejected, driver.ClassProtocol, log
 	case wire.ResServiceNotAvailable, wire.ResGoAway:
-		return driver.Failed, driver.ClassClosedByBroker,
-			log
+		return driver.Failed, driver.ClassClosedByBroker, log
 	}
 	switch {
 	case code == wire.ResSystemError && RocketMQLoginFailed(words):

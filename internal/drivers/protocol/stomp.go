@@ -86,11 +86,7 @@ func meanings() []meaning {
 		{driver.ClassNotFound, []string{
 			"does not exist", "not_found", "not found", "no such", "unknown destination",
 		}, ""}, // see STOMPError
-		{
-			driver.ClassUnsupported,
-			[]string{"selector", "filter expression", "invalid filter"},
-			HintSelector,
-		},
+		{driver.ClassUnsupported, []string{"selector", "filter expression", "invalid filter"}, HintSelector},
 		{driver.ClassUnsupported, []string{
 			"not supported", "unsupported", "not implemented", "routing type", "supported protocol versions", "version mismatch",
 		}, ""},
