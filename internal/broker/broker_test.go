@@ -100,17 +100,6 @@ func TestTheNthMessageBreaksConnections(t *testing.T) {
 	assert.Equal(t, uint64(3), b.Stats().Destinations[0].Queues[0].Stored, "it was stored, and not confirmed")
 }
 
-func TestCloseEndsConnectionsAndStalls(t *testing.T) {
-	b := start(t, Config{})
-	p := dialSTOMP(t, b)
-	b.Store().Stall(time.Hour)
-	p.say("SEND\ndestination:/queue/Q\n\nbody")
-	b.Close()
-	_, err := p.r.ReadByte()
-	require.Error(t, err)
-	b.Close()
-}
-
 func TestAPortInUse(t *testing.T) {
 	b := start(t, Config{})
 	_, err := Start(Config{Listen: map[string]string{AMQP: "127.0.0.1:0", STOMP: b.Addr(AMQP)}})

@@ -9,13 +9,11 @@ import (
 	"github.com/Azure/go-amqp"
 	"github.com/stretchr/testify/require"
 
-	ours "github.com/perfmq/perfmq/internal/drivers/rocketmq"
 	"github.com/perfmq/perfmq/internal/musttest"
-	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// TestText: a text stays one over all protocols, and bytes stay bytes. AMQP is spoken by its client library, STOMP by
-// hand; RocketMQ has a property for it.
+// TestText: a text stays one over AMQP and STOMP, and bytes stay bytes. AMQP is spoken by its client library, STOMP by
+// hand.
 func TestText(t *testing.T) {
 	b := start(t, Config{})
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
@@ -68,33 +66,4 @@ func TestText(t *testing.T) {
 	require.Contains(t, frame("amqp-stomp-3"), "\ncontent-length:3\n", "a frame without would end at the NUL")
 	_, err = p.r.ReadString(0) // the rest of that body
 	require.NoError(t, err)
-
-	send("rocket", &amqp.Message{Value: text})
-	p.say("SEND\ndestination:queue://rocket\n\n" + text)
-	require.Equal(t, []string{"text/plain", "text/plain"}, contentTypes(ctx, t, b, "rocket", 2))
-}
-
-// contentTypes returns the RocketMQ property CONTENT_TYPE of n messages: selectors see properties.
-func contentTypes(ctx context.Context, t *testing.T, b *Broker, queue string, n int) (list []string) {
-	t.Helper()
-	f := ours.Factory()
-	d, err := f.Open(ctx, driver.OpenOptions{URL: "rocketmq://" + b.Addr(RocketMQ), ConnectTimeout: patience, Options: f.NewOptions()})
-	require.NoError(t, err)
-	defer func() { require.NoError(t, d.Close(context.WithoutCancel(ctx))) }()
-	const value = "text/plain"
-	c, err := d.Consumer(ctx, driver.ConsumerSpec{
-		Connection: driver.Connection{Key: "c", Name: "c"}, Destination: driver.Destination{Name: queue}, Name: "consumer-1",
-		Selector: "CONTENT_TYPE = '" + value + "'",
-	})
-	require.NoError(t, err)
-	running, stop := context.WithCancel(ctx)
-	require.NoError(t, c.Run(running, func(*driver.Delivery) driver.Verdict {
-		if list = append(list, value); len(list) == n {
-			stop()
-		}
-		return driver.Accept
-	}))
-	stop()
-	require.NoError(t, c.Close(ctx))
-	return list
 }

@@ -16,9 +16,8 @@ import (
 )
 
 const (
-	// ourMaxFrame is our max-frame-size.
-	ourMaxFrame = 128 << 10
-	readBuffer  = 64 << 10
+	// ourMaxFrame is our max-frame-size, and the size of the read buffer.
+	ourMaxFrame = 64 << 10
 	// maxBacklog is the unwritten output, in bytes, above which the connection is not read.
 	maxBacklog = 1 << 20
 )
@@ -75,7 +74,7 @@ func newConn(s *Server, nc net.Conn) *conn {
 		written: make(chan struct{}, 1), wake: make(chan struct{}, 1), finished: make(chan struct{}),
 		txns: map[string]*txn{},
 	}
-	c.frames = wire.NewFrameReader(bufio.NewReaderSize(c, readBuffer), ourMaxFrame)
+	c.frames = wire.NewFrameReader(bufio.NewReaderSize(c, ourMaxFrame), ourMaxFrame)
 	return c
 }
 

@@ -33,7 +33,7 @@ func (*tape) SetWriteDeadline(t time.Time) error { return nil }
 func play(t testing.TB, said []byte) (string, error) {
 	t.Helper()
 	nc := &tape{Reader: bytes.NewReader(said)}
-	err := New(store.New(store.Config{Limit: 100}), Options{MaxMessage: 1 << 16}).Serve(t.Context(), nc)
+	err := New(store.New(store.Config{Limit: 100}), Options{MaxMessage: 1 << 15}).Serve(t.Context(), nc)
 	return nc.said.String(), err
 }
 
@@ -192,7 +192,7 @@ func TestMalformed(t *testing.T) {
 		"handle in use":            {append(opening(), frameOf(0, wire.DescAttach, nil, str("x"), u(0), yes)...), wire.CondHandleInUse},
 		"transfer to a receiver":   {append(opening(), frameOf(0, wire.DescTransfer, m, u(1), u(0))...), wire.CondUnattachedHandle},
 		"acknowledged in no txn":   {append(opening(), frameOf(0, wire.DescDisposition, nil, yes, u(0), u(0), yes, inTxn([]byte{1}, 0))...), wire.CondUnknownTxn},
-		"message beyond the limit": {append(opening(), send(0, append(m, make([]byte, 1<<16)...))...), wire.CondMessageSize},
+		"message beyond the limit": {append(opening(), send(0, append(m, make([]byte, 1<<15)...))...), wire.CondMessageSize},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := play(t, c.said)
@@ -204,7 +204,7 @@ func TestMalformed(t *testing.T) {
 
 // TestDeep: values nested as deep as a frame allows are passed over without a stack to match.
 func TestDeep(t *testing.T) {
-	deep := bytes.Repeat([]byte{wire.CodeDescribed, wire.CodeSmallUlong, 1}, 30_000)
+	deep := bytes.Repeat([]byte{wire.CodeDescribed, wire.CodeSmallUlong, 1}, 20_000)
 	said := frameOf(0, wire.DescFlow, nil, func(b []byte) []byte { return append(b, deep...) })
 	got, err := play(t, append(opening(), said...))
 	require.Error(t, err)

@@ -176,8 +176,6 @@ func (s *session) onDisposition(f *wire.Decoder) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	first, last := uint64(0), uint64(0)
-	settled := false
 	s.eachUnsettled(d.First, d.Last, func(n uint64) {
 		if !o.Terminal() && !d.Settled {
 			return
@@ -191,19 +189,7 @@ func (s *session) onDisposition(f *wire.Decoder) error {
 		default: // the commit will fail
 			one.link.consumer.Release(one.id, true)
 		}
-		if !settled {
-			first, settled = n, true
-		}
-		last = n
 	})
-	if settled && !d.Settled { // the receiver leaves the settlement to us
-		answer := wire.Disposition{
-			Role: wire.RoleSender, First: uint32(first), Last: uint32(last), Settled: true,
-			State: d.State,
-		} //nolint:gosec // serial
-		c.out = answer.AppendFrame(c.out, s.channel)
-		c.wakeWriter()
-	}
 	return nil
 }
 

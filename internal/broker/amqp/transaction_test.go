@@ -26,7 +26,7 @@ type raw struct {
 func connectRaw(b testing.TB, addr string, attach []byte) *raw {
 	b.Helper()
 	nc := musttest.Get(net.Dial("tcp", addr))(b)
-	c := &raw{Conn: nc, b: b, r: wire.NewFrameReader(bufio.NewReader(nc), 256<<10)}
+	c := &raw{Conn: nc, b: b, r: wire.NewFrameReader(bufio.NewReaderSize(nc, 64<<10), 64<<10)}
 	_, err := nc.Write(append(append([]byte(wire.HeaderAMQP),
 		frameOf(0, wire.DescOpen, nil, str("bench"), null, u(128<<10))...), frameOf(0, wire.DescBegin, nil, null, u(0), u(1<<30), u(1<<30))...))
 	require.NoError(b, err)

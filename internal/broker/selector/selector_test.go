@@ -30,7 +30,7 @@ func TestParse(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{
 		"color = 'red'": true, "color='blue'": false, "color <> 'blue'": true, "color <> 'red'": false,
-		"Color = 'red'": false, "a.b = 'dot'": true, "JMSXGroupID = 'g' AND JMS_x IS NULL AND inn IS NULL": true, "color = 'it''s'": false, "bytes = 'red'": false,
+		"Color = 'red'": false, "a.b = 'dot'": true, "JMSXGroupID = 'g'": true, "color = 'it''s'": false, "bytes = 'red'": false,
 		// Numbers, and text that reads as a number.
 		"long = 7": true, "long <> 7": false, "long > 6": true, "long >= 7": true, "long < 7": false, "long <= 7": true,
 		"long >-1": true, "double = 25e-1": true, "long < .5": false, "double = '2.5'": false, "long = '7'": false, "long = TRUE": false,
@@ -39,10 +39,7 @@ func TestParse(t *testing.T) {
 		// Unknown.
 		"none = 'x'": false, "NOT none = 'x'": false, "none <> 'x'": false, "none = 'x' OR on = TRUE": true, "none = 'x' AND on = TRUE": false,
 		"NOT (none = 'x' AND on = FALSE)": true, "NOT (none = 'x' OR on = FALSE)": false,
-		"none IN ('x')": false, "none NOT IN ('x')": false, "none LIKE '%'": false, "none NOT LIKE '%'": false,
-		"none IS NULL": true, "none IS NOT NULL": false, "color IS NULL": false, "color IS NOT NULL": true, "empty IS NULL": false,
-		// IN, LIKE.
-		"color IN ('blue', 'red')": true, "color IN ('blue')": false, "color NOT IN ('blue')": true, "text IN (1, -2, 7)": true,
+		"none LIKE '%'": false, "none NOT LIKE '%'": false,
 		"color LIKE 'r%'": true, "color LIKE '_e_'": true, "color LIKE 'r'": false, "color LIKE '%d'": true, "color LIKE 'e'": false,
 		"color NOT LIKE 'b%'": true, "empty LIKE ''": true, "empty LIKE '_'": false, "color LIKE 'RED'": false,
 		"umlaut LIKE 'gr__e'": true, "long LIKE '7'": false, "color LIKE '.*'": false,
@@ -63,7 +60,7 @@ func TestParse(t *testing.T) {
 func TestParseMistakes(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"color":          "found the end where a comparison, LIKE, IN or IS is expected",
+		"color":          "found the end where a comparison or LIKE is expected",
 		"color =":        "found the end where a value is expected",
 		"color = 'red":   `unexpected "'red"`,
 		"color == 'red'": "found = where a value is expected",
@@ -73,15 +70,14 @@ func TestParseMistakes(t *testing.T) {
 		"a = 1 AND":      "found the end where a property is expected",
 		"'red' = color":  "found 'red' where a property is expected",
 		"a = b":          "found b where a value is expected",
-		"a IS 1":         "found 1 where NULL is expected",
-		"a NOT = 1":      "found = where LIKE or IN is expected",
-		"a IN ('x' 'y')": "found 'y' where ) is expected",
+		"a IN (1)":       "found IN where a comparison or LIKE is expected",
+		"a NOT = 1":      "found = where LIKE is expected",
 		"a LIKE 7":       "LIKE takes a pattern in single quotes",
 		"a LIKE '" + strings.Repeat("x", 1025) + "'": "the pattern is longer than 1024 bytes",
 		"a > 'x'":    "strings and truth values can be compared by = and <> only",
 		"NULL = 'x'": "found NULL where a property is expected", "true = TRUE": "found true where a property is expected",
-		"NOT IS NULL": "found IS where a property is expected", "a = 1 OR escape IS NULL": "found escape where",
-		"Between IN (1)": "found Between where", "AND = 1": "found AND where", "LIKE LIKE 'x'": "found LIKE where",
+		"NOT IS NULL": "found IS where a property is expected", "a = 1 OR escape = 1": "found escape where",
+		"Between = 1": "found Between where", "AND = 1": "found AND where", "LIKE LIKE 'x'": "found LIKE where",
 		"JMSReplyTo = 'x'": "JMSReplyTo is a header: only properties can be selected by", "JMSPriority > 4": "JMSPriority is a header",
 		"a = 1 + 2": `unexpected "+ 2"`,
 		strings.Repeat("(", 300) + "a=1" + strings.Repeat(")", 300): "nested more than 200 deep",
@@ -95,7 +91,7 @@ func TestParseMistakes(t *testing.T) {
 
 func TestFilterAllocatesNothing(t *testing.T) {
 	m := message()
-	filter := musttest.Get(Parse("color LIKE 'r%d' AND text > 2 AND color IN ('x', 'red')"))(t)
+	filter := musttest.Get(Parse("color LIKE 'r%d' AND text > 2 AND color <> 'x'"))(t)
 	assert.True(t, filter(m))
 	least := testing.AllocsPerRun(1, func() { filter(m) })
 	for range 100 { // regexp has a pool, which a collection empties, and the race detector at random
@@ -105,7 +101,7 @@ func TestFilterAllocatesNothing(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{"color = 'red' AND NOT (long > -1)", "color NOT IN ('a', 'b''c')", "a LIKE '%_' OR b IS NOT NULL", "(((", "\xff = 1", "a=.e"} {
+	for _, s := range []string{"color = 'red' AND NOT (long > -1)", "color = 'b''c'", "a LIKE '%_' OR b <> 1", "(((", "\xff = 1", "a=.e"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

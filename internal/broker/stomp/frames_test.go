@@ -2,7 +2,6 @@ package stomp
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -11,22 +10,6 @@ import (
 	"github.com/perfmq/perfmq/internal/broker/store/storetest"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
-
-func TestBeats(t *testing.T) {
-	t.Parallel()
-	for header, want := range map[string][2]time.Duration{
-		"": {}, "0,0": {}, "1000,0": {0, time.Second}, "0,2000": {2 * time.Second, 0}, "1,1": {minBeat, minBeat},
-		" 500 , 700 ": {700 * time.Millisecond, 500 * time.Millisecond},
-	} {
-		send, hear, err := heartbeats(header)
-		require.NoError(t, err, header)
-		assert.Equal(t, want, [2]time.Duration{send, hear}, header)
-	}
-	for _, header := range []string{"x", "1", "1,-1", ","} {
-		_, _, err := heartbeats(header)
-		assert.Error(t, err, header)
-	}
-}
 
 func TestAddress(t *testing.T) {
 	t.Parallel()

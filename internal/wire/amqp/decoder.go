@@ -99,7 +99,6 @@ func (d *Decoder) fixed(n int) []byte {
 }
 
 func (d *Decoder) take8() uint8   { return d.fixed(1)[0] }
-func (d *Decoder) take16() uint16 { return binary.BigEndian.Uint16(d.fixed(2)) }
 func (d *Decoder) take32() uint32 { return binary.BigEndian.Uint32(d.fixed(4)) }
 func (d *Decoder) take64() uint64 { return binary.BigEndian.Uint64(d.fixed(8)) }
 

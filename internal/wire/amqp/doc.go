@@ -23,10 +23,9 @@
 //
 // # Untrusted input
 //
-// Every input gives a value or an error: a *[DecodeError] around one of the sentinels, a *[FrameError] or a
-// *[FrameTooLargeError]. A size is compared with the bytes that are there, and a count with the size, before either is
-// believed; a frame is refused by its head. Nested values are skipped by their size and decoded on request, one level
-// at a time. So memory is at most a small multiple of the bytes that have arrived. Texts are not checked to be UTF-8 or
-// ASCII, and must be escaped before they are printed; [Error] does so itself. The order of frames is not checked
-// either.
+// Every input gives a value or an error: a *[DecodeError] around one of the sentinels, or a *[FrameError]. A size is
+// compared with the bytes that are there, and a count with the size, before either is believed; a frame is refused by
+// its head. Nested values are skipped by their size and decoded on request, one level at a time. So memory is at most a
+// small multiple of the bytes that have arrived. Texts are not checked to be UTF-8 or ASCII, and must be escaped before
+// they are printed; [Error] does so itself. The order of frames is not checked either.
 package amqp

@@ -78,7 +78,6 @@ func ParseBody(body []byte) (p Body, err error) {
 
 // Input is a source of frames, such as a [bufio.Reader], which has the same methods.
 type Input interface {
-	io.Reader
 	Peek(n int) ([]byte, error)
 	Discard(n int) (int, error)
 	Size() int
@@ -86,18 +85,17 @@ type Input interface {
 
 var _ Input = (*bufio.Reader)(nil)
 
-// FrameReader reads frames and protocol headers. Bodies of frames that fit the buffer of its input are returned in
-// place; for larger ones it has a buffer of its own, which grows as their bytes arrive. It is for one goroutine.
+// FrameReader reads frames and protocol headers. Bodies of frames are returned in place, within the buffer of its
+// input. It is for one goroutine.
 type FrameReader struct {
-	r    Input
-	max  uint32
-	size uint32 // of the large frame that is being read; 0 if none is
-	big  []byte // as much of it as has arrived
+	r   Input
+	max uint32
 }
 
-// NewFrameReader returns a reader of frames of at most maxSize bytes; less than [MinMaxFrameSize] is that.
+// NewFrameReader returns a reader of frames of at most maxSize bytes, but no more than the buffer of r has; less than
+// [MinMaxFrameSize] is that.
 func NewFrameReader(r Input, maxSize uint32) *FrameReader {
-	return &FrameReader{r: r, max: max(maxSize, MinMaxFrameSize)}
+	return &FrameReader{r: r, max: min(max(maxSize, MinMaxFrameSize), uint32(r.Size()))}
 }
 
 // ReadProtocolHeader returns the next [ProtocolHeaderSize] bytes, to be compared with [HeaderAMQP] and the others. A
@@ -116,9 +114,6 @@ func (f *FrameReader) ReadProtocolHeader() (h [ProtocolHeaderSize]byte, err erro
 // Other errors are the input's. After a deadline that has passed, Next may be called again: nothing is lost. Frames of
 // any type and heartbeats are returned alike.
 func (f *FrameReader) Next() (Frame, error) {
-	if f.size > 0 {
-		return f.large()
-	}
 	head, err := f.peek(FrameHeaderSize)
 	if err != nil {
 		return Frame{}, err
@@ -129,40 +124,13 @@ func (f *FrameReader) Next() (Frame, error) {
 		return Frame{}, &FrameError{Size: size, Max: f.max}
 	case offset < 2 || uint32(offset)*4 > size:
 		return Frame{}, &FrameError{Size: size, DataOffset: offset}
-	case uint64(size) > uint64(f.r.Size()):
-		f.size, f.big = size, f.big[:0]
-		return f.large()
 	}
 	b, err := f.r.Peek(int(size))
 	if err != nil {
 		return Frame{}, within(err)
 	}
 	_, err = f.r.Discard(int(size)) // it does not touch the bytes
-	return split(b), err
-}
-
-// large reads the rest of a frame that does not fit the buffer.
-func (f *FrameReader) large() (Frame, error) {
-	for uint64(len(f.big)) < uint64(f.size) {
-		if len(f.big) == cap(f.big) { // twice the bytes that have arrived, at most
-			grown := make([]byte, len(f.big), min(max(2*cap(f.big), 2*f.r.Size()), int(f.size)))
-			copy(grown, f.big)
-			f.big = grown
-		}
-		room := f.big[len(f.big):min(cap(f.big), int(f.size))]
-		n, err := io.ReadAtLeast(f.r, room, 1)
-		f.big = f.big[:len(f.big)+n]
-		if err != nil {
-			return Frame{}, within(err)
-		}
-	}
-	f.size = 0
-	return split(f.big), nil
-}
-
-// split returns a frame in its parts; that its header is right is known.
-func split(b []byte) Frame {
-	return Frame{Type: b[5], Channel: binary.BigEndian.Uint16(b[6:]), Body: b[4*int(b[4]):]}
+	return Frame{Type: b[5], Channel: binary.BigEndian.Uint16(b[6:]), Body: b[4*int(b[4]):]}, err
 }
 
 func (f *FrameReader) peek(n int) ([]byte, error) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"runtime"
 	"testing"
 	"testing/iotest"
 
@@ -33,8 +32,8 @@ func sized(n int) []byte {
 
 // TestFrameReader: frames of all sizes, whatever the pieces they come in.
 func TestFrameReader(t *testing.T) {
-	const buffer = 1024
-	sizes := []int{8, 9, 511, 512, 513, 1023, 1024, 1025, 2048, 5000, 8, 100_000, 8, 9}
+	const buffer = 5000
+	sizes := []int{8, 9, 511, 512, 513, 1023, 1024, 1025, 2048, 5000, 8, 9}
 	var stream []byte
 	for _, n := range sizes {
 		stream = append(stream, sized(n)...)
@@ -47,7 +46,7 @@ func TestFrameReader(t *testing.T) {
 		"deadlines":     &flaky{Reader: iotest.HalfReader(bytes.NewReader(stream))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := amqp.NewFrameReader(bufio.NewReaderSize(in, buffer), 100_000)
+			r := amqp.NewFrameReader(bufio.NewReaderSize(in, buffer), 1<<20)
 			for _, n := range sizes {
 				f, err := r.Next()
 				for errors.Is(err, os.ErrDeadlineExceeded) {
@@ -91,7 +90,7 @@ func TestFrameReaderRefuses(t *testing.T) {
 		{"header of none", "00000008 00000000", &amqp.FrameError{Size: 8, DataOffset: 0}},
 		{"header beyond the frame", "0000000b 03000000 000000", &amqp.FrameError{Size: 11, DataOffset: 3}},
 	} {
-		r := readerOf(append(sized(8), unhex(t, c.hex)...), 512, 10_000)
+		r := readerOf(append(sized(8), unhex(t, c.hex)...), 16<<10, 10_000)
 		musttest.Get(r.Next())(t)
 		_, err := r.Next()
 		require.Equal(t, c.want, err, c.name)
@@ -99,7 +98,7 @@ func TestFrameReaderRefuses(t *testing.T) {
 		require.Equal(t, c.want, err, "and so it stays")
 	}
 	for _, n := range []int{1, 7, 8, 11, 600, 5000} {
-		r := readerOf(sized(5001)[:n], 512, 10_000)
+		r := readerOf(sized(5001)[:n], 16<<10, 10_000)
 		_, err := r.Next()
 		require.ErrorIs(t, err, io.ErrUnexpectedEOF, n)
 	}
@@ -110,23 +109,14 @@ func TestFrameReaderRefuses(t *testing.T) {
 	_, err = r.Next()
 	require.Equal(t, &amqp.FrameError{Size: 513, Max: amqp.MinMaxFrameSize}, err, "what every peer takes is the least limit")
 	musttest.Get(readerOf(sized(513), 1024, 513).Next())(t)
+	_, err = readerOf(sized(1025), 1024, 1<<20).Next()
+	require.Equal(t, &amqp.FrameError{Size: 1025, Max: 1024}, err, "it does not fit the buffer")
 }
 
 // TestExtendedHeader: bytes between header and body are passed over (Transport, section 2.3.1).
 func TestExtendedHeader(t *testing.T) {
 	f := musttest.Get(readerOf(unhex(t, "0000000e 03 01 0002 aabbccdd 4041"), 512, 512).Next())(t)
 	assert.Equal(t, amqp.Frame{Type: amqp.FrameSASL, Channel: 2, Body: []byte{0x40, 0x41}}, f)
-}
-
-// TestFrameReaderMemory: a peer that announces much and sends little takes little memory.
-func TestFrameReaderMemory(t *testing.T) {
-	head := []byte{0x3f, 0xff, 0xff, 0xff, 2, 0, 0, 0}
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	_, err := readerOf(append(head, bytesOf(3000)...), 1024, 1<<30).Next()
-	runtime.ReadMemStats(&after)
-	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<10))
 }
 
 func TestProtocolHeaders(t *testing.T) {

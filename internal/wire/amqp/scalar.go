@@ -42,26 +42,29 @@ func (d *Decoder) Bool() bool {
 
 // Ubyte returns an ubyte, which is absent for null.
 func (d *Decoder) Ubyte() Opt[uint8] {
-	switch d.code() {
+	n, ok := d.fixedNumber(CodeUbyte)
+	return Opt[uint8]{V: uint8(n), OK: ok}
+}
+
+// fixedNumber returns a number with one encoding, and false for null.
+func (d *Decoder) fixedNumber(want byte) (n uint64, ok bool) {
+	switch c := d.code(); c {
 	case CodeNull:
-		return Opt[uint8]{}
-	case CodeUbyte:
-		return Some(d.take8())
+		return 0, false
+	case want:
+		for _, b := range d.fixed(1 << (c>>4 - 5)) {
+			n = n<<8 | uint64(b)
+		}
+		return n, d.err == nil
 	}
 	d.fail(ErrType)
-	return Opt[uint8]{}
+	return 0, false
 }
 
 // Ushort returns an ushort, which is absent for null.
 func (d *Decoder) Ushort() Opt[uint16] {
-	switch d.code() {
-	case CodeNull:
-		return Opt[uint16]{}
-	case CodeUshort:
-		return Some(d.take16())
-	}
-	d.fail(ErrType)
-	return Opt[uint16]{}
+	n, ok := d.fixedNumber(CodeUshort)
+	return Opt[uint16]{V: uint16(n), OK: ok}
 }
 
 // Uint returns an uint, which is absent for null.
@@ -98,14 +101,8 @@ func (d *Decoder) Ulong(absent uint64) uint64 {
 
 // Timestamp returns milliseconds since the Unix epoch, absent for null.
 func (d *Decoder) Timestamp() Opt[int64] {
-	switch d.code() {
-	case CodeNull:
-		return Opt[int64]{}
-	case CodeTimestamp:
-		return Some(int64(d.take64()))
-	}
-	d.fail(ErrType)
-	return Opt[int64]{}
+	n, ok := d.fixedNumber(CodeTimestamp)
+	return Opt[int64]{V: int64(n), OK: ok}
 }
 
 // Binary returns a binary, within the input and not nil if it is empty; nil for null.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 )
 
 // A frame (RemotingCommand.encode) is
@@ -164,13 +165,11 @@ func CutField(b []byte) (key, value, rest []byte) {
 
 // Get returns a field of the header, the first of several with one key, or nil.
 func (f *Frame) Get(key string) []byte {
-	for b := f.Fields; len(b) > 0; { // they have been checked
-		n := 2 + int(binary.BigEndian.Uint16(b))
-		end := n + 4 + int(binary.BigEndian.Uint32(b[n:]))
-		if string(b[2:n]) == key {
-			return b[n+4 : end]
+	for rest := f.Fields; len(rest) > 0; { // they have been checked
+		var name, value []byte
+		if name, value, rest = CutField(rest); string(name) == key {
+			return value
 		}
-		b = b[end:]
 	}
 	return nil
 }
@@ -193,28 +192,11 @@ func (f *Frame) Clone() Frame {
 	return c
 }
 
-// ParseInt is strconv.ParseInt in base 10, without a plus sign and without allocation.
+// ParseInt reads a decimal number of at most 20 characters.
 func ParseInt(b []byte) (n int64, ok bool) {
-	negative := len(b) > 0 && b[0] == '-'
-	if negative {
-		b = b[1:]
-	}
-	const maxDigits = 19
-	if len(b) == 0 || len(b) > maxDigits {
+	if len(b) > 20 || len(b) > 0 && b[0] == '+' {
 		return 0, false
 	}
-	var u uint64
-	for _, c := range b {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		u = u*10 + uint64(c-'0')
-	}
-	if u > 1<<63-1 {
-		return 0, false
-	}
-	if negative {
-		return -int64(u), true
-	}
-	return int64(u), true
+	n, err := strconv.ParseInt(string(b), 10, 64)
+	return n, err == nil
 }

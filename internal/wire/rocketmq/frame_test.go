@@ -133,7 +133,7 @@ func TestParseInt(t *testing.T) {
 	} {
 		want, err := strconv.ParseInt(text, 10, 64)
 		n, ok := wire.ParseInt([]byte(text))
-		if text == "+1" || text == "-9223372036854775808" || len(text) > 20 || text == "00000000000000000001" {
+		if text == "+1" || len(text) > 20 {
 			assert.False(t, ok, text) // no peer writes these
 			continue
 		}

@@ -127,22 +127,6 @@ func FuzzMessage(f *testing.F) {
 	})
 }
 
-// FuzzBatch: the parts of a batch lie within it.
-func FuzzBatch(f *testing.F) {
-	addGolden(f, "batch", 0)
-	f.Fuzz(func(t *testing.T, b []byte) {
-		for len(b) > 0 {
-			m, rest, ok := wire.CutBatched(b)
-			if !ok {
-				return
-			}
-			require.Less(t, len(rest), len(b))
-			require.LessOrEqual(t, len(m.Body)+len(m.Properties)+len(rest), len(b))
-			b = rest
-		}
-	})
-}
-
 // FuzzProperties: both ways to find a property agree, and reading ends.
 func FuzzProperties(f *testing.F) {
 	f.Add([]byte("TAGS\x01a\x02DELAY\x0118\x02x\x01"), "x")

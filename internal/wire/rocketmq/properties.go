@@ -3,7 +3,7 @@ package rocketmq
 import (
 	"bytes"
 	"strconv"
-	"unicode/utf8"
+	"unicode/utf16"
 )
 
 // Properties travel as name 1 value 2 name 1 value 2 ... (MessageDecoder.NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR).
@@ -28,14 +28,9 @@ func CutProperty(b []byte) (name, value, rest []byte) {
 // Property returns the value of the first property of that name, or nil.
 func Property(b []byte, name string) []byte {
 	for len(b) > 0 {
-		p := b
-		if i := bytes.IndexByte(b, PropertyEnd); i >= 0 {
-			p, b = b[:i], b[i+1:]
-		} else {
-			b = nil
-		}
-		if len(p) > len(name) && p[len(name)] == NameEnd && string(p[:len(name)]) == name {
-			return p[len(name)+1:]
+		var key, value []byte
+		if key, value, b = CutProperty(b); len(key) > 0 && string(key) == name {
+			return value
 		}
 	}
 	return nil
@@ -65,15 +60,11 @@ func CarriesProperty(text string) bool {
 
 // HashCode is String.hashCode: brokers compare tags by it.
 func HashCode(text []byte) (hash int32) {
-	for len(text) > 0 {
-		r, n := utf8.DecodeRune(text)
-		text = text[n:]
-		if r > 0xffff {
-			r -= 0x10000
-			hash = 31*hash + 0xd800 + r>>10
-			r = 0xdc00 + r&0x3ff
+	var buf [2]uint16
+	for _, r := range string(text) {
+		for _, unit := range utf16.AppendRune(buf[:0], r) {
+			hash = 31*hash + int32(unit)
 		}
-		hash = 31*hash + r
 	}
 	return hash
 }

@@ -2,6 +2,7 @@ package stomp
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 )
 
@@ -10,12 +11,7 @@ const Version = "1.2"
 
 // Accepts reports whether an accept-version header names our version ("Protocol Negotiation").
 func Accepts(header string) bool {
-	for s := range strings.SplitSeq(header, ",") {
-		if strings.TrimSpace(s) == Version {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(strings.Split(strings.ReplaceAll(header, " ", ""), ","), Version)
 }
 
 // Carries reports whether a header can hold s: a NUL ends the frame for some brokers wherever it stands.
@@ -45,15 +41,7 @@ func AppendEscaped(b []byte, s string) []byte {
 
 // appendPlain appends s as CONNECT and CONNECTED write it: without escapes. Line ends and NUL become spaces.
 func appendPlain(b []byte, s string) []byte {
-	for i := range len(s) {
-		switch c := s[i]; c {
-		case 0, '\n', '\r':
-			b = append(b, ' ')
-		default:
-			b = append(b, c)
-		}
-	}
-	return b
+	return append(b, strings.NewReplacer("\n", " ", "\r", " ", "\x00", " ").Replace(s)...)
 }
 
 // Unescape returns b without its escapes, in b itself if there are none. ok is false for unknown escapes: they must end
@@ -69,21 +57,15 @@ func Unescape(b []byte) (text []byte, ok bool) {
 			text = append(text, b[i])
 			continue
 		}
-		if i++; i == len(b) {
+		i++
+		at := -1
+		if i < len(b) {
+			at = strings.IndexByte(`nc\r`, b[i])
+		}
+		if at < 0 {
 			return nil, false
 		}
-		switch b[i] {
-		case 'n':
-			text = append(text, '\n')
-		case 'c':
-			text = append(text, ':')
-		case '\\':
-			text = append(text, '\\')
-		case 'r':
-			text = append(text, '\r')
-		default:
-			return nil, false
-		}
+		text = append(text, "\n:\\\r"[at])
 	}
 	return text, true
 }

@@ -2,6 +2,7 @@ package stomp
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -96,17 +97,11 @@ const MaxDigits = 19
 
 // ParseNumber reads a decimal number of up to MaxDigits digits and nothing else.
 func ParseNumber[T string | []byte](text T) (n uint64, ok bool) {
-	if len(text) == 0 || len(text) > MaxDigits {
+	if len(text) > MaxDigits {
 		return 0, false
 	}
-	for i := range len(text) {
-		c := text[i] - '0'
-		if c > 9 {
-			return 0, false
-		}
-		n = n*10 + uint64(c)
-	}
-	return n, true
+	n, err := strconv.ParseUint(string(text), 10, 64)
+	return n, err == nil
 }
 
 // longestBeat bounds the intervals of a heart-beat header.
