@@ -131,12 +131,7 @@ func (l *Latency) percentiles() {
 	if h := l.Histogram; h.octaves == nil { // equal distributions are equal
 		slices.Sort(h.few[:h.count])
 	}
-	l.Percentiles = l.computed()
-}
-
-// computed returns the percentiles of the histogram.
-func (l *Latency) computed() *Percentiles {
-	return &Percentiles{
+	l.Percentiles = &Percentiles{
 		P50: l.Percentile(50), P90: l.Percentile(90), P99: l.Percentile(99), P999: l.Percentile(99.9),
 		P9999: l.Percentile(99.99),
 	}

@@ -91,13 +91,9 @@ func (r *Result) Metrics() map[string]float64 {
 
 func (f metrics) latency(name string, l *Latency) {
 	f[name+".mean"], f[name+".max"] = l.Mean(), float64(l.Max)
-	p := l.Percentiles
-	if p == nil && l.Histogram != nil {
-		p = l.computed()
-	}
 	for _, s := range Statistics() {
-		if s.of != nil && p != nil {
-			f[name+"."+s.Name] = float64(s.of(p))
+		if s.of != nil && l.Percentiles != nil {
+			f[name+"."+s.Name] = float64(s.of(l.Percentiles))
 		}
 	}
 }
