@@ -62,6 +62,7 @@ func TestGroupOfSteps(t *testing.T) {
 		require.Equal(t, c.sent >= 0, known, c)
 		require.InDelta(t, max(0, c.sent), sent, 0, c)
 	}
+	require.Nil(t, s.metrics(s.plan.Steps[2:3], ""), "the step did not begin")
 	s.plan.Steps[1].Warmup = "1s"
 	require.Nil(t, s.metrics(all, "b"), "the messages due in the warm-up of a step are unknown")
 }

@@ -101,6 +101,9 @@ func (s *shards) metrics(steps []plannedStep, group string) map[string]float64 {
 	of, from := *s.merged, int64(0)
 	if len(steps) < len(s.plan.Steps) {
 		at := stepOf(s.merged, steps[0].Name)
+		if at.Name == "" { // the run ended before it
+			return nil
+		}
 		of, from = result.Result{Total: at.Counts, Latencies: at.Latencies, Figures: at.Figures, End: at.End}, at.Start
 		if steps[0].Warmup == "" {
 			of.Measured = &at.Counts
