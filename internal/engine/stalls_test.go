@@ -347,7 +347,7 @@ func TestStallEndsRun(t *testing.T) {
 				stop: func(b *mem.Broker, _ *driver.Factory) { time.AfterFunc(2*s-s/20, func() { b.Stall(60 * s) }) },
 			},
 			{
-				name: "closed loop", edit: func(p *flat) { p.Duration = 20 * s; p.ConsumerRate = load.Rate{} }, from: 2 * s, side: stats.SendSide,
+				name: "closed loop", edit: func(p *flat) { p.Duration = 20 * s; p.ConsumerRate = load.Rate{} }, from: 2 * s,
 				stop: func(b *mem.Broker, _ *driver.Factory) { time.AfterFunc(2*s-s/20, func() { b.Stall(60 * s) }) },
 			},
 			{
@@ -384,7 +384,9 @@ func TestStallEndsRun(t *testing.T) {
 				require.False(t, sum.Thresholds[0].Kept, "%+v", sum.Stalls)
 				require.Len(t, sum.Stalls, 1)
 				require.WithinRange(t, time.UnixMicro(sum.Stalls[0].Time), began.Add(tt.from-s/10), began.Add(tt.from+2*s))
-				require.Equal(t, tt.side, sum.Stalls[0].Side)
+				if tt.side != "" { // in a closed loop all messages sent may have been received before
+					require.Equal(t, tt.side, sum.Stalls[0].Side)
+				}
 				<-time.After(60 * s) // for the end of the stall
 			})
 		}

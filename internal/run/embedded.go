@@ -89,16 +89,13 @@ const (
 	embeddedBytes    = 256 << 20
 )
 
-// stored returns the largest number of messages and bytes that the steps of a plan may leave at the broker for later
-// steps: a drained step leaves none.
+// stored returns the number of messages and bytes that the steps of a plan send, as far as they are bounded: so much
+// may wait at the broker for later steps.
 func stored(p *plan.Plan) (messages, bytes int64) {
 	const overhead = 512 // of a message in the store
-	var heldMessages, heldBytes int64
 	for i := range p.Steps {
 		s := &p.Steps[i]
-		consumes := false
 		for _, g := range s.Groups {
-			consumes = consumes || g.Role.Consumes()
 			if !g.Role.Produces() {
 				continue
 			}
@@ -106,12 +103,8 @@ func stored(p *plan.Plan) (messages, bytes int64) {
 			if due := g.Rate.Due(s.Duration); n == 0 || due > 0 && due < n {
 				n = due
 			}
-			heldMessages += int64(n)
-			heldBytes += g.Bytes(int64(n)) + int64(n)*overhead
-		}
-		messages, bytes = max(messages, heldMessages), max(bytes, heldBytes)
-		if consumes && s.Drained {
-			heldMessages, heldBytes = 0, 0
+			messages += int64(n)
+			bytes += g.Bytes(int64(n)) + int64(n)*overhead
 		}
 	}
 	return messages, bytes

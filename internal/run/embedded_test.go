@@ -24,24 +24,6 @@ func TestMemoryOfMixes(t *testing.T) {
 	require.EqualValues(t, 4*(16<<20+1<<10), backlog(p), "room for four of the largest")
 }
 
-// A step leaves its messages until a drained step.
-func TestMemoryOfSteps(t *testing.T) {
-	senders := func(n uint64) *plan.Group {
-		return &plan.Group{Role: plan.Producer, Count: n, Mix: []plan.Variant{{Weight: 1, BodySize: 512}}}
-	}
-	readers := &plan.Group{Role: plan.Consumer}
-	p := &plan.Plan{Steps: []plan.Step{
-		{Groups: []*plan.Group{senders(1000)}},
-		{Groups: []*plan.Group{senders(500), readers}},
-		{Groups: []*plan.Group{readers}, Drained: true},
-		{Groups: []*plan.Group{senders(1200)}},
-		{Groups: []*plan.Group{senders(100), readers}, Drained: true},
-	}}
-	messages, bytes := stored(p)
-	require.EqualValues(t, 1500, messages)
-	require.EqualValues(t, 1500<<10, bytes)
-}
-
 // A delivery delay needs room for the delayed messages, without blocking producers.
 func TestMemoryOfDelays(t *testing.T) {
 	g := &plan.Group{
