@@ -50,8 +50,8 @@ type consumer struct {
 	// when the broker lost the subscription, nanoseconds since the Unix epoch; 0 if it knows it
 	unknown atomic.Int64
 
-	redelivered, filtered, rebalanced atomic.Uint64
-	closed                            bool
+	filtered, rebalanced atomic.Uint64
+	closed               bool
 }
 
 // queueID names a queue.
@@ -236,9 +236,6 @@ func (c *consumer) deliver(
 	d.Body, d.Redelivered = body, q.reach.again(m) || m.Retries > 0
 	readProperties(m.Properties, &c.ids, d)
 	d.Born, d.Stored = m.Born*1000, m.Stored*1000
-	if d.Redelivered {
-		c.redelivered.Add(1)
-	}
 	return deliver(d), nil
 }
 
@@ -280,7 +277,6 @@ func (c *consumer) Probe(ctx context.Context) error {
 // Counters implements [driver.Counting].
 func (c *consumer) Counters() []driver.Counter {
 	return []driver.Counter{
-		{Name: "redelivered", Help: "messages that were delivered again", Value: c.redelivered.Load()},
 		{Name: "filtered", Help: "messages that the broker sent although their tag does not match", Value: c.filtered.Load()},
 		{Name: "rebalanced", Help: "changes of the queues that the consumer owns", Value: c.rebalanced.Load()},
 	}
