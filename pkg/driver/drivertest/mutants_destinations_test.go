@@ -48,12 +48,6 @@ func destinationMutants() []mutant {
 				sends:    func(s *driver.ProducerSpec) { s.Destination.Name = strings.TrimSpace(s.Destination.Name) },
 			}
 		}},
-		{name: "names in lower case", check: "Names", says: "did not get just the messages sent to it", broken: func() broken {
-			return broken{
-				receives: func(s *driver.ConsumerSpec) { s.Destination.Name = strings.ToLower(s.Destination.Name) },
-				sends:    func(s *driver.ProducerSpec) { s.Destination.Name = strings.ToLower(s.Destination.Name) },
-			}
-		}},
 		{name: "a retained message to a new subscriber", check: "Topic/NotBefore", says: "more messages came than were due", broken: retained(false)},
 		{name: "a retained message to the only subscriber", check: "Topic/NotBefore", says: "more messages came than were due", broken: retained(true)},
 		{name: "names fail late", check: "Names", says: "refused with the class other", broken: func() broken {

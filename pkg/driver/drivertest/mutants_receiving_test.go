@@ -208,7 +208,6 @@ func settlingMutants() []mutant {
 		{name: "rejected is accepted", check: "Settle/Reject", says: "0 messages are rejected at the broker instead of 10", broken: judged(driver.Reject, driver.Accept)},
 		{name: "rejected stays", check: "Settle/Reject", says: "came to another consumer", broken: kept(driver.Reject)},
 		{name: "released is accepted", check: "Settle/Release", says: "20 of 30 came", broken: judged(driver.Release, driver.Accept)},
-		{name: "released is rejected", check: "Settle/Release", says: "20 of 30 came", broken: judged(driver.Release, driver.Reject)},
 		{name: "accepted is released once", check: "Settle/Release", says: "deliveries of message", broken: func() broken {
 			return broken{deliver: func(_ *consumer, d *driver.Delivery, next deliver) driver.Verdict {
 				if v := next(d); v == driver.Release || d.Redelivered {
