@@ -63,12 +63,3 @@ func (a *app) suggestShipped(_ *cobra.Command, _ []string, prefix string) ([]str
 	}
 	return offer(names, prefix)
 }
-
-// suggestWords defines the completion of a flag with a few possible values.
-func suggestWords(cmd *cobra.Command, flag string, words func(prefix string) []string) {
-	_ = cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, _ []string, prefix string) ([]string,
-		cobra.ShellCompDirective,
-	) {
-		return offer(words(prefix), prefix)
-	}) // the only error is that of a flag that does not exist
-}

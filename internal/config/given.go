@@ -92,17 +92,13 @@ func (g *Given) Has(s *Setting) bool {
 }
 
 // Apply reads the variable and then the flag of a setting. Of a list both count, else the last text of the flag alone.
-// It skips values for which fits, if there is such a function, is false.
-func (g *Given) Apply(v *Values, s *Setting, fits func(from Source, text string) bool) (errs []error) {
+func (g *Given) Apply(s *Setting, read func(from Source, text string) error) (errs []error) {
 	apply := func(from Source, label string, texts []string) {
 		if !s.List && len(texts) > 0 {
 			texts = texts[len(texts)-1:]
 		}
 		for _, text := range texts {
-			if fits != nil && !fits(from, text) {
-				continue
-			}
-			if err := v.Read(s, from, text); err != nil {
+			if err := read(from, text); err != nil {
 				errs = append(errs, wrongValue(s, label, text, err))
 			}
 		}
@@ -132,7 +128,17 @@ func wrongValue(s *Setting, label, text string, err error) *plan.Mistake {
 func (g *Given) Values(table []Setting) (v *Values, errs []error) {
 	v = Defaults()
 	for i := range table {
-		errs = append(errs, g.Apply(v, &table[i], nil)...)
+		s := &table[i]
+		errs = append(errs, g.Apply(s, func(from Source, text string) error { return v.Read(s, from, text) })...)
 	}
 	return v, errs
+}
+
+// Fill reads the given values into the struct of a table that [TableOf] has made.
+func (g *Given) Fill(table []Setting) (errs []error) {
+	for i := range table {
+		s := &table[i]
+		errs = append(errs, g.Apply(s, func(_ Source, text string) error { return s.readRow(text) })...)
+	}
+	return errs
 }

@@ -36,6 +36,8 @@ func (s *Setting) read(field any, text string) error { //nolint:gocyclo // a fla
 		return s.readWhole(text, func(n int64) { *p = int(n) })
 	case *int32:
 		return s.readWhole(text, func(n int64) { *p = int32(n) }) //nolint:gosec // in the range
+	case *int64:
+		return s.readWhole(text, func(n int64) { *p = n })
 	case *uint64:
 		return s.readWhole(text, func(n int64) { *p = uint64(n) }) //nolint:gosec // likewise
 	case *time.Duration:
@@ -140,8 +142,12 @@ func (s *Setting) readWhole(text string, set func(int64)) error {
 	low, high, bounded := strings.Cut(s.row.Tag.Get("range"), "..")
 	lowest, _ := strconv.ParseInt(low, 10, 64) // 0 if there is none
 	highest, err := strconv.ParseInt(high, 10, 64)
+	largest := int64(plan.MaxMessageSize)
 	switch {
 	case err == nil:
+		largest = highest
+	case s.row.Value.Kind() == reflect.Int64:
+		highest = math.MaxInt64
 	case bounded || s.row.Value.Kind() != reflect.Uint64:
 		highest = math.MaxInt32
 	default:
@@ -149,7 +155,7 @@ func (s *Setting) readWhole(text string, set func(int64)) error {
 	}
 	var n int64
 	if s.row.Tag.Get("unit") == "bytes" {
-		if n, err = quantity.Bytes(text, plan.MaxMessageSize); err == nil && n < lowest {
+		if n, err = quantity.Bytes(text, largest); err == nil && n < lowest {
 			err = fmt.Errorf("must be at least %d bytes", lowest)
 		}
 	} else {

@@ -250,8 +250,11 @@ func (b *builder) over(v *Values, s *Setting, f *driver.Factory) {
 	if (s.Name == "duration" || s.Name == "message-count") && !v.Has(s.Name) && b.file.gives(s.Name) {
 		return
 	}
-	b.errs = append(b.errs, b.in.Apply(v, s, func(from Source, text string) bool {
-		return b.fits(s, f, from, text)
+	b.errs = append(b.errs, b.in.Apply(s, func(from Source, text string) error {
+		if !b.fits(s, f, from, text) {
+			return nil
+		}
+		return v.Read(s, from, text)
 	})...)
 }
 

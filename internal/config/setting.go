@@ -185,6 +185,21 @@ func Table(role plan.Role, f *driver.Factory) []Setting {
 	return list
 }
 
+// TableOf returns the settings of another struct, with the options of a command, and gives them their defaults.
+func TableOf(of any) (list []Setting) {
+	for i, row := range plan.Rows(of) {
+		s := newSetting(row, "", i)
+		if text, ok := row.Tag.Lookup("default"); ok {
+			_ = s.readRow(text) // the tests read all defaults
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// readRow reads a value into the field that the table was made of.
+func (s *Setting) readRow(text string) error { return s.read(s.row.Value.Addr().Interface(), text) }
+
 // RunTable returns the flags of perfmq run: the flags of all roles that do not need the protocol of a command.
 func RunTable() []Setting {
 	return slices.DeleteFunc(All(), func(s Setting) bool { return s.Is("command") })

@@ -25,8 +25,8 @@ func (s *Setting) Suggest(own, all []driver.Factory, prefix string) (list []stri
 		return Names(all)
 	case "client":
 		return []string{driver.Native, LibraryClient}
-	case "embedded-faults":
-		return SuggestFaults(prefix)
+	case "embedded-faults", "faults":
+		return suggestFaults()
 	case "threshold", "find-max":
 		for _, m := range threshold.Metrics() {
 			list = append(list, m.Name+"\t"+m.Help)
@@ -65,8 +65,8 @@ func suggestOptions(own []driver.Factory, prefix string) (list []string) {
 	return list
 }
 
-// SuggestFaults returns the faults of a list, for its first element.
-func SuggestFaults(string) (list []string) {
+// suggestFaults returns the faults of a list, for its first element.
+func suggestFaults() (list []string) {
 	for _, fault := range broker.FaultHelp() {
 		name, _, valued := strings.Cut(fault[0], "=")
 		if valued {
