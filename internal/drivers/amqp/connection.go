@@ -183,13 +183,10 @@ func (c *connection) closed(f *wire.End) error {
 		return transport.ErrClosed
 	}
 	_ = c.Put(new(wire.End).AppendClose)
-	switch {
-	case f.Error != nil && !c.admitted:
+	if f.Error != nil && !c.admitted {
 		return refusedOpen(f.Error)
-	case !c.opened.Load():
-		return c.remote(closedConnection, driver.ClassConnectionLost, "", f.Error)
 	}
-	return c.lost(closedConnection, driver.ClassConnectionLost, f.Error)
+	return c.endOf(closedConnection, !c.opened.Load(), driver.ClassConnectionLost, f.Error)
 }
 
 // register assigns a channel to a session. Channels are used in turn, not the lowest free one: RabbitMQ 4 assigns a

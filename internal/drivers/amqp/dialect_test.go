@@ -96,7 +96,7 @@ func TestDecodeError(t *testing.T) {
 	for d, want := range map[dialect]string{
 		activemq: "the broker failed at a frame", artemis: "we broke the protocol", plain: "we broke the protocol",
 	} {
-		err := d.lost("the broker closed the connection", driver.ClassConnectionLost, &wire.Error{
+		err := d.endOf("the broker closed the connection", false, driver.ClassConnectionLost, &wire.Error{
 			Condition: wire.CondDecode, Description: "Could not process AMQP commands",
 		})
 		require.Equal(t, driver.ClassConnectionLost, driver.ClassOf(err), "%s", d)

@@ -85,10 +85,12 @@ func conditionOf(err error) string {
 	return ""
 }
 
-// lost describes why the peer ended something open; class is the loss's.
-func (d dialect) lost(ended string, class driver.Class, e *wire.Error) *driver.Error {
+// endOf describes why the peer ended something: unless it is just being opened, that is a loss, of that class.
+func (d dialect) endOf(ended string, opening bool, class driver.Class, e *wire.Error) *driver.Error {
 	err := d.remote(ended, class, "", e)
-	err.Class = class.LossBy(err.Class)
+	if !opening {
+		err.Class = class.LossBy(err.Class)
+	}
 	return err
 }
 

@@ -91,11 +91,8 @@ func (s *session) detached(p *wire.Body) error {
 			err.Hint = hintKind // a consumer of a queue where it has a topic
 		}
 		l.err = err
-	case l.refused, f.Error == nil && !answer:
-	case opening:
-		l.err = s.c.remote("the broker closed the link", driver.ClassClosedByBroker, "", f.Error)
-	default:
-		l.err = s.c.lost("the broker closed the link", driver.ClassClosedByBroker, f.Error)
+	case !l.refused && (f.Error != nil || answer):
+		l.err = s.c.endOf("the broker closed the link", opening, driver.ClassClosedByBroker, f.Error)
 	}
 	err := l.err
 	transport.Notify(s.changed)
@@ -116,14 +113,9 @@ func (s *session) ended(p *wire.Body) error {
 	answer, opening := !s.ends, s.links[0] == nil || s.links[0].opening
 	s.ends = true
 	s.mu.Unlock()
-	var why error
-	switch {
-	case f.Error == nil && !answer:
-		why = transport.ErrClosed
-	case opening:
-		why = s.c.remote("the broker ended the session", driver.ClassClosedByBroker, "", f.Error)
-	default:
-		why = s.c.lost("the broker ended the session", driver.ClassClosedByBroker, f.Error)
+	var why error = transport.ErrClosed
+	if f.Error != nil || answer {
+		why = s.c.endOf("the broker ended the session", opening, driver.ClassClosedByBroker, f.Error)
 	}
 	if answer {
 		_ = s.c.Put(func(b []byte) []byte { return new(wire.End).AppendFrame(b, s.channel) })
