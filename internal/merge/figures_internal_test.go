@@ -102,6 +102,22 @@ func TestSecondsOfHosts(t *testing.T) {
 	require.Equal(t, map[string]float64{"received.min": 200, "received.max": 200}, peaks(readers, 0, even, even), "nothing was sent")
 }
 
+// The rates of a backlog are from its first to its last message, though the parts waited for it within a second.
+func TestBacklogOfHosts(t *testing.T) {
+	s := shardsOf(t, `{"steps": [{"name": "read", "groups": [{"consumers": 1}]}]}`)
+	for range 2 {
+		r := &result.Result{Steps: []result.Step{{Name: "read", Figures: &result.Figures{Since: new(int64(second / 2)), Span: 4 * second}}}}
+		for i, n := range []uint64{50, 100, 100, 100, 50} {
+			r.Rows = append(r.Rows, result.Row{
+				Step: "read", Phase: result.Measure, Elapsed: int64(i+1) * second, Length: second, Counts: result.Counts{Consumers: &result.Consumers{Received: n}},
+			})
+		}
+		s.parts, s.starts = append(s.parts, r), append(s.starts, 7*second)
+	}
+	f := (&result.Result{Figures: s.figures(s.plan.Steps, "")}).Metrics()
+	require.Equal(t, map[string]float64{"received.avg": 200, "received.min": 200, "received.max": 200}, f)
+}
+
 // An outage without an end has no length, and outages that are not listed may be those of another host.
 func TestAfterOutages(t *testing.T) {
 	ended := result.Outage{Time: 1, Length: 2 * second, Reconnected: 1}

@@ -98,14 +98,16 @@ func (s *shards) row(step *plannedStep, phase, group string, t span) *result.Row
 }
 
 // ofStep returns the lowest and highest rates of the seconds in which all parts measured: the first part divides the
-// time into seconds.
-func (s *shards) ofStep(step *plannedStep, group string, common span) (sum stats.StepSummary) {
-	sum.AddRow(s.row(step, result.Warmup, group, span{0, common.from}))
+// time into seconds. backlog is when the first message of a backlog was read.
+func (s *shards) ofStep(
+	step *plannedStep, group string, common span, backlog time.Duration,
+) (sum stats.StepSummary) {
+	sum.AddRow(s.row(step, result.Warmup, group, span{0, common.from}), 0)
 	for i := range s.parts[0].Rows {
 		row := &s.parts[0].Rows[i]
 		t := s.spanOf(0, row).within(common)
 		if row.Phase == result.Measure && row.Step == step.Name && t.length() > 0 {
-			sum.AddRow(s.row(step, result.Measure, group, t))
+			sum.AddRow(s.row(step, result.Measure, group, t), backlog)
 		}
 	}
 	return sum
@@ -123,8 +125,9 @@ func (s *shards) figures(steps []plannedStep, group string) *result.Figures {
 		all.Sends, all.Receives, known = all.Sends || sends, all.Receives || receives, known && !apart
 		counts := s.row(step, result.Measure, group, rated).Values()
 		all.Average.Add(time.Duration(rated.length())*time.Microsecond, counts[:])
-		one := s.ofStep(step, group, common)
-		if first, last, ok := s.readTime(step.Name); ok {
+		first, last, read := s.readTime(step.Name)
+		one := s.ofStep(step, group, common, first)
+		if read {
 			average := &all.Average
 			if len(steps) > 1 { // which is over the whole time
 				average = &stats.Average{}

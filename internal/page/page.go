@@ -198,11 +198,11 @@ func (r *Run) set(read *result.Result, runs int) error {
 
 func (r *Run) add(row *result.Row) {
 	r.series.add(row)
-	r.rows.AddRow(row)
+	r.rows.AddRow(row, 0)
 	if n := len(r.steps); n == 0 || r.steps[n-1].Name != row.Step {
 		r.steps = append(r.steps, stats.StepSummary{Name: row.Step})
 	}
-	r.steps[len(r.steps)-1].AddRow(row)
+	r.steps[len(r.steps)-1].AddRow(row, 0)
 }
 
 // Check refuses a result with rows if its numbers contradict each other. The error is [ErrImpossible].

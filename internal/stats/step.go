@@ -93,12 +93,13 @@ func (s *StepSummary) Figures() *result.Figures {
 	return f
 }
 
-// AddRow adds a row of a result to the counts and rates.
-func (s *StepSummary) AddRow(row *result.Row) {
+// AddRow adds a row of a result to the counts and rates. first is the time of the first message of a backlog; 0 if that
+// is unknown.
+func (s *StepSummary) AddRow(row *result.Row, first time.Duration) {
 	n := row.Values()
 	if row.Phase == result.Measure {
 		interval := stretch{0, row.Length, row.Time, row.Elapsed}
-		s.Extremes.add(n[result.Completed], n[result.Received], interval, s.Total[result.Received] > 0, 0)
+		s.Extremes.add(n[result.Completed], n[result.Received], interval, s.Total[result.Received] > 0, first)
 		s.Average.Add(time.Duration(row.Length)*time.Microsecond, n[:])
 		s.Minimum, s.Maximum = s.Extremes.Both()
 	}
