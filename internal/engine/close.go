@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -36,7 +37,8 @@ func (r *run) closeAll(ctx context.Context) []string {
 	r.lastCount(ctx)
 	var drivers []closer
 	for _, d := range slices.Backward(r.drivers) { // that of the producers first
-		drivers = append(drivers, closer{"connections of the " + d.side, nil, d.driver.Close})
+		name := strings.TrimSpace("connections to the broker " + d.endpoint.Name)
+		drivers = append(drivers, closer{name, nil, d.driver.Close})
 	}
 	last := min(r.longestConnect(), closeTimeout)
 	return append(left, closeEach(ctx, drivers, last, last, last)...)

@@ -72,7 +72,6 @@ type connections struct {
 // openDriver is a driver that groups share.
 type openDriver struct {
 	endpoint *Endpoint
-	side     string // "producers", "consumers", or "broker NAME" for a run's own questions
 	driver   driver.Driver
 }
 

@@ -50,7 +50,7 @@ func TestMisbehavingDriversDoNotHangTheRun(t *testing.T) {
 			},
 		},
 		{
-			name: "Close waits for its context", left: []string{"producer-0", "consumer-0", "connections of the producers"},
+			name: "Close waits for its context", left: []string{"producer-0", "consumer-0", "connections to the broker"},
 			hooks: func(func()) *hooks {
 				wait := func(ctx context.Context, c func() error) error { <-ctx.Done(); _ = c(); return ctx.Err() }
 				return &hooks{closeSend: wait, closeRecv: wait, closeDrive: wait}
@@ -69,7 +69,7 @@ func TestMisbehavingDriversDoNotHangTheRun(t *testing.T) {
 			},
 		},
 		{
-			name: "everything hangs", left: []string{"producer-0", "consumer-0", "connections of the producers"}, inFlight: 1,
+			name: "everything hangs", left: []string{"producer-0", "consumer-0", "connections to the broker"}, inFlight: 1,
 			problem: "of unknown end: 1",
 			hooks: func(hang func()) *hooks {
 				wait := func(_ context.Context, c func() error) error { hang(); return c() }

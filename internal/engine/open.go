@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -161,31 +160,17 @@ func (r *run) links(name string, g *plan.Group, e *Endpoint, stays *stays) *reco
 
 // openDrivers opens the drivers of a group that are not open yet, the consumers' first.
 func (r *run) openDrivers(ctx context.Context, g *plan.Group) error {
-	sides := []struct {
-		e    *Endpoint
-		name string
-	}{{r.readsFrom(g), "consumers"}, {r.sendsTo(g), "producers"}}
-	for _, side := range sides {
-		if side.e == nil {
+	for _, e := range []*Endpoint{r.readsFrom(g), r.sendsTo(g)} {
+		if e == nil || r.driver(e) != nil {
 			continue
 		}
-		if i := slices.IndexFunc(r.drivers, func(d *openDriver) bool { return d.endpoint.Same(side.e.Broker) }); i >= 0 {
-			if r.drivers[i].endpoint.Name == "" {
-				r.drivers[i].side = side.name
-			}
-			continue
-		}
-		d, err := openRetrying(ctx, r, side.e, func(ctx context.Context) (driver.Driver, error) {
-			return side.e.Factory.Open(ctx, side.e.OpenOptions)
+		d, err := openRetrying(ctx, r, e, func(ctx context.Context) (driver.Driver, error) {
+			return e.Factory.Open(ctx, e.OpenOptions)
 		})
 		if err != nil {
 			return err
 		}
-		name := side.name
-		if side.e.Name != "" {
-			name = "broker " + side.e.Name
-		}
-		r.drivers = append(r.drivers, &openDriver{side.e, name, d})
+		r.drivers = append(r.drivers, &openDriver{e, d})
 	}
 	return nil
 }
