@@ -34,7 +34,6 @@ type consumer struct {
 	lease   *transport.Lease[*connection]
 	session *session
 	link    link
-	sub     subscription
 	credit  uint32
 	rounds  bool // new credit is given only when all credit is used up
 	settled bool // at-most-once
@@ -96,7 +95,6 @@ func (d *amqpDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (dr
 	c := lease.Conn
 	k := &consumer{
 		op: "receive from " + spec.Destination.String(), lease: lease, spec: spec,
-		sub:    newSubscription(&spec, c.links.Add(1)),
 		credit: defaultCredit, rounds: c.creditInRounds(), settled: d.cfg.Options.Settle == settleAtMostOnce,
 		input: driver.NewMeter(), wait: driver.NewMeter(), arrived: make(chan struct{}, 1), room: make(chan struct{}, 1),
 	}
@@ -135,7 +133,7 @@ func (k *consumer) open(ctx context.Context) (err error) {
 	}
 	k.link.consumer = k
 	attach := wire.Attach{
-		Name: k.sub.link, Role: wire.RoleReceiver,
+		Name: linkName(spec, c.links.Add(1)), Role: wire.RoleReceiver,
 		Source: wire.Terminus{
 			Kind: wire.DescSource, Address: wire.Some(c.address(spec.Destination)),
 			Durable: c.durability(),
@@ -146,7 +144,7 @@ func (k *consumer) open(ctx context.Context) (err error) {
 	if k.settled {
 		attach.SenderSettleMode = wire.SenderSettled
 	}
-	k.sub.apply(&attach.Source)
+	setSource(&attach.Source, spec)
 	if spec.Selector != "" {
 		attach.Source.Selector = wire.Some(spec.Selector)
 	}
@@ -353,9 +351,9 @@ func (k *consumer) Close(ctx context.Context) error {
 	k.closed = true
 	c := k.lease.Conn
 	var err error
-	if !k.sub.keep && c.detaches() && !c.Dead() {
-		if err = k.session.detach(ctx, &k.link); err != nil && k.sub.durable {
-			err = protocol.LeftBehind("close "+k.sub.name, transport.Explain("", err))
+	if keep := k.spec.Durable && k.spec.KeepSubscription; !keep && c.detaches() && !c.Dead() {
+		if err = k.session.detach(ctx, &k.link); err != nil && k.spec.Durable {
+			err = protocol.LeftBehind("close "+k.spec.Subscription, transport.Explain("", err))
 		} else {
 			err = nil
 		}

@@ -56,7 +56,7 @@
 // dialect. Settings that the broker would ignore are refused. In addition:
 //
 //   - Artemis takes the kind of a destination as a capability. Shared subscriptions have names of their own, see
-//     [subscription]. It does not count deliveries that end with their connection. When an address is full it drains
+//     [linkName]. It does not count deliveries that end with their connection. When an address is full it drains
 //     the credit, with the policy FAIL as well, so that only messages in flight are rejected.
 //   - RabbitMQ before 4 (plug-in rabbitmq_amqp1_0) declares queues on first use, as durable ones. It confirms a
 //     selector and then sends all messages. The queue of a topic consumer stays behind and keeps filling, and no AMQP

@@ -18,7 +18,6 @@ func TestLinkNames(t *testing.T) {
 		"s|7":       {Name: "c", Subscription: "s", Shared: true, Connection: named},
 		"s|global7": {Name: "c", Subscription: "s", Shared: true, Durable: true},
 	} {
-		s := newSubscription(&spec, 7)
-		require.Equal(t, want, s.link)
+		require.Equal(t, want, linkName(&spec, 7))
 	}
 }
