@@ -88,9 +88,7 @@ func (s *brokerSettings) config(environ config.Environment) (cfg broker.Config, 
 		refuse("", "all protocols are off")
 	}
 	cfg.Faults, _ = broker.ParseFaults(s.Faults) // it was judged
-	if s.Reject {
-		cfg.Limits.Full = store.Reject
-	}
+	cfg.Limits.Reject = s.Reject
 	var err error
 	cfg.Password = environ["PERFMQ_PASSWORD"]
 	if s.PasswordFile != "" {

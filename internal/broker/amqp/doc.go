@@ -21,7 +21,7 @@
 // # Back-pressure
 //
 // Senders get credit only while [store.Destination.Room] is true. The credit window shrinks with the size of messages:
-// the overshoot of a queue's limit is the granted credit, a few MiB per link. With the policy [store.Reject] credit is
+// the overshoot of a queue's limit is the granted credit, a few MiB per link. With [store.Config.Reject] credit is
 // always granted, and messages without room are rejected.
 //
 // # Addresses

@@ -89,7 +89,7 @@ func TestGroupsThatHaveGone(t *testing.T) {
 // TestARejectingTopicForgetsGroups: a topic that refuses messages for a group accepts them after the end of its claim.
 func TestARejectingTopicForgetsGroups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := New(store.New(store.Config{Limit: 8, Full: store.Reject}), Options{})
+		s := New(store.New(store.Config{Limit: 8, Reject: true}), Options{})
 		defer s.Close()
 		topic := s.makeTopic("T", 1)
 		require.NotNil(t, s.makeGroup("g"))

@@ -9,52 +9,34 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
-// filter selects messages; nil selects all.
-type filter struct {
-	codes []int32      // hashes of tags
-	sql   store.Filter // instead of codes
-}
-
-// newFilter parses an expression: "*" or tags joined by "||", or SQL92.
-func newFilter(kind, expression string) (*filter, error) {
+// newFilter parses an expression: "*" or tags joined by "||", or SQL92. A filter of nil takes all. Tags are compared by
+// their hashes, as brokers do; clients compare the texts.
+func newFilter(kind, expression string) (store.Filter, error) {
 	if kind == wire.KindSQL {
-		f, err := selector.Parse(expression)
-		if f == nil {
-			return nil, err // without an error it selects all
-		}
-		return &filter{sql: f}, nil
+		return selector.Parse(expression)
 	}
-	var f filter
+	var codes []int32
 	for tag := range strings.SplitSeq(expression, "||") {
 		switch tag = strings.TrimSpace(tag); tag {
 		case "":
 		case "*":
-			return nil, nil //nolint:nilnil // takes all
+			return nil, nil
 		default:
-			f.codes = append(f.codes, wire.HashCode([]byte(tag)))
+			codes = append(codes, wire.HashCode([]byte(tag)))
 		}
 	}
-	if len(f.codes) == 0 {
-		return nil, nil //nolint:nilnil // takes all
+	if len(codes) == 0 {
+		return nil, nil
 	}
-	return &f, nil
-}
-
-// takes reports whether the filter selects a message. Tags are compared by their hashes, as brokers do; clients compare
-// the texts.
-func (f *filter) takes(m *message) bool {
-	if f.sql != nil {
-		return f.sql(&m.Message)
-	}
-	tags := wire.Property(m.properties, wire.PropTags)
-	if len(tags) == 0 {
-		return false
-	}
-	return slices.Contains(f.codes, wire.HashCode(tags))
+	return func(m *store.Message) bool {
+		own, _ := m.Content.(*message)
+		tags := wire.Property(own.properties, wire.PropTags)
+		return len(tags) > 0 && slices.Contains(codes, wire.HashCode(tags))
+	}, nil
 }
 
 // filterOf returns the filter of a pull: its own or its group's.
-func (c *conn) filterOf(r *wire.Frame, g *group, t *topic, own bool) (f *filter, code int, remark string) {
+func (c *conn) filterOf(r *wire.Frame, g *group, t *topic, own bool) (f store.Filter, code int, remark string) {
 	sub := g.subscription(t.name)
 	if own {
 		kind, expression := r.Get("expressionType"), r.Get("subscription")

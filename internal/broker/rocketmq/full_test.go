@@ -36,27 +36,27 @@ func TestFull(t *testing.T) {
 	oneWay := func(c *client) { c.post(310, 2, []byte("a"), sendFields("T")...) }
 	for _, c := range []struct {
 		name    string
-		policy  store.Policy
+		reject  bool
 		ask     func(c *client)
 		answer  int // -1: none
 		refused uint64
 		then    func(c *client) // when it is not full any more
 	}{
-		{"batch", store.Block, batch, -1, 0, (*client).good},
-		{"batch", store.Reject, batch, 2, 3, nil},
-		{"one-way", store.Block, oneWay, -1, 0, nil},
-		{"one-way", store.Reject, oneWay, -1, 1, nil},
-		{"half message", store.Block, commit, 0, 0, nil},
-		{"half message", store.Reject, func(c *client) {
+		{"batch", false, batch, -1, 0, (*client).good},
+		{"batch", true, batch, 2, 3, nil},
+		{"one-way", false, oneWay, -1, 0, nil},
+		{"one-way", true, oneWay, -1, 1, nil},
+		{"half message", false, commit, 0, 0, nil},
+		{"half message", true, func(c *client) {
 			commit(c)
 			code, _ := c.answer()
 			require.Equal(c.t, 2, code)
 			commit(c) // is refused again
 		}, 2, 2, func(c *client) { commit(c); c.good() }},
 	} {
-		policy := map[store.Policy]string{store.Block: "block", store.Reject: "reject"}[c.policy]
+		policy := map[bool]string{false: "block", true: "reject"}[c.reject]
 		t.Run(c.name+" "+policy, func(t *testing.T) {
-			b := start(t, store.Config{Full: c.policy}, rocketmq.Options{Queues: 1})
+			b := start(t, store.Config{Reject: c.reject}, rocketmq.Options{Queues: 1})
 			k := dial(t, b)
 			require.Zero(t, k.send("T", "x", "i", half))
 			b.store.SetFaults(store.Faults{Full: true})

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/broker/store"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
@@ -38,7 +39,7 @@ type member struct {
 type subscription struct {
 	kind, expression string
 	version          int64
-	filter           *filter
+	filter           store.Filter
 	err              error // of the expression
 }
 

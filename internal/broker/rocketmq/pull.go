@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/broker/gate"
+	"github.com/perfmq/perfmq/internal/broker/store"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
@@ -30,7 +31,7 @@ type pull struct {
 	g        *group
 	offset   int64
 	max      int
-	filter   *filter
+	filter   store.Filter
 	deadline time.Time   // of a held pull; zero: do not hold it
 	timer    *time.Timer // of the deadline; nil: not held yet
 	skipped  int         // messages, by the filter
@@ -192,7 +193,7 @@ func (c *conn) messages(w *wire.Writer, p *pull, batch []entry, first, next int6
 			break
 		}
 		read++
-		if p.filter != nil && !p.filter.takes(e.m) || e.m.Expired(&now) {
+		if p.filter != nil && !p.filter(&e.m.Message) || e.m.Expired(&now) {
 			e.m = nil
 			continue
 		}

@@ -35,10 +35,10 @@
 //
 // # A full broker
 //
-// With the policy [store.Block], the receipts of SEND and COMMIT to a full destination are withheld until it has room.
+// Without [store.Config.Reject], the receipts of SEND and COMMIT to a full destination are withheld until it has room.
 // The connection is read on, up to 1 MiB beyond the limit, as its acknowledgements may make the room. With
-// [store.Reject], SEND or COMMIT is answered with an ERROR with the receipt, as by Artemis with address-full-policy
-// FAIL.
+// [store.Config.Reject], SEND or COMMIT is answered with an ERROR with the receipt, as by Artemis with
+// address-full-policy FAIL.
 //
 // # Headers and properties
 //

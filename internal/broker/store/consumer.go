@@ -121,7 +121,7 @@ func (c *Consumer) Accept(id uint64) bool {
 // AcceptThrough accepts all unsettled deliveries up to id, and returns their number.
 func (c *Consumer) AcceptThrough(id uint64) (n int) {
 	var bytes int64
-	c.q.dest.store.stall.await()
+	c.q.dest.store.waitForStall()
 	c.mu.Lock()
 	c.unsettled.Each(0, id, func(pos uint64) {
 		bytes += c.unsettled.Remove(pos).m.size()
@@ -166,7 +166,7 @@ func (q *Queue) reject(e entry) {
 func (c *Consumer) Queue() *Queue { return c.q }
 
 func (c *Consumer) release(id uint64) (entry, bool) {
-	c.q.dest.store.stall.await()
+	c.q.dest.store.waitForStall()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.unsettled.Remove(id)

@@ -67,11 +67,11 @@ const reorderWait = 100 * time.Millisecond
 // Address returns the destination's address.
 func (d *Destination) Address() driver.Destination { return d.addr }
 
-// Send applies the faults to m and stores it in all queues of the address. It blocks during a stall. With the policy
-// [Block] it stores m even beyond the limit, up to an eighth beyond the broker's memory; see [Destination.Room].
+// Send applies the faults to m and stores it in all queues of the address. It blocks during a stall. Without
+// [Config.Reject] it stores m even beyond the limit, up to an eighth beyond the broker's memory; see [Destination.Room].
 func (d *Destination) Send(m *Message) Verdict {
 	s := d.store
-	s.stall.await()
+	s.waitForStall()
 	if s.overfull() {
 		s.reclaimMemory()
 	}

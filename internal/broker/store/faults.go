@@ -151,72 +151,64 @@ func (s *Store) Refuse() bool {
 // CountDropped counts connections broken on request.
 func (s *Store) CountDropped(n int) { s.count(&s.done.Dropped, uint64(n)) }
 
-// stall is a pause of the whole broker.
-type stall struct {
-	mu    sync.Mutex
-	over  atomic.Pointer[chan struct{}] // nil: no stall; closed at its end
-	timer *time.Timer                   // of the last Stall: an earlier one that has fired already does nothing
-}
-
 // Stall pauses the broker for d, or ends the pause if d is zero: nothing is stored, delivered or settled, and
 // front-ends do not answer requests by which clients learn whether it is stalled. It replaces a current stall.
 func (s *Store) Stall(d time.Duration) {
-	st := &s.stall
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	if st.timer != nil {
-		st.timer.Stop()
-		st.timer = nil
+	s.stallMu.Lock()
+	defer s.stallMu.Unlock()
+	if s.stallTimer != nil {
+		s.stallTimer.Stop()
+		s.stallTimer = nil
 	}
 	if d <= 0 {
 		s.endStall()
 		return
 	}
-	if st.over.Load() == nil {
+	if s.stallOver.Load() == nil {
 		s.count(&s.done.Stalls, 1)
 		begun := make(chan struct{})
-		st.over.Store(&begun)
+		s.stallOver.Store(&begun)
 	}
 	var timer *time.Timer
 	timer = time.AfterFunc(d, func() {
-		st.mu.Lock()
-		defer st.mu.Unlock()
-		if st.timer == timer {
+		s.stallMu.Lock()
+		defer s.stallMu.Unlock()
+		if s.stallTimer == timer {
 			s.endStall()
 		}
 	})
-	st.timer = timer
+	s.stallTimer = timer
 }
 
 // endStall ends a stall; its lock is held.
 func (s *Store) endStall() {
-	if over := s.stall.over.Swap(nil); over != nil {
+	if over := s.stallOver.Swap(nil); over != nil {
 		close(*over)
 		go s.each((*Destination).notifyAll)
 	}
 }
 
-// await blocks until the end of a stall.
-func (st *stall) await() {
-	if over := st.over.Load(); over != nil {
+// waitForStall blocks until the end of a stall.
+func (s *Store) waitForStall() {
+	if over := s.stallOver.Load(); over != nil {
 		<-*over
 	}
 }
 
 // Stalled reports whether the broker is stalled.
-func (s *Store) Stalled() bool { return s.stall.over.Load() != nil }
+func (s *Store) Stalled() bool { return s.stallOver.Load() != nil }
 
 // AwaitStall waits for the end of a stall, if there is one, after flush. It fails as flush does, or with
 // [net.ErrClosed] if done is closed before.
 func (s *Store) AwaitStall(done <-chan struct{}, flush func() error) error {
-	over := s.stall.over.Load()
+	over := s.stallOver.Load()
 	if over == nil {
 		return nil
 	}
 	if err := flush(); err != nil {
 		return err
 	}
-	for ; over != nil; over = s.stall.over.Load() {
+	for ; over != nil; over = s.stallOver.Load() {
 		select {
 		case <-*over:
 		case <-done:

@@ -191,10 +191,10 @@ func TestStallAfterStall(t *testing.T) {
 		s := New(Config{})
 		for range 50 {
 			s.Stall(time.Second)
-			s.stall.mu.Lock()
+			s.stallMu.Lock()
 			<-time.After(time.Second)
 			runtime.Gosched() // the timer waits for the lock, as a rule
-			s.stall.mu.Unlock()
+			s.stallMu.Unlock()
 			s.Stall(time.Hour)
 			synctest.Wait()
 			assert.True(t, s.Stalled())

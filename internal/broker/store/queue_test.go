@@ -156,7 +156,7 @@ func testBlock(t *testing.T) {
 
 // testExpired: a queue, or a broker, full of expired messages has room: nobody waits, and nothing is refused.
 func testExpired(t *testing.T) {
-	for i, cfg := range []Config{{Limit: 3}, {Limit: 3, Full: Reject}, {Memory: 1 << 20}, {Memory: 1 << 20, Full: Reject}} {
+	for i, cfg := range []Config{{Limit: 3}, {Limit: 3, Reject: true}, {Memory: 1 << 20}, {Memory: 1 << 20, Reject: true}} {
 		s := New(cfg)
 		q := s.Queue("Q")
 		d, c := q.dest, consume(t, q, nil)
@@ -201,7 +201,7 @@ func TestLimits(t *testing.T) {
 	t.Run("block", func(t *testing.T) { synctest.Test(t, testBlock) })
 	t.Run("expired", func(t *testing.T) { synctest.Test(t, testExpired) })
 	t.Run("reject", func(t *testing.T) {
-		d, q := queue(New(Config{Limit: 2, Full: Reject}), "Q")
+		d, q := queue(New(Config{Limit: 2, Reject: true}), "Q")
 		sendNumbers(t, d, 1, 2)
 		assert.Equal(t, Full, d.Send(message("3")))
 		assert.Equal(t, uint64(1), d.Stats().Refused)
@@ -209,7 +209,7 @@ func TestLimits(t *testing.T) {
 		assert.Equal(t, Stored, d.Send(message("4")))
 	})
 	t.Run("bytes", func(t *testing.T) {
-		d, _ := queue(New(Config{LimitBytes: 600, Full: Reject}), "Q")
+		d, _ := queue(New(Config{LimitBytes: 600, Reject: true}), "Q")
 		sendNumbers(t, d, 1, 3)
 		assert.Equal(t, Full, d.Send(message("4")))
 	})

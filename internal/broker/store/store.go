@@ -10,10 +10,10 @@
 // The broker has one limit of bytes, see memory.go, for messages in queues and transactions, destinations,
 // subscriptions and connections. A message counts once for each subscription.
 //
-// A queue has a limit of messages and of bytes; unsettled deliveries count. With the policy [Block] (the default)
-// messages are stored beyond the limit, and front-ends apply the back-pressure: they ask [Destination.Room] before they
-// grant credit or read on, and are notified of room. The overshoot is the granted credit. With [Reject] messages are
-// refused. Waiters for room are notified when an eighth of the limit is free, and of less a little later.
+// A queue has a limit of messages and of bytes; unsettled deliveries count. Without [Config.Reject] messages are stored
+// beyond the limit, and front-ends apply the back-pressure: they ask [Destination.Room] before they grant credit or
+// read on, and are notified of room. The overshoot is the granted credit. With [Config.Reject] messages are refused.
+// Waiters for room are notified when an eighth of the limit is free, and of less a little later.
 //
 // An expired message is dropped when a consumer reaches it, and also before a sender is refused or waits.
 //
@@ -33,17 +33,9 @@ import (
 	"hash/maphash"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/perfmq/perfmq/pkg/driver"
-)
-
-// Policy is how a full broker treats senders.
-type Policy uint8
-
-// The policies.
-const (
-	Block  Policy = iota // senders wait
-	Reject               // messages are refused
 )
 
 // Config are the limits of a store. Zero values mean the defaults.
@@ -51,7 +43,7 @@ type Config struct {
 	Limit      int64 // messages per queue or subscription; default 1,000,000
 	LimitBytes int64 // bytes per queue or subscription; default 256 MiB
 	Memory     int64 // bytes for all clients together; default 512 MiB
-	Full       Policy
+	Reject     bool  // a full broker refuses messages; otherwise senders wait
 }
 
 const (
@@ -62,9 +54,13 @@ const (
 
 // Store holds all destinations of one broker. It is safe for concurrent use.
 type Store struct {
-	cfg      Config
-	faults   atomic.Pointer[faults]
-	stall    stall
+	cfg    Config
+	faults atomic.Pointer[faults]
+
+	stallMu    sync.Mutex
+	stallOver  atomic.Pointer[chan struct{}] // nil: no stall; closed at its end
+	stallTimer *time.Timer                   // of the last Stall: an earlier one that has fired already does nothing
+
 	onDrop   atomic.Pointer[func()]
 	onCreate atomic.Pointer[func(driver.Destination)]
 	sources  atomic.Uint64
@@ -89,8 +85,8 @@ func New(cfg Config) *Store {
 	return &Store{cfg: cfg, seed: maphash.MakeSeed(), destinations: map[driver.Destination]*Destination{}}
 }
 
-// Rejects reports the policy [Reject].
-func (s *Store) Rejects() bool { return s.cfg.Full == Reject }
+// Rejects reports [Config.Reject].
+func (s *Store) Rejects() bool { return s.cfg.Reject }
 
 // Config returns the limits of the store with the defaults filled in.
 func (s *Store) Config() Config { return s.cfg }

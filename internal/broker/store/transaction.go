@@ -47,7 +47,7 @@ func (t *Transaction) WithoutRoom() *Destination {
 	return nil
 }
 
-// Commit sends all messages and ends the transaction. With the policy [Reject], if one of the destinations has no room,
+// Commit sends all messages and ends the transaction. With [Config.Reject], if one of the destinations has no room,
 // it sends none, counts all as refused, and returns the destination. withheld means that the fault withholds the
 // confirmation.
 func (t *Transaction) Commit() (withheld bool, full *Destination) {
@@ -62,7 +62,7 @@ func (t *Transaction) Commit() (withheld bool, full *Destination) {
 	}
 	for i, m := range t.sends {
 		d := t.to[i]
-		d.store.stall.await()
+		d.store.waitForStall()
 		// Even if the room was used since: a part of the transaction may be stored already.
 		withheld = d.take(m) == Withheld || withheld
 	}

@@ -11,7 +11,7 @@ import (
 // TestCommitIsAllOrNothing: where a full queue refuses messages, a transaction is stored as a whole or not at all, even
 // if it is larger than the room there was.
 func TestCommitIsAllOrNothing(t *testing.T) {
-	s := New(Config{Limit: 2, Full: Reject})
+	s := New(Config{Limit: 2, Reject: true})
 	d, q := queue(s, "Q")
 	account := s.NewAccount()
 	for i, fits := range []bool{true, false} {

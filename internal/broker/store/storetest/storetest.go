@@ -17,7 +17,7 @@ import (
 )
 
 // Limits are the limits of a store that can refuse messages, see [Configure].
-func Limits() store.Config { return store.Config{Full: store.Reject} }
+func Limits() store.Config { return store.Config{Reject: true} }
 
 // Configure sets the functions that look into the store of an embedded broker, which was made with [Limits].
 func Configure(cfg *drivertest.Config, s *store.Store) {

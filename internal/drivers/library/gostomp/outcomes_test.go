@@ -222,7 +222,7 @@ func TestEmbeddedRefuses(t *testing.T) {
 	t.Parallel()
 	for _, f := range clients() {
 		b, err := broker.Start(broker.Config{
-			Listen: map[string]string{broker.STOMP: "127.0.0.1:0"}, Limits: store.Config{Limit: 1, Full: store.Reject},
+			Listen: map[string]string{broker.STOMP: "127.0.0.1:0"}, Limits: store.Config{Limit: 1, Reject: true},
 		})
 		require.NoError(t, err)
 		t.Cleanup(b.Close)
