@@ -138,19 +138,6 @@ func TestBytesAreBounded(t *testing.T) {
 	require.Equal(t, held, topic.bytes.Load())
 }
 
-func TestQueueFindsByOffset(t *testing.T) {
-	q := &queue{}
-	for i := range 100 {
-		q.push(&message{}, int64(i/2*10))
-	}
-	n, _, _, _ := q.drop(nil, true, 10)
-	require.EqualValues(t, 10, n)
-	for offset, found := range map[int64]int{9: 0, 10: 1, 100: 0} {
-		n, _, _ := q.read(make([]entry, 1), offset, nil)
-		require.Equal(t, found, n)
-	}
-}
-
 // TestTwoThatTrimAtOnce: each found the same messages to be done with; the second finds them gone and drops nothing
 // more.
 func TestTwoThatTrimAtOnce(t *testing.T) {

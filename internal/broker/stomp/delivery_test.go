@@ -195,16 +195,3 @@ func TestDurable(t *testing.T) {
 	c.ask("SUBSCRIBE", "", subscribe...)
 	c.quiet()
 }
-
-func TestShared(t *testing.T) {
-	t.Parallel()
-	s := serve(t, store.Config{}, Options{})
-	var clients [2]*client
-	for i := range clients {
-		clients[i] = connected(t, s.addr)
-		clients[i].ask("SUBSCRIBE", "", "destination:/topic/x", "shared-subscription-name:s", "id:1", "ack:client", "prefetch-count:1")
-	}
-	fill(connected(t, s.addr), "/topic/x", 2)
-	a, b := clients[0].get(), clients[1].get()
-	assert.ElementsMatch(t, []string{"0", "1"}, []string{a.body, b.body})
-}

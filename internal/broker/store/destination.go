@@ -68,7 +68,8 @@ const reorderWait = 100 * time.Millisecond
 func (d *Destination) Address() driver.Destination { return d.addr }
 
 // Send applies the faults to m and stores it in all queues of the address. It blocks during a stall. Without
-// [Config.Reject] it stores m even beyond the limit, up to an eighth beyond the broker's memory; see [Destination.Room].
+// [Config.Reject] it stores m even beyond the limit, up to an eighth beyond the broker's memory; see
+// [Destination.Room].
 func (d *Destination) Send(m *Message) Verdict {
 	s := d.store
 	s.waitForStall()

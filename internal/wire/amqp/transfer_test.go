@@ -31,8 +31,6 @@ func TestAppendAccepted(t *testing.T) {
 	}
 }
 
-func bytesOf(n int) []byte { return make([]byte, n) }
-
 // TestDecodeForgets: a struct that is used again keeps nothing of the last time.
 func TestDecodeForgets(t *testing.T) {
 	for _, full := range frames {
