@@ -354,7 +354,8 @@ func (c *collector) collectTester(e emitter) {
 
 func (c *collector) collectVerified(e emitter) {
 	const duringRun = 8 // findings
-	t, final := result.Verified{}, false
+	var t result.Verified
+	final := false
 	switch v := c.last.Verified; {
 	case c.final != nil && c.final.Verification != nil:
 		t, final = c.final.Verification.Total, c.final.Verification.Known

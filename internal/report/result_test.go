@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
@@ -164,19 +163,6 @@ func TestResultOfSuccess(t *testing.T) {
 	require.Nil(t, got.Total.Consumers)
 	require.Nil(t, got.Expected)
 	require.Len(t, got.Versions.Clients, 1)
-}
-
-// fullWriter fails after a number of rows.
-type fullWriter struct {
-	resultWriter
-	room int
-}
-
-func (w *fullWriter) Row(row result.Row) error {
-	if w.room--; w.room < 0 {
-		return syscall.ENOSPC
-	}
-	return w.resultWriter.Row(row)
 }
 
 // TestResultOfNoRun: if another output cannot begin, there is no load, and the folder is free for the next one.

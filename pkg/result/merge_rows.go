@@ -108,7 +108,7 @@ func (r *Row) beside(other *Row) {
 
 // add adds counts, latencies and the use of the machine.
 func (r *Row) add(other *Row) {
-	r.Counts.Add(&other.Counts)
+	r.Add(&other.Counts)
 	r.Latencies.add(&other.Latencies)
 	r.Leftover = addLatencies(r.Leftover, other.Leftover)
 	r.Tester.add(&other.Tester)
