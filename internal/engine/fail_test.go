@@ -26,10 +26,8 @@ func TestConsumerFail(t *testing.T) {
 	}{
 		// Of n deliveries n*share, rounded down, are given back, and the others are 2000.
 		"release 1%":                  {load.Share{Of: 1, Out: 100}, driver.Release, 20, 0, func(*flat) {}},
-		"release 1%, eight consumers": {load.Share{Of: 1, Out: 100}, driver.Release, 20, 0, func(p *flat) { p.Consumers = 8 }},
 		"release half":                {load.Share{Of: 1, Out: 2}, driver.Release, 1999, 0, func(*flat) {}},
 		"release 1%, without a check": {load.Share{Of: 1, Out: 100}, driver.Release, 20, 0, func(p *flat) { p.Verify = false }},
-		"reject 1%":                   {load.Share{Of: 1, Out: 100}, driver.Reject, 0, 20, func(*flat) {}},
 		"reject 0.25%, three":         {load.Share{Of: 1, Out: 400}, driver.Reject, 0, 5, func(p *flat) { p.Consumers = 3 }},
 		"reject all":                  {load.Share{Of: 1, Out: 1}, driver.Reject, 0, sent, func(*flat) {}},
 		"reject 1% in the warm-up":    {load.Share{Of: 1, Out: 100}, driver.Reject, 0, 20, func(p *flat) { p.Rate, p.Warmup, p.Duration = rate("1000"), time.Second, 4*time.Second }},

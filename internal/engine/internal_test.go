@@ -78,30 +78,6 @@ func TestWaitedInVain(t *testing.T) {
 	}
 }
 
-// TestQuiet: it is counted from the last sign, and only while look is called.
-func TestQuiet(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := quiet[uint64]{most: 4 * pollInterval}
-		look := func(after time.Duration, received uint64) time.Duration {
-			<-time.After(after)
-			return q.look(received)
-		}
-		require.Zero(t, look(time.Minute, 5))
-		for range 9 {
-			look(pollInterval, 5)
-		}
-		require.Equal(t, 10*pollInterval, look(pollInterval, 5))
-		require.Zero(t, look(pollInterval, 6), "a message came")
-		require.Equal(t, pollInterval, look(pollInterval, 6))
-		require.LessOrEqual(t, look(time.Minute, 6), 5*pollInterval, "the process was stopped for a minute")
-		require.Zero(t, look(pollInterval, 7), "and goes on to receive")
-		for range 49 {
-			look(2*pollInterval, 7)
-		}
-		require.Equal(t, 100*pollInterval, look(2*pollInterval, 7), "a machine with much else to do")
-	})
-}
-
 type nobody struct{ driver.Producer }
 
 // TestMayPend: a client's own bound on the messages in flight holds once for the producers of a connection.

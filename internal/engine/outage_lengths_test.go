@@ -117,8 +117,8 @@ func (c *locatedConsumer) Host() string { return c.host }
 // TestLengthOfOutages: the reported length of an outage is exact for refusing and silent hosts and any number of
 // workers; workers share the probes.
 func TestLengthOfOutages(t *testing.T) {
-	for _, lasts := range []time.Duration{500 * time.Millisecond, 2 * time.Second, 6 * time.Second, 15 * time.Second, 30 * time.Second, 45 * time.Second} {
-		for _, workers := range []int{1, 2, 40} {
+	for _, lasts := range []time.Duration{500 * time.Millisecond, 6 * time.Second, 30 * time.Second} {
+		for _, workers := range []int{1, 40} {
 			for _, silent := range []bool{false, true} {
 				inBubble(t, fmt.Sprintf("%v, %d workers a side, silent %v", lasts, workers, silent), func(t *testing.T) {
 					h := &twoHosts{silent: silent}
