@@ -133,6 +133,7 @@ func TestRows(t *testing.T) {
 	require.Equal(t, Spread{10, 20, 30, 3}, rows[1].Figures["completed.avg"])
 	require.Equal(t, []int{2, 2, 3, 2}, []int{rows[0].Good, rows[0].Failed, rows[1].Good, rows[1].Failed})
 	require.Equal(t, []string{"completed.avg", "ack.p50"}, s.Columns(rows))
+	require.Len(t, (&Sweep{Runs: []Run{{Cell: 1 << 50}}}).Rows(), 1, "a file may have any number of a cell")
 }
 
 // TestBounded: the rates of a step are lower bounds if perfmq was its limit in one good repeat. Latencies, and rates of

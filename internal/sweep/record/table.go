@@ -1,6 +1,7 @@
 package record
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -46,45 +47,38 @@ func RowOf(r *Run) Row {
 }
 
 // Rows returns the cells with the figures of their good runs. A cell without an ended run has a row, too.
-func (s *Sweep) Rows() (rows []Row) {
-	last := 0
+func (s *Sweep) Rows() (list []Row) {
+	rows := map[int]*Row{}
+	values := map[int]map[string][]float64{}
 	for i := range s.Runs {
-		last = max(last, s.Runs[i].Cell)
-	}
-	for cell := 1; cell <= last; cell++ {
-		row := Row{Figures: map[string]Spread{}}
-		values := map[string][]float64{}
-		for i := range s.Runs {
-			r := &s.Runs[i]
-			if r.Cell != cell {
-				continue
-			}
-			row.Values = r.Values
-			switch {
-			case r.Good():
-				row.Good++
-			case r.State == Done:
+		r := &s.Runs[i]
+		row := rows[r.Cell]
+		if row == nil {
+			row = &Row{Values: r.Values, Figures: map[string]Spread{}}
+			rows[r.Cell], values[r.Cell] = row, map[string][]float64{}
+		}
+		if !r.Good() {
+			if r.State == Done {
 				row.Failed++
-				continue
-			default:
-				continue
 			}
-			if steps := r.bounded(); len(steps) > 0 {
-				row.Bounded++
-				row.bounded = append(row.bounded, steps...)
-			}
-			for name, v := range r.Figures {
-				values[name] = append(values[name], v)
-			}
+			continue
 		}
-		for name, v := range values {
-			row.Figures[name] = spreadOf(v)
+		row.Good++
+		if steps := r.bounded(); len(steps) > 0 {
+			row.Bounded++
+			row.bounded = append(row.bounded, steps...)
 		}
-		if row.Values != nil {
-			rows = append(rows, row)
+		for name, v := range r.Figures {
+			values[r.Cell][name] = append(values[r.Cell][name], v)
 		}
 	}
-	return rows
+	for _, cell := range slices.Sorted(maps.Keys(rows)) {
+		for name, v := range values[cell] {
+			rows[cell].Figures[name] = spreadOf(v)
+		}
+		list = append(list, *rows[cell])
+	}
+	return list
 }
 
 // Usual returns the metrics of tables.
