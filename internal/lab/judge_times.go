@@ -266,5 +266,3 @@ func (j *judgement) loaded() (end time.Time) {
 	}
 	return end
 }
-
-func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
