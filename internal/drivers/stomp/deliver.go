@@ -16,8 +16,8 @@ const (
 	holdLimit = 8 << 20
 	// heldSize is the memory of a held message in addition to its text, in bytes.
 	heldSize = 256
-	// keptTexts is the largest memory for texts that is used again.
-	keptTexts = 2 * holdLimit
+	// keptTexts is the largest memory for texts that is used again: that of the largest body, as append grows it.
+	keptTexts = 4 * holdLimit
 	// release is the number of bytes that Run delivers before it makes room for others.
 	release = holdLimit / 8
 )
