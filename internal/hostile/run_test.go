@@ -64,8 +64,8 @@ func TestHostile(t *testing.T) {
 			hosts := &hosts{}
 			t.Cleanup(hosts.end)
 			for _, c := range s.table() {
-				if raceFactor > 1 && s.runsProgram(&c) {
-					continue // the detector makes floods slow, and TestProgram has them without it
+				if (raceFactor > 1 || testing.Short()) && s.runsProgram(&c) {
+					continue // floods take long, with the race detector above all; TestProgram has them, too
 				}
 				c.prepare()
 				t.Run(c.name, func(t *testing.T) {
