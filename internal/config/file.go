@@ -93,7 +93,7 @@ func (d *decoder) tooMany(parent *node, key string, most int) bool {
 	if n == nil || len(n.pairs)+len(n.items) <= most {
 		return false
 	}
-	d.bad(n.pos, "", "there are more than %d %s", most, key)
+	d.tooLarge(n.pos, "the file", most, key)
 	return true
 }
 
@@ -262,7 +262,7 @@ func (d *decoder) oneOrNamed(root *node, key, keys, form string) (pairs []pair, 
 	case one != nil:
 		return []pair{{&node{pos: one.pos}, one}}, true
 	case many == nil:
-		d.bad(d.top(), keys+": {NAME: "+form+"}", "the file has no %s", keys)
+		d.lacks(d.top(), keys+": {NAME: "+form+"}", "the file", keys)
 		return nil, false
 	}
 	pairs = d.fields(many, keys, "NAME: "+form)
@@ -277,8 +277,13 @@ var plainName = regexp.MustCompile(`^[a-z0-9_.-]{1,64}$`)
 // goodName reports a name that cannot be used in metrics and thresholds.
 func (d *decoder) goodName(pos Pos, of, name string) {
 	if !plainName.MatchString(name) {
-		d.bad(pos, "use up to 64 of a-z, 0-9, -, _ and .", "%s cannot be a name of %s", quote(name), of)
+		d.badName(pos, "use up to 64 of a-z, 0-9, -, _ and .", of, name)
 	}
+}
+
+// badName reports a name with characters that it cannot have.
+func (d *decoder) badName(pos Pos, hint, of, name string) {
+	d.bad(pos, hint, "%s cannot be a name of %s", quote(name), of)
 }
 
 // quote puts a text of a file into quotes. Control characters and secrets are hidden by [reader.bad].
@@ -405,7 +410,7 @@ func (d *decoder) readGroup(p pair) {
 	what := strings.TrimSpace("the group " + g.name)
 	pairs := d.fields(p.value, what, groupForm)
 	if p.value.get("role") == nil && len(pairs) > 0 {
-		d.bad(p.key.pos, "role: producer", "%s has no role", what)
+		d.lacks(p.key.pos, "role: producer", what, "role")
 	}
 	roles := []string{string(plan.Producer), string(plan.Consumer)}
 	if d.single { // both sides of a group would have its name
@@ -470,7 +475,7 @@ func (d *decoder) brokerOf(p pair, key string) string {
 		return known[0]
 	case len(known) > 1:
 		d.use("broker ", "", p.key, true)
-		d.bad(p.key.pos, "broker: NAME; "+missing("", known), "the group %s names no broker", p.key.text)
+		d.lacks(p.key.pos, "broker: NAME; "+missing("", known), "the group "+p.key.text, "broker")
 	}
 	return ""
 }
@@ -535,7 +540,7 @@ func (d *decoder) readSteps(root, n *node, entries []entry) {
 	for i, item := range items {
 		s := d.readStep(item, i)
 		if slices.Contains(names(d.steps), s.name) {
-			d.bad(s.pos, "", "%s is given twice", s.name)
+			d.twice(&node{text: s.name, pos: s.pos}, s.pos)
 		}
 		d.steps = append(d.steps, s)
 	}
@@ -673,7 +678,7 @@ func (d *decoder) thresholdMap(n *node) (text *node, abort bool) {
 		}
 	}
 	if text = n.get("threshold"); text == nil {
-		d.bad(n.pos, `"STEP: lost == 0", or {threshold: "lost == 0", abort: true}`, "a threshold has no text")
+		d.lacks(n.pos, `"STEP: lost == 0", or {threshold: "lost == 0", abort: true}`, "a threshold", "text")
 	}
 	return text, d.word(n, "abort", "true", "false") == "true"
 }

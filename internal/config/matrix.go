@@ -83,7 +83,7 @@ func (d *decoder) axis(p pair) Axis {
 	for _, item := range d.oneOrMore(p.value, "the axis "+quote(a.Name)) {
 		text, ok := d.text(item, "a value of the axis "+quote(a.Name))
 		if slices.Contains(a.Values, text) {
-			d.bad(item.pos, "", "the axis %s has the value %s twice", quote(a.Name), quote(text))
+			d.twice(item, item.pos)
 		} else if ok {
 			a.Values = append(a.Values, text)
 		}

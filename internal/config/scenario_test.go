@@ -118,7 +118,7 @@ func TestLimits(t *testing.T) {
 		return b.String()
 	}
 	for name, c := range map[string]struct{ text, want string }{
-		"size":             {minimal + strings.Repeat("#", MaxSize), "larger than 1048576 bytes"},
+		"size":             {minimal + strings.Repeat("#", MaxSize), "more than 1048576 bytes"},
 		"flow":             {strings.Repeat("[", 500_000), "deeper than 32 levels"},
 		"flow maps":        {strings.Repeat("{a: ", 200_000), "deeper than 32 levels"},
 		"block":            {strings.Repeat("- ", 500_000), "deeper than 32 levels"},
@@ -126,7 +126,7 @@ func TestLimits(t *testing.T) {
 		"groups":           {"broker: {}\ngroups: {" + many("a%d: {role: producer}, ", 300) + "}\n", "more than 256 groups"},
 		"brokers":          {"groups: {a: {role: producer}}\nbrokers: {" + many("a%d: {protocol: amqp}, ", 300) + "}\n", "more than 256 brokers"},
 		"steps":            {minimal + "steps:\n" + many("- name: a%d\n", 1100), "more than 1024 steps"},
-		"messages":         {strings.Replace(minimal, "producer", "producer, messages: ["+many("{weight: 1%d}, ", 1025)+"]", 1), "there are more than 1024 messages"},
+		"messages":         {strings.Replace(minimal, "producer", "producer, messages: ["+many("{weight: 1%d}, ", 1025)+"]", 1), "more than 1024 messages"},
 		"unknown keys":     {minimal + many("key%d: 1\n", 20_000), "and more"},
 		"one line":         {"{" + many(`"key%d": 1, `, 20_000) + `"broker": {}}`, "and more"},
 		"undefined":        {minimal + "before: [" + many(`"${a%d}", `, 20_000) + "x]\n", "and more"},

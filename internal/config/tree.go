@@ -95,9 +95,23 @@ func (r *reader) bad(pos Pos, hint, format string, args ...any) {
 	}
 }
 
-// twice reports a key that was given before.
+// twice reports a key that was given before, elsewhere if that is known.
 func (r *reader) twice(key *node, before Pos) {
-	r.bad(key.pos, fmt.Sprintf("the first is in line %d", before.Line), "%s is given twice", key.text)
+	hint := ""
+	if before != key.pos {
+		hint = fmt.Sprintf("the first is in line %d", before.Line)
+	}
+	r.bad(key.pos, hint, "%s is given twice", key.text)
+}
+
+// tooLarge reports more of something than there may be.
+func (r *reader) tooLarge(pos Pos, what string, most int, unit string) {
+	r.bad(pos, "", "%s has more than %d %s", what, most, unit)
+}
+
+// lacks reports a part without what it must have.
+func (r *reader) lacks(pos Pos, hint, what, missing string) {
+	r.bad(pos, hint, "%s has no %s", what, missing)
 }
 
 // exclude reports two keys that exclude each other.
@@ -125,7 +139,7 @@ const exampleHint = "perfmq scenario init writes an example"
 // tree reads the only document. The root is nil if that cannot be: then there are mistakes, else there may be some.
 func (r *reader) tree(text []byte) *node {
 	if len(text) > MaxSize {
-		r.bad(r.top(), "", "the file is larger than %d bytes", MaxSize)
+		r.tooLarge(r.top(), "the file", MaxSize, "bytes")
 		return nil
 	}
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
@@ -197,7 +211,7 @@ func (r *reader) read(n *yaml.Node) *node {
 		const quoted = yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
 		out.null = n.Tag == "!!null" && n.Style&quoted == 0
 		if len(n.Value) > maxText {
-			r.bad(out.pos, "", "the value is longer than %d bytes", maxText)
+			r.tooLarge(out.pos, "the value", maxText, "bytes")
 			out.broken = true
 		}
 	}
@@ -295,7 +309,7 @@ func (d *decoder) learn(root *node) bool {
 	}
 	if len(known) > maxSecrets || long {
 		d.mistakes = nil
-		d.bad(d.top(), "use password-file", "the file has more than %d passwords, or a long one", maxSecrets)
+		d.tooLarge(d.top(), "the file", maxSecrets, "passwords, or a long one: use password-file")
 		return false
 	}
 	return true

@@ -46,7 +46,7 @@ func (d *decoder) variables(root *node, set map[string]string) {
 		if v := d.vars[name]; v != nil {
 			v.value, v.missing = set[name], false
 		} else {
-			d.bad(d.top(), missing(name, known), "--set %s: there is no such variable", name)
+			d.noSuch(&node{pos: d.top()}, "variable", name, known)
 		}
 	}
 	for _, p := range root.pairs {
@@ -57,8 +57,8 @@ func (d *decoder) variables(root *node, set map[string]string) {
 	for _, v := range d.order {
 		switch {
 		case v.missing:
-			d.bad(v.pos, strings.TrimSuffix("--set "+v.name+"=VALUE, "+v.description, ", "), "the variable %s has no value",
-				v.name)
+			hint := strings.TrimSuffix("--set "+v.name+"=VALUE, "+v.description, ", ")
+			d.lacks(v.pos, hint, "the variable "+v.name, "value")
 		case !v.used:
 			d.bad(v.pos, "use it as ${"+v.name+"}", "the variable %s is not used", v.name)
 		}
@@ -72,8 +72,7 @@ func (d *decoder) variable(p pair) {
 	d.vars[name], d.order = v, append(d.order, v)
 	if !variableName.MatchString(name) {
 		v.used = true // one mistake is enough
-		d.bad(p.key.pos, "use up to 64 letters, digits, _, . and -", "%s cannot be the name of a variable",
-			quote(name))
+		d.badName(p.key.pos, "use up to 64 letters, digits, _, . and -", "variables", name)
 	}
 	value := p.value
 	if value.kind == mapping {
@@ -137,7 +136,7 @@ func (d *decoder) expand(n *node, text string) string {
 		if d.left -= len(v.value); d.left >= 0 {
 			return v.value
 		}
-		d.bad(d.top(), "", "the values with their variables are longer than %d bytes", maxTexts)
+		d.tooLarge(d.top(), "the file with its variables", maxTexts, "bytes")
 	}
 	n.broken = true
 	return ""

@@ -209,7 +209,7 @@ func onlyOld(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
 }
 
-// ofSystem reports whether a path is of the system, whose links lead to files that must not be replaced.
+// ofSystem reports whether a path is of the system: the targets of its links must not be replaced.
 func ofSystem(path string) bool {
 	return strings.HasPrefix(path, "/dev/") || strings.HasPrefix(path, "/proc/")
 }
