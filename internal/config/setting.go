@@ -3,8 +3,8 @@
 //	defaults < file (its variables: --set) < PERFMQ_* < flags -> [Values] -> [plan.Plan]
 //
 // The one table of settings is made of the tags of the structs that the settings fill, in packages plan, driver,
-// brokerside, verify, run and this one. Flags, PERFMQ_* variables, keys of scenario files, the JSON Schema, --dry-run,
-// help, completion and docs/settings.md are made of the table. The tags of a field:
+// brokerside, verify, run, sweep and this one. Flags, PERFMQ_* variables, keys of scenario files, the JSON Schema,
+// --dry-run, help, completion and docs/settings.md are made of the table. The tags of a field:
 //
 //	set      name, then options: command (perfmq run has no such flag), flag (no key of files), key (no flag), shape
 //	         (of the file's own keys), daily (--help lists it, by the first part of its help), sweep, secret, pairs,
