@@ -21,7 +21,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/brokertest"
-	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 var (
@@ -200,6 +199,3 @@ const (
 	statusConnect     = 4
 	statusInterrupted = 130
 )
-
-// classFull is the class of a rejection by a full queue.
-var classFull = driver.ClassFull.String()

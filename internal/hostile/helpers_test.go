@@ -26,9 +26,6 @@ func sayAndHear(text string) func(*wire) {
 	}
 }
 
-// sayAndEnd is for peers that say something at once and then close.
-func sayAndEnd(text string) func(*wire) { return func(w *wire) { w.say(text) } }
-
 // endlessHandshake is a TLS handshake message (RFC 8446, section 4) of 2^24 - 1 bytes, in records of 16 KiB.
 func endlessHandshake(w *wire) {
 	w.say("\x16\x03\x03\x40\x00\x0b\xff\xff\xff" + zeros(1<<14-4))
