@@ -92,7 +92,7 @@ func (s *Setting) read(field any, text string) error { //nolint:gocyclo // a fla
 func (s *Setting) readTime(text string, unit time.Duration) (time.Duration, error) {
 	d, err := quantity.Duration(text, unit)
 	least, zero := strings.CutPrefix(s.row.Tag.Get("least"), "0|")
-	if shortest, _ := time.ParseDuration(least); err == nil && d < shortest && !(zero && d == 0) {
+	if shortest, _ := time.ParseDuration(least); err == nil && d < shortest && (d != 0 || !zero) {
 		err = fmt.Errorf("%v is shorter than %v", d, shortest)
 	}
 	return d, err

@@ -50,7 +50,7 @@ func TestWaitedInVain(t *testing.T) {
 				open := &consumer{broker: new(plan.Broker), ended: make(chan struct{}), rec: stats.NewConsumerRecorder(), driver: idle{}}
 				g := &group{consumers: []*consumer{open}}
 				r := &run{
-					plan: &plan.Plan{DrainTimeout: tt.drain}, role: tt.role, clock: load.NewClock(), verify: newVerification(1),
+					plan: &plan.Plan{DrainTimeout: tt.drain}, role: tt.role, clock: load.NewClock(), verify: newVerification(1, ""),
 					step: &step{plan: &plan.Step{}, uses: []*use{{group: g, plan: &plan.Group{}}}},
 				}
 				r.addSubscriptions()

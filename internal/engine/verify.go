@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"fmt"
 	"math"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -25,6 +27,7 @@ type verification struct {
 	id      int64            // of the run
 	bodies  map[*byte]uint32 // the checksums of bodies, by their first bytes
 	ledgers map[place][]*verify.Ledger
+	before  os.FileInfo // the file at plan.VerifyFile when the run began; nil if there was none
 
 	unanswered bool // a probe was unanswered when the consumers ended
 
@@ -51,8 +54,13 @@ func (v *arrivals) inVain(now int64, patience time.Duration) (quietly, proven bo
 	return quietly, quietly && answered > v.seen && time.Duration(now-answered)*time.Microsecond >= patience/4
 }
 
-func newVerification(id int64) *verification {
-	v := &verification{id: id, bodies: map[*byte]uint32{}, ledgers: map[place][]*verify.Ledger{}}
+// newVerification returns the verification of a run; path is the file for its side.
+func newVerification(id int64, path string) *verification {
+	before, err := os.Stat(path)
+	if err != nil {
+		before = nil
+	}
+	v := &verification{id: id, bodies: map[*byte]uint32{}, ledgers: map[place][]*verify.Ledger{}, before: before}
 	v.renewProbes()
 	return v
 }
@@ -285,9 +293,25 @@ func (r *run) judgeVerification(s *stats.Summary) {
 		s.Expected, s.Missing = v.Total.Expected, v.Total.Lost+left
 	}
 	r.findVerified(s, parked)
-	if r.plan.VerifyFile != "" {
-		if err := verify.WriteFile(r.plan.VerifyFile, side); err != nil {
-			findError(s, "verify-file", err)
-		}
+	if r.plan.VerifyFile == "" {
+		return
 	}
+	path := r.plan.VerifyFile
+	if r.verify.fileTaken(path) {
+		path = fmt.Sprintf("%s.%d", path, r.verify.id)
+		findError(s, "verify-file", fmt.Errorf("%s was written by another process during the run, so this side is in "+
+			"%s: give each process a file of its own", r.plan.VerifyFile, path))
+	}
+	if err := verify.WriteFile(path, side); err != nil {
+		findError(s, "verify-file", err)
+	}
+}
+
+// fileTaken reports whether another process has written the file since the run began; its side must not be overwritten.
+func (v *verification) fileTaken(path string) bool {
+	now, err := os.Stat(path)
+	if err != nil || !now.Mode().IsRegular() {
+		return false
+	}
+	return v.before == nil || !os.SameFile(v.before, now) || !v.before.ModTime().Equal(now.ModTime())
 }

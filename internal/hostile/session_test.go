@@ -312,10 +312,7 @@ func TestSession(t *testing.T) {
 		seed = rand.Uint64() //nolint:gosec // not secret
 	}
 	for _, s := range subjects() {
-		t.Run(s.name, func(t *testing.T) {
-			t.Parallel()
-			runSessions(t, &s, seed)
-		})
+		t.Run(s.name, func(t *testing.T) { runSessions(t, &s, seed) })
 	}
 }
 

@@ -104,7 +104,8 @@ func (p *Protocol) misplaced(host Endpoint, is *knock, encrypted bool) error {
 	if is.scheme == "" && encrypted {
 		return nil
 	}
-	own, hint, text := p.Schemes[0], "give the broker's "+p.Title+" port", ""
+	own, hint := p.Schemes[0], "give the broker's "+p.Title+" port"
+	var text string
 	switch {
 	case is.scheme == "", is.scheme == own && is.encrypted:
 		hint, text = "write "+p.Encrypted[0]+"://"+host.String(), "the port demands an encrypted connection"

@@ -113,7 +113,7 @@ func (s *session) ended(p *wire.Body) error {
 	answer, opening := !s.ends, s.links[0] == nil || s.links[0].opening
 	s.ends = true
 	s.mu.Unlock()
-	var why error = transport.ErrClosed
+	why := transport.ErrClosed
 	if f.Error != nil || answer {
 		why = s.c.endOf("the broker ended the session", opening, driver.ClassClosedByBroker, f.Error)
 	}
