@@ -440,7 +440,8 @@ func (b *builder) messages(what string, broker *plan.Broker, of []part, lists []
 }
 
 // fits reports whether a value of a variable or flag is for a broker of a protocol. URLs and options of the protocol of
-// another broker of the file are not. A variable may be left over from a run over another protocol.
+// another broker of the file are not. A URL variable may be left over from a run over another protocol: then the login,
+// TLS and options of the environment belong to it, and no other broker gets them.
 func (b *builder) fits(s *Setting, f *driver.Factory, from Source, text string) bool {
 	of := func(*driver.Factory) bool { return true }
 	switch key, _, _ := strings.Cut(text, "="); s.Name {
@@ -449,8 +450,11 @@ func (b *builder) fits(s *Setting, f *driver.Factory, from Source, text string) 
 	case "url":
 		of = func(f *driver.Factory) bool { return slices.Contains(f.Schemes, scheme(text)) }
 	}
-	if from == Variable && s.Name == "url" && f != nil && byScheme(b.maker.Factories, scheme(text)) != nil {
-		return of(f)
+	if from == Variable && f != nil && s.Places&InBroker != 0 && len(b.in.Flags["url"]) == 0 {
+		_, texts := b.in.Environment.Lookup(find(b.table, "url"))
+		if url := strings.Join(texts, ""); byScheme(b.maker.Factories, scheme(url)) != nil {
+			return slices.Contains(f.Schemes, scheme(url)) && of(f)
+		}
 	}
 	return f == nil || of(f) || !slices.ContainsFunc(b.file.brokers, func(p part) bool { return of(b.factory(&p)) })
 }
