@@ -61,6 +61,7 @@ var documents = map[string]machine{
 	"docs/lab/faults.md":       bare,
 	"docs/lab/acceptance.md":   bare,
 	"docs/lab/capabilities.md": bare,
+	"docs/lab/lines.md":        bare,
 	"docs/reports.md":          bare,
 	"docs/results.md":          tested,
 	"docs/scenarios.md":        tested, // TestScenarioDocument

@@ -15,6 +15,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
+//go:generate go test . -short -count=1 -update
+
 var update = flag.Bool("update", false, "write docs/results.md")
 
 // TestGuideHasAllKinds: the table of findings in docs/results.md is made of the kinds.
