@@ -111,12 +111,12 @@ func (l *link[T]) comeBack(ctx context.Context, cause error) error {
 	w := &waiter{
 		attempts: attempts, produces: l.produces, news: make(chan struct{}, 1),
 		fails: map[*host]int{}, tried: map[*host]time.Time{},
-		try: func(ctx context.Context, host int) error {
+		try: func(ctx context.Context, host int, opened func()) error {
 			var hosts []int
 			if order != nil {
 				hosts = []int{host}
 			}
-			return l.attempt(ctx, attempts, hosts, outcomes)
+			return l.attempt(ctx, attempts, hosts, opened, outcomes)
 		},
 	}
 	for _, i := range order {
@@ -164,11 +164,16 @@ func (l *link[T]) comeBack(ctx context.Context, cause error) error {
 	}
 }
 
-// attempt opens a connection by the hosts of that order. One that comes too late is closed.
-func (l *link[T]) attempt(ctx, wanted context.Context, order []int, outcomes chan<- func() error) error {
+// attempt opens a connection by the hosts of that order, and calls opened. A connection that comes too late is closed.
+func (l *link[T]) attempt(
+	ctx, wanted context.Context, order []int, opened func(), outcomes chan<- func() error,
+) error {
 	begun := time.Now()
 	w, use, err := l.open(ctx, order)
 	outcome := func() error { return l.adopt(w, use) }
+	if err == nil {
+		opened()
+	}
 	switch {
 	case err != nil && wanted.Err() != nil:
 		return err

@@ -171,27 +171,18 @@ func (h *host) start(now time.Time) {
 	p.busy++
 	p.w.running.Go(func() {
 		defer cancel(nil)
-		err := p.w.try(ctx, h.index)
+		err := p.w.try(ctx, h.index, func() { h.succeeded(p, attempt) })
 		h.probed(p, attempt, err)
 	})
 }
 
-// probed records the outcome of a probe.
-func (h *host) probed(p *seat, attempt *probe, err error) {
+// succeeded records the success of a probe, before its worker can use and lose the connection: a worker that enters
+// after that waits for the next probe.
+func (h *host) succeeded(p *seat, attempt *probe) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	p.busy--
-	h.probes = slices.DeleteFunc(h.probes, func(other *probe) bool { return other == attempt })
-	h.ended(attempt.begun, err)
-	if err != nil {
-		for _, other := range h.waiting {
-			other.w.fail(h, attempt.begun, err)
-		}
-		if attempt.begun.Equal(h.last) && len(h.waiting) > 0 {
-			h.probeAt(h.last.Add(h.pause))
-		}
-		return
-	}
+	h.forget(attempt)
+	h.ended(attempt.begun, nil)
 	for _, other := range h.probes { // those workers follow, too, with one attempt
 		other.giveUp(h.back)
 	}
@@ -202,6 +193,29 @@ func (h *host) probed(p *seat, attempt *probe, err error) {
 			other.w.running.Go(func() { h.follow(other) })
 		}
 	}
+}
+
+// probed records the outcome of a probe; succeeded has recorded a success.
+func (h *host) probed(p *seat, attempt *probe, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p.busy--
+	h.forget(attempt)
+	if err == nil {
+		return
+	}
+	h.ended(attempt.begun, err)
+	for _, other := range h.waiting {
+		other.w.fail(h, attempt.begun, err)
+	}
+	if attempt.begun.Equal(h.last) && len(h.waiting) > 0 {
+		h.probeAt(h.last.Add(h.pause))
+	}
+}
+
+// forget removes a probe that has an outcome. The caller holds the lock.
+func (h *host) forget(attempt *probe) {
+	h.probes = slices.DeleteFunc(h.probes, func(other *probe) bool { return other == attempt })
 }
 
 // ended records the outcome of an attempt that began at that time. The caller holds the lock.
@@ -221,14 +235,18 @@ func (h *host) follow(p *seat) {
 		return
 	}
 	begun := time.Now()
-	err := p.w.try(p.w.attempts, h.index)
+	err := p.w.try(p.w.attempts, h.index, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.ended(begun, nil)
+	})
 	<-h.turns
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	p.turn = false
 	p.busy--
-	h.ended(begun, err)
 	if err != nil {
+		h.ended(begun, err)
 		p.w.fail(h, begun, err)
 	}
 }
@@ -237,8 +255,9 @@ func (h *host) follow(p *seat) {
 // attempt there has failed, or has no outcome soon, it waits at the next one, too, and so on.
 type waiter struct {
 	attempts context.Context //nolint:containedctx // ends with its wait
-	// try opens a connection to a host. The waiter closes a connection that it no longer needs.
-	try      func(ctx context.Context, host int) error
+	// try opens a connection to a host, and calls opened before the worker gets it. The waiter closes a connection that
+	// it no longer needs.
+	try      func(ctx context.Context, host int, opened func()) error
 	produces bool
 	running  sync.WaitGroup // attempts
 	news     chan struct{}  // with room for one: an attempt has failed
