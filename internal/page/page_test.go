@@ -163,7 +163,8 @@ func TestPossible(t *testing.T) {
 	for _, v := range []*float64{r.Figures.Sent, r.Figures.Completed, r.Figures.Received} {
 		*v *= 5_000_000.0 / 5_073_146
 	}
-	_, err := newRun("empty interval", r, 1)
+	r.Figures.Offered, r.Figures.Due, r.Figures.Unsent = new(1000.), new(uint64(1000)), new(uint64(37))
+	_, err := newRun("empty interval, missed rate", r, 1)
 	require.NoError(t, err)
 }
 
