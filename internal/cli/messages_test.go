@@ -71,6 +71,7 @@ func TestMixedScenario(t *testing.T) {
 	require.Len(t, data.Steps[0].Groups[0].Messages, 4)
 	require.JSONEq(t, `{"weight": 15, "message-size": 65536, "fill": "zeros", "priority": 7, "property": {"kind": "large", "run": "a"}}`,
 		string(data.Steps[0].Groups[0].Messages[1]))
+	require.Regexp(t, `"body": {\s+"bytes": 6,\s+"crc32c": "[0-9a-f]{8}"`, string(data.Steps[0].Groups[0].Messages[2]))
 	got = call(nil, "run", file, "-o", "damage=10", "-o", "lose=30", "--drain-timeout", "2s")
 	require.Equal(t, exitFailed, got.status)
 	require.Contains(t, got.stdout+got.stderr, "messages damaged: ")

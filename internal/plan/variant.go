@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -35,10 +36,14 @@ func (v *Variant) BodySource() string {
 	return DescribeBody(v.Size(), v.Fill)
 }
 
-// tree is the message as a scenario has it.
-func (v *Variant) tree() (t tree) {
+// tree is the message as a scenario has it. With content, it also has the length and the checksum of a
+// file's content.
+func (v *Variant) tree(content bool) (t tree) {
 	if v.File != "" {
 		t.add("body-file", v.File)
+		if content {
+			t.add("body", tree{{"bytes", v.Size()}, {"crc32c", fmt.Sprintf("%08x", verify.BodySum(v.Body))}})
+		}
 	} else {
 		t.add("message-size", v.Size())
 		if v.Fill != Random {

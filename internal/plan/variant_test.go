@@ -68,6 +68,28 @@ func mixOf(pairs ...int) (list []Variant) {
 	return list
 }
 
+// TestJSONOfBodies: the plan tells two contents of a body file apart, also of the same length, without the contents.
+func TestJSONOfBodies(t *testing.T) {
+	unchanged := func(s string) string { return s }
+	seen := map[string]bool{}
+	var scenario []byte
+	for _, content := range []string{"body a", "body b", "body ab"} {
+		p := valid()
+		p.Mix = []Variant{{Weight: 1, File: "body.txt", Variant: driver.Variant{Body: []byte(content)}}}
+		data, err := JSON(p.Plan, unchanged)
+		require.NoError(t, err)
+		require.NotContains(t, string(data), content)
+		seen[string(data)] = true
+		text, err := YAML(p.Plan, unchanged)
+		require.NoError(t, err)
+		if scenario == nil {
+			scenario = text
+		}
+		require.Equal(t, string(scenario), string(text))
+	}
+	require.Len(t, seen, 3)
+}
+
 func TestValidateMix(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit       func(*flat)

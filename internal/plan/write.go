@@ -117,7 +117,8 @@ func (p *Plan) allowed() (list []string) {
 	return list
 }
 
-// tree is the group without its name, with the names of its brokers.
+// tree is the group without its name, with the names of its brokers. Without names it is for JSON, and tells
+// contents of body files apart.
 func (g *Group) tree(names map[*Broker]string) tree {
 	t := tree{{"role", string(g.Role)}}
 	brokers := g.Brokers()
@@ -154,12 +155,12 @@ func (g *Group) tree(names map[*Broker]string) tree {
 	case !g.Role.Produces():
 		return t
 	case len(g.Mix) == 1:
-		return append(t, g.Mix[0].tree()...)
+		return append(t, g.Mix[0].tree(names == nil)...)
 	}
 	var messages []any
 	turn := !slices.ContainsFunc(g.Mix, func(v Variant) bool { return v.Weight != 1 })
 	for i := range g.Mix {
-		m := g.Mix[i].tree()
+		m := g.Mix[i].tree(names == nil)
 		if !turn {
 			m = append(tree{{"weight", g.Mix[i].Weight}}, m...)
 		}
