@@ -53,7 +53,7 @@ func TestMistakes(t *testing.T) {
 		{"alpha client --password-file /no/file", "error: --password-file: /no/file: no such file or directory\nhint: check the path\n"},
 		{"alpha client --body-file " + empty + " --fill zeros", "error: --fill does not work with --body-file\nhint: leave one of them out\n"},
 		{"alpha client --message-size 1KiB/80:64KiB/0", "error: --message-size=1KiB/80:64KiB/0: must be like 1KiB/80:64KiB/20: a weight must be a whole number from 1 to 1000000\n"},
-		{"alpha client --message-size 1/999983:2/999979", "error: there are 1999962 messages by their weights, more than 1000000\n"},
+		{"alpha client --message-size 1/999983:2/999979", "error: there are 1999962 messages by their weights, more than 1000000\nhint: give rounder weights\n"},
 		{"alpha client --url=", "error: --url=\"\": is empty\n"},
 		{"alpha client --result -", "error: --result -: only --json writes to standard output\nhint: name a folder\n"},
 		{"alpha client --metrics 9400", "error: --metrics 9400: must be HOST:PORT, or :PORT, which is on loopback; [::]:PORT is on all addresses\n" +

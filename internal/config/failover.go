@@ -185,7 +185,8 @@ func (r *resolver) applyFailover(g *plan.Group, brokers []usedBroker) {
 			continue
 		}
 		if first != nil && (first.random != f.random || first.again != f.again || first.backoff != f.backoff) {
-			r.add(plan.Excludes("the failover URL of the producers", "that of the consumers"))
+			r.refuse("give both the same settings",
+				"the failover URLs of producers and consumers have different settings")
 		}
 		if first == nil {
 			first = f

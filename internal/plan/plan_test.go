@@ -124,12 +124,12 @@ func TestMistakes(t *testing.T) {
 		want   string // the only mistake
 		hint   string // part of it
 	}{
-		{"durable queue", func(p *flat) { p.Durable, p.ClientID = true, "x" }, "--durable needs a destination topic://NAME", "topic://NAME"},
+		{"durable queue", func(p *flat) { p.Durable, p.ClientID = true, "x" }, "--durable needs a destination topic://NAME", "use a destination topic://NAME"},
 		{
 			"durable without client ID", func(p *flat) { p.Durable, p.Destinations = true, []driver.Destination{topic} },
 			"Cannot create durable subscription - client ID has not been set", "--clientID PREFIX",
 		},
-		{"shared queue", func(p *flat) { p.Shared = 2 }, "--shared needs a destination topic://NAME", "topic://NAME"},
+		{"shared queue", func(p *flat) { p.Shared = 2 }, "--shared needs a destination topic://NAME", "use a destination topic://NAME"},
 		{
 			"shared on both", func(p *flat) { p.Shared, p.Destinations = 2, append(p.Destinations, topic) },
 			"--shared does not work with queues and topics together", "leave one",

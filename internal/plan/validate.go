@@ -205,8 +205,8 @@ func (v *validator) subscriptions() {
 	}
 	topics := g.hasKind(driver.Topic)
 	const topic = "a destination topic://NAME"
-	v.need(g.Durable && !topics, "--durable", topic)
-	v.need(g.Shared > 0 && !topics, "--shared", topic)
+	v.refuse(g.Durable && !topics, "use "+topic, "--durable needs "+topic)
+	v.refuse(g.Shared > 0 && !topics, "use "+topic, "--shared needs "+topic)
 	v.exclude(g.Shared > 0 && topics && g.hasKind(driver.Queue), "--shared", "queues and topics together")
 	v.refuse(g.Durable && g.Shared == 0 && g.ClientID == "", "add --clientID PREFIX",
 		"Cannot create durable subscription - client ID has not been set")

@@ -114,5 +114,7 @@ func (v *validator) mix() {
 	}
 	v.atMost("bytes of bodies", total, MaxMessageSize)
 	v.atMost("messages", len(list), driver.MaxVariants)
-	v.atMost("messages by their weights", load.CycleLength(g.weights()), load.MaxCycle)
+	length := load.CycleLength(g.weights())
+	v.refuse(length > load.MaxCycle, "give rounder weights", "there are %d messages by their weights, more than %d",
+		length, load.MaxCycle)
 }
