@@ -31,6 +31,15 @@ func metrics(t *testing.T, names ...string) (list []threshold.Metric) {
 	return list
 }
 
+// TestNames: what runs may lack, or has a baseline of 0, is not compared.
+func TestNames(t *testing.T) {
+	for _, name := range []string{"stall.max", "outage.max", "recovery.max", "completed.min", "received.max"} {
+		_, err := Find(name)
+		require.ErrorContains(t, err, "unknown metric", name)
+	}
+	metrics(t, "sent.avg", "ack.max", "transfer.p99.9")
+}
+
 // TestEnough: the least probability of n against n values is 2/C(2n,n).
 func TestEnough(t *testing.T) {
 	assert.Equal(t, 4, Enough(1)) // 2/70

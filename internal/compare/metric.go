@@ -8,6 +8,7 @@ import (
 	"github.com/perfmq/perfmq/internal/nearest"
 	"github.com/perfmq/perfmq/internal/sweep/record"
 	"github.com/perfmq/perfmq/internal/threshold"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // Usual returns the metrics that are compared if none are named.
@@ -19,11 +20,12 @@ func Usual() (list []threshold.Metric) {
 	return list
 }
 
-// Names returns the names of all metrics that can be compared: rates and times.
-func Names() (names []string) {
-	for _, m := range threshold.Metrics() {
-		if m.Unit == threshold.PerSecond || m.Unit == threshold.Time {
-			names = append(names, m.Name)
+// Names returns the names of all metrics that can be compared: average rates and latencies.
+func Names() []string {
+	names := []string{"sent.avg", "completed.avg", "received.avg"}
+	for _, kind := range result.KindNames() {
+		for _, s := range result.Statistics() {
+			names = append(names, kind+"."+s.Name)
 		}
 	}
 	return names
