@@ -3,6 +3,7 @@ package merge
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -100,6 +101,72 @@ func TestSecondsOfHosts(t *testing.T) {
 	require.Empty(t, peaks(both, 2*second, even, even), "two common seconds are too few")
 	require.Empty(t, peaks(both, 0, part(), even))
 	require.Equal(t, map[string]float64{"received.min": 200, "received.max": 200}, peaks(readers, 0, even, even), "nothing was sent")
+
+	early, late := part(0, 100, 0, 100, 100, 100, 100), part(0, 0, 0, 100, 100, 100)
+	late.Rows = late.Rows[1:] // it begins two seconds later, without a warm-up
+	early.Rows = early.Rows[1:]
+	both.plan.Steps[0].Duration = ""
+	require.InDelta(t, 0, peaks(both, second, early, late)["received.min"], 0, "the first part received before")
+}
+
+// Rows list eight groups by name. The rates of the ninth are unknown, unless it is all of its steps.
+func TestGroupBeyondEighth(t *testing.T) {
+	groups := strings.Repeat(`{"name": "-", "producers": 1}, `, 9)
+	for _, name := range strings.Split("abcdefghi", "") {
+		groups = strings.Replace(groups, "-", name, 1)
+	}
+	s := shardsOf(t, `{"steps": [
+		{"name": "all", "duration": "5s", "groups": [`+strings.TrimSuffix(groups, ", ")+`]},
+		{"name": "alone", "duration": "5s", "groups": [{"name": "i", "producers": 1}]}]}`)
+	r := &result.Result{}
+	for i := range 10 {
+		row := result.Row{
+			Step: "all", Phase: result.Measure, Elapsed: int64(i+1) * second, Length: second,
+			Counts: result.Counts{Producers: &result.Producers{Completed: 9}},
+		}
+		if i >= 5 {
+			row.Step = "alone"
+		} else {
+			row.Groups = []result.RowGroup{{Name: "a", Counts: row.Counts}, {Name: result.OtherGroups, Counts: row.Counts}}
+		}
+		r.Rows = append(r.Rows, row)
+	}
+	s.parts, s.starts = []*result.Result{r}, []int64{0}
+	all := s.plan.Steps
+	require.Empty(t, (&result.Result{Figures: s.figures(all[:1], "i")}).Metrics())
+	require.Empty(t, (&result.Result{Figures: s.figures(all, "i")}).Metrics())
+	require.InDelta(t, 9, *s.figures(all[1:], "i").Completed, 0)
+	require.InDelta(t, 9, *s.figures(all[:1], "a").Completed, 0)
+	require.Zero(t, *s.figures(all[:1], "h").Completed, "it did nothing")
+}
+
+// The parts have judged a count of a step by its messages due after the warm-up, which results do not list.
+func TestCountAfterWarmup(t *testing.T) {
+	s := shardsOf(t, `{"steps": [
+		{"name": "one", "warmup": "1s", "thresholds": ["failed == 0", "received > 0", "sent > 0"], "groups": [{"name": "a", "producers": 1, "consumers": 1}]},
+		{"name": "two", "warmup": "1s", "groups": [{"name": "a", "producers": 1, "consumers": 1}]}]}`)
+	counts := result.Counts{Producers: &result.Producers{Sent: 7, Failed: 7}, Consumers: &result.Consumers{Received: 900}}
+	s.merged.Steps = []result.Step{{Name: "one", Counts: counts}, {Name: "two", Counts: counts}}
+	for i := range 2 {
+		s.parts = append(s.parts, &result.Result{Steps: s.merged.Steps, Thresholds: []result.Threshold{
+			{Step: "two", Metric: "failed", Measured: new(float64(7))},
+			{Step: "one", Metric: "failed", Measured: new(float64(0))},
+			{Step: "one", Metric: "received", Measured: new(float64(100 + i))},
+			{Step: "one", Metric: "sent"},
+		}})
+	}
+	readers := *s.parts[1] // a shard without a producer in this step
+	readers.Thresholds = slices.Clone(readers.Thresholds)
+	readers.Steps = []result.Step{{Name: "one", Counts: result.Counts{Consumers: counts.Consumers}}}
+	readers.Thresholds[1].Measured = nil
+	s.parts = append(s.parts, &readers)
+	s.starts = []int64{0, 0, 0}
+	s.merged.Outcome.Success = true
+	require.NoError(t, s.judgeAll(nil))
+	got := s.merged.Thresholds
+	require.True(t, got[0].Kept && got[1].Kept, "%v", got)
+	require.InDelta(t, 302, *got[1].Measured, 0)
+	require.Nil(t, got[2].Measured, "two parts sent and do not have it")
 }
 
 // The rates of a backlog are from its first to its last message, though the parts waited for it within a second.

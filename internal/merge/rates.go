@@ -102,7 +102,11 @@ func (s *shards) row(step *plannedStep, phase, group string, t span) *result.Row
 func (s *shards) ofStep(
 	step *plannedStep, group string, common span, backlog time.Duration,
 ) (sum stats.StepSummary) {
-	sum.AddRow(s.row(step, result.Warmup, group, span{0, common.from}), 0)
+	for _, phase := range []string{result.Warmup, result.Measure} {
+		before := s.row(step, phase, group, span{0, common.from})
+		before.Phase = result.Warmup // its messages count as received before; its rate does not
+		sum.AddRow(before, 0)
+	}
 	for i := range s.parts[0].Rows {
 		row := &s.parts[0].Rows[i]
 		t := s.spanOf(0, row).within(common)
@@ -114,7 +118,8 @@ func (s *shards) ofStep(
 }
 
 // figures returns the rates of steps, or of a group in them, as a run of one process has them: averages are over the
-// time of all steps, also of steps without the group. Rates are missing if the parts did not measure together.
+// time of all steps, also of steps without the group. Rates are missing if the parts did not measure together, or if
+// the rows do not list the group.
 func (s *shards) figures(steps []plannedStep, group string) *result.Figures {
 	var all stats.StepSummary
 	known := true
@@ -123,6 +128,7 @@ func (s *shards) figures(steps []plannedStep, group string) *result.Figures {
 		common, rated, _, apart := s.together(step)
 		sends, receives := step.has(group)&threshold.Producers != 0, step.has(group)&threshold.Consumers != 0
 		all.Sends, all.Receives, known = all.Sends || sends, all.Receives || receives, known && !apart
+		known = known && (step.alone(group) || step.has(group) == 0 || s.listed(group))
 		counts := s.row(step, result.Measure, group, rated).Values()
 		all.Average.Add(time.Duration(rated.length())*time.Microsecond, counts[:])
 		first, last, read := s.readTime(step.Name)

@@ -1,8 +1,10 @@
 package merge
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/load"
@@ -77,9 +79,9 @@ func parsed(texts []string) (list []threshold.Threshold, err error) {
 
 // judge judges thresholds of a step or, without one, of the whole run. In a run of one step both have the same metrics.
 func (s *shards) judge(list []threshold.Threshold, step *plannedStep) []result.Threshold {
-	steps := s.plan.Steps
+	steps, of := s.plan.Steps, ""
 	if step != nil {
-		steps = []plannedStep{*step}
+		steps, of = []plannedStep{*step}, step.Name
 	} else if len(steps) == 1 {
 		step = &steps[0]
 	}
@@ -92,8 +94,38 @@ func (s *shards) judge(list []threshold.Threshold, step *plannedStep) []result.T
 		for name, v := range s.metrics(steps, list[i].Metric.Group) {
 			all[prefix+name] = v
 		}
+		if _, known := all[list[i].Metric.Name]; !known {
+			if sum := s.judged(&list[i].Metric, of); sum != nil {
+				all[list[i].Metric.Name] = *sum
+			}
+		}
 	}
 	return threshold.Judge(list, func(group string) float64 { return s.target(step, group) }, all)
+}
+
+// judged returns the sum of a count of messages that the parts found when they judged a threshold of the step or,
+// without a name, of the run: results do not list the measured counts of each step. It is nil if it is unknown.
+func (s *shards) judged(m *threshold.Metric, step string) (sum *float64) {
+	table, name := result.CounterTable(), strings.TrimPrefix(m.Name, threshold.GroupPrefix+m.Group+".")
+	k := slices.IndexFunc(table, func(c result.CounterInfo) bool { return c.Name == name })
+	if k < 0 {
+		return nil
+	}
+	for _, p := range s.parts {
+		same := func(t result.Threshold) bool { return t.Step == step && t.Metric == m.Name }
+		i := slices.IndexFunc(p.Thresholds, same)
+		if i < 0 {
+			return nil
+		}
+		at := stepOf(p, step)
+		switch v := p.Thresholds[i].Measured; {
+		case v != nil:
+			sum = new(*v + *cmp.Or(sum, new(float64)))
+		case at.Name == "" || at.Counts.Get(table[k].Counter) > 0: // otherwise it had no such workers
+			return nil
+		}
+	}
+	return sum
 }
 
 // metrics returns the metrics of some or all steps, or of a group in them. Unknown metrics are missing.
@@ -226,6 +258,19 @@ func (p *plannedStep) has(group string) (has result.Role) {
 // alone reports whether the group, or all groups, are all of the step.
 func (p *plannedStep) alone(group string) bool {
 	return group == "" || len(p.Groups) == 1 && p.Groups[0].Name == group
+}
+
+// listed reports whether rows list the group by its name, and not among others.
+func (s *shards) listed(group string) bool {
+	var names []string
+	for i := range s.plan.Steps {
+		for _, g := range s.plan.Steps[i].Groups {
+			if !slices.Contains(names, g.Name) {
+				names = append(names, g.Name)
+			}
+		}
+	}
+	return slices.Index(names, group) < result.MaxRowGroups
 }
 
 // counts returns the counts of a row of the step, or of a group in it; nil without any.
