@@ -36,6 +36,8 @@ func TestMistakes(t *testing.T) {
 			"error: --hdr is for one run, and there are several\nhint: leave it out\n"},
 		{"alpha client --find-max ack.p98<5ms", "error: --find-max=ack.p98<5ms: there is no metric \"ack.p98\": did you mean ack.p90? perfmq scenario metrics lists all\n"},
 		{"alpha client --rate", "error: flag needs an argument: --rate\nhint: perfmq alpha client --help lists all flags\n"},
+		{"alpha client --duration 5 minutes queue://T", "error: the plain name minutes stands beside queue://T\nhint: write --FLAG=VALUE; a queue of that name is queue://minutes\n"},
+		{"alpha client topic://T --persistent false", "error: the plain name false stands beside topic://T\nhint: write --FLAG=VALUE; a queue of that name is queue://false\n"},
 		{"alpha client --producers 0", "error: --producers=0: must be a whole number of at least 1\n"},
 		{"alpha client --property x", "error: --property=x: must be KEY=VALUE\n"},
 		{"alpha client --property time=1", "error: --property time=... is taken: perfmq sets it on each message\nhint: choose another key\n"},

@@ -121,6 +121,9 @@ func (r *resolver) setDestinations(g *plan.Group, f *driver.Factory, names []str
 			names = []string{"topic://TEST"}
 		}
 	}
+	if !r.inFile {
+		r.refuseStray(names)
+	}
 	list, err := plan.Destinations(names, r.Group.NumDestinations)
 	if err != nil {
 		r.errs = append(r.errs, err)
@@ -129,6 +132,17 @@ func (r *resolver) setDestinations(g *plan.Group, f *driver.Factory, names []str
 		list, _ = plan.Destinations([]string{DefaultDestination(f)}, 1)
 	}
 	g.Destinations = list
+}
+
+// refuseStray refuses plain names beside names with their kind: more likely, they are the rest of a flag.
+func (r *resolver) refuseStray(names []string) {
+	kind := slices.IndexFunc(names, func(name string) bool { return strings.Contains(name, "://") })
+	for _, name := range names {
+		if kind >= 0 && !strings.Contains(name, "://") && !strings.Contains(name, "::") {
+			r.refuse("write --FLAG=VALUE; a queue of that name is queue://"+name,
+				"the plain name %s stands beside %s", Quoted(name), Quoted(names[kind]))
+		}
+	}
 }
 
 // DefaultDestination is the destination of a command line that names none.
