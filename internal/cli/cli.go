@@ -125,6 +125,9 @@ func (a *app) wrongFlag(cmd *cobra.Command, err error) error {
 		return m
 	}
 	name := unknown.GetSpecifiedName()
+	if unknown.GetSpecifiedShortnames() != "" { // pflag shows all that follows, which may be a password: -pSECRET
+		m.Text = "unknown flag -" + name
+	}
 	var names, others []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 	for _, other := range cmd.Parent().Commands() {
@@ -140,6 +143,25 @@ func (a *app) wrongFlag(cmd *cobra.Command, err error) error {
 		m.Hint = "write -o " + name + "=..."
 	}
 	return m
+}
+
+// missingValue refuses a flag whose value is another flag of the command: most likely a shell variable was not set.
+func (a *app) missingValue(cmd *cobra.Command, _ []string) error {
+	for i := 1; i < len(a.Args) && a.Args[i-1] != "--"; i++ {
+		arg := a.Args[i-1]
+		var flag *pflag.Flag
+		if name, long := strings.CutPrefix(arg, "--"); long {
+			flag = cmd.Flags().Lookup(name)
+		} else if len(arg) == 2 && arg[0] == '-' {
+			flag = cmd.Flags().ShorthandLookup(arg[1:])
+		}
+		next, _, _ := strings.Cut(a.Args[i], "=")
+		name, long := strings.CutPrefix(next, "--")
+		if flag != nil && flag.NoOptDefVal == "" && long && cmd.Flags().Lookup(name) != nil {
+			return plan.Wrong("write "+arg+"="+next+" if it is meant", "%s needs a value; %s follows it", arg, next)
+		}
+	}
+	return nil
 }
 
 // usage reports mistakes in the command line or the environment.
@@ -189,6 +211,7 @@ func (a *app) root() *cobra.Command {
 	root.AddGroup(&cobra.Group{ID: groupProtocols, Title: "Protocols"},
 		&cobra.Group{ID: groupOther, Title: "Other commands"})
 	root.SetFlagErrorFunc(a.wrongFlag)
+	root.PersistentPreRunE = a.missingValue
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
 		if err := a.help(cmd, false); err != nil {
 			_ = a.notWritten(err) // the status is set

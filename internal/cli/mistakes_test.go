@@ -29,13 +29,16 @@ func TestMistakes(t *testing.T) {
 		{"version x", "error: perfmq version takes no arguments, but x was given\nhint: perfmq version --help shows its usage\n"},
 		{"alpha client --rte=5", "error: unknown flag: --rte\nhint: did you mean --rate?\n"},
 		{"alpha client --xyzxyz 5", "error: unknown flag: --xyzxyz\nhint: perfmq alpha client --help lists all flags\n"},
-		{"alpha client -r", "error: unknown shorthand flag: 'r' in -r\nhint: perfmq alpha client --help lists all flags\n"},
+		{"alpha client -r", "error: unknown flag -r\nhint: perfmq alpha client --help lists all flags\n"},
 		{"alpha client --settle late", "error: unknown flag: --settle\nhint: write -o settle=...\n"},
 		{"alpha consumer --rate 5", "error: unknown flag: --rate\nhint: it is a flag of perfmq alpha client and perfmq alpha producer\n"},
 		{"alpha client --find-max sent.avg>5 --message-count 9 --hdr x", "error: --message-count is for one run, and there are several\nhint: leave it out\n" +
 			"error: --hdr is for one run, and there are several\nhint: leave it out\n"},
 		{"alpha client --find-max ack.p98<5ms", "error: --find-max=ack.p98<5ms: there is no metric \"ack.p98\": did you mean ack.p90? perfmq scenario metrics lists all\n"},
 		{"alpha client --rate", "error: flag needs an argument: --rate\nhint: perfmq alpha client --help lists all flags\n"},
+		{"alpha client --result --verify", "error: --result needs a value; --verify follows it\nhint: write --result=--verify if it is meant\n"},
+		{"alpha client -o --password=x", "error: -o needs a value; --password follows it\nhint: write -o=--password if it is meant\n"},
+		{"run x.yaml --set --dry-run", "error: --set needs a value; --dry-run follows it\nhint: write --set=--dry-run if it is meant\n"},
 		{"alpha client --duration 5 minutes queue://T", "error: the plain name minutes stands beside queue://T\nhint: write --FLAG=VALUE; a queue of that name is queue://minutes\n"},
 		{"alpha client topic://T --persistent false", "error: the plain name false stands beside topic://T\nhint: write --FLAG=VALUE; a queue of that name is queue://false\n"},
 		{"alpha client --producers 0", "error: --producers=0: must be a whole number of at least 1\n"},
@@ -102,6 +105,16 @@ func TestAllMistakesAtOnce(t *testing.T) {
 	require.Equal(t, exitUsage, got.status)
 	require.NotContains(t, got.stderr, "secret")
 	golden(t, "mistakes.txt", got.stderr)
+}
+
+// TestNoMistake: what is like a mistake of the command line but may be meant.
+func TestNoMistake(t *testing.T) {
+	for _, args := range []string{
+		"--selector=--verify", "--selector --x", "--verify --persistent", "-- --selector --verify", "orders payments", "queue://A X::Y",
+	} {
+		got := call(nil, strings.Fields("alpha client --dry-run "+args)...)
+		require.Equal(t, exitOK, got.status, got.stderr)
+	}
 }
 
 // The command is found before anything looks at the flags, wherever these stand.
