@@ -37,7 +37,13 @@ func (l *outLink) subscribe(a *wire.Attach, topic string, filter store.Filter, n
 		wanted.Name = subscriptionKey(container, a.Name, wanted.Durable)
 	}
 	var err error
-	if l.consumer, err = s.Subscribe(topic, wanted, notify); err != nil {
+	if old := s.FindSubscription(wanted.Name); wanted.Name != "" && old != nil && old.Topic() != topic {
+		err = old.Remove() // or it would fill, and hold up the senders of its topic
+	}
+	if err == nil {
+		l.consumer, err = s.Subscribe(topic, wanted, notify)
+	}
+	if err != nil {
 		return cannotOpen(driver.Destination{Kind: driver.Topic, Name: topic}, err)
 	}
 	if wanted.Durable {

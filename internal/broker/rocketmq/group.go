@@ -21,7 +21,7 @@ type group struct {
 	mu           sync.Mutex
 	members      map[member]bool
 	subs         map[string]*subscription // by topic
-	locks        map[wire.Queue]string    // queues without the broker, and the IDs of the clients that reserved them
+	locks        map[wire.Queue]lock      // of queues without the broker
 	broadcasting bool                     // the members keep their offsets themselves
 
 	notified  time.Time // when the members were last notified
@@ -87,7 +87,7 @@ func (s *Server) makeGroup(name string) *group {
 	g := s.groups[name]
 	if g == nil && len(s.groups) < maxGroups && s.store.Reserve(groupSize) {
 		g = &group{
-			name: name, members: map[member]bool{}, subs: map[string]*subscription{}, locks: map[wire.Queue]string{},
+			name: name, members: map[member]bool{}, subs: map[string]*subscription{}, locks: map[wire.Queue]lock{},
 		}
 		g.touch()
 		s.groups[name] = g
@@ -222,6 +222,14 @@ func (c *conn) leaveGroup(m member) {
 	c.s.afterLeave(m.g)
 }
 
+// lock reserves a queue for one client, for lockTime (RocketMQ's RebalanceLockManager).
+type lock struct {
+	client string
+	at     time.Time
+}
+
+const lockTime = time.Minute
+
 // remove removes a member and the client's locks.
 func (g *group) remove(m member) bool {
 	g.touch()
@@ -231,7 +239,7 @@ func (g *group) remove(m member) bool {
 		return false
 	}
 	delete(g.members, m)
-	maps.DeleteFunc(g.locks, func(_ wire.Queue, id string) bool { return id == m.id })
+	maps.DeleteFunc(g.locks, func(_ wire.Queue, l lock) bool { return l.client == m.id })
 	return true
 }
 
@@ -348,11 +356,11 @@ func (c *conn) lockQueues(r *wire.Frame) error {
 	if g == nil {
 		return c.refuseGroup(r, data.Group)
 	}
-	taken := []wire.Queue{}
+	taken, now := []wire.Queue{}, time.Now()
 	g.mu.Lock()
 	for _, q := range data.Queues {
 		key := wire.Queue{Topic: q.Topic, Queue: q.Queue}
-		if id, locked := g.locks[key]; locked && id != data.ClientID {
+		if l, locked := g.locks[key]; locked && l.client != data.ClientID && now.Sub(l.at) < lockTime {
 			continue
 		}
 		if !take {
@@ -360,7 +368,7 @@ func (c *conn) lockQueues(r *wire.Frame) error {
 			continue
 		}
 		if t := c.s.findTopic([]byte(q.Topic)); t != nil && t.queue(int64(q.Queue)) != nil {
-			g.locks[key] = data.ClientID
+			g.locks[key] = lock{data.ClientID, now}
 			taken = append(taken, q)
 		}
 	}

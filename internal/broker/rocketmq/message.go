@@ -3,7 +3,6 @@ package rocketmq
 import (
 	"bytes"
 	"sync/atomic"
-	"time"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
@@ -149,7 +148,7 @@ func convert(m *store.Message, topic string) *message {
 	}
 	c := &message{
 		Message: store.Message{Source: m.Source, Group: m.Group, Expires: m.Expires},
-		topic:   topic, queue: -1, born: time.Now().UnixMilli(), body: m.Content.Body(), properties: b,
+		topic:   topic, queue: -1, body: m.Content.Body(), properties: b,
 	}
 	return c.complete()
 }

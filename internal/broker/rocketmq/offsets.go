@@ -47,9 +47,11 @@ func (c *conn) updateOffset(r *wire.Frame) error {
 	if q == nil {
 		return nil
 	}
-	offset := max(0, r.NumberOr("commitOffset", 0))
+	offset := r.NumberOr("commitOffset", -1)
 	g := c.groupOf(r)
-	if g == nil {
+	if offset < 0 {
+		return c.refuse(r, wire.ResSystemError, "there is no such offset")
+	} else if g == nil {
 		return c.refuseGroup(r, string(r.Get("consumerGroup")))
 	}
 	q.t.commit(q, g.name, offset)

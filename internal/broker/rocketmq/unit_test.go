@@ -61,6 +61,7 @@ func TestConversion(t *testing.T) {
 	require.Equal(t, "body", string(m.Body()))
 	require.Equal(t, "-5", m.Property("n"))
 	require.Nil(t, m.Property("none"))
+	require.Zero(t, m.born, "a time in the queue is no part of B2C if the sender's time is unknown")
 }
 
 func TestTopicWithoutGroupsDropsTheOldest(t *testing.T) {

@@ -19,7 +19,7 @@ type Subscription struct {
 	Filter   Filter
 }
 
-// ErrInUse means that a subscription has consumers, or another selector or kind than is asked for.
+// ErrInUse means that a subscription has consumers.
 var ErrInUse = errors.New("the subscription is in use")
 
 // Subscribe adds a consumer to a subscription of a topic. A new subscription gets messages sent from then on. notify is
@@ -38,10 +38,14 @@ func (s *Store) Subscribe(topic string, sub Subscription, notify func()) (*Consu
 		if sub.Name == "" || q.name != sub.Name {
 			continue
 		}
-		if q.selector != sub.Selector || q.exclusive != sub.Exclusive || q.exclusive && q.inUse() {
+		same := q.selector == sub.Selector && q.exclusive == sub.Exclusive
+		switch {
+		case q.inUse() && (!same || q.exclusive):
 			return nil, ErrInUse
+		case same:
+			return q.Consume(nil, notify)
 		}
-		return q.Consume(nil, notify)
+		q.drop() // as in JMS, a subscription with another selector replaces it
 	}
 	if s.overfull() {
 		return nil, ErrNoMemory
@@ -71,6 +75,9 @@ func (s *Store) FindSubscription(name string) (found *Queue) {
 	return found
 }
 
+// Topic returns the topic of the subscription.
+func (q *Queue) Topic() string { return q.dest.addr.Name }
+
 func (q *Queue) inUse() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -86,10 +93,15 @@ func (q *Queue) Remove() error {
 	if q.inUse() {
 		return ErrInUse
 	}
-	subs := slices.DeleteFunc(slices.Clone(*d.subs.Load()), func(x Sink) bool { return x == q })
-	d.subs.Store(&subs)
-	q.end()
+	q.drop()
 	return nil
+}
+
+// drop removes a subscription. The caller holds the lock of its topic.
+func (q *Queue) drop() {
+	subs := slices.DeleteFunc(slices.Clone(*q.dest.subs.Load()), func(x Sink) bool { return x == q })
+	q.dest.subs.Store(&subs)
+	q.end()
 }
 
 // ownSize is the accounted memory of a subscription without its messages, in bytes.

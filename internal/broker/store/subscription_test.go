@@ -65,5 +65,7 @@ func TestSelectorOfASubscription(t *testing.T) {
 	require.ErrorIs(t, err, ErrInUse)
 	c.Close(false)
 	_, err = s.Subscribe("T", Subscription{Name: "d", Durable: true, Selector: "three", Filter: is("3")}, nil)
-	require.ErrorIs(t, err, ErrInUse, "it is to be removed first")
+	require.NoError(t, err)
+	assert.Equal(t, int64(0), d.Stats().Queues[0].Depth, "it is another one")
+	require.Len(t, d.Stats().Queues, 1)
 }
