@@ -22,6 +22,20 @@ func CheckURL(text string) error {
 	return nil
 }
 
+// CheckManagement finds mistakes in a management URL, as CheckURL does.
+func CheckManagement(text string) error {
+	if err := CheckURL(text); err != nil {
+		return err
+	}
+	u, _ := url.Parse(text) // it was checked
+	for key := range u.Query() {
+		if key != "vhost" { // a mistyped one would count another queue of that name
+			return errors.New("only ?vhost=NAME may follow its path")
+		}
+	}
+	return nil
+}
+
 // client asks one server. It follows no redirects: they would take the password elsewhere.
 type client struct {
 	http           http.Client

@@ -55,12 +55,21 @@ func (p *Prometheus) Start(ctx context.Context) error {
 		return fmt.Errorf("find prometheus: %w; Debian: RUNLEVEL=1 apt-get install --no-install-recommends prometheus", err)
 	}
 	if p.port == 0 {
-		ports, err := p.claims.pickPorts(0)
-		if err != nil {
-			return err
+		for try := 1; ; try++ { // a stranger may take the port first
+			ports, err := p.claims.pickPorts(0)
+			if err != nil {
+				return err
+			}
+			p.port = ports[0]
+			if err = p.launch(ctx, path); err == nil || try == 3 || ctx.Err() != nil {
+				return err
+			}
 		}
-		p.port = ports[0]
 	}
+	return p.launch(ctx, path)
+}
+
+func (p *Prometheus) launch(ctx context.Context, path string) (err error) {
 	p.proc, err = startProcess(ctx, processSpec{
 		name: "prometheus", path: path, dir: p.dir, logFile: filepath.Join(p.dir, "prometheus.log"),
 		ready: prometheusReady, timeout: time.Minute, hint: "Debian's package prometheus",

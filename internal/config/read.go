@@ -177,7 +177,7 @@ func checkText(name, text string) error {
 	case "address":
 		return errors.Join(checkFilled(text), checkUserinfo(text))
 	case "management":
-		return cmp.Or(brokerside.CheckURL(text), checkUserinfo(text))
+		return cmp.Or(brokerside.CheckManagement(text), checkUserinfo(text))
 	case "faults":
 		_, err := broker.ParseFaults(text)
 		return err
