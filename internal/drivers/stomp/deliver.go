@@ -16,16 +16,20 @@ const (
 	holdLimit = 8 << 20
 	// heldSize is the memory of a held message in addition to its text, in bytes.
 	heldSize = 256
-	// keptTexts is the largest memory for texts that is used again: that of the largest body, as append grows it.
-	keptTexts = 4 * holdLimit
+	// keptTexts is the largest memory for texts that is used again: that of the largest body, as append grows it. Memory
+	// above usualTexts goes when that many pieces of texts after another have needed no more.
+	keptTexts   = 4 * holdLimit
+	usualTexts  = holdLimit + holdLimit/2
+	usualPieces = 64
 	// release is the number of bytes that Run delivers before it makes room for others.
 	release = holdLimit / 8
 )
 
 // held are messages that wait for delivery, with their texts in one block of memory.
 type held struct {
-	list []heldMessage
-	text []byte // bodies and acks, one after the other
+	list  []heldMessage
+	text  []byte // bodies and acks, one after the other
+	usual int    // how often it was emptied since it held more than usualTexts
 }
 
 type heldMessage struct {
@@ -52,10 +56,13 @@ func (h *held) message(i int) *heldMessage {
 
 // emptied returns h without messages; its memory is used again, unless it held large messages.
 func (h held) emptied() held {
-	if cap(h.text) > keptTexts {
+	if h.usual++; len(h.text) > usualTexts {
+		h.usual = 0
+	}
+	if size := cap(h.text); size > keptTexts || size > usualTexts && h.usual >= usualPieces {
 		h.text = nil
 	}
-	return held{h.list[:0], h.text[:0]}
+	return held{h.list[:0], h.text[:0], h.usual}
 }
 
 // take delivers or holds a message. The reader calls it.

@@ -69,18 +69,25 @@ func (e *env) bounded(limit time.Duration, what string, f func() error) error {
 	}
 }
 
-// await waits until f returns nil; what names the awaited event.
+// await waits until f returns nil; what names the awaited event. Each change of its error is progress, which prolongs
+// the wait, four times at most.
 func (e *env) await(what string, changed <-chan struct{}, f func() error) {
 	e.Helper()
 	deadline := time.NewTimer(e.cfg.Timeout)
 	defer deadline.Stop()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
+	last, prolonged := "", 0
 	for err := f(); err != nil; err = f() {
 		select {
 		case <-changed:
 		case <-tick.C:
 		case <-deadline.C:
+			if text := err.Error(); prolonged < 4 && text != last {
+				last, prolonged = text, prolonged+1
+				deadline.Reset(e.cfg.Timeout)
+				continue
+			}
 			require.FailNowf(e, "timeout", "%s: after %v %v", what, e.cfg.Timeout, err)
 		}
 	}
