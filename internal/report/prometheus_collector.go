@@ -16,8 +16,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// namedSeries is the maximum number of groups, brokers and destinations with series of their own; others have
-// none.
+// namedSeries is the maximum number of brokers and destinations with series of their own; others have none.
 const namedSeries = 20
 
 // maxLabel is the maximum length of the label of a step and of the user's labels, in bytes.

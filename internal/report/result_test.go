@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -225,4 +226,18 @@ func TestResultWithoutSecrets(t *testing.T) {
 	require.NoError(t, err)
 	require.NotContains(t, string(text), "hunter2")
 	require.Contains(t, string(text), "password *** is wrong")
+}
+
+// A password that is also the name of a phase leaves the rows readable.
+func TestPasswordLikeAPhase(t *testing.T) {
+	t.Parallel()
+	r, dir := newTestResult(t, ResultOptions{})
+	f := fakeSteps(t, 1, 1, 1)
+	secrets := &safetext.Secrets{}
+	secrets.Add("u", "measure")
+	f.feed(t, secrets, r)
+	require.NoError(t, r.Close())
+	got, err := result.Read(dir)
+	require.NoError(t, err)
+	require.True(t, slices.ContainsFunc(got.Rows, func(r result.Row) bool { return r.Phase == result.Measure }))
 }
