@@ -16,8 +16,8 @@ const (
 	holdLimit = 8 << 20
 	// heldSize is the memory of a held message in addition to its text, in bytes.
 	heldSize = 256
-	// keptTexts is the largest memory for texts that is used again: that of the largest body, as append grows it. Memory
-	// above usualTexts goes when that many pieces of texts after another have needed no more.
+	// keptTexts is the largest memory for texts that is used again: that of the largest body, as append grows it.
+	// Memory above usualTexts goes when that many pieces of texts after another have needed no more.
 	keptTexts   = 4 * holdLimit
 	usualTexts  = holdLimit + holdLimit/2
 	usualPieces = 64
