@@ -268,8 +268,13 @@ func findPerfmq(s *stats.Summary) {
 	}
 	find("pause", h.Pauses, words.Times(h.Pauses), microseconds(h.PauseMax).Round(time.Millisecond),
 		time.UnixMicro(h.PauseAt).Format(time.TimeOnly), s.Total[result.Paused])
-	if late := s.Total[result.LateSends] - h.LateExcused; result.Late(late, s.Total[result.Sent]) {
-		find("late-sends", late, late, s.Total[result.Sent])
+	for _, late := range []struct {
+		kind string
+		n    uint64
+	}{{"late-sends", s.Total[result.LateSends] - h.LateExcused}, {"late-excused", h.LateExcused}} {
+		if result.Late(late.n, s.Total[result.Sent]) {
+			find(late.kind, late.n, late.n, s.Total[result.Sent])
+		}
 	}
 	for _, step := range []struct {
 		kind string

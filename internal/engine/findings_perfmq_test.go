@@ -22,7 +22,7 @@ func TestFindingsOfPerfmq(t *testing.T) {
 		{"", 0, func(*stats.Summary) {}},
 		{"late-sends", 5000, func(s *stats.Summary) { s.Total[result.LateSends] = 5000 }},
 		{"", 0, func(s *stats.Summary) { s.Total[result.LateSends] = 5 }},
-		{"", 0, func(s *stats.Summary) { s.Total[result.LateSends], s.Tester.LateExcused = 5000, 5000 }},
+		{"late-excused", 5000, func(s *stats.Summary) { s.Total[result.LateSends], s.Tester.LateExcused = 5000, 5000 }},
 		{"pause", 2, func(s *stats.Summary) { s.Tester.Pauses = 2 }},
 		{"clock-forward", 1_500_000, func(s *stats.Summary) { s.Tester.ClockForward = 1_500_000 }},
 		{"clock-backward", 1_500_000, func(s *stats.Summary) { s.Tester.ClockBackward = 1_500_000 }},

@@ -58,6 +58,10 @@ var kinds = []Kind{
 	},
 	{"late-sends", result.Warning, "messages sent late through perfmq's own fault: %d of %d"},
 	{
+		"late-excused", result.Warning,
+		"messages sent late while other programs kept the processors busy, or after a pause of perfmq: %d of %d",
+	},
+	{
 		"clock-forward", result.Warning,
 		"the wall clock was set forward by %s during the run: transfer times between two machines are off by that",
 	},
