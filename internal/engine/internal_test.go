@@ -153,3 +153,23 @@ func TestCountedAnew(t *testing.T) {
 		})
 	}
 }
+
+// A process that was stopped for a minute has heard nothing: that does not show that the broker is silent.
+func TestPauseIsNoSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &run{clock: load.NewClock()}
+		g := &group{producers: []*producer{{rec: stats.NewProducerRecorder(false, nil)}}}
+		r.step = &step{plan: &plan.Step{}, uses: []*use{{group: g, plan: &plan.Group{Count: 10}, to: &Endpoint{}}}}
+		r.plan = &plan.Plan{}
+		r.clock.Begin()
+		broken := r.newSilenceCheck()
+		<-time.After(time.Minute)
+		require.NoError(t, broken())
+		for range 7 {
+			<-time.After(sampleInterval)
+			require.NoError(t, broken())
+		}
+		<-time.After(sampleInterval)
+		require.ErrorContains(t, broken(), "for 10s it took")
+	})
+}
