@@ -64,6 +64,7 @@ var documents = map[string]machine{
 	"docs/lab/lines.md":        bare,
 	"docs/reports.md":          bare,
 	"docs/results.md":          tested,
+	"docs/result-reference.md": bare,
 	"docs/scenarios.md":        tested, // TestScenarioDocument
 	"docs/library-driver.md":   tested, // TestPage of internal/drivers/library
 	"docs/several-hosts.md":    tested, // TestShardsOfAJob carries out its commands

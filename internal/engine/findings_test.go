@@ -68,7 +68,7 @@ func TestFindings(t *testing.T) {
 	long := func(edit func(*flat)) func(*flat) { // enough for rates and latencies to be compared
 		return func(p *flat) { p.Count, p.Duration = 0, 5*time.Second; edit(p) }
 	}
-	documented, err := os.ReadFile("../../docs/results.md")
+	documented, err := os.ReadFile("../../docs/result-reference.md")
 	require.NoError(t, err)
 	for _, tt := range []struct {
 		name     string
@@ -195,7 +195,7 @@ func TestFindings(t *testing.T) {
 				pending = p.MaxPending
 			}).config()) {
 				found[f.Kind] += f.Count
-				require.Contains(t, string(documented), "`"+f.Kind+"`", "docs/results.md lists the kinds")
+				require.Contains(t, string(documented), "`"+f.Kind+"`", "docs/result-reference.md lists the kinds")
 				require.Positive(t, f.Count)
 				require.NotEmpty(t, f.Text)
 				if tt.want[f.Kind] > 0 {

@@ -17,11 +17,11 @@ import (
 
 //go:generate go test . -short -count=1 -update
 
-var update = flag.Bool("update", false, "write docs/results.md")
+var update = flag.Bool("update", false, "write docs/result-reference.md")
 
-// TestGuideHasAllKinds: the table of findings in docs/results.md is made of the kinds.
+// TestGuideHasAllKinds: the table of findings in docs/result-reference.md is made of the kinds.
 func TestGuideHasAllKinds(t *testing.T) {
-	const guide, from, to = "../../docs/results.md", "<!-- findings, written by -update of internal/words -->\n", "<!-- end of findings -->"
+	const guide, from, to = "../../docs/result-reference.md", "<!-- findings, written by -update of internal/words -->\n", "<!-- end of findings -->"
 	text, err := os.ReadFile(guide)
 	require.NoError(t, err)
 	before, rest, ok := strings.Cut(string(text), from)

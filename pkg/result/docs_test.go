@@ -17,12 +17,12 @@ import (
 	"github.com/perfmq/perfmq/internal/musttest"
 )
 
-const guide = "../../docs/results.md"
+const guide, reference = "../../docs/results.md", "../../docs/result-reference.md"
 
-// TestGuideHasAllFields: the tables of docs/results.md are made of the comments.
-func TestGuideHasAllFields(t *testing.T) {
+// TestReferenceHasAllFields: the tables of docs/result-reference.md are made of the comments.
+func TestReferenceHasAllFields(t *testing.T) {
 	const from, to = "-update -->\n", "<!-- end of fields -->"
-	text := musttest.Get(os.ReadFile(guide))(t)
+	text := musttest.Get(os.ReadFile(reference))(t)
 	before, rest, ok := strings.Cut(string(text), from)
 	require.True(t, ok)
 	_, after, ok := strings.Cut(rest, to)
@@ -34,7 +34,7 @@ func TestGuideHasAllFields(t *testing.T) {
 	g.tables(&b, seen, reflect.TypeFor[Row]())
 	want := before + from + b.String() + "\n" + to + after
 	if *update {
-		require.NoError(t, os.WriteFile(guide, []byte(want), 0o600))
+		require.NoError(t, os.WriteFile(reference, []byte(want), 0o600))
 		return
 	}
 	require.Equal(t, want, string(text), "run the test with -update to write it")

@@ -35,7 +35,7 @@ type KindInfo struct {
 	Artemis          bool
 	// Metric and Help are those of the histogram for Prometheus, Metric without "perfmq_".
 	Metric, Help string
-	// Doc describes the kind. It is in the schema and in docs/results.md.
+	// Doc describes the kind. It is in the schema and in docs/result-reference.md.
 	Doc string
 }
 
