@@ -18,6 +18,7 @@ import (
 
 // TestClientIsNamed: outputs name the client of a run; the console names only libraries.
 func TestClientIsNamed(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ choice, client, line string }{
 		{"", "native", ""},
 		{"native", "native", ""},

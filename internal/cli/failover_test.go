@@ -15,6 +15,7 @@ import (
 
 // TestFailoverPlan: a failover URL changes the plan, and flags take precedence.
 func TestFailoverPlan(t *testing.T) {
+	t.Parallel()
 	const url = "failover:(tcp://u:s3cret@a:1?wireFormat.x=1,tcp://u:s3cret@b:2)?initialReconnectDelay=20&jms.password=s3cret"
 	const shown = "failover:(tcp://a:1,tcp://b:2)?initialReconnectDelay=20"
 	for _, tt := range []struct {
@@ -66,6 +67,7 @@ func TestFailoverRefused(t *testing.T) {
 
 // TestFailover: a run with a failover URL, from the command line or a scenario, connects to the reachable host.
 func TestFailover(t *testing.T) {
+	t.Parallel()
 	for _, protocol := range []string{broker.AMQP, broker.STOMP} {
 		b := twoBrokers(t, protocol)
 		dead := b[0].Addr(protocol)

@@ -39,9 +39,11 @@ func with(t *testing.T, args ...string) ended {
 // TestSpread spreads a load over two brokers, with native clients and libraries: every output has the counts of each
 // broker.
 func TestSpread(t *testing.T) {
+	t.Parallel()
 	for _, protocol := range []string{broker.AMQP, broker.STOMP} {
 		for _, client := range []string{"native", "library"} {
 			t.Run(protocol+" "+client, func(t *testing.T) {
+				t.Parallel()
 				b := twoBrokers(t, protocol)
 				url := fmt.Sprintf("%s://%s,%s", protocol, b[0].Addr(protocol), b[1].Addr(protocol))
 				dir := filepath.Join(t.TempDir(), "result")

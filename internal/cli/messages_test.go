@@ -51,6 +51,7 @@ until: drained
 `
 
 func TestMixedScenario(t *testing.T) {
+	t.Parallel()
 	file := folder(t, mixed)
 	got := call(nil, "run", "--dry-run", file)
 	require.Equal(t, exitOK, got.status, got.stderr)

@@ -135,27 +135,29 @@ amqp producer --find-max 'ack.p99 < 10ms'
 
 // TestRunAgain: the folder of a result has the plan and the command line, and perfmq run repeats the run.
 func TestRunAgain(t *testing.T) {
-	t.Chdir(t.TempDir())
+	t.Parallel()
+	dir := t.TempDir()
+	scenario := write(t, "two.yaml", twoSteps)
 	environ := map[string][]string{"line": {"PERFMQ_PASSWORD=hunter2", "PERFMQ_OPTION=auth=u:hunter2"}}
 	for name, args := range map[string]string{
 		"line":     "mem client --message-count 50 --producers 2 --verify --user u --password hunter2 -o auth=u:hunter2 --threshold sent==50 queue://A",
-		"scenario": "run two.yaml",
+		"scenario": "run " + scenario,
 	} {
-		require.NoError(t, os.WriteFile("two.yaml", []byte(twoSteps), 0o600))
-		got := call(nil, append(strings.Fields(args), "--result", name)...)
+		first, second := filepath.Join(dir, name), filepath.Join(dir, name+"-2")
+		got := call(nil, append(strings.Fields(args), "--result", first)...)
 		require.Equal(t, exitOK, got.status, got.stderr)
-		text, err := os.ReadFile(filepath.Join(name, result.PlanFile))
+		text, err := os.ReadFile(filepath.Join(first, result.PlanFile))
 		require.NoError(t, err)
 		require.Contains(t, string(text), "\n# perfmq "+strings.Fields(args)[0]+" ")
 		require.NotContains(t, string(text), "hunter2")
-		got = call(environ[name], "run", name, "--result", name+"-2")
+		got = call(environ[name], "run", first, "--result", second)
 		require.Equal(t, exitOK, got.status, got.stderr)
-		again, err := os.ReadFile(filepath.Join(name+"-2", result.PlanFile))
+		again, err := os.ReadFile(filepath.Join(second, result.PlanFile))
 		require.NoError(t, err)
 		require.Equal(t, withoutComments(string(text)), withoutComments(string(again)))
-		before, err := result.Read(name)
+		before, err := result.Read(first)
 		require.NoError(t, err)
-		after, err := result.Read(name + "-2")
+		after, err := result.Read(second)
 		require.NoError(t, err)
 		var plans [2]map[string]any
 		require.NoError(t, json.Unmarshal(before.Plan, &plans[0]))
@@ -163,8 +165,8 @@ func TestRunAgain(t *testing.T) {
 		require.Equal(t, plans[0], plans[1])
 		require.Equal(t, before.PlanHash, after.PlanHash)
 	}
-	require.NoError(t, os.Remove(filepath.Join("line", result.PlanFile)))
-	got := call(nil, "run", "line")
+	require.NoError(t, os.Remove(filepath.Join(dir, "line", result.PlanFile)))
+	got := call(nil, "run", filepath.Join(dir, "line"))
 	require.Equal(t, exitUsage, got.status)
 	require.Contains(t, got.stderr, "hint: the folder of a result has its plan\n")
 }

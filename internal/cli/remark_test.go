@@ -97,8 +97,10 @@ func remarkSTOMP(remark string) func(net.Conn) {
 // TestHostileRemarks: a remark of 10 MB, or one just below all limits, does not control the terminal and does not
 // reveal the password.
 func TestHostileRemarks(t *testing.T) {
+	t.Parallel()
 	for name, size := range map[string]int{"10 MB": 10 << 20, "30 KB": 30 << 10} { // 30 KB is within all limits
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			url := "stomp://" + told(t, remarkSTOMP(hostileRemark(size)))
 			file := filepath.Join(t.TempDir(), "out.json")
 			var stdout, stderr output

@@ -33,6 +33,7 @@ type jsonTotals struct {
 // TestResultIsThatOfTheSummary: the numbers of a result equal those of --json, whether they are read from result.json,
 // its workers, the sum of its rows or the histograms.
 func TestResultIsThatOfTheSummary(t *testing.T) {
+	t.Parallel()
 	schemas := resulttest.Compile(t, result.Schema(), result.SchemaID)
 	for name, c := range map[string]struct {
 		args   string

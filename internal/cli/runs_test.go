@@ -89,6 +89,7 @@ func holdTold(t *testing.T, outputs func(folder string) map[string]string) {
 
 // TestToldRuns holds every output of eight runs to the byte.
 func TestToldRuns(t *testing.T) {
+	t.Parallel()
 	for _, c := range toldRuns {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -144,6 +145,7 @@ func TestToldShards(t *testing.T) {
 
 // TestToldComparison compares two sets of told runs.
 func TestToldComparison(t *testing.T) {
+	t.Parallel()
 	holdTold(t, func(folder string) map[string]string {
 		for set, latency := range map[string]int{"before": 3700, "after": 5300} {
 			require.NoError(t, os.Mkdir(filepath.Join(folder, set), 0o750))

@@ -46,6 +46,7 @@ thresholds:
 
 // A scenario of several steps runs, and its result has the steps.
 func TestRunScenario(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "result")
 	got := call(nil, "run", write(t, "two.yaml", twoSteps), "--result", dir)
 	require.Equal(t, exitOK, got.status, got.stderr)
@@ -69,6 +70,7 @@ func TestRunScenario(t *testing.T) {
 // Precedence, lowest first: defaults, the file, --set, variables, flags. The output names the parts of the file that
 // they were applied to.
 func TestPrecedenceOfScenarios(t *testing.T) {
+	t.Parallel()
 	file := write(t, "two.yaml", twoSteps)
 	for _, c := range []struct {
 		name, environ, args string
@@ -84,6 +86,7 @@ func TestPrecedenceOfScenarios(t *testing.T) {
 		{"to all", "", "--clientID me --connect-timeout 3", "800", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			got := call(strings.Fields(c.environ), append([]string{"run", file}, strings.Fields(c.args)...)...)
 			require.Contains(t, got.stdout, "--- total sent:"+strings.Repeat(" ", 17-len(c.sent))+c.sent+"\n", got.stderr)
 			require.Contains(t, got.stderr, c.note)
@@ -160,6 +163,7 @@ func TestScenarioCommands(t *testing.T) {
 
 // Several files run one after the other; the exit status is the gravest one.
 func TestSeveralScenarios(t *testing.T) {
+	t.Parallel()
 	good := write(t, "good.yaml", strings.Replace(twoSteps, "name: two", "name: good", 1))
 	missed := write(t, "missed.yaml", strings.Replace(twoSteps, "received == 800", "received == 1", 1))
 	dir := t.TempDir()
@@ -178,6 +182,7 @@ func TestSeveralScenarios(t *testing.T) {
 
 // A password anywhere in a scenario file is in no output and in no message.
 func TestScenariosShowNoSecret(t *testing.T) {
+	t.Parallel()
 	for name, broker := range map[string]string{
 		"setting":  `{protocol: mem, user: u, password: hunter2, options: {auth: "u:hunter2"}}`,
 		"URL":      `{url: "mem://u:hunter2@local", options: {auth: "u:hunter2"}}`,
@@ -185,6 +190,7 @@ func TestScenariosShowNoSecret(t *testing.T) {
 		"wrong":    `{protocol: mem, user: u, password: hunter2, options: {auth: "u:other"}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			vars := ""
 			if strings.Contains(broker, "${secret}") {
 				vars = "vars: {secret: hunter2}"
@@ -222,6 +228,7 @@ steps:
 
 // A step may change the kinds of messages of a group.
 func TestStepsWithOtherMessages(t *testing.T) {
+	t.Parallel()
 	file := write(t, "kinds.yaml", `
 verify: true
 broker: {url: "mem://local"}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"flag"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -21,7 +22,10 @@ import (
 
 // TestMain makes the command "perfmq" available to the scripts: the same wiring as in cmd/perfmq.
 func TestMain(m *testing.M) {
-	runtime.GOMAXPROCS(2) // as in the golden files
+	runtime.GOMAXPROCS(2)                                  // as in the golden files
+	if err := flag.Set("test.parallel", "8"); err != nil { // they wait more than they compute
+		panic(err)
+	}
 	testscript.Main(m, map[string]func(){
 		"perfmq": func() {
 			signals := make(chan os.Signal, 3)
@@ -36,6 +40,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir:           "testdata/script",
 		UpdateScripts: *update,

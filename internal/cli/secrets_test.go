@@ -15,6 +15,7 @@ import (
 
 // TestNoRouteShowsAPassword: a password from any source is not printed or written, whatever error it causes.
 func TestNoRouteShowsAPassword(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "password")
 	require.NoError(t, os.WriteFile(file, []byte(testPassword+"\n"), 0o600))
@@ -55,16 +56,17 @@ func TestNoRouteShowsAPassword(t *testing.T) {
 		{"verify", "verify amqp://u:hunter2@h", nil, exitUsage, "no such file or directory"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			t.Chdir(t.TempDir())
+			t.Parallel()
+			outputs := t.TempDir()
 			factories := append(testFactories()[:2], drivers.All()...)
 			factories[0].Open = echo
 			var stdout, stderr output
-			status := Main(Env{Args: strings.Fields(c.args), Environ: c.env, Stdout: &stdout, Stderr: &stderr, Factories: factories})
+			status := Main(Env{Args: strings.Fields(strings.ReplaceAll(c.args, "out.", outputs+"/out.")), Environ: c.env, Stdout: &stdout, Stderr: &stderr, Factories: factories})
 			assert.Equal(t, c.status, status, stderr.String())
 			assert.Contains(t, stdout.String()+stderr.String(), c.shows)
 			requireNoSecret(t, "standard output", stdout.String())
 			requireNoSecret(t, "standard error", stderr.String())
-			files, err := filepath.Glob("*")
+			files, err := filepath.Glob(filepath.Join(outputs, "*"))
 			require.NoError(t, err)
 			for _, name := range files {
 				content, err := os.ReadFile(name)

@@ -14,6 +14,7 @@ import (
 
 // A run watches a process (here its own) and a log; rows, result and summary have the figures.
 func TestBrokerSide(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	log, folder := filepath.Join(dir, "broker.log"), filepath.Join(dir, "result")
 	require.NoError(t, os.WriteFile(log, []byte("ERROR before the run\n"), 0o600))
