@@ -18,26 +18,23 @@ import (
 
 // dial opens a connection to the first host that accepts it.
 func (d *amqpDriver) dial(ctx context.Context, spec driver.Connection) (*connection, error) {
-	return transport.First(ctx, d.cfg.Target.Hosts, spec.Order, d.cfg.ConnectTimeout,
-		func(ctx context.Context, host transport.Endpoint) (*connection, error) {
-			conn, raw, err := protocol.AMQP().Dial(ctx, host, d.cfg.Target.TLS, d.cfg.TLS)
-			if err != nil {
-				return nil, err
-			}
-			return d.open(ctx, conn, raw, host, spec)
-		})
+	return protocol.Dial(ctx, protocol.AMQP(), &d.cfg, spec.Order, func(
+		ctx context.Context, host transport.Endpoint, conn net.Conn, raw *transport.Metered,
+	) (*connection, error) {
+		return d.open(ctx, host, conn, raw, spec)
+	})
 }
 
-// open opens an AMQP connection over conn, which is raw or TLS on top of it. It closes both on failure.
+// open opens an AMQP connection over conn, which is raw or TLS on top of it.
 func (d *amqpDriver) open(
-	ctx context.Context, conn net.Conn, raw *transport.Metered, host transport.Endpoint, spec driver.Connection,
+	ctx context.Context, host transport.Endpoint, conn net.Conn, raw *transport.Metered, spec driver.Connection,
 ) (*connection, error) {
 	limit := transport.TimeLeft(ctx)
 	c := &connection{Conn: transport.NewConn(host, conn, raw, &d.mem), driver: d}
 	c.frames = wire.NewFrameReader(c.In, maxReceive)
 	h := handshake{c: c, host: host, spec: spec}
 	if err := c.Shake(ctx, func() error { return fault(h.run()) }); err != nil {
-		return nil, protocol.AMQP().ConnectError(host, h.explain(limit, err))
+		return nil, h.explain(limit, err)
 	}
 	c.start()
 	return c, nil

@@ -53,7 +53,7 @@ func Factory() driver.Factory {
 	return protocol.Factory(driver.Factory{
 		Name: "amqp", Title: "AMQP 1.0", Client: driver.Native, Hosts: protocol.AMQP().Hosts,
 		Capabilities: driver.Capabilities{TLS: true, Queue: queue, Topic: topic}, InFlight: inFlight,
-	}, protocol.AMQP(), defaultOptions, newConfig,
+	}, protocol.AMQP(), defaultOptions, checkOptions,
 		func(c transport.Settings[Options]) driver.Driver { return newDriver(c) })
 }
 
@@ -64,11 +64,6 @@ func inFlight(opts any, spec *driver.ProducerSpec) driver.InFlight {
 		Unanswered: o != nil && o.Settle == settleAtMostOnce,
 		Messages:   2 * spec.CommitInterval, Hint: "try a larger --commit-interval, or more --producers",
 	}
-}
-
-// newConfig checks opts and reports all mistakes at once.
-func newConfig(opts driver.OpenOptions) (transport.Settings[Options], error) {
-	return transport.Check(protocol.AMQP(), opts, *defaultOptions(), checkOptions)
 }
 
 func checkOptions(s *transport.Settings[Options], fail transport.Fail) {

@@ -46,6 +46,10 @@ func TestCheckFindsAllMistakes(t *testing.T) {
 	require.ErrorContains(t, Factory().Check(driver.OpenOptions{URL: "amqp://h", ConnectTimeout: 1, Options: &struct{}{}}), "not those of AMQP")
 }
 
+func openDriver(t *testing.T, opts driver.OpenOptions) *amqpDriver {
+	return musttest.Get(Factory().Open(t.Context(), opts))(t).(*amqpDriver)
+}
+
 func TestLoginNeeds(t *testing.T) {
 	for _, c := range []struct{ url, sasl, err string }{
 		{"amqp://h", "plain", "needs a user"},
@@ -55,7 +59,7 @@ func TestLoginNeeds(t *testing.T) {
 	} {
 		o := defaultOptions()
 		o.SASL = c.sasl
-		_, err := newConfig(driver.OpenOptions{URL: c.url, ConnectTimeout: 1, Options: o})
+		err := Factory().Check(driver.OpenOptions{URL: c.url, ConnectTimeout: 1, Options: o})
 		require.ErrorContains(t, err, c.err)
 		require.NotEmpty(t, driver.HintOf(err))
 	}
@@ -64,15 +68,15 @@ func TestLoginNeeds(t *testing.T) {
 func TestOpenFrame(t *testing.T) {
 	o := defaultOptions()
 	o.VirtualHost, o.IdleTimeout = "vhost:x", 0
-	cfg := musttest.Get(newConfig(driver.OpenOptions{URL: "amqp://h", ConnectTimeout: 1, Options: o}))(t)
-	got := newDriver(cfg).openFrame(cfg.Target.Hosts[0], driver.Connection{Name: "perfmq-1"})
+	d := openDriver(t, driver.OpenOptions{URL: "amqp://h", ConnectTimeout: 1, Options: o})
+	got := d.openFrame(d.cfg.Target.Hosts[0], driver.Connection{Name: "perfmq-1"})
 	require.Equal(t, "perfmq-1", got.ContainerID)
 	require.Equal(t, "vhost:x", got.Hostname)
 	require.Zero(t, got.IdleTimeout)
 	product := wire.Lookup(got.Properties, "product")
 	text, _ := product.Text()
 	require.Equal(t, "perfmq", string(text))
-	got = newDriver(cfg).openFrame(cfg.Target.Hosts[0], driver.Connection{Name: "perfmq-1", ClientID: "me"})
+	got = d.openFrame(d.cfg.Target.Hosts[0], driver.Connection{Name: "perfmq-1", ClientID: "me"})
 	require.Equal(t, "me", got.ContainerID)
 }
 

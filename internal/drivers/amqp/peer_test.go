@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
@@ -86,13 +87,16 @@ func (p *peer) driver(opts driver.OpenOptions, options ...string) *amqpDriver {
 	p.t.Helper()
 	opts.URL, opts.ConnectTimeout, opts.Options = "amqp://peer", time.Hour, defaultOptions()
 	require.NoError(p.t, driver.SetOptions(opts.Options, options))
-	cfg := musttest.Get(newConfig(opts))(p.t)
-	d := newDriver(cfg)
+	d := openDriver(p.t, opts)
 	d.Open = func(ctx context.Context, spec driver.Connection) (*connection, error) {
 		near, far := net.Pipe()
 		go p.serve(far)
-		raw := transport.Meter(near)
-		return d.open(ctx, raw, raw, transport.Endpoint{Host: "peer", Port: "5672"}, spec)
+		raw, host := transport.Meter(near), transport.Endpoint{Host: "peer", Port: "5672"}
+		c, err := d.open(ctx, host, raw, raw, spec)
+		if err != nil {
+			err = protocol.AMQP().ConnectError(host, err)
+		}
+		return c, err
 	}
 	return d
 }

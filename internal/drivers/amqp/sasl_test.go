@@ -34,8 +34,7 @@ func TestMechanism(t *testing.T) {
 	} {
 		o := defaultOptions()
 		o.SASL = c.option
-		cfg := musttest.Get(newConfig(driver.OpenOptions{URL: c.url, ConnectTimeout: 1, Options: o}))(t)
-		got, err := newDriver(cfg).mechanism(c.offered)
+		got, err := openDriver(t, driver.OpenOptions{URL: c.url, ConnectTimeout: 1, Options: o}).mechanism(c.offered)
 		require.Equal(t, c.want, got, "%+v", c)
 		if c.want == "" {
 			require.Equal(t, driver.ClassAuth, driver.ClassOf(err), "%+v", c)

@@ -5,46 +5,11 @@ package library
 
 import (
 	"context"
-	"net"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
-
-// Broker is the broker to connect to.
-type Broker struct {
-	Protocol       *transport.Protocol
-	Target         transport.Target
-	TLS            driver.TLS
-	ConnectTimeout time.Duration
-}
-
-// NewBroker checks the options for connecting.
-func NewBroker(p *transport.Protocol, opts *driver.OpenOptions) (Broker, error) {
-	target, err := p.Check(*opts)
-	return Broker{Protocol: p, Target: target, TLS: opts.TLS, ConnectTimeout: opts.ConnectTimeout}, err
-}
-
-// Dial opens a connection to the first host that accepts it, tried in the given order. open gets a connection to a
-// host, encrypted if need be, for the library; if it fails, Dial closes the connection.
-func Dial[C any](
-	ctx context.Context, b *Broker, order []int,
-	open func(ctx context.Context, host transport.Endpoint, conn net.Conn) (C, error),
-) (C, error) {
-	return transport.First(ctx, b.Target.Hosts, order, b.ConnectTimeout,
-		func(ctx context.Context, host transport.Endpoint) (c C, err error) {
-			conn, _, err := b.Protocol.Dial(ctx, host, b.Target.TLS, b.TLS)
-			if err != nil {
-				return c, err
-			}
-			if c, err = open(ctx, host, conn); err != nil {
-				_ = conn.Close()
-				return c, b.Protocol.ConnectError(host, err)
-			}
-			return c, nil
-		})
-}
 
 // Join returns a connection of the pool. It calls check before the broker is known, with f, and then with the factory
 // of the connection.

@@ -5,6 +5,7 @@ package protocol
 
 import (
 	"context"
+	"net"
 
 	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -36,12 +37,15 @@ func RocketMQ() *transport.Protocol {
 	}
 }
 
-// Factory completes f for drivers with the configuration C, which check derives from the settings, and with the options
-// O.
-func Factory[C, O any](
-	f driver.Factory, p *transport.Protocol, options func() *O, check func(driver.OpenOptions) (C, error),
-	open func(C) driver.Driver,
+// Factory completes f for drivers with the options O. Further reports mistakes in the settings beside those that
+// [transport.Check] finds.
+func Factory[O any](
+	f driver.Factory, p *transport.Protocol, options func() *O, further func(*transport.Settings[O], transport.Fail),
+	open func(transport.Settings[O]) driver.Driver,
 ) driver.Factory {
+	check := func(opts driver.OpenOptions) (transport.Settings[O], error) {
+		return transport.Check(p, opts, *options(), further)
+	}
 	f.Diagnose = p.Diagnose
 	f.Schemes, f.DefaultURL = p.Schemes, p.Schemes[0]+"://localhost:"+p.PlainPort
 	f.NewOptions = func() any { return options() }
@@ -50,13 +54,33 @@ func Factory[C, O any](
 		return err
 	}
 	f.Open = func(_ context.Context, opts driver.OpenOptions) (driver.Driver, error) {
-		c, err := check(opts)
+		s, err := check(opts)
 		if err != nil {
 			return nil, err
 		}
-		return open(c), nil
+		return open(s), nil
 	}
 	return f
+}
+
+// Dial opens a connection to the first host that accepts it, tried in the given order. open gets a connection to a host:
+// conn is raw, or TLS on top of it. If open fails, Dial closes the connection.
+func Dial[C, O any](
+	ctx context.Context, p *transport.Protocol, s *transport.Settings[O], order []int,
+	open func(ctx context.Context, host transport.Endpoint, conn net.Conn, raw *transport.Metered) (C, error),
+) (C, error) {
+	return transport.First(ctx, s.Target.Hosts, order, s.ConnectTimeout,
+		func(ctx context.Context, host transport.Endpoint) (c C, err error) {
+			conn, raw, err := p.Dial(ctx, host, s.Target.TLS, s.TLS)
+			if err != nil {
+				return c, err
+			}
+			if c, err = open(ctx, host, conn, raw); err != nil {
+				_ = raw.Close() // not TLS, which would first send a close alert to a peer that may not read
+				return c, p.ConnectError(host, err)
+			}
+			return c, nil
+		})
 }
 
 // Silent is the hint about a broker that does not answer. Ends are the settings that end a silent connection; empty if

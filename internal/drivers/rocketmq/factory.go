@@ -76,7 +76,7 @@ func Factory() driver.Factory {
 			},
 		},
 		InFlight: inFlight,
-	}, protocol.RocketMQ(), defaultOptions, newConfig,
+	}, protocol.RocketMQ(), defaultOptions, checkSettings,
 		func(c transport.Settings[Options]) driver.Driver { return newDriver(c) })
 }
 
@@ -88,11 +88,6 @@ func inFlight(opts any, _ *driver.ProducerSpec) driver.InFlight {
 	default:
 		return driver.InFlight{Unanswered: o != nil && o.Send == sendOneWay}
 	}
-}
-
-// newConfig checks opts and reports all mistakes at once.
-func newConfig(opts driver.OpenOptions) (transport.Settings[Options], error) {
-	return transport.Check(protocol.RocketMQ(), opts, *defaultOptions(), checkSettings)
 }
 
 func checkSettings(s *transport.Settings[Options], fail transport.Fail) {

@@ -3,6 +3,7 @@ package stomp
 import (
 	"cmp"
 	"context"
+	"net"
 	"strconv"
 	"strings"
 
@@ -14,28 +15,20 @@ import (
 
 // dial opens a connection to the first host that accepts it.
 func (d *stompDriver) dial(ctx context.Context, spec driver.Connection) (*connection, error) {
-	identity := cmp.Or(spec.ClientID, spec.Name)
-	return transport.First(ctx, d.cfg.Target.Hosts, spec.Order, d.cfg.ConnectTimeout,
-		func(ctx context.Context, host transport.Endpoint) (*connection, error) {
-			return d.dialHost(ctx, host, identity)
-		})
-}
-
-func (d *stompDriver) dialHost(ctx context.Context, host transport.Endpoint, identity string) (*connection, error) {
-	limit := transport.TimeLeft(ctx)
-	conn, raw, err := protocol.STOMP().Dial(ctx, host, d.cfg.Target.TLS, d.cfg.TLS)
-	if err != nil {
-		return nil, err
-	}
-	c := newConnection(d, host, conn, raw, identity)
-	if err := c.Shake(ctx, func() error { return c.shakeHands(&d.cfg) }); err != nil {
-		if driver.ClassOf(err) == driver.ClassTimeout {
-			err = protocol.STOMP().Unanswered("CONNECT", d.cfg.Target.TLS, limit, err)
+	return protocol.Dial(ctx, protocol.STOMP(), &d.cfg, spec.Order, func(
+		ctx context.Context, host transport.Endpoint, conn net.Conn, raw *transport.Metered,
+	) (*connection, error) {
+		limit := transport.TimeLeft(ctx)
+		c := newConnection(d, host, conn, raw, cmp.Or(spec.ClientID, spec.Name))
+		if err := c.Shake(ctx, func() error { return c.shakeHands(&d.cfg) }); err != nil {
+			if driver.ClassOf(err) == driver.ClassTimeout {
+				err = protocol.STOMP().Unanswered("CONNECT", d.cfg.Target.TLS, limit, err)
+			}
+			return nil, err
 		}
-		return nil, protocol.STOMP().ConnectError(host, err)
-	}
-	c.start()
-	return c, nil
+		c.start()
+		return c, nil
+	})
 }
 
 // shakeHands sends CONNECT and reads CONNECTED (STOMP 1.2, "Connecting").

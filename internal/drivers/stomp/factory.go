@@ -57,7 +57,7 @@ func Factory() driver.Factory {
 		Client:       driver.Native,
 		Capabilities: driver.Capabilities{TLS: true, Queue: queue, Topic: topic},
 		InFlight:     windowOf,
-	}, protocol.STOMP(), defaultOptions, newConfig,
+	}, protocol.STOMP(), defaultOptions, checkOptions,
 		func(c transport.Settings[Options]) driver.Driver { return newDriver(c) })
 }
 
@@ -65,11 +65,6 @@ func Factory() driver.Factory {
 func windowOf(opts any, _ *driver.ProducerSpec) driver.InFlight {
 	o, _ := opts.(*Options)
 	return driver.InFlight{Unanswered: o != nil && !o.Receipt}
-}
-
-// newConfig checks opts and reports all mistakes at once.
-func newConfig(opts driver.OpenOptions) (transport.Settings[Options], error) {
-	return transport.Check(protocol.STOMP(), opts, *defaultOptions(), checkOptions)
 }
 
 func checkOptions(s *transport.Settings[Options], fail transport.Fail) {

@@ -37,15 +37,13 @@ func Factory() driver.Factory {
 		Name: "amqp", Title: "AMQP 1.0", Client: "go-amqp", Hosts: p.Hosts,
 		Capabilities: driver.Capabilities{TLS: true, Queue: queue, Topic: topic}, InFlight: inFlight,
 	}
-	check := func(opts driver.OpenOptions) (*amqpDriver, error) {
-		b, err := library.NewBroker(p, &opts)
-		settled := inFlight(opts.Options, nil).Unanswered
-		d := &amqpDriver{factory: f, broker: b, settled: settled, maxBody: opts.LargestBody()}
-		d.Open = d.dial
-		return d, err
-	}
-	return protocol.Factory(f, p, func() *Options { return &Options{Settle: "at-least-once"} }, check,
-		func(d *amqpDriver) driver.Driver { return d })
+	return protocol.Factory(f, p, func() *Options { return &Options{Settle: "at-least-once"} },
+		func(*transport.Settings[Options], transport.Fail) {},
+		func(s transport.Settings[Options]) driver.Driver {
+			d := &amqpDriver{factory: f, cfg: s, settled: inFlight(&s.Options, nil).Unanswered}
+			d.Open = d.dial
+			return d
+		})
 }
 
 // inFlight is [driver.Factory.InFlight].
@@ -59,9 +57,8 @@ type amqpDriver struct {
 	transport.Identity
 	transport.Pool[*connection]
 	factory driver.Factory
-	broker  library.Broker
+	cfg     transport.Settings[Options]
 	settled bool
-	maxBody int
 }
 
 // connection is an AMQP connection. Each producer and consumer has a session of its own on it.
@@ -76,15 +73,15 @@ type connection struct {
 
 // dial opens a connection. Artemis shows the container ID as client ID.
 func (d *amqpDriver) dial(ctx context.Context, spec driver.Connection) (*connection, error) {
-	return library.Dial(ctx, &d.broker, spec.Order, func(
-		ctx context.Context, host transport.Endpoint, conn net.Conn,
+	return protocol.Dial(ctx, protocol.AMQP(), &d.cfg, spec.Order, func(
+		ctx context.Context, host transport.Endpoint, conn net.Conn, _ *transport.Metered,
 	) (*connection, error) {
 		o := &amqp.ConnOptions{ContainerID: spec.Name, HostName: host.Host, SASLType: amqp.SASLTypeAnonymous()}
 		if spec.ClientID != "" {
 			o.ContainerID = spec.ClientID
 		}
-		if user := d.broker.Target.User; user != "" {
-			o.SASLType = amqp.SASLTypePlain(user, d.broker.Target.Password)
+		if user := d.cfg.Target.User; user != "" {
+			o.SASLType = amqp.SASLTypePlain(user, d.cfg.Target.Password)
 		}
 		opened, err := amqp.NewConn(ctx, conn, o)
 		if err != nil {

@@ -43,7 +43,7 @@ func (d *amqpDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (dr
 	if err != nil {
 		return nil, err
 	}
-	c := &consumer{party: joined, spec: spec, maxBody: d.maxBody}
+	c := &consumer{party: joined, spec: spec, maxBody: d.cfg.MaxBody}
 	c.link, err = c.session.NewReceiver(ctx, c.address, c.options(d))
 	if err == nil && spec.Selector != "" && c.link.LinkSourceFilterValue("apache.org:selector-filter:string") == nil {
 		err = protocol.IgnoredSelector(op)
@@ -62,7 +62,7 @@ func (d *amqpDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (dr
 func (c *consumer) options(d *amqpDriver) *amqp.ReceiverOptions {
 	o := &amqp.ReceiverOptions{
 		Credit: defaultCredit, SourceCapabilities: []string{c.spec.Destination.Kind.String()},
-		MaxMessageSize: uint64(d.maxBody) + propertiesSize, //nolint:gosec // above zero
+		MaxMessageSize: uint64(d.cfg.MaxBody) + propertiesSize, //nolint:gosec // above zero
 	}
 	if d.settled {
 		o.RequestedSenderSettleMode = amqp.SenderSettleModeSettled.Ptr()

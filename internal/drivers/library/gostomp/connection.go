@@ -43,14 +43,13 @@ func Factory() driver.Factory {
 		Name: "stomp", Title: "STOMP 1.2", Client: "go-stomp", Hosts: p.Hosts,
 		Capabilities: driver.Capabilities{TLS: true, Queue: queue, Topic: topic}, InFlight: inFlight,
 	}
-	check := func(opts driver.OpenOptions) (*stompDriver, error) {
-		b, err := library.NewBroker(p, &opts)
-		d := &stompDriver{factory: f, broker: b, host: opts.Options.(*Options).VirtualHost, maxBody: opts.LargestBody()}
-		d.Open = d.dial
-		return d, err
-	}
-	return protocol.Factory(f, p, func() *Options { return &Options{VirtualHost: "/"} }, check,
-		func(d *stompDriver) driver.Driver { return d })
+	return protocol.Factory(f, p, func() *Options { return &Options{VirtualHost: "/"} },
+		func(*transport.Settings[Options], transport.Fail) {},
+		func(s transport.Settings[Options]) driver.Driver {
+			d := &stompDriver{factory: f, cfg: s}
+			d.Open = d.dial
+			return d
+		})
 }
 
 // inFlight is [driver.Factory.InFlight]: the library's Send holds the connection until the receipt has come.
@@ -63,9 +62,7 @@ type stompDriver struct {
 	transport.Identity
 	transport.Pool[*connection]
 	factory driver.Factory
-	broker  library.Broker
-	host    string
-	maxBody int
+	cfg     transport.Settings[Options]
 	took    sync.Map // the destinations to which the broker has confirmed a message
 }
 
@@ -80,15 +77,15 @@ type connection struct {
 }
 
 func (d *stompDriver) dial(ctx context.Context, spec driver.Connection) (*connection, error) {
-	return library.Dial(ctx, &d.broker, spec.Order, func(
-		ctx context.Context, host transport.Endpoint, conn net.Conn,
+	return protocol.Dial(ctx, protocol.STOMP(), &d.cfg, spec.Order, func(
+		ctx context.Context, host transport.Endpoint, conn net.Conn, _ *transport.Metered,
 	) (*connection, error) {
 		c := &connection{net: library.NewConn(conn), host: host.String()}
 		options := []func(*stomp.Conn) error{
-			stomp.ConnOpt.Host(d.host), stomp.ConnOpt.AcceptVersion(stomp.V12), stomp.ConnOpt.Logger(library.Silence{}),
+			stomp.ConnOpt.Host(d.cfg.Options.VirtualHost), stomp.ConnOpt.AcceptVersion(stomp.V12), stomp.ConnOpt.Logger(library.Silence{}),
 			stomp.ConnOpt.UnsubscribeReceiptTimeout(0),
 		}
-		if t := &d.broker.Target; t.User != "" {
+		if t := &d.cfg.Target; t.User != "" {
 			options = append(options, stomp.ConnOpt.Login(t.User, t.Password))
 		}
 		if spec.ClientID != "" {

@@ -45,7 +45,7 @@ func (d *stompDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (d
 	}
 	spec.Credit = cmp.Or(min(max(spec.Credit, 0), maxCredit), defaultCredit)
 	c := &consumer{
-		Lease: lease, op: "receive from " + spec.Destination.String(), spec: spec, maxBody: d.maxBody,
+		Lease: lease, op: "receive from " + spec.Destination.String(), spec: spec, maxBody: d.cfg.MaxBody,
 		inbox: make(chan *stomp.Message, spec.Credit),
 	}
 	c.loop.Over, c.loop.Why = lease.Conn.net.Ended, c.gone

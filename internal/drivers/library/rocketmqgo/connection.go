@@ -19,7 +19,6 @@ package rocketmqgo
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"net"
 	"sync"
 	"time"
@@ -27,7 +26,6 @@ import (
 	"github.com/apache/rocketmq-client-go/v2/primitive"
 	"github.com/apache/rocketmq-client-go/v2/rlog"
 
-	"github.com/perfmq/perfmq/internal/drivers/library"
 	"github.com/perfmq/perfmq/internal/drivers/library/rocketmqgo/support"
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/transport"
@@ -54,41 +52,33 @@ func Factory() driver.Factory {
 		Name: "rocketmq", Title: "Apache RocketMQ (remoting)", Client: "rocketmq-client-go",
 		Capabilities: driver.Capabilities{Reconnects: true, Queue: kind, Topic: kind},
 	}
-	checked := func(opts driver.OpenOptions) (*rocketDriver, error) {
-		b, err := check(p, &opts)
-		return &rocketDriver{
-			factory: f, broker: b, topics: support.Admin{NewQueues: opts.Options.(*Options).Queues}, maxBody: opts.LargestBody(),
-			groups: map[string][]*consumer{},
-		}, err
-	}
-	return protocol.Factory(f, p, func() *Options { return &Options{Queues: 8} }, checked,
-		func(d *rocketDriver) driver.Driver { silence(); return d })
+	return protocol.Factory(f, p, func() *Options { return &Options{Queues: 8} }, check,
+		func(s transport.Settings[Options]) driver.Driver {
+			silence()
+			return &rocketDriver{
+				factory: f, cfg: s, topics: support.Admin{NewQueues: s.Options.Queues}, groups: map[string][]*consumer{},
+			}
+		})
 }
 
 // check refuses features that the library lacks, and features with failures that it does not report.
-func check(p *transport.Protocol, opts *driver.OpenOptions) (library.Broker, error) {
-	const op = "check the settings"
-	b, err := library.NewBroker(p, opts)
-	if b.Target.TLS {
-		err = errors.Join(err,
-			library.Unsupported(op, hintNative+", or rocketmq://", "rocketmq-client-go has no encrypted connections"))
+func check(s *transport.Settings[Options], fail transport.Fail) {
+	if s.Target.TLS {
+		fail(hintNative+", or rocketmq://", "rocketmq-client-go has no encrypted connections")
 	}
-	if b.Target.User != "" {
-		err = errors.Join(err, library.Unsupported(op, hintNative,
-			"a login: rocketmq-client-go does not tell a consumer that its login was refused"))
+	if s.Target.User != "" {
+		fail(hintNative, "a login: rocketmq-client-go does not tell a consumer that its login was refused")
 	}
-	if n := opts.Options.(*Options).Queues; n < 1 || n > 1024 {
-		err = errors.Join(err, driver.Errorf(driver.ClassOther, op, "", "option queues=%d: must be 1 to 1024", n))
+	if n := s.Options.Queues; n < 1 || n > 1024 {
+		fail("", "option queues=%d: must be 1 to 1024", n)
 	}
-	return b, err
 }
 
 // rocketDriver is a [driver.Driver]. Each producer and consumer has connections of its own, as members of a group must.
 type rocketDriver struct {
 	factory driver.Factory
-	broker  library.Broker
+	cfg     transport.Settings[Options]
 	topics  support.Admin
-	maxBody int
 
 	mu     sync.Mutex
 	groups map[string][]*consumer // the open consumers, by group
@@ -104,13 +94,13 @@ func instance(spec *driver.Connection) string { return spec.Name + "-" + rand.Te
 func (d *rocketDriver) prepare(
 	ctx context.Context, op string, dest driver.Destination,
 ) (server string, queues []*primitive.MessageQueue, err error) {
-	server, err = library.Dial(ctx, &d.broker, nil, func(
-		_ context.Context, _ transport.Endpoint, conn net.Conn,
+	server, err = protocol.Dial(ctx, protocol.RocketMQ(), &d.cfg, nil, func(
+		_ context.Context, _ transport.Endpoint, conn net.Conn, _ *transport.Metered,
 	) (string, error) {
 		return conn.RemoteAddr().String(), conn.Close() // the library dials by itself, and needs addresses
 	})
 	if err == nil {
-		ctx, cancel := context.WithTimeout(ctx, d.broker.ConnectTimeout)
+		ctx, cancel := context.WithTimeout(ctx, d.cfg.ConnectTimeout)
 		defer cancel()
 		queues, err = d.topics.Queues(ctx, op, server, dest.Name)
 	}

@@ -185,8 +185,8 @@ func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 	return c.loop.Run(ctx, c.spec.Concurrency, func(ctx context.Context) error {
 		select {
 		case h := <-c.inbox:
-			if n := len(h.message.Body); n > c.driver.maxBody {
-				return library.TooLarge(c.op, n, c.driver.maxBody)
+			if n := len(h.message.Body); n > c.driver.cfg.MaxBody {
+				return library.TooLarge(c.op, n, c.driver.cfg.MaxBody)
 			}
 			deliver(delivery(h.message))
 			c.accept(h.message)
