@@ -1,6 +1,7 @@
 package library
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -21,23 +22,29 @@ func TooLarge(op string, size, limit int) error {
 
 // Rules are the rules of a driver beside its capabilities, for libraries and native drivers.
 type Rules struct {
-	// Name returns which names the protocol has, "letters and digits", if a destination cannot have this one; else "".
-	Name func(name string) string
-	// Only: there is no other, native driver of the protocol.
-	Only bool
+	Signs string // in names of destinations, beside letters and digits
+	Most  int    // the largest length of a name; 0 for any
+	Only  bool   // there is no other, native driver of the protocol
 }
 
 // PlainNames are the rules of libraries that pass names on, to brokers that take some signs for something else.
-func PlainNames() Rules {
-	odd := func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-:", r)
+func PlainNames() Rules { return Rules{Signs: "._-:"} }
+
+// Legal reports whether a destination can have that name.
+func (r Rules) Legal(name string) bool {
+	odd := func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune(r.Signs, c)
 	}
-	return Rules{Name: func(name string) string {
-		if strings.ContainsFunc(name, odd) {
-			return "letters, digits and . _ - :"
-		}
-		return ""
-	}}
+	return name != "" && (r.Most == 0 || len(name) <= r.Most) && !strings.ContainsFunc(name, odd)
+}
+
+// Names describes the legal names.
+func (r Rules) Names() string {
+	text := "letters, digits and " + strings.Join(strings.Split(r.Signs, ""), " ")
+	if r.Most > 0 {
+		text += fmt.Sprintf(", at most %d of them", r.Most)
+	}
+	return text
 }
 
 // wish is a feature that a producer or consumer asks for, and whether it is supported. The native driver may have it if
@@ -52,10 +59,9 @@ type wish struct {
 // refuse returns an error for the first unsupported wish. The client library is the cause of only some refusals: the
 // native driver may lack the feature, too.
 func (r Rules) refuse(op string, f *driver.Factory, dest driver.Destination, wishes []wish) error {
-	names := r.Name(dest.Name)
 	wishes = append(wishes,
 		wish{true, f.Capabilities.Of(dest.Kind).Exists, "use another destination", true, dest.Kind.String() + "s"},
-		wish{names != "", false, "use a name of " + names, true, "names with other signs than " + names})
+		wish{!r.Legal(dest.Name), false, "use a name of " + r.Names(), true, "names with other signs than " + r.Names()})
 	for _, w := range wishes {
 		if !w.asked || w.can {
 			continue

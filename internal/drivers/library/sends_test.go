@@ -97,17 +97,12 @@ func TestRules(t *testing.T) {
 	require.EqualError(t, err, "open: Bus over gobus: not supported: names with other signs than letters, digits and . _ - :")
 	require.Equal(t, "use a name of letters, digits and . _ - :, or use --client native", driver.HintOf(err))
 
-	own := Rules{Only: true, Name: func(name string) string {
-		if name == "a/b" {
-			return ""
-		}
-		return "a/b"
-	}}
+	own := Rules{Only: true, Signs: "/", Most: 3}
 	require.NoError(t, own.CheckProducer("open", &f, &spec))
 	spec.CommitInterval = 1
 	err = own.CheckProducer("open", &f, &spec)
 	require.Equal(t, driver.ClassUnsupported, driver.ClassOf(err))
 	require.Equal(t, "leave out --commit-interval", driver.HintOf(err))
-	err = own.CheckConsumer("open", &f, &driver.ConsumerSpec{Destination: driver.Destination{Name: "c"}})
-	require.Equal(t, "use a name of a/b", driver.HintOf(err))
+	err = own.CheckConsumer("open", &f, &driver.ConsumerSpec{Destination: driver.Destination{Name: "a/bc"}})
+	require.Equal(t, "use a name of letters, digits and /, at most 3 of them", driver.HintOf(err))
 }

@@ -100,8 +100,8 @@ func checkSettings(s *transport.Settings[Options], fail transport.Fail) {
 // check reports the mistakes in single options, and in their combination.
 func (o *Options) check(fail transport.Fail) {
 	o.checkRanges(fail)
-	if o.Group != "" && !legalName(o.Group) {
-		fail("use "+legalSigns, "option group=%s: not a legal name", o.Group)
+	if o.Group != "" && !rules().Legal(o.Group) {
+		fail("use "+rules().Names(), "option group=%s: not a legal name", o.Group)
 	}
 	if strings.Contains(o.Tag, "|") || !wire.CarriesProperty(o.Tag) || o.Tag != strings.TrimSpace(o.Tag) {
 		fail("a message has one tag, without blanks around it", "option tag=%s: not a legal tag", o.Tag)
@@ -148,23 +148,5 @@ func (o *Options) checkRanges(fail transport.Fail) {
 	atLeast("batch-linger", o.BatchLinger, 0)
 }
 
-// legalSigns has the rules of legalName.
-const legalSigns = "letters, digits, %, |, - and _, at most 120 of them"
-
-// rules are those for destinations.
-func rules() library.Rules {
-	return library.Rules{Only: true, Name: func(name string) string {
-		if legalName(name) {
-			return ""
-		}
-		return legalSigns
-	}}
-}
-
-// legalName reports whether brokers accept it as a topic or group (TopicValidator).
-func legalName(name string) bool {
-	const most, others = 120, "%|_-"
-	return name != "" && len(name) <= most && !strings.ContainsFunc(name, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune(others, r)
-	})
-}
+// rules are those of brokers for topics and groups (TopicValidator).
+func rules() library.Rules { return library.Rules{Signs: "%|_-", Most: 120, Only: true} }

@@ -51,11 +51,11 @@ func (o *Options) membershipOf(spec *driver.ConsumerSpec, unique string) members
 // groupName makes a legal name from any text: if the text contains illegal characters, or is too long, these become _,
 // it is cut to 100 bytes, and a hash of the whole text is appended.
 func groupName(text string) string {
-	if legalName(text) {
+	if rules().Legal(text) {
 		return text
 	}
 	legal := strings.Map(func(r rune) rune {
-		if r < 128 && legalName(string(r)) {
+		if r < 128 && rules().Legal(string(r)) {
 			return r
 		}
 		return '_'

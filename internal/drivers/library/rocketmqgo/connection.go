@@ -26,7 +26,6 @@ import (
 	"github.com/apache/rocketmq-client-go/v2/primitive"
 	"github.com/apache/rocketmq-client-go/v2/rlog"
 
-	"github.com/perfmq/perfmq/internal/drivers/library/rocketmqgo/support"
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -45,7 +44,7 @@ const (
 // Factory describes the protocol and opens drivers for it. The first driver turns off the library's logging, which is
 // global to the process.
 func Factory() driver.Factory {
-	silence := sync.OnceFunc(func() { rlog.SetLogger(support.Silence{}) })
+	quiet := sync.OnceFunc(func() { rlog.SetLogger(silence{}) })
 	p := protocol.RocketMQ()
 	kind := driver.KindCapabilities{Exists: true, Group: true, Properties: true, Concurrency: true}
 	f := driver.Factory{
@@ -54,9 +53,9 @@ func Factory() driver.Factory {
 	}
 	return protocol.Factory(f, p, func() *Options { return &Options{Queues: 8} }, check,
 		func(s transport.Settings[Options]) driver.Driver {
-			silence()
+			quiet()
 			return &rocketDriver{
-				factory: f, cfg: s, topics: support.Admin{NewQueues: s.Options.Queues}, groups: map[string][]*consumer{},
+				factory: f, cfg: s, topics: admins{NewQueues: s.Options.Queues}, groups: map[string][]*consumer{},
 			}
 		})
 }
@@ -78,7 +77,7 @@ func check(s *transport.Settings[Options], fail transport.Fail) {
 type rocketDriver struct {
 	factory driver.Factory
 	cfg     transport.Settings[Options]
-	topics  support.Admin
+	topics  admins
 
 	mu     sync.Mutex
 	groups map[string][]*consumer // the open consumers, by group

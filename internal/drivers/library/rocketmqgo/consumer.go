@@ -1,7 +1,6 @@
 package rocketmqgo
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"github.com/apache/rocketmq-client-go/v2/primitive"
 
 	"github.com/perfmq/perfmq/internal/drivers/library"
-	"github.com/perfmq/perfmq/internal/drivers/library/rocketmqgo/support"
 	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -75,7 +73,7 @@ var _ driver.Prober = (*consumer)(nil)
 // Consumer implements [driver.Driver].
 func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	op, dest := "open a consumer on "+spec.Destination.String(), spec.Destination
-	if err := cmp.Or(library.PlainNames().CheckConsumer(op, &d.factory, &spec), support.CheckName(op, dest)); err != nil {
+	if err := rules().CheckConsumer(op, &d.factory, &spec); err != nil {
 		return nil, err
 	}
 	server, queues, err := d.prepare(ctx, op, dest)
@@ -248,7 +246,7 @@ func (c *consumer) Close(ctx context.Context) error {
 	}
 	_ = library.Call(shutting, c.library.Shutdown)
 	if c.spec.Destination.Kind == driver.Topic {
-		err = errors.Join(err, support.RemoveOffsets(c.group, c.instance))
+		err = errors.Join(err, removeOffsets(c.group, c.instance))
 	}
 	return err
 }

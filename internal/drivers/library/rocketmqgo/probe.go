@@ -7,7 +7,6 @@ import (
 	"github.com/apache/rocketmq-client-go/v2/primitive"
 
 	"github.com/perfmq/perfmq/internal/drivers/library"
-	"github.com/perfmq/perfmq/internal/drivers/library/rocketmqgo/support"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -21,7 +20,7 @@ const (
 // queue again. While connected it does so at least every twenty seconds, because brokers hold a pull without messages
 // that long. A queue of a consumer in another process cannot be checked, and counts as not pulled.
 func (c *consumer) Probe(ctx context.Context) error {
-	brokers, err := support.Brokers(ctx, c.server, c.all)
+	brokers, err := brokersOf(ctx, c.server, c.all)
 	if err == nil {
 		err = c.driver.topics.Ask(ctx, c.server, brokers)
 	}

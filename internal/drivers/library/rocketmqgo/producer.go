@@ -1,7 +1,6 @@
 package rocketmqgo
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +17,6 @@ import (
 	libproducer "github.com/apache/rocketmq-client-go/v2/producer"
 
 	"github.com/perfmq/perfmq/internal/drivers/library"
-	"github.com/perfmq/perfmq/internal/drivers/library/rocketmqgo/support"
 	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -40,7 +38,7 @@ func (d *rocketDriver) Producer(
 	ctx context.Context, spec driver.ProducerSpec, done driver.Completions,
 ) (driver.Producer, error) {
 	op := "open a producer on " + spec.Destination.String()
-	err := cmp.Or(library.PlainNames().CheckProducer(op, &d.factory, &spec), support.CheckName(op, spec.Destination))
+	err := rules().CheckProducer(op, &d.factory, &spec)
 	p := &producer{op: "send to " + spec.Destination.String(), topic: spec.Destination.Name, spec: spec}
 	p.sends = library.NewSends(p.op, done)
 	for i := range spec.Variants {
@@ -55,7 +53,7 @@ func (d *rocketDriver) Producer(
 	if err != nil {
 		return nil, err
 	}
-	queues := support.NewSelector()
+	queues := newSelector()
 	p.library, err = rocketmq.NewProducer(libproducer.WithNameServer(primitive.NamesrvAddr{server}),
 		libproducer.WithGroupName("perfmq-producer"),
 		libproducer.WithInstanceName(instance(&spec.Connection)), libproducer.WithRetry(0),
@@ -133,7 +131,7 @@ func (p *producer) outcome(result *primitive.SendResult, err error) driver.Outco
 	case errors.As(err, &network):
 		return p.end(driver.Unknown, driver.ClassConnectionLost, transport.HintAlive, err)
 	}
-	state, class, hint := support.Refusal(err)
+	state, class, hint := refusal(err)
 	return p.end(state, class, hint, err)
 }
 

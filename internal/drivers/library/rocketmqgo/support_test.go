@@ -1,4 +1,4 @@
-package support_test
+package rocketmqgo
 
 import (
 	"errors"
@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/perfmq/perfmq/internal/drivers/library/rocketmqgo/support"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -28,20 +27,16 @@ func TestRefusal(t *testing.T) {
 		"CODE: 1, DESC: create mapped file failed":                                                {driver.Failed, driver.ClassOther},
 		"topic=T route info not found":                                                            {driver.Failed, driver.ClassConnect},
 	} {
-		state, class, hint := support.Refusal(errors.New(text))
+		state, class, hint := refusal(errors.New(text))
 		require.Equal(t, want.state, state, text)
 		require.Equal(t, want.class, class, text)
 		require.NotEmpty(t, hint, text)
 	}
 }
 
-func TestCheckName(t *testing.T) {
+func TestNames(t *testing.T) {
 	for name, legal := range map[string]bool{"a-b_C1": true, "a.b": false, "a:b": false, string(make([]byte, 101)): false} {
-		err := support.CheckName("open", driver.Destination{Name: name})
-		require.Equal(t, legal, err == nil, name)
-		if !legal {
-			require.Equal(t, driver.ClassUnsupported, driver.ClassOf(err))
-		}
+		require.Equal(t, legal, rules().Legal(name), name)
 	}
 }
 
@@ -54,10 +49,10 @@ func TestRemoveOffsets(t *testing.T) {
 		require.NoError(t, os.MkdirAll(filepath.Join(dir, "group", name), 0o700))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "group", name, "offset.json"), nil, 0o600))
 	}
-	require.NoError(t, support.RemoveOffsets("group", "mine"))
+	require.NoError(t, removeOffsets("group", "mine"))
 	require.NoDirExists(t, filepath.Join(dir, "group", "10.0.0.1@mine"))
 	require.FileExists(t, filepath.Join(dir, "group", "10.0.0.1@other", "offset.json"))
-	require.NoError(t, support.RemoveOffsets("group", "other"))
+	require.NoError(t, removeOffsets("group", "other"))
 	require.NoDirExists(t, dir)
 }
 
@@ -77,7 +72,7 @@ func TestRemoveOffsetsWhileTheyAreWritten(t *testing.T) {
 				}
 			})
 		}
-		require.NoError(t, support.RemoveOffsets("group", "mine"))
+		require.NoError(t, removeOffsets("group", "mine"))
 		library.Wait()
 		require.NoDirExists(t, dir)
 	}

@@ -1,6 +1,4 @@
-// Package support has functions that rocketmq-client-go lacks: it looks up and creates topics with the library's
-// administration client, classifies the answers of brokers, and removes the files that consumers leave behind.
-package support
+package rocketmqgo
 
 import (
 	"context"
@@ -15,7 +13,7 @@ import (
 	"github.com/apache/rocketmq-client-go/v2/admin"
 	liberrors "github.com/apache/rocketmq-client-go/v2/errors"
 	"github.com/apache/rocketmq-client-go/v2/primitive"
-	"github.com/apache/rocketmq-client-go/v2/producer"
+	libproducer "github.com/apache/rocketmq-client-go/v2/producer"
 
 	"github.com/perfmq/perfmq/internal/drivers/library"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -24,13 +22,12 @@ import (
 const (
 	// all brokers that create topics have it (TopicValidator.AUTO_CREATE_TOPIC_KEY_TOPIC)
 	systemTopic = "TBW102"
-	look        = 10 * time.Millisecond // interval of checks for a created topic
-	askTimeout  = 3 * time.Second       // for the answer of a broker
+	askTimeout  = 3 * time.Second // for the answer of a broker
 )
 
-// Admin asks a name server. It is safe for concurrent use. All clients of a driver share one, because each leaves a
+// admins asks a name server. It is safe for concurrent use. All clients of a driver share one, because each leaves a
 // connection behind.
-type Admin struct {
+type admins struct {
 	NewQueues int // of a created topic
 
 	mu     sync.Mutex
@@ -39,7 +36,7 @@ type Admin struct {
 }
 
 // Close closes the client.
-func (a *Admin) Close() error {
+func (a *admins) Close() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.client != nil {
@@ -49,7 +46,7 @@ func (a *Admin) Close() error {
 	return nil
 }
 
-func (a *Admin) of(server string) (admin.Admin, error) {
+func (a *admins) of(server string) (admin.Admin, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.server == server {
@@ -72,7 +69,7 @@ func lookUp(ctx context.Context, client admin.Admin, topic string) ([]*primitive
 }
 
 // Queues returns the queues of a topic, which it creates if need be. op names the operation in errors.
-func (a *Admin) Queues(ctx context.Context, op, server, topic string) ([]*primitive.MessageQueue, error) {
+func (a *admins) Queues(ctx context.Context, op, server, topic string) ([]*primitive.MessageQueue, error) {
 	client, err := a.of(server)
 	if err != nil {
 		return nil, driver.Errorf(driver.ClassOther, op, "use --client native", "%w", err)
@@ -121,7 +118,7 @@ func await(ctx context.Context, client admin.Admin, topic string) ([]*primitive.
 }
 
 // create creates a topic on all brokers.
-func (a *Admin) create(ctx context.Context, server string, client admin.Admin, topic string) error {
+func (a *admins) create(ctx context.Context, server string, client admin.Admin, topic string) error {
 	queues, err := lookUp(ctx, client, systemTopic)
 	if err != nil {
 		return err
@@ -134,8 +131,8 @@ func (a *Admin) create(ctx context.Context, server string, client admin.Admin, t
 	return err
 }
 
-// Brokers returns the addresses of the brokers that have the queues.
-func Brokers(ctx context.Context, server string, queues []*primitive.MessageQueue) ([]string, error) {
+// brokersOf returns the addresses of the brokers that have the queues.
+func brokersOf(ctx context.Context, server string, queues []*primitive.MessageQueue) ([]string, error) {
 	list, err := library.Bounded(ctx, func() ([]string, error) { return addressesOf(server, queues) })
 	if names := namesOf(queues); err == nil && len(list) < names {
 		err = fmt.Errorf("%s knows the addresses of %d of %d brokers", server, len(list), names)
@@ -153,7 +150,7 @@ func namesOf(queues []*primitive.MessageQueue) int {
 }
 
 // Ask asks brokers for an answer without an effect.
-func (a *Admin) Ask(ctx context.Context, server string, brokers []string) error {
+func (a *admins) Ask(ctx context.Context, server string, brokers []string) error {
 	client, err := a.of(server)
 	for _, address := range brokers {
 		if err == nil {
@@ -176,10 +173,10 @@ func addressesOf(server string, queues []*primitive.MessageQueue) (addresses []s
 		}
 		return err
 	}
-	p, err := rocketmq.NewProducer(producer.WithNameServer(primitive.NamesrvAddr{server}),
-		producer.WithGroupName("perfmq-lookup"),
-		producer.WithInstanceName("perfmq-lookup-"+rand.Text()[:8]), producer.WithRetry(0), producer.WithInterceptor(note),
-		producer.WithQueueSelector(producer.NewManualQueueSelector()))
+	p, err := rocketmq.NewProducer(libproducer.WithNameServer(primitive.NamesrvAddr{server}),
+		libproducer.WithGroupName("perfmq-lookup"),
+		libproducer.WithInstanceName("perfmq-lookup-"+rand.Text()[:8]), libproducer.WithRetry(0), libproducer.WithInterceptor(note),
+		libproducer.WithQueueSelector(libproducer.NewManualQueueSelector()))
 	if err == nil {
 		err = p.Start()
 	}
