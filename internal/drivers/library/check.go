@@ -59,9 +59,10 @@ type wish struct {
 // refuse returns an error for the first unsupported wish. The client library is the cause of only some refusals: the
 // native driver may lack the feature, too.
 func (r Rules) refuse(op string, f *driver.Factory, dest driver.Destination, wishes []wish) error {
+	names := r.Names()
 	wishes = append(wishes,
 		wish{true, f.Capabilities.Of(dest.Kind).Exists, "use another destination", true, dest.Kind.String() + "s"},
-		wish{!r.Legal(dest.Name), false, "use a name of " + r.Names(), true, "names with other signs than " + r.Names()})
+		wish{!r.Legal(dest.Name), false, "use a name of " + names, true, "names with other signs than " + names})
 	for _, w := range wishes {
 		if !w.asked || w.can {
 			continue

@@ -63,8 +63,8 @@ func Factory[O any](
 	return f
 }
 
-// Dial opens a connection to the first host that accepts it, tried in the given order. open gets a connection to a host:
-// conn is raw, or TLS on top of it. If open fails, Dial closes the connection.
+// Dial opens a connection to the first host that accepts it, tried in the given order. open gets a connection to one
+// host: conn is raw, or TLS on top of it. If open fails, Dial closes the connection.
 func Dial[C, O any](
 	ctx context.Context, p *transport.Protocol, s *transport.Settings[O], order []int,
 	open func(ctx context.Context, host transport.Endpoint, conn net.Conn, raw *transport.Metered) (C, error),

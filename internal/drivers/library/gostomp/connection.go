@@ -82,8 +82,8 @@ func (d *stompDriver) dial(ctx context.Context, spec driver.Connection) (*connec
 	) (*connection, error) {
 		c := &connection{net: library.NewConn(conn), host: host.String()}
 		options := []func(*stomp.Conn) error{
-			stomp.ConnOpt.Host(d.cfg.Options.VirtualHost), stomp.ConnOpt.AcceptVersion(stomp.V12), stomp.ConnOpt.Logger(library.Silence{}),
-			stomp.ConnOpt.UnsubscribeReceiptTimeout(0),
+			stomp.ConnOpt.Host(d.cfg.Options.VirtualHost), stomp.ConnOpt.AcceptVersion(stomp.V12),
+			stomp.ConnOpt.Logger(library.Silence{}), stomp.ConnOpt.UnsubscribeReceiptTimeout(0),
 		}
 		if t := &d.cfg.Target; t.User != "" {
 			options = append(options, stomp.ConnOpt.Login(t.User, t.Password))

@@ -175,8 +175,8 @@ func addressesOf(server string, queues []*primitive.MessageQueue) (addresses []s
 	}
 	p, err := rocketmq.NewProducer(libproducer.WithNameServer(primitive.NamesrvAddr{server}),
 		libproducer.WithGroupName("perfmq-lookup"),
-		libproducer.WithInstanceName("perfmq-lookup-"+rand.Text()[:8]), libproducer.WithRetry(0), libproducer.WithInterceptor(note),
-		libproducer.WithQueueSelector(libproducer.NewManualQueueSelector()))
+		libproducer.WithInstanceName("perfmq-lookup-"+rand.Text()[:8]), libproducer.WithRetry(0),
+		libproducer.WithInterceptor(note), libproducer.WithQueueSelector(libproducer.NewManualQueueSelector()))
 	if err == nil {
 		err = p.Start()
 	}
