@@ -22,7 +22,7 @@ const (
 
 // Control returns the HTTP handler for operators; it answers with plain text or JSON:
 //
-//	GET  /stats?limit=N    the counts as JSON, see [Stats]; of 1000 destinations without a limit
+//	GET  /stats            the counts as JSON, see [Stats], of 1000 destinations at most
 //	GET  /faults           the current faults: lose=1000,delay=5ms
 //	PUT  /faults           replaces the faults by the body's; "none" ends all faults
 //	POST /stall?for=2s     pauses the broker for a time; 0s ends a stall
@@ -91,7 +91,7 @@ func (b *Broker) authenticated(h http.Handler) http.Handler {
 	})
 }
 
-// The default and the largest number of destinations in an answer.
+// pageSize is the largest number of destinations in an answer.
 const pageSize = 1000
 
 func (b *Broker) serveStats(w http.ResponseWriter, _ *http.Request) {

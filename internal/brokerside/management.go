@@ -7,22 +7,17 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 const (
 	// maxAnswer is the largest answer of a management, in bytes.
 	maxAnswer = 4 << 20
-	// maxListed is the number of destinations that a perfmq broker lists, in the order of their names.
-	maxListed = 10_000
 	// rabbitLag is the age of RabbitMQ's counters at most: channels report theirs each 5 s (collect_statistics_interval),
 	// and the plugin looks at them at the same interval.
 	rabbitLag = 11 * time.Second
@@ -39,20 +34,16 @@ type Management struct {
 	// User and Password are used for a URL without a login.
 	User, Password string
 	TLS            driver.TLS
-	// RocketMQ: a perfmq broker keeps RocketMQ's destinations in topics of the same name.
-	RocketMQ bool
 }
 
 // inspect asks a kind of management for counters.
 type inspect func(context.Context, []driver.Destination) ([]driver.DestinationCount, error)
 
 // Inspector asks a broker for its counters over HTTP. It detects the broker itself: Artemis or ActiveMQ Classic by
-// Jolokia, RabbitMQ by its management plugin, a perfmq broker by its control. It is a [driver.Inspector], safe for
-// concurrent use.
+// Jolokia, RabbitMQ by its management plugin. It is a [driver.Inspector], safe for concurrent use.
 type Inspector struct {
-	client   *client
-	vhost    string
-	rocketmq bool
+	client *client
+	vhost  string
 
 	mu      sync.Mutex                  // held while the broker is asked
 	inspect inspect                     // nil until the broker is known
@@ -68,7 +59,7 @@ func (m *Management) Open() (*Inspector, error) {
 	}
 	vhost := cmp.Or(client.url.Query().Get("vhost"), "/")
 	client.url.RawQuery, client.url.Path = "", strings.TrimRight(client.url.Path, "/")
-	return &Inspector{client: client, vhost: vhost, rocketmq: m.RocketMQ, asked: map[driver.Destination]bool{}}, nil
+	return &Inspector{client: client, vhost: vhost, asked: map[driver.Destination]bool{}}, nil
 }
 
 // Lag returns the age that counters may have.
@@ -100,7 +91,7 @@ func (h *Inspector) Inspect(ctx context.Context, list []driver.Destination) ([]d
 // detect determines which management answers.
 func (h *Inspector) detect(ctx context.Context) (err error) {
 	if h.inspect == nil {
-		h.inspect, err = try(ctx, h.findRabbitMQ, h.findJolokia, h.findPerfmq)
+		h.inspect, err = try(ctx, h.findRabbitMQ, h.findJolokia)
 	}
 	if otherPage(err) {
 		err = driver.Errorf(driver.ClassNotFound, "", hintManagement,
@@ -225,41 +216,4 @@ func (h *Inspector) askRabbitMQ(ctx context.Context, d driver.Destination) (n dr
 		n.Added, n.Acknowledged = driver.Counted(0), driver.Counted(0)
 	}
 	return n, nil
-}
-
-// findPerfmq accepts the address as the broker prints it, with the path of its counts, too.
-func (h *Inspector) findPerfmq(ctx context.Context) (inspect, error) {
-	ask := func(ctx context.Context, list []driver.Destination) ([]driver.DestinationCount, error) {
-		var stats struct {
-			Destinations *[]store.DestinationStats `json:"destinations"`
-		}
-		path := strings.TrimSuffix(h.client.url.EscapedPath(), "/stats") + "/stats?limit=" + strconv.Itoa(maxListed)
-		switch err := h.do(ctx, http.MethodGet, path, nil, &stats); {
-		case err != nil:
-			return nil, err
-		case stats.Destinations == nil:
-			return nil, driver.Errorf(driver.ClassNotFound, "", "", "another server")
-		}
-		return each(list, func(d driver.Destination) (driver.DestinationCount, error) {
-			return h.countOfPerfmq(d, *stats.Destinations), nil
-		})
-	}
-	_, err := ask(ctx, nil)
-	return ask, err
-}
-
-func (h *Inspector) countOfPerfmq(d driver.Destination, list []store.DestinationStats) driver.DestinationCount {
-	address, n := d.String(), driver.NoDestination()
-	if h.rocketmq {
-		address = driver.Destination{Kind: driver.Topic, Name: d.Name}.String()
-	}
-	if i := slices.IndexFunc(list, func(s store.DestinationStats) bool { return s.Address == address }); i >= 0 {
-		n = list[i].Counts()
-	} else if len(list) == maxListed { // it may be one of the unlisted
-		n = driver.DestinationCount{}
-	}
-	if h.rocketmq { // the other counts are of subscriptions over other protocols
-		n = driver.DestinationCount{Added: n.Added}
-	}
-	return n
 }

@@ -189,24 +189,3 @@ func TestCheckURL(t *testing.T) {
 		require.NotContains(t, err.Error(), "hunter2")
 	}
 }
-
-// A perfmq broker's control is found with and without its path. Of RocketMQ's destinations it counts only the messages
-// sent to the topic of the same name.
-func TestPerfmq(t *testing.T) {
-	t.Parallel()
-	served := serves("/stats", `{"destinations": [
-		{"address": "queue://Q", "sent": 9, "queues": [{"consumers": 1, "depth": 2, "stored": 9, "settled": 7}]},
-		{"address": "topic://Q", "sent": 6, "queues": null},
-		{"address": "topic://T", "sent": 5, "queues": [{"consumers": 1, "depth": 3, "stored": 4, "settled": 1}]}]}`)
-	for _, path := range []string{"", "/stats/"} {
-		list, err := asked(t, served, func(m *Management) { m.URL += path })
-		require.NoError(t, err, path)
-		require.Equal(t, []driver.DestinationCount{
-			{Depth: driver.Counted(2), Added: driver.Counted(9), Acknowledged: driver.Counted(7), Consumers: driver.Counted(1)},
-			{Depth: driver.Counted(3), Added: driver.Counted(5), Consumers: driver.Counted(1)},
-		}, list, path)
-	}
-	list, err := asked(t, served, func(m *Management) { m.RocketMQ = true })
-	require.NoError(t, err)
-	require.Equal(t, []driver.DestinationCount{{Added: driver.Counted(6)}, {Added: driver.Counted(5)}}, list)
-}

@@ -22,7 +22,7 @@ func openManagement(p *plan.Plan, endpoints map[*plan.Broker]*engine.Endpoint) e
 		}
 		m := brokerside.Management{
 			URL: e.Management, User: cmp.Or(e.User, plan.User(e.URL)),
-			Password: cmp.Or(e.Password, plan.Password(e.URL)), TLS: e.TLS, RocketMQ: e.Protocol == "rocketmq",
+			Password: cmp.Or(e.Password, plan.Password(e.URL)), TLS: e.TLS,
 		}
 		if opened[m] == nil {
 			h, err := m.Open()

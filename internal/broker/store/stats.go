@@ -5,8 +5,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-
-	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // QueueStats are the exact counts of a queue or subscription since its creation.
@@ -32,23 +30,6 @@ type DestinationStats struct {
 	Refused  uint64       `json:"refused"`  // for lack of room
 	Unrouted uint64       `json:"unrouted"` // sent to a topic without subscriptions
 	Queues   []QueueStats `json:"queues"`
-}
-
-// Counts returns the counts for comparison with perfmq's. For a topic, messages added are all accepted
-// messages, whatever the subscriptions.
-func (s *DestinationStats) Counts() driver.DestinationCount {
-	n := driver.NoDestination()
-	for i := range s.Queues {
-		q := &s.Queues[i]
-		n.Depth.N += uint64(max(0, q.Depth)) //nolint:gosec // not below 0
-		n.Added.N += q.Stored
-		n.Acknowledged.N += q.Settled
-		n.Consumers.N += uint64(max(0, q.Consumers)) //nolint:gosec // not below 0
-	}
-	if strings.HasPrefix(s.Address, driver.Topic.String()) {
-		n.Added, n.Acknowledged = driver.Counted(s.Sent), driver.Count{} // subscriptions take their counts with them
-	}
-	return n
 }
 
 // Totals are the counts of all destinations together.
