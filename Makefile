@@ -13,7 +13,7 @@ FUZZ_SESSION_TIME ?= 10m
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build dist man test unit lint fmt fuzz fuzz-session features failures starts soak docs limits bench bench-artemis bench-peers bench-broker bench-verify acceptance clean
+.PHONY: help build dist man test unit lint fmt fuzz fuzz-session features failures starts soak docs site limits bench bench-artemis bench-peers bench-broker bench-verify acceptance clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,6 +62,9 @@ soak: build ## make docs/reports/soak.*: an hour of load on an Artemis that is k
 docs: ## run the commands in README.md and docs/ and write their output into the pages; best on an idle machine
 	$(GO) test ./internal/cli -run '^TestSettingsReference$$' -update
 	$(GO) test ./internal/e2e -run '^TestDocuments$$' -count=1 -update
+
+site: ## build the documentation as a site into bin/site, and check its links; needs Python
+	./scripts/site.sh bin/site
 
 acceptance: build ## make docs/lab/acceptance.md: the shipped scenarios at full size on real brokers; an hour and more, on an idle machine
 	$(GO) test ./internal/e2e -run '^Test(Shipped)?Scenarios' -count=1 -timeout 60m -scenarios.all

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Builds the site of the documentation, with MkDocs in an environment of its own. Usage: scripts/site.sh DIR
+set -euo pipefail
+out=$(realpath -m "$1")
+cd "$(dirname "$0")/site"
+export NO_MKDOCS_2_WARNING=1 # that its next version will differ
+
+# The environment is kept until a version changes.
+env=${XDG_CACHE_HOME:-$HOME/.cache}/perfmq/site-$(sha256sum requirements.txt | cut -c 1-12)
+if [ ! -e "$env/complete" ]; then
+	python3 -m venv --clear "$env" || { echo "hint: Python 3.10 or later builds the site (Debian: apt-get install python3-venv)" >&2; exit 1; }
+	"$env/bin/pip" install --quiet --requirement requirements.txt
+	touch "$env/complete"
+fi
+"$env/bin/mkdocs" build --strict --site-dir "$out"
