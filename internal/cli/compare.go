@@ -5,12 +5,11 @@ import (
 
 	"github.com/perfmq/perfmq/internal/compare"
 	"github.com/perfmq/perfmq/internal/config"
-	"github.com/perfmq/perfmq/internal/page"
 )
 
 // compareCommand is perfmq compare.
 func (a *app) compareCommand() *cobra.Command {
-	in := compare.Options{Check: page.Check, Clean: a.secrets.Line}
+	in := compare.Options{Clean: a.secrets.Line}
 	var json string
 	cmd := &cobra.Command{
 		Use:   "compare [flags] DIR DIR...",

@@ -3,6 +3,7 @@ package cli
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -14,11 +15,21 @@ import (
 // TestDamagedResults: report, compare and merge refuse the same folders, and name the file and what to do.
 func TestDamagedResults(t *testing.T) {
 	t.Parallel()
-	for _, file := range []string{result.RowsFile, result.LatenciesFile} {
+	for file, says := range map[string]string{
+		result.RowsFile: ": it is missing", result.LatenciesFile: ": it is missing", result.ResultFile: ": its digest is not that of its text",
+	} {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
 			good, bad := filepath.Join(makeRepeats(t, "good", "1ms", 1), "0"), filepath.Join(makeRepeats(t, "bad", "1ms", 1), "0")
-			require.NoError(t, os.Remove(filepath.Join(bad, file)))
+			path := filepath.Join(bad, file)
+			text, err := os.ReadFile(path)
+			require.NoError(t, err)
+			require.NoError(t, os.Remove(path))
+			if file == result.ResultFile {
+				changed := regexp.MustCompile(`("completed": )\d`).ReplaceAll(text, []byte("${1}7"))
+				require.NotEqual(t, string(text), string(changed))
+				require.NoError(t, os.WriteFile(path, changed, 0o600))
+			}
 			for _, args := range [][]string{
 				{"report", "--format", "csv", bad},
 				{"report", "--format", "csv", filepath.Dir(bad)},
@@ -28,7 +39,7 @@ func TestDamagedResults(t *testing.T) {
 				r := call(nil, args...)
 				assert.Equal(t, exitUsage, r.status, args)
 				assert.Empty(t, r.stdout, args)
-				assert.Contains(t, r.stderr, file+": it is missing", args)
+				assert.Contains(t, r.stderr, file+says, args)
 				assert.Contains(t, r.stderr, "the files were changed or are not complete", args)
 			}
 		})

@@ -127,7 +127,7 @@ func resultMistake(err error) error {
 		hint = "remove its folder"
 	case errors.Is(err, page.ErrTooMany):
 		hint = "report fewer at once"
-	case errors.As(err, &bad), errors.Is(err, page.ErrImpossible):
+	case errors.As(err, &bad):
 		hint = "the files were changed or are not complete"
 	}
 	return &plan.Mistake{Text: strings.TrimSpace(bare(err).Error()), Hint: hint}

@@ -14,11 +14,10 @@ import (
 
 // Options select sets and metrics of a comparison.
 type Options struct {
-	Metrics []string                   // names; none for the usual metrics
-	FailIf  []string                   // limits, the metrics of which are compared as well
-	Unlike  bool                       // runs of different plans are compared as well
-	Check   func(*result.Result) error // refuses results whose numbers contradict each other
-	Clean   func(string) string        // makes texts of results fit to print
+	Metrics []string            // names; none for the usual metrics
+	FailIf  []string            // limits, the metrics of which are compared as well
+	Unlike  bool                // runs of different plans are compared as well
+	Clean   func(string) string // makes texts of results fit to print
 }
 
 // Comparison holds sets against the first of them.
@@ -43,7 +42,7 @@ func New(sets []Set, metrics []threshold.Metric) *Comparison {
 // Compare reads the sets in folders and compares them. It returns all mistakes.
 func Compare(paths []string, o Options) (*Comparison, []error) {
 	metrics, limits, errs := o.parse()
-	sets, more := read(paths, o.Check)
+	sets, more := read(paths)
 	if errs = append(errs, more...); len(errs) > 0 {
 		return nil, errs
 	}
@@ -83,12 +82,12 @@ func (o *Options) parse() (metrics []threshold.Metric, limits []Limit, errs []er
 }
 
 // read reads the sets.
-func read(paths []string, check func(*result.Result) error) (sets []Set, errs []error) {
+func read(paths []string) (sets []Set, errs []error) {
 	if len(paths) < 2 {
 		return nil, []error{&plan.Mistake{Text: "at least two results are needed", Hint: "perfmq compare BEFORE AFTER"}}
 	}
 	for i, name := range NamesOf(paths) {
-		s, err := Read(paths[i], check)
+		s, err := Read(paths[i])
 		if err != nil {
 			errs = append(errs, err)
 		}

@@ -23,8 +23,6 @@ type Set struct {
 	Name    string
 	Repeats []Repeat
 	Failed  []Repeat // see [Set.Sift]
-
-	check func(*result.Result) error // of each result; nil if there is none
 }
 
 // Repeat is a run with the values of its metrics.
@@ -66,10 +64,9 @@ func Repeats(results ...*result.Result) (list []Repeat) {
 	return list
 }
 
-// Read reads a set: the result in a folder, or all in the folders in it, which are repeats. The check, if
-// there is one, refuses results with contradictory numbers.
-func Read(dir string, check func(*result.Result) error) (Set, error) {
-	s := Set{check: check}
+// Read reads a set: the result in a folder, or all in the folders in it, which are repeats.
+func Read(dir string) (Set, error) {
+	var s Set
 	err := s.add(dir)
 	switch {
 	case !errors.Is(err, result.ErrNoResult):
@@ -100,12 +97,8 @@ func Read(dir string, check func(*result.Result) error) (Set, error) {
 // add adds the result in a folder.
 func (s *Set) add(dir string) error {
 	r, err := result.Read(dir)
-	switch {
-	case err != nil:
-	case !r.Complete:
+	if err == nil && !r.Complete {
 		err = ErrIncomplete
-	case s.check != nil:
-		err = s.check(r)
 	}
 	if err != nil {
 		return fmt.Errorf("read %s: %w", dir, err)

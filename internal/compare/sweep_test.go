@@ -38,28 +38,28 @@ func made(t *testing.T, axes []sweeps.Axis, rates ...float64) string {
 // refused.
 func TestSweeps(t *testing.T) {
 	low, high := made(t, nil, 100, 101, 102, 103, 104, 105), made(t, nil, 200, 201, 202, 203, 204, 205)
-	a, err := Read(low, nil)
+	a, err := Read(low)
 	require.NoError(t, err)
-	b, err := Read(high, nil)
+	b, err := Read(high)
 	require.NoError(t, err)
 	rows := New([]Set{a, b}, Usual()).Rows
 	require.Len(t, rows, 1)
 	require.Equal(t, []any{102.5, 202.5, Better}, []any{rows[0].Cells[0].Median, rows[0].Cells[1].Median, rows[0].Cells[1].Verdict})
 
-	_, err = Read(made(t, []sweeps.Axis{{Name: "threads", Values: []string{"1", "2"}}}, 5), nil)
+	_, err = Read(made(t, []sweeps.Axis{{Name: "threads", Values: []string{"1", "2"}}}, 5))
 	require.ErrorContains(t, err, "is a sweep with several cells")
 
 	search := t.TempDir()
 	require.NoError(t, (&sweeps.Search{Complete: true}).Write(search))
-	_, err = Read(search, nil)
+	_, err = Read(search)
 	require.ErrorContains(t, err, "is a search")
 
 	unfinished, err := sweeps.ReadSweep(low)
 	require.NoError(t, err)
 	unfinished.Runs[1].State = sweeps.Running
 	require.NoError(t, unfinished.Write(low))
-	_, err = Read(low, nil)
+	_, err = Read(low)
 	require.ErrorIs(t, err, ErrIncomplete)
-	_, err = Read(t.TempDir(), nil)
+	_, err = Read(t.TempDir())
 	require.ErrorIs(t, err, result.ErrNoResult)
 }

@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perfmq/perfmq/internal/page"
 	"github.com/perfmq/perfmq/internal/report"
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/threshold"
@@ -55,9 +54,6 @@ func Read(dirs []string, o Options) (*result.Result, error) {
 		r, err := result.Read(dir, result.RowHistograms)
 		if err != nil {
 			return nil, err
-		}
-		if err := page.Check(r); err != nil {
-			return nil, fmt.Errorf("read %s: %w", dir, err)
 		}
 		if !r.Complete && !o.Partial {
 			return nil, fmt.Errorf("%w: %s: the run goes on, or was killed", ErrMissing, dir)

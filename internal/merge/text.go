@@ -27,8 +27,8 @@ func Text(w io.Writer, m *result.Result, clean func(string) string) error {
 	if p := m.Total.Producers; p != nil {
 		line("total sent", "%d", p.Sent)
 		line("total completed", "%d", p.Completed)
-		if failed := p.Sent - p.Completed; failed > 0 {
-			line("not completed", "%d", failed)
+		if p.Sent > p.Completed {
+			line("not completed", "%d", p.Sent-p.Completed)
 		}
 	}
 	if c := m.Total.Consumers; c != nil {

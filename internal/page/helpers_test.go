@@ -20,9 +20,10 @@ var update = flag.Bool("update", false, "write the golden files")
 
 const second = 1_000_000
 
-func newRun(name string, read *result.Result, runs int) (*Run, error) {
+func newRun(name string, read *result.Result, runs int) *Run {
 	r := &Run{Name: name, of: name}
-	return r, r.set(read, runs)
+	r.set(read, runs)
+	return r
 }
 
 // golden compares a text with a file.

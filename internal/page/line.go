@@ -74,3 +74,8 @@ func (t *Table) fill(columns []column, lines []line) {
 		t.Rows = append(t.Rows, row)
 	}
 }
+
+// failed returns the number of messages that were not accepted.
+func failed(p *result.Producers) uint64 {
+	return p.Rejected + p.Released + p.Modified + p.Failed + p.Unconfirmed
+}

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -16,8 +15,7 @@ func TestManyOutages(t *testing.T) {
 	for i := range 600 {
 		r.Outages = append(r.Outages, result.Outage{Elapsed: int64(i) * 10_000, Length: 1000, Workers: []string{"producer-0"}, Class: "connection-lost"})
 	}
-	run, err := newRun("run", r, 1)
-	require.NoError(t, err)
+	run := newRun("run", r, 1)
 	table := cutTables([]Table{outageTable(run)})[0]
 	assert.Len(t, table.Rows, maxItems)
 	assert.Contains(t, table.Note, "The first 200 of 600.")

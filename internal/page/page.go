@@ -10,8 +10,6 @@
 // This package renders all words. The script draws charts from numbers, and a live page takes words and numbers from
 // the page that it fetches again, so that each has one renderer. The page loads nothing: a Content-Security-Policy
 // allows only the hashes of its script and styles. html/template and encoding/json escape all texts of results.
-//
-// Best and worst are computed from the rows; a result with contradictory numbers is refused with [ErrImpossible].
 package page
 
 import (
@@ -69,7 +67,7 @@ type Page struct {
 // Read returns the page about results. Each of dirs is a result, or a folder of results (repeats of one run); a sweep
 // or a search has a page of its own, unless it only repeats a run. The runs may still continue.
 //
-// The error is a [plan.Mistake], an error of result.Read, or wraps [ErrImpossible] or [ErrTooMany].
+// The error is a [plan.Mistake], an error of result.Read, or wraps [ErrTooMany].
 func Read(dirs ...string) (*Page, error) {
 	p := &Page{}
 	for i, name := range compare.NamesOf(dirs) {
@@ -89,12 +87,10 @@ func Read(dirs ...string) (*Page, error) {
 			r.Name += " / " + strings.TrimPrefix(filepath.Base(r.path), "repeat-")
 		}
 		read, err := result.Read(r.path)
-		if err == nil {
-			err = r.set(read, total)
-		}
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", r.path, err)
 		}
+		r.set(read, total)
 	}
 	if p.Title == "" {
 		p.Title = p.title()
@@ -186,14 +182,13 @@ func isResult(dir string) bool {
 	return false
 }
 
-// set fills a run, on a page with that many, from its result with rows. The error is [ErrImpossible].
-func (r *Run) set(read *result.Result, runs int) error {
+// set fills a run, on a page with that many, from its result with rows.
+func (r *Run) set(read *result.Result, runs int) {
 	r.series = &series{limit: limitOf(runs)}
 	for i := range read.Rows {
 		r.add(&read.Rows[i])
 	}
 	r.Result = r.rated(read)
-	return r.check(read)
 }
 
 func (r *Run) add(row *result.Row) {
@@ -204,9 +199,6 @@ func (r *Run) add(row *result.Row) {
 	}
 	r.steps[len(r.steps)-1].AddRow(row, 0)
 }
-
-// Check refuses a result with rows if its numbers contradict each other. The error is [ErrImpossible].
-func Check(read *result.Result) error { return new(Run).set(read, 1) }
 
 func (p *Page) title() string {
 	if len(p.Runs) == 0 {

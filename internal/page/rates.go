@@ -15,13 +15,6 @@ func (r *Run) step(i int, s *result.Step) *stats.StepSummary {
 	return nil
 }
 
-// complete reports whether the rows add up to the totals of the result.
-func (r *Run) complete(read *result.Result) bool {
-	total := read.Total.Values()
-	return !slices.ContainsFunc([]result.Counter{result.Sent, result.Completed, result.Received},
-		func(c result.Counter) bool { return total[c] != r.rows.Total[c] })
-}
-
 // reads reports that nothing was sent: the rate of receiving may then cover only the time from the first to the last
 // message.
 func reads(rows *stats.StepSummary) bool {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 )
 
 // Limits for reading: a result may come from an untrusted source.
@@ -86,37 +85,6 @@ func (r *Result) check() error {
 			if err := r.Steps[i].Groups[k].Latencies.check(); err != nil {
 				return fmt.Errorf("step %q, group %q: %w", r.Steps[i].Name, r.Steps[i].Groups[k].Name, err)
 			}
-		}
-	}
-	return nil
-}
-
-// checkSteps compares the rows of each step with the step. Rows must not have more messages than their step, nor belong
-// to a step that does not exist. If they have fewer, rows are missing, as after a full disk: checkSteps adds a warning
-// unless a finding reports that.
-func (r *Result) checkSteps() error {
-	ofRows := map[string]*Counts{}
-	for i := range r.Steps {
-		ofRows[r.Steps[i].Name] = &Counts{}
-	}
-	for i := range r.Rows {
-		row := &r.Rows[i]
-		sum := ofRows[row.Step]
-		if sum == nil {
-			return fmt.Errorf("row %d is of step %q, which the result does not have", i+1, row.Step)
-		}
-		sum.Add(&row.Counts)
-	}
-	known := slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Kind == RowsMissing })
-	for i := range r.Steps {
-		s := &r.Steps[i]
-		more, less := ofRows[s.Name].differ(&s.Counts)
-		if more {
-			return fmt.Errorf("the rows of step %q count more than the step", s.Name)
-		}
-		if less && !known {
-			r.Outcome.Warnings = append(r.Outcome.Warnings,
-				fmt.Sprintf("the rows of step %q count less than the step: some are missing", s.Name))
 		}
 	}
 	return nil

@@ -21,15 +21,6 @@ func (c *Counts) Add(other *Counts) {
 	sum(to[:], from[:])
 }
 
-// differ reports whether some counts are above, and some below, the counts of other.
-func (c *Counts) differ(other *Counts) (more, less bool) {
-	a, b := c.Values(), other.Values()
-	for i := range a {
-		more, less = more || a[i] > b[i], less || a[i] < b[i]
-	}
-	return more, less
-}
-
 func (p *Producers) addFailures(failures map[string]map[string]uint64) {
 	for state, classes := range failures {
 		if p.Failures == nil {

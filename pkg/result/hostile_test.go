@@ -116,14 +116,9 @@ func TestReadRefuses(t *testing.T) {
 		t.Run(c.file+" "+c.with[:min(len(c.with), 30)], func(t *testing.T) {
 			t.Parallel()
 			dir := write(t, sample(t, 8, 3, 20))
-			path := filepath.Join(dir, c.file)
-			text, err := os.ReadFile(path)
-			require.NoError(t, err)
-			changed := strings.Replace(string(text), c.old, c.with, 1)
-			require.NotEqual(t, string(text), changed)
-			require.NoError(t, os.WriteFile(path, []byte(changed), 0o600))
+			edit(t, dir, c.file, c.old, c.with)
 			for _, options := range [][]Option{nil, {RowHistograms}} {
-				_, err = Read(dir, options...)
+				_, err := Read(dir, options...)
 				require.ErrorContains(t, err, c.says)
 				var e *Error
 				require.ErrorAs(t, err, &e)
@@ -138,6 +133,34 @@ func TestReadRefuses(t *testing.T) {
 	require.NoError(t, os.Mkdir(filepath.Join(dir, ResultFile), 0o700))
 	_, err = Read(dir)
 	require.ErrorContains(t, err, "not a regular file")
+}
+
+// TestDigest: no change of result.json or of the rows goes unnoticed, unless it changes white space only. A result of an
+// earlier version has no digest.
+func TestDigest(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ file, old, with string }{
+		{ResultFile, `"perSecond": 20`, `"perSecond": 21`},
+		{ResultFile, `"success": false`, `"success": true`},
+		{ResultFile, `"lost": 2`, `"lost": 1`},
+		{ResultFile, `"digest": "`, `"digest": "0`},
+		{RowsFile, `"sent":20`, `"sent":21`},
+		{RowsFile, `"cores":2`, `"cores":1`},
+	} {
+		dir := write(t, sample(t, 8, 3, 20))
+		path := edit(t, dir, c.file, c.old, c.with)
+		_, err := Read(dir)
+		require.ErrorContains(t, err, ResultFile+": its digest is not that of its text and of rows.jsonl", path)
+		require.ErrorAs(t, err, new(*Error))
+	}
+	dir := write(t, sample(t, 8, 3, 20))
+	edit(t, dir, RowsFile, "}\n", "}\r\n")
+	edit(t, dir, ResultFile, "{\n", "{ ")
+	musttest.Get(Read(dir))(t)
+	path := filepath.Join(dir, ResultFile)
+	text := digestLine.ReplaceAll(musttest.Get(os.ReadFile(path))(t), nil)
+	require.NoError(t, os.WriteFile(path, text, 0o600))
+	musttest.Get(Read(dir))(t)
 }
 
 // Files that belong together are all there, and of one run: each error names the file.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 )
 
 // Hash returns the SHA-256 of a plan in hexadecimal. White space, the order of keys and the escaping of characters make
@@ -30,4 +31,19 @@ func Hash(plan json.RawMessage) (string, error) {
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:]), nil
+}
+
+// digest returns [Result.Digest] of a result.json with any digest, given the SHA-256 of the rows. It is a [Hash]: white
+// space makes no difference.
+func digest(text []byte, rows string) (string, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(text, &fields); err != nil {
+		return "", err
+	}
+	fields["digest"] = json.RawMessage(strconv.Quote(rows))
+	whole, err := json.Marshal(fields)
+	if err != nil {
+		return "", err
+	}
+	return Hash(whole)
 }

@@ -88,6 +88,9 @@ type Host struct {
 // Result is the result of a run, or of several merged ones. It is pure data and shares nothing with a Writer.
 type Result struct {
 	Head
+	// Digest is the SHA-256, in hexadecimal, of the other fields and of rows.jsonl: [Read] refuses files that were
+	// changed since. Results of earlier versions have none.
+	Digest string `json:"digest,omitempty"`
 	// Parts are the runs that were merged into this result, each with its start; empty for the result of one run.
 	Parts []Part `json:"parts,omitempty"`
 	// Complete: the run came to its end. Otherwise the tester was killed or is still running, and the result is the sum of

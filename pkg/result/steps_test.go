@@ -1,10 +1,8 @@
 package result
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -71,13 +69,7 @@ func TestGoldenSteps(t *testing.T) {
 	for _, name := range names(t, dir) {
 		text := musttest.Get(os.ReadFile(filepath.Join(dir, name)))(t)
 		require.NotContains(t, string(text), "\x1b")
-		if *update {
-			require.NoError(t, os.MkdirAll(kept, 0o755))
-			require.NoError(t, os.WriteFile(filepath.Join(kept, name), text, 0o600))
-		}
-		golden, err := os.ReadFile(filepath.Join(kept, name))
-		require.NoError(t, err, "run the test with -update to write it")
-		require.Equal(t, encoded.ReplaceAllString(string(golden), "H"), encoded.ReplaceAllString(string(text), "H"), name)
+		requireGolden(t, kept, name, text)
 	}
 	got := musttest.Get(Read(kept, RowHistograms))(t)
 	require.Equal(t, asJSON(t, want), asJSON(t, got))
@@ -88,47 +80,15 @@ func TestGoldenSteps(t *testing.T) {
 	require.Equal(t, asJSON(t, got.Total), asJSON(t, sum))
 }
 
-// Rows that do not fit the steps are refused; where they are of less, a warning says so, once.
+// TestRowsOfSteps: a row that shares histograms with no row of its step is refused.
 func TestRowsOfSteps(t *testing.T) {
 	t.Parallel()
-	edit := func(file, old, with string) (string, string) {
-		r := sampleSteps(t, 10, 3, 10)
-		dir := write(t, r)
-		path := filepath.Join(dir, file)
-		text := musttest.Get(os.ReadFile(path))(t)
-		changed := strings.Replace(string(text), old, with, 1)
-		require.NotEqual(t, string(text), changed)
-		require.NoError(t, os.WriteFile(path, []byte(changed), 0o600))
-		return dir, path
-	}
-	for _, c := range []struct{ old, with, says string }{
-		{`"step":"hold"`, `"step":"other"`, `row 4 is of step "other", which the result does not have`},
-		{`"step":"hold"`, `"step":"fill"`, `the rows of step "fill" count more than the step`},
-		{`"sent":10`, `"sent":11`, `the rows of step "fill" count more than the step`},
-		{`"step":"fill"`, `"shared":true,"step":"fill"`, "line 2: a row shares histograms with no row, or with one of another step or phase"},
-		{`"step":"hold"`, `"shared":true,"step":"hold"`, "line 5: a row shares histograms with no row, or with one of another step or phase"},
-	} {
-		dir, path := edit(RowsFile, c.old, c.with)
+	for old, line := range map[string]string{`"step":"fill"`: "line 2: ", `"step":"hold"`: "line 5: "} {
+		dir := write(t, sampleSteps(t, 10, 3, 10))
+		path := edit(t, dir, RowsFile, old, `"shared":true,`+old)
 		_, err := Read(dir)
-		require.ErrorContains(t, err, c.says)
-		require.ErrorContains(t, err, path)
+		require.ErrorContains(t, err, path+", "+line+"a row shares histograms with no row, or with one of another step or phase")
 	}
-	dir, _ := edit(RowsFile, `"received":10`, `"received":9`)
-	got := musttest.Get(Read(dir))(t)
-	require.Equal(t, []string{`the rows of step "fill" count less than the step: some are missing`}, got.Outcome.Warnings)
-
-	// The same of a result that tells it.
-	text, err := os.ReadFile(filepath.Join(dir, ResultFile))
-	require.NoError(t, err)
-	var r Result
-	require.NoError(t, json.Unmarshal(text, &r))
-	r.Findings[0].Kind = RowsMissing
-	text, err = encode(r, "")
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, ResultFile), text, 0o600))
-	got, err = Read(dir)
-	require.NoError(t, err)
-	require.Empty(t, got.Outcome.Warnings)
 }
 
 // Steps of the same name merge; commands and their hosts are kept. A step that one part did not reach comes from the

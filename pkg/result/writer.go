@@ -2,9 +2,12 @@ package result
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -44,6 +47,7 @@ type Writer struct {
 	made    bool // the writer created the folder
 	rows    *file
 	hdr     *file
+	sum     hash.Hash // SHA-256 of the lines of rows
 	log     HDRLog
 	started bool
 	err     error // why writing rows has stopped
@@ -61,7 +65,7 @@ func NewWriter(dir string) (*Writer, error) {
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("make the folder of the result: %w", err)
 	}
-	w := &Writer{dir: dir, made: made}
+	w := &Writer{dir: dir, made: made, sum: sha256.New()}
 	if err := w.create(); err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
@@ -109,6 +113,7 @@ func (w *Writer) Start(head Head) error {
 	if err := w.rows.append(line); err != nil {
 		return err
 	}
+	addLine(w.sum, line)
 	text, err := w.log.Head(time.UnixMicro(head.Start))
 	if err != nil {
 		return err
@@ -151,7 +156,14 @@ func (w *Writer) write(row *Row) error {
 	if err = w.hdr.append(text); err != nil {
 		return errors.Join(err, w.rows.truncate(length))
 	}
+	addLine(w.sum, line)
 	return nil
+}
+
+// addLine adds a line of rows.jsonl, however it ends.
+func addLine(sum hash.Hash, line []byte) {
+	sum.Write(bytes.TrimSpace(line))
+	sum.Write([]byte{'\n'})
 }
 
 // Bare returns a copy of the row with latencies without histograms.
@@ -190,7 +202,13 @@ func (w *Writer) Finish(r Result) error {
 	if err := r.complete(); err != nil {
 		return err
 	}
-	text, err := encode(r, "  ")
+	text, err := encode(r, "")
+	if err == nil {
+		r.Digest, err = digest(text, hex.EncodeToString(w.sum.Sum(nil)))
+	}
+	if err == nil {
+		text, err = encode(r, "  ")
+	}
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", ResultFile, err)
 	}
