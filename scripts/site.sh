@@ -4,6 +4,7 @@ set -euo pipefail
 out=$(realpath -m "$1")
 cd "$(dirname "$0")/site"
 export NO_MKDOCS_2_WARNING=1 # that its next version will differ
+export PYTHONDONTWRITEBYTECODE=1
 
 # The environment is kept until a version changes.
 env=${XDG_CACHE_HOME:-$HOME/.cache}/perfmq/site-$(sha256sum requirements.txt | cut -c 1-12)
