@@ -33,9 +33,9 @@ func TestBrokerSide(t *testing.T) {
 	require.NoError(t, f.Close())
 	r := <-done
 	require.Equal(t, exitOK, r.status, r.stderr)
-	require.Regexp(t, `(?m)^--- broker process: cpu [0-9.]+ % of a core \(at most [0-9.]+ %\), memory [0-9.]+ MB, threads [0-9]+, open files [0-9]+$`, r.stdout)
+	require.Regexp(t, `(?m)^--- broker process: cpu [0-9.]+ cores \(at most [0-9.]+\), memory [0-9.]+ MB, threads [0-9]+, open files [0-9]+$`, r.stdout)
 	require.Regexp(t, `(?m)^--- broker host: load `, r.stdout)
-	require.Contains(t, r.stdout, "--- broker log: errors 2, warnings 1, first: ERROR b ")
+	require.Contains(t, r.stdout, "--- broker log: errors 2, warnings 1\n--- broker first error: ERROR b ")
 	require.NotContains(t, r.stdout, "\x1b")
 	got, err := result.Read(folder)
 	require.NoError(t, err)

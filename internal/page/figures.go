@@ -13,12 +13,6 @@ const (
 	receiving = "receiving"
 )
 
-// Names of figures that a table shows apart.
-const (
-	logErrors   = "errors in the log"
-	logWarnings = "warnings in the log"
-)
-
 // figure is a curve over time in one of the charts of assets/page.js.
 type figure struct {
 	chart, name, unit string
@@ -119,8 +113,8 @@ func figures() []figure {
 		{"others", "load average", "", func(u use) (value, bool) { return level(u.Load, 1) }},
 		{"others", "threads", "", func(u use) (value, bool) { return level(u.Threads, 1) }},
 		{"others", "open files", "", func(u use) (value, bool) { return level(u.Files, 1) }},
-		{"others", logErrors, "/s", func(u use) (value, bool) { return flow(u.Errors, 1e6, u.Span) }},
-		{"others", logWarnings, "/s", func(u use) (value, bool) { return flow(u.Warnings, 1e6, u.Span) }},
+		{"others", "errors in the log", "/s", func(u use) (value, bool) { return flow(u.Errors, 1e6, u.Span) }},
+		{"others", "warnings in the log", "/s", func(u use) (value, bool) { return flow(u.Warnings, 1e6, u.Span) }},
 	} {
 		list = append(list, figure{"side-" + f.chart, f.name, f.unit, "", func(r row) (value, bool) {
 			return f.of(r.BrokerSide)

@@ -23,11 +23,7 @@ func outageTable(r *Run) Table {
 
 // outageName returns the start of an outage and, in a merged result, its load host.
 func outageName(o *result.Outage) string {
-	name := seconds(o.Elapsed) + " s"
-	if o.Host != "" {
-		name = o.Host + ": " + name
-	}
-	return name
+	return ofHost(o.Host, seconds(o.Elapsed)+" s")
 }
 
 // outageBands returns a band for each outage. An outage without a later message lasts to the end of the run.

@@ -182,7 +182,9 @@ func (c *Console) Summary(s *stats.Summary) error {
 	}
 	var rest strings.Builder
 	writeCommands(&rest, s.Commands)
-	writeMarks(&rest, s.Marks, len(s.Steps) > 0)
+	for i := range s.Marks {
+		writeList(&rest, "--- mark:", []string{words.Mark(&s.Marks[i], len(s.Steps) > 0)})
+	}
 	for i := range s.Thresholds {
 		writeList(&rest, "--- threshold:", []string{s.Thresholds[i].String()})
 	}

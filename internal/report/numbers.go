@@ -31,7 +31,11 @@ func (c *Console) writeNumbers(b *strings.Builder, s *stats.Summary) {
 	for _, line := range hostLines(s.Hosts) {
 		b.WriteString("--- " + line + "\n")
 	}
-	writeSide(b, s.Side)
+	if s.Side != nil {
+		for _, line := range words.Side(s.Side) {
+			writeList(b, "--- broker "+line[0]+":", line[1:])
+		}
+	}
 }
 
 func (c *Console) writeAverages(b *strings.Builder, s *stats.Summary) {

@@ -44,17 +44,21 @@ func TestSideIsTold(t *testing.T) {
 	s := &stats.Summary{Side: sideSum()}
 	clean := safetext.Clean(&secrets, s)
 	var b strings.Builder
-	writeSide(&b, clean.Side)
-	text := b.String()
+	NewConsole(&b, ConsoleOptions{}).writeNumbers(&b, clean)
+	_, text, _ := strings.Cut(b.String(), "\n") // without the elapsed time
 	require.NotContains(t, text, "hunter2")
 	require.NotContains(t, text, "\x1b")
 	require.Less(t, len(text), 2000)
 	lines := strings.Split(strings.TrimSpace(text), "\n")
-	require.Len(t, lines, 5)
-	require.Equal(t, "--- broker process: cpu 50.0 % of a core (at most 80.0 %), memory 512 MB, heap 100 MB, 4 collections in 6.0 ms, threads 85, open files 130", lines[0])
+	require.Len(t, lines, 7)
+	require.Equal(t, "--- broker process: cpu 0.50 cores (at most 0.80), memory 512 MB, heap 100 MB, 4 collections in 6.0 ms, threads 85, open files 130", lines[0])
 	require.Equal(t, "--- broker host: load 1.25, disk 30.0 % busy at most, read 0 MB/s, written 12.0 MB/s, network in 1.00 MB/s, out 2.00 MB/s, loopback 50.0 MB/s", lines[1])
-	require.True(t, strings.HasPrefix(lines[2], "--- broker log: errors 4, warnings 8, first: ERROR "), lines[2])
-	require.Contains(t, lines[3], "the broker's process 7 (java) has ended")
+	require.Equal(t, "--- broker log: errors 4, warnings 8", lines[2])
+	require.True(t, strings.HasPrefix(lines[3], "--- broker first error: ERROR "), lines[3])
+	require.Equal(t, "--- broker first warning: WARN", lines[4])
+	require.Contains(t, lines[5], "--- broker event: ")
+	require.Contains(t, lines[5], "the broker's process 7 (java) has ended")
+	require.Equal(t, "--- broker note: a note", lines[6])
 
 	side := []result.BrokerSide{*clean.Side}
 	require.Len(t, side, 1)

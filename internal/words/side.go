@@ -1,28 +1,23 @@
-package report
+package words
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/words"
-
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// writeSide writes the use of the broker and its host: a line each about process, host and log, as far as measured.
-func writeSide(b *strings.Builder, s *result.BrokerSide) {
-	if s == nil {
-		return
-	}
+// Side returns the use of a broker and its host as pairs of a label and a text, as far as it was measured. Texts of the
+// broker in it are not escaped.
+func Side(s *result.BrokerSide) (lines [][2]string) {
 	u := &s.Whole
-	perCPU, perSecond := 100/float64(max(1, u.CPUSpan)), 1e6/float64(max(1, u.Span))
-	cpu := with(measured(u.CPU, "%.1f %% of a core", perCPU), measured(s.CPUMost, " (at most %.1f %%)", 100))
+	perCPU, perSecond := 1/float64(max(1, u.CPUSpan)), 1e6/float64(max(1, u.Span))
+	cpu := with(measured(u.CPU, "%.2f cores", perCPU), measured(s.CPUMost, " (at most %.2f)", 1))
 	collections := with(measured(u.Collections, "%.0f collections", 1), measured(u.CollectionTime, " in %.1f ms", 1e-3))
 	for _, line := range [][][2]string{
 		{
-			{"--- broker process:"},
+			{"process"},
 			{"cpu %s", cpu},
 			{"memory %s MB", megabytes(u.Memory, 1)},
 			{"heap %s MB", megabytes(u.Heap, 1)},
@@ -31,7 +26,7 @@ func writeSide(b *strings.Builder, s *result.BrokerSide) {
 			{"open files %s", measured(u.Files, "%.0f", 1)},
 		},
 		{
-			{"--- broker host:"},
+			{"host"},
 			{"load %s", measured(u.Load, "%.2f", 1)},
 			{"disk %s %% busy at most", measured(u.DiskBusy, "%.1f", 100)},
 			{"read %s MB/s", megabytes(u.DiskRead, perSecond)},
@@ -40,12 +35,9 @@ func writeSide(b *strings.Builder, s *result.BrokerSide) {
 			{"out %s MB/s", megabytes(u.NetOut, perSecond)},
 			{"loopback %s MB/s", megabytes(u.Loopback, perSecond)},
 		},
-		{
-			{"--- broker log:"},
-			{"errors %s", measured(u.Errors, "%.0f", 1)},
-			{"warnings %s", measured(u.Warnings, "%.0f", 1)},
-			{"first: %s", oneLine(cmp.Or(s.FirstError, s.FirstWarning))},
-		},
+		{{"log"}, {"errors %s", measured(u.Errors, "%.0f", 1)}, {"warnings %s", measured(u.Warnings, "%.0f", 1)}},
+		{{"first error"}, {"%s", s.FirstError}},
+		{{"first warning"}, {"%s", s.FirstWarning}},
 	} {
 		var parts []string
 		for _, v := range line[1:] {
@@ -54,13 +46,16 @@ func writeSide(b *strings.Builder, s *result.BrokerSide) {
 			}
 		}
 		if len(parts) > 0 {
-			writeList(b, line[0][0], []string{strings.Join(parts, ", ")})
+			lines = append(lines, [2]string{line[0][0], strings.Join(parts, ", ")})
 		}
 	}
 	for _, e := range s.Events {
-		writeList(b, "--- broker event:", []string{time.UnixMicro(e.Time).Format("15:04:05") + " " + e.Text})
+		lines = append(lines, [2]string{"event", time.UnixMicro(e.Time).Format(time.DateTime) + " " + e.Text})
 	}
-	writeList(b, "--- broker note:", s.Notes)
+	for _, note := range s.Notes {
+		lines = append(lines, [2]string{"note", note})
+	}
+	return lines
 }
 
 // measured returns a value times a factor; "" if it was not measured.
@@ -83,5 +78,15 @@ func megabytes(v *uint64, factor float64) string {
 	if v == nil {
 		return ""
 	}
-	return words.Megabytes(factor * float64(*v))
+	return Megabytes(factor * float64(*v))
+}
+
+// Mark returns a sentence about a mark, with its step if there are several.
+func Mark(m *result.Mark, steps bool) string {
+	text := fmt.Sprintf("%d %s after %v: average %.0f msg/sec, at that moment %.0f msg/sec", m.Messages, m.Of,
+		time.Duration(m.Elapsed*1000).Round(time.Millisecond), m.Average, m.Momentary)
+	if steps {
+		text = m.Step + ": " + text
+	}
+	return text
 }
