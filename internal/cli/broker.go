@@ -39,11 +39,10 @@ func (a *app) brokerCommand() *cobra.Command {
 	s := &brokerSettings{}
 	in := &input{table: config.TableOf(s), given: config.NewGiven(nil)}
 	cmd := &cobra.Command{
-		Use: "broker [flags]", Short: "Serve the embedded broker to other clients until Ctrl-C", GroupID: groupOther,
-		Args:                  noArguments,
-		Long:                  "Serve a broker in memory over AMQP 1.0, STOMP and RocketMQ.\n\n" + brokerHelp(),
-		DisableFlagsInUseLine: true,
-		RunE:                  func(*cobra.Command, []string) error { return a.runBroker(s, in.given.Fill(in.table)) },
+		Use: "broker [flags]", Short: "Serve the embedded broker to other clients until Ctrl-C",
+		Args: noArguments,
+		Long: "Serve a broker in memory over AMQP 1.0, STOMP and RocketMQ.\n\n" + brokerHelp(),
+		RunE: func(*cobra.Command, []string) error { return a.runBroker(s, in.given.Fill(in.table)) },
 	}
 	in.addTo(cmd.Flags())
 	a.completeFlags(cmd, in)

@@ -12,7 +12,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -220,20 +219,17 @@ func (a *app) root() *cobra.Command {
 	for i := range a.Factories {
 		root.AddCommand(a.protocolCommand(&a.Factories[i]))
 	}
-	root.AddCommand(a.runCommand())
-	root.AddCommand(a.brokerCommand())
-	root.AddCommand(a.verifyCommand())
-	root.AddCommand(a.mergeCommand())
-	root.AddCommand(a.compareCommand())
-	root.AddCommand(a.reportCommand())
-	root.AddCommand(a.scenarioCommand())
-	root.AddCommand(&cobra.Command{
-		Use: "version", Short: "Print the version", GroupID: groupOther, Args: noArguments,
-		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(a.Stdout, "perfmq %s\n", a.Version)
-			return err
-		},
-	})
+	version := &cobra.Command{
+		Use: "version", Short: "Print the version", Args: noArguments,
+		RunE: func(*cobra.Command, []string) error { return a.write([]byte("perfmq " + a.Version.String() + "\n")) },
+	}
+	for _, cmd := range []*cobra.Command{
+		a.runCommand(), a.brokerCommand(), a.verifyCommand(), a.mergeCommand(), a.compareCommand(), a.reportCommand(),
+		a.scenarioCommand(), version,
+	} {
+		cmd.GroupID, cmd.DisableFlagsInUseLine = groupOther, true
+		root.AddCommand(cmd)
+	}
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	for _, sub := range root.Commands() { // cobra's own ignore a word that they do not know

@@ -13,7 +13,7 @@ func (a *app) compareCommand() *cobra.Command {
 	var json string
 	cmd := &cobra.Command{
 		Use:   "compare [flags] DIR DIR...",
-		Short: "Compare results: what changed, and is it more than chance?", GroupID: groupOther,
+		Short: "Compare results: what changed, and is it more than chance?",
 		Long: `Compare results of --result with the first one. A DIR is a result, or a folder of repeats of one.
 
 Metrics are medians of the repeats with a 95% confidence interval, or their range if they are fewer than six. A
@@ -23,7 +23,6 @@ difference is reported if the Mann-Whitney U test finds one at 5% for all metric
 repeats to tell, and 1 if runs of it failed.`,
 		Example: `  perfmq compare results/artemis-2.40 results/artemis-2.41
   perfmq compare --metric ack.p99.9 --fail-if 'ack.p99.9 +10%' before after`,
-		DisableFlagsInUseLine: true,
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.compare(args, in, json)
 		},

@@ -93,30 +93,30 @@ func (ep *errorPrinter) lines(text string) {
 		words := strings.TrimLeft(strings.TrimSuffix(line, "\n"), " ")
 		b.WriteString(line[:len(line)-len(strings.TrimLeft(line, " "))] + ep.secrets.Line(words) + "\n")
 	}
-	ep.mu.Lock()
-	defer ep.mu.Unlock()
-	_, _ = io.WriteString(ep.w, b.String()) // nobody to tell
+	ep.put(b.String())
 }
 
 func (ep *errorPrinter) write(text, hint string) {
 	text, hint = ep.secrets.Line(text), ep.secrets.Line(hint)
 	ep.mu.Lock()
-	defer ep.mu.Unlock()
-	if ep.seen[text] {
+	seen := ep.seen[text]
+	ep.seen[text] = true
+	ep.mu.Unlock()
+	if seen {
 		return
 	}
-	ep.seen[text] = true
 	lines := "error: " + text + "\n"
 	if hint != "" {
 		lines += "hint: " + hint + "\n"
 	}
-	_, _ = io.WriteString(ep.w, lines) // nobody to tell
+	ep.put(lines)
 }
 
 // say writes a line that is not an error.
-func (ep *errorPrinter) say(text string) {
-	line := ep.secrets.Line(text) + "\n"
+func (ep *errorPrinter) say(text string) { ep.put(ep.secrets.Line(text) + "\n") }
+
+func (ep *errorPrinter) put(lines string) {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
-	_, _ = io.WriteString(ep.w, line) // nobody to tell
+	_, _ = io.WriteString(ep.w, lines) // nobody to tell
 }

@@ -64,7 +64,7 @@ func TestCompletion(t *testing.T) {
 		want  string
 	}{
 		{[]string{""}, "alpha\tLoad over Alpha 1.0\nbeta\tLoad over Beta\nbroker\tServe the embedded broker to other clients until Ctrl-C\ncompare\tCompare results: what changed, and is it more than chance?\ncompletion\tGenerate the autocompletion script for the specified shell\n" +
-			"help\tHelp about any command\nmem\tLoad over in-process broker\nmerge\tJoin the results of several load hosts into one\nreport\tMake a page with charts, or tables, of results\nrun\tCarry out scenario files: several brokers, groups and steps\nscenario\tList and show scenarios, their schema, and metrics\n" +
+			"help\tHelp about any command\nmem\tLoad over in-process broker\nmerge\tJoin the results of several load hosts into one\nreport\tMake a page with charts, or tables, of results\nrun\tCarry out a scenario file: several brokers, groups and steps\nscenario\tList and show scenarios, their schema, and metrics\n" +
 			"verify\tJoin the files of --verify-file: was anything lost, duplicated or damaged?\nversion\tPrint the version\n:4\n"},
 		{[]string{"alpha", ""}, "client\tSend messages and receive them again\nconsumer\tReceive messages\nproducer\tSend messages\n:4\n"},
 		{[]string{"alpha", "client", ""}, "queue://\ntopic://\n:6\n"},

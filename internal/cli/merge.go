@@ -16,16 +16,15 @@ func (a *app) mergeCommand() *cobra.Command {
 	var demands []string
 	cmd := &cobra.Command{
 		Use:   "merge [flags] DIR...",
-		Short: "Join the results of several load hosts into one", GroupID: groupOther,
+		Short: "Join the results of several load hosts into one",
 		Long: `Join the results (--result) of the shards of a run (--shard): counts, histograms, rows, and with
 --verify the numbers of all messages (docs/several-hosts.md).
 
 Thresholds are judged by the metrics of all hosts together. The exit status is 0 if the run was a success on all
 hosts, 1 if it was not, 2 if the results cannot be joined, and 3 if a threshold fails.`,
-		Example:               `  perfmq merge results/shard-* --result results/all`,
-		DisableFlagsInUseLine: true,
-		Args:                  needArguments,
-		RunE:                  func(_ *cobra.Command, args []string) error { return a.merge(args, dir, partial, demands) },
+		Example: `  perfmq merge results/shard-* --result results/all`,
+		Args:    needArguments,
+		RunE:    func(_ *cobra.Command, args []string) error { return a.merge(args, dir, partial, demands) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&dir, "result", "", "write the joined result into the new folder `DIR`")

@@ -30,7 +30,7 @@ func (a *app) reportCommand() *cobra.Command {
 	var format, output string
 	cmd := &cobra.Command{
 		Use:   "report [flags] DIR...",
-		Short: "Make a page with charts, or tables, of results", GroupID: groupOther,
+		Short: "Make a page with charts, or tables, of results",
 		Long: `Make one page of results of --result. A DIR is a result, a folder of results, which are repeats of one
 run, or the folder of a sweep or search (--find-max), also while it runs.
 
@@ -39,8 +39,7 @@ spreadsheets; these go to standard output.`,
 		Example: `  perfmq report run
   perfmq report --output before-after.html before after
   perfmq report --format markdown run`,
-		DisableFlagsInUseLine: true,
-		Args:                  needArguments,
+		Args: needArguments,
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.report(args, format, output)
 		},

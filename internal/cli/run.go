@@ -11,7 +11,6 @@ import (
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/internal/stats"
-	"github.com/perfmq/perfmq/internal/sweep"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -26,10 +25,10 @@ func (a *app) runRole(args []string, in *input, f *driver.Factory, role plan.Rol
 	}
 	ready, planErrs := a.maker.FromFlags(v, role, f, args)
 	errs = append(errs, planErrs...)
-	var search *sweep.Search
+	p := prepared{Ready: ready}
 	if searches {
 		var searchErrs []error
-		search, searchErrs = a.newSearch(ready, func() (config.Ready, error) {
+		p.search, searchErrs = a.newSearch(ready, func() (config.Ready, error) {
 			one := *v
 			ready, errs := a.maker.FromFlags(&one, role, f, args)
 			return ready, errors.Join(errs...)
@@ -39,43 +38,7 @@ func (a *app) runRole(args []string, in *input, f *driver.Factory, role plan.Rol
 	if len(errs) > 0 {
 		return a.usage(errs...)
 	}
-	if v.DryRun {
-		comments := ready.Notes
-		if searches {
-			comments = append(comments, searchNote)
-		}
-		return a.printPlan(ready.Plan, comments...)
-	}
-	a.work = func() int {
-		if !v.Outputs.Silent {
-			a.sayNotes(ready.Notes)
-		}
-		if !searches {
-			return a.printEnding(a.newRun(ready).Do())
-		}
-		return a.search(search, v.Outputs.JSON)
-	}
-	return nil
-}
-
-// sayNotes prints the notes before a run.
-func (a *app) sayNotes(notes []string) {
-	for _, note := range notes {
-		a.errors.say("note: " + note)
-	}
-}
-
-// printPlan is --dry-run: the plan as a scenario.
-func (a *app) printPlan(p *plan.Plan, notes ...string) error {
-	comments := []string{a.commandLine(), nothingDone}
-	for _, note := range append(notes, p.Notes()...) {
-		comments = append(comments, "note: "+note)
-	}
-	text, err := plan.YAML(p, a.secrets.Field, comments...)
-	if err != nil {
-		return err
-	}
-	return a.write(text)
+	return a.carryOut(&p)
 }
 
 // commandLine returns the command of the user, for a shell, without secrets.

@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -14,7 +13,6 @@ import (
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/sweep"
 	"github.com/perfmq/perfmq/internal/threshold"
-	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // runCommand is perfmq run.
@@ -23,16 +21,14 @@ func (a *app) runCommand() *cobra.Command {
 	of, scale, set := source{in: in}, "", []string(nil)
 	var all *bool
 	cmd := &cobra.Command{
-		Use: "run [flags] FILE|@NAME...", Short: "Carry out scenario files: several brokers, groups and steps",
-		GroupID: groupOther,
-		Long: `Carry out scenario files, one after the other: brokers, groups of producers and consumers, and
-their steps. @NAME is one of the scenarios inside this program.
+		Use: "run [flags] FILE|@NAME", Short: "Carry out a scenario file: several brokers, groups and steps",
+		Long: `Carry out a scenario file: brokers, groups of producers and consumers, and their steps. @NAME is
+one of the scenarios inside this program.
 
 A flag, or a variable PERFMQ_..., applies to every broker, group or step that has the setting, over what the file
 says; --duration and --message-count only where the file has them, if it has them anywhere.`,
-		DisableFlagsInUseLine: true,
-		Args:                  cobra.ArbitraryArgs,
-		ValidArgsFunction:     a.suggestScenarios,
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: a.suggestScenarios,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if *all {
 				return a.help(cmd, true)
@@ -40,7 +36,11 @@ says; --duration and --message-count only where the file has them, if it has the
 			if err := needArguments(cmd, args); err != nil {
 				return err
 			}
-			return a.runFiles(args, of, scale, set)
+			if len(args) > 1 {
+				return plan.Wrong("run one after the other", "%s carries out one scenario: %d were given",
+					cmd.CommandPath(), len(args))
+			}
+			return a.runFile(args[0], &of, scale, set)
 		},
 	}
 	flags := cmd.Flags()
@@ -55,16 +55,41 @@ says; --duration and --message-count only where the file has them, if it has the
 	return cmd
 }
 
-// prepared is a scenario that is ready to run.
+// prepared is a plan that is ready to run.
 type prepared struct {
 	config.Ready
 	sweep  *sweep.Sweep  // nil if it is one run, or a search
 	search *sweep.Search // nil if it is no search
 }
 
-// prepare reads one of several scenarios and makes its plan. The error holds all mistakes.
-func (a *app) prepare(name string, given source) (p prepared, err error) {
-	of := &given
+// runFile runs perfmq run.
+func (a *app) runFile(name string, of *source, scale string, set []string) error {
+	errs := a.environ.Unknown()
+	var err error
+	if of.scale, err = strconv.ParseFloat(scale, 64); err != nil || !(of.scale > 0 && of.scale <= 1) {
+		errs = append(errs, plan.Wrong("", "--scale=%s: must be above 0 and at most 1",
+			config.Quoted(scale)))
+	}
+	of.set = map[string]string{}
+	for _, text := range set {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok || name == "" {
+			errs = append(errs, &plan.Mistake{Text: "--set=" + config.Quoted(text) + ": must be NAME=VALUE"})
+		}
+		of.set[name] = value
+	}
+	if len(errs) > 0 {
+		return a.usage(errs...)
+	}
+	ready, err := a.prepare(name, of)
+	if err != nil {
+		return a.usage(err)
+	}
+	return a.carryOut(&ready)
+}
+
+// prepare reads a scenario and makes its plan. The error holds all mistakes.
+func (a *app) prepare(name string, of *source) (p prepared, err error) {
 	path, text, err := a.maker.Read(name)
 	if err != nil {
 		return p, err
@@ -83,56 +108,6 @@ func (a *app) prepare(name string, given source) (p prepared, err error) {
 	return p, errors.Join(errs...)
 }
 
-// runFiles runs perfmq run.
-func (a *app) runFiles(args []string, of source, scale string, set []string) error {
-	errs := a.environ.Unknown()
-	var err error
-	if of.scale, err = strconv.ParseFloat(scale, 64); err != nil || !(of.scale > 0 && of.scale <= 1) {
-		errs = append(errs, plan.Wrong("", "--scale=%s: must be above 0 and at most 1",
-			config.Quoted(scale)))
-	}
-	of.set, of.several = map[string]string{}, len(args) > 1
-	for _, text := range set {
-		name, value, ok := strings.Cut(text, "=")
-		if !ok || name == "" {
-			errs = append(errs, &plan.Mistake{Text: "--set=" + config.Quoted(text) + ": must be NAME=VALUE"})
-		}
-		of.set[name] = value
-	}
-	if len(errs) > 0 {
-		return a.usage(errs...)
-	}
-	var list []prepared
-	for i, name := range args {
-		ready, err := a.prepare(name, of)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		if len(args) > 1 && i == 0 {
-			errs = append(errs, ofOneRun(ready.Values, "json")...)
-		}
-		dir := ready.Values.Outputs.Result
-		if dir != "" && slices.ContainsFunc(list, func(o prepared) bool { return o.Values.Outputs.Result == dir }) {
-			errs = append(errs, plan.Wrong("", "two scenarios would write the folder %s of --result", dir))
-		}
-		list = append(list, ready)
-	}
-	if len(errs) > 0 {
-		return a.usage(errs...)
-	}
-	if list[0].Values.DryRun {
-		for i := range list {
-			if err := a.printScenario(&list[i]); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	a.work = func() int { return a.executeAll(list) }
-	return nil
-}
-
 // ofOneRun refuses settings that several runs cannot share.
 func ofOneRun(v *config.Values, more ...string) (errs []error) {
 	for _, flag := range append(more, "hdr", "verify-file", "start-at", "shard") {
@@ -144,39 +119,31 @@ func ofOneRun(v *config.Values, more ...string) (errs []error) {
 	return errs
 }
 
-// executeAll runs scenarios one after the other and returns the gravest exit status. An interruption ends all.
-func (a *app) executeAll(list []prepared) int {
-	status := exitOK
-	for i := range list {
-		p := &list[i]
+// carryOut runs a plan, or prints it with --dry-run.
+func (a *app) carryOut(p *prepared) error {
+	if p.Values.DryRun {
+		return a.printPlan(p)
+	}
+	a.work = func() int {
 		if !p.Values.Outputs.Silent {
-			a.sayNotes(p.Notes)
+			for _, note := range p.Notes {
+				a.errors.say("note: " + note)
+			}
 		}
-		if len(list) > 1 && !p.Values.Outputs.Silent {
-			a.errors.say("scenario " + p.Plan.Name)
-		}
-		var next int
-		var interrupted bool
 		switch {
 		case p.sweep != nil:
-			next, interrupted = p.sweep.Do()
+			return p.sweep.Do()
 		case p.search != nil:
-			next = a.search(p.search, p.Values.Outputs.JSON)
-			interrupted = next == exitInterrupted
+			return a.search(p.search, p.Values.Outputs.JSON)
 		default:
-			e := a.newRun(p.Ready).Do()
-			next, interrupted = a.printEnding(e), e.Ended()
-		}
-		status = result.Graver(status, next)
-		if interrupted {
-			break
+			return a.printEnding(a.newRun(p.Ready).Do())
 		}
 	}
-	return status
+	return nil
 }
 
-// printScenario is --dry-run.
-func (a *app) printScenario(p *prepared) error {
+// printPlan is --dry-run: the plan as a scenario.
+func (a *app) printPlan(p *prepared) error {
 	notes := p.Notes
 	switch {
 	case p.sweep != nil:
@@ -186,17 +153,24 @@ func (a *app) printScenario(p *prepared) error {
 			notes = append(notes, fmt.Sprintf("cell %d: %s", i+1, title))
 		}
 	case p.search != nil:
-		notes = append(notes, searchNote)
+		notes = append(notes, "a search: each of its loads has another rate")
 	}
-	return a.printPlan(p.Plan, notes...)
+	comments := []string{a.commandLine(), nothingDone}
+	for _, note := range append(notes, p.Plan.Notes()...) {
+		comments = append(comments, "note: "+note)
+	}
+	text, err := plan.YAML(p.Plan, a.secrets.Field, comments...)
+	if err != nil {
+		return err
+	}
+	return a.write(text)
 }
 
 // scenarioCommand is perfmq scenario.
 func (a *app) scenarioCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "scenario", Short: "List and show scenarios, their schema, and metrics",
-		GroupID: groupOther,
-		Args:    cobra.ArbitraryArgs, RunE: a.wantCommand,
+		Args: cobra.ArbitraryArgs, RunE: a.wantCommand,
 	}
 	cmd.AddCommand(
 		&cobra.Command{

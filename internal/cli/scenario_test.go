@@ -130,7 +130,8 @@ thresholds: [lost == 0]
 		require.Contains(t, got.stderr, want)
 	}
 	for _, c := range [][2]string{
-		{"run", "error: perfmq run needs FILE|@NAME...\n"},
+		{"run", "error: perfmq run needs FILE|@NAME\n"},
+		{"run " + file + " " + file, "error: perfmq run carries out one scenario: 2 were given\nhint: run one after the other\n"},
 		{"run " + file + " --scale 2", "must be above 0 and at most 1"},
 		{"run " + file + " --set x", "--set=x: must be NAME=VALUE"},
 		{"run " + file + " --set nope=1", "nope"},
@@ -159,25 +160,6 @@ func TestScenarioCommands(t *testing.T) {
 	got := call(nil, "run", "--dry-run", two)
 	require.Equal(t, exitOK, got.status, got.stderr)
 	golden(t, "dry-run-scenario.txt", strings.ReplaceAll(got.stdout, filepath.Dir(two), "DIR"))
-}
-
-// Several files run one after the other; the exit status is the gravest one.
-func TestSeveralScenarios(t *testing.T) {
-	t.Parallel()
-	good := write(t, "good.yaml", strings.Replace(twoSteps, "name: two", "name: good", 1))
-	missed := write(t, "missed.yaml", strings.Replace(twoSteps, "received == 800", "received == 1", 1))
-	dir := t.TempDir()
-	got := call(nil, "run", good, missed, good, "--result", dir)
-	require.Equal(t, exitUsage, got.status, "two of the same name have the same folder")
-	require.Contains(t, got.stderr, "two scenarios would write the folder")
-	got = call(nil, "run", good, missed, "--result", dir)
-	require.Equal(t, exitThreshold, got.status, got.stderr)
-	for _, name := range []string{"good", "two"} {
-		r, err := result.Read(filepath.Join(dir, name))
-		require.NoError(t, err)
-		require.EqualValues(t, 800, r.Total.Producers.Completed)
-	}
-	require.Equal(t, exitUsage, call(nil, "run", good, missed, "--json", filepath.Join(dir, "x.json")).status)
 }
 
 // A password anywhere in a scenario file is in no output and in no message.

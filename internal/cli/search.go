@@ -33,9 +33,6 @@ func searchDefaults(v *config.Values) {
 	}
 }
 
-// searchNote is shown with the plan of a search.
-const searchNote = "a search: each of its loads has another rate"
-
 // newSearch returns the search for the highest rate of a plan; again reads the plan once more. The plan has one step
 // and one group of producers.
 func (a *app) newSearch(ready config.Ready, again func() (config.Ready, error)) (*sweep.Search, []error) {
@@ -50,10 +47,10 @@ func (a *app) newSearch(ready config.Ready, again func() (config.Ready, error)) 
 		}
 	}
 	s := &sweep.Search{
-		First: a.newRun(ready), Thresholds: v.FindMax, Silent: v.Outputs.Silent, Progress: &progress{a, a.Stdout},
+		First: a.newRun(ready), Thresholds: v.FindMax, Silent: v.Outputs.Silent, Progress: a.progress(a.Stdout),
 	}
 	if v.Outputs.JSON == run.Standard {
-		s.Progress = &progress{a, a.Stderr}
+		s.Progress = a.progress(a.Stderr)
 	}
 	g := searched(p)
 	if g == nil {

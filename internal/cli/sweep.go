@@ -3,8 +3,8 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 
 	"github.com/perfmq/perfmq/internal/config"
@@ -22,7 +22,6 @@ type source struct {
 	set     map[string]string
 	in      *input
 	scale   float64
-	several bool   // scenarios run
 	repeats string // --repeats; empty if it is not given
 }
 
@@ -32,9 +31,6 @@ func (of *source) plan(cell map[string]string) (config.Ready, error) {
 	if err != nil {
 		return ready, err
 	}
-	if dir := ready.Values.Outputs.Result; of.several && dir != "" {
-		ready.Values.Outputs.SetFolder(filepath.Join(dir, filepath.Base(ready.Plan.Name)), ready.Plan)
-	}
 	if of.scale < 1 {
 		ready.Plan.Scale(of.scale)
 		ready.Notes = append(ready.Notes, fmt.Sprintf("--scale %v: the metrics are those of a try", of.scale))
@@ -42,10 +38,20 @@ func (of *source) plan(cell map[string]string) (config.Ready, error) {
 	return ready, nil
 }
 
+// progress prints how a sweep or a search proceeds, and its outcome to a writer.
+func (a *app) progress(to io.Writer) sweep.Progress {
+	return sweep.Progress{
+		Say:   a.errors.say,
+		Print: func(line string) { _, _ = fmt.Fprintln(to, a.secrets.Line(line)) },
+		Fail:  func(err error) { a.errors.print(err) },
+		Ended: func(e *run.Ending) { a.printEnding(*e) },
+	}
+}
+
 // newSweep returns the sweep of a scenario, with the plan of its first cell.
 func (a *app) newSweep(of *source) (prepared, error) {
 	s, errs := of.configure()
-	s.Progress = &progress{a, a.Stdout}
+	s.Progress = a.progress(a.Stdout)
 	if m := of.Matrix; m != nil {
 		for i := range m.Axes {
 			values, err := of.valuesOf(&m.Axes[i])

@@ -27,14 +27,13 @@ func (a *app) verifyCommand() *cobra.Command {
 	var jsonFile string
 	cmd := &cobra.Command{
 		Use:   "verify [flags] FILE|DIR...",
-		Short: "Join the files of --verify-file: was anything lost, duplicated or damaged?", GroupID: groupOther,
+		Short: "Join the files of --verify-file: was anything lost, duplicated or damaged?",
 		Long: `Join the files that the processes of a run wrote with --verify-file, and report what became of each
 message. For a folder of --result its verify.pv is read.
 
 Give the files of all processes: what one without a file has received looks lost. The exit status is 0 if nothing was
 lost, duplicated or damaged, 1 if something was, and 2 if a file cannot be used.`,
-		DisableFlagsInUseLine: true,
-		Args:                  needArguments,
+		Args: needArguments,
 		RunE: func(_ *cobra.Command, args []string) error {
 			v, errs := in.given.Values(in.table)
 			if len(errs) > 0 {

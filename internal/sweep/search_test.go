@@ -18,12 +18,14 @@ import (
 )
 
 // shown records the output.
-type shown struct{ said, printed, failed []string }
+type shown struct{ printed, failed []string }
 
-func (s *shown) Say(line string)   { s.said = append(s.said, line) }
-func (s *shown) Print(line string) { s.printed = append(s.printed, line) }
-func (s *shown) Fail(err error)    { s.failed = append(s.failed, err.Error()) }
-func (s *shown) Ended(*run.Ending) {}
+func (s *shown) progress() Progress {
+	return Progress{
+		Print: func(line string) { s.printed = append(s.printed, line) },
+		Fail:  func(err error) { s.failed = append(s.failed, err.Error()) },
+	}
+}
 
 // TestThresholdsOf: a load may miss the target of all groups by two messages if these are more than 1%. Given thresholds do
 // not change.
@@ -109,7 +111,7 @@ func TestConclude(t *testing.T) {
 	} {
 		shown := new(shown)
 		c.found.Complete = true
-		require.Equal(t, c.status, (&Search{Progress: shown}).conclude(&c.found, c.err), name)
+		require.Equal(t, c.status, (&Search{Progress: shown.progress()}).conclude(&c.found, c.err), name)
 		require.Equal(t, []bool{c.printed == "", c.failed == ""}, []bool{shown.printed == nil, shown.failed == nil}, name)
 		require.Contains(t, strings.Join(shown.printed, ""), c.printed)
 		require.Contains(t, strings.Join(shown.failed, ""), c.failed)

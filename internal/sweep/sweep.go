@@ -29,14 +29,11 @@ import (
 )
 
 // Progress shows a person how a sweep or a search proceeds. Its texts may hold texts of brokers.
-type Progress interface {
-	// Say shows a line about the work, Print a line of the outcome.
-	Say(line string)
-	Print(line string)
-	// Fail shows an error, or a threshold that fails.
-	Fail(err error)
-	// Ended shows why the load of a run failed, if it did.
-	Ended(e *run.Ending)
+type Progress struct {
+	Say   func(line string)   // about the work
+	Print func(line string)   // of the outcome
+	Fail  func(error)         // or a threshold that fails
+	Ended func(e *run.Ending) // why the load of a run failed, if it did
 }
 
 // What becomes of the destinations between two runs, as scenarios say it.
@@ -63,7 +60,7 @@ type Sweep struct {
 	Progress Progress
 
 	state *record.Sweep
-	first *run.Run // of the first cell; not carried out
+	begun bool // a run was
 	dir   string
 }
 
@@ -74,6 +71,7 @@ func (s *Sweep) Check() error {
 		Seed: s.Seed,
 		ID:   strconv.FormatUint(rand.Uint64()%(36*36*36*36*36), 36), //nolint:gosec // a name, not a secret
 	}
+	var steps []plan.Step
 	hash := sha256.New()
 	for i, values := range s.Cells {
 		of, err := s.Build(values)
@@ -84,7 +82,7 @@ func (s *Sweep) Check() error {
 			return err
 		}
 		if i == 0 {
-			s.first, s.dir, s.state.Name = of, of.Outputs.Result, of.Plan.Name
+			steps, s.dir, s.state.Name = of.Plan.Steps, of.Outputs.Result, of.Plan.Name
 		}
 		if err := hashCell(hash, values, of); err != nil {
 			return err
@@ -93,7 +91,7 @@ func (s *Sweep) Check() error {
 	// The scale, 1 here, is in the plans.
 	_, _ = fmt.Fprintf(hash, "%d %s %v %v\n", s.Repeats, s.Between, s.Shuffled, 1) // never fails
 	s.state.Plan = hex.EncodeToString(hash.Sum(nil))
-	if steps := s.first.Plan.Steps; len(steps) > 1 {
+	if len(steps) > 1 {
 		for i := range steps {
 			s.state.Steps = append(s.state.Steps, steps[i].Name)
 		}
@@ -132,44 +130,38 @@ func hashCell(to io.Writer, values map[string]string, of *run.Run) error {
 	return nil
 }
 
-// Do carries the sweep out. It returns the exit status, and whether a signal ended the sweep, even if a failed run sets
-// the status.
-func (s *Sweep) Do() (status int, interrupted bool) {
+// Do carries the sweep out and returns the exit status.
+func (s *Sweep) Do() (status int) {
 	if err := s.open(); err != nil {
 		s.Progress.Fail(err)
-		return result.StatusUsage, false
+		return result.StatusUsage
 	}
 	if !s.Silent && s.finished() < len(s.state.Runs) {
 		for _, line := range s.Describe() {
 			s.note("%s", line)
 		}
 	}
-	begun, early := false, false
+	early := false
 	for i := range s.state.Runs {
 		r := &s.state.Runs[i]
 		if r.State == record.Done {
 			continue
 		}
-		if begun && s.pause() {
-			status, interrupted, early = result.Graver(status, result.StatusInterrupted), true, true
-			break
-		}
-		begun = true
 		next, err := s.one(r)
-		interrupted = next == result.StatusInterrupted
 		if err != nil {
 			s.Progress.Fail(err)
 		}
 		if err := s.save(); err != nil {
 			s.Progress.Fail(err)
-			return result.Graver(status, result.StatusFailed), interrupted
+			return result.Graver(status, result.StatusFailed)
 		}
 		if r.State != record.Done { // conclude counts the others
 			status = result.Graver(status, next)
 		}
-		if interrupted || next == result.StatusConnect || next == result.StatusUsage ||
-			next == result.StatusFailed && s.Stop {
-			status, early = result.Graver(status, next), true
+		early = next == result.StatusInterrupted || next == result.StatusConnect || next == result.StatusUsage ||
+			next == result.StatusFailed && s.Stop
+		if early {
+			status = result.Graver(status, next)
 			s.note("the sweep ends early: %d of %d runs are finished%s", s.finished(), len(s.state.Runs), s.again())
 			break
 		}
@@ -177,7 +169,7 @@ func (s *Sweep) Do() (status int, interrupted bool) {
 	if left := len(s.state.Runs) - s.finished(); left > 0 && !early {
 		s.note("%d of %d runs did not come to their end and have no figures%s", left, len(s.state.Runs), s.again())
 	}
-	return s.conclude(status), interrupted
+	return s.conclude(status)
 }
 
 // again returns a hint how to resume the sweep; empty without a folder.
@@ -197,21 +189,18 @@ func (s *Sweep) finished() (n int) {
 	return n
 }
 
-// pause waits between two runs. It reports whether a signal arrived.
-func (s *Sweep) pause() bool {
-	if s.Settle <= 0 {
-		return false
-	}
-	_, ended := run.UntilSignal(s.first.Signals, func() bool { <-time.After(s.Settle); return true })
-	return !ended
-}
-
 // one carries a run out. It returns the exit status, and an error if no load was made.
 func (s *Sweep) one(r *record.Run) (int, error) {
 	of, err := s.Build(r.Values)
 	if err != nil {
 		return result.StatusUsage, err
 	}
+	if s.begun && s.Settle > 0 {
+		if _, ended := run.UntilSignal(of.Signals, func() bool { <-time.After(s.Settle); return true }); !ended {
+			return result.StatusInterrupted, nil
+		}
+	}
+	s.begun = true
 	r.Attempts++
 	begun := time.Now()
 	r.State, r.Start, r.Problem = record.Running, begun.UnixMicro(), ""
