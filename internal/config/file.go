@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -27,22 +28,35 @@ const maxMessages = 1024
 
 // file is a scenario file: the settings of each part, with positions. References name existing parts.
 type file struct {
-	name, description string
-	labels            []pair
-	run, defaults     []entry
-	brokers           []part
-	groups            []fileGroup
-	steps             []fileStep // one at least
-	before, after     []string
-	thresholds        []fileThreshold // over the whole run or a step
-	single            bool            // its only group has no name, and its brokers belong to the sides of that
+	part        // the run
+	description string
+	labels      []pair
+	defaults    []entry
+	brokers     []*part
+	groups      []*part
+	steps       []*part           // one at least
+	placed      map[[2]string]Pos // of thresholds, by step and text
+	single      bool              // its only group has no name, and its brokers belong to the sides of that
 }
 
-// part is a part of a file with its settings.
+// part is a part of a file: the run, a broker, a group, its use in a step with the settings there, a kind of messages,
+// or a step.
 type part struct {
 	name    string
 	entries []entry
 	pos     Pos
+
+	// Of a group. It has no messages if its entries say all.
+	role                   plan.Role
+	broker, consumerBroker string
+	destinations           []string
+	messages               []*part
+
+	// Of a step, and some of the run.
+	uses          []*part
+	until         string
+	before, after []string
+	thresholds    []threshold.Threshold
 }
 
 // entry is a setting that was given. Texts has one element, or, of a list, any number. pos is the value's position.
@@ -50,30 +64,6 @@ type entry struct {
 	*Setting
 	texts []string
 	pos   Pos
-}
-
-// fileGroup is a group, or, in a step, the group's settings for that step.
-type fileGroup struct {
-	part
-	role                   plan.Role
-	broker, consumerBroker string
-	destinations           []string
-	messages               []part // kinds of messages, none if its entries say all
-}
-
-type fileStep struct {
-	part
-	uses          []fileGroup
-	until         string
-	before, after []string
-	thresholds    []fileThreshold
-}
-
-// fileThreshold is a threshold of a step, or of the run if that is empty.
-type fileThreshold struct {
-	threshold.Threshold
-	step string
-	pos  Pos
 }
 
 // decoder makes a file of a tree.
@@ -108,55 +98,39 @@ func (d *decoder) decode(root *node) {
 	var pairs []pair
 	pairs, d.single = d.oneOrNamed(root, "group", "groups", groupForm)
 	for _, p := range pairs {
-		d.readGroup(p)
+		d.groups = append(d.groups, d.readGroup(p))
 	}
-	places, shape := InRun, []string{
-		"version", "name", "description", "vars", "labels", "defaults", "broker", "brokers", "group", "groups", "steps",
-		"thresholds", "before", "after", keyMatrix,
+	places, shape := InRun|InStep, rootShape()
+	if root.get("steps") != nil {
+		places = InRun
+		delete(shape, "until")
 	}
-	steps := root.get("steps")
-	if steps == nil {
-		places, shape = InRun|InStep, append(shape, "until")
-	}
-	var ofStep []entry
-	for _, e := range d.entries(root.pairs, places, "the file", shape...) {
-		if e.Places&InRun != 0 {
-			d.run = append(d.run, e)
-		} else {
-			ofStep = append(ofStep, e)
+	d.entries = d.readEntries(root.pairs, places, "the file", shape)
+	if n := root.get("version"); n != nil {
+		if text, ok := d.text(n, "version"); ok && text != Version {
+			d.bad(n.pos, "version: "+Version, "version %s of the format is not known", quote(text))
 		}
 	}
-	for _, p := range root.pairs {
-		switch p.key.text {
-		case "version":
-			if text, ok := d.text(p.value, "version"); ok && text != Version {
-				d.bad(p.value.pos, "version: "+Version, "version %s of the format is not known", quote(text))
+	d.name, d.description = d.optional(root, "name", "name"), d.optional(root, "description", "description")
+	if n := root.get("labels"); n != nil {
+		for _, l := range d.fields(n, "labels", "NAME: TEXT") {
+			if _, ok := d.text(l.value, "the label "+l.key.text); ok {
+				d.labels = append(d.labels, l)
 			}
-		case "name":
-			d.name, _ = d.text(p.value, "name")
-		case "description":
-			d.description, _ = d.text(p.value, "description")
-		case "labels":
-			for _, l := range d.fields(p.value, "labels", "NAME: TEXT") {
-				if _, ok := d.text(l.value, "the label "+l.key.text); ok {
-					d.labels = append(d.labels, l)
-				}
-			}
-		case "defaults":
-			d.defaults = d.entries(d.fields(p.value, "defaults", "SETTING: VALUE"), inDefaults, "the defaults")
 		}
+	}
+	if n := root.get("defaults"); n != nil {
+		d.defaults = d.readEntries(d.fields(n, "defaults", "SETTING: VALUE"), inDefaults, "the defaults", nil)
 	}
 	d.before, d.after = d.commands(root, "before"), d.commands(root, "after")
-	d.readSteps(root, steps, ofStep)
+	d.readSteps(root)
 	for _, b := range d.brokers {
 		d.mustBeUsed("group", "broker ", b, len(d.groups))
 	}
 	for _, g := range d.groups {
-		d.mustBeUsed("step", "group ", g.part, len(d.steps))
+		d.mustBeUsed("step", "group ", g, len(d.steps))
 	}
-	if n := root.get("thresholds"); n != nil {
-		d.thresholds = d.readThresholds(n, "")
-	}
+	d.readThresholds(root, &d.part)
 }
 
 // use notes that a broker or group is used: any of them, if a variable or a mistake hides the name.
@@ -168,7 +142,7 @@ func (d *decoder) use(kind, name string, n *node, ok bool) {
 }
 
 // mustBeUsed reports a broker or group that nothing uses, most likely by mistake.
-func (d *decoder) mustBeUsed(by, kind string, p part, users int) {
+func (d *decoder) mustBeUsed(by, kind string, p *part, users int) {
 	if users > 0 && !d.used[kind+p.name] && !d.used[kind] {
 		d.bad(p.pos, "remove it", "no %s uses the %s%s", by, kind, p.name)
 	}
@@ -210,17 +184,24 @@ func (d *decoder) text(n *node, what string) (text string, ok bool) {
 	return n.text, true
 }
 
-// word returns one of a few words; empty if there is no such key.
-func (d *decoder) word(n *node, key string, words ...string) string {
+// optional returns the value of a key; empty if there is no such key.
+func (d *decoder) optional(n *node, key, what string) string {
 	value := n.get(key)
 	if value == nil {
 		return ""
 	}
-	text, ok := d.text(value, key)
-	if ok && !slices.Contains(words, text) {
-		d.bad(value.pos, nearest.Hint(text, words, "%s", ""), "%s: must be one of %s", key, strings.Join(words, ", "))
-	}
+	text, _ := d.text(value, what)
 	return text
+}
+
+// word returns one of a few words; empty if there is no such key, or another word.
+func (d *decoder) word(n *node, key string, words ...string) string {
+	text := d.optional(n, key, key)
+	if text == "" || slices.Contains(words, text) {
+		return text
+	}
+	d.bad(n.get(key).pos, nearest.Hint(text, words, "%s", ""), "%s: must be one of %s", key, strings.Join(words, ", "))
+	return ""
 }
 
 // noSuch reports an unknown name.
@@ -289,11 +270,11 @@ func (d *decoder) badName(pos Pos, hint, of, name string) {
 // quote puts a text of a file into quotes. Control characters and secrets are hidden by [reader.bad].
 func quote(text string) string { return `"` + text + `"` }
 
-// entries reads settings of some places. Of names these, shape are the keys there that are no settings.
-func (d *decoder) entries(pairs []pair, places Scope, of string, shape ...string) (list []entry) {
+// readEntries reads settings of some places. Of names these; shape has the keys there that are no settings.
+func (d *decoder) readEntries(pairs []pair, places Scope, of string, shape object) (list []entry) {
 	given := map[string]*node{}
 	for _, p := range pairs {
-		if slices.Contains(shape, p.key.text) {
+		if shape[p.key.text] != nil {
 			continue
 		}
 		if len(d.mistakes) > maxMistakes {
@@ -301,7 +282,7 @@ func (d *decoder) entries(pairs []pair, places Scope, of string, shape ...string
 		}
 		s := d.keys.find(p.key.text, places)
 		if s == nil {
-			d.unknown(p.key, places, of, shape...)
+			d.unknown(p.key, places, of, shape)
 			continue
 		}
 		if before := given[s.Name]; before != nil {
@@ -309,7 +290,7 @@ func (d *decoder) entries(pairs []pair, places Scope, of string, shape ...string
 			continue
 		}
 		given[s.Name] = p.key
-		if e, ok := d.entry(p.value, s); ok {
+		if e, ok := d.readEntry(p.value, s); ok {
 			list = append(list, e)
 		}
 	}
@@ -317,7 +298,7 @@ func (d *decoder) entries(pairs []pair, places Scope, of string, shape ...string
 }
 
 // unknown reports a key that has no place where it stands.
-func (d *decoder) unknown(key *node, places Scope, of string, shape ...string) {
+func (d *decoder) unknown(key *node, places Scope, of string, shape object) {
 	if s := d.keys[key.text]; s != nil {
 		hint := "it belongs to " + s.Places.String()
 		if s.Places&inDefaults != 0 {
@@ -326,17 +307,18 @@ func (d *decoder) unknown(key *node, places Scope, of string, shape ...string) {
 		d.bad(key.pos, hint, "%s is no setting of %s", key.text, of)
 		return
 	}
+	known := slices.Sorted(maps.Keys(shape))
 	hint := ""
-	if n := d.keys.nearest(key.text, places, shape); n != "" {
+	if n := d.keys.nearest(key.text, places, known); n != "" {
 		hint = "did you mean " + n + "?"
 	} else if len(shape) > 0 && places == 0 {
-		hint = "known are " + strings.Join(shape, ", ")
+		hint = "known are " + strings.Join(known, ", ")
 	}
 	d.bad(key.pos, hint, "unknown setting %s of %s", quote(key.text), of)
 }
 
-// entry reads the value of a setting.
-func (d *decoder) entry(n *node, s *Setting) (entry, bool) {
+// readEntry reads the value of a setting.
+func (d *decoder) readEntry(n *node, s *Setting) (entry, bool) {
 	e := entry{Setting: s, pos: n.pos}
 	ok := true
 	add := func(item *node, prefix string) {
@@ -398,27 +380,26 @@ func (d *decoder) readBrokers(root *node) {
 			name, what = plan.OnlyBroker, "broker"
 		}
 		fields := d.fields(p.value, what, form)
-		d.brokers = append(d.brokers, part{name, d.entries(fields, InBroker, "a broker"), p.key.pos})
+		d.brokers = append(d.brokers, &part{
+			name: name, entries: d.readEntries(fields, InBroker, "a broker", nil), pos: p.key.pos,
+		})
 	}
 }
 
 // groupForm is an example of a group.
 const groupForm = "{role: producer, destination: queue://TEST}"
 
-func (d *decoder) readGroup(p pair) {
-	g := fileGroup{part: part{name: p.key.text, pos: p.key.pos}}
+func (d *decoder) readGroup(p pair) *part {
+	g := &part{name: p.key.text, pos: p.key.pos}
 	what := strings.TrimSpace("the group " + g.name)
-	pairs := d.fields(p.value, what, groupForm)
-	if p.value.get("role") == nil && len(pairs) > 0 {
+	if pairs := d.fields(p.value, what, groupForm); p.value.get("role") == nil && len(pairs) > 0 {
 		d.lacks(p.key.pos, "role: producer", what, "role")
 	}
 	roles := []string{string(plan.Producer), string(plan.Consumer)}
 	if d.single { // both sides of a group would have its name
 		roles = append(roles, string(plan.Client))
 	}
-	if role := d.word(p.value, "role", roles...); slices.Contains(roles, role) {
-		g.role = plan.Role(role)
-	}
+	g.role = plan.Role(d.word(p.value, "role", roles...))
 	g.broker = d.brokerOf(p, "broker")
 	if p.value.get("consumer-broker") != nil {
 		g.consumerBroker = d.brokerOf(p, "consumer-broker")
@@ -428,21 +409,19 @@ func (d *decoder) readGroup(p pair) {
 			g.destinations = append(g.destinations, d.readDestinations(n)...)
 		}
 	}
-	if g.role != plan.Consumer {
-		g.messages = d.readMessages(p.value)
-	}
-	g.entries = d.entriesOfGroup(pairs, g.role, "role", "broker", "consumer-broker", "destination",
-		"destinations")
-	d.groups = append(d.groups, g)
+	d.readSettings(g, p.value, g.role, groupShape())
+	return g
 }
 
-// entriesOfGroup reads the settings of a group, or of its use in a step.
-func (d *decoder) entriesOfGroup(pairs []pair, role plan.Role, shape ...string) []entry {
-	if role != plan.Consumer {
-		shape = append(shape, keyMessages)
+// readSettings reads the settings and messages of a group, or of its use in a step.
+func (d *decoder) readSettings(g *part, n *node, role plan.Role, shape object) {
+	if role == plan.Consumer {
+		delete(shape, keyMessages)
+	} else {
+		g.messages = d.readMessages(n)
 	}
 	places, of := placesOfRole(role)
-	return d.entries(pairs, places, of, shape...)
+	g.entries = d.readEntries(n.pairs, places, of, shape)
 }
 
 // placesOfRole returns which settings a group has.
@@ -480,18 +459,25 @@ func (d *decoder) brokerOf(p pair, key string) string {
 	return ""
 }
 
-func (p part) title() string { return p.name }
-
 // names returns the names of parts.
-func names[T interface{ title() string }](list []T) (texts []string) {
+func names(list []*part) (texts []string) {
 	for _, p := range list {
-		texts = append(texts, p.title())
+		texts = append(texts, p.name)
 	}
 	return texts
 }
 
+// named returns the part of a name, or nil.
+func named(list []*part, name string) *part {
+	i := slices.IndexFunc(list, func(p *part) bool { return p.name == name })
+	if i < 0 {
+		return nil
+	}
+	return list[i]
+}
+
 // readMessages reads the kinds of messages of a group, or of one in a step.
-func (d *decoder) readMessages(n *node) (kinds []part) {
+func (d *decoder) readMessages(n *node) (kinds []*part) {
 	const form = "messages: [{weight: 80, message-size: 1KiB}, {weight: 20, message-size: 64KiB}]"
 	list := n.get(keyMessages)
 	if list == nil {
@@ -502,9 +488,8 @@ func (d *decoder) readMessages(n *node) (kinds []part) {
 		return nil
 	}
 	for _, item := range items {
-		one := part{pos: item.pos}
-		one.entries = d.entries(d.fields(item, "a message", "- {weight: 80, message-size: 1KiB}"), InMessage, "a message")
-		kinds = append(kinds, one)
+		fields := d.fields(item, "a message", "- {weight: 80, message-size: 1KiB}")
+		kinds = append(kinds, &part{entries: d.readEntries(fields, InMessage, "a message", nil), pos: item.pos})
 	}
 	return kinds
 }
@@ -528,31 +513,26 @@ func (d *decoder) readDestinations(n *node) (list []string) {
 	return list
 }
 
-// readSteps reads `steps`, or makes the only one, with the settings given.
-func (d *decoder) readSteps(root, n *node, entries []entry) {
+// readSteps reads `steps`, or makes the only one, with the settings of the file.
+func (d *decoder) readSteps(root *node) {
+	n := root.get("steps")
 	if n == nil {
-		d.steps = []fileStep{{
-			part: part{plan.OnlyStep, entries, root.pos}, until: d.until(root), uses: d.allUses(),
+		d.steps = []*part{{
+			name: plan.OnlyStep, entries: d.entries, pos: root.pos, until: d.until(root), uses: d.allUses(),
 		}}
 		return
 	}
-	items := d.list(n, "steps", "- name: allout")
-	for i, item := range items {
+	for i, item := range d.list(n, "steps", "- name: allout") {
 		s := d.readStep(item, i)
-		if slices.Contains(names(d.steps), s.name) {
+		if named(d.steps, s.name) != nil {
 			d.twice(&node{text: s.name, pos: s.pos}, s.pos)
 		}
 		d.steps = append(d.steps, s)
 	}
-	for i, item := range items {
-		if t := item.get("thresholds"); t != nil {
-			d.steps[i].thresholds = d.readThresholds(t, d.steps[i].name)
-		}
-	}
 }
 
-func (d *decoder) readStep(n *node, i int) fileStep {
-	s := fileStep{part: part{name: fmt.Sprintf("step-%d", i+1), pos: n.pos}}
+func (d *decoder) readStep(n *node, i int) *part {
+	s := &part{name: fmt.Sprintf("step-%d", i+1), pos: n.pos}
 	pairs := d.fields(n, "a step", "name: allout")
 	if name := n.get("name"); name != nil {
 		if text, ok := d.text(name, "name"); ok {
@@ -566,7 +546,8 @@ func (d *decoder) readStep(n *node, i int) fileStep {
 		s.uses = d.allUses()
 	}
 	s.until, s.before, s.after = d.until(n), d.commands(n, "before"), d.commands(n, "after")
-	s.entries = d.entries(pairs, InStep, "a step", "name", "groups", "until", "before", "after", "thresholds")
+	s.entries = d.readEntries(pairs, InStep, "a step", stepShape())
+	d.readThresholds(n, s)
 	return s
 }
 
@@ -575,16 +556,16 @@ func (d *decoder) until(n *node) string {
 }
 
 // allUses is of a step that names no groups.
-func (d *decoder) allUses() (list []fileGroup) {
+func (d *decoder) allUses() (list []*part) {
 	d.use("group ", "", nil, false)
 	for _, g := range d.groups {
-		list = append(list, fileGroup{part: part{name: g.name, pos: g.pos}})
+		list = append(list, &part{name: g.name, pos: g.pos})
 	}
 	return list
 }
 
 // readUses reads the groups of a step: a list of names, or a map from names to settings.
-func (d *decoder) readUses(n *node) (list []fileGroup) {
+func (d *decoder) readUses(n *node) (list []*part) {
 	pairs := n.pairs
 	if n.kind != mapping {
 		for _, item := range d.oneOrMore(n, "groups") {
@@ -599,47 +580,39 @@ func (d *decoder) readUses(n *node) (list []fileGroup) {
 	}
 	for _, p := range pairs {
 		name := p.key.text
-		g := d.groupOf(name)
+		g := named(d.groups, name)
 		d.use("group ", name, p.key, g != nil)
 		switch {
 		case g == nil:
 			d.noSuch(p.key, "group", name, names(d.groups))
 			continue
-		case slices.ContainsFunc(list, func(u fileGroup) bool { return u.name == name }):
+		case named(list, name) != nil:
 			d.twice(p.key, p.key.pos)
 			continue
 		}
-		u := fileGroup{part: part{name: name, pos: p.key.pos}}
+		u := &part{name: name, pos: p.key.pos}
 		if empty := p.value.kind == mapping && len(p.value.pairs) == 0; !empty && !p.value.null {
-			u.entries = d.entriesOfGroup(d.fields(p.value, "the group "+name, "SETTING: VALUE"), g.role)
-			if g.role != plan.Consumer {
-				u.messages = d.readMessages(p.value)
-			}
+			d.fields(p.value, "the group "+name, "SETTING: VALUE")
+			d.readSettings(u, p.value, g.role, withMessages(object{}))
 		}
 		list = append(list, u)
 	}
 	return list
 }
 
-// groupOf returns the group of a name, or nil.
-func (f *file) groupOf(name string) *fileGroup {
-	i := slices.IndexFunc(f.groups, func(g fileGroup) bool { return g.name == name })
-	if i < 0 {
-		return nil
-	}
-	return &f.groups[i]
-}
-
 var ofStep = regexp.MustCompile(`^\s*([^\s:<>=!]+)\s*:\s*(.*)$`)
 
-// readThresholds reads the thresholds of a step, or, if step is empty, of the run.
-func (d *decoder) readThresholds(n *node, step string) (list []fileThreshold) {
-	if n.kind == mapping {
+// readThresholds reads the thresholds of a step, or of the run, which may have those of steps.
+func (d *decoder) readThresholds(parent *node, own *part) {
+	n, run := parent.get("thresholds"), own == &d.part
+	switch {
+	case n == nil:
+		return
+	case n.kind == mapping:
 		d.must(n, "thresholds", "a list", "- lost == 0")
-		return nil
+		return
 	}
 	for _, item := range d.oneOrMore(n, "thresholds") {
-		t := fileThreshold{step: step}
 		text, abort := item, false
 		if item.kind == mapping {
 			if text, abort = d.thresholdMap(item); text == nil {
@@ -650,31 +623,37 @@ func (d *decoder) readThresholds(n *node, step string) (list []fileThreshold) {
 		if !ok {
 			continue
 		}
-		demand = strings.TrimSpace(demand)
-		if m := ofStep.FindStringSubmatch(demand); m != nil {
-			if known := names(d.steps); step != "" && m[1] != step {
-				d.bad(text.pos, "", "a threshold of the step %s is about %s", step, quote(m[1]))
-			} else if !slices.Contains(known, m[1]) {
-				d.noSuch(text, "step", m[1], known)
-			}
-			t.step, demand = m[1], m[2]
+		of, step := own, own.name
+		if run {
+			step = ""
 		}
-		var err error
-		if t.Threshold, err = ParseThreshold(demand); err != nil {
+		if m := ofStep.FindStringSubmatch(strings.TrimSpace(demand)); m != nil {
+			switch other := named(d.steps, m[1]); {
+			case !run && m[1] != step:
+				d.bad(text.pos, "", "a threshold of the step %s is about %s", step, quote(m[1]))
+			case run && other == nil:
+				d.noSuch(text, "step", m[1], names(d.steps))
+			case run:
+				of, step = other, m[1]
+			}
+			demand = m[2]
+		}
+		t, err := ParseThreshold(strings.TrimSpace(demand))
+		if err != nil {
 			d.bad(text.pos, "", "threshold: %v", err)
 			continue
 		}
-		t.Abort, t.pos = abort, text.pos
-		list = append(list, t)
+		t.Abort = abort
+		of.thresholds = append(of.thresholds, t)
+		d.placed[[2]string{step, t.String()}] = text.pos
 	}
-	return list
 }
 
 // thresholdMap reads {threshold: TEXT, abort: true}; text is nil after a mistake.
 func (d *decoder) thresholdMap(n *node) (text *node, abort bool) {
 	for _, p := range n.pairs {
-		if p.key.text != "threshold" && p.key.text != "abort" {
-			d.unknown(p.key, 0, "a threshold", "threshold", "abort")
+		if thresholdShape()[p.key.text] == nil {
+			d.unknown(p.key, 0, "a threshold", thresholdShape())
 		}
 	}
 	if text = n.get("threshold"); text == nil {

@@ -43,7 +43,7 @@ func (m *Matrix) Excluded(values map[string]string) bool {
 // sweep reads `matrix` and the settings of a sweep. All else has been read.
 func (d *decoder) sweep(root *node, s *Scenario) {
 	v := Defaults()
-	for _, e := range d.run {
+	for _, e := range d.entries {
 		if e.Is("sweep") {
 			_ = v.set(e.Setting, e.texts[len(e.texts)-1]) // it was judged
 		}

@@ -16,22 +16,16 @@ import (
 // checkOutputs checks the paths of the outputs, without creating anything.
 func (r *resolver) checkOutputs() {
 	o := &r.Outputs
-	r.checkOutput("--json", o.JSON)
-	r.checkOutput("--hdr", o.HDR)
-	r.checkOutput("--verify-file", o.VerifyFile)
 	if o.Result != "" && o.VerifyFile != "" {
 		r.refuseBoth("result", "verify-file")
 	}
-	r.checkOutput("--result", o.Result)
-	r.refuseSameFile()
+	r.checkFiles()
 	r.checkAddress("--web", o.Web, "8080")
 	r.checkAddress("--metrics", o.Metrics, "9400")
-	if o.Metrics == "" && o.Linger.For > 0 {
-		r.add(plan.Needs("--metrics-linger", "--metrics"))
+	for _, m := range plan.Unmet(o) {
+		r.add(m)
 	}
-	if o.Metrics == "" && o.MetricsWeb != "" {
-		r.add(plan.Needs("--metrics-web-config", "--metrics"))
-	} else if _, err := listen.ReadWeb(o.MetricsWeb); err != nil {
+	if _, err := listen.ReadWeb(o.MetricsWeb); o.Metrics != "" && err != nil {
 		r.refuse(driver.HintOf(err), "--metrics-web-config: %v", err)
 	}
 }
@@ -44,13 +38,6 @@ func (r *resolver) checkAddress(flag, address, port string) {
 	if err := listen.Check(address); err != nil {
 		r.refuse(fmt.Sprintf("write HOST:PORT such as 127.0.0.1:%s, or :%[1]s", port), "%s %s: %v", flag,
 			Quoted(address), err)
-	}
-}
-
-// checkOutput checks where an output is to be made.
-func (r *resolver) checkOutput(flag, path string) {
-	if m := NoPlace(flag, path); m != nil {
-		r.refuse(m.Hint, "%s", m.Text)
 	}
 }
 
@@ -88,36 +75,42 @@ func NoPlace(flag, path string) *plan.Mistake {
 	}
 }
 
-// refuseSameFile refuses to write two outputs into one file, or over an input.
-func (r *resolver) refuseSameFile() {
-	o, b := &r.Outputs, &r.Broker
-	outputs := [][2]string{{"--json", o.JSON}, {"--hdr", o.HDR}, {"--verify-file", o.VerifyFile}}
-	for _, name := range result.Files() {
-		if o.Result != "" {
-			outputs = append(outputs, [2]string{"--result", filepath.Join(o.Result, name)})
+// checkFiles refuses outputs that cannot be made, and two outputs into one file, or one over an input.
+func (r *resolver) checkFiles() {
+	var outputs, inputs [][2]string // flags and paths
+	for _, row := range plan.Rows(r.Values) {
+		flag, path := "--"+row.Name, row.Value.String()
+		switch arg := row.Tag.Get("arg"); {
+		case arg != "FILE" && arg != "DIR", path == "":
+			continue
+		case row.Is("output"):
+			if m := NoPlace(flag, path); m != nil {
+				r.refuse(m.Hint, "%s", m.Text)
+			}
 		}
-	}
-	others := [][2]string{
-		{"--password-file", b.PasswordFile},
-		{"--tls-ca", b.TLS.CAFile},
-		{"--tls-cert", b.TLS.CertFile},
-		{"--tls-key", b.TLS.KeyFile},
-		{"--metrics-web-config", o.MetricsWeb},
-		{"--body-file", r.Message.File},
-	}
-	if inputfile.IsFolder(r.Message.File) {
-		bodies, _ := inputfile.Folder(r.Message.File, driver.MaxVariants) // errors are already reported
-		for _, body := range bodies {
-			others = append(others, [2]string{"--body-file", body})
+		paths, list := []string{path}, &inputs
+		switch {
+		case row.Name == "result":
+			paths, list = nil, &outputs
+			for _, name := range result.Files() {
+				paths = append(paths, filepath.Join(path, name))
+			}
+		case row.Is("output"):
+			list = &outputs
+		case inputfile.IsFolder(path):
+			paths, _ = inputfile.Folder(path, driver.MaxVariants) // errors are already reported
+		}
+		for _, path := range paths {
+			*list = append(*list, [2]string{flag, path})
 		}
 	}
 	for _, output := range outputs {
-		for _, other := range others {
+		for _, other := range inputs {
 			if SameFile(other[1], output[1]) {
 				r.refuse("name two files", "%s and %s name the same file %s", other[0], output[0], output[1])
 			}
 		}
-		others = append(others, output)
+		inputs = append(inputs, output)
 	}
 }
 

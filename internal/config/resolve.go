@@ -45,7 +45,7 @@ type resolver struct {
 // that all of them are found.
 func (m *Maker) FromFlags(v *Values, role plan.Role, f *driver.Factory, destinations []string) (Ready, []error) {
 	r := &resolver{Maker: m, Values: v, role: role}
-	p := r.makePlan()
+	p := v.Plan
 	own := r.makeBroker("--url", *f, v.Broker)
 	brokers := []usedBroker{own}
 	if role == plan.Client {
@@ -61,23 +61,14 @@ func (m *Maker) FromFlags(v *Values, role plan.Role, f *driver.Factory, destinat
 	if v.Group.Rate.Relative != nil {
 		r.add(plan.Needs("--rate "+v.Group.Rate.String(), "an earlier step, in a scenario"))
 	}
-	r.setVerification(p)
+	r.setVerification(&p)
 	p.AcceptOwn()
-	r.setShard(p)
+	r.setShard(&p)
 	r.checkOutputs()
 	if err := p.Validate(m.Driver); err != nil {
 		r.errs = append(r.errs, err)
 	}
-	return Ready{p, v, r.notes}, r.errs
-}
-
-// makePlan returns a plan with the settings of the whole run.
-func (r *resolver) makePlan() *plan.Plan {
-	if !r.Plan.Embedded && r.Plan.Faults != "" && r.Plan.Faults != "none" {
-		r.add(plan.Needs("--embedded-faults", "--embedded"))
-	}
-	p := r.Plan
-	return &p
+	return Ready{&p, v, r.notes}, r.errs
 }
 
 // makeGroup returns a group at its brokers: of the producers, or the only one, and of the consumers. f is the protocol,

@@ -72,7 +72,9 @@ func (m *Maker) Parse(path string, text []byte, set map[string]string) (*Scenari
 
 // decode reads the file, with other values of variables.
 func (s *Scenario) decode(set map[string]string) (*decoder, error) {
-	d := &decoder{file: &file{}, reader: s.reader(), keys: newKeys(), used: map[string]bool{}}
+	d := &decoder{
+		file: &file{placed: map[[2]string]Pos{}}, reader: s.reader(), keys: newKeys(), used: map[string]bool{},
+	}
 	root := d.tree(s.text)
 	if root == nil {
 		return nil, d.err()
@@ -108,7 +110,7 @@ func (s *Scenario) Plan(in *Given, table []Setting, cell map[string]string) (Rea
 	}
 	b := &builder{
 		Scenario: s, reader: s.reader(), in: in, table: table, files: map[string][]plan.Variant{},
-		brokers: map[string]usedBroker{}, placed: map[[2]string]Pos{},
+		brokers: map[string]usedBroker{},
 	}
 	return b.build()
 }
@@ -126,41 +128,33 @@ type builder struct {
 	errs    []error
 	files   map[string][]plan.Variant
 	notes   []string
-	placed  map[[2]string]Pos // of thresholds by step and text
 }
 
 func (b *builder) build() (Ready, error) {
-	v := b.values(InRun, nil, b.file.run)
+	v := b.values(InRun, nil, b.file.entries)
 	b.whole = b.resolver(v, plan.Client)
-	p := b.whole.makePlan()
+	whole := v.Plan
+	p := &whole
 	b.plan, p.Name = p, b.file.name
 	if p.Name == "" && !b.file.single {
 		base := b.Path[strings.LastIndexAny(b.Path, "/@")+1:]
 		p.Name = strings.TrimSuffix(base, ".yaml")
 	}
 	b.labels()
-	for i := range b.file.brokers {
-		b.broker(&b.file.brokers[i])
+	for _, of := range b.file.brokers {
+		b.broker(of)
 	}
 	b.unusedURL()
 	b.sites()
-	for i := range b.file.steps {
-		b.step(&b.file.steps[i])
+	for _, of := range b.file.steps {
+		b.step(of)
 	}
 	p.AcceptOwn()
 	if last := len(p.Steps) - 1; last >= 0 {
 		p.Steps[0].Before = slices.Concat(b.file.before, p.Steps[0].Before)
 		p.Steps[last].After = append(p.Steps[last].After, b.file.after...)
 	}
-	for i := range b.file.thresholds {
-		t := &b.file.thresholds[i]
-		list := &p.Thresholds
-		if at := slices.IndexFunc(p.Steps, func(s plan.Step) bool { return s.Name == t.step }); at >= 0 {
-			list = &p.Steps[at].Thresholds
-		}
-		*list = append(slices.Clip(*list), t.Threshold)
-		b.placed[[2]string{t.step, t.String()}] = t.pos
-	}
+	p.Thresholds = slices.Concat(p.Thresholds, b.file.thresholds)
 	b.whole.setVerification(p)
 	b.whole.setShard(p)
 	ready := Ready{Plan: p, Values: v}
@@ -179,7 +173,7 @@ func (b *builder) judge() {
 			continue
 		}
 		text := strings.ReplaceAll(m.Text, "--", "")
-		if pos, ok := b.placed[[2]string{m.Step, m.Threshold}]; ok {
+		if pos, ok := b.file.placed[[2]string{m.Step, m.Threshold}]; ok {
 			b.bad(pos, m.Hint, "%s", text)
 			continue
 		}
@@ -262,12 +256,9 @@ func (b *builder) over(v *Values, s *Setting, f *driver.Factory) {
 // gives reports whether the defaults, a group or a step of the file have a setting.
 func (f *file) gives(name string) bool {
 	lists := [][]entry{f.defaults}
-	for i := range f.groups {
-		lists = append(lists, f.groups[i].entries)
-	}
-	for i := range f.steps {
-		lists = append(lists, f.steps[i].entries)
-		for _, u := range f.steps[i].uses {
+	for _, of := range slices.Concat(f.groups, f.steps) {
+		lists = append(lists, of.entries)
+		for _, u := range of.uses {
 			lists = append(lists, u.entries)
 		}
 	}
@@ -302,10 +293,10 @@ func last(entries []entry, name string) (text string, ok bool) {
 // factory returns the protocol of a broker of the file: that of its setting, or of its URL.
 func (b *builder) factory(of *part) *driver.Factory {
 	entries := slices.Concat(b.file.defaults, of.entries)
-	name, named := last(entries, "protocol")
+	name, given := last(entries, "protocol")
 	address, _ := last(entries, "url")
 	i := slices.IndexFunc(b.maker.Factories, func(f driver.Factory) bool {
-		if named {
+		if given {
 			return strings.EqualFold(f.Name, name)
 		}
 		return slices.Contains(f.Schemes, scheme(address))
@@ -360,27 +351,24 @@ func (b *builder) sites() {
 }
 
 // step adds a step with its groups.
-func (b *builder) step(of *fileStep) {
+func (b *builder) step(of *part) {
 	v := b.values(InStep, nil, b.file.defaults, of.entries)
 	s := v.Step
 	s.Name, s.Before, s.After, s.Drained = of.name, of.before, of.after, of.until == untilDrained
-	for i := range of.uses {
-		s.Groups = append(s.Groups, b.group(&of.uses[i]))
+	s.Thresholds = of.thresholds
+	for _, u := range of.uses {
+		s.Groups = append(s.Groups, b.group(u))
 	}
 	counted := slices.ContainsFunc(s.Groups, func(g *plan.Group) bool { return g.Count > 0 })
 	if of.until == untilCount && !counted {
 		b.bad(of.pos, "message-count: 10000", "until: count: no group of the step %s has one", of.name)
 	}
-	for _, t := range of.thresholds {
-		s.Thresholds = append(s.Thresholds, t.Threshold)
-		b.placed[[2]string{t.step, t.String()}] = t.pos
-	}
 	b.plan.Steps = append(b.plan.Steps, s)
 }
 
 // group returns a group with its settings in a step.
-func (b *builder) group(u *fileGroup) *plan.Group {
-	of := b.file.groupOf(u.name)
+func (b *builder) group(u *part) *plan.Group {
+	of := named(b.file.groups, u.name)
 	brokers := []usedBroker{b.brokers[of.broker]}
 	if of.role == plan.Client {
 		brokers = append(brokers, b.brokers[cmp.Or(of.consumerBroker, of.broker)])
@@ -412,9 +400,8 @@ func (b *builder) group(u *fileGroup) *plan.Group {
 
 // messages returns the kinds of messages of a group. A message has the settings that it does not set from lists, the
 // group's entries.
-func (b *builder) messages(what string, broker *plan.Broker, of []part, lists [][]entry) (kinds []plan.Variant) {
-	for i := range of {
-		one := &of[i]
+func (b *builder) messages(what string, broker *plan.Broker, of []*part, lists [][]entry) (kinds []plan.Variant) {
+	for _, one := range of {
 		own := slices.Clone(lists)
 		_, sized := last(one.entries, "message-size")
 		_, file := last(one.entries, "body-file")
@@ -457,7 +444,7 @@ func (b *builder) fits(s *Setting, f *driver.Factory, from Source, text string) 
 			return slices.Contains(f.Schemes, scheme(url)) && of(f)
 		}
 	}
-	return f == nil || of(f) || !slices.ContainsFunc(b.file.brokers, func(p part) bool { return of(b.factory(&p)) })
+	return f == nil || of(f) || !slices.ContainsFunc(b.file.brokers, func(p *part) bool { return of(b.factory(p)) })
 }
 
 // unusedURL notes a URL variable that fits no broker.
@@ -468,7 +455,7 @@ func (b *builder) unusedURL() {
 	}
 	variable, texts := b.in.Environment.Lookup(s)
 	f := byScheme(b.maker.Factories, scheme(strings.Join(texts, "")))
-	if f != nil && !slices.ContainsFunc(b.file.brokers, func(p part) bool { return b.factory(&p).Name == f.Name }) {
+	if f != nil && !slices.ContainsFunc(b.file.brokers, func(p *part) bool { return b.factory(p).Name == f.Name }) {
 		b.notes = append(b.notes, variable+" applies to no broker of "+b.Path)
 	}
 }

@@ -104,7 +104,7 @@ func TestSkeleton(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, s.file.groups, 2)
 	require.Len(t, s.file.steps, 2)
-	require.Len(t, s.file.thresholds, 1)
+	require.Len(t, s.file.steps[1].thresholds, 1)
 }
 
 // TestLimits: what would take long, or much memory, is refused.

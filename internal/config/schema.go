@@ -18,24 +18,23 @@ func Schema(protocols []string) []byte {
 	protocol := *keys["protocol"]
 	protocol.Default, protocol.Help = "that of url", "the protocol: "+strings.Join(protocols, ", ")
 	keys["protocol"] = &protocol
-	root, message := rootSchema(keys), closedObject(keys, InMessage, object{})
+	root, message := keys.closedObject(InRun|InStep, rootShape()), keys.closedObject(InMessage, nil)
 	message["minProperties"] = 1
+	root["properties"].(object)["defaults"] = //nolint:forcetypeassert // closedObject has made it
+		note("settings of brokers, groups and steps that do not give them", keys.closedObject(inDefaults, nil))
+	root["allOf"] = []any{oneRequired("broker", "brokers"), oneRequired("group", "groups")}
 	maps.Copy(root, object{
 		"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": SchemaID, "title": "A scenario of perfmq",
 		"$defs": object{
-			"value": object{"type": []string{"string", "number", "boolean"}},
-			"variable": object{"anyOf": []any{
-				ref("value"), closedObject(keys, 0, object{"default": ref("value"), "description": ref("value")}),
-			}},
-			"broker":   closedObject(keys, InBroker, object{}),
-			"group":    groupSchema(keys),
+			"value":    object{"type": []string{"string", "number", "boolean"}},
+			"variable": object{"anyOf": []any{ref("value"), keys.closedObject(0, variableShape())}},
+			"broker":   keys.closedObject(InBroker, nil),
+			"group":    keys.closedObject(inGroup, groupShape(), "role"),
 			"message":  message,
-			"override": withMessages(closedObject(keys, inGroup, object{})),
-			"step":     stepSchema(keys),
+			"override": keys.closedObject(inGroup, withMessages(object{})),
+			"step":     keys.closedObject(InStep, stepShape()),
 			"threshold": object{"anyOf": []any{
-				object{"type": "string"},
-				closedObject(keys, 0, object{"threshold": object{"type": "string"}, "abort": object{"type": "boolean"}},
-					"threshold"),
+				object{"type": "string"}, keys.closedObject(0, thresholdShape(), "threshold"),
 			}},
 		},
 	})
@@ -46,9 +45,17 @@ func Schema(protocols []string) []byte {
 	return append(text, '\n')
 }
 
-// rootSchema is of the top of the file.
-func rootSchema(keys keys) object {
-	root := closedObject(keys, InRun|InStep, object{
+// The shapes have the keys of places that are no settings, with their schemas.
+
+func variableShape() object { return object{"default": ref("value"), "description": ref("value")} }
+
+func thresholdShape() object {
+	return object{"threshold": object{"type": "string"}, "abort": object{"type": "boolean"}}
+}
+
+// rootShape is of the top of the file.
+func rootShape() object {
+	return object{
 		"version":     object{"enum": []any{1, "1"}},
 		"name":        ref("value"),
 		"description": ref("value"),
@@ -57,12 +64,11 @@ func rootSchema(keys keys) object {
 		}),
 		"labels": note("free text for outputs",
 			object{"type": "object", "additionalProperties": ref("value")}),
-		"defaults": note("settings of brokers, groups and steps that do not give them",
-			closedObject(keys, inDefaults, object{})),
+		"defaults":   object{},
 		"broker":     note("the only broker", ref("broker")),
-		"brokers":    note("brokers by name", named(ref("broker"))),
+		"brokers":    note("brokers by name", byName(ref("broker"))),
 		"group":      note("the only group", ref("group")),
-		"groups":     note("groups by name", named(ref("group"))),
+		"groups":     note("groups by name", byName(ref("group"))),
 		"steps":      note("steps, one after the other", nonEmpty(ref("step"))),
 		"until":      untilSchema(),
 		"before":     commandsSchema("before the run"),
@@ -75,9 +81,7 @@ func rootSchema(keys keys) object {
 				})),
 			},
 		}),
-	})
-	root["allOf"] = []any{oneRequired("broker", "brokers"), oneRequired("group", "groups")}
-	return root
+	}
 }
 
 // oneRequired wants one of two keys.
@@ -85,37 +89,36 @@ func oneRequired(a, b string) object {
 	return object{"oneOf": []any{object{"required": []string{a}}, object{"required": []string{b}}}}
 }
 
-func groupSchema(keys keys) object {
-	return withMessages(closedObject(keys, inGroup, object{
+func groupShape() object {
+	return withMessages(object{
 		"role":            object{"enum": Roles()},
 		"broker":          note("name of a broker", ref("value")),
 		"consumer-broker": note("the consumers' broker", ref("value")),
 		"destination": note("queue://NAME, topic://NAME or ADDRESS::QUEUE",
 			oneOrMore(ref("value"))),
 		"destinations": oneOrMore(ref("value")),
-	}, "role"))
+	})
 }
 
-// withMessages adds the kinds of messages to the schema of a group.
-func withMessages(schema object) object {
+// withMessages adds the kinds of messages to the shape of a group.
+func withMessages(shape object) object {
 	messages := nonEmpty(ref("message"))
 	messages["maxItems"] = maxMessages
-	schema["properties"].(object)[keyMessages] = //nolint:forcetypeassert // closedObject has made it
-		note("kinds of messages", messages)
-	return schema
+	shape[keyMessages] = note("kinds of messages", messages)
+	return shape
 }
 
-func stepSchema(keys keys) object {
-	return closedObject(keys, InStep, object{
+func stepShape() object {
+	return object{
 		"name": note("unique name", ref("value")),
 		"groups": note("groups of the step (default: all)", object{"anyOf": []any{
-			oneOrMore(ref("value")), named(object{"anyOf": []any{object{"type": "null"}, ref("override")}}),
+			oneOrMore(ref("value")), byName(object{"anyOf": []any{object{"type": "null"}, ref("override")}}),
 		}}),
 		"until":      untilSchema(),
 		"before":     commandsSchema("before the step"),
 		"after":      commandsSchema("after the step"),
 		"thresholds": note("demands, METRIC OPERATOR VALUE", oneOrMore(ref("threshold"))),
-	})
+	}
 }
 
 func commandsSchema(when string) object {
@@ -138,33 +141,24 @@ func nonEmpty(item object) object { return object{"type": "array", "items": item
 
 func oneOrMore(item object) object { return object{"anyOf": []any{item, nonEmpty(item)}} }
 
-// named is a map by names of brokers, groups or steps.
-func named(value object) object {
+// byName is a map by names of brokers, groups or steps.
+func byName(value object) object {
 	names := object{"pattern": plainName.String()}
 	return object{"type": "object", "propertyNames": names, "additionalProperties": value, "minProperties": 1}
 }
 
 // closedObject is a map with the settings of some places and further keys, and nothing else.
-func closedObject(keys keys, places Scope, more object, required ...string) object {
-	properties := ofPlaces(keys, places)
-	maps.Copy(properties, more)
+func (k keys) closedObject(places Scope, shape object, required ...string) object {
+	properties := object{}
+	for _, name := range k.names(places) {
+		properties[name] = k[name].schema()
+	}
+	maps.Copy(properties, shape)
 	o := object{"type": "object", "additionalProperties": false, "properties": properties}
 	if len(required) > 0 {
 		o["required"] = required
 	}
 	return o
-}
-
-// ofPlaces returns the schemas of the settings of some places by their names.
-func ofPlaces(keys keys, places Scope) object {
-	all := object{}
-	if places == 0 {
-		return all
-	}
-	for _, name := range keys.names(places) {
-		all[name] = keys.find(name, places).schema()
-	}
-	return all
 }
 
 // schema returns the schema of a setting's value.

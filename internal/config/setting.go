@@ -9,7 +9,8 @@
 //	set      name, then options: command (perfmq run has no such flag), flag (no key of files), key (no flag), shape
 //	         (of the file's own keys), daily (--help lists it, by the first part of its help), sweep, secret, pairs,
 //	         relative, made (a plan is made with it, and does not have it), one (not a list), not (true means false),
-//	         short=LETTER, alias=NAME
+//	         output (a file or folder that a run makes), short=LETTER, alias=NAME
+//	needs    the setting without which this one is refused
 //	roles    producer or consumer, if the setting is of one side
 //	section  of the help, of this field and those that follow
 //	arg      the name of the value in the help, if the type does not say it

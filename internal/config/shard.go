@@ -64,16 +64,5 @@ func (r *resolver) deriveRunID(p *plan.Plan) int64 {
 func (r *resolver) setVerification(p *plan.Plan) {
 	p.VerifyFile = r.Outputs.VerifyFile
 	p.Verify = p.Verify || p.VerifyFile != ""
-	if p.Verify {
-		r.Outputs.SetFolder(r.Outputs.Result, p)
-		return
-	}
-	for flag, given := range map[string]bool{
-		"allow-lost": p.Allow.Lost, "allow-duplicates": p.Allow.Duplicates, "allow-damaged": p.Allow.Damaged,
-		"fail-on-disorder": !p.Allow.Disorder,
-	} {
-		if given {
-			r.add(plan.Needs("--"+flag, "--verify"))
-		}
-	}
+	r.Outputs.SetFolder(r.Outputs.Result, p)
 }

@@ -79,15 +79,12 @@ func (d *decoder) variable(p pair) {
 		value = p.value.get("default")
 		v.missing = value == nil
 		for _, p := range p.value.pairs {
-			switch p.key.text {
-			case "default":
-			case "description":
-				v.description, _ = d.text(p.value, "the description of "+name)
-			default:
-				d.unknown(p.key, 0, "a variable", "default", "description")
+			if variableShape()[p.key.text] == nil {
+				d.unknown(p.key, 0, "a variable", variableShape())
 				v.missing = false // it may be the default
 			}
 		}
+		v.description = d.optional(p.value, "description", "the description of "+name)
 	}
 	if value != nil {
 		v.fallback, _ = d.text(value, "the variable "+name)

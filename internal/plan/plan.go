@@ -95,7 +95,7 @@ type Plan struct {
 	BrokerCount bool `set:"broker-count" words:"off,auto" default:"auto" help:"compare the run with the broker's own counts: auto or off"`
 	// Embedded starts a broker in the process for each site, and Faults are its faults.
 	Embedded bool   `set:"embedded,daily" help:"use a broker inside this process; the metrics are then the limits of perfmq"`
-	Faults   string `set:"embedded-faults" arg:"LIST" check:"faults" help:"with --embedded: faults such as lose=1000,delay=5ms; perfmq broker --help lists all"`
+	Faults   string `set:"embedded-faults" needs:"embedded" arg:"LIST" check:"faults" help:"with --embedded: faults such as lose=1000,delay=5ms; perfmq broker --help lists all"`
 	// Threads bounds the operating system threads that run load at once.
 	Threads int `set:"threads" section:"Destinations and workers" range:"1..1024" none:"all processors" help:"threads that run load at once; with --shared-connections also their number, 1 by default"`
 	// DrainTimeout bounds the wait for completions and deliveries after the load.
@@ -183,10 +183,10 @@ type Group struct {
 	// Reconnect opens a connection again that was lost, instead of ending the run.
 	Reconnect bool `set:"reconnect" help:"connect again when a connection is lost; without it a lost connection ends the run"`
 	// ReconnectTimeout bounds the time until a lost connection is there again; 0 for none.
-	ReconnectTimeout time.Duration `set:"reconnect-timeout" default:"0s" help:"with --reconnect: the run ends if a connection is lost for this time; 0 is no limit"`
+	ReconnectTimeout time.Duration `set:"reconnect-timeout" needs:"reconnect" default:"0s" help:"with --reconnect: the run ends if a connection is lost for this time; 0 is no limit"`
 	// ReconnectDelay is the longest of the pauses before a lost connection is opened again; 0 is the default, or
 	// Backoff's.
-	ReconnectDelay time.Duration `set:"reconnect-delay" least:"1ms" none:"250ms" help:"with --reconnect: longest pause between two attempts at a host"`
+	ReconnectDelay time.Duration `set:"reconnect-delay" needs:"reconnect" least:"1ms" none:"250ms" help:"with --reconnect: longest pause between two attempts at a host"`
 	// Producers and Consumers are per destination; with Shared > 0, Consumers is per destination and subscription.
 	Producers int `set:"producers,daily" roles:"producer" section:"Destinations and workers" range:"1.." default:"1" help:"producers per destination"`
 	Consumers int `set:"consumers,daily" roles:"consumer" range:"1.." default:"1" help:"consumers per destination, or per shared subscription of it"`

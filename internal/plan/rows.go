@@ -51,6 +51,23 @@ func (r *Row) Words() []string {
 	return nil
 }
 
+// given reports whether the value is not the one of a setting that is left out.
+func (r *Row) given() bool { return r.Value.IsZero() == r.Is("not") }
+
+// Unmet returns the mistakes of settings that are given without the one that their tag `needs` names.
+func Unmet(of any) (list []*Mistake) {
+	rows, given := Rows(of), map[string]bool{}
+	for i := range rows {
+		given[rows[i].Name] = rows[i].given()
+	}
+	for i := range rows {
+		if other := rows[i].Tag.Get("needs"); other != "" && rows[i].given() && !given[other] {
+			list = append(list, Needs("--"+rows[i].Name, "--"+other))
+		}
+	}
+	return list
+}
+
 // data returns the value as a scenario has it; nil if it says nothing: zero where that is the default, and the default
 // of a few words.
 func (r *Row) data() any {

@@ -20,6 +20,7 @@ const maxWorkers = 100_000
 func (p *Plan) Validate(drivers Drivers) error {
 	v := validator{seen: map[string]bool{}, driver: drivers, verify: p.Verify}
 	v.stomp = slices.ContainsFunc(p.Brokers(), func(b *Broker) bool { return b.Protocol == "stomp" })
+	v.unmet(p)
 	v.shards(p)
 	elsewhere := p.elsewhere()
 	var has result.Role
@@ -107,6 +108,13 @@ func (v *validator) need(wrong bool, setting, other string) {
 	}
 }
 
+// unmet records settings of a struct that are given without the one that they need.
+func (v *validator) unmet(of any) {
+	for _, m := range Unmet(of) {
+		v.add(m)
+	}
+}
+
 // exclude records two settings that exclude each other.
 func (v *validator) exclude(both bool, first, second string) {
 	if both {
@@ -159,8 +167,7 @@ func (v *validator) settings() {
 	v.resend()
 	v.refuse(g.TTL > 0 && g.Delay >= g.TTL, "raise --ttl", "--delivery-delay %v leaves nothing of --ttl %v",
 		g.Delay, g.TTL)
-	v.need(g.ReconnectTimeout != 0 && !g.Reconnect, "--reconnect-timeout", "--reconnect")
-	v.need(g.ReconnectDelay != 0 && !g.Reconnect, "--reconnect-delay", "--reconnect")
+	v.unmet(g)
 	for _, b := range g.Brokers() {
 		f := v.driver(b)
 		v.refuse(g.Hosts == Spread && f.Hosts == nil, "leave --hosts out",
@@ -210,7 +217,6 @@ func (v *validator) subscriptions() {
 	v.exclude(g.Shared > 0 && topics && g.hasKind(driver.Queue), "--shared", "queues and topics together")
 	v.refuse(g.Durable && g.Shared == 0 && g.ClientID == "", "add --clientID PREFIX",
 		"Cannot create durable subscription - client ID has not been set")
-	v.need(g.KeepSubscription && !g.Durable, "--keep-subscription", "--durable")
 }
 
 func (g *Group) hasKind(kind driver.Kind) bool {

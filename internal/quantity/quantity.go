@@ -7,6 +7,7 @@
 package quantity
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -66,26 +67,16 @@ func Number(text string) (*big.Rat, error) {
 		return nil, errNegative
 	}
 	value, suffix, ok := scan(text)
-	factor, known := thousands(suffix)
-	if !ok || !known {
+	factor := thousands(suffix)
+	if !ok || factor == 0 {
 		return nil, errors.New("must be a number such as 30000, 0.5, 30k or 1e6; k, M and G are powers of 1000")
 	}
 	return value.Mul(value, new(big.Rat).SetInt64(factor)), nil
 }
 
-func thousands(suffix string) (factor int64, ok bool) {
-	switch suffix {
-	case "":
-		return 1, true
-	case "k", "K":
-		return 1e3, true
-	case "M":
-		return 1e6, true
-	case "G":
-		return 1e9, true
-	default:
-		return 0, false
-	}
+// thousands returns the factor of a suffix; 0 if there is no such suffix.
+func thousands(suffix string) int64 {
+	return map[string]int64{"": 1, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9}[suffix]
 }
 
 // Whole reads a whole number, written as in [Number], from lowest to highest. Errors name a highest of math.MaxInt32 or
@@ -114,8 +105,8 @@ func Bytes(text string, most int64) (int64, error) {
 		return 0, errNegative
 	}
 	value, unit, ok := scan(text)
-	factor, known := byteUnit(strings.TrimSpace(unit))
-	if !ok || !known {
+	factor := byteUnit(strings.TrimSpace(unit))
+	if !ok || factor == 0 {
 		return 0, errors.New("must be a number of bytes such as 1024, 10k or 10KB (10000), or 10KiB (10240)")
 	}
 	value.Mul(value, new(big.Rat).SetInt64(factor))
@@ -128,28 +119,12 @@ func Bytes(text string, most int64) (int64, error) {
 	return value.Num().Int64(), nil
 }
 
-func byteUnit(unit string) (factor int64, ok bool) {
-	if factor, ok = thousands(unit); ok {
-		return factor, true
-	}
-	switch strings.ToLower(unit) {
-	case "b":
-		return 1, true
-	case "kb":
-		return 1e3, true
-	case "mb":
-		return 1e6, true
-	case "gb":
-		return 1e9, true
-	case "kib", "ki":
-		return 1 << 10, true
-	case "mib", "mi":
-		return 1 << 20, true
-	case "gib", "gi":
-		return 1 << 30, true
-	default:
-		return 0, false
-	}
+// byteUnit returns the factor of a unit of bytes; 0 if there is no such unit.
+func byteUnit(unit string) int64 {
+	return cmp.Or(thousands(unit), map[string]int64{
+		"b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9,
+		"ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30,
+	}[strings.ToLower(unit)])
 }
 
 // FormatBytes writes a number of bytes as [Bytes] reads it, with a unit of powers of 1024 if it is a whole number of
@@ -190,16 +165,6 @@ func Duration(text string, unit time.Duration) (time.Duration, error) {
 	if unit == 0 {
 		return 0, errors.New("must be a time such as 20s, 1m30s or 250ms")
 	}
-	return 0, fmt.Errorf("must be a time such as 20, 20s, 1m30s or 250ms; a plain number is in %s", unitName(unit))
-}
-
-func unitName(unit time.Duration) string {
-	switch unit {
-	case time.Millisecond:
-		return "milliseconds"
-	case time.Second:
-		return "seconds"
-	default:
-		return unit.String()
-	}
+	name := map[time.Duration]string{time.Millisecond: "milliseconds", time.Second: "seconds"}[unit]
+	return 0, fmt.Errorf("must be a time such as 20, 20s, 1m30s or 250ms; a plain number is in %s", name)
 }

@@ -66,10 +66,10 @@ type Result struct {
 
 // Allow says which findings do not make a run a failure.
 type Allow struct {
-	Lost       bool `set:"allow-lost" roles:"consumer" help:"lost messages do not fail the run"`
-	Duplicates bool `set:"allow-duplicates" roles:"consumer" help:"duplicates do not fail the run"`
-	Damaged    bool `set:"allow-damaged" roles:"consumer" help:"damaged messages do not fail the run"`
-	Disorder   bool `set:"fail-on-disorder,not" roles:"consumer" help:"messages out of order fail the run"`
+	Lost       bool `set:"allow-lost" needs:"verify" roles:"consumer" help:"lost messages do not fail the run"`
+	Duplicates bool `set:"allow-duplicates" needs:"verify" roles:"consumer" help:"duplicates do not fail the run"`
+	Damaged    bool `set:"allow-damaged" needs:"verify" roles:"consumer" help:"damaged messages do not fail the run"`
+	Disorder   bool `set:"fail-on-disorder,not" needs:"verify" roles:"consumer" help:"messages out of order fail the run"`
 }
 
 // Findings returns the findings, with the subscription if only one has them. Parked messages wait by plan.

@@ -151,7 +151,7 @@ type ConsumerSpec struct {
 	// Shared subscriptions spread their messages over all consumers with the same Subscription (and client ID, if any).
 	Shared bool
 	// KeepSubscription leaves a durable subscription at the broker when the consumer closes.
-	KeepSubscription bool `set:"keep-subscription" roles:"consumer" help:"leave durable subscriptions at the broker"`
+	KeepSubscription bool `set:"keep-subscription" needs:"durable" roles:"consumer" help:"leave durable subscriptions at the broker"`
 	// TransactionSize is the number of messages per transaction in which messages are received; 0 means no transactions.
 	TransactionSize int `set:"tx-size" roles:"consumer" range:"1.." none:"no transactions" help:"messages per transaction of a consumer; implies --tx"`
 	// Commits is called for each such transaction that has ended. It may be nil.
