@@ -6,6 +6,7 @@
 GO           ?= go
 GOLANGCI     := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GOFUMPT      := mvdan.cc/gofumpt@v0.12.0
+ACTIONLINT   := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 TEST_TIMEOUT ?= 24m
 FUZZ_TIME    ?= 10s
 FUZZ_SESSION_TIME ?= 10m
@@ -34,8 +35,9 @@ test: build ## run all checks: vet, all tests, the race detector; starts real br
 unit: ## run the tests that need no broker and no other program, of all packages, in a minute
 	$(GO) test -short -p 6 ./internal/cli ./internal/broker/rocketmq ./internal/hostile ./internal/drivers/... ./internal/broker/... ./...
 
-lint: ## run the linters of .golangci.yml
+lint: ## run the linters of .golangci.yml, and actionlint on the example for GitHub
 	$(GO) run $(GOLANGCI) run ./...
+	$(GO) run $(ACTIONLINT) deploy/ci/github.yml
 
 fmt: ## format all Go files
 	$(GO) run $(GOFUMPT) -w cmd internal pkg scenarios
@@ -63,7 +65,7 @@ docs: ## run the commands in README.md and docs/ and write their output into the
 	$(GO) test ./internal/cli -run '^TestSettingsReference$$' -update
 	$(GO) test ./internal/e2e -run '^TestDocuments$$' -count=1 -update
 
-site: ## build the documentation as a site into bin/site, and check its links; needs Python
+site: ## build the documentation as a site into bin/site, check its links and the templates for CI; needs Python
 	./scripts/site.sh bin/site
 
 acceptance: build ## make docs/lab/acceptance.md: the shipped scenarios at full size on real brokers; an hour and more, on an idle machine

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the site of the documentation, with MkDocs in an environment of its own. Usage: scripts/site.sh DIR
+# Builds the site of the documentation, and checks the templates for CI by their schemas, in a Python environment of its own. Usage: scripts/site.sh DIR
 set -euo pipefail
 out=$(realpath -m "$1")
 cd "$(dirname "$0")/site"
@@ -14,3 +14,6 @@ if [ ! -e "$env/complete" ]; then
 	touch "$env/complete"
 fi
 "$env/bin/mkdocs" build --strict --site-dir "$out"
+for of in github-workflows:github gitlab-ci:gitlab; do
+	"$env/bin/check-jsonschema" --builtin-schema "vendor.${of%:*}" "../../deploy/ci/${of#*:}.yml"
+done
