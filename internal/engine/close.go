@@ -36,9 +36,9 @@ func (r *run) closeAll(ctx context.Context) []string {
 	r.stopConsumers()
 	r.lastCount(ctx)
 	var drivers []closer
-	for _, d := range slices.Backward(r.drivers) { // that of the producers first
-		name := strings.TrimSpace("connections to the broker " + d.endpoint.Name)
-		drivers = append(drivers, closer{name, nil, d.driver.Close})
+	for _, e := range slices.Backward(r.opened) { // that of the producers first
+		name := strings.TrimSpace("connections to the broker " + e.Name)
+		drivers = append(drivers, closer{name, nil, e.driver.Close})
 	}
 	last := min(r.longestConnect(), closeTimeout)
 	return append(left, closeEach(ctx, drivers, last, last, last)...)
@@ -91,8 +91,8 @@ func (r *run) recordClosed(u *use) {
 
 // longestConnect returns the longest of the connect time-outs.
 func (r *run) longestConnect() (longest time.Duration) {
-	for _, d := range r.drivers {
-		longest = max(longest, d.endpoint.ConnectTimeout)
+	for _, e := range r.opened {
+		longest = max(longest, e.ConnectTimeout)
 	}
 	return longest
 }

@@ -17,11 +17,11 @@ import (
 // keptOutput is the number of bytes kept of a command's output: its end.
 const keptOutput = 16 << 10
 
-// commandsBefore runs the commands before the present step.
-func (r *run) commandsBefore(ctx context.Context, stop <-chan struct{}) error {
+// runCommands runs the commands before or after the present step, up to the first that fails.
+func (r *run) runCommands(ctx context.Context, stop <-chan struct{}, when string, list []string) error {
 	return interruptible(ctx, stop, func(ctx context.Context) error {
-		for _, text := range r.step.plan.Before {
-			if err := r.shell(ctx, "before", text); err != nil {
+		for _, text := range list {
+			if err := r.shell(ctx, when, text); err != nil {
 				return err
 			}
 		}
@@ -40,15 +40,7 @@ func (r *run) commandsAfter(ctx context.Context, stop <-chan struct{}, end *endi
 	if end.interrupted {
 		stop = nil
 	}
-	err := interruptible(ctx, stop, func(ctx context.Context) error {
-		for _, text := range r.step.plan.After {
-			if err := r.shell(ctx, "after", text); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	switch {
+	switch err := r.runCommands(ctx, stop, "after", r.step.plan.After); {
 	case errors.Is(err, errInterrupted):
 		end.interrupted, end.reason = true, "interrupted"
 	case err != nil && end.err == nil:

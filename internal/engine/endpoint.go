@@ -14,6 +14,8 @@ type Endpoint struct {
 	// Inspector asks the broker for its own counts by another way than the driver's; nil leaves it to the driver.
 	Inspector driver.Inspector
 
+	driver driver.Driver // open, for all endpoints of the broker; nil in the others
+
 	once  sync.Once // for Diagnose
 	asked chan struct{}
 	wrong error // its answer, after asked is closed

@@ -132,7 +132,7 @@ type run struct {
 	producers []*producer
 	consumers []*consumer
 	subs      []*subscription
-	drivers   []*openDriver
+	opened    []*Endpoint // those with a driver
 	collector *stats.Collector
 	sampler   *sampler
 	verify    *verification // nil if nothing is verified
@@ -149,7 +149,7 @@ type run struct {
 	steps         []*step
 	step          *step         // the present one
 	due           uint64        // messages due in ended steps, by groups with a rate
-	offered       stats.Offered // of the steps that have ended
+	offered       stats.Offered // the same in their measured parts
 	closeFailures []string      // failures to close in the steps so far
 	endedSteps    []stats.StepSummary
 
@@ -347,6 +347,6 @@ func (r *run) watchWorkers() {
 	if r.sampler == nil {
 		r.collector.SetWorkers(list)
 	} else {
-		r.sampler.setWorkers(list)
+		r.sampler.locked(func(c *stats.Collector) { c.SetWorkers(list) })
 	}
 }

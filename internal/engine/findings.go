@@ -219,9 +219,7 @@ func (r *run) findRates(s *stats.Summary) {
 func (r *run) toReceive() (count uint64) {
 	for _, step := range r.steps[:r.step.index+1] {
 		for _, u := range step.uses {
-			if !u.plan.Role.Produces() {
-				count += u.quota()
-			}
+			count += u.quota()
 		}
 	}
 	return count

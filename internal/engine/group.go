@@ -69,12 +69,6 @@ type connections struct {
 	stays  stays // at hosts
 }
 
-// openDriver is a driver that groups share.
-type openDriver struct {
-	endpoint *Endpoint
-	driver   driver.Driver
-}
-
 // newGroups makes the workers of all groups, producers first, so that their numbers do not depend on the consumers.
 func newGroups(r *run, list []*plan.Group, process string) {
 	for _, g := range list {
@@ -286,8 +280,12 @@ func dealt(n uint64, index, workers int) uint64 {
 	return (n-i-1)/count + 1
 }
 
-// quota returns the part of the group's message count for its consumers in this shard.
+// quota returns the number of messages that the consumers of this shard receive in all; 0 for no limit, as in a group
+// that also sends.
 func (u *use) quota() (own uint64) {
+	if u.plan.Role.Produces() {
+		return 0
+	}
 	for _, c := range u.consumers {
 		own += dealt(u.plan.Count, c.index, u.allConsumers)
 	}

@@ -73,7 +73,7 @@ func (r *run) loadStep(ctx context.Context, stop <-chan struct{}) ending { //nol
 		case <-second.C:
 			if aborts {
 				if t := r.brokenThreshold(); t != nil {
-					r.sampler.decideStalls()
+					r.sampler.locked((*stats.Collector).DecideStalls)
 					return ending{reason: "threshold not kept: " + t.String(), aborted: true}
 				}
 			}
@@ -152,7 +152,8 @@ func (r *run) aborts() bool {
 
 // brokenThreshold returns a threshold that ends the run because it is broken, or nil.
 func (r *run) brokenThreshold() *threshold.Threshold {
-	all, step := r.sampler.soFar()
+	var all, step stats.StepSummary
+	r.sampler.locked(func(c *stats.Collector) { all, step = c.SumsSoFar() })
 	all.Sends, all.Receives = r.role.Produces(), r.role.Consumes()
 	step.Sends, step.Receives = len(r.step.producers()) > 0, len(r.step.consumers()) > 0
 	r.step.loaded = r.clock.Now() - r.step.start
@@ -201,32 +202,6 @@ func (r *run) wholeTarget(group string) float64 {
 		return 0
 	}
 	return r.step.target(group)
-}
-
-// dueInStep returns the number of messages that were due during the load of the present step.
-func (r *run) dueInStep() (due uint64) {
-	for _, u := range r.step.uses {
-		u.due = r.step.due(u)
-		u.sentInStep, _ = u.sent()
-		due += u.due
-	}
-	return due
-}
-
-// due returns the number of a group's messages that were due during the load; 0 without a rate.
-func (s *step) due(u *use) uint64 {
-	if len(u.producers) == 0 || u.plan.Rate.IsZero() {
-		return 0
-	}
-	span := s.loaded
-	if s.plan.Duration > 0 {
-		span = min(span, s.plan.Duration)
-	}
-	due := u.plan.Rate.Due(span)
-	if u.plan.Count > 0 {
-		due = min(due, u.plan.Count)
-	}
-	return u.ownShare(due)
 }
 
 // sent returns the number of messages that a group has sent in the step.

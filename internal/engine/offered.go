@@ -11,31 +11,40 @@ import (
 // rate by the time of waking up.
 const lateEnd = 10 * time.Millisecond
 
-// offered returns the messages that the rates of the step demanded in its measured part; its load has ended.
-func (s *step) offered() (sum stats.Offered) {
-	for _, u := range s.uses {
-		u.offered = s.offeredTo(u)
-		sum.Add(u.offered)
+// countDemand adds up the messages that the rates of the present step demanded, and those of its measured part. The
+// load of the step has ended.
+func (r *run) countDemand() (due uint64, measured stats.Offered) {
+	for _, u := range r.step.uses {
+		u.sentInStep, _ = u.sent()
+		u.due, u.offered = r.step.demandOf(u)
+		due += u.due
+		measured.Add(u.offered)
 	}
-	return sum
+	r.due += due
+	r.offered.Add(measured)
+	return due, measured
 }
 
-// offeredTo returns the messages that the rate of a group demanded; zero without a rate.
-func (s *step) offeredTo(u *use) stats.Offered {
+// demandOf returns the messages that the rate of a group demanded of this shard; zero without a rate.
+func (s *step) demandOf(u *use) (all uint64, measured stats.Offered) {
 	rate := u.plan.Rate
 	if len(u.producers) == 0 || rate.IsZero() {
-		return stats.Offered{}
+		return 0, measured
 	}
 	span := s.loaded
 	if s.plan.Duration > 0 {
 		span = min(span, s.plan.Duration)
 	}
+	due := rate.Due(span)
+	if u.plan.Count > 0 {
+		due = min(due, u.plan.Count)
+	}
+	all = u.ownShare(due)
 	end, ends := rate.End()
 	if ends {
 		span = min(span, end)
 	}
-	due := rate.Due(span)
-	if sent, _ := u.sent(); u.plan.Count > 0 && sent >= u.ownShare(u.plan.Count) {
+	if u.plan.Count > 0 && u.sentInStep >= u.ownShare(u.plan.Count) {
 		// Messages due after the last one do not count, unless the last one left late: then the rate was missed for that
 		// time.
 		due = u.plan.Count
@@ -44,11 +53,9 @@ func (s *step) offeredTo(u *use) stats.Offered {
 		} else if next := rate.At(due); next < math.MaxInt64 && (!ends || next < end) {
 			span = next
 		}
-	} else if u.plan.Count > 0 {
-		due = min(due, u.plan.Count)
 	}
 	warm := min(s.plan.Warmup, span)
-	return stats.Offered{
+	return all, stats.Offered{
 		Due: u.ownShare(due) - u.ownShare(min(due, rate.Due(warm))), Sent: u.measuredSends() - u.measuredBase,
 		Span: span - warm,
 		Rate: rate.Between(warm, span) * (float64(len(u.producers)) / float64(u.allProducers)),

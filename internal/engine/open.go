@@ -164,22 +164,23 @@ func (r *run) openDrivers(ctx context.Context, g *plan.Group) error {
 		if e == nil || r.driver(e) != nil {
 			continue
 		}
-		d, err := openRetrying(ctx, r, e, func(ctx context.Context) (driver.Driver, error) {
+		var err error
+		e.driver, err = openRetrying(ctx, r, e, func(ctx context.Context) (driver.Driver, error) {
 			return e.Factory.Open(ctx, e.OpenOptions)
 		})
 		if err != nil {
 			return err
 		}
-		r.drivers = append(r.drivers, &openDriver{e, d})
+		r.opened = append(r.opened, e)
 	}
 	return nil
 }
 
 // driver returns the open driver of a broker, or nil.
 func (r *run) driver(e *Endpoint) driver.Driver {
-	for _, d := range r.drivers {
-		if d.endpoint.Same(e.Broker) {
-			return d.driver
+	for _, o := range r.opened {
+		if o.Same(e.Broker) {
+			return o.driver
 		}
 	}
 	return nil

@@ -102,25 +102,11 @@ func (s *sampler) loop(start time.Time, warmup, duration time.Duration, quit, do
 	}
 }
 
-// setWorkers sets the workers that are open from now on.
-func (s *sampler) setWorkers(workers []stats.Worker) {
+// locked calls f while nothing is collected.
+func (s *sampler) locked(f func(*stats.Collector)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.collector.SetWorkers(workers)
-}
-
-// soFar returns the figures of the run and of the step, as of the last cut.
-func (s *sampler) soFar() (run, step stats.StepSummary) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.collector.SumsSoFar()
-}
-
-// decideStalls decides the stalls that last now, as a threshold ends the load.
-func (s *sampler) decideStalls() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.collector.DecideStalls()
+	f(s.collector)
 }
 
 // endStep ends the current interval and returns the figures of the step. The time until the next load begins belongs to

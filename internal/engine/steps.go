@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/threshold"
@@ -23,7 +23,7 @@ type step struct {
 	start      time.Duration // of its load, since the start of the run
 	loaded     time.Duration // how long its load took
 	quotasUsed chan struct{} // closed when all quotas are used up
-	quotas     atomic.Int64  // not used up
+	quotaUsed  func()        // to be called once for each of them
 	ended      bool          // its commands have run
 
 	awaited uint64 // messages that had not come when the step, which was to be drained, ended
@@ -51,11 +51,13 @@ func newStep(r *run, index int) *step {
 			}
 		}
 	}
+	var quotas uint64
 	for _, u := range s.uses {
-		if !u.plan.Role.Produces() && u.plan.Count > 0 && u.quota() > 0 {
-			s.quotas.Add(1)
+		if u.quota() > 0 {
+			quotas++
 		}
 	}
+	s.quotaUsed = load.NewQuota(quotas, func() { close(s.quotasUsed) })
 	return s
 }
 
@@ -82,7 +84,7 @@ func canReopen(a, b *plan.Group) bool {
 
 // openStep prepares the load of the present step: it runs its commands and opens its groups.
 func (r *run) openStep(ctx context.Context, stop <-chan struct{}) error {
-	if err := r.commandsBefore(ctx, stop); err != nil {
+	if err := r.runCommands(ctx, stop, "before", r.step.plan.Before); err != nil {
 		return err
 	}
 	if err := interruptible(ctx, stop, r.openGroups); err != nil {
@@ -165,11 +167,8 @@ func (r *run) closeLeaving(ctx context.Context, following *step) {
 
 // endStep takes the figures of the step.
 func (r *run) endStep(end ending, sum stats.StepSummary) {
-	sum.Reason, sum.Start, sum.Loaded, sum.Due = end.reason, r.clock.Start().Add(r.step.start), r.step.loaded,
-		r.dueInStep()
-	r.due += sum.Due
-	sum.Offered = r.step.offered()
-	r.offered.Add(sum.Offered)
+	sum.Reason, sum.Start, sum.Loaded = end.reason, r.clock.Start().Add(r.step.start), r.step.loaded
+	sum.Due, sum.Offered = r.countDemand()
 	sum.Sends, sum.Receives = len(r.step.producers()) > 0, len(r.step.consumers()) > 0
 	sum.Minimum.Only(sum.Sends, sum.Receives)
 	sum.Maximum.Only(sum.Sends, sum.Receives)
@@ -205,17 +204,6 @@ func (r *run) groupsOf(all []stats.StepSummary) (list []stats.StepSummary) {
 		list = append(list, g)
 	}
 	return list
-}
-
-// quotaUsed returns a function to call when a group has received its quota: its consumers stop, and the last of such
-// groups ends the step.
-func (s *step) quotaUsed(stop context.CancelFunc) func() {
-	return func() {
-		stop()
-		if s.quotas.Add(-1) == 0 {
-			close(s.quotasUsed)
-		}
-	}
 }
 
 // producers returns the producers of the step.

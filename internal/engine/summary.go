@@ -16,8 +16,7 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 	if len(r.steps) > 1 {
 		r.endStep(end, c.EndStep(r.step.plan.Name))
 	} else {
-		r.due = r.dueInStep()
-		r.offered = r.step.offered()
+		r.countDemand()
 	}
 	now, sum := time.Now(), c.SumRun()
 	groups := sum.Groups

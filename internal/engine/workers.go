@@ -17,10 +17,11 @@ func (r *run) startConsumers() {
 	for _, u := range r.step.uses {
 		ctx := r.consuming
 		var quota func()
-		if !u.plan.Role.Produces() && u.plan.Count > 0 && u.quota() > 0 {
+		if n := u.quota(); n > 0 {
 			var stop context.CancelFunc
 			ctx, stop = context.WithCancel(ctx) // before any of them runs
-			quota = load.NewQuota(u.quota(), r.step.quotaUsed(stop))
+			used := r.step.quotaUsed            // the last group ends the step
+			quota = load.NewQuota(n, func() { stop(); used() })
 		}
 		job := load.Job{Work: u.plan.ConsumerWork}
 		job.Fail = load.NewFail(u.plan.ConsumerFail, u.plan.Failing)
