@@ -239,35 +239,40 @@ func (r *run) side() *verify.Side {
 		side.Sent = append(side.Sent, s)
 	}
 	for _, s := range r.subs {
-		spec := &s.consumers[0].spec
-		part := s.tracker.Seal()
-		part.Destination = s.named()
+		name, private := s.sharedName()
+		part := s.tracker.Seal(s.named(), name)
+		part.Private = private
 		part.Selective = slices.ContainsFunc(s.consumers, func(c *consumer) bool { return c.spec.Selector != "" })
 		part.Late = s.destination.Kind == driver.Topic
 		part.Opened, part.Ended, part.Drained = s.opened, s.ended, s.drained
 		part.CutOff = r.outages != nil && r.outages.Receiving()
 		part.Sent = s.bounds(r.id)
-		switch {
-		case !part.Late:
-		case spec.Shared || spec.Durable:
-			part.Subscription = spec.Subscription
-			if id := spec.Connection.ClientID; id != "" {
-				part.Subscription = id + ":" + spec.Subscription
-			}
-		default:
-			part.Subscription, part.Private = spec.Name+s.again, true
-		}
 		side.Received = append(side.Received, part)
 	}
 	return side
 }
 
+// sharedName returns the name under which consumers of all processes share the messages, or the name of the only
+// consumer.
+func (s *subscription) sharedName() (name string, private bool) {
+	switch spec := &s.consumers[0].spec; {
+	case s.destination.Kind != driver.Topic:
+		return "", false
+	case !spec.Shared && !spec.Durable:
+		return spec.Name + s.again, true
+	case spec.Connection.ClientID != "":
+		return spec.Connection.ClientID + ":" + spec.Subscription, false
+	default:
+		return spec.Subscription, false
+	}
+}
+
 // bounds returns the ranges of messages sent while the subscription existed; nil for all messages.
-func (s *subscription) bounds(run int64) map[verify.Stream]verify.Bounds {
+func (s *subscription) bounds(run int64) verify.Periods {
 	if s.from == nil && s.to == nil {
 		return nil
 	}
-	b := map[verify.Stream]verify.Bounds{}
+	b := verify.Periods{}
 	for l, n := range s.from {
 		b[verify.Stream{Run: run, Producer: l.Producer()}] = verify.Bounds{From: n, To: math.MaxUint64}
 	}

@@ -6,15 +6,15 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 
 	"github.com/perfmq/perfmq/internal/inputfile"
-	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -22,8 +22,9 @@ import (
 //
 //	magic (16 bytes), version (4 bytes), length of the content (8 bytes), content, SHA-256 of all that (32 bytes)
 //
-// with numbers in little endian. The content is a length (8 bytes) and that much JSON, and then the sets which that
-// implies, in its order, each a length (8 bytes; 0 for an empty set) and a bitmap in the portable format of Roaring.
+// with numbers in little endian. The content is a length (8 bytes) and a [Side] as JSON of that length, and then the
+// sets of the side, in the order of [Side.eachSet], each a length (8 bytes; 0 for an empty set) and a bitmap in the
+// portable format of Roaring.
 const (
 	fileMagic   = "perfmq verified\n"
 	fileVersion = 2 // version 1 had no sets of messages that were sent again, or came so often
@@ -31,101 +32,59 @@ const (
 	maxShards   = 1000 // of one run
 )
 
-// jsonSide and the types below are the contents of a file besides its sets.
-type jsonSide struct {
-	*Side
-	Sent     []jsonSent     `json:"sent,omitempty"`     // with the sets refused, unconfirmed, withheld
-	Received []jsonReceived `json:"received,omitempty"` // with those of their streams
-}
-
-type jsonSent struct {
-	*Sent
-	Destination string `json:"destination"`
-	Resent      int    `json:"resent,omitempty"` // sets of it
-}
-
-type jsonReceived struct {
-	*Received
-	Destination  string       `json:"destination"`
-	Subscription string       `json:"subscription,omitempty"`
-	Sent         []jsonBounds `json:"sent,omitempty"`
-	Streams      []jsonStream `json:"streams,omitempty"`
-}
-
-type jsonBounds struct {
-	Run      int64   `json:"run"`
-	Producer int64   `json:"producer"`
-	From     uint64  `json:"from,omitempty"`
-	To       *uint64 `json:"to,omitempty"` // missing: no bound
-}
-
-// jsonStream has the sets arrived (from Low on), doubled, marked, late and lateMarked.
-type jsonStream struct {
-	Run         int64   `json:"run"`
-	Producer    int64   `json:"producer"`
-	Low         uint64  `json:"low"`
-	Copies      uint64  `json:"copies"`
-	Duplicates  uint64  `json:"duplicates,omitempty"`
-	Redelivered uint64  `json:"redelivered,omitempty"`
-	AfterOutage uint64  `json:"afterOutage,omitempty"`
-	Damaged     uint64  `json:"damaged,omitempty"`
-	First       []int64 `json:"damagedFirst,omitempty"`
-	More        int     `json:"more,omitempty"`    // sets of copies beyond the second
-	Outaged     int     `json:"outaged,omitempty"` // sets of copies that an outage explains
+// eachSet visits the sets that a file has behind its JSON.
+func (s *Side) eachSet(visit func(**roaring64.Bitmap) error) error {
+	visitAll := func(sets []**roaring64.Bitmap, tallies ...tally) error {
+		for _, t := range tallies {
+			for i := range t {
+				sets = append(sets, &t[i])
+			}
+		}
+		for _, set := range sets {
+			if err := visit(set); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for _, sent := range s.Sent {
+		sets := []**roaring64.Bitmap{&sent.refused, &sent.unconfirmed, &sent.withheld}
+		if err := visitAll(sets, sent.Resent); err != nil {
+			return fmt.Errorf("producer-%d: %w", sent.Producer, err)
+		}
+	}
+	for _, r := range s.Received {
+		for _, st := range r.Streams {
+			sets := []**roaring64.Bitmap{&st.Arrived.rest, &st.doubled, &st.marked, &st.late, &st.lateMarked}
+			if err := visitAll(sets, st.More, st.Outaged); err != nil {
+				return fmt.Errorf("received from %s: %w", r.Destination, err)
+			}
+		}
+	}
+	return nil
 }
 
 // Encode returns a side as the content of a file.
 func Encode(side *Side) ([]byte, error) {
-	head := jsonSide{Side: side}
-	var sets []*roaring64.Bitmap
-	for _, s := range side.Sent {
-		head.Sent = append(head.Sent, jsonSent{s, printed(s.Destination), len(s.resent)})
-		sets = append(append(sets, s.refused, s.unconfirmed, s.withheld), s.resent...)
-	}
-	for _, r := range side.Received {
-		plain := strings.TrimPrefix(printed(r.Destination), r.Destination.Kind.String()+"://")
-		j := jsonReceived{
-			Received: r, Destination: printed(r.Destination),
-			Subscription: strings.ReplaceAll(r.Subscription, r.Destination.Name, plain),
-		}
-		for stream, b := range r.Sent {
-			bounds := jsonBounds{Run: stream.Run, Producer: stream.Producer, From: b.From}
-			if b.To != math.MaxUint64 {
-				bounds.To = &b.To
-			}
-			j.Sent = append(j.Sent, bounds)
-		}
-		slices.SortFunc(j.Sent, func(a, b jsonBounds) int {
-			return cmp.Or(cmp.Compare(a.Run, b.Run), cmp.Compare(a.Producer, b.Producer))
-		})
-		for _, s := range r.streams {
-			j.Streams = append(j.Streams, jsonStream{
-				Run: s.key.Run, Producer: s.key.Producer, Low: s.arrived.low, Copies: s.copies,
-				Duplicates: s.duplicates, Redelivered: s.redelivered, AfterOutage: s.afterOutage, Damaged: s.damaged,
-				First: s.damagedFirst, More: len(s.more), Outaged: len(s.outaged),
-			})
-			sets = append(append(sets, s.arrived.rest, s.doubled, s.marked, s.late, s.lateMarked), s.more...)
-			sets = append(sets, s.outaged...)
-		}
-		head.Received = append(head.Received, j)
-	}
-	text, err := json.Marshal(head)
+	text, err := json.Marshal(side)
 	if err != nil {
 		return nil, err
 	}
-	var content bytes.Buffer
-	content.Write(uint64Bytes(uint64(len(text))))
+	content := bytes.NewBuffer(uint64Bytes(uint64(len(text))))
 	content.Write(text)
-	for _, set := range sets {
+	err = side.eachSet(func(at **roaring64.Bitmap) error {
+		set := *at
 		if set == nil || set.IsEmpty() {
 			content.Write(uint64Bytes(0))
-			continue
+			return nil
 		}
 		set.RunOptimize()
 		content.Write(uint64Bytes(set.GetSerializedSizeInBytes()))
-		if _, err := set.WriteTo(&content); err != nil {
-			return nil, err
-		}
+		_, err := set.WriteTo(content)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	file := append([]byte(fileMagic), binary.LittleEndian.AppendUint32(nil, fileVersion)...)
 	file = append(file, uint64Bytes(uint64(content.Len()))...)
@@ -133,10 +92,6 @@ func Encode(side *Side) ([]byte, error) {
 	sum := sha256.Sum256(file)
 	return append(file, sum[:]...), nil
 }
-
-// printed returns the name of a destination as a file holds it: without a password, if it looks like a URL with one.
-// It is the same in the files of all processes.
-func printed(d driver.Destination) string { return safetext.URLs(d.String()) }
 
 func uint64Bytes(n uint64) []byte { return binary.LittleEndian.AppendUint64(nil, n) }
 
@@ -167,148 +122,207 @@ func Decode(data []byte) (*Side, error) {
 	if sum := sha256.Sum256(data[:end]); !bytes.Equal(sum[:], data[end:]) {
 		return damaged("is damaged: its checksum does not match")
 	}
-	return decode(&reader{data: data[headSize:end]})
+	return decode(data[headSize:end])
 }
 
-func decode(r *reader) (*Side, error) {
-	text, err := r.next()
+func decode(content []byte) (*Side, error) {
+	text, content, err := cutPart(content)
 	if err != nil {
 		return nil, err
 	}
-	head := jsonSide{Side: &Side{}}
-	if err := json.Unmarshal(text, &head); err != nil {
+	side := &Side{}
+	if err := json.Unmarshal(text, side); err != nil {
 		return nil, err
 	}
-	if head.ID <= 0 {
-		return nil, fmt.Errorf("the ID %d is not above zero", head.ID)
+	if err := side.checkHead(); err != nil {
+		return nil, err
 	}
-	if head.Shard < 0 || head.Shard > head.Shards || head.Shards > maxShards || (head.Shard == 0) != (head.Shards == 0) {
-		return nil, fmt.Errorf("it is shard %d of %d", head.Shard, head.Shards)
-	}
-	side := head.Side
-	seen := map[int64]bool{}
-	for i := range head.Sent {
-		s, err := head.Sent[i].read(r)
-		if err == nil && seen[s.Producer] {
-			err = fmt.Errorf("it is there twice")
+	err = side.eachSet(func(at **roaring64.Bitmap) (err error) {
+		if text, content, err = cutPart(content); err == nil {
+			*at, err = readSet(text)
 		}
-		if err != nil {
-			return nil, fmt.Errorf("producer-%d: %w", s.Producer, err)
-		}
-		seen[s.Producer] = true
-		side.Sent = append(side.Sent, s)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
-	for i := range head.Received {
-		part, err := head.Received[i].read(r)
-		if err != nil {
-			return nil, fmt.Errorf("received from %s: %w", head.Received[i].Destination, err)
-		}
-		side.Received = append(side.Received, part)
+	if len(content) > 0 {
+		return nil, fmt.Errorf("%d bytes are left over", len(content))
 	}
-	if len(r.data) > 0 {
-		return nil, fmt.Errorf("%d bytes are left over", len(r.data))
-	}
-	return side, nil
+	return side, side.checkSets()
 }
 
-func (j *jsonSent) read(r *reader) (*Sent, error) {
-	s := cmp.Or(j.Sent, &Sent{})
-	d, err := driver.ParseDestination(j.Destination)
-	if err != nil {
-		return s, err
+// cutPart cuts a length and that many bytes off content.
+func cutPart(content []byte) (part, rest []byte, err error) {
+	if len(content) < 8 {
+		return nil, nil, io.ErrUnexpectedEOF
 	}
-	s.Destination = d
-	var total uint64
-	wrong := s.Producer < 0
-	for _, set := range []**roaring64.Bitmap{&s.refused, &s.unconfirmed, &s.withheld} {
-		if *set, err = r.set(); err != nil {
-			return s, err
+	n := binary.LittleEndian.Uint64(content)
+	if content = content[8:]; n > uint64(len(content)) {
+		return nil, nil, io.ErrUnexpectedEOF
+	}
+	return content[:n], content[n:], nil
+}
+
+func readSet(part []byte) (*roaring64.Bitmap, error) {
+	set := roaring64.New()
+	if len(part) == 0 {
+		return set, nil
+	}
+	// The library makes room for as many parts as the first number says; each takes at least 4 bytes.
+	if len(part) < 8 || binary.LittleEndian.Uint64(part) > uint64(len(part)/4) {
+		return nil, io.ErrUnexpectedEOF
+	}
+	from := bytes.NewReader(part)
+	if _, err := set.ReadFrom(from); err != nil {
+		return nil, err
+	}
+	if from.Len() > 0 {
+		return nil, errors.New("a set is longer than it should be")
+	}
+	return set, set.Validate()
+}
+
+// errContradiction is the error of a file that is whole, but that no version of the program writes.
+var errContradiction = errors.New("its numbers contradict each other")
+
+// checkHead checks a side without its sets.
+func (s *Side) checkHead() error {
+	if s.ID <= 0 {
+		return fmt.Errorf("the ID %d is not above zero", s.ID)
+	}
+	if s.Shard < 0 || s.Shard > s.Shards || s.Shards > maxShards || (s.Shard == 0) != (s.Shards == 0) {
+		return fmt.Errorf("it is shard %d of %d", s.Shard, s.Shards)
+	}
+	producers := map[int64]bool{}
+	for _, sent := range s.Sent {
+		if sent == nil || sent.Producer < 0 {
+			return errContradiction
 		}
-		total += (*set).GetCardinality()
-		wrong = wrong || !isBelow(*set, s.Count)
+		if producers[sent.Producer] {
+			return fmt.Errorf("producer-%d: it is there twice", sent.Producer)
+		}
+		producers[sent.Producer] = true
+		if _, err := driver.ParseDestination(sent.Destination); err != nil {
+			return fmt.Errorf("producer-%d: %w", sent.Producer, err)
+		}
 	}
-	if s.resent, err = r.tally(j.Resent); err != nil {
-		return s, err
+	for _, r := range s.Received {
+		if r == nil {
+			return errContradiction
+		}
+		if _, err := driver.ParseDestination(r.Destination); err != nil {
+			return fmt.Errorf("received from %s: %w", r.Destination, err)
+		}
+		seen := map[Stream]bool{}
+		for _, st := range r.Streams {
+			if st == nil || st.Run <= 0 || st.Producer < 0 {
+				return errContradiction
+			}
+			if seen[st.Stream] || len(seen) >= maxStreams {
+				return fmt.Errorf("run %d producer-%d is there twice, or one too many", st.Run, st.Producer)
+			}
+			seen[st.Stream] = true
+		}
 	}
-	if wrong || total > s.Count || len(s.resent) > 0 && !isBelow(s.resent[0], s.Count) ||
-		s.refused.Intersects(s.unconfirmed) || s.refused.Intersects(s.withheld) || s.unconfirmed.Intersects(s.withheld) {
-		return s, errContradiction
+	return nil
+}
+
+// checkSets checks the sets of a side that has just been read, and completes it.
+func (s *Side) checkSets() error {
+	for _, sent := range s.Sent {
+		exceptions := roaring64.FastOr(sent.refused, sent.unconfirmed, sent.withheld)
+		total := sent.refused.GetCardinality() + sent.unconfirmed.GetCardinality() + sent.withheld.GetCardinality()
+		if total != exceptions.GetCardinality() || !isBelow(exceptions, sent.Count) || !sent.Resent.nested() ||
+			len(sent.Resent) > 0 && !isBelow(sent.Resent[0], sent.Count) {
+			return errContradiction
+		}
 	}
-	return s, nil
+	for _, r := range s.Received {
+		for _, st := range r.Streams {
+			a := &st.Arrived
+			a.measure()
+			if a.count > 0 && a.min < a.low || a.End() > maxNumbers {
+				return errContradiction
+			}
+			for _, part := range []*roaring64.Bitmap{st.doubled, st.marked, st.late, st.lateMarked} {
+				if both(a, part) != part.GetCardinality() {
+					return errContradiction
+				}
+			}
+			for _, copies := range []tally{st.More, st.Outaged} {
+				if !copies.nested() || len(copies) > 0 && !isPart(copies[0], st.doubled) {
+					return errContradiction
+				}
+			}
+			st.cut = roaring64.New()
+			st.DamagedFirst = st.DamagedFirst[:min(len(st.DamagedFirst), maxExamples)]
+		}
+	}
+	return nil
 }
 
 // isBelow reports whether all numbers of a set are less than end.
 func isBelow(set *roaring64.Bitmap, end uint64) bool { return set.IsEmpty() || set.Maximum() < end }
 
-func (j *jsonReceived) read(r *reader) (*Received, error) {
-	d, err := driver.ParseDestination(j.Destination)
-	if err != nil {
-		return nil, err
+// isPart reports whether whole has all numbers of a set.
+func isPart(set, whole *roaring64.Bitmap) bool { return whole.AndCardinality(set) == set.GetCardinality() }
+
+// nested reports whether no set of the tally is empty, and each is part of the one before it.
+func (t tally) nested() bool {
+	for i, set := range t {
+		if set.IsEmpty() || i > 0 && !isPart(set, t[i-1]) {
+			return false
+		}
 	}
-	part := cmp.Or(j.Received, &Received{})
-	part.Destination, part.Subscription = d, j.Subscription
-	for _, b := range j.Sent {
-		if part.Sent == nil {
-			part.Sent = map[Stream]Bounds{}
-		}
-		bounds := Bounds{From: b.From, To: math.MaxUint64}
-		if b.To != nil {
-			bounds.To = *b.To
-		}
-		part.Sent[Stream{b.Run, b.Producer}] = bounds
-	}
-	seen := map[Stream]bool{}
-	for i := range j.Streams {
-		s, err := j.Streams[i].read(r)
-		if err != nil {
-			return nil, err
-		}
-		if seen[s.key] || len(seen) >= maxStreams {
-			return nil, fmt.Errorf("run %d producer-%d is there twice, or one too many", s.key.Run, s.key.Producer)
-		}
-		seen[s.key] = true
-		part.streams = append(part.streams, s)
-	}
-	return part, nil
+	return true
 }
 
-func (j *jsonStream) read(r *reader) (*stream, error) {
-	if j.Run <= 0 || j.Producer < 0 {
-		return nil, errContradiction
+// MarshalJSON writes the number of sets: see [Side.eachSet].
+func (t tally) MarshalJSON() ([]byte, error) { return json.Marshal(len(t)) }
+
+// UnmarshalJSON makes room for that many sets.
+func (t *tally) UnmarshalJSON(text []byte) error {
+	var sets int
+	if err := json.Unmarshal(text, &sets); err != nil {
+		return err
 	}
-	s := newStream(Stream{j.Run, j.Producer})
-	rest, err := r.set()
-	if err != nil {
-		return nil, err
+	if sets < 0 || sets > maxTally {
+		return errContradiction
 	}
-	s.arrived = Set{low: j.Low, rest: rest, count: rest.GetCardinality()}
-	if s.arrived.count > 0 {
-		s.arrived.min, s.arrived.max = rest.Minimum(), rest.Maximum()
+	*t = make(tally, sets)
+	return nil
+}
+
+// MarshalJSON writes the length of the prefix; the rest is one of the sets of [Side.eachSet].
+func (s *Set) MarshalJSON() ([]byte, error) { return json.Marshal(s.low) }
+
+// UnmarshalJSON reads the length of the prefix.
+func (s *Set) UnmarshalJSON(text []byte) error { return json.Unmarshal(text, &s.low) }
+
+// MarshalJSON writes a list in order.
+func (p Periods) MarshalJSON() ([]byte, error) {
+	var list []period
+	for stream, b := range p {
+		list = append(list, period{Stream: stream, From: b.From, To: &b.To})
 	}
-	if s.arrived.count > 0 && s.arrived.min < j.Low || s.arrived.End() > maxNumbers {
-		return nil, errContradiction
-	}
-	for _, set := range []**roaring64.Bitmap{&s.doubled, &s.marked, &s.late, &s.lateMarked} {
-		if *set, err = r.set(); err != nil {
-			return nil, err
+	slices.SortFunc(list, func(a, b period) int {
+		return cmp.Or(cmp.Compare(a.Run, b.Run), cmp.Compare(a.Producer, b.Producer))
+	})
+	return json.Marshal(list)
+}
+
+// UnmarshalJSON reads a list.
+func (p *Periods) UnmarshalJSON(text []byte) error {
+	var list []period
+	err := json.Unmarshal(text, &list)
+	*p = Periods{}
+	for _, one := range list {
+		b := Bounds{From: one.From, To: math.MaxUint64}
+		if one.To != nil {
+			b.To = *one.To
 		}
-		if both(&s.arrived, *set) != (*set).GetCardinality() {
-			return nil, errContradiction
-		}
+		(*p)[one.Stream] = b
 	}
-	if s.more, err = r.tally(j.More); err != nil {
-		return nil, err
-	}
-	if s.outaged, err = r.tally(j.Outaged); err != nil {
-		return nil, err
-	}
-	for _, copies := range []tally{s.more, s.outaged} {
-		if len(copies) > 0 && !isPart(copies[0], s.doubled) {
-			return nil, errContradiction
-		}
-	}
-	s.copies, s.duplicates, s.redelivered, s.damaged = j.Copies, j.Duplicates, j.Redelivered, j.Damaged
-	s.afterOutage = j.AfterOutage
-	s.damagedFirst = j.First[:min(len(j.First), maxExamples)]
-	return s, nil
+	return err
 }

@@ -44,8 +44,8 @@ func exampleSide() *verify.Side {
 	}
 	sent := l.Seal([]int64{5, 6})
 	sent.Started, sent.Ended = 1, 2
-	r := tracker.Seal()
-	r.Destination, r.Subscription, r.Private, r.Selective, r.Late, r.Drained = dest, "me:sub", true, true, true, true
+	r := tracker.Seal(dest, "me:sub")
+	r.Private, r.Selective, r.Late, r.Drained = true, true, true, true
 	r.Opened, r.Ended = 3, 4
 	return &verify.Side{ID: 7, Role: "client", TTL: true, Sent: []*verify.Sent{sent}, Received: []*verify.Received{r}}
 }

@@ -4,8 +4,6 @@ import (
 	"strconv"
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
-
-	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // Judge compares the messages that the sides of a run sent with the messages that they received. Messages of runs that
@@ -84,7 +82,7 @@ func Absent(sides []*Side) map[int64][]string {
 // groups puts together the sides of the same subscription, in the order of appearance.
 func groups(sides []*Side) [][]*Received {
 	type key struct {
-		destination  driver.Destination
+		destination  string
 		subscription string
 		side         int // for private ones: place of the side plus one
 	}
@@ -111,7 +109,7 @@ func groups(sides []*Side) [][]*Received {
 // scope judges one subscription.
 func (j *judge) scope(parts []*Received) *Scope {
 	s := &Scope{
-		Destination: parts[0].Destination.String(), Subscription: parts[0].Subscription,
+		Destination: parts[0].Destination, Subscription: parts[0].Subscription,
 		Known:    len(j.sent) > 0 && len(j.absent) == 0,
 		Examples: map[Kind][]Message{},
 	}
@@ -124,14 +122,14 @@ func (j *judge) scope(parts []*Received) *Scope {
 		if part.Selective {
 			s.Known, j.partial = false, true
 		}
-		for _, st := range part.streams {
-			if have := streams[st.key]; have != nil {
-				st = have.join(st, cutOff[st.key], part.CutOff)
+		for _, st := range part.Streams {
+			if have := streams[st.Stream]; have != nil {
+				st = have.join(st, cutOff[st.Stream], part.CutOff)
 			} else {
-				order = append(order, st.key)
+				order = append(order, st.Stream)
 			}
-			streams[st.key] = st
-			cutOff[st.key] = cutOff[st.key] || part.CutOff
+			streams[st.Stream] = st
+			cutOff[st.Stream] = cutOff[st.Stream] || part.CutOff
 		}
 	}
 	var own []Stream // without those of strangers
@@ -139,18 +137,18 @@ func (j *judge) scope(parts []*Received) *Scope {
 		st, sent := streams[key], j.sent[key]
 		shard := sent == nil && len(j.absent[key.Run]) > 0 // of another one
 		if !shard && len(j.sent) > 0 && (sent == nil || sent.Destination != parts[0].Destination) {
-			s.Foreign += st.copies
+			s.Foreign += st.Copies
 			continue
 		}
 		own = append(own, key)
 		switch {
 		case shard:
-			s.arrived(st, st.arrived.End(), nil)
+			s.arrived(st, st.Arrived.End(), nil)
 		case sent != nil:
-			s.arrived(st, sent.Count, sent.resent)
+			s.arrived(st, sent.Count, sent.Resent)
 		default:
-			s.arrived(st, st.arrived.End(), nil)
-			s.Gaps += st.arrived.End() - st.arrived.Len()
+			s.arrived(st, st.Arrived.End(), nil)
+			s.Gaps += st.Arrived.End() - st.Arrived.Len()
 		}
 	}
 	if len(s.Examples[Duplicated]) == 0 { // all copies are explained
@@ -171,22 +169,22 @@ func (j *judge) scope(parts []*Received) *Scope {
 // arrived adds the counts of a stream that do not depend on the outcomes of its sends. Numbers from end on were never
 // sent.
 func (s *Scope) arrived(st *stream, end uint64, resent tally) {
-	within := st.arrived.below(end)
-	s.Foreign += st.arrived.Len() - within
+	within := st.Arrived.below(end)
+	s.Foreign += st.Arrived.Len() - within
 	s.Received += within
 	s.Once += within - min(within, st.doubled.GetCardinality())
-	s.Duplicates += st.duplicates
-	s.Redelivered += st.redelivered
+	s.Duplicates += st.Duplicates
+	s.Redelivered += st.Redelivered
 	twice, counted := st.explain(resent)
 	s.Resent += twice
-	s.AfterOutage += st.afterOutage - counted
+	s.AfterOutage += st.AfterOutage - counted
 	s.Disordered += st.late.GetCardinality()
 	s.DisorderedRedelivered += st.lateMarked.GetCardinality()
-	s.Damaged += st.damaged
-	s.examples(Duplicated, st.key, st.unexplained(resent))
-	s.examples(Disordered, st.key, st.late)
-	for _, n := range st.damagedFirst {
-		s.example(Damaged, st.key, uint64(n))
+	s.Damaged += st.Damaged
+	s.examples(Duplicated, st.Stream, st.unexplained(resent))
+	s.examples(Disordered, st.Stream, st.late)
+	for _, n := range st.DamagedFirst {
+		s.example(Damaged, st.Stream, uint64(n))
 	}
 }
 
@@ -246,7 +244,7 @@ func (s *Scope) compare(key Stream, sent *Sent, st *stream, t timing, bounds Bou
 	if st == nil {
 		st = newStream(key)
 	}
-	a := &st.arrived
+	a := &st.Arrived
 	expected, got := bounds.To-bounds.From, a.below(bounds.To)-a.below(bounds.From)
 	for _, e := range []struct {
 		numbers          *roaring64.Bitmap

@@ -17,8 +17,8 @@ func (j *judge) countRuns(sides []*Side) int {
 	if len(runs) == 0 {
 		for _, side := range sides {
 			for _, part := range side.Received {
-				for _, st := range part.streams {
-					runs[st.key.Run] = true
+				for _, st := range part.Streams {
+					runs[st.Stream.Run] = true
 				}
 			}
 		}
@@ -36,7 +36,7 @@ func (j *judge) unwatched(r *Result) {
 		watched[r.Scopes[i].Destination] = true
 	}
 	for _, key := range j.order {
-		if d := j.sent[key].Destination.String(); !watched[d] && j.sent[key].Count > 0 {
+		if d := j.sent[key].Destination; !watched[d] && j.sent[key].Count > 0 {
 			watched[d] = true
 			r.Unwatched = append(r.Unwatched, d)
 		}

@@ -126,15 +126,15 @@ func (l *Ledger) Seal(inFlight []int64) *Sent {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := &Sent{
-		Producer: l.id.Producer, Destination: l.dest, Count: uint64(l.next.Load()),
-		refused: l.refused, unconfirmed: l.unconfirmed, withheld: l.withheld, resent: l.resent, Marks: l.marks,
+		Producer: l.id.Producer, Destination: hidden(l.dest), Count: uint64(l.next.Load()),
+		refused: l.refused, unconfirmed: l.unconfirmed, withheld: l.withheld, Resent: l.resent, Marks: l.marks,
 	}
 	if l.sealed {
 		return s
 	}
 	l.sealed = true
 	l.resent = slices.DeleteFunc(l.resent, (*roaring64.Bitmap).IsEmpty) // see remove
-	s.resent = l.resent
+	s.Resent = l.resent
 	for _, n := range inFlight {
 		if uint64(n) < s.Count {
 			l.unconfirmed.Add(uint64(n))

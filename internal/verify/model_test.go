@@ -224,8 +224,8 @@ func compareWithModel(t *testing.T, s scenario, random *rand.Rand) {
 		}
 	}
 	for i, p := range parts {
-		r := p.tracker.Seal()
-		r.Destination, r.Drained, r.Ended = dest, true, 1
+		r := p.tracker.Seal(dest, "")
+		r.Drained, r.Ended = true, 1
 		sides = append(sides, &verify.Side{ID: int64(1000 + i), Role: "consumer", Received: []*verify.Received{r}})
 	}
 	random.Shuffle(len(sides), func(i, j int) { sides[i], sides[j] = sides[j], sides[i] })

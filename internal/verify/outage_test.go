@@ -62,10 +62,10 @@ func TestAfterOutage(t *testing.T) {
 		}
 		p := tracker.Progress(1)
 		require.Equal(t, []uint64{duplicates, redelivered, after}, []uint64{p.Duplicates, p.Redelivered, p.AfterOutage})
-		s := tracker.Seal().streams[0]
-		require.Equal(t, []uint64{duplicates, redelivered, after}, []uint64{s.duplicates, s.redelivered, s.afterOutage})
+		s := tracker.Seal(driver.Destination{}, "").Streams[0]
+		require.Equal(t, []uint64{duplicates, redelivered, after}, []uint64{s.Duplicates, s.Redelivered, s.AfterOutage})
 		outaged := uint64(0)
-		for _, set := range s.outaged {
+		for _, set := range s.Outaged {
 			outaged += set.GetCardinality()
 		}
 		require.Equal(t, after, outaged)
@@ -95,8 +95,8 @@ func TestLostBefore(t *testing.T) {
 			id.Sum = Sum(id, BodySum(nil))
 			require.Equal(t, Own, c.Check(&driver.Delivery{ID: id}, 1))
 		}
-		r := tracker.Seal()
-		r.Destination, r.Subscription, r.Drained, r.Ended = dest, name, true, 1
+		r := tracker.Seal(dest, name)
+		r.Drained, r.Ended = true, 1
 		side.Received = append(side.Received, r)
 	}
 	result := Judge(side)
@@ -133,16 +133,16 @@ func TestBounds(t *testing.T) {
 			for _, n := range tt.doubtful {
 				ledger.Done(n, driver.Outcome{State: driver.Unknown})
 			}
-			r := tracker.Seal()
+			r := tracker.Seal(dest, "a")
 			open := uint64(0)
 			for n := uint64(10); n < 50; n++ {
-				if !r.streams[0].arrived.Has(n) && !slices.Contains(tt.doubtful, int64(n)) {
+				if !r.Streams[0].Arrived.Has(n) && !slices.Contains(tt.doubtful, int64(n)) {
 					open++
 				}
 			}
-			require.Equal(t, open, ledger.open(&r.streams[0].arrived, 10))
+			require.Equal(t, open, ledger.open(&r.Streams[0].Arrived, 10))
 			sent := ledger.Seal(nil)
-			r.Destination, r.Subscription, r.Drained, r.Ended = dest, "a", true, 10
+			r.Drained, r.Ended = true, 10
 			r.Sent = map[Stream]Bounds{{1, 0}: {From: 10, To: 30}}
 			total := Judge(&Side{ID: 1, Sent: []*Sent{sent}, Received: []*Received{r}}).Total
 			require.Equal(t, tt.lost, total.Lost)
@@ -179,8 +179,8 @@ func TestCutOff(t *testing.T) {
 				for _, n := range numbers {
 					require.Equal(t, Own, c.Check(&driver.Delivery{ID: ids[n], Redelivered: slices.Contains(marked, n)}, 1))
 				}
-				r := tracker.Seal()
-				r.Destination, r.Drained, r.Ended, r.CutOff = dest, true, 10, cutOff
+				r := tracker.Seal(dest, "")
+				r.Drained, r.Ended, r.CutOff = true, 10, cutOff
 				return &Side{ID: 1, Received: []*Received{r}}
 			}
 			// 7 came to both, and no broker marks it; 8 and 9 were marked at the second process, 10 at the first.
@@ -238,8 +238,8 @@ func TestExamplesOfCopies(t *testing.T) {
 			id.Sum = Sum(id, BodySum(nil))
 			require.Equal(t, Foreign, c.Check(&driver.Delivery{ID: id}, 1))
 		}
-		r := tracker.Seal()
-		r.Destination, r.Ended = dest, 10
+		r := tracker.Seal(dest, "")
+		r.Ended = 10
 		result := Judge(&Side{ID: 1, Sent: []*Sent{ledger.Seal(nil)}, Received: []*Received{r}})
 		require.Equal(t, want, result.First(Duplicated))
 		found := result.Findings(Allow{}, 0)

@@ -59,8 +59,8 @@ func TestResent(t *testing.T) {
 		}
 		sides := []*Side{{ID: 1, Sent: []*Sent{ledger.Seal(nil)}}}
 		for _, tracker := range trackers {
-			r := tracker.Seal()
-			r.Destination, r.Drained = dest, true
+			r := tracker.Seal(dest, "")
+			r.Drained = true
 			sides = append(sides, &Side{ID: 2, Received: []*Received{r}})
 		}
 		for range 2 {

@@ -121,6 +121,13 @@ func (s *Set) absorb() {
 	}
 }
 
+// measure sets the fields that follow from rest.
+func (s *Set) measure() {
+	if s.count = s.rest.GetCardinality(); s.count > 0 {
+		s.min, s.max = s.rest.Minimum(), s.rest.Maximum()
+	}
+}
+
 // bitmap returns a copy of the set as one bitmap, without numbers below from, which is no more than low.
 func (s *Set) bitmap(from uint64) *roaring64.Bitmap {
 	b := roaring64.New()

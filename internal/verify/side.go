@@ -5,6 +5,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 
+	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -20,8 +21,8 @@ type Side struct {
 	Shards int `json:"shards,omitempty"`
 	// TTL: the messages sent may expire.
 	TTL      bool        `json:"ttl,omitempty"`
-	Sent     []*Sent     `json:"-"`
-	Received []*Received `json:"-"`
+	Sent     []*Sent     `json:"sent,omitempty"`
+	Received []*Received `json:"received,omitempty"`
 }
 
 // Shift moves all moments of the side by that many microseconds: to another clock.
@@ -40,17 +41,17 @@ func (s *Side) Shift(by int64) {
 
 // Sent are the messages that one producer sent.
 type Sent struct {
-	Producer    int64              `json:"producer"`
-	Destination driver.Destination `json:"-"`
-	Count       uint64             `json:"count"` // messages, numbered from 0
+	Producer    int64  `json:"producer"`
+	Destination string `json:"destination"` // see [hidden]
+	Count       uint64 `json:"count"`       // messages, numbered from 0
 	// Started is when the load began, Ended when the last step with this producer ended.
 	Started int64 `json:"started"`
 	Ended   int64 `json:"ended"`
 
 	// The numbers of messages not accepted for delivery, by outcome; no number is in two of them.
 	refused, unconfirmed, withheld *roaring64.Bitmap
-	// The numbers of messages that were sent again, as often as they were.
-	resent tally
+	// Resent counts how often messages were sent again, by number.
+	Resent tally `json:"resent,omitempty"`
 
 	// Marks are the counts of numbered messages at each [Ledger.Mark]. Files do not hold them.
 	Marks []uint64 `json:"-"`
@@ -58,9 +59,9 @@ type Sent struct {
 
 // Received are the messages that arrived at one subscription, or at the part of its consumers that the process had.
 type Received struct {
-	Destination driver.Destination `json:"-"`
+	Destination string `json:"destination"` // see [hidden]
 	// Subscription is the name under which consumers share the messages, across processes too; "" for a queue.
-	Subscription string `json:"-"`
+	Subscription string `json:"subscription,omitempty"`
 	// Private: no other process has a part in this subscription, whatever it is called.
 	Private bool `json:"private,omitempty"`
 	// Selective: not all messages are meant to arrive.
@@ -74,7 +75,7 @@ type Received struct {
 	Last   int64 `json:"last"`
 	// Sent are the messages sent while the subscription existed, for producers with such a limit. Other messages of
 	// these producers are not for it.
-	Sent map[Stream]Bounds `json:"-"`
+	Sent Periods `json:"sent,omitempty"`
 	// Drained: the consumers waited for more at the end, the broker gave a sign of life, and nothing came.
 	Drained bool `json:"drained,omitempty"`
 	// CutOff: consumers lost their connections and went on, with --reconnect. The broker may have given the messages that
@@ -84,14 +85,30 @@ type Received struct {
 	Foreign   uint64 `json:"foreign,omitempty"`
 	Illegible uint64 `json:"illegible,omitempty"`
 
-	streams []*stream
+	Streams []*stream `json:"streams,omitempty"`
 }
 
+// hidden returns the name of a destination without a password, if it looks like a URL with one: files hold it.
+func hidden(d driver.Destination) string { return safetext.URLs(d.String()) }
+
 // Stream are the messages of a producer of a run.
-type Stream struct{ Run, Producer int64 }
+type Stream struct {
+	Run      int64 `json:"run"`
+	Producer int64 `json:"producer"`
+}
 
 // Bounds are numbers of messages: From and those after it, below To.
 type Bounds struct{ From, To uint64 }
+
+// Periods are the messages of each producer that were sent while a subscription existed.
+type Periods map[Stream]Bounds
+
+// period is an entry of Periods in a file.
+type period struct {
+	Stream
+	From uint64  `json:"from,omitempty"`
+	To   *uint64 `json:"to,omitempty"` // missing: no bound
+}
 
 // of returns the numbers of a set that are within the bounds.
 func (b Bounds) of(numbers *roaring64.Bitmap) *roaring64.Bitmap {
@@ -107,20 +124,20 @@ func (b Bounds) of(numbers *roaring64.Bitmap) *roaring64.Bitmap {
 // join returns the messages of one producer that arrived at two places that share them; of each place with whether its
 // consumers were cut off, see [Received].
 func (s *stream) join(o *stream, sCutOff, oCutOff bool) *stream {
-	common := min(s.arrived.low, o.arrived.low) // all below are in both; the bitmaps go without them
-	a, b := s.arrived.bitmap(common), o.arrived.bitmap(common)
+	common := min(s.Arrived.low, o.Arrived.low) // all below are in both; the bitmaps go without them
+	a, b := s.Arrived.bitmap(common), o.Arrived.bitmap(common)
 	inBoth := roaring64.And(a, b)
 	inBoth.AddRange(0, common)
 	j := &stream{
-		key: s.key, copies: s.copies + o.copies,
-		duplicates: s.duplicates + o.duplicates + inBoth.GetCardinality(),
+		Stream: s.Stream, Copies: s.Copies + o.Copies,
+		Duplicates: s.Duplicates + o.Duplicates + inBoth.GetCardinality(),
 		marked:     inAll(s.marked, a, o.marked, b, common),
 		late:       inAll(s.late, a, o.late, b, common),
-		damaged:    s.damaged + o.damaged, damagedFirst: append(s.damagedFirst[:len(s.damagedFirst):len(s.damagedFirst)],
-			o.damagedFirst...),
+		Damaged:    s.Damaged + o.Damaged, DamagedFirst: append(s.DamagedFirst[:len(s.DamagedFirst):len(s.DamagedFirst)],
+			o.DamagedFirst...),
 	}
 	copies := s.extra().plus(o.extra()).plus(tally{inBoth})
-	j.doubled, j.more = copies[0], copies[1:]
+	j.doubled, j.More = copies[0], copies[1:]
 	// A message that came to both is redelivered if all its copies at one of them were: see again. An outage of the other
 	// one explains that.
 	moved := roaring64.New()
@@ -131,14 +148,14 @@ func (s *stream) join(o *stream, sCutOff, oCutOff bool) *stream {
 		moved.Or(s.marked)
 	}
 	moved.And(inBoth)
-	j.afterOutage = s.afterOutage + o.afterOutage + moved.GetCardinality()
-	j.outaged = s.outaged.plus(o.outaged)
+	j.AfterOutage = s.AfterOutage + o.AfterOutage + moved.GetCardinality()
+	j.Outaged = s.Outaged.plus(o.Outaged)
 	if !moved.IsEmpty() {
-		j.outaged = j.outaged.plus(tally{moved})
+		j.Outaged = j.Outaged.plus(tally{moved})
 	}
-	j.redelivered = s.redelivered + o.redelivered + inBoth.AndCardinality(roaring64.Or(s.marked, o.marked))
+	j.Redelivered = s.Redelivered + o.Redelivered + inBoth.AndCardinality(roaring64.Or(s.marked, o.marked))
 	j.lateMarked = roaring64.And(roaring64.Or(s.lateMarked, o.lateMarked), j.late)
-	j.arrived = setOf(common, roaring64.Or(a, b))
+	j.Arrived = setOf(common, roaring64.Or(a, b))
 	return j
 }
 
@@ -153,10 +170,8 @@ func inAll(x, a, y, b *roaring64.Bitmap, common uint64) *roaring64.Bitmap {
 
 // setOf makes a set of the numbers below low and of b, which it keeps.
 func setOf(low uint64, b *roaring64.Bitmap) Set {
-	s := Set{low: low, rest: b, count: b.GetCardinality()}
-	if s.count > 0 {
-		s.min, s.max = b.Minimum(), b.Maximum()
-	}
+	s := Set{low: low, rest: b}
+	s.measure()
 	for s.count > 0 && s.min == s.low {
 		s.absorb()
 	}

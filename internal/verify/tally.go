@@ -57,7 +57,7 @@ func (t tally) plus(o tally) (sum tally) {
 }
 
 // extra counts the copies of each message beyond its first.
-func (s *stream) extra() tally { return append(tally{s.doubled}, s.more...) }
+func (s *stream) extra() tally { return append(tally{s.doubled}, s.More...) }
 
 // explain counts the copies in a stream that came because their messages were sent again: per message no more than its
 // resends. It includes copies that an outage explains, too.
@@ -68,7 +68,7 @@ func (s *stream) explain(resent tally) (twice, counted uint64) {
 	copies := s.extra()
 	for it := roaring64.And(s.doubled, resent[0]).Iterator(); it.HasNext(); {
 		n := it.Next()
-		came, after := copies.of(n), s.outaged.of(n)
+		came, after := copies.of(n), s.Outaged.of(n)
 		explained := min(came, resent.of(n))
 		twice += explained
 		counted += after - min(after, came-explained)
@@ -78,12 +78,12 @@ func (s *stream) explain(resent tally) (twice, counted uint64) {
 
 // unexplained returns the messages with a copy that neither an outage nor a resend explains.
 func (s *stream) unexplained(resent tally) *roaring64.Bitmap {
-	if len(resent) == 0 && len(s.outaged) == 0 {
+	if len(resent) == 0 && len(s.Outaged) == 0 {
 		return s.doubled
 	}
 	copies, list := s.extra(), roaring64.New()
 	for it := s.doubled.Iterator(); it.HasNext(); {
-		if n := it.Next(); copies.of(n) > s.outaged.of(n)+resent.of(n) {
+		if n := it.Next(); copies.of(n) > s.Outaged.of(n)+resent.of(n) {
 			list.Add(n)
 		}
 	}

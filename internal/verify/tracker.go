@@ -2,8 +2,10 @@ package verify
 
 import (
 	"slices"
+	"strings"
 	"sync"
 
+	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
@@ -70,7 +72,7 @@ func (t *Tracker) merge(spans []span) {
 		spans[i].stream.add(&spans[i])
 	}
 	for i := range spans {
-		spans[i].stream.arrived.absorb()
+		spans[i].stream.Arrived.absorb()
 	}
 }
 
@@ -81,9 +83,9 @@ func (t *Tracker) damaged(s *stream, n int64) {
 	if t.sealed {
 		return
 	}
-	s.damaged++
-	if len(s.damagedFirst) < maxExamples {
-		s.damagedFirst = append(s.damagedFirst, n)
+	s.Damaged++
+	if len(s.DamagedFirst) < maxExamples {
+		s.DamagedFirst = append(s.DamagedFirst, n)
 	}
 }
 
@@ -101,19 +103,23 @@ func (t *Tracker) flush() (sum unnamed) {
 	return sum
 }
 
-// Seal ends the tracker and returns the messages that arrived. Deliveries that come later are ignored. The caller
-// fills in the rest.
-func (t *Tracker) Seal() *Received {
+// Seal ends the tracker and returns the messages that arrived at a subscription. Deliveries that come later are
+// ignored. The caller fills in the rest.
+func (t *Tracker) Seal(where driver.Destination, subscription string) *Received {
 	n := t.flush()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.sealed = true
 	if !t.cutOff() {
 		for _, s := range t.own {
-			s.afterOutage, s.outaged = 0, nil
+			s.AfterOutage, s.Outaged = 0, nil
 		}
 	}
-	return &Received{Foreign: n.foreign, Illegible: n.illegible, Last: n.last, streams: t.own}
+	plain := strings.TrimPrefix(hidden(where), where.Kind.String()+"://")
+	return &Received{
+		Destination: hidden(where), Subscription: strings.ReplaceAll(subscription, where.Name, plain),
+		Foreign: n.foreign, Illegible: n.illegible, Last: n.last, Streams: t.own,
+	}
 }
 
 // cutOff reports whether a consumer has lost its connection and went on. The caller holds the lock.
@@ -133,7 +139,7 @@ func (t *Tracker) Open(ledgers []*Ledger, from map[*Ledger]uint64) (n uint64) {
 	for _, l := range ledgers {
 		arrived := &Set{}
 		if s := t.streams[Stream{l.id.Run, l.id.Producer}]; s != nil {
-			arrived = &s.arrived
+			arrived = &s.Arrived
 		}
 		n += l.open(arrived, from[l])
 	}
@@ -149,23 +155,23 @@ func (t *Tracker) Progress(run int64, ledgers ...*Ledger) result.Progress {
 	p := result.Progress{Foreign: n.foreign, Damaged: n.illegible}
 	cutOff := t.cutOff()
 	for _, s := range t.own {
-		if run != 0 && s.key.Run != run {
-			p.Foreign += s.copies
+		if run != 0 && s.Stream.Run != run {
+			p.Foreign += s.Copies
 			continue
 		}
 		twice, counted := uint64(0), uint64(0)
 		for _, l := range ledgers {
-			if l.id.Run == s.key.Run && l.id.Producer == s.key.Producer {
+			if l.id.Run == s.Stream.Run && l.id.Producer == s.Stream.Producer {
 				twice, counted = l.explain(s)
 			}
 		}
 		if cutOff {
-			p.AfterOutage += s.afterOutage - counted
+			p.AfterOutage += s.AfterOutage - counted
 		}
 		p.Add(&result.Progress{
-			Received: s.arrived.Len(), Duplicates: s.duplicates, Redelivered: s.redelivered,
+			Received: s.Arrived.Len(), Duplicates: s.Duplicates, Redelivered: s.Redelivered,
 			Resent:     twice,
-			Disordered: s.late.GetCardinality(), Damaged: s.damaged,
+			Disordered: s.late.GetCardinality(), Damaged: s.Damaged,
 		})
 	}
 	return p
@@ -174,41 +180,42 @@ func (t *Tracker) Progress(run int64, ledgers ...*Ledger) result.Progress {
 // stream holds the messages that arrived from one producer. All its figures are the same in whatever order the
 // checkers' buffers come in.
 type stream struct {
-	key     Stream
-	arrived Set
-	copies  uint64 // deliveries
+	Stream
+	Arrived Set    `json:"low"`
+	Copies  uint64 `json:"copies"` // deliveries
 
-	duplicates  uint64            // deliveries beyond the first of each message
-	redelivered uint64            // part of them that were marked as that
-	afterOutage uint64            // part of them that an outage explains, if there was one
-	doubled     *roaring64.Bitmap // the messages with duplicates
-	more        tally             // their copies beyond the second
-	outaged     tally             // the same, by message
-	cut         *roaring64.Bitmap // messages of which an outage would explain all copies; not in files
-	marked      *roaring64.Bitmap // messages of which all copies were marked as redelivered
-	late        *roaring64.Bitmap // messages of which all copies came behind a later message
-	lateMarked  *roaring64.Bitmap // part of late: a copy was marked as redelivered
+	Duplicates  uint64 `json:"duplicates,omitempty"`  // deliveries beyond the first of each message
+	Redelivered uint64 `json:"redelivered,omitempty"` // part of them that were marked as that
+	AfterOutage uint64 `json:"afterOutage,omitempty"` // part of them that an outage explains, if there was one
+	More        tally  `json:"more,omitempty"`        // the copies of doubled messages beyond the second
+	Outaged     tally  `json:"outaged,omitempty"`     // AfterOutage, by message
 
-	damaged      uint64
-	damagedFirst []int64
+	doubled    *roaring64.Bitmap // the messages with duplicates
+	cut        *roaring64.Bitmap // messages of which an outage would explain all copies; not in files
+	marked     *roaring64.Bitmap // messages of which all copies were marked as redelivered
+	late       *roaring64.Bitmap // messages of which all copies came behind a later message
+	lateMarked *roaring64.Bitmap // part of late: a copy was marked as redelivered
+
+	Damaged      uint64  `json:"damaged,omitempty"`
+	DamagedFirst []int64 `json:"damagedFirst,omitempty"`
 }
 
 func newStream(key Stream) *stream {
 	return &stream{
-		key: key, doubled: roaring64.New(), cut: roaring64.New(), marked: roaring64.New(), late: roaring64.New(),
+		Stream: key, doubled: roaring64.New(), cut: roaring64.New(), marked: roaring64.New(), late: roaring64.New(),
 		lateMarked: roaring64.New(),
 	}
 }
 
 func (s *stream) add(d *span) {
-	s.copies += d.to - d.from
+	s.Copies += d.to - d.from
 	if d.flags == 0 {
-		s.arrived.add(d.from, d.to, func(n uint64) { s.again(n, 0) })
+		s.Arrived.add(d.from, d.to, func(n uint64) { s.again(n, 0) })
 		return
 	}
 	for n := d.from; n < d.to; n++ {
 		again := false
-		s.arrived.add(n, n+1, func(uint64) { again = true })
+		s.Arrived.add(n, n+1, func(uint64) { again = true })
 		if again {
 			s.again(n, d.flags)
 			continue
@@ -230,19 +237,19 @@ func (s *stream) add(d *span) {
 
 // again notes one more copy of a message.
 func (s *stream) again(n uint64, flags uint8) {
-	s.duplicates++
+	s.Duplicates++
 	if !s.doubled.CheckedAdd(n) {
-		s.more.add(n)
+		s.More.add(n)
 	}
 	// The buffers of the consumers come in any order. Of c copies, e of them after an outage or marked, the lesser of e
 	// and c-1 are explained, whichever came first. The same holds for marked copies.
 	if flags&afterOutage != 0 || s.cut.CheckedRemove(n) {
-		s.afterOutage++
-		s.outaged.add(n)
+		s.AfterOutage++
+		s.Outaged.add(n)
 	}
 	isMarked := flags&redelivered != 0
 	if isMarked || s.marked.CheckedRemove(n) {
-		s.redelivered++
+		s.Redelivered++
 	}
 	switch {
 	case flags&behind == 0:
