@@ -189,9 +189,9 @@ func (r *run) soFar(whole stats.StepSummary) *stats.Summary {
 	}
 	if r.verify != nil && r.role.Consumes() {
 		p := r.progress()
-		s.Verification = &verify.Result{
+		s.Verification = &verify.Result{Verification: result.Verification{
 			Total: result.Verified{Duplicates: p.Duplicates, Disordered: p.Disordered, Damaged: p.Damaged},
-		}
+		}}
 	}
 	return s
 }

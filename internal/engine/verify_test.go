@@ -192,7 +192,7 @@ func TestDuplicateDoesNotHideLossOnAnotherSubscription(t *testing.T) {
 			}
 			for i, scope := range s.Verification.Scopes {
 				require.Equal(t, want[i], scope.Verified)
-				require.Equal(t, fmt.Sprintf("topic://D0 (consumer-%d)", i), scope.Name())
+				require.Equal(t, fmt.Sprintf("topic://D0 (consumer-%d)", i), scope.Title())
 			}
 			require.Contains(t, strings.Join(s.Problems(), "\n"), " on topic://D0 (consumer-1)")
 		})

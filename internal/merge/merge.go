@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perfmq/perfmq/internal/report"
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/internal/verify"
@@ -125,7 +124,7 @@ func (s *shards) joinVerification(o Options) error {
 		missing := v.Total.Lost + v.Total.Left
 		m.Expected, m.Missing = &v.Total.Expected, &missing
 	}
-	m.Verification = report.VerificationOf(v)
+	m.Verification = v.Verified()
 	m.Findings = append(withoutVerified(m.Findings), found...)
 	apart := func(text string) bool { return strings.Contains(text, verify.AbsentNote) }
 	m.Outcome.Warnings = append(slices.DeleteFunc(slices.Clone(m.Outcome.Warnings), apart), v.Notes...)

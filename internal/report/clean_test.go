@@ -36,10 +36,10 @@ func TestHostileTexts(t *testing.T) {
 	s.Protocol = []driver.Counter{{Name: text, Value: 1}}
 	s.Verification = &verify.Result{
 		Scopes: []verify.Scope{
-			{Destination: text, Subscription: text, Verified: result.Verified{Lost: 1}},
-			{Destination: "queue://B", Verified: result.Verified{Lost: 1}},
+			{Subscription: scope(text, text, result.Verified{Lost: 1})},
+			{Subscription: scope("queue://B", "", result.Verified{Lost: 1})},
 		},
-		Unwatched: []string{text}, Notes: []string{text},
+		Verification: result.Verification{Unwatched: []string{text}, Notes: []string{text}},
 	}
 	run := clientRun()
 	run.Destinations = []string{text, "queue://B"}

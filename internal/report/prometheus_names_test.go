@@ -52,7 +52,7 @@ func everything(t *testing.T) (*prometheus.Registry, []*dto.MetricFamily) {
 	s := numbersRun()
 	s.ExpectedKnown = true
 	s.Total[result.Delayed], s.Total[result.ConsumerRejected] = 1, 1
-	s.Verification = &verify.Result{Known: true}
+	s.Verification = &verify.Result{Verification: result.Verification{Known: true}}
 	s.Brokers = []result.Broker{{Name: "b", Protocol: "amqp", Product: "Artemis", Version: "2.56"}, {Name: "b", Protocol: "amqp", Product: "Artemis", Version: "2.56"}}
 	s.BrokerCount = &result.BrokerCount{Destinations: []result.DestinationCount{counted("queue://A", 10, 10, 0, 13, 10, 0, 9)}}
 	s.BrokerCount.Destinations[0].Depth = new(uint64(4))

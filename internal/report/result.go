@@ -115,7 +115,7 @@ func (r *recorder) whole(s *stats.Summary, missing string) result.Result {
 		Stalls: s.Stalls, Outages: s.Outages, MoreOutages: s.MoreOutages,
 		BrokerHosts: s.Hosts,
 		Errors:      s.Errors, Findings: s.Findings, Limit: limit(&s.Limit), Thresholds: s.Thresholds,
-		Verification: VerificationOf(s.Verification), Tester: s.Tester, Protocol: countersByName(s.Protocol),
+		Verification: s.Verification.Verified(), Tester: s.Tester, Protocol: countersByName(s.Protocol),
 		Brokers: s.Brokers, BrokerCount: s.BrokerCount, Marks: s.Marks,
 	}
 	if s.Side != nil {

@@ -3,7 +3,6 @@ package report
 import (
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/threshold"
-	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -45,23 +44,4 @@ func outcome(s *stats.Summary) result.Outcome {
 		o.Status = result.StatusInterrupted
 	}
 	return o
-}
-
-// VerificationOf returns a verification in the form of results; nil for nil.
-func VerificationOf(v *verify.Result) *result.Verification {
-	if v == nil {
-		return nil
-	}
-	out := &result.Verification{
-		Known: v.Known, Sent: v.Sent, Total: v.Total, Unwatched: v.Unwatched,
-		Notes: v.Notes,
-	}
-	out.Subscriptions = []result.Subscription{}
-	for i := range v.Scopes {
-		s := &v.Scopes[i]
-		out.Subscriptions = append(out.Subscriptions, result.Subscription{
-			Destination: s.Destination, Name: s.Subscription, Known: s.Known, Verified: s.Verified,
-		})
-	}
-	return out
 }

@@ -39,9 +39,11 @@ func brokenResult() *stats.Summary {
 		{Name: "consumer-0", Destination: "queue://A", Counts: result.Counts{Consumers: &result.Consumers{Received: 6}}},
 	}
 	s.Verification = &verify.Result{
-		Known: true, Sent: 1000, Total: result.Verified{Expected: 990, Lost: 2, Duplicates: 3}, Unwatched: []string{"topic://U"},
+		Verification: result.Verification{
+			Known: true, Sent: 1000, Total: result.Verified{Expected: 990, Lost: 2, Duplicates: 3}, Unwatched: []string{"topic://U"},
+		},
 		Scopes: []verify.Scope{{
-			Destination: "topic://A", Subscription: "s", Known: true, Verified: result.Verified{Expected: 990, Lost: 2, Duplicates: 3},
+			Subscription: scope("topic://A", "s", result.Verified{Expected: 990, Lost: 2, Duplicates: 3}),
 			Examples: map[verify.Kind][]verify.Message{verify.Lost: {{Producer: 1, Number: 12}, {Producer: 0, Number: 7}}},
 		}},
 	}

@@ -95,7 +95,7 @@ func writeScopes(b *strings.Builder, r *verify.Result) {
 			}
 		}
 		if found != nil {
-			lines = append(lines, s.Name()+": "+strings.Join(found, ", "))
+			lines = append(lines, s.Title()+": "+strings.Join(found, ", "))
 		}
 	}
 	writeList(b, "--- verified", lines)

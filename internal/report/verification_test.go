@@ -26,36 +26,40 @@ func foundEverything() *verify.Result {
 		RefusedArrived: 6, WithheldArrived: 8, Gaps: 9,
 	}
 	return &verify.Result{
-		Known: true, Sent: 500_010, Total: counts,
+		Verification: result.Verification{Known: true, Sent: 500_010, Total: counts, Notes: []string{"a note"}},
 		Scopes: []verify.Scope{
 			{
-				Destination: "topic://A", Subscription: "consumer-0", Known: true,
-				Verified: result.Verified{Expected: 500_000, Lost: 30, Duplicates: 20},
+				Subscription: scope("topic://A", "consumer-0", result.Verified{Expected: 500_000, Lost: 30, Duplicates: 20}),
 				Examples: map[verify.Kind][]verify.Message{
 					verify.Lost: append(first(0, 17, 18), first(3, 5)...), verify.Duplicated: first(1, 1, 2, 3, 4, 5),
 				},
 			},
-			{Destination: "topic://A", Subscription: "consumer-1", Known: true, Verified: result.Verified{Expected: 500_000}},
+			{Subscription: scope("topic://A", "consumer-1", result.Verified{Expected: 500_000})},
 			{
-				Destination: "topic://B", Subscription: "me:\x1bsub", Known: true,
-				Verified: result.Verified{Disordered: 12, Damaged: 7, Left: 21, RefusedArrived: 6, WithheldArrived: 8},
+				Subscription: scope("topic://B", "me:\x1bsub",
+					result.Verified{Disordered: 12, Damaged: 7, Left: 21, RefusedArrived: 6, WithheldArrived: 8}),
 				Examples: map[verify.Kind][]verify.Message{verify.Disordered: first(0, 99), verify.Damaged: first(0, 98), verify.Lost: first(9, 9, 10, 11)},
 			},
 		},
-		Notes: []string{"a note"},
 	}
+}
+
+func scope(destination, name string, v result.Verified) result.Subscription {
+	return result.Subscription{Destination: destination, Name: name, Known: true, Verified: v}
 }
 
 func TestVerification(t *testing.T) {
 	t.Parallel()
 	golden(t, "verification-everything.txt", Verification(foundEverything(), []string{"a problem"}))
 	golden(t, "verification-nothing.txt", Verification(&verify.Result{
-		Known: true, Sent: 100, Total: result.Verified{Expected: 100, Received: 100, Once: 100},
-		Scopes: []verify.Scope{{Destination: "queue://A", Known: true}},
+		Verification: result.Verification{
+			Known: true, Sent: 100, Total: result.Verified{Expected: 100, Received: 100, Once: 100},
+		},
+		Scopes: []verify.Scope{{Subscription: scope("queue://A", "", result.Verified{})}},
 	}, nil))
 	golden(t, "verification-unknown.txt", Verification(&verify.Result{
-		Total:  result.Verified{Received: 100, Once: 100, Gaps: 3},
-		Scopes: []verify.Scope{{Destination: "queue://A"}},
+		Verification: result.Verification{Total: result.Verified{Received: 100, Once: 100, Gaps: 3}},
+		Scopes:       []verify.Scope{{Subscription: scope("queue://A", "", result.Verified{})}},
 	}, nil))
 }
 
@@ -74,7 +78,7 @@ func TestVerificationInTheSummary(t *testing.T) {
 	golden(t, "console-verified.txt", out.String())
 
 	producer := summary(stats.Counters{result.Sent: 10, result.Completed: 10}, result.Latencies{})
-	producer.Verification = &verify.Result{Sent: 10}
+	producer.Verification = &verify.Result{Verification: result.Verification{Sent: 10}}
 	out.Reset()
 	require.NoError(t, c.Summary(producer))
 	require.NotContains(t, out.String(), "verified")

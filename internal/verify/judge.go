@@ -4,6 +4,8 @@ import (
 	"strconv"
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
+
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // Judge compares the messages that the sides of a run sent with the messages that they received. Messages of runs that
@@ -11,7 +13,7 @@ import (
 // of a run are missing, the messages that should have arrived are unknown too.
 func Judge(sides ...*Side) *Result {
 	j := &judge{sent: map[Stream]*Sent{}, absent: Absent(sides)}
-	r := &Result{Known: true}
+	r := &Result{Verification: result.Verification{Known: true}}
 	for _, side := range sides {
 		for _, s := range side.Sent {
 			key := Stream{side.ID, s.Producer}
@@ -108,11 +110,9 @@ func groups(sides []*Side) [][]*Received {
 
 // scope judges one subscription.
 func (j *judge) scope(parts []*Received) *Scope {
-	s := &Scope{
-		Destination: parts[0].Destination, Subscription: parts[0].Subscription,
-		Known:    len(j.sent) > 0 && len(j.absent) == 0,
-		Examples: map[Kind][]Message{},
-	}
+	s := &Scope{Examples: map[Kind][]Message{}, Subscription: result.Subscription{
+		Destination: parts[0].Destination, Name: parts[0].Subscription, Known: len(j.sent) > 0 && len(j.absent) == 0,
+	}}
 	streams, cutOff := map[Stream]*stream{}, map[Stream]bool{}
 	var order []Stream
 	for _, part := range parts {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -54,13 +55,8 @@ func (j *judge) notes(r *Result) {
 	note := func(format string, args ...any) { r.Notes = append(r.Notes, fmt.Sprintf(format, args...)) }
 	t := &r.Total
 	for _, run := range slices.Sorted(maps.Keys(j.absent)) {
-		shards := j.absent[run]
-		more := ""
-		if n := len(shards) - maxNamed; n > 0 {
-			shards, more = shards[:maxNamed], fmt.Sprintf(" and %d more", n)
-		}
-		note("shards of run %d %s: %s%s; perfmq merge, or perfmq verify, joins all, and detects losses", run, AbsentNote,
-			strings.Join(shards, ", "), more)
+		note("shards of run %d %s: %s; perfmq merge, or perfmq verify, joins all, and detects losses", run, AbsentNote,
+			words.First(j.absent[run], maxNamed, ", "))
 	}
 	switch {
 	case len(j.absent) > 0:

@@ -33,12 +33,7 @@ type Message struct {
 // Scope is the verification of one subscription: of a queue, of a shared or durable subscription, or of one consumer
 // of a topic.
 type Scope struct {
-	Destination  string `json:"destination"`
-	Subscription string `json:"subscription,omitempty"`
-	result.Verified
-	// Known: it is known which messages were to arrive. Otherwise Expected, Lost, Left, Early and the counts that depend
-	// on the outcomes of sends are zero.
-	Known bool `json:"expectedKnown"`
+	result.Subscription
 	// Examples names the first few messages of each kind, by producer and number.
 	Examples map[Kind][]Message `json:"examples,omitempty"`
 
@@ -47,16 +42,8 @@ type Scope struct {
 
 // Result is the verification of a run.
 type Result struct {
-	Total  result.Verified `json:"total"`
-	Scopes []Scope         `json:"subscriptions"`
-	// Known: it is known for all scopes which messages were to arrive.
-	Known bool `json:"expectedKnown"`
-	// Sent is the number of messages that the producers sent, each counted once.
-	Sent uint64 `json:"sent"`
-	// Unwatched are destinations with messages and without a consumer.
-	Unwatched []string `json:"unwatched,omitempty"`
-	// Notes are remarks that help to understand the counts.
-	Notes []string `json:"notes,omitempty"`
+	result.Verification         // its Subscriptions are set by [Result.Verified]
+	Scopes              []Scope `json:"subscriptions"`
 	// LostBefore are, for each of [Sent].Marks, the messages of Total.Lost that were numbered before it, and not before an
 	// earlier one.
 	LostBefore []uint64 `json:"-"`
@@ -108,7 +95,7 @@ func (r *Result) Findings(allow Allow, parked uint64) (list []result.Finding) {
 		for i := range r.Scopes {
 			s := &r.Scopes[i]
 			if len(r.Scopes) == 1 || len(s.Examples[f.kind]) > 0 {
-				at = append(at, s.Name())
+				at = append(at, s.Title())
 			}
 			for _, m := range s.Examples[f.kind] {
 				if len(found.Examples) < words.MaxExamples {
@@ -144,7 +131,7 @@ func (r *Result) First(kind Kind) string {
 		}
 		text := r.names(list)
 		if len(r.Scopes) > 1 {
-			text += " on " + s.Name()
+			text += " on " + s.Title()
 		}
 		parts = append(parts, text)
 	}
@@ -169,12 +156,25 @@ func (r *Result) names(list []Message) string {
 	return b.String()
 }
 
-// Name returns destination and subscription.
-func (s *Scope) Name() string {
-	if s.Subscription == "" {
+// Title returns destination and subscription.
+func (s *Scope) Title() string {
+	if s.Name == "" {
 		return s.Destination
 	}
-	return s.Destination + " (" + s.Subscription + ")"
+	return s.Destination + " (" + s.Name + ")"
+}
+
+// Verified returns the verification without examples, for a result; nil for nil.
+func (r *Result) Verified() *result.Verification {
+	if r == nil {
+		return nil
+	}
+	v := r.Verification
+	v.Subscriptions = []result.Subscription{}
+	for i := range r.Scopes {
+		v.Subscriptions = append(v.Subscriptions, r.Scopes[i].Subscription)
+	}
+	return &v
 }
 
 // example notes a message, if there is room for it.
