@@ -44,7 +44,7 @@ func brokenResult() *stats.Summary {
 		},
 		Scopes: []verify.Scope{{
 			Subscription: scope("topic://A", "s", result.Verified{Expected: 990, Lost: 2, Duplicates: 3}),
-			Examples: map[verify.Kind][]verify.Message{verify.Lost: {{Producer: 1, Number: 12}, {Producer: 0, Number: 7}}},
+			Examples:     map[verify.Kind][]verify.Message{verify.Lost: {{Producer: 1, Number: 12}, {Producer: 0, Number: 7}}},
 		}},
 	}
 	return s

@@ -266,7 +266,9 @@ func (s *Side) checkSets() error {
 func isBelow(set *roaring64.Bitmap, end uint64) bool { return set.IsEmpty() || set.Maximum() < end }
 
 // isPart reports whether whole has all numbers of a set.
-func isPart(set, whole *roaring64.Bitmap) bool { return whole.AndCardinality(set) == set.GetCardinality() }
+func isPart(set, whole *roaring64.Bitmap) bool {
+	return whole.AndCardinality(set) == set.GetCardinality()
+}
 
 // nested reports whether no set of the tally is empty, and each is part of the one before it.
 func (t tally) nested() bool {
