@@ -2,6 +2,7 @@ package verify
 
 import (
 	"math"
+	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 
@@ -133,8 +134,7 @@ func (s *stream) join(o *stream, sCutOff, oCutOff bool) *stream {
 		Duplicates: s.Duplicates + o.Duplicates + inBoth.GetCardinality(),
 		marked:     inAll(s.marked, a, o.marked, b, common),
 		late:       inAll(s.late, a, o.late, b, common),
-		Damaged:    s.Damaged + o.Damaged, DamagedFirst: append(s.DamagedFirst[:len(s.DamagedFirst):len(s.DamagedFirst)],
-			o.DamagedFirst...),
+		Damaged:    s.Damaged + o.Damaged, DamagedFirst: slices.Concat(s.DamagedFirst, o.DamagedFirst),
 	}
 	copies := s.extra().plus(o.extra()).plus(tally{inBoth})
 	j.doubled, j.More = copies[0], copies[1:]
