@@ -40,7 +40,7 @@ func (c *conn) handshake() error {
 }
 
 func (c *conn) sasl() error {
-	offer := wire.SASLMechanisms{Mechanisms: []string{"PLAIN"}}
+	offer := wire.SASL{Kind: wire.DescMechanisms, Mechanisms: []string{"PLAIN"}}
 	if c.srv.opts.Authenticate == nil {
 		offer.Mechanisms = []string{"ANONYMOUS", "PLAIN"}
 	}
@@ -53,12 +53,12 @@ func (c *conn) sasl() error {
 	if err != nil || f.Type != wire.FrameSASL || p.Kind != wire.DescInit {
 		return errHandshake
 	}
-	var init wire.SASLInit
+	init := wire.SASL{Kind: p.Kind}
 	if err := init.Decode(&p.Fields); err != nil {
 		return errHandshake
 	}
-	outcome := wire.SASLOutcome{Code: wire.SASLAuth}
-	if c.admits(init.Mechanism, init.InitialResponse) {
+	outcome := wire.SASL{Kind: wire.DescOutcome, Code: wire.SASLAuth}
+	if c.admits(init.Mechanism, init.Data) {
 		outcome.Code = wire.SASLOK
 	}
 	c.send(outcome.AppendFrame)

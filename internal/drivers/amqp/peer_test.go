@@ -159,9 +159,9 @@ func (p *peer) serve(conn net.Conn) {
 }
 
 func (p *peer) letIn() bool {
-	p.write((&wire.SASLMechanisms{Mechanisms: []string{p.mechanism}}).AppendFrame(nil))
+	p.write((&wire.SASL{Kind: wire.DescMechanisms, Mechanisms: []string{p.mechanism}}).AppendFrame(nil))
 	_, err := p.reader.Next()
-	p.write((&wire.SASLOutcome{Code: p.login}).AppendFrame(nil))
+	p.write((&wire.SASL{Kind: wire.DescOutcome, Code: p.login}).AppendFrame(nil))
 	return err == nil
 }
 

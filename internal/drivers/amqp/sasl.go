@@ -34,7 +34,7 @@ func (h *handshake) login() error {
 	if err != nil {
 		return err
 	}
-	var offer wire.SASLMechanisms
+	offer := wire.SASL{Kind: wire.DescMechanisms}
 	if p.Kind != wire.DescMechanisms || offer.Decode(&p.Fields) != nil {
 		return protocolError("no list of ways to log in")
 	}
@@ -46,7 +46,7 @@ func (h *handshake) login() error {
 	if err != nil {
 		return err
 	}
-	init := wire.SASLInit{Mechanism: mechanism, InitialResponse: first, Hostname: h.host.Host}
+	init := wire.SASL{Kind: wire.DescInit, Mechanism: mechanism, Data: first, Hostname: h.host.Host}
 	if err := h.write(init.AppendFrame(nil)); err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (h *handshake) login() error {
 		case talk == nil:
 			return unexpected("challenge of", mechanism)
 		}
-		var challenge wire.SASLStep
+		challenge := wire.SASL{Kind: p.Kind}
 		if err := challenge.Decode(&p.Fields); err != nil {
 			return err
 		}
@@ -70,7 +70,7 @@ func (h *handshake) login() error {
 		if err != nil {
 			return err
 		}
-		response := wire.SASLStep{Kind: wire.DescResponse, Data: answer}
+		response := wire.SASL{Kind: wire.DescResponse, Data: answer}
 		if err := h.write(response.AppendFrame(nil)); err != nil {
 			return err
 		}
@@ -153,7 +153,7 @@ func answerChallenge(talk *scram.ClientConversation, challenge []byte) ([]byte, 
 // loginEnd handles the end of the login. A broker that has accepted it must have proven its identity as well, if talk
 // is not nil.
 func loginEnd(p *wire.Body, talk *scram.ClientConversation) error {
-	var f wire.SASLOutcome
+	f := wire.SASL{Kind: p.Kind}
 	if err := f.Decode(&p.Fields); err != nil {
 		return err
 	}
@@ -163,8 +163,8 @@ func loginEnd(p *wire.Body, talk *scram.ClientConversation) error {
 			"the broker does not accept the login (code %d)", f.Code)
 	case talk == nil:
 		return nil
-	case len(f.AdditionalData) > 0 && !talk.Done(): // the proof may come with the outcome
-		if _, err := answerChallenge(talk, f.AdditionalData); err != nil {
+	case len(f.Data) > 0 && !talk.Done(): // the proof may come with the outcome
+		if _, err := answerChallenge(talk, f.Data); err != nil {
 			return err
 		}
 	}

@@ -50,16 +50,16 @@ func loginPeer(t *testing.T, user, password, mechanism string, talk func(p *peer
 	synctest.Test(t, func(t *testing.T) {
 		p := newPeer(t)
 		p.in = func() bool {
-			p.write((&wire.SASLMechanisms{Mechanisms: []string{mechanism}}).AppendFrame(nil))
+			p.write((&wire.SASL{Kind: wire.DescMechanisms, Mechanisms: []string{mechanism}}).AppendFrame(nil))
 			f, err := p.reader.Next()
 			if err != nil {
 				return false
 			}
 			b := musttest.Get(wire.ParseBody(f.Body))(t)
-			var init wire.SASLInit
+			init := wire.SASL{Kind: b.Kind}
 			require.NoError(t, init.Decode(&b.Fields))
 			require.Equal(t, mechanism, init.Mechanism)
-			talk(p, append([]byte(nil), init.InitialResponse...))
+			talk(p, append([]byte(nil), init.Data...))
 			return true
 		}
 		d := p.driver(driver.OpenOptions{User: user, Password: password})
@@ -73,18 +73,18 @@ func loginPeer(t *testing.T, user, password, mechanism string, talk func(p *peer
 }
 
 func (p *peer) outcome(code uint8, data []byte) {
-	p.write((&wire.SASLOutcome{Code: code, AdditionalData: data}).AppendFrame(nil))
+	p.write((&wire.SASL{Kind: wire.DescOutcome, Code: code, Data: data}).AppendFrame(nil))
 }
 
 // challenge sends a challenge and returns the answer, or nil.
 func (p *peer) challenge(text string) []byte {
-	p.write((&wire.SASLStep{Kind: wire.DescChallenge, Data: []byte(text)}).AppendFrame(nil))
+	p.write((&wire.SASL{Kind: wire.DescChallenge, Data: []byte(text)}).AppendFrame(nil))
 	f, err := p.reader.Next()
 	if err != nil {
 		return nil
 	}
 	b := musttest.Get(wire.ParseBody(f.Body))(p.t)
-	var response wire.SASLStep
+	response := wire.SASL{Kind: b.Kind}
 	require.NoError(p.t, response.Decode(&b.Fields))
 	return append([]byte(nil), response.Data...)
 }

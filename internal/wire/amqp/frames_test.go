@@ -56,14 +56,8 @@ func blank(kind amqp.Descriptor) frame {
 		return &amqp.Detach{}
 	case amqp.DescEnd, amqp.DescClose:
 		return &amqp.End{}
-	case amqp.DescMechanisms:
-		return &amqp.SASLMechanisms{}
-	case amqp.DescInit:
-		return &amqp.SASLInit{}
-	case amqp.DescChallenge, amqp.DescResponse:
-		return &amqp.SASLStep{Kind: kind}
-	case amqp.DescOutcome:
-		return &amqp.SASLOutcome{}
+	case amqp.DescMechanisms, amqp.DescInit, amqp.DescChallenge, amqp.DescResponse, amqp.DescOutcome:
+		return &amqp.SASL{Kind: kind}
 	case amqp.DescDischarge:
 		return &amqp.Discharge{}
 	}
@@ -183,13 +177,13 @@ var frames = []struct {
 	{"end, least", &amqp.End{}},
 	{"end", &amqp.End{Error: &amqp.Error{Condition: amqp.CondWindow}}},
 	{"end, all", &amqp.End{Error: failure}},
-	{"mechanisms", &amqp.SASLMechanisms{Mechanisms: []string{"SCRAM-SHA-256", "PLAIN", "ANONYMOUS"}}},
-	{"init, least", &amqp.SASLInit{Mechanism: "EXTERNAL"}},
-	{"init", &amqp.SASLInit{Mechanism: "PLAIN", InitialResponse: []byte("\x00user\x00secret"), Hostname: "host"}},
-	{"challenge", &amqp.SASLStep{Kind: amqp.DescChallenge, Data: []byte("r=nonce")}},
-	{"response", &amqp.SASLStep{Kind: amqp.DescResponse, Data: []byte{}}},
-	{"outcome, least", &amqp.SASLOutcome{Code: amqp.SASLOK}},
-	{"outcome", &amqp.SASLOutcome{Code: 4, AdditionalData: []byte("v=sum")}},
+	{"mechanisms", &amqp.SASL{Kind: amqp.DescMechanisms, Mechanisms: []string{"SCRAM-SHA-256", "PLAIN", "ANONYMOUS"}}},
+	{"init, least", &amqp.SASL{Kind: amqp.DescInit, Mechanism: "EXTERNAL"}},
+	{"init", &amqp.SASL{Kind: amqp.DescInit, Mechanism: "PLAIN", Data: []byte("\x00user\x00secret"), Hostname: "host"}},
+	{"challenge", &amqp.SASL{Kind: amqp.DescChallenge, Data: []byte("r=nonce")}},
+	{"response", &amqp.SASL{Kind: amqp.DescResponse, Data: []byte{}}},
+	{"outcome, least", &amqp.SASL{Kind: amqp.DescOutcome, Code: amqp.SASLOK}},
+	{"outcome", &amqp.SASL{Kind: amqp.DescOutcome, Code: 4, Data: []byte("v=sum")}},
 }
 
 // TestFrames: every frame is written as the golden file has it, and read again as it was.
@@ -217,7 +211,7 @@ func TestFrames(t *testing.T) {
 		switch f.frame.(type) {
 		case *amqp.Open:
 			assert.Equal(t, amqp.Frame{Type: amqp.FrameAMQP, Channel: 0, Body: got.Body}, got)
-		case *amqp.SASLMechanisms, *amqp.SASLInit, *amqp.SASLStep, *amqp.SASLOutcome:
+		case *amqp.SASL:
 			assert.Equal(t, amqp.Frame{Type: amqp.FrameSASL, Channel: 0, Body: got.Body}, got)
 		default:
 			assert.Equal(t, amqp.Frame{Type: amqp.FrameAMQP, Channel: channel, Body: got.Body}, got)

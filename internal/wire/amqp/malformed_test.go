@@ -153,10 +153,8 @@ func TestErrorText(t *testing.T) {
 	}
 	require.EqualError(t, &amqp.FrameError{Size: 7, DataOffset: 2}, "a frame of 7 bytes with a header of 8")
 	for _, secret := range []any{
-		amqp.SASLInit{Mechanism: "PLAIN", InitialResponse: []byte("secret")},
-		&amqp.SASLInit{InitialResponse: []byte("secret")},
-		amqp.SASLStep{Data: []byte("secret")},
-		&amqp.SASLStep{Data: []byte("secret")},
+		amqp.SASL{Mechanism: "PLAIN", Data: []byte("secret")},
+		&amqp.SASL{Data: []byte("secret")},
 	} {
 		for _, format := range []string{"%v", "%+v", "%#v", "%s", "%x"} {
 			text := fmt.Sprintf(format, secret)

@@ -6,103 +6,63 @@ const (
 	SASLAuth uint8 = 1 // the credentials are wrong; larger codes are errors of the system
 )
 
-// SASLMechanisms is the first SASL frame of a server (Security, section 5.3.3.1). Strings are copies.
-type SASLMechanisms struct {
-	Mechanisms []string // in order of preference, at least one; mandatory
-}
-
-// Decode reads the fields; see [ParseBody]. It fails with a *[DecodeError].
-func (s *SASLMechanisms) Decode(f *Decoder) error {
-	*s = SASLMechanisms{Mechanisms: f.Symbols()}
-	if s.Mechanisms == nil {
-		f.fail(ErrMissing)
-	}
-	return f.wrap("sasl-mechanisms")
-}
-
-// AppendFrame appends a frame.
-func (s *SASLMechanisms) AppendFrame(b []byte) []byte {
-	at := len(b)
-	w := beginList(BeginFrame(b, FrameSASL, 0), DescMechanisms)
-	w.symbols(s.Mechanisms)
-	return w.frame(at)
-}
-
-// SASLInit is the client's choice of a mechanism (Security, section 5.3.3.2). InitialResponse is within the frame.
-type SASLInit struct {
-	Mechanism       string // mandatory
-	InitialResponse []byte // nil: none. It may hold a password.
-	Hostname        string // "": none
-}
-
-// String leaves out the response, which may hold a password.
-func (s SASLInit) String() string { return "sasl-init " + printable(s.Mechanism) }
-
-// GoString is String.
-func (s SASLInit) GoString() string { return s.String() }
-
-// Decode reads the fields; see [ParseBody]. It fails with a *[DecodeError].
-func (s *SASLInit) Decode(f *Decoder) error {
-	*s = SASLInit{Mechanism: f.mustText(), InitialResponse: f.Binary(), Hostname: f.text()}
-	return f.wrap("sasl-init")
-}
-
-// AppendFrame appends a frame.
-func (s *SASLInit) AppendFrame(b []byte) []byte {
-	at := len(b)
-	w := beginList(BeginFrame(b, FrameSASL, 0), DescInit)
-	w.mustSymbol(s.Mechanism)
-	w.sized(CodeBin8, s.InitialResponse)
-	w.str(s.Hostname)
-	return w.frame(at)
-}
-
-// SASLStep is a challenge of a server or the response of a client (Security, sections 5.3.3.3 and 5.3.3.4).
-type SASLStep struct {
-	Kind Descriptor // [DescChallenge] or [DescResponse]
-	Data []byte     // within the frame; mandatory. It may give away a password.
+// SASL is a frame of a login (Security, section 5.3.3). Its kind decides which fields it has: [DescMechanisms], the
+// server's first; [DescInit], the client's choice; [DescChallenge] and [DescResponse]; [DescOutcome], the verdict.
+type SASL struct {
+	Kind       Descriptor
+	Mechanisms []string // in order of preference, at least one; mandatory in mechanisms
+	Mechanism  string   // mandatory in an init
+	Hostname   string   // of an init; "": none
+	// Data is within the frame. It may give away a password. It is mandatory in challenges and responses; nil: none.
+	Data []byte
+	Code uint8 // of an outcome, one of the constants; mandatory
 }
 
 // String leaves out the data.
-func (SASLStep) String() string { return "sasl-step" }
+func (s SASL) String() string { return "sasl " + printable(s.Mechanism) }
 
 // GoString is String.
-func (s SASLStep) GoString() string { return s.String() }
+func (s SASL) GoString() string { return s.String() }
 
-// Decode reads the fields, without the kind; see [ParseBody]. It fails with a *[DecodeError].
-func (s *SASLStep) Decode(f *Decoder) error {
+// Decode reads the fields of the kind that is set; see [ParseBody]. It fails with a *[DecodeError].
+func (s *SASL) Decode(f *Decoder) error {
+	*s = SASL{Kind: s.Kind}
+	switch s.Kind {
+	case DescMechanisms:
+		if s.Mechanisms = f.Symbols(); s.Mechanisms == nil {
+			f.fail(ErrMissing)
+		}
+		return f.wrap("sasl-mechanisms")
+	case DescInit:
+		s.Mechanism, s.Data, s.Hostname = f.mustText(), f.Binary(), f.text()
+		return f.wrap("sasl-init")
+	case DescOutcome:
+		if f.Peek() == CodeNull {
+			f.fail(ErrMissing)
+		}
+		s.Code, s.Data = f.Ubyte().V, f.Binary()
+		return f.wrap("sasl-outcome")
+	}
 	s.Data = f.mustBinary()
 	return f.wrap("sasl-step")
 }
 
 // AppendFrame appends a frame.
-func (s *SASLStep) AppendFrame(b []byte) []byte {
+func (s *SASL) AppendFrame(b []byte) []byte {
 	at := len(b)
 	w := beginList(BeginFrame(b, FrameSASL, 0), s.Kind)
-	w.binary(s.Data)
-	return w.frame(at)
-}
-
-// SASLOutcome is the server's verdict (Security, section 5.3.3.5). AdditionalData is within the frame.
-type SASLOutcome struct {
-	Code           uint8  // one of the constants; mandatory
-	AdditionalData []byte // of the mechanism; nil: none
-}
-
-// Decode reads the fields; see [ParseBody]. It fails with a *[DecodeError].
-func (s *SASLOutcome) Decode(f *Decoder) error {
-	if f.Peek() == CodeNull {
-		f.fail(ErrMissing)
+	switch s.Kind {
+	case DescMechanisms:
+		w.symbols(s.Mechanisms)
+	case DescInit:
+		w.mustSymbol(s.Mechanism)
+		w.sized(CodeBin8, s.Data)
+		w.str(s.Hostname)
+	case DescOutcome:
+		w.ubyte(s.Code)
+		w.sized(CodeBin8, s.Data)
+	default:
+		w.binary(s.Data)
 	}
-	*s = SASLOutcome{Code: f.Ubyte().V, AdditionalData: f.Binary()}
-	return f.wrap("sasl-outcome")
-}
-
-// AppendFrame appends a frame.
-func (s *SASLOutcome) AppendFrame(b []byte) []byte {
-	at := len(b)
-	w := beginList(BeginFrame(b, FrameSASL, 0), DescOutcome)
-	w.ubyte(s.Code)
-	w.sized(CodeBin8, s.AdditionalData)
 	return w.frame(at)
 }

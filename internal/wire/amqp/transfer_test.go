@@ -49,8 +49,8 @@ func TestDecodeForgets(t *testing.T) {
 }
 
 func blankLike(f frame) frame {
-	if step, ok := f.(*amqp.SASLStep); ok {
-		return &amqp.SASLStep{Kind: step.Kind}
+	if step, ok := f.(*amqp.SASL); ok {
+		return &amqp.SASL{Kind: step.Kind}
 	}
 	return reflect.New(reflect.TypeOf(f).Elem()).Interface().(frame)
 }
