@@ -18,9 +18,9 @@ func (b *Broker) frontend(protocol string, cfg *Config) func(context.Context, ne
 	largest := cmp.Or(cfg.MaxMessage, LargestBody(protocol))
 	switch protocol {
 	case AMQP:
-		return amqp.New(b.store, amqp.Options{Authenticate: cfg.login(), MaxMessage: largest + headers}).Serve
+		return amqp.Server{Store: b.store, Authenticate: b.login, MaxMessage: largest + headers}.Serve
 	case STOMP:
-		return stomp.New(b.store, stomp.Options{Authenticate: cfg.login(), MaxMessage: largest}).Serve
+		return stomp.Server{Store: b.store, Authenticate: b.login, MaxMessage: largest}.Serve
 	default:
 		o := rocketmq.Options{MaxMessage: largest}
 		if cfg.User != "" {

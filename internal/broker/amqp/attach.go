@@ -33,7 +33,7 @@ func (s *session) onAttach(f *wire.Decoder) error {
 func (s *session) answerAttach(a *wire.Attach) {
 	answer := wire.Attach{
 		Name: a.Name, Handle: a.Handle, Role: !a.Role, SenderSettleMode: a.SenderSettleMode, Source: a.Source,
-		Target: a.Target, MaxMessageSize: uint64(s.c.srv.opts.MaxMessage), //nolint:gosec // above zero
+		Target: a.Target, MaxMessageSize: uint64(s.c.srv.MaxMessage), //nolint:gosec // above zero
 	}
 	if source := &answer.Source; source.Kind == wire.DescSource {
 		source.DistributionMode = ""
@@ -53,7 +53,7 @@ func (s *session) answerAttach(a *wire.Attach) {
 // attachIn attaches a link of a sending peer.
 func (s *session) attachIn(a *wire.Attach) error {
 	l := &inLink{
-		s: s, handle: a.Handle, count: a.InitialDeliveryCount.V, source: s.c.srv.store.NewSource(),
+		s: s, handle: a.Handle, count: a.InitialDeliveryCount.V, source: s.c.srv.Store.NewSource(),
 	}
 	refused := l.open(&a.Target)
 	if refused != nil {
@@ -81,7 +81,7 @@ func (l *inLink) open(t *wire.Terminus) (refused *wire.Error) {
 	default:
 		addr := addressOf(t)
 		var err error
-		if l.dest, err = l.s.c.srv.store.Open(addr); err != nil {
+		if l.dest, err = l.s.c.srv.Store.Open(addr); err != nil {
 			return cannotOpen(addr, err)
 		}
 	}
@@ -132,7 +132,7 @@ func (l *outLink) open(a *wire.Attach) (refused *wire.Error) {
 	if addr.Kind == driver.Topic {
 		return l.subscribe(a, addr.Name, filter, notify)
 	}
-	if l.consumer, err = l.s.c.srv.store.ConsumeQueue(addr.Name, filter, notify); err != nil {
+	if l.consumer, err = l.s.c.srv.Store.ConsumeQueue(addr.Name, filter, notify); err != nil {
 		return cannotOpen(addr, err)
 	}
 	return nil

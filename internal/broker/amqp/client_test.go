@@ -16,7 +16,7 @@ import (
 
 // TestUnchanged: a message leaves as it came, but for its header.
 func TestUnchanged(t *testing.T) {
-	r := start(t, store.Config{}, amqp.Options{})
+	r := start(t, store.Config{}, amqp.Server{})
 	s := r.session()
 	out, in := r.sender(s, "Q", nil), r.receiver(s, "Q", nil)
 	group, subject, seq := "g", "subject", uint32(7)
@@ -50,7 +50,7 @@ func TestUnchanged(t *testing.T) {
 func TestSizes(t *testing.T) {
 	for _, frame := range []uint32{512, 4096, 65536} {
 		t.Run(strconv.Itoa(int(frame)), func(t *testing.T) {
-			r := start(t, store.Config{}, amqp.Options{})
+			r := start(t, store.Config{}, amqp.Server{})
 			s, err := r.dial(&client.ConnOptions{MaxFrameSize: frame}).NewSession(soon(t), nil)
 			require.NoError(t, err)
 			out, in := r.sender(s, "Q", nil), r.receiver(s, "Q", &client.ReceiverOptions{Credit: 3})

@@ -15,7 +15,7 @@ import (
 
 func TestConformance(t *testing.T) {
 	check := func(user, password string) bool { return user == brokertest.User && password == brokertest.Password }
-	r := start(t, storetest.Limits(), amqp.Options{Authenticate: check})
+	r := start(t, storetest.Limits(), amqp.Server{Authenticate: check})
 	cfg := drivertest.Config{
 		Broker:  "the embedded broker",
 		Factory: driveramqp.Factory(), URL: "amqp://" + r.addr, User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",

@@ -70,7 +70,7 @@ type conn struct {
 
 func newConn(s *Server, nc net.Conn) *conn {
 	c := &conn{
-		srv: s, nc: nc, account: s.store.NewAccount(), maxFrame: wire.MinMaxFrameSize,
+		srv: s, nc: nc, account: s.Store.NewAccount(), maxFrame: wire.MinMaxFrameSize,
 		written: make(chan struct{}, 1), wake: make(chan struct{}, 1), finished: make(chan struct{}),
 		txns: map[string]*txn{},
 	}
@@ -209,7 +209,7 @@ func (c *conn) deadline() time.Time {
 	if !c.opened {
 		return c.lastRead.Add(handshakeTimeout)
 	}
-	return c.lastRead.Add(c.srv.opts.IdleTimeout)
+	return c.lastRead.Add(c.srv.IdleTimeout)
 }
 
 // waitForWriter waits while the unwritten output exceeds maxBacklog: a peer that does not read is not read. After the
@@ -224,7 +224,7 @@ func (c *conn) waitForWriter() error {
 			return nil
 		}
 		if late == nil {
-			timer := time.NewTimer(c.srv.opts.IdleTimeout)
+			timer := time.NewTimer(c.srv.IdleTimeout)
 			defer timer.Stop()
 			late = timer.C
 		}

@@ -28,7 +28,7 @@ func condition(err error) client.ErrCond {
 }
 
 func TestOutcomes(t *testing.T) {
-	r := start(t, store.Config{}, amqp.Options{})
+	r := start(t, store.Config{}, amqp.Server{})
 	s := r.session()
 	out, in := r.sender(s, "Q", nil), r.receiver(s, "Q", nil)
 	r.send(out, "a")
@@ -54,7 +54,7 @@ func TestOutcomes(t *testing.T) {
 
 // TestCredit: the broker sends no more messages than there is credit for, and draining returns the rest of the credit.
 func TestCredit(t *testing.T) {
-	r := start(t, store.Config{}, amqp.Options{})
+	r := start(t, store.Config{}, amqp.Server{})
 	s := r.session()
 	in := r.receiver(s, "Q", &client.ReceiverOptions{Credit: -1})
 	out := r.sender(s, "Q", nil)
@@ -74,7 +74,7 @@ func TestCredit(t *testing.T) {
 
 // TestDrainedPassesOn: a message is not kept for a receiver that waited for it and then drained its credit.
 func TestDrainedPassesOn(t *testing.T) {
-	r := start(t, store.Config{}, amqp.Options{})
+	r := start(t, store.Config{}, amqp.Server{})
 	s := r.session()
 	first := r.receiver(s, "Q", &client.ReceiverOptions{Credit: -1})
 	second := r.receiver(s, "Q", &client.ReceiverOptions{Credit: -1})
@@ -93,7 +93,7 @@ func TestDrainedPassesOn(t *testing.T) {
 func TestBackPressure(t *testing.T) {
 	t.Parallel()
 	const limit = 50
-	r := start(t, store.Config{Limit: limit}, amqp.Options{})
+	r := start(t, store.Config{Limit: limit}, amqp.Server{})
 	s := r.session()
 	out := r.sender(s, "Q", nil)
 	sent := 0
@@ -123,7 +123,7 @@ func TestBackPressure(t *testing.T) {
 
 // TestAddresses: a prefix decides, then the capability.
 func TestAddresses(t *testing.T) {
-	r := start(t, store.Config{}, amqp.Options{})
+	r := start(t, store.Config{}, amqp.Server{})
 	s := r.session()
 	for address, want := range map[string]driver.Destination{
 		"queue://A": queue("A"), "topic://A": topic("A"), "/queue/B": queue("B"), "/topic/B": topic("B"), "C": queue("C"),
@@ -139,7 +139,7 @@ func TestAddresses(t *testing.T) {
 // TestStoppedHoldsMessages: the broker ends a connection that holds a message. Whoever gets the message next learns that
 // it was delivered before.
 func TestStoppedHoldsMessages(t *testing.T) {
-	r := start(t, store.Config{}, amqp.Options{})
+	r := start(t, store.Config{}, amqp.Server{})
 	s := r.session()
 	r.send(r.sender(s, "Q", nil), "1")
 	r.receive(r.receiver(s, "Q", nil))
@@ -153,7 +153,7 @@ func TestStoppedHoldsMessages(t *testing.T) {
 
 // TestWithheld: a withheld message is not confirmed, though later ones are.
 func TestWithheld(t *testing.T) {
-	r := start(t, store.Config{}, amqp.Options{})
+	r := start(t, store.Config{}, amqp.Server{})
 	r.store.SetFaults(store.Faults{WithholdEvery: 2})
 	out := r.sender(r.session(), "Q", nil)
 	var receipts []client.SendReceipt
@@ -175,7 +175,7 @@ func TestWithheld(t *testing.T) {
 }
 
 func TestAuthentication(t *testing.T) {
-	r := start(t, store.Config{}, amqp.Options{Authenticate: func(u, p string) bool { return u == "u" && p == "p" }})
+	r := start(t, store.Config{}, amqp.Server{Authenticate: func(u, p string) bool { return u == "u" && p == "p" }})
 	r.dial(&client.ConnOptions{SASLType: client.SASLTypePlain("u", "p")})
 	for _, sasl := range []client.SASLType{client.SASLTypePlain("u", "x"), client.SASLTypeAnonymous(), nil} {
 		_, err := client.Dial(soon(t), "amqp://"+r.addr, &client.ConnOptions{SASLType: sasl})
@@ -187,7 +187,7 @@ func TestAuthentication(t *testing.T) {
 func TestIdle(t *testing.T) {
 	t.Parallel()
 	const idle = 6 * time.Second // a moment in which the client does not run is no silence
-	r := start(t, store.Config{}, amqp.Options{IdleTimeout: idle})
+	r := start(t, store.Config{}, amqp.Server{IdleTimeout: idle})
 	s := musttest.Get(r.dial(&client.ConnOptions{IdleTimeout: idle}).NewSession(soon(t), nil))(t)
 	nc := musttest.Get(net.Dial("tcp", r.addr))(t)
 	silent := musttest.Get(client.NewConn(soon(t), deaf{nc}, nil))(t)
@@ -212,7 +212,7 @@ func (d deaf) Write(b []byte) (int, error) {
 
 // TestStop: at the end of the context, connections are closed with an error for the peer.
 func TestStop(t *testing.T) {
-	r := start(t, store.Config{}, amqp.Options{})
+	r := start(t, store.Config{}, amqp.Server{})
 	conn := r.dial(nil)
 	r.stop()
 	select {

@@ -33,7 +33,7 @@ func (*tape) SetWriteDeadline(t time.Time) error { return nil }
 func play(t testing.TB, said []byte) (string, error) {
 	t.Helper()
 	nc := &tape{Reader: bytes.NewReader(said)}
-	err := New(store.New(store.Config{Limit: 100}), Options{MaxMessage: 1 << 15}).Serve(t.Context(), nc)
+	err := Server{Store: store.New(store.Config{Limit: 100}), MaxMessage: 1 << 15}.Serve(t.Context(), nc)
 	return nc.said.String(), err
 }
 

@@ -12,7 +12,7 @@ import (
 // handshake exchanges protocol headers and SASL frames. An unsupported header is answered with a supported one, and the
 // connection ends.
 func (c *conn) handshake() error {
-	authenticated := c.srv.opts.Authenticate == nil
+	authenticated := c.srv.Authenticate == nil
 	for {
 		header, err := c.frames.ReadProtocolHeader()
 		if err != nil {
@@ -41,7 +41,7 @@ func (c *conn) handshake() error {
 
 func (c *conn) sasl() error {
 	offer := wire.SASL{Kind: wire.DescMechanisms, Mechanisms: []string{"PLAIN"}}
-	if c.srv.opts.Authenticate == nil {
+	if c.srv.Authenticate == nil {
 		offer.Mechanisms = []string{"ANONYMOUS", "PLAIN"}
 	}
 	c.send(func(b []byte) []byte { return offer.AppendFrame(append(b, wire.HeaderSASL...)) })
@@ -70,7 +70,7 @@ func (c *conn) sasl() error {
 
 // admits checks a SASL response; PLAIN is [authorize] NUL user NUL password (RFC 4616).
 func (c *conn) admits(mechanism string, response []byte) bool {
-	authenticate := c.srv.opts.Authenticate
+	authenticate := c.srv.Authenticate
 	switch mechanism {
 	case "ANONYMOUS":
 		return authenticate == nil
@@ -111,7 +111,7 @@ func (c *conn) appendOpen(b []byte) []byte {
 	o := wire.Open{
 		ContainerID: "perfmq", MaxFrameSize: wire.Some[uint32](ourMaxFrame), ChannelMax: wire.Some[uint16](ourChannelMax),
 		OfferedCapabilities: []string{"SHARED-SUBS", "DELAYED_DELIVERY"}, Properties: props,
-		IdleTimeout: uint32(max(1, min(c.srv.opts.IdleTimeout.Milliseconds()/2, 1<<31))), //nolint:gosec // bounded
+		IdleTimeout: uint32(max(1, min(c.srv.IdleTimeout.Milliseconds()/2, 1<<31))), //nolint:gosec // bounded
 	}
 	return o.AppendFrame(b)
 }

@@ -85,8 +85,8 @@ func (l *inLink) onTransfer(t *wire.Transfer, payload []byte) error {
 		l.used(0)
 		return nil
 	}
-	if len(l.partial)+len(payload) > l.s.c.srv.opts.MaxMessage {
-		l.detach(fail(wire.CondMessageSize, "a message of more than %d bytes", l.s.c.srv.opts.MaxMessage))
+	if len(l.partial)+len(payload) > l.s.c.srv.MaxMessage {
+		l.detach(fail(wire.CondMessageSize, "a message of more than %d bytes", l.s.c.srv.MaxMessage))
 		return nil
 	}
 	if t.More {
@@ -199,7 +199,7 @@ func (l *inLink) grant() {
 		return
 	}
 	c := l.s.c
-	if !c.srv.store.Rejects() && l.dest != nil && !l.dest.Room(func() { c.onRoom(l) }) {
+	if !c.srv.Store.Rejects() && l.dest != nil && !l.dest.Room(func() { c.onRoom(l) }) {
 		l.waiting = true
 		return
 	}
@@ -214,7 +214,7 @@ func (l *inLink) grant() {
 // window returns a link's credit window for a size of messages, 0 if unknown. It is at most a tenth of a queue's
 // limits, but at least minWindow for the limit of bytes and 1 for the limit of messages.
 func (s *Server) window(size int) uint32 {
-	cfg := s.store.Config()
+	cfg := s.Store.Config()
 	n := int64(firstWindow)
 	if size > 0 {
 		n = min(max(min(windowBytes, cfg.LimitBytes/10)/int64(size), minWindow), maxWindow)

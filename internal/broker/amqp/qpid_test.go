@@ -50,7 +50,7 @@ func (r *rig) perf(t testing.TB, role string, args ...string) perfTotals {
 // of messages, with one in flight, it hangs, also on Artemis.
 func TestQpidJMS(t *testing.T) {
 	t.Parallel()
-	r := start(t, store.Config{}, amqp.Options{})
+	r := start(t, store.Config{}, amqp.Server{})
 	for _, c := range []struct {
 		name       string
 		args       []string
@@ -75,7 +75,7 @@ func TestQpidJMS(t *testing.T) {
 // and then waits for its messages.
 func TestQpidJMSTransactions(t *testing.T) {
 	t.Parallel()
-	r := start(t, store.Config{}, amqp.Options{})
+	r := start(t, store.Config{}, amqp.Server{})
 	const n = 100
 	sent := r.perf(t, "producer", "--message-count", strconv.Itoa(n), "--commit-interval", "10", "--max-pending", "100", "queue://TX")
 	require.Equal(t, n, sent.sent)

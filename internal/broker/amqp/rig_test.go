@@ -37,9 +37,9 @@ type rig struct {
 	kill  func()
 }
 
-func start(t testing.TB, cfg store.Config, o amqp.Options) *rig {
+func start(t testing.TB, cfg store.Config, server amqp.Server) *rig {
 	t.Helper()
-	r := storetest.Serve(t, cfg, func(s *store.Store) storetest.Frontend { return amqp.New(s, o) })
+	r := storetest.Serve(t, cfg, func(s *store.Store) storetest.Frontend { server.Store = s; return server })
 	return &rig{t: t, store: r.Store, addr: r.Addr, stop: r.Cancel, kill: r.Kill}
 }
 

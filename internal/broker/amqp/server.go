@@ -10,16 +10,6 @@ import (
 	"github.com/perfmq/perfmq/internal/broker/store"
 )
 
-// Options are the settings of a server.
-type Options struct {
-	// Authenticate checks a user and a password; nil accepts everyone, also anonymous clients.
-	Authenticate func(user, password string) bool
-	// MaxMessage is the size of the largest message in bytes, including headers and properties; 0 means 64 MiB.
-	MaxMessage int
-	// IdleTimeout ends silent connections; 0 means a minute. We announce half of it.
-	IdleTimeout time.Duration
-}
-
 const (
 	defaultMaxMessage  = 64 << 20
 	defaultIdleTimeout = time.Minute
@@ -29,23 +19,23 @@ const (
 	closeTimeout = time.Second
 )
 
-// Server serves connections from one store. It is safe for concurrent use.
+// Server serves connections from one store. Only Store is required.
 type Server struct {
-	store *store.Store
-	opts  Options
-}
-
-// New returns a server of s.
-func New(s *store.Store, o Options) *Server {
-	o.MaxMessage = cmp.Or(o.MaxMessage, defaultMaxMessage)
-	o.IdleTimeout = cmp.Or(o.IdleTimeout, defaultIdleTimeout)
-	return &Server{store: s, opts: o}
+	Store *store.Store
+	// Authenticate checks a user and a password; nil accepts everyone, also anonymous clients.
+	Authenticate func(user, password string) bool
+	// MaxMessage is the size of the largest message in bytes, including headers and properties; 0 means 64 MiB.
+	MaxMessage int
+	// IdleTimeout ends silent connections; 0 means a minute. We announce half of it.
+	IdleTimeout time.Duration
 }
 
 // Serve serves one connection until it ends or ctx is done, and closes it. It returns nil if the peer closed the
 // connection or ctx was done, otherwise the cause. No goroutine is left when it returns.
-func (s *Server) Serve(ctx context.Context, nc net.Conn) error {
-	c := newConn(s, nc)
+func (s Server) Serve(ctx context.Context, nc net.Conn) error {
+	s.MaxMessage = cmp.Or(s.MaxMessage, defaultMaxMessage)
+	s.IdleTimeout = cmp.Or(s.IdleTimeout, defaultIdleTimeout)
+	c := newConn(&s, nc)
 	stopped := make(chan struct{})
 	cancel := context.AfterFunc(ctx, func() {
 		defer close(stopped)

@@ -89,7 +89,7 @@ func (c *conn) onBegin(channel uint16, f *wire.Decoder) error {
 		return fail(wire.CondNotAllowed, "channel %d has a session already", channel)
 	}
 	// Clients begin a session to learn whether the broker is stalled.
-	if err := c.srv.store.AwaitStall(c.finished, func() error { c.flush(); return nil }); err != nil {
+	if err := c.srv.Store.AwaitStall(c.finished, func() error { c.flush(); return nil }); err != nil {
 		return err
 	}
 	if !c.account.Take(sessionSize) {

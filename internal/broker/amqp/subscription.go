@@ -24,7 +24,7 @@ func subscriptionKey(container, link string, durable bool) string {
 // subscribe makes the link a consumer of a subscription.
 func (l *outLink) subscribe(a *wire.Attach, topic string, filter store.Filter, notify func()) *wire.Error {
 	t := &a.Source
-	s := l.s.c.srv.store
+	s := l.s.c.srv.Store
 	shared := hasCapability(t, capShared)
 	wanted := store.Subscription{
 		Durable: t.ExpiryPolicy == wire.ExpireNever, Exclusive: !shared, Selector: t.Selector.V, Filter: filter,

@@ -74,7 +74,7 @@ func TestTransactions(t *testing.T) {
 	go func() {
 		nc, err := l.Accept()
 		if err == nil {
-			err = New(s, Options{}).Serve(t.Context(), nc)
+			err = Server{Store: s}.Serve(t.Context(), nc)
 		}
 		ended <- err
 	}()

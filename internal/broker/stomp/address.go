@@ -28,7 +28,7 @@ func (c *conn) destination(name []byte) (*store.Destination, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := c.server.store.Open(a)
+	d, err := c.server.Store.Open(a)
 	if err != nil {
 		return nil, cannotOpen(a, err)
 	}

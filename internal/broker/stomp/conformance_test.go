@@ -14,7 +14,7 @@ func TestConformance(t *testing.T) { conformance(t) }
 
 func conformance(t *testing.T, options ...string) {
 	t.Helper()
-	s := serve(t, storetest.Limits(), Options{
+	s := serve(t, storetest.Limits(), Server{
 		Authenticate: func(user, password string) bool { return user == "u" && password == "p" },
 	})
 	broker := "" // of the table of features: only as the driver finds us

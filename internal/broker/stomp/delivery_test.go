@@ -169,7 +169,7 @@ func TestTransactions(t *testing.T) {
 func TestDurable(t *testing.T) {
 	t.Parallel()
 	const named = "durable-subscription-name:d"
-	s := serve(t, store.Config{}, Options{})
+	s := serve(t, store.Config{}, Server{})
 	subscribe := []string{"id:1", "destination:/topic/x", "ack:auto", named}
 	c := connected(t, s.addr, "client-id:me")
 	c.ask("SUBSCRIBE", "", subscribe...)

@@ -140,7 +140,7 @@ func (c *conn) connect(f *wire.Received) error {
 	if !wire.Accepts(value("accept-version")) {
 		return &refusal{text: "Supported protocol versions are " + wire.Version, headers: "version:" + wire.Version + "\n"}
 	}
-	if check := c.server.opts.Authenticate; check != nil && !check(value("login"), value("passcode")) {
+	if check := c.server.Authenticate; check != nil && !check(value("login"), value("passcode")) {
 		return refuse("authentication failed: wrong login or passcode")
 	}
 	send, receive, err := heartbeats(value("heart-beat"))
@@ -148,7 +148,7 @@ func (c *conn) connect(f *wire.Received) error {
 		return err
 	}
 	c.connected, c.clientID = true, value("client-id")
-	c.in.MaxBody = c.server.opts.MaxMessage
+	c.in.MaxBody = c.server.MaxMessage
 	b := append(c.replies, "CONNECTED\nversion:"+wire.Version+"\n"...)
 	// The agreed times, not the possible ones: go-stomp takes our second number for its receipt time-out.
 	b = append(b, "server:"+store.Product+"/"+transport.Version+"\nheart-beat:"...)

@@ -28,9 +28,9 @@ type running struct {
 	stop  func() // returns when nothing is left of it
 }
 
-func serve(t testing.TB, cfg store.Config, o Options) *running {
+func serve(t testing.TB, cfg store.Config, o Server) *running {
 	t.Helper()
-	r := storetest.Serve(t, cfg, func(s *store.Store) storetest.Frontend { return New(s, o) })
+	r := storetest.Serve(t, cfg, func(s *store.Store) storetest.Frontend { o.Store = s; return o })
 	return &running{store: r.Store, addr: r.Addr, stop: r.Stop}
 }
 
@@ -71,7 +71,7 @@ func connected(t testing.TB, addr string, headers ...string) *client {
 func begin(t *testing.T, cfg store.Config) (*running, *client) {
 	t.Parallel()
 	t.Helper()
-	s := serve(t, cfg, Options{})
+	s := serve(t, cfg, Server{})
 	return s, connected(t, s.addr)
 }
 

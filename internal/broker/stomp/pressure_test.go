@@ -88,7 +88,7 @@ func TestDisconnectConfirms(t *testing.T) {
 
 func TestWithheld(t *testing.T) {
 	t.Parallel()
-	s := serve(t, store.Config{}, Options{})
+	s := serve(t, store.Config{}, Server{})
 	s.store.SetFaults(store.Faults{WithholdEvery: 2})
 	c := connected(t, s.addr)
 	for i := range 4 {

@@ -20,7 +20,7 @@ import (
 
 func TestConnect(t *testing.T) {
 	t.Parallel()
-	s := serve(t, store.Config{}, Options{})
+	s := serve(t, store.Config{}, Server{})
 	c := dial(t, s.addr)
 	c.raw("STOMP\r\naccept-version:1.0,1.2,9.9\r\nhost:x\r\nheart-beat:0,0\r\n\r\n\x00\r\n")
 	a := c.get()
@@ -44,7 +44,7 @@ func TestConnect(t *testing.T) {
 
 func TestAuthenticate(t *testing.T) {
 	t.Parallel()
-	s := serve(t, store.Config{}, Options{Authenticate: func(user, password string) bool { return user+"/"+password == `u\c/p:w` }})
+	s := serve(t, store.Config{}, Server{Authenticate: func(user, password string) bool { return user+"/"+password == `u\c/p:w` }})
 	connected(t, s.addr, `login:u\c`, "passcode:p:w") // there are no escapes in CONNECT
 	c := dial(t, s.addr)
 	c.put("CONNECT", "", "accept-version:1.2", "login:u", "passcode:x")
@@ -57,7 +57,7 @@ func TestAuthenticate(t *testing.T) {
 // TestRefused sends frames that must end the connection with ERROR, and only that one.
 func TestRefused(t *testing.T) {
 	t.Parallel()
-	s := serve(t, store.Config{}, Options{MaxMessage: 100})
+	s := serve(t, store.Config{}, Server{MaxMessage: 100})
 	bystander := connected(t, s.addr)
 	for text, words := range map[string]string{
 		"SEND\n\nx\x00":                                                                              "no header destination",
@@ -108,16 +108,17 @@ func TestRefused(t *testing.T) {
 	c.put("SEND", "x", "destination:/queue/x")
 	c.refused("the first one must be CONNECT")
 	bystander.ask("SEND", "x", "destination:/queue/x")
-	assert.EqualValues(t, 1, queueStats(s.store, "x").Stored)
+	assert.EqualValues(t, 1, queueStats(s.Store, "x").Stored)
 }
 
 // onPipe runs a connection in a bubble of synctest, where time is free.
-func onPipe(t *testing.T, o Options, connect string, f func(c *client)) (err error) {
+func onPipe(t *testing.T, o Server, connect string, f func(c *client)) (err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
 		served := make(chan error, 1)
-		s := New(store.New(store.Config{}), o)
+		s := o
+		s.Store = store.New(store.Config{})
 		go func() { served <- s.Serve(t.Context(), far) }()
 		c := &client{t: t, Conn: near, r: nil}
 		c.reset()
@@ -136,7 +137,7 @@ func TestHeartBeats(t *testing.T) {
 	t.Parallel()
 	t.Run("ours", func(t *testing.T) {
 		t.Parallel()
-		err := onPipe(t, Options{}, "CONNECT\naccept-version:1.2\nheart-beat:0,3000\n\n\x00", func(c *client) {
+		err := onPipe(t, Server{}, "CONNECT\naccept-version:1.2\nheart-beat:0,3000\n\n\x00", func(c *client) {
 			start := time.Now()
 			_ = c.SetReadDeadline(time.Time{})
 			for range 100 {
@@ -153,7 +154,7 @@ func TestHeartBeats(t *testing.T) {
 	t.Run("theirs", func(t *testing.T) {
 		t.Parallel()
 		var silent time.Duration
-		err := onPipe(t, Options{}, "CONNECT\naccept-version:1.2\nheart-beat:1000,0\n\n\x00", func(c *client) {
+		err := onPipe(t, Server{}, "CONNECT\naccept-version:1.2\nheart-beat:1000,0\n\n\x00", func(c *client) {
 			for range 20 {
 				time.Sleep(900 * time.Millisecond) //nolint:forbidigo // in a bubble
 				c.raw("\n")
@@ -167,7 +168,7 @@ func TestHeartBeats(t *testing.T) {
 	})
 	t.Run("never connects", func(t *testing.T) {
 		t.Parallel()
-		err := onPipe(t, Options{}, "", func(c *client) {
+		err := onPipe(t, Server{}, "", func(c *client) {
 			_ = c.SetReadDeadline(time.Time{})
 			_, err := c.r.ReadByte()
 			require.Error(t, err)
@@ -179,7 +180,7 @@ func TestHeartBeats(t *testing.T) {
 func TestServeEnds(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	defer func() { require.NoError(t, leaktest.Find(before)) }()
-	s := New(store.New(store.Config{}), Options{})
+	s := Server{Store: store.New(store.Config{})}
 	for name, test := range map[string]struct {
 		end  func(near net.Conn, cancel func())
 		want error
@@ -206,7 +207,7 @@ func TestServeEnds(t *testing.T) {
 			case <-time.After(patience):
 				t.Fatal("Serve did not return")
 			}
-			assert.Zero(t, queueStats(s.store, "x").Consumers)
+			assert.Zero(t, queueStats(s.Store, "x").Consumers)
 		})
 	}
 }
@@ -223,7 +224,7 @@ func FuzzServe(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, in string) {
 		near, far := net.Pipe()
-		s := New(store.New(store.Config{Limit: 100}), Options{MaxMessage: 1 << 16})
+		s := Server{Store: store.New(store.Config{Limit: 100}), MaxMessage: 1 << 16}
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		served := make(chan error, 1)

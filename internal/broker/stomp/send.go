@@ -32,7 +32,7 @@ func (c *conn) send(f *wire.Received) error {
 	if err != nil {
 		return err
 	}
-	if err := c.server.store.AwaitStall(c.done, c.flush); err != nil {
+	if err := c.server.Store.AwaitStall(c.done, c.flush); err != nil {
 		return err
 	}
 	switch d.Send(&m.Message) {
@@ -48,10 +48,10 @@ func (c *conn) send(f *wire.Received) error {
 // lacksRoom reports whether d has no room for a message, to be stored nevertheless. It waits for room above the gate's
 // high-water mark, and, on a connection without consumers, while the broker's memory is full.
 func (c *conn) lacksRoom(d *store.Destination) (bool, error) {
-	if c.server.store.Rejects() || d.Room(nil) {
+	if c.server.Store.Rejects() || d.Room(nil) {
 		return false, nil
 	}
-	if !c.gate.Shut() && (len(c.subs) > 0 || !c.server.store.Tight()) {
+	if !c.gate.Shut() && (len(c.subs) > 0 || !c.server.Store.Tight()) {
 		return true, nil
 	}
 	if err := c.flush(); err != nil {

@@ -17,14 +17,6 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 )
 
-// Options are the settings of a [Server]. The zero value is usable.
-type Options struct {
-	// Authenticate checks a user and a password, empty if the client gives none; nil accepts everyone.
-	Authenticate func(user, password string) bool
-	// MaxMessage is the size of the largest body in bytes; 0 means 64 MiB.
-	MaxMessage int
-}
-
 const (
 	defaultMaxMessage = 64 << 20
 	// connectTimeout bounds the wait for CONNECT.
@@ -40,16 +32,13 @@ const (
 	keepBuffer = 1 << 20 // larger buffers are not kept
 )
 
-// Server is the STOMP front-end of a store. It is safe for concurrent use.
+// Server is the STOMP front-end of a store. Only Store is required.
 type Server struct {
-	store *store.Store
-	opts  Options
-}
-
-// New returns a front-end for s.
-func New(s *store.Store, o Options) *Server {
-	o.MaxMessage = cmp.Or(o.MaxMessage, defaultMaxMessage)
-	return &Server{store: s, opts: o}
+	Store *store.Store
+	// Authenticate checks a user and a password, empty if the client gives none; nil accepts everyone.
+	Authenticate func(user, password string) bool
+	// MaxMessage is the size of the largest body in bytes; 0 means 64 MiB.
+	MaxMessage int
 }
 
 // conn is a connection. The goroutine of Serve, the reader, reads and executes frames; another one, the writer,
@@ -96,9 +85,10 @@ type conn struct {
 
 // Serve serves one connection until it ends or ctx is done, and closes it. It returns nil after DISCONNECT, or if the
 // client closed the connection between two frames. No goroutine is left when it returns.
-func (s *Server) Serve(ctx context.Context, nc net.Conn) error {
+func (s Server) Serve(ctx context.Context, nc net.Conn) error {
+	s.MaxMessage = cmp.Or(s.MaxMessage, defaultMaxMessage)
 	c := &conn{
-		server: s, net: nc, source: s.store.NewSource(), account: s.store.NewAccount(), silence: connectTimeout,
+		server: &s, net: nc, source: s.Store.NewSource(), account: s.Store.NewAccount(), silence: connectTimeout,
 		known: map[string]*store.Destination{}, subs: map[uint64]*subscription{}, byID: map[string]*subscription{},
 		txs:  map[string]*transaction{},
 		done: make(chan struct{}), wake: make(chan struct{}, 1), drained: make(chan struct{}, 1),

@@ -32,7 +32,7 @@ func (c *conn) settle(f *wire.Received, nack bool) error {
 	case tx != nil:
 		return c.settleIn(tx, step)
 	}
-	if err := c.server.store.AwaitStall(c.done, c.flush); err != nil {
+	if err := c.server.Store.AwaitStall(c.done, c.flush); err != nil {
 		return err
 	}
 	if !step.settle() && s.mode == modeIndividual {

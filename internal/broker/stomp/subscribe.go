@@ -131,7 +131,7 @@ func (s *subscription) attach(f *wire.Received, a driver.Destination) (*store.Co
 		return nil, refuse("%s", err)
 	}
 	if a.Kind == driver.Queue {
-		k, err := c.server.store.ConsumeQueue(a.Name, filter, s.notify)
+		k, err := c.server.Store.ConsumeQueue(a.Name, filter, s.notify)
 		return k, cannotOpen(a, err)
 	}
 	sub := store.Subscription{Selector: text, Filter: filter}
@@ -145,7 +145,7 @@ func (s *subscription) attach(f *wire.Received, a driver.Destination) (*store.Co
 		}
 		sub.Name, sub.Durable, sub.Exclusive = c.durableName(durable), true, true
 	}
-	k, err := c.server.store.Subscribe(a.Name, sub, s.notify)
+	k, err := c.server.Store.Subscribe(a.Name, sub, s.notify)
 	return k, cannotOpen(a, err)
 }
 
@@ -201,7 +201,7 @@ func noSubscription(name string) error { return refuse("no such subscription: %.
 
 // remove removes a subscription of any topic: UNSUBSCRIBE does not name the topic.
 func (c *conn) remove(name string) error {
-	q := c.server.store.FindSubscription(name)
+	q := c.server.Store.FindSubscription(name)
 	if q == nil {
 		return noSubscription(name)
 	}

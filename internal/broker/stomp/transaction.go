@@ -83,7 +83,7 @@ func (c *conn) endTx(f *wire.Received) (*transaction, error) {
 // abort discards a transaction. Its acknowledgements have no effect, and can be sent again. It waits for the end of a
 // stall: clients abort an empty transaction to learn whether the broker is stalled.
 func (c *conn) abort(f *wire.Received) error {
-	if err := c.server.store.AwaitStall(c.done, c.flush); err != nil {
+	if err := c.server.Store.AwaitStall(c.done, c.flush); err != nil {
 		return err
 	}
 	t, err := c.endTx(f)
@@ -110,7 +110,7 @@ func (c *conn) commit(f *wire.Received) error {
 			full = nil
 		}
 	}
-	if err := c.server.store.AwaitStall(c.done, c.flush); err != nil {
+	if err := c.server.Store.AwaitStall(c.done, c.flush); err != nil {
 		return err
 	}
 	for i := range t.acks {
