@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/broker/gate"
 	"github.com/perfmq/perfmq/internal/broker/store"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
@@ -144,7 +143,7 @@ func (c *conn) sendClose(err error) {
 	c.wakeWriter()
 	<-c.finished
 	if f != nil || errors.Is(err, errHandshake) {
-		gate.Linger(c.nc, closeTimeout/2)
+		store.Linger(c.nc, closeTimeout/2)
 	}
 }
 
@@ -238,7 +237,7 @@ func (c *conn) waitForWriter() error {
 	}
 }
 
-func (c *conn) wakeWriter() { gate.Signal(c.wake) }
+func (c *conn) wakeWriter() { store.Signal(c.wake) }
 
 // send hands a frame, appended by f, to the writer.
 func (c *conn) send(f func(b []byte) []byte) {

@@ -1,7 +1,6 @@
 package amqp
 
 import (
-	"github.com/perfmq/perfmq/internal/broker/ring"
 	"github.com/perfmq/perfmq/internal/broker/store"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
@@ -34,7 +33,7 @@ type session struct {
 	published    uint32 // nextIncoming in our last flow
 	nextOutgoing uint32
 	remoteWindow uint32 // the rest of the outgoing window
-	unsettled    ring.Tracker[delivered]
+	unsettled    store.Tracker[delivered]
 }
 
 // handle handles one frame.

@@ -3,7 +3,7 @@ package amqp
 import (
 	"time"
 
-	"github.com/perfmq/perfmq/internal/broker/gate"
+	"github.com/perfmq/perfmq/internal/broker/store"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
@@ -55,7 +55,7 @@ func (c *conn) gather() (buf []byte, heartbeat time.Duration, closing bool) {
 	defer c.mu.Unlock()
 	buf = c.out
 	c.out, c.spare = c.spare[:0], nil
-	gate.Signal(c.written)
+	store.Signal(c.written)
 	if !c.closing {
 		for len(buf) < writeBatch {
 			l := c.nextReady()

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/perfmq/perfmq/internal/broker/gate"
 	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -56,7 +55,7 @@ func (b *bridge) consume(wanted bool) {
 		foreign := func(m *store.Message) bool { _, own := m.Content.(*message); return !own }
 		wake := make(chan struct{}, 1)
 		b.own.Add(1)
-		c, err := b.queue.Consume(foreign, func() { gate.Signal(wake) })
+		c, err := b.queue.Consume(foreign, func() { store.Signal(wake) })
 		if err != nil {
 			b.own.Add(-1)
 			return // no memory
@@ -79,7 +78,7 @@ func (b *bridge) move(c *store.Consumer, wake, stop chan struct{}) {
 	var buf [64]store.Delivery
 	for {
 		n := 0
-		if b.t.Room(func() { gate.Signal(wake) }) {
+		if b.t.Room(func() { store.Signal(wake) }) {
 			n = c.Take(buf[:])
 		}
 		for i := range n {
@@ -87,7 +86,7 @@ func (b *bridge) move(c *store.Consumer, wake, stop chan struct{}) {
 		}
 		if n > 0 {
 			c.AcceptThrough(buf[n-1].ID)
-			gate.Signal(wake) // there may be more
+			store.Signal(wake) // there may be more
 		}
 		clear(buf[:n])
 		select {

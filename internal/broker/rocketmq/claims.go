@@ -24,9 +24,10 @@ func (s *Server) claims(topic string) map[string]bool {
 func (q *queue) drop(claims map[string]bool, mayLose bool, most int64) (dropped, bytes, unread int64, claimed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	low, read := q.next, q.next
+	first, low := q.ends()
+	read := low
 	if len(q.commits) == 0 {
-		read = q.first
+		read = first
 	}
 	for name, offset := range q.commits {
 		read = min(read, offset)
@@ -36,24 +37,19 @@ func (q *queue) drop(claims map[string]bool, mayLose bool, most int64) (dropped,
 	}
 	for name, claim := range claims {
 		if _, ok := q.commits[name]; claim && !ok { // a new group, before its first commit
-			low, claimed = q.first, true
+			low, claimed = first, true
 		}
 	}
 	if !claimed && !mayLose {
 		return 0, 0, 0, false
 	}
-	for ; dropped < most && q.first < low; dropped++ {
-		if q.first >= read {
+	for ; dropped < most && first < low; dropped++ {
+		if first >= read {
 			unread++
 		}
-		e := q.at(q.first)
+		first++
+		e := q.log.Take(q.log.First)
 		bytes += e.m.weight()
-		*e = entry{}
-		q.first++
-	}
-	const small = 4096
-	if live := int(q.next - q.first); len(q.ring) > small && live < len(q.ring)/8 {
-		q.resize(len(q.ring) / 4)
 	}
 	return dropped, bytes, unread, claimed
 }

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/broker/gate"
 	"github.com/perfmq/perfmq/internal/broker/store"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
@@ -45,7 +44,7 @@ type conn struct {
 	drained chan struct{} // one token: the writer has taken out
 	done    chan struct{}
 	once    sync.Once
-	gate    gate.Gate
+	gate    store.Gate
 
 	// The reader's.
 	req            wire.Frame
@@ -93,7 +92,7 @@ func (c *conn) close() {
 	})
 }
 
-func (c *conn) wakeWriter() { gate.Signal(c.wake) }
+func (c *conn) wakeWriter() { store.Signal(c.wake) }
 
 // read handles requests until the connection ends.
 func (c *conn) read() error {

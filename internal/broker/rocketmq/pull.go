@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/broker/gate"
 	"github.com/perfmq/perfmq/internal/broker/store"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
@@ -95,7 +94,7 @@ func (c *conn) writePending() {
 	left := c.left
 	c.left = nil
 	c.mu.Unlock()
-	gate.Signal(c.drained)
+	store.Signal(c.drained)
 	for i, p := range c.serving {
 		c.serving[i] = nil
 		c.serve(w, p)

@@ -19,57 +19,46 @@ type queue struct {
 	id int
 
 	mu      sync.Mutex
-	ring    []entry // an offset is at that modulo the length, a power of two
-	first   int64   // offset of the oldest message
-	next    int64   // offset of the next message
+	log     store.Ring[entry] // offsets are positions
 	waiters []*pull
 	commits map[string]int64 // the committed offsets of groups
 }
 
-func (q *queue) at(offset int64) *entry { return &q.ring[offset&int64(len(q.ring)-1)] }
-
 // push appends a message and wakes waiting pulls.
 func (q *queue) push(m *message, at int64) (offset int64) {
 	q.mu.Lock()
-	if q.next-q.first == int64(len(q.ring)) {
-		q.resize(max(16, 2*len(q.ring)))
-	}
-	offset = q.next
-	*q.at(offset) = entry{m, at}
-	q.next++
+	_, offset = q.ends()
+	q.log.Push(entry{m, at})
 	q.wakeAll()
 	return offset
 }
 
-// resize moves the messages to a ring of n, a sufficient power of two.
-func (q *queue) resize(n int) {
-	ring := make([]entry, n)
-	for o := q.first; o != q.next; o++ {
-		ring[o&int64(n-1)] = *q.at(o)
-	}
-	q.ring = ring
+// ends returns the first and the next offset; q.mu is held.
+func (q *queue) ends() (first, next int64) {
+	return int64(q.log.First), int64(q.log.Next) //nolint:gosec // counts of messages
 }
 
 // limits returns the first and the next offset.
 func (q *queue) limits() (first, next int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.first, q.next
+	return q.ends()
 }
 
 // read copies messages from an offset on; if there are none, waiter (unless nil) waits.
 func (q *queue) read(buf []entry, offset int64, waiter *pull) (n int, first, next int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if offset >= q.first {
-		for ; n < len(buf) && offset+int64(n) < q.next; n++ {
-			buf[n] = *q.at(offset + int64(n))
+	first, next = q.ends()
+	if offset >= first {
+		for ; n < len(buf) && offset+int64(n) < next; n++ {
+			buf[n] = *q.log.At(uint64(offset) + uint64(n)) //nolint:gosec // not negative
 		}
 	}
-	if offset == q.next && waiter != nil {
+	if offset == next && waiter != nil {
 		q.waiters = append(q.waiters, waiter)
 	}
-	return n, q.first, q.next
+	return n, first, next
 }
 
 // forget removes a waiting pull; false if it does not wait.

@@ -132,8 +132,8 @@ func TestBytesAreBounded(t *testing.T) {
 	}
 	var held int64
 	for _, q := range *topic.queues.Load() {
-		for o := q.first; o < q.next; o++ {
-			held += q.at(o).m.weight()
+		for pos := q.log.First; pos < q.log.Next; pos++ {
+			held += q.log.At(pos).m.weight()
 		}
 	}
 	require.Equal(t, held, topic.bytes.Load())
@@ -163,7 +163,7 @@ func TestPositionsInTheLog(t *testing.T) {
 	s.makeTopic("A", 2)
 	topic := s.makeTopic("B", 5)
 	sendN(topic, 0, 20)
-	require.Same(t, topic.queue(3).at(2).m, s.messageAt(logOffset(topic.id, 3, 2)))
+	require.Same(t, topic.queue(3).log.At(2).m, s.messageAt(logOffset(topic.id, 3, 2)))
 	require.Nil(t, s.messageAt(logOffset(topic.id, 3, 200)))
 	c := &conn{s: s, req: wire.Frame{Fields: wire.AppendField(nil, "topic", "B")}}
 	require.NoError(t, c.deleteTopic(&c.req))

@@ -108,7 +108,7 @@ func TestRefused(t *testing.T) {
 	c.put("SEND", "x", "destination:/queue/x")
 	c.refused("the first one must be CONNECT")
 	bystander.ask("SEND", "x", "destination:/queue/x")
-	assert.EqualValues(t, 1, queueStats(s.Store, "x").Stored)
+	assert.EqualValues(t, 1, queueStats(s.store, "x").Stored)
 }
 
 // onPipe runs a connection in a bubble of synctest, where time is free.

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/broker/gate"
 	"github.com/perfmq/perfmq/internal/broker/store"
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 )
@@ -63,7 +62,7 @@ type conn struct {
 	serial       uint64 // of the next subscription
 	txs          map[string]*transaction
 
-	gate gate.Gate
+	gate store.Gate
 
 	done    chan struct{} // closed at the end of the connection
 	wake    chan struct{} // one token: the writer has work
@@ -106,7 +105,7 @@ func (s Server) Serve(ctx context.Context, nc net.Conn) error {
 	err, linger := c.end(c.read())
 	writing.Wait()
 	if linger {
-		gate.Linger(c.net, closeTimeout)
+		store.Linger(c.net, closeTimeout)
 	}
 	c.close(net.ErrClosed)
 	if !stop() {
@@ -209,7 +208,7 @@ func (c *conn) write(frames []byte) {
 	c.wakeWriter()
 }
 
-func (c *conn) wakeWriter() { gate.Signal(c.wake) }
+func (c *conn) wakeWriter() { store.Signal(c.wake) }
 
 var errSilent = errors.New("the client is silent")
 

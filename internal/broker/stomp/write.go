@@ -4,7 +4,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/broker/gate"
 	"github.com/perfmq/perfmq/internal/broker/store"
 )
 
@@ -71,7 +70,7 @@ func (c *conn) collect(timer *time.Timer) bool {
 	}
 	c.ready = c.ready[:0]
 	c.mu.Unlock()
-	gate.Signal(c.drained)
+	store.Signal(c.drained)
 	return !closing
 }
 

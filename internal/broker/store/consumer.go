@@ -5,8 +5,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-
-	"github.com/perfmq/perfmq/internal/broker/ring"
 )
 
 // Filter selects messages. It is called with locks held and must not call the store.
@@ -23,7 +21,7 @@ type Consumer struct {
 	version uint64             // of the queue, for which cursors is valid
 
 	mu        sync.Mutex
-	unsettled ring.Tracker[entry] // deliveries by number
+	unsettled Tracker[entry] // deliveries by number
 	closed    bool
 }
 

@@ -7,8 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/perfmq/perfmq/internal/broker/ring"
 )
 
 // entry is a message in a queue.
@@ -20,7 +18,7 @@ type entry struct {
 
 // level holds a queue's messages of one priority.
 type level struct {
-	ring.Ring[entry]
+	Ring[entry]
 	back []entry // returned by consumers; the oldest is last
 }
 

@@ -1,4 +1,4 @@
-package gate
+package store
 
 import (
 	"io"
@@ -9,30 +9,26 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/perfmq/perfmq/internal/broker/store"
-	"github.com/perfmq/perfmq/internal/broker/store/storetest"
-	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // rig is a gate of a broker with queues for one message.
-func rig(t *testing.T) (g *Gate, s *store.Store, frames chan string) {
-	s = store.New(store.Config{Limit: 1})
+func rig(t *testing.T) (g *Gate, s *Store, frames chan string) {
+	s = New(Config{Limit: 1})
 	frames = make(chan string, 9)
 	return &Gate{Done: make(chan struct{}), Write: func(b []byte) { frames <- string(b) }}, s, frames
 }
 
-func send(s *store.Store, queue string) *store.Destination {
-	d := s.Destination(driver.Destination{Kind: driver.Queue, Name: queue})
-	d.Send(&store.Message{Content: storetest.Content{Data: "x"}})
+func sendOne(s *Store, name string) *Destination {
+	d, _ := queue(s, name)
+	d.Send(message("x"))
 	return d
 }
 
 // makeRoom receives the message of a queue.
-func makeRoom(t *testing.T, s *store.Store, queue string) {
-	c, err := s.Queue(queue).Consume(nil, func() {})
+func makeRoom(t *testing.T, s *Store, name string) {
+	c, err := s.Queue(name).Consume(nil, func() {})
 	if assert.NoError(t, err) {
-		var got [1]store.Delivery
+		var got [1]Delivery
 		assert.Equal(t, 1, c.Take(got[:]))
 		c.Accept(got[0].ID)
 	}
@@ -42,7 +38,7 @@ func makeRoom(t *testing.T, s *store.Store, queue string) {
 // destination stay.
 func TestWithhold(t *testing.T) {
 	g, s, frames := rig(t)
-	a, b := send(s, "a"), send(s, "b")
+	a, b := sendOne(s, "a"), sendOne(s, "b")
 	g.Withhold(a, []byte("1"), 10)
 	g.Withhold(b, []byte("2"), highWater-20)
 	g.Withhold(a, []byte("3"), 10)
@@ -60,7 +56,7 @@ func TestWithhold(t *testing.T) {
 
 func TestAwait(t *testing.T) {
 	g, s, _ := rig(t)
-	d := send(s, "a")
+	d := sendOne(s, "a")
 	enough := make(chan time.Time, 1)
 	enough <- time.Time{}
 	require.NoError(t, g.Await(d, enough), "that was long enough")
@@ -69,7 +65,7 @@ func TestAwait(t *testing.T) {
 	done := make(chan struct{})
 	g.Done = done
 	close(done)
-	require.ErrorIs(t, g.Await(send(s, "b"), nil), net.ErrClosed)
+	require.ErrorIs(t, g.Await(sendOne(s, "b"), nil), net.ErrClosed)
 }
 
 // TestLinger: further input is discarded, so that the peer can read our last frame.

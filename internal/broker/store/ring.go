@@ -1,8 +1,7 @@
-// Package ring has FIFO lists at consecutive positions, from whose middle values can be taken: the messages of a queue,
-// and unsettled deliveries.
-package ring
+package store
 
-// Ring is a FIFO in a circular array. The zero value of T marks a taken value. Positions stay valid until Compact.
+// Ring is a FIFO in a circular array, from whose middle values can be taken: the messages of a queue, and unsettled
+// deliveries. The zero value of T marks a taken value. Positions stay valid until Compact.
 type Ring[T comparable] struct {
 	items []T    // position p is at p modulo the length, a power of two
 	First uint64 // position of the first value
@@ -12,7 +11,7 @@ type Ring[T comparable] struct {
 
 const (
 	minItems = 8
-	// keptItems is the largest array kept by an empty ring: it is memory that is not accounted for.
+	// keptItems is the largest array that is kept whatever is in it: it is memory that is not accounted for.
 	keptItems = 1 << 12
 )
 
@@ -22,15 +21,20 @@ func (r *Ring[T]) At(pos uint64) *T { return &r.items[pos&uint64(len(r.items)-1)
 // Push appends a value.
 func (r *Ring[T]) Push(v T) {
 	if r.Next-r.First == uint64(len(r.items)) {
-		items := make([]T, max(minItems, 2*len(r.items)))
-		for pos := r.First; pos != r.Next; pos++ {
-			items[pos&uint64(len(items)-1)] = *r.At(pos)
-		}
-		r.items = items
+		r.resize(max(minItems, 2*len(r.items)))
 	}
 	*r.At(r.Next) = v
 	r.Next++
 	r.Live++
+}
+
+// resize moves the values to an array of n, a sufficient power of two.
+func (r *Ring[T]) resize(n int) {
+	items := make([]T, n)
+	for pos := r.First; pos != r.Next; pos++ {
+		items[pos&uint64(n-1)] = *r.At(pos)
+	}
+	r.items = items
 }
 
 // Take removes and returns the value at a position from First to Next.
@@ -45,8 +49,12 @@ func (r *Ring[T]) Take(pos uint64) T {
 	for r.First != r.Next && *r.At(r.First) == zero {
 		r.First++
 	}
-	if r.Live == 0 && len(r.items) > keptItems {
-		r.items = nil // the end of a backlog
+	switch used := r.Next - r.First; { // the end of a backlog
+	case len(r.items) <= keptItems:
+	case used == 0:
+		r.items = nil
+	case used < uint64(len(r.items)/8):
+		r.resize(len(r.items) / 4)
 	}
 	return v
 }

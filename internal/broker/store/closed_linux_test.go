@@ -1,4 +1,4 @@
-package gate
+package store
 
 import (
 	"net"
@@ -31,7 +31,7 @@ func TestAwaitEndsWithTheClient(t *testing.T) {
 			require.NoError(t, err)
 			assert.False(t, peerClosed(g.Conn), "it waits")
 			require.NoError(t, leave(client.(*net.TCPConn)))
-			require.NoError(t, g.Await(send(s, "a"), nil))
+			require.NoError(t, g.Await(sendOne(s, "a"), nil))
 		})
 	}
 }

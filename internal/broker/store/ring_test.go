@@ -1,4 +1,4 @@
-package ring
+package store
 
 import (
 	"slices"
@@ -36,6 +36,15 @@ func TestBacklog(t *testing.T) {
 	}
 	for i := range 2 * keptItems {
 		require.Equal(t, i+1, r.Take(r.First))
+		if r.Live == keptItems/8 {
+			require.LessOrEqual(t, len(r.items), keptItems, "it shrinks")
+		}
+	}
+	for range 2 * keptItems {
+		r.Push(1)
+	}
+	for pos := r.Next - 1; r.Live > 0; pos-- {
+		r.Take(pos)
 	}
 	assert.Nil(t, r.items)
 	r.Push(7)

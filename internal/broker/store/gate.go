@@ -1,7 +1,4 @@
-// Package gate applies back-pressure to the clients of a full broker. The answer to a message stored beyond the limit
-// is withheld until there is room. Meanwhile the connection is read on, up to a high-water mark, as acknowledgements
-// behind the message make room.
-package gate
+package store
 
 import (
 	"io"
@@ -9,8 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/perfmq/perfmq/internal/broker/store"
 )
 
 const (
@@ -20,7 +15,9 @@ const (
 	checkPause = time.Second
 )
 
-// Gate withholds the answers of one connection.
+// Gate applies back-pressure to a client of a full broker: it withholds the answers to messages stored beyond a limit
+// until there is room. Meanwhile the connection is read on, up to a high-water mark, as acknowledgements behind the
+// messages make room.
 type Gate struct {
 	Conn  net.Conn
 	Done  <-chan struct{} // closed at the end of the connection
@@ -29,7 +26,7 @@ type Gate struct {
 	bytes atomic.Int64
 
 	mu       sync.Mutex
-	withheld map[*store.Destination]*answers
+	withheld map[*Destination]*answers
 }
 
 type answers struct {
@@ -38,10 +35,10 @@ type answers struct {
 }
 
 // Withhold keeps the answer to a message until d has room; size counts against the high-water mark.
-func (g *Gate) Withhold(d *store.Destination, answer []byte, size int) {
+func (g *Gate) Withhold(d *Destination, answer []byte, size int) {
 	g.mu.Lock()
 	if g.withheld == nil {
-		g.withheld = map[*store.Destination]*answers{}
+		g.withheld = map[*Destination]*answers{}
 	}
 	a, waiting := g.withheld[d]
 	if !waiting {
@@ -61,7 +58,7 @@ func (g *Gate) Withhold(d *store.Destination, answer []byte, size int) {
 func (g *Gate) Shut() bool { return g.bytes.Load() > highWater }
 
 // retry sends the answers when there is room.
-func (g *Gate) retry(d *store.Destination) {
+func (g *Gate) retry(d *Destination) {
 	select {
 	case <-g.Done:
 		return
@@ -72,7 +69,7 @@ func (g *Gate) retry(d *store.Destination) {
 	}
 }
 
-func (g *Gate) release(d *store.Destination) {
+func (g *Gate) release(d *Destination) {
 	g.mu.Lock()
 	a := g.withheld[d]
 	delete(g.withheld, d)
@@ -86,7 +83,7 @@ func (g *Gate) release(d *store.Destination) {
 // Flush sends all answers.
 func (g *Gate) Flush() {
 	g.mu.Lock()
-	var list []*store.Destination
+	var list []*Destination
 	for d := range g.withheld {
 		list = append(list, d)
 	}
@@ -121,7 +118,7 @@ const lingerBytes = 64 << 20
 // Await waits for room in d until timeout, and returns nil in both cases, and as soon as the client has closed the
 // connection, where the system reports that behind unread input: the little that it still sent is to be stored. Await
 // fails with [net.ErrClosed] at the end of the connection.
-func (g *Gate) Await(d *store.Destination, timeout <-chan time.Time) error {
+func (g *Gate) Await(d *Destination, timeout <-chan time.Time) error {
 	check := time.NewTicker(checkPause)
 	defer check.Stop()
 	room := make(chan struct{}, 1)
