@@ -60,7 +60,7 @@ func (c *conn) call(ctx context.Context, code int, fields []field, body []byte) 
 	if err := c.tell(code, 0, inOrder(fields), body, call{to: w, limit: unlimited}); err != nil { // ctx is the limit
 		return nil, err
 	}
-	c.out.Flush()
+	c.Out.Flush()
 	var r *reply
 	select {
 	case r = <-w:

@@ -50,7 +50,7 @@ func (c *client) Dead() bool { return slices.ContainsFunc(c.all(), (*conn).Dead)
 // End implements [transport.Shared].
 func (c *client) End(ctx context.Context) {
 	for _, conn := range c.all() {
-		conn.out.Drain(ctx)
+		conn.Out.Drain(ctx)
 	}
 	c.d.keeper.remove(c)
 	c.end()
@@ -136,7 +136,7 @@ func (c *client) beatAll() {
 	defer cancel()
 	for _, conn := range c.all() {
 		if err := c.beat(ctx, conn); err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			conn.fail(silent("heartbeat", heartbeatLimit))
+			conn.Fail(silent("heartbeat", heartbeatLimit))
 		}
 	}
 }

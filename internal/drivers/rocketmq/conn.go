@@ -40,17 +40,13 @@ type reply struct {
 // conn is a connection to a broker or name server with any number of requests in flight. [transport.Output] gathers
 // outgoing frames; one goroutine reads.
 type conn struct {
-	*transport.Ending
+	*transport.Conn
 	addr     string
-	raw      *transport.Metered // below TLS
-	in       *transport.Input
-	out      *transport.Output
 	maxFrame int // the largest frame to take, in bytes
 	tls      bool
 	proven   atomic.Bool // the peer has sent a valid frame
 	client   *client     // nil without load: requests of the broker are ignored
 	begin    time.Time
-	reading  sync.WaitGroup
 	// version is the server's version in the last answer to a caller, see reply.version.
 	version atomic.Int32
 	written []call // scratch space of Written
@@ -86,35 +82,29 @@ func newConn(
 	client *client,
 ) *conn {
 	c := &conn{
-		Ending: transport.NewEnding(), addr: addr, raw: raw, tls: nc != net.Conn(raw), maxFrame: maxBody + headRoom,
-		sign: sign, client: client,
-		begin: time.Now(), calls: make([]call, leastCalls),
+		Conn: transport.NewConn(transport.Endpoint{}, nc, raw, mem), addr: addr, tls: nc != net.Conn(raw),
+		maxFrame: maxBody + headRoom, sign: sign, client: client, begin: time.Now(), calls: make([]call, leastCalls),
 	}
-	c.out = transport.NewOutput(nc, raw, mem, c.fail)
-	c.in = transport.NewInput(nc, raw, mem, c.out.Flush)
-	c.reading.Go(func() {
-		c.fail(c.read())
-		c.in.Release()
-	})
+	c.Start(c.Out.Flush, c.run, 0, 0, nil, "")
 	return c
 }
 
 // submit sends a request, once there is room; meter measures the wait. With more, another request follows at once. If
 // it returns an error, nothing was sent and call.to is not called.
 func (c *conn) submit(ctx context.Context, meter *driver.Meter, head, body []byte, more bool, e call) error {
-	b, err := c.out.Lock(ctx, meter)
+	b, err := c.Out.Lock(ctx, meter)
 	if err != nil {
 		return c.unsent(ctx, err)
 	}
 	if err := c.expect(head, e); err != nil {
-		c.out.Unlock(b, false)
+		c.Out.Unlock(b, false)
 		return err
 	}
 	b = append(append(b, head...), body...)
 	if e.oneWay && e.to != nil {
-		c.out.Confirm(c, driver.Slot(binary.BigEndian.Uint32(head[wire.OpaqueAt:])))
+		c.Out.Confirm(c, driver.Slot(binary.BigEndian.Uint32(head[wire.OpaqueAt:])))
 	}
-	c.out.Unlock(b, more)
+	c.Out.Unlock(b, more)
 	return nil
 }
 
@@ -124,7 +114,7 @@ func (c *conn) unsent(ctx context.Context, err error) error {
 		return driver.Errorf(driver.ClassTimeout, "", "the broker does not read from the connection: is it overloaded?",
 			"the broker took nothing: %w", ctx.Err())
 	}
-	c.fail(err) // unless the output has failed before
+	c.Fail(err) // unless the output has failed before
 	return c.Why()
 }
 
@@ -137,10 +127,8 @@ func (c *conn) tell(code int, flag uint32, fields func([]byte) []byte, body []by
 	if err := c.expect(head, e); err != nil {
 		return err
 	}
-	err := c.out.Put(func(b []byte) []byte { return append(append(b, head...), body...) })
-	if err != nil { // the broker does not read, or the connection has ended: all calls, including this one, end with it
-		c.fail(err)
-	}
+	// An error means that the broker does not read, or that the connection has ended: this call ends with it.
+	_ = c.Gather(func(b []byte) []byte { return append(append(b, head...), body...) })
 	return nil
 }
 
@@ -216,6 +204,15 @@ func (c *conn) Written(opaques []driver.Slot) {
 	}
 }
 
+// run reads until the connection ends, and ends all its calls.
+func (c *conn) run() {
+	c.Fail(c.read())
+	c.endCalls(c.Why(), func(*call) bool { return true })
+	if c.client != nil {
+		c.client.ended(c)
+	}
+}
+
 // read processes frames from the server, and returns why it ended.
 func (c *conn) read() error {
 	if err := c.greet(); err != nil {
@@ -224,7 +221,7 @@ func (c *conn) read() error {
 	var large []byte
 	var r reply
 	for {
-		size, err := c.in.Peek(4)
+		size, err := c.In.Peek(4)
 		if err != nil {
 			return err
 		}
@@ -232,11 +229,11 @@ func (c *conn) read() error {
 		if err := c.checkLength(n); err != nil {
 			return err
 		}
-		frame, inPlace := large, 4+int(n) <= c.in.Size()
+		frame, inPlace := large, 4+int(n) <= c.In.Size()
 		if inPlace {
-			frame, err = c.in.Peek(4 + int(n))
-		} else if _, err = c.in.Discard(4); err == nil {
-			large, err = transport.ReadBody(c.in, large, int(n))
+			frame, err = c.In.Peek(4 + int(n))
+		} else if _, err = c.In.Discard(4); err == nil {
+			large, err = transport.ReadBody(c.In, large, int(n))
 			frame = large
 		}
 		if err != nil {
@@ -256,7 +253,7 @@ func (c *conn) read() error {
 		if !inPlace {
 			continue
 		}
-		_, _ = c.in.Discard(4 + int(n)) // they are buffered
+		_, _ = c.In.Discard(4 + int(n)) // they are buffered
 		if cap(large) > keptBuffer {
 			large = nil // large frames come in a row, or not for a while
 		}
@@ -323,23 +320,11 @@ func (c *conn) endCalls(err error, match func(*call) bool) {
 	}
 }
 
-// fail ends the connection and all its calls; only the first reason counts.
-func (c *conn) fail(err error) {
-	err = transport.Explain("", err)
-	if c.Fail(err, c.out, c.raw) {
-		c.endCalls(err, func(*call) bool { return true })
-		if c.client != nil {
-			c.client.ended(c)
-		}
-	}
-}
+// Why returns why the connection has ended, in plain words.
+func (c *conn) Why() error { return transport.Explain("", c.Conn.Why()) }
 
 // close ends the connection and waits for its goroutines.
-func (c *conn) close() {
-	c.fail(transport.ErrClosed)
-	c.reading.Wait()
-	c.out.Wait()
-}
+func (c *conn) close() { c.Leave(context.Background(), func(context.Context) {}) }
 
 // waits returns the time that the reader of the connection has waited.
-func (c *conn) waits() driver.Waits { return driver.Waits{Reader: c.raw.Reading()} }
+func (c *conn) waits() driver.Waits { return driver.Waits{Reader: c.Raw.Reading()} }

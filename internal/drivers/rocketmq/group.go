@@ -201,7 +201,7 @@ func (c *consumer) giveBack(ctx context.Context, queues []*queue) error {
 	var errs []error
 	for _, q := range queues { // all at once
 		c.note(q)
-		q.conn.out.Flush()
+		q.conn.Out.Flush()
 	}
 	for _, q := range queues {
 		errs = append(errs, c.save(ctx, q))

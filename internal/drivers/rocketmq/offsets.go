@@ -227,7 +227,7 @@ func (c *consumer) noteAll() {
 		c.note(q)
 	}
 	for _, conn := range c.conns {
-		conn.out.Flush()
+		conn.Out.Flush()
 	}
 }
 
@@ -235,7 +235,7 @@ func (c *consumer) noteAll() {
 func (c *consumer) keepUp(q *queue) {
 	if _, told, _ := q.state(); q.consumed.Load()-told >= keepUpAfter {
 		c.note(q)
-		q.conn.out.Flush()
+		q.conn.Out.Flush()
 	}
 }
 
@@ -259,7 +259,7 @@ func (c *consumer) save(ctx context.Context, q *queue) error {
 		}
 		tried = true
 		c.note(q)
-		q.conn.out.Flush()
+		q.conn.Out.Flush()
 	}
 }
 

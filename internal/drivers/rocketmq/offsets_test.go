@@ -163,7 +163,7 @@ func TestNextOwnerBeginsWhereWeStopped(t *testing.T) {
 			b.refuses = 1
 			queues[0].consumed.Add(1)
 			c.note(queues[0])
-			queues[0].conn.out.Flush()
+			queues[0].conn.Out.Flush()
 			b.work()
 		},
 	} {

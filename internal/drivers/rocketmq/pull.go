@@ -38,7 +38,7 @@ func (c *consumer) pull(q *queue, wait time.Duration) error {
 	if err := c.ask(q); err != nil {
 		return err
 	}
-	q.conn.out.Flush()
+	q.conn.Out.Flush()
 	return nil
 }
 

@@ -68,7 +68,7 @@ func (p *producer) hold(c *conn) {
 // flushHeld flushes the messages that wait for more.
 func (p *producer) flushHeld() {
 	if p.held != nil {
-		p.held.out.Flush()
+		p.held.Out.Flush()
 		p.held = nil
 	}
 }

@@ -20,9 +20,9 @@ func (c *conn) greet() error {
 		least = 9 // bytes of the first frame over HTTP/2
 		shown = 20
 	)
-	first, err := c.in.Peek(size)
+	first, err := c.In.Peek(size)
 	if err != nil {
-		if errors.Is(err, io.EOF) && c.in.Buffered() == 0 {
+		if errors.Is(err, io.EOF) && c.In.Buffered() == 0 {
 			return driver.Errorf(driver.ClassConnectionLost, "", notRocketMQ,
 				"%s closed the connection before it said anything (%w)", c.addr, err)
 		}
@@ -31,11 +31,11 @@ func (c *conn) greet() error {
 	n := binary.BigEndian.Uint32(first)
 	tooLong := c.checkLength(n)
 	if tooLong == nil {
-		if _, err = c.in.Peek(min(least, size+int(n))); err != nil {
+		if _, err = c.In.Peek(min(least, size+int(n))); err != nil {
 			return err
 		}
 	}
-	first, _ = c.in.Peek(min(c.in.Buffered(), shown))
+	first, _ = c.In.Peek(min(c.In.Buffered(), shown))
 	if transport.IsHTTP2(first) || tooLong != nil && isOther(first[:size]) {
 		return c.notRocketMQ(protocol.RocketMQ().Stranger(c.tls, first))
 	}
