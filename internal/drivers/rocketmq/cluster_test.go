@@ -69,7 +69,7 @@ func TestClusterOfTwoBrokers(t *testing.T) {
 	dest := queueNamed(name)
 	d := openDriver(t, a.URL(), "queues=3", "send-timeout=1m").(*rocketDriver)
 	in := receive(t, d, consumerSpec(dest))
-	require.Len(t, d.topics.routes[name].brokers, 2, "the topic was created on both")
+	require.Len(t, d.routes[name].brokers, 2, "the topic was created on both")
 	out := startSending(t, d, dest)
 	out.send(t, 1, 600)
 	in.wait(t, 600)

@@ -20,8 +20,7 @@ type consumer struct {
 	client   *client // client of the lease
 	opts     *Options
 	topic    string
-	filter   subscription
-	version  int64 // of the subscription
+	filter   wire.Subscription
 	route    *route
 	conns    []*conn // to the brokers of the route, in its order
 	explicit bool    // the brokers create groups only on request
@@ -36,12 +35,22 @@ type consumer struct {
 	owned  map[queueID]*queue
 	wanted map[queueID]time.Time // since when the queue is ours but locked by another
 
-	running atomic.Bool // Run is
-	ended   atomic.Bool // Run has
-	mu      sync.Mutex
-	err     error // why it cannot go on
-	inbox
-	input *driver.Meter // of Run: nothing has arrived
+	running atomic.Bool   // Run is
+	ended   atomic.Bool   // Run has
+	input   *driver.Meter // of Run: nothing has arrived
+	arrived chan struct{} // an answer to a pull or an error has come
+
+	mu  sync.Mutex
+	err error // why it cannot go on
+	// The answers to pulls until Run delivers them.
+	answered []*pulled // in the order of their arrival
+	spare    []*pulled // for reuse
+	held     int       // bytes of answers, until they have been delivered
+	last     int       // bytes of the last answer with messages
+	parked   []*queue  // to be pulled from once there is room
+	large    []byte    // memory for the body of a large answer
+	asked    int       // pulls without an answer
+	leaving  bool      // no more pulls
 
 	inflater wire.Inflater
 	ids      driver.IDReader
@@ -73,7 +82,16 @@ type queue struct {
 	revoked  atomic.Bool
 	next     int64 // next offset to pull from; guarded by busy, and before the queue is started
 	consumed atomic.Int64
-	progress
+
+	// The broker's knowledge of our offset. Only one request that reports it is in flight at a time, and the next is sent
+	// after its answer: a broker reads the requests of a connection in order but passes them to pools of threads
+	// (consumerManageThreadPoolNums; pullMessageThreadPoolNums for the offsets that pulls would commit) and keeps the offset
+	// that comes last (ConsumerOffsetManager.commitOffset), even if it is lower. An old offset that came last would make the
+	// next owner of the queue receive messages twice.
+	saving sync.Mutex
+	told   int64         // the last offset sent to the broker; unsaved if it may not have it
+	failed error         // why not
+	open   chan struct{} // a request is in flight; closed when it has been answered
 }
 
 // Consumer implements [driver.Driver].
@@ -90,11 +108,12 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 	c := &consumer{
 		membership: opts.membershipOf(&spec, randomID()), op: "receive from " + spec.Destination.String(), d: d,
 		opts:  opts,
-		topic: spec.Destination.Name, filter: parseSelector(spec.Selector), version: time.Now().UnixMilli(),
+		topic: spec.Destination.Name, filter: parseSelector(spec.Selector),
 		kicked: make(chan struct{}, 1), stop: make(chan struct{}), managed: make(chan struct{}),
-		owned: map[queueID]*queue{}, wanted: map[queueID]time.Time{}, inbox: inbox{arrived: make(chan struct{}, 1)},
+		owned: map[queueID]*queue{}, wanted: map[queueID]time.Time{}, arrived: make(chan struct{}, 1),
 		input: driver.NewMeter(),
 	}
+	c.filter.Topic, c.filter.Version = c.topic, time.Now().UnixMilli()
 	c.shared = d.groupOf(&c.membership)
 	ctx, cancel := d.opening(ctx)
 	defer cancel()
@@ -209,7 +228,7 @@ func (c *consumer) deliverAll(
 		if m.QueueOffset < q.consumed.Load() {
 			continue
 		}
-		if !q.retry && !c.filter.takes(wire.Property(m.Properties, wire.PropTags)) {
+		if !q.retry && !c.takes(wire.Property(m.Properties, wire.PropTags)) {
 			c.filtered.Add(1)
 			continue
 		}

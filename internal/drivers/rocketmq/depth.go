@@ -33,12 +33,6 @@ func (d *rocketDriver) groupsOf(
 	return groups, nil
 }
 
-// inspector has connections of its own, which stay open between calls.
-type inspector struct {
-	*conns
-	routes map[string]*route // as they were at the first call
-}
-
 // Inspect implements [driver.Inspector]. Added is the sum of the next offsets of a topic's queues, Acknowledged the sum
 // of a queue's group offsets in them, and Depth the difference, including messages to be delivered again; for a topic,
 // the sum over all groups.
@@ -47,12 +41,11 @@ func (d *rocketDriver) Inspect(
 ) (list []driver.DestinationCount, err error) {
 	ctx, cancel := d.opening(ctx)
 	defer cancel()
-	i := &d.inspector
 	for _, dest := range destinations {
-		n, err := i.inspect(ctx, dest)
+		n, err := d.inspect(ctx, dest)
 		if err != nil {
-			i.close()
-			clear(i.routes)
+			d.asking.close()
+			clear(d.counted)
 			return nil, wrap("ask the broker for its counters", err)
 		}
 		list = append(list, n)
@@ -60,28 +53,28 @@ func (d *rocketDriver) Inspect(
 	return list, nil
 }
 
-func (i *inspector) inspect(ctx context.Context, dest driver.Destination) (n driver.DestinationCount, err error) {
+func (d *rocketDriver) inspect(ctx context.Context, dest driver.Destination) (n driver.DestinationCount, err error) {
 	topic := dest.Name
-	r := i.routes[topic]
+	r := d.counted[topic]
 	if r == nil {
-		r, err = i.lookUp(ctx, topic)
+		r, err = d.asking.lookUp(ctx, topic)
 		if driver.ClassOf(err) == driver.ClassNotFound {
 			return driver.NoDestination(), nil
 		}
 		if err != nil {
 			return n, err
 		}
-		i.routes[topic] = r
+		d.counted[topic] = r
 	}
 	n.Added, n.Depth = driver.Counted(0), driver.Counted(0)
 	// Groups with a filter have names of their own, and skip messages that they exclude.
-	_, filtered := i.d.filtered.Load(dest)
+	_, filtered := d.filtered.Load(dest)
 	acknowledges := dest.Kind == driver.Queue && !filtered
 	if acknowledges {
 		n.Acknowledged = driver.Counted(0)
 	}
 	for _, b := range r.brokers {
-		conn, err := i.connect(ctx, b.addr)
+		conn, err := d.asking.connect(ctx, b.addr)
 		if err != nil {
 			return n, err
 		}
@@ -92,7 +85,7 @@ func (i *inspector) inspect(ctx context.Context, dest driver.Destination) (n dri
 			}
 			n.Added.N += uint64(max(0, end)) //nolint:gosec // not below 0
 		}
-		groups, err := i.d.groupsOf(ctx, conn, topic, dest)
+		groups, err := d.groupsOf(ctx, conn, topic, dest)
 		if err != nil {
 			return n, err
 		}

@@ -75,12 +75,12 @@
 //
 // Whole queues are assigned to the members of a group. The members use the broker's locks to hand over queues, so
 // that the next owner begins exactly where the last one reported that it stopped. Consumers that are opened at the
-// same time all join the group before they take queues (see arrivals), and a consumer whose Run has ended takes no
+// same time all join the group before they take queues (see groupState), and a consumer whose Run has ended takes no
 // more of them: a thousand members would else hand every queue on a thousand times. One of them asks, for all, at
 // which offsets a new group starts.
 //
 // A consumer saves its offsets ten times a second, after each 100 messages of a queue, and when it closes or gives a
-// queue back, one request at a time (see progress); after a crash at most that many messages are delivered again. (With
+// queue back, one request at a time (see queue); after a crash at most that many messages are delivered again. (With
 // more than 50 queues in all, the consumers of a driver save about 500 offsets a second together, but each of them once
 // in 5 s.) Other clients commit with their pulls, ours do not: a broker that was slow with the last pull of a consumer
 // reset the offset that the consumer had saved when it closed, and delivered the last messages once more (4 of 25 times

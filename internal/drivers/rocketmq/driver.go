@@ -22,11 +22,15 @@ type rocketDriver struct {
 	mem    transport.Buffers
 	closed atomic.Bool
 
-	topics      topics
-	goodServer  atomic.Int32 // index of the last name server that could be reached
-	identifying atomic.Bool  // a broker is being asked for its version
-	inspector   inspector
+	routing     turn              // to look up or create a topic: only the first user of a topic does that
+	routes      map[string]*route // of topics, from the last look-up; guarded by routing
+	goodServer  atomic.Int32      // index of the last name server that could be reached
+	identifying atomic.Bool       // a broker is being asked for its version
 	keeper      keeper
+
+	// Of Inspect: connections of its own, which stay open between calls, and the routes as they were at the first call.
+	asking  *conns
+	counted map[string]*route
 
 	open     openTransactions
 	groups   sync.Map     // name -> *groupState: of groups that consumers share, or that may have to be deleted
@@ -36,10 +40,10 @@ type rocketDriver struct {
 
 func newDriver(cfg transport.Settings[Options]) *rocketDriver {
 	d := &rocketDriver{
-		cfg: cfg, id: randomID(), topics: topics{turn: newTurn(), routes: map[string]*route{}},
+		cfg: cfg, id: randomID(), routing: newTurn(), routes: map[string]*route{},
 		open: openTransactions{byKey: map[string]*transactions{}},
 	}
-	d.inspector.conns, d.inspector.routes = d.newConns(nil), map[string]*route{}
+	d.asking, d.counted = d.newConns(nil), map[string]*route{}
 	d.pool.Open = func(_ context.Context, spec driver.Connection) (*client, error) { return newClient(d, spec), nil }
 	return d
 }
@@ -81,7 +85,7 @@ func (d *rocketDriver) acquire(
 // Close implements [driver.Driver].
 func (d *rocketDriver) Close(ctx context.Context) error {
 	again := d.closed.Swap(true)
-	d.inspector.close()
+	d.asking.close()
 	_ = d.pool.Close(ctx)
 	if !again {
 		d.removeDeparted(ctx)

@@ -69,57 +69,36 @@ func fold(text string) uint32 {
 	return h.Sum32()
 }
 
-// subscription is a filter in the brokers' form.
-type subscription struct {
-	expression string
-	kind       string // TAG or SQL92
-	tags       []string
-}
-
 // parseSelector parses tag:A || B, a filter by tags, or else an SQL92 expression.
-func parseSelector(selector string) subscription {
+func parseSelector(selector string) wire.Subscription {
+	s := wire.Subscription{Expression: "*", Kind: wire.KindTag, Tags: []string{}, Codes: []int32{}}
 	tags, ok := strings.CutPrefix(selector, "tag:")
 	if !ok && selector != "" {
-		return subscription{expression: strings.TrimPrefix(selector, "sql:"), kind: wire.KindSQL}
+		s.Expression, s.Kind = strings.TrimPrefix(selector, "sql:"), wire.KindSQL
+		return s
 	}
-	s := subscription{expression: "*", kind: wire.KindTag}
 	for tag := range strings.SplitSeq(tags, "||") {
 		if tag = strings.TrimSpace(tag); tag != "" && tag != "*" {
-			s.tags = append(s.tags, tag)
+			s.Tags, s.Codes = append(s.Tags, tag), append(s.Codes, wire.HashCode([]byte(tag)))
 		}
 	}
-	if len(s.tags) > 0 {
-		s.expression = strings.Join(s.tags, " || ")
+	if len(s.Tags) > 0 {
+		s.Expression = strings.Join(s.Tags, " || ")
 	}
 	return s
 }
 
 // takes reports whether a message with this tag matches. Brokers compare only hashes of tags.
-func (s *subscription) takes(tag []byte) bool {
-	return len(s.tags) == 0 || slices.ContainsFunc(s.tags, func(t string) bool { return t == string(tag) })
+func (c *consumer) takes(tag []byte) bool {
+	return len(c.filter.Tags) == 0 || slices.ContainsFunc(c.filter.Tags, func(t string) bool { return t == string(tag) })
 }
 
 // data describes the consumer. It is set before the consumer is registered and does not change.
 func (c *consumer) data() wire.ConsumerData {
+	retry := parseSelector("")
+	retry.Topic, retry.Version = wire.RetryPrefix+c.group, c.filter.Version
 	return wire.ConsumerData{
 		Group: c.group, Type: "CONSUME_PASSIVELY", Model: "CLUSTERING", From: "CONSUME_FROM_FIRST_OFFSET",
-		Subscriptions: []wire.Subscription{
-			c.subscriptionData(), c.subscriptionTo(wire.RetryPrefix+c.group, "*", wire.KindTag),
-		},
+		Subscriptions: []wire.Subscription{c.filter, retry},
 	}
-}
-
-func (c *consumer) subscriptionTo(topic, expression, kind string) wire.Subscription {
-	return wire.Subscription{
-		Topic: topic, Expression: expression, Kind: kind, Version: c.version, Tags: []string{}, Codes: []int32{},
-	}
-}
-
-func (c *consumer) subscriptionData() wire.Subscription {
-	s := c.subscriptionTo(c.topic, c.filter.expression, c.filter.kind)
-	for _, tag := range c.filter.tags {
-		s.Tags = append(s.Tags, tag)
-		s.Codes = append(s.Codes, wire.HashCode([]byte(tag)))
-	}
-	return s
 }

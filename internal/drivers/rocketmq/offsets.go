@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"strconv"
-	"sync"
 	"sync/atomic"
 
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
@@ -158,49 +157,37 @@ const (
 	unsaved = -1
 )
 
-// progress is the broker's knowledge of a consumer's offset in a queue. Only one such request is in flight at a time,
-// and the next is sent after its answer: a broker reads the requests of a connection in order but passes them to pools
-// of threads (consumerManageThreadPoolNums; pullMessageThreadPoolNums for the offsets that pulls would commit) and
-// keeps the offset that comes last (ConsumerOffsetManager.commitOffset), even if it is lower. An old offset that came
-// last would make the next owner of the queue receive messages twice.
-type progress struct {
-	saving sync.Mutex
-	told   int64         // the last offset sent to the broker; unsaved if it may not have it
-	failed error         // why not
-	open   chan struct{} // a request is in flight; closed when it has been answered
-}
-
 // begin records that a request for that offset is in flight. It returns false if the broker has the offset, or if
 // another request is in flight.
-func (p *progress) begin(offset int64) bool {
-	p.saving.Lock()
-	defer p.saving.Unlock()
-	if p.open != nil || offset == p.told {
+func (q *queue) begin(offset int64) bool {
+	q.saving.Lock()
+	defer q.saving.Unlock()
+	if q.open != nil || offset == q.told {
 		return false
 	}
-	p.open, p.told = make(chan struct{}), offset
+	q.open, q.told = make(chan struct{}), offset
 	return true
 }
 
 // answer processes the answer to the request in flight.
-func (p *progress) answer(_ uint64, r *reply) {
-	p.saving.Lock()
-	defer p.saving.Unlock()
-	if p.failed = r.err; r.err == nil && r.Code != wire.ResSuccess {
-		p.failed = refusal(r)
+func (q *queue) answer(_ uint64, r *reply) {
+	q.saving.Lock()
+	defer q.saving.Unlock()
+	if q.failed = r.err; r.err == nil && r.Code != wire.ResSuccess {
+		q.failed = refusal(r)
 	}
-	if p.failed != nil {
-		p.told = unsaved
+	if q.failed != nil {
+		q.told = unsaved
 	}
-	close(p.open)
-	p.open = nil
+	close(q.open)
+	q.open = nil
 }
 
 // state returns the channel of the request in flight, if there is one, or the result of the last one.
-func (p *progress) state() (open chan struct{}, told int64, failed error) {
-	p.saving.Lock()
-	defer p.saving.Unlock()
-	return p.open, p.told, p.failed
+func (q *queue) state() (open chan struct{}, told int64, failed error) {
+	q.saving.Lock()
+	defer q.saving.Unlock()
+	return q.open, q.told, q.failed
 }
 
 // note reports our offset in a queue to the broker, unless it has the offset or has not answered the last report. It
@@ -215,7 +202,7 @@ func (c *consumer) note(q *queue) {
 		b = wire.AppendField(b, "consumerGroup", c.group)
 		b = wire.AppendInt(b, "queueId", int64(q.number))
 		return wire.AppendField(b, "topic", q.topic)
-	}, nil, call{to: &q.progress, limit: pullTime})
+	}, nil, call{to: q, limit: pullTime})
 	if err != nil {
 		q.answer(0, &reply{err: err})
 	}

@@ -117,7 +117,7 @@ func (b *threads) handle(r *reply) {
 func (b *threads) consumer(o *Options) *consumer {
 	c := &consumer{
 		membership: membership{group: "G"}, opts: o, client: &client{id: "me"},
-		owned: map[queueID]*queue{}, inbox: inbox{arrived: make(chan struct{}, 1)},
+		owned: map[queueID]*queue{}, arrived: make(chan struct{}, 1),
 	}
 	c.conns = []*conn{b.conn}
 	return c

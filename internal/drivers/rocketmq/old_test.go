@@ -307,7 +307,7 @@ func TestLockPatience(t *testing.T) {
 func TestRouteIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDriver(transport.Settings[Options]{})
-		d.topics.turn <- struct{}{}
+		d.routing <- struct{}{}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err := d.routeOf(ctx, "t")

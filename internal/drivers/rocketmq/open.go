@@ -41,7 +41,7 @@ func (c *consumer) subscribe(ctx context.Context, r *route) error {
 			return err
 		}
 		c.explicit = c.explicit && created
-		if c.filter.kind != wire.KindTag {
+		if c.filter.Kind != wire.KindTag {
 			if err := c.checkFilter(ctx, conn); err != nil {
 				return err
 			}
@@ -107,9 +107,9 @@ func (c *conn) ensureGroup(ctx context.Context, group string) (created bool, err
 
 // checkFilter lets the broker validate an SQL expression.
 func (c *consumer) checkFilter(ctx context.Context, conn *conn) error {
-	_, err := conn.must(ctx, "set the filter "+strconv.Quote(c.filter.expression), wire.ReqCheckClientConfig, nil,
+	_, err := conn.must(ctx, "set the filter "+strconv.Quote(c.filter.Expression), wire.ReqCheckClientConfig, nil,
 		wire.ClientCheck{
-			ClientID: c.client.id, Group: c.group, Subscription: c.subscriptionData(),
+			ClientID: c.client.id, Group: c.group, Subscription: c.filter,
 		})
 	return err
 }

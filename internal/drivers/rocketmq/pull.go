@@ -44,12 +44,12 @@ func (c *consumer) pull(q *queue, wait time.Duration) error {
 
 // ask gathers the request for the next messages of a queue.
 func (c *consumer) ask(q *queue) error {
-	expression, kind := c.filter.expression, c.filter.kind
+	expression, kind := c.filter.Expression, c.filter.Kind
 	if q.retry {
 		expression, kind = "*", wire.KindTag
 	}
 	// Other clients commit with their pulls, ours do not: the broker would commit at an unknown time, perhaps after the
-	// consumer has reported where it stopped (see progress).
+	// consumer has reported where it stopped (see queue).
 	p := c.newPull(q)
 	if p == nil {
 		return nil
@@ -61,7 +61,7 @@ func (c *consumer) ask(q *queue) error {
 		b = wire.AppendInt(b, "maxMsgNums", int64(c.opts.PullBatch))
 		b = wire.AppendInt(b, "queueId", int64(q.number))
 		b = wire.AppendInt(b, "queueOffset", q.next)
-		b = wire.AppendInt(b, "subVersion", c.version)
+		b = wire.AppendInt(b, "subVersion", c.filter.Version)
 		b = wire.AppendField(b, "subscription", expression)
 		b = wire.AppendInt(b, "suspendTimeoutMillis", holdTime.Milliseconds())
 		b = wire.AppendInt(b, "sysFlag", wire.PullSuspend)
@@ -85,20 +85,6 @@ const (
 	// smallAnswer is the smallest assumed size of the next answers, in bytes.
 	smallAnswer = 64 << 10
 )
-
-// inbox holds the answers to the pulls of a consumer until Run delivers them. The consumer's mu guards all of it except
-// arrived.
-type inbox struct {
-	arrived  chan struct{} // an answer or error has come
-	answered []*pulled     // in the order of their arrival
-	spare    []*pulled     // for reuse
-	held     int           // bytes of answers, until they have been delivered
-	last     int           // bytes of the last answer with messages
-	parked   []*queue      // to be pulled from once there is room
-	large    []byte        // memory for the body of a large answer
-	asked    int           // pulls without an answer
-	leaving  bool          // no more pulls
-}
 
 // pulled is a pull and its answer.
 type pulled struct {

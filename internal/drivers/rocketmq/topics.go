@@ -13,12 +13,6 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// topics is the driver's knowledge of its topics.
-type topics struct {
-	turn   turn              // to look up or create a topic: only the first user of a topic does that
-	routes map[string]*route // from the last look-up; guarded by turn
-}
-
 // route holds the brokers that have queues of a topic.
 type route struct {
 	brokers []routeBroker // with at least one queue, sorted by name
@@ -53,11 +47,11 @@ const (
 
 // routeOf returns the route of a topic. It creates the topic if need be and allowed.
 func (d *rocketDriver) routeOf(ctx context.Context, topic string) (*route, error) {
-	if err := d.topics.turn.take(ctx, "look up topic "+topic); err != nil {
+	if err := d.routing.take(ctx, "look up topic "+topic); err != nil {
 		return nil, err
 	}
-	defer d.topics.turn.give()
-	if r := d.topics.routes[topic]; r != nil && time.Since(r.seen) < lookUpEvery {
+	defer d.routing.give()
+	if r := d.routes[topic]; r != nil && time.Since(r.seen) < lookUpEvery {
 		return r, nil
 	}
 	s := d.newConns(nil)
@@ -71,7 +65,7 @@ func (d *rocketDriver) routeOf(ctx context.Context, topic string) (*route, error
 	if err != nil {
 		return nil, err
 	}
-	d.topics.routes[topic] = r
+	d.routes[topic] = r
 	return r, nil
 }
 

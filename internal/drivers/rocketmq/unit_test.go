@@ -149,10 +149,12 @@ func TestGroups(t *testing.T) {
 }
 
 func TestSelectors(t *testing.T) {
-	require.Equal(t, subscription{expression: "*", kind: "TAG"}, parseSelector(""))
-	require.Equal(t, subscription{expression: "*", kind: "TAG"}, parseSelector("tag:*"))
-	require.Equal(t, subscription{expression: "A || B", kind: "TAG", tags: []string{"A", "B"}}, parseSelector("tag: A||B "))
-	require.Equal(t, subscription{expression: "a = 1", kind: "SQL92"}, parseSelector("a = 1"))
+	all := wire.Subscription{Expression: "*", Kind: "TAG", Tags: []string{}, Codes: []int32{}}
+	require.Equal(t, all, parseSelector(""))
+	require.Equal(t, all, parseSelector("tag:*"))
+	tags := wire.Subscription{Expression: "A || B", Kind: "TAG", Tags: []string{"A", "B"}, Codes: []int32{65, 66}}
+	require.Equal(t, tags, parseSelector("tag: A||B "))
+	require.Equal(t, wire.Subscription{Expression: "a = 1", Kind: "SQL92", Tags: []string{}, Codes: []int32{}}, parseSelector("a = 1"))
 }
 
 func TestQueuesAreDealtOutAsByTheLibrary(t *testing.T) {
