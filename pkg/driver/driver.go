@@ -150,16 +150,11 @@ const (
 
 // String returns "accept", "reject" or "release".
 func (v Verdict) String() string {
-	switch v {
-	case Accept:
-		return "accept"
-	case Reject:
-		return "reject"
-	case Release:
-		return "release"
-	default:
-		return "invalid"
+	names := [...]string{"accept", "reject", "release"}
+	if int(v) < len(names) {
+		return names[v]
 	}
+	return "invalid"
 }
 
 // Driver is one broker, as one URL names it. Its methods are safe for concurrent use.

@@ -68,22 +68,11 @@ const (
 
 // String returns the state in lower case.
 func (s State) String() string {
-	switch s {
-	case Accepted:
-		return "accepted"
-	case Rejected:
-		return "rejected"
-	case Released:
-		return "released"
-	case Modified:
-		return "modified"
-	case Failed:
-		return "failed"
-	case Unknown:
-		return "unknown"
-	default:
-		return "invalid"
+	names := [NumStates]string{"accepted", "rejected", "released", "modified", "failed", "unknown"}
+	if s < NumStates {
+		return names[s]
 	}
+	return "invalid"
 }
 
 // Outcome is the end of one send. The zero value is Accepted.

@@ -15,7 +15,7 @@ import (
 //
 //	Settle string `opt:"settle" help:"at-least-once or at-most-once" enum:"at-least-once,at-most-once"`
 //
-// Fields may be string, bool, int, int64, float64 and time.Duration. The value in the struct is the default.
+// Fields may be string, bool, int and time.Duration. The value in the struct is the default.
 
 // Option describes one field of an options struct, for help texts and the printed plan.
 type Option struct {
@@ -115,18 +115,12 @@ func setField(field reflect.Value, text string) error {
 			return errors.New("must be true or false")
 		}
 		field.SetBool(b)
-	case int, int64:
+	case int:
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
 			return errors.New("must be a whole number")
 		}
 		field.SetInt(n)
-	case float64:
-		f, err := strconv.ParseFloat(text, 64)
-		if err != nil {
-			return errors.New("must be a number")
-		}
-		field.SetFloat(f)
 	default:
 		return fmt.Errorf("options of type %s are not supported", field.Type())
 	}

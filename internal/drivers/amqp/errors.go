@@ -28,25 +28,25 @@ var meanings = allMeanings() //nolint:gochecknoglobals // a table that never cha
 func allMeanings() map[string]meaning {
 	const permissions = "check --user and --password and the user's permissions for this address on the broker"
 	unauthorized := meaning{driver.ClassAuth, "not authorised", permissions}
-	full := meaning{driver.ClassFull, "a limit of the broker was reached", protocol.HintFull}
-	state := meaning{driver.ClassOther, "the state of the broker does not allow it", ""}
+	full := meaning{driver.ClassFull, "limit reached", protocol.HintFull}
+	state := meaning{driver.ClassOther, "illegal state", ""}
 	forced := meaning{driver.ClassNone, "forced by the broker", "the broker is shutting down, or it was closed on it"}
-	redirect := meaning{driver.ClassNone, "the broker redirects to another address", "connect to the broker that it names"}
+	redirect := meaning{driver.ClassNone, "redirected", "connect to the broker that it names"}
 	m := map[string]meaning{
-		wire.CondNotFound:        {driver.ClassNotFound, "it does not exist", ""}, // see remote
+		wire.CondNotFound:        {driver.ClassNotFound, "not found", ""}, // see remote
 		wire.CondResourceDeleted: {driver.ClassNotFound, "it was deleted", "the address or queue was deleted on the broker"},
 		wire.CondUnauthorized:    unauthorized,
 		"AMQ229031":              unauthorized, "AMQ229032": unauthorized, "AMQ229213": unauthorized,
 		wire.CondResourceLimit: full, "AMQ229102": full,
-		"AMQ229119":             {driver.ClassFull, "the broker's disk is full", "make room, or raise max-disk-usage"},
-		wire.CondMessageSize:    {driver.ClassTooLarge, "the message is too large", protocol.HintSmaller},
-		wire.CondNotImplemented: {driver.ClassUnsupported, "the broker cannot do that", ""},
+		"AMQ229119":             {driver.ClassFull, "disk full", "make room, or raise max-disk-usage"},
+		wire.CondMessageSize:    {driver.ClassTooLarge, "message too large", protocol.HintSmaller},
+		wire.CondNotImplemented: {driver.ClassUnsupported, "not implemented", ""},
 		wire.CondNotAllowed:     {driver.ClassUnsupported, "not allowed", hintKind},
-		wire.CondResourceLocked: {driver.ClassNone, "another client is using it", "another consumer may have it exclusively"},
-		wire.CondStolen:         {driver.ClassNone, "another client took it over", hintOwnID},
+		wire.CondResourceLocked: {driver.ClassNone, "resource locked", "another consumer may have it exclusively"},
+		wire.CondStolen:         {driver.ClassNone, "link stolen", hintOwnID},
 		wire.CondDetachForced:   forced, wire.CondForced: forced,
 		wire.CondRedirect: redirect, wire.CondLinkRedirect: redirect,
-		wire.CondInternal:     {driver.ClassOther, "an error inside the broker", ""},
+		wire.CondInternal:     {driver.ClassOther, "internal error", ""},
 		wire.CondIllegalState: state, wire.CondPrecondition: state,
 	}
 	for _, accusing := range []string{

@@ -38,7 +38,7 @@ func (d *amqpDriver) Inspect(
 		i.lease, i.pair = nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("ask the broker for its counters: %w", err)
+		return nil, fmt.Errorf("ask for counters: %w", err)
 	}
 	return list, nil
 }

@@ -109,7 +109,7 @@ func splitURL(text string) (login string, hosts []string, err error) {
 func (d *memDriver) Inspect(ctx context.Context, all []driver.Destination) (list []driver.DestinationCount, err error) {
 	c, err := d.Open(ctx, driver.Connection{})
 	if err != nil {
-		return nil, fmt.Errorf("ask the broker for its counters: %w", err)
+		return nil, fmt.Errorf("ask for counters: %w", err)
 	}
 	defer c.End(ctx)
 	for _, dest := range all {

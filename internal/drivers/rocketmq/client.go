@@ -181,7 +181,7 @@ func (c *client) identify(conn *conn) {
 		var info struct {
 			Table map[string]string `json:"table"`
 		}
-		err := conn.query(ctx, "ask for the version", wire.ReqGetBrokerRuntimeInfo, nil, nil, &info)
+		err := conn.query(ctx, "ask for version", wire.ReqGetBrokerRuntimeInfo, nil, nil, &info)
 		if version := info.Table["brokerVersionDesc"]; err == nil && version != "" {
 			d.Tell(productOf(version))
 		}

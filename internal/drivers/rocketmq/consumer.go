@@ -85,9 +85,9 @@ type queue struct {
 
 	// The broker's knowledge of our offset. Only one request that reports it is in flight at a time, and the next is sent
 	// after its answer: a broker reads the requests of a connection in order but passes them to pools of threads
-	// (consumerManageThreadPoolNums; pullMessageThreadPoolNums for the offsets that pulls would commit) and keeps the offset
-	// that comes last (ConsumerOffsetManager.commitOffset), even if it is lower. An old offset that came last would make the
-	// next owner of the queue receive messages twice.
+	// (consumerManageThreadPoolNums; pullMessageThreadPoolNums for the offsets that pulls would commit) and keeps the
+	// offset that comes last (ConsumerOffsetManager.commitOffset), even if it is lower. An old offset that came last
+	// would make the next owner of the queue receive messages twice.
 	saving sync.Mutex
 	told   int64         // the last offset sent to the broker; unsaved if it may not have it
 	failed error         // why not

@@ -17,7 +17,7 @@ func (d *rocketDriver) groupsOf(
 		return []membership{cfg.Options.membershipOf(&driver.ConsumerSpec{Destination: dest}, "")}, nil
 	}
 	var list wire.Groups
-	err := conn.query(ctx, "list the groups of a topic", wire.ReqQueryTopicConsumeByWho, []field{{"topic", topic}}, nil,
+	err := conn.query(ctx, "list consumer groups", wire.ReqQueryTopicConsumeByWho, []field{{"topic", topic}}, nil,
 		&list)
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (d *rocketDriver) Inspect(
 		if err != nil {
 			d.asking.close()
 			clear(d.counted)
-			return nil, wrap("ask the broker for its counters", err)
+			return nil, wrap("ask for counters", err)
 		}
 		list = append(list, n)
 	}

@@ -19,7 +19,7 @@ type listing struct {
 	members []string      // read-only
 }
 
-const opMembers = "list the consumers of the group"
+const opMembers = "list group members"
 
 // turnPatience bounds the wait for another member's question, on its connection, before asking ourselves.
 const turnPatience = time.Second

@@ -90,7 +90,8 @@ func parseSelector(selector string) wire.Subscription {
 
 // takes reports whether a message with this tag matches. Brokers compare only hashes of tags.
 func (c *consumer) takes(tag []byte) bool {
-	return len(c.filter.Tags) == 0 || slices.ContainsFunc(c.filter.Tags, func(t string) bool { return t == string(tag) })
+	tags := c.filter.Tags
+	return len(tags) == 0 || slices.ContainsFunc(tags, func(t string) bool { return t == string(tag) })
 }
 
 // data describes the consumer. It is set before the consumer is registered and does not change.

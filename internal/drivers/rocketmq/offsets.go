@@ -12,8 +12,8 @@ import (
 
 // Operations on the offset of a group in a queue.
 const (
-	opStands = "ask where the group stands"
-	opSave   = "save where the group stands"
+	opStands = "ask for offsets"
+	opSave   = "save an offset"
 )
 
 // fixStart makes a new group start at the next message sent, in all queues, unless another consumer of this driver has
@@ -66,7 +66,7 @@ func (c *consumer) freshQueues(ctx context.Context, conn *conn, b *routeBroker) 
 	if len(doubtful) == 0 {
 		return fresh, nil
 	}
-	r, err := conn.must(ctx, "ask where the group has been", wire.ReqGetConsumeStats,
+	r, err := conn.must(ctx, "ask for statistics", wire.ReqGetConsumeStats,
 		[]field{{"consumerGroup", c.group}, {"topic", ""}}, nil)
 	if err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func (c *conn) saveOffset(ctx context.Context, group string, id queueID, offset 
 
 // limitOffset asks for the first (wire.ReqGetMinOffset) or next (wire.ReqGetMaxOffset) offset of a queue.
 func (c *conn) limitOffset(ctx context.Context, id queueID, code int) (int64, error) {
-	const op = "ask for the limits of a queue"
+	const op = "ask for limits"
 	r, err := c.must(ctx, op, code, []field{{"topic", id.topic}, {"queueId", strconv.Itoa(id.number)}}, nil)
 	if err != nil {
 		return 0, err

@@ -44,7 +44,7 @@ func (p *producer) fitDelay(ctx context.Context, conns []*conn, spec *driver.Pro
 // delayLevels returns the messageDelayLevel of a broker's configuration, such as 1s 5s 10s 30s 1m 2m 1h 1d. The first
 // is level 1; a level that is not understood is 0.
 func (c *conn) delayLevels(ctx context.Context) (levels []time.Duration, err error) {
-	answer, err := c.must(ctx, "ask for the delay levels", wire.ReqGetBrokerConfig, nil, nil)
+	answer, err := c.must(ctx, "ask for delays", wire.ReqGetBrokerConfig, nil, nil)
 	if err != nil {
 		return nil, err
 	}
