@@ -41,9 +41,6 @@ func TestConsumersFail(t *testing.T) {
 		for _, as := range []string{"release", "reject"} {
 			t.Run(protocol+" "+as, func(t *testing.T) {
 				args := []string{protocol, "client", "--embedded"}
-				if protocol == broker.RocketMQ {
-					args = append(args, "-o", "retry-level=1") // a second
-				}
 				requireFails(t, as, "queue://TEST", args...)
 			})
 		}

@@ -3,7 +3,6 @@ package rocketmq
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
@@ -29,8 +28,6 @@ type batcher struct {
 	filling *batch // nil if none is being filled
 	free    []*batch
 	timer   *time.Timer
-
-	requests atomic.Uint64 // that have ended
 }
 
 // batch is one request with several messages, for one queue.
@@ -149,7 +146,6 @@ func (b *batcher) stop(ctx context.Context) {
 func (t *batch) answer(_ uint64, r *reply) {
 	b, n := t.b, int64(len(t.slots))
 	o := outcome(b.p.op, r)
-	b.requests.Add(1)
 	b.p.done.DoneAll(t.slots, o)
 	b.mu.Lock()
 	b.free = append(b.free, t)

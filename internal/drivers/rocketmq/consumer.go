@@ -83,8 +83,8 @@ type queue struct {
 	next     int64 // next offset to pull from; guarded by busy, and before the queue is started
 	consumed atomic.Int64
 
-	// The broker's knowledge of our offset. Only one request that reports it is in flight at a time, and the next is sent
-	// after its answer: a broker reads the requests of a connection in order but passes them to pools of threads
+	// The broker's knowledge of our offset. Only one request that reports it is in flight at a time, and the next is
+	// sent after its answer: a broker reads the requests of a connection in order but passes them to pools of threads
 	// (consumerManageThreadPoolNums; pullMessageThreadPoolNums for the offsets that pulls would commit) and keeps the
 	// offset that comes last (ConsumerOffsetManager.commitOffset), even if it is lower. An old offset that came last
 	// would make the next owner of the queue receive messages twice.

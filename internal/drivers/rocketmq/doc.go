@@ -86,7 +86,7 @@
 // reset the offset that the consumer had saved when it closed, and delivered the last messages once more (4 of 25 times
 // on a loaded machine).
 //
-// A released message goes back to the broker, which delivers it again after retry-level, through the group's retry
+// A released message goes back to the broker, which delivers it again after a second, through the group's retry
 // topic. A rejected message goes to the group's dead-letter topic. Brokers mark a released message as delivered before,
 // but not a message that comes again after a crash.
 //

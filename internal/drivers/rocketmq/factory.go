@@ -29,8 +29,7 @@ type Options struct {
 
 	Group string `opt:"group" help:"consumer group instead of the one made from destination or subscription"`
 
-	PullBatch  int `opt:"pull-batch" help:"messages per pull, 1 to 1024 (the broker has a limit of its own, 32 by default)"`
-	RetryLevel int `opt:"retry-level" help:"delay level of failed messages (1: one second); 0 lets the broker choose, 10s and more"`
+	PullBatch int `opt:"pull-batch" help:"messages per pull, 1 to 1024 (the broker has a limit of its own, 32 by default)"`
 
 	CreateTopic   bool   `opt:"create-topic" help:"create topics that do not exist"`
 	Queues        int    `opt:"queues" help:"queues of a topic that is created; 0: 8. With a number, an existing topic must have as many"`
@@ -53,7 +52,7 @@ const (
 func defaultOptions() *Options {
 	return &Options{
 		Send: sendAsync, BatchSize: 16, BatchLinger: time.Millisecond, SendTimeout: 3 * time.Second,
-		PullBatch: 32, RetryLevel: 1, CreateTopic: true,
+		PullBatch: 32, CreateTopic: true,
 	}
 }
 
@@ -137,7 +136,6 @@ func (o *Options) checkRanges(fail transport.Fail) {
 	between("rollback-percent", o.RollbackPercent, 0, 100)
 	between("unknown-percent", o.UnknownPercent, 0, 100-o.RollbackPercent) // both are shares of all messages
 	between("pull-batch", o.PullBatch, 1, 1024)
-	between("retry-level", o.RetryLevel, 0, 18)
 	between("queues", o.Queues, 0, maxQueues)
 	atLeast := func(name string, d, low time.Duration) {
 		if d < low {

@@ -261,13 +261,8 @@ func (p *producer) Waits() driver.Waits {
 
 // Counters implements [driver.Counting].
 func (p *producer) Counters() []driver.Counter {
-	switch {
-	case p.tx != nil:
-		return p.tx.counters()
-	case p.batch != nil:
-		const help = "requests of several messages that have ended"
-		return []driver.Counter{{Name: "batch-requests", Help: help, Value: p.batch.requests.Load()}}
-	default:
+	if p.tx == nil {
 		return nil
 	}
+	return p.tx.counters()
 }

@@ -261,9 +261,9 @@ func (c *consumer) resubscribe() bool {
 // sendBack returns a message to the broker, which delivers it again later through the group's retry topic, or, if it is
 // rejected, moves it to the group's dead-letter queue.
 func (c *consumer) sendBack(ctx context.Context, q *queue, m *wire.Message, verdict driver.Verdict) error {
-	level := c.opts.RetryLevel
+	level := "1" // deliver it again after a second
 	if verdict == driver.Reject {
-		level = -1
+		level = "-1" // to the dead letters
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.d.cfg.ConnectTimeout)
 	defer cancel()
@@ -271,7 +271,7 @@ func (c *consumer) sendBack(ctx context.Context, q *queue, m *wire.Message, verd
 		{"group", c.group},
 		{"originTopic", string(m.Topic)},
 		{"offset", strconv.FormatInt(m.LogOffset, 10)},
-		{"delayLevel", strconv.Itoa(level)},
+		{"delayLevel", level},
 		{"originMsgId", string(wire.Property(m.Properties, wire.PropUniqueKey))},
 		{"unitMode", "false"},
 		{"maxReconsumeTimes", "16"},

@@ -73,7 +73,6 @@ func TestOptionsAreChecked(t *testing.T) {
 		{"broker-address=me@host:1"},
 		{"broker-address=a:1,b:1"},
 		{"broker-address=a:1;"},
-		{"retry-level=19"},
 	} {
 		require.Error(t, check(bad...), "%v", bad)
 	}

@@ -12,14 +12,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
 )
 
-// These brokers and modes take part in `make features` only: see scripts/features.sh.
-
-func TestConformanceSettled(t *testing.T) {
-	cfg := librarytest.Embedded(t, goamqp.Factory())
-	cfg.Options, cfg.Allocations = []string{"settle=at-most-once"}, allocations
-	cfg.AtMostOnce, cfg.SettledReceive, cfg.Mode = true, true, true
-	drivertest.Run(t, cfg)
-}
+// These brokers take part in `make features` only: see scripts/features.sh.
 
 func TestConformanceActiveMQ(t *testing.T) {
 	a := brokertest.StartActiveMQ(t, brokertest.WithActiveMQLogin())

@@ -19,11 +19,6 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Options are the settings of this driver.
-type Options struct {
-	Settle string `opt:"settle" help:"at-least-once: the broker confirms each message; at-most-once: sent settled, complete when passed to the operating system" enum:"at-least-once,at-most-once"`
-}
-
 // Factory describes the protocol and opens drivers for it.
 func Factory() driver.Factory {
 	p := protocol.AMQP()
@@ -35,21 +30,15 @@ func Factory() driver.Factory {
 	topic.DurableSubscription, topic.SharedSubscription = true, true
 	f := driver.Factory{
 		Name: "amqp", Title: "AMQP 1.0", Client: "go-amqp", Hosts: p.Hosts,
-		Capabilities: driver.Capabilities{TLS: true, Queue: queue, Topic: topic}, InFlight: inFlight,
+		Capabilities: driver.Capabilities{TLS: true, Queue: queue, Topic: topic},
 	}
-	return protocol.Factory(f, p, func() *Options { return &Options{Settle: "at-least-once"} },
-		func(*transport.Settings[Options], transport.Fail) {},
-		func(s transport.Settings[Options]) driver.Driver {
-			d := &amqpDriver{factory: f, cfg: s, settled: inFlight(&s.Options, nil).Unanswered}
+	return protocol.Factory(f, p, func() *struct{} { return &struct{}{} },
+		func(*transport.Settings[struct{}], transport.Fail) {},
+		func(s transport.Settings[struct{}]) driver.Driver {
+			d := &amqpDriver{factory: f, cfg: s}
 			d.Open = d.dial
 			return d
 		})
-}
-
-// inFlight is [driver.Factory.InFlight].
-func inFlight(opts any, _ *driver.ProducerSpec) driver.InFlight {
-	o, _ := opts.(*Options)
-	return driver.InFlight{Unanswered: o != nil && o.Settle == "at-most-once"}
 }
 
 // amqpDriver is a [driver.Driver]: a set of connections by key.
@@ -57,8 +46,7 @@ type amqpDriver struct {
 	transport.Identity
 	transport.Pool[*connection]
 	factory driver.Factory
-	cfg     transport.Settings[Options]
-	settled bool
+	cfg     transport.Settings[struct{}]
 }
 
 // connection is an AMQP connection. Each producer and consumer has a session of its own on it.

@@ -33,10 +33,6 @@ var _ driver.Prober = (*consumer)(nil)
 // Consumer implements [driver.Driver].
 func (d *amqpDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	op := "open a consumer on " + spec.Destination.String()
-	if d.settled && spec.Failing != driver.Accept {
-		return nil, library.Unsupported(op, "leave out --consumer-fail or -o settle=at-most-once",
-			"messages that the broker sends settled cannot be rejected or released")
-	}
 	joined, err := d.join(ctx, spec.Connection, spec.Destination, op, func(f *driver.Factory) error {
 		return library.PlainNames().CheckConsumer(op, f, &spec)
 	})
@@ -63,9 +59,6 @@ func (c *consumer) options(d *amqpDriver) *amqp.ReceiverOptions {
 	o := &amqp.ReceiverOptions{
 		Credit: defaultCredit, SourceCapabilities: []string{c.spec.Destination.Kind.String()},
 		MaxMessageSize: uint64(d.cfg.MaxBody) + propertiesSize, //nolint:gosec // above zero
-	}
-	if d.settled {
-		o.RequestedSenderSettleMode = amqp.SenderSettleModeSettled.Ptr()
 	}
 	if c.spec.Credit > 0 {
 		o.Credit = int32(min(c.spec.Credit, 1<<30)) //nolint:gosec // in range

@@ -17,11 +17,10 @@ import (
 type producer struct {
 	party
 	transport.Notice
-	link    *amqp.Sender
-	settled bool
-	kinds   []amqp.Message // by variant
-	sizes   []int          // of their bodies
-	sends   *library.Sends
+	link  *amqp.Sender
+	kinds []amqp.Message // by variant
+	sizes []int          // of their bodies
+	sends *library.Sends
 }
 
 // Producer implements [driver.Driver].
@@ -40,7 +39,7 @@ func (d *amqpDriver) Producer(
 	if err != nil {
 		return nil, err
 	}
-	p := &producer{party: joined, settled: d.settled}
+	p := &producer{party: joined}
 	for i := range spec.Variants {
 		p.kinds = append(p.kinds, message(&spec, &spec.Variants[i]))
 		p.sizes = append(p.sizes, len(spec.Variants[i].Body))
@@ -89,19 +88,13 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 		msg.ApplicationProperties[driver.IDProperty] = string(m.ID.Append(nil))
 	}
 	return p.sends.Do(ctx, m.Slot, func(h *library.Handover) {
-		var receipt amqp.SendReceipt
-		var state amqp.DeliveryState = &amqp.StateAccepted{}
-		var err error
-		if p.settled {
-			err = p.link.Send(ctx, &msg, &amqp.SendOptions{Settled: true})
-		} else {
-			receipt, err = p.link.SendWithReceipt(ctx, &msg, nil)
-		}
+		receipt, err := p.link.SendWithReceipt(ctx, &msg, nil)
 		if err != nil && !ended(err) && h.NotSent(p.notSent(ctx, size, err)) {
 			return
 		}
 		h.Sent()
-		if err == nil && !p.settled {
+		var state amqp.DeliveryState
+		if err == nil {
 			state, err = receipt.Wait(p.sends.Answers)
 		}
 		h.End(p.outcome(state, err))
