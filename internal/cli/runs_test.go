@@ -234,7 +234,7 @@ func (l *memoryListener) get(t *testing.T, path string) string {
 
 var (
 	hostKeys = `"(?:cpu|cores|cpus|memory|memoryPeak|machineBusy|machineAll|gcPauses|gcPauseMax|cpuSeconds|cpuShare|` +
-		`gcPauseMaxMicroseconds|memoryPeakBytes|runId|go|run|planHash|os|arch|revision|depth|backlog)": *(?:"[^"]*"|[-+.0-9e]+)`
+		`gcPauseMaxMicroseconds|memoryPeakBytes|runId|go|run|planHash|os|arch|revision|depth|backlog|digest)": *(?:"[^"]*"|[-+.0-9e]+)`
 	hostValue = regexp.MustCompile(`,` + hostKeys + `|` + hostKeys + `,?`)
 	hostLine  = regexp.MustCompile(`(?m)^(# (HELP|TYPE) )?(go_|process_|promhttp_|perfmq_(process|cpu|memory|gc|machine|tester|run_end)).*\n`)
 )

@@ -3,7 +3,6 @@ package merge
 import (
 	"encoding/json"
 	"maps"
-	"slices"
 	"strings"
 	"testing"
 
@@ -49,7 +48,7 @@ func TestGroupOfSteps(t *testing.T) {
 		{"name": "last", "groups": [{"name": "i", "producers": 1}, {"name": "b", "producers": 1}]}]}`)
 	s.merged.Steps = []result.Step{
 		{Name: "both", Groups: []result.Group{group("a", 10), group("b", 20)}},
-		{Name: "one", Counts: counts(500)},
+		{Name: "one", Counts: counts(600), Measured: new(counts(500))},
 		{Name: "last", Groups: []result.Group{group("i", 7), group("b", 30)}},
 	}
 	s.parts, s.starts = []*result.Result{{}}, []int64{0}
@@ -64,8 +63,10 @@ func TestGroupOfSteps(t *testing.T) {
 		require.InDelta(t, max(0, c.sent), sent, 0, c)
 	}
 	require.Nil(t, s.metrics(s.plan.Steps[2:3], ""), "the step did not begin")
-	s.plan.Steps[1].Warmup = "1s"
+	require.InDelta(t, 500, s.metrics(all[1:2], "")["sent"], 0)
+	s.merged.Steps[1].Measured = nil // of an earlier build
 	require.Nil(t, s.metrics(all, "b"), "the messages due in the warm-up of a step are unknown")
+	require.NotContains(t, s.metrics(all[1:2], ""), "sent")
 }
 
 // The lowest and highest rates are of the seconds in which all hosts measured, also if these began between two seconds.
@@ -138,35 +139,6 @@ func TestGroupBeyondEighth(t *testing.T) {
 	require.InDelta(t, 9, *s.figures(all[1:], "i").Completed, 0)
 	require.InDelta(t, 9, *s.figures(all[:1], "a").Completed, 0)
 	require.Zero(t, *s.figures(all[:1], "h").Completed, "it did nothing")
-}
-
-// The parts have judged a count of a step by its messages due after the warm-up, which results do not list.
-func TestCountAfterWarmup(t *testing.T) {
-	s := shardsOf(t, `{"steps": [
-		{"name": "one", "warmup": "1s", "thresholds": ["failed == 0", "received > 0", "sent > 0"], "groups": [{"name": "a", "producers": 1, "consumers": 1}]},
-		{"name": "two", "warmup": "1s", "groups": [{"name": "a", "producers": 1, "consumers": 1}]}]}`)
-	counts := result.Counts{Producers: &result.Producers{Sent: 7, Failed: 7}, Consumers: &result.Consumers{Received: 900}}
-	s.merged.Steps = []result.Step{{Name: "one", Counts: counts}, {Name: "two", Counts: counts}}
-	for i := range 2 {
-		s.parts = append(s.parts, &result.Result{Steps: s.merged.Steps, Thresholds: []result.Threshold{
-			{Step: "two", Metric: "failed", Measured: new(float64(7))},
-			{Step: "one", Metric: "failed", Measured: new(float64(0))},
-			{Step: "one", Metric: "received", Measured: new(float64(100 + i))},
-			{Step: "one", Metric: "sent"},
-		}})
-	}
-	readers := *s.parts[1] // a shard without a producer in this step
-	readers.Thresholds = slices.Clone(readers.Thresholds)
-	readers.Steps = []result.Step{{Name: "one", Counts: result.Counts{Consumers: counts.Consumers}}}
-	readers.Thresholds[1].Measured = nil
-	s.parts = append(s.parts, &readers)
-	s.starts = []int64{0, 0, 0}
-	s.merged.Outcome.Success = true
-	require.NoError(t, s.judgeAll(nil))
-	got := s.merged.Thresholds
-	require.True(t, got[0].Kept && got[1].Kept, "%v", got)
-	require.InDelta(t, 302, *got[1].Measured, 0)
-	require.Nil(t, got[2].Measured, "two parts sent and do not have it")
 }
 
 // The rates of a backlog are from its first to its last message, though the parts waited for it within a second.

@@ -1,10 +1,8 @@
 package merge
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/load"
@@ -79,9 +77,9 @@ func parsed(texts []string) (list []threshold.Threshold, err error) {
 
 // judge judges thresholds of a step or, without one, of the whole run. In a run of one step both have the same metrics.
 func (s *shards) judge(list []threshold.Threshold, step *plannedStep) []result.Threshold {
-	steps, of := s.plan.Steps, ""
+	steps := s.plan.Steps
 	if step != nil {
-		steps, of = []plannedStep{*step}, step.Name
+		steps = []plannedStep{*step}
 	} else if len(steps) == 1 {
 		step = &steps[0]
 	}
@@ -94,38 +92,8 @@ func (s *shards) judge(list []threshold.Threshold, step *plannedStep) []result.T
 		for name, v := range s.metrics(steps, list[i].Metric.Group) {
 			all[prefix+name] = v
 		}
-		if _, known := all[list[i].Metric.Name]; !known {
-			if sum := s.judged(&list[i].Metric, of); sum != nil {
-				all[list[i].Metric.Name] = *sum
-			}
-		}
 	}
 	return threshold.Judge(list, func(group string) float64 { return s.target(step, group) }, all)
-}
-
-// judged returns the sum of a count of messages that the parts found when they judged a threshold of the step or,
-// without a name, of the run: results do not list the measured counts of each step. It is nil if it is unknown.
-func (s *shards) judged(m *threshold.Metric, step string) (sum *float64) {
-	table, name := result.CounterTable(), strings.TrimPrefix(m.Name, threshold.GroupPrefix+m.Group+".")
-	k := slices.IndexFunc(table, func(c result.CounterInfo) bool { return c.Name == name })
-	if k < 0 {
-		return nil
-	}
-	for _, p := range s.parts {
-		same := func(t result.Threshold) bool { return t.Step == step && t.Metric == m.Name }
-		i := slices.IndexFunc(p.Thresholds, same)
-		if i < 0 {
-			return nil
-		}
-		at := stepOf(p, step)
-		switch v := p.Thresholds[i].Measured; {
-		case v != nil:
-			sum = new(*v + *cmp.Or(sum, new(float64)))
-		case at.Name == "" || at.Counts.Get(table[k].Counter) > 0: // otherwise it had no such workers
-			return nil
-		}
-	}
-	return sum
 }
 
 // metrics returns the metrics of some or all steps, or of a group in them. Unknown metrics are missing.
@@ -136,10 +104,10 @@ func (s *shards) metrics(steps []plannedStep, group string) map[string]float64 {
 		if at.Name == "" { // the run ended before it
 			return nil
 		}
-		of, from = result.Result{Total: at.Counts, Latencies: at.Latencies, Figures: at.Figures, End: at.End}, at.Start
-		if steps[0].Warmup == "" {
-			of.Measured = &at.Counts
+		of = result.Result{
+			Total: at.Counts, Measured: at.Measured, Latencies: at.Latencies, Figures: at.Figures, End: at.End,
 		}
+		from = at.Start
 	}
 	alone := true
 	for i := range steps {
@@ -166,13 +134,15 @@ func (s *shards) setGroup(of *result.Result, steps []plannedStep, name string) (
 		if p.has(name) == 0 || at.Name == "" {
 			continue
 		}
-		part := &result.Group{Counts: at.Counts, Measured: at.Counts, Latencies: at.Latencies}
-		if k := slices.IndexFunc(at.Groups, func(g result.Group) bool { return g.Name == name }); k >= 0 {
-			part = &at.Groups[k]
-		} else if !p.alone(name) || p.Warmup != "" { // results do not list a group that is all of its step
+		k := slices.IndexFunc(at.Groups, func(g result.Group) bool { return g.Name == name })
+		switch {
+		case k >= 0:
+			sum.Add(&at.Groups[k])
+		case p.alone(name) && at.Measured != nil: // results do not list a group that is all of its step
+			sum.Add(&result.Group{Counts: at.Counts, Measured: *at.Measured, Latencies: at.Latencies})
+		default:
 			return false
 		}
-		sum.Add(part)
 		known = true
 	}
 	of.Total, of.Measured, of.Latencies, of.Figures = sum.Counts, &sum.Measured, sum.Latencies, s.figures(steps, name)

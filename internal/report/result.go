@@ -148,15 +148,16 @@ func (r *recorder) steps(s *stats.Summary, whole *result.Result) (list []result.
 			name = r.run.Steps[0]
 		}
 		return []result.Step{{
-			Name: name, Start: whole.Start, End: whole.End, Counts: whole.Total, Latencies: whole.Latencies,
-			Groups: groups(s.Groups), Limit: whole.Limit, Figures: whole.Figures,
+			Name: name, Start: whole.Start, End: whole.End, Counts: whole.Total, Measured: whole.Measured,
+			Latencies: whole.Latencies, Groups: groups(s.Groups), Limit: whole.Limit, Figures: whole.Figures,
 		}}
 	}
 	for i := range s.Steps {
 		step := &s.Steps[i]
+		measured := step.Measured.Counts(r.run.Producing, r.run.Consuming)
 		list = append(list, result.Step{
 			Name: step.Name, Reason: step.Reason, Start: step.Start.UnixMicro(), End: step.End.UnixMicro(),
-			Counts: step.Total.Counts(r.run.Producing, r.run.Consuming), Latencies: step.Latencies,
+			Counts: step.Total.Counts(r.run.Producing, r.run.Consuming), Measured: &measured, Latencies: step.Latencies,
 			Groups: groups(step.Groups), Limit: limit(&step.Limit), Figures: step.Figures(),
 		})
 	}

@@ -94,11 +94,7 @@ func (r *Result) merge(part *Result) {
 	r.Tester.Cores += part.Tester.Cores
 	r.Tester.Memory += part.Tester.Memory
 	r.Tester.MemoryPeak += part.Tester.MemoryPeak
-	if r.Measured == nil || part.Measured == nil {
-		r.Measured = nil
-	} else {
-		r.Measured.Add(part.Measured)
-	}
+	r.Measured = addKnownCounts(r.Measured, part.Measured)
 	r.Expected, r.Missing = AddKnown(r.Expected, part.Expected), AddKnown(r.Missing, part.Missing)
 	r.mergeOutages(part)
 	addTo(&r.MoreStalls, part.MoreStalls)
@@ -134,6 +130,15 @@ func AddKnown[T uint64 | float64](a, b *T) *T {
 	}
 	sum := *a + *b
 	return &sum
+}
+
+// addKnownCounts adds to the first counts. The sum is known only if both are.
+func addKnownCounts(to, from *Counts) *Counts {
+	if to == nil || from == nil {
+		return nil
+	}
+	to.Add(from)
+	return to
 }
 
 func (o *Outcome) merge(other *Outcome, host string) {
@@ -178,12 +183,13 @@ func (r *Result) mergeSteps(part *Result) {
 		from := &part.Steps[i]
 		to := named(&r.Steps, from.Name, func(s *Step) *string { return &s.Name })
 		if to.Start == 0 {
-			to.Reason, to.Start = from.Reason, from.Start
+			to.Reason, to.Start, to.Measured = from.Reason, from.Start, &Counts{}
 		}
 		to.Reason = mergedReason(to.Reason, from.Reason)
 		to.Limit = mergedLimit(to.Limit, from.Limit, part.name())
 		to.Start, to.End = min(to.Start, from.Start), max(to.End, from.End)
 		to.Counts.Add(&from.Counts)
+		to.Measured = addKnownCounts(to.Measured, from.Measured)
 		to.Latencies.add(&from.Latencies)
 		for k := range from.Groups {
 			named(&to.Groups, from.Groups[k].Name, func(g *Group) *string { return &g.Name }).Add(&from.Groups[k])

@@ -73,7 +73,7 @@ func split(t *testing.T, whole *Result, n int) []*Result {
 		}
 	}
 	for _, p := range parts {
-		p.Steps = []Step{{Name: "load", Start: p.Start, End: p.End, Counts: p.Total, Latencies: p.Latencies}}
+		p.Steps = []Step{{Name: "load", Start: p.Start, End: p.End, Counts: p.Total, Measured: p.Measured, Latencies: p.Latencies}}
 	}
 	return parts
 }
@@ -101,6 +101,7 @@ func TestMergeOfPartsIsTheWhole(t *testing.T) {
 	require.Equal(t, whole.Total.Consumers.Received, got.Total.Consumers.Received)
 	require.Equal(t, asJSON(t, whole.Latencies), asJSON(t, got.Latencies))
 	require.Equal(t, asJSON(t, whole.Latencies), asJSON(t, got.Steps[0].Latencies))
+	require.Equal(t, asJSON(t, whole.Measured.Producers.Sent), asJSON(t, got.Steps[0].Measured.Producers.Sent))
 	require.Len(t, got.Rows, len(whole.Rows))
 	for i := range got.Rows {
 		require.Equal(t, asJSON(t, whole.Rows[i].Producers.Sent), asJSON(t, got.Rows[i].Producers.Sent))

@@ -265,6 +265,9 @@ type Step struct {
 	End   int64 `json:"end"`
 	// Counts of the step, warm-up included: the sums of its rows.
 	Counts Counts `json:"counts"`
+	// Measured are the counts of the messages that were due after the warm-up of the step. Counts that belong to no
+	// message are zero. It is missing if unknown.
+	Measured *Counts `json:"measured,omitempty"`
 	// Latencies of the messages that were due in the step after its warm-up.
 	Latencies Latencies `json:"latencies"`
 	// Groups are the groups of the step, if there are several. Their counts and latencies add up to those of the step.
