@@ -114,7 +114,7 @@ func (l *load) start(t *testing.T) {
 	signals := make(chan os.Signal, 3)
 	go func() {
 		l.ended <- cli.Main(cli.Env{
-			Args:    []string{"run", file, "--embedded", "--metrics", l.metrics, "--metrics-linger", "15s", "--result", l.result},
+			Args:    []string{"run", file, "--embedded", "--reconnect", "--metrics", l.metrics, "--metrics-linger", "15s", "--result", l.result},
 			Environ: []string{"GOGC=100"}, Stdout: io.Discard, Stderr: &l.stderr,
 			Signals: signals, Factories: drivers.All(), Scenarios: scenarios.FS(), Version: run.NewVersion("promtest"),
 		})
@@ -180,23 +180,28 @@ func (s server) value(expr string, at time.Time) float64 {
 	return list[0].Value[1]
 }
 
-// panelQueries are the queries of the dashboard, as Grafana would send them.
+// panelQueries are the queries of the dashboard, as Grafana would send them; those of its annotations, whether they hold or not.
 func panelQueries(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(deploy + "grafana-dashboard.json")
 	require.NoError(t, err)
+	type target struct{ Expr string }
+	type panel struct {
+		Title, Type string
+		Targets     []target
+	}
 	var dashboard struct {
-		Panels []struct {
-			Title, Type string
-			Targets     []struct{ Expr string }
-		}
+		Panels      []panel
+		Annotations struct{ List []target }
 	}
 	require.NoError(t, json.Unmarshal(text, &dashboard))
 	queries := map[string]string{}
-	for _, panel := range dashboard.Panels {
+	for _, panel := range append(dashboard.Panels, panel{Title: "annotation", Targets: dashboard.Annotations.List}) {
 		require.Equal(t, panel.Type == "row", len(panel.Targets) == 0, panel.Title)
 		for i, target := range panel.Targets {
-			expr := strings.NewReplacer("$__rate_interval", "10s", "$job", "perfmq", "$instance", ".*").Replace(target.Expr)
+			// The broker is inside the process.
+			names := strings.NewReplacer("$__rate_interval", "10s", "$job", "perfmq", "$instance", ".*", "$broker", "perfmq")
+			expr := strings.TrimSuffix(names.Replace(target.Expr), " > 0")
 			require.NotContains(t, expr, "$", "a variable that this test does not know")
 			queries[fmt.Sprintf("%s %d", panel.Title, i)] = expr
 		}
