@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -46,12 +47,7 @@ func (c Class) String() string {
 
 // Permanent reports whether a new connection cannot mend a failure of the class.
 func (c Class) Permanent() bool {
-	switch c {
-	case ClassAuth, ClassNotFound, ClassTooLarge, ClassUnsupported:
-		return true
-	default:
-		return false
-	}
+	return slices.Contains([]Class{ClassAuth, ClassNotFound, ClassTooLarge, ClassUnsupported}, c)
 }
 
 // LossBy returns the class of the end of an open connection, session, link or subscription that the broker ended for a

@@ -141,7 +141,7 @@ func (h *handshake) open() error {
 	c.delays = slices.Contains(open.OfferedCapabilities, capDelayed)
 	product := text(open.Properties, "product")
 	version := text(open.Properties, "version")
-	c.dialect = dialect(protocol.AMQPBroker(product, version))
+	c.dialect = dialect(protocol.Broker(product, version))
 	// A broker that refuses us has to open the connection before it can close it.
 	failed := wire.Lookup(open.Properties, "amqp:connection-establishment-failed")
 	if failed.Bool() {

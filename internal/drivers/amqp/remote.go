@@ -31,7 +31,8 @@ func (s *session) attached(p *wire.Body) error {
 		if l == nil || l.attached || l.name != f.Name || l.role == f.Role {
 			continue
 		}
-		l.attached, l.remoteHandle, l.peer = true, f.Handle, withoutEncoded(f)
+		f.Properties = nil // they lie in the read buffer, which would stay in memory for as long as the link
+		l.attached, l.remoteHandle, l.peer = true, f.Handle, f
 		l.refused = l.role == wire.RoleSender && f.Target.Kind == 0 || l.role == wire.RoleReceiver && f.Source.Kind == 0
 		if l.role == wire.RoleReceiver {
 			s.receiver = l
@@ -43,13 +44,6 @@ func (s *session) attached(p *wire.Body) error {
 		return nil
 	}
 	return unexpected("attach", f.Name)
-}
-
-// withoutEncoded returns an attach without its encoded values: these lie in the read buffer, which would stay in memory
-// for as long as the link.
-func withoutEncoded(f wire.Attach) wire.Attach {
-	f.Properties = nil
-	return f
 }
 
 // byRemote returns the link that the peer names so, or nil. The lock is held.

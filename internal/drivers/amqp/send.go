@@ -2,10 +2,8 @@ package amqp
 
 import (
 	"context"
-	"errors"
 
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
-	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -30,7 +28,7 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 		err = p.send(ctx, m, t, id, state)
 	}
 	if err != nil {
-		return p.sendError(ctx, err)
+		return protocol.SendError(ctx, p.op, err)
 	}
 	if p.tx != nil {
 		p.tx.commitFull(ctx, m.More)
@@ -153,18 +151,11 @@ func (p *producer) abort(err error, first bool) error {
 	return err
 }
 
-func (p *producer) sendError(ctx context.Context, err error) error {
-	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return protocol.HeldBack(p.op, err)
-	}
-	return transport.Explain(p.op, err)
-}
-
 // Flush implements [driver.Flusher].
 func (p *producer) Flush(ctx context.Context) error {
 	if p.tx != nil && !p.closed {
 		if err := p.tx.flush(ctx); err != nil {
-			return p.sendError(ctx, err)
+			return protocol.SendError(ctx, p.op, err)
 		}
 	}
 	p.lease.Conn.Out.Flush()

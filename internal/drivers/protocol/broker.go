@@ -1,10 +1,13 @@
 package protocol
 
 import (
+	"context"
+	"errors"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -18,8 +21,8 @@ const (
 	Perfmq    = "perfmq"  // our embedded broker
 )
 
-// AMQPBroker returns the broker of the properties product and version of an open frame; "" for an unknown one.
-func AMQPBroker(product, version string) string {
+// Broker returns the broker with that product and version; "" for an unknown one.
+func Broker(product, version string) string {
 	switch name := strings.ToLower(product); {
 	case strings.Contains(name, "artemis"):
 		return Artemis
@@ -27,6 +30,8 @@ func AMQPBroker(product, version string) string {
 		return ActiveMQ
 	case strings.Contains(name, "broker-j"):
 		return BrokerJ
+	case name == "perfmq embedded broker":
+		return Perfmq
 	case name == "rabbitmq" && Before(version, 4, 0):
 		return RabbitMQ3
 	case name == "rabbitmq":
@@ -35,19 +40,10 @@ func AMQPBroker(product, version string) string {
 	return ""
 }
 
-// STOMPBroker returns the broker of the server header of a CONNECTED frame; "" for an unknown one.
+// STOMPBroker returns the broker of the server header of a CONNECTED frame. All versions of RabbitMQ are alike.
 func STOMPBroker(server string) string {
-	switch name := strings.ToLower(server); {
-	case strings.Contains(name, "artemis"):
-		return Artemis
-	case strings.HasPrefix(name, "activemq/"), name == "activemq":
-		return ActiveMQ
-	case strings.HasPrefix(name, "rabbitmq"):
-		return RabbitMQ
-	case strings.HasPrefix(name, "perfmq embedded broker/"):
-		return Perfmq
-	}
-	return ""
+	name, _ := STOMPServer(server)
+	return Broker(name, "")
 }
 
 // Before reports whether a version such as 2.33.1 is before major.minor; false for an unknown one.
@@ -152,6 +148,14 @@ func HeldBack(op string, err error) *driver.Error {
 	return driver.Errorf(driver.ClassTimeout, op,
 		"look for a full address or disk, an alarm or a blocked producer on the broker's console",
 		"not sent: %w", err)
+}
+
+// SendError is the error of a send that did not happen, for the reason err.
+func SendError(ctx context.Context, op string, err error) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return HeldBack(op, err)
+	}
+	return transport.Explain(op, err)
 }
 
 // NoAnswer is the error about messages that the broker has not answered when their producer closes. Ends are the

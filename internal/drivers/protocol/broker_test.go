@@ -19,7 +19,7 @@ func TestBrokers(t *testing.T) {
 		"":                          {"": ""},
 	} {
 		for version, want := range versions {
-			require.Equal(t, want, protocol.AMQPBroker(product, version), "%s %s", product, version)
+			require.Equal(t, want, protocol.Broker(product, version), "%s %s", product, version)
 		}
 	}
 	for server, want := range map[string]string{

@@ -9,61 +9,102 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// RocketMQRefusal returns the meaning of a refusal by a broker, by its code (ResponseCode.java) and words: for a
-// refused message also how its send ended, which is unknown for a message that is stored but not safe yet.
-func RocketMQRefusal(code int, words string) (state driver.State, class driver.Class, hint string) {
-	const (
-		login = "check access key (--user), secret key (--password) and the broker's ACL"
-		log   = transport.HintLog
-	)
-	switch code {
-	case wire.ResSystemBusy, wire.ResFlowControl:
-		return driver.Failed, driver.ClassFull,
-			"send slower, or raise the broker's sendMessageThreadPoolNums and waitTimeMillsInSendQueue"
-	case wire.ResNoPermission:
-		if strings.Contains(words, "sending message is forbidden") {
-			return driver.Rejected, driver.ClassAuth, "look at brokerPermission and the topic's perm"
-		}
-		return driver.Rejected, driver.ClassAuth, login
-	case wire.ResTopicNotExist:
-		return driver.Failed, driver.ClassNotFound, "create the topic, or leave -o create-topic at true"
-	case wire.ResSubscriptionNotExist, wire.ResSubscriptionNotLatest, wire.ResSubscriptionGroupNotExist:
-		return driver.Failed, driver.ClassNotFound,
-			"was the consumer group deleted, or do its members differ in their filters?"
-	case wire.ResFlushDiskTimeout, wire.ResSlaveNotAvailable, wire.ResFlushSlaveTimeout:
-		return driver.Unknown, driver.ClassTimeout, "the broker has the message: is its disk slow, or its slave away?"
-	case wire.ResSubscriptionParseFailed:
-		return driver.Failed, driver.ClassUnsupported,
-			"check the filter; SQL needs enablePropertyFilter=true in the broker's configuration"
-	case wire.ResRequestCodeNotSupported:
-		return driver.Failed, driver.ClassUnsupported, "the broker may be too old"
-	case wire.ResMessageIllegal:
-		if hint := MessageTypeHint(words); hint != "" {
-			return driver.Rejected, driver.ClassUnsupported, hint
-		}
-		if containsAny(words, "size", "length", "too long") {
-			return driver.Rejected, driver.ClassTooLarge, "send smaller messages or raise the broker's maxMessageSize"
-		}
-		return driver.Rejected, driver.ClassProtocol, log
-	case wire.ResServiceNotAvailable, wire.ResGoAway:
-		return driver.Failed, driver.ClassClosedByBroker, log
-	}
-	switch {
-	case code == wire.ResSystemError && RocketMQLoginFailed(words):
-		return driver.Failed, driver.ClassAuth, login
-	case code == wire.ResSystemError && strings.Contains(words, "SQL92"):
-		return driver.Failed, driver.ClassUnsupported, "set enablePropertyFilter=true in the broker's configuration"
-	case strings.HasSuffix(words, "field bname"): // brokers do not ask for their name
-		return driver.Failed, driver.ClassProtocol, "give the address of the name server, not of a proxy"
-	}
-	return driver.Failed, driver.ClassOther, log
+// refusal is the meaning of a refusal by a broker. It has the end of the send of a refused message, too, which is
+// unknown for a message that is stored but not safe yet.
+type refusal struct {
+	codes []int    // ResponseCode.java; none for any
+	words []string // any of these; none for any text
+	state driver.State
+	class driver.Class
+	hint  string
 }
 
-// RocketMQLoginFailed recognises the texts of refusals by ACL 1.0 and 2.0, which have a general code.
-func RocketMQLoginFailed(words string) bool {
-	return containsAny(words, "AclException", "AuthenticationException", "AuthorizationException",
-		"No accessKey is configured", "signature")
+var refusals = allRefusals() //nolint:gochecknoglobals // a table that never changes; rejections may be many
+
+// allRefusals returns the table, in which the first match counts.
+func allRefusals() []refusal {
+	const login = "check access key (--user), secret key (--password) and the broker's ACL"
+	busy, away := []int{wire.ResSystemBusy, wire.ResFlowControl}, []int{wire.ResServiceNotAvailable, wire.ResGoAway}
+	group := []int{wire.ResSubscriptionNotExist, wire.ResSubscriptionNotLatest, wire.ResSubscriptionGroupNotExist}
+	unsafe := []int{wire.ResFlushDiskTimeout, wire.ResSlaveNotAvailable, wire.ResFlushSlaveTimeout}
+	denied, illegal, fault := []int{wire.ResNoPermission}, []int{wire.ResMessageIllegal}, []int{wire.ResSystemError}
+	return []refusal{
+		{
+			busy, nil, driver.Failed, driver.ClassFull,
+			"send slower, or raise the broker's sendMessageThreadPoolNums and waitTimeMillsInSendQueue",
+		},
+		{
+			denied,
+			[]string{"sending message is forbidden"},
+			driver.Rejected, driver.ClassAuth,
+			"look at brokerPermission and the topic's perm",
+		},
+		{denied, nil, driver.Rejected, driver.ClassAuth, login},
+		{
+			[]int{wire.ResTopicNotExist},
+			nil, driver.Failed, driver.ClassNotFound,
+			"create the topic, or leave -o create-topic at true",
+		},
+		{
+			group, nil, driver.Failed, driver.ClassNotFound,
+			"was the consumer group deleted, or do its members differ in their filters?",
+		},
+		{
+			unsafe, nil, driver.Unknown, driver.ClassTimeout,
+			"the broker has the message: is its disk slow, or its slave away?",
+		},
+		{
+			[]int{wire.ResSubscriptionParseFailed},
+			nil, driver.Failed, driver.ClassUnsupported,
+			"check the filter; SQL needs enablePropertyFilter=true in the broker's configuration",
+		},
+		{
+			[]int{wire.ResRequestCodeNotSupported},
+			nil, driver.Failed, driver.ClassUnsupported,
+			"the broker may be too old",
+		},
+		{
+			illegal,
+			[]string{"size", "length", "too long"},
+			driver.Rejected, driver.ClassTooLarge,
+			"send smaller messages or raise the broker's maxMessageSize",
+		},
+		{illegal, nil, driver.Rejected, driver.ClassProtocol, transport.HintLog},
+		{away, nil, driver.Failed, driver.ClassClosedByBroker, transport.HintLog},
+		{fault, loginFailed(), driver.Failed, driver.ClassAuth, login},
+		{
+			fault,
+			[]string{"SQL92"},
+			driver.Failed, driver.ClassUnsupported,
+			"set enablePropertyFilter=true in the broker's configuration",
+		},
+		{nil, []string{"field bname"}, driver.Failed, driver.ClassProtocol, // brokers do not ask for their name
+			"give the address of the name server, not of a proxy"},
+	}
 }
+
+// RocketMQRefusal returns the meaning of a refusal by its code and words.
+func RocketMQRefusal(code int, words string) (state driver.State, class driver.Class, hint string) {
+	if hint := MessageTypeHint(words); code == wire.ResMessageIllegal && hint != "" {
+		return driver.Rejected, driver.ClassUnsupported, hint
+	}
+	for _, r := range refusals {
+		if (r.codes == nil || slices.Contains(r.codes, code)) && (r.words == nil || containsAny(words, r.words...)) {
+			return r.state, r.class, r.hint
+		}
+	}
+	return driver.Failed, driver.ClassOther, transport.HintLog
+}
+
+// loginFailed are texts of refusals by ACL 1.0 and 2.0, which have a general code.
+func loginFailed() []string {
+	return []string{
+		"AclException", "AuthenticationException", "AuthorizationException", "No accessKey is configured", "signature",
+	}
+}
+
+// RocketMQLoginFailed recognises these texts.
+func RocketMQLoginFailed(words string) bool { return containsAny(words, loginFailed()...) }
 
 func containsAny(text string, parts ...string) bool {
 	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })

@@ -2,9 +2,9 @@ package rocketmq
 
 import (
 	"errors"
+	"slices"
 	"strconv"
-
-	"github.com/apache/rocketmq-client-go/v2/primitive"
+	"strings"
 
 	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
@@ -39,7 +39,7 @@ func (p *producer) properties(spec *driver.ProducerSpec, v *driver.Variant) ([]b
 		case pair.Key == "" || !wire.CarriesProperty(pair.Key) || !wire.CarriesProperty(pair.Value):
 			return nil, driver.Errorf(driver.ClassUnsupported, op, "",
 				"RocketMQ allows neither empty names nor the characters 1 and 2 (%q=%q)", pair.Key, pair.Value)
-		case reserved(pair.Key):
+		case slices.Contains(reserved(), pair.Key):
 			return nil, driver.Errorf(driver.ClassUnsupported, op, "rename it; tag, keys and delays are set by -o",
 				"the name %s is one of RocketMQ's own or of ours", pair.Key)
 		}
@@ -56,24 +56,15 @@ func (p *producer) properties(spec *driver.ProducerSpec, v *driver.Variant) ([]b
 	return b, nil
 }
 
-// reserved reports whether the name has a meaning to brokers (MessageConst.STRING_HASH_SET) or to us.
-func reserved(key string) bool {
-	switch key {
-	case driver.TimeProperty, driver.IDProperty, propPlan, wire.PropShardingKey, wire.PropTimerDelayMs,
-		wire.PropTags, wire.PropKeys, wire.PropDelayLevel, wire.PropWait,
-		primitive.PropertyRetryTopic, primitive.PropertyRealTopic, primitive.PropertyRealQueueId,
-		wire.PropPrepared, wire.PropProducerGroup, primitive.PropertyMinOffset,
-		primitive.PropertyMaxOffset, primitive.PropertyBuyerId, primitive.PropertyOriginMessageId,
-		primitive.PropertyTransferFlag, primitive.PropertyCorrectionFlag, primitive.PropertyMQ2Flag,
-		primitive.PropertyReconsumeTime, primitive.PropertyMsgRegion, primitive.PropertyTraceSwitch,
-		wire.PropUniqueKey, primitive.PropertyMaxReconsumeTimes,
-		primitive.PropertyConsumeStartTime, primitive.PropertyTranscationPreparedQueueOffset,
-		primitive.PropertyTranscationCheckTimes, primitive.PropertyCheckImmunityTimeInSeconds,
-		primitive.PropertyMessageTTL, primitive.PropertyMsgType, primitive.PropertyCluster,
-		"TIMER_DELAY_SEC", "TIMER_DELIVER_MS", "INSTANCE_ID", "POP_CK", "__LITE_TOPIC", "_SYS_MSG_PRIORITY_":
-		return true
-	}
-	return false
+// reserved are the names with a meaning to brokers (MessageConst.STRING_HASH_SET) or to us.
+func reserved() []string {
+	return append(strings.Fields(`
+		KEYS TAGS WAIT DELAY RETRY_TOPIC REAL_TOPIC REAL_QID TRAN_MSG PGROUP MIN_OFFSET MAX_OFFSET BUYER_ID
+		ORIGIN_MESSAGE_ID TRANSFER_FLAG CORRECTION_FLAG MQ2_FLAG RECONSUME_TIME MSG_REGION TRACE_ON UNIQ_KEY
+		MAX_RECONSUME_TIMES CONSUME_START_TIME TRAN_PREPARED_QUEUE_OFFSET TRANSACTION_CHECK_TIMES
+		CHECK_IMMUNITY_TIME_IN_SECONDS TTL MSG_TYPE CLUSTER TIMER_DELAY_MS TIMER_DELAY_SEC TIMER_DELIVER_MS
+		INSTANCE_ID POP_CK __LITE_TOPIC _SYS_MSG_PRIORITY_ __SHARDINGKEY`),
+		driver.TimeProperty, driver.IDProperty, propPlan)
 }
 
 // readProperties extracts our own properties: the time, the ID, and whether the message was left open.

@@ -3,7 +3,6 @@ package stomp
 import (
 	"bytes"
 	"context"
-	"errors"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -143,7 +142,7 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	b, err := out.Lock(ctx, p.socket)
 	if err != nil {
 		if p.sends.undo(m.Slot) {
-			return p.sendError(ctx, err)
+			return protocol.SendError(ctx, p.op, err)
 		}
 		return nil // the end of the connection has reported it
 	}
@@ -194,13 +193,6 @@ func (p *producer) Host() string { return p.conn.Host() }
 // Waits implements [driver.Waiter].
 func (p *producer) Waits() driver.Waits {
 	return driver.Waits{Reader: p.conn.Raw.Reading(), Socket: p.socket.Wait()}
-}
-
-func (p *producer) sendError(ctx context.Context, err error) error {
-	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return protocol.HeldBack(p.op, err)
-	}
-	return transport.Explain(p.op, err)
 }
 
 // appendSend appends the SEND frame of m. transaction is the header line that adds it to a transaction.
@@ -277,7 +269,7 @@ func (p *producer) Flush(ctx context.Context) error {
 	if p.tx != nil && !p.closed {
 		b, err := out.Lock(ctx, p.socket)
 		if err != nil {
-			return p.sendError(ctx, err)
+			return protocol.SendError(ctx, p.op, err)
 		}
 		p.tx.mu.Lock()
 		b = p.tx.commitOpen(b)

@@ -79,7 +79,7 @@ func (d *amqpDriver) dial(ctx context.Context, spec driver.Connection) (*connect
 		product, _ := opened.Properties()["product"].(string)
 		version, _ := opened.Properties()["version"].(string)
 		d.Tell(product, version)
-		return c, c.adapt(protocol.AMQPBroker(product, version), d.factory)
+		return c, c.adapt(protocol.Broker(product, version), d.factory)
 	})
 }
 

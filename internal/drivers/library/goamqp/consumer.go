@@ -27,9 +27,6 @@ type consumer struct {
 	maxBody int // the largest body to accept
 }
 
-// Without a Prober the consumer would count as answered: messages held by a stalled broker would be reported as lost.
-var _ driver.Prober = (*consumer)(nil)
-
 // Consumer implements [driver.Driver].
 func (d *amqpDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	op := "open a consumer on " + spec.Destination.String()

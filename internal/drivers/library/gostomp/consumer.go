@@ -32,9 +32,6 @@ type consumer struct {
 	closed  bool
 }
 
-// Without a Prober the consumer would count as answered: messages held by a stalled broker would be reported as lost.
-var _ driver.Prober = (*consumer)(nil)
-
 // Consumer implements [driver.Driver].
 func (d *stompDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	op := "open a consumer on " + spec.Destination.String()

@@ -67,9 +67,6 @@ type handover struct {
 	settled chan struct{}
 }
 
-// Without a Prober the consumer would count as answered: messages held by a stalled broker would be reported as lost.
-var _ driver.Prober = (*consumer)(nil)
-
 // Consumer implements [driver.Driver].
 func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	op, dest := "open a consumer on "+spec.Destination.String(), spec.Destination
