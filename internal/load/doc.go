@@ -23,6 +23,6 @@
 // message is due, and again each time it had to wait.
 //
 // To follow a message: [Producer.Run], then openLoop, which waits in waitUntil (watch.go), or closedLoop (producer.go;
-// relayLoop in relay.go with one in flight); prepare and handOver (handover.go), and back by Done or DoneAll
-// (completions.go). A message that arrives: Consumer.deliver (consumer.go). The due times: schedule.go.
+// with one in flight, relayNext in relay.go sends the next message); prepare and handOver (handover.go), and back by
+// Done or DoneAll (completions.go). A message that arrives: Consumer.deliver (consumer.go). The due times: schedule.go.
 package load

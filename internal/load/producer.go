@@ -129,11 +129,7 @@ func (p *Producer) Run(ctx context.Context, load Load) error {
 		p.rec.Wait(stats.WaitEnded, p.clock.Now())
 	}()
 	run := p.openLoop
-	switch {
-	case !load.Schedule.IsZero():
-	case p.trySender != nil && p.cfg.MaxPending == 1 && !load.Resend:
-		run = p.relayLoop
-	default:
+	if load.Schedule.IsZero() {
 		run = p.closedLoop
 	}
 	err := run(ctx)
@@ -158,36 +154,34 @@ func (p *Producer) flush(ctx context.Context) error {
 	return f.Flush(ctx)
 }
 
+// closedLoop sends a message as soon as there is a place for it.
 func (p *Producer) closedLoop(ctx context.Context) error {
-	var msg driver.Message
-	last := p.clock.Now() // when the previous message was about to be handed over
+	r := &p.relay
+	r.ctx, r.msg, r.n, r.kind = ctx, driver.Message{}, uint64(p.load.Index), false
+	relays := p.trySender != nil && p.cfg.MaxPending == 1 && !p.load.Resend
 	total := uint64(p.load.Total)
-	for n := uint64(p.load.Index); p.load.Count == 0 || n < p.load.Count; {
-		if stopped(ctx) {
-			return nil
-		}
+	for last := p.clock.Now(); p.hasNext(); { // last is when the previous message was about to be handed over
 		index, ok := p.slots.takePlace()
 		now := p.clock.Now()
 		p.brokerWait(now - last)
+		last = now
 		if !ok {
-			if index, now, ok = p.awaitPlace(ctx, now); !ok {
+			if last, ok = p.awaitRelayed(now, relays); !ok {
 				return nil
 			}
+			continue
 		}
-		last = now
 		if found, stopped, err := p.sendAgain(ctx, index, now); stopped || err != nil {
 			return err
 		} else if found {
 			continue
 		}
-		if p.mixed() {
-			msg.Variant = p.nextVariant()
-		}
-		msg.More = p.slots.hasRoom() && (p.load.Count == 0 || n+total < p.load.Count)
-		if stopped, err := p.send(ctx, &msg, index, now, now); stopped || err != nil {
+		p.chooseVariant()
+		r.msg.More = !relays && p.slots.hasRoom() && (p.load.Count == 0 || r.n+total < p.load.Count)
+		if stopped, err := p.send(ctx, &r.msg, index, now, now); stopped || err != nil {
 			return err
 		}
-		n += total
+		p.advanceRelay()
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// relay is the state of a closed loop with one message in flight. While Run's goroutine waits for the end of that
+// relay is the state of a closed loop. With one message in flight, while Run's goroutine waits for the end of that
 // message, the goroutine that reports the end sends the next one: to wake another goroutine for it costs time and,
 // with another thread that the runtime starts for that, a good part of the processor time of a message.
 type relay struct {
@@ -19,30 +19,6 @@ type relay struct {
 	msg  driver.Message
 	n    uint64 // of the next message
 	kind bool   // the variant of the next message is chosen
-}
-
-// relayLoop is the closed loop with one message in flight.
-func (p *Producer) relayLoop(ctx context.Context) error {
-	r := &p.relay
-	r.ctx, r.msg, r.n, r.kind = ctx, driver.Message{}, uint64(p.load.Index), false
-	for last := p.clock.Now(); p.hasNext(); {
-		index, ok := p.slots.takePlace()
-		now := p.clock.Now()
-		p.brokerWait(now - last)
-		last = now
-		if !ok {
-			if last, ok = p.awaitRelayed(now); !ok {
-				return nil
-			}
-			continue
-		}
-		p.chooseVariant()
-		if stopped, err := p.send(ctx, &r.msg, index, now, now); stopped || err != nil {
-			return err
-		}
-		p.advanceRelay()
-	}
-	return nil
 }
 
 // hasNext reports whether there is another message to be sent.
@@ -64,12 +40,12 @@ func (p *Producer) advanceRelay() {
 	p.relay.kind = false
 }
 
-// awaitRelayed waits for a place from now on, while others send, and returns when it has one; ok is false when ctx
-// ended.
-func (p *Producer) awaitRelayed(now time.Duration) (then time.Duration, ok bool) {
+// awaitRelayed waits for a place from now on, while others send if the loop relays, and returns when there is one; ok
+// is false when ctx ended.
+func (p *Producer) awaitRelayed(now time.Duration, relays bool) (then time.Duration, ok bool) {
 	p.rec.Blocked()
 	p.rec.Wait(stats.WaitSlot, now)
-	p.openRelay(true)
+	p.openRelay(relays)
 	ok = p.slots.awaitPlace(p.relay.ctx)
 	p.openRelay(false)
 	if !ok {
@@ -95,8 +71,11 @@ func (p *Producer) relayNext() bool {
 		return false
 	}
 	defer r.mu.Unlock()
+	if !r.open {
+		return false
+	}
 	last := p.load.Count > 0 && r.n+uint64(p.load.Total) >= p.load.Count // Run does not wait for its end
-	if !r.open || last || !p.hasNext() {
+	if last || !p.hasNext() {
 		return false
 	}
 	index, ok := p.slots.takePlace()
