@@ -1,18 +1,11 @@
 package record
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-
-	"github.com/perfmq/perfmq/internal/inputfile"
-	"github.com/perfmq/perfmq/internal/safetext"
 )
 
 // SearchFile is the name of the file with a [Search], in the folder of a search.
@@ -27,39 +20,19 @@ func PointFolder(number int, rate float64) string {
 }
 
 // JSON returns the contents of [SearchFile].
-func (s *Search) JSON() ([]byte, error) {
-	text, err := json.MarshalIndent(s, "", "  ")
-	return append(safetext.JSON(text), '\n'), err
-}
+func (s *Search) JSON() ([]byte, error) { return encode(s) }
 
 // Write writes the search into a folder.
-func (s *Search) Write(dir string) error {
-	text, err := s.JSON()
-	if err != nil {
-		return err
-	}
-	return inputfile.Replace(filepath.Join(dir, SearchFile), text, 0o600)
-}
+func (s *Search) Write(dir string) error { return write(filepath.Join(dir, SearchFile), s) }
 
 // IsSearch reports whether a folder holds a search.
-func IsSearch(dir string) bool {
-	return exists(filepath.Join(dir, SearchFile))
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return !errors.Is(err, fs.ErrNotExist)
-}
+func IsSearch(dir string) bool { return exists(filepath.Join(dir, SearchFile)) }
 
 // ReadSearch reads the search in a folder. The error is [fs.ErrNotExist] without one.
 func ReadSearch(dir string) (*Search, error) {
-	text, err := inputfile.Read(filepath.Join(dir, SearchFile), maxSearchFile)
-	if err != nil {
-		return nil, err
-	}
 	o := new(Search)
-	if err := json.Unmarshal(text, o); err != nil {
-		return nil, fmt.Errorf("%s: %w", SearchFile, err)
+	if err := read(filepath.Join(dir, SearchFile), maxSearchFile, o); err != nil {
+		return nil, err
 	}
 	if o.Held && o.Rate <= 0 {
 		return nil, fmt.Errorf("%s: a rate of %v cannot have been held", SearchFile, o.Rate)

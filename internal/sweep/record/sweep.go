@@ -6,13 +6,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/inputfile"
+	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -260,13 +263,9 @@ const maxFile = 256 << 20
 // ReadSweep reads the sweep of a folder; an error that is [fs.ErrNotExist] without one.
 func ReadSweep(dir string) (*Sweep, error) {
 	path := filepath.Join(dir, SweepFile)
-	text, err := inputfile.Read(path, maxFile)
-	if err != nil {
-		return nil, err
-	}
 	s := new(Sweep)
-	if err := json.Unmarshal(text, s); err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
+	if err := read(path, maxFile, s); err != nil {
+		return nil, err
 	}
 	if s.Format != Format || s.Version < 1 || s.Version > Version {
 		return nil, fmt.Errorf("read %s: %w", path, errFormat)
@@ -280,13 +279,37 @@ func ReadSweep(dir string) (*Sweep, error) {
 }
 
 // Write writes the sweep into a folder.
-func (s *Sweep) Write(dir string) error {
-	text, err := json.MarshalIndent(s, "", "  ")
-	if err != nil {
-		return err
-	}
-	return inputfile.Replace(filepath.Join(dir, SweepFile), append(text, '\n'), 0o600)
-}
+func (s *Sweep) Write(dir string) error { return write(filepath.Join(dir, SweepFile), s) }
 
 // IsSweep reports whether a folder holds a sweep.
 func IsSweep(dir string) bool { return exists(filepath.Join(dir, SweepFile)) }
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// read reads a file of at most limit bytes. The error is [fs.ErrNotExist] without one.
+func read(path string, limit int64, into any) error {
+	text, err := inputfile.Read(path, limit)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	return nil
+}
+
+func encode(v any) ([]byte, error) {
+	text, err := json.MarshalIndent(v, "", "  ")
+	return append(safetext.JSON(text), '\n'), err
+}
+
+func write(path string, v any) error {
+	text, err := encode(v)
+	if err != nil {
+		return err
+	}
+	return inputfile.Replace(path, text, 0o600)
+}
