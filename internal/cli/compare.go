@@ -60,10 +60,10 @@ func (a *app) compare(paths []string, in compare.Options, json string) error {
 	if json != "" {
 		text, err := c.JSON()
 		if err == nil {
-			err = replaceFile(json, text, 0o600)
+			err = a.writeFile("--json", json, text, 0o600)
 		}
 		if err != nil {
-			return a.notWritten(fileNotWritten("--json", err))
+			return a.notWritten(err)
 		}
 	}
 	if errs, a.status = c.Judge(); a.status != exitOK {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/inputfile"
 	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/run"
 )
 
 // notFolders refuses files in place of folders of results.
@@ -22,12 +23,20 @@ func notFolders(paths []string) (errs []error) {
 	return errs
 }
 
-// replaceFile writes a file as [inputfile.Replace] does, and makes its folder.
-func replaceFile(path string, text []byte, mode fs.FileMode) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil { //nolint:gosec // as far as the process' mask lets it
-		return bare(err)
+// writeFile writes what a flag asks for into its file, as [inputfile.Replace] does, or to standard output. It makes the
+// folder of the file.
+func (a *app) writeFile(flag, path string, text []byte, mode fs.FileMode) error {
+	if path == run.Standard {
+		return a.write(text)
 	}
-	return bare(inputfile.Replace(path, text, mode))
+	err := os.MkdirAll(filepath.Dir(path), 0o777) //nolint:gosec // as far as the process' mask lets it
+	if err == nil {
+		err = inputfile.Replace(path, text, mode)
+	}
+	if err != nil {
+		return fileNotWritten(flag, err)
+	}
+	return nil
 }
 
 // bare returns "PATH: reason" without the name of the system call.

@@ -85,22 +85,14 @@ func (a *app) report(dirs []string, format, output string) error {
 	var b bytes.Buffer
 	write := map[string]func(io.Writer) error{"html": p.HTML, "markdown": p.Markdown, "csv": p.CSV}[format]
 	if err = write(&b); err == nil {
-		err = a.writeReport(output, b.Bytes())
+		err = a.writeFile("--output", output, b.Bytes(), 0o644) // a report is to be shown to others
 	}
 	if err != nil {
 		return a.notWritten(err)
 	}
-	return nil
-}
-
-func (a *app) writeReport(output string, text []byte) error {
-	if output == run.Standard {
-		return a.write(text)
+	if output != run.Standard {
+		a.errors.say("wrote " + output)
 	}
-	if err := replaceFile(output, text, 0o644); err != nil { // a report is to be shown to others
-		return fileNotWritten("--output", err)
-	}
-	a.errors.say("wrote " + output)
 	return nil
 }
 

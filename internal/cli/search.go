@@ -9,7 +9,6 @@ import (
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/internal/sweep"
-	"github.com/perfmq/perfmq/internal/sweep/record"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -95,21 +94,13 @@ func (a *app) search(s *sweep.Search, jsonFile string) int {
 	if jsonFile == "" {
 		return status
 	}
-	if err := a.writeFound(found, jsonFile); err != nil {
+	text, err := found.JSON()
+	if err == nil {
+		err = a.writeFile("--json", jsonFile, text, 0o600)
+	}
+	if err != nil {
 		a.errors.print(err)
 		return result.Graver(status, exitFailed)
 	}
 	return status
-}
-
-// writeFound writes the outcome of a search to --json.
-func (a *app) writeFound(found *record.Search, file string) error {
-	text, err := found.JSON()
-	if err != nil {
-		return err
-	}
-	if err := a.writeJSON(file, text); err != nil {
-		return fileNotWritten("--json", err)
-	}
-	return nil
 }

@@ -78,10 +78,10 @@ func (a *app) join(paths []string, v *config.Values, jsonFile string) error {
 	if jsonFile != "" {
 		text, err := json.MarshalIndent(joined, "", "  ")
 		if err == nil {
-			err = a.writeJSON(jsonFile, append(safetext.JSON(text), '\n'))
+			err = a.writeFile("--json", jsonFile, append(safetext.JSON(text), '\n'), 0o600)
 		}
 		if err != nil {
-			problems = append(problems, "write --json: "+bare(err).Error())
+			problems = append(problems, err.Error())
 		}
 	}
 	for _, problem := range problems {
@@ -92,14 +92,6 @@ func (a *app) join(paths []string, v *config.Values, jsonFile string) error {
 		return errReported
 	}
 	return nil
-}
-
-// writeJSON writes into a file, or to standard output. An existing file keeps its mode.
-func (a *app) writeJSON(path string, text []byte) error {
-	if path == run.Standard {
-		return a.write(text)
-	}
-	return replaceFile(path, text, 0o600) // the mode of --json of a run
 }
 
 // verifyFiles returns paths with each folder replaced by the verification file in it.
