@@ -308,8 +308,7 @@ func (r *run) makeCollector(groups []stats.RunGroup) {
 	}
 	r.collector.SetPulse(r.pulse)
 	if r.outages != nil {
-		r.outages.SetCallbacks(r.collector.LastSign, r.outageBegun)
-		r.outages.SetPlannedRate(r.plannedRate())
+		r.outages.Watch(r.collector.LastSign, r.outageBegun, r.plannedRate())
 	}
 	if r.verify != nil && r.role.Consumes() {
 		r.collector.SetProgress(r.progress)

@@ -20,10 +20,11 @@ type Outages struct {
 	redelivering atomic.Int64
 	start        time.Time // keeps its monotonic reading, so that setting the wall clock has no effect
 
+	lastSign func() (time.Time, bool) // nil without a watcher
+	begun    func(number int)         // nil without a watcher
+
 	mu         sync.Mutex
-	lastSign   func() (time.Time, bool) // nil without a watcher
-	begun      func(number int)         // nil without a watcher
-	list       []*outage                // without the outages in more
+	list       []*outage // without the outages in more
 	more       result.MoreOutages
 	reconnects uint64
 	attempts   [driver.NumClasses]uint64
@@ -75,40 +76,20 @@ const passed = 1
 // NewOutages returns the outages of a run that has had none.
 func NewOutages() *Outages { return &Outages{start: time.Now()} }
 
-// SetCallbacks sets the function that returns when the last answer or message came to any worker (false if none has
-// come), and a function that is called once for each outage, with its number, when it has begun. They are called
-// without a lock.
-func (s *Outages) SetCallbacks(lastSign func() (time.Time, bool), begun func(number int)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.lastSign, s.begun = lastSign, begun
-}
-
-// SetPlannedRate sets the planned rate of sends in messages per second, if it is constant.
-func (s *Outages) SetPlannedRate(rate float64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.recovery.planned = rate
+// Watch sets a function that returns when the last answer or message came to any worker (false if none has come), a
+// function that is called once for each outage, with its number, when it has begun, and the planned rate of sends in
+// messages per second (0 if it is not constant). Call it before the first loss. The functions are called without a lock.
+func (s *Outages) Watch(lastSign func() (time.Time, bool), begun func(number int), planned float64) {
+	s.lastSign, s.begun, s.recovery.planned = lastSign, begun, planned
 }
 
 // Lost records that a worker has lost its connection, or that its messages ended without an answer for that reason.
 // Later calls for the same worker do nothing until it is connected again. A worker that is done needs no connection. It
 // returns the number of the outage, from 1 on.
 func (s *Outages) Lost(worker string, produces, done bool, err error, now time.Time) int {
-	number, begun := s.lost(worker, produces, done, err, now)
-	if begun != nil {
-		begun(number)
-	}
-	return number
-}
-
-// lost returns the number of the outage, and the function to call if it has begun.
-func (s *Outages) lost(worker string, produces, done bool, err error, now time.Time) (
-	number int, begun func(number int),
-) {
 	silent := s.silent(now)
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	before := s.count()
 	o := s.open()
 	if o == nil || !done && o.idle() && now.Sub(o.start) > idleOutage {
 		o = &outage{
@@ -116,21 +97,26 @@ func (s *Outages) lost(worker string, produces, done bool, err error, now time.T
 			start:  now,
 		}
 		s.list = append(s.list, o)
-		begun = s.begun
 	}
-	if _, ok := o.lost[worker]; ok {
-		return s.count(), begun
+	if !o.needs(worker) {
+		s.lose(o, worker, produces, done)
 	}
+	number := s.count()
+	s.mu.Unlock()
+	if number > before && s.begun != nil {
+		s.begun(number)
+	}
+	return number
+}
+
+// lose adds a worker to an outage.
+func (s *Outages) lose(o *outage, worker string, produces, done bool) {
 	if !slices.Contains(o.Workers, worker) {
 		o.Workers = append(o.Workers, worker)
 	}
-	if produces {
-		o.sends = true
-	} else {
-		o.receives = true
-	}
+	o.sends, o.receives = o.sends || produces, o.receives || !produces
 	if done {
-		return s.count(), begun
+		return
 	}
 	if o.lost == nil {
 		o.lost = map[string]bool{}
@@ -140,23 +126,20 @@ func (s *Outages) lost(worker string, produces, done bool, err error, now time.T
 	if !produces {
 		s.redelivering.Store(math.MaxInt64)
 	}
-	return s.count(), begun
 }
 
 // silent returns the time since the last answer or message to any worker, if an outage would begin now. It must be
 // called without the lock.
 func (s *Outages) silent(now time.Time) time.Duration {
 	s.mu.Lock()
-	open, lastSign := s.open() != nil, s.lastSign
+	open := s.open() != nil
 	s.mu.Unlock()
-	if open || lastSign == nil {
-		return 0
+	if !open && s.lastSign != nil {
+		if last, ok := s.lastSign(); ok {
+			return max(time.Microsecond, now.Sub(last))
+		}
 	}
-	last, ok := lastSign()
-	if !ok {
-		return 0
-	}
-	return max(time.Microsecond, now.Sub(last))
+	return 0
 }
 
 // open returns the outage in which some workers are not connected, or in which no message has come through yet, or nil.
@@ -213,37 +196,32 @@ func (s *Outages) Connected(worker string, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reconnects++
-	o := s.open()
-	if o == nil {
-		return
+	if o := s.open(); o != nil && o.needs(worker) {
+		o.back = o.after(now)
+		o.Back = cmp.Or(o.Back, o.back)
+		s.restore(o, worker, now)
 	}
-	if _, ok := o.lost[worker]; !ok {
-		return
-	}
-	delete(o.lost, worker)
-	o.back = o.after(now)
-	if o.Back == 0 {
-		o.Back = o.back
-	}
-	s.recordReconnected(o, now)
 }
 
 // Released records that a worker no longer needs a connection.
 func (s *Outages) Released(worker string, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	o := s.open()
-	if o == nil {
-		return
-	}
-	if _, ok := o.lost[worker]; ok {
-		delete(o.lost, worker)
-		s.recordReconnected(o, now)
+	if o := s.open(); o != nil && o.needs(worker) {
+		s.restore(o, worker, now)
 	}
 }
 
-// recordReconnected records when all workers that need a connection have one, and from when on all consumers have.
-func (s *Outages) recordReconnected(o *outage, now time.Time) {
+// needs reports whether a worker is not connected.
+func (o *outage) needs(worker string) bool {
+	_, ok := o.lost[worker]
+	return ok
+}
+
+// restore removes a worker from the disconnected ones. It records when all workers that need a connection have one, and
+// from when on all consumers have.
+func (s *Outages) restore(o *outage, worker string, now time.Time) {
+	delete(o.lost, worker)
 	if len(o.lost) == 0 {
 		o.Reconnected, o.lost = o.back, nil // a run of days has many outages, and an empty map would keep its memory
 		o.Workers = slices.Clip(o.Workers)
@@ -335,6 +313,82 @@ func (s *Outages) progress(now time.Time) *OutageProgress {
 func (s *Outages) Open() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := len(s.list)
-	return n > 0 && len(s.list[n-1].lost) > 0
+	o := s.open()
+	return o != nil && len(o.lost) > 0
+}
+
+// redeliveryTime is the time after the consumers are connected again in which a message may come again without a mark
+// of the broker: some brokers mark none of the messages that they had sent to a lost connection.
+const redeliveryTime = time.Minute
+
+// Receiving reports whether a consumer has lost its connection. It implements verify.Outages.
+func (s *Outages) Receiving() bool { return s.redelivering.Load() != 0 }
+
+// Explain reports whether an outage explains that a message comes again now. It implements verify.Outages. It takes no
+// lock.
+func (s *Outages) Explain() bool {
+	until := s.redelivering.Load()
+	switch {
+	case until <= passed:
+		return false
+	case int64(time.Since(s.start)) < until:
+		return true
+	}
+	s.redelivering.CompareAndSwap(until, passed)
+	return false
+}
+
+// KeptOutages is the number of listed outages at the beginning, and again at the end: over days, a connection that
+// keeps breaking has any number of them. The outages in between are summed up.
+const KeptOutages = 100
+
+// OutageCount returns the number of outages.
+func (s *Summary) OutageCount() int {
+	n := len(s.Outages)
+	if s.MoreOutages != nil {
+		n += int(s.MoreOutages.Count) //nolint:gosec // a number of outages
+	}
+	return n
+}
+
+// fold adds the outages in between the first and the last ones to the sums, as soon as their lengths no longer change.
+func (s *Outages) fold() {
+	for len(s.list) > 2*KeptOutages && s.recovery.known > KeptOutages {
+		o := s.list[KeptOutages]
+		if o.Length == 0 && !o.idle() {
+			return
+		}
+		s.list = slices.Delete(s.list, KeptOutages, KeptOutages+1)
+		s.recovery.known--
+		s.recovery.pending = slices.DeleteFunc(s.recovery.pending, func(p *outage) bool { return p == o })
+		s.more.Count++
+		s.more.Length += o.Length
+		s.more.Longest = max(s.more.Longest, o.Length)
+		s.more.InDoubt += o.InDoubt
+	}
+}
+
+// count returns the number of outages.
+func (s *Outages) count() int { return len(s.list) + int(s.more.Count) } //nolint:gosec // a number of outages
+
+// numbered returns the listed outage of a number, which counts from 1; nil for one in between.
+func (s *Outages) numbered(number int) *result.Outage {
+	index := number - 1
+	if index >= KeptOutages {
+		if index -= int(s.more.Count); index < KeptOutages {
+			return nil
+		}
+	}
+	return &s.list[index].Outage
+}
+
+// More returns the sums of the outages that [Outages.List] leaves out; nil if it leaves out none.
+func (s *Outages) More() *result.MoreOutages {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.more.Count == 0 {
+		return nil
+	}
+	more := s.more
+	return &more
 }

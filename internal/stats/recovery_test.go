@@ -135,7 +135,7 @@ func TestRecoveryRates(t *testing.T) {
 		}
 	})
 	of("catching up is not a rate of before", func(t *testing.T, s *seconds) {
-		s.outages.SetPlannedRate(100)
+		s.outages.Watch(nil, nil, 100)
 		s.pass(100, 200, 5)
 		s.pass(1000, 2000, 20)
 		s.blink()
