@@ -151,10 +151,7 @@ func (c *Checker) lane(key Stream) *lane {
 // begin completes the open span of l and opens another one.
 func (c *Checker) begin(l *lane, n uint64, flags uint8) {
 	if l.busy {
-		if len(c.spans) == cap(c.spans) {
-			c.deliver()
-		}
-		c.spans = append(c.spans, l.open)
+		c.complete(l)
 	} else {
 		l.busy = true
 		c.busy = append(c.busy, l)
@@ -162,9 +159,19 @@ func (c *Checker) begin(l *lane, n uint64, flags uint8) {
 	l.open.from, l.open.to, l.open.flags = n, n+1, flags
 }
 
+// complete adds the open span of l to the complete ones.
+func (c *Checker) complete(l *lane) {
+	if len(c.spans) == cap(c.spans) {
+		c.deliver()
+	}
+	c.spans = append(c.spans, l.open)
+}
+
 func (c *Checker) deliver() {
-	c.tracker.merge(c.spans)
-	c.spans = c.spans[:0]
+	if len(c.spans) > 0 {
+		c.tracker.merge(c.spans)
+		c.spans = c.spans[:0]
+	}
 }
 
 // flush gives all to the tracker, and returns the rest.
@@ -172,15 +179,10 @@ func (c *Checker) flush() unnamed {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, l := range c.busy {
-		if len(c.spans) == cap(c.spans) {
-			c.deliver()
-		}
-		c.spans = append(c.spans, l.open)
+		c.complete(l)
 		l.busy = false
 	}
 	c.busy = c.busy[:0]
-	if len(c.spans) > 0 {
-		c.deliver()
-	}
+	c.deliver()
 	return c.n
 }

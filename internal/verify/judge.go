@@ -12,13 +12,16 @@ import (
 // no side sent are foreign. If no side sent any, Judge judges all runs, as far as the numbers received allow. If shards
 // of a run are missing, the messages that should have arrived are unknown too.
 func Judge(sides ...*Side) *Result {
-	j := &judge{sent: map[Stream]*Sent{}, absent: Absent(sides)}
+	j := &judge{
+		sent: map[Stream]*Sent{}, runs: map[int64]bool{}, ended: map[string]int64{}, absent: Absent(sides),
+	}
 	r := &Result{Verification: result.Verification{Known: true}}
 	for _, side := range sides {
 		for _, s := range side.Sent {
 			key := Stream{side.ID, s.Producer}
-			j.sent[key] = s
+			j.sent[key], j.runs[key.Run] = s, true
 			j.order = append(j.order, key)
+			j.ended[s.Destination] = max(j.ended[s.Destination], s.Ended)
 			r.Sent += s.Count
 			j.expires = j.expires || side.TTL && s.Count > 0
 		}
@@ -36,7 +39,7 @@ func Judge(sides ...*Side) *Result {
 		r.Known = r.Known && scope.Known
 	}
 	r.Known = r.Known && len(r.Scopes) > 0
-	r.runs = j.countRuns(sides)
+	r.runs = len(j.runs)
 	j.unwatched(r)
 	j.notes(r)
 	return r
@@ -44,7 +47,9 @@ func Judge(sides ...*Side) *Result {
 
 type judge struct {
 	sent    map[Stream]*Sent
-	order   []Stream // of sent
+	order   []Stream         // of sent
+	runs    map[int64]bool   // that sent; without any, those that were received
+	ended   map[string]int64 // by destination, when the last producer ended
 	expires bool
 	partial bool // a scope is selective
 	// absent are, by run, the shards that are not there.
@@ -140,7 +145,7 @@ func (j *judge) scope(parts []*Received) *Scope {
 			s.Foreign += st.Copies
 			continue
 		}
-		own = append(own, key)
+		own, j.runs[key.Run] = append(own, key), true
 		switch {
 		case shard:
 			s.arrived(st, st.Arrived.End(), nil)
@@ -201,20 +206,14 @@ type timing struct {
 }
 
 func (j *judge) when(parts []*Received, key Stream) timing {
-	var ended int64
 	sent := j.sent[key]
-	for _, other := range j.sent {
-		if other.Destination == sent.Destination {
-			ended = max(ended, other.Ended)
-		}
-	}
 	t := timing{late: true, never: true, left: true}
 	for _, part := range parts {
 		_, known := part.Sent[key] // whether the messages sent before it are known
 		late := part.Late && part.Opened > sent.Started && !known
 		t.late = t.late && late
 		t.never = t.never && late && part.Opened > sent.Ended
-		if part.Drained && part.Ended >= ended {
+		if part.Drained && part.Ended >= j.ended[sent.Destination] {
 			t.left = false
 		}
 	}

@@ -10,23 +10,6 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-func (j *judge) countRuns(sides []*Side) int {
-	runs := map[int64]bool{}
-	for _, key := range j.order {
-		runs[key.Run] = true
-	}
-	if len(runs) == 0 {
-		for _, side := range sides {
-			for _, part := range side.Received {
-				for _, st := range part.Streams {
-					runs[st.Stream.Run] = true
-				}
-			}
-		}
-	}
-	return len(runs)
-}
-
 // unwatched finds destinations that were sent to, but that no side received from.
 func (j *judge) unwatched(r *Result) {
 	if len(r.Scopes) == 0 || len(j.absent) > 0 {

@@ -74,6 +74,9 @@ func (l *Ledger) explain(s *stream) (twice, counted uint64) {
 	return s.explain(l.resent)
 }
 
+// stream names the messages of the ledger.
+func (l *Ledger) stream() Stream { return Stream{l.id.Run, l.id.Producer} }
+
 // Delay sets the time for which the broker is to hold back the messages numbered from now on. The caller does not call
 // Next meanwhile.
 func (l *Ledger) Delay(delay time.Duration) { l.id.Delay = delay.Milliseconds() }

@@ -138,7 +138,7 @@ func (t *Tracker) Open(ledgers []*Ledger, from map[*Ledger]uint64) (n uint64) {
 	defer t.mu.Unlock()
 	for _, l := range ledgers {
 		arrived := &Set{}
-		if s := t.streams[Stream{l.id.Run, l.id.Producer}]; s != nil {
+		if s := t.streams[l.stream()]; s != nil {
 			arrived = &s.Arrived
 		}
 		n += l.open(arrived, from[l])
@@ -159,20 +159,24 @@ func (t *Tracker) Progress(run int64, ledgers ...*Ledger) result.Progress {
 			p.Foreign += s.Copies
 			continue
 		}
-		twice, counted := uint64(0), uint64(0)
-		for _, l := range ledgers {
-			if l.id.Run == s.Stream.Run && l.id.Producer == s.Stream.Producer {
-				twice, counted = l.explain(s)
-			}
-		}
 		if cutOff {
-			p.AfterOutage += s.AfterOutage - counted
+			p.AfterOutage += s.AfterOutage
 		}
 		p.Add(&result.Progress{
 			Received: s.Arrived.Len(), Duplicates: s.Duplicates, Redelivered: s.Redelivered,
-			Resent:     twice,
 			Disordered: s.late.GetCardinality(), Damaged: s.Damaged,
 		})
+	}
+	for _, l := range ledgers {
+		s := t.streams[l.stream()]
+		if s == nil || run != 0 && s.Run != run {
+			continue
+		}
+		twice, counted := l.explain(s)
+		p.Resent += twice
+		if cutOff {
+			p.AfterOutage -= counted
+		}
 	}
 	return p
 }
