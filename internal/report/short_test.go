@@ -55,11 +55,11 @@ func shortRuns() map[string]*stats.Summary {
 	saturated.Offered = stats.Offered{}
 	saturated.Latencies[result.Delay], saturated.Latencies[result.Response] = nil, nil
 	saturated.Limit = result.Limit{
-		Kind: result.LimitWorker, Share: 0.97, Text: "producer-0 never waited in 50 of 50 seconds, nor did 29 more workers",
+		Kind: result.LimitWorker, Share: 0.97, Text: "producer-0 never waited in 50 s of 50 s, nor did 29 more workers",
 		Hint: "more producers, consumers or connections may bring more",
 	}
 	for i := range 30 {
-		saturated.Find("bottleneck", "", 1, "perfmq", fmt.Sprintf("producer-%d never waited in 50 of 50 seconds", i))
+		saturated.Find("bottleneck", "", 1, "perfmq", fmt.Sprintf("producer-%d never waited in 50 s of 50 s", i))
 	}
 	return map[string]*stats.Summary{"success": base(), "failure": failure, "stall": stalled, "loss": loss, "saturated": saturated}
 }

@@ -88,25 +88,26 @@ func (t *LoadTally) growth() float64 {
 	return (float64(t.completed) - float64(t.received)) / t.span.Seconds()
 }
 
+// waitedFor has the names of the bounds that workers only waited for.
+//
+//nolint:gochecknoglobals // a table that never changes
+var waitedFor = [numBounds]string{
+	boundSlot: "slot", boundAnswer: "answer", boundCredit: "credit", boundSocket: "socket", boundSend: "send",
+	boundInput: "input", boundDelivery: "delivery",
+}
+
 // limit describes the bound of workers.
 func (t *LoadTally) limit(sum *boundTimes, top bound, producers []ProducerAsked) result.Limit {
 	share, with := sum.share(top), &t.with[top]
-	sending, receiving := percent(ratio(t.waited[top], t.producing)), percent(ratio(t.input, t.consuming))
 	switch top {
 	case boundSlot, boundAnswer:
 		return t.answers(top, share, ownBound(producers))
-	case boundCredit:
-		return words.NewLimit("credit", share, sending)
-	case boundSocket:
-		return words.NewLimit("socket", share, sending)
-	case boundSend:
-		return words.NewLimit("send", share, sending)
+	case boundCredit, boundSocket, boundSend:
+		return words.NewLimit(waitedFor[top], share, percent(ratio(t.waited[top], t.producing)))
+	case boundInput, boundDelivery:
+		return words.NewLimit(waitedFor[top], share, percent(ratio(t.input, t.consuming)))
 	case boundBroker:
 		return t.late(share)
-	case boundInput:
-		return words.NewLimit("input", share, receiving)
-	case boundDelivery:
-		return words.NewLimit("delivery", share, receiving)
 	case boundWork, boundPace:
 		return t.jobs(sum)
 	case boundWorker, boundConnection:
@@ -139,7 +140,7 @@ func (t *LoadTally) worker(top bound, share float64, producers []ProducerAsked) 
 	case late && slices.ContainsFunc(producers, func(p ProducerAsked) bool {
 		return p.Missed > 0 && float64(t.all.PauseMax) >= explains*float64(p.Missed.Microseconds())
 	}):
-		return words.NewLimit("pause", share, rounded(time.Duration(t.all.PauseMax)*time.Microsecond))
+		return words.NewLimit("pause", share, words.Duration(t.all.PauseMax))
 	case late && t.all.Crowded():
 		return words.NewLimit("machine", share, percent(t.all.OthersShare()))
 	case late:
@@ -153,7 +154,7 @@ func (t *LoadTally) worker(top bound, share float64, producers []ProducerAsked) 
 	if n := t.saturated() - 1; n > 0 {
 		more = fmt.Sprintf(", nor did %d more workers", n)
 	}
-	return words.NewLimit("worker", share, name, seconds(w.busy), seconds(w.bounds.total()), more)
+	return words.NewLimit("worker", share, name, words.Seconds(w.busy), words.Seconds(w.bounds.total()), more)
 }
 
 // saturated returns the number of workers that never waited in an interval.
@@ -192,10 +193,7 @@ func (t *LoadTally) answers(top bound, share float64, own driver.InFlight) resul
 		l.Hint = own.Hint
 		return l
 	}
-	if top == boundAnswer {
-		return words.NewLimit("answer", share, waited)
-	}
-	return words.NewLimit("slot", share, waited)
+	return words.NewLimit(waitedFor[top], share, waited)
 }
 
 // late describes a broker with late answers: the share of time without any, if the producers waited mostly in it, or
@@ -210,25 +208,8 @@ func (t *LoadTally) late(share float64) result.Limit {
 	if float64(t.silence) > mostly*float64(waited) || t.silence > 0 && mean < stretched*least {
 		return words.NewLimit("silence", share, percent(ratio(t.silence, t.producing)))
 	}
-	return words.NewLimit("late", share, rounded(mean), float64(mean)/float64(max(least, time.Microsecond)),
-		rounded(least))
-}
-
-// seconds returns a time in seconds, whole ones unless there are few.
-func seconds(d time.Duration) string {
-	if d < 2*time.Second && d%time.Second > 50*time.Millisecond {
-		return fmt.Sprintf("%.1f", d.Seconds())
-	}
-	return fmt.Sprintf("%.0f", d.Seconds())
-}
-
-func rounded(d time.Duration) time.Duration {
-	for unit := 10 * time.Second; unit > time.Microsecond; unit /= 10 {
-		if d >= unit*10 {
-			return d.Round(unit / 10)
-		}
-	}
-	return d.Round(time.Microsecond)
+	return words.NewLimit("late", share, words.Duration(mean.Microseconds()),
+		float64(mean)/float64(max(least, time.Microsecond)), words.Duration(t.least))
 }
 
 func percent(share float64) string { return fmt.Sprintf("%.0f%%", 100*share) }

@@ -204,9 +204,9 @@ func TestLimit(t *testing.T) {
 	check("rate missed by a stall in the last second", 100, rated(false), result.Tester{}, of(idle, sent(100, 100, ms), wait(WaitDue, 500*ms), credit(400*ms)),
 		result.LimitCredit, "the broker's credit (producers waited for it 40% of the time; look for a full queue, address or disk, or let the broker give producers more credit)")
 	check("rate missed by a pause at the end, with a short wait before", 100, missed(150*ms), paused(500*ms), of(idle, sent(100, 100, ms), wait(WaitSlot, 2*ms), wait(WaitDue, 900*ms)),
-		result.LimitMachine, "the machine (perfmq was paused for up to 500ms; let the tester have a machine of its own)")
+		result.LimitMachine, "the machine (perfmq was paused for up to 500 ms; let the tester have a machine of its own)")
 	check("rate missed by a pause within a wait", 100, missed(150*ms), paused(500*ms), of(idle, sent(100, 100, ms), credit(505*ms), wait(WaitDue, 400*ms)),
-		result.LimitMachine, "the machine (perfmq was paused for up to 500ms; let the tester have a machine of its own)")
+		result.LimitMachine, "the machine (perfmq was paused for up to 500 ms; let the tester have a machine of its own)")
 	check("rate missed by waits beside a pause", 100, missed(600*ms), paused(250*ms), of(idle, sent(100, 100, ms), credit(400*ms), wait(WaitDue, 500*ms)),
 		result.LimitCredit, "the broker's credit (producers waited for it 40% of the time; look for a full queue, address or disk, or let the broker give producers more credit)")
 	check("waits and pauses too short for what was missed", 100, missed(time.Second), paused(250*ms), of(idle, sent(100, 100, ms), wait(WaitSlot, 5*ms), wait(WaitDue, 500*ms)),
@@ -257,9 +257,9 @@ func TestLimit(t *testing.T) {
 	check("answers that always take long", 1, closed, result.Tester{}, of(idle, sent(1, 1, 700*ms), answer(750*ms)),
 		result.LimitMaxPending, "max-pending (each send waited for its answer, 75% of the time; try to send asynchronously, or more --producers)")
 	check("answers get late", 100, closed, result.Tester{}, of(idle, sent(1, 1, ms), sent(100, 100, 25*ms), wait(WaitSlot, 900*ms)),
-		result.LimitBroker, "the broker (with as many messages in flight as allowed, its answers took 24.8ms on average, 25 times the shortest (1ms))")
+		result.LimitBroker, "the broker (with as many messages in flight as allowed, its answers took 24.8 ms on average, 25 times the shortest (1.00 ms))")
 	check("answers get late on a busy machine, in which the tester has its processor", 100, closed, crowded(300*ms), of(idle, sent(1, 1, ms), sent(100, 100, 25*ms), wait(WaitSlot, 900*ms)),
-		result.LimitBroker, "the broker (with as many messages in flight as allowed, its answers took 24.8ms on average, 25 times the shortest (1ms))")
+		result.LimitBroker, "the broker (with as many messages in flight as allowed, its answers took 24.8 ms on average, 25 times the shortest (1.00 ms))")
 	check("answers get late with few in flight", 10, closed, result.Tester{}, of(idle, sent(1, 1, ms), sent(100, 100, 25*ms), wait(WaitSlot, 900*ms)),
 		result.LimitMaxPending, "max-pending (producers waited for answers 90% of the time; try a larger --max-pending)")
 	check("answers get late as others have the processors", 100, closed, crowded(time.Second), of(idle, sent(1, 1, ms), sent(100, 100, 25*ms), wait(WaitSlot, 900*ms)),
@@ -281,15 +281,15 @@ func TestLimit(t *testing.T) {
 	check("consumers with a rate", 100, rated(true), result.Tester{}, of(work(980*ms, 900*ms), sent(1000, 500, ms), wait(WaitDue, 900*ms)),
 		result.LimitConsumers, "the consumers (they receive no more than their rate; the backlog grew by 500 msg/s; raise --consumer-rate)")
 	check("a consumer that never waits, and a backlog that grows", 100, rated(true), result.Tester{}, of(sent(1000, 188, ms), wait(WaitDue, 900*ms)),
-		result.LimitWorker, "one worker of the tester (consumer-0 never waited in 4 of 4 seconds; more producers, consumers or connections may bring more)")
+		result.LimitWorker, "one worker of the tester (consumer-0 never waited in 4 s of 4 s; more producers, consumers or connections may bring more)")
 	check("network", 100, closed, result.Tester{}, of(idle, sent(100, 100, ms), socket(930*ms)),
 		result.LimitSocket, "the network buffer (producers waited 93% of the time to write; look at the network, and whether the broker reads slowly)")
 	check("a producer that never waits", 100, closed, result.Tester{}, of(idle, sent(100, 100, ms)),
-		result.LimitWorker, "one worker of the tester (producer-0 never waited in 4 of 4 seconds; more producers, consumers or connections may bring more)")
+		result.LimitWorker, "one worker of the tester (producer-0 never waited in 4 s of 4 s; more producers, consumers or connections may bring more)")
 	check("a producer that is late, and waits only for its due times", 100, rated(false), result.Tester{}, of(idle, sent(1000, 1000, ms), wait(WaitDue, 950*ms)),
 		result.LimitWorker, "one worker of the tester (it sent late, though it waited for nothing but the due times of its messages; more producers, consumers or connections may bring more)")
 	check("a connection that never waits", 100, closed, result.Tester{}, of(idle, func(l *told) { l.send.Reader.Known = true }, sent(100, 100, ms), wait(WaitSlot, 800*ms)),
-		result.LimitWorker, "one worker of the tester (the connection of producer-0 never waited in 4 of 4 seconds; more producers, consumers or connections may bring more)")
+		result.LimitWorker, "one worker of the tester (the connection of producer-0 never waited in 4 s of 4 s; more producers, consumers or connections may bring more)")
 	check("the tester's processors", 100, closed, used(970*ms*cores, cores*time.Second, cores*time.Second), of(idle, sent(100, 100, ms), wait(WaitSlot, 800*ms)),
 		result.LimitProcessors, fmt.Sprintf("the tester's processors (it used %.2f of the %d cores that it may use; use more hosts, or larger messages)", 0.97*float64(cores), cores))
 	check("a producer that never waits while others have the processors", 100, closed, crowded(time.Second), of(idle, sent(100, 100, ms)),
@@ -375,7 +375,7 @@ func TestLimitOfConsumers(t *testing.T) {
 		{"delayed messages, slowly", of(input(950*ms), delayed(100, 5*time.Second, 3*time.Second)), result.LimitBroker, "the broker (old messages waited in it while consumers waited for messages 95% of the time; try more --credit or --consumers)"},
 		{"work", of(input(10*ms), work(950*ms, 0), old(100, 5*time.Second)), result.LimitConsumers, "the consumers (their work took 95% of their time; try more --consumers)"},
 		{"a rate", of(work(950*ms, 900*ms), old(100, 5*time.Second)), result.LimitNone, "none: the rate was reached"},
-		{"never waits", old(100, 5*time.Second), result.LimitWorker, "one worker of the tester (consumer-0 never waited in 4 of 4 seconds; more producers, consumers or connections may bring more)"},
+		{"never waits", old(100, 5*time.Second), result.LimitWorker, "one worker of the tester (consumer-0 never waited in 4 s of 4 s; more producers, consumers or connections may bring more)"},
 		{"does not know what it waits for", of(func(l *told) { l.receive.Input.Known = false }, old(100, ms)), result.LimitUnknown, "unknown (the measured part of the load was too short, or its workers cannot tell what they wait for)"},
 	}
 	for _, tt := range tests {
