@@ -118,17 +118,28 @@ func (r *run) inFlight() uint64 { return inFlight(r.producers) }
 
 func inFlight(producers []*producer) (n uint64) {
 	for _, p := range producers {
-		if p.driver == nil || p.ended == nil {
-			continue
-		}
-		select {
-		case <-p.ended:
-			n += p.rec.InFlight()
-		default:
+		switch {
+		case p.driver == nil || p.ended == nil:
+		case lasts(p.ended):
 			n++
+		default:
+			n += p.rec.InFlight()
 		}
 	}
 	return n
+}
+
+// lasts reports whether the load of a worker has begun and not ended.
+func lasts(ended chan struct{}) bool {
+	if ended == nil {
+		return false
+	}
+	select {
+	case <-ended:
+		return false
+	default:
+		return true
+	}
 }
 
 // unansweredMessages reports whether the broker still owes an answer to open producers: to messages in flight, or to
@@ -141,17 +152,7 @@ func unansweredMessages(producers []*producer) bool {
 
 // alive reports whether one of the consumers still receives.
 func alive(consumers []*consumer) bool {
-	for _, c := range consumers {
-		if c.driver == nil || c.ended == nil { // never started
-			continue
-		}
-		select {
-		case <-c.ended:
-		default:
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(consumers, func(c *consumer) bool { return c.driver != nil && lasts(c.ended) })
 }
 
 func (r *run) received() (n uint64) {

@@ -29,7 +29,7 @@ func TestSilentBrokerEndsACount(t *testing.T) {
 		{
 			name: "all slots unanswered", options: func(o *mem.Options) { o.Withhold = 50 },
 			edit: func(p *flat) { p.MaxPending = 10 }, sent: 500, reason: "no answer", lasts: 11 * time.Second,
-			text: "for 10s it took, confirmed and delivered nothing; messages waiting for it: 10; not yet sent: 500",
+			text: "for 10s it took, confirmed and delivered nothing; messages waiting for it: 10",
 		},
 		{
 			name: "the drain time-out is the patience", options: func(o *mem.Options) { o.Withhold = 50 },
@@ -42,7 +42,7 @@ func TestSilentBrokerEndsACount(t *testing.T) {
 		{
 			name: "no credit to send", options: func(o *mem.Options) { o.Limit = 300 },
 			edit: func(p *flat) { p.Role, p.Producers, p.MaxPending = plan.Producer, 3, 100 }, sent: 300, reason: "no answer",
-			text: "messages waiting for it: 3; not yet sent: 697",
+			text: "messages waiting for it: 3",
 		},
 		{
 			name: "one of two producers", options: func(o *mem.Options) { o.Withhold = 50 },
@@ -55,7 +55,7 @@ func TestSilentBrokerEndsACount(t *testing.T) {
 				endless.Name, endless.Count, endless.Role = "endless", 0, plan.Producer
 				p.Step.Groups = append(p.Step.Groups, &endless)
 			},
-			text: "messages waiting for it: 2; not yet sent: 9", // and two more digits: it has sent 99 at most
+			text: "messages waiting for it: 2",
 		},
 		{
 			name: "a stall that ends", options: func(o *mem.Options) { o.StallFor, o.Latency = 9*time.Second, time.Millisecond },

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math"
 	"slices"
 
 	"github.com/perfmq/perfmq/internal/verify"
@@ -33,10 +34,10 @@ type subscription struct {
 	// With verification.
 	tracker  *verify.Tracker
 	arrivals *arrivals
-	opened   int64                     // microseconds since the Unix epoch
-	from, to map[*verify.Ledger]uint64 // messages sent by its beginning (nil if it began with the run) and by its end
-	ended    int64                     // of its last consumers; 0 before
-	drained  bool                      // they waited, the broker answered a probe, and no message arrived
+	opened   int64          // microseconds since the Unix epoch
+	sent     verify.Periods // messages sent while it existed; nil while it exists from the begin of the run
+	ended    int64          // of its last consumers; 0 before
+	drained  bool           // they waited, the broker answered a probe, and no message arrived
 }
 
 // subscriptionName returns the name of a consumer's subscription, unique at its place.
@@ -106,21 +107,26 @@ func (r *run) newSubscription(c *consumer) *subscription {
 	}
 	if s.name != "" && r.step.index > 0 {
 		s.before = r.completed()[s.place]
-		s.from = r.ledgerCounts(s.place)
+		r.bound(s, false)
 	}
 	return s
 }
 
-// ledgerCounts returns the number of messages numbered by each ledger of a place; nil without verification.
-func (r *run) ledgerCounts(where place) map[*verify.Ledger]uint64 {
+// bound records that the messages of a subscription begin, or end, with the ones sent now.
+func (r *run) bound(s *subscription, over bool) {
 	if r.verify == nil {
-		return nil
+		return
 	}
-	n := map[*verify.Ledger]uint64{}
-	for _, l := range r.verify.ledgers[where] {
-		n[l] = l.Count()
+	if s.sent == nil {
+		s.sent = verify.Periods{}
 	}
-	return n
+	for _, l := range r.verify.ledgers[s.place] {
+		b := verify.Bounds{From: l.Count(), To: math.MaxUint64}
+		if over {
+			b = verify.Bounds{From: s.sent[l.Stream()].From, To: l.Count()}
+		}
+		s.sent[l.Stream()] = b
+	}
 }
 
 // subscriptionsOf returns the subscriptions that lose their last consumers when these consumers close.
@@ -150,7 +156,8 @@ func (r *run) endSubscription(s *subscription) {
 		return
 	}
 	s.over = true
-	s.until, s.to = r.completed()[s.place], r.ledgerCounts(s.place)
+	s.until = r.completed()[s.place]
+	r.bound(s, true)
 }
 
 // isParked reports whether a subscription keeps messages and has no consumer in the present step.

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"fmt"
-	"math"
 	"os"
 	"slices"
 	"sync"
@@ -127,7 +126,7 @@ func (r *run) progress() (sum result.Progress) {
 
 // missingAt returns the number of messages known to be missing at a subscription.
 func (v *verification) missingAt(s *subscription) uint64 {
-	return s.tracker.Open(v.ledgers[s.place], s.from)
+	return s.tracker.Open(v.ledgers[s.place], s.sent)
 }
 
 // patience is the time without a message after which a consumer stops waiting; 0 if consumers do not wait.
@@ -246,7 +245,7 @@ func (r *run) side() *verify.Side {
 		part.Late = s.destination.Kind == driver.Topic
 		part.Opened, part.Ended, part.Drained = s.opened, s.ended, s.drained
 		part.CutOff = r.outages != nil && r.outages.Receiving()
-		part.Sent = s.bounds(r.id)
+		part.Sent = s.sent
 		side.Received = append(side.Received, part)
 	}
 	return side
@@ -265,22 +264,6 @@ func (s *subscription) sharedName() (name string, private bool) {
 	default:
 		return spec.Subscription, false
 	}
-}
-
-// bounds returns the ranges of messages sent while the subscription existed; nil for all messages.
-func (s *subscription) bounds(run int64) verify.Periods {
-	if s.from == nil && s.to == nil {
-		return nil
-	}
-	b := verify.Periods{}
-	for l, n := range s.from {
-		b[verify.Stream{Run: run, Producer: l.Producer()}] = verify.Bounds{From: n, To: math.MaxUint64}
-	}
-	for l, n := range s.to {
-		stream := verify.Stream{Run: run, Producer: l.Producer()}
-		b[stream] = verify.Bounds{From: b[stream].From, To: n}
-	}
-	return b
 }
 
 // judgeVerification adds the verification to the summary, and writes this side into its file.

@@ -74,8 +74,8 @@ func (l *Ledger) explain(s *stream) (twice, counted uint64) {
 	return s.explain(l.resent)
 }
 
-// stream names the messages of the ledger.
-func (l *Ledger) stream() Stream { return Stream{l.id.Run, l.id.Producer} }
+// Stream names the messages of the ledger.
+func (l *Ledger) Stream() Stream { return Stream{l.id.Run, l.id.Producer} }
 
 // Delay sets the time for which the broker is to hold back the messages numbered from now on. The caller does not call
 // Next meanwhile.
@@ -86,9 +86,6 @@ func (l *Ledger) SetBodies(bodies ...uint32) { l.bodies = bodies }
 
 // Count returns the number of messages numbered so far.
 func (l *Ledger) Count() uint64 { return uint64(l.next.Load()) }
-
-// Producer returns the number of the producer.
-func (l *Ledger) Producer() int64 { return l.id.Producer }
 
 // Mark notes the number of messages numbered so far: see [Result].LostBefore.
 func (l *Ledger) Mark() {

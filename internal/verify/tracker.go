@@ -130,18 +130,18 @@ func (t *Tracker) cutOff() bool {
 // Last returns when the last message came that the run counts, in microseconds since the Unix epoch; 0 if none did.
 func (t *Tracker) Last() int64 { return t.flush().last }
 
-// Open counts the messages in the ledgers that are to arrive here and have not arrived yet. Of a ledger in from, it
-// counts the messages from that number on.
-func (t *Tracker) Open(ledgers []*Ledger, from map[*Ledger]uint64) (n uint64) {
+// Open counts the messages in the ledgers that are to arrive here and have not arrived yet, if they were sent in the
+// periods.
+func (t *Tracker) Open(ledgers []*Ledger, sent Periods) (n uint64) {
 	t.flush()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, l := range ledgers {
 		arrived := &Set{}
-		if s := t.streams[l.stream()]; s != nil {
+		if s := t.streams[l.Stream()]; s != nil {
 			arrived = &s.Arrived
 		}
-		n += l.open(arrived, from[l])
+		n += l.open(arrived, sent[l.Stream()].From)
 	}
 	return n
 }
@@ -168,7 +168,7 @@ func (t *Tracker) Progress(run int64, ledgers ...*Ledger) result.Progress {
 		})
 	}
 	for _, l := range ledgers {
-		s := t.streams[l.stream()]
+		s := t.streams[l.Stream()]
 		if s == nil || run != 0 && s.Run != run {
 			continue
 		}
