@@ -78,7 +78,8 @@ func NewOutages() *Outages { return &Outages{start: time.Now()} }
 
 // Watch sets a function that returns when the last answer or message came to any worker (false if none has come), a
 // function that is called once for each outage, with its number, when it has begun, and the planned rate of sends in
-// messages per second (0 if it is not constant). Call it before the first loss. The functions are called without a lock.
+// messages per second (0 if it is not constant). Call it before the first loss. The functions are called without a
+// lock.
 func (s *Outages) Watch(lastSign func() (time.Time, bool), begun func(number int), planned float64) {
 	s.lastSign, s.begun, s.recovery.planned = lastSign, begun, planned
 }
