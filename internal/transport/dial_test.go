@@ -116,7 +116,7 @@ func TestSecure(t *testing.T) {
 		hint     string
 	}{
 		"any certificate":   {settings: driver.TLS{InsecureSkipVerify: true}},
-		"unknown":           {text: "not trusted", hint: "--tls-ca"},
+		"unknown":           {text: "unknown authority", hint: "--tls-ca"},
 		"plain peer":        {plain: true, text: "does not speak TLS", hint: "use amqp:// instead of amqps://"},
 		"settings at fault": {settings: driver.TLS{CAFile: "missing.pem"}, text: "missing.pem"},
 	} {

@@ -13,25 +13,25 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// DialError describes in plain words why no network connection could be made, for reasons outside the protocol.
+// DialError adds a hint to the reason why no network connection could be made, for reasons outside the protocol.
 // It returns nil for other errors.
 func DialError(op string, err error) error {
 	const share = "share connections: --shared-connections, --consumer-connections"
 	var dns *net.DNSError
-	failed := func(text, hint string) error {
-		return driver.Errorf(driver.ClassConnect, op, hint, "%s (%w)", text, err)
-	}
+	var hint string
 	switch {
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
-		return failed("too many files and connections are open", "raise the limit (ulimit -n), or "+share)
+		hint = "raise the limit (ulimit -n), or " + share
 	case errors.As(err, &dns):
-		return driver.Errorf(driver.ClassConnect, op, "check the host's name", "%w", err)
+		hint = "check the host's name"
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return failed("no local port is free", share)
+		hint, err = share, fmt.Errorf("no local port is free (%w)", err)
 	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
-		return failed("there is no route to that host", "check address, routes and firewalls")
+		hint = "check address, routes and firewalls"
+	default:
+		return nil
 	}
-	return nil
+	return driver.Errorf(driver.ClassConnect, op, hint, "%w", err)
 }
 
 // ConnectError describes in plain words why no connection could be made to e. A [driver.Error] keeps its words.
@@ -67,14 +67,18 @@ func (p *Protocol) ConnectError(e Endpoint, err error) error {
 // askPort begins a hint about a port of another protocol.
 func (p *Protocol) askPort() string { return "is this the broker's " + p.Title + " port" }
 
+// askPortFor asks about the port, and the other scheme.
+func (p *Protocol) askPortFor(encrypted bool) string {
+	if encrypted {
+		return p.askPort() + "?"
+	}
+	return p.askPort() + ", and should it be " + p.Encrypted[0] + "://?"
+}
+
 // Unanswered is the error about a server that accepted the connection but did not answer within d, as err reports. It
 // is for [Protocol.ConnectError].
 func (p *Protocol) Unanswered(what string, encrypted bool, d time.Duration, err error) error {
-	hint := p.askPort() + ", and should it be " + p.Encrypted[0] + "://?"
-	if encrypted {
-		hint = p.askPort() + "?"
-	}
-	return unanswered(what, hint, d, err)
+	return unanswered(what, p.askPortFor(encrypted), d, err)
 }
 
 func unanswered(what, hint string, d time.Duration, err error) error {
@@ -87,21 +91,13 @@ func unanswered(what, hint string, d time.Duration, err error) error {
 }
 
 // Stranger is the error about a peer that is no broker of the protocol, judged by its first bytes. It is for
-// [Protocol.ConnectError].
+// [Protocol.ConnectError]. [Protocol.Diagnose] says what the peer is instead.
 func (p *Protocol) Stranger(encrypted bool, greeting []byte) error {
-	hint, is := p.askPort()+"?", fmt.Sprintf("is no %s broker: it answered %.20q", p.Title, greeting)
-	switch {
-	case bytes.HasPrefix(greeting, []byte("HTTP")):
-		is = "is a web server, no " + p.Title + " broker"
-	case bytes.HasPrefix(greeting, []byte("AMQP")):
-		is = "speaks AMQP, not " + p.Title
-	case IsHTTP2(greeting):
+	is := fmt.Sprintf("is no %s broker: it answered %.20q", p.Title, greeting)
+	if IsHTTP2(greeting) {
 		is = "speaks HTTP/2, as gRPC does, not " + p.Title
-	case !encrypted && len(greeting) > 0 && (greeting[0] == 0x15 || greeting[0] == 0x16):
-		// TLS alert or handshake, RFC 8446 section 5.1
-		hint, is = "use "+p.Encrypted[0]+":// instead of "+p.Schemes[0]+"://", "demands an encrypted connection"
 	}
-	return driver.Errorf(driver.ClassProtocol, "", hint, "the peer %s", is)
+	return driver.Errorf(driver.ClassProtocol, "", p.askPortFor(encrypted), "the peer %s", is)
 }
 
 // IsHTTP2 reports whether a server's first bytes are a frame SETTINGS of HTTP/2 (RFC 9113, section 3.4).

@@ -21,11 +21,11 @@ func TestDialError(t *testing.T) {
 		err        error
 		text, hint string
 	}{
-		{syscall.EMFILE, "too many files", "ulimit -n"},
-		{syscall.ENFILE, "too many files", "ulimit -n"},
+		{syscall.EMFILE, "too many open files", "ulimit -n"},
+		{syscall.ENFILE, "too many open files", "ulimit -n"},
 		{syscall.EADDRNOTAVAIL, "no local port is free", "share connections"},
-		{syscall.ENETUNREACH, "no route to that host", "routes"},
-		{syscall.EHOSTUNREACH, "no route to that host", "routes"},
+		{syscall.ENETUNREACH, "network is unreachable", "routes"},
+		{syscall.EHOSTUNREACH, "no route to host", "routes"},
 		{&net.DNSError{Err: "no such host", Name: "h", IsNotFound: true}, "no such host", "check the host's name"},
 		{syscall.ECONNREFUSED, "", ""},
 		{errors.New("other"), "", ""},

@@ -23,25 +23,21 @@ type Pool[C Shared] struct {
 	Open func(ctx context.Context, spec driver.Connection) (C, error)
 
 	mu     sync.Mutex
-	conns  map[string]*pooled[C]
+	conns  map[string]*Lease[C]
 	closed bool
 }
 
-type pooled[C Shared] struct {
+// Lease is a connection in use. Each use must be released.
+type Lease[C Shared] struct {
+	Conn C
+
+	pool  *Pool[C]
 	key   string
 	users int           // guarded by Pool.mu
-	ready chan struct{} // closed when conn and err are set
-	conn  C
+	ready chan struct{} // closed when Conn and err are set
 	err   error
 	end   sync.Once
 	ended chan struct{} // closed when it has ended
-}
-
-// Lease is one use of a connection. It must be released.
-type Lease[C Shared] struct {
-	Conn C
-	pool *Pool[C]
-	of   *pooled[C]
 }
 
 // Acquire returns the connection with that key and adds a user. It opens the connection if it is missing or has died.
@@ -52,21 +48,21 @@ func (p *Pool[C]) Acquire(ctx context.Context, spec driver.Connection) (*Lease[C
 			return nil, err
 		}
 		if opener {
-			c.conn, c.err = p.Open(ctx, spec)
+			c.Conn, c.err = p.Open(ctx, spec)
 			close(c.ready)
 		} else {
 			select { // the opener has the outcome, which is more precise than a time-out
 			case <-c.ready:
 			case <-ctx.Done():
-				p.release(ctx, c)
+				c.Release(ctx)
 				return nil, driver.Errorf(driver.ClassTimeout, "connect", hintSlow,
 					"the connection is still being opened: %w", ctx.Err())
 			}
 		}
 		if c.err == nil {
-			return &Lease[C]{Conn: c.conn, pool: p, of: c}, nil
+			return c, nil
 		}
-		p.release(ctx, c)
+		c.Release(ctx)
 		if !opener && errors.Is(c.err, context.Canceled) && ctx.Err() == nil {
 			continue // the opener's context had ended
 		}
@@ -75,7 +71,7 @@ func (p *Pool[C]) Acquire(ctx context.Context, spec driver.Connection) (*Lease[C
 }
 
 // find returns the connection of a key and adds a user. opener tells the caller to open it.
-func (p *Pool[C]) find(key string) (c *pooled[C], opener bool, err error) {
+func (p *Pool[C]) find(key string) (c *Lease[C], opener bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -84,9 +80,9 @@ func (p *Pool[C]) find(key string) (c *pooled[C], opener bool, err error) {
 	c = p.conns[key]
 	if c == nil || c.dead() {
 		opener = true
-		c = &pooled[C]{key: key, ready: make(chan struct{}), ended: make(chan struct{})}
+		c = &Lease[C]{pool: p, key: key, ready: make(chan struct{}), ended: make(chan struct{})}
 		if p.conns == nil {
-			p.conns = map[string]*pooled[C]{}
+			p.conns = map[string]*Lease[C]{}
 		}
 		p.conns[key] = c
 	}
@@ -95,26 +91,25 @@ func (p *Pool[C]) find(key string) (c *pooled[C], opener bool, err error) {
 }
 
 // dead reports whether the connection is no longer open. A connection that is being opened is not dead.
-func (c *pooled[C]) dead() bool {
+func (c *Lease[C]) dead() bool {
 	select {
 	case <-c.ready:
-		return c.err != nil || c.conn.Dead()
+		return c.err != nil || c.Conn.Dead()
 	default:
 		return false
 	}
 }
 
 // Users returns the present number of users of the connection.
-func (l *Lease[C]) Users() int {
-	l.pool.mu.Lock()
-	defer l.pool.mu.Unlock()
-	return l.of.users
+func (c *Lease[C]) Users() int {
+	c.pool.mu.Lock()
+	defer c.pool.mu.Unlock()
+	return c.users
 }
 
 // Release ends the use. The last use ends the connection, see [Shared.End].
-func (l *Lease[C]) Release(ctx context.Context) { l.pool.release(ctx, l.of) }
-
-func (p *Pool[C]) release(ctx context.Context, c *pooled[C]) {
+func (c *Lease[C]) Release(ctx context.Context) {
+	p := c.pool
 	p.mu.Lock()
 	c.users--
 	last := c.users == 0
@@ -128,13 +123,13 @@ func (p *Pool[C]) release(ctx context.Context, c *pooled[C]) {
 }
 
 // close ends the connection, once it is open, and waits for its end.
-func (c *pooled[C]) close(ctx context.Context) {
+func (c *Lease[C]) close(ctx context.Context) {
 	c.end.Do(func() {
 		go func() {
 			defer close(c.ended)
 			<-c.ready // opening ends by its own time-out
 			if c.err == nil {
-				c.conn.End(ctx)
+				c.Conn.End(ctx)
 			}
 		}()
 	})
@@ -157,7 +152,7 @@ func (c *pooled[C]) close(ctx context.Context) {
 func (p *Pool[C]) Close(ctx context.Context) error {
 	p.mu.Lock()
 	p.closed = true
-	left := make([]*pooled[C], 0, len(p.conns))
+	left := make([]*Lease[C], 0, len(p.conns))
 	for _, c := range p.conns {
 		left = append(left, c)
 	}

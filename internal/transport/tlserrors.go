@@ -16,7 +16,7 @@ func IsAlert(err error) bool {
 	return errors.As(err, &op) && op.Op == "remote error"
 }
 
-// tlsError describes in plain words why the TLS handshake failed. Its class is [driver.ClassTLS].
+// tlsError adds a hint to the reason why the TLS handshake failed. Its class is [driver.ClassTLS].
 func (p *Protocol) tlsError(op string, err error) error {
 	var (
 		record    tls.RecordHeaderError
@@ -30,18 +30,15 @@ func (p *Protocol) tlsError(op string, err error) error {
 		text = "the peer does not speak TLS on this port"
 		hint = "use " + p.Schemes[0] + ":// instead of " + p.Encrypted[0] + "://, or the broker's TLS port"
 	case errors.As(err, &authority):
-		text = "the authority of the broker's certificate is not trusted"
-		hint = "give its certificate by --tls-ca FILE"
+		hint = "give the certificate of its authority by --tls-ca FILE"
 	case errors.As(err, &hostname):
-		text = "the broker's certificate is for another name"
-		hint = "give that name by --tls-server-name NAME"
+		hint = "give the name in the certificate by --tls-server-name NAME"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		text, hint = "the broker's certificate has expired or is not valid yet", "compare the clocks"
+		hint = "compare the clocks"
 	case errors.As(err, &invalid):
-		text, hint = "the broker's certificate is not usable", "see openssl x509 -text"
+		hint = "see openssl x509 -text"
 	case IsAlert(err):
-		text = "the broker refused the TLS handshake"
-		hint = "it may demand a client certificate: --tls-cert FILE --tls-key FILE"
+		hint = "the broker may demand a client certificate: --tls-cert FILE --tls-key FILE"
 	}
 	return driver.Errorf(driver.ClassTLS, op, hint, "%s (%w)", text, err)
 }

@@ -263,8 +263,8 @@ func TestStrangePeers(t *testing.T) {
 	for _, c := range []struct{ name, greeting, text, hint string }{
 		{"AMQP 0-9-1", "AMQP\x00\x00\x09\x01", "older AMQP", "rabbitmq_amqp1_0"},
 		{"AMQP 0-10", "AMQP\x01\x01\x00\x0a", "older AMQP", "rabbitmq_amqp1_0"},
-		{"web server", "HTTP/1.1 400 Bad Request\r\n\r\n", "the peer is a web server", "AMQP port"},
-		{"TLS alert", "\x15\x03\x03\x00\x02\x02\x28", "demands an encrypted connection", "amqps://"},
+		{"web server", "HTTP/1.1 400 Bad Request\r\n\r\n", `it answered "HTTP/1.1"`, "AMQP port"},
+		{"TLS alert", "\x15\x03\x03\x00\x02\x02\x28", "no AMQP broker", "amqps://"},
 		{"something", "220 mail ready\r\n", `it answered "220 mail"`, "AMQP port"},
 		{"silence", "", "closed the connection before it said anything", "amqps://"},
 	} {

@@ -26,10 +26,10 @@ func TestOtherServers(t *testing.T) {
 	}{
 		"gRPC":   {"\x00\x00\x0c\x04\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x64\x00\x04\x00\x10\x00\x00", driver.ClassProtocol, "HTTP/2, as gRPC"},
 		"empty":  {"\x00\x00\x00\x04\x00\x00\x00\x00\x00", driver.ClassProtocol, "HTTP/2"},
-		"HTTP":   {"HTTP/1.1 400 Bad Request\r\n\r\n", driver.ClassProtocol, "the peer is a web server"},
-		"AMQP":   {"AMQP\x00\x01\x00\x00", driver.ClassProtocol, "the peer speaks AMQP"},
+		"HTTP":   {"HTTP/1.1 400 Bad Request\r\n\r\n", driver.ClassProtocol, `it answered "HTTP`},
+		"AMQP":   {"AMQP\x00\x01\x00\x00", driver.ClassProtocol, `it answered "AMQP`},
 		"STOMP":  {"ERROR\nmessage:x\n\n\x00", driver.ClassProtocol, `it answered "ERROR`},
-		"TLS":    {"\x15\x03\x03\x00\x02\x02\x32", driver.ClassProtocol, "demands an encrypted connection"},
+		"TLS":    {"\x15\x03\x03\x00\x02\x02\x32", driver.ClassProtocol, "no RocketMQ broker"},
 		"closes": {"", driver.ClassConnectionLost, "closed the connection before it said anything"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -328,9 +328,9 @@ func TestGreetings(t *testing.T) {
 		class driver.Class
 		text  string
 	}{
-		"HTTP/1.1 400 Bad Request\r\n\r\n": {driver.ClassProtocol, "the peer is a web server"},
-		"AMQP\x00\x01\x00\x00":             {driver.ClassProtocol, "speaks AMQP"},
-		"\x15\x03\x01\x00\x02":             {driver.ClassProtocol, "demands an encrypted connection"},
+		"HTTP/1.1 400 Bad Request\r\n\r\n": {driver.ClassProtocol, `it answered "HTTP`},
+		"AMQP\x00\x01\x00\x00":             {driver.ClassProtocol, `it answered "AMQP`},
+		"\x15\x03\x01\x00\x02":             {driver.ClassProtocol, "no STOMP broker"},
 		"ERROR\nmessage:Bad CONNECT\n\nAccess refused for user 'user'\n\x00":      {driver.ClassAuth, "Access refused"},
 		"ERROR\nversion:1.1\nmessage:Supported protocol versions are 3.0\n\n\x00": {driver.ClassUnsupported, "3.0"},
 
