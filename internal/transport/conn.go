@@ -14,7 +14,6 @@ const closeTimeout = time.Second
 // Conn is a connection of a driver: both directions, its end, and signs of life. One goroutine reads it, its users
 // write.
 type Conn struct {
-	*Ending
 	Net       net.Conn
 	Raw       *Metered // below TLS; the same as Net without TLS
 	In        *Input
@@ -24,11 +23,13 @@ type Conn struct {
 	host      Endpoint
 	pulse     pulse
 	running   sync.WaitGroup
+	cause     atomic.Pointer[error] // of the end
+	over      chan struct{}
 }
 
 // NewConn returns a connection over conn, which is raw or TLS on top of it.
 func NewConn(host Endpoint, conn net.Conn, raw *Metered, mem *Buffers) *Conn {
-	c := &Conn{Ending: NewEnding(), Net: conn, Raw: raw, In: NewInput(conn, raw, mem, nil), host: host}
+	c := &Conn{Net: conn, Raw: raw, In: NewInput(conn, raw, mem, nil), host: host, over: make(chan struct{})}
 	c.Out = NewOutput(conn, raw, mem, c.Fail)
 	return c
 }
@@ -36,8 +37,28 @@ func NewConn(host Endpoint, conn net.Conn, raw *Metered, mem *Buffers) *Conn {
 // Host implements [driver.Located].
 func (c *Conn) Host() string { return c.host.String() }
 
-// Fail ends the connection. Only the first cause counts.
-func (c *Conn) Fail(cause error) { c.Ending.Fail(cause, c.Out, c.Raw) }
+// Fail ends the connection. Only the first cause counts. It is safe for concurrent use.
+func (c *Conn) Fail(cause error) {
+	if c.cause.CompareAndSwap(nil, &cause) {
+		close(c.over)
+		c.Out.Fail(cause)
+		_ = c.Raw.Close() // not TLS, which would first send a close alert to a peer that may not read
+	}
+}
+
+// Over is closed when the connection has ended: Why returns the cause.
+func (c *Conn) Over() <-chan struct{} { return c.over }
+
+// Why returns the cause; nil if the connection has not ended.
+func (c *Conn) Why() error {
+	if cause := c.cause.Load(); cause != nil {
+		return *cause
+	}
+	return nil
+}
+
+// Dead implements [Shared].
+func (c *Conn) Dead() bool { return c.cause.Load() != nil }
 
 // Shake opens the connection by the handshake of its protocol; when ctx ends first, or shake fails, it closes the
 // connection.

@@ -5,44 +5,9 @@ import (
 	"errors"
 	"io"
 	"strings"
-	"sync/atomic"
 
 	"github.com/perfmq/perfmq/pkg/driver"
 )
-
-// Ending is the end of a connection, which has one cause: the first. It is safe for concurrent use.
-type Ending struct {
-	cause atomic.Pointer[error]
-	over  chan struct{}
-}
-
-// NewEnding returns the Ending of an open connection.
-func NewEnding() *Ending { return &Ending{over: make(chan struct{})} }
-
-// Fail ends the connection, with raw below TLS and out above it, and reports whether this was the first call.
-func (e *Ending) Fail(cause error, out *Output, raw io.Closer) bool {
-	if !e.cause.CompareAndSwap(nil, &cause) {
-		return false
-	}
-	close(e.over)
-	out.Fail(cause)
-	_ = raw.Close() // not TLS, which would first send a close alert to a peer that may not read
-	return true
-}
-
-// Over is closed when the connection has ended: Why returns the cause.
-func (e *Ending) Over() <-chan struct{} { return e.over }
-
-// Why returns the cause; nil if the connection has not ended.
-func (e *Ending) Why() error {
-	if cause := e.cause.Load(); cause != nil {
-		return *cause
-	}
-	return nil
-}
-
-// Dead implements [Shared].
-func (e *Ending) Dead() bool { return e.cause.Load() != nil }
 
 // ErrClosed is the cause of the end of a connection that we closed.
 var ErrClosed = errors.New("the connection was closed")

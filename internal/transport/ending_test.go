@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,30 +17,26 @@ import (
 func TestEnding(t *testing.T) {
 	near, far := net.Pipe()
 	raw := Meter(near)
-	out := NewOutput(raw, raw, &Buffers{}, func(error) {})
-	e := NewEnding()
+	e := NewConn(Endpoint{}, raw, raw, &Buffers{})
 	require.False(t, e.Dead())
 	require.NoError(t, e.Why())
-	var firsts atomic.Int32
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {
 			<-e.Over()
-			require.Error(t, e.Why())
+			first := e.Why()
+			require.Error(t, first)
+			e.Fail(errors.New("a later cause"))
+			require.Same(t, first, e.Why())
 		})
-		group.Go(func() {
-			if e.Fail(errors.New("a cause"), out, raw) {
-				firsts.Add(1)
-			}
-		})
+		group.Go(func() { e.Fail(errors.New("a cause")) })
 	}
 	group.Wait()
-	require.EqualValues(t, 1, firsts.Load())
 	require.True(t, e.Dead())
 	_, err := far.Read(make([]byte, 1))
 	require.ErrorIs(t, err, io.EOF)
-	require.ErrorIs(t, out.Put(func(b []byte) []byte { return b }), e.Why())
-	out.Wait()
+	require.ErrorIs(t, e.Out.Put(func(b []byte) []byte { return b }), e.Why())
+	e.Out.Wait()
 }
 
 func TestExplain(t *testing.T) {

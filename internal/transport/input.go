@@ -138,7 +138,7 @@ func (in *Input) fill() {
 	var n int
 	switch {
 	case in.Buffered() == 0 && in.net != nil:
-		in.release()
+		in.Release()
 		in.buf, n, in.err = in.net.polled.readInto(in.mem)
 		in.w = n
 	default:
@@ -152,18 +152,15 @@ func (in *Input) fill() {
 		in.w += n
 	}
 	if n == 0 && in.Buffered() == 0 {
-		in.release()
+		in.Release()
 	}
 }
 
-// release returns the empty buffer.
-func (in *Input) release() {
+// Release returns the buffer, which is empty or will not be read.
+func (in *Input) Release() {
 	if in.buf != nil {
 		in.mem.putIn(in.buf)
 		in.buf = nil
 	}
 	in.r, in.w = 0, 0
 }
-
-// Release returns the memory when nothing more will be read.
-func (in *Input) Release() { in.release() }
