@@ -75,7 +75,7 @@ func (a *app) printEnding(e run.Ending) int {
 	}
 	a.errors.print(e.Err)
 	if s := e.Summary; s != nil {
-		if !s.Success {
+		if !s.Outcome.Success {
 			a.printProblems(s)
 		}
 		a.printBroken(s.Thresholds)

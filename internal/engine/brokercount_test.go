@@ -49,7 +49,7 @@ func counts(t *testing.T, answer func(asked int) (driver.DestinationCount, error
 		p.Count, p.BrokerCount = 100, true
 		p.Producer.Inspector, p.Consumer.Inspector = told, told
 	}, edit), nil)
-	require.True(t, s.Success, "%q", s.Problems())
+	require.True(t, s.Outcome.Success, "%q", s.Problems())
 	return s, told
 }
 

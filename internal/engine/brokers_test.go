@@ -57,7 +57,7 @@ func TestBrokers(t *testing.T) {
 			s, _ := run(t, newPlan(naming(broker(t, nil).Factory(), "A", "1"), func(p *flat) {
 				p.Count = 10
 			}, test.edit), nil)
-			require.True(t, s.Success, "%q", s.Problems())
+			require.True(t, s.Outcome.Success, "%q", s.Problems())
 			require.Equal(t, test.want, s.Brokers)
 		})
 	}

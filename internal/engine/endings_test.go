@@ -92,13 +92,13 @@ func TestEndings(t *testing.T) {
 			s, err := carryOut(ctx, stop, p, rep)
 			require.NoError(t, err)
 			check(t, p, s, rep)
-			require.InDelta(t, tt.sent, s.Total[result.Sent], 1)
-			require.InDelta(t, tt.lasts, s.End.Sub(s.Start), float64(100*time.Millisecond))
-			require.Contains(t, s.Reason, tt.reason)
-			require.Equal(t, tt.interrupted, s.Interrupted)
-			require.Equal(t, tt.success, s.Success, s.Problems())
+			require.InDelta(t, tt.sent, s.Total.Get(result.Sent), 1)
+			require.InDelta(t, tt.lasts, lasted(s), float64(100*time.Millisecond))
+			require.Contains(t, s.Outcome.Reason, tt.reason)
+			require.Equal(t, tt.interrupted, s.Outcome.Interrupted)
+			require.Equal(t, tt.success, s.Outcome.Success, s.Problems())
 			require.Equal(t, tt.success, len(s.Problems()) == 0)
-			require.Empty(t, s.LeftBehind)
+			require.Empty(t, s.Outcome.LeftBehind)
 			require.Zero(t, s.Total.InFlight())
 			truth := b.Stats()
 			require.Zero(t, truth.Connections)
@@ -111,10 +111,10 @@ func TestConsumerCount(t *testing.T) {
 		b := mem.New()
 		run(t, newPlan(b.Factory(), func(p *flat) { p.Role, p.Count = plan.Producer, 500 }), nil)
 		s, _ := run(t, newPlan(b.Factory(), func(p *flat) { p.Role, p.Count = plan.Consumer, 300 }), nil)
-		require.Equal(t, "message count reached", s.Reason)
-		require.EqualValues(t, 300, s.Total[result.Received])
+		require.Equal(t, "message count reached", s.Outcome.Reason)
+		require.EqualValues(t, 300, s.Total.Get(result.Received))
 		require.EqualValues(t, 200, b.Stats().Backlog, "the rest stays at the broker")
-		require.Zero(t, s.Total[result.Foreign])
+		require.Zero(t, s.Total.Get(result.Foreign))
 	})
 }
 
@@ -214,12 +214,12 @@ func TestFailureDuringDrainIsNotSwallowed(t *testing.T) {
 		b := broker(t, func(o *mem.Options) { o.DeliveryLatency = 2 * time.Second })
 		time.AfterFunc(loadTime+time.Second, b.Disconnect)
 		s, _ := run(t, newPlan(b.Factory(), func(p *flat) { steady(p); p.Consumers = 3 }), nil)
-		require.Equal(t, "duration reached", s.Reason)
-		require.False(t, s.Success)
+		require.Equal(t, "duration reached", s.Outcome.Reason)
+		require.False(t, s.Outcome.Success)
 		require.Contains(t, strings.Join(s.Problems(), "\n"), "connection was lost")
 		require.Contains(t, strings.Join(s.Problems(), "\n"), "and 2 more workers failed")
-		require.InDelta(t, 100, s.Missing, 3)
-		require.InDelta(t, loadTime+time.Second, s.End.Sub(s.Start), float64(50*time.Millisecond),
+		require.InDelta(t, 100, *s.Missing, 3)
+		require.InDelta(t, loadTime+time.Second, lasted(s), float64(50*time.Millisecond),
 			"nobody is left to receive: no reason to wait for the deadline")
 	})
 }
@@ -241,8 +241,8 @@ func TestDrainWaitsOnlyForWhatCanCome(t *testing.T) {
 			p.Consumers = 2
 			p.Destinations = []driver.Destination{{Kind: driver.Topic, Name: "T"}}
 		}), nil)
-		require.InDelta(t, 1000, s.Missing, 1)
-		require.Less(t, s.End.Sub(s.Start), loadTime+time.Second)
+		require.InDelta(t, 1000, *s.Missing, 1)
+		require.Less(t, lasted(s), loadTime+time.Second)
 		require.Contains(t, strings.Join(s.Problems(), "\n"), "died")
 	})
 }
@@ -255,12 +255,12 @@ func TestBlockedInSendAtTheEnd(t *testing.T) {
 			s, rep := run(t, newPlan(b.Factory(), steady, func(p *flat) {
 				p.Role, p.Duration, p.Producers = plan.Producer, stopAt, 3
 			}), nil)
-			require.True(t, s.Success, s.Problems())
-			require.EqualValues(t, 250, s.Total[result.Sent])
-			require.EqualValues(t, 250, s.Total[result.Completed])
+			require.True(t, s.Outcome.Success, s.Problems())
+			require.EqualValues(t, 250, s.Total.Get(result.Sent))
+			require.EqualValues(t, 250, s.Total.Get(result.Completed))
 			require.EqualValues(t, 250, b.Stats().Arrived)
-			require.EqualValues(t, 250, rep.last()[result.Sent])
-			require.Zero(t, s.Total[result.LateSends])
+			require.EqualValues(t, 250, rep.last().Get(result.Sent))
+			require.Zero(t, s.Total.Get(result.LateSends))
 		})
 	}
 }

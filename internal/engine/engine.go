@@ -104,7 +104,7 @@ func Run(
 	s := r.summarize(end, append(r.closeFailures, left...))
 	select {
 	case <-stop: // in the load or after it
-		s.Interrupted = true
+		s.Outcome.Interrupted = true
 	default:
 	}
 	return s, r.sampler.report(ctx, s)
@@ -151,7 +151,7 @@ type run struct {
 	due           uint64        // messages due in ended steps, by groups with a rate
 	offered       stats.Offered // the same in their measured parts
 	closeFailures []string      // failures to close in the steps so far
-	endedSteps    []stats.StepSummary
+	endedSteps    []stats.Summary
 
 	drained    time.Duration // length of the last drain
 	silent     bool          // the load was given up because the broker stopped answering

@@ -29,17 +29,17 @@ func TestSendTimeout(t *testing.T) {
 				p.Count, p.Verify, p.SendTimeout = 1000, true, 500*time.Millisecond
 				edit(p)
 			}), nil)
-			require.EqualValues(t, 1000, s.Total[result.Sent])
-			require.EqualValues(t, 900, s.Total[result.Completed])
-			require.EqualValues(t, 100, s.Total[result.Unconfirmed])
-			require.EqualValues(t, 100, s.Total.Class(driver.ClassTimeout))
+			require.EqualValues(t, 1000, s.Total.Get(result.Sent))
+			require.EqualValues(t, 900, s.Total.Get(result.Completed))
+			require.EqualValues(t, 100, s.Total.Get(result.Unconfirmed))
+			require.EqualValues(t, 100, s.Total.OfClass(driver.ClassTimeout.String()))
 			require.EqualValues(t, 900, s.Latencies[result.Ack].Count)
-			require.EqualValues(t, 1000, s.Total[result.Received])
+			require.EqualValues(t, 1000, s.Total.Get(result.Received))
 			v := s.Verification.Total
 			require.EqualValues(t, 100, v.UnconfirmedArrived)
 			require.Zero(t, v.Lost+v.Left+v.Duplicates+v.UnconfirmedMissing)
-			require.Zero(t, s.Total[result.Strays])
-			require.False(t, s.Success, "as any run with unconfirmed messages")
+			require.Zero(t, s.Total.Get(result.Strays))
+			require.False(t, s.Outcome.Success, "as any run with unconfirmed messages")
 			require.Equal(t, []string{
 				"messages sent but not confirmed (the broker may have them or not): 100",
 				"first failure of class timeout: send: no answer within 500ms",
@@ -57,11 +57,11 @@ func TestSendTimeoutsOvercome(t *testing.T) {
 			p.Rate, p.MaxPending, p.Count, p.Verify, p.SendTimeout = rate("100"), 100, 1000, true, 500*time.Millisecond
 			p.Reconnect = true
 		}), nil)
-		require.EqualValues(t, 50, s.Total[result.Unconfirmed])
-		require.EqualValues(t, 50, s.Total.Class(driver.ClassTimeout))
-		require.EqualValues(t, 950, s.Total[result.Completed])
+		require.EqualValues(t, 50, s.Total.Get(result.Unconfirmed))
+		require.EqualValues(t, 50, s.Total.OfClass(driver.ClassTimeout.String()))
+		require.EqualValues(t, 950, s.Total.Get(result.Completed))
 		require.EqualValues(t, 50, s.Verification.Total.UnconfirmedArrived)
-		require.True(t, s.Success, s.Problems())
+		require.True(t, s.Outcome.Success, s.Problems())
 		require.Contains(t, s.Warnings(), "messages in doubt, which the broker may have or not: 50; sent again 0, unconfirmed 50")
 	})
 }
@@ -84,10 +84,10 @@ func TestSendTimeoutsWithoutRecovery(t *testing.T) {
 				p.Reconnect = true
 				edit(p)
 			}), nil)
-			require.EqualValues(t, 50, s.Total[result.Completed])
-			require.NotZero(t, s.Total[result.Unconfirmed])
+			require.EqualValues(t, 50, s.Total.Get(result.Completed))
+			require.NotZero(t, s.Total.Get(result.Unconfirmed))
 			require.Contains(t, s.Problems(), fmt.Sprintf("messages sent but not confirmed (the broker may have them or not): %d",
-				s.Total[result.Unconfirmed]))
+				s.Total.Get(result.Unconfirmed)))
 		})
 	}
 	inBubble(t, "a group beside another", func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestSendTimeoutsWithoutRecovery(t *testing.T) {
 		s.step("one", func(p *plan.Step) { p.Duration = 10 * time.Second }, lost, fine)
 		sum, err := engine.Run(t.Context(), nil, s.config(), new(recorder))
 		require.NoError(t, err)
-		require.EqualValues(t, 150, sum.Total[result.Completed])
+		require.EqualValues(t, 150, sum.Total.Get(result.Completed))
 		require.Contains(t, sum.Problems(), "messages sent but not confirmed (the broker may have them or not): 50")
 	})
 }
@@ -128,8 +128,8 @@ func TestClosingAfterSendTimeouts(t *testing.T) {
 				p.Producer.ConnectTimeout, p.Consumer.ConnectTimeout = time.Minute, time.Minute
 				p.Producer.Factory.Capabilities.TimesOut = false
 			}), nil)
-			require.NotZero(t, s.Total[result.Resent]+s.Total[result.Unconfirmed])
-			require.InDelta(t, 10*time.Second+tt.closing, s.End.Sub(s.Start), float64(2*time.Second))
+			require.NotZero(t, s.Total.Get(result.Resent)+s.Total.Get(result.Unconfirmed))
+			require.InDelta(t, 10*time.Second+tt.closing, lasted(s), float64(2*time.Second))
 		})
 	}
 }
@@ -142,11 +142,11 @@ func TestLateConfirmations(t *testing.T) {
 			p.Count, p.SendTimeout, p.MaxPending = 100, 100*time.Millisecond, 10
 			p.Producer.Factory.Capabilities.TimesOut = false
 		}), nil)
-		require.EqualValues(t, 100, s.Total.Class(driver.ClassTimeout))
-		require.Zero(t, s.Total[result.Completed])
-		require.EqualValues(t, 100, s.Total[result.Received])
-		require.NotZero(t, s.Total[result.Strays])
-		require.LessOrEqual(t, s.Total[result.Strays], uint64(100), "those that came before the producer closed")
+		require.EqualValues(t, 100, s.Total.OfClass(driver.ClassTimeout.String()))
+		require.Zero(t, s.Total.Get(result.Completed))
+		require.EqualValues(t, 100, s.Total.Get(result.Received))
+		require.NotZero(t, s.Total.Get(result.Strays))
+		require.LessOrEqual(t, s.Total.Get(result.Strays), uint64(100), "those that came before the producer closed")
 	})
 }
 
@@ -159,8 +159,8 @@ func TestSendTimeoutOfADriver(t *testing.T) {
 			p.Producer.Factory.Capabilities.TimesOut = true
 			require.Equal(t, p.SendTimeout, p.Group.ProducerSpecs("test")[0].SendTimeout)
 		}), nil)
-		require.EqualValues(t, 100, s.Total[result.Completed])
-		require.True(t, s.Success, s.Problems())
+		require.EqualValues(t, 100, s.Total.Get(result.Completed))
+		require.True(t, s.Outcome.Success, s.Problems())
 	})
 }
 
@@ -179,7 +179,7 @@ func TestSendTimeoutBeforeAStepThatFails(t *testing.T) {
 			sum, err := engine.Run(t.Context(), nil, s.config(), new(recorder))
 			require.NoError(t, err)
 			require.Error(t, sum.Err)
-			require.EqualValues(t, 10, sum.Total[result.Completed])
+			require.EqualValues(t, 10, sum.Total.Get(result.Completed))
 		})
 	}
 }

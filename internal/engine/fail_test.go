@@ -39,11 +39,11 @@ func TestConsumerFail(t *testing.T) {
 				p.ConsumerFail, p.Failing = c.share, c.as
 				c.edit(p)
 			}), nil)
-			require.True(t, s.Success, s.Problems())
-			require.EqualValues(t, sent, s.Total[result.Received])
-			require.Equal(t, c.released, s.Total[result.ConsumerReleased])
-			require.Equal(t, c.rejected, s.Total[result.ConsumerRejected])
-			require.Zero(t, s.Missing)
+			require.True(t, s.Outcome.Success, s.Problems())
+			require.EqualValues(t, sent, s.Total.Get(result.Received))
+			require.Equal(t, c.released, s.Total.Get(result.ConsumerReleased))
+			require.Equal(t, c.rejected, s.Total.Get(result.ConsumerRejected))
+			require.Zero(t, *s.Missing)
 			if v := s.Verification; v != nil {
 				require.EqualValues(t, sent, v.Total.Once)
 				require.Zero(t, v.Total.Lost+v.Total.Left+v.Total.Duplicates+v.Total.Damaged)
@@ -74,12 +74,12 @@ func TestConsumerFailOfSteps(t *testing.T) {
 		s.plan.Allow.Disorder = true
 		s.plan.Thresholds = demands(t, "consumer.released == 1098", "consumer.rejected == 50", "group.readers.consumer.rejected == 50")
 		sum := s.run(t, nil)
-		require.True(t, sum.Success, sum.Problems())
+		require.True(t, sum.Outcome.Success, sum.Problems())
 		for _, outcome := range sum.Thresholds {
 			require.True(t, outcome.Kept, outcome)
 		}
 		for i, want := range []struct{ received, released, rejected uint64 }{{1000, 0, 0}, {900, 99, 0}, {1000, 999, 0}, {1000, 0, 50}} {
-			got := sum.Steps[i].Total
+			got := sum.Ended[i].Total.Values()
 			require.Equal(t, want.received, got[result.Received], i)
 			require.Equal(t, want.released, got[result.ConsumerReleased], i)
 			require.Equal(t, want.rejected, got[result.ConsumerRejected], i)

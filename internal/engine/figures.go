@@ -5,35 +5,17 @@ import (
 
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/threshold"
-	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// metrics returns the metrics of a step or, with what only a whole run has, of the run. Those of groups follow, under
-// the names of their metrics.
-func metrics(s *stats.StepSummary, run *result.Result) map[string]float64 {
-	all := run.Metrics()
+// metrics returns the metrics of a run or a step. Those of its groups follow, under the names of their metrics.
+func metrics(s *stats.Summary) map[string]float64 {
+	all := s.Metrics()
 	for i := range s.Groups {
-		for name, v := range s.Groups[i].Result().Metrics() {
+		for name, v := range s.Groups[i].Metrics() {
 			all[threshold.GroupPrefix+s.Groups[i].Name+"."+name] = v
 		}
 	}
 	return all
-}
-
-// wholeMetrics returns the metrics of a run, complete or not.
-func (r *run) wholeMetrics(s *stats.Summary, complete bool) map[string]float64 {
-	whole := s.Result()
-	whole.Complete = complete
-	if r.outages != nil {
-		whole.Outages, whole.MoreOutages = append([]result.Outage{}, s.Outages...), s.MoreOutages
-	}
-	if s.ExpectedKnown {
-		whole.Missing = &s.Missing
-	}
-	if v := s.Verification; v != nil {
-		whole.Verification = &result.Verification{Known: v.Known, Total: v.Total}
-	}
-	return metrics(&s.StepSummary, whole)
 }
 
 // shortest is the minimum time from the first to the last message of a backlog for a rate.
@@ -59,12 +41,11 @@ func (r *run) readTime() (first, last time.Duration, ok bool) {
 }
 
 // setReadRates sets the rates of the present step, or the run, and its groups if they have read a backlog.
-func (r *run) setReadRates(s *stats.StepSummary) {
+func (r *run) setReadRates(s *stats.Summary) {
 	if first, last, ok := r.readTime(); ok {
-		s.Extremes.Read(first, last, &s.Average, &s.Minimum, &s.Maximum)
+		s.ReadBacklog(first, last)
 		for i := range s.Groups {
-			g := &s.Groups[i]
-			g.Extremes.Read(first, last, &g.Average, &g.Minimum, &g.Maximum)
+			s.Groups[i].ReadBacklog(first, last)
 		}
 	}
 }

@@ -74,10 +74,10 @@ func TestNumbersOfTheMeasuredPart(t *testing.T) {
 			p.Producers, p.Consumers = 2, 3
 		}), nil)
 		const sent = 4000 + 3000 + 5*500
-		require.EqualValues(t, sent, s.Total[result.Sent])
-		require.EqualValues(t, sent*9/10, s.Total[result.Completed])
-		require.EqualValues(t, sent*9/10*64, s.Total[result.CompletedBytes], "what was rejected is no payload")
-		require.EqualValues(t, sent*9/10*64, s.Total[result.ReceivedBytes])
+		require.EqualValues(t, sent, s.Total.Get(result.Sent))
+		require.EqualValues(t, sent*9/10, s.Total.Get(result.Completed))
+		require.EqualValues(t, sent*9/10*64, s.Total.Get(result.CompletedBytes), "what was rejected is no payload")
+		require.EqualValues(t, sent*9/10*64, s.Total.Get(result.ReceivedBytes))
 		require.InDelta(t, 8*time.Second, s.Average.Span, float64(10*time.Millisecond))
 		require.InDelta(t, sent-2000, float64(s.Average.Sent), 1, "the message due at the cut is in one of the two intervals")
 		require.InDelta(t, float64(sent-2000)*0.9*64, float64(s.Average.CompletedBytes), 64)
@@ -88,6 +88,6 @@ func TestNumbersOfTheMeasuredPart(t *testing.T) {
 		for _, snap := range rep.snapshots {
 			bytes += snap.Get(result.CompletedBytes)
 		}
-		require.Equal(t, s.Total[result.CompletedBytes], bytes)
+		require.Equal(t, s.Total.Get(result.CompletedBytes), bytes)
 	})
 }

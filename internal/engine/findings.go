@@ -21,7 +21,7 @@ func (r *run) findAll(s *stats.Summary, excess uint64) {
 	r.findNothing(s)
 	r.findMissing(s, excess)
 	r.findOutages(s)
-	s.Find("foreign", "", s.Total[result.Foreign], s.Total[result.Foreign])
+	s.Find("foreign", "", s.Total.Get(result.Foreign), s.Total.Get(result.Foreign))
 	r.findRates(s)
 	findLatencies(s)
 	findPerfmq(s)
@@ -37,7 +37,7 @@ func (r *run) findFailures(s *stats.Summary) {
 	if s.Err != nil {
 		findError(s, "error", s.Err)
 	}
-	t := &s.Total
+	t := s.Total.Values()
 	inDoubt := min(inDoubt(s)+r.countOvercome(), t[result.Unconfirmed])
 	for _, f := range []struct {
 		kind string
@@ -48,12 +48,12 @@ func (r *run) findFailures(s *stats.Summary) {
 		{"modified", t[result.Modified]},
 		{"failed", t[result.Failed]},
 		{"unconfirmed", t[result.Unconfirmed] - inDoubt},
-		{"unknown-end", t.InFlight()},
+		{"unknown-end", s.Total.InFlight()},
 	} {
 		s.Find(f.kind, "", f.n, f.n)
 	}
 	for class := range driver.NumClasses {
-		if n := t.Class(class); n <= inDoubt && stats.Lost(class) || n == 0 {
+		if n := s.Total.OfClass(class.String()); n <= inDoubt && stats.Lost(class) || n == 0 {
 			continue
 		}
 		// otherwise s.Err is the same failure
@@ -87,13 +87,13 @@ func (r *run) firstError(class driver.Class) error {
 
 // findNothing finds out why nothing was sent, completed or received.
 func (r *run) findNothing(s *stats.Summary) {
-	t := &s.Total
+	t := s.Total.Values()
 	switch {
 	case len(r.producers) == 0 || t[result.Completed] > 0 || s.Err != nil:
 	case t[result.Sent] == 0 && r.due == 0 && r.plan.Rated(): // the first message is due at the start
 	case t[result.Sent] == 0 && t[result.NoLeave] > 0:
 		s.Find("nothing-sent", "", 1, "the broker granted no credit, as with a full queue or disk,")
-	case t[result.Sent] == 0 && t.InFlight() == 0:
+	case t[result.Sent] == 0 && s.Total.InFlight() == 0:
 		s.Find("nothing-sent", "", 1, "the producers waited for the broker, or for the network,")
 	case t[result.Sent] > 0:
 		s.Find("nothing-completed", "", t[result.Sent], t[result.Sent])
@@ -112,8 +112,8 @@ func (r *run) findNothing(s *stats.Summary) {
 
 // findMissing adds messages that consumers did not get, got again, or cannot identify.
 func (r *run) findMissing(s *stats.Summary, excess uint64) {
-	t := &s.Total
-	if count := r.toReceive(); t[result.Received] < count && !s.Interrupted && s.Err == nil {
+	t := s.Total.Values()
+	if count := r.toReceive(); t[result.Received] < count && !s.Outcome.Interrupted && s.Err == nil {
 		s.Find("too-few", "", count-t[result.Received], count-t[result.Received], count)
 	}
 	if to, from := r.protocols(r.sendsTo), r.protocols(r.readsFrom); r.role == plan.Client && to != from &&
@@ -127,11 +127,11 @@ func (r *run) findMissing(s *stats.Summary, excess uint64) {
 		return
 	}
 	s.Find("redelivered", "", t[result.Redelivered], t[result.Redelivered])
-	if !s.ExpectedKnown {
+	if s.Missing == nil {
 		return
 	}
-	if s.Missing > 0 {
-		f := words.Find("missing", "", s.Missing, r.drained.Round(time.Millisecond), s.Missing, s.Expected)
+	if n := *s.Missing; n > 0 {
+		f := words.Find("missing", "", n, r.drained.Round(time.Millisecond), n, *s.Expected)
 		for _, g := range r.groups {
 			if ttl := g.plan.TTL; ttl > 0 && g.plan.Role.Produces() {
 				f.Text += fmt.Sprintf("; with a time to live of %s, the broker may have dropped them", ttl)
@@ -158,16 +158,16 @@ func (r *run) findOutages(s *stats.Summary) {
 				len(o.Workers), words.First(o.NotBack, 5, ", "), last)
 		}
 	}
-	if n := min(inDoubt(s)+r.countOvercome(), max(s.Total[result.Unconfirmed], inDoubt(s))); n > 0 {
-		s.Find("in-doubt", "", n, n, s.Total[result.Resent], s.Total[result.Unconfirmed])
+	if n := min(inDoubt(s)+r.countOvercome(), max(s.Total.Get(result.Unconfirmed), inDoubt(s))); n > 0 {
+		s.Find("in-doubt", "", n, n, s.Total.Get(result.Resent), s.Total.Get(result.Unconfirmed))
 	}
-	if s.Missing > 0 && len(s.Outages) > 0 && slices.ContainsFunc(r.subs, func(s *subscription) bool {
+	if s.Missing != nil && *s.Missing > 0 && len(s.Outages) > 0 && slices.ContainsFunc(r.subs, func(s *subscription) bool {
 		return s.destination.Kind == driver.Topic && !slices.ContainsFunc(s.consumers,
 			func(c *consumer) bool { return c.spec.Durable })
 	}) {
-		s.Find("not-durable", "", s.Missing)
+		s.Find("not-durable", "", *s.Missing)
 	}
-	if v := s.Verification; v != nil {
+	if v := s.Verified; v != nil {
 		s.Find("after-outage", "", v.Total.AfterOutage+v.Total.Resent, v.Total.AfterOutage, v.Total.Resent)
 	}
 }
@@ -181,10 +181,10 @@ const reached = 0.99
 func (r *run) findRates(s *stats.Summary) {
 	parts := r.endedSteps
 	if len(parts) == 0 {
-		parts = []stats.StepSummary{{Total: s.Total, Measured: s.Measured}}
+		parts = []stats.Summary{*s}
 	}
 	for i := range parts {
-		name, warmup, total, measured := "", r.steps[i].plan.Warmup, &parts[i].Total, &parts[i].Measured
+		name, warmup, total, measured := "", r.steps[i].plan.Warmup, parts[i].Total.Values(), parts[i].Measured.Values()
 		if len(r.endedSteps) > 0 {
 			name = "step " + parts[i].Name
 		}
@@ -210,8 +210,8 @@ func (r *run) findRates(s *stats.Summary) {
 	case o.Missed() > 1-reached:
 		missed("", o.Unsent(), o.Due)
 	case len(r.steps) == 1 && !slices.ContainsFunc(r.step.uses, unrated) &&
-		float64(s.Total[result.Sent]) < reached*float64(r.due):
-		missed("", r.due-s.Total[result.Sent], r.due)
+		float64(s.Total.Get(result.Sent)) < reached*float64(r.due):
+		missed("", r.due-s.Total.Get(result.Sent), r.due)
 	}
 }
 
@@ -238,7 +238,7 @@ func (r *run) protocols(side func(*plan.Group) *Endpoint) string {
 
 // findLatencies adds latencies that were left out, or that mean something else than usual.
 func findLatencies(s *stats.Summary) {
-	t := &s.Total
+	t := s.Total.Values()
 	negative := t[result.NegativeTransfers]
 	s.Find("negative-transfer", "", negative, negative, t[result.Received]-t[result.Unstamped])
 	s.Find("early", "", t[result.Early], t[result.Early], t[result.Delayed])
@@ -253,7 +253,7 @@ func findLatencies(s *stats.Summary) {
 func findPerfmq(s *stats.Summary) {
 	h := &s.Tester
 	find := func(kind string, n uint64, values ...any) { s.Find(kind, words.Perfmq, n, values...) }
-	switch l := &s.Limit; {
+	switch l := cmp.Or(s.Limit, &result.Limit{}); {
 	case l.Kind == result.LimitMachine:
 		find("bottleneck", 1, "the machine of perfmq", l.Text)
 	case result.OfTester(l.Kind):
@@ -265,13 +265,13 @@ func findPerfmq(s *stats.Summary) {
 		find("busy-machine", 1, 100*h.MachineShare(), 100*h.OthersShare())
 	}
 	find("pause", h.Pauses, words.Times(h.Pauses), microseconds(h.PauseMax).Round(time.Millisecond),
-		time.UnixMicro(h.PauseAt).Format(time.TimeOnly), s.Total[result.Paused])
+		time.UnixMicro(h.PauseAt).Format(time.TimeOnly), s.Total.Get(result.Paused))
 	for _, late := range []struct {
 		kind string
 		n    uint64
-	}{{"late-sends", s.Total[result.LateSends] - h.LateExcused}, {"late-excused", h.LateExcused}} {
-		if result.Late(late.n, s.Total[result.Sent]) {
-			find(late.kind, late.n, late.n, s.Total[result.Sent])
+	}{{"late-sends", s.Total.Get(result.LateSends) - h.LateExcused}, {"late-excused", h.LateExcused}} {
+		if result.Late(late.n, s.Total.Get(result.Sent)) {
+			find(late.kind, late.n, late.n, s.Total.Get(result.Sent))
 		}
 	}
 	for _, step := range []struct {
@@ -285,12 +285,12 @@ func findPerfmq(s *stats.Summary) {
 
 // findVerified adds the findings of the verification, and messages that carry no number of it.
 func (r *run) findVerified(s *stats.Summary, parked uint64) {
-	v := s.Verification
+	v := s.Verified
 	s.Findings = append(s.Findings, v.Findings(r.plan.Allow, parked)...)
 	if r.verify.unanswered {
 		s.Find("unanswered", "", v.Total.Left-min(parked, v.Total.Left))
 	}
-	unnumbered := v.Total.Foreign - min(s.Total[result.Foreign], v.Total.Foreign)
+	unnumbered := v.Total.Foreign - min(s.Total.Get(result.Foreign), v.Total.Foreign)
 	s.Find("unnumbered", "", unnumbered, unnumbered)
 	for _, note := range v.Notes {
 		s.Find("verification", "", 1, note)

@@ -13,21 +13,20 @@ import (
 // TestFindings of the engine tests the others.
 func TestFindingsOfPerfmq(t *testing.T) {
 	t.Parallel()
-	few := stats.Counters{result.Sent: 100_000, result.Completed: 100_000, result.Received: 100_000}
 	for _, tt := range []struct {
 		kind  string // "": none
 		count uint64
 		edit  func(*stats.Summary)
 	}{
 		{"", 0, func(*stats.Summary) {}},
-		{"late-sends", 5000, func(s *stats.Summary) { s.Total[result.LateSends] = 5000 }},
-		{"", 0, func(s *stats.Summary) { s.Total[result.LateSends] = 5 }},
-		{"late-excused", 5000, func(s *stats.Summary) { s.Total[result.LateSends], s.Tester.LateExcused = 5000, 5000 }},
+		{"late-sends", 5000, func(s *stats.Summary) { s.Total.Producers.Late = 5000 }},
+		{"", 0, func(s *stats.Summary) { s.Total.Producers.Late = 5 }},
+		{"late-excused", 5000, func(s *stats.Summary) { s.Total.Producers.Late, s.Tester.LateExcused = 5000, 5000 }},
 		{"pause", 2, func(s *stats.Summary) { s.Tester.Pauses = 2 }},
 		{"clock-forward", 1_500_000, func(s *stats.Summary) { s.Tester.ClockForward = 1_500_000 }},
 		{"clock-backward", 1_500_000, func(s *stats.Summary) { s.Tester.ClockBackward = 1_500_000 }},
 	} {
-		s := &stats.Summary{StepSummary: stats.StepSummary{Total: few}}
+		s := &stats.Summary{Result: result.Result{Total: result.Counts{Producers: &result.Producers{Sent: 100_000, Completed: 100_000}}}}
 		tt.edit(s)
 		findPerfmq(s)
 		found := s.Findings

@@ -25,11 +25,11 @@ func to(queue string, edits ...func(*plan.Group)) func(*plan.Group) {
 }
 
 // groupsOf returns the sent, completed, received and measured messages of groups by their names.
-func groupsOf(list []stats.StepSummary) map[string][4]uint64 {
+func groupsOf(list []stats.Summary) map[string][4]uint64 {
 	got := map[string][4]uint64{}
 	for i := range list {
 		g := &list[i]
-		got[g.Name] = [4]uint64{g.Total[result.Sent], g.Total[result.Completed], g.Total[result.Received], g.Measured[result.Completed] + g.Measured[result.Received]}
+		got[g.Name] = [4]uint64{g.Total.Get(result.Sent), g.Total.Get(result.Completed), g.Total.Get(result.Received), g.Measured.Get(result.Completed) + g.Measured.Get(result.Received)}
 	}
 	return got
 }
@@ -51,28 +51,28 @@ func TestGroupsOfSteps(t *testing.T) {
 		s.step("four", drainedStep, s.readers("a-readers", to("A")))
 		s.plan.Thresholds = demands(t, "group.slow.completed == 1200", "group.a-readers.received == 1200", "group.b-readers.received == 3900")
 		sum := s.run(t, nil)
-		require.True(t, sum.Success, "%q", sum.Problems())
+		require.True(t, sum.Outcome.Success, "%q", sum.Problems())
 		require.Equal(t, map[string][4]uint64{
 			"slow": {1000, 1000, 0, 800}, "fast": {4000, 4000, 0, 3200}, "a-readers": {0, 0, 1000, 800}, "b-readers": {0, 0, 4000, 3200},
-		}, groupsOf(sum.Steps[0].Groups))
-		require.Equal(t, map[string][4]uint64{"burst": {700, 700, 0, 700}, "b-readers": {0, 0, 700, 700}}, groupsOf(sum.Steps[1].Groups))
-		require.Equal(t, map[string][4]uint64{"slow": {400, 400, 0, 400}}, groupsOf(sum.Steps[2].Groups))
-		require.Equal(t, map[string][4]uint64{"a-readers": {0, 0, 400, 400}}, groupsOf(sum.Steps[3].Groups))
+		}, groupsOf(sum.Ended[0].Groups))
+		require.Equal(t, map[string][4]uint64{"burst": {700, 700, 0, 700}, "b-readers": {0, 0, 700, 700}}, groupsOf(sum.Ended[1].Groups))
+		require.Equal(t, map[string][4]uint64{"slow": {400, 400, 0, 400}}, groupsOf(sum.Ended[2].Groups))
+		require.Equal(t, map[string][4]uint64{"a-readers": {0, 0, 400, 400}}, groupsOf(sum.Ended[3].Groups))
 		require.Equal(t, map[string][4]uint64{
 			"slow": {1400, 1400, 0, 1200}, "fast": {4000, 4000, 0, 3200}, "burst": {700, 700, 0, 700},
 			"a-readers": {0, 0, 1400, 1200}, "b-readers": {0, 0, 4700, 3900},
 		}, groupsOf(sum.Groups))
 		require.EqualValues(t, 1400, sum.Groups[0].Due)
-		require.EqualValues(t, 400, sum.Steps[2].Groups[0].Due)
-		for i := range sum.Steps {
-			addUp(t, &sum.Steps[i])
+		require.EqualValues(t, 400, sum.Ended[2].Groups[0].Due)
+		for i := range sum.Ended {
+			addUp(t, &sum.Ended[i])
 		}
-		require.EqualValues(t, 800, sum.Steps[0].Groups[0].Latencies[result.Ack].Count)
-		require.EqualValues(t, 3000, sum.Steps[0].Groups[0].Latencies[result.Ack].Max)
-		require.Nil(t, sum.Steps[0].Groups[2].Latencies[result.Ack], "it sends nothing")
+		require.EqualValues(t, 800, sum.Ended[0].Groups[0].Latencies[result.Ack].Count)
+		require.EqualValues(t, 3000, sum.Ended[0].Groups[0].Latencies[result.Ack].Max)
+		require.Nil(t, sum.Ended[0].Groups[2].Latencies[result.Ack], "it sends nothing")
 		require.EqualValues(t, 1200, sum.Groups[0].Latencies[result.Ack].Count)
-		require.True(t, sum.Steps[0].Groups[1].Minimum.Completed.Known())
-		require.InDelta(t, 400, sum.Steps[0].Groups[1].Minimum.Completed.PerSecond, 1)
+		require.True(t, sum.Ended[0].Groups[1].Minimum.Completed.Known())
+		require.InDelta(t, 400, sum.Ended[0].Groups[1].Minimum.Completed.PerSecond, 1)
 		kept := map[string]bool{}
 		for i := range sum.Thresholds {
 			kept[sum.Thresholds[i].Threshold] = sum.Thresholds[i].Kept
@@ -87,13 +87,14 @@ func TestGroupsOfSteps(t *testing.T) {
 }
 
 // addUp holds the groups of a step against the step.
-func addUp(t *testing.T, s *stats.StepSummary) {
+func addUp(t *testing.T, s *stats.Summary) {
 	t.Helper()
-	var total, measured stats.Counters
+	var total, measured result.Counts
 	var acks, transfers int64
 	for i := range s.Groups {
 		g := &s.Groups[i]
-		total, measured = add(total, g.Total), add(measured, g.Measured)
+		total.Add(&g.Total)
+		measured.Add(g.Measured)
 		if g.Latencies[result.Ack] != nil {
 			acks += g.Latencies[result.Ack].Count
 		}
@@ -101,8 +102,8 @@ func addUp(t *testing.T, s *stats.StepSummary) {
 			transfers += g.Latencies[result.Transfer].Count
 		}
 	}
-	require.Equal(t, s.Total, total, s.Name)
-	require.Equal(t, s.Measured, measured, s.Name)
+	requireEqual(t, s.Total, total, s.Name)
+	requireEqual(t, *s.Measured, measured, s.Name)
 	if s.Latencies[result.Ack] != nil {
 		require.Equal(t, s.Latencies[result.Ack].Count, acks)
 	}
@@ -127,10 +128,10 @@ func TestGroupsWithOtherWorkers(t *testing.T) {
 			step("two", 600, 3, 2)
 			step("three", 300, 1, 1)
 			sum := s.run(t, nil)
-			require.True(t, sum.Success, "%q", sum.Problems())
+			require.True(t, sum.Outcome.Success, "%q", sum.Problems())
 			require.Equal(t, map[string][4]uint64{"senders": {1200, 1200, 0, 1200}, "readers": {0, 0, 1200, 1200}}, groupsOf(sum.Groups))
-			for i := range sum.Steps {
-				addUp(t, &sum.Steps[i])
+			for i := range sum.Ended {
+				addUp(t, &sum.Ended[i])
 			}
 			sent, at := map[string]uint64{}, map[string]string{}
 			for i := range sum.Workers {
@@ -162,10 +163,10 @@ func TestReadTime(t *testing.T) {
 		s := newScenario(b.Factory(), false)
 		s.step("drained", drainedStep, s.readers("readers", func(g *plan.Group) { g.ConsumerRate = plainRate("100") }))
 		sum := s.run(t, nil)
-		require.EqualValues(t, 525, sum.Total[result.Received])
-		require.InEpsilon(t, 100, sum.Metrics["received.avg"], 0.01)
-		require.InEpsilon(t, 100, sum.Metrics["received.min"], 0.02)
-		require.InEpsilon(t, 100, sum.Metrics["group.readers.received.avg"], 0.01)
+		require.EqualValues(t, 525, sum.Total.Get(result.Received))
+		require.InEpsilon(t, 100, sum.Values["received.avg"], 0.01)
+		require.InEpsilon(t, 100, sum.Values["received.min"], 0.02)
+		require.InEpsilon(t, 100, sum.Values["group.readers.received.avg"], 0.01)
 		require.InDelta(t, 5.24, sum.Average.Span.Seconds(), 0.02)
 	})
 }
@@ -179,8 +180,8 @@ func TestRateRelativeToGroup(t *testing.T) {
 		require.NoError(t, err)
 		s.step("then", lasting(10*time.Second), s.senders("a", to("A", func(g *plan.Group) { g.Rate.Relative = r })))
 		sum := s.run(t, nil)
-		require.InDelta(t, 1500, sum.Steps[1].Total[result.Completed], 2)
-		require.InDelta(t, 1500, sum.Steps[1].Latencies[result.Response].Count, 2)
+		require.InDelta(t, 1500, sum.Ended[1].Total.Get(result.Completed), 2)
+		require.InDelta(t, 1500, sum.Ended[1].Latencies[result.Response].Count, 2)
 		require.True(t, s.plan.Steps[1].Groups[0].Rate.IsZero(), "the plan stays as it is")
 	})
 }
@@ -193,7 +194,7 @@ func TestThresholdsOfTheOnlyStep(t *testing.T) {
 			step.Duration, step.Thresholds = 5*time.Second, demands(t, "sent == 500", "group.senders.sent == 499", "completed.avg >= 99% of target")
 		}, s.senders("senders", paced("100")), s.readers("readers", nil))
 		sum := s.run(t, nil)
-		require.True(t, sum.Success, "%q", sum.Problems())
+		require.True(t, sum.Outcome.Success, "%q", sum.Problems())
 		var got []string
 		for i := range sum.Thresholds {
 			got = append(got, sum.Thresholds[i].String())

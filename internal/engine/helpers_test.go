@@ -127,7 +127,7 @@ func (r *recorder) Interval(s *stats.Snapshot) error {
 func (r *recorder) Summary(s *stats.Summary) error { r.summary = s; return nil }
 func (r *recorder) Close() error                   { return nil }
 
-func (r *recorder) last() stats.Counters { return r.snapshots[len(r.snapshots)-1].Total }
+func (r *recorder) last() *result.Counts { return &r.snapshots[len(r.snapshots)-1].Total }
 
 // run carries out p and checks all that holds for every run.
 func run(t *testing.T, p *flat, stop <-chan struct{}) (*stats.Summary, *recorder) {
@@ -143,10 +143,9 @@ func run(t *testing.T, p *flat, stop <-chan struct{}) (*stats.Summary, *recorder
 func check(t *testing.T, p *flat, s *stats.Summary, rep *recorder) {
 	t.Helper()
 	require.Same(t, s, rep.summary)
-	n := s.Total
-	require.Equal(t, n[result.Sent], n[result.Completed]+n[result.Rejected]+n[result.Released]+n[result.Modified]+n[result.Failed]+n[result.Unconfirmed]+n.InFlight())
-	require.Less(t, n.InFlight(), uint64(1)<<62, "more ended than were sent")
-	var sum, before stats.Counters
+	n, inFlight := s.Total.Values(), s.Total.InFlight()
+	require.Less(t, inFlight, uint64(1)<<62, "more ended than were sent")
+	var sum, before result.Counts
 	var latencies result.Latencies
 	var aggregated [4]int64
 	phase := result.Warmup
@@ -160,20 +159,20 @@ func check(t *testing.T, p *flat, s *stats.Summary, rep *recorder) {
 		require.Equal(t, snap.To.Sub(rep.run.Start).Microseconds(), snap.Elapsed)
 		doubled := n[result.Redelivered] > 0 || s.Verification != nil && s.Verification.Total.Duplicates > 0
 		if p.Role == plan.Client && !doubled && p.Destinations[0].Kind == driver.Queue {
-			require.LessOrEqual(t, snap.Total[result.Received], snap.Total[result.Sent])
+			require.LessOrEqual(t, snap.Total.Get(result.Received), snap.Total.Get(result.Sent))
 		}
 		for _, pair := range [][2]uint64{
-			{before[result.Sent], snap.Total[result.Sent]},
-			{before[result.Completed], snap.Total[result.Completed]},
-			{before[result.Received], snap.Total[result.Received]},
-			{before[result.Blocked], snap.Total[result.Blocked]},
-			{snap.Total[result.Completed], snap.Total[result.Sent]},
+			{before.Get(result.Sent), snap.Total.Get(result.Sent)},
+			{before.Get(result.Completed), snap.Total.Get(result.Completed)},
+			{before.Get(result.Received), snap.Total.Get(result.Received)},
+			{before.Get(result.Blocked), snap.Total.Get(result.Blocked)},
+			{snap.Total.Get(result.Completed), snap.Total.Get(result.Sent)},
 		} {
 			require.LessOrEqual(t, pair[0], pair[1])
 		}
-		delta := snap.Total.Sub(before)
-		require.Equal(t, delta.Counts(rep.run.Producing, rep.run.Consuming), snap.Counts)
-		before, sum = snap.Total, add(sum, delta)
+		before = snap.Total
+		sum.Add(&snap.Counts)
+		requireEqual(t, snap.Total, sum, "deltas add up to the totals")
 		for l, x := range []*result.Latency{
 			snap.Latencies[result.Delay], snap.Latencies[result.Ack], snap.Latencies[result.Response], snap.Latencies[result.Transfer],
 		} {
@@ -187,14 +186,14 @@ func check(t *testing.T, p *flat, s *stats.Summary, rep *recorder) {
 			merge(&latencies, *snap.Leftover)
 		}
 	}
-	require.Equal(t, n, sum, "deltas add up to the totals")
+	requireEqual(t, s.Total, sum, "deltas add up to the totals")
 	if latencies[result.Ack] != nil {
 		require.EqualValues(t, n[result.Completed], latencies[result.Ack].Count)
 	}
 	if latencies[result.Delay] != nil {
 		require.EqualValues(t, n[result.Completed], latencies[result.Response].Count)
 		require.LessOrEqual(t, latencies[result.Delay].Count, int64(n[result.Sent]))
-		require.GreaterOrEqual(t, latencies[result.Delay].Count, int64(n[result.Sent]-n.InFlight()))
+		require.GreaterOrEqual(t, latencies[result.Delay].Count, int64(n[result.Sent]-inFlight))
 	}
 	if latencies[result.Transfer] != nil {
 		require.EqualValues(t, n[result.Received]-n[result.Unstamped]-n[result.NegativeTransfers], latencies[result.Transfer].Count, "%d below zero", n[result.NegativeTransfers])
@@ -210,15 +209,14 @@ func check(t *testing.T, p *flat, s *stats.Summary, rep *recorder) {
 // checkMeasured: counters and latencies of the messages due after the warm-up are of the same messages.
 func checkMeasured(t *testing.T, s *stats.Summary) {
 	t.Helper()
-	m := s.Measured
-	require.Equal(t, m[result.Sent], m[result.Completed]+m[result.Rejected]+m[result.Released]+m[result.Modified]+m[result.Failed]+m[result.Unconfirmed]+m.InFlight())
-	require.LessOrEqual(t, m[result.Sent], s.Total[result.Sent])
+	m, inFlight := s.Measured.Values(), s.Measured.InFlight()
+	require.LessOrEqual(t, m[result.Sent], s.Total.Get(result.Sent))
 	if l := s.Latencies; l[result.Ack] != nil {
 		require.EqualValues(t, m[result.Completed], l[result.Ack].Count)
 		if l[result.Response] != nil {
 			require.EqualValues(t, m[result.Completed], l[result.Response].Count)
 			require.LessOrEqual(t, l[result.Delay].Count, int64(m[result.Sent]))
-			require.GreaterOrEqual(t, l[result.Delay].Count, int64(m[result.Sent]-m.InFlight()))
+			require.GreaterOrEqual(t, l[result.Delay].Count, int64(m[result.Sent]-inFlight))
 		}
 	}
 	if s.Latencies[result.Transfer] != nil {
@@ -226,10 +224,16 @@ func checkMeasured(t *testing.T, s *stats.Summary) {
 	}
 }
 
-func add(a, b stats.Counters) stats.Counters {
-	var zero stats.Counters
-	return a.Sub(zero.Sub(b))
+func requireEqual(t *testing.T, want, got result.Counts, text string) {
+	t.Helper()
+	require.Equal(t, want.Values(), got.Values(), text)
+	for class := range driver.NumClasses {
+		require.Equal(t, want.OfClass(class.String()), got.OfClass(class.String()), text)
+	}
 }
+
+// lasted returns the time from the start to the end of a run.
+func lasted(s *stats.Summary) time.Duration { return time.Duration(s.End-s.Start) * time.Microsecond }
 
 func merge(into *result.Latencies, from result.Latencies) {
 	for _, pair := range []struct {

@@ -75,17 +75,17 @@ func TestHosts(t *testing.T) {
 				})
 				brokers := brokersOf(t, p)
 				s, _ := run(t, p, nil)
-				require.True(t, s.Success, "%q", s.Problems())
-				require.Len(t, s.Hosts, 2)
+				require.True(t, s.Outcome.Success, "%q", s.Problems())
+				require.Len(t, s.BrokerHosts, 2)
 				for i, b := range brokers {
-					h := s.Hosts[i]
+					h := s.BrokerHosts[i]
 					n := b.Stats().Total
 					want := tt.want[i]
 					want.Name, want.Sent, want.Completed, want.Received = b.Addr(f.Name), n.Stored, n.Stored, n.Settled
 					require.Equal(t, want, h)
 				}
-				require.EqualValues(t, messages, s.Hosts[0].Completed+s.Hosts[1].Completed)
-				require.EqualValues(t, messages, s.Hosts[0].Received+s.Hosts[1].Received)
+				require.EqualValues(t, messages, s.BrokerHosts[0].Completed+s.BrokerHosts[1].Completed)
+				require.EqualValues(t, messages, s.BrokerHosts[0].Received+s.BrokerHosts[1].Received)
 				for _, w := range s.Workers {
 					require.Len(t, w.BrokerHosts, 1)
 				}
@@ -109,7 +109,7 @@ func TestHostsAfterALoss(t *testing.T) {
 			stop, killed, stopped := make(chan struct{}), false, false
 			rep := &recorder{interval: func(s *stats.Snapshot) error {
 				switch {
-				case !killed && s.Total[result.Completed] > 0:
+				case !killed && s.Total.Get(result.Completed) > 0:
 					killed = true
 					brokers[dies].Close()
 				case killed && !stopped && s.Outage != nil && s.Outage.Reconnects >= 4 && s.Get(result.Completed) > 0:
@@ -123,7 +123,7 @@ func TestHostsAfterALoss(t *testing.T) {
 			check(t, p, s, rep)
 			require.NoError(t, s.Err)
 			require.NotEmpty(t, s.Outages)
-			dead, alive := s.Hosts[dies], s.Hosts[1-dies]
+			dead, alive := s.BrokerHosts[dies], s.BrokerHosts[1-dies]
 			require.Equal(t, 2, dead.Producers)
 			require.Equal(t, 2, dead.Consumers)
 			require.Equal(t, 4, alive.Producers)
@@ -136,10 +136,10 @@ func TestHostsAfterALoss(t *testing.T) {
 			require.LessOrEqual(t, n.Stored, dead.Completed+dead.Unconfirmed)
 			require.GreaterOrEqual(t, dead.Received, n.Settled)
 			require.LessOrEqual(t, dead.Received, n.Delivered)
-			require.Equal(t, s.Total[result.Completed], dead.Completed+alive.Completed)
-			require.Equal(t, s.Total[result.Sent], dead.Sent+alive.Sent)
-			require.Equal(t, s.Total[result.Unconfirmed], dead.Unconfirmed)
-			require.Equal(t, s.Total[result.Received], dead.Received+alive.Received)
+			require.Equal(t, s.Total.Get(result.Completed), dead.Completed+alive.Completed)
+			require.Equal(t, s.Total.Get(result.Sent), dead.Sent+alive.Sent)
+			require.Equal(t, s.Total.Get(result.Unconfirmed), dead.Unconfirmed)
+			require.Equal(t, s.Total.Get(result.Received), dead.Received+alive.Received)
 			moved := 0
 			for _, w := range s.Workers {
 				if len(w.BrokerHosts) == 2 {

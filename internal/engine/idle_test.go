@@ -30,10 +30,10 @@ func TestIdleProducerEnds(t *testing.T) {
 		line, began := b.Line(), time.Now()
 		time.AfterFunc(4*time.Second, line.Cut)
 		s, _ := run(t, seldom(b, line, func(*flat) {}), nil)
-		require.False(t, s.Success)
+		require.False(t, s.Outcome.Success)
 		require.Contains(t, s.Problems()[0], "the connection was lost")
-		require.EqualValues(t, 1, s.Total[result.Sent])
-		require.Zero(t, s.Total[result.Unsent], "no message was due")
+		require.EqualValues(t, 1, s.Total.Get(result.Sent))
+		require.Zero(t, s.Total.Get(result.Unsent), "no message was due")
 		require.InDelta(t, 4*time.Second, time.Since(began), float64(time.Second), "the run ended with the connection")
 	})
 }
@@ -59,7 +59,7 @@ func TestIdleProducersReconnect(t *testing.T) {
 				})
 			}
 			s, _ := run(t, seldom(b, line, func(p *flat) { p.Reconnect, p.Producers = true, c.producers }), nil)
-			require.True(t, s.Success, "%q", s.Problems)
+			require.True(t, s.Outcome.Success, "%q", s.Problems)
 			require.Len(t, s.Outages, len(c.outages))
 			for i, found := range s.Outages {
 				o := inTime(found)
@@ -71,8 +71,8 @@ func TestIdleProducersReconnect(t *testing.T) {
 					require.Less(t, came, c.outages[i].lasts+closeTo, "the next message is sent later, and not because of the outage")
 				}
 			}
-			require.EqualValues(t, 4, s.Total[result.Completed])
-			require.Zero(t, s.Total[result.Unsent]+s.Total[result.Failed]+s.Total[result.Unconfirmed])
+			require.EqualValues(t, 4, s.Total.Get(result.Completed))
+			require.Zero(t, s.Total.Get(result.Unsent)+s.Total.Get(result.Failed)+s.Total.Get(result.Unconfirmed))
 		})
 	}
 }

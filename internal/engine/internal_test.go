@@ -140,12 +140,12 @@ func TestCountedAnew(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			count := &result.Compared{Count: c.count, Least: 100, Most: 100}
-			s := &stats.Summary{
+			s := &stats.Summary{Result: result.Result{
 				Outages: make([]result.Outage, c.outages),
 				BrokerCount: &result.BrokerCount{Destinations: []result.DestinationCount{
 					{Unreached: c.unreached, Added: count, Acknowledged: count},
 				}},
-			}
+			}}
 			countedAnew(s)
 			d := &s.BrokerCount.Destinations[0]
 			require.Equal(t, [2]bool{c.added, c.acknowledged}, [2]bool{d.Added != nil, d.Acknowledged != nil})

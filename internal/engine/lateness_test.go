@@ -45,9 +45,9 @@ func TestLateness(t *testing.T) {
 			s.step("load", func(step *plan.Step) { step.Duration, step.Drained = 4*time.Second, true },
 				s.senders("senders", to("TEST", paced("100"), delayedBy(2*time.Second), func(g *plan.Group) { g.Count = 300 })), s.readers("readers", nil))
 			sum := s.run(t, nil)
-			require.True(t, sum.Success, "%q", sum.Problems())
-			require.EqualValues(t, 300, sum.Total[result.Delayed])
-			require.Equal(t, tt.early, sum.Total[result.Early])
+			require.True(t, sum.Outcome.Success, "%q", sum.Problems())
+			require.EqualValues(t, 300, sum.Total.Get(result.Delayed))
+			require.Equal(t, tt.early, sum.Total.Get(result.Early))
 			require.EqualValues(t, 300, sum.Latencies[result.Transfer].Count)
 			require.EqualValues(t, (2*time.Second + tt.by).Microseconds(), sum.Latencies[result.Transfer].Max, "transfer times include the delay")
 			l := sum.Latencies[result.Lateness]
@@ -78,14 +78,14 @@ func TestLatenessOfSteps(t *testing.T) {
 		s.step("rest", drainedStep, readers())
 		s.plan.DrainTimeout, s.plan.Allow.Disorder = time.Minute, true
 		sum := s.run(t, nil)
-		require.True(t, sum.Success, "%q", sum.Problems())
-		require.EqualValues(t, 250, sum.Total[result.Received])
-		require.EqualValues(t, 200, sum.Total[result.Delayed])
-		require.Zero(t, sum.Total[result.Early])
+		require.True(t, sum.Outcome.Success, "%q", sum.Problems())
+		require.EqualValues(t, 250, sum.Total.Get(result.Received))
+		require.EqualValues(t, 200, sum.Total.Get(result.Delayed))
+		require.Zero(t, sum.Total.Get(result.Early))
 		require.EqualValues(t, 200, sum.Latencies[result.Lateness].Count)
 		require.Equal(t, [2]int64{5000, 200 * 5000}, [2]int64{sum.Latencies[result.Lateness].Max, sum.Latencies[result.Lateness].Sum})
-		require.EqualValues(t, 100, sum.Steps[1].Latencies[result.Lateness].Count)
-		require.EqualValues(t, 100, sum.Steps[2].Latencies[result.Lateness].Count)
+		require.EqualValues(t, 100, sum.Ended[1].Latencies[result.Lateness].Count)
+		require.EqualValues(t, 100, sum.Ended[2].Latencies[result.Lateness].Count)
 		require.Contains(t, strings.Join(sum.Warnings(), "\n"), "transfer times are of both 200 delayed messages, with their delays, and 50 others")
 		names := map[string]uint64{}
 		for i := range sum.Workers {
@@ -113,7 +113,7 @@ func TestLatenessOfAnotherRun(t *testing.T) {
 			s.step("load", lasting(15*time.Second), s.readers("readers", nil))
 			sum := s.run(t, nil)
 			<-sent
-			require.EqualValues(t, 800, sum.Total[result.Delayed])
+			require.EqualValues(t, 800, sum.Total.Get(result.Delayed))
 			require.Equal(t, [3]int64{800, 3000, 800 * 3000}, [3]int64{sum.Latencies[result.Lateness].Count, sum.Latencies[result.Lateness].Max, sum.Latencies[result.Lateness].Sum})
 			require.Equal(t, result.LimitProducers, sum.Limit.Kind, sum.Limit)
 			require.Empty(t, sum.Stalls)
@@ -130,7 +130,7 @@ func TestLimitOfDelayed(t *testing.T) {
 		s.plan.DrainTimeout = time.Minute
 		s.step("load", lasting(6*time.Second), s.senders("senders", to("TEST", paced("100"), delayedBy(5*time.Second))), s.readers("readers", nil))
 		sum := s.run(t, nil)
-		require.True(t, sum.Success, "%q", sum.Problems())
+		require.True(t, sum.Outcome.Success, "%q", sum.Problems())
 		require.Equal(t, result.LimitNone, sum.Limit.Kind, sum.Limit)
 	})
 }

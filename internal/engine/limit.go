@@ -74,9 +74,9 @@ func (u *use) missed(perSecond float64) time.Duration {
 }
 
 // longestLimit returns the limit that lasted longest in a step.
-func longestLimit(steps []stats.StepSummary) result.Limit {
+func longestLimit(steps []stats.Summary) result.Limit {
 	longest := 0
-	lasted := func(s *stats.StepSummary) float64 {
+	lasted := func(s *stats.Summary) float64 {
 		switch s.Limit.Kind {
 		case result.LimitNone:
 			return 0
@@ -91,7 +91,7 @@ func longestLimit(steps []stats.StepSummary) result.Limit {
 			longest = i
 		}
 	}
-	l := steps[longest].Limit
+	l := *steps[longest].Limit
 	if l.Kind != result.LimitNone {
 		l.Text = "step " + steps[longest].Name + ": " + l.Text
 	}

@@ -44,9 +44,9 @@ func TestLimitOfEachStep(t *testing.T) {
 			`^the producers \(consumers waited for messages 100% of the time\)$`,
 		}
 		for i := range want {
-			require.Regexp(t, want[i], words.Limit(&sum.Steps[i].Limit), sum.Steps[i].Name)
+			require.Regexp(t, want[i], words.Limit(sum.Ended[i].Limit), sum.Ended[i].Name)
 		}
-		require.Regexp(t, `^max-pending \(step beyond: `, words.Limit(&sum.Limit), "that which lasted longest")
+		require.Regexp(t, `^max-pending \(step beyond: `, words.Limit(sum.Limit), "that which lasted longest")
 		require.Equal(t, result.LimitMaxPending, sum.Limit.Kind)
 	})
 }

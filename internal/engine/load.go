@@ -9,7 +9,6 @@ import (
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/threshold"
-	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -152,9 +151,8 @@ func (r *run) aborts() bool {
 
 // brokenThreshold returns a threshold that ends the run because it is broken, or nil.
 func (r *run) brokenThreshold() *threshold.Threshold {
-	var all, step stats.StepSummary
+	var all, step stats.Summary
 	r.sampler.locked(func(c *stats.Collector) { all, step = c.SumsSoFar() })
-	all.Sends, all.Receives = r.role.Produces(), r.role.Consumes()
 	step.Sends, step.Receives = len(r.step.producers()) > 0, len(r.step.consumers()) > 0
 	r.step.loaded = r.clock.Now() - r.step.start
 	if len(r.steps) > 1 {
@@ -167,8 +165,8 @@ func (r *run) brokenThreshold() *threshold.Threshold {
 		metrics map[string]float64
 		target  func(group string) float64
 	}{
-		{r.plan.Thresholds, r.wholeMetrics(r.soFar(all), false), r.wholeTarget},
-		{r.step.plan.Thresholds, metrics(&step, step.Result()), r.step.target},
+		{r.plan.Thresholds, metrics(r.soFar(&all)), r.wholeTarget},
+		{r.step.plan.Thresholds, metrics(&step), r.step.target},
 	} {
 		for i := range scope.list {
 			t := &scope.list[i]
@@ -181,17 +179,14 @@ func (r *run) brokenThreshold() *threshold.Threshold {
 }
 
 // soFar adds the outages and the findings of the verification so far.
-func (r *run) soFar(whole stats.StepSummary) *stats.Summary {
-	whole.End = r.clock.Moment(time.Now())
-	s := &stats.Summary{StepSummary: whole}
-	if r.outages != nil {
-		s.Outages, s.MoreOutages = r.outageList()
-	}
+func (r *run) soFar(s *stats.Summary) *stats.Summary {
+	s.End = r.clock.Moment(time.Now()).UnixMicro()
+	r.setOutages(s)
 	if r.verify != nil && r.role.Consumes() {
 		p := r.progress()
-		s.Verification = &verify.Result{Verification: result.Verification{
+		s.Verification = &result.Verification{
 			Total: result.Verified{Duplicates: p.Duplicates, Disordered: p.Disordered, Damaged: p.Damaged},
-		}}
+		}
 	}
 	return s
 }
@@ -221,11 +216,11 @@ func (r *run) setRelativeRates() error {
 		if relative == nil {
 			continue
 		}
-		i := slices.IndexFunc(r.endedSteps, func(s stats.StepSummary) bool { return s.Name == relative.Step })
+		i := slices.IndexFunc(r.endedSteps, func(s stats.Summary) bool { return s.Name == relative.Step })
 		if i < 0 {
 			return fmt.Errorf("step %s: there was no step %s before it", r.step.plan.Name, relative.Step)
 		}
-		rate, err := relative.Of(r.endedSteps[i].Metrics[relative.Metric])
+		rate, err := relative.Of(r.endedSteps[i].Values[relative.Metric])
 		if err != nil {
 			return fmt.Errorf("the rate of group %s in step %s: %w", u.plan.Name, r.step.plan.Name, err)
 		}

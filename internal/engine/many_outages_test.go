@@ -66,11 +66,11 @@ func TestManyOutages(t *testing.T) {
 		}
 		require.NotZero(t, lost[220])
 		require.GreaterOrEqual(t, s.Verification.Total.Lost, lost[1]+lost[100]+lost[101]+lost[220])
-		require.Equal(t, s.Total[result.Unconfirmed], inDoubt)
-		require.InDelta(t, outages, s.Metrics["outage.count"], 0)
-		require.InDelta(t, inDoubt, s.Metrics["in_doubt"], 0)
-		require.NotContains(t, s.Metrics, "recovery.max", "not all outages are known")
-		require.Contains(t, s.Metrics, "outage.max")
+		require.Equal(t, s.Total.Get(result.Unconfirmed), inDoubt)
+		require.InDelta(t, outages, s.Values["outage.count"], 0)
+		require.InDelta(t, inDoubt, s.Values["in_doubt"], 0)
+		require.NotContains(t, s.Values, "recovery.max", "not all outages are known")
+		require.Contains(t, s.Values, "outage.max")
 		require.Greater(t, length, outages*50*time.Millisecond)
 	})
 }

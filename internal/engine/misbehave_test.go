@@ -117,11 +117,11 @@ func TestMisbehavingDriversDoNotHangTheRun(t *testing.T) {
 				if !tt.loadError {
 					require.GreaterOrEqual(t, took, loadTime)
 				}
-				require.Len(t, s.LeftBehind, len(tt.left), s.LeftBehind)
+				require.Len(t, s.Outcome.LeftBehind, len(tt.left), s.Outcome.LeftBehind)
 				for _, name := range tt.left {
-					require.Contains(t, strings.Join(s.LeftBehind, "\n"), name)
+					require.Contains(t, strings.Join(s.Outcome.LeftBehind, "\n"), name)
 				}
-				require.NotContains(t, strings.Join(s.LeftBehind, "\n"), "context", "users do not know what that is")
+				require.NotContains(t, strings.Join(s.Outcome.LeftBehind, "\n"), "context", "users do not know what that is")
 				require.Equal(t, tt.inFlight, s.Total.InFlight())
 				require.Contains(t, strings.Join(s.Problems(), "\n"), tt.problem)
 			})
@@ -145,7 +145,7 @@ func TestStuckReporter(t *testing.T) {
 			}
 		}})
 		require.ErrorContains(t, err, "outputs did not take them")
-		require.InDelta(t, 1000, s.Total[result.Completed], 1)
+		require.InDelta(t, 1000, s.Total.Get(result.Completed), 1)
 		require.Less(t, time.Since(begun), loadTime+time.Minute+time.Second)
 		close(released)
 	})

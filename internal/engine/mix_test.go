@@ -40,10 +40,10 @@ func TestMixAsStored(t *testing.T) {
 				p.Producers, p.MaxPending, p.Count = producers, 10, 2100
 			})
 			s, _ := run(t, p, nil)
-			require.True(t, s.Success, "%q", s.Problems())
+			require.True(t, s.Outcome.Success, "%q", s.Problems())
 			require.EqualValues(t, 2100, s.Verification.Total.Once)
-			require.EqualValues(t, 1680*100+315*9000+105*8, s.Total[result.CompletedBytes])
-			require.EqualValues(t, 1680*100+315*9000+105*8, s.Total[result.ReceivedBytes])
+			require.EqualValues(t, 1680*100+315*9000+105*8, s.Total.Get(result.CompletedBytes))
+			require.EqualValues(t, 1680*100+315*9000+105*8, s.Total.Get(result.ReceivedBytes))
 			counts := map[string]int{}
 			streams := map[int64]map[string]bool{}
 			for _, m := range *stored {

@@ -33,13 +33,10 @@ func TestOneReadingOfTheWallClock(t *testing.T) {
 	}}
 	sum, err := engine.Run(t.Context(), nil, s.config(), rep)
 	require.NoError(t, err)
-	moments := map[string][]time.Time{"end": {sum.End}}
+	moments := map[string][]time.Time{}
 	add := func(name string, at ...time.Time) { moments[name] = append(moments[name], at...) }
 	for _, snap := range rep.snapshots {
 		add("interval", snap.From, snap.To)
-	}
-	for i := range sum.Steps {
-		add("step", sum.Steps[i].Start, sum.Steps[i].End)
 	}
 	for i := range sum.Outages {
 		add("outage", time.UnixMicro(sum.Outages[i].Time))
@@ -50,8 +47,8 @@ func TestOneReadingOfTheWallClock(t *testing.T) {
 			require.Equal(t, at.Sub(start), at.Round(0).Sub(start.Round(0)), name)
 		}
 	}
-	for _, name := range []string{"end", "interval", "step", "outage"} {
-		check(sum.Start, name, moments[name]...)
+	for _, name := range []string{"interval", "outage"} {
+		check(rep.run.Start, name, moments[name]...)
 	}
 }
 
@@ -88,7 +85,7 @@ func TestFullSecondsOfRuns(t *testing.T) {
 				want = max(0, want-1)
 			}
 			require.Equal(t, want, s.Minimum.Received.Seconds)
-			_, known := s.Metrics["received.min"]
+			_, known := s.Values["received.min"]
 			require.Equal(t, want >= result.EnoughSeconds, known)
 		})
 	}
@@ -98,8 +95,8 @@ func TestFullSecondsOfRuns(t *testing.T) {
 func TestExtremesOfReaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := run(t, newPlan(mem.New().Factory(), func(p *flat) { p.Role, p.Duration = plan.Consumer, 4*time.Second }), nil)
-		require.Contains(t, s.Metrics, "received.max")
-		require.NotContains(t, s.Metrics, "completed.max")
+		require.Contains(t, s.Values, "received.max")
+		require.NotContains(t, s.Values, "completed.max")
 	})
 }
 
@@ -117,7 +114,7 @@ func TestExtremesOfSteps(t *testing.T) {
 		s.step("more", lasting(5*time.Second), s.senders("first", paced("100")), s.senders("second", paced("50")))
 		s.step("read", lasting(6*time.Second), s.readers("readers", func(g *plan.Group) { g.ConsumerRate = plainRate("100") }))
 		sum := s.run(t, nil)
-		require.Len(t, sum.Steps, 4, sum.Reason)
+		require.Len(t, sum.Ended, 4, sum.Outcome.Reason)
 		for i := range sum.Thresholds {
 			require.True(t, sum.Thresholds[i].Kept, sum.Thresholds[i].String())
 		}

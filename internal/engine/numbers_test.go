@@ -30,11 +30,11 @@ func TestStallInWarmup(t *testing.T) {
 			s, rep := run(t, newPlan(b.Factory(), func(p *flat) {
 				p.Rate, p.Duration, p.Warmup, p.MaxPending = rate("1000"), 7*time.Second, 2*time.Second, pending
 			}), nil)
-			require.True(t, s.Success, s.Problems())
-			require.EqualValues(t, 7000, s.Total[result.Completed])
-			require.EqualValues(t, 5000, s.Measured[result.Sent])
-			require.EqualValues(t, 5000, s.Measured[result.Completed])
-			require.EqualValues(t, 5000, s.Measured[result.Received])
+			require.True(t, s.Outcome.Success, s.Problems())
+			require.EqualValues(t, 7000, s.Total.Get(result.Completed))
+			require.EqualValues(t, 5000, s.Measured.Get(result.Sent))
+			require.EqualValues(t, 5000, s.Measured.Get(result.Completed))
+			require.EqualValues(t, 5000, s.Measured.Get(result.Received))
 			l := s.Latencies
 			for _, x := range []*result.Latency{l[result.Delay], l[result.Ack], l[result.Response], l[result.Transfer]} {
 				require.EqualValues(t, 5000, x.Count, "5000 were due")
@@ -61,7 +61,7 @@ func TestLeftoverOfWarmup(t *testing.T) {
 		s, rep := run(t, newPlan(b.Factory(), func(p *flat) {
 			p.Rate, p.Duration, p.Warmup, p.MaxPending = rate("1000"), 4*time.Second, 2*time.Second, 0
 		}), nil)
-		require.True(t, s.Success, s.Problems())
+		require.True(t, s.Outcome.Success, s.Problems())
 		var ack, transfer int64
 		for _, snap := range rep.snapshots {
 			if snap.Leftover != nil && snap.Leftover[result.Ack] != nil {
@@ -96,10 +96,10 @@ func TestWarmupMessagesThatWereSentLate(t *testing.T) {
 				p.Rate, p.Duration, p.Warmup, p.Producers = rate("100"), 4*time.Second, 2*time.Second, 3
 				p.Verify = verify
 			}), nil)
-			require.True(t, s.Success, s.Problems())
+			require.True(t, s.Outcome.Success, s.Problems())
 			require.EqualValues(t, 200, s.Latencies[result.Transfer].Count)
 			require.EqualValues(t, 200, s.Latencies[result.Response].Count)
-			require.EqualValues(t, 200, s.Measured[result.Received])
+			require.EqualValues(t, 200, s.Measured.Get(result.Received))
 		}
 	})
 }
@@ -132,7 +132,7 @@ func TestStalledBrokerHasNotLost(t *testing.T) {
 					p.DrainTimeout = tt.drain
 				}
 			}), nil)
-			require.False(t, s.Success)
+			require.False(t, s.Outcome.Success)
 			v := s.Verification.Total
 			require.Equal(t, tt.lost, v.Lost)
 			require.Zero(t, v.Left)
@@ -169,7 +169,7 @@ func TestNothingDone(t *testing.T) {
 	full := func(t *testing.T) driver.Factory {
 		b := broker(t, nil)
 		s, _ := run(t, newPlan(b.Factory(), func(p *flat) { p.Role, p.Count = plan.Producer, 1 }), nil)
-		require.True(t, s.Success)
+		require.True(t, s.Outcome.Success)
 		o := mem.Options{}
 		o.Limit = 1
 		b.Set(o)
@@ -198,9 +198,9 @@ func TestNothingDone(t *testing.T) {
 			s, _ := run(t, newPlan(tt.factory(t), func(p *flat) {
 				p.Role, p.Duration, p.MaxPending = plan.Producer, 2*time.Second, 10
 			}, tt.edit), nil)
-			require.False(t, s.Success)
+			require.False(t, s.Outcome.Success)
 			require.Contains(t, strings.Join(s.Problems(), "\n"), tt.problem)
-			require.Equal(t, tt.blocked, s.Total[result.Blocked])
+			require.Equal(t, tt.blocked, s.Total.Get(result.Blocked))
 		})
 	}
 }
@@ -220,9 +220,9 @@ func TestNothingMeasured(t *testing.T) {
 				p.Warmup = 2 * time.Second
 				tt.edit(p)
 			}), nil)
-			require.True(t, s.Success)
+			require.True(t, s.Outcome.Success)
 			require.Equal(t, tt.expected, slices.Contains(s.Warnings(), text), s.Warnings())
-			require.Equal(t, !tt.expected, s.Measured[result.Completed] > 0)
+			require.Equal(t, !tt.expected, s.Measured.Get(result.Completed) > 0)
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {
@@ -249,10 +249,10 @@ func TestBlockedOnATopic(t *testing.T) {
 				p.ConsumerWork = load.Work{Min: 10 * time.Second, Max: 10 * time.Second}
 			}), nil)
 			// Each consumer has a message; more may come at the end, when its work on that one is cut short.
-			require.GreaterOrEqual(t, s.Total[result.Received], uint64(3))
-			require.GreaterOrEqual(t, s.Total[result.Sent], uint64(limit+1), "each consumer has a message, and as many wait") //nolint:gosec // small
-			require.LessOrEqual(t, s.Total[result.Sent], uint64(2*limit), "or it has taken as many at once")                  //nolint:gosec // small
-			require.Equal(t, s.Total[result.Sent], s.Total[result.Completed])
+			require.GreaterOrEqual(t, s.Total.Get(result.Received), uint64(3))
+			require.GreaterOrEqual(t, s.Total.Get(result.Sent), uint64(limit+1), "each consumer has a message, and as many wait") //nolint:gosec // small
+			require.LessOrEqual(t, s.Total.Get(result.Sent), uint64(2*limit), "or it has taken as many at once")                  //nolint:gosec // small
+			require.Equal(t, s.Total.Get(result.Sent), s.Total.Get(result.Completed))
 			require.NotContains(t, strings.Join(s.Problems(), "\n"), "of unknown end")
 		})
 	}
@@ -279,13 +279,13 @@ func TestClientsOnOneQueue(t *testing.T) {
 			}
 			one, two := <-summaries, <-summaries
 			for _, s := range []*stats.Summary{one, two} {
-				require.EqualValues(t, 3000, s.Total[result.Sent])
-				require.EqualValues(t, 3000, s.Total[result.Completed])
-				require.Positive(t, s.Total[result.Foreign])
-				require.Equal(t, 3000-s.Total[result.Received], s.Missing)
+				require.EqualValues(t, 3000, s.Total.Get(result.Sent))
+				require.EqualValues(t, 3000, s.Total.Get(result.Completed))
+				require.Positive(t, s.Total.Get(result.Foreign))
+				require.Equal(t, 3000-s.Total.Get(result.Received), *s.Missing)
 				require.Contains(t, strings.Join(s.Warnings(), "\n"), "messages of another run or tool")
 			}
-			require.EqualValues(t, 6000, one.Total[result.Received]+one.Total[result.Foreign]+two.Total[result.Received]+two.Total[result.Foreign])
+			require.EqualValues(t, 6000, one.Total.Get(result.Received)+one.Total.Get(result.Foreign)+two.Total.Get(result.Received)+two.Total.Get(result.Foreign))
 		})
 	}
 }
@@ -323,14 +323,14 @@ func TestLeftOut(t *testing.T) {
 				p.Delay = time.Second
 				p.Plan.Thresholds = demands(t, "transfer.p99 < 1010ms", "transfer.max < 1010ms", "lateness.p99 < 10ms", "lateness.mean < 10ms")
 			}), nil)
-			require.True(t, s.Success, s.Problems())
-			require.Equal(t, tt.left, s.Total[result.NegativeTransfers])
-			require.Equal(t, tt.left, s.Total[result.Early])
+			require.True(t, s.Outcome.Success, s.Problems())
+			require.Equal(t, tt.left, s.Total.Get(result.NegativeTransfers))
+			require.Equal(t, tt.left, s.Total.Get(result.Early))
 			require.EqualValues(t, 400-tt.left, s.Latencies[result.Transfer].Count)
 			if tt.left < 400 {
 				require.EqualValues(t, 400-tt.left, s.Latencies[result.Lateness].Count)
 			}
-			require.Equal(t, 2*tt.left, s.Total[result.NegativeAges])
+			require.Equal(t, 2*tt.left, s.Total.Get(result.NegativeAges))
 			require.Nil(t, s.Latencies[result.B2C], "no message with an age has one that is known")
 			for _, o := range s.Thresholds {
 				require.Equal(t, tt.measured, o.Kept, o.String())
@@ -351,13 +351,13 @@ func TestCommits(t *testing.T) {
 			p.Rate, p.Duration, p.Warmup = rate("100"), 4*time.Second, 2*time.Second
 			p.CommitInterval = 10
 		}), nil)
-		require.True(t, s.Success, s.Problems())
-		require.EqualValues(t, 40, s.Total[result.Commits])
-		require.EqualValues(t, 20, s.Measured[result.Commits])
-		require.Zero(t, s.Total[result.CommitsFailed])
+		require.True(t, s.Outcome.Success, s.Problems())
+		require.EqualValues(t, 40, s.Total.Get(result.Commits))
+		require.EqualValues(t, 20, s.Measured.Get(result.Commits))
+		require.Zero(t, s.Total.Get(result.CommitsFailed))
 		require.EqualValues(t, 20, s.Latencies[result.Commit].Count)
 		require.InDelta(t, 2000, s.Latencies[result.Commit].Mean(), 10, "microseconds")
-		require.EqualValues(t, b.Stats().Commits, s.Total[result.Commits], "the broker's own count")
+		require.EqualValues(t, b.Stats().Commits, s.Total.Get(result.Commits), "the broker's own count")
 	})
 }
 
@@ -368,9 +368,9 @@ func TestCommitsOfBothSides(t *testing.T) {
 		s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
 			p.Count, p.CommitInterval, p.TransactionSize = 100, 10, 5
 		}), nil)
-		require.True(t, s.Success, s.Problems())
-		require.EqualValues(t, 10+20, s.Total[result.Commits])
-		require.EqualValues(t, b.Stats().Commits, s.Total[result.Commits], "the broker's own count")
+		require.True(t, s.Outcome.Success, s.Problems())
+		require.EqualValues(t, 10+20, s.Total.Get(result.Commits))
+		require.EqualValues(t, b.Stats().Commits, s.Total.Get(result.Commits), "the broker's own count")
 		require.EqualValues(t, 30, s.Latencies[result.Commit].Count)
 	})
 	synctest.Test(t, func(t *testing.T) {
@@ -378,11 +378,11 @@ func TestCommitsOfBothSides(t *testing.T) {
 		s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
 			p.Role, p.Count, p.CommitInterval = plan.Producer, 100, 10
 		}), nil)
-		require.False(t, s.Success)
-		require.EqualValues(t, 8, s.Total[result.Commits])
-		require.EqualValues(t, 2, s.Total[result.CommitsFailed])
-		require.EqualValues(t, b.Stats().CommitsRefused, s.Total[result.CommitsFailed], "the broker's own count")
-		require.EqualValues(t, 80, s.Total[result.Completed])
+		require.False(t, s.Outcome.Success)
+		require.EqualValues(t, 8, s.Total.Get(result.Commits))
+		require.EqualValues(t, 2, s.Total.Get(result.CommitsFailed))
+		require.EqualValues(t, b.Stats().CommitsRefused, s.Total.Get(result.CommitsFailed), "the broker's own count")
+		require.EqualValues(t, 80, s.Total.Get(result.Completed))
 		require.EqualValues(t, 8, s.Latencies[result.Commit].Count)
 	})
 }
@@ -404,10 +404,10 @@ func TestConsumerWork(t *testing.T) {
 				p.Count, p.MaxPending, p.DrainTimeout = 4000, 100, time.Hour
 				c.edit(p)
 			}), nil)
-			require.True(t, s.Success, s.Problems())
-			require.EqualValues(t, 4000, s.Total[result.Received])
+			require.True(t, s.Outcome.Success, s.Problems())
+			require.EqualValues(t, 4000, s.Total.Get(result.Received))
 			// After the last message there is a moment in which others may come.
-			require.InEpsilon(t, 4000/c.perSecond, s.End.Sub(s.Start).Seconds()-0.25, 0.02)
+			require.InEpsilon(t, 4000/c.perSecond, lasted(s).Seconds()-0.25, 0.02)
 		})
 	}
 }

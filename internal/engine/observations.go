@@ -24,7 +24,7 @@ const (
 func Observe(s *stats.Summary) {
 	observeStalls(s)
 	observeBroker(s)
-	if s.Total[result.Delayed] == 0 { // a delay makes messages wait in the broker
+	if s.Total.Get(result.Delayed) == 0 { // a delay makes messages wait in the broker
 		observeBacklog(s)
 	}
 }
@@ -62,7 +62,7 @@ func observeStalls(s *stats.Summary) {
 			observeSide(s, stalls[p], side.name, subject, side.did)
 		}
 	}
-	s.Find("more-stalls", "", s.MoreStalls, s.MoreStalls)
+	s.Find("more-stalls", "", s.Unlisted, s.Unlisted)
 }
 
 func observeSide(s *stats.Summary, all []result.Stall, side, subject, did string) {
@@ -73,7 +73,7 @@ func observeSide(s *stats.Summary, all []result.Stall, side, subject, did string
 			start, length := microseconds(stall.Elapsed), microseconds(stall.Length)
 			longest = max(longest, length)
 			moments = append(moments, fmt.Sprintf("at %.3f s (%s) for %.3f s", start.Seconds(),
-				s.Start.Add(start).Format(time.TimeOnly), length.Seconds()))
+				time.UnixMicro(s.Start).Add(start).Format(time.TimeOnly), length.Seconds()))
 		}
 	}
 	if len(moments) == 0 {
@@ -106,18 +106,17 @@ func observeBroker(s *stats.Summary) {
 			}
 		}
 	}
-	side := s.Side
-	if side == nil {
-		return
-	}
-	if n := side.Whole.Errors; n != nil {
-		s.Find("log-errors", "broker", *n, *n)
-	}
-	if n := side.Whole.Warnings; n != nil {
-		s.Find("log-warnings", "broker", *n, *n)
-	}
-	for _, e := range side.Events {
-		s.Find("process", "broker", 1, e.Text)
+	for i := range s.BrokerSide {
+		side := &s.BrokerSide[i]
+		if n := side.Whole.Errors; n != nil {
+			s.Find("log-errors", "broker", *n, *n)
+		}
+		if n := side.Whole.Warnings; n != nil {
+			s.Find("log-warnings", "broker", *n, *n)
+		}
+		for _, e := range side.Events {
+			s.Find("process", "broker", 1, e.Text)
+		}
 	}
 }
 
@@ -125,17 +124,18 @@ func observeBroker(s *stats.Summary) {
 // the warm-up of a later step are in no measured part. A step that sends where it does not receive leaves a backlog by
 // plan.
 func observeBacklog(s *stats.Summary) {
-	if !s.ExpectedKnown || s.Total[result.Completed] == 0 {
+	completed := s.Total.Get(result.Completed)
+	if s.Expected == nil || completed == 0 {
 		return
 	}
-	deliveries := float64(s.Expected) / float64(s.Total[result.Completed]) // of each message
-	if len(s.Steps) <= 1 {
+	deliveries := float64(*s.Expected) / float64(completed) // of each message
+	if len(s.Ended) <= 1 {
 		findBacklog(s, &s.Average, deliveries, "")
 	}
-	for i := range s.Steps {
-		if step := &s.Steps[i]; len(s.Steps) > 1 && step.Delivered && step.Receives {
+	for i := range s.Ended {
+		if step := &s.Ended[i]; len(s.Ended) > 1 && step.Delivered && step.Receives {
 			// Steps may differ in their subscriptions: no more deliveries than came in this one count, once for each.
-			copies := float64(step.Total[result.Received]) / float64(max(1, step.Total[result.Completed]))
+			copies := float64(step.Total.Get(result.Received)) / float64(max(1, step.Total.Get(result.Completed)))
 			findBacklog(s, &step.Average, min(deliveries, max(1, copies)), "step "+step.Name)
 		}
 	}

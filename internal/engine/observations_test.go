@@ -13,7 +13,7 @@ import (
 // TestObservedStallsOfParts: stalls of the run come first, then stalls of each broker and group, by name.
 func TestObservedStallsOfParts(t *testing.T) {
 	s := &stats.Summary{}
-	s.Start = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	s.Start = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC).UnixMicro()
 	add := func(side, group, broker string, at int) {
 		s.Stalls = append(s.Stalls, result.Stall{
 			Side: side, Group: group, Broker: broker, Elapsed: int64(at) * 1_000_000, Length: 2_000_000,
@@ -42,9 +42,9 @@ func TestObservedStallsOfParts(t *testing.T) {
 // Lines of the broker's log and events of its process are findings.
 func TestObservedBroker(t *testing.T) {
 	errors, warnings := uint64(4), uint64(0)
-	s := &stats.Summary{Side: &result.BrokerSide{
+	s := &stats.Summary{Result: result.Result{BrokerSide: []result.BrokerSide{{
 		Whole: result.BrokerUse{Errors: &errors, Warnings: &warnings}, Events: []result.BrokerEvent{{Text: "the broker's process 7 has ended"}},
-	}}
+	}}}}
 	Observe(s)
 	require.Equal(t, []string{"lines of errors in the broker's log: 4", "the broker's process 7 has ended"}, s.Notes())
 }

@@ -132,7 +132,7 @@ func TestLengthOfOutages(t *testing.T) {
 					time.AfterFunc(at, func() { h.cut(0); h.cut(1) })
 					time.AfterFunc(at+lasts, func() { h.restore(0); h.restore(1) })
 					s, _ := run(t, p, nil)
-					require.True(t, s.Success, "%q", s.Problems())
+					require.True(t, s.Outcome.Success, "%q", s.Problems())
 					require.Len(t, s.Outages, 1)
 					o := inTime(s.Outages[0])
 					require.InDelta(t, at, o.after(began), float64(2*time.Millisecond))
@@ -184,7 +184,7 @@ func TestLengthOfOutagesOfHosts(t *testing.T) {
 					}
 				}
 				s, _ := run(t, p, nil)
-				require.True(t, s.Success, "%q", s.Problems())
+				require.True(t, s.Outcome.Success, "%q", s.Problems())
 				require.Len(t, s.Outages, 1)
 				o := inTime(s.Outages[0])
 				require.GreaterOrEqual(t, o.Reconnected, tt.want)

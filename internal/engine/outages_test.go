@@ -70,7 +70,7 @@ func TestReconnect(t *testing.T) {
 				})
 			}
 			s, _ := run(t, p, nil)
-			require.True(t, s.Success, "%q", s.Problems())
+			require.True(t, s.Outcome.Success, "%q", s.Problems())
 			require.Len(t, s.Outages, len(tt.outages))
 			var inDoubt uint64
 			for i, found := range s.Outages {
@@ -91,11 +91,11 @@ func TestReconnect(t *testing.T) {
 				require.Equal(t, want.lasts >= 500*time.Millisecond, o.Attempts > 0)
 				inDoubt += o.InDoubt
 			}
-			require.Equal(t, s.Total[result.Unconfirmed], inDoubt)
-			require.Zero(t, s.Total[result.Failed]+s.Total[result.Unsent])
-			require.Equal(t, s.Total[result.Sent], s.Total[result.Completed]+inDoubt)
+			require.Equal(t, s.Total.Get(result.Unconfirmed), inDoubt)
+			require.Zero(t, s.Total.Get(result.Failed)+s.Total.Get(result.Unsent))
+			require.Equal(t, s.Total.Get(result.Sent), s.Total.Get(result.Completed)+inDoubt)
 			if !p.Rate.IsZero() {
-				require.EqualValues(t, 250*p.Duration.Seconds(), s.Total[result.Sent], "the schedule goes on, and what was due in an outage is sent after it")
+				require.EqualValues(t, 250*p.Duration.Seconds(), s.Total.Get(result.Sent), "the schedule goes on, and what was due in an outage is sent after it")
 			}
 			v := s.Verification.Total
 			require.Zero(t, v.Lost+v.Left+v.Damaged)
@@ -121,8 +121,8 @@ func TestReconnectGivesUp(t *testing.T) {
 			through(p, line)
 			p.Reconnect, p.ReconnectTimeout, p.Rate, p.Duration = true, 3*time.Second, rate("100"), time.Minute
 		}), nil)
-		require.False(t, s.Success)
-		require.Less(t, s.End.Sub(s.Start), 10*time.Second)
+		require.False(t, s.Outcome.Success)
+		require.Less(t, lasted(s), 10*time.Second)
 		require.ErrorContains(t, s.Err, "not connected again within 3s (--reconnect-timeout)")
 		require.Len(t, s.Outages, 1)
 		require.Equal(t, []string{"consumer-0", "producer-0"}, s.Outages[0].NotBack)
@@ -141,10 +141,10 @@ func TestOutageToTheEnd(t *testing.T) {
 			verified(p)
 			p.Reconnect, p.Rate, p.Duration = true, rate("100"), 5*time.Second
 		}), nil)
-		require.False(t, s.Success)
+		require.False(t, s.Outcome.Success)
 		require.NoError(t, s.Err)
-		require.Equal(t, "duration reached", s.Reason)
-		require.EqualValues(t, 101, s.Total[result.Completed])
+		require.Equal(t, "duration reached", s.Outcome.Reason)
+		require.EqualValues(t, 101, s.Total.Get(result.Completed))
 		require.Contains(t, strings.Join(s.Problems(), "\n"), "was not over when the run ended")
 		require.Zero(t, s.Verification.Total.Lost)
 	})
@@ -183,7 +183,7 @@ func TestBackoff(t *testing.T) {
 				require.ErrorContains(t, s.Err, tt.err)
 				return
 			}
-			require.True(t, s.Success, "%q", s.Problems())
+			require.True(t, s.Outcome.Success, "%q", s.Problems())
 			require.Len(t, s.Outages, 1)
 			o := inTime(s.Outages[0])
 			require.Equal(t, tt.attempts, o.Attempts)
@@ -207,7 +207,7 @@ func TestReconnectUnanswered(t *testing.T) {
 		s, _ := run(t, newPlan(f, verified, func(p *flat) {
 			p.Reconnect, p.Rate, p.Duration = true, rate("100"), 5*time.Second
 		}), nil)
-		require.True(t, s.Success, "%q", s.Problems())
+		require.True(t, s.Outcome.Success, "%q", s.Problems())
 		require.Len(t, s.Outages, 1)
 		require.Equal(t, driver.ClassTimeout.String(), s.Outages[0].Class)
 		require.EqualValues(t, 500, s.Verification.Total.Received)
@@ -322,9 +322,9 @@ func TestLostAtTheEnd(t *testing.T) {
 			p.Producer.ConnectTimeout, p.Consumer.ConnectTimeout = 2*time.Second, 2*time.Second
 			p.Reconnect, p.Rate, p.Duration, p.MaxPending, p.DrainTimeout = true, rate("100"), 2*time.Second, 10, 100*time.Millisecond
 		}), nil)
-		require.False(t, s.Success)
-		require.Empty(t, s.LeftBehind)
-		require.EqualValues(t, 1, s.Total[result.Unconfirmed])
+		require.False(t, s.Outcome.Success)
+		require.Empty(t, s.Outcome.LeftBehind)
+		require.EqualValues(t, 1, s.Total.Get(result.Unconfirmed))
 		require.NotContains(t, strings.Join(s.Problems(), "\n"), "of unknown end")
 	})
 }
@@ -341,7 +341,7 @@ func TestWaitsOfABlindClient(t *testing.T) {
 			s, _ := run(t, newPlan(f, func(p *flat) {
 				p.Reconnect, p.Rate, p.Count, p.MaxPending = reconnect, rate("100"), 100, 100
 			}), nil)
-			require.Zero(t, s.Total[result.LateSends])
+			require.Zero(t, s.Total.Get(result.LateSends))
 		})
 	}
 }
@@ -372,10 +372,10 @@ func TestOutagesThatAbort(t *testing.T) {
 			restore := time.AfterFunc(2500*time.Millisecond+tt.lasts, line.Restore)
 			defer restore.Stop()
 			s, _ := run(t, p, nil)
-			require.Equal(t, tt.ends > 0, s.Aborted, s.Reason)
+			require.Equal(t, tt.ends > 0, s.Outcome.Aborted, s.Outcome.Reason)
 			require.Equal(t, tt.ends == 0, s.Thresholds[0].Kept, s.Thresholds[0].String())
-			if s.Aborted {
-				require.Contains(t, s.Reason, tt.demand)
+			if s.Outcome.Aborted {
+				require.Contains(t, s.Outcome.Reason, tt.demand)
 				require.Less(t, s.Latencies[result.Ack].Count, int64(1000*tt.ends.Seconds()+100))
 			}
 		})

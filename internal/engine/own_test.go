@@ -27,7 +27,7 @@ func TestAges(t *testing.T) {
 		s, rep := run(t, newPlan(f, func(p *flat) {
 			p.Rate, p.Duration, p.Warmup = rate("100"), 3*time.Second, time.Second
 		}), nil)
-		require.True(t, s.Success, s.Problems())
+		require.True(t, s.Outcome.Success, s.Problems())
 		require.Equal(t, s.Latencies[result.Transfer].Count, s.Latencies[result.B2C].Count)
 		require.Equal(t, s.Latencies[result.Transfer].Count, s.Latencies[result.S2C].Count)
 		require.InDelta(t, 27_000, s.Latencies[result.B2C].Mean(), 1)
@@ -40,12 +40,12 @@ func TestAges(t *testing.T) {
 				}
 			}
 		}
-		require.EqualValues(t, s.Total[result.Received], all)
+		require.EqualValues(t, s.Total.Get(result.Received), all)
 		require.Empty(t, aboutTheLoad(s.Warnings()))
 
 		s, _ = run(t, newPlan(mem.New().Factory(), func(p *flat) { p.Rate, p.Count = rate("100"), 10 }), nil)
 		require.Nil(t, s.Latencies[result.B2C])
-		require.Nil(t, s.Protocol)
+		require.Nil(t, s.Counters)
 	})
 }
 
@@ -63,12 +63,12 @@ func TestMinimumRevealsAStall(t *testing.T) {
 		s, _ := run(t, newPlan(h.factory(mem.New().Factory()), func(p *flat) {
 			p.Rate, p.Duration, p.Warmup = rate("100"), 10500*time.Millisecond, 1500*time.Millisecond
 		}), nil)
-		require.True(t, s.Success, s.Problems())
+		require.True(t, s.Outcome.Success, s.Problems())
 		m := s.Minimum
 		require.Equal(t, 8, m.Completed.Seconds, "from 2 to 10 s")
 		require.Zero(t, m.Completed.PerSecond)
 		require.EqualValues(t, 6_000_000, m.Completed.Elapsed)
-		require.Equal(t, s.Start.Add(6*time.Second).UnixMicro(), m.Completed.Time)
+		require.Equal(t, time.UnixMicro(s.Start).Add(6*time.Second).UnixMicro(), m.Completed.Time)
 		require.Zero(t, m.Received.PerSecond)
 		require.EqualValues(t, 6_000_000, m.Received.Elapsed)
 	})
@@ -105,8 +105,8 @@ func TestProtocolCounters(t *testing.T) {
 			return &countingProducer{Producer: p}
 		}}).factory(mem.New().Factory())
 		s, rep := run(t, newPlan(f, func(p *flat) { p.Producers, p.Count, p.Rate = 3, 250, rate("100") }), nil)
-		require.True(t, s.Success, s.Problems())
-		require.Equal(t, []driver.Counter{{Name: "sends", Value: 250}, {Name: "closes", Value: 3}}, s.Protocol,
+		require.True(t, s.Outcome.Success, s.Problems())
+		require.Equal(t, []driver.Counter{{Name: "sends", Value: 250}, {Name: "closes", Value: 3}}, s.Counters,
 			"of all three, read after they were closed")
 		require.InDelta(t, 100, rep.snapshots[0].Protocol[0].Value, 1)
 		require.InDelta(t, 200, rep.snapshots[1].Protocol[0].Value, 1)
@@ -148,7 +148,7 @@ func TestCountersOfALostConnection(t *testing.T) {
 		}}).factory(b.Factory())
 		s, _ := run(t, newPlan(f, func(p *flat) { p.Count, p.Rate, p.Reconnect = 100, rate("100"), true }), nil)
 		require.Len(t, s.Outages, 1)
-		require.Equal(t, []driver.Counter{{Name: "open", Value: 100}}, s.Protocol)
+		require.Equal(t, []driver.Counter{{Name: "open", Value: 100}}, s.Counters)
 	})
 }
 

@@ -75,13 +75,13 @@ func TestBrokerGoneFromAClientThatConnectsAgain(t *testing.T) {
 			s, _ := run(t, newPlan(losing(broker(t, nil), 50, tt.took, tt.end), func(p *flat) {
 				p.Count, p.MaxPending = 1_000_000, 1
 			}, tt.edit), nil)
-			require.Contains(t, s.Reason, tt.reason)
-			require.InDelta(t, tt.lasts, s.End.Sub(s.Start), float64(5*time.Second))
-			require.False(t, s.Success)
-			require.EqualValues(t, 50, s.Total[result.Completed])
-			require.EqualValues(t, 50, s.Total[result.Received])
-			require.Equal(t, s.Total[result.Sent]-50, s.Total.Class(tt.end.Class), "failures of the class %s", tt.end.Class)
-			require.Positive(t, s.Total.Class(tt.end.Class))
+			require.Contains(t, s.Outcome.Reason, tt.reason)
+			require.InDelta(t, tt.lasts, lasted(s), float64(5*time.Second))
+			require.False(t, s.Outcome.Success)
+			require.EqualValues(t, 50, s.Total.Get(result.Completed))
+			require.EqualValues(t, 50, s.Total.Get(result.Received))
+			require.Equal(t, s.Total.Get(result.Sent)-50, s.Total.OfClass(tt.end.Class.String()), "failures of the class %s", tt.end.Class)
+			require.Positive(t, s.Total.OfClass(tt.end.Class.String()))
 			if tt.end.Err != nil {
 				require.Contains(t, strings.Join(s.Problems(), "\n"), "refused")
 			}

@@ -49,15 +49,15 @@ func TestRecovery(t *testing.T) {
 			o := inTime(s.Outages[0])
 			require.InDelta(t, tt.freeze, o.Silent, float64(10*time.Millisecond))
 			require.Equal(t, tt.recovers, o.Recovered > 0)
-			require.True(t, s.Success, "%q", s.Problems())
+			require.True(t, s.Outcome.Success, "%q", s.Problems())
 			if tt.recovers {
 				require.GreaterOrEqual(t, o.Recovered, time.Second)
 				require.Less(t, o.Recovered, o.Reconnected+2*time.Second, "the first full second after it is on")
-				require.InDelta(t, (o.Recovered - o.Back).Microseconds(), s.Metrics["recovery.max"], 1)
+				require.InDelta(t, (o.Recovered - o.Back).Microseconds(), s.Values["recovery.max"], 1)
 				return
 			}
 			require.InDelta(t, tt.watched, o.Watched, float64(1100*time.Millisecond))
-			require.NotContains(t, s.Metrics, "recovery.max", "it is not known")
+			require.NotContains(t, s.Values, "recovery.max", "it is not known")
 		})
 	}
 }

@@ -30,20 +30,20 @@ func TestResendOfUnconfirmedMessages(t *testing.T) {
 			}), nil)
 			truth, v := b.Stats(), s.Verification.Total
 			require.NotZero(t, truth.Withheld)
-			require.Equal(t, truth.Arrived, s.Total[result.Sent]+s.Total[result.Resent])
-			require.Equal(t, s.Total[result.Sent], s.Total[result.Completed]+s.Total[result.Unconfirmed])
-			require.Equal(t, truth.Ended[driver.Accepted], s.Total[result.Completed])
-			require.Equal(t, truth.Stored, s.Total[result.Received])
-			require.Equal(t, s.Total[result.Resent], v.Resent)
+			require.Equal(t, truth.Arrived, s.Total.Get(result.Sent)+s.Total.Get(result.Resent))
+			require.Equal(t, s.Total.Get(result.Sent), s.Total.Get(result.Completed)+s.Total.Get(result.Unconfirmed))
+			require.Equal(t, truth.Ended[driver.Accepted], s.Total.Get(result.Completed))
+			require.Equal(t, truth.Stored, s.Total.Get(result.Received))
+			require.Equal(t, s.Total.Get(result.Resent), v.Resent)
 			require.Equal(t, v.Resent, v.Duplicates)
 			require.Zero(t, v.Lost+v.Left+v.AfterOutage)
 			if name != "duration" { // the last ones may be in doubt at its end
-				require.EqualValues(t, 1000, s.Total[result.Sent])
-				require.EqualValues(t, 111, s.Total[result.Resent], "each tenth of 1111 was withheld")
-				require.Zero(t, s.Total[result.Unconfirmed])
-				require.True(t, s.Success, s.Problems())
+				require.EqualValues(t, 1000, s.Total.Get(result.Sent))
+				require.EqualValues(t, 111, s.Total.Get(result.Resent), "each tenth of 1111 was withheld")
+				require.Zero(t, s.Total.Get(result.Unconfirmed))
+				require.True(t, s.Outcome.Success, s.Problems())
 			}
-			require.EqualValues(t, s.Total[result.Resent], s.Metrics["resent"])
+			require.EqualValues(t, s.Total.Get(result.Resent), s.Values["resent"])
 			if l := s.Latencies[result.Response]; l != nil {
 				require.GreaterOrEqual(t, l.Max, int64(500_000), "it counts from the first sending")
 			}
@@ -82,16 +82,16 @@ func TestResendAfterAnOutage(t *testing.T) {
 				require.Equal(t, s.Outages[i].InDoubt, s.Outages[i].Resent)
 			}
 			require.NotZero(t, inDoubt)
-			require.Equal(t, inDoubt, s.Total[result.Resent])
+			require.Equal(t, inDoubt, s.Total.Get(result.Resent))
 			require.Equal(t, truth.Ended[driver.Unknown], inDoubt)
-			require.Equal(t, truth.Arrived, s.Total[result.Sent]+s.Total[result.Resent])
-			require.Equal(t, s.Total[result.Sent], s.Total[result.Completed])
-			require.Equal(t, truth.Ended[driver.Accepted], s.Total[result.Completed])
-			require.EqualValues(t, s.Total[result.Sent], v.Received)
-			require.LessOrEqual(t, v.Resent, s.Total[result.Resent])
+			require.Equal(t, truth.Arrived, s.Total.Get(result.Sent)+s.Total.Get(result.Resent))
+			require.Equal(t, s.Total.Get(result.Sent), s.Total.Get(result.Completed))
+			require.Equal(t, truth.Ended[driver.Accepted], s.Total.Get(result.Completed))
+			require.EqualValues(t, s.Total.Get(result.Sent), v.Received)
+			require.LessOrEqual(t, v.Resent, s.Total.Get(result.Resent))
 			require.Equal(t, v.Duplicates, v.Resent+v.AfterOutage)
 			require.Zero(t, v.Lost+v.Left)
-			require.True(t, s.Success, s.Problems())
+			require.True(t, s.Outcome.Success, s.Problems())
 		})
 	}
 }
@@ -115,8 +115,8 @@ func TestResentOfTimeoutsIsOfNoOutage(t *testing.T) {
 		require.LessOrEqual(t, o.InDoubt, uint64(7))
 		require.Equal(t, o.InDoubt, o.Resent)
 		truth := b.Stats()
-		require.Equal(t, truth.Withheld, s.Total[result.Resent])
-		require.Greater(t, s.Total[result.Resent], o.Resent)
+		require.Equal(t, truth.Withheld, s.Total.Get(result.Resent))
+		require.Greater(t, s.Total.Get(result.Resent), o.Resent)
 	})
 }
 
@@ -129,9 +129,9 @@ func TestResendDoesNotExplainOtherCopies(t *testing.T) {
 		}), nil)
 		truth, v := b.Stats(), s.Verification.Total
 		require.NotZero(t, truth.Duplicated)
-		require.Equal(t, truth.Duplicated+s.Total[result.Resent], v.Duplicates)
-		require.Equal(t, s.Total[result.Resent], v.Resent)
-		require.False(t, s.Success)
+		require.Equal(t, truth.Duplicated+s.Total.Get(result.Resent), v.Duplicates)
+		require.Equal(t, s.Total.Get(result.Resent), v.Resent)
+		require.False(t, s.Outcome.Success)
 		require.Contains(t, s.Problems()[0], "messages received more than once")
 	})
 }

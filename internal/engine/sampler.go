@@ -111,7 +111,7 @@ func (s *sampler) locked(f func(*stats.Collector)) {
 
 // endStep ends the current interval and returns the figures of the step. The time until the next load begins belongs to
 // the following step, so that the intervals of a step add up to its figures.
-func (s *sampler) endStep(following string) stats.StepSummary {
+func (s *sampler) endStep(following string) stats.Summary {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.collect(false)

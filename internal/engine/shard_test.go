@@ -49,7 +49,7 @@ func TestShardAwaitsOthers(t *testing.T) {
 				if err != nil {
 					s = new(stats.Summary)
 				}
-				sent <- s.Total[result.Completed]
+				sent <- s.Total.Get(result.Completed)
 			}()
 			stop := make(chan struct{})
 			if c.interrupt > 0 {
@@ -71,9 +71,9 @@ func TestShardAwaitsOthers(t *testing.T) {
 			theirs := <-sent
 			require.EqualValues(t, others.Seconds()*10, theirs)
 			if c.all {
-				require.Equal(t, s.Total[result.Completed]+theirs, s.Total[result.Received])
+				require.Equal(t, s.Total.Get(result.Completed)+theirs, s.Total.Get(result.Received))
 			} else {
-				require.Less(t, s.Total[result.Received], s.Total[result.Completed]+theirs)
+				require.Less(t, s.Total.Get(result.Received), s.Total.Get(result.Completed)+theirs)
 			}
 		})
 	}

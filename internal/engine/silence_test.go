@@ -87,18 +87,18 @@ func TestSilentBrokerEndsACount(t *testing.T) {
 				time.AfterFunc(tt.stop, func() { close(stop) })
 			}
 			s, rep := run(t, newPlan(b.Factory(), func(p *flat) { p.Count = 1000 }, tt.edit), stop)
-			require.Contains(t, s.Reason, tt.reason)
+			require.Contains(t, s.Outcome.Reason, tt.reason)
 			if tt.sent > 0 {
-				require.Equal(t, tt.sent, s.Total[result.Sent])
+				require.Equal(t, tt.sent, s.Total.Get(result.Sent))
 			}
 			if tt.lasts > 0 {
-				require.InDelta(t, tt.lasts, s.End.Sub(s.Start), float64(4*time.Second))
+				require.InDelta(t, tt.lasts, lasted(s), float64(4*time.Second))
 			}
 			require.Contains(t, strings.Join(s.Problems(), "\n"), tt.text)
-			require.Empty(t, s.LeftBehind)
+			require.Empty(t, s.Outcome.LeftBehind)
 			require.NotEmpty(t, rep.snapshots)
 			if tt.reason == "no answer" {
-				require.False(t, s.Success)
+				require.False(t, s.Outcome.Success)
 				require.Equal(t, driver.ClassTimeout, driver.ClassOf(s.Err))
 				for _, setting := range []string{"--drain-timeout", "--send-timeout", "-o idle-timeout", "-o heart-beat"} {
 					require.Contains(t, driver.HintOf(s.Err), setting)
@@ -148,15 +148,15 @@ func TestClosingAfterUnansweredMessages(t *testing.T) {
 			})
 			s, err := carryOut(t.Context(), nil, p, new(recorder))
 			require.NoError(t, err)
-			drained := s.Start.Add(loadTime)
+			drained := time.UnixMicro(s.Start).Add(loadTime)
 			if tt.withhold {
 				drained = drained.Add(drainTimeout)
 			}
-			require.InDelta(t, tt.lasts, s.End.Sub(drained), float64(300*time.Millisecond))
-			require.Len(t, s.LeftBehind, tt.left, s.LeftBehind)
+			require.InDelta(t, tt.lasts, time.UnixMicro(s.End).Sub(drained), float64(300*time.Millisecond))
+			require.Len(t, s.Outcome.LeftBehind, tt.left, s.Outcome.LeftBehind)
 			for after, n := range tt.after {
 				text := ": closing was given up after " + after + " because the broker did not answer\n"
-				require.Equal(t, n, strings.Count(strings.Join(s.LeftBehind, "\n")+"\n", text), s.LeftBehind)
+				require.Equal(t, n, strings.Count(strings.Join(s.Outcome.LeftBehind, "\n")+"\n", text), s.Outcome.LeftBehind)
 			}
 		})
 	}

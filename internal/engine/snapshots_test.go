@@ -19,8 +19,8 @@ func TestWarmup(t *testing.T) {
 			s, rep := run(t, newPlan(mem.New().Factory(), func(p *flat) {
 				p.Rate, p.Duration, p.Warmup = rate("1000"), 5*time.Second, warmup
 			}), nil)
-			require.True(t, s.Success, s.Problems())
-			require.InDelta(t, 5000, s.Total[result.Sent], 1, "the duration includes the warm-up")
+			require.True(t, s.Outcome.Success, s.Problems())
+			require.InDelta(t, 5000, s.Total.Get(result.Sent), 1, "the duration includes the warm-up")
 			require.InDelta(t, 5000-warmup.Milliseconds(), s.Latencies[result.Ack].Count, 2)
 			require.InDelta(t, 5000-warmup.Milliseconds(), s.Latencies[result.Transfer].Count, 2)
 			var warm time.Duration
@@ -30,7 +30,7 @@ func TestWarmup(t *testing.T) {
 				}
 			}
 			require.Equal(t, warmup, warm)
-			require.InDelta(t, 5*time.Second, s.End.Sub(s.Start), float64(5*time.Millisecond))
+			require.InDelta(t, 5*time.Second, lasted(s), float64(5*time.Millisecond))
 		})
 	}
 }
@@ -43,9 +43,9 @@ func TestInterruptedInTheDrain(t *testing.T) {
 		time.AfterFunc(1500*time.Millisecond, func() { close(stop) })
 		p := newPlan(b.Factory(), func(p *flat) { p.Rate, p.Duration, p.MaxPending = rate("10"), time.Second, 10 })
 		s, _ := run(t, p, stop)
-		require.Equal(t, "duration reached", s.Reason)
-		require.True(t, s.Success && s.Interrupted)
-		require.EqualValues(t, 10, s.Total[result.Received], "the drain goes on")
+		require.Equal(t, "duration reached", s.Outcome.Reason)
+		require.True(t, s.Outcome.Success && s.Outcome.Interrupted)
+		require.EqualValues(t, 10, s.Total.Get(result.Received), "the drain goes on")
 	})
 }
 
@@ -70,8 +70,8 @@ func TestDrainPhase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := broker(t, func(o *mem.Options) { o.DeliveryLatency = 2500 * time.Millisecond })
 		s, rep := run(t, newPlan(b.Factory(), func(p *flat) { p.Rate, p.Duration = rate("100"), 3*time.Second }), nil)
-		require.True(t, s.Success, s.Problems())
-		require.InDelta(t, 5500*time.Millisecond, s.End.Sub(s.Start), float64(20*time.Millisecond))
+		require.True(t, s.Outcome.Success, s.Problems())
+		require.InDelta(t, 5500*time.Millisecond, lasted(s), float64(20*time.Millisecond))
 		var drained uint64
 		for _, snap := range rep.snapshots {
 			if snap.Phase == result.Drain {
@@ -80,7 +80,7 @@ func TestDrainPhase(t *testing.T) {
 			}
 		}
 		require.InDelta(t, 250, drained, 2)
-		require.Equal(t, s.Total[result.Sent], s.Total[result.Received])
+		require.Equal(t, s.Total.Get(result.Sent), s.Total.Get(result.Received))
 	})
 }
 
@@ -92,8 +92,8 @@ func TestReporters(t *testing.T) {
 		rep := &recorder{interval: func(*stats.Snapshot) error { return errFull }}
 		s, err := carryOut(t.Context(), nil, plan5s(), rep)
 		require.ErrorIs(t, err, errFull)
-		require.InDelta(t, 5000, s.Total[result.Sent], 1)
-		require.True(t, s.Success)
+		require.InDelta(t, 5000, s.Total.Get(result.Sent), 1)
+		require.True(t, s.Outcome.Success)
 		require.NotNil(t, rep.summary)
 	})
 	inBubble(t, "one that cannot start ends the run before it began", func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestReporters(t *testing.T) {
 		s, err := carryOut(t.Context(), nil, p, rep)
 		require.NoError(t, err)
 		check(t, p, s, rep)
-		require.InDelta(t, 5*time.Second, s.End.Sub(s.Start), float64(5*time.Millisecond))
+		require.InDelta(t, 5*time.Second, lasted(s), float64(5*time.Millisecond))
 		for i, snap := range rep.snapshots[:5] {
 			require.Equal(t, time.Duration(i+1)*time.Second, us(snap.Elapsed))
 		}
@@ -127,7 +127,7 @@ func TestReporters(t *testing.T) {
 		s, err := carryOut(t.Context(), nil, p, rep)
 		require.NoError(t, err)
 		check(t, p, s, rep)
-		require.InDelta(t, 3000, s.Total[result.Sent], 1)
+		require.InDelta(t, 3000, s.Total.Get(result.Sent), 1)
 		require.Less(t, len(rep.snapshots), 200)
 	})
 }

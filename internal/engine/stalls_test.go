@@ -105,8 +105,8 @@ func TestStalls(t *testing.T) {
 				require.InDelta(t, want.length.Microseconds(), found[i].Length, 15_000)
 				longest = max(longest, time.Duration(found[i].Length)*time.Microsecond)
 			}
-			require.InDelta(t, len(tt.want), sum.Metrics["stall.count"], 0)
-			require.InDelta(t, longest.Microseconds(), sum.Metrics["stall.max"], 0)
+			require.InDelta(t, len(tt.want), sum.Values["stall.count"], 0)
+			require.InDelta(t, longest.Microseconds(), sum.Values["stall.max"], 0)
 			for _, part := range reported.snapshots[len(reported.snapshots)-1].Stalls { // one of both sides is one of each
 				require.True(t, part.Whole)
 				if !tt.mayDeliver {
@@ -136,7 +136,7 @@ func TestStallOfDeliveries(t *testing.T) {
 				p.StallThreshold = time.Second
 				p.Plan.Thresholds = demands(t, "stall.count == 1", "stall.max < 2s", "stall.max > 1600ms")
 			}), nil)
-			require.True(t, s.Success, s.Problems())
+			require.True(t, s.Outcome.Success, s.Problems())
 			if deferred {
 				require.Empty(t, s.Stalls)
 				return
@@ -241,7 +241,7 @@ func TestStallsOfParts(t *testing.T) {
 			rep := new(recorder)
 			sum, err := engine.Run(t.Context(), nil, at["a"].config(), rep)
 			require.NoError(t, err)
-			require.True(t, sum.Success, sum.Problems())
+			require.True(t, sum.Outcome.Success, sum.Problems())
 			require.Len(t, sum.Stalls, len(tt.want), "%+v", sum.Stalls)
 			for i, want := range tt.want {
 				got := sum.Stalls[i]
@@ -252,7 +252,7 @@ func TestStallsOfParts(t *testing.T) {
 				require.True(t, o.Kept, o.String())
 			}
 			for _, g := range sum.Groups {
-				require.InDelta(t, 1e6*tt.figures[g.Name], sum.Metrics["group."+g.Name+".stall.max"], 0.15e6, g.Name)
+				require.InDelta(t, 1e6*tt.figures[g.Name], sum.Values["group."+g.Name+".stall.max"], 0.15e6, g.Name)
 			}
 			for _, part := range rep.snapshots[len(rep.snapshots)-1].Stalls {
 				if part.Group != "" && !part.Whole {
@@ -278,7 +278,7 @@ func TestStallOfOneHost(t *testing.T) {
 		rep := new(recorder)
 		s, err := carryOut(t.Context(), nil, p, rep)
 		require.NoError(t, err)
-		require.True(t, s.Success, s.Problems())
+		require.True(t, s.Outcome.Success, s.Problems())
 		require.Len(t, s.Stalls, 1)
 		require.Equal(t, "host-of-B", s.Stalls[0].Broker)
 		require.InDelta(t, 4_000_000, s.Stalls[0].Length, 200_000)
@@ -378,8 +378,8 @@ func TestStallEndsRun(t *testing.T) {
 					p.Plan.Thresholds = aborting(t, demand.text)
 				}), new(recorder))
 				require.NoError(t, err)
-				require.True(t, sum.Aborted, sum.Reason)
-				require.Contains(t, sum.Reason, demand.text)
+				require.True(t, sum.Outcome.Aborted, sum.Outcome.Reason)
+				require.Contains(t, sum.Outcome.Reason, demand.text)
 				require.Less(t, sum.Average.Span, tt.from+demand.within)
 				require.False(t, sum.Thresholds[0].Kept, "%+v", sum.Stalls)
 				require.Len(t, sum.Stalls, 1)

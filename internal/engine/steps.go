@@ -166,18 +166,20 @@ func (r *run) closeLeaving(ctx context.Context, following *step) {
 }
 
 // endStep takes the figures of the step.
-func (r *run) endStep(end ending, sum stats.StepSummary) {
-	sum.Reason, sum.Start, sum.Loaded = end.reason, r.clock.Start().Add(r.step.start), r.step.loaded
+func (r *run) endStep(end ending, sum stats.Summary) {
+	sum.Outcome.Reason, sum.Start = end.reason, r.clock.Start().Add(r.step.start).UnixMicro()
+	sum.Loaded = r.step.loaded
 	sum.Due, sum.Offered = r.countDemand()
 	sum.Sends, sum.Receives = len(r.step.producers()) > 0, len(r.step.consumers()) > 0
 	sum.Minimum.Only(sum.Sends, sum.Receives)
 	sum.Maximum.Only(sum.Sends, sum.Receives)
 	producers, delivered, stored := r.producersAsked()
-	sum.Limit, sum.Delivered = sum.Tally.Judge(producers, delivered, stored), delivered
+	limit := sum.Tally.Judge(producers, delivered, stored)
+	sum.Limit, sum.Delivered = &limit, delivered
 	sum.Groups = r.groupsOf(sum.Groups)
 	r.setReadRates(&sum)
-	sum.Metrics = metrics(&sum, sum.Result())
-	sum.Thresholds = r.step.judgeThresholds(sum.Metrics)
+	sum.Values = metrics(&sum)
+	sum.Thresholds = r.step.judgeThresholds(sum.Values)
 	r.endedSteps = append(r.endedSteps, sum)
 }
 
@@ -192,10 +194,10 @@ func (s *step) judgeThresholds(metrics map[string]float64) []result.Threshold {
 
 // groupsOf returns the figures of the groups that the present step has. One of an earlier step is there too if
 // something of it ended in this one, so that the groups add up to the step.
-func (r *run) groupsOf(all []stats.StepSummary) (list []stats.StepSummary) {
+func (r *run) groupsOf(all []stats.Summary) (list []stats.Summary) {
 	for _, g := range all {
 		i := slices.IndexFunc(r.step.uses, func(u *use) bool { return u.plan.Name == g.Name })
-		if i < 0 && g.Total == (stats.Counters{}) {
+		if i < 0 && g.Total.Values() == [result.NumCounters]uint64{} {
 			continue
 		}
 		if i >= 0 {

@@ -84,8 +84,8 @@ func (s *scenario) run(t *testing.T, stop <-chan struct{}) *stats.Summary {
 	rep := new(recorder)
 	sum, err := engine.Run(t.Context(), stop, s.config(), rep)
 	require.NoError(t, err)
-	var total, steps stats.Counters
-	at, byStep := 0, map[string]stats.Counters{}
+	var total, steps result.Counts
+	at, byStep := 0, map[string]result.Counts{}
 	for i, snap := range rep.snapshots {
 		for snap.Step != s.plan.Steps[at].Name {
 			at++ // fails by running out of steps if they go back
@@ -93,27 +93,28 @@ func (s *scenario) run(t *testing.T, stop <-chan struct{}) *stats.Summary {
 		if i > 0 {
 			require.False(t, snap.From.Before(rep.snapshots[i-1].To), "intervals do not overlap")
 		}
-		delta := snap.Total.Sub(total)
-		require.Equal(t, delta.Counts(rep.run.Producing, rep.run.Consuming), snap.Counts)
-		total = snap.Total
-		byStep[snap.Step] = add(byStep[snap.Step], delta)
+		step := byStep[snap.Step]
+		step.Add(&snap.Counts)
+		byStep[snap.Step] = step
+		total.Add(&snap.Counts)
+		requireEqual(t, snap.Total, total, "intervals add up to the totals")
 	}
-	require.Equal(t, sum.Total, total)
+	requireEqual(t, sum.Total, total, "intervals add up to the run")
 	requireGroupIntervals(t, rep.snapshots, sum)
 	var acks int64
-	for i := range sum.Steps {
-		steps = add(steps, sum.Steps[i].Total)
-		require.Equal(t, byStep[sum.Steps[i].Name], sum.Steps[i].Total, "the intervals of a step add up to it")
-		if l := sum.Steps[i].Latencies[result.Ack]; l != nil {
+	for i := range sum.Ended {
+		steps.Add(&sum.Ended[i].Total)
+		requireEqual(t, byStep[sum.Ended[i].Name], sum.Ended[i].Total, "the intervals of a step add up to it")
+		if l := sum.Ended[i].Latencies[result.Ack]; l != nil {
 			acks += l.Count
-			require.EqualValues(t, sum.Steps[i].Measured[result.Completed], l.Count)
+			require.EqualValues(t, sum.Ended[i].Measured.Get(result.Completed), l.Count)
 		}
 	}
 	if len(s.plan.Steps) == 1 {
-		require.Empty(t, sum.Steps)
+		require.Empty(t, sum.Ended)
 		return sum
 	}
-	require.Equal(t, sum.Total, steps, "the steps add up to the run")
+	requireEqual(t, sum.Total, steps, "the steps add up to the run")
 	if sum.Latencies[result.Ack] != nil {
 		require.Equal(t, sum.Latencies[result.Ack].Count, acks)
 	}
@@ -158,21 +159,20 @@ func requireGroupIntervals(t *testing.T, snapshots []*stats.Snapshot, sum *stats
 		require.Equal(t, count(&s.Latencies, result.Ack), ack)
 		require.Equal(t, count(&s.Latencies, result.Transfer), transfer)
 	}
-	check := func(step string, list []stats.StepSummary) {
+	check := func(step string, list []stats.Summary) {
 		for i := range list {
 			g, k := &list[i], key{step, list[i].Name}
-			total := g.Total.Counts(g.Sends, g.Receives)
 			if counts[k] == nil {
 				counts[k] = new(result.Counts)
 			}
-			require.Equal(t, total.Values(), counts[k].Values(), "%s of %s", g.Name, step)
+			require.Equal(t, g.Total.Values(), counts[k].Values(), "%s of %s", g.Name, step)
 			require.Equal(t, count(&g.Latencies, result.Ack), acks[k])
 			require.Equal(t, count(&g.Latencies, result.Transfer), transfers[k])
 		}
 	}
 	check("", sum.Groups)
-	for i := range sum.Steps {
-		check(sum.Steps[i].Name, sum.Steps[i].Groups)
+	for i := range sum.Ended {
+		check(sum.Ended[i].Name, sum.Ended[i].Groups)
 	}
 }
 
@@ -194,21 +194,21 @@ func TestStepsShareOneNumbering(t *testing.T) {
 			s.step("paced", func(step *plan.Step) { step.Duration, step.Warmup = 10*time.Second, 4*time.Second }, s.senders("senders", paced("100")))
 			s.step("drain", drainedStep, s.readers("readers", nil))
 			sum := s.run(t, nil)
-			require.True(t, sum.Success, "%q", sum.Problems())
-			require.Zero(t, sum.Total[result.NegativeTransfers])
-			require.EqualValues(t, 1000+500+1000, sum.Total[result.Completed])
-			require.Equal(t, sum.Total[result.Completed], sum.Total[result.Received])
-			require.Equal(t, sum.Total[result.Received], sum.Expected)
-			require.Zero(t, sum.Missing)
+			require.True(t, sum.Outcome.Success, "%q", sum.Problems())
+			require.Zero(t, sum.Total.Get(result.NegativeTransfers))
+			require.EqualValues(t, 1000+500+1000, sum.Total.Get(result.Completed))
+			require.Equal(t, sum.Total.Get(result.Completed), sum.Total.Get(result.Received))
+			require.Equal(t, sum.Total.Get(result.Received), *sum.Expected)
+			require.Zero(t, *sum.Missing)
 			var got [][2]uint64
-			for i := range sum.Steps {
-				got = append(got, [2]uint64{sum.Steps[i].Total[result.Completed], sum.Steps[i].Total[result.Received]})
+			for i := range sum.Ended {
+				got = append(got, [2]uint64{sum.Ended[i].Total.Get(result.Completed), sum.Ended[i].Total.Get(result.Received)})
 			}
 			require.Equal(t, [][2]uint64{{1000, 0}, {500, 1500}, {1000, 0}, {0, 1000}}, got)
 			require.Equal(t, []string{"message count reached", "duration reached", "duration reached", "drained"},
-				[]string{sum.Steps[0].Reason, sum.Steps[1].Reason, sum.Steps[2].Reason, sum.Steps[3].Reason})
-			require.EqualValues(t, 600, sum.Steps[2].Measured[result.Sent], "the warm-up of a step is its own")
-			require.EqualValues(t, 500, sum.Steps[1].Measured[result.Sent])
+				[]string{sum.Ended[0].Outcome.Reason, sum.Ended[1].Outcome.Reason, sum.Ended[2].Outcome.Reason, sum.Ended[3].Outcome.Reason})
+			require.EqualValues(t, 600, sum.Ended[2].Measured.Get(result.Sent), "the warm-up of a step is its own")
+			require.EqualValues(t, 500, sum.Ended[1].Measured.Get(result.Sent))
 			require.EqualValues(t, 500+600, sum.Latencies[result.Response].Count, "the messages of the first step had no rate")
 			if verified {
 				require.EqualValues(t, 2500, sum.Verification.Total.Once)
@@ -238,12 +238,12 @@ func TestStepsKeepConnections(t *testing.T) {
 		s.step("five", lasting(2*time.Second), s.senders("senders", paced("40")))
 		s.step("six", drainedStep, s.readers("readers", nil))
 		sum := s.run(t, nil)
-		require.True(t, sum.Success, "%q", sum.Problems())
+		require.True(t, sum.Outcome.Success, "%q", sum.Problems())
 		require.Equal(t, map[string]int{"driver": 1, "senders-0": 2, "others-0": 1, "readers-0": 3}, opened)
-		require.EqualValues(t, 2*(10+20+20+30+40), sum.Total[result.Received])
-		require.EqualValues(t, sum.Total[result.Received], sum.Verification.Total.Once)
+		require.EqualValues(t, 2*(10+20+20+30+40), sum.Total.Get(result.Received))
+		require.EqualValues(t, sum.Total.Get(result.Received), sum.Verification.Total.Once)
 		require.Zero(t, sum.Total.InFlight())
-		require.Empty(t, sum.LeftBehind)
+		require.Empty(t, sum.Outcome.LeftBehind)
 	})
 }
 
@@ -268,13 +268,13 @@ func TestGroupsThatReturn(t *testing.T) {
 			s.step("again", drainedStep, senders(30), always, away, lost)
 			s.step("end", drainedStep, senders(7), always)
 			sum := s.run(t, nil)
-			require.True(t, sum.Success, "%q", sum.Problems())
+			require.True(t, sum.Outcome.Success, "%q", sum.Problems())
 			got := map[string]uint64{}
 			for _, w := range sum.Workers {
 				got[w.Name] = w.Get(result.Received)
 			}
 			require.Zero(t, b.Subscriptions("T"), "nothing stays at the broker")
-			require.Empty(t, sum.LeftBehind)
+			require.Empty(t, sum.Outcome.LeftBehind)
 			require.EqualValues(t, map[string]uint64{"senders-0": 0, "always-0": 387, "away-0": 380, "passing-0": 130}, got)
 			if verified {
 				v := sum.Verification.Total
@@ -328,10 +328,10 @@ func TestDurableSubscriptionsOfSteps(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, tt.left, b.Subscriptions("T"))
 			if tt.left > 0 && !tt.keep {
-				require.Len(t, sum.LeftBehind, 1)
-				require.Contains(t, sum.LeftBehind[0], "readers-0: its durable subscription perfmq-readers-T-0 stays at the broker")
+				require.Len(t, sum.Outcome.LeftBehind, 1)
+				require.Contains(t, sum.Outcome.LeftBehind[0], "readers-0: its durable subscription perfmq-readers-T-0 stays at the broker")
 			} else {
-				require.Empty(t, sum.LeftBehind)
+				require.Empty(t, sum.Outcome.LeftBehind)
 			}
 		})
 	}
@@ -374,18 +374,18 @@ func TestThresholdsThatAbort(t *testing.T) {
 				s.senders("senders", paced("100")), s.readers("readers", nil))
 			s.step("two", lasting(10*time.Second), s.senders("senders", paced("100")), s.readers("readers", nil))
 			sum := s.run(t, nil)
-			require.True(t, sum.Success, "%q", sum.Problems())
-			require.Len(t, sum.Steps, tt.steps)
-			require.InDelta(t, tt.sent, sum.Total[result.Sent], 102, "it looks once a second, at the last second")
-			require.Equal(t, sum.Total[result.Sent], sum.Total[result.Received], "nothing that was measured is lost")
+			require.True(t, sum.Outcome.Success, "%q", sum.Problems())
+			require.Len(t, sum.Ended, tt.steps)
+			require.InDelta(t, tt.sent, sum.Total.Get(result.Sent), 102, "it looks once a second, at the last second")
+			require.Equal(t, sum.Total.Get(result.Sent), sum.Total.Get(result.Received), "nothing that was measured is lost")
 			var kept []bool
 			for i := range sum.Thresholds {
 				kept = append(kept, sum.Thresholds[i].Kept)
 			}
 			require.Equal(t, tt.kept, kept)
-			require.Equal(t, !tt.kept[0] || !tt.kept[1], sum.Aborted)
+			require.Equal(t, !tt.kept[0] || !tt.kept[1], sum.Outcome.Aborted)
 			if !tt.kept[0] || !tt.kept[1] {
-				require.Contains(t, sum.Reason, "threshold not kept: ")
+				require.Contains(t, sum.Outcome.Reason, "threshold not kept: ")
 			}
 		})
 	}
@@ -401,9 +401,9 @@ func TestStepsEndEarly(t *testing.T) {
 		s.step("two", lasting(30*time.Second), s.senders("senders", paced("10")), s.readers("readers", nil))
 		s.step("three", lasting(3*time.Second), s.senders("senders", paced("10")), s.readers("readers", nil))
 		sum := s.run(t, stop)
-		require.True(t, sum.Interrupted)
-		require.Len(t, sum.Steps, 2)
-		require.EqualValues(t, 30+21, sum.Total[result.Received])
+		require.True(t, sum.Outcome.Interrupted)
+		require.Len(t, sum.Ended, 2)
+		require.EqualValues(t, 30+21, sum.Total.Get(result.Received))
 		require.Empty(t, sum.Problems())
 	})
 	inBubble(t, "a broker that cannot be reached", func(t *testing.T) {
@@ -412,10 +412,10 @@ func TestStepsEndEarly(t *testing.T) {
 		s.unreachable()
 		s.step("two", lasting(3*time.Second), s.senders("others", paced("10")))
 		sum := s.run(t, nil)
-		require.False(t, sum.Success)
+		require.False(t, sum.Outcome.Success)
 		require.Equal(t, driver.ClassConnect, driver.ClassOf(sum.Err))
-		require.Contains(t, sum.Reason, "step two could not begin")
-		require.EqualValues(t, 30, sum.Total[result.Completed])
+		require.Contains(t, sum.Outcome.Reason, "step two could not begin")
+		require.EqualValues(t, 30, sum.Total.Get(result.Completed))
 	})
 }
 
@@ -428,8 +428,8 @@ func TestStepThatCannotBegin(t *testing.T) {
 		s.unreachable()
 		s.step("two", lasting(3*time.Second), readers, s.senders("others", paced("10")))
 		sum := s.run(t, nil)
-		require.False(t, sum.Success)
-		require.Contains(t, sum.Reason, "step two could not begin")
+		require.False(t, sum.Outcome.Success)
+		require.Contains(t, sum.Outcome.Reason, "step two could not begin")
 		require.Equal(t, result.Verified{Expected: 30, Left: 30}, sum.Verification.Total)
 		require.NotContains(t, strings.Join(sum.Problems(), "\n"), "lost")
 	})
@@ -444,8 +444,8 @@ func TestCommandsOfSteps(t *testing.T) {
 	s.step("two", nil, s.senders("senders", sending(10)))
 	sum, err := engine.Run(t.Context(), nil, s.config(), new(recorder))
 	require.NoError(t, err)
-	require.False(t, sum.Success)
-	require.EqualValues(t, 10, sum.Total[result.Completed])
+	require.False(t, sum.Outcome.Success)
+	require.EqualValues(t, 10, sum.Total.Get(result.Completed))
 	require.Len(t, sum.Commands, 2)
 	for i := range sum.Commands {
 		require.Positive(t, sum.Commands[i].Took)
@@ -488,7 +488,7 @@ func TestWaitForBroker(t *testing.T) {
 			s.plan.WaitForBroker = 6 * time.Second
 			begun = time.Now()
 			sum := s.run(t, nil)
-			require.True(t, sum.Success)
+			require.True(t, sum.Outcome.Success)
 		})
 	}
 }
@@ -508,13 +508,13 @@ func TestDrainedStepsWithLosses(t *testing.T) {
 				begun := time.Now()
 				sum := s.run(t, nil)
 				require.Less(t, time.Since(begun), 15*time.Second)
-				require.False(t, sum.Success)
-				require.EqualValues(t, 990, sum.Total[result.Received])
-				require.Equal(t, "nothing came any more", sum.Steps[1].Reason)
+				require.False(t, sum.Outcome.Success)
+				require.EqualValues(t, 990, sum.Total.Get(result.Received))
+				require.Equal(t, "nothing came any more", sum.Ended[1].Outcome.Reason)
 				if second {
 					require.Contains(t, sum.Problems(), "step empty: messages had not come when the step ended, which was to drain them: 10")
 				} else {
-					require.EqualValues(t, 10, sum.Missing)
+					require.EqualValues(t, 10, *sum.Missing)
 				}
 			})
 		}
@@ -568,9 +568,9 @@ func TestCommandsThatAreInterrupted(t *testing.T) {
 			}()
 			sum, err := engine.Run(t.Context(), stop, s.config(), new(recorder))
 			require.NoError(t, err)
-			require.True(t, sum.Interrupted)
+			require.True(t, sum.Outcome.Interrupted)
 			require.Empty(t, sum.Problems())
-			require.EqualValues(t, 10, sum.Total[result.Completed])
+			require.EqualValues(t, 10, sum.Total.Get(result.Completed))
 			require.NoError(t, os.WriteFile(goOn, nil, 0o600))
 			<-time.After(300 * time.Millisecond)
 			require.NoFileExists(t, mark, "the children of the command have ended with it")
@@ -588,7 +588,7 @@ func TestCommandsThatStartServers(t *testing.T) {
 	}, s.senders("senders", sending(10)))
 	sum, err := engine.Run(t.Context(), nil, s.config(), new(recorder))
 	require.NoError(t, err, "it does not wait for what goes on")
-	require.True(t, sum.Success, "%q", sum.Problems())
+	require.True(t, sum.Outcome.Success, "%q", sum.Problems())
 	require.Equal(t, "starting\n", sum.Commands[0].Output)
 }
 
@@ -601,7 +601,7 @@ func TestAbortedRunAsksNothingOfLaterSteps(t *testing.T) {
 		s.step("two", nil, s.readers("readers", sending(500)))
 		sum := s.run(t, nil)
 		require.Empty(t, sum.Problems())
-		require.Len(t, sum.Steps, 1)
+		require.Len(t, sum.Ended, 1)
 	})
 }
 
@@ -660,7 +660,7 @@ func TestBacklogOfSteps(t *testing.T) {
 			tt.steps(s)
 			s.plan.DrainTimeout = time.Minute
 			sum := s.run(t, nil)
-			require.True(t, sum.Success, "%q", sum.Problems())
+			require.True(t, sum.Outcome.Success, "%q", sum.Problems())
 			var texts []string
 			for _, f := range sum.Findings {
 				if f.Kind == "backlog-grew" {

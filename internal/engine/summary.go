@@ -19,61 +19,65 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 		r.countDemand()
 	}
 	now, sum := time.Now(), c.SumRun()
-	groups := sum.Groups
-	for i := range groups {
+	s := &sum
+	for i := range s.Groups {
+		g := &s.Groups[i]
 		for _, step := range r.steps {
 			for _, u := range step.uses {
-				if u.plan.Name == groups[i].Name {
-					groups[i].Due += u.due
-					groups[i].Offered.Add(u.offered)
+				if u.plan.Name == g.Name {
+					g.Due += u.due
+					g.Offered.Add(u.offered)
 				}
 			}
 		}
 		if len(r.steps) > 1 {
-			groups[i].Offered.Span = 0
+			g.Offered.Span = 0
 		}
 	}
-	sum.Reason, sum.Start, sum.End = end.reason, r.clock.Start(), r.clock.Moment(now)
-	sum.Tester, sum.Offered = c.Tester(now), r.offered
-	sum.Sends, sum.Receives = r.role.Produces(), r.role.Consumes()
-	s := &stats.Summary{
-		StepSummary: sum, Interrupted: end.interrupted, Aborted: end.aborted, Err: end.err, Marks: c.MarksPassed(),
-		Protocol: c.Protocol(), Workers: c.WorkerTotals(),
-		ExpectedKnown: r.expectedKnown(), LeftBehind: left, Commands: r.commands, Steps: r.endedSteps,
-		Side: r.watched.Sum(), Brokers: r.brokers(), BrokerCount: r.brokerCount(),
+	s.Outcome = result.Outcome{
+		Reason: end.reason, Interrupted: end.interrupted, Aborted: end.aborted, LeftBehind: left,
 	}
-	if len(r.steps) == 1 {
-		r.setReadRates(&s.StepSummary)
+	s.Complete, s.Err, s.Ended = true, end.err, r.endedSteps
+	s.Start, s.End = r.clock.Start().UnixMicro(), r.clock.Moment(now).UnixMicro()
+	s.Tester, s.Offered, s.Counters, s.Workers = c.Tester(now), r.offered, c.Protocol(), c.WorkerTotals()
+	s.Marks, s.Commands, s.Brokers, s.BrokerCount = c.MarksPassed(), r.commands, r.brokers(), r.brokerCount()
+	if side := r.watched.Sum(); side != nil {
+		s.BrokerSide = []result.BrokerSide{*side}
 	}
+	var limit result.Limit
 	if len(r.endedSteps) > 0 {
-		s.Limit = longestLimit(r.endedSteps)
+		limit = longestLimit(r.endedSteps)
 	} else {
-		s.Limit = c.Tally().Judge(r.producersAsked())
+		limit = c.Tally().Judge(r.producersAsked())
 	}
-	s.Hosts = r.locate(s.Workers)
+	s.Limit, s.BrokerHosts = &limit, r.locate(s.Workers)
+	if len(r.steps) == 1 {
+		r.setReadRates(s)
+	}
 	if len(r.endedSteps) > 1 {
-		s.Minimum = r.lowest(r.endedSteps, groups)
+		s.Minimum = r.lowest(r.endedSteps, s.Groups)
 		s.Offered.Span = 0
 	}
 	var excess uint64
-	if s.ExpectedKnown && r.verify == nil {
-		s.Expected, s.Missing, excess = r.compareReceived()
+	if r.expectedKnown() {
+		s.Expected, s.Missing = new(uint64), new(uint64)
+		if r.verify == nil {
+			*s.Expected, *s.Missing, excess = r.compareReceived()
+		}
 	}
 	s.Errors = r.errorClasses(s)
-	if r.outages != nil {
-		s.Outages, s.MoreOutages = r.outageList()
-	}
+	r.setOutages(s)
 	r.judgeVerification(s)
 	countedAnew(s)
 	if c := s.BrokerCount; c != nil {
 		c.Notes = c.Unknown()
 	}
 	r.findAll(s, excess)
-	s.Success = len(s.Problems()) == 0
-	s.Metrics = r.wholeMetrics(s, true)
-	s.Thresholds = threshold.Judge(r.plan.Thresholds, r.wholeTarget, s.Metrics)
+	s.Outcome.Success = len(s.Problems()) == 0
+	s.Values = metrics(s)
+	s.Thresholds = threshold.Judge(r.plan.Thresholds, r.wholeTarget, s.Values)
 	if len(r.steps) == 1 { // the step is the run
-		s.Thresholds = append(s.Thresholds, r.step.judgeThresholds(s.Metrics)...)
+		s.Thresholds = append(s.Thresholds, r.step.judgeThresholds(s.Values)...)
 	}
 	for i := range r.endedSteps {
 		s.Thresholds = append(s.Thresholds, r.endedSteps[i].Thresholds...)
@@ -81,10 +85,18 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 	return s
 }
 
+// setOutages sets the outages of a run that reconnects.
+func (r *run) setOutages(s *stats.Summary) {
+	if r.outages != nil {
+		list, more := r.outageList()
+		s.Outages, s.MoreOutages = append([]result.Outage{}, list...), more
+	}
+}
+
 // errorClasses returns the number of failures by class, with an example of each.
 func (r *run) errorClasses(s *stats.Summary) (list []result.Failure) {
 	for class := range driver.NumClasses {
-		if n := s.Total.Class(class); n > 0 {
+		if n := s.Total.OfClass(class.String()); n > 0 {
 			e := result.Failure{Class: class.String(), Count: n}
 			if err := r.firstError(class); err != nil {
 				e.Examples = []string{err.Error()}

@@ -60,7 +60,7 @@ func TestFigures(t *testing.T) {
 			p.CommitInterval, p.StallThreshold, p.Delay, p.Reconnect = 10, time.Second, time.Millisecond, true
 			p.Plan.Thresholds = demands(t, texts...)
 		}), nil)
-		require.True(t, s.Success, s.Problems())
+		require.True(t, s.Outcome.Success, s.Problems())
 		got := outcomes(s)
 		for _, o := range got {
 			ofRocketMQ := strings.HasPrefix(o.Metric, "b2c.") || strings.HasPrefix(o.Metric, "s2c.")
@@ -94,7 +94,7 @@ func TestThresholds(t *testing.T) {
 			p.Rate, p.Duration, p.Warmup, p.MaxPending = rate("1000"), 4*time.Second, time.Second, 1000
 			p.Plan.Thresholds = demands(t, slices.Collect(maps.Keys(kept))...)
 		}), nil)
-		require.True(t, s.Success, s.Problems)
+		require.True(t, s.Outcome.Success, s.Problems)
 		require.Len(t, s.Thresholds, len(kept))
 		for _, o := range s.Thresholds {
 			require.Equal(t, kept[o.Threshold], o.Kept, o.String())
@@ -107,7 +107,7 @@ func TestThresholds(t *testing.T) {
 			p.ConsumerRate = plainRate("500")
 			p.Plan.Thresholds = demands(t, "received.avg >= 90% of target", "received.avg > 490", "received.avg < 510", "received == 3000", "sent.avg >= 99% of target")
 		}), nil)
-		require.True(t, s.Success, s.Problems())
+		require.True(t, s.Outcome.Success, s.Problems())
 		for i, kept := range []bool{false, true, true, true, true} {
 			require.Equal(t, kept, s.Thresholds[i].Kept, s.Thresholds[i].String())
 		}
@@ -118,7 +118,7 @@ func TestThresholds(t *testing.T) {
 			p.Rate, p.Duration, p.MaxPending = rate("1000"), 2*time.Second, 1000
 			p.Plan.Thresholds = demands(t, "lost == 20", "lost == 0")
 		}), nil)
-		require.False(t, s.Success)
+		require.False(t, s.Outcome.Success)
 		require.True(t, s.Thresholds[0].Kept, s.Thresholds[0].String())
 		require.False(t, s.Thresholds[1].Kept)
 	})

@@ -72,25 +72,23 @@ func TestFaultsAreCountedExactly(t *testing.T) {
 		inBubble(t, tt.name, func(t *testing.T) {
 			b := broker(t, tt.options)
 			s, _ := run(t, newPlan(b.Factory(), func(p *flat) { p.Count, p.MaxPending = count, 100 }), nil)
-			n := s.Total
+			n := s.Total.Values()
 			tt.want[result.Sent] = count
 			tt.want[result.CompletedBytes], tt.want[result.ReceivedBytes] = 64*tt.want[result.Completed], 64*tt.want[result.Received]
 			tt.want[result.Blocked] = n[result.Blocked]
-			copy(tt.want[result.NumCounters:], n[result.NumCounters:])
-			require.Equal(t, tt.want, n)
+			require.Equal(t, tt.want[:result.NumCounters], n[:])
 			bad := n[result.Rejected] + n[result.Released] + n[result.Modified] + n[result.Failed] + n[result.Unconfirmed]
-			require.Equal(t, bad, n.Class(tt.class))
-			require.True(t, s.ExpectedKnown)
-			require.Equal(t, n[result.Completed], s.Expected)
-			require.Equal(t, tt.missing, s.Missing)
-			require.Equal(t, tt.problem == "", s.Success, s.Problems())
+			require.Equal(t, bad, s.Total.OfClass(tt.class.String()))
+			require.Equal(t, n[result.Completed], *s.Expected)
+			require.Equal(t, tt.missing, *s.Missing)
+			require.Equal(t, tt.problem == "", s.Outcome.Success, s.Problems())
 			require.Contains(t, strings.Join(s.Problems(), "\n"), tt.problem)
 			require.Contains(t, strings.Join(s.Warnings(), "\n"), tt.warning)
-			require.Equal(t, "message count reached", s.Reason)
+			require.Equal(t, "message count reached", s.Outcome.Reason)
 			if tt.drainOut {
-				require.InDelta(t, drainTimeout, s.End.Sub(s.Start), float64(50*time.Millisecond))
+				require.InDelta(t, drainTimeout, lasted(s), float64(50*time.Millisecond))
 			} else { // a duplicate may stand in for a late message: a quiet second decides
-				require.Less(t, s.End.Sub(s.Start), 1100*time.Millisecond)
+				require.Less(t, lasted(s), 1100*time.Millisecond)
 			}
 			// The broker's own count.
 			truth := b.Stats()
@@ -110,11 +108,11 @@ func TestWithheldMessagesAreNotMissing(t *testing.T) {
 			s, _ := run(t, newPlan(b.Factory(), func(p *flat) { p.Count = 1000 }), nil)
 			truth := b.Stats()
 			require.EqualValues(t, 100, truth.RolledBack)
-			require.EqualValues(t, 1000, s.Total[result.Completed])
-			require.EqualValues(t, 900-truth.Lost, s.Total[result.Received])
-			require.EqualValues(t, 900, s.Expected)
-			require.Equal(t, truth.Lost, s.Missing)
-			require.Equal(t, lose == 0, s.Success, s.Problems())
+			require.EqualValues(t, 1000, s.Total.Get(result.Completed))
+			require.EqualValues(t, 900-truth.Lost, s.Total.Get(result.Received))
+			require.EqualValues(t, 900, *s.Expected)
+			require.Equal(t, truth.Lost, *s.Missing)
+			require.Equal(t, lose == 0, s.Outcome.Success, s.Problems())
 		})
 	}
 }
@@ -189,7 +187,7 @@ func TestPropertiesLostBetweenProtocols(t *testing.T) {
 				p.Count, p.Verify = 100, tt.verify
 				p.Producer.Factory.Name, p.Consumer.Factory.Name = tt.protocols[0], tt.protocols[1]
 			}), nil)
-			require.Equal(t, !tt.strips, s.Success)
+			require.Equal(t, !tt.strips, s.Outcome.Success)
 			require.Equal(t, tt.says, strings.Contains(strings.Join(s.Problems(), "\n"), text), s.Problems())
 		})
 	}

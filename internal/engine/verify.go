@@ -274,11 +274,11 @@ func (r *run) judgeVerification(s *stats.Summary) {
 	parked := r.parked()
 	side := r.side()
 	v := verify.Judge(side)
-	s.Verification = v
+	s.Verified, s.Verification = v, v.Verified()
 	r.verifyOutages(s, v)
 	left := v.Total.Left - min(parked, v.Total.Left)
-	if s.ExpectedKnown {
-		s.Expected, s.Missing = v.Total.Expected, v.Total.Lost+left
+	if s.Expected != nil {
+		*s.Expected, *s.Missing = v.Total.Expected, v.Total.Lost+left
 	}
 	r.findVerified(s, parked)
 	if r.plan.VerifyFile == "" {

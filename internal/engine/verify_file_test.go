@@ -21,7 +21,7 @@ func TestVerifyFileOfTwoProcesses(t *testing.T) {
 		with := func(p *flat) { p.Count, p.Verify, p.VerifyFile = 5, true, path }
 		for range 2 {
 			s, _ := run(t, newPlan(mem.New().Factory(), with), nil)
-			require.True(t, s.Success, s.Problems())
+			require.True(t, s.Outcome.Success, s.Problems())
 		}
 
 		var other *stats.Summary
@@ -35,8 +35,8 @@ func TestVerifyFileOfTwoProcesses(t *testing.T) {
 			p.Count, p.Rate = 500, rate("100") // longer than the inner run takes
 		}), rep)
 		require.NoError(t, err)
-		require.True(t, other.Success, other.Problems())
-		require.False(t, s.Success)
+		require.True(t, other.Outcome.Success, other.Problems())
+		require.False(t, s.Outcome.Success)
 		require.Contains(t, strings.Join(s.Problems(), "\n"), path+" was written by another process during the run, so this side is in "+path+".")
 
 		files, err := filepath.Glob(path + "*")

@@ -118,7 +118,7 @@ func TestSidesOfManyProcesses(t *testing.T) {
 			p.end(t)
 			require.False(t, p.s.Verification.Known)
 			require.Contains(t, strings.Join(p.s.Warnings(), "\n"), "this process did not send, so it cannot detect losses")
-			received += p.s.Total[result.Received]
+			received += p.s.Total.Get(result.Received)
 		}
 		truth, r := b.Stats(), join(t, all...)
 		require.Equal(t, truth.Delivered, received)
@@ -166,7 +166,7 @@ func TestConsumerAloneReportsGaps(t *testing.T) {
 		pass(2 * time.Second)
 		c.end(t)
 		require.Equal(t, result.Verified{Received: 1040, Once: 1008, Duplicates: 32, Redelivered: 32, Gaps: 10}, c.s.Verification.Total)
-		require.True(t, c.s.Success, c.s.Problems())
+		require.True(t, c.s.Outcome.Success, c.s.Problems())
 		require.Contains(t, strings.Join(c.s.Warnings(), "\n"), "numbers missing below the highest received: 10")
 	})
 }

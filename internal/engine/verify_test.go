@@ -133,15 +133,15 @@ func TestVerificationFindsWhatTheBrokerDid(t *testing.T) {
 					want.Disordered = v.Total.Disordered
 				}
 				require.Equal(t, want, v.Total)
-				require.Equal(t, want.Expected, s.Expected)
-				require.Equal(t, want.Lost, s.Missing)
-				require.Equal(t, tt.problem == "", s.Success, s.Problems())
+				require.Equal(t, want.Expected, *s.Expected)
+				require.Equal(t, want.Lost, *s.Missing)
+				require.Equal(t, tt.problem == "", s.Outcome.Success, s.Problems())
 				require.Contains(t, strings.Join(s.Problems(), "\n"), tt.problem)
 				if producers == 1 {
 					require.Contains(t, strings.Join(append(s.Warnings(), s.Notes()...), "\n"), tt.warning)
 				}
 				if want.Lost == 0 && truth.Withheld == 0 {
-					require.Less(t, s.End.Sub(s.Start), 1300*time.Millisecond, "nothing to wait for")
+					require.Less(t, lasted(s), 1300*time.Millisecond, "nothing to wait for")
 				}
 				last := rep.snapshots[len(rep.snapshots)-1].Verified
 				require.Equal(t, result.Progress{
@@ -176,21 +176,21 @@ func TestDuplicateDoesNotHideLossOnAnotherSubscription(t *testing.T) {
 				p.Count, p.Consumers, p.Producers, p.Verify = 100, 3, 2, verify
 				p.Destinations = destinations(driver.Topic, 1)
 			}), nil)
-			require.False(t, s.Success)
-			require.EqualValues(t, 300, s.Expected)
-			require.EqualValues(t, 390, s.Total[result.Received])
-			require.EqualValues(t, 10, s.Missing)
+			require.False(t, s.Outcome.Success)
+			require.EqualValues(t, 300, *s.Expected)
+			require.EqualValues(t, 390, s.Total.Get(result.Received))
+			require.EqualValues(t, 10, *s.Missing)
 			if !verify {
 				require.Contains(t, strings.Join(s.Warnings(), "\n"), "by duplicates or another producer: 100")
 				return
 			}
-			require.Len(t, s.Verification.Scopes, 3)
+			require.Len(t, s.Verified.Scopes, 3)
 			want := []result.Verified{
 				{Expected: 100, Received: 100, Duplicates: 100},
 				{Expected: 100, Received: 90, Once: 90, Lost: 10},
 				{Expected: 100, Received: 100, Once: 100},
 			}
-			for i, scope := range s.Verification.Scopes {
+			for i, scope := range s.Verified.Scopes {
 				require.Equal(t, want[i], scope.Verified)
 				require.Equal(t, fmt.Sprintf("topic://D0 (consumer-%d)", i), scope.Title())
 			}
@@ -224,15 +224,15 @@ func TestHealthyRuns(t *testing.T) {
 					p.Count, p.MaxPending, p.ClientID, p.Verify, p.Allow.Disorder = count, 50, "me", verify, true
 					tt.edit(p)
 				}), nil)
-				require.True(t, s.Success, s.Problems())
-				require.EqualValues(t, count, s.Total[result.Completed])
+				require.True(t, s.Outcome.Success, s.Problems())
+				require.EqualValues(t, count, s.Total.Get(result.Completed))
 				n := tt.copies * count
-				require.Equal(t, n, s.Expected)
-				require.Equal(t, n, s.Total[result.Received])
+				require.Equal(t, n, *s.Expected)
+				require.Equal(t, n, s.Total.Get(result.Received))
 				require.Zero(t, b.Subscriptions("D0"), "durable ones are removed")
-				require.Nil(t, s.Hosts, "the URL names one")
+				require.Nil(t, s.BrokerHosts, "the URL names one")
 				if verify {
-					require.Len(t, s.Verification.Scopes, tt.scopes)
+					require.Len(t, s.Verified.Scopes, tt.scopes)
 					require.Equal(t, result.Verified{Expected: n, Received: n, Once: n}, s.Verification.Total)
 				}
 			})
@@ -254,9 +254,9 @@ func TestVerificationOfForeignMessages(t *testing.T) {
 		run(t, newPlan(b.Factory(), func(p *flat) { p.Role, p.Count = plan.Producer, 25 }), nil)              // without ID
 		run(t, newPlan(b.Factory(), func(p *flat) { p.Role, p.Count = plan.Producer, 17; verified(p) }), nil) // of another run
 		s, rep := run(t, newPlan(b.Factory(), func(p *flat) { p.Count = 100; verified(p) }), nil)
-		require.True(t, s.Success, s.Problems())
-		require.EqualValues(t, 42, s.Total[result.Foreign])
-		require.EqualValues(t, 100, s.Total[result.Received])
+		require.True(t, s.Outcome.Success, s.Problems())
+		require.EqualValues(t, 42, s.Total.Get(result.Foreign))
+		require.EqualValues(t, 100, s.Total.Get(result.Received))
 		require.Equal(t, result.Verified{Expected: 100, Received: 100, Once: 100, Foreign: 42}, s.Verification.Total)
 		require.EqualValues(t, 42, rep.snapshots[len(rep.snapshots)-1].Verified.Foreign)
 	})
@@ -274,7 +274,7 @@ func TestVerificationOfABrokenRun(t *testing.T) {
 			deliver(d)
 		})
 		s, _ := run(t, newPlan(f, func(p *flat) { p.Count, p.MaxPending = 1000, 10; verified(p) }), nil)
-		require.False(t, s.Success)
+		require.False(t, s.Outcome.Success)
 		truth, got := b.Stats(), s.Verification.Total
 		require.Zero(t, got.Lost)
 		require.Equal(t, truth.Ended[driver.Accepted], got.Expected)
@@ -301,7 +301,7 @@ func TestVerificationOfAFailedConsumer(t *testing.T) {
 			p.Consumers, p.Rate, p.Duration = 2, rate("1000"), 5*time.Second
 			verified(p)
 		}), nil)
-		require.False(t, s.Success)
+		require.False(t, s.Outcome.Success)
 		require.Zero(t, s.Verification.Total.Lost)
 		require.GreaterOrEqual(t, s.Verification.Total.Left, b.Stats().Lost)
 		require.NotZero(t, b.Stats().Lost)
@@ -317,7 +317,7 @@ func TestVerificationOfAHastyEnd(t *testing.T) {
 		rep := new(recorder)
 		s, err := carryOut(ctx, nil, newPlan(b.Factory(), func(p *flat) { p.Count = 100; verified(p) }), rep)
 		require.NoError(t, err)
-		require.False(t, s.Success)
+		require.False(t, s.Outcome.Success)
 		require.Equal(t, result.Verified{Expected: 100, Left: 100}, s.Verification.Total)
 	})
 }
@@ -331,7 +331,7 @@ func TestVerificationWithoutExpectation(t *testing.T) {
 			verified(p)
 			p.Allow.Duplicates = true
 		}), nil)
-		require.True(t, s.Success, s.Problems())
+		require.True(t, s.Outcome.Success, s.Problems())
 		require.False(t, s.Verification.Known)
 		require.Equal(t, result.Verified{Received: 990, Once: 980, Duplicates: 10, Redelivered: 10}, s.Verification.Total)
 		require.Contains(t, strings.Join(s.Warnings(), "\n"), "losses are not detected")
@@ -339,7 +339,7 @@ func TestVerificationWithoutExpectation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := broker(t, func(o *mem.Options) { o.DeliveryLatency = 2 * time.Second })
 		s, _ := run(t, newPlan(b.Factory(), func(p *flat) { p.Count, p.TTL, p.MaxPending = 100, time.Second, 10; verified(p) }), nil)
-		require.False(t, s.Success)
+		require.False(t, s.Outcome.Success)
 		require.Zero(t, b.Stats().Backlog)
 		require.EqualValues(t, 100, s.Verification.Total.Lost)
 		require.Contains(t, strings.Join(s.Warnings(), "\n"), "time to live")

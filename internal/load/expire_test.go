@@ -54,10 +54,10 @@ func TestExpire(t *testing.T) {
 		}))
 		require.NoError(t, r.Run(t.Context()))
 		pass(2 * limit)
-		n := r.snapshot().Total
+		n := r.snapshot().Total.Values()
 		require.EqualValues(t, 6, n[result.Sent])
 		require.EqualValues(t, 5, n[result.Unconfirmed])
-		require.EqualValues(t, 5, n.Class(driver.ClassTimeout))
+		require.EqualValues(t, 5, r.snapshot().Total.OfClass(driver.ClassTimeout.String()))
 		require.EqualValues(t, 1, n[result.Completed])
 		require.Zero(t, n[result.Strays])
 		for i, at := range sent[2:] { // two at a time
@@ -69,7 +69,7 @@ func TestExpire(t *testing.T) {
 			r.Done(slot, driver.Outcome{})
 		}
 		r.Done(slots[0], driver.Outcome{State: driver.Unknown}) // no answer
-		n = r.snapshot().Total
+		n = r.snapshot().Total.Values()
 		require.EqualValues(t, 6, n[result.Strays])
 		require.EqualValues(t, 1, n[result.Completed])
 		require.ErrorContains(t, r.rec.FirstError(driver.ClassTimeout), "no answer within 1s")
@@ -92,7 +92,7 @@ func TestExpireBeginsWhenAMessageHasLeft(t *testing.T) {
 		}))
 		require.NoError(t, r.Run(t.Context()))
 		pass(2 * limit)
-		require.EqualValues(t, 2, r.snapshot().Total.Class(driver.ClassTimeout))
+		require.EqualValues(t, 2, r.snapshot().Total.OfClass(driver.ClassTimeout.String()))
 		require.GreaterOrEqual(t, second, 6*limit)
 		require.LessOrEqual(t, second, 6*limit+limit/10)
 		end()
@@ -112,11 +112,11 @@ func TestExpireAfterAPauseOfTheTester(t *testing.T) {
 		r.Expire(limit)
 		pass(10 * limit)
 		r.Expire(limit)
-		require.Zero(t, r.snapshot().Total[result.Unconfirmed])
+		require.Zero(t, r.snapshot().Total.Get(result.Unconfirmed))
 		for range 40 {
 			pass(load.ExpireEvery(limit))
 			r.Expire(limit)
 		}
-		require.EqualValues(t, 1, r.snapshot().Total[result.Unconfirmed])
+		require.EqualValues(t, 1, r.snapshot().Total.Get(result.Unconfirmed))
 	})
 }

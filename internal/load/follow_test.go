@@ -51,7 +51,7 @@ func TestProducersFollowTheSchedule(t *testing.T) {
 				require.Equal(t, 1, times[s.At(n)], "message %d at %s", n, s.At(n))
 			}
 			total := stats.NewCollector(recs, nil, clock.Start()).Collect(stats.Measure, time.Now(), true)
-			require.EqualValues(t, 205, total.Total[result.Completed])
+			require.EqualValues(t, 205, total.Total.Get(result.Completed))
 			require.Zero(t, total.Latencies[result.Delay].Max)
 		})
 	}
@@ -99,7 +99,7 @@ func TestHeldUpOverAPause(t *testing.T) {
 				}
 				got := r.snapshot()
 				require.Equal(t, delay.Microseconds(), got.Latencies[result.Delay].Sum, "delays are those from the due times")
-				require.Zero(t, got.Total[result.LateSends], "it was the broker")
+				require.Zero(t, got.Total.Get(result.LateSends), "it was the broker")
 			})
 		}
 	}
@@ -131,7 +131,7 @@ func TestEndOfSchedule(t *testing.T) {
 			r.Attach(r.answers(nil))
 			runFor(t, r, time.Minute-time.Nanosecond)
 			require.Equal(t, tt.ended, r.clock.Now().Round(time.Microsecond))
-			require.Equal(t, tt.sent, r.snapshot().Total[result.Sent])
+			require.Equal(t, tt.sent, r.snapshot().Total.Get(result.Sent))
 		})
 	}
 }

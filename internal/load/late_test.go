@@ -39,8 +39,8 @@ func TestStallOfOneSecond(t *testing.T) {
 			runFor(t, r, time.Minute)
 			pass(2 * time.Second)
 			s := r.snapshot()
-			require.EqualValues(t, 2000, s.Total[result.Completed])
-			require.Zero(t, s.Total[result.LateSends], "it was the broker")
+			require.EqualValues(t, 2000, s.Total.Get(result.Completed))
+			require.Zero(t, s.Total.Get(result.LateSends), "it was the broker")
 			l := s.Latencies
 			// Of 2000 messages, those due in the 1000 ms of the stall waited 0 to 1 s: p50 is about 0, p75 half a
 			// second, p90 0.8 s.
@@ -100,7 +100,7 @@ func TestLateSends(t *testing.T) {
 				r.Attach(waitingSender{send, &waits})
 			}
 			runFor(t, r, 2*time.Second)
-			n := r.snapshot().Total
+			n := r.snapshot().Total.Values()
 			if tt.late {
 				require.Greater(t, n[result.LateSends], n[result.Sent]*9/10)
 			} else {
@@ -120,7 +120,7 @@ func TestUnsentIsNotLate(t *testing.T) {
 		}))
 		pass(200 * time.Millisecond) // before Run: the goroutine did not get a processor
 		runFor(t, r, time.Second)
-		n := r.snapshot().Total
+		n := r.snapshot().Total.Values()
 		require.Zero(t, n[result.Sent])
 		require.Zero(t, n[result.LateSends])
 	})
@@ -135,7 +135,7 @@ func TestStarvedTesterIsLate(t *testing.T) {
 		runFor(t, r, time.Minute)
 		s := r.snapshot()
 		// Messages 0 to 194 left more than 5 ms late.
-		require.EqualValues(t, 195, s.Total[result.LateSends])
+		require.EqualValues(t, 195, s.Total.Get(result.LateSends))
 		within1Percent(t, 200*time.Millisecond, s.Latencies[result.Delay].Max, "delay max")
 	})
 }
@@ -153,6 +153,6 @@ func TestStallDoesNotHideLateness(t *testing.T) {
 			pass(90 * time.Microsecond) // the tester, 9% of a period: catches up slowly
 		}))
 		runFor(t, r, time.Minute)
-		require.Zero(t, r.snapshot().Total[result.LateSends])
+		require.Zero(t, r.snapshot().Total.Get(result.LateSends))
 	})
 }

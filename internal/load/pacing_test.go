@@ -80,7 +80,7 @@ func benchmarkPacing(b *testing.B, producers int, paced string, set func(*setup)
 	b.ReportMetric(float64(s.Latencies[result.Delay].Percentile(99)), "p99-us")
 	b.ReportMetric(float64(s.Latencies[result.Delay].Max), "max-us")
 	b.ReportMetric(100*used.Seconds()/wall.Seconds(), "cpu-%")
-	b.ReportMetric(float64(s.Total[result.Sent])/wall.Seconds(), "msg/s")
+	b.ReportMetric(float64(s.Total.Get(result.Sent))/wall.Seconds(), "msg/s")
 }
 
 var pacings = []struct {

@@ -34,7 +34,7 @@ func TestCountIsExact(t *testing.T) {
 				r := newRig(setup{Index: i, Total: tt.producers, Count: tt.count, MaxPending: 1})
 				r.Attach(r.answers(nil))
 				require.NoError(t, r.Run(t.Context()))
-				n := r.snapshot().Total[result.Completed]
+				n := r.snapshot().Total.Get(result.Completed)
 				require.InDelta(t, float64(tt.count)/float64(tt.producers), n, 1)
 				sent += n
 			}
@@ -64,7 +64,7 @@ func TestMaxPendingIsNeverExceeded(t *testing.T) {
 				runFor(t, r, time.Hour)
 				pass(time.Minute)
 				require.Equal(t, min(limit, 500), in.most)
-				n := r.snapshot().Total
+				n := r.snapshot().Total.Values()
 				require.EqualValues(t, 500, n[result.Completed])
 				// The first limit messages go out at once; each other waits once for a slot to come back, unless one
 				// came back in the same moment as another.
@@ -109,10 +109,10 @@ func TestSlotsAreUniqueUnderRace(t *testing.T) {
 	require.NoError(t, r.Run(t.Context()))
 	close(work)
 	wg.Wait()
-	n := r.snapshot().Total
+	n := r.snapshot().Total.Values()
 	require.EqualValues(t, count, n[result.Sent])
 	require.EqualValues(t, count, n[result.Completed])
-	require.Zero(t, n.InFlight())
+	require.Zero(t, r.snapshot().Total.InFlight())
 }
 
 func TestStopping(t *testing.T) {
@@ -141,10 +141,10 @@ func TestStopping(t *testing.T) {
 				runFor(t, r, 4500*time.Millisecond)
 				require.InDelta(t, 4500*time.Millisecond, time.Since(begun), float64(time.Millisecond))
 				s := r.snapshot()
-				require.Equal(t, sends, s.Total[result.Sent], "what did not leave does not count")
-				require.Zero(t, s.Total[result.Failed])
+				require.Equal(t, sends, s.Total.Get(result.Sent), "what did not leave does not count")
+				require.Zero(t, s.Total.Get(result.Failed))
 				if paced != "" {
-					require.EqualValues(t, s.Total[result.Sent], s.Latencies[result.Delay].Count)
+					require.EqualValues(t, s.Total.Get(result.Sent), s.Latencies[result.Delay].Count)
 				}
 			})
 		}
@@ -169,13 +169,13 @@ func TestSendErrorEndsTheRun(t *testing.T) {
 				return nil
 			}))
 			require.ErrorIs(t, r.Run(t.Context()), lost)
-			n := r.snapshot().Total
+			n := r.snapshot().Total.Values()
 			require.EqualValues(t, 6, n[result.Sent])
 			require.EqualValues(t, 5, n[result.Completed])
 			require.EqualValues(t, 1, n[result.Failed])
 			require.EqualValues(t, 1, n[result.Unsent])
-			require.EqualValues(t, 1, n.Failures(driver.Failed)[driver.ClassConnectionLost])
-			require.Zero(t, n.InFlight())
+			require.EqualValues(t, 1, r.snapshot().Total.Producers.Failures["failed"]["connection-lost"])
+			require.Zero(t, r.snapshot().Total.InFlight())
 			require.True(t, errors.Is(r.rec.FirstError(driver.ClassConnectionLost), lost))
 		})
 	}
@@ -212,7 +212,7 @@ func TestStrayAnswers(t *testing.T) {
 		return nil
 	}))
 	require.NoError(t, r.Run(t.Context()))
-	n := r.snapshot().Total
+	n := r.snapshot().Total.Values()
 	require.EqualValues(t, 3, n[result.Sent])
 	require.EqualValues(t, 3, n[result.Completed])
 	require.Zero(t, n[result.Failed]+n[result.Rejected])
@@ -232,8 +232,8 @@ func TestDoneAll(t *testing.T) {
 		r.DoneAll(list[:count/2], driver.Outcome{State: driver.Rejected, Class: driver.ClassFull})
 		r.DoneAll(list[count/2:], driver.Outcome{})
 		s := r.snapshot()
-		require.EqualValues(t, count-count/2, s.Total[result.Completed])
-		require.EqualValues(t, count/2, s.Total[result.Rejected])
+		require.EqualValues(t, count-count/2, s.Total.Get(result.Completed))
+		require.EqualValues(t, count/2, s.Total.Get(result.Rejected))
 		require.Zero(t, s.Total.InFlight())
 		require.EqualValues(t, count-count/2, s.Latencies[result.Ack].Count)
 	}

@@ -102,8 +102,8 @@ func TestRelay(t *testing.T) {
 			require.Equal(t, sequence(t, weights, setup{Total: 1, Count: n}), variants)
 			require.EqualValues(t, n, r.ledger.Count())
 			s := r.snapshot()
-			require.EqualValues(t, n, s.Total[result.Sent])
-			require.EqualValues(t, n, s.Total[result.Completed])
+			require.EqualValues(t, n, s.Total.Get(result.Sent))
+			require.EqualValues(t, n, s.Total.Get(result.Completed))
 			require.Zero(t, r.rec.InFlight())
 		})
 	}
@@ -173,7 +173,7 @@ func TestRelayedEndComesEarly(t *testing.T) {
 		require.NoError(t, r.Run(t.Context()))
 		synctest.Wait()
 		require.Equal(t, n, sent)
-		require.EqualValues(t, n, r.snapshot().Total[result.Completed])
+		require.EqualValues(t, n, r.snapshot().Total.Get(result.Completed))
 	})
 }
 

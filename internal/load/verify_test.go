@@ -98,7 +98,7 @@ func TestForeignByID(t *testing.T) {
 			return nil
 		}))
 	require.NoError(t, c.Run(t.Context()))
-	n := stats.NewCollector(nil, []*stats.ConsumerRecorder{rec}, clock.Start()).Collect(stats.Measure, time.Now(), true).Total
+	n := stats.NewCollector(nil, []*stats.ConsumerRecorder{rec}, clock.Start()).Collect(stats.Measure, time.Now(), true).Total.Values()
 	require.EqualValues(t, 4, n[result.Received])
 	require.EqualValues(t, 1, n[result.Unstamped])
 	require.EqualValues(t, 3, n[result.Foreign])

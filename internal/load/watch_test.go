@@ -119,7 +119,7 @@ func TestMend(t *testing.T) {
 			require.Equal(t, []time.Duration{4 * time.Second, 6 * time.Second, 17 * time.Second}, mended)
 			require.Equal(t, []time.Duration{0, 10 * time.Second, 20 * time.Second}, sent)
 			s := r.snapshot()
-			require.Zero(t, s.Total[result.LateSends])
+			require.Zero(t, s.Total.Get(result.LateSends))
 		})
 	}
 }

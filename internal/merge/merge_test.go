@@ -119,7 +119,7 @@ func TestShardsAreTheWhole(t *testing.T) {
 				shards = inShards(t, base, p, make([]time.Duration, 5)...)
 				return
 			}
-			require.True(t, carryOut(t, whole, *p).Success)
+			require.True(t, carryOut(t, whole, *p).Outcome.Success)
 		})
 	}
 	one, err := result.Read(whole, result.RowHistograms)
@@ -204,7 +204,7 @@ func TestShardsOfSteps(t *testing.T) {
 				shards = inShards(t, base, p, 0, 0)
 				return
 			}
-			require.True(t, carryOut(t, whole, *p).Success)
+			require.True(t, carryOut(t, whole, *p).Outcome.Success)
 		})
 	}
 	one, err := result.Read(whole, result.RowHistograms)

@@ -101,17 +101,17 @@ func (s *shards) row(step *plannedStep, phase, group string, t span) *result.Row
 // time into seconds. backlog is when the first message of a backlog was read.
 func (s *shards) ofStep(
 	step *plannedStep, group string, common span, backlog time.Duration,
-) (sum stats.StepSummary) {
+) (sum stats.Rates) {
 	for _, phase := range []string{result.Warmup, result.Measure} {
 		before := s.row(step, phase, group, span{0, common.from})
 		before.Phase = result.Warmup // its messages count as received before; its rate does not
-		sum.AddRow(before, 0)
+		sum.Add(before, 0, 0)
 	}
 	for i := range s.parts[0].Rows {
 		row := &s.parts[0].Rows[i]
 		t := s.spanOf(0, row).within(common)
 		if row.Phase == result.Measure && row.Step == step.Name && t.length() > 0 {
-			sum.AddRow(s.row(step, result.Measure, group, t), backlog)
+			sum.Add(s.row(step, result.Measure, group, t), 0, backlog)
 		}
 	}
 	return sum
@@ -121,31 +121,29 @@ func (s *shards) ofStep(
 // time of all steps, also of steps without the group. Rates are missing if the parts did not measure together, or if
 // the rows do not list the group.
 func (s *shards) figures(steps []plannedStep, group string) *result.Figures {
-	var all stats.StepSummary
-	known := true
+	var all stats.Rates
+	known, allSend, allReceive := true, false, false
 	for i := range steps {
 		step := &steps[i]
 		common, rated, _, apart := s.together(step)
 		sends, receives := step.has(group)&threshold.Producers != 0, step.has(group)&threshold.Consumers != 0
-		all.Sends, all.Receives, known = all.Sends || sends, all.Receives || receives, known && !apart
+		allSend, allReceive, known = allSend || sends, allReceive || receives, known && !apart
 		known = known && (step.alone(group) || step.has(group) == 0 || s.listed(group))
 		counts := s.row(step, result.Measure, group, rated).Values()
 		all.Average.Add(time.Duration(rated.length())*time.Microsecond, counts[:])
 		first, last, read := s.readTime(step.Name)
 		one := s.ofStep(step, group, common, first)
 		if read {
-			average := &all.Average
-			if len(steps) > 1 { // which is over the whole time
-				average = &stats.Average{}
+			one.ReadBacklog(first, last)
+			if a := &all.Average; len(steps) == 1 { // else it is over the whole time
+				a.Read, a.Since, a.Span = true, first, last-first
 			}
-			one.Extremes.Read(first, last, average, &one.Minimum, &one.Maximum)
 		}
 		one.Minimum.Only(sends, receives)
 		all.Minimum.Include(&one.Minimum, 1)
 		all.Maximum.Include(&one.Maximum, -1)
 	}
-	all.Sends, all.Receives = all.Sends && known, all.Receives && known
-	return all.Figures()
+	return all.FiguresOf(allSend && known, allReceive && known)
 }
 
 // readTime returns when the parts read the first and the last message of a backlog, from the first start. It is false

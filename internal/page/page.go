@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/perfmq/perfmq/internal/compare"
 	"github.com/perfmq/perfmq/internal/plan"
@@ -51,8 +52,8 @@ type Run struct {
 	group  int    // runs of one group are repeats
 	load   int    // the number of a load of a search
 	series *series
-	rows   stats.StepSummary   // of all rows
-	steps  []stats.StepSummary // of the rows of each step
+	rows   stats.Summary   // of all rows
+	steps  []stats.Summary // of the rows of each step
 }
 
 // Page is a report on some runs.
@@ -193,11 +194,13 @@ func (r *Run) set(read *result.Result, runs int) {
 
 func (r *Run) add(row *result.Row) {
 	r.series.add(row)
-	r.rows.AddRow(row, 0)
 	if n := len(r.steps); n == 0 || r.steps[n-1].Name != row.Step {
-		r.steps = append(r.steps, stats.StepSummary{Name: row.Step})
+		r.steps = append(r.steps, stats.Summary{Name: row.Step})
 	}
-	r.steps[len(r.steps)-1].AddRow(row, 0)
+	for _, sum := range []*stats.Summary{&r.rows, &r.steps[len(r.steps)-1]} {
+		sum.Add(row, time.Duration(row.Length)*time.Microsecond, 0)
+		sum.Total.Add(&row.Counts)
+	}
 }
 
 func (p *Page) title() string {

@@ -8,7 +8,7 @@ import (
 )
 
 // step returns the sums of the rows of step number i of a result; nil if there are none.
-func (r *Run) step(i int, s *result.Step) *stats.StepSummary {
+func (r *Run) step(i int, s *result.Step) *stats.Summary {
 	if i < len(r.steps) && r.steps[i].Name == s.Name {
 		return &r.steps[i]
 	}
@@ -17,7 +17,7 @@ func (r *Run) step(i int, s *result.Step) *stats.StepSummary {
 
 // reads reports that nothing was sent: the rate of receiving may then cover only the time from the first to the last
 // message.
-func reads(rows *stats.StepSummary) bool {
+func reads(rows *stats.Summary) bool {
 	return rows.Average.Sent == 0 && rows.Average.Completed == 0
 }
 
@@ -39,13 +39,11 @@ func (r *Run) rated(read *result.Result) *result.Result {
 
 // rates returns the rates of rows for the roles of the run, the lowest and highest over the steps that sent, or
 // received; nil without rows.
-func rates(r *result.Result, rows *stats.StepSummary, steps ...stats.StepSummary) *result.Figures {
+func rates(r *result.Result, rows *stats.Summary, steps ...stats.Summary) *result.Figures {
 	if rows.Average.Span <= 0 {
 		return nil
 	}
-	sum := stats.StepSummary{
-		Sends: r.Total.Producers != nil, Receives: r.Total.Consumers != nil, Average: rows.Average,
-	}
+	sum := stats.Rates{Average: rows.Average}
 	for i := range steps {
 		low, high := steps[i].Minimum, steps[i].Maximum
 		low.Only(!reads(&steps[i]), true)
@@ -53,5 +51,5 @@ func rates(r *result.Result, rows *stats.StepSummary, steps ...stats.StepSummary
 		sum.Minimum.Include(&low, 1)
 		sum.Maximum.Include(&high, -1)
 	}
-	return sum.Figures()
+	return sum.FiguresOf(r.Total.Producers != nil, r.Total.Consumers != nil)
 }

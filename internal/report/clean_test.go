@@ -32,15 +32,16 @@ func TestHostileTexts(t *testing.T) {
 	t.Parallel()
 	text := hostile()
 	s := brokenRun()
-	s.Reason, s.Findings, s.LeftBehind = text, said([]string{text, text}, text), []string{text}
-	s.Protocol = []driver.Counter{{Name: text, Value: 1}}
-	s.Verification = &verify.Result{
+	s.Outcome.Reason, s.Findings, s.Outcome.LeftBehind = text, said([]string{text, text}, text), []string{text}
+	s.Counters = []driver.Counter{{Name: text, Value: 1}}
+	v := &verify.Result{
 		Scopes: []verify.Scope{
 			{Subscription: scope(text, text, result.Verified{Lost: 1})},
 			{Subscription: scope("queue://B", "", result.Verified{Lost: 1})},
 		},
 		Verification: result.Verification{Unwatched: []string{text}, Notes: []string{text}},
 	}
+	s.Verified, s.Verification = v, v.Verified()
 	run := clientRun()
 	run.Destinations = []string{text, "queue://B"}
 
@@ -58,7 +59,7 @@ func TestHostileTexts(t *testing.T) {
 	f.Secrets.Add("app", "hunter2")
 	require.NoError(t, f.Start(run))
 	interval := snapshot(stats.Measure, 0, stats.Counters{}, closedLoop())
-	interval.Protocol = s.Protocol
+	interval.Protocol = s.Counters
 	require.NoError(t, f.Interval(interval))
 	require.NoError(t, f.Summary(s))
 	_, scraped := request(t, "GET", "http://"+metrics.Address().String()+"/metrics")
@@ -93,7 +94,7 @@ func TestHostileTexts(t *testing.T) {
 			}
 		})
 	}
-	assert.Equal(t, text, s.Reason, "the engine's own summary is left alone")
+	assert.Equal(t, text, s.Outcome.Reason, "the engine's own summary is left alone")
 	assert.True(t, strings.HasPrefix(records[1]["problems"].([]any)[0].(string), "\x1b[2J\x1b]0;owned\x07\n--- result: success"),
 		"JSON means the same as before")
 }

@@ -148,20 +148,20 @@ func (c *Console) Summary(s *stats.Summary) error {
 	b.WriteString("\n--- SUMMARY\n")
 	writeText(&b, "--- result:", outcomeOf(s), "")
 	if c.run.Producing {
-		writeTotal(&b, "--- total sent:", s.Total[result.Sent], "")
-		writeTotal(&b, "--- total blocked:", s.Total[result.Blocked], "")
-		writeTotal(&b, "--- total completed:", s.Total[result.Completed], "")
+		writeTotal(&b, "--- total sent:", s.Total.Get(result.Sent), "")
+		writeTotal(&b, "--- total blocked:", s.Total.Get(result.Blocked), "")
+		writeTotal(&b, "--- total completed:", s.Total.Get(result.Completed), "")
 	}
 	if c.run.Consuming {
-		writeTotal(&b, "--- total received:", s.Total[result.Received], "")
+		writeTotal(&b, "--- total received:", s.Total.Get(result.Received), "")
 	}
 	writeLatencies(&b, "--- aggregated ", &s.Latencies, true)
 	c.writePeaks(&b, "--- minimum ", &s.Minimum)
 	c.writeLosses(&b, s)
-	if s.Verification != nil {
-		writeVerification(&b, s.Verification)
+	if s.Verified != nil {
+		writeVerification(&b, s.Verified)
 	}
-	for _, own := range s.Protocol {
+	for _, own := range s.Counters {
 		writeTotal(&b, "--- "+oneLine(own.Name)+":", own.Value, "")
 	}
 	if len(c.run.Destinations) > 0 {
@@ -174,26 +174,26 @@ func (c *Console) Summary(s *stats.Summary) error {
 	for _, name := range slices.Sorted(maps.Keys(c.run.Labels)) {
 		b.WriteString(strings.TrimRight("--- label "+oneLine(name)+": "+oneLine(c.run.Labels[name]), " ") + "\n")
 	}
-	if len(s.Steps) == 0 {
+	if len(s.Ended) == 0 {
 		writeGroups(&b, s.Groups)
 	}
-	for i := range s.Steps {
-		writeStep(&b, &s.Steps[i])
+	for i := range s.Ended {
+		writeStep(&b, &s.Ended[i])
 	}
 	var rest strings.Builder
 	writeCommands(&rest, s.Commands)
 	for i := range s.Marks {
-		writeList(&rest, "--- mark:", []string{words.Mark(&s.Marks[i], len(s.Steps) > 0)})
+		writeList(&rest, "--- mark:", []string{words.Mark(&s.Marks[i], len(s.Ended) > 0)})
 	}
 	for i := range s.Thresholds {
 		writeList(&rest, "--- threshold:", []string{s.Thresholds[i].String()})
 	}
-	writeList(&rest, "--- left behind:", s.LeftBehind)
+	writeList(&rest, "--- left behind:", s.Outcome.LeftBehind)
 	writeList(&rest, "--- outage:", outageLines(s))
 	writeList(&rest, "--- finding:", s.Notes())
 	writeList(&rest, "--- warning:", s.Warnings())
 	writeList(&rest, "--- problem:", s.Problems())
-	if len(s.Steps) > 0 && rest.Len() > 0 {
+	if len(s.Ended) > 0 && rest.Len() > 0 {
 		b.WriteString("\n") // separates the totals from the last step
 	}
 	return c.print(b.String() + rest.String())
@@ -223,35 +223,35 @@ func (c *Console) writeLosses(b *strings.Builder, s *stats.Summary) {
 				writeTotal(b, "--- total "+f.name+":", f.count, failureText(f.classes))
 			}
 		}
-		unlessZero("--- credit waits:", s.Total[result.NoLeave], "part of blocked: the broker gave no credit")
-		unlessZero("--- socket waits:", s.Total[result.SocketWaits], "not part of blocked: the network took no more")
-		unlessZero("--- total unsent:", s.Total[result.Unsent], "part of failed: they could not be sent")
-		unlessZero("--- total resent:", s.Total[result.Resent], "messages in doubt that were sent again; not part of sent")
+		unlessZero("--- credit waits:", s.Total.Get(result.NoLeave), "part of blocked: the broker gave no credit")
+		unlessZero("--- socket waits:", s.Total.Get(result.SocketWaits), "not part of blocked: the network took no more")
+		unlessZero("--- total unsent:", s.Total.Get(result.Unsent), "part of failed: they could not be sent")
+		unlessZero("--- total resent:", s.Total.Get(result.Resent), "messages in doubt that were sent again; not part of sent")
 	}
-	unlessZero("--- total commits:", s.Total[result.Commits], "transactions that the broker confirmed")
-	unlessZero("--- commits failed:", s.Total[result.CommitsFailed], "transactions that it did not confirm")
-	if s.ExpectedKnown {
+	unlessZero("--- total commits:", s.Total.Get(result.Commits), "transactions that the broker confirmed")
+	unlessZero("--- commits failed:", s.Total.Get(result.CommitsFailed), "transactions that it did not confirm")
+	if s.Missing != nil {
 		note := ""
-		if s.Missing > 0 {
-			note = fmt.Sprintf("sent but not received, of %d expected", s.Expected)
+		if *s.Missing > 0 {
+			note = fmt.Sprintf("sent but not received, of %d expected", *s.Expected)
 		}
-		writeTotal(b, "--- total missing:", s.Missing, note)
+		writeTotal(b, "--- total missing:", *s.Missing, note)
 	}
 	if c.run.Consuming {
-		unlessZero("--- total redelivered:", s.Total[result.Redelivered], "")
-		unlessZero("--- consumer released:", s.Total[result.ConsumerReleased],
+		unlessZero("--- total redelivered:", s.Total.Get(result.Redelivered), "")
+		unlessZero("--- consumer released:", s.Total.Get(result.ConsumerReleased),
 			"given back on purpose, to come again; not counted as received")
-		unlessZero("--- consumer rejected:", s.Total[result.ConsumerRejected], "rejected on purpose; counted as received")
-		unlessZero("--- total foreign:", s.Total[result.Foreign], "sent by others, not counted as received")
-		unlessZero("--- total unstamped:", s.Total[result.Unstamped], "no time property, not in the transfer time")
-		unlessZero("--- total delayed:", s.Total[result.Delayed], "held back as asked for; their transfer time includes that")
-		unlessZero("--- total early:", s.Total[result.Early], "before their delay was over; not in the lateness")
-		unlessZero("--- transfers below 0:", s.Total[result.NegativeTransfers],
+		unlessZero("--- consumer rejected:", s.Total.Get(result.ConsumerRejected), "rejected on purpose; counted as received")
+		unlessZero("--- total foreign:", s.Total.Get(result.Foreign), "sent by others, not counted as received")
+		unlessZero("--- total unstamped:", s.Total.Get(result.Unstamped), "no time property, not in the transfer time")
+		unlessZero("--- total delayed:", s.Total.Get(result.Delayed), "held back as asked for; their transfer time includes that")
+		unlessZero("--- total early:", s.Total.Get(result.Early), "before their delay was over; not in the lateness")
+		unlessZero("--- transfers below 0:", s.Total.Get(result.NegativeTransfers),
 			"received before sent, in no transfer time: clocks differ")
 	}
-	unlessZero("--- ages below 0:", s.Total[result.NegativeAges],
+	unlessZero("--- ages below 0:", s.Total.Get(result.NegativeAges),
 		"b2c, s2c: received before born or stored, in no such time: clocks differ")
-	unlessZero("--- total off scale:", s.Total[result.OutOfRange],
+	unlessZero("--- total off scale:", s.Total.Get(result.OutOfRange),
 		"latency above "+stats.MaxLatency.String()+", counted as that")
 }
 
@@ -260,13 +260,13 @@ func (c *Console) writeTester(b *strings.Builder, s *stats.Summary) {
 	if clients := c.clients(); clients != "" {
 		writeText(b, "--- client:", clients, "")
 	}
-	writeText(b, "--- stopped:", oneLine(s.Reason), "")
+	writeText(b, "--- stopped:", oneLine(s.Outcome.Reason), "")
 	h := &s.Tester
 	cores, of := coresUsed(h)
 	writeText(b, "--- tester cpu:", cores, of)
 	if c.run.Producing {
 		note := ""
-		late, sent := s.Total[result.LateSends], s.Total[result.Sent]
+		late, sent := s.Total.Get(result.LateSends), s.Total.Get(result.Sent)
 		if late > 0 && sent > 0 {
 			note = fmt.Sprintf("%.2f %% of sent", 100*float64(late)/float64(sent))
 		}
@@ -275,7 +275,7 @@ func (c *Console) writeTester(b *strings.Builder, s *stats.Summary) {
 	if h.Pauses > 0 {
 		writeText(b, "--- tester paused:", fmt.Sprintf("%d.00", h.PauseMax),
 			fmt.Sprintf(" us (longest of %d; latencies of %d sends and receipts include that)", h.Pauses,
-				s.Total[result.Paused]))
+				s.Total.Get(result.Paused)))
 	}
 	if h.ClockForward > 0 {
 		writeText(b, "--- tester clock step:", fmt.Sprintf("%d.00", h.ClockForward), " us forward")
@@ -283,12 +283,12 @@ func (c *Console) writeTester(b *strings.Builder, s *stats.Summary) {
 	if h.ClockBackward > 0 {
 		writeText(b, "--- tester clock step:", fmt.Sprintf("%d.00", h.ClockBackward), " us backward")
 	}
-	writeLimit(b, &s.Limit)
+	writeLimit(b, s.Limit)
 }
 
 // writeLimit writes what bounded the rate, if that was judged.
 func writeLimit(b *strings.Builder, l *result.Limit) {
-	if l.Kind != "" {
+	if l != nil {
 		writeList(b, "--- limit:", []string{words.Limit(l)})
 	}
 }

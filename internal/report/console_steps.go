@@ -12,8 +12,8 @@ import (
 
 // writeStep writes a block for one of several steps: why its load ended, its length, and its totals including the
 // warm-up. Average rates and latencies are of the measured time.
-func writeStep(b *strings.Builder, s *stats.StepSummary) {
-	fmt.Fprintf(b, "\n--- STEP %s: %s, %.1f s\n", oneLine(s.Name), oneLine(s.Reason), s.Loaded.Seconds())
+func writeStep(b *strings.Builder, s *stats.Summary) {
+	fmt.Fprintf(b, "\n--- STEP %s: %s, %.1f s\n", oneLine(s.Name), oneLine(s.Outcome.Reason), s.Loaded.Seconds())
 	total := func(label string, n, measured uint64) {
 		note := ""
 		if s.Average.Span > 0 {
@@ -22,8 +22,8 @@ func writeStep(b *strings.Builder, s *stats.StepSummary) {
 		writeTotal(b, label, n, note)
 	}
 	if s.Sends {
-		total("--- step sent:", s.Total[result.Sent], s.Average.Sent)
-		total("--- step completed:", s.Total[result.Completed], s.Average.Completed)
+		total("--- step sent:", s.Total.Get(result.Sent), s.Average.Sent)
+		total("--- step completed:", s.Total.Get(result.Completed), s.Average.Completed)
 		for _, f := range failuresOf(&s.Total) {
 			if f.count > 0 {
 				writeTotal(b, "--- step "+f.name+":", f.count, failureText(f.classes))
@@ -31,16 +31,16 @@ func writeStep(b *strings.Builder, s *stats.StepSummary) {
 		}
 	}
 	if s.Receives {
-		total("--- step received:", s.Total[result.Received], s.Average.Received)
+		total("--- step received:", s.Total.Get(result.Received), s.Average.Received)
 	}
 	writeLatencies(b, "--- step ", &s.Latencies, false)
 	writeGroups(b, s.Groups)
-	writeLimit(b, &s.Limit)
+	writeLimit(b, s.Limit)
 }
 
 // writeGroups writes a table of the groups of a step, or of a run with one step, if there are several. Totals include
 // the warm-up; average rates and latencies are of the measured time.
-func writeGroups(b *strings.Builder, groups []stats.StepSummary) {
+func writeGroups(b *strings.Builder, groups []stats.Summary) {
 	if len(groups) < 2 {
 		return
 	}
@@ -66,7 +66,7 @@ func writeGroups(b *strings.Builder, groups []stats.StepSummary) {
 	}
 }
 
-func groupRow(g *stats.StepSummary) []string {
+func groupRow(g *stats.Summary) []string {
 	number := func(known bool, n uint64) string {
 		if !known {
 			return "-"
@@ -82,10 +82,10 @@ func groupRow(g *stats.StepSummary) []string {
 		measured = g.Average.Received
 	}
 	row := []string{
-		"--- group " + oneLine(g.Name) + ":", number(g.Sends, g.Total[result.Sent]), number(g.Sends,
-			g.Total[result.Completed]),
+		"--- group " + oneLine(g.Name) + ":", number(g.Sends, g.Total.Get(result.Sent)), number(g.Sends,
+			g.Total.Get(result.Completed)),
 		number(g.Sends, refused),
-		number(g.Receives, g.Total[result.Received]), number(g.Average.Span > 0, rate(measured, g.Average.Span)),
+		number(g.Receives, g.Total.Get(result.Received)), number(g.Average.Span > 0, rate(measured, g.Average.Span)),
 	}
 	for _, l := range []*result.Latency{g.Latencies[result.Ack], g.Latencies[result.Transfer]} {
 		for _, p := range []float64{50, 99} {

@@ -21,7 +21,7 @@ func TestConsole(t *testing.T) {
 	busy := stats.Counters{result.Sent: 27640, result.Blocked: 365, result.Completed: 27578, result.Received: 26457}
 	whole := stats.Counters{result.Sent: 1216053, result.Blocked: 845, result.Completed: 1216053, result.Received: 1216053}
 	known := summary(whole, closedLoop())
-	known.ExpectedKnown, known.Expected = true, whole[result.Completed]
+	known.Expected, known.Missing = new(whole[result.Completed]), new(uint64)
 
 	producerOnly, consumerOnly := clientRun(), clientRun()
 	producerOnly.Consuming, consumerOnly.Producing = false, false

@@ -29,21 +29,23 @@ func fakeSteps(t *testing.T, seconds ...int) *fakeRun {
 	run.Scenario, run.Steps = "night", []string{"allout", "paced", "drain"}
 	run.Labels = map[string]string{"broker": "Artemis 2.56", "heap-size": "4g", "empty": ""}
 	f := &fakeRun{run: run, summary: summary(stats.Counters{}, noLatencies())}
+	var whole, wholeMeasured stats.Counters
 	at := loadStart()
 	for i, name := range run.Steps {
 		sends := name != "drain"
-		step := stats.StepSummary{
-			Name: name, Reason: "duration reached", Sends: sends, Receives: true, Delivered: sends, Start: at, Latencies: noLatencies(),
-		}
+		step := stats.Summary{Name: name, Sends: sends, Receives: true, Delivered: sends}
+		step.Outcome.Reason, step.Start, step.Latencies = "duration reached", at.UnixMicro(), noLatencies()
+		var total, measured stats.Counters
+		begin := at
 		play := func(phase stats.Phase, length time.Duration, delta stats.Counters, l result.Latencies) {
-			f.summary.Total, step.Total = f.summary.Total.Add(delta), step.Total.Add(delta)
+			whole, total = whole.Add(delta), total.Add(delta)
 			s := between(name, phase, at, at.Add(length), delta, l)
-			s.Total, s.InFlight = f.summary.Total, f.summary.Total.InFlight()
+			s.Total, s.InFlight = whole.Counts(true, true), whole.InFlight()
 			f.snapshots, at = append(f.snapshots, s), s.To
 			if phase == stats.Warmup {
 				return
 			}
-			f.summary.Measured, step.Measured = f.summary.Measured.Add(delta), step.Measured.Add(delta)
+			wholeMeasured, measured = wholeMeasured.Add(delta), measured.Add(delta)
 			addLatencies(&f.summary.Latencies, l)
 			addLatencies(&step.Latencies, l)
 			if phase == stats.Measure {
@@ -61,27 +63,29 @@ func fakeSteps(t *testing.T, seconds ...int) *fakeRun {
 			delta, l := fakeSecond(i, second)
 			play(phase, 1001*time.Millisecond, delta, l)
 		}
-		step.Loaded = at.Sub(step.Start)
+		step.Loaded = at.Sub(begin)
 		last := stats.Counters{}
 		if i == 0 {
 			last[result.Received] = 1
 		}
 		play(stats.Drain, 50*time.Millisecond, last, noLatencies())
-		step.End = at
-		step.Tester = result.Tester{CPU: 1_000_000, Wall: step.End.Sub(step.Start).Microseconds(), Cores: 2}
+		step.End = at.UnixMicro()
+		step.Total, step.Measured = total.Counts(true, true), new(measured.Counts(true, true))
+		step.Tester = result.Tester{CPU: 1_000_000, Wall: step.End - step.Start, Cores: 2}
 		step.Minimum = stats.Peaks{Completed: result.Extreme{Seconds: seconds[i], PerSecond: 7, Time: at.UnixMicro(), Elapsed: time.Second.Microseconds()}}
 		step.Latencies.Seal()
-		step.Groups = fakeGroups(&step)
-		f.summary.Steps = append(f.summary.Steps, step)
+		step.Groups = fakeGroups(&step, total, measured)
+		f.summary.Ended = append(f.summary.Ended, step)
 	}
-	f.summary.Steps[2].Reason = "drained"
-	f.summary.Steps[0].Limit = result.Limit{
+	f.summary.Ended[2].Outcome.Reason = "drained"
+	f.summary.Ended[0].Limit = &result.Limit{
 		Kind: result.LimitMaxPending, Share: 1, Text: "97% of sends waited for an answer", Hint: "try --max-pending 100",
 	}
-	f.summary.Steps[1].Limit = result.Limit{Kind: result.LimitNone, Share: 1, Text: "the rate was reached"}
-	f.summary.Limit = f.summary.Steps[0].Limit
+	f.summary.Ended[1].Limit = &result.Limit{Kind: result.LimitNone, Share: 1, Text: "the rate was reached"}
+	f.summary.Limit = new(*f.summary.Ended[0].Limit)
 	f.summary.Limit.Text = "step allout: " + f.summary.Limit.Text
-	f.summary.End = at
+	f.summary.End = at.UnixMicro()
+	f.summary.Total, f.summary.Measured = whole.Counts(true, true), new(wholeMeasured.Counts(true, true))
 	f.summary.Latencies.Seal()
 	f.demand(t, "", "lost == 0", nil)
 	kept := 199.0
@@ -97,21 +101,19 @@ func fakeSteps(t *testing.T, seconds ...int) *fakeRun {
 }
 
 // fakeGroups returns the groups of a step: senders and readers, or only readers.
-func fakeGroups(s *stats.StepSummary) []stats.StepSummary {
-	receiving := func(c stats.Counters) stats.Counters { return stats.Counters{result.Received: c[result.Received]} }
-	senders := stats.StepSummary{
-		Name: "senders", Sends: true, Due: s.Due, Total: s.Total.Sub(receiving(s.Total)), Measured: s.Measured.Sub(receiving(s.Measured)),
-		Minimum: stats.Peaks{Completed: s.Minimum.Completed}, Average: s.Average,
+func fakeGroups(s *stats.Summary, total, measured stats.Counters) []stats.Summary {
+	senders := stats.Summary{Name: "senders", Sends: true, Due: s.Due, Result: result.Result{
+		Total: total.Counts(true, false), Measured: new(measured.Counts(true, false)),
 		Latencies: result.Latencies{result.Delay: s.Latencies[result.Delay], result.Ack: s.Latencies[result.Ack], result.Response: s.Latencies[result.Response]},
-	}
-	readers := stats.StepSummary{
-		Name: "readers", Receives: true, Total: receiving(s.Total), Measured: receiving(s.Measured), Average: s.Average,
+	}, Rates: stats.Rates{Minimum: stats.Peaks{Completed: s.Minimum.Completed}, Average: s.Average}}
+	readers := stats.Summary{Name: "readers", Receives: true, Result: result.Result{
+		Total: total.Counts(false, true), Measured: new(measured.Counts(false, true)),
 		Latencies: result.Latencies{result.Transfer: s.Latencies[result.Transfer]},
-	}
+	}, Rates: stats.Rates{Average: s.Average}}
 	if !s.Sends {
-		return []stats.StepSummary{readers}
+		return []stats.Summary{readers}
 	}
-	return []stats.StepSummary{senders, readers}
+	return []stats.Summary{senders, readers}
 }
 
 // fakeSecond returns the figures of a second of a step; both indexes begin at 0.
@@ -154,9 +156,9 @@ func (f *fakeRun) demand(t *testing.T, step, text string, measured *float64) {
 	o := threshold.Judge([]threshold.Threshold{parsed}, func(string) float64 { return 0 }, values)[0]
 	o.Step, o.Kept = step, measured != nil
 	f.summary.Thresholds = append(f.summary.Thresholds, o)
-	for i := range f.summary.Steps {
-		if f.summary.Steps[i].Name == step {
-			f.summary.Steps[i].Thresholds = append(f.summary.Steps[i].Thresholds, o)
+	for i := range f.summary.Ended {
+		if f.summary.Ended[i].Name == step {
+			f.summary.Ended[i].Thresholds = append(f.summary.Ended[i].Thresholds, o)
 		}
 	}
 }

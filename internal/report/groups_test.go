@@ -23,6 +23,7 @@ func groupRun(n int) *fakeRun {
 	}
 	f.run.Groups = append(f.run.Groups, stats.RunGroup{Name: "readers", Receives: true})
 	totals := make([]stats.Counters, len(f.run.Groups))
+	var whole stats.Counters
 	for second := range 3 {
 		phase, all := stats.Measure, noLatencies()
 		if second == 0 {
@@ -59,12 +60,16 @@ func groupRun(n int) *fakeRun {
 		}
 		from := loadStart().Add(time.Duration(second) * time.Second)
 		s := between("load", phase, from, from.Add(time.Second), delta, all)
-		f.summary.Total = f.summary.Total.Add(delta)
-		s.Total, s.Groups = f.summary.Total, rows.Groups
+		whole = whole.Add(delta)
+		s.Total, s.Groups = whole.Counts(true, true), rows.Groups
 		f.snapshots = append(f.snapshots, s)
 	}
+	f.summary.Total = whole.Counts(true, true)
 	for i, g := range f.run.Groups {
-		f.summary.Groups = append(f.summary.Groups, stats.StepSummary{Name: g.Name, Sends: g.Sends, Receives: g.Receives, Total: totals[i]})
+		f.summary.Groups = append(f.summary.Groups, stats.Summary{
+			Name: g.Name, Sends: g.Sends, Receives: g.Receives,
+			Result: result.Result{Total: totals[i].Counts(g.Sends, g.Receives), Measured: &result.Counts{}},
+		})
 	}
 	return f
 }

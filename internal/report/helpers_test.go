@@ -60,7 +60,7 @@ func snapshot(phase stats.Phase, n int, delta stats.Counters, l result.Latencies
 	length := 1010 * time.Millisecond
 	from := loadStart().Add(time.Duration(n) * length)
 	s := between("load", phase, from, from.Add(length), delta, l)
-	s.Total, s.InFlight = delta, delta.InFlight()
+	s.InFlight = delta.InFlight()
 	s.Tester.CPU = 300_000
 	return s
 }
@@ -69,7 +69,7 @@ func snapshot(phase stats.Phase, n int, delta stats.Counters, l result.Latencies
 func between(step string, phase stats.Phase, from, to time.Time, delta stats.Counters, l result.Latencies) *stats.Snapshot {
 	l.Seal()
 	length := to.Sub(from).Microseconds()
-	return &stats.Snapshot{From: from, To: to, Total: delta, Row: result.Row{
+	return &stats.Snapshot{From: from, To: to, Total: delta.Counts(true, true), Row: result.Row{
 		Step: step, Phase: phase.String(), Time: to.UnixMicro(), Elapsed: to.Sub(loadStart()).Microseconds(), Length: max(1, length),
 		Counts: delta.Counts(true, true), Latencies: l, Workers: 2, Tester: result.Tester{CPU: 100_000, Wall: length, Cores: 2},
 	}}
@@ -87,37 +87,40 @@ func openLoop() result.Latencies {
 
 func summary(total stats.Counters, l result.Latencies) *stats.Summary {
 	l.Seal()
-	return &stats.Summary{
-		Success: true, StepSummary: stats.StepSummary{
-			Reason: "duration reached", Sends: true, Receives: true, Start: loadStart(), End: loadStart().Add(10 * time.Second),
-			Total: total, Latencies: l,
-			Tester: result.Tester{CPU: 5_000_000, Wall: 10_000_000, Cores: 2},
-		},
-	}
+	s := &stats.Summary{Sends: true, Receives: true, Result: result.Result{
+		Outcome: result.Outcome{Success: true, Reason: "duration reached"}, Total: total.Counts(true, true), Measured: new(stats.Counters{}.Counts(true, true)),
+		End: loadStart().Add(10 * time.Second).UnixMicro(), Latencies: l, Tester: result.Tester{CPU: 5_000_000, Wall: 10_000_000, Cores: 2},
+	}}
+	s.Start = loadStart().UnixMicro()
+	return s
 }
 
 // brokenRun is a client run with every kind of failure.
 func brokenRun() *stats.Summary {
-	total := stats.Counters{
-		result.Sent: 1_216_053, result.Blocked: 845, result.NoLeave: 45, result.SocketWaits: 12, result.Completed: 1_216_020, result.Rejected: 20, result.Failed: 10, result.Unconfirmed: 3,
-		result.Received: 1_216_000, result.Redelivered: 7, result.Unstamped: 2, result.Foreign: 5, result.NegativeTransfers: 4, result.OutOfRange: 1, result.LateSends: 1234,
-	}
-	total.Failures(driver.Rejected)[driver.ClassFull] = 15
-	total.Failures(driver.Rejected)[driver.ClassTooLarge] = 5
-	total.Failures(driver.Failed)[driver.ClassTimeout] = 9 // the tenth is unclassified
-	total.Failures(driver.Unknown)[driver.ClassConnectionLost] = 3
-	s := summary(total, openLoop())
-	s.Success, s.Reason = false, "the broker closed the connection of producer-0"
-	s.ExpectedKnown, s.Expected, s.Missing = true, 1_216_020, 27
+	s := summary(brokenCounts(), openLoop())
+	s.Outcome.Success, s.Outcome.Reason = false, "the broker closed the connection of producer-0"
+	s.Expected, s.Missing = new(uint64(1_216_020)), new(uint64(27))
 	s.Tester.LateExcused, s.Tester.ClockBackward = 34, 1_500_000
-	s.Tester.Pauses, s.Tester.PauseMax, s.Total[result.Paused] = 2, 1_001_000, 11
-	s.LeftBehind = []string{"durable subscription perfmq-1 on topic://A"}
-	s.Limit = result.Limit{
+	s.Tester.Pauses, s.Tester.PauseMax = 2, 1_001_000
+	s.Outcome.LeftBehind = []string{"durable subscription perfmq-1 on topic://A"}
+	s.Limit = &result.Limit{
 		Kind: result.LimitProcessors, Share: 0.75, Text: "it used 97% of the 2 that it may use", Hint: "use more hosts, or larger messages",
 	}
 	s.Findings = said([]string{"10 sends failed", "broker said:\n\tqueue <full>\x1b[31m & closed"},
 		"the tester was the bottleneck: it used 97% of its processors")
 	return s
+}
+
+func brokenCounts() stats.Counters {
+	total := stats.Counters{
+		result.Sent: 1_216_053, result.Blocked: 845, result.NoLeave: 45, result.SocketWaits: 12, result.Completed: 1_216_020, result.Rejected: 20, result.Failed: 10, result.Unconfirmed: 3,
+		result.Received: 1_216_000, result.Redelivered: 7, result.Unstamped: 2, result.Foreign: 5, result.NegativeTransfers: 4, result.OutOfRange: 1, result.LateSends: 1234, result.Paused: 11,
+	}
+	total.Failures(driver.Rejected)[driver.ClassFull] = 15
+	total.Failures(driver.Rejected)[driver.ClassTooLarge] = 5
+	total.Failures(driver.Failed)[driver.ClassTimeout] = 9 // the tenth is unclassified
+	total.Failures(driver.Unknown)[driver.ClassConnectionLost] = 3
+	return total
 }
 
 // said returns findings with these texts.
@@ -138,12 +141,12 @@ func ownRun() *stats.Summary {
 	l := closedLoop()
 	l[result.B2C], l[result.S2C] = latency(50, time.Millisecond), latency(40, time.Millisecond)
 	s := summary(total, l)
-	s.Success, s.Limit = false, result.Limit{Kind: result.LimitNone, Share: 1, Text: "the rate was reached"}
+	s.Outcome.Success, s.Limit = false, &result.Limit{Kind: result.LimitNone, Share: 1, Text: "the rate was reached"}
 	s.Minimum = stats.Peaks{
 		Completed: result.Extreme{Seconds: 8, Time: loadStart().Add(7 * time.Second).UnixMicro(), Elapsed: (7 * time.Second).Microseconds()},
 		Received:  result.Extreme{Seconds: 8, PerSecond: 27.9, Time: loadStart().Add(7999 * time.Millisecond).UnixMicro(), Elapsed: (7999 * time.Millisecond).Microseconds()},
 	}
-	s.Protocol = []driver.Counter{{Name: "tx-checks", Help: "check-backs", Value: 12}, {Name: "odd\nname"}}
+	s.Counters = []driver.Counter{{Name: "tx-checks", Help: "check-backs", Value: 12}, {Name: "odd\nname"}}
 	return s
 }
 
@@ -166,7 +169,7 @@ func numbersRun() *stats.Summary {
 	s.Find("stall", "send", 4, "the broker did not answer", "4 times", "1.1 s", "at 1.234 s (12:00:01) for 1.100 s")
 	for i, side := range []string{stats.SendSide, stats.BothSides, stats.SendSide, stats.SendSide, stats.SendSide} {
 		s.Stalls = append(s.Stalls, result.Stall{
-			Side: side, Time: s.Start.UnixMicro() + int64(i+1)*1_234_000, Elapsed: int64(i+1) * 1_234_000, Length: 1_100_000,
+			Side: side, Time: s.Start + int64(i+1)*1_234_000, Elapsed: int64(i+1) * 1_234_000, Length: 1_100_000,
 		})
 	}
 	return s

@@ -31,7 +31,7 @@ func TestHostLines(t *testing.T) {
 func TestHostsInOutputs(t *testing.T) {
 	t.Parallel()
 	s := numbersRun()
-	s.Hosts = []result.BrokerHost{
+	s.BrokerHosts = []result.BrokerHost{
 		{Name: "a:1", Connections: 1, Producers: 1, Consumers: 1, Sent: 4000, Completed: 3900, Unconfirmed: 100, Received: 3800},
 		{Name: "b:1", Connections: 2, Producers: 2, Consumers: 2, Sent: 5000, Completed: 5000, Received: 4200},
 	}

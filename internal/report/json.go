@@ -82,20 +82,20 @@ func (j *JSON) interval(s *stats.Snapshot) *object {
 func (j *JSON) Summary(s *stats.Summary) error { return j.write(j.file.last, j.summary(s)) }
 
 func (j *JSON) summary(s *stats.Summary) *object {
-	sends, receives, total := j.run.Producing, j.run.Consuming, &s.Total
-	o := new(object).add("sampleType", "summary").add("time", s.End.UnixMilli()).add("result", words.Outcome(s.Success))
+	sends, receives, total := j.run.Producing, j.run.Consuming, s.Total.Values()
+	o := new(object).add("sampleType", "summary").add("time", s.End/1000).add("result", words.Outcome(s.Outcome.Success))
 	o.addIf(sends, "totalSent", total[result.Sent]).addIf(sends, "totalBlocked", total[result.Blocked])
 	o.addIf(sends, "totalCompleted", total[result.Completed]).addIf(receives, "totalReceived", total[result.Received])
 	o.addLatencies("total ", &s.Latencies)
-	o.add("start", s.Start.UnixMilli()).add("reason", s.Reason)
-	o.addIf(s.ExpectedKnown, "totalExpected", s.Expected).addIf(s.ExpectedKnown, "totalMissing", s.Missing)
+	o.add("start", s.Start/1000).add("reason", s.Outcome.Reason)
+	o.addIf(s.Expected != nil, "totalExpected", s.Expected).addIf(s.Missing != nil, "totalMissing", s.Missing)
 	o.addIf(sends, "totalRejected", total[result.Rejected]).addIf(sends, "totalReleased", total[result.Released])
 	o.addIf(sends, "totalModified", total[result.Modified]).addIf(sends, "totalFailed", total[result.Failed])
 	o.addIf(sends, "totalUnconfirmed", total[result.Unconfirmed])
 	details := j.whole(s, "intervals are missing from interval")
 	o.addIf(total[result.Resent] > 0, "totalResent", total[result.Resent]).addCounts(&details.Total)
 	o.add("problems", notNil(details.Outcome.Problems)).add("warnings", notNil(details.Outcome.Warnings))
-	return o.add("leftBehind", notNil(s.LeftBehind)).add("details", details)
+	return o.add("leftBehind", notNil(s.Outcome.LeftBehind)).add("details", details)
 }
 
 // Close ends the array of a pipe, and closes the file.

@@ -23,16 +23,16 @@ func (c *Console) writeNumbers(b *strings.Builder, s *stats.Summary) {
 	if s.Average.Span > 0 {
 		measured = fmt.Sprintf(" s (measured %.2f s)", s.Average.Span.Seconds())
 	}
-	writeText(b, "--- elapsed:", fmt.Sprintf("%.2f", s.End.Sub(s.Start).Seconds()), cmp.Or(measured, " s"))
+	writeText(b, "--- elapsed:", fmt.Sprintf("%.2f", float64(s.End-s.Start)/1e6), cmp.Or(measured, " s"))
 	if s.Average.Span > 0 {
 		c.writeAverages(b, s)
 	}
 	c.writePeaks(b, "--- maximum ", &s.Maximum)
-	for _, line := range hostLines(s.Hosts) {
+	for _, line := range hostLines(s.BrokerHosts) {
 		b.WriteString("--- " + line + "\n")
 	}
-	if s.Side != nil {
-		for _, line := range words.Side(s.Side) {
+	for i := range s.BrokerSide {
+		for _, line := range words.Side(&s.BrokerSide[i]) {
 			writeList(b, "--- broker "+line[0]+":", line[1:])
 		}
 	}

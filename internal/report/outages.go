@@ -9,7 +9,7 @@ import (
 
 // outcomeOf returns the outcome of a run: "success, after 3 outages, 12.4 s in all, the longest 8 s".
 func outcomeOf(s *stats.Summary) string {
-	text := words.Outcome(s.Success)
+	text := words.Outcome(s.Outcome.Success)
 	if outages := words.Outages(s.Outages, s.MoreOutages); outages != "" {
 		text += ", after " + outages
 	}

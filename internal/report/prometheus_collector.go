@@ -119,7 +119,7 @@ func (c *collector) summary(s *stats.Summary) {
 	defer c.mu.Unlock()
 	c.final = s
 	n := &c.last
-	n.Total, n.Protocol, n.Depths = s.Total, s.Protocol, finalDepths(s.BrokerCount)
+	n.Total, n.Protocol, n.Depths = s.Total, s.Counters, finalDepths(s.BrokerCount)
 	n.InFlight, n.Workers = 0, 0
 	if n.Outage != nil { // no worker waits for a connection any more
 		p := *n.Outage
@@ -127,7 +127,7 @@ func (c *collector) summary(s *stats.Summary) {
 		n.Outage = &p
 	}
 	for i := range min(len(c.groups), len(s.Groups)) {
-		c.groups[i] = s.Groups[i].Total.Counts(s.Groups[i].Sends, s.Groups[i].Receives)
+		c.groups[i] = s.Groups[i].Total
 	}
 }
 
@@ -196,7 +196,7 @@ func shortLabel(text string) string {
 }
 
 func (c *collector) collectCounters(e emitter) {
-	t := &c.last.Total
+	t := c.last.Total.Values()
 	has := result.ProducerRole.If(c.run.Producing) | result.ConsumerRole.If(c.run.Consuming) |
 		result.Transacted.If(c.run.Transacted) | result.Delaying.If(t[result.Delayed] > 0)
 	for _, k := range result.CounterTable() {
@@ -213,7 +213,7 @@ func (c *collector) collectCounters(e emitter) {
 		waits("slot", t[result.Blocked]-t[result.NoLeave])
 		waits("credit", t[result.NoLeave])
 		waits("socket", t[result.SocketWaits])
-		for _, f := range failuresOf(t) {
+		for _, f := range failuresOf(&c.last.Total) {
 			// All classes exist from the beginning, so that rate() sees the first failure.
 			for class := range driver.NumClasses {
 				n := f.classes[class.String()]
@@ -299,8 +299,7 @@ func (c *collector) collectOutages(e emitter) {
 }
 
 func collectGroup(e emitter, g *stats.RunGroup, n *result.Counts) {
-	t := n.Values()
-	inFlight := t[result.Sent] - stats.Ended(t[:])
+	t, inFlight := n.Values(), n.InFlight()
 	info := func(role, protocol, client string) {
 		e.set("group_info", "group role protocol client",
 			"The role, protocol and client of a group; always 1.", 1, g.Name, role, protocol, client)
@@ -410,16 +409,16 @@ func (c *collector) collectDepths(e emitter) {
 // collectEnd emits the figures of the summary.
 func collectEnd(s *stats.Summary, e emitter) {
 	e.set("run_success", "",
-		"1 if all that was sent was accepted and received; known when the run has ended.", oneIf(s.Success))
-	if s.ExpectedKnown {
+		"1 if all that was sent was accepted and received; known when the run has ended.", oneIf(s.Outcome.Success))
+	if s.Missing != nil {
 		e.count("messages_missing", "",
-			"Messages acknowledged but not received when the run had ended, if known.", s.Missing)
+			"Messages acknowledged but not received when the run had ended, if known.", *s.Missing)
 		e.count("messages_expected", "",
-			"Deliveries that the acknowledged messages ought to have caused, if known.", s.Expected)
+			"Deliveries that the acknowledged messages ought to have caused, if known.", *s.Expected)
 	}
 	e.set("run_end_time_seconds", "",
-		"When the run ended, drain included, in seconds since the Unix epoch.", float64(s.End.UnixMilli())/1000)
-	metrics := s.Result().Metrics()
+		"When the run ended, drain included, in seconds since the Unix epoch.", float64(s.End/1000)/1000)
+	metrics := s.Metrics()
 	for _, messages := range []string{"sent", "completed", "received"} {
 		for of, value := range map[string]string{".avg": "average", ".min": "minimum", ".max": "maximum"} {
 			if v, known := metrics[messages+of]; known {
@@ -433,7 +432,7 @@ func collectEnd(s *stats.Summary, e emitter) {
 		e.set("run_rate_missed_ratio", "",
 			"Share of the messages due that were not sent, from 0 to 1; only with a rate.", s.Offered.Missed())
 	}
-	if s.Limit.Kind != "" {
+	if s.Limit != nil {
 		e.set("run_limit_info", "limit",
 			"What bounded the rate, as the summary's line limit; always 1.", 1, s.Limit.Kind)
 	}

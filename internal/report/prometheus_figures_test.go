@@ -107,15 +107,15 @@ func TestPrometheusEnd(t *testing.T) {
 		require.Zero(t, before.sum("perfmq_"+name), name)
 	}
 	s := numbersRun()
-	s.ExpectedKnown, s.Expected, s.Missing = true, 8900, 900
+	s.Expected, s.Missing = new(uint64(8900)), new(uint64(900))
 	s.Brokers = []result.Broker{{Protocol: "amqp", Product: "Artemis", Version: "2.56"}, {Protocol: "amqp", Product: "Artemis", Version: "2.56"}}
 	s.BrokerCount = &result.BrokerCount{Destinations: []result.DestinationCount{counted("queue://A", 10, 10, 0, 13, 10, 0, 9)}}
 	s.Thresholds, s.Findings = fakeThresholds(), append(s.Findings, said([]string{"a", "b"}, "c")...)
-	s.Limit = result.Limit{Kind: result.LimitMaxPending}
+	s.Limit = &result.Limit{Kind: result.LimitMaxPending}
 	require.NoError(t, p.Summary(s))
 	scrape(t, url).require(t, map[string]float64{
 		"run_success": 1, "messages_expected": 8900, "messages_missing": 900, "run_problems": 2, "run_warnings": 1,
-		"run_end_time_seconds":                      float64(s.End.UnixMilli()) / 1000,
+		"run_end_time_seconds":                      float64(s.End/1000) / 1000,
 		"run_rate messages=sent value=average":      880,
 		"run_rate messages=completed value=average": 879,
 		"run_rate messages=received value=average":  800,

@@ -16,7 +16,6 @@ import (
 	"github.com/perfmq/perfmq/internal/brokerside"
 	"github.com/perfmq/perfmq/internal/listen"
 	"github.com/perfmq/perfmq/internal/stats"
-	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -41,7 +40,7 @@ func everything(t *testing.T) (*prometheus.Registry, []*dto.MetricFamily) {
 		s.Tester.DelayKnown, s.Tester.MachineAll, s.Tester.Memory = true, 2_000_000, 1<<20
 		l := latency(10, time.Millisecond)
 		s.Latencies = result.Latencies{result.Delay: l, result.Ack: l, result.Response: l, result.Transfer: l, result.B2C: l, result.S2C: l, result.Commit: l, result.Lateness: l}
-		s.Total[result.Delayed], s.Total[result.ConsumerRejected] = 1, 1
+		s.Total.Consumers.Delayed, s.Total.Consumers.Rejected = 1, 1
 		for _, g := range f.run.Groups {
 			s.Groups = append(s.Groups, result.RowGroup{Name: g.Name, Latencies: &s.Latencies})
 		}
@@ -50,14 +49,14 @@ func everything(t *testing.T) (*prometheus.Registry, []*dto.MetricFamily) {
 	during, err := p.registry.Gather()
 	require.NoError(t, err)
 	s := numbersRun()
-	s.ExpectedKnown = true
-	s.Total[result.Delayed], s.Total[result.ConsumerRejected] = 1, 1
-	s.Verification = &verify.Result{Verification: result.Verification{Known: true}}
+	s.Expected, s.Missing = new(uint64), new(uint64)
+	s.Total.Consumers.Delayed, s.Total.Consumers.Rejected = 1, 1
+	s.Verification = &result.Verification{Known: true}
 	s.Brokers = []result.Broker{{Name: "b", Protocol: "amqp", Product: "Artemis", Version: "2.56"}, {Name: "b", Protocol: "amqp", Product: "Artemis", Version: "2.56"}}
 	s.BrokerCount = &result.BrokerCount{Destinations: []result.DestinationCount{counted("queue://A", 10, 10, 0, 13, 10, 0, 9)}}
 	s.BrokerCount.Destinations[0].Depth = new(uint64(4))
 	s.Thresholds = slices.Concat(fakeThresholds(), fakeThresholds())
-	s.Limit, s.Protocol = result.Limit{Kind: result.LimitNone}, []driver.Counter{{Name: "tx-checks", Value: 1}}
+	s.Limit, s.Counters = &result.Limit{Kind: result.LimitNone}, []driver.Counter{{Name: "tx-checks", Value: 1}}
 	require.NoError(t, p.Summary(s))
 	return p.registry, during
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/page"
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
@@ -105,33 +106,29 @@ func (r *recorder) record(write func() error) error {
 	return nil
 }
 
-// whole returns the result of the run. If rows could not be written, it has a finding that begins with missing.
+// whole returns the result of the run. If rows could not be written, it has a finding that begins with missing. Its
+// status ignores failures of other outputs.
 func (r *recorder) whole(s *stats.Summary, missing string) result.Result {
-	measured := s.Measured.Counts(r.run.Producing, r.run.Consuming)
-	out := result.Result{
-		Head: r.Head, Complete: true, End: s.End.UnixMicro(), Outcome: outcome(s),
-		Total: s.Total.Counts(r.run.Producing, r.run.Consuming), Measured: &measured,
-		Figures: s.Figures(), Latencies: s.Latencies, Commands: s.Commands, Workers: s.Workers,
-		Stalls: s.Stalls, Outages: s.Outages, MoreOutages: s.MoreOutages,
-		BrokerHosts: s.Hosts,
-		Errors:      s.Errors, Findings: s.Findings, Limit: limit(&s.Limit), Thresholds: s.Thresholds,
-		Verification: s.Verification.Verified(), Tester: s.Tester, Protocol: countersByName(s.Protocol),
-		Brokers: s.Brokers, BrokerCount: s.BrokerCount, Marks: s.Marks,
-	}
-	if s.Side != nil {
-		out.BrokerSide = []result.BrokerSide{*s.Side}
-	}
-	if s.ExpectedKnown {
-		out.Expected, out.Missing = &s.Expected, &s.Missing
+	out := s.Result
+	out.Head, out.Complete = r.Head, true
+	out.Figures, out.Protocol = s.FiguresOf(r.run.Producing, r.run.Consuming), countersByName(s.Counters)
+	o := &out.Outcome
+	o.Problems, o.Warnings = s.Problems(), s.Warnings()
+	switch {
+	case !o.Success:
+		o.Status = result.StatusFailed
+	case threshold.Fail(s.Thresholds):
+		o.Status = result.StatusThreshold
+	case o.Interrupted:
+		o.Status = result.StatusInterrupted
 	}
 	if n := len(out.Stalls); n > maxStalls {
-		out.Stalls, out.MoreStalls = out.Stalls[:maxStalls], uint64(n-maxStalls)+s.MoreStalls
+		out.Stalls, out.MoreStalls = out.Stalls[:maxStalls], uint64(n-maxStalls)+s.Unlisted
 	}
 	out.Steps = r.steps(s, &out)
 	if r.err != nil {
 		f := words.Find(result.RowsMissing, words.Perfmq, 1, missing+" "+strconv.Itoa(r.rows+1)+" on: "+r.err.Error())
-		out.Outcome.Warnings = append(out.Outcome.Warnings, f.Text)
-		out.Outcome.Status = result.StatusFailed
+		o.Warnings, o.Status = append(o.Warnings, f.Text), result.StatusFailed
 		out.Findings = append(out.Findings[:len(out.Findings):len(out.Findings)], f)
 	}
 	return out
@@ -142,7 +139,7 @@ const maxStalls = 1000
 
 // steps returns the steps of a run. A run with one step gets the figures of the whole run.
 func (r *recorder) steps(s *stats.Summary, whole *result.Result) (list []result.Step) {
-	if len(s.Steps) == 0 {
+	if len(s.Ended) == 0 {
 		name := loadStep
 		if len(r.run.Steps) == 1 { // a scenario names its step
 			name = r.run.Steps[0]
@@ -152,16 +149,29 @@ func (r *recorder) steps(s *stats.Summary, whole *result.Result) (list []result.
 			Latencies: whole.Latencies, Groups: groups(s.Groups), Limit: whole.Limit, Figures: whole.Figures,
 		}}
 	}
-	for i := range s.Steps {
-		step := &s.Steps[i]
-		measured := step.Measured.Counts(r.run.Producing, r.run.Consuming)
+	for i := range s.Ended {
+		step := &s.Ended[i]
 		list = append(list, result.Step{
-			Name: step.Name, Reason: step.Reason, Start: step.Start.UnixMicro(), End: step.End.UnixMicro(),
-			Counts: step.Total.Counts(r.run.Producing, r.run.Consuming), Measured: &measured, Latencies: step.Latencies,
-			Groups: groups(step.Groups), Limit: limit(&step.Limit), Figures: step.Figures(),
+			Name: step.Name, Reason: step.Outcome.Reason, Start: step.Start, End: step.End, Counts: step.Total,
+			Measured: step.Measured, Latencies: step.Latencies, Groups: groups(step.Groups), Limit: step.Limit,
+			Figures: step.FiguresOf(step.Sends, step.Receives),
 		})
 	}
 	return list
+}
+
+// groups returns the groups of a step, if there are several.
+func groups(list []stats.Summary) (out []result.Group) {
+	if len(list) < 2 {
+		return nil
+	}
+	for i := range list {
+		g := &list[i]
+		out = append(out, result.Group{
+			Name: g.Name, Due: g.Due, Counts: g.Total, Measured: *g.Measured, Latencies: g.Latencies,
+		})
+	}
+	return out
 }
 
 // Start writes the head.

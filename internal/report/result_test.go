@@ -38,7 +38,7 @@ func brokenResult() *stats.Summary {
 		{Name: "producer-0", Destination: "queue://A", Counts: result.Counts{Producers: &result.Producers{Sent: 7, Completed: 6, Failed: 1}}},
 		{Name: "consumer-0", Destination: "queue://A", Counts: result.Counts{Consumers: &result.Consumers{Received: 6}}},
 	}
-	s.Verification = &verify.Result{
+	v := &verify.Result{
 		Verification: result.Verification{
 			Known: true, Sent: 1000, Total: result.Verified{Expected: 990, Lost: 2, Duplicates: 3}, Unwatched: []string{"topic://U"},
 		},
@@ -47,6 +47,7 @@ func brokenResult() *stats.Summary {
 			Examples:     map[verify.Kind][]verify.Message{verify.Lost: {{Producer: 1, Number: 12}, {Producer: 0, Number: 7}}},
 		}},
 	}
+	s.Verified, s.Verification = v, v.Verified()
 	return s
 }
 
@@ -77,8 +78,10 @@ func TestResult(t *testing.T) {
 	require.NoError(t, r.Interval(first))
 	require.NoError(t, r.Interval(second))
 	s := brokenResult()
-	s.Total[result.NoLeave] = 4
-	last := snapshot(stats.Drain, 2, s.Total.Sub(one).Sub(two), openLoop()) // the rows add up to the total
+	s.Total.Producers.NoLeave = 4
+	rest := brokenCounts()
+	rest[result.NoLeave] = 4
+	last := snapshot(stats.Drain, 2, rest.Sub(one).Sub(two), openLoop()) // the rows add up to the total
 	require.NoError(t, r.Interval(last))
 	require.NoError(t, r.Summary(s))
 	require.NoError(t, r.Close())
@@ -121,11 +124,11 @@ func TestResult(t *testing.T) {
 		requireSameLatency(t, l.want, l.got)
 	}
 
-	assert.Equal(t, s.Total[result.Sent], got.Total.Producers.Sent)
-	assert.Equal(t, s.Total[result.Received], got.Total.Consumers.Received)
+	assert.Equal(t, s.Total.Get(result.Sent), got.Total.Producers.Sent)
+	assert.Equal(t, s.Total.Get(result.Received), got.Total.Consumers.Received)
 	assert.Equal(t, map[string]uint64{"timeout": 9, "none": 1}, got.Total.Producers.Failures["failed"])
 	assert.Equal(t, result.Outcome{
-		Status: 1, Reason: s.Reason, Problems: s.Problems(), Warnings: s.Warnings(), LeftBehind: s.LeftBehind,
+		Status: 1, Reason: s.Outcome.Reason, Problems: s.Problems(), Warnings: s.Warnings(), LeftBehind: s.Outcome.LeftBehind,
 	}, got.Outcome)
 	assert.Equal(t, []result.Failure{
 		{Class: "timeout", Count: 9, Examples: []string{"no answer within 30s"}}, {Class: "full", Count: 15},
@@ -155,8 +158,9 @@ func TestResultOfSuccess(t *testing.T) {
 	run.Consuming = false
 	require.NoError(t, r.Start(run))
 	s := summary(stats.Counters{result.Sent: 10, result.Completed: 10}, result.Latencies{result.Ack: latency(10, time.Millisecond)})
-	s.Interrupted = true
-	require.NoError(t, r.Interval(snapshot(stats.Measure, 0, s.Total, s.Latencies)))
+	s.Outcome.Interrupted = true
+	s.Total.Consumers, s.Measured.Consumers = nil, nil
+	require.NoError(t, r.Interval(snapshot(stats.Measure, 0, stats.Counters{result.Sent: 10, result.Completed: 10}, s.Latencies)))
 	require.NoError(t, r.Summary(s))
 	require.NoError(t, r.Close())
 	got, err := result.Read(dir)
@@ -221,7 +225,7 @@ func TestResultWithoutSecrets(t *testing.T) {
 	s := brokenResult()
 	s.Errors[0].Examples = []string{"password hunter2 is wrong"}
 	s.Workers[0].Destination = "queue://hunter2"
-	s.Findings[0].Text, s.Verification.Scopes[0].Destination = "hunter2", "topic://hunter2"
+	s.Findings[0].Text, s.Verification.Subscriptions[0].Destination = "hunter2", "topic://hunter2"
 	require.NoError(t, fan.Summary(s))
 	require.NoError(t, fan.Close())
 	text, err := os.ReadFile(filepath.Join(dir, result.ResultFile))

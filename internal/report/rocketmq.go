@@ -69,7 +69,7 @@ func (r *RocketMQ) Interval(s *stats.Snapshot) error {
 func (r *RocketMQ) Summary(s *stats.Summary) error {
 	if r.run.Producing {
 		line := r.producer(rate(s.Average.Completed, s.Average.Span), s.Latencies[result.Ack], &s.Total)
-		if err := r.print(fmt.Sprintf("[Complete] Send Total: %d | %s", s.Total[result.Sent], line)); err != nil {
+		if err := r.print(fmt.Sprintf("[Complete] Send Total: %d | %s", s.Total.Get(result.Sent), line)); err != nil {
 			return err
 		}
 	}
@@ -77,7 +77,8 @@ func (r *RocketMQ) Summary(s *stats.Summary) error {
 }
 
 // producer returns the figures of Producer.
-func (r *RocketMQ) producer(perSecond uint64, ack *result.Latency, total *stats.Counters) string {
+func (r *RocketMQ) producer(perSecond uint64, ack *result.Latency, counts *result.Counts) string {
+	total := counts.Values()
 	failed := total[result.Rejected] + total[result.Released] + total[result.Modified] + total[result.Failed] -
 		total[result.Unsent] + total[result.Unconfirmed]
 	return fmt.Sprintf("Send TPS: %d | Max RT(ms): %d | Average RT(ms): %s | Send Failed: %d | Response Failed: %d\n",

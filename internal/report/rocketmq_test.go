@@ -47,7 +47,7 @@ func play(t *testing.T, r Reporter, seconds []second, warmup int) (total stats.C
 		}
 		from := loadStart().Add(time.Duration(i) * time.Second)
 		s := between("load", phase, from, from.Add(time.Second), d, l)
-		s.Total = total
+		s.Total = total.Counts(true, true)
 		require.NoError(t, r.Interval(s))
 	}
 	return total

@@ -126,14 +126,14 @@ func (s *Short) verdict(sum *stats.Summary) (word, rest string) {
 	if threshold.Fail(sum.Thresholds) {
 		word = "THRESHOLD NOT KEPT"
 	}
-	if !sum.Success {
+	if !sum.Outcome.Success {
 		word = "FAILURE"
 	}
 	protocol := s.run.Protocol
 	if s.run.ConsumerProtocol != "" && s.run.ConsumerProtocol != protocol {
 		protocol += " to " + s.run.ConsumerProtocol
 	}
-	rest = ": " + oneLine(sum.Reason) + " after " + span(sum.End.Sub(sum.Start))
+	rest = ": " + oneLine(sum.Outcome.Reason) + " after " + span(time.Duration(sum.End-sum.Start)*time.Microsecond)
 	if sum.Average.Span > 0 {
 		rest += " (" + span(sum.Average.Span) + " measured)"
 	}
@@ -147,8 +147,8 @@ func (s *Short) said(sum *stats.Summary) (lines []string) {
 			lines = append(lines, fmt.Sprintf("%-9s %s", label, oneLine(text)))
 		}
 	}
-	if sum.Limit.Kind != "" {
-		add("limit", words.Limit(&sum.Limit))
+	if sum.Limit != nil {
+		add("limit", words.Limit(sum.Limit))
 	}
 	if outages := words.Outages(sum.Outages, sum.MoreOutages); outages != "" {
 		add("after", outages)
@@ -163,7 +163,7 @@ func (s *Short) said(sum *stats.Summary) (lines []string) {
 	}
 	add("warning", sum.Warnings()...)
 	add("finding", sum.Notes()...)
-	add("left", sum.LeftBehind...)
+	add("left", sum.Outcome.LeftBehind...)
 	return lines
 }
 
@@ -194,12 +194,12 @@ func (s *Short) table(sum *stats.Summary) []string {
 	}
 	if s.run.Producing {
 		lines = append(lines, fmt.Sprintf("%-10s%12s%10s%s", "sent", average(a.Sent),
-			words.Short(float64(sum.Total[result.Sent])), offered(&sum.Offered)))
-		row("completed", a.Completed, sum.Total[result.Completed], a.CompletedBytes, &sum.Minimum.Completed,
+			words.Short(float64(sum.Total.Get(result.Sent))), offered(&sum.Offered)))
+		row("completed", a.Completed, sum.Total.Get(result.Completed), a.CompletedBytes, &sum.Minimum.Completed,
 			&sum.Maximum.Completed)
 	}
 	if s.run.Consuming {
-		row("received", a.Received, sum.Total[result.Received], a.ReceivedBytes, &sum.Minimum.Received,
+		row("received", a.Received, sum.Total.Get(result.Received), a.ReceivedBytes, &sum.Minimum.Received,
 			&sum.Maximum.Received)
 	}
 	lines = append(append(lines, shortLatencies(&sum.Latencies)...), "")
@@ -211,20 +211,20 @@ func (s *Short) table(sum *stats.Summary) []string {
 	if len(sum.Brokers) > 0 {
 		text += "; broker: " + oneLine(strings.TrimSpace(sum.Brokers[0].Product+" "+sum.Brokers[0].Version))
 	}
-	return append(append(lines, shortSteps(sum.Steps)...), text)
+	return append(append(lines, shortSteps(sum.Ended)...), text)
 }
 
 // shownSteps is the maximum number of steps in a summary.
 const shownSteps = 5
 
 // shortSteps returns a line for each of several steps.
-func shortSteps(list []stats.StepSummary) (lines []string) {
+func shortSteps(list []stats.Summary) (lines []string) {
 	for i := range list {
 		if i == shownSteps {
 			return append(lines, fmt.Sprintf("and %d more steps", len(list)-i))
 		}
 		s := &list[i]
-		line := fmt.Sprintf("step %s: %s, %s", oneLine(s.Name), oneLine(s.Reason), span(s.Loaded))
+		line := fmt.Sprintf("step %s: %s, %s", oneLine(s.Name), oneLine(s.Outcome.Reason), span(s.Loaded))
 		if s.Average.Span > 0 && s.Sends {
 			line += fmt.Sprintf(", completed %s/s", words.Short(s.Average.PerSecond(s.Average.Completed)))
 		}

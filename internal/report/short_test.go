@@ -28,21 +28,21 @@ func shortRuns() map[string]*stats.Summary {
 		s := summary(stats.Counters{result.Sent: 600_000, result.Blocked: 20, result.Completed: 600_000, result.Received: 600_000}, result.Latencies{
 			result.Ack: spread(200 * time.Microsecond), result.Response: spread(250 * time.Microsecond), result.Delay: spread(50 * time.Microsecond), result.Transfer: spread(400 * time.Microsecond),
 		})
-		s.ExpectedKnown, s.Expected = true, 600_000
+		s.Expected, s.Missing = new(uint64(600_000)), new(uint64)
 		s.Average = stats.Average{Span: 50 * time.Second, Sent: 500_000, Completed: 500_000, Received: 500_000, CompletedBytes: 512_000_000, ReceivedBytes: 512_000_000}
 		s.Offered = stats.Offered{Due: 500_000, Sent: 500_000, Span: 50 * time.Second, Rate: 10_000}
-		s.End = s.Start.Add(60 * time.Second)
-		low := result.Extreme{Seconds: 50, PerSecond: 9876, Time: s.Start.Add(20 * time.Second).UnixMicro(), Elapsed: (20 * time.Second).Microseconds()}
-		high := result.Extreme{Seconds: 50, PerSecond: 10_123, Time: s.Start.Add(30 * time.Second).UnixMicro(), Elapsed: (30 * time.Second).Microseconds()}
+		s.End = loadStart().Add(60 * time.Second).UnixMicro()
+		low := result.Extreme{Seconds: 50, PerSecond: 9876, Time: loadStart().Add(20 * time.Second).UnixMicro(), Elapsed: (20 * time.Second).Microseconds()}
+		high := result.Extreme{Seconds: 50, PerSecond: 10_123, Time: loadStart().Add(30 * time.Second).UnixMicro(), Elapsed: (30 * time.Second).Microseconds()}
 		s.Minimum, s.Maximum = stats.Peaks{Completed: low, Received: low}, stats.Peaks{Completed: high, Received: high}
-		s.Limit = result.Limit{Kind: result.LimitNone, Text: "the rate was reached"}
+		s.Limit = &result.Limit{Kind: result.LimitNone, Text: "the rate was reached"}
 		s.Tester.MemoryPeak = 45_200_000
 		s.Brokers = []result.Broker{{Product: "apache-activemq-artemis", Version: "2.44.0"}}
 		return s
 	}
 	failure, stalled, loss, saturated := base(), base(), base(), base()
-	failure.Success, failure.Reason = false, "producer-0 failed"
-	failure.Total[result.Completed], failure.Total[result.Failed], failure.Total[result.Unconfirmed] = 599_000, 990, 10
+	failure.Outcome.Success, failure.Outcome.Reason = false, "producer-0 failed"
+	failure.Total = stats.Counters{result.Sent: 600_000, result.Blocked: 20, result.Completed: 599_000, result.Failed: 990, result.Unconfirmed: 10, result.Received: 600_000}.Counts(true, true)
 	failure.Findings = said([]string{"producer-0: send to queue://TEST: connection reset by peer", "messages failed: 990", "messages sent but not confirmed (the broker may have them or not): 10"})
 	failure.Thresholds = fakeThresholds()
 	stalled.Find("stall", "both", 5, "the broker stalled", "5 times", "2 s", "at 4.000 s (12:00:04) for 2.000 s, "+
@@ -50,11 +50,11 @@ func shortRuns() map[string]*stats.Summary {
 	for _, low := range []*result.Extreme{&stalled.Minimum.Completed, &stalled.Minimum.Received} {
 		low.PerSecond = 0
 	}
-	loss.Success, loss.Missing, loss.Total[result.Received] = false, 27, 599_973
+	loss.Outcome.Success, *loss.Missing, loss.Total.Consumers.Received = false, 27, 599_973
 	loss.Findings = said([]string{"messages lost: 27 (accepted by the broker, never received; first: producer-0 17, 18, 19 on queue://TEST)"})
 	saturated.Offered = stats.Offered{}
 	saturated.Latencies[result.Delay], saturated.Latencies[result.Response] = nil, nil
-	saturated.Limit = result.Limit{
+	saturated.Limit = &result.Limit{
 		Kind: result.LimitWorker, Share: 0.97, Text: "producer-0 never waited in 50 s of 50 s, nor did 29 more workers",
 		Hint: "more producers, consumers or connections may bring more",
 	}
@@ -72,7 +72,7 @@ func TestShort(t *testing.T) {
 			var out bytes.Buffer
 			c := NewShort(&out, ConsoleOptions{})
 			require.NoError(t, c.Start(clientRun()))
-			require.NoError(t, c.Interval(snapshot(stats.Measure, 0, s.Total, s.Latencies)))
+			require.NoError(t, c.Interval(snapshot(stats.Measure, 0, stats.Counters{result.Sent: 1}, s.Latencies)))
 			require.Empty(t, out.String(), "nothing per second but on a terminal")
 			require.NoError(t, c.Summary(s))
 			golden(t, "short-"+name+".txt", out.String())

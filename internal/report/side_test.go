@@ -41,7 +41,7 @@ func TestSideIsTold(t *testing.T) {
 	t.Parallel()
 	var secrets safetext.Secrets
 	secrets.Add("", "hunter2")
-	s := &stats.Summary{Side: sideSum()}
+	s := &stats.Summary{Result: result.Result{BrokerSide: []result.BrokerSide{*sideSum()}}}
 	clean := safetext.Clean(&secrets, s)
 	var b strings.Builder
 	NewConsole(&b, ConsoleOptions{}).writeNumbers(&b, clean)
@@ -60,7 +60,7 @@ func TestSideIsTold(t *testing.T) {
 	require.Contains(t, lines[5], "the broker's process 7 (java) has ended")
 	require.Equal(t, "--- broker note: a note", lines[6])
 
-	side := []result.BrokerSide{*clean.Side}
+	side := clean.BrokerSide
 	require.Len(t, side, 1)
 	require.EqualValues(t, 2_000_000, *side[0].Whole.CPU)
 	require.EqualValues(t, 1_700_000_000_000_000, side[0].Events[0].Time)
@@ -78,8 +78,8 @@ func TestSideInRows(t *testing.T) {
 	u := use(1, 500*time.Millisecond)
 	first.BrokerSide = &u
 	require.NoError(t, r.Interval(first))
-	sum := summary(first.Total, openLoop())
-	sum.Side = sideSum()
+	sum := summary(stats.Counters{result.Sent: 5, result.Completed: 5, result.Received: 5}, openLoop())
+	sum.BrokerSide = []result.BrokerSide{*sideSum()}
 	require.NoError(t, r.Summary(sum))
 	require.NoError(t, r.Close())
 	got, err := result.Read(dir)

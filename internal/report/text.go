@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -8,7 +9,6 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/safetext"
-	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -42,8 +42,8 @@ type failure struct {
 }
 
 // failuresOf returns all failures in the order of the outputs.
-func failuresOf(c *stats.Counters) (list [5]failure) {
-	all := c.Counts(true, false).Producers.Failures
+func failuresOf(c *result.Counts) (list [5]failure) {
+	all := cmp.Or(c.Producers, &result.Producers{}).Failures
 	for i, name := range [...]string{"rejected", "released", "modified", "failed", "unconfirmed"} {
 		list[i] = failure{name: name, classes: all[name]}
 		for _, n := range all[name] {

@@ -65,7 +65,8 @@ func TestVerification(t *testing.T) {
 
 func verifiedRun() *stats.Summary {
 	s := summary(stats.Counters{result.Sent: 10, result.Completed: 10, result.Received: 10}, closedLoop())
-	s.Verification = foundEverything()
+	s.Verified = foundEverything()
+	s.Verification = s.Verified.Verified()
 	return s
 }
 
@@ -78,7 +79,7 @@ func TestVerificationInTheSummary(t *testing.T) {
 	golden(t, "console-verified.txt", out.String())
 
 	producer := summary(stats.Counters{result.Sent: 10, result.Completed: 10}, result.Latencies{})
-	producer.Verification = &verify.Result{Verification: result.Verification{Sent: 10}}
+	producer.Verified = &verify.Result{Verification: result.Verification{Sent: 10}}
 	out.Reset()
 	require.NoError(t, c.Summary(producer))
 	require.NotContains(t, out.String(), "verified")

@@ -49,7 +49,7 @@ func (e *Ending) Status() int {
 	}
 	switch s := e.Summary; {
 	case s == nil:
-	case !s.Success:
+	case !s.Outcome.Success:
 		status = result.StatusFailed
 	case status == result.StatusOK && threshold.Fail(s.Thresholds):
 		status = result.StatusThreshold

@@ -16,8 +16,9 @@ import (
 // A failure is graver than a broken threshold, and that than an interruption.
 func TestStatus(t *testing.T) {
 	wrong := errors.New("wrong")
-	good, bad := &stats.Summary{Success: true}, &stats.Summary{}
-	broken := &stats.Summary{Success: true, StepSummary: stats.StepSummary{Thresholds: []result.Threshold{{}}}}
+	success := result.Outcome{Success: true}
+	good, bad := &stats.Summary{Result: result.Result{Outcome: success}}, &stats.Summary{}
+	broken := &stats.Summary{Result: result.Result{Outcome: success, Thresholds: []result.Threshold{{}}}}
 	for _, c := range []struct {
 		ending Ending
 		want   int

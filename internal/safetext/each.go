@@ -11,7 +11,8 @@ import (
 func Clean[T any](s *Secrets, v T) T { return Each(v, s.Field) }
 
 // Each returns v with change applied to each string in its exported fields, slices, maps and pointers, at any depth. It
-// copies what changes and shares the rest. Strings of named types stay, and so do those behind interfaces.
+// copies what changes and shares the rest. Strings of named types stay, and so do those behind interfaces, and the keys of
+// numbers: they are perfmq's own words.
 func Each[T any](v T, change func(string) string) T {
 	if changed, ok := visit(reflect.ValueOf(&v).Elem(), change); ok {
 		return changed.Interface().(T) //nolint:forcetypeassert // visit keeps the type
@@ -81,7 +82,11 @@ func parts(v reflect.Value, n int, part func(reflect.Value, int) reflect.Value, 
 
 // entries visits the keys and values of a map. Of keys that become equal, the first in order stays.
 func entries(v reflect.Value, change func(string) string) (reflect.Value, bool) {
-	if v.Type().Key().Kind() != reflect.String {
+	of := v.Type().Elem()
+	for of.Kind() == reflect.Map {
+		of = of.Elem()
+	}
+	if v.Type().Key().Kind() != reflect.String || of.Kind() <= reflect.Complex128 {
 		return v, false
 	}
 	keys := v.MapKeys()

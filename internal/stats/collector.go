@@ -62,8 +62,6 @@ type Collector struct {
 	mayPend   int        // messages that may be in flight
 	open      int        // workers that have a connection
 	rated     bool
-	produces  bool // the roles of the run
-	consumes  bool
 	step      *sums // of the present step; nil if the run has only one
 	groups    []*groupMeter
 	groupOf   []*groupMeter // of the producers, then of the consumers; nil entries have none
@@ -73,13 +71,14 @@ type Collector struct {
 // with the same value of rated.
 func NewCollector(producers []*ProducerRecorder, consumers []*ConsumerRecorder, now time.Time) *Collector {
 	c := &Collector{
-		producers: producers, consumers: consumers, produces: len(producers) > 0, consumes: len(consumers) > 0,
+		producers: producers, consumers: consumers,
 		start: now, last: now, meter: newHealthMeter(now), sends: make([]sends, len(producers)),
 	}
 	c.work = make([]workerMeter, len(producers)+len(consumers))
 	c.SetWorkers(make([]Worker, len(c.work)))
 	c.leastAck = math.MaxInt64
 	c.newTally()
+	c.SetRoles(len(producers) > 0, len(consumers) > 0)
 	for _, p := range producers {
 		c.rated = c.rated || p.rated
 	}
@@ -111,7 +110,9 @@ func (c *Collector) SetWorkers(workers []Worker) {
 }
 
 // SetRoles sets the roles of the run, for which rows have counts. Call it before the first Collect.
-func (c *Collector) SetRoles(produces, consumes bool) { c.produces, c.consumes = produces, consumes }
+func (c *Collector) SetRoles(produces, consumes bool) {
+	c.run.Sends, c.run.Receives = produces, consumes
+}
 
 // SetPulse sets the pulse of perfmq. Call it before the first Collect.
 func (c *Collector) SetPulse(p *Pulse) { c.meter.pulse = p }
@@ -174,20 +175,21 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 	if leftover.Seal(); leftover != (result.Latencies{}) {
 		s.Leftover = &leftover
 	}
-	s.Total = counts[Warmup].Add(counts[Measure])
+	total := counts[Warmup].Add(counts[Measure])
 	for _, l := range s.latencies(result.Ack) { // before its waits are judged
 		c.leastAck = min(c.leastAck, l.Percentile(0))
 	}
 	c.readWaits(now)
 	for i := range c.producers {
-		c.addWaits(i, &s.Total)
+		c.addWaits(i, &total)
 	}
-	s.Total[result.Sent] = c.sent(c.delivered.least(), last)
+	total[result.Sent] = c.sent(c.delivered.least(), last)
 	for _, r := range c.producers {
 		counts[Measure][result.Sent] += r.sent[Measure].Load()
 	}
-	delta := s.Total.Sub(c.total)
-	s.Counts, s.InFlight = delta.Counts(c.produces, c.consumes), s.Total.InFlight()
+	delta := total.Sub(c.total)
+	s.Counts, s.InFlight = delta.Counts(c.run.Sends, c.run.Receives), total.InFlight()
+	s.Total = total.Counts(c.run.Sends, c.run.Receives)
 	s.Tester = c.meter.interval(now, &delta)
 	c.tallyBounds(s)
 	c.protocol = sumCounters(c.workers)
@@ -201,7 +203,7 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 		if m == nil {
 			continue
 		}
-		m.add(s, c.total[result.Received], first)
+		m.add(&s.Row, s.To.Sub(s.From), first)
 		if phase == Warmup {
 			m.Latencies.Expect(&s.Latencies)
 		}
@@ -210,8 +212,8 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 	c.marker.add(s)
 	s.Stalled, s.Stalls = c.stalls.fresh, c.stalls.soFar()
 	c.stalls.fresh = false
-	c.addRowGroups(&s.Row, s.From, s.To, first, last)
-	c.total, c.parts, c.last = s.Total, counts, s.To
+	c.addRowGroups(&s.Row, s.To.Sub(s.From), first, last)
+	c.total, c.parts, c.last = total, counts, s.To
 	return s
 }
 
@@ -269,7 +271,7 @@ func (r *ProducerRecorder) collect(counts *[parts]Counters, latencies [parts]*re
 		p.collect(&counts[i], latencies[i])
 		counts[i][result.Resent] += r.resent[i].Load()
 		sum.handed, sum.begun = sum.handed+r.handed[i].Load(), sum.begun+r.sent[i].Load()
-		sum.ended, sum.stored = sum.ended+Ended(p.n[:]), sum.stored+p.n[result.Completed]-p.withheld
+		sum.ended, sum.stored = sum.ended+result.Ended(p.n[:]), sum.stored+p.n[result.Completed]-p.withheld
 	}
 	return sum
 }

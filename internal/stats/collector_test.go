@@ -58,17 +58,18 @@ func TestPhaseOfMessages(t *testing.T) {
 	s = c.Collect(stats.Measure, start.Add(2*time.Second), false)
 	require.EqualValues(t, 500_000, s.Length)
 	require.EqualValues(t, 4, s.Get(result.Sent))
-	require.EqualValues(t, 13, s.Total[result.Sent])
+	require.EqualValues(t, 13, s.Total.Get(result.Sent))
 	require.EqualValues(t, 7, s.Get(result.Completed), "it is the completions of the interval that count")
 	require.Equal(t, [5]int64{6, 4, 4, 4, 4}, counts(s.Latencies))
 	require.Equal(t, [5]int64{0, 4, 4, 4, 4}, counts(*s.Leftover))
 	end(stats.Measure, 2, time.Millisecond)
 	c.Collect(stats.Drain, start.Add(3*time.Second), true)
 
-	require.EqualValues(t, 13, c.SumRun().Total[result.Completed])
-	require.EqualValues(t, 6, c.SumRun().Measured[result.Completed])
-	require.EqualValues(t, 6, c.SumRun().Measured[result.Sent])
-	require.EqualValues(t, 6, c.SumRun().Measured[result.Received])
+	sum := c.SumRun()
+	require.EqualValues(t, 13, sum.Total.Get(result.Completed))
+	require.EqualValues(t, 6, c.SumRun().Measured.Get(result.Completed))
+	require.EqualValues(t, 6, c.SumRun().Measured.Get(result.Sent))
+	require.EqualValues(t, 6, c.SumRun().Measured.Get(result.Received))
 	l := c.SumRun().Latencies
 	require.Equal(t, [5]int64{6, 6, 6, 6, 6}, counts(l))
 	for _, x := range []*result.Latency{l[result.Delay], l[result.Ack], l[result.Response], l[result.Transfer], l[result.B2C]} {
@@ -98,7 +99,7 @@ func TestSnapshotsDoNotChange(t *testing.T) {
 	}
 	require.EqualValues(t, 1, first.Latencies[result.Ack].Count)
 	require.EqualValues(t, 1000, first.Latencies[result.Ack].Max)
-	require.EqualValues(t, 1, first.Total[result.Sent])
+	require.EqualValues(t, 1, first.Total.Get(result.Sent))
 }
 
 func TestTester(t *testing.T) {

@@ -31,26 +31,12 @@ func (c *Counters) Failures(state driver.State) *[driver.NumClasses]uint64 {
 	return (*[driver.NumClasses]uint64)(c[result.NumCounters+int(state)*int(driver.NumClasses):])
 }
 
-// Class returns the failures of a class, of all states.
-func (c *Counters) Class(class driver.Class) (n uint64) {
-	for state := range driver.NumStates {
-		n += c.Failures(state)[class]
-	}
-	return n
-}
-
 // InFlight returns the messages that were handed to the driver and have not ended yet.
-func (c Counters) InFlight() uint64 { return c[result.Sent] - Ended(c[:]) }
-
-// Ended returns the number of messages that have ended, with any outcome.
-func Ended(c []uint64) uint64 {
-	return c[result.Completed] + c[result.Rejected] + c[result.Released] + c[result.Modified] + c[result.Failed] +
-		c[result.Unconfirmed]
-}
+func (c Counters) InFlight() uint64 { return c[result.Sent] - result.Ended(c[:]) }
 
 // Counts returns the counts of the roles as results have them. Failures that the driver did not classify count as
 // [driver.ClassNone], so that the classes always add up to the count.
-func (c *Counters) Counts(sends, receives bool) result.Counts {
+func (c Counters) Counts(sends, receives bool) result.Counts {
 	failures := map[string]map[string]uint64{}
 	for state := driver.Accepted + 1; state < driver.NumStates; state++ {
 		classes, left := map[string]uint64{}, c[counterOf[state]]

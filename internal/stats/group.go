@@ -17,8 +17,8 @@ type groupMeter struct {
 }
 
 // named returns the figures of nothing.
-func (g *groupMeter) named() StepSummary {
-	return StepSummary{Name: g.run.Name, Sends: g.run.Sends, Receives: g.run.Receives}
+func (g *groupMeter) named() Summary {
+	return Summary{Name: g.run.Name, Sends: g.run.Sends, Receives: g.run.Receives}
 }
 
 // SetGroups lets the collector sum up each group as well. Call it after SetWorkers, which names their workers, and
@@ -28,7 +28,7 @@ func (c *Collector) SetGroups(list []RunGroup) {
 	for i := range list {
 		g := new(groupMeter)
 		g.run.Name, g.run.Sends, g.run.Receives = list[i].Name, list[i].Sends, list[i].Receives
-		g.step.StepSummary = g.named()
+		g.step.Summary = g.named()
 		c.groups = append(c.groups, g)
 		for i := range c.workers {
 			if c.workers[i].Group != g.run.Name {
@@ -73,7 +73,7 @@ func (c *Collector) addGroups(counts *[parts]Counters, latencies [parts]*result.
 
 // addRowGroups sums up the interval of each group, and adds the groups to the row if there are several. Groups beyond
 // [result.MaxRowGroups] share one entry. All recorders have been collected.
-func (c *Collector) addRowGroups(row *result.Row, from, to time.Time, first time.Duration, last bool) {
+func (c *Collector) addRowGroups(row *result.Row, length, first time.Duration, last bool) {
 	for i, g := range c.groups {
 		total := g.now[Warmup].Add(g.now[Measure])
 		var known uint64
@@ -93,11 +93,12 @@ func (c *Collector) addRowGroups(row *result.Row, from, to time.Time, first time
 			latencies.Seal()
 			group.Latencies = &latencies
 		}
-		s := &Snapshot{From: from, To: to, Row: result.Row{
-			Phase: row.Phase, Time: row.Time, Elapsed: row.Elapsed, Counts: group.Counts, Latencies: latencies,
-		}}
-		g.run.add(s, g.total[result.Received], first)
-		g.step.add(s, g.total[result.Received], first)
+		own := result.Row{
+			Phase: row.Phase, Time: row.Time, Elapsed: row.Elapsed, Length: row.Length, Counts: group.Counts,
+			Latencies: latencies,
+		}
+		g.run.add(&own, length, first)
+		g.step.add(&own, length, first)
 		if i >= result.MaxRowGroups {
 			group.Name = result.OtherGroups
 		}
@@ -110,7 +111,7 @@ func (c *Collector) addRowGroups(row *result.Row, from, to time.Time, first time
 }
 
 // groupSums returns the figures of each group in the run, or in the present step.
-func (c *Collector) groupSums(step bool) (list []StepSummary) {
+func (c *Collector) groupSums(step bool) (list []Summary) {
 	for _, g := range c.groups {
 		sums := &g.run
 		if step {

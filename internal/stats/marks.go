@@ -45,7 +45,7 @@ func (m *marker) add(s *Snapshot) {
 	} else if m.rate > 0 {
 		rate = m.rate
 	}
-	total := s.Total[m.counter] - m.base
+	total := s.Total.Get(m.counter) - m.base
 	for len(m.marks) > 0 && m.marks[0] <= total && delta > 0 && length > 0 {
 		share := float64(delta-(total-m.marks[0])) / float64(delta)
 		elapsed := s.From.Sub(m.start) + time.Duration(share*float64(length))

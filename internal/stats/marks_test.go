@@ -21,7 +21,7 @@ func TestMarks(t *testing.T) {
 		delta := Counters{result.Completed: completed, result.Received: received}
 		s := &Snapshot{From: at, To: at.Add(length), Row: result.Row{Counts: delta.Counts(true, true)}}
 		total = total.Add(delta)
-		s.Total, at = total, s.To
+		s.Total, at = total.Counts(true, true), s.To
 		m.add(s)
 	}
 	m.step, m.of, m.counter, m.marks, m.start = "one", "completed", result.Completed, []uint64{50, 100, 250, 305, 1000}, start
@@ -39,10 +39,10 @@ func TestMarks(t *testing.T) {
 
 	short := &marker{counter: result.Completed, marks: []uint64{100, 200}, start: start}
 	first, second := Counters{result.Completed: 190}, Counters{result.Completed: 10}
-	short.add(&Snapshot{From: start, To: start.Add(100 * time.Millisecond), Row: result.Row{Counts: first.Counts(true, true)}, Total: first})
+	short.add(&Snapshot{From: start, To: start.Add(100 * time.Millisecond), Row: result.Row{Counts: first.Counts(true, true)}, Total: first.Counts(true, true)})
 	short.add(&Snapshot{
 		From: start.Add(100 * time.Millisecond), To: start.Add(600 * time.Millisecond),
-		Row: result.Row{Phase: result.Drain, Counts: second.Counts(true, true)}, Total: first.Add(second),
+		Row: result.Row{Phase: result.Drain, Counts: second.Counts(true, true)}, Total: first.Add(second).Counts(true, true),
 	})
 	require.Len(t, short.list, 2)
 	require.InDelta(t, 1900, short.list[1].Momentary, 1e-6, "that of the load, not that of its drain")

@@ -34,7 +34,7 @@ func TestAges(t *testing.T) {
 	require.EqualValues(t, 50_000, s.Latencies[result.B2C].Max)
 	require.EqualValues(t, 2, s.Latencies[result.S2C].Count)
 	require.EqualValues(t, 30_000, s.Latencies[result.S2C].Sum)
-	require.EqualValues(t, 1, s.Total[result.Received], "ages alone count no message")
+	require.EqualValues(t, 1, s.Total.Get(result.Received), "ages alone count no message")
 
 	quiet := c.Collect(stats.Measure, start.Add(3*time.Second), false)
 	require.Zero(t, quiet.Latencies[result.B2C].Count, "an interval without a value has its place")
@@ -43,8 +43,8 @@ func TestAges(t *testing.T) {
 	second.Ages(stats.Measure, at, at+1, at+5_000_000) // clocks that are ahead of ours
 	second.Ages(stats.Measure, at, 1, 1)               // 1970
 	s = c.Collect(stats.Drain, start.Add(4*time.Second), true)
-	require.EqualValues(t, 2, s.Total[result.NegativeAges])
-	require.EqualValues(t, 2, s.Total[result.OutOfRange])
+	require.EqualValues(t, 2, s.Total.Get(result.NegativeAges))
+	require.EqualValues(t, 2, s.Total.Get(result.OutOfRange))
 	require.Equal(t, stats.MaxLatency.Microseconds(), s.Latencies[result.B2C].Max)
 	require.EqualValues(t, 1, s.Latencies[result.B2C].Count, "ages below zero are left out")
 
@@ -150,9 +150,9 @@ func TestUnsent(t *testing.T) {
 	p.Handed(stats.Measure, 0)
 	done(p, driver.Outcome{State: driver.Failed, Class: driver.ClassTimeout}, 0, 0)
 	n := c.Collect(stats.Measure, start.Add(time.Second), false).Total
-	require.EqualValues(t, 2, n[result.Failed])
-	require.EqualValues(t, 1, n[result.Unsent])
-	require.EqualValues(t, 1, n.Failures(driver.Failed)[driver.ClassConnect])
+	require.EqualValues(t, 2, n.Get(result.Failed))
+	require.EqualValues(t, 1, n.Get(result.Unsent))
+	require.EqualValues(t, 1, n.Producers.Failures["failed"]["connect"])
 	require.Zero(t, n.InFlight())
 	require.Same(t, refused, p.FirstError(driver.ClassConnect))
 }

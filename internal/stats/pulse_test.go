@@ -114,7 +114,7 @@ func TestPausedMessages(t *testing.T) {
 			r.Handed(Measure, tt.actual-tt.intended)
 			r.Done(End{Due: Measure, Intended: tt.intended, Actual: tt.actual}, driver.Outcome{State: tt.state}, tt.end)
 			s := NewCollector([]*ProducerRecorder{r}, nil, clock.start).Collect(Measure, clock.start.Add(2*time.Second), true)
-			require.Equal(t, tt.want, s.Total[result.Paused])
+			require.Equal(t, tt.want, s.Total.Get(result.Paused))
 		})
 	}
 }

@@ -276,7 +276,7 @@ func (r *ProducerRecorder) InFlight() (n uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.part {
-		n += r.sent[i].Load() - Ended(r.part[i].n[:])
+		n += r.sent[i].Load() - result.Ended(r.part[i].n[:])
 	}
 	return n
 }
@@ -286,7 +286,7 @@ func (r *ProducerRecorder) Completed() uint64 { return r.Count(result.Completed)
 
 // Ended returns the number of messages that have ended, with any outcome.
 func (r *ProducerRecorder) Ended() uint64 {
-	return r.sum(func(p *ledger) uint64 { return Ended(p.n[:]) })
+	return r.sum(func(p *ledger) uint64 { return result.Ended(p.n[:]) })
 }
 
 // Answered returns the number of messages that the broker has accepted or refused: messages that have ended, except
@@ -295,7 +295,7 @@ func (r *ProducerRecorder) Answered() uint64 {
 	return r.sum(func(p *ledger) uint64 {
 		var n Counters
 		p.collect(&n, nil)
-		return Ended(n[:]) - n[result.Unconfirmed] - n.Failures(driver.Failed)[driver.ClassConnect]
+		return result.Ended(n[:]) - n[result.Unconfirmed] - n.Failures(driver.Failed)[driver.ClassConnect]
 	})
 }
 

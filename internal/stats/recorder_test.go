@@ -53,12 +53,10 @@ func TestRecorderCountsEachStateAndClass(t *testing.T) {
 
 	s := c.Collect(stats.Measure, now.Add(time.Second), false)
 	n := s.Total
-	counted := n
-	clear(counted[result.NumCounters:])
-	require.Equal(t, stats.Counters{
+	require.Equal(t, [result.NumCounters]uint64{
 		result.Sent: 8, result.Blocked: 1, result.LateSends: 1, result.Completed: 1, result.Rejected: 3, result.Released: 1, result.Failed: 1, result.Unconfirmed: 1,
-	}, counted)
-	require.Equal(t, n.Counts(true, false), s.Counts)
+	}, n.Values())
+	require.Equal(t, n, s.Counts)
 	require.EqualValues(t, 1, s.InFlight)
 	require.EqualValues(t, 1, r.InFlight())
 	require.EqualValues(t, 1, r.Completed())
@@ -67,11 +65,11 @@ func TestRecorderCountsEachStateAndClass(t *testing.T) {
 	want[driver.ClassFull], want[driver.ClassTooLarge], want[driver.ClassOther] = 2, 1, 1
 	want[driver.ClassTimeout], want[driver.ClassConnectionLost] = 1, 1
 	for class := range driver.NumClasses {
-		require.Equal(t, want[class], n.Class(class))
+		require.Equal(t, want[class], n.OfClass(class.String()))
 	}
-	require.EqualValues(t, 2, n.Failures(driver.Rejected)[driver.ClassFull])
-	require.EqualValues(t, 1, n.Failures(driver.Unknown)[driver.ClassConnectionLost])
-	require.Zero(t, *n.Failures(driver.Accepted))
+	require.EqualValues(t, 2, n.Producers.Failures["rejected"]["full"])
+	require.EqualValues(t, 1, n.Producers.Failures["unconfirmed"]["connection-lost"])
+	require.NotContains(t, n.Producers.Failures, "accepted")
 	require.Same(t, refused, r.FirstError(driver.ClassFull))
 	require.NoError(t, r.FirstError(driver.ClassTooLarge))
 
@@ -147,7 +145,7 @@ func TestSentWhileHandingOver(t *testing.T) {
 				receive(k, 0, i < tt.redelivered)
 			}
 			s := c.Collect(stats.Measure, now.Add(time.Second), tt.last)
-			require.EqualValues(t, tt.wantSent, s.Total[result.Sent])
+			require.EqualValues(t, tt.wantSent, s.Total.Get(result.Sent))
 			require.EqualValues(t, tt.wantFlight, s.InFlight)
 		})
 	}
@@ -164,9 +162,9 @@ func TestConsumerRecorder(t *testing.T) {
 	r.Received(stats.Receipt{Due: stats.Measure, Redelivered: true})
 	r.Foreign(0)
 	s := c.Collect(stats.Measure, now.Add(time.Second), false)
-	require.Equal(t, stats.Counters{
+	require.Equal(t, [result.NumCounters]uint64{
 		result.Received: 5, result.Redelivered: 2, result.Unstamped: 2, result.Foreign: 1, result.NegativeTransfers: 1, result.OutOfRange: 1,
-	}, s.Total)
+	}, s.Total.Values())
 	require.EqualValues(t, 5, r.Total())
 	l := s.Latencies[result.Transfer]
 	require.EqualValues(t, 2, l.Count, "negative ones are left out, those out of range count as the largest")
@@ -207,17 +205,16 @@ func TestCollectorUnderLoad(t *testing.T) {
 		wg.Wait()
 		close(done)
 	}()
-	var sum stats.Counters
-	var before stats.Counters
+	var sum, before [result.NumCounters]uint64
 	var delay, ack, resp, transfer int64
 	cut := func(last bool) {
 		now = now.Add(time.Second)
 		s := c.Collect(stats.Measure, now, last)
-		require.LessOrEqual(t, s.Total[result.Received], s.Total[result.Sent])
-		require.LessOrEqual(t, s.Total[result.Completed], s.Total[result.Sent])
-		require.GreaterOrEqual(t, s.Total[result.Sent], before[result.Sent])
+		require.LessOrEqual(t, s.Total.Get(result.Received), s.Total.Get(result.Sent))
+		require.LessOrEqual(t, s.Total.Get(result.Completed), s.Total.Get(result.Sent))
+		require.GreaterOrEqual(t, s.Total.Get(result.Sent), before[result.Sent])
 		require.Equal(t, before, sum)
-		before = s.Total
+		before = s.Total.Values()
 		sum[result.Sent] += s.Get(result.Sent)
 		sum[result.Completed] += s.Get(result.Completed)
 		sum[result.Received] += s.Get(result.Received)
@@ -236,9 +233,10 @@ func TestCollectorUnderLoad(t *testing.T) {
 	}
 	cut(true)
 	const want = workers * each / 100 * 99
-	require.EqualValues(t, want, c.SumRun().Total[result.Sent])
-	require.EqualValues(t, want, c.SumRun().Total[result.Completed])
-	require.EqualValues(t, want, c.SumRun().Total[result.Received])
+	run := c.SumRun()
+	require.EqualValues(t, want, run.Total.Get(result.Sent))
+	require.EqualValues(t, want, run.Total.Get(result.Completed))
+	require.EqualValues(t, want, run.Total.Get(result.Received))
 	require.Equal(t, []int64{want, want, want, want}, []int64{delay, ack, resp, transfer})
 	l := c.SumRun().Latencies
 	require.Equal(t, []int64{want, want, want, want},

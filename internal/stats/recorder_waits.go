@@ -1,6 +1,8 @@
 package stats
 
 import (
+	"github.com/perfmq/perfmq/pkg/result"
+
 	"time"
 )
 
@@ -113,7 +115,7 @@ func (r *ProducerRecorder) silenceUntil(now, least time.Duration) time.Duration 
 func (r *ProducerRecorder) owed() bool {
 	var sent, ended uint64
 	for part := range parts {
-		ended += Ended(r.part[part].n[:])
+		ended += result.Ended(r.part[part].n[:])
 		sent += r.sent[part].Load()
 	}
 	return sent >= ended+max(1, r.transaction)

@@ -4,8 +4,6 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/brokerside"
-	"github.com/perfmq/perfmq/internal/verify"
-	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -58,8 +56,8 @@ func (r *Run) Several() bool { return len(r.Steps) > 1 }
 // Snapshot is a row of a result, with what only reporters during a run need. It does not change once it is published.
 type Snapshot struct {
 	result.Row
-	From, To time.Time // wall clock
-	Total    Counters  // at To
+	From, To time.Time     // wall clock
+	Total    result.Counts // at To
 	// Protocol holds the protocol's own counters, as totals at To, added up over all workers.
 	Protocol []driver.Counter
 	// Depths are the numbers of messages at the broker at the end of the interval, by destination; missing where unknown.
@@ -84,67 +82,6 @@ func (s *Snapshot) Empty() bool {
 	}
 	return true
 }
-
-// Summary is the whole of a run. Of several steps, its limit is the longest one, and the span of Offered is 0. Its
-// thresholds do not enter Success.
-type Summary struct {
-	StepSummary
-	// Success: all sent messages were accepted and received, and nothing ended the run early.
-	Success bool
-	// Interrupted: the user ended the run.
-	Interrupted bool
-	// Aborted: a threshold ended the run before its plan did, so that its figures cover only a part of it.
-	Aborted bool
-	// Err is the error that aborted the run, if there was one.
-	Err error
-	// Findings are problems first, the reasons why Success is false, then warnings, which limit the trust in the
-	// numbers, then notes.
-	Findings []result.Finding
-
-	Outages     []result.Outage // of a run that reconnects; by their start, without MoreOutages
-	MoreOutages *result.MoreOutages
-	Hosts       []result.BrokerHost // of a run with several hosts in a URL; else nil
-	Protocol    []driver.Counter    // as in the last Snapshot
-	Workers     []result.Worker     // of each producer and consumer
-	Errors      []result.Failure    // of the messages that failed
-
-	// Expected is the number of deliveries that the completed messages should have caused, and Missing the number that
-	// did not come before the drain ended. Known only when one process both sends and receives.
-	ExpectedKnown     bool
-	Expected, Missing uint64
-	// Verification tells the fate of the messages; nil if it was not asked for. With it Expected and Missing are exact.
-	Verification *verify.Result
-	// Brokers are the identities that the brokers reported.
-	Brokers []result.Broker
-	// Side is the resource use of the broker and its host; nil if it was not watched.
-	Side *result.BrokerSide
-	// BrokerCount holds the brokers' own counts; nil if no broker was asked.
-	BrokerCount *result.BrokerCount
-	// Marks are the marks that its steps have passed, in order.
-	Marks []result.Mark
-	// Steps are the steps of a run that has several, in order.
-	Steps []StepSummary
-	// Commands are the commands that ran before and after steps.
-	Commands []result.Command
-	// LeftBehind lists objects at the broker that could not be closed or removed, such as a durable subscription.
-	LeftBehind []string
-}
-
-// Find adds a finding, unless count is 0.
-func (s *Summary) Find(kind, subject string, count uint64, values ...any) {
-	if count > 0 {
-		s.Findings = append(s.Findings, words.Find(kind, subject, count, values...))
-	}
-}
-
-// Problems returns the texts of the findings that are problems.
-func (s *Summary) Problems() []string { return result.Texts(s.Findings, result.Problem) }
-
-// Warnings returns the texts of those that are warnings.
-func (s *Summary) Warnings() []string { return result.Texts(s.Findings, result.Warning) }
-
-// Notes returns the texts of those that are notes.
-func (s *Summary) Notes() []string { return result.Texts(s.Findings, result.Note) }
 
 // Join returns the snapshots of two consecutive intervals as one.
 func (s *Snapshot) Join(next *Snapshot) *Snapshot {

@@ -212,14 +212,14 @@ func (m *stallMeter) soFar() (list []PartStalls) {
 
 // setStalls sets the stalls of a group in the present step or the run, found or lasting now, by their starts; without
 // a name the stalls of all parts, unless a wider part had them. They stay nil if stalls were not looked for.
-func (c *Collector) setStalls(sum *StepSummary, step bool, group string) {
+func (c *Collector) setStalls(sum *Summary, step bool, group string) {
 	m, first := &c.stalls, 0
 	if m.limit <= 0 {
 		return
 	}
-	sum.MoreStalls = m.more[0][group]
+	sum.Unlisted = m.more[0][group]
 	if step {
-		first, sum.MoreStalls = m.step, m.more[1][group]
+		first, sum.Unlisted = m.step, m.more[1][group]
 	}
 	var list []stall
 	for _, part := range [][]stall{m.found[first:], m.open} {

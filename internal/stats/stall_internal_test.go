@@ -72,16 +72,16 @@ func TestMoreStalls(t *testing.T) {
 		add(run, after+int64(i)*10*s, length)
 		add(group, after+100*s+int64(i)*10*s, length)
 	}
-	check := func(sum *StepSummary, count uint64, longest int64) {
+	check := func(sum *Summary, count uint64, longest int64) {
 		t.Helper()
-		metrics := sum.Result().Metrics()
+		metrics := sum.Metrics()
 		require.InDelta(t, count, metrics["stall.count"], 0)
 		require.InDelta(t, longest, metrics["stall.max"], 0)
 	}
 	sum := c.SumRun()
 	check(&sum, maxFound+6, 5*s)
 	require.Len(t, sum.Stalls, maxFound+1)
-	var ofA StepSummary
+	var ofA Summary
 	c.setStalls(&ofA, false, "a")
 	check(&ofA, 3, 5*s)
 

@@ -199,7 +199,7 @@ func (c *Collector) tallyBounds(s *Snapshot) {
 		t.behind += length
 	}
 	counts := s.Values()
-	ended := Ended(counts[:])
+	ended := result.Ended(counts[:])
 	stretch, old := c.stretch(s, length, ended), s.old()
 	for i := range t.workers {
 		w, meter := &t.workers[i], &c.work[i]

@@ -33,7 +33,7 @@ func TestBlockedCountsWaitsForLeave(t *testing.T) {
 	s = c.Collect(Measure, start.Add(2*time.Second), false)
 	require.EqualValues(t, 3, s.Get(result.Blocked))
 	require.EqualValues(t, 2, s.Get(result.NoLeave))
-	require.EqualValues(t, 7, s.Total[result.Blocked])
+	require.EqualValues(t, 7, s.Total.Get(result.Blocked))
 }
 
 // Waits for the network are counted beside those, also of connections that are closed.
@@ -46,14 +46,14 @@ func TestSocketWaitsAreCounted(t *testing.T) {
 	w.Socket.Times = 3
 	s := c.Collect(Measure, start.Add(time.Second), false)
 	require.EqualValues(t, 3, s.Get(result.SocketWaits))
-	require.Zero(t, s.Total[result.Blocked])
+	require.Zero(t, s.Total.Get(result.Blocked))
 	c.SetWorkers([]Worker{{Name: "producer-0", Closed: true, Openings: 1, SocketWaits: 5}})
 	s = c.Collect(Measure, start.Add(2*time.Second), false)
 	require.EqualValues(t, 2, s.Get(result.SocketWaits))
 	c.SetWorkers([]Worker{{Name: "producer-0", Waits: &waits{Socket: driver.Wait{Times: 1}}, Openings: 2, SocketWaits: 5}})
 	s = c.Collect(Measure, start.Add(3*time.Second), false)
 	require.EqualValues(t, 1, s.Get(result.SocketWaits))
-	require.EqualValues(t, 6, s.Total[result.SocketWaits])
+	require.EqualValues(t, 6, s.Total.Get(result.SocketWaits))
 	require.EqualValues(t, 6, c.WorkerTotals()[0].Producers.SocketWaits)
 }
 

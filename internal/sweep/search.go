@@ -184,10 +184,10 @@ func (s *Search) probe(rate float64, hold bool) (point record.Point, err error) 
 	point = judge(e.Summary)
 	point.Why, point.Limit = of.Secrets.Line(point.Why), of.Secrets.Line(point.Limit) // may hold texts of the broker
 	s.printLoad(rate, hold, measured(&of.Plan.Steps[0]), &point, e.Summary)
-	if e.Summary.Missing > 0 {
+	if n := e.Summary.Missing; n != nil && *n > 0 {
 		s.Progress.Fail(plan.Wrong("purge the destination, and raise --drain-timeout",
 			"%d messages were left at the broker when --drain-timeout ended: they would disturb the next load",
-			e.Summary.Missing))
+			*n))
 		return point, s.end(result.StatusFailed)
 	}
 	return point, nil
@@ -198,7 +198,7 @@ func judge(s *stats.Summary) record.Point {
 	var p record.Point
 	// a load that reached its rate has no other limit, even if a threshold failed
 	if s.Limit.Kind != result.LimitNone {
-		p.Limit = words.Limit(&s.Limit)
+		p.Limit = words.Limit(s.Limit)
 	}
 	var broken []string
 	for i := range s.Thresholds {
@@ -207,7 +207,7 @@ func judge(s *stats.Summary) record.Point {
 			broken = append(broken, o.Threshold+": "+o.Value)
 		}
 	}
-	if !s.Success {
+	if !s.Outcome.Success {
 		broken = append(broken, s.Problems()...)
 	}
 	p.Kept = len(broken) == 0

@@ -72,20 +72,21 @@ func TestJudge(t *testing.T) {
 	late := outcome("ack.p99 < 5ms", 7000, 0)
 	few := outcome("received.avg >= 80% of target", 2.4, 2.5)
 	behind := outcome("received.avg >= 99% of target", 2400, 2500)
-	none, machine := result.Limit{Kind: result.LimitNone, Text: "the rate was reached"}, result.Limit{Kind: result.LimitMachine, Text: "others"}
+	kept := result.Outcome{Success: true}
+	none, machine := &result.Limit{Kind: result.LimitNone, Text: "the rate was reached"}, &result.Limit{Kind: result.LimitMachine, Text: "others"}
 	for name, c := range map[string]struct {
 		summary stats.Summary
 		want    record.Point
 	}{
-		"kept":   {stats.Summary{Success: true, StepSummary: stats.StepSummary{Limit: none, Thresholds: []result.Threshold{few}}}, record.Point{Kept: true}},
-		"late":   {stats.Summary{Success: true, StepSummary: stats.StepSummary{Limit: none, Thresholds: []result.Threshold{late}}}, record.Point{Why: "ack.p99 < 5ms: 7ms"}},
-		"behind": {stats.Summary{Success: true, StepSummary: stats.StepSummary{Limit: none, Thresholds: []result.Threshold{behind}}}, record.Point{Why: "received.avg >= 99% of target: 2400/s (96%)"}},
-		"failed": {stats.Summary{Findings: []result.Finding{{Severity: result.Problem, Text: "lost"}}, StepSummary: stats.StepSummary{Limit: none}}, record.Point{Why: "lost"}},
+		"kept":   {stats.Summary{Result: result.Result{Outcome: kept, Limit: none, Thresholds: []result.Threshold{few}}}, record.Point{Kept: true}},
+		"late":   {stats.Summary{Result: result.Result{Outcome: kept, Limit: none, Thresholds: []result.Threshold{late}}}, record.Point{Why: "ack.p99 < 5ms: 7ms"}},
+		"behind": {stats.Summary{Result: result.Result{Outcome: kept, Limit: none, Thresholds: []result.Threshold{behind}}}, record.Point{Why: "received.avg >= 99% of target: 2400/s (96%)"}},
+		"failed": {stats.Summary{Result: result.Result{Findings: []result.Finding{{Severity: result.Problem, Text: "lost"}}, Limit: none}}, record.Point{Why: "lost"}},
 		"late and failed": {
-			stats.Summary{Findings: []result.Finding{{Severity: result.Problem, Text: "lost"}}, StepSummary: stats.StepSummary{Limit: none, Thresholds: []result.Threshold{late}}},
+			stats.Summary{Result: result.Result{Findings: []result.Finding{{Severity: result.Problem, Text: "lost"}}, Limit: none, Thresholds: []result.Threshold{late}}},
 			record.Point{Why: "ack.p99 < 5ms: 7ms, lost"},
 		},
-		"the machine": {stats.Summary{Success: true, StepSummary: stats.StepSummary{Limit: machine, Thresholds: []result.Threshold{late}}}, record.Point{Why: "ack.p99 < 5ms: 7ms", Tester: true, Limit: "the machine (others)"}},
+		"the machine": {stats.Summary{Result: result.Result{Outcome: kept, Limit: machine, Thresholds: []result.Threshold{late}}}, record.Point{Why: "ack.p99 < 5ms: 7ms", Tester: true, Limit: "the machine (others)"}},
 	} {
 		t.Run(name, func(t *testing.T) { assert.Equal(t, c.want, judge(&c.summary)) })
 	}

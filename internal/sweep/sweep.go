@@ -219,7 +219,7 @@ func (s *Sweep) one(r *record.Run) (int, error) {
 	r.State = record.Unfinished
 	status := e.Status()
 	if e.Finished() {
-		r.State, r.Status, r.Aborted = record.Done, status, e.Summary.Aborted
+		r.State, r.Status, r.Aborted = record.Done, status, e.Summary.Outcome.Aborted
 		s.keep(r, e.Summary, of.Secrets.Line)
 	}
 	r.Ended(begun, time.Now())
@@ -244,19 +244,19 @@ func (s *Sweep) separate(r *record.Run, of *run.Run) {
 func (s *Sweep) keep(r *record.Run, sum *stats.Summary, clean func(string) string) {
 	r.Figures = map[string]float64{}
 	var limits []record.Limit
-	add := func(step string, metrics map[string]float64, limit result.Limit) {
+	add := func(step string, metrics map[string]float64, limit *result.Limit) {
 		for name, v := range metrics {
 			if !strings.HasPrefix(name, threshold.GroupPrefix) {
 				r.Figures[record.Name(step, name)] = v
 			}
 		}
-		limits = append(limits, record.Limit{Step: step, Kind: limit.Kind, Text: clean(words.Limit(&limit))})
+		limits = append(limits, record.Limit{Step: step, Kind: limit.Kind, Text: clean(words.Limit(limit))})
 	}
 	if len(s.state.Steps) == 0 {
-		add("", sum.Metrics, sum.Limit)
+		add("", sum.Values, sum.Limit)
 	} else {
-		for i := range sum.Steps { // an aborted run may lack later steps
-			add(sum.Steps[i].Name, sum.Steps[i].Metrics, sum.Steps[i].Limit)
+		for i := range sum.Ended { // an aborted run may lack later steps
+			add(sum.Ended[i].Name, sum.Ended[i].Values, sum.Ended[i].Limit)
 		}
 	}
 	r.SetLimits(limits)

@@ -21,6 +21,27 @@ func (c *Counts) Add(other *Counts) {
 	sum(to[:], from[:])
 }
 
+// Ended returns the number of messages that have ended, with any outcome, of counts by their [Counter].
+func Ended(n []uint64) uint64 {
+	return n[Completed] + n[Rejected] + n[Released] + n[Modified] + n[Failed] + n[Unconfirmed]
+}
+
+// InFlight returns the messages that were sent and have not ended.
+func (c *Counts) InFlight() uint64 {
+	n := c.Values()
+	return n[Sent] - Ended(n[:])
+}
+
+// OfClass returns the failures of a class, of all states.
+func (c *Counts) OfClass(class string) (n uint64) {
+	if c.Producers != nil {
+		for _, classes := range c.Producers.Failures {
+			n += classes[class]
+		}
+	}
+	return n
+}
+
 func (p *Producers) addFailures(failures map[string]map[string]uint64) {
 	for state, classes := range failures {
 		if p.Failures == nil {

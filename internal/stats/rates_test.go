@@ -10,13 +10,13 @@ import (
 
 // intervals adds a load: each interval has a length in milliseconds and its messages; the first message comes at
 // first.
-func intervals(e *Extremes, first time.Duration, list ...[2]int) {
-	elapsed, received := int64(0), 0
+func intervals(r *Rates, first time.Duration, list ...[2]int) {
+	elapsed := int64(0)
 	for _, i := range list {
 		length, n := int64(i[0])*1000, uint64(i[1]) //nolint:gosec // small
 		elapsed += length
-		e.add(n, n, stretch{0, length, elapsed, elapsed}, received > 0, first)
-		received += i[1]
+		r.add(n, n, stretch{0, length, elapsed, elapsed}, first)
+		r.got += n
 	}
 }
 
@@ -41,15 +41,13 @@ func TestExtremesOfABacklog(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			var e Extremes
-			intervals(&e, tt.first, tt.list...)
-			var average Average
-			low, high := e.Both()
-			e.Read(tt.first, tt.last, &average, &low, &high)
-			require.Equal(t, tt.last-tt.first, average.Span)
-			require.InDelta(t, tt.low, low.Received.PerSecond, 1e-6)
-			require.InDelta(t, tt.high, high.Received.PerSecond, 1e-6)
-			require.Equal(t, tt.seconds, high.Received.Seconds)
+			var r Rates
+			intervals(&r, tt.first, tt.list...)
+			r.ReadBacklog(tt.first, tt.last)
+			require.Equal(t, tt.last-tt.first, r.Average.Span)
+			require.InDelta(t, tt.low, r.Minimum.Received.PerSecond, 1e-6)
+			require.InDelta(t, tt.high, r.Maximum.Received.PerSecond, 1e-6)
+			require.Equal(t, tt.seconds, r.Maximum.Received.Seconds)
 		})
 	}
 }
@@ -61,7 +59,7 @@ func TestAverageLiesBetweenExtremes(t *testing.T) {
 	random := rand.New(rand.NewPCG(12, 31)) //nolint:gosec // reproducible
 	for range 2000 {
 		var list [][2]int
-		var e Extremes
+		var r Rates
 		total, elapsed := 0, 0
 		for range 1 + random.IntN(8) {
 			length := []int{1000, 1000, 1000, 20, 500, 699, 700, 1300, 90_000}[random.IntN(9)]
@@ -80,8 +78,8 @@ func TestAverageLiesBetweenExtremes(t *testing.T) {
 			first += random.IntN(list[0][0])
 			last -= random.IntN(list[len(list)-1][0])
 		}
-		intervals(&e, time.Duration(first)*time.Millisecond, all...)
-		low, high := e.Both()
+		intervals(&r, time.Duration(first)*time.Millisecond, all...)
+		low, high := &r.Minimum, &r.Maximum
 		between := func(low, average, high float64) {
 			t.Helper()
 			require.LessOrEqual(t, low, average+1e-6, list)
@@ -96,8 +94,7 @@ func TestAverageLiesBetweenExtremes(t *testing.T) {
 		if len(list) < 2 {
 			continue
 		}
-		var average Average
-		e.Read(time.Duration(first)*time.Millisecond, time.Duration(last)*time.Millisecond, &average, &low, &high)
+		r.ReadBacklog(time.Duration(first)*time.Millisecond, time.Duration(last)*time.Millisecond)
 		if high.Received.Seconds > 0 {
 			between(low.Received.PerSecond, 1000*float64(total)/float64(last-first), high.Received.PerSecond)
 		}

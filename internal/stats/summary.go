@@ -1,0 +1,152 @@
+package stats
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/verify"
+	"github.com/perfmq/perfmq/internal/words"
+	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// Summary is the result of a run, of a step or of a group in one of these, with what only engine and outputs need. It
+// has no rows. A group has the stalls of its workers, whether others stalled too or not; times, tester and limit are
+// missing. Of several steps, the limit is the longest one, and the span of Offered is 0. Thresholds do not enter
+// Outcome.Success.
+type Summary struct {
+	result.Result
+	Rates
+	// Name of the step or group.
+	Name string
+	// Loaded is the length of the load of a step.
+	Loaded time.Duration
+	// Sends and Receives tell which workers the step has. Counts have the roles of the run.
+	Sends, Receives bool
+	// Delivered: consumers of the step receive from all destinations to which it sends, without a delay.
+	Delivered bool
+	// Due is the number of messages that were due by the rates.
+	Due uint64
+	// Groups are the figures of each group.
+	Groups []Summary
+	// Ended are the steps of a run that has several, in order.
+	Ended []Summary
+	Tally *LoadTally // the waits of its workers
+	// Values are the values of the metrics for thresholds, by name.
+	Values map[string]float64
+	// Err is the error that aborted the run, if there was one.
+	Err error
+	// Counters are the protocol's own, as in the last Snapshot.
+	Counters []driver.Counter
+	// Verified is the fate of the messages, with examples; nil if it was not asked for. With it Expected and Missing are
+	// exact.
+	Verified *verify.Result
+}
+
+// Find adds a finding, unless count is 0.
+func (s *Summary) Find(kind, subject string, count uint64, values ...any) {
+	if count > 0 {
+		s.Findings = append(s.Findings, words.Find(kind, subject, count, values...))
+	}
+}
+
+// Problems returns the texts of the findings that are problems.
+func (s *Summary) Problems() []string { return result.Texts(s.Findings, result.Problem) }
+
+// Warnings returns the texts of those that are warnings.
+func (s *Summary) Warnings() []string { return result.Texts(s.Findings, result.Warning) }
+
+// Notes returns the texts of those that are notes.
+func (s *Summary) Notes() []string { return result.Texts(s.Findings, result.Note) }
+
+// Metrics returns the metrics of the workers that there are.
+func (s *Summary) Metrics() map[string]float64 {
+	r := s.Result
+	measured := *cmp.Or(r.Measured, &result.Counts{})
+	for _, counts := range []*result.Counts{&r.Total, &measured} {
+		if !s.Sends {
+			counts.Producers = nil
+		}
+		if !s.Receives {
+			counts.Consumers = nil
+		}
+	}
+	r.Measured, r.Figures = &measured, s.FiguresOf(s.Sends, s.Receives)
+	r.Rows = []result.Row{{Length: s.Tester.Wall, Tester: s.Tester}}
+	return r.Metrics()
+}
+
+// sums adds up the intervals of a run or a step, or of a group in them.
+type sums struct {
+	Summary
+	total, measured Counters // as of its begin
+}
+
+// add adds an interval of that length; first is the time of its first message received.
+func (m *sums) add(row *result.Row, length, first time.Duration) {
+	m.Tester.Follow(&row.Tester)
+	m.Add(row, length, first)
+	if row.Phase != result.Warmup {
+		m.Latencies.Merge(row.Latencies)
+	}
+}
+
+// upTo returns the figures up to the time with these counters. Their latencies are copies.
+func (m *sums) upTo(total, measured *Counters) Summary {
+	sum := m.Summary
+	all, part := total.Sub(m.total), measured.Sub(m.measured)
+	counts := part.Counts(sum.Sends, sum.Receives)
+	sum.Total, sum.Measured = all.Counts(sum.Sends, sum.Receives), &counts
+	sum.Latencies = sum.Latencies.Copy()
+	sum.Latencies.Seal()
+	return sum
+}
+
+// SplitSteps lets the collector sum up each step as well: [Collector.EndStep] returns it. Call it before the first
+// Collect.
+func (c *Collector) SplitSteps() { c.beginStep() }
+
+func (c *Collector) beginStep() {
+	c.newTally()
+	c.step = &sums{total: c.total, measured: c.parts[Measure]}
+	c.step.Sends, c.step.Receives = c.run.Sends, c.run.Receives
+	c.step.Latencies = c.newLatencies()
+	for _, g := range c.groups {
+		g.step = sums{Summary: g.named(), total: g.total, measured: g.parts[Measure]}
+	}
+}
+
+// EndStep returns the summary of the step that ends with the last Collect; the next one begins there.
+func (c *Collector) EndStep(name string) Summary {
+	c.stalls.decide(c.meter.pulse.stopped())
+	sum := c.stepSoFar()
+	sum.Name, sum.End, sum.Tally = name, c.last.UnixMicro(), c.tally
+	c.stalls.step, c.stalls.more[1] = len(c.stalls.found), map[string]uint64{}
+	c.beginStep()
+	return sum
+}
+
+func (c *Collector) stepSoFar() Summary {
+	sum := c.step.upTo(&c.total, &c.parts[Measure])
+	sum.Groups = c.groupSums(true)
+	c.setStalls(&sum, true, "")
+	return sum
+}
+
+// SumRun returns the figures of the run, as of the last Collect. Their latencies are copies.
+func (c *Collector) SumRun() Summary {
+	sum := c.run.upTo(&c.total, &c.parts[Measure])
+	sum.Groups = c.groupSums(false)
+	c.setStalls(&sum, false, "")
+	return sum
+}
+
+// SumsSoFar returns the figures of the run, and of the present step, as of the last Collect. Their latencies are
+// copies.
+func (c *Collector) SumsSoFar() (run, step Summary) {
+	run = c.SumRun()
+	if c.step == nil {
+		return run, run
+	}
+	return run, c.stepSoFar()
+}
