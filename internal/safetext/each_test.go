@@ -18,14 +18,15 @@ type inner struct {
 
 type outer struct {
 	inner
-	Inner  inner
-	List   []string
-	Next   *outer
-	Named  template.HTML
-	Any    any
-	Map    map[string]string
-	By     map[string]inner
-	Counts []uint64
+	Inner   inner
+	List    []string
+	Next    *outer
+	Named   template.HTML
+	Any     any
+	Map     map[string]string
+	By      map[string]inner
+	Counts  []uint64
+	Numbers map[string]map[string]uint64
 }
 
 // TestEach: all texts change, in a copy; the original stays as it is.
@@ -34,14 +35,14 @@ func TestEach(t *testing.T) {
 	whole := func() outer {
 		return outer{
 			inner: inner{Text: "embedded"}, Inner: inner{"a", 1, "b"}, List: []string{"c", "d"}, Next: &outer{List: []string{"e"}},
-			Named: "<p>", Any: "f", Map: map[string]string{"k": "v", "K": "w"}, By: map[string]inner{"x": {Text: "y"}}, Counts: []uint64{1},
+			Named: "<p>", Any: "f", Map: map[string]string{"k": "v", "K": "w"}, By: map[string]inner{"x": {Text: "y"}}, Counts: []uint64{1}, Numbers: map[string]map[string]uint64{"state": {"class": 1}},
 		}
 	}
 	v := whole()
 	got := safetext.Each(v, strings.ToUpper)
 	require.Equal(t, outer{
 		Inner: inner{"A", 1, "b"}, List: []string{"C", "D"}, Next: &outer{List: []string{"E"}},
-		inner: inner{Text: "embedded"}, Named: "<p>", Any: "f", Map: map[string]string{"K": "W"}, By: map[string]inner{"X": {Text: "Y"}}, Counts: []uint64{1},
+		inner: inner{Text: "embedded"}, Named: "<p>", Any: "f", Map: map[string]string{"K": "W"}, By: map[string]inner{"X": {Text: "Y"}}, Counts: []uint64{1}, Numbers: map[string]map[string]uint64{"state": {"class": 1}},
 	}, got)
 	require.Equal(t, whole(), v, "the original")
 	require.Same(t, &v.Counts[0], &got.Counts[0], "shared")
