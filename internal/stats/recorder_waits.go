@@ -1,9 +1,9 @@
 package stats
 
 import (
-	"github.com/perfmq/perfmq/pkg/result"
-
 	"time"
+
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // WaitKind is the reason of a wait that the producer measures itself. The waits of its driver are in [driver.Waits].
