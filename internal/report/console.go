@@ -212,6 +212,7 @@ func (c *Console) print(text string) error {
 
 // writeLosses writes the sends that were not accepted and the messages that were not received.
 func (c *Console) writeLosses(b *strings.Builder, s *stats.Summary) {
+	t := s.Total.Values()
 	unlessZero := func(label string, n uint64, note string) {
 		if n > 0 {
 			writeTotal(b, label, n, note)
@@ -223,13 +224,13 @@ func (c *Console) writeLosses(b *strings.Builder, s *stats.Summary) {
 				writeTotal(b, "--- total "+f.name+":", f.count, failureText(f.classes))
 			}
 		}
-		unlessZero("--- credit waits:", s.Total.Get(result.NoLeave), "part of blocked: the broker gave no credit")
-		unlessZero("--- socket waits:", s.Total.Get(result.SocketWaits), "not part of blocked: the network took no more")
-		unlessZero("--- total unsent:", s.Total.Get(result.Unsent), "part of failed: they could not be sent")
-		unlessZero("--- total resent:", s.Total.Get(result.Resent), "messages in doubt that were sent again; not part of sent")
+		unlessZero("--- credit waits:", t[result.NoLeave], "part of blocked: the broker gave no credit")
+		unlessZero("--- socket waits:", t[result.SocketWaits], "not part of blocked: the network took no more")
+		unlessZero("--- total unsent:", t[result.Unsent], "part of failed: they could not be sent")
+		unlessZero("--- total resent:", t[result.Resent], "messages in doubt that were sent again; not part of sent")
 	}
-	unlessZero("--- total commits:", s.Total.Get(result.Commits), "transactions that the broker confirmed")
-	unlessZero("--- commits failed:", s.Total.Get(result.CommitsFailed), "transactions that it did not confirm")
+	unlessZero("--- total commits:", t[result.Commits], "transactions that the broker confirmed")
+	unlessZero("--- commits failed:", t[result.CommitsFailed], "transactions that it did not confirm")
 	if s.Missing != nil {
 		note := ""
 		if *s.Missing > 0 {
@@ -238,20 +239,20 @@ func (c *Console) writeLosses(b *strings.Builder, s *stats.Summary) {
 		writeTotal(b, "--- total missing:", *s.Missing, note)
 	}
 	if c.run.Consuming {
-		unlessZero("--- total redelivered:", s.Total.Get(result.Redelivered), "")
-		unlessZero("--- consumer released:", s.Total.Get(result.ConsumerReleased),
+		unlessZero("--- total redelivered:", t[result.Redelivered], "")
+		unlessZero("--- consumer released:", t[result.ConsumerReleased],
 			"given back on purpose, to come again; not counted as received")
-		unlessZero("--- consumer rejected:", s.Total.Get(result.ConsumerRejected), "rejected on purpose; counted as received")
-		unlessZero("--- total foreign:", s.Total.Get(result.Foreign), "sent by others, not counted as received")
-		unlessZero("--- total unstamped:", s.Total.Get(result.Unstamped), "no time property, not in the transfer time")
-		unlessZero("--- total delayed:", s.Total.Get(result.Delayed), "held back as asked for; their transfer time includes that")
-		unlessZero("--- total early:", s.Total.Get(result.Early), "before their delay was over; not in the lateness")
-		unlessZero("--- transfers below 0:", s.Total.Get(result.NegativeTransfers),
+		unlessZero("--- consumer rejected:", t[result.ConsumerRejected], "rejected on purpose; counted as received")
+		unlessZero("--- total foreign:", t[result.Foreign], "sent by others, not counted as received")
+		unlessZero("--- total unstamped:", t[result.Unstamped], "no time property, not in the transfer time")
+		unlessZero("--- total delayed:", t[result.Delayed], "held back as asked for; their transfer time includes that")
+		unlessZero("--- total early:", t[result.Early], "before their delay was over; not in the lateness")
+		unlessZero("--- transfers below 0:", t[result.NegativeTransfers],
 			"received before sent, in no transfer time: clocks differ")
 	}
-	unlessZero("--- ages below 0:", s.Total.Get(result.NegativeAges),
+	unlessZero("--- ages below 0:", t[result.NegativeAges],
 		"b2c, s2c: received before born or stored, in no such time: clocks differ")
-	unlessZero("--- total off scale:", s.Total.Get(result.OutOfRange),
+	unlessZero("--- total off scale:", t[result.OutOfRange],
 		"latency above "+stats.MaxLatency.String()+", counted as that")
 }
 

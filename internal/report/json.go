@@ -83,7 +83,8 @@ func (j *JSON) Summary(s *stats.Summary) error { return j.write(j.file.last, j.s
 
 func (j *JSON) summary(s *stats.Summary) *object {
 	sends, receives, total := j.run.Producing, j.run.Consuming, s.Total.Values()
-	o := new(object).add("sampleType", "summary").add("time", s.End/1000).add("result", words.Outcome(s.Outcome.Success))
+	o := new(object).add("sampleType", "summary").add("time", s.End/1000)
+	o.add("result", words.Outcome(s.Outcome.Success))
 	o.addIf(sends, "totalSent", total[result.Sent]).addIf(sends, "totalBlocked", total[result.Blocked])
 	o.addIf(sends, "totalCompleted", total[result.Completed]).addIf(receives, "totalReceived", total[result.Received])
 	o.addLatencies("total ", &s.Latencies)

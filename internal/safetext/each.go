@@ -11,8 +11,8 @@ import (
 func Clean[T any](s *Secrets, v T) T { return Each(v, s.Field) }
 
 // Each returns v with change applied to each string in its exported fields, slices, maps and pointers, at any depth. It
-// copies what changes and shares the rest. Strings of named types stay, and so do those behind interfaces, and the keys of
-// numbers: they are perfmq's own words.
+// copies what changes and shares the rest. Strings of named types stay, and so do those behind interfaces, and the keys
+// of numbers, which are perfmq's own words.
 func Each[T any](v T, change func(string) string) T {
 	if changed, ok := visit(reflect.ValueOf(&v).Elem(), change); ok {
 		return changed.Interface().(T) //nolint:forcetypeassert // visit keeps the type

@@ -38,8 +38,8 @@ type Summary struct {
 	Err error
 	// Counters are the protocol's own, as in the last Snapshot.
 	Counters []driver.Counter
-	// Verified is the fate of the messages, with examples; nil if it was not asked for. With it Expected and Missing are
-	// exact.
+	// Verified is the fate of the messages, with examples; nil if it was not asked for. With it Expected and Missing
+	// are exact.
 	Verified *verify.Result
 }
 
