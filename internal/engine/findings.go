@@ -161,11 +161,12 @@ func (r *run) findOutages(s *stats.Summary) {
 	if n := min(inDoubt(s)+r.countOvercome(), max(s.Total.Get(result.Unconfirmed), inDoubt(s))); n > 0 {
 		s.Find("in-doubt", "", n, n, s.Total.Get(result.Resent), s.Total.Get(result.Unconfirmed))
 	}
-	if s.Missing != nil && *s.Missing > 0 && len(s.Outages) > 0 && slices.ContainsFunc(r.subs, func(s *subscription) bool {
+	missing := *cmp.Or(s.Missing, new(uint64))
+	if missing > 0 && len(s.Outages) > 0 && slices.ContainsFunc(r.subs, func(s *subscription) bool {
 		return s.destination.Kind == driver.Topic && !slices.ContainsFunc(s.consumers,
 			func(c *consumer) bool { return c.spec.Durable })
 	}) {
-		s.Find("not-durable", "", *s.Missing)
+		s.Find("not-durable", "", missing)
 	}
 	if v := s.Verified; v != nil {
 		s.Find("after-outage", "", v.Total.AfterOutage+v.Total.Resent, v.Total.AfterOutage, v.Total.Resent)
