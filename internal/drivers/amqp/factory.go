@@ -43,13 +43,7 @@ func defaultOptions() *Options {
 
 // Factory describes the protocol and opens drivers for it.
 func Factory() driver.Factory {
-	queue := driver.KindCapabilities{
-		Exists: true, Persistent: true, TTL: true, Priority: true, Group: true, Properties: true, Selector: true,
-		Transactions: true, TransactedReceive: true, Credit: true, Reject: true, Release: true, Concurrency: true,
-		Redelivered: true, Delay: true, Text: true,
-	}
-	topic := queue
-	topic.DurableSubscription, topic.SharedSubscription = true, true
+	queue, topic := protocol.Features()
 	return protocol.Factory(driver.Factory{
 		Name: "amqp", Title: "AMQP 1.0", Client: driver.Native, Hosts: protocol.AMQP().Hosts,
 		Capabilities: driver.Capabilities{TLS: true, Queue: queue, Topic: topic}, InFlight: inFlight,

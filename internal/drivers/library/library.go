@@ -11,20 +11,15 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Join returns a connection of the pool. It calls check before the broker is known, with f, and then with the factory
-// of the connection.
+// Join returns a connection of the pool, unless check refuses it.
 func Join[C transport.Shared](
-	ctx context.Context, pool *transport.Pool[C], spec driver.Connection, f *driver.Factory, of func(C) *driver.Factory,
-	check func(*driver.Factory) error,
+	ctx context.Context, pool *transport.Pool[C], spec driver.Connection, check func(C) error,
 ) (*transport.Lease[C], error) {
-	if err := check(f); err != nil {
-		return nil, err
-	}
 	lease, err := pool.Acquire(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
-	if err = check(of(lease.Conn)); err != nil {
+	if err = check(lease.Conn); err != nil {
 		lease.Release(ctx)
 	}
 	return lease, err

@@ -33,6 +33,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -42,13 +43,7 @@ func Factory() driver.Factory { return New().Factory() }
 
 // Factory returns the protocol "mem" with broker b for every host. It has all features except encryption.
 func (b *Broker) Factory() driver.Factory {
-	queue := driver.KindCapabilities{
-		Exists: true, Persistent: true, TTL: true, Priority: true, Group: true, Properties: true, Selector: true,
-		Transactions: true, TransactedReceive: true, Credit: true, Reject: true, Release: true, Concurrency: true,
-		Redelivered: true, Delay: true, Text: true,
-	}
-	topic := queue
-	topic.DurableSubscription, topic.SharedSubscription = true, true
+	queue, topic := protocol.Features()
 	return driver.Factory{
 		Name: "mem", Title: "in-process broker", Schemes: []string{"mem"}, DefaultURL: "mem://local",
 		Client:       driver.Native,

@@ -37,6 +37,18 @@ func RocketMQ() *transport.Protocol {
 	}
 }
 
+// Features returns all features: topics have subscriptions, too.
+func Features() (queue, topic driver.KindCapabilities) {
+	queue = driver.KindCapabilities{
+		Exists: true, Persistent: true, TTL: true, Priority: true, Group: true, Properties: true, Selector: true,
+		Transactions: true, TransactedReceive: true, Credit: true, Reject: true, Release: true, Concurrency: true,
+		Redelivered: true, Delay: true, Text: true,
+	}
+	topic = queue
+	topic.DurableSubscription, topic.SharedSubscription = true, true
+	return queue, topic
+}
+
 // Factory completes f for drivers with the options O. Further reports mistakes in the settings beside those that
 // [transport.Check] finds.
 func Factory[O any](

@@ -107,16 +107,17 @@ func (b *batcher) sendIf(ctx context.Context, more bool, condition func(*batch) 
 	b.filling = nil
 	b.timer.Stop()
 	b.mu.Unlock()
-	var q sendQueue
+	var to *sendBroker
+	var queue int
 	if err == nil {
-		q, err = b.p.queue(t.kind)
+		to, queue, err = b.p.queue(t.kind)
 	}
 	if err == nil {
-		head := b.p.header(q, t.kind, nil, t.born, t.body)
+		head := b.p.header(to, queue, t.kind, nil, t.born, t.body)
 		if more {
-			b.p.hold(q.conn)
+			b.p.hold(to.conn)
 		}
-		err = q.conn.submit(ctx, b.p.socket, head, t.body, more, call{to: t, limit: b.p.limit})
+		err = to.conn.submit(ctx, b.p.socket, head, t.body, more, call{to: t, limit: b.p.limit})
 	}
 	if err != nil {
 		t.answer(0, &reply{err: err})

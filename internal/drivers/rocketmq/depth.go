@@ -111,27 +111,21 @@ func (d *rocketDriver) inspect(ctx context.Context, dest driver.Destination) (n 
 
 // place asks where the group stands in a queue: it has not consumed the messages from offset next to end.
 func (m *membership) place(ctx context.Context, conn *conn, id queueID, retry bool) (next, end int64, err error) {
-	next, found, err := conn.savedOffset(ctx, m.group, id)
-	if err != nil {
-		if retry && driver.ClassOf(err) == driver.ClassNotFound {
-			return 0, 0, nil // no message was ever given back
-		}
+	next, found, err := m.stands(ctx, conn, id, retry)
+	switch {
+	case retry && driver.ClassOf(err) == driver.ClassNotFound:
+		return 0, 0, nil // no message was ever given back
+	case err != nil:
 		return 0, 0, err
+	case !found && m.fromNext && !retry:
+		return next, next, nil
 	}
 	first, err := conn.limitOffset(ctx, id, wire.ReqGetMinOffset)
 	if err != nil {
 		return 0, 0, err
 	}
 	end, err = conn.limitOffset(ctx, id, wire.ReqGetMaxOffset)
-	switch {
-	case found:
-		next = min(max(next, first), end) // do not count messages that the broker has removed
-	case m.fromNext && !retry:
-		next = end
-	default:
-		next = first
-	}
-	return next, end, err
+	return min(max(next, first), end), end, err // do not count messages that the broker has removed
 }
 
 var _ driver.Inspector = (*rocketDriver)(nil)

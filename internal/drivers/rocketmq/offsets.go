@@ -120,20 +120,25 @@ func (c *conn) limitOffset(ctx context.Context, id queueID, code int) (int64, er
 	return n, nil
 }
 
+// stands returns the offset of the group in a queue: the saved one, if found, or else the one at which it begins.
+func (m *membership) stands(ctx context.Context, conn *conn, id queueID, retry bool) (at int64, found bool, err error) {
+	at, found, err = conn.savedOffset(ctx, m.group, id)
+	if err != nil || found {
+		return at, found, err
+	}
+	limit := int(wire.ReqGetMinOffset)
+	if m.fromNext && !retry {
+		limit = wire.ReqGetMaxOffset
+	}
+	at, err = conn.limitOffset(ctx, id, limit)
+	return at, false, err
+}
+
 // position determines the offset at which to begin with a queue.
 func (c *consumer) position(ctx context.Context, q *queue) error {
-	offset, found, err := q.conn.savedOffset(ctx, c.group, q.queueID)
+	offset, found, err := c.stands(ctx, q.conn, q.queueID, q.retry)
 	if err != nil {
 		return err
-	}
-	if !found {
-		limit := int(wire.ReqGetMinOffset)
-		if c.fromNext && !q.retry {
-			limit = wire.ReqGetMaxOffset
-		}
-		if offset, err = q.conn.limitOffset(ctx, q.queueID, limit); err != nil {
-			return err
-		}
 	}
 	// A broker that gets the first offsets of two queues at once loses one of them: both threads create the group's
 	// table (ConsumerOffsetManager.commitOffset). So the offsets are saved one by one before there is anything to lose.

@@ -79,12 +79,6 @@ type sendBroker struct {
 // There is no list of queues: with thousands of queues and producers it would take most memory.
 type sendBrokers []*sendBroker
 
-// sendQueue is a queue to send to.
-type sendQueue struct {
-	*sendBroker
-	number int // at its broker
-}
-
 func (l sendBrokers) queues() (n int) {
 	for _, b := range l {
 		n += b.write
@@ -92,15 +86,15 @@ func (l sendBrokers) queues() (n int) {
 	return n
 }
 
-// queue returns the queue with a number from 0 up to queues.
-func (l sendBrokers) queue(i int) (q sendQueue) {
-	for _, b := range l {
-		if q = (sendQueue{b, i}); i < b.write {
+// queue returns the broker of the queue with a number from 0 up to queues, and the queue's number there.
+func (l sendBrokers) queue(i int) (b *sendBroker, number int) {
+	for _, b = range l {
+		if i < b.write {
 			break
 		}
 		i -= b.write
 	}
-	return q
+	return b, i
 }
 
 // Producer implements [driver.Driver].

@@ -20,11 +20,11 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 		return p.batch.add(ctx, m)
 	}
 	k := &p.kinds[m.Variant]
-	q, err := p.queue(k)
+	b, number, err := p.queue(k)
 	if err != nil {
 		return err
 	}
-	head := p.header(q, k, m, m.Time, k.body)
+	head := p.header(b, number, k, m, m.Time, k.body)
 	synchronous := p.opts.Send == sendSync
 	if synchronous {
 		select {
@@ -33,13 +33,13 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 		}
 	}
 	more := m.More && !synchronous
-	p.hold(q.conn)
+	p.hold(b.conn)
 	p.inFlight.Add(1)
 	e := call{to: p, arg: uint64(m.Slot), limit: p.limit}
 	if p.opts.Send == sendOneWay {
 		e.oneWay, e.limit = true, unlimited
 	}
-	if err = q.conn.submit(ctx, p.socket, head, k.body, more, e); err != nil {
+	if err = b.conn.submit(ctx, p.socket, head, k.body, more, e); err != nil {
 		p.inFlight.Add(-1)
 		return wrap(p.op, err)
 	}
@@ -83,29 +83,29 @@ func (p *producer) Flush(ctx context.Context) error {
 }
 
 // queue returns the next queue of a reachable broker, or the queue of the kind's group, chosen as other clients do.
-func (p *producer) queue(k *kind) (q sendQueue, err error) {
+func (p *producer) queue(k *kind) (b *sendBroker, number int, err error) {
 	list := *p.brokers.Load()
 	queues := list.queues()
 	if k.group != "" {
-		if q = list.queue(int(k.hash % uint32(queues))); q.conn.Dead() {
-			return q, wrap(p.op, q.conn.Why())
+		if b, number = list.queue(int(k.hash % uint32(queues))); b.conn.Dead() {
+			err = wrap(p.op, b.conn.Why())
 		}
-		return q, nil
+		return b, number, err
 	}
 	for range queues {
-		q = list.queue(p.next)
+		b, number = list.queue(p.next)
 		p.next = (p.next + 1) % queues
-		if !q.conn.Dead() {
-			return q, nil
+		if !b.conn.Dead() {
+			return b, number, nil
 		}
 	}
-	return q, wrap(p.op, list[0].conn.Why())
+	return nil, 0, wrap(p.op, list[0].conn.Why())
 }
 
 // reachable returns an error if no broker is reachable for messages of a kind; for nil, for messages without a group.
 func (p *producer) reachable(k *kind) error {
 	if k != nil && k.group != "" {
-		_, err := p.queue(k)
+		_, _, err := p.queue(k)
 		return err
 	}
 	list := *p.brokers.Load()
@@ -117,9 +117,11 @@ func (p *producer) reachable(k *kind) error {
 
 // header builds the header of a request with that body: for a message of a kind, or, if k is nil, for a batch. It is
 // valid until the next call.
-func (p *producer) header(q sendQueue, k *kind, m *driver.Message, born int64, body []byte) []byte {
-	b := append(p.head[:0], q.prefix...)
-	b = wire.AppendInt(b, "e", int64(q.number))
+func (p *producer) header(
+	to *sendBroker, queue int, k *kind, m *driver.Message, born int64, body []byte,
+) []byte {
+	b := append(p.head[:0], to.prefix...)
+	b = wire.AppendInt(b, "e", int64(queue))
 	b = wire.AppendInt(b, "f", int64(p.sysFlag))
 	b = wire.AppendInt(b, "g", born/1000) // in milliseconds
 	b = wire.AppendField(b, "h", "0")     // flag
@@ -130,7 +132,7 @@ func (p *producer) header(q sendQueue, k *kind, m *driver.Message, born int64, b
 		b = wire.AppendProperty(b, wire.PropWait, "true")
 	}
 	wire.CloseField(b, at)
-	b = append(b, q.suffix...)
+	b = append(b, to.suffix...)
 	b = p.sign.Sign(b, body)
 	wire.EndFrame(b, len(body))
 	p.head = b

@@ -353,8 +353,9 @@ func TestQueuesOfBrokers(t *testing.T) {
 	p.brokers.Store(&sendBrokers{a, b, c})
 	use := func(k *kind, n int) (names []string) {
 		for range n {
-			q := musttest.Get(p.queue(k))(t)
-			names = append(names, fmt.Sprint(map[*sendBroker]string{a: "a", c: "c"}[q.sendBroker], q.number))
+			to, number, err := p.queue(k)
+			require.NoError(t, err)
+			names = append(names, fmt.Sprint(map[*sendBroker]string{a: "a", c: "c"}[to], number))
 		}
 		return names
 	}
@@ -364,7 +365,7 @@ func TestQueuesOfBrokers(t *testing.T) {
 	p.brokers.Store(&sendBrokers{b})
 	p.next = 0
 	for _, k := range []*kind{{}, {group: "g"}} {
-		_, err := p.queue(k)
+		_, _, err := p.queue(k)
 		require.Error(t, err)
 		require.Error(t, p.reachable(k))
 	}

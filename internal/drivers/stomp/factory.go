@@ -43,13 +43,7 @@ func defaultOptions() *Options {
 // Factory describes the protocol and opens drivers for it.
 func Factory() driver.Factory {
 	// The effect of a NACK differs between brokers: see [dialect.checkConsumer].
-	queue := driver.KindCapabilities{
-		Exists: true, Persistent: true, TTL: true, Priority: true, Group: true, Properties: true, Selector: true,
-		Transactions: true, TransactedReceive: true, Credit: true, Concurrency: true, Reject: true, Release: true,
-		Redelivered: true, Delay: true, Text: true,
-	}
-	topic := queue
-	topic.DurableSubscription, topic.SharedSubscription = true, true
+	queue, topic := protocol.Features()
 	return protocol.Factory(driver.Factory{
 		Name:         "stomp",
 		Title:        "STOMP 1.2",

@@ -15,9 +15,9 @@ import (
 // text replaces the X.
 func names() []string {
 	return []string{
-		"X", "Xab", "XAB", "X b", " X", "X ", "X%b", "X%20b", "X%2Fb", "X%25b", "X+b", "X/b", "X//b", "X/", "X?b", "X?b=c",
-		"X#b", "X.#", "X.*", "X.>", "X*", "X,b", "X:b", "X;b", "X&b", "X=b", "X@b", "X|b", "X$b", "X!b", "X\\b", "X'b",
-		"X\"b", "X(b)", "X[b]", "X{b}", "X<b>", "Xgrün", "X名前", "X💡", "X_b", "X-b", "X.b",
+		"X", "Xab", "XAB", "X b", " X", "X ", "X%b", "X%20b", "X%2Fb", "X%25b", "X+b", "X/b", "X//b", "X/", "X?b",
+		"X?b=c", "X#b", "X.#", "X.*", "X.>", "X*", "X,b", "X:b", "X;b", "X&b", "X=b", "X@b", "X|b", "X$b", "X!b",
+		"X\\b", "X'b", "X\"b", "X(b)", "X[b]", "X{b}", "X<b>", "Xgrün", "X名前", "X💡", "X_b", "X-b", "X.b",
 	}
 }
 

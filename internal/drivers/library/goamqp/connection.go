@@ -22,12 +22,10 @@ import (
 // Factory describes the protocol and opens drivers for it.
 func Factory() driver.Factory {
 	p := protocol.AMQP()
-	queue := driver.KindCapabilities{
-		Exists: true, Persistent: true, TTL: true, Priority: true, Group: true, Properties: true, Selector: true,
-		Credit: true, Reject: true, Release: true, Concurrency: true, Redelivered: true, Text: true,
+	queue, topic := protocol.Features()
+	for _, kind := range []*driver.KindCapabilities{&queue, &topic} { // without what the library lacks
+		kind.Transactions, kind.TransactedReceive, kind.Delay = false, false, false
 	}
-	topic := queue
-	topic.DurableSubscription, topic.SharedSubscription = true, true
 	f := driver.Factory{
 		Name: "amqp", Title: "AMQP 1.0", Client: "go-amqp", Hosts: p.Hosts,
 		Capabilities: driver.Capabilities{TLS: true, Queue: queue, Topic: topic},
@@ -157,12 +155,11 @@ type party struct {
 	closed  bool
 }
 
-// join begins a session for a producer or consumer of dest. check is called before and after the broker is known.
+// join begins a session for a producer or consumer of dest, unless check refuses the features of the broker.
 func (d *amqpDriver) join(
 	ctx context.Context, spec driver.Connection, dest driver.Destination, op string, check func(*driver.Factory) error,
 ) (p party, err error) {
-	p.Lease, err = library.Join(ctx, &d.Pool, spec, &d.factory,
-		func(c *connection) *driver.Factory { return &c.factory }, check)
+	p.Lease, err = library.Join(ctx, &d.Pool, spec, func(c *connection) error { return check(&c.factory) })
 	if err != nil {
 		return p, err
 	}

@@ -33,12 +33,11 @@ type Options struct {
 // Factory describes the protocol and opens drivers for it.
 func Factory() driver.Factory {
 	p := protocol.STOMP()
-	queue := driver.KindCapabilities{
-		Exists: true, Persistent: true, TTL: true, Priority: true, Group: true, Properties: true, Selector: true,
-		Credit: true, Concurrency: true, Redelivered: true, Text: true,
+	queue, topic := protocol.Features()
+	for _, kind := range []*driver.KindCapabilities{&queue, &topic} { // without what the library lacks
+		kind.Transactions, kind.TransactedReceive, kind.Delay = false, false, false
+		kind.Reject, kind.Release = false, false
 	}
-	topic := queue
-	topic.DurableSubscription, topic.SharedSubscription = true, true
 	f := driver.Factory{
 		Name: "stomp", Title: "STOMP 1.2", Client: "go-stomp", Hosts: p.Hosts,
 		Capabilities: driver.Capabilities{TLS: true, Queue: queue, Topic: topic}, InFlight: inFlight,
@@ -117,14 +116,6 @@ func (c *connection) End(ctx context.Context) {
 		_ = library.Call(ctx, c.stomp.Disconnect)
 	}
 	_ = c.net.Close()
-}
-
-// join returns a connection. check is called before and after the broker is known.
-func (d *stompDriver) join(
-	ctx context.Context, spec driver.Connection, check func(*driver.Factory) error,
-) (*transport.Lease[*connection], error) {
-	of := func(c *connection) *driver.Factory { return &c.factory }
-	return library.Join(ctx, &d.Pool, spec, &d.factory, of, check)
 }
 
 // giveUp ends a connection on which the broker owes an answer, once no one waits for it.

@@ -36,8 +36,8 @@ func (d *stompDriver) Producer(
 	ctx context.Context, spec driver.ProducerSpec, done driver.Completions,
 ) (driver.Producer, error) {
 	op := "open a producer on " + spec.Destination.String()
-	lease, err := d.join(ctx, spec.Connection,
-		func(f *driver.Factory) error { return library.PlainNames().CheckProducer(op, f, &spec) })
+	lease, err := library.Join(ctx, &d.Pool, spec.Connection,
+		func(c *connection) error { return library.PlainNames().CheckProducer(op, &c.factory, &spec) })
 	if err != nil {
 		return nil, err
 	}
