@@ -99,11 +99,10 @@ func rowsOf(loads []load) (rows []result.Row) {
 func resultOf(t *testing.T, loads []load) *result.Result {
 	t.Helper()
 	rows := rowsOf(loads)
-	sum := result.NewSum(head())
+	r := result.NewSum(head())
 	for i := range rows {
-		sum.Add(&rows[i])
+		r.AddRow(&rows[i])
 	}
-	r := sum.Result()
 	r.Rows, r.Complete = rows, true
 	r.Outcome = result.Outcome{Success: true, Reason: "duration reached"}
 	r.Limit = &result.Limit{Kind: result.LimitNone, Share: 1, Text: "the rate was reached"}

@@ -31,7 +31,7 @@ type Feed struct {
 
 	mu      sync.Mutex
 	run     Run
-	sum     *result.Sum
+	sum     *result.Result
 	rows    int
 	version string
 	html    []byte // of the version; nil before the first request
@@ -78,7 +78,7 @@ func (f *Feed) Row(row result.Row) error {
 	f.rows++
 	return f.change(strconv.Itoa(f.rows), func() error {
 		f.run.add(&row)
-		f.sum.Add(&row)
+		f.sum.AddRow(&row)
 		return nil
 	})
 }
@@ -175,7 +175,7 @@ func (f *Feed) newer(after string) ([]byte, error) {
 	if f.version != after && f.html == nil {
 		run := f.run
 		if run.Result == nil {
-			run.Result = run.rated(f.sum.Result())
+			run.Result = run.rated(f.sum)
 		}
 		p := &Page{Runs: []*Run{&run}}
 		p.Title = p.title()

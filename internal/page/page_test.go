@@ -178,7 +178,7 @@ func TestHostileTexts(t *testing.T) {
 func long(seconds int) *result.Result {
 	ack := latencyOf([]int64{300, 400, 500, 90000}, 1)
 	h := head()
-	sum := result.NewSum(h)
+	r := result.NewSum(h)
 	var rows []result.Row
 	for i := range seconds {
 		row := rowsOf([]load{{step: "load", phase: result.Measure, sent: 4000, completed: 4000, receive: 3990, backlog: int64(10 * i)}})[0]
@@ -190,10 +190,9 @@ func long(seconds int) *result.Result {
 		case seconds / 3:
 			row.Producers.Completed, row.Producers.Sent = 7000, 7000
 		}
-		sum.Add(&row)
+		r.AddRow(&row)
 		rows = append(rows, row)
 	}
-	r := sum.Result()
 	r.Rows = rows
 	return r
 }

@@ -107,7 +107,7 @@ func (w *wanted) addTo(h *Histogram, keep bool) error {
 	for _, l := range w.rows {
 		bare := *l
 		bare.Histogram = nil
-		joined.add(&bare)
+		joined.Merge(&bare)
 	}
 	joined.Histogram = h
 	if err := joined.check(); err != nil {
@@ -117,7 +117,8 @@ func (w *wanted) addTo(h *Histogram, keep bool) error {
 		if *sum == nil {
 			*sum = &Latency{Histogram: &Histogram{}}
 		}
-		(*sum).add(&joined)
+		(*sum).Merge(&joined)
+		(*sum).percentiles()
 	}
 	if keep && len(w.rows) == 1 {
 		w.rows[0].Histogram = h

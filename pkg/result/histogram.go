@@ -218,15 +218,6 @@ func (h *Histogram) Percentile(p float64) (value int64) {
 	return value
 }
 
-func (h *Histogram) clone() *Histogram {
-	if h == nil {
-		return nil
-	}
-	c := &Histogram{}
-	c.Add(h)
-	return c
-}
-
 // HDR returns the histogram as the library's type, for log writers.
 func (h *Histogram) HDR() *hdrhistogram.Histogram {
 	full := hdrhistogram.New(lowestValue, MaxLatency, significantDigits)

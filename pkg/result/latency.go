@@ -49,17 +49,28 @@ func (l *Latency) Record(d time.Duration) (inRange bool) {
 	return inRange
 }
 
-// Merge adds all values of other, which has its histogram. It does not renew the percentiles.
+// Merge adds all values of other. If both have values and one has no histogram, the percentiles become unknown;
+// otherwise see Seal.
 func (l *Latency) Merge(other *Latency) {
 	if other == nil || other.Count == 0 {
 		return
 	}
-	if l.Histogram == nil {
+	first := l.Count == 0
+	l.Percentiles = nil
+	switch {
+	case other.Histogram == nil:
+		l.Histogram = nil
+		if first && other.Percentiles != nil {
+			l.Percentiles = new(*other.Percentiles)
+		}
+	case l.Histogram != nil:
+		l.Histogram.Add(other.Histogram)
+	case first:
 		l.Histogram = &Histogram{}
+		l.Histogram.Add(other.Histogram)
 	}
-	l.Histogram.Add(other.Histogram)
-	l.Count += other.Count
-	l.Sum += other.Sum
+	addTo(&l.Count, other.Count)
+	addTo(&l.Sum, other.Sum)
 	l.Max = max(l.Max, other.Max)
 }
 
@@ -71,7 +82,7 @@ func (l *Latency) Reset() {
 	}
 }
 
-// Merge adds the values of other, and the kinds that l does not have yet. Other has its histograms.
+// Merge adds the values of other, and the kinds that l does not have yet.
 func (l *Latencies) Merge(other Latencies) {
 	l.Expect(&other)
 	for k, from := range other {
@@ -83,9 +94,12 @@ func (l *Latencies) Merge(other Latencies) {
 
 // Expect adds the kinds that other has, without values.
 func (l *Latencies) Expect(other *Latencies) {
-	for k := range l {
-		if l[k] == nil && other[k] != nil {
-			l[k] = NewLatency()
+	for k, from := range other {
+		if l[k] != nil || from == nil {
+			continue
+		}
+		if l[k] = NewLatency(); from.Histogram == nil {
+			l[k].Histogram = nil
 		}
 	}
 }
@@ -122,10 +136,13 @@ func (l *Latency) Percentile(p float64) int64 {
 	return min(l.Histogram.Percentile(p), l.Max)
 }
 
-// percentiles recomputes the percentiles.
+// percentiles recomputes the percentiles from the histogram, if there is one.
 func (l *Latency) percentiles() {
+	if l.Histogram == nil {
+		return
+	}
 	l.Percentiles = nil
-	if l.Histogram == nil || l.Count == 0 {
+	if l.Count == 0 {
 		return
 	}
 	if h := l.Histogram; h.octaves == nil { // equal distributions are equal
@@ -137,42 +154,8 @@ func (l *Latency) percentiles() {
 	}
 }
 
-// add adds other, which may have no histogram: then the percentiles become unknown.
-func (l *Latency) add(other *Latency) {
-	if other == nil || other.Count == 0 {
-		return
-	}
-	if l.Count == 0 {
-		*l = *other
-		l.Histogram = other.Histogram.clone()
-		if other.Percentiles != nil {
-			p := *other.Percentiles
-			l.Percentiles = &p
-		}
-		return
-	}
-	addTo(&l.Count, other.Count)
-	addTo(&l.Sum, other.Sum)
-	l.Max = max(l.Max, other.Max)
-	if l.Histogram != nil && other.Histogram != nil {
-		l.Histogram.Add(other.Histogram)
-	} else {
-		l.Histogram = nil
-	}
-	l.percentiles()
-}
-
-// add adds the latencies of other, including kinds that l does not have yet.
+// add merges other, and renews the percentiles.
 func (l *Latencies) add(other *Latencies) {
-	for k, from := range other {
-		if from == nil {
-			continue
-		}
-		if l[k] == nil {
-			if l[k] = NewLatency(); from.Histogram == nil {
-				l[k].Histogram = nil
-			}
-		}
-		l[k].add(from)
-	}
+	l.Merge(*other)
+	l.Seal()
 }

@@ -245,11 +245,10 @@ func readRows(path string) (head *Head, rows []Row, sum string, err error) {
 
 // rebuild sums up a result from its rows, without their latencies.
 func rebuild(head *Head, rows []Row) *Result {
-	sum := NewSum(*head)
+	r := NewSum(*head)
 	for i := range rows {
-		sum.count(&rows[i])
+		r.count(&rows[i])
 	}
-	r := &sum.result
 	r.Outcome.Reason = "unknown: the run has not ended, or the tester was killed"
 	r.Outcome.Problems = []string{"there is no " + ResultFile +
 		": the tester was killed, or the run goes on; this is the sum of its rows"}

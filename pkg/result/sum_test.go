@@ -15,16 +15,15 @@ func TestSum(t *testing.T) {
 	w, err := NewWriter(dir)
 	require.NoError(t, err)
 	require.NoError(t, w.Start(r.Head))
-	s := NewSum(r.Head)
+	got := NewSum(r.Head)
 	for i := range r.Rows {
-		s.Add(&r.Rows[i])
+		got.AddRow(&r.Rows[i])
 		require.NoError(t, w.Row(r.Rows[i]))
 	}
 	require.NoError(t, w.Close())
 
 	read, err := Read(dir)
 	require.NoError(t, err)
-	got := s.Result()
 	assert.Equal(t, read.Total, got.Total)
 	assert.Equal(t, asJSON(t, read.Latencies), asJSON(t, got.Latencies))
 	assert.Equal(t, asJSON(t, read.Steps), asJSON(t, got.Steps))
