@@ -175,7 +175,7 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return plan.Wrong(cmd.CommandPath()+" --help shows its usage", "%s takes no arguments, but %s was given",
+	return plan.Wrong(listsFlags(cmd), "%s takes no arguments, but %s was given",
 		cmd.CommandPath(), config.Quoted(args[0]))
 }
 

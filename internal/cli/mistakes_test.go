@@ -26,7 +26,7 @@ func TestMistakes(t *testing.T) {
 		{"help alpha clint", "error: unknown command \"clint\" of perfmq alpha\nhint: did you mean perfmq alpha client?\n"},
 		{"help alpha client x", "error: unknown command \"x\" of perfmq alpha client\nhint: perfmq alpha client --help lists all flags\n"},
 		{"completion zsh2", "error: unknown command \"zsh2\" of perfmq completion\nhint: did you mean perfmq completion zsh?\n"},
-		{"version x", "error: perfmq version takes no arguments, but x was given\nhint: perfmq version --help shows its usage\n"},
+		{"version x", "error: perfmq version takes no arguments, but x was given\nhint: perfmq version --help lists all flags\n"},
 		{"alpha client --rte=5", "error: unknown flag: --rte\nhint: did you mean --rate?\n"},
 		{"alpha client --xyzxyz 5", "error: unknown flag: --xyzxyz\nhint: perfmq alpha client --help lists all flags\n"},
 		{"alpha client -r", "error: unknown flag -r\nhint: perfmq alpha client --help lists all flags\n"},

@@ -104,7 +104,7 @@ amqp client --selector 'a = 1 AND b <> 3' --credit 50
 amqp client --tx --tx-size 10 --commit-interval 10
 amqp consumer --tx
 amqp client --consumer-work exp:2ms --consumer-rate 100 --consumer-fail 1% --consumer-fail-as reject
-stomp client --consumer-work 1ms-5ms --consumer-fail 0.25%
+stomp client --consumer-work exp:3ms --consumer-fail 0.25%
 amqp client --shared-connections --threads 4 --producers 9 --consumer-connections 2 --consumers 5
 amqp client --reconnect --reconnect-timeout 5s --wait-for-broker 10s
 amqp client --reconnect --in-doubt resend

@@ -23,7 +23,7 @@ func TestLimitOfEachStep(t *testing.T) {
 		s := newScenario(b.Factory(), false)
 		step := func(name string, d time.Duration, rate string, work time.Duration) {
 			s.step(name, lasting(d), s.senders("senders", paced(rate)), s.readers("readers", func(g *plan.Group) {
-				g.ConsumerWork = load.Work{Min: work, Max: work}
+				g.ConsumerWork = load.Work{Mean: work}
 			}))
 		}
 		step("paced", 3*time.Second, "100", 0)

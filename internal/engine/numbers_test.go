@@ -246,7 +246,7 @@ func TestBlockedOnATopic(t *testing.T) {
 			s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
 				p.Destinations[0].Kind = driver.Topic
 				p.Consumers, p.Duration, p.MaxPending, p.DrainTimeout = 3, 4*time.Second, 100, time.Second
-				p.ConsumerWork = load.Work{Min: 10 * time.Second, Max: 10 * time.Second}
+				p.ConsumerWork = load.Work{Mean: 10 * time.Second}
 			}), nil)
 			// Each consumer has a message; more may come at the end, when its work on that one is cut short.
 			require.GreaterOrEqual(t, s.Total.Get(result.Received), uint64(3))
@@ -390,7 +390,7 @@ func TestCommitsOfBothSides(t *testing.T) {
 // TestConsumerWork: consumers that work 2 ms on each message receive 500 per second each; consumers with a rate share
 // it.
 func TestConsumerWork(t *testing.T) {
-	work := load.Work{Min: 2 * time.Millisecond, Max: 2 * time.Millisecond}
+	work := load.Work{Mean: 2 * time.Millisecond}
 	for name, c := range map[string]struct {
 		edit      func(*flat)
 		perSecond float64

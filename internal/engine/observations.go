@@ -31,57 +31,52 @@ func Observe(s *stats.Summary) {
 
 // observeStalls adds a finding for the stalls of each side of the run, of a broker and of a group.
 func observeStalls(s *stats.Summary) {
-	type part struct{ broker, group string }
-	parts := []part{{}} // the run first
+	type part struct{ broker, group, side string }
+	var parts []part
 	stalls := map[part][]result.Stall{}
 	for _, stall := range s.Stalls {
 		if stall.Warmup {
 			continue
 		}
-		p := part{stall.Broker, stall.Group}
-		if p != (part{}) && stalls[p] == nil {
+		p := part{stall.Broker, stall.Group, stall.Side}
+		if stalls[p] == nil {
 			parts = append(parts, p)
 		}
 		stalls[p] = append(stalls[p], stall)
 	}
 	for _, p := range parts {
-		who, whom, subject := "the broker", "", ""
-		if p.broker != "" {
-			who, subject = "broker "+p.broker, ", broker "+p.broker
-		}
+		who, whom, subject := "the broker", "", p.side
 		if p.group != "" {
-			whom, subject = " group "+p.group, ", group "+p.group+subject
+			whom, subject = " group "+p.group, subject+", group "+p.group
 		}
-		for _, side := range []struct {
-			name, did string
-		}{
-			{stats.BothSides, who + " stalled"},
-			{stats.SendSide, who + " did not answer" + whom},
-			{stats.ReceiveSide, who + " did not deliver"},
-		} {
-			observeSide(s, stalls[p], side.name, subject, side.did)
+		if p.broker != "" {
+			who, subject = "broker "+p.broker, subject+", broker "+p.broker
 		}
+		did := who + " stalled"
+		switch p.side {
+		case stats.SendSide:
+			did = who + " did not answer" + whom
+		case stats.ReceiveSide:
+			did = who + " did not deliver"
+		}
+		findStalls(s, stalls[p], subject, did)
 	}
 	s.Find("more-stalls", "", s.Unlisted, s.Unlisted)
 }
 
-func observeSide(s *stats.Summary, all []result.Stall, side, subject, did string) {
+// findStalls adds a finding for the stalls of one part.
+func findStalls(s *stats.Summary, list []result.Stall, subject, did string) {
 	var moments []string
 	var longest time.Duration
-	for _, stall := range all {
-		if stall.Side == side {
-			start, length := microseconds(stall.Elapsed), microseconds(stall.Length)
-			longest = max(longest, length)
-			moments = append(moments, fmt.Sprintf("at %.3f s (%s) for %.3f s", start.Seconds(),
-				time.UnixMicro(s.Start).Add(start).Format(time.TimeOnly), length.Seconds()))
-		}
-	}
-	if len(moments) == 0 {
-		return
+	for _, stall := range list {
+		start, length := microseconds(stall.Elapsed), microseconds(stall.Length)
+		longest = max(longest, length)
+		moments = append(moments, fmt.Sprintf("at %.3f s (%s) for %.3f s", start.Seconds(),
+			time.UnixMicro(s.Start).Add(start).Format(time.TimeOnly), length.Seconds()))
 	}
 	when := words.First(moments, namedStalls, ", ")
 	f := words.Find("stall", "", uint64(len(moments)), did, words.Times(len(moments)), words.Seconds(longest), when)
-	f.Subject = side + subject
+	f.Subject = subject
 	f.Examples = moments[:min(len(moments), words.MaxExamples)]
 	s.Findings = append(s.Findings, f)
 }

@@ -224,7 +224,7 @@ func TestOutagesAndVerification(t *testing.T) {
 			verified(p)
 			p.Reconnect, p.Rate, p.Duration, p.MaxPending = true, rate("1000"), 12*time.Second, 1000
 			p.Producers, p.Consumers = 3, 2
-			p.ConsumerWork = load.Work{Min: 1900 * time.Microsecond, Max: 1900 * time.Microsecond}
+			p.ConsumerWork = load.Work{Mean: 1900 * time.Microsecond}
 		})
 		var mu sync.Mutex
 		var lost []uint64 // by the broker, in each time of losses

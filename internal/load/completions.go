@@ -44,17 +44,13 @@ func (p *Producer) ended(slot driver.Slot, place *place, o driver.Outcome, now t
 
 // DoneAll implements [driver.Completions]. It reads the clock once, and takes one lock for many messages.
 func (p *Producer) DoneAll(list []driver.Slot, o driver.Outcome) {
-	now := p.clock.Now()
 	if p.kept != nil && o.State != driver.Accepted { // each may end differently
 		for _, slot := range list {
-			if place := p.slots.endMessage(slot); place != nil {
-				p.ended(slot, place, o, now, 0)
-			} else {
-				p.stray(o)
-			}
+			p.Done(slot, o)
 		}
 		return
 	}
+	now := p.clock.Now()
 	for len(list) > 0 {
 		n := min(len(list), doneChunk)
 		p.doneChunk(list[:n], o, now)

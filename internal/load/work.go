@@ -12,65 +12,40 @@ import (
 
 // Work is the time that a consumer works on each message before it settles the message. The zero value is no work.
 type Work struct {
-	// Min and Max bound a uniform distribution; equal ones are a fixed time.
-	Min, Max time.Duration
-	// Mean is the mean of an exponential distribution, instead of Min and Max; 0 for none.
-	Mean time.Duration
+	Mean        time.Duration
+	Exponential bool // by an exponential distribution; else Mean is the time for each message
 }
 
-// MaxWork bounds Min, Max and Mean, and each time drawn from an exponential distribution.
+// MaxWork bounds the mean, and each time drawn from an exponential distribution.
 const MaxWork = time.Hour
 
 // IsZero reports whether there is no work.
-func (w Work) IsZero() bool { return w == Work{} }
+func (w Work) IsZero() bool { return w.Mean == 0 }
 
 // String returns the work in the form that [ParseWork] reads.
 func (w Work) String() string {
-	switch {
-	case w.Mean > 0:
+	if w.Exponential {
 		return "exp:" + w.Mean.String()
-	case w.Min != w.Max:
-		return w.Min.String() + "-" + w.Max.String()
-	default:
-		return w.Min.String()
 	}
+	return w.Mean.String()
 }
 
-// ParseWork reads a fixed time (2ms), a uniform distribution (1ms-5ms) or an exponential one by its mean (exp:2ms).
-func ParseWork(text string) (w Work, err error) {
-	one := func(text string) time.Duration {
-		d, parseErr := quantity.Duration(strings.TrimSpace(text), 0)
-		if parseErr != nil || d > MaxWork {
-			err = errors.New("must be a time such as 2ms, a range such as 1ms-5ms, or exp:2ms for an exponential " +
-				"distribution, up to 1h")
-		}
-		return d
+// ParseWork reads a fixed time (2ms) or an exponential distribution by its mean (exp:2ms).
+func ParseWork(text string) (Work, error) {
+	text, exponential := strings.CutPrefix(text, "exp:")
+	mean, err := quantity.Duration(strings.TrimSpace(text), 0)
+	if err != nil || mean > MaxWork {
+		return Work{}, errors.New("must be a time such as 2ms, or exp:2ms for an exponential distribution, up to 1h")
 	}
-	if mean, ok := strings.CutPrefix(text, "exp:"); ok {
-		w.Mean = one(mean)
-		return w, err
-	}
-	low, high, ranged := strings.Cut(text, "-")
-	w.Min = one(low)
-	if w.Max = w.Min; ranged {
-		w.Max = one(high)
-	}
-	if err == nil && w.Max < w.Min {
-		err = errors.New("must be a range from less to more")
-	}
-	return w, err
+	return Work{mean, exponential && mean > 0}, nil
 }
 
 // next returns the time for a message.
 func (w Work) next() time.Duration {
-	switch {
-	case w.Mean > 0:
+	if w.Exponential {
 		return min(time.Duration(float64(w.Mean)*rand.ExpFloat64()), MaxWork) //nolint:gosec // no secret
-	case w.Max > w.Min:
-		return w.Min + rand.N(w.Max-w.Min+1) //nolint:gosec // no secret
-	default:
-		return w.Min
 	}
+	return w.Mean
 }
 
 // worker works on messages one after the other, in one goroutine.

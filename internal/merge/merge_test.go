@@ -422,7 +422,7 @@ func TestShardsAreCutOff(t *testing.T) {
 		b := mem.New()
 		p := newPlan(b.Factory(), func(p *plan.Plan, g *plan.Group) {
 			g.Producers, g.Consumers, g.Rate, g.MaxPending, g.Reconnect = 2, 6, schedule(t, "600"), 0, true
-			g.ConsumerWork = load.Work{Mean: 8 * time.Millisecond}
+			g.ConsumerWork = load.Work{Mean: 8 * time.Millisecond, Exponential: true}
 			p.Steps[0].Duration, p.Allow.Disorder = 12*time.Second, true
 		})
 		for at := range 4 {

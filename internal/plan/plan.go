@@ -216,7 +216,7 @@ type Group struct {
 	Shared int `set:"shared" roles:"consumer" section:"Consumer" default:"0" help:"shared subscriptions per topic, each with --consumers consumers"`
 	// ConsumerWork is the simulated work on each message before its settlement, and ConsumerRate the most that all
 	// consumers together receive per second; the zero values are none.
-	ConsumerWork load.Work `set:"consumer-work" roles:"consumer" arg:"TIME" help:"time that a consumer works on each message: 2ms, 1ms-5ms (uniform), exp:2ms (exponential)"`
+	ConsumerWork load.Work `set:"consumer-work" roles:"consumer" arg:"TIME" help:"time that a consumer works on each message: 2ms, or exp:2ms (exponential)"`
 	ConsumerRate load.Rate `set:"consumer-rate" roles:"consumer" arg:"N" none:"as fast as possible" help:"messages per second that all consumers together receive at most"`
 	// ConsumerFail is the share of the deliveries that consumers do not accept, on purpose, but treat as Failing says:
 	// reject or release.

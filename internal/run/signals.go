@@ -78,12 +78,11 @@ func supervise[T any](
 			interrupted = true
 			switch received {
 			case 1:
+				wait := ""
 				if drainTimeout > 0 {
-					say("stopping: waiting up to " + drainTimeout.String() +
-						" for messages in flight; press Ctrl-C again to leave at once")
-				} else {
-					say("stopping; press Ctrl-C again to leave at once")
+					wait = ": waiting up to " + drainTimeout.String() + " for messages in flight"
 				}
+				say("stopping" + wait + "; press Ctrl-C again to leave at once")
 				halt()
 			case 2:
 				say("leaving at once")

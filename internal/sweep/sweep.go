@@ -162,22 +162,20 @@ func (s *Sweep) Do() (status int) {
 			next == result.StatusFailed && s.Stop
 		if early {
 			status = result.Graver(status, next)
-			s.note("the sweep ends early: %d of %d runs are finished%s", s.finished(), len(s.state.Runs), s.again())
 			break
 		}
 	}
-	if left := len(s.state.Runs) - s.finished(); left > 0 && !early {
-		s.note("%d of %d runs did not come to their end and have no figures%s", left, len(s.state.Runs), s.again())
+	if s.finished() < len(s.state.Runs) {
+		text := fmt.Sprintf("%d of %d runs are finished", s.finished(), len(s.state.Runs))
+		if early {
+			text = "the sweep ends early: " + text
+		}
+		if s.dir != "" {
+			text += "; the same command goes on with it"
+		}
+		s.note("%s", text)
 	}
 	return s.conclude(status)
-}
-
-// again returns a hint how to resume the sweep; empty without a folder.
-func (s *Sweep) again() string {
-	if s.dir == "" {
-		return ""
-	}
-	return "; the same command goes on with it"
 }
 
 func (s *Sweep) finished() (n int) {
