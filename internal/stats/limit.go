@@ -147,29 +147,18 @@ func (t *LoadTally) worker(top bound, share float64, producers []ProducerAsked) 
 		return words.NewLimit("lateness", share)
 	}
 	w := slices.MaxFunc(t.workers, func(a, b workerTally) int { return cmp.Compare(a.busy, b.busy) })
-	name, more := w.name, ""
+	name := w.name
 	if 2*w.connection > w.busy {
 		name = "the connection of " + name
 	}
-	if n := t.saturated() - 1; n > 0 {
-		more = fmt.Sprintf(", nor did %d more workers", n)
-	}
-	return words.NewLimit("worker", share, name, words.Seconds(w.busy), words.Seconds(w.bounds.total()), more)
-}
-
-// saturated returns the number of workers that never waited in an interval.
-func (t *LoadTally) saturated() (n int) {
-	for i := range t.workers {
-		if t.workers[i].busy > 0 {
-			n++
-		}
-	}
-	return n
+	return words.NewLimit("worker", share, name, words.Seconds(w.busy), words.Seconds(w.bounds.total()))
 }
 
 // onlyLate reports whether the producers missed their rate although they waited for due times all the time: they, or
 // the whole tester, stood still for a moment. No worker was busy then.
-func (t *LoadTally) onlyLate(top bound) bool { return top == boundWorker && t.saturated() == 0 }
+func (t *LoadTally) onlyLate(top bound) bool {
+	return top == boundWorker && !slices.ContainsFunc(t.workers, func(w workerTally) bool { return w.busy > 0 })
+}
 
 // ownBound returns the client's own bound on the messages in flight of the first producer that has one.
 func ownBound(producers []ProducerAsked) (own driver.InFlight) {

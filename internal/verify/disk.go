@@ -2,7 +2,6 @@ package verify
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,10 +14,10 @@ import (
 // confidential.
 func WriteFile(path string, side *Side) error {
 	data, err := Encode(side)
-	if err != nil {
-		return fmt.Errorf("encode the verification file: %w", err)
+	if err == nil {
+		err = inputfile.Replace(path, data, 0o600)
 	}
-	if err := inputfile.Replace(path, data, 0o600); err != nil {
+	if err != nil {
 		var failed *fs.PathError // the error names the file that the user knows
 		if errors.As(err, &failed) {
 			err = failed.Err

@@ -50,14 +50,14 @@ func (s *Side) eachSet(visit func(**roaring64.Bitmap) error) error {
 	for _, sent := range s.Sent {
 		sets := []**roaring64.Bitmap{&sent.refused, &sent.unconfirmed, &sent.withheld}
 		if err := visitAll(sets, sent.Resent); err != nil {
-			return fmt.Errorf("producer-%d: %w", sent.Producer, err)
+			return err
 		}
 	}
 	for _, r := range s.Received {
 		for _, st := range r.Streams {
 			sets := []**roaring64.Bitmap{&st.Arrived.rest, &st.doubled, &st.marked, &st.late, &st.lateMarked}
 			if err := visitAll(sets, st.More, st.Outaged); err != nil {
-				return fmt.Errorf("received from %s: %w", r.Destination, err)
+				return err
 			}
 		}
 	}
@@ -97,10 +97,8 @@ func uint64Bytes(n uint64) []byte { return binary.LittleEndian.AppendUint64(nil,
 
 // Decode reads a side from the content of a file.
 func Decode(data []byte) (*Side, error) {
-	damaged := func(format string, args ...any) (*Side, error) {
-		return nil, &inputfile.Error{
-			Reason: fmt.Sprintf(format, args...), Hint: "copy it again from the machine that wrote it",
-		}
+	damaged := func(format string, args ...any) error {
+		return &inputfile.Error{Reason: fmt.Sprintf(format, args...), Hint: "copy it again from the machine that wrote it"}
 	}
 	if len(data) < headSize || string(data[:len(fileMagic)]) != fileMagic {
 		return nil, &inputfile.Error{Reason: "is no verification file", Hint: "such files are written by --verify-file FILE"}
@@ -112,15 +110,12 @@ func Decode(data []byte) (*Side, error) {
 		}
 	}
 	length := binary.LittleEndian.Uint64(data[headSize-8:])
-	switch whole := uint64(headSize + sha256.Size); {
-	case length > uint64(len(data)) || uint64(len(data)) < whole+length:
-		return damaged("is truncated: it has %d bytes and lacks some", len(data))
-	case uint64(len(data)) > whole+length:
-		return damaged("has %d bytes too many", uint64(len(data))-whole-length)
+	if length > uint64(len(data)) || uint64(len(data)-headSize) < length+sha256.Size {
+		return nil, damaged("is truncated: it has %d bytes and lacks some", len(data))
 	}
 	end := len(data) - sha256.Size
-	if sum := sha256.Sum256(data[:end]); !bytes.Equal(sum[:], data[end:]) {
-		return damaged("is damaged: its checksum does not match")
+	if sum := sha256.Sum256(data[:end]); !bytes.Equal(sum[:], data[end:]) || uint64(end-headSize) != length {
+		return nil, damaged("is damaged: its checksum does not match")
 	}
 	return decode(data[headSize:end])
 }
@@ -147,7 +142,7 @@ func decode(content []byte) (*Side, error) {
 		return nil, err
 	}
 	if len(content) > 0 {
-		return nil, fmt.Errorf("%d bytes are left over", len(content))
+		return nil, errContradiction
 	}
 	return side, side.checkSets()
 }
@@ -178,7 +173,7 @@ func readSet(part []byte) (*roaring64.Bitmap, error) {
 		return nil, err
 	}
 	if from.Len() > 0 {
-		return nil, errors.New("a set is longer than it should be")
+		return nil, errContradiction
 	}
 	return set, set.Validate()
 }
@@ -188,41 +183,34 @@ var errContradiction = errors.New("its numbers contradict each other")
 
 // checkHead checks a side without its sets.
 func (s *Side) checkHead() error {
-	if s.ID <= 0 {
-		return fmt.Errorf("the ID %d is not above zero", s.ID)
+	if s.ID <= 0 || s.Shard < 0 || s.Shard > s.Shards || s.Shards > maxShards || (s.Shard == 0) != (s.Shards == 0) {
+		return errContradiction
 	}
-	if s.Shard < 0 || s.Shard > s.Shards || s.Shards > maxShards || (s.Shard == 0) != (s.Shards == 0) {
-		return fmt.Errorf("it is shard %d of %d", s.Shard, s.Shards)
-	}
+	var places []string
 	producers := map[int64]bool{}
 	for _, sent := range s.Sent {
-		if sent == nil || sent.Producer < 0 {
+		if sent == nil || sent.Producer < 0 || producers[sent.Producer] {
 			return errContradiction
-		}
-		if producers[sent.Producer] {
-			return fmt.Errorf("producer-%d: it is there twice", sent.Producer)
 		}
 		producers[sent.Producer] = true
-		if _, err := driver.ParseDestination(sent.Destination); err != nil {
-			return fmt.Errorf("producer-%d: %w", sent.Producer, err)
-		}
+		places = append(places, sent.Destination)
 	}
 	for _, r := range s.Received {
-		if r == nil {
+		if r == nil || len(r.Streams) > maxStreams {
 			return errContradiction
 		}
-		if _, err := driver.ParseDestination(r.Destination); err != nil {
-			return fmt.Errorf("received from %s: %w", r.Destination, err)
-		}
+		places = append(places, r.Destination)
 		seen := map[Stream]bool{}
 		for _, st := range r.Streams {
-			if st == nil || st.Run <= 0 || st.Producer < 0 {
+			if st == nil || st.Run <= 0 || st.Producer < 0 || seen[st.Stream] {
 				return errContradiction
 			}
-			if seen[st.Stream] || len(seen) >= maxStreams {
-				return fmt.Errorf("run %d producer-%d is there twice, or one too many", st.Run, st.Producer)
-			}
 			seen[st.Stream] = true
+		}
+	}
+	for _, place := range places {
+		if _, err := driver.ParseDestination(place); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -36,6 +36,10 @@ func (r *Result) lostOnQueues() bool {
 
 func (j *judge) notes(r *Result) {
 	note := func(format string, args ...any) { r.Notes = append(r.Notes, fmt.Sprintf(format, args...)) }
+	half := func(did, others string) {
+		note("this process did not %s, so it cannot detect losses; perfmq verify joins its file with those of the %s", did,
+			others)
+	}
 	t := &r.Total
 	for _, run := range slices.Sorted(maps.Keys(j.absent)) {
 		note("shards of run %d %s: %s; perfmq merge, or perfmq verify, joins all, and detects losses", run, AbsentNote,
@@ -44,11 +48,9 @@ func (j *judge) notes(r *Result) {
 	switch {
 	case len(j.absent) > 0:
 	case len(r.Scopes) == 0:
-		note("this process did not receive, so it cannot detect losses; perfmq verify joins its file with those of the " +
-			"consumers")
+		half("receive", "consumers")
 	case len(j.sent) == 0:
-		note("this process did not send, so it cannot detect losses; perfmq verify joins its file with those of the " +
-			"producers")
+		half("send", "producers")
 	case j.partial:
 		note("with a selector it is not known which messages should arrive, so losses are not detected")
 	}

@@ -56,7 +56,7 @@ var bounds = []struct {
 	{"work", result.LimitConsumers, "their work took %s of their time%s", "try more --consumers"},
 	{"pace", result.LimitConsumers, "they receive no more than their rate%s", "raise --consumer-rate"},
 	{
-		"worker", result.LimitWorker, "%s never waited in %s of %s%s",
+		"worker", result.LimitWorker, "%s never waited in %s of %s",
 		"more producers, consumers or connections may bring more",
 	},
 	{
