@@ -75,9 +75,6 @@ func (r *run) addSubscriptions() {
 		}
 		if r.verify != nil {
 			c.checker = verify.NewChecker(s.tracker, own)
-			if r.outages != nil {
-				c.checker.Reconnecting(r.outages)
-			}
 		}
 	}
 }
@@ -99,6 +96,9 @@ func (r *run) newSubscription(c *consumer) *subscription {
 	}
 	if r.verify != nil {
 		s.tracker, s.arrivals = verify.NewTracker(), new(arrivals)
+		if r.outages != nil {
+			s.tracker.Reconnecting(r.outages)
+		}
 	}
 	for _, o := range r.subs {
 		if o.place == s.place && o.name == s.name {

@@ -244,7 +244,6 @@ func (r *run) side() *verify.Side {
 		part.Selective = slices.ContainsFunc(s.consumers, func(c *consumer) bool { return c.spec.Selector != "" })
 		part.Late = s.destination.Kind == driver.Topic
 		part.Opened, part.Ended, part.Drained = s.opened, s.ended, s.drained
-		part.CutOff = r.outages != nil && r.outages.Receiving()
 		part.Sent = s.sent
 		side.Received = append(side.Received, part)
 	}

@@ -136,38 +136,35 @@ const maxStops = 1024
 
 // stopped returns the last maxStops pauses.
 func (p *Pulse) stopped() []gap {
-	if p == nil {
-		return nil
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.recordBeat(p.clock.Now())
-	return slices.Clone(p.stops)
+	_, stops := p.look(false)
+	return stops
 }
 
 // stoodStill returns the length of perfmq's pauses in a time that ends about now.
 func (p *Pulse) stoodStill(from, to time.Duration) (sum time.Duration) {
-	if p == nil {
-		return 0
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.recordBeat(p.clock.Now())
-	for _, stop := range p.stops {
+	for _, stop := range p.stopped() {
 		sum += max(0, min(to, stop.to)-max(from, stop.from))
 	}
 	return sum
 }
 
-// takePauses returns the pauses since the last call. It is a beat itself, as it may run before the first beat after a
-// pause.
-func (p *Pulse) takePauses() (n result.Tester) {
+// takePauses returns the pauses since the last call.
+func (p *Pulse) takePauses() result.Tester {
+	pauses, _ := p.look(true)
+	return pauses
+}
+
+// look returns the pauses since the last one with take, and the last maxStops ones. It is a beat itself, as it may run
+// before the first beat after a pause.
+func (p *Pulse) look(take bool) (pauses result.Tester, stops []gap) {
 	if p == nil {
-		return n
+		return pauses, nil
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.recordBeat(p.clock.Now())
-	n, p.pauses = p.pauses, n
-	return n
+	if take {
+		p.pauses, pauses = pauses, p.pauses
+	}
+	return pauses, slices.Clone(p.stops)
 }

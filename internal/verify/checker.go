@@ -27,7 +27,6 @@ type Checker struct {
 	tracker *Tracker
 	run     int64
 	sums    *summer
-	outages Outages // nil without --reconnect
 
 	mu    sync.Mutex // rarely contended: other goroutines take it once a second, and in the drain
 	spans []span     // complete
@@ -62,7 +61,7 @@ type Outages interface {
 }
 
 // Reconnecting notes that consumers may lose their connections and open them again. Call it before the first Check.
-func (c *Checker) Reconnecting(o Outages) { c.outages = o }
+func (t *Tracker) Reconnecting(o Outages) { t.outages = o }
 
 // NewChecker returns the checker of one more consumer of t. With a run, messages of other runs are foreign.
 func NewChecker(t *Tracker, run int64) *Checker {
@@ -105,7 +104,7 @@ func (c *Checker) Check(d *driver.Delivery, now int64) Verdict { //nolint:gocycl
 	if d.Redelivered {
 		flags = redelivered
 	}
-	if c.outages != nil && (d.Redelivered || c.outages.Explain()) {
+	if o := c.tracker.outages; o != nil && (d.Redelivered || o.Explain()) {
 		flags |= afterOutage
 	}
 	n := uint64(id.Number)

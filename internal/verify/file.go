@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 
@@ -292,19 +293,28 @@ func (s *Set) UnmarshalJSON(text []byte) error { return json.Unmarshal(text, &s.
 
 // MarshalJSON writes a list in order.
 func (p Periods) MarshalJSON() ([]byte, error) {
-	var list []period
-	for stream, b := range p {
-		list = append(list, period{Stream: stream, From: b.From, To: &b.To})
+	var list []struct {
+		Stream
+		Bounds
 	}
-	slices.SortFunc(list, func(a, b period) int {
+	for _, stream := range slices.SortedFunc(maps.Keys(p), func(a, b Stream) int {
 		return cmp.Or(cmp.Compare(a.Run, b.Run), cmp.Compare(a.Producer, b.Producer))
-	})
+	}) {
+		list = append(list, struct {
+			Stream
+			Bounds
+		}{stream, p[stream]})
+	}
 	return json.Marshal(list)
 }
 
-// UnmarshalJSON reads a list.
+// UnmarshalJSON reads a list. An entry without an end, as of earlier versions, has no bound there.
 func (p *Periods) UnmarshalJSON(text []byte) error {
-	var list []period
+	var list []struct {
+		Stream
+		From uint64
+		To   *uint64
+	}
 	err := json.Unmarshal(text, &list)
 	*p = Periods{}
 	for _, one := range list {

@@ -29,7 +29,7 @@ func TestAfterOutage(t *testing.T) {
 		var consumers []*Checker
 		for range 3 {
 			c := NewChecker(tracker, 1)
-			c.Reconnecting(&outage)
+			tracker.Reconnecting(&outage)
 			consumers = append(consumers, c)
 		}
 		var copies, marked, explained [messages]uint64
@@ -213,7 +213,7 @@ func TestExamplesOfCopies(t *testing.T) {
 		ledger, tracker := NewLedger(1, 0, dest, BodySum(nil)), NewTracker()
 		var outage inOutage
 		c := NewChecker(tracker, 1)
-		c.Reconnecting(&outage)
+		tracker.Reconnecting(&outage)
 		var ids []driver.ID
 		check := func(numbers ...int) {
 			for _, n := range numbers {

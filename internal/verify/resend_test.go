@@ -23,7 +23,7 @@ func TestResent(t *testing.T) {
 		var checkers []*Checker
 		for _, tracker := range trackers {
 			c := NewChecker(tracker, 1)
-			c.Reconnecting(&outage)
+			tracker.Reconnecting(&outage)
 			checkers = append(checkers, c)
 		}
 		var ids []driver.ID

@@ -99,17 +99,13 @@ type Stream struct {
 }
 
 // Bounds are numbers of messages: From and those after it, below To.
-type Bounds struct{ From, To uint64 }
+type Bounds struct {
+	From uint64 `json:"from,omitempty"`
+	To   uint64 `json:"to"`
+}
 
 // Periods are the messages of each producer that were sent while a subscription existed.
 type Periods map[Stream]Bounds
-
-// period is an entry of Periods in a file.
-type period struct {
-	Stream
-	From uint64  `json:"from,omitempty"`
-	To   *uint64 `json:"to,omitempty"` // missing: no bound
-}
 
 // of returns the numbers of a set that are within the bounds.
 func (b Bounds) of(numbers *roaring64.Bitmap) *roaring64.Bitmap {

@@ -38,6 +38,8 @@ type span struct {
 // Tracker knows the messages that arrived at one subscription, from the checkers of its consumers. It is safe for
 // concurrent use.
 type Tracker struct {
+	outages Outages // nil without --reconnect
+
 	mu       sync.Mutex
 	checkers []*Checker
 	streams  map[Stream]*stream
@@ -118,14 +120,12 @@ func (t *Tracker) Seal(where driver.Destination, subscription string) *Received 
 	plain := strings.TrimPrefix(hidden(where), where.Kind.String()+"://")
 	return &Received{
 		Destination: hidden(where), Subscription: strings.ReplaceAll(subscription, where.Name, plain),
-		Foreign: n.foreign, Illegible: n.illegible, Last: n.last, Streams: t.own,
+		Foreign: n.foreign, Illegible: n.illegible, Last: n.last, Streams: t.own, CutOff: t.cutOff(),
 	}
 }
 
-// cutOff reports whether a consumer has lost its connection and went on. The caller holds the lock.
-func (t *Tracker) cutOff() bool {
-	return slices.ContainsFunc(t.checkers, func(c *Checker) bool { return c.outages != nil && c.outages.Receiving() })
-}
+// cutOff reports whether a consumer has lost its connection and went on.
+func (t *Tracker) cutOff() bool { return t.outages != nil && t.outages.Receiving() }
 
 // Last returns when the last message came that the run counts, in microseconds since the Unix epoch; 0 if none did.
 func (t *Tracker) Last() int64 { return t.flush().last }
