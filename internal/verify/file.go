@@ -99,7 +99,9 @@ func uint64Bytes(n uint64) []byte { return binary.LittleEndian.AppendUint64(nil,
 // Decode reads a side from the content of a file.
 func Decode(data []byte) (*Side, error) {
 	damaged := func(format string, args ...any) error {
-		return &inputfile.Error{Reason: fmt.Sprintf(format, args...), Hint: "copy it again from the machine that wrote it"}
+		return &inputfile.Error{
+			Reason: fmt.Sprintf(format, args...), Hint: "copy it again from the machine that wrote it",
+		}
 	}
 	if len(data) < headSize || string(data[:len(fileMagic)]) != fileMagic {
 		return nil, &inputfile.Error{Reason: "is no verification file", Hint: "such files are written by --verify-file FILE"}

@@ -37,8 +37,8 @@ func (r *Result) lostOnQueues() bool {
 func (j *judge) notes(r *Result) {
 	note := func(format string, args ...any) { r.Notes = append(r.Notes, fmt.Sprintf(format, args...)) }
 	half := func(did, others string) {
-		note("this process did not %s, so it cannot detect losses; perfmq verify joins its file with those of the %s", did,
-			others)
+		note("this process did not %s, so it cannot detect losses; perfmq verify joins its file with those of the %s",
+			did, others)
 	}
 	t := &r.Total
 	for _, run := range slices.Sorted(maps.Keys(j.absent)) {
