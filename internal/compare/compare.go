@@ -65,11 +65,17 @@ type Row struct {
 // rowsOf compares each of the sets with the first one by those metrics.
 func rowsOf(sets []Set, metrics []threshold.Metric) []Row {
 	var rows []Row
+	values := make([][]map[string]float64, len(sets)) // of each repeat
+	for i := range sets {
+		for _, r := range sets[i].Repeats {
+			values[i] = append(values[i], r.Metrics())
+		}
+	}
 	for _, m := range metrics {
 		row := Row{Metric: m, Name: m.Name, Unit: m.Unit.String()}
 		known := false
 		for i := range sets {
-			c := newCell(&sets[i], &m)
+			c := newCell(&sets[i], values[i], &m)
 			known = known || len(c.Values) > 0
 			row.Cells = append(row.Cells, c)
 		}
@@ -83,11 +89,11 @@ func rowsOf(sets []Set, metrics []threshold.Metric) []Row {
 	return rows
 }
 
-func newCell(s *Set, m *threshold.Metric) (c Cell) {
-	for i := range s.Repeats {
-		if v, ok := s.Repeats[i].Metrics[m.Name]; ok {
+func newCell(s *Set, values []map[string]float64, m *threshold.Metric) (c Cell) {
+	for i, r := range s.Repeats {
+		if v, ok := values[i][m.Name]; ok {
 			c.Values = append(c.Values, v)
-			c.AtLeast = c.AtLeast || m.Unit == threshold.PerSecond && s.Repeats[i].AtLeast
+			c.AtLeast = c.AtLeast || m.Unit == threshold.PerSecond && r.LowerBound()
 		}
 	}
 	if len(c.Values) == 0 {

@@ -67,7 +67,7 @@ func TestVerdicts(t *testing.T) {
 		"four of seven": {repeats(4, 1000, 100), repeats(7, 2000, 50), Better, Better},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rows := New([]Set{{Repeats: Repeats(c.a...)}, {Repeats: Repeats(c.b...)}}, metrics(t, "completed.avg", "ack.p99")).Rows
+			rows := New([]Set{{Repeats: c.a}, {Repeats: c.b}}, metrics(t, "completed.avg", "ack.p99")).Rows
 			assert.Equal(t, c.rate, rows[0].Cells[1].Verdict)
 			assert.Equal(t, c.ack, rows[1].Cells[1].Verdict)
 		})
@@ -118,8 +118,8 @@ func TestDifferences(t *testing.T) {
 			Labels: map[string]string{"heap": heap}, Host: result.Host{CPUs: cpus},
 		}}
 	}
-	a := Set{Name: "a", Repeats: Repeats(one("amqp://x", "5", "1g", 2), one("amqp://x", "5", "1g", 4))}
-	b := Set{Name: "b", Repeats: Repeats(one("amqp://y", "6", "2g", 2))}
+	a := Set{Name: "a", Repeats: []*result.Result{one("amqp://x", "5", "1g", 2), one("amqp://x", "5", "1g", 4)}}
+	b := Set{Name: "b", Repeats: []*result.Result{one("amqp://y", "6", "2g", 2)}}
 	list := differences([]Set{a, b})
 	assert.Equal(t, []Difference{
 		{Kind: "plan", Name: "steps.load.groups.1.broker.url", Values: []string{"amqp://x", "amqp://y"}},
@@ -131,7 +131,7 @@ func TestDifferences(t *testing.T) {
 	assert.Empty(t, differences([]Set{b, b}))
 
 	options = `,"options":{"declare":"no","compress":"false"}` // of which b's version has none
-	list = Unlike(differences([]Set{{Name: "a", Repeats: Repeats(one("amqp://x", "6", "2g", 2))}, b}))
+	list = Unlike(differences([]Set{{Name: "a", Repeats: []*result.Result{one("amqp://x", "6", "2g", 2)}}, b}))
 	assert.Equal(t, []Difference{
 		{Kind: "plan", Name: "steps.load.groups.1.broker.options.declare", Values: []string{"no", ""}},
 	}, list)
@@ -147,7 +147,7 @@ func TestBoundedRuns(t *testing.T) {
 			if r.Limit = (&result.Limit{Kind: kind}); ofStep {
 				r.Limit, r.Steps = &result.Limit{Kind: "broker"}, []result.Step{{Limit: &result.Limit{Kind: "none"}}, {Limit: r.Limit}}
 			}
-			s.Repeats = append(s.Repeats, Repeats(r)...)
+			s.Repeats = append(s.Repeats, r)
 		}
 		return s
 	}

@@ -141,7 +141,7 @@ func (c *Comparison) Judge() (errs []error, status int) {
 	for i := 1; i < len(c.Sets) && len(c.limits) > 0; i++ {
 		if s := &c.Sets[i]; len(s.Failed) > 0 {
 			found(result.StatusFailed, "", ": %s: %d of the runs failed, whatever their figures: %s", s.Name, len(s.Failed),
-				Failed(s.Failed[0].Result))
+				Failed(s.Failed[0]))
 		}
 	}
 	for k := range c.limits {

@@ -31,7 +31,7 @@ func TestRecordedRuns(t *testing.T) {
 	different := func(pair func() (a, b []*result.Result)) (n int) {
 		for range 100 {
 			a, b := pair()
-			rows := New([]Set{{Repeats: Repeats(a...)}, {Repeats: Repeats(b...)}}, Usual()).Rows
+			rows := New([]Set{{Repeats: a}, {Repeats: b}}, Usual()).Rows
 			for i := range rows {
 				if v := rows[i].Cells[1].Verdict; v == Better || v == Worse {
 					n++

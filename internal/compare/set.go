@@ -21,16 +21,8 @@ var ErrIncomplete = errors.New("the run did not come to its end")
 // Set is one side of a comparison: the repeats of a run.
 type Set struct {
 	Name    string
-	Repeats []Repeat
-	Failed  []Repeat // see [Set.Sift]
-}
-
-// Repeat is a run with the values of its metrics.
-type Repeat struct {
-	*result.Result
-	Metrics map[string]float64
-	// AtLeast: perfmq was the limit, so that the rates are lower bounds.
-	AtLeast bool
+	Repeats []*result.Result
+	Failed  []*result.Result // see [Set.Sift]
 }
 
 // NamesOf returns short names of folders: the last part of each path or, where these are equal, the paths.
@@ -49,19 +41,6 @@ func NamesOf(dirs []string) []string {
 		}
 	}
 	return names
-}
-
-// Repeats returns repeats with these results.
-func Repeats(results ...*result.Result) (list []Repeat) {
-	byPerfmq := func(l *result.Limit) bool { return l != nil && result.OfTester(l.Kind) }
-	for _, r := range results {
-		list = append(list, Repeat{
-			Result: r, Metrics: r.Metrics(),
-			AtLeast: byPerfmq(r.Limit) ||
-				slices.ContainsFunc(r.Steps, func(step result.Step) bool { return byPerfmq(step.Limit) }),
-		})
-	}
-	return list
 }
 
 // Read reads a set: the result in a folder, or all in the folders in it, which are repeats.
@@ -104,7 +83,7 @@ func (s *Set) add(dir string) error {
 		return fmt.Errorf("read %s: %w", dir, err)
 	}
 	r.Rows = nil // many results are in memory at once
-	s.Repeats = append(s.Repeats, Repeats(r)...)
+	s.Repeats = append(s.Repeats, r)
 	return nil
 }
 
@@ -129,7 +108,7 @@ func (s *Set) readRepeats(dir string) error {
 		if err := s.add(path); err != nil {
 			return err
 		}
-		if last := &s.Repeats[len(s.Repeats)-1]; of.ID != "" { // fresh destinations have the names of their run
+		if last := s.Repeats[len(s.Repeats)-1]; of.ID != "" { // fresh destinations have the names of their run
 			last.Plan = json.RawMessage(own.ReplaceAll(last.Plan, nil))
 		}
 	}
@@ -155,19 +134,19 @@ func Failed(r *result.Result) string {
 // Sift takes failed runs out of a set. If all have failed they stay.
 func (s *Set) Sift() {
 	for _, r := range s.Repeats {
-		if Failed(r.Result) != "" {
+		if Failed(r) != "" {
 			s.Failed = append(s.Failed, r)
 		}
 	}
 	if len(s.Failed) < len(s.Repeats) {
-		s.Repeats = slices.DeleteFunc(slices.Clone(s.Repeats), func(r Repeat) bool { return Failed(r.Result) != "" })
+		s.Repeats = slices.DeleteFunc(slices.Clone(s.Repeats), func(r *result.Result) bool { return Failed(r) != "" })
 	}
 }
 
 // Bounded is the number of repeats that perfmq limited.
 func (s *Set) Bounded() (n int) {
-	for i := range s.Repeats {
-		if s.Repeats[i].AtLeast {
+	for _, r := range s.Repeats {
+		if r.LowerBound() {
 			n++
 		}
 	}
@@ -192,10 +171,10 @@ func notes(sets []Set) (list []string) {
 			continue
 		}
 		text := fmt.Sprintf("%d of %d runs are left out, as they failed", n, n+len(s.Repeats))
-		if Failed(s.Repeats[0].Result) != "" {
+		if Failed(s.Repeats[0]) != "" {
 			text = words.Plural(n, "run") + " failed, and the figures are those of failed runs"
 		}
-		list = append(list, fmt.Sprintf("%s: %s; the first: %s", s.Name, text, Failed(s.Failed[0].Result)))
+		list = append(list, fmt.Sprintf("%s: %s; the first: %s", s.Name, text, Failed(s.Failed[0])))
 	}
 	return list
 }

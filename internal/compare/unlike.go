@@ -25,17 +25,17 @@ type Difference struct {
 func differences(sets []Set) (list []Difference) {
 	for _, kind := range []struct {
 		name string
-		of   func(*Repeat) map[string]string
+		of   func(*result.Result) map[string]string
 	}{
-		{"plan", func(r *Repeat) map[string]string { return Settings(r.Result) }},
-		{"label", func(r *Repeat) map[string]string { return r.Labels }},
-		{"version", func(r *Repeat) map[string]string { return Versions(r.Result) }},
+		{"plan", Settings},
+		{"label", func(r *result.Result) map[string]string { return r.Labels }},
+		{"version", Versions},
 		{"machine", machineOf},
 	} {
 		values := map[string][][]string{} // by name, of each set
 		for i := range sets {
-			for k := range sets[i].Repeats {
-				for name, v := range kind.of(&sets[i].Repeats[k]) {
+			for _, r := range sets[i].Repeats {
+				for name, v := range kind.of(r) {
 					if values[name] == nil {
 						values[name] = make([][]string, len(sets))
 					}
@@ -132,7 +132,7 @@ func Versions(r *result.Result) map[string]string {
 	return all
 }
 
-func machineOf(r *Repeat) map[string]string {
+func machineOf(r *result.Result) map[string]string {
 	return map[string]string{
 		"host": r.Host.Name, "system": r.Host.OS + "/" + r.Host.Arch, "processors": strconv.Itoa(r.Host.CPUs),
 		"memory": strconv.FormatUint(r.Host.Memory>>20, 10) + " MiB",

@@ -34,7 +34,7 @@ func (p *Page) comparison() (tables []Table, summaries []string) {
 		if r.group == len(sets) {
 			sets = append(sets, compare.Set{Name: r.of})
 		}
-		sets[r.group].Repeats = append(sets[r.group].Repeats, compare.Repeats(r.Result)...)
+		sets[r.group].Repeats = append(sets[r.group].Repeats, r.Result)
 	}
 	all := compare.New(sets, compare.Usual())
 	rows := all.Table(inUnit)

@@ -2,6 +2,7 @@ package result
 
 import (
 	"encoding/json"
+	"slices"
 )
 
 // Format is [Head.Format] of every result.
@@ -328,6 +329,12 @@ const (
 // broker, and rates are lower bounds.
 func OfTester(limit string) bool {
 	return limit == LimitWorker || limit == LimitProcessors || limit == LimitMachine
+}
+
+// LowerBound reports whether perfmq, or its machine, was the limit of the run or of a step: rates are lower bounds.
+func (r *Result) LowerBound() bool {
+	return r.Limit != nil && OfTester(r.Limit.Kind) || slices.ContainsFunc(r.Steps,
+		func(s Step) bool { return s.Limit != nil && OfTester(s.Limit.Kind) })
 }
 
 // Command is a command that ran before or after a step.
