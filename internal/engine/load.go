@@ -184,9 +184,7 @@ func (r *run) soFar(s *stats.Summary) *stats.Summary {
 	r.setOutages(s)
 	if r.verify != nil && r.role.Consumes() {
 		p := r.progress()
-		s.Verification = &result.Verification{
-			Total: result.Verified{Duplicates: p.Duplicates, Disordered: p.Disordered, Damaged: p.Damaged},
-		}
+		s.Verification = &result.Verification{Total: p.Verified()}
 	}
 	return s
 }

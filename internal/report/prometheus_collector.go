@@ -22,6 +22,8 @@ const namedSeries = 20
 // maxLabel is the maximum length of the label of a step and of the user's labels, in bytes.
 const maxLabel = 64
 
+const inFlightHelp = "Messages that were sent and are neither acknowledged nor failed."
+
 // ended is the phase after the summary, in addition to the values of stats.Phase.
 const ended = "ended"
 
@@ -37,6 +39,10 @@ type collector struct {
 	tester     result.Tester // of all intervals so far
 	histograms map[histogramKey]*result.Latency
 	groups     []result.Counts // of the first groups, if there are several
+
+	// Of the present scrape: where its metrics go, and the series that have been sent.
+	to   chan<- prometheus.Metric
+	sent map[string]bool
 }
 
 type histogramKey struct {
@@ -138,17 +144,17 @@ func (c *collector) Describe(chan<- *prometheus.Desc) {}
 func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e := emitter{metrics, map[string]bool{}}
-	e.set("build_info", "version goversion", "The program; always 1.", 1, c.version, runtime.Version())
+	c.to, c.sent = metrics, map[string]bool{}
+	c.set("build_info", "version goversion", "The program; always 1.", 1, c.version, runtime.Version())
 	if !c.started {
 		return
 	}
-	c.collectRun(e)
-	c.collectCounters(e)
-	c.collectStalls(e)
-	c.collectOutages(e)
+	c.collectRun()
+	c.collectCounters()
+	c.collectStalls()
+	c.collectOutages()
 	for i := range c.groups {
-		collectGroup(e, &c.run.Groups[i], &c.groups[i])
+		c.collectGroup(&c.run.Groups[i], &c.groups[i])
 	}
 	for key, l := range c.histograms {
 		// During the measurement the series of the warm-up are omitted: without new values their quantiles would be NaN.
@@ -156,36 +162,36 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 			metrics <- key.metric(l)
 		}
 	}
-	c.collectTester(e)
-	c.collectVerified(e)
-	c.collectDepths(e)
+	c.collectTester()
+	c.collectVerified()
+	c.collectDepths()
 	if c.final != nil {
-		collectEnd(c.final, e)
+		c.collectEnd(c.final)
 	}
 }
 
-func (c *collector) collectRun(e emitter) {
+func (c *collector) collectRun() {
 	run, n := &c.run, &c.last
-	e.set("run_info", "protocol consumer_protocol client consumer_client destinations scenario",
+	c.set("run_info", "protocol consumer_protocol client consumer_client destinations scenario",
 		"What is measured; always 1.", 1, run.Protocol, run.ConsumerProtocol, run.Client, run.ConsumerClient,
 		words.First(run.Destinations, namedSeries, ","), run.Scenario)
 	now := n.Phase
 	if c.final != nil {
 		now = ended
 	} else if run.Several() {
-		e.set("step_info", "step", "The step that the run is in, if it has several; always 1.", 1, shortLabel(n.Step))
+		c.set("step_info", "step", "The step that the run is in, if it has several; always 1.", 1, shortLabel(n.Step))
 	}
-	e.set("run_start_time_seconds", "",
+	c.set("run_start_time_seconds", "",
 		"When the load began, in seconds since the Unix epoch.", float64(run.Start.UnixMilli())/1000)
 	for _, phase := range []string{result.Warmup, result.Measure, result.Drain, ended} {
-		e.set("phase", "phase", "1 for the phase that the run is in, 0 for the others.", oneIf(phase == now), phase)
+		c.set("phase", "phase", "1 for the phase that the run is in, 0 for the others.", oneIf(phase == now), phase)
 	}
-	e.set("workers", "", "Open producers and consumers.", float64(n.Workers))
+	c.set("workers", "", "Open producers and consumers.", float64(n.Workers))
 	if run.Producing {
-		e.count("in_flight", "", "Messages that were sent and are neither acknowledged nor failed.", n.InFlight)
+		c.count("in_flight", "", inFlightHelp, n.InFlight)
 	}
 	for _, own := range n.Protocol {
-		e.count("protocol_events_total", "name", "What only the protocol's driver counts.", own.Value, own.Name)
+		c.count("protocol_events_total", "name", "What only the protocol's driver counts.", own.Value, own.Name)
 	}
 }
 
@@ -195,30 +201,29 @@ func shortLabel(text string) string {
 	return strings.ToValidUTF8(label[:min(len(label), maxLabel)], "")
 }
 
-func (c *collector) collectCounters(e emitter) {
+func (c *collector) collectCounters() {
 	t := c.last.Total.Values()
 	has := result.ProducerRole.If(c.run.Producing) | result.ConsumerRole.If(c.run.Consuming) |
 		result.Transacted.If(c.run.Transacted) | result.Delaying.If(t[result.Delayed] > 0)
 	for _, k := range result.CounterTable() {
 		if k.Metric != "" && k.Role&^has == 0 {
-			e.count(k.Metric, "", k.About, t[k.Counter])
+			c.count(k.Metric, "", k.About, t[k.Counter])
 		}
 	}
 	if c.run.Producing {
-		waits := func(of string, n uint64) {
-			e.count("send_waits_total", "for",
+		for of, n := range map[string]uint64{
+			"slot": t[result.Blocked] - t[result.NoLeave], "credit": t[result.NoLeave], "socket": t[result.SocketWaits],
+		} {
+			c.count("send_waits_total", "for",
 				"Waits of a producer, by cause: slot (max-pending messages were in flight), credit (the broker gave "+
 					"none) and socket (the network took no more).", n, of)
 		}
-		waits("slot", t[result.Blocked]-t[result.NoLeave])
-		waits("credit", t[result.NoLeave])
-		waits("socket", t[result.SocketWaits])
 		for _, f := range failuresOf(&c.last.Total) {
 			// All classes exist from the beginning, so that rate() sees the first failure.
 			for class := range driver.NumClasses {
 				n := f.classes[class.String()]
 				if class != driver.ClassNone || n > 0 {
-					e.count("sends_failed_total", "state class",
+					c.count("sends_failed_total", "state class",
 						"Messages that were sent but not acknowledged, by how that ended and why.",
 						n, f.name, class.String())
 				}
@@ -229,7 +234,7 @@ func (c *collector) collectCounters(e emitter) {
 		for as, n := range map[driver.Verdict]uint64{
 			driver.Release: t[result.ConsumerReleased], driver.Reject: t[result.ConsumerRejected],
 		} {
-			e.count("consumer_failed_total", "as",
+			c.count("consumer_failed_total", "as",
 				"Messages that consumers gave back on purpose (release: not received, to come again) or rejected on "+
 					"purpose (reject: received).", n, as.String())
 		}
@@ -237,120 +242,121 @@ func (c *collector) collectCounters(e emitter) {
 }
 
 // collectStalls emits the stalls of the sides, and the stalls of several groups and brokers.
-func (c *collector) collectStalls(e emitter) {
+func (c *collector) collectStalls() {
 	named := 0
 	whole := map[string]stats.PartStalls{}
 	for _, p := range c.last.Stalls {
 		switch {
 		case p.Whole:
 			whole[p.Side] = p
-			continue
-		case p.Group != "" && len(c.run.Groups) < 2 || named == 4*namedSeries:
-			continue
-		}
-		named++
-		for _, phase := range []stats.Phase{stats.Measure, stats.Warmup} {
-			e.count("group_stalls_total", "group broker side phase",
+		case (p.Group == "" || len(c.run.Groups) > 1) && named < 4*namedSeries:
+			named++
+			c.emitStalls("group_", "group broker ",
 				"The same of the workers of each group, whether others stalled too or not; with several brokers, or "+
-					"hosts in a URL, also of all workers at each, with an empty group.",
-				p.Count[phase], p.Group, p.Broker, p.Side, phase.String())
-			e.set("group_stall_seconds_total", "group broker side phase",
-				"How long these stalls were, added up.",
-				p.Length[phase].Seconds(), p.Group, p.Broker, p.Side, phase.String())
+					"hosts in a URL, also of all workers at each, with an empty group.", &p, p.Group, p.Broker, p.Side)
 		}
 	}
 	for side, works := range map[string]bool{stats.SendSide: c.run.Producing, stats.ReceiveSide: c.run.Consuming} {
-		for _, phase := range []stats.Phase{stats.Measure, stats.Warmup} {
-			if works {
-				e.count("stalls_total", "side phase",
-					"Times of --stall-threshold or longer in which the broker confirmed (send) or delivered "+
-						"(receive) nothing, although there was something to do; a stall of both sides counts for "+
-						"each.", whole[side].Count[phase], side, phase.String())
-				e.set("stall_seconds_total", "side phase",
-					"How long these stalls were, added up.", whole[side].Length[phase].Seconds(), side, phase.String())
-			}
+		if p := whole[side]; works {
+			c.emitStalls("", "",
+				"Times of --stall-threshold or longer in which the broker confirmed (send) or delivered "+
+					"(receive) nothing, although there was something to do; a stall of both sides counts for "+
+					"each.", &p, side)
 		}
 	}
 }
 
+// stalls emits the stalls of a part, by phase.
+func (c *collector) emitStalls(prefix, labels, help string, p *stats.PartStalls, values ...string) {
+	for _, phase := range []stats.Phase{stats.Measure, stats.Warmup} {
+		all := append(values[:len(values):len(values)], phase.String())
+		c.count(prefix+"stalls_total", labels+"side phase", help, p.Count[phase], all...)
+		c.set(prefix+"stall_seconds_total", labels+"side phase", "How long these stalls were, added up.",
+			p.Length[phase].Seconds(), all...)
+	}
+}
+
 // collectOutages emits the figures of outages; none without --reconnect.
-func (c *collector) collectOutages(e emitter) {
+func (c *collector) collectOutages() {
 	p := c.last.Outage
 	if p == nil {
 		return
 	}
-	e.set("outages_total", "",
+	c.set("outages_total", "",
 		"Times in which workers had lost their connections; only with --reconnect.", float64(p.Count))
-	e.set("outage_seconds_total", "",
+	c.set("outage_seconds_total", "",
 		"How long these outages were, added up: each to the first message that was confirmed or received after it.",
 		p.Length.Seconds())
-	e.set("outage_age_seconds", "", "How long ago the present outage began; 0 if there is none.", p.Since.Seconds())
-	e.set("workers_disconnected", "",
+	c.set("outage_age_seconds", "", "How long ago the present outage began; 0 if there is none.", p.Since.Seconds())
+	c.set("workers_disconnected", "",
 		"Producers and consumers that have lost their connection and are not connected again.", float64(p.Down))
-	e.count("reconnects_total", "", "Connections that were opened again.", p.Reconnects)
-	e.count("messages_in_doubt_total", "",
+	c.count("reconnects_total", "", "Connections that were opened again.", p.Reconnects)
+	c.count("messages_in_doubt_total", "",
 		"Messages that ended without an answer of the broker as their connection was lost.", p.InDoubt)
 	for class := range driver.NumClasses { // the most frequent class exists from the beginning, for rate()
 		if n := p.Attempts[class]; n > 0 || class == driver.ClassConnect {
-			e.count("reconnect_failures_total", "class",
+			c.count("reconnect_failures_total", "class",
 				"Attempts to connect again that failed, by the class of the failure.", n, class.String())
 		}
 	}
 }
 
-func collectGroup(e emitter, g *stats.RunGroup, n *result.Counts) {
+// ofGroup returns a metric's description for its twin of groups.
+func ofGroup(help string) string { return strings.TrimSuffix(help, ".") + ", of a group." }
+
+func (c *collector) collectGroup(g *stats.RunGroup, n *result.Counts) {
+	has := result.ProducerRole.If(g.Sends) | result.ConsumerRole.If(g.Receives)
 	t, inFlight := n.Values(), n.InFlight()
-	info := func(role, protocol, client string) {
-		e.set("group_info", "group role protocol client",
-			"The role, protocol and client of a group; always 1.", 1, g.Name, role, protocol, client)
+	for _, k := range result.CounterTable() {
+		switch k.Counter {
+		case result.Sent, result.Completed, result.Received, result.Redelivered:
+			if k.Role&^has == 0 {
+				c.count("group_"+k.Metric, "group", ofGroup(k.About), t[k.Counter], g.Name)
+			}
+		}
 	}
-	if g.Sends {
-		info("producer", g.Protocol, g.Client)
-		e.count("group_messages_sent_total", "group",
-			"Messages of a group handed to the protocol's driver.", t[result.Sent], g.Name)
-		e.count("group_messages_completed_total", "group",
-			"Messages of a group that the broker acknowledged.", t[result.Completed], g.Name)
-		e.count("group_sends_failed_total", "group",
-			"Messages of a group that were sent but not acknowledged.",
-			t[result.Sent]-inFlight-t[result.Completed], g.Name)
-		e.count("group_in_flight", "group",
-			"Messages of a group that were sent and are neither acknowledged nor failed.", inFlight, g.Name)
+	info := func(role, protocol, client string) {
+		c.set("group_info", "group role protocol client",
+			"The role, protocol and client of a group; always 1.", 1, g.Name, role, protocol, client)
 	}
 	if g.Receives {
 		info("consumer", g.ConsumerProtocol, g.ConsumerClient)
-		e.count("group_messages_received_total", "group",
-			"Messages delivered to the consumers of a group.", t[result.Received], g.Name)
-		e.count("group_messages_redelivered_total", "group",
-			"Those of them that the broker marked as delivered before.", t[result.Redelivered], g.Name)
+	}
+	if g.Sends {
+		info("producer", g.Protocol, g.Client)
+		c.count("group_sends_failed_total", "group",
+			"Messages of a group that were sent but not acknowledged.",
+			t[result.Sent]-inFlight-t[result.Completed], g.Name)
+		c.count("group_in_flight", "group", ofGroup(inFlightHelp), inFlight, g.Name)
 	}
 }
 
-func (c *collector) collectTester(e emitter) {
+func (c *collector) collectTester() {
 	h := &c.tester
-	e.set("tester_cpu_seconds_total", "", "Processor time used by this process since the load began.", seconds(h.CPU))
-	e.set("tester_cores", "", "Processors that this process may use at once.", float64(h.Cores))
+	c.set("tester_cpu_seconds_total", "", "Processor time used by this process since the load began.", seconds(h.CPU))
+	c.set("tester_cores", "", "Processors that this process may use at once.", float64(h.Cores))
 	if c.last.Tester.Memory > 0 {
-		e.count("tester_memory_bytes", "", "Resident memory of this process.", c.last.Tester.Memory)
+		c.count("tester_memory_bytes", "", "Resident memory of this process.", c.last.Tester.Memory)
 	}
 	if h.DelayKnown {
-		e.set("tester_processor_wait_seconds_total", "",
+		c.set("tester_processor_wait_seconds_total", "",
 			"How long threads of this process, added up, waited for a processor.", seconds(h.Delay))
 	}
-	e.count("tester_pauses_total", "", "Times in which nothing of this process ran.", h.Pauses)
-	e.set("tester_pause_max_seconds", "", "The longest of them.", seconds(h.PauseMax))
+	c.count("tester_pauses_total", "", "Times in which nothing of this process ran.", h.Pauses)
+	c.set("tester_pause_max_seconds", "", "The longest of them.", seconds(h.PauseMax))
 	for direction, by := range map[string]int64{"forward": h.ClockForward, "backward": h.ClockBackward} {
-		e.set("tester_clock_step_seconds_total", "direction",
+		c.set("tester_clock_step_seconds_total", "direction",
 			"How far the wall clock was set, forward and backward.", seconds(by), direction)
 	}
 	if h.MachineAll > 0 {
-		e.set("machine_cpu_busy_seconds_total", "",
+		c.set("machine_cpu_busy_seconds_total", "",
 			"Processor time used on the whole machine, by all, since the load began.", seconds(h.MachineBusy))
-		e.set("machine_cpu_seconds_total", "",
+		c.set("machine_cpu_seconds_total", "",
 			"Processor time that the machine had since the load began.", seconds(h.MachineAll))
 	}
 }
 
-func (c *collector) collectVerified(e emitter) {
+func (c *collector) collectVerified() {
 	const duringRun = 8 // findings
 	var t result.Verified
 	final := false
@@ -358,10 +364,7 @@ func (c *collector) collectVerified(e emitter) {
 	case c.final != nil && c.final.Verification != nil:
 		t, final = c.final.Verification.Total, c.final.Verification.Known
 	case v != nil:
-		t = result.Verified{
-			Received: v.Received, Duplicates: v.Duplicates, Redelivered: v.Redelivered, AfterOutage: v.AfterOutage,
-			Resent: v.Resent, Disordered: v.Disordered, Damaged: v.Damaged, Foreign: v.Foreign,
-		}
+		t = v.Verified()
 	default:
 		return
 	}
@@ -386,7 +389,7 @@ func (c *collector) collectVerified(e emitter) {
 		{"rolled_back_arrived", t.WithheldArrived},
 	} {
 		if i < duringRun || final {
-			e.count("verified_messages_total", "finding",
+			c.count("verified_messages_total", "finding",
 				"What the verification has found. Received, duplicates, redelivered, duplicates_after_outage, "+
 					"duplicates_resent, out_of_order, damaged and foreign are known during the run, the others when "+
 					"it has ended.", f.n, f.name)
@@ -395,64 +398,64 @@ func (c *collector) collectVerified(e emitter) {
 }
 
 // collectDepths emits the numbers of messages at the destinations.
-func (c *collector) collectDepths(e emitter) {
+func (c *collector) collectDepths() {
 	for _, d := range c.last.Depths[:min(len(c.last.Depths), namedSeries)] {
-		e.count("destination_depth", "destination",
+		c.count("destination_depth", "destination",
 			"Messages that the broker has at a destination, as it told last.", d.Messages, d.Destination)
 	}
 	if n := brokerside.Backlog(c.last.Depths); n != nil {
-		e.count("backlog_messages", "",
+		c.count("backlog_messages", "",
 			"Messages that the broker has at all destinations of the run, as it told last.", *n)
 	}
 }
 
 // collectEnd emits the figures of the summary.
-func collectEnd(s *stats.Summary, e emitter) {
-	e.set("run_success", "",
+func (c *collector) collectEnd(s *stats.Summary) {
+	c.set("run_success", "",
 		"1 if all that was sent was accepted and received; known when the run has ended.", oneIf(s.Outcome.Success))
 	if s.Missing != nil {
-		e.count("messages_missing", "",
+		c.count("messages_missing", "",
 			"Messages acknowledged but not received when the run had ended, if known.", *s.Missing)
-		e.count("messages_expected", "",
+		c.count("messages_expected", "",
 			"Deliveries that the acknowledged messages ought to have caused, if known.", *s.Expected)
 	}
-	e.set("run_end_time_seconds", "",
+	c.set("run_end_time_seconds", "",
 		"When the run ended, drain included, in seconds since the Unix epoch.", float64(s.End/1000)/1000)
 	metrics := s.Metrics()
 	for _, messages := range []string{"sent", "completed", "received"} {
 		for of, value := range map[string]string{".avg": "average", ".min": "minimum", ".max": "maximum"} {
 			if v, known := metrics[messages+of]; known {
-				e.set("run_rate", "messages value",
+				c.set("run_rate", "messages value",
 					"Messages per second in the measured part: average, and the lowest and highest of a full second.",
 					v, messages, value)
 			}
 		}
 	}
 	if s.Offered.Known() {
-		e.set("run_rate_missed_ratio", "",
+		c.set("run_rate_missed_ratio", "",
 			"Share of the messages due that were not sent, from 0 to 1; only with a rate.", s.Offered.Missed())
 	}
 	if s.Limit != nil {
-		e.set("run_limit_info", "limit",
+		c.set("run_limit_info", "limit",
 			"What bounded the rate, as the summary's line limit; always 1.", 1, s.Limit.Kind)
 	}
-	e.set("run_problems", "",
+	c.set("run_problems", "",
 		"Problems that make the run a failure, as the summary lists them.", float64(len(s.Problems())))
-	e.set("run_warnings", "",
+	c.set("run_warnings", "",
 		"Warnings about the trust that the figures deserve, as the summary lists them.", float64(len(s.Warnings())))
 	findings := map[string]uint64{}
 	for _, f := range s.Findings {
 		findings[f.Kind] += f.Count
 	}
 	for kind, n := range findings {
-		e.count("run_findings", "kind",
+		c.count("run_findings", "kind",
 			"What the figures say beyond single messages, by kind: how often, or of how many messages.", n, kind)
 	}
 	named := 0
 	for _, kept := range []bool{false, true} { // those that fail have a series, however many there are
 		for i := range s.Thresholds {
 			if o := &s.Thresholds[i]; o.Kept == kept && named < 5*namedSeries &&
-				e.set("threshold_kept", "threshold step",
+				c.set("threshold_kept", "threshold step",
 					"1 if a threshold was kept, 0 if it was not; of a step if it is about one.",
 					oneIf(kept), o.Threshold, shortLabel(o.Step)) {
 				named++
@@ -461,17 +464,17 @@ func collectEnd(s *stats.Summary, e emitter) {
 	}
 	for i := range s.Brokers[:min(len(s.Brokers), namedSeries)] {
 		b := &s.Brokers[i]
-		e.set("broker_info", "broker side protocol product version",
+		c.set("broker_info", "broker side protocol product version",
 			"What a broker said of itself; always 1.", 1, b.Name, b.Side, b.Protocol, b.Product, b.Version)
 	}
 	if s.BrokerCount != nil {
-		for _, c := range comparisons(s.BrokerCount) {
-			e.count("broker_counted_messages", "count",
+		for _, compared := range comparisons(s.BrokerCount) {
+			c.count("broker_counted_messages", "count",
 				"Messages that the brokers themselves have counted as added, and as acknowledged, by the run's "+
-					"destinations.", c.Count, c.name)
-			e.set("broker_count_difference", "count",
+					"destinations.", compared.Count, compared.name)
+			c.set("broker_count_difference", "count",
 				"By how many messages these counts are above or below what the run allows; 0 if they agree.",
-				float64(c.Differs()), c.name)
+				float64(compared.Differs()), compared.name)
 		}
 	}
 }
@@ -481,33 +484,28 @@ func description(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("perfmq_"+name, help, labels, nil)
 }
 
-// emitter sends metrics to a scrape, by their names without "perfmq_"; each series once. It panics only if values and
-// labels differ in number, a mistake that the tests find.
-type emitter struct {
-	to   chan<- prometheus.Metric
-	sent map[string]bool
-}
-
-// set sends a value: a counter if the name ends in _total. It returns false if the series has a value.
-func (e emitter) set(name, labels, help string, v float64, values ...string) bool {
+// set sends a value to a scrape, by the name without "perfmq_": a counter if it ends in _total. It returns false if
+// the series has a value. It panics only if values and labels differ in number, a mistake that the tests find.
+func (c *collector) set(name, labels, help string, v float64, values ...string) bool {
+	values = slices.Clone(values)
 	for i := range values {
 		values[i] = safetext.Line(values[i])
 	}
 	series := name + "\n" + strings.Join(values, "\n")
-	if e.sent[series] {
+	if c.sent[series] {
 		return false
 	}
-	e.sent[series] = true
+	c.sent[series] = true
 	kind := prometheus.GaugeValue
 	if strings.HasSuffix(name, "_total") {
 		kind = prometheus.CounterValue
 	}
-	e.to <- prometheus.MustNewConstMetric(description(name, help, strings.Fields(labels)...), kind, v, values...)
+	c.to <- prometheus.MustNewConstMetric(description(name, help, strings.Fields(labels)...), kind, v, values...)
 	return true
 }
 
-func (e emitter) count(name, labels, help string, n uint64, values ...string) {
-	e.set(name, labels, help, float64(n), values...)
+func (c *collector) count(name, labels, help string, n uint64, values ...string) {
+	c.set(name, labels, help, float64(n), values...)
 }
 
 func seconds(us int64) float64 { return float64(us) / 1e6 }
@@ -534,8 +532,7 @@ func (k *histogramKey) metric(l *result.Latency) prometheus.Metric {
 	if k.group == "" {
 		return histogramMetric(description(info.Metric, info.Help, "phase"), l, k.phase)
 	}
-	help := strings.TrimSuffix(info.Help, ".") + ", of a group."
-	return histogramMetric(description("group_"+info.Metric, help, "phase", "group"), l, k.phase, k.group)
+	return histogramMetric(description("group_"+info.Metric, ofGroup(info.Help), "phase", "group"), l, k.phase, k.group)
 }
 
 // histogramMetric returns the values of l as a histogram. A value counts as the upper bound of its bar in l, so it is

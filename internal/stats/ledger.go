@@ -8,6 +8,10 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
+// MaxLatency is the largest latency of a distribution. Larger ones are recorded as this one and counted as out of
+// range.
+const MaxLatency = result.MaxLatency * time.Microsecond
+
 // ledger holds what one worker has counted and measured of the messages of one phase, under the recorder's lock.
 type ledger struct {
 	n        [result.NumCounters]uint64 // so far

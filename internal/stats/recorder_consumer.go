@@ -207,3 +207,6 @@ func (r *ConsumerRecorder) Total() uint64 { return r.Count(result.Received) }
 func (r *ConsumerRecorder) Arrived() uint64 {
 	return r.Count(result.Received, result.Foreign, result.ConsumerReleased)
 }
+
+// HostCounts returns the messages so far.
+func (r *ConsumerRecorder) HostCounts() Counters { return Counters{result.Received: r.Total()} }

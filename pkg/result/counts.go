@@ -67,6 +67,14 @@ func (r *Result) LeftOut(k *KindInfo) uint64 {
 // Add adds o.
 func (v *Verified) Add(o *Verified) { sum(fieldsOf(v), fieldsOf(o)) }
 
+// Verified returns the findings so far in the form of those of the end.
+func (p *Progress) Verified() Verified {
+	return Verified{
+		Received: p.Received, Duplicates: p.Duplicates, Redelivered: p.Redelivered, AfterOutage: p.AfterOutage,
+		Resent: p.Resent, Disordered: p.Disordered, Damaged: p.Damaged, Foreign: p.Foreign,
+	}
+}
+
 // Add adds o.
 func (p *Progress) Add(o *Progress) { sum(fieldsOf(p), fieldsOf(o)) }
 
