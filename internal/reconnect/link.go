@@ -73,16 +73,14 @@ func (l *link[T]) current() T {
 
 // Unreachable reports whether an error means that the broker is down, starting or stopping.
 func Unreachable(err error) bool {
-	switch driver.ClassOf(err) {
-	case driver.ClassConnect, driver.ClassConnectionLost, driver.ClassClosedByBroker, driver.ClassTimeout:
-		return true
-	default:
-		return false
-	}
+	return driver.ClassOf(err) == driver.ClassTimeout || lostBy(err)
 }
 
 // lostBy reports whether an error means that the connection was lost, not that the worker's task failed.
-func lostBy(err error) bool { return Unreachable(err) && driver.ClassOf(err) != driver.ClassTimeout }
+func lostBy(err error) bool {
+	c := driver.ClassOf(err)
+	return c == driver.ClassConnect || c == driver.ClassConnectionLost || c == driver.ClassClosedByBroker
+}
 
 // reconnect replaces the lost connection: it leaves it, and comes back.
 func (l *link[T]) reconnect(ctx context.Context, cause error) error {
@@ -107,7 +105,7 @@ func (l *link[T]) comeBack(ctx context.Context, cause error) error {
 	defer l.down.End()
 	attempts, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	outcomes := make(chan func() error)
-	order := l.Order()
+	order := l.Order() // nil for a single host
 	w := &waiter{
 		attempts: attempts, produces: l.produces, news: make(chan struct{}, 1),
 		fails: map[*host]int{}, tried: map[*host]time.Time{},
@@ -119,11 +117,11 @@ func (l *link[T]) comeBack(ctx context.Context, cause error) error {
 			return l.attempt(ctx, attempts, hosts, opened, outcomes)
 		},
 	}
-	for _, i := range order {
+	for i := range max(1, len(order)) {
+		if order != nil {
+			i = order[i]
+		}
 		w.hosts = append(w.hosts, l.host(i))
-	}
-	if order == nil {
-		w.hosts = []*host{l.host(0)}
 	}
 	defer func() {
 		cancel()
@@ -132,9 +130,7 @@ func (l *link[T]) comeBack(ctx context.Context, cause error) error {
 	}()
 	var deadline <-chan time.Time
 	if l.Timeout > 0 {
-		timer := time.NewTimer(l.Timeout)
-		defer timer.Stop()
-		deadline = timer.C
+		deadline = time.After(l.Timeout)
 	}
 	began, done := time.Now(), ctx.Done()
 	var last <-chan time.Time
@@ -199,12 +195,8 @@ func (l *link[T]) attempt(
 
 // hopeless reports whether further attempts cannot succeed.
 func hopeless(err error) bool {
-	switch driver.ClassOf(err) {
-	case driver.ClassAuth, driver.ClassUnsupported:
-		return true
-	default:
-		return false
-	}
+	c := driver.ClassOf(err)
+	return c == driver.ClassAuth || c == driver.ClassUnsupported
 }
 
 // adopt makes a new connection the present one.

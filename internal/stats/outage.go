@@ -98,6 +98,9 @@ func (s *Outages) Lost(worker string, produces, done bool, err error, now time.T
 			start:  now,
 		}
 		s.list = append(s.list, o)
+		if len(s.list) > 2*KeptOutages {
+			s.fold()
+		}
 	}
 	if !o.needs(worker) {
 		s.lose(o, worker, produces, done)
@@ -352,21 +355,18 @@ func (s *Summary) OutageCount() int {
 	return n
 }
 
-// fold adds the outages in between the first and the last ones to the sums, as soon as their lengths no longer change.
+// fold adds the first outage in between the first and the last ones to the sums. It is over, as later ones have begun.
 func (s *Outages) fold() {
-	for len(s.list) > 2*KeptOutages && s.recovery.known > KeptOutages {
-		o := s.list[KeptOutages]
-		if o.Length == 0 && !o.idle() {
-			return
-		}
-		s.list = slices.Delete(s.list, KeptOutages, KeptOutages+1)
-		s.recovery.known--
-		s.recovery.pending = slices.DeleteFunc(s.recovery.pending, func(p *outage) bool { return p == o })
-		s.more.Count++
-		s.more.Length += o.Length
-		s.more.Longest = max(s.more.Longest, o.Length)
-		s.more.InDoubt += o.InDoubt
+	o, r := s.list[KeptOutages], &s.recovery
+	s.list = slices.Delete(s.list, KeptOutages, KeptOutages+1)
+	if r.known > KeptOutages {
+		r.known--
 	}
+	r.pending = slices.DeleteFunc(r.pending, func(p *outage) bool { return p == o })
+	s.more.Count++
+	s.more.Length += o.Length
+	s.more.Longest = max(s.more.Longest, o.Length)
+	s.more.InDoubt += o.InDoubt
 }
 
 // count returns the number of outages.

@@ -38,7 +38,6 @@ func (s *Outages) AddInterval(snap *Snapshot) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer s.fold()
 	snap.Outage = s.progress(snap.To)
 	snap.Disconnected, snap.Outages = snap.Outage.Down, uint64(snap.Outage.Count) //nolint:gosec // a number of outages
 	r := &s.recovery
@@ -60,11 +59,11 @@ func (s *Outages) AddInterval(snap *Snapshot) {
 		r.pending = append(r.pending, s.list[r.known:]...)
 		r.known = len(s.list)
 	}
+	through := !slices.ContainsFunc(r.pending, func(o *outage) bool { return o.Length == 0 })
 	switch {
 	case len(r.pending) > 0 && r.base != [2]float64{}:
-		r.checkRecovery(snap, rates, length)
-	case slices.ContainsFunc(r.pending, func(o *outage) bool { return o.Length == 0 }): // nothing to compare yet
-	default:
+		r.checkRecovery(snap, rates, through)
+	case through: // else there is nothing to compare yet
 		r.pending = nil
 		r.keepRates(rates)
 	}
@@ -77,11 +76,12 @@ func (r *recovery) keepRates(rates [2]float64) {
 	}
 }
 
-// checkRecovery checks whether the rates of a full second are back at the rates before the outage.
-func (r *recovery) checkRecovery(snap *Snapshot, rates [2]float64, length time.Duration) {
-	if !slices.ContainsFunc(r.pending, func(o *outage) bool { return o.Length == 0 }) {
+// checkRecovery checks whether the rates of a full second are back at the rates before the outage. through: messages
+// have come through after all outages.
+func (r *recovery) checkRecovery(snap *Snapshot, rates [2]float64, through bool) {
+	if through {
 		for _, o := range r.pending {
-			o.Watched += length.Microseconds()
+			o.Watched += snap.To.Sub(snap.From).Microseconds()
 		}
 	}
 	if rates[0] < recoveredShare*r.base[0] || rates[1] < recoveredShare*r.base[1] {

@@ -30,16 +30,10 @@ func Judge(sides ...*Side) *Result {
 		scope := j.scope(group)
 		r.Scopes = append(r.Scopes, *scope)
 		r.Total.Add(&scope.Verified)
-		for i, n := range scope.lostBefore {
-			if i == len(r.LostBefore) {
-				r.LostBefore = append(r.LostBefore, 0)
-			}
-			r.LostBefore[i] += n
-		}
 		r.Known = r.Known && scope.Known
 	}
 	r.Known = r.Known && len(r.Scopes) > 0
-	r.runs = len(j.runs)
+	r.runs, r.LostBefore = len(j.runs), j.lostBefore
 	j.unwatched(r)
 	j.notes(r)
 	return r
@@ -52,6 +46,8 @@ type judge struct {
 	ended   map[string]int64 // by destination, when the last producer ended
 	expires bool
 	partial bool // a scope is selective
+
+	lostBefore []uint64 // see Result.LostBefore
 	// absent are, by run, the shards that are not there.
 	absent map[int64][]string
 }
@@ -164,7 +160,7 @@ func (j *judge) scope(parts []*Received) *Scope {
 	if s.Known {
 		for _, key := range j.order {
 			if sent := j.sent[key]; sent.Destination == parts[0].Destination {
-				s.compare(key, sent, streams[key], j.when(parts, key), boundsOf(parts, key, sent))
+				j.compare(s, key, streams[key], j.when(parts, key), boundsOf(parts, key, sent))
 			}
 		}
 	}
@@ -239,7 +235,8 @@ func boundsOf(parts []*Received, key Stream, sent *Sent) Bounds {
 }
 
 // compare counts the messages of a producer that should have arrived and did not, and the other way round.
-func (s *Scope) compare(key Stream, sent *Sent, st *stream, t timing, bounds Bounds) {
+func (j *judge) compare(s *Scope, key Stream, st *stream, t timing, bounds Bounds) {
+	sent := j.sent[key]
 	if st == nil {
 		st = newStream(key)
 	}
@@ -297,20 +294,20 @@ func (s *Scope) compare(key Stream, sent *Sent, st *stream, t timing, bounds Bou
 			if n < first || sent.unconfirmed.Contains(n) || sent.refused.Contains(n) || sent.withheld.Contains(n) {
 				return true
 			}
-			marked := s.lostMark(sent.Marks, n)
+			marked := j.lostMark(sent.Marks, n)
 			return s.example(Lost, key, n) || marked
 		})
 	}
 }
 
 // lostMark counts a lost message for the first mark after it. It returns false if no mark follows.
-func (s *Scope) lostMark(marks []uint64, n uint64) bool {
+func (j *judge) lostMark(marks []uint64, n uint64) bool {
 	for i, mark := range marks {
-		if i == len(s.lostBefore) {
-			s.lostBefore = append(s.lostBefore, 0)
+		if i == len(j.lostBefore) {
+			j.lostBefore = append(j.lostBefore, 0)
 		}
 		if n < mark {
-			s.lostBefore[i]++
+			j.lostBefore[i]++
 			return true
 		}
 	}

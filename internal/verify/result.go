@@ -36,8 +36,6 @@ type Scope struct {
 	result.Subscription
 	// Examples names the first few messages of each kind, by producer and number.
 	Examples map[Kind][]Message `json:"examples,omitempty"`
-
-	lostBefore []uint64 // see Result.LostBefore
 }
 
 // Result is the verification of a run.
