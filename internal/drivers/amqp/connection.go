@@ -43,7 +43,7 @@ type connection struct {
 	sessions []*session // by our channel; nil where one is free
 	next     uint16     // where to start looking for a free channel
 	live     int        // sessions of producers and consumers
-	manager  manager
+	node     node
 }
 
 // start starts the reader. The handshake is over.

@@ -61,7 +61,7 @@
 //   - RabbitMQ before 4 (plug-in rabbitmq_amqp1_0) declares queues on first use, as durable ones. It confirms a
 //     selector and then sends all messages. The queue of a topic consumer stays behind and keeps filling, and no AMQP
 //     1.0 client can remove it: consumers of topics are refused.
-//   - RabbitMQ 4 requires that queues exist, or that its management node declares them (-o declare), see [manager].
+//   - RabbitMQ 4 requires that queues exist, or that its management node declares them (-o declare), see manage.go.
 //     Streams are refused, because each of their consumers gets all messages.
 //   - Qpid Broker-J withdraws credit to hold producers back. Links of one name in a container steal each other.
 package amqp

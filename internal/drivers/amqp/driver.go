@@ -17,7 +17,10 @@ type amqpDriver struct {
 	mem   transport.Buffers
 	large sync.Pool // buffers for messages of several frames, which connections share in turn
 
-	inspector inspector
+	// Of Inspect: its connection, if there is one, and the host of the first request, for all requests, because other
+	// hosts have other counts.
+	asking    *transport.Lease[*connection]
+	askedHost []int
 
 	mu    sync.Mutex
 	scram map[string]*scram.Client // by mechanism: they cache keys, which are expensive to derive

@@ -15,27 +15,19 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// inspector asks Artemis for its counters by management messages (Artemis documentation, "Using Management Message
-// API"): requests to the address activemq.management, answers to a temporary queue. It has a connection of its own,
-// which it closes after a failed request.
-type inspector struct {
-	lease *transport.Lease[*connection] // nil if there is none
-	order []int                         // the host of the first request, for all requests: other hosts have other counts
-	pair  *pair
-}
-
 // artemisNode is the address of Artemis that takes management messages.
 const artemisNode = "activemq.management"
 
-// Inspect implements [driver.Inspector]. Among the brokers that speak AMQP, only Artemis answers such requests.
+// Inspect implements [driver.Inspector]. Among the brokers that speak AMQP, only Artemis can be asked: by management
+// messages (Artemis documentation, "Using Management Message API"), requests to an address, answers to a temporary
+// queue. They have a connection of their own, which is closed after a failed request.
 func (d *amqpDriver) Inspect(
 	ctx context.Context, destinations []driver.Destination,
 ) ([]driver.DestinationCount, error) {
-	i := &d.inspector
 	list, err := d.inspect(ctx, destinations)
-	if err != nil && i.lease != nil {
-		i.lease.Release(ctx)
-		i.lease, i.pair = nil, nil
+	if err != nil && d.asking != nil {
+		d.asking.Release(ctx)
+		d.asking = nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("ask for counters: %w", err)
@@ -46,40 +38,24 @@ func (d *amqpDriver) Inspect(
 func (d *amqpDriver) inspect(
 	ctx context.Context, destinations []driver.Destination,
 ) (_ []driver.DestinationCount, err error) {
-	i := &d.inspector
-	if i.lease == nil {
+	if d.asking == nil {
 		const name = "perfmq-management"
-		lease, err := d.Acquire(ctx,
-			driver.Connection{Key: "\x00" + name, Name: name + "-" + strings.ToLower(rand.Text()[:10]), Order: i.order})
-		if err != nil {
+		own := driver.Connection{
+			Key: "\x00" + name, Name: name + "-" + strings.ToLower(rand.Text()[:10]), Order: d.askedHost,
+		}
+		if d.asking, err = d.Acquire(ctx, own); err != nil {
 			return nil, err
 		}
-		i.lease = lease
-		if at := slices.IndexFunc(d.cfg.Target.Hosts, func(e transport.Endpoint) bool {
-			return e.String() == lease.Conn.Host()
-		}); at >= 0 {
-			i.order = []int{at}
-		}
+		is := func(e transport.Endpoint) bool { return e.String() == d.asking.Conn.Host() }
+		d.askedHost = []int{slices.IndexFunc(d.cfg.Target.Hosts, is)}
 	}
-	c := i.lease.Conn
+	c := d.asking.Conn
 	if err = c.refuse(c.dialect != artemis, "see --management-url", "it cannot be asked for its counters"); err != nil {
 		return nil, err
 	}
-	if i.pair == nil {
-		in := wire.Attach{
-			Source: wire.Terminus{Kind: wire.DescSource, Dynamic: true}, Target: wire.Terminus{Kind: wire.DescTarget},
-		}
-		out := wire.Attach{
-			Source: wire.Terminus{Kind: wire.DescSource},
-			Target: wire.Terminus{Kind: wire.DescTarget, Address: wire.Some(artemisNode)},
-		}
-		if i.pair, err = c.openPair(ctx, in, out); err != nil {
-			return nil, err
-		}
-	}
 	list := make([]driver.DestinationCount, 0, len(destinations))
 	for _, dest := range destinations {
-		n, err := i.pair.count(ctx, dest)
+		n, err := c.count(ctx, dest)
 		if err != nil {
 			return nil, err
 		}
@@ -90,7 +66,7 @@ func (d *amqpDriver) inspect(
 
 // askArtemis calls an operation of a resource, or reads an attribute of it, as the property kind says, and returns the
 // result, JSON.
-func (p *pair) askArtemis(ctx context.Context, resource, kind, name string, arguments ...any) ([]byte, error) {
+func (c *connection) askArtemis(ctx context.Context, resource, kind, name string, arguments ...any) ([]byte, error) {
 	if arguments == nil {
 		arguments = []any{}
 	}
@@ -98,19 +74,15 @@ func (p *pair) askArtemis(ctx context.Context, resource, kind, name string, argu
 	if err != nil {
 		return nil, err
 	}
-	properties := wire.Properties{
-		MessageID: wire.AppendUlong(nil, uint64(p.s.nextID)), To: []byte(artemisNode),
-		ReplyTo: []byte(p.in.peer.Source.Address.V),
-	}
-	request := wire.AppendDescriptor(properties.AppendSection(nil), wire.DescApplicationProperties)
-	at := len(request)
-	request = wire.BeginMap(request)
+	sections := wire.AppendDescriptor(nil, wire.DescApplicationProperties)
+	at := len(sections)
+	sections = wire.BeginMap(sections)
 	for _, property := range [][2]string{{"_AMQ_ResourceName", resource}, {kind, name}} {
-		request = wire.AppendStr(wire.AppendStr(request, property[0]), property[1])
+		sections = wire.AppendStr(wire.AppendStr(sections, property[0]), property[1])
 	}
-	wire.EndCompound(request, at, 4)
-	request = wire.AppendStr(wire.AppendDescriptor(request, wire.DescValue), body)
-	answer, err := p.ask(ctx, request, false)
+	wire.EndCompound(sections, at, 4)
+	sections = wire.AppendStr(wire.AppendDescriptor(sections, wire.DescValue), body)
+	answer, err := c.node.ask(ctx, c, wire.Properties{To: []byte(artemisNode)}, sections)
 	switch {
 	case errors.Is(err, errRefused): // Artemis 2.56 gives no reason; in a running broker it is the user
 		return nil, driver.Errorf(driver.ClassAuth, "", "give the user that permission, or use --management-url",
@@ -136,14 +108,14 @@ func (p *pair) askArtemis(ctx context.Context, resource, kind, name string, argu
 // count asks for the counters of a destination: of a queue the counters of all anycast queues of its address, or of the
 // named queue (ADDRESS::QUEUE); of a topic the counters of all multicast queues, and the number of messages sent to the
 // address.
-func (p *pair) count(ctx context.Context, dest driver.Destination) (n driver.DestinationCount, err error) {
+func (c *connection) count(ctx context.Context, dest driver.Destination) (n driver.DestinationCount, err error) {
 	const most = 1000
 	address, queue, qualified := strings.Cut(dest.Name, "::")
 	filter, err := json.Marshal(map[string]string{"field": "address", "operation": "EQUALS", "value": address})
 	if err != nil {
 		return n, err
 	}
-	body, err := p.askArtemis(ctx, "broker", "_AMQ_OperationName", "listQueues", string(filter), 1, most)
+	body, err := c.askArtemis(ctx, "broker", "_AMQ_OperationName", "listQueues", string(filter), 1, most)
 	if err != nil {
 		return n, err
 	}
@@ -184,17 +156,17 @@ func (p *pair) count(ctx context.Context, dest driver.Destination) (n driver.Des
 	}
 	if dest.Kind == driver.Topic && !qualified {
 		n.Acknowledged = driver.Count{} // the counters of a subscription end with it
-		n.Added, err = p.routed(ctx, address)
+		n.Added, err = c.routed(ctx, address)
 	}
 	return n, err
 }
 
 // routed returns the number of messages that were sent to an address, including messages without a subscription to
 // receive them.
-func (p *pair) routed(ctx context.Context, address string) (n driver.Count, err error) {
+func (c *connection) routed(ctx context.Context, address string) (n driver.Count, err error) {
 	n = driver.Counted(0)
 	for _, attribute := range []string{"routedMessageCount", "unRoutedMessageCount"} {
-		body, err := p.askArtemis(ctx, "address."+address, "_AMQ_Attribute", attribute)
+		body, err := c.askArtemis(ctx, "address."+address, "_AMQ_Attribute", attribute)
 		if driver.ClassOf(err) == driver.ClassOther {
 			return driver.Counted(0), nil // the address does not exist
 		}

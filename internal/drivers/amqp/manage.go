@@ -5,7 +5,6 @@ import (
 	"context"
 	"net/url"
 	"strings"
-	"sync"
 
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/transport"
@@ -13,75 +12,22 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// manager asks RabbitMQ 4 over its management node: requests and answers of HTTP as AMQP messages over a pair of
-// links (HTTP over AMQP, working draft 06, sections 4 and 5; RabbitMQ's documentation of AMQP 1.0, "Management"). It
-// is safe for concurrent use.
-type manager struct {
-	mu   sync.Mutex
-	pair *pair  // nil when there is none
-	last uint64 // number of the last request
-}
-
-// manageTries bounds the requests when the broker ends the session because it has not yet seen our credit for its
-// answer.
-const manageTries = 5
-
-// ask sends a request, with a body unless that is nil, and waits for the broker's HTTP status and its encoded value.
-func (c *connection) ask(
+// manage asks RabbitMQ 4 over its management node: requests and answers of HTTP as AMQP messages (HTTP over AMQP,
+// working draft 06, sections 4 and 5; RabbitMQ's documentation of AMQP 1.0, "Management"). It sends a request, with a
+// body unless that is nil, and waits for the broker's HTTP status and its encoded value.
+func (c *connection) manage(
 	ctx context.Context, method, path string, body []byte,
 ) (status string, value []byte, err error) {
-	m := &c.manager
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for try := 1; ; try++ {
-		if status, value, err = c.askOnce(ctx, method, path, body); err == nil {
-			return status, value, nil
-		}
-		if m.pair != nil {
-			m.pair.s.close(ctx)
-			m.pair = nil
-		}
-		if try == manageTries || conditionOf(err) != wire.CondPrecondition {
-			return "", nil, err
-		}
-	}
-}
-
-func (c *connection) askOnce(
-	ctx context.Context, method, path string, body []byte,
-) (status string, value []byte, err error) {
-	m := &c.manager
-	if m.pair == nil {
-		paired := wire.BeginMap(nil)
-		paired = wire.AppendBool(wire.AppendSymbol(paired, "paired"), true)
-		wire.EndCompound(paired, 0, 2)
-		node := wire.Attach{
-			Source:     wire.Terminus{Kind: wire.DescSource, Address: wire.Some("/management")},
-			Target:     wire.Terminus{Kind: wire.DescTarget, Address: wire.Some("/management")},
-			Properties: paired, SenderSettleMode: wire.SenderSettled,
-		}
-		if m.pair, err = c.openPair(ctx, node, node); err != nil {
-			return "", nil, err
-		}
-	}
 	if body == nil {
 		body = wire.AppendNull(nil)
 	}
-	m.last++
-	properties := wire.Properties{
-		MessageID: wire.AppendUlong(nil, m.last), To: []byte(path), Subject: []byte(method), ReplyTo: []byte("$me"),
-	}
-	request := append(wire.AppendDescriptor(properties.AppendSection(nil), wire.DescValue), body...)
-	answer, err := m.pair.ask(ctx, request, true)
+	properties := wire.Properties{To: []byte(path), Subject: []byte(method)}
+	answer, err := c.node.ask(ctx, c, properties, append(wire.AppendDescriptor(nil, wire.DescValue), body...))
 	if err != nil {
 		return "", nil, err
 	}
 	if err := properties.Decode(answer.Properties); err != nil {
 		return "", nil, unreadable("an answer", err)
-	}
-	id := wire.NewDecoder(properties.CorrelationID)
-	if number, _ := id.Integer(); number != int64(m.last) { //nolint:gosec // counted from 1
-		return "", nil, unexpected("answer to request", number)
 	}
 	return string(properties.Subject), answer.Body, nil
 }
@@ -110,7 +56,7 @@ func (c *connection) queue(ctx context.Context, name string, o *Options) (priori
 	if o.Declare != declareNo {
 		method, body = "PUT", o.declaration()
 	}
-	status, value, err := c.ask(ctx, method, path, body)
+	status, value, err := c.manage(ctx, method, path, body)
 	if err != nil {
 		return false, err
 	}

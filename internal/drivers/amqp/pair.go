@@ -3,17 +3,59 @@ package amqp
 import (
 	"context"
 	"errors"
+	"sync"
 
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// pair is a link each way to a node of the broker that answers requests, in a session of its own. It allows one request
-// at a time, and cannot be used after a failed request: so an answer is never taken for the answer to a later request.
+// node is a node of the broker that answers requests: the management of RabbitMQ 4 or Artemis. It allows one request at
+// a time, and is safe for concurrent use.
+type node struct {
+	mu   sync.Mutex
+	pair *pair  // nil when there is none
+	last uint64 // number of the last request
+}
+
+// nodeTries bounds the requests when RabbitMQ ends the session because it has not yet seen our credit for its answer.
+const nodeTries = 5
+
+// ask sends a request with these properties and further sections, and waits for the answer.
+func (n *node) ask(
+	ctx context.Context, c *connection, properties wire.Properties, sections []byte,
+) (answer wire.Message, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for try := 1; ; try++ {
+		if n.pair == nil {
+			n.pair, err = c.openPair(ctx)
+		}
+		if err == nil {
+			n.last++
+			properties.MessageID, properties.ReplyTo = wire.AppendUlong(nil, n.last), n.pair.replyTo
+			answer, err = n.pair.ask(ctx, append(properties.AppendSection(nil), sections...))
+		}
+		if err == nil {
+			return answer, nil
+		}
+		if n.pair != nil {
+			n.pair.s.close(ctx)
+			n.pair = nil
+		}
+		if try == nodeTries || conditionOf(err) != wire.CondPrecondition {
+			return answer, err
+		}
+	}
+}
+
+// pair is a link each way to a node, in a session of its own. It cannot be used after a failed request: so an answer is
+// never taken for the answer to a later request.
 type pair struct {
 	sender
 	in      link
 	answers chan []byte // messages
+	replyTo []byte      // the address of in
+	settled bool        // requests are sent settled
 }
 
 // errRefused reports a request that the broker did not accept.
@@ -21,17 +63,33 @@ var errRefused = errors.New("the broker does not take the request")
 
 // openPair attaches the two links, the link for answers first: requests may contain its address, and it must have
 // credit before the first request.
-func (c *connection) openPair(ctx context.Context, in, out wire.Attach) (*pair, error) {
+func (c *connection) openPair(ctx context.Context) (*pair, error) {
+	const name = "perfmq-management"
+	in := wire.Attach{
+		Name: name, Role: wire.RoleReceiver, SenderSettleMode: wire.SenderSettled,
+		Source: wire.Terminus{Kind: wire.DescSource, Dynamic: true}, Target: wire.Terminus{Kind: wire.DescTarget},
+	}
+	out := wire.Attach{
+		Name: name, Role: wire.RoleSender, InitialDeliveryCount: wire.Some[uint32](0),
+		Source: wire.Terminus{Kind: wire.DescSource},
+		Target: wire.Terminus{Kind: wire.DescTarget, Address: wire.Some(artemisNode)},
+	}
+	if c.dialect == rabbitmq {
+		paired := wire.AppendBool(wire.AppendSymbol(wire.BeginMap(nil), "paired"), true)
+		wire.EndCompound(paired, 0, 2)
+		at := wire.Some("/management")
+		in.Source, in.Target.Address, in.Properties = wire.Terminus{Kind: wire.DescSource, Address: at}, at, paired
+		out.Source.Address, out.Target.Address, out.Properties = at, at, paired
+		out.SenderSettleMode = wire.SenderSettled
+	}
 	s, err := c.beginSession(ctx, true)
 	if err != nil {
 		return nil, err
 	}
 	meter := driver.NewMeter()
-	p := &pair{sender: newSender(meter, meter), answers: make(chan []byte, 1)}
+	p := &pair{sender: newSender(meter, meter), answers: make(chan []byte, 1), settled: c.dialect == rabbitmq}
 	p.s, p.owner = s, p
 	p.in.handle, p.in.reply = 1, p.give
-	in.Name, in.Role, in.SenderSettleMode = "perfmq-management", wire.RoleReceiver, wire.SenderSettled
-	out.Name, out.Role, out.InitialDeliveryCount = in.Name, wire.RoleSender, wire.Some[uint32](0)
 	if err = s.attach(ctx, &p.in, &in); err == nil {
 		flow := s.flowState()
 		flow.Handle, flow.DeliveryCount = wire.Some(p.in.handle), wire.Some[uint32](0)
@@ -44,6 +102,9 @@ func (c *connection) openPair(ctx context.Context, in, out wire.Attach) (*pair, 
 	if err != nil {
 		s.close(ctx)
 		return nil, err
+	}
+	if p.replyTo = []byte(p.in.peer.Source.Address.V); p.settled {
+		p.replyTo = []byte("$me")
 	}
 	return p, nil
 }
@@ -69,8 +130,8 @@ func (p *pair) give(answer []byte) error {
 }
 
 // ask sends a request and waits for the answer.
-func (p *pair) ask(ctx context.Context, request []byte, settled bool) (m wire.Message, err error) {
-	if err := p.request(ctx, request, settled, false, func(uint32) {}); err != nil {
+func (p *pair) ask(ctx context.Context, request []byte) (m wire.Message, err error) {
+	if err := p.request(ctx, request, p.settled, false, func(uint32) {}); err != nil {
 		return m, err
 	}
 	select {
