@@ -235,7 +235,11 @@ func (r *resolver) setOptions(brokers []usedBroker) {
 	}
 	for _, assignment := range given {
 		if key, _, _ := strings.Cut(assignment, "="); !slices.Contains(all, key) {
-			r.refuse(missing(key, slices.Compact(all)), "--option %s: there is no such option", key)
+			hint := "leave it out, or use --client native"
+			if len(all) > 0 {
+				hint = missing(key, slices.Compact(all))
+			}
+			r.refuse(hint, "--option %s: there is no such option", key)
 		}
 	}
 }
