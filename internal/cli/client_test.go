@@ -78,7 +78,7 @@ func TestLibraryOnly(t *testing.T) {
 	require.Equal(t, exitOK, got.status, got.stderr)
 	got = with("--client", "alphalib")
 	require.Equal(t, exitUsage, got.status)
-	require.Contains(t, got.stderr, "error: --client alphalib: the clients of only are onlylib\n")
+	require.Contains(t, got.stderr, "error: --client alphalib: must be one of onlylib\n")
 }
 
 // TestEachLibraryHasItsProtocol: a library belongs to a native driver, with its title and URLs.

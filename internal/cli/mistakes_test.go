@@ -50,7 +50,7 @@ func TestMistakes(t *testing.T) {
 		{"alpha producer --url beta://h", "error: --url beta://h: beta is no scheme of alpha\nhint: use perfmq beta producer\n"},
 		{"alpha client --url http://u:p@h", "error: --url http://u@h: http is no scheme of alpha\nhint: alpha URLs begin with alpha://, alphas://\n"},
 		{"alpha client --protocol BETA", "error: --protocol BETA does not agree with the command perfmq alpha\nhint: use perfmq beta client\n"},
-		{"alpha client --consumer-protocol x", "error: unknown protocol --consumer-protocol x\nhint: known are alpha, beta, mem\n"},
+		{"alpha client --consumer-protocol x", "error: --consumer-protocol x: must be one of alpha, beta, mem\n"},
 		{"alpha client --consumer-url beta://h", "error: Beta has no queues: queue://TEST\nhint: use topic://TEST\n"},
 		{"alpha client --password x", "error: --password needs --user\nhint: add --user\n"},
 		{"alpha client --user u --password x --password-file y", "error: --password does not work with --password-file\nhint: leave one of them out\n"},
@@ -75,14 +75,14 @@ func TestMistakes(t *testing.T) {
 			"alpha client --client library --tx",
 			"error: --tx: Alpha 1.0 over alphalib does not support that\nhint: leave --tx out, or use --client native\n",
 		},
-		{"alpha client --client memlib", "error: --client memlib: the clients of alpha are native, alphalib\nhint: choose native or library\n"},
+		{"alpha client --client memlib", "error: --client memlib: must be one of native, alphalib\n"},
 		{
 			"beta client --client library topic://T",
-			"error: --client library: the clients of beta are native\nhint: choose native or library\n",
+			"error: --client library: must be one of native\n",
 		},
 		{
 			"alpha client --client library --consumer-url beta://h topic://T",
-			"error: --client library: the clients of beta are native\nhint: choose native or library\n",
+			"error: --client library: must be one of native\n",
 		},
 	} {
 		t.Run(c.args, func(t *testing.T) {

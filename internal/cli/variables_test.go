@@ -39,8 +39,8 @@ func TestVariablesOfOtherProtocols(t *testing.T) {
 		{"", "run " + mem + " -o reject=5 -o settle=late", "--option settle: there is no such option\n"},
 		{"PERFMQ_URL=http://h", "run " + mem, "error: " + mem + ": broker one: --url http://h: http is no scheme of mem\nhint: mem URLs begin with mem://\n" +
 			"error: " + mem + ": broker two: --url http://h: http is no scheme of mem\nhint: mem URLs begin with mem://\n"},
-		{"PERFMQ_CLIENT=memlb", "run " + mem, "error: " + mem + ": broker one: --client memlb: the clients of mem are native, memlib\nhint: choose native or library\n" +
-			"error: " + mem + ": broker two: --client memlb: the clients of mem are native, memlib\nhint: choose native or library\n"},
+		{"PERFMQ_CLIENT=memlb", "run " + mem, "error: " + mem + ": broker one: --client memlb: must be one of native, memlib\nhint: did you mean memlib?\n" +
+			"error: " + mem + ": broker two: --client memlb: must be one of native, memlib\nhint: did you mean memlib?\n"},
 		{"PERFMQ_OPTION=xyzxyz=1", "run " + mem, "--option xyzxyz: there is no such option\n"},
 	} {
 		got := call(strings.Fields(c.environ), strings.Fields(c.args)...)

@@ -2,7 +2,6 @@ package config
 
 import (
 	"cmp"
-	"errors"
 	"net/url"
 	"slices"
 	"strings"
@@ -65,13 +64,12 @@ func (r *resolver) makeConsumerBroker(own usedBroker, of *driver.Factory) usedBr
 	f := *of
 	switch {
 	case r.ConsumerProtocol != "":
-		i := slices.Index(Names(r.Factories), strings.ToLower(r.ConsumerProtocol))
-		if i < 0 {
-			r.refuse("known are "+strings.Join(Names(r.Factories), ", "), "unknown protocol --consumer-protocol %s",
-				r.ConsumerProtocol)
+		other := byName(r.Factories, r.ConsumerProtocol)
+		if other == nil {
+			r.refuseWord("--consumer-protocol", r.ConsumerProtocol, Names(r.Factories))
 			return own
 		}
-		f = r.Factories[i]
+		f = *other
 	case r.ConsumerURL != "" && !slices.Contains(f.Schemes, scheme(r.ConsumerURL)):
 		if other := byScheme(r.Factories, scheme(r.ConsumerURL)); other != nil {
 			f = *other
@@ -106,16 +104,14 @@ func (r *resolver) chooseClient(f driver.Factory) driver.Factory {
 	if client == driver.Native || client == f.Client || client == LibraryClient && !isNative(&f) {
 		return f // native is the default, also where there is only a library
 	}
-	own := LibrariesOf(&f, r.Libraries)
 	names := []string{cmp.Or(f.Client, driver.Native)}
-	for _, l := range own {
+	for _, l := range LibrariesOf(&f, r.Libraries) {
 		if client == LibraryClient || client == l.Client {
 			return l
 		}
 		names = append(names, l.Client)
 	}
-	r.refuse("choose native or library", "--client %s: the clients of %s are %s", Quoted(client), f.Name,
-		strings.Join(names, ", "))
+	r.refuseWord("--client", client, names)
 	return f
 }
 
@@ -143,10 +139,8 @@ func (r *resolver) brokerURL(flag, url string, f *driver.Factory) string {
 }
 
 func (r *resolver) useProtocol(name string) string {
-	for _, f := range r.Factories {
-		if strings.EqualFold(f.Name, name) {
-			return "use perfmq " + f.Name + " " + string(r.role)
-		}
+	if f := byName(r.Factories, name); f != nil {
+		return "use perfmq " + f.Name + " " + string(r.role)
 	}
 	return "perfmq speaks " + strings.Join(Names(r.Factories), ", ")
 }
@@ -174,7 +168,7 @@ func (r *resolver) readPassword(b *plan.Broker) string {
 	}
 	r.Secrets.Add(b.User, line)
 	if err = CheckCredential(line); line == "" {
-		err = errors.New("is empty")
+		err = errEmpty
 	}
 	if err != nil {
 		r.refuse("", "--password-file %s: the password %v", b.PasswordFile, err)
@@ -209,23 +203,22 @@ func (r *resolver) loadTLS(t *driver.TLS) {
 func (r *resolver) setOptions(brokers []usedBroker) {
 	given := r.Broker.Assigned
 	var all []string
-	done := map[*plan.Broker]bool{}
-	for _, b := range brokers {
-		if done[b.Broker] {
+	for i, b := range brokers {
+		if i > 0 && b.Broker == brokers[0].Broker {
 			continue
 		}
-		done[b.Broker] = true
 		b.Options, b.Assigned = NewOptions(b.driver), nil
-		var known []string
-		for _, o := range driver.Describe(b.Options) {
-			known = append(known, o.Name)
+		known := driver.Describe(b.Options)
+		for _, o := range known {
+			all = append(all, o.Name)
 		}
-		all = append(all, known...)
 		for _, assignment := range given {
-			if key, _, _ := strings.Cut(assignment, "="); !slices.Contains(known, key) {
+			key, text, _ := strings.Cut(assignment, "=")
+			i := slices.IndexFunc(known, func(o driver.Option) bool { return o.Name == key })
+			if i < 0 {
 				continue
 			}
-			assignment = plainOption(b.Options, assignment)
+			assignment = key + "=" + plainValue(known[i].Value, text)
 			b.Assigned = append(b.Assigned, assignment)
 			err := driver.SetOptions(b.Options, []string{assignment})
 			if err != nil && !slices.ContainsFunc(r.errs, func(e error) bool { return e.Error() == "-o: "+err.Error() }) {

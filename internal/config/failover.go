@@ -116,45 +116,44 @@ func (f *failover) readHosts(text string) error {
 }
 
 // set reads a setting behind the parenthesis.
-func (f *failover) set(name, value string, exponential *bool) (err error) {
+func (f *failover) set(name, value string, exponential *bool) error {
 	const day = 24 * 60 * 60 * 1000 // in milliseconds
-	number := func(least, most float64) float64 {
-		n, wrong := strconv.ParseFloat(value, 64)
-		whole := n == math.Trunc(n) || name == "backOffMultiplier" || name == "reconnectDelayExponent"
-		if wrong != nil || !whole || !(n >= least && n <= most) {
-			err = wrongFailover(name + "=" + value)
+	b := &f.backoff
+	delay := func(d *time.Duration) func(float64) {
+		return func(n float64) { *d = time.Duration(n) * time.Millisecond }
+	}
+	multiplier := func(n float64) { b.Multiplier = n }
+	attempts := func(n float64) { f.again, b.Attempts = n != 0, max(0, int(n)) }
+	for _, s := range []struct {
+		name        string
+		least, most float64
+		whole       bool
+		set         func(n float64)
+	}{
+		{"randomize", 0, 1, true, func(n float64) { f.random = n == 1 }},
+		{"useExponentialBackOff", 0, 1, true, func(n float64) { *exponential = n == 1 }},
+		{"initialReconnectDelay", 1, day, true, delay(&b.First)},
+		{"maxReconnectDelay", 1, day, true, delay(&b.Longest)},
+		{"timeout", -1, 0, true, func(float64) {}}, // both wait without limit, as perfmq does
+		{"backOffMultiplier", 1, 1000, false, multiplier},
+		{"reconnectDelayExponent", 1, 1000, false, multiplier},
+		{"maxReconnectAttempts", -1, math.MaxInt32, true, attempts},
+	} {
+		if s.name != name {
+			continue
 		}
-		return n
+		number, ok := map[string]string{"true": "1", "false": "0"}[value]
+		if !ok {
+			number = value
+		}
+		n, err := strconv.ParseFloat(number, 64)
+		if err != nil || !(n >= s.least && n <= s.most) || s.whole && n != math.Trunc(n) {
+			return wrongFailover(name + "=" + value)
+		}
+		s.set(n)
+		return nil
 	}
-	delay := func() time.Duration { return time.Duration(number(1, day)) * time.Millisecond }
-	truth := func() bool { return number(0, 1) == 1 }
-	switch value {
-	case "true":
-		value = "1"
-	case "false":
-		value = "0"
-	}
-	switch name {
-	case "randomize":
-		f.random = truth()
-	case "useExponentialBackOff":
-		*exponential = truth()
-	case "initialReconnectDelay":
-		f.backoff.First = delay()
-	case "maxReconnectDelay":
-		f.backoff.Longest = delay()
-	case "timeout":
-		number(-1, 0) // both wait without limit, as perfmq does
-	case "backOffMultiplier", "reconnectDelayExponent":
-		f.backoff.Multiplier = number(1, 1000)
-	case "maxReconnectAttempts":
-		f.backoff.Attempts = int(number(-1, math.MaxInt32))
-		f.again = f.backoff.Attempts != 0
-		f.backoff.Attempts = max(0, f.backoff.Attempts)
-	default:
-		return wrongFailover(name)
-	}
-	return err
+	return wrongFailover(name)
 }
 
 // readFailover replaces a failover URL by its hosts.

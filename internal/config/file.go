@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -248,23 +247,25 @@ func (d *decoder) oneOrNamed(root *node, key, keys, form string) (pairs []pair, 
 	}
 	pairs = d.fields(many, keys, "NAME: "+form)
 	for _, p := range pairs {
-		d.goodName(p.key.pos, keys, p.key.text)
+		d.goodName(plainName, p.key.pos, keys, p.key.text)
 	}
 	return pairs, false
 }
 
+// plainName is of names that metrics and thresholds contain.
 var plainName = regexp.MustCompile(`^[a-z0-9_.-]{1,64}$`)
 
-// goodName reports a name that cannot be used in metrics and thresholds.
-func (d *decoder) goodName(pos Pos, of, name string) {
-	if !plainName.MatchString(name) {
-		d.badName(pos, "use up to 64 of a-z, 0-9, -, _ and .", of, name)
+// goodName reports a name with characters that it cannot have.
+func (d *decoder) goodName(form *regexp.Regexp, pos Pos, of, name string) bool {
+	good := form.MatchString(name)
+	if !good {
+		letters := "letters"
+		if form == plainName {
+			letters = "a-z"
+		}
+		d.bad(pos, "use up to 64 of "+letters+", 0-9, -, _ and .", "%s cannot be a name of %s", quote(name), of)
 	}
-}
-
-// badName reports a name with characters that it cannot have.
-func (d *decoder) badName(pos Pos, hint, of, name string) {
-	d.bad(pos, hint, "%s cannot be a name of %s", quote(name), of)
+	return good
 }
 
 // quote puts a text of a file into quotes. Control characters and secrets are hidden by [reader.bad].
@@ -478,7 +479,7 @@ func named(list []*part, name string) *part {
 
 // readMessages reads the kinds of messages of a group, or of one in a step.
 func (d *decoder) readMessages(n *node) (kinds []*part) {
-	const form = "messages: [{weight: 80, message-size: 1KiB}, {weight: 20, message-size: 64KiB}]"
+	const form = "- {weight: 80, message-size: 1KiB}"
 	list := n.get(keyMessages)
 	if list == nil {
 		return nil
@@ -488,7 +489,7 @@ func (d *decoder) readMessages(n *node) (kinds []*part) {
 		return nil
 	}
 	for _, item := range items {
-		fields := d.fields(item, "a message", "- {weight: 80, message-size: 1KiB}")
+		fields := d.fields(item, "a message", form)
 		kinds = append(kinds, &part{entries: d.readEntries(fields, InMessage, "a message", nil), pos: item.pos})
 	}
 	return kinds
@@ -501,12 +502,7 @@ func (d *decoder) readDestinations(n *node) (list []string) {
 			continue
 		}
 		if _, err := plan.Destinations([]string{text}, 1); err != nil {
-			var m *plan.Mistake
-			hint := ""
-			if errors.As(err, &m) {
-				hint = m.Hint
-			}
-			d.bad(item.pos, hint, "destination: %v", err)
+			d.bad(item.pos, mistakeOf(err).Hint, "destination: %v", err)
 		}
 		list = append(list, text)
 	}
@@ -537,7 +533,7 @@ func (d *decoder) readStep(n *node, i int) *part {
 	if name := n.get("name"); name != nil {
 		if text, ok := d.text(name, "name"); ok {
 			s.name, s.pos = text, name.pos
-			d.goodName(name.pos, "steps", text)
+			d.goodName(plainName, name.pos, "steps", text)
 		}
 	}
 	if groups := n.get("groups"); groups != nil {

@@ -20,7 +20,7 @@ const LibraryClient = "library"
 // them. The first driver of a protocol is the usual one: the native driver, unless the protocol has only libraries.
 func ByClient(list []driver.Factory) (usual, libraries []driver.Factory) {
 	for _, f := range list {
-		if slices.ContainsFunc(usual, func(u driver.Factory) bool { return u.Name == f.Name }) {
+		if byName(usual, f.Name) != nil {
 			libraries = append(libraries, f)
 		} else {
 			usual = append(usual, f)
@@ -31,8 +31,7 @@ func ByClient(list []driver.Factory) (usual, libraries []driver.Factory) {
 
 // Driver returns the driver of a broker. For hints, a client library's driver knows the features of the native one.
 func (m *Maker) Driver(b *plan.Broker) *driver.Factory {
-	i := slices.IndexFunc(m.Factories, func(f driver.Factory) bool { return f.Name == b.Protocol })
-	usual := &m.Factories[i]
+	usual := byName(m.Factories, b.Protocol)
 	for _, l := range m.Libraries {
 		if l.Name == b.Protocol && l.Client == b.Client && b.Client != usual.Client {
 			if isNative(usual) {
@@ -83,36 +82,39 @@ func NewOptions(f *driver.Factory) any {
 
 // byScheme returns the first protocol with that scheme, or nil.
 func byScheme(list []driver.Factory, scheme string) *driver.Factory {
-	i := slices.IndexFunc(list, func(f driver.Factory) bool { return slices.Contains(f.Schemes, scheme) })
+	return first(list, func(f driver.Factory) bool { return slices.Contains(f.Schemes, scheme) })
+}
+
+// byName returns the protocol of a name, in whatever case, or nil.
+func byName(list []driver.Factory, name string) *driver.Factory {
+	return first(list, func(f driver.Factory) bool { return strings.EqualFold(f.Name, name) })
+}
+
+func first(list []driver.Factory, is func(driver.Factory) bool) *driver.Factory {
+	i := slices.IndexFunc(list, is)
 	if i < 0 {
 		return nil
 	}
 	return &list[i]
 }
 
-// plainOption rewrites an assignment of -o with a number, size or time as people write it, such as window=64KiB or
-// queues=1k, to the form that [driver.SetOptions] reads. Any other text is returned as it is, and judged there.
-func plainOption(options any, assignment string) string {
-	key, text, _ := strings.Cut(assignment, "=")
-	for _, o := range driver.Describe(options) {
-		if o.Name != key {
-			continue
+// plainValue rewrites the value of an option that is a number, size or time as people write it, such as 64KiB or 1k, to
+// the form that [driver.SetOptions] reads. Any other text is returned as it is, and judged there.
+func plainValue(value any, text string) string {
+	switch value.(type) {
+	case int, int64:
+		if n, err := quantity.Bytes(text, math.MaxInt64); err == nil {
+			return strconv.FormatInt(n, 10)
 		}
-		switch o.Value.(type) {
-		case int, int64:
-			if n, err := quantity.Bytes(text, math.MaxInt64); err == nil {
-				text = strconv.FormatInt(n, 10)
-			}
-		case float64:
-			if n, err := quantity.Number(text); err == nil {
-				f, _ := n.Float64()
-				text = strconv.FormatFloat(f, 'g', -1, 64)
-			}
-		case time.Duration:
-			if d, err := quantity.Duration(text, 0); err == nil {
-				text = d.String()
-			}
+	case float64:
+		if n, err := quantity.Number(text); err == nil {
+			f, _ := n.Float64()
+			return strconv.FormatFloat(f, 'g', -1, 64)
+		}
+	case time.Duration:
+		if d, err := quantity.Duration(text, 0); err == nil {
+			return d.String()
 		}
 	}
-	return key + "=" + text
+	return text
 }

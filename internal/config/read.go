@@ -32,14 +32,8 @@ func (s *Setting) read(field any, text string) error { //nolint:gocyclo // a fla
 	switch p := field.(type) {
 	case *bool:
 		return s.readBool(p, text)
-	case *int:
-		return s.readWhole(text, func(n int64) { *p = int(n) })
-	case *int32:
-		return s.readWhole(text, func(n int64) { *p = int32(n) }) //nolint:gosec // in the range
-	case *int64:
-		return s.readWhole(text, func(n int64) { *p = n })
-	case *uint64:
-		return s.readWhole(text, func(n int64) { *p = uint64(n) }) //nolint:gosec // likewise
+	case *int, *int32, *int64, *uint64:
+		return s.readWhole(reflect.ValueOf(p).Elem(), text)
 	case *time.Duration:
 		unit := time.Second
 		if s.row.Tag.Get("unit") == "ms" {
@@ -83,7 +77,7 @@ func (s *Setting) read(field any, text string) error { //nolint:gocyclo // a fla
 		p.URL = text
 		return brokerside.CheckURL(text)
 	default:
-		return fmt.Errorf("is of the type %T, which no setting has", field)
+		return fmt.Errorf("has the type %T", field)
 	}
 	return nil
 }
@@ -138,17 +132,15 @@ func (s *Setting) readBool(p *bool, text string) error {
 }
 
 // readWhole reads a whole number, or a number of bytes.
-func (s *Setting) readWhole(text string, set func(int64)) error {
-	low, high, bounded := strings.Cut(s.row.Tag.Get("range"), "..")
+func (s *Setting) readWhole(field reflect.Value, text string) error {
+	low, high, _ := strings.Cut(s.row.Tag.Get("range"), "..")
 	lowest, _ := strconv.ParseInt(low, 10, 64) // 0 if there is none
 	highest, err := strconv.ParseInt(high, 10, 64)
 	largest := int64(plan.MaxMessageSize)
 	switch {
 	case err == nil:
 		largest = highest
-	case s.row.Value.Kind() == reflect.Int64:
-		highest = math.MaxInt64
-	case bounded || s.row.Value.Kind() != reflect.Uint64:
+	case field.Kind() == reflect.Int || field.Kind() == reflect.Int32:
 		highest = math.MaxInt32
 	default:
 		highest = math.MaxInt64
@@ -161,8 +153,12 @@ func (s *Setting) readWhole(text string, set func(int64)) error {
 	} else {
 		n, err = quantity.Whole(text, lowest, highest)
 	}
-	if err == nil {
-		set(n)
+	switch {
+	case err != nil:
+	case field.CanUint():
+		field.SetUint(uint64(n)) //nolint:gosec // not negative
+	default:
+		field.SetInt(n)
 	}
 	return err
 }
@@ -187,12 +183,19 @@ func checkText(name, text string) error {
 		}
 	case "run-id":
 		const longest = 256
-		switch {
-		case text == "":
-			return errors.New("is empty")
-		case len(text) > longest:
-			return fmt.Errorf("must be at most %d bytes long", longest)
+		if text == "" {
+			return errEmpty
 		}
+		return checkLength(len(text), longest)
+	}
+	return nil
+}
+
+var errEmpty = errors.New("is empty")
+
+func checkLength(length, longest int) error {
+	if length > longest {
+		return fmt.Errorf("must be at most %d bytes long", longest)
 	}
 	return nil
 }
@@ -201,7 +204,7 @@ func checkText(name, text string) error {
 // load go to the default broker.
 func checkFilled(text string) error {
 	if strings.TrimSpace(text) == "" {
-		return errors.New("is empty")
+		return errEmpty
 	}
 	if strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }) {
 		return errors.New("has a character that cannot be printed")
@@ -330,13 +333,10 @@ func readLabel(labels *map[string]string, text string) error {
 // CheckLabel finds mistakes in a label.
 func CheckLabel(name, text string) error {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
-	switch {
-	case name == "" || strings.Trim(name, letters) != "":
+	if name == "" || strings.Trim(name, letters) != "" {
 		return errors.New("must be NAME=TEXT, the name of letters, digits, - and _")
-	case len(name)+len("=")+len(text) > maxLabelLen:
-		return fmt.Errorf("must be at most %d bytes long", maxLabelLen)
 	}
-	return nil
+	return checkLength(len(name)+len("=")+len(text), maxLabelLen)
 }
 
 // ParseThreshold reads a threshold, and suggests the metrics that were probably meant.
@@ -349,15 +349,14 @@ func ParseThreshold(text string) (threshold.Threshold, error) {
 	var meant, names []string
 	for _, m := range threshold.Metrics() {
 		names = append(names, m.Name)
-		of := strings.HasSuffix(m.Name, "."+unknown.Name) || strings.HasPrefix(m.Name, unknown.Name+".")
-		if of && m.Unit.Reads(unknown.Value) {
+		const most = 4 // in a suggestion
+		if strings.HasSuffix(m.Name, "."+unknown.Name) && len(meant) < most {
 			meant = append(meant, m.Name)
 		}
 	}
 	hint := nearest.Hint(unknown.Name, names, "%s", "")
 	if len(meant) > 0 {
-		const most = 4 // in a suggestion
-		hint = "did you mean " + strings.Join(meant[:min(len(meant), most)], ", or ") + "?"
+		hint = "did you mean " + strings.Join(meant, ", or ") + "?"
 	}
 	return t, fmt.Errorf("%w: %s", err, strings.TrimSpace(hint+" perfmq scenario metrics lists all"))
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/perfmq/perfmq/internal/inputfile"
+	"github.com/perfmq/perfmq/internal/nearest"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -163,6 +164,12 @@ func (r *resolver) refuseBoth(first, second string) {
 	r.add(plan.Excludes("--"+first, "--"+second))
 }
 
+// refuseWord refuses a value that is none of a few.
+func (r *resolver) refuseWord(flag, given string, words []string) {
+	r.refuse(nearest.Hint(given, words, "%s", ""), "%s %s: must be one of %s", flag, Quoted(given),
+		strings.Join(words, ", "))
+}
+
 // addNote adds a note that is printed before the run.
 func (r *resolver) addNote(text string) {
 	if !slices.Contains(r.notes, text) {
@@ -173,12 +180,21 @@ func (r *resolver) addNote(text string) {
 // refuseFile reports files that cannot be used.
 func (r *resolver) refuseFile(flag string, err error) {
 	for _, err := range Parts(err) {
-		hint := driver.HintOf(err)
-		var fe *inputfile.Error
-		if errors.As(err, &fe) {
-			hint = fe.Hint
-		}
-		r.refuse(hint, "%s: %v", flag, err)
+		r.refuse(mistakeOf(err).Hint, "%s: %v", flag, err)
+	}
+}
+
+// mistakeOf returns an error as a mistake, with its hint.
+func mistakeOf(err error) *plan.Mistake {
+	var m *plan.Mistake
+	var fe *inputfile.Error
+	switch {
+	case errors.As(err, &m):
+		return m
+	case errors.As(err, &fe):
+		return plan.Wrong(fe.Hint, "%v", err)
+	default:
+		return plan.Wrong(driver.HintOf(err), "%v", err)
 	}
 }
 

@@ -40,18 +40,12 @@ func (m *Maker) Read(name string) (path string, text []byte, err error) {
 		text, err = open(m.Scenarios, name)
 		return name, text, err
 	}
-	path = name
-	if inputfile.IsFolder(name) {
-		path = filepath.Join(name, result.PlanFile)
+	hint := ""
+	if path = name; inputfile.IsFolder(name) {
+		path, hint = filepath.Join(name, result.PlanFile), "the folder of a result has its plan"
 	}
-	text, err = inputfile.Read(path, MaxSize)
-	var fe *inputfile.Error
-	if errors.As(err, &fe) {
-		hint := fe.Hint
-		if path != name {
-			hint = "the folder of a result has its plan"
-		}
-		return "", nil, plan.Wrong(hint, "scenario %v", err)
+	if text, err = inputfile.Read(path, MaxSize); err != nil {
+		err = plan.Wrong(cmp.Or(hint, mistakeOf(err).Hint), "scenario %v", err)
 	}
 	return path, text, err
 }
@@ -268,10 +262,7 @@ func (f *file) gives(name string) bool {
 // badPart adds mistakes of a broker or group: at a place of the file, unless a variable or flag has made them.
 func (b *builder) badPart(what string, pos Pos, errs []error) {
 	for _, err := range Parts(errs...) {
-		var m *plan.Mistake
-		if !errors.As(err, &m) {
-			m = &plan.Mistake{Text: err.Error(), Hint: driver.HintOf(err)}
-		}
+		m := mistakeOf(err)
 		if s := find(b.table, m.Setting); s != nil && b.in.Has(s) {
 			b.errs = append(b.errs, plan.Wrong(m.Hint, "%s: %s%s", b.Path, what, m.Text))
 			continue
@@ -295,17 +286,16 @@ func (b *builder) factory(of *part) *driver.Factory {
 	entries := slices.Concat(b.file.defaults, of.entries)
 	name, given := last(entries, "protocol")
 	address, _ := last(entries, "url")
-	i := slices.IndexFunc(b.maker.Factories, func(f driver.Factory) bool {
-		if given {
-			return strings.EqualFold(f.Name, name)
-		}
-		return slices.Contains(f.Schemes, scheme(address))
-	})
-	if i < 0 {
+	f := byScheme(b.maker.Factories, scheme(address))
+	if given {
+		f = byName(b.maker.Factories, name)
+	}
+	if f == nil {
 		b.bad(of.pos, "the protocols are "+strings.Join(Names(b.maker.Factories), ", "),
 			"the broker %s has no protocol, or an unknown one", of.name)
+		f = &b.maker.Factories[0]
 	}
-	return &b.maker.Factories[max(i, 0)]
+	return f
 }
 
 // broker makes a broker of the file.

@@ -66,9 +66,9 @@ func rootShape() object {
 			object{"type": "object", "additionalProperties": ref("value")}),
 		"defaults":   object{},
 		"broker":     note("the only broker", ref("broker")),
-		"brokers":    note("brokers by name", byName(ref("broker"))),
+		"brokers":    note("brokers by name", mapOf(ref("broker"))),
 		"group":      note("the only group", ref("group")),
-		"groups":     note("groups by name", byName(ref("group"))),
+		"groups":     note("groups by name", mapOf(ref("group"))),
 		"steps":      note("steps, one after the other", nonEmpty(ref("step"))),
 		"until":      untilSchema(),
 		"before":     commandsSchema("before the run"),
@@ -112,7 +112,7 @@ func stepShape() object {
 	return object{
 		"name": note("unique name", ref("value")),
 		"groups": note("groups of the step (default: all)", object{"anyOf": []any{
-			oneOrMore(ref("value")), byName(object{"anyOf": []any{object{"type": "null"}, ref("override")}}),
+			oneOrMore(ref("value")), mapOf(object{"anyOf": []any{object{"type": "null"}, ref("override")}}),
 		}}),
 		"until":      untilSchema(),
 		"before":     commandsSchema("before the step"),
@@ -141,8 +141,8 @@ func nonEmpty(item object) object { return object{"type": "array", "items": item
 
 func oneOrMore(item object) object { return object{"anyOf": []any{item, nonEmpty(item)}} }
 
-// byName is a map by names of brokers, groups or steps.
-func byName(value object) object {
+// mapOf is a map by names of brokers, groups or steps.
+func mapOf(value object) object {
 	names := object{"pattern": plainName.String()}
 	return object{"type": "object", "propertyNames": names, "additionalProperties": value, "minProperties": 1}
 }

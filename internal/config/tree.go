@@ -190,15 +190,20 @@ func unreadable(c rune) bool {
 		unicode.IsControl(c) && !strings.ContainsRune("\t\r\n", c)
 }
 
+const (
+	hintQuotes  = "put it into quotes"
+	unsupported = " are not supported"
+)
+
 func (r *reader) read(n *yaml.Node) *node {
 	out := &node{kind: n.Kind, pos: Pos{Line: n.Line, Column: n.Column}}
 	if n.Tag == "!" || n.Style&yaml.TaggedStyle != 0 { // it may be meant as a password
-		r.bad(out.pos, "put it into quotes", "YAML tags are not supported")
+		r.bad(out.pos, hintQuotes, "YAML tags"+unsupported)
 		out.broken = true
 	}
 	switch n.Kind {
 	case yaml.AliasNode:
-		r.bad(out.pos, "use ${NAME} with vars:", "YAML aliases are not supported")
+		r.bad(out.pos, "use ${NAME} with vars:", "YAML aliases"+unsupported)
 		out.broken = true
 	case sequence:
 		for _, c := range n.Content {
@@ -226,7 +231,7 @@ func (r *reader) readPairs(out *node, n *yaml.Node) {
 		switch before, twice := first[key.text]; {
 		case key.broken:
 		case key.kind != scalar || key.null:
-			r.bad(key.pos, "put it into quotes", "a key must be a text, not %s", key.what())
+			r.bad(key.pos, hintQuotes, "a key must be a text, not %s", key.what())
 		case twice:
 			r.twice(key, before)
 		default:

@@ -70,10 +70,7 @@ func (d *decoder) variable(p pair) {
 	name := p.key.text
 	v := &variable{name: name, pos: p.key.pos}
 	d.vars[name], d.order = v, append(d.order, v)
-	if !variableName.MatchString(name) {
-		v.used = true // one mistake is enough
-		d.badName(p.key.pos, "use up to 64 letters, digits, _, . and -", "variables", name)
-	}
+	v.used = !d.goodName(variableName, v.pos, "variables", name) // one mistake is enough
 	value := p.value
 	if value.kind == mapping {
 		value = p.value.get("default")

@@ -97,13 +97,13 @@ func (r *Row) data() any {
 	case []driver.Property:
 		var t tree
 		for _, p := range x {
-			t.add(p.Key, p.Value)
+			t = append(t, entry{p.Key, p.Value})
 		}
 		return t
 	case map[string]string:
 		var t tree
 		for _, name := range slices.Sorted(maps.Keys(x)) {
-			t.add(name, x[name])
+			t = append(t, entry{name, x[name]})
 		}
 		return t
 	case []threshold.Threshold:
@@ -129,8 +129,7 @@ func (r *Row) data() any {
 func pairs(list []string) (t tree) {
 	for _, pair := range list {
 		key, value, _ := strings.Cut(pair, "=")
-		t = t.without(key)
-		t.add(key, value)
+		t = append(t.without(key), entry{key, value})
 	}
 	return t
 }
@@ -155,10 +154,7 @@ func (r *Row) text(text string) any {
 }
 
 // thresholds returns the thresholds as a scenario has them, or only their texts.
-func thresholds(list []threshold.Threshold, aborts bool) any {
-	if len(list) == 0 {
-		return nil
-	}
+func thresholds(list []threshold.Threshold, aborts bool) []any {
 	all := make([]any, len(list))
 	for i := range list {
 		if all[i] = list[i].String(); aborts && list[i].Abort {

@@ -47,7 +47,7 @@ func (v *Variant) tree(content bool) (t tree) {
 	} else {
 		t.add("message-size", v.Size())
 		if v.Fill != Random {
-			t.add("fill", text(v.Fill))
+			t.add("fill", v.Fill)
 		}
 	}
 	t.rows(&v.Variant, nil)

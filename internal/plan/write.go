@@ -12,7 +12,7 @@ import (
 	yaml "go.yaml.in/yaml/v4"
 )
 
-// tree is a map with ordered keys. Its values are texts, numbers, booleans, lists ([]any) and trees.
+// tree is a map with ordered keys. Its values are texts, numbers, booleans, lists and trees.
 type tree []entry
 
 type entry struct {
@@ -20,11 +20,13 @@ type entry struct {
 	value any
 }
 
-// add adds a value unless it is nil, or a tree without entries.
+// add adds a value unless it says nothing: nil, or an empty text, list or tree.
 func (t *tree) add(key string, value any) {
-	if of, ok := value.(tree); value != nil && (!ok || of != nil) {
-		*t = append(*t, entry{key, value})
+	v := reflect.ValueOf(value)
+	if value == nil || (v.Kind() == reflect.String || v.Kind() == reflect.Slice) && v.Len() == 0 {
+		return
 	}
+	*t = append(*t, entry{key, value})
 }
 
 func (t tree) get(key string) any {
@@ -49,28 +51,22 @@ func (t *tree) rows(of any, wanted func(*Row) bool) {
 	}
 }
 
-func texts(list []string) any {
-	if len(list) == 0 {
-		return nil
-	}
-	all := make([]any, len(list))
-	for i := range list {
-		all[i] = list[i]
-	}
-	return all
-}
-
 // JSON returns the plan as data, under the names of the settings: each step with its groups in full. Outputs, labels,
 // passwords, and the aborts of thresholds are not in it, so that runs that did the same have the same. All texts are as
 // clean returns them.
 func JSON(p *Plan, clean func(string) string) (json.RawMessage, error) {
 	var t tree
-	t.add("name", text(p.Name))
-	without := []string{ // they do not change the load; allow says which outcomes do not fail the run
-		"embedded", "embedded-faults", "broker-count", "allow-lost", "allow-duplicates", "allow-damaged", "fail-on-disorder",
+	t.add("name", p.Name)
+	without := []string{"embedded", "embedded-faults", "broker-count"} // they do not change the load
+	var allowed []string                                               // outcomes that do not fail the run
+	for _, r := range Rows(&p.Allow) {
+		without = append(without, r.Name)
+		if p.Verify && r.Value.Bool() {
+			allowed = append(allowed, r.Name[strings.LastIndex(r.Name, "-")+1:])
+		}
 	}
 	t.rows(p, func(r *Row) bool { return !slices.Contains(without, r.Name) })
-	t.add("allow", texts(p.allowed()))
+	t.add("allow", allowed)
 	t.add("thresholds", thresholds(p.Thresholds, false))
 	var steps []any
 	for i := range p.Steps {
@@ -80,10 +76,10 @@ func JSON(p *Plan, clean func(string) string) (json.RawMessage, error) {
 		var groups []any
 		for _, g := range s.Groups {
 			whole := g.tree(nil)
-			whole.add("name", text(g.Name))
+			whole.add("name", g.Name)
 			for i, b := range g.Brokers() {
 				at := b.tree(false)
-				at.add("name", text(b.Name))
+				at.add("name", b.Name)
 				whole.add([]string{"broker", "consumer-broker"}[i], at)
 			}
 			groups = append(groups, whole)
@@ -99,38 +95,20 @@ func JSON(p *Plan, clean func(string) string) (json.RawMessage, error) {
 	return json.Marshal(data)
 }
 
-// allowed names the outcomes of the verification that do not make the run a failure.
-func (p *Plan) allowed() (list []string) {
-	for _, a := range []struct {
-		allowed bool
-		what    string
-	}{
-		{p.Allow.Lost, "lost"},
-		{p.Allow.Duplicates, "duplicates"},
-		{p.Allow.Damaged, "damaged"},
-		{p.Allow.Disorder, "disorder"},
-	} {
-		if p.Verify && a.allowed {
-			list = append(list, a.what)
-		}
-	}
-	return list
-}
-
 // tree is the group without its name, with the names of its brokers. Without names it is for JSON, and tells
 // contents of body files apart.
 func (g *Group) tree(names map[*Broker]string) tree {
 	t := tree{{"role", string(g.Role)}}
 	brokers := g.Brokers()
-	t.add("broker", text(names[brokers[0]]))
+	t.add("broker", names[brokers[0]])
 	if len(brokers) > 1 {
-		t.add("consumer-broker", text(names[brokers[1]]))
+		t.add("consumer-broker", names[brokers[1]])
 	}
 	var destinations []string
 	for _, d := range g.Destinations {
 		destinations = append(destinations, d.String())
 	}
-	t.add("destinations", texts(destinations))
+	t.add("destinations", destinations)
 	t.rows(g, func(r *Row) bool {
 		switch r.Tag.Get("roles") {
 		case "producer":
@@ -178,8 +156,8 @@ func (s *Step) tree() tree {
 		t.add("until", "drained")
 	}
 	t.rows(s, nil)
-	t.add("before", texts(s.Before))
-	t.add("after", texts(s.After))
+	t.add("before", s.Before)
+	t.add("after", s.After)
 	return t
 }
 
@@ -187,21 +165,14 @@ func (s *Step) tree() tree {
 func (b *Broker) tree(embedded bool) tree {
 	t := tree{{"protocol", b.Protocol}}
 	if !embedded {
-		t.add("url", text(b.Shown()))
+		t.add("url", b.Shown())
 	}
-	t.add("management-url", text(RedactURL(b.Management)))
+	t.add("management-url", RedactURL(b.Management))
 	t.rows(b, func(r *Row) bool {
 		return !slices.Contains([]string{"protocol", "url", "management-url", "option"}, r.Name)
 	})
 	t.add("options", pairs(b.Assigned))
 	return t
-}
-
-func text(s string) any {
-	if s == "" {
-		return nil
-	}
-	return s
 }
 
 // YAML returns the plan as a scenario that perfmq run carries out, without secrets: what several steps of a group have
@@ -234,7 +205,7 @@ func YAML(p *Plan, clean func(string) string, comments ...string) ([]byte, error
 // scenario returns the plan as the data of a scenario.
 func (p *Plan) scenario() tree {
 	t := tree{{"version", 1}}
-	t.add("name", text(p.Name))
+	t.add("name", p.Name)
 	labels := Row{Value: reflect.ValueOf(p.Labels)}
 	t.add("labels", labels.data())
 	t.rows(p, nil)
@@ -323,7 +294,7 @@ func (s *Step) uses(brokers map[*Broker]string, common map[string]tree, all int)
 	case differs:
 		return uses
 	case len(names) < all:
-		return texts(names)
+		return names
 	default:
 		return nil
 	}
@@ -349,6 +320,12 @@ func node(value any, clean func(string) string) *yaml.Node {
 		}
 		return n
 	case []any:
+		n := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
+		for _, item := range v {
+			n.Content = append(n.Content, node(item, clean))
+		}
+		return n
+	case []string:
 		n := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
 		for _, item := range v {
 			n.Content = append(n.Content, node(item, clean))

@@ -32,14 +32,14 @@ func (t *Threshold) String() string {
 	return t.Metric.Name + " " + t.Op + " " + t.asked
 }
 
-// UnknownError is for an unknown metric. Value is the value that it was compared with.
-type UnknownError struct{ Name, Value string }
+// UnknownError is for an unknown metric.
+type UnknownError struct{ Name string }
 
 // Error says so.
 func (e *UnknownError) Error() string { return fmt.Sprintf("there is no metric %q", e.Name) }
 
 var (
-	demand   = regexp.MustCompile(`^\s*([A-Za-z_][A-Za-z0-9_.-]*)\s*(<=|>=|==|!=|<|>|=)\s*(.*?)\s*$`)
+	demand   = regexp.MustCompile(`^\s*([A-Za-z_][A-Za-z0-9_.-]*)\s*(<=|>=|==|!=|<|>)\s*(.*?)\s*$`)
 	ofTarget = regexp.MustCompile(`^([0-9.eE+-]+)\s*%\s+of\s+target$`)
 )
 
@@ -49,22 +49,16 @@ const maxText = 1 << 10
 // Parse reads METRIC OP VALUE. A value is a number with the unit of its metric: 50ms, 1.5s, 300us for times, 10000 or
 // 10k, with or without /s, for counts and rates, 80% for shares; for rates also "95% of target".
 func Parse(text string) (Threshold, error) {
-	if len(text) > maxText {
-		return Threshold{}, errors.New("is too long for a threshold")
-	}
 	parts := demand.FindStringSubmatch(text)
-	if parts == nil {
+	if parts == nil || len(text) > maxText {
 		return Threshold{}, errors.New(`must be METRIC OPERATOR VALUE, such as "ack.p99 < 50ms" or "lost == 0"`)
 	}
 	if strings.ContainsAny(parts[3], "<>=") {
 		return Threshold{}, errors.New("holds several demands: write each as a threshold of its own")
 	}
-	if parts[2] == "=" {
-		return Threshold{}, errors.New("= is no operator: write ==, <= or >=")
-	}
 	m, ok := Find(parts[1])
 	if !ok {
-		return Threshold{}, &UnknownError{parts[1], parts[3]}
+		return Threshold{}, &UnknownError{parts[1]}
 	}
 	t := Threshold{Metric: m, Op: parts[2], asked: strings.Join(strings.Fields(parts[3]), " ")}
 	var err error
@@ -83,19 +77,13 @@ func Parse(text string) (Threshold, error) {
 	return t, nil
 }
 
-// Reads reports whether a text is a value of the unit.
-func (u Unit) Reads(text string) bool {
-	_, err := u.parse(text)
-	return err == nil
-}
-
 // parse reads a value.
 func (u Unit) parse(text string) (float64, error) {
 	switch u {
 	case Time:
 		d, err := quantity.Duration(strings.ReplaceAll(text, " ", ""), 0)
 		if err != nil {
-			return 0, fmt.Errorf("%q must be a time such as 50ms, 1.5s or 300us", text)
+			return 0, fmt.Errorf("%q %w", text, err)
 		}
 		return float64(d.Nanoseconds()) / 1e3, nil
 	case Percent:
@@ -106,17 +94,13 @@ func (u Unit) parse(text string) (float64, error) {
 		}
 		return n, nil
 	case PerSecond:
-		text = strings.TrimSpace(strings.TrimSuffix(text, "/s"))
-	case Messages, Count:
-	}
-	n, err := number(text)
-	switch {
-	case err == nil:
-		return n, nil
-	case u == PerSecond:
-		return 0, fmt.Errorf("%q must be a number such as 10000 or 10k, or a share such as 95%% of target", text)
+		n, err := number(strings.TrimSpace(strings.TrimSuffix(text, "/s")))
+		if err != nil {
+			err = fmt.Errorf("%w, or a share such as 95%% of target", err)
+		}
+		return n, err
 	default:
-		return 0, fmt.Errorf("%q must be a number such as 10000 or 10k", text)
+		return number(text)
 	}
 }
 

@@ -29,14 +29,14 @@ func TestParse(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                             "METRIC OPERATOR VALUE",
 		"ack.p99":                      "METRIC OPERATOR VALUE",
-		"ack.p99 = 5ms":                "write ==",
+		"ack.p99 = 5ms":                "METRIC OPERATOR VALUE",
 		"ack.p98 < 5ms":                `no metric "ack.p98"`,
 		"ack.p99 < 5":                  "must be a time",
-		"ack.p99 < -5ms":               "must be a time",
+		"ack.p99 < -5ms":               "must not be negative",
 		"ack.p99 < 90% of target":      "is no rate",
 		"lost == none":                 "must be a number",
 		"lost == NaN":                  "must be a number",
-		"lost == -1":                   "must be a number",
+		"lost == -1":                   "must not be negative",
 		"tester.cpu < 80":              "must be a share",
 		"completed.avg > x% of target": "must be a number",
 	} {
