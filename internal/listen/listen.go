@@ -14,12 +14,6 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// The loopback addresses, in the order in which they are tried where none is given.
-const (
-	loopback4 = "127.0.0.1"
-	loopback6 = "::1"
-)
-
 // Check returns the mistake in an address to listen on: HOST:PORT or :PORT. Port 0 takes a free one.
 func Check(address string) error {
 	_, port, err := net.SplitHostPort(address)
@@ -35,34 +29,20 @@ func Check(address string) error {
 // Listener is a function like [TCP].
 type Listener func(ctx context.Context, what, flag, address string) (net.Listener, error)
 
-// TCP listens on an address. Without a host that is loopback: all addresses of the machine are 0.0.0.0 or [::],
+// TCP listens on an address. Without a host that is 127.0.0.1: all addresses of the machine are 0.0.0.0 or [::],
 // written out. The parameter what names the service, and flag the flag that gave the address, both for the error,
 // which is a [*driver.Error].
 func TCP(ctx context.Context, what, flag, address string) (net.Listener, error) {
-	hosts := []string{""}
-	host, port, err := net.SplitHostPort(address)
-	if err == nil && host == "" {
-		hosts = []string{loopback4, loopback6}
+	at := address
+	if host, port, err := net.SplitHostPort(address); err == nil && host == "" {
+		at = net.JoinHostPort("127.0.0.1", port)
 	}
-	var first error
-	for _, h := range hosts {
-		at := address
-		if h != "" {
-			at = net.JoinHostPort(h, port)
-		}
-		var lc net.ListenConfig
-		l, err := lc.Listen(ctx, "tcp", at)
-		if err == nil {
-			return l, nil
-		}
-		if first == nil {
-			first = err
-		}
-		if !errors.Is(err, syscall.EADDRNOTAVAIL) && !errors.Is(err, syscall.EAFNOSUPPORT) {
-			break
-		}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", at)
+	if err != nil {
+		return nil, explain(what, flag, address, err)
 	}
-	return nil, explain(what, flag, address, first)
+	return l, nil
 }
 
 func explain(what, flag, address string, err error) error {

@@ -103,7 +103,7 @@ func (l *outLink) deliver(b []byte, d *store.Delivery) []byte {
 	s.unsettled.Add(delivered{l, d.ID})
 	if l.settled {
 		s.unsettled.Remove(place)
-		l.consumer.Accept(d.ID)
+		l.consumer.Settle(d.ID, store.Accepted)
 	}
 	l.count++
 	m := d.Message
@@ -174,6 +174,7 @@ func (s *session) onDisposition(f *wire.Decoder) error {
 			return failTransaction()
 		}
 	}
+	outcome := outcomeOf(&o)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s.eachUnsettled(d.First, d.Last, func(n uint64) {
@@ -183,27 +184,27 @@ func (s *session) onDisposition(f *wire.Decoder) error {
 		one := s.unsettled.Remove(n)
 		switch {
 		case t == nil:
-			one.settle(&o) // without an outcome it is released
+			one.settle(outcome)
 		case t.Hold(64):
-			t.acks = append(t.acks, txnAck{one, o})
+			t.acks = append(t.acks, txnAck{one, outcome})
 		default: // the commit will fail
-			one.link.consumer.Release(one.id, true)
+			one.settle(store.Failed)
 		}
 	})
 	return nil
 }
 
-// settle applies the outcome of a delivery.
-func (d *delivered) settle(o *wire.State) {
-	c := d.link.consumer
+// outcomeOf returns the outcome of a delivery in a state; one without an outcome is released.
+func outcomeOf(s *wire.State) store.Outcome {
 	switch {
-	case o.Kind == wire.DescAccepted:
-		c.Accept(d.id)
-	case o.Kind == wire.DescRejected, o.Kind == wire.DescModified && o.UndeliverableHere:
-		c.Reject(d.id)
-	default:
-		c.Release(d.id, o.Kind == wire.DescModified && o.DeliveryFailed)
+	case s.Kind == wire.DescAccepted:
+		return store.Accepted
+	case s.Kind == wire.DescRejected, s.Kind == wire.DescModified && s.UndeliverableHere:
+		return store.Rejected
+	case s.Kind == wire.DescModified && s.DeliveryFailed:
+		return store.Failed
 	}
+	return store.Released
 }
 
 // end ends the link and returns its unsettled deliveries. failed is as in [store.Consumer.Close]; closing removes

@@ -1,10 +1,14 @@
 package amqp
 
+import "github.com/perfmq/perfmq/internal/broker/store"
+
 // delivered is a sent delivery.
 type delivered struct {
 	link *outLink // nil: settled
 	id   uint64   // of the consumer
 }
+
+func (d *delivered) settle(o store.Outcome) { d.link.consumer.Settle(d.id, o) }
 
 // eachUnsettled calls f with the positions of the unsettled deliveries from first to last; f may remove them. The
 // delivery-id is the low 32 bits of the position, a serial number (RFC 1982). The size of the range has no influence on

@@ -16,8 +16,8 @@ type txn struct {
 
 // txnAck is a settlement to be applied at the commit.
 type txnAck struct {
-	one     delivered
-	verdict wire.State
+	delivered
+	outcome store.Outcome
 }
 
 // coordinate handles a message to the coordinator (Transactions, section 4.5).
@@ -91,7 +91,7 @@ func (t *txn) commit(c *conn) (withheld bool, refused *wire.Error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, a := range t.acks {
-		a.one.settle(&a.verdict)
+		a.settle(a.outcome)
 	}
 	return withheld, nil
 }
@@ -99,7 +99,7 @@ func (t *txn) commit(c *conn) (withheld bool, refused *wire.Error) {
 // rollback returns the deliveries that the receiver settled in the transaction.
 func (t *txn) rollback() {
 	for _, a := range t.acks {
-		a.one.link.consumer.Release(a.one.id, true)
+		a.settle(store.Failed)
 	}
 	t.acks = nil
 	t.End()

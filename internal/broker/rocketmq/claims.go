@@ -2,14 +2,18 @@ package rocketmq
 
 import "time"
 
+// goneAfter is the time from the last request to the end of the claim of a group without members: brokers take a silent
+// client for dead then.
+const goneAfter = 2 * time.Minute
+
 // claims returns the groups with another claim on a topic than their commits: true for members that subscribe to it,
-// false without members for GoneAfter.
+// false without members for goneAfter.
 func (s *Server) claims(topic string) map[string]bool {
 	list := map[string]bool{}
 	for _, g := range s.allGroups() {
 		g.mu.Lock()
 		switch {
-		case len(g.members) == 0 && time.Now().UnixNano()-g.lastRequest.Load() > int64(s.o.GoneAfter):
+		case len(g.members) == 0 && time.Now().UnixNano()-g.lastRequest.Load() > int64(goneAfter):
 			list[g.name] = false
 		case len(g.members) > 0 && !g.broadcasting && g.subs[topic] != nil:
 			list[g.name] = true

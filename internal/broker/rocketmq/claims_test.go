@@ -65,7 +65,7 @@ func TestGroupsThatHaveGone(t *testing.T) {
 		pass(time.Minute)
 		require.EqualValues(t, 80, sent.Load())
 		g.touch() // it pulled, or committed
-		pass(s.o.GoneAfter - time.Second)
+		pass(goneAfter - time.Second)
 		require.EqualValues(t, 80, sent.Load(), "it has its claim")
 		require.Zero(t, s.Stats().Dropped)
 		pass(3 * time.Second)
@@ -96,7 +96,7 @@ func TestARejectingTopicForgetsGroups(t *testing.T) {
 		topic.commit(topic.queue(0), "g", 0)
 		sendN(topic, 0, 8)
 		require.Equal(t, store.Full, topic.dest.Send(other("x")))
-		pass(s.o.GoneAfter + time.Second)
+		pass(goneAfter + time.Second)
 		require.Equal(t, store.Stored, topic.dest.Send(other("x")))
 	})
 }

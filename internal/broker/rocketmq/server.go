@@ -27,9 +27,6 @@ type Options struct {
 	Queues int
 	// TransactionCheck is the time before each check-back of a half message; default 6 s.
 	TransactionCheck time.Duration
-	// GoneAfter is the time from the last request to the end of the claim of a group without members; default 2 min, the
-	// time after which brokers take a silent client for dead.
-	GoneAfter time.Duration
 }
 
 // Stats are the exact counts of a front-end, in addition to the store's.
@@ -78,7 +75,6 @@ func New(s *store.Store, o Options) *Server {
 	o.MaxMessage = cmp.Or(o.MaxMessage, 4<<20)
 	o.Queues = cmp.Or(o.Queues, 8)
 	o.TransactionCheck = cmp.Or(o.TransactionCheck, 6*time.Second)
-	o.GoneAfter = cmp.Or(o.GoneAfter, 2*time.Minute)
 	o.Queues = min(o.Queues, maxQueues)
 	srv := &Server{
 		store: s, o: o, limits: s.Config(), topics: map[string]*topic{}, byID: map[int64]*topic{},

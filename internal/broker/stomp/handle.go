@@ -3,6 +3,7 @@ package stomp
 import (
 	"bytes"
 	"errors"
+	"net"
 	"strconv"
 	"time"
 
@@ -117,15 +118,9 @@ func (c *conn) flush() error {
 		select {
 		case <-c.drained:
 		case <-c.done:
-			return c.closeCause()
+			return net.ErrClosed // end reports the cause
 		}
 	}
-}
-
-func (c *conn) closeCause() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.cause
 }
 
 // minBeat is the shortest agreed time between heart-beats.

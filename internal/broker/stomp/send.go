@@ -57,10 +57,7 @@ func (c *conn) lacksRoom(d *store.Destination) (bool, error) {
 	if err := c.flush(); err != nil {
 		return false, err
 	}
-	if c.gate.Await(d, nil) != nil {
-		return false, c.closeCause()
-	}
-	return false, nil
+	return false, c.gate.Await(d, nil)
 }
 
 // confirm answers a SEND or COMMIT; if d was full, when d has room.

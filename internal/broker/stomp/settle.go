@@ -3,6 +3,7 @@ package stomp
 import (
 	"bytes"
 
+	"github.com/perfmq/perfmq/internal/broker/store"
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 )
 
@@ -23,7 +24,13 @@ func (c *conn) settle(f *wire.Received, nack bool) error {
 		}
 		return nil // crossed with the end: the message was returned
 	}
-	step := step{sub: s, id: id, nack: nack, drop: nack && string(f.Get("requeue")) == "false"}
+	step := step{sub: s, id: id}
+	switch {
+	case nack && string(f.Get("requeue")) == "false":
+		step.outcome = store.Rejected
+	case nack:
+		step.outcome = store.Failed
+	}
 	switch tx := f.Get("transaction"); {
 	case s.mode == modeAuto && nack:
 		return refuse("invalid frame: NACK of a message delivered with ack:auto")
@@ -60,21 +67,12 @@ func (x *step) settle() bool {
 		s.low = max(s.low, x.id+1)
 	}
 	n := 0
-	if !x.nack && s.mode == modeClient {
+	if x.outcome == store.Accepted && s.mode == modeClient {
 		n = s.consumer.AcceptThrough(x.id)
 		from = x.id + 1
 	}
 	for id := from; id <= x.id; id++ {
-		var done bool
-		switch {
-		case !x.nack:
-			done = s.consumer.Accept(id)
-		case x.drop:
-			done = s.consumer.Reject(id)
-		default:
-			done = s.consumer.Release(id, true)
-		}
-		if done {
+		if s.consumer.Settle(id, x.outcome) {
 			n++
 		}
 	}

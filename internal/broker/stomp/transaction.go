@@ -16,10 +16,9 @@ type transaction struct {
 
 // step is an ACK or NACK.
 type step struct {
-	sub  *subscription
-	id   uint64 // of the delivery
-	nack bool
-	drop bool // with nack: without redelivery
+	sub     *subscription
+	id      uint64 // of the delivery
+	outcome store.Outcome
 }
 
 func (c *conn) begin(f *wire.Received) error {

@@ -106,14 +106,43 @@ func (c *Consumer) stopWaiting() {
 	c.q.waiters = slices.DeleteFunc(c.q.waiters, func(x *Consumer) bool { return x == c })
 }
 
-// Accept settles a delivery and removes the message. It returns false if the delivery was settled before.
-func (c *Consumer) Accept(id uint64) bool {
-	e, ok := c.release(id)
-	if ok {
-		c.q.accepted.Add(1)
-		c.q.shrink(1, e.m.size())
+// Outcome is the end of a delivery.
+type Outcome uint8
+
+// The outcomes: a message is removed, or returned to its queue.
+const (
+	Accepted Outcome = iota
+	Rejected         // removed, and counted
+	Released         // returned
+	Failed           // returned, and counted as an attempt
+)
+
+// Settle ends a delivery. It returns false if the delivery was settled before.
+func (c *Consumer) Settle(id uint64, o Outcome) bool {
+	q := c.q
+	q.dest.store.waitForStall()
+	c.mu.Lock()
+	e := c.unsettled.Remove(id)
+	c.mu.Unlock()
+	if e.m == nil {
+		return false
 	}
-	return ok
+	switch o {
+	case Accepted:
+		q.accepted.Add(1)
+	case Rejected:
+		q.mu.Lock()
+		q.counts.Rejected++
+		q.mu.Unlock()
+	case Failed:
+		e.attempts++
+		fallthrough
+	case Released:
+		q.giveBack([]entry{e})
+		return true
+	}
+	q.shrink(1, e.m.size())
+	return true
 }
 
 // AcceptThrough accepts all unsettled deliveries up to id, and returns their number.
@@ -131,45 +160,8 @@ func (c *Consumer) AcceptThrough(id uint64) (n int) {
 	return n
 }
 
-// Release returns a delivery to the queue; failed counts it as an attempt.
-func (c *Consumer) Release(id uint64, failed bool) bool {
-	e, ok := c.release(id)
-	if !ok {
-		return false
-	}
-	if failed {
-		e.attempts++
-	}
-	c.q.giveBack([]entry{e})
-	return true
-}
-
-// Reject drops and counts a delivery.
-func (c *Consumer) Reject(id uint64) bool {
-	e, ok := c.release(id)
-	if ok {
-		c.q.reject(e)
-	}
-	return ok
-}
-
-func (q *Queue) reject(e entry) {
-	q.mu.Lock()
-	q.counts.Rejected++
-	q.mu.Unlock()
-	q.shrink(1, e.m.size())
-}
-
 // Queue returns the consumer's queue.
 func (c *Consumer) Queue() *Queue { return c.q }
-
-func (c *Consumer) release(id uint64) (entry, bool) {
-	c.q.dest.store.waitForStall()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	e := c.unsettled.Remove(id)
-	return e, e.m != nil
-}
 
 // Close ends the consumer and returns its unsettled deliveries to the queue. failed counts them as attempts, for a
 // broken connection, whose client may have processed them. A volatile subscription ends with its last consumer. Later

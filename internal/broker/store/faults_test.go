@@ -176,11 +176,11 @@ func TestStall(t *testing.T) {
 		assert.Equal(t, int64(3*time.Second), sent.Load())
 		got, list := take(c, 9)
 		assert.Equal(t, []string{"1", "2"}, got)
-		assert.True(t, c.Accept(list[0].ID))
+		assert.True(t, c.Settle(list[0].ID, Accepted))
 
 		s.Stall(time.Hour)
 		s.Stall(0)
-		assert.True(t, c.Accept(list[1].ID))
+		assert.True(t, c.Settle(list[1].ID, Accepted))
 		assert.Equal(t, uint64(2), s.FaultCounts().Stalls)
 	})
 }

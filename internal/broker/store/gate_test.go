@@ -30,7 +30,7 @@ func makeRoom(t *testing.T, s *Store, name string) {
 	if assert.NoError(t, err) {
 		var got [1]Delivery
 		assert.Equal(t, 1, c.Take(got[:]))
-		c.Accept(got[0].ID)
+		c.Settle(got[0].ID, Accepted)
 	}
 }
 

@@ -170,11 +170,11 @@ func TestMemoryIsGivenBack(t *testing.T) {
 				}
 				switch id := h.held[random.IntN(len(h.held))]; random.IntN(5) {
 				case 0:
-					h.c.Accept(id)
+					h.c.Settle(id, Accepted)
 				case 1:
-					h.c.Release(id, true)
+					h.c.Settle(id, Failed)
 				case 2:
-					h.c.Reject(id)
+					h.c.Settle(id, Rejected)
 				case 3:
 					h.c.AcceptThrough(id)
 				default:

@@ -21,17 +21,17 @@ func TestOrderAndReturns(t *testing.T) {
 	assert.Equal(t, []string{"1", "2", "3", "4"}, got)
 	assert.Equal(t, uint64(3), list[3].ID)
 
-	assert.True(t, c.Accept(list[1].ID))
-	assert.False(t, c.Accept(list[1].ID), "settled once")
-	assert.True(t, c.Release(list[3].ID, true))
-	assert.True(t, c.Release(list[0].ID, false))
+	assert.True(t, c.Settle(list[1].ID, Accepted))
+	assert.False(t, c.Settle(list[1].ID, Accepted), "settled once")
+	assert.True(t, c.Settle(list[3].ID, Failed))
+	assert.True(t, c.Settle(list[0].ID, Released))
 	assert.Equal(t, 1, unsettled(c))
 	got, list = take(c, 10)
 	assert.Equal(t, []string{"1", "4", "5", "6"}, got, "what comes back takes its old place")
 	assert.Equal(t, []uint32{0, 1, 0, 0}, []uint32{list[0].Attempts, list[1].Attempts, list[2].Attempts, list[3].Attempts})
 
 	assert.Equal(t, 3, c.AcceptThrough(list[1].ID), "3, 1 and 4")
-	assert.True(t, c.Reject(list[2].ID))
+	assert.True(t, c.Settle(list[2].ID, Rejected))
 	c.Close(true)
 	c.Close(true)
 	other := consume(t, q, nil)
@@ -68,7 +68,7 @@ func TestFiltersPassOver(t *testing.T) {
 	assert.Zero(t, woken, "it does not want that one")
 	d.Send(message("8"))
 	assert.Equal(t, 1, woken)
-	c.Release(list[0].ID, false)
+	c.Settle(list[0].ID, Released)
 	got, _ = take(c, 10)
 	assert.Equal(t, []string{"2", "8"}, got)
 
@@ -141,13 +141,13 @@ func testBlock(t *testing.T) {
 		t.Error("seven of eight are not room enough")
 	default:
 	}
-	c.Accept(list[3].ID)
+	c.Settle(list[3].ID, Accepted)
 	<-room
 	assert.True(t, d.Room(nil))
 
 	sendNumbers(t, d, 11, 12)
 	assert.False(t, d.Room(func() { room <- true }))
-	c.Accept(list[4].ID)
+	c.Settle(list[4].ID, Accepted)
 	start := time.Now()
 	<-room
 	assert.Equal(t, roomPause, time.Since(start), "one of eight is, after a while")
@@ -174,7 +174,7 @@ func testExpired(t *testing.T) {
 		if cfg.Limit == 0 {
 			assert.Equal(t, Stored, put(4, 2*time.Minute))
 		}
-		c.Release(list[0].ID, false)
+		c.Settle(list[0].ID, Released)
 		begun, room := time.Now(), make(chan time.Duration, 1)
 		require.False(t, d.Room(func() { room <- time.Since(begun) }), i)
 		if s.Rejects() {
@@ -256,13 +256,13 @@ func TestManyAtOnce(t *testing.T) {
 					for _, e := range buf[:got] {
 						number, _ := strconv.Atoi(string(e.Message.Content.Body()))
 						if (number+i+n)%11 == 0 {
-							c.Release(e.ID, true)
+							c.Settle(e.ID, Failed)
 							continue
 						}
 						if i == 49 {
 							continue // left to Close
 						}
-						c.Accept(e.ID)
+						c.Settle(e.ID, Accepted)
 						seen[number].Add(1)
 						if settled.Add(1) == senders*each {
 							close(over)
@@ -301,15 +301,15 @@ func TestOneThatStays(t *testing.T) {
 		d.Send(message(body))
 		got, list := take(c, 9)
 		require.Equal(t, []string{body}, got)
-		require.True(t, c.Accept(list[0].ID))
+		require.True(t, c.Settle(list[0].ID, Accepted))
 	}
 	assert.LessOrEqual(t, q.levels[normalPriority].Next-q.levels[normalPriority].First, uint64(64))
 	assert.LessOrEqual(t, c.unsettled.Next-c.unsettled.First, uint64(64))
 	assert.Equal(t, 1, unsettled(c))
 	d.Send(message("1"))
 	_, list := take(c, 1)
-	assert.True(t, c.Accept(kept[0].ID))
-	assert.False(t, c.Accept(kept[0].ID))
+	assert.True(t, c.Settle(kept[0].ID, Accepted))
+	assert.False(t, c.Settle(kept[0].ID, Accepted))
 	assert.Equal(t, 1, c.AcceptThrough(list[0].ID))
 	got, _ := take(consume(t, q, nil), 9)
 	assert.Equal(t, []string{"unwanted"}, got)
@@ -325,7 +325,7 @@ func TestSendAllocatesNothing(t *testing.T) {
 			d.Send(m)
 		}
 		for _, e := range buf[:c.Take(buf)] {
-			c.Accept(e.ID)
+			c.Settle(e.ID, Accepted)
 		}
 	}))
 }

@@ -156,7 +156,7 @@ func inspect(t testing.TB, s *store.Store, dest driver.Destination) func(n int) 
 			took := consumer.Take(buf)
 			for _, d := range buf[:took] {
 				list = append(list, header(d.Message))
-				consumer.Accept(d.ID)
+				consumer.Settle(d.ID, store.Accepted)
 			}
 			if took > 0 {
 				continue
