@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,6 +9,7 @@ import (
 	"github.com/perfmq/perfmq/internal/listen"
 	"github.com/perfmq/perfmq/internal/quantity"
 	"github.com/perfmq/perfmq/internal/safetext"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 const (
@@ -95,9 +95,9 @@ func (b *Broker) authenticated(h http.Handler) http.Handler {
 const pageSize = 1000
 
 func (b *Broker) serveStats(w http.ResponseWriter, _ *http.Request) {
-	text, _ := json.MarshalIndent(b.StatsOf(pageSize), "", "  ") // Stats have only texts and numbers
+	text, _ := result.Encode(b.StatsOf(pageSize), "  ") // Stats have only texts and numbers
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(append(safetext.JSON(text), '\n')) // the peer has left
+	_, _ = w.Write(text) // the peer has left
 }
 
 func say(w http.ResponseWriter, format string, args ...any) {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -76,9 +75,9 @@ func (a *app) join(paths []string, v *config.Values, jsonFile string) error {
 		problems = append(problems, err.Error())
 	}
 	if jsonFile != "" {
-		text, err := json.MarshalIndent(joined, "", "  ")
+		text, err := result.Encode(joined, "  ")
 		if err == nil {
-			err = a.writeFile("--json", jsonFile, append(safetext.JSON(text), '\n'), 0o600)
+			err = a.writeFile("--json", jsonFile, text, 0o600)
 		}
 		if err != nil {
 			problems = append(problems, err.Error())

@@ -1,7 +1,6 @@
 package compare
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -126,10 +125,9 @@ func (c *Comparison) JSON() ([]byte, error) {
 		s := &c.Sets[i]
 		names, failed, bounded = append(names, s.Name), append(failed, len(s.Failed)), append(bounded, s.Bounded())
 	}
-	text, err := json.MarshalIndent(map[string]any{
+	return result.Encode(map[string]any{
 		"sets": names, "failed": failed, "bounded": bounded, "metrics": c.Rows, "differences": c.Differences,
-	}, "", "  ")
-	return append(safetext.JSON(text), '\n'), err
+	}, "  ")
 }
 
 // Judge holds the comparison against its limits. It returns which are exceeded or unjudged, and the exit status.

@@ -1,14 +1,12 @@
 package report
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"io"
 	"math"
 	"strconv"
+	"strings"
 
-	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -104,14 +102,11 @@ func (j *JSON) Close() error { return cmp.Or(j.err, j.file.close()) }
 
 // write passes a record on as text. A record without a place leaves the comma to the next one.
 func (j *JSON) write(to func(string) error, record any) error {
-	var b bytes.Buffer
-	b.WriteString(j.comma)
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false) // keeps "a -> b" in a problem legible
-	if err := encoder.Encode(record); err != nil {
+	text, err := result.Encode(record, "")
+	if err != nil {
 		return driver.Errorf(driver.ClassOther, "encode a record for the "+j.file.what, "", "%w", err)
 	}
-	err := to(string(safetext.JSON(bytes.TrimSuffix(b.Bytes(), []byte("\n")))))
+	err = to(j.comma + strings.TrimSuffix(string(text), "\n"))
 	if err == nil {
 		j.comma = ",\n"
 	}

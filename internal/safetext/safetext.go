@@ -9,11 +9,9 @@
 package safetext
 
 import (
-	"bytes"
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -98,28 +96,3 @@ func escape(text string) (piece string, size int) {
 		return fmt.Sprintf(`\u%04x`, r), size
 	}
 }
-
-// JSON returns a JSON text in which unprintable characters are escaped, also where JSON itself does not ask for that:
-// it can be shown on a terminal, and means the same. The input is valid JSON as package json writes it.
-func JSON(text []byte) []byte {
-	if !bytes.ContainsFunc(text, unprintable) {
-		return text
-	}
-	var b []byte
-	for len(text) > 0 {
-		r, size := utf8.DecodeRune(text)
-		if !unprintable(r) {
-			b = append(b, text[:size]...)
-		} else {
-			for _, unit := range utf16.AppendRune(nil, r) { // RFC 8259, section 7
-				b = fmt.Appendf(b, `\u%04x`, unit)
-			}
-		}
-		text = text[size:]
-	}
-	return b
-}
-
-// unprintable reports whether a character is to be escaped within the strings of a JSON text. Line feeds are between
-// them.
-func unprintable(r rune) bool { return r != '\n' && !strconv.IsPrint(r) }

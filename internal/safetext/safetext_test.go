@@ -1,8 +1,6 @@
 package safetext
 
 import (
-	"encoding/json"
-	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -59,21 +57,4 @@ func FuzzLine(f *testing.F) {
 		}
 		require.NotContains(t, secrets.Line(text), "hunter2")
 	})
-}
-
-func TestJSON(t *testing.T) {
-	const text = "a\x1b[2J\x7f\u009b\u202e\u2028\U000e0041é\n\xff\"\\"
-	plain, err := json.Marshal(map[string]string{text: text})
-	require.NoError(t, err)
-	escaped := JSON(append(plain, '\n'))
-	for _, r := range strings.TrimSuffix(string(escaped), "\n") {
-		assert.True(t, strconv.IsPrint(r), "%q", r)
-	}
-	var before, after map[string]string
-	require.NoError(t, json.Unmarshal(plain, &before))
-	require.NoError(t, json.Unmarshal(escaped, &after))
-	assert.Equal(t, before, after)
-	assert.Contains(t, string(escaped), `\u009b\u202e\u2028\udb40\udc41é`)
-	same := []byte("{\n  \"a\": \"é\"\n}\n")
-	assert.Equal(t, same, JSON(same))
 }

@@ -172,5 +172,5 @@ var digestLine = regexp.MustCompile(`\s*"digest": ?"[0-9a-f]+",`)
 // asJSON is how results are compared: nil and empty values are the same, and the digest is left out.
 func asJSON(t testing.TB, value any) string {
 	t.Helper()
-	return digestLine.ReplaceAllString(string(musttest.Get(encode(value, " "))(t)), "")
+	return digestLine.ReplaceAllString(string(musttest.Get(Encode(value, " "))(t)), "")
 }

@@ -299,6 +299,6 @@ func FuzzRead(f *testing.F) {
 		first, other := *r, *r
 		first.Shard, other.Shard = &Shard{1, 2}, &Shard{2, 2}
 		musttest.Get(Merge(&first, &other))(t)
-		musttest.Get(encode(r, ""))(t)
+		musttest.Get(Encode(r, ""))(t)
 	})
 }

@@ -2,11 +2,13 @@ package result
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -245,6 +247,23 @@ func TestFolders(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
 	require.NoDirExists(t, made)
+}
+
+// TestEncode: characters that do not print are escaped, and read as they were.
+func TestEncode(t *testing.T) {
+	t.Parallel()
+	const text = "a\x1b[2J\x7f\u009b\u202e\u2028\U000e0041é\n\xff\"\\"
+	plain := musttest.Get(json.Marshal(map[string]string{text: text}))(t)
+	escaped := musttest.Get(Encode(map[string]string{text: text}, ""))(t)
+	for _, r := range strings.TrimSuffix(string(escaped), "\n") {
+		assert.True(t, strconv.IsPrint(r), "%q", r)
+	}
+	var before, after map[string]string
+	require.NoError(t, json.Unmarshal(plain, &before))
+	require.NoError(t, json.Unmarshal(escaped, &after))
+	assert.Equal(t, before, after)
+	assert.Contains(t, string(escaped), `\u009b\u202e\u2028\udb40\udc41é`)
+	assert.Equal(t, "{\n  \"a\": \"<é>\"\n}\n", string(musttest.Get(Encode(map[string]string{"a": "<é>"}, "  "))(t)))
 }
 
 // Characters that a terminal would obey are escaped, and read as they were.

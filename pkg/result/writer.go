@@ -106,7 +106,7 @@ func (w *Writer) Start(head Head) error {
 		return err
 	}
 	w.started = true
-	line, err := encode(head, "")
+	line, err := Encode(head, "")
 	if err != nil {
 		return fmt.Errorf("encode the head of the result: %w", err)
 	}
@@ -144,7 +144,7 @@ func (w *Writer) write(row *Row) error {
 	if err != nil {
 		return err
 	}
-	line, err := encode(row.Bare(), "")
+	line, err := Encode(row.Bare(), "")
 	if err != nil {
 		return fmt.Errorf("encode a row: %w", err)
 	}
@@ -202,12 +202,12 @@ func (w *Writer) Finish(r Result) error {
 	if err := r.complete(); err != nil {
 		return err
 	}
-	text, err := encode(r, "")
+	text, err := Encode(r, "")
 	if err == nil {
 		r.Digest, err = digest(text, hex.EncodeToString(w.sum.Sum(nil)))
 	}
 	if err == nil {
-		text, err = encode(r, "  ")
+		text, err = Encode(r, "  ")
 	}
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", ResultFile, err)
@@ -264,9 +264,9 @@ func (w *Writer) Close() error {
 	return errors.Join(errs...)
 }
 
-// encode returns a value as JSON and a line feed. It escapes characters that do not print, even where JSON does not
+// Encode returns a value as JSON and a line feed. It escapes characters that do not print, even where JSON does not
 // require it, so that a terminal can show the text.
-func encode(value any, indent string) ([]byte, error) {
+func Encode(value any, indent string) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false) // keep "a -> b" legible

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/inputfile"
-	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -301,10 +300,7 @@ func read(path string, limit int64, into any) error {
 	return nil
 }
 
-func encode(v any) ([]byte, error) {
-	text, err := json.MarshalIndent(v, "", "  ")
-	return append(safetext.JSON(text), '\n'), err
-}
+func encode(v any) ([]byte, error) { return result.Encode(v, "  ") }
 
 func write(path string, v any) error {
 	text, err := encode(v)
