@@ -55,10 +55,7 @@ func (v *arrivals) inVain(now int64, patience time.Duration) (quietly, proven bo
 
 // newVerification returns the verification of a run; path is the file for its side.
 func newVerification(id int64, path string) *verification {
-	before, err := os.Stat(path)
-	if err != nil {
-		before = nil
-	}
+	before, _ := os.Stat(path)
 	v := &verification{id: id, bodies: map[*byte]uint32{}, ledgers: map[place][]*verify.Ledger{}, before: before}
 	v.renewProbes()
 	return v

@@ -197,7 +197,7 @@ func (m *stallMeter) keep(s stall, phase Phase) {
 			more[""]++
 		}
 		if phase == Measure && s.part.kind == ofGroup {
-			more[s.part.name]++
+			more[s.part.Group]++
 		}
 	}
 }
@@ -225,7 +225,7 @@ func (c *Collector) setStalls(sum *Summary, step bool, group string) {
 	for _, part := range [][]stall{m.found[first:], m.open} {
 		for i := range part {
 			other := part[i].part
-			if group == "" && !part[i].covered || group != "" && other.kind == ofGroup && other.name == group {
+			if group == "" && !part[i].covered || group != "" && other.kind == ofGroup && other.Group == group {
 				list = append(list, part[i])
 			}
 		}
@@ -263,7 +263,6 @@ func (m *stallMeter) named(p *part, s stall, list []stall) stall {
 type part struct {
 	PartStalls
 	kind          int    // wholeRun, atBroker or ofGroup
-	name          string // of the broker or group
 	group, broker string // the only ones of its workers now; empty if there are several
 	members       []int  // producers, then consumers
 	limit         time.Duration
@@ -316,25 +315,25 @@ func (m *stallMeter) arrange(c *Collector) {
 		if c.groupOf != nil && c.groupOf[i] != nil {
 			group = c.groupOf[i].run.Name
 		}
-		m.join(i, PartStalls{Side: side, Whole: true}, wholeRun, "", group, broker)
+		m.join(i, PartStalls{Side: side, Whole: true}, wholeRun, group, broker)
 		if m.several {
-			m.join(i, PartStalls{Side: side, Broker: broker}, atBroker, broker, group, broker)
+			m.join(i, PartStalls{Side: side, Broker: broker}, atBroker, group, broker)
 		}
 		if group != "" {
-			m.join(i, PartStalls{Side: side, Group: group, Broker: c.workers[i].Broker}, ofGroup, group, group, broker)
+			m.join(i, PartStalls{Side: side, Group: group, Broker: c.workers[i].Broker}, ofGroup, group, broker)
 		}
 	}
 	slices.SortStableFunc(m.parts, func(a, b *part) int { return cmp.Compare(a.kind, b.kind) })
 }
 
 // join adds a worker, with its group and broker, to a part.
-func (m *stallMeter) join(worker int, of PartStalls, kind int, name, group, broker string) {
+func (m *stallMeter) join(worker int, of PartStalls, kind int, group, broker string) {
 	index := slices.IndexFunc(m.parts, func(p *part) bool {
-		return p.Side == of.Side && p.kind == kind && p.name == name
+		return p.Side == of.Side && p.kind == kind && p.Group == of.Group && (kind != atBroker || p.Broker == broker)
 	})
 	if index < 0 {
 		index = len(m.parts)
-		m.parts = append(m.parts, &part{PartStalls: of, kind: kind, name: name, limit: m.limit})
+		m.parts = append(m.parts, &part{PartStalls: of, kind: kind, limit: m.limit})
 	}
 	p := m.parts[index]
 	if len(p.members) == 0 {

@@ -60,7 +60,7 @@ func TestMoreStalls(t *testing.T) {
 	s := int64(1e6)
 	c := NewCollector([]*ProducerRecorder{NewProducerRecorder(false, nil)}, nil, time.Now())
 	c.SetStallLimit(time.Second)
-	m, run, group := &c.stalls, &part{}, &part{kind: ofGroup, name: "a", group: "a"}
+	m, run, group := &c.stalls, &part{}, &part{PartStalls: PartStalls{Group: "a"}, kind: ofGroup, group: "a"}
 	add := func(p *part, start, length int64) {
 		m.add(p, []stall{{Stall: result.Stall{Side: SendSide, Elapsed: start, Length: length}}})
 	}
