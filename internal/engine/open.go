@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -236,4 +237,76 @@ func runEach(ctx context.Context, list []func(context.Context) error) error {
 		})
 	}
 	return g.Wait()
+}
+
+// suspicion is how long a broker may take to answer a connection before perfmq asks whether it is one of the protocol.
+const suspicion = time.Second
+
+// diagnose returns what is wrong with the broker of an endpoint; nil if nothing was found. Diagnose is asked once in a
+// run: later, a silent broker is an overloaded one.
+func (e *Endpoint) diagnose(ctx context.Context) error {
+	if e.Factory.Diagnose == nil {
+		return nil
+	}
+	e.once.Do(func() {
+		e.asked = make(chan struct{})
+		go func() {
+			defer close(e.asked)
+			e.wrong = e.Factory.Diagnose(ctx, e.OpenOptions)
+		}()
+	})
+	<-e.asked
+	return e.wrong
+}
+
+// openDiagnosed is openInTime that fails soon, and with the cause, if the broker speaks another protocol.
+func openDiagnosed[T any](ctx context.Context, e *Endpoint, f func(context.Context) (T, error)) (opened T, err error) {
+	trying, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	timer := time.AfterFunc(suspicion, func() {
+		if wrong := e.diagnose(trying); wrong != nil {
+			end(wrong)
+		}
+	})
+	defer timer.Stop()
+	opened, err = openInTime(trying, e, f)
+	switch {
+	case err == nil, ctx.Err() != nil, errors.Is(err, syscall.ECONNREFUSED):
+		return opened, err
+	case trying.Err() != nil:
+		return opened, context.Cause(trying)
+	}
+	class := driver.ClassOf(err)
+	if class == driver.ClassAuth && e.Factory.Client != "" { // go-amqp has no type for an answer in another protocol
+		class = driver.ClassProtocol
+	}
+	switch class {
+	case driver.ClassConnect, driver.ClassConnectionLost, driver.ClassTimeout, driver.ClassProtocol, driver.ClassTLS:
+		if wrong := e.diagnose(trying); wrong != nil {
+			return opened, wrong
+		}
+	}
+	return opened, err
+}
+
+// awaitStart waits until the planned start of the load.
+func (r *run) awaitStart(ctx context.Context, stop <-chan struct{}) error {
+	if r.plan.StartAt.IsZero() {
+		return nil
+	}
+	return interruptible(ctx, stop, func(ctx context.Context) error {
+		start := r.plan.StartAt.Add(-r.plan.ClockShift)
+		if late := time.Since(start); late > 0 {
+			return driver.Errorf(driver.ClassTimeout, "", "give a later --start-at: connecting takes its time",
+				"the workers were open %s after the moment of --start-at", late.Round(time.Millisecond))
+		}
+		for left := time.Until(start); left > 0; left = time.Until(start) { // repeated in case the wall clock is set
+			select {
+			case <-time.After(min(left, time.Second)):
+			case <-ctx.Done():
+				return fmt.Errorf("wait for --start-at: %w", ctx.Err())
+			}
+		}
+		return nil
+	})
 }
