@@ -180,10 +180,10 @@ func check(t *testing.T, p *flat, s *stats.Summary, rep *recorder) {
 				aggregated[l] += x.Count
 			}
 		}
-		merge(&latencies, snap.Latencies)
+		latencies.Merge(snap.Latencies)
 		if snap.Leftover != nil {
 			require.NotZero(t, p.Warmup)
-			merge(&latencies, *snap.Leftover)
+			latencies.Merge(*snap.Leftover)
 		}
 	}
 	requireEqual(t, s.Total, sum, "deltas add up to the totals")
@@ -234,21 +234,6 @@ func requireEqual(t *testing.T, want, got result.Counts, text string) {
 
 // lasted returns the time from the start to the end of a run.
 func lasted(s *stats.Summary) time.Duration { return time.Duration(s.End-s.Start) * time.Microsecond }
-
-func merge(into *result.Latencies, from result.Latencies) {
-	for _, pair := range []struct {
-		into **result.Latency
-		from *result.Latency
-	}{{&into[result.Delay], from[result.Delay]}, {&into[result.Ack], from[result.Ack]}, {&into[result.Response], from[result.Response]}, {&into[result.Transfer], from[result.Transfer]}} {
-		if pair.from == nil {
-			continue
-		}
-		if *pair.into == nil {
-			*pair.into = result.NewLatency()
-		}
-		(*pair.into).Merge(pair.from)
-	}
-}
 
 // hooks change the drivers of a factory, for example to break their contract.
 type hooks struct {

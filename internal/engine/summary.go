@@ -88,8 +88,7 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 // setOutages sets the outages of a run that reconnects.
 func (r *run) setOutages(s *stats.Summary) {
 	if r.outages != nil {
-		list, more := r.outageList()
-		s.Outages, s.MoreOutages = append([]result.Outage{}, list...), more
+		s.Outages, s.MoreOutages = r.outageList()
 	}
 }
 

@@ -52,7 +52,7 @@ type Run struct {
 	group  int    // runs of one group are repeats
 	load   int    // the number of a load of a search
 	series *series
-	rows   stats.Summary   // of all rows
+	rows   stats.Rates     // of all rows
 	steps  []stats.Summary // of the rows of each step
 }
 
@@ -197,9 +197,8 @@ func (r *Run) add(row *result.Row) {
 	if n := len(r.steps); n == 0 || r.steps[n-1].Name != row.Step {
 		r.steps = append(r.steps, stats.Summary{Name: row.Step})
 	}
-	for _, sum := range []*stats.Summary{&r.rows, &r.steps[len(r.steps)-1]} {
+	for _, sum := range []*stats.Rates{&r.rows, &r.steps[len(r.steps)-1].Rates} {
 		sum.Add(row, time.Duration(row.Length)*time.Microsecond, 0)
-		sum.Total.Add(&row.Counts)
 	}
 }
 

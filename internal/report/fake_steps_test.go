@@ -46,8 +46,8 @@ func fakeSteps(t *testing.T, seconds ...int) *fakeRun {
 				return
 			}
 			wholeMeasured, measured = wholeMeasured.Add(delta), measured.Add(delta)
-			addLatencies(&f.summary.Latencies, l)
-			addLatencies(&step.Latencies, l)
+			f.summary.Latencies.Merge(l)
+			step.Latencies.Merge(l)
 			if phase == stats.Measure {
 				step.Average.Span += length
 				step.Average.Sent += delta[result.Sent]
@@ -135,13 +135,6 @@ func fakeSecond(step, second int) (stats.Counters, result.Latencies) {
 
 func noLatencies() result.Latencies {
 	return result.Latencies{result.Delay: result.NewLatency(), result.Ack: result.NewLatency(), result.Response: result.NewLatency(), result.Transfer: result.NewLatency()}
-}
-
-func addLatencies(to *result.Latencies, l result.Latencies) {
-	to[result.Delay].Merge(l[result.Delay])
-	to[result.Ack].Merge(l[result.Ack])
-	to[result.Response].Merge(l[result.Response])
-	to[result.Transfer].Merge(l[result.Transfer])
 }
 
 // demand adds a threshold of a step, or of the run if step is empty.
