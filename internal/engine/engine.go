@@ -303,9 +303,7 @@ func (r *run) makeCollector(groups []stats.RunGroup) {
 	r.collector.SetRoles(r.role.Produces(), r.role.Consumes())
 	r.watchWorkers()
 	r.collector.SetGroups(groups)
-	if len(r.steps) > 1 {
-		r.collector.SplitSteps()
-	}
+	r.collector.BeginStep()
 	r.collector.SetPulse(r.pulse)
 	if r.outages != nil {
 		r.outages.Watch(r.collector.LastSign, r.outageBegun, r.plannedRate())

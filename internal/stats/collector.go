@@ -41,13 +41,11 @@ type Worker struct {
 
 // Collector merges the recorders of a run into snapshots. It is not safe for concurrent use.
 type Collector struct {
+	periods
 	producers []*ProducerRecorder
 	consumers []*ConsumerRecorder
 	start     time.Time // of the load, with its monotonic reading
 	last      time.Time
-	total     Counters
-	parts     [parts]Counters // the part of total that belongs to messages
-	run       sums
 	workers   []Worker // of the producers, then of the consumers
 	protocol  []driver.Counter
 	verified  func() result.Progress
@@ -62,7 +60,6 @@ type Collector struct {
 	mayPend   int        // messages that may be in flight
 	open      int        // workers that have a connection
 	rated     bool
-	step      *sums // of the present step; nil if the run has only one
 	groups    []*groupMeter
 	groupOf   []*groupMeter // of the producers, then of the consumers; nil entries have none
 }
@@ -199,21 +196,17 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 		s.Verified = &progress
 	}
 	first := c.firstReceived()
-	for _, m := range []*sums{&c.run, c.step} {
-		if m == nil {
-			continue
-		}
-		m.add(&s.Row, s.To.Sub(s.From), first)
-		if phase == Warmup {
-			m.Latencies.Expect(&s.Latencies)
-		}
+	c.add(&s.Row, s.To.Sub(s.From), first, &total, &counts)
+	if phase == Warmup {
+		c.run.Latencies.Expect(&s.Latencies)
+		c.step.Latencies.Expect(&s.Latencies)
 	}
 	c.findStalls(phase, now.Sub(c.start), last)
 	c.marker.add(s)
 	s.Stalled, s.Stalls = c.stalls.fresh, c.stalls.soFar()
 	c.stalls.fresh = false
 	c.addRowGroups(&s.Row, s.To.Sub(s.From), first, last)
-	c.total, c.parts, c.last = total, counts, s.To
+	c.last = s.To
 	return s
 }
 

@@ -8,17 +8,10 @@ import (
 
 // groupMeter sums up the intervals of one group.
 type groupMeter struct {
+	periods
 	producers []int                   // their indices
 	now       [parts]Counters         // as of this Collect
 	fresh     [parts]result.Latencies // since the last one
-	total     Counters                // as of the last Collect
-	parts     [parts]Counters         // of total, the share of messages
-	run, step sums
-}
-
-// named returns the figures of nothing.
-func (g *groupMeter) named() Summary {
-	return Summary{Name: g.run.Name, Sends: g.run.Sends, Receives: g.run.Receives}
 }
 
 // SetGroups lets the collector sum up each group as well. Call it after SetWorkers, which names their workers, and
@@ -28,7 +21,7 @@ func (c *Collector) SetGroups(list []RunGroup) {
 	for i := range list {
 		g := new(groupMeter)
 		g.run.Name, g.run.Sends, g.run.Receives = list[i].Name, list[i].Sends, list[i].Receives
-		g.step.Summary = g.named()
+		g.beginStep()
 		c.groups = append(c.groups, g)
 		for i := range c.workers {
 			if c.workers[i].Group != g.run.Name {
@@ -97,29 +90,13 @@ func (c *Collector) addRowGroups(row *result.Row, length, first time.Duration, l
 			Phase: row.Phase, Time: row.Time, Elapsed: row.Elapsed, Length: row.Length, Counts: group.Counts,
 			Latencies: latencies,
 		}
-		g.run.add(&own, length, first)
-		g.step.add(&own, length, first)
+		g.add(&own, length, first, &total, &g.now)
 		if i >= result.MaxRowGroups {
 			group.Name = result.OtherGroups
 		}
 		if len(c.groups) > 1 && (delta != Counters{} || group.Latencies != nil) {
 			row.AddGroup(&group)
 		}
-		g.total, g.parts = total, g.now
 		g.now, g.fresh = [parts]Counters{}, [parts]result.Latencies{}
 	}
-}
-
-// groupSums returns the figures of each group in the run, or in the present step.
-func (c *Collector) groupSums(step bool) (list []Summary) {
-	for _, g := range c.groups {
-		sums := &g.run
-		if step {
-			sums = &g.step
-		}
-		sum := sums.upTo(&g.total, &g.parts[Measure])
-		c.setStalls(&sum, step, g.run.Name)
-		list = append(list, sum)
-	}
-	return list
 }

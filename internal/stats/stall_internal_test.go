@@ -85,7 +85,7 @@ func TestMoreStalls(t *testing.T) {
 	c.setStalls(&ofA, false, "a")
 	check(&ofA, 3, 5*s)
 
-	c.SplitSteps()
+	c.BeginStep()
 	c.EndStep("first")
 	add(run, after+200*s, 3*s)
 	add(run, after+300*s, 4*s)

@@ -91,10 +91,33 @@ func (m *sums) add(row *result.Row, length, first time.Duration) {
 	}
 }
 
-// upTo returns the figures up to the time with these counters. Their latencies are copies.
-func (m *sums) upTo(total, measured *Counters) Summary {
-	sum := m.Summary
-	all, part := total.Sub(m.total), measured.Sub(m.measured)
+// periods sum up the intervals of the run, or of a group.
+type periods struct {
+	total     Counters        // as of the last Collect
+	parts     [parts]Counters // of total, the share of messages
+	run, step sums
+}
+
+// add adds an interval, at whose end the counters are these.
+func (m *periods) add(row *result.Row, length, first time.Duration, total *Counters, share *[parts]Counters) {
+	m.run.add(row, length, first)
+	m.step.add(row, length, first)
+	m.total, m.parts = *total, *share
+}
+
+func (m *periods) beginStep() {
+	m.step = sums{total: m.total, measured: m.parts[Measure]}
+	m.step.Name, m.step.Sends, m.step.Receives = m.run.Name, m.run.Sends, m.run.Receives
+}
+
+// sum returns the figures of the run, or of the present step. Their latencies are copies.
+func (m *periods) sum(step bool) Summary {
+	from := &m.run
+	if step {
+		from = &m.step
+	}
+	sum := from.Summary
+	all, part := m.total.Sub(from.total), m.parts[Measure].Sub(from.measured)
 	counts := part.Counts(sum.Sends, sum.Receives)
 	sum.Total, sum.Measured = all.Counts(sum.Sends, sum.Receives), &counts
 	sum.Latencies = sum.Latencies.Copy()
@@ -102,51 +125,41 @@ func (m *sums) upTo(total, measured *Counters) Summary {
 	return sum
 }
 
-// SplitSteps lets the collector sum up each step as well: [Collector.EndStep] returns it. Call it before the first
-// Collect.
-func (c *Collector) SplitSteps() { c.beginStep() }
-
-func (c *Collector) beginStep() {
+// BeginStep lets the sums of a step begin with the last Collect, or with the run. Call it before the first Collect.
+func (c *Collector) BeginStep() {
 	c.newTally()
-	c.step = &sums{total: c.total, measured: c.parts[Measure]}
-	c.step.Sends, c.step.Receives = c.run.Sends, c.run.Receives
+	c.periods.beginStep()
 	c.step.Latencies = c.newLatencies()
 	for _, g := range c.groups {
-		g.step = sums{Summary: g.named(), total: g.total, measured: g.parts[Measure]}
+		g.beginStep()
 	}
 }
 
 // EndStep returns the summary of the step that ends with the last Collect; the next one begins there.
 func (c *Collector) EndStep(name string) Summary {
 	c.stalls.decide(c.meter.pulse.stopped())
-	sum := c.stepSoFar()
+	sum := c.sumUp(true)
 	sum.Name, sum.End, sum.Tally = name, c.last.UnixMicro(), c.tally
 	c.stalls.step, c.stalls.more[1] = len(c.stalls.found), map[string]uint64{}
-	c.beginStep()
+	c.BeginStep()
 	return sum
 }
 
-func (c *Collector) stepSoFar() Summary {
-	sum := c.step.upTo(&c.total, &c.parts[Measure])
-	sum.Groups = c.groupSums(true)
-	c.setStalls(&sum, true, "")
+// sumUp returns the figures of the run or of the present step, with those of its groups.
+func (c *Collector) sumUp(step bool) Summary {
+	sum := c.sum(step)
+	for _, g := range c.groups {
+		own := g.sum(step)
+		c.setStalls(&own, step, g.run.Name)
+		sum.Groups = append(sum.Groups, own)
+	}
+	c.setStalls(&sum, step, "")
 	return sum
 }
 
 // SumRun returns the figures of the run, as of the last Collect. Their latencies are copies.
-func (c *Collector) SumRun() Summary {
-	sum := c.run.upTo(&c.total, &c.parts[Measure])
-	sum.Groups = c.groupSums(false)
-	c.setStalls(&sum, false, "")
-	return sum
-}
+func (c *Collector) SumRun() Summary { return c.sumUp(false) }
 
 // SumsSoFar returns the figures of the run, and of the present step, as of the last Collect. Their latencies are
 // copies.
-func (c *Collector) SumsSoFar() (run, step Summary) {
-	run = c.SumRun()
-	if c.step == nil {
-		return run, run
-	}
-	return run, c.stepSoFar()
-}
+func (c *Collector) SumsSoFar() (run, step Summary) { return c.sumUp(false), c.sumUp(true) }
