@@ -33,12 +33,7 @@ const (
 const minIdleTimeout = 100 * time.Millisecond
 
 func defaultOptions() *Options {
-	return &Options{
-		Settle:      settleAtLeastOnce,
-		SASL:        saslAuto,
-		IdleTimeout: time.Minute,
-		Declare:     declareNo,
-	}
+	return &Options{Settle: settleAtLeastOnce, SASL: saslAuto, IdleTimeout: time.Minute, Declare: declareNo}
 }
 
 // Factory describes the protocol and opens drivers for it.

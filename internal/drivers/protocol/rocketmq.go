@@ -23,63 +23,40 @@ var refusals = allRefusals() //nolint:gochecknoglobals // a table that never cha
 
 // allRefusals returns the table, in which the first match counts.
 func allRefusals() []refusal {
-	const login = "check access key (--user), secret key (--password) and the broker's ACL"
-	busy, away := []int{wire.ResSystemBusy, wire.ResFlowControl}, []int{wire.ResServiceNotAvailable, wire.ResGoAway}
-	group := []int{wire.ResSubscriptionNotExist, wire.ResSubscriptionNotLatest, wire.ResSubscriptionGroupNotExist}
-	unsafe := []int{wire.ResFlushDiskTimeout, wire.ResSlaveNotAvailable, wire.ResFlushSlaveTimeout}
-	denied, illegal, fault := []int{wire.ResNoPermission}, []int{wire.ResMessageIllegal}, []int{wire.ResSystemError}
+	const (
+		login = "check access key (--user), secret key (--password) and the broker's ACL"
+		log   = transport.HintLog
+	)
+	row := func(state driver.State, class driver.Class, hint string, words []string, codes ...int) refusal {
+		return refusal{codes, words, state, class, hint}
+	}
 	return []refusal{
-		{
-			busy, nil, driver.Failed, driver.ClassFull,
+		row(driver.Failed, driver.ClassFull,
 			"send slower, or raise the broker's sendMessageThreadPoolNums and waitTimeMillsInSendQueue",
-		},
-		{
-			denied,
-			[]string{"sending message is forbidden"},
-			driver.Rejected, driver.ClassAuth,
-			"look at brokerPermission and the topic's perm",
-		},
-		{denied, nil, driver.Rejected, driver.ClassAuth, login},
-		{
-			[]int{wire.ResTopicNotExist},
-			nil, driver.Failed, driver.ClassNotFound,
-			"create the topic, or leave -o create-topic at true",
-		},
-		{
-			group, nil, driver.Failed, driver.ClassNotFound,
+			nil, wire.ResSystemBusy, wire.ResFlowControl),
+		row(driver.Rejected, driver.ClassAuth, "look at brokerPermission and the topic's perm",
+			[]string{"sending message is forbidden"}, wire.ResNoPermission),
+		row(driver.Rejected, driver.ClassAuth, login, nil, wire.ResNoPermission),
+		row(driver.Failed, driver.ClassNotFound, "create the topic, or leave -o create-topic at true",
+			nil, wire.ResTopicNotExist),
+		row(driver.Failed, driver.ClassNotFound,
 			"was the consumer group deleted, or do its members differ in their filters?",
-		},
-		{
-			unsafe, nil, driver.Unknown, driver.ClassTimeout,
-			"the broker has the message: is its disk slow, or its slave away?",
-		},
-		{
-			[]int{wire.ResSubscriptionParseFailed},
-			nil, driver.Failed, driver.ClassUnsupported,
+			nil, wire.ResSubscriptionNotExist, wire.ResSubscriptionNotLatest, wire.ResSubscriptionGroupNotExist),
+		row(driver.Unknown, driver.ClassTimeout, "the broker has the message: is its disk slow, or its slave away?",
+			nil, wire.ResFlushDiskTimeout, wire.ResSlaveNotAvailable, wire.ResFlushSlaveTimeout),
+		row(driver.Failed, driver.ClassUnsupported,
 			"check the filter; SQL needs enablePropertyFilter=true in the broker's configuration",
-		},
-		{
-			[]int{wire.ResRequestCodeNotSupported},
-			nil, driver.Failed, driver.ClassUnsupported,
-			"the broker may be too old",
-		},
-		{
-			illegal,
-			[]string{"size", "length", "too long"},
-			driver.Rejected, driver.ClassTooLarge,
-			"send smaller messages or raise the broker's maxMessageSize",
-		},
-		{illegal, nil, driver.Rejected, driver.ClassProtocol, transport.HintLog},
-		{away, nil, driver.Failed, driver.ClassClosedByBroker, transport.HintLog},
-		{fault, loginFailed(), driver.Failed, driver.ClassAuth, login},
-		{
-			fault,
-			[]string{"SQL92"},
-			driver.Failed, driver.ClassUnsupported,
-			"set enablePropertyFilter=true in the broker's configuration",
-		},
-		{nil, []string{"field bname"}, driver.Failed, driver.ClassProtocol, // brokers do not ask for their name
-			"give the address of the name server, not of a proxy"},
+			nil, wire.ResSubscriptionParseFailed),
+		row(driver.Failed, driver.ClassUnsupported, "the broker may be too old", nil, wire.ResRequestCodeNotSupported),
+		row(driver.Rejected, driver.ClassTooLarge, "send smaller messages or raise the broker's maxMessageSize",
+			[]string{"size", "length", "too long"}, wire.ResMessageIllegal),
+		row(driver.Rejected, driver.ClassProtocol, log, nil, wire.ResMessageIllegal),
+		row(driver.Failed, driver.ClassClosedByBroker, log, nil, wire.ResServiceNotAvailable, wire.ResGoAway),
+		row(driver.Failed, driver.ClassAuth, login, loginFailed(), wire.ResSystemError),
+		row(driver.Failed, driver.ClassUnsupported, "set enablePropertyFilter=true in the broker's configuration",
+			[]string{"SQL92"}, wire.ResSystemError),
+		row(driver.Failed, driver.ClassProtocol, "give the address of the name server, not of a proxy",
+			[]string{"field bname"}), // brokers do not ask for their name
 	}
 }
 

@@ -59,43 +59,29 @@ type meaning struct {
 
 // meanings are tried in order. STOMP has no error codes: the brokers' texts identify failures.
 func meanings() []meaning {
+	row := func(class driver.Class, hint string, words ...string) meaning { return meaning{class, words, hint} }
 	return []meaning{
-		{
-			driver.ClassConnectionLost,
-			[]string{"connection is not valid"},
-			"see the first error: Artemis takes no more after one",
-		},
-		{
-			driver.ClassConnectionLost,
-			[]string{"connection ttl", "did not receive data", "channel was inactive"},
-			"give -o heart-beat=15s, below the broker's connection TTL",
-		},
-		{driver.ClassOther, []string{artemisUnsaid}, "look for a full address or a permission in its console and log"},
-		{driver.ClassTooLarge, []string{
-			"too large", "too big", "maximum frame size", "max frame size", "larger than", "maxdatalength", "max_data_length",
-		}, HintSmaller},
-		{driver.ClassFull, []string{
-			"is full", "amq229102", "amq229119", "resourceallocation", "limit reached", "usage manager", "quota", "disk full",
-			"disk capacity", "no space left",
-		}, HintFull},
-		{driver.ClassAuth, []string{
-			"amq229031", "amq229032", "amq229213", "security", "not authorized", "not authorised", "unauthorized",
-			"access denied",
-			"access refused", "access_refused", "password is invalid", "authentication", "bad connect", "not_allowed",
-		}, "check --user, --password and the user's permissions"},
-		{driver.ClassNotFound, []string{
-			"does not exist", "not_found", "not found", "no such", "unknown destination",
-		}, ""}, // see STOMPError
-		{driver.ClassUnsupported, []string{"selector", "filter expression", "invalid filter"}, HintSelector},
-		{driver.ClassUnsupported, []string{
-			"not supported", "unsupported", "not implemented", "routing type", "supported protocol versions", "version mismatch",
-		}, ""},
-		{driver.ClassClosedByBroker, []string{
-			"disconnected by server", "server cancelled", "subscription cancelled", "connection_forced", "shutdown",
-		}, "it was closed on the broker, or its queue was removed"},
-		{driver.ClassProtocol, []string{
-			"invalid", "malformed", "parse", "unknown command", "unknown stomp", "frame", "header",
-		}, ""},
+		row(driver.ClassConnectionLost, "see the first error: Artemis takes no more after one",
+			"connection is not valid"),
+		row(driver.ClassConnectionLost, "give -o heart-beat=15s, below the broker's connection TTL",
+			"connection ttl", "did not receive data", "channel was inactive"),
+		row(driver.ClassOther, "look for a full address or a permission in its console and log", artemisUnsaid),
+		row(driver.ClassTooLarge, HintSmaller, "too large", "too big", "maximum frame size", "max frame size",
+			"larger than", "maxdatalength", "max_data_length"),
+		row(driver.ClassFull, HintFull, "is full", "amq229102", "amq229119", "resourceallocation", "limit reached",
+			"usage manager", "quota", "disk full", "disk capacity", "no space left"),
+		row(driver.ClassAuth, "check --user, --password and the user's permissions", "amq229031", "amq229032",
+			"amq229213", "security", "not authorized", "not authorised", "unauthorized", "access denied", "access refused",
+			"access_refused", "password is invalid", "authentication", "bad connect", "not_allowed"),
+		row(driver.ClassNotFound, "", // see STOMPError
+			"does not exist", "not_found", "not found", "no such", "unknown destination"),
+		row(driver.ClassUnsupported, HintSelector, "selector", "filter expression", "invalid filter"),
+		row(driver.ClassUnsupported, "", "not supported", "unsupported", "not implemented", "routing type",
+			"supported protocol versions", "version mismatch"),
+		row(driver.ClassClosedByBroker, "it was closed on the broker, or its queue was removed",
+			"disconnected by server", "server cancelled", "subscription cancelled", "connection_forced", "shutdown"),
+		row(driver.ClassProtocol, "",
+			"invalid", "malformed", "parse", "unknown command", "unknown stomp", "frame", "header"),
 	}
 }
 

@@ -58,23 +58,14 @@ func defaultOptions() *Options {
 
 // Factory describes the protocol and opens drivers for it.
 func Factory() driver.Factory {
+	queue := driver.KindCapabilities{
+		Exists: true, Group: true, Properties: true, Selector: true, Reject: true, Release: true, Delay: true,
+	}
+	topic := queue
+	topic.DurableSubscription, topic.SharedSubscription = true, true
 	return protocol.Factory(driver.Factory{
-		Name:   "rocketmq",
-		Title:  "Apache RocketMQ (remoting)",
-		Client: driver.Native,
-		Capabilities: driver.Capabilities{
-			TimesOut: true,
-			TLS:      true,
-			Queue: driver.KindCapabilities{
-				Exists: true, Group: true, Properties: true, Selector: true, Reject: true, Release: true,
-				Delay: true,
-			},
-			Topic: driver.KindCapabilities{
-				Exists: true, DurableSubscription: true, SharedSubscription: true, Group: true, Properties: true, Selector: true,
-				Reject: true, Release: true, Delay: true,
-			},
-		},
-		InFlight: inFlight,
+		Name: "rocketmq", Title: "Apache RocketMQ (remoting)", Client: driver.Native,
+		Capabilities: driver.Capabilities{TimesOut: true, TLS: true, Queue: queue, Topic: topic}, InFlight: inFlight,
 	}, protocol.RocketMQ(), defaultOptions, checkSettings,
 		func(c transport.Settings[Options]) driver.Driver { return newDriver(c) })
 }

@@ -271,8 +271,8 @@ func (c *consumer) sendBack(ctx context.Context, q *queue, m *wire.Message, verd
 		{"group", c.group},
 		{"originTopic", string(m.Topic)},
 		{"offset", strconv.FormatInt(m.LogOffset, 10)},
-		{"delayLevel", level},
 		{"originMsgId", string(wire.Property(m.Properties, wire.PropUniqueKey))},
+		{"delayLevel", level},
 		{"unitMode", "false"},
 		{"maxReconsumeTimes", "16"},
 	}, nil)

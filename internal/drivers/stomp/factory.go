@@ -35,9 +35,7 @@ const (
 )
 
 func defaultOptions() *Options {
-	return &Options{
-		VirtualHost: "/", HeartBeat: defaultHeartBeat, Receipt: true, Ack: ackBest, Declare: declareNo,
-	}
+	return &Options{VirtualHost: "/", HeartBeat: defaultHeartBeat, Receipt: true, Ack: ackBest, Declare: declareNo}
 }
 
 // Factory describes the protocol and opens drivers for it.
@@ -45,12 +43,8 @@ func Factory() driver.Factory {
 	// The effect of a NACK differs between brokers: see [dialect.checkConsumer].
 	queue, topic := protocol.Features()
 	return protocol.Factory(driver.Factory{
-		Name:         "stomp",
-		Title:        "STOMP 1.2",
-		Hosts:        protocol.STOMP().Hosts,
-		Client:       driver.Native,
-		Capabilities: driver.Capabilities{TLS: true, Queue: queue, Topic: topic},
-		InFlight:     windowOf,
+		Name: "stomp", Title: "STOMP 1.2", Client: driver.Native, Hosts: protocol.STOMP().Hosts,
+		Capabilities: driver.Capabilities{TLS: true, Queue: queue, Topic: topic}, InFlight: windowOf,
 	}, protocol.STOMP(), defaultOptions, checkOptions,
 		func(c transport.Settings[Options]) driver.Driver { return newDriver(c) })
 }
