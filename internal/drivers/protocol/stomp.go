@@ -71,8 +71,8 @@ func meanings() []meaning {
 		row(driver.ClassFull, HintFull, "is full", "amq229102", "amq229119", "resourceallocation", "limit reached",
 			"usage manager", "quota", "disk full", "disk capacity", "no space left"),
 		row(driver.ClassAuth, "check --user, --password and the user's permissions", "amq229031", "amq229032",
-			"amq229213", "security", "not authorized", "not authorised", "unauthorized", "access denied", "access refused",
-			"access_refused", "password is invalid", "authentication", "bad connect", "not_allowed"),
+			"amq229213", "security", "not authorized", "not authorised", "unauthorized", "access denied",
+			"access refused", "access_refused", "password is invalid", "authentication", "bad connect", "not_allowed"),
 		row(driver.ClassNotFound, "", // see STOMPError
 			"does not exist", "not_found", "not found", "no such", "unknown destination"),
 		row(driver.ClassUnsupported, HintSelector, "selector", "filter expression", "invalid filter"),

@@ -16,9 +16,6 @@ import (
 // A call is a request that waits for its answer: all requests except sends, pulls, and the progress reports of a
 // consumer. Any number of goroutines may make calls on a connection.
 
-// field is a field of a header.
-type field struct{ key, value string }
-
 // appendGiven appends a field unless its value is empty: brokers would sign that as "null".
 func appendGiven[T string | []byte](b []byte, key string, value T) []byte {
 	if len(value) == 0 {
@@ -27,12 +24,12 @@ func appendGiven[T string | []byte](b []byte, key string, value T) []byte {
 	return wire.AppendField(b, key, value)
 }
 
-// inOrder returns a function that appends fields in the order of their keys.
-func inOrder(fields []field) func([]byte) []byte {
-	slices.SortFunc(fields, func(x, y field) int { return strings.Compare(x.key, y.key) })
+// inOrder returns a function that appends fields, which are keys with their values, in the order of the keys.
+func inOrder(fields []string) func([]byte) []byte {
+	pairs := slices.SortedFunc(slices.Chunk(fields, 2), func(x, y []string) int { return strings.Compare(x[0], y[0]) })
 	return func(b []byte) []byte {
-		for _, f := range fields {
-			b = appendGiven(b, f.key, f.value)
+		for _, pair := range pairs {
+			b = appendGiven(b, pair[0], pair[1])
 		}
 		return b
 	}
@@ -54,7 +51,7 @@ func (w result) answer(_ uint64, r *reply) {
 
 // call makes a request and waits for its answer until ctx ends. The error reports a failure of the connection; the
 // answer's code has the broker's verdict.
-func (c *conn) call(ctx context.Context, code int, fields []field, body []byte) (*reply, error) {
+func (c *conn) call(ctx context.Context, code int, fields []string, body []byte) (*reply, error) {
 	began := time.Now()
 	w := make(result, 1)
 	if err := c.tell(code, 0, inOrder(fields), body, call{to: w, limit: unlimited}); err != nil { // ctx is the limit
@@ -81,7 +78,7 @@ func (c *conn) call(ctx context.Context, code int, fields []field, body []byte) 
 
 // must is call for requests with only one good answer. The body, if there is one, is sent as JSON. The error contains
 // the broker's refusal.
-func (c *conn) must(ctx context.Context, op string, code int, fields []field, body any) (*reply, error) {
+func (c *conn) must(ctx context.Context, op string, code int, fields []string, body any) (*reply, error) {
 	var text []byte
 	var err error
 	if body != nil {
@@ -102,7 +99,7 @@ func (c *conn) must(ctx context.Context, op string, code int, fields []field, bo
 }
 
 // query is must for an answer in JSON, decoded into answer.
-func (c *conn) query(ctx context.Context, op string, code int, fields []field, body, answer any) error {
+func (c *conn) query(ctx context.Context, op string, code int, fields []string, body, answer any) error {
 	r, err := c.must(ctx, op, code, fields, body)
 	if err != nil {
 		return err

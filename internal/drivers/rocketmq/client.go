@@ -161,7 +161,7 @@ func (c *client) beat(ctx context.Context, conn *conn) error {
 
 // unregister reports to a broker that this client leaves a group.
 func (c *client) unregister(ctx context.Context, conn *conn, key, group string) error {
-	_, err := conn.must(ctx, "leave group "+group, wire.ReqUnregisterClient, []field{{"clientID", c.id}, {key, group}},
+	_, err := conn.must(ctx, "leave group "+group, wire.ReqUnregisterClient, []string{"clientID", c.id, key, group},
 		nil)
 	return err
 }

@@ -107,8 +107,7 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 	}
 	c := &consumer{
 		membership: opts.membershipOf(&spec, randomID()), op: "receive from " + spec.Destination.String(), d: d,
-		opts:  opts,
-		topic: spec.Destination.Name, filter: parseSelector(spec.Selector),
+		opts: opts, topic: spec.Destination.Name, filter: parseSelector(spec.Selector),
 		kicked: make(chan struct{}, 1), stop: make(chan struct{}), managed: make(chan struct{}),
 		owned: map[queueID]*queue{}, wanted: map[queueID]time.Time{}, arrived: make(chan struct{}, 1),
 		input: driver.NewMeter(),

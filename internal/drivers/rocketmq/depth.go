@@ -17,7 +17,7 @@ func (d *rocketDriver) groupsOf(
 		return []membership{cfg.Options.membershipOf(&driver.ConsumerSpec{Destination: dest}, "")}, nil
 	}
 	var list wire.Groups
-	err := conn.query(ctx, "list consumer groups", wire.ReqQueryTopicConsumeByWho, []field{{"topic", topic}}, nil,
+	err := conn.query(ctx, "list consumer groups", wire.ReqQueryTopicConsumeByWho, []string{"topic", topic}, nil,
 		&list)
 	if err != nil {
 		return nil, err

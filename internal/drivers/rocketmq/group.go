@@ -131,7 +131,7 @@ func (c *consumer) rebalance(ctx context.Context) (complete bool, err error) {
 // membersOf returns the ids of the clients in a group.
 func (c *conn) membersOf(ctx context.Context, group string) ([]string, error) {
 	const op = opMembers
-	r, err := c.call(ctx, wire.ReqGetConsumerListByGroup, []field{{"consumerGroup", group}}, nil)
+	r, err := c.call(ctx, wire.ReqGetConsumerListByGroup, []string{"consumerGroup", group}, nil)
 	switch {
 	case err != nil:
 		return nil, wrap(op, err)

@@ -67,7 +67,7 @@ func (c *consumer) freshQueues(ctx context.Context, conn *conn, b *routeBroker) 
 		return fresh, nil
 	}
 	r, err := conn.must(ctx, "ask for statistics", wire.ReqGetConsumeStats,
-		[]field{{"consumerGroup", c.group}, {"topic", ""}}, nil)
+		[]string{"consumerGroup", c.group, "topic", ""}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -80,8 +80,8 @@ func (c *consumer) freshQueues(ctx context.Context, conn *conn, b *routeBroker) 
 
 // savedOffset asks for the saved offset of a group in a queue.
 func (c *conn) savedOffset(ctx context.Context, group string, id queueID) (offset int64, found bool, err error) {
-	r, err := c.call(ctx, wire.ReqQueryConsumerOffset, []field{
-		{"consumerGroup", group}, {"topic", id.topic}, {"queueId", strconv.Itoa(id.number)}, {"setZeroIfNotFound", "false"},
+	r, err := c.call(ctx, wire.ReqQueryConsumerOffset, []string{
+		"consumerGroup", group, "topic", id.topic, "queueId", strconv.Itoa(id.number), "setZeroIfNotFound", "false",
 	}, nil)
 	switch {
 	case err != nil:
@@ -97,11 +97,9 @@ func (c *conn) savedOffset(ctx context.Context, group string, id queueID) (offse
 
 // saveOffset saves the offset of a group in a queue.
 func (c *conn) saveOffset(ctx context.Context, group string, id queueID, offset int64) error {
-	_, err := c.must(ctx, opSave, wire.ReqUpdateConsumerOffset, []field{
-		{"consumerGroup", group},
-		{"topic", id.topic},
-		{"queueId", strconv.Itoa(id.number)},
-		{"commitOffset", strconv.FormatInt(offset, 10)},
+	_, err := c.must(ctx, opSave, wire.ReqUpdateConsumerOffset, []string{
+		"consumerGroup", group, "topic", id.topic, "queueId", strconv.Itoa(id.number),
+		"commitOffset", strconv.FormatInt(offset, 10),
 	}, nil)
 	return err
 }
@@ -109,7 +107,7 @@ func (c *conn) saveOffset(ctx context.Context, group string, id queueID, offset 
 // limitOffset asks for the first (wire.ReqGetMinOffset) or next (wire.ReqGetMaxOffset) offset of a queue.
 func (c *conn) limitOffset(ctx context.Context, id queueID, code int) (int64, error) {
 	const op = "ask for limits"
-	r, err := c.must(ctx, op, code, []field{{"topic", id.topic}, {"queueId", strconv.Itoa(id.number)}}, nil)
+	r, err := c.must(ctx, op, code, []string{"topic", id.topic, "queueId", strconv.Itoa(id.number)}, nil)
 	if err != nil {
 		return 0, err
 	}

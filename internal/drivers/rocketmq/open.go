@@ -92,7 +92,7 @@ func (c *consumer) awaitShares(ctx context.Context) error {
 // (autoCreateSubscriptionGroup=false), and returns whether it did. It changes nothing at other brokers, nor at brokers
 // too old for the question.
 func (c *conn) ensureGroup(ctx context.Context, group string) (created bool, err error) {
-	r, err := c.call(ctx, wire.ReqGetSubscriptionGroupConfig, []field{{"group", group}}, nil)
+	r, err := c.call(ctx, wire.ReqGetSubscriptionGroupConfig, []string{"group", group}, nil)
 	if err != nil || r.Code != wire.ResSubscriptionGroupNotExist {
 		return false, err // of the connection; a refusal by the broker will come again
 	}

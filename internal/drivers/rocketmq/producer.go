@@ -109,9 +109,8 @@ func (d *rocketDriver) Producer(
 	}
 	p := &producer{
 		op: "send to " + spec.Destination.String(), d: d, opts: opts, delay: spec.Delay, level: opts.DelayLevel,
-		limit: cmp.Or(spec.SendTimeout, opts.SendTimeout),
-		sign:  d.newSigner(),
-		done:  done, topic: spec.Destination.Name, group: "perfmq-producers",
+		limit: cmp.Or(spec.SendTimeout, opts.SendTimeout), sign: d.newSigner(), done: done,
+		topic: spec.Destination.Name, group: "perfmq-producers",
 		idle: make(chan struct{}, 1), synced: make(chan struct{}, 1),
 		socket: driver.NewMeter(), answers: driver.NewMeter(),
 	}

@@ -267,14 +267,10 @@ func (c *consumer) sendBack(ctx context.Context, q *queue, m *wire.Message, verd
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.d.cfg.ConnectTimeout)
 	defer cancel()
-	_, err := q.conn.must(ctx, "give a message back", wire.ReqConsumerSendMsgBack, []field{
-		{"group", c.group},
-		{"originTopic", string(m.Topic)},
-		{"offset", strconv.FormatInt(m.LogOffset, 10)},
-		{"originMsgId", string(wire.Property(m.Properties, wire.PropUniqueKey))},
-		{"delayLevel", level},
-		{"unitMode", "false"},
-		{"maxReconsumeTimes", "16"},
+	_, err := q.conn.must(ctx, "give a message back", wire.ReqConsumerSendMsgBack, []string{
+		"group", c.group, "originTopic", string(m.Topic), "offset", strconv.FormatInt(m.LogOffset, 10),
+		"originMsgId", string(wire.Property(m.Properties, wire.PropUniqueKey)),
+		"delayLevel", level, "unitMode", "false", "maxReconsumeTimes", "16",
 	}, nil)
 	return err
 }

@@ -143,14 +143,14 @@ func (s *conns) onMasters(ctx context.Context, f func(*conn) error) error {
 func (s *conns) deleteGroup(ctx context.Context, group string) error {
 	deleteTopics := func(c *conn, code int, err error) error {
 		for _, topic := range []string{wire.RetryPrefix + group, wire.DeadPrefix + group} {
-			_, failed := c.must(ctx, "delete topic "+topic, code, []field{{"topic", topic}}, nil)
+			_, failed := c.must(ctx, "delete topic "+topic, code, []string{"topic", topic}, nil)
 			err = errors.Join(err, failed)
 		}
 		return err
 	}
 	err := s.onMasters(ctx, func(c *conn) error {
-		_, err := c.must(ctx, "delete group "+group, wire.ReqDeleteSubscriptionGroup, []field{
-			{"groupName", group}, {"cleanOffset", "true"}, {"removeOffset", "true"}, // the name in 4.9
+		_, err := c.must(ctx, "delete group "+group, wire.ReqDeleteSubscriptionGroup, []string{
+			"groupName", group, "cleanOffset", "true", "removeOffset", "true", // the name in 4.9
 		}, nil)
 		return deleteTopics(c, wire.ReqDeleteTopicInBroker, err)
 	})

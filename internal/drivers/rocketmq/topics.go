@@ -77,7 +77,7 @@ func (s *conns) lookUp(ctx context.Context, topic string) (*route, error) {
 		return nil, err
 	}
 	var data wire.Route
-	err = ns.query(ctx, op, wire.ReqGetRouteInfoByTopic, []field{{"topic", topic}, {"acceptStandardJsonOnly", "true"}},
+	err = ns.query(ctx, op, wire.ReqGetRouteInfoByTopic, []string{"topic", topic, "acceptStandardJsonOnly", "true"},
 		nil, &data)
 	if err != nil {
 		return nil, err
@@ -139,15 +139,10 @@ func (s *conns) create(ctx context.Context, topic string) (*route, error) {
 	masters := 0
 	err := s.onMasters(ctx, func(c *conn) error {
 		masters++
-		_, err := c.must(ctx, op, wire.ReqUpdateAndCreateTopic, []field{
-			{"topic", topic},
-			{"defaultTopic", wire.DefaultTopic},
-			{"readQueueNums", queues},
-			{"writeQueueNums", queues},
-			{"perm", strconv.Itoa(wire.PermRead | wire.PermWrite)},
-			{"topicFilterType", "SINGLE_TAG"},
-			{"topicSysFlag", "0"},
-			{"order", "false"},
+		_, err := c.must(ctx, op, wire.ReqUpdateAndCreateTopic, []string{
+			"topic", topic, "defaultTopic", wire.DefaultTopic,
+			"readQueueNums", queues, "writeQueueNums", queues, "perm", strconv.Itoa(wire.PermRead | wire.PermWrite),
+			"topicFilterType", "SINGLE_TAG", "topicSysFlag", "0", "order", "false",
 		}, nil)
 		return err
 	})

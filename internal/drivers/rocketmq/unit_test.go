@@ -196,7 +196,7 @@ func TestShareIsExact(t *testing.T) {
 func TestSignature(t *testing.T) {
 	// Made with org.apache.rocketmq.acl.common.AclUtils of RocketMQ 5.5.0.
 	c := &conn{sign: wire.NewSigner("perfmq-admin", "perfmq-secret")}
-	frame := c.request(41, 0, inOrder([]field{{"b", "1"}, {"a", "2"}}), []byte("hello"))
+	frame := c.request(41, 0, inOrder([]string{"b", "1", "a", "2"}), []byte("hello"))
 	var r reply
 	require.NoError(t, r.Parse(append(frame[4:], "hello"...)))
 	require.Equal(t, "mV1CDEn7VYi5Jdf7KJo5YCAb1S8=", string(r.Get("Signature")))

@@ -31,9 +31,8 @@ func (d dialect) refuse(given bool, hint, what string) error {
 func reservedHeaders() []string {
 	return []string{
 		"destination", "transaction", "receipt", "content-length", timeHeader, driver.IDProperty, "persistent", "priority",
-		"expires",
-		"expiration", "AMQ_SCHEDULED_DELAY", "destination-type", "x-queue-type", "x-max-priority", "JMSXGroupID",
-		"subscription", "message-id", "ack", "redelivered",
+		"expires", "expiration", "AMQ_SCHEDULED_DELAY", "destination-type", "x-queue-type", "x-max-priority",
+		"JMSXGroupID", "subscription", "message-id", "ack", "redelivered",
 	}
 }
 

@@ -73,8 +73,7 @@ func (d dialect) subscription(spec *driver.ConsumerSpec, o *Options, id, identit
 	}
 	ack := d.ackMode(o.Ack, spec)
 	s := &subscription{
-		id:        id,
-		ack:       ack,
+		id: id, ack: ack,
 		subscribe: []string{"id", id, "destination", d.address(spec.Destination), "ack", ack},
 		returns:   d == rabbitmq && ack != ackAuto,
 	}
