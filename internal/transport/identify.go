@@ -125,12 +125,20 @@ func (p *Protocol) misplaced(host Endpoint, is *knock, encrypted bool) error {
 	return driver.Errorf(driver.ClassProtocol, "connect to "+host.String(), hint, "%s", text)
 }
 
-// answered reports whether a server answers the knock, or, without one, the TLS handshake.
+// answered reports whether a server answers the knock, or, without one, the TLS handshake. Nothing secret goes over the
+// connection, so that no certificate matters.
 func (f *knock) answered(ctx context.Context, host Endpoint) bool {
-	if f.scheme == "" && !f.encrypted {
+	var dialer interface {
+		DialContext(ctx context.Context, network, address string) (net.Conn, error)
+	} = &net.Dialer{}
+	switch {
+	case f.encrypted:
+		//nolint:gosec // nothing secret is sent
+		dialer = &tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}}
+	case f.scheme == "":
 		return false
 	}
-	conn, err := knockDial(ctx, host, f.encrypted)
+	conn, err := dialer.DialContext(ctx, "tcp", host.String())
 	if err != nil {
 		return false
 	}
@@ -143,18 +151,6 @@ func (f *knock) answered(ctx context.Context, host Endpoint) bool {
 		return false
 	}
 	got := make([]byte, f.behind+len(f.answers[0]))
-	if _, err := io.ReadFull(conn, got); err != nil {
-		return false
-	}
-	return slices.Contains(f.answers, string(got[f.behind:]))
-}
-
-// knockDial connects, with TLS if asked for. Nothing secret goes over the connection, so that no certificate matters.
-func knockDial(ctx context.Context, host Endpoint, secure bool) (net.Conn, error) {
-	dialer := &net.Dialer{}
-	if !secure {
-		return dialer.DialContext(ctx, "tcp", host.String())
-	}
-	config := &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12} //nolint:gosec // nothing secret is sent
-	return (&tls.Dialer{NetDialer: dialer, Config: config}).DialContext(ctx, "tcp", host.String())
+	_, err = io.ReadFull(conn, got)
+	return err == nil && slices.Contains(f.answers, string(got[f.behind:]))
 }
