@@ -17,7 +17,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Config is what a worker needs to reconnect.
+// Config has the settings and helpers with which a worker reconnects.
 type Config struct {
 	Name    string // of the worker
 	URL     string

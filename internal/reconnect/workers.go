@@ -20,8 +20,8 @@ type Producer struct {
 	gone    atomic.Pointer[gone]
 }
 
-// NewProducer returns a producer whose first connection is opened. Ends are those of that connection; connect opens
-// another one, and arrived is called before its use.
+// NewProducer returns a producer with a first connection, opened, and the ends of its messages. connect opens another
+// connection, and arrived is called before its use.
 func NewProducer(
 	c *Config, opened driver.Producer, to *load.Producer, ends *Ends,
 	connect func(ctx context.Context, order []int, done driver.Completions) (driver.Producer, error),
@@ -155,7 +155,7 @@ func (p *Producer) Flush(ctx context.Context) error {
 // Consumer is a consumer that gets a new connection for a lost one.
 type Consumer struct{ *link[driver.Consumer] }
 
-// NewConsumer returns a consumer whose first connection is opened. connect opens another one, and arrived is called
+// NewConsumer returns a consumer with a first connection, opened. connect opens another one, and arrived is called
 // before its use.
 func NewConsumer(
 	c *Config, opened driver.Consumer, connect func(ctx context.Context, order []int) (driver.Consumer, error),

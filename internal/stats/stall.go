@@ -90,8 +90,8 @@ type stallMeter struct {
 	recent  []stall // the last ones found: coverAge
 	step    int     // number of stalls in found before the present step
 	fresh   bool    // some were found since the last look
-	// more counts the measured stalls that found leaves out, of the run and of the present step: by group, and those of
-	// all parts, unless a wider part had them, without a name.
+	// more counts the measured stalls that found leaves out, of the run and of the present step: by group, and under no
+	// name the stalls of all parts, unless a wider part had them.
 	more [2]map[string]uint64
 }
 

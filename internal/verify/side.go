@@ -51,7 +51,7 @@ type Sent struct {
 
 	// The numbers of messages not accepted for delivery, by outcome; no number is in two of them.
 	refused, unconfirmed, withheld *roaring64.Bitmap
-	// Resent counts how often messages were sent again, by number.
+	// Resent counts the resends of each message, by number.
 	Resent tally `json:"resent,omitempty"`
 
 	// Marks are the counts of numbered messages at each [Ledger.Mark]. Files do not hold them.
