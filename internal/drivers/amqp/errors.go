@@ -61,6 +61,7 @@ func allMeanings() map[string]meaning {
 const (
 	lookAtBroker = transport.HintLog
 	hintLogin    = "give --user and --password, or choose another -o sasl"
+	hintPassword = "check --user and --password; is this the right broker?"
 	hintKind     = "the address may be of the other kind: try queue:// or topic://"
 	hintOwnID    = "give each running client its own --clientID and subscription name"
 

@@ -144,7 +144,7 @@ func answerChallenge(talk *scram.ClientConversation, challenge []byte) ([]byte, 
 	}
 	answer, err := talk.Step(string(challenge))
 	if err != nil {
-		return nil, driver.Errorf(driver.ClassAuth, "", "check --user and --password; is this the right broker?",
+		return nil, driver.Errorf(driver.ClassAuth, "", hintPassword,
 			"the broker does not prove that it knows the password: %w", err)
 	}
 	return []byte(answer), nil
@@ -159,7 +159,7 @@ func loginEnd(p *wire.Body, talk *scram.ClientConversation) error {
 	}
 	switch {
 	case f.Code != wire.SASLOK:
-		return driver.Errorf(driver.ClassAuth, "", "check --user and --password; the broker's log may say more",
+		return driver.Errorf(driver.ClassAuth, "", hintPassword,
 			"the broker does not accept the login (code %d)", f.Code)
 	case talk == nil:
 		return nil
@@ -169,7 +169,7 @@ func loginEnd(p *wire.Body, talk *scram.ClientConversation) error {
 		}
 	}
 	if !talk.Valid() {
-		return driver.Errorf(driver.ClassAuth, "", "is this the right broker?",
+		return driver.Errorf(driver.ClassAuth, "", hintPassword,
 			"the broker accepted the login without proving that it knows the password")
 	}
 	return nil

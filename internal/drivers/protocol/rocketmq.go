@@ -52,7 +52,10 @@ func allRefusals() []refusal {
 			[]string{"size", "length", "too long"}, wire.ResMessageIllegal),
 		row(driver.Rejected, driver.ClassProtocol, log, nil, wire.ResMessageIllegal),
 		row(driver.Failed, driver.ClassClosedByBroker, log, nil, wire.ResServiceNotAvailable, wire.ResGoAway),
-		row(driver.Failed, driver.ClassAuth, login, loginFailed(), wire.ResSystemError),
+		row(driver.Failed, driver.ClassAuth, login, []string{ // of ACL 1.0 and 2.0, which have a general code
+			"AclException", "AuthenticationException", "AuthorizationException", "No accessKey is configured",
+			"signature",
+		}, wire.ResSystemError),
 		row(driver.Failed, driver.ClassUnsupported, "set enablePropertyFilter=true in the broker's configuration",
 			[]string{"SQL92"}, wire.ResSystemError),
 		row(driver.Failed, driver.ClassProtocol, "give the address of the name server, not of a proxy",
@@ -72,16 +75,6 @@ func RocketMQRefusal(code int, words string) (state driver.State, class driver.C
 	}
 	return driver.Failed, driver.ClassOther, transport.HintLog
 }
-
-// loginFailed are texts of refusals by ACL 1.0 and 2.0, which have a general code.
-func loginFailed() []string {
-	return []string{
-		"AclException", "AuthenticationException", "AuthorizationException", "No accessKey is configured", "signature",
-	}
-}
-
-// RocketMQLoginFailed recognises these texts.
-func RocketMQLoginFailed(words string) bool { return containsAny(words, loginFailed()...) }
 
 func containsAny(text string, parts ...string) bool {
 	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 const (
@@ -135,7 +135,7 @@ func (c *conn) membersOf(ctx context.Context, group string) ([]string, error) {
 	switch {
 	case err != nil:
 		return nil, wrap(op, err)
-	case r.Code == wire.ResSystemError && !protocol.RocketMQLoginFailed(string(r.Remark)):
+	case r.Code == wire.ResSystemError && refusal(r).Class != driver.ClassAuth:
 		return nil, nil // this means that there are none
 	case r.Code != wire.ResSuccess:
 		return nil, wrap(op, refusal(r))

@@ -53,7 +53,7 @@ func (d *rocketDriver) Producer(
 	if err != nil {
 		return nil, err
 	}
-	queues := newSelector()
+	queues := &selector{groups: libproducer.NewHashQueueSelector(), others: libproducer.NewRoundRobinQueueSelector()}
 	p.library, err = rocketmq.NewProducer(libproducer.WithNameServer(primitive.NamesrvAddr{server}),
 		libproducer.WithGroupName("perfmq-producer"),
 		libproducer.WithInstanceName(instance(&spec.Connection)), libproducer.WithRetry(0),
@@ -69,7 +69,7 @@ func (d *rocketDriver) Producer(
 	_, _ = library.Bounded(ctx, func() (*primitive.SendResult, error) {
 		return p.library.SendSync(ctx, primitive.NewMessage(p.topic, nil))
 	})
-	queues.Begin()
+	queues.ready.Store(true)
 	return p, nil
 }
 

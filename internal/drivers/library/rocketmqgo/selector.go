@@ -7,20 +7,12 @@ import (
 	libproducer "github.com/apache/rocketmq-client-go/v2/producer"
 )
 
-// selector sends all messages of a group to one queue, and the others to all queues in turn; none before Begin is
-// called.
+// selector sends all messages of a group to one queue, and the others to all queues in turn; none before
+// ready is set.
 type selector struct {
 	groups, others libproducer.QueueSelector
 	ready          atomic.Bool
 }
-
-// newSelector returns a selector that sends nothing yet.
-func newSelector() *selector {
-	return &selector{groups: libproducer.NewHashQueueSelector(), others: libproducer.NewRoundRobinQueueSelector()}
-}
-
-// Begin lets messages through.
-func (s *selector) Begin() { s.ready.Store(true) }
 
 // Select implements the library's QueueSelector.
 func (s *selector) Select(m *primitive.Message, queues []*primitive.MessageQueue, last string) *primitive.MessageQueue {

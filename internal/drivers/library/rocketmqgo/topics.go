@@ -123,7 +123,7 @@ func (a *admins) create(ctx context.Context, server string, client admin.Admin, 
 	if err != nil {
 		return err
 	}
-	addresses, err := addressesOf(server, queues)
+	addresses, _, err := addressesOf(server, queues)
 	for _, address := range addresses {
 		err = errors.Join(err, client.CreateTopic(ctx, admin.WithTopicCreate(topic), admin.WithBrokerAddrCreate(address),
 			admin.WithReadQueueNums(a.NewQueues), admin.WithWriteQueueNums(a.NewQueues)))
@@ -133,20 +133,13 @@ func (a *admins) create(ctx context.Context, server string, client admin.Admin, 
 
 // brokersOf returns the addresses of the brokers that have the queues.
 func brokersOf(ctx context.Context, server string, queues []*primitive.MessageQueue) ([]string, error) {
-	list, err := library.Bounded(ctx, func() ([]string, error) { return addressesOf(server, queues) })
-	if names := namesOf(queues); err == nil && len(list) < names {
-		err = fmt.Errorf("%s knows the addresses of %d of %d brokers", server, len(list), names)
-	}
-	return list, err
-}
-
-// namesOf returns the number of brokers of the queues.
-func namesOf(queues []*primitive.MessageQueue) int {
-	names := map[string]bool{}
-	for _, queue := range queues {
-		names[queue.BrokerName] = true
-	}
-	return len(names)
+	return library.Bounded(ctx, func() ([]string, error) {
+		list, brokers, err := addressesOf(server, queues)
+		if err == nil && len(list) < brokers {
+			err = fmt.Errorf("%s knows the addresses of %d of %d brokers", server, len(list), brokers)
+		}
+		return list, err
+	})
 }
 
 // Ask asks brokers for an answer without an effect.
@@ -162,10 +155,10 @@ func (a *admins) Ask(ctx context.Context, server string, brokers []string) error
 	return err
 }
 
-// addressesOf returns the addresses of the brokers that have the queues. The library reveals them only to the
-// interceptor of a send. This send has an ended context, so that it sends nothing, and a topic to which brokers let no
-// client send.
-func addressesOf(server string, queues []*primitive.MessageQueue) (addresses []string, err error) {
+// addressesOf returns the addresses, and the number, of the brokers that have the queues. The library reveals them only
+// to the interceptor of a send. This send has an ended context, so that it sends nothing, and a topic to which brokers
+// let no client send.
+func addressesOf(server string, queues []*primitive.MessageQueue) (addresses []string, brokers int, err error) {
 	note := func(ctx context.Context, req, reply any, next primitive.Invoker) error {
 		err := next(ctx, req, reply)
 		if c, ok := primitive.GetProducerCtx(ctx); ok && c.BrokerAddr != "" && !slices.Contains(addresses, c.BrokerAddr) {
@@ -181,7 +174,7 @@ func addressesOf(server string, queues []*primitive.MessageQueue) (addresses []s
 		err = p.Start()
 	}
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer func() { _ = p.Shutdown() }()
 	ended, end := context.WithCancel(context.Background())
@@ -195,5 +188,5 @@ func addressesOf(server string, queues []*primitive.MessageQueue) (addresses []s
 		}
 		asked[queue.BrokerName] = true
 	}
-	return addresses, nil
+	return addresses, len(asked), nil
 }
