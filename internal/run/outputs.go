@@ -101,12 +101,10 @@ func (r *Run) openReporters(stdout io.Writer) (*report.Fan, error) {
 	case Standard:
 		add(report.NewJSONStream("standard output", stdout, r.resultOptions(head)), nil)
 	default:
-		j, err := report.NewJSON(o.JSON, r.resultOptions(head))
-		add(j, err)
+		add(report.NewJSON(o.JSON, r.resultOptions(head)))
 	}
 	if o.HDR != "" {
-		h, err := report.NewHDR(o.HDR)
-		add(h, err)
+		add(report.NewHDR(o.HDR))
 	}
 	if o.Result != "" {
 		add(r.newResult(head))
