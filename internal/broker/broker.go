@@ -14,7 +14,9 @@
 package broker
 
 import (
+	"cmp"
 	"context"
+	"crypto/subtle"
 	"errors"
 	"math"
 	"net"
@@ -23,9 +25,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/broker/amqp"
 	"github.com/perfmq/perfmq/internal/broker/rocketmq"
+	"github.com/perfmq/perfmq/internal/broker/stomp"
 	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/internal/listen"
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // The protocols, by the names of their drivers.
@@ -258,3 +263,60 @@ func (b *Broker) StatsOf(limit int) Stats {
 	slices.SortFunc(s.Connections, func(a, b ConnectionStats) int { return strings.Compare(a.Protocol, b.Protocol) })
 	return s
 }
+
+// frontend returns the function that serves one connection of a protocol until it ends or the context is done, and
+// closes it.
+func (b *Broker) frontend(protocol string, cfg *Config) func(context.Context, net.Conn) error {
+	const headers = 1 << 20 // of a message over AMQP, with its properties
+	largest := cmp.Or(cfg.MaxMessage, LargestBody(protocol))
+	switch protocol {
+	case AMQP:
+		return amqp.Server{Store: b.store, Authenticate: b.login, MaxMessage: largest + headers}.Serve
+	case STOMP:
+		return stomp.Server{Store: b.store, Authenticate: b.login, MaxMessage: largest}.Serve
+	default:
+		o := rocketmq.Options{MaxMessage: largest}
+		if cfg.User != "" {
+			o.AccessKey, o.SecretKey = cfg.User, cfg.Password
+		}
+		b.rocketmq = rocketmq.New(b.store, o)
+		return b.rocketmq.Serve
+	}
+}
+
+// login returns the check of a user and a password; nil accepts every client.
+func (c *Config) login() func(user, password string) bool {
+	if c.User == "" {
+		return nil
+	}
+	return func(user, password string) bool {
+		return subtle.ConstantTimeCompare([]byte(user+"\x00"+password), []byte(c.User+"\x00"+c.Password)) == 1
+	}
+}
+
+// Inspect implements [driver.Inspector] with the exact counts of the store. For a topic, messages added are all
+// accepted messages, whatever the subscriptions: these take their counts with them.
+func (b *Broker) Inspect(
+	_ context.Context, destinations []driver.Destination,
+) (list []driver.DestinationCount, err error) {
+	for _, dest := range destinations {
+		n := driver.NoDestination()
+		if d := b.store.Find(dest); d != nil {
+			s := d.Stats()
+			for i := range s.Queues {
+				q := &s.Queues[i]
+				n.Depth.N += uint64(max(0, q.Depth)) //nolint:gosec // not below 0
+				n.Added.N += q.Stored
+				n.Acknowledged.N += q.Settled
+				n.Consumers.N += uint64(max(0, q.Consumers)) //nolint:gosec // not below 0
+			}
+			if dest.Kind == driver.Topic {
+				n.Added, n.Acknowledged = driver.Counted(s.Sent), driver.Count{}
+			}
+		}
+		list = append(list, n)
+	}
+	return list, nil
+}
+
+var _ driver.Inspector = (*Broker)(nil)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker/store"
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // sendHeaders are the headers of a SEND frame by class. The first one of a name counts.
@@ -139,4 +140,83 @@ func parseTime(name string, b []byte) (int64, error) {
 		return 0, invalid(name, b)
 	}
 	return int64(n), nil //nolint:gosec // checked
+}
+
+// address parses a destination header; without a prefix it is a queue.
+func address(name string) (driver.Destination, error) {
+	a, _ := store.ParseAddress(name)
+	if a.Name == "" {
+		return a, missing("destination")
+	}
+	return a, nil
+}
+
+// maxKnown bounds conn.known.
+const maxKnown = 1000
+
+// destination returns the destination of a SEND frame.
+func (c *conn) destination(name []byte) (*store.Destination, error) {
+	if d := c.known[string(name)]; d != nil {
+		return d, nil
+	}
+	plain, _ := wire.Unescape(name)
+	a, err := address(string(plain))
+	if err != nil {
+		return nil, err
+	}
+	d, err := c.server.Store.Open(a)
+	if err != nil {
+		return nil, cannotOpen(a, err)
+	}
+	if len(c.known) >= maxKnown {
+		clear(c.known)
+	}
+	c.known[string(name)] = d
+	return d, nil
+}
+
+// header classifies the headers of SEND.
+type header uint8
+
+const (
+	property header = iota // any other header: the user's
+	// Headers of the message.
+	persistent
+	priority
+	expires
+	group
+	// Headers of the frame and for the broker, not passed on.
+	destination
+	receipt
+	inTransaction
+	contentLength
+	scheduledDelay
+	framing // headers of other frames
+	numHeaders
+)
+
+func headerOf[T string | []byte](key T) header {
+	switch string(key) { // does not allocate
+	case "persistent":
+		return persistent
+	case "priority":
+		return priority
+	case "expires":
+		return expires
+	case "JMSXGroupID":
+		return group
+	case "destination":
+		return destination
+	case "receipt":
+		return receipt
+	case "transaction":
+		return inTransaction
+	case "content-length":
+		return contentLength
+	case "AMQ_SCHEDULED_DELAY":
+		return scheduledDelay
+	case "message-id", "subscription", "ack", "redelivered":
+		return framing
+	}
+	return property
 }

@@ -1,10 +1,16 @@
 package rocketmq
 
 import (
+	"bytes"
+	"compress/zlib"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"hash/crc32"
+	"io"
+	"slices"
+	"strconv"
+	"unicode/utf16"
 )
 
 // A stored message, as a pull or a check-back brings it (MessageDecoder.encode), is
@@ -230,4 +236,127 @@ func ParseMessageID(id []byte) (offset int64, ok bool) {
 		return 0, false
 	}
 	return int64(binary.BigEndian.Uint64(b[:])), true
+}
+
+// The compressions that we do not know are LZ4 and ZSTD (CompressionType).
+var (
+	// ErrCompression is for a body of another compression than zlib.
+	ErrCompression = errors.New("a body is compressed with LZ4 or ZSTD")
+	// ErrTooLong is for a body that would become longer than its limit.
+	ErrTooLong = errors.New("a body is longer than its limit")
+)
+
+// Inflater undoes the compression of bodies, one after the other. Its zero value is ready.
+type Inflater struct {
+	source bytes.Reader
+	reader io.ReadCloser
+	out    []byte
+}
+
+// Inflate returns the body of a message with the flag SysCompressed, valid until the next call. It takes memory for
+// one byte more than limit at most, as far as there are bytes to fill it. The error is ErrCompression, ErrTooLong, or
+// wraps ErrMessage.
+func (d *Inflater) Inflate(sysFlag uint32, body []byte, limit int) ([]byte, error) {
+	if t := sysFlag & SysCompression; t != 0 && t != SysCompressionZlib {
+		return nil, ErrCompression
+	}
+	if err := d.read(body, limit); err != nil {
+		return nil, errors.Join(ErrMessage, err)
+	}
+	if len(d.out) > limit {
+		return nil, ErrTooLong
+	}
+	return d.out, nil
+}
+
+// read decompresses at most one byte more than there may be.
+func (d *Inflater) read(compressed []byte, limit int) (err error) {
+	d.source.Reset(compressed)
+	if d.reader == nil {
+		d.reader, err = zlib.NewReader(&d.source)
+	} else {
+		err = d.reader.(zlib.Resetter).Reset(&d.source, nil)
+	}
+	if err != nil {
+		d.reader = nil
+		return err
+	}
+	const first = 16 << 10
+	for d.out = d.out[:0]; len(d.out) <= limit; {
+		if len(d.out) == cap(d.out) {
+			d.out = slices.Grow(d.out, min(max(first, len(d.out)), limit+1-len(d.out)))
+		}
+		n, err := d.reader.Read(d.out[len(d.out):cap(d.out)])
+		d.out = d.out[:len(d.out)+n]
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Properties travel as name 1 value 2 name 1 value 2 ... (MessageDecoder.NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR).
+// Neither can have these characters in it.
+const (
+	NameEnd     = '\x01'
+	PropertyEnd = '\x02'
+)
+
+// CutProperty takes the first property off b. The last need not have an end. The name is empty without one, which is to
+// be passed over.
+func CutProperty(b []byte) (name, value, rest []byte) {
+	if i := bytes.IndexByte(b, PropertyEnd); i >= 0 {
+		b, rest = b[:i], b[i+1:]
+	}
+	if i := bytes.IndexByte(b, NameEnd); i > 0 {
+		return b[:i], b[i+1:], rest
+	}
+	return nil, nil, rest
+}
+
+// Property returns the value of the first property of that name, or nil.
+func Property(b []byte, name string) []byte {
+	for len(b) > 0 {
+		var key, value []byte
+		if key, value, b = CutProperty(b); len(key) > 0 && string(key) == name {
+			return value
+		}
+	}
+	return nil
+}
+
+// AppendProperty appends a property.
+func AppendProperty[T string | []byte](b []byte, name string, value T) []byte {
+	b = append(append(b, name...), NameEnd)
+	return append(append(b, value...), PropertyEnd)
+}
+
+// AppendIntProperty appends a property that is a whole number.
+func AppendIntProperty(b []byte, name string, n int64) []byte {
+	b = append(append(b, name...), NameEnd)
+	return append(strconv.AppendInt(b, n, 10), PropertyEnd)
+}
+
+// CarriesProperty reports whether a name or value can be written: whether it has neither separator in it.
+func CarriesProperty(text string) bool {
+	for i := range len(text) {
+		if text[i] == NameEnd || text[i] == PropertyEnd {
+			return false
+		}
+	}
+	return true
+}
+
+// HashCode is String.hashCode: brokers compare tags by it.
+func HashCode(text []byte) (hash int32) {
+	var buf [2]uint16
+	for _, r := range string(text) {
+		for _, unit := range utf16.AppendRune(buf[:0], r) {
+			hash = 31*hash + int32(unit)
+		}
+	}
+	return hash
 }

@@ -4,9 +4,13 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"strings"
 	"syscall"
 	"time"
 
@@ -109,4 +113,91 @@ func IsHTTP2(greeting []byte) bool {
 	)
 	return len(greeting) >= header && bytes.HasPrefix(greeting, []byte{0, 0}) && greeting[2]%setting == 0 &&
 		bytes.Equal(greeting[3:header], []byte{settings, 0, 0, 0, 0, 0})
+}
+
+// IsAlert reports whether the peer ended the encrypted connection with a reason (RFC 8446, section 6.2): with TLS 1.3,
+// servers refuse client certificates after the handshake. Package crypto/tls wraps it in an error of the network.
+func IsAlert(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "remote error"
+}
+
+// tlsError adds a hint to the reason why the TLS handshake failed. Its class is [driver.ClassTLS].
+func (p *Protocol) tlsError(op string, err error) error {
+	var (
+		record    tls.RecordHeaderError
+		authority x509.UnknownAuthorityError
+		hostname  x509.HostnameError
+		invalid   x509.CertificateInvalidError
+	)
+	text, hint := "the TLS handshake failed", "is this the broker's TLS port?"
+	switch {
+	case errors.As(err, &record):
+		text = "the peer does not speak TLS on this port"
+		hint = "use " + p.Schemes[0] + ":// instead of " + p.Encrypted[0] + "://, or the broker's TLS port"
+	case errors.As(err, &authority):
+		hint = "give the certificate of its authority by --tls-ca FILE"
+	case errors.As(err, &hostname):
+		hint = "give the name in the certificate by --tls-server-name NAME"
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		hint = "compare the clocks"
+	case errors.As(err, &invalid):
+		hint = "see openssl x509 -text"
+	case IsAlert(err):
+		hint = "the broker may demand a client certificate: --tls-cert FILE --tls-key FILE"
+	}
+	return driver.Errorf(driver.ClassTLS, op, hint, "%s (%w)", text, err)
+}
+
+// ErrClosed is the cause of the end of a connection that we closed.
+var ErrClosed = errors.New("the connection was closed")
+
+// Hints about a broker that gives no reason, or a wrong one.
+const (
+	HintLog   = "look into the broker's log"
+	HintProxy = HintLog + "; see also whether a proxy on the way changes its messages"
+	HintAlive = "is the broker still running?"
+	hintSlow  = "is the broker overloaded or paused? See also --connect-timeout"
+
+	HintLarger = "--max-message-size SIZE accepts larger messages"
+)
+
+// TooLarge returns the error about something with more bytes than perfmq takes, such as "a message of".
+func TooLarge[N int | uint64](op, what string, size, limit N) error {
+	return driver.Errorf(driver.ClassTooLarge, op, HintLarger,
+		"the broker sends %s %d bytes; perfmq accepts at most %d", what, size, limit)
+}
+
+// Explain describes in plain words why a connection can no longer be used for op. A [driver.Error] keeps its words. It
+// returns nil for nil.
+func Explain(op string, err error) error {
+	var known *driver.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &known):
+		if known.Op != "" {
+			return err
+		}
+		return &driver.Error{Class: known.Class, Op: op, Hint: known.Hint, Err: known.Err}
+	case errors.Is(err, ErrClosed):
+		return driver.Errorf(driver.ClassConnectionLost, op, "perfmq closed the connection",
+			"%w", err)
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return driver.Errorf(driver.ClassTimeout, op, hintSlow,
+			"no answer from the broker: %w", err)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return driver.Errorf(driver.ClassConnectionLost, op, HintLog,
+			"the broker closed the connection without saying why (%w)", err)
+	default:
+		return driver.Errorf(driver.ClassConnectionLost, op, HintAlive, "the connection broke: %w", err)
+	}
+}
+
+// Clip shortens a text of a broker to at most that many bytes.
+func Clip(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "..."
 }
