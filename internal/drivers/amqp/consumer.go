@@ -179,12 +179,13 @@ func (k *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 	var err error
 	switch {
 	case k.spec.TransactionSize > 0:
-		err = k.runTransactions(ctx)
+		tx := &receiveTx{k: k}
+		err = k.runHeld(ctx, tx, func(h *held) error { return tx.deliver(ctx, h) })
 	case k.spec.Concurrency > 1:
 		err = k.runConcurrently(ctx)
 	default:
 		var dec decoder
-		err = k.runHeld(ctx, func(h *held) error { return k.deliverHeld(h, &dec) })
+		err = k.runHeld(ctx, nil, func(h *held) error { return k.deliverHeld(h, &dec) })
 	}
 	k.mu.Lock()
 	k.state = stateEnded
@@ -245,18 +246,29 @@ func (k *consumer) giveBack(h *held) {
 	}
 }
 
-// runHeld delivers held messages; there are none if the reader delivers.
-func (k *consumer) runHeld(ctx context.Context, deliver func(*held) error) error {
+// runHeld delivers held messages; there are none if the reader delivers. It commits a transaction, unless tx is nil,
+// when no more messages come.
+func (k *consumer) runHeld(ctx context.Context, tx *receiveTx, deliver func(*held) error) error {
 	for {
-		h, err := k.next(ctx)
-		if h == nil {
+		wait, stopWaiting := ctx, context.CancelFunc(func() {})
+		if tx != nil && tx.n > 0 {
+			wait, stopWaiting = context.WithTimeout(ctx, idleCommit)
+		}
+		h, err := k.next(wait)
+		stopWaiting()
+		switch {
+		case h != nil:
+			err = k.each(ctx, h, deliver)
+		case tx != nil && tx.n > 0:
+			err = cmp.Or(err, tx.commit(context.WithoutCancel(ctx)))
+		}
+		if err != nil || h == nil && ctx.Err() != nil {
 			return err
 		}
-		if err := k.each(ctx, h, deliver); err != nil {
-			return err
+		if tx == nil {
+			k.settleAll()
+			k.lease.Conn.Out.Flush()
 		}
-		k.settleAll()
-		k.lease.Conn.Out.Flush()
 	}
 }
 
@@ -295,7 +307,7 @@ func (k *consumer) runConcurrently(ctx context.Context) error {
 			}
 		})
 	}
-	err := k.runHeld(ctx, func(h *held) error {
+	err := k.runHeld(ctx, nil, func(h *held) error {
 		select {
 		case work <- h:
 		case <-ctx.Done():

@@ -11,30 +11,6 @@ import (
 // idleCommit is the time that a transaction that is not full waits for another message before it is committed.
 const idleCommit = 100 * time.Millisecond
 
-// runTransactions delivers held messages in transactions of the given size.
-func (k *consumer) runTransactions(ctx context.Context) error {
-	tx := &receiveTx{k: k}
-	for {
-		wait, stopWaiting := ctx, context.CancelFunc(func() {})
-		if tx.n > 0 {
-			wait, stopWaiting = context.WithTimeout(ctx, idleCommit)
-		}
-		h, err := k.next(wait)
-		stopWaiting()
-		switch {
-		case h != nil:
-			err = k.each(ctx, h, func(h *held) error { return tx.deliver(ctx, h) })
-		case tx.n > 0:
-			if commitErr := tx.commit(context.WithoutCancel(ctx)); err == nil {
-				err = commitErr
-			}
-		}
-		if err != nil || h == nil && ctx.Err() != nil {
-			return err
-		}
-	}
-}
-
 // receiveTx is the transaction in which a consumer receives.
 type receiveTx struct {
 	k     *consumer
