@@ -234,16 +234,19 @@ func TestResultWithoutSecrets(t *testing.T) {
 	require.Contains(t, string(text), "password *** is wrong")
 }
 
-// A password that is also the name of a phase leaves the rows readable.
-func TestPasswordLikeAPhase(t *testing.T) {
+// A password that is also a word of perfmq leaves the rows readable, and the failures counted by their classes.
+func TestPasswordLikeAWord(t *testing.T) {
 	t.Parallel()
 	r, dir := newTestResult(t, ResultOptions{})
 	f := fakeSteps(t, 1, 1, 1)
 	secrets := &safetext.Secrets{}
-	secrets.Add("u", "measure")
+	for _, word := range []string{"measure", "timeout", "failed"} {
+		secrets.Add("u", word)
+	}
 	f.feed(t, secrets, r)
 	require.NoError(t, r.Close())
 	got, err := result.Read(dir)
 	require.NoError(t, err)
 	require.True(t, slices.ContainsFunc(got.Rows, func(r result.Row) bool { return r.Phase == result.Measure }))
+	require.Equal(t, map[string]map[string]uint64{"failed": {"timeout": 2}}, got.Total.Producers.Failures)
 }
