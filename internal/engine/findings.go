@@ -39,19 +39,13 @@ func (r *run) findFailures(s *stats.Summary) {
 	}
 	t := s.Total.Values()
 	inDoubt := min(inDoubt(s)+r.countOvercome(), t[result.Unconfirmed])
-	for _, f := range []struct {
-		kind string
-		n    uint64
-	}{
-		{"rejected", t[result.Rejected]},
-		{"released", t[result.Released]},
-		{"modified", t[result.Modified]},
-		{"failed", t[result.Failed]},
-		{"unconfirmed", t[result.Unconfirmed] - inDoubt},
-		{"unknown-end", s.Total.InFlight()},
-	} {
-		s.Find(f.kind, "", f.n, f.n)
-	}
+	count := func(kind string, n uint64) { s.Find(kind, "", n, n) }
+	count("rejected", t[result.Rejected])
+	count("released", t[result.Released])
+	count("modified", t[result.Modified])
+	count("failed", t[result.Failed])
+	count("unconfirmed", t[result.Unconfirmed]-inDoubt)
+	count("unknown-end", s.Total.InFlight())
 	for class := range driver.NumClasses {
 		if n := s.Total.OfClass(class.String()); n <= inDoubt && stats.Lost(class) || n == 0 {
 			continue
@@ -267,21 +261,18 @@ func findPerfmq(s *stats.Summary) {
 	}
 	find("pause", h.Pauses, words.Times(h.Pauses), microseconds(h.PauseMax).Round(time.Millisecond),
 		time.UnixMicro(h.PauseAt).Format(time.TimeOnly), s.Total.Get(result.Paused))
-	for _, late := range []struct {
-		kind string
-		n    uint64
-	}{{"late-sends", s.Total.Get(result.LateSends) - h.LateExcused}, {"late-excused", h.LateExcused}} {
-		if result.Late(late.n, s.Total.Get(result.Sent)) {
-			find(late.kind, late.n, late.n, s.Total.Get(result.Sent))
+	late := func(kind string, n uint64) {
+		if sent := s.Total.Get(result.Sent); result.Late(n, sent) {
+			find(kind, n, n, sent)
 		}
 	}
-	for _, step := range []struct {
-		kind string
-		by   int64
-	}{{"clock-forward", h.ClockForward}, {"clock-backward", h.ClockBackward}} {
-		n := uint64(step.by) //nolint:gosec // not negative
-		find(step.kind, n, microseconds(step.by).Round(100*time.Microsecond))
+	late("late-sends", s.Total.Get(result.LateSends)-h.LateExcused)
+	late("late-excused", h.LateExcused)
+	stepped := func(kind string, by int64) {
+		find(kind, uint64(by), microseconds(by).Round(100*time.Microsecond)) //nolint:gosec // not negative
 	}
+	stepped("clock-forward", h.ClockForward)
+	stepped("clock-backward", h.ClockBackward)
 }
 
 // findVerified adds the findings of the verification, and messages that carry no number of it.

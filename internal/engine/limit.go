@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -75,7 +76,6 @@ func (u *use) missed(perSecond float64) time.Duration {
 
 // longestLimit returns the limit that lasted longest in a step.
 func longestLimit(steps []stats.Summary) result.Limit {
-	longest := 0
 	lasted := func(s *stats.Summary) float64 {
 		switch s.Limit.Kind {
 		case result.LimitNone:
@@ -86,14 +86,10 @@ func longestLimit(steps []stats.Summary) result.Limit {
 			return s.Limit.Share * s.Average.Span.Seconds()
 		}
 	}
-	for i := range steps {
-		if lasted(&steps[i]) > lasted(&steps[longest]) {
-			longest = i
-		}
-	}
-	l := *steps[longest].Limit
+	longest := slices.MaxFunc(steps, func(a, b stats.Summary) int { return cmp.Compare(lasted(&a), lasted(&b)) })
+	l := *longest.Limit
 	if l.Kind != result.LimitNone {
-		l.Text = "step " + steps[longest].Name + ": " + l.Text
+		l.Text = "step " + longest.Name + ": " + l.Text
 	}
 	return l
 }

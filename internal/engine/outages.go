@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"cmp"
+
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/verify"
@@ -48,10 +50,7 @@ func (r *run) verifyOutages(s *stats.Summary, v *verify.Result) {
 
 // inDoubt returns the number of messages that ended without an answer because of outages.
 func inDoubt(s *stats.Summary) uint64 {
-	var n uint64
-	if s.MoreOutages != nil {
-		n = s.MoreOutages.InDoubt
-	}
+	n := cmp.Or(s.MoreOutages, &result.MoreOutages{}).InDoubt
 	for i := range s.Outages {
 		n += s.Outages[i].InDoubt
 	}
