@@ -83,28 +83,28 @@ func Absent(sides []*Side) map[int64][]string {
 }
 
 // groups puts together the sides of the same subscription, in the order of appearance.
-func groups(sides []*Side) [][]*Received {
+func groups(sides []*Side) (list [][]*Received) {
 	type key struct {
 		destination  string
 		subscription string
 		side         int // for private ones: place of the side plus one
 	}
-	index := map[key]int{}
-	var list [][]*Received
+	var order []key
+	parts := map[key][]*Received{}
 	for i, side := range sides {
 		for _, part := range side.Received {
 			k := key{destination: part.Destination, subscription: part.Subscription}
 			if part.Private {
 				k.side = i + 1
 			}
-			at, ok := index[k]
-			if !ok {
-				at = len(list)
-				index[k] = at
-				list = append(list, nil)
+			if parts[k] == nil {
+				order = append(order, k)
 			}
-			list[at] = append(list[at], part)
+			parts[k] = append(parts[k], part)
 		}
+	}
+	for _, k := range order {
+		list = append(list, parts[k])
 	}
 	return list
 }
@@ -142,13 +142,12 @@ func (j *judge) scope(parts []*Received) *Scope {
 			continue
 		}
 		own, j.runs[key.Run] = append(own, key), true
-		switch {
-		case shard:
-			s.arrived(st, st.Arrived.End(), nil)
-		case sent != nil:
+		if sent != nil {
 			s.arrived(st, sent.Count, sent.Resent)
-		default:
-			s.arrived(st, st.Arrived.End(), nil)
+			continue
+		}
+		s.arrived(st, st.Arrived.End(), nil)
+		if !shard {
 			s.Gaps += st.Arrived.End() - st.Arrived.Len()
 		}
 	}
