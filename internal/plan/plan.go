@@ -258,11 +258,9 @@ func (g *Group) SameBroker() bool { return g.ProducerBroker.Same(g.ConsumerBroke
 
 // Groups returns the groups of all steps, each as the first step that names it has it.
 func (p *Plan) Groups() (list []*Group) {
-	for i := range p.Steps {
-		for _, g := range p.Steps[i].Groups {
-			if !slices.ContainsFunc(list, func(o *Group) bool { return o.Name == g.Name }) {
-				list = append(list, g)
-			}
+	for _, g := range p.uses() {
+		if !slices.ContainsFunc(list, func(o *Group) bool { return o.Name == g.Name }) {
+			list = append(list, g)
 		}
 	}
 	return list
@@ -270,12 +268,10 @@ func (p *Plan) Groups() (list []*Group) {
 
 // Brokers returns the brokers of all groups.
 func (p *Plan) Brokers() (list []*Broker) {
-	for i := range p.Steps {
-		for _, g := range p.Steps[i].Groups {
-			for _, b := range g.Sides() {
-				if !slices.Contains(list, b) {
-					list = append(list, b)
-				}
+	for _, g := range p.uses() {
+		for _, b := range g.Sides() {
+			if !slices.Contains(list, b) {
+				list = append(list, b)
 			}
 		}
 	}

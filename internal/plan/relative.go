@@ -28,27 +28,25 @@ func ParseRelative(text string) (*Relative, error) {
 	}
 	percent, err := strconv.ParseFloat(strings.TrimSpace(share), 64)
 	name, isOf := strings.CutPrefix(strings.TrimSpace(of), "of ")
+	valid := err == nil && percent > 0 && percent <= maxPercent && isOf
 	name = strings.TrimSpace(name)
-	last := strings.LastIndex(name, ".") // names of steps may have dots, those of rates have one
-	i := strings.LastIndex(name[:max(last, 0)], ".")
-	if of := strings.Index(name[:max(i, 0)], "."+threshold.GroupPrefix); of > 0 { // of one group of the step
-		i = of
-	}
-	if err != nil || !(percent > 0 && percent <= maxPercent) || !isOf || i <= 0 {
-		return nil, Wrong("write it like 80% of allout.completed.avg",
-			"the rate %q is no share, up to %d%%, of an earlier rate", text, maxPercent)
-	}
-	r := &Relative{Percent: percent, Step: name[:i], Metric: name[i+1:]}
 	var rates []string
 	for _, m := range threshold.Metrics() {
-		if m.Unit == threshold.PerSecond {
-			rates = append(rates, m.Name)
+		if m.Unit != threshold.PerSecond {
+			continue
+		}
+		rates = append(rates, m.Name)
+		step, is := strings.CutSuffix(name, "."+m.Name) // names of steps and groups may have dots
+		r := &Relative{Percent: percent, Step: step, Metric: m.Name}
+		if i := strings.Index(step, "."+threshold.GroupPrefix); i > 0 { // of one group of the step
+			r.Step, r.Metric = step[:i], name[i+1:]
+		}
+		if _, known := threshold.Find(r.Metric); valid && is && step != "" && known {
+			return r, nil
 		}
 	}
-	if m, ok := threshold.Find(r.Metric); !ok || m.Unit != threshold.PerSecond {
-		return nil, Wrong("the rates are "+strings.Join(rates, ", "), "%q is no rate", r.Metric)
-	}
-	return r, nil
+	return nil, fmt.Errorf("the rate %q must be like 80%% of STEP.RATE, up to %d%%, where RATE is one of %s",
+		text, maxPercent, strings.Join(rates, ", "))
 }
 
 // String returns the rate in the form that [ParseRelative] reads.

@@ -49,12 +49,8 @@ func ParseShard(text string) (Shard, error) {
 	if err == nil && both {
 		s.Number, err = strconv.Atoi(strings.TrimSpace(number))
 	}
-	s.Of = n
-	switch {
-	case err != nil:
-		return Shard{}, errors.New("must be NUMBER/COUNT, such as 2/5, or COUNT")
-	case n < 1 || n > MaxShards || both && (s.Number < 1 || s.Number > n):
-		return Shard{}, fmt.Errorf("must be 1 of up to %d shards", MaxShards)
+	if s.Of = n; err != nil || n < 1 || n > MaxShards || both && (s.Number < 1 || s.Number > n) {
+		return Shard{}, fmt.Errorf("must be NUMBER/COUNT, such as 2/5, or COUNT, which is %d at most", MaxShards)
 	}
 	return s, nil
 }
@@ -87,8 +83,8 @@ type Moment struct {
 // IsZero reports whether no moment is set.
 func (m Moment) IsZero() bool { return m.At.IsZero() && m.In == 0 }
 
-// ParseMoment reads a moment as RFC 3339 has it, with or without a fraction of seconds, a number of seconds since the
-// Unix epoch, or a time from now on such as +10s.
+// ParseMoment reads a moment as RFC 3339 has it, with or without a fraction of seconds, a whole number of seconds since
+// the Unix epoch, or a time from now on such as +10s.
 func ParseMoment(text string) (Moment, error) {
 	if after, relative := strings.CutPrefix(text, "+"); relative {
 		d, err := quantity.Duration(after, time.Second)
@@ -100,13 +96,11 @@ func ParseMoment(text string) (Moment, error) {
 	if at, err := time.Parse(time.RFC3339Nano, text); err == nil {
 		return Moment{At: at}, nil
 	}
-	whole, fraction, _ := strings.Cut(text, ".")
-	seconds, err := strconv.ParseInt(whole, 10, 64)
-	nanos, fractionErr := strconv.ParseUint((fraction + "000000000")[:9], 10, 64)
-	if err != nil || fractionErr != nil || seconds <= 0 || seconds > math.MaxInt32*8 || len(fraction) > 9 {
+	seconds, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || seconds <= 0 || seconds > math.MaxInt32*8 {
 		return Moment{}, errors.New("must be like 2026-03-01T12:00:00Z, 1772366400 or +10s")
 	}
-	return Moment{At: time.Unix(seconds, int64(nanos))}, nil //nolint:gosec // below a second
+	return Moment{At: time.Unix(seconds, 0)}, nil
 }
 
 // maxAhead is the longest wait for the begin of a load: a later moment is a slip of the pen, or the clock is wrong.
@@ -136,7 +130,7 @@ func (v *validator) shards(p *Plan) {
 		return
 	}
 	of := p.Shard.Of
-	v.need(p.RunID == 0, "--shard", "the same --run-id or --start-at for all shards")
+	v.wrong(p.RunID == 0, Needs("--shard", "the same --run-id or --start-at for all shards"))
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		producers, consumers := 0, 0
@@ -144,9 +138,9 @@ func (v *validator) shards(p *Plan) {
 			writers, readers := g.workers()
 			producers, consumers = producers+writers, consumers+readers
 			v.group = g
-			v.exclude(g.Rate.Relative != nil, "--shard", "--rate "+g.Rate.String())
-			v.need(!g.Role.Produces() && g.Count > 0 && g.Count < uint64(readers), //nolint:gosec // not negative
-				"--shard", fmt.Sprintf("--message-count %d or more", readers))
+			v.wrong(g.Rate.Relative != nil, Excludes("--shard", "--rate "+g.Rate.String()))
+			v.wrong(!g.Role.Produces() && g.Count > 0 && g.Count < uint64(readers), //nolint:gosec // not negative
+				Needs("--shard", fmt.Sprintf("--message-count %d or more", readers)))
 		}
 		v.group = nil
 		ends, what := producers, "producers"
@@ -154,8 +148,8 @@ func (v *validator) shards(p *Plan) {
 			ends, what = consumers, "consumers"
 		}
 		none := producers+consumers < of
-		v.need(none, "--shard", fmt.Sprintf("%d producers and consumers", of))
-		v.need(!none && ends < of && s.Duration == 0, "--shard",
-			fmt.Sprintf("--duration or --%s %d", what, of)) // a shard without any would not end
+		v.wrong(none, Needs("--shard", fmt.Sprintf("%d producers and consumers", of)))
+		v.wrong(!none && ends < of && s.Duration == 0, // a shard without any would not end
+			Needs("--shard", fmt.Sprintf("--duration or --%s %d", what, of)))
 	}
 }

@@ -44,7 +44,7 @@ func TestParseMoment(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for text, want := range map[string]time.Time{
 		"2026-03-01T12:00:00Z": at, "2026-03-01T13:00:00+01:00": at, "2026-03-01T12:00:00.5Z": at.Add(500 * time.Millisecond),
-		"1772366400": at, "1772366400.25": at.Add(250 * time.Millisecond), "1772366400.000000001": at.Add(1),
+		"1772366400": at,
 	} {
 		m, err := ParseMoment(text)
 		require.NoError(t, err, text)
@@ -55,7 +55,7 @@ func TestParseMoment(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, at.Add(want), m.Of(at))
 	}
-	for _, text := range []string{"", "now", "12:00", "+0", "+-5s", "-10s", "2026-03-01", "2026-03-01T12:00:00", "1772366400.x", "1772366400.0000000001", "1e9", "99999999999999"} {
+	for _, text := range []string{"", "now", "12:00", "+0", "+-5s", "-10s", "2026-03-01", "2026-03-01T12:00:00", "1772366400.5", "1e9", "99999999999999"} {
 		_, err := ParseMoment(text)
 		require.Error(t, err, text)
 	}

@@ -28,15 +28,21 @@ func (s *Step) Produces() bool {
 	return slices.ContainsFunc(s.Groups, func(g *Group) bool { return g.Role.Produces() })
 }
 
+// uses returns the groups of all steps, each as often as a step has it.
+func (p *Plan) uses() (list []*Group) {
+	for i := range p.Steps {
+		list = append(list, p.Steps[i].Groups...)
+	}
+	return list
+}
+
 // distinct returns the groups of all steps, each once.
 func (p *Plan) distinct() (list []*Group) {
 	seen := map[*Group]bool{}
-	for i := range p.Steps {
-		for _, g := range p.Steps[i].Groups {
-			if !seen[g] {
-				seen[g] = true
-				list = append(list, g)
-			}
+	for _, g := range p.uses() {
+		if !seen[g] {
+			seen[g] = true
+			list = append(list, g)
 		}
 	}
 	return list

@@ -21,11 +21,9 @@ func (v *validator) has(s *Step) (has result.Role) {
 // from other steps, groups or processes, and figures of the whole run.
 func (p *Plan) elsewhere() (has result.Role) {
 	sends := false
-	for i := range p.Steps {
-		for _, g := range p.Steps[i].Groups {
-			sends = sends || g.Role.Produces()
-			has |= threshold.Delay.If(g.Delays())
-		}
+	for _, g := range p.uses() {
+		sends = sends || g.Role.Produces()
+		has |= threshold.Delay.If(g.Delays())
 	}
 	return has | threshold.Delay.If(!sends) | threshold.Stalls.If(p.StallThreshold > 0)
 }
@@ -62,9 +60,7 @@ func (p *Plan) Roles() Role {
 	}
 }
 
-func (p *Plan) any(is func(*Group) bool) bool {
-	return slices.ContainsFunc(p.Steps, func(s Step) bool { return slices.ContainsFunc(s.Groups, is) })
-}
+func (p *Plan) any(is func(*Group) bool) bool { return slices.ContainsFunc(p.uses(), is) }
 
 // thresholds refuses thresholds on figures that the run, or for the thresholds of a step that step, will not have. has
 // are the features of that run or step, and elsewhere the features by others.
@@ -92,14 +88,6 @@ func (v *validator) thresholds(list []threshold.Threshold, has, elsewhere result
 			"make it a threshold of a step, or of a group: group.NAME.completed.avg",
 			"--threshold %q: there is no one target", t.String())
 	}
-}
-
-// about notes the threshold that a mistake is about, if it is about one.
-func (v *validator) about(m *Mistake) *Mistake {
-	if v.demand != nil {
-		m.Threshold, m.Step = v.demand.String(), v.demandOf
-	}
-	return m
 }
 
 // figuresOfGroup tells which figures a group has in any of the steps, and whether there is such a group.

@@ -172,7 +172,7 @@ func TestRelativeRates(t *testing.T) {
 			requireLike(t, p.Validate(ables(nil)), mistake, "")
 		}
 	}
-	for _, text := range []string{"80% of load.group.a.ack.p99", "80% of load.group.a.sent", "80% of group.a.sent.avg.x"} {
+	for _, text := range []string{"80% of load.group.a.ack.p99", "80% of load.group.a.sent", "80% of group.a.sent.avg.x", "80% of load.group..sent.avg"} {
 		_, err := ParseRelative(text)
 		require.Error(t, err, text)
 	}

@@ -94,38 +94,26 @@ func (v *validator) add(err error) {
 	v.errs = append(v.errs, err)
 }
 
-// refuse records a mistake if wrong is true.
-func (v *validator) refuse(wrong bool, hint, format string, args ...any) {
-	if wrong {
-		v.add(v.about(Wrong(hint, format, args...)))
+// wrong records a mistake if it is one, and the threshold that it is about.
+func (v *validator) wrong(is bool, m *Mistake) {
+	if !is {
+		return
 	}
+	if v.demand != nil {
+		m.Threshold, m.Step = v.demand.String(), v.demandOf
+	}
+	v.add(m)
 }
 
-// need records a setting that is given without another one.
-func (v *validator) need(wrong bool, setting, other string) {
-	if wrong {
-		v.add(Needs(setting, other))
-	}
+// refuse records a mistake with its words.
+func (v *validator) refuse(wrong bool, hint, format string, args ...any) {
+	v.wrong(wrong, Wrong(hint, format, args...))
 }
 
 // unmet records settings of a struct that are given without the one that they need.
 func (v *validator) unmet(of any) {
 	for _, m := range Unmet(of) {
-		v.add(m)
-	}
-}
-
-// exclude records two settings that exclude each other.
-func (v *validator) exclude(both bool, first, second string) {
-	if both {
-		v.add(Excludes(first, second))
-	}
-}
-
-// atMost records more than there may be.
-func (v *validator) atMost(what string, n, most int) {
-	if n > most {
-		v.add(TooMany(what, n, most))
+		v.wrong(true, m)
 	}
 }
 
@@ -140,7 +128,7 @@ func (v *validator) step(s *Step) {
 		producers, consumers := g.workers()
 		workers += producers + consumers
 	}
-	v.atMost("producers and consumers", workers, maxWorkers)
+	v.wrong(workers > maxWorkers, TooMany("producers and consumers", workers, maxWorkers))
 }
 
 // ends reports whether the step ends by itself.
@@ -163,7 +151,7 @@ func (s *Step) ends() bool {
 // settings checks settings of a group against each other.
 func (v *validator) settings() {
 	g := v.group
-	v.exclude(g.SendTimeout > 0 && g.CommitInterval > 0, "--send-timeout", "--commit-interval")
+	v.wrong(g.SendTimeout > 0 && g.CommitInterval > 0, Excludes("--send-timeout", "--commit-interval"))
 	v.resend()
 	v.refuse(g.TTL > 0 && g.Delay >= g.TTL, "raise --ttl", "--delivery-delay %v leaves nothing of --ttl %v",
 		g.Delay, g.TTL)
@@ -214,7 +202,7 @@ func (v *validator) subscriptions() {
 	const topic = "a destination topic://NAME"
 	v.refuse(g.Durable && !topics, "use "+topic, "--durable needs "+topic)
 	v.refuse(g.Shared > 0 && !topics, "use "+topic, "--shared needs "+topic)
-	v.exclude(g.Shared > 0 && topics && g.hasKind(driver.Queue), "--shared", "queues and topics together")
+	v.wrong(g.Shared > 0 && topics && g.hasKind(driver.Queue), Excludes("--shared", "queues and topics together"))
 	v.refuse(g.Durable && g.Shared == 0 && g.ClientID == "", "add --clientID PREFIX",
 		"Cannot create durable subscription - client ID has not been set")
 }
@@ -242,7 +230,7 @@ func (v *validator) consuming(f *driver.Factory) {
 	v.capable(f, g.receiving)
 	v.refuse(g.fails(driver.Release) && g.ConsumerFail.IsAll(), "give a smaller share, or --consumer-fail-as reject",
 		"--consumer-fail 100%%: each message would come again for ever")
-	v.exclude(!g.ConsumerFail.IsZero() && g.TransactionSize > 0, "--consumer-fail", "--tx")
+	v.wrong(!g.ConsumerFail.IsZero() && g.TransactionSize > 0, Excludes("--consumer-fail", "--tx"))
 }
 
 // fails reports whether consumers of the group fail with that verdict.
@@ -253,13 +241,13 @@ func (g *Group) fails(as driver.Verdict) bool {
 // broker checks one broker: it checks the settings common to all protocols here, the rest by the protocol's own Check.
 func (v *validator) broker(b *Broker) {
 	o, f := &b.OpenOptions, v.driver(b)
-	v.need(o.Password != "" && o.User == "" && !HasUser(o.URL), "--password", "--user")
+	v.wrong(o.Password != "" && o.User == "" && !HasUser(o.URL), Needs("--password", "--user"))
 	if o.TLS != (driver.TLS{}) {
 		switch scheme := Scheme(o.URL); {
 		case !f.Capabilities.TLS:
 			v.unsupported("--tls", f.Title, "")
 		case !encrypted(scheme):
-			v.need(true, "--tls", "a --url with "+strings.Join(encryptedSchemes(f), ", "))
+			v.wrong(true, Needs("--tls", "a --url with "+strings.Join(encryptedSchemes(f), ", ")))
 		default: // the files are read by the protocol's Check
 		}
 	}
@@ -293,7 +281,7 @@ func (v *validator) resend() {
 		return
 	}
 	c := &v.driver(g.ProducerBroker).Capabilities
-	v.need(!g.Reconnect && g.SendTimeout == 0 && !c.TimesOut && !c.Reconnects, "--in-doubt resend",
-		"--reconnect or --send-timeout")
-	v.exclude(g.CommitInterval > 0, "--in-doubt resend", "--commit-interval")
+	v.wrong(!g.Reconnect && g.SendTimeout == 0 && !c.TimesOut && !c.Reconnects,
+		Needs("--in-doubt resend", "--reconnect or --send-timeout"))
+	v.wrong(g.CommitInterval > 0, Excludes("--in-doubt resend", "--commit-interval"))
 }

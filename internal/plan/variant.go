@@ -112,8 +112,8 @@ func (v *validator) mix() {
 	for i := range list {
 		total += min(list[i].Size(), MaxMessageSize+1)
 	}
-	v.atMost("bytes of bodies", total, MaxMessageSize)
-	v.atMost("messages", len(list), driver.MaxVariants)
+	v.wrong(total > MaxMessageSize, TooMany("bytes of bodies", total, MaxMessageSize))
+	v.wrong(len(list) > driver.MaxVariants, TooMany("messages", len(list), driver.MaxVariants))
 	length := load.CycleLength(g.weights())
 	v.refuse(length > load.MaxCycle, "give rounder weights", "there are %d messages by their weights, more than %d",
 		length, load.MaxCycle)

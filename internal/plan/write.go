@@ -243,14 +243,12 @@ func (p *Plan) brokerNames() (list []*Broker, names map[*Broker]string) {
 // addGroups adds the groups, and the steps with their differences.
 func (p *Plan) addGroups(t *tree, brokers map[*Broker]string) {
 	common := map[string]tree{}
-	for i := range p.Steps {
-		for _, g := range p.Steps[i].Groups {
-			of := g.tree(brokers)
-			if known, ok := common[g.Name]; ok {
-				of = intersection(known, of)
-			}
-			common[g.Name] = of
+	for _, g := range p.uses() {
+		of := g.tree(brokers)
+		if known, ok := common[g.Name]; ok {
+			of = slices.DeleteFunc(known, func(e entry) bool { return !reflect.DeepEqual(e.value, of.get(e.key)) })
 		}
+		common[g.Name] = of
 	}
 	groups := p.Groups()
 	if len(groups) == 1 && groups[0].Name == "" {
@@ -298,16 +296,6 @@ func (s *Step) uses(brokers map[*Broker]string, common map[string]tree, all int)
 	default:
 		return nil
 	}
-}
-
-// intersection returns what two trees have in common.
-func intersection(a, b tree) (both tree) {
-	for _, e := range a {
-		if reflect.DeepEqual(e.value, b.get(e.key)) {
-			both = append(both, e)
-		}
-	}
-	return both
 }
 
 // node returns a value for YAML.
