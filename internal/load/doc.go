@@ -22,7 +22,7 @@
 // clock once to send, once when it completes and once when it is received; the open loop once more to see whether the
 // message is due, and again each time it had to wait.
 //
-// To follow a message: [Producer.Run], then openLoop, which waits in waitUntil (watch.go), or closedLoop (producer.go;
-// with one in flight, relayNext in relay.go sends the next message); prepare and handOver (handover.go), and back by
-// Done or DoneAll (completions.go). A message that arrives: Consumer.deliver (consumer.go). The due times: schedule.go.
+// To follow a message: [Producer.Run], then openLoop, which waits in waitUntil (watch.go), or closedLoop (with one
+// message in flight, relayNext in relay.go sends the next one); prepare and handOver, and back by Done or DoneAll
+// (completions.go). A message that arrives: Consumer.deliver (consumer.go). The due times: schedule.go.
 package load
