@@ -8,7 +8,7 @@ import (
 	"github.com/perfmq/perfmq/internal/threshold"
 )
 
-// metrics returns the metrics of a run or a step. Those of its groups follow, under the names of their metrics.
+// metrics returns the metrics of a run or a step. The metrics of its groups follow, under their names.
 func metrics(s *stats.Summary) map[string]float64 {
 	all := s.Metrics()
 	for i := range s.Groups {

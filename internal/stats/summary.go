@@ -50,13 +50,13 @@ func (s *Summary) Find(kind, subject string, count uint64, values ...any) {
 	}
 }
 
-// Problems returns the texts of the findings that are problems.
+// Problems returns the texts of the problems among the findings.
 func (s *Summary) Problems() []string { return result.Texts(s.Findings, result.Problem) }
 
-// Warnings returns the texts of those that are warnings.
+// Warnings returns the texts of the warnings.
 func (s *Summary) Warnings() []string { return result.Texts(s.Findings, result.Warning) }
 
-// Notes returns the texts of those that are notes.
+// Notes returns the texts of the notes.
 func (s *Summary) Notes() []string { return result.Texts(s.Findings, result.Note) }
 
 // Metrics returns the metrics of the workers that there are.
@@ -98,7 +98,7 @@ type periods struct {
 	run, step sums
 }
 
-// add adds an interval, at whose end the counters are these.
+// add adds an interval, with the counters at its end.
 func (m *periods) add(row *result.Row, length, first time.Duration, total *Counters, share *[parts]Counters) {
 	m.run.add(row, length, first)
 	m.step.add(row, length, first)
@@ -145,7 +145,7 @@ func (c *Collector) EndStep(name string) Summary {
 	return sum
 }
 
-// sumUp returns the figures of the run or of the present step, with those of its groups.
+// sumUp returns the figures of the run or of the present step, and of its groups.
 func (c *Collector) sumUp(step bool) Summary {
 	sum := c.sum(step)
 	for _, g := range c.groups {
