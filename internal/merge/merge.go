@@ -172,13 +172,7 @@ func Write(dir string, m *result.Result) (err error) {
 		return err
 	}
 	for i := range m.Rows {
-		row := m.Rows[i]
-		row.Latencies = row.Latencies.Kept()
-		if row.Leftover != nil {
-			kept := row.Leftover.Kept()
-			row.Leftover = &kept
-		}
-		if err := w.Row(row); err != nil {
+		if err := w.Row(m.Rows[i]); err != nil {
 			return err
 		}
 	}

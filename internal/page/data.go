@@ -6,6 +6,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/threshold"
+	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -80,7 +81,8 @@ func (r *Run) data() runData {
 	for _, stall := range r.Result.Stalls {
 		d.Bands = append(d.Bands, band{
 			"stall", millis(stall.Elapsed), millis(stall.Elapsed + stall.Length),
-			fmt.Sprintf("stall (%s): %s at %s s", stallSide(&stall), span(stall.Length), seconds(stall.Elapsed)),
+			fmt.Sprintf("stall (%s): %s at %s s", stallSide(&stall), words.Duration(stall.Length),
+				seconds(stall.Elapsed)),
 		})
 	}
 	for i := range r.Result.BrokerSide {

@@ -38,23 +38,6 @@ func ms(us float64) string {
 	return fmt.Sprintf("%.3f", us/1000)
 }
 
-// span returns microseconds in a fitting unit: 313 us, 2.13 ms, 5.00 s, 1 h 02 min.
-func span(us int64) string {
-	v := float64(us)
-	switch {
-	case us < 1000:
-		return fmt.Sprintf("%d us", us)
-	case us < 1_000_000:
-		return ms(v) + " ms"
-	case us < 100_000_000:
-		return fmt.Sprintf("%.2f s", v/1e6)
-	case us < 3_600_000_000:
-		return fmt.Sprintf("%d min %02d s", us/60_000_000, us/1_000_000%60)
-	default:
-		return fmt.Sprintf("%d h %02d min", us/3_600_000_000, us/60_000_000%60)
-	}
-}
-
 // seconds returns microseconds as seconds.
 func seconds(us int64) string { return fmt.Sprintf("%.2f", float64(us)/1e6) }
 

@@ -35,7 +35,7 @@ func (r *Run) outageBands() []band {
 	}
 	for i := range r.Result.Outages[:min(len(r.Result.Outages), maxItems)] {
 		o := &r.Result.Outages[i]
-		to, text := o.Elapsed+o.Length, "outage: "+span(o.Length)+" at "+outageName(o)
+		to, text := o.Elapsed+o.Length, "outage: "+words.Duration(o.Length)+" at "+outageName(o)
 		if o.Length == 0 {
 			to, text = max(o.Elapsed, end), "outage from "+outageName(o)+" on: no message came through after it"
 		}

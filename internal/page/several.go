@@ -6,6 +6,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/compare"
 	"github.com/perfmq/perfmq/internal/threshold"
+	"github.com/perfmq/perfmq/internal/words"
 )
 
 // verdicts has a row for each run.
@@ -65,7 +66,7 @@ func (p *Page) comparison() (tables []Table, summaries []string) {
 // inUnit writes a rate or a latency as the other tables do.
 func inUnit(unit threshold.Unit, v float64) string {
 	if unit == threshold.Time {
-		return span(int64(math.Round(v)))
+		return words.Duration(int64(math.Round(v)))
 	}
 	return number(v) + "/s"
 }

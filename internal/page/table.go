@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -195,7 +196,7 @@ func measured(x *result.Threshold) string {
 	case x.Measured == nil:
 		return "not measured"
 	case x.Unit == "us":
-		return span(int64(*x.Measured))
+		return words.Duration(int64(*x.Measured))
 	default:
 		return strings.TrimSpace(number(*x.Measured) + " " + x.Unit)
 	}
@@ -207,7 +208,7 @@ func stallTable(r *Run) Table {
 	}
 	for i := range r.Result.Stalls {
 		s := &r.Result.Stalls[i]
-		t.add(seconds(s.Elapsed)+" s", span(s.Length), stallSide(s), moment(s.Time))
+		t.add(seconds(s.Elapsed)+" s", words.Duration(s.Length), stallSide(s), moment(s.Time))
 	}
 	return t
 }

@@ -101,7 +101,7 @@ func (r *Run) limits() (list []string) {
 func (r *Run) sentences() (list []string) {
 	if p := r.Result.Total.Producers; p != nil {
 		text := fmt.Sprintf("Sent %s messages in %s; %s were confirmed", count(p.Sent),
-			span(max(0, r.Result.End-r.Result.Start)), count(p.Completed))
+			words.Duration(max(0, r.Result.End-r.Result.Start)), count(p.Completed))
 		if lost := failed(p); lost > 0 {
 			text += fmt.Sprintf("; %s were not", count(lost))
 		}

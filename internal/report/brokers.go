@@ -8,25 +8,19 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// writeBrokers writes product and version of each broker. If they differ, each line names the broker or its side.
+// writeBrokers writes product and version of each broker, with its name or its side where there are several.
 func writeBrokers(b *strings.Builder, brokers []result.Broker) {
-	var lines, notes []string
+	var lines [][2]string
 	for _, broker := range brokers {
-		text := oneLine(strings.TrimSpace(broker.Product + " " + broker.Version))
-		note := cmp.Or(oneLine(broker.Name), broker.Side)
-		at := slices.Index(lines, text)
-		switch {
-		case at < 0:
-			lines, notes = append(lines, text), append(notes, note)
-		case note != "" && !slices.Contains(strings.Split(notes[at], ", "), note):
-			notes[at] += ", " + note
+		line := [2]string{oneLine(strings.TrimSpace(broker.Product + " " + broker.Version))}
+		if note := cmp.Or(broker.Name, broker.Side); note != "" && len(brokers) > 1 {
+			line[1] = " (" + oneLine(note) + ")"
+		}
+		if !slices.Contains(lines, line) {
+			lines = append(lines, line)
 		}
 	}
-	for i, line := range lines {
-		note := ""
-		if len(lines) > 1 && notes[i] != "" {
-			note = " (" + notes[i] + ")"
-		}
-		writeText(b, "--- broker:", line, note)
+	for _, line := range lines {
+		writeText(b, "--- broker:", line[0], line[1])
 	}
 }

@@ -20,7 +20,7 @@ func TestWriteBrokers(t *testing.T) {
 		"--- broker: apache-activemq-artemis 2.40.0 (producers)\n--- broker:       RabbitMQ 4.0.5 (consumers)\n": {
 			of(artemis, "", "producers"), {Product: "RabbitMQ", Version: "4.0.5", Side: "consumers"},
 		},
-		"--- broker: apache-activemq-artemis 2.40.0 (a, b)\n--- broker:       RabbitMQ 4.0.5 (c)\n": {
+		"--- broker: apache-activemq-artemis 2.40.0 (a)\n--- broker: apache-activemq-artemis 2.40.0 (b)\n--- broker:       RabbitMQ 4.0.5 (c)\n": {
 			of(artemis, "a", ""), of(artemis, "b", ""), of(artemis, "a", ""), {Product: "RabbitMQ", Version: "4.0.5", Name: "c"},
 		},
 		"--- broker: a\\x1b[2J; --- broker: fake 1\n": {{Product: "a\x1b[2J\n--- broker: fake", Version: "1"}},

@@ -90,15 +90,17 @@ func Percent(share float64) string {
 	}
 }
 
-// Duration returns a latency, in microseconds, as us, ms or s.
+// Duration returns a time, in microseconds, as us, ms or s, and from 100 s on as in 1m40s.
 func Duration(us int64) string {
 	switch v := float64(us); {
+	case v >= 1e8:
+		return (time.Duration(us) * time.Microsecond).Round(time.Second).String()
 	case v >= 1e6:
 		return Digits(v/1e6) + " s"
 	case v >= 1e3:
 		return Digits(v/1e3) + " ms"
 	default:
-		return Digits(v) + " us"
+		return fmt.Sprintf("%d us", us)
 	}
 }
 

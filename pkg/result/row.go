@@ -177,8 +177,8 @@ type Consumers struct {
 // warmupTag begins the tags of messages that were due in the warm-up.
 const warmupTag = "warmup-"
 
-// Kept returns the latencies that have a histogram: a [Writer] takes only these.
-func (l *Latencies) Kept() (kept Latencies) {
+// kept returns the latencies that have a histogram.
+func (l *Latencies) kept() (kept Latencies) {
 	for k, latency := range l {
 		if latency != nil && latency.Histogram != nil {
 			kept[k] = latency

@@ -127,7 +127,7 @@ func (h *Head) complete() (err error) {
 	return err
 }
 
-// Row writes a row. Its latencies must have their histograms.
+// Row writes a row, without the latencies that have no histogram.
 //
 // After an error, such as a full disk, it writes no more rows and returns nil, so that the error is reported once; the
 // earlier rows are whole.
@@ -140,6 +140,10 @@ func (w *Writer) Row(row Row) error {
 }
 
 func (w *Writer) write(row *Row) error {
+	row.Latencies = row.Latencies.kept()
+	if row.Leftover != nil {
+		row.Leftover = new(row.Leftover.kept())
+	}
 	text, err := w.log.Row(row)
 	if err != nil {
 		return err
