@@ -136,7 +136,7 @@ thresholds: [lost == 0]
 		{"run " + file + " --set x", "--set=x: must be NAME=VALUE"},
 		{"run " + file + " --set nope=1", "nope"},
 		{"run nofile.yaml", "scenario nofile.yaml"},
-		{"run " + write(t, "r.yaml", strings.Replace(twoSteps, "message-count: 300", "rate: 50% of fill.completed", 1)), "is no share"},
+		{"run " + write(t, "r.yaml", strings.Replace(twoSteps, "message-count: 300", "rate: 50% of fill.completed", 1)), "must be like 80% of STEP.RATE"},
 		{"run " + write(t, "r.yaml", strings.Replace(twoSteps, "message-count: 300", "rate: 50% of fill.ack.p99", 1)), "ack.p99"},
 		{"run " + write(t, "r.yaml", twoSteps) + " --url beta://h", "beta is no scheme of mem"},
 		{"run @nope", "this program has no scenarios inside"},

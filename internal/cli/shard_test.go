@@ -16,7 +16,7 @@ func TestShardMistakes(t *testing.T) {
 		env    []string
 		stderr string
 	}{
-		{args: all + "--shard 6/5 --run-id x", stderr: "error: --shard=6/5: must be 1 of up to 1000 shards\n"},
+		{args: all + "--shard 6/5 --run-id x", stderr: "error: --shard=6/5: must be NUMBER/COUNT, such as 2/5, or COUNT, which is 1000 at most\n"},
 		{args: all + "--shard 5 --run-id x", stderr: "error: --shard 5: JOB_COMPLETION_INDEX=\"\" is not from 0 to 4\nhint: give --shard 1/5\n"},
 		{
 			args: all + "--shard 5 --run-id x", env: []string{"JOB_COMPLETION_INDEX=5"},
