@@ -57,7 +57,7 @@ func TestResultIsThatOfTheSummary(t *testing.T) {
 			r := call(nil, append(strings.Fields(c.args), "--result", dir, "--json", file)...)
 			require.Equal(t, c.status, r.status, r.stderr)
 			schemas.Validate(t, dir)
-			got, err := result.Read(dir, result.RowHistograms)
+			got, err := result.ReadHistograms(dir)
 			require.NoError(t, err)
 			text, err := os.ReadFile(file)
 			require.NoError(t, err)

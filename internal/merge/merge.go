@@ -50,7 +50,7 @@ type shards struct {
 func Read(dirs []string, o Options) (*result.Result, error) {
 	s := shards{dirs: map[*result.Result]string{}}
 	for _, dir := range dirs {
-		r, err := result.Read(dir, result.RowHistograms)
+		r, err := result.ReadHistograms(dir)
 		if err != nil {
 			return nil, err
 		}

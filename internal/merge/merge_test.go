@@ -122,7 +122,7 @@ func TestShardsAreTheWhole(t *testing.T) {
 			require.True(t, carryOut(t, whole, *p).Outcome.Success)
 		})
 	}
-	one, err := result.Read(whole, result.RowHistograms)
+	one, err := result.ReadHistograms(whole)
 	require.NoError(t, err)
 	all, err := merge.Read(shards, merge.Options{})
 	require.NoError(t, err)
@@ -158,7 +158,7 @@ func TestShardsAreTheWhole(t *testing.T) {
 
 	dir := filepath.Join(t.TempDir(), "all")
 	require.NoError(t, merge.Write(dir, all))
-	again, err := result.Read(dir, result.RowHistograms)
+	again, err := result.ReadHistograms(dir)
 	require.NoError(t, err)
 	require.Equal(t, all.Latencies[result.Ack].Percentiles, again.Latencies[result.Ack].Percentiles)
 	require.Len(t, again.Rows, len(all.Rows))
@@ -207,7 +207,7 @@ func TestShardsOfSteps(t *testing.T) {
 			require.True(t, carryOut(t, whole, *p).Outcome.Success)
 		})
 	}
-	one, err := result.Read(whole, result.RowHistograms)
+	one, err := result.ReadHistograms(whole)
 	require.NoError(t, err)
 	all, err := merge.Read(shards, merge.Options{})
 	require.NoError(t, err)

@@ -87,7 +87,7 @@ func TestResult(t *testing.T) {
 	require.NoError(t, r.Close())
 
 	resulttest.Compile(t, result.Schema(), result.SchemaID).Validate(t, dir)
-	got, err := result.Read(dir, result.RowHistograms)
+	got, err := result.ReadHistograms(dir)
 	require.NoError(t, err)
 	assert.Equal(t, "4611686018427387905", got.RunID)
 	assert.Equal(t, loadStart().UnixMicro(), got.Start)

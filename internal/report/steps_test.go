@@ -49,7 +49,7 @@ func TestResultSteps(t *testing.T) {
 	f.feed(t, nil, r)
 	require.NoError(t, r.Close())
 	resulttest.Compile(t, result.Schema(), result.SchemaID).Validate(t, dir)
-	got, err := result.Read(dir, result.RowHistograms)
+	got, err := result.ReadHistograms(dir)
 	require.NoError(t, err)
 	require.Empty(t, got.Outcome.Warnings[1:], "the rows add up to their steps")
 	var steps []string

@@ -117,8 +117,8 @@ func TestReadRefuses(t *testing.T) {
 			t.Parallel()
 			dir := write(t, sample(t, 8, 3, 20))
 			edit(t, dir, c.file, c.old, c.with)
-			for _, options := range [][]Option{nil, {RowHistograms}} {
-				_, err := Read(dir, options...)
+			for _, read := range []func(string) (*Result, error){Read, ReadHistograms} {
+				_, err := read(dir)
 				require.ErrorContains(t, err, c.says)
 				var e *Error
 				require.ErrorAs(t, err, &e)
@@ -199,7 +199,7 @@ func TestReadTakes(t *testing.T) {
 			t.Parallel()
 			want := sample(t, 8, 3, 20)
 			change(want)
-			got := musttest.Get(Read(write(t, want), RowHistograms))(t)
+			got := musttest.Get(ReadHistograms(write(t, want)))(t)
 			require.Equal(t, asJSON(t, want), asJSON(t, got))
 		})
 	}
@@ -292,7 +292,7 @@ func FuzzRead(f *testing.F) {
 				require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
 			}
 		}
-		r, err := Read(dir, RowHistograms)
+		r, err := ReadHistograms(dir)
 		if err != nil {
 			return
 		}

@@ -19,7 +19,7 @@ const second = 1_000_000
 //
 // Counts and histograms add up without loss. Rows are aligned by the wall clock: to the nearest second from the
 // earliest start. Clocks are corrected where their offsets are known, see [Clock]. Merged rows have percentiles if all
-// rows were read with [RowHistograms], or if only one of them has values. The merged result has no verification and no
+// rows were read with [ReadHistograms], or if only one of them has values. The merged result has no verification and no
 // figures: each shard knows a part of the messages, and rates of different times do not add up.
 //
 // Merge refuses results that are not shards of one run, with [ErrUnlike]. If shards are missing (see [Missing]), the

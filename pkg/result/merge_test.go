@@ -91,7 +91,7 @@ func TestMergeOfPartsIsTheWhole(t *testing.T) {
 		for r := range p.Rows {
 			p.Rows[r].Time += int64(i) * 90_000
 		}
-		read := musttest.Get(Read(write(t, p), RowHistograms))(t)
+		read := musttest.Get(ReadHistograms(write(t, p)))(t)
 		parts = append(parts, read)
 	}
 	before := asJSON(t, parts)

@@ -32,15 +32,12 @@ func Measured(values int64, leftOut uint64) bool {
 	return values > 0 && float64(leftOut) <= share*(float64(values)+float64(leftOut))
 }
 
-// metrics are values by the names of metrics.
-type metrics map[string]float64
-
 // Metrics returns the metrics of a run by their names and in their units: counts of the messages due after the warm-up,
 // rates of the measured part, latencies in microseconds, shares in percent. Unknown metrics are missing. A step or a
 // group is a run with its own counts, latencies and figures. Stalls and outages that were looked for are not nil; on
 // several hosts at the same time they count once. Of an incomplete run, times of outages are the times so far.
 func (r *Result) Metrics() map[string]float64 {
-	f := metrics{}
+	f := map[string]float64{}
 	total, measured := r.Total.Values(), cmp.Or(r.Measured, &r.Total).Values()
 	has := ProducerRole.If(r.Total.Producers != nil) | ConsumerRole.If(r.Total.Consumers != nil) | Transacted | Delaying
 	for _, c := range counters {
@@ -55,18 +52,18 @@ func (r *Result) Metrics() map[string]float64 {
 	for i := range kinds {
 		k := &kinds[i]
 		if l := r.Latencies[k.Kind]; l != nil && Measured(l.Count, r.LeftOut(k)) {
-			f.latency(k.Name, l)
+			addLatency(f, k.Name, l)
 		}
 	}
 	if r.Figures != nil {
-		f.rates(r.Figures)
+		addRates(f, r.Figures)
 	}
 	if r.Stalls != nil && r.MoreStalls == 0 {
-		f.spans("stall", slices.DeleteFunc(slices.Clone(r.Stalls), func(s Stall) bool { return s.Warmup }))
+		addSpans(f, "stall", slices.DeleteFunc(slices.Clone(r.Stalls), func(s Stall) bool { return s.Warmup }))
 		f["stall.count"] += float64(r.Unlisted)
 	}
 	if r.Outages != nil {
-		f.outages(r)
+		addOutages(f, r)
 	}
 	if r.Missing != nil {
 		f["missing"] = float64(*r.Missing)
@@ -89,7 +86,7 @@ func (r *Result) Metrics() map[string]float64 {
 	return f
 }
 
-func (f metrics) latency(name string, l *Latency) {
+func addLatency(f map[string]float64, name string, l *Latency) {
 	f[name+".mean"], f[name+".max"] = l.Mean(), float64(l.Max)
 	for _, s := range Statistics() {
 		if s.of != nil && l.Percentiles != nil {
@@ -98,8 +95,8 @@ func (f metrics) latency(name string, l *Latency) {
 	}
 }
 
-// rates adds the rates and the share of missed messages.
-func (f metrics) rates(figures *Figures) {
+// addRates adds the rates and the share of missed messages.
+func addRates(f map[string]float64, figures *Figures) {
 	for name, rate := range map[string]*float64{
 		"sent.avg": figures.Sent, "completed.avg": figures.Completed, "received.avg": figures.Received,
 	} {
@@ -120,9 +117,9 @@ func (f metrics) rates(figures *Figures) {
 	}
 }
 
-// outages adds the outages. At the end, the longest is unknown if one has no end. The number is unknown if several
+// addOutages adds the outages. At the end, the longest is unknown if one has no end. The number is unknown if several
 // hosts do not list all: some may have been at the same time.
-func (f metrics) outages(r *Result) {
+func addOutages(f map[string]float64, r *Result) {
 	more := cmp.Or(r.MoreOutages, &MoreOutages{})
 	inDoubt, recovery, ended, recovered := more.InDoubt, int64(0), true, more.Count == 0
 	var list []Stall
@@ -136,7 +133,7 @@ func (f metrics) outages(r *Result) {
 		inDoubt += o.InDoubt
 		recovery, recovered = max(recovery, o.Recovery()), recovered && o.Recovered > 0
 	}
-	f.spans("outage", list)
+	addSpans(f, "outage", list)
 	f["outage.count"] += float64(more.Count)
 	f["outage.max"] = max(f["outage.max"], float64(more.Longest))
 	f["in_doubt"], f["recovery.max"] = float64(inDoubt), float64(recovery)
@@ -150,9 +147,9 @@ func (f metrics) outages(r *Result) {
 	}
 }
 
-// spans adds the number of times and the longest of any host. Overlapping times of several hosts count once; times of
-// one host count each.
-func (f metrics) spans(name string, list []Stall) {
+// addSpans adds the number of times and the longest of any host. Overlapping times of several hosts count once; times
+// of one host count each.
+func addSpans(f map[string]float64, name string, list []Stall) {
 	slices.SortFunc(list, func(a, b Stall) int { return cmp.Compare(a.Time, b.Time) })
 	count, until, longest := 0, int64(-1), int64(0)
 	open := map[string]int{} // those that overlap so far, by host

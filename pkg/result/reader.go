@@ -12,7 +12,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
@@ -40,20 +39,19 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Option changes what [Read] returns.
-type Option int
-
-// RowHistograms reads the histograms of the latencies of rows, perhaps hundreds of MB a day. Rows that share a
-// histogram have none.
-const RowHistograms Option = 1
-
 // Read returns the result in a folder, with its rows. The run may still be going on: the result is then the sum of the
 // rows so far, as after a kill, and Complete is false.
 //
 // The error is an [*Error], or [ErrNoResult]. Read refuses files that do not belong together or were changed, or that
 // no run can have written; [Decode] reads result.json alone. No file content makes Read panic or take
 // more memory than a small multiple of the file's size.
-func Read(dir string, options ...Option) (*Result, error) {
+func Read(dir string) (*Result, error) { return read(dir, false) }
+
+// ReadHistograms is Read with the histograms of the latencies of rows, perhaps hundreds of MB a day. Rows that share a
+// histogram have none.
+func ReadHistograms(dir string) (*Result, error) { return read(dir, true) }
+
+func read(dir string, histograms bool) (*Result, error) {
 	r, text, err := readResult(filepath.Join(dir, ResultFile))
 	if err != nil {
 		return nil, err
@@ -77,7 +75,7 @@ func Read(dir string, options ...Option) (*Result, error) {
 			return nil, &Error{Path: filepath.Join(dir, RowsFile), Err: err}
 		}
 	}
-	g := &groups{result: r, summed: !complete, keep: slices.Contains(options, RowHistograms)}
+	g := &groups{result: r, summed: !complete, keep: histograms}
 	if err := g.read(filepath.Join(dir, LatenciesFile)); err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ func TestReadsBack(t *testing.T) {
 	want := sample(t, 1, 5, 200)
 	dir := write(t, want)
 	assert.Equal(t, []string{"latencies.hdr", "result.json", "rows.jsonl"}, names(t, dir))
-	got := musttest.Get(Read(dir, RowHistograms))(t)
+	got := musttest.Get(ReadHistograms(dir))(t)
 	require.Equal(t, asJSON(t, want), asJSON(t, got))
 
 	bareRows := musttest.Get(Read(dir))(t)
@@ -65,7 +65,7 @@ func TestGolden(t *testing.T) {
 		text := musttest.Get(os.ReadFile(filepath.Join(dir, name)))(t)
 		requireGolden(t, kept, name, text)
 	}
-	got := musttest.Get(Read(kept, RowHistograms))(t)
+	got := musttest.Get(ReadHistograms(kept))(t)
 	require.Equal(t, asJSON(t, want), asJSON(t, got))
 }
 
@@ -130,7 +130,7 @@ func TestSharedLines(t *testing.T) {
 	want := sampleSteps(t, 9, 4, 40)
 	dir := filepath.Join(t.TempDir(), "shared")
 	require.NoError(t, os.CopyFS(dir, os.DirFS("testdata/v1-shared")))
-	got := musttest.Get(Read(dir, RowHistograms))(t)
+	got := musttest.Get(ReadHistograms(dir))(t)
 	require.Empty(t, got.Outcome.Warnings)
 	rows, err := os.ReadFile(filepath.Join(dir, RowsFile))
 	require.NoError(t, err)
@@ -207,7 +207,7 @@ func TestDiskFull(t *testing.T) {
 			require.EqualValues(t, max(0, written-1)*40, killed.Latencies.count())
 			require.NoError(t, w.Finish(*r))
 			require.NoError(t, w.Close())
-			got := musttest.Get(Read(dir, RowHistograms))(t)
+			got := musttest.Get(ReadHistograms(dir))(t)
 			require.True(t, got.Complete)
 			require.Equal(t, asJSON(t, r.Total), asJSON(t, got.Total))
 			require.Len(t, got.Rows, written)

@@ -71,7 +71,7 @@ func TestGoldenSteps(t *testing.T) {
 		require.NotContains(t, string(text), "\x1b")
 		requireGolden(t, kept, name, text)
 	}
-	got := musttest.Get(Read(kept, RowHistograms))(t)
+	got := musttest.Get(ReadHistograms(kept))(t)
 	require.Equal(t, asJSON(t, want), asJSON(t, got))
 	var sum Counts
 	for i := range got.Steps {
