@@ -1,0 +1,255 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perfmq/perfmq/internal/compare"
+	"github.com/perfmq/perfmq/internal/config"
+	"github.com/perfmq/perfmq/internal/inputfile"
+	"github.com/perfmq/perfmq/internal/merge"
+	"github.com/perfmq/perfmq/internal/page"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/run"
+	"github.com/perfmq/perfmq/internal/threshold"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// pageFile is the default file of the page.
+const pageFile = "report.html"
+
+func reportFormats() []string { return []string{"html", "markdown", "csv"} }
+
+// reportCommand is perfmq report.
+func (a *app) reportCommand() *cobra.Command {
+	var format, output string
+	cmd := &cobra.Command{
+		Use:   "report [flags] DIR...",
+		Short: "Make a page with charts, or tables, of results",
+		Long: `Make one page of results of --result. A DIR is a result, a folder of results, which are repeats of one
+run, or the folder of a sweep or search (--find-max), also while it runs.
+
+The page is one HTML file that needs no other file and no network. --format markdown is for merge requests, csv for
+spreadsheets; these go to standard output.`,
+		Example: `  perfmq report run
+  perfmq report --output before-after.html before after
+  perfmq report --format markdown run`,
+		Args: needArguments,
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.report(args, format, output)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&format, "format", "html", "`FORMAT` is html, markdown or csv")
+	flags.StringVar(&output, "output", "", "write into this `FILE`; - is standard output (html: "+pageFile+
+		", else standard output)")
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(reportFormats(),
+		cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// report reads the results and writes the page, Markdown or CSV.
+func (a *app) report(dirs []string, format, output string) error {
+	var errs []error
+	errs = append(errs, notFolders(dirs)...)
+	if !slices.Contains(reportFormats(), format) {
+		errs = append(errs, plan.Wrong("", "--format=%s: must be html, markdown or csv", config.Quoted(format)))
+	}
+	switch {
+	case output == "" && format == "html":
+		output = pageFile
+	case output == "":
+		output = run.Standard
+	}
+	for _, dir := range dirs {
+		own := filepath.Base(output)
+		if slices.Contains(result.Files(), own) && config.SameFile(filepath.Join(dir, own), output) {
+			errs = append(errs, plan.Wrong("name another file", "--output %s is a file of the result", output))
+		}
+	}
+	if m := config.NoPlace("--output", output); m != nil {
+		errs = append(errs, m)
+	}
+	if len(errs) > 0 {
+		return a.usage(errs...)
+	}
+	p, err := page.Read(dirs...)
+	if err != nil {
+		return a.usage(resultMistake(err))
+	}
+	var b bytes.Buffer
+	write := map[string]func(io.Writer) error{"html": p.HTML, "markdown": p.Markdown, "csv": p.CSV}[format]
+	if err = write(&b); err == nil {
+		err = a.writeFile("--output", output, b.Bytes(), 0o644) // a report is to be shown to others
+	}
+	if err != nil {
+		return a.notWritten(err)
+	}
+	if output != run.Standard {
+		a.errors.say("wrote " + output)
+	}
+	return nil
+}
+
+const hintResult = "name folders of --result DIR"
+
+// resultMistake adds a hint to an error of reading results.
+func resultMistake(err error) error {
+	var m *plan.Mistake
+	var file *inputfile.Error
+	var bad *result.Error
+	hint := hintResult
+	switch {
+	case errors.As(err, &m):
+		return m
+	case errors.As(err, &file):
+		hint = file.Hint
+	case errors.Is(err, result.ErrNoResult):
+	case errors.Is(err, merge.ErrMissing):
+		hint = "give the folders of all shards, or add --partial"
+	case errors.Is(err, result.ErrUnlike):
+		hint = "give the shards of one run, or runs of one plan, each once"
+	case errors.Is(err, compare.ErrIncomplete):
+		hint = "remove its folder"
+	case errors.Is(err, page.ErrTooMany):
+		hint = "report fewer at once"
+	case errors.As(err, &bad):
+		hint = "the files were changed or are not complete"
+	}
+	return &plan.Mistake{Text: strings.TrimSpace(bare(err).Error()), Hint: hint}
+}
+
+// compareCommand is perfmq compare.
+func (a *app) compareCommand() *cobra.Command {
+	in := compare.Options{Clean: a.secrets.Line}
+	var json string
+	cmd := &cobra.Command{
+		Use:   "compare [flags] DIR DIR...",
+		Short: "Compare results: what changed, and is it more than chance?",
+		Long: `Compare results of --result with the first one. A DIR is a result, or a folder of repeats of one.
+
+Metrics are medians of the repeats with a 95% confidence interval, or their range if they are fewer than six. A
+difference is reported if the Mann-Whitney U test finds one at 5% for all metrics together. Failed runs are left out.
+
+--fail-if 'ack.p99 +10%' ends with status 3 if a result is more than 10% above the first one, 2 if there are too few
+repeats to tell, and 1 if runs of it failed.`,
+		Example: `  perfmq compare results/artemis-2.40 results/artemis-2.41
+  perfmq compare --metric ack.p99.9 --fail-if 'ack.p99.9 +10%' before after`,
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.compare(args, in, json)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVar(&in.Metrics, "metric", nil, "compare this `METRIC`, not the usual ones; may be repeated")
+	flags.StringArrayVar(&in.FailIf, "fail-if", nil,
+		"end with status 3 after this `CHANGE`, such as 'ack.p99 +10%'; may be repeated")
+	flags.BoolVar(&in.Unlike, "unlike", false, "compare runs of different plans, too")
+	flags.StringVar(&json, "json", "", "write the comparison as JSON to `FILE`")
+	_ = cmd.RegisterFlagCompletionFunc("metric", cobra.FixedCompletions(compare.Names(),
+		cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// compare reads the results and prints the comparison.
+func (a *app) compare(paths []string, in compare.Options, json string) error {
+	errs := notFolders(paths)
+	if m := config.NoPlace("--json", json); m != nil {
+		errs = append(errs, m)
+	}
+	if len(errs) > 0 {
+		return a.usage(errs...)
+	}
+	c, errs := compare.Compare(paths, in)
+	if len(errs) > 0 {
+		for i := range errs {
+			errs[i] = resultMistake(errs[i])
+		}
+		return a.usage(errs...)
+	}
+	if err := c.Write(a.Stdout); err != nil {
+		return a.notWritten(err)
+	}
+	if json != "" {
+		text, err := c.JSON()
+		if err == nil {
+			err = a.writeFile("--json", json, text, 0o600)
+		}
+		if err != nil {
+			return a.notWritten(err)
+		}
+	}
+	if errs, a.status = c.Judge(); a.status != exitOK {
+		a.errors.print(errs...)
+		return errReported
+	}
+	return nil
+}
+
+// mergeCommand is perfmq merge.
+func (a *app) mergeCommand() *cobra.Command {
+	var dir string
+	var partial bool
+	var demands []string
+	cmd := &cobra.Command{
+		Use:   "merge [flags] DIR...",
+		Short: "Join the results of several load hosts into one",
+		Long: `Join the results (--result) of the shards of a run (--shard): counts, histograms, rows, and with
+--verify the numbers of all messages (docs/several-hosts.md).
+
+Thresholds are judged by the metrics of all hosts together. The exit status is 0 if the run was a success on all
+hosts, 1 if it was not, 2 if the results cannot be joined, and 3 if a threshold fails.`,
+		Example: `  perfmq merge results/shard-* --result results/all`,
+		Args:    needArguments,
+		RunE:    func(_ *cobra.Command, args []string) error { return a.merge(args, dir, partial, demands) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&dir, "result", "", "write the joined result into the new folder `DIR`")
+	flags.BoolVar(&partial, "partial", false, "join although shards are missing or were killed")
+	flags.StringArrayVar(&demands, "threshold", nil,
+		"another `DEMAND` on the joined result; may be repeated")
+	_ = cmd.MarkFlagDirname("result")
+	return cmd
+}
+
+// merge joins the results in the folders and prints the outcome.
+func (a *app) merge(dirs []string, dir string, partial bool, demands []string) error {
+	if errs := notFolders(dirs); len(errs) > 0 {
+		return a.usage(errs...)
+	}
+	if m := config.NoPlace("--result", dir); m != nil {
+		return a.usage(m)
+	}
+	var thresholds []threshold.Threshold
+	for _, text := range demands {
+		t, err := config.ParseThreshold(text)
+		if err != nil {
+			return a.usage(plan.Wrong("perfmq scenario metrics lists all metrics", "--threshold %q: %v", text, err))
+		}
+		thresholds = append(thresholds, t)
+	}
+	m, err := merge.Read(dirs, merge.Options{
+		Partial: partial, Thresholds: thresholds, Secrets: a.secrets,
+	})
+	if err != nil {
+		return a.usage(resultMistake(err))
+	}
+	if err := merge.Text(a.Stdout, m, a.secrets.Line); err != nil {
+		return a.notWritten(err)
+	}
+	if dir != "" {
+		if err := merge.Write(dir, m); err != nil {
+			return a.notWritten(fileNotWritten("--result", err))
+		}
+	}
+	a.printBroken(m.Thresholds) // the status is that of the result
+	if a.status = m.Outcome.Status; a.status == exitOK && !m.Outcome.Success {
+		a.status = exitFailed
+	}
+	return nil
+}
