@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/transport"
@@ -35,10 +36,22 @@ func (c *conn) greet() error {
 		}
 	}
 	first, _ = c.In.Peek(min(c.In.Buffered(), shown))
-	if tooLong != nil || transport.IsHTTP2(first) {
+	if transport.IsHTTP2(first) || tooLong != nil && isOther(first[:size]) {
 		return c.notRocketMQ(protocol.RocketMQ().Stranger(c.tls, first))
 	}
+	if tooLong != nil {
+		return driver.Errorf(driver.ClassProtocol, "", notRocketMQ,
+			"the peer sends a frame of %d bytes; perfmq accepts %d to %d: %w",
+			n, wire.MinFrame, c.maxFrame, wire.ErrFrame)
+	}
 	return nil
+}
+
+// isOther reports whether the first bytes of a peer are text, or an alert or handshake of TLS.
+func isOther(first []byte) bool {
+	const alert, handshake = 0x15, 0x16 // RFC 8446, section 5.1
+	return first[0] == alert || first[0] == handshake ||
+		!slices.ContainsFunc(first, func(b byte) bool { return b > '~' || b < ' ' && b != '\n' })
 }
 
 // notRocketMQ returns the error about a server that has not proven to be RocketMQ.
