@@ -35,6 +35,9 @@ func (n *node) ask(
 			properties.MessageID, properties.ReplyTo = wire.AppendUlong(nil, n.last), n.pair.replyTo
 			answer, err = n.pair.ask(ctx, append(properties.AppendSection(nil), sections...))
 		}
+		if err == nil && n.pair.settled {
+			err = answers(&answer, n.last)
+		}
 		if err == nil {
 			return answer, nil
 		}
@@ -46,6 +49,19 @@ func (n *node) ask(
 			return answer, err
 		}
 	}
+}
+
+// answers checks that RabbitMQ's answer is the one to the request with that number.
+func answers(m *wire.Message, number uint64) error {
+	var properties wire.Properties
+	if err := properties.Decode(m.Properties); err != nil {
+		return unreadable("an answer", err)
+	}
+	id := wire.NewDecoder(properties.CorrelationID)
+	if n, _ := id.Integer(); n != int64(number) { //nolint:gosec // counted from 1
+		return unexpected("answer to request", n)
+	}
+	return nil
 }
 
 // pair is a link each way to a node, in a session of its own. It cannot be used after a failed request: so an answer is
