@@ -81,7 +81,7 @@ func (d *decoder) axis(p pair) Axis {
 		d.bad(a.Pos, "", "%s is a secret, and outputs show the values of an axis", a.Name)
 	}
 	for _, item := range d.oneOrMore(p.value, "the axis "+quote(a.Name)) {
-		text, ok := d.text(item, "a value of the axis "+quote(a.Name))
+		text, ok := d.text(item, "a value of "+quote(a.Name))
 		if slices.Contains(a.Values, text) {
 			d.twice(item, item.pos)
 		} else if ok {
@@ -108,7 +108,7 @@ func (d *decoder) exclusions(n *node, m *Matrix) {
 			for _, value := range d.oneOrMore(p.value, keyExclude) {
 				text, ok := d.text(value, "an exclusion of "+p.key.text)
 				if ok && !slices.Contains(known[p.key.text], text) {
-					d.noSuch(value, "value of the axis "+p.key.text, text, known[p.key.text])
+					d.noSuch(value, "value of "+p.key.text, text, known[p.key.text])
 				}
 				e[p.key.text] = append(e[p.key.text], text)
 			}

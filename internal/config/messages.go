@@ -72,7 +72,7 @@ func (r *resolver) readBodies(path string) (list []plan.Variant) {
 			return nil
 		}
 		if total += len(body); total > plan.MaxMessageSize {
-			r.refuse("", "--body-file %s: its files have more than %d bytes", path, plan.MaxMessageSize)
+			r.add(plan.TooMany("bytes in --body-file "+path, total, plan.MaxMessageSize))
 			return nil
 		}
 		list = append(list, plan.Variant{Weight: 1, Variant: driver.Variant{Body: body}, File: file})

@@ -280,7 +280,7 @@ func parseSizes(text string) (list []plan.Size, err error) {
 			}
 		}
 		if list = append(list, plan.Size{Bytes: int(n), Weight: int(w)}); len(list) > driver.MaxVariants {
-			return nil, fmt.Errorf("must be at most %d sizes", driver.MaxVariants)
+			return nil, plan.TooMany("sizes", len(list), driver.MaxVariants)
 		}
 	}
 	return list, nil
@@ -325,7 +325,7 @@ func readLabel(labels *map[string]string, text string) error {
 	}
 	(*labels)[name] = value
 	if len(*labels) > maxLabels {
-		return fmt.Errorf("must be one of at most %d labels", maxLabels)
+		return plan.TooMany("labels", len(*labels), maxLabels)
 	}
 	return nil
 }
