@@ -14,10 +14,7 @@
 // created by a request to create it, a send, or a route request for a topic of another protocol. It lacks messages sent
 // before its creation.
 //
-// A bridge joins the topic NAME to queue://NAME of other protocols. While a group with members subscribes to the topic,
-// the bridge is one of the queue's competing consumers, and moves other protocols' messages to all groups. While other
-// protocols consume from the queue, messages sent over RocketMQ are stored there as well. Faults are applied once, at
-// the send.
+// The queues of other protocols are apart. Faults are applied once, at the send.
 //
 // # Bounds and back-pressure
 //

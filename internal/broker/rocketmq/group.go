@@ -161,9 +161,6 @@ func (c *conn) heartbeat(r *wire.Frame) error {
 		m := member{c, g, data.ClientID}
 		c.members[m], c.consumes = true, true
 		if g.join(m, d) {
-			for _, sub := range d.Subscriptions {
-				c.s.updateBridge(sub.Topic)
-			}
 			g.notifyMembers()
 		}
 	}
@@ -292,7 +289,7 @@ func (c *conn) unregister(r *wire.Frame) error {
 	return c.ok(r)
 }
 
-// afterLeave makes room in topics where the group had a claim by its members only, and closes unused bridges.
+// afterLeave makes room in topics where the group had a claim by its members only.
 func (s *Server) afterLeave(g *group) {
 	g.mu.Lock()
 	names := slices.Collect(maps.Keys(g.subs))
@@ -300,7 +297,6 @@ func (s *Server) afterLeave(g *group) {
 	for _, name := range names {
 		if t := s.findTopic([]byte(name)); t != nil {
 			t.trimIfWaiting()
-			s.updateBridge(name)
 		}
 	}
 }

@@ -53,12 +53,10 @@ const (
 
 // Server is a RocketMQ name server and broker. It is safe for concurrent use.
 type Server struct {
-	store  *store.Store
-	o      Options
-	limits store.Config
-	tx     transactions
-	ending sync.WaitGroup // of bridges
-
+	store     *store.Store
+	o         Options
+	limits    store.Config
+	tx        transactions
 	mu        sync.RWMutex
 	topics    map[string]*topic
 	byID      map[int64]*topic
@@ -82,11 +80,6 @@ func New(s *store.Store, o Options) *Server {
 	}
 	srv.tx.s, srv.tx.open, srv.tx.next = srv, map[int64]*half{}, 1
 	s.OnTight(srv.reclaim)
-	s.OnCreate(func(a driver.Destination) {
-		if a.Kind == driver.Queue {
-			srv.updateBridge(a.Name)
-		}
-	})
 	return srv
 }
 
@@ -100,7 +93,6 @@ func (s *Server) Close() {
 	for _, t := range topics {
 		t.end()
 	}
-	s.ending.Wait()
 }
 
 // reclaim drops messages without a claim.
@@ -170,9 +162,7 @@ func (s *Server) makeTopic(name string, queues int) *topic {
 	if !legalName(name) || s.store.Tight() && !ofGroup(name) { // consumers make room
 		return nil
 	}
-	t := s.addTopic(name, queues)
-	s.updateBridge(name)
-	return t
+	return s.addTopic(name, queues)
 }
 
 // ofGroup reports whether a topic holds a group's retries or dead letters.

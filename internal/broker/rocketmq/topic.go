@@ -33,8 +33,7 @@ type topic struct {
 	room        store.Waiters
 	trimmed     atomic.Int64 // the last trim by full, in nanoseconds since the Unix epoch
 
-	mu     sync.Mutex // for the next field, and changes of queues
-	bridge *bridge    // nil: none
+	mu sync.Mutex // for changes of queues
 }
 
 // addQueues adds queues, if there are fewer than n.
@@ -151,14 +150,8 @@ func (t *topic) excess(limit, limitBytes int64) int64 {
 
 // end detaches the topic from the store and wakes all pulls.
 func (t *topic) end() {
-	t.mu.Lock()
 	t.gone.Store(true)
-	detach, b := t.detach, t.bridge
-	t.mu.Unlock()
-	detach()
-	if b != nil {
-		b.consume(false)
-	}
+	t.detach()
 	t.delayed.Stop(func(*message) {})
 	for _, q := range *t.queues.Load() {
 		q.mu.Lock()

@@ -61,10 +61,9 @@ type Store struct {
 	stallOver  atomic.Pointer[chan struct{}] // nil: no stall; closed at its end
 	stallTimer *time.Timer                   // of the last Stall: an earlier one that has fired already does nothing
 
-	onDrop   atomic.Pointer[func()]
-	onCreate atomic.Pointer[func(driver.Destination)]
-	sources  atomic.Uint64
-	seed     maphash.Seed // of message groups
+	onDrop  atomic.Pointer[func()]
+	sources atomic.Uint64
+	seed    maphash.Seed // of message groups
 
 	doneMu sync.Mutex
 	done   FaultCounts
@@ -97,10 +96,6 @@ func (s *Store) NewSource() uint64 { return s.sources.Add(1) }
 // OnDrop sets the function that breaks all connections, for [Faults.DropEvery]. It is called on its own goroutine.
 func (s *Store) OnDrop(f func()) { s.onDrop.Store(&f) }
 
-// OnCreate sets the function that is called after the creation of a destination, before the creating goroutine sends or
-// receives. It may be called twice for one destination.
-func (s *Store) OnCreate(f func(driver.Destination)) { s.onCreate.Store(&f) }
-
 func (s *Store) dropAll() {
 	if f := s.onDrop.Load(); f != nil {
 		go (*f)()
@@ -126,11 +121,7 @@ func (s *Store) Destination(a driver.Destination) *Destination {
 	if d := s.Find(a); d != nil {
 		return d
 	}
-	d := s.add(a)
-	if f := s.onCreate.Load(); f != nil {
-		(*f)(a)
-	}
-	return d
+	return s.add(a)
 }
 
 // ownSize is the accounted memory of a destination without its messages, in bytes.
