@@ -3,7 +3,7 @@
 // # Model
 //
 //	driver --- topics: routes, looked up once at a name server; created and deleted on the brokers
-//	   +------ session: connections beside the load, for that, and to count and purge
+//	   +------ session: connections beside the load, for that, and to count
 //	   +------ client, per connection key: an id and one TCP connection per broker; heartbeats, time limits
 //	              +-- producer: headers prepared per queue and variant, round robin; an answer ends its slot
 //	              +-- consumer: a member of a group; owns queues; one pull per queue is under way
@@ -98,12 +98,11 @@
 // deletes the group then. Brokers look at held pulls every 5 s: closing takes up to 6 s. A group whose connection was
 // lost is deleted once more when the driver closes. The driver creates groups explicitly where brokers do not.
 //
-// # Depth and purge
+// # Depth
 //
 // Messages stay in a topic's queues after they have been consumed. The depth of a destination is the number of messages
 // that its group has not reported as consumed, in the topic and the group's retry topic; messages that wait for their
-// delay are in neither. A purge sets the group's offset to the end, which brokers allow only while it has no consumers:
-// their next report would reset it.
+// delay are in neither.
 //
 // # Routes
 //
