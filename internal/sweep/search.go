@@ -312,9 +312,6 @@ type finder struct {
 // when perfmq's machine was the limit of two loads in a row. It keeps the findings, also with an error: [errNothing],
 // [errUndecided], or an error of probe or note.
 func (s *finder) highest() error {
-	if s.first <= 0 {
-		s.first = defaultFirst
-	}
 	err := s.narrow()
 	if errors.Is(err, errUndecided) && s.Rate > 0 {
 		err = nil // the broker may hold the rate below
@@ -330,66 +327,41 @@ func (s *finder) highest() error {
 
 // narrow finds a rate that passes and one, a little higher, that fails, also when it is tried again.
 func (s *finder) narrow() error {
-	err := s.close()
-	for tries := 0; err == nil && tries < maxConfirms && s.Above > 0; tries++ {
+	for confirms := 0; ; confirms++ {
+		for rate := s.next(); rate > 0; rate = s.next() {
+			if err := s.try(rate, false); err != nil {
+				return err
+			}
+		}
 		above := s.Above
-		if err = s.try(above, false); err != nil || s.Above == above {
-			break
-		}
-		err = s.close() // the failure was by chance
-	}
-	return err
-}
-
-// close finds a rate that passes and one that fails, and narrows the gap between them.
-func (s *finder) close() error {
-	if err := s.bracket(); err != nil {
-		return err
-	}
-	return s.bisect()
-}
-
-// bracket finds a rate that passes and one twice as high that fails; or lower ones, if the first rate failed.
-func (s *finder) bracket() error {
-	rate := round(s.first)
-	switch {
-	case s.Above > 0:
-		return nil
-	case s.Rate > 0:
-		rate = min(round(2*s.Rate), maxRate)
-	}
-	for {
-		if err := s.try(rate, false); err != nil {
-			return err
-		}
 		switch {
-		case s.Rate > 0 && s.Above > 0:
+		case s.Rate == 0:
+			return errNothing
+		case above == 0 || confirms == maxConfirms:
 			return nil
-		case s.Rate > 0 && rate >= maxRate, s.Above > 0 && rate <= minRate:
-			return nil
-		case s.Rate > 0:
-			rate = min(round(2*rate), maxRate)
-		default:
-			rate = max(round(rate/4), minRate)
+		}
+		if err := s.try(above, false); err != nil || s.Above == above {
+			return err
 		}
 	}
 }
 
-// bisect narrows the gap between the rate that passes and the rate that fails.
-func (s *finder) bisect() error {
-	if s.Rate == 0 {
-		return errNothing
+// next returns a rate above all that passed and below all that failed; 0 if none is left to be tried.
+func (s *finder) next() (rate float64) {
+	switch {
+	case s.Rate == 0 && s.Above == 0:
+		return round(cmp.Or(max(0, s.first), defaultFirst))
+	case s.Above == 0 && s.Rate < maxRate:
+		return min(round(2*s.Rate), maxRate)
+	case s.Rate == 0 && s.Above > minRate:
+		return max(round(s.Above/4), minRate)
+	case s.Rate > 0 && s.Above/s.Rate > 1+precision:
+		rate = round(math.Sqrt(s.Rate * s.Above))
 	}
-	for s.Above > 0 && s.Above/s.Rate > 1+precision {
-		rate := round(math.Sqrt(s.Rate * s.Above))
-		if rate <= s.Rate || rate >= s.Above {
-			return nil // no rate with so few digits lies between
-		}
-		if err := s.try(rate, false); err != nil {
-			return err
-		}
+	if rate <= s.Rate || rate >= s.Above {
+		return 0 // no rate with so few digits lies between
 	}
-	return nil
+	return rate
 }
 
 // try tries a rate. If it fails to hold, the highest rate below it that passed remains. It returns [errUndecided] when
@@ -417,32 +389,29 @@ func (s *finder) try(rate float64, hold bool) error {
 	return nil
 }
 
-// judge updates the findings with the outcome of a load.
+// judge updates the findings with the outcome of a load: Rate with the highest rate below a failure that passed, Failed
+// and Above with the lowest one above a pass that failed.
 func (s *finder) judge(p record.Point) {
-	if p.Kept {
-		s.Rate, s.Held = p.Rate, p.Hold
-		if s.Above > 0 && p.Rate >= s.Above {
-			s.Failed = s.failedAbove(p.Rate)
-			s.Above = s.Failed.Rate
+	if !p.Kept {
+		s.Above, s.Failed, s.Rate, s.Held = p.Rate, p, 0, false
+		for _, earlier := range s.Points {
+			if earlier.Kept && earlier.Rate < p.Rate {
+				s.Rate = max(s.Rate, earlier.Rate)
+			}
 		}
 		return
 	}
-	s.Above, s.Failed, s.Rate, s.Held = p.Rate, p, 0, false
+	s.Rate, s.Held = p.Rate, p.Hold
+	if s.Above == 0 || p.Rate < s.Above {
+		return
+	}
+	s.Failed = record.Point{}
 	for _, earlier := range s.Points {
-		if earlier.Kept && earlier.Rate < p.Rate {
-			s.Rate = max(s.Rate, earlier.Rate)
+		if !earlier.Kept && earlier.Rate > p.Rate && (s.Failed.Rate == 0 || earlier.Rate < s.Failed.Rate) {
+			s.Failed = earlier
 		}
 	}
-}
-
-// failedAbove returns the lowest failed point above a rate; the zero value without one.
-func (s *finder) failedAbove(rate float64) (lowest record.Point) {
-	for _, p := range s.Points {
-		if !p.Kept && p.Rate > rate && (lowest.Rate == 0 || p.Rate < lowest.Rate) {
-			lowest = p
-		}
-	}
-	return lowest
+	s.Above = s.Failed.Rate
 }
 
 // round rounds a rate to few digits.
