@@ -64,9 +64,15 @@ func TestGroupOfSteps(t *testing.T) {
 	}
 	require.Nil(t, s.metrics(s.plan.Steps[2:3], ""), "the step did not begin")
 	require.InDelta(t, 500, s.metrics(all[1:2], "")["sent"], 0)
-	s.merged.Steps[1].Measured = nil // of an earlier build
+	s.merged.Steps[1].Measured = nil // of an earlier build, or with a killed part
+	require.InDelta(t, 600, s.metrics(all[1:2], "")["sent"], 0, "all messages were due in the measured part")
+	all[0].Warmup, all[1].Warmup = "1s", "1s"
 	require.Nil(t, s.metrics(all, "b"), "the messages due in the warm-up of a step are unknown")
 	require.NotContains(t, s.metrics(all[1:2], ""), "sent")
+	s.merged.Steps[0].Counts = counts(30)
+	require.InDelta(t, 28, s.metrics(all[:1], "")["sent"], 0, "the sum of its groups")
+	s.merged.Steps[0].Counts = counts(31)
+	require.NotContains(t, s.metrics(all[:1], ""), "sent", "a killed part does not list them")
 }
 
 // The lowest and highest rates are of the seconds in which all hosts measured, also if these began between two seconds.

@@ -1,6 +1,7 @@
 package merge
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -105,7 +106,8 @@ func (s *shards) metrics(steps []plannedStep, group string) map[string]float64 {
 			return nil
 		}
 		of = result.Result{
-			Total: at.Counts, Measured: at.Measured, Latencies: at.Latencies, Figures: at.Figures, End: at.End,
+			Total: at.Counts, Measured: steps[0].measured(at), Latencies: at.Latencies, Figures: at.Figures,
+			End: at.End,
 		}
 		from = at.Start
 	}
@@ -125,6 +127,23 @@ func (s *shards) metrics(steps []plannedStep, group string) map[string]float64 {
 	return of.Metrics()
 }
 
+// measured returns the measured counts of a step; nil if unknown. Killed parts and results of before lack them: then
+// they are all counts if there was no warm-up, or the sum of its groups.
+func (p *plannedStep) measured(at *result.Step) *result.Counts {
+	if at.Measured != nil || p.Warmup == "" {
+		return cmp.Or(at.Measured, &at.Counts)
+	}
+	var sum, all result.Counts
+	for i := range at.Groups {
+		sum.Add(&at.Groups[i].Measured)
+		all.Add(&at.Groups[i].Counts)
+	}
+	if all.Values() != at.Counts.Values() {
+		return nil
+	}
+	return &sum
+}
+
 // setGroup sets the counts, latencies and rates of a group in steps. It is false if the results have no measured counts
 // of the group.
 func (s *shards) setGroup(of *result.Result, steps []plannedStep, name string) (known bool) {
@@ -138,8 +157,8 @@ func (s *shards) setGroup(of *result.Result, steps []plannedStep, name string) (
 		switch {
 		case k >= 0:
 			sum.Add(&at.Groups[k])
-		case p.alone(name) && at.Measured != nil: // results do not list a group that is all of its step
-			sum.Add(&result.Group{Counts: at.Counts, Measured: *at.Measured, Latencies: at.Latencies})
+		case p.alone(name) && p.measured(at) != nil: // results do not list a group that is all of its step
+			sum.Add(&result.Group{Counts: at.Counts, Measured: *p.measured(at), Latencies: at.Latencies})
 		default:
 			return false
 		}
