@@ -1,23 +1,17 @@
 package page
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// Roles of figures.
-const (
-	sending   = "sending"
-	receiving = "receiving"
-)
-
-// figure is a curve over time in one of the charts of assets/page.js.
+// figure is a curve over time in one of the charts of assets/page.js, with its value in a row; nil if unknown.
 type figure struct {
 	chart, name, unit string
-	role              string                          // only of rows with this role; empty for all
-	of                func(*result.Row) (value, bool) // what a row has of it; the parts for the role are not nil
+	value             *value
 }
 
 // value is a figure during a point: an amount and its time (the quotient is drawn), or a state with time 0.
@@ -27,24 +21,24 @@ type value struct {
 }
 
 // flow is an amount in a time.
-func flow[N uint64 | int64](n *N, times float64, span int64) (value, bool) {
+func flow[N uint64 | int64](n *N, times float64, span int64) *value {
 	if n == nil || span <= 0 {
-		return value{}, false
+		return nil
 	}
 	v := value{times * float64(*n), float64(span), math.Inf(1), math.Inf(-1)}
 	if span >= stats.FullSecond.Microseconds() {
 		v.low, v.high = v.amount/v.time, v.amount/v.time
 	}
-	return v, true
+	return &v
 }
 
 // level is a state.
-func level[N uint64 | int64 | float64](n *N, times float64) (value, bool) {
+func level[N uint64 | int64 | float64](n *N, times float64) *value {
 	if n == nil {
-		return value{}, false
+		return nil
 	}
 	v := times * float64(*n)
-	return value{low: v, high: v}, true
+	return &value{low: v, high: v}
 }
 
 // drawn is the average of an amount over its time, or the highest state; NaN if the time is too short for a rate.
@@ -58,86 +52,60 @@ func (v *value) drawn() float64 {
 	return v.amount / v.time
 }
 
-// figures returns the figures of all charts. Bytes per microsecond are MB/s.
-func figures() []figure {
-	type row = *result.Row
-	type use = *result.BrokerUse
+// figures returns the figures of all charts, with their values in a row. Bytes per microsecond are MB/s.
+func figures(r *result.Row) []figure {
+	var completed, received, sent, inFlight *uint64
+	var machine *int64
+	if p := r.Producers; p != nil {
+		completed, sent, inFlight = &p.Completed, &p.Sent, &r.InFlight
+	}
+	if c := r.Consumers; c != nil {
+		received = &c.Received
+	}
+	if r.Tester.MachineAll > 0 {
+		machine = &r.Tester.MachineBusy
+	}
 	list := []figure{
-		{"throughput", "completed", "/s", sending, func(r row) (value, bool) {
-			return flow(&r.Producers.Completed, 1e6, r.Length)
-		}},
-		{"throughput", "received", "/s", receiving, func(r row) (value, bool) {
-			return flow(&r.Consumers.Received, 1e6, r.Length)
-		}},
-		{"throughput", "sent", "/s", sending, func(r row) (value, bool) { return flow(&r.Producers.Sent, 1e6, r.Length) }},
-		{"waiting", "in flight", "", sending, func(r row) (value, bool) { return level(&r.InFlight, 1) }},
-		{"waiting", "at the broker", "", "", func(r row) (value, bool) { return level(r.Backlog, 1) }},
-		{"tester", "perfmq", "cores", "", func(r row) (value, bool) { return flow(&r.Tester.CPU, 1, r.Length) }},
-		{"tester", "all programs of its machine", "cores", "", func(r row) (value, bool) {
-			v, known := flow(&r.Tester.MachineBusy, 1, r.Length)
-			return v, known && r.Tester.MachineAll > 0
-		}},
+		{"throughput", "completed", "/s", flow(completed, 1e6, r.Length)},
+		{"throughput", "received", "/s", flow(received, 1e6, r.Length)},
+		{"throughput", "sent", "/s", flow(sent, 1e6, r.Length)},
+		{"waiting", "in flight", "", level(inFlight, 1)},
+		{"waiting", "at the broker", "", level(r.Backlog, 1)},
+		{"tester", "perfmq", "cores", flow(&r.Tester.CPU, 1, r.Length)},
+		{"tester", "all programs of its machine", "cores", flow(machine, 1, r.Length)},
 	}
 	for kind, name := range result.KindNames() {
-		for _, s := range []struct {
-			name string
-			of   func(*result.Latency) *int64
-		}{
-			{"p50", func(l *result.Latency) *int64 { return &l.P50 }},
-			{"p99", func(l *result.Latency) *int64 { return &l.P99 }},
-			{"max", func(l *result.Latency) *int64 { return &l.Max }},
-		} {
-			list = append(list, figure{"latency", name + " " + s.name, "us", "", func(r row) (value, bool) {
-				l := r.Latencies[kind]
-				if l == nil || l.Count == 0 || l.Percentiles == nil && s.name != "max" {
-					return value{}, false
-				}
-				return level(s.of(l), 1)
-			}})
+		var p50, p99, longest *int64
+		if l := r.Latencies[kind]; l != nil && l.Count > 0 {
+			longest = &l.Max
+			if l.Percentiles != nil {
+				p50, p99 = &l.P50, &l.P99
+			}
 		}
+		list = append(list, []figure{
+			{"latency", name + " p50", "us", level(p50, 1)},
+			{"latency", name + " p99", "us", level(p99, 1)},
+			{"latency", name + " max", "us", level(longest, 1)},
+		}...)
 	}
-	for _, f := range []struct {
-		chart, name, unit string
-		of                func(u use) (value, bool)
-	}{
-		{"cores", "process", "cores", func(u use) (value, bool) { return flow(u.CPU, 1, u.CPUSpan) }},
-		{"shares", "garbage collection", "%", func(u use) (value, bool) { return flow(u.CollectionTime, 100, u.Span) }},
-		{"shares", "busiest disk", "%", func(u use) (value, bool) { return level(u.DiskBusy, 100) }},
-		{"memory", "memory", "MB", func(u use) (value, bool) { return level(u.Memory, 1e-6) }},
-		{"memory", "heap", "MB", func(u use) (value, bool) { return level(u.Heap, 1e-6) }},
-		{"bytes", "disk read", "MB/s", func(u use) (value, bool) { return flow(u.DiskRead, 1, u.Span) }},
-		{"bytes", "disk written", "MB/s", func(u use) (value, bool) { return flow(u.DiskWritten, 1, u.Span) }},
-		{"bytes", "network in", "MB/s", func(u use) (value, bool) { return flow(u.NetIn, 1, u.Span) }},
-		{"bytes", "network out", "MB/s", func(u use) (value, bool) { return flow(u.NetOut, 1, u.Span) }},
-		{"bytes", "loopback", "MB/s", func(u use) (value, bool) { return flow(u.Loopback, 1, u.Span) }},
-		{"others", "load average", "", func(u use) (value, bool) { return level(u.Load, 1) }},
-		{"others", "threads", "", func(u use) (value, bool) { return level(u.Threads, 1) }},
-		{"others", "open files", "", func(u use) (value, bool) { return level(u.Files, 1) }},
-		{"others", "errors in the log", "/s", func(u use) (value, bool) { return flow(u.Errors, 1e6, u.Span) }},
-		{"others", "warnings in the log", "/s", func(u use) (value, bool) { return flow(u.Warnings, 1e6, u.Span) }},
-	} {
-		list = append(list, figure{"side-" + f.chart, f.name, f.unit, "", func(r row) (value, bool) {
-			return f.of(r.BrokerSide)
-		}})
-	}
-	return list
-}
-
-// valuesOf returns the figures of a row by name.
-func valuesOf(r result.Row) map[string]value {
-	if r.BrokerSide == nil {
-		r.BrokerSide = &result.BrokerUse{}
-	}
-	values := map[string]value{}
-	for _, f := range figures() {
-		if f.role == sending && r.Producers == nil || f.role == receiving && r.Consumers == nil {
-			continue
-		}
-		if v, known := f.of(&r); known {
-			values[f.name] = v
-		}
-	}
-	return values
+	u := cmp.Or(r.BrokerSide, &result.BrokerUse{})
+	return append(list, []figure{
+		{"side-cores", "process", "cores", flow(u.CPU, 1, u.CPUSpan)},
+		{"side-shares", "garbage collection", "%", flow(u.CollectionTime, 100, u.Span)},
+		{"side-shares", "busiest disk", "%", level(u.DiskBusy, 100)},
+		{"side-memory", "memory", "MB", level(u.Memory, 1e-6)},
+		{"side-memory", "heap", "MB", level(u.Heap, 1e-6)},
+		{"side-bytes", "disk read", "MB/s", flow(u.DiskRead, 1, u.Span)},
+		{"side-bytes", "disk written", "MB/s", flow(u.DiskWritten, 1, u.Span)},
+		{"side-bytes", "network in", "MB/s", flow(u.NetIn, 1, u.Span)},
+		{"side-bytes", "network out", "MB/s", flow(u.NetOut, 1, u.Span)},
+		{"side-bytes", "loopback", "MB/s", flow(u.Loopback, 1, u.Span)},
+		{"side-others", "load average", "", level(u.Load, 1)},
+		{"side-others", "threads", "", level(u.Threads, 1)},
+		{"side-others", "open files", "", level(u.Files, 1)},
+		{"side-others", "errors in the log", "/s", flow(u.Errors, 1e6, u.Span)},
+		{"side-others", "warnings in the log", "/s", flow(u.Warnings, 1e6, u.Span)},
+	}...)
 }
 
 // curve is a figure over the points of a run. With Low and High, a point is of several rows; a state has no High, since
@@ -153,30 +121,24 @@ type curve struct {
 
 // curves returns the curves of all figures that some point has.
 func (r *Run) curves() (list []curve) {
-	seen := map[string]bool{}
-	for i := range r.series.points {
-		for key := range r.series.points[i].values {
-			seen[key] = true
-		}
-	}
-	for _, f := range figures() {
-		if !seen[f.name] {
-			continue
-		}
+	for _, f := range figures(&result.Row{}) {
 		c := curve{Chart: f.chart, Name: f.name, Unit: f.unit}
+		drawn := false
 		for i := range r.series.points {
-			p := &r.series.points[i]
-			v, known := p.values[f.name]
+			v, known := r.series.points[i].values[f.name]
 			if !known {
 				v.low, v.high = math.NaN(), math.NaN()
 			}
+			drawn = drawn || known
 			c.Value = append(c.Value, number64(v.drawn()))
 			if r.series.span > 0 {
 				c.Low = append(c.Low, number64(v.low)) // infinite if not known
 				c.High = append(c.High, number64(v.high))
 			}
 		}
-		list = append(list, c)
+		if drawn {
+			list = append(list, c)
+		}
 	}
 	return list
 }

@@ -31,10 +31,16 @@ type series struct {
 }
 
 func (s *series) add(row *result.Row) {
-	s.take(point{
+	p := point{
 		from: row.Elapsed - row.Length, to: row.Elapsed, length: row.Length, phase: row.Phase, step: row.Step,
-		values: valuesOf(*row),
-	})
+		values: map[string]value{},
+	}
+	for _, f := range figures(row) {
+		if f.value != nil {
+			p.values[f.name] = *f.value
+		}
+	}
+	s.take(p)
 	for len(s.points) > 2*s.limit {
 		s.thin()
 	}
