@@ -70,8 +70,10 @@ func (s *Sweep) printRun(r *record.Run) {
 		return
 	}
 	var parts []string
-	for _, name := range s.state.Columns([]record.Row{record.RowOf(r)}) {
-		parts = append(parts, name+" "+r.Bound(name)+figure(name, r.Figures[name]))
+	for _, name := range s.state.Names() {
+		if v, known := r.Figures[name]; known {
+			parts = append(parts, name+" "+r.Bound(name)+figure(name, v))
+		}
 	}
 	switch {
 	case r.State != record.Done:

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // SearchFile is the name of the file with a [Search], in the folder of a search.
@@ -20,7 +22,7 @@ func PointFolder(number int, rate float64) string {
 }
 
 // JSON returns the contents of [SearchFile].
-func (s *Search) JSON() ([]byte, error) { return encode(s) }
+func (s *Search) JSON() ([]byte, error) { return result.Encode(s, "  ") }
 
 // Write writes the search into a folder.
 func (s *Search) Write(dir string) error { return write(filepath.Join(dir, SearchFile), s) }
@@ -88,14 +90,10 @@ type Search struct {
 	Points []Point `json:"points"`
 }
 
-// AtLeast reports whether the held rate is only a lower bound: perfmq was the limit, or the search reached its highest
-// rate.
-func (s *Search) AtLeast() bool { return s.Held && (s.Above == 0 || s.Failed.Tester) }
-
 // The kinds of outcomes.
 const (
 	Maximum   = "maximum"    // Rate is the highest sustainable rate
-	AtLeast   = "at least"   // Rate was held, but it is only a lower bound; see [Search.AtLeast]
+	AtLeast   = "at least"   // Rate was held: perfmq was the limit above it, or it is the highest that a search tries
 	Undecided = "undecided"  // perfmq was the limit, and no rate was held
 	Nothing   = "nothing"    // even the lowest rate failed
 	NotSteady = "not steady" // no rate was held
@@ -105,7 +103,7 @@ const (
 // Kind returns the kind of the outcome.
 func (s *Search) Kind() string {
 	switch {
-	case s.Held && s.AtLeast():
+	case s.Held && (s.Above == 0 || s.Failed.Tester):
 		return AtLeast
 	case s.Held:
 		return Maximum

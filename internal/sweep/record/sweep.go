@@ -124,13 +124,8 @@ func bound(steps []string, name string) string {
 // Bounded returns a sentence about the good runs that perfmq limited; empty without such runs.
 func (s *Sweep) Bounded() string {
 	n, all := 0, 0
-	for i := range s.Runs {
-		if r := &s.Runs[i]; r.Good() {
-			all++
-			if len(r.bounded()) > 0 {
-				n++
-			}
-		}
+	for _, row := range s.Rows() {
+		n, all = n+row.Bounded, all+row.Good
 	}
 	return LowerBounds(n, all)
 }
@@ -173,10 +168,8 @@ func Cells(axes []Axis, skip func(values map[string]string) bool) []map[string]s
 		var next []map[string]string
 		for _, c := range cells {
 			for _, v := range a.Values {
-				one := map[string]string{a.Name: v}
-				for name, value := range c {
-					one[name] = value
-				}
+				one := maps.Clone(c)
+				one[a.Name] = v
 				next = append(next, one)
 			}
 		}
@@ -301,10 +294,8 @@ func read(path string, limit int64, into any) error {
 	return nil
 }
 
-func encode(v any) ([]byte, error) { return result.Encode(v, "  ") }
-
 func write(path string, v any) error {
-	text, err := encode(v)
+	text, err := result.Encode(v, "  ")
 	if err != nil {
 		return err
 	}
@@ -340,48 +331,42 @@ type Row struct {
 // others.
 func (r *Row) Bound(name string) string { return bound(r.bounded, name) }
 
-// RowOf returns a row with the figures of one run.
-func RowOf(r *Run) Row {
-	row := Row{Values: r.Values, Figures: map[string]Spread{}}
-	for name, v := range r.Figures {
-		row.Figures[name] = Spread{v, v, v, 1}
-	}
-	return row
-}
-
 // Rows returns the cells with the figures of their good runs. A cell without an ended run has a row, too.
 func (s *Sweep) Rows() (list []Row) {
-	rows := map[int]*Row{}
-	values := map[int]map[string][]float64{}
+	cells := map[int][]*Run{}
 	for i := range s.Runs {
 		r := &s.Runs[i]
-		row := rows[r.Cell]
-		if row == nil {
-			row = &Row{Values: r.Values, Figures: map[string]Spread{}}
-			rows[r.Cell], values[r.Cell] = row, map[string][]float64{}
-		}
-		if !r.Good() {
+		cells[r.Cell] = append(cells[r.Cell], r)
+	}
+	for _, cell := range slices.Sorted(maps.Keys(cells)) {
+		list = append(list, rowOf(cells[cell]))
+	}
+	return list
+}
+
+func rowOf(runs []*Run) Row {
+	row := Row{Values: runs[0].Values, Figures: map[string]Spread{}}
+	values := map[string][]float64{}
+	for _, r := range runs {
+		switch steps := r.bounded(); {
+		case !r.Good():
 			if r.State == Done {
 				row.Failed++
 			}
 			continue
-		}
-		row.Good++
-		if steps := r.bounded(); len(steps) > 0 {
+		case len(steps) > 0:
 			row.Bounded++
 			row.bounded = append(row.bounded, steps...)
 		}
+		row.Good++
 		for name, v := range r.Figures {
-			values[r.Cell][name] = append(values[r.Cell][name], v)
+			values[name] = append(values[name], v)
 		}
 	}
-	for _, cell := range slices.Sorted(maps.Keys(rows)) {
-		for name, v := range values[cell] {
-			rows[cell].Figures[name] = spreadOf(v)
-		}
-		list = append(list, *rows[cell])
+	for name, v := range values {
+		row.Figures[name] = spreadOf(v)
 	}
-	return list
+	return row
 }
 
 // Usual returns the metrics of tables.
@@ -389,23 +374,24 @@ func Usual() []string {
 	return []string{"completed.avg", "received.avg", "ack.p50", "ack.p99", "response.p99", "transfer.p99"}
 }
 
-// Columns returns the figures of the table that some row has: rates and latencies, by step.
-func (s *Sweep) Columns(rows []Row) (names []string) {
-	known := map[string]bool{}
-	for i := range rows {
-		for name := range rows[i].Figures {
-			known[name] = true
-		}
-	}
+// Names returns the names of the figures of tables, by step.
+func (s *Sweep) Names() (names []string) {
 	for _, step := range append([]string{""}, s.Steps...) {
 		for _, metric := range Usual() {
-			name := Name(step, metric)
-			if known[name] {
-				names = append(names, name)
-			}
+			names = append(names, Name(step, metric))
 		}
 	}
 	return names
+}
+
+// Columns returns the figures of the table that some row has: rates and latencies, by step.
+func (s *Sweep) Columns(rows []Row) []string {
+	return slices.DeleteFunc(s.Names(), func(name string) bool {
+		return !slices.ContainsFunc(rows, func(r Row) bool {
+			_, known := r.Figures[name]
+			return known
+		})
+	})
 }
 
 // Name is the name of a metric of a step; runs of one step omit the step.
