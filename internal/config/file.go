@@ -195,11 +195,15 @@ func (d *decoder) optional(n *node, key, what string) string {
 
 // word returns one of a few words; empty if there is no such key, or another word.
 func (d *decoder) word(n *node, key string, words ...string) string {
-	text := d.optional(n, key, key)
-	if text == "" || slices.Contains(words, text) {
+	value := n.get(key)
+	if value == nil {
+		return ""
+	}
+	text, ok := d.text(value, key)
+	if !ok || slices.Contains(words, text) {
 		return text
 	}
-	d.bad(n.get(key).pos, nearest.Hint(text, words, "%s", ""), "%s: must be one of %s", key, strings.Join(words, ", "))
+	d.bad(value.pos, nearest.Hint(text, words, "%s", ""), "%s: must be one of %s", key, strings.Join(words, ", "))
 	return ""
 }
 

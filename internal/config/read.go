@@ -349,8 +349,10 @@ func ParseThreshold(text string) (threshold.Threshold, error) {
 	var meant, names []string
 	for _, m := range threshold.Metrics() {
 		names = append(names, m.Name)
-		const most = 4 // in a suggestion
-		if strings.HasSuffix(m.Name, "."+unknown.Name) && len(meant) < most {
+		const most = 4                                                              // in a suggestion
+		_, wrong := threshold.Parse(strings.Replace(text, unknown.Name, m.Name, 1)) // of a value of another unit
+		of := strings.HasSuffix(m.Name, "."+unknown.Name) || strings.HasPrefix(m.Name, unknown.Name+".")
+		if of && wrong == nil && len(meant) < most {
 			meant = append(meant, m.Name)
 		}
 	}
