@@ -35,18 +35,17 @@ type plannedStep struct {
 // these figures has. The verdicts of the parts, each about its own figures, stay with these.
 func (s *shards) judgeAll(others []threshold.Threshold) error {
 	m := s.merged
-	list, err := parsed(s.plan.Thresholds)
+	list, err := s.judge(s.plan.Thresholds, others, s.plan.Steps)
 	if err != nil {
 		return err
 	}
-	m.Thresholds = s.judge(append(list, others...), nil)
+	m.Thresholds = list
 	for i := range s.plan.Steps {
-		step := &s.plan.Steps[i]
-		if list, err = parsed(step.Thresholds); err != nil {
+		if list, err = s.judge(s.plan.Steps[i].Thresholds, nil, s.plan.Steps[i:i+1]); err != nil {
 			return err
 		}
-		for _, o := range s.judge(list, step) {
-			o.Step = step.Name
+		for _, o := range list {
+			o.Step = s.plan.Steps[i].Name
 			m.Thresholds = append(m.Thresholds, o)
 		}
 	}
@@ -65,7 +64,12 @@ func (s *shards) judgeAll(others []threshold.Threshold) error {
 	return nil
 }
 
-func parsed(texts []string) (list []threshold.Threshold, err error) {
+// judge judges thresholds of the plan, and others, by the metrics of all steps or of one. In a run of one step both
+// have the same.
+func (s *shards) judge(
+	texts []string, others []threshold.Threshold, steps []plannedStep,
+) ([]result.Threshold, error) {
+	var list []threshold.Threshold
 	for _, text := range texts {
 		t, err := threshold.Parse(text)
 		if err != nil {
@@ -73,17 +77,7 @@ func parsed(texts []string) (list []threshold.Threshold, err error) {
 		}
 		list = append(list, t)
 	}
-	return list, nil
-}
-
-// judge judges thresholds of a step or, without one, of the whole run. In a run of one step both have the same metrics.
-func (s *shards) judge(list []threshold.Threshold, step *plannedStep) []result.Threshold {
-	steps := s.plan.Steps
-	if step != nil {
-		steps = []plannedStep{*step}
-	} else if len(steps) == 1 {
-		step = &steps[0]
-	}
+	list = append(list, others...)
 	all := map[string]float64{}
 	for i := range list {
 		prefix := ""
@@ -94,7 +88,7 @@ func (s *shards) judge(list []threshold.Threshold, step *plannedStep) []result.T
 			all[prefix+name] = v
 		}
 	}
-	return threshold.Judge(list, func(group string) float64 { return s.target(step, group) }, all)
+	return threshold.Judge(list, func(group string) float64 { return s.target(steps, group) }, all), nil
 }
 
 // metrics returns the metrics of some or all steps, or of a group in them. Unknown metrics are missing.
@@ -201,11 +195,12 @@ func (s *shards) used(steps []plannedStep) []result.Row {
 	return []result.Row{use}
 }
 
-// target returns the target rate of a step, or of a group in it, in messages per second; 0 without one.
-func (s *shards) target(step *plannedStep, group string) (perSecond float64) {
-	if step == nil {
+// target returns the target rate of a single step, or of a group in it, in messages per second; 0 without one.
+func (s *shards) target(steps []plannedStep, group string) (perSecond float64) {
+	if len(steps) != 1 {
 		return 0
 	}
+	step := &steps[0]
 	f := stepOf(s.merged, step.Name).Figures
 	if f == nil {
 		return 0
