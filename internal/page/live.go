@@ -94,17 +94,23 @@ func (f *Feed) Finish(r result.Result) error {
 
 // Close stops serving, after browsers that follow the page have had the time to fetch the last version.
 func (f *Feed) Close() error {
-	look, patience := time.NewTicker(lookEvery), time.NewTimer(pollTime)
+	wait(context.Background(), func() bool { return !f.followed() })
+	return f.http.Close()
+}
+
+// wait waits until something is done, at most for pollTime.
+func wait(ctx context.Context, done func() bool) {
+	ctx, end := context.WithTimeout(ctx, pollTime)
+	defer end()
+	look := time.NewTicker(lookEvery)
 	defer look.Stop()
-	defer patience.Stop()
-	for f.followed() {
+	for !done() {
 		select {
 		case <-look.C:
-		case <-patience.C:
-			return f.http.Close()
+		case <-ctx.Done():
+			return
 		}
 	}
-	return f.http.Close()
 }
 
 func (f *Feed) followed() bool {
@@ -136,32 +142,22 @@ func (f *Feed) handler(address, at string) http.Handler {
 // page keeps it, and one without a page gets an error: the run has not begun.
 func (f *Feed) serve(w http.ResponseWriter, r *http.Request) {
 	after := r.FormValue("after")
-	look, patience := time.NewTicker(lookEvery), time.NewTimer(pollTime)
-	defer look.Stop()
-	defer patience.Stop()
-	for {
-		text, err := f.newer(after)
-		switch {
-		case err != nil:
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
-		case text != nil:
-			w.Header().Set("Content-Type", "text/html; charset=utf-8")
-			_, _ = w.Write(text)
-			return
-		}
-		select {
-		case <-look.C:
-			continue
-		case <-r.Context().Done():
-		case <-patience.C:
-		}
-		if after == "" {
-			http.Error(w, "the run has not begun", http.StatusServiceUnavailable)
-			return
-		}
+	var text []byte
+	var err error
+	wait(r.Context(), func() bool {
+		text, err = f.newer(after)
+		return text != nil || err != nil
+	})
+	switch {
+	case err != nil:
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	case text != nil:
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = w.Write(text)
+	case after == "":
+		http.Error(w, "the run has not begun", http.StatusServiceUnavailable)
+	default:
 		w.WriteHeader(http.StatusNoContent)
-		return
 	}
 }
 
