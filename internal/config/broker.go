@@ -257,8 +257,8 @@ func (r *resolver) useEmbedded(f *driver.Factory, b *plan.Broker) {
 	b.URL, b.Hosts, b.Given = f.Schemes[0]+"://"+embeddedHost, nil, ""
 }
 
-// checkEmbeddedBodies refuses bodies that the broker in this process does not take.
-func (r *resolver) checkEmbeddedBodies(g *plan.Group) {
+// checkEmbedded refuses messages that the broker in this process does not take, or does not deliver.
+func (r *resolver) checkEmbedded(g *plan.Group) {
 	if !r.Plan.Embedded || !g.Role.Produces() {
 		return
 	}
@@ -266,6 +266,11 @@ func (r *resolver) checkEmbeddedBodies(g *plan.Group) {
 	if most := broker.LargestBody(protocol); g.LargestBody() > most {
 		r.refuse("send smaller messages, or give a --url", "--embedded takes bodies of at most %s over %s",
 			quantity.FormatBytes(int64(most)), protocol)
+	}
+	apart := g.Role.Consumes() && protocol != g.ConsumerBroker.Protocol &&
+		(protocol == broker.RocketMQ || g.ConsumerBroker.Protocol == broker.RocketMQ)
+	if apart && slices.ContainsFunc(g.Destinations, func(d driver.Destination) bool { return d.Kind == driver.Queue }) {
+		r.refuse("use topic://NAME", "with --embedded, the queues of RocketMQ are apart from those of other protocols")
 	}
 }
 

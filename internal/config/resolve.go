@@ -55,7 +55,7 @@ func (m *Maker) FromFlags(v *Values, role plan.Role, f *driver.Factory, destinat
 	r.setOptions(brokers)
 	g := r.makeGroup(f, destinations, brokers)
 	g.Mix = r.makeVariants(g.ProducerBroker)
-	r.checkEmbeddedBodies(g)
+	r.checkEmbedded(g)
 	step := v.Step
 	step.Name, step.Groups = plan.OnlyStep, []*plan.Group{g}
 	p.Steps = []plan.Step{step}

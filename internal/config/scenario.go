@@ -382,7 +382,7 @@ func (b *builder) group(u *part) *plan.Group {
 	} else {
 		g.Mix = r.makeVariants(g.ProducerBroker)
 	}
-	r.checkEmbeddedBodies(g)
+	r.checkEmbedded(g)
 	b.badPart(what, u.pos, r.errs)
 	b.notes = append(b.notes, r.notes...)
 	return g
