@@ -186,7 +186,11 @@ func (v *validator) destinations() {
 				if d.Kind == driver.Queue {
 					other.Kind = driver.Topic
 				}
-				v.refuse(true, "use "+other.String(), "%s has no %ss: %s", f.Title, d.Kind, d)
+				hint := "use " + other.String()
+				if f.Native != nil && f.Native.Of(d.Kind).Exists {
+					hint += ", or use --client native"
+				}
+				v.refuse(true, hint, "%s has no %ss: %s", title(f), d.Kind, d)
 				break
 			}
 		}

@@ -7,9 +7,8 @@
 // library's own retries would store some twice, and is not compressed.
 //
 // A queue is a topic with one consumer group, as for the native driver. A new group replays all messages that the
-// broker still has, because the library cannot ask for less: so consumers of topics are broadcasting ones, which begin
-// at the end of each queue, and there are no durable or shared subscriptions. Consumers that join or leave a group
-// while messages come may get some of them twice.
+// broker still has, because the library cannot ask for less: so there are no topics. Consumers that join or leave a
+// group while messages come may get some of them twice.
 //
 // The library has no encrypted connections, does not report a refused login to a consumer (so this driver refuses
 // logins), and reads frames of any size. After Shutdown it leaves sleeping goroutines behind, and its connection to the
@@ -46,10 +45,10 @@ const (
 func Factory() driver.Factory {
 	quiet := sync.OnceFunc(func() { rlog.SetLogger(silence{}) })
 	p := protocol.RocketMQ()
-	kind := driver.KindCapabilities{Exists: true, Group: true, Properties: true, Concurrency: true}
+	queue := driver.KindCapabilities{Exists: true, Group: true, Properties: true, Concurrency: true}
 	f := driver.Factory{
 		Name: "rocketmq", Title: "Apache RocketMQ (remoting)", Client: "rocketmq-client-go",
-		Capabilities: driver.Capabilities{Reconnects: true, Queue: kind, Topic: kind},
+		Capabilities: driver.Capabilities{Reconnects: true, Queue: queue},
 	}
 	return protocol.Factory(f, p, func() *Options { return &Options{Queues: 8} }, check,
 		func(s transport.Settings[Options]) driver.Driver {

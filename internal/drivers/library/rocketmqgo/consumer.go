@@ -2,7 +2,6 @@ package rocketmqgo
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -23,11 +22,11 @@ const (
 
 // consumer is a [driver.Consumer].
 type consumer struct {
-	driver          *rocketDriver
-	op              string
-	spec            driver.ConsumerSpec
-	group, instance string
-	library         interface {
+	driver  *rocketDriver
+	op      string
+	spec    driver.ConsumerSpec
+	group   string
+	library interface {
 		rocketmq.PushConsumer
 		PersistConsumerOffset() error
 		Rebalance()
@@ -80,17 +79,12 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 	spec.Concurrency = max(1, spec.Concurrency)
 	c := &consumer{
 		driver: d, op: "receive from " + dest.String(), spec: spec, group: "perfmq-queue-" + dest.Name,
-		server: server, all: queues, instance: instance(&spec.Connection),
-		inbox: make(chan *handover), dropped: make(chan struct{}),
+		server: server, all: queues, inbox: make(chan *handover), dropped: make(chan struct{}),
 		waiting: map[place]bool{}, accepted: map[primitive.MessageQueue]int64{},
 	}
-	begin := libconsumer.WithConsumeFromWhere(libconsumer.ConsumeFromFirstOffset)
-	if dest.Kind == driver.Topic {
-		c.group, begin = "perfmq-topic-"+dest.Name, libconsumer.WithConsumerModel(libconsumer.BroadCasting)
-	}
-	p, err := libconsumer.NewPushConsumer(begin, libconsumer.WithNameServer(primitive.NamesrvAddr{server}),
-		libconsumer.WithGroupName(c.group), libconsumer.WithInstance(c.instance),
-		libconsumer.WithConsumeGoroutineNums(spec.Concurrency))
+	p, err := libconsumer.NewPushConsumer(libconsumer.WithConsumeFromWhere(libconsumer.ConsumeFromFirstOffset),
+		libconsumer.WithNameServer(primitive.NamesrvAddr{server}), libconsumer.WithGroupName(c.group),
+		libconsumer.WithInstance(instance(&spec.Connection)), libconsumer.WithConsumeGoroutineNums(spec.Concurrency))
 	if err == nil {
 		err = p.Subscribe(dest.Name, libconsumer.MessageSelector{}, c.take)
 	}
@@ -117,18 +111,16 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 	return c, nil
 }
 
-// join waits until the queues are assigned: all of them to a consumer of a topic, and evenly to the consumers of a
-// queue, as far as these are known here. Otherwise the first messages would come twice.
+// join waits until the queues are assigned evenly to the consumers, as far as these are known here. Otherwise the first
+// messages would come twice.
 func (c *consumer) join(ctx context.Context) error {
-	d, topic, queues := c.driver, c.spec.Destination.Kind == driver.Topic, len(c.all)
-	if !topic {
-		d.mu.Lock()
-		d.groups[c.group] = append(d.groups[c.group], c)
-		d.mu.Unlock()
-	}
+	d, queues := c.driver, len(c.all)
+	d.mu.Lock()
+	d.groups[c.group] = append(d.groups[c.group], c)
+	d.mu.Unlock()
 	members := c.members()
 	least, most := queues/len(members), (queues+len(members)-1)/len(members)
-	for begin := time.Now(); topic || time.Since(begin) < joinGrace; {
+	for begin := time.Now(); time.Since(begin) < joinGrace; {
 		owned, even := map[primitive.MessageQueue]bool{}, true
 		for _, m := range members {
 			share := m.queues()
@@ -150,9 +142,6 @@ func (c *consumer) join(ctx context.Context) error {
 
 // members returns the consumers, as far as known here, that share the queues.
 func (c *consumer) members() []*consumer {
-	if c.spec.Destination.Kind == driver.Topic {
-		return []*consumer{c}
-	}
 	c.driver.mu.Lock()
 	defer c.driver.mu.Unlock()
 	return slices.Clone(c.driver.groups[c.group])
@@ -242,9 +231,6 @@ func (c *consumer) Close(ctx context.Context) error {
 		defer close(c.dropped) // Shutdown drops the queues first
 	}
 	_ = library.Call(shutting, c.library.Shutdown)
-	if c.spec.Destination.Kind == driver.Topic {
-		err = errors.Join(err, removeOffsets(c.group, c.instance))
-	}
 	return err
 }
 

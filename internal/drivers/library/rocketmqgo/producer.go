@@ -9,6 +9,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	rocketmq "github.com/apache/rocketmq-client-go/v2"
@@ -33,6 +34,20 @@ type producer struct {
 	sends     *library.Sends
 }
 
+// selector sends all messages of a group to one queue, and the others to any; none before ready is set.
+type selector struct {
+	libproducer.QueueSelector
+	ready atomic.Bool
+}
+
+// Select implements the library's QueueSelector.
+func (s *selector) Select(m *primitive.Message, queues []*primitive.MessageQueue, last string) *primitive.MessageQueue {
+	if !s.ready.Load() {
+		return nil
+	}
+	return s.QueueSelector.Select(m, queues, last)
+}
+
 // Producer implements [driver.Driver].
 func (d *rocketDriver) Producer(
 	ctx context.Context, spec driver.ProducerSpec, done driver.Completions,
@@ -53,7 +68,7 @@ func (d *rocketDriver) Producer(
 	if err != nil {
 		return nil, err
 	}
-	queues := &selector{groups: libproducer.NewHashQueueSelector(), others: libproducer.NewRoundRobinQueueSelector()}
+	queues := &selector{QueueSelector: libproducer.NewHashQueueSelector()}
 	p.library, err = rocketmq.NewProducer(libproducer.WithNameServer(primitive.NamesrvAddr{server}),
 		libproducer.WithGroupName("perfmq-producer"),
 		libproducer.WithInstanceName(instance(&spec.Connection)), libproducer.WithRetry(0),

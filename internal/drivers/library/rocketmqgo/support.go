@@ -1,19 +1,12 @@
 package rocketmqgo
 
 import (
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"time"
 
 	"github.com/perfmq/perfmq/internal/drivers/library"
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
-
-// writeGrace is how long the library may go on to write offsets.
-const writeGrace = 5 * time.Second
 
 // rules are those of brokers for topics, shortened so that the names of groups derived from them are legal.
 func rules() library.Rules { return library.Rules{Signs: "-_", Most: 100} }
@@ -26,26 +19,6 @@ func refusal(err error) (state driver.State, class driver.Class, hint string) {
 		return driver.Failed, driver.ClassConnect, "does the name server know a broker of the topic?"
 	}
 	return protocol.RocketMQRefusal(code, err.Error())
-}
-
-// removeOffsets removes the files in which the library keeps the offsets of a broadcasting consumer
-// (consumer/offset_store.go). A goroutine of the library may still write them after the consumer was shut down, and a
-// directory with a new file cannot be removed: removeOffsets tries again for as long as writeGrace.
-func removeOffsets(group, instance string) error {
-	dir := os.Getenv("rocketmq.client.localOffsetStoreDir")
-	if dir == "" {
-		dir = filepath.Join(os.Getenv("HOME"), ".rocketmq_client_go")
-	}
-	list, err := filepath.Glob(filepath.Join(dir, group, "*@"+instance))
-	for _, path := range list {
-		failed := os.RemoveAll(path)
-		for begin := time.Now(); failed != nil && time.Since(begin) < writeGrace; failed = os.RemoveAll(path) {
-			<-time.After(10 * time.Millisecond)
-		}
-		err = errors.Join(err, failed)
-	}
-	_, _ = os.Remove(filepath.Join(dir, group)), os.Remove(dir) // only removed if empty
-	return err
 }
 
 // silence is a logger that discards everything: the library's own writes to standard error.
