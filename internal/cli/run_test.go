@@ -43,9 +43,6 @@ func TestMetricsWebConfig(t *testing.T) {
 	got = call(nil, "mem", "client", "--metrics-web-config", file)
 	require.Equal(t, exitUsage, got.status)
 	require.Contains(t, got.stderr, "--metrics-web-config needs --metrics")
-	got = call(nil, "mem", "client", "--message-count", "5", "--metrics", "127.0.0.1:0", "--metrics-linger", "later")
-	require.Equal(t, exitUsage, got.status)
-	require.Contains(t, got.stderr, "or scrape")
 }
 
 // stuckDriver never connects.

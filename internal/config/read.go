@@ -19,7 +19,6 @@ import (
 	"github.com/perfmq/perfmq/internal/nearest"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/quantity"
-	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -59,8 +58,6 @@ func (s *Setting) read(field any, text string) error { //nolint:gocyclo // a fla
 		return parseInto(p, text, plan.ParseShard)
 	case *plan.Moment:
 		return parseInto(p, text, plan.ParseMoment)
-	case *run.Linger:
-		return parseInto(p, text, run.ParseLinger)
 	case *[]plan.Size:
 		return parseInto(p, text, parseSizes)
 	case *[]uint64:

@@ -89,7 +89,7 @@ func testAddedFinding(t *testing.T, dir, perfmq string) {
 	for _, format := range []string{"artemis", "short", "rocketmq"} {
 		args := []string{"amqp", "client", "--embedded", "--message-count", "10", "--format", format, "queue://TEST"}
 		if format == "artemis" {
-			args = append(args, "--result", folder, "--json", jsonFile, "--metrics", "127.0.0.1:0", "--metrics-linger", "scrape")
+			args = append(args, "--result", folder, "--json", jsonFile, "--metrics", "127.0.0.1:0", "--metrics-linger", "5m")
 		}
 		run := exec.CommandContext(t.Context(), perfmq, args...)
 		var console strings.Builder
@@ -98,6 +98,7 @@ func testAddedFinding(t *testing.T, dir, perfmq string) {
 		require.NoError(t, run.Start())
 		if format == "artemis" {
 			awaitMetric(t, metricsOf(t, &stderr), `perfmq_run_findings{kind="new"[^}]*} 7\n`)
+			endLinger(t, run, &stderr)
 		}
 		require.NoError(t, run.Wait())
 		require.Regexp(t, `finding:? +new things: 7\n`, console.String())
@@ -125,6 +126,13 @@ func awaitMetric(t *testing.T, url, pattern string) {
 		text, _ := io.ReadAll(resp.Body)
 		return regexp.MustCompile(pattern).Match(text) && regexp.MustCompile(`\nperfmq_run_success[^\n]* 1\n`).Match(text)
 	})
+}
+
+// endLinger ends the serving of the final metrics.
+func endLinger(t *testing.T, run *exec.Cmd, stderr *lockedBuffer) {
+	t.Helper()
+	eventually(t, "the end of the load", func() bool { return strings.Contains(stderr.String(), "serving the final metrics") })
+	require.NoError(t, run.Process.Signal(os.Interrupt))
 }
 
 // metricsOf returns the URL of a run's metrics, from its error output.
@@ -157,12 +165,13 @@ func testAddedLatency(t *testing.T, dir, perfmq string) {
 	}
 	hdr, jsonFile := filepath.Join(dir, "run.hdr"), filepath.Join(dir, "run.json")
 	first := exec.CommandContext(t.Context(), perfmq, load("--result", filepath.Join(dir, "a", "1"), "--hdr", hdr, "--json", jsonFile,
-		"--metrics", "127.0.0.1:0", "--metrics-linger", "scrape")...)
+		"--metrics", "127.0.0.1:0", "--metrics-linger", "5m")...)
 	var console strings.Builder
 	var stderr lockedBuffer
 	first.Stdout, first.Stderr = &console, &stderr
 	require.NoError(t, first.Start())
 	awaitMetric(t, metricsOf(t, &stderr), `perfmq_journey_seconds_sum{[^}]*} [1-9]`)
+	endLinger(t, first, &stderr)
 	require.NoError(t, first.Wait())
 	require.Regexp(t, `aggregated journey time: .* 99\.00%: +3\d\d\d\d\d\d\.00 us`, console.String())
 	require.Regexp(t, `journey\.p99 < 4s: (kept|passed|passes), 3`, console.String())

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -35,8 +34,6 @@ type Prometheus struct {
 	registry  *prometheus.Registry
 	http      *listen.HTTP
 	web       listen.Web
-	scraped   chan struct{} // closed when the final figures were scraped
-	once      sync.Once
 }
 
 // Limits of scrapes.
@@ -49,9 +46,7 @@ const (
 // opens the port; nil for [listen.TCP]. The version of this program is for perfmq_build_info; web has TLS and
 // users. The reporter can be scraped at once, and has metrics from Start on.
 func NewPrometheus(address, version string, web listen.Web, open listen.Listener) (*Prometheus, error) {
-	p := &Prometheus{
-		collector: newCollector(version), registry: prometheus.NewRegistry(), web: web, scraped: make(chan struct{}),
-	}
+	p := &Prometheus{collector: newCollector(version), registry: prometheus.NewRegistry(), web: web}
 	if open == nil {
 		open = listen.TCP
 	}
@@ -102,9 +97,6 @@ func (p *Prometheus) Address() net.Addr { return p.http.Addr() }
 // URL returns the URL of the metrics.
 func (p *Prometheus) URL() string { return p.web.URL(p.Address()) + "/metrics" }
 
-// Scraped returns a channel that is closed after the first complete scrape of the final figures.
-func (p *Prometheus) Scraped() <-chan struct{} { return p.scraped }
-
 // Interval updates the figures.
 func (p *Prometheus) Interval(s *stats.Snapshot) error {
 	p.collector.interval(s)
@@ -130,44 +122,13 @@ func (p *Prometheus) Close() error {
 // one.
 func (p *Prometheus) handler(address string, at net.Addr) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", p.watched(promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{
+	mux.Handle("GET /metrics", promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{
 		MaxRequestsInFlight: maxScrapes,
 		Timeout:             scrapeTimeout,
 		EnableOpenMetrics:   true,
-	})))
+	}))
 	if listen.IsLoopback(at.String()) {
 		return listen.Local(listen.HostNames(address), mux)
 	}
 	return mux
-}
-
-// watched closes scraped after a whole answer with the final figures that its client has waited for.
-func (p *Prometheus) watched(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		final := p.collector.ended()
-		a := answered{w, true}
-		h.ServeHTTP(&a, r)
-		if final && a.whole && r.Method == http.MethodGet && r.Context().Err() == nil {
-			p.once.Do(func() { close(p.scraped) })
-		}
-	})
-}
-
-// answered notices an answer that is no success, such as of too many scrapes at once, or that could not be written.
-type answered struct {
-	http.ResponseWriter
-	whole bool
-}
-
-// WriteHeader implements [http.ResponseWriter].
-func (a *answered) WriteHeader(status int) {
-	a.whole = a.whole && status == http.StatusOK
-	a.ResponseWriter.WriteHeader(status)
-}
-
-// Write implements [http.ResponseWriter].
-func (a *answered) Write(text []byte) (int, error) {
-	n, err := a.ResponseWriter.Write(text)
-	a.whole = a.whole && err == nil
-	return n, err
 }

@@ -72,13 +72,6 @@ func (c *collector) start(run stats.Run) {
 	}
 }
 
-// ended reports whether the figures are final.
-func (c *collector) ended() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.final != nil
-}
-
 func (c *collector) interval(s *stats.Snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
@@ -274,47 +273,6 @@ func TestPrometheusPages(t *testing.T) {
 		require.Equal(t, test.status, status, "%s %s", test.method, test.path)
 		require.Contains(t, body, test.contains)
 	}
-}
-
-// TestPrometheusScraped: only a complete answer with the final figures, and the status 200, closes Scraped.
-func TestPrometheusScraped(t *testing.T) {
-	t.Parallel()
-	p, url := startPrometheus(t, clientRun())
-	scraped := func() bool {
-		select {
-		case <-p.Scraped():
-			return true
-		default:
-			return false
-		}
-	}
-	require.NoError(t, p.Interval(snapshot(stats.Measure, 0, stats.Counters{result.Sent: 1}, closedLoop())))
-	scrape(t, url)
-	require.False(t, scraped(), "the run goes on")
-	require.NoError(t, p.Summary(brokenRun()))
-	require.False(t, scraped())
-	for _, other := range []struct{ method, path string }{{http.MethodHead, "/metrics"}, {http.MethodPost, "/metrics"}} {
-		request(t, other.method, url+other.path)
-		require.False(t, scraped(), other)
-	}
-	for _, answer := range []http.HandlerFunc{
-		func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) },
-		func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Length", "1")
-			_, err := io.WriteString(w, "more")
-			require.Error(t, err)
-		},
-	} {
-		s := httptest.NewServer(p.watched(answer))
-		response, err := s.Client().Get(s.URL) //nolint:noctx // of a test
-		require.NoError(t, err)
-		require.NoError(t, response.Body.Close())
-		s.Close()
-		require.False(t, scraped())
-	}
-	scrape(t, url)
-	<-p.Scraped()
-	scrape(t, url)
 }
 
 // Metrics are on loopback unless the address has a host; there, web pages cannot read them.

@@ -3,7 +3,6 @@ package run
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/perfmq/perfmq/internal/listen"
 	"github.com/perfmq/perfmq/internal/plan"
-	"github.com/perfmq/perfmq/internal/quantity"
 	"github.com/perfmq/perfmq/internal/report"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -41,7 +39,7 @@ type Outputs struct {
 	HDR         string        `set:"hdr,output" arg:"FILE" help:"write the latencies of every second as an HdrHistogram log, in microseconds"`
 	Result      string        `set:"result,output" arg:"DIR" help:"write the whole result into a new folder as the run proceeds"`
 	Metrics     string        `set:"metrics" arg:"[HOST]:PORT" help:"serve Prometheus metrics during the run; :9400 is on loopback, 0.0.0.0:9400 on all addresses"`
-	Linger      Linger        `set:"metrics-linger" needs:"metrics" arg:"TIME|scrape" help:"with --metrics: serve the final values for this time; scrape: until scraped, 1m at most"`
+	Linger      time.Duration `set:"metrics-linger" needs:"metrics" help:"with --metrics: serve the final values for this time"`
 	MetricsWeb  string        `set:"metrics-web-config" needs:"metrics" arg:"FILE" help:"with --metrics: TLS and basic authentication, from a web configuration file of Prometheus"`
 	Web         string        `set:"web" arg:"[HOST]:PORT" help:"serve the page of perfmq report during the run; :8080 is on loopback, 0.0.0.0:8080 on all addresses"`
 	Silent      bool          `set:"silent" help:"print nothing but errors"`
@@ -57,24 +55,6 @@ func (o *Outputs) SetFolder(dir string, p *plan.Plan) {
 	if dir != "" {
 		p.VerifyFile = filepath.Join(dir, result.VerifyFile)
 	}
-}
-
-// Linger is the time for which the final metrics are served; with Scrape the first scrape ends it.
-type Linger struct {
-	For    time.Duration
-	Scrape bool
-}
-
-// ParseLinger reads a time, or scrape.
-func ParseLinger(text string) (Linger, error) {
-	if text == "scrape" {
-		return Linger{time.Minute, true}, nil
-	}
-	d, err := quantity.Duration(text, time.Second)
-	if err != nil {
-		err = fmt.Errorf("%w, or scrape", err)
-	}
-	return Linger{For: d}, err
 }
 
 // openReporters opens the outputs. If one cannot be opened, the opened ones are closed again.

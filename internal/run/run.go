@@ -160,7 +160,7 @@ func (r *Run) runEngine(ctx context.Context, stop <-chan struct{}, over *atomic.
 	defer r.watched.Stop()
 	config := &engine.Config{Plan: r.Plan, Endpoints: r.endpoints, Side: r.watched}
 	e.Summary, e.Err = engine.Run(ctx, stop, config, r.fan)
-	if e.Summary != nil && r.Outputs.Linger.For > 0 {
+	if e.Summary != nil && r.Outputs.Linger > 0 {
 		over.Store(true)
 		r.linger(ctx, stop)
 		over.Store(false)
@@ -169,36 +169,21 @@ func (r *Run) runEngine(ctx context.Context, stop <-chan struct{}, over *atomic.
 	return e
 }
 
-// linger serves the final metrics for a while.
+// linger serves the final metrics for a while: until ctx ends, or until stop closes if it has not yet.
 func (r *Run) linger(ctx context.Context, stop <-chan struct{}) {
-	d := r.Outputs.Linger.For
-	until, how := (<-chan struct{})(nil), "for "+d.String()
-	if r.Outputs.Linger.Scrape && r.metrics != nil {
-		until, how = r.metrics.Scraped(), "until they are scraped, for "+d.String()+" at most"
-	}
-	r.Say("serving the final metrics " + how + "; press Ctrl-C to end")
-	if !await(ctx, stop, until, d) && until != nil {
-		r.Say("note: nobody scraped the final metrics within " + d.String())
-	}
-}
-
-// await waits for done or for d, until ctx ends, or until stop closes if it has not yet. It returns false if d is over.
-func await(ctx context.Context, stop, done <-chan struct{}, d time.Duration) bool {
+	r.Say("serving the final metrics for " + r.Outputs.Linger.String() + "; press Ctrl-C to end")
 	select {
 	case <-stop:
 		stop = nil // that was the end of the run
 	default:
 	}
-	timer := time.NewTimer(d)
+	timer := time.NewTimer(r.Outputs.Linger)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return false
-	case <-done:
 	case <-stop:
 	case <-ctx.Done():
 	}
-	return true
 }
 
 // Ending is the end of a run.
