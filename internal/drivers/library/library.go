@@ -7,9 +7,17 @@ import (
 	"context"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
+
+// Features are those that drivers on libraries have for queues and topics.
+func Features() driver.KindCapabilities {
+	kind, _ := protocol.Features()
+	kind.Transactions, kind.TransactedReceive, kind.Delay = false, false, false
+	return kind
+}
 
 // Join returns a connection of the pool, unless check refuses it.
 func Join[C transport.Shared](

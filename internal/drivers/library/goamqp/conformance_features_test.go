@@ -17,7 +17,6 @@ import (
 func TestConformanceActiveMQ(t *testing.T) {
 	a := brokertest.StartActiveMQ(t, brokertest.WithActiveMQLogin())
 	cfg := librarytest.Real(goamqp.Factory(), a.Title(), a.AMQPURL())
-	cfg.Lacks = map[drivertest.Feature]string{drivertest.SharedSubscription: "ActiveMQ Classic has no shared subscriptions"}
 	conformance(t, cfg, map[driver.Kind]string{driver.Queue: "queue://", driver.Topic: "topic://"})
 }
 

@@ -2,14 +2,14 @@
 // no protocol code with the native driver, see internal/drivers/amqp.
 //
 // It refuses features that the library lacks: transactions. It also refuses features for which the native driver knows
-// details of a broker: names with special characters, RabbitMQ before 4, and the declaration of queues.
+// details of a broker: durable and shared subscriptions, names with special characters, RabbitMQ before 4, and the
+// declaration of queues.
 package goamqp
 
 import (
 	"context"
 	"errors"
 	"net"
-	"sync/atomic"
 
 	"github.com/Azure/go-amqp"
 
@@ -22,13 +22,10 @@ import (
 // Factory describes the protocol and opens drivers for it.
 func Factory() driver.Factory {
 	p := protocol.AMQP()
-	queue, topic := protocol.Features()
-	for _, kind := range []*driver.KindCapabilities{&queue, &topic} { // without what the library lacks
-		kind.Transactions, kind.TransactedReceive, kind.Delay = false, false, false
-	}
+	kind := library.Features()
 	f := driver.Factory{
 		Name: "amqp", Title: "AMQP 1.0", Client: "go-amqp", Hosts: p.Hosts,
-		Capabilities: driver.Capabilities{TLS: true, Queue: queue, Topic: topic},
+		Capabilities: driver.Capabilities{TLS: true, Queue: kind, Topic: kind},
 	}
 	return protocol.Factory(f, p, func() *struct{} { return &struct{}{} },
 		func(*transport.Settings[struct{}], transport.Fail) {},
@@ -54,7 +51,6 @@ type connection struct {
 	host    string
 	prefix  map[driver.Kind]string // of names in its addresses
 	factory driver.Factory         // with the features of the broker
-	links   atomic.Int64           // of shared subscriptions, to make their names differ
 }
 
 // dial opens a connection. Artemis shows the container ID as client ID.
@@ -204,7 +200,6 @@ func (c *connection) adapt(broker string, f driver.Factory) error {
 	switch broker {
 	case protocol.ActiveMQ:
 		c.prefix = map[driver.Kind]string{driver.Queue: "queue://", driver.Topic: "topic://"}
-		topic.SharedSubscription = false
 	case protocol.BrokerJ:
 		c.prefix, topic.Group = map[driver.Kind]string{driver.Topic: "amq.topic/"}, false
 		queue.Reject, topic.Reject = false, false // rejected messages come again

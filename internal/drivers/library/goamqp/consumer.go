@@ -49,9 +49,6 @@ func (d *amqpDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (dr
 	return c, nil
 }
 
-// options follow the JMS mapping: a subscription is identified by the container ID and the link name up to its first
-// bar; the text after the bar makes the names of links that share it differ. The capability "global" removes the
-// container ID from the identity.
 func (c *consumer) options(d *amqpDriver) *amqp.ReceiverOptions {
 	o := &amqp.ReceiverOptions{
 		Credit: defaultCredit, SourceCapabilities: []string{c.spec.Destination.Kind.String()},
@@ -63,20 +60,8 @@ func (c *consumer) options(d *amqpDriver) *amqp.ReceiverOptions {
 	if c.spec.Selector != "" {
 		o.Filters = []amqp.LinkFilter{amqp.NewSelectorFilter(c.spec.Selector)}
 	}
-	if c.spec.Durable {
-		o.Name, o.SourceDurability, o.SourceExpiryPolicy = c.spec.Subscription, amqp.DurabilityUnsettledState,
-			amqp.ExpiryPolicyNever
-	} else if c.spec.Destination.Kind == driver.Topic {
+	if c.spec.Destination.Kind == driver.Topic {
 		o.SourceExpiryPolicy = amqp.ExpiryPolicyLinkDetach
-	}
-	if c.spec.Shared {
-		global := ""
-		o.SourceCapabilities = append(o.SourceCapabilities, "shared")
-		if c.spec.Connection.ClientID == "" {
-			global = "global"
-			o.SourceCapabilities = append(o.SourceCapabilities, global)
-		}
-		o.Name = fmt.Sprintf("%s|%s%d", c.spec.Subscription, global, c.Conn.links.Add(1))
 	}
 	return o
 }
@@ -139,13 +124,10 @@ func delivery(m *amqp.Message) *driver.Delivery {
 }
 
 // Close implements [driver.Consumer].
-func (c *consumer) Close(ctx context.Context) (err error) {
-	if keep := c.spec.Durable && c.spec.KeepSubscription; !keep && !c.closed && !c.Conn.Dead() {
-		err = c.link.Close(ctx)
+func (c *consumer) Close(ctx context.Context) error {
+	if !c.closed && !c.Conn.Dead() {
+		_ = c.link.Close(ctx)
 	}
 	c.leave(ctx)
-	if err != nil && c.spec.Durable {
-		return protocol.LeftBehind("close "+c.spec.Subscription, err)
-	}
 	return nil
 }

@@ -33,14 +33,11 @@ type Options struct {
 // Factory describes the protocol and opens drivers for it.
 func Factory() driver.Factory {
 	p := protocol.STOMP()
-	queue, topic := protocol.Features()
-	for _, kind := range []*driver.KindCapabilities{&queue, &topic} { // without what the library lacks
-		kind.Transactions, kind.TransactedReceive, kind.Delay = false, false, false
-		kind.Reject, kind.Release = false, false
-	}
+	kind := library.Features()
+	kind.Reject, kind.Release = false, false
 	f := driver.Factory{
 		Name: "stomp", Title: "STOMP 1.2", Client: "go-stomp", Hosts: p.Hosts,
-		Capabilities: driver.Capabilities{TLS: true, Queue: queue, Topic: topic}, InFlight: inFlight,
+		Capabilities: driver.Capabilities{TLS: true, Queue: kind, Topic: kind}, InFlight: inFlight,
 	}
 	return protocol.Factory(f, p, func() *Options { return &Options{VirtualHost: "/"} },
 		func(*transport.Settings[Options], transport.Fail) {},
@@ -129,29 +126,26 @@ type dialect struct {
 	broker       string         // one of package protocol; "" if unknown
 	queue, topic string         // prefixes of names; if there are none, a header gives the kind of a destination
 	credit       string         // the header for credit; brokers without it ignore it
-	durable      string         // the header for the name of a durable subscription
 	size         int            // bytes per message of credit
 	factory      driver.Factory // with the features of the broker
 }
 
 func dialectOf(server string, f driver.Factory) dialect {
-	queue, topic := &f.Capabilities.Queue, &f.Capabilities.Topic
 	d := dialect{
 		broker: protocol.STOMPBroker(server), queue: "/queue/", topic: "/topic/", credit: "prefetch-count", size: 1,
 	}
 	switch d.broker {
 	case protocol.Perfmq:
-		d.queue, d.topic, d.durable = "queue://", "topic://", "durable-subscription-name"
+		d.queue, d.topic = "queue://", "topic://"
 	case protocol.Artemis: // it counts bytes, and a frame has more than these
 		d.queue, d.topic, d.credit, d.size = "", "", "consumer-window-size", 256
-		topic.DurableSubscription, topic.SharedSubscription = false, false
 	case protocol.ActiveMQ:
-		d.credit, d.durable, topic.SharedSubscription = "activemq.prefetchSize", "activemq.subscriptionName", false
+		d.credit = "activemq.prefetchSize"
 	default:
-		*queue = driver.KindCapabilities{
+		kind := driver.KindCapabilities{
 			Exists: true, Persistent: true, Properties: true, Credit: d.broker == protocol.RabbitMQ,
 		}
-		*topic = *queue
+		f.Capabilities.Queue, f.Capabilities.Topic = kind, kind
 	}
 	d.factory = f
 	return d

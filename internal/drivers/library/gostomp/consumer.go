@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"strconv"
 
 	"github.com/go-stomp/stomp/v3"
 	"github.com/go-stomp/stomp/v3/frame"
@@ -26,7 +25,6 @@ type consumer struct {
 	spec    driver.ConsumerSpec
 	sub     *stomp.Subscription
 	inbox   chan *stomp.Message
-	remove  []string // headers that remove a durable subscription
 	maxBody int
 	loop    library.Receiver
 	closed  bool
@@ -60,17 +58,6 @@ func (d *stompDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (d
 // subscription.
 func (c *consumer) subscribe(ctx context.Context) error {
 	headers := append(c.Conn.kind("subscription-type", c.spec.Destination.Kind), c.Conn.window(c.spec.Credit)...)
-	name := []string{c.Conn.durable, c.spec.Subscription}
-	if c.spec.Shared {
-		name = []string{"shared-subscription-name", c.spec.Subscription}
-		headers = append(headers, "durable", strconv.FormatBool(c.spec.Durable))
-	}
-	if c.spec.Shared || c.spec.Durable {
-		headers = append(headers, name...)
-	}
-	if c.spec.Durable && !c.spec.KeepSubscription { // other subscriptions end with their last consumer
-		c.remove = name
-	}
 	if c.spec.Selector != "" {
 		headers = append(headers, "selector", c.spec.Selector)
 	}
@@ -169,7 +156,7 @@ func (c *consumer) Close(ctx context.Context) error {
 	}
 	c.closed = true
 	defer c.Release(ctx)
-	go func() { _ = c.sub.Unsubscribe(func(f *frame.Frame) error { add(f, c.remove); return nil }) }()
+	go func() { _ = c.sub.Unsubscribe() }()
 	for {
 		select {
 		case m := <-c.inbox:
