@@ -46,6 +46,9 @@ func embedded(t testing.TB, f driver.Factory, settings broker.Config) drivertest
 		Factory: f, URL: url(b, &f), Quiet: 100 * time.Millisecond,
 		Inspect: func(t testing.TB, dest driver.Destination) func(n int) []drivertest.Header {
 			t.Helper()
+			if f.Name == broker.RocketMQ { // whose queues are topics of the store
+				dest.Kind = driver.Topic
+			}
 			return inspect(t, b.Store(), dest)
 		},
 	}
