@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -37,8 +36,7 @@ func TestCompare(t *testing.T) {
 	assert.Contains(t, r.stderr, "error: the plans differ in steps.load.groups.1.broker.options.latency: 1ms | 200ms\nhint: compare runs of one plan, or add --unlike, which lists what differs\n")
 	assert.Empty(t, r.stdout)
 
-	file := filepath.Join(t.TempDir(), "comparison.json")
-	r = call(nil, "compare", "--unlike", "--fail-if", "ack.p50 +10%", "--fail-if", "completed.avg -10%", "--json", file, fast, slow)
+	r = call(nil, "compare", "--unlike", "--fail-if", "ack.p50 +10%", "--fail-if", "completed.avg -10%", fast, slow)
 	assert.Equal(t, exitThreshold, r.status, r.stderr)
 	assert.Regexp(t, `^ +fast \(5 runs\) +slow \(5 runs\) +change\n`, r.stdout)
 	assert.Regexp(t, `(?m)^ack.p50 .*worse \(p=0.008\)$`, r.stdout)
@@ -46,24 +44,6 @@ func TestCompare(t *testing.T) {
 	// ack.p99 is not checked: a single stall of the machine decides it.
 	assert.Regexp(t, `(?m)^slow against fast: worse: completed.avg -\d+.\d%, ack.p50 \+\d+.\d%`, r.stdout)
 	assert.Regexp(t, `^error: --fail-if ack.p50 \+10%: slow changed by \+\d+.\d%\nerror: --fail-if completed.avg -10%: slow changed by -\d+.\d%\n$`, r.stderr)
-	text, err := os.ReadFile(file)
-	require.NoError(t, err)
-	var c struct {
-		Sets    []string
-		Metrics []struct {
-			Metric string
-			Cells  []struct {
-				Values  []float64
-				Median  float64
-				Verdict string
-			}
-		}
-	}
-	require.NoError(t, json.Unmarshal(text, &c))
-	assert.Equal(t, []string{"fast", "slow"}, c.Sets)
-	assert.Equal(t, "worse", c.Metrics[0].Cells[1].Verdict)
-	assert.Len(t, c.Metrics[0].Cells[1].Values, 5)
-
 	one := filepath.Join(slow, "0")
 	r = call(nil, "compare", "--fail-if", "ack.p50 +10%", one, filepath.Join(slow, "1"))
 	assert.Equal(t, exitUsage, r.status)
@@ -91,15 +71,11 @@ func TestCompareFailedRuns(t *testing.T) {
 	assert.Contains(t, r.stdout, "note: bad: 1 run failed, and the figures are those of failed runs; the first: messages rejected by the broker: 2\n")
 	assert.Empty(t, r.stderr)
 
-	file := filepath.Join(t.TempDir(), "comparison.json")
-	r = call(nil, "compare", "--unlike", "--fail-if", "rejected +1000000%", "--json", file, good, mixed)
+	r = call(nil, "compare", "--unlike", "--fail-if", "rejected +1000000%", good, mixed)
 	assert.Equal(t, exitUsage, r.status, "rejected is no metric of comparisons")
-	r = call(nil, "compare", "--unlike", "--fail-if", "ack.p50 +1000000%", "--json", file, good, mixed)
+	r = call(nil, "compare", "--unlike", "--fail-if", "ack.p50 +1000000%", good, mixed)
 	assert.Equal(t, exitFailed, r.status)
 	assert.Contains(t, r.stderr, "error: --fail-if: mixed: 1 of the runs failed, whatever their figures: messages rejected by the broker: 2\n")
-	text, err := os.ReadFile(file)
-	require.NoError(t, err)
-	assert.Regexp(t, `"failed": \[\s*0,\s*1\s*\]`, string(text))
 	r = call(nil, "compare", "--unlike", "--fail-if", "ack.p50 +1000000%", mixed, good)
 	assert.NotEqual(t, exitFailed, r.status, "the first one is what the others are held against")
 }

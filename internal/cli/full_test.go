@@ -46,7 +46,7 @@ func TestFullStandardOutput(t *testing.T) {
 // TestNoPlaceForOutput: a place where nothing can be made is found before anything is done.
 func TestNoPlaceForOutput(t *testing.T) {
 	t.Parallel()
-	a, b := makeRepeats(t, "a", "1ms", 1), makeRepeats(t, "b", "1ms", 1)
+	a := makeRepeats(t, "a", "1ms", 1)
 	file := filepath.Join(t.TempDir(), "file")
 	assert.NoError(t, os.WriteFile(file, nil, 0o600))
 	in := filepath.Join(file, "x")
@@ -60,7 +60,6 @@ func TestNoPlaceForOutput(t *testing.T) {
 		{[]string{"mem", "client", "--verify-file", in}, "--verify-file " + in + ": " + file + " is no folder"},
 		{[]string{"report", "--output", in, a}, "--output " + in + ": " + file + " is no folder"},
 		{[]string{"report", "--output", a, a}, "--output " + a + " is a folder\nhint: name a file"},
-		{[]string{"compare", "--json", in, a, b}, "--json " + in + ": " + file + " is no folder"},
 		{[]string{"merge", "--result", in, filepath.Join(a, "0")}, "--result " + in + ": " + file + " is no folder"},
 		{[]string{"merge", "--result", file, filepath.Join(a, "0")}, "--result " + file + " is a file\nhint: name a folder"},
 	} {

@@ -128,7 +128,6 @@ func resultMistake(err error) error {
 // compareCommand is perfmq compare.
 func (a *app) compareCommand() *cobra.Command {
 	in := compare.Options{Clean: a.secrets.Line}
-	var json string
 	cmd := &cobra.Command{
 		Use:   "compare [flags] DIR DIR...",
 		Short: "Compare results: what changed, and is it more than chance?",
@@ -141,28 +140,21 @@ difference is reported if the Mann-Whitney U test finds one at 5% for all metric
 repeats to tell, and 1 if runs of it failed.`,
 		Example: `  perfmq compare results/artemis-2.40 results/artemis-2.41
   perfmq compare --metric ack.p99.9 --fail-if 'ack.p99.9 +10%' before after`,
-		RunE: func(_ *cobra.Command, args []string) error {
-			return a.compare(args, in, json)
-		},
+		RunE: func(_ *cobra.Command, args []string) error { return a.compare(args, in) },
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVar(&in.Metrics, "metric", nil, "compare this `METRIC`, not the usual ones; may be repeated")
 	flags.StringArrayVar(&in.FailIf, "fail-if", nil,
 		"end with status 3 after this `CHANGE`, such as 'ack.p99 +10%'; may be repeated")
 	flags.BoolVar(&in.Unlike, "unlike", false, "compare runs of different plans, too")
-	flags.StringVar(&json, "json", "", "write the comparison as JSON to `FILE`")
 	_ = cmd.RegisterFlagCompletionFunc("metric", cobra.FixedCompletions(compare.Names(),
 		cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
 // compare reads the results and prints the comparison.
-func (a *app) compare(paths []string, in compare.Options, json string) error {
-	errs := notFolders(paths)
-	if m := config.NoPlace("--json", json); m != nil {
-		errs = append(errs, m)
-	}
-	if len(errs) > 0 {
+func (a *app) compare(paths []string, in compare.Options) error {
+	if errs := notFolders(paths); len(errs) > 0 {
 		return a.usage(errs...)
 	}
 	c, errs := compare.Compare(paths, in)
@@ -174,15 +166,6 @@ func (a *app) compare(paths []string, in compare.Options, json string) error {
 	}
 	if err := c.Write(a.Stdout); err != nil {
 		return a.notWritten(err)
-	}
-	if json != "" {
-		text, err := c.JSON()
-		if err == nil {
-			err = a.writeFile("--json", json, text, 0o600)
-		}
-		if err != nil {
-			return a.notWritten(err)
-		}
 	}
 	if errs, a.status = c.Judge(); a.status != exitOK {
 		a.errors.print(errs...)

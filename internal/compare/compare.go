@@ -38,28 +38,26 @@ const (
 // Cell is a figure of a set.
 type Cell struct {
 	// Values are the figures of the repeats that have one.
-	Values []float64 `json:"values"`
+	Values []float64
 	// Median, and the interval in which the true one lies with Confidence. With few repeats that is infinitely wide: Low
 	// and High are then the lowest and highest value, and Confidence is lower.
-	Median     float64 `json:"median"`
-	Low        float64 `json:"low"`
-	High       float64 `json:"high"`
-	Confidence float64 `json:"confidence"`
+	Median     float64
+	Low        float64
+	High       float64
+	Confidence float64
 	// Change is the change of the median from the first set's, as a fraction of that.
-	Change float64 `json:"change"`
+	Change float64
 	// P is the probability of a difference like this, or larger, between sets of the same broker.
-	P float64 `json:"p"`
+	P float64
 	// AtLeast: perfmq was the limit of a run or a search of the set, so that this rate is a lower bound.
-	AtLeast bool   `json:"atLeast,omitempty"`
-	Verdict string `json:"verdict,omitempty"`
+	AtLeast bool
+	Verdict string
 }
 
 // Row is a figure of all sets; Cells has one for each.
 type Row struct {
-	Metric threshold.Metric `json:"-"`
-	Name   string           `json:"metric"`
-	Unit   string           `json:"unit"`
-	Cells  []Cell           `json:"cells"`
+	Metric threshold.Metric
+	Cells  []Cell
 }
 
 // rowsOf compares each of the sets with the first one by those metrics.
@@ -72,7 +70,7 @@ func rowsOf(sets []Set, metrics []threshold.Metric) []Row {
 		}
 	}
 	for _, m := range metrics {
-		row := Row{Metric: m, Name: m.Name, Unit: m.Unit.String()}
+		row := Row{Metric: m}
 		known := false
 		for i := range sets {
 			c := newCell(&sets[i], values[i], &m)

@@ -117,19 +117,6 @@ func (c *Comparison) Notes() (list []string) {
 	return append(list, notes(c.Sets)...)
 }
 
-// JSON returns the comparison for programs.
-func (c *Comparison) JSON() ([]byte, error) {
-	var names []string
-	var failed, bounded []int
-	for i := range c.Sets {
-		s := &c.Sets[i]
-		names, failed, bounded = append(names, s.Name), append(failed, len(s.Failed)), append(bounded, s.Bounded())
-	}
-	return result.Encode(map[string]any{
-		"sets": names, "failed": failed, "bounded": bounded, "metrics": c.Rows, "differences": c.Differences,
-	}, "  ")
-}
-
 // Judge holds the comparison against its limits. It returns which are exceeded or unjudged, and the exit status.
 func (c *Comparison) Judge() (errs []error, status int) {
 	found := func(as int, hint, format string, args ...any) {
@@ -144,7 +131,7 @@ func (c *Comparison) Judge() (errs []error, status int) {
 	}
 	for k := range c.limits {
 		l := &c.limits[k]
-		at := slices.IndexFunc(c.Rows, func(r Row) bool { return r.Name == l.Metric.Name })
+		at := slices.IndexFunc(c.Rows, func(r Row) bool { return r.Metric.Name == l.Metric.Name })
 		if at < 0 {
 			found(result.StatusUsage, "name a metric of these runs", " %s: no result has that figure", l.Text)
 			continue

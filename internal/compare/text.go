@@ -52,7 +52,7 @@ func (c *Comparison) Table(format func(threshold.Unit, float64) string) [][]stri
 	list := [][]string{head}
 	for r := range c.Rows {
 		row := &c.Rows[r]
-		line := []string{row.Name}
+		line := []string{row.Metric.Name}
 		for i := range row.Cells {
 			cell := &row.Cells[i]
 			line = append(line, cell.text(func(v float64) string { return format(row.Metric.Unit, v) }))
@@ -89,7 +89,7 @@ func (c *Comparison) Summary(i int) string {
 	of := map[string][]string{}
 	for r := range c.Rows {
 		cell := &c.Rows[r].Cells[i]
-		text := c.Rows[r].Name
+		text := c.Rows[r].Metric.Name
 		if cell.Verdict == Better || cell.Verdict == Worse {
 			text += " " + cell.String()
 		}

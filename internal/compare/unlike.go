@@ -14,11 +14,11 @@ import (
 // Difference is something beside its figures in which a set is not like the first one.
 type Difference struct {
 	// Kind is "plan", "label", "version" or "machine".
-	Kind string `json:"kind"`
+	Kind string
 	// Name is the setting, label, program or property.
-	Name string `json:"name"`
+	Name string
 	// Values has one text for each set, in their order: all its values, joined by commas.
-	Values []string `json:"values"`
+	Values []string
 }
 
 // differences returns the differences in plans, labels, versions and machines of the sets, or of the repeats of one.
