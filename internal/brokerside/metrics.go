@@ -70,23 +70,26 @@ type page map[model.LabelValue]model.Vector
 func (s *sample) page(list model.Vector) {
 	p := page{}
 	for _, v := range list {
-		p[v.Metric[model.MetricNameLabel]] = append(p[v.Metric[model.MetricNameLabel]], v)
+		name := v.Metric[model.MetricNameLabel]
+		if !strings.HasPrefix(string(name), "jvm_memory_") || v.Metric["area"] == "heap" {
+			p[name] = append(p[name], v)
+		}
 	}
 	if p["node_exporter_build_info"] != nil { // whose own process it is
 		maps.DeleteFunc(p, func(name model.LabelValue, _ model.Vector) bool {
 			return strings.HasPrefix(string(name), "process_")
 		})
 	}
-	s.CPU = p.count(1e6, nil, "process_cpu_seconds_total")
-	s.Memory = p.count(1, nil, "process_resident_memory_bytes", "rabbitmq_process_resident_memory_bytes")
-	s.Threads = p.count(1, nil, "jvm_threads_live_threads", "jvm_threads_current", "process_threads")
-	s.Files = p.count(1, nil, "process_open_fds", "process_files_open_files", "rabbitmq_process_open_fds")
-	s.Heap = p.count(1, model.Metric{"area": "heap"}, "jvm_memory_used_bytes", "jvm_memory_bytes_used")
-	s.Collections = p.count(1, nil, "jvm_gc_pause_seconds_count", "jvm_gc_collection_seconds_count",
+	s.CPU = p.count(1e6, "process_cpu_seconds_total")
+	s.Memory = p.count(1, "process_resident_memory_bytes", "rabbitmq_process_resident_memory_bytes")
+	s.Threads = p.count(1, "jvm_threads_live_threads", "jvm_threads_current", "process_threads")
+	s.Files = p.count(1, "process_open_fds", "process_files_open_files", "rabbitmq_process_open_fds")
+	s.Heap = p.count(1, "jvm_memory_used_bytes", "jvm_memory_bytes_used")
+	s.Collections = p.count(1, "jvm_gc_pause_seconds_count", "jvm_gc_collection_seconds_count",
 		"erlang_vm_statistics_garbage_collection_number_of_gcs")
-	s.CollectionTime = p.count(1e6, nil, "jvm_gc_pause_seconds_sum", "jvm_gc_collection_seconds_sum")
+	s.CollectionTime = p.count(1e6, "jvm_gc_pause_seconds_sum", "jvm_gc_collection_seconds_sum")
 	// A JVM says -1 where the system does not report its load.
-	if load := p.first(nil, "node_load1", "system_load_average_1m"); load != nil && *load >= 0 && *load <= maxCount {
+	if load := p.first("node_load1", "system_load_average_1m"); load != nil && *load >= 0 && *load <= maxCount {
 		s.Load = load
 	}
 	s.disks(p.devices("node_disk_read_bytes_total", 1), p.devices("node_disk_written_bytes_total", 1),
@@ -94,31 +97,21 @@ func (s *sample) page(list model.Vector) {
 	s.networks(p.devices("node_network_receive_bytes_total", 1), p.devices("node_network_transmit_bytes_total", 1))
 }
 
-// first returns the sum of the values with the labels, of the first name that has some; nil if none has.
-func (p page) first(labels model.Metric, names ...model.LabelValue) *float64 {
+// first returns the sum of the values of the first name that has some; nil if none has.
+func (p page) first(names ...model.LabelValue) *float64 {
 	for _, name := range names {
 		sum, known := 0.0, false
 		for _, v := range p[name] {
 			n := float64(v.Value)
-			if math.IsNaN(n) || math.IsInf(n, 0) || !has(v.Metric, labels) {
-				continue
+			if !math.IsNaN(n) && !math.IsInf(n, 0) {
+				sum, known = sum+n, true
 			}
-			sum, known = sum+n, true
 		}
 		if known && !math.IsInf(sum, 0) {
 			return &sum
 		}
 	}
 	return nil
-}
-
-func has(m, labels model.Metric) bool {
-	for name, value := range labels {
-		if m[name] != value {
-			return false
-		}
-	}
-	return true
 }
 
 // devices returns the values of a name times a factor, by their devices.
@@ -131,8 +124,8 @@ func (p page) devices(name model.LabelValue, factor float64) map[string]float64 
 }
 
 // count is first, times a factor.
-func (p page) count(factor float64, labels model.Metric, names ...model.LabelValue) *uint64 {
-	v := p.first(labels, names...)
+func (p page) count(factor float64, names ...model.LabelValue) *uint64 {
+	v := p.first(names...)
 	if v == nil {
 		return nil
 	}
