@@ -13,21 +13,27 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// CheckURL finds mistakes in the URL of a server. The error does not show the URL, which may have a password.
+// CheckURL finds mistakes in the URL of a server.
 func CheckURL(text string) error {
+	_, err := parseURL(text)
+	return err
+}
+
+// parseURL returns the URL of a server. The error does not show the URL, which may have a password.
+func parseURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
-		return errors.New("it must begin with http://HOST or https://HOST")
+		return nil, errors.New("it must begin with http://HOST or https://HOST")
 	}
-	return nil
+	return u, nil
 }
 
 // CheckManagement finds mistakes in a management URL, as CheckURL does.
 func CheckManagement(text string) error {
-	if err := CheckURL(text); err != nil {
+	u, err := parseURL(text)
+	if err != nil {
 		return err
 	}
-	u, _ := url.Parse(text) // it was checked
 	for key := range u.Query() {
 		if key != "vhost" { // a mistyped one would count another queue of that name
 			return errors.New("only ?vhost=NAME may follow its path")
@@ -47,10 +53,10 @@ type client struct {
 // newClient returns a client of the server of a URL. User and password of the URL take precedence over the arguments.
 func newClient(text, user, password string, tls driver.TLS, limit int64) (*client, error) {
 	const op = "check the URL of the broker"
-	if err := CheckURL(text); err != nil {
+	u, err := parseURL(text)
+	if err != nil {
 		return nil, driver.Errorf(driver.ClassOther, op, "", "%w", err)
 	}
-	u, _ := url.Parse(text) // it was checked
 	config, err := tls.Config(u.Hostname())
 	if err != nil {
 		return nil, &driver.Error{Class: driver.ClassTLS, Op: op, Err: err}
@@ -92,16 +98,14 @@ func (c *client) fetch(ctx context.Context, method, to string, body []byte, head
 		return nil, failure(ctx, driver.ClassConnect, err)
 	}
 	defer func() { _ = answer.Body.Close() }() // it was only read
-	class, hint, status := driver.ClassOther, "", answer.Status
-	switch answer.StatusCode {
-	case http.StatusUnauthorized, http.StatusForbidden:
-		class, hint = driver.ClassAuth, "check user and password, and what the user may do"
-	case http.StatusNotFound:
-		class = driver.ClassNotFound
-	case http.StatusFound, http.StatusMovedPermanently, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
-		status += ": " + answer.Header.Get("Location")
-	}
 	if answer.StatusCode != http.StatusOK {
+		class, hint, status := statusClass(answer.StatusCode), "", answer.Status
+		if class == driver.ClassAuth {
+			hint = "check user and password, and what the user may do"
+		}
+		if to := answer.Header.Get("Location"); to != "" {
+			status += ": " + to
+		}
 		return nil, driver.Errorf(class, "", hint, "the server answers %.200q", status)
 	}
 	text, err := io.ReadAll(io.LimitReader(answer.Body, c.limit+1))
@@ -112,6 +116,17 @@ func (c *client) fetch(ctx context.Context, method, to string, body []byte, head
 		return nil, driver.Errorf(driver.ClassTooLarge, "", "", "the answer has more than %d bytes", c.limit)
 	}
 	return text, nil
+}
+
+// statusClass returns the class of an answer that is no success.
+func statusClass(status int) driver.Class {
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return driver.ClassAuth
+	case http.StatusNotFound:
+		return driver.ClassNotFound
+	}
+	return driver.ClassOther
 }
 
 // failure is a time-out if the context has ended.

@@ -21,13 +21,11 @@ type jolokia struct {
 	path, origin string
 }
 
-// JolokiaRequest reads attributes of beans, calls an operation of one, or searches beans.
-type JolokiaRequest struct {
-	Type      string   `json:"type"` // read, exec or search
+// jolokiaRequest reads attributes of beans, or searches beans.
+type jolokiaRequest struct {
+	Type      string   `json:"type"` // read or search
 	Bean      string   `json:"mbean"`
 	Attribute []string `json:"attribute,omitempty"`
-	Operation string   `json:"operation,omitempty"`
-	Arguments []any    `json:"arguments,omitempty"`
 }
 
 type jolokiaAnswer struct {
@@ -57,47 +55,40 @@ func (h *Inspector) findJolokia(ctx context.Context) (inspect, error) {
 func (j *jolokia) detect(ctx context.Context) (inspect, error) {
 	for _, p := range []struct {
 		bean     string
-		requests func(driver.Destination) []JolokiaRequest
+		requests func(driver.Destination) []jolokiaRequest
 		count    func(driver.Destination, []jolokiaAnswer) (driver.DestinationCount, error)
 	}{
 		{artemisBroker, artemisRequests, artemisCount},
 		{activemqBroker, classicRequest, classicCount},
 	} {
-		found, err := j.ask(ctx, []JolokiaRequest{{Type: "search", Bean: p.bean}})
+		found, err := j.ask(ctx, []jolokiaRequest{{Type: "search", Bean: p.bean}})
 		if err != nil {
 			return nil, err
 		}
 		var names []string
 		if found[0].Status == http.StatusOK && json.Unmarshal(found[0].Value, &names) == nil && len(names) > 0 {
 			return func(ctx context.Context, list []driver.Destination) ([]driver.DestinationCount, error) {
-				return j.inspect(ctx, list, p.requests, p.count)
+				var requests []jolokiaRequest
+				for _, d := range list {
+					requests = append(requests, p.requests(d)...)
+				}
+				answers, err := j.ask(ctx, requests)
+				if err != nil {
+					return nil, err
+				}
+				return each(list, func(d driver.Destination) (driver.DestinationCount, error) {
+					own := answers[:len(p.requests(d))]
+					answers = answers[len(own):]
+					return p.count(d, own)
+				})
 			}, nil
 		}
 	}
 	return nil, driver.Errorf(driver.ClassOther, "", hintManagement, "Jolokia answers there, but has no ActiveMQ broker")
 }
 
-func (j *jolokia) inspect(
-	ctx context.Context, list []driver.Destination, requestsOf func(driver.Destination) []JolokiaRequest,
-	count func(driver.Destination, []jolokiaAnswer) (driver.DestinationCount, error),
-) ([]driver.DestinationCount, error) {
-	var requests []JolokiaRequest
-	for _, d := range list {
-		requests = append(requests, requestsOf(d)...)
-	}
-	answers, err := j.ask(ctx, requests)
-	if err != nil {
-		return nil, err
-	}
-	return each(list, func(d driver.Destination) (driver.DestinationCount, error) {
-		own := answers[:len(requestsOf(d))]
-		answers = answers[len(own):]
-		return count(d, own)
-	})
-}
-
 // ask sends requests together and returns their answers in the same order.
-func (j *jolokia) ask(ctx context.Context, requests []JolokiaRequest) (answers []jolokiaAnswer, err error) {
+func (j *jolokia) ask(ctx context.Context, requests []jolokiaRequest) (answers []jolokiaAnswer, err error) {
 	body, err := json.Marshal(requests)
 	if err != nil {
 		return nil, err
@@ -122,22 +113,9 @@ func (j *jolokia) ask(ctx context.Context, requests []JolokiaRequest) (answers [
 	return answers, nil
 }
 
-// Call sends one request to the Jolokia at the inspector's URL, and decodes the value of its answer into out, unless
-// nil. The error is of [driver.ClassNotFound] if there is no such bean.
-func (h *Inspector) Call(ctx context.Context, r JolokiaRequest, out any) error {
-	answers, err := (&jolokia{h, h.client.url.EscapedPath() + "/", "http://localhost"}).ask(ctx, []JolokiaRequest{r})
-	if err != nil {
-		return err
-	}
-	if err := answers[0].failure(); err != nil || out == nil {
-		return err
-	}
-	return decode(answers[0].Value, out)
-}
-
 // artemisRequests ask for the queues of an address, and for the address: the subscriptions of a topic take their
 // counters with them.
-func artemisRequests(d driver.Destination) []JolokiaRequest {
+func artemisRequests(d driver.Destination) []jolokiaRequest {
 	address, queue, qualified := strings.Cut(d.Name, "::")
 	bean := artemisBroker + ",component=addresses,address=" + QuoteBean(address)
 	routing, name := `"anycast"`, "*"
@@ -147,7 +125,7 @@ func artemisRequests(d driver.Destination) []JolokiaRequest {
 	if qualified {
 		routing, name = "*", QuoteBean(queue)
 	}
-	return []JolokiaRequest{{
+	return []jolokiaRequest{{
 		Type: "read", Bean: bean + ",subcomponent=queues,routing-type=" + routing + ",queue=" + name,
 		Attribute: []string{"MessageCount", "MessagesAdded", "MessagesAcknowledged", "ConsumerCount"},
 	}, {Type: "read", Bean: bean, Attribute: []string{"RoutedMessageCount", "UnRoutedMessageCount"}}}
@@ -165,7 +143,7 @@ func artemisCount(d driver.Destination, answers []jolokiaAnswer) (driver.Destina
 	return n, err
 }
 
-func classicRequest(d driver.Destination) []JolokiaRequest {
+func classicRequest(d driver.Destination) []jolokiaRequest {
 	kind := "Queue"
 	if d.Kind == driver.Topic {
 		kind = "Topic"
@@ -173,7 +151,7 @@ func classicRequest(d driver.Destination) []JolokiaRequest {
 	// As the broker names destinations (JMXSupport.encodeObjectNamePart).
 	name := strings.NewReplacer(":", "_", ",", "_", "'", "_", `"`, "_", "?", "&qe;", "=", "&amp;", "*", "&ast;").
 		Replace(d.Name)
-	return []JolokiaRequest{{
+	return []jolokiaRequest{{
 		Type: "read", Bean: activemqBroker + ",destinationType=" + kind + ",destinationName=" + name,
 		Attribute: []string{"QueueSize", "EnqueueCount", "DequeueCount", "ConsumerCount"},
 	}}
@@ -221,16 +199,10 @@ func (a *jolokiaAnswer) sum(names ...string) ([]driver.Count, error) {
 
 // failure returns the error of an answer.
 func (a *jolokiaAnswer) failure() error {
-	class := driver.ClassOther
-	switch a.Status {
-	case http.StatusOK:
+	if a.Status == http.StatusOK {
 		return nil
-	case http.StatusForbidden, http.StatusUnauthorized:
-		class = driver.ClassAuth
-	case http.StatusNotFound:
-		class = driver.ClassNotFound
 	}
-	return driver.Errorf(class, "", "", "Jolokia answers %d: %.200s", a.Status, a.Error)
+	return driver.Errorf(statusClass(a.Status), "", "", "Jolokia answers %d: %.200s", a.Status, a.Error)
 }
 
 // QuoteBean quotes a value in a name of a bean (ObjectName.quote).

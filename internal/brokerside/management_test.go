@@ -90,7 +90,7 @@ func artemisJolokia(t *testing.T) http.Handler {
 			_, _ = fmt.Fprint(w, `{"error": "Origin is not allowed to call this agent", "status": 403}`)
 			return
 		}
-		var requests []JolokiaRequest
+		var requests []jolokiaRequest
 		assert.NoError(t, json.NewDecoder(r.Body).Decode(&requests))
 		var answers []string
 		for _, request := range requests {
