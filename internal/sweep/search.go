@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -43,20 +44,15 @@ type Search struct {
 	Silent   bool
 	Progress Progress
 
-	dir    string // for the results; empty for none
-	asked  []threshold.Threshold
-	tried  int
-	status int // of the run that ended the search early
+	dir   string // for the results; empty for none
+	asked []threshold.Threshold
+	tried int
 }
 
 // Do runs the search. It returns the outcome and the exit status.
 func (s *Search) Do() (*record.Search, int) {
-	p := s.First.Plan
 	s.dir = s.First.Outputs.Result
-	s.asked = s.Thresholds
-	for _, list := range thresholds(p) {
-		s.asked = append(s.asked[:len(s.asked):len(s.asked)], list...)
-	}
+	s.asked = slices.Concat(s.Thresholds, thresholds(s.First.Plan))
 	out := &record.Search{}
 	err := s.begin(out)
 	if err != nil {
@@ -78,10 +74,9 @@ func (s *Search) Do() (*record.Search, int) {
 
 // begin makes the folder, and the texts of all thresholds.
 func (s *Search) begin(out *record.Search) error {
-	for _, list := range [][]threshold.Threshold{s.asked, queueing(reached, s.receives())} {
-		for i := range list {
-			out.Thresholds = append(out.Thresholds, list[i].String())
-		}
+	list := s.demands(reached)
+	for i := range list {
+		out.Thresholds = append(out.Thresholds, list[i].String())
 	}
 	if s.dir == "" {
 		return nil
@@ -89,17 +84,15 @@ func (s *Search) begin(out *record.Search) error {
 	return makeFolder(s.dir)
 }
 
-// receives reports whether a load receives its own messages.
-func (s *Search) receives() bool { return s.First.Plan.Roles() == plan.Client }
-
-// queueing returns the thresholds that refuse a rate at which messages queue in perfmq, or at the broker if the load
-// also receives. A rate must reach that share of the target in percent.
-func queueing(share float64, receives bool) (list []threshold.Threshold) {
+// demands returns all thresholds of a load: those asked for, and those that refuse a rate at which messages queue in
+// perfmq, or at the broker if the load also receives. A rate must reach that share of the target in percent.
+func (s *Search) demands(share float64) []threshold.Threshold {
 	of := " >= " + strconv.FormatFloat(share, 'f', -1, 64) + "% of target"
 	own := []string{"completed.avg" + of, "delay.p99 < 100ms"}
-	if receives {
+	if s.First.Plan.Roles() == plan.Client {
 		own = append(own, "received.avg"+of)
 	}
+	list := slices.Clone(s.asked)
 	for _, text := range own {
 		t, _ := threshold.Parse(text) // cannot fail
 		list = append(list, t)
@@ -123,8 +116,7 @@ func (s *Search) thresholdsOf(step *plan.Step) []threshold.Threshold {
 			target += g.Rate.Average(step.Duration)
 		}
 	}
-	own := queueing(shareOf(target*measured(step).Seconds()), s.receives())
-	return append(s.asked[:len(s.asked):len(s.asked)], own...)
+	return s.demands(shareOf(target * measured(step).Seconds()))
 }
 
 func measured(step *plan.Step) time.Duration { return step.Duration - step.Warmup }
@@ -152,14 +144,10 @@ func (s *Search) load(rate float64, hold bool) (*run.Run, error) {
 	return of, nil
 }
 
-// errEnded ends a search with [Search.status].
-var errEnded = errors.New("a load ended")
+// ended ends a search with the exit status of a load that failed.
+type ended int
 
-// end ends the search with the exit status of a run that failed.
-func (s *Search) end(status int) error {
-	s.status = status
-	return errEnded
-}
+func (ended) Error() string { return "a load ended" }
 
 // probe runs a load of the given rate and judges it.
 func (s *Search) probe(rate float64, hold bool) (point record.Point, err error) {
@@ -172,14 +160,14 @@ func (s *Search) probe(rate float64, hold bool) (point record.Point, err error) 
 	if !e.Finished() {
 		s.Progress.Ended(&e)
 		if e.Ended() {
-			return point, s.end(result.StatusInterrupted)
+			return point, ended(result.StatusInterrupted)
 		}
-		return point, s.end(e.Status())
+		return point, ended(e.Status())
 	}
 	switch driver.ClassOf(e.Summary.Err) {
 	case driver.ClassConnectionLost, driver.ClassConnect: // no load shows what such a broker can do
 		s.Progress.Fail(e.Summary.Err)
-		return point, s.end(result.StatusFailed)
+		return point, ended(result.StatusFailed)
 	}
 	point = judge(e.Summary)
 	point.Why, point.Limit = of.Secrets.Line(point.Why), of.Secrets.Line(point.Limit) // may hold texts of the broker
@@ -188,7 +176,7 @@ func (s *Search) probe(rate float64, hold bool) (point record.Point, err error) 
 		s.Progress.Fail(plan.Wrong("purge the destination, and raise --drain-timeout",
 			"%d messages were left at the broker when --drain-timeout ended: they would disturb the next load",
 			*n))
-		return point, s.end(result.StatusFailed)
+		return point, ended(result.StatusFailed)
 	}
 	return point, nil
 }
@@ -241,10 +229,11 @@ func (s *Search) printLoad(rate float64, hold bool, length time.Duration, p *rec
 // conclude prints the outcome and returns the exit status.
 func (s *Search) conclude(found *record.Search, err error) int {
 	text := found.String()
+	var status ended
 	switch {
-	case errors.Is(err, errEnded):
+	case errors.As(err, &status):
 		s.print("--- %s", text)
-		return s.status
+		return int(status)
 	case err != nil && !errors.Is(err, errNothing) && !errors.Is(err, errUndecided):
 		s.Progress.Fail(err)
 		return result.StatusFailed

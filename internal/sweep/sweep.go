@@ -104,12 +104,12 @@ func (s *Sweep) Check() error {
 }
 
 // thresholds returns the thresholds of the plan, then of each step.
-func thresholds(p *plan.Plan) [][]threshold.Threshold {
-	lists := [][]threshold.Threshold{p.Thresholds}
+func thresholds(p *plan.Plan) []threshold.Threshold {
+	list := slices.Clone(p.Thresholds)
 	for i := range p.Steps {
-		lists = append(lists, p.Steps[i].Thresholds)
+		list = append(list, p.Steps[i].Thresholds...)
 	}
-	return lists
+	return list
 }
 
 // hashCell adds a cell to a hash: its plan, and the labels, the embedded broker and the early ends of a run, which the
@@ -125,10 +125,9 @@ func hashCell(to io.Writer, values map[string]string, of *run.Run) error {
 	}
 	_, _ = fmt.Fprintf(to, "%s %q %q %v %+v\n", hash, values, of.Plan.Labels, of.Plan.Embedded,
 		of.Plan.Faults) // never fails
-	for _, list := range thresholds(of.Plan) {
-		for i := range list {
-			_, _ = fmt.Fprintf(to, "%v ", list[i].Abort)
-		}
+	list := thresholds(of.Plan)
+	for i := range list {
+		_, _ = fmt.Fprintf(to, "%v ", list[i].Abort)
 	}
 	return nil
 }
@@ -266,7 +265,7 @@ func (s *Sweep) keep(r *record.Run, sum *stats.Summary, clean func(string) strin
 	}
 }
 
-// open reads the state of the sweep from its folder, or makes the folder.
+// open continues the sweep in its folder, or makes the folder.
 func (s *Sweep) open() error {
 	if s.dir == "" {
 		return nil
@@ -279,11 +278,16 @@ func (s *Sweep) open() error {
 	}
 	earlier, err := record.ReadSweep(s.dir)
 	switch {
-	case err == nil:
-		return s.resume(earlier)
-	case !errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist):
+		return s.save()
+	case err != nil:
 		return err
+	case earlier.Plan != s.state.Plan:
+		return plan.Wrong("name another folder",
+			"--result %s has a sweep of another plan: the scenario, its variables or the flags have changed", s.dir)
 	}
+	s.state.Resume(earlier)
+	s.note("continuing the sweep in %s: %d of %d runs are finished", s.dir, s.finished(), len(s.state.Runs))
 	return s.save()
 }
 
@@ -309,17 +313,6 @@ func (s *Sweep) own() error {
 			record.SweepFile)
 	}
 	return nil
-}
-
-// resume continues a sweep.
-func (s *Sweep) resume(earlier *record.Sweep) error {
-	if earlier.Plan != s.state.Plan {
-		return plan.Wrong("name another folder",
-			"--result %s has a sweep of another plan: the scenario, its variables or the flags have changed", s.dir)
-	}
-	s.state.Resume(earlier)
-	s.note("continuing the sweep in %s: %d of %d runs are finished", s.dir, s.finished(), len(s.state.Runs))
-	return s.save()
 }
 
 // folder returns the folder for the result of a run; empty for none. It removes the result of an unfinished attempt,
