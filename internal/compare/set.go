@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/sweep/record"
@@ -133,13 +132,16 @@ func Failed(r *result.Result) string {
 
 // Sift takes failed runs out of a set. If all have failed they stay.
 func (s *Set) Sift() {
+	var good []*result.Result
 	for _, r := range s.Repeats {
-		if Failed(r) != "" {
+		if Failed(r) == "" {
+			good = append(good, r)
+		} else {
 			s.Failed = append(s.Failed, r)
 		}
 	}
-	if len(s.Failed) < len(s.Repeats) {
-		s.Repeats = slices.DeleteFunc(slices.Clone(s.Repeats), func(r *result.Result) bool { return Failed(r) != "" })
+	if len(good) > 0 {
+		s.Repeats = good
 	}
 }
 

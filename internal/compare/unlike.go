@@ -85,18 +85,13 @@ func Settings(r *result.Result) map[string]string {
 	return flat
 }
 
-// flatten puts the values of a tree under their paths, such as steps.load.rate.
+// flatten puts the values of a tree under their paths, such as steps.load.rate, behind a path that is empty or ends
+// with a dot.
 func flatten(into map[string]string, path string, v any) {
-	join := func(name string) string {
-		if path == "" {
-			return name
-		}
-		return path + "." + name
-	}
 	switch v := v.(type) {
 	case map[string]any:
 		for name, x := range v {
-			flatten(into, join(name), x)
+			flatten(into, path+name+".", x)
 		}
 	case []any:
 		for i, x := range v {
@@ -106,10 +101,10 @@ func flatten(into map[string]string, path string, v any) {
 					name = text
 				}
 			}
-			flatten(into, join(name), x)
+			flatten(into, path+name+".", x)
 		}
 	default:
-		into[path] = fmt.Sprint(v)
+		into[strings.TrimSuffix(path, ".")] = fmt.Sprint(v)
 	}
 }
 

@@ -57,39 +57,35 @@ func newFeed(l net.Listener, address string) *Feed {
 // Address returns the address of the page, with the real port if port 0 was requested.
 func (f *Feed) Address() string { return f.http.Addr().String() }
 
-// change makes the next version of the page.
-func (f *Feed) change(version string, make func() error) error {
+// change makes the next version of the page, until the function that it returns is called.
+func (f *Feed) change(version string) (end func()) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	f.version, f.html = version, nil
-	return make()
+	return f.mu.Unlock
 }
 
 // Start sets the head.
 func (f *Feed) Start(head result.Head) error {
-	return f.change("0", func() error {
-		f.sum = result.NewSum(head)
-		return nil
-	})
+	defer f.change("0")()
+	f.sum = result.NewSum(head)
+	return nil
 }
 
 // Row adds a row with its histograms.
 func (f *Feed) Row(row result.Row) error {
 	f.rows++
-	return f.change(strconv.Itoa(f.rows), func() error {
-		f.run.add(&row)
-		f.sum.AddRow(&row)
-		return nil
-	})
+	defer f.change(strconv.Itoa(f.rows))()
+	f.run.add(&row)
+	f.sum.AddRow(&row)
+	return nil
 }
 
 // Finish sets the result.
 func (f *Feed) Finish(r result.Result) error {
-	return f.change(ended, func() error {
-		r.Rows, r.Complete = nil, true
-		f.run.Result, f.run.Live = &r, false
-		return nil
-	})
+	defer f.change(ended)()
+	r.Rows, r.Complete = nil, true
+	f.run.Result, f.run.Live = &r, false
+	return nil
 }
 
 // Close stops serving, after browsers that follow the page have had the time to fetch the last version.

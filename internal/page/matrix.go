@@ -82,7 +82,7 @@ func (p *Page) cells() Table {
 			}
 			row = append(row, text)
 		}
-		t.Rows = append(t.Rows, row)
+		t.add(row...)
 	}
 	return t
 }

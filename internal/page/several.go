@@ -22,7 +22,7 @@ func verdicts(runs []*Run) Table {
 		if n := len(r.Result.Findings); n > 0 {
 			findings = fmt.Sprintf("%d, the first: %s", n, r.Result.Findings[0].Text)
 		}
-		t.Rows = append(t.Rows, []string{r.Name, verdict, limit, findings})
+		t.add(r.Name, verdict, limit, findings)
 	}
 	return t
 }
@@ -52,7 +52,7 @@ func (p *Page) comparison() (tables []Table, summaries []string) {
 		differs.Head = append(differs.Head, all.Sets[i].Name)
 	}
 	for _, d := range all.Differences {
-		differs.Rows = append(differs.Rows, append([]string{d.Kind + " " + d.Name}, d.Values...))
+		differs.add(append([]string{d.Kind + " " + d.Name}, d.Values...)...)
 	}
 	for _, note := range all.Notes() {
 		summaries = append(summaries, sentence(note)+".")

@@ -120,29 +120,29 @@ func (s *Search) Kind() string {
 
 // Words returns the outcome in words, and the reason why the rate is not higher; empty if unknown.
 func (s *Search) Words() (text, why string) {
-	failed := "at " + PerSecond(s.Above) + " msg/s: " + s.Failed.Why
-	limit := "at " + PerSecond(s.Above) + " msg/s the limit was " + s.Failed.Limit
+	rate := func(v float64) string { return PerSecond(v) + " msg/s" }
+	failed := "at " + rate(s.Above) + ": " + s.Failed.Why
+	limit := "at " + rate(s.Above) + " the limit was " + s.Failed.Limit
 	switch s.Kind() {
 	case Maximum:
-		return "maximum: " + PerSecond(s.Rate) + " msg/s", failed
+		return "maximum: " + rate(s.Rate), failed
 	case AtLeast:
-		text = "at least " + PerSecond(s.Rate) + " msg/s"
 		if s.Above == 0 {
-			return text, "that is as far as the search goes"
+			limit = "that is as far as the search goes"
 		}
-		return text, limit
+		return "at least " + rate(s.Rate), limit
 	case Undecided:
-		return "undecided: perfmq was the limit of " + strconv.Itoa(s.Bounded()) + " of " + strconv.Itoa(len(s.Points)) +
-			" loads, and no rate was held", limit
+		return fmt.Sprintf("undecided: perfmq was the limit of %d of %d loads, and no rate was held", s.Bounded(),
+			len(s.Points)), limit
 	case Nothing:
-		return "not even " + PerSecond(s.Above) + " msg/s passes the thresholds", s.Failed.Why
+		return "not even " + rate(s.Above) + " passes the thresholds", s.Failed.Why
 	case NotSteady:
 		return "no rate was held: the broker, or the machine, is not steady; the last that was tried is " +
-			PerSecond(s.Failed.Rate) + " msg/s", s.Failed.Why
+			rate(s.Failed.Rate), s.Failed.Why
 	}
 	passed := "no rate"
 	if s.Rate > 0 {
-		passed = PerSecond(s.Rate) + " msg/s"
+		passed = rate(s.Rate)
 	}
 	return "the search has not come to its end; " + passed + " had passed", ""
 }
@@ -172,12 +172,11 @@ func (s *Search) String() string {
 
 // PerSecond formats a rate with commas between the thousands.
 func PerSecond(rate float64) string {
-	text := strconv.FormatFloat(rate, 'f', -1, 64)
-	whole, rest, _ := strings.Cut(text, ".")
+	whole, rest, fraction := strings.Cut(strconv.FormatFloat(rate, 'f', -1, 64), ".")
 	for i := len(whole) - 3; i > 0; i -= 3 {
 		whole = whole[:i] + "," + whole[i:]
 	}
-	if rest != "" {
+	if fraction {
 		whole += "." + rest
 	}
 	return whole

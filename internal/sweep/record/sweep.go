@@ -209,10 +209,7 @@ func (s *Sweep) folder(cell int, values map[string]string) string {
 	for _, a := range s.Axes {
 		name += "_" + plain(a.Name) + "=" + plain(values[a.Name])
 	}
-	if len(name) > maxFolder {
-		name = name[:maxFolder]
-	}
-	return name
+	return name[:min(len(name), maxFolder)]
 }
 
 // plain replaces characters that may have a meaning for file systems and shells.
