@@ -53,11 +53,10 @@ type Env struct {
 // app is one call of the program.
 type app struct {
 	Env
-	libraries []driver.Factory // taken out of Factories: drivers on client libraries
-	environ   config.Environment
-	maker     *config.Maker
-	secrets   *safetext.Secrets
-	errors    *errorPrinter
+	environ config.Environment
+	maker   *config.Maker
+	secrets *safetext.Secrets
+	errors  *errorPrinter
 	// work runs after the input was read and checked; nil if the command has nothing more to do
 	work   func() int
 	status int
@@ -97,9 +96,10 @@ func Main(env Env) int {
 
 func newApp(env Env) *app {
 	a := &app{Env: env, environ: config.NewEnvironment(env.Environ)}
-	a.Factories, a.libraries = config.ByClient(env.Factories)
+	natives, libraries := config.ByClient(env.Factories)
+	a.Factories = natives
 	a.maker = &config.Maker{
-		Factories: a.Factories, Libraries: a.libraries, Scenarios: a.Scenarios, JobIndex: a.environ[config.JobIndex],
+		Factories: a.Factories, Libraries: libraries, Scenarios: a.Scenarios, JobIndex: a.environ[config.JobIndex],
 	}
 	return a
 }

@@ -53,7 +53,6 @@ func TestClientInPlanAndHelp(t *testing.T) {
 
 	got = call(nil, "alpha", "client", "--help-all")
 	require.Contains(t, got.stdout, "--client NAME")
-	require.Contains(t, got.stdout, "With --client library, which is alphalib: -o size, -o tag.")
 	require.Contains(t, call(nil, "__complete", "alpha", "client", "--client", "").stdout, "native\nlibrary\n")
 }
 

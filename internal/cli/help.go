@@ -55,7 +55,7 @@ func (a *app) help(cmd *cobra.Command, all bool) error {
 	}
 	listFlags(&b, cmd, brief)
 	if f := a.protocolOf(cmd); f != nil && all {
-		a.optionHelp(&b, f)
+		optionHelp(&b, f)
 	}
 	if example != "" {
 		fmt.Fprintf(&b, "\nExamples\n%s\n", strings.TrimSuffix(example, "\n"))
@@ -160,7 +160,7 @@ func destinationHelp(f *driver.Factory) string {
 	return strings.Join(forms, ", ") + " (default: " + config.DefaultDestination(f) + ")"
 }
 
-func (a *app) optionHelp(b *strings.Builder, f *driver.Factory) {
+func optionHelp(b *strings.Builder, f *driver.Factory) {
 	options := driver.Describe(config.NewOptions(f))
 	if len(options) == 0 {
 		return
@@ -172,13 +172,6 @@ func (a *app) optionHelp(b *strings.Builder, f *driver.Factory) {
 			help += ": " + words
 		}
 		writeEntry(b, "-o "+o.Name+"=", describe(help, o.Default), helpIndent)
-	}
-	for _, l := range config.LibrariesOf(f, a.libraries) {
-		names := []string{"none of them"}
-		for i, o := range driver.Describe(config.NewOptions(&l)) {
-			names = append(names[:i], "-o "+o.Name)
-		}
-		fmt.Fprintf(b, "  With --client library, which is %s: %s.\n", l.Client, strings.Join(names, ", "))
 	}
 }
 

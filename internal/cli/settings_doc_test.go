@@ -17,7 +17,7 @@ import (
 // realApp returns the program with its real protocols.
 func realApp() *app {
 	a := &app{}
-	a.Factories, a.libraries = config.ByClient(drivers.All())
+	a.Factories, _ = config.ByClient(drivers.All())
 	return a
 }
 

@@ -105,7 +105,7 @@ func (r *resolver) chooseClient(f driver.Factory) driver.Factory {
 		return f // native is the default, also where there is only a library
 	}
 	names := []string{cmp.Or(f.Client, driver.Native)}
-	for _, l := range LibrariesOf(&f, r.Libraries) {
+	for _, l := range librariesOf(&f, r.Libraries) {
 		if client == LibraryClient || client == l.Client {
 			return l
 		}

@@ -49,8 +49,8 @@ func isNative(f *driver.Factory) bool { return f.Client == "" || f.Client == dri
 // CanEmbed reports whether the broker in the binary speaks the protocol.
 func CanEmbed(f *driver.Factory) bool { return slices.Contains(broker.Protocols(), f.Name) }
 
-// LibrariesOf returns the client libraries of a protocol.
-func LibrariesOf(f *driver.Factory, libraries []driver.Factory) []driver.Factory {
+// librariesOf returns the client libraries of a protocol.
+func librariesOf(f *driver.Factory, libraries []driver.Factory) []driver.Factory {
 	return slices.DeleteFunc(slices.Clone(libraries), func(l driver.Factory) bool { return l.Name != f.Name })
 }
 

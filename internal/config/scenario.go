@@ -452,7 +452,7 @@ func (b *builder) unusedURL() {
 
 // hasOption reports whether a client of a protocol has an option.
 func (b *builder) hasOption(f *driver.Factory, key string) bool {
-	return slices.ContainsFunc(append(LibrariesOf(f, b.maker.Libraries), *f), func(c driver.Factory) bool {
+	return slices.ContainsFunc(append(librariesOf(f, b.maker.Libraries), *f), func(c driver.Factory) bool {
 		return slices.ContainsFunc(driver.Describe(NewOptions(&c)), func(o driver.Option) bool { return o.Name == key })
 	})
 }

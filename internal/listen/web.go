@@ -57,11 +57,8 @@ func ReadWeb(path string) (Web, error) {
 
 // webMistake describes the mistake, without anything that may be a password.
 func webMistake(err error) string {
-	var prefix bcrypt.InvalidHashPrefixError
-	var version bcrypt.HashVersionTooNewError
-	var cost bcrypt.InvalidCostError
-	if errors.Is(err, bcrypt.ErrHashTooShort) || errors.As(err, &prefix) || errors.As(err, &version) ||
-		errors.As(err, &cost) {
+	if errors.Is(err, bcrypt.ErrHashTooShort) || errors.As(err, new(bcrypt.InvalidHashPrefixError)) ||
+		errors.As(err, new(bcrypt.HashVersionTooNewError)) || errors.As(err, new(bcrypt.InvalidCostError)) {
 		return "a password of basic_auth_users is no bcrypt hash, such as of htpasswd -nB USER"
 	}
 	return regexp.MustCompile("`[^`]*`").ReplaceAllString(err.Error(), "a value") // errors of YAML repeat their input
