@@ -22,7 +22,7 @@ const namedSeries = 20
 // maxLabel is the maximum length of the label of a step and of the user's labels, in bytes.
 const maxLabel = 64
 
-const inFlightHelp = "Messages that were sent and are neither acknowledged nor failed."
+const inFlightHelp = "Messages sent without an answer yet."
 
 // ended is the phase after the summary, in addition to the values of stats.Phase.
 const ended = "ended"
@@ -172,19 +172,19 @@ func (c *collector) collectRun() {
 	if c.final != nil {
 		now = ended
 	} else if run.Several() {
-		c.set("step_info", "step", "The step that the run is in, if it has several; always 1.", 1, shortLabel(n.Step))
+		c.set("step_info", "step", "The present step of several; always 1.", 1, shortLabel(n.Step))
 	}
 	c.set("run_start_time_seconds", "",
-		"When the load began, in seconds since the Unix epoch.", float64(run.Start.UnixMilli())/1000)
+		"Start of the load, in seconds since the Unix epoch.", float64(run.Start.UnixMilli())/1000)
 	for _, phase := range []string{result.Warmup, result.Measure, result.Drain, ended} {
-		c.set("phase", "phase", "1 for the phase that the run is in, 0 for the others.", oneIf(phase == now), phase)
+		c.set("phase", "phase", "1 for the present phase, 0 for the others.", oneIf(phase == now), phase)
 	}
 	c.set("workers", "", "Open producers and consumers.", float64(n.Workers))
 	if run.Producing {
 		c.count("in_flight", "", inFlightHelp, n.InFlight)
 	}
 	for _, own := range n.Protocol {
-		c.count("protocol_events_total", "name", "What only the protocol's driver counts.", own.Value, own.Name)
+		c.count("protocol_events_total", "name", "Counters of the protocol's driver.", own.Value, own.Name)
 	}
 }
 
@@ -200,7 +200,7 @@ func (c *collector) collectCounters() {
 		result.Transacted.If(c.run.Transacted) | result.Delaying.If(t[result.Delayed] > 0)
 	for _, k := range result.CounterTable() {
 		if k.Metric != "" && k.Role&^has == 0 {
-			c.count(k.Metric, "", k.About, t[k.Counter])
+			c.count(k.Metric, "", k.Help, t[k.Counter])
 		}
 	}
 	if c.run.Producing {
@@ -208,8 +208,7 @@ func (c *collector) collectCounters() {
 			"slot": t[result.Blocked] - t[result.NoLeave], "credit": t[result.NoLeave], "socket": t[result.SocketWaits],
 		} {
 			c.count("send_waits_total", "for",
-				"Waits of a producer, by cause: slot (max-pending messages were in flight), credit (the broker gave "+
-					"none) and socket (the network took no more).", n, of)
+				"Waits of producers for room in max-pending (slot), for credit, and for the network (socket).", n, of)
 		}
 		for _, f := range failuresOf(&c.last.Total) {
 			// All classes exist from the beginning, so that rate() sees the first failure.
@@ -217,7 +216,7 @@ func (c *collector) collectCounters() {
 				n := f.classes[class.String()]
 				if class != driver.ClassNone || n > 0 {
 					c.count("sends_failed_total", "state class",
-						"Messages that were sent but not acknowledged, by how that ended and why.",
+						"Messages sent but not completed, by end and cause.",
 						n, f.name, class.String())
 				}
 			}
@@ -228,8 +227,8 @@ func (c *collector) collectCounters() {
 			driver.Release: t[result.ConsumerReleased], driver.Reject: t[result.ConsumerRejected],
 		} {
 			c.count("consumer_failed_total", "as",
-				"Messages that consumers gave back on purpose (release: not received, to come again) or rejected on "+
-					"purpose (reject: received).", n, as.String())
+				"Messages that consumers gave back (release) or rejected (reject), with "+
+					"--consumer-fail.", n, as.String())
 		}
 	}
 }
@@ -245,16 +244,15 @@ func (c *collector) collectStalls() {
 		case (p.Group == "" || len(c.run.Groups) > 1) && named < 4*namedSeries:
 			named++
 			c.emitStalls("group_", "group broker ",
-				"The same of the workers of each group, whether others stalled too or not; with several brokers, or "+
-					"hosts in a URL, also of all workers at each, with an empty group.", &p, p.Group, p.Broker, p.Side)
+				"The same of each group, and of each of several brokers (group is "+
+					"empty).", &p, p.Group, p.Broker, p.Side)
 		}
 	}
 	for side, works := range map[string]bool{stats.SendSide: c.run.Producing, stats.ReceiveSide: c.run.Consuming} {
 		if p := whole[side]; works {
 			c.emitStalls("", "",
-				"Times of --stall-threshold or longer in which the broker confirmed (send) or delivered "+
-					"(receive) nothing, although there was something to do; a stall of both sides counts for "+
-					"each.", &p, side)
+				"Stalls of --stall-threshold or longer, by side: no confirmation (send) or no delivery "+
+					"(receive).", &p, side)
 		}
 	}
 }
@@ -264,7 +262,7 @@ func (c *collector) emitStalls(prefix, labels, help string, p *stats.PartStalls,
 	for _, phase := range []stats.Phase{stats.Measure, stats.Warmup} {
 		all := append(values[:len(values):len(values)], phase.String())
 		c.count(prefix+"stalls_total", labels+"side phase", help, p.Count[phase], all...)
-		c.set(prefix+"stall_seconds_total", labels+"side phase", "How long these stalls were, added up.",
+		c.set(prefix+"stall_seconds_total", labels+"side phase", "Total length of these stalls.",
 			p.Length[phase].Seconds(), all...)
 	}
 }
@@ -275,21 +273,18 @@ func (c *collector) collectOutages() {
 	if p == nil {
 		return
 	}
-	c.set("outages_total", "",
-		"Times in which workers had lost their connections; only with --reconnect.", float64(p.Count))
+	c.set("outages_total", "", "Outages; only with --reconnect.", float64(p.Count))
 	c.set("outage_seconds_total", "",
-		"How long these outages were, added up: each to the first message that was confirmed or received after it.",
+		"Total length of these outages, each to the first message confirmed or received.",
 		p.Length.Seconds())
-	c.set("outage_age_seconds", "", "How long ago the present outage began; 0 if there is none.", p.Since.Seconds())
-	c.set("workers_disconnected", "",
-		"Producers and consumers that have lost their connection and are not connected again.", float64(p.Down))
-	c.count("reconnects_total", "", "Connections that were opened again.", p.Reconnects)
-	c.count("messages_in_doubt_total", "",
-		"Messages that ended without an answer of the broker as their connection was lost.", p.InDoubt)
+	c.set("outage_age_seconds", "", "Age of the present outage; 0 for none.", p.Since.Seconds())
+	c.set("workers_disconnected", "", "Producers and consumers without a connection.", float64(p.Down))
+	c.count("reconnects_total", "", "Reopened connections.", p.Reconnects)
+	c.count("messages_in_doubt_total", "", "Messages in doubt after a lost connection.", p.InDoubt)
 	for class := range driver.NumClasses { // the most frequent class exists from the beginning, for rate()
 		if n := p.Attempts[class]; n > 0 || class == driver.ClassConnect {
 			c.count("reconnect_failures_total", "class",
-				"Attempts to connect again that failed, by the class of the failure.", n, class.String())
+				"Failed attempts to reconnect, by class of error.", n, class.String())
 		}
 	}
 }
@@ -304,7 +299,7 @@ func (c *collector) collectGroup(g *stats.RunGroup, n *result.Counts) {
 		switch k.Counter {
 		case result.Sent, result.Completed, result.Received, result.Redelivered:
 			if k.Role&^has == 0 {
-				c.count("group_"+k.Metric, "group", ofGroup(k.About), t[k.Counter], g.Name)
+				c.count("group_"+k.Metric, "group", ofGroup(k.Help), t[k.Counter], g.Name)
 			}
 		}
 	}
@@ -318,7 +313,7 @@ func (c *collector) collectGroup(g *stats.RunGroup, n *result.Counts) {
 	if g.Sends {
 		info("producer", g.Protocol, g.Client)
 		c.count("group_sends_failed_total", "group",
-			"Messages of a group that were sent but not acknowledged.",
+			"Messages sent but not completed, of a group.",
 			t[result.Sent]-inFlight-t[result.Completed], g.Name)
 		c.count("group_in_flight", "group", ofGroup(inFlightHelp), inFlight, g.Name)
 	}
@@ -333,19 +328,19 @@ func (c *collector) collectTester() {
 	}
 	if h.DelayKnown {
 		c.set("tester_processor_wait_seconds_total", "",
-			"How long threads of this process, added up, waited for a processor.", seconds(h.Delay))
+			"Total time in which threads of this process waited for a processor.", seconds(h.Delay))
 	}
-	c.count("tester_pauses_total", "", "Times in which nothing of this process ran.", h.Pauses)
+	c.count("tester_pauses_total", "", "Pauses of this process.", h.Pauses)
 	c.set("tester_pause_max_seconds", "", "The longest of them.", seconds(h.PauseMax))
 	for direction, by := range map[string]int64{"forward": h.ClockForward, "backward": h.ClockBackward} {
 		c.set("tester_clock_step_seconds_total", "direction",
-			"How far the wall clock was set, forward and backward.", seconds(by), direction)
+			"Steps of the wall clock, forward and backward.", seconds(by), direction)
 	}
 	if h.MachineAll > 0 {
 		c.set("machine_cpu_busy_seconds_total", "",
-			"Processor time used on the whole machine, by all, since the load began.", seconds(h.MachineBusy))
+			"Processor time used by all programs since the load began.", seconds(h.MachineBusy))
 		c.set("machine_cpu_seconds_total", "",
-			"Processor time that the machine had since the load began.", seconds(h.MachineAll))
+			"Processor time of the machine since the load began.", seconds(h.MachineAll))
 	}
 }
 
@@ -383,9 +378,8 @@ func (c *collector) collectVerified() {
 	} {
 		if i < duringRun || final {
 			c.count("verified_messages_total", "finding",
-				"What the verification has found. Received, duplicates, redelivered, duplicates_after_outage, "+
-					"duplicates_resent, out_of_order, damaged and foreign are known during the run, the others when "+
-					"it has ended.", f.n, f.name)
+				"Results of the verification; expected, lost, left, and those that end in _arrived or _missing only "+
+					"after the run.", f.n, f.name)
 		}
 	}
 }
@@ -394,62 +388,54 @@ func (c *collector) collectVerified() {
 func (c *collector) collectDepths() {
 	for _, d := range c.last.Depths[:min(len(c.last.Depths), namedSeries)] {
 		c.count("destination_depth", "destination",
-			"Messages that the broker has at a destination, as it told last.", d.Messages, d.Destination)
+			"Messages at a destination, by the broker's last report.", d.Messages, d.Destination)
 	}
 	if n := brokerside.Backlog(c.last.Depths); n != nil {
-		c.count("backlog_messages", "",
-			"Messages that the broker has at all destinations of the run, as it told last.", *n)
+		c.count("backlog_messages", "", "Messages at all destinations of the run, by the broker's last report.", *n)
 	}
 }
 
 // collectEnd emits the figures of the summary.
 func (c *collector) collectEnd(s *stats.Summary) {
-	c.set("run_success", "",
-		"1 if all that was sent was accepted and received; known when the run has ended.", oneIf(s.Outcome.Success))
+	c.set("run_success", "", "1 if the run was a success; only after its end.", oneIf(s.Outcome.Success))
 	if s.Missing != nil {
-		c.count("messages_missing", "",
-			"Messages acknowledged but not received when the run had ended, if known.", *s.Missing)
-		c.count("messages_expected", "",
-			"Deliveries that the acknowledged messages ought to have caused, if known.", *s.Expected)
+		c.count("messages_missing", "", "Messages completed but not received, if known.", *s.Missing)
+		c.count("messages_expected", "", "Deliveries owed for the completed messages, if known.", *s.Expected)
 	}
 	c.set("run_end_time_seconds", "",
-		"When the run ended, drain included, in seconds since the Unix epoch.", float64(s.End/1000)/1000)
+		"End of the run, drain included, in seconds since the Unix epoch.", float64(s.End/1000)/1000)
 	metrics := s.Metrics()
 	for _, messages := range []string{"sent", "completed", "received"} {
 		for of, value := range map[string]string{".avg": "average", ".min": "minimum", ".max": "maximum"} {
 			if v, known := metrics[messages+of]; known {
 				c.set("run_rate", "messages value",
-					"Messages per second in the measured part: average, and the lowest and highest of a full second.",
+					"Messages per second of the measured part: average, lowest and highest full second.",
 					v, messages, value)
 			}
 		}
 	}
 	if s.Offered.Known() {
 		c.set("run_rate_missed_ratio", "",
-			"Share of the messages due that were not sent, from 0 to 1; only with a rate.", s.Offered.Missed())
+			"Share of the due messages that were not sent, 0 to 1; only with a rate.", s.Offered.Missed())
 	}
 	if s.Limit != nil {
-		c.set("run_limit_info", "limit",
-			"What bounded the rate, as the summary's line limit; always 1.", 1, s.Limit.Kind)
+		c.set("run_limit_info", "limit", "The limit of the rate; always 1.", 1, s.Limit.Kind)
 	}
-	c.set("run_problems", "",
-		"Problems that make the run a failure, as the summary lists them.", float64(len(s.Problems())))
-	c.set("run_warnings", "",
-		"Warnings about the trust that the figures deserve, as the summary lists them.", float64(len(s.Warnings())))
+	c.set("run_problems", "", "Problems, which make the run a failure.", float64(len(s.Problems())))
+	c.set("run_warnings", "", "Warnings of the summary.", float64(len(s.Warnings())))
 	findings := map[string]uint64{}
 	for _, f := range s.Findings {
 		findings[f.Kind] += f.Count
 	}
 	for kind, n := range findings {
-		c.count("run_findings", "kind",
-			"What the figures say beyond single messages, by kind: how often, or of how many messages.", n, kind)
+		c.count("run_findings", "kind", "Findings by kind: how often, or of how many messages.", n, kind)
 	}
 	named := 0
 	for _, kept := range []bool{false, true} { // those that fail have a series, however many there are
 		for i := range s.Thresholds {
 			if o := &s.Thresholds[i]; o.Kept == kept && named < 5*namedSeries &&
 				c.set("threshold_kept", "threshold step",
-					"1 if a threshold was kept, 0 if it was not; of a step if it is about one.",
+					"1 if a threshold passes, 0 if it fails; of a step if it is about one.",
 					oneIf(kept), o.Threshold, shortLabel(o.Step)) {
 				named++
 			}
@@ -458,15 +444,14 @@ func (c *collector) collectEnd(s *stats.Summary) {
 	for i := range s.Brokers[:min(len(s.Brokers), namedSeries)] {
 		b := &s.Brokers[i]
 		c.set("broker_info", "broker side protocol product version",
-			"What a broker said of itself; always 1.", 1, b.Name, b.Side, b.Protocol, b.Product, b.Version)
+			"Product and version of a broker; always 1.", 1, b.Name, b.Side, b.Protocol, b.Product, b.Version)
 	}
 	if s.BrokerCount != nil {
 		for _, compared := range comparisons(s.BrokerCount) {
 			c.count("broker_counted_messages", "count",
-				"Messages that the brokers themselves have counted as added, and as acknowledged, by the run's "+
-					"destinations.", compared.Count, compared.name)
+				"Messages added and acknowledged, as counted by the brokers.", compared.Count, compared.name)
 			c.set("broker_count_difference", "count",
-				"By how many messages these counts are above or below what the run allows; 0 if they agree.",
+				"Difference of these counts from the range the run allows; 0 if they agree.",
 				float64(compared.Differs()), compared.name)
 		}
 	}

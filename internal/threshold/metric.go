@@ -41,12 +41,22 @@ type Metric struct {
 	Group string
 }
 
+const withWarmup = ", warm-up included"
+
+// clause returns a sentence as a part of another.
+func clause(sentence string) string {
+	return strings.ToLower(sentence[:1]) + strings.TrimSuffix(sentence[1:], ".")
+}
+
 // Metrics returns all metrics, in the order in which they are listed. Counts and latencies are of the messages due
 // after the warm-up, unless the help says otherwise; rates are of the time from the end of the warm-up to the end of
 // the load.
 func Metrics() (list []Metric) {
 	for _, k := range result.CounterTable() {
-		m := Metric{Name: k.Name, Needs: k.Role &^ Delay, Help: k.Help} // without a delay no message is early
+		m := Metric{Name: k.Name, Needs: k.Role &^ Delay, Help: clause(k.Help)} // without a delay no message is early
+		if k.WithWarmup {
+			m.Help += withWarmup
+		}
 		if k.Role == Transactions {
 			m.Unit = Count
 		}
@@ -68,38 +78,40 @@ func Metrics() (list []Metric) {
 		}
 	}
 	list = append(list, []Metric{
-		{"missing", Messages, Producers | Consumers, "deliveries that did not come before the drain ended, warm-up " +
-			"included", ""},
-		{"rate.missed", Percent, Producers | Rate, "share of the messages due in the measured time that were not sent", ""},
-		{"stall.count", Count, Stalls, "times in which the broker, one of several, or a group " +
-			"stalled for --stall-threshold or longer", ""},
+		{"missing", Messages, Producers | Consumers, "deliveries missing when the drain ended" + withWarmup, ""},
+		{"rate.missed", Percent, Producers | Rate, "share of the due messages that were not sent", ""},
+		{"stall.count", Count, Stalls, "stalls of --stall-threshold or longer, of any broker or group", ""},
 		{"stall.max", Time, Stalls, "the longest of them", ""},
-		{"outage.count", Count, Reconnection, "times in which workers had lost their connections, with --reconnect", ""},
-		{"outage.max", Time, Reconnection, "the longest of them, to the first message that came through; no value if one " +
-			"had no end", ""},
-		{"recovery.max", Time, Reconnection, "the longest time from the return of the broker after an outage to the first " +
-			"of three seconds at 90% of the rates before it", ""},
-		{"in_doubt", Messages, Reconnection, "messages without an answer of the broker because of an outage, with " +
-			"--reconnect", ""},
+		{"outage.count", Count, Reconnection, "outages, with --reconnect", ""},
+		{"outage.max", Time, Reconnection, "the longest of them; no value if one did not end", ""},
+		{
+			"recovery.max", Time, Reconnection, "longest time from the broker's return to the first of three seconds at " +
+				"90% of the rates before the outage", "",
+		},
+		{"in_doubt", Messages, Reconnection, "messages in doubt after an outage", ""},
 	}...)
 	for _, k := range result.Kinds() {
 		for _, s := range result.Statistics() {
 			list = append(list, Metric{
 				Name: k.Name + "." + s.Name, Unit: Time, Needs: k.Role,
-				Help: s.Help + ", " + strings.ToLower(k.Help[:1]) + strings.TrimSuffix(k.Help[1:], "."),
+				Help: s.Help + ", " + clause(k.Help),
 			})
 		}
 	}
 	const verified = Verification | Consumers
 	return append(list, []Metric{
-		{"lost", Messages, verified | Producers, "messages accepted by the broker that never came although consumers " +
-			"waited, warm-up included", ""},
-		{"left", Messages, verified | Producers, "messages accepted by the broker that had not come when the consumers " +
-			"ended, warm-up included", ""},
-		{"duplicated", Messages, verified, "deliveries beyond the first of each message, warm-up included", ""},
-		{"out_of_order", Messages, verified, "messages that came behind a later one of their producer, warm-up included", ""},
-		{"damaged", Messages, verified, "deliveries that differ from the message sent, warm-up included", ""},
-		{"tester.cpu", Percent, 0, "processor time of the tester, of all processors that it may use, warm-up included", ""},
+		{
+			"lost", Messages, verified | Producers,
+			"messages completed but never received although consumers waited" + withWarmup, "",
+		},
+		{
+			"left", Messages, verified | Producers,
+			"messages completed but not received when the consumers ended" + withWarmup, "",
+		},
+		{"duplicated", Messages, verified, "deliveries beyond the first of each message" + withWarmup, ""},
+		{"out_of_order", Messages, verified, "messages received after a later one of their producer" + withWarmup, ""},
+		{"damaged", Messages, verified, "deliveries that differ from the message sent" + withWarmup, ""},
+		{"tester.cpu", Percent, 0, "processor time of perfmq, of all processors it may use" + withWarmup, ""},
 	}...)
 }
 

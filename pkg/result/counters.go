@@ -72,12 +72,13 @@ type CounterInfo struct {
 	Role    Role
 	// Key is the key in the JSON of `artemis perf` for counters that only perfmq has; empty if it is written apart.
 	Key string
-	// Name and Help are those of the metric for thresholds, sweeps and comparisons; empty for none. WithWarmup: it is of
-	// the whole run, not of the messages due after the warm-up.
-	Name, Help string
+	// Name is that of the metric for thresholds, sweeps and comparisons; empty for none. WithWarmup: it is of the whole
+	// run, not of the messages due after the warm-up.
+	Name       string
 	WithWarmup bool
-	// Metric and About are name and help for Prometheus, Metric without "perfmq_"; empty if there is none of its own.
-	Metric, About string
+	// Metric is the name for Prometheus without "perfmq_"; empty if there is none of its own.
+	Metric string
+	Help   string
 }
 
 // CounterTable returns the counters in their order, except counters that outputs write apart. A new counter is a field
@@ -86,99 +87,87 @@ func CounterTable() []CounterInfo { return counters }
 
 //nolint:gochecknoglobals // a table that never changes
 var counters = []CounterInfo{
+	{Sent, ProducerRole, "", "sent", false, "messages_sent_total", "Messages handed to the client."},
 	{
-		Sent, ProducerRole, "", "sent", "messages handed to the broker", false,
-		"messages_sent_total", "Messages handed to the protocol's driver.",
+		Blocked, ProducerRole, "", "", false, "messages_blocked_total",
+		"Waits of producers for room: max-pending messages in flight, or no credit.",
+	},
+	{Completed, ProducerRole, "", "completed", false, "messages_completed_total", "Messages confirmed by the broker."},
+	{
+		CompletedBytes, ProducerRole, "", "", false, "payload_completed_bytes_total",
+		"Payload of the completed messages.",
+	},
+	{Rejected, ProducerRole, "", "rejected", false, "", "Messages refused by the broker."},
+	{Released, ProducerRole, "", "released", false, "", "Messages given back by the broker."},
+	{Modified, ProducerRole, "", "modified", false, "", "Messages given back by the broker as modified."},
+	{Failed, ProducerRole, "", "failed", false, "", "Messages that ended with an error."},
+	{Unconfirmed, ProducerRole, "", "unconfirmed", false, "", "Messages in doubt: their confirmation was lost."},
+	{
+		Resent, ProducerRole, "", "resent", false, "messages_resent_total",
+		"Repeats of messages in doubt (--in-doubt resend); not in sent.",
 	},
 	{
-		Blocked, ProducerRole, "", "", "", false,
-		"messages_blocked_total", "Waits of a producer because max-pending messages were in flight, or for credit.",
+		LateSends, ProducerRole, "", "late", true, "sends_late_total",
+		"Messages sent late though neither broker nor max-pending blocked them.",
 	},
 	{
-		Completed, ProducerRole, "", "completed", "messages accepted by the broker", false,
-		"messages_completed_total", "Messages that the broker acknowledged.",
+		Strays, ProducerRole, "", "", false, "answers_stray_total",
+		"Answers to no message in flight: too late, or repeated.",
+	},
+	{Received, ConsumerRole, "", "received", false, "messages_received_total", "Messages delivered to consumers."},
+	{ReceivedBytes, ConsumerRole, "", "", false, "payload_received_bytes_total", "Payload of the received messages."},
+	{
+		Redelivered, ConsumerRole, "redelivered", "redelivered", false, "messages_redelivered_total",
+		"Received messages marked as redelivered.",
 	},
 	{
-		CompletedBytes, ProducerRole, "", "", "", false,
-		"payload_completed_bytes_total", "Payload of the acknowledged messages.",
-	},
-	{Rejected, ProducerRole, "", "rejected", "messages refused by the broker", false, "", ""},
-	{Released, ProducerRole, "", "released", "messages given back by the broker", false, "", ""},
-	{Modified, ProducerRole, "", "modified", "messages given back by the broker as modified", false, "", ""},
-	{Failed, ProducerRole, "", "failed", "messages that ended with an error", false, "", ""},
-	{Unconfirmed, ProducerRole, "", "unconfirmed", "messages whose confirmation was lost: in doubt", false, "", ""},
-	{
-		Resent, ProducerRole, "", "resent", "times that a message in doubt was sent again, with --in-doubt resend", false,
-		"messages_resent_total", "Times that a message in doubt was sent again, with --in-doubt resend; not in the " +
-			"messages sent.",
+		Foreign, ConsumerRole, "foreign", "foreign", true, "messages_foreign_total",
+		"Messages of other runs or tools; not in received.",
 	},
 	{
-		LateSends, ProducerRole, "", "late", "messages that the tester sent late, warm-up included", true,
-		"sends_late_total", "Sends that left late although neither broker nor max-pending held them up.",
+		Unstamped, ConsumerRole, "unstamped", "", false, "messages_unstamped_total",
+		"Received messages without a usable time property.",
 	},
 	{
-		Strays, ProducerRole, "", "", "", false,
-		"answers_stray_total", "Answers of the broker to no message in flight: they came too late, or twice.",
+		NegativeTransfers, ConsumerRole, "negativeTransfers", "", false, "transfers_negative_total",
+		"Messages received before they were sent: clocks differ.",
 	},
 	{
-		Received, ConsumerRole, "", "received", "messages delivered, those of others not counted", false,
-		"messages_received_total", "Messages delivered to consumers.",
-	},
-	{ReceivedBytes, ConsumerRole, "", "", "", false, "payload_received_bytes_total", "Payload of the received messages."},
-	{
-		Redelivered, ConsumerRole, "redelivered",
-		"redelivered", "messages that the broker marked as delivered before", false,
-		"messages_redelivered_total", "Received messages that the broker marked as delivered before.",
+		OutOfRange, AnyRole, "outOfRange", "", false, "latencies_out_of_range_total",
+		"Latencies above 24 hours, counted as 24 hours.",
 	},
 	{
-		Foreign, ConsumerRole, "foreign", "foreign", "messages of another run or tool, warm-up included", true,
-		"messages_foreign_total", "Delivered messages of other runs or tools, not counted as received.",
+		NegativeAges, ConsumerRole, "negativeAges", "", false, "ages_negative_total",
+		"B2C and S2C times below zero: clocks differ.",
 	},
 	{
-		Unstamped, ConsumerRole, "unstamped", "", "", false,
-		"messages_unstamped_total", "Received messages without a usable time property.",
+		Unsent, ProducerRole, "unsent", "", false, "sends_unsent_total",
+		"Failed messages that the client could not send.",
 	},
 	{
-		NegativeTransfers, ConsumerRole, "negativeTransfers", "", "", false, "transfers_negative_total",
-		"Messages received before they were sent, as clocks differ; in no transfer time.",
+		Paused, AnyRole, "paused", "", false, "latencies_paused_total",
+		"Sends and receipts whose latencies include a pause of perfmq.",
+	},
+	{Commits, Transacted, "commits", "", false, "commits_total", "Transactions confirmed by the broker."},
+	{
+		CommitsFailed, Transacted, "commitsFailed", "commits.failed", false, "commits_failed_total",
+		"Transactions that the broker did not confirm.",
 	},
 	{
-		OutOfRange, AnyRole, "outOfRange", "", "", false,
-		"latencies_out_of_range_total", "Latencies above 24h0m0s, counted as that.",
+		Delayed, ConsumerRole | Delaying, "receivedDelayed", "", false, "messages_delayed_total",
+		"Received messages with a delivery delay.",
 	},
 	{
-		NegativeAges, ConsumerRole, "negativeAges", "", "", false, "ages_negative_total",
-		"Born or stored to consumer times below zero, as clocks differ; in no distribution.",
+		Early, ConsumerRole | Delaying, "receivedEarly", "early", false, "messages_early_total",
+		"Messages delivered before their delay was over.",
 	},
 	{
-		Unsent, ProducerRole, "unsent", "", "", false,
-		"sends_unsent_total", "Part of the failed ones that the driver could not send.",
+		ConsumerReleased, ConsumerRole, "consumerReleased", "consumer.released", false, "",
+		"Messages given back by consumers (--consumer-fail); not in received.",
 	},
 	{
-		Paused, AnyRole, "paused", "", "", false, "latencies_paused_total",
-		"Sends and receipts whose latencies include a pause of the tester itself.",
-	},
-	{Commits, Transacted, "commits", "", "", false, "commits_total", "Transactions that the broker confirmed."},
-	{
-		CommitsFailed, Transacted, "commitsFailed", "commits.failed", "transactions that were not confirmed", false,
-		"commits_failed_total", "Transactions that the broker was asked to commit and did not confirm.",
-	},
-	{
-		Delayed, ConsumerRole | Delaying, "receivedDelayed", "", "", false,
-		"messages_delayed_total", "Received messages whose delivery a producer has asked to delay.",
-	},
-	{
-		Early, ConsumerRole | Delaying, "receivedEarly",
-		"early", "messages delivered before the delay was over that a producer of the run had asked for", false,
-		"messages_early_total", "Part of the delayed ones that came before their delay was over.",
-	},
-	{
-		ConsumerReleased, ConsumerRole, "consumerReleased", "consumer.released",
-		"messages that consumers gave back on purpose, to come again: not received", false, "", "",
-	},
-	{
-		ConsumerRejected, ConsumerRole, "consumerRejected", "consumer.rejected",
-		"messages received that consumers rejected on purpose", false, "", "",
+		ConsumerRejected, ConsumerRole, "consumerRejected", "consumer.rejected", false, "",
+		"Received messages rejected by consumers (--consumer-fail).",
 	},
 }
 

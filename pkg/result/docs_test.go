@@ -49,7 +49,7 @@ func (g *generator) tables(b *strings.Builder, seen map[reflect.Type]bool, t ref
 		seen[t] = true
 		fmt.Fprintf(b, "\n### %s\n\n%s\n\n| key | type | meaning |\n| --- | --- | --- |\n", t.Name(), g.comments[t.Name()])
 		for _, k := range Kinds() {
-			fmt.Fprintf(b, "| `%s` | %s | %s |\n", k.Name, typeName(t.Elem()), k.Doc)
+			fmt.Fprintf(b, "| `%s` | %s | %s |\n", k.Name, typeName(t.Elem()), k.Help)
 		}
 		g.tables(b, seen, t.Elem())
 		return

@@ -33,10 +33,8 @@ type KindInfo struct {
 	// JSON and on the console of `artemis perf`, which has the first three kinds only.
 	Name, Tag, Label string
 	Artemis          bool
-	// Metric and Help are those of the histogram for Prometheus, Metric without "perfmq_".
+	// Metric is the histogram's name for Prometheus without "perfmq_". Help is also in the schema of results.
 	Metric, Help string
-	// Doc describes the kind. It is in the schema and in docs/result-reference.md.
-	Doc string
 }
 
 // Kinds returns all kinds of latencies in the order of latencies.hdr. A new kind is a row here, and the place where it
@@ -56,44 +54,34 @@ var kinds = []KindInfo{
 	{
 		Delay, ProducerRole | Rated, true, 0, "delay", "delay-send", "delay send time", true, "send_delay_seconds",
 		"From the intended to the actual send.",
-		"Delay is from the intended to the actual send.",
 	},
 	{
 		Ack, ProducerRole, true, 0, "ack", "send", "send time", true, "send_ack_seconds",
-		"From the actual send to its acknowledgement.", "Ack is from the actual send to its completion.",
+		"From the actual send to the broker's answer.",
 	},
 	{
 		Response, ProducerRole | Rated, true, 0, "response", "response", "response time", false, "response_seconds",
-		"From the intended send to its acknowledgement.",
-		"Response is from the intended send to its completion; missing without a rate, where it equals Ack.",
+		"From the intended send to the broker's answer (only with a rate).",
 	},
 	{
-		Transfer, ConsumerRole, true, NegativeTransfers, "transfer", "transfer", "transfer time", true,
-		"transfer_seconds", "From the actual send to the delivery to a consumer.",
-		"Transfer is from the actual send to the delivery.",
+		Transfer, ConsumerRole, true, NegativeTransfers, "transfer", "transfer", "transfer time", true, "transfer_seconds",
+		"From the actual send to the delivery to a consumer.",
 	},
 	{
 		B2C, ConsumerRole, false, NegativeAges, "b2c", "b2c", "b2c time", false, "born_to_consumer_seconds",
-		"From when the protocol says that the message was made to its delivery.",
-		"B2C and S2C are from the moments at which the producer made the message, and the broker stored it, to the " +
-			"delivery, as RocketMQ reports them.",
+		"From the creation of the message, as the protocol reports it, to its delivery.",
 	},
 	{
 		S2C, ConsumerRole, false, NegativeAges, "s2c", "s2c", "s2c time", false, "stored_to_consumer_seconds",
-		"From when the broker says that it stored the message to its delivery.",
-		"B2C and S2C are from the moments at which the producer made the message, and the broker stored it, to the " +
-			"delivery, as RocketMQ reports them.",
+		"From the storing of the message, as the broker reports it, to its delivery.",
 	},
 	{
 		Commit, Transacted, false, 0, "commit", "commit", "commit time", false, "commit_seconds",
-		"From asking the broker to commit a transaction to its confirmation.",
-		"Commit is from the request to commit a transaction to its confirmation.",
+		"From the request to commit a transaction to its confirmation.",
 	},
 	{
 		Lateness, ConsumerRole | Delaying, false, Early, "lateness", "lateness", "lateness", false, "lateness_seconds",
-		"From the end of the delay that a producer has asked for to the delivery.",
-		"Lateness is for messages with a delivery delay: from the end of the delay to the delivery. It leaves out messages " +
-			"that came earlier. Transfer has all of them, with their delays.",
+		"From the end of the delivery delay to the delivery; without earlier deliveries.",
 	},
 }
 

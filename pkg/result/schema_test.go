@@ -106,7 +106,7 @@ func (g *generator) of(t reflect.Type) object {
 			}
 			for _, k := range Kinds() {
 				s := g.of(reflect.TypeFor[Latency]())
-				s["description"] = k.Doc
+				s["description"] = k.Help
 				properties[k.Name] = s
 			}
 		}
