@@ -22,15 +22,15 @@ const off = "off"
 
 // brokerSettings are the flags of perfmq broker. Sizes are half of what fits into 64 bits at most.
 type brokerSettings struct {
-	AMQP         string `set:"listen-amqp" arg:"ADDRESS" default:"127.0.0.1:5672" help:"serve amqp at ADDRESS, or off; :PORT is on loopback, port 0 a free one"`
-	STOMP        string `set:"listen-stomp" arg:"ADDRESS" default:"127.0.0.1:61613" help:"serve stomp at ADDRESS, or off; :PORT is on loopback, port 0 a free one"`
-	RocketMQ     string `set:"listen-rocketmq" arg:"ADDRESS" default:"127.0.0.1:9876" help:"serve rocketmq at ADDRESS, or off; :PORT is on loopback, port 0 a free one"`
+	AMQP         string `set:"listen-amqp" arg:"ADDRESS" default:"127.0.0.1:5672" help:"serve amqp at ADDRESS, or off; :PORT is loopback, port 0 a free one"`
+	STOMP        string `set:"listen-stomp" arg:"ADDRESS" default:"127.0.0.1:61613" help:"serve stomp at ADDRESS, or off; :PORT is loopback, port 0 a free one"`
+	RocketMQ     string `set:"listen-rocketmq" arg:"ADDRESS" default:"127.0.0.1:9876" help:"serve rocketmq at ADDRESS, or off; :PORT is loopback, port 0 a free one"`
 	Control      string `set:"control" arg:"ADDRESS" default:"127.0.0.1:8162" help:"serve the HTTP control at ADDRESS, or off"`
-	Faults       string `set:"faults" arg:"LIST" default:"none" check:"faults" help:"begin with the faults of LIST"`
-	Messages     int64  `set:"max-messages" range:"1.." default:"1000000" help:"let a queue or subscription hold N messages"`
-	Bytes        int64  `set:"max-bytes" arg:"SIZE" unit:"bytes" range:"1..4611686018427387903" default:"256MB" help:"let a queue or subscription hold SIZE bytes"`
-	Memory       int64  `set:"max-memory" arg:"SIZE" unit:"bytes" range:"1048576..4611686018427387903" default:"512MiB" help:"let all queues and connections together hold SIZE bytes"`
-	Reject       bool   `set:"when-full" arg:"POLICY" words:"block,reject" default:"block" help:"POLICY for senders to a full queue: block or reject"`
+	Faults       string `set:"faults" arg:"LIST" default:"none" check:"faults" help:"begin with these faults"`
+	Messages     int64  `set:"max-messages" range:"1.." default:"1000000" help:"messages per queue or subscription"`
+	Bytes        int64  `set:"max-bytes" arg:"SIZE" unit:"bytes" range:"1..4611686018427387903" default:"256MB" help:"bytes per queue or subscription"`
+	Memory       int64  `set:"max-memory" arg:"SIZE" unit:"bytes" range:"1048576..4611686018427387903" default:"512MiB" help:"bytes of all queues and connections"`
+	Reject       bool   `set:"when-full" arg:"POLICY" words:"block,reject" default:"block" help:"senders to a full queue: block or reject"`
 	User         string `set:"user" arg:"NAME" check:"credential" none:"anyone" help:"accept only NAME"`
 	PasswordFile string `set:"password-file" arg:"FILE" none:"PERFMQ_PASSWORD" help:"FILE with its password"`
 }

@@ -191,7 +191,7 @@ func needArguments(cmd *cobra.Command, args []string) error {
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "perfmq",
-		Short:         "Put a measured load on a message broker and tell the truth about it",
+		Short:         "Load a message broker, and measure it truly",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,

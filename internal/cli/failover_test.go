@@ -53,7 +53,7 @@ func TestFailoverRefused(t *testing.T) {
 		{"rocketmq client --url failover:(rocketmq://u:s3cret@a,rocketmq://u:s3cret@b)", "rocketmq has no failover URLs", "write rocketmq://"},
 		{
 			"amqp client --url failover:(tcp://a) --consumer-url failover:(tcp://b)?randomize=false",
-			"the failover URLs of producers and consumers have different settings", "give both the same settings",
+			"the failover URLs of producers and consumers differ in settings", "give both the same settings",
 		},
 	} {
 		got := with(t, strings.Fields(tt.args)...)

@@ -68,9 +68,9 @@ func TestMistakes(t *testing.T) {
 		{"alpha client --format SHORT", "error: --format=SHORT: must be one of artemis, rocketmq, short\nhint: did you mean --format=short?\n"},
 		{"alpha client --threshold p99<20ms", "error: --threshold=p99<20ms: there is no metric \"p99\": did you mean delay.p99, or ack.p99, or response.p99, or transfer.p99? perfmq scenario metrics lists all\n"},
 		{"alpha client --threshold stall<1s", "error: --threshold=stall<1s: there is no metric \"stall\": did you mean stall.max? perfmq scenario metrics lists all\n"},
-		{"alpha client --threshold lost==0,failed==0", "error: --threshold=lost==0,failed==0: holds several demands: write each as a threshold of its own\n"},
+		{"alpha client --threshold lost==0,failed==0", "error: --threshold=lost==0,failed==0: holds several demands: give a threshold for each\n"},
 		{"alpha client que://A", "error: destination \"que://A\": unknown kind \"que\", must be queue://NAME or topic://NAME\n" +
-			"hint: write each as queue://NAME, topic://NAME or ADDRESS::QUEUE, in quotes if it has blanks\n"},
+			"hint: write queue://NAME, topic://NAME or ADDRESS::QUEUE, quoted if it has blanks\n"},
 		{"beta client --commit-interval 5 topic://T", "error: --commit-interval: Beta does not support that\nhint: leave --commit-interval out\n"},
 		{
 			"alpha client --client library --tx",

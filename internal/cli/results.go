@@ -32,11 +32,10 @@ func (a *app) reportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report [flags] DIR...",
 		Short: "Make a page with charts, or tables, of results",
-		Long: `Make one page of results of --result. A DIR is a result, a folder of results, which are repeats of one
-run, or the folder of a sweep or search (--find-max), also while it runs.
+		Long: `Make one page of results of --result. A DIR is a result, a folder of repeats of one run, or the
+folder of a sweep or search (--find-max), also while it runs.
 
-The page is one HTML file that needs no other file and no network. --format markdown is for merge requests, csv for
-spreadsheets; these go to standard output.`,
+The page is one HTML file that needs no network. --format markdown is for merge requests, csv for spreadsheets.`,
 		Example: `  perfmq report run
   perfmq report --output before-after.html before after
   perfmq report --format markdown run`,
@@ -114,7 +113,7 @@ func resultMistake(err error) error {
 	case errors.Is(err, merge.ErrMissing):
 		hint = "give the folders of all shards, or add --partial"
 	case errors.Is(err, result.ErrUnlike):
-		hint = "give the shards of one run, or runs of one plan, each once"
+		hint = "give each shard of one run, or each run of one plan, once"
 	case errors.Is(err, compare.ErrIncomplete):
 		hint = "remove its folder"
 	case errors.Is(err, page.ErrTooMany):
@@ -130,20 +129,20 @@ func (a *app) compareCommand() *cobra.Command {
 	in := compare.Options{Clean: a.secrets.Line}
 	cmd := &cobra.Command{
 		Use:   "compare [flags] DIR DIR...",
-		Short: "Compare results: what changed, and is it more than chance?",
+		Short: "Compare results, with a test for chance",
 		Long: `Compare results of --result with the first one. A DIR is a result, or a folder of repeats of one.
 
-Metrics are medians of the repeats with a 95% confidence interval, or their range if they are fewer than six. A
-difference is reported if the Mann-Whitney U test finds one at 5% for all metrics together. Failed runs are left out.
+Metrics are medians of the repeats with a 95% confidence interval, or a range below six repeats. Differences are those
+of the Mann-Whitney U test, at 5% for all metrics together. Failed runs are left out.
 
---fail-if 'ack.p99 +10%' ends with status 3 if a result is more than 10% above the first one, 2 if there are too few
-repeats to tell, and 1 if runs of it failed.`,
+--fail-if 'ack.p99 +10%' ends with status 3 if a result is more than 10% above the first one, 2 with too few repeats,
+and 1 if runs of it failed.`,
 		Example: `  perfmq compare results/artemis-2.40 results/artemis-2.41
   perfmq compare --metric ack.p99.9 --fail-if 'ack.p99.9 +10%' before after`,
 		RunE: func(_ *cobra.Command, args []string) error { return a.compare(args, in) },
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVar(&in.Metrics, "metric", nil, "compare this `METRIC`, not the usual ones; may be repeated")
+	flags.StringArrayVar(&in.Metrics, "metric", nil, "compare this `METRIC` only; may be repeated")
 	flags.StringArrayVar(&in.FailIf, "fail-if", nil,
 		"end with status 3 after this `CHANGE`, such as 'ack.p99 +10%'; may be repeated")
 	flags.BoolVar(&in.Unlike, "unlike", false, "compare runs of different plans, too")
@@ -182,11 +181,11 @@ func (a *app) mergeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "merge [flags] DIR...",
 		Short: "Join the results of several load hosts into one",
-		Long: `Join the results (--result) of the shards of a run (--shard): counts, histograms, rows, and with
---verify the numbers of all messages (docs/several-hosts.md).
+		Long: `Join the results (--result) of the shards of a run (--shard), as docs/several-hosts.md says. Thresholds
+apply to all hosts together.
 
-Thresholds are judged by the metrics of all hosts together. The exit status is 0 if the run was a success on all
-hosts, 1 if it was not, 2 if the results cannot be joined, and 3 if a threshold fails.`,
+The exit status is 0 if the run was a success on all hosts, 1 if not, 2 if the results cannot be joined, and 3 if a
+threshold fails.`,
 		Example: `  perfmq merge results/shard-* --result results/all`,
 		Args:    needArguments,
 		RunE:    func(_ *cobra.Command, args []string) error { return a.merge(args, dir, partial, demands) },

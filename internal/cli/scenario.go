@@ -21,12 +21,12 @@ func (a *app) runCommand() *cobra.Command {
 	of, scale, set := source{in: in}, "", []string(nil)
 	var all *bool
 	cmd := &cobra.Command{
-		Use: "run [flags] FILE|@NAME", Short: "Carry out a scenario file: several brokers, groups and steps",
-		Long: `Carry out a scenario file: brokers, groups of producers and consumers, and their steps. @NAME is
-one of the scenarios inside this program.
+		Use: "run [flags] FILE|@NAME", Short: "Run a scenario file: several brokers, groups and steps",
+		Long: `Run a scenario file: brokers, groups of producers and consumers, and steps. @NAME is a scenario inside
+this program.
 
-A flag, or a variable PERFMQ_..., applies to every broker, group or step that has the setting, over what the file
-says; --duration and --message-count only where the file has them, if it has them anywhere.`,
+A flag or variable PERFMQ_... overrides the file in every broker, group and step; --duration and --message-count only
+where the file has them, if it has them anywhere.`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.suggestScenarios,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -46,11 +46,11 @@ says; --duration and --message-count only where the file has them, if it has the
 	flags := cmd.Flags()
 	in.addTo(flags)
 	a.completeFlags(cmd, in, a.Factories...)
-	flags.StringArrayVar(&set, "set", nil, "give a variable of the file a value, `NAME=VALUE`; may be repeated")
+	flags.StringArrayVar(&set, "set", nil, "set a variable of the file, `NAME=VALUE`; may be repeated")
 	flags.StringVar(&of.repeats, "repeats", "",
 		"run each cell of a sweep, or the only run, `N` times")
 	flags.StringVar(&scale, "scale", "1",
-		"shorten durations and counts by this `FACTOR`, to 2 s and 100 messages at least")
+		"multiply durations and counts by this `FACTOR`, to no less than 2 s and 100 messages")
 	all = helpAll(flags)
 	return cmd
 }
@@ -112,8 +112,7 @@ func (a *app) prepare(name string, of *source) (p prepared, err error) {
 func ofOneRun(v *config.Values, more ...string) (errs []error) {
 	for _, flag := range append(more, "hdr", "verify-file", "start-at", "shard") {
 		if v.Has(flag) {
-			errs = append(errs, plan.Wrong("leave it out",
-				"--%s is for one run, and there are several", flag))
+			errs = append(errs, plan.Wrong("leave it out", "--%s is for one run, and there are several", flag))
 		}
 	}
 	return errs
@@ -191,10 +190,10 @@ func (a *app) scenarioCommand() *cobra.Command {
 		},
 		&cobra.Command{
 			Use: "metrics", Short: "List the metrics of --threshold", Args: noArguments,
-			Long: `List the metrics of --threshold and of the thresholds in scenario files, with their units.
+			Long: `List the metrics of thresholds, with their units.
 
-Counts and latencies are of the messages due after the warm-up, rates of the time between the warm-up and the drain.
-The value of a rate may be "90% of target". group.NAME.METRIC is the same of one group of a scenario.`,
+Counts and latencies are of messages due after the warm-up, rates of the time between warm-up and drain. A rate's value
+may be "90% of target". group.NAME.METRIC is the metric of one group.`,
 			RunE: func(*cobra.Command, []string) error {
 				w := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
 				for _, m := range threshold.Metrics() {

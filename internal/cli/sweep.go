@@ -166,7 +166,7 @@ func (a *app) newSearch(ready config.Ready, again func() (config.Ready, error)) 
 	}
 	g := searched(p)
 	if g == nil {
-		refuse("", "a search wants one step with a duration and one group of producers")
+		refuse("", "a search needs one step with a duration and one group of producers")
 		return s, errs
 	}
 	if _, constant := g.Rate.Constant(); !g.Rate.IsZero() && !constant {

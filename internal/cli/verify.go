@@ -26,12 +26,12 @@ func (a *app) verifyCommand() *cobra.Command {
 	var jsonFile string
 	cmd := &cobra.Command{
 		Use:   "verify [flags] FILE|DIR...",
-		Short: "Join the files of --verify-file: was anything lost, duplicated or damaged?",
-		Long: `Join the files that the processes of a run wrote with --verify-file, and report what became of each
-message. For a folder of --result its verify.pv is read.
+		Short: "Find lost, duplicated and damaged messages in files of --verify-file",
+		Long: `Join the --verify-file files of a run's processes, and report the fate of each message. A folder of
+--result stands for its verify.pv.
 
-Give the files of all processes: what one without a file has received looks lost. The exit status is 0 if nothing was
-lost, duplicated or damaged, 1 if something was, and 2 if a file cannot be used.`,
+Give the files of all processes: messages received by another look lost. The exit status is 0 if nothing was lost,
+duplicated or damaged, 1 if something was, and 2 if a file cannot be used.`,
 		Args: needArguments,
 		RunE: func(_ *cobra.Command, args []string) error {
 			v, errs := in.given.Values(in.table)
@@ -43,7 +43,7 @@ lost, duplicated or damaged, 1 if something was, and 2 if a file cannot be used.
 	}
 	flags := cmd.Flags()
 	in.addTo(flags)
-	flags.StringVar(&jsonFile, "json", "", "write the result as JSON to `FILE`, or with - to standard output")
+	flags.StringVar(&jsonFile, "json", "", "write JSON to `FILE`; - is standard output")
 	return cmd
 }
 

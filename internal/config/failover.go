@@ -184,8 +184,7 @@ func (r *resolver) applyFailover(g *plan.Group, brokers []usedBroker) {
 			continue
 		}
 		if first != nil && (first.random != f.random || first.again != f.again || first.backoff != f.backoff) {
-			r.refuse("give both the same settings",
-				"the failover URLs of producers and consumers have different settings")
+			r.refuse("give both the same settings", "the failover URLs of producers and consumers differ in settings")
 		}
 		if first == nil {
 			first = f

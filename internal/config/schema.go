@@ -21,7 +21,7 @@ func Schema(protocols []string) []byte {
 	root, message := keys.closedObject(InRun|InStep, rootShape()), keys.closedObject(InMessage, nil)
 	message["minProperties"] = 1
 	root["properties"].(object)["defaults"] = //nolint:forcetypeassert // closedObject has made it
-		note("settings of brokers, groups and steps that do not give them", keys.closedObject(inDefaults, nil))
+		note("defaults of brokers, groups and steps", keys.closedObject(inDefaults, nil))
 	root["allOf"] = []any{oneRequired("broker", "brokers"), oneRequired("group", "groups")}
 	maps.Copy(root, object{
 		"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": SchemaID, "title": "A scenario of perfmq",
@@ -59,7 +59,7 @@ func rootShape() object {
 		"version":     object{"enum": []any{1, "1"}},
 		"name":        ref("value"),
 		"description": ref("value"),
-		"vars": note("variables, used as ${NAME}; --set NAME=VALUE overrides them", object{
+		"vars": note("variables, as ${NAME}; --set NAME=VALUE overrides them", object{
 			"type": "object", "propertyNames": object{"pattern": variableName.String()}, "additionalProperties": ref("variable"),
 		}),
 		"labels": note("free text for outputs",
@@ -73,7 +73,7 @@ func rootShape() object {
 		"until":      untilSchema(),
 		"before":     commandsSchema("before the run"),
 		"after":      commandsSchema("after the run"),
-		"thresholds": note("demands, METRIC OPERATOR VALUE or STEP: METRIC OPERATOR VALUE", oneOrMore(ref("threshold"))),
+		"thresholds": note("METRIC OPERATOR VALUE or STEP: METRIC OPERATOR VALUE", oneOrMore(ref("threshold"))),
 		keyMatrix: note("a run for each combination", object{
 			"type": "object", "minProperties": 1, "additionalProperties": oneOrMore(ref("value")), "properties": object{
 				keyExclude: note("excluded combinations", oneOrMore(object{

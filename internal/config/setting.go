@@ -180,7 +180,7 @@ func Table(role plan.Role, f *driver.Factory) []Setting {
 			s.Default = f.DefaultURL
 			s.Help = strings.Replace(s.Help, "PROTOCOL", f.Schemes[0], 1)
 		case "protocol":
-			s.Default, s.Help = f.Name, "accepted for scripts written for artemis perf; must agree with the command"
+			s.Default, s.Help = f.Name, "for scripts of artemis perf; must agree with the command"
 		}
 	}
 	return list

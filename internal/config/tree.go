@@ -255,7 +255,7 @@ func (r *reader) syntax(err error) {
 	if le.ContextMsg != "" {
 		text += ", " + le.ContextMsg
 	}
-	const hint = "look at indentation, quotes and brackets here and in the lines before"
+	const hint = "look at indentation, quotes and brackets, also above"
 	r.bad(Pos{Line: max(1, le.Mark.Line), Column: max(1, le.Mark.Column)}, hint, "not YAML: %s", text)
 }
 

@@ -15,18 +15,18 @@ import (
 type Values struct {
 	Broker plan.Broker `in:"broker"`
 	// ConsumerURL and ConsumerProtocol are of the broker of the consumers of a client.
-	ConsumerURL      string       `set:"consumer-url,command" roles:"client" section:"Broker" arg:"URL" check:"address" none:"as --url" help:"the broker of the consumers; it may be of another protocol" in:"command"`
-	ConsumerProtocol string       `set:"consumer-protocol,command" roles:"client" arg:"NAME" none:"that of --consumer-url" help:"the protocol of the consumers" in:"command"`
+	ConsumerURL      string       `set:"consumer-url,command" roles:"client" section:"Broker" arg:"URL" check:"address" none:"as --url" help:"the consumers' broker, also of another protocol" in:"command"`
+	ConsumerProtocol string       `set:"consumer-protocol,command" roles:"client" arg:"NAME" none:"that of --consumer-url" help:"the consumers' protocol" in:"command"`
 	Group            plan.Group   `in:"group"`
 	Message          plan.Variant `in:"message"`
 	Step             plan.Step    `in:"step"`
 	Plan             plan.Plan    `in:"run"`
 	Sweep            sweep.Sweep  `in:"run"`
 
-	FindMax []threshold.Threshold `set:"find-max,command" roles:"producer" section:"Load" arg:"\"METRIC OP VALUE\"" help:"search for the highest rate that passes this threshold, such as 'transfer.p99 < 10ms', by loads of --duration (default 6s) from --rate (default 1000) on; may be repeated" in:"command"`
-	RunID   string                `set:"run-id" section:"Several load hosts" arg:"NAME" check:"run-id" none:"made of --start-at and the plan" help:"name that the shards of this run share and no other run has, such as that of a job" in:"command"`
-	StartAt plan.Moment           `set:"start-at" arg:"MOMENT" none:"when connected" help:"moment at which the load begins: 2026-03-01T12:00:00Z, seconds since 1970, or +10s from now" in:"command"`
-	DryRun  bool                  `set:"dry-run" section:"Output" help:"check everything without connecting, and print the plan as a scenario" in:"command"`
+	FindMax []threshold.Threshold `set:"find-max,command" roles:"producer" section:"Load" arg:"\"METRIC OP VALUE\"" help:"search for the highest rate that passes this threshold, such as 'transfer.p99 < 10ms', with loads of --duration (default 6s) from --rate (default 1000) on; may be repeated" in:"command"`
+	RunID   string                `set:"run-id" section:"Several load hosts" arg:"NAME" check:"run-id" none:"made of --start-at and the plan" help:"name of this run, the same in all its shards" in:"command"`
+	StartAt plan.Moment           `set:"start-at" arg:"MOMENT" none:"when connected" help:"start of the load: 2026-03-01T12:00:00Z, seconds since 1970, or +10s from now" in:"command"`
+	DryRun  bool                  `set:"dry-run" section:"Output" help:"check all without connecting, and print the plan as a scenario" in:"command"`
 	Side    brokerside.Config     `in:"command"`
 	Outputs run.Outputs           `in:"command"`
 

@@ -147,8 +147,8 @@ func unverified(m *result.Result) []string {
 	if m.Expected != nil || p == nil || c == nil {
 		return nil
 	}
-	return []string{fmt.Sprintf("whether messages were lost is not known, since the shards ran without --verify: the "+
-		"broker accepted %d, and %d were received",
+	return []string{fmt.Sprintf("lost messages are not known, as the shards ran without --verify: the broker "+
+		"accepted %d, %d were received",
 		p.Completed, c.Received)}
 }
 

@@ -175,8 +175,8 @@ func (s *shards) setFigures() {
 		if !apart {
 			continue
 		}
-		text := fmt.Sprintf("step %s: the parts measured together for only %.1f%% of their time: their rates do not "+
-			"add up and are not known", step.Name, 100*share)
+		text := fmt.Sprintf("step %s: the shards measured together for only %.1f%% of their time: their rates do "+
+			"not add up and are not known", step.Name, 100*share)
 		if o := &m.Outcome; o.Aborted || o.Interrupted {
 			o.Warnings = append(o.Warnings, text)
 		} else {

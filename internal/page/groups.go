@@ -4,9 +4,9 @@ package page
 func groupTable(r *Run) Table {
 	t := Table{
 		Title: "Groups",
-		Note: "Counts include the warm-up; due are the messages that the rate of the group wanted to be sent. Times are in " +
-			"ms, of the messages due after the warm-up. " +
-			"Ack: send to the broker's answer. Response: intended send to the answer. Transfer: send to the consumer.",
+		Note: "Counts include the warm-up; due are the messages that the rate demanded. Times are in ms, of the " +
+			"messages due after the warm-up. Ack: send to the broker's answer. Response: intended send " +
+			"to the answer. Transfer: send to the consumer.",
 		Head: []string{"group"},
 		Send: 7, Receive: 4,
 	}

@@ -64,7 +64,7 @@ func (g *grid) line(name string) *curve {
 func (p *Page) cells() Table {
 	t := Table{
 		Title: "Cells", Head: []string{"cell", "runs", "failed"},
-		Note: "The median of the repeats of each cell, with how far they reach below and above it.",
+		Note: "Median of the repeats of each cell, with the distance to their lowest and highest.",
 	}
 	rows := p.sweep.Rows()
 	names := p.sweep.Columns(rows)

@@ -41,8 +41,8 @@ func (p *Page) comparison() (tables []Table, summaries []string) {
 	rows := all.Table(inUnit)
 	t := Table{
 		Title: "Side by side", Head: rows[0], Rows: rows[1:],
-		Note: "The median of the repeats, with how far its 95% confidence interval reaches; of less than six repeats, " +
-			"how far they reach themselves.",
+		Note: "Median of the repeats, with the distance to its 95% confidence limits; of fewer than six repeats, to " +
+			"their lowest and highest.",
 	}
 	if len(all.Sets) == 1 {
 		t.Title = "Noise of the repeats"

@@ -98,9 +98,9 @@ func (c *column) decimal(v float64, known bool) string {
 func messages(runs []*Run) Table {
 	t := Table{
 		Title: "Messages",
-		Note: "Rates are messages per second of the measured time, minimum and maximum those of a full second, of " +
-			"receiving from the first message on. RT is the time from the send to the " +
-			"broker's answer, transfer that from the send to the consumer, both in ms.",
+		Note: "Rates are messages per second of the measured time, minimum and maximum of full seconds; receiving " +
+			"counts from the first message. RT is from the send to the broker's answer, transfer from the send to " +
+			"the consumer, both in ms.",
 		Head: []string{"run"},
 		Send: 8, Receive: 6,
 	}
@@ -121,9 +121,9 @@ func messages(runs []*Run) Table {
 func latencyTable(runs []*Run) Table {
 	t := Table{
 		Title: "Latencies",
-		Note: "In ms, of the messages due after the warm-up. Delay: intended to actual send. Ack: send to the broker's " +
-			"answer. Response: intended send " +
-			"to the answer. Transfer: send to the consumer; times below zero are in none, as clocks differ.",
+		Note: "In ms, of the messages due after the warm-up. Delay: intended to actual send. Ack: send to the " +
+			"broker's answer. Response: intended send to the answer. Transfer: send to the consumer, " +
+			"without times below zero (clocks differ).",
 		Head: []string{"", "messages", "mean", "50%", "90%", "99%", "99.9%", "99.99%", "max"},
 	}
 	for _, r := range runs {
@@ -159,7 +159,7 @@ func latencyTable(runs []*Run) Table {
 func testers(runs []*Run) Table {
 	t := Table{
 		Title: "The tester",
-		Note:  "Cores used are those of perfmq on average, of the cores that it may use; machine those of all programs.",
+		Note:  "Cores used are perfmq's on average, of the cores it may use; machine is all programs.",
 		Head:  []string{"run", "cores used", "cores", "memory MB", "machine", "pauses", "longest ms", "late sends"},
 	}
 	for _, r := range runs {

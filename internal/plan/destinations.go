@@ -39,7 +39,7 @@ func TooMany(what string, n, most int) *Mistake {
 	return Wrong("", "there are %d %s, more than %d", n, what, most)
 }
 
-const hintDestination = "write each as queue://NAME, topic://NAME or ADDRESS::QUEUE, in quotes if it has blanks"
+const hintDestination = "write queue://NAME, topic://NAME or ADDRESS::QUEUE, quoted if it has blanks"
 
 // maxDestinations is far beyond what one process can drive and protects against a mistyped number.
 const maxDestinations = 100_000

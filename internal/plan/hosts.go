@@ -107,7 +107,7 @@ func (b *Backoff) Next(pause time.Duration) time.Duration {
 // hostNotes are remarks on connections that are spread over several hosts.
 func (g *Group) hostNotes() (notes []string) {
 	if g.Hosts == AtRandom && g.Role == Client && g.Spreads(g.ProducerBroker) {
-		notes = append(notes, "connections choose their hosts at random: the brokers must pass messages on")
+		notes = append(notes, "connections choose hosts at random: the brokers must forward messages")
 	}
 	if g.Hosts != Spread {
 		return notes

@@ -12,11 +12,11 @@ func (p *Plan) Notes() []string {
 		for _, g := range p.Steps[i].Groups {
 			list := g.notes()
 			if g.Reconnect && g.ReconnectTimeout == 0 && p.Steps[i].Duration == 0 && g.Count > 0 {
-				list = append(list, "--reconnect waits for ever for a broker: --reconnect-timeout TIME bounds that")
+				list = append(list, "--reconnect waits without limit: see --reconnect-timeout")
 			}
 			if p.Verify && !p.Allow.Disorder &&
 				slices.ContainsFunc(g.Mix, func(v Variant) bool { return v.Priority != g.Mix[0].Priority }) {
-				list = append(list, "brokers let messages of a higher priority overtake others: these count as out of order")
+				list = append(list, "higher priorities overtake others, which counts as out of order")
 			}
 			for _, note := range list {
 				if g.Name != "" {
@@ -32,9 +32,9 @@ func (p *Plan) Notes() []string {
 		notes = append(notes, "the load begins at "+p.StartAt.UTC().Format(time.RFC3339Nano))
 	}
 	if p.Shard.Of > 1 && p.Verify && p.VerifyFile == "" {
-		notes = append(notes, "a shard alone cannot find lost messages: with --result DIR in each, perfmq merge can")
+		notes = append(notes, "one shard cannot find lost messages: use --result DIR in each, and perfmq merge")
 	} else if p.Verify && p.VerifyFile == "" && p.Roles() != Client {
-		notes = append(notes, "one side cannot find lost messages: with --verify-file FILE on both, perfmq verify can")
+		notes = append(notes, "one side cannot find lost messages: use --verify-file FILE on both, and perfmq verify")
 	}
 	return notes
 }
@@ -46,7 +46,7 @@ func (g *Group) notes() (notes []string) {
 	if g.Role == Client && g.ProducerBroker.Protocol == g.ConsumerBroker.Protocol {
 		_, _, from, _ := splitUserinfo(g.ProducerBroker.URL)
 		if _, _, to, _ := splitUserinfo(g.ConsumerBroker.URL); from != to {
-			notes = append(notes, "producers and consumers use different URLs: two brokers must pass messages on")
+			notes = append(notes, "producers and consumers use different URLs: the brokers must forward messages")
 		}
 	}
 	return append(notes, g.hostNotes()...)

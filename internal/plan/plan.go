@@ -40,15 +40,15 @@ type Broker struct {
 	Name string
 	// Site names the broker, or the brokers that pass messages on to each other, on which a destination is one and the
 	// same; empty if the run has only one.
-	Site string `set:"site,key" section:"Broker" arg:"NAME" check:"filled" none:"the host of url" help:"name of the site; a destination is one and the same on all brokers of a site"`
+	Site string `set:"site,key" section:"Broker" arg:"NAME" check:"filled" none:"the host of url" help:"name of the site; its brokers share each destination"`
 
 	driver.OpenOptions
-	Protocol     string `set:"protocol,command" section:"Broker" arg:"NAME" none:"that of the command, or of the URL" help:"the protocol; that of a command must agree with the command"`
-	PasswordFile string `set:"password-file" arg:"FILE" help:"file whose first line is the password"`
+	Protocol     string `set:"protocol,command" section:"Broker" arg:"NAME" none:"that of the command, or of the URL" help:"the protocol; must agree with the command"`
+	PasswordFile string `set:"password-file" arg:"FILE" help:"file with the password in its first line"`
 	// Management is the URL of the broker's management over HTTP, the source of the broker's own counts.
-	Management string `set:"management-url" arg:"URL" check:"management" help:"where the broker reports its own counts: Jolokia or RabbitMQ's management plugin"`
+	Management string `set:"management-url" arg:"URL" check:"management" help:"Jolokia or RabbitMQ's management plugin, for the broker's own counts"`
 	// Client is the implementation of the protocol: [driver.Native], or the name of a client library.
-	Client string `set:"client" arg:"NAME" default:"native" check:"filled" help:"implementation of the protocol: native (perfmq's own) or library (a client library)"`
+	Client string `set:"client" arg:"NAME" default:"native" check:"filled" help:"native (perfmq's own) or library (a client library)"`
 
 	// Assigned are the options of the protocol that were given, KEY=VALUE; Options has all of them.
 	Assigned []string `set:"option,short=o,pairs" section:"" arg:"KEY=VALUE" check:"pair" help:"option of the protocol; may be repeated"`
@@ -88,28 +88,28 @@ type Plan struct {
 	// Name is the name of the scenario; empty for a command line.
 	Name string
 	// Labels are free texts of the user's, such as the broker's version, for the outputs.
-	Labels map[string]string `set:"label,shape" section:"Output" arg:"NAME=TEXT" help:"a note for all outputs, such as heap=512m; may be repeated"`
+	Labels map[string]string `set:"label,shape" section:"Output" arg:"NAME=TEXT" help:"note in all outputs, such as heap=512m; may be repeated"`
 
-	WaitForBroker time.Duration `set:"wait-for-broker" section:"Broker" default:"0s" help:"retry for this time while the broker cannot be reached"`
+	WaitForBroker time.Duration `set:"wait-for-broker" section:"Broker" default:"0s" help:"time to retry an unreachable broker"`
 	// BrokerCount compares the run with the counts of its brokers, where they can be asked.
 	BrokerCount bool `set:"broker-count" words:"off,auto" default:"auto" help:"compare the run with the broker's own counts: auto or off"`
 	// Embedded starts a broker in the process for each site, and Faults are its faults.
-	Embedded bool   `set:"embedded,daily" help:"use a broker inside this process; the metrics are then the limits of perfmq"`
-	Faults   string `set:"embedded-faults" needs:"embedded" arg:"LIST" check:"faults" help:"with --embedded: faults such as lose=1000,delay=5ms; perfmq broker --help lists all"`
+	Embedded bool   `set:"embedded,daily" help:"use a broker inside this process, which measures perfmq itself"`
+	Faults   string `set:"embedded-faults" needs:"embedded" arg:"LIST" check:"faults" help:"with --embedded: faults such as lose=1000,delay=5ms; see perfmq broker --help"`
 	// Threads bounds the operating system threads that run load at once.
-	Threads int `set:"threads" section:"Destinations and workers" range:"1..1024" none:"all processors" help:"threads that run load at once; with --shared-connections also their number, 1 by default"`
+	Threads int `set:"threads" section:"Destinations and workers" range:"1..1024" none:"all processors" help:"threads of the load; with --shared-connections also their number, 1 by default"`
 	// DrainTimeout bounds the wait for completions and deliveries after the load.
-	DrainTimeout time.Duration `set:"drain-timeout" section:"Load" default:"30s" help:"limit for messages still in flight at the end"`
+	DrainTimeout time.Duration `set:"drain-timeout" section:"Load" default:"30s" help:"time limit for messages in flight at the end"`
 	// Verify lets messages carry numbers and checksums, and checks the messages received against the messages sent.
-	Verify bool `set:"verify,daily" section:"Verification" help:"check that each message arrives once and undamaged; all messages are numbered"`
+	Verify bool `set:"verify,daily" section:"Verification" help:"number all messages, and check that each arrives once and undamaged"`
 	// Allow says which findings of the verification do not make the run a failure.
 	Allow verify.Allow
 	// Shard is the part of the run that this process has.
-	Shard Shard `set:"shard,flag" section:"Several load hosts" arg:"NUMBER/COUNT" help:"do the part NUMBER of COUNT of the run, such as 2/5; COUNT alone takes the number from JOB_COMPLETION_INDEX. perfmq merge joins the results"`
+	Shard Shard `set:"shard,flag" section:"Several load hosts" arg:"NUMBER/COUNT" help:"run shard NUMBER of COUNT, such as 2/5; COUNT alone takes the number from JOB_COMPLETION_INDEX. perfmq merge joins the results"`
 	// Thresholds are thresholds on the metrics of the run.
-	Thresholds []threshold.Threshold `set:"threshold,shape,daily" section:"Output" arg:"DEMAND" help:"METRIC OP VALUE, such as 'ack.p99 < 50ms'; exit status 3 if it fails. May be repeated; perfmq scenario metrics lists all metrics"`
+	Thresholds []threshold.Threshold `set:"threshold,shape,daily" section:"Output" arg:"DEMAND" help:"METRIC OP VALUE, such as 'ack.p99 < 50ms': else exit status 3. May be repeated; see perfmq scenario metrics"`
 	// StallThreshold is the length from which on a time without answers or deliveries is a stall; 0 for none.
-	StallThreshold time.Duration `set:"stall-threshold" default:"1s" least:"0|200ms" help:"report a stall when the broker confirms and delivers nothing for this time; 0 reports none"`
+	StallThreshold time.Duration `set:"stall-threshold" default:"1s" least:"0|200ms" help:"report a stall when the broker confirms and delivers nothing for this time; 0: none"`
 
 	// Steps are carried out one after the other. There is one at least; a command line is a plan of one step.
 	Steps []Step
@@ -138,13 +138,13 @@ type Step struct {
 	// Duration bounds the load, warm-up included; 0 means no limit.
 	Duration time.Duration `set:"duration,daily" section:"Load" none:"no limit" help:"length of the load, warm-up included"`
 	// Warmup is the first part of the load; its latencies do not enter the summary.
-	Warmup time.Duration `set:"warmup,daily" default:"0s" help:"first part of the load, left out of the latencies of the summary"`
+	Warmup time.Duration `set:"warmup,daily" default:"0s" help:"first part of the load, left out of latencies"`
 	// Drained lets the step end only when the messages of the run that its consumers are to receive have come. The last
 	// step of a run always does. A step without producers and without a duration ends when that is so.
 	Drained bool
 	// Marks are numbers of messages, in ascending order, at which the rate is noted: of completed ones, or, without
 	// producers, received.
-	Marks []uint64 `set:"marks" arg:"N,N..." join:"," help:"report the rate when so many messages are completed, such as 100k,500k,1M; without producers, received"`
+	Marks []uint64 `set:"marks" arg:"N,N..." join:"," help:"report the rate at so many completed messages, such as 100k,500k,1M; without producers, received"`
 	// Groups work side by side. A group of the same name in the step before continues with its connections and
 	// subscriptions if only its load changes.
 	Groups []*Group
@@ -177,21 +177,21 @@ type Group struct {
 	Destinations []driver.Destination
 
 	// ClientID is the prefix of the connections' client identifiers; empty for none.
-	ClientID string `set:"clientID,alias=client-id" section:"Broker" arg:"PREFIX" help:"prefix of the connections' client IDs; an index is added for each"`
+	ClientID string `set:"clientID,alias=client-id" section:"Broker" arg:"PREFIX" help:"prefix of the connections' client IDs; each adds an index"`
 	// Hosts is the order in which connections try the hosts of a URL; empty is [InOrder].
-	Hosts HostOrder `set:"hosts" words:"order,spread" default:"order" help:"order in which connections try the hosts of the URL: order, as they stand there; spread, from one host more for each connection"`
+	Hosts HostOrder `set:"hosts" words:"order,spread" default:"order" help:"hosts of the URL: order, in their order; spread, from the next host for each connection"`
 	// Reconnect opens a connection again that was lost, instead of ending the run.
-	Reconnect bool `set:"reconnect" help:"connect again when a connection is lost; without it a lost connection ends the run"`
+	Reconnect bool `set:"reconnect" help:"reconnect a lost connection, which else ends the run"`
 	// ReconnectTimeout bounds the time until a lost connection is there again; 0 for none.
-	ReconnectTimeout time.Duration `set:"reconnect-timeout" needs:"reconnect" default:"0s" help:"with --reconnect: the run ends if a connection is lost for this time; 0 is no limit"`
+	ReconnectTimeout time.Duration `set:"reconnect-timeout" needs:"reconnect" default:"0s" help:"with --reconnect: end the run when a connection is lost for this time; 0: never"`
 	// ReconnectDelay is the longest of the pauses before a lost connection is opened again; 0 is the default, or
 	// Backoff's.
-	ReconnectDelay time.Duration `set:"reconnect-delay" needs:"reconnect" least:"1ms" none:"250ms" help:"with --reconnect: longest pause between two attempts at a host"`
+	ReconnectDelay time.Duration `set:"reconnect-delay" needs:"reconnect" least:"1ms" none:"250ms" help:"with --reconnect: longest pause between attempts at a host"`
 	// Producers and Consumers are per destination; with Shared > 0, Consumers is per destination and subscription.
 	Producers int `set:"producers,daily" roles:"producer" section:"Destinations and workers" range:"1.." default:"1" help:"producers per destination"`
-	Consumers int `set:"consumers,daily" roles:"consumer" range:"1.." default:"1" help:"consumers per destination, or per shared subscription of it"`
+	Consumers int `set:"consumers,daily" roles:"consumer" range:"1.." default:"1" help:"consumers per destination, or shared subscription"`
 	// SharedConnections lets all producers share ProducerConnections connections; otherwise each has its own.
-	SharedConnections   bool `set:"shared-connections" roles:"producer" help:"producers share --threads connections (else each has its own)"`
+	SharedConnections   bool `set:"shared-connections" roles:"producer" help:"share --threads connections between producers (else one each)"`
 	ProducerConnections int
 	// ConsumerConnections is the number of connections for all consumers; 0 means one each.
 	ConsumerConnections int `set:"consumer-connections,alias=num-connections" roles:"consumer" none:"one per consumer" help:"connections of all consumers"`
@@ -200,11 +200,11 @@ type Group struct {
 	NumDestinations int `set:"num-destinations,made" range:"1.." default:"1" help:"destinations per name: above 1, 0 to N-1 is added to it"`
 
 	// Rate is the target of all producers together; the zero value means as fast as possible.
-	Rate Rate `set:"rate,relative,daily" roles:"producer" section:"Load" arg:"N" join:", " none:"as fast as possible" help:"messages per second of all producers together, such as 30k or 0.5; or segments such as 'ramp 0 to 5000 for 60s, pause 10s'"`
+	Rate Rate `set:"rate,relative,daily" roles:"producer" section:"Load" arg:"N" join:", " none:"as fast as possible" help:"messages per second of all producers, such as 30k or 0.5; or segments, such as 'ramp 0 to 5000 for 60s, pause 10s'"`
 	// Count is the total of messages to send (or, for a consumer, to receive); 0 means no limit.
-	Count uint64 `set:"message-count,daily" none:"no limit" help:"messages to send in all, exactly; of a consumer, to receive in all"`
+	Count uint64 `set:"message-count,daily" none:"no limit" help:"exact number of messages to send; of a consumer, to receive"`
 	// Resend sends messages again that ended without an answer, with the same number.
-	Resend bool `set:"in-doubt" roles:"producer" words:"report,resend" default:"report" help:"messages without an answer: report counts them; resend, with --reconnect or --send-timeout, sends them again until they are confirmed"`
+	Resend bool `set:"in-doubt" roles:"producer" words:"report,resend" default:"report" help:"messages without an answer: report counts them; resend, with --reconnect or --send-timeout, repeats them until confirmed"`
 	// ProducerSpec and ConsumerSpec are the driver's part of the settings: all but what tells workers apart. MaxPending 0
 	// means [UnlimitedPending].
 	driver.ProducerSpec
@@ -213,18 +213,18 @@ type Group struct {
 
 	driver.ConsumerSpec
 	// Shared is the number of shared subscriptions per topic, 0 for none.
-	Shared int `set:"shared" roles:"consumer" section:"Consumer" default:"0" help:"shared subscriptions per topic, each with --consumers consumers"`
+	Shared int `set:"shared" roles:"consumer" section:"Consumer" default:"0" help:"shared subscriptions per topic, each with --consumers"`
 	// ConsumerWork is the simulated work on each message before its settlement, and ConsumerRate the most that all
 	// consumers together receive per second; the zero values are none.
-	ConsumerWork load.Work `set:"consumer-work" roles:"consumer" arg:"TIME" help:"time that a consumer works on each message: 2ms, or exp:2ms (exponential)"`
-	ConsumerRate load.Rate `set:"consumer-rate" roles:"consumer" arg:"N" none:"as fast as possible" help:"messages per second that all consumers together receive at most"`
+	ConsumerWork load.Work `set:"consumer-work" roles:"consumer" arg:"TIME" help:"work of a consumer per message: 2ms, or exp:2ms (exponential)"`
+	ConsumerRate load.Rate `set:"consumer-rate" roles:"consumer" arg:"N" none:"as fast as possible" help:"limit of messages per second for all consumers"`
 	// ConsumerFail is the share of the deliveries that consumers do not accept, on purpose, but treat as Failing says:
 	// reject or release.
-	ConsumerFail load.Share `set:"consumer-fail" roles:"consumer" arg:"PERCENT" none:"0%" help:"share of the deliveries that consumers do not accept, such as 0.25%"`
+	ConsumerFail load.Share `set:"consumer-fail" roles:"consumer" arg:"PERCENT" none:"0%" help:"share of deliveries that consumers refuse, such as 0.25%"`
 
 	// Tx lets consumers receive in transactions, and MaxMessageSize bounds their messages.
 	Tx             bool `set:"tx,made" roles:"consumer" help:"receive in transactions"`
-	MaxMessageSize int  `set:"max-message-size,made" roles:"consumer" arg:"SIZE" unit:"bytes" range:"1.." default:"16MiB" help:"largest message to accept from the broker, unless the run sends larger ones"`
+	MaxMessageSize int  `set:"max-message-size,made" roles:"consumer" arg:"SIZE" unit:"bytes" range:"1.." default:"16MiB" help:"largest message to receive, unless the run sends larger ones"`
 
 	// Backoff are the pauses before a lost connection is opened again; the zero value is [Probing] with ReconnectDelay.
 	Backoff Backoff

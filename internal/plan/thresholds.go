@@ -85,7 +85,7 @@ func (v *validator) thresholds(list []threshold.Threshold, has, elsewhere result
 			continue
 		}
 		v.refuse(t.OfTarget && !hasTarget(t.Metric.Group, steps),
-			"make it a threshold of a step, or of a group: group.NAME.completed.avg",
+			"make it a threshold of a step or group: group.NAME.completed.avg",
 			"--threshold %q: there is no one target", t.String())
 	}
 }

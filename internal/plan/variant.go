@@ -14,14 +14,14 @@ const MaxWeight = 1_000_000
 // Variant is a kind of messages of a producer group.
 type Variant struct {
 	// Sizes are the sizes of the setting. Each becomes a variant with its BodySize.
-	Sizes []Size `set:"message-size,made,one,daily" roles:"producer" section:"Message" arg:"SIZE" default:"1024" help:"bytes, such as 1024 or 64KiB; several by weight, such as 1KiB/80:64KiB/20"`
+	Sizes []Size `set:"message-size,made,one,daily" roles:"producer" section:"Message" arg:"SIZE" default:"1024" help:"bytes, such as 64KiB; several by weight, such as 1KiB/80:64KiB/20"`
 	// File is the source of Body; empty for BodySize and Fill.
-	File string `set:"body-file,made" roles:"producer" arg:"FILE" help:"file that is the body of every message; of a folder, each file in turn"`
-	Fill string `set:"fill,made" roles:"producer" words:"random,compressible,zeros" default:"random" help:"content of the bodies: random (text), compressible (text that gzip halves), zeros"`
+	File string `set:"body-file,made" roles:"producer" arg:"FILE" help:"file with the body of every message; of a folder, each file in turn"`
+	Fill string `set:"fill,made" roles:"producer" words:"random,compressible,zeros" default:"random" help:"random text, compressible (gzip halves it), or zeros"`
 	// Variant has the payload of a file, or a payload of BodySize and Fill from [Plan.MakeBodies].
 	driver.Variant
 	// Weight over the sum of all is the share of the messages.
-	Weight   int `set:"weight,made,key" range:"1..1000000" default:"1" help:"share of the message, against the weights of the others"`
+	Weight   int `set:"weight,made,key" range:"1..1000000" default:"1" help:"share of the message by weight"`
 	BodySize int
 }
 

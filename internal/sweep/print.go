@@ -34,7 +34,7 @@ func (s *Sweep) Describe() []string {
 		lines = append(lines, fmt.Sprintf("shuffled by seed %d", s.state.Seed))
 	}
 	if s.Between == Fresh {
-		lines = append(lines, "each run has destinations of its own; they stay at the broker")
+		lines = append(lines, "each run leaves its own destinations at the broker")
 	}
 	return lines
 }

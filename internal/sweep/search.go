@@ -174,7 +174,7 @@ func (s *Search) probe(rate float64, hold bool) (point record.Point, err error) 
 	s.printLoad(rate, hold, measured(&of.Plan.Steps[0]), &point, e.Summary)
 	if n := e.Summary.Missing; n != nil && *n > 0 {
 		s.Progress.Fail(plan.Wrong("purge the destination, and raise --drain-timeout",
-			"%d messages were left at the broker when --drain-timeout ended: they would disturb the next load",
+			"%d messages left after --drain-timeout would disturb the next load",
 			*n))
 		return point, ended(result.StatusFailed)
 	}
@@ -203,7 +203,7 @@ func judge(s *stats.Summary) record.Point {
 	p.Tester = !p.Kept && result.OfTester(s.Limit.Kind)
 	if !p.Kept && !p.Tester && s.Tester.Crowded() {
 		p.Tester = true
-		p.Limit = fmt.Sprintf("the machine (others than perfmq, such as a broker on it, took %.0f%% of its processors)",
+		p.Limit = fmt.Sprintf("the machine (other programs, such as a broker, took %.0f%% of its processors)",
 			100*s.Tester.OthersShare())
 	}
 	return p

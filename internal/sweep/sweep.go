@@ -54,7 +54,7 @@ type Sweep struct {
 
 	Repeats int `set:"repeats,key,sweep" range:"1..1000" default:"1" help:"runs of each cell of the matrix"`
 	// Shuffled gives each round of repeats another order of the cells, by Seed.
-	Shuffled bool `set:"order,key,sweep" words:"in-turn,shuffled" default:"in-turn" help:"in-turn: all cells once, then all again; shuffled: in another order each time"`
+	Shuffled bool `set:"order,key,sweep" words:"in-turn,shuffled" default:"in-turn" help:"in-turn: all cells once, then again; shuffled: each time in another order"`
 	Seed     uint64
 	Settle   time.Duration `set:"settle,key,sweep" default:"0s" help:"pause between two runs of a sweep"`
 	Between  string        `set:"between-runs,key,sweep" words:"keep,fresh" default:"keep" help:"destinations of runs"`

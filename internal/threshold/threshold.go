@@ -54,7 +54,7 @@ func Parse(text string) (Threshold, error) {
 		return Threshold{}, errors.New(`must be METRIC OPERATOR VALUE, such as "ack.p99 < 50ms" or "lost == 0"`)
 	}
 	if strings.ContainsAny(parts[3], "<>=") {
-		return Threshold{}, errors.New("holds several demands: write each as a threshold of its own")
+		return Threshold{}, errors.New("holds several demands: give a threshold for each")
 	}
 	m, ok := Find(parts[1])
 	if !ok {
@@ -64,7 +64,7 @@ func Parse(text string) (Threshold, error) {
 	var err error
 	if share := ofTarget.FindStringSubmatch(parts[3]); share != nil {
 		if m.Unit != PerSecond {
-			return Threshold{}, fmt.Errorf("%s is no rate, so that it cannot be compared with the target", m.Name)
+			return Threshold{}, fmt.Errorf("%s is no rate and cannot be compared with the target", m.Name)
 		}
 		t.OfTarget = true
 		t.Value, err = number(share[1])
