@@ -22,7 +22,7 @@ func TestFailoverPlan(t *testing.T) {
 		flags         string
 		want, without []string
 	}{
-		{"", []string{"  reconnect: true\n", "choose their hosts at random"}, []string{"hosts:"}},
+		{"", []string{"  reconnect: true\n", "choose hosts at random"}, []string{"hosts:"}},
 		{"--hosts spread", []string{"  hosts: spread\n", "  reconnect: true\n"}, nil},
 		{"--hosts order", []string{"  hosts: order\n", "  reconnect: true\n"}, []string{"at random"}},
 		{"--reconnect=false", []string{"  reconnect: false\n"}, nil},

@@ -75,7 +75,7 @@ duration: 300ms
 
 	for add, want := range map[string]string{
 		"repeats: 3": "--find-max is for one run, and there are several",
-		"steps: [{name: one, duration: 1s}, {name: two, duration: 1s}]": "a search wants one step with a duration",
+		"steps: [{name: one, duration: 1s}, {name: two, duration: 1s}]": "a search needs one step with a duration",
 	} {
 		body := text
 		if strings.HasPrefix(add, "steps") {

@@ -149,7 +149,7 @@ func TestBrokerCommand(t *testing.T) {
 
 	r = run(t, limit, "verify", "--json", file("joined.json"), file("producer-1"), file("producer-2"), file("consumer"))
 	require.Equal(t, statusFailed, r.status)
-	require.Contains(t, r.stderr, "messages lost, accepted by the broker but never received: 30 of 6000")
+	require.Contains(t, r.stderr, "messages lost, accepted but never received: 30 of 6000")
 	text, err := os.ReadFile(file("joined.json"))
 	require.NoError(t, err)
 	var v verify.Result

@@ -41,7 +41,7 @@ func TestSendTimeout(t *testing.T) {
 			require.Zero(t, s.Total.Get(result.Strays))
 			require.False(t, s.Outcome.Success, "as any run with unconfirmed messages")
 			require.Equal(t, []string{
-				"messages sent but not confirmed (the broker may have them or not): 100",
+				"messages without an answer, which the broker may have or not: 100",
 				"first failure of class timeout: send: no answer within 500ms",
 			}, s.Problems())
 		})
@@ -62,7 +62,7 @@ func TestSendTimeoutsOvercome(t *testing.T) {
 		require.EqualValues(t, 950, s.Total.Get(result.Completed))
 		require.EqualValues(t, 50, s.Verification.Total.UnconfirmedArrived)
 		require.True(t, s.Outcome.Success, s.Problems())
-		require.Contains(t, s.Warnings(), "messages in doubt, which the broker may have or not: 50; sent again 0, unconfirmed 50")
+		require.Contains(t, s.Warnings(), "messages in doubt: 50; sent again 0, unconfirmed 50")
 	})
 }
 
@@ -86,7 +86,7 @@ func TestSendTimeoutsWithoutRecovery(t *testing.T) {
 			}), nil)
 			require.EqualValues(t, 50, s.Total.Get(result.Completed))
 			require.NotZero(t, s.Total.Get(result.Unconfirmed))
-			require.Contains(t, s.Problems(), fmt.Sprintf("messages sent but not confirmed (the broker may have them or not): %d",
+			require.Contains(t, s.Problems(), fmt.Sprintf("messages without an answer, which the broker may have or not: %d",
 				s.Total.Get(result.Unconfirmed)))
 		})
 	}
@@ -101,7 +101,7 @@ func TestSendTimeoutsWithoutRecovery(t *testing.T) {
 		sum, err := engine.Run(t.Context(), nil, s.config(), new(recorder))
 		require.NoError(t, err)
 		require.EqualValues(t, 150, sum.Total.Get(result.Completed))
-		require.Contains(t, sum.Problems(), "messages sent but not confirmed (the broker may have them or not): 50")
+		require.Contains(t, sum.Problems(), "messages without an answer, which the broker may have or not: 50")
 	})
 }
 

@@ -40,7 +40,7 @@ func TestLimitOfEachStep(t *testing.T) {
 			`^max-pending \(producers waited for answers (9\d|100)% of the time; try a larger --max-pending\)$`,
 			`^none: the rate was reached$`,
 			`^the consumers \(their work took (99|100)% of their time; the backlog grew by (49|5\d) msg/s; try more --consumers\)$`,
-			`^unknown \(consumers had received what was there, and waited 100% of the time\)$`, // nobody sends
+			`^unknown \(consumers had received all, and waited 100% of the time\)$`, // nobody sends
 			`^the producers \(consumers waited for messages 100% of the time\)$`,
 		}
 		for i := range want {

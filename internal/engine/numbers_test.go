@@ -156,7 +156,7 @@ func TestConfirmedButStalledIsLeft(t *testing.T) {
 		}), nil)
 		require.Zero(t, s.Verification.Total.Lost)
 		require.Positive(t, s.Verification.Total.Left)
-		require.Contains(t, strings.Join(s.Warnings(), "\n"), "the broker did not answer when it was asked")
+		require.Contains(t, strings.Join(s.Warnings(), "\n"), "the broker gave no answer before the consumers ended")
 	})
 }
 
@@ -188,10 +188,10 @@ func TestNothingDone(t *testing.T) {
 		}, nil, "nothing was sent: the producers waited for the broker", 0},
 		{"nothing is answered", func(t *testing.T) driver.Factory {
 			return broker(t, func(o *mem.Options) { o.Withhold = 1 }).Factory()
-		}, nil, "nothing was completed: of 10 messages sent the broker accepted none", 1},
+		}, nil, "nothing was completed: the broker accepted none of 10 messages", 1},
 		{"all is refused", func(t *testing.T) driver.Factory {
 			return broker(t, func(o *mem.Options) { o.Reject = 1 }).Factory()
-		}, func(p *flat) { p.Rate = rate("5") }, "nothing was completed: of 10 messages sent the broker accepted none", 0},
+		}, func(p *flat) { p.Rate = rate("5") }, "nothing was completed: the broker accepted none of 10 messages", 0},
 	}
 	for _, tt := range tests {
 		inBubble(t, tt.name, func(t *testing.T) {
@@ -283,7 +283,7 @@ func TestClientsOnOneQueue(t *testing.T) {
 				require.EqualValues(t, 3000, s.Total.Get(result.Completed))
 				require.Positive(t, s.Total.Get(result.Foreign))
 				require.Equal(t, 3000-s.Total.Get(result.Received), *s.Missing)
-				require.Contains(t, strings.Join(s.Warnings(), "\n"), "messages of another run or tool")
+				require.Contains(t, strings.Join(s.Warnings(), "\n"), "messages of other runs or tools")
 			}
 			require.EqualValues(t, 6000, one.Total.Get(result.Received)+one.Total.Get(result.Foreign)+two.Total.Get(result.Received)+two.Total.Get(result.Foreign))
 		})

@@ -46,5 +46,5 @@ func TestObservedBroker(t *testing.T) {
 		Whole: result.BrokerUse{Errors: &errors, Warnings: &warnings}, Events: []result.BrokerEvent{{Text: "the broker's process 7 has ended"}},
 	}}}}
 	Observe(s)
-	require.Equal(t, []string{"lines of errors in the broker's log: 4", "the broker's process 7 has ended"}, s.Notes())
+	require.Equal(t, []string{"errors in the broker's log: 4", "the broker's process 7 has ended"}, s.Notes())
 }

@@ -126,7 +126,7 @@ func TestReconnectGivesUp(t *testing.T) {
 		require.ErrorContains(t, s.Err, "not connected again within 3s (--reconnect-timeout)")
 		require.Len(t, s.Outages, 1)
 		require.Equal(t, []string{"consumer-0", "producer-0"}, s.Outages[0].NotBack)
-		require.Contains(t, strings.Join(s.Problems(), "\n"), "2 of 2 workers were not connected again (consumer-0, producer-0)")
+		require.Contains(t, strings.Join(s.Problems(), "\n"), "2 of 2 workers were not connected (consumer-0, producer-0)")
 	})
 }
 
@@ -145,7 +145,7 @@ func TestOutageToTheEnd(t *testing.T) {
 		require.NoError(t, s.Err)
 		require.Equal(t, "duration reached", s.Outcome.Reason)
 		require.EqualValues(t, 101, s.Total.Get(result.Completed))
-		require.Contains(t, strings.Join(s.Problems(), "\n"), "was not over when the run ended")
+		require.Contains(t, strings.Join(s.Problems(), "\n"), "was not over at the end of the run")
 		require.Zero(t, s.Verification.Total.Lost)
 	})
 }

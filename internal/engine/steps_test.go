@@ -512,7 +512,7 @@ func TestDrainedStepsWithLosses(t *testing.T) {
 				require.EqualValues(t, 990, sum.Total.Get(result.Received))
 				require.Equal(t, "nothing came any more", sum.Ended[1].Outcome.Reason)
 				if second {
-					require.Contains(t, sum.Problems(), "step empty: messages had not come when the step ended, which was to drain them: 10")
+					require.Contains(t, sum.Problems(), "step empty: messages not received when the step ended: 10")
 				} else {
 					require.EqualValues(t, 10, *sum.Missing)
 				}
@@ -653,7 +653,7 @@ func TestBacklogOfSteps(t *testing.T) {
 			s.step("good", warm, s.senders("senders", paced("50")), s.readers("readers", nil))
 			s.step("bad", warm, s.senders("senders", paced("200")), s.readers("slow", works))
 			s.step("rest", drainedStep, s.readers("readers", nil))
-		}, []string{"step bad: received is below completed: when the load ended, "}},
+		}, []string{"step bad: received is below completed: at the end of the load "}},
 	} {
 		inBubble(t, tt.name, func(t *testing.T) {
 			s := newScenario(mem.New().Factory(), false)

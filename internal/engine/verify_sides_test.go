@@ -152,7 +152,7 @@ func TestSidesOfConsumersThatEndEarly(t *testing.T) {
 		r = join(t, second, sent, first)
 		require.Equal(t, result.Verified{Expected: 1000, Received: 990, Once: 990, Lost: 10}, r.Total)
 		require.Equal(t, []string{
-			"messages lost, accepted by the broker but never received: 10 of 1000; first: producer-0 99, 199, 299, 399, 499",
+			"messages lost, accepted but never received: 10 of 1000; first: producer-0 99, 199, 299, 399, 499",
 		}, result.Texts(r.Findings(verify.Allow{}, 0), result.Problem))
 	})
 }

@@ -36,19 +36,19 @@ func TestVerificationFindsWhatTheBrokerDid(t *testing.T) {
 		{
 			name: "lose", options: func(o *mem.Options) { o.Lose = 100 },
 			want: func(b *truth) result.Verified { return result.Verified{Lost: b.Lost} }, lacking: func(b *truth) uint64 { return b.Lost },
-			problem: "messages lost, accepted by the broker but never received: 10 of 1000; first: ",
+			problem: "messages lost, accepted but never received: 10 of 1000; first: ",
 		},
 		{
 			name: "duplicate", options: func(o *mem.Options) { o.Duplicate = 50 },
 			want: func(b *truth) result.Verified {
 				return result.Verified{Duplicates: b.Duplicated, Redelivered: b.Redelivered}
 			},
-			problem: "messages received more than once: 20 copies too many, 20 of them marked as redelivered; first: ",
+			problem: "messages received more than once: 20 duplicates, 20 marked as redelivered; first: ",
 		},
 		{
 			name: "reorder", options: func(o *mem.Options) { o.Reorder = 30 },
 			want:    func(b *truth) result.Verified { return result.Verified{Disordered: b.Reordered} },
-			warning: "messages received out of order: 33, 0 of them marked as redelivered; first: ",
+			warning: "messages received out of order: 33, 0 marked as redelivered; first: ",
 		},
 		{
 			name: "damage", options: func(o *mem.Options) { o.Damage = 40 },
@@ -78,7 +78,7 @@ func TestVerificationFindsWhatTheBrokerDid(t *testing.T) {
 		{
 			name: "never acknowledged", options: func(o *mem.Options) { o.Withhold = 100 },
 			want:    func(b *truth) result.Verified { return result.Verified{UnconfirmedArrived: b.Withheld} },
-			problem: "sent but not confirmed",
+			problem: "messages without an answer",
 		},
 		{
 			name: "never acknowledged, some lost", options: func(o *mem.Options) { o.Withhold, o.Lose = 10, 100 },
@@ -86,7 +86,7 @@ func TestVerificationFindsWhatTheBrokerDid(t *testing.T) {
 				return result.Verified{UnconfirmedArrived: b.Withheld - b.Lost, UnconfirmedMissing: b.Lost}
 			},
 			lacking: func(b *truth) uint64 { return b.Lost },
-			problem: "sent but not confirmed",
+			problem: "messages without an answer",
 		},
 		{name: "rollback", options: func(o *mem.Options) { o.Rollback = 10 }, lacking: func(b *truth) uint64 { return b.RolledBack }},
 		{
@@ -181,7 +181,7 @@ func TestDuplicateDoesNotHideLossOnAnotherSubscription(t *testing.T) {
 			require.EqualValues(t, 390, s.Total.Get(result.Received))
 			require.EqualValues(t, 10, *s.Missing)
 			if !verify {
-				require.Contains(t, strings.Join(s.Warnings(), "\n"), "by duplicates or another producer: 100")
+				require.Contains(t, strings.Join(s.Warnings(), "\n"), "(duplicates, or another producer): 100")
 				return
 			}
 			require.Len(t, s.Verified.Scopes, 3)

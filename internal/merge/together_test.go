@@ -77,7 +77,7 @@ func TestShardsApart(t *testing.T) {
 			require.False(t, m.Outcome.Success)
 			require.Equal(t, 1, m.Outcome.Status)
 			require.Len(t, m.Outcome.Problems, 1)
-			require.Regexp(t, `^step load: the parts measured together for only [0-9.]+% of their time`, m.Outcome.Problems[0])
+			require.Regexp(t, `^step load: the shards measured together for only [0-9.]+% of their time`, m.Outcome.Problems[0])
 		})
 	}
 }

@@ -101,13 +101,13 @@ type Plan struct {
 	// DrainTimeout bounds the wait for completions and deliveries after the load.
 	DrainTimeout time.Duration `set:"drain-timeout" section:"Load" default:"30s" help:"time limit for messages in flight at the end"`
 	// Verify lets messages carry numbers and checksums, and checks the messages received against the messages sent.
-	Verify bool `set:"verify,daily" section:"Verification" help:"number all messages, and check that each arrives once and undamaged"`
+	Verify bool `set:"verify,daily" section:"Verification" help:"check that each message arrives once and undamaged; numbers all messages"`
 	// Allow says which findings of the verification do not make the run a failure.
 	Allow verify.Allow
 	// Shard is the part of the run that this process has.
 	Shard Shard `set:"shard,flag" section:"Several load hosts" arg:"NUMBER/COUNT" help:"run shard NUMBER of COUNT, such as 2/5; COUNT alone takes the number from JOB_COMPLETION_INDEX. perfmq merge joins the results"`
 	// Thresholds are thresholds on the metrics of the run.
-	Thresholds []threshold.Threshold `set:"threshold,shape,daily" section:"Output" arg:"DEMAND" help:"METRIC OP VALUE, such as 'ack.p99 < 50ms': else exit status 3. May be repeated; see perfmq scenario metrics"`
+	Thresholds []threshold.Threshold `set:"threshold,shape,daily" section:"Output" arg:"DEMAND" help:"METRIC OP VALUE, such as 'ack.p99 < 50ms'; else exit status 3. May be repeated; see perfmq scenario metrics"`
 	// StallThreshold is the length from which on a time without answers or deliveries is a stall; 0 for none.
 	StallThreshold time.Duration `set:"stall-threshold" default:"1s" least:"0|200ms" help:"report a stall when the broker confirms and delivers nothing for this time; 0: none"`
 

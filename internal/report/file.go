@@ -152,17 +152,18 @@ func fileError(action, what string, begun bool, err error) error {
 // writeHint returns a remedy for an error of an output. begun reports whether something was written
 // before.
 func writeHint(begun bool, err error) string {
+	const kept = "earlier output is complete, and the run was not affected"
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return "its reader must keep up; the run and the other outputs were not affected"
+		return "its reader must keep up; the run and other outputs were not affected"
 	case errors.Is(err, os.ErrPermission), errors.Is(err, syscall.EROFS):
 		return "choose a place where you may write"
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 		return "raise the limit of open files: ulimit -n"
 	case begun && errors.Is(err, syscall.ENOSPC): // as are other outputs there, soon
-		return "what was written before is complete, and the run was not affected; make room on that disk"
+		return kept + "; make room on that disk"
 	case begun:
-		return "what was written before is complete, and the run was not affected"
+		return kept
 	case errors.Is(err, syscall.ENOSPC):
 		return "make room there, or choose another place"
 	default:

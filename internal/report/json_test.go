@@ -283,7 +283,7 @@ func TestCreateErrors(t *testing.T) {
 // An output that cannot begin has written nothing, and hindered the run.
 func TestHintsOfOutputs(t *testing.T) {
 	t.Parallel()
-	const whole = "what was written before is complete, and the run was not affected"
+	const whole = "earlier output is complete, and the run was not affected"
 	for _, tt := range []struct {
 		err   error
 		begun bool

@@ -43,7 +43,7 @@ func shortRuns() map[string]*stats.Summary {
 	failure, stalled, loss, saturated := base(), base(), base(), base()
 	failure.Outcome.Success, failure.Outcome.Reason = false, "producer-0 failed"
 	failure.Total = stats.Counters{result.Sent: 600_000, result.Blocked: 20, result.Completed: 599_000, result.Failed: 990, result.Unconfirmed: 10, result.Received: 600_000}.Counts(true, true)
-	failure.Findings = said([]string{"producer-0: send to queue://TEST: connection reset by peer", "messages failed: 990", "messages sent but not confirmed (the broker may have them or not): 10"})
+	failure.Findings = said([]string{"producer-0: send to queue://TEST: connection reset by peer", "messages failed: 990", "messages without an answer, which the broker may have or not: 10"})
 	failure.Thresholds = fakeThresholds()
 	stalled.Find("stall", "both", 5, "the broker stalled", "5 times", "2 s", "at 4.000 s (12:00:04) for 2.000 s, "+
 		"at 14.000 s (12:00:14) for 2.000 s, at 24.000 s (12:00:24) for 2.000 s and 2 more; every 10 s")
@@ -56,7 +56,7 @@ func shortRuns() map[string]*stats.Summary {
 	saturated.Latencies[result.Delay], saturated.Latencies[result.Response] = nil, nil
 	saturated.Limit = &result.Limit{
 		Kind: result.LimitWorker, Share: 0.97, Text: "producer-0 never waited in 50 s of 50 s",
-		Hint: "more producers, consumers or connections may bring more",
+		Hint: "try more producers, consumers or connections",
 	}
 	for i := range 30 {
 		saturated.Find("bottleneck", "", 1, "perfmq", fmt.Sprintf("producer-%d never waited in 50 s of 50 s", i))

@@ -202,19 +202,19 @@ func TestLimit(t *testing.T) {
 	check("rate reached in spite of stalls", 100, rated(true), crowded(2*time.Second), of(idle, sent(100, 100, ms), wait(WaitSlot, 999*ms)),
 		result.LimitNone, "none: the rate was reached")
 	check("rate missed by a stall in the last second", 100, rated(false), result.Tester{}, of(idle, sent(100, 100, ms), wait(WaitDue, 500*ms), credit(400*ms)),
-		result.LimitCredit, "the broker's credit (producers waited for it 40% of the time; look for a full queue, address or disk, or let the broker give producers more credit)")
+		result.LimitCredit, "the broker's credit (producers waited for it 40% of the time; look for a full queue, address or disk, or give producers more credit)")
 	check("rate missed by a pause at the end, with a short wait before", 100, missed(150*ms), paused(500*ms), of(idle, sent(100, 100, ms), wait(WaitSlot, 2*ms), wait(WaitDue, 900*ms)),
-		result.LimitMachine, "the machine (perfmq was paused for up to 500 ms; let the tester have a machine of its own)")
+		result.LimitMachine, "the machine (perfmq was paused for up to 500 ms; give perfmq a machine of its own)")
 	check("rate missed by a pause within a wait", 100, missed(150*ms), paused(500*ms), of(idle, sent(100, 100, ms), credit(505*ms), wait(WaitDue, 400*ms)),
-		result.LimitMachine, "the machine (perfmq was paused for up to 500 ms; let the tester have a machine of its own)")
+		result.LimitMachine, "the machine (perfmq was paused for up to 500 ms; give perfmq a machine of its own)")
 	check("rate missed by waits beside a pause", 100, missed(600*ms), paused(250*ms), of(idle, sent(100, 100, ms), credit(400*ms), wait(WaitDue, 500*ms)),
-		result.LimitCredit, "the broker's credit (producers waited for it 40% of the time; look for a full queue, address or disk, or let the broker give producers more credit)")
+		result.LimitCredit, "the broker's credit (producers waited for it 40% of the time; look for a full queue, address or disk, or give producers more credit)")
 	check("waits and pauses too short for what was missed", 100, missed(time.Second), paused(250*ms), of(idle, sent(100, 100, ms), wait(WaitSlot, 5*ms), wait(WaitDue, 500*ms)),
-		result.LimitWorker, "one worker of the tester (it sent late, though it waited for nothing but the due times of its messages; more producers, consumers or connections may bring more)")
+		result.LimitWorker, "one worker of the tester (it sent late, though it waited for due times only; try more producers, consumers or connections)")
 	check("rate missed, though producers waited for due times, while others have the processors", 100, rated(false), crowded(0), of(idle, sent(90, 90, ms), wait(WaitDue, 900*ms)),
-		result.LimitMachine, "the machine (others took 90% of its processors; let the tester have a machine of its own)")
+		result.LimitMachine, "the machine (others took 90% of its processors; give perfmq a machine of its own)")
 	check("the same, and a backlog that grows", 100, rated(false), crowded(0), of(idle, sent(90, 40, ms), wait(WaitDue, 900*ms)),
-		result.LimitBroker, "the broker (messages queue in it: its backlog grew by 50 msg/s while consumers waited for them)")
+		result.LimitBroker, "the broker (its backlog grew by 50 msg/s while consumers waited)")
 	check("max-pending", 1, rated(false), result.Tester{}, of(idle, sent(100, 100, ms), wait(WaitSlot, 800*ms)),
 		result.LimitMaxPending, "max-pending (producers waited for answers 80% of the time; try a larger --max-pending)")
 	check("max-pending, in bursts", 1000, ProducerAsked{}, result.Tester{}, of(idle, sent(1000, 1000, 20*ms), func(l *told) { l.producers[0].Blocked() }, wait(WaitSlot, 800*ms)),
@@ -230,21 +230,21 @@ func TestLimit(t *testing.T) {
 	check("max-pending that a client could not use", 20, bounded(20, false), result.Tester{}, of(idle, sent(100, 100, ms), wait(WaitSlot, 900*ms)),
 		result.LimitMaxPending, "max-pending (producers waited for answers 90% of the time: the client has at most 20 messages of a producer in flight; try another client)")
 	check("messages without an answer", 100, ProducerAsked{InFlight: driver.InFlight{Unanswered: true}}, result.Tester{}, of(idle, sent(100, 100, ms), wait(WaitSlot, 930*ms)),
-		result.LimitSocket, "the network buffer (producers waited 93% of the time to write; look at the network, and whether the broker reads slowly)")
+		result.LimitSocket, "the network buffer (producers waited 93% of the time to write; look at the network, and for a slow broker)")
 	check("credit", 100, closed, result.Tester{}, of(idle, sent(10, 10, ms), credit(930*ms)),
-		result.LimitCredit, "the broker's credit (producers waited for it 93% of the time; look for a full queue, address or disk, or let the broker give producers more credit)")
+		result.LimitCredit, "the broker's credit (producers waited for it 93% of the time; look for a full queue, address or disk, or give producers more credit)")
 	check("no credit at all", 100, closed, result.Tester{}, of(idle, credit(1000*ms)),
-		result.LimitCredit, "the broker's credit (producers waited for it 100% of the time; look for a full queue, address or disk, or let the broker give producers more credit)")
+		result.LimitCredit, "the broker's credit (producers waited for it 100% of the time; look for a full queue, address or disk, or give producers more credit)")
 	check("no answer at all", 100, closed, result.Tester{}, of(idle, wait(WaitSlot, 1000*ms)),
 		result.LimitBroker, "the broker (it answered nothing)")
 	check("all are refused", 100, closed, result.Tester{}, of(idle, func(l *told) { l.end(ms, driver.Outcome{State: driver.Rejected}) }, wait(WaitSlot, 1000*ms)),
 		result.LimitMaxPending, "max-pending (producers waited for answers 100% of the time; try a larger --max-pending)")
 	check("the broker stalls in the end of the last second", 20, rated(false), result.Tester{}, of(idle, sent(200, 200, ms), wait(WaitDue, 300*ms), in(4*time.Second, stand(310*ms))),
-		result.LimitBroker, "the broker (it answered nothing for 17% of the time, while producers waited for its answers)")
+		result.LimitBroker, "the broker (it answered nothing for 17% of the time while producers waited)")
 	check("the broker stalls from the first second on", 20, rated(false), result.Tester{}, of(idle, in(time.Second, of(sent(200, 200, ms), wait(WaitDue, 300*ms), stand(310*ms)))),
-		result.LimitBroker, "the broker (it answered nothing for 92% of the time, while producers waited for its answers)")
+		result.LimitBroker, "the broker (it answered nothing for 92% of the time while producers waited)")
 	check("the broker stalls again and again, with one message in flight", 1, closed, result.Tester{}, of(idle, in(time.Second, sent(100, 100, ms)), sent(1, 1, 700*ms), answer(750*ms)),
-		result.LimitBroker, "the broker (it answered nothing for 52% of the time, while producers waited for its answers)")
+		result.LimitBroker, "the broker (it answered nothing for 52% of the time while producers waited)")
 	check("the only message waits for a connection", 1, ProducerAsked{}, result.Tester{}, func(l *told) {
 		idle(l)
 		if l.now == time.Second {
@@ -253,19 +253,19 @@ func TestLimit(t *testing.T) {
 		}
 		l.producers[0].Begun(Measure) // Send has it, and has not handed it over
 		l.send.Answer.Time += time.Second
-	}, result.LimitBroker, "the broker (it answered nothing for 75% of the time, while producers waited for its answers)")
+	}, result.LimitBroker, "the broker (it answered nothing for 75% of the time while producers waited)")
 	check("answers that always take long", 1, closed, result.Tester{}, of(idle, sent(1, 1, 700*ms), answer(750*ms)),
 		result.LimitMaxPending, "max-pending (each send waited for its answer, 75% of the time; try to send asynchronously, or more --producers)")
 	check("answers get late", 100, closed, result.Tester{}, of(idle, sent(1, 1, ms), sent(100, 100, 25*ms), wait(WaitSlot, 900*ms)),
-		result.LimitBroker, "the broker (with as many messages in flight as allowed, its answers took 24.8 ms on average, 25 times the shortest (1.00 ms))")
+		result.LimitBroker, "the broker (with all messages in flight, its answers took 24.8 ms on average, 25 times the shortest (1.00 ms))")
 	check("answers get late on a busy machine, in which the tester has its processor", 100, closed, crowded(300*ms), of(idle, sent(1, 1, ms), sent(100, 100, 25*ms), wait(WaitSlot, 900*ms)),
-		result.LimitBroker, "the broker (with as many messages in flight as allowed, its answers took 24.8 ms on average, 25 times the shortest (1.00 ms))")
+		result.LimitBroker, "the broker (with all messages in flight, its answers took 24.8 ms on average, 25 times the shortest (1.00 ms))")
 	check("answers get late with few in flight", 10, closed, result.Tester{}, of(idle, sent(1, 1, ms), sent(100, 100, 25*ms), wait(WaitSlot, 900*ms)),
 		result.LimitMaxPending, "max-pending (producers waited for answers 90% of the time; try a larger --max-pending)")
 	check("answers get late as others have the processors", 100, closed, crowded(time.Second), of(idle, sent(1, 1, ms), sent(100, 100, 25*ms), wait(WaitSlot, 900*ms)),
-		result.LimitMachine, "the machine (others took 90% of its processors; let the tester have a machine of its own)")
+		result.LimitMachine, "the machine (others took 90% of its processors; give perfmq a machine of its own)")
 	check("a backlog that grows", 100, rated(true), result.Tester{}, of(idle, sent(1000, 188, ms), wait(WaitDue, 900*ms)),
-		result.LimitBroker, "the broker (messages queue in it: its backlog grew by 812 msg/s while consumers waited for them)")
+		result.LimitBroker, "the broker (its backlog grew by 812 msg/s while consumers waited)")
 	check("another program receives a part", 100, rated(true), result.Tester{}, of(idle, sent(1000, 0, ms), old(844, ms), wait(WaitDue, 900*ms)),
 		result.LimitNone, "none: the rate was reached")
 	check("working consumers, and another program receives a part", 100, rated(true), result.Tester{}, of(work(980*ms, 0), sent(1000, 0, ms), old(844, ms), wait(WaitDue, 900*ms)),
@@ -281,19 +281,19 @@ func TestLimit(t *testing.T) {
 	check("consumers with a rate", 100, rated(true), result.Tester{}, of(work(980*ms, 900*ms), sent(1000, 500, ms), wait(WaitDue, 900*ms)),
 		result.LimitConsumers, "the consumers (they receive no more than their rate; the backlog grew by 500 msg/s; raise --consumer-rate)")
 	check("a consumer that never waits, and a backlog that grows", 100, rated(true), result.Tester{}, of(sent(1000, 188, ms), wait(WaitDue, 900*ms)),
-		result.LimitWorker, "one worker of the tester (consumer-0 never waited in 4 s of 4 s; more producers, consumers or connections may bring more)")
+		result.LimitWorker, "one worker of the tester (consumer-0 never waited in 4 s of 4 s; try more producers, consumers or connections)")
 	check("network", 100, closed, result.Tester{}, of(idle, sent(100, 100, ms), socket(930*ms)),
-		result.LimitSocket, "the network buffer (producers waited 93% of the time to write; look at the network, and whether the broker reads slowly)")
+		result.LimitSocket, "the network buffer (producers waited 93% of the time to write; look at the network, and for a slow broker)")
 	check("a producer that never waits", 100, closed, result.Tester{}, of(idle, sent(100, 100, ms)),
-		result.LimitWorker, "one worker of the tester (producer-0 never waited in 4 s of 4 s; more producers, consumers or connections may bring more)")
+		result.LimitWorker, "one worker of the tester (producer-0 never waited in 4 s of 4 s; try more producers, consumers or connections)")
 	check("a producer that is late, and waits only for its due times", 100, rated(false), result.Tester{}, of(idle, sent(1000, 1000, ms), wait(WaitDue, 950*ms)),
-		result.LimitWorker, "one worker of the tester (it sent late, though it waited for nothing but the due times of its messages; more producers, consumers or connections may bring more)")
+		result.LimitWorker, "one worker of the tester (it sent late, though it waited for due times only; try more producers, consumers or connections)")
 	check("a connection that never waits", 100, closed, result.Tester{}, of(idle, func(l *told) { l.send.Reader.Known = true }, sent(100, 100, ms), wait(WaitSlot, 800*ms)),
-		result.LimitWorker, "one worker of the tester (the connection of producer-0 never waited in 4 s of 4 s; more producers, consumers or connections may bring more)")
+		result.LimitWorker, "one worker of the tester (the connection of producer-0 never waited in 4 s of 4 s; try more producers, consumers or connections)")
 	check("the tester's processors", 100, closed, used(970*ms*cores, cores*time.Second, cores*time.Second), of(idle, sent(100, 100, ms), wait(WaitSlot, 800*ms)),
-		result.LimitProcessors, fmt.Sprintf("the tester's processors (it used %.2f of the %d cores that it may use; use more hosts, or larger messages)", 0.97*float64(cores), cores))
+		result.LimitProcessors, fmt.Sprintf("the tester's processors (it used %.2f of its %d cores; use more hosts, or larger messages)", 0.97*float64(cores), cores))
 	check("a producer that never waits while others have the processors", 100, closed, crowded(time.Second), of(idle, sent(100, 100, ms)),
-		result.LimitMachine, "the machine (others took 90% of its processors; let the tester have a machine of its own)")
+		result.LimitMachine, "the machine (others took 90% of its processors; give perfmq a machine of its own)")
 	check("the same, in three of four seconds", 100, closed, crowded(time.Second), func(l *told) {
 		of(idle, sent(100, 100, ms))(l)
 		if l.now == time.Second {
@@ -301,7 +301,7 @@ func TestLimit(t *testing.T) {
 		} else {
 			l.health = crowded(time.Second)
 		}
-	}, result.LimitMachine, "the machine (others took 90% of its processors; let the tester have a machine of its own)")
+	}, result.LimitMachine, "the machine (others took 90% of its processors; give perfmq a machine of its own)")
 	check("the tester's processors, in three of four seconds", 100, closed, result.Tester{}, func(l *told) {
 		of(idle, sent(100, 100, ms), wait(WaitSlot, 800*ms))(l)
 		cpu := 970 * ms
@@ -309,7 +309,7 @@ func TestLimit(t *testing.T) {
 			cpu = 100 * ms
 		}
 		l.health = used(cpu*cores, cpu*cores, cores*time.Second)
-	}, result.LimitProcessors, fmt.Sprintf("the tester's processors (it used %.2f of the %d cores that it may use; use more hosts, or larger messages)", 0.97*float64(cores), cores))
+	}, result.LimitProcessors, fmt.Sprintf("the tester's processors (it used %.2f of its %d cores; use more hosts, or larger messages)", 0.97*float64(cores), cores))
 }
 
 // TestLimitOfIdleProducer: a producer without a message is no limit, although its load took a moment to end.
@@ -369,14 +369,14 @@ func TestLimitOfConsumers(t *testing.T) {
 		text   string
 	}{
 		{"no messages", of(input(950*ms), old(100, ms)), result.LimitProducers, "the producers (consumers waited for messages 95% of the time)"},
-		{"old messages, slowly", of(input(950*ms), old(100, 5*time.Second)), result.LimitBroker, "the broker (old messages waited in it while consumers waited for messages 95% of the time; try more --credit or --consumers)"},
+		{"old messages, slowly", of(input(950*ms), old(100, 5*time.Second)), result.LimitBroker, "the broker (old messages waited in it while consumers waited, 95% of the time; try more --credit or --consumers)"},
 		{"delayed messages, in time", of(input(950*ms), delayed(100, 5*time.Second, 5*time.Second-ms)), result.LimitProducers, "the producers (consumers waited for messages 95% of the time)"},
 		{"delayed messages, early", of(input(950*ms), delayed(100, 5*time.Second, 6*time.Second)), result.LimitProducers, "the producers (consumers waited for messages 95% of the time)"},
-		{"delayed messages, slowly", of(input(950*ms), delayed(100, 5*time.Second, 3*time.Second)), result.LimitBroker, "the broker (old messages waited in it while consumers waited for messages 95% of the time; try more --credit or --consumers)"},
+		{"delayed messages, slowly", of(input(950*ms), delayed(100, 5*time.Second, 3*time.Second)), result.LimitBroker, "the broker (old messages waited in it while consumers waited, 95% of the time; try more --credit or --consumers)"},
 		{"work", of(input(10*ms), work(950*ms, 0), old(100, 5*time.Second)), result.LimitConsumers, "the consumers (their work took 95% of their time; try more --consumers)"},
 		{"a rate", of(work(950*ms, 900*ms), old(100, 5*time.Second)), result.LimitNone, "none: the rate was reached"},
-		{"never waits", old(100, 5*time.Second), result.LimitWorker, "one worker of the tester (consumer-0 never waited in 4 s of 4 s; more producers, consumers or connections may bring more)"},
-		{"does not know what it waits for", of(func(l *told) { l.receive.Input.Known = false }, old(100, ms)), result.LimitUnknown, "unknown (the measured part of the load was too short, or its workers cannot tell what they wait for)"},
+		{"never waits", old(100, 5*time.Second), result.LimitWorker, "one worker of the tester (consumer-0 never waited in 4 s of 4 s; try more producers, consumers or connections)"},
+		{"does not know what it waits for", of(func(l *told) { l.receive.Input.Known = false }, old(100, ms)), result.LimitUnknown, "unknown (the measured part was too short, or its workers cannot tell what they wait for)"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -397,7 +397,7 @@ func TestLimitOfConsumers(t *testing.T) {
 	of(input(950*ms), old(100, ms))(l)
 	l.second(Measure)
 	limit := l.Tally().Judge(nil, false, true)
-	require.Equal(t, "unknown (consumers had received what was there, and waited 95% of the time)",
+	require.Equal(t, "unknown (consumers had received all, and waited 95% of the time)",
 		words.Limit(&limit), "nobody sends while they receive what was stored")
 	l = newTold(t, 1)
 	old(100, ms)(l)

@@ -243,7 +243,7 @@ func TestExamplesOfCopies(t *testing.T) {
 		result := Judge(&Side{ID: 1, Sent: []*Sent{ledger.Seal(nil)}, Received: []*Received{r}})
 		require.Equal(t, want, result.First(Duplicated))
 		found := result.Findings(Allow{}, 0)
-		problem := "messages received more than once: 1 copies too many, 0 of them marked as redelivered; " +
+		problem := "messages received more than once: 1 duplicates, 0 marked as redelivered; " +
 			"first: producer-0 10"
 		require.Equal(t, own, slices.ContainsFunc(found, func(f findings.Finding) bool { return f.Text == problem }), "%v", found)
 		for _, m := range result.Scopes[0].Examples[Duplicated] {

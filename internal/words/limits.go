@@ -7,6 +7,11 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
+const (
+	ownMachine  = "give perfmq a machine of its own"
+	moreWorkers = "try more producers, consumers or connections"
+)
+
 // bounds are the reasons why the rate of a load was not higher, as the waits of its workers show it.
 //
 //nolint:gochecknoglobals // a table that never changes
@@ -17,9 +22,9 @@ var bounds = []struct {
 	{"reached", result.LimitNone, "the rate was reached", ""},
 	{
 		"unknown", result.LimitUnknown,
-		"the measured part of the load was too short, or its workers cannot tell what they wait for", "",
+		"the measured part was too short, or its workers cannot tell what they wait for", "",
 	},
-	{"stored", result.LimitUnknown, "consumers had received what was there, and waited %s of the time", ""},
+	{"stored", result.LimitUnknown, "consumers had received all, and waited %s of the time", ""},
 	{"slot", result.LimitMaxPending, "producers waited for answers %s of the time", "try a larger --max-pending"},
 	{
 		"answer", result.LimitMaxPending,
@@ -31,44 +36,32 @@ var bounds = []struct {
 	},
 	{
 		"credit", result.LimitCredit, "producers waited for it %s of the time",
-		"look for a full queue, address or disk, or let the broker give producers more credit",
+		"look for a full queue, address or disk, or give producers more credit",
 	},
 	{
 		"socket", result.LimitSocket, "producers waited %s of the time to write",
-		"look at the network, and whether the broker reads slowly",
+		"look at the network, and for a slow broker",
 	},
 	{"silent", result.LimitBroker, "it answered nothing", ""},
-	{"silence", result.LimitBroker, "it answered nothing for %s of the time, while producers waited for its answers", ""},
+	{"silence", result.LimitBroker, "it answered nothing for %s of the time while producers waited", ""},
 	{
 		"late", result.LimitBroker,
-		"with as many messages in flight as allowed, its answers took %s on average, %.0f times the shortest (%s)", "",
+		"with all messages in flight, its answers took %s on average, %.0f times the shortest (%s)", "",
 	},
 	{"send", result.LimitBroker, "producers waited in Send %s of the time", ""},
-	{
-		"backlog", result.LimitBroker,
-		"messages queue in it: its backlog grew by %.0f msg/s while consumers waited for them", "",
-	},
+	{"backlog", result.LimitBroker, "its backlog grew by %.0f msg/s while consumers waited", ""},
 	{
 		"delivery", result.LimitBroker,
-		"old messages waited in it while consumers waited for messages %s of the time", "try more --credit or --consumers",
+		"old messages waited in it while consumers waited, %s of the time", "try more --credit or --consumers",
 	},
 	{"input", result.LimitProducers, "consumers waited for messages %s of the time", ""},
 	{"work", result.LimitConsumers, "their work took %s of their time%s", "try more --consumers"},
 	{"pace", result.LimitConsumers, "they receive no more than their rate%s", "raise --consumer-rate"},
-	{
-		"worker", result.LimitWorker, "%s never waited in %s of %s",
-		"more producers, consumers or connections may bring more",
-	},
-	{
-		"lateness", result.LimitWorker, "it sent late, though it waited for nothing but the due times of its messages",
-		"more producers, consumers or connections may bring more",
-	},
-	{
-		"processors", result.LimitProcessors, "it used %.2f of the %d cores that it may use",
-		"use more hosts, or larger messages",
-	},
-	{"machine", result.LimitMachine, "others took %s of its processors", "let the tester have a machine of its own"},
-	{"pause", result.LimitMachine, "perfmq was paused for up to %s", "let the tester have a machine of its own"},
+	{"worker", result.LimitWorker, "%s never waited in %s of %s", moreWorkers},
+	{"lateness", result.LimitWorker, "it sent late, though it waited for due times only", moreWorkers},
+	{"processors", result.LimitProcessors, "it used %.2f of its %d cores", "use more hosts, or larger messages"},
+	{"machine", result.LimitMachine, "others took %s of its processors", ownMachine},
+	{"pause", result.LimitMachine, "perfmq was paused for up to %s", ownMachine},
 }
 
 // NewLimit returns the limit of a rate by the name of its bound. The values fill the bound's text.

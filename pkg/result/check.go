@@ -22,7 +22,7 @@ func (h *Head) check() error {
 	case h.Format != Format:
 		return fmt.Errorf("the format is %q, not %q", h.Format, Format)
 	case h.Version < 1 || h.Version > Version:
-		return fmt.Errorf("the version of the format is %d; this program knows 1 to %d", h.Version, Version)
+		return fmt.Errorf("version %d of the format; this program knows 1 to %d", h.Version, Version)
 	}
 	hash, err := Hash(h.Plan)
 	if err != nil {

@@ -43,8 +43,7 @@ const (
 const unbounded = math.MaxInt64 / 4
 
 // errContradiction reports message times that cannot all be true.
-var errContradiction = errors.New("the times in the messages contradict each other, as if the clocks had been set " +
-	"during the run, or drifted")
+var errContradiction = errors.New("the times in the messages contradict each other: the clocks were set, or drifted")
 
 // clocksOf returns the offsets of the shards of a run, in their order. An unknown offset is nil.
 func clocksOf(shards []*Result) ([]*Clock, error) {

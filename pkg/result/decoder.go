@@ -34,7 +34,7 @@ const (
 var (
 	errEncoding = errors.New("a histogram is cut off, or not in HdrHistogram's V2 compressed encoding")
 	errGeometry = errors.New(
-		"a histogram has another range or precision than those of a result: 1 us to 24 h, 2 digits")
+		"a histogram has another range or precision than 1 us to 24 h, 2 digits")
 )
 
 // decode replaces h. It refuses other ranges, precisions and numbers of counts than a result's.

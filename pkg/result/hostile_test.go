@@ -89,7 +89,7 @@ func TestForeignHistograms(t *testing.T) {
 func TestReadRefuses(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ file, old, with, says string }{
-		{ResultFile, `"version": 1`, `"version": 2`, "result.json: the version of the format is 2"},
+		{ResultFile, `"version": 1`, `"version": 2`, "result.json: version 2 of the format"},
 		{ResultFile, `"format": "perfmq`, `"format": "perf`, "the format is"},
 		{ResultFile, `amqp://u@h`, `amqp://u@g`, "the hash is not that of the plan"},
 		{ResultFile, `"sent": `, `"sent": -`, "cannot unmarshal"},
@@ -99,7 +99,7 @@ func TestReadRefuses(t *testing.T) {
 		{ResultFile, `"max": `, `"max": 1`, "ax"},
 		{ResultFile, `"runId": "4`, `"runId": "5`, "rows.jsonl: the rows are of run"},
 		{ResultFile, "{", "[", "invalid character"},
-		{RowsFile, `"version":1`, `"version":0`, "rows.jsonl, line 1: the version"},
+		{RowsFile, `"version":1`, `"version":0`, "rows.jsonl, line 1: version 0 of the format"},
 		{RowsFile, `"phase":"measure"`, `"phase":"other"`, "rows.jsonl, line 3: there is no phase"},
 		{RowsFile, `"length":1000000`, `"length":0`, "line 2: a row without time or length"},
 		{RowsFile, `"length":1000000`, `"length":9007199254740993`, "line 2: a time is too large"},
@@ -111,7 +111,7 @@ func TestReadRefuses(t *testing.T) {
 		{LatenciesFile, "Tag=send", "Tag=sent", `latencies.hdr, line 11: the latency is "sent"`},
 		{LatenciesFile, "Tag=warmup-send,", "Tag=warmup-send", "it is not a line of a histogram log"},
 		{LatenciesFile, "HISTFAAA", "HISTFAAB", "istogram"},
-		{LatenciesFile, "BaseTime: 17", "BaseTime: 18", "latencies.hdr, line 3: the histograms are of a run that began 18"},
+		{LatenciesFile, "BaseTime: 17", "BaseTime: 18", "latencies.hdr, line 3: the histograms are of a run that began at 18"},
 	} {
 		t.Run(c.file+" "+c.with[:min(len(c.with), 30)], func(t *testing.T) {
 			t.Parallel()

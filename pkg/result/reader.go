@@ -16,7 +16,7 @@ import (
 )
 
 // ErrNoResult is in the error of [Read] for a folder without a result.
-var ErrNoResult = errors.New("there is no result: a folder of --result has rows.jsonl, latencies.hdr and result.json")
+var ErrNoResult = errors.New("there is no result: its folder has rows.jsonl, latencies.hdr and result.json")
 
 // errMissing is in the error of Read for a file that every result has. It is an [fs.ErrNotExist].
 var errMissing = fmt.Errorf("it is missing, beside the other files of the result (%w)", fs.ErrNotExist)
@@ -92,7 +92,7 @@ func (r *Result) checkDigest(text []byte, rows string) error {
 	}
 	sum, err := digest(text, rows)
 	if err == nil && sum != r.Digest {
-		err = fmt.Errorf("its digest is not that of its text and of %s: one of them was changed or damaged", RowsFile)
+		err = fmt.Errorf("its digest is not that of its text and of %s: one was changed or damaged", RowsFile)
 	}
 	return err
 }
@@ -230,7 +230,7 @@ func readRows(path string) (head *Head, rows []Row, sum string, err error) {
 			return errors.New("the rows are not in the order of time")
 		}
 		if n := len(rows); row.Shared && (n == 0 || rows[n-1].Step != row.Step || rows[n-1].Phase != row.Phase) {
-			return errors.New("a row shares histograms with no row, or with one of another step or phase")
+			return errors.New("a row shares histograms with no row, or one of another step or phase")
 		}
 		rows = append(rows, row)
 		return nil
@@ -291,7 +291,7 @@ func (g *groups) read(path string) error {
 func (r *Result) checkComment(line string) error {
 	var base int64
 	if n, _ := fmt.Sscanf(line, "#[BaseTime: %d (", &base); n == 1 && base != r.Start/second {
-		return fmt.Errorf("the histograms are of a run that began %d s after the Unix epoch, the rows of one %d s after it",
+		return fmt.Errorf("the histograms are of a run that began at %d s, the rows of one at %d s",
 			base, r.Start/second)
 	}
 	return nil

@@ -87,7 +87,7 @@ func TestRowsOfSteps(t *testing.T) {
 		dir := write(t, sampleSteps(t, 10, 3, 10))
 		path := edit(t, dir, RowsFile, old, `"shared":true,`+old)
 		_, err := Read(dir)
-		require.ErrorContains(t, err, path+", "+line+"a row shares histograms with no row, or with one of another step or phase")
+		require.ErrorContains(t, err, path+", "+line+"a row shares histograms with no row, or one of another step or phase")
 	}
 }
 
