@@ -58,8 +58,8 @@ func TestAdded(t *testing.T) {
 		[3]string{"internal/engine/observations.go", "func Observe(s *stats.Summary) {\n", `s.Find("new", "", 7, 7)` + "\n"},
 		[3]string{"pkg/result/kinds.go", "	Lateness\n", "	Journey\n"},
 		[3]string{
-			"pkg/result/kinds.go", "with their delays.\",\n	},\n",
-			`{Journey, ConsumerRole, false, 0, "journey", "journey", "journey time", false, "journey_seconds", "Of the journey.", "Journey is that."},` + "\n",
+			"pkg/result/kinds.go", "without earlier deliveries.\",\n	},\n",
+			`{Journey, ConsumerRole, false, 0, "journey", "journey", "journey time", false, "journey_seconds", "Of the journey."},` + "\n",
 		},
 		[3]string{
 			"internal/stats/recorder_consumer.go", "p.record(result.Transfer, max(0, m.Transfer))\n",

@@ -85,8 +85,8 @@ func Metrics() (list []Metric) {
 		{"outage.count", Count, Reconnection, "outages, with --reconnect", ""},
 		{"outage.max", Time, Reconnection, "the longest of them; no value if one did not end", ""},
 		{
-			"recovery.max", Time, Reconnection, "longest time from the broker's return to the first of three seconds at " +
-				"90% of the rates before the outage", "",
+			"recovery.max", Time, Reconnection, "longest time from the broker's return to the first of three seconds " +
+				"at 90% of the rates before the outage", "",
 		},
 		{"in_doubt", Messages, Reconnection, "messages in doubt after an outage", ""},
 	}...)

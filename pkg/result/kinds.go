@@ -64,8 +64,8 @@ var kinds = []KindInfo{
 		"From the intended send to the broker's answer (only with a rate).",
 	},
 	{
-		Transfer, ConsumerRole, true, NegativeTransfers, "transfer", "transfer", "transfer time", true, "transfer_seconds",
-		"From the actual send to the delivery to a consumer.",
+		Transfer, ConsumerRole, true, NegativeTransfers, "transfer", "transfer", "transfer time", true,
+		"transfer_seconds", "From the actual send to the delivery to a consumer.",
 	},
 	{
 		B2C, ConsumerRole, false, NegativeAges, "b2c", "b2c", "b2c time", false, "born_to_consumer_seconds",
