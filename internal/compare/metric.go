@@ -39,9 +39,6 @@ func Find(name string) (threshold.Metric, error) {
 		m, _ := threshold.Find(names[i])
 		return m, nil
 	}
-	like := "known are " + strings.Join(names, ", ")
-	if n := nearest.Nearest(name, names); n != "" {
-		like = "did you mean " + n + "?"
-	}
-	return threshold.Metric{}, fmt.Errorf("unknown metric %q; %s", name, like)
+	return threshold.Metric{}, fmt.Errorf("unknown metric %q; %s", name,
+		nearest.Hint(name, names, "%s", "known are "+strings.Join(names, ", ")))
 }
