@@ -318,7 +318,7 @@ func (q *Queue) sweep(expired func(*Message) bool) (n, bytes int64) {
 		if l == nil {
 			continue
 		}
-		for pos := l.First; l.Live > 0 && pos != l.Next; pos++ {
+		for pos := l.First; l.Live > 0 && pos != l.Next; pos = max(pos+1, l.First) {
 			if removed(*l.At(pos)) {
 				l.Take(pos)
 			}

@@ -1,7 +1,8 @@
 package store
 
 // Ring is a FIFO in a circular array, from whose middle values can be taken: the messages of a queue, and unsettled
-// deliveries. The zero value of T marks a taken value. Positions stay valid until Compact.
+// deliveries. The zero value of T marks a taken value. Positions from First on stay valid until Compact; Take may move
+// First.
 type Ring[T comparable] struct {
 	items []T    // position p is at p modulo the length, a power of two
 	First uint64 // position of the first value
@@ -93,13 +94,10 @@ func (t *Tracker[T]) Add(v T) {
 		if t.old == nil {
 			t.old = map[uint64]T{}
 		}
-		for pos := t.First; t.Live > 0; pos++ {
-			var zero T
-			if v := t.Take(pos); v != zero {
-				t.old[pos] = v
-			}
+		for t.Live > 0 {
+			pos := t.First // where a value is
+			t.old[pos] = t.Take(pos)
 		}
-		t.First = t.Next
 	}
 	t.Push(v)
 }
@@ -138,7 +136,10 @@ func (t *Tracker[T]) Each(first, last uint64, f func(pos uint64)) {
 		}
 	}
 	var zero T
-	for pos := max(first, t.First); t.Live > 0 && pos <= last && pos < t.Next; pos++ {
+	for pos := first; t.Live > 0; pos++ {
+		if pos = max(pos, t.First); pos > last || pos >= t.Next { // f may move First
+			break
+		}
 		if *t.At(pos) != zero {
 			f(pos)
 		}

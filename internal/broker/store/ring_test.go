@@ -51,6 +51,29 @@ func TestBacklog(t *testing.T) {
 	assert.Equal(t, 7, r.Take(r.First))
 }
 
+// TestTrackerGap: the values behind a large gap keep their positions when the array shrinks with the first value.
+func TestTrackerGap(t *testing.T) {
+	for _, sparse := range []bool{false, true} {
+		var tr Tracker[int]
+		for i := range 2 * keptItems {
+			tr.Add(i + 1)
+		}
+		for pos := range uint64(15 * keptItems / 8) {
+			tr.Remove(pos + 1)
+		}
+		if sparse { // it is about to move all to its map
+			tr.Add(1)
+			tr.Remove(2 * keptItems)
+		}
+		n := 0
+		tr.Each(0, tr.Next, func(pos uint64) {
+			require.Equal(t, int(pos)+1, tr.Remove(pos)) //nolint:gosec // small
+			n++
+		})
+		require.Equal(t, keptItems/8, n)
+	}
+}
+
 // TestTracker compares a tracker with a map, with values of any age.
 func TestTracker(t *testing.T) {
 	var tr Tracker[int]
