@@ -100,7 +100,7 @@ func TestCompareMistakes(t *testing.T) {
 	for args, want := range map[string]string{
 		"":                           "at least two results are needed",
 		"--metric ack.p98 X":         `--metric: unknown metric "ack.p98"; did you mean ack.p90?`,
-		"--fail-if ack.p99 X Y":      `--fail-if: "ack.p99" must be a metric and a change in percent`,
+		"--fail-if ack.p99 X Y":      `--fail-if: "ack.p99" must be a metric and a change`,
 		empty + " " + empty:          "there is no result",
 		"/does/not/exist /nor/this":  "no such file or directory",
 		"--metric sent.min X /dev/1": `unknown metric "sent.min"`,

@@ -96,8 +96,8 @@ func (of *source) valuesOf(a *config.Axis) ([]string, error) {
 		values = []string{v}
 	}
 	if slices.ContainsFunc(values, func(v string) bool { text := a.Name + "=" + v; return safetext.URLs(text) != text }) {
-		return nil, of.Wrong(a.Pos, "a value of the axis "+a.Name+" has a password, which outputs and names of "+
-			"folders would have to show", "give the password by --password or PERFMQ_PASSWORD")
+		return nil, of.Wrong(a.Pos, "a value of the axis "+a.Name+" has a password, which outputs would show",
+			"give the password by --password or PERFMQ_PASSWORD")
 	}
 	if of.scale < 1 && len(values) > 2 {
 		values = []string{values[0], values[len(values)-1]}

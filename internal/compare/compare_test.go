@@ -99,8 +99,8 @@ func TestLimits(t *testing.T) {
 		assert.Equal(t, c.unknown, unknown != "", c)
 	}
 	for text, want := range map[string]string{
-		"ack.p99":          `"ack.p99" must be a metric and a change in percent, such as 'ack.p99 +10%'`,
-		"ack.p99 10%":      `"ack.p99 10%" must be a metric and a change in percent, such as 'ack.p99 +10%'`,
+		"ack.p99":          `"ack.p99" must be a metric and a change, such as 'ack.p99 +10%'`,
+		"ack.p99 10%":      `"ack.p99 10%" must be a metric and a change, such as 'ack.p99 +10%'`,
 		"ack.p98 +10%":     `unknown metric "ack.p98"; did you mean ack.p90?`,
 		"completd.avg -5%": `unknown metric "completd.avg"; did you mean completed.avg?`,
 	} {

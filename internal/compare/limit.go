@@ -24,7 +24,7 @@ var limitText = regexp.MustCompile(`^\s*(\S+)\s+([+-])\s*([0-9]+(?:\.[0-9]+)?)\s
 func ParseLimit(text string) (Limit, error) {
 	parts := limitText.FindStringSubmatch(text)
 	if parts == nil {
-		return Limit{}, fmt.Errorf("%q must be a metric and a change in percent, such as 'ack.p99 +10%%'", text)
+		return Limit{}, fmt.Errorf("%q must be a metric and a change, such as 'ack.p99 +10%%'", text)
 	}
 	m, err := Find(parts[1])
 	if err != nil {

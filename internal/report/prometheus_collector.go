@@ -227,8 +227,7 @@ func (c *collector) collectCounters() {
 			driver.Release: t[result.ConsumerReleased], driver.Reject: t[result.ConsumerRejected],
 		} {
 			c.count("consumer_failed_total", "as",
-				"Messages that consumers gave back (release) or rejected (reject), with "+
-					"--consumer-fail.", n, as.String())
+				"Messages given back (release) or rejected (reject) by consumers.", n, as.String())
 		}
 	}
 }
@@ -244,15 +243,13 @@ func (c *collector) collectStalls() {
 		case (p.Group == "" || len(c.run.Groups) > 1) && named < 4*namedSeries:
 			named++
 			c.emitStalls("group_", "group broker ",
-				"The same of each group, and of each of several brokers (group is "+
-					"empty).", &p, p.Group, p.Broker, p.Side)
+				"The same of each group and broker; all groups if group is empty.", &p, p.Group, p.Broker, p.Side)
 		}
 	}
 	for side, works := range map[string]bool{stats.SendSide: c.run.Producing, stats.ReceiveSide: c.run.Consuming} {
 		if p := whole[side]; works {
 			c.emitStalls("", "",
-				"Stalls of --stall-threshold or longer, by side: no confirmation (send) or no delivery "+
-					"(receive).", &p, side)
+				"Stalls of --stall-threshold or longer; send: no confirmation, receive: no delivery.", &p, side)
 		}
 	}
 }
@@ -378,8 +375,8 @@ func (c *collector) collectVerified() {
 	} {
 		if i < duringRun || final {
 			c.count("verified_messages_total", "finding",
-				"Results of the verification; expected, lost, left, and those that end in _arrived or _missing only "+
-					"after the run.", f.n, f.name)
+				"Results of the verification; expected, lost, left, *_arrived and *_missing after the run.",
+				f.n, f.name)
 		}
 	}
 }
