@@ -52,7 +52,7 @@ func (b *Broker) Control(names []string) http.Handler {
 	mux.HandleFunc("POST /stall", changes(func(w http.ResponseWriter, r *http.Request) {
 		d, err := quantity.Duration(r.URL.Query().Get("for"), 0)
 		if err != nil || d > longestDelay {
-			refuse(w, http.StatusBadRequest, "must be /stall?for=TIME, such as 2s, and at most "+longestDelay.String())
+			refuse(w, http.StatusBadRequest, "must be /stall?for=TIME, at most "+longestDelay.String())
 			return
 		}
 		b.store.Stall(d)
@@ -69,7 +69,7 @@ func changes(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get(ControlHeader) == "" {
 			refuse(w, http.StatusForbidden,
-				"requests that change the broker need a header that no web page can send: curl -H '"+ControlHeader+": 1' ...")
+				"changes need this header: curl -H '"+ControlHeader+": 1' ...")
 			return
 		}
 		h(w, r)
@@ -84,7 +84,7 @@ func (b *Broker) authenticated(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if user, password, _ := r.BasicAuth(); !b.login(user, password) {
 			w.Header().Set("WWW-Authenticate", `Basic realm="perfmq broker", charset="UTF-8"`)
-			refuse(w, http.StatusUnauthorized, "give the broker's user and password: curl -u USER ...")
+			refuse(w, http.StatusUnauthorized, "log in: curl -u USER ...")
 			return
 		}
 		h.ServeHTTP(w, r)

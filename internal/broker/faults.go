@@ -22,15 +22,15 @@ type fault struct {
 // faults returns all faults, with pointers into set.
 func faults(set *store.Faults) []fault {
 	return []fault{
-		{"lose", "accept every N-th message, and forget it", &set.LoseEvery},
+		{"lose", "lose every N-th message", &set.LoseEvery},
 		{"damage", "flip a bit in the body of every N-th message", &set.DamageEvery},
 		{"duplicate", "store every N-th message twice", &set.DuplicateEvery},
 		{"reorder", "store every N-th message after the next one of its producer", &set.ReorderEvery},
 		{"withhold", "never confirm every N-th message, but store it", &set.WithholdEvery},
 		{"drop", "break all connections at every N-th message", &set.DropEvery},
-		{"delay", "deliver each message only this long after it was sent", &set.Delay},
-		{"rate", "serve N messages a second and no more: the rest waits in the queues", &set.Rate},
-		{"work", "take this long before a message is confirmed, one after another on each connection", &set.Work},
+		{"delay", "deliver each message this long after its send", &set.Delay},
+		{"rate", "serve at most N messages a second", &set.Rate},
+		{"work", "confirm each message after this time, one by one on each connection", &set.Work},
 		{"full", "behave as if every queue were full", &set.Full},
 		{"refuse", "close new connections at once", &set.Refuse},
 	}
@@ -83,7 +83,7 @@ func setFault(set *store.Faults, item string) error {
 		case *uint64:
 			n, err := quantity.Whole(value, 0, math.MaxInt64)
 			if err != nil {
-				return fmt.Errorf("fault %s: must be %s=N, N being a whole number such as 1000 or 10k", item, name)
+				return fmt.Errorf("fault %s: must be %s=N, such as 1000 or 10k", item, name)
 			}
 			*field = uint64(n) //nolint:gosec // it is not negative
 		case *time.Duration:

@@ -26,7 +26,7 @@ func TestParseFaults(t *testing.T) {
 		assert.Equal(t, got, again)
 	}
 	_, err := ParseFaults("lose,delay=-1s,delay=2000000h,full=maybe,burn=1,damage=2,work=2s")
-	require.EqualError(t, err, `fault lose: must be lose=N, N being a whole number such as 1000 or 10k
+	require.EqualError(t, err, `fault lose: must be lose=N, such as 1000 or 10k
 fault delay=-1s: must be delay=TIME, such as 5ms, and at most 24h0m0s
 fault delay=2000000h: must be delay=TIME, such as 5ms, and at most 24h0m0s
 fault full=maybe: must be full, or full=false

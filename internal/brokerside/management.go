@@ -22,7 +22,7 @@ const (
 	// and the plugin looks at them at the same interval.
 	rabbitLag = 11 * time.Second
 
-	hintManagement = "give the URL of Jolokia, such as http://HOST:8161, or of RabbitMQ's management, http://HOST:15672"
+	hintManagement = "give the URL of Jolokia (http://HOST:8161) or RabbitMQ's management (http://HOST:15672)"
 )
 
 // Management is where a broker is managed over HTTP.

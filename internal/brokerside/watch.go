@@ -30,7 +30,7 @@ type Config struct {
 	// then never taken from the endpoint.
 	PID int32 `set:"broker-pid,flag" section:"The broker's side" arg:"PID" range:"1.." help:"watch a process and its host"`
 	// Metrics is a Prometheus endpoint. Series with known names are watched.
-	Metrics Endpoint `set:"broker-metrics,flag" arg:"URL" help:"watch a broker on any host by its Prometheus endpoint, or that of an exporter"`
+	Metrics Endpoint `set:"broker-metrics,flag" arg:"URL" help:"watch a broker on any host by its Prometheus endpoint or exporter"`
 	// Log is a file; its lines of errors and warnings are counted.
 	Log string `set:"broker-log,flag" arg:"FILE" check:"filled" help:"count the errors and warnings in the broker's log"`
 }

@@ -81,7 +81,7 @@ func TestCompletion(t *testing.T) {
 		{[]string{"alpha", "client", "--result", ""}, ":16\n"},
 		{[]string{"alpha", "client", "--format", ""}, "artemis\nrocketmq\nshort\n:4\n"},
 		{[]string{"alpha", "client", "--fill", "z"}, "zeros\n:4\n"},
-		{[]string{"broker", "--faults", "lo"}, "lose=\taccept every N-th message, and forget it\n:6\n"},
+		{[]string{"broker", "--faults", "lo"}, "lose=\tlose every N-th message\n:6\n"},
 		{[]string{"broker", "--when-full", ""}, "block\nreject\n:4\n"},
 		{[]string{"run", "--embedded-faults", "fu"}, "full\tbehave as if every queue were full\n:4\n"},
 		{[]string{"run", "-o", "tag"}, "tag=\ta tag\n:6\n"},

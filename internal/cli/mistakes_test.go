@@ -61,7 +61,7 @@ func TestMistakes(t *testing.T) {
 		{"alpha client --message-size 1/999983:2/999979", "error: there are 1999962 messages by their weights, more than 1000000\nhint: give rounder weights\n"},
 		{"alpha client --url=", "error: --url=\"\": is empty\n"},
 		{"alpha client --result -", "error: --result -: only --json writes to standard output\nhint: name a folder\n"},
-		{"alpha client --metrics 9400", "error: --metrics 9400: must be HOST:PORT, or :PORT, which is on loopback; [::]:PORT is on all addresses\n" +
+		{"alpha client --metrics 9400", "error: --metrics 9400: must be HOST:PORT, :PORT (on loopback) or [::]:PORT (on all addresses)\n" +
 			"hint: write HOST:PORT such as 127.0.0.1:9400, or :9400\n"},
 		{"alpha client --interval 500ms", "error: --interval=500ms: 500ms is shorter than 1s\n"},
 		{"alpha client --stall-threshold 100ms", "error: --stall-threshold=100ms: 100ms is shorter than 200ms\n"},

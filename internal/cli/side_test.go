@@ -62,7 +62,7 @@ func TestBrokerSideMistakes(t *testing.T) {
 		"--broker-pid=0":               "error: --broker-pid=0: must be a whole number of at least 1\n",
 		"--broker-metrics=localhost:9": "error: --broker-metrics=localhost:9: it must begin with http://HOST or https://HOST\n",
 		"--broker-pid=2147483647": "error: there is no such process: 2147483647\n" +
-			"hint: name a process of this host, and a log that can be read; for a broker on another host there is --broker-metrics URL\n",
+			"hint: name a process of this host and a readable log; for other hosts use --broker-metrics\n",
 	} {
 		r := call(nil, "mem", "client", args, "--message-count", "1")
 		require.Equal(t, exitUsage, r.status, args)

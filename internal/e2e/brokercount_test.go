@@ -131,7 +131,7 @@ func TestCountOfArtemisNotAllowed(t *testing.T) {
 		require.Equal(t, statusOK, r.status)
 		require.EqualValues(t, 1000, r.summary.TotalReceived)
 		if client == "native" {
-			require.Equal(t, []string{"ask for counters: it refuses to tell them: the user may lack the permission manage on the address " +
+			require.Equal(t, []string{"ask for counters: it refuses: the user may lack the permission manage on the address " +
 				"activemq.management"}, countLines(&r))
 		} else {
 			require.Empty(t, countLines(&r))

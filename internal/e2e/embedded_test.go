@@ -70,7 +70,7 @@ func TestEmbeddedPairs(t *testing.T) {
 // done reads the number of faults of a kind that the embedded broker reports.
 func done(t *testing.T, stderr, what string) uint64 {
 	t.Helper()
-	m := regexp.MustCompile(`note: the broker was told to misbehave, and did:.* ` + what + ` (\d+)`).FindStringSubmatch(stderr)
+	m := regexp.MustCompile(`note: faults of the broker:.* ` + what + ` (\d+)`).FindStringSubmatch(stderr)
 	require.Len(t, m, 2, "%s", stderr)
 	n, err := strconv.ParseUint(m[1], 10, 64)
 	require.NoError(t, err)

@@ -54,6 +54,6 @@ func TestConsumersFail(t *testing.T) {
 	t.Run("not over STOMP on Artemis", func(t *testing.T) {
 		r := run(t, limit, "stomp", "client", "--url", a.STOMPURL(), "--consumer-fail", "1%", "queue://"+newQueue(t, a))
 		require.Equal(t, statusUsage, r.status)
-		require.Contains(t, r.stderr, "Artemis over STOMP: a message cannot be given back: a NACK is its end\nhint: --consumer-fail-as reject\n")
+		require.Contains(t, r.stderr, "Artemis over STOMP: a message cannot be given back: NACK drops it\nhint: --consumer-fail-as reject\n")
 	})
 }

@@ -223,10 +223,10 @@ func countedAnew(s *stats.Summary) {
 	for i := range s.BrokerCount.Destinations {
 		d := &s.BrokerCount.Destinations[i]
 		if d.Unreached && d.Added.Differs() < 0 {
-			d.Added, d.Why = nil, "the broker could not be reached for a while, and may have begun to count anew"
+			d.Added, d.Why = nil, "the broker was away, and may have counted anew"
 		}
 		if (d.Unreached || len(s.Outages) > 0) && d.Acknowledged.Differs() < 0 {
-			d.Acknowledged, d.Why = nil, "messages may have been delivered again after an outage and acknowledged once"
+			d.Acknowledged, d.Why = nil, "messages may have been delivered twice and acknowledged once"
 		}
 	}
 }

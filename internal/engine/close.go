@@ -16,7 +16,7 @@ import (
 
 var (
 	errStuck    = errors.New("it did not stop in time")
-	errCutShort = errors.New("closing was cut short because the end of the run was asked for once more")
+	errCutShort = errors.New("closing was cut short by a second interrupt")
 )
 
 // closer is an open worker or connection.

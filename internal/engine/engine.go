@@ -98,7 +98,7 @@ func Run(
 	for _, c := range r.consumers {
 		if c.kept { // the step that removes it did not run
 			left = append(left, c.spec.Name+": its durable subscription "+c.spec.Subscription+
-				" stays at the broker, as the run ended early")
+				" stays at the broker: the run ended early")
 		}
 	}
 	s := r.summarize(end, append(r.closeFailures, left...))

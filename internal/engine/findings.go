@@ -86,7 +86,7 @@ func (r *run) findNothing(s *stats.Summary) {
 	case len(r.producers) == 0 || t[result.Completed] > 0 || s.Err != nil:
 	case t[result.Sent] == 0 && r.due == 0 && r.plan.Rated(): // the first message is due at the start
 	case t[result.Sent] == 0 && t[result.NoLeave] > 0:
-		s.Find("nothing-sent", "", 1, "the broker granted no credit, as with a full queue or disk,")
+		s.Find("nothing-sent", "", 1, "the broker granted no credit (a full queue or disk),")
 	case t[result.Sent] == 0 && s.Total.InFlight() == 0:
 		s.Find("nothing-sent", "", 1, "the producers waited for the broker, or for the network,")
 	case t[result.Sent] > 0:
@@ -98,8 +98,7 @@ func (r *run) findNothing(s *stats.Summary) {
 	}
 	why := ""
 	if !slices.ContainsFunc(r.consumers, func(c *consumer) bool { return c.spec.Destination.Kind != driver.Topic }) {
-		why = ": a broker with a queue of the topic's name may serve its consumers from that, as Artemis does over STOMP; " +
-			"try queue://, or another name"
+		why = ": a queue of the topic's name may have them, as in Artemis over STOMP; try queue://, or another name"
 	}
 	s.Find("nothing-received", "", 1, why)
 }

@@ -138,7 +138,7 @@ func TestStalledBrokerHasNotLost(t *testing.T) {
 			require.Zero(t, v.Left)
 			require.Equal(t, tt.doubt, v.UnconfirmedMissing > 0)
 			if tt.lost > 0 {
-				require.Contains(t, strings.Join(s.Warnings(), "\n"), "another consumer of the queue")
+				require.Contains(t, strings.Join(s.Warnings(), "\n"), "the queue's other consumers")
 			}
 		})
 	}

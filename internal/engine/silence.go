@@ -88,8 +88,8 @@ func (r *run) checkSilence(limit time.Duration, q *quiet[[3]uint64]) error {
 		return nil
 	}
 	return driver.Errorf(driver.ClassTimeout, "wait for the broker",
-		"look at the broker: is it stalled, a queue full, or the connection half open? --drain-timeout says how long to "+
-			"wait for it (10s at least), --send-timeout ends messages without an answer, and -o idle-timeout (AMQP) or "+
-			"-o heart-beat (STOMP) a silent connection; with --duration the run goes on until that is over",
-		"for %s it took, confirmed and delivered nothing; messages waiting for it: %d", limit, waiting)
+		"is the broker stalled, a queue full, or the connection half open? --drain-timeout is the time to wait (10s "+
+			"at least), --send-timeout ends messages without an answer, -o idle-timeout (AMQP) or -o heart-beat "+
+			"(STOMP) a silent connection, --duration the run",
+		"it did nothing for %s; messages waiting for it: %d", limit, waiting)
 }

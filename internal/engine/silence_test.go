@@ -29,7 +29,7 @@ func TestSilentBrokerEndsACount(t *testing.T) {
 		{
 			name: "all slots unanswered", options: func(o *mem.Options) { o.Withhold = 50 },
 			edit: func(p *flat) { p.MaxPending = 10 }, sent: 500, reason: "no answer", lasts: 11 * time.Second,
-			text: "for 10s it took, confirmed and delivered nothing; messages waiting for it: 10",
+			text: "it did nothing for 10s; messages waiting for it: 10",
 		},
 		{
 			name: "the drain time-out is the patience", options: func(o *mem.Options) { o.Withhold = 50 },

@@ -283,8 +283,8 @@ func (r *run) judgeVerification(s *stats.Summary) {
 	path := r.plan.VerifyFile
 	if r.verify.fileTaken(path) {
 		path = fmt.Sprintf("%s.%d", path, r.verify.id)
-		findError(s, "verify-file", fmt.Errorf("%s was written by another process during the run, so this side is in "+
-			"%s: give each process a file of its own", r.plan.VerifyFile, path))
+		findError(s, "verify-file", fmt.Errorf("another process wrote %s, so this side is in %s: "+
+			"give each process its own file", r.plan.VerifyFile, path))
 	}
 	if err := verify.WriteFile(path, side); err != nil {
 		findError(s, "verify-file", err)

@@ -37,7 +37,7 @@ func TestVerifyFileOfTwoProcesses(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, other.Outcome.Success, other.Problems())
 		require.False(t, s.Outcome.Success)
-		require.Contains(t, strings.Join(s.Problems(), "\n"), path+" was written by another process during the run, so this side is in "+path+".")
+		require.Contains(t, strings.Join(s.Problems(), "\n"), "another process wrote "+path+", so this side is in "+path+".")
 
 		files, err := filepath.Glob(path + "*")
 		require.NoError(t, err)

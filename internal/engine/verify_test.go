@@ -61,7 +61,7 @@ func TestVerificationFindsWhatTheBrokerDid(t *testing.T) {
 				return result.Verified{Damaged: b.DamagedIDs, Illegible: b.DamagedIDs, Lost: b.DamagedIDs}
 			},
 			lacking: func(b *truth) uint64 { return b.DamagedIDs },
-			problem: "messages damaged: 25, 25 of them beyond recognition, so that they count as lost as well",
+			problem: "messages damaged: 25, 25 of them beyond recognition and counted as lost too",
 		},
 		{
 			name: "reject", options: func(o *mem.Options) { o.Reject = 10 }, lacking: func(b *truth) uint64 { return b.Ended[driver.Rejected] },

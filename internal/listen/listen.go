@@ -18,7 +18,7 @@ import (
 func Check(address string) error {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return errors.New("must be HOST:PORT, or :PORT, which is on loopback; [::]:PORT is on all addresses")
+		return errors.New("must be HOST:PORT, :PORT (on loopback) or [::]:PORT (on all addresses)")
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
 		return fmt.Errorf("port %q is not a number from 0 to 65535", port)
@@ -46,13 +46,12 @@ func TCP(ctx context.Context, what, flag, address string) (net.Listener, error) 
 }
 
 func explain(what, flag, address string, err error) error {
-	hint := "give " + flag + " HOST:PORT, such as 127.0.0.1:0 for any free port"
+	hint := "give " + flag + " HOST:PORT; port 0 takes a free one"
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		hint = "another program listens there, perhaps another perfmq: give another port by " + flag +
-			"; port 0 takes a free one"
+		hint = "another program listens there: give another port by " + flag + "; port 0 takes a free one"
 	case errors.Is(err, syscall.EADDRNOTAVAIL) && IsLoopback(address):
-		hint = "this machine, or container, has no loopback interface: ip link set lo up"
+		hint = "there is no loopback interface: ip link set lo up"
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		hint = "the host of " + flag + " must be an address of this machine"
 	case errors.Is(err, syscall.EACCES):

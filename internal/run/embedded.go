@@ -19,8 +19,7 @@ import (
 )
 
 // AboutEmbedded limits the trust in the figures of an embedded broker.
-const AboutEmbedded = "the broker is inside this process: the figures are the limits of this tool on this machine, " +
-	"not those of a product"
+const AboutEmbedded = "the broker is inside this process: its limits are those of this tool, not of a product"
 
 // startEmbedded starts a broker for each site of the plan, and puts its addresses into the plan.
 func startEmbedded(p *plan.Plan, endpoints map[*plan.Broker]*engine.Endpoint) (started []*broker.Broker, err error) {
@@ -149,7 +148,7 @@ func listening(b *broker.Broker) (urls []string) {
 // describeFaults describes the effects of faults, for comparison with the findings of the run, or the requested faults
 // if they had no effect.
 func describeFaults(asked store.Faults, c store.FaultCounts) string {
-	text := "the broker was told to misbehave, and did:"
+	text := "faults of the broker:"
 	none := true
 	for _, n := range []struct {
 		n    uint64
@@ -175,9 +174,9 @@ func describeFaults(asked store.Faults, c store.FaultCounts) string {
 	if !none {
 		return text[:len(text)-1]
 	}
-	text = "the broker was told to misbehave (" + broker.FormatFaults(asked) + ")"
+	text = "faults of the broker: " + broker.FormatFaults(asked)
 	if !asked.Full { // which is not counted
-		text += ", but no message met these faults"
+		text += "; no message met them"
 	}
 	return text
 }
@@ -233,8 +232,7 @@ func addresses(b *broker.Broker, control string) string {
 	if f := b.Store().Faults(); f != (store.Faults{}) {
 		fmt.Fprintf(&text, "%-9s %s\n", "faults", broker.FormatFaults(f))
 	}
-	text.WriteString("This broker keeps everything in memory and shows the limits of the tool, not those of a " +
-		"product. Ctrl-C ends it.\n")
+	text.WriteString("This broker, all in memory, shows the limits of the tool, not of a product. Ctrl-C ends it.\n")
 	return text.String()
 }
 
@@ -246,7 +244,7 @@ func counts(s broker.Stats) string {
 	}
 	if s.More > 0 {
 		t := &s.Total
-		fmt.Fprintf(&text, "and %d more; all together: sent %d, stored %d, settled %d, left %d, refused %d\n",
+		fmt.Fprintf(&text, "and %d more; all: sent %d, stored %d, settled %d, left %d, refused %d\n",
 			s.More, t.Sent, t.Stored, t.Settled, t.Depth, t.Refused)
 	}
 	if s.RocketMQ != nil && s.RocketMQ.Delivered > 0 {

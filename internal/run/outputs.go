@@ -31,17 +31,17 @@ const Standard = "-"
 // Outputs say where the metrics of a run go.
 type Outputs struct {
 	// VerifyFile is named by the user; empty for none.
-	VerifyFile  string        `set:"verify-file,output" section:"Verification" arg:"FILE" help:"as --verify, and write this process' side to a file for perfmq verify"`
-	Format      string        `set:"format" section:"Output" words:"artemis,rocketmq,short" default:"artemis" help:"console output: as artemis perf, as RocketMQ's benchmark, or short, with a summary of 25 lines at most"`
-	Interval    time.Duration `set:"interval" least:"1s" none:"that of the format" help:"time from one block or line of the console to the next, at least 1s"`
+	VerifyFile  string        `set:"verify-file,output" section:"Verification" arg:"FILE" help:"as --verify, with this process' side in a file for perfmq verify"`
+	Format      string        `set:"format" section:"Output" words:"artemis,rocketmq,short" default:"artemis" help:"console output: as artemis perf, as RocketMQ's benchmark, or short"`
+	Interval    time.Duration `set:"interval" least:"1s" none:"that of the format" help:"interval of the console's blocks or lines, at least 1s"`
 	ShowLatency bool          `set:"show-latency,daily" help:"print latencies every second, not only at the end"`
-	JSON        string        `set:"json,daily,output" arg:"FILE" help:"write every second and the summary as JSON; with - to standard output"`
-	HDR         string        `set:"hdr,output" arg:"FILE" help:"write the latencies of every second as an HdrHistogram log, in microseconds"`
-	Result      string        `set:"result,output" arg:"DIR" help:"write the whole result into a new folder as the run proceeds"`
-	Metrics     string        `set:"metrics" arg:"[HOST]:PORT" help:"serve Prometheus metrics during the run; :9400 is on loopback, 0.0.0.0:9400 on all addresses"`
-	Linger      time.Duration `set:"metrics-linger" needs:"metrics" help:"with --metrics: serve the final values for this time"`
-	MetricsWeb  string        `set:"metrics-web-config" needs:"metrics" arg:"FILE" help:"with --metrics: TLS and basic authentication, from a web configuration file of Prometheus"`
-	Web         string        `set:"web" arg:"[HOST]:PORT" help:"serve the page of perfmq report during the run; :8080 is on loopback, 0.0.0.0:8080 on all addresses"`
+	JSON        string        `set:"json,daily,output" arg:"FILE" help:"write every second and the summary as JSON; - is standard output"`
+	HDR         string        `set:"hdr,output" arg:"FILE" help:"write every second's latencies as an HdrHistogram log, in microseconds"`
+	Result      string        `set:"result,output" arg:"DIR" help:"write the whole result into a new folder during the run"`
+	Metrics     string        `set:"metrics" arg:"[HOST]:PORT" help:"serve Prometheus metrics during the run; :9400 is on loopback"`
+	Linger      time.Duration `set:"metrics-linger" needs:"metrics" help:"serve the final values for this time"`
+	MetricsWeb  string        `set:"metrics-web-config" needs:"metrics" arg:"FILE" help:"TLS and basic authentication by a web configuration file of Prometheus"`
+	Web         string        `set:"web" arg:"[HOST]:PORT" help:"serve the page of perfmq report during the run; :8080 is on loopback"`
 	Silent      bool          `set:"silent" help:"print nothing but errors"`
 }
 

@@ -30,12 +30,12 @@ func TestDescribeFaults(t *testing.T) {
 		did  store.FaultCounts
 		want string
 	}{
-		{store.Faults{LoseEvery: 5}, store.FaultCounts{Lost: 3, Stalls: 1}, "the broker was told to misbehave, and did: lost 3, stalls 1"},
-		{store.Faults{LoseEvery: 5}, store.FaultCounts{}, "the broker was told to misbehave (lose=5), but no message met these faults"},
+		{store.Faults{LoseEvery: 5}, store.FaultCounts{Lost: 3, Stalls: 1}, "faults of the broker: lost 3, stalls 1"},
+		{store.Faults{LoseEvery: 5}, store.FaultCounts{}, "faults of the broker: lose=5; no message met them"},
 		{
 			store.Faults{LoseEvery: 5, Delay: time.Second},
 			store.FaultCounts{Lost: 3, Delayed: 12},
-			"the broker was told to misbehave, and did: lost 3, delayed 12",
+			"faults of the broker: lost 3, delayed 12",
 		},
 	} {
 		require.Equal(t, c.want, describeFaults(c.told, c.did))

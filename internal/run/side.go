@@ -16,8 +16,8 @@ func (r *Run) openWatch() error {
 	}
 	w, err := brokerside.Open(context.Background(), r.Side)
 	if err != nil {
-		return plan.Wrong("name a process of this host, and a log that can be read; for a broker on another host "+
-			"there is --broker-metrics URL", "%v", err)
+		return plan.Wrong("name a process of this host and a readable log; for other hosts use --broker-metrics",
+			"%v", err)
 	}
 	r.watched = w
 	return nil

@@ -64,7 +64,7 @@ func (p *Protocol) ConnectError(e Endpoint, err error) error {
 			"the peer closed the connection before it said anything (%w)", err)
 	default:
 		return driver.Errorf(driver.ClassConnect, op,
-			cmp.Or(p.Absent, "is the broker running, and is this its "+p.Title+" port?"), "%w", err)
+			cmp.Or(p.Absent, "is the broker running, with "+p.Title+" on this port?"), "%w", err)
 	}
 }
 
@@ -144,7 +144,7 @@ func (p *Protocol) tlsError(op string, err error) error {
 	case errors.As(err, &invalid):
 		hint = "see openssl x509 -text"
 	case IsAlert(err):
-		hint = "the broker may demand a client certificate: --tls-cert FILE --tls-key FILE"
+		hint = "the broker may want a client certificate: --tls-cert FILE --tls-key FILE"
 	}
 	return driver.Errorf(driver.ClassTLS, op, hint, "%s (%w)", text, err)
 }

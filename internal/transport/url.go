@@ -135,7 +135,7 @@ func (p *Protocol) example(scheme string, useTLS bool) string {
 	if useTLS {
 		port = p.TLSPort
 	}
-	return fmt.Sprintf("write it as %[1]s://HOST:%[2]s, or with several hosts %[1]s://a:%[2]s,b:%[2]s", scheme, port)
+	return fmt.Sprintf("write it as %[1]s://HOST:%[2]s or %[1]s://a:%[2]s,b:%[2]s", scheme, port)
 }
 
 func (t *Target) setUser(text string) error {

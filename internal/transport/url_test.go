@@ -87,7 +87,7 @@ func TestParseURLHint(t *testing.T) {
 	} {
 		_, err := amqp().Parse(url)
 		require.ErrorContains(t, err, "read the URL: host ", url)
-		require.Contains(t, driver.HintOf(err), "or with several hosts "+example)
+		require.Contains(t, driver.HintOf(err), "or "+example)
 		_, err = amqp().Parse(example)
 		require.NoError(t, err, "the example is one")
 	}

@@ -23,7 +23,7 @@ func WriteFile(path string, side *Side) error {
 			err = failed.Err
 		}
 		return driver.Errorf(driver.ClassOther, "write the verification file "+path,
-			"the summary is complete, but perfmq verify will not know this side of the run", "%w", err)
+			"the summary is complete, but perfmq verify lacks this side", "%w", err)
 	}
 	return nil
 }

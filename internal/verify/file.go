@@ -108,8 +108,8 @@ func Decode(data []byte) (*Side, error) {
 	}
 	if v := binary.LittleEndian.Uint32(data[len(fileMagic):]); v == 0 || v > fileVersion {
 		return nil, &inputfile.Error{
-			Reason: fmt.Sprintf("has version %d of the format, and this program knows version %d", v, fileVersion),
-			Hint:   "use the same version of perfmq to write and to join",
+			Reason: fmt.Sprintf("has version %d of the format, but this perfmq knows version %d", v, fileVersion),
+			Hint:   "write and join with the same version of perfmq",
 		}
 	}
 	length := binary.LittleEndian.Uint64(data[headSize-8:])

@@ -36,29 +36,28 @@ func (r *Result) lostOnQueues() bool {
 
 func (j *judge) notes(r *Result) {
 	note := func(format string, args ...any) { r.Notes = append(r.Notes, fmt.Sprintf(format, args...)) }
-	half := func(did, others string) {
-		note("this process did not %s, so it cannot detect losses; perfmq verify joins its file with those of the %s",
-			did, others)
+	half := func(others string) {
+		note("without the %s no losses are detected: perfmq verify joins the files of all", others)
 	}
 	t := &r.Total
 	for _, run := range slices.Sorted(maps.Keys(j.absent)) {
-		note("shards of run %d %s: %s; perfmq merge, or perfmq verify, joins all, and detects losses", run, AbsentNote,
+		note("shards of run %d %s: %s; perfmq merge or perfmq verify joins all and detects losses", run, AbsentNote,
 			words.First(j.absent[run], maxNamed, ", "))
 	}
 	switch {
 	case len(j.absent) > 0:
 	case len(r.Scopes) == 0:
-		half("receive", "consumers")
+		half("consumers")
 	case len(j.sent) == 0:
-		half("send", "producers")
+		half("producers")
 	case j.partial:
-		note("with a selector it is not known which messages should arrive, so losses are not detected")
+		note("with a selector losses are not detected")
 	}
 	if t.Lost > 0 && r.lostOnQueues() {
-		note("messages that another consumer of the queue took look lost here")
+		note("messages of the queue's other consumers look lost here")
 	}
 	if t.Lost > 0 && j.expires {
-		note("messages had a time to live: the broker may have dropped those that are lost")
+		note("the broker may have dropped lost messages by their time to live")
 	}
 	if t.Early > 0 {
 		note("messages sent before the subscription existed: %d", t.Early)

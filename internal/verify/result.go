@@ -64,7 +64,7 @@ func (r *Result) Findings(allow Allow, parked uint64) (list []result.Finding) {
 	left := t.Left - min(parked, t.Left)
 	illegible := ""
 	if t.Illegible > 0 {
-		illegible = fmt.Sprintf(", %d of them beyond recognition, so that they count as lost as well", t.Illegible)
+		illegible = fmt.Sprintf(", %d of them beyond recognition and counted as lost too", t.Illegible)
 	}
 	for _, f := range []struct {
 		name    string

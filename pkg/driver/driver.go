@@ -268,8 +268,8 @@ type OpenOptions struct {
 	// [Connection.Order] gives another one.
 	URL string `set:"url,daily" section:"Broker" arg:"URL" check:"address" none:"the protocol's" help:"the broker: PROTOCOL://[USER@]HOST[:PORT][,HOST[:PORT]]..."`
 	// User and Password override user and password of the URL. Both empty means anonymous.
-	User     string `set:"user,daily" arg:"NAME" check:"credential" help:"user name; its password comes from PERFMQ_PASSWORD or --password-file"`
-	Password string `set:"password,secret" arg:"TEXT" check:"credential" help:"password; others on this host can see it here, so prefer PERFMQ_PASSWORD"`
+	User     string `set:"user,daily" arg:"NAME" check:"credential" help:"user name; for its password see PERFMQ_PASSWORD, --password-file"`
+	Password string `set:"password,secret" arg:"TEXT" check:"credential" help:"password; others on this host can see it: prefer PERFMQ_PASSWORD"`
 	// TLS has the settings for encrypted schemes; other schemes ignore it.
 	TLS TLS
 	// ConnectTimeout bounds the opening of one connection, up to and including authentication. It is above zero.

@@ -86,13 +86,13 @@ type ProducerSpec struct {
 	Name string
 	// MaxPending is the number of slots, at least 1. It may be large (a million) when the user asked for no limit, so the
 	// state per slot should grow as slots are used.
-	MaxPending int `set:"max-pending,daily" roles:"producer" section:"Load" range:"0..1048576" default:"1" help:"messages in flight per producer; 0 is unbounded"`
+	MaxPending int `set:"max-pending,daily" roles:"producer" section:"Load" range:"0..1048576" default:"1" help:"messages in flight per producer; 0: no limit"`
 	// Persistent asks for messages that survive a restart of the broker.
 	Persistent bool `set:"persistent,daily" roles:"producer" section:"Message" help:"messages survive a restart of the broker"`
 	// TTL is the time after which the broker may drop a message; 0 means never.
-	TTL time.Duration `set:"ttl" roles:"producer" unit:"ms" none:"for ever" help:"time to live: 5s, or a plain number of milliseconds"`
+	TTL time.Duration `set:"ttl" roles:"producer" unit:"ms" none:"for ever" help:"time to live; a plain number is milliseconds"`
 	// Delay is the time for which the broker holds a message back after its sending; 0 means not at all.
-	Delay time.Duration `set:"delivery-delay" roles:"producer" unit:"ms" default:"0s" least:"0|1ms" help:"let the broker hold each message back for this time; a plain number is milliseconds"`
+	Delay time.Duration `set:"delivery-delay" roles:"producer" unit:"ms" default:"0s" least:"0|1ms" help:"deliver each message after this time; a plain number is milliseconds"`
 	// Variants are the kinds of messages to send, from 1 to [MaxVariants]. All producers of a run may share them and their
 	// bodies: the driver does not change them, and keeps no more copies than it needs.
 	Variants []Variant
@@ -105,7 +105,7 @@ type ProducerSpec struct {
 	Commits Commits
 	// SendTimeout is the time after which a driver with [Capabilities.TimesOut] ends a send without an answer as
 	// [Unknown]; 0 lets the driver choose. Other drivers ignore it.
-	SendTimeout time.Duration `set:"send-timeout" roles:"producer" section:"Load" default:"0s" least:"0|20ms" help:"a message without an answer after this time ends as unconfirmed; 0 waits for ever, or, over rocketmq, for -o send-timeout"`
+	SendTimeout time.Duration `set:"send-timeout" roles:"producer" section:"Load" default:"0s" least:"0|20ms" help:"a message without an answer after this time ends as unconfirmed; 0: never, over rocketmq by -o send-timeout"`
 }
 
 // MaxVariants is the largest number of variants of a producer.
@@ -117,7 +117,7 @@ type Variant struct {
 	Body []byte
 	// Text asks for a text message, with Body as its UTF-8 text, rather than a bytes message. A driver refuses with
 	// [ClassUnsupported] a body that its protocol cannot carry as text.
-	Text bool `set:"message-type" roles:"producer" section:"Message" words:"bytes,text" default:"bytes" help:"text (an AMQP string, over STOMP a frame without content-length) or bytes"`
+	Text bool `set:"message-type" roles:"producer" section:"Message" words:"bytes,text" default:"bytes" help:"bytes, or text (AMQP: a string, STOMP: no content-length)"`
 	// Priority is 0 (lowest) to 9, or -1 for the protocol's default (4 in JMS and AMQP).
 	Priority int `set:"priority" roles:"producer" arg:"0-9" unset:"-1" range:"0..9" none:"the protocol's" help:"message priority, 9 is the highest"`
 	// Group is the message group; empty for none.
@@ -140,9 +140,9 @@ type ConsumerSpec struct {
 	// Name is unique within the run, for link names and diagnostics: "consumer-3".
 	Name string
 	// Credit is the number of messages that the broker may send ahead; 0 means the driver's default.
-	Credit int `set:"credit" roles:"consumer" section:"Consumer" range:"1.." none:"the protocol's" help:"messages that the broker may send ahead to a consumer"`
+	Credit int `set:"credit" roles:"consumer" section:"Consumer" range:"1.." none:"the protocol's" help:"messages that the broker may send ahead"`
 	// Selector filters messages at the broker; empty for all.
-	Selector string `set:"selector" roles:"consumer" arg:"TEXT" help:"message selector: which messages to receive"`
+	Selector string `set:"selector" roles:"consumer" arg:"TEXT" help:"receive only messages that match"`
 	// Subscription is the name of the topic subscription; empty for an anonymous subscription, which ends with the
 	// consumer.
 	Subscription string
@@ -161,5 +161,5 @@ type ConsumerSpec struct {
 	// Failing is the verdict that deliver may give instead of [Accept]: [Reject] or [Release]. A driver refuses with
 	// [ClassUnsupported] a verdict that it, or this broker, cannot carry out. The zero value is Accept: deliver gives no
 	// other verdict.
-	Failing Verdict `set:"consumer-fail-as" roles:"consumer" section:"Consumer" arg:"NAME" words:"release,reject" default:"release" help:"what consumers do with these messages: release (deliver again) or reject (drop, or dead letters)"`
+	Failing Verdict `set:"consumer-fail-as" roles:"consumer" section:"Consumer" arg:"NAME" words:"release,reject" default:"release" help:"what happens to failed messages: release (deliver again) or reject (drop, or dead letters)"`
 }

@@ -10,7 +10,7 @@ import (
 
 // TLS are the user's settings for encrypted connections.
 type TLS struct {
-	CAFile             string `set:"tls-ca" section:"TLS" arg:"FILE" none:"the system's" help:"PEM file with the authorities to trust"`
+	CAFile             string `set:"tls-ca" section:"TLS" arg:"FILE" none:"the system's" help:"PEM file of trusted authorities"`
 	CertFile           string `set:"tls-cert" arg:"FILE" help:"PEM file with the client's certificate"`
 	KeyFile            string `set:"tls-key" arg:"FILE" help:"PEM file with the client's key"`
 	ServerName         string `set:"tls-server-name" arg:"NAME" none:"the URL's host" help:"name to expect in the broker's certificate"`
@@ -53,8 +53,7 @@ func (t *TLS) Load(read func(path string) ([]byte, error)) error {
 		}
 		pair, err := tls.X509KeyPair(cert, key)
 		if err != nil {
-			errs = append(errs, Errorf(ClassTLS, "", "the key must be that of the certificate, both in PEM form, and not "+
-				"encrypted",
+			errs = append(errs, Errorf(ClassTLS, "", "the key must be the certificate's, in PEM form and not encrypted",
 				"load client certificate %s with key %s: %w", t.CertFile, t.KeyFile, err))
 		}
 		c.certificates = []tls.Certificate{pair}

@@ -163,7 +163,7 @@ func TestTransactions(t *testing.T) {
 	c.ask("ACK", "", ackOf(got[3]), "transaction:a")
 	c.ask("UNSUBSCRIBE", "", "id:1")
 	c.put("COMMIT", "", "transaction:a", "receipt:7")
-	assert.Equal(t, "7", c.refused("subscription that has ended").headers["receipt-id"])
+	assert.Equal(t, "7", c.refused("of an acknowledgement has ended").headers["receipt-id"])
 }
 
 func TestDurable(t *testing.T) {

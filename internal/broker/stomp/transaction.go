@@ -116,7 +116,7 @@ func (c *conn) commit(f *wire.Received) error {
 	}
 	for i := range t.acks {
 		if t.acks[i].sub.closed {
-			return refuse("invalid transaction: an acknowledgement in it is of a subscription that has ended")
+			return refuse("invalid transaction: the subscription of an acknowledgement has ended")
 		}
 	}
 	size := int(t.Held)

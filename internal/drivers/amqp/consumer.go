@@ -114,7 +114,7 @@ func (k *consumer) open(ctx context.Context) (err error) {
 	c, opts, spec := k.lease.Conn, &k.lease.Conn.driver.cfg.Options, &k.spec
 	if spec.TransactionSize > 0 && k.settled {
 		return driver.Errorf(driver.ClassUnsupported, "", "leave out -o settle=at-most-once or --tx",
-			"messages that the broker forgets on delivery cannot be part of a transaction")
+			"messages settled on delivery cannot be in transactions")
 	}
 	if spec.Failing != driver.Accept && (spec.TransactionSize > 0 || k.settled) {
 		return driver.Errorf(driver.ClassUnsupported, "", "leave out --consumer-fail, or --tx and -o settle=at-most-once",

@@ -79,8 +79,7 @@ func (d dialect) checkProducer(spec *driver.ProducerSpec, o *Options) error {
 		d.refuse(ungrouped && slices.ContainsFunc(spec.Variants, func(v driver.Variant) bool { return v.Group != "" }),
 			"leave out --group", protocol.NoGroups),
 		d.refuse(d == rabbitmq3 && hasPriority(spec) && !strings.HasPrefix(spec.Destination.Name, "/"),
-			"declare a queue with x-max-priority and name it /amq/queue/NAME",
-			"a queue that is declared by its use has no priorities"),
+			protocol.HintPriority, protocol.NoPriorities),
 	)
 }
 
@@ -97,9 +96,9 @@ func (d dialect) checkConsumer(spec *driver.ConsumerSpec, o *Options) error {
 			"use topic://"+spec.Destination.Name, protocol.OnlyTopics),
 		d.refuse(d == activemq && spec.Shared, protocol.HintVirtual, protocol.Unshared),
 		d.refuse(d == brokerj && spec.Failing == driver.Reject, "use the verdict release",
-			"rejected messages are delivered again unless the queue has a limit of attempts"),
+			"rejected messages return unless the queue limits attempts"),
 		d.refuse((d == rabbitmq || d == rabbitmq3) && spec.Destination.Kind == driver.Topic,
-			"use STOMP, or bind a queue to the exchange amq.topic and consume from that queue",
+			"use STOMP, or consume from a queue bound to amq.topic",
 			"only queues can be consumed from"),
 		// Up to 4.0 it confirms any filter, and sends all messages. Other brokers are trusted to confirm only filters
 		// in effect (AMQP 1.0, Messaging, section 3.5.3).

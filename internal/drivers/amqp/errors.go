@@ -26,7 +26,7 @@ var meanings = allMeanings() //nolint:gochecknoglobals // a table that never cha
 // allMeanings returns the meanings by condition, or by Artemis's code, with which its descriptions begin where the
 // condition is a general one (ActiveMQMessageBundle).
 func allMeanings() map[string]meaning {
-	const permissions = "check --user and --password and the user's permissions for this address on the broker"
+	const permissions = "check --user, --password and the user's permissions"
 	unauthorized := meaning{driver.ClassAuth, "not authorised", permissions}
 	full := meaning{driver.ClassFull, "limit reached", protocol.HintFull}
 	state := meaning{driver.ClassOther, "illegal state", ""}
@@ -135,7 +135,7 @@ func (d dialect) remote(ended string, class driver.Class, op string, e *wire.Err
 // cause is the virtual host, which does not exist or is forbidden, or a limit.
 func refusedOpen(e *wire.Error) *driver.Error {
 	err := plain.remote(closedConnection, driver.ClassConnect, "", e)
-	const host = "is there a virtual host of that name (the URL's host, or -o virtual-host), and may the user use it?"
+	const host = "check the virtual host (the URL's host or -o virtual-host) and the user's access to it"
 	if e.Condition == wire.CondNotAllowed || e.Condition == wire.CondInvalidField {
 		err.Class = driver.ClassConnect
 	}
@@ -144,9 +144,9 @@ func refusedOpen(e *wire.Error) *driver.Error {
 	switch {
 	case string(name) == "container-id": // Artemis and Classic
 		err.Class = driver.ClassConnect
-		err.Hint = "another client with that --clientID, or that name, is connected; " + hintOwnID
+		err.Hint = "another client with that ID is connected; " + hintOwnID
 	case e.Condition == wire.CondResourceLimit:
-		err.Hint = "the broker takes no more connections: use fewer, or raise its limit"
+		err.Hint = "use fewer connections, or raise the broker's limit"
 	case e.Condition == wire.CondUnauthorized:
 		err.Hint = "check --user and --password; " + host
 	case slices.Contains([]string{wire.CondNotFound, wire.CondNotAllowed, wire.CondInvalidField}, e.Condition):
@@ -158,7 +158,7 @@ func refusedOpen(e *wire.Error) *driver.Error {
 // protocolError returns the error about a peer that breaks the protocol: we end the connection.
 func protocolError(format string, args ...any) error {
 	return driver.Errorf(driver.ClassProtocol, "",
-		"this is a fault of the broker, or of a proxy before it: does the port speak AMQP 1.0?",
+		"does the port speak AMQP 1.0? A proxy may be at fault",
 		"the peer broke the protocol: it sent "+format, args...)
 }
 

@@ -11,13 +11,13 @@ import (
 
 // Options are the settings of this protocol; their help texts describe them.
 type Options struct {
-	Settle      string        `opt:"settle" help:"at-least-once: the broker confirms each message; at-most-once: sent settled, complete when passed to the operating system" enum:"at-least-once,at-most-once"`
-	SASL        string        `opt:"sasl" help:"how to log in; auto is SCRAM or else plain with a user, whichever the broker offers, and anonymous without" enum:"auto,plain,anonymous,external,scram-sha-256,scram-sha-512"`
-	IdleTimeout time.Duration `opt:"idle-timeout" help:"end a connection when the broker is silent for that long; 0 waits for ever"`
+	Settle      string        `opt:"settle" help:"at-least-once: the broker confirms each message; at-most-once: complete when passed to the operating system" enum:"at-least-once,at-most-once"`
+	SASL        string        `opt:"sasl" help:"how to log in; auto: with a user SCRAM or else plain, as the broker offers, without one anonymous" enum:"auto,plain,anonymous,external,scram-sha-256,scram-sha-512"`
+	IdleTimeout time.Duration `opt:"idle-timeout" help:"end a connection after this silence of the broker; 0: never"`
 	// VirtualHost replaces the host's name in the open frame, which is how AMQP 1.0 brokers tell virtual hosts apart.
-	VirtualHost string `opt:"virtual-host" help:"name of the virtual host instead of the URL's host, for brokers that have them"`
-	Declare     string `opt:"declare" help:"RabbitMQ 4: declare the queue as one of that type; no: it must exist" enum:"no,classic,quorum"`
-	MaxPriority int    `opt:"max-priority" help:"RabbitMQ 4: priorities of a classic queue that is declared, 1 to 255; 0 for none"`
+	VirtualHost string `opt:"virtual-host" help:"virtual host, if not the URL's host"`
+	Declare     string `opt:"declare" help:"RabbitMQ 4: declare queues of that type; no: they must exist" enum:"no,classic,quorum"`
+	MaxPriority int    `opt:"max-priority" help:"RabbitMQ 4: priorities of a declared classic queue, 1 to 255; 0 for none"`
 }
 
 // Values of the options.
@@ -61,7 +61,7 @@ func checkOptions(s *transport.Settings[Options], fail transport.Fail) {
 		fail("", "option idle-timeout=%s: must be 0 or at least %s", d, minIdleTimeout)
 	}
 	if n := o.MaxPriority; n < 0 || n > 255 || n > 0 && o.Declare != "classic" {
-		fail("add -o declare=classic", "option max-priority=%d: must be 0 to 255, for a classic queue to declare", n)
+		fail("add -o declare=classic", "option max-priority=%d: must be 0 to 255, with declare=classic", n)
 	}
 	switch strings.ToUpper(o.SASL) {
 	case mechPlain, mechSCRAM256, mechSCRAM512:

@@ -51,7 +51,7 @@ func TestRefusedOpens(t *testing.T) {
 		{"amqp:not-allowed", driver.ClassConnect, "-o virtual-host"},
 		{"amqp:invalid-field", driver.ClassConnect, "-o virtual-host"},
 		{"amqp:unauthorized-access", driver.ClassAuth, "-o virtual-host"},
-		{"amqp:resource-limit-exceeded", driver.ClassFull, "more connections"},
+		{"amqp:resource-limit-exceeded", driver.ClassFull, "fewer connections"},
 		{"amqp:connection:forced", driver.ClassConnect, "shutting down"},
 		{"amqp:internal-error", driver.ClassOther, "broker's log"},
 	} {

@@ -86,7 +86,7 @@ func (c *connection) askArtemis(ctx context.Context, resource, kind, name string
 	switch {
 	case errors.Is(err, errRefused): // Artemis 2.56 gives no reason; in a running broker it is the user
 		return nil, driver.Errorf(driver.ClassAuth, "", "give the user that permission, or use --management-url",
-			"it refuses to tell them: the user may lack the permission manage on the address %s", artemisNode)
+			"it refuses: the user may lack the permission manage on the address %s", artemisNode)
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		return nil, driver.Errorf(driver.ClassTimeout, "", "", "no answer: %w", ctx.Err())
 	case err != nil:

@@ -94,15 +94,15 @@ func (d dialect) managed(dest driver.Destination) bool {
 // prepareSend declares the queue, if the user wants that, and refuses settings that it would ignore.
 func (c *connection) prepareSend(ctx context.Context, spec *driver.ProducerSpec, o *Options) error {
 	err := c.refuse(spec.Delay > 0 && !c.delays, protocol.HintNoDelay,
-		"it does not offer the capability "+capDelayed+", and would deliver at once")
+		"without the capability "+capDelayed+" it would deliver at once")
 	if err != nil || !c.managed(spec.Destination) || o.Declare == declareNo && !hasPriority(spec) {
 		return err
 	}
 	ordered, err := c.queue(ctx, spec.Destination.Name, o)
 	return cmp.Or(err, c.refuse(hasPriority(spec) && !ordered,
-		"declare it with x-max-priority: -o declare=classic -o max-priority=9, or use a quorum queue",
+		"use -o declare=classic -o max-priority=9, or a quorum queue",
 		"the queue has no priorities"))
 }
 
 // hintDeclare is the hint for queues that RabbitMQ 4 does not have.
-const hintDeclare = "declare it on the broker, or let us do it by -o declare=classic (or quorum)"
+const hintDeclare = "declare it on the broker, or add -o declare=classic (or quorum)"

@@ -91,7 +91,7 @@ func (k *consumer) addPiece(payload []byte) error {
 	}
 	if c.unfinished += len(payload); c.unfinished > limit+maxUnfinished {
 		return driver.Errorf(driver.ClassTooLarge, "", "use more connections, or smaller messages",
-			"the broker sent parts of messages of more than %d bytes together, and did not finish them", limit+maxUnfinished)
+			"the broker has unfinished messages of more than %d bytes together", limit+maxUnfinished)
 	}
 	if size > cap(k.pieces) { // at most twice the bytes that have arrived
 		k.pieces = append(c.driver.largeBuffer(min(max(2*size, firstPieces), limit)), k.pieces...)

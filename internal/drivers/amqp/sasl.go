@@ -145,7 +145,7 @@ func answerChallenge(talk *scram.ClientConversation, challenge []byte) ([]byte, 
 	answer, err := talk.Step(string(challenge))
 	if err != nil {
 		return nil, driver.Errorf(driver.ClassAuth, "", hintPassword,
-			"the broker does not prove that it knows the password: %w", err)
+			"the broker did not prove that it knows the password: %w", err)
 	}
 	return []byte(answer), nil
 }
@@ -170,7 +170,7 @@ func loginEnd(p *wire.Body, talk *scram.ClientConversation) error {
 	}
 	if !talk.Valid() {
 		return driver.Errorf(driver.ClassAuth, "", hintPassword,
-			"the broker accepted the login without proving that it knows the password")
+			"the broker did not prove that it knows the password")
 	}
 	return nil
 }

@@ -109,7 +109,7 @@ func (r Rules) CheckConsumer(op string, f *driver.Factory, spec *driver.Consumer
 		{spec.Shared, can.SharedSubscription, "leave out --shared", false, "shared subscriptions of " + kinds},
 		{
 			spec.Durable && !spec.Shared, spec.Connection.ClientID != "", "give --clientID", false,
-			"durable subscriptions without a client ID, by which they are found again",
+			"durable subscriptions without a client ID",
 		},
 		{spec.Selector != "", can.Selector, "leave out --selector", false, "selectors"},
 		{spec.Credit > 0, can.Credit, "leave out --credit", false, "a choice of the receive window"},

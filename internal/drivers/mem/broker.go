@@ -197,15 +197,15 @@ type Options struct {
 	DeliveryLatency time.Duration `opt:"delivery-latency" help:"delay of each delivery, from the send"`
 
 	StallAfter time.Duration `opt:"stall-after" help:"time from the first message to the stall"`
-	StallFor   time.Duration `opt:"stall-for" help:"length of the stall, in which nothing is accepted, acknowledged or delivered; 0 for none"`
+	StallFor   time.Duration `opt:"stall-for" help:"length of the stall, in which the broker does nothing; 0 for none"`
 
 	Lose      int `opt:"lose" help:"accept but do not deliver every n-th message"`
-	Duplicate int `opt:"duplicate" help:"deliver every n-th message a second time, marked as redelivered"`
-	Reorder   int `opt:"reorder" help:"deliver every n-th message after the next one on its destination, or when a producer closes"`
+	Duplicate int `opt:"duplicate" help:"deliver every n-th message twice, then marked as redelivered"`
+	Reorder   int `opt:"reorder" help:"deliver every n-th message after the next one on its destination"`
 
 	Damage   int `opt:"damage" help:"flip a bit in the body of every n-th message"`
-	DamageID int `opt:"damage-id" help:"flip a bit in the number of every n-th message that carries an ID"`
-	Rollback int `opt:"rollback" help:"accept every n-th message, but say that by plan it will not be delivered, and do not deliver it"`
+	DamageID int `opt:"damage-id" help:"flip a bit in the number of every n-th message with an ID"`
+	Rollback int `opt:"rollback" help:"accept every n-th message as rolled back, and do not deliver it"`
 
 	Reject   int `opt:"reject" help:"reject every n-th message"`
 	Release  int `opt:"release" help:"release every n-th message"`
@@ -214,7 +214,7 @@ type Options struct {
 	Withhold int `opt:"withhold" help:"never acknowledge every n-th message, but deliver it"`
 
 	FailCommit int `opt:"fail-commit" help:"refuse every n-th commit: its messages are rolled back"`
-	Limit      int `opt:"limit" help:"messages that a queue or subscription can hold: senders wait for room; 0 for no limit"`
+	Limit      int `opt:"limit" help:"capacity of a queue or subscription, in messages; 0 for no limit"`
 
 	Auth string `opt:"auth" help:"user:password that connections need; empty for no check"`
 }

@@ -77,7 +77,7 @@ func Title(broker string) string {
 func Missing(broker string) string {
 	switch broker {
 	case Artemis:
-		return "create it, let the broker (auto-create-addresses, auto-create-queues), or try queue:// or topic://"
+		return "create it, set auto-create-addresses and -queues on the broker, or try queue:// or topic://"
 	case RabbitMQ, RabbitMQ3:
 		return "declare it on the broker first"
 	}
@@ -91,7 +91,7 @@ const (
 	HintNoDelay  = "leave out --delivery-delay"
 	HintSelector = "check the syntax of --selector"
 	HintSmaller  = "send smaller messages or raise the broker's limit"
-	HintFull     = "look for a full address or a quota (Artemis: max-size-bytes, address-full-policy)"
+	HintFull     = "look for a full address or disk, an alarm or a quota (Artemis: max-size-bytes, address-full-policy)"
 	HintVirtual  = "consume from a virtual topic: queue://Consumer.NAME.VirtualTopic.TOPIC"
 
 	OnlyTopics  = "only topics have durable and shared subscriptions"
@@ -99,6 +99,12 @@ const (
 	NoGroups    = "there are no message groups"
 	NoSelectors = "there are no selectors"
 	NotAnswered = "the broker had not answered when the producer closed"
+
+	HintPriority = "declare it with x-max-priority and name it /amq/queue/NAME" // RabbitMQ
+	NoPriorities = "a queue has no priorities unless it is declared with them"
+
+	HintReplica    = "the broker has the message: is its disk slow, or its slave away?" // RocketMQ
+	HintNameServer = "give the address of a name server; its port is 9876 by default"
 )
 
 // AMQPTextNotUTF8 is the error about a message of text that cannot be sent.
@@ -109,7 +115,7 @@ func AMQPTextNotUTF8(op string) error {
 // IgnoredSelector is the error about a selector that a broker over AMQP does not confirm.
 func IgnoredSelector(op string) error {
 	return driver.Errorf(driver.ClassUnsupported, op, "leave out --selector",
-		"the broker ignores the selector and would send all messages")
+		"the broker ignores the selector")
 }
 
 // LeftBehind is the error about a subscription that may still exist, for the reason err.
@@ -146,8 +152,7 @@ func Misread(broker string, dest driver.Destination, producer bool) string {
 // HeldBack is the error about a send for which the broker makes no room before its context ends.
 func HeldBack(op string, err error) *driver.Error {
 	return driver.Errorf(driver.ClassTimeout, op,
-		"look for a full address or disk, an alarm or a blocked producer on the broker's console",
-		"not sent: %w", err)
+		HintFull, "not sent: %w", err)
 }
 
 // SendError is the error of a send that did not happen, for the reason err.

@@ -33,7 +33,7 @@ func RocketMQ() *transport.Protocol {
 	return &transport.Protocol{
 		Title: "RocketMQ", Schemes: []string{"rocketmq", "rocketmq+ssl"}, Encrypted: []string{"rocketmq+ssl"},
 		PlainPort: "9876", TLSPort: "9876", Lists: true,
-		Absent: "is the name server, or the broker whose address it gives, reachable there? See also -o broker-address",
+		Absent: "is the name server, or the broker that it names, reachable there? See also -o broker-address",
 	}
 }
 

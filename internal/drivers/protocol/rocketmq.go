@@ -26,13 +26,15 @@ func allRefusals() []refusal {
 	const (
 		login = "check access key (--user), secret key (--password) and the broker's ACL"
 		log   = transport.HintLog
+
+		sqlFilters = "set enablePropertyFilter=true in the broker's configuration"
 	)
 	row := func(state driver.State, class driver.Class, hint string, words []string, codes ...int) refusal {
 		return refusal{codes, words, state, class, hint}
 	}
 	return []refusal{
 		row(driver.Failed, driver.ClassFull,
-			"send slower, or raise the broker's sendMessageThreadPoolNums and waitTimeMillsInSendQueue",
+			"send slower, or raise sendMessageThreadPoolNums and waitTimeMillsInSendQueue",
 			nil, wire.ResSystemBusy, wire.ResFlowControl),
 		row(driver.Rejected, driver.ClassAuth, "look at brokerPermission and the topic's perm",
 			[]string{"sending message is forbidden"}, wire.ResNoPermission),
@@ -40,12 +42,12 @@ func allRefusals() []refusal {
 		row(driver.Failed, driver.ClassNotFound, "create the topic, or leave -o create-topic at true",
 			nil, wire.ResTopicNotExist),
 		row(driver.Failed, driver.ClassNotFound,
-			"was the consumer group deleted, or do its members differ in their filters?",
+			"was the group deleted, or do its members' filters differ?",
 			nil, wire.ResSubscriptionNotExist, wire.ResSubscriptionNotLatest, wire.ResSubscriptionGroupNotExist),
-		row(driver.Unknown, driver.ClassTimeout, "the broker has the message: is its disk slow, or its slave away?",
-			nil, wire.ResFlushDiskTimeout, wire.ResSlaveNotAvailable, wire.ResFlushSlaveTimeout),
+		row(driver.Unknown, driver.ClassTimeout, HintReplica, nil,
+			wire.ResFlushDiskTimeout, wire.ResSlaveNotAvailable, wire.ResFlushSlaveTimeout),
 		row(driver.Failed, driver.ClassUnsupported,
-			"check the filter; SQL needs enablePropertyFilter=true in the broker's configuration",
+			"check the filter; for SQL "+sqlFilters,
 			nil, wire.ResSubscriptionParseFailed),
 		row(driver.Failed, driver.ClassUnsupported, "the broker may be too old", nil, wire.ResRequestCodeNotSupported),
 		row(driver.Rejected, driver.ClassTooLarge, "send smaller messages or raise the broker's maxMessageSize",
@@ -56,7 +58,7 @@ func allRefusals() []refusal {
 			"AclException", "AuthenticationException", "AuthorizationException", "No accessKey is configured",
 			"signature",
 		}, wire.ResSystemError),
-		row(driver.Failed, driver.ClassUnsupported, "set enablePropertyFilter=true in the broker's configuration",
+		row(driver.Failed, driver.ClassUnsupported, sqlFilters,
 			[]string{"SQL92"}, wire.ResSystemError),
 		row(driver.Failed, driver.ClassProtocol, "give the address of the name server, not of a proxy",
 			[]string{"field bname"}), // brokers do not ask for their name

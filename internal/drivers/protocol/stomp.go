@@ -27,7 +27,7 @@ func STOMPServer(header string) (name, version string) {
 // STOMPTextWithNUL is the error about a message of text that cannot be sent, of the operation op.
 func STOMPTextWithNUL(op string) error {
 	return driver.Errorf(driver.ClassUnsupported, op, HintBytes,
-		"STOMP ends a text at its first NUL, and there is one in the body")
+		"STOMP ends a text at its first NUL, and the body has one")
 }
 
 // wordsOf returns the text of an ERROR frame: its message, and its body as far as it adds to the message. Of a Java
@@ -65,7 +65,7 @@ func meanings() []meaning {
 			"connection is not valid"),
 		row(driver.ClassConnectionLost, "give -o heart-beat=15s, below the broker's connection TTL",
 			"connection ttl", "did not receive data", "channel was inactive"),
-		row(driver.ClassOther, "look for a full address or a permission in its console and log", artemisUnsaid),
+		row(driver.ClassOther, "look for a full address or a permission in its log", artemisUnsaid),
 		row(driver.ClassTooLarge, HintSmaller, "too large", "too big", "maximum frame size", "max frame size",
 			"larger than", "maxdatalength", "max_data_length"),
 		row(driver.ClassFull, HintFull, "is full", "amq229102", "amq229119", "resourceallocation", "limit reached",
@@ -95,8 +95,7 @@ var errUnsaid = errors.New("it does not say why")
 // full converts err, which wraps [errUnsaid], for a destination that took messages before: the reason is then a limit,
 // not the kind of the destination or a permission.
 func full(err *driver.Error) *driver.Error {
-	return driver.Errorf(driver.ClassFull, "",
-		"look for a full address (max-size-bytes, address-full-policy) or disk in its log", "%w", err.Err)
+	return driver.Errorf(driver.ClassFull, "", HintFull, "%w", err.Err)
 }
 
 // STOMPError returns the error that an ERROR frame of a broker reports by its message header and its body.

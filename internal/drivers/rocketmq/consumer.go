@@ -295,7 +295,7 @@ func (c *consumer) Probe(ctx context.Context) error {
 // Counters implements [driver.Counting].
 func (c *consumer) Counters() []driver.Counter {
 	return []driver.Counter{
-		{Name: "filtered", Help: "messages that the broker sent although their tag does not match", Value: c.filtered.Load()},
-		{Name: "rebalanced", Help: "changes of the queues that the consumer owns", Value: c.rebalanced.Load()},
+		{Name: "filtered", Help: "messages of other tags that the broker sent", Value: c.filtered.Load()},
+		{Name: "rebalanced", Help: "changes of the consumer's queues", Value: c.rebalanced.Load()},
 	}
 }

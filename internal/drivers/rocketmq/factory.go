@@ -14,26 +14,26 @@ import (
 // Options are the settings of this protocol. The option that delays messages has the effect of --delivery-delay.
 type Options struct {
 	// Send is how messages are sent. With batch, one request carries BatchSize of them.
-	Send        string        `opt:"send" help:"how to send: async (max-pending in flight; brokers store these in any order), sync (each waits for its answer, which with --group keeps the order), oneway (no answer), batch" enum:"async,sync,oneway,batch"`
+	Send        string        `opt:"send" help:"how to send: async (in any order), sync (each waits for its answer; with --group in order), oneway (no answer), batch" enum:"async,sync,oneway,batch"`
 	BatchSize   int           `opt:"batch-size" help:"messages per request with send=batch, 1 to 1024"`
-	BatchLinger time.Duration `opt:"batch-linger" help:"send a batch that is not full after this time"`
-	SendTimeout time.Duration `opt:"send-timeout" help:"a send without an answer after this time counts as unconfirmed, as --send-timeout says for all protocols"`
+	BatchLinger time.Duration `opt:"batch-linger" help:"send an incomplete batch after this time"`
+	SendTimeout time.Duration `opt:"send-timeout" help:"a send without an answer after this time counts as unconfirmed; see --send-timeout"`
 
 	Tag        string `opt:"tag" help:"tag of the messages"`
-	Keys       string `opt:"keys" help:"keys of the messages, separated by spaces, by which the broker indexes them"`
-	DelayLevel int    `opt:"delay-level" help:"deliver late: 1 to 18 for 1s 5s 10s 30s 1m 2m ... 2h; 0 at once"`
+	Keys       string `opt:"keys" help:"keys of the messages for the broker's index, separated by spaces"`
+	DelayLevel int    `opt:"delay-level" help:"deliver late: 1 to 18 for 1s 5s 10s ... 2h; 0 at once"`
 
 	Transactional   bool `opt:"transactional" help:"send half messages, then commit or roll back each"`
 	RollbackPercent int  `opt:"rollback-percent" help:"transactional messages to roll back, 0 to 100"`
-	UnknownPercent  int  `opt:"unknown-percent" help:"transactional messages to leave open, so that the broker checks back; they are committed then; 0 to 100"`
+	UnknownPercent  int  `opt:"unknown-percent" help:"transactional messages to commit only when the broker checks back, 0 to 100"`
 
-	Group string `opt:"group" help:"consumer group instead of the one made from destination or subscription"`
+	Group string `opt:"group" help:"consumer group, if not from destination or subscription"`
 
-	PullBatch int `opt:"pull-batch" help:"messages per pull, 1 to 1024 (the broker has a limit of its own, 32 by default)"`
+	PullBatch int `opt:"pull-batch" help:"messages per pull, 1 to 1024 (the broker's limit is 32 by default)"`
 
 	CreateTopic   bool   `opt:"create-topic" help:"create topics that do not exist"`
-	Queues        int    `opt:"queues" help:"queues of a topic that is created; 0: 8. With a number, an existing topic must have as many"`
-	BrokerAddress string `opt:"broker-address" help:"HOST:PORT to use instead of the address that the name server gives, for a broker in a container"`
+	Queues        int    `opt:"queues" help:"queues of a created topic, or required of an existing one; 0: 8, or any"`
+	BrokerAddress string `opt:"broker-address" help:"HOST:PORT instead of the name server's, for a broker in a container"`
 }
 
 // Delays reports whether the messages are delivered late.

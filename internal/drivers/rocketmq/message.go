@@ -98,7 +98,7 @@ func bodyOf(m *wire.Message, z *wire.Inflater, maxBody int) ([]byte, error) {
 			err)
 	case errors.Is(err, wire.ErrTooLong):
 		return nil, driver.Errorf(driver.ClassTooLarge, "", transport.HintLarger,
-			"a message whose %d compressed bytes are more than the %d that perfmq accepts, once inflated", len(m.Body),
+			"a message of %d compressed bytes is more than the %d that perfmq accepts, once inflated", len(m.Body),
 			maxBody)
 	case err != nil:
 		return nil, driver.Errorf(driver.ClassProtocol, "", lookAtBroker, "read a message: its compressed body: %w", err)

@@ -79,7 +79,7 @@ func TestCompressedBodies(t *testing.T) {
 	require.Equal(t, driver.ClassProtocol, driver.ClassOf(err))
 	_, err = bodyOf(message(wire.SysCompressionZlib, limit+1), &z, limit)
 	require.Equal(t, driver.ClassTooLarge, driver.ClassOf(err))
-	require.ErrorContains(t, err, fmt.Sprintf("a message whose %d compressed bytes are more than the 100000 that perfmq accepts",
+	require.ErrorContains(t, err, fmt.Sprintf("a message of %d compressed bytes is more than the 100000 that perfmq accepts",
 		len(message(0, limit+1).Body)))
 	got, err := bodyOf(message(0, limit), &z, limit)
 	require.NoError(t, err, "it still works")

@@ -82,8 +82,8 @@ func (c *consumer) awaitShares(ctx context.Context) error {
 		case <-c.kicked:
 		case <-ctx.Done():
 			return driver.Errorf(driver.ClassTimeout, "",
-				"another consumer of the group may have been killed a moment ago: its locks end after a minute",
-				"the broker has not given us our queues of group %s: %w", c.group, ctx.Err())
+				"a killed consumer of the group keeps its locks for a minute",
+				"the broker did not give us our queues of group %s: %w", c.group, ctx.Err())
 		}
 	}
 }

@@ -66,11 +66,10 @@ func (c *conn) misplaced(request int, r *reply) error {
 	case r.Code != wire.ResRequestCodeNotSupported:
 	case request == wire.ReqGetRouteInfoByTopic, request == wire.ReqGetBrokerClusterInfo:
 		return driver.Errorf(driver.ClassProtocol, "",
-			"give the address of a name server, which knows the brokers; its port is 9876 by default",
-			"%s is a RocketMQ broker, not a name server", c.addr)
+			protocol.HintNameServer, "%s is a RocketMQ broker, not a name server", c.addr)
 	case request == wire.ReqHeartBeat, request == wire.ReqUpdateAndCreateTopic:
 		return driver.Errorf(driver.ClassProtocol, "",
-			"give the address of a broker, whose port is 10911 by default, or leave out -o broker-address",
+			"give a broker's address (port 10911 by default), or leave out -o broker-address",
 			"%s is a RocketMQ name server, not a broker", c.addr)
 	}
 	return nil

@@ -87,7 +87,7 @@ func (s *conns) lookUp(ctx context.Context, topic string) (*route, error) {
 		n := max(q.Read, q.Write)
 		if min(q.Read, q.Write) < 0 || n > maxTopicQueues-total || len(r.brokers) == maxBrokers {
 			return nil, driver.Errorf(driver.ClassProtocol, op, "look at the topic (mqadmin topicRoute -t TOPIC)",
-				"the name server gives broker %s %d queues to read and %d to write; perfmq takes %d on %d brokers",
+				"broker %s has %d queues to read and %d to write; perfmq takes %d on %d brokers",
 				transport.Clip(q.Broker, maxName), q.Read, q.Write, maxTopicQueues, maxBrokers)
 		}
 		i := slices.IndexFunc(data.Brokers, func(b wire.BrokerData) bool { return b.Name == q.Broker })

@@ -176,8 +176,7 @@ func (t *transactions) waitChecks(ctx context.Context) error {
 			return nil //nolint:nilerr // check-backs cannot come from a broker that is away
 		case ctx.Err() != nil:
 			return driver.Errorf(driver.ClassTimeout, t.p.op,
-				"raise --connect-timeout, which bounds all closing, or lower the broker's transactionTimeOut and "+
-					"transactionCheckInterval",
+				"raise --connect-timeout, or lower the broker's transactionTimeOut and transactionCheckInterval",
 				"%d transactions are still open: the broker has not checked them", due)
 		}
 		await(ctx, 10*time.Millisecond, nil)
@@ -191,10 +190,10 @@ func (t *transactions) counters() []driver.Counter {
 	return []driver.Counter{
 		{Name: "tx-committed", Help: "transactions committed at once", Value: t.committed},
 		{Name: "tx-rolled-back", Help: "transactions rolled back at once", Value: t.rolledBack},
-		{Name: "tx-left-open", Help: "transactions left open, for the broker to check back", Value: t.leftOpen},
+		{Name: "tx-left-open", Help: "transactions left open for check-backs", Value: t.leftOpen},
 		{Name: "tx-checks", Help: "check-backs of the broker", Value: t.checked},
 		{Name: "tx-committed-late", Help: "transactions committed at a check-back", Value: t.late},
-		{Name: "tx-open", Help: "transactions still open: their messages are not delivered yet", Value: t.open()},
+		{Name: "tx-open", Help: "transactions still open: not delivered yet", Value: t.open()},
 		{Name: "tx-unexpected-checks", Help: "check-backs after the end: delivered twice", Value: t.unexpected},
 		{Name: "tx-duplicated-checks", Help: "check-backs after the end at an earlier one", Value: t.duplicated},
 	}

@@ -105,8 +105,7 @@ func (d dialect) sendVariant(
 		d.refuse(v.Text && d == rabbitmq, protocol.HintBytes, "messages have no type"),
 		d.refuse(v.Priority >= 0 && d == generic, "leave out --priority", "no header is known for the priority"),
 		d.refuse(ranked && old, "leave out --priority", "quorum queues have no priorities before RabbitMQ 4"),
-		d.refuse(ranked && o.Declare != kindQuorum, "declare it with x-max-priority and name it /amq/queue/NAME",
-			"a queue has no priorities unless it is declared with them"),
+		d.refuse(ranked && o.Declare != kindQuorum, protocol.HintPriority, protocol.NoPriorities),
 		d.refuse(v.Group != "" && (d == rabbitmq || d == generic), "leave out --group", protocol.NoGroups),
 	)
 	if err != nil {

@@ -11,11 +11,11 @@ import (
 
 // Options are the settings of this protocol; their tags describe them.
 type Options struct {
-	VirtualHost string        `opt:"virtual-host" help:"name of the virtual host; / suits RabbitMQ, and brokers without virtual hosts ignore it"`
-	HeartBeat   time.Duration `opt:"heart-beat" help:"interval of heart-beats, both ways; a broker that is silent for twice that long counts as lost; 0: no heart-beats"`
-	Receipt     bool          `opt:"receipt" help:"ask for a receipt per message; with false a message is complete when passed to the operating system"`
-	Ack         string        `opt:"ack" help:"best: received messages are acknowledged after their delivery, together where the broker can; auto: not at all, the broker forgets a message once sent" enum:"best,auto"`
-	Declare     string        `opt:"declare" help:"RabbitMQ: declare queues as those of that type; no: as the broker's default type" enum:"no,classic,quorum"`
+	VirtualHost string        `opt:"virtual-host" help:"virtual host; / suits RabbitMQ, and others ignore it"`
+	HeartBeat   time.Duration `opt:"heart-beat" help:"interval of heart-beats, both ways; a broker is lost after twice that silence; 0: no heart-beats"`
+	Receipt     bool          `opt:"receipt" help:"ask for a receipt per message; false: complete when passed to the operating system"`
+	Ack         string        `opt:"ack" help:"best: acknowledge messages after delivery, together where the broker can; auto: the broker forgets messages once sent" enum:"best,auto"`
+	Declare     string        `opt:"declare" help:"RabbitMQ: declare queues of that type; no: of the broker's default type" enum:"no,classic,quorum"`
 }
 
 // Values of the options.

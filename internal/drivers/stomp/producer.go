@@ -50,7 +50,7 @@ func (d *stompDriver) Producer(
 	op := "open a producer on " + spec.Destination.String()
 	if spec.CommitInterval > 0 && spec.MaxPending < spec.CommitInterval {
 		return nil, driver.Errorf(driver.ClassOther, op, "raise --max-pending to at least --commit-interval",
-			"a transaction of %d messages never fills with %d in flight: they complete at its commit",
+			"a transaction of %d messages never fills with %d in flight",
 			spec.CommitInterval, spec.MaxPending)
 	}
 	if spec.CommitInterval > 0 && !d.cfg.Options.Receipt {

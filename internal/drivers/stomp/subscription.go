@@ -52,17 +52,17 @@ func (d dialect) checkConsumer(spec *driver.ConsumerSpec, o *Options) error {
 			protocol.OnlyTopics),
 		d.refuse(tx && (d == artemis || d == generic), "leave out --tx", "messages cannot be received in transactions"),
 		d.refuse(o.Ack == ackAuto && (spec.Credit > 0 || tx), "leave out -o ack=auto, or --credit and --tx",
-			"with ack=auto no message is acknowledged, so neither credit nor a transaction applies"),
+			"ack=auto allows neither credit nor transactions"),
 		d.refuse(spec.Selector != "" && d == rabbitmq, "leave out --selector", protocol.NoSelectors),
 		d.refuse(spec.Shared && d == activemq, protocol.HintVirtual, protocol.Unshared),
 		d.refuse(kept && d == generic, "leave out --durable and --shared", "no header is known for such subscriptions"),
 		d.refuse(fails && tx, "leave out --consumer-fail or --tx",
-			"a NACK in a transaction is not the same at all brokers"),
+			"a NACK in a transaction differs between brokers"),
 		d.refuse(fails && o.Ack == ackAuto, "leave out --consumer-fail or -o ack=auto",
-			"with ack=auto a message cannot fail"),
+			"ack=auto allows no failures"),
 		d.refuse(fails && d == generic, "leave out --consumer-fail", "it is not known what a NACK does"),
 		d.refuse(spec.Failing == driver.Release && d != rabbitmq && d != perfmq, "--consumer-fail-as reject",
-			"a message cannot be given back: a NACK is its end"),
+			"a message cannot be given back: NACK drops it"),
 	)
 }
 

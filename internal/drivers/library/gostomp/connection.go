@@ -27,7 +27,7 @@ import (
 
 // Options are the settings of this driver.
 type Options struct {
-	VirtualHost string `opt:"virtual-host" help:"name of the virtual host; / suits RabbitMQ, and brokers without virtual hosts ignore it"`
+	VirtualHost string `opt:"virtual-host" help:"virtual host; / suits RabbitMQ, and others ignore it"`
 }
 
 // Factory describes the protocol and opens drivers for it.

@@ -32,7 +32,7 @@ import (
 
 // Options are the settings of this driver.
 type Options struct {
-	Queues int `opt:"queues" help:"queues of a topic that is created because it does not exist, 1 to 1024"`
+	Queues int `opt:"queues" help:"queues of a created topic, 1 to 1024"`
 }
 
 const (
@@ -65,7 +65,7 @@ func check(s *transport.Settings[Options], fail transport.Fail) {
 		fail(hintNative+", or rocketmq://", "rocketmq-client-go has no encrypted connections")
 	}
 	if s.Target.User != "" {
-		fail(hintNative, "a login: rocketmq-client-go does not tell a consumer that its login was refused")
+		fail(hintNative, "a login: rocketmq-client-go hides its refusal from consumers")
 	}
 	if n := s.Options.Queues; n < 1 || n > 1024 {
 		fail("", "option queues=%d: must be 1 to 1024", n)

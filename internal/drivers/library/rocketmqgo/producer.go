@@ -18,6 +18,7 @@ import (
 	libproducer "github.com/apache/rocketmq-client-go/v2/producer"
 
 	"github.com/perfmq/perfmq/internal/drivers/library"
+	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -135,12 +136,11 @@ func (p *producer) outcome(result *primitive.SendResult, err error) driver.Outco
 	case err == nil && result.Status == primitive.SendOK:
 		return driver.Outcome{}
 	case err == nil:
-		return p.end(driver.Unknown, driver.ClassTimeout,
-			"the broker has the message, but not on disk or on its replica in time",
+		return p.end(driver.Unknown, driver.ClassTimeout, protocol.HintReplica,
 			fmt.Errorf("status %d of the send", result.Status))
 	case errors.Is(err, liberrors.ErrRequestTimeout), p.sends.Answers.Err() != nil:
 		return p.end(driver.Unknown, driver.ClassTimeout,
-			"is the broker overloaded or down? The library waits for three seconds", err)
+			"is the broker overloaded or down?", err)
 	case errors.As(err, &network) && network.Op == "dial":
 		return p.end(driver.Failed, driver.ClassConnect, "is the broker running?", err)
 	case errors.As(err, &network):

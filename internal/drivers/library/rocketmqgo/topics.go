@@ -16,6 +16,7 @@ import (
 	libproducer "github.com/apache/rocketmq-client-go/v2/producer"
 
 	"github.com/perfmq/perfmq/internal/drivers/library"
+	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -88,17 +89,15 @@ func (a *admins) Queues(ctx context.Context, op, server, topic string) ([]*primi
 			"the topic %s has no queue that can be written to", topic)
 	case errors.Is(err, liberrors.ErrTopicNotExist):
 		return nil, driver.Errorf(driver.ClassNotFound, op,
-			"is a broker registered with the name server? Create the topic, or set autoCreateTopicEnable=true in the broker's "+
-				"configuration", "%w", err)
+			"create the topic, or set autoCreateTopicEnable=true in the broker's configuration", "%w", err)
 	case errors.As(err, new(*primitive.MQClientErr)): // answered, but not with a route
 		return nil, driver.Errorf(driver.ClassConnect, op,
-			"give the address of a name server, whose port is 9876 by default: a broker refuses this request",
-			"%s: %w", server, err)
+			protocol.HintNameServer, "%s: %w", server, err)
 	case driver.ClassOf(err) == driver.ClassTimeout:
 		return nil, driver.Errorf(driver.ClassTimeout, op, "is this a name server? See --connect-timeout",
 			"%s did not answer in time: %w", server, err)
 	}
-	return nil, driver.Errorf(driver.ClassConnect, op, "is this a name server, and is the broker running?", "%w", err)
+	return nil, driver.Errorf(driver.ClassConnect, op, "is this a running name server?", "%w", err)
 }
 
 // await waits for a created topic. Only the name server shows whether it was created: the library ignores the broker's
