@@ -100,7 +100,7 @@ func (s *shards) metrics(steps []plannedStep, group string) map[string]float64 {
 			return nil
 		}
 		of = result.Result{
-			Total: at.Counts, Measured: steps[0].measured(at), Latencies: at.Latencies, Figures: at.Figures,
+			Total: at.Counts, Measured: s.measured(&steps[0], at), Latencies: at.Latencies, Figures: at.Figures,
 			End: at.End,
 		}
 		from = at.Start
@@ -123,19 +123,26 @@ func (s *shards) metrics(steps []plannedStep, group string) map[string]float64 {
 
 // measured returns the measured counts of a step; nil if unknown. Killed parts and results of before lack them: then
 // they are all counts if there was no warm-up, or the sum of its groups.
-func (p *plannedStep) measured(at *result.Step) *result.Counts {
-	if at.Measured != nil || p.Warmup == "" {
+func (s *shards) measured(p *plannedStep, at *result.Step) *result.Counts {
+	switch {
+	case at.Measured != nil || p.Warmup == "":
 		return cmp.Or(at.Measured, &at.Counts)
-	}
-	var sum, all result.Counts
-	for i := range at.Groups {
-		sum.Add(&at.Groups[i].Measured)
-		all.Add(&at.Groups[i].Counts)
-	}
-	if all.Values() != at.Counts.Values() {
+	case !s.grouped(at):
 		return nil
 	}
+	var sum result.Counts
+	for i := range at.Groups {
+		sum.Add(&at.Groups[i].Measured)
+	}
 	return &sum
+}
+
+// grouped reports whether a step of the merged result has the groups of all parts: a killed part does not list them.
+func (s *shards) grouped(at *result.Step) bool {
+	return len(at.Groups) > 0 && !slices.ContainsFunc(s.parts, func(r *result.Result) bool {
+		part := stepOf(r, at.Name)
+		return part.Name != "" && len(part.Groups) == 0
+	})
 }
 
 // setGroup sets the counts, latencies and rates of a group in steps. It is false if the results have no measured counts
@@ -149,10 +156,10 @@ func (s *shards) setGroup(of *result.Result, steps []plannedStep, name string) (
 		}
 		k := slices.IndexFunc(at.Groups, func(g result.Group) bool { return g.Name == name })
 		switch {
-		case k >= 0:
+		case k >= 0 && s.grouped(at):
 			sum.Add(&at.Groups[k])
-		case p.alone(name) && p.measured(at) != nil: // results do not list a group that is all of its step
-			sum.Add(&result.Group{Counts: at.Counts, Measured: *p.measured(at), Latencies: at.Latencies})
+		case p.alone(name) && s.measured(p, at) != nil: // results do not list a group that is all of its step
+			sum.Add(&result.Group{Counts: at.Counts, Measured: *s.measured(p, at), Latencies: at.Latencies})
 		default:
 			return false
 		}
