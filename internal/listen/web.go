@@ -33,8 +33,7 @@ func ReadWeb(path string) (Web, error) {
 	if path == "" {
 		return Web{}, nil
 	}
-	const hint = "it is a web configuration file of Prometheus's: tls_server_config, basic_auth_users; see " +
-		"docs/prometheus.md"
+	const hint = "it has tls_server_config and basic_auth_users of Prometheus; see docs/prometheus.md"
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return Web{}, driver.Errorf(driver.ClassOther, "", "it is read again for each request: name a file",
 			"%s is no regular file", path)
@@ -59,7 +58,7 @@ func ReadWeb(path string) (Web, error) {
 func webMistake(err error) string {
 	if errors.Is(err, bcrypt.ErrHashTooShort) || errors.As(err, new(bcrypt.InvalidHashPrefixError)) ||
 		errors.As(err, new(bcrypt.HashVersionTooNewError)) || errors.As(err, new(bcrypt.InvalidCostError)) {
-		return "a password of basic_auth_users is no bcrypt hash, such as of htpasswd -nB USER"
+		return "a password of basic_auth_users is no bcrypt hash: try htpasswd -nB USER"
 	}
 	return regexp.MustCompile("`[^`]*`").ReplaceAllString(err.Error(), "a value") // errors of YAML repeat their input
 }

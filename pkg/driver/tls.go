@@ -36,14 +36,14 @@ func (t *TLS) Load(read func(path string) ([]byte, error)) error {
 		if pem, err := read(t.CAFile); err != nil {
 			errs = append(errs, fmt.Errorf("read CA file: %w", err))
 		} else if !c.authorities.AppendCertsFromPEM(pem) {
-			errs = append(errs, Errorf(ClassTLS, "", "give one with blocks that begin with -----BEGIN CERTIFICATE-----",
+			errs = append(errs, Errorf(ClassTLS, "", "give one with a -----BEGIN CERTIFICATE----- block",
 				"CA file %s holds no certificate in PEM form", t.CAFile))
 		}
 	}
 	switch {
 	case (t.CertFile == "") != (t.KeyFile == ""):
 		errs = append(errs, Errorf(ClassTLS, "", "give both, --tls-cert and --tls-key",
-			"a client certificate needs both its certificate and its key file"))
+			"a client certificate needs its key, and a key its certificate"))
 	case t.CertFile != "":
 		cert, err1 := read(t.CertFile)
 		key, err2 := read(t.KeyFile)

@@ -62,8 +62,8 @@ const (
 	lookAtBroker = transport.HintLog
 	hintLogin    = "give --user and --password, or choose another -o sasl"
 	hintPassword = "check --user and --password; is this the right broker?"
-	hintKind     = "the address may be of the other kind: try queue:// or topic://"
-	hintOwnID    = "give each running client its own --clientID and subscription name"
+	hintKind     = "is it of the other kind? try queue:// or topic://"
+	hintOwnID    = "give each client its own --clientID and subscription name"
 
 	maxWords     = 400 // of a quoted text of a broker, in bytes
 	maxCondition = 100

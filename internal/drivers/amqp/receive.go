@@ -212,7 +212,7 @@ func (k *consumer) holdMessage(id uint32, settled bool, payload []byte) error {
 	}
 	if k.waitingBytes > maxTransacted {
 		return driver.Errorf(driver.ClassTooLarge, "", "use a smaller --credit",
-			"the messages that the broker sent ahead have more than %d bytes", maxTransacted)
+			"the messages sent ahead have more than %d bytes", maxTransacted)
 	}
 	h := k.spare
 	if h != nil {

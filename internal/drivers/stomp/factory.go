@@ -62,7 +62,7 @@ func checkOptions(s *transport.Settings[Options], fail transport.Fail) {
 	}
 	for _, text := range []string{s.Target.User, s.Target.Password, o.VirtualHost} {
 		if strings.ContainsAny(text, "\r\n\x00") { // CONNECT has no escapes
-			fail("", "user, password and virtual host must not hold line ends or NUL")
+			fail("", "user, password and virtual host allow no line ends or NUL")
 			break
 		}
 	}

@@ -131,7 +131,7 @@ func refused(err error) error {
 		errors.Is(err, context.Canceled) {
 		return err
 	}
-	return driver.Errorf(driver.ClassAuth, "", "check --user and --password, and that this is the broker's AMQP port",
+	return driver.Errorf(driver.ClassAuth, "", "check --user, --password and the port",
 		"the broker refused the login: %w", err)
 }
 
