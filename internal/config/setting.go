@@ -15,6 +15,7 @@
 //	section  of the help, of this field and those that follow
 //	arg      the name of the value in the help, if the type does not say it
 //	default  the value if none is given; none: the help's text for it; unset: the field's value meanwhile
+//	         (with none and range 1.., 0 in the field says that nothing is given)
 //	range    LOWEST..HIGHEST; least: of a time, 0|TIME if it may be 0; unit: of a plain number, ms or bytes
 //	words    the allowed values; check: of a text, see checkText
 //	join     what joins the elements of a YAML list to one value
