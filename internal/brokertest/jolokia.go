@@ -46,7 +46,7 @@ func askJolokia(ctx context.Context, url string, r jolokiaRequest, out any) erro
 	if err != nil {
 		return err
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	var answer struct {
 		Status int             `json:"status"`
 		Error  string          `json:"error"`
@@ -54,11 +54,11 @@ func askJolokia(ctx context.Context, url string, r jolokiaRequest, out any) erro
 	}
 	switch err := json.NewDecoder(response.Body).Decode(&answer); {
 	case err != nil:
-		return fmt.Errorf("Jolokia answers %s: %w", response.Status, err)
+		return fmt.Errorf("the answer of Jolokia is %s: %w", response.Status, err)
 	case answer.Status == http.StatusNotFound:
 		return fmt.Errorf("%w: %s", errNoBean, answer.Error)
 	case answer.Status != http.StatusOK:
-		return fmt.Errorf("Jolokia answers %d: %s", answer.Status, answer.Error)
+		return fmt.Errorf("the answer of Jolokia is %d: %s", answer.Status, answer.Error)
 	case out == nil:
 		return nil
 	}

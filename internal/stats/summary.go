@@ -128,7 +128,7 @@ func (m *periods) sum(step bool) Summary {
 // BeginStep lets the sums of a step begin with the last Collect, or with the run. Call it before the first Collect.
 func (c *Collector) BeginStep() {
 	c.newTally()
-	c.periods.beginStep()
+	c.beginStep()
 	c.step.Latencies = c.newLatencies()
 	for _, g := range c.groups {
 		g.beginStep()

@@ -155,7 +155,7 @@ func (t *Tracker) Progress(run int64, ledgers ...*Ledger) result.Progress {
 	p := result.Progress{Foreign: n.foreign, Damaged: n.illegible}
 	cutOff := t.cutOff()
 	for _, s := range t.own {
-		if run != 0 && s.Stream.Run != run {
+		if run != 0 && s.Run != run {
 			p.Foreign += s.Copies
 			continue
 		}
