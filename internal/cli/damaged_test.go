@@ -16,7 +16,7 @@ import (
 func TestDamagedResults(t *testing.T) {
 	t.Parallel()
 	for file, says := range map[string]string{
-		result.RowsFile: ": it is missing", result.LatenciesFile: ": it is missing", result.ResultFile: ": its digest is not that of its text",
+		result.RowsFile: ": it is missing", result.LatenciesFile: ": it is missing", result.ResultFile: ": its digest does not match",
 	} {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()

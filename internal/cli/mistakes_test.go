@@ -108,7 +108,7 @@ func TestAllMistakesAtOnce(t *testing.T) {
 	golden(t, "mistakes.txt", got.stderr)
 }
 
-// TestNoMistake: what is like a mistake of the command line but may be meant.
+// TestNoMistake: what looks like a mistake of the command line, but may be meant.
 func TestNoMistake(t *testing.T) {
 	for _, args := range []string{
 		"--selector=--verify", "--selector --x", "--verify --persistent", "-- --selector --verify", "orders payments", "queue://A X::Y",

@@ -86,7 +86,7 @@ places, a key of scenario files with the flag's name (` + "[docs/scenarios.md](s
 	}
 	have, err := os.ReadFile(path)
 	require.NoError(t, err)
-	require.True(t, string(have) == text, "docs/settings.md is not that of the table: -update renews it")
+	require.True(t, string(have) == text, "docs/settings.md is stale: -update renews it")
 }
 
 func join(roles []plan.Role) string {

@@ -14,7 +14,7 @@ import (
 // Options select sets and metrics of a comparison.
 type Options struct {
 	Metrics []string            // names; none for the usual metrics
-	FailIf  []string            // limits, the metrics of which are compared as well
+	FailIf  []string            // limits; their metrics are compared as well
 	Unlike  bool                // runs of different plans are compared as well
 	Clean   func(string) string // makes texts of results fit to print
 }

@@ -150,7 +150,7 @@ func TestDigest(t *testing.T) {
 		dir := write(t, sample(t, 8, 3, 20))
 		path := edit(t, dir, c.file, c.old, c.with)
 		_, err := Read(dir)
-		require.ErrorContains(t, err, ResultFile+": its digest is not that of its text and of rows.jsonl", path)
+		require.ErrorContains(t, err, ResultFile+": its digest does not match: it or rows.jsonl was changed", path)
 		require.ErrorAs(t, err, new(*Error))
 	}
 	dir := write(t, sample(t, 8, 3, 20))

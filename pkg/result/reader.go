@@ -105,7 +105,7 @@ func (r *Result) checkDigest(text []byte, rows string) error {
 	}
 	sum, err := digest(text, rows)
 	if err == nil && sum != r.Digest {
-		err = fmt.Errorf("its digest is not that of its text and of %s: one was changed or damaged", RowsFile)
+		err = fmt.Errorf("its digest does not match: it or %s was changed or damaged", RowsFile)
 	}
 	return err
 }

@@ -1,8 +1,8 @@
 package store
 
-// Ring is a FIFO in a circular array, from whose middle values can be taken: the messages of a queue, and unsettled
-// deliveries. The zero value of T marks a taken value. Positions from First on stay valid until Compact; Take may move
-// First.
+// Ring is a FIFO in a circular array; values can also be taken from its middle. It has the messages of a queue, and
+// unsettled deliveries. The zero value of T marks a taken value. Positions from First on stay valid until Compact; Take
+// may move First.
 type Ring[T comparable] struct {
 	items []T    // position p is at p modulo the length, a power of two
 	First uint64 // position of the first value
