@@ -202,7 +202,7 @@ type Group struct {
 	// Rate is the target of all producers together; the zero value means as fast as possible.
 	Rate Rate `set:"rate,relative,daily" roles:"producer" section:"Load" arg:"N" join:", " none:"as fast as possible" help:"messages per second of all producers, such as 30k or 0.5; or segments, such as 'ramp 0 to 5000 for 60s, pause 10s'"`
 	// Count is the total of messages to send (or, for a consumer, to receive); 0 means no limit.
-	Count uint64 `set:"message-count,daily" none:"no limit" help:"exact number of messages to send; of a consumer, to receive"`
+	Count uint64 `set:"message-count,daily" none:"no limit" help:"exact number of messages to send; of a consumer, to receive (several consumers may receive some more)"`
 	// Resend sends messages again that ended without an answer, with the same number.
 	Resend bool `set:"in-doubt" roles:"producer" words:"report,resend" default:"report" help:"messages without an answer: report counts them; resend, with --reconnect or --send-timeout, repeats them until confirmed"`
 	// ProducerSpec and ConsumerSpec are the driver's part of the settings: all but what tells workers apart. MaxPending 0
