@@ -120,9 +120,11 @@ func check(t *testing.T, r *result) {
 	c := readConsole(t, r.stdout, g)
 	want := statusOK
 	switch {
-	case c.result == "fail":
+	case strings.HasPrefix(c.result, "fail"):
 		want = statusFailed
 		require.Contains(t, r.stderr, "error: ", "a failure is told")
+	case strings.HasPrefix(c.result, "threshold failed"):
+		want = statusThreshold
 	case r.signalled:
 		want = statusInterrupted
 	}
@@ -228,8 +230,8 @@ func (c *counts) add(d counts) {
 func checkAgreement(t *testing.T, r *result, g grammar, c *console) {
 	t.Helper()
 	s := &r.summary
-	result, _, _ := strings.Cut(c.result, ", after ") // outages
-	require.Equal(t, s.Result, result)
+	result, _, _ := strings.Cut(c.result, " after ") // outages
+	require.Equal(t, s.Result, strings.Replace(result, "threshold failed", "success", 1), "thresholds do not enter that of JSON")
 	require.Equal(t, []string{s.Reason}, c.extra["stopped"])
 	require.Equal(t, s.Result == "success", len(s.Problems) == 0, "problems: %q", s.Problems)
 	require.Len(t, c.extra["problem"], len(s.Problems))

@@ -163,18 +163,3 @@ func TestBacklogOfHosts(t *testing.T) {
 	f := (&result.Result{Figures: s.figures(s.plan.Steps, "")}).Metrics()
 	require.Equal(t, map[string]float64{"received.avg": 200, "received.min": 200, "received.max": 200}, f)
 }
-
-// An outage without an end has no length, and outages that are not listed may be those of another host.
-func TestAfterOutages(t *testing.T) {
-	ended := result.Outage{Time: 1, Length: 2 * second, Reconnected: 1}
-	open := result.Outage{Time: 9 * second, Reconnected: 1}
-	for want, r := range map[string]*result.Result{
-		"":                                      {},
-		", after 1 outage (the longest 2.00 s)": {Outages: []result.Outage{ended}},
-		", after 2 outages (not all have an end)": {Outages: []result.Outage{ended, open}},
-		", after outages (the longest 3.00 s)":    {Outages: []result.Outage{ended}, MoreOutages: &result.MoreOutages{Count: 1, Longest: 3 * second}},
-	} {
-		r.Complete, r.Parts = true, make([]result.Part, 2)
-		require.Equal(t, want, afterOutages(r, r.Metrics()))
-	}
-}

@@ -23,7 +23,7 @@ func Text(w io.Writer, m *result.Result, clean func(string) string) error {
 		fmt.Fprintf(&b, "--- %-20s %s\n", label+":", fmt.Sprintf(format, args...))
 	}
 	metrics := m.Metrics()
-	line("result", "%s%s", words.Outcome(m.Outcome.Success), afterOutages(m, metrics))
+	line("result", "%s", words.VerdictOf(m))
 	if p := m.Total.Producers; p != nil {
 		line("total sent", "%d", p.Sent)
 		line("total completed", "%d", p.Completed)
@@ -98,20 +98,4 @@ func writeParts(b *strings.Builder, m *result.Result, clean func(string) string)
 		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t\n", p.Shard, clean(p.Host.Name), clock)
 	}
 	_ = table.Flush() // a strings.Builder takes all
-}
-
-// afterOutages returns the number of outages; outages of several hosts at the same time count once. It is empty without
-// outages.
-func afterOutages(m *result.Result, metrics map[string]float64) string {
-	if len(m.Outages) == 0 {
-		return ""
-	}
-	text := ", after outages"
-	if n, known := metrics["outage.count"]; known {
-		text = ", after " + words.Plural(int(n), "outage")
-	}
-	if longest, known := metrics["outage.max"]; known {
-		return text + fmt.Sprintf(" (the longest %s)", words.Duration(int64(longest)))
-	}
-	return text + " (not all have an end)"
 }

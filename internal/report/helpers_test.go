@@ -88,7 +88,7 @@ func openLoop() result.Latencies {
 func summary(total stats.Counters, l result.Latencies) *stats.Summary {
 	l.Seal()
 	s := &stats.Summary{Sends: true, Receives: true, Result: result.Result{
-		Outcome: result.Outcome{Success: true, Reason: "duration reached"}, Total: total.Counts(true, true), Measured: new(stats.Counters{}.Counts(true, true)),
+		Complete: true, Outcome: result.Outcome{Success: true, Reason: "duration reached"}, Total: total.Counts(true, true), Measured: new(stats.Counters{}.Counts(true, true)),
 		End: loadStart().Add(10 * time.Second).UnixMicro(), Latencies: l, Tester: result.Tester{CPU: 5_000_000, Wall: 10_000_000, Cores: 2},
 	}}
 	s.Start = loadStart().UnixMicro()

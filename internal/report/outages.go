@@ -7,13 +7,14 @@ import (
 	"github.com/perfmq/perfmq/internal/words"
 )
 
-// outcomeOf returns the outcome of a run: "success, after 3 outages, 12.4 s in all, the longest 8 s".
+// outcomeOf returns the verdict on a run. `artemis perf` knows success and fail alone: runs that its commands make, and
+// a signal ends, keep these words.
 func outcomeOf(s *stats.Summary) string {
-	text := words.Outcome(s.Outcome.Success)
-	if outages := words.Outages(s.Outages, s.MoreOutages); outages != "" {
-		text += ", after " + outages
+	v := words.VerdictOf(&s.Result)
+	if v.Mark == words.MarkFailed || v.Mark == words.MarkInterrupted {
+		v.Word = words.Outcome(s.Outcome.Success)
 	}
-	return text
+	return v.String()
 }
 
 // outageNow describes the present outage; empty without one.
