@@ -26,7 +26,7 @@ const (
 )
 
 // stopGrace is the time that a broker may take to end by itself.
-const stopGrace = 20 * time.Second
+const stopGrace = time.Minute
 
 // Artemis is a running Artemis broker. Its methods may be called concurrently,
 // except the methods that start and stop it.
