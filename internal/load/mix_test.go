@@ -3,7 +3,6 @@
 package load_test
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -69,17 +68,4 @@ func TestCycles(t *testing.T) {
 	require.Equal(t, math.MaxInt, load.CycleLength([]int{1, math.MaxInt}))
 	long := sequence(t, []int{load.MaxCycle - 1, 1}, setup{Total: 1, Count: load.MaxCycle})
 	require.Equal(t, 1, long[load.MaxCycle/2-1]+long[load.MaxCycle/2])
-}
-
-// BenchmarkMix is the way of a message to a driver that does nothing, with one variant and with several.
-func BenchmarkMix(b *testing.B) {
-	for _, weights := range [][]int{{1}, {80, 15, 5}, {1, load.MaxCycle - 1}} {
-		b.Run(fmt.Sprint(weights), func(b *testing.B) {
-			r := newRig(setup{MaxPending: 1, Total: 2, Count: 2 * uint64(b.N), Mix: load.NewMix(weights)})
-			r.Attach(r.answers(nil))
-			b.ReportAllocs()
-			b.ResetTimer()
-			require.NoError(b, r.Run(b.Context()))
-		})
-	}
 }

@@ -299,32 +299,3 @@ func TestAtAllocatesNothing(t *testing.T) {
 		s.Due(s.At(n))
 	}))
 }
-
-func BenchmarkScheduleAt(b *testing.B) {
-	for _, text := range []string{
-		"33333.333",
-		"33333.333 for 1h, 1000",
-		"ramp 0 to 30000 for 24h",
-		"ramp 30000 to 0 for 24h",
-		"ramp 0 to 1000 for 2000000h",
-		"ramp 1000 to 30000 for 1m, pause 10s, stair 1000 to 30000 by 1000 every 1m, 30000",
-		"burst 30000 for 1s every 2s for 86400s over 100",
-	} {
-		b.Run(text, func(b *testing.B) {
-			s := schedule(b, text)
-			end, ends := s.End()
-			if !ends {
-				end = time.Hour
-			}
-			total := s.Due(end)
-			var n uint64
-			b.ReportAllocs()
-			for b.Loop() {
-				if n++; n == total {
-					n = 0
-				}
-				s.At(n)
-			}
-		})
-	}
-}

@@ -13,7 +13,7 @@
 //
 // internal/wire/rocketmq encodes and decodes frames and messages. The client library does not carry the load: it takes
 // several times the processor time, reports a broken connection late or never, and its consumers do not report when
-// they are subscribed (BenchmarkLibrarySend, and --client library).
+// they are subscribed (--client library shows that).
 //
 // # Sending
 //

@@ -13,7 +13,7 @@
 // The output gathers: frames sent during a system call leave together in the next one, frames announced to be followed
 // by more wait for them, and a lone frame leaves at once. Any number of receipts is in flight. MESSAGE, RECEIPT and
 // SEND frames, of which there is at least one per message, are read and written in place, without allocating, at a
-// tenth of their cost with the package frame of github.com/go-stomp/stomp/v3 (BenchmarkRead, BenchmarkWrite).
+// tenth of their cost with the package frame of github.com/go-stomp/stomp/v3.
 //
 // # Sending
 //

@@ -142,24 +142,3 @@ func TestFrameReaderDoesNotAllocate(t *testing.T) {
 		require.NoError(t, err)
 	}))
 }
-
-func BenchmarkEncodeTransfer(b *testing.B) {
-	tmpl, id, buf := stamped(b), []byte(messageID), make([]byte, 0, 4096)
-	b.ReportAllocs()
-	for n := uint32(0); b.Loop(); n++ {
-		buf = appendTransfer(buf[:0], tmpl, n, 1<<50, id)
-	}
-	b.SetBytes(int64(len(buf)))
-}
-
-// BenchmarkDecodeTransfer reads the performative, the sections, the time and the ID.
-func BenchmarkDecodeTransfer(b *testing.B) {
-	frame := appendTransfer(nil, stamped(b), 70000, 1<<50, []byte(messageID))
-	b.ReportAllocs()
-	for b.Loop() {
-		_, time, id, payload, err := receive(frame[8:])
-		if err != nil || time != 1<<50 || len(id) != len(messageID) || len(payload) != 1024 {
-			b.Fatal(err)
-		}
-	}
-}
