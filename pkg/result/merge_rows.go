@@ -51,7 +51,7 @@ func mergeRows(results []*Result, starts []int64) []Row {
 // clone returns a copy that shares nothing that add changes.
 func (r *Row) clone() *Row {
 	c := *r
-	c.Counts, c.Latencies, c.Leftover, c.Groups, c.Shared = Counts{}, Latencies{}, nil, nil, false
+	c.Counts, c.Latencies, c.Leftover, c.Groups = Counts{}, Latencies{}, nil, nil
 	c.Tester = Tester{Cores: r.Tester.Cores, Memory: r.Tester.Memory, MemoryPeak: r.Tester.MemoryPeak}
 	c.add(r)
 	if r.Verified != nil {

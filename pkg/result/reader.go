@@ -12,7 +12,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
@@ -48,11 +47,10 @@ func (e *Error) Unwrap() error { return e.Err }
 // more memory than a small multiple of the file's size.
 func Read(dir string) (*Result, error) { return read(dir, false) }
 
-// ReadHistograms is Read with the histograms of the latencies of rows, perhaps hundreds of MB a day. Rows that share a
-// histogram have none.
+// ReadHistograms is Read with the histograms of the latencies of rows, perhaps hundreds of MB a day.
 func ReadHistograms(dir string) (*Result, error) { return read(dir, true) }
 
-func read(dir string, histograms bool) (*Result, error) {
+func read(dir string, keep bool) (*Result, error) {
 	r, text, err := readResult(filepath.Join(dir, ResultFile))
 	if err != nil {
 		return nil, err
@@ -76,8 +74,8 @@ func read(dir string, histograms bool) (*Result, error) {
 			return nil, &Error{Path: filepath.Join(dir, RowsFile), Err: err}
 		}
 	}
-	g := &groups{result: r, summed: !complete, keep: histograms}
-	if err := g.read(filepath.Join(dir, LatenciesFile)); err != nil {
+	h := &histograms{result: r, summed: !complete, keep: keep}
+	if err := h.read(filepath.Join(dir, LatenciesFile)); err != nil {
 		return nil, err
 	}
 	if err := r.checkDigest(text, sum); err != nil {
@@ -86,21 +84,9 @@ func read(dir string, histograms bool) (*Result, error) {
 	return r, nil
 }
 
-// checkDigest refuses a result.json that has another digest than its text and the rows. An earlier version wrote none:
-// then a warning says that rows are missing, unless a finding does.
+// checkDigest refuses a result.json that has another digest than its text and the rows. An earlier version wrote none.
 func (r *Result) checkDigest(text []byte, rows string) error {
 	if r.Digest == "" {
-		var ofRows, ofSteps Counts
-		for i := range r.Rows {
-			ofRows.Add(&r.Rows[i].Counts)
-		}
-		for i := range r.Steps {
-			ofSteps.Add(&r.Steps[i].Counts)
-		}
-		if ofRows.Values() != ofSteps.Values() &&
-			!slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Kind == RowsMissing }) {
-			r.Outcome.Warnings = append(r.Outcome.Warnings, "the rows do not add up to the steps: some are missing")
-		}
 		return nil
 	}
 	sum, err := digest(text, rows)
@@ -242,9 +228,6 @@ func readRows(path string) (head *Head, rows []Row, sum string, err error) {
 		if n := len(rows); n > 0 && rows[n-1].Elapsed > row.Elapsed {
 			return errors.New("the rows are not in the order of time")
 		}
-		if n := len(rows); row.Shared && (n == 0 || rows[n-1].Step != row.Step || rows[n-1].Phase != row.Phase) {
-			return errors.New("a row shares histograms with no row, or one of another step or phase")
-		}
 		rows = append(rows, row)
 		return nil
 	})
@@ -268,9 +251,9 @@ func rebuild(head *Head, rows []Row) *Result {
 
 // read compares the histograms with the rows. It stores them in the rows if the options ask for that, and adds them to
 // the sums if the result is summed up from its rows.
-func (g *groups) read(path string) error {
-	r, summed := g.result, g.summed
-	g.next()
+func (h *histograms) read(path string) error {
+	r, summed := h.result, h.summed
+	h.advance()
 	err := lines(path, func(line []byte) error {
 		switch line[0] {
 		case '#':
@@ -278,20 +261,18 @@ func (g *groups) read(path string) error {
 		case '"': // the legend
 			return nil
 		}
-		return g.readLine(strings.TrimSuffix(string(line), "\n"))
+		return h.readLine(strings.TrimSuffix(string(line), "\n"))
 	})
 	if errors.Is(err, fs.ErrNotExist) {
 		return &Error{Path: path, Err: errMissing}
 	}
-	missing := len(r.Rows) - g.from + len(g.rows)
+	missing := len(r.Rows) - h.next + 1
 	switch {
-	case err == nil && len(g.wanted) == 0 && !g.behind:
+	case err == nil && len(h.wanted) == 0:
 		return nil
 	case err == nil && !summed:
 		return &Error{Path: path, Err: fmt.Errorf("the histograms of the last %d rows are missing", missing)}
-	case err == nil && g.behind:
-		missing = 1
-	case !summed || err != nil && !g.last():
+	case err != nil && (!summed || h.next < len(r.Rows)):
 		return err
 	}
 	// The tester was killed, or is still running, between a row and its histograms.
@@ -311,15 +292,15 @@ func (r *Result) checkComment(line string) error {
 }
 
 // parse returns tag and histogram of a line of a histogram log: Tag=T,start,length,max,histogram.
-func (g *groups) parse(line string) (tag string, h *Histogram, err error) {
+func (h *histograms) parse(line string) (tag string, values *Histogram, err error) {
 	const tagged = "Tag="
 	fields := strings.Split(line, ",")
 	if len(fields) != 5 || !strings.HasPrefix(fields[0], tagged) {
 		return "", nil, errors.New("it is not a line of a histogram log")
 	}
-	h = new(Histogram)
-	if err := g.decoder.decode(h, bytes.TrimSpace([]byte(fields[4]))); err != nil {
+	values = new(Histogram)
+	if err := h.decoder.decode(values, bytes.TrimSpace([]byte(fields[4]))); err != nil {
 		return "", nil, err
 	}
-	return fields[0][len(tagged):], h, nil
+	return fields[0][len(tagged):], values, nil
 }

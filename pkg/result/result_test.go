@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -121,34 +120,6 @@ func TestKilledBetweenTheFiles(t *testing.T) {
 	require.EqualValues(t, 6*40, got.Latencies[Ack].Count, "of rows 2 to 7: the first is of the warm-up")
 	require.EqualValues(t, 8*40, got.Total.Producers.Completed)
 	require.NoError(t, w.Close())
-}
-
-// TestSharedLines: rows of an earlier version share lines of latencies.hdr; the lines add up to the latencies of the
-// steps. A kill between a row and its histograms costs the histograms of one row.
-func TestSharedLines(t *testing.T) {
-	t.Parallel()
-	want := sampleSteps(t, 9, 4, 40)
-	dir := filepath.Join(t.TempDir(), "shared")
-	require.NoError(t, os.CopyFS(dir, os.DirFS("testdata/v1-shared")))
-	got := musttest.Get(ReadHistograms(dir))(t)
-	require.Empty(t, got.Outcome.Warnings)
-	rows, err := os.ReadFile(filepath.Join(dir, RowsFile))
-	require.NoError(t, err)
-	shared := []byte(`"shared":true`)
-	require.Equal(t, 4, bytes.Count(rows, shared))
-	require.Equal(t, asJSON(t, want.Latencies), asJSON(t, got.Latencies))
-	for i := range want.Steps {
-		require.Equal(t, asJSON(t, want.Steps[i].Latencies), asJSON(t, got.Steps[i].Latencies))
-	}
-	// As if the line had not been written again for one more row.
-	end := bytes.LastIndex(rows, shared)
-	end += bytes.IndexByte(rows[end:], '\n') + 1
-	last := rows[bytes.LastIndexByte(rows[:end-1], '\n')+1 : end]
-	require.NoError(t, os.WriteFile(filepath.Join(dir, RowsFile), append(slices.Clone(rows[:end]), last...), 0o600))
-	got, err = Read(dir)
-	require.NoError(t, err)
-	require.True(t, got.Rows[len(got.Rows)-1].Shared)
-	require.Equal(t, []string{"the latencies lack the histograms of the last rows: 1"}, got.Outcome.Warnings)
 }
 
 // lost is a file that is written no more.

@@ -49,9 +49,6 @@ type Row struct {
 	BrokerSide *BrokerUse `json:"brokerSide,omitempty"`
 	// Arrivals are the messages that came from each other shard of the run.
 	Arrivals []Arrival `json:"arrivals,omitempty"`
-	// Shared: this row and the row before share the lines of latencies.hdr, one for each kind of latency. Only earlier
-	// versions wrote such rows.
-	Shared bool `json:"shared,omitempty"`
 }
 
 // MaxRowGroups is the number of groups of a row with a name of their own, and OtherGroups the name of the rest.

@@ -80,17 +80,6 @@ func TestGoldenSteps(t *testing.T) {
 	require.Equal(t, asJSON(t, got.Total), asJSON(t, sum))
 }
 
-// TestRowsOfSteps: a row that shares histograms with no row of its step is refused.
-func TestRowsOfSteps(t *testing.T) {
-	t.Parallel()
-	for old, line := range map[string]string{`"step":"fill"`: "line 2: ", `"step":"hold"`: "line 5: "} {
-		dir := write(t, sampleSteps(t, 10, 3, 10))
-		path := edit(t, dir, RowsFile, old, `"shared":true,`+old)
-		_, err := Read(dir)
-		require.ErrorContains(t, err, path+", "+line+"a row shares histograms with no row, or one of another step or phase")
-	}
-}
-
 // Steps of the same name merge; commands and their hosts are kept. A step that one part did not reach comes from the
 // others.
 func TestMergeSteps(t *testing.T) {
