@@ -24,87 +24,84 @@ type Option struct {
 	Enum    []string // the allowed values, if they are few
 	Default string   // the value in the struct given to Describe
 	Value   any      // the same, in its type
+
+	index int // of the field
 }
 
-// Describe lists the options of the struct that options points to, in the order of its fields.
-func Describe(options any) []Option {
-	var list []Option
-	eachOption(options, func(name string, tag reflect.StructTag, v reflect.Value) {
-		o := Option{Name: name, Help: tag.Get("help"), Default: fmt.Sprint(v.Interface()), Value: v.Interface()}
+// Describe lists the options of the struct that options points to, in the order of its fields; none for nil.
+func Describe(options any) (list []Option) {
+	if options == nil {
+		return nil
+	}
+	v := reflect.ValueOf(options).Elem()
+	for i := range v.NumField() {
+		tag := v.Type().Field(i).Tag
+		if tag.Get("opt") == "" {
+			continue
+		}
+		value := v.Field(i).Interface()
+		o := Option{
+			Name: tag.Get("opt"), Help: tag.Get("help"), Default: fmt.Sprint(value), Value: value, index: i,
+		}
 		if enum := tag.Get("enum"); enum != "" {
 			o.Enum = strings.Split(enum, ",")
 		}
 		list = append(list, o)
-	})
+	}
 	return list
 }
 
 // CheckOptions returns an error for each option with a value outside its enum. options points to the struct.
 func CheckOptions(options any) (errs []error) {
 	for _, o := range Describe(options) {
-		if len(o.Enum) > 0 && !slices.Contains(o.Enum, o.Default) {
-			errs = append(errs, notAmong(o.Name, o.Default, o.Enum))
+		if err := o.check(o.Default); err != nil {
+			errs = append(errs, err)
 		}
 	}
 	return errs
 }
 
-func notAmong(name, value string, enum []string) error {
-	return fmt.Errorf("option %s=%s: must be one of %s", name, value, strings.Join(enum, ", "))
+func (o *Option) check(value string) error {
+	if len(o.Enum) == 0 || slices.Contains(o.Enum, value) {
+		return nil
+	}
+	return fmt.Errorf("option %s=%s: must be one of %s", o.Name, value, strings.Join(o.Enum, ", "))
 }
 
 // SetOptions sets the fields of the struct that options points to from texts of the form key=value. It reports all
-// mistakes at once, joined; each error names the option and, if it is unknown, the closest known option or all of them.
+// mistakes at once, joined; each error names the option and, if it is unknown, all known ones.
 func SetOptions(options any, assignments []string) error {
-	fields := map[string]reflect.Value{}
-	enums := map[string][]string{}
-	var names []string
-	eachOption(options, func(name string, tag reflect.StructTag, v reflect.Value) {
-		fields[name] = v
-		names = append(names, name)
-		if enum := tag.Get("enum"); enum != "" {
-			enums[name] = strings.Split(enum, ",")
-		}
-	})
 	var errs []error
+	var names []string
+	list := Describe(options)
+	for i := range list {
+		names = append(names, list[i].Name)
+	}
 	for _, a := range assignments {
 		key, value, ok := strings.Cut(a, "=")
-		field, known := fields[key]
-		switch {
+		switch i := slices.Index(names, key); {
 		case !ok:
 			errs = append(errs, fmt.Errorf("option %q: must be KEY=VALUE", a))
-		case !known:
+		case i < 0:
 			all := cmp.Or(strings.Join(names, ", "), "none")
 			errs = append(errs, fmt.Errorf("unknown option %q: known are %s", key, all))
-		case enums[key] != nil && !slices.Contains(enums[key], value):
-			errs = append(errs, notAmong(key, value, enums[key]))
 		default:
-			if err := setField(field, value); err != nil {
-				errs = append(errs, fmt.Errorf("option %s=%s: %w", key, value, err))
+			err := list[i].check(value)
+			if err == nil {
+				err = setField(reflect.ValueOf(options).Elem().Field(list[i].index), a, value)
 			}
+			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func eachOption(options any, visit func(name string, tag reflect.StructTag, v reflect.Value)) {
-	if options == nil {
-		return
-	}
-	v := reflect.ValueOf(options).Elem()
-	for i := range v.NumField() {
-		if name := v.Type().Field(i).Tag.Get("opt"); name != "" {
-			visit(name, v.Type().Field(i).Tag, v.Field(i))
-		}
-	}
-}
-
-func setField(field reflect.Value, text string) error {
+func setField(field reflect.Value, option, text string) error {
 	switch field.Interface().(type) {
 	case time.Duration:
 		d, err := time.ParseDuration(text)
 		if err != nil {
-			return errors.New("must be a time such as 250ms or 30s")
+			return fmt.Errorf("option %s: must be a time such as 250ms or 30s", option)
 		}
 		field.SetInt(int64(d))
 	case string:
@@ -112,17 +109,17 @@ func setField(field reflect.Value, text string) error {
 	case bool:
 		b, err := strconv.ParseBool(text)
 		if err != nil {
-			return errors.New("must be true or false")
+			return fmt.Errorf("option %s: must be true or false", option)
 		}
 		field.SetBool(b)
 	case int:
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			return errors.New("must be a whole number")
+			return fmt.Errorf("option %s: must be a whole number", option)
 		}
 		field.SetInt(n)
 	default:
-		return fmt.Errorf("options of type %s are not supported", field.Type())
+		return fmt.Errorf("option %s: options of type %s are not supported", option, field.Type())
 	}
 	return nil
 }
