@@ -312,7 +312,7 @@ func (l *link[T]) Waits() driver.Waits {
 	if l.produces {
 		w.Answer.Time += down
 	}
-	for _, idle := range []*driver.Idle{&w.Input, &w.Reader, &w.Writer} {
+	for _, idle := range []*driver.Idle{&w.Input, &w.Reader} {
 		if idle.Known {
 			idle.Time += down
 		}
@@ -341,9 +341,7 @@ func (p *Past) Add(worker any) {
 	} {
 		w[0].Times, w[0].Time = w[0].Times+w[1].Times, w[0].Time+w[1].Time
 	}
-	for _, i := range [][2]*driver.Idle{
-		{&p.Waits.Input, &more.Input}, {&p.Waits.Reader, &more.Reader}, {&p.Waits.Writer, &more.Writer},
-	} {
+	for _, i := range [][2]*driver.Idle{{&p.Waits.Input, &more.Input}, {&p.Waits.Reader, &more.Reader}} {
 		i[0].Known, i[0].Time = i[0].Known || i[1].Known, i[0].Time+i[1].Time
 	}
 }

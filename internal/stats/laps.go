@@ -20,7 +20,7 @@ type laps struct {
 	known      bool // there was an earlier look at it, too
 	ownKnown   bool // the waits of its own goroutine are known
 	readerIs   bool // the waits of the reader are known
-	connection bool // its reader or writer never waited
+	connection bool // its reader never waited
 }
 
 // waits returns the waits of a producer, except waits for due times.

@@ -11,12 +11,12 @@ const saturatedWait = 0.01
 
 // workerMeter is the state of a worker as of the last interval.
 type workerMeter struct {
-	reader, writer time.Duration // how long the goroutines of its connection have waited so far
-	openings       int           // connections so far
-	noLeave        uint64        // times that the broker gave it no credit to send
-	socketWaits    uint64        // times that the network took no more
-	fresh          bool          // the present connection has not been looked at
-	so, lap        laps          // totals as of the last interval, and the waits in it
+	reader      time.Duration // how long the goroutine that reads its connection has waited so far
+	openings    int           // connections so far
+	noLeave     uint64        // times that the broker gave it no credit to send
+	socketWaits uint64        // times that the network took no more
+	fresh       bool          // the present connection has not been looked at
+	so, lap     laps          // totals as of the last interval, and the waits in it
 }
 
 // readWaits records the waits of all workers since the last interval.
@@ -43,8 +43,7 @@ func (m *workerMeter) read(c *Collector, i int, now time.Time, little time.Durat
 	m.noLeave = max(m.noLeave, worker.CreditWaits+waits.Credit.Times)
 	m.socketWaits = max(m.socketWaits, worker.SocketWaits+waits.Socket.Times)
 	l := m.lapsOf(&waits, c, i, now)
-	reader, writer := lap(&m.reader, waits.Reader, little), lap(&m.writer, waits.Writer, little)
-	l.connection = reader || writer
+	l.connection = lap(&m.reader, waits.Reader, little)
 	if !m.fresh {
 		m.lap = l
 	}

@@ -27,9 +27,6 @@ type Waits struct {
 	// Reader is the time that the goroutine that reads the worker's connection waited for bytes from the broker.
 	// Workers that share a connection share this goroutine.
 	Reader Idle
-	// Writer is the time that the goroutine that writes to the worker's connection had nothing to write or waited for
-	// the network.
-	Writer Idle
 }
 
 // Wait is the number and the time of a goroutine's waits.
