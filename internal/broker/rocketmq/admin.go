@@ -1,8 +1,6 @@
 package rocketmq
 
 import (
-	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -82,59 +80,6 @@ func (c *conn) checkClient(r *wire.Frame) error {
 		return c.refuse(r, wire.ResSubscriptionParseFailed, err.Error())
 	}
 	return c.ok(r)
-}
-
-// createGroup handles UPDATE_AND_CREATE_SUBSCRIPTIONGROUP; only the name of the group has an effect.
-func (c *conn) createGroup(r *wire.Frame) error {
-	var data struct {
-		Name string `json:"groupName"`
-	}
-	if !c.readJSON(r, &data) {
-		return nil
-	}
-	if c.s.makeGroup(data.Name) == nil {
-		return c.refuseGroup(r, data.Name)
-	}
-	return c.ok(r)
-}
-
-// listGroups handles GET_ALL_SUBSCRIPTIONGROUP_CONFIG: drivers on rocketmq-client-go ask for it to probe the broker.
-func (c *conn) listGroups(r *wire.Frame) error {
-	table := map[string]any{}
-	for _, g := range c.s.allGroups() {
-		table[g.name] = map[string]any{"groupName": g.name, "consumeEnable": true, "retryMaxTimes": defaultMaxTries}
-	}
-	return c.json(r, map[string]any{"subscriptionGroupTable": table})
-}
-
-// consumeStats handles GET_CONSUME_STATS: a group's committed offsets.
-func (c *conn) consumeStats(r *wire.Frame) error {
-	group := string(r.Get("consumerGroup"))
-	c.s.mu.RLock()
-	topics := slices.Collect(maps.Values(c.s.topics))
-	c.s.mu.RUnlock()
-	only := string(r.Get("topic"))
-	b := []byte(`{"consumeTps":0,"offsetTable":{`)
-	n := 0
-	for _, t := range topics {
-		if only != "" && only != t.name {
-			continue
-		}
-		for i, q := range *t.queues.Load() {
-			offset, ok := q.committed(group)
-			if !ok {
-				continue
-			}
-			if n++; n > 1 {
-				b = append(b, ',')
-			}
-			_, next := q.limits()
-			// The key of the table is an object: RocketMQ's dialect of JSON.
-			b = fmt.Appendf(b, `{"brokerName":%q,"queueId":%d,"topic":%q}:{"brokerOffset":%d,"consumerOffset":%d}`,
-				brokerName, i, t.name, next, offset)
-		}
-	}
-	return c.body(r, append(b, '}', '}'))
 }
 
 // topicGroups handles QUERY_TOPIC_CONSUME_BY_WHO: the groups with a subscription or a committed offset.

@@ -309,18 +309,15 @@ var handlers = map[int]func(*conn, *wire.Frame) error{
 	wire.ReqGetMaxOffset:           (*conn).limitOffset,
 	wire.ReqGetMinOffset:           (*conn).limitOffset,
 
-	wire.ReqGetRouteInfoByTopic:              (*conn).route,
-	wire.ReqGetBrokerClusterInfo:             (*conn).clusterInfo,
-	wire.ReqUpdateAndCreateTopic:             (*conn).createTopic,
-	wire.ReqDeleteTopicInBroker:              (*conn).deleteTopic,
-	wire.ReqDeleteTopicInNamesrv:             (*conn).ok, // DELETE_TOPIC_IN_BROKER deletes it
-	wire.ReqUpdateAndCreateSubscriptionGroup: (*conn).createGroup,
-	wire.ReqGetAllSubscriptionGroupConfig:    (*conn).listGroups,
-	wire.ReqDeleteSubscriptionGroup:          (*conn).deleteGroup,
-	wire.ReqGetConsumeStats:                  (*conn).consumeStats,
-	wire.ReqQueryTopicConsumeByWho:           (*conn).topicGroups,
-	wire.ReqGetBrokerConfig:                  (*conn).brokerConfig,
-	wire.ReqGetBrokerRuntimeInfo:             (*conn).runtimeInfo,
+	wire.ReqGetRouteInfoByTopic:     (*conn).route,
+	wire.ReqGetBrokerClusterInfo:    (*conn).clusterInfo,
+	wire.ReqUpdateAndCreateTopic:    (*conn).createTopic,
+	wire.ReqDeleteTopicInBroker:     (*conn).deleteTopic,
+	wire.ReqDeleteTopicInNamesrv:    (*conn).ok, // DELETE_TOPIC_IN_BROKER deletes it
+	wire.ReqDeleteSubscriptionGroup: (*conn).deleteGroup,
+	wire.ReqQueryTopicConsumeByWho:  (*conn).topicGroups,
+	wire.ReqGetBrokerConfig:         (*conn).brokerConfig,
+	wire.ReqGetBrokerRuntimeInfo:    (*conn).runtimeInfo,
 }
 
 // dispatch handles a request. An error ends the connection.

@@ -19,7 +19,7 @@
 // # Bounds and back-pressure
 //
 // The store's limits hold for each topic, all queues together. A topic keeps messages for the groups with a claim: a
-// committed offset, or members that subscribe to it (not broadcasting). An eighth of the limits is kept for future
+// committed offset, or members that subscribe to it. An eighth of the limits is kept for future
 // groups. The claim of a group without members ends two minutes after its last request. While a group lags at the
 // limit, sends are stored, but their answers are withheld until there is room, and the connection is not read after a
 // one-way send; with [store.Config.Reject] the answer is SYSTEM_BUSY. A connection with consumers is read on slowly, as
@@ -41,7 +41,7 @@
 //
 // # Not supported
 //
-// Replicas, traces, POP consumers, request and reply, static topics, LMQ, dead letters of unanswered transactions
-// (they are dropped), settings of groups, and IPv6 addresses in messages. Other requests are answered with
+// Replicas, traces, POP and broadcasting consumers, request and reply, static topics, LMQ, dead letters of unanswered
+// transactions (they are dropped), settings of groups, and IPv6 addresses in messages. Other requests are answered with
 // REQUEST_CODE_NOT_SUPPORTED.
 package rocketmq

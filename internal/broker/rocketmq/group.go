@@ -18,11 +18,10 @@ type group struct {
 
 	subsSize atomic.Int64 // accounted memory of the subscriptions, in bytes
 
-	mu           sync.Mutex
-	members      map[member]bool
-	subs         map[string]*subscription // by topic
-	locks        map[wire.Queue]lock      // of queues without the broker
-	broadcasting bool                     // the members keep their offsets themselves
+	mu      sync.Mutex
+	members map[member]bool
+	subs    map[string]*subscription // by topic
+	locks   map[wire.Queue]lock      // of queues without the broker
 
 	notified  time.Time // when the members were last notified
 	notifying bool      // they will be notified
@@ -191,7 +190,6 @@ func (g *group) join(m member, d *wire.ConsumerData) (changed bool) {
 	if !g.members[m] {
 		g.members[m], changed = true, true
 	}
-	g.broadcasting = d.Model == wire.Broadcasting
 	subs := map[string]*subscription{}
 	for _, s := range d.Subscriptions {
 		old := g.subs[s.Topic]

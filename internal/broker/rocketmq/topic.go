@@ -174,7 +174,7 @@ func (s *Server) claims(topic string) map[string]bool {
 		switch {
 		case len(g.members) == 0 && time.Now().UnixNano()-g.lastRequest.Load() > int64(goneAfter):
 			list[g.name] = false
-		case len(g.members) > 0 && !g.broadcasting && g.subs[topic] != nil:
+		case len(g.members) > 0 && g.subs[topic] != nil:
 			list[g.name] = true
 		}
 		g.mu.Unlock()

@@ -83,9 +83,6 @@ type ConsumerData struct {
 	UnitMode      bool           `json:"unitMode"`
 }
 
-// Broadcasting is the messageModel of a group in which each member gets all messages, and keeps account of them itself.
-const Broadcasting = "BROADCASTING"
-
 // Subscription is a group's choice of the messages of a topic (SubscriptionData).
 type Subscription struct {
 	ClassFilter bool     `json:"classFilterMode"`

@@ -46,7 +46,6 @@ const (
 	ReqGetRouteInfoByTopic              = 105
 	ReqGetBrokerClusterInfo             = 106
 	ReqUpdateAndCreateSubscriptionGroup = 200
-	ReqGetAllSubscriptionGroupConfig    = 201
 	ReqGetTopicStatsInfo                = 202
 	ReqDeleteSubscriptionGroup          = 207
 	ReqGetConsumeStats                  = 208

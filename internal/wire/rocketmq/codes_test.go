@@ -28,7 +28,7 @@ func TestConstants(t *testing.T) {
 			"UNLOCK_BATCH_MQ": wire.ReqUnlockBatchMQ, "CHECK_CLIENT_CONFIG": wire.ReqCheckClientConfig,
 			"GET_ROUTEINFO_BY_TOPIC": wire.ReqGetRouteInfoByTopic, "GET_BROKER_CLUSTER_INFO": wire.ReqGetBrokerClusterInfo,
 			"UPDATE_AND_CREATE_SUBSCRIPTIONGROUP": wire.ReqUpdateAndCreateSubscriptionGroup,
-			"GET_TOPIC_STATS_INFO":                wire.ReqGetTopicStatsInfo, "GET_ALL_SUBSCRIPTIONGROUP_CONFIG": wire.ReqGetAllSubscriptionGroupConfig, "DELETE_SUBSCRIPTIONGROUP": wire.ReqDeleteSubscriptionGroup, "GET_CONSUME_STATS": wire.ReqGetConsumeStats,
+			"GET_TOPIC_STATS_INFO":                wire.ReqGetTopicStatsInfo, "DELETE_SUBSCRIPTIONGROUP": wire.ReqDeleteSubscriptionGroup, "GET_CONSUME_STATS": wire.ReqGetConsumeStats,
 			"DELETE_TOPIC_IN_BROKER": wire.ReqDeleteTopicInBroker, "DELETE_TOPIC_IN_NAMESRV": wire.ReqDeleteTopicInNamesrv,
 			"QUERY_TOPIC_CONSUME_BY_WHO": wire.ReqQueryTopicConsumeByWho, "SEND_MESSAGE_V2": wire.ReqSendMessageV2,
 			"SEND_BATCH_MESSAGE": wire.ReqSendBatchMessage, "GET_SUBSCRIPTIONGROUP_CONFIG": wire.ReqGetSubscriptionGroupConfig,
