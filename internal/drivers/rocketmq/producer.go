@@ -204,8 +204,7 @@ func (p *producer) open(ctx context.Context, r *route, spec *driver.ProducerSpec
 		}
 	}
 	if len(conns) == 0 {
-		return driver.Errorf(driver.ClassAuth, p.op, "look at the topic's perm (mqadmin updateTopicPerm)",
-			"no queue of topic %s may be written", p.topic)
+		return notWritable(p.op, p.topic)
 	}
 	if err := p.fitDelay(ctx, conns, spec); err != nil {
 		return err
@@ -221,6 +220,11 @@ func (p *producer) open(ctx context.Context, r *route, spec *driver.ProducerSpec
 		p.batch = newBatcher(p, spec.MaxPending)
 	}
 	return nil
+}
+
+func notWritable(op, topic string) error {
+	return driver.Errorf(driver.ClassAuth, op, "look at the topic's perm (mqadmin updateTopicPerm)",
+		"no queue of topic %s may be written", topic)
 }
 
 // sendBroker prepares the header of sends to a broker: SendMessageRequestHeaderV2, with fields in the order of their

@@ -1,6 +1,6 @@
 // Package rocketmqgo is RocketMQ on the client library github.com/apache/rocketmq-client-go/v2, used as an application
-// uses it: a call of SendSync for each message, and a push consumer. It shares no protocol code with the native driver,
-// see internal/drivers/rocketmq.
+// uses it: a call of SendSync for each message, and a push consumer. Only topics are looked up, created and probed by
+// the native driver, see internal/drivers/rocketmq: the library reports too little about its brokers.
 //
 // The library reconnects by itself and does not report a lost connection. Sends then fail, after three seconds if they
 // were in flight; a consumer goes on thirty seconds after its pull in flight. A message is sent once, because the
@@ -18,21 +18,20 @@ package rocketmqgo
 import (
 	"context"
 	"crypto/rand"
-	"net"
 	"sync"
 	"time"
 
-	"github.com/apache/rocketmq-client-go/v2/primitive"
 	"github.com/apache/rocketmq-client-go/v2/rlog"
 
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
+	"github.com/perfmq/perfmq/internal/drivers/rocketmq"
 	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // Options are the settings of this driver.
 type Options struct {
-	Queues int `opt:"queues" help:"queues of a created topic, 1 to 1024"`
+	Queues int `opt:"queues" help:"queues of a created topic, or required of an existing one; 0: 8, or any"`
 }
 
 const (
@@ -50,11 +49,12 @@ func Factory() driver.Factory {
 		Name: "rocketmq", Title: "Apache RocketMQ (remoting)", Client: "rocketmq-client-go",
 		Capabilities: driver.Capabilities{Reconnects: true, Queue: queue},
 	}
-	return protocol.Factory(f, p, func() *Options { return &Options{Queues: 8} }, check,
+	return protocol.Factory(f, p, func() *Options { return &Options{} }, check,
 		func(s transport.Settings[Options]) driver.Driver {
 			quiet()
 			return &rocketDriver{
-				factory: f, cfg: s, topics: admins{NewQueues: s.Options.Queues}, groups: map[string][]*consumer{},
+				factory: f, cfg: s, groups: map[string][]*consumer{},
+				topics: rocketmq.NewAdmin(s.Target, s.ConnectTimeout, s.Options.Queues),
 			}
 		})
 }
@@ -67,8 +67,8 @@ func check(s *transport.Settings[Options], fail transport.Fail) {
 	if s.Target.User != "" {
 		fail(hintNative, "a login: rocketmq-client-go hides its refusal from consumers")
 	}
-	if n := s.Options.Queues; n < 1 || n > 1024 {
-		fail("", "option queues=%d: must be 1 to 1024", n)
+	if n := s.Options.Queues; n < 0 || n > 1024 {
+		fail("", "option queues=%d: must be 0 to 1024", n)
 	}
 }
 
@@ -76,31 +76,17 @@ func check(s *transport.Settings[Options], fail transport.Fail) {
 type rocketDriver struct {
 	factory driver.Factory
 	cfg     transport.Settings[Options]
-	topics  admins
+	topics  *rocketmq.Admin
 
 	mu     sync.Mutex
 	groups map[string][]*consumer // the open consumers, by group
 }
 
 // Close implements [driver.Driver].
-func (d *rocketDriver) Close(context.Context) error { return d.topics.Close() }
+func (d *rocketDriver) Close(context.Context) error {
+	d.topics.Close()
+	return nil
+}
 
 // instance returns a unique name for a client.
 func instance(spec *driver.Connection) string { return spec.Name + "-" + rand.Text()[:8] }
-
-// prepare returns a name server, and the queues of the topic of dest, which it creates if need be.
-func (d *rocketDriver) prepare(
-	ctx context.Context, op string, dest driver.Destination,
-) (server string, queues []*primitive.MessageQueue, err error) {
-	server, err = protocol.Dial(ctx, protocol.RocketMQ(), &d.cfg, nil, func(
-		_ context.Context, _ transport.Endpoint, conn net.Conn, _ *transport.Metered,
-	) (string, error) {
-		return conn.RemoteAddr().String(), conn.Close() // the library dials by itself, and needs addresses
-	})
-	if err == nil {
-		ctx, cancel := context.WithTimeout(ctx, d.cfg.ConnectTimeout)
-		defer cancel()
-		queues, err = d.topics.Queues(ctx, op, server, dest.Name)
-	}
-	return server, queues, err
-}

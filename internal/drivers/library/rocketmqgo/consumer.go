@@ -11,6 +11,7 @@ import (
 	"github.com/apache/rocketmq-client-go/v2/primitive"
 
 	"github.com/perfmq/perfmq/internal/drivers/library"
+	native "github.com/perfmq/perfmq/internal/drivers/rocketmq"
 	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -31,8 +32,7 @@ type consumer struct {
 		PersistConsumerOffset() error
 		Rebalance()
 	}
-	server  string                                     // a name server that knows the brokers
-	all     []*primitive.MessageQueue                  // the queues of the destination
+	topic   *native.Topic
 	queues  func() map[primitive.MessageQueue]standing // the queues assigned to this consumer
 	loop    library.Receiver
 	inbox   chan *handover
@@ -72,18 +72,18 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 	if err := rules().CheckConsumer(op, &d.factory, &spec); err != nil {
 		return nil, err
 	}
-	server, queues, err := d.prepare(ctx, op, dest)
+	topic, err := d.topics.Topic(ctx, dest.Name)
 	if err != nil {
 		return nil, err
 	}
 	spec.Concurrency = max(1, spec.Concurrency)
 	c := &consumer{
 		driver: d, op: "receive from " + dest.String(), spec: spec, group: "perfmq-queue-" + dest.Name,
-		server: server, all: queues, inbox: make(chan *handover), dropped: make(chan struct{}),
+		topic: topic, inbox: make(chan *handover), dropped: make(chan struct{}),
 		waiting: map[place]bool{}, accepted: map[primitive.MessageQueue]int64{},
 	}
 	p, err := libconsumer.NewPushConsumer(libconsumer.WithConsumeFromWhere(libconsumer.ConsumeFromFirstOffset),
-		libconsumer.WithNameServer(primitive.NamesrvAddr{server}), libconsumer.WithGroupName(c.group),
+		libconsumer.WithNameServer(primitive.NamesrvAddr{topic.NameServer}), libconsumer.WithGroupName(c.group),
 		libconsumer.WithInstance(instance(&spec.Connection)), libconsumer.WithConsumeGoroutineNums(spec.Concurrency))
 	if err == nil {
 		err = p.Subscribe(dest.Name, libconsumer.MessageSelector{}, c.take)
@@ -114,7 +114,7 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 // join waits until the queues are assigned evenly to the consumers, as far as these are known here. Otherwise the first
 // messages would come twice.
 func (c *consumer) join(ctx context.Context) error {
-	d, queues := c.driver, len(c.all)
+	d, queues := c.driver, len(c.topic.Queues)
 	d.mu.Lock()
 	d.groups[c.group] = append(d.groups[c.group], c)
 	d.mu.Unlock()

@@ -20,10 +20,7 @@ const (
 // queue again. While connected it does so at least every twenty seconds, because brokers hold a pull without messages
 // that long. A queue of a consumer in another process cannot be checked, and counts as not pulled.
 func (c *consumer) Probe(ctx context.Context) error {
-	brokers, err := brokersOf(ctx, c.server, c.all)
-	if err == nil {
-		err = c.driver.topics.Ask(ctx, c.server, brokers)
-	}
+	err := c.topic.Ask(ctx)
 	for since := time.Now().UnixMilli(); err == nil; {
 		var pulled bool
 		if pulled, err = c.pulledSince(ctx, since); pulled || err != nil {
@@ -32,7 +29,7 @@ func (c *consumer) Probe(ctx context.Context) error {
 		err = library.Sleep(ctx, probeEvery)
 	}
 	if err == nil { // otherwise the pulls found no broker
-		err = c.driver.topics.Ask(ctx, c.server, brokers)
+		err = c.topic.Ask(ctx)
 	}
 	if err != nil {
 		_ = library.Sleep(ctx, probePause)
@@ -53,8 +50,8 @@ func (c *consumer) pulledSince(ctx context.Context, since int64) (bool, error) {
 			asked[queue] = asked[queue] || at.pulled > since && !at.dropped
 		}
 	}
-	for _, queue := range c.all {
-		if !asked[*queue] {
+	for _, q := range c.topic.Queues {
+		if !asked[primitive.MessageQueue{Topic: c.spec.Destination.Name, BrokerName: q.Broker, QueueId: q.Number}] {
 			return false, nil
 		}
 	}

@@ -65,12 +65,12 @@ func (d *rocketDriver) Producer(
 	if err != nil {
 		return nil, err
 	}
-	server, _, err := d.prepare(ctx, op, spec.Destination)
+	topic, err := d.topics.Topic(ctx, p.topic)
 	if err != nil {
 		return nil, err
 	}
 	queues := &selector{QueueSelector: libproducer.NewHashQueueSelector()}
-	p.library, err = rocketmq.NewProducer(libproducer.WithNameServer(primitive.NamesrvAddr{server}),
+	p.library, err = rocketmq.NewProducer(libproducer.WithNameServer(primitive.NamesrvAddr{topic.NameServer}),
 		libproducer.WithGroupName("perfmq-producer"),
 		libproducer.WithInstanceName(instance(&spec.Connection)), libproducer.WithRetry(0),
 		libproducer.WithCompressMsgBodyOverHowmuch(math.MaxInt), libproducer.WithQueueSelector(queues))
