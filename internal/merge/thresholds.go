@@ -1,7 +1,6 @@
 package merge
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -100,7 +99,7 @@ func (s *shards) metrics(steps []plannedStep, group string) map[string]float64 {
 			return nil
 		}
 		of = result.Result{
-			Total: at.Counts, Measured: s.measured(&steps[0], at), Latencies: at.Latencies, Figures: at.Figures,
+			Total: at.Counts, Measured: measured(&steps[0], at), Latencies: at.Latencies, Figures: at.Figures,
 			End: at.End,
 		}
 		from = at.Start
@@ -121,20 +120,13 @@ func (s *shards) metrics(steps []plannedStep, group string) map[string]float64 {
 	return of.Metrics()
 }
 
-// measured returns the measured counts of a step; nil if unknown. Killed parts and results of before lack them: then
-// they are all counts if there was no warm-up, or the sum of its groups.
-func (s *shards) measured(p *plannedStep, at *result.Step) *result.Counts {
-	switch {
-	case at.Measured != nil || p.Warmup == "":
-		return cmp.Or(at.Measured, &at.Counts)
-	case !s.grouped(at):
-		return nil
+// measured returns the measured counts of a step: all of them if there was no warm-up; nil if unknown, as killed parts
+// lack them.
+func measured(p *plannedStep, at *result.Step) *result.Counts {
+	if at.Measured == nil && p.Warmup == "" {
+		return &at.Counts
 	}
-	var sum result.Counts
-	for i := range at.Groups {
-		sum.Add(&at.Groups[i].Measured)
-	}
-	return &sum
+	return at.Measured
 }
 
 // grouped reports whether a step of the merged result has the groups of all parts: a killed part does not list them.
@@ -158,8 +150,8 @@ func (s *shards) setGroup(of *result.Result, steps []plannedStep, name string) (
 		switch {
 		case k >= 0 && s.grouped(at):
 			sum.Add(&at.Groups[k])
-		case p.alone(name) && s.measured(p, at) != nil: // results do not list a group that is all of its step
-			sum.Add(&result.Group{Counts: at.Counts, Measured: *s.measured(p, at), Latencies: at.Latencies})
+		case p.alone(name) && measured(p, at) != nil: // results do not list a group that is all of its step
+			sum.Add(&result.Group{Counts: at.Counts, Measured: *measured(p, at), Latencies: at.Latencies})
 		default:
 			return false
 		}
