@@ -75,14 +75,6 @@ func (b *Broker) Same(o *Broker) bool {
 	return b.Name == o.Name && b.Protocol == o.Protocol && b.Client == o.Client && b.URL == o.URL
 }
 
-// title is the protocol, and the client library if it is one.
-func title(f *driver.Factory) string {
-	if f.Client == "" || f.Client == driver.Native {
-		return f.Title
-	}
-	return f.Title + " over " + f.Client
-}
-
 // Plan is everything that a run needs to know: the settings of the whole run, and its steps.
 type Plan struct {
 	// Name is the name of the scenario; empty for a command line.

@@ -159,9 +159,9 @@ func (v *validator) settings() {
 	for _, b := range g.Brokers() {
 		f := v.driver(b)
 		v.refuse(g.Hosts == Spread && f.Hosts == nil, "leave --hosts out",
-			"--hosts spread: the hosts of a URL of %s are name servers", title(f))
+			"--hosts spread: the hosts of a URL of %s are name servers", f.Spoken())
 		v.refuse(g.Reconnect && f.Capabilities.Reconnects, "use --client native, or leave --reconnect out",
-			"--reconnect: %s reconnects by itself and reports no outage", title(f))
+			"--reconnect: %s reconnects by itself and reports no outage", f.Spoken())
 	}
 }
 
@@ -190,7 +190,7 @@ func (v *validator) destinations() {
 				if f.Native != nil && f.Native.Of(d.Kind).Exists {
 					hint += ", or use --client native"
 				}
-				v.refuse(true, hint, "%s has no %ss: %s", title(f), d.Kind, d)
+				v.refuse(true, hint, "%s has no %ss: %s", f.Spoken(), d.Kind, d)
 				break
 			}
 		}
@@ -217,11 +217,14 @@ func (g *Group) hasKind(kind driver.Kind) bool {
 
 func (v *validator) producing(f *driver.Factory) {
 	g := v.group
-	v.capable(f, g.sending)
+	v.capable(f, func(_ driver.Kind, c *driver.KindCapabilities) []string {
+		spec := g.producerSpec()
+		return spec.Missing(c)
+	})
 	v.mix()
 	v.text()
 	for _, key := range []string{driver.TimeProperty, driver.IDProperty} {
-		v.refuse(g.sends(func(m *Variant) bool {
+		v.refuse(slices.ContainsFunc(g.Mix, func(m Variant) bool {
 			return slices.ContainsFunc(m.Properties, func(p driver.Property) bool { return p.Key == key })
 		}), "choose another key", "--property %s=... is taken: perfmq sets it on each message", key)
 	}
@@ -231,7 +234,10 @@ func (v *validator) consuming(f *driver.Factory) {
 	g := v.group
 	v.refuse(g.Credit > 0 && g.TransactionSize > g.Credit, "lower --tx-size or raise --credit",
 		"--tx-size %d is above --credit %d", g.TransactionSize, g.Credit)
-	v.capable(f, g.receiving)
+	v.capable(f, func(kind driver.Kind, c *driver.KindCapabilities) []string {
+		spec := g.consumerSpec(kind)
+		return spec.Missing(c)
+	})
 	v.refuse(g.fails(driver.Release) && g.ConsumerFail.IsAll(), "give a smaller share, or --consumer-fail-as reject",
 		"--consumer-fail 100%%: each message would come again for ever")
 	v.wrong(!g.ConsumerFail.IsZero() && g.TransactionSize > 0, Excludes("--consumer-fail", "--tx"))
@@ -288,4 +294,37 @@ func (v *validator) resend() {
 	v.wrong(!g.Reconnect && g.SendTimeout == 0 && !c.TimesOut && !c.Reconnects,
 		Needs("--in-doubt resend", "--reconnect or --send-timeout"))
 	v.wrong(g.CommitInterval > 0, Excludes("--in-doubt resend", "--commit-interval"))
+}
+
+// unsupported records a setting that a protocol does not have.
+func (v *validator) unsupported(flag, protocol, hint string) {
+	v.refuse(true, "leave "+flag+" out"+hint, "%s: %s does not support that", flag, protocol)
+}
+
+// sends reports whether the group sends messages of a kind.
+func (g *Group) sends(kind func(*Variant) bool) bool {
+	return slices.ContainsFunc(g.Mix, func(m Variant) bool { return kind(&m) })
+}
+
+// capable refuses settings that a protocol does not support for one of the destinations. The native driver may support
+// more than a client library.
+func (v *validator) capable(f *driver.Factory, missing func(driver.Kind, *driver.KindCapabilities) []string) {
+	all := func(c *driver.Capabilities) (settings []string) {
+		for _, kind := range []driver.Kind{driver.Queue, driver.Topic} {
+			if v.group.hasKind(kind) && c.Of(kind).Exists {
+				settings = append(settings, missing(kind, c.Of(kind))...)
+			}
+		}
+		return settings
+	}
+	missed := all(&f.Capabilities)
+	for i, setting := range missed {
+		hint := ""
+		if f.Native != nil && !slices.Contains(all(f.Native), setting) {
+			hint = ", or use --client native"
+		}
+		if !slices.Contains(missed[:i], setting) {
+			v.unsupported(setting, f.Spoken(), hint)
+		}
+	}
 }

@@ -14,11 +14,7 @@ func (g *Group) ProducerSpecs(process string) []driver.ProducerSpec {
 	}
 	total := g.Producers * len(g.Destinations)
 	hosts := len(g.ProducerBroker.Hosts)
-	all := g.ProducerSpec
-	all.MaxPending = g.Pending()
-	for _, v := range g.Mix {
-		all.Variants = append(all.Variants, v.Variant)
-	}
+	all := g.producerSpec()
 	specs := make([]driver.ProducerSpec, 0, total)
 	for i := range total {
 		conn := i
@@ -33,6 +29,16 @@ func (g *Group) ProducerSpecs(process string) []driver.ProducerSpec {
 	return specs
 }
 
+// producerSpec returns what the producers have in common.
+func (g *Group) producerSpec() driver.ProducerSpec {
+	spec := g.ProducerSpec
+	spec.MaxPending = g.Pending()
+	for _, v := range g.Mix {
+		spec.Variants = append(spec.Variants, v.Variant)
+	}
+	return spec
+}
+
 // ConsumerSpecs returns the specification of each consumer of the run.
 func (g *Group) ConsumerSpecs(process string) []driver.ConsumerSpec {
 	if !g.Role.Consumes() {
@@ -43,14 +49,25 @@ func (g *Group) ConsumerSpecs(process string) []driver.ConsumerSpec {
 	for _, dest := range g.Destinations {
 		for sub := range subscriptions {
 			for range g.Consumers {
-				specs = append(specs, g.consumerSpec(len(specs), sub, hosts, dest, process))
+				specs = append(specs, g.consumer(len(specs), sub, hosts, dest, process))
 			}
 		}
 	}
 	return specs
 }
 
-func (g *Group) consumerSpec(i, sub, hosts int, dest driver.Destination, process string) driver.ConsumerSpec {
+// consumerSpec returns what the consumers of one kind of destinations have in common.
+func (g *Group) consumerSpec(kind driver.Kind) driver.ConsumerSpec {
+	spec := g.ConsumerSpec
+	if g.ConsumerFail.IsZero() {
+		spec.Failing = driver.Accept
+	}
+	spec.Durable = spec.Durable && kind == driver.Topic
+	spec.Shared = g.Shared > 0 && kind == driver.Topic
+	return spec
+}
+
+func (g *Group) consumer(i, sub, hosts int, dest driver.Destination, process string) driver.ConsumerSpec {
 	conn := i
 	switch {
 	case g.Shared > 0 && g.ClientID != "":
@@ -59,14 +76,9 @@ func (g *Group) consumerSpec(i, sub, hosts int, dest driver.Destination, process
 	case g.ConsumerConnections > 0:
 		conn = i % g.ConsumerConnections
 	}
-	spec := g.ConsumerSpec
+	spec := g.consumerSpec(dest.Kind)
 	spec.Connection = g.connection("consumer", conn, hosts, process)
 	spec.Destination, spec.Name = dest, g.worker("consumer", i)
-	if g.ConsumerFail.IsZero() {
-		spec.Failing = driver.Accept
-	}
-	spec.Durable = spec.Durable && dest.Kind == driver.Topic
-	spec.Shared = g.Shared > 0 && dest.Kind == driver.Topic
 	switch {
 	case spec.Shared:
 		spec.Subscription = g.subscription(dest, sub)

@@ -207,6 +207,14 @@ type Factory struct {
 	Open func(ctx context.Context, opts OpenOptions) (Driver, error)
 }
 
+// Spoken is the protocol, and the client library if it is one: "AMQP 1.0 over go-amqp".
+func (f *Factory) Spoken() string {
+	if f.Client == "" || f.Client == Native {
+		return f.Title
+	}
+	return f.Title + " over " + f.Client
+}
+
 // InFlight is a client's bound on the messages in flight, beside [ProducerSpec.MaxPending]: Send waits for the broker's
 // answer to an earlier one, or to its own, when there are that many. The driver reports these waits as [Waits.Answer].
 type InFlight struct {

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -108,6 +109,23 @@ type ProducerSpec struct {
 	SendTimeout time.Duration `set:"send-timeout" roles:"producer" section:"Load" default:"0s" least:"0|20ms" help:"a message without an answer after this time ends as unconfirmed; 0: never, over rocketmq by -o send-timeout"`
 }
 
+// Missing returns the settings of the producer that need a capability which c lacks: "--ttl".
+func (s *ProducerSpec) Missing(c *KindCapabilities) []string {
+	some := func(asks func(*Variant) bool) bool {
+		return slices.ContainsFunc(s.Variants, func(v Variant) bool { return asks(&v) })
+	}
+	return missing([]need{
+		{"--commit-interval", s.CommitInterval > 0, c.Transactions},
+		{"--persistent", s.Persistent, c.Persistent},
+		{"--ttl", s.TTL > 0, c.TTL},
+		{"--delivery-delay", s.Delay > 0, c.Delay},
+		{"--priority", some(func(v *Variant) bool { return v.Priority >= 0 }), c.Priority},
+		{"--group", some(func(v *Variant) bool { return v.Group != "" }), c.Group},
+		{"--message-type text", some(func(v *Variant) bool { return v.Text }), c.Text},
+		{"--property", some(func(v *Variant) bool { return len(v.Properties) > 0 }), c.Properties},
+	})
+}
+
 // MaxVariants is the largest number of variants of a producer.
 const MaxVariants = 1024
 
@@ -162,4 +180,33 @@ type ConsumerSpec struct {
 	// [ClassUnsupported] a verdict that it, or this broker, cannot carry out. The zero value is Accept: deliver gives no
 	// other verdict.
 	Failing Verdict `set:"consumer-fail-as" roles:"consumer" section:"Consumer" arg:"NAME" words:"release,reject" default:"release" help:"what happens to failed messages: release (deliver again) or reject (drop, or dead letters)"`
+}
+
+// Missing returns the settings of the consumer that need a capability which c lacks: "--tx".
+func (s *ConsumerSpec) Missing(c *KindCapabilities) []string {
+	return missing([]need{
+		{"--tx", s.TransactionSize > 0, c.TransactedReceive},
+		{"--selector", s.Selector != "", c.Selector},
+		{"--credit", s.Credit > 0, c.Credit},
+		{"--consumer-fail as reject", s.Failing == Reject, c.Reject},
+		{"--consumer-fail as release", s.Failing == Release, c.Release},
+		{"--durable", s.Durable, c.DurableSubscription},
+		{"--shared", s.Shared, c.SharedSubscription},
+		{"--concurrency", s.Concurrency > 1, c.Concurrency},
+	})
+}
+
+// need is a setting, and whether it is used and supported.
+type need struct {
+	setting   string
+	used, can bool
+}
+
+func missing(needs []need) (settings []string) {
+	for _, n := range needs {
+		if n.used && !n.can {
+			settings = append(settings, n.setting)
+		}
+	}
+	return settings
 }

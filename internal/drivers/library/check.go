@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -47,76 +46,32 @@ func (r Rules) Names() string {
 	return text
 }
 
-// wish is a feature that a producer or consumer asks for, and whether it is supported. The native driver may have it if
-// native is true.
-type wish struct {
-	asked, can bool
-	hint       string
-	native     bool
-	text       string
-}
-
-// refuse returns an error for the first unsupported wish. The client library is the cause of only some refusals: the
-// native driver may lack the feature, too.
-func (r Rules) refuse(op string, f *driver.Factory, dest driver.Destination, wishes []wish) error {
-	names := r.Names()
-	wishes = append(wishes,
-		wish{true, f.Capabilities.Of(dest.Kind).Exists, "use another destination", true, dest.Kind.String() + "s"},
-		wish{!r.Legal(dest.Name), false, "use a name of " + names, true, "names with other signs than " + names})
-	for _, w := range wishes {
-		if !w.asked || w.can {
-			continue
-		}
-		hint := w.hint
-		if w.native && !r.Only {
-			hint += ", or use --client native"
-		}
-		title := f.Title
-		if f.Client != driver.Native {
-			title += " over " + f.Client
-		}
-		return driver.Errorf(driver.ClassUnsupported, op, hint, "%s: not supported: %s", title, w.text)
-	}
-	return nil
-}
-
 // CheckProducer refuses features that the capabilities of f exclude, and names that the rules exclude.
 func (r Rules) CheckProducer(op string, f *driver.Factory, spec *driver.ProducerSpec) error {
-	can := f.Capabilities.Of(spec.Destination.Kind)
-	wishes := []wish{
-		{spec.CommitInterval > 0, can.Transactions, "leave out --commit-interval", true, "transactions"},
-		{spec.Persistent, can.Persistent, "leave out --persistent", false, "a choice of the delivery mode"},
-		{spec.TTL > 0, can.TTL, "leave out --ttl", false, "a time to live"},
-		{spec.Delay > 0, can.Delay, protocol.HintNoDelay, true, "delayed messages"},
-	}
-	for i := range spec.Variants {
-		v := &spec.Variants[i]
-		wishes = append(wishes,
-			wish{v.Text, can.Text, protocol.HintBytes, false, "messages of text"},
-			wish{v.Priority >= 0, can.Priority, "leave out --priority", false, "priorities"},
-			wish{v.Group != "", can.Group, "leave out --group", false, "groups"},
-			wish{len(v.Properties) > 0, can.Properties, "leave out --property", false, "properties"})
-	}
-	return r.refuse(op, f, spec.Destination, wishes)
+	return r.refuse(op, f, spec.Destination, spec.Missing(f.Capabilities.Of(spec.Destination.Kind)))
 }
 
 // CheckConsumer refuses features that the capabilities of f exclude, and names that the rules exclude.
 func (r Rules) CheckConsumer(op string, f *driver.Factory, spec *driver.ConsumerSpec) error {
-	can, kinds := f.Capabilities.Of(spec.Destination.Kind), spec.Destination.Kind.String()+"s"
-	return r.refuse(op, f, spec.Destination, []wish{
-		{spec.TransactionSize > 0, can.TransactedReceive, "leave out --tx", true, "receiving in transactions"},
-		{spec.Durable, can.DurableSubscription, "leave out --durable", false, "durable subscriptions of " + kinds},
-		{spec.Shared, can.SharedSubscription, "leave out --shared", false, "shared subscriptions of " + kinds},
-		{
-			spec.Durable && !spec.Shared, spec.Connection.ClientID != "", "give --clientID", false,
-			"durable subscriptions without a client ID",
-		},
-		{spec.Selector != "", can.Selector, "leave out --selector", false, "selectors"},
-		{spec.Credit > 0, can.Credit, "leave out --credit", false, "a choice of the receive window"},
-		{spec.Failing == driver.Reject, can.Reject, "leave out --consumer-fail", true, "rejecting messages"},
-		{spec.Failing == driver.Release, can.Release, "leave out --consumer-fail", true, "giving messages back"},
-		{spec.Concurrency > 1, can.Concurrency, "leave out --concurrency", false, "several deliveries at once"},
-	})
+	return r.refuse(op, f, spec.Destination, spec.Missing(f.Capabilities.Of(spec.Destination.Kind)))
+}
+
+// refuse returns an error for the first missing setting, else for a destination that cannot be.
+func (r Rules) refuse(op string, f *driver.Factory, dest driver.Destination, missing []string) error {
+	native := ", or use --client native"
+	if r.Only {
+		native = ""
+	}
+	switch {
+	case !f.Capabilities.Of(dest.Kind).Exists:
+		return Unsupported(op, "use another destination"+native, f.Spoken()+" has no "+dest.Kind.String()+"s")
+	case len(missing) > 0:
+		return Unsupported(op, "leave "+missing[0]+" out", missing[0]+": "+f.Spoken()+" does not support that")
+	case !r.Legal(dest.Name):
+		return Unsupported(op, "use a name of "+r.Names()+native, f.Spoken()+": a name has "+r.Names())
+	default:
+		return nil
+	}
 }
 
 // Properties returns the application properties common to all messages of a variant: the user's, and the origin.

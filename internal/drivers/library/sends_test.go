@@ -94,7 +94,7 @@ func TestRules(t *testing.T) {
 	f := driver.Factory{Title: "Bus", Client: "gobus", Capabilities: driver.Capabilities{Queue: driver.KindCapabilities{Exists: true}}}
 	spec := driver.ProducerSpec{Destination: driver.Destination{Name: "a/b"}}
 	err := PlainNames().CheckProducer("open", &f, &spec)
-	require.EqualError(t, err, "open: Bus over gobus: not supported: names with other signs than letters, digits and . _ - :")
+	require.EqualError(t, err, "open: Bus over gobus: a name has letters, digits and . _ - :")
 	require.Equal(t, "use a name of letters, digits and . _ - :, or use --client native", driver.HintOf(err))
 
 	own := Rules{Only: true, Signs: "/", Most: 3}
@@ -102,7 +102,7 @@ func TestRules(t *testing.T) {
 	spec.CommitInterval = 1
 	err = own.CheckProducer("open", &f, &spec)
 	require.Equal(t, driver.ClassUnsupported, driver.ClassOf(err))
-	require.Equal(t, "leave out --commit-interval", driver.HintOf(err))
+	require.Equal(t, "leave --commit-interval out", driver.HintOf(err))
 	err = own.CheckConsumer("open", &f, &driver.ConsumerSpec{Destination: driver.Destination{Name: "a/bc"}})
 	require.Equal(t, "use a name of letters, digits and /, at most 3 of them", driver.HintOf(err))
 }
