@@ -41,23 +41,20 @@ func splitUserinfo(brokerURL string) (before, userinfo, after string, found bool
 }
 
 // User returns the user that a broker URL names, percent-decoded; "" if it names none.
-func User(brokerURL string) string {
-	_, userinfo, _, _ := splitUserinfo(brokerURL)
-	user, _, _ := strings.Cut(userinfo, ":")
-	if decoded, err := url.PathUnescape(user); err == nil {
-		return decoded
-	}
-	return user
-}
+func User(brokerURL string) string { return login(brokerURL)[0] }
 
 // Password returns the password in a broker URL, percent-decoded, or "".
-func Password(brokerURL string) string {
+func Password(brokerURL string) string { return login(brokerURL)[1] }
+
+func login(brokerURL string) (parts [2]string) {
 	_, userinfo, _, _ := splitUserinfo(brokerURL)
-	_, password, _ := strings.Cut(userinfo, ":")
-	if decoded, err := url.PathUnescape(password); err == nil {
-		return decoded
+	parts[0], parts[1], _ = strings.Cut(userinfo, ":")
+	for i, part := range parts {
+		if decoded, err := url.PathUnescape(part); err == nil {
+			parts[i] = decoded
+		}
 	}
-	return password
+	return parts
 }
 
 // HasUser reports whether a broker URL names a user.

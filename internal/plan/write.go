@@ -314,11 +314,11 @@ func node(value any, clean func(string) string) *yaml.Node {
 		}
 		return n
 	case []string:
-		n := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
+		var items []any
 		for _, item := range v {
-			n.Content = append(n.Content, node(item, clean))
+			items = append(items, item)
 		}
-		return n
+		return node(items, clean)
 	case string:
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: clean(v)}
 	case bool:

@@ -121,7 +121,6 @@ const (
 	PropRetryTopic    = "RETRY_TOPIC"
 	PropOriginID      = "ORIGIN_MESSAGE_ID"
 	PropShardingKey   = "__SHARDINGKEY" // the Go library has another
-	PropCorrelationID = "CORRELATION_ID"
 )
 
 const (

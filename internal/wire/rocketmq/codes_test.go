@@ -61,7 +61,6 @@ func TestConstants(t *testing.T) {
 			"PROPERTY_TRANSACTION_PREPARED": wire.PropPrepared,
 			"PROPERTY_PRODUCER_GROUP":       wire.PropProducerGroup, "PROPERTY_RETRY_TOPIC": wire.PropRetryTopic,
 			"PROPERTY_ORIGIN_MESSAGE_ID": wire.PropOriginID, "PROPERTY_SHARDING_KEY": wire.PropShardingKey,
-			"PROPERTY_CORRELATION_ID": wire.PropCorrelationID,
 		},
 	} {
 		for name, ours := range list {
