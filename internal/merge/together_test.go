@@ -30,8 +30,9 @@ func apart(t *testing.T, base string, later time.Duration, edit func(*plan.Plan,
 				edit(p, g)
 			})
 			p.Shard, p.RunID, p.StartAt = plan.Shard{Number: i + 1, Of: 2}, 77, time.Now().Add(time.Second+time.Duration(i)*later)
-			dirs = append(dirs, filepath.Join(base, fmt.Sprint(i+1)))
-			running.Go(func() { carryOut(t, dirs[i], *p) })
+			dir := filepath.Join(base, fmt.Sprint(i+1))
+			dirs = append(dirs, dir)
+			running.Go(func() { carryOut(t, dir, *p) })
 		}
 		running.Wait()
 	})
