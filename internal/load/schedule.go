@@ -22,7 +22,7 @@ type Schedule struct {
 
 // timetable is a list of segments in the form that messages are looked up in.
 type timetable struct {
-	segments []Segment
+	segments []segment
 	// pieces have a rate above 0; pauses are the time between them. Piece i has the messages from first[i] to below
 	// first[i+1]. If the schedule ends, first has one more element: the number of all messages.
 	pieces []piece
@@ -133,37 +133,18 @@ func (s Schedule) Between(from, to time.Duration) float64 {
 	}
 }
 
-// Segments returns the list of segments; nil for the closed loop.
-func (s Schedule) Segments() []Segment {
-	switch {
-	case s.table != nil:
-		return append([]Segment(nil), s.table.segments...)
-	case s.rate.IsZero():
-		return nil
-	default:
-		return []Segment{{Kind: SegmentConstant, From: s.rate, To: s.rate}}
-	}
-}
-
 // String returns the schedule in the form that [ParseSchedule] reads, the same one for equal schedules; empty for the
 // closed loop.
 func (s Schedule) String() string {
-	list := s.Segments()
-	texts := make([]string, len(list))
-	for i := range list {
-		texts[i] = list[i].String()
+	switch {
+	case s.IsZero():
+		return ""
+	case s.table == nil:
+		return s.rate.String()
+	}
+	var texts []string
+	for _, g := range s.table.segments {
+		texts = append(texts, g.String())
 	}
 	return strings.Join(texts, ", ")
-}
-
-// MarshalText implements [encoding.TextMarshaler]: it returns String.
-func (s Schedule) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// UnmarshalText implements [encoding.TextUnmarshaler] by [ParseSchedule]; empty text is the closed loop.
-func (s *Schedule) UnmarshalText(text []byte) (err error) {
-	*s = Schedule{}
-	if len(text) > 0 {
-		*s, err = ParseSchedule(string(text))
-	}
-	return err
 }

@@ -17,15 +17,15 @@ type builder struct {
 	open  bool   // it has no end
 }
 
-func (b *builder) add(g Segment) error {
+func (b *builder) add(g segment) error {
 	if b.end+g.Length < b.end {
 		return errTooLong
 	}
 	parts := uint64(1)
 	switch g.Kind {
-	case SegmentStair:
+	case segmentStair:
 		parts = g.steps()
-	case SegmentBurst:
+	case segmentBurst:
 		parts = 2 * ((uint64(g.Length)-1)/uint64(g.Every) + 1)
 	}
 	if parts > maxPieces-b.parts {
@@ -37,9 +37,9 @@ func (b *builder) add(g Segment) error {
 	from, _ := g.From.billionths()
 	to, _ := g.To.billionths()
 	switch g.Kind {
-	case SegmentStair:
+	case segmentStair:
 		b.stair(g, from, to)
-	case SegmentBurst:
+	case segmentBurst:
 		over, _ := g.Over.billionths()
 		for left := g.Length; left > 0; left -= g.Every {
 			b.piece(from, from, min(left, g.Burst))
@@ -53,7 +53,7 @@ func (b *builder) add(g Segment) error {
 	return nil
 }
 
-func (b *builder) stair(g Segment, from, to uint64) {
+func (b *builder) stair(g segment, from, to uint64) {
 	by, _ := g.By.billionths()
 	for rate := from; ; {
 		b.piece(rate, rate, g.Every)
@@ -109,7 +109,7 @@ func (s Schedule) Scale(factor float64) Schedule {
 	var b builder
 	for _, g := range s.table.segments {
 		g.Length, g.Every, g.Burst = scaled(g.Length), scaled(g.Every), scaled(g.Burst)
-		if g.Kind == SegmentStair {
+		if g.Kind == segmentStair {
 			g.Length = time.Duration(g.steps()) * g.Every
 		}
 		if err := b.add(g); err != nil {

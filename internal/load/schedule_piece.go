@@ -73,20 +73,11 @@ func (p *piece) solve(x wide) uint64 {
 	limit := x.times(p.length)
 	low, high := uint64(0), p.length // below(low) and not below(high)
 	s := p.guess(x)
-	for step := uint64(1); ; step *= 2 { // away from the guess, until s is between low and high
-		if p.below(s, limit) {
-			low = s
-			if high-low <= step || high < p.length {
-				break
-			}
-			s += step
-		} else {
-			high = s
-			if high-low <= step || low > 0 {
-				break
-			}
-			s -= step
-		}
+	if s > 0 && p.below(s-1, limit) {
+		low = s - 1
+	}
+	if s+2 < high && !p.below(s+2, limit) {
+		high = s + 2
 	}
 	for high-low > 1 {
 		if s = low + (high-low)/2; p.below(s, limit) {

@@ -40,7 +40,6 @@ func TestClosedLoopHasNoTimes(t *testing.T) {
 	require.Zero(t, s.Due(time.Hour))
 	require.Zero(t, s.Peak())
 	require.Zero(t, s.Average(time.Hour))
-	require.Nil(t, s.Segments())
 	require.Empty(t, s.String())
 	_, ok := s.Constant()
 	require.False(t, ok)

@@ -10,22 +10,22 @@ import (
 	"github.com/perfmq/perfmq/internal/quantity"
 )
 
-// SegmentKind is the kind of change of the rate within a segment. Its text is the first word of the segment in a
+// segmentKind is the kind of change of the rate within a segment. Its text is the first word of the segment in a
 // schedule.
-type SegmentKind string
+type segmentKind string
 
 // The kinds of segments. A constant rate begins with no word.
 const (
-	SegmentConstant SegmentKind = "constant"
-	SegmentRamp     SegmentKind = "ramp"
-	SegmentStair    SegmentKind = "stair"
-	SegmentBurst    SegmentKind = "burst"
-	SegmentPause    SegmentKind = "pause"
+	segmentConstant segmentKind = "constant"
+	segmentRamp     segmentKind = "ramp"
+	segmentStair    segmentKind = "stair"
+	segmentBurst    segmentKind = "burst"
+	segmentPause    segmentKind = "pause"
 )
 
-// Segment is a part of a [Schedule]. Zero rates are 0 messages per second.
-type Segment struct {
-	Kind     SegmentKind
+// segment is a part of a [Schedule]. Zero rates are 0 messages per second.
+type segment struct {
+	Kind     segmentKind
 	Length   time.Duration // 0 if it goes on until the load ends
 	From, To Rate          // rate at the start and at the end; equal if constant, in the bursts if burst
 	By       Rate          // stair: height of a step
@@ -35,16 +35,16 @@ type Segment struct {
 }
 
 // String returns the segment in the form that [ParseSchedule] reads.
-func (g Segment) String() string {
+func (g segment) String() string {
 	length := timeText(g.Length)
 	switch {
-	case g.Kind == SegmentPause:
+	case g.Kind == segmentPause:
 		return "pause " + length
-	case g.Kind == SegmentRamp:
+	case g.Kind == segmentRamp:
 		return fmt.Sprintf("ramp %s to %s for %s", g.From, g.To, length)
-	case g.Kind == SegmentStair:
+	case g.Kind == segmentStair:
 		return fmt.Sprintf("stair %s to %s by %s every %s", g.From, g.To, g.By, timeText(g.Every))
-	case g.Kind == SegmentBurst:
+	case g.Kind == segmentBurst:
 		text := fmt.Sprintf("burst %s for %s every %s for %s", g.From, timeText(g.Burst), timeText(g.Every), length)
 		if !g.Over.IsZero() {
 			text += " over " + g.Over.String()
@@ -124,30 +124,30 @@ func plainRate(text string) (plain string, ok bool) {
 }
 
 // parseSegment reads one segment.
-func parseSegment(text string) (g Segment, err error) {
+func parseSegment(text string) (g segment, err error) {
 	r := reader{words: strings.Fields(text)}
 	if len(r.words) == 0 {
 		return g, errors.New("is empty; must be a rate such as 5000 for 30s, a ramp, stair, burst or pause")
 	}
 	var example string
-	switch g.Kind = SegmentKind(r.words[0]); g.Kind {
-	case SegmentPause:
+	switch g.Kind = segmentKind(r.words[0]); g.Kind {
+	case segmentPause:
 		example = "pause 10s"
 		r.read("pause", &g.Length)
-	case SegmentRamp:
+	case segmentRamp:
 		example = "ramp 1000 to 5000 for 60s"
 		r.read("ramp", &g.From, "to", &g.To, "for", &g.Length)
-	case SegmentStair:
+	case segmentStair:
 		example = "stair 1000 to 5000 by 1000 every 30s"
 		r.read("stair", &g.From, "to", &g.To, "by")
 		g.By = r.rate()
 		r.read("every", &g.Every)
-	case SegmentBurst:
+	case segmentBurst:
 		example = "burst 10000 for 1s every 10s for 5m over 500"
 		r.burst(&g)
 	default:
 		example = "5000 for 30s"
-		g.Kind = SegmentConstant
+		g.Kind = segmentConstant
 		r.constant(&g)
 	}
 	r.end()
@@ -155,12 +155,12 @@ func parseSegment(text string) (g Segment, err error) {
 		r.err = g.check()
 	}
 	if r.err != nil {
-		return Segment{}, fmt.Errorf("%w; for example %q", r.err, example)
+		return segment{}, fmt.Errorf("%w; for example %q", r.err, example)
 	}
 	return g, nil
 }
 
-func (r *reader) constant(g *Segment) {
+func (r *reader) constant(g *segment) {
 	g.From = r.rate()
 	if g.To = g.From; r.err != nil {
 		r.err = fmt.Errorf("%w, or a word that begins a segment: ramp, stair, burst or pause", r.err)
@@ -170,7 +170,7 @@ func (r *reader) constant(g *Segment) {
 	}
 }
 
-func (r *reader) burst(g *Segment) {
+func (r *reader) burst(g *segment) {
 	r.read("burst")
 	g.From = r.rate()
 	g.To = g.From
@@ -181,16 +181,16 @@ func (r *reader) burst(g *Segment) {
 }
 
 // check checks that the parts of a segment agree with each other, and sets the length of a stair.
-func (g *Segment) check() error {
+func (g *segment) check() error {
 	for _, r := range []Rate{g.From, g.To, g.By, g.Over} {
 		if _, ok := r.billionths(); !ok {
 			return errors.New("a rate must have at most nine decimals")
 		}
 	}
-	if (g.Kind == SegmentRamp || g.Kind == SegmentStair) && g.From.IsZero() && g.To.IsZero() {
+	if (g.Kind == segmentRamp || g.Kind == segmentStair) && g.From.IsZero() && g.To.IsZero() {
 		return errors.New("must have a rate above 0 at one end at least, or be a pause")
 	}
-	if g.Kind == SegmentBurst {
+	if g.Kind == segmentBurst {
 		if g.Burst >= g.Every {
 			return errors.New("bursts must be shorter than the time from one to the next")
 		}
@@ -199,7 +199,7 @@ func (g *Segment) check() error {
 			return errors.New("the rate between the bursts must be lower than in them")
 		}
 	}
-	if g.Kind == SegmentStair {
+	if g.Kind == segmentStair {
 		hi, lo := bits.Mul64(g.steps(), uint64(g.Every))
 		if hi > 0 || lo > uint64(never) {
 			return errTooLong
@@ -212,7 +212,7 @@ func (g *Segment) check() error {
 var errTooLong = errors.New("the schedule is longer than 292 years")
 
 // steps returns the number of steps of a stair.
-func (g *Segment) steps() uint64 {
+func (g *segment) steps() uint64 {
 	from, _ := g.From.billionths()
 	to, _ := g.To.billionths()
 	by, _ := g.By.billionths()

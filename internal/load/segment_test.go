@@ -3,7 +3,6 @@
 package load_test
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -64,26 +63,8 @@ func TestParseSchedule(t *testing.T) {
 	}
 }
 
-func TestSegments(t *testing.T) {
-	s := schedule(t, "ramp 0 to 10 for 1m, stair 10 to 30 by 20 every 5s, pause 1s, burst 9 for 1s every 2s for 10s over 1, 5")
-	require.Equal(t, []load.Segment{
-		{Kind: load.SegmentRamp, Length: time.Minute, To: rate(t, "10")},
-		{
-			Kind: load.SegmentStair, Length: 10 * time.Second,
-			From: rate(t, "10"), To: rate(t, "30"), By: rate(t, "20"), Every: 5 * time.Second,
-		},
-		{Kind: load.SegmentPause, Length: time.Second},
-		{
-			Kind: load.SegmentBurst, Length: 10 * time.Second,
-			From: rate(t, "9"), To: rate(t, "9"), Burst: time.Second, Every: 2 * time.Second, Over: rate(t, "1"),
-		},
-		{Kind: load.SegmentConstant, From: rate(t, "5"), To: rate(t, "5")},
-	}, s.Segments())
-	s.Segments()[0].Kind = "changed"
-	require.Equal(t, load.SegmentRamp, s.Segments()[0].Kind, "it was a copy")
-
-	s = schedule(t, "7")
-	require.Equal(t, []load.Segment{{Kind: load.SegmentConstant, From: rate(t, "7"), To: rate(t, "7")}}, s.Segments())
+func TestConstant(t *testing.T) {
+	s := schedule(t, "7")
 	r, ok := s.Constant()
 	require.True(t, ok)
 	require.Equal(t, rate(t, "7"), r)
@@ -157,32 +138,6 @@ func TestScheduleMistakes(t *testing.T) {
 		require.EqualError(t, err, want, "%.100s", text)
 		require.True(t, s.IsZero())
 	}
-}
-
-func TestScheduleIsData(t *testing.T) {
-	type plan struct {
-		Rate load.Schedule `json:"rate,omitzero"`
-	}
-	for text, rate := range map[string]string{
-		`{}`:                            "",
-		`{"rate":"0.5"}`:                "0.5",
-		`{"rate":"1 for 1s, pause 1s"}`: "1 for 1s, pause 1s",
-	} {
-		var p plan
-		if rate != "" {
-			p.Rate = schedule(t, rate)
-		}
-		got, err := json.Marshal(p)
-		require.NoError(t, err)
-		require.Equal(t, text, string(got))
-		var back plan
-		require.NoError(t, json.Unmarshal(got, &back))
-		require.Equal(t, p, back)
-	}
-	p := plan{schedule(t, "1")}
-	require.NoError(t, json.Unmarshal([]byte(`{"rate":""}`), &p))
-	require.True(t, p.Rate.IsZero())
-	require.ErrorContains(t, json.Unmarshal([]byte(`{"rate":"1,2"}`), &p), `segment 1 of 2, "1"`)
 }
 
 func FuzzParseSchedule(f *testing.F) {
