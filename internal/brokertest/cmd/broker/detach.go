@@ -11,18 +11,11 @@ import (
 	"os"
 	"os/exec"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
-	"time"
-
-	"github.com/perfmq/perfmq/internal/brokertest"
 )
 
-const (
-	detachedLife = "24h"       // a forgotten broker ends
-	stopLimit    = time.Minute // more than a broker may take to stop
-)
+const detachedLife = "24h" // a forgotten broker ends
 
 // detach starts this program again in a session of its own, with the same arguments, and returns when the broker is
 // ready.
@@ -54,7 +47,7 @@ func detach(ctx context.Context, args []string, stdout io.Writer) error {
 	for scanner := bufio.NewScanner(out); scanner.Scan(); {
 		lines = append(lines, scanner.Text())
 		if scanner.Text() == "READY=1" {
-			return announce(stdout, lines, cmd.Process)
+			return announce(stdout, args[0], lines, cmd.Process)
 		}
 	}
 	_ = cmd.Wait()
@@ -73,40 +66,9 @@ func attached(args []string) []string {
 	return slices.Insert(args, 1, "-outlive-parent", "-for", detachedLife)
 }
 
-// announce marks the broker's folder for -stop and prints the lines.
-func announce(stdout io.Writer, lines []string, harness *os.Process) error {
-	var dir string
-	for _, line := range lines {
-		if value, ok := strings.CutPrefix(line, "BROKER_DIR="); ok {
-			dir = strings.Trim(value, "'")
-		}
-	}
-	if err := brokertest.MarkDetached(dir, harness.Pid); err != nil {
-		return errors.Join(err, harness.Signal(syscall.SIGTERM))
-	}
-	_, err := fmt.Fprintf(stdout, "%s\nHARNESS_PID=%d\n# to stop it: go run ./internal/brokertest/cmd/broker -stop "+
-		"%[2]d\n",
-		strings.Join(lines, "\n"), harness.Pid)
+// announce prints the lines of a broker and how to reach it.
+func announce(stdout io.Writer, kind string, lines []string, harness *os.Process) error {
+	_, err := fmt.Fprintf(stdout, "%s\nHARNESS_PID=%d\n# to end or to crash it: go run ./internal/brokertest/cmd/broker %s "+
+		"-stop %[2]d, -restart %[2]d or -kill %[2]d\n", strings.Join(lines, "\n"), harness.Pid, kind)
 	return errors.Join(err, harness.Release())
-}
-
-// stopDetached stops the brokers that -detach started: of the processes named, or all of this user.
-func stopDetached(ctx context.Context, args []string, stdout io.Writer) error {
-	pids := make([]int, len(args))
-	for i, arg := range args {
-		var err error
-		if pids[i], err = strconv.Atoi(arg); err != nil {
-			return fmt.Errorf("-stop %s: use the HARNESS_PID that -detach printed, or none for all", arg)
-		}
-	}
-	ctx, cancel := context.WithTimeout(ctx, stopLimit)
-	defer cancel()
-	stopped, err := brokertest.StopDetached(ctx, pids...)
-	for _, pid := range stopped {
-		_, _ = fmt.Fprintf(stdout, "stopped the broker of process %d\n", pid)
-	}
-	if len(pids) == 0 && len(stopped) == 0 && err == nil {
-		_, _ = fmt.Fprintln(stdout, "no detached broker is running")
-	}
-	return err
 }

@@ -20,6 +20,8 @@ type broker interface {
 	Dir() string
 	LogFile() string
 	LogTail() string
+	Start(ctx context.Context) error
+	Kill()
 	Stop() error
 	Close() error
 }
@@ -33,6 +35,8 @@ type running struct {
 
 // settings are the command line.
 type settings struct {
+	verb     string // of a detached broker; empty to start one
+	pids     []string
 	detach   bool
 	outlive  bool
 	lifetime time.Duration
@@ -46,14 +50,22 @@ func parse(args []string) (settings, error) {
 	}
 	var set settings
 	if len(args) == 0 || kinds[args[0]] == nil {
-		return set, fmt.Errorf("usage: broker artemis|activemq|rabbitmq|rocketmq|qpid [flags], or broker -stop [PID]...; " +
-			"broker artemis --help lists the flags of a kind")
+		return set, fmt.Errorf("usage: broker artemis|activemq|rabbitmq|rocketmq|qpid [flags], or with -kill, -restart or " +
+			"-stop [PID]...; broker artemis --help lists the flags of a kind")
 	}
 	fs := flag.NewFlagSet("broker "+args[0], flag.ContinueOnError)
 	fs.DurationVar(&set.lifetime, "for", 0, "end after this time (0: never)")
-	fs.BoolVar(&set.detach, "detach", false, "return once the broker is ready; it runs until broker -stop, or for the "+
-		"time of -for (24h without)")
+	fs.BoolVar(&set.detach, "detach", false, "return once the broker is ready; it runs until -stop, or for the time of -for "+
+		"(24h without)")
 	fs.BoolVar(&set.outlive, "outlive-parent", false, "continue when the process that started this has ended")
+	for verb, help := range map[string]string{
+		kill:    "end a detached broker as a crash would (SIGKILL); it keeps its ports and its data",
+		restart: "start a detached broker again, with its ports and its data; end it before, if it is running",
+		stop:    "end a detached broker and remove its data",
+	} {
+		help += "; a process follows if there are several"
+		fs.BoolFunc(verb, help, func(string) error { set.verb = verb; return nil })
+	}
 	set.launch = kinds[args[0]](fs)
 	if err := fs.Parse(args[1:]); err != nil {
 		return set, err
@@ -61,7 +73,7 @@ func parse(args []string) (settings, error) {
 	if set.detach && set.outlive { // the process that -detach starts must not start another one
 		return set, errors.New("-detach and -outlive-parent exclude each other")
 	}
-	if fs.NArg() > 0 {
+	if set.pids = fs.Args(); set.verb == "" && fs.NArg() > 0 {
 		return set, fmt.Errorf("unexpected argument %q", fs.Arg(0))
 	}
 	return set, nil

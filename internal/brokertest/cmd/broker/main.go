@@ -7,11 +7,16 @@
 //	go run ./internal/brokertest/cmd/broker artemis
 //
 // It ends the broker on SIGINT or SIGTERM, when its stdin is a pipe that closes, or when its parent process is
-// gone. With -detach it returns once the broker is ready, and the broker runs until -stop, for a day at most:
+// gone. With -detach it returns once the broker is ready, and the broker runs until -stop, for a day at most. Meanwhile
+// -kill ends it as a crash would, and -restart starts it again with its ports and its data:
 //
 //	eval "$(go run ./internal/brokertest/cmd/broker artemis -detach)"
-//	perfmq amqp client --duration 10
-//	go run ./internal/brokertest/cmd/broker -stop
+//	perfmq amqp client --reconnect --duration 60 &
+//	go run ./internal/brokertest/cmd/broker artemis -kill
+//	go run ./internal/brokertest/cmd/broker artemis -restart
+//	go run ./internal/brokertest/cmd/broker artemis -stop
+//
+// With several brokers of a kind the HARNESS_PID of one follows: -kill 4711.
 //
 // The brokers are artemis, activemq (Classic), rabbitmq, rocketmq and qpid (Broker-J); older and newer versions of
 // them are flags: artemis --2.19, activemq --5.16, rabbitmq --4, rocketmq --4.9.
@@ -43,14 +48,16 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, stdin *os.File, stdout io.Writer) error {
-	if len(args) > 0 && (args[0] == "-stop" || args[0] == "--stop") {
-		return stopDetached(ctx, args[1:], stdout)
+	if len(args) > 0 && strings.TrimLeft(args[0], "-") == stop { // of any kind
+		return command(ctx, "", stop, args[1:], stdout)
 	}
 	set, err := parse(args)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if set.detach {
+	case set.verb != "":
+		return command(ctx, args[0], set.verb, set.pids, stdout)
+	case set.detach:
 		return detach(ctx, args, stdout)
 	}
 	// Before the start: a parent that ends meanwhile must be noticed.
@@ -65,20 +72,26 @@ func run(ctx context.Context, args []string, stdin *os.File, stdout io.Writer) e
 	if err != nil {
 		return err
 	}
-	if err := show(stdout, b); err != nil {
-		return errors.Join(fmt.Errorf("print where the broker listens: %w", err), b.Close())
+	var requests <-chan request
+	if set.outlive {
+		requests, err = listen(ctx, b.Dir())
+	}
+	if err == nil {
+		err = show(stdout, b)
+	}
+	if err != nil {
+		return errors.Join(err, b.Close())
 	}
 	if set.lifetime > 0 {
 		timer := time.AfterFunc(set.lifetime, cancel)
 		defer timer.Stop()
 	}
-	select {
-	case <-ctx.Done():
-	case <-b.Done():
-	}
-	died := !b.Alive()
+	last, died := serve(ctx, b, requests)
 	tail := b.LogTail()
 	err = errors.Join(b.Stop(), b.Close())
+	if last != nil {
+		last.answer(err)
+	}
 	if died {
 		return fmt.Errorf("the broker ended by itself; the end of its log:\n%s", tail)
 	}
@@ -108,8 +121,10 @@ func show(w io.Writer, b running) error {
 			text.WriteString(l[0] + "=" + quote(l[1]) + "\n")
 		}
 	}
-	_, err := io.WriteString(w, text.String())
-	return err
+	if _, err := io.WriteString(w, text.String()); err != nil {
+		return fmt.Errorf("print where the broker listens: %w", err)
+	}
+	return nil
 }
 
 // value returns the value of a key; empty without that key.

@@ -12,7 +12,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -20,6 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/internal/cli"
+	"github.com/perfmq/perfmq/internal/drivers"
 )
 
 // TestMain lets -detach start the test binary as the program.
@@ -31,49 +32,103 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// TestDetach: the broker continues without the process that started it, on the default ports, until -stop.
-func TestDetach(t *testing.T) {
-	brokertest.Needs(t, "Artemis")
-	t.Setenv("PERFMQ_TEST_AS_BROKER", "1")
-	t.Setenv("TMPDIR", t.TempDir()) // so that -stop finds no other brokers
-	t.Cleanup(func() { assert.NoError(t, run(context.Background(), []string{"-stop"}, os.Stdin, io.Discard)) })
-	var said bytes.Buffer
-	require.NoError(t, run(t.Context(), []string{"artemis", "-detach", "--no-management", "-heap", "256M"}, os.Stdin, &said))
-
-	// A shell evaluates the printed lines.
-	out, err := exec.Command("sh", "-c", said.String()+`echo "$PERFMQ_URL $AMQP_URL $STOMP_URL $BROKER_DIR $HARNESS_PID"`).CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	var url, amqp, stomp, dir string
-	var pid int
-	_, err = fmt.Sscan(string(out), &url, &amqp, &stomp, &dir, &pid)
-	require.NoError(t, err, "%s", out)
-	require.Equal(t, amqp, url)
-	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "amqp://"))
+// harnessOf starts a detached broker, and returns the values that it prints, as a shell reads them.
+func harnessOf(t *testing.T, args ...string) map[string]string {
+	t.Helper()
+	text, err := said(append(args, "-detach")...)
 	require.NoError(t, err)
-	require.NoError(t, conn.Close())
-	require.Contains(t, said.String(), fmt.Sprintf("-stop %d\n", pid))
+	out, err := exec.Command("sh", "-c", text+`echo "$PERFMQ_URL $BROKER_DIR $HARNESS_PID"`).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	values := strings.Fields(string(out))
+	require.Len(t, values, 3)
+	got := map[string]string{"url": values[0], "dir": values[1], "pid": values[2]}
+	require.Contains(t, text, "-stop "+got["pid"])
+	t.Cleanup(func() { _, _ = said("-stop", got["pid"]) }) // if the test has not
+	return got
+}
 
-	// A second one finds the default ports taken.
-	var second bytes.Buffer
-	require.NoError(t, run(t.Context(), []string{"artemis", "-detach", "--no-management", "-heap", "256M"}, os.Stdin, &second))
-	require.NotContains(t, second.String(), amqp)
+// said carries out a command, and returns its output.
+func said(args ...string) (string, error) {
+	var out bytes.Buffer
+	err := run(context.Background(), args, os.Stdin, &out)
+	return out.String(), err
+}
 
-	require.ErrorContains(t, run(t.Context(), []string{"-stop", "1"}, os.Stdin, io.Discard), "process 1 owns no detached broker")
-	require.ErrorContains(t, run(t.Context(), []string{"-stop", "x"}, os.Stdin, io.Discard), "HARNESS_PID")
-	require.DirExists(t, dir)
-	said.Reset()
-	require.NoError(t, run(t.Context(), []string{"-stop", strconv.Itoa(pid)}, os.Stdin, &said))
-	require.Equal(t, fmt.Sprintf("stopped the broker of process %d\n", pid), said.String())
-	require.NoDirExists(t, dir)
-	_, err = net.Dial("tcp", strings.TrimPrefix(url, "amqp://"))
-	require.Error(t, err)
+// perfmq carries out a successful run.
+func perfmq(t *testing.T, args ...string) {
+	t.Helper()
+	var out bytes.Buffer
+	status := cli.Main(cli.Env{Args: args, Stdout: &out, Stderr: &out, Factories: drivers.All()})
+	require.Equal(t, 0, status, out.String())
+}
 
-	said.Reset()
-	require.NoError(t, run(t.Context(), []string{"--stop"}, os.Stdin, &said))
-	require.Equal(t, 1, strings.Count(said.String(), "stopped the broker of process"))
-	said.Reset()
-	require.NoError(t, run(t.Context(), []string{"-stop"}, os.Stdin, &said))
-	require.Equal(t, "no detached broker is running\n", said.String())
+func reachable(url string) bool {
+	_, address, _ := strings.Cut(url, "://")
+	conn, err := net.Dial("tcp", address)
+	if err == nil {
+		err = conn.Close()
+	}
+	return err == nil
+}
+
+// TestDetach: two brokers continue without the process that started them. Each obeys the commands for it alone, and
+// keeps its messages over a crash and a restart.
+func TestDetach(t *testing.T) {
+	t.Setenv("PERFMQ_TEST_AS_BROKER", "1")
+	const messages = "1000"
+	for _, tt := range []struct {
+		title, protocol string
+		args            []string
+	}{
+		{"Artemis", "amqp", []string{"artemis", "--no-management", "-heap", "256M"}},
+		{"RocketMQ", "rocketmq", []string{"rocketmq"}},
+	} {
+		t.Run(tt.args[0], func(t *testing.T) {
+			brokertest.Needs(t, tt.title)
+			t.Setenv("TMPDIR", t.TempDir()) // so that the commands find no other brokers
+			first := harnessOf(t, tt.args...)
+			second := harnessOf(t, tt.args...)
+			require.NotEqual(t, first["url"], second["url"])
+			kind := tt.args[0]
+			for _, b := range []map[string]string{first, second} {
+				perfmq(t, tt.protocol, "producer", "--url", b["url"], "--persistent", "--message-count", messages, "--max-pending", "10", "queue://KEPT")
+			}
+
+			for _, verb := range []string{"-kill", "-restart", "-stop"} {
+				_, err := said(kind, verb)
+				require.ErrorContains(t, err, first["pid"]+" "+kind, "it would have to guess")
+				_, err = said(kind, verb, "1")
+				require.ErrorContains(t, err, "process 1 runs no detached broker")
+			}
+			out, err := said(kind, "-kill", first["pid"])
+			require.NoError(t, err)
+			require.Equal(t, fmt.Sprintf("%s of process %s: killed\n", kind, first["pid"]), out)
+			_, err = said(kind, "-kill", first["pid"])
+			require.ErrorContains(t, err, "it is not running")
+			require.DirExists(t, first["dir"])
+			for _, restarts := range []string{"after the crash", "of a running one"} {
+				out, err = said(kind, "-restart", first["pid"])
+				require.NoError(t, err, restarts)
+				require.Contains(t, out, "ready")
+			}
+			perfmq(t, tt.protocol, "consumer", "--url", first["url"], "--message-count", messages, "--duration", "60", "queue://KEPT")
+
+			out, err = said("--stop", first["pid"])
+			require.NoError(t, err)
+			require.Equal(t, fmt.Sprintf("%s of process %s: stopped\n", kind, first["pid"]), out)
+			require.NoDirExists(t, first["dir"])
+			require.False(t, reachable(first["url"]))
+			perfmq(t, tt.protocol, "consumer", "--url", second["url"], "--message-count", messages, "--duration", "60", "queue://KEPT")
+			_, err = said(kind, "-stop")
+			require.NoError(t, err)
+			require.NoDirExists(t, second["dir"])
+			out, err = said("-stop")
+			require.NoError(t, err)
+			require.Equal(t, "no detached broker is running\n", out)
+			_, err = said(kind, "-kill")
+			require.ErrorContains(t, err, "start one with -detach")
+		})
+	}
 }
 
 // TestDetachFailure: the error text of the detached process is not lost.
