@@ -95,11 +95,17 @@ func (r *run) waitQuiet(ctx context.Context, deadline time.Time, while time.Dura
 	return done
 }
 
-// waitFor polls done until it is true, the deadline is over or ctx ends, and checks for arrivals each time.
+// waitFor polls done until it is true, the deadline is over or ctx ends, and checks for arrivals each time. Once a
+// second it judges the figures so far, if anybody looks at them.
 func (r *run) waitFor(ctx context.Context, deadline time.Time, done func() bool) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	judged := time.Now()
 	for r.watchArrivals(); !done(); r.watchArrivals() {
+		if r.live && time.Since(judged) >= sampleInterval {
+			_ = r.judgeSoFar() // the load is over
+			judged = time.Now()
+		}
 		left := time.Until(deadline)
 		if left <= 0 {
 			return

@@ -50,6 +50,7 @@ type Config struct {
 	Plan      *plan.Plan
 	Endpoints map[*plan.Broker]*Endpoint // of all brokers of the plan
 	Side      *brokerside.Watch          // of the broker and its host; nil if they are not watched
+	SoFar     bool                       // snapshots have the figures so far
 }
 
 // Run carries out a plan and feeds reporter.
@@ -116,6 +117,7 @@ type run struct {
 	endpoints map[*plan.Broker]*Endpoint
 	watched   *brokerside.Watch
 	role      plan.Role // of all groups together
+	live      bool      // snapshots have the figures so far
 	id        int64     // the run number in its messages
 	clock     *load.Clock
 	pulse     *stats.Pulse
@@ -166,7 +168,7 @@ func newRun(c *Config) *run {
 	p := c.Plan
 	r := &run{
 		plan: p, endpoints: c.Endpoints, watched: c.Side, role: p.Roles(), id: p.RunID, clock: load.NewClock(),
-		phases: new(load.Phases), hostNames: hostNames(p),
+		phases: new(load.Phases), hostNames: hostNames(p), live: c.SoFar,
 	}
 	if r.id == 0 {
 		r.id = newRunNumber()

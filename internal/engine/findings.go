@@ -9,6 +9,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
@@ -32,22 +33,41 @@ func (r *run) findAll(s *stats.Summary, excess uint64) {
 	})
 }
 
-// findFailures adds the errors, and the messages that the broker did not accept.
-func (r *run) findFailures(s *stats.Summary) {
-	if s.Err != nil {
-		findError(s, "error", s.Err)
+// findSoFar adds the findings of a run that continues.
+func (r *run) findSoFar(s *stats.Summary) {
+	r.findRefused(s)
+	s.Find("foreign", "", s.Total.Get(result.Foreign), s.Total.Get(result.Foreign))
+	if v := s.Verification; v != nil {
+		s.Findings = append(s.Findings, (&verify.Result{Verification: *v}).Findings(r.plan.Allow, 0)...)
 	}
+	findLatencies(s)
+	findPerfmq(s)
+	observeStalls(s)
+	observeBroker(s)
+}
+
+// findRefused adds the messages that the broker did not accept. It returns the number of messages in doubt.
+func (r *run) findRefused(s *stats.Summary) (doubted uint64) {
 	t := s.Total.Values()
-	inDoubt := min(inDoubt(s)+r.countOvercome(), t[result.Unconfirmed])
+	doubted = min(inDoubt(s)+r.countOvercome(), t[result.Unconfirmed])
 	count := func(kind string, n uint64) { s.Find(kind, "", n, n) }
 	count("rejected", t[result.Rejected])
 	count("released", t[result.Released])
 	count("modified", t[result.Modified])
 	count("failed", t[result.Failed])
-	count("unconfirmed", t[result.Unconfirmed]-inDoubt)
-	count("unknown-end", s.Total.InFlight())
+	count("unconfirmed", t[result.Unconfirmed]-doubted)
+	return doubted
+}
+
+// findFailures adds the errors, and the messages that the broker did not accept.
+func (r *run) findFailures(s *stats.Summary) {
+	if s.Err != nil {
+		findError(s, "error", s.Err)
+	}
+	doubted := r.findRefused(s)
+	s.Find("unknown-end", "", s.Total.InFlight(), s.Total.InFlight())
 	for class := range driver.NumClasses {
-		if n := s.Total.OfClass(class.String()); n <= inDoubt && stats.Lost(class) || n == 0 {
+		if n := s.Total.OfClass(class.String()); n <= doubted && stats.Lost(class) || n == 0 {
 			continue
 		}
 		// otherwise s.Err is the same failure

@@ -71,8 +71,9 @@ func (r *run) loadStep(ctx context.Context, stop <-chan struct{}) ending { //nol
 	for {
 		select {
 		case <-second.C:
-			if aborts {
-				if t := r.brokenThreshold(); t != nil {
+			if aborts || r.live {
+				s.loaded = r.clock.Now() - s.start
+				if t := r.judgeSoFar(); t != nil {
 					r.sampler.locked((*stats.Collector).DecideStalls)
 					return ending{reason: "threshold not kept: " + t.String(), aborted: true}
 				}
@@ -150,44 +151,55 @@ func (r *run) aborts() bool {
 		func(t threshold.Threshold) bool { return t.Abort })
 }
 
-// brokenThreshold returns a threshold that ends the run because it is broken, or nil.
-func (r *run) brokenThreshold() *threshold.Threshold {
+// judgeSoFar judges the thresholds by the figures so far, and hands both to the snapshots. It returns a threshold that
+// ends the run because it is broken, or nil.
+func (r *run) judgeSoFar() (broken *threshold.Threshold) {
 	var all, step stats.Summary
 	r.sampler.locked(func(c *stats.Collector) { all, step = c.SumsSoFar() })
 	step.Sends, step.Receives = len(r.step.producers()) > 0, len(r.step.consumers()) > 0
-	r.step.loaded = r.clock.Now() - r.step.start
 	if len(r.steps) > 1 {
 		present := step
 		present.Minimum.Only(step.Sends, step.Receives)
 		all.Minimum = r.lowest(append(slices.Clone(r.endedSteps), present), all.Groups)
 	}
+	r.addSoFar(&all)
+	all.Values, step.Values = metrics(&all), metrics(&step)
 	for _, scope := range []struct {
-		list    []threshold.Threshold
-		metrics map[string]float64
-		target  func(group string) float64
-	}{
-		{r.plan.Thresholds, metrics(r.soFar(&all)), r.wholeTarget},
-		{r.step.plan.Thresholds, metrics(&step), r.step.target},
-	} {
+		list   []threshold.Threshold
+		values map[string]float64
+		target func(group string) float64
+	}{{r.plan.Thresholds, all.Values, r.wholeTarget}, {r.step.plan.Thresholds, step.Values, r.step.target}} {
 		for i := range scope.list {
 			t := &scope.list[i]
-			if v, ok := scope.metrics[t.Metric.Name]; ok && t.Abort && t.Broken(v, scope.target(t.Metric.Group)) {
-				return t
+			v, known := scope.values[t.Metric.Name]
+			if broken == nil && known && t.Abort && t.Broken(v, scope.target(t.Metric.Group)) {
+				broken = t
 			}
 		}
 	}
-	return nil
+	if r.live {
+		all.Thresholds = threshold.Judge(r.plan.Thresholds, r.wholeTarget, all.Values)
+		for i := range r.endedSteps {
+			all.Thresholds = append(all.Thresholds, r.endedSteps[i].Thresholds...)
+		}
+		all.Thresholds = append(all.Thresholds, r.step.judgeThresholds(step.Values)...)
+		r.findSoFar(&all)
+		r.sampler.locked(func(*stats.Collector) { r.sampler.soFar = &all })
+	}
+	return broken
 }
 
-// soFar adds the outages and the findings of the verification so far.
-func (r *run) soFar(s *stats.Summary) *stats.Summary {
-	s.End = r.clock.Moment(time.Now()).UnixMicro()
+// addSoFar adds the outages and the counts of the verification so far.
+func (r *run) addSoFar(s *stats.Summary) {
+	s.Start, s.End = r.clock.Start().UnixMicro(), r.clock.Moment(time.Now()).UnixMicro()
 	r.setOutages(s)
 	if r.verify != nil && r.role.Consumes() {
 		p := r.progress()
 		s.Verification = &result.Verification{Total: p.Verified()}
 	}
-	return s
+	if side := r.watched.Sum(); side != nil {
+		s.BrokerSide = []result.BrokerSide{*side}
+	}
 }
 
 // wholeTarget returns the rate of a run of one step, or of a group in it; 0 if there are several steps.

@@ -30,6 +30,7 @@ type sampler struct {
 	side      *brokerside.Watch // nil if the broker's side is not watched
 	step      string
 	phase     stats.Phase
+	soFar     *stats.Summary       // for the snapshots; nil if they have none
 	queue     chan *stats.Snapshot // closed after the last
 
 	quit, done chan struct{} // of the loop of the present step
@@ -132,7 +133,7 @@ func (s *sampler) cut() {
 // collect ends the current interval. It never blocks: see phaseCuts.
 func (s *sampler) collect(last bool) {
 	snap := s.collector.Collect(s.phase, time.Now(), last)
-	snap.Step, snap.Depths, snap.BrokerSide = s.step, s.depths(), s.side.Take()
+	snap.Step, snap.Depths, snap.BrokerSide, snap.SoFar = s.step, s.depths(), s.side.Take(), s.soFar
 	snap.Backlog = brokerside.Backlog(snap.Depths)
 	s.outages.AddInterval(snap)
 	if snap.Empty() && snap.BrokerSide == nil && snap.To.Sub(snap.From) < sampleInterval/2 {

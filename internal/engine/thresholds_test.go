@@ -123,3 +123,47 @@ func TestThresholds(t *testing.T) {
 		require.False(t, s.Thresholds[1].Kept)
 	})
 }
+
+// TestSoFar: snapshots have the thresholds as they stood a second before, the findings and the outage that lasts, also
+// in the drain.
+func TestSoFar(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := broker(t, func(o *mem.Options) {
+			o.Latency, o.DeliveryLatency, o.Duplicate = 50*time.Millisecond, 3*time.Second, 100
+		})
+		line := b.Line()
+		p := newPlan(b.Factory(), verified, func(p *flat) {
+			through(p, line)
+			p.Reconnect, p.Rate, p.Duration, p.MaxPending = true, rate("100"), 10*time.Second, 1000
+			p.Plan.Thresholds = demands(t, "completed < 500", "ack.p99 < 10ms", "lost == 0")
+		})
+		time.AfterFunc(6500*time.Millisecond, line.Cut)
+		time.AfterFunc(8200*time.Millisecond, line.Restore)
+		c, rep := p.config(), new(recorder)
+		c.SoFar = true
+		_, err := engine.Run(t.Context(), nil, c, rep)
+		require.NoError(t, err)
+		drained := uint64(0)
+		for i, snap := range rep.snapshots {
+			if i < 2 {
+				continue
+			}
+			require.NotNil(t, snap.SoFar, i)
+			standing := outcomes(snap.SoFar)
+			completed := *standing["completed"].Measured
+			require.Contains(t, []float64{
+				float64(rep.snapshots[i-1].Total.Get(result.Completed)), float64(rep.snapshots[i-2].Total.Get(result.Completed)),
+			}, completed, i)
+			require.Equal(t, completed < 500, standing["completed"].Kept)
+			require.False(t, standing["ack.p99"].Kept)
+			require.Nil(t, standing["lost"].Measured, "it is known at the end")
+			require.Equal(t, snap.Elapsed > 7_500_000, len(snap.SoFar.Outages) > 0, snap.Elapsed)
+			texts := snap.SoFar.Problems()
+			if snap.Phase == result.Drain {
+				drained++
+				require.Contains(t, strings.Join(texts, ""), "messages received more than once")
+			}
+		}
+		require.Greater(t, drained, uint64(1))
+	})
+}

@@ -1,11 +1,13 @@
 package page
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -363,38 +365,6 @@ func TestUnusualPagesInBrowser(t *testing.T) {
 	})
 }
 
-// TestLivePageInBrowser: a live page updates its words and curves by itself, up to the end of the run.
-func TestLivePageInBrowser(t *testing.T) {
-	t.Parallel()
-	f, err := NewFeed("127.0.0.1:0")
-	require.NoError(t, err)
-	r := resultOf(t, usual())
-	require.NoError(t, f.Start(r.Head))
-	require.NoError(t, f.Row(r.Rows[0]))
-	require.NoError(t, f.Row(r.Rows[1]))
-
-	b := newBrowser(t)
-	url := "http://" + f.Address() + "/"
-	b.do(t, chromedp.Navigate(url), chromedp.WaitVisible(chromedp.CSS("#throughput canvas")))
-	points := `document.querySelector('#throughput .plot').getAttribute('aria-valuemax')`
-	b.until(t, points+` === '1'`)
-	assert.Contains(t, eval[string](t, b, `document.getElementById('top').textContent`), "Sent 150 messages")
-	assert.Equal(t, "Live", eval[string](t, b, `document.getElementById('live').textContent`))
-	b.do(t, chromedp.Click(chromedp.CSS("#throughput .legend li:last-child button"))) // must stay hidden after updates
-	for i := 2; i < len(r.Rows); i++ {
-		require.NoError(t, f.Row(r.Rows[i]))
-		if i == 5 {
-			b.until(t, points+` === '5' && document.getElementById('top').textContent.includes('Sent 550 messages')`)
-			b.picture(t, "live")
-		}
-	}
-	assert.Equal(t, "false", eval[string](t, b, `document.querySelector('#throughput .legend li:last-child button').getAttribute('aria-pressed')`))
-	require.NoError(t, f.Finish(*r))
-	require.NoError(t, f.Close())
-	b.until(t, `document.getElementById('live').textContent === 'The run has ended' && document.getElementById('top').textContent.includes('Success')`)
-	b.quiet(t, url)
-}
-
 // TestMatrixInBrowser: the page of a sweep has lines and shades, and shows the values of a cell.
 func TestMatrixInBrowser(t *testing.T) {
 	t.Parallel()
@@ -410,5 +380,54 @@ func TestMatrixInBrowser(t *testing.T) {
 	assert.Equal(t, "threads=128: queues=8 2,015/s (2,010/s to 2,020/s), queues=32 2,115/s (2,110/s to 2,120/s)", b.value(t, "matrix"))
 	assert.Empty(t, b.violations(t))
 	b.picture(t, "matrix-dark")
+	b.quiet(t, url)
+}
+
+// printed starts perfmq, and returns what follows a text on one of its first lines. It ends with the test.
+func printed(t *testing.T, binary, after string, args ...string) (string, *exec.Cmd) {
+	t.Helper()
+	cmd := exec.Command(binary, args...)
+	out, w, err := os.Pipe()
+	require.NoError(t, err)
+	cmd.Stdout, cmd.Stderr = w, w
+	require.NoError(t, cmd.Start())
+	require.NoError(t, w.Close())
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait(); _ = out.Close() })
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if _, rest, ok := strings.Cut(lines.Text(), after); ok {
+			go func() { _, _ = io.Copy(io.Discard, out) }()
+			return rest, cmd
+		}
+	}
+	require.Fail(t, "perfmq has not printed "+after)
+	return "", nil
+}
+
+// TestLiveRunInBrowser: the page of a real run shows its progress, its thresholds, and an outage while it lasts; after
+// an interrupt it is the page of the result.
+func TestLiveRunInBrowser(t *testing.T) {
+	t.Parallel()
+	b := newBrowser(t)
+	binary := filepath.Join(t.TempDir(), "perfmq")
+	out, err := exec.Command("go", "build", "-o", binary, "../../cmd/perfmq").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	amqp, broker := printed(t, binary, "amqp      ", "broker", "--listen-amqp", "127.0.0.1:0", "--listen-stomp", "off", "--listen-rocketmq", "off", "--control", "off")
+	require.NotNil(t, broker)
+	url, client := printed(t, binary, "the page of this run is at ", "amqp", "client", "--url", amqp, "--reconnect", "--verify", "--rate", "200", "--max-pending", "100",
+		"--duration", "10m", "--threshold", "ack.p99 < 1us", "--threshold", "failed == 0", "--threshold", "lost == 0", "--web", "127.0.0.1:0", "queue://LIVE")
+	b.do(t, chromedp.Navigate(url), chromedp.WaitVisible(chromedp.CSS("#throughput canvas")))
+	now := `document.getElementById('now').textContent`
+	b.until(t, `/0:[0-5][1-9] of 10:00, 9:[0-5]\d left/.test(`+now+`) && `+now+`.includes('without a value yet: lost == 0')`)
+	b.until(t, `document.body.textContent.includes('ack.p99 < 1us')`)
+	b.do(t, chromedp.Click(chromedp.CSS("#throughput .legend li:last-child button"))) // must stay hidden after updates
+	b.until(t, `document.querySelector('#throughput .plot').getAttribute('aria-valuemax') > 4`)
+	assert.Equal(t, "false", eval[string](t, b, `document.querySelector('#throughput .legend li:last-child button').getAttribute('aria-pressed')`))
+	b.picture(t, "live-run")
+	require.NoError(t, broker.Process.Kill())
+	b.until(t, `/Outage for [\d.]+ s2 workers not connected/.test(`+now+`)`)
+	b.picture(t, "live-outage")
+	require.NoError(t, client.Process.Signal(os.Interrupt))
+	b.until(t, `document.getElementById('now').hidden && document.getElementById('live').textContent === 'The run has ended'`)
+	b.picture(t, "live-ended")
 	b.quiet(t, url)
 }

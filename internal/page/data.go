@@ -18,6 +18,7 @@ type (
 		Note   string    `json:"note,omitempty"` // names the runs, if not all are drawn
 		Lines  []lineAt  `json:"lines"`
 		Matrix []grid    `json:"matrix,omitempty"`
+		Now    *now      `json:"now,omitempty"` // of a live page
 	}
 	runData struct {
 		Name  string `json:"name"`
@@ -52,7 +53,7 @@ const maxDrawn = 16
 // dataOf returns the numbers of the charts.
 func dataOf(p *Page) *chartData {
 	runs := p.Runs
-	d := &chartData{Lines: linesOf(runs), Matrix: p.grids(), Runs: []runData{}}
+	d := &chartData{Lines: linesOf(runs), Matrix: p.grids(), Runs: []runData{}, Now: p.now}
 	for i, r := range runs {
 		if len(runs) > maxDrawn && i > 0 && runs[i-1].group == r.group {
 			d.Note = "Drawn is the first repeat of each."

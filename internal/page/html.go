@@ -94,7 +94,11 @@ func (v *view) embed() {
 	style := read("assets/uplot/uPlot.min.css") + "\n" + read("assets/page.css") + "\n"
 	v.Styles = template.HTML("<style>" + style + "</style>") //nolint:gosec // of this program
 	policy := "default-src 'none'; style-src '" + hash(style) + "'; script-src"
-	for _, name := range []string{"assets/uplot/uPlot.iife.min.js", "assets/page.js"} {
+	scripts := []string{"assets/uplot/uPlot.iife.min.js", "assets/page.js"}
+	if v.Live != "" {
+		scripts = append(scripts, "assets/live.js")
+	}
+	for _, name := range scripts {
 		text := read(name)
 		v.Scripts = append(v.Scripts, template.HTML("<script>"+text+"</script>")) //nolint:gosec // of this program
 		policy += " '" + hash(text) + "'"

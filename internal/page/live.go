@@ -3,6 +3,7 @@ package page
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"net"
 	"net/http"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/listen"
+	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -30,6 +32,7 @@ type Feed struct {
 	http *listen.HTTP
 
 	mu      sync.Mutex
+	last    stats.Snapshot
 	run     Run
 	sum     *result.Result
 	rows    int
@@ -69,6 +72,13 @@ func (f *Feed) Start(head result.Head) error {
 	defer f.change("0")()
 	f.sum = result.NewSum(head)
 	return nil
+}
+
+// Look sets the state of the run at the end of the next row.
+func (f *Feed) Look(s *stats.Snapshot) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.last = *s
 }
 
 // Row adds a row with its histograms.
@@ -166,10 +176,11 @@ func (f *Feed) newer(after string) ([]byte, error) {
 	}
 	if f.version != after && f.html == nil {
 		run := f.run
+		p := &Page{Runs: []*Run{&run}}
 		if run.Result == nil {
 			run.Result = run.rated(f.sum)
+			p.now = f.now(run.Result)
 		}
-		p := &Page{Runs: []*Run{&run}}
 		p.Title = p.title()
 		var b bytes.Buffer
 		f.err = p.html(&b, f.version)
@@ -182,4 +193,44 @@ func (f *Feed) newer(after string) ([]byte, error) {
 		return nil, nil
 	}
 	return f.html, f.err
+}
+
+// now is the state of a run that continues, for assets/live.js. Times are in microseconds.
+type now struct {
+	Elapsed int64    `json:"elapsed"` // of the load
+	Phase   string   `json:"phase"`
+	Step    string   `json:"step"`
+	InStep  int64    `json:"inStep"`  // since the step began
+	Outage  int64    `json:"outage"`  // its length so far; 0 if there is none
+	Down    int      `json:"down"`    // workers without a connection
+	Pending []string `json:"pending"` // thresholds without a value yet
+	// Plan has the names and the lengths of the steps.
+	Plan json.RawMessage `json:"plan"`
+}
+
+// now returns the state of the run, and adds to r what the rows lack: thresholds as they stand, findings, outages,
+// stalls and the verification.
+func (f *Feed) now(r *result.Result) *now {
+	n := &now{Elapsed: f.last.Elapsed, Phase: f.last.Phase, Step: f.last.Step, Plan: r.Plan}
+	if k := len(r.Steps); k > 0 {
+		n.InStep = r.Steps[k-1].End - r.Steps[k-1].Start
+	}
+	if o := f.last.Outage; o != nil {
+		n.Outage, n.Down = o.Since.Microseconds(), o.Down
+	}
+	s := f.last.SoFar
+	if s == nil {
+		return n
+	}
+	r.Outages, r.MoreOutages, r.Stalls, r.BrokerSide = s.Outages, s.MoreOutages, s.Stalls, s.BrokerSide
+	r.Verification, r.Findings = s.Verification, s.Findings
+	r.Outcome.Problems, r.Outcome.Warnings = s.Problems(), s.Warnings()
+	for _, t := range s.Thresholds {
+		if t.Measured == nil {
+			n.Pending = append(n.Pending, t.Threshold)
+		} else {
+			r.Thresholds = append(r.Thresholds, t)
+		}
+	}
+	return n
 }

@@ -9,7 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -75,6 +78,30 @@ func TestFeed(t *testing.T) {
 	assert.Contains(t, text, "Success")
 	assert.Contains(t, text, "Sent 650 messages")
 	require.NoError(t, f.Close())
+}
+
+// TestFeedNow: a run that continues has its thresholds as they stand, its findings and its outage. A threshold without
+// a value is apart.
+func TestFeedNow(t *testing.T) {
+	t.Parallel()
+	f := newFeed(silent{make(chan struct{})}, "")
+	defer f.http.Close()
+	require.NoError(t, f.Start(head()))
+	row, value := rowsOf(usual())[0], 12_000.0
+	f.Look(&stats.Snapshot{
+		Row: row, Outage: &stats.OutageProgress{Down: 2, Since: 3200 * time.Millisecond},
+		SoFar: &stats.Summary{Result: result.Result{
+			Thresholds: []result.Threshold{{Threshold: "ack.p99 < 10ms", Measured: &value}, {Threshold: "lost == 0"}},
+			Findings:   []result.Finding{words.Find("failed", "", 3, 3), words.Find("foreign", "", 4, 4)},
+		}},
+	})
+	require.NoError(t, f.Row(row))
+	r := f.run.rated(f.sum)
+	n := f.now(r)
+	assert.Equal(t, now{Elapsed: second, InStep: second, Phase: "warmup", Step: "load", Outage: 3_200_000, Down: 2, Pending: []string{"lost == 0"}, Plan: head().Plan}, *n)
+	assert.Equal(t, []string{"messages failed: 3"}, r.Outcome.Problems)
+	assert.Equal(t, []string{"messages of other runs or tools received and not counted: 4"}, r.Outcome.Warnings)
+	assert.Equal(t, []result.Threshold{{Threshold: "ack.p99 < 10ms", Measured: &value}}, r.Thresholds)
 }
 
 // TestFeedClose: Close waits for the browser that was answered, so that it gets the last version.

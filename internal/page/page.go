@@ -63,6 +63,7 @@ type Page struct {
 
 	sweep  *record.Sweep
 	search *record.Search
+	now    *now // of a live page
 }
 
 // Read returns the page about results. Each of dirs is a result, or a folder of results (repeats of one run); a sweep

@@ -189,6 +189,9 @@ func (r *Result) Abandon() {
 
 // Interval writes a row.
 func (r *Result) Interval(s *stats.Snapshot) error {
+	if live, ok := r.writer.(*page.Feed); ok {
+		live.Look(s)
+	}
 	return r.record(func() error { return resultError("write the result "+r.where, true, r.writer.Row(s.Row)) })
 }
 

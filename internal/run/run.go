@@ -158,7 +158,7 @@ func (r *Run) sayNotes() {
 // runEngine runs the engine and closes the outputs, after lingering if there was a load: over is true meanwhile.
 func (r *Run) runEngine(ctx context.Context, stop <-chan struct{}, over *atomic.Bool) (e Ending) {
 	defer r.watched.Stop()
-	config := &engine.Config{Plan: r.Plan, Endpoints: r.endpoints, Side: r.watched}
+	config := &engine.Config{Plan: r.Plan, Endpoints: r.endpoints, Side: r.watched, SoFar: r.webAt != ""}
 	e.Summary, e.Err = engine.Run(ctx, stop, config, r.fan)
 	if e.Summary != nil && r.Outputs.Linger > 0 {
 		over.Store(true)

@@ -67,6 +67,8 @@ type Snapshot struct {
 	Stalled bool
 	// Outage is the state of the outages at the end of the interval; nil without --reconnect.
 	Outage *OutageProgress
+	// SoFar is the run up to a second before, with findings, and thresholds as they stand; nil unless it was asked for.
+	SoFar *Summary
 }
 
 // Empty reports whether nothing happened in the interval. A message counts as sent as soon as it has ended, which may

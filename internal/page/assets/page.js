@@ -1,4 +1,4 @@
-/* Draws the charts of a report from the numbers in #data, and keeps a live page up to date. */
+/* Draws the charts of a report from the numbers in #data. */
 (() => {
 'use strict';
 
@@ -510,46 +510,6 @@ addEventListener('afterprint', () => {
   redraw();
 });
 
-/* ---- live ---- */
-
-const live = document.querySelector('meta[name=live]');
-
-/* replace puts in the words of a newer page; what was opened stays open. */
-function replace(newer) {
-  for (const id of ['top', 'bottom']) {
-    const old = document.getElementById(id), fresh = newer.getElementById(id);
-    const open = [...old.querySelectorAll('details')].map(d => d.open), at = [...old.querySelectorAll('.scroll')].map(s => s.scrollLeft);
-    const focus = [...old.querySelectorAll('[tabindex],summary')].indexOf(document.activeElement);
-    [...fresh.querySelectorAll('details')].forEach((d, i) => { if (open[i]) d.open = true; });
-    old.replaceWith(document.adoptNode(fresh));
-    [...fresh.querySelectorAll('.scroll')].forEach((s, i) => { s.scrollLeft = at[i] || 0; });
-    if (focus >= 0) [...fresh.querySelectorAll('[tabindex],summary')][focus]?.focus({ preventScroll: true });
-  }
-}
-
-/* follow fetches the page again as soon as it has another version, until the run has ended. */
-async function follow() {
-  const status = document.getElementById('live');
-  let version = live.content, failures = 0;
-  while (version !== 'ended' && failures <= 30) {
-    try {
-      const answer = await fetch('?after=' + encodeURIComponent(version), { cache: 'no-store' });
-      const text = await answer.text();
-      if (!answer.ok) throw new Error(text);
-      failures = 0;
-      if (!text) continue; // nothing newer
-      const newer = new DOMParser().parseFromString(text, 'text/html');
-      version = newer.querySelector('meta[name=live]').content;
-      data = JSON.parse(newer.getElementById('data').textContent);
-      document.title = newer.title;
-      status.textContent = newer.getElementById('live').textContent;
-      replace(newer);
-      redraw();
-    } catch (error) {
-      status.textContent = ++failures > 30 ? 'The run has ended, or cannot be reached: this is what was known last' : 'Connecting again ...';
-      await new Promise(done => setTimeout(done, 1000));
-    }
-  }
-}
-if (live) follow();
+/* a live page sends newer numbers */
+document.addEventListener('newer', e => { data = e.detail; redraw(); });
 })();
