@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
@@ -109,12 +110,21 @@ func newLoad(t *testing.T) *load {
 
 func (l *load) start(t *testing.T) {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "plan.yaml")
+	dir := t.TempDir()
+	file, log := filepath.Join(dir, "plan.yaml"), filepath.Join(dir, "broker.log")
 	require.NoError(t, os.WriteFile(file, []byte(plan), 0o600))
+	require.NoError(t, os.WriteFile(log, nil, 0o600))
+	jvm := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "jvm_memory_used_bytes{area=\"heap\"} 1e8\njvm_gc_pause_seconds_sum 1.5\n")
+	}))
+	t.Cleanup(jvm.Close)
 	signals := make(chan os.Signal, 3)
 	go func() {
 		l.ended <- cli.Main(cli.Env{
-			Args:    []string{"run", file, "--embedded", "--reconnect", "--metrics", l.metrics, "--metrics-linger", "15s", "--result", l.result},
+			Args: []string{
+				"run", file, "--embedded", "--reconnect", "--metrics", l.metrics, "--metrics-linger", "15s", "--result", l.result,
+				"--broker-pid", strconv.Itoa(os.Getpid()), "--broker-metrics", jvm.URL, "--broker-log", log,
+			},
 			Environ: []string{"GOGC=100"}, Stdout: io.Discard, Stderr: &l.stderr,
 			Signals: signals, Factories: drivers.All(), Scenarios: scenarios.FS(), Version: run.NewVersion("promtest"),
 		})
@@ -199,8 +209,7 @@ func panelQueries(t *testing.T) map[string]string {
 	for _, panel := range append(dashboard.Panels, panel{Title: "annotation", Targets: dashboard.Annotations.List}) {
 		require.Equal(t, panel.Type == "row", len(panel.Targets) == 0, panel.Title)
 		for i, target := range panel.Targets {
-			// The broker is inside the process.
-			names := strings.NewReplacer("$__rate_interval", "10s", "$job", "perfmq", "$instance", ".*", "$broker", "perfmq")
+			names := strings.NewReplacer("$__rate_interval", "10s", "$job", "perfmq", "$instance", ".*")
 			expr := strings.TrimSuffix(names.Replace(target.Expr), " > 0")
 			require.NotContains(t, expr, "$", "a variable that this test does not know")
 			queries[fmt.Sprintf("%s %d", panel.Title, i)] = expr

@@ -38,7 +38,8 @@ type collector struct {
 	final      *stats.Summary
 	tester     result.Tester // of all intervals so far
 	histograms map[histogramKey]*result.Latency
-	groups     []result.Counts // of the first groups, if there are several
+	groups     []result.Counts   // of the first groups, if there are several
+	side       *result.BrokerUse // sums of all intervals; states as of the last
 
 	// Of the present scrape: where its metrics go, and the series that have been sent.
 	to   chan<- prometheus.Metric
@@ -77,6 +78,12 @@ func (c *collector) interval(s *stats.Snapshot) {
 	defer c.mu.Unlock()
 	c.last = *s
 	c.tester.Follow(&s.Tester)
+	if u := s.BrokerSide; u != nil {
+		sum := *brokerside.Join(c.side, u)
+		sum.Memory, sum.Heap, sum.Threads, sum.Files = u.Memory, u.Heap, u.Threads, u.Files
+		sum.Load, sum.DiskBusy = u.Load, u.DiskBusy
+		c.side = &sum
+	}
 	phase := s.Phase
 	if phase == result.Drain {
 		phase = result.Measure
@@ -156,6 +163,7 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 		}
 	}
 	c.collectTester()
+	c.collectBrokerSide()
 	c.collectVerified()
 	c.collectDepths()
 	if c.final != nil {
@@ -338,6 +346,44 @@ func (c *collector) collectTester() {
 			"Processor time used by all programs since the load began.", seconds(h.MachineBusy))
 		c.set("machine_cpu_seconds_total", "",
 			"Processor time of the machine since the load began.", seconds(h.MachineAll))
+	}
+}
+
+// collectBrokerSide emits the use of resources by the broker and its host; none if they are not watched.
+func (c *collector) collectBrokerSide() {
+	u := c.side
+	if u == nil {
+		return
+	}
+	const disk, network = "Bytes of all disks of the broker's host.", "Bytes of all network interfaces of the broker's host."
+	for _, m := range []struct {
+		name, label, value, help string
+		n                        *uint64
+		unit                     float64
+	}{
+		{"cpu_seconds_total", "", "", "Processor time used by the broker since the load began.", u.CPU, 1e-6},
+		{"memory_bytes", "", "", "Resident memory of the broker.", u.Memory, 1},
+		{"heap_bytes", "", "", "Used heap of the broker's JVM.", u.Heap, 1},
+		{"gc_seconds_total", "", "", "Time of garbage collections of the broker's JVM.", u.CollectionTime, 1e-6},
+		{"threads", "", "", "Threads of the broker.", u.Threads, 1},
+		{"open_files", "", "", "Open files of the broker, sockets included.", u.Files, 1},
+		{"disk_bytes_total", "direction", "read", disk, u.DiskRead, 1},
+		{"disk_bytes_total", "direction", "written", disk, u.DiskWritten, 1},
+		{"network_bytes_total", "direction", "in", network, u.NetIn, 1},
+		{"network_bytes_total", "direction", "out", network, u.NetOut, 1},
+		{"network_bytes_total", "direction", "loopback", network, u.Loopback, 1},
+		{"log_lines_total", "level", "error", "Errors and warnings in the broker's log.", u.Errors, 1},
+		{"log_lines_total", "level", "warning", "Errors and warnings in the broker's log.", u.Warnings, 1},
+	} {
+		if m.n != nil {
+			c.set("broker_"+m.name, m.label, m.help, m.unit*float64(*m.n), strings.Fields(m.value)...)
+		}
+	}
+	if u.Load != nil {
+		c.set("broker_host_load", "", "Load average of the last minute of the broker's host.", *u.Load)
+	}
+	if u.DiskBusy != nil {
+		c.set("broker_disk_busy_ratio", "", "Share of its time in which the busiest disk was busy, 0 to 1.", *u.DiskBusy)
 	}
 }
 

@@ -36,6 +36,8 @@ func everything(t *testing.T) (*prometheus.Registry, []*dto.MetricFamily) {
 		s.Verified = &result.Progress{Received: 1}
 		s.Depths = []brokerside.Depth{{Destination: "queue://TEST", Messages: 7}}
 		s.Outage = &stats.OutageProgress{}
+		side := use(1, time.Second)
+		s.BrokerSide = &side
 		s.Stalls = []stats.PartStalls{{Side: stats.SendSide, Whole: true}, {Group: "a", Broker: "b"}}
 		s.Tester.DelayKnown, s.Tester.MachineAll, s.Tester.Memory = true, 2_000_000, 1<<20
 		l := latency(10, time.Millisecond)

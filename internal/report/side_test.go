@@ -69,6 +69,33 @@ func TestSideIsTold(t *testing.T) {
 	require.Contains(t, string(encoded), `"memory":512000000`)
 }
 
+// TestSideMetrics: counters of the broker's side add up over the intervals; gauges have the last value, and none has one
+// that is unknown.
+func TestSideMetrics(t *testing.T) {
+	t.Parallel()
+	p, url := startPrometheus(t, clientRun())
+	s := snapshot(stats.Measure, 0, stats.Counters{}, closedLoop())
+	require.NoError(t, p.Interval(s))
+	require.NotContains(t, scrape(t, url).values, "perfmq_broker_cpu_seconds_total", "it is not watched")
+	for i := range 3 {
+		s, u := snapshot(stats.Measure, i, stats.Counters{}, closedLoop()), use(1, 500*time.Millisecond)
+		*u.Memory, *u.DiskBusy = uint64(3-i)*1000, 0.1*float64(i) //nolint:gosec // small
+		u.Heap = nil
+		s.BrokerSide = &u
+		require.NoError(t, p.Interval(s))
+		require.EqualValues(t, 500_000, *u.CPU, "a snapshot does not change")
+	}
+	scrape(t, url).require(t, map[string]float64{
+		"broker_cpu_seconds_total": 1.5, "broker_memory_bytes": 1000, "broker_gc_seconds_total": 0.0045, "broker_threads": 85,
+		"broker_open_files": 130, "broker_host_load": 1.25, "broker_disk_busy_ratio": 0.2,
+		"broker_disk_bytes_total direction=read": 0, "broker_disk_bytes_total direction=written": 36e6,
+		"broker_network_bytes_total direction=in": 3e6, "broker_network_bytes_total direction=out": 6e6,
+		"broker_network_bytes_total direction=loopback": 150e6,
+		"broker_log_lines_total level=error":            3, "broker_log_lines_total level=warning": 6,
+	})
+	require.NotContains(t, scrape(t, url).values, "perfmq_broker_heap_bytes")
+}
+
 // The rows of a result have the broker's use in their intervals.
 func TestSideInRows(t *testing.T) {
 	t.Parallel()
