@@ -38,7 +38,7 @@ type shell struct {
 	env     []string
 	space   string
 	control string            // address of the control of perfmq broker
-	ports   map[string]string // documented address: the one in use
+	ports   map[string]string // documented address, or command: the one in use
 }
 
 func newShell(t *testing.T, where machine, name string) *shell {
@@ -64,9 +64,13 @@ func newShell(t *testing.T, where machine, name string) *shell {
 		sh.fresh(t, root)
 		return sh
 	}
+	sh.ownBrokers(t, root)
 	free := freeAddresses(t, 5)
 	sh.control = free[3]
-	sh.ports = map[string]string{"localhost:8162": free[3], "127.0.0.1:8162": free[3], "127.0.0.1:9400": free[4], " :9400": " " + free[4]}
+	sh.ports = map[string]string{
+		"localhost:8162": free[3], "127.0.0.1:8162": free[3], "127.0.0.1:9400": free[4], " :9400": " " + free[4],
+		"go run ./internal/": "go -C " + root + " run ./internal/",
+	}
 	for i, protocol := range []string{"AMQP", "STOMP", "ROCKETMQ"} {
 		sh.set(envListen+protocol, free[i])
 		sh.set(envURL+protocol, strings.ToLower(protocol)+"://"+free[i])
@@ -110,10 +114,20 @@ func (sh *shell) fresh(t *testing.T, root string) {
 	sh.set("GOPATH", "")
 	sh.set("GOBIN", "")
 	sh.set("HOME", home)
-	sh.set("TMPDIR", t.TempDir()) // where -stop looks for brokers
-	t.Cleanup(func() {            // if the page has not
+	sh.ownBrokers(t, root)
+}
+
+// ownBrokers lets the page start a broker of the harness, and stops it if the page has not.
+func (sh *shell) ownBrokers(t *testing.T, root string) {
+	t.Helper()
+	dir := t.TempDir()
+	sh.set("TMPDIR", dir) // where -stop looks for brokers
+	t.Cleanup(func() {
+		if left, _ := filepath.Glob(filepath.Join(dir, brokertest.DirPrefix+"*")); left == nil {
+			return
+		}
 		cmd := exec.Command("go", "run", "./internal/brokertest/cmd/broker", "-stop")
-		cmd.Dir, cmd.Env = sh.dir, sh.env
+		cmd.Dir, cmd.Env = root, sh.env
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s", out)
 	})
