@@ -100,7 +100,7 @@ func (r *run) waitQuiet(ctx context.Context, deadline time.Time, while time.Dura
 func (r *run) waitFor(ctx context.Context, deadline time.Time, done func() bool) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	judged := time.Now()
+	var judged time.Time
 	for r.watchArrivals(); !done(); r.watchArrivals() {
 		if r.live && time.Since(judged) >= sampleInterval {
 			_ = r.judgeSoFar() // the load is over
