@@ -355,7 +355,7 @@ func (c *collector) collectBrokerSide() {
 	if u == nil {
 		return
 	}
-	const disk, network = "Bytes of all disks of the broker's host.", "Bytes of all network interfaces of the broker's host."
+	const disk, network = "Bytes of all disks of the broker's host.", "Bytes of all networks of the broker's host."
 	for _, m := range []struct {
 		name, label, value, help string
 		n                        *uint64
@@ -383,7 +383,7 @@ func (c *collector) collectBrokerSide() {
 		c.set("broker_host_load", "", "Load average of the last minute of the broker's host.", *u.Load)
 	}
 	if u.DiskBusy != nil {
-		c.set("broker_disk_busy_ratio", "", "Share of its time in which the busiest disk was busy, 0 to 1.", *u.DiskBusy)
+		c.set("broker_disk_busy_ratio", "", "Share of its time in which the host's busiest disk worked.", *u.DiskBusy)
 	}
 }
 

@@ -50,13 +50,13 @@ func parse(args []string) (settings, error) {
 	}
 	var set settings
 	if len(args) == 0 || kinds[args[0]] == nil {
-		return set, fmt.Errorf("usage: broker artemis|activemq|rabbitmq|rocketmq|qpid [flags], or with -kill, -restart or " +
-			"-stop [PID]...; broker artemis --help lists the flags of a kind")
+		return set, fmt.Errorf("usage: broker artemis|activemq|rabbitmq|rocketmq|qpid [flags], or with -kill, " +
+			"-restart or -stop [PID]...; broker artemis --help lists the flags of a kind")
 	}
 	fs := flag.NewFlagSet("broker "+args[0], flag.ContinueOnError)
 	fs.DurationVar(&set.lifetime, "for", 0, "end after this time (0: never)")
-	fs.BoolVar(&set.detach, "detach", false, "return once the broker is ready; it runs until -stop, or for the time of -for "+
-		"(24h without)")
+	fs.BoolVar(&set.detach, "detach", false, "return once the broker is ready; it runs until -stop, or for the time of "+
+		"-for (24h without)")
 	fs.BoolVar(&set.outlive, "outlive-parent", false, "continue when the process that started this has ended")
 	for verb, help := range map[string]string{
 		kill:    "end a detached broker as a crash would (SIGKILL); it keeps its ports and its data",
