@@ -69,7 +69,7 @@ func attached(args []string) []string {
 // announce prints the lines of a broker and how to reach it.
 func announce(stdout io.Writer, kind string, lines []string, harness *os.Process) error {
 	_, err := fmt.Fprintf(stdout, "%s\nHARNESS_PID=%d\n"+
-		"# to end or to crash it: go run ./internal/brokertest/cmd/broker %s -stop %[2]d, -restart %[2]d or -kill %[2]d\n",
+		"# to end or to crash it: go run ./internal/brokertest/cmd/broker %s -stop %[2]d, or -restart, or -kill\n",
 		strings.Join(lines, "\n"), harness.Pid, kind)
 	return errors.Join(err, harness.Release())
 }

@@ -55,8 +55,8 @@ func parse(args []string) (settings, error) {
 	}
 	fs := flag.NewFlagSet("broker "+args[0], flag.ContinueOnError)
 	fs.DurationVar(&set.lifetime, "for", 0, "end after this time (0: never)")
-	fs.BoolVar(&set.detach, "detach", false, "return once the broker is ready; it runs until -stop, or for the time of "+
-		"-for (24h without)")
+	fs.BoolVar(&set.detach, "detach", false, "return once the broker is ready; it runs until -stop, or for the time "+
+		"of -for (24h without)")
 	fs.BoolVar(&set.outlive, "outlive-parent", false, "continue when the process that started this has ended")
 	for verb, help := range map[string]string{
 		kill:    "end a detached broker as a crash would (SIGKILL); it keeps its ports and its data",
