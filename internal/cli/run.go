@@ -10,6 +10,7 @@ import (
 	"github.com/perfmq/perfmq/internal/config"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/run"
+	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
@@ -45,10 +46,7 @@ func (a *app) runRole(args []string, in *input, f *driver.Factory, role plan.Rol
 func (a *app) commandLine() string {
 	words := []string{"perfmq"}
 	for _, arg := range a.Args {
-		if arg = a.secrets.Field(arg); arg == "" || strings.ContainsAny(arg, " \t\n\"'`$&|;<>()*?[]#~!\\{}") {
-			arg = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
-		}
-		words = append(words, arg)
+		words = append(words, safetext.Shell(a.secrets.Field(arg)))
 	}
 	return strings.Join(words, " ")
 }

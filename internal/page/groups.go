@@ -8,13 +8,14 @@ func groupTable(r *Run) Table {
 			"messages due after the warm-up. Ack: send to the broker's answer. Response: intended send " +
 			"to the answer. Transfer: send to the consumer.",
 		Head: []string{"group"},
-		Send: 7, Receive: 4,
+		Send: 8, Receive: 4,
 	}
 	shown := []column{
 		{"due", "", "due", ""},
 		{"total", "", "sent", ""},
 		{"succeeded", "", "completed", ""},
 		{"failed", "", "failed", ""},
+		{unconfirmed, "", unconfirmed, ""},
 		{"ack 50%", "", "ack.p50", "ms"},
 		{"ack 99%", "", "ack.p99", "ms"},
 		{"response 99%", "", "response.p99", "ms"},

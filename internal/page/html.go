@@ -51,8 +51,9 @@ func (p *Page) view() *view {
 		comparison, summaries := p.comparison()
 		v.Summaries = summaries
 		v.Top = append(append([]Table{verdicts(runs)}, comparison...), messages(runs))
-	default:
-		v.Top = []Table{messages(runs)}
+	case len(runs) > 0:
+		s := &v.Stories[0]
+		v.Top, s.Tables, v.Bottom = s.Tables[:3:3], s.Tables[3:], []Table{messages(runs)}
 	}
 	v.Bottom = append(v.Bottom, latencyTable(runs), testers(runs))
 	return v.clean()
@@ -85,6 +86,15 @@ func (p *Page) html(w io.Writer, version string) error {
 	return err
 }
 
+// scripts are the scripts of the page, in their order.
+func (v *view) scripts() []string {
+	list := []string{"assets/uplot/uPlot.iife.min.js", "assets/page.js", "assets/tables.js"}
+	if v.Live != "" {
+		list = append(list, "assets/live.js")
+	}
+	return list
+}
+
 // embed puts styles, scripts and their policy into the view.
 func (v *view) embed() {
 	read := func(name string) string {
@@ -94,11 +104,7 @@ func (v *view) embed() {
 	style := read("assets/uplot/uPlot.min.css") + "\n" + read("assets/page.css") + "\n"
 	v.Styles = template.HTML("<style>" + style + "</style>") //nolint:gosec // of this program
 	policy := "default-src 'none'; style-src '" + hash(style) + "'; script-src"
-	scripts := []string{"assets/uplot/uPlot.iife.min.js", "assets/page.js"}
-	if v.Live != "" {
-		scripts = append(scripts, "assets/live.js")
-	}
-	for _, name := range scripts {
+	for _, name := range v.scripts() {
 		text := read(name)
 		v.Scripts = append(v.Scripts, template.HTML("<script>"+text+"</script>")) //nolint:gosec // of this program
 		policy += " '" + hash(text) + "'"

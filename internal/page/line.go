@@ -1,6 +1,8 @@
 package page
 
 import (
+	"slices"
+
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -42,7 +44,8 @@ func (l *line) values() map[string]float64 {
 	all := (&result.Result{Latencies: *l.latencies, Figures: l.figures}).Metrics()
 	all["elapsed"] = float64(l.elapsed) / 1e6
 	if p := l.counts.Producers; p != nil {
-		all["sent"], all["completed"], all["failed"] = float64(p.Sent), float64(p.Completed), float64(failed(p))
+		all["sent"], all["completed"] = float64(p.Sent), float64(p.Completed)
+		all["failed"], all[unconfirmed] = float64(failed(p)), float64(p.Unconfirmed)
 	}
 	if c := l.counts.Consumers; c != nil {
 		all["received"] = float64(c.Received)
@@ -60,8 +63,15 @@ func (l *line) values() map[string]float64 {
 	return all
 }
 
+// unconfirmed is a column that only tables with such messages have.
+const unconfirmed = "unconfirmed"
+
 // fill gives a table the columns, and a row for each of the lines.
 func (t *Table) fill(columns []column, lines []line) {
+	if !slices.ContainsFunc(lines, func(l line) bool { return l.values()[unconfirmed] > 0 }) {
+		columns = slices.DeleteFunc(columns, func(c column) bool { return c.value == unconfirmed })
+		t.Send--
+	}
 	for i := range columns {
 		t.Head = append(t.Head, columns[i].head)
 	}
@@ -75,7 +85,5 @@ func (t *Table) fill(columns []column, lines []line) {
 	}
 }
 
-// failed returns the number of messages that were not accepted.
-func failed(p *result.Producers) uint64 {
-	return p.Rejected + p.Released + p.Modified + p.Failed + p.Unconfirmed
-}
+// failed returns the number of messages that the broker certainly did not accept.
+func failed(p *result.Producers) uint64 { return p.Rejected + p.Released + p.Modified + p.Failed }

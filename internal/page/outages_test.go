@@ -22,5 +22,5 @@ func TestManyOutages(t *testing.T) {
 	assert.Len(t, run.outageBands(), maxItems)
 	run.Result.MoreOutages = &result.MoreOutages{Count: 5000, Length: 9_400_000, Longest: 3_000_000}
 	assert.Contains(t, cutTables([]Table{outageTable(run)})[0].Note, "The first 200 of 5600.")
-	assert.Contains(t, run.sentences(), "5600 outages, 10 s in all, the longest 3 s; the rate was not seen to recover after 600.")
+	assert.Equal(t, []string{"5600 outages, 10 s in all, the longest 3 s; the rate was not seen to recover after 600; over the whole run none: the rate was reached"}, run.limits())
 }

@@ -29,6 +29,9 @@ type Table struct {
 // Named is the number of the columns of no side.
 func (t *Table) Named() int { return len(t.Head) - t.Send - t.Receive }
 
+// ID is the anchor of the table in a page.
+func (t *Table) ID() string { return "t-" + strings.ToLower(strings.ReplaceAll(t.Title, " ", "-")) }
+
 // add adds a row.
 func (t *Table) add(cells ...string) { t.Rows = append(t.Rows, cells) }
 
@@ -46,6 +49,7 @@ func columns() []column {
 		{"total", "sent", "sent", ""},
 		{"succeeded", "completed", "completed", ""},
 		{"failed", "failed", "failed", ""},
+		{unconfirmed, unconfirmed, unconfirmed, ""},
 		{"average/s", "completed_avg", "completed.avg", "/s"},
 		{"min/s", "completed_min", "completed.min", "/s"},
 		{"max/s", "completed_max", "completed.max", "/s"},
@@ -102,7 +106,7 @@ func messages(runs []*Run) Table {
 			"counts from the first message. RT is from the send to the broker's answer, transfer from the send to " +
 			"the consumer, both in ms.",
 		Head: []string{"run"},
-		Send: 8, Receive: 6,
+		Send: 9, Receive: 6,
 	}
 	var lines []line
 	for _, r := range runs {
@@ -178,23 +182,23 @@ func testers(runs []*Run) Table {
 }
 
 func thresholdTable(r *Run) Table {
-	t := Table{Title: "Thresholds", Head: []string{"demand", "measured", "kept"}}
+	t := Table{Title: "Thresholds", Head: []string{"threshold", "measured", "result"}}
 	for i := range r.Result.Thresholds {
 		x := &r.Result.Thresholds[i]
 		name := x.Threshold
 		if x.Step != "" {
 			name = x.Step + ": " + name
 		}
-		t.add(name, measured(x), map[bool]string{true: "yes", false: "no"}[x.Kept])
+		t.add(name, measured(x), map[bool]string{true: "passed", false: "failed"}[x.Kept])
 	}
 	return t
 }
 
-// measured is the value that a demand was held against.
+// measured is the value of a threshold's metric.
 func measured(x *result.Threshold) string {
 	switch {
 	case x.Measured == nil:
-		return "not measured"
+		return unmeasured
 	case x.Unit == "us":
 		return words.Duration(int64(*x.Measured))
 	default:

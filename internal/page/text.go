@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/perfmq/perfmq/internal/safetext"
+	"github.com/perfmq/perfmq/internal/words"
 )
 
 // Markdown writes the verdicts, findings and tables, for a merge request. Of a sweep or a search it has no more than a
@@ -59,7 +60,18 @@ func (s *story) markdown(b *strings.Builder, several bool) {
 	if several {
 		fmt.Fprintf(b, "## %s\n\n", plain(s.Name))
 	}
-	fmt.Fprintf(b, "**%s**: %s\n\n", s.Verdict, plain(s.Reason))
+	if len(s.Head) > 0 {
+		b.WriteString(plain(strings.Join(s.Head, " - ")) + "\n\n")
+	}
+	fmt.Fprintf(b, "**%s**: %s\n", plain(s.Verdict), plain(s.Reason))
+	if len(s.Tiles) > 0 {
+		t := Table{Rows: [][]string{nil}, Words: true}
+		for _, x := range s.Tiles {
+			t.Head, t.Rows[0] = append(t.Head, x.Label), append(t.Rows[0], x.Value)
+		}
+		t.markdown(b)
+	}
+	b.WriteString("\n")
 	for _, l := range s.Limits {
 		fmt.Fprintf(b, "Limit: %s\n\n", plain(l))
 	}
@@ -75,7 +87,9 @@ func (s *story) markdown(b *strings.Builder, several bool) {
 }
 
 func (t *Table) markdown(b *strings.Builder) {
-	fmt.Fprintf(b, "\n## %s\n\n", plain(t.Title))
+	if b.WriteString("\n"); t.Title != "" {
+		fmt.Fprintf(b, "## %s\n\n", plain(t.Title))
+	}
 	if t.Note != "" {
 		b.WriteString(plain(t.Note) + "\n\n")
 	}
@@ -124,7 +138,7 @@ func (p *Page) CSV(w io.Writer) error {
 	head = append(head, "limit")
 	_ = c.Write(head) // c.Error returns the error
 	for _, r := range p.Runs {
-		_, verdict := r.verdict()
+		verdict := sentence(words.VerdictOf(r.Result).Word)
 		for _, l := range r.lines() {
 			row := []string{cell(l.run), cell(l.step), verdict, moment(l.result.Start)}
 			values := l.values()

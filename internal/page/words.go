@@ -1,23 +1,30 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/perfmq/perfmq/internal/compare"
+	"github.com/perfmq/perfmq/internal/inputfile"
+	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // story is a run in words: the verdict, the findings, the limits and the tables.
 type story struct {
-	Name string
+	Name   string
+	Head   []string // what ran, see [words.Head]
+	Repeat []string // commands that repeat the run
 	// Mark is good, bad, warn or live. It selects the colour and the sign of the verdict.
 	Mark    string
 	Verdict string
 	Reason  string
+	Tiles   []tile
 	Numbers []string // the run in a few sentences
 	// Problems fail the run; Findings and Warnings do not.
 	Problems, Findings, Warnings []string
@@ -26,13 +33,14 @@ type story struct {
 }
 
 func (r *Run) story() story {
-	s := story{Name: r.Name, Numbers: r.sentences()}
+	s := story{Name: r.Name, Head: words.Head(r.Result), Repeat: r.repeats(), Tiles: r.tiles()}
+	s.Numbers = []string{r.lines()[0].counted()}
 	s.Mark, s.Verdict = r.verdict()
 	o := &r.Result.Outcome
 	s.Reason, s.Problems = o.Reason, o.Problems
 	for i := range r.Result.Thresholds {
 		if t := &r.Result.Thresholds[i]; !t.Kept {
-			s.Problems = append(s.Problems, "threshold not kept: "+t.Threshold+": "+measured(t))
+			s.Problems = append(s.Problems, "threshold failed: "+t.Threshold+": "+measured(t))
 		}
 	}
 	s.Warnings = append(slices.Clone(o.Warnings), o.LeftBehind...)
@@ -53,8 +61,8 @@ func (r *Run) story() story {
 		}
 	}
 	s.Limits = r.limits()
-	s.Tables = []Table{
-		groupTable(r), thresholdTable(r), outageTable(r), stallTable(r), verified(r), brokerCounts(r), sideTable(r),
+	s.Tables = []Table{ // the first three are above the charts of a single run
+		thresholdTable(r), verified(r), outageTable(r), groupTable(r), stallTable(r), brokerCounts(r), sideTable(r),
 		marksTable(r), errorTable(r), facts(r), planTable(r),
 	}
 	return s
@@ -62,24 +70,17 @@ func (r *Run) story() story {
 
 // verdict returns the mark and the words of a verdict.
 func (r *Run) verdict() (mark, text string) {
-	o := &r.Result.Outcome
-	switch {
-	case r.Live && !r.Result.Complete:
+	if r.Live && !r.Result.Complete {
 		return "live", "Running"
-	case !r.Result.Complete:
-		return "bad", "Has not come to its end"
-	case !o.Success:
-		return "bad", "Failed"
-	case slices.ContainsFunc(r.Result.Thresholds, func(t result.Threshold) bool { return !t.Kept }):
-		return "bad", "A threshold was not kept"
-	case o.Interrupted:
-		return "warn", "Interrupted, else a success"
-	default:
-		return "good", "Success"
 	}
+	v := words.VerdictOf(r.Result)
+	mark = map[words.VerdictMark]string{
+		words.MarkSuccess: "good", words.MarkOutage: "warn", words.MarkInterrupted: "warn",
+	}[v.Mark]
+	return cmp.Or(mark, "bad"), sentence(v.String())
 }
 
-// limits returns the limit of the rate; if there are several steps, one for each.
+// limits returns the outages and the limit of the rate; if there are several steps, one for each.
 func (r *Run) limits() (list []string) {
 	add := func(step string, l *result.Limit) {
 		if l != nil {
@@ -94,26 +95,48 @@ func (r *Run) limits() (list []string) {
 	if len(list) == 0 {
 		add("", r.Result.Limit)
 	}
+	switch outages := words.Outages(r.Result.Outages, r.Result.MoreOutages); {
+	case outages == "":
+	case len(list) == 1:
+		list[0] = outages + "; over the whole run " + list[0]
+	default:
+		list = append([]string{outages}, list...)
+	}
 	return list
 }
 
-// sentences returns the run in a few sentences; the tables have the rates.
-func (r *Run) sentences() (list []string) {
-	if p := r.Result.Total.Producers; p != nil {
-		text := fmt.Sprintf("Sent %s messages in %s; %s were confirmed", count(p.Sent),
-			words.Duration(max(0, r.Result.End-r.Result.Start)), count(p.Completed))
-		if lost := failed(p); lost > 0 {
-			text += fmt.Sprintf("; %s were not", count(lost))
-		}
-		list = append(list, text+".")
+// repeats returns the commands that repeat the run: its folder, and the command line that its plan has in the second
+// line.
+func (r *Run) repeats() (list []string) {
+	if r.path == "" {
+		return nil
 	}
-	if c := r.Result.Total.Consumers; c != nil {
-		list = append(list, "Received "+count(c.Received)+".")
+	text, err := inputfile.Read(filepath.Join(r.path, result.PlanFile), 1<<20)
+	if err != nil { // a merged result has no plan
+		return nil
 	}
-	if text := words.Outages(r.Result.Outages, r.Result.MoreOutages); text != "" {
-		list = append(list, text+".")
+	list = []string{"perfmq run " + safetext.Shell(r.path)}
+	_, second, _ := strings.Cut(string(text), "\n")
+	second, _, _ = strings.Cut(second, "\n")
+	if command, found := strings.CutPrefix(second, "# perfmq "); found {
+		list = append(list, "perfmq "+command)
 	}
 	return list
+}
+
+// counted returns the counts of a line in a sentence.
+func (l *line) counted() (text string) {
+	values := l.values()
+	for _, name := range []string{"sent", "completed", "failed", unconfirmed, "received"} {
+		switch v, known := values[name]; {
+		case !known, v == 0 && (name == "failed" || name == unconfirmed):
+		case text == "":
+			text = sentence(name) + " " + number(v) + " messages in " + words.Duration(l.elapsed) + ";"
+		default:
+			text += " " + number(v) + " " + name + ","
+		}
+	}
+	return strings.TrimRight(text, ";,") + "."
 }
 
 // facts has labels, versions and machine.

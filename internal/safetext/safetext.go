@@ -96,3 +96,11 @@ func escape(text string) (piece string, size int) {
 		return fmt.Sprintf(`\u%04x`, r), size
 	}
 }
+
+// Shell quotes a word of a command for a shell, if that is necessary.
+func Shell(word string) string {
+	if word != "" && !strings.ContainsAny(word, " \t\n\"'`$&|;<>()*?[]#~!\\{}") {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

@@ -74,17 +74,22 @@ func NewLimit(bound string, share float64, values ...any) result.Limit {
 	return result.Limit{Kind: b.kind, Share: share, Text: fmt.Sprintf(b.text, values...), Hint: b.hint}
 }
 
-// Limit returns a limit as one line of text without a label.
-func Limit(l *result.Limit) string {
-	if l.Kind == result.LimitNone {
-		return l.Kind + ": " + l.Text
-	}
-	title := cmp.Or(map[string]string{
+// LimitTitle names the kind of a limit.
+func LimitTitle(kind string) string {
+	return cmp.Or(map[string]string{
 		result.LimitCredit: "the broker's credit", result.LimitBroker: "the broker", result.LimitConsumers: "the consumers",
 		result.LimitProducers: "the producers", result.LimitMachine: "the machine", result.LimitSocket: "the network buffer",
 		result.LimitWorker: "one worker of the tester", result.LimitProcessors: "the tester's processors",
-	}[l.Kind], l.Kind)
-	if l.Hint == "" {
+	}[kind], kind)
+}
+
+// Limit returns a limit as one line of text without a label.
+func Limit(l *result.Limit) string {
+	title := LimitTitle(l.Kind)
+	switch {
+	case l.Kind == result.LimitNone:
+		return title + ": " + l.Text
+	case l.Hint == "":
 		return title + " (" + l.Text + ")"
 	}
 	return title + " (" + l.Text + "; " + l.Hint + ")"

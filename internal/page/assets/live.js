@@ -2,7 +2,7 @@
 (() => {
 'use strict';
 
-const parts = ['top', 'bottom'];
+const parts = ['head', 'contents', 'top', 'bottom'];
 const status = document.getElementById('live');
 const focusable = 'a,button,summary,[tabindex]';
 const nameOf = e => e.getAttribute('aria-label') || e.textContent;
