@@ -21,7 +21,7 @@ func TestResultsOfBefore(t *testing.T) {
 		status   int
 		contains []string
 	}{
-		{append([]string{"report", "--format", "csv"}, before("lost", "shard1", "shard2", "set1/1", "set1/2", "set2/1", "set2/2")...), exitOK, []string{",600,600,0,299.848,,,600,299.848,", ",4.519,"}},
+		{append([]string{"report", "--format", "csv"}, before("lost", "shard1", "shard2", "set1/1", "set1/2", "set2/1", "set2/2")...), exitOK, []string{",600,600,0,0,299.848,,,600,299.848,", ",4.519,"}},
 		{append([]string{"report", "--format", "markdown"}, before("scenario")...), exitOK, []string{"| 1,628 |", "told", "290"}},
 		{
 			append([]string{"merge", "--result", filepath.Join(t.TempDir(), "both")}, before("shard1", "shard2")...), exitOK,
