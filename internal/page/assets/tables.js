@@ -93,5 +93,6 @@ function follow() {
   }
 }
 addEventListener('scroll', () => { if (!waits) { waits = true; requestAnimationFrame(follow); } }, { passive: true });
+document.addEventListener('newer', follow); // of a live page
 follow();
 })();
