@@ -86,7 +86,8 @@ func (b *plannedBroker) describe(r *result.Result, side string) string {
 			product += strings.TrimRight(" "+known.Version, " ")
 		}
 	}
-	protocol := cmp.Or(map[string]string{"amqp": "AMQP", "stomp": "STOMP", "rocketmq": "RocketMQ"}[b.Protocol], b.Protocol)
+	titles := map[string]string{"amqp": "AMQP", "stomp": "STOMP", "rocketmq": "RocketMQ"}
+	protocol := cmp.Or(titles[b.Protocol], b.Protocol)
 	if strings.HasPrefix(product, protocol) {
 		protocol = ""
 	}
