@@ -10,18 +10,19 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"slices"
 	"strings"
-	"sync"
 	"time"
+
+	"golang.org/x/net/netutil"
 )
 
-// The limits of a client of HTTP. No request takes long, and none has much to say.
+// The limits of a client of HTTP. No request takes long, and none has much to say. More than maxConnections clients
+// wait for one another.
 const (
 	headerTimeout   = 5 * time.Second
 	requestTimeout  = 10 * time.Second
 	answerTimeout   = 30 * time.Second
-	idleTimeout     = time.Minute
+	idleTimeout     = 10 * time.Second
 	maxHeader       = 16 << 10
 	maxBody         = 64 << 10
 	maxConnections  = 256
@@ -30,13 +31,12 @@ const (
 
 // HTTP serves over a listener until Close.
 type HTTP struct {
-	listener *bounded
+	listener net.Listener
 	server   *http.Server
 	served   chan error
 }
 
-// Serve answers requests by h, which sees bodies of at most 64 KiB. It does not wait for slow clients, however many
-// there are.
+// Serve answers requests by h, which sees bodies of at most 64 KiB. It does not wait for slow clients.
 func Serve(l net.Listener, h http.Handler) *HTTP {
 	s := newHTTP(l, h)
 	go func() { s.served <- s.server.Serve(s.listener) }()
@@ -44,7 +44,7 @@ func Serve(l net.Listener, h http.Handler) *HTTP {
 }
 
 func newHTTP(l net.Listener, h http.Handler) *HTTP {
-	s := &HTTP{listener: &bounded{Listener: l, most: maxConnections}, served: make(chan error, 1)}
+	s := &HTTP{listener: netutil.LimitListener(l, maxConnections), served: make(chan error, 1)}
 	s.server = &http.Server{
 		Handler:           http.MaxBytesHandler(h, maxBody),
 		ReadHeaderTimeout: headerTimeout,
@@ -52,7 +52,6 @@ func newHTTP(l net.Listener, h http.Handler) *HTTP {
 		WriteTimeout:      answerTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
-		ConnState:         s.listener.state,
 		ErrorLog:          log.New(io.Discard, "", 0), // it would show bytes of clients
 	}
 	return s
@@ -139,72 +138,4 @@ func foreign(r *http.Request) bool {
 	default:
 		return site != "" && site != "none" && site != "same-origin"
 	}
-}
-
-// bounded is a listener with a bound on the connections that are open at a time: one more closes the oldest without a
-// request, or the oldest of all if each has one. Connections on which no request ever ends delay nobody else.
-type bounded struct {
-	net.Listener
-	most int
-
-	mu   sync.Mutex
-	open []*counted // in the order of their last requests
-}
-
-// counted is a connection of a bounded listener.
-type counted struct {
-	net.Conn
-	of     *bounded
-	active bool // the header of a request was read, and the request has not ended
-}
-
-// Accept waits for a connection.
-func (b *bounded) Accept() (net.Conn, error) {
-	c, err := b.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	k := &counted{Conn: c, of: b}
-	if oldest := b.add(k); oldest != nil {
-		_ = oldest.Close()
-	}
-	return k, nil
-}
-
-// add adds a connection. If there are too many it returns the one to close.
-func (b *bounded) add(c *counted) (oldest *counted) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.open) >= b.most {
-		i := slices.IndexFunc(b.open, func(k *counted) bool { return !k.active })
-		oldest = b.open[max(0, i)]
-	}
-	b.open = append(b.open, c)
-	return oldest
-}
-
-// state notes the state of a connection: it is the hook of the server.
-func (b *bounded) state(c net.Conn, state http.ConnState) {
-	if secure, ok := c.(interface{ NetConn() net.Conn }); ok { // of TLS
-		c = secure.NetConn()
-	}
-	k, ok := c.(*counted)
-	if !ok || state != http.StateActive && state != http.StateIdle {
-		return
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	k.active = state == http.StateActive
-	if i := slices.Index(b.open, k); i >= 0 {
-		b.open = append(slices.Delete(b.open, i, i+1), k)
-	}
-}
-
-// Close closes the connection.
-func (c *counted) Close() error {
-	b := c.of
-	b.mu.Lock()
-	b.open = slices.DeleteFunc(b.open, func(k *counted) bool { return k == c })
-	b.mu.Unlock()
-	return c.Conn.Close()
 }
