@@ -24,8 +24,8 @@
 // that came to two consumers it does not matter which is called the first. That is why a stream keeps the messages
 // all of whose copies were marked as redelivered or came late.
 //
-// A prefix without gaps takes no memory; behind a gap a compressed bitmap ([Set]) takes over, which stores runs as two
-// numbers and anything else in about a bit per number. The number of producers that are told apart is bounded.
+// The sets are compressed bitmaps, which store runs as two numbers and anything else in about a bit per number. The
+// number of producers that are told apart is bounded.
 //
 // # Limits
 //

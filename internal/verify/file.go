@@ -56,7 +56,7 @@ func (s *Side) eachSet(visit func(**roaring64.Bitmap) error) error {
 	}
 	for _, r := range s.Received {
 		for _, st := range r.Streams {
-			sets := []**roaring64.Bitmap{&st.Arrived.rest, &st.doubled, &st.marked, &st.late, &st.lateMarked}
+			sets := []**roaring64.Bitmap{&st.arrived, &st.doubled, &st.marked, &st.late, &st.lateMarked}
 			if err := visitAll(sets, st.More, st.Outaged); err != nil {
 				return err
 			}
@@ -147,7 +147,7 @@ func decode(content []byte) (*Side, error) {
 	if len(content) > 0 {
 		return nil, errContradiction
 	}
-	return side, side.checkSets()
+	return side, side.complete()
 }
 
 // cutPart cuts a length and that many bytes off content.
@@ -190,12 +190,10 @@ func (s *Side) checkHead() error {
 		return errContradiction
 	}
 	var places []string
-	producers := map[int64]bool{}
 	for _, sent := range s.Sent {
-		if sent == nil || sent.Producer < 0 || producers[sent.Producer] {
+		if sent == nil || sent.Producer < 0 || sent.Count > maxNumbers {
 			return errContradiction
 		}
-		producers[sent.Producer] = true
 		places = append(places, sent.Destination)
 	}
 	for _, r := range s.Received {
@@ -203,12 +201,10 @@ func (s *Side) checkHead() error {
 			return errContradiction
 		}
 		places = append(places, r.Destination)
-		seen := map[Stream]bool{}
 		for _, st := range r.Streams {
-			if st == nil || st.Run <= 0 || st.Producer < 0 || seen[st.Stream] {
+			if st == nil || st.Run <= 0 || st.Producer < 0 || st.Low > maxNumbers {
 				return errContradiction
 			}
-			seen[st.Stream] = true
 		}
 	}
 	for _, place := range places {
@@ -219,56 +215,20 @@ func (s *Side) checkHead() error {
 	return nil
 }
 
-// checkSets checks the sets of a side that has just been read, and completes it.
-func (s *Side) checkSets() error {
-	for _, sent := range s.Sent {
-		exceptions := roaring64.FastOr(sent.refused, sent.unconfirmed, sent.withheld)
-		total := sent.refused.GetCardinality() + sent.unconfirmed.GetCardinality() + sent.withheld.GetCardinality()
-		if total != exceptions.GetCardinality() || !isBelow(exceptions, sent.Count) || !sent.Resent.nested() ||
-			len(sent.Resent) > 0 && !isBelow(sent.Resent[0], sent.Count) {
-			return errContradiction
-		}
-	}
+// complete checks the limits of a side that has just been read, and sets the fields that are not in the file. The
+// digest vouches for the rest.
+func (s *Side) complete() error {
 	for _, r := range s.Received {
 		for _, st := range r.Streams {
-			a := &st.Arrived
-			a.measure()
-			if a.count > 0 && a.min < a.low || a.End() > maxNumbers {
+			st.arrived.AddRange(0, st.Low)
+			if endOf(st.arrived) > maxNumbers {
 				return errContradiction
 			}
-			for _, part := range []*roaring64.Bitmap{st.doubled, st.marked, st.late, st.lateMarked} {
-				if both(a, part) != part.GetCardinality() {
-					return errContradiction
-				}
-			}
-			for _, copies := range []tally{st.More, st.Outaged} {
-				if !copies.nested() || len(copies) > 0 && !isPart(copies[0], st.doubled) {
-					return errContradiction
-				}
-			}
-			st.cut = roaring64.New()
+			st.Low, st.cut = 0, roaring64.New()
 			st.DamagedFirst = st.DamagedFirst[:min(len(st.DamagedFirst), maxExamples)]
 		}
 	}
 	return nil
-}
-
-// isBelow reports whether all numbers of a set are less than end.
-func isBelow(set *roaring64.Bitmap, end uint64) bool { return set.IsEmpty() || set.Maximum() < end }
-
-// isPart reports whether whole has all numbers of a set.
-func isPart(set, whole *roaring64.Bitmap) bool {
-	return whole.AndCardinality(set) == set.GetCardinality()
-}
-
-// nested reports whether no set of the tally is empty, and each is part of the one before it.
-func (t tally) nested() bool {
-	for i, set := range t {
-		if set.IsEmpty() || i > 0 && !isPart(set, t[i-1]) {
-			return false
-		}
-	}
-	return true
 }
 
 // MarshalJSON writes the number of sets: see [Side.eachSet].
@@ -287,25 +247,17 @@ func (t *tally) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// MarshalJSON writes the length of the prefix; the rest is one of the sets of [Side.eachSet].
-func (s *Set) MarshalJSON() ([]byte, error) { return json.Marshal(s.low) }
-
-// UnmarshalJSON reads the length of the prefix.
-func (s *Set) UnmarshalJSON(text []byte) error { return json.Unmarshal(text, &s.low) }
-
 // MarshalJSON writes a list in order.
 func (p Periods) MarshalJSON() ([]byte, error) {
-	var list []struct {
+	type period struct {
 		Stream
 		Bounds
 	}
+	var list []period
 	for _, stream := range slices.SortedFunc(maps.Keys(p), func(a, b Stream) int {
 		return cmp.Or(cmp.Compare(a.Run, b.Run), cmp.Compare(a.Producer, b.Producer))
 	}) {
-		list = append(list, struct {
-			Stream
-			Bounds
-		}{stream, p[stream]})
+		list = append(list, period{stream, p[stream]})
 	}
 	return json.Marshal(list)
 }

@@ -163,7 +163,6 @@ func TestFilesThatCannotBeUsed(t *testing.T) {
 		"lacks sets":   {withJSON(`{"id":1,"sent":[{"producer":0,"destination":"queue://A","count":1}]}`), "unexpected EOF", "write it anew"},
 		"destination":  {withJSON(`{"id":1,"sent":[{"producer":0,"destination":"x://A","count":1}]}`), "unknown kind", "write it anew"},
 		"no producer":  {withJSON(`{"id":1,"sent":[null]}`), "its numbers contradict", "write it anew"},
-		"twice there":  {withJSON(`{"id":1,"sent":[{"destination":"A"},{"destination":"A"}]}`), "its numbers contradict", "write it anew"},
 		"no side":      {withJSON(`{"id":1,"received":[null]}`), "its numbers contradict", "write it anew"},
 		"no stream":    {withJSON(`{"id":1,"received":[{"destination":"A","streams":[null]}]}`), "its numbers contradict", "write it anew"},
 		"many resends": {withJSON(`{"id":1,"sent":[{"destination":"A","resent":9}]}`), "its numbers contradict", "write it anew"},

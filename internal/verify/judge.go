@@ -146,9 +146,10 @@ func (j *judge) scope(parts []*Received) *Scope {
 			s.arrived(st, sent.Count, sent.Resent)
 			continue
 		}
-		s.arrived(st, st.Arrived.End(), nil)
+		end := endOf(st.arrived)
+		s.arrived(st, end, nil)
 		if !shard {
-			s.Gaps += st.Arrived.End() - st.Arrived.Len()
+			s.Gaps += end - st.arrived.GetCardinality()
 		}
 	}
 	if len(s.Examples[Duplicated]) == 0 { // all copies are explained
@@ -169,8 +170,8 @@ func (j *judge) scope(parts []*Received) *Scope {
 // arrived adds the counts of a stream that do not depend on the outcomes of its sends. Numbers from end on were never
 // sent.
 func (s *Scope) arrived(st *stream, end uint64, resent tally) {
-	within := st.Arrived.below(end)
-	s.Foreign += st.Arrived.Len() - within
+	within := below(st.arrived, end)
+	s.Foreign += st.arrived.GetCardinality() - within
 	s.Received += within
 	s.Once += within - min(within, st.doubled.GetCardinality())
 	s.Duplicates += st.Duplicates
@@ -239,8 +240,8 @@ func (j *judge) compare(s *Scope, key Stream, st *stream, t timing, bounds Bound
 	if st == nil {
 		st = newStream(key)
 	}
-	a := &st.Arrived
-	expected, got := bounds.To-bounds.From, a.below(bounds.To)-a.below(bounds.From)
+	missing := roaring64.New()
+	missing.AddRange(bounds.From, bounds.To)
 	for _, e := range []struct {
 		numbers          *roaring64.Bitmap
 		arrived, missing *uint64
@@ -250,52 +251,32 @@ func (j *judge) compare(s *Scope, key Stream, st *stream, t timing, bounds Bound
 		{sent.refused, &s.RefusedArrived, new(uint64), Refused},
 		{sent.withheld, &s.WithheldArrived, new(uint64), Withheld},
 	} {
-		n, within := both(a, e.numbers), bounds.of(e.numbers)
-		arrived := both(a, within)
-		*e.arrived += n
-		*e.missing += within.GetCardinality() - arrived
-		expected -= within.GetCardinality()
-		got -= arrived
-		if n > 0 {
-			for it := e.numbers.Iterator(); it.HasNext(); {
-				if number := it.Next(); a.Has(number) && !s.example(e.kind, key, number) {
-					break
-				}
-			}
-		}
+		arrived, within := roaring64.And(st.arrived, e.numbers), bounds.of(e.numbers)
+		*e.arrived += arrived.GetCardinality()
+		*e.missing += within.GetCardinality() - st.arrived.AndCardinality(within)
+		s.examples(e.kind, key, arrived)
+		missing.AndNot(e.numbers)
 	}
-	s.Expected += expected
-	missing := expected - min(expected, got)
-	if missing == 0 {
-		return
-	}
-	first := bounds.From
-	if t.late && a.Len() > 0 {
-		first = max(first, firstOf(a))
+	s.Expected += missing.GetCardinality()
+	missing.AndNot(st.arrived)
+	first := uint64(0)
+	if t.late && !st.arrived.IsEmpty() {
+		first = st.arrived.Minimum()
 	} else if t.never {
 		first = bounds.To
 	}
-	if first > bounds.From {
-		early := first - bounds.From
-		for _, e := range []*roaring64.Bitmap{sent.unconfirmed, sent.refused, sent.withheld} {
-			early -= below(e, first) - below(e, bounds.From)
-		}
-		s.Early += early
-		missing -= early
-	}
+	s.Early += below(missing, first)
+	missing.RemoveRange(0, first)
 	if t.left {
-		s.Left += missing
+		s.Left += missing.GetCardinality()
 		return
 	}
-	s.Lost += missing
-	if missing > 0 {
-		a.missing(bounds.To, func(n uint64) bool {
-			if n < first || sent.unconfirmed.Contains(n) || sent.refused.Contains(n) || sent.withheld.Contains(n) {
-				return true
-			}
-			marked := j.lostMark(sent.Marks, n)
-			return s.example(Lost, key, n) || marked
-		})
+	s.Lost += missing.GetCardinality()
+	for it := missing.Iterator(); it.HasNext(); {
+		n := it.Next()
+		if marked := j.lostMark(sent.Marks, n); !s.example(Lost, key, n) && !marked {
+			break
+		}
 	}
 }
 
@@ -311,11 +292,4 @@ func (j *judge) lostMark(marks []uint64, n uint64) bool {
 		}
 	}
 	return false
-}
-
-func firstOf(s *Set) uint64 {
-	if s.low > 0 {
-		return 0
-	}
-	return s.min
 }

@@ -144,16 +144,16 @@ func (l *Ledger) Seal(inFlight []int64) *Sent {
 }
 
 // open counts the sent messages from a number up that are to arrive and are not in arrived.
-func (l *Ledger) open(arrived *Set, from uint64) uint64 {
+func (l *Ledger) open(arrived *roaring64.Bitmap, from uint64) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	sent := uint64(l.next.Load())
 	from = min(from, sent)
-	expected, got := sent-from, arrived.below(sent)-arrived.below(from)
+	expected, got := sent-from, below(arrived, sent)-below(arrived, from)
 	for _, exception := range []*roaring64.Bitmap{l.refused, l.unconfirmed, l.withheld} {
 		within := Bounds{From: from, To: math.MaxUint64}.of(exception)
 		expected -= within.GetCardinality()
-		got -= both(arrived, within)
+		got -= arrived.AndCardinality(within)
 	}
 	return expected - min(got, expected)
 }
@@ -166,16 +166,10 @@ func below(b *roaring64.Bitmap, n uint64) uint64 {
 	return b.Rank(n - 1)
 }
 
-// both counts the numbers that are in both sets.
-func both(s *Set, b *roaring64.Bitmap) (n uint64) {
+// endOf returns the highest number of a set plus one; 0 if it is empty.
+func endOf(b *roaring64.Bitmap) uint64 {
 	if b.IsEmpty() {
 		return 0
 	}
-	if s.low > 0 {
-		n = b.Rank(s.low - 1)
-	}
-	if s.count > 0 {
-		n += s.rest.AndCardinality(b)
-	}
-	return n
+	return b.Maximum() + 1
 }

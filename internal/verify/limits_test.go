@@ -68,7 +68,7 @@ func TestTrackerUnderRace(t *testing.T) {
 	received := tracker.Seal(driver.Destination{}, "")
 	NewChecker(tracker, 1).Check(&driver.Delivery{ID: ledger.Next(0)}, 1)
 	tracker.Seal(driver.Destination{}, "")
-	require.EqualValues(t, count, received.Streams[0].Arrived.Len(), "what comes after the end is ignored")
+	require.EqualValues(t, count, received.Streams[0].arrived.GetCardinality(), "what comes after the end is ignored")
 	sent := ledger.Seal([]int64{count})
 	ledger.Done(3, driver.Outcome{State: driver.Rejected})
 	require.True(t, sent.refused.IsEmpty())

@@ -136,11 +136,11 @@ func TestBounds(t *testing.T) {
 			r := tracker.Seal(dest, "a")
 			open := uint64(0)
 			for n := uint64(10); n < 50; n++ {
-				if !r.Streams[0].Arrived.Has(n) && !slices.Contains(tt.doubtful, int64(n)) {
+				if !r.Streams[0].arrived.Contains(n) && !slices.Contains(tt.doubtful, int64(n)) {
 					open++
 				}
 			}
-			require.Equal(t, open, ledger.open(&r.Streams[0].Arrived, 10))
+			require.Equal(t, open, ledger.open(r.Streams[0].arrived, 10))
 			sent := ledger.Seal(nil)
 			r.Drained, r.Ended = true, 10
 			r.Sent = map[Stream]Bounds{{1, 0}: {From: 10, To: 30}}

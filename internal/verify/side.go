@@ -121,15 +121,13 @@ func (b Bounds) of(numbers *roaring64.Bitmap) *roaring64.Bitmap {
 // join returns the messages of one producer that arrived at two places that share them; of each place with whether its
 // consumers were cut off, see [Received].
 func (s *stream) join(o *stream, sCutOff, oCutOff bool) *stream {
-	common := min(s.Arrived.low, o.Arrived.low) // all below are in both; the bitmaps go without them
-	a, b := s.Arrived.bitmap(common), o.Arrived.bitmap(common)
-	inBoth := roaring64.And(a, b)
-	inBoth.AddRange(0, common)
+	inBoth := roaring64.And(s.arrived, o.arrived)
 	j := &stream{
 		Stream: s.Stream, Copies: s.Copies + o.Copies,
 		Duplicates: s.Duplicates + o.Duplicates + inBoth.GetCardinality(),
-		marked:     inAll(s.marked, a, o.marked, b, common),
-		late:       inAll(s.late, a, o.late, b, common),
+		arrived:    roaring64.Or(s.arrived, o.arrived),
+		marked:     inAll(s.marked, s.arrived, o.marked, o.arrived),
+		late:       inAll(s.late, s.arrived, o.late, o.arrived),
 		Damaged:    s.Damaged + o.Damaged, DamagedFirst: slices.Concat(s.DamagedFirst, o.DamagedFirst),
 	}
 	copies := s.extra().plus(o.extra()).plus(tally{inBoth})
@@ -151,25 +149,12 @@ func (s *stream) join(o *stream, sCutOff, oCutOff bool) *stream {
 	}
 	j.Redelivered = s.Redelivered + o.Redelivered + inBoth.AndCardinality(roaring64.Or(s.marked, o.marked))
 	j.lateMarked = roaring64.And(roaring64.Or(s.lateMarked, o.lateMarked), j.late)
-	j.Arrived = setOf(common, roaring64.Or(a, b))
 	return j
 }
 
-// inAll returns the numbers that are in x if they are in a, and in y if they are in b. X is part of a, y of b, and
-// both a and b have all numbers below common as well.
-func inAll(x, a, y, b *roaring64.Bitmap, common uint64) *roaring64.Bitmap {
+// inAll returns the numbers that are in x if they are in a, and in y if they are in b. X is part of a, y of b.
+func inAll(x, a, y, b *roaring64.Bitmap) *roaring64.Bitmap {
 	one := roaring64.Or(roaring64.AndNot(x, b), roaring64.AndNot(y, a))
-	one.RemoveRange(0, common)
 	one.Or(roaring64.And(x, y))
 	return one
-}
-
-// setOf makes a set of the numbers below low and of b, which it keeps.
-func setOf(low uint64, b *roaring64.Bitmap) Set {
-	s := Set{low: low, rest: b}
-	s.measure()
-	for s.count > 0 && s.min == s.low {
-		s.absorb()
-	}
-	return s
 }

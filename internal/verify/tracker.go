@@ -73,9 +73,6 @@ func (t *Tracker) merge(spans []span) {
 	for i := range spans {
 		spans[i].stream.add(&spans[i])
 	}
-	for i := range spans {
-		spans[i].stream.Arrived.absorb()
-	}
 }
 
 // damaged notes a message with a body that differs from the one sent.
@@ -137,9 +134,9 @@ func (t *Tracker) Open(ledgers []*Ledger, sent Periods) (n uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, l := range ledgers {
-		arrived := &Set{}
+		arrived := roaring64.New()
 		if s := t.streams[l.Stream()]; s != nil {
-			arrived = &s.Arrived
+			arrived = s.arrived
 		}
 		n += l.open(arrived, sent[l.Stream()].From)
 	}
@@ -163,7 +160,7 @@ func (t *Tracker) Progress(run int64, ledgers ...*Ledger) result.Progress {
 			p.AfterOutage += s.AfterOutage
 		}
 		p.Add(&result.Progress{
-			Received: s.Arrived.Len(), Duplicates: s.Duplicates, Redelivered: s.Redelivered,
+			Received: s.arrived.GetCardinality(), Duplicates: s.Duplicates, Redelivered: s.Redelivered,
 			Disordered: s.late.GetCardinality(), Damaged: s.Damaged,
 		})
 	}
@@ -185,8 +182,8 @@ func (t *Tracker) Progress(run int64, ledgers ...*Ledger) result.Progress {
 // checkers' buffers come in.
 type stream struct {
 	Stream
-	Arrived Set    `json:"low"`
-	Copies  uint64 `json:"copies"` // deliveries
+	Low    uint64 `json:"low,omitempty"` // all numbers below are in arrived: only in files of earlier versions
+	Copies uint64 `json:"copies"`        // deliveries
 
 	Duplicates  uint64 `json:"duplicates,omitempty"`  // deliveries beyond the first of each message
 	Redelivered uint64 `json:"redelivered,omitempty"` // part of them that were marked as that
@@ -194,6 +191,8 @@ type stream struct {
 	More        tally  `json:"more,omitempty"`        // the copies of doubled messages beyond the second
 	Outaged     tally  `json:"outaged,omitempty"`     // AfterOutage, by message
 
+	arrived    *roaring64.Bitmap
+	loose      uint64            // numbers that were added since arrived was packed
 	doubled    *roaring64.Bitmap // the messages with duplicates
 	cut        *roaring64.Bitmap // messages of which an outage would explain all copies; not in files
 	marked     *roaring64.Bitmap // messages of which all copies were marked as redelivered
@@ -206,21 +205,31 @@ type stream struct {
 
 func newStream(key Stream) *stream {
 	return &stream{
-		Stream: key, doubled: roaring64.New(), cut: roaring64.New(), marked: roaring64.New(), late: roaring64.New(),
-		lateMarked: roaring64.New(),
+		Stream: key, arrived: roaring64.New(), doubled: roaring64.New(), cut: roaring64.New(), marked: roaring64.New(),
+		late: roaring64.New(), lateMarked: roaring64.New(),
 	}
 }
 
+const (
+	// packAfter numbers, at least, are added before a set is packed again; more in a large one, as that looks at all of
+	// it.
+	packAfter = 1 << 20
+	// longSpan is the length from which a span is added as a whole: that looks at the ranges that are there.
+	longSpan = 256
+)
+
 func (s *stream) add(d *span) {
 	s.Copies += d.to - d.from
-	if d.flags == 0 {
-		s.Arrived.add(d.from, d.to, func(n uint64) { s.again(n, 0) })
+	if s.loose += d.to - d.from; s.loose >= max(packAfter, s.Copies/8) {
+		s.arrived.RunOptimize()
+		s.loose = 0
+	}
+	if d.flags == 0 && d.to-d.from >= longSpan && d.from >= endOf(s.arrived) {
+		s.arrived.AddRange(d.from, d.to)
 		return
 	}
 	for n := d.from; n < d.to; n++ {
-		again := false
-		s.Arrived.add(n, n+1, func(uint64) { again = true })
-		if again {
+		if !s.arrived.CheckedAdd(n) {
 			s.again(n, d.flags)
 			continue
 		}
