@@ -64,20 +64,16 @@ func Metrics() (list []Metric) {
 			list = append(list, m)
 		}
 	}
-	for _, r := range []Metric{
-		{"sent", PerSecond, Producers, "sends", ""},
-		{"completed", PerSecond, Producers, "completions", ""},
-		{"received", PerSecond, Consumers, "deliveries", ""},
-	} {
-		extremes := "lowest rate of " + r.Help + " of a full second"
-		average := "average rate of " + r.Help + " within the measured time"
-		list = append(list, Metric{r.Name + ".avg", r.Unit, r.Needs, average, ""})
-		if r.Name != "sent" {
-			list = append(list, Metric{r.Name + ".min", r.Unit, r.Needs, extremes, ""},
-				Metric{r.Name + ".max", r.Unit, r.Needs, strings.Replace(extremes, "low", "high", 1), ""})
-		}
-	}
+	average := func(of string) string { return "average rate of " + of + " within the measured time" }
+	extreme := func(which, of string) string { return which + " rate of " + of + " of a full second" }
 	list = append(list, []Metric{
+		{"sent.avg", PerSecond, Producers, average("sends"), ""},
+		{"completed.avg", PerSecond, Producers, average("completions"), ""},
+		{"completed.min", PerSecond, Producers, extreme("lowest", "completions"), ""},
+		{"completed.max", PerSecond, Producers, extreme("highest", "completions"), ""},
+		{"received.avg", PerSecond, Consumers, average("deliveries"), ""},
+		{"received.min", PerSecond, Consumers, extreme("lowest", "deliveries"), ""},
+		{"received.max", PerSecond, Consumers, extreme("highest", "deliveries"), ""},
 		{"missing", Messages, Producers | Consumers, "deliveries missing when the drain ended" + withWarmup, ""},
 		{"rate.missed", Percent, Producers | Rate, "share of the due messages that were not sent", ""},
 		{"stall.count", Count, Stalls, "stalls of --stall-threshold or longer, of any broker or group", ""},
