@@ -142,17 +142,14 @@ func (c *client) close() { c.http.CloseIdleConnections() }
 
 // repeat calls do after each wait, until it returns false or ctx ends.
 func repeat(ctx context.Context, wait func() time.Duration, do func() bool) {
-	timer := time.NewTimer(wait())
-	defer timer.Stop()
 	for {
 		select {
-		case <-timer.C:
+		case <-time.After(wait()):
 		case <-ctx.Done():
 			return
 		}
 		if !do() {
 			return
 		}
-		timer.Reset(wait())
 	}
 }

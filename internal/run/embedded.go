@@ -56,13 +56,9 @@ func startSite(p *plan.Plan, site string, f store.Faults) (*broker.Broker, error
 		cfg.Limits.LimitBytes = max(embeddedBytes, bytes)
 		cfg.Limits.Memory = 2 * cfg.Limits.LimitBytes
 	}
-	for i := range p.Steps {
-		for _, g := range p.Steps[i].Groups {
-			for _, e := range g.Sides() {
-				if e.Site == site {
-					cfg.Listen[e.Protocol] = "127.0.0.1:0"
-				}
-			}
+	for _, b := range p.Brokers() {
+		if b.Site == site {
+			cfg.Listen[b.Protocol] = "127.0.0.1:0"
 		}
 	}
 	b, err := broker.Start(cfg)

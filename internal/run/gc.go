@@ -32,8 +32,7 @@ func tendGC() (stop func()) {
 	go func() {
 		defer close(ended)
 		const perSecond = 4
-		tick := time.NewTicker(time.Second / perSecond)
-		defer tick.Stop()
+		tick := time.Tick(time.Second / perSecond)
 		var last [perSecond]uint64 // bytes allocated so far
 		for i := 0; ; i++ {
 			live, total := heap()
@@ -43,7 +42,7 @@ func tendGC() (stop func()) {
 			}
 			last[i%perSecond] = total
 			select {
-			case <-tick.C:
+			case <-tick:
 			case <-quit:
 				return
 			}

@@ -177,10 +177,8 @@ func (r *Run) linger(ctx context.Context, stop <-chan struct{}) {
 		stop = nil // that was the end of the run
 	default:
 	}
-	timer := time.NewTimer(r.Outputs.Linger)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(r.Outputs.Linger):
 	case <-stop:
 	case <-ctx.Done():
 	}

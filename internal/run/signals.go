@@ -43,8 +43,7 @@ func supervise[T any](
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	stop := make(chan struct{})
-	var once sync.Once
-	halt := func() { once.Do(func() { close(stop) }) }
+	halt := sync.OnceFunc(func() { close(stop) })
 
 	result := make(chan T, 1)
 	go func() { result <- work(ctx, stop) }()
