@@ -82,12 +82,6 @@ func lostBy(err error) bool {
 	return c == driver.ClassConnect || c == driver.ClassConnectionLost || c == driver.ClassClosedByBroker
 }
 
-// reconnect replaces the lost connection: it leaves it, and comes back.
-func (l *link[T]) reconnect(ctx context.Context, cause error) error {
-	l.leave(cause)
-	return l.comeBack(ctx, cause)
-}
-
 // leave closes the lost connection, so that all its messages end.
 func (l *link[T]) leave(cause error) {
 	l.outage = l.Outages.Lost(l.Name, l.produces, false, cause, time.Now())

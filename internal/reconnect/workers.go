@@ -180,7 +180,8 @@ func (c *Consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 		if err == nil || ctx.Err() != nil || !Unreachable(err) { // no answer in time is no reason to end the run either
 			return err
 		}
-		if err := c.reconnect(ctx, err); ctx.Err() != nil {
+		c.leave(err)
+		if err := c.comeBack(ctx, err); ctx.Err() != nil {
 			return nil //nolint:nilerr // it was told to stop
 		} else if err != nil {
 			return err
