@@ -24,15 +24,6 @@ func BenchmarkRecorderDone(b *testing.B) {
 	}
 }
 
-func BenchmarkRecorderSentHanded(b *testing.B) {
-	r := stats.NewProducerRecorder(true, nil)
-	b.ReportAllocs()
-	for b.Loop() {
-		r.Begun(stats.Measure)
-		r.Handed(stats.Measure, 20*time.Microsecond)
-	}
-}
-
 func BenchmarkRecorderReceived(b *testing.B) {
 	r := stats.NewConsumerRecorder()
 	b.ReportAllocs()

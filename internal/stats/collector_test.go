@@ -83,25 +83,6 @@ func TestWorkersAreSmall(t *testing.T) {
 	require.Less(t, producer+consumer+2*unsafe.Sizeof(stats.Worker{}), uintptr(2900), "of each of 5,000 and 5,000")
 }
 
-func TestSnapshotsDoNotChange(t *testing.T) {
-	start := time.Now()
-	p := stats.NewProducerRecorder(false, nil)
-	c := collectorOf(start, p, nil)
-	p.Begun(stats.Measure)
-	p.Handed(stats.Measure, 0)
-	done(p, driver.Outcome{}, time.Millisecond, 0)
-	first := c.Collect(stats.Measure, start.Add(time.Second), false)
-	for range 3 {
-		p.Begun(stats.Measure)
-		p.Handed(stats.Measure, 0)
-		done(p, driver.Outcome{}, time.Second, 0)
-		c.Collect(stats.Measure, start.Add(2*time.Second), false)
-	}
-	require.EqualValues(t, 1, first.Latencies[result.Ack].Count)
-	require.EqualValues(t, 1000, first.Latencies[result.Ack].Max)
-	require.EqualValues(t, 1, first.Total.Get(result.Sent))
-}
-
 func TestTester(t *testing.T) {
 	start := time.Now()
 	c := collectorOf(start, stats.NewProducerRecorder(true, nil), nil)

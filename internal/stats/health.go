@@ -32,7 +32,7 @@ func (m *healthMeter) interval(now time.Time, delta *Counters) result.Tester {
 	wall := now.Sub(m.last)
 	h.Wall, h.Cores = wall.Microseconds(), runtime.GOMAXPROCS(0)
 	h.ClockForward, h.ClockBackward = m.clockSteps(now)
-	paused := m.pulse.takePauses()
+	paused, _ := m.pulse.look(true)
 	h.Pauses, h.PauseMax, h.PauseAt = paused.Pauses, paused.PauseMax, paused.PauseAt
 	if h.Pauses > 0 || m.owed > 0 || h.Crowded() {
 		h.LateExcused = delta[result.LateSends]

@@ -12,46 +12,6 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-func TestAges(t *testing.T) {
-	start := time.Now()
-	first, second := stats.NewConsumerRecorder(), stats.NewConsumerRecorder()
-	c := stats.NewCollector(nil, []*stats.ConsumerRecorder{first, second}, start)
-	at := start.UnixMicro()
-	ago := func(d time.Duration) int64 { return at - d.Microseconds() }
-
-	receive(first, time.Millisecond, false)
-	s := c.Collect(stats.Measure, start.Add(time.Second), false)
-	require.Nil(t, s.Latencies[result.B2C], "this protocol has no such times")
-	require.Nil(t, s.Latencies[result.S2C])
-	require.Nil(t, c.SumRun().Latencies[result.B2C])
-
-	first.Ages(stats.Measure, at, ago(30*time.Millisecond), ago(10*time.Millisecond))
-	second.Ages(stats.Measure, at, ago(50*time.Millisecond), 0)
-	second.Ages(stats.Measure, at, 0, ago(20*time.Millisecond))
-	s = c.Collect(stats.Measure, start.Add(2*time.Second), false)
-	require.EqualValues(t, 2, s.Latencies[result.B2C].Count)
-	require.EqualValues(t, 80_000, s.Latencies[result.B2C].Sum)
-	require.EqualValues(t, 50_000, s.Latencies[result.B2C].Max)
-	require.EqualValues(t, 2, s.Latencies[result.S2C].Count)
-	require.EqualValues(t, 30_000, s.Latencies[result.S2C].Sum)
-	require.EqualValues(t, 1, s.Total.Get(result.Received), "ages alone count no message")
-
-	quiet := c.Collect(stats.Measure, start.Add(3*time.Second), false)
-	require.Zero(t, quiet.Latencies[result.B2C].Count, "an interval without a value has its place")
-	require.EqualValues(t, 2, s.Latencies[result.B2C].Count, "a snapshot does not change")
-
-	second.Ages(stats.Measure, at, at+1, at+5_000_000) // clocks that are ahead of ours
-	second.Ages(stats.Measure, at, 1, 1)               // 1970
-	s = c.Collect(stats.Drain, start.Add(4*time.Second), true)
-	require.EqualValues(t, 2, s.Total.Get(result.NegativeAges))
-	require.EqualValues(t, 2, s.Total.Get(result.OutOfRange))
-	require.Equal(t, stats.MaxLatency.Microseconds(), s.Latencies[result.B2C].Max)
-	require.EqualValues(t, 1, s.Latencies[result.B2C].Count, "ages below zero are left out")
-
-	require.EqualValues(t, 3, c.SumRun().Latencies[result.B2C].Count)
-	require.EqualValues(t, 3, c.SumRun().Latencies[result.S2C].Count)
-}
-
 // The path of a message allocates only once, when the first time of its kind comes; also right after a snapshot.
 func TestAgesAllocateOnce(t *testing.T) {
 	start := time.Now()
@@ -110,32 +70,6 @@ func TestMinimum(t *testing.T) {
 	require.Zero(t, m.Completed.PerSecond, "a stall")
 	require.Equal(t, (now.Sub(start) - time.Second).Microseconds(), m.Completed.Elapsed, "the first such second")
 	require.InDelta(t, 20/1.449, m.Received.PerSecond, 1e-9)
-}
-
-// counting is a worker with counters of its own.
-type counting []driver.Counter
-
-func (c *counting) Counters() []driver.Counter { return *c }
-
-func TestProtocolCounters(t *testing.T) {
-	start := time.Now()
-	rec := stats.NewConsumerRecorder()
-	c := stats.NewCollector(nil, []*stats.ConsumerRecorder{rec, rec, rec, rec}, start)
-	s := c.Collect(stats.Measure, start.Add(time.Second), false)
-	require.Nil(t, s.Protocol)
-
-	a := &counting{{Name: "checks", Help: "check-backs", Value: 5}, {Name: "odd", Value: 0}}
-	b := &counting{{Name: "other", Value: 7}, {Name: "checks", Help: "check-backs", Value: 3}}
-	c.SetWorkers([]stats.Worker{{Counters: a}, {Name: "none"}, {Counters: b}, {Counters: new(counting)}})
-	first := c.Collect(stats.Measure, start.Add(2*time.Second), false)
-	want := []driver.Counter{{Name: "checks", Help: "check-backs", Value: 8}, {Name: "odd"}, {Name: "other", Value: 7}}
-	require.Equal(t, want, first.Protocol)
-	(*b)[1].Value = 10
-	second := c.Collect(stats.Drain, start.Add(3*time.Second), true)
-	require.EqualValues(t, 15, second.Protocol[0].Value)
-	require.Equal(t, second.Protocol, c.Protocol())
-	require.Equal(t, want, first.Protocol, "a snapshot does not change")
-	require.EqualValues(t, 5, (*a)[0].Value, "nor do the workers' own")
 }
 
 func TestUnsent(t *testing.T) {

@@ -67,11 +67,10 @@ func (p *Pulse) Stop() {
 
 func (p *Pulse) run() {
 	defer close(p.done)
-	ticker := time.NewTicker(beatInterval)
-	defer ticker.Stop()
+	tick := time.Tick(beatInterval)
 	for {
 		select {
-		case <-ticker.C:
+		case <-tick:
 			p.tick(p.clock.Now())
 		case <-p.quit:
 			return
@@ -146,12 +145,6 @@ func (p *Pulse) stoodStill(from, to time.Duration) (sum time.Duration) {
 		sum += max(0, min(to, stop.to)-max(from, stop.from))
 	}
 	return sum
-}
-
-// takePauses returns the pauses since the last call.
-func (p *Pulse) takePauses() result.Tester {
-	pauses, _ := p.look(true)
-	return pauses
 }
 
 // look returns the pauses since the last one with take, and the last maxStops ones. It is a beat itself, as it may run

@@ -92,12 +92,10 @@ func (r *ProducerRecorder) Handed(phase Phase, delay time.Duration) {
 func (r *ProducerRecorder) Resent(phase Phase) { r.resent[phase].Add(1) }
 
 // AllResent returns the number of resends.
-func (r *ProducerRecorder) AllResent() (n uint64) {
-	for part := range parts {
-		n += r.resent[part].Load()
-	}
-	return n
-}
+func (r *ProducerRecorder) AllResent() uint64 { return ofBoth(&r.resent) }
+
+// ofBoth returns the sum over both phases.
+func ofBoth(n *[parts]atomic.Uint64) uint64 { return n[Warmup].Load() + n[Measure].Load() }
 
 // TakenBack undoes one Begun: the driver reported that the message did not leave.
 func (r *ProducerRecorder) TakenBack(phase Phase) { r.sent[phase].Add(^uint64(0)) }
@@ -152,9 +150,7 @@ type End struct {
 
 // Done counts the end of a message. Its latencies are recorded if it was accepted. Safe for concurrent use.
 func (r *ProducerRecorder) Done(e End, o driver.Outcome, now time.Duration) {
-	r.mu.Lock()
-	r.done(&e, &o, now)
-	r.mu.Unlock()
+	r.DoneAll([]End{e}, o, now)
 }
 
 // DoneAll counts messages that ended alike at the same moment. Safe for concurrent use.
@@ -272,13 +268,10 @@ func (r *ProducerRecorder) Overcome() uint64 {
 }
 
 // InFlight returns the number of messages handed over and not ended.
-func (r *ProducerRecorder) InFlight() (n uint64) {
+func (r *ProducerRecorder) InFlight() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i := range r.part {
-		n += r.sent[i].Load() - result.Ended(r.part[i].n[:])
-	}
-	return n
+	return ofBoth(&r.sent) - r.ended()
 }
 
 // Completed returns the number of accepted messages.
@@ -286,17 +279,14 @@ func (r *ProducerRecorder) Completed() uint64 { return r.Count(result.Completed)
 
 // Ended returns the number of messages that have ended, with any outcome.
 func (r *ProducerRecorder) Ended() uint64 {
-	return r.sum(func(p *ledger) uint64 { return result.Ended(p.n[:]) })
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ended()
 }
 
-// Answered returns the number of messages that the broker has accepted or refused: messages that have ended, except
-// those with an unknown outcome or without a connection to a broker.
-func (r *ProducerRecorder) Answered() uint64 {
-	return r.sum(func(p *ledger) uint64 {
-		var n Counters
-		p.collect(&n, nil)
-		return result.Ended(n[:]) - n[result.Unconfirmed] - n.Failures(driver.Failed)[driver.ClassConnect]
-	})
+// ended is Ended for a caller that holds the lock.
+func (r *ProducerRecorder) ended() uint64 {
+	return result.Ended(r.part[Warmup].n[:]) + result.Ended(r.part[Measure].n[:])
 }
 
 // Withheld returns the number of accepted messages that, by plan, will not be delivered.
@@ -316,8 +306,6 @@ func (r *ProducerRecorder) FirstError(c driver.Class) error {
 func (r *ProducerRecorder) HostCounts() (n Counters) {
 	n[result.Completed] = r.Completed()
 	n[result.Unconfirmed] = r.Count(result.Unconfirmed)
-	for part := range parts {
-		n[result.Sent] += r.handed[part].Load()
-	}
+	n[result.Sent] = ofBoth(&r.handed)
 	return n
 }

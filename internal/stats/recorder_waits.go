@@ -1,10 +1,6 @@
 package stats
 
-import (
-	"time"
-
-	"github.com/perfmq/perfmq/pkg/result"
-)
+import "time"
 
 // WaitKind is the reason of a wait that the producer measures itself. The waits of its driver are in [driver.Waits].
 type WaitKind uint8
@@ -66,13 +62,8 @@ func (r *ProducerRecorder) SetBlind() { r.blind.Store(true) }
 // inSend returns the time of the present message in the hand-over, counted from the collector's first look at it. Only
 // the collector's goroutine calls it.
 func (r *ProducerRecorder) inSend(now time.Duration) time.Duration {
-	var sent, handed uint64
-	for part := range parts {
-		handed += r.handed[part].Load() // first: it is the lower count
-	}
-	for part := range parts {
-		sent += r.sent[part].Load()
-	}
+	handed := ofBoth(&r.handed) // first: it is the lower count
+	sent := ofBoth(&r.sent)
 	switch {
 	case !r.blind.Load() || sent == handed:
 		r.seenSince = 0
@@ -113,12 +104,8 @@ func (r *ProducerRecorder) silenceUntil(now, least time.Duration) time.Duration 
 // owed reports whether the broker owes an answer, or takes no message: one is in flight, or a whole transaction. The
 // caller holds the lock.
 func (r *ProducerRecorder) owed() bool {
-	var sent, ended uint64
-	for part := range parts {
-		ended += result.Ended(r.part[part].n[:])
-		sent += r.sent[part].Load()
-	}
-	return sent >= ended+max(1, r.transaction)
+	ended := r.ended() // first: it is the lower count
+	return ofBoth(&r.sent) >= ended+max(1, r.transaction)
 }
 
 // takeGaps returns the gaps since the last call, and the one in progress.

@@ -143,14 +143,6 @@ func TestRecoveryRates(t *testing.T) {
 		o := s.outages.List(time.Unix(1000, 0))[0]
 		require.Positive(t, o.Recovered)
 	})
-	of("uneven", func(t *testing.T, s *seconds) {
-		for range 5 {
-			s.pass(100, 200, 1)
-			s.pass(0, 0, 1)
-		}
-		s.blink()
-		s.pass(10, 20, 1)
-	})
 	of("nothing before", func(t *testing.T, s *seconds) {
 		s.down()
 		s.pass(0, 0, 3)

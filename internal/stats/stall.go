@@ -129,23 +129,20 @@ func (c *Collector) findStalls(phase Phase, now time.Duration, last bool) {
 		return
 	}
 	m.arrange(c)
-	n := len(c.producers)
-	closed, open := make([][]gap, n+len(c.consumers)), make([]gap, n+len(c.consumers))
-	for i, r := range c.producers {
-		closed[i], open[i] = r.takeGaps(now, last)
+	var workers []workerGaps
+	for _, r := range c.producers {
+		closed, open := r.takeGaps(now, last)
+		workers = append(workers, workerGaps{closed, open})
 	}
 	for i, r := range c.consumers {
-		closed[n+i], open[n+i] = r.takeGaps(now, phase != Drain && c.delivered.owes(i), last)
+		closed, open := r.takeGaps(now, phase != Drain && c.delivered.owes(i), last)
+		workers = append(workers, workerGaps{closed, open})
 	}
 	m.open = nil
 	pauses := c.meter.pulse.stopped()
 	for _, p := range m.parts {
-		finished, unfinished := make([][]gap, len(p.members)), make([]gap, len(p.members))
-		for i, member := range p.members {
-			finished[i], unfinished[i] = closed[member], open[member]
-		}
-		m.add(p, p.interval(finished, unfinished, phase == Warmup, last, pauses))
-		if s, ok := p.lasting(unfinished, now, phase == Warmup, pauses); ok && !last {
+		m.add(p, p.interval(workers, phase == Warmup, last, pauses))
+		if s, ok := p.lasting(workers, now, phase == Warmup, pauses); ok && !last {
 			m.open = append(m.open, m.named(p, s, m.open))
 		}
 	}
@@ -155,7 +152,7 @@ func (c *Collector) findStalls(phase Phase, now time.Duration, last bool) {
 func (m *stallMeter) decide(pauses []gap) {
 	m.open = nil
 	for _, p := range m.parts {
-		m.add(p, p.interval(nil, nil, false, true, pauses))
+		m.add(p, p.interval(make([]workerGaps, len(m.brokers)), false, true, pauses))
 	}
 }
 
@@ -354,12 +351,21 @@ type candidate struct {
 // settled is the number of collections after which a candidate is decided.
 const settled = 2
 
-// interval adds the gaps of all workers since the last interval: closed has each worker's finished gaps, open the one
-// in progress. With last, or at the end of a step, all candidates are decided.
-func (p *part) interval(closed [][]gap, open []gap, warmup, last bool, pauses []gap) (found []stall) {
+// workerGaps are the gaps of a worker since the last interval: the finished ones, and the one in progress.
+type workerGaps struct {
+	closed []gap
+	open   gap
+}
+
+// interval adds the gaps of its members among the workers. With last, or at the end of a step, all candidates are
+// decided.
+func (p *part) interval(workers []workerGaps, warmup, last bool, pauses []gap) (found []stall) {
 	all := []gap{{0, never, never}}
-	for i := range open {
-		all = common(all, append(slices.Clone(closed[i]), open[i]), p.limit)
+	var closed []gap
+	for _, i := range p.members {
+		w := &workers[i]
+		all = common(all, append(slices.Clone(w.closed), w.open), p.limit)
+		closed = append(closed, w.closed...)
 	}
 	for _, g := range all {
 		if g.to < never {
@@ -368,7 +374,7 @@ func (p *part) interval(closed [][]gap, open []gap, warmup, last bool, pauses []
 	}
 	var waiting []candidate
 	for _, c := range p.pending {
-		for _, g := range slices.Concat(closed...) {
+		for _, g := range closed {
 			if g.from <= c.from && g.to >= c.to {
 				c.waiting = min(c.waiting, g.waiting)
 			}
@@ -387,10 +393,11 @@ func (p *part) interval(closed [][]gap, open []gap, warmup, last bool, pauses []
 }
 
 // lasting returns the stall that lasts now, if there is one.
-func (p *part) lasting(open []gap, now time.Duration, warmup bool, pauses []gap) (stall, bool) {
+func (p *part) lasting(workers []workerGaps, now time.Duration, warmup bool, pauses []gap) (stall, bool) {
 	c := candidate{gap: gap{0, now, never}, warmup: warmup}
-	for _, g := range open {
-		c.from, c.waiting = max(c.from, g.from), min(c.waiting, g.waiting)
+	for _, i := range p.members {
+		open := &workers[i].open
+		c.from, c.waiting = max(c.from, open.from), min(c.waiting, open.waiting)
 	}
 	if c.waiting == never || max(c.from, c.waiting) >= now {
 		return stall{}, false

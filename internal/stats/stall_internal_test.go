@@ -96,12 +96,13 @@ func TestMoreStalls(t *testing.T) {
 // A stall of many workers is the time that is quiet for all of them, from when the first of them waited.
 func TestStandstill(t *testing.T) {
 	s := time.Second
-	m := part{limit: s}
-	found := m.interval([][]gap{{{s, 4 * s, 3500 * time.Millisecond}}, nil}, []gap{{4 * s, never, never}, {2 * s, never, never}}, false, false, nil)
+	m := part{limit: s, members: []int{0, 1}}
+	found := m.interval([]workerGaps{{[]gap{{s, 4 * s, 3500 * time.Millisecond}}, gap{4 * s, never, never}}, {nil, gap{2 * s, never, never}}}, false, false, nil)
 	require.Empty(t, found, "the other worker may have waited longer")
-	found = m.interval([][]gap{nil, {{2 * s, 4*s + s/100, 2100 * time.Millisecond}}}, []gap{{4 * s, never, never}, {4*s + s/100, never, never}}, false, false, nil)
+	found = m.interval([]workerGaps{{nil, gap{4 * s, never, never}}, {[]gap{{2 * s, 4*s + s/100, 2100 * time.Millisecond}}, gap{4*s + s/100, never, never}}}, false, false, nil)
 	require.Empty(t, found)
-	found = m.interval([][]gap{nil, nil}, []gap{{5 * s, never, never}, {5 * s, never, never}}, false, false, nil)
+	quiet := []workerGaps{{nil, gap{5 * s, never, never}}, {nil, gap{5 * s, never, never}}}
+	found = m.interval(quiet, false, false, nil)
 	require.Equal(t, []stall{{Stall: result.Stall{Elapsed: 2_100_000, Length: 1_900_000}, exact: 1900 * time.Millisecond}}, found)
-	require.Empty(t, m.interval([][]gap{nil, nil}, []gap{{5 * s, never, never}, {5 * s, never, never}}, false, true, nil))
+	require.Empty(t, m.interval(quiet, false, true, nil))
 }

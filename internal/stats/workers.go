@@ -14,7 +14,7 @@ func (c *Collector) WorkerTotals() []result.Worker {
 		if produces {
 			r := c.producers[i]
 			r.collect(&counts, [parts]*result.Latencies{})
-			counts[Measure][result.Sent] = r.sent[Warmup].Load() + r.sent[Measure].Load()
+			counts[Measure][result.Sent] = ofBoth(&r.sent)
 			c.addWaits(i, &counts[Measure])
 		} else {
 			c.consumers[i-len(c.producers)].collect(&counts, [parts]*result.Latencies{})
