@@ -79,15 +79,10 @@ func sameCounter(a, b *Endpoint) bool {
 
 // onlyAt reports whether all producers, or all consumers, of a place are at the broker of an endpoint.
 func (r *run) onlyAt(at place, e *Endpoint, side func(*plan.Group) *Endpoint) bool {
-	for i := range r.plan.Steps {
-		for _, g := range r.plan.Steps[i].Groups {
-			o := side(g)
-			if o != nil && o.Site == at.site && slices.Contains(g.Destinations, at.destination) && !sameCounter(o, e) {
-				return false
-			}
-		}
-	}
-	return true
+	return !slices.ContainsFunc(r.plan.Groups(), func(g *plan.Group) bool {
+		o := side(g)
+		return o != nil && o.Site == at.site && slices.Contains(g.Destinations, at.destination) && !sameCounter(o, e)
+	})
 }
 
 // depths returns the numbers of messages at the brokers; nil if they are not known.
@@ -121,13 +116,9 @@ func (r *run) awaitCount(ctx context.Context, while, every time.Duration) {
 
 // countsAgree reports whether no later count can be nearer to the run.
 func (r *run) countsAgree() bool {
-	for _, d := range r.compareCounts() {
-		if d.Added != nil && d.Added.Count < d.Added.Least ||
-			d.Acknowledged != nil && d.Acknowledged.Count < d.Acknowledged.Least {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(r.compareCounts(), func(d result.DestinationCount) bool {
+		return d.Added.Differs() < 0 || d.Acknowledged.Differs() < 0
+	})
 }
 
 // lastCount takes the counts when the workers have closed.

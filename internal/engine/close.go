@@ -115,11 +115,16 @@ func (r *run) closeWorkers(ctx context.Context, workers []closer, consumersOf []
 	return closeEach(ctx, workers, all, each, stop)
 }
 
+// shut closes it. An error of the context is replaced by the cause for which closing ended.
 func (c closer) shut(ctx context.Context) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
+	err := ctx.Err()
+	if err == nil {
+		_, err = callWithin(ctx, func(ctx context.Context) (any, error) { return nil, c.close(ctx) })
 	}
-	_, err := callWithin(ctx, func(ctx context.Context) (any, error) { return nil, c.close(ctx) })
+	why := context.Cause(ctx)
+	if why != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
+		return why
+	}
 	return err
 }
 
@@ -149,11 +154,9 @@ func closeEach(ctx context.Context, list []closer, all, each, stop time.Duration
 			continue
 		}
 		g.Go(func() error {
-			err := list[i].shut(closing)
-			if err == nil {
+			if errs[i] = list[i].shut(closing); errs[i] == nil {
 				giveUp.Reset(each)
 			}
-			errs[i] = whyOpen(closing, err)
 			return nil
 		})
 	}
@@ -169,15 +172,6 @@ func closeEach(ctx context.Context, list []closer, all, each, stop time.Duration
 // unanswered returns the error of closing that took too long.
 func unanswered(d time.Duration) error {
 	return fmt.Errorf("closing was given up after %s because the broker did not answer", d)
-}
-
-// whyOpen replaces the error of a context by the cause for which closing ended.
-func whyOpen(closing context.Context, err error) error {
-	why := context.Cause(closing)
-	if why != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
-		return why
-	}
-	return err
 }
 
 // hurried returns a context that ends shortly after ctx, with errCutShort as the cause.
@@ -221,10 +215,5 @@ func awaitEnd(ctx context.Context, done <-chan struct{}) bool {
 	case <-done:
 	case <-ctx.Done():
 	}
-	select {
-	case <-done:
-		return true
-	default:
-		return false
-	}
+	return isClosed(done)
 }

@@ -23,7 +23,7 @@ func (r *run) drain(ctx context.Context) (flowing bool) {
 	}
 	deadline := started.Add(patience)
 	r.waitFor(ctx, deadline, func() bool { return r.inFlight() == 0 })
-	if len(r.step.consumers()) == 0 {
+	if len(r.step.consumers) == 0 {
 		return false
 	}
 	if r.expectedKnown() {
@@ -89,7 +89,7 @@ func (r *run) newDrainedCheck() func() (why string, done bool) {
 func (r *run) waitQuiet(ctx context.Context, deadline time.Time, while time.Duration) (done bool) {
 	q := quiet[uint64]{most: 4 * pollInterval}
 	r.waitFor(ctx, deadline, func() bool {
-		done = q.look(r.received()) >= while || !alive(r.step.consumers())
+		done = q.look(r.received()) >= while || !alive(r.step.consumers)
 		return done
 	})
 	return done
@@ -136,15 +136,15 @@ func inFlight(producers []*producer) (n uint64) {
 }
 
 // lasts reports whether the load of a worker has begun and not ended.
-func lasts(ended chan struct{}) bool {
-	if ended == nil {
-		return false
-	}
+func lasts(ended chan struct{}) bool { return ended != nil && !isClosed(ended) }
+
+// isClosed reports whether a channel is closed.
+func isClosed(c <-chan struct{}) bool {
 	select {
-	case <-ended:
-		return false
-	default:
+	case <-c:
 		return true
+	default:
+		return false
 	}
 }
 

@@ -50,12 +50,10 @@ func (r *run) readsFrom(g *plan.Group) *Endpoint {
 
 // brokers returns the identities that brokers reported, in the order of the plan: the producers' first.
 func (r *run) brokers() (list []result.Broker) {
-	for i := range r.plan.Steps {
-		for _, g := range r.plan.Steps[i].Groups {
-			for _, side := range g.Sides() {
-				if b := r.broker(g, r.endpoints[side]); b.Product != "" && !slices.Contains(list, b) {
-					list = append(list, b)
-				}
+	for _, g := range r.plan.Groups() {
+		for _, side := range g.Sides() {
+			if b := r.broker(g, r.endpoints[side]); b.Product != "" && !slices.Contains(list, b) {
+				list = append(list, b)
 			}
 		}
 	}

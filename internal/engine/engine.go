@@ -103,11 +103,7 @@ func Run(
 		}
 	}
 	s := r.summarize(end, append(r.closeFailures, left...))
-	select {
-	case <-stop: // in the load or after it
-		s.Outcome.Interrupted = true
-	default:
-	}
+	s.Outcome.Interrupted = s.Outcome.Interrupted || isClosed(stop) // in the load or after it
 	return s, r.sampler.report(ctx, s)
 }
 
@@ -142,7 +138,6 @@ type run struct {
 	failures  chan ending   // by workers; buffered for all of them
 	commands  []result.Command
 	outages   *stats.Outages // nil if no workers are reconnected
-	hostNames []string       // of URLs with several
 	probed    sync.Map
 
 	mu        sync.Mutex // guards subs, which the sampler reads, and explained
@@ -168,7 +163,7 @@ func newRun(c *Config) *run {
 	p := c.Plan
 	r := &run{
 		plan: p, endpoints: c.Endpoints, watched: c.Side, role: p.Roles(), id: p.RunID, clock: load.NewClock(),
-		phases: new(load.Phases), hostNames: hostNames(p), live: c.SoFar,
+		phases: new(load.Phases), live: c.SoFar,
 	}
 	if r.id == 0 {
 		r.id = newRunNumber()

@@ -30,7 +30,7 @@ func (r *run) readTime() (first, last time.Duration, ok bool) {
 		return 0, 0, false
 	}
 	any := false
-	for _, c := range r.step.consumers() {
+	for _, c := range r.step.consumers {
 		if from, to, ok := c.rec.FirstAndLast(); ok {
 			if !any {
 				first, last, any = from, to, true

@@ -193,14 +193,11 @@ const reached = 0.99
 // findRates adds rates that were not reached, of groups if there are several or several steps, and steps that measured
 // nothing.
 func (r *run) findRates(s *stats.Summary) {
-	parts := r.endedSteps
-	if len(parts) == 0 {
-		parts = []stats.Summary{*s}
-	}
-	for i := range parts {
-		name, warmup, total, measured := "", r.steps[i].plan.Warmup, parts[i].Total.Values(), parts[i].Measured.Values()
-		if len(r.endedSteps) > 0 {
-			name = "step " + parts[i].Name
+	for i := range r.endedSteps {
+		step, name, warmup := &r.endedSteps[i], "", r.steps[i].plan.Warmup
+		total, measured := step.Total.Values(), step.Measured.Values()
+		if len(r.steps) > 1 {
+			name = "step " + step.Name
 		}
 		if warmup > 0 && total[result.Completed]+total[result.Received] > 0 &&
 			measured[result.Completed]+measured[result.Received] == 0 {

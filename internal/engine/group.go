@@ -262,9 +262,6 @@ func sameWorkers(a, b *plan.Group) bool {
 
 // ownShare returns this shard's number of the group's first n messages.
 func (g *group) ownShare(n uint64) (own uint64) {
-	if len(g.producers) >= g.allProducers {
-		return n
-	}
 	for _, p := range g.producers {
 		own += dealt(n, p.index, g.allProducers)
 	}

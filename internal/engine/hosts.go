@@ -65,15 +65,15 @@ func (s *stays) orderAfter(g *plan.Group, e *Endpoint) []int {
 // locate returns the messages at each host of the URLs that name several, and names the hosts of each worker, producers
 // first, in the order of its first connections; nil if no URL names several.
 func (r *run) locate(workers []result.Worker) (list []result.BrokerHost) {
-	connections := map[[2]string]bool{}
-	for _, host := range r.hostNames {
+	connections, names := map[[2]string]bool{}, hostNames(r.plan)
+	for _, host := range names {
 		list = append(list, result.BrokerHost{Name: host})
 	}
 	add := func(w *result.Worker, s *stays, end stats.Counters) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for i, at := range s.list {
-			n := slices.Index(r.hostNames, at.host)
+			n := slices.Index(names, at.host)
 			if n < 0 {
 				continue
 			}

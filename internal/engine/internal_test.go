@@ -51,7 +51,7 @@ func TestWaitedInVain(t *testing.T) {
 				g := &group{consumers: []*consumer{open}}
 				r := &run{
 					plan: &plan.Plan{DrainTimeout: tt.drain}, role: tt.role, clock: load.NewClock(), verify: newVerification(1, ""),
-					step: &step{plan: &plan.Step{}, uses: []*use{{group: g, plan: &plan.Group{}}}},
+					step: &step{plan: &plan.Step{}, uses: []*use{{group: g, plan: &plan.Group{}}}, consumers: g.consumers},
 				}
 				r.addSubscriptions()
 				r.clock.Begin()
@@ -106,22 +106,6 @@ func TestMayPend(t *testing.T) {
 	}
 }
 
-// Dealt out in turn, everything is dealt once, and as evenly as can be.
-func TestDealt(t *testing.T) {
-	for _, n := range []uint64{0, 1, 4, 5, 6, 1_000_003} {
-		for _, workers := range []int{1, 5, 7, 1000} {
-			var sum uint64
-			for i := range workers {
-				own := dealt(n, i, workers)
-				require.LessOrEqual(t, own, n/uint64(workers)+1)
-				require.GreaterOrEqual(t, own, n/uint64(workers))
-				sum += own
-			}
-			require.Equal(t, n, sum)
-		}
-	}
-}
-
 // TestCountedAnew: after an outage, or once the broker could not be reached, a count that is too low says nothing. One
 // that is too high does.
 func TestCountedAnew(t *testing.T) {
@@ -157,8 +141,8 @@ func TestCountedAnew(t *testing.T) {
 // A process that was stopped for a minute has heard nothing: that does not show that the broker is silent.
 func TestPauseIsNoSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &run{clock: load.NewClock()}
-		g := &group{producers: []*producer{{rec: stats.NewProducerRecorder(false, nil)}}}
+		r := &run{clock: load.NewClock(), collector: stats.NewCollector(nil, nil, time.Now())}
+		g := &group{producers: []*producer{{rec: stats.NewProducerRecorder(false, nil)}}, allProducers: 1}
 		r.step = &step{plan: &plan.Step{}, uses: []*use{{group: g, plan: &plan.Group{Count: 10}, to: &Endpoint{}}}}
 		r.plan = &plan.Plan{}
 		r.clock.Begin()

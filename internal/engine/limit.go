@@ -17,7 +17,7 @@ func (r *run) producersAsked() (producers []stats.ProducerAsked, delivered, stor
 	for _, p := range r.producers {
 		sent[p.place()] = true
 	}
-	for _, c := range r.step.consumers() {
+	for _, c := range r.step.consumers {
 		received[c.place()] = true
 		stored = stored && sent[c.place()] // what others send may come at any time
 	}
@@ -75,7 +75,7 @@ func (u *use) missed(perSecond float64) time.Duration {
 }
 
 // longestLimit returns the limit that lasted longest in a step.
-func longestLimit(steps []stats.Summary) result.Limit {
+func (r *run) longestLimit() *result.Limit {
 	lasted := func(s *stats.Summary) float64 {
 		switch s.Limit.Kind {
 		case result.LimitNone:
@@ -86,10 +86,10 @@ func longestLimit(steps []stats.Summary) result.Limit {
 			return s.Limit.Share * s.Average.Span.Seconds()
 		}
 	}
-	longest := slices.MaxFunc(steps, func(a, b stats.Summary) int { return cmp.Compare(lasted(&a), lasted(&b)) })
+	longest := slices.MaxFunc(r.endedSteps, func(a, b stats.Summary) int { return cmp.Compare(lasted(&a), lasted(&b)) })
 	l := *longest.Limit
-	if l.Kind != result.LimitNone {
+	if l.Kind != result.LimitNone && len(r.steps) > 1 {
 		l.Text = "step " + longest.Name + ": " + l.Text
 	}
-	return l
+	return &l
 }

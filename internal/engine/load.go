@@ -40,37 +40,32 @@ func (r *run) loadStep(ctx context.Context, stop <-chan struct{}) ending { //nol
 	defer func() {
 		stopProducers()
 		s.loaded = r.clock.Now() - s.start
-		for _, p := range s.producers() {
+		for _, p := range s.producers {
 			p.stoppedAt = r.clock.Epoch(r.clock.Now())
 		}
 	}()
 
 	var elapsed <-chan time.Time
 	if s.plan.Duration > 0 {
-		timer := time.NewTimer(s.start + s.plan.Duration - r.clock.Now())
-		defer timer.Stop()
-		elapsed = timer.C
+		elapsed = time.After(s.start + s.plan.Duration - r.clock.Now())
 	}
-	producing := len(s.producers()) > 0
+	producing := len(s.producers) > 0
 	if !producing {
 		finished = nil
 	}
 	silence, aborts := r.newSilenceCheck(), r.aborts()
-	second := time.NewTicker(sampleInterval)
-	defer second.Stop()
+	second := time.Tick(sampleInterval)
 	var arrivalTick <-chan time.Time
 	var drained func() (why string, done bool)
 	if s.plan.Drained && !s.plan.Produces() { // producers may be in other shards only
 		drained = r.newDrainedCheck()
 	}
 	if r.verify != nil && !producing || drained != nil {
-		ticker := time.NewTicker(watchInterval)
-		defer ticker.Stop()
-		arrivalTick = ticker.C
+		arrivalTick = time.Tick(watchInterval)
 	}
 	for {
 		select {
-		case <-second.C:
+		case <-second:
 			if aborts || r.live {
 				s.loaded = r.clock.Now() - s.start
 				if t := r.judgeSoFar(); t != nil {
@@ -131,7 +126,7 @@ func (r *run) beginLoad() {
 	r.phases.Begin(s.start, s.plan.Warmup)
 	r.boundary.Begin()
 	r.silent = false
-	for _, c := range s.consumers() {
+	for _, c := range s.consumers {
 		c.rec.Begin()
 	}
 	for _, u := range s.uses {
@@ -156,7 +151,7 @@ func (r *run) aborts() bool {
 func (r *run) judgeSoFar() (broken *threshold.Threshold) {
 	var all, step stats.Summary
 	r.sampler.locked(func(c *stats.Collector) { all, step = c.SumsSoFar() })
-	step.Sends, step.Receives = len(r.step.producers()) > 0, len(r.step.consumers()) > 0
+	step.Sends, step.Receives = len(r.step.producers) > 0, len(r.step.consumers) > 0
 	if len(r.steps) > 1 {
 		present := step
 		present.Minimum.Only(step.Sends, step.Receives)

@@ -8,49 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
-	"github.com/perfmq/perfmq/internal/engine"
 	"github.com/perfmq/perfmq/internal/plan"
-	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/result"
 )
-
-// TestOneReadingOfTheWallClock: all times of a run are the time of its start plus monotonic time, to the nanosecond. Two
-// readings of the wall clock differ from the monotonic time between them by some, and by as much as the clock was set.
-func TestOneReadingOfTheWallClock(t *testing.T) {
-	b := mem.New()
-	line := b.Line()
-	s := newScenario(b.Factory(), false)
-	s.endpoint.URL = line.URL()
-	again := func(g *plan.Group) { g.Reconnect, g.Rate = true, rate("500") }
-	s.step("one", lasting(time.Second), s.senders("senders", again))
-	s.step("two", lasting(time.Second), s.senders("senders", again))
-	rep := &recorder{interval: func(snap *stats.Snapshot) error {
-		if snap.Step == "one" {
-			line.Cut()
-			line.Restore()
-		}
-		return nil
-	}}
-	sum, err := engine.Run(t.Context(), nil, s.config(), rep)
-	require.NoError(t, err)
-	moments := map[string][]time.Time{}
-	add := func(name string, at ...time.Time) { moments[name] = append(moments[name], at...) }
-	for _, snap := range rep.snapshots {
-		add("interval", snap.From, snap.To)
-	}
-	for i := range sum.Outages {
-		add("outage", time.UnixMicro(sum.Outages[i].Time))
-	}
-	check := func(start time.Time, name string, moments ...time.Time) {
-		require.NotEmpty(t, moments, name)
-		for _, at := range moments {
-			require.Equal(t, at.Sub(start), at.Round(0).Sub(start.Round(0)), name)
-		}
-	}
-	for _, name := range []string{"interval", "outage"} {
-		check(rep.run.Start, name, moments[name]...)
-	}
-}
 
 // TestFullSecondsOfRuns: intervals end at each whole second, at the end of the warm-up and at the end of the load; 700
 // ms count as a full second.

@@ -54,30 +54,6 @@ func TestStallInWarmup(t *testing.T) {
 	}
 }
 
-// With a latency of 300 ms, messages in flight at the end of the warm-up end after it.
-func TestLeftoverOfWarmup(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := broker(t, func(o *mem.Options) { o.Latency, o.DeliveryLatency = 300500*time.Microsecond, 400500*time.Microsecond })
-		s, rep := run(t, newPlan(b.Factory(), func(p *flat) {
-			p.Rate, p.Duration, p.Warmup, p.MaxPending = rate("1000"), 4*time.Second, 2*time.Second, 0
-		}), nil)
-		require.True(t, s.Outcome.Success, s.Problems())
-		var ack, transfer int64
-		for _, snap := range rep.snapshots {
-			if snap.Leftover != nil && snap.Leftover[result.Ack] != nil {
-				ack += snap.Leftover[result.Ack].Count
-			}
-			if snap.Leftover != nil && snap.Leftover[result.Transfer] != nil {
-				transfer += snap.Leftover[result.Transfer].Count
-			}
-		}
-		require.EqualValues(t, 300, ack)
-		require.EqualValues(t, 400, transfer)
-		require.EqualValues(t, 2000, s.Latencies[result.Ack].Count)
-		require.EqualValues(t, 2000, s.Latencies[result.Transfer].Count)
-	})
-}
-
 // Where the producer is late itself, a message may be sent after the warm-up although it was due in it. It does not say
 // when it was due, and yet its transfer time is left out as its other latencies are.
 func TestWarmupMessagesThatWereSentLate(t *testing.T) {

@@ -79,11 +79,14 @@ func (r *run) openConsumer(ctx context.Context, g *plan.Group, c *consumer) erro
 	spec.KeepSubscription = last.KeepSubscription || g.Reconnect && spec.Durable // only its last connection removes it
 	connect := func(ctx context.Context, spec driver.ConsumerSpec, order []int) (driver.Consumer, error) {
 		spec.Connection.Order = order
-		return r.driver(e).Consumer(ctx, spec)
+		return openInTime(ctx, e, func(ctx context.Context) (driver.Consumer, error) {
+			return r.driver(e).Consumer(ctx, spec)
+		})
 	}
+	again := func(ctx context.Context, order []int) (driver.Consumer, error) { return connect(ctx, spec, order) }
 	arrived := func(now driver.Consumer) { c.stays.recordHost(now, e, spec.Connection.Key, c.rec.HostCounts) }
 	opened, err := openRetrying(ctx, r, e, func(ctx context.Context) (driver.Consumer, error) {
-		return connect(ctx, spec, spec.Connection.Order)
+		return again(ctx, spec.Connection.Order)
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.spec.Name, err)
@@ -100,11 +103,6 @@ func (r *run) openConsumer(ctx context.Context, g *plan.Group, c *consumer) erro
 				return err
 			}
 		}
-		again := func(ctx context.Context, order []int) (driver.Consumer, error) {
-			return openInTime(ctx, e, func(ctx context.Context) (driver.Consumer, error) {
-				return connect(ctx, spec, order)
-			})
-		}
 		opened = reconnect.NewConsumer(links, opened, again, arrived)
 	}
 	c.driver, c.ended, c.load = opened, nil, nil
@@ -117,7 +115,9 @@ func (r *run) openProducer(ctx context.Context, g *plan.Group, p *producer) erro
 	connect := func(ctx context.Context, order []int, done driver.Completions) (driver.Producer, error) {
 		spec := spec
 		spec.Connection.Order = order
-		return r.driver(e).Producer(ctx, spec, done)
+		return openInTime(ctx, e, func(ctx context.Context) (driver.Producer, error) {
+			return r.driver(e).Producer(ctx, spec, done)
+		})
 	}
 	arrived := func(now driver.Producer) { p.stays.recordHost(now, e, spec.Connection.Key, p.rec.HostCounts) }
 	var done driver.Completions = p.load
@@ -133,12 +133,7 @@ func (r *run) openProducer(ctx context.Context, g *plan.Group, p *producer) erro
 	}
 	arrived(opened)
 	if g.Reconnect {
-		again := func(ctx context.Context, order []int, done driver.Completions) (driver.Producer, error) {
-			return openInTime(ctx, e, func(ctx context.Context) (driver.Producer, error) {
-				return connect(ctx, order, done)
-			})
-		}
-		opened = reconnect.NewProducer(r.links(spec.Name, g, e, &p.stays), opened, p.load, ends, again, arrived)
+		opened = reconnect.NewProducer(r.links(spec.Name, g, e, &p.stays), opened, p.load, ends, connect, arrived)
 	}
 	p.driver, p.ended = opened, nil
 	p.opened++
@@ -166,8 +161,9 @@ func (r *run) openDrivers(ctx context.Context, g *plan.Group) error {
 			continue
 		}
 		var err error
+		open := func(ctx context.Context) (driver.Driver, error) { return e.Factory.Open(ctx, e.OpenOptions) }
 		e.driver, err = openRetrying(ctx, r, e, func(ctx context.Context) (driver.Driver, error) {
-			return e.Factory.Open(ctx, e.OpenOptions)
+			return openInTime(ctx, e, open)
 		})
 		if err != nil {
 			return err
@@ -195,11 +191,9 @@ func openRetrying[T any](ctx context.Context, r *run, e *Endpoint, f func(contex
 		if err == nil || !reconnect.Unreachable(err) || !time.Now().Add(retryInterval).Before(deadline) {
 			return opened, err
 		}
-		timer := time.NewTimer(retryInterval)
 		select {
-		case <-timer.C:
+		case <-time.After(retryInterval):
 		case <-ctx.Done():
-			timer.Stop()
 			return opened, err
 		}
 	}
@@ -259,7 +253,7 @@ func (e *Endpoint) diagnose(ctx context.Context) error {
 	return e.wrong
 }
 
-// openDiagnosed is openInTime that fails soon, and with the cause, if the broker speaks another protocol.
+// openDiagnosed calls f. It fails soon, and with the cause, if the broker speaks another protocol.
 func openDiagnosed[T any](ctx context.Context, e *Endpoint, f func(context.Context) (T, error)) (opened T, err error) {
 	trying, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -269,7 +263,7 @@ func openDiagnosed[T any](ctx context.Context, e *Endpoint, f func(context.Conte
 		}
 	})
 	defer timer.Stop()
-	opened, err = openInTime(trying, e, f)
+	opened, err = f(trying)
 	switch {
 	case err == nil, ctx.Err() != nil, errors.Is(err, syscall.ECONNREFUSED):
 		return opened, err

@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 
-	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/result"
@@ -86,13 +85,4 @@ func (r *run) plannedRate() (sum float64) {
 		sum += g.Rate.Peak()
 	}
 	return sum
-}
-
-// outageList returns the outages of the run.
-func (r *run) outageList() ([]result.Outage, *result.MoreOutages) {
-	list := r.outages.List(r.clock.Start())
-	for i := range list {
-		list[i].Error, list[i].LastAttempt = safetext.Bounded(list[i].Error), safetext.Bounded(list[i].LastAttempt)
-	}
-	return list, r.outages.More()
 }

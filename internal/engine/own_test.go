@@ -49,31 +49,6 @@ func TestAges(t *testing.T) {
 	})
 }
 
-// The broker takes nothing in the sixth second: the minimum says so, and when.
-func TestMinimumRevealsAStall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := &hooks{}
-		start := time.Now()
-		h.send = func(_ context.Context, send func() error) error {
-			if d := time.Since(start); d >= 4900*time.Millisecond && d < 6100*time.Millisecond {
-				pass(6100*time.Millisecond - d)
-			}
-			return send()
-		}
-		s, _ := run(t, newPlan(h.factory(mem.New().Factory()), func(p *flat) {
-			p.Rate, p.Duration, p.Warmup = rate("100"), 10500*time.Millisecond, 1500*time.Millisecond
-		}), nil)
-		require.True(t, s.Outcome.Success, s.Problems())
-		m := s.Minimum
-		require.Equal(t, 8, m.Completed.Seconds, "from 2 to 10 s")
-		require.Zero(t, m.Completed.PerSecond)
-		require.EqualValues(t, 6_000_000, m.Completed.Elapsed)
-		require.Equal(t, time.UnixMicro(s.Start).Add(6*time.Second).UnixMicro(), m.Completed.Time)
-		require.Zero(t, m.Received.PerSecond)
-		require.EqualValues(t, 6_000_000, m.Received.Elapsed)
-	})
-}
-
 // countingProducer counts its messages, to report them as a counter of its protocol.
 type countingProducer struct {
 	driver.Producer

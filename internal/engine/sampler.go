@@ -77,16 +77,13 @@ func (s *sampler) endLoop() {
 func (s *sampler) loop(start time.Time, warmup, duration time.Duration, quit, done chan struct{}) {
 	defer close(done)
 	next, warm, end := start.Add(sampleInterval), start.Add(warmup), start.Add(duration)
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
 	for {
 		wake, endsWarmup := next, warmup > 0 && !warm.After(next)
 		if endsWarmup {
 			wake = warm
 		}
-		timer.Reset(time.Until(wake))
 		select {
-		case <-timer.C:
+		case <-time.After(time.Until(wake)):
 		case <-quit:
 			return
 		}
@@ -183,14 +180,8 @@ func (s *sampler) report(ctx context.Context, sum *stats.Summary) error {
 	close(s.queue)
 	ctx, cancel := hurried(ctx)
 	defer cancel()
-	select {
-	case <-s.reported:
-	case <-ctx.Done():
-	}
-	select {
-	case <-s.reported:
-		return s.err
-	default:
+	if !awaitEnd(ctx, s.reported) {
 		return errors.New("report the results: the outputs did not take them in time")
 	}
+	return s.err
 }

@@ -43,7 +43,7 @@ func (r *run) newSilenceCheck() func() error {
 	if !ends || r.step.plan.Duration > 0 {
 		return nil
 	}
-	limit, q := max(r.plan.DrainTimeout, minSilence), quiet[[3]uint64]{most: 2 * sampleInterval, looked: time.Now()}
+	limit, q := max(r.plan.DrainTimeout, minSilence), quiet[signs]{most: 2 * sampleInterval, looked: time.Now()}
 	return func() error { return r.checkSilence(limit, &q) }
 }
 
@@ -57,26 +57,28 @@ func (u *use) toSend() uint64 {
 	return all
 }
 
-// checkSilence returns an error if there was no sign of life for that long. The signs are messages sent, ended and
-// received: counts that grow only while the broker works for the run.
-func (r *run) checkSilence(limit time.Duration, q *quiet[[3]uint64]) error {
+// signs of life are messages that the broker took, and the time of the last answer or message to any worker.
+type signs struct {
+	sent uint64
+	last time.Time
+}
+
+// checkSilence returns an error if there was no sign of life for that long.
+func (r *run) checkSilence(limit time.Duration, q *quiet[signs]) error {
 	if r.outages != nil && r.outages.Open() { // reconnecting handles it
 		q.lasted, q.looked = 0, time.Now()
 		return nil
 	}
-	var sending, ended, waiting uint64
+	var seen signs
+	var waiting uint64
 	later := false // no message is due now or was due lately
 	for _, u := range r.step.uses {
 		if len(u.producers) == 0 {
 			continue
 		}
 		sent, inFlight := u.sent()
-		if u.to.Factory.Capabilities.Reconnects { // such a client accepts messages and gives them up without a broker
-			for _, p := range u.producers {
-				ended += p.rec.Answered()
-			}
-		} else {
-			sending, ended = sending+sent, ended+sent-inFlight
+		if !u.to.Factory.Capabilities.Reconnects { // such a client takes messages without a broker
+			seen.sent += sent
 		}
 		waiting += inFlight
 		left := u.ownShare(u.toSend()) > sent
@@ -84,7 +86,10 @@ func (r *run) checkSilence(limit time.Duration, q *quiet[[3]uint64]) error {
 		due := u.plan.Rate.At(sent / uint64(len(u.producers)) * uint64(u.allProducers)) //nolint:gosec // not negative
 		later = later || left && !u.plan.Rate.IsZero() && r.clock.Now()-r.step.start-due < limit
 	}
-	if q.look([3]uint64{sending, ended, r.received()}) < limit || later {
+	if last, ok := r.collector.LastSign(); ok {
+		seen.last = last
+	}
+	if q.look(seen) < limit || later {
 		return nil
 	}
 	return driver.Errorf(driver.ClassTimeout, "wait for the broker",

@@ -19,6 +19,9 @@ type step struct {
 	plan  *plan.Step
 	index int
 	uses  []*use
+	// The workers of uses.
+	producers []*producer
+	consumers []*consumer
 
 	start      time.Duration // of its load, since the start of the run
 	loaded     time.Duration // how long its load took
@@ -48,6 +51,8 @@ func newStep(r *run, index int) *step {
 		for _, workers := range r.groups {
 			if canReopen(workers.plan, g) {
 				s.uses = append(s.uses, &use{group: workers, plan: g, to: r.sendsTo(g)})
+				s.producers = append(s.producers, workers.producers...)
+				s.consumers = append(s.consumers, workers.consumers...)
 			}
 		}
 	}
@@ -126,7 +131,7 @@ func (r *run) runNextStep(ctx context.Context, stop <-chan struct{}, end ending)
 func (r *run) settleStep(ctx context.Context) {
 	if r.step.plan.Drained {
 		r.drain(ctx)
-		if r.expectedKnown() && len(r.step.consumers()) > 0 && ctx.Err() == nil {
+		if r.expectedKnown() && len(r.step.consumers) > 0 && ctx.Err() == nil {
 			r.step.awaited = r.awaited()
 		}
 		return
@@ -170,7 +175,7 @@ func (r *run) endStep(end ending, sum stats.Summary) {
 	sum.Outcome.Reason, sum.Start = end.reason, r.clock.Start().Add(r.step.start).UnixMicro()
 	sum.Loaded = r.step.loaded
 	sum.Due, sum.Offered = r.countDemand()
-	sum.Sends, sum.Receives = len(r.step.producers()) > 0, len(r.step.consumers()) > 0
+	sum.Sends, sum.Receives = len(r.step.producers) > 0, len(r.step.consumers) > 0
 	sum.Minimum.Only(sum.Sends, sum.Receives)
 	sum.Maximum.Only(sum.Sends, sum.Receives)
 	producers, delivered, stored := r.producersAsked()
@@ -204,22 +209,6 @@ func (r *run) groupsOf(all []stats.Summary) (list []stats.Summary) {
 			g.Due, g.Offered = r.step.uses[i].due, r.step.uses[i].offered
 		}
 		list = append(list, g)
-	}
-	return list
-}
-
-// producers returns the producers of the step.
-func (s *step) producers() (list []*producer) {
-	for _, u := range s.uses {
-		list = append(list, u.producers...)
-	}
-	return list
-}
-
-// consumers returns the consumers of the step.
-func (s *step) consumers() (list []*consumer) {
-	for _, u := range s.uses {
-		list = append(list, u.consumers...)
 	}
 	return list
 }

@@ -58,7 +58,7 @@ func (r *run) addSubscriptions() {
 	if r.role.Produces() {
 		own = r.id
 	}
-	for _, c := range r.step.consumers() {
+	for _, c := range r.step.consumers {
 		if c.load != nil {
 			continue
 		}
@@ -162,7 +162,7 @@ func (r *run) endSubscription(s *subscription) {
 
 // isParked reports whether a subscription keeps messages and has no consumer in the present step.
 func (r *run) isParked(s *subscription) bool {
-	return s.lasts() && !slices.ContainsFunc(r.step.consumers(),
+	return s.lasts() && !slices.ContainsFunc(r.step.consumers,
 		func(c *consumer) bool { return slices.Contains(s.consumers, c) })
 }
 

@@ -3,6 +3,7 @@ package engine
 import (
 	"time"
 
+	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/result"
 
@@ -13,13 +14,9 @@ import (
 // summarize returns the summary of the run. All workers are closed and the last snapshot is taken.
 func (r *run) summarize(end ending, left []string) *stats.Summary {
 	c := r.sampler.collector
-	if len(r.steps) > 1 {
-		r.endStep(end, c.EndStep(r.step.plan.Name))
-	} else {
-		r.countDemand()
-	}
+	r.endStep(end, c.EndStep(r.step.plan.Name))
 	now, sum := time.Now(), c.SumRun()
-	s := &sum
+	s, several := &sum, len(r.steps) > 1 // else the step is the run
 	for i := range s.Groups {
 		g := &s.Groups[i]
 		for _, step := range r.steps {
@@ -30,28 +27,24 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 				}
 			}
 		}
-		if len(r.steps) > 1 {
+		if several {
 			g.Offered.Span = 0
 		}
 	}
 	s.Outcome = result.Outcome{
 		Reason: end.reason, Interrupted: end.interrupted, Aborted: end.aborted, LeftBehind: left,
 	}
-	s.Complete, s.Err, s.Ended = true, end.err, r.endedSteps
+	s.Complete, s.Err = true, end.err
 	s.Start, s.End = r.clock.Start().UnixMicro(), r.clock.Moment(now).UnixMicro()
 	s.Tester, s.Offered, s.Counters, s.Workers = c.Tester(now), r.offered, c.Protocol(), c.WorkerTotals()
 	s.Marks, s.Commands, s.Brokers, s.BrokerCount = c.MarksPassed(), r.commands, r.brokers(), r.brokerCount()
 	if side := r.watched.Sum(); side != nil {
 		s.BrokerSide = []result.BrokerSide{*side}
 	}
-	var limit result.Limit
-	if len(r.endedSteps) > 0 {
-		limit = longestLimit(r.endedSteps)
+	s.Limit, s.BrokerHosts = r.longestLimit(), r.locate(s.Workers)
+	if several {
+		s.Ended = r.endedSteps
 	} else {
-		limit = c.Tally().Judge(r.producersAsked())
-	}
-	s.Limit, s.BrokerHosts = &limit, r.locate(s.Workers)
-	if len(r.steps) == 1 {
 		r.setReadRates(s)
 	}
 	if len(r.endedSteps) > 1 {
@@ -76,19 +69,24 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 	s.Outcome.Success = len(s.Problems()) == 0
 	s.Values = metrics(s)
 	s.Thresholds = threshold.Judge(r.plan.Thresholds, r.wholeTarget, s.Values)
-	if len(r.steps) == 1 { // the step is the run
+	if !several {
 		s.Thresholds = append(s.Thresholds, r.step.judgeThresholds(s.Values)...)
 	}
-	for i := range r.endedSteps {
-		s.Thresholds = append(s.Thresholds, r.endedSteps[i].Thresholds...)
+	for i := range s.Ended {
+		s.Thresholds = append(s.Thresholds, s.Ended[i].Thresholds...)
 	}
 	return s
 }
 
 // setOutages sets the outages of a run that reconnects.
 func (r *run) setOutages(s *stats.Summary) {
-	if r.outages != nil {
-		s.Outages, s.MoreOutages = r.outageList()
+	if r.outages == nil {
+		return
+	}
+	s.Outages, s.MoreOutages = r.outages.List(r.clock.Start()), r.outages.More()
+	for i := range s.Outages {
+		o := &s.Outages[i]
+		o.Error, o.LastAttempt = safetext.Bounded(o.Error), safetext.Bounded(o.LastAttempt)
 	}
 }
 

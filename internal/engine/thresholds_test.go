@@ -1,8 +1,6 @@
 package engine_test
 
 import (
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -81,27 +79,8 @@ func TestFigures(t *testing.T) {
 	})
 }
 
-// TestThresholds: demands on a broker of known latencies and losses are kept or not as they must be, and do not change
-// the success.
+// TestThresholds: a broker that queues, and delivers everything in the end, has not kept up. Losses are counted.
 func TestThresholds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := broker(t, func(o *mem.Options) { o.Latency = 5500 * time.Microsecond })
-		kept := map[string]bool{
-			"ack.p99 < 6ms": true, "ack.p99 < 4ms": false, "ack.max <= 5ms": false, "response.p50 > 5ms": true, "transfer.p50 < 1s": true,
-			"completed.avg >= 99% of target": true, "completed.avg > 101% of target": false, "completed.min >= 1100": false,
-			"sent == 3000": true, "sent != 3000": false, "received == 3000": true, "missing == 0": true,
-		}
-		s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
-			p.Rate, p.Duration, p.Warmup, p.MaxPending = rate("1000"), 4*time.Second, time.Second, 1000
-			p.Plan.Thresholds = demands(t, slices.Collect(maps.Keys(kept))...)
-		}), nil)
-		require.True(t, s.Outcome.Success, s.Problems)
-		require.Len(t, s.Thresholds, len(kept))
-		for _, o := range s.Thresholds {
-			require.Equal(t, kept[o.Threshold], o.Kept, o.String())
-		}
-	})
-	// A broker that queues, and delivers everything in the end, has not kept up.
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := run(t, newPlan(broker(t, nil).Factory(), func(p *flat) {
 			p.Rate, p.Duration, p.Warmup, p.MaxPending, p.DrainTimeout = rate("1000"), 4*time.Second, time.Second, 1000, time.Minute

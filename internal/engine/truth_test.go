@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
-	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
@@ -113,50 +112,6 @@ func TestWithheldMessagesAreNotMissing(t *testing.T) {
 			require.EqualValues(t, 900, *s.Expected)
 			require.Equal(t, truth.Lost, *s.Missing)
 			require.Equal(t, lose == 0, s.Outcome.Success, s.Problems())
-		})
-	}
-}
-
-// Messages that were due and never left have no latency: the summary must say that there were some.
-func TestRateThatWasNotReached(t *testing.T) {
-	tests := []struct {
-		name    string
-		options func(*mem.Options)
-		edit    func(*flat)
-		warning string // "" for none
-	}{
-		{name: "reached"},
-		{name: "a message every two seconds", edit: func(p *flat) { p.Rate = rate("0.5") }},
-		{name: "the count is the limit", edit: func(p *flat) { p.Count = 20 }},
-		{
-			name: "a slow broker", options: func(o *mem.Options) { o.Latency = 60 * time.Millisecond },
-			edit:    func(p *flat) { p.MaxPending = 1 },
-			warning: "833 of 1000 due messages were not sent",
-		},
-		{
-			name: "a slow broker and a count", options: func(o *mem.Options) { o.Latency = 60 * time.Millisecond },
-			edit:    func(p *flat) { p.MaxPending, p.Count = 1, 600 },
-			warning: "433 of 600 due messages were not sent",
-		},
-		{
-			name: "late, but sent in the end", options: func(o *mem.Options) { o.StallAfter, o.StallFor = time.Second, 5*time.Second },
-		},
-		{
-			name: "no rate", options: func(o *mem.Options) { o.Latency = 60 * time.Millisecond },
-			edit: func(p *flat) { p.Rate, p.MaxPending = plan.Rate{}, 1 },
-		},
-	}
-	for _, tt := range tests {
-		inBubble(t, tt.name, func(t *testing.T) {
-			b := broker(t, tt.options)
-			s, _ := run(t, newPlan(b.Factory(), steady, func(p *flat) {
-			}, tt.edit), nil)
-			warnings := strings.Join(s.Warnings(), "\n")
-			if tt.warning == "" {
-				require.NotContains(t, warnings, "rate was missed")
-				return
-			}
-			require.Contains(t, warnings, tt.warning)
 		})
 	}
 }

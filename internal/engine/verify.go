@@ -23,8 +23,8 @@ import (
 
 // verification is the additional state of a run with plan.Verify.
 type verification struct {
-	id      int64            // of the run
-	bodies  map[*byte]uint32 // the checksums of bodies, by their first bytes
+	id      int64                        // of the run
+	bodies  map[*driver.Variant][]uint32 // the checksums of the bodies of a group, by its first variant
 	ledgers map[place][]*verify.Ledger
 	before  os.FileInfo // the file at plan.VerifyFile when the run began; nil if there was none
 
@@ -56,7 +56,9 @@ func (v *arrivals) inVain(now int64, patience time.Duration) (quietly, proven bo
 // newVerification returns the verification of a run; path is the file for its side.
 func newVerification(id int64, path string) *verification {
 	before, _ := os.Stat(path)
-	v := &verification{id: id, bodies: map[*byte]uint32{}, ledgers: map[place][]*verify.Ledger{}, before: before}
+	v := &verification{
+		id: id, bodies: map[*driver.Variant][]uint32{}, ledgers: map[place][]*verify.Ledger{}, before: before,
+	}
 	v.renewProbes()
 	return v
 }
@@ -76,25 +78,18 @@ func (v *verification) ledger(index int, spec *driver.ProducerSpec, where place)
 	return l
 }
 
-// sums returns the checksums of the variants of a producer.
-func (v *verification) sums(spec *driver.ProducerSpec) (sums []uint32) {
-	for i := range spec.Variants {
-		sums = append(sums, v.sum(spec.Variants[i].Body))
+// sums returns the checksums of the variants of a producer, which the producers of its group share.
+func (v *verification) sums(spec *driver.ProducerSpec) []uint32 {
+	if len(spec.Variants) == 0 {
+		return nil
 	}
-	return sums
-}
-
-// sum returns the checksum of a body, which the producers of a group share.
-func (v *verification) sum(body []byte) uint32 {
-	if len(body) == 0 {
-		return verify.BodySum(body)
+	first := &spec.Variants[0]
+	if v.bodies[first] == nil {
+		for i := range spec.Variants {
+			v.bodies[first] = append(v.bodies[first], verify.BodySum(spec.Variants[i].Body))
+		}
 	}
-	sum, ok := v.bodies[&body[0]]
-	if !ok {
-		sum = verify.BodySum(body)
-		v.bodies[&body[0]] = sum
-	}
-	return sum
+	return v.bodies[first]
 }
 
 // named returns the destination under a name that is unique over all sites.
@@ -165,10 +160,7 @@ func (r *run) probe(v *arrivals, consumers []*consumer) {
 		if !ok || !alive([]*consumer{c}) {
 			continue
 		}
-		g.Go(func() error {
-			_, err := callWithin(ctx, func(ctx context.Context) (any, error) { return nil, prober.Probe(ctx) })
-			return err
-		})
+		g.Go(func() error { return closer{close: prober.Probe}.shut(ctx) })
 	}
 	if g.Wait() == nil {
 		v.answered.Store(r.clock.Epoch(r.clock.Now()))

@@ -124,11 +124,10 @@ func (s *step) startExpiry() (end func()) {
 			continue
 		}
 		looking.Go(func() {
-			ticker := time.NewTicker(load.ExpireEvery(limit))
-			defer ticker.Stop()
+			tick := time.Tick(load.ExpireEvery(limit))
 			for {
 				select {
-				case <-ticker.C:
+				case <-tick:
 				case <-quit:
 					return
 				}
