@@ -24,7 +24,7 @@ import (
 //	magic (16 bytes), version (4 bytes), length of the content (8 bytes), content, SHA-256 of all that (32 bytes)
 //
 // with numbers in little endian. The content is a length (8 bytes) and a [Side] as JSON of that length, and then the
-// sets of the side, in the order of [Side.eachSet], each a length (8 bytes; 0 for an empty set) and a bitmap in the
+// sets of the side, in the order of [Side.sets], each a length (8 bytes; 0 for an empty set) and a bitmap in the
 // portable format of Roaring.
 const (
 	fileMagic   = "perfmq verified\n"
@@ -33,36 +33,26 @@ const (
 	maxShards   = 1000 // of one run
 )
 
-// eachSet visits the sets that a file has behind its JSON.
-func (s *Side) eachSet(visit func(**roaring64.Bitmap) error) error {
-	visitAll := func(sets []**roaring64.Bitmap, tallies ...tally) error {
+// sets returns the places of the sets that a file has behind its JSON.
+func (s *Side) sets() (list []**roaring64.Bitmap) {
+	add := func(tallies ...tally) {
 		for _, t := range tallies {
 			for i := range t {
-				sets = append(sets, &t[i])
+				list = append(list, &t[i])
 			}
 		}
-		for _, set := range sets {
-			if err := visit(set); err != nil {
-				return err
-			}
-		}
-		return nil
 	}
 	for _, sent := range s.Sent {
-		sets := []**roaring64.Bitmap{&sent.refused, &sent.unconfirmed, &sent.withheld}
-		if err := visitAll(sets, sent.Resent); err != nil {
-			return err
-		}
+		list = append(list, &sent.refused, &sent.unconfirmed, &sent.withheld)
+		add(sent.Resent)
 	}
 	for _, r := range s.Received {
 		for _, st := range r.Streams {
-			sets := []**roaring64.Bitmap{&st.arrived, &st.doubled, &st.marked, &st.late, &st.lateMarked}
-			if err := visitAll(sets, st.More, st.Outaged); err != nil {
-				return err
-			}
+			list = append(list, &st.arrived, &st.doubled, &st.marked, &st.late, &st.lateMarked)
+			add(st.More, st.Outaged)
 		}
 	}
-	return nil
+	return list
 }
 
 // Encode returns a side as the content of a file.
@@ -73,19 +63,17 @@ func Encode(side *Side) ([]byte, error) {
 	}
 	content := bytes.NewBuffer(uint64Bytes(uint64(len(text))))
 	content.Write(text)
-	err = side.eachSet(func(at **roaring64.Bitmap) error {
+	for _, at := range side.sets() {
 		set := *at
 		if set == nil || set.IsEmpty() {
 			content.Write(uint64Bytes(0))
-			return nil
+			continue
 		}
 		set.RunOptimize()
 		content.Write(uint64Bytes(set.GetSerializedSizeInBytes()))
-		_, err := set.WriteTo(content)
-		return err
-	})
-	if err != nil {
-		return nil, err
+		if _, err := set.WriteTo(content); err != nil {
+			return nil, err
+		}
 	}
 	file := append([]byte(fileMagic), binary.LittleEndian.AppendUint32(nil, fileVersion)...)
 	file = append(file, uint64Bytes(uint64(content.Len()))...)
@@ -135,14 +123,13 @@ func decode(content []byte) (*Side, error) {
 	if err := side.checkHead(); err != nil {
 		return nil, err
 	}
-	err = side.eachSet(func(at **roaring64.Bitmap) (err error) {
-		if text, content, err = cutPart(content); err == nil {
-			*at, err = readSet(text)
+	for _, at := range side.sets() {
+		if text, content, err = cutPart(content); err != nil {
+			return nil, err
 		}
-		return err
-	})
-	if err != nil {
-		return nil, err
+		if *at, err = readSet(text); err != nil {
+			return nil, err
+		}
 	}
 	if len(content) > 0 {
 		return nil, errContradiction
@@ -231,7 +218,7 @@ func (s *Side) complete() error {
 	return nil
 }
 
-// MarshalJSON writes the number of sets: see [Side.eachSet].
+// MarshalJSON writes the number of sets: see [Side.sets].
 func (t tally) MarshalJSON() ([]byte, error) { return json.Marshal(len(t)) }
 
 // UnmarshalJSON makes room for that many sets.

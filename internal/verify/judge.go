@@ -60,22 +60,20 @@ const maxNamed = 10
 
 // Absent returns the numbers of the missing shards, by run. Runs without any shard are left out.
 func Absent(sides []*Side) map[int64][]string {
-	there := map[int64][]bool{}
+	type shard struct {
+		run    int64
+		number int
+	}
+	there, shards := map[shard]bool{}, map[int64]int{}
 	for _, side := range sides {
-		if side.Shards > 0 && side.Shard <= side.Shards {
-			if there[side.ID] == nil {
-				there[side.ID] = make([]bool, side.Shards)
-			}
-			if list := there[side.ID]; side.Shard <= len(list) {
-				list[side.Shard-1] = true
-			}
-		}
+		there[shard{side.ID, side.Shard}] = true
+		shards[side.ID] = max(shards[side.ID], side.Shards)
 	}
 	missing := map[int64][]string{}
-	for run, list := range there {
-		for i, ok := range list {
-			if !ok {
-				missing[run] = append(missing[run], strconv.Itoa(i+1))
+	for run, of := range shards {
+		for number := 1; number <= of; number++ {
+			if !there[shard{run, number}] {
+				missing[run] = append(missing[run], strconv.Itoa(number))
 			}
 		}
 	}
