@@ -135,7 +135,6 @@ func (r *run) addConsumer(g *plan.Group, index int, spec driver.ConsumerSpec) *c
 		if shards := r.plan.Shard.Of; shards > 1 {
 			c.rec.SetShards(shards)
 		}
-		c.spec.Commits = r.consumerCommits(c, &spec)
 		r.consumers = append(r.consumers, c)
 	}
 	r.known.consumers[id] = c
@@ -162,7 +161,6 @@ func newProducer(r *run, id int, g *plan.Group, spec driver.ProducerSpec) *produ
 	} else {
 		p.ledger = r.verify.ledger(id, &p.spec, p.place())
 	}
-	p.spec.Commits = r.producerCommits(p, &spec)
 	p.load = r.newLoad(id, p)
 	return p
 }
@@ -224,12 +222,18 @@ func (r *run) updateSpecs(u *use) {
 	u.group.plan = u.plan
 	process := processName()
 	producers, consumers := u.plan.ProducerSpecs(process), u.plan.ConsumerSpecs(process)
+	var sums []uint32 // of the bodies, which the producers share
+	if r.verify != nil && len(producers) > 0 {
+		for i := range producers[0].Variants {
+			sums = append(sums, verify.BodySum(producers[0].Variants[i].Body))
+		}
+	}
 	for _, p := range u.producers {
 		spec := producers[p.index]
 		spec.Name, spec.Origin, spec.Commits = p.spec.Name, p.spec.Origin, r.producerCommits(p, &spec)
 		p.spec, p.broker = spec, r.endpoints[u.plan.ProducerBroker]
 		if p.ledger != nil {
-			p.ledger.SetBodies(r.verify.sums(&p.spec)...)
+			p.ledger.SetBodies(sums...)
 		}
 	}
 	for _, c := range u.consumers {

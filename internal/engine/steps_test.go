@@ -374,9 +374,9 @@ func TestThresholdsThatAbort(t *testing.T) {
 	}
 }
 
-// An interruption or a failure ends the run in whatever step it is, and no measurement is lost.
+// An interruption ends the run in whatever step it is, and no measurement is lost.
 func TestStepsEndEarly(t *testing.T) {
-	inBubble(t, "interrupted", func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		stop := make(chan struct{})
 		time.AfterFunc(5*time.Second+50*time.Millisecond, func() { close(stop) })
 		s := newScenario(mem.New().Factory(), true)

@@ -23,8 +23,7 @@ import (
 
 // verification is the additional state of a run with plan.Verify.
 type verification struct {
-	id      int64                        // of the run
-	bodies  map[*driver.Variant][]uint32 // the checksums of the bodies of a group, by its first variant
+	id      int64 // of the run
 	ledgers map[place][]*verify.Ledger
 	before  os.FileInfo // the file at plan.VerifyFile when the run began; nil if there was none
 
@@ -56,9 +55,7 @@ func (v *arrivals) inVain(now int64, patience time.Duration) (quietly, proven bo
 // newVerification returns the verification of a run; path is the file for its side.
 func newVerification(id int64, path string) *verification {
 	before, _ := os.Stat(path)
-	v := &verification{
-		id: id, bodies: map[*driver.Variant][]uint32{}, ledgers: map[place][]*verify.Ledger{}, before: before,
-	}
+	v := &verification{id: id, ledgers: map[place][]*verify.Ledger{}, before: before}
 	v.renewProbes()
 	return v
 }
@@ -70,26 +67,12 @@ func newRunNumber() int64 {
 	return max(int64(binary.LittleEndian.Uint64(b[:])>>1), 1)
 }
 
-// ledger returns a new ledger for a producer.
+// ledger returns a new ledger for a producer, whose bodies [run.updateSpecs] sets.
 func (v *verification) ledger(index int, spec *driver.ProducerSpec, where place) *verify.Ledger {
-	l := verify.NewLedger(v.id, index, where.named(), v.sums(spec)...)
+	l := verify.NewLedger(v.id, index, where.named())
 	l.Delay(spec.Delay)
 	v.ledgers[where] = append(v.ledgers[where], l)
 	return l
-}
-
-// sums returns the checksums of the variants of a producer, which the producers of its group share.
-func (v *verification) sums(spec *driver.ProducerSpec) []uint32 {
-	if len(spec.Variants) == 0 {
-		return nil
-	}
-	first := &spec.Variants[0]
-	if v.bodies[first] == nil {
-		for i := range spec.Variants {
-			v.bodies[first] = append(v.bodies[first], verify.BodySum(spec.Variants[i].Body))
-		}
-	}
-	return v.bodies[first]
 }
 
 // named returns the destination under a name that is unique over all sites.
