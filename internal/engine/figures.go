@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -29,16 +30,13 @@ func (r *run) readTime() (first, last time.Duration, ok bool) {
 	if s.Produces() || s.Duration > 0 || s.Warmup > 0 {
 		return 0, 0, false
 	}
-	any := false
+	first = math.MaxInt64
 	for _, c := range r.step.consumers {
 		if from, to, ok := c.rec.FirstAndLast(); ok {
-			if !any {
-				first, last, any = from, to, true
-			}
 			first, last = min(first, from), max(last, to)
 		}
 	}
-	return first, last, any && last-first >= shortest
+	return first, last, last-first >= shortest
 }
 
 // setReadRates sets the rates of the present step, or the run, and its groups if they have read a backlog.

@@ -112,10 +112,8 @@ func (r *run) loadStep(ctx context.Context, stop <-chan struct{}) ending { //nol
 
 // allSent returns the reason for the end of producers that did not fail.
 func (s *step) allSent() string {
-	for _, u := range s.uses {
-		if len(u.producers) > 0 && u.plan.Count == 0 {
-			return "schedule ended"
-		}
+	if slices.ContainsFunc(s.uses, func(u *use) bool { return len(u.producers) > 0 && u.plan.Count == 0 }) {
+		return "schedule ended"
 	}
 	return "message count reached"
 }

@@ -50,7 +50,6 @@ func newSampler(c *stats.Collector, reporter report.Reporter) *sampler {
 // beginStep starts to cut a step; its load begins at start. If the step has a duration, the cut at its end is left to
 // enterPhase or finish.
 func (s *sampler) beginStep(step *plan.Step, start time.Time) {
-	warmup, duration := step.Warmup, step.Duration
 	s.endLoop()
 	s.mu.Lock()
 	if s.step != "" {
@@ -58,12 +57,12 @@ func (s *sampler) beginStep(step *plan.Step, start time.Time) {
 	}
 	s.step, s.phase = step.Name, stats.Measure
 	s.collector.SetMarks(step.Name, !step.Produces(), step.Marks, start)
-	if warmup > 0 {
+	if step.Warmup > 0 {
 		s.phase = stats.Warmup
 	}
 	s.mu.Unlock()
 	s.quit, s.done = make(chan struct{}), make(chan struct{})
-	go s.loop(start, warmup, duration, s.quit, s.done)
+	go s.loop(start, step.Warmup, step.Duration, s.quit, s.done)
 }
 
 func (s *sampler) endLoop() {

@@ -144,16 +144,11 @@ func (r *run) settleStep(ctx context.Context) {
 // closeLeaving closes the groups that the following step does not have, or has with other workers, and groups with
 // unanswered messages.
 func (r *run) closeLeaving(ctx context.Context, following *step) {
-	var leaving []*use
-	for _, u := range r.step.uses {
-		stays := false
-		for _, f := range following.uses {
-			stays = stays || f.group == u.group && sameWorkers(u.plan, f.plan) && inFlight(u.producers) == 0
-		}
-		if !stays {
-			leaving = append(leaving, u)
-		}
-	}
+	leaving := slices.DeleteFunc(slices.Clone(r.step.uses), func(u *use) bool {
+		return inFlight(u.producers) == 0 && slices.ContainsFunc(following.uses, func(f *use) bool {
+			return f.group == u.group && sameWorkers(u.plan, f.plan)
+		})
+	})
 	if len(leaving) == 0 {
 		r.verify.renewProbes()
 		return

@@ -100,10 +100,8 @@ func (r *run) newSubscription(c *consumer) *subscription {
 			s.tracker.Reconnecting(r.outages)
 		}
 	}
-	for _, o := range r.subs {
-		if o.place == s.place && o.name == s.name {
-			s.again = " in step " + r.step.plan.Name
-		}
+	if slices.ContainsFunc(r.subs, func(o *subscription) bool { return o.place == s.place && o.name == s.name }) {
+		s.again = " in step " + r.step.plan.Name
 	}
 	if s.name != "" && r.step.index > 0 {
 		s.before = r.completed()[s.place]

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -98,15 +99,8 @@ func ours(host string, names []string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		name = h
 	}
-	if IsLoopback(name) && name != "" || net.ParseIP(strings.Trim(name, "[]")) != nil {
-		return true
-	}
-	for _, n := range names {
-		if n != "" && strings.EqualFold(name, n) {
-			return true
-		}
-	}
-	return false
+	return name != "" && (IsLoopback(name) || net.ParseIP(strings.Trim(name, "[]")) != nil ||
+		slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(name, n) }))
 }
 
 // HostNames returns the names that a request to an address to listen on may have, beside addresses: the one written in

@@ -107,16 +107,15 @@ func (r *recovery) checkRecovery(snap *Snapshot, rates [2]float64, through bool)
 
 // medians returns the median of each rate.
 func medians(list [][2]float64) (base [2]float64) {
-	if len(list) == 0 {
-		return base
-	}
 	for side := range base {
 		var sorted []float64
 		for _, rates := range list {
 			sorted = append(sorted, rates[side])
 		}
 		slices.Sort(sorted)
-		base[side] = (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
+		if n := len(sorted); n > 0 {
+			base[side] = (sorted[(n-1)/2] + sorted[n/2]) / 2
+		}
 	}
 	return base
 }
