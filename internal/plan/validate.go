@@ -238,14 +238,10 @@ func (v *validator) consuming(f *driver.Factory) {
 		spec := g.consumerSpec(kind)
 		return spec.Missing(c)
 	})
-	v.refuse(g.fails(driver.Release) && g.ConsumerFail.IsAll(), "give a smaller share, or --consumer-fail-as reject",
+	v.refuse(g.Failing == driver.Release && g.ConsumerFail.IsAll(),
+		"give a smaller share, or --consumer-fail-as reject",
 		"--consumer-fail 100%%: each message would come again for ever")
 	v.wrong(!g.ConsumerFail.IsZero() && g.TransactionSize > 0, Excludes("--consumer-fail", "--tx"))
-}
-
-// fails reports whether consumers of the group fail with that verdict.
-func (g *Group) fails(as driver.Verdict) bool {
-	return !g.ConsumerFail.IsZero() && g.Failing == as
 }
 
 // broker checks one broker: it checks the settings common to all protocols here, the rest by the protocol's own Check.
@@ -299,11 +295,6 @@ func (v *validator) resend() {
 // unsupported records a setting that a protocol does not have.
 func (v *validator) unsupported(flag, protocol, hint string) {
 	v.refuse(true, "leave "+flag+" out"+hint, "%s: %s does not support that", flag, protocol)
-}
-
-// sends reports whether the group sends messages of a kind.
-func (g *Group) sends(kind func(*Variant) bool) bool {
-	return slices.ContainsFunc(g.Mix, func(m Variant) bool { return kind(&m) })
 }
 
 // capable refuses settings that a protocol does not support for one of the destinations. The native driver may support

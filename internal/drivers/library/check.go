@@ -23,7 +23,6 @@ func TooLarge(op string, size, limit int) error {
 type Rules struct {
 	Signs string // in names of destinations, beside letters and digits
 	Most  int    // the largest length of a name; 0 for any
-	Only  bool   // there is no other, native driver of the protocol
 }
 
 // PlainNames are the rules of libraries that pass names on, to brokers that take some signs for something else.
@@ -58,9 +57,9 @@ func (r Rules) CheckConsumer(op string, f *driver.Factory, spec *driver.Consumer
 
 // refuse returns an error for the first missing setting, else for a destination that cannot be.
 func (r Rules) refuse(op string, f *driver.Factory, dest driver.Destination, missing []string) error {
-	native := ", or use --client native"
-	if r.Only {
-		native = ""
+	native := ""
+	if f.Client != driver.Native {
+		native = ", or use --client native"
 	}
 	switch {
 	case !f.Capabilities.Of(dest.Kind).Exists:

@@ -89,7 +89,7 @@ func TestSendsAreLost(t *testing.T) {
 	})
 }
 
-// TestRules: names are the driver's own, and a protocol without a native driver does not recommend one.
+// TestRules: names are the driver's own, and the native driver does not recommend itself.
 func TestRules(t *testing.T) {
 	f := driver.Factory{Title: "Bus", Client: "gobus", Capabilities: driver.Capabilities{Queue: driver.KindCapabilities{Exists: true}}}
 	spec := driver.ProducerSpec{Destination: driver.Destination{Name: "a/b"}}
@@ -97,7 +97,8 @@ func TestRules(t *testing.T) {
 	require.EqualError(t, err, "open: Bus over gobus: a name has letters, digits and . _ - :")
 	require.Equal(t, "use a name of letters, digits and . _ - :, or use --client native", driver.HintOf(err))
 
-	own := Rules{Only: true, Signs: "/", Most: 3}
+	own := Rules{Signs: "/", Most: 3}
+	f.Client = driver.Native
 	require.NoError(t, own.CheckProducer("open", &f, &spec))
 	spec.CommitInterval = 1
 	err = own.CheckProducer("open", &f, &spec)

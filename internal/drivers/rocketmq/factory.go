@@ -138,4 +138,4 @@ func (o *Options) checkRanges(fail transport.Fail) {
 }
 
 // rules are those of brokers for topics and groups (TopicValidator).
-func rules() library.Rules { return library.Rules{Signs: "%|_-", Most: 120, Only: true} }
+func rules() library.Rules { return library.Rules{Signs: "%|_-", Most: 120} }
