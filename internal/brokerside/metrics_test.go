@@ -70,6 +70,7 @@ func TestScrape(t *testing.T) {
 	require.EqualValues(t, 7*k, *sum.Whole.NetIn)
 	require.Zero(t, *sum.Whole.NetOut)
 	require.Positive(t, *sum.Whole.DiskBusy)
+	require.InDelta(t, 50_000*k, *sum.Whole.DiskTime, float64(2*k))
 	require.Empty(t, sum.Notes)
 }
 

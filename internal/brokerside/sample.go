@@ -19,8 +19,8 @@ type sample struct {
 // counters returns the fields that grow: their values add up over intervals.
 func counters(u *result.BrokerUse) []**uint64 {
 	return []**uint64{
-		&u.CPU, &u.CollectionTime, &u.Collections, &u.DiskRead, &u.DiskWritten, &u.NetIn, &u.NetOut, &u.Loopback,
-		&u.Errors, &u.Warnings,
+		&u.CPU, &u.CollectionTime, &u.Collections, &u.DiskTime, &u.DiskRead, &u.DiskWritten, &u.NetIn, &u.NetOut,
+		&u.Loopback, &u.Errors, &u.Warnings,
 	}
 }
 
@@ -64,6 +64,7 @@ func between(from, to *sample) result.BrokerUse {
 		}
 		share := min(1, float64(busy-before)*1000/float64(span))
 		highest(&u.DiskBusy, &share)
+		highest(&u.DiskTime, new((busy-before)*1000))
 	}
 	return u
 }

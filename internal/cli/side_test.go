@@ -20,7 +20,7 @@ func TestBrokerSide(t *testing.T) {
 	require.NoError(t, os.WriteFile(log, []byte("ERROR before the run\n"), 0o600))
 	done := make(chan ended)
 	go func() {
-		done <- call(nil, "mem", "client", "--rate", "500", "--duration", "3", "--broker-pid", strconv.Itoa(os.Getpid()), "--broker-log", log, "--result", folder)
+		done <- call(nil, "mem", "client", "--rate", "500", "--duration", "3", "--broker-pid", strconv.Itoa(os.Getpid()), "--broker-log", log, "--result", folder, "--threshold", "broker.cpu < 1000")
 	}()
 	require.Eventually(t, func() bool {
 		head, err := os.Stat(filepath.Join(folder, result.RowsFile))
@@ -55,6 +55,7 @@ func TestBrokerSide(t *testing.T) {
 	}
 	require.Equal(t, *whole.CPU, cpu, "the rows add up")
 	require.EqualValues(t, 2, errors)
+	require.InDelta(t, float64(cpu)/float64(whole.CPUSpan), *got.Thresholds[0].Measured, 1e-9)
 }
 
 func TestBrokerSideMistakes(t *testing.T) {

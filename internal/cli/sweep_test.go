@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -61,7 +62,7 @@ func TestSweep(t *testing.T) {
 	t.Parallel()
 	file, log := sweepFile(t, sixCells)
 	dir := filepath.Join(t.TempDir(), "result")
-	got := call(nil, "run", file, "--result", dir)
+	got := call(nil, "run", file, "--result", dir, "--broker-pid", strconv.Itoa(os.Getpid()))
 	require.Equal(t, exitOK, got.status, got.stderr)
 	require.Equal(t, []string{"1/1 1g", "2/1 2g", "3/1 1g", "4/1 2g", "5/1 1g", "1/2 1g", "2/2 2g", "3/2 1g", "4/2 2g", "5/2 1g"}, linesOf(t, log))
 	require.Contains(t, got.stderr, "note: 5 cells, 2 runs of each\n")
@@ -82,6 +83,7 @@ func TestSweep(t *testing.T) {
 		require.InDelta(t, float64(one.Latencies[result.Ack].P99), r.Figures["ack.p99"], 0)
 		require.InDelta(t, float64(one.Latencies[result.Ack].P9999), r.Figures["ack.p99.99"], 0)
 		require.Equal(t, one.Limit.Kind, r.Limits[0].Kind)
+		require.InDelta(t, float64(*one.BrokerSide[0].Whole.Memory), r.Figures["broker.memory"], 0)
 		var plan struct {
 			Steps []struct{ Groups []struct{ Producers int } }
 		}

@@ -20,7 +20,8 @@ func Usual() (list []threshold.Metric) {
 	return list
 }
 
-// Names returns the names of all metrics that can be compared: average rates and latencies.
+// Names returns the names of all metrics that can be compared: average rates, latencies, and the use of the broker's
+// process.
 func Names() []string {
 	names := []string{"sent.avg", "completed.avg", "received.avg"}
 	for _, kind := range result.KindNames() {
@@ -28,10 +29,10 @@ func Names() []string {
 			names = append(names, kind+"."+s.Name)
 		}
 	}
-	return names
+	return append(names, "broker.cpu", "broker.memory")
 }
 
-// Find returns the metric of a name: of a rate more is better, of a latency less.
+// Find returns the metric of a name: of a rate more is better, of others less.
 func Find(name string) (threshold.Metric, error) {
 	names := Names()
 	i := slices.IndexFunc(names, func(n string) bool { return strings.EqualFold(n, name) })

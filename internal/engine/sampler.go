@@ -10,6 +10,7 @@ import (
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/report"
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 const (
@@ -28,6 +29,7 @@ type sampler struct {
 	depths    func() []brokerside.Depth
 	outages   *stats.Outages    // nil without --reconnect
 	side      *brokerside.Watch // nil if the broker's side is not watched
+	use       *result.BrokerUse // of the present step
 	step      string
 	phase     stats.Phase
 	soFar     *stats.Summary       // for the snapshots; nil if they have none
@@ -112,8 +114,17 @@ func (s *sampler) endStep(following string) stats.Summary {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.collect(false)
-	sum := s.collector.EndStep(s.step)
+	sum := s.sumStep()
 	s.step = following
+	return sum
+}
+
+// sumStep returns the figures of the present step and ends it. Nothing is collected meanwhile.
+func (s *sampler) sumStep() stats.Summary {
+	sum := s.collector.EndStep(s.step)
+	if s.use != nil {
+		sum.BrokerSide, s.use = []result.BrokerSide{{Whole: *s.use}}, nil
+	}
 	return sum
 }
 
@@ -130,7 +141,7 @@ func (s *sampler) cut() {
 func (s *sampler) collect(last bool) {
 	snap := s.collector.Collect(s.phase, time.Now(), last)
 	snap.Step, snap.Depths, snap.BrokerSide, snap.SoFar = s.step, s.depths(), s.side.Take(), s.soFar
-	snap.Backlog = brokerside.Backlog(snap.Depths)
+	snap.Backlog, s.use = brokerside.Backlog(snap.Depths), brokerside.Join(s.use, snap.BrokerSide)
 	s.outages.AddInterval(snap)
 	if snap.Empty() && snap.BrokerSide == nil && snap.To.Sub(snap.From) < sampleInterval/2 {
 		return // the empty rest between the last whole second and the end of a phase

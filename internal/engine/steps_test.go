@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/brokerside"
 	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/internal/engine"
 	"github.com/perfmq/perfmq/internal/load"
@@ -647,4 +648,32 @@ func TestBacklogOfSteps(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestBrokerOfSteps: each step has the use of the broker's process in its own time, as its rows have it.
+func TestBrokerOfSteps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScenario(broker(t, nil).Factory(), false)
+		s.step("one", lasting(4*time.Second), s.senders("slow", paced("100")))
+		s.step("two", lasting(3*time.Second), s.senders("slow", paced("100")))
+		c, rep := s.config(), new(recorder)
+		var err error
+		c.Side, err = brokerside.Open(t.Context(), brokerside.Config{PID: int32(os.Getpid())}) //nolint:gosec // a pid
+		require.NoError(t, err)
+		sum, err := engine.Run(t.Context(), nil, c, rep)
+		require.NoError(t, err)
+		require.Len(t, sum.Ended, 2)
+		for i := range sum.Ended {
+			step, use := &sum.Ended[i], (*result.BrokerUse)(nil)
+			for _, snap := range rep.snapshots {
+				if snap.Step == step.Name {
+					use = brokerside.Join(use, snap.BrokerSide)
+				}
+			}
+			require.Positive(t, step.Values["broker.memory"])
+			for name, want := range (&result.Result{BrokerSide: []result.BrokerSide{{Whole: *use}}}).Metrics() {
+				require.InDelta(t, want, step.Values[name], 1e-9, "%s of %s", name, step.Name)
+			}
+		}
+	})
 }

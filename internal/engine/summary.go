@@ -14,7 +14,7 @@ import (
 // summarize returns the summary of the run. All workers are closed and the last snapshot is taken.
 func (r *run) summarize(end ending, left []string) *stats.Summary {
 	c := r.sampler.collector
-	r.endStep(end, c.EndStep(r.step.plan.Name))
+	r.endStep(end, r.sampler.sumStep())
 	now, sum := time.Now(), c.SumRun()
 	s, several := &sum, len(r.steps) > 1 // else the step is the run
 	for i := range s.Groups {

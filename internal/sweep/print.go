@@ -70,7 +70,7 @@ func (s *Sweep) printRun(r *record.Run) {
 		return
 	}
 	var parts []string
-	for _, name := range s.state.Names() {
+	for _, name := range s.state.Names(record.Usual()) {
 		if v, known := r.Figures[name]; known {
 			parts = append(parts, name+" "+r.Bound(name)+figure(name, v))
 		}
@@ -115,7 +115,7 @@ func (s *Sweep) conclude(status int) int {
 		return status
 	}
 	rows := s.state.Rows()
-	columns := s.state.Columns(rows)
+	columns := s.state.Columns(rows, record.Usual())
 	if len(columns) > 0 {
 		s.printTable(rows, columns)
 	}

@@ -17,6 +17,9 @@ const (
 	Time           // microseconds
 	Percent        // 0 to 100
 	Count          // of something else than messages
+	Decimal        // of processors, of a load average
+	Bytes
+	BytesPerSecond
 )
 
 // The features that metrics can need.
@@ -108,15 +111,29 @@ func Metrics() (list []Metric) {
 		{"out_of_order", Messages, verified, "messages received after a later one of their producer" + withWarmup, ""},
 		{"damaged", Messages, verified, "deliveries that differ from the message sent" + withWarmup, ""},
 		{"tester.cpu", Percent, 0, "processor time of perfmq, of all processors it may use" + withWarmup, ""},
+		{
+			BrokerPrefix + "cpu", Decimal, 0, "cores used by the broker's process on average, with --broker-pid or " +
+				"--broker-metrics, which all broker.* need", "",
+		},
+		{BrokerPrefix + "memory", Bytes, 0, "the most resident memory of the broker's process", ""},
+		{BrokerPrefix + "disk", Percent, 0, "share of the time in which the busiest disk of its host was busy", ""},
+		{BrokerPrefix + "network", BytesPerSecond, 0, "bytes in and out of its host, without the loopback", ""},
+		{BrokerPrefix + "loopback", BytesPerSecond, 0, "bytes over the loopback of its host", ""},
+		{BrokerPrefix + "load", Decimal, 0, "the highest load average of the last minute of its host", ""},
 	}...)
 }
+
+// BrokerPrefix begins the names of the metrics of the broker's process and host, known at the end of a run or step. They
+// cover the load and the drain, the warm-up included.
+const BrokerPrefix = "broker."
 
 // GroupPrefix begins the names of the metrics of one group: group.senders.completed.avg.
 const GroupPrefix = "group."
 
 // OfGroup reports whether the metric is known of each group, as GroupPrefix + GROUP + "." + Name.
 func (m *Metric) OfGroup() bool {
-	return m.Needs&(Verification|Reconnection) == 0 && m.Name != "missing" && m.Name != "tester.cpu"
+	return m.Needs&(Verification|Reconnection) == 0 && m.Name != "missing" && m.Name != "tester.cpu" &&
+		!strings.HasPrefix(m.Name, BrokerPrefix)
 }
 
 // Find returns the metric of a name, perhaps a group's.
@@ -142,7 +159,7 @@ func Find(name string) (Metric, bool) {
 
 // String returns the name of a unit in a list of metrics.
 func (u Unit) String() string {
-	return [...]string{"messages", "messages/s", "time", "percent", "count"}[u]
+	return [...]string{"messages", "messages/s", "time", "percent", "count", "number", "bytes", "bytes/s"}[u]
 }
 
 // Format writes a value as it is written in a threshold.
@@ -161,6 +178,12 @@ func (u Unit) Format(v float64) string {
 		return trim(v, 1) + "/s"
 	case Percent:
 		return trim(v, 1) + "%"
+	case Decimal:
+		return trim(v, 2)
+	case Bytes:
+		return trim(v/1e6, 2) + "MB"
+	case BytesPerSecond:
+		return trim(v/1e6, 2) + "MB/s"
 	default:
 		return trim(v, 0)
 	}

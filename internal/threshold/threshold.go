@@ -99,6 +99,12 @@ func (u Unit) parse(text string) (float64, error) {
 			err = fmt.Errorf("%w, or a share such as 95%% of target", err)
 		}
 		return n, err
+	case Bytes, BytesPerSecond:
+		n, err := quantity.Bytes(strings.TrimSuffix(text, "/s"), 1<<60)
+		if err != nil {
+			err = fmt.Errorf("%q %w", text, err)
+		}
+		return float64(n), err
 	default:
 		return number(text)
 	}
@@ -188,10 +194,13 @@ func (t *Threshold) Judge(v, target float64) result.Threshold {
 }
 
 // CanAbort reports whether the run can show, before it ends, that the demand will not be kept: upper limits, and lower
-// ones of the lowest rate. The numbers of messages lost, left, missing or not sent are known only at the end.
+// ones of the lowest rate. The numbers of messages lost, left, missing or not sent are known only at the end, as are those of the broker.
 func (t *Threshold) CanAbort() bool {
 	switch t.Metric.Name {
 	case "lost", "left", "missing", "rate.missed":
+		return false
+	}
+	if strings.HasPrefix(t.Metric.Name, BrokerPrefix) {
 		return false
 	}
 	switch t.Op {

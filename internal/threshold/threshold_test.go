@@ -18,6 +18,9 @@ func TestParse(t *testing.T) {
 		"completed.avg>=99.5 %  of target": "completed.avg >= 99.5 % of target",
 		"sent.avg != 1M/s":                 "sent.avg != 1M/s",
 		" tester.cpu < 80% ":               "tester.cpu < 80%",
+		"broker.cpu < 1.5":                 "broker.cpu < 1.5",
+		"broker.memory <= 1.5GiB":          "broker.memory <= 1.5GiB",
+		"broker.network < 100 MB/s":        "broker.network < 100 MB/s",
 	} {
 		got, err := Parse(text)
 		require.NoError(t, err, text)
@@ -39,6 +42,7 @@ func TestParse(t *testing.T) {
 		"lost == -1":                   "must not be negative",
 		"tester.cpu < 80":              "must be a share",
 		"completed.avg > x% of target": "must be a number",
+		"broker.memory < 1 cow":        "must be a number of bytes",
 	} {
 		_, err := Parse(text)
 		require.ErrorContains(t, err, want, text)
@@ -48,7 +52,7 @@ func TestParse(t *testing.T) {
 func TestJudge(t *testing.T) {
 	values := map[string]float64{
 		"ack.p99": 50_000, "lost": 0, "received.min": 899, "completed.avg": 999.5,
-		"group.senders.completed.avg": 450, "group.others.completed.avg": 450,
+		"broker.cpu": 0.85, "broker.memory": 1<<28 - 1, "broker.network": 12.5e6, "group.senders.completed.avg": 450, "group.others.completed.avg": 450,
 	}
 	for text, want := range map[string]string{
 		"ack.p99 < 50ms":                 "ack.p99 < 50ms: NOT KEPT, 50ms",
@@ -56,6 +60,9 @@ func TestJudge(t *testing.T) {
 		"ack.p99 > 49ms":                 "ack.p99 > 49ms: kept, 50ms",
 		"lost == 0":                      "lost == 0: kept, 0",
 		"lost != 0":                      "lost != 0: NOT KEPT, 0",
+		"broker.cpu < 0.8":               "broker.cpu < 0.8: NOT KEPT, 0.85",
+		"broker.memory < 256MiB":         "broker.memory < 256MiB: kept, 268.44MB",
+		"broker.network >= 12.5MB/s":     "broker.network >= 12.5MB/s: kept, 12.5MB/s",
 		"received.min >= 90% of target":  "received.min >= 90% of target: NOT KEPT, 899/s (89.9%)",
 		"completed.avg >= 99% of target": "completed.avg >= 99% of target: kept, 999.5/s (99.95%)",
 		"transfer.p50 < 1s":              "transfer.p50 < 1s: NOT KEPT, not measured",
@@ -80,7 +87,7 @@ func TestMetrics(t *testing.T) {
 		require.False(t, seen[m.Name], m.Name)
 		seen[m.Name] = true
 		require.NotEmpty(t, m.Help)
-		value := map[Unit]string{Messages: "1", Count: "1", PerSecond: "1/s", Time: "1ms", Percent: "1%"}[m.Unit]
+		value := map[Unit]string{Messages: "1", Count: "1", Decimal: "1.5", Bytes: "1MB", BytesPerSecond: "1MB/s", PerSecond: "1/s", Time: "1ms", Percent: "1%"}[m.Unit]
 		_, err := Parse(m.Name + " < " + value)
 		require.NoError(t, err, "%s can be written", m.Name)
 	}
@@ -99,7 +106,7 @@ func TestMetricsOfGroups(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, m, parsed.Metric)
 	}
-	for _, name := range []string{"group.sent", "group..sent", "group.a.lost", "group.a.missing", "group.a.tester.cpu", "group.a.b", "groups.a.sent"} {
+	for _, name := range []string{"group.sent", "group..sent", "group.a.lost", "group.a.missing", "group.a.tester.cpu", "group.a.b", "group.a.broker.cpu", "groups.a.sent"} {
 		_, ok := Find(name)
 		require.False(t, ok, name)
 	}

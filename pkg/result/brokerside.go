@@ -26,6 +26,8 @@ type BrokerUse struct {
 	// DiskBusy is the share of the time in which the busiest disk was busy, from 0 to 1; of a whole run, the value of the
 	// busiest interval.
 	DiskBusy *float64 `json:"diskBusy,omitempty"`
+	// DiskTime is the time in which the busiest disk of each interval was busy.
+	DiskTime *uint64 `json:"diskTime,omitempty"`
 	// DiskRead and DiskWritten are bytes of all disks.
 	DiskRead    *uint64 `json:"diskRead,omitempty"`
 	DiskWritten *uint64 `json:"diskWritten,omitempty"`
@@ -64,6 +66,37 @@ type BrokerEvent struct {
 	Time int64 `json:"time"`
 	// Text describes the event.
 	Text string `json:"text"`
+}
+
+// metrics adds the averages over the time, and of memory and load the maximum.
+func (u *BrokerUse) metrics(f map[string]float64) {
+	for _, m := range []struct {
+		name   string
+		amount *uint64
+		times  float64
+		span   int64
+	}{
+		{"broker.cpu", u.CPU, 1, u.CPUSpan},
+		{"broker.disk", u.DiskTime, 100, u.Span},
+		{"broker.network", add(u.NetIn, u.NetOut), 1e6, u.Span},
+		{"broker.loopback", u.Loopback, 1e6, u.Span},
+		{"broker.memory", u.Memory, 1, 1},
+	} {
+		if m.amount != nil && m.span > 0 {
+			f[m.name] = m.times * float64(*m.amount) / float64(m.span)
+		}
+	}
+	if u.Load != nil {
+		f["broker.load"] = *u.Load
+	}
+}
+
+// add returns the sum of two amounts; nil if one is unknown.
+func add(a, b *uint64) *uint64 {
+	if a == nil || b == nil {
+		return nil
+	}
+	return new(*a + *b)
 }
 
 // clone returns a copy that shares no data that changes.

@@ -83,6 +83,9 @@ func (r *Result) Metrics() map[string]float64 {
 	if all > 0 {
 		f["tester.cpu"] = 100 * used / all
 	}
+	if len(r.BrokerSide) == 1 { // several may have watched the same broker
+		r.BrokerSide[0].Whole.metrics(f)
+	}
 	return f
 }
 

@@ -313,8 +313,25 @@ func spreadOf(values []float64) Spread {
 	return Spread{v[0], (v[(n-1)/2] + v[n/2]) / 2, v[n-1], n}
 }
 
+// String returns the largest distance of a repeat from the median: ±1.5% (2 runs). It is empty for one run.
+func (s Spread) String() string {
+	switch {
+	case s.N < 2:
+		return ""
+	case s.Median == 0:
+		return fmt.Sprintf("(%d runs)", s.N)
+	}
+	share := 100 * max(s.Maximum-s.Median, s.Median-s.Minimum) / s.Median
+	text := fmt.Sprintf("%.1f", share)
+	if share >= 9.95 {
+		text = fmt.Sprintf("%.0f", share)
+	}
+	return fmt.Sprintf("±%s%% (%d runs)", text, s.N)
+}
+
 // Row is a cell with the figures of its repeats.
 type Row struct {
+	Cell    int
 	Values  map[string]string
 	Good    int // repeats that count
 	Failed  int // repeats that came to their end, but not well, or not to that of their plan
@@ -342,7 +359,7 @@ func (s *Sweep) Rows() (list []Row) {
 }
 
 func rowOf(runs []*Run) Row {
-	row := Row{Values: runs[0].Values, Figures: map[string]Spread{}}
+	row := Row{Cell: runs[0].Cell, Values: runs[0].Values, Figures: map[string]Spread{}}
 	values := map[string][]float64{}
 	for _, r := range runs {
 		switch steps := r.bounded(); {
@@ -371,19 +388,24 @@ func Usual() []string {
 	return []string{"completed.avg", "received.avg", "ack.p50", "ack.p99", "response.p99", "transfer.p99"}
 }
 
-// Names returns the names of the figures of tables, by step.
-func (s *Sweep) Names() (names []string) {
+// Side returns the metrics of the broker's process and host in tables.
+func Side() []string {
+	return []string{"broker.cpu", "broker.memory", "broker.disk", "broker.network", "broker.loopback", "broker.load"}
+}
+
+// Names returns the names of metrics by step.
+func (s *Sweep) Names(metrics []string) (names []string) {
 	for _, step := range append([]string{""}, s.Steps...) {
-		for _, metric := range Usual() {
+		for _, metric := range metrics {
 			names = append(names, Name(step, metric))
 		}
 	}
 	return names
 }
 
-// Columns returns the figures of the table that some row has: rates and latencies, by step.
-func (s *Sweep) Columns(rows []Row) []string {
-	return slices.DeleteFunc(s.Names(), func(name string) bool {
+// Columns returns the names of metrics, by step, that some row has.
+func (s *Sweep) Columns(rows []Row, metrics []string) []string {
+	return slices.DeleteFunc(s.Names(metrics), func(name string) bool {
 		return !slices.ContainsFunc(rows, func(r Row) bool {
 			_, known := r.Figures[name]
 			return known

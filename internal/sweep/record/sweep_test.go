@@ -131,8 +131,12 @@ func TestRows(t *testing.T) {
 	require.Len(t, rows, 3)
 	require.Equal(t, Spread{10, 15, 20, 2}, rows[0].Figures["completed.avg"])
 	require.Equal(t, Spread{10, 20, 30, 3}, rows[1].Figures["completed.avg"])
+	require.Equal(t, []string{"±33% (2 runs)", "±50% (3 runs)", "±0.0% (3 runs)"}, []string{
+		rows[0].Figures["completed.avg"].String(), rows[1].Figures["completed.avg"].String(), rows[1].Figures["ack.p50"].String(),
+	})
+	require.Equal(t, []string{"", "(2 runs)", "±1.5% (2 runs)"}, []string{Spread{1, 1, 1, 1}.String(), Spread{0, 0, 0, 2}.String(), Spread{197, 200, 203, 2}.String()})
 	require.Equal(t, []int{2, 2, 3, 2}, []int{rows[0].Good, rows[0].Failed, rows[1].Good, rows[1].Failed})
-	require.Equal(t, []string{"completed.avg", "ack.p50"}, s.Columns(rows))
+	require.Equal(t, []string{"completed.avg", "ack.p50"}, s.Columns(rows, Usual()))
 	require.Len(t, (&Sweep{Runs: []Run{{Cell: 1 << 50}}}).Rows(), 1, "a file may have any number of a cell")
 }
 
