@@ -42,7 +42,7 @@ func TestCompare(t *testing.T) {
 	assert.Regexp(t, `(?m)^ack.p50 .*worse \(p=0.008\)$`, r.stdout)
 	assert.Contains(t, r.stdout, "label build: fast | slow\n")
 	// ack.p99 is not checked: a single stall of the machine decides it.
-	assert.Regexp(t, `(?m)^slow against fast: worse: completed.avg -\d+.\d%, ack.p50 \+\d+.\d%`, r.stdout)
+	assert.Regexp(t, `(?m)^slow is slower than fast: completed.avg -\d+.\d% \(95% interval -\d+.\d% to -\d+.\d%, p=0.008\), ack.p50 \+\d+.\d%`, r.stdout)
 	assert.Regexp(t, `^error: --fail-if ack.p50 \+10%: slow changed by \+\d+.\d%\nerror: --fail-if completed.avg -10%: slow changed by -\d+.\d%\n$`, r.stderr)
 	one := filepath.Join(slow, "0")
 	r = call(nil, "compare", "--fail-if", "ack.p50 +10%", one, filepath.Join(slow, "1"))

@@ -39,14 +39,14 @@ const (
 type Cell struct {
 	// Values are the figures of the repeats that have one.
 	Values []float64
-	// Median, and the interval in which the true one lies with Confidence. With few repeats that is infinitely wide: Low
-	// and High are then the lowest and highest value, and Confidence is lower.
-	Median     float64
-	Low        float64
-	High       float64
-	Confidence float64
+	// Median, and the interval in which the true one lies with a confidence of 95%. With few repeats that is infinitely
+	// wide: Low and High are then the lowest and highest value.
+	Median, Low, High float64
 	// Change is the change of the median from the first set's, as a fraction of that.
 	Change float64
+	// ChangeLow and ChangeHigh bound the change with a confidence of 95%, by Hodges and Lehmann. Of few repeats they are
+	// the smallest and largest change of any pair of repeats.
+	ChangeLow, ChangeHigh float64
 	// P is the probability of a difference like this, or larger, between sets of the same broker.
 	P float64
 	// AtLeast: perfmq was the limit of a run or a search of the set, so that this rate is a lower bound.
@@ -98,10 +98,9 @@ func newCell(s *Set, values []map[string]float64, m *threshold.Metric) (c Cell) 
 		return c
 	}
 	of := benchmath.AssumeNothing.Summary(sample(c.Values), confidence)
-	c.Median, c.Low, c.High, c.Confidence = of.Center, of.Lo, of.Hi, of.Confidence
+	c.Median, c.Low, c.High = of.Center, of.Lo, of.Hi
 	if math.IsInf(c.Low, 0) || math.IsInf(c.High, 0) {
 		c.Low, c.High = slices.Min(c.Values), slices.Max(c.Values)
-		c.Confidence = 1 - 2*math.Pow(0.5, float64(len(c.Values))) // that the median lies between them
 	}
 	return c
 }
@@ -125,6 +124,7 @@ func judge(rows []Row, i int) {
 		if a.Median != 0 {
 			c.Change = (c.Median - a.Median) / a.Median
 		}
+		c.ChangeLow, c.ChangeHigh = changes(a.Values, c.Values)
 	}
 	slices.SortStableFunc(tested, func(a, b *Row) int { return cmp.Compare(a.Cells[i].P, b.Cells[i].P) })
 	rejected := true // Holm: the first that is not ends it
@@ -147,6 +147,27 @@ func judge(rows []Row, i int) {
 			c.Verdict = Worse
 		}
 	}
+}
+
+// changes returns the interval of the change between any two repeats; 0 without a pair.
+func changes(from, to []float64) (low, high float64) {
+	var pairs []float64
+	for _, a := range from {
+		for _, b := range to {
+			if a != 0 {
+				pairs = append(pairs, (b-a)/a)
+			}
+		}
+	}
+	if len(pairs) == 0 {
+		return 0, 0
+	}
+	slices.Sort(pairs)
+	n := float64(len(pairs))
+	const deviations = 1.96 // of U, which is about normal, for 95%
+	rank := n/2 - deviations*math.Sqrt(n*float64(len(from)+len(to)+1)/12)
+	k := max(0, int(rank)-1)
+	return pairs[k], pairs[len(pairs)-1-k]
 }
 
 // least is the smallest probability that the test can come to, with so many values: that all of one side are above all

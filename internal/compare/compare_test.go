@@ -74,6 +74,31 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
+// TestHeadline: one sentence says which set is faster, by how much, and how sure that is.
+func TestHeadline(t *testing.T) {
+	repeats := func(name string, n int, rate, ack float64) (s Set) {
+		s.Name = name
+		for i := range n {
+			s.Repeats = append(s.Repeats, run(rate+float64(i), ack+float64(i)))
+		}
+		return s
+	}
+	old := func(n int) Set { return repeats("old", n, 1000, 100) }
+	for want, sets := range map[[2]string][]Set{
+		{"good", "new is faster than old: completed.avg +99.8% (95% interval +99.4% to +100.2%, p=0.008), ack.p99 -49.0%"}:                                                      {old(5), repeats("new", 5, 2000, 50)},
+		{"bad", "new is slower than old: completed.avg -10.0% (95% interval -10.3% to -9.7%, p=0.008)"}:                                                                         {old(5), repeats("new", 5, 900, 100)},
+		{"warn", "new is better than old: completed.avg +99.8% (95% interval +99.4% to +100.2%, p=0.008); and worse: ack.p99 +98.0% (95% interval +94.2% to +102.0%, p=0.008)"}: {old(5), repeats("new", 5, 2000, 200)},
+		{"live", "No difference found between new and old in 2 metrics"}:                                                                                                        {old(9), repeats("new", 9, 1000, 100)},
+		{"warn", "Too few repeats to tell between new and old: 5 runs of each are enough"}:                                                                                      {old(2), repeats("new", 2, 2000, 50)},
+		{"warn", "new and old have no metric in common"}:                                                                                                                        {old(2), {Name: "new", Repeats: []*result.Result{{}}}},
+	} {
+		mark, text := New(sets, metrics(t, "completed.avg", "ack.p99")).Headline(1)
+		assert.Equal(t, want, [2]string{mark, text})
+	}
+	low, high := changes([]float64{100, 102, 104}, []float64{150})
+	assert.InDeltaSlice(t, []float64{46. / 104, 0.5}, []float64{low, high}, 1e-12, "of few, all pairs")
+}
+
 // TestLimits: a limit is exceeded by a change that is no chance and goes its way.
 func TestLimits(t *testing.T) {
 	for _, c := range []struct {

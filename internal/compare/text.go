@@ -34,7 +34,8 @@ func (c *Comparison) Write(w io.Writer) error {
 		b.WriteString("note: " + n + "\n")
 	}
 	for i := 1; i < len(c.Sets); i++ {
-		b.WriteString(c.Summary(i) + "\n")
+		_, text := c.Headline(i)
+		b.WriteString(text + "\n")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -84,8 +85,8 @@ func (c *Cell) text(format func(float64) string) string {
 	return text
 }
 
-// Summary says in one line how set i compares with the first.
-func (c *Comparison) Summary(i int) string {
+// Headline says in one sentence whether set i is faster than the first. Its mark is good, bad, warn, or live for neither.
+func (c *Comparison) Headline(i int) (mark, text string) {
 	of := map[string][]string{}
 	for r := range c.Rows {
 		cell := &c.Rows[r].Cells[i]
@@ -93,21 +94,32 @@ func (c *Comparison) Summary(i int) string {
 		if cell.Verdict == Better || cell.Verdict == Worse {
 			text += " " + cell.String()
 		}
+		if len(of[cell.Verdict]) == 0 && text != c.Rows[r].Metric.Name {
+			text += fmt.Sprintf(" (95%% interval %+.1f%% to %+.1f%%, p=%.3f)", 100*cell.ChangeLow, 100*cell.ChangeHigh, cell.P)
+		}
 		of[cell.Verdict] = append(of[cell.Verdict], text)
 	}
-	var parts []string
-	for _, v := range []string{Worse, Better, Same, TooFew, Bound} {
-		if len(of[v]) == 0 {
-			continue
-		}
-		part := fmt.Sprintf("%s: %s", v, strings.Join(of[v], ", "))
-		if v == TooFew {
-			part += fmt.Sprintf("; that takes %d runs of each", Enough(len(c.Rows)))
-		}
-		parts = append(parts, part)
+	pair := c.Sets[i].Name + " and " + c.Sets[0].Name
+	better, worse := strings.Join(of[Better], ", "), strings.Join(of[Worse], ", ")
+	bound := ""
+	if len(of[Bound]) > 0 {
+		bound = "; " + Bound + ": " + strings.Join(of[Bound], ", ")
 	}
-	return fmt.Sprintf("%s against %s: %s", c.Sets[i].Name, c.Sets[0].Name,
-		cmp.Or(strings.Join(parts, "; "), "no figure in common"))
+	switch than := " than " + c.Sets[0].Name + ": "; {
+	case better != "" && worse != "":
+		return "warn", fmt.Sprintf("%s is better%s%s; and worse: %s%s", c.Sets[i].Name, than, better, worse, bound)
+	case better != "":
+		return "good", c.Sets[i].Name + " is faster" + than + better + bound
+	case worse != "":
+		return "bad", c.Sets[i].Name + " is slower" + than + worse + bound
+	case bound != "":
+		return "warn", pair + bound
+	case len(of[TooFew]) > 0:
+		return "warn", fmt.Sprintf("Too few repeats to tell between %s: %d runs of each are enough", pair, Enough(len(c.Rows)))
+	case len(of[Same]) > 0:
+		return "live", fmt.Sprintf("No difference found between %s in %s", pair, words.Plural(len(of[Same]), "metric"))
+	}
+	return "warn", pair + " have no metric in common"
 }
 
 // joined are the values of a difference; a set without one has a dash.
