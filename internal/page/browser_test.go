@@ -365,24 +365,6 @@ func TestUnusualPagesInBrowser(t *testing.T) {
 	})
 }
 
-// TestMatrixInBrowser: the page of a sweep has lines and shades, and shows the values of a cell.
-func TestMatrixInBrowser(t *testing.T) {
-	t.Parallel()
-	b := newBrowser(t)
-	dir := t.TempDir()
-	swept(t, dir)
-	p, err := Read(dir)
-	require.NoError(t, err)
-	send(t, b, cdppage.SetBypassCSP, cdppage.SetBypassCSPParams{Enabled: true})
-	b.dark(t, true)
-	url := b.open(t, p)
-	b.do(t, chromedp.Focus(chromedp.CSS("#matrix .plot")), chromedp.KeyEvent(kb.End))
-	assert.Equal(t, "threads=128: queues=8 2,015/s (2,010/s to 2,020/s), queues=32 2,115/s (2,110/s to 2,120/s)", b.value(t, "matrix"))
-	assert.Empty(t, b.violations(t))
-	b.picture(t, "matrix-dark")
-	b.quiet(t, url)
-}
-
 // printed starts perfmq, and returns what follows a text on one of its first lines. It ends with the test.
 func printed(t *testing.T, binary, after string, args ...string) (string, *exec.Cmd) {
 	t.Helper()

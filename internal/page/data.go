@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/perfmq/perfmq/internal/compare"
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/internal/words"
@@ -14,11 +15,14 @@ import (
 // from the start of the load, latencies in microseconds, rates in messages per second.
 type (
 	chartData struct {
-		Runs   []runData `json:"runs"`
-		Note   string    `json:"note,omitempty"` // names the runs, if not all are drawn
-		Lines  []lineAt  `json:"lines"`
-		Matrix []grid    `json:"matrix,omitempty"`
-		Now    *now      `json:"now,omitempty"` // of a live page
+		Runs     []runData     `json:"runs"`
+		Note     string        `json:"note,omitempty"` // names the runs, if not all are drawn
+		Lines    []lineAt      `json:"lines"`
+		Sweep    *sweepData    `json:"sweep,omitempty"`
+		Search   *searchData   `json:"search,omitempty"`
+		Sets     []string      `json:"sets,omitempty"` // of a comparison
+		Compared []compare.Row `json:"compared,omitempty"`
+		Now      *now          `json:"now,omitempty"` // of a live page
 	}
 	runData struct {
 		Name  string `json:"name"`
@@ -53,7 +57,14 @@ const maxDrawn = 16
 // dataOf returns the numbers of the charts.
 func dataOf(p *Page) *chartData {
 	runs := p.Runs
-	d := &chartData{Lines: linesOf(runs), Matrix: p.grids(), Runs: []runData{}, Now: p.now}
+	d := &chartData{Lines: linesOf(runs), Sweep: p.swept(), Search: p.searched(), Runs: []runData{}, Now: p.now}
+	if len(runs) > 1 && p.sweep == nil && p.search == nil {
+		all := p.compared()
+		for i := range all.Sets {
+			d.Sets = append(d.Sets, all.Sets[i].Name)
+		}
+		d.Compared = all.Rows
+	}
 	for i, r := range runs {
 		if len(runs) > maxDrawn && i > 0 && runs[i-1].group == r.group {
 			d.Note = "Drawn is the first repeat of each."

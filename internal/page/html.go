@@ -22,12 +22,14 @@ type view struct {
 	Title   string
 	Several bool
 	Stories []story
-	// Lead is the outcome of a search, Summaries are sentences on several runs.
+	// Lead is the outcome of a sweep, a search or a comparison, Summaries are more sentences on several runs.
 	Lead      *story
 	Summaries []string
 	// Top and Bottom are the tables above and below the charts, without the tables of single runs. Of a sweep or a
 	// search the rows of all runs are below.
-	Top, Bottom             []Table
+	Top, Bottom []Table
+	// Fold means that a page shows charts over time, and the tables below, on demand.
+	Fold                    bool
 	Policy, Styles, Licence template.HTML
 	Scripts                 []template.HTML
 	Data                    template.JS
@@ -40,22 +42,21 @@ func (p *Page) view() *view {
 	for _, r := range runs {
 		v.Stories = append(v.Stories, r.story())
 	}
+	v.Bottom = []Table{messages(runs), latencyTable(runs), testers(runs)}
 	switch {
 	case p.sweep != nil:
-		v.Summaries = p.sentences()
-		v.Top = []Table{p.cells()}
-		v.Bottom = []Table{verdicts(runs), messages(runs)}
+		v.Lead, v.Top = p.sweepVerdict(), p.sweepTables()
+		v.Bottom = append([]Table{verdicts(runs)}, v.Bottom...)
 	case p.search != nil:
-		v.Lead, v.Top, v.Bottom = searchVerdict(p.search), []Table{p.searchTable()}, []Table{messages(runs)}
+		v.Lead, v.Top = searchVerdict(p.search), []Table{p.searchTable()}
 	case v.Several:
-		comparison, summaries := p.comparison()
-		v.Summaries = summaries
-		v.Top = append(append([]Table{verdicts(runs)}, comparison...), messages(runs))
+		v.Top = v.compare(p.compared())
+		v.Bottom = append([]Table{verdicts(runs)}, v.Bottom...)
 	case len(runs) > 0:
 		s := &v.Stories[0]
-		v.Top, s.Tables, v.Bottom = s.Tables[:3:3], s.Tables[3:], []Table{messages(runs)}
+		v.Top, s.Tables = s.Tables[:3:3], s.Tables[3:]
 	}
-	v.Bottom = append(v.Bottom, latencyTable(runs), testers(runs))
+	v.Fold = p.sweep != nil || p.search != nil
 	return v.clean()
 }
 
@@ -71,7 +72,7 @@ func (p *Page) html(w io.Writer, version string) error {
 	}
 	v.Data = template.JS(data) //nolint:gosec // JSON that was just encoded
 	v.embed()
-	t, err := template.ParseFS(assets, "assets/page.html")
+	t, err := template.ParseFS(assets, "assets/*.html")
 	if err != nil {
 		return fmt.Errorf("render the page: %w", err)
 	}
@@ -92,6 +93,9 @@ func (v *view) scripts() []string {
 	if v.Live != "" {
 		list = append(list, "assets/live.js")
 	}
+	if v.Several {
+		list = append(list, "assets/several.js")
+	}
 	return list
 }
 
@@ -101,7 +105,7 @@ func (v *view) embed() {
 		text, _ := assets.ReadFile(name) // cannot fail: it is in the program
 		return string(text)
 	}
-	style := read("assets/uplot/uPlot.min.css") + "\n" + read("assets/page.css") + "\n"
+	style := read("assets/uplot/uPlot.min.css") + "\n" + read("assets/page.css") + "\n" + read("assets/several.css")
 	v.Styles = template.HTML("<style>" + style + "</style>") //nolint:gosec // of this program
 	policy := "default-src 'none'; style-src '" + hash(style) + "'; script-src"
 	for _, name := range v.scripts() {

@@ -41,7 +41,11 @@ func (r *Run) lines() []line {
 // values returns the numbers of a line by name: known rates, counts, times in microseconds and the use of the machine.
 // Latencies are there even if many values are left out of them.
 func (l *line) values() map[string]float64 {
-	all := (&result.Result{Latencies: *l.latencies, Figures: l.figures}).Metrics()
+	own := &result.Result{Latencies: *l.latencies, Figures: l.figures}
+	if l.step == "" {
+		own.BrokerSide = l.result.BrokerSide
+	}
+	all := own.Metrics()
 	all["elapsed"] = float64(l.elapsed) / 1e6
 	if p := l.counts.Producers; p != nil {
 		all["sent"], all["completed"] = float64(p.Sent), float64(p.Completed)

@@ -3,101 +3,149 @@ package page
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
+	"strings"
 
 	"github.com/perfmq/perfmq/internal/sweep/record"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/internal/words"
 )
 
-// grid is a metric of the cells of a sweep over its longest axis, with a curve for each combination of the other axes:
-// median, lowest and highest of the repeats for each value of the axis, perhaps without a value.
-type grid struct {
-	Name   string   `json:"name"`
-	Unit   string   `json:"unit"` // messages/s or us
-	Axis   string   `json:"axis"`
-	Values []string `json:"values"`
-	Lines  []curve  `json:"lines"`
-}
+type (
+	// sweepData has the cells of a sweep in the order of their tables.
+	sweepData struct {
+		Axes    []record.Axis `json:"axes"`
+		Metrics []string      `json:"metrics"`
+		Cells   []sweepCell   `json:"cells"`
+	}
+	sweepCell struct {
+		Values  map[string]string      `json:"values"`
+		Figures map[string]sweepFigure `json:"figures"`
+	}
+	sweepFigure struct {
+		record.Spread
+		Text    string `json:"text"`
+		Bounded bool   `json:"bounded"`
+		Judged  string `json:"judged"` // by its thresholds: kept, broken, or empty
+	}
+)
 
-// grids returns the metrics of the cells.
-func (p *Page) grids() (list []grid) {
-	if p.sweep == nil || len(p.sweep.Axes) == 0 {
+// swept returns the data of a sweep; nil without one.
+func (p *Page) swept() *sweepData {
+	if p.sweep == nil {
 		return nil
 	}
-	others := slices.Clone(p.sweep.Axes)
-	slices.SortStableFunc(others, func(a, b record.Axis) int { return len(b.Values) - len(a.Values) })
-	axis := others[0]
-	others = others[1:]
 	rows := p.sweep.Rows()
-	for _, name := range p.sweep.Columns(rows) {
-		g := grid{Name: name, Axis: axis.Name, Values: axis.Values, Unit: "us"}
-		if record.UnitOf(name) == threshold.PerSecond {
-			g.Unit = "messages/s"
-		}
-		for i := range rows {
-			line := g.line(cmp.Or(record.Title(others, rows[i].Values), "all cells"))
-			column := slices.Index(axis.Values, rows[i].Values[axis.Name])
-			if f, has := rows[i].Figures[name]; has && column >= 0 {
-				line.Value[column], line.Low[column] = number64(f.Median), number64(f.Minimum)
-				line.High[column] = number64(f.Maximum)
+	d := &sweepData{
+		Axes: p.sweep.Axes, Metrics: p.sweep.Columns(rows, append(record.Usual(), record.Side()...)), Cells: []sweepCell{},
+	}
+	for i := range rows {
+		r := &rows[i]
+		c := sweepCell{r.Values, map[string]sweepFigure{}}
+		for _, name := range d.Metrics {
+			if f, has := r.Figures[name]; has {
+				c.Figures[name] = sweepFigure{f, cellText(r, name), r.Bound(name) != "", p.judged(r.Cell, name)}
 			}
 		}
-		list = append(list, g)
+		d.Cells = append(d.Cells, c)
+	}
+	return d
+}
+
+// cellText is the median of the repeats of a cell with their spread.
+func cellText(r *record.Row, name string) string {
+	f, has := r.Figures[name]
+	if !has {
+		return "-"
+	}
+	return strings.TrimSpace(r.Bound(name) + inUnit(record.UnitOf(name), f.Median) + " " + f.String())
+}
+
+// judged is broken if a run of a cell fails a threshold on a metric, kept if none does, or empty without thresholds.
+func (p *Page) judged(cell int, name string) (judged string) {
+	for _, run := range p.Runs {
+		for i := range run.Result.Thresholds {
+			t := &run.Result.Thresholds[i]
+			switch {
+			case run.part != cell || t.Metric != name && record.Name(t.Step, t.Metric) != name:
+			case !t.Kept:
+				return "broken"
+			default:
+				judged = "kept"
+			}
+		}
+	}
+	return judged
+}
+
+// sweepTables has the medians of each cell, then those of the broker.
+func (p *Page) sweepTables() (list []Table) {
+	rows := p.sweep.Rows()
+	for _, t := range []struct {
+		title, note string
+		metrics     []string
+	}{
+		{
+			"Cells", "Median of the repeats of each cell; ± is the largest distance of a repeat from it.", record.Usual(),
+		},
+		{
+			"The broker in each cell", "Medians of the repeats. cpu: cores used by the broker's process on average; memory " +
+				"and load: the highest; disk: share of the time in which the busiest disk was busy; network: in and out, " +
+				"without the loopback.", record.Side(),
+		},
+	} {
+		names := p.sweep.Columns(rows, t.metrics)
+		table := Table{Title: t.title, Note: t.note, Head: []string{"cell", "runs", "failed"}}
+		for _, name := range names {
+			table.Head = append(table.Head, strings.Replace(name, threshold.BrokerPrefix, "", 1))
+		}
+		if len(names) == 0 && len(list) > 0 {
+			break
+		}
+		for i := range rows {
+			r := &rows[i]
+			row := []string{cmp.Or(p.sweep.Title(r.Values), "all"), fmt.Sprint(r.Good), fmt.Sprint(r.Failed)}
+			for _, name := range names {
+				row = append(row, cellText(r, name))
+			}
+			table.add(row...)
+		}
+		list = append(list, table)
 	}
 	return list
 }
 
-// line returns the curve of a name; a new one has no values.
-func (g *grid) line(name string) *curve {
-	i := slices.IndexFunc(g.Lines, func(c curve) bool { return c.Name == name })
-	if i < 0 {
-		i = len(g.Lines)
-		none := slices.Repeat([]number64{number64(math.NaN())}, len(g.Values))
-		g.Lines = append(g.Lines, curve{Name: name, Value: none, Low: slices.Clone(none), High: slices.Clone(none)})
-	}
-	return &g.Lines[i]
-}
-
-// cells has the medians of each cell, with the distance of the lowest and highest repeat.
-func (p *Page) cells() Table {
-	t := Table{
-		Title: "Cells", Head: []string{"cell", "runs", "failed"},
-		Note: "Median of the repeats of each cell, with the distance to their lowest and highest.",
-	}
-	rows := p.sweep.Rows()
-	names := p.sweep.Columns(rows)
-	t.Head = append(t.Head, names...)
-	for i := range rows {
-		r := &rows[i]
-		row := []string{cmp.Or(p.sweep.Title(r.Values), "all"), fmt.Sprint(r.Good), fmt.Sprint(r.Failed)}
-		for _, name := range names {
-			text := "-"
-			if f, has := r.Figures[name]; has {
-				text = r.Bound(name) + inUnit(record.UnitOf(name), f.Median)
-				if v := f.Median; v != 0 && f.Maximum > f.Minimum {
-					text += fmt.Sprintf(" (%+.0f%% %+.0f%%)", 100*(f.Minimum-v)/v, 100*(f.Maximum-v)/v)
-				}
-			}
-			row = append(row, text)
+// sweepVerdict is the outcome of a sweep in the words and colours of a run.
+func (p *Page) sweepVerdict() *story {
+	good, late, failed := 0, 0, 0
+	for i := range p.sweep.Runs {
+		r := &p.sweep.Runs[i]
+		switch {
+		case r.Good():
+			good, late = good+1, late+min(r.Status, 1)
+		case r.State == record.Done:
+			failed++
 		}
-		t.add(row...)
 	}
-	return t
-}
-
-// sentences returns the number of runs.
-func (p *Page) sentences() []string {
-	rows := p.sweep.Rows()
-	done, failed := 0, 0
-	for i := range rows {
-		done, failed = done+rows[i].Good, failed+rows[i].Failed
+	all, rows := words.Plural(len(p.sweep.Runs), "run"), p.sweep.Rows()
+	v := &story{Mark: "bad", Reason: sentence(p.sweep.Bounded())}
+	switch {
+	case failed > 0:
+		v.Verdict = fmt.Sprintf("%d of %s failed", failed, all)
+	case late > 0:
+		v.Verdict = fmt.Sprintf("A threshold failed in %d of %s", late, all)
+	case good < len(p.sweep.Runs):
+		v.Mark, v.Verdict = "warn", fmt.Sprintf("%d of %s have ended", good, all)
+	default:
+		v.Mark, v.Verdict = "good", all+" succeeded"
 	}
-	text := fmt.Sprintf("%s, %d of %s counted, %d failed", words.Plural(len(rows), "cell"), done,
-		words.Plural(len(p.sweep.Runs), "run"), failed)
-	if bounded := p.sweep.Bounded(); bounded != "" {
-		text += "; " + bounded
+	v.Numbers = []string{fmt.Sprintf("%s, %d of %s counted, %d failed.", words.Plural(len(rows), "cell"), good, all, failed)}
+	for _, name := range p.sweep.Columns(rows, []string{"completed.avg", "received.avg"}) {
+		best := slices.MaxFunc(rows, func(a, b record.Row) int {
+			return cmp.Compare(a.Figures[name].Median, b.Figures[name].Median)
+		})
+		v.Numbers = append(v.Numbers, fmt.Sprintf("Highest %s: %s at %s.", name, cellText(&best, name),
+			cmp.Or(p.sweep.Title(best.Values), "all")))
 	}
-	return []string{text + "."}
+	return v
 }

@@ -2,7 +2,7 @@ package page
 
 import (
 	"bytes"
-	"encoding/json"
+	"encoding/csv"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,10 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/sweep/record"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // swept writes a sweep of 2 x 3 cells with two repeats each and known rates, and the results of its runs. One cell has
-// failed.
+// failed; perfmq was the limit of the last, which also fails a threshold.
 func swept(t *testing.T, dir string) *record.Sweep {
 	t.Helper()
 	s := &record.Sweep{
@@ -24,29 +25,37 @@ func swept(t *testing.T, dir string) *record.Sweep {
 		Axes: []record.Axis{{Name: "threads", Values: []string{"16", "64", "128"}}, {Name: "queues", Values: []string{"8", "32"}}},
 	}
 	s.Arrange(record.Cells(s.Axes, nil))
-	r := resultOf(t, usual())
 	for i := range s.Runs {
+		r := resultOf(t, usual())
 		run := &s.Runs[i]
 		path := filepath.Join(dir, filepath.FromSlash(run.Folder))
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 		r.RunID = fmt.Sprint(i + 1)
-		write(t, path, r)
 		run.State = record.Done
 		rate := map[string]float64{"16": 1000, "64": 1990, "128": 2000}[run.Values["threads"]]
 		if run.Values["queues"] == "32" {
 			rate += 100
 		}
-		run.Figures = map[string]float64{"completed.avg": rate + 10*float64(run.Repeat), "ack.p50": 1000 * rate / 10}
-		run.Limits = []record.Limit{{Kind: "broker", Text: "its answers got late"}}
+		run.Figures = map[string]float64{
+			"completed.avg": rate + 10*float64(run.Repeat), "ack.p50": 1000 * rate / 10, "broker.cpu": rate / 1000, "broker.memory": 512e6,
+		}
+		kind := "broker"
+		if run.Cell == 6 {
+			kind = "machine"
+		}
+		run.SetLimits([]record.Limit{{Kind: kind, Text: "its answers got late"}})
 		if run.Cell == 1 {
 			run.Status = 1
 		}
+		r.Thresholds = []result.Threshold{{Threshold: "completed.avg < 2100", Metric: "completed.avg", Kept: run.Cell != 6}}
+		write(t, path, r)
 	}
 	require.NoError(t, s.Write(dir))
 	return s
 }
 
-// TestMatrix: the lines and the table of a sweep are the medians of its cells; failed runs are omitted.
+// TestMatrix: charts and tables of a sweep have the medians of its cells and of the broker in them; failed runs are
+// omitted.
 func TestMatrix(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -56,39 +65,50 @@ func TestMatrix(t *testing.T) {
 	assert.Equal(t, "demo/matrix", p.Title)
 	assert.Len(t, p.Runs, len(s.Runs))
 	assert.Equal(t, "threads=16 queues=8 / 1", p.Runs[0].Name)
-	grids := p.grids()
-	require.Len(t, grids, 2)
-	text, err := json.Marshal(grids[0])
-	require.NoError(t, err)
-	assert.JSONEq(t, `{"name":"completed.avg","unit":"messages/s","axis":"threads","values":["16","64","128"],"lines":[
-		{"chart":"","name":"queues=8","unit":"","value":[null,2005,2015],"low":[null,2000,2010],"high":[null,2010,2020]},
-		{"chart":"","name":"queues=32","unit":"","value":[1115,2105,2115],"low":[1110,2100,2110],"high":[1120,2110,2120]}]}`, string(text))
-	table := p.cells()
-	assert.Equal(t, []string{"cell", "runs", "failed", "completed.avg", "ack.p50"}, table.Head)
-	assert.Equal(t, []string{"threads=16 queues=8", "0", "2", "-", "-"}, table.Rows[0])
-	assert.Equal(t, []string{"threads=16 queues=32", "2", "0", "1,115/s (-0% +0%)", "110 ms"}, table.Rows[1])
+	d := p.swept()
+	assert.Equal(t, []string{"completed.avg", "ack.p50", "broker.cpu", "broker.memory"}, d.Metrics)
+	assert.Empty(t, d.Cells[0].Figures)
+	assert.Equal(t, sweepFigure{record.Spread{Minimum: 2110, Median: 2115, Maximum: 2120, N: 2}, "at least 2,115/s ±0.2% (2 runs)", true, "broken"}, d.Cells[5].Figures["completed.avg"])
+	assert.Equal(t, "kept", d.Cells[1].Figures["completed.avg"].Judged)
+	assert.Empty(t, d.Cells[1].Figures["ack.p50"].Judged)
 
-	said := strings.Join(p.sentences(), "\n")
-	assert.Contains(t, said, "6 cells, 10 of 12 runs counted, 2 failed.")
-
-	found := &record.Sweep{Axes: []record.Axis{{Name: "x", Values: []string{"1", "2"}}}, Repeats: 1}
-	found.Arrange(record.Cells(found.Axes, nil))
-	for i := range found.Runs {
-		found.Runs[i].State, found.Runs[i].Figures = record.Done, map[string]float64{"completed.avg": 5, "ack.p50": 5}
-	}
-	found.Runs[0].SetLimits([]record.Limit{{Kind: "machine", Text: "others"}})
-	bounded := &Page{sweep: found}
-	assert.Equal(t, [][]string{{"x=1", "1", "0", "at least 5/s", "5 us"}, {"x=2", "1", "0", "5/s", "5 us"}}, bounded.cells().Rows)
-	assert.Equal(t, []string{"2 cells, 2 of 2 runs counted, 0 failed; perfmq was the limit of 1 of 2 runs, so their rates are lower bounds."}, bounded.sentences())
+	tables := p.sweepTables()
+	assert.Equal(t, []string{"cell", "runs", "failed", "completed.avg", "ack.p50"}, tables[0].Head)
+	assert.Equal(t, []string{"threads=16 queues=8", "0", "2", "-", "-"}, tables[0].Rows[0])
+	assert.Equal(t, []string{"threads=16 queues=32", "2", "0", "1,115/s ±0.4% (2 runs)", "110 ms ±0.0% (2 runs)"}, tables[0].Rows[1])
+	assert.Equal(t, []string{"cell", "runs", "failed", "cpu", "memory"}, tables[1].Head)
+	assert.Equal(t, []string{"threads=16 queues=8", "0", "2", "-", "-"}, tables[1].Rows[0])
+	assert.Equal(t, []string{"threads=16 queues=32", "2", "0", "1.10 ±0.0% (2 runs)", "512 MB ±0.0% (2 runs)"}, tables[1].Rows[1])
+	v := p.sweepVerdict()
+	assert.Equal(t, []string{"bad", "2 of 12 runs failed", "Perfmq was the limit of 2 of 10 runs, so their rates are lower bounds"}, []string{v.Mark, v.Verdict, v.Reason})
+	assert.Equal(t, []string{
+		"6 cells, 10 of 12 runs counted, 2 failed.", "Highest completed.avg: at least 2,115/s ±0.2% (2 runs) at threads=128 queues=32.",
+	}, v.Numbers)
 
 	var b bytes.Buffer
 	require.NoError(t, p.HTML(&b))
-	assert.Contains(t, b.String(), `<td>2,115/s (-0% &#43;0%)</td>`)
+	assert.Contains(t, b.String(), `<td>1,115/s ±0.4% (2 runs)</td>`)
 	b.Reset()
 	require.NoError(t, p.Markdown(&b))
-	assert.Contains(t, b.String(), "| threads=16 queues=32 | 2 | 0 | 1,115/s (-0% +0%) | 110 ms |")
-	assert.Contains(t, b.String(), "# demo/matrix\n\n- 6 cells, 10 of 12 runs counted", "the sweep comes first")
+	assert.Contains(t, b.String(), "| threads=16 queues=32 | 2 | 0 | 1,115/s ±0.4% (2 runs) | 110 ms ±0.0% (2 runs) |")
+	assert.Contains(t, b.String(), "| threads=16 queues=32 | 2 | 0 | 1.10 ±0.0% (2 runs) | 512 MB ±0.0% (2 runs) |")
+	assert.Contains(t, b.String(), "# demo/matrix\n\n**2 of 12 runs failed**", "the sweep comes first")
 	assert.NotContains(t, b.String(), "## threads=16 queues=8 / 1", "its runs are rows")
+	b.Reset()
+	require.NoError(t, p.CSV(&b))
+	lines, err := csv.NewReader(&b).ReadAll()
+	require.NoError(t, err)
+	require.Len(t, lines, 1+12+6, "a head, the runs, the cells")
+	got := map[string]string{}
+	for i, name := range lines[0] {
+		got[name] = lines[14][i]
+	}
+	for name, want := range map[string]string{
+		"run": "threads=16 queues=32", "verdict": "median of 2 runs", "completed_avg": "1115.000", "ack_p50_ms": "110.000", "broker_cpu_cores": "1.100",
+		"broker_memory_bytes": "512000000", "broker_load": "", "sent": "",
+	} {
+		assert.Equal(t, want, got[name], name)
+	}
 }
 
 // TestHostileSweep: the file of a sweep may have any content.
@@ -106,7 +126,7 @@ func TestHostileSweep(t *testing.T) {
 	require.NoError(t, p.HTML(&b))
 	assert.NotContains(t, b.String(), "<img")
 	assert.NotContains(t, b.String(), "\u202e")
-	assert.Equal(t, 1+len((&view{}).scripts()), strings.Count(b.String(), "</script"))
+	assert.Equal(t, 1+len((&view{Several: true}).scripts()), strings.Count(b.String(), "</script"))
 
 	s.Runs[0].Folder = "../elsewhere"
 	require.NoError(t, s.Write(dir))

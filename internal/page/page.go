@@ -50,7 +50,7 @@ type Run struct {
 	path   string
 	of     string // the name of the group
 	group  int    // runs of one group are repeats
-	load   int    // the number of a load of a search
+	part   int    // the number of a load of a search, or of a cell of a sweep
 	series *series
 	rows   stats.Rates     // of all rows
 	steps  []stats.Summary // of the rows of each step
@@ -118,7 +118,7 @@ func (p *Page) find(name, dir string, alone bool) error {
 		slices.SortStableFunc(s.Runs, func(a, b record.Run) int { return cmp.Compare(a.Cell, b.Cell) })
 		for i := range s.Runs {
 			r := &s.Runs[i]
-			p.add(&Run{of: cmp.Or(s.Title(r.Values), name), path: filepath.Join(dir, filepath.FromSlash(r.Folder))})
+			p.add(&Run{of: cmp.Or(s.Title(r.Values), name), path: filepath.Join(dir, filepath.FromSlash(r.Folder)), part: r.Cell})
 		}
 	case record.IsSearch(dir):
 		s, err := record.ReadSearch(dir)
@@ -135,7 +135,7 @@ func (p *Page) find(name, dir string, alone bool) error {
 			if point.Hold {
 				of += ", held"
 			}
-			p.add(&Run{of: of, path: filepath.Join(dir, record.PointFolder(i+1, point.Rate)), load: i + 1})
+			p.add(&Run{of: of, path: filepath.Join(dir, record.PointFolder(i+1, point.Rate)), part: i + 1})
 		}
 	default:
 		entries, err := os.ReadDir(dir)
@@ -208,8 +208,11 @@ func (p *Page) title() string {
 		return "no run"
 	}
 	text := p.Runs[0].of
-	if more := p.Runs[len(p.Runs)-1].group; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
+	switch last := p.Runs[len(p.Runs)-1]; {
+	case last.group == 1:
+		text += " and " + last.of
+	case last.group > 1:
+		text += fmt.Sprintf(" and %d more", last.group)
 	}
 	if scenario := p.Runs[0].Result.Scenario; scenario != "" {
 		text = scenario + ": " + text

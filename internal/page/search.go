@@ -38,6 +38,32 @@ func searchVerdict(s *record.Search) *story {
 	return v
 }
 
+// searchData has the loads of a search, each with the values of the metrics of its thresholds.
+type searchData struct {
+	*record.Search
+	Text   string               `json:"text"`
+	Values []map[string]float64 `json:"values"`
+}
+
+// searched returns the data of a search; nil without one.
+func (p *Page) searched() *searchData {
+	if p.search == nil {
+		return nil
+	}
+	d := &searchData{Search: p.search}
+	d.Text, _ = p.search.Words()
+	for i := range p.search.Points {
+		values := map[string]float64{}
+		for _, name := range metricsOf(p.search.Thresholds) {
+			if m := p.measured(i+1, name); m != nil && m.Measured != nil {
+				values[name] = *m.Measured
+			}
+		}
+		d.Values = append(d.Values, values)
+	}
+	return d
+}
+
 // searchTable has a row for each load of the search, in the order in which they were tried.
 func (p *Page) searchTable() Table {
 	t := Table{Title: "Rates tried", Head: []string{"load", "rate", "verdict"}, Words: true}
@@ -76,7 +102,7 @@ func metricsOf(thresholds []string) (names []string) {
 func (p *Page) measured(load int, metric string) *result.Threshold {
 	for _, r := range p.Runs {
 		for i := range r.Result.Thresholds {
-			if x := &r.Result.Thresholds[i]; r.load == load && x.Metric == metric {
+			if x := &r.Result.Thresholds[i]; r.part == load && x.Metric == metric {
 				return x
 			}
 		}

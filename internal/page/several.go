@@ -3,6 +3,7 @@ package page
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/perfmq/perfmq/internal/compare"
 	"github.com/perfmq/perfmq/internal/threshold"
@@ -27,9 +28,8 @@ func verdicts(runs []*Run) Table {
 	return t
 }
 
-// comparison has a table of the sets against the first, or of the noise of the repeats of a single set, one of the
-// differences of plans, labels, versions and machines, and sentences about them.
-func (p *Page) comparison() (tables []Table, summaries []string) {
+// compared holds the sets against the first, or has the noise of the repeats of a single set.
+func (p *Page) compared() *compare.Comparison {
 	var sets []compare.Set
 	for _, r := range p.Runs {
 		if r.group == len(sets) {
@@ -37,7 +37,12 @@ func (p *Page) comparison() (tables []Table, summaries []string) {
 		}
 		sets[r.group].Repeats = append(sets[r.group].Repeats, r.Result)
 	}
-	all := compare.New(sets, compare.Usual())
+	return compare.New(sets, compare.Usual())
+}
+
+// compare sets the sentences of a comparison, and returns a table of the sets side by side and one of the differences of
+// plans, labels, versions and machines.
+func (v *view) compare(all *compare.Comparison) []Table {
 	rows := all.Table(inUnit)
 	t := Table{
 		Title: "Side by side", Head: rows[0], Rows: rows[1:],
@@ -54,19 +59,34 @@ func (p *Page) comparison() (tables []Table, summaries []string) {
 	for _, d := range all.Differences {
 		differs.add(append([]string{d.Kind + " " + d.Name}, d.Values...)...)
 	}
-	for _, note := range all.Notes() {
-		summaries = append(summaries, sentence(note)+".")
-	}
 	for i := 1; i < len(all.Sets); i++ {
-		summaries = append(summaries, all.Summary(i)+".")
+		mark, text := all.Headline(i)
+		if i == 1 {
+			v.Lead = &story{Mark: mark}
+			v.Lead.Verdict, v.Lead.Reason, _ = strings.Cut(text, ": ")
+			continue
+		}
+		v.Summaries = append(v.Summaries, text+".")
 	}
-	return []Table{t, differs}, summaries
+	for _, note := range all.Notes() {
+		v.Summaries = append(v.Summaries, sentence(note)+".")
+	}
+	return []Table{t, differs}
 }
 
-// inUnit writes a rate or a latency as the other tables do.
+// inUnit writes a figure as the other tables do.
 func inUnit(unit threshold.Unit, v float64) string {
-	if unit == threshold.Time {
+	switch unit {
+	case threshold.Time:
 		return words.Duration(int64(math.Round(v)))
+	case threshold.PerSecond:
+		return number(v) + "/s"
+	case threshold.Percent:
+		return number(v) + "%"
+	case threshold.Bytes:
+		return number(v/1e6) + " MB"
+	case threshold.BytesPerSecond:
+		return number(v/1e6) + " MB/s"
 	}
-	return number(v) + "/s"
+	return number(v)
 }

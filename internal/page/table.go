@@ -68,7 +68,10 @@ func columns() []column {
 		}
 	}
 	return append(list, column{"", "tester_cpu_percent", "tester.cpu", "%"},
-		column{"", "tester_memory_bytes", "tester.memory", ""}, column{"", "machine_percent", "machine", "%"})
+		column{"", "tester_memory_bytes", "tester.memory", ""}, column{"", "machine_percent", "machine", "%"},
+		column{"", "broker_cpu_cores", "broker.cpu", "cores"}, column{"", "broker_memory_bytes", "broker.memory", "B"},
+		column{"", "broker_disk_percent", "broker.disk", "%"}, column{"", "broker_network_bytes_per_second", "broker.network", "B"},
+		column{"", "broker_loopback_bytes_per_second", "broker.loopback", "B"}, column{"", "broker_load", "broker.load", "load"})
 }
 
 // text is the cell of a value in the table.
@@ -90,7 +93,7 @@ func (c *column) decimal(v float64, known bool) string {
 	switch {
 	case !known:
 		return ""
-	case c.unit == "":
+	case c.unit == "", c.unit == "B":
 		digits = 0
 	case c.unit == "ms":
 		v /= 1e3

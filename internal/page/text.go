@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/perfmq/perfmq/internal/safetext"
+	"github.com/perfmq/perfmq/internal/sweep/record"
+	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/internal/words"
 )
 
@@ -127,7 +129,7 @@ func (t *Table) markdown(b *strings.Builder) {
 // plain escapes a text for Markdown.
 func plain(text string) string { return safetext.Markdown(text) }
 
-// CSV writes a head line, then a line for each run and each step. Rates are messages per second, times milliseconds.
+// CSV writes a head line, then a line for each run and each step, and of a sweep for each cell. Rates are messages per second, times milliseconds.
 func (p *Page) CSV(w io.Writer) error {
 	c := csv.NewWriter(w)
 	numbers := slices.DeleteFunc(columns(), func(c column) bool { return c.csv == "" })
@@ -153,8 +155,29 @@ func (p *Page) CSV(w io.Writer) error {
 			_ = c.Write(append(row, cell(limit)))
 		}
 	}
+	if p.sweep != nil {
+		p.csvOfCells(c, numbers)
+	}
 	c.Flush()
 	return c.Error()
+}
+
+// csvOfCells writes a line for each cell and step, with the medians of rates, latencies and the broker's side.
+func (p *Page) csvOfCells(c *csv.Writer, numbers []column) {
+	steps := p.sweep.Steps
+	if len(steps) == 0 {
+		steps = []string{""}
+	}
+	for _, r := range p.sweep.Rows() {
+		for _, step := range steps {
+			row := []string{cell(p.sweep.Title(r.Values)), cell(step), "median of " + words.Plural(r.Good, "run"), ""}
+			for _, n := range numbers {
+				f, known := r.Figures[record.Name(step, n.value)]
+				row = append(row, n.decimal(f.Median, known && (n.unit == "/s" || n.unit == "ms" || strings.HasPrefix(n.value, threshold.BrokerPrefix))))
+			}
+			_ = c.Write(append(row, "")) // c.Error returns the error
+		}
+	}
 }
 
 // cell cleans a text, and escapes one that a spreadsheet would take for a formula.

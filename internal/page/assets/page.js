@@ -454,22 +454,9 @@ function percentileControls(chart) {
   return [...(many() ? [chart.choice('kind', 'Latency', kindOptions(list))] : []), chart.toggle('log', 'logarithmic', true)];
 }
 
-/* a matrix: a figure over an axis, a line for each combination of the others, with the noise of the repeats */
-function matrix(chart) {
-  const g = (data.matrix || []).find(x => x.name === chart.state.figure);
-  if (!g || g.values.length < 2) return null;
-  const text = g.unit === 'us' ? time : v => number(v) + '/s';
-  return { series: g.lines.map((l, i) => ({ label: l.name, color: '--c' + (i % 8 + 1), dash: dashes[Math.floor(i / 8) % dashes.length], points: true, spanGaps: true,
-      x: g.values.map((_, k) => k), value: l.value, low: l.low, high: l.high })),
-    xRange: () => [-0.15, g.values.length - 0.85], xIncrs: [1, 2, 5, 10, 20, 50, 100], xTick: k => g.values[k] ?? '', xText: k => g.axis + '=' + g.values[k], yTick: g.unit === 'us' ? timeTick : numberTick, yText: text,
-    note: 'The median of the repeats; the shade reaches from the lowest to the highest of them.' };
-}
-
 let printing = false; // onto paper
 const place = document.getElementById('charts');
 place.replaceChildren();
-if (data.matrix) new Chart(place, { id: 'matrix', title: 'Over ' + data.matrix[0].axis, wide: true, height: 320, define: matrix,
-  controls: c => [c.choice('figure', 'Figure', data.matrix.map(g => [g.name, g.name]))] });
 const overChart = (id, title, note, options) => new Chart(place, { id, title, sync: 'time', define: over(id, note), controls: overControls(id), ...options });
 overChart('throughput', 'Throughput', '', { wide: true, height: 320, define: over('throughput', 'Messages per second, by the time since the start of the load. ', throughputLines) });
 new Chart(place, { id: 'latency', title: 'Latency over time', wide: true, height: 320, sync: 'time', define: latency, controls: latencyControls });
