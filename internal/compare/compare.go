@@ -44,8 +44,8 @@ type Cell struct {
 	Median, Low, High float64
 	// Change is the change of the median from the first set's, as a fraction of that.
 	Change float64
-	// ChangeLow and ChangeHigh bound the change with a confidence of 95%, by Hodges and Lehmann. Of few repeats they are
-	// the smallest and largest change of any pair of repeats.
+	// ChangeLow and ChangeHigh bound the change with a confidence of 95%, by Hodges and Lehmann. Of few repeats they
+	// are the smallest and largest change of any pair of repeats.
 	ChangeLow, ChangeHigh float64
 	// P is the probability of a difference like this, or larger, between sets of the same broker.
 	P float64

@@ -85,7 +85,8 @@ func (c *Cell) text(format func(float64) string) string {
 	return text
 }
 
-// Headline says in one sentence whether set i is faster than the first. Its mark is good, bad, warn, or live for neither.
+// Headline says in one sentence whether set i is faster than the first. Its mark is good, bad, warn, or live for
+// neither.
 func (c *Comparison) Headline(i int) (mark, text string) {
 	of := map[string][]string{}
 	for r := range c.Rows {
@@ -95,7 +96,8 @@ func (c *Comparison) Headline(i int) (mark, text string) {
 			text += " " + cell.String()
 		}
 		if len(of[cell.Verdict]) == 0 && text != c.Rows[r].Metric.Name {
-			text += fmt.Sprintf(" (95%% interval %+.1f%% to %+.1f%%, p=%.3f)", 100*cell.ChangeLow, 100*cell.ChangeHigh, cell.P)
+			text += fmt.Sprintf(" (95%% interval %+.1f%% to %+.1f%%, p=%.3f)", 100*cell.ChangeLow,
+				100*cell.ChangeHigh, cell.P)
 		}
 		of[cell.Verdict] = append(of[cell.Verdict], text)
 	}
@@ -115,7 +117,8 @@ func (c *Comparison) Headline(i int) (mark, text string) {
 	case bound != "":
 		return "warn", pair + bound
 	case len(of[TooFew]) > 0:
-		return "warn", fmt.Sprintf("Too few repeats to tell between %s: %d runs of each are enough", pair, Enough(len(c.Rows)))
+		return "warn", fmt.Sprintf("Too few repeats to tell between %s: %d runs of each are enough", pair,
+			Enough(len(c.Rows)))
 	case len(of[Same]) > 0:
 		return "live", fmt.Sprintf("No difference found between %s in %s", pair, words.Plural(len(of[Same]), "metric"))
 	}

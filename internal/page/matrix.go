@@ -37,7 +37,8 @@ func (p *Page) swept() *sweepData {
 	}
 	rows := p.sweep.Rows()
 	d := &sweepData{
-		Axes: p.sweep.Axes, Metrics: p.sweep.Columns(rows, append(record.Usual(), record.Side()...)), Cells: []sweepCell{},
+		Axes: p.sweep.Axes, Cells: []sweepCell{},
+		Metrics: p.sweep.Columns(rows, append(record.Usual(), record.Side()...)),
 	}
 	for i := range rows {
 		r := &rows[i]
@@ -86,12 +87,13 @@ func (p *Page) sweepTables() (list []Table) {
 		metrics     []string
 	}{
 		{
-			"Cells", "Median of the repeats of each cell; ± is the largest distance of a repeat from it.", record.Usual(),
+			"Cells", "Median of the repeats of each cell; ± is the largest distance of a repeat from it.",
+			record.Usual(),
 		},
 		{
-			"The broker in each cell", "Medians of the repeats. cpu: cores used by the broker's process on average; memory " +
-				"and load: the highest; disk: share of the time in which the busiest disk was busy; network: in and out, " +
-				"without the loopback.", record.Side(),
+			"The broker in each cell", "Medians of the repeats. cpu: cores used by the broker's process on average; " +
+				"memory and load: the highest; disk: share of the time in which the busiest disk was busy; network: " +
+				"in and out, without the loopback.", record.Side(),
 		},
 	} {
 		names := p.sweep.Columns(rows, t.metrics)
@@ -139,7 +141,9 @@ func (p *Page) sweepVerdict() *story {
 	default:
 		v.Mark, v.Verdict = "good", all+" succeeded"
 	}
-	v.Numbers = []string{fmt.Sprintf("%s, %d of %s counted, %d failed.", words.Plural(len(rows), "cell"), good, all, failed)}
+	v.Numbers = []string{
+		fmt.Sprintf("%s, %d of %s counted, %d failed.", words.Plural(len(rows), "cell"), good, all, failed),
+	}
 	for _, name := range p.sweep.Columns(rows, []string{"completed.avg", "received.avg"}) {
 		best := slices.MaxFunc(rows, func(a, b record.Row) int {
 			return cmp.Compare(a.Figures[name].Median, b.Figures[name].Median)

@@ -118,7 +118,8 @@ func (p *Page) find(name, dir string, alone bool) error {
 		slices.SortStableFunc(s.Runs, func(a, b record.Run) int { return cmp.Compare(a.Cell, b.Cell) })
 		for i := range s.Runs {
 			r := &s.Runs[i]
-			p.add(&Run{of: cmp.Or(s.Title(r.Values), name), path: filepath.Join(dir, filepath.FromSlash(r.Folder)), part: r.Cell})
+			path := filepath.Join(dir, filepath.FromSlash(r.Folder))
+			p.add(&Run{of: cmp.Or(s.Title(r.Values), name), path: path, part: r.Cell})
 		}
 	case record.IsSearch(dir):
 		s, err := record.ReadSearch(dir)

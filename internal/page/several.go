@@ -40,8 +40,8 @@ func (p *Page) compared() *compare.Comparison {
 	return compare.New(sets, compare.Usual())
 }
 
-// compare sets the sentences of a comparison, and returns a table of the sets side by side and one of the differences of
-// plans, labels, versions and machines.
+// compare sets the sentences of a comparison, and returns a table of the sets side by side and one of the differences
+// of plans, labels, versions and machines.
 func (v *view) compare(all *compare.Comparison) []Table {
 	rows := all.Table(inUnit)
 	t := Table{

@@ -70,8 +70,10 @@ func columns() []column {
 	return append(list, column{"", "tester_cpu_percent", "tester.cpu", "%"},
 		column{"", "tester_memory_bytes", "tester.memory", ""}, column{"", "machine_percent", "machine", "%"},
 		column{"", "broker_cpu_cores", "broker.cpu", "cores"}, column{"", "broker_memory_bytes", "broker.memory", "B"},
-		column{"", "broker_disk_percent", "broker.disk", "%"}, column{"", "broker_network_bytes_per_second", "broker.network", "B"},
-		column{"", "broker_loopback_bytes_per_second", "broker.loopback", "B"}, column{"", "broker_load", "broker.load", "load"})
+		column{"", "broker_disk_percent", "broker.disk", "%"},
+		column{"", "broker_network_bytes_per_second", "broker.network", "B"},
+		column{"", "broker_loopback_bytes_per_second", "broker.loopback", "B"},
+		column{"", "broker_load", "broker.load", "load"})
 }
 
 // text is the cell of a value in the table.

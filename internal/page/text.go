@@ -129,7 +129,8 @@ func (t *Table) markdown(b *strings.Builder) {
 // plain escapes a text for Markdown.
 func plain(text string) string { return safetext.Markdown(text) }
 
-// CSV writes a head line, then a line for each run and each step, and of a sweep for each cell. Rates are messages per second, times milliseconds.
+// CSV writes a head line, then a line for each run and each step, and of a sweep for each cell. Rates are messages per
+// second, times milliseconds.
 func (p *Page) CSV(w io.Writer) error {
 	c := csv.NewWriter(w)
 	numbers := slices.DeleteFunc(columns(), func(c column) bool { return c.csv == "" })
@@ -173,7 +174,8 @@ func (p *Page) csvOfCells(c *csv.Writer, numbers []column) {
 			row := []string{cell(p.sweep.Title(r.Values)), cell(step), "median of " + words.Plural(r.Good, "run"), ""}
 			for _, n := range numbers {
 				f, known := r.Figures[record.Name(step, n.value)]
-				row = append(row, n.decimal(f.Median, known && (n.unit == "/s" || n.unit == "ms" || strings.HasPrefix(n.value, threshold.BrokerPrefix))))
+				known = known && (n.unit == "/s" || n.unit == "ms" || strings.HasPrefix(n.value, threshold.BrokerPrefix))
+				row = append(row, n.decimal(f.Median, known))
 			}
 			_ = c.Write(append(row, "")) // c.Error returns the error
 		}

@@ -123,8 +123,8 @@ func Metrics() (list []Metric) {
 	}...)
 }
 
-// BrokerPrefix begins the names of the metrics of the broker's process and host, known at the end of a run or step. They
-// cover the load and the drain, the warm-up included.
+// BrokerPrefix begins the names of the metrics of the broker's process and host, known at the end of a run or step.
+// They cover the load and the drain, the warm-up included.
 const BrokerPrefix = "broker."
 
 // GroupPrefix begins the names of the metrics of one group: group.senders.completed.avg.

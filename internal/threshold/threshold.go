@@ -194,7 +194,8 @@ func (t *Threshold) Judge(v, target float64) result.Threshold {
 }
 
 // CanAbort reports whether the run can show, before it ends, that the demand will not be kept: upper limits, and lower
-// ones of the lowest rate. The numbers of messages lost, left, missing or not sent are known only at the end, as are those of the broker.
+// ones of the lowest rate. The numbers of messages lost, left, missing or not sent are known only at the end, as
+// are those of the broker.
 func (t *Threshold) CanAbort() bool {
 	switch t.Metric.Name {
 	case "lost", "left", "missing", "rate.missed":
