@@ -174,8 +174,8 @@ func (p *Page) csvOfCells(c *csv.Writer, numbers []column) {
 			row := []string{cell(p.sweep.Title(r.Values)), cell(step), "median of " + words.Plural(r.Good, "run"), ""}
 			for _, n := range numbers {
 				f, known := r.Figures[record.Name(step, n.value)]
-				known = known && (n.unit == "/s" || n.unit == "ms" || strings.HasPrefix(n.value, threshold.BrokerPrefix))
-				row = append(row, n.decimal(f.Median, known))
+				shown := n.unit == "/s" || n.unit == "ms" || strings.HasPrefix(n.value, threshold.BrokerPrefix)
+				row = append(row, n.decimal(f.Median, known && shown))
 			}
 			_ = c.Write(append(row, "")) // c.Error returns the error
 		}
