@@ -38,6 +38,7 @@ func TestSeveralInBrowser(t *testing.T) {
 			assert.Equal(t, "long bounded broken", eval[string](t, b, `[...document.querySelectorAll('.scroll[aria-label="Cells"] td')].find(td => td.textContent.startsWith('at least 2,115')).className`))
 			b.call(t, `const s = document.querySelector('#matrix select'); s.value = 'broker.cpu'; s.dispatchEvent(new Event('change'))`)
 			assert.Contains(t, eval[string](t, b, `document.querySelector('#matrix svg.draw').textContent`), "broker.cpu, cores")
+			assert.Equal(t, "image/png", eval[string](t, b, `new Promise(done => { URL.createObjectURL = blob => { done(blob.type); return '#'; }; document.querySelector('#matrix .png').click(); })`))
 			assert.False(t, eval[bool](t, b, `document.getElementById('run-2').open || document.getElementById('runs').open`))
 			b.call(t, `document.querySelector('.scroll[aria-label="Cells"] tbody tr:nth-child(2) a').click()`)
 			b.until(t, `document.getElementById('run-2').open && document.getElementById('runs').open`)

@@ -78,8 +78,8 @@ function around(values, share) {
 /* ---- a figure: a title, controls, a drawing for the width there is, a legend ---- */
 
 class Figure {
-  constructor(id, title, note, define) {
-    Object.assign(this, { define, state: {}, hidden: new Set() });
+  constructor(id, title, note, define, plain) {
+    Object.assign(this, { define, state: { plain }, hidden: new Set() });
     this.controls = el('div', { class: 'controls' });
     this.drawing = el('div', {});
     this.legend = el('ul', { class: 'legend', 'aria-label': 'Legend of ' + title });
@@ -95,7 +95,17 @@ class Figure {
     const focused = [...this.controls.querySelectorAll('select,input')].indexOf(document.activeElement);
     this.controls.replaceChildren();
     this.legend.replaceChildren();
-    this.drawing.replaceChildren(this.define(this, Math.max(260, this.width)));
+    const drawn = this.define(this, Math.max(260, this.width));
+    this.drawing.replaceChildren(drawn);
+    if (this.state.plain === undefined) {
+      this.controls.append(el('button', { type: 'button', class: 'png', 'aria-label': 'PNG of ' + drawn.getAttribute('aria-label'), onclick: () => {
+        picture(drawn, drawn.getAttribute('aria-label')).toBlob(blob => {
+          const link = el('a', { download: this.figure.id + '.png', href: URL.createObjectURL(blob) });
+          link.click();
+          setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+        });
+      } }, 'PNG'));
+    }
     this.controls.hidden = !this.controls.children.length;
     if (focused >= 0) this.controls.querySelectorAll('select,input')[focused]?.focus();
   }
@@ -131,6 +141,42 @@ class Figure {
     this.legend.append(el('li', {}, button));
     return value;
   }
+}
+
+/* picture draws an SVG into a canvas, shape by shape: the page's policy loads no images. */
+function picture(drawn, title) {
+  const { width, height } = drawn.viewBox.baseVal, canvas = el('canvas', { width: 2 * width + 48, height: 2 * height + 100 }), ctx = canvas.getContext('2d');
+  const root = getComputedStyle(document.documentElement), color = text => text.startsWith('url') ? getComputedStyle(document.querySelector(text.match(/#[\w-]+/)[0] + ' rect:last-child')).fill : text;
+  ctx.fillStyle = root.getPropertyValue('--bg');
+  ctx.fillRect(0, 0, canvas.width, canvas.height);
+  ctx.scale(2, 2);
+  ctx.fillStyle = root.getPropertyValue('--text');
+  ctx.font = '600 16px system-ui, sans-serif';
+  ctx.fillText(title, 12, 26);
+  ctx.translate(12, 40);
+  for (const node of drawn.querySelectorAll('line,path,rect,circle,text')) {
+    const style = getComputedStyle(node), at = name => +node.getAttribute(name);
+    if (node.closest('defs') || style.visibility === 'hidden') continue;
+    ctx.globalAlpha = +style.opacity * (style.fill.startsWith('url') ? 0.6 : 1);
+    ctx.fillStyle = color(style.fill);
+    if (node.tagName === 'text') {
+      ctx.font = `${style.fontWeight} ${style.fontSize} ${style.fontFamily}`;
+      ctx.textAlign = { start: 'left', middle: 'center', end: 'right' }[style.textAnchor];
+      ctx.fillText(node.lastChild.textContent, at('x'), at('y'));
+      continue;
+    }
+    const path = new Path2D(node.getAttribute('d') || '');
+    if (node.tagName === 'line') { path.moveTo(at('x1'), at('y1')); path.lineTo(at('x2'), at('y2')); }
+    if (node.tagName === 'rect') path.rect(at('x'), at('y'), at('width'), at('height'));
+    if (node.tagName === 'circle') path.arc(at('cx'), at('cy'), at('r'), 0, 7);
+    if (style.fill !== 'none' && node.tagName !== 'line') ctx.fill(path);
+    ctx.globalAlpha = +style.opacity;
+    ctx.strokeStyle = style.stroke;
+    ctx.lineWidth = parseFloat(style.strokeWidth);
+    ctx.setLineDash(style.strokeDasharray === 'none' ? [] : style.strokeDasharray.split(/[ ,]+/).map(parseFloat));
+    if (style.stroke !== 'none') ctx.stroke(path);
+  }
+  return canvas;
 }
 
 /* frame draws the axes: ticks of both, and their titles. */
@@ -310,7 +356,7 @@ function strip(row) {
 
 function compared() {
   for (const row of data.compared) {
-    const fig = new Figure('compared-' + row.Metric.Name.replace(/\./g, '-'), row.Metric.Name, '', strip(row)), unit = unitOf(row.Metric.Name);
+    const fig = new Figure('compared-' + row.Metric.Name.replace(/\./g, '-'), row.Metric.Name, '', strip(row), true), unit = unitOf(row.Metric.Name);
     fig.figure.classList.remove('wide');
     fig.figure.querySelector('figcaption').replaceChildren(el('h2', {}, row.Metric.Name + (unit.title && ', ' + unit.title), ...row.Cells.slice(1).filter(c => c.Verdict).map((c, i) =>
       el('span', { class: classOf[c.Verdict] }, (row.Cells.length > 2 ? data.sets[i + 1] + ' ' : '') + `${percent(c.Change)} (${percent(c.ChangeLow)} to ${percent(c.ChangeHigh)}), p=${c.P.toFixed(3)}: ${c.Verdict}`))));
