@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -146,7 +147,7 @@ func (r *run) aborts() bool {
 
 // judgeSoFar judges the thresholds by the figures so far, and hands both to the snapshots. It returns a threshold that
 // ends the run because it is broken, or nil.
-func (r *run) judgeSoFar() (broken *threshold.Threshold) {
+func (r *run) judgeSoFar() *threshold.Threshold {
 	var all, step stats.Summary
 	r.sampler.locked(func(c *stats.Collector) { all, step = c.SumsSoFar() })
 	step.Sends, step.Receives = len(r.step.producers) > 0, len(r.step.consumers) > 0
@@ -157,19 +158,6 @@ func (r *run) judgeSoFar() (broken *threshold.Threshold) {
 	}
 	r.addSoFar(&all)
 	all.Values, step.Values = metrics(&all), metrics(&step)
-	for _, scope := range []struct {
-		list   []threshold.Threshold
-		values map[string]float64
-		target func(group string) float64
-	}{{r.plan.Thresholds, all.Values, r.wholeTarget}, {r.step.plan.Thresholds, step.Values, r.step.target}} {
-		for i := range scope.list {
-			t := &scope.list[i]
-			v, known := scope.values[t.Metric.Name]
-			if broken == nil && known && t.Abort && t.Broken(v, scope.target(t.Metric.Group)) {
-				broken = t
-			}
-		}
-	}
 	if r.live {
 		all.Thresholds = threshold.Judge(r.plan.Thresholds, r.wholeTarget, all.Values)
 		for i := range r.endedSteps {
@@ -179,19 +167,17 @@ func (r *run) judgeSoFar() (broken *threshold.Threshold) {
 		r.findSoFar(&all)
 		r.sampler.locked(func(*stats.Collector) { r.sampler.soFar = &all })
 	}
-	return broken
+	return cmp.Or(threshold.Broken(r.plan.Thresholds, r.wholeTarget, all.Values),
+		threshold.Broken(r.step.plan.Thresholds, r.step.target, step.Values))
 }
 
-// addSoFar adds the outages and the counts of the verification so far.
+// addSoFar adds the use of the broker's side, the outages and the counts of the verification so far.
 func (r *run) addSoFar(s *stats.Summary) {
 	s.Start, s.End = r.clock.Start().UnixMicro(), r.clock.Moment(time.Now()).UnixMicro()
-	r.setOutages(s)
+	r.setOutside(s)
 	if r.verify != nil && r.role.Consumes() {
 		p := r.progress()
 		s.Verification = &result.Verification{Total: p.Verified()}
-	}
-	if side := r.watched.Sum(); side != nil {
-		s.BrokerSide = []result.BrokerSide{*side}
 	}
 }
 

@@ -38,9 +38,6 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 	s.Start, s.End = r.clock.Start().UnixMicro(), r.clock.Moment(now).UnixMicro()
 	s.Tester, s.Offered, s.Counters, s.Workers = c.Tester(now), r.offered, c.Protocol(), c.WorkerTotals()
 	s.Marks, s.Commands, s.Brokers, s.BrokerCount = c.MarksPassed(), r.commands, r.brokers(), r.brokerCount()
-	if side := r.watched.Sum(); side != nil {
-		s.BrokerSide = []result.BrokerSide{*side}
-	}
 	s.Limit, s.BrokerHosts = r.longestLimit(), r.locate(s.Workers)
 	if several {
 		s.Ended = r.endedSteps
@@ -59,7 +56,7 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 		}
 	}
 	s.Errors = r.errorClasses(s)
-	r.setOutages(s)
+	r.setOutside(s)
 	r.judgeVerification(s)
 	countedAnew(s)
 	if c := s.BrokerCount; c != nil {
@@ -78,8 +75,11 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 	return s
 }
 
-// setOutages sets the outages of a run that reconnects.
-func (r *run) setOutages(s *stats.Summary) {
+// setOutside sets the use of the broker's side, and the outages of a run that reconnects.
+func (r *run) setOutside(s *stats.Summary) {
+	if side := r.watched.Sum(); side != nil {
+		s.BrokerSide = []result.BrokerSide{*side}
+	}
 	if r.outages == nil {
 		return
 	}

@@ -216,10 +216,19 @@ func (t *Threshold) CanAbort() bool {
 	}
 }
 
-// Broken reports whether a value that was measured while the run continues does not keep the demand.
-func (t *Threshold) Broken(v, target float64) bool {
-	if t.Op == "==" { // it may still be reached
-		return v > t.Value
+// Broken returns the first threshold of a run that ends it because a value so far does not keep the demand; nil without
+// one.
+func Broken(list []Threshold, target func(group string) float64, values map[string]float64) *Threshold {
+	for i := range list {
+		t := &list[i]
+		v, known := values[t.Metric.Name]
+		broken := !t.holds(v, target(t.Metric.Group))
+		if t.Op == "==" { // it may still be reached
+			broken = v > t.Value
+		}
+		if broken && known && t.Abort {
+			return t
+		}
 	}
-	return !t.holds(v, target)
+	return nil
 }
