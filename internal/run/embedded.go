@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -144,8 +145,7 @@ func listening(b *broker.Broker) (urls []string) {
 // describeFaults describes the effects of faults, for comparison with the findings of the run, or the requested faults
 // if they had no effect.
 func describeFaults(asked store.Faults, c store.FaultCounts) string {
-	text := "faults of the broker:"
-	none := true
+	var effects []string
 	for _, n := range []struct {
 		n    uint64
 		what string
@@ -163,15 +163,11 @@ func describeFaults(asked store.Faults, c store.FaultCounts) string {
 		{c.Stalls, "stalls"},
 	} {
 		if n.n > 0 {
-			text += fmt.Sprintf(" %s %d,", n.what, n.n)
-			none = false
+			effects = append(effects, fmt.Sprintf("%s %d", n.what, n.n))
 		}
 	}
-	if !none {
-		return text[:len(text)-1]
-	}
-	text = "faults of the broker: " + broker.FormatFaults(asked)
-	if !asked.Full { // which is not counted
+	text := "faults of the broker: " + cmp.Or(strings.Join(effects, ", "), broker.FormatFaults(asked))
+	if len(effects) == 0 && !asked.Full { // which is not counted
 		text += "; no message met them"
 	}
 	return text

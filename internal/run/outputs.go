@@ -90,17 +90,12 @@ func (r *Run) openReporters(stdout io.Writer) (*report.Fan, error) {
 		add(r.newResult(head))
 	}
 	if o.Metrics != "" {
-		m, err := r.newMetrics()
-		if err == nil {
-			r.metrics = m
-		}
-		add(m, err)
+		r.metrics, err = r.newMetrics()
+		add(r.metrics, err)
 	}
 	if o.Web != "" {
-		w, feed, err := report.NewWeb(o.Web, r.resultOptions(head))
-		if err == nil {
-			r.webAt = feed.Address()
-		}
+		var w *report.Result
+		w, r.page, err = report.NewWeb(o.Web, r.resultOptions(head))
 		add(w, err)
 	}
 	fan := report.NewFan(list...)

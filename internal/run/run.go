@@ -22,6 +22,7 @@ import (
 	"github.com/perfmq/perfmq/internal/brokerside"
 	"github.com/perfmq/perfmq/internal/engine"
 	"github.com/perfmq/perfmq/internal/listen"
+	"github.com/perfmq/perfmq/internal/page"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/report"
 	"github.com/perfmq/perfmq/internal/safetext"
@@ -54,7 +55,7 @@ type Run struct {
 	OnError func(error)
 
 	metrics *report.Prometheus // nil if none are served
-	webAt   string             // where the page is served
+	page    *page.Feed         // nil if none is served
 
 	endpoints map[*plan.Broker]*engine.Endpoint
 	watched   *brokerside.Watch // nil if nothing is watched
@@ -144,8 +145,8 @@ func (r *Run) sayNotes() {
 	if r.metrics != nil {
 		r.Say("note: metrics at " + r.metrics.URL())
 	}
-	if r.webAt != "" {
-		r.Say("note: the page of this run is at http://" + r.webAt + "/")
+	if r.page != nil {
+		r.Say("note: the page of this run is at http://" + r.page.Address() + "/")
 	}
 	for _, b := range r.embedded {
 		r.Say("note: " + AboutEmbedded + "; it listens at " + strings.Join(listening(b), ", "))
@@ -158,7 +159,7 @@ func (r *Run) sayNotes() {
 // runEngine runs the engine and closes the outputs, after lingering if there was a load: over is true meanwhile.
 func (r *Run) runEngine(ctx context.Context, stop <-chan struct{}, over *atomic.Bool) (e Ending) {
 	defer r.watched.Stop()
-	config := &engine.Config{Plan: r.Plan, Endpoints: r.endpoints, Side: r.watched, SoFar: r.webAt != ""}
+	config := &engine.Config{Plan: r.Plan, Endpoints: r.endpoints, Side: r.watched, SoFar: r.page != nil}
 	e.Summary, e.Err = engine.Run(ctx, stop, config, r.fan)
 	if e.Summary != nil && r.Outputs.Linger > 0 {
 		over.Store(true)

@@ -87,14 +87,9 @@ const (
 	firstSilence = time.Second
 )
 
-// answered records an answer after a time without one, in which a message waited for it throughout. It sums up the long
-// times in which the broker answered nothing to the producer, independent of the limit for stalls. Pauses of perfmq do
+// countedSilence returns the length of a time in which the broker answered nothing to the producer although a message
+// waited throughout, or 0 if it is not long enough to count. The limit for stalls does not matter. Pauses of perfmq do
 // not count. The caller holds the lock.
-func (r *ProducerRecorder) answered(since, now time.Duration) {
-	r.silence += r.countedSilence(since, now)
-}
-
-// countedSilence returns the length of a time without an answer, or 0 if it is not long enough to count.
 func (r *ProducerRecorder) countedSilence(since, now time.Duration) time.Duration {
 	if now-since < r.leastSilence {
 		return 0

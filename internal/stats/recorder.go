@@ -171,7 +171,7 @@ func (r *ProducerRecorder) done(e *End, o *driver.Outcome, now time.Duration) {
 	case o.State == driver.Unknown, o.State == driver.Failed && o.Class == driver.ClassConnect: // no answer
 		r.quiet.recordNoAnswer(e.Intended, now)
 	default:
-		r.answered(max(r.quiet.sign, e.Actual), now)
+		r.silence += r.countedSilence(max(r.quiet.sign, e.Actual), now)
 		r.quiet.recordSign(e.Intended, now)
 	}
 	paused := r.rated && r.pulse.Delayed(e.Intended, e.Actual) // affects delay and response
@@ -220,7 +220,7 @@ func (r *ProducerRecorder) TransactionEnded(asked, now time.Duration, confirmed 
 		r.quiet.recordNoAnswer(asked, now)
 		return
 	}
-	r.answered(max(r.quiet.sign, asked), now)
+	r.silence += r.countedSilence(max(r.quiet.sign, asked), now)
 	r.quiet.recordSign(asked, now)
 }
 
