@@ -71,7 +71,7 @@ document.addEventListener('click', e => {
   if (link) reveal(link.hash);
   if (!button) return;
   if ('copy' in button.dataset) { copy(button); return; }
-  const region = button.closest('.foot').previousElementSibling, [write, type] = forms[button.dataset.as];
+  const region = button.closest('.take').nextElementSibling, [write, type] = forms[button.dataset.as];
   download(fileName(document.querySelector('h1').textContent, region.getAttribute('aria-label')) + '.' + button.dataset.as, type, write(read(region.querySelector('table'))));
 });
 addEventListener('hashchange', () => reveal(location.hash));
