@@ -120,7 +120,8 @@ type curve struct {
 }
 
 // curves returns the curves of all figures that some point has.
-func (r *Run) curves() (list []curve) {
+func (r *Run) curves() []curve {
+	list := []curve{} // not null, which no script can loop over
 	for _, f := range figures(&result.Row{}) {
 		c := curve{Chart: f.chart, Name: f.name, Unit: f.unit}
 		drawn := false
