@@ -311,7 +311,7 @@ function search(fig, width) {
       path = Array.from({ length: 41 }, (_, i) => ends[0] + (ends[1] - ends[0]) * i / 40).map((px, i) => (i ? 'L' : 'M') + px + ' ' + y(rateAt(px) * l.value / 100)).join('');
       text = y(rateAt(box.right) * l.value / 100);
     }
-    parts.push(...level(path, box.right - 2, Math.max(box.top + 12, text), l.text, 'var(--bad)'));
+    parts.push(...(l.share ? level(path, box.right - 2, Math.max(box.top + 12, text), l.text, 'var(--bad)') : level(path, box.left + 4, text, l.text, 'var(--bad)', 'start')));
   }
   for (const p of list) {
     const label = `${short(p.rate)} msg/s: ${p.verdict}${p.hold ? ', held for longer' : ''}, ${name} ${unit.text(p.values[name])} ${unit.title}`.trim();
