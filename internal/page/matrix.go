@@ -138,6 +138,8 @@ func (p *Page) sweepVerdict() *story {
 		v.Verdict = fmt.Sprintf("A threshold failed in %d of %s", late, all)
 	case good < len(p.sweep.Runs):
 		v.Mark, v.Verdict = "warn", fmt.Sprintf("%d of %s have ended", good, all)
+	case v.Reason != "":
+		v.Mark, v.Verdict = "warn", all+" succeeded"
 	default:
 		v.Mark, v.Verdict = "good", all+" succeeded"
 	}

@@ -85,6 +85,10 @@ func TestMatrix(t *testing.T) {
 		"6 cells, 10 of 12 runs counted, 2 failed.", "Highest completed.avg: at least 2,115/s ±0.2% (2 runs) at threads=128 queues=32.",
 	}, v.Numbers)
 
+	s.Runs = s.Runs[len(s.Runs)-1:] // perfmq was its limit
+	v = (&Page{sweep: s}).sweepVerdict()
+	assert.Equal(t, []string{"warn", "1 run succeeded"}, []string{v.Mark, v.Verdict})
+
 	var b bytes.Buffer
 	require.NoError(t, p.HTML(&b))
 	assert.Contains(t, b.String(), `<td>1,115/s ±0.4% (2 runs)</td>`)
