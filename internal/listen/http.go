@@ -26,7 +26,7 @@ const (
 	idleTimeout     = 10 * time.Second
 	maxHeader       = 16 << 10
 	maxBody         = 64 << 10
-	maxConnections  = 256
+	maxConnections  = 2048
 	shutdownTimeout = 2 * time.Second
 )
 

@@ -173,6 +173,7 @@ func TestHalfOpen(t *testing.T) {
 				for i := range maxConnections + 1 {
 					request := c.half
 					if i == maxConnections {
+						synctest.Wait()
 						request = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 					}
 					client := l.dial()
@@ -185,7 +186,6 @@ func TestHalfOpen(t *testing.T) {
 						require.Equal(t, http.StatusNoContent, response.StatusCode)
 					} else {
 						go func() { _, _ = io.Copy(io.Discard, client) }()
-						synctest.Wait()
 					}
 				}
 				require.Equal(t, c.most, time.Since(start))
