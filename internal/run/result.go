@@ -92,7 +92,7 @@ func NewVersion(number string) Version {
 	return v
 }
 
-// revision returns the commit of a build: of a checkout, or of the module that go install fetched.
+// revision returns the commit of a build in a checkout, or the commit or version of the module that go install fetched.
 func revision(info *debug.BuildInfo) string {
 	commit, changes := "", ""
 	for _, setting := range info.Settings {
@@ -106,10 +106,11 @@ func revision(info *debug.BuildInfo) string {
 	if commit != "" {
 		return commit + changes
 	}
-	if pseudo := strings.Split(info.Main.Version, "-"); len(pseudo) > 2 { // v0.0.0-TIME-COMMIT
+	version := info.Main.Version
+	if pseudo := strings.Split(version, "-"); len(pseudo) > 2 { // v0.0.0-TIME-COMMIT
 		return pseudo[len(pseudo)-1]
 	}
-	return ""
+	return strings.TrimPrefix(version, "(devel)")
 }
 
 // String returns the version on one line.

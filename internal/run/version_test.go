@@ -14,7 +14,8 @@ func TestRevision(t *testing.T) {
 	assert.Equal(t, "0123456789ab+changes", revision(built(commit, debug.BuildSetting{Key: "vcs.modified", Value: "true"})))
 	for version, want := range map[string]string{
 		"v0.0.0-20261129074858-0ac5104e1234": "0ac5104e1234", // go install MODULE@COMMIT
-		"v0.9.0":                             "", "(devel)": "", "": "",
+		"v0.9.0":                             "v0.9.0",       // go install MODULE@VERSION
+		"(devel)":                            "", "": "",
 	} {
 		assert.Equal(t, want, revision(&debug.BuildInfo{Main: debug.Module{Version: version}}), version)
 	}
