@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -53,7 +52,7 @@ func brokerHelp() string {
 	var b strings.Builder
 	b.WriteString("Faults, joined by commas, such as --faults lose=1000,delay=5ms:\n")
 	for _, f := range broker.FaultHelp() {
-		fmt.Fprintf(&b, "  %-12s %s\n", f[0], f[1])
+		writeEntry(&b, f[0], f[1], len("  lose=1000    "))
 	}
 	b.WriteString("\nControl, with the header Perfmq-Control: 1: " +
 		"GET /stats, PUT /faults, POST /stall?for=2s, POST /drop.")

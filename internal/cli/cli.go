@@ -60,6 +60,7 @@ type app struct {
 	// work runs after the input was read and checked; nil if the command has nothing more to do
 	work   func() int
 	status int
+	part   string // of the help, that --help asks for
 }
 
 // errReported means that the errors were printed and app.status is set.
@@ -105,11 +106,7 @@ func newApp(env Env) *app {
 }
 
 // Commands returns the tree of commands, for pages of documentation.
-func Commands(env Env) *cobra.Command {
-	root := newApp(env).root()
-	root.DisableAutoGenTag = true
-	return root
-}
+func Commands(env Env) *cobra.Command { return newApp(env).root() }
 
 // nothingDone is said of a run that ended before it began.
 const nothingDone = "nothing was connected or sent"
@@ -120,6 +117,13 @@ func listsFlags(cmd *cobra.Command) string { return cmd.CommandPath() + " --help
 func (a *app) wrongFlag(cmd *cobra.Command, err error) error {
 	m := &plan.Mistake{Text: err.Error(), Hint: listsFlags(cmd)}
 	var unknown *pflag.NotExistError
+	var bad *pflag.InvalidValueError
+	switch { // pflag shows the argument, which may be a password: --=SECRET
+	case errors.As(err, new(*pflag.InvalidSyntaxError)):
+		m.Text = "a flag without a name"
+	case errors.As(err, &bad):
+		m.Text = "--" + bad.GetFlag().Name + " takes no value"
+	}
 	if !errors.As(err, &unknown) {
 		return m
 	}
@@ -212,7 +216,7 @@ func (a *app) root() *cobra.Command {
 	root.SetFlagErrorFunc(a.wrongFlag)
 	root.PersistentPreRunE = a.missingValue
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
-		if err := a.help(cmd, false); err != nil {
+		if err := a.help(cmd); err != nil && !errors.Is(err, errReported) {
 			_ = a.notWritten(err) // the status is set
 		}
 	})
@@ -240,6 +244,7 @@ func (a *app) root() *cobra.Command {
 			sub.Args, sub.RunE = cobra.ArbitraryArgs, a.wantCommand
 		}
 	}
+	a.addHelp(root)
 	return root
 }
 
@@ -249,7 +254,6 @@ func (a *app) helpOf(cmd *cobra.Command, names []string) error {
 	if len(rest) > 0 {
 		return a.usage(unknownCommand(sub, rest[0]))
 	}
-	sub.InitDefaultHelpFlag()
 	sub.InitDefaultVersionFlag()
 	return sub.Help()
 }
@@ -280,7 +284,9 @@ func unknownCommand(cmd *cobra.Command, word string) *plan.Mistake {
 
 func commandNames(cmd *cobra.Command) (names []string) {
 	for _, sub := range cmd.Commands() {
-		names = append(names, sub.Name())
+		if !sub.Hidden {
+			names = append(names, sub.Name())
+		}
 	}
 	return names
 }
@@ -289,6 +295,7 @@ func (a *app) protocolCommand(f *driver.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     f.Name,
 		Short:   "Load over " + f.Title,
+		Hidden:  f.Hidden,
 		GroupID: groupProtocols,
 		Args:    cobra.ArbitraryArgs,
 		RunE:    a.wantCommand,
@@ -314,7 +321,6 @@ func roleText(role plan.Role) string {
 
 func (a *app) roleCommand(f *driver.Factory, role plan.Role) *cobra.Command {
 	in := a.newInput(config.Table(role, f))
-	var all *bool
 	cmd := &cobra.Command{
 		Use:   string(role) + " [flags] [destination...]",
 		Short: roleText(role),
@@ -324,15 +330,9 @@ func (a *app) roleCommand(f *driver.Factory, role plan.Role) *cobra.Command {
 		ValidArgsFunction: func(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 			return offer([]string{"queue://", "topic://"}, prefix)
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if *all {
-				return a.help(cmd, true)
-			}
-			return a.runRole(args, in, f, role)
-		},
+		RunE: func(_ *cobra.Command, args []string) error { return a.runRole(args, in, f, role) },
 	}
 	in.addTo(cmd.Flags())
-	all = helpAll(cmd.Flags())
 	a.completeFlags(cmd, in, *f)
 	return cmd
 }

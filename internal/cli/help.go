@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/perfmq/perfmq/internal/config"
+	"github.com/perfmq/perfmq/internal/nearest"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -21,50 +23,142 @@ const (
 )
 
 const (
-	helpWidth   = 100
-	helpIndent  = 34 // column of the descriptions of flags
+	helpWidth   = 80
+	helpIndent  = 30 // column of the descriptions of flags
 	briefIndent = 24 // the same of flags of daily use
 )
 
-const flagHelpAll = "help-all"
+// Parts of the help.
+const (
+	flagHelp    = "help"
+	flagHelpAll = "help-all"
+	briefHelp   = "brief" // one screen of a command with topics; the whole of others
+	allHelp     = "all"
+)
 
-// helpAll defines the flag --help-all.
-func helpAll(flags *pflag.FlagSet) *bool {
-	return flags.Bool(flagHelpAll, false, "help with all flags")
+// otherFlags is the title of the flags of no section.
+const otherFlags = "Flags"
+
+// helpFlag is --help, --help=TOPIC or --help-all: one text for all three. It is a switch for cobra.
+type helpFlag struct {
+	part *string
+	own  string // the part of the flag without a topic
 }
 
-// help writes the help of any command. Of commands with --help-all, it is on one screen unless all is set.
-func (a *app) help(cmd *cobra.Command, all bool) error {
+// Set notes the part of the help. It never fails.
+func (h *helpFlag) Set(text string) error {
+	switch text {
+	case "true":
+		text = h.own
+	case "false":
+		text = ""
+	}
+	*h.part = text
+	return nil
+}
+
+// String says whether help is asked for.
+func (h *helpFlag) String() string { return strconv.FormatBool(*h.part != "") }
+
+// Type is the one that cobra wants.
+func (h *helpFlag) Type() string { return "bool" }
+
+// addHelp defines --help of a command and of those below it, and --help-all of commands that make a load.
+func (a *app) addHelp(cmd *cobra.Command) {
+	usage := "help for " + cmd.Name()
+	if a.protocolOf(cmd) != nil || cmd.Name() == "run" {
+		cmd.Flags().VarPF(&helpFlag{&a.part, allHelp}, flagHelpAll, "", "help with all flags").NoOptDefVal = "true"
+		usage += "; --help=TOPIC for a part of --help-all"
+	}
+	cmd.Flags().VarPF(&helpFlag{&a.part, briefHelp}, flagHelp, "h", usage).NoOptDefVal = "true"
+	for _, sub := range cmd.Commands() {
+		a.addHelp(sub)
+	}
+}
+
+// hasTopics reports whether the help of a command is on one screen unless more is asked for.
+func hasTopics(cmd *cobra.Command) bool { return cmd.Flags().Lookup(flagHelpAll) != nil }
+
+// help writes the part of the help of a command that its flags ask for.
+func (a *app) help(cmd *cobra.Command) error {
 	var b strings.Builder
-	brief := !all && cmd.LocalFlags().Lookup(flagHelpAll) != nil
-	text, example := strings.TrimSpace(cmp.Or(cmd.Long, cmd.Short+".")), cmd.Example
+	names, texts := a.topics(cmd)
+	brief := cmp.Or(a.part, briefHelp) == briefHelp
+	if !brief && a.part != allHelp {
+		text, ok := texts[strings.ToLower(a.part)]
+		if !ok { // the word is not shown: it may be a password
+			all := cmd.CommandPath() + " --help=all prints all topics"
+			return a.usage(plan.Wrong(nearest.Hint(a.part, names, "--help=%s", all),
+				"--help: no such topic; known are %s", strings.Join(names, ", ")))
+		}
+		return a.write([]byte(strings.TrimPrefix(text, "\n")))
+	}
+	brief = brief && hasTopics(cmd)
+	intro(&b, cmd, brief)
+	if brief {
+		b.WriteString(listFlags(cmd, true)[otherFlags] + "\nTopics: --help=TOPIC\n")
+		wrap(&b, "", "  ", strings.Join(names, ", "))
+	} else {
+		for _, name := range names {
+			b.WriteString(texts[name])
+		}
+	}
+	if example := strings.TrimSuffix(cmd.Example, "\n"); example != "" {
+		b.WriteString("\nExamples\n" + example + "\n")
+	}
+	_, err := cmd.OutOrStdout().Write([]byte(b.String()))
+	return err
+}
+
+// intro writes the description of a command, its usage and the commands below it.
+func intro(b *strings.Builder, cmd *cobra.Command, brief bool) {
+	text := strings.TrimSpace(cmp.Or(cmd.Long, cmd.Short+"."))
 	if brief {
 		text, _, _ = strings.Cut(text, "\n\n")
+	}
+	for paragraph := range strings.SplitSeq(text, "\n\n") {
+		if strings.Contains("\n"+paragraph, "\n ") || strings.Contains(paragraph, "\t") { // it has its lines
+			b.WriteString(paragraph + "\n")
+		} else {
+			wrap(b, "", "", paragraph)
+		}
+		b.WriteString("\n")
 	}
 	usage := cmd.UseLine()
 	if cmd.HasAvailableSubCommands() {
 		usage = cmd.CommandPath() + " COMMAND"
 	}
-	fmt.Fprintf(&b, "%s\n\nUsage\n  %s\n", text, usage)
+	fmt.Fprintf(b, "Usage\n  %s\n", usage)
 	groups := cmd.Groups()
 	if len(groups) == 0 {
 		groups = []*cobra.Group{{Title: "Commands"}}
 	}
 	for _, g := range groups {
-		listCommands(&b, cmd, g)
+		listCommands(b, cmd, g)
 	}
-	listFlags(&b, cmd, brief)
-	if f := a.protocolOf(cmd); f != nil && all {
-		optionHelp(&b, f)
+}
+
+// topics returns the parts of the help of a command behind its usage: their names in order, and their texts.
+func (a *app) topics(cmd *cobra.Command) (names []string, texts map[string]string) {
+	texts = map[string]string{}
+	add := func(name, text string) {
+		if text != "" {
+			names, texts[name] = append(names, name), text
+		}
 	}
-	if example != "" {
-		fmt.Fprintf(&b, "\nExamples\n%s\n", strings.TrimSuffix(example, "\n"))
+	sections := listFlags(cmd, false)
+	for _, title := range append(config.Sections(), otherFlags) {
+		words := strings.Fields(strings.ToLower(title))
+		add(words[len(words)-1], sections[title])
 	}
-	if a.protocolOf(cmd) != nil && all {
-		b.WriteString(environmentHelp)
+	if f := a.protocolOf(cmd); f != nil {
+		add("options", optionHelp(f))
 	}
-	_, err := cmd.OutOrStdout().Write([]byte(b.String()))
-	return err
+	if hasTopics(cmd) {
+		add("environment", environmentHelp)
+		add("status", statusHelp)
+	}
+	return names, texts
 }
 
 // protocolOf returns the protocol of a command that makes a load; nil if it is another command.
@@ -91,20 +185,19 @@ func listCommands(b *strings.Builder, cmd *cobra.Command, group *cobra.Group) {
 	}
 }
 
-// listFlags lists the flags of a command by their sections. The brief list has the flags of daily use, with the first
-// part of their help.
-func listFlags(b *strings.Builder, cmd *cobra.Command, brief bool) {
-	const others = "Flags"
-	sections := map[string]*strings.Builder{}
+// listFlags returns the flags of a command by the titles of their sections; brief, the flags of daily use under one
+// title, with the first part of their help.
+func listFlags(cmd *cobra.Command, brief bool) map[string]string {
+	sections := map[string]string{}
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		if f.Hidden {
 			return
 		}
-		section, indent := others, helpIndent
+		section, indent := otherFlags, helpIndent
 		arg, usage := pflag.UnquoteUsage(f)
 		t, ok := f.Value.(*flagText)
-		if ok && brief {
-			if !t.setting.Is("daily") {
+		if brief {
+			if ok && !t.setting.Is("daily") {
 				return
 			}
 			usage, _, _ = strings.Cut(usage, "; ")
@@ -116,20 +209,18 @@ func listFlags(b *strings.Builder, cmd *cobra.Command, brief bool) {
 		}
 		name := strings.TrimSpace("--" + f.Name + " " + arg)
 		if brief {
-			section, indent = others, briefIndent
-		} else if f.Shorthand != "" && f.Name != "help" {
+			section, indent = otherFlags, briefIndent
+		} else if f.Shorthand != "" && f.Name != flagHelp {
 			name = "-" + f.Shorthand + ", " + name
 		}
-		if sections[section] == nil {
-			sections[section] = &strings.Builder{}
+		b := &strings.Builder{}
+		if sections[section] == "" {
+			b.WriteString("\n" + section + "\n")
 		}
-		writeEntry(sections[section], name, usage, indent)
+		writeEntry(b, name, usage, indent)
+		sections[section] += b.String()
 	})
-	for _, title := range append(config.Sections(), others) {
-		if list := sections[title]; list != nil {
-			fmt.Fprintf(b, "\n%s\n%s", title, list)
-		}
-	}
+	return sections
 }
 
 // describe returns a help with the default.
@@ -142,8 +233,7 @@ func describe(help, byDefault string) string {
 
 // roleLong describes a command; the first paragraph is for --help, all are for --help-all.
 func roleLong(role plan.Role, f *driver.Factory) string {
-	return fmt.Sprintf(`%s over %s, and measure the broker.
-Destinations: %s.
+	return fmt.Sprintf(`%s over %s, and measure the broker. Destinations: %s.
 
 The load ends after --duration or --message-count, or with Ctrl-C; perfmq then waits for messages
 in flight, and prints a summary. A second Ctrl-C ends it at once.`, roleText(role), f.Title, destinationHelp(f))
@@ -160,11 +250,12 @@ func destinationHelp(f *driver.Factory) string {
 	return strings.Join(forms, ", ") + " (default: " + config.DefaultDestination(f) + ")"
 }
 
-func optionHelp(b *strings.Builder, f *driver.Factory) {
+func optionHelp(f *driver.Factory) string {
 	options := driver.Describe(config.NewOptions(f))
 	if len(options) == 0 {
-		return
+		return ""
 	}
+	b := &strings.Builder{}
 	fmt.Fprintf(b, "\nOptions of %s: -o KEY=VALUE, may be repeated\n", f.Title)
 	for _, o := range options {
 		help := o.Help
@@ -173,6 +264,7 @@ func optionHelp(b *strings.Builder, f *driver.Factory) {
 		}
 		writeEntry(b, "-o "+o.Name+"=", describe(help, o.Default), helpIndent)
 	}
+	return b.String()
 }
 
 // roleExample returns the examples of a command.
@@ -181,17 +273,22 @@ func roleExample(role plan.Role, f *driver.Factory) string {
 		plan.Consumer: `  # receive for a minute and show latencies every second
   COMMAND --duration 1m --show-latency DESTINATION
   # 4 consumers on each of 10 destinations, over 8 connections
-  COMMAND --num-destinations 10 --consumers 4 --num-connections 8 DESTINATION
+  COMMAND --num-destinations 10 --consumers 4 \
+      --num-connections 8 DESTINATION
 `,
 		plan.Producer: `  # exactly a million messages of 10 KiB, 100 in flight
-  COMMAND --message-count 1M --message-size 10KiB --max-pending 100 DESTINATION
+  COMMAND --message-count 1M --message-size 10KiB \
+      --max-pending 100 DESTINATION
   # 30000 msg/sec from 3 producers, checked first
-  COMMAND --producers 3 --rate 30000 --max-pending 100 --dry-run DESTINATION
+  COMMAND --producers 3 --rate 30000 --max-pending 100 \
+      --dry-run DESTINATION
 `,
 		plan.Client: `  # as fast as it goes, 100 in flight, a minute of which 20 s are warm-up
-  COMMAND --max-pending 100 --warmup 20 --duration 1m DESTINATION
-  # at a fixed rate, with latencies on the console and as an HDR log
-  COMMAND --rate 30000 --max-pending 100 --show-latency --hdr run.hdr DESTINATION
+  COMMAND --max-pending 100 --warmup 20 --duration 1m \
+      DESTINATION
+  # at a fixed rate, with its result in a folder, for perfmq report
+  COMMAND --rate 30000 --max-pending 100 --duration 1m \
+      --result run DESTINATION
 `,
 	}[role]
 	return strings.NewReplacer("COMMAND", "perfmq "+f.Name+" "+string(role), "DESTINATION",
@@ -200,9 +297,12 @@ func roleExample(role plan.Role, f *driver.Factory) string {
 
 const environmentHelp = `
 Environment
-  Each flag has a variable: PERFMQ_MESSAGE_SIZE=10KiB is --message-size 10KiB, PERFMQ_CLIENT_ID is --clientID,
-  PERFMQ_OPTION=a=1,b=2 is -o a=1 -o b=2. A flag wins over its variable; an empty variable counts as not set.
+  Each flag has a variable: PERFMQ_MESSAGE_SIZE=10KiB is --message-size 10KiB,
+  PERFMQ_CLIENT_ID is --clientID, PERFMQ_OPTION=a=1,b=2 is -o a=1 -o b=2. A flag
+  wins over its variable; an empty variable counts as not set.
+`
 
+const statusHelp = `
 Exit status
     0  all that was sent was accepted and received
     1  the run failed, or output could not be written
@@ -210,20 +310,27 @@ Exit status
     3  a --threshold failed; else it was a success
     4  could not connect, log in or begin; nothing was sent
     5  --find-max found no rate, as perfmq or its machine was the limit
-  130  interrupted by SIGINT, SIGTERM or SIGHUP, or its output was closed; else it was a success
+  130  interrupted by SIGINT, SIGTERM or SIGHUP, or its output was closed; else
+       it was a success
 `
 
-// writeEntry writes a name and, from a column on, its description in lines of at most helpWidth characters.
+// writeEntry writes a name and, from a column on, its description.
 func writeEntry(b *strings.Builder, name, text string, indent int) {
 	line := fmt.Sprintf("  %-*s", indent-2, name)
 	margin := strings.Repeat(" ", indent)
-	if len(line) > indent {
+	if len(name)+len("  ") >= indent {
 		b.WriteString(line + "\n")
 		line = margin
 	}
+	wrap(b, line, margin, text)
+}
+
+// wrap writes a text behind the beginning of a line, in lines of at most helpWidth characters.
+func wrap(b *strings.Builder, line, margin, text string) {
+	line = cmp.Or(line, margin)
 	for word := range strings.FieldsSeq(text) {
 		switch {
-		case len(line) == indent:
+		case len(line) == len(margin):
 			line += word
 		case len(line)+1+len(word) <= helpWidth:
 			line += " " + word

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/config"
+	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/run"
 )
 
@@ -16,7 +17,7 @@ func TestHelp(t *testing.T) {
 		"help.txt": "--help", "help-alpha.txt": "alpha --help", "help-alpha-client.txt": "alpha client --help",
 		"help-alpha-producer.txt": "help alpha producer", "help-all-alpha-client.txt": "alpha client --help-all",
 		"help-all-alpha-producer.txt": "alpha producer --help-all", "help-all-alpha-consumer.txt": "alpha consumer --help-all queue://Q", "help-run.txt": "run --help",
-		"help-all-run.txt": "run --help-all", "help-alpha-consumer.txt": "alpha consumer -h", "help-beta-client.txt": "beta client --help",
+		"help-all-run.txt": "run --help-all", "help-load.txt": "alpha client --help=load", "help-options.txt": "alpha client --rate 5 --help=Options", "help-report.txt": "report --help", "help-alpha-consumer.txt": "alpha consumer -h", "help-beta-client.txt": "beta client --help",
 		"help-version.txt": "version --help", "help-verify.txt": "verify --help", "help-broker.txt": "broker --help", "help-completion.txt": "completion --help",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -24,26 +25,65 @@ func TestHelp(t *testing.T) {
 			require.Equal(t, 0, got.status)
 			require.Empty(t, got.stderr)
 			if !strings.Contains(name, "completion") { // cobra's own text
-				for line := range strings.SplitSeq(got.stdout, "\n") {
-					require.LessOrEqual(t, utf8.RuneCountInString(line), 120, line)
-					require.Equal(t, strings.TrimRight(line, " "), line)
-				}
+				requireFits(t, got.stdout)
 			}
 			golden(t, name, got.stdout)
 		})
 	}
 }
 
-// The settings of daily use fit on a screen.
+func requireFits(t *testing.T, text string) {
+	t.Helper()
+	for line := range strings.SplitSeq(text, "\n") {
+		require.LessOrEqual(t, utf8.RuneCountInString(line), 80, line)
+		require.Equal(t, strings.TrimRight(line, " "), line)
+	}
+}
+
+// TestHelpFitsAScreen: the settings of daily use fit on a screen, each page of help in its width, and no protocol for
+// tests is listed.
 func TestHelpFitsAScreen(t *testing.T) {
 	for _, f := range realApp().Factories {
 		for _, role := range config.Roles() {
 			text := realHelp(t, f.Name, string(role), "--help")
-			require.LessOrEqual(t, strings.Count(text, "\n"), 40, role)
-			for line := range strings.Lines(text) {
-				require.LessOrEqual(t, len(line), 101, line)
+			require.LessOrEqual(t, strings.Count(text, "\n"), 55, role)
+			requireFits(t, text)
+			requireFits(t, realHelp(t, f.Name, string(role), "--help-all"))
+			for _, flag := range []string{"find-max", "reconnect", "result", "web", "format"} {
+				if flag != "find-max" || role != plan.Consumer {
+					require.Contains(t, text, "  --"+flag+" ", role)
+				}
 			}
 		}
+	}
+	for _, command := range []string{"run", "broker", "verify", "merge", "compare", "report", "scenario", "scenario metrics", "version"} {
+		requireFits(t, realHelp(t, append(strings.Fields(command), "--help")...))
+	}
+	require.NotContains(t, realHelp(t, "--help"), "mem ")
+}
+
+// TestHelpTopics: each topic is a part of --help-all. An unknown one is not shown, as it may be anything.
+func TestHelpTopics(t *testing.T) {
+	all := call(nil, "alpha", "client", "--help-all").stdout
+	_, list, found := strings.Cut(call(nil, "alpha", "client", "--help").stdout, "\nTopics: --help=TOPIC\n")
+	require.True(t, found)
+	list, _, _ = strings.Cut(list, "\n\n")
+	names := strings.Fields(strings.ReplaceAll(list, ",", ""))
+	require.Len(t, names, 14)
+	for _, name := range names {
+		got := call(nil, "alpha", "client", "--help="+name)
+		require.Equal(t, exitOK, got.status, name)
+		require.Contains(t, all, "\n\n"+got.stdout, name)
+	}
+	for args, want := range map[string]string{
+		"alpha client --help=lod":    "error: --help: no such topic; known are " + strings.Join(names, ", ") + "\nhint: did you mean --help=load?\n",
+		"run --help=hunter2":         "error: --help: no such topic; known are " + strings.ReplaceAll(strings.Join(names, ", "), "options, ", "") + "\nhint: perfmq run --help=all prints all topics\n",
+		"report --help=load":         "error: --help: no such topic; known are flags\nhint: perfmq report --help=all prints all topics\n",
+		"alpha client --=x":          "error: a flag without a name\nhint: perfmq alpha client --help lists all flags\n",
+		"report --force=x":           "error: --force takes no value\nhint: perfmq report --help lists all flags\n",
+		"alpha client --help-all=zz": "error: --help: no such topic; known are " + strings.Join(names, ", ") + "\nhint: perfmq alpha client --help=all prints all topics\n",
+	} {
+		require.Equal(t, ended{exitUsage, "", want}, call(nil, strings.Fields(args)...), args)
 	}
 }
 
@@ -64,8 +104,8 @@ func TestCompletion(t *testing.T) {
 		want  string
 	}{
 		{[]string{""}, "alpha\tLoad over Alpha 1.0\nbeta\tLoad over Beta\nbroker\tServe the embedded broker to other clients until Ctrl-C\ncompare\tCompare results, with a test for chance\ncompletion\tGenerate the autocompletion script for the specified shell\n" +
-			"help\tHelp about any command\nmem\tLoad over in-process broker\nmerge\tJoin the results of several load hosts into one\nreport\tMake a page with charts, or tables, of results\nrun\tRun a scenario file: several brokers, groups and steps\nscenario\tList and show scenarios, their schema, and metrics\n" +
-			"verify\tFind lost, duplicated and damaged messages in files of --verify-file\nversion\tPrint the version\n:4\n"},
+			"help\tHelp about any command\nmerge\tJoin the results of several load hosts into one\nreport\tMake a page with charts, or tables, of results\nrun\tRun a scenario file: several brokers, groups and steps\nscenario\tList and show scenarios, their schema, and metrics\n" +
+			"verify\tFind lost, duplicated and damaged messages across processes\nversion\tPrint the version\n:4\n"},
 		{[]string{"alpha", ""}, "client\tSend messages and receive them again\nconsumer\tReceive messages\nproducer\tSend messages\n:4\n"},
 		{[]string{"alpha", "client", ""}, "queue://\ntopic://\n:6\n"},
 		{[]string{"alpha", "client", "queue://A", "t"}, "topic://\n:6\n"},

@@ -44,6 +44,8 @@ func TestNoRouteShowsAPassword(t *testing.T) {
 		{"a user with a password", "amqp client --dry-run --user app:hunter2", nil, exitOK, "app:***"},
 		{"properties with telling names", "mem client --dry-run --property api_token=hunter2 --property password=hunter2", nil, exitOK, "password=***"},
 		{"a mistyped flag", "amqp client --pasword=hunter2 --passwd hunter2", nil, exitUsage, "unknown flag: --pasword"},
+		{"a flag without a name", "amqp client --=hunter2", nil, exitUsage, "a flag without a name"},
+		{"a topic of the help", "amqp client --help=hunter2", nil, exitUsage, "no such topic"},
 		{"a flag of one letter", "amqp client --user u -phunter2", nil, exitUsage, "unknown flag -p\n"},
 		{"the password as another value", "amqp client --user u --password hunter2 --rate hunter2 hunter2 hunter2", nil, exitUsage, "--rate=***"},
 		{"a broker that echoes a file's", "alpha client --user app --password-file " + file, nil, exitConnect, "who are you: app ***"},

@@ -26,7 +26,7 @@ func (a *app) verifyCommand() *cobra.Command {
 	var jsonFile string
 	cmd := &cobra.Command{
 		Use:   "verify [flags] FILE|DIR...",
-		Short: "Find lost, duplicated and damaged messages in files of --verify-file",
+		Short: "Find lost, duplicated and damaged messages across processes",
 		Long: `Join the --verify-file files of a run's processes, and report the fate of each message. A folder of
 --result stands for its verify.pv.
 

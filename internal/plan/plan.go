@@ -173,7 +173,7 @@ type Group struct {
 	// Hosts is the order in which connections try the hosts of a URL; empty is [InOrder].
 	Hosts HostOrder `set:"hosts" words:"order,spread" default:"order" help:"hosts of the URL: order, in their order; spread, from the next host for each connection"`
 	// Reconnect opens a connection again that was lost, instead of ending the run.
-	Reconnect bool `set:"reconnect" help:"reconnect a lost connection, which else ends the run"`
+	Reconnect bool `set:"reconnect,daily" help:"reconnect a lost connection, which else ends the run"`
 	// ReconnectTimeout bounds the time until a lost connection is there again; 0 for none.
 	ReconnectTimeout time.Duration `set:"reconnect-timeout" needs:"reconnect" default:"0s" help:"with --reconnect: end the run when a connection is lost for this time; 0: never"`
 	// ReconnectDelay is the longest of the pauses before a lost connection is opened again; 0 is the default, or
