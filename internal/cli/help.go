@@ -197,7 +197,7 @@ func listFlags(cmd *cobra.Command, brief bool) map[string]string {
 		arg, usage := pflag.UnquoteUsage(f)
 		t, ok := f.Value.(*flagText)
 		if brief {
-			if ok && !t.setting.Is("daily") {
+			if ok && !t.setting.Is("daily") && t.setting.Name != "find-max" && t.setting.Name != "format" {
 				return
 			}
 			usage, _, _ = strings.Cut(usage, "; ")

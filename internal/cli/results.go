@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,41 +25,44 @@ import (
 // pageFile is the default file of the page.
 const pageFile = "report.html"
 
-func reportFormats() []string { return []string{"html", "markdown", "csv"} }
+func reportFormats() []string { return []string{"html", "markdown", "csv", "junit"} }
 
 // reportCommand is perfmq report.
 func (a *app) reportCommand() *cobra.Command {
 	var format, output string
+	var force bool
 	cmd := &cobra.Command{
 		Use:   "report [flags] DIR...",
 		Short: "Make a page with charts, or tables, of results",
 		Long: `Make one page of results of --result. A DIR is a result, a folder of repeats of one run, or the
 folder of a sweep or search (--find-max), also while it runs.
 
-The page is one HTML file that needs no network. --format markdown is for merge requests, csv for spreadsheets.`,
+The page is one HTML file that needs no network. --format markdown is for merge requests, csv for
+spreadsheets, junit for the tests of a CI job. perfmq replaces no file that another program made.`,
 		Example: `  perfmq report run
   perfmq report --output before-after.html before after
   perfmq report --format markdown run`,
 		Args: needArguments,
 		RunE: func(_ *cobra.Command, args []string) error {
-			return a.report(args, format, output)
+			return a.report(args, format, output, force)
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&format, "format", "html", "`FORMAT` is html, markdown or csv")
+	flags.StringVar(&format, "format", "html", "`FORMAT` is html, markdown, csv or junit")
 	flags.StringVar(&output, "output", "", "write into this `FILE`; - is standard output (html: "+pageFile+
 		", else standard output)")
+	flags.BoolVar(&force, "force", false, "replace any file")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(reportFormats(),
 		cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-// report reads the results and writes the page, Markdown or CSV.
-func (a *app) report(dirs []string, format, output string) error {
+// report reads the results and writes them in a format.
+func (a *app) report(dirs []string, format, output string, force bool) error {
 	var errs []error
 	errs = append(errs, notFolders(dirs)...)
 	if !slices.Contains(reportFormats(), format) {
-		errs = append(errs, plan.Wrong("", "--format=%s: must be html, markdown or csv", config.Quoted(format)))
+		errs = append(errs, plan.Wrong("", "--format=%s: must be html, markdown, csv or junit", config.Quoted(format)))
 	}
 	switch {
 	case output == "" && format == "html":
@@ -74,6 +78,9 @@ func (a *app) report(dirs []string, format, output string) error {
 	}
 	if m := config.NoPlace("--output", output); m != nil {
 		errs = append(errs, m)
+	} else if !force && foreign(output) {
+		errs = append(errs, plan.Wrong("name another file, or add --force to replace it",
+			"--output %s is not of perfmq report", output))
 	}
 	if len(errs) > 0 {
 		return a.usage(errs...)
@@ -83,7 +90,9 @@ func (a *app) report(dirs []string, format, output string) error {
 		return a.usage(resultMistake(err))
 	}
 	var b bytes.Buffer
-	write := map[string]func(io.Writer) error{"html": p.HTML, "markdown": p.Markdown, "csv": p.CSV}[format]
+	write := map[string]func(io.Writer) error{
+		"html": p.HTML, "markdown": p.Markdown, "csv": p.CSV, "junit": p.JUnit,
+	}[format]
 	if err = write(&b); err == nil {
 		err = a.writeFile("--output", output, b.Bytes(), 0o644) // a report is to be shown to others
 	}
@@ -94,6 +103,21 @@ func (a *app) report(dirs []string, format, output string) error {
 		a.errors.say("wrote " + output)
 	}
 	return nil
+}
+
+// foreign reports whether a path is a file with contents that perfmq report did not write.
+func foreign(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	f, err := os.Open(path) //nolint:gosec // the user named it
+	if err != nil {
+		return false // writing it says why
+	}
+	defer f.Close() //nolint:errcheck // it was read
+	head, _ := io.ReadAll(io.LimitReader(f, 4<<10))
+	return len(head) > 0 && !page.IsReport(head)
 }
 
 const hintResult = "name folders of --result DIR"

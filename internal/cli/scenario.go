@@ -19,7 +19,6 @@ import (
 func (a *app) runCommand() *cobra.Command {
 	in := a.newInput(config.RunTable())
 	of, scale, set := source{in: in}, "", []string(nil)
-	var all *bool
 	cmd := &cobra.Command{
 		Use: "run [flags] FILE|@NAME", Short: "Run a scenario file: several brokers, groups and steps",
 		Long: `Run a scenario file: brokers, groups of producers and consumers, and steps. @NAME is a scenario inside
@@ -30,9 +29,6 @@ where the file has them, if it has them anywhere.`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.suggestScenarios,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if *all {
-				return a.help(cmd, true)
-			}
 			if err := needArguments(cmd, args); err != nil {
 				return err
 			}
@@ -51,7 +47,6 @@ where the file has them, if it has them anywhere.`,
 		"run each cell of a sweep, or the only run, `N` times")
 	flags.StringVar(&scale, "scale", "1",
 		"multiply durations and counts by this `FACTOR`, to no less than 2 s and 100 messages")
-	all = helpAll(flags)
 	return cmd
 }
 
@@ -129,14 +124,7 @@ func (a *app) carryOut(p *prepared) error {
 				a.errors.say("note: " + note)
 			}
 		}
-		switch {
-		case p.sweep != nil:
-			return p.sweep.Do()
-		case p.search != nil:
-			return a.search(p.search, p.Values.Outputs.JSON)
-		default:
-			return a.printEnding(a.newRun(p.Ready).Do())
-		}
+		return a.do(p)
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ func (a *app) progress(to io.Writer) sweep.Progress {
 		Say:   a.errors.say,
 		Print: func(line string) { _, _ = fmt.Fprintln(to, a.secrets.Line(line)) },
 		Fail:  func(err error) { a.errors.print(err) },
-		Ended: func(e *run.Ending) { a.printEnding(*e) },
+		Ended: func(_ string, e *run.Ending) { a.printEnding(*e) },
 	}
 }
 
@@ -201,11 +201,11 @@ func searched(p *plan.Plan) *plan.Group {
 	return producers[0]
 }
 
-// search carries a search out, writes --json, and returns the exit status.
-func (a *app) search(s *sweep.Search, jsonFile string) int {
+// search carries a search out, writes --json, and returns the outcome and the exit status.
+func (a *app) search(s *sweep.Search, jsonFile string) (*record.Search, int) {
 	found, status := s.Do()
 	if jsonFile == "" {
-		return status
+		return found, status
 	}
 	text, err := found.JSON()
 	if err == nil {
@@ -213,7 +213,7 @@ func (a *app) search(s *sweep.Search, jsonFile string) int {
 	}
 	if err != nil {
 		a.errors.print(err)
-		return result.Graver(status, exitFailed)
+		return found, result.Graver(status, exitFailed)
 	}
-	return status
+	return found, status
 }

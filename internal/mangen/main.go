@@ -61,8 +61,8 @@ func pages(dir string, cmd *cobra.Command) error {
 		strings.ToUpper(name), transport.Version, roff(name), roff(cmd.Short))
 	body(&b, text)
 	if !strings.Contains(text, "\nExit status\n") {
-		b.WriteString(".SH EXIT STATUS\n0 for a success, 1 for a failure, 2 for a mistake in the command line; see also\n" +
-			".BR perfmq\\-run (1).\n")
+		b.WriteString(".SH EXIT STATUS\n0 for a success, 1 for a failure, 2 for a mistake in the command line;\n" +
+			"see also\n.BR perfmq\\-run (1).\n")
 	}
 	b.WriteString(".SH SEE ALSO\n")
 	for _, path := range related {
@@ -80,7 +80,8 @@ func help(cmd *cobra.Command) (string, error) {
 	var out, failed bytes.Buffer
 	args := append(strings.Fields(cmd.CommandPath())[1:], flag)
 	status := cli.Main(cli.Env{
-		Args: args, Stdout: &out, Stderr: &failed, Factories: drivers.All(), Version: run.Version{Number: transport.Version},
+		Args: args, Stdout: &out, Stderr: &failed, Factories: drivers.All(),
+		Version: run.Version{Number: transport.Version},
 	})
 	if status != 0 {
 		return "", fmt.Errorf("perfmq %s: %s", strings.Join(args, " "), failed.String())

@@ -51,6 +51,7 @@ type Run struct {
 	of     string // the name of the group
 	group  int    // runs of one group are repeats
 	part   int    // the number of a load of a search, or of a cell of a sweep
+	folder string // within the folder of a sweep
 	series *series
 	rows   stats.Rates     // of all rows
 	steps  []stats.Summary // of the rows of each step
@@ -119,7 +120,7 @@ func (p *Page) find(name, dir string, alone bool) error {
 		for i := range s.Runs {
 			r := &s.Runs[i]
 			path := filepath.Join(dir, filepath.FromSlash(r.Folder))
-			p.add(&Run{of: cmp.Or(s.Title(r.Values), name), path: path, part: r.Cell})
+			p.add(&Run{of: cmp.Or(s.Title(r.Values), name), path: path, part: r.Cell, folder: r.Folder})
 		}
 	case record.IsSearch(dir):
 		s, err := record.ReadSearch(dir)

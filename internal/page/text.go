@@ -18,7 +18,7 @@ import (
 func (p *Page) Markdown(w io.Writer) error {
 	var b strings.Builder
 	v := p.view()
-	fmt.Fprintf(&b, "# %s\n", plain(v.Title))
+	fmt.Fprintf(&b, "%s# %s\n", mark, plain(v.Title))
 	stories := v.Stories
 	if v.Lead != nil {
 		v.Lead.markdown(&b, false)
@@ -134,7 +134,7 @@ func plain(text string) string { return safetext.Markdown(text) }
 func (p *Page) CSV(w io.Writer) error {
 	c := csv.NewWriter(w)
 	numbers := slices.DeleteFunc(columns(), func(c column) bool { return c.csv == "" })
-	head := []string{"run", "step", "verdict", "start"}
+	head := strings.Split(csvHead, ",")
 	for i := range numbers {
 		head = append(head, numbers[i].csv)
 	}

@@ -37,11 +37,12 @@ type Outputs struct {
 	ShowLatency bool          `set:"show-latency,daily" help:"print latencies every second, not only at the end"`
 	JSON        string        `set:"json,daily,output" arg:"FILE" help:"write every second and the summary as JSON; - is standard output"`
 	HDR         string        `set:"hdr,output" arg:"FILE" help:"write every second's latencies as an HdrHistogram log, in microseconds"`
-	Result      string        `set:"result,output" arg:"DIR" help:"write the whole result into a new folder during the run"`
+	JUnit       string        `set:"junit,output" arg:"FILE" help:"write test cases for CI, as JUnit, at the end"`
+	Result      string        `set:"result,daily,output" arg:"DIR" help:"write the whole result into a new folder"`
 	Metrics     string        `set:"metrics" arg:"[HOST]:PORT" help:"serve Prometheus metrics during the run; :9400 is on loopback"`
 	Linger      time.Duration `set:"metrics-linger" needs:"metrics" help:"serve the final values for this time"`
 	MetricsWeb  string        `set:"metrics-web-config" needs:"metrics" arg:"FILE" help:"TLS and basic authentication by a web configuration file of Prometheus"`
-	Web         string        `set:"web" arg:"[HOST]:PORT" help:"serve the page of perfmq report during the run; :8080 is on loopback"`
+	Web         string        `set:"web,daily" arg:"[HOST]:PORT" help:"serve a live page; :8080 is on loopback"`
 	Silent      bool          `set:"silent" help:"print nothing but errors"`
 }
 

@@ -158,7 +158,7 @@ func (s *Search) probe(rate float64, hold bool) (point record.Point, err error) 
 	}
 	e := of.Do()
 	if !e.Finished() {
-		s.Progress.Ended(&e)
+		s.Progress.Ended("", &e)
 		if e.Ended() {
 			return point, ended(result.StatusInterrupted)
 		}

@@ -33,10 +33,10 @@ import (
 
 // Progress shows a person how a sweep or a search proceeds. Its texts may hold texts of brokers.
 type Progress struct {
-	Say   func(line string)   // about the work
-	Print func(line string)   // of the outcome
-	Fail  func(error)         // or a threshold that fails
-	Ended func(e *run.Ending) // why the load of a run failed, if it did
+	Say   func(line string)                  // about the work
+	Print func(line string)                  // of the outcome
+	Fail  func(error)                        // or a threshold that fails
+	Ended func(folder string, e *run.Ending) // why the load of a run failed, if it did
 }
 
 // What becomes of the destinations between two runs, as scenarios say it.
@@ -180,6 +180,9 @@ func (s *Sweep) Do() (status int) {
 	return s.conclude(status)
 }
 
+// Record returns the state of each run.
+func (s *Sweep) Record() *record.Sweep { return s.state }
+
 func (s *Sweep) finished() (n int) {
 	for i := range s.state.Runs {
 		if s.state.Runs[i].State == record.Done {
@@ -215,7 +218,7 @@ func (s *Sweep) one(r *record.Run) (int, error) {
 	of.Outputs.SetFolder(dir, of.Plan)
 	s.separate(r, of)
 	e := of.Do()
-	s.Progress.Ended(&e)
+	s.Progress.Ended(r.Folder, &e)
 	r.State = record.Unfinished
 	status := e.Status()
 	if e.Finished() {

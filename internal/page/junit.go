@@ -1,0 +1,236 @@
+package page
+
+import (
+	"cmp"
+	"encoding/xml"
+	"fmt"
+	"html/template"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/safetext"
+	"github.com/perfmq/perfmq/internal/sweep/record"
+	"github.com/perfmq/perfmq/internal/words"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// JUnit is a report for CI, in the format that Jenkins, GitLab and GitHub's actions read: a suite for each run. A suite
+// has a test case for the run, for each threshold, and for each kind of problem. The kinds of a verification have their
+// cases without a problem, too. The names stay the same from run to run.
+type JUnit struct{ Suites []testSuite }
+
+type testSuite struct {
+	Name, Time, Timestamp, Host string
+	Cases                       []testCase
+}
+
+type testCase struct {
+	Class, Name, Time string
+	End               string // failure, error or skipped; empty if it passed
+	Type              string // of the end
+	Text, Out         []string
+}
+
+// Count returns the number of cases with that end; of all without.
+func (s testSuite) Count(end string) (n int) {
+	for i := range s.Cases {
+		if end == "" || s.Cases[i].End == end {
+			n++
+		}
+	}
+	return n
+}
+
+// Count returns the number of cases of all suites with that end.
+func (j *JUnit) Count(end string) (n int) {
+	for _, s := range j.Suites {
+		n += s.Count(end)
+	}
+	return n
+}
+
+// JUnit writes the outcomes of the runs, or of the search.
+func (p *Page) JUnit(w io.Writer) error {
+	j, results, took, scenario := &JUnit{}, map[string]*result.Result{}, int64(0), ""
+	for _, r := range p.Runs {
+		results[r.folder], took, scenario = r.Result, took+r.Result.End-r.Result.Start, r.Result.Scenario
+	}
+	switch {
+	case p.search != nil:
+		j.AddSearch(scenario, p.search, took)
+	case p.sweep != nil:
+		j.AddSweep(p.sweep, results)
+	case len(p.Runs) == 1:
+		j.Add("", p.Runs[0].Result)
+	default:
+		for _, r := range p.Runs {
+			j.Add(r.Name, r.Result)
+		}
+	}
+	return j.Write(w)
+}
+
+// Add adds a run. The name distinguishes it from other runs of the report. A result without rows and workers will do.
+func (j *JUnit) Add(name string, res *result.Result) {
+	s := j.suite(res.Scenario, name, res.End-res.Start)
+	if s.Host = res.Host.Name; res.Start > 0 {
+		s.Timestamp = time.UnixMicro(res.Start).UTC().Format("2006-01-02T15:04:05")
+	}
+	verdict := words.VerdictOf(res).String()
+	c, problems := testCase{Name: "run", Out: []string{verdict}}, map[string][]string{} // texts by kind
+	if res.Outcome.Reason != "" {
+		c.Out = append(c.Out, res.Outcome.Reason)
+	}
+	for _, limit := range (&Run{Result: res}).limits() {
+		c.Out = append(c.Out, "limit: "+limit)
+	}
+	for i := range res.Findings {
+		f := &res.Findings[i]
+		if c.Out = append(c.Out, f.Text); f.Failure || f.Severity == result.Problem {
+			problems[f.Kind] = append(problems[f.Kind], f.Text)
+		}
+	}
+	for _, text := range res.Outcome.Problems { // a merge has some beside its findings
+		if !slices.Contains(c.Out, text) {
+			problems["problem"] = append(problems["problem"], text)
+		}
+	}
+	switch errs := problems["error"]; {
+	case len(errs) > 0:
+		c.end("error", "error", errs...)
+	case !res.Complete || res.Outcome.Interrupted:
+		c.end("error", "interrupted", verdict+": the run has not come to its end")
+	case !res.Outcome.Success && len(problems) == 0:
+		c.end("failure", "failed", verdict)
+	}
+	s.add("", c)
+	for i := range res.Thresholds {
+		t := &res.Thresholds[i]
+		c := testCase{Name: t.Threshold, Out: []string{t.Threshold + ": " + measured(t)}}
+		if !t.Kept {
+			c.end("failure", "threshold", c.Out...)
+		}
+		s.add(t.Step, c)
+	}
+	s.addKinds(res.Verification, problems)
+}
+
+// addKinds adds a case for each kind that a verification judges, and for each other kind of problem.
+func (s *testSuite) addKinds(v *result.Verification, problems map[string][]string) {
+	var kinds []string
+	if v != nil {
+		kinds = []string{"lost", "duplicated", "damaged", "out-of-order"}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(problems)) {
+		if kind != "error" && !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	for _, kind := range kinds {
+		c := testCase{Name: kind}
+		switch texts := problems[kind]; {
+		case len(texts) > 0:
+			c.end("failure", kind, texts...)
+		case len(v.Subscriptions) == 0 || kind == "lost" && !v.Known:
+			c.end("skipped", "unknown", append([]string{"unknown"}, v.Notes...)...)
+		}
+		s.add("", c)
+	}
+}
+
+// AddSweep adds the runs of a sweep, with the results by their folders. Of a run without, sweep.json says how it ended.
+func (j *JUnit) AddSweep(s *record.Sweep, results map[string]*result.Result) {
+	for i := range s.Runs {
+		r := &s.Runs[i]
+		name := s.Title(r.Values)
+		if s.Repeats > 1 {
+			name = strings.TrimPrefix(fmt.Sprintf("%s / %d", name, r.Repeat), " / ")
+		}
+		one := result.Result{Complete: r.State == record.Done, End: r.End}
+		if found := results[r.Folder]; found != nil {
+			one = *found
+		} else if one.Outcome.Success = r.Status == result.StatusOK; r.Problem != "" {
+			one.Outcome.Problems = []string{r.Problem}
+		}
+		one.Scenario, one.Start = s.Name, cmp.Or(one.Start, r.Start)
+		j.Add(name, &one)
+	}
+}
+
+// AddSearch adds a search of that length as one test case, with the errors that ended it. Its loads are no cases: some
+// must fail.
+func (j *JUnit) AddSearch(scenario string, s *record.Search, took int64, errs ...string) {
+	c := testCase{Name: "find-max", Out: append([]string{s.String()}, s.Thresholds...)}
+	for i := range s.Points {
+		p := &s.Points[i]
+		c.Out = append(c.Out, fmt.Sprintf("%s msg/s: %s; %s; limit: %s", record.PerSecond(p.Rate), p.Verdict(),
+			cmp.Or(p.Why, "-"), cmp.Or(p.Limit, result.LimitNone)))
+	}
+	switch kind := s.Kind(); kind {
+	case record.Maximum, record.AtLeast:
+	case record.Nothing, record.NotSteady:
+		c.end("failure", kind, s.String())
+	default:
+		c.end("error", kind, append([]string{s.String()}, errs...)...)
+	}
+	j.suite(scenario, "", took).add("", c)
+}
+
+// suite adds a suite. Its name, the class of its cases, is that of the scenario and of the run.
+func (j *JUnit) suite(scenario, run string, took int64) *testSuite {
+	name, seconds := strings.TrimSuffix(cmp.Or(scenario, "perfmq")+"/"+run, "/"), float64(max(0, took))/1e6
+	j.Suites = append(j.Suites, testSuite{Name: name, Time: fmt.Sprintf("%.3f", seconds)})
+	return &j.Suites[len(j.Suites)-1]
+}
+
+// add adds a case of the suite, or of a step. The first one took the time of the run; to judge it takes none.
+func (s *testSuite) add(step string, c testCase) {
+	if len(s.Cases) == 0 {
+		c.Time = s.Time
+	}
+	c.Class = strings.TrimSuffix(s.Name+"/"+step, "/")
+	s.Cases = append(s.Cases, c)
+}
+
+// end sets how a case ended that did not pass. The first text is the message.
+func (c *testCase) end(end, kind string, texts ...string) { c.End, c.Type, c.Text = end, kind, texts }
+
+// Write writes the report. CI takes cases with the same class and name for one, so that others get a number.
+func (j *JUnit) Write(w io.Writer) error {
+	j = safetext.Each(j, safetext.Line)
+	seen := map[string]int{}
+	for i := range j.Suites {
+		for k := range j.Suites[i].Cases {
+			c := &j.Suites[i].Cases[k]
+			name := c.Class + "\n" + c.Name
+			if seen[name]++; seen[name] > 1 {
+				c.Name += fmt.Sprintf(" (%d)", seen[name])
+			}
+		}
+	}
+	t, err := template.ParseFS(assets, "assets/junit.xml")
+	if err != nil {
+		return fmt.Errorf("render the test cases: %w", err)
+	}
+	if _, err = io.WriteString(w, xml.Header+mark); err == nil {
+		err = t.ExecuteTemplate(w, "testsuites", j)
+	}
+	return err
+}
+
+// mark is a comment of Markdown and of JUnit's XML, by which [IsReport] recognises them.
+const mark = "<!-- perfmq report -->\n"
+
+// csvHead begins the head line of CSV.
+const csvHead = "run,step,verdict,start"
+
+// IsReport reports whether a file is a report of this package, by its first few kilobytes.
+func IsReport(head []byte) bool {
+	text := string(head)
+	begins := func(words string) bool { return strings.HasPrefix(text, words) }
+	return begins(mark) || begins(csvHead+",") || begins(xml.Header+mark) ||
+		begins("<!DOCTYPE html>") && strings.Contains(text, `<meta name="generator" content="perfmq">`)
+}
