@@ -215,6 +215,7 @@ func (f *Feed) now(r *result.Result) *now {
 	if k := len(r.Steps); k > 0 {
 		n.InStep = r.Steps[k-1].End - r.Steps[k-1].Start
 	}
+	r.Outcome.Reason = "" // the verdict says that it runs
 	if o := f.last.Outage; o != nil {
 		n.Outage, n.Down = o.Since.Microseconds(), o.Down
 	}
