@@ -5,10 +5,10 @@ import "fmt"
 // histograms reads the lines of latencies.hdr beside the rows: a line for each latency of each row.
 type histograms struct {
 	result *Result
-	summed bool // the result is the sum of its rows: there is no result.json
-	keep   bool
-	next   int // the row after the one whose lines are wanted
-	step   int // of that row
+	summed bool       // the result is the sum of its rows: there is no result.json
+	visit  func(*Row) // called with each row, which then loses its histograms; nil keeps them
+	next   int        // the row after the one whose lines are wanted
+	step   int        // of that row
 	wanted []wanted
 
 	decoder decoder
@@ -24,7 +24,13 @@ type wanted struct {
 // advance proceeds to the next row with latencies, if there is one.
 func (h *histograms) advance() {
 	rows := h.result.Rows
-	for len(h.wanted) == 0 && h.next < len(rows) {
+	for len(h.wanted) == 0 {
+		if h.next > 0 {
+			h.leave(&rows[h.next-1])
+		}
+		if h.next == len(rows) {
+			return
+		}
 		row := &rows[h.next]
 		if h.summed && h.next > 0 && row.Step != rows[h.next-1].Step {
 			h.step++
@@ -37,6 +43,23 @@ func (h *histograms) advance() {
 		h.want(prefix, &row.Latencies)
 		if row.Leftover != nil {
 			h.want(warmupTag, row.Leftover)
+		}
+	}
+}
+
+// leave visits a row, and drops its histograms.
+func (h *histograms) leave(row *Row) {
+	if h.visit == nil {
+		return
+	}
+	h.visit(row)
+	all := row.Latencies[:]
+	if row.Leftover != nil {
+		all = append(all, row.Leftover[:]...)
+	}
+	for _, l := range all {
+		if l != nil {
+			l.Histogram = nil
 		}
 	}
 }
@@ -80,9 +103,7 @@ func (h *histograms) readLine(text string) error {
 		(*sum).Merge(&read)
 		(*sum).percentiles()
 	}
-	if h.keep {
-		w.row.Histogram = values
-	}
+	w.row.Histogram = values
 	if h.wanted = h.wanted[1:]; len(h.wanted) == 0 {
 		h.advance()
 	}

@@ -45,12 +45,13 @@ func (e *Error) Unwrap() error { return e.Err }
 // The error is an [*Error], or [ErrNoResult]. Read refuses files that do not belong together or were changed, or that
 // no run can have written; [Decode] reads result.json alone. No file content makes Read panic or take
 // more memory than a small multiple of the file's size.
-func Read(dir string) (*Result, error) { return read(dir, false) }
+func Read(dir string) (*Result, error) { return ReadEach(dir, func(*Row) {}) }
 
 // ReadHistograms is Read with the histograms of the latencies of rows, perhaps hundreds of MB a day.
-func ReadHistograms(dir string) (*Result, error) { return read(dir, true) }
+func ReadHistograms(dir string) (*Result, error) { return ReadEach(dir, nil) }
 
-func read(dir string, keep bool) (*Result, error) {
+// ReadEach is Read, and calls visit with each row, in order. The row has the histograms of its latencies only then.
+func ReadEach(dir string, visit func(*Row)) (*Result, error) {
 	r, text, err := readResult(filepath.Join(dir, ResultFile))
 	if err != nil {
 		return nil, err
@@ -74,7 +75,7 @@ func read(dir string, keep bool) (*Result, error) {
 			return nil, &Error{Path: filepath.Join(dir, RowsFile), Err: err}
 		}
 	}
-	h := &histograms{result: r, summed: !complete, keep: keep}
+	h := &histograms{result: r, summed: !complete, visit: visit}
 	if err := h.read(filepath.Join(dir, LatenciesFile)); err != nil {
 		return nil, err
 	}
@@ -249,8 +250,8 @@ func rebuild(head *Head, rows []Row) *Result {
 	return r
 }
 
-// read compares the histograms with the rows. It stores them in the rows if the options ask for that, and adds them to
-// the sums if the result is summed up from its rows.
+// read compares the histograms with the rows, stores them in the rows until they are visited, and adds them to the sums
+// if the result is summed up from its rows.
 func (h *histograms) read(path string) error {
 	r, summed := h.result, h.summed
 	h.advance()
@@ -274,6 +275,9 @@ func (h *histograms) read(path string) error {
 		return &Error{Path: path, Err: fmt.Errorf("the histograms of the last %d rows are missing", missing)}
 	case err != nil && (!summed || h.next < len(r.Rows)):
 		return err
+	}
+	for i := h.next - 1; i < len(r.Rows); i++ {
+		h.leave(&r.Rows[i])
 	}
 	// The tester was killed, or is still running, between a row and its histograms.
 	text := fmt.Sprintf("the latencies lack the histograms of the last rows: %d", missing)

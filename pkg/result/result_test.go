@@ -27,7 +27,12 @@ func TestReadsBack(t *testing.T) {
 	got := musttest.Get(ReadHistograms(dir))(t)
 	require.Equal(t, asJSON(t, want), asJSON(t, got))
 
-	bareRows := musttest.Get(Read(dir))(t)
+	var rows []string
+	bareRows := musttest.Get(ReadEach(dir, func(r *Row) { rows = append(rows, asJSON(t, r)) }))(t)
+	require.Len(t, rows, 5)
+	for i := range rows {
+		require.Equal(t, asJSON(t, &want.Rows[i]), rows[i], "it has its histograms")
+	}
 	require.Len(t, bareRows.Rows, 5)
 	require.Nil(t, bareRows.Rows[3].Latencies[Ack].Histogram)
 	require.Equal(t, want.Rows[3].Latencies[Ack].Percentiles, bareRows.Rows[3].Latencies[Ack].Percentiles)
@@ -78,7 +83,9 @@ func TestKilled(t *testing.T) {
 	head := bytes.IndexByte(rows, '\n') + 1
 	for cut := len(rows); cut >= head; cut -= 71 {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, RowsFile), rows[:cut], 0o600))
-		got := musttest.Get(Read(dir))(t)
+		visited := 0
+		got := musttest.Get(ReadEach(dir, func(*Row) { visited++ }))(t)
+		require.Len(t, got.Rows, visited)
 		n := bytes.Count(rows[:cut], []byte("\n")) - 1
 		require.Len(t, got.Rows, n)
 		require.False(t, got.Complete)
@@ -114,7 +121,9 @@ func TestKilledBetweenTheFiles(t *testing.T) {
 		}
 		require.NoError(t, w.Row(row))
 	}
-	got := musttest.Get(Read(dir))(t)
+	visited := 0
+	got := musttest.Get(ReadEach(dir, func(*Row) { visited++ }))(t)
+	require.Equal(t, 8, visited)
 	require.Len(t, got.Rows, 8)
 	require.Equal(t, []string{"the latencies lack the histograms of the last rows: 1"}, got.Outcome.Warnings)
 	require.EqualValues(t, 6*40, got.Latencies[Ack].Count, "of rows 2 to 7: the first is of the warm-up")
