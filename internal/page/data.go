@@ -33,7 +33,10 @@ type (
 		Curves      []curve                  `json:"curves"` // over time
 		Bands       []band                   `json:"bands"`
 		Percentiles map[string]*distribution `json:"percentiles"`
-		Offered     number64                 `json:"offered"` // the rate that was asked for; 0 without one
+		// Heat and Bars, of a single run, count latencies by time and size, and after the warm-up by size alone.
+		Heat    map[string]*heat   `json:"heat,omitempty"`
+		Bars    map[string]buckets `json:"bars,omitempty"`
+		Offered number64           `json:"offered"` // the rate that was asked for; 0 without one
 	}
 	// band is a marked period, or moment: a warm-up, a drain, a stall, an outage, a step, or an event of the broker.
 	band struct {
@@ -79,7 +82,7 @@ func (r *Run) data() runData {
 	s := r.series
 	d := runData{
 		Name: r.Name, Group: r.group, Seconds: float64(s.span) / 1e6,
-		Percentiles: map[string]*distribution{}, Curves: r.curves(),
+		Percentiles: map[string]*distribution{}, Heat: map[string]*heat{}, Bars: map[string]buckets{}, Curves: r.curves(),
 		Time: []number64{}, Bands: r.outageBands(),
 	}
 	for i := range s.points {
@@ -103,9 +106,19 @@ func (r *Run) data() runData {
 			d.Bands = append(d.Bands, band{"event", at, at, e.Text})
 		}
 	}
-	for _, name := range result.KindNames() {
-		if c := distributionOf(r.Result.Latencies.Get(name)); c != nil {
-			d.Percentiles[name] = c
+	for kind, name := range result.KindNames() {
+		l := r.Result.Latencies[kind]
+		c := distributionOf(l)
+		if c == nil {
+			continue
+		}
+		d.Percentiles[name] = c
+		if r.heat != nil {
+			d.Bars[name] = buckets{}
+			d.Bars[name].add(l.Histogram)
+			if h := &r.heat[kind]; len(h.Columns) > 0 && !h.lacking {
+				d.Heat[name] = h
+			}
 		}
 	}
 	if f := r.Result.Figures; f != nil && f.Offered != nil {
@@ -119,18 +132,11 @@ func (d *runData) mark(p *point) {
 	if p.phase != result.Warmup && p.phase != result.Drain {
 		return
 	}
-	from, to := millis(p.from), millis(p.to)
-	for i := range d.Bands {
-		if b := &d.Bands[i]; b.Kind == p.phase && b.To >= from {
-			b.To = to
-			return
-		}
+	if n := len(d.Bands); d.Bands[n-1].Kind == p.phase { // after the band of the step
+		d.Bands[n-1].To = millis(p.to)
+		return
 	}
-	text := "warm-up"
-	if p.phase == result.Drain {
-		text = "drain: no more sends"
-	}
-	d.Bands = append(d.Bands, band{p.phase, from, to, text})
+	d.Bands = append(d.Bands, band{Kind: p.phase, From: millis(p.from), To: millis(p.to)})
 }
 
 // linesOf returns the thresholds that can be drawn as levels in the charts, of several runs each once.

@@ -46,7 +46,7 @@ func (v *value) drawn() float64 {
 	switch {
 	case v.time == 0:
 		return v.high
-	case v.time < shortest/2:
+	case v.time < shortest:
 		return math.NaN()
 	}
 	return v.amount / v.time

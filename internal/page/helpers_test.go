@@ -22,7 +22,11 @@ const second = 1_000_000
 
 func newRun(name string, read *result.Result, runs int) *Run {
 	r := &Run{Name: name, of: name}
-	r.set(read, runs)
+	r.begin(runs)
+	for i := range read.Rows {
+		r.add(&read.Rows[i])
+	}
+	r.Result = r.rated(read)
 	return r
 }
 

@@ -52,7 +52,9 @@ func NewFeed(address string) (*Feed, error) {
 }
 
 func newFeed(l net.Listener, address string) *Feed {
-	f := &Feed{run: Run{Name: "this run", of: "this run", series: &series{limit: limitOf(2)}, Live: true}}
+	f := &Feed{run: Run{Name: "this run", of: "this run", Live: true}}
+	f.run.begin(1)
+	f.run.series.limit = limitOf(2) // it is sent each second
 	f.http = listen.Serve(l, f.handler(address, l.Addr().String()))
 	return f
 }

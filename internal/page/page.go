@@ -53,8 +53,9 @@ type Run struct {
 	part   int    // the number of a load of a search, or of a cell of a sweep
 	folder string // within the folder of a sweep
 	series *series
-	rows   stats.Rates     // of all rows
-	steps  []stats.Summary // of the rows of each step
+	heat   *[result.NumKinds]heat // of a single run
+	rows   stats.Rates            // of all rows
+	steps  []stats.Summary        // of the rows of each step
 }
 
 // Page is a report on some runs.
@@ -89,11 +90,12 @@ func Read(dirs ...string) (*Page, error) {
 		if i > 0 && p.Runs[i-1].group == r.group || i+1 < total && p.Runs[i+1].group == r.group {
 			r.Name += " / " + strings.TrimPrefix(filepath.Base(r.path), "repeat-")
 		}
-		read, err := result.Read(r.path)
+		r.begin(total)
+		read, err := result.ReadEach(r.path, r.add)
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", r.path, err)
 		}
-		r.set(read, total)
+		r.Result = r.rated(read)
 	}
 	if p.Title == "" {
 		p.Title = p.title()
@@ -186,17 +188,22 @@ func isResult(dir string) bool {
 	return false
 }
 
-// set fills a run, on a page with that many, from its result with rows.
-func (r *Run) set(read *result.Result, runs int) {
+// begin makes a run ready for rows, on a page with that many runs. Only a single run has heat maps.
+func (r *Run) begin(runs int) {
 	r.series = &series{limit: limitOf(runs)}
-	for i := range read.Rows {
-		r.add(&read.Rows[i])
+	if runs == 1 {
+		r.heat = &[result.NumKinds]heat{}
 	}
-	r.Result = r.rated(read)
 }
 
+// add takes a row; heat maps need its histograms.
 func (r *Run) add(row *result.Row) {
 	r.series.add(row)
+	for kind, l := range row.Latencies {
+		if r.heat != nil {
+			r.heat[kind].add(row, l)
+		}
+	}
 	if n := len(r.steps); n == 0 || r.steps[n-1].Name != row.Step {
 		r.steps = append(r.steps, stats.Summary{Name: row.Step})
 	}

@@ -32,6 +32,7 @@ func millis(us int64) number64 { return number64(math.Round(float64(us) / 1000))
 type distribution struct {
 	Rank  []number64 `json:"rank"`
 	Value []number64 `json:"value"`
+	Marks []number64 `json:"marks"` // 50%, 99% and 99.9%
 }
 
 // ranksPerDecade is the number of points from 90% to 99%. All curves have the same ranks, so that they can be compared.
@@ -42,26 +43,18 @@ func distributionOf(l *result.Latency) *distribution {
 	if l == nil || l.Histogram == nil || l.Count == 0 {
 		return nil
 	}
-	c, bars, count, longest := &distribution{}, l.Histogram.Bars(), l.Count, l.Max
-	var seen int64
-	next := 0
+	c := &distribution{}
+	for _, p := range []float64{50, 99, 99.9} {
+		c.Marks = append(c.Marks, number64(l.Percentile(p)))
+	}
 	for i := 0; ; i++ {
 		rank := math.Pow(10, float64(i)/ranksPerDecade)
-		if rank >= float64(count) {
-			break
-		}
-		// The value at the share 1 - 1/rank is the value of message number count - count/rank, rounded up.
-		wanted := max(1, int64(math.Ceil(float64(count)-float64(count)/rank-1e-9)))
-		for next < len(bars) && seen+bars[next].Count < wanted {
-			seen += bars[next].Count
-			next++
-		}
-		if next == len(bars) {
+		if rank >= float64(l.Count) {
 			break
 		}
 		c.Rank = append(c.Rank, number64(rank))
-		c.Value = append(c.Value, number64(min(bars[next].UpTo, longest)))
+		c.Value = append(c.Value, number64(l.Percentile(100-100/rank)))
 	}
-	c.Rank, c.Value = append(c.Rank, number64(count)), append(c.Value, number64(longest))
+	c.Rank, c.Value = append(c.Rank, number64(l.Count)), append(c.Value, number64(l.Max))
 	return c
 }

@@ -1,6 +1,10 @@
 package page
 
-import "github.com/perfmq/perfmq/pkg/result"
+import (
+	"maps"
+
+	"github.com/perfmq/perfmq/pkg/result"
+)
 
 // point is a row of a run, or several successive rows. Times are in microseconds.
 type point struct {
@@ -47,14 +51,20 @@ func (s *series) add(row *result.Row) {
 }
 
 // shortest is the minimum length of a point of its own, in microseconds: rates of shorter rows say nothing.
-const shortest = 500_000
+const shortest = 700_000
 
 // take joins p with the last point if both are of one step and phase, and p is short or the joined point is not too
-// long.
+// long. A short drain adds its states (latencies) to the last point: the curves end with the load.
 func (s *series) take(p point) {
-	if n := len(s.points); n > 0 {
+	if n := len(s.points); n > 0 && s.points[n-1].step == p.step {
 		last := &s.points[n-1]
-		if last.phase == p.phase && last.step == p.step && (p.length < shortest || p.to-last.from <= s.span+s.span/20) {
+		switch {
+		case last.phase == p.phase && (p.length < shortest || p.to-last.from <= s.span+s.span/20):
+			last.add(&p)
+			return
+		case p.phase == result.Drain && p.length < shortest:
+			maps.DeleteFunc(p.values, func(_ string, v value) bool { return v.time > 0 })
+			p.to, p.length, p.phase = last.to, 0, last.phase
 			last.add(&p)
 			return
 		}
