@@ -491,7 +491,7 @@ class Chart {
       return el('li', {}, button);
     };
     const level = l => el('li', { class: 'level' }, sample(levelColor(l), [6, 4]), l.text);
-    this.legend.replaceChildren(el('li', { class: 'when' }, this.at), ...this.curves.map(curve), ...(this.spec.lines || []).map(level));
+    this.legend.replaceChildren(el('li', { class: 'when' }, this.at), ...(this.spec.lines || []).map(level), ...this.curves.map(curve)); // shown in reverse
   }
 
   /* valueOf finds the index of a curve's value at an index of the common x, or the nearest one at which the curve has a point. It is -1 where
