@@ -82,8 +82,8 @@ func (r *Run) data() runData {
 	s := r.series
 	d := runData{
 		Name: r.Name, Group: r.group, Seconds: float64(s.span) / 1e6,
-		Percentiles: map[string]*distribution{}, Heat: map[string]*heat{}, Bars: map[string]buckets{}, Curves: r.curves(),
-		Time: []number64{}, Bands: r.outageBands(),
+		Percentiles: map[string]*distribution{}, Heat: map[string]*heat{}, Bars: map[string]buckets{},
+		Curves: r.curves(), Time: []number64{}, Bands: r.outageBands(),
 	}
 	for i := range s.points {
 		p := &s.points[i]
