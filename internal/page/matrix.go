@@ -38,7 +38,7 @@ func (p *Page) swept() *sweepData {
 	rows := p.sweep.Rows()
 	d := &sweepData{
 		Axes: p.sweep.Axes, Cells: []sweepCell{},
-		Metrics: p.sweep.Columns(rows, append(record.Usual(), record.Side()...)),
+		Metrics: p.sweep.Columns(rows, append(record.Detailed(), record.Side()...)),
 	}
 	for i := range rows {
 		r := &rows[i]
@@ -88,7 +88,7 @@ func (p *Page) sweepTables() (list []Table) {
 	}{
 		{
 			"Cells", "Median of the repeats of each cell; ± is the largest distance of a repeat from it.",
-			record.Usual(),
+			record.Detailed(),
 		},
 		{
 			"The broker in each cell", "Medians of the repeats. cpu: cores used by the broker's process on average; " +

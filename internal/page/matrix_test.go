@@ -37,7 +37,7 @@ func swept(t *testing.T, dir string) *record.Sweep {
 			rate += 100
 		}
 		run.Figures = map[string]float64{
-			"completed.avg": rate + 10*float64(run.Repeat), "ack.p50": 1000 * rate / 10, "broker.cpu": rate / 1000, "broker.memory": 512e6,
+			"completed.avg": rate + 10*float64(run.Repeat), "completed.min": rate, "ack.p50": 1000 * rate / 10, "broker.cpu": rate / 1000, "broker.memory": 512e6,
 		}
 		kind := "broker"
 		if run.Cell == 6 {
@@ -66,16 +66,16 @@ func TestMatrix(t *testing.T) {
 	assert.Len(t, p.Runs, len(s.Runs))
 	assert.Equal(t, "threads=16 queues=8 / 1", p.Runs[0].Name)
 	d := p.swept()
-	assert.Equal(t, []string{"completed.avg", "ack.p50", "broker.cpu", "broker.memory"}, d.Metrics)
+	assert.Equal(t, []string{"completed.avg", "ack.p50", "completed.min", "broker.cpu", "broker.memory"}, d.Metrics)
 	assert.Empty(t, d.Cells[0].Figures)
 	assert.Equal(t, sweepFigure{record.Spread{Minimum: 2110, Median: 2115, Maximum: 2120, N: 2}, "at least 2,115/s ±0.2% (2 runs)", true, "broken"}, d.Cells[5].Figures["completed.avg"])
 	assert.Equal(t, "kept", d.Cells[1].Figures["completed.avg"].Judged)
 	assert.Empty(t, d.Cells[1].Figures["ack.p50"].Judged)
 
 	tables := p.sweepTables()
-	assert.Equal(t, []string{"cell", "runs", "failed", "completed.avg", "ack.p50"}, tables[0].Head)
-	assert.Equal(t, []string{"threads=16 queues=8", "0", "2", "-", "-"}, tables[0].Rows[0])
-	assert.Equal(t, []string{"threads=16 queues=32", "2", "0", "1,115/s ±0.4% (2 runs)", "110 ms ±0.0% (2 runs)"}, tables[0].Rows[1])
+	assert.Equal(t, []string{"cell", "runs", "failed", "completed.avg", "ack.p50", "completed.min"}, tables[0].Head)
+	assert.Equal(t, []string{"threads=16 queues=8", "0", "2", "-", "-", "-"}, tables[0].Rows[0])
+	assert.Equal(t, []string{"threads=16 queues=32", "2", "0", "1,115/s ±0.4% (2 runs)", "110 ms ±0.0% (2 runs)", "1,100/s ±0.0% (2 runs)"}, tables[0].Rows[1])
 	assert.Equal(t, []string{"cell", "runs", "failed", "cpu", "memory"}, tables[1].Head)
 	assert.Equal(t, []string{"threads=16 queues=8", "0", "2", "-", "-"}, tables[1].Rows[0])
 	assert.Equal(t, []string{"threads=16 queues=32", "2", "0", "1.10 ±0.0% (2 runs)", "512 MB ±0.0% (2 runs)"}, tables[1].Rows[1])
@@ -94,7 +94,7 @@ func TestMatrix(t *testing.T) {
 	assert.Contains(t, b.String(), `<td>1,115/s ±0.4% (2 runs)</td>`)
 	b.Reset()
 	require.NoError(t, p.Markdown(&b))
-	assert.Contains(t, b.String(), "| threads=16 queues=32 | 2 | 0 | 1,115/s ±0.4% (2 runs) | 110 ms ±0.0% (2 runs) |")
+	assert.Contains(t, b.String(), "| threads=16 queues=32 | 2 | 0 | 1,115/s ±0.4% (2 runs) | 110 ms ±0.0% (2 runs) | 1,100/s ±0.0% (2 runs) |")
 	assert.Contains(t, b.String(), "| threads=16 queues=32 | 2 | 0 | 1.10 ±0.0% (2 runs) | 512 MB ±0.0% (2 runs) |")
 	assert.Contains(t, b.String(), "# demo/matrix\n\n**2 of 12 runs failed**", "the sweep comes first")
 	assert.NotContains(t, b.String(), "## threads=16 queues=8 / 1", "its runs are rows")

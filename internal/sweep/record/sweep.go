@@ -388,6 +388,9 @@ func Usual() []string {
 	return []string{"completed.avg", "received.avg", "ack.p50", "ack.p99", "response.p99", "transfer.p99"}
 }
 
+// Detailed returns the metrics of the cells on a page: the usual ones, and those of the benchmark reports.
+func Detailed() []string { return append(Usual(), "completed.min", "received.min", "ack.mean") }
+
 // Side returns the metrics of the broker's process and host in tables.
 func Side() []string {
 	return []string{"broker.cpu", "broker.memory", "broker.disk", "broker.network", "broker.loopback", "broker.load"}
