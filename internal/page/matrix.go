@@ -82,27 +82,11 @@ func (p *Page) judged(cell int, name string) (judged string) {
 // sweepTables has the medians of each cell, then those of the broker.
 func (p *Page) sweepTables() (list []Table) {
 	rows := p.sweep.Rows()
-	for _, t := range []struct {
-		title, note string
-		metrics     []string
-	}{
-		{
-			"Cells", "Median of the repeats of each cell; ± is the largest distance of a repeat from it.",
-			record.Detailed(),
-		},
-		{
-			"The broker in each cell", "Medians of the repeats. cpu: cores used by the broker's process on average; " +
-				"memory and load: the highest; disk: share of the time in which the busiest disk was busy; network: " +
-				"in and out, without the loopback.", record.Side(),
-		},
-	} {
-		names := p.sweep.Columns(rows, t.metrics)
-		table := Table{Title: t.title, Note: t.note, Head: []string{"cell", "runs", "failed"}}
+	table := func(title, note string, metrics []string) {
+		names := p.sweep.Columns(rows, metrics)
+		t := Table{Title: title, Note: note, Head: []string{"cell", "runs", "failed"}}
 		for _, name := range names {
-			table.Head = append(table.Head, strings.Replace(name, threshold.BrokerPrefix, "", 1))
-		}
-		if len(names) == 0 && len(list) > 0 {
-			break
+			t.Head = append(t.Head, strings.Replace(name, threshold.BrokerPrefix, "", 1))
 		}
 		for i := range rows {
 			r := &rows[i]
@@ -110,10 +94,17 @@ func (p *Page) sweepTables() (list []Table) {
 			for _, name := range names {
 				row = append(row, cellText(r, name))
 			}
-			table.add(row...)
+			t.add(row...)
 		}
-		list = append(list, table)
+		if len(names) > 0 || len(list) == 0 {
+			list = append(list, t)
+		}
 	}
+	table("Cells", "Median of the repeats of each cell; ± is the largest distance of a repeat from it.",
+		record.Detailed())
+	table("The broker in each cell", "Medians of the repeats. cpu: cores used by the broker's process on average; "+
+		"memory and load: the highest; disk: share of the time in which the busiest disk was busy; network: in and "+
+		"out, without the loopback.", record.Side())
 	return list
 }
 

@@ -70,33 +70,24 @@ type BrokerEvent struct {
 
 // metrics adds the averages over the time, and of memory and load the maximum.
 func (u *BrokerUse) metrics(f map[string]float64) {
-	for _, m := range []struct {
-		name   string
-		amount *uint64
-		times  float64
-		span   int64
-	}{
-		{"broker.cpu", u.CPU, 1, u.CPUSpan},
-		{"broker.disk", u.DiskTime, 100, u.Span},
-		{"broker.network", add(u.NetIn, u.NetOut), 1e6, u.Span},
-		{"broker.loopback", u.Loopback, 1e6, u.Span},
-		{"broker.memory", u.Memory, 1, 1},
-	} {
-		if m.amount != nil && m.span > 0 {
-			f[m.name] = m.times * float64(*m.amount) / float64(m.span)
+	put := func(name string, times float64, span int64, amounts ...*uint64) {
+		sum := 0.0
+		for _, n := range amounts {
+			if n == nil || span <= 0 {
+				return
+			}
+			sum += float64(*n)
 		}
+		f["broker."+name] = times * sum / float64(span)
 	}
+	put("cpu", 1, u.CPUSpan, u.CPU)
+	put("memory", 1, 1, u.Memory)
+	put("disk", 100, u.Span, u.DiskTime)
+	put("network", 1e6, u.Span, u.NetIn, u.NetOut)
+	put("loopback", 1e6, u.Span, u.Loopback)
 	if u.Load != nil {
 		f["broker.load"] = *u.Load
 	}
-}
-
-// add returns the sum of two amounts; nil if one is unknown.
-func add(a, b *uint64) *uint64 {
-	if a == nil || b == nil {
-		return nil
-	}
-	return new(*a + *b)
 }
 
 // clone returns a copy that shares no data that changes.
