@@ -65,6 +65,6 @@ func TestWeb(t *testing.T) {
 		}
 	}
 	assert.Contains(t, text, "Sent 200 messages")
-	assert.Contains(t, text, "Received 200")
+	assert.Contains(t, text, "200 received")
 	assert.Equal(t, exitOK, <-status)
 }

@@ -14,7 +14,7 @@ import (
 func verdicts(runs []*Run) Table {
 	t := Table{Title: "Verdicts", Head: []string{"run", "verdict", "limit", "findings"}, Words: true}
 	for _, r := range runs {
-		_, verdict := r.verdict()
+		_, v := r.verdict()
 		limit := "-"
 		if l := r.Result.Limit; l != nil {
 			limit = l.Kind + ": " + l.Text
@@ -23,7 +23,7 @@ func verdicts(runs []*Run) Table {
 		if n := len(r.Result.Findings); n > 0 {
 			findings = fmt.Sprintf("%d, the first: %s", n, r.Result.Findings[0].Text)
 		}
-		t.add(r.Name, verdict, limit, findings)
+		t.add(r.Name, sentence(v.String()), limit, findings)
 	}
 	return t
 }

@@ -141,9 +141,9 @@ func (p *Page) CSV(w io.Writer) error {
 	head = append(head, "limit")
 	_ = c.Write(head) // c.Error returns the error
 	for _, r := range p.Runs {
-		verdict := sentence(words.VerdictOf(r.Result).Word)
+		_, verdict := r.verdict()
 		for _, l := range r.lines() {
-			row := []string{cell(l.run), cell(l.step), verdict, moment(l.result.Start)}
+			row := []string{cell(l.run), cell(l.step), sentence(verdict.Word), moment(l.result.Start)}
 			values := l.values()
 			for i := range numbers {
 				v, known := values[numbers[i].value]

@@ -81,3 +81,21 @@ func TestRepeat(t *testing.T) {
 		assert.Equal(t, want, p.view().Stories[0].Repeat)
 	}
 }
+
+// TestVerdict: a success with an outage is amber, and a run that was killed is neither a success nor failed.
+func TestVerdict(t *testing.T) {
+	t.Parallel()
+	r := resultOf(t, usual())
+	run := newRun("run", r, 1)
+	mark, v := run.verdict()
+	assert.Equal(t, []string{"good", "success"}, []string{mark, v.String()})
+	run.Result.Outages = []result.Outage{{Length: 40 * second, InDoubt: 15, Recovered: 1}}
+	run.Result.Verification = &result.Verification{Known: true, Total: result.Verified{Duplicates: 2}}
+	mark, v = run.verdict()
+	assert.Equal(t, []string{"warn", "success after 1 outage of 40 s: 0 lost, 15 in doubt, 2 duplicated"}, []string{mark, v.String()})
+	assert.Equal(t, []string{"1 outage of 40 s; over the whole run none: the rate was reached"}, run.limits())
+	run.Result.Complete, run.Result.Outages = false, nil
+	run.Result.Outcome = result.Outcome{Problems: []string{"there is no result.json"}}
+	mark, v = run.verdict()
+	assert.Equal(t, []string{"bad", "unfinished"}, []string{mark, v.String()})
+}

@@ -35,7 +35,8 @@ type story struct {
 func (r *Run) story() story {
 	s := story{Name: r.Name, Head: words.Head(r.Result), Repeat: r.repeats(), Tiles: r.tiles()}
 	s.Numbers = []string{r.lines()[0].counted()}
-	s.Mark, s.Verdict = r.verdict()
+	mark, verdict := r.verdict()
+	s.Mark, s.Verdict = mark, sentence(verdict.String())
 	o := &r.Result.Outcome
 	s.Reason, s.Problems = o.Reason, o.Problems
 	for i := range r.Result.Thresholds {
@@ -69,15 +70,18 @@ func (r *Run) story() story {
 }
 
 // verdict returns the mark and the words of a verdict.
-func (r *Run) verdict() (mark, text string) {
-	if r.Live && !r.Result.Complete {
-		return "live", "Running"
+func (r *Run) verdict() (mark string, v words.Verdict) {
+	v = words.VerdictOf(r.Result)
+	switch {
+	case r.Live && !r.Result.Complete:
+		return "live", words.Verdict{Word: "running"}
+	case !r.Result.Complete:
+		v.Word = "unfinished"
 	}
-	v := words.VerdictOf(r.Result)
 	mark = map[words.VerdictMark]string{
 		words.MarkSuccess: "good", words.MarkOutage: "warn", words.MarkInterrupted: "warn",
 	}[v.Mark]
-	return cmp.Or(mark, "bad"), sentence(v.String())
+	return cmp.Or(mark, "bad"), v
 }
 
 // limits returns the outages and the limit of the rate; if there are several steps, one for each.

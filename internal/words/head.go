@@ -33,11 +33,18 @@ type plannedBroker struct{ Name, Protocol, URL string }
 // Unknown facts are missing. Texts of the broker and the user in it are not escaped.
 func Head(r *result.Result) []string {
 	var plan struct {
-		Steps []struct{ Groups []planned }
+		Steps []struct {
+			Duration string
+			Groups   []planned
+		}
 	}
 	_ = json.Unmarshal(r.Plan, &plan) // a plan may lack any of the fields
 	var brokers, loads []string
+	var limit time.Duration
+	limited := true
 	for _, s := range plan.Steps {
+		d, err := time.ParseDuration(s.Duration)
+		limit, limited = limit+d, limited && err == nil
 		for i := range s.Groups {
 			g := &s.Groups[i]
 			brokers = append(brokers, g.Broker.describe(r, "producers"), g.ConsumerBroker.describe(r, "consumers"))
@@ -52,11 +59,15 @@ func Head(r *result.Result) []string {
 		load = Plural(n, "step") + ", " + load
 	}
 	length, start, version := "", "", ""
-	switch d := time.Duration(r.End-r.Start) * time.Microsecond; {
-	case d >= 100*time.Second:
-		length = d.Round(time.Second).String()
-	case d > 0:
-		length = Seconds(d)
+	took := time.Duration(r.End-r.Start) * time.Microsecond
+	if limited && limit > 0 {
+		took = min(took, limit) // without the drain
+	}
+	switch {
+	case took >= time.Second && took < 100*time.Second: // 20 s, not 20.0 s
+		length = Seconds(took)
+	case took > 0:
+		length = Duration(took.Microseconds())
 	}
 	if r.Start > 0 {
 		start = time.UnixMicro(r.Start).UTC().Format("2 Jan 2006 15:04 UTC")

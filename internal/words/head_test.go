@@ -33,10 +33,10 @@ func TestHead(t *testing.T) {
 			},
 		},
 		{
-			"steps", `{"steps":[{"duration":"1m","groups":[{"role":"producer","rate":"ramp 0 to 9 for 1m","producers":1,"messages":[{},{}],` + artemis + `}]},
-				{"duration":"1m","groups":[{"role":"producer","rate":"9","producers":1,"messages":[{},{}],` + artemis + `}]}]}`,
+			"steps", `{"steps":[{"duration":"1s","groups":[{"role":"producer","rate":"ramp 0 to 9 for 1m","producers":1,"messages":[{},{}],` + artemis + `}]},
+				{"duration":"2s","groups":[{"role":"producer","rate":"9","producers":1,"messages":[{},{}],` + artemis + `}]}]}`,
 			nil,
-			[]string{"AMQP, localhost:5672", "2 steps, 2 kinds of messages, 1 producer", "20 s", "27 Nov 2026 22:35 UTC"},
+			[]string{"AMQP, localhost:5672", "2 steps, 2 kinds of messages, 1 producer", "3 s", "27 Nov 2026 22:35 UTC"},
 		},
 		{
 			"groups", `{"steps":[{"duration":"99s","groups":[{"role":"producer","rate":"pause 1s","producers":1,` + artemis + `},{"role":"consumer","consumers":1,` + artemis + `}]}]}`,
