@@ -74,6 +74,8 @@ func Main(env Env) int {
 	a := newApp(env)
 	a.secrets = learnSecrets(env.Args, a.environ)
 	a.errors = &errorPrinter{secrets: a.secrets, w: env.Stderr, seen: map[string]bool{}}
+	a.errors.overwrite = run.Terminal(env.Stdout) != nil && run.Terminal(env.Stderr) != nil &&
+		run.Variable(env.Environ, "TERM") != "dumb"
 	a.maker.Secrets = a.secrets
 	root := a.root()
 	root.SetArgs(completing(env.Args, a.secrets))

@@ -59,6 +59,8 @@ func isWrite(err error) bool {
 // is safe for concurrent use.
 type errorPrinter struct {
 	secrets *safetext.Secrets
+	// overwrite: the terminal may show a line of a run that the errors replace.
+	overwrite bool
 
 	mu   sync.Mutex
 	w    io.Writer
@@ -122,6 +124,9 @@ func (ep *errorPrinter) say(text string) { ep.put(ep.secrets.Line(text) + "\n") 
 func (ep *errorPrinter) put(lines string) {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
+	if ep.overwrite {
+		lines = "\r\x1b[K" + lines
+	}
 	_, _ = io.WriteString(ep.w, lines) // nobody to tell
 }
 

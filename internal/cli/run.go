@@ -57,10 +57,14 @@ func (a *app) newRun(ready config.Ready) *run.Run {
 	if a.FakeClock {
 		p.FakeClock, p.RunID = true, cmp.Or(p.RunID, 1)
 	}
+	outputs := ready.Values.Outputs
+	if !ready.Values.Has("format") {
+		outputs.Format = "" // it depends on the terminal
+	}
 	return &run.Run{
-		Plan: p, Drivers: a.maker.Driver, Side: ready.Values.Side, Outputs: ready.Values.Outputs, Listen: a.Listen,
+		Plan: p, Drivers: a.maker.Driver, Side: ready.Values.Side, Outputs: outputs, Listen: a.Listen,
 		CommandLine: a.commandLine(), Secrets: a.secrets, Version: a.Version, Stdout: a.Stdout,
-		Stderr: a.Stderr, Signals: a.Signals,
+		Stderr: a.Stderr, Environ: a.Environ, Signals: a.Signals,
 		KeepGC: slices.ContainsFunc(a.Environ, func(v string) bool { return strings.HasPrefix(v, "GOGC=") }),
 		Say:    a.errors.say, OnError: func(err error) { a.errors.print(err) },
 	}
@@ -72,7 +76,7 @@ func (a *app) printEnding(e run.Ending) int {
 		a.errors.say("interrupted: " + nothingDone)
 	}
 	a.errors.print(e.Err)
-	if s := e.Summary; s != nil {
+	if s := e.Summary; s != nil && !(e.Told && a.errors.overwrite) {
 		if !s.Outcome.Success {
 			a.printProblems(s)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/quantity"
+	"github.com/perfmq/perfmq/internal/report"
 	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/sweep"
@@ -45,8 +46,13 @@ func (of *source) plan(cell map[string]string) (config.Ready, error) {
 // progress prints how a sweep or a search proceeds, and its outcome to a writer.
 func (a *app) progress(to io.Writer) sweep.Progress {
 	return sweep.Progress{
-		Say:   a.errors.say,
-		Print: func(line string) { _, _ = fmt.Fprintln(to, a.secrets.Line(line)) },
+		Say: a.errors.say,
+		Print: func(line string) {
+			if line = a.secrets.Line(line); !run.UTF8(a.Environ) {
+				line = report.ASCII(line)
+			}
+			_, _ = fmt.Fprintln(to, line)
+		},
 		Fail:  func(err error) { a.errors.print(err) },
 		Ended: func(_ string, e *run.Ending) { a.printEnding(*e) },
 	}

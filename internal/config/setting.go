@@ -130,8 +130,11 @@ func newSetting(row plan.Row, section string, index int) Setting {
 	if !row.Is("flag") && !row.Is("shape") {
 		s.Places = placesOf(&row, roles)
 	}
-	if s.Name == "find-max" { // also of a scenario, but no flag of perfmq run
+	switch s.Name {
+	case "find-max": // also of a scenario, but no flag of perfmq run
 		s.Places = InRun
+	case "format":
+		s.Default = "short on a terminal, else artemis"
 	}
 	return s
 }

@@ -161,7 +161,7 @@ func (r *reader) block(g grammar) block {
 
 func (r *reader) summary(g grammar, c *console) {
 	r.t.Helper()
-	c.result = r.line(regexp.MustCompile(`^--- result:( {14}success| {17}fail| {5}threshold failed| (?:success|fail|threshold failed) after (?:1 outage of|\d+ outages, the longest) [\d.]+ s: .*\d+ in doubt.*| .* \(not all have an end\): .*)$`))[1]
+	c.result = r.line(regexp.MustCompile(`^--- result:( {14}success| {17}fail| {5}threshold failed| (?:success|fail|threshold failed) after (?:1 outage of|\d+ outages, the longest) [\dhms.]+( m?s)?: .*\d+ in doubt.*| .* \(not all have an end\): .*)$`))[1]
 	c.result = strings.TrimSpace(c.result)
 	c.totals = map[string]uint64{}
 	if g.producing {

@@ -31,6 +31,7 @@ type sampler struct {
 	side      *brokerside.Watch // nil if the broker's side is not watched
 	use       *result.BrokerUse // of the present step
 	step      string
+	ended     []stats.Summary // steps that no snapshot has yet
 	phase     stats.Phase
 	soFar     *stats.Summary       // for the snapshots; nil if they have none
 	queue     chan *stats.Snapshot // closed after the last
@@ -146,6 +147,7 @@ func (s *sampler) collect(last bool) {
 	if snap.Empty() && snap.BrokerSide == nil && snap.To.Sub(snap.From) < sampleInterval/2 {
 		return // the empty rest between the last whole second and the end of a phase
 	}
+	snap.EndedSteps, s.ended = s.ended, nil
 	s.queue <- snap
 }
 

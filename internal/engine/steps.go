@@ -181,6 +181,7 @@ func (r *run) endStep(end ending, sum stats.Summary) {
 	sum.Values = metrics(&sum)
 	sum.Thresholds = r.step.judgeThresholds(sum.Values)
 	r.endedSteps = append(r.endedSteps, sum)
+	r.sampler.locked(func(*stats.Collector) { r.sampler.ended = append(r.sampler.ended, sum) })
 }
 
 // judgeThresholds returns the thresholds of the step with its figures.

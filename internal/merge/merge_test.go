@@ -448,7 +448,7 @@ func TestShardsAreCutOff(t *testing.T) {
 		require.Len(t, m.Outages, 8)
 		var text strings.Builder
 		require.NoError(t, merge.Text(&text, m, strings.TrimSpace))
-		require.Regexp(t, `(?m)^--- result: +success after 4 outages, the longest [0-9.]+ s: 0 lost, \d+ in doubt, \d+ duplicated$`, text.String())
+		require.Regexp(t, `(?m)^--- result: +success after 4 outages, the longest [0-9.]+ m?s: 0 lost, \d+ in doubt, \d+ duplicated$`, text.String())
 		require.Len(t, regexp.MustCompile(`(?m)^--- outage: .* \(shard [12]\), at .* for .*; 4 workers connected again after `).
 			FindAllString(text.String(), -1), 8)
 	})

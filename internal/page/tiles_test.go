@@ -21,7 +21,7 @@ func TestTiles(t *testing.T) {
 	}
 	assert.Equal(t, []tile{
 		{"completed", "100/s", ""},
-		{"ack p50", "923 us", ""},
+		{"ack p50", "923 µs", ""},
 		{"ack p99", "2.25 ms", ""},
 		{"ack max", "2.29 ms", ""},
 		{"lost", unmeasured, ""},

@@ -3,6 +3,7 @@ package plan
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -46,4 +47,15 @@ func (p *Plan) distinct() (list []*Group) {
 		}
 	}
 	return list
+}
+
+// Length returns the length of the load; 0 if it is unknown.
+func (p *Plan) Length() (sum time.Duration) {
+	for i := range p.Steps {
+		if p.Steps[i].Duration <= 0 {
+			return 0
+		}
+		sum += p.Steps[i].Duration
+	}
+	return sum
 }

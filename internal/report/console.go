@@ -32,15 +32,16 @@ const shortest = 100 * time.Millisecond
 type ConsoleOptions struct {
 	// URL is printed before the load begins; it must not hold a password. Empty prints nothing.
 	URL string
-	// ShowLatency adds the latencies to each interval's block; the summary always has them.
+	// ShowLatency adds the latencies to each interval's block, or line; the summary always has them.
 	ShowLatency bool
 
 	// The others are of a [Short] alone. Terminal: a line can be overwritten. Columns returns the width of the
 	// terminal; nil, or a result of 0, if it is unknown.
 	Terminal bool
 	Columns  func() int
-	// Color prints the verdict in color, Lines a line for each interval instead of overwriting one.
-	Color, Lines bool
+	// Color prints the verdict in color, Lines a line for each interval instead of overwriting one; ASCII draws without
+	// other characters.
+	Color, Lines, ASCII bool
 	// Length is the length of the load; 0 if it is unknown.
 	Length time.Duration
 }

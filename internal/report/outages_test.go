@@ -42,7 +42,7 @@ func TestOutageLines(t *testing.T) {
 	require.Len(t, outageLines(many), 3)
 	var short bytes.Buffer
 	require.NoError(t, NewShort(&short, ConsoleOptions{}).Summary(s))
-	require.Contains(t, short.String(), "after     2 outages, 1.5 s in all, the longest 1.5 s; 1 without an end")
+	require.Contains(t, short.String(), "\noutage    at 03:05:05.006: no message came through after it; ")
 	for want, o := range map[string]result.Outcome{
 		"fail": {Interrupted: true}, "success": {Success: true, Interrupted: true}, "fail after 1 outage of 1.5 s: 7 in doubt": {},
 	} {

@@ -10,27 +10,50 @@ import (
 	"unicode/utf8"
 
 	"github.com/perfmq/perfmq/internal/stats"
-	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// shortLines is the maximum number of lines of a short summary.
-const shortLines = 25
+const (
+	// shortLines is the maximum number of lines of a short summary: with a note and a prompt below it, a terminal of 24
+	// lines shows all of it.
+	shortLines = 22
+	// shortColumns is the width of a short summary, and of a terminal if it is unknown.
+	shortColumns = 80
+	// labelColumn is the width of the first column.
+	labelColumn = 10
+)
 
-// shortColumns is the width of a terminal if it is unknown.
-const shortColumns = 100
-
-// Short prints a summary of at most 25 lines: first the verdict, the limit of the rate, problems, warnings and
-// findings; then rates and latencies. During the run a terminal shows one line about the last interval.
+// Short prints a summary of at most 22 lines of 80 columns: first the verdict, the limit of the rate, problems,
+// thresholds, warnings and findings; then rates, latencies and a histogram, if there is room for it. During the run it
+// prints a line for each step that ends, and a terminal shows one line about the last interval.
 type Short struct {
 	*Console
 	shown bool // a line that can be overwritten
+	ended int  // steps that have a line
 }
 
 // NewShort returns a Short that prints to out.
 func NewShort(out io.Writer, options ConsoleOptions) *Short {
 	return &Short{Console: NewConsole(out, options)}
+}
+
+// ASCII replaces the characters beyond ASCII that perfmq itself prints on a terminal.
+func ASCII(text string) string {
+	return strings.NewReplacer("µ", "u", "…", "~", "±", "+-",
+		"█", "#", "▉", "#", "▊", "#", "▋", "#", "▌", "#", "▍", "#", "▎", "#", "▏", "#").Replace(text)
+}
+
+// show prints a text in place of the line that can be overwritten.
+func (s *Short) show(text string) error {
+	if s.shown {
+		text = "\r\x1b[K" + text
+	}
+	s.shown = false
+	if s.options.ASCII {
+		text = ASCII(text)
+	}
+	return s.print(text)
 }
 
 // Start prints the destinations and the broker's URL.
@@ -39,29 +62,42 @@ func (s *Short) Start(run stats.Run) error {
 	if s.options.URL == "" {
 		return nil
 	}
-	return s.print("load on " + s.destinations() + " at " + oneLine(s.options.URL) + "\n")
+	return s.show("load on " + s.destinations() + " at " + oneLine(s.options.URL) + "\n")
 }
 
 func (s *Short) destinations() string {
 	return oneLine(words.First(s.run.Destinations, shownDestinations, ", "))
 }
 
-// Interval shows the line about an interval.
+// Interval shows the line about an interval, and before it those of steps that have ended.
 func (s *Short) Interval(snapshot *stats.Snapshot) error {
-	line := s.status(snapshot)
+	if err := s.steps(snapshot.EndedSteps); err != nil {
+		return err
+	}
 	switch {
 	case s.options.Lines:
-		return s.print(line + "\n")
+		return s.show(s.status(snapshot) + "\n")
 	case s.options.Terminal:
 		columns := 0
 		if s.options.Columns != nil {
 			columns = s.options.Columns()
 		}
+		err := s.show(cut(s.status(snapshot), cmp.Or(columns, shortColumns)-1))
 		s.shown = true
-		return s.print("\r" + cut(line, cmp.Or(columns, shortColumns)-1) + "\x1b[K")
+		return err
 	default:
 		return nil
 	}
+}
+
+// bar draws a share of a width in eighths of a character, rounded up: a share above 0 shows.
+func bar(share float64, width int) string {
+	eighths := int(math.Ceil(share * float64(8*width)))
+	text := strings.Repeat("█", eighths/8)
+	if rest := eighths % 8; rest > 0 {
+		text += string([]rune("▏▎▍▌▋▊▉")[rest-1])
+	}
+	return text
 }
 
 // status returns one line about an interval.
@@ -74,7 +110,8 @@ func (s *Short) status(n *stats.Snapshot) string {
 		}
 	}
 	if left := s.options.Length - elapsed; left > 0 && n.Phase != result.Drain {
-		parts[0] += fmt.Sprintf(", %s left", span(left))
+		share := 100 * float64(elapsed) / float64(s.options.Length)
+		parts[0] = fmt.Sprintf("%2.0f%%  %s, %s left", share, parts[0], span(left))
 	}
 	perSecond := func(c result.Counter) string {
 		return words.Short(float64(n.Get(c))/max(n.To.Sub(n.From).Seconds(), 1e-9)) + "/s"
@@ -84,87 +121,182 @@ func (s *Short) status(n *stats.Snapshot) string {
 	outage := outageNow(n.Outage)
 	add(outage != "", "outage:", outage)
 	add(s.run.Producing, "sent", perSecond(result.Sent))
-	add(s.run.Producing, "completed", perSecond(result.Completed))
+	add(s.run.Producing && !s.run.Consuming, "completed", perSecond(result.Completed))
 	add(s.run.Consuming, "received", perSecond(result.Received))
-	for _, kind := range []result.Kind{result.Response, result.Ack, result.Transfer} {
-		if l := n.Latencies[kind]; l != nil && l.Count > 0 {
-			add(true, result.Kinds()[kind].Name+" p99", words.Duration(l.Percentile(99)))
-			break
-		}
+	if _, l := telling(&n.Latencies); l != nil {
+		add(s.options.ShowLatency, "p50", words.Duration(l.Percentile(50)))
+		add(true, "p99", words.Duration(l.Percentile(99)))
+		add(s.options.ShowLatency, "max", words.Duration(l.Max))
 	}
 	add(s.run.Producing, "in flight", words.Short(float64(n.InFlight)))
 	return strings.Join(parts, "  ")
 }
 
+// telling returns the latency that says most about what a user of the broker waits for; nil if there is none.
+func telling(all *result.Latencies) (name string, l *result.Latency) {
+	for _, kind := range []result.Kind{result.Response, result.Ack, result.Transfer} {
+		if l := all[kind]; l != nil && l.Count > 0 {
+			return result.Kinds()[kind].Name, l
+		}
+	}
+	return "", nil
+}
+
+// steps shows lines about steps that have ended.
+func (s *Short) steps(list []stats.Summary) error {
+	for i := range list {
+		if err := s.show(s.step(&list[i])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// step returns a line about a step that has ended.
+func (s *Short) step(sum *stats.Summary) string {
+	s.ended++
+	line := fmt.Sprintf("step %d of %d %s: %s", s.ended, len(s.run.Steps), oneLine(sum.Name), span(sum.Loaded))
+	if sum.Average.Span > 0 && sum.Sends {
+		line += fmt.Sprintf(", completed %s/s", words.Short(sum.Average.PerSecond(sum.Average.Completed)))
+	}
+	if sum.Average.Span > 0 && sum.Receives {
+		line += fmt.Sprintf(", received %s/s", words.Short(sum.Average.PerSecond(sum.Average.Received)))
+	}
+	if name, l := telling(&sum.Latencies); l != nil {
+		line += ", " + name + " p99 " + words.Duration(l.Percentile(99))
+	}
+	for i := range sum.Thresholds {
+		if !sum.Thresholds[i].Kept {
+			line += ", FAILS " + sum.Thresholds[i].Threshold
+		}
+	}
+	if reason := oneLine(sum.Outcome.Reason); reason != "duration reached" {
+		line += "; " + reason
+	}
+	return strings.Join(words.Wrap(line, shortColumns), "\n          ") + "\n"
+}
+
 // Summary prints the summary.
 func (s *Short) Summary(sum *stats.Summary) error {
-	table, said := s.table(sum), s.said(sum)
-	if room := shortLines - 1 - len(table); len(said) > room {
-		said = append(said[:room-1], fmt.Sprintf("%d more: see --format artemis, --json or --result", len(said)-room+1))
+	if err := s.steps(sum.Ended[min(s.ended, len(sum.Ended)):]); err != nil {
+		return err
 	}
-	verdict, rest := s.verdict(sum)
-	if s.options.Color {
-		color := "\x1b[31m" // red
-		if verdict == "SUCCESS" {
-			color = "\x1b[32m" // green
-		}
-		verdict = color + verdict + "\x1b[0m"
+	lines := s.verdict(sum)
+	table := s.table(sum)
+	lines = append(lines, s.said(sum, shortLines-len(table)-len(lines))...)
+	lines = append(lines, table...)
+	if name, l := telling(&sum.Latencies); l != nil {
+		lines = append(lines, histogram(name, l, min(shortLines-len(lines)-1, mostBars))...)
 	}
-	if s.shown {
-		verdict = "\r\x1b[K" + verdict
-	}
-	lines := append([]string{verdict + rest}, append(said, table...)...)
 	for i, line := range lines {
 		lines[i] = strings.TrimRight(line, " ")
 	}
-	return s.print(strings.Join(lines, "\n") + "\n")
+	return s.show(strings.Join(lines, "\n") + "\n")
 }
 
-// verdict returns the outcome of the run as a word, and the rest of its line.
-func (s *Short) verdict(sum *stats.Summary) (word, rest string) {
-	word = "SUCCESS"
-	if threshold.Fail(sum.Thresholds) {
-		word = "THRESHOLD NOT KEPT"
+// verdict returns the verdict, which one is to read from afar, in one line or two.
+func (s *Short) verdict(sum *stats.Summary) []string {
+	v := words.VerdictOf(&sum.Result)
+	word := strings.ToUpper(v.Word)
+	if s.options.Color {
+		color := "41;97" // white on red
+		switch v.Mark {
+		case words.MarkSuccess:
+			color = "42;30" // black on green
+		case words.MarkOutage, words.MarkInterrupted:
+			color = "43;30" // black on amber
+		}
+		word = "\x1b[1;" + color + "m  " + word + "  \x1b[0m"
 	}
-	if !sum.Outcome.Success {
-		word = "FAILURE"
+	if len(v.Word)+len(v.After) > shortColumns-len("    ")-1 {
+		return []string{word, v.After}
 	}
-	protocol := s.run.Protocol
-	if s.run.ConsumerProtocol != "" && s.run.ConsumerProtocol != protocol {
-		protocol += " to " + s.run.ConsumerProtocol
-	}
-	rest = ": " + oneLine(sum.Outcome.Reason) + " after " + span(time.Duration(sum.End-sum.Start)*time.Microsecond)
+	return []string{word + " " + v.After}
+}
+
+// ran says how long the load was, and of what.
+func (s *Short) ran(sum *stats.Summary) string {
+	text := sum.Outcome.Reason + " after " + span(time.Duration(sum.End-sum.Start)*time.Microsecond)
 	if sum.Average.Span > 0 {
-		rest += " (" + span(sum.Average.Span) + " measured)"
+		text += " (" + span(sum.Average.Span) + " measured)"
 	}
-	return word, rest + ", " + protocol + " " + s.destinations()
+	text += ", " + s.run.Protocol
+	if s.run.ConsumerProtocol != "" && s.run.ConsumerProtocol != s.run.Protocol {
+		text += " to " + s.run.ConsumerProtocol
+	}
+	return text + " " + words.First(s.run.Destinations, shownDestinations, ", ")
 }
 
-// said returns the lines above the figures, the most important first.
-func (s *Short) said(sum *stats.Summary) (lines []string) {
+// said returns the sentences about the run, the most important first, in at most that many lines.
+func (s *Short) said(sum *stats.Summary, room int) (lines []string) {
+	left := 0 // sentences without a place
 	add := func(label string, texts ...string) {
 		for _, text := range texts {
-			lines = append(lines, fmt.Sprintf("%-9s %s", label, oneLine(text)))
-		}
-	}
-	if sum.Limit != nil {
-		add("limit", words.Limit(sum.Limit))
-	}
-	if outages := words.Outages(sum.Outages, sum.MoreOutages); outages != "" {
-		add("after", outages)
-	}
-	add("problem", sum.Problems()...)
-	for _, kept := range []bool{false, true} {
-		for i := range sum.Thresholds {
-			if sum.Thresholds[i].Kept == kept {
-				add("threshold", sum.Thresholds[i].String())
+			wrapped := words.Wrap(oneLine(text), shortColumns-labelColumn)
+			if left > 0 || len(lines)+len(wrapped) >= room {
+				left++
+				continue
+			}
+			head := label
+			for _, line := range wrapped {
+				lines = append(lines, fmt.Sprintf("%-*s%s", labelColumn, head, line))
+				head = ""
 			}
 		}
 	}
+	add("run", s.ran(sum))
+	if sum.Limit != nil {
+		add("limit", words.Limit(sum.Limit))
+	}
+	for i := range sum.Findings {
+		if f := &sum.Findings[i]; f.Severity == result.Problem {
+			add("problem", f.Text)
+			if f.Hint != "" {
+				add("hint", f.Hint)
+			}
+		}
+	}
+	for _, kept := range []bool{false, true} {
+		for i := range sum.Thresholds {
+			if t := &sum.Thresholds[i]; t.Kept == kept {
+				add("threshold", thresholdText(t))
+			}
+		}
+	}
+	add("outage", outageLines(sum)...)
 	add("warning", sum.Warnings()...)
 	add("finding", sum.Notes()...)
 	add("left", sum.Outcome.LeftBehind...)
+	add("perfmq", tester(sum))
+	if left > 0 {
+		lines = append(lines, fmt.Sprintf("and       %d more: see --format artemis, --json or --result", left))
+	}
 	return lines
+}
+
+// thresholdText returns a threshold with its verdict and the measured value.
+func thresholdText(t *result.Threshold) string {
+	text := t.Threshold
+	if t.Step != "" {
+		text = t.Step + ": " + text
+	}
+	if t.Kept {
+		return text + " passes: " + t.Value
+	}
+	return text + " FAILS: " + t.Value
+}
+
+// tester names what perfmq used itself, and the broker.
+func tester(sum *stats.Summary) string {
+	cores, of := coresUsed(&sum.Tester)
+	text := cores + of
+	if sum.Tester.MemoryPeak > 0 {
+		text += ", " + words.Megabytes(float64(sum.Tester.MemoryPeak)) + " MB"
+	}
+	if len(sum.Brokers) > 0 {
+		text += "; broker: " + strings.TrimSpace(sum.Brokers[0].Product+" "+sum.Brokers[0].Version)
+	}
+	return text
 }
 
 // table returns the figures.
@@ -202,39 +334,45 @@ func (s *Short) table(sum *stats.Summary) []string {
 		row("received", a.Received, sum.Total.Get(result.Received), a.ReceivedBytes, &sum.Minimum.Received,
 			&sum.Maximum.Received)
 	}
-	lines = append(append(lines, shortLatencies(&sum.Latencies)...), "")
-	cores, of := coresUsed(&sum.Tester)
-	text := "tester: " + cores + of
-	if sum.Tester.MemoryPeak > 0 {
-		text += ", " + words.Megabytes(float64(sum.Tester.MemoryPeak)) + " MB at most"
-	}
-	if len(sum.Brokers) > 0 {
-		text += "; broker: " + oneLine(strings.TrimSpace(sum.Brokers[0].Product+" "+sum.Brokers[0].Version))
-	}
-	return append(append(lines, shortSteps(sum.Ended)...), text)
+	return append(lines, shortLatencies(&sum.Latencies)...)
 }
 
-// shownSteps is the maximum number of steps in a summary.
-const shownSteps = 5
+// mostBars is the maximum number of bars of a histogram, leastBars the minimum.
+const (
+	mostBars  = 6
+	leastBars = 3
+)
 
-// shortSteps returns a line for each of several steps.
-func shortSteps(list []stats.Summary) (lines []string) {
-	for i := range list {
-		if i == shownSteps {
-			return append(lines, fmt.Sprintf("and %d more steps", len(list)-i))
+// histogram draws a latency after an empty line: a bar for each part of its range, with the upper end of that. The
+// quotient of two ends is constant. It is nil if there is no room, or too little to show.
+func histogram(name string, l *result.Latency, rows int) []string {
+	low, high := float64(max(l.Percentile(0), 1)), float64(l.Max)
+	if rows < leastBars || l.Histogram == nil || high < 2*low {
+		return nil
+	}
+	var ends, counts []int64
+	for i := range rows {
+		end := low * math.Pow(high/low, float64(i+1)/float64(rows))
+		digit := math.Pow(10, max(0, math.Floor(math.Log10(end))-1)) // two digits, as shown
+		ends = append(ends, int64(math.Round(end/digit)*digit))
+	}
+	ends[rows-1], counts = l.Max, make([]int64, rows)
+	i, most := 0, int64(0)
+	for _, b := range l.Histogram.Bars() {
+		for i < rows-1 && b.UpTo > ends[i] {
+			i++
 		}
-		s := &list[i]
-		line := fmt.Sprintf("step %s: %s, %s", oneLine(s.Name), oneLine(s.Outcome.Reason), span(s.Loaded))
-		if s.Average.Span > 0 && s.Sends {
-			line += fmt.Sprintf(", completed %s/s", words.Short(s.Average.PerSecond(s.Average.Completed)))
-		}
-		if s.Average.Span > 0 && s.Receives {
-			line += fmt.Sprintf(", received %s/s", words.Short(s.Average.PerSecond(s.Average.Received)))
-		}
-		if l := s.Latencies[result.Ack]; l != nil && l.Count > 0 {
-			line += ", ack p99 " + words.Duration(l.Percentile(99))
-		}
-		lines = append(lines, line)
+		counts[i] += b.Count
+		most = max(most, counts[i])
+	}
+	lines := []string{""}
+	for i, n := range counts {
+		const width = 46
+		drawn := bar(float64(n)/float64(most), width)
+		share := words.Percent(float64(n) / float64(l.Count))
+		lines = append(lines, fmt.Sprintf("%-*s%9s  %-*s%9s", labelColumn, name, words.Duration(ends[i]), width, drawn,
+			share))
+		name = ""
 	}
 	return lines
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -80,6 +81,7 @@ func TestShort(t *testing.T) {
 			require.LessOrEqual(t, len(lines), shortLines)
 			for _, line := range lines {
 				require.Equal(t, strings.TrimRight(line, " "), line)
+				require.LessOrEqual(t, utf8.RuneCountInString(line), shortColumns)
 			}
 			require.NotContains(t, out.String(), "\x1b")
 		})
@@ -102,7 +104,7 @@ func TestShortNamesDestinations(t *testing.T) {
 		require.NoError(t, c.Start(run))
 		require.Equal(t, "load on "+want+" at amqp://localhost:5672\n", out.String())
 		require.NoError(t, c.Summary(summary(stats.Counters{}, closedLoop())))
-		require.Contains(t, out.String(), ", amqp "+want+"\n")
+		require.Contains(t, strings.Join(strings.Fields(out.String()), " "), ", amqp "+want+" ")
 	}
 }
 
@@ -116,28 +118,71 @@ func TestShortSteps(t *testing.T) {
 	require.LessOrEqual(t, strings.Count(out.String(), "\n"), shortLines)
 }
 
-// A terminal shows one line that is overwritten, and colours only on request.
+// A terminal shows one line that is overwritten, and colors only on request.
 func TestShortOnATerminal(t *testing.T) {
 	t.Parallel()
-	for _, color := range []bool{false, true} {
+	columns := 120
+	for _, ascii := range []bool{false, true} {
 		var out bytes.Buffer
-		c := NewShort(&out, ConsoleOptions{Terminal: true, Color: color, Columns: func() int { return 120 }, Length: time.Minute})
+		c := NewShort(&out, ConsoleOptions{Terminal: true, Columns: func() int { return columns }, Length: time.Minute, ASCII: ascii})
 		require.NoError(t, c.Start(clientRun()))
 		s := snapshot(stats.Measure, 1, stats.Counters{result.Sent: 27640, result.Completed: 27578, result.Received: 26457}, openLoop())
-		require.NoError(t, c.Interval(s))
-		require.Equal(t, "\r2.0 s, 58 s left  sent 27.4k/s  completed 27.3k/s  received 26.2k/s  response p99 1.00 s  in flight 62\x1b[K", out.String())
-		out.Reset()
-		c.options.Columns = func() int { return 80 }
-		require.NoError(t, c.Interval(s))
-		require.Equal(t, "\r2.0 s, 58 s left  sent 27.4k/s  completed 27.3k/s  received 26.2k/s  response …\x1b[K", out.String())
-		out.Reset()
-		require.NoError(t, c.Summary(shortRuns()["success"]))
-		want := "\r\x1b[KSUCCESS: duration"
-		if color {
-			want = "\r\x1b[K\x1b[32mSUCCESS\x1b[0m: duration"
+		line := " 3%  2.0 s, 58 s left  sent 27.4k/s  received 26.2k/s  p99 1.00 s  in flight 62"
+		for _, columns = range []int{120, 80} {
+			want := cut(line, columns-1)
+			if ascii {
+				want = ASCII(want)
+				require.Equal(t, strings.ToValidUTF8(want, "?"), want)
+			}
+			out.Reset()
+			require.NoError(t, c.Interval(s))
+			require.Equal(t, want, strings.TrimPrefix(out.String(), "\r\x1b[K"))
 		}
+		c.options.ShowLatency = true
+		require.Contains(t, c.status(s), "  p50 502 ms  p99 1.00 s  max 1.00 s  ")
+	}
+}
+
+// The color of the verdict is that of its mark: neither an outage nor an interruption is green.
+func TestShortColors(t *testing.T) {
+	t.Parallel()
+	runs := shortRuns()
+	runs["outage"], runs["interrupted"], runs["threshold"] = shortRuns()["success"], shortRuns()["success"], shortRuns()["success"]
+	runs["outage"].Outages = []result.Outage{{Time: 1, Length: 40_000_000, Reconnected: 1, InDoubt: 15, Class: "connect", Error: "refused"}}
+	runs["interrupted"].Outcome.Interrupted = true
+	runs["threshold"].Thresholds = fakeThresholds()
+	for name, want := range map[string]string{
+		"success": "\x1b[1;42;30m  SUCCESS  \x1b[0m\n", "failure": "\x1b[1;41;97m  FAILED  \x1b[0m\n", "threshold": "\x1b[1;41;97m  THRESHOLD FAILED  \x1b[0m\n",
+		"outage":      "\x1b[1;43;30m  SUCCESS  \x1b[0m after 1 outage of 40 s: 0 missing, 15 in doubt\n",
+		"interrupted": "\x1b[1;43;30m  INTERRUPTED  \x1b[0m\n",
+	} {
+		var out bytes.Buffer
+		require.NoError(t, NewShort(&out, ConsoleOptions{Terminal: true, Color: true}).Summary(runs[name]))
 		require.True(t, strings.HasPrefix(out.String(), want), "%q", out.String())
 	}
+}
+
+// TestHistogram: each bar has the messages up to its time, and above that of the bar before.
+func TestHistogram(t *testing.T) {
+	t.Parallel()
+	l := result.NewLatency()
+	for us, n := range map[int]int{100: 60, 110: 30, 500: 9, 10_000: 1} {
+		for range n {
+			l.Record(time.Duration(us) * time.Microsecond)
+		}
+	}
+	want := []string{
+		"",
+		"ack          220 µs  ██████████████████████████████████████████████  90.00 %",
+		"             460 µs                                                   0.00 %",
+		"            1.00 ms  ████▋                                            9.00 %",
+		"            2.20 ms                                                   0.00 %",
+		"            4.60 ms                                                   0.00 %",
+		"            10.0 ms  ▋                                                1.00 %",
+	}
+	require.Equal(t, want, histogram("ack", l, 6))
+	require.Nil(t, histogram("ack", l, leastBars-1), "no room")
+	require.Nil(t, histogram("ack", spread(0), 6), "all are equal")
 }
 
 // With an interval, lines and blocks cover that many seconds, and never two phases.

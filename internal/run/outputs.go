@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -125,15 +126,20 @@ func (r *Run) newConsole(stdout io.Writer) (c report.Reporter) {
 		stdout, terminal = r.Stderr, r.Stderr
 	}
 	options := report.ConsoleOptions{URL: brokerURLs(r.Plan), ShowLatency: o.ShowLatency}
-	every := o.Interval
-	switch o.Format {
+	file := Terminal(terminal)
+	format, every := o.Format, o.Interval
+	if format == "" && file != nil {
+		format = Short
+	}
+	switch format {
 	case RocketMQ:
 		c = report.NewRocketMQ(stdout, options)
 		every = cmp.Or(every, report.BenchmarkPeriod)
 	case Short:
-		options.Lines, options.Length = o.Interval > 0, length(r.Plan)
-		if file, ok := terminal.(*os.File); ok && term.IsTerminal(int(file.Fd())) { //nolint:gosec // small
-			options.Terminal, options.Color = true, os.Getenv("NO_COLOR") == ""
+		options.Lines, options.Length, options.ASCII = o.Interval > 0, r.Plan.Length(), !UTF8(r.Environ)
+		if file != nil && Variable(r.Environ, "TERM") != "dumb" {
+			r.told = true
+			options.Terminal, options.Color = true, Variable(r.Environ, "NO_COLOR") == ""
 			options.Columns = func() int {
 				width, _, _ := term.GetSize(int(file.Fd())) //nolint:gosec // small
 				return width
@@ -149,15 +155,31 @@ func (r *Run) newConsole(stdout io.Writer) (c report.Reporter) {
 	return c
 }
 
-// length returns the length of the load of a plan; 0 if it is unknown.
-func length(p *plan.Plan) (sum time.Duration) {
-	for i := range p.Steps {
-		if p.Steps[i].Duration <= 0 {
-			return 0
-		}
-		sum += p.Steps[i].Duration
+// Terminal returns the terminal to which a writer writes; nil if it does not.
+func Terminal(w io.Writer) *os.File {
+	file, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) { //nolint:gosec // small
+		return nil
 	}
-	return sum
+	return file
+}
+
+// Variable returns the first of some variables of an environment, as of os.Environ, that is not empty.
+func Variable(environ []string, names ...string) string {
+	for _, name := range names {
+		for _, v := range environ {
+			if text, ok := strings.CutPrefix(v, name+"="); ok && text != "" {
+				return text
+			}
+		}
+	}
+	return ""
+}
+
+// UTF8 reports whether the locale of an environment has the characters that perfmq draws.
+func UTF8(environ []string) bool {
+	locale := strings.ToUpper(Variable(environ, "LC_ALL", "LC_CTYPE", "LANG"))
+	return strings.Contains(strings.ReplaceAll(locale, "-", ""), "UTF8") || runtime.GOOS == "windows"
 }
 
 // brokerURLs returns the URLs for the console: the broker's of a command line, or all brokers' of a scenario.

@@ -48,6 +48,7 @@ type Run struct {
 	Listen  listen.Listener // opens the port of the metrics; nil for [listen.TCP]
 	Stdout  io.Writer
 	Stderr  io.Writer        // for the console, if standard output is for JSON
+	Environ []string         // as of os.Environ: the user's language and terminal
 	Signals <-chan os.Signal // signals that end the run; nil for none
 	KeepGC  bool             // the garbage collector is set by the user
 	// Say tells the user something that is no error, and OnError at once of an output that failed.
@@ -56,6 +57,7 @@ type Run struct {
 
 	metrics *report.Prometheus // nil if none are served
 	page    *page.Feed         // nil if none is served
+	told    bool               // a terminal shows problems and thresholds
 
 	endpoints map[*plan.Broker]*engine.Endpoint
 	watched   *brokerside.Watch // nil if nothing is watched
@@ -97,7 +99,7 @@ func (r *Run) Do() Ending {
 		func(ctx context.Context, stop <-chan struct{}) Ending {
 			return r.runEngine(ctx, stop, &over)
 		})
-	e.Opened, e.Interrupted, e.Abandoned = true, interrupted, !waited
+	e.Opened, e.Interrupted, e.Abandoned, e.Told = true, interrupted, !waited, r.told
 	return e
 }
 
@@ -196,6 +198,8 @@ type Ending struct {
 	Interrupted bool
 	// Abandoned: the user did not wait for the end. Nothing else is known.
 	Abandoned bool
+	// Told: a summary on a terminal shows the problems and the thresholds that failed.
+	Told bool
 }
 
 // Ended reports whether the user wanted the run to end before its plan did.

@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"slices"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/brokerside"
@@ -69,6 +70,8 @@ type Snapshot struct {
 	Outage *OutageProgress
 	// SoFar is the run up to a second before, with findings, and thresholds as they stand; nil unless it was asked for.
 	SoFar *Summary
+	// EndedSteps are the steps that ended before the interval, if no earlier snapshot has them.
+	EndedSteps []Summary
 }
 
 // Empty reports whether nothing happened in the interval. A message counts as sent as soon as it has ended, which may
@@ -89,5 +92,6 @@ func (s *Snapshot) Empty() bool {
 func (s *Snapshot) Join(next *Snapshot) *Snapshot {
 	joined := *next
 	joined.From, joined.Row = s.From, *s.Row.Join(&next.Row)
+	joined.EndedSteps = slices.Concat(s.EndedSteps, next.EndedSteps)
 	return &joined
 }

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
-	"text/tabwriter"
+	"time"
+	"unicode/utf8"
 
 	"github.com/perfmq/perfmq/internal/sweep/record"
 	"github.com/perfmq/perfmq/internal/threshold"
@@ -49,30 +51,55 @@ func (s *Sweep) Titles() (list []string) {
 	return list
 }
 
-// sayRun says which run begins.
+// sayRun says which run begins, and how long the sweep may last.
 func (s *Sweep) sayRun(r *record.Run) {
 	if s.Silent {
 		return
 	}
-	text := fmt.Sprintf("run %d of %d", s.finished()+1, len(s.state.Runs))
-	if title := s.state.Title(r.Values); title != "" {
-		text += ": " + title
+	var parts []string
+	if len(s.Cells) > 1 {
+		parts = append(parts, fmt.Sprintf("cell %d of %d", r.Cell, len(s.Cells)))
 	}
 	if s.Repeats > 1 {
-		text += fmt.Sprintf(", repeat %d of %d", r.Repeat, s.Repeats)
+		parts = append(parts, fmt.Sprintf("repeat %d of %d", r.Repeat, s.Repeats))
 	}
-	s.note("%s", text)
+	if left := s.left().Round(time.Second); left > 0 {
+		parts = append(parts, fmt.Sprintf("about %v left", left))
+	}
+	s.note("%s", strings.TrimSuffix(strings.Join(parts, ", ")+": "+s.state.Title(r.Values), ": "))
 }
 
-// printRun prints a line about an ended run.
+// left estimates the time that the runs without an end take: their planned lengths, and the average time that the runs
+// with an end took beyond theirs. It is 0 if nothing is known.
+func (s *Sweep) left() (sum time.Duration) {
+	var beyond, ended, waiting time.Duration
+	for i := range s.state.Runs {
+		r := &s.state.Runs[i]
+		length := s.lengths[r.Cell-1]
+		if r.State == record.Done {
+			ended++
+			beyond += time.Duration(r.End-r.Start)*time.Microsecond - length
+			continue
+		}
+		waiting++
+		sum += length + s.Settle
+	}
+	if ended > 0 {
+		sum += beyond * waiting / ended
+	}
+	return sum
+}
+
+// printRun prints a line about an ended run: its rates. The table has the latencies.
 func (s *Sweep) printRun(r *record.Run) {
 	if s.Silent {
 		return
 	}
 	var parts []string
 	for _, name := range s.state.Names(record.Usual()) {
-		if v, known := r.Figures[name]; known {
-			parts = append(parts, name+" "+r.Bound(name)+figure(name, v))
+		short, rate := strings.CutSuffix(name, ".avg")
+		if v, known := r.Figures[name]; rate && known {
+			parts = append(parts, short+" "+r.Bound(name)+figure(name, v))
 		}
 	}
 	switch {
@@ -95,13 +122,16 @@ func (s *Sweep) printRun(r *record.Run) {
 	s.print("--- %s: %s\n", cmp.Or(title, s.state.Name), strings.Join(parts, ", "))
 }
 
-// figure formats a value with its unit; large rates have no decimals.
+// figure formats a value with its unit, in three digits.
 func figure(name string, v float64) string {
-	unit := record.UnitOf(name)
-	if unit == threshold.PerSecond && v >= 100 {
-		v = math.Round(v)
+	switch unit := record.UnitOf(name); unit {
+	case threshold.PerSecond:
+		return words.Short(v) + "/s"
+	case threshold.Time:
+		return words.Duration(int64(math.Round(v)))
+	default:
+		return unit.Format(v)
 	}
-	return unit.Format(v)
 }
 
 // conclude judges the sweep, prints its table, and returns the exit status.
@@ -122,63 +152,102 @@ func (s *Sweep) conclude(status int) int {
 	return status
 }
 
-// printTable prints the medians of each cell, with the lowest and highest of its repeats.
-func (s *Sweep) printTable(rows []record.Row, columns []string) {
-	var b strings.Builder
-	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	line := func(axis func(name string) string, runs string, column func(name string) string) {
-		var cells []string
-		for _, a := range s.Axes {
-			cells = append(cells, axis(a.Name))
-		}
-		cells = append(cells, runs)
-		for _, name := range columns {
-			cells = append(cells, column(name))
-		}
-		_, _ = fmt.Fprintln(t, strings.Join(cells, "\t")+"\t") // a strings.Builder never fails
-	}
+// tableColumns is the width of a table: that of a terminal.
+const tableColumns = 80
+
+// printTable prints the medians of each cell. Columns that do not fit stand in a table below, with the axes once more.
+func (s *Sweep) printTable(rows []record.Row, names []string) {
 	printable := func(r rune) rune { return max(r, ' ') } // no tabs and line breaks
-	itself := func(name string) string { return name }
-	line(itself, "runs", itself)
-	for i := range rows {
-		row := &rows[i]
-		line(func(name string) string { return strings.Map(printable, row.Values[name]) }, runsText(row),
-			func(name string) string { return spread(row, name) })
+	var left, columns [][]string
+	for _, a := range s.Axes {
+		column := []string{a.Name}
+		for i := range rows {
+			column = append(column, strings.Map(printable, rows[i].Values[a.Name]))
+		}
+		left = append(left, column)
 	}
-	_ = t.Flush() // a strings.Builder never fails
+	runs := []string{"runs"}
+	for i := range rows {
+		runs = append(runs, runsText(&rows[i]))
+	}
+	columns = append(columns, runs)
+	for _, name := range names {
+		column := []string{name}
+		for i := range rows {
+			column = append(column, spread(&rows[i], name))
+		}
+		columns = append(columns, column)
+	}
 	what := "metrics of each cell"
 	if s.Repeats > 1 {
-		what = "medians of the repeats (lowest to highest)"
+		what = "medians of the repeats, with the farthest repeat"
 	}
-	if text := s.state.Bounded(); text != "" {
-		what += "; " + text
+	text := fmt.Sprintf("\n--- SWEEP %s: %s\n", s.state.Name, what)
+	if bounded := s.state.Bounded(); bounded != "" {
+		text += bounded + "\n"
 	}
-	s.print("\n--- SWEEP %s: %s\n%s", s.state.Name, what, b.String())
+	for len(columns) > 0 {
+		n := 1
+		for n < len(columns) && widthOf(left)+widthOf(columns[:n+1]) <= tableColumns+2 { // none before the first
+			n++
+		}
+		text += tableOf(slices.Concat(left, columns[:n]))
+		if columns = columns[n:]; len(columns) > 0 {
+			text += "\n"
+		}
+	}
+	s.print("%s", text)
+}
+
+// widthOf returns the width of columns, each with two blanks.
+func widthOf(columns [][]string) (sum int) {
+	for _, column := range columns {
+		width := 0
+		for _, cell := range column {
+			width = max(width, utf8.RuneCountInString(cell))
+		}
+		sum += width + 2
+	}
+	return sum
+}
+
+// tableOf returns the lines of columns: the first one begins at the left, the others end at the right.
+func tableOf(columns [][]string) string {
+	var b strings.Builder
+	for i := range columns[0] {
+		fmt.Fprintf(&b, "%-*s", widthOf(columns[:1])-2, columns[0][i])
+		for _, column := range columns[1:] {
+			fmt.Fprintf(&b, "%*s", widthOf([][]string{column}), column[i])
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
 }
 
 // runsText returns the number of good runs of a cell, and the numbers of failed runs and of runs that perfmq limited.
 func runsText(row *record.Row) string {
-	var parts []string
+	text := fmt.Sprint(row.Good)
 	if row.Failed > 0 {
-		parts = append(parts, fmt.Sprintf("%d failed", row.Failed))
+		text += fmt.Sprintf(", %d failed", row.Failed)
 	}
 	if row.Bounded > 0 {
-		parts = append(parts, fmt.Sprintf("%d bounded by perfmq", row.Bounded))
+		text += fmt.Sprintf(", %d bounded", row.Bounded)
 	}
-	if len(parts) == 0 {
-		return fmt.Sprint(row.Good)
-	}
-	return fmt.Sprintf("%d (%s)", row.Good, strings.Join(parts, ", "))
+	return text
 }
 
+// spread returns a median and, of several repeats, the distance of the farthest one from it.
 func spread(row *record.Row, name string) string {
 	f, ok := row.Figures[name]
 	if !ok {
 		return "-"
 	}
-	text := row.Bound(name) + figure(name, f.Median)
-	if f.N > 1 {
-		text += fmt.Sprintf(" (%s-%s)", figure(name, f.Minimum), figure(name, f.Maximum))
+	text := figure(name, f.Median)
+	if row.Bound(name) != "" {
+		text = ">= " + text
+	}
+	if f.N > 1 && f.Median > 0 {
+		text += fmt.Sprintf(" ±%.0f%%", 100*max(f.Maximum-f.Median, f.Median-f.Minimum)/f.Median)
 	}
 	return text
 }

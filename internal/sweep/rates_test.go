@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -23,7 +24,7 @@ func capacity(n float64) probe {
 // quietly searches without notes of the loads.
 func quietly(first float64, probe probe) (*record.Search, error) {
 	found := &record.Search{}
-	return found, (&finder{first, probe, func(*record.Search) error { return nil }, found}).highest()
+	return found, (&finder{first: first, probe: probe, note: func(*record.Search) error { return nil }, Search: found}).highest()
 }
 
 // TestMax: the search finds any capacity to 2%, in few points.
@@ -41,6 +42,28 @@ func TestMax(t *testing.T) {
 			require.Equal(t, record.Point{Rate: f.Above, Why: "too much"}, f.Failed)
 			require.LessOrEqual(t, len(f.Points), 41)
 		}
+	}
+}
+
+// TestOutlook: of a steady broker, the number of loads to follow is right to two, from the first load that fails on.
+func TestOutlook(t *testing.T) {
+	for _, n := range []float64{1500, 37_000, 400} {
+		found := &record.Search{}
+		var said []string
+		f := &finder{probe: capacity(n), Search: found}
+		f.note = func(*record.Search) error { said = append(said, f.outlook()); return nil }
+		require.NoError(t, f.highest())
+		require.Len(t, said, len(found.Points))
+		for i, text := range said[:len(said)-1] {
+			var left int
+			if _, err := fmt.Sscanf(text, "; about %d to follow", &left); err == nil {
+				require.InDelta(t, len(said)-1-i, left, 2, said)
+			} else {
+				require.Regexp(t, `^; \d+\+ to follow$`, text)
+			}
+		}
+		require.Regexp(t, `; about \d+ to follow`, said[len(said)/2+1])
+		require.Empty(t, said[len(said)-1])
 	}
 }
 

@@ -47,6 +47,7 @@ type Search struct {
 	dir   string // for the results; empty for none
 	asked []threshold.Threshold
 	tried int
+	line  string // about the last load
 }
 
 // Do runs the search. It returns the outcome and the exit status.
@@ -62,7 +63,12 @@ func (s *Search) Do() (*record.Search, int) {
 	s.print("--- FIND-MAX: the highest rate at which %s; a load may miss its target by %d messages",
 		strings.Join(out.Thresholds, ", "), atBorders)
 	if err = s.keep(out); err == nil {
-		err = (&finder{s.From, s.probe, s.keep, out}).highest()
+		f := &finder{first: s.From, probe: s.probe, Search: out}
+		f.note = func(so *record.Search) error {
+			s.print("%s%s", s.line, f.outlook())
+			return s.keep(so)
+		}
+		err = f.highest()
 	}
 	status := s.conclude(out, err)
 	if err := s.keep(out); err != nil {
@@ -171,8 +177,9 @@ func (s *Search) probe(rate float64, hold bool) (point record.Point, err error) 
 	}
 	point = judge(e.Summary)
 	point.Why, point.Limit = of.Secrets.Line(point.Why), of.Secrets.Line(point.Limit) // may hold texts of the broker
-	s.printLoad(rate, hold, measured(&of.Plan.Steps[0]), &point, e.Summary)
+	s.line = s.describe(rate, hold, measured(&of.Plan.Steps[0]), &point, e.Summary)
 	if n := e.Summary.Missing; n != nil && *n > 0 {
+		s.print("%s", s.line)
 		s.Progress.Fail(plan.Wrong("purge the destination, and raise --drain-timeout",
 			"%d messages left after --drain-timeout would disturb the next load",
 			*n))
@@ -209,8 +216,8 @@ func judge(s *stats.Summary) record.Point {
 	return p
 }
 
-// printLoad prints a line about a load.
-func (s *Search) printLoad(rate float64, hold bool, length time.Duration, p *record.Point, sum *stats.Summary) {
+// describe returns a line about a load.
+func (s *Search) describe(rate float64, hold bool, length time.Duration, p *record.Point, sum *stats.Summary) string {
 	verdict := p.Verdict()
 	if hold {
 		verdict += " for " + length.Round(time.Millisecond).String()
@@ -222,8 +229,9 @@ func (s *Search) printLoad(rate float64, hold bool, length time.Duration, p *rec
 			values = append(values, fmt.Sprintf("%s %s", o.Metric, o.Value))
 		}
 	}
-	s.print("--- %12s msg/s: %-9s  %s; limit: %s", record.PerSecond(rate), verdict, strings.Join(values, ", "),
-		cmp.Or(p.Limit, result.LimitNone))
+	limit, _, _ := strings.Cut(cmp.Or(p.Limit, result.LimitNone), " (")
+	return fmt.Sprintf("--- %9s msg/s: %-4s  %s; limit: %s", record.PerSecond(rate), verdict,
+		strings.Join(values, ", "), limit)
 }
 
 // conclude prints the outcome and returns the exit status.
@@ -294,6 +302,7 @@ type finder struct {
 	probe func(rate float64, hold bool) (record.Point, error) // puts a load on the broker; an error ends the search
 	note  func(*record.Search) error                          // called after each load; an error ends the search
 	*record.Search
+	confirmed float64 // the lowest rate that failed and was tried once more
 }
 
 // highest finds the highest rate that passes: it doubles the rate until a load fails, bisects, tries the lowest failed
@@ -329,6 +338,7 @@ func (s *finder) narrow() error {
 		case above == 0 || confirms == maxConfirms:
 			return nil
 		}
+		s.confirmed = above
 		if err := s.try(above, false); err != nil || s.Above == above {
 			return err
 		}
@@ -356,26 +366,44 @@ func (s *finder) next() (rate float64) {
 // try tries a rate. If it fails to hold, the highest rate below it that passed remains. It returns [errUndecided] when
 // perfmq was the limit of each try.
 func (s *finder) try(rate float64, hold bool) error {
-	var p record.Point
-	for tries := 0; tries < patience; tries++ {
-		var err error
-		if p, err = s.probe(rate, hold); err != nil {
+	for tries := 1; ; tries++ {
+		p, err := s.probe(rate, hold)
+		if err != nil {
 			return err
 		}
 		p.Rate, p.Hold = rate, hold
 		s.Points = append(s.Points, p)
-		if p.Kept || !p.Tester {
-			break
+		decided := p.Kept || !p.Tester
+		if decided || tries == patience {
+			s.judge(p)
+		}
+		switch err := s.note(s.Search); {
+		case err != nil || decided:
+			return err
+		case tries == patience:
+			return errUndecided
 		}
 	}
-	s.judge(p)
-	if err := s.note(s.Search); err != nil {
-		return err
+}
+
+// outlook says how many loads may follow, if the loads go on as a steady broker lets them. It is empty after the last.
+func (s *finder) outlook() string {
+	low, high, format := s.Rate, s.Above, "; about %d to follow"
+	n := 2 // the lowest rate that failed is tried once more, and the rate found is held
+	switch {
+	case s.Held || s.Failed.Tester && s.Rate == 0:
+		return ""
+	case s.Failed.Tester: // the search goes no higher
+		return fmt.Sprintf(format, 1)
+	case high == 0 || low == 0: // the rate is doubled, or quartered, until one load fails, or passes
+		low, high, format = 1, 2, "; %d+ to follow"
+		n++
 	}
-	if p.Tester && !p.Kept {
-		return errUndecided
+	if s.confirmed == high {
+		n--
 	}
-	return nil
+	halvings := math.Log2(math.Log(high/low) / math.Log(1+precision))
+	return fmt.Sprintf(format, n+max(0, int(math.Ceil(halvings))))
 }
 
 // judge updates the findings with the outcome of a load: Rate with the highest rate below a failure that passed, Failed

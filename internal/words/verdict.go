@@ -68,9 +68,9 @@ func afterOutages(r *result.Result) string {
 	case !known:
 		text += " (not all have an end)"
 	case metrics["outage.count"] == 1:
-		text += " of " + Seconds(time.Duration(longest)*time.Microsecond)
+		text += " of " + length(longest)
 	default:
-		text += ", the longest " + Seconds(time.Duration(longest)*time.Microsecond)
+		text += ", the longest " + length(longest)
 	}
 	var effects []string
 	for _, effect := range [][2]string{
@@ -81,4 +81,12 @@ func afterOutages(r *result.Result) string {
 		}
 	}
 	return text + ": " + strings.Join(effects, ", ")
+}
+
+// length returns the length of an outage in microseconds; whole seconds have no decimals.
+func length(us float64) string {
+	if us < 1e6 || us >= 1e8 {
+		return Duration(int64(us))
+	}
+	return Seconds(time.Duration(us) * time.Microsecond)
 }

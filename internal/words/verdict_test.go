@@ -31,6 +31,7 @@ func TestVerdict(t *testing.T) {
 		{words.MarkInterrupted, "interrupted", result.Result{Outcome: result.Outcome{Success: true, Interrupted: true}}},
 		{words.MarkOutage, "success after 1 outage of 40 s: 15 in doubt", result.Result{Outcome: success, Outages: []result.Outage{ended}}},
 		{words.MarkOutage, "success after 1 outage of 40 s: 0 missing, 15 in doubt", result.Result{Outcome: success, Outages: []result.Outage{ended}, Missing: new(uint64)}},
+		{words.MarkOutage, "success after 1 outage of 102 ms: 0 in doubt", result.Result{Outcome: success, Outages: []result.Outage{{Time: 1, Length: 101_900, Reconnected: 1}}}},
 		{words.MarkOutage, "success after 2 outages, the longest 40 s: 15 in doubt", result.Result{Outcome: success, Outages: []result.Outage{ended, later}}},
 		{words.MarkFailed, "failed after 1 outage of 40 s: 3 lost, 15 in doubt, 2 duplicated", result.Result{Outages: []result.Outage{ended}, Missing: new(uint64(3)), Verification: verified}},
 		{words.MarkFailed, "failed after 2 outages (not all have an end): 15 in doubt", result.Result{Outages: []result.Outage{ended, open}}},

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -90,7 +91,23 @@ func Percent(share float64) string {
 	}
 }
 
-// Duration returns a time, in microseconds, as us, ms or s, and from 100 s on as in 1m40s.
+// Wrap breaks a text into lines of at most that width, between words; a longer word has a line of its own.
+func Wrap(text string, width int) (lines []string) {
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		switch {
+		case line == "":
+			line = word
+		case utf8.RuneCountInString(line+word) < width:
+			line += " " + word
+		default:
+			lines, line = append(lines, line), word
+		}
+	}
+	return append(lines, line)
+}
+
+// Duration returns a time, in microseconds, as µs, ms or s, and from 100 s on as in 1m40s.
 func Duration(us int64) string {
 	switch v := float64(us); {
 	case v >= 1e8:
@@ -100,7 +117,7 @@ func Duration(us int64) string {
 	case v >= 1e3:
 		return Digits(v/1e3) + " ms"
 	default:
-		return fmt.Sprintf("%d us", us)
+		return fmt.Sprintf("%d µs", us)
 	}
 }
 

@@ -68,7 +68,7 @@ func TestUnits(t *testing.T) {
 	for want, got := range map[string]string{
 		"1 outage": words.Plural(1, "outage"), "2 outages": words.Plural(uint64(2), "outage"), "once": words.Times(1),
 		"< 0.01 %": words.Percent(1e-6), "> 99.99 %": words.Percent(1 - 1e-6), "100.00 %": words.Percent(1), "0.00 %": words.Percent(0),
-		"34 us": words.Duration(34), "1.20 ms": words.Duration(1200), "0 us": words.Duration(0), "2.00 s": words.Duration(2_000_000), "1m40s": words.Duration(100_400_000),
+		"34 µs": words.Duration(34), "1.20 ms": words.Duration(1200), "0 µs": words.Duration(0), "2.00 s": words.Duration(2_000_000), "1m40s": words.Duration(100_400_000),
 		"999 s": words.Seconds(999 * time.Second), "1000 s": words.Seconds(999500 * time.Millisecond), "0.123 s": words.Seconds(123456 * time.Microsecond),
 		"1.50": words.Megabytes(1.5e6), "12.3k": words.Short(12_345), "9999": words.Short(9999), "10.0k": words.Short(10_000), "100k": words.Short(99_960),
 		"999k": words.Short(999_400), "1.00M": words.Short(999_900), "2.50G": words.Short(2_500_000_000), "0.25": words.Short(0.25),
