@@ -116,7 +116,7 @@ func (r *Run) data() runData {
 		if r.heat != nil {
 			d.Bars[name] = buckets{}
 			d.Bars[name].add(l.Histogram)
-			if h := &r.heat[kind]; len(h.Columns) > 0 && !h.lacking {
+			if h := &r.heat[kind]; len(h.Columns) > 0 {
 				d.Heat[name] = h
 			}
 		}

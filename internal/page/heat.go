@@ -22,18 +22,12 @@ func (b buckets) add(h *result.Histogram) {
 type heat struct {
 	Width   int64     `json:"width"` // of a column, in microseconds
 	Columns []buckets `json:"columns"`
-	// skipped: the last row had no histogram. lacking: one before a row with a histogram had none.
-	skipped, lacking bool
 }
 
 func (h *heat) add(row *result.Row, l *result.Latency) {
-	if l == nil || l.Count == 0 {
+	if l == nil || l.Count == 0 || l.Histogram == nil { // the last row of a killed run may have none
 		return
 	}
-	if h.skipped = h.skipped || l.Histogram == nil; l.Histogram == nil {
-		return
-	}
-	h.lacking = h.skipped
 	h.Width = max(h.Width, 1_000_000)
 	middle := max(0, row.Elapsed-row.Length/2)
 	for middle/h.Width >= maxColumns {

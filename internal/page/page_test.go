@@ -248,18 +248,10 @@ func TestCurve(t *testing.T) {
 	for i := range values {
 		values[i] = int64(i + 1)
 	}
-	l := latencyOf(values, 1)
-	c := distributionOf(l)
+	c := distributionOf(latencyOf(values, 1))
 	require.NotNil(t, c)
-	at := map[float64]float64{}
-	for i, rank := range c.Rank {
-		at[float64(rank)] = float64(c.Value[i])
-	}
-	for rank, p := range map[float64]float64{10: 90, 100: 99} {
-		assert.Equal(t, float64(l.Percentile(p)), at[rank], p)
-	}
-	assert.Equal(t, 1000.0, at[1000])
-	assert.Equal(t, 1.0, at[1])
+	assert.Equal(t, []number64{1, 903, 991, 1000}, []number64{c.Value[0], c.Value[20], c.Value[40], c.Value[60]}, "0, 90, 99 and 100%")
+	assert.Equal(t, []number64{501, 991, 999}, c.Marks)
 }
 
 // TestTooMany: the number of runs on a page is bounded.
