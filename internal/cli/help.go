@@ -88,6 +88,9 @@ func (a *app) help(cmd *cobra.Command) error {
 		text, ok := texts[strings.ToLower(a.part)]
 		if !ok { // the word is not shown: it may be a password
 			all := cmd.CommandPath() + " --help=all prints all topics"
+			if !hasTopics(cmd) {
+				all = "topics are of perfmq run and of the loads: perfmq run --help lists them"
+			}
 			return a.usage(plan.Wrong(nearest.Hint(a.part, names, "--help=%s", all),
 				"--help: no such topic; known are %s", strings.Join(names, ", ")))
 		}
