@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -41,10 +40,6 @@ func TestLateness(t *testing.T) {
 			requireLate(t, sendDelayed(t, protocol, "--embedded", "--delivery-delay", "1s", "queue://TEST"), 0.02)
 		})
 	}
-	t.Run("embedded rocketmq level", func(t *testing.T) {
-		t.Parallel()
-		requireLate(t, sendDelayed(t, "rocketmq", "--embedded", "-o", "delay-level=1", "queue://TEST"), 0.02)
-	})
 	requireHeld := func(t *testing.T, d record) {
 		t.Helper()
 		if d.ReceivedEarly == 0 {
@@ -68,9 +63,7 @@ func TestLateness(t *testing.T) {
 	t.Run("RocketMQ", func(t *testing.T) {
 		t.Parallel()
 		r := alone(t, &rocketMQ, shared.RocketMQ)
-		for i, delay := range [][]string{{"--delivery-delay", "1s"}, {"-o", "delay-level=1"}} {
-			requireHeld(t, sendDelayed(t, "rocketmq", append(delay, "--url", r.URL(), fmt.Sprintf("queue://LATE%d", i))...))
-		}
+		requireHeld(t, sendDelayed(t, "rocketmq", "--delivery-delay", "1s", "--url", r.URL(), "queue://LATE"))
 		for _, as := range []string{"release", "reject"} { // here, as it has the broker
 			requireFails(t, as, "queue://FAIL-"+as, "rocketmq", "client", "--url", r.URL())
 		}

@@ -154,7 +154,7 @@ func (r *run) freeName(name string) string {
 func newProducer(r *run, id int, g *plan.Group, spec driver.ProducerSpec) *producer {
 	p := &producer{
 		id: id, spec: spec, broker: r.endpoints[g.ProducerBroker], group: g.Name,
-		prompt: !g.Delays(), rec: stats.NewProducerRecorder(!g.Rate.IsZero(), r.pulse),
+		prompt: g.Delay == 0, rec: stats.NewProducerRecorder(!g.Rate.IsZero(), r.pulse),
 	}
 	if r.verify == nil {
 		p.spec.Origin = driver.ID{Run: r.id, Producer: int64(id), Number: driver.Unnumbered, Delay: spec.Delay.Milliseconds()}

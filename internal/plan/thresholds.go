@@ -23,18 +23,9 @@ func (p *Plan) elsewhere() (has result.Role) {
 	sends := false
 	for _, g := range p.uses() {
 		sends = sends || g.Role.Produces()
-		has |= threshold.Delay.If(g.Delays())
+		has |= threshold.Delay.If(g.Delay > 0)
 	}
 	return has | threshold.Delay.If(!sends) | threshold.Stalls.If(p.StallThreshold > 0)
-}
-
-// Delays reports whether the group asks for a delayed delivery, also by an option of its protocol.
-func (g *Group) Delays() bool {
-	if !g.Role.Produces() {
-		return false
-	}
-	own, ok := g.ProducerBroker.Options.(interface{ Delays() bool })
-	return g.Delay > 0 || ok && own.Delays()
 }
 
 // groupHas tells which figures the group will have.

@@ -94,11 +94,6 @@ func TestThresholdsOfOutages(t *testing.T) {
 	}
 }
 
-// delaying are options of a protocol with a delay of its own.
-type delaying struct{ yes bool }
-
-func (d *delaying) Delays() bool { return d.yes }
-
 // TestThresholdsOfDelays: lateness is that of delayed messages, whoever in the run, or outside it, has sent them; and
 // there are no stalls of no length.
 func TestThresholdsOfDelays(t *testing.T) {
@@ -112,11 +107,8 @@ func TestThresholdsOfDelays(t *testing.T) {
 		{"no delay", "run", "lateness.p99 < 1s", add, nil},
 		{"no delay, of a step", "load", "lateness.p99 < 1s", add, nil},
 		{"no delay, of a group", "run", "group.readers.lateness.p99 < 1s", add, nil},
-		{"no delay by an option", "run", "lateness.p99 < 1s", add, func(p *Plan) { p.Steps[0].Groups[0].ProducerBroker.Options = &delaying{} }},
-		{"a consumer's option", "run", "lateness.p99 < 1s", add, func(p *Plan) { p.Steps[0].Groups[2].ConsumerBroker.Options = &delaying{yes: true} }},
 		{"a delay", "run", "lateness.p99 < 1s", "", func(p *Plan) { delay(p.Steps[0].Groups[0]) }},
 		{"a delay, of a group", "load", "group.readers.lateness.p99 < 1s", "", func(p *Plan) { delay(p.Steps[0].Groups[0]) }},
-		{"a delay by an option", "run", "lateness.p99 < 1s", "", func(p *Plan) { p.Steps[0].Groups[0].ProducerBroker.Options = &delaying{yes: true} }},
 		{"the producers' own", "run", "group.paced.lateness.p99 < 1s", "add consumers", func(p *Plan) { delay(p.Steps[0].Groups[0]) }},
 		{"sent in an earlier step", "then", "lateness.p99 < 1s", "", func(p *Plan) {
 			delay(p.Steps[0].Groups[0])

@@ -120,7 +120,7 @@ func drains(p *plan.Plan) bool {
 	for i := range p.Steps {
 		produces, consumes := false, false
 		for _, g := range p.Steps[i].Groups {
-			if g.Selector != "" || g.Delays() {
+			if g.Selector != "" || g.Delay > 0 {
 				return false
 			}
 			produces, consumes = produces || g.Role.Produces(), consumes || g.Role.Consumes()

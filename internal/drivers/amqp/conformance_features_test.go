@@ -34,7 +34,7 @@ func TestConformanceRabbitMQ4(t *testing.T) {
 				drivertest.Delay:               "RabbitMQ has no delayed deliveries",
 			}
 			if cfg.Options = []string{"declare=" + kind}; kind == "classic" {
-				cfg.Options = append(cfg.Options, "max-priority=9")
+				cfg.Lacks[drivertest.Priority] = "the queue has no priorities"
 			}
 			cfg.Inspector = librarytest.Managed(t, r.ManagementURL(), false)
 			cfg.Inspect = func(t testing.TB, dest driver.Destination) func(int) []drivertest.Header {

@@ -17,7 +17,6 @@ type Options struct {
 	// VirtualHost replaces the host's name in the open frame, which is how AMQP 1.0 brokers tell virtual hosts apart.
 	VirtualHost string `opt:"virtual-host" help:"virtual host, if not the URL's host"`
 	Declare     string `opt:"declare" help:"RabbitMQ 4: declare queues of that type; no: they must exist" enum:"no,classic,quorum"`
-	MaxPriority int    `opt:"max-priority" help:"RabbitMQ 4: priorities of a declared classic queue, 1 to 255; 0 for none"`
 }
 
 // Values of the options.
@@ -59,9 +58,6 @@ func checkOptions(s *transport.Settings[Options], fail transport.Fail) {
 	o := &s.Options
 	if d := o.IdleTimeout; d != 0 && d < minIdleTimeout {
 		fail("", "option idle-timeout=%s: must be 0 or at least %s", d, minIdleTimeout)
-	}
-	if n := o.MaxPriority; n < 0 || n > 255 || n > 0 && o.Declare != "classic" {
-		fail("add -o declare=classic", "option max-priority=%d: must be 0 to 255, with declare=classic", n)
 	}
 	switch strings.ToUpper(o.SASL) {
 	case mechPlain, mechSCRAM256, mechSCRAM512:

@@ -34,12 +34,8 @@ func (c *connection) manage(
 
 // declaration returns the body of a request that declares a queue.
 func (o *Options) declaration() []byte {
-	arguments, entries := wire.BeginMap(nil), 2
-	arguments = wire.AppendStr(wire.AppendStr(arguments, "x-queue-type"), o.Declare)
-	if o.MaxPriority > 0 {
-		arguments, entries = wire.AppendLong(wire.AppendStr(arguments, "x-max-priority"), int64(o.MaxPriority)), 4
-	}
-	wire.EndCompound(arguments, 0, entries)
+	arguments := wire.AppendStr(wire.AppendStr(wire.BeginMap(nil), "x-queue-type"), o.Declare)
+	wire.EndCompound(arguments, 0, 2)
 	b := wire.BeginMap(nil)
 	b = wire.AppendBool(wire.AppendStr(b, "durable"), true)
 	b = wire.AppendBool(wire.AppendStr(b, "exclusive"), false)
@@ -99,8 +95,7 @@ func (c *connection) prepareSend(ctx context.Context, spec *driver.ProducerSpec,
 		return err
 	}
 	ordered, err := c.queue(ctx, spec.Destination.Name, o)
-	return cmp.Or(err, c.refuse(hasPriority(spec) && !ordered,
-		"use -o declare=classic -o max-priority=9, or a quorum queue",
+	return cmp.Or(err, c.refuse(hasPriority(spec) && !ordered, "use a quorum queue, or declare it with x-max-priority",
 		"the queue has no priorities"))
 }
 

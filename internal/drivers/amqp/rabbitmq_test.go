@@ -17,8 +17,7 @@ import (
 // rabbit replays RabbitMQ 4.0.5: its management node, and a begin that is lost when its channel was ended just before.
 type rabbit struct {
 	*peer
-	queues   map[string]string // kinds by name
-	priority map[string]int64  // x-max-priority by name
+	queues   map[string]string // kinds by name, with x-max-priority: "classic 9"
 	requests []string          // "PUT c1 quorum"
 	hurried  int               // requests to refuse because credit for the answer has not come yet
 	ended    map[uint16]bool
@@ -26,7 +25,7 @@ type rabbit struct {
 
 func newRabbit(t *testing.T) *rabbit {
 	t.Helper()
-	r := &rabbit{peer: newPeer(t), queues: map[string]string{}, priority: map[string]int64{}, ended: map[uint16]bool{}}
+	r := &rabbit{peer: newPeer(t), queues: map[string]string{}, ended: map[uint16]bool{}}
 	r.open = productOf("RabbitMQ", "4.0.5")
 	r.on = func(_ *peer, b *wire.Body) bool {
 		switch b.Kind {
@@ -61,16 +60,11 @@ func (r *rabbit) request(t *testing.T, payload []byte) {
 	require.NoError(t, p.Decode(m.Properties))
 	arguments := wire.Lookup(m.Body, "arguments")
 	asked := arguments.Raw()
-	kindValue, maximumValue := wire.Lookup(asked, "x-queue-type"), wire.Lookup(asked, "x-max-priority")
+	kindValue := wire.Lookup(asked, "x-queue-type")
 	kind, _ := kindValue.Text()
-	maximum, _ := maximumValue.Integer()
 	name := strings.ReplaceAll(strings.TrimPrefix(string(p.To), "/queues/"), "%20", " ")
-	request := strings.TrimSpace(string(p.Subject) + " " + name + " " + string(kind))
-	if maximum > 0 {
-		request += " " + strconv.FormatInt(maximum, 10)
-	}
-	r.requests = append(r.requests, request)
-	status, value := r.answer(string(p.Subject), name, string(kind), maximum)
+	r.requests = append(r.requests, strings.TrimSpace(string(p.Subject)+" "+name+" "+string(kind)))
+	status, value := r.answer(string(p.Subject), name, string(kind))
 	answer := wire.Properties{CorrelationID: p.MessageID, Subject: []byte(status)}
 	head := wire.Transfer{
 		Handle: 1, DeliveryID: wire.Some(uint32(len(r.requests))), DeliveryTag: []byte{1}, Settled: true, //nolint:gosec // small
@@ -81,7 +75,7 @@ func (r *rabbit) request(t *testing.T, payload []byte) {
 	r.write(b)
 }
 
-func (r *rabbit) answer(method, name, kind string, maximum int64) (status string, value []byte) {
+func (r *rabbit) answer(method, name, kind string) (status string, value []byte) {
 	known, exists := r.queues[name]
 	switch {
 	case method == "GET" && !exists:
@@ -89,11 +83,11 @@ func (r *rabbit) answer(method, name, kind string, maximum int64) (status string
 	case method == "PUT" && exists && known != kind:
 		return "409", wire.AppendStr(nil, "inequivalent arg 'x-queue-type' for queue '"+name+"'")
 	case method == "PUT" && !exists:
-		r.queues[name], r.priority[name] = kind, maximum
-		known = kind
+		r.queues[name], known = kind, kind
 	}
 	arguments, entries := wire.BeginMap(nil), 0
-	if n := r.priority[name]; n > 0 {
+	known, maximum, _ := strings.Cut(known, " ")
+	if n, err := strconv.ParseInt(maximum, 10, 64); err == nil {
 		arguments, entries = wire.AppendLong(wire.AppendStr(arguments, "x-max-priority"), n), 2
 	}
 	wire.EndCompound(arguments, 0, entries)
@@ -129,11 +123,11 @@ func TestDeclare(t *testing.T) {
 			fails: "the queue exists with other settings: inequivalent arg", hint: "leave out -o declare",
 		},
 		"with priorities": {
-			options: []string{"declare=classic", "max-priority=9"}, priority: 7, requests: []string{"PUT a b classic 9", "PUT a b classic 9"},
+			priority: 7, queues: map[string]string{"a b": "classic 9"}, requests: []string{"GET a b", "GET a b"},
 		},
 		"without priorities": {
 			priority: 7, queues: map[string]string{"a b": "classic"}, requests: []string{"GET a b", "GET a b"},
-			fails: "the queue has no priorities", hint: "-o max-priority=9",
+			fails: "the queue has no priorities", hint: "x-max-priority",
 		},
 		"stream": {
 			priority: -1, queues: map[string]string{"a b": "stream"}, requests: []string{"GET a b"},

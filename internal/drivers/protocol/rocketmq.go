@@ -91,7 +91,7 @@ func MessageTypeHint(words string) string {
 		return ""
 	}
 	if add := map[string]string{
-		"FIFO": "add --group", "DELAY": "add --delivery-delay, or -o delay-level",
+		"FIFO": "add --group", "DELAY": "add --delivery-delay",
 		"TRANSACTION": "add -o transactional=true", "NORMAL": "leave out --group, the delay, or -o transactional",
 	}[wanted]; add != "" {
 		return "the topic takes only messages of type " + wanted + ": " + add

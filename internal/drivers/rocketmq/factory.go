@@ -11,7 +11,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Options are the settings of this protocol. The option that delays messages has the effect of --delivery-delay.
+// Options are the settings of this protocol.
 type Options struct {
 	// Send is how messages are sent. With batch, one request carries BatchSize of them.
 	Send        string        `opt:"send" help:"how to send: async (in any order), sync (each waits for its answer; with --group in order), oneway (no answer), batch" enum:"async,sync,oneway,batch"`
@@ -19,9 +19,7 @@ type Options struct {
 	BatchLinger time.Duration `opt:"batch-linger" help:"send an incomplete batch after this time"`
 	SendTimeout time.Duration `opt:"send-timeout" help:"a send without an answer after this time counts as unconfirmed; see --send-timeout"`
 
-	Tag        string `opt:"tag" help:"tag of the messages"`
-	Keys       string `opt:"keys" help:"keys of the messages for the broker's index, separated by spaces"`
-	DelayLevel int    `opt:"delay-level" help:"deliver late: 1 to 18 for 1s 5s 10s ... 2h; 0 at once"`
+	Tag string `opt:"tag" help:"tag of the messages"`
 
 	Transactional   bool `opt:"transactional" help:"send half messages, then commit or roll back each"`
 	RollbackPercent int  `opt:"rollback-percent" help:"transactional messages to roll back, 0 to 100"`
@@ -35,9 +33,6 @@ type Options struct {
 	Queues        int    `opt:"queues" help:"queues of a created topic, or required of an existing one; 0: 8, or any"`
 	BrokerAddress string `opt:"broker-address" help:"HOST:PORT instead of the name server's, for a broker in a container"`
 }
-
-// Delays reports whether the messages are delivered late.
-func (o *Options) Delays() bool { return o.DelayLevel > 0 }
 
 // Values of the options.
 const (
@@ -96,14 +91,8 @@ func (o *Options) check(fail transport.Fail) {
 	if strings.Contains(o.Tag, "|") || !wire.CarriesProperty(o.Tag) || o.Tag != strings.TrimSpace(o.Tag) {
 		fail("a message has one tag, without blanks around it", "option tag=%s: not a legal tag", o.Tag)
 	}
-	if !wire.CarriesProperty(o.Keys) {
-		fail("", "option keys: the characters 1 and 2 are not allowed")
-	}
-	if o.Send == sendBatch && (o.Transactional || o.DelayLevel > 0) {
-		fail("", "a batch can be neither transactional nor delayed: RocketMQ refuses it")
-	}
-	if o.Transactional && (o.Send == sendOneWay || o.DelayLevel > 0) {
-		fail("", "transactional messages can be neither one-way nor delayed")
+	if o.Transactional && (o.Send == sendBatch || o.Send == sendOneWay) {
+		fail("", "transactional messages can be neither in a batch nor one-way")
 	}
 	if !o.Transactional && (o.RollbackPercent|o.UnknownPercent) != 0 {
 		fail("add -o transactional=true", "the percentages of outcomes need transactional messages")
@@ -123,7 +112,6 @@ func (o *Options) checkRanges(fail transport.Fail) {
 		}
 	}
 	between("batch-size", o.BatchSize, 1, 1024)
-	between("delay-level", o.DelayLevel, 0, 18)
 	between("rollback-percent", o.RollbackPercent, 0, 100)
 	between("unknown-percent", o.UnknownPercent, 0, 100-o.RollbackPercent) // both are shares of all messages
 	between("pull-batch", o.PullBatch, 1, 1024)

@@ -22,9 +22,6 @@ func (p *producer) properties(spec *driver.ProducerSpec, v *driver.Variant) ([]b
 	if p.opts.Tag != "" {
 		add(wire.PropTags, p.opts.Tag)
 	}
-	if p.opts.Keys != "" {
-		add(wire.PropKeys, p.opts.Keys)
-	}
 	if p.level > 0 {
 		add(wire.PropDelayLevel, strconv.Itoa(p.level))
 	} else if p.delay > 0 {
@@ -40,7 +37,7 @@ func (p *producer) properties(spec *driver.ProducerSpec, v *driver.Variant) ([]b
 			return nil, driver.Errorf(driver.ClassUnsupported, op, "",
 				"RocketMQ allows neither empty names nor the characters 1 and 2 (%q=%q)", pair.Key, pair.Value)
 		case slices.Contains(reserved(), pair.Key):
-			return nil, driver.Errorf(driver.ClassUnsupported, op, "rename it; tag, keys and delays are set by -o",
+			return nil, driver.Errorf(driver.ClassUnsupported, op, "rename it",
 				"the name %s is one of RocketMQ's own or of ours", pair.Key)
 		}
 		add(pair.Key, pair.Value)

@@ -18,24 +18,18 @@ func (c *conn) old() bool {
 }
 
 // fitDelay adapts the delay of messages to the brokers that have got a heartbeat. Brokers before 5 delay by levels
-// alone: a time equal to a level becomes that level, others are refused. It asks for the time of a level.
+// alone: a time equal to a level becomes that level, others are refused.
 func (p *producer) fitDelay(ctx context.Context, conns []*conn, spec *driver.ProducerSpec) error {
 	old := slices.IndexFunc(conns, (*conn).old)
-	if p.level == 0 && (p.delay == 0 || old < 0) {
+	if p.delay == 0 || old < 0 {
 		return nil
 	}
-	levels, err := conns[max(old, 0)].delayLevels(ctx)
-	switch {
-	case err != nil && p.level == 0:
+	levels, err := conns[old].delayLevels(ctx)
+	if err != nil {
 		return err
-	case p.level > 0:
-		if p.level <= len(levels) {
-			p.delay = levels[p.level-1]
-		}
-	case slices.Contains(levels, p.delay):
-		p.level = slices.Index(levels, p.delay) + 1
-	default:
-		return driver.Errorf(driver.ClassUnsupported, p.op, fmt.Sprintf("use one of %v, or -o delay-level=1 to 18", levels),
+	}
+	if p.level = slices.Index(levels, p.delay) + 1; p.level == 0 {
+		return driver.Errorf(driver.ClassUnsupported, p.op, fmt.Sprintf("use one of %v", levels),
 			"RocketMQ before 5 delays by levels, of which %s is none", p.delay)
 	}
 	return p.prepare(spec)

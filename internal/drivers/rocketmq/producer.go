@@ -31,7 +31,7 @@ type producer struct {
 	client  *client // client of the lease
 	opts    *Options
 	limit   time.Duration // for the answer to a send
-	delay   time.Duration // of the delivery of each message; 0 for none, or if unknown
+	delay   time.Duration // of the delivery of each message; 0 for none
 	level   int           // delay level, instead of a time
 	sign    *wire.Signer
 	done    driver.Completions
@@ -103,12 +103,15 @@ func (d *rocketDriver) Producer(
 ) (driver.Producer, error) {
 	op := "open a producer on " + spec.Destination.String()
 	opts, f := &d.cfg.Options, Factory()
-	err := cmp.Or(rules().CheckProducer(op, &f, &spec), opts.checkDelay(op, spec.Delay))
-	if err != nil {
+	if err := rules().CheckProducer(op, &f, &spec); err != nil {
 		return nil, err
 	}
+	if spec.Delay > 0 && (opts.Send == sendBatch || opts.Transactional) {
+		return nil, library.Unsupported(op, "leave out --delivery-delay, -o send=batch and -o transactional",
+			"RocketMQ delays neither batches nor transactional messages")
+	}
 	p := &producer{
-		op: "send to " + spec.Destination.String(), d: d, opts: opts, delay: spec.Delay, level: opts.DelayLevel,
+		op: "send to " + spec.Destination.String(), d: d, opts: opts, delay: spec.Delay,
 		limit: cmp.Or(spec.SendTimeout, opts.SendTimeout), sign: d.newSigner(), done: done,
 		topic: spec.Destination.Name, group: "perfmq-producers",
 		idle: make(chan struct{}, 1), synced: make(chan struct{}, 1),
@@ -141,23 +144,8 @@ func (d *rocketDriver) Producer(
 	return p, nil
 }
 
-// checkDelay refuses a delay that RocketMQ does not have.
-func (o *Options) checkDelay(op string, delay time.Duration) error {
-	switch {
-	case delay > 0 && o.DelayLevel > 0:
-		return library.Unsupported(op, "leave out -o delay-level", "the delay is given twice")
-	case delay > 0 && (o.Send == sendBatch || o.Transactional):
-		return library.Unsupported(op, "leave out --delivery-delay, -o send=batch and -o transactional",
-			"RocketMQ delays neither batches nor transactional messages")
-	}
-	return nil
-}
-
 // prepare encodes the common part of the messages of each variant.
 func (p *producer) prepare(spec *driver.ProducerSpec) error {
-	if p.delay > 0 && spec.Origin != (driver.ID{}) {
-		spec.Origin.Delay = p.delay.Milliseconds()
-	}
 	p.kinds = make([]kind, 0, len(spec.Variants))
 	for i := range spec.Variants {
 		v := &spec.Variants[i]

@@ -143,9 +143,8 @@ func (p *producer) header(
 func (p *producer) appendProperties(b []byte, k *kind, m *driver.Message) []byte {
 	b = append(b, k.properties...)
 	b = wire.AppendIntProperty(b, driver.TimeProperty, m.Time)
-	if id := m.ID; id != (driver.ID{}) {
-		id.Delay = max(id.Delay, p.delay.Milliseconds())
-		b = append(id.Append(append(append(b, driver.IDProperty...), wire.NameEnd)), wire.PropertyEnd)
+	if m.ID != (driver.ID{}) {
+		b = append(m.ID.Append(append(append(b, driver.IDProperty...), wire.NameEnd)), wire.PropertyEnd)
 	}
 	if p.tx != nil {
 		b = wire.AppendProperty(b, propPlan, []byte{p.tx.plan(m.Slot, p.counter+1)})

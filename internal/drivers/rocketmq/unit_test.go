@@ -52,15 +52,13 @@ func TestOptionsAreChecked(t *testing.T) {
 		return f.Check(driver.OpenOptions{URL: f.DefaultURL, ConnectTimeout: time.Second, Options: o})
 	}
 	require.NoError(t, check())
-	require.NoError(t, check("send=batch", "batch-size=32", "tag=A", "keys=a b", "group=g"))
+	require.NoError(t, check("send=batch", "batch-size=32", "tag=A", "group=g"))
 	require.NoError(t, check("transactional=true", "rollback-percent=50", "unknown-percent=50"))
 	for _, bad := range [][]string{
 		{"batch-size=0"},
 		{"batch-size=1025"},
 		{"send-timeout=1ms"},
-		{"delay-level=19"},
 		{"send=batch", "transactional=true"},
-		{"send=batch", "delay-level=1"},
 		{"send=oneway", "transactional=true"},
 		{"rollback-percent=5"},
 		{"transactional=true", "rollback-percent=60", "unknown-percent=41"},
@@ -77,7 +75,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		require.Error(t, check(bad...), "%v", bad)
 	}
 	// All mistakes at once, and the user's mistakes only.
-	err := check("batch-size=0", "delay-level=19", "group=a b")
+	err := check("batch-size=0", "pull-batch=0", "group=a b")
 	require.Len(t, strings.Split(err.Error(), "\n"), 3)
 	err = f.Check(driver.OpenOptions{URL: "x://y", User: "u"})
 	require.ErrorContains(t, err, "connect timeout")

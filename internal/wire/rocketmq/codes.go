@@ -111,7 +111,6 @@ const (
 // Names of properties (MessageConst).
 const (
 	PropTags          = "TAGS"
-	PropKeys          = "KEYS"
 	PropUniqueKey     = "UNIQ_KEY" // the id that the client gave it
 	PropWait          = "WAIT"
 	PropDelayLevel    = "DELAY"

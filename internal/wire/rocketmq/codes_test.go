@@ -55,7 +55,7 @@ func TestConstants(t *testing.T) {
 		},
 		"permission": {"PERM_READ": wire.PermRead, "PERM_WRITE": wire.PermWrite},
 		"property": {
-			"PROPERTY_TAGS": wire.PropTags, "PROPERTY_KEYS": wire.PropKeys, "PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX": wire.PropUniqueKey,
+			"PROPERTY_TAGS": wire.PropTags, "PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX": wire.PropUniqueKey,
 			"PROPERTY_WAIT_STORE_MSG_OK": wire.PropWait, "PROPERTY_DELAY_TIME_LEVEL": wire.PropDelayLevel,
 			"PROPERTY_TIMER_DELAY_MS":       wire.PropTimerDelayMs,
 			"PROPERTY_TRANSACTION_PREPARED": wire.PropPrepared,
