@@ -102,14 +102,9 @@ func first(list []driver.Factory, is func(driver.Factory) bool) *driver.Factory 
 // the form that [driver.SetOptions] reads. Any other text is returned as it is, and judged there.
 func plainValue(value any, text string) string {
 	switch value.(type) {
-	case int, int64:
+	case int:
 		if n, err := quantity.Bytes(text, math.MaxInt64); err == nil {
 			return strconv.FormatInt(n, 10)
-		}
-	case float64:
-		if n, err := quantity.Number(text); err == nil {
-			f, _ := n.Float64()
-			return strconv.FormatFloat(f, 'g', -1, 64)
 		}
 	case time.Duration:
 		if d, err := quantity.Duration(text, 0); err == nil {

@@ -59,7 +59,7 @@ func sessionOptions(protocol string) [][]string {
 	switch protocol {
 	case broker.STOMP:
 		return [][]string{
-			nil, {"ack=auto"}, {"heart-beat=100ms"}, {"heart-beat=0"},
+			nil, {"heart-beat=100ms"}, {"heart-beat=0"},
 		}
 	case broker.RocketMQ:
 		return [][]string{

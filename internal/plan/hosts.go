@@ -103,17 +103,3 @@ func (b *Backoff) Next(pause time.Duration) time.Duration {
 	}
 	return time.Duration(next)
 }
-
-// hostNotes are remarks on connections that are spread over several hosts.
-func (g *Group) hostNotes() (notes []string) {
-	if g.Hosts == AtRandom && g.Role == Client && g.Spreads(g.ProducerBroker) {
-		notes = append(notes, "connections choose hosts at random: the brokers must forward messages")
-	}
-	if g.Hosts != Spread {
-		return notes
-	}
-	if slices.ContainsFunc(g.Brokers(), func(b *Broker) bool { return !g.Spreads(b) }) {
-		notes = append(notes, "--hosts spread has no effect: the URL names one host")
-	}
-	return notes
-}

@@ -49,5 +49,8 @@ func (g *Group) notes() (notes []string) {
 			notes = append(notes, "producers and consumers use different URLs: the brokers must forward messages")
 		}
 	}
-	return append(notes, g.hostNotes()...)
+	if g.Hosts == AtRandom && g.Role == Client && g.Spreads(g.ProducerBroker) {
+		notes = append(notes, "connections choose hosts at random: the brokers must forward messages")
+	}
+	return notes
 }

@@ -350,26 +350,6 @@ func TestHostOrder(t *testing.T) {
 	require.Equal(t, []int{0, 1, 2}, p.HostsAfter(2, 3))
 }
 
-func TestNotesOnHosts(t *testing.T) {
-	for _, tt := range []struct {
-		name, hosts string
-		edit        func(*flat)
-		want        []string
-	}{
-		{"order", "a,b", func(p *flat) { p.Hosts, p.Producers = InOrder, 2 }, nil},
-		{"spread", "a,b", func(p *flat) { p.Producers, p.Consumers = 2, 3 }, nil},
-		{"one host", "a", func(*flat) {}, []string{"--hosts spread has no effect: the URL names one host"}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			p := listing(tt.hosts)
-			p.Hosts = Spread
-			tt.edit(p)
-			require.NoError(t, p.Validate())
-			require.Equal(t, tt.want, p.Notes())
-		})
-	}
-}
-
 // A step that is not the last must end by itself.
 func TestStepsThatNeverEnd(t *testing.T) {
 	senders := func(edit func(*Group)) *Group {

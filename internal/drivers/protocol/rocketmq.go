@@ -67,9 +67,6 @@ func allRefusals() []refusal {
 
 // RocketMQRefusal returns the meaning of a refusal by its code and words.
 func RocketMQRefusal(code int, words string) (state driver.State, class driver.Class, hint string) {
-	if hint := MessageTypeHint(words); code == wire.ResMessageIllegal && hint != "" {
-		return driver.Rejected, driver.ClassUnsupported, hint
-	}
 	for _, r := range refusals {
 		if (r.codes == nil || slices.Contains(r.codes, code)) && (r.words == nil || containsAny(words, r.words...)) {
 			return r.state, r.class, r.hint
@@ -80,21 +77,4 @@ func RocketMQRefusal(code int, words string) (state driver.State, class driver.C
 
 func containsAny(text string, parts ...string) bool {
 	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
-}
-
-// MessageTypeHint returns the hint for a refusal of a message by the type of its topic (message.type), which the
-// proxies of RocketMQ 5 check. It is empty for other refusals.
-func MessageTypeHint(words string) string {
-	_, types, refused := strings.Cut(words, "the expected type is ")
-	wanted, sent, named := strings.Cut(types, ", but actual type is ")
-	if !refused || !named {
-		return ""
-	}
-	if add := map[string]string{
-		"FIFO": "add --group", "DELAY": "add --delivery-delay",
-		"TRANSACTION": "add -o transactional=true", "NORMAL": "leave out --group, the delay, or -o transactional",
-	}[wanted]; add != "" {
-		return "the topic takes only messages of type " + wanted + ": " + add
-	}
-	return "use a topic of type " + sent
 }

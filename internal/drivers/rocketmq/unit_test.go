@@ -98,7 +98,7 @@ func TestAnswersAreClassified(t *testing.T) {
 		{wire.ResTopicNotExist, "topic[x] not exist, apply first please!", driver.Failed, driver.ClassNotFound},
 		{wire.ResMessageIllegal, "message size is too big", driver.Rejected, driver.ClassTooLarge},
 		{wire.ResMessageIllegal, "the message is illegal, maybe msg properties length not matched.", driver.Rejected, driver.ClassTooLarge},
-		{wire.ResMessageIllegal, "TopicMessageType validate failed, the expected type is FIFO, but actual type is NORMAL", driver.Rejected, driver.ClassUnsupported},
+		{wire.ResMessageIllegal, "TopicMessageType validate failed, the expected type is FIFO, but actual type is NORMAL", driver.Rejected, driver.ClassProtocol},
 		{15, "Request doesn't have field bname", driver.Failed, driver.ClassProtocol},
 		{wire.ResMessageIllegal, "bad", driver.Rejected, driver.ClassProtocol},
 		{wire.ResNoPermission, "check signature failed.", driver.Rejected, driver.ClassAuth},

@@ -131,7 +131,7 @@ func (k *consumer) handle(d *driver.Delivery, ack []byte) {
 		return
 	case k.sub.ack == ackClient:
 		k.lastAck = append(k.lastAck[:0], ack...)
-	case k.sub.ack == ackIndividual:
+	default:
 		k.answer(verdict, ack)
 	}
 	if k.unacked++; k.unacked >= k.batch {
@@ -281,10 +281,8 @@ func (k *consumer) deliverHeld(ctx context.Context) {
 func (k *consumer) deliverWork() {
 	for m := range k.work {
 		verdict := k.deliver(&m.Delivery)
-		if k.sub.ack == ackIndividual {
-			k.answer(verdict, m.ack)
-			k.conn.Out.Flush()
-		}
+		k.answer(verdict, m.ack)
+		k.conn.Out.Flush()
 		k.room(m.size())
 	}
 }

@@ -93,19 +93,15 @@ func (d dialect) send(spec *driver.ProducerSpec, o *Options) ([]driver.Property,
 	return headers, nil
 }
 
-// sendVariant returns the additional headers common to all messages of a variant. server is the server header of
-// CONNECTED.
+// sendVariant returns the additional headers common to all messages of a variant.
 func (d dialect) sendVariant(
-	spec *driver.ProducerSpec, v *driver.Variant, o *Options, server string,
+	spec *driver.ProducerSpec, v *driver.Variant, o *Options,
 ) (headers []driver.Property, err error) {
-	own := strings.HasPrefix(spec.Destination.Name, "/")
-	_, version := protocol.STOMPServer(server)
-	ranked, old := d == rabbitmq && !own && v.Priority >= 0, o.Declare == kindQuorum && protocol.Before(version, 4, 0)
+	unranked := d == rabbitmq && !strings.HasPrefix(spec.Destination.Name, "/") && o.Declare != kindQuorum
 	err = cmp.Or(
 		d.refuse(v.Text && d == rabbitmq, protocol.HintBytes, "messages have no type"),
 		d.refuse(v.Priority >= 0 && d == generic, "leave out --priority", "no header is known for the priority"),
-		d.refuse(ranked && old, "leave out --priority", "quorum queues have no priorities before RabbitMQ 4"),
-		d.refuse(ranked && o.Declare != kindQuorum, protocol.HintPriority, protocol.NoPriorities),
+		d.refuse(v.Priority >= 0 && unranked, protocol.HintPriority, protocol.NoPriorities),
 		d.refuse(v.Group != "" && (d == rabbitmq || d == generic), "leave out --group", protocol.NoGroups),
 	)
 	if err != nil {

@@ -14,15 +14,11 @@ type Options struct {
 	VirtualHost string        `opt:"virtual-host" help:"virtual host; / suits RabbitMQ, and others ignore it"`
 	HeartBeat   time.Duration `opt:"heart-beat" help:"interval of heart-beats, both ways; a broker is lost after twice that silence; 0: no heart-beats"`
 	Receipt     bool          `opt:"receipt" help:"ask for a receipt per message; false: complete when passed to the operating system"`
-	Ack         string        `opt:"ack" help:"best: acknowledge messages after delivery, together where the broker can; auto: the broker forgets messages once sent" enum:"best,auto"`
 	Declare     string        `opt:"declare" help:"RabbitMQ: declare queues of that type; no: of the broker's default type" enum:"no,classic,quorum"`
 }
 
 // Values of the options.
 const (
-	ackBest = "best"
-	ackAuto = "auto"
-
 	declareNo  = "no"
 	kindQuorum = "quorum"
 )
@@ -35,7 +31,7 @@ const (
 )
 
 func defaultOptions() *Options {
-	return &Options{VirtualHost: "/", HeartBeat: defaultHeartBeat, Receipt: true, Ack: ackBest, Declare: declareNo}
+	return &Options{VirtualHost: "/", HeartBeat: defaultHeartBeat, Receipt: true, Declare: declareNo}
 }
 
 // Factory describes the protocol and opens drivers for it.

@@ -103,7 +103,7 @@ func (p *producer) prepare(spec *driver.ProducerSpec) error {
 	}
 	for i := range spec.Variants {
 		variant := &spec.Variants[i]
-		own, err := d.sendVariant(spec, variant, opts, p.conn.server)
+		own, err := d.sendVariant(spec, variant, opts)
 		if err != nil {
 			return err
 		}

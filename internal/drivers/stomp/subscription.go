@@ -31,11 +31,8 @@ const (
 
 // ackMode returns the mode of acknowledgement to subscribe with. Contrary to STOMP, a cumulative ACK of RabbitMQ 3.10
 // covers all subscriptions of the connection, so that the next ACK of another one ends the connection.
-func (d dialect) ackMode(option string, spec *driver.ConsumerSpec) string {
-	switch {
-	case option == ackAuto:
-		return ackAuto
-	case spec.TransactionSize > 0, d == rabbitmq, spec.Concurrency > 1, spec.Failing != driver.Accept:
+func (d dialect) ackMode(spec *driver.ConsumerSpec) string {
+	if spec.TransactionSize > 0 || d == rabbitmq || spec.Concurrency > 1 || spec.Failing != driver.Accept {
 		return ackIndividual
 	}
 	return ackClient
@@ -51,15 +48,11 @@ func (d dialect) checkConsumer(spec *driver.ConsumerSpec, o *Options) error {
 		d.refuse(kept && spec.Destination.Kind == driver.Queue, "use topic://"+spec.Destination.Name,
 			protocol.OnlyTopics),
 		d.refuse(tx && (d == artemis || d == generic), "leave out --tx", "messages cannot be received in transactions"),
-		d.refuse(o.Ack == ackAuto && (spec.Credit > 0 || tx), "leave out -o ack=auto, or --credit and --tx",
-			"ack=auto allows neither credit nor transactions"),
 		d.refuse(spec.Selector != "" && d == rabbitmq, "leave out --selector", protocol.NoSelectors),
 		d.refuse(spec.Shared && d == activemq, protocol.HintVirtual, protocol.Unshared),
 		d.refuse(kept && d == generic, "leave out --durable and --shared", "no header is known for such subscriptions"),
 		d.refuse(fails && tx, "leave out --consumer-fail or --tx",
 			"a NACK in a transaction differs between brokers"),
-		d.refuse(fails && o.Ack == ackAuto, "leave out --consumer-fail or -o ack=auto",
-			"ack=auto allows no failures"),
 		d.refuse(fails && d == generic, "leave out --consumer-fail", "it is not known what a NACK does"),
 		d.refuse(spec.Failing == driver.Release && d != rabbitmq && d != perfmq, "--consumer-fail-as reject",
 			"a message cannot be given back: NACK drops it"),
@@ -71,11 +64,11 @@ func (d dialect) subscription(spec *driver.ConsumerSpec, o *Options, id, identit
 	if err := d.checkConsumer(spec, o); err != nil {
 		return nil, err
 	}
-	ack := d.ackMode(o.Ack, spec)
+	ack := d.ackMode(spec)
 	s := &subscription{
 		id: id, ack: ack,
 		subscribe: []string{"id", id, "destination", d.address(spec.Destination), "ack", ack},
-		returns:   d == rabbitmq && ack != ackAuto,
+		returns:   d == rabbitmq,
 	}
 	if o.Declare != declareNo {
 		s.add(headerType, o.Declare)
@@ -122,10 +115,7 @@ func (d dialect) flow(s *subscription, credit int) {
 	switch d {
 	case artemis:
 		window := defaultWindow
-		switch {
-		case s.ack == ackAuto:
-			window = -1 // Artemis refills it only after an acknowledgement
-		case credit > 0:
+		if credit > 0 {
 			window = (min(credit, 1<<20)-1)*smallestFrame + 1
 		}
 		s.add("consumer-window-size", strconv.Itoa(window))
