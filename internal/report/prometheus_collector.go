@@ -364,14 +364,15 @@ func (c *collector) collectBrokerSide() {
 		{"cpu_seconds_total", "", "", "Processor time used by the broker since the load began.", u.CPU, 1e-6},
 		{"memory_bytes", "", "", "Resident memory of the broker.", u.Memory, 1},
 		{"heap_bytes", "", "", "Used heap of the broker's JVM.", u.Heap, 1},
-		{"gc_seconds_total", "", "", "Time of garbage collections of the broker's JVM.", u.CollectionTime, 1e-6},
+		{"collection_seconds_total", "", "", "Time of garbage collections of the broker's JVM.", u.CollectionTime, 1e-6},
+		{"collections_total", "", "", "Garbage collections of the broker's JVM.", u.Collections, 1},
 		{"threads", "", "", "Threads of the broker.", u.Threads, 1},
 		{"open_files", "", "", "Open files of the broker, sockets included.", u.Files, 1},
-		{"disk_bytes_total", "direction", "read", disk, u.DiskRead, 1},
-		{"disk_bytes_total", "direction", "written", disk, u.DiskWritten, 1},
-		{"network_bytes_total", "direction", "in", network, u.NetIn, 1},
-		{"network_bytes_total", "direction", "out", network, u.NetOut, 1},
-		{"network_bytes_total", "direction", "loopback", network, u.Loopback, 1},
+		{"host_disk_bytes_total", "direction", "read", disk, u.DiskRead, 1},
+		{"host_disk_bytes_total", "direction", "written", disk, u.DiskWritten, 1},
+		{"host_network_bytes_total", "direction", "in", network, u.NetIn, 1},
+		{"host_network_bytes_total", "direction", "out", network, u.NetOut, 1},
+		{"host_network_bytes_total", "direction", "loopback", network, u.Loopback, 1},
 		{"log_lines_total", "level", "error", "Errors and warnings in the broker's log.", u.Errors, 1},
 		{"log_lines_total", "level", "warning", "Errors and warnings in the broker's log.", u.Warnings, 1},
 	} {
@@ -380,10 +381,10 @@ func (c *collector) collectBrokerSide() {
 		}
 	}
 	if u.Load != nil {
-		c.set("broker_host_load", "", "Load average of the last minute of the broker's host.", *u.Load)
+		c.set("broker_host_load1", "", "Load average of the last minute of the broker's host.", *u.Load)
 	}
 	if u.DiskBusy != nil {
-		c.set("broker_disk_busy_ratio", "", "Share of its time in which the host's busiest disk worked.", *u.DiskBusy)
+		c.set("broker_host_disk_busy_ratio", "", "Share of its time in which the host's busiest disk worked.", *u.DiskBusy)
 	}
 }
 

@@ -86,12 +86,12 @@ func TestSideMetrics(t *testing.T) {
 		require.EqualValues(t, 500_000, *u.CPU, "a snapshot does not change")
 	}
 	scrape(t, url).require(t, map[string]float64{
-		"broker_cpu_seconds_total": 1.5, "broker_memory_bytes": 1000, "broker_gc_seconds_total": 0.0045, "broker_threads": 85,
-		"broker_open_files": 130, "broker_host_load": 1.25, "broker_disk_busy_ratio": 0.2,
-		"broker_disk_bytes_total direction=read": 0, "broker_disk_bytes_total direction=written": 36e6,
-		"broker_network_bytes_total direction=in": 3e6, "broker_network_bytes_total direction=out": 6e6,
-		"broker_network_bytes_total direction=loopback": 150e6,
-		"broker_log_lines_total level=error":            3, "broker_log_lines_total level=warning": 6,
+		"broker_cpu_seconds_total": 1.5, "broker_memory_bytes": 1000, "broker_collection_seconds_total": 0.0045, "broker_threads": 85, "broker_collections_total": 3,
+		"broker_open_files": 130, "broker_host_load1": 1.25, "broker_host_disk_busy_ratio": 0.2,
+		"broker_host_disk_bytes_total direction=read": 0, "broker_host_disk_bytes_total direction=written": 36e6,
+		"broker_host_network_bytes_total direction=in": 3e6, "broker_host_network_bytes_total direction=out": 6e6,
+		"broker_host_network_bytes_total direction=loopback": 150e6,
+		"broker_log_lines_total level=error":                 3, "broker_log_lines_total level=warning": 6,
 	})
 	require.NotContains(t, scrape(t, url).values, "perfmq_broker_heap_bytes")
 }
