@@ -364,7 +364,7 @@ func (c *collector) collectBrokerSide() {
 		{"cpu_seconds_total", "", "", "Processor time used by the broker since the load began.", u.CPU, 1e-6},
 		{"memory_bytes", "", "", "Resident memory of the broker.", u.Memory, 1},
 		{"heap_bytes", "", "", "Used heap of the broker's JVM.", u.Heap, 1},
-		{"collection_seconds_total", "", "", "Time of garbage collections of the broker's JVM.", u.CollectionTime, 1e-6},
+		{"collection_seconds_total", "", "", "Time of these collections.", u.CollectionTime, 1e-6},
 		{"collections_total", "", "", "Garbage collections of the broker's JVM.", u.Collections, 1},
 		{"threads", "", "", "Threads of the broker.", u.Threads, 1},
 		{"open_files", "", "", "Open files of the broker, sockets included.", u.Files, 1},
@@ -384,7 +384,7 @@ func (c *collector) collectBrokerSide() {
 		c.set("broker_host_load1", "", "Load average of the last minute of the broker's host.", *u.Load)
 	}
 	if u.DiskBusy != nil {
-		c.set("broker_host_disk_busy_ratio", "", "Share of its time in which the host's busiest disk worked.", *u.DiskBusy)
+		c.set("broker_host_disk_busy_ratio", "", "Share of the time in which its busiest disk worked.", *u.DiskBusy)
 	}
 }
 
