@@ -51,7 +51,7 @@ func TestRunScenario(t *testing.T) {
 	got := call(nil, "run", write(t, "two.yaml", twoSteps), "--result", dir)
 	require.Equal(t, exitOK, got.status, got.stderr)
 	for _, want := range []string{
-		"--- STEP fill", "--- STEP both", "--- total completed:         800\n", "--- threshold: both: received == 800: kept, 800\n", "--- label broker: none\n",
+		"--- STEP fill", "--- STEP both", "--- total completed:         800\n", "--- threshold: both: received == 800: passed, 800\n", "--- label broker: none\n",
 	} {
 		require.Contains(t, got.stdout, want)
 	}

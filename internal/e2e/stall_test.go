@@ -90,6 +90,6 @@ thresholds: [{threshold: group.stomp-senders.stall.count == 0, abort: true}]
 		require.NoError(t, err)
 	}()
 	r := p.wait(4 * limit)
-	require.Contains(t, r.stdout, "threshold not kept: group.stomp-senders.stall.count == 0")
+	require.Contains(t, r.stdout, "threshold failed: group.stomp-senders.stall.count == 0")
 	require.Regexp(t, "finding: broker stomp (stalled|did not answer)", r.stdout)
 }

@@ -200,7 +200,7 @@ func TestThresholdsOfTheOnlyStep(t *testing.T) {
 			got = append(got, sum.Thresholds[i].String())
 		}
 		require.Len(t, got, 3)
-		require.Equal(t, []string{"load: sent == 500: kept, 500", "load: group.senders.sent == 499: NOT KEPT, 500"}, got[:2])
-		require.Contains(t, got[2], "load: completed.avg >= 99% of target: kept")
+		require.Equal(t, []string{"load: sent == 500: passed, 500", "load: group.senders.sent == 499: FAILED, 500"}, got[:2])
+		require.Contains(t, got[2], "load: completed.avg >= 99% of target: passed")
 	})
 }

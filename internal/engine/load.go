@@ -71,7 +71,7 @@ func (r *run) loadStep(ctx context.Context, stop <-chan struct{}) ending { //nol
 				s.loaded = r.clock.Now() - s.start
 				if t := r.judgeSoFar(); t != nil {
 					r.sampler.locked((*stats.Collector).DecideStalls)
-					return ending{reason: "threshold not kept: " + t.String(), aborted: true}
+					return ending{reason: "threshold failed: " + t.String(), aborted: true}
 				}
 			}
 			if silence != nil {

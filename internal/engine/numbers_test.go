@@ -310,7 +310,7 @@ func TestLeftOut(t *testing.T) {
 			require.Nil(t, s.Latencies[result.B2C], "no message with an age has one that is known")
 			for _, o := range s.Thresholds {
 				require.Equal(t, tt.measured, o.Kept, o.String())
-				require.Equal(t, tt.measured, !strings.HasSuffix(o.String(), "NOT KEPT, not measured"), o.String())
+				require.Equal(t, tt.measured, !strings.HasSuffix(o.String(), "FAILED, not measured"), o.String())
 			}
 			said := strings.Contains(strings.Join(s.Warnings(), "\n"), "transfer times below zero, left out")
 			require.Equal(t, tt.left > 0, said, s.Warnings())

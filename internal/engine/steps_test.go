@@ -369,7 +369,7 @@ func TestThresholdsThatAbort(t *testing.T) {
 			require.Equal(t, tt.kept, kept)
 			require.Equal(t, !tt.kept[0] || !tt.kept[1], sum.Outcome.Aborted)
 			if !tt.kept[0] || !tt.kept[1] {
-				require.Contains(t, sum.Outcome.Reason, "threshold not kept: ")
+				require.Contains(t, sum.Outcome.Reason, "threshold failed: ")
 			}
 		})
 	}

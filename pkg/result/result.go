@@ -435,11 +435,11 @@ type Threshold struct {
 	Value string `json:"-"`
 }
 
-// String returns the threshold, the verdict and the measured value: "ack.p99 < 50ms: kept, 3.2ms".
+// String returns the threshold, the verdict and the measured value: "ack.p99 < 50ms: passed, 3.2ms".
 func (t *Threshold) String() string {
-	verdict := "NOT KEPT"
+	verdict := "FAILED"
 	if t.Kept {
-		verdict = "kept"
+		verdict = "passed"
 	}
 	text := t.Threshold + ": " + verdict + ", " + t.Value
 	if t.Step != "" {
