@@ -324,9 +324,8 @@ func roleText(role plan.Role) string {
 func (a *app) roleCommand(f *driver.Factory, role plan.Role) *cobra.Command {
 	in := a.newInput(config.Table(role, f))
 	cmd := &cobra.Command{
-		Use:   string(role) + " [flags] [destination...]",
-		Short: roleText(role),
-		Long:  roleLong(role, f), Example: roleExample(role, f),
+		Use:                   string(role) + " [flags] [destination...]",
+		Short:                 roleText(role),
 		Args:                  cobra.ArbitraryArgs,
 		DisableFlagsInUseLine: true,
 		ValidArgsFunction: func(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {

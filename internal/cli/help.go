@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"embed"
 	"fmt"
 	"slices"
 	"strconv"
@@ -63,8 +64,25 @@ func (h *helpFlag) String() string { return strconv.FormatBool(*h.part != "") }
 // Type is the one that cobra wants.
 func (h *helpFlag) Type() string { return "bool" }
 
-// addHelp defines --help of a command and of those below it, and --help-all of commands that make a load.
+//go:embed help
+var helpFiles embed.FS
+
+// helpText returns a text of the help; empty if there is none of that name.
+func helpText(name string) string {
+	text, _ := helpFiles.ReadFile("help/" + name + ".txt")
+	return string(text)
+}
+
+// addHelp describes a command and those below it by their texts. It defines --help, and --help-all of commands that
+// make a load.
 func (a *app) addHelp(cmd *cobra.Command) {
+	if text := helpText(cmd.Name()); text != "" {
+		if f := a.protocolOf(cmd); f != nil {
+			text = strings.NewReplacer("COMMAND", cmd.CommandPath(), "TITLE", f.Title, "DESTINATIONS",
+				destinationHelp(f), "DESTINATION", config.DefaultDestination(f)).Replace(text)
+		}
+		cmd.Long, cmd.Example, _ = strings.Cut(text, "\n\nExamples\n")
+	}
 	usage := "help for " + cmd.Name()
 	if a.protocolOf(cmd) != nil || cmd.Name() == "run" {
 		cmd.Flags().VarPF(&helpFlag{&a.part, allHelp}, flagHelpAll, "", "help with all flags").NoOptDefVal = "true"
@@ -158,8 +176,8 @@ func (a *app) topics(cmd *cobra.Command) (names []string, texts map[string]strin
 		add("options", optionHelp(f))
 	}
 	if hasTopics(cmd) {
-		add("environment", environmentHelp)
-		add("status", statusHelp)
+		add("environment", helpText("environment"))
+		add("status", helpText("status"))
 	}
 	return names, texts
 }
@@ -234,14 +252,6 @@ func describe(help, byDefault string) string {
 	return help + " (default: " + byDefault + ")"
 }
 
-// roleLong describes a command; the first paragraph is for --help, all are for --help-all.
-func roleLong(role plan.Role, f *driver.Factory) string {
-	return fmt.Sprintf(`%s over %s, and measure the broker. Destinations: %s.
-
-The load ends after --duration or --message-count, or with Ctrl-C; perfmq then waits for messages
-in flight, and prints a summary. A second Ctrl-C ends it at once.`, roleText(role), f.Title, destinationHelp(f))
-}
-
 func destinationHelp(f *driver.Factory) string {
 	var forms []string
 	if f.Capabilities.Queue.Exists {
@@ -269,53 +279,6 @@ func optionHelp(f *driver.Factory) string {
 	}
 	return b.String()
 }
-
-// roleExample returns the examples of a command.
-func roleExample(role plan.Role, f *driver.Factory) string {
-	text := map[plan.Role]string{
-		plan.Consumer: `  # receive for a minute and show latencies every second
-  COMMAND --duration 1m --show-latency DESTINATION
-  # 4 consumers on each of 10 destinations, over 8 connections
-  COMMAND --num-destinations 10 --consumers 4 \
-      --num-connections 8 DESTINATION
-`,
-		plan.Producer: `  # exactly a million messages of 10 KiB, 100 in flight
-  COMMAND --message-count 1M --message-size 10KiB \
-      --max-pending 100 DESTINATION
-  # 30000 msg/sec from 3 producers, checked first
-  COMMAND --producers 3 --rate 30000 --max-pending 100 \
-      --dry-run DESTINATION
-`,
-		plan.Client: `  # as fast as it goes, 100 in flight, a minute of which 20 s are warm-up
-  COMMAND --max-pending 100 --warmup 20 --duration 1m \
-      DESTINATION
-  # at a fixed rate, with its result in a folder, for perfmq report
-  COMMAND --rate 30000 --max-pending 100 --duration 1m \
-      --result run DESTINATION
-`,
-	}[role]
-	return strings.NewReplacer("COMMAND", "perfmq "+f.Name+" "+string(role), "DESTINATION",
-		config.DefaultDestination(f)).Replace(text)
-}
-
-const environmentHelp = `
-Environment
-  Each flag has a variable: PERFMQ_MESSAGE_SIZE=10KiB is --message-size 10KiB,
-  PERFMQ_CLIENT_ID is --clientID, PERFMQ_OPTION=a=1,b=2 is -o a=1 -o b=2. A flag
-  wins over its variable; an empty variable counts as not set.
-`
-
-const statusHelp = `
-Exit status
-    0  all that was sent was accepted and received
-    1  the run failed, or output could not be written
-    2  usage or configuration; nothing was sent
-    3  a --threshold failed; else it was a success
-    4  could not connect, log in or begin; nothing was sent
-    5  --find-max found no rate, as perfmq or its machine was the limit
-  130  interrupted by SIGINT, SIGTERM or SIGHUP, or its output was closed; else
-       it was a success
-`
 
 // writeEntry writes a name and, from a column on, its description.
 func writeEntry(b *strings.Builder, name, text string, indent int) {

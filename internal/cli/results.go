@@ -34,15 +34,7 @@ func (a *app) reportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report [flags] DIR...",
 		Short: "Make a page with charts, or tables, of results",
-		Long: `Make one page of results of --result. A DIR is a result, a folder of repeats of one run, or the
-folder of a sweep or search (--find-max), also while it runs.
-
-The page is one HTML file that needs no network. --format markdown is for merge requests, csv for
-spreadsheets, junit for the tests of a CI job. perfmq replaces no file that another program made.`,
-		Example: `  perfmq report run
-  perfmq report --output before-after.html before after
-  perfmq report --format markdown run`,
-		Args: needArguments,
+		Args:  needArguments,
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.report(args, format, output, force)
 		},
@@ -154,16 +146,7 @@ func (a *app) compareCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compare [flags] DIR DIR...",
 		Short: "Compare results, with a test for chance",
-		Long: `Compare results of --result with the first one. A DIR is a result, or a folder of repeats of one.
-
-Metrics are medians of the repeats with a 95% confidence interval, or a range below six repeats. Differences are those
-of the Mann-Whitney U test, at 5% for all metrics together. Failed runs are left out.
-
---fail-if 'ack.p99 +10%' ends with status 3 if a result is more than 10% above the first one, 2 with too few repeats,
-and 1 if runs of it failed.`,
-		Example: `  perfmq compare results/artemis-2.40 results/artemis-2.41
-  perfmq compare --metric ack.p99.9 --fail-if 'ack.p99.9 +10%' before after`,
-		RunE: func(_ *cobra.Command, args []string) error { return a.compare(args, in) },
+		RunE:  func(_ *cobra.Command, args []string) error { return a.compare(args, in) },
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVar(&in.Metrics, "metric", nil, "compare this `METRIC` only; may be repeated")
@@ -205,14 +188,8 @@ func (a *app) mergeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "merge [flags] DIR...",
 		Short: "Join the results of several load hosts into one",
-		Long: `Join the results (--result) of the shards of a run (--shard), as docs/several-hosts.md says. Thresholds
-apply to all hosts together.
-
-The exit status is 0 if the run was a success on all hosts, 1 if not, 2 if the results cannot be joined, and 3 if a
-threshold fails.`,
-		Example: `  perfmq merge results/shard-* --result results/all`,
-		Args:    needArguments,
-		RunE:    func(_ *cobra.Command, args []string) error { return a.merge(args, dir, partial, demands) },
+		Args:  needArguments,
+		RunE:  func(_ *cobra.Command, args []string) error { return a.merge(args, dir, partial, demands) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&dir, "result", "", "write the joined result into the new folder `DIR`")

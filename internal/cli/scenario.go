@@ -21,11 +21,6 @@ func (a *app) runCommand() *cobra.Command {
 	of, scale, set := source{in: in}, "", []string(nil)
 	cmd := &cobra.Command{
 		Use: "run [flags] FILE|@NAME", Short: "Run a scenario file: several brokers, groups and steps",
-		Long: `Run a scenario file: brokers, groups of producers and consumers, and steps. @NAME is a scenario inside
-this program.
-
-A flag or variable PERFMQ_... overrides the file in every broker, group and step; --duration and --message-count only
-where the file has them, if it has them anywhere.`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.suggestScenarios,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -178,10 +173,6 @@ func (a *app) scenarioCommand() *cobra.Command {
 		},
 		&cobra.Command{
 			Use: "metrics", Short: "List the metrics of --threshold", Args: noArguments,
-			Long: `List the metrics of thresholds, with their units.
-
-Counts and latencies are of messages due after the warm-up, rates of the time between warm-up and drain. A rate's value
-may be "90% of target". group.NAME.METRIC is the metric of one group.`,
 			RunE: func(*cobra.Command, []string) error {
 				w := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
 				for _, m := range threshold.Metrics() {

@@ -27,12 +27,7 @@ func (a *app) verifyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify [flags] FILE|DIR...",
 		Short: "Find lost, duplicated and damaged messages across processes",
-		Long: `Join the --verify-file files of a run's processes, and report the fate of each message. A folder of
---result stands for its verify.pv.
-
-Give the files of all processes: messages received by another look lost. The exit status is 0 if nothing was lost,
-duplicated or damaged, 1 if something was, and 2 if a file cannot be used.`,
-		Args: needArguments,
+		Args:  needArguments,
 		RunE: func(_ *cobra.Command, args []string) error {
 			v, errs := in.given.Values(in.table)
 			if len(errs) > 0 {
