@@ -70,7 +70,6 @@ func LargestBody(protocol string) int {
 type Broker struct {
 	store     *store.Store
 	listeners map[string]net.Listener
-	stop      context.CancelFunc
 	serving   sync.WaitGroup
 	rocketmq  *rocketmq.Server                 // nil if it is not served
 	login     func(user, password string) bool // nil accepts every client
@@ -88,14 +87,12 @@ func Start(cfg Config) (*Broker, error) {
 	}
 	b.store.SetFaults(cfg.Faults)
 	b.store.OnDrop(func() { b.breakConnections() })
-	ctx, stop := context.WithCancel(context.Background())
-	b.stop = stop
 	for _, protocol := range Protocols() {
 		addr, ok := cfg.Listen[protocol]
 		if !ok {
 			continue
 		}
-		l, err := listen.TCP(ctx, protocol, "--listen-"+protocol, addr)
+		l, err := listen.TCP(context.Background(), protocol, "--listen-"+protocol, addr)
 		if err != nil {
 			b.Close()
 			return nil, err
@@ -104,7 +101,7 @@ func Start(cfg Config) (*Broker, error) {
 	}
 	for protocol, l := range b.listeners {
 		serve := b.frontend(protocol, &cfg)
-		b.serving.Go(func() { b.accept(ctx, protocol, l, serve) })
+		b.serving.Go(func() { b.accept(protocol, l, serve) })
 	}
 	return b, nil
 }
@@ -123,19 +120,14 @@ func (b *Broker) Store() *store.Store { return b.store }
 // acceptPause is the pause after a failure to accept, such as a lack of file descriptors.
 const acceptPause = 50 * time.Millisecond
 
-func (b *Broker) accept(
-	ctx context.Context, protocol string, l net.Listener, serve func(context.Context, net.Conn) error,
-) {
+func (b *Broker) accept(protocol string, l net.Listener, serve func(net.Conn)) {
 	for {
 		conn, err := l.Accept()
-		if err != nil {
-			if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
-				return
-			}
-			select {
-			case <-time.After(acceptPause):
-			case <-ctx.Done():
-			}
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return
+		case err != nil:
+			<-time.After(acceptPause)
 			continue
 		}
 		if b.store.Refuse() || !b.enter(conn, protocol) {
@@ -144,7 +136,7 @@ func (b *Broker) accept(
 		}
 		b.serving.Go(func() {
 			defer b.leave(conn)
-			_ = serve(ctx, conn) // the peer was sent the error
+			serve(conn)
 		})
 	}
 }
@@ -195,7 +187,6 @@ func (b *Broker) breakConnections() int {
 
 // Close stops listening, breaks all connections and waits for their end.
 func (b *Broker) Close() {
-	b.stop()
 	b.store.Stall(0)
 	for _, l := range b.listeners {
 		_ = l.Close() // no use for the error
@@ -264,9 +255,8 @@ func (b *Broker) StatsOf(limit int) Stats {
 	return s
 }
 
-// frontend returns the function that serves one connection of a protocol until it ends or the context is done, and
-// closes it.
-func (b *Broker) frontend(protocol string, cfg *Config) func(context.Context, net.Conn) error {
+// frontend returns the function that serves one connection of a protocol until it ends, and closes it.
+func (b *Broker) frontend(protocol string, cfg *Config) func(net.Conn) {
 	const headers = 1 << 20 // of a message over AMQP, with its properties
 	largest := cmp.Or(cfg.MaxMessage, LargestBody(protocol))
 	switch protocol {

@@ -299,3 +299,13 @@ func TestCloseWhileStalled(t *testing.T) {
 		t.Fatalf("Close hangs:\n%s", buf[:runtime.Stack(buf, true)])
 	}
 }
+
+// TestDroppedWhileWaiting: connections that wait for room end when the broker breaks them.
+func TestDroppedWhileWaiting(t *testing.T) {
+	b := start(t, Config{Faults: store.Faults{Full: true}})
+	ahead := dialSTOMP(t, b)
+	ahead.say(strings.Repeat("SEND\ndestination:/queue/Q\n\nx\x00", 5000)) // more than are read on
+	require.Eventually(t, func() bool { return b.Store().Queue("Q").Stats().Stored > 4000 }, patience, time.Millisecond)
+	assert.Equal(t, 1, b.DropConnections())
+	gone(t, b)
+}

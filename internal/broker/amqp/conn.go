@@ -47,7 +47,6 @@ type conn struct {
 	// Set by the reader before the first link is attached.
 	maxFrame int // the peer's
 
-	stopped  atomic.Bool
 	written  chan struct{} // one token: the writer has taken all output
 	wake     chan struct{} // one token: there is something to write
 	finished chan struct{} // closed when the writer has ended
@@ -77,15 +76,7 @@ func newConn(s *Server, nc net.Conn) *conn {
 	return c
 }
 
-// stop ends the connection; any goroutine may call it.
-func (c *conn) stop() {
-	c.stopped.Store(true)
-	now := time.Now()
-	_ = c.nc.SetWriteDeadline(now.Add(closeTimeout)) // fails only on a closed connection
-	_ = c.nc.SetReadDeadline(now)
-}
-
-func (c *conn) serve() error {
+func (c *conn) serve() {
 	go c.write()
 	err := c.read()
 	// The client may have processed unsettled deliveries before the broker ended the connection: mark them as failed for
@@ -93,7 +84,6 @@ func (c *conn) serve() error {
 	c.release(errors.Is(err, errClosed))
 	c.sendClose(err)
 	_ = c.nc.Close() // all is written
-	return err
 }
 
 // read handles frames until the connection ends, and always returns the cause.
@@ -124,8 +114,6 @@ func (c *conn) sendClose(err error) {
 	var f *wire.Error
 	switch {
 	case errors.As(err, &f):
-	case errors.Is(err, errStopped):
-		f = fail(wire.CondForced, "the broker ends all connections")
 	case errors.Is(err, errClosed), errors.Is(err, errHandshake):
 	default:
 		_ = c.nc.Close() // broken; the writer must not wait for it
@@ -181,9 +169,6 @@ func (c *conn) Read(b []byte) (int, error) {
 		if err := c.nc.SetReadDeadline(c.deadline()); err != nil {
 			return 0, fmt.Errorf("set a deadline: %w", err)
 		}
-		if c.stopped.Load() {
-			return 0, errStopped
-		}
 		if c.anyRoom.CompareAndSwap(true, false) {
 			c.grantWithRoom()
 			continue
@@ -197,7 +182,7 @@ func (c *conn) Read(b []byte) (int, error) {
 			if !time.Now().Before(c.deadline()) {
 				return 0, fail(wire.CondResourceLimit, "nothing was heard for %v", time.Since(c.lastRead).Round(time.Millisecond))
 			}
-			continue // woken by stop or onRoom
+			continue // woken by onRoom
 		}
 		return 0, fmt.Errorf("read: %w", err)
 	}

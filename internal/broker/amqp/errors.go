@@ -62,9 +62,8 @@ func failDecode(err error) *wire.Error { return fail(wire.CondDecode, "%v", err)
 
 // The ends of a connection without an error for the peer.
 var (
-	errStopped = errors.New("told to stop")
-	errClosed  = errors.New("closed by the peer")
-	errBroken  = errors.New("write: the connection broke")
+	errClosed = errors.New("closed by the peer")
+	errBroken = errors.New("write: the connection broke")
 )
 
 // errHandshake is the end of a connection before the open: another protocol, or a failed login.

@@ -209,16 +209,3 @@ func (d deaf) Write(b []byte) (int, error) {
 	}
 	return d.Conn.Write(b)
 }
-
-// TestStop: at the end of the context, connections are closed with an error for the peer.
-func TestStop(t *testing.T) {
-	r := start(t, store.Config{}, amqp.Server{})
-	conn := r.dial(nil)
-	r.stop()
-	select {
-	case <-conn.Done():
-	case <-soon(t).Done():
-		t.Fatal("the connection was not ended")
-	}
-	require.Equal(t, client.ErrCondConnectionForced, condition(conn.Err()), "%v", conn.Err())
-}

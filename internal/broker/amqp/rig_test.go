@@ -33,14 +33,14 @@ type rig struct {
 	t     testing.TB
 	store *store.Store
 	addr  string
-	stop  context.CancelFunc
+	stop  func() // breaks all connections
 	kill  func()
 }
 
 func start(t testing.TB, cfg store.Config, server amqp.Server) *rig {
 	t.Helper()
 	r := storetest.Serve(t, cfg, func(s *store.Store) storetest.Frontend { server.Store = s; return server })
-	return &rig{t: t, store: r.Store, addr: r.Addr, stop: r.Cancel, kill: r.Kill}
+	return &rig{t: t, store: r.Store, addr: r.Addr, stop: r.Drop, kill: r.Kill}
 }
 
 func (r *rig) dial(o *client.ConnOptions) *client.Conn {

@@ -2,8 +2,6 @@ package amqp
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"net"
 	"time"
 
@@ -30,23 +28,9 @@ type Server struct {
 	IdleTimeout time.Duration
 }
 
-// Serve serves one connection until it ends or ctx is done, and closes it. It returns nil if the peer closed the
-// connection or ctx was done, otherwise the cause. No goroutine is left when it returns.
-func (s Server) Serve(ctx context.Context, nc net.Conn) error {
+// Serve serves one connection until it ends, and closes it. No goroutine is left when it returns.
+func (s Server) Serve(nc net.Conn) {
 	s.MaxMessage = cmp.Or(s.MaxMessage, defaultMaxMessage)
 	s.IdleTimeout = cmp.Or(s.IdleTimeout, defaultIdleTimeout)
-	c := newConn(&s, nc)
-	stopped := make(chan struct{})
-	cancel := context.AfterFunc(ctx, func() {
-		defer close(stopped)
-		c.stop()
-	})
-	err := c.serve()
-	if !cancel() {
-		<-stopped
-	}
-	if ctx.Err() == nil && !errors.Is(err, errClosed) && !errors.Is(err, errStopped) {
-		return err
-	}
-	return nil
+	newConn(&s, nc).serve()
 }

@@ -1,9 +1,9 @@
 package rocketmq
 
 import (
+	"bufio"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"io"
 	"net"
 	"strconv"
@@ -50,6 +50,9 @@ type conn struct {
 
 	// The reader's.
 	req            wire.Frame
+	large          []byte        // a frame that does not fit the buffer
+	deadline       time.Time     // of reading
+	asked          bool          // a complete frame came since the deadline was set
 	w              wire.Writer   // answers
 	pulls          []*pull       // new ones
 	topic          *topic        // of the last send
@@ -98,60 +101,74 @@ func (c *conn) wakeWriter() { store.Signal(c.wake) }
 
 // read handles requests until the connection ends.
 func (c *conn) read() error {
-	in := make([]byte, readBuffer)
-	from, to := 0, 0 // the unhandled input is in[from:to]
+	in := bufio.NewReaderSize(c, readBuffer)
 	maxFrame := max(c.s.o.MaxMessage+headRoom, largestFrame-4)
-	received := true // a complete frame since the deadline was set
-	timeout := firstTimeout
-	var set time.Time
 	for {
-		for to-from >= 4 {
-			n := int(binary.BigEndian.Uint32(in[from:]))
-			if n < wire.MinFrame || n > maxFrame {
-				c.s.brokenFrames.Add(1)
-				return wire.ErrFrame
+		head, err := in.Peek(4)
+		if err != nil {
+			return err
+		}
+		n := int(binary.BigEndian.Uint32(head))
+		if n < wire.MinFrame || n > maxFrame {
+			return wire.ErrFrame
+		}
+		if 4+n <= readBuffer {
+			b, err := in.Peek(4 + n)
+			if err == nil {
+				err = c.frame(b[4:])
 			}
-			if to-from < 4+n {
-				break
+			if err != nil {
+				return err
 			}
-			if err := c.frame(in[from+4 : from+4+n]); err != nil {
-				if errors.Is(err, wire.ErrFrame) {
-					c.s.brokenFrames.Add(1)
-				}
-				return c.ended(err)
-			}
-			from += 4 + n
-			if received = true; timeout != idleTimeout {
-				timeout, set = idleTimeout, time.Time{}
-			}
+			_, _ = in.Discard(4 + n) // they are in the buffer
+			continue
 		}
-		if err := c.flush(); err != nil {
-			return c.ended(err)
-		}
-		if from == to && len(in) > keepBuffer {
-			c.account.Give(int64(len(in) - readBuffer)) // the first buffer is accounted for with the connection
-			in, from, to = make([]byte, readBuffer), 0, 0
-		}
-		if from > 0 {
-			to = copy(in, in[from:to])
-			from = 0
-		}
-		if to == len(in) {
-			if !c.account.Take(int64(len(in))) {
-				return store.ErrNoMemory
-			}
-			in = append(in, make([]byte, len(in))...)
-		}
-		if now := time.Now(); received && now.Sub(set) > idleTimeout/8 || set.IsZero() {
-			_ = c.nc.SetReadDeadline(now.Add(timeout)) // fails only on a closed connection
-			received, set = false, now
-		}
-		n, err := c.nc.Read(in[to:])
-		to += n
-		if n == 0 && err != nil {
-			return c.ended(err)
+		_, _ = in.Discard(4)
+		if err := c.largeFrame(in, n); err != nil {
+			return err
 		}
 	}
+}
+
+// largeFrame handles a frame of n bytes that does not fit the buffer. Its memory grows as the bytes arrive.
+func (c *conn) largeFrame(in io.Reader, n int) error {
+	b := c.large[:0]
+	for len(b) < n {
+		have := len(b)
+		if more := max(have, readBuffer); have == cap(b) {
+			if !c.account.Take(int64(more)) {
+				return store.ErrNoMemory
+			}
+			b = append(make([]byte, 0, have+more), b...)
+		}
+		b = b[:min(n, cap(b))]
+		if _, err := io.ReadFull(in, b[have:]); err != nil {
+			return err
+		}
+	}
+	if c.large = b; cap(b) > keepBuffer {
+		defer c.account.Give(int64(cap(b)))
+		c.large = nil
+	}
+	return c.frame(b)
+}
+
+// Read hands the answers to the writer before it blocks. A request must be complete before the deadline.
+func (c *conn) Read(b []byte) (int, error) {
+	if err := c.flush(); err != nil {
+		return 0, err
+	}
+	now := time.Now()
+	switch {
+	case c.deadline.IsZero():
+		c.deadline = now.Add(firstTimeout)
+	case c.asked && c.deadline.Sub(now) < idleTimeout*7/8:
+		c.deadline, c.asked = now.Add(idleTimeout), false
+	default:
+		return c.nc.Read(b)
+	}
+	_ = c.nc.SetReadDeadline(c.deadline) // fails only on a closed connection
+	return c.nc.Read(b)
 }
 
 const (
@@ -161,24 +178,12 @@ const (
 	idleTimeout = 2 * time.Minute
 )
 
-// ended returns nil for an orderly end.
-func (c *conn) ended(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
-		return nil
-	}
-	select {
-	case <-c.done:
-		return nil
-	default:
-		return err
-	}
-}
-
 // frame handles a frame without its length.
 func (c *conn) frame(b []byte) error {
 	if err := c.req.Parse(b); err != nil {
 		return err
 	}
+	c.asked = true
 	if err := c.s.store.AwaitStall(c.done, c.flush); err != nil {
 		return err
 	}
@@ -272,12 +277,12 @@ func (c *conn) release() {
 	c.mu.Unlock()
 	// A full topic may refer to the connection for a while, as a waiter for room.
 	c.req, c.w, c.written = wire.Frame{}, wire.Writer{}, wire.Writer{}
-	c.batch, c.topic, c.pulls, c.serving = nil, nil, nil, nil
+	c.large, c.batch, c.topic, c.pulls, c.serving = nil, nil, nil, nil, nil
 	for p := range c.held {
 		p.timer.Stop()
 		p.q.forget(p)
 	}
-	c.s.held.Add(-int64(len(c.held)))
+	c.s.count(func(n *Stats) { n.HeldPulls -= len(c.held) })
 	c.held = nil
 	for m := range c.members {
 		c.leaveGroup(m)

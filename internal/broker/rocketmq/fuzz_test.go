@@ -50,8 +50,11 @@ func FuzzServer(f *testing.F) {
 		defer s.Close()
 		s.makeTopic("T", 2).dest.Send(other("x"))
 		client, server := net.Pipe()
-		ended := make(chan error, 1)
-		go func() { ended <- s.Serve(t.Context(), server) }()
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			s.Serve(server)
+		}()
 		go func() {
 			buf := make([]byte, 64<<10)
 			for {

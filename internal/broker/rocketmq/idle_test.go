@@ -1,7 +1,6 @@
 package rocketmq
 
 import (
-	"context"
 	"encoding/binary"
 	"io"
 	"net"
@@ -35,8 +34,11 @@ func TestSilentClientsAreDead(t *testing.T) {
 		s := New(store.New(store.Config{}), Options{})
 		defer s.Close()
 		client, nc := net.Pipe()
-		ended := make(chan error, 1)
-		go func() { ended <- s.Serve(context.Background(), nc) }()
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			s.Serve(nc)
+		}()
 		for range 20 {
 			ask(t, client)
 			pass(time.Minute)
@@ -44,7 +46,7 @@ func TestSilentClientsAreDead(t *testing.T) {
 		s.store.Stall(time.Hour)
 		ask(t, client)
 		start := time.Now()
-		require.ErrorContains(t, <-ended, "timeout")
+		<-ended
 		assert.InDelta(t, idleTimeout.Seconds(), time.Since(start).Seconds(), idleTimeout.Seconds()/8)
 		_, err := client.Read(make([]byte, 1))
 		require.ErrorIs(t, err, io.EOF)
@@ -92,7 +94,7 @@ func TestSilentFromTheStart(t *testing.T) {
 				start := time.Now()
 				go func() {
 					defer close(ended)
-					_ = s.Serve(context.Background(), nc)
+					s.Serve(nc)
 				}()
 				c.says(t, client)
 				<-ended

@@ -135,7 +135,7 @@ func (c *conn) serve(w *wire.Writer, p *pull) {
 	if p.timer != nil {
 		p.timer.Stop()
 		delete(c.held, p)
-		c.s.held.Add(-1)
+		c.s.count(func(n *Stats) { n.HeldPulls-- })
 	}
 	if c.answerPull(w, p) {
 		c.openPulls.Add(-1)
@@ -221,7 +221,7 @@ func (c *conn) messages(w *wire.Writer, p *pull, batch []entry, first, next int6
 			})
 		}
 	}
-	c.s.delivered.Add(uint64(count))
+	c.s.count(func(n *Stats) { n.Delivered += uint64(count) })
 	return true
 }
 
@@ -238,7 +238,7 @@ func (c *conn) pullAnswer(w *wire.Writer, p *pull, code int, offset, first, next
 // hold sets the timer of a pull that waits in its queue.
 func (c *conn) hold(p *pull) {
 	c.held[p] = true
-	c.s.held.Add(1)
+	c.s.count(func(n *Stats) { n.HeldPulls++ })
 	p.timer = time.AfterFunc(time.Until(p.deadline), func() {
 		if p.q.forget(p) { // else it was just woken
 			c.ready(p)

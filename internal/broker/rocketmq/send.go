@@ -231,11 +231,11 @@ func (c *conn) sendBack(r *wire.Frame) error {
 		return c.refuse(r, wire.ResSystemError, "look message by offset failed, "+string(r.Get("offset")))
 	}
 	m := original.clone()
-	c.s.givenBack.Add(1)
+	c.s.count(func(n *Stats) { n.GivenBack++ })
 	level, target := r.NumberOr("delayLevel", 0), wire.RetryPrefix+name
 	if level < 0 || int64(m.retries) >= r.NumberOr("maxReconsumeTimes", defaultMaxTries) {
 		target, level = wire.DeadPrefix+name, -1
-		c.s.dead.Add(1)
+		c.s.count(func(n *Stats) { n.Dead++ })
 	} else if level == 0 {
 		level = 3 + int64(m.retries)
 	}

@@ -2,14 +2,12 @@ package rocketmq
 
 import (
 	"cmp"
-	"context"
 	"encoding/binary"
 	"maps"
 	"net"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
@@ -31,17 +29,16 @@ type Options struct {
 
 // Stats are the exact counts of a front-end, in addition to the store's.
 type Stats struct {
-	Delivered    uint64 // messages
-	Dropped      uint64 // messages dropped at the limit of a topic before all groups with an offset had read them
-	GivenBack    uint64 // by consumers, for a retry
-	Dead         uint64 // part of GivenBack sent to a dead-letter topic
-	Halves       uint64 // half messages
-	Committed    uint64 // half messages
-	RolledBack   uint64 // half messages
-	Checks       uint64 // check-backs
-	OpenHalves   int    // half messages neither committed nor rolled back
-	HeldPulls    int64  // pulls that wait for messages
-	BrokenFrames uint64 // connections ended by a malformed frame
+	Delivered  uint64 // messages
+	Dropped    uint64 // messages dropped at the limit of a topic before all groups with an offset had read them
+	GivenBack  uint64 // by consumers, for a retry
+	Dead       uint64 // part of GivenBack sent to a dead-letter topic
+	Halves     uint64 // half messages
+	Committed  uint64 // half messages
+	RolledBack uint64 // half messages
+	Checks     uint64 // check-backs
+	OpenHalves int    // half messages neither committed nor rolled back
+	HeldPulls  int    // pulls that wait for messages
 }
 
 // Bounds of what clients can create.
@@ -64,8 +61,8 @@ type Server struct {
 	groups    map[string]*group
 	producers map[string]map[*conn]bool
 
-	delivered, dropped, givenBack, dead, brokenFrames atomic.Uint64
-	held                                              atomic.Int64
+	countMu sync.Mutex
+	counts  Stats // without OpenHalves
 }
 
 // New returns a front-end for s. A topic is attached to the store's topic of the same name.
@@ -107,31 +104,32 @@ func (s *Server) reclaim() {
 
 // Stats returns the current counts. They are exact on an idle broker.
 func (s *Server) Stats() Stats {
-	x := &s.tx
-	st := Stats{
-		Delivered: s.delivered.Load(), Dropped: s.dropped.Load(), GivenBack: s.givenBack.Load(), Dead: s.dead.Load(),
-		Halves: x.halves.Load(), Committed: x.committed.Load(), RolledBack: x.rolledBack.Load(), Checks: x.checks.Load(),
-		HeldPulls: s.held.Load(), BrokenFrames: s.brokenFrames.Load(),
-	}
-	x.mu.Lock()
-	st.OpenHalves = len(x.open)
-	x.mu.Unlock()
+	s.tx.mu.Lock()
+	open := len(s.tx.open)
+	s.tx.mu.Unlock()
+	s.countMu.Lock()
+	defer s.countMu.Unlock()
+	st := s.counts
+	st.OpenHalves = open
 	return st
 }
 
-// Serve serves one connection until it ends or ctx is done, and closes it. It returns nil for an orderly end. No
-// goroutine is left when it returns.
-func (s *Server) Serve(ctx context.Context, nc net.Conn) error {
+// count changes the counts.
+func (s *Server) count(change func(*Stats)) {
+	s.countMu.Lock()
+	defer s.countMu.Unlock()
+	change(&s.counts)
+}
+
+// Serve serves one connection until it ends, and closes it. No goroutine is left when it returns.
+func (s *Server) Serve(nc net.Conn) {
 	c := newConn(s, nc)
-	stop := context.AfterFunc(ctx, c.close)
-	defer stop()
 	var writer sync.WaitGroup
 	writer.Go(c.write)
-	err := c.read()
+	_ = c.read() // the client was sent the reason
 	c.close()
 	writer.Wait()
 	c.release()
-	return err
 }
 
 // hostOf encodes an address for stored messages; only IPv4 has an encoding.

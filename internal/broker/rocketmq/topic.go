@@ -258,7 +258,7 @@ func (t *topic) drop(n int64, claims map[string]bool, mayLose bool) (claimed boo
 			t.size.Add(-dropped)
 			t.bytes.Add(-bytes)
 			t.s.store.Return(bytes)
-			t.s.dropped.Add(uint64(unread)) //nolint:gosec // a count
+			t.s.count(func(n *Stats) { n.Dropped += uint64(unread) }) //nolint:gosec // a count
 		}
 	}
 	if t.gone.Load() {

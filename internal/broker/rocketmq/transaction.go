@@ -2,7 +2,6 @@ package rocketmq
 
 import (
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
@@ -19,8 +18,6 @@ type transactions struct {
 	next  int64 // number of the next half message
 	open  map[int64]*half
 	bytes int64
-
-	halves, committed, rolledBack, checks atomic.Uint64
 }
 
 // half is a half message.
@@ -61,8 +58,8 @@ func (c *conn) sendHalf(r *wire.Frame, t *topic, m *message) error {
 	number := x.next
 	x.next++
 	x.put(number, h)
-	x.halves.Add(1)
 	x.mu.Unlock()
+	x.s.count(func(n *Stats) { n.Halves++ })
 	x.checkIn(x.s.o.TransactionCheck, number)
 	c.stored(r, m.queue, number, logOffset(0, 0, number), []byte(h.unique))
 	return nil
@@ -101,7 +98,7 @@ func (x *transactions) sendCheck(number int64, h *half) {
 	if c == nil {
 		return
 	}
-	x.checks.Add(1)
+	x.s.count(func(n *Stats) { n.Checks++ })
 	log := logOffset(0, 0, number)
 	var id [messageID]byte
 	head := wire.MessageHead{
@@ -162,7 +159,7 @@ func (c *conn) endTransaction(r *wire.Frame) error {
 	case h == nil:
 		return c.refuse(r, wire.ResSystemError, "Find prepared transaction message failed")
 	case what == wire.SysRollback:
-		x.rolledBack.Add(1)
+		x.s.count(func(n *Stats) { n.RolledBack++ })
 		return c.ok(r)
 	case what != wire.SysCommit: // unknown: it will be checked back
 		return c.ok(r)
@@ -179,7 +176,7 @@ func (c *conn) endTransaction(r *wire.Frame) error {
 		x.checkIn(x.s.o.TransactionCheck, number)
 		return c.refuse(r, wire.ResSystemBusy, busy(h.t))
 	}
-	x.committed.Add(1)
+	x.s.count(func(n *Stats) { n.Committed++ })
 	_ = c.ok(r)
 	if !c.s.store.Rejects() && !h.t.dest.Room(nil) {
 		return c.awaitRoom(h.t.dest) // clients do not wait for this answer: delay their connection

@@ -118,7 +118,7 @@ func (c *conn) flush() error {
 		select {
 		case <-c.drained:
 		case <-c.done:
-			return net.ErrClosed // end reports the cause
+			return net.ErrClosed
 		}
 	}
 }

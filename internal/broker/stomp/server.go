@@ -3,12 +3,9 @@ package stomp
 import (
 	"bufio"
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"os"
 	"sync"
 	"time"
 
@@ -65,6 +62,7 @@ type conn struct {
 	gate store.Gate
 
 	done    chan struct{} // closed at the end of the connection
+	once    sync.Once     // to close it
 	wake    chan struct{} // one token: the writer has work
 	drained chan struct{} // one token: the writer has taken out
 
@@ -73,7 +71,6 @@ type conn struct {
 	ready   []*subscription // may have messages to deliver
 	beats   time.Duration   // the longest silence of ours; 0 for no limit
 	closing bool            // the writer ends after the rest of out
-	cause   error           // of the end of the connection
 
 	// Of the writer.
 	buf    []byte
@@ -82,9 +79,8 @@ type conn struct {
 	batch  [takeBatch]store.Delivery
 }
 
-// Serve serves one connection until it ends or ctx is done, and closes it. It returns nil after DISCONNECT, or if the
-// client closed the connection between two frames. No goroutine is left when it returns.
-func (s Server) Serve(ctx context.Context, nc net.Conn) error {
+// Serve serves one connection until it ends, and closes it. No goroutine is left when it returns.
+func (s Server) Serve(nc net.Conn) {
 	s.MaxMessage = cmp.Or(s.MaxMessage, defaultMaxMessage)
 	c := &conn{
 		server: &s, net: nc, source: s.Store.NewSource(), account: s.Store.NewAccount(), silence: connectTimeout,
@@ -95,24 +91,15 @@ func (s Server) Serve(ctx context.Context, nc net.Conn) error {
 	c.gate.Conn, c.gate.Done, c.gate.Write = c.net, c.done, c.write
 	c.in = wire.NewReader(bufio.NewReaderSize(c, readBuffer), maxHead, maxHead)
 	c.in.MaxLines, c.in.Memory, c.in.Keep = maxHeaders, c.memory, keepBuffer
-	stopped := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		c.close(context.Cause(ctx))
-		close(stopped)
-	})
 	var writing sync.WaitGroup
 	writing.Go(c.serve)
-	err, linger := c.end(c.read())
+	linger := c.end(c.read())
 	writing.Wait()
 	if linger {
 		store.Linger(c.net, closeTimeout)
 	}
-	c.close(net.ErrClosed)
-	if !stop() {
-		<-stopped
-	}
+	c.close()
 	c.release()
-	return err
 }
 
 // release frees the connection's memory: a full queue may refer to the connection for a while, as a waiter for room.
@@ -159,9 +146,8 @@ func (c *conn) memory(bytes int) bool {
 	return true
 }
 
-// end closes the consumers, and lets the writer finish. It returns the error to report, if any, and whether to wait for
-// the client to close first.
-func (c *conn) end(err error) (report error, linger bool) {
+// end closes the consumers, and lets the writer finish. It returns whether to wait for the client to close first.
+func (c *conn) end(err error) (linger bool) {
 	var refused *refusal
 	if errors.As(err, &refused) {
 		c.replies = refused.append(c.replies)
@@ -171,34 +157,19 @@ func (c *conn) end(err error) (report error, linger bool) {
 	}
 	_ = c.net.SetWriteDeadline(time.Now().Add(closeTimeout))
 	c.mu.Lock()
-	if c.cause != nil {
-		err = c.cause
-	}
 	c.closing = true
 	c.out = append(c.out, c.replies...)
 	c.mu.Unlock()
 	c.wakeWriter()
-	linger = c.disconnected || refused != nil
-	if err == nil || errors.Is(err, io.EOF) { // within a frame it is io.ErrUnexpectedEOF
-		return nil, linger
-	}
-	return fmt.Errorf("STOMP connection of %s: %w", c.net.RemoteAddr(), err), linger
+	return c.disconnected || refused != nil
 }
 
-// close closes the connection. The first cause counts.
-func (c *conn) close(cause error) {
-	c.mu.Lock()
-	first := c.cause == nil
-	if first {
-		c.cause = cause
-		c.closing = true
+// close closes the connection.
+func (c *conn) close() {
+	c.once.Do(func() {
 		close(c.done)
-	}
-	c.mu.Unlock()
-	if first {
 		_ = c.net.Close()
-		c.wakeWriter()
-	}
+	})
 }
 
 func (c *conn) write(frames []byte) {
@@ -210,8 +181,6 @@ func (c *conn) write(frames []byte) {
 
 func (c *conn) wakeWriter() { store.Signal(c.wake) }
 
-var errSilent = errors.New("the client is silent")
-
 // Read hands the replies to the writer before it blocks. A client that is silent for too long has ended.
 func (c *conn) Read(b []byte) (int, error) {
 	if err := c.flush(); err != nil {
@@ -222,11 +191,7 @@ func (c *conn) Read(b []byte) (int, error) {
 		deadline = time.Now().Add(c.silence)
 	}
 	_ = c.net.SetReadDeadline(deadline) // fails only on a closed connection
-	n, err := c.net.Read(b)
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		err = fmt.Errorf("%w: nothing was heard for %s", errSilent, c.silence)
-	}
-	return n, err
+	return c.net.Read(b)
 }
 
 // refusal is an error for the client: an ERROR frame, and the end of the connection.

@@ -24,7 +24,7 @@ func (c *conn) serve() {
 			continue
 		}
 		if _, err := c.net.Write(c.buf); err != nil {
-			c.close(err)
+			c.close()
 			return
 		}
 		c.wrote = time.Now()
@@ -33,9 +33,7 @@ func (c *conn) serve() {
 		}
 	}
 	if len(c.buf) > 0 {
-		if _, err := c.net.Write(c.buf); err != nil { // bounded by closeTimeout
-			c.close(err)
-		}
+		_, _ = c.net.Write(c.buf) // bounded by closeTimeout; the connection ends anyway
 	}
 }
 

@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peerClosed reports whether the peer has ended the connection or its sending half, also behind unread input.
+// peerClosed reports whether the peer has ended the connection or its sending half, also behind unread input, or
+// whether we have closed it.
 func peerClosed(conn net.Conn) (closed bool) {
 	c, ok := conn.(syscall.Conn)
 	if !ok {
@@ -22,5 +23,5 @@ func peerClosed(conn net.Conn) (closed bool) {
 		n, err := unix.Poll(p, 0)
 		closed = err == nil && n > 0 && p[0].Revents&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR) != 0
 	})
-	return closed && err == nil
+	return closed || err != nil
 }

@@ -2,7 +2,17 @@
 
 package store
 
-import "net"
+import (
+	"net"
+	"syscall"
+)
 
-// peerClosed is always false: only Linux reports the end of a connection behind unread input.
-func peerClosed(net.Conn) bool { return false }
+// peerClosed reports whether we have closed the connection. Only Linux reports that the peer has, behind unread input.
+func peerClosed(conn net.Conn) bool {
+	c, ok := conn.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := c.SyscallConn()
+	return err != nil || raw.Control(func(uintptr) {}) != nil
+}

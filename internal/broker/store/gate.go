@@ -12,7 +12,7 @@ const (
 	// highWater is the number of withheld bytes above which a connection is not read.
 	highWater = 1 << 20
 	// checkPause is the time between checks for the end of a connection that is not read.
-	checkPause = time.Second
+	checkPause = time.Second / 4
 )
 
 // Gate applies back-pressure to a client of a full broker: it withholds the answers to messages stored beyond a limit
@@ -115,9 +115,9 @@ func Linger(conn net.Conn, d time.Duration) {
 // lingerBytes bounds the input discarded by Linger.
 const lingerBytes = 64 << 20
 
-// Await waits for room in d until timeout, and returns nil in both cases, and as soon as the client has closed the
-// connection, where the system reports that behind unread input: the little that it still sent is to be stored. Await
-// fails with [net.ErrClosed] at the end of the connection.
+// Await waits for room in d until timeout, and returns nil in both cases, and soon after the broker or the client has
+// closed the connection, where the system reports that behind unread input: the little that it still sent is to be
+// stored. Await fails with [net.ErrClosed] at the end of the connection.
 func (g *Gate) Await(d *Destination, timeout <-chan time.Time) error {
 	check := time.NewTicker(checkPause)
 	defer check.Stop()

@@ -3,7 +3,6 @@
 package storetest
 
 import (
-	"context"
 	"crypto/rand"
 	"net"
 	"sync"
@@ -70,8 +69,6 @@ func (c Content) WithBody(body []byte) store.Content {
 type Rig struct {
 	Store *store.Store
 	Addr  string
-	// Cancel ends the context of the connections.
-	Cancel context.CancelFunc
 	// Stop returns when nothing is left of the rig. It is called at the end of the test as well.
 	Stop func()
 
@@ -82,7 +79,7 @@ type Rig struct {
 
 // Frontend serves a connection until it ends.
 type Frontend interface {
-	Serve(ctx context.Context, nc net.Conn) error
+	Serve(nc net.Conn)
 }
 
 // Serve serves the front-end that is made for a store.
@@ -90,12 +87,11 @@ func Serve(t testing.TB, cfg store.Config, frontend func(*store.Store) Frontend)
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	r := &Rig{Store: store.New(cfg), Addr: l.Addr().String(), Cancel: cancel, listener: l}
+	r := &Rig{Store: store.New(cfg), Addr: l.Addr().String(), listener: l}
 	f := frontend(r.Store)
 	r.Store.OnDrop(r.Drop)
-	var serving sync.WaitGroup
-	serving.Go(func() {
+	var accepting, serving sync.WaitGroup
+	accepting.Go(func() {
 		for {
 			conn, err := l.Accept()
 			if err != nil {
@@ -104,13 +100,14 @@ func Serve(t testing.TB, cfg store.Config, frontend func(*store.Store) Frontend)
 			r.mu.Lock()
 			r.conns = append(r.conns, conn)
 			r.mu.Unlock()
-			serving.Go(func() { _ = f.Serve(ctx, conn) })
+			serving.Go(func() { f.Serve(conn) })
 		}
 	})
 	r.Stop = sync.OnceFunc(func() {
 		_ = l.Close()
-		cancel()
+		accepting.Wait()
 		r.Store.Stall(0)
+		r.Drop()
 		serving.Wait()
 	})
 	t.Cleanup(r.Stop)
