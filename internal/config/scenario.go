@@ -138,7 +138,6 @@ func (b *builder) build() (Ready, error) {
 	for _, of := range b.file.brokers {
 		b.broker(of)
 	}
-	b.unusedURL()
 	b.sites()
 	for _, of := range b.file.steps {
 		b.step(of)
@@ -435,19 +434,6 @@ func (b *builder) fits(s *Setting, f *driver.Factory, from Source, text string) 
 		}
 	}
 	return f == nil || of(f) || !slices.ContainsFunc(b.file.brokers, func(p *part) bool { return of(b.factory(p)) })
-}
-
-// unusedURL notes a URL variable that fits no broker.
-func (b *builder) unusedURL() {
-	s := find(b.table, "url")
-	if s == nil || len(b.in.Flags[s.Name]) > 0 {
-		return
-	}
-	variable, texts := b.in.Environment.Lookup(s)
-	f := byScheme(b.maker.Factories, scheme(strings.Join(texts, "")))
-	if f != nil && !slices.ContainsFunc(b.file.brokers, func(p *part) bool { return b.factory(p).Name == f.Name }) {
-		b.notes = append(b.notes, variable+" applies to no broker of "+b.Path)
-	}
 }
 
 // hasOption reports whether a client of a protocol has an option.

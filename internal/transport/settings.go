@@ -20,8 +20,8 @@ type Settings[O any] struct {
 type Fail func(hint, format string, args ...any)
 
 // Check reads the settings of a driver of the protocol: the URL, the settings for connecting, and the options of opts,
-// or the given ones without opts' own. Check validates options with an enum itself; further reports mistakes in the
-// others. All mistakes are returned at once, joined.
+// or the given ones without opts' own. Check validates options with an enum itself; further, unless it is nil, reports
+// mistakes in the others. All mistakes are returned at once, joined.
 func Check[O any](
 	p *Protocol, opts driver.OpenOptions, options O, further func(*Settings[O], Fail),
 ) (Settings[O], error) {
@@ -43,6 +43,8 @@ func Check[O any](
 	for _, err := range driver.CheckOptions(&s.Options) {
 		fail("", "%w", err)
 	}
-	further(&s, fail)
+	if further != nil {
+		further(&s, fail)
+	}
 	return s, errors.Join(errs...)
 }

@@ -12,11 +12,11 @@ import (
 // Admin looks up and creates topics for another client. It is safe for concurrent use.
 type Admin struct{ d *rocketDriver }
 
-// NewAdmin returns an Admin; queues is [Options.Queues].
-func NewAdmin(target transport.Target, connectTimeout time.Duration, queues int) *Admin {
+// NewAdmin returns an Admin.
+func NewAdmin(target transport.Target, connectTimeout time.Duration) *Admin {
 	return &Admin{newDriver(transport.Settings[Options]{
 		Target: target, ConnectTimeout: connectTimeout, MaxBody: driver.DefaultMaxBody,
-		Options: Options{CreateTopic: true, Queues: queues},
+		Options: Options{CreateTopic: true},
 	})}
 }
 

@@ -48,22 +48,16 @@ func (l *listing) ask(ctx context.Context, question func() ([]string, error)) ([
 	return members, err
 }
 
-// memberIDs returns the ids of the clients in the consumer's group, as the broker of conn knows them, in order. The
-// caller must not change them.
-func (c *consumer) memberIDs(ctx context.Context, conn *conn) ([]string, error) {
-	return c.shared.listing.ask(ctx, func() ([]string, error) {
-		list, err := conn.membersOf(ctx, c.group)
-		slices.Sort(list)
-		return list, err
-	})
-}
-
 // most returns the largest number of members that can have a queue, of the topic or for redelivery.
 func (r *route) most() int { return max(r.readable(), len(r.brokers)) }
 
 // share returns the queues of our share; known is false while the broker does not know us yet.
 func (c *consumer) share(ctx context.Context) (share []*queue, known bool, err error) {
-	members, err := c.memberIDs(ctx, c.conns[0]) // sorted
+	members, err := c.shared.listing.ask(ctx, func() ([]string, error) {
+		list, err := c.conns[0].membersOf(ctx, c.group)
+		slices.Sort(list)
+		return list, err
+	})
 	if err != nil {
 		return nil, false, err
 	}

@@ -24,8 +24,8 @@ func (p *producer) properties(spec *driver.ProducerSpec, v *driver.Variant) ([]b
 	}
 	if p.level > 0 {
 		add(wire.PropDelayLevel, strconv.Itoa(p.level))
-	} else if p.delay > 0 {
-		add(wire.PropTimerDelayMs, strconv.FormatInt(p.delay.Milliseconds(), 10))
+	} else if spec.Delay > 0 {
+		add(wire.PropTimerDelayMs, strconv.FormatInt(spec.Delay.Milliseconds(), 10))
 	}
 	if v.Group != "" {
 		add(wire.PropShardingKey, v.Group)

@@ -21,16 +21,16 @@ func (c *conn) old() bool {
 // alone: a time equal to a level becomes that level, others are refused.
 func (p *producer) fitDelay(ctx context.Context, conns []*conn, spec *driver.ProducerSpec) error {
 	old := slices.IndexFunc(conns, (*conn).old)
-	if p.delay == 0 || old < 0 {
+	if spec.Delay == 0 || old < 0 {
 		return nil
 	}
 	levels, err := conns[old].delayLevels(ctx)
 	if err != nil {
 		return err
 	}
-	if p.level = slices.Index(levels, p.delay) + 1; p.level == 0 {
+	if p.level = slices.Index(levels, spec.Delay) + 1; p.level == 0 {
 		return driver.Errorf(driver.ClassUnsupported, p.op, fmt.Sprintf("use one of %v", levels),
-			"RocketMQ before 5 delays by levels, of which %s is none", p.delay)
+			"RocketMQ before 5 delays by levels, of which %s is none", spec.Delay)
 	}
 	return p.prepare(spec)
 }

@@ -31,7 +31,6 @@ type producer struct {
 	client  *client // client of the lease
 	opts    *Options
 	limit   time.Duration // for the answer to a send
-	delay   time.Duration // of the delivery of each message; 0 for none
 	level   int           // delay level, instead of a time
 	sign    *wire.Signer
 	done    driver.Completions
@@ -111,7 +110,7 @@ func (d *rocketDriver) Producer(
 			"RocketMQ delays neither batches nor transactional messages")
 	}
 	p := &producer{
-		op: "send to " + spec.Destination.String(), d: d, opts: opts, delay: spec.Delay,
+		op: "send to " + spec.Destination.String(), d: d, opts: opts,
 		limit: cmp.Or(spec.SendTimeout, opts.SendTimeout), sign: d.newSigner(), done: done,
 		topic: spec.Destination.Name, group: "perfmq-producers",
 		idle: make(chan struct{}, 1), synced: make(chan struct{}, 1),

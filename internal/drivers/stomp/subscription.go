@@ -29,15 +29,6 @@ const (
 	ackIndividual = "client-individual"
 )
 
-// ackMode returns the mode of acknowledgement to subscribe with. Contrary to STOMP, a cumulative ACK of RabbitMQ 3.10
-// covers all subscriptions of the connection, so that the next ACK of another one ends the connection.
-func (d dialect) ackMode(spec *driver.ConsumerSpec) string {
-	if spec.TransactionSize > 0 || d == rabbitmq || spec.Concurrency > 1 || spec.Failing != driver.Accept {
-		return ackIndividual
-	}
-	return ackClient
-}
-
 // checkConsumer refuses settings that the broker does not know, or would ignore. The effect of a NACK differs between
 // brokers: Artemis drops the message, ActiveMQ Classic moves it to the dead letters; RabbitMQ and the embedded broker
 // deliver it again, or drop it if a header says so. All other brokers ignore the header.
@@ -64,7 +55,12 @@ func (d dialect) subscription(spec *driver.ConsumerSpec, o *Options, id, identit
 	if err := d.checkConsumer(spec, o); err != nil {
 		return nil, err
 	}
-	ack := d.ackMode(spec)
+	ack := ackClient
+	// Contrary to STOMP, a cumulative ACK of RabbitMQ 3.10 covers all subscriptions of the connection, so that the next
+	// ACK of another one ends the connection.
+	if spec.TransactionSize > 0 || d == rabbitmq || spec.Concurrency > 1 || spec.Failing != driver.Accept {
+		ack = ackIndividual
+	}
 	s := &subscription{
 		id: id, ack: ack,
 		subscribe: []string{"id", id, "destination", d.address(spec.Destination), "ack", ack},

@@ -27,8 +27,7 @@ func Factory() driver.Factory {
 		Name: "amqp", Title: "AMQP 1.0", Client: "go-amqp", Hosts: p.Hosts,
 		Capabilities: driver.Capabilities{TLS: true, Queue: kind, Topic: kind},
 	}
-	return protocol.Factory(f, p, func() *struct{} { return &struct{}{} },
-		func(*transport.Settings[struct{}], transport.Fail) {},
+	return protocol.Factory(f, p, func() *struct{} { return &struct{}{} }, nil,
 		func(s transport.Settings[struct{}]) driver.Driver {
 			d := &amqpDriver{factory: f, cfg: s}
 			d.Open = d.dial

@@ -39,8 +39,7 @@ func Factory() driver.Factory {
 		Name: "stomp", Title: "STOMP 1.2", Client: "go-stomp", Hosts: p.Hosts,
 		Capabilities: driver.Capabilities{TLS: true, Queue: kind, Topic: kind}, InFlight: inFlight,
 	}
-	return protocol.Factory(f, p, func() *Options { return &Options{VirtualHost: "/"} },
-		func(*transport.Settings[Options], transport.Fail) {},
+	return protocol.Factory(f, p, func() *Options { return &Options{VirtualHost: "/"} }, nil,
 		func(s transport.Settings[Options]) driver.Driver {
 			d := &stompDriver{factory: f, cfg: s}
 			d.Open = d.dial

@@ -26,7 +26,7 @@ func TestConformanceRocketMQ(t *testing.T) {
 	broker := brokertest.StartRocketMQ(t)
 	drivertest.Run(t, drivertest.Config{
 		Factory: rocketmqgo.Factory(), URL: broker.URL(), MinBody: 1, MaxBody: 1 << 20, Log: true, Allocations: allocations,
-		Timeout: 50 * time.Second, Options: []string{"queues=2"}, Unordered: unordered, Unshared: unshared, Alone: true,
+		Timeout: 50 * time.Second, Unordered: unordered, Unshared: unshared, Alone: true,
 		Path: func(t testing.TB) drivertest.Path {
 			return brokertest.NewRocketMQPath(t, broker.NameServer(), broker.Broker())
 		},

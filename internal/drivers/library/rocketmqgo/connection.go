@@ -29,11 +29,6 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Options are the settings of this driver.
-type Options struct {
-	Queues int `opt:"queues" help:"queues of a created topic, or required of an existing one; 0: 8, or any"`
-}
-
 const (
 	look       = 5 * time.Millisecond // interval of checks of state that the library does not report
 	hintNative = "use --client native"
@@ -49,33 +44,30 @@ func Factory() driver.Factory {
 		Name: "rocketmq", Title: "Apache RocketMQ (remoting)", Client: "rocketmq-client-go",
 		Capabilities: driver.Capabilities{Reconnects: true, Queue: queue},
 	}
-	return protocol.Factory(f, p, func() *Options { return &Options{} }, check,
-		func(s transport.Settings[Options]) driver.Driver {
+	return protocol.Factory(f, p, func() *struct{} { return &struct{}{} }, check,
+		func(s transport.Settings[struct{}]) driver.Driver {
 			quiet()
 			return &rocketDriver{
 				factory: f, cfg: s, groups: map[string][]*consumer{},
-				topics: rocketmq.NewAdmin(s.Target, s.ConnectTimeout, s.Options.Queues),
+				topics: rocketmq.NewAdmin(s.Target, s.ConnectTimeout),
 			}
 		})
 }
 
 // check refuses features that the library lacks, and features with failures that it does not report.
-func check(s *transport.Settings[Options], fail transport.Fail) {
+func check(s *transport.Settings[struct{}], fail transport.Fail) {
 	if s.Target.TLS {
 		fail(hintNative+", or rocketmq://", "rocketmq-client-go has no encrypted connections")
 	}
 	if s.Target.User != "" {
 		fail(hintNative, "a login: rocketmq-client-go hides its refusal from consumers")
 	}
-	if n := s.Options.Queues; n < 0 || n > 1024 {
-		fail("", "option queues=%d: must be 0 to 1024", n)
-	}
 }
 
 // rocketDriver is a [driver.Driver]. Each producer and consumer has connections of its own, as members of a group must.
 type rocketDriver struct {
 	factory driver.Factory
-	cfg     transport.Settings[Options]
+	cfg     transport.Settings[struct{}]
 	topics  *rocketmq.Admin
 
 	mu     sync.Mutex
