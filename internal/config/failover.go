@@ -207,7 +207,8 @@ func (r *resolver) applyFailover(g *plan.Group, brokers []usedBroker) {
 	if g.Reconnect {
 		g.Backoff = first.backoff
 		if g.ReconnectDelay > 0 {
-			g.Backoff.Limit(g.ReconnectDelay)
+			g.Backoff.First = min(g.Backoff.First, g.ReconnectDelay)
+			g.Backoff.Longest = min(g.Backoff.Longest, g.ReconnectDelay)
 		}
 	}
 }

@@ -90,11 +90,6 @@ func (g *Group) Probing() Backoff {
 	return g.Backoff
 }
 
-// Limit bounds the pauses by --reconnect-delay.
-func (b *Backoff) Limit(delay time.Duration) {
-	b.First, b.Longest = min(b.First, delay), min(b.Longest, delay)
-}
-
 // Next returns the pause that follows one.
 func (b *Backoff) Next(pause time.Duration) time.Duration {
 	next := float64(pause) * b.Multiplier

@@ -35,7 +35,10 @@ type consumer struct {
 	session *session
 	link    link
 	credit  uint32
-	rounds  bool // new credit is given only when all credit is used up
+	// rounds: new credit is given only when all credit is used up. RabbitMQ before 4 computes the remaining credit from
+	// the deliveries that its session has seen, not from the deliveries that the queue has sent: credit given while
+	// messages are in flight is exceeded, the next value is negative, and the queue sends nothing more.
+	rounds  bool
 	settled bool // at-most-once
 	spec    driver.ConsumerSpec
 	input   *driver.Meter // of Run: nothing has arrived
@@ -95,7 +98,7 @@ func (d *amqpDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (dr
 	c := lease.Conn
 	k := &consumer{
 		op: "receive from " + spec.Destination.String(), lease: lease, spec: spec,
-		credit: defaultCredit, rounds: c.creditInRounds(), settled: d.cfg.Options.Settle == settleAtMostOnce,
+		credit: defaultCredit, rounds: c.dialect == rabbitmq3, settled: d.cfg.Options.Settle == settleAtMostOnce,
 		input: driver.NewMeter(), wait: driver.NewMeter(), arrived: make(chan struct{}, 1), room: make(chan struct{}, 1),
 	}
 	if spec.Credit > 0 {

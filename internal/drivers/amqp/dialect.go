@@ -111,11 +111,6 @@ func (d dialect) checkConsumer(spec *driver.ConsumerSpec, o *Options) error {
 // with a non-closing one, and the library waits without end; there the end of the session is enough.
 func (d dialect) detaches() bool { return d != rabbitmq3 }
 
-// creditInRounds reports whether credit may be given only when all credit is used up. RabbitMQ before 4 computes the
-// remaining credit from the deliveries that its session has seen, not from the deliveries that the queue has sent:
-// credit given while messages are in flight is exceeded, the next value is negative, and the queue sends nothing more.
-func (d dialect) creditInRounds() bool { return d == rabbitmq3 }
-
 // redelivered reports whether the broker marked the message as delivered before. RabbitMQ does not count the deliveries
 // of classic queues but reports a redelivery in first-acquirer. With other brokers first-acquirer reports whether
 // another consumer acquired the message, which is not the same as its delivery (AMQP 1.0, Messaging, section 3.2.1).

@@ -67,23 +67,18 @@ func Factory() driver.Factory {
 
 // inFlight is [driver.Factory.InFlight].
 func inFlight(opts any, _ *driver.ProducerSpec) driver.InFlight {
-	switch o, _ := opts.(*Options); {
-	case o != nil && o.Send == sendSync:
+	o, _ := opts.(*Options)
+	if o != nil && o.Send == sendSync {
 		return driver.InFlight{Messages: 1, Hint: "try -o send=async, or more --producers"}
-	default:
-		return driver.InFlight{Unanswered: o != nil && o.Send == sendOneWay}
 	}
+	return driver.InFlight{Unanswered: o != nil && o.Send == sendOneWay}
 }
 
 func checkSettings(s *transport.Settings[Options], fail transport.Fail) {
 	if (s.Target.User == "") != (s.Target.Password == "") {
 		fail("give --user and --password", "signing needs both an access key and a secret key")
 	}
-	s.Options.check(fail)
-}
-
-// check reports the mistakes in single options, and in their combination.
-func (o *Options) check(fail transport.Fail) {
+	o := &s.Options
 	o.checkRanges(fail)
 	if o.Group != "" && !rules().Legal(o.Group) {
 		fail("use "+rules().Names(), "option group=%s: not a legal name", o.Group)

@@ -24,7 +24,7 @@ type transactions struct {
 	p       *producer
 	numbers []uint64 // in the unique keys of the messages in flight, by index of the slot
 
-	committed, rolledBack, leftOpen, checked, unexpected, duplicated, late uint64
+	committed, rolledBack, leftOpen, checked, unexpected, late uint64
 }
 
 // openTransactions are the transactions of a driver's producers that were left open, by unique key. A broker asks any
@@ -144,8 +144,6 @@ func (c *client) checkTransaction(r *reply) {
 	case owner != nil:
 		delete(o.byKey, string(id))
 		owner.late++
-	default:
-		t.duplicated++
 	}
 	t.sendEnd(r, checkedTable, flagOf(plan[0]), commitLog, id)
 }
@@ -195,6 +193,5 @@ func (t *transactions) counters() []driver.Counter {
 		{Name: "tx-committed-late", Help: "transactions committed at a check-back", Value: t.late},
 		{Name: "tx-open", Help: "transactions still open: not delivered yet", Value: t.open()},
 		{Name: "tx-unexpected-checks", Help: "check-backs after the end: delivered twice", Value: t.unexpected},
-		{Name: "tx-duplicated-checks", Help: "check-backs after the end at an earlier one", Value: t.duplicated},
 	}
 }
