@@ -9,24 +9,13 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// Thresholds of findings.
-const (
-	// growing is the minimum growth of a backlog as a share of the messages completed, and large the minimum of a
-	// backlog that did not grow steadily; enoughBacklog is the minimum in messages.
-	growing, large, enoughBacklog = 0.01, 0.1, 100
-	// enoughTime is the minimum length of a measured part for its rates to be compared.
-	enoughTime = 3 * time.Second
-	// namedStalls is the maximum number of stalls that a text names.
-	namedStalls = 3
-)
+// namedStalls is the maximum number of stalls that a text names.
+const namedStalls = 3
 
-// Observe adds findings on the rates of a run, its stalls and the broker's side. It does not fail the run.
+// Observe adds findings on the stalls of a run and the broker's side. It does not fail the run.
 func Observe(s *stats.Summary) {
 	observeStalls(s)
 	observeBroker(s)
-	if s.Total.Get(result.Delayed) == 0 { // a delay makes messages wait in the broker
-		observeBacklog(s)
-	}
 }
 
 // observeStalls adds a finding for the stalls of each side of the run, of a broker and of a group.
@@ -112,40 +101,5 @@ func observeBroker(s *stats.Summary) {
 		for _, e := range side.Events {
 			s.Find("process", "broker", 1, e.Text)
 		}
-	}
-}
-
-// observeBacklog adds findings for backlogs that grew. Each of several steps is judged by itself: messages that came in
-// the warm-up of a later step are in no measured part. A step that sends where it does not receive leaves a backlog by
-// plan.
-func observeBacklog(s *stats.Summary) {
-	completed := s.Total.Get(result.Completed)
-	if s.Expected == nil || completed == 0 {
-		return
-	}
-	deliveries := float64(*s.Expected) / float64(completed) // of each message
-	if len(s.Ended) <= 1 {
-		findBacklog(s, &s.Average, deliveries, "")
-	}
-	for i := range s.Ended {
-		if step := &s.Ended[i]; len(s.Ended) > 1 && step.Delivered && step.Receives {
-			// Steps may differ in their subscriptions: no more deliveries than came in this one count, once for each.
-			copies := float64(step.Total.Get(result.Received)) / float64(max(1, step.Total.Get(result.Completed)))
-			findBacklog(s, &step.Average, min(deliveries, max(1, copies)), "step "+step.Name)
-		}
-	}
-}
-
-// findBacklog adds a finding if the backlog (completed minus received) grew in a measured part, steadily or by much.
-// The subject is empty in a run of one step.
-func findBacklog(s *stats.Summary, a *stats.Average, deliveries float64, subject string) {
-	wanted := deliveries * float64(a.Completed)
-	more := wanted - float64(a.Received)
-	least := large * wanted
-	if a.Growth(deliveries)*a.Span.Seconds() >= more/2 {
-		least = growing * wanted
-	}
-	if a.Span >= enoughTime && more >= max(least, enoughBacklog) {
-		s.Find("backlog-grew", subject, uint64(more), uint64(more))
 	}
 }

@@ -175,7 +175,7 @@ func (r *run) endStep(end ending, sum stats.Summary) {
 	sum.Maximum.Only(sum.Sends, sum.Receives)
 	producers, delivered, stored := r.producersAsked()
 	limit := sum.Tally.Judge(producers, delivered, stored)
-	sum.Limit, sum.Delivered = &limit, delivered
+	sum.Limit = &limit
 	sum.Groups = r.groupsOf(sum.Groups)
 	r.setReadRates(&sum)
 	sum.Values = metrics(&sum)

@@ -33,7 +33,7 @@ func fakeSteps(t *testing.T, seconds ...int) *fakeRun {
 	at := loadStart()
 	for i, name := range run.Steps {
 		sends := name != "drain"
-		step := stats.Summary{Name: name, Sends: sends, Receives: true, Delivered: sends}
+		step := stats.Summary{Name: name, Sends: sends, Receives: true}
 		step.Outcome.Reason, step.Start, step.Latencies = "duration reached", at.UnixMicro(), noLatencies()
 		var total, measured stats.Counters
 		begin := at

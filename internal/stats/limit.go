@@ -69,18 +69,17 @@ func (t *LoadTally) Judge(producers []ProducerAsked, delivered, stored bool) res
 // end before their messages have arrived.
 func (t *LoadTally) grows() bool {
 	return t.span >= FullSecond && t.behind > t.span/2 && float64(t.received) < (1-growing)*float64(t.completed) &&
-		Queued(1-float64(t.received)/float64(t.completed), t.span, &t.ages)
+		t.queued(1-float64(t.received)/float64(t.completed))
 }
 
 // queuedAge is the share of the expected age from which on messages count as having waited in a growing backlog.
 const queuedAge = 0.1
 
-// Queued reports whether the missing share of the messages waits in a backlog that grows. Then those received have also
+// queued reports whether the missing share of the messages waits in a backlog that grows. Then those received have also
 // waited, for half the missing share of the time on average (Little's law). If they have not, another program received
 // the missing ones, or the broker dropped them.
-func Queued(missing float64, span time.Duration, ages *result.Latency) bool {
-	return ages == nil || ages.Count == 0 ||
-		ages.Mean() >= queuedAge*missing*float64(span.Microseconds())/2
+func (t *LoadTally) queued(missing float64) bool {
+	return t.ages.Count == 0 || t.ages.Mean() >= queuedAge*missing*float64(t.span.Microseconds())/2
 }
 
 // growth returns the growth of the backlog in messages per second.

@@ -160,13 +160,9 @@ func (r *Rates) FiguresOf(sends, receives bool) *result.Figures {
 	return f
 }
 
-// Peaks are the lowest, or the highest, rates over the seconds of the measurement: warm-up and drain are left out. A
-// stall of the broker shows as a lowest rate of 0, and so does a load of less than a message per second. The lowest
-// rate of receiving begins with the first full second after the first message, the highest is of all seconds; the rates
-// of a backlog are of the time from its first to its last message.
-//
-// An interval that took longer, because perfmq was stopped or its reporters were a minute behind, counts with the rate
-// over its real length.
+// Peaks are the lowest, or the highest, rates over the seconds of the measurement, an interval that took longer by its
+// real length. The lowest rate of receiving begins with the first full second after the first message; the rates of a
+// backlog are of the time from its first to its last message.
 type Peaks struct {
 	Completed, Received result.Extreme
 }
@@ -199,34 +195,6 @@ type Average struct {
 	Since                         time.Duration // the first message, if Read, from the start of the load
 	Sent, Completed, Received     uint64
 	CompletedBytes, ReceivedBytes uint64 // payload
-
-	completed, received line
-}
-
-// line is a least-squares line through points: the sums of their times in seconds, values and products.
-type line struct{ n, t, v, tt, tv float64 }
-
-func (l *line) add(t, v float64) {
-	l.n++
-	l.t += t
-	l.v += v
-	l.tt += t * t
-	l.tv += t * v
-}
-
-// slope returns the growth of the value per second; 0 if unknown.
-func (l *line) slope() float64 {
-	d := l.n*l.tt - l.t*l.t
-	if l.n < result.EnoughSeconds || d <= 0 {
-		return 0
-	}
-	return (l.n*l.tv - l.t*l.v) / d
-}
-
-// Growth returns the steady growth of the backlog in messages per second, if each completed message is delivered that
-// many times.
-func (a *Average) Growth(deliveries float64) float64 {
-	return deliveries*a.completed.slope() - a.received.slope()
 }
 
 // PerSecond returns a rate of n messages, or bytes, in the measurement.
@@ -245,7 +213,4 @@ func (a *Average) Add(span time.Duration, n []uint64) {
 	a.Received += n[result.Received]
 	a.CompletedBytes += n[result.CompletedBytes]
 	a.ReceivedBytes += n[result.ReceivedBytes]
-	seconds := a.Span.Seconds()
-	a.completed.add(seconds, float64(a.Completed))
-	a.received.add(seconds, float64(a.Received))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// Summary is the result of a run, of a step or of a group in one of these, with what only engine and outputs need. It
+// Summary is the result of a run, of a step or of a group in one of these, with data for engine and outputs only. It
 // has no rows. A group has the stalls of its workers, whether others stalled too or not; times, tester and limit are
 // missing. Of several steps, the limit is the longest one, and the span of Offered is 0. Thresholds do not enter
 // Outcome.Success.
@@ -23,8 +23,6 @@ type Summary struct {
 	Loaded time.Duration
 	// Sends and Receives tell which workers the step has. Counts have the roles of the run.
 	Sends, Receives bool
-	// Delivered: consumers of the step receive from all destinations to which it sends, without a delay.
-	Delivered bool
 	// Due is the number of messages that were due by the rates.
 	Due uint64
 	// Groups are the figures of each group.

@@ -101,10 +101,5 @@ var kinds = []Kind{
 	},
 	{"stall", result.Note, "%s %s, for %s at most: %s"},
 	{"more-stalls", result.Note, "the broker stalled %d times more, never longer"},
-	{
-		"backlog-grew", result.Note,
-		"received is below completed: at the end of the load %d messages more waited at the broker, or were " +
-			"elsewhere, than when the measured part began",
-	},
 	{result.RowsMissing, result.Warning, "%s"},
 }
