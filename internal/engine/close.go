@@ -26,11 +26,9 @@ type closer struct {
 	close func(context.Context) error
 }
 
-// closeAll closes all workers and connections and returns a list of the failures. It takes at most the connect time-out
-// and a few seconds, whatever the drivers do: producers and consumers close side by side, then the connections within
-// closeTimeout. Closing a side also ends if no worker has closed for closeTimeout: the broker may not answer any more,
-// and the end of a connection does the rest. Consumers have all the time to remove their subscriptions, unless the
-// drain has left messages unanswered.
+// closeAll closes all workers, producers and consumers side by side, then the connections, and returns a list of the
+// failures. Closing a side also ends if no worker has closed for closeTimeout. Consumers have the connect time-out to
+// remove their subscriptions, unless the drain has left messages unanswered.
 func (r *run) closeAll(ctx context.Context) []string {
 	left := r.closeGroups(ctx, r.step.uses)
 	r.stopConsumers()

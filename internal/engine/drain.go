@@ -44,10 +44,9 @@ func (r *run) drain(ctx context.Context) (flowing bool) {
 	return !r.waitQuiet(ctx, deadline, quietTime)
 }
 
-// awaitOthers continues with the drain of a shard to which the others still send, until nothing has come for quietTime.
-// Consumers that left before would give back the messages that they hold, which others receive behind later ones; and
-// the messages that only they receive would be left at the broker. It ends as well when the drain time-out has passed
-// without a message that had not been received before, and with stop.
+// awaitOthers continues with the drain of a shard to which the others still send, until nothing has come for quietTime:
+// consumers that left before would give messages back, or leave them at the broker. It ends as well when the drain
+// time-out has passed without a new message, and with stop.
 func (r *run) awaitOthers(ctx context.Context, stop <-chan struct{}) {
 	if r.verify == nil || r.plan.Shard.IsZero() || r.plan.DrainTimeout == 0 {
 		return

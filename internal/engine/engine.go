@@ -4,22 +4,10 @@
 //	open -> load (warm-up | measure) -> drain -> close -> summary
 //	             next step <-----+
 //
-// Consumers are opened before producers, so that no message is sent before all of its subscribers are subscribed.
-// Groups that a step shares with the previous one stay open. All workers of a plan, their recorders and the numbers of
-// their messages exist from the beginning, so that one clock, one collector and one verification span all steps.
-//
-// Every wait has a deadline: the connect time-out for opening, the drain time-out for draining, the connect time-out
-// again for closing workers that remove subscriptions, and two seconds for the connections after them. Otherwise
-// closing ends when no worker has closed for two seconds, because a broker that does not answer sends may not answer
-// closes. The summary lists resources that are still open then.
-//
-// A load that only --message-count ends is given up when the broker has shown no sign of life for the drain time-out.
-//
-// A second goroutine, the sampler, cuts the run into snapshots; a third passes them to the reporters.
-//
-// To follow a run, read [Run] and newRun (engine.go); newGroups (group.go) and newStep (steps.go), which make the
-// workers and the steps; openStep (steps.go) and openGroups (open.go); loadStep (load.go) and startProducers
-// (workers.go); sampler.go for each second; drain.go, close.go; summarize (summary.go) and findAll (findings.go).
+// All workers of a plan, their recorders and the numbers of their messages exist from the beginning, so that one clock,
+// one collector and one verification span all steps. Every wait has a deadline; the summary lists resources that are
+// still open at the end. A second goroutine, the sampler, cuts the run into snapshots; a third passes them to the
+// reporters. ARCHITECTURE.md lists the functions to read.
 package engine
 
 import (

@@ -32,10 +32,9 @@ func (q *quiet[T]) look(signs T) time.Duration {
 	return q.lasted
 }
 
-// newSilenceCheck returns a function that returns an error if the broker has stopped answering: no sign of life for too
-// long although messages are due. Call it each interval, from one goroutine. Without it, a run that ends only with its
-// last message could wait forever for credit. It is nil for a run with a duration, which ends by that, and for a run
-// without either, which its user ends.
+// newSilenceCheck returns a function that returns an error if the broker gave no sign of life for too long although
+// messages are due. Call it each interval, from one goroutine. It is nil for a run that does not end with its last
+// message.
 func (r *run) newSilenceCheck() func() error {
 	ends := slices.ContainsFunc(r.step.uses, func(u *use) bool {
 		return len(u.producers) > 0 && u.toSend() < math.MaxUint64

@@ -118,10 +118,8 @@ func ExpireEvery(limit time.Duration) time.Duration {
 }
 
 // Expire ends messages as unknown that the driver has had for longer than limit, in looks that are ExpireEvery(limit)
-// apart. A message counts from the first look that finds it at the driver: its times are not read, so that the sending
-// costs nothing more. Time in which nobody looked counts as one of two looks at most: the answers that came meanwhile
-// have not been read either. A late answer then ends nothing, and is counted as a stray. One goroutine calls it, during
-// Run of a timed load.
+// apart. A message counts from the first look that finds it at the driver. Time in which nobody looked counts as one of
+// two looks at most: the answers that came meanwhile have not been read either. One goroutine calls it, during Run.
 func (p *Producer) Expire(limit time.Duration) {
 	now := p.clock.Now()
 	if p.looked > 0 {

@@ -8,9 +8,6 @@
 //     messages before. If it is behind, it sends at once all messages due, each keeping its own intended time. So a
 //     stall of the broker shows in send delay and response time instead of vanishing (coordinated omission).
 //
-// Message n belongs to producer n modulo the number of producers. That makes any count and any rate exact for any
-// number of producers, and spaces the producers evenly.
-//
 // A [Mix] of several kinds of messages determines the kind of each message: the shares are exact over each producer.
 //
 // A [Consumer] drives one driver.Consumer and records the messages received.
@@ -21,8 +18,4 @@
 // The path of a message allocates nothing, takes only locks of its own worker (recorder, checker, slots), and reads the
 // clock once to send, once when it completes and once when it is received; the open loop once more to see whether the
 // message is due, and again each time it had to wait.
-//
-// To follow a message: [Producer.Run], then openLoop, which waits in waitUntil (watch.go), or closedLoop (with one
-// message in flight, relayNext in relay.go sends the next one); prepare and handOver, and back by Done or DoneAll
-// (completions.go). A message that arrives: Consumer.deliver (consumer.go). The due times: schedule.go.
 package load

@@ -7,12 +7,9 @@ import (
 )
 
 // HDR writes a [result.HDRLog]: for each interval a line per latency that the run measures. Lines for b2c and s2c begin
-// with the first message that has times of birth and storage. An interval without a value has its line
-// too, so that time series have no gaps. Times follow the monotonic clock, so that setting the wall clock during a run
-// does not shift them. An interval is in the file entirely or not at all.
-//
-// `artemis perf --hdr` writes the same without response, b2c and s2c, and with spaces in its tags, which log readers
-// reject.
+// with the first message that has times of birth and storage. An interval without a value has its line too. Times
+// follow the monotonic clock. An interval is in the file entirely or not at all. `artemis perf --hdr` writes the same
+// without response, b2c and s2c, and with spaces in its tags, which log readers reject.
 type HDR struct {
 	file *recordFile
 	log  result.HDRLog

@@ -18,10 +18,8 @@ import (
 // microseconds with the mean as text. Keys that only perfmq has follow; their counts are counts, not rates. The last
 // keys are the row of an interval, and the details of a run: its result, as --result writes them.
 //
-// A regular file is valid JSON at every moment, so that it can be read during the run and after a kill.
-//
-// After an interval that cannot be written, no more follow: OnError gets the error, the summary is still written if
-// there is room for it, with a finding, and Close returns the error.
+// A regular file is valid JSON at every moment. After an interval that cannot be written, no more follow: OnError gets
+// the error, the summary is still written if there is room for it, with a finding, and Close returns the error.
 type JSON struct {
 	recorder
 	file  *recordFile

@@ -21,14 +21,9 @@ import (
 
 // Prometheus serves the figures of the run as metrics, at the path /metrics of a server of its own.
 //
-// The metrics are filled from the snapshots, so they grow once a second. Counters include the warm-up, as the console's
-// totals do; latency histograms have a label phase, "warmup" or "measure" (the drain counts as measured, as in the
-// summary). perfmq_step_info names the present one of several steps. The final figures can be scraped until Close. A
-// histogram appears with its first value.
-//
-// A histogram has the buckets 1, 2.5 and 5 times each power of ten, from 10 us to 100 s. Sums and counts are exact.
-// Latencies have two significant digits, so a latency less than 1% below the bound of a bucket may be counted in the
-// next bucket, never in a lower one.
+// The metrics are filled from the snapshots, so they grow once a second; docs/prometheus.md describes them. The final
+// figures can be scraped until Close. A histogram has the buckets 1, 2.5 and 5 times each power of ten, from 10 us to
+// 100 s. Sums and counts are exact; a latency less than 1% below the bound of a bucket may be counted in the next one.
 type Prometheus struct {
 	collector *collector
 	registry  *prometheus.Registry

@@ -6,13 +6,8 @@
 //	engine --Start, Interval..., Summary; run --Close--> Fan --> Console, JSON, HDR, Prometheus
 //
 // One goroutine at a time calls a [Reporter], in that order, with the immutable values of internal/stats. A reporter
-// derives its figures from these values: a rate is a delta over the interval's real length, a percentile comes from
-// [result.Latency]. It never sees a message, so it costs the load only its processor time once a second.
-//
-// A reporter that fails is not called again and the others continue, see [Fan]: a full disk must not cost an hour's
-// measurement. Files are created before the run, so that a mistyped folder is reported before the load.
-//
-// If an output resembles that of `artemis perf`, its comments name the differences.
+// that fails is not called again and the others continue, see [Fan]: a full disk must not cost an hour's measurement.
+// Files are created before the run, so that a mistyped folder is reported before the load.
 package report
 
 import (

@@ -173,10 +173,9 @@ func describeFaults(asked store.Faults, c store.FaultCounts) string {
 	return text
 }
 
-// brokerHeadroom is ballast, in bytes: it delays garbage collections of a broker process. With empty queues the live
-// heap is so small that the collector would run all the time, at a sixth of the processor time per message
-// (with a light AMQP client). The share of a load (run.Run) would let full queues take five times their size; the
-// ballast costs 128 MiB at most, whatever the queues hold. Nothing touches its pages, so it takes no resident memory.
+// brokerHeadroom is ballast, in bytes: with empty queues the live heap of a broker process is so small that the
+// collector would run all the time, at a sixth of the processor time per message. Nothing touches its pages, so it
+// takes no resident memory.
 const brokerHeadroom = 64 << 20
 
 // Serve serves a broker, and its control at an address unless that is empty, until a signal arrives. It writes the

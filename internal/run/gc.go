@@ -6,11 +6,9 @@ import (
 	"time"
 )
 
-// The heap may grow by one second's allocations, so that there is a collection each second at most, but within these
-// shares of the live heap. A full load over a client library allocates much and has a live heap of a few megabytes:
-// with Go's default of 100, a fifth of the processor time per message went into collections. Thousands of connections
-// have a large live heap, and allocate next to nothing once they are open: room for garbage was a fifth of their
-// memory.
+// The heap may grow by one second's allocations, but within these shares of the live heap. A load over a client library
+// allocates much and has a small live heap: with Go's default of 100, a fifth of the processor time went into
+// collections. Thousands of connections have a large live heap, and allocate next to nothing once they are open.
 const (
 	leastGCPercent = 25
 	mostGCPercent  = 400

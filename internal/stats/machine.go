@@ -11,10 +11,9 @@ import (
 	"github.com/shirou/gopsutil/v4/process"
 )
 
-// machineCPU returns the processor time that all programs of this machine, this one included, have used so far, and the
-// time available; 0 where unknown. The kernel samples at each tick which program has the processor, so it may miss
-// short bursts of work on an otherwise idle machine: trust the value only when there is little idle time. Time that a
-// hypervisor took away counts as used.
+// machineCPU returns the processor time that all programs of this machine have used so far, and the time available; 0
+// where unknown. The kernel samples at each tick, so it may miss short bursts of work: trust the value only when there
+// is little idle time. Time that a hypervisor took away counts as used.
 func machineCPU() (busy, all time.Duration) {
 	list, err := cpu.Times(false)
 	if err != nil || len(list) == 0 {

@@ -12,20 +12,14 @@
 //	Checker (consumer) -\          /                 Judge --> Result
 //	Checker ------------- Tracker --> Received
 //
-// A [Ledger] numbers the messages of one producer; it does nothing at all for a message that was accepted. A
-// [Checker] checks the deliveries of one consumer, and keeps successive numbers as one span; now and then it gives
-// its spans to the [Tracker] of its subscription, which has the sets. A [Side] holds the knowledge of one process.
-// [Judge] puts any number of sides together, of one process or of many, so that a run in one process and one in ten
-// are judged by the same code.
+// A [Checker] keeps successive numbers as one span; now and then it gives its spans to the [Tracker] of its
+// subscription, which has the sets. [Judge] puts any number of sides together, each the knowledge of one process.
 //
 // # Exact, and bounded
 //
 // All counts are exact, and the same in whatever order the checkers' spans and the sides come together: of a message
 // that came to two consumers it does not matter which is called the first. That is why a stream keeps the messages
 // all of whose copies were marked as redelivered or came late.
-//
-// The sets are compressed bitmaps, which store runs as two numbers and anything else in about a bit per number. The
-// number of producers that are told apart is bounded.
 //
 // # Limits
 //
