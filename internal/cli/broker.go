@@ -40,7 +40,7 @@ func (a *app) brokerCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "broker [flags]", Short: "Serve the embedded broker to other clients until Ctrl-C",
 		Args: noArguments,
-		Long: "Serve a broker in memory over AMQP 1.0, STOMP and RocketMQ.\n\n" + brokerHelp(),
+		Long: strings.Replace(helpText("embedded"), "FAULTS\n", faultHelp(), 1),
 		RunE: func(*cobra.Command, []string) error { return a.runBroker(s, in.given.Fill(in.table)) },
 	}
 	in.addTo(cmd.Flags())
@@ -48,14 +48,12 @@ func (a *app) brokerCommand() *cobra.Command {
 	return cmd
 }
 
-func brokerHelp() string {
+// faultHelp describes the faults of the embedded broker.
+func faultHelp() string {
 	var b strings.Builder
-	b.WriteString("Faults, joined by commas, such as --faults lose=1000,delay=5ms:\n")
 	for _, f := range broker.FaultHelp() {
 		writeEntry(&b, f[0], f[1], len("  lose=1000    "))
 	}
-	b.WriteString("\nControl, with the header Perfmq-Control: 1: " +
-		"GET /stats, PUT /faults, POST /stall?for=2s, POST /drop.")
 	return b.String()
 }
 

@@ -310,22 +310,10 @@ func (a *app) protocolCommand(f *driver.Factory) *cobra.Command {
 	return cmd
 }
 
-func roleText(role plan.Role) string {
-	switch role {
-	case plan.Producer:
-		return "Send messages"
-	case plan.Consumer:
-		return "Receive messages"
-	default:
-		return "Send messages and receive them again"
-	}
-}
-
 func (a *app) roleCommand(f *driver.Factory, role plan.Role) *cobra.Command {
 	in := a.newInput(config.Table(role, f))
 	cmd := &cobra.Command{
 		Use:                   string(role) + " [flags] [destination...]",
-		Short:                 roleText(role),
 		Args:                  cobra.ArbitraryArgs,
 		DisableFlagsInUseLine: true,
 		ValidArgsFunction: func(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {

@@ -80,6 +80,7 @@ func (a *app) addHelp(cmd *cobra.Command) {
 		if f := a.protocolOf(cmd); f != nil {
 			text = strings.NewReplacer("COMMAND", cmd.CommandPath(), "TITLE", f.Title, "DESTINATIONS",
 				destinationHelp(f), "DESTINATION", config.DefaultDestination(f)).Replace(text)
+			cmd.Short, _, _ = strings.Cut(text, " over ")
 		}
 		cmd.Long, cmd.Example, _ = strings.Cut(text, "\n\nExamples\n")
 	}

@@ -46,12 +46,10 @@ func (p *Page) view() *view {
 	switch {
 	case p.sweep != nil:
 		v.Lead, v.Top = p.sweepVerdict(), p.sweepTables()
-		v.Bottom = append([]Table{verdicts(runs)}, v.Bottom...)
 	case p.search != nil:
 		v.Lead, v.Top = searchVerdict(p.search), []Table{p.searchTable()}
 	case v.Several:
 		v.Top = v.compare(p.compared())
-		v.Bottom = append([]Table{verdicts(runs)}, v.Bottom...)
 	case len(runs) > 0:
 		s := &v.Stories[0]
 		v.Top, s.Tables = s.Tables[:3:3], s.Tables[3:]

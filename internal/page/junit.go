@@ -20,11 +20,15 @@ import (
 // JUnit is a report for CI, in the format that Jenkins, GitLab and GitHub's actions read: a suite for each run. A suite
 // has a test case for the run, for each threshold, and for each kind of problem. The kinds of a verification have their
 // cases without a problem, too. The names stay the same from run to run.
-type JUnit struct{ Suites []testSuite }
+type JUnit struct {
+	Suites []testSuite
+	Count  map[string]int // of the cases of all suites by their ends, and of "all"; Write sets it
+}
 
 type testSuite struct {
 	Name, Time, Timestamp, Host string
 	Cases                       []testCase
+	Count                       map[string]int
 }
 
 type testCase struct {
@@ -32,24 +36,6 @@ type testCase struct {
 	End               string // failure, error or skipped; empty if it passed
 	Type              string // of the end
 	Text, Out         []string
-}
-
-// Count returns the number of cases with that end; of all without.
-func (s testSuite) Count(end string) (n int) {
-	for i := range s.Cases {
-		if end == "" || s.Cases[i].End == end {
-			n++
-		}
-	}
-	return n
-}
-
-// Count returns the number of cases of all suites with that end.
-func (j *JUnit) Count(end string) (n int) {
-	for _, s := range j.Suites {
-		n += s.Count(end)
-	}
-	return n
 }
 
 // JUnit writes the outcomes of the runs, or of the search.
@@ -202,12 +188,19 @@ func (c *testCase) end(end, kind string, texts ...string) { c.End, c.Type, c.Tex
 func (j *JUnit) Write(w io.Writer) error {
 	j = safetext.Each(j, safetext.Line)
 	seen := map[string]int{}
+	j.Count = map[string]int{}
 	for i := range j.Suites {
-		for k := range j.Suites[i].Cases {
-			c := &j.Suites[i].Cases[k]
+		s := &j.Suites[i]
+		s.Count = map[string]int{}
+		for k := range s.Cases {
+			c := &s.Cases[k]
 			name := c.Class + "\n" + c.Name
 			if seen[name]++; seen[name] > 1 {
 				c.Name += fmt.Sprintf(" (%d)", seen[name])
+			}
+			for _, count := range []map[string]int{s.Count, j.Count} {
+				count["all"]++
+				count[c.End]++
 			}
 		}
 	}

@@ -3,12 +3,8 @@ package page
 import (
 	"bytes"
 	"encoding/xml"
-	"errors"
-	"io"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -19,39 +15,12 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// junitOf returns the JUnit of a page, after a check against the schema of Jenkins' xUnit plugin (junit-10.xsd), and
-// for the rule of GitLab: no two cases have the same class and name.
+// junitOf returns the JUnit of a page, after a check for the rule of GitLab: no two cases have the same class and name.
 func junitOf(t *testing.T, p *Page) *parsed {
 	t.Helper()
 	var b bytes.Buffer
 	require.NoError(t, p.JUnit(&b))
 	require.True(t, IsReport(b.Bytes()))
-	allowed := map[string][]string{
-		"testsuites": {"name", "tests", "failures", "errors", "testsuite"},
-		"testsuite":  {"name", "tests", "failures", "errors", "skipped", "time", "timestamp", "hostname", "testcase"},
-		"testcase":   {"classname", "name", "time", "failure", "error", "skipped", "system-out"},
-		"failure":    {"type", "message"}, "error": {"type", "message"}, "skipped": {"type", "message"}, "system-out": {},
-	}
-	d, above := xml.NewDecoder(bytes.NewReader(b.Bytes())), []string{}
-	for {
-		token, err := d.Token()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		require.NoError(t, err, b.String())
-		switch e := token.(type) {
-		case xml.StartElement:
-			if n := len(above); n > 0 {
-				require.Contains(t, allowed[above[n-1]], e.Name.Local)
-			}
-			above = append(above, e.Name.Local)
-			for _, a := range e.Attr {
-				require.Contains(t, allowed[e.Name.Local], a.Name.Local)
-			}
-		case xml.EndElement:
-			above = above[:len(above)-1]
-		}
-	}
 	var j parsed
 	require.NoError(t, xml.Unmarshal(b.Bytes(), &j))
 	names := map[string]bool{}
@@ -63,13 +32,6 @@ func junitOf(t *testing.T, p *Page) *parsed {
 		}
 	}
 	require.Len(t, names, j.Tests)
-	if python, err := exec.LookPath("python3"); err == nil {
-		command := exec.Command(python, "-c", "import sys, xml.etree.ElementTree as e; print(len(list(e.parse(sys.stdin).iter('testcase'))))")
-		command.Stdin = &b
-		count, err := command.Output()
-		require.NoError(t, err)
-		require.Equal(t, strconv.Itoa(j.Tests)+"\n", string(count))
-	}
 	return &j
 }
 

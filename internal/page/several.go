@@ -1,7 +1,6 @@
 package page
 
 import (
-	"fmt"
 	"math"
 	"strings"
 
@@ -9,24 +8,6 @@ import (
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/internal/words"
 )
-
-// verdicts has a row for each run.
-func verdicts(runs []*Run) Table {
-	t := Table{Title: "Verdicts", Head: []string{"run", "verdict", "limit", "findings"}, Words: true}
-	for _, r := range runs {
-		_, v := r.verdict()
-		limit := "-"
-		if l := r.Result.Limit; l != nil {
-			limit = l.Kind + ": " + l.Text
-		}
-		findings := "none"
-		if n := len(r.Result.Findings); n > 0 {
-			findings = fmt.Sprintf("%d, the first: %s", n, r.Result.Findings[0].Text)
-		}
-		t.add(r.Name, sentence(v.String()), limit, findings)
-	}
-	return t
-}
 
 // compared holds the sets against the first, or has the noise of the repeats of a single set.
 func (p *Page) compared() *compare.Comparison {

@@ -58,16 +58,13 @@ func Head(r *result.Result) []string {
 	if n := len(plan.Steps); n > 1 {
 		load = Plural(n, "step") + ", " + load
 	}
-	length, start, version := "", "", ""
-	took := time.Duration(r.End-r.Start) * time.Microsecond
+	took, start, version := "", "", ""
+	us := r.End - r.Start
 	if limited && limit > 0 {
-		took = min(took, limit) // without the drain
+		us = min(us, limit.Microseconds()) // without the drain
 	}
-	switch {
-	case took >= time.Second && took < 100*time.Second: // 20 s, not 20.0 s
-		length = Seconds(took)
-	case took > 0:
-		length = Duration(took.Microseconds())
+	if us > 0 {
+		took = length(float64(us))
 	}
 	if r.Start > 0 {
 		start = time.UnixMicro(r.Start).UTC().Format("2 Jan 2006 15:04 UTC")
@@ -75,7 +72,7 @@ func Head(r *result.Result) []string {
 	if r.Versions.Perfmq != "" {
 		version = "perfmq " + r.Versions.Perfmq
 	}
-	return different(First(different(brokers...), 2, " and "), load, length, start, version)
+	return different(First(different(brokers...), 2, " and "), load, took, start, version)
 }
 
 // different returns the texts that are not empty, each once.

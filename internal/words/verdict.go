@@ -83,7 +83,7 @@ func afterOutages(r *result.Result) string {
 	return text + ": " + strings.Join(effects, ", ")
 }
 
-// length returns the length of an outage in microseconds; whole seconds have no decimals.
+// length returns a length in microseconds; whole seconds have no decimals.
 func length(us float64) string {
 	if us < 1e6 || us >= 1e8 {
 		return Duration(int64(us))
