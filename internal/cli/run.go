@@ -76,7 +76,7 @@ func (a *app) printEnding(e run.Ending) int {
 		a.errors.say("interrupted: " + nothingDone)
 	}
 	a.errors.print(e.Err)
-	if s := e.Summary; s != nil && !(e.Told && a.errors.overwrite) {
+	if s := e.Summary; s != nil && (!e.Told || !a.errors.overwrite) {
 		if !s.Outcome.Success {
 			a.printProblems(s)
 		}
