@@ -1,6 +1,9 @@
 package amqp
 
 import (
+	"bytes"
+	"slices"
+
 	"github.com/perfmq/perfmq/internal/broker/store"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
@@ -264,19 +267,15 @@ func (c *conn) keep(partial, payload []byte) (*message, []byte) {
 	n := &c.nodes[0]
 	c.nodes = c.nodes[1:]
 	size := len(partial) + len(payload)
-	if size > slabFit {
-		if len(partial) == 0 {
-			return n, append([]byte(nil), payload...) // avoids clearing the memory
-		}
-		b := make([]byte, size)
-		copy(b[copy(b, partial):], payload)
-		return n, b
-	}
-	if size > len(c.slab) {
+	switch {
+	case size > slabFit && len(partial) == 0:
+		return n, bytes.Clone(payload) // avoids clearing the memory
+	case size > slabFit:
+		return n, slices.Concat(partial, payload)
+	case size > len(c.slab):
 		c.slab = make([]byte, slabSize)
 	}
-	b := c.slab[:size:size]
+	b := append(append(c.slab[:0:size], partial...), payload...)
 	c.slab = c.slab[size:]
-	copy(b[copy(b, partial):], payload)
 	return n, b
 }

@@ -201,26 +201,23 @@ func (s *session) onDetach(f *wire.Decoder) error {
 	if err := d.Decode(f); err != nil {
 		return failDecode(err)
 	}
-	in, out := s.in[d.Handle], s.out[d.Handle]
-	if in != nil || out != nil {
-		s.c.account.Give(linkSize)
-	}
-	switch {
+	var byUs bool
+	switch in, out := s.in[d.Handle], s.out[d.Handle]; {
 	case in != nil:
 		s.c.flush()
 		delete(s.in, d.Handle)
 		in.end()
-		if !in.detached {
-			s.detach(d.Handle, d.Closed, nil)
-		}
+		byUs = in.detached
 	case out != nil:
 		delete(s.out, d.Handle)
 		out.end(false, d.Closed)
-		if !out.detached {
-			s.detach(d.Handle, d.Closed, nil)
-		}
+		byUs = out.detached
 	default:
 		return failHandle(d.Handle)
+	}
+	s.c.account.Give(linkSize)
+	if !byUs {
+		s.detach(d.Handle, d.Closed, nil)
 	}
 	return nil
 }

@@ -116,18 +116,11 @@ func (s *Store) Open(a driver.Destination) (*Destination, error) {
 	return s.Destination(a), nil
 }
 
-// Destination is Open without limits, for a destination that must exist.
-func (s *Store) Destination(a driver.Destination) *Destination {
-	if d := s.Find(a); d != nil {
-		return d
-	}
-	return s.add(a)
-}
-
 // ownSize is the accounted memory of a destination without its messages, in bytes.
 func (d *Destination) ownSize() int64 { return destinationSize + int64(len(d.addr.Name)) }
 
-func (s *Store) add(a driver.Destination) *Destination {
+// Destination is Open without limits, for a destination that must exist.
+func (s *Store) Destination(a driver.Destination) *Destination {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if d := s.destinations[a]; d != nil {
