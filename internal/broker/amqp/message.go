@@ -103,8 +103,8 @@ func (n *message) annotations(annotations []byte) error {
 				n.NotBefore = time.UnixMilli(v).UnixNano()
 			}
 		case "x-opt-delivery-delay":
-			if v, ok := p.Scalar().(int64); ok {
-				n.delay(v)
+			if v, ok := p.Scalar().(int64); ok && v > 0 && v < farFuture/2 && n.NotBefore == 0 {
+				n.NotBefore = time.Now().Add(time.Duration(v) * time.Millisecond).UnixNano()
 			}
 		default:
 			p.Skip()
@@ -115,12 +115,6 @@ func (n *message) annotations(annotations []byte) error {
 
 // farFuture bounds times in milliseconds: in nanoseconds they fit an int64.
 const farFuture = 9_000_000_000_000
-
-func (n *message) delay(millis int64) {
-	if millis > 0 && millis < farFuture/2 && n.NotBefore == 0 {
-		n.NotBefore = time.Now().Add(time.Duration(millis) * time.Millisecond).UnixNano()
-	}
-}
 
 func (n *message) Size() int { return n.size }
 

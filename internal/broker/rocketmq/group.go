@@ -103,9 +103,8 @@ func (c *conn) deleteGroup(r *wire.Frame) error {
 		s.store.Return(groupSize + g.subsSize.Swap(0))
 	}
 	delete(s.groups, name)
-	topics := slices.Collect(maps.Values(s.topics))
 	s.mu.Unlock()
-	for _, t := range topics {
+	for _, t := range s.allTopics() {
 		for _, q := range *t.queues.Load() {
 			q.forgetGroup(name)
 		}

@@ -83,21 +83,20 @@ func New(s *store.Store, o Options) *Server {
 // Close stops timers and detaches the topics from the store. All connections must have ended.
 func (s *Server) Close() {
 	s.tx.close()
-	s.mu.Lock()
-	topics := s.topics
-	s.topics, s.byID = map[string]*topic{}, map[int64]*topic{}
-	s.mu.Unlock()
-	for _, t := range topics {
+	for _, t := range s.allTopics() {
 		t.end()
 	}
 }
 
+func (s *Server) allTopics() []*topic {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.Collect(maps.Values(s.topics))
+}
+
 // reclaim drops messages without a claim.
 func (s *Server) reclaim() {
-	s.mu.RLock()
-	topics := slices.Collect(maps.Values(s.topics))
-	s.mu.RUnlock()
-	for _, t := range topics {
+	for _, t := range s.allTopics() {
 		t.trim()
 	}
 }
