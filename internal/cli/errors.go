@@ -157,6 +157,15 @@ func (a *app) writeFile(flag, path string, text []byte, mode fs.FileMode) error 
 	return nil
 }
 
+// writeJSON writes a value into the file of --json.
+func (a *app) writeJSON(path string, v any) error {
+	text, err := result.Encode(v, "  ")
+	if err != nil {
+		return err
+	}
+	return a.writeFile("--json", path, text, 0o600)
+}
+
 // bare returns "PATH: reason" without the name of the system call.
 func bare(err error) error {
 	var pe *fs.PathError

@@ -213,11 +213,7 @@ func (a *app) search(s *sweep.Search, jsonFile string) (*record.Search, int) {
 	if jsonFile == "" {
 		return found, status
 	}
-	text, err := found.JSON()
-	if err == nil {
-		err = a.writeFile("--json", jsonFile, text, 0o600)
-	}
-	if err != nil {
+	if err := a.writeJSON(jsonFile, found); err != nil {
 		a.errors.print(err)
 		return found, result.Graver(status, exitFailed)
 	}

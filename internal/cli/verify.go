@@ -70,11 +70,7 @@ func (a *app) join(paths []string, v *config.Values, jsonFile string) error {
 		problems = append(problems, err.Error())
 	}
 	if jsonFile != "" {
-		text, err := result.Encode(joined, "  ")
-		if err == nil {
-			err = a.writeFile("--json", jsonFile, text, 0o600)
-		}
-		if err != nil {
+		if err := a.writeJSON(jsonFile, joined); err != nil {
 			problems = append(problems, err.Error())
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -31,9 +30,6 @@ import (
 	"github.com/perfmq/perfmq/internal/brokertest"
 	"github.com/perfmq/perfmq/pkg/result"
 )
-
-// shots is the folder for screenshots of the browser tests.
-var shots = flag.String("shots", "", "write screenshots of the pages into this folder")
 
 // browser is a tab of a headless Chromium. It records all errors and requests.
 type browser struct {
@@ -151,18 +147,6 @@ func (b *browser) dark(t *testing.T, dark bool) {
 	send(t, b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: value}}})
 }
 
-// picture writes a screenshot of the whole page, if -shots is set.
-func (b *browser) picture(t *testing.T, name string) {
-	t.Helper()
-	if *shots == "" {
-		return
-	}
-	eval[bool](t, b, `new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`)
-	png, err := chromedp.Run(b, chromedp.FullScreenshot(100))
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(*shots, name+".png"), png, 0o600))
-}
-
 // open shows a page from a file, and returns its address.
 func (b *browser) open(t *testing.T, p *Page) string {
 	t.Helper()
@@ -221,7 +205,6 @@ func TestPageInBrowser(t *testing.T) {
 	r := told(t)
 	url := b.open(t, pageOf("run", runOf(t, "run", r)))
 	assert.Equal(t, int64(12), eval[int64](t, b, `[...document.querySelectorAll('#charts figure')].filter(f => !f.hidden && f.querySelector('canvas')).length`))
-	b.picture(t, "run-desktop-light")
 
 	// Values by the mouse, right of the middle of the chart at 3.5 s: the nearest second ended at 4 s.
 	x, y := b.middle(t, "throughput", 0.51)
@@ -303,7 +286,6 @@ func TestPageForEveryone(t *testing.T) {
 		b.do(t, chromedp.Navigate(url), chromedp.WaitVisible(chromedp.CSS("#throughput canvas")))
 		assert.Empty(t, b.violations(t), c.name)
 		assert.LessOrEqual(t, eval[int64](t, b, `document.documentElement.scrollWidth`), c.width, "%s: it scrolls to the side", c.name)
-		b.picture(t, "run-"+c.name)
 	}
 	// On paper the page is light in any mode, and fits.
 	b.dark(t, true)
@@ -315,13 +297,9 @@ func TestPageForEveryone(t *testing.T) {
 	assert.Equal(t, "light", printed[0])
 	assert.LessOrEqual(t, printed[1].(float64), 700.0)
 	b.until(t, `document.documentElement.dataset.theme === undefined`)
-	if *shots != "" {
-		require.NoError(t, os.WriteFile(filepath.Join(*shots, "run.pdf"), pdf, 0o600))
-	}
 	b.window(t, 718, 1000)
 	send(t, b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"})
 	b.call(t, `dispatchEvent(new Event('beforeprint'))`)
-	b.picture(t, "run-paper")
 	assert.LessOrEqual(t, eval[int64](t, b, `document.documentElement.scrollWidth`), int64(718), "it is wider than paper")
 	b.quiet(t, url)
 }
@@ -359,8 +337,6 @@ func TestUnusualPagesInBrowser(t *testing.T) {
 		found := eval[bool](t, b, `(() => { const p = document.querySelector('#throughput .plot'); const n = +p.getAttribute('aria-valuemax');
 			for (let i = 0; i < n; i++) { p.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowLeft' })); if (/completed [\d,]+\/s \(1\/s to 4,000\/s\)/.test(p.getAttribute('aria-valuetext'))) return true; } return false; })()`)
 		assert.True(t, found, "the shade of a point reaches down to its lowest second")
-		t.Logf("drawn %.0f ms after the navigation began", eval[float64](t, b, `performance.getEntriesByType('navigation')[0].domComplete`))
-		b.picture(t, "night")
 		b.quiet(t, url)
 	})
 }
@@ -404,12 +380,9 @@ func TestLiveRunInBrowser(t *testing.T) {
 	b.do(t, chromedp.Click(chromedp.CSS("#throughput .legend li:last-child button"))) // must stay hidden after updates
 	b.until(t, `document.querySelector('#throughput .plot').getAttribute('aria-valuemax') > 4`)
 	assert.Equal(t, "false", eval[string](t, b, `document.querySelector('#throughput .legend li:last-child button').getAttribute('aria-pressed')`))
-	b.picture(t, "live-run")
 	require.NoError(t, broker.Process.Kill())
 	b.until(t, `/Outage for [\d.]+ s2 workers not connected/.test(`+now+`)`)
-	b.picture(t, "live-outage")
 	require.NoError(t, client.Process.Signal(os.Interrupt))
 	b.until(t, `document.getElementById('now').hidden && document.getElementById('live').textContent === 'The run has ended'`)
-	b.picture(t, "live-ended")
 	b.quiet(t, url)
 }

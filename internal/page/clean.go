@@ -23,11 +23,15 @@ func (v *view) clean() *view {
 	return safetext.Each(v, safetext.Line)
 }
 
-// cutTables drops the tables without rows, and the rows above maxItems.
+// cutTables drops the tables without rows, and the rows above maxItems. It adds the notes of assets/notes.txt.
 func cutTables(list []Table) []Table {
 	list = slices.DeleteFunc(list, func(t Table) bool { return len(t.Rows) == 0 })
+	notes := asset("notes.txt")
 	for i := range list {
 		t := &list[i]
+		if _, note, found := strings.Cut("\n"+notes, "\n"+t.Title+": "); found {
+			t.Note, _, _ = strings.Cut(note, "\n")
+		}
 		all := uint64(len(t.Rows)) + t.more
 		t.Rows = t.Rows[:min(len(t.Rows), maxItems)]
 		if n := len(t.Rows); uint64(n) < all {

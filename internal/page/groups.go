@@ -4,11 +4,8 @@ package page
 func groupTable(r *Run) Table {
 	t := Table{
 		Title: "Groups",
-		Note: "Counts include the warm-up; due are the messages that the rate demanded. Times are in ms, of the " +
-			"messages due after the warm-up. Ack: send to the broker's answer. Response: intended send " +
-			"to the answer. Transfer: send to the consumer.",
-		Head: []string{"group"},
-		Send: 8, Receive: 4,
+		Head:  []string{"group"},
+		Send:  8, Receive: 4,
 	}
 	shown := []column{
 		{"due", "", "due", ""},

@@ -14,6 +14,12 @@ import (
 //go:embed assets
 var assets embed.FS
 
+// asset returns a file of the folder.
+func asset(name string) string {
+	text, _ := assets.ReadFile("assets/" + name) // cannot fail: it is in the program
+	return string(text)
+}
+
 // maxPage bounds the bytes of a page.
 const maxPage = 5 << 20
 
@@ -87,27 +93,23 @@ func (p *Page) html(w io.Writer, version string) error {
 
 // scripts are the scripts of the page, in their order.
 func (v *view) scripts() []string {
-	list := []string{"assets/uplot/uPlot.iife.min.js", "assets/page.js", "assets/tables.js"}
+	list := []string{"uplot/uPlot.iife.min.js", "page.js", "tables.js"}
 	if v.Live != "" {
-		list = append(list, "assets/live.js")
+		list = append(list, "live.js")
 	}
 	if v.Several {
-		list = append(list, "assets/several.js")
+		list = append(list, "several.js")
 	}
 	return list
 }
 
 // embed puts styles, scripts and their policy into the view.
 func (v *view) embed() {
-	read := func(name string) string {
-		text, _ := assets.ReadFile(name) // cannot fail: it is in the program
-		return string(text)
-	}
-	style := read("assets/uplot/uPlot.min.css") + "\n" + read("assets/page.css") + "\n" + read("assets/several.css")
+	style := asset("uplot/uPlot.min.css") + "\n" + asset("page.css") + "\n" + asset("several.css")
 	v.Styles = template.HTML("<style>" + style + "</style>") //nolint:gosec // of this program
 	policy := "default-src 'none'; style-src '" + hash(style) + "'; script-src"
 	for _, name := range v.scripts() {
-		text := read(name)
+		text := asset(name)
 		v.Scripts = append(v.Scripts, template.HTML("<script>"+text+"</script>")) //nolint:gosec // of this program
 		policy += " '" + hash(text) + "'"
 	}
@@ -118,7 +120,7 @@ func (v *view) embed() {
 	v.Policy = template.HTML( //nolint:gosec // of this program
 		`<meta http-equiv="Content-Security-Policy" content="` + policy + `">`)
 	v.Licence = template.HTML("<!-- Charts are drawn with uPlot 1.6.32, " + //nolint:gosec // of this program
-		"https://github.com/leeoniya/uPlot\n\n" + read("assets/uplot/LICENSE") + "\n-->")
+		"https://github.com/leeoniya/uPlot\n\n" + asset("uplot/LICENSE") + "\n-->")
 }
 
 // hash returns the source of a policy for a script or style (Content Security Policy Level 3, section 2.3.1).

@@ -82,9 +82,9 @@ func (p *Page) judged(cell int, name string) (judged string) {
 // sweepTables has the medians of each cell, then those of the broker.
 func (p *Page) sweepTables() (list []Table) {
 	rows := p.sweep.Rows()
-	table := func(title, note string, metrics []string) {
+	table := func(title string, metrics []string) {
 		names := p.sweep.Columns(rows, metrics)
-		t := Table{Title: title, Note: note, Head: []string{"cell", "runs", "failed"}}
+		t := Table{Title: title, Head: []string{"cell", "runs", "failed"}}
 		for _, name := range names {
 			t.Head = append(t.Head, strings.Replace(name, threshold.BrokerPrefix, "", 1))
 		}
@@ -100,11 +100,8 @@ func (p *Page) sweepTables() (list []Table) {
 			list = append(list, t)
 		}
 	}
-	table("Cells", "Median of the repeats of each cell; ± is the largest distance of a repeat from it.",
-		record.Detailed())
-	table("The broker in each cell", "Medians of the repeats. cpu: cores used by the broker's process on average; "+
-		"memory and load: the highest; disk: share of the time in which the busiest disk was busy; network: in and "+
-		"out, without the loopback.", record.Side())
+	table("Cells", record.Detailed())
+	table("The broker in each cell", record.Side())
 	return list
 }
 

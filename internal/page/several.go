@@ -27,8 +27,6 @@ func (v *view) compare(all *compare.Comparison) []Table {
 	rows := all.Table(inUnit)
 	t := Table{
 		Title: "Side by side", Head: rows[0], Rows: rows[1:],
-		Note: "Median of the repeats, with the distance to its 95% confidence limits; of fewer than six repeats, to " +
-			"their lowest and highest.",
 	}
 	if len(all.Sets) == 1 {
 		t.Title = "Noise of the repeats"

@@ -84,7 +84,6 @@ func TestSeveralInBrowser(t *testing.T) {
 			b.requests, b.complaints = nil, nil
 			b.mu.Unlock()
 			b.do(t, chromedp.Navigate(url), chromedp.WaitVisible(chromedp.CSS(c.drawn+" svg.draw")))
-			b.picture(t, c.name+"-desktop-light")
 			c.try(t)
 			for _, size := range [][2]int64{{1280, 900}, {390, 844}} {
 				b.window(t, size[0], size[1])
@@ -96,7 +95,6 @@ func TestSeveralInBrowser(t *testing.T) {
 					assert.LessOrEqual(t, eval[float64](t, b, `document.documentElement.scrollHeight / innerHeight`), 5.0)
 				}
 			}
-			b.picture(t, c.name+"-phone-dark")
 			b.quiet(t, url)
 		})
 	}

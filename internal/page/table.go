@@ -107,11 +107,8 @@ func (c *column) decimal(v float64, known bool) string {
 func messages(runs []*Run) Table {
 	t := Table{
 		Title: "Messages",
-		Note: "Rates are messages per second of the measured time, minimum and maximum of full seconds; receiving " +
-			"counts from the first message. RT is from the send to the broker's answer, transfer from the send to " +
-			"the consumer, both in ms.",
-		Head: []string{"run"},
-		Send: 9, Receive: 6,
+		Head:  []string{"run"},
+		Send:  9, Receive: 6,
 	}
 	var lines []line
 	for _, r := range runs {
@@ -130,10 +127,7 @@ func messages(runs []*Run) Table {
 func latencyTable(runs []*Run) Table {
 	t := Table{
 		Title: "Latencies",
-		Note: "In ms, of the messages due after the warm-up. Delay: intended to actual send. Ack: send to the " +
-			"broker's answer. Response: intended send to the answer. Transfer: send to the consumer, " +
-			"without times below zero (clocks differ).",
-		Head: []string{"", "messages", "mean", "50%", "90%", "99%", "99.9%", "99.99%", "max"},
+		Head:  []string{"", "messages", "mean", "50%", "90%", "99%", "99.9%", "99.99%", "max"},
 	}
 	for _, r := range runs {
 		metrics := (&result.Result{Latencies: r.Result.Latencies}).Metrics()
@@ -168,7 +162,6 @@ func latencyTable(runs []*Run) Table {
 func testers(runs []*Run) Table {
 	t := Table{
 		Title: "The tester",
-		Note:  "Cores used are perfmq's on average, of the cores it may use; machine is all programs.",
 		Head:  []string{"run", "cores used", "cores", "memory MB", "machine", "pauses", "longest ms", "late sends"},
 	}
 	for _, r := range runs {

@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-
-	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // SearchFile is the name of the file with a [Search], in the folder of a search.
@@ -20,9 +18,6 @@ const maxSearchFile = 16 << 20
 func PointFolder(number int, rate float64) string {
 	return fmt.Sprintf("%03d-%s", number, strconv.FormatFloat(rate, 'f', -1, 64))
 }
-
-// JSON returns the contents of [SearchFile].
-func (s *Search) JSON() ([]byte, error) { return result.Encode(s, "  ") }
 
 // Write writes the search into a folder.
 func (s *Search) Write(dir string) error { return write(filepath.Join(dir, SearchFile), s) }
