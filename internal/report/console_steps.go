@@ -2,11 +2,12 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -51,19 +52,7 @@ func writeGroups(b *strings.Builder, groups []stats.Summary) {
 	for i := range groups {
 		rows = append(rows, groupRow(&groups[i]))
 	}
-	var width [10]int
-	for _, row := range rows {
-		for i, cell := range row {
-			width[i] = max(width[i], utf8.RuneCountInString(cell))
-		}
-	}
-	for _, row := range rows {
-		fmt.Fprintf(b, "%-*s", width[0], row[0])
-		for i, cell := range row[1:] {
-			fmt.Fprintf(b, "  %*s", width[i+1], cell)
-		}
-		b.WriteString("\n")
-	}
+	b.WriteString(words.Table(math.MaxInt, 1, rows))
 }
 
 func groupRow(g *stats.Summary) []string {
@@ -105,10 +94,6 @@ const consoleOutput = 5
 // writeCommands writes the commands that ran before and after steps, each with the end of its output.
 func writeCommands(b *strings.Builder, commands []result.Command) {
 	for i := range commands {
-		if i == maxListed {
-			fmt.Fprintf(b, "--- command: and %d more\n", len(commands)-i)
-			return
-		}
 		c := &commands[i]
 		status := "no status"
 		if c.Status != nil {

@@ -156,11 +156,11 @@ func (s *Short) steps(list []stats.Summary) error {
 func (s *Short) step(sum *stats.Summary) string {
 	s.ended++
 	line := fmt.Sprintf("step %d of %d %s: %s", s.ended, len(s.run.Steps), oneLine(sum.Name), span(sum.Loaded))
-	if sum.Average.Span > 0 && sum.Sends {
-		line += fmt.Sprintf(", completed %s/s", words.Short(sum.Average.PerSecond(sum.Average.Completed)))
+	if a := &sum.Average; a.Span > 0 && sum.Sends {
+		line += ", completed " + averageRate(a, a.Completed)
 	}
-	if sum.Average.Span > 0 && sum.Receives {
-		line += fmt.Sprintf(", received %s/s", words.Short(sum.Average.PerSecond(sum.Average.Received)))
+	if a := &sum.Average; a.Span > 0 && sum.Receives {
+		line += ", received " + averageRate(a, a.Received)
 	}
 	if name, l := telling(&sum.Latencies); l != nil {
 		line += ", " + name + " p99 " + words.Duration(l.Percentile(99))
@@ -199,14 +199,11 @@ func (s *Short) verdict(sum *stats.Summary) []string {
 	v := words.VerdictOf(&sum.Result)
 	word := strings.ToUpper(v.Word)
 	if s.options.Color {
-		color := "41;97" // white on red
-		switch v.Mark {
-		case words.MarkSuccess:
-			color = "42;30" // black on green
-		case words.MarkOutage, words.MarkInterrupted:
-			color = "43;30" // black on amber
+		const red, green, amber = "41;97", "42;30", "43;30" // black, on red white
+		colors := map[words.VerdictMark]string{
+			words.MarkSuccess: green, words.MarkOutage: amber, words.MarkInterrupted: amber,
 		}
-		word = "\x1b[1;" + color + "m  " + word + "  \x1b[0m"
+		word = "\x1b[1;" + cmp.Or(colors[v.Mark], red) + "m  " + word + "  \x1b[0m"
 	}
 	if len(v.Word)+len(v.After) > shortColumns-len("    ")-1 {
 		return []string{word, v.After}
@@ -259,7 +256,7 @@ func (s *Short) said(sum *stats.Summary, room int) (lines []string) {
 	for _, kept := range []bool{false, true} {
 		for i := range sum.Thresholds {
 			if t := &sum.Thresholds[i]; t.Kept == kept {
-				add("threshold", thresholdText(t))
+				add("threshold", t.String())
 			}
 		}
 	}
@@ -272,18 +269,6 @@ func (s *Short) said(sum *stats.Summary, room int) (lines []string) {
 		lines = append(lines, fmt.Sprintf("and       %d more: see --format artemis, --json or --result", left))
 	}
 	return lines
-}
-
-// thresholdText returns a threshold with its verdict and the measured value.
-func thresholdText(t *result.Threshold) string {
-	text := t.Threshold
-	if t.Step != "" {
-		text = t.Step + ": " + text
-	}
-	if t.Kept {
-		return text + " passes: " + t.Value
-	}
-	return text + " FAILS: " + t.Value
 }
 
 // tester names what perfmq used itself, and the broker.
@@ -299,33 +284,35 @@ func tester(sum *stats.Summary) string {
 	return text
 }
 
+// averageRate returns the rate of n messages, or - without a measured part.
+func averageRate(a *stats.Average, n uint64) string {
+	if a.Span <= 0 {
+		return "-"
+	}
+	return words.Short(a.PerSecond(n)) + "/s"
+}
+
 // table returns the figures.
 func (s *Short) table(sum *stats.Summary) []string {
 	const columns = "%-10s%12s%10s%12s%12s%12s"
 	lines := []string{"", fmt.Sprintf(columns, "", "average", "total", "payload", "lowest", "highest")}
 	a := &sum.Average
-	average := func(n uint64) string {
-		if a.Span <= 0 {
-			return "-"
+	extreme := func(l *result.Extreme) string {
+		if !l.Known() {
+			return ""
 		}
-		return words.Short(a.PerSecond(n)) + "/s"
+		return words.Short(l.PerSecond) + "/s"
 	}
 	row := func(name string, n, total, bytes uint64, low, high *result.Extreme) {
 		payload := ""
 		if a.Span > 0 {
 			payload = words.Megabytes(a.PerSecond(bytes)) + " MB/s"
 		}
-		extreme := func(l *result.Extreme) string {
-			if !l.Known() {
-				return ""
-			}
-			return words.Short(l.PerSecond) + "/s"
-		}
-		lines = append(lines, fmt.Sprintf(columns, name, average(n), words.Short(float64(total)), payload, extreme(low),
-			extreme(high)))
+		lines = append(lines, fmt.Sprintf(columns, name, averageRate(a, n), words.Short(float64(total)), payload,
+			extreme(low), extreme(high)))
 	}
 	if s.run.Producing {
-		lines = append(lines, fmt.Sprintf("%-10s%12s%10s%s", "sent", average(a.Sent),
+		lines = append(lines, fmt.Sprintf("%-10s%12s%10s%s", "sent", averageRate(a, a.Sent),
 			words.Short(float64(sum.Total.Get(result.Sent))), offered(&sum.Offered)))
 		row("completed", a.Completed, sum.Total.Get(result.Completed), a.CompletedBytes, &sum.Minimum.Completed,
 			&sum.Maximum.Completed)

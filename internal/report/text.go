@@ -9,29 +9,27 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/safetext"
+	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // failureText returns the counts of classes as text, the largest first: "timeout 10, connection-lost 2".
 func failureText(classes map[string]uint64) string {
-	var texts []string
-	var counts []uint64
+	var names []string
 	for class := range driver.NumClasses {
-		n, name := classes[class.String()], class.String()
-		if n == 0 {
-			continue
+		if classes[class.String()] > 0 {
+			names = append(names, class.String())
 		}
-		if class == driver.ClassNone {
-			name = "unclassified"
-		}
-		at := len(counts)
-		for at > 0 && counts[at-1] < n {
-			at--
-		}
-		counts, texts = slices.Insert(counts, at, n), slices.Insert(texts, at, fmt.Sprintf("%s %d", name, n))
 	}
-	return strings.Join(texts, ", ")
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(classes[b], classes[a]) })
+	for i, name := range names {
+		if name == driver.ClassNone.String() {
+			names[i] = "unclassified"
+		}
+		names[i] += fmt.Sprintf(" %d", classes[name])
+	}
+	return strings.Join(names, ", ")
 }
 
 // failure counts the sends that ended in one outcome other than accepted.
@@ -64,11 +62,7 @@ func rate(delta uint64, interval time.Duration) uint64 {
 
 // coresUsed returns the number of cores used, and of how many.
 func coresUsed(h *result.Tester) (used, of string) {
-	cores := "cores"
-	if h.Cores == 1 {
-		cores = "core"
-	}
-	return fmt.Sprintf("%.2f", h.CPUShare()*float64(h.Cores)), fmt.Sprintf(" of %d %s", h.Cores, cores)
+	return fmt.Sprintf("%.2f", h.CPUShare()*float64(h.Cores)), " of " + words.Plural(h.Cores, "core")
 }
 
 // oneLine escapes a text, which may come from a broker, for a line of the console.

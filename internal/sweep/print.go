@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/perfmq/perfmq/internal/sweep/record"
 	"github.com/perfmq/perfmq/internal/threshold"
@@ -158,25 +157,21 @@ const tableColumns = 80
 // printTable prints the medians of each cell. Columns that do not fit stand in a table below, with the axes once more.
 func (s *Sweep) printTable(rows []record.Row, names []string) {
 	printable := func(r rune) rune { return max(r, ' ') } // no tabs and line breaks
-	var left, columns [][]string
+	var titles []string
 	for _, a := range s.Axes {
-		column := []string{a.Name}
-		for i := range rows {
-			column = append(column, strings.Map(printable, rows[i].Values[a.Name]))
-		}
-		left = append(left, column)
+		titles = append(titles, a.Name)
 	}
-	runs := []string{"runs"}
+	table := [][]string{slices.Concat(titles, []string{"runs"}, names)}
 	for i := range rows {
-		runs = append(runs, runsText(&rows[i]))
-	}
-	columns = append(columns, runs)
-	for _, name := range names {
-		column := []string{name}
-		for i := range rows {
-			column = append(column, spread(&rows[i], name))
+		var cells []string
+		for _, a := range s.Axes {
+			cells = append(cells, strings.Map(printable, rows[i].Values[a.Name]))
 		}
-		columns = append(columns, column)
+		cells = append(cells, runsText(&rows[i]))
+		for _, name := range names {
+			cells = append(cells, spread(&rows[i], name))
+		}
+		table = append(table, cells)
 	}
 	what := "metrics of each cell"
 	if s.Repeats > 1 {
@@ -186,42 +181,7 @@ func (s *Sweep) printTable(rows []record.Row, names []string) {
 	if bounded := s.state.Bounded(); bounded != "" {
 		text += bounded + "\n"
 	}
-	for len(columns) > 0 {
-		n := 1
-		for n < len(columns) && widthOf(left)+widthOf(columns[:n+1]) <= tableColumns+2 { // none before the first
-			n++
-		}
-		text += tableOf(slices.Concat(left, columns[:n]))
-		if columns = columns[n:]; len(columns) > 0 {
-			text += "\n"
-		}
-	}
-	s.print("%s", text)
-}
-
-// widthOf returns the width of columns, each with two blanks.
-func widthOf(columns [][]string) (sum int) {
-	for _, column := range columns {
-		width := 0
-		for _, cell := range column {
-			width = max(width, utf8.RuneCountInString(cell))
-		}
-		sum += width + 2
-	}
-	return sum
-}
-
-// tableOf returns the lines of columns: the first one begins at the left, the others end at the right.
-func tableOf(columns [][]string) string {
-	var b strings.Builder
-	for i := range columns[0] {
-		fmt.Fprintf(&b, "%-*s", widthOf(columns[:1])-2, columns[0][i])
-		for _, column := range columns[1:] {
-			fmt.Fprintf(&b, "%*s", widthOf([][]string{column}), column[i])
-		}
-		b.WriteString("\n")
-	}
-	return b.String()
+	s.print("%s%s", text, words.Table(tableColumns, len(s.Axes), table))
 }
 
 // runsText returns the number of good runs of a cell, and the numbers of failed runs and of runs that perfmq limited.

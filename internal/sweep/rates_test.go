@@ -59,7 +59,7 @@ func TestOutlook(t *testing.T) {
 			if _, err := fmt.Sscanf(text, "; about %d to follow", &left); err == nil {
 				require.InDelta(t, len(said)-1-i, left, 2, said)
 			} else {
-				require.Regexp(t, `^; \d+\+ to follow$`, text)
+				require.Empty(t, text)
 			}
 		}
 		require.Regexp(t, `; about \d+ to follow`, said[len(said)/2+1])

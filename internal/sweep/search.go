@@ -386,24 +386,20 @@ func (s *finder) try(rate float64, hold bool) error {
 	}
 }
 
-// outlook says how many loads may follow, if the loads go on as a steady broker lets them. It is empty after the last.
+// outlook says how many loads may follow on a steady broker. It is empty until one load has passed and one failed, and
+// after the last.
 func (s *finder) outlook() string {
-	low, high, format := s.Rate, s.Above, "; about %d to follow"
-	n := 2 // the lowest rate that failed is tried once more, and the rate found is held
-	switch {
-	case s.Held || s.Failed.Tester && s.Rate == 0:
+	if s.Held || s.Rate == 0 || s.Above == 0 {
 		return ""
-	case s.Failed.Tester: // the search goes no higher
-		return fmt.Sprintf(format, 1)
-	case high == 0 || low == 0: // the rate is doubled, or quartered, until one load fails, or passes
-		low, high, format = 1, 2, "; %d+ to follow"
-		n++
 	}
-	if s.confirmed == high {
-		n--
+	n := 1                // the rate found is held
+	if !s.Failed.Tester { // otherwise the search goes no higher
+		n += max(0, int(math.Ceil(math.Log2(math.Log(s.Above/s.Rate)/math.Log(1+precision)))))
+		if s.confirmed != s.Above { // the lowest rate that failed is tried once more
+			n++
+		}
 	}
-	halvings := math.Log2(math.Log(high/low) / math.Log(1+precision))
-	return fmt.Sprintf(format, n+max(0, int(math.Ceil(halvings))))
+	return fmt.Sprintf("; about %d to follow", n)
 }
 
 // judge updates the findings with the outcome of a load: Rate with the highest rate below a failure that passed, Failed

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -88,5 +87,5 @@ func length(us float64) string {
 	if us < 1e6 || us >= 1e8 {
 		return Duration(int64(us))
 	}
-	return Seconds(time.Duration(us) * time.Microsecond)
+	return seconds(int64(us))
 }

@@ -107,6 +107,31 @@ func Wrap(text string, width int) (lines []string) {
 	return append(lines, line)
 }
 
+// Table lays out rows, of which the first has the titles; the first column is flush left. Columns that exceed the width
+// stand in a table below, after the key columns once more.
+func Table(width, keys int, rows [][]string) string {
+	lines, wide := make([]string, len(rows)), -2
+	for i := range rows[0] {
+		pad := 0
+		for _, row := range rows {
+			pad = max(pad, utf8.RuneCountInString(row[i])+2)
+		}
+		if wide += pad; i > keys && wide > width {
+			for j, row := range rows {
+				rows[j] = slices.Concat(row[:keys], row[i:])
+			}
+			return strings.Join(lines, "\n") + "\n\n" + Table(width, keys, rows)
+		}
+		if i == 0 {
+			pad = 2 - pad
+		}
+		for j, row := range rows {
+			lines[j] += fmt.Sprintf("%*s", pad, row[i])
+		}
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
 // Duration returns a time, in microseconds, as µs, ms or s, and from 100 s on as in 1m40s.
 func Duration(us int64) string {
 	switch v := float64(us); {
@@ -128,6 +153,8 @@ func Seconds(d time.Duration) string {
 	}
 	return fmt.Sprintf("%.3g s", d.Seconds())
 }
+
+func seconds(us int64) string { return Seconds(time.Duration(us) * time.Microsecond) }
 
 // Megabytes returns bytes as MB (10^6 bytes), with three digits.
 func Megabytes(bytes float64) string { return Digits(bytes / 1e6) }
@@ -167,10 +194,9 @@ func Clock(t time.Time) string { return t.Format("15:04:05.000") }
 
 // Outage returns a sentence about an outage, without the latencies around it. Texts of brokers in it are not escaped.
 func Outage(o *result.Outage) string {
-	after := func(us int64) string { return Seconds(time.Duration(us) * time.Microsecond) }
 	text := "at " + Clock(time.UnixMicro(o.Time))
 	if o.Length > 0 {
-		text += " for " + after(o.Length)
+		text += " for " + seconds(o.Length)
 	}
 	separator := ": "
 	for _, part := range []struct {
@@ -178,18 +204,18 @@ func Outage(o *result.Outage) string {
 		text string
 	}{
 		{o.Length == 0, "no message came through after it"},
-		{o.Back > 0 && o.Tried == 0, "the broker was back after " + after(o.Back)},
-		{o.Back > 0 && o.Tried > 0, "the broker came back between " + after(o.Tried) + " and " + after(o.Back)},
+		{o.Back > 0 && o.Tried == 0, "the broker was back after " + seconds(o.Back)},
+		{o.Back > 0 && o.Tried > 0, "the broker came back between " + seconds(o.Tried) + " and " + seconds(o.Back)},
 		{len(o.NotBack) > 0, fmt.Sprintf("%d of %s not connected again", len(o.NotBack), Plural(len(o.Workers), "worker"))},
 		{
 			len(o.NotBack) == 0 && o.Reconnected > 0,
-			Plural(len(o.Workers), "worker") + " connected again after " + after(o.Reconnected),
+			Plural(len(o.Workers), "worker") + " connected again after " + seconds(o.Reconnected),
 		},
 		{o.Attempts > 0, Plural(o.Attempts, "attempt") + " failed"},
 		{len(o.NotBack) > 0 && o.LastAttempt != "", "the last: " + o.LastAttempt},
-		{o.Recovered > 0, "rate recovered after " + after(o.Recovered)},
-		{o.Recovered == 0 && o.Watched > 0, "rate not recovered in the " + after(o.Watched) + " that were left"},
-		{o.Silent >= 1e6, "nothing had come for " + after(o.Silent) + " before it"},
+		{o.Recovered > 0, "rate recovered after " + seconds(o.Recovered)},
+		{o.Recovered == 0 && o.Watched > 0, "rate not recovered in the " + seconds(o.Watched) + " that were left"},
+		{o.Silent >= 1e6, "nothing had come for " + seconds(o.Silent) + " before it"},
 		{o.InDoubt > 0, fmt.Sprintf("%d in doubt", o.InDoubt)},
 		{o.Resent > 0, fmt.Sprintf("%d resent", o.Resent)},
 		{o.Lost > 0, fmt.Sprintf("%d lost", o.Lost)},
@@ -223,14 +249,13 @@ func Outages(list []result.Outage, more *result.MoreOutages) string {
 	if n == 0 {
 		return ""
 	}
-	length := func(us int64) string { return Seconds(time.Duration(us) * time.Microsecond) }
 	text := Plural(n, "outage")
 	switch {
 	case open == n:
 	case n == 1:
-		text += " of " + length(sums.Length)
+		text += " of " + seconds(sums.Length)
 	default:
-		text += fmt.Sprintf(", %s in all, the longest %s", length(sums.Length), length(sums.Longest))
+		text += fmt.Sprintf(", %s in all, the longest %s", seconds(sums.Length), seconds(sums.Longest))
 	}
 	if open > 0 {
 		text += fmt.Sprintf("; %d without an end", open)
