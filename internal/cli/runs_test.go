@@ -65,10 +65,10 @@ var shown = map[string][]string{run.Artemis: {"--show-latency"}}
 
 // holdTold compares outputs of a told run, by the names of their golden files. Goroutines that are due at one moment of
 // the fake clock run in any order, which now and then changes a count of waits, or the end by a look (5 ms): the outputs
-// of one run of ten must be those of the files.
+// of one run of thirty must be those of the files.
 func holdTold(t *testing.T, outputs func(folder string) map[string]string) {
 	t.Helper()
-	const most = 10
+	const most = 30
 	for try := 1; ; try++ {
 		folder := t.TempDir()
 		got, same := outputs(folder), true
