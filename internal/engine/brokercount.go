@@ -185,7 +185,6 @@ func (r *run) compareCount(at place, e *Endpoint, g *brokerside.Growth) result.D
 			received := k.rec.Arrived() - back
 			d.Received += received
 			// A released message may have been acknowledged before; some brokers do not acknowledge rejected ones.
-			d.Failed += back + rejected
 			acknowledged.Most += received + back
 			acknowledged.Least += received - min(received, k.rec.Count(result.Redelivered)+rejected)
 		}

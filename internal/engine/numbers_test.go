@@ -14,7 +14,6 @@ import (
 	"github.com/perfmq/perfmq/internal/engine"
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/plan"
-	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -230,38 +229,6 @@ func TestBlockedOnATopic(t *testing.T) {
 			require.LessOrEqual(t, s.Total.Get(result.Sent), uint64(2*limit), "or it has taken as many at once")                  //nolint:gosec // small
 			require.Equal(t, s.Total.Get(result.Sent), s.Total.Get(result.Completed))
 			require.NotContains(t, strings.Join(s.Problems(), "\n"), "of unknown end")
-		})
-	}
-}
-
-// Two clients on one queue receive each other's messages and count them as foreign, verified or not.
-func TestClientsOnOneQueue(t *testing.T) {
-	for _, verify := range [][2]bool{{false, false}, {true, false}, {false, true}} {
-		synctest.Test(t, func(t *testing.T) {
-			b := mem.New()
-			summaries := make(chan *stats.Summary, 2)
-			for i := range 2 {
-				p := newPlan(b.Factory(), func(p *flat) {
-					p.Rate, p.Duration, p.Verify = rate("1000"), 3*time.Second, verify[i]
-					p.DrainTimeout = 500 * time.Millisecond
-				})
-				go func() {
-					s, err := carryOut(t.Context(), nil, p, new(recorder))
-					if err != nil {
-						t.Error(err)
-					}
-					summaries <- s
-				}()
-			}
-			one, two := <-summaries, <-summaries
-			for _, s := range []*stats.Summary{one, two} {
-				require.EqualValues(t, 3000, s.Total.Get(result.Sent))
-				require.EqualValues(t, 3000, s.Total.Get(result.Completed))
-				require.Positive(t, s.Total.Get(result.Foreign))
-				require.Equal(t, 3000-s.Total.Get(result.Received), *s.Missing)
-				require.Contains(t, strings.Join(s.Warnings(), "\n"), "messages of other runs or tools")
-			}
-			require.EqualValues(t, 6000, one.Total.Get(result.Received)+one.Total.Get(result.Foreign)+two.Total.Get(result.Received)+two.Total.Get(result.Foreign))
 		})
 	}
 }

@@ -64,14 +64,6 @@ func Text(w io.Writer, m *result.Result, clean func(string) string) error {
 	for i := range m.Thresholds {
 		line("threshold", "%s", clean(m.Thresholds[i].String()))
 	}
-	for i := range m.Parts {
-		p := &m.Parts[i]
-		for _, t := range p.Thresholds {
-			if !t.Kept {
-				line("of one host alone", "%s (shard %d): %s fails", clean(p.Host.Name), p.Shard.Number, clean(t.Threshold))
-			}
-		}
-	}
 	for _, text := range m.Outcome.Warnings {
 		line("warning", "%s", clean(text))
 	}

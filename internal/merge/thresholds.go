@@ -31,7 +31,7 @@ type plannedStep struct {
 }
 
 // judgeAll holds the merged result against the thresholds of the plan and others, and sets the status that a run with
-// these figures has. The verdicts of the parts, each about its own figures, stay with these.
+// these figures has.
 func (s *shards) judgeAll(others []threshold.Threshold) error {
 	m := s.merged
 	list, err := s.judge(s.plan.Thresholds, others, s.plan.Steps)

@@ -14,7 +14,6 @@ type comparison struct {
 	result.Compared
 	name, ours   string // the labels of the broker's count and of the run's
 	all, unknown int    // destinations
-	received     uint64 // set if consumers rejected or released messages on purpose; else 0
 	differ       []string
 }
 
@@ -22,24 +21,17 @@ type comparison struct {
 func comparisons(c *result.BrokerCount) (list []comparison) {
 	added := comparison{name: "added", ours: "sent"}
 	acknowledged := comparison{name: "acknowledged", ours: "received"}
-	var sent, failed, received uint64
+	var sent uint64
 	for i := range c.Destinations {
 		d := &c.Destinations[i]
 		added.add(d.Destination, d.Added)
 		acknowledged.add(d.Destination, d.Acknowledged)
-		if d.Acknowledged != nil {
-			failed += d.Failed
-			received += d.Received
-		}
 		if d.Added != nil {
 			sent += d.Sent
 		}
 	}
-	if sent != added.Most {
+	if sent != added.Least {
 		added.ours = "accepted"
-	}
-	if failed > 0 {
-		acknowledged.received = received
 	}
 	for _, c := range []comparison{added, acknowledged} {
 		if c.unknown < c.all {
@@ -67,15 +59,7 @@ func (c *comparison) add(destination string, d *result.Compared) {
 func (c *comparison) text() string {
 	text := fmt.Sprintf("%s %d, %s %d", c.name, c.Count, c.ours, c.Least)
 	if c.Most > c.Least {
-		doubt := "not confirmed"
-		switch {
-		case c.received > 0:
-			text, doubt = fmt.Sprintf("%s %d, %s %d", c.name, c.Count, c.ours, c.received),
-				"rejected, given back or delivered again"
-		case c.name == "acknowledged":
-			text, doubt = fmt.Sprintf("%s %d, %s %d", c.name, c.Count, c.ours, c.Most), "delivered again"
-		}
-		text += fmt.Sprintf(", %s %d", doubt, c.Most-c.Least)
+		text += fmt.Sprintf(" to %d", c.Most)
 	}
 	switch {
 	case len(c.differ) == 0 && c.Most > c.Least:

@@ -40,9 +40,9 @@ func TestBrokerCountInWords(t *testing.T) {
 		nil, counted("queue://A", 320000, 320000, 0, 320003, 320000, 0, 319998))
 	check("some were refused", "added 300, accepted 300: equal\nacknowledged 300, received 300: equal\n",
 		nil, counted("queue://A", 320, 300, 0, 300, 300, 0, 300))
-	check("in doubt", "added 318, sent 315, not confirmed 5: possible\nacknowledged 318, received 320, delivered again 2: possible\n",
+	check("in doubt", "added 318, accepted 315 to 320: possible\nacknowledged 318, received 318 to 320: possible\n",
 		nil, counted("queue://A", 320, 315, 5, 318, 320, 2, 318))
-	check("beyond doubt", "added 323, sent 315, not confirmed 5: DIFFERS by 3\nacknowledged 317, received 320, delivered again 2: DIFFERS by -1\n",
+	check("beyond doubt", "added 323, accepted 315 to 320: DIFFERS by 3\nacknowledged 317, received 318 to 320: DIFFERS by -1\n",
 		nil, counted("queue://A", 320, 315, 5, 323, 320, 2, 317))
 	check("one more and one less", "added 30, sent 30: DIFFERS by 0 (queue://A by 2, queue://B by -2)\nacknowledged 0, received 0: equal\n",
 		nil, counted("queue://A", 10, 10, 0, 12, 0, 0, 0), counted("queue://B", 10, 10, 0, 8, 0, 0, 0), counted("queue://C", 10, 10, 0, 10, 0, 0, 0))

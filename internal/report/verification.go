@@ -66,37 +66,4 @@ func writeVerification(b *strings.Builder, r *verify.Result) {
 		fmt.Sprintf("sent without an answer: %d arrived, %d did not", t.UnconfirmedArrived, t.UnconfirmedMissing))
 	line(false, "refused", t.RefusedArrived, verify.Refused, "by the broker, but received")
 	line(false, "withheld", t.WithheldArrived, verify.Withheld, "rolled back, but received")
-	writeScopes(b, r)
-}
-
-// writeScopes writes a line for each subscription with findings, if there are several subscriptions.
-func writeScopes(b *strings.Builder, r *verify.Result) {
-	if len(r.Scopes) < 2 {
-		return
-	}
-	var lines []string
-	for i := range r.Scopes {
-		s := &r.Scopes[i]
-		var found []string
-		for _, f := range []struct {
-			what string
-			n    uint64
-		}{
-			{"lost", s.Lost},
-			{"duplicated", s.Duplicates},
-			{"out of order", s.Disordered},
-			{"damaged", s.Damaged},
-			{"left", s.Left},
-			{"refused but received", s.RefusedArrived},
-			{"rolled back but received", s.WithheldArrived},
-		} {
-			if f.n > 0 {
-				found = append(found, fmt.Sprintf("%s %d", f.what, f.n))
-			}
-		}
-		if found != nil {
-			lines = append(lines, s.Title()+": "+strings.Join(found, ", "))
-		}
-	}
-	writeList(b, "--- verified", lines)
 }

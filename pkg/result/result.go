@@ -175,8 +175,6 @@ type Part struct {
 	Shard *Shard `json:"shard,omitempty"`
 	// Clock is how far its clock was ahead of the first part's clock; missing if unknown.
 	Clock *Clock `json:"clock,omitempty"`
-	// Thresholds tell whether its own figures met the demands. The thresholds of the result apply to all parts together.
-	Thresholds []Threshold `json:"thresholds,omitempty"`
 }
 
 // Broker is the identity that a broker reported over one protocol.
@@ -217,8 +215,6 @@ type DestinationCount struct {
 	Acknowledged *Compared `json:"acknowledged,omitempty"`
 	// Depth is the number of messages there at the end; missing if unknown.
 	Depth *uint64 `json:"depth,omitempty"`
-	// Failed is the number of messages that consumers gave back or rejected on purpose.
-	Failed uint64 `json:"-"`
 	// Unreached: the broker was unreachable for a while, and may have reset its counters since.
 	Unreached bool `json:"-"`
 	// Why is the reason why values are unknown.
