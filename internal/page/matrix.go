@@ -64,17 +64,11 @@ func cellText(r *record.Row, name string) string {
 
 // judged is broken if a run of a cell fails a threshold on a metric, kept if none does, or empty without thresholds.
 func (p *Page) judged(cell int, name string) (judged string) {
-	for _, run := range p.Runs {
-		for i := range run.Result.Thresholds {
-			t := &run.Result.Thresholds[i]
-			switch {
-			case run.part != cell || t.Metric != name && record.Name(t.Step, t.Metric) != name:
-			case !t.Kept:
-				return "broken"
-			default:
-				judged = "kept"
-			}
+	for _, t := range p.thresholds(cell, name) {
+		if !t.Kept {
+			return "broken"
 		}
+		judged = "kept"
 	}
 	return judged
 }

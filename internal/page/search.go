@@ -55,8 +55,8 @@ func (p *Page) searched() *searchData {
 	for i := range p.search.Points {
 		values := map[string]float64{}
 		for _, name := range metricsOf(p.search.Thresholds) {
-			if m := p.measured(i+1, name); m != nil && m.Measured != nil {
-				values[name] = *m.Measured
+			if list := p.thresholds(i+1, name); len(list) > 0 && list[0].Measured != nil {
+				values[name] = *list[0].Measured
 			}
 		}
 		d.Values = append(d.Values, values)
@@ -78,8 +78,8 @@ func (p *Page) searchTable() Table {
 		row := []string{fmt.Sprint(i + 1), record.PerSecond(x.Rate) + "/s", verdict}
 		for _, name := range metrics {
 			text := "-"
-			if x := p.measured(i+1, name); x != nil {
-				text = strings.Replace(measured(x), " messages/s", "/s", 1)
+			if list := p.thresholds(i+1, name); len(list) > 0 {
+				text = strings.Replace(measured(list[0]), " messages/s", "/s", 1)
 			}
 			row = append(row, text)
 		}
@@ -98,14 +98,15 @@ func metricsOf(thresholds []string) (names []string) {
 	return names
 }
 
-// measured returns the value that a load measured for a metric of a threshold; nil if unknown.
-func (p *Page) measured(load int, metric string) *result.Threshold {
+// thresholds returns the outcomes of the thresholds on a metric, or a step's metric, of a load or a cell.
+func (p *Page) thresholds(part int, metric string) (list []*result.Threshold) {
 	for _, r := range p.Runs {
 		for i := range r.Result.Thresholds {
-			if x := &r.Result.Thresholds[i]; r.part == load && x.Metric == metric {
-				return x
+			x := &r.Result.Thresholds[i]
+			if r.part == part && (x.Metric == metric || record.Name(x.Step, x.Metric) == metric) {
+				list = append(list, x)
 			}
 		}
 	}
-	return nil
+	return list
 }
