@@ -119,13 +119,8 @@ func newSetting(row plan.Row, section string, index int) Setting {
 	s.List = row.Value.Kind() == reflect.Map ||
 		row.Value.Kind() == reflect.Slice && tag.Get("join") == "" && !row.Is("one")
 	roles := tag.Get("roles")
-	switch roles {
-	case string(plan.Producer):
-		s.Roles = []plan.Role{plan.Client, plan.Producer}
-	case string(plan.Consumer):
-		s.Roles = []plan.Role{plan.Client, plan.Consumer}
-	case string(plan.Client):
-		s.Roles = []plan.Role{plan.Client}
+	if roles != "" {
+		s.Roles = slices.Compact([]plan.Role{plan.Client, plan.Role(roles)})
 	}
 	if !row.Is("flag") && !row.Is("shape") {
 		s.Places = placesOf(&row, roles)

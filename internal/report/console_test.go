@@ -34,6 +34,8 @@ func TestConsole(t *testing.T) {
 	}
 	silence := summary(stats.Counters{}, nothing)
 	silence.Tester = result.Tester{}
+	numbers := numbersRun()
+	numbers.BrokerHosts = []result.BrokerHost{{Name: "a:1", Connections: 1, Producers: 1, Consumers: 1, Sent: 4000, Completed: 3900, Unconfirmed: 100, Received: 3800}}
 
 	for _, test := range []struct {
 		name        string
@@ -53,7 +55,7 @@ func TestConsole(t *testing.T) {
 		{"consumer", consumerOnly, true, []*stats.Snapshot{snapshot(stats.Measure, 0, received, onlyTransfer)}, summary(received, onlyTransfer)},
 		{"failure", clientRun(), false, nil, brokenRun()},
 		{"own", clientRun(), false, nil, ownRun()},
-		{"numbers", clientRun(), false, nil, numbersRun()},
+		{"numbers", clientRun(), false, nil, numbers},
 		{"own-consumer", consumerOnly, false, nil, ownRun()},
 		{"zero", clientRun(), true, []*stats.Snapshot{
 			between("", stats.Measure, loadStart(), loadStart().Add(time.Second), stats.Counters{}, nothing),

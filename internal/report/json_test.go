@@ -48,19 +48,7 @@ func TestJSON(t *testing.T) {
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	golden(t, "client.json", string(text))
-	records := readJSON(t, path)
-	require.Len(t, records, 3)
-	require.Equal(t, true, records[0]["warmup"])
-	require.EqualValues(t, 27366, records[0]["sent"])
-	require.EqualValues(t, 361, records[0]["delayed"])
-	require.EqualValues(t, loadStart().Add(1010*time.Millisecond).UnixMilli(), records[0]["time"])
-	require.Equal(t, false, records[1]["warmup"])
-	require.Equal(t, map[string]any{
-		"mean": "100.50", "50": 100.0, "90": 180.0, "99": 198.0, "99.9": 200.0, "99.99": 200.0, "max": 200.0, "count": 200.0, "meanMicroseconds": 100.5,
-	}, records[1]["sendTime"])
-	require.Equal(t, "fail", records[2]["result"])
-	require.EqualValues(t, 1_216_053, records[2]["totalSent"])
-	require.EqualValues(t, 27, records[2]["totalMissing"])
+	require.Len(t, readJSON(t, path), 3)
 }
 
 // The keys of artemis perf come first, in its order, and only those for the run's role.

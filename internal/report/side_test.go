@@ -95,22 +95,3 @@ func TestSideMetrics(t *testing.T) {
 	})
 	require.NotContains(t, scrape(t, url).values, "perfmq_broker_heap_bytes")
 }
-
-// The rows of a result have the broker's use in their intervals.
-func TestSideInRows(t *testing.T) {
-	t.Parallel()
-	r, dir := newTestResult(t, ResultOptions{})
-	require.NoError(t, r.Start(clientRun()))
-	first := snapshot(stats.Measure, 0, stats.Counters{result.Sent: 5, result.Completed: 5, result.Received: 5}, openLoop())
-	u := use(1, 500*time.Millisecond)
-	first.BrokerSide = &u
-	require.NoError(t, r.Interval(first))
-	sum := summary(stats.Counters{result.Sent: 5, result.Completed: 5, result.Received: 5}, openLoop())
-	sum.BrokerSide = []result.BrokerSide{*sideSum()}
-	require.NoError(t, r.Summary(sum))
-	require.NoError(t, r.Close())
-	got, err := result.Read(dir)
-	require.NoError(t, err)
-	require.EqualValues(t, 500_000, *got.Rows[0].BrokerSide.CPU)
-	require.EqualValues(t, 4, *got.BrokerSide[0].Whole.Errors)
-}
