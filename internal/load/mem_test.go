@@ -102,33 +102,6 @@ func TestPathAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Done and deliver alone: exactly none.
-func TestCallbacksAllocateNothing(t *testing.T) {
-	var r *rig
-	send := make(chan driver.Slot, 1)
-	r = newRig(setup{MaxPending: 1, Schedule: constant(t, "1000000000")})
-	r.Attach(sender(func(_ context.Context, m *driver.Message) error {
-		send <- m.Slot
-		return nil
-	}))
-	ctx, cancel := context.WithCancel(t.Context())
-	var wg sync.WaitGroup
-	wg.Go(func() { _ = r.Run(ctx) })
-	require.Zero(t, testing.AllocsPerRun(1000, func() { r.Done(<-send, driver.Outcome{}) }))
-	cancel()
-	wg.Wait()
-
-	rec := stats.NewConsumerRecorder()
-	d := &driver.Delivery{Time: time.Now().Add(time.Hour).UnixMicro(), HasTime: true}
-	quota := load.NewQuota(1<<40, func() {})
-	c := load.NewConsumer(load.ConsumerConfig{OwnOnly: true, Quota: quota}, load.NewClock(), rec,
-		receiver(func(_ context.Context, deliver func(*driver.Delivery) driver.Verdict) error {
-			require.Zero(t, testing.AllocsPerRun(1000, func() { deliver(d) }))
-			return nil
-		}))
-	require.NoError(t, c.Run(t.Context()))
-}
-
 // BenchmarkLoop is the whole way of a message of 1 KiB through the mem broker: send, completion and delivery.
 func BenchmarkLoop(b *testing.B) {
 	for i, pending := range []int{1, 100, 1, 100} {
