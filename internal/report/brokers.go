@@ -21,6 +21,6 @@ func writeBrokers(b *strings.Builder, brokers []result.Broker) {
 		}
 	}
 	for _, line := range lines {
-		writeText(b, "--- broker:", line[0], line[1])
+		writeText(b, "broker", line[0], line[1])
 	}
 }

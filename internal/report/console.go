@@ -147,23 +147,23 @@ func (c *Console) Summary(s *stats.Summary) error {
 	}
 	var b strings.Builder
 	b.WriteString("\n--- SUMMARY\n")
-	writeText(&b, "--- result:", outcomeOf(s), "")
+	writeText(&b, "result", outcomeOf(s), "")
 	if c.run.Producing {
-		writeTotal(&b, "--- total sent:", s.Total.Get(result.Sent), "")
-		writeTotal(&b, "--- total blocked:", s.Total.Get(result.Blocked), "")
-		writeTotal(&b, "--- total completed:", s.Total.Get(result.Completed), "")
+		writeTotal(&b, "total sent", s.Total.Get(result.Sent), "")
+		writeTotal(&b, "total blocked", s.Total.Get(result.Blocked), "")
+		writeTotal(&b, "total completed", s.Total.Get(result.Completed), "")
 	}
 	if c.run.Consuming {
-		writeTotal(&b, "--- total received:", s.Total.Get(result.Received), "")
+		writeTotal(&b, "total received", s.Total.Get(result.Received), "")
 	}
 	writeLatencies(&b, "--- aggregated ", &s.Latencies, true)
-	c.writePeaks(&b, "--- minimum ", &s.Minimum)
+	c.writePeaks(&b, "minimum ", &s.Minimum)
 	c.writeLosses(&b, s)
 	if s.Verified != nil {
 		writeVerification(&b, s.Verified)
 	}
 	for _, own := range s.Counters {
-		writeTotal(&b, "--- "+oneLine(own.Name)+":", own.Value, "")
+		writeTotal(&b, oneLine(own.Name), own.Value, "")
 	}
 	if len(c.run.Destinations) > 0 {
 		writeList(&b, "--- destinations:", []string{words.First(c.run.Destinations, shownDestinations, ", ")})
@@ -222,68 +222,67 @@ func (c *Console) writeLosses(b *strings.Builder, s *stats.Summary) {
 	if c.run.Producing {
 		for _, f := range failuresOf(&s.Total) {
 			if f.count > 0 || f.name != "unconfirmed" && f.name != "modified" {
-				writeTotal(b, "--- total "+f.name+":", f.count, failureText(f.classes))
+				writeTotal(b, "total "+f.name, f.count, failureText(f.classes))
 			}
 		}
-		unlessZero("--- credit waits:", t[result.NoLeave], "part of blocked: the broker gave no credit")
-		unlessZero("--- socket waits:", t[result.SocketWaits], "not part of blocked: the network took no more")
-		unlessZero("--- total unsent:", t[result.Unsent], "part of failed: they could not be sent")
-		unlessZero("--- total resent:", t[result.Resent], "messages in doubt that were sent again; not part of sent")
+		unlessZero("credit waits", t[result.NoLeave], "part of blocked: the broker gave no credit")
+		unlessZero("socket waits", t[result.SocketWaits], "not part of blocked: the network took no more")
+		unlessZero("total unsent", t[result.Unsent], "part of failed: they could not be sent")
+		unlessZero("total resent", t[result.Resent], "messages in doubt that were sent again; not part of sent")
 	}
-	unlessZero("--- total commits:", t[result.Commits], "transactions that the broker confirmed")
-	unlessZero("--- commits failed:", t[result.CommitsFailed], "transactions that it did not confirm")
+	unlessZero("total commits", t[result.Commits], "transactions that the broker confirmed")
+	unlessZero("commits failed", t[result.CommitsFailed], "transactions that it did not confirm")
 	if s.Missing != nil {
 		note := ""
 		if *s.Missing > 0 {
 			note = fmt.Sprintf("sent but not received, of %d expected", *s.Expected)
 		}
-		writeTotal(b, "--- total missing:", *s.Missing, note)
+		writeTotal(b, "total missing", *s.Missing, note)
 	}
 	if c.run.Consuming {
-		unlessZero("--- total redelivered:", t[result.Redelivered], "")
-		unlessZero("--- consumer released:", t[result.ConsumerReleased],
+		unlessZero("total redelivered", t[result.Redelivered], "")
+		unlessZero("consumer released", t[result.ConsumerReleased],
 			"given back on purpose, to come again; not counted as received")
-		unlessZero("--- consumer rejected:", t[result.ConsumerRejected], "rejected on purpose; counted as received")
-		unlessZero("--- total foreign:", t[result.Foreign], "sent by others, not counted as received")
-		unlessZero("--- total unstamped:", t[result.Unstamped], "no time property, not in the transfer time")
-		unlessZero("--- total delayed:", t[result.Delayed], "held back as asked for; their transfer time includes that")
-		unlessZero("--- total early:", t[result.Early], "before their delay was over; not in the lateness")
-		unlessZero("--- transfers below 0:", t[result.NegativeTransfers],
+		unlessZero("consumer rejected", t[result.ConsumerRejected], "rejected on purpose; counted as received")
+		unlessZero("total foreign", t[result.Foreign], "sent by others, not counted as received")
+		unlessZero("total unstamped", t[result.Unstamped], "no time property, not in the transfer time")
+		unlessZero("total delayed", t[result.Delayed], "held back as asked for; their transfer time includes that")
+		unlessZero("total early", t[result.Early], "before their delay was over; not in the lateness")
+		unlessZero("transfers below 0", t[result.NegativeTransfers],
 			"received before sent, in no transfer time: clocks differ")
 	}
-	unlessZero("--- ages below 0:", t[result.NegativeAges],
+	unlessZero("ages below 0", t[result.NegativeAges],
 		"b2c, s2c: received before born or stored, in no such time: clocks differ")
-	unlessZero("--- total off scale:", t[result.OutOfRange],
+	unlessZero("total off scale", t[result.OutOfRange],
 		"latency above "+stats.MaxLatency.String()+", counted as that")
 }
 
 // writeTester writes why the run stopped, and perfmq's own health.
 func (c *Console) writeTester(b *strings.Builder, s *stats.Summary) {
 	if clients := c.clients(); clients != "" {
-		writeText(b, "--- client:", clients, "")
+		writeText(b, "client", clients, "")
 	}
-	writeText(b, "--- stopped:", oneLine(s.Outcome.Reason), "")
+	writeText(b, "stopped", oneLine(s.Outcome.Reason), "")
 	h := &s.Tester
 	cores, of := coresUsed(h)
-	writeText(b, "--- tester cpu:", cores, of)
+	writeText(b, "tester cpu", cores, of)
 	if c.run.Producing {
 		note := ""
 		late, sent := s.Total.Get(result.LateSends), s.Total.Get(result.Sent)
 		if late > 0 && sent > 0 {
 			note = fmt.Sprintf("%.2f %% of sent", 100*float64(late)/float64(sent))
 		}
-		writeTotal(b, "--- tester late sends:", late, note)
+		writeTotal(b, "tester late sends", late, note)
 	}
 	if h.Pauses > 0 {
-		writeText(b, "--- tester paused:", fmt.Sprintf("%d.00", h.PauseMax),
+		writeText(b, "tester paused", fmt.Sprintf("%d.00", h.PauseMax),
 			fmt.Sprintf(" us (longest of %d; latencies of %d sends and receipts include that)", h.Pauses,
 				s.Total.Get(result.Paused)))
 	}
-	if h.ClockForward > 0 {
-		writeText(b, "--- tester clock step:", fmt.Sprintf("%d.00", h.ClockForward), " us forward")
-	}
-	if h.ClockBackward > 0 {
-		writeText(b, "--- tester clock step:", fmt.Sprintf("%d.00", h.ClockBackward), " us backward")
+	for i, us := range []int64{h.ClockForward, h.ClockBackward} {
+		if us > 0 {
+			writeText(b, "tester clock step", fmt.Sprintf("%d.00", us), [...]string{" us forward", " us backward"}[i])
+		}
 	}
 	writeLimit(b, s.Limit)
 }
@@ -317,6 +316,7 @@ func writeTotal(b *strings.Builder, label string, n uint64, note string) {
 
 // writeText writes a text that ends in the column of totals if it is short enough, and then after.
 func writeText(b *strings.Builder, label, text, after string) {
+	label = "--- " + label + ":"
 	fmt.Fprintf(b, "%s %*s%s\n", label, max(0, totalColumn-len(label)-1), text, after)
 }
 

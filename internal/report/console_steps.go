@@ -23,16 +23,16 @@ func writeStep(b *strings.Builder, s *stats.Summary) {
 		writeTotal(b, label, n, note)
 	}
 	if s.Sends {
-		total("--- step sent:", s.Total.Get(result.Sent), s.Average.Sent)
-		total("--- step completed:", s.Total.Get(result.Completed), s.Average.Completed)
+		total("step sent", s.Total.Get(result.Sent), s.Average.Sent)
+		total("step completed", s.Total.Get(result.Completed), s.Average.Completed)
 		for _, f := range failuresOf(&s.Total) {
 			if f.count > 0 {
-				writeTotal(b, "--- step "+f.name+":", f.count, failureText(f.classes))
+				writeTotal(b, "step "+f.name, f.count, failureText(f.classes))
 			}
 		}
 	}
 	if s.Receives {
-		total("--- step received:", s.Total.Get(result.Received), s.Average.Received)
+		total("step received", s.Total.Get(result.Received), s.Average.Received)
 	}
 	writeLatencies(b, "--- step ", &s.Latencies, false)
 	writeGroups(b, s.Groups)

@@ -17,17 +17,17 @@ import (
 // load to the end of the drain, and the messages of each worker are of the whole run.
 func (c *Console) writeNumbers(b *strings.Builder, s *stats.Summary) {
 	if s.Tester.MemoryPeak > 0 {
-		writeText(b, "--- tester memory:", words.Megabytes(float64(s.Tester.MemoryPeak)), " MB (most resident)")
+		writeText(b, "tester memory", words.Megabytes(float64(s.Tester.MemoryPeak)), " MB (most resident)")
 	}
 	measured := ""
 	if s.Average.Span > 0 {
 		measured = fmt.Sprintf(" s (measured %.2f s)", s.Average.Span.Seconds())
 	}
-	writeText(b, "--- elapsed:", fmt.Sprintf("%.2f", float64(s.End-s.Start)/1e6), cmp.Or(measured, " s"))
+	writeText(b, "elapsed", fmt.Sprintf("%.2f", float64(s.End-s.Start)/1e6), cmp.Or(measured, " s"))
 	if s.Average.Span > 0 {
 		c.writeAverages(b, s)
 	}
-	c.writePeaks(b, "--- maximum ", &s.Maximum)
+	c.writePeaks(b, "maximum ", &s.Maximum)
 	for _, line := range hostLines(s.BrokerHosts) {
 		b.WriteString("--- " + line + "\n")
 	}
@@ -47,11 +47,11 @@ func (c *Console) writeAverages(b *strings.Builder, s *stats.Summary) {
 		return fmt.Sprintf(" (%s MB/s of payload)", words.Megabytes(a.PerSecond(bytes)))
 	}
 	if c.run.Producing {
-		line("--- average sent:", a.Sent, offered(&s.Offered))
-		line("--- average completed:", a.Completed, payload(a.CompletedBytes))
+		line("average sent", a.Sent, offered(&s.Offered))
+		line("average completed", a.Completed, payload(a.CompletedBytes))
 	}
 	if c.run.Consuming {
-		line("--- average received:", a.Received, payload(a.ReceivedBytes))
+		line("average received", a.Received, payload(a.ReceivedBytes))
 	}
 }
 
@@ -74,7 +74,7 @@ func (c *Console) writePeaks(b *strings.Builder, label string, m *stats.Peaks) {
 		of    string
 		known bool
 		*result.Extreme
-	}{{"completed:", c.run.Producing, &m.Completed}, {"received:", c.run.Consuming, &m.Received}} {
+	}{{"completed", c.run.Producing, &m.Completed}, {"received", c.run.Consuming, &m.Received}} {
 		if l.known && l.Known() {
 			writeText(b, label+l.of, fmt.Sprint(uint64(math.Round(l.PerSecond))),
 				fmt.Sprintf(" msg/sec (at %.1f s, %s)", float64(l.Elapsed)/1e6,

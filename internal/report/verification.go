@@ -12,8 +12,8 @@ import (
 func Verification(r *verify.Result, problems []string) string {
 	var b strings.Builder
 	b.WriteString("--- VERIFICATION\n")
-	writeText(&b, "--- result:", words.Outcome(len(problems) == 0), "")
-	writeTotal(&b, "--- total sent:", r.Sent, "")
+	writeText(&b, "result", words.Outcome(len(problems) == 0), "")
+	writeTotal(&b, "total sent", r.Sent, "")
 	writeVerification(&b, r)
 	writeList(&b, "--- warning:", r.Notes)
 	writeList(&b, "--- problem:", problems)
@@ -30,14 +30,14 @@ func writeVerification(b *strings.Builder, r *verify.Result) {
 	line := func(always bool, label string, n uint64, kind verify.Kind, notes ...string) {
 		if n == 0 {
 			if always {
-				writeTotal(b, "--- verified "+label+":", n, "")
+				writeTotal(b, "verified "+label, n, "")
 			}
 			return
 		}
 		if first := r.First(kind); first != "" {
 			notes = append(notes, "first: "+first)
 		}
-		writeTotal(b, "--- verified "+label+":", n, oneLine(strings.Join(notes, "; ")))
+		writeTotal(b, "verified "+label, n, oneLine(strings.Join(notes, "; ")))
 	}
 	if r.Known {
 		line(true, "expected", t.Expected, "")
