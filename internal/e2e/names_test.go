@@ -25,7 +25,7 @@ func TestDestinationNames(t *testing.T) {
 		refused        string // the names, joined by |
 		because        string
 	}{
-		{"rocketmq", "queue://", []string{"--embedded"}, "PUB one|a b c|grün|名前|x>y|q.>|m,n|s*t|q.*|u#v|q.#|h?i", "names with other signs"},
+		{"rocketmq", "queue://", []string{"--embedded"}, "PUB one|a b c|grün|名前|x>y|q.>|m,n|s*t|q.*|u#v|q.#|h?i", "a name has letters"},
 		{"amqp", "topic://", []string{"--url", artemis.AMQPURL()}, "s*t|q.*|u#v|q.#|h?i", "name"},
 		{"stomp", "queue://", []string{"--url", artemis.STOMPURL()}, "s*t|q.*|u#v|q.#|h?i", "name"},
 	} {
