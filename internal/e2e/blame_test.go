@@ -53,7 +53,7 @@ func TestPausedTester(t *testing.T) {
 		require.Equal(t, statusOK, r.status, "the broker did not stall: %s", r.stdout)
 		require.NotContains(t, r.stdout, "--- finding: the broker")
 		require.Regexp(t, `\n--- tester paused: +[1-9]\d{6}\.\d\d us \(longest of \d+; latencies of \d+ sends and receipts include that\)\n`, r.stdout)
-		require.Contains(t, fmt.Sprint(r.summary.Warnings), "perfmq stood still")
+		require.Contains(t, fmt.Sprint(r.summary.Warnings), "perfmq was paused")
 		for _, w := range r.summary.Warnings {
 			require.NotContains(t, w, "own fault", "it is known what it was")
 		}

@@ -37,7 +37,7 @@ const (
 	// duplicateWait is the wait for duplicates in a verified run after all messages have arrived.
 	duplicateWait = 250 * time.Millisecond
 	// proofTime bounds the wait, after the drain time-out, for the proof that missing messages are lost and not left at
-	// the broker: if the machine stood still, the consumers had no time to receive.
+	// the broker: if the machine was paused, the consumers had no time to receive.
 	proofTime = 3 * time.Second
 	// probeTimeout bounds the wait for the broker's answer to a probe, in a verified run that receives no more messages.
 	probeTimeout = 10 * time.Second

@@ -34,7 +34,7 @@ type verification struct {
 	probes      sync.WaitGroup
 }
 
-// arrivals measures the time without a message at a subscription. Time in which this process or its machine stood still
+// arrivals measures the time without a message at a subscription. Time in which this process or its machine was paused
 // does not count, because messages that arrived then are not received yet. To exclude a stalled broker, it is probed
 // for an answer, and then has some time to deliver.
 type arrivals struct {

@@ -99,7 +99,7 @@ func TestExpireBeginsWhenAMessageHasLeft(t *testing.T) {
 	})
 }
 
-// While the tester itself stood still, answers came that nobody has read yet.
+// While perfmq was paused, answers came that nobody has read yet.
 func TestExpireAfterAPauseOfTheTester(t *testing.T) {
 	const limit = time.Second
 	synctest.Test(t, func(t *testing.T) {

@@ -80,7 +80,7 @@ type Producer struct {
 	relay   relay
 	sending atomic.Uint64 // the slot of the message that is being handed over, of a timed load; 0 for none
 	// Of the goroutine that calls Expire: the messages in flight as it has seen them, by place, when it looked last, and
-	// the time since the first look, without the time in which perfmq itself stood still.
+	// the time since the first look, without the time in which perfmq was paused.
 	sights []struct {
 		generation uint32
 		since      time.Duration // of watched, when the message was first seen

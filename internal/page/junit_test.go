@@ -164,7 +164,7 @@ func TestJUnitOfSweepAndSearch(t *testing.T) {
 	require.NoError(t, err)
 	j = junitOf(t, p)
 	assert.Equal(t, []string{"pass perfmq: find-max"}, j.outcomes())
-	assert.Contains(t, j.Suites[0].Cases[0].Out, "400 msg/s: undecided; ack.p99 < 250ms: 400ms; limit: the tester's processors\n")
+	assert.Contains(t, j.Suites[0].Cases[0].Out, "400 msg/s: undecided; ack.p99 < 250ms: 400ms; limit: perfmq's processors\n")
 	assert.Equal(t, "35.500", j.Suites[0].Time)
 	search.Held = false
 	assert.Equal(t, []string{"fail perfmq: find-max"}, junitOf(t, &Page{search: &search}).outcomes())

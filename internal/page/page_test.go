@@ -21,7 +21,7 @@ import (
 func told(t *testing.T) *result.Result {
 	t.Helper()
 	r := resultOf(t, usual())
-	r.Outcome = result.Outcome{Status: 1, Reason: "duration reached", Problems: []string{"messages lost: 2"}, Warnings: []string{"the tester stood still"}}
+	r.Outcome = result.Outcome{Status: 1, Reason: "duration reached", Problems: []string{"messages lost: 2"}, Warnings: []string{"perfmq was paused"}}
 	measured := float64(r.Latencies[result.Ack].P99)
 	r.Thresholds = []result.Threshold{
 		{Threshold: "ack.p99 < 50ms", Metric: "ack.p99", Unit: "us", Measured: &measured, Kept: true},

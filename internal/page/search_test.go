@@ -24,7 +24,7 @@ func searchedIn(t *testing.T, dir string) record.Search {
 		Rate:       200, Above: 300, Held: true, Complete: true, Points: []record.Point{
 			{Rate: 100, Kept: true},
 			{Rate: 200, Kept: true},
-			{Rate: 400, Why: "ack.p99 < 250ms: 400ms", Limit: "the tester's processors", Tester: true},
+			{Rate: 400, Why: "ack.p99 < 250ms: 400ms", Limit: "perfmq's processors", Tester: true},
 			{Rate: 300, Why: "ack.p99 < 250ms: 300ms", Limit: "the broker: its answers got late"},
 			{Rate: 200, Kept: true, Hold: true},
 		},
@@ -88,7 +88,7 @@ func TestSearch(t *testing.T) {
 	assert.Equal(t, [][]string{
 		{"1", "100/s", "pass", "100 ms", "100/s", "-", "-"},
 		{"2", "200/s", "pass", "200 ms", "200/s", "-", "-"},
-		{"3", "400/s", "undecided", "400 ms", "400/s", "ack.p99 < 250ms: 400ms", "the tester's processors"},
+		{"3", "400/s", "undecided", "400 ms", "400/s", "ack.p99 < 250ms: 400ms", "perfmq's processors"},
 		{"4", "300/s", "fail", "300 ms", "300/s", "ack.p99 < 250ms: 300ms", "the broker: its answers got late"},
 		{"5", "200/s", "pass, for longer", "200 ms", "200/s", "-", "-"},
 	}, v.table("Rates tried").Rows)

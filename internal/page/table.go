@@ -161,7 +161,7 @@ func latencyTable(runs []*Run) Table {
 // testers has the use of perfmq's own machine.
 func testers(runs []*Run) Table {
 	t := Table{
-		Title: "The tester",
+		Title: "perfmq",
 		Head:  []string{"run", "cores used", "cores", "memory MB", "machine", "pauses", "longest ms", "late sends"},
 	}
 	for _, r := range runs {

@@ -154,7 +154,7 @@ func (t *LoadTally) worker(top bound, share float64, producers []ProducerAsked) 
 }
 
 // onlyLate reports whether the producers missed their rate although they waited for due times all the time: they, or
-// the whole tester, stood still for a moment. No worker was busy then.
+// all of perfmq, was paused for a moment. No worker was busy then.
 func (t *LoadTally) onlyLate(top bound) bool {
 	return top == boundWorker && !slices.ContainsFunc(t.workers, func(w workerTally) bool { return w.busy > 0 })
 }

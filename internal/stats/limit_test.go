@@ -210,7 +210,7 @@ func TestLimit(t *testing.T) {
 	check("rate missed by waits beside a pause", 100, missed(600*ms), paused(250*ms), of(idle, sent(100, 100, ms), credit(400*ms), wait(WaitDue, 500*ms)),
 		result.LimitCredit, "the broker's credit (producers waited for it 40% of the time; look for a full queue, address or disk, or give producers more credit)")
 	check("waits and pauses too short for what was missed", 100, missed(time.Second), paused(250*ms), of(idle, sent(100, 100, ms), wait(WaitSlot, 5*ms), wait(WaitDue, 500*ms)),
-		result.LimitWorker, "one worker of the tester (it sent late, though it waited for due times only; try more producers, consumers or connections)")
+		result.LimitWorker, "one worker of perfmq (it sent late, though it waited for due times only; try more producers, consumers or connections)")
 	check("rate missed, though producers waited for due times, while others have the processors", 100, rated(false), crowded(0), of(idle, sent(90, 90, ms), wait(WaitDue, 900*ms)),
 		result.LimitMachine, "the machine (others took 90% of its processors; give perfmq a machine of its own)")
 	check("the same, and a backlog that grows", 100, rated(false), crowded(0), of(idle, sent(90, 40, ms), wait(WaitDue, 900*ms)),
@@ -281,17 +281,17 @@ func TestLimit(t *testing.T) {
 	check("consumers with a rate", 100, rated(true), result.Tester{}, of(work(980*ms, 900*ms), sent(1000, 500, ms), wait(WaitDue, 900*ms)),
 		result.LimitConsumers, "the consumers (they receive no more than their rate; the backlog grew by 500 msg/s; raise --consumer-rate)")
 	check("a consumer that never waits, and a backlog that grows", 100, rated(true), result.Tester{}, of(sent(1000, 188, ms), wait(WaitDue, 900*ms)),
-		result.LimitWorker, "one worker of the tester (consumer-0 never waited in 4 s of 4 s; try more producers, consumers or connections)")
+		result.LimitWorker, "one worker of perfmq (consumer-0 never waited in 4 s of 4 s; try more producers, consumers or connections)")
 	check("network", 100, closed, result.Tester{}, of(idle, sent(100, 100, ms), socket(930*ms)),
 		result.LimitSocket, "the network buffer (producers waited 93% of the time to write; look at the network, and for a slow broker)")
 	check("a producer that never waits", 100, closed, result.Tester{}, of(idle, sent(100, 100, ms)),
-		result.LimitWorker, "one worker of the tester (producer-0 never waited in 4 s of 4 s; try more producers, consumers or connections)")
+		result.LimitWorker, "one worker of perfmq (producer-0 never waited in 4 s of 4 s; try more producers, consumers or connections)")
 	check("a producer that is late, and waits only for its due times", 100, rated(false), result.Tester{}, of(idle, sent(1000, 1000, ms), wait(WaitDue, 950*ms)),
-		result.LimitWorker, "one worker of the tester (it sent late, though it waited for due times only; try more producers, consumers or connections)")
+		result.LimitWorker, "one worker of perfmq (it sent late, though it waited for due times only; try more producers, consumers or connections)")
 	check("a connection that never waits", 100, closed, result.Tester{}, of(idle, func(l *told) { l.send.Reader.Known = true }, sent(100, 100, ms), wait(WaitSlot, 800*ms)),
-		result.LimitWorker, "one worker of the tester (the connection of producer-0 never waited in 4 s of 4 s; try more producers, consumers or connections)")
-	check("the tester's processors", 100, closed, used(970*ms*cores, cores*time.Second, cores*time.Second), of(idle, sent(100, 100, ms), wait(WaitSlot, 800*ms)),
-		result.LimitProcessors, fmt.Sprintf("the tester's processors (it used %.2f of its %d cores; use more hosts, or larger messages)", 0.97*float64(cores), cores))
+		result.LimitWorker, "one worker of perfmq (the connection of producer-0 never waited in 4 s of 4 s; try more producers, consumers or connections)")
+	check("perfmq's processors", 100, closed, used(970*ms*cores, cores*time.Second, cores*time.Second), of(idle, sent(100, 100, ms), wait(WaitSlot, 800*ms)),
+		result.LimitProcessors, fmt.Sprintf("perfmq's processors (it used %.2f of its %d cores; use more hosts, or larger messages)", 0.97*float64(cores), cores))
 	check("a producer that never waits while others have the processors", 100, closed, crowded(time.Second), of(idle, sent(100, 100, ms)),
 		result.LimitMachine, "the machine (others took 90% of its processors; give perfmq a machine of its own)")
 	check("the same, in three of four seconds", 100, closed, crowded(time.Second), func(l *told) {
@@ -302,14 +302,14 @@ func TestLimit(t *testing.T) {
 			l.health = crowded(time.Second)
 		}
 	}, result.LimitMachine, "the machine (others took 90% of its processors; give perfmq a machine of its own)")
-	check("the tester's processors, in three of four seconds", 100, closed, result.Tester{}, func(l *told) {
+	check("perfmq's processors, in three of four seconds", 100, closed, result.Tester{}, func(l *told) {
 		of(idle, sent(100, 100, ms), wait(WaitSlot, 800*ms))(l)
 		cpu := 970 * ms
 		if l.now == time.Second {
 			cpu = 100 * ms
 		}
 		l.health = used(cpu*cores, cpu*cores, cores*time.Second)
-	}, result.LimitProcessors, fmt.Sprintf("the tester's processors (it used %.2f of its %d cores; use more hosts, or larger messages)", 0.97*float64(cores), cores))
+	}, result.LimitProcessors, fmt.Sprintf("perfmq's processors (it used %.2f of its %d cores; use more hosts, or larger messages)", 0.97*float64(cores), cores))
 }
 
 // TestLimitOfIdleProducer: a producer without a message is no limit, although its load took a moment to end.
@@ -356,7 +356,7 @@ func TestHush(t *testing.T) {
 	e = send(2400 * ms)
 	clock.now = 3400 * ms
 	r.Done(e, driver.Outcome{}, 3410*ms)
-	require.Equal(t, 700*ms, until(3420*ms), "the tester stood still")
+	require.Equal(t, 700*ms, until(3420*ms), "perfmq was paused")
 }
 
 // TestLimitOfConsumers: the same of consumers alone.
@@ -375,7 +375,7 @@ func TestLimitOfConsumers(t *testing.T) {
 		{"delayed messages, slowly", of(input(950*ms), delayed(100, 5*time.Second, 3*time.Second)), result.LimitBroker, "the broker (old messages waited in it while consumers waited, 95% of the time; try more --credit or --consumers)"},
 		{"work", of(input(10*ms), work(950*ms, 0), old(100, 5*time.Second)), result.LimitConsumers, "the consumers (their work took 95% of their time; try more --consumers)"},
 		{"a rate", of(work(950*ms, 900*ms), old(100, 5*time.Second)), result.LimitNone, "none: the rate was reached"},
-		{"never waits", old(100, 5*time.Second), result.LimitWorker, "one worker of the tester (consumer-0 never waited in 4 s of 4 s; try more producers, consumers or connections)"},
+		{"never waits", old(100, 5*time.Second), result.LimitWorker, "one worker of perfmq (consumer-0 never waited in 4 s of 4 s; try more producers, consumers or connections)"},
 		{"does not know what it waits for", of(func(l *told) { l.receive.Input.Known = false }, old(100, ms)), result.LimitUnknown, "unknown (the measured part was too short, or its workers cannot tell what they wait for)"},
 	}
 	for _, tt := range tests {

@@ -18,7 +18,7 @@ const (
 	PauseLimit = 200 * time.Millisecond
 )
 
-// Pulse beats during a run, to notice when perfmq itself stood still (SIGSTOP, a suspended virtual machine, no
+// Pulse beats during a run, to notice when perfmq was paused (SIGSTOP, a suspended virtual machine, no
 // processor for a long time): messages in flight then took longer through no fault of the broker. It is safe for
 // concurrent use; a nil Pulse never pauses.
 type Pulse struct {
@@ -104,7 +104,7 @@ func (p *Pulse) recordBeat(now time.Duration) {
 }
 
 // Spans reports whether an operation between the two times, since the start of the run, took longer because perfmq
-// stood still in between; the end is now. It may be called right after a pause, before the next beat.
+// was paused in between; the end is now. It may be called right after a pause, before the next beat.
 func (p *Pulse) Spans(from, to time.Duration) bool {
 	if p == nil {
 		return false
@@ -116,7 +116,7 @@ func (p *Pulse) Spans(from, to time.Duration) bool {
 	return int64(from) < p.paused.Load()
 }
 
-// Delayed reports whether an operation began after its due time because perfmq stood still in between, including
+// Delayed reports whether an operation began after its due time because perfmq was paused in between, including
 // one that began just at the end of the pause. Unlike for Spans, perfmq need not have run at the due time.
 func (p *Pulse) Delayed(due, began time.Duration) bool {
 	if p == nil {

@@ -34,7 +34,7 @@ func TestPulseSpans(t *testing.T) {
 	for at := time.Duration(0); at <= 1000*ms; at += beatInterval {
 		beat(at)
 	}
-	require.False(t, p.Spans(0, 1005*ms), "slow, but nobody stood still")
+	require.False(t, p.Spans(0, 1005*ms), "slow, but nothing paused it")
 	// It stands still from 1010 to 2010 ms.
 	require.True(t, p.Spans(1009*ms, 2010*ms), "in flight, and the next beat has not come")
 	require.True(t, p.Spans(100*ms, 2010*ms))
@@ -54,7 +54,7 @@ func TestPulseSpans(t *testing.T) {
 	require.False(t, (*Pulse)(nil).Spans(0, time.Hour))
 }
 
-// A message that was due while the tester stood still was sent late, however short the rest of the pause was.
+// A message that was due while perfmq was paused was sent late, however short the rest of the pause was.
 func TestPulseDelayed(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond

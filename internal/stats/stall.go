@@ -27,7 +27,7 @@ type PartStalls struct {
 }
 
 // stall is a time in which the broker did nothing for any worker of a part, although it had something to do. It leaves
-// out time at its start or end in which perfmq itself stood still. It has no Time yet.
+// out time at its start or end in which perfmq was paused. It has no Time yet.
 type stall struct {
 	result.Stall
 	exact   time.Duration // its length

@@ -10,7 +10,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// TestPausesOfTheTesterAreNotStalls: time in which the tester itself stood still is cut off.
+// TestPausesOfTheTesterAreNotStalls: time in which perfmq was paused is cut off.
 func TestPausesOfTheTesterAreNotStalls(t *testing.T) {
 	ms := time.Millisecond
 	for name, tt := range map[string]struct {

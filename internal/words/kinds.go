@@ -47,7 +47,7 @@ var kinds = []Kind{
 	},
 	{
 		"pause", result.Warning,
-		"perfmq stood still %s, the longest for %s until %s: the latencies of %d sends and receipts include that",
+		"perfmq was paused %s, the longest for %s until %s: the latencies of %d sends and receipts include that",
 	},
 	{"late-sends", result.Warning, "messages sent late through perfmq's own fault: %d of %d"},
 	{"late-excused", result.Warning, "messages sent late because of other programs, or of a pause of perfmq: %d of %d"},

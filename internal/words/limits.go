@@ -79,7 +79,7 @@ func LimitTitle(kind string) string {
 	return cmp.Or(map[string]string{
 		result.LimitCredit: "the broker's credit", result.LimitBroker: "the broker", result.LimitConsumers: "the consumers",
 		result.LimitProducers: "the producers", result.LimitMachine: "the machine", result.LimitSocket: "the network buffer",
-		result.LimitWorker: "one worker of the tester", result.LimitProcessors: "the tester's processors",
+		result.LimitWorker: "one worker of perfmq", result.LimitProcessors: "perfmq's processors",
 	}[kind], kind)
 }
 

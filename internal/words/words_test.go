@@ -59,7 +59,7 @@ func TestFind(t *testing.T) {
 		Kind: "rejected", Severity: "problem", Count: 3, Subject: "queue://A", Failure: true, Text: "queue://A: messages rejected by the broker: 3",
 	}, words.Find("rejected", "queue://A", 3, 3))
 	pause := words.Find("pause", words.Perfmq, 1, "once", time.Second, "12:00:00", 5)
-	require.Equal(t, "perfmq stood still once, the longest for 1s until 12:00:00: the latencies of 5 sends and receipts include that", pause.Text)
+	require.Equal(t, "perfmq was paused once, the longest for 1s until 12:00:00: the latencies of 5 sends and receipts include that", pause.Text)
 	require.False(t, pause.Failure)
 	require.True(t, words.As(pause, result.Problem).Failure)
 }

@@ -40,10 +40,10 @@ type BrokerUse struct {
 	Warnings *uint64 `json:"warnings,omitempty"`
 }
 
-// BrokerSide is the use of resources by a broker and its host while a tester watched them: from the start of the load
+// BrokerSide is the use of resources by a broker and its host while perfmq watched them: from the start of the load
 // to the end of the run.
 type BrokerSide struct {
-	// Host is the host of the tester that watched; only of a merged result.
+	// Host is the host of perfmq that watched; only of a merged result.
 	Host string `json:"host,omitempty"`
 	// Sources are the watched sources: a process, an endpoint, a log.
 	Sources []string `json:"sources"`
@@ -62,7 +62,7 @@ type BrokerSide struct {
 
 // BrokerEvent is an event at the broker.
 type BrokerEvent struct {
-	// Time is when the tester noticed it, by the tester's wall clock.
+	// Time is when perfmq noticed it, by perfmq's wall clock.
 	Time int64 `json:"time"`
 	// Text describes the event.
 	Text string `json:"text"`

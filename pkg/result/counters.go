@@ -34,7 +34,7 @@ const (
 	OutOfRange                       // latencies above [MaxLatency], recorded as that
 	NegativeAges                     // born- or stored-to-consumer times below zero, in no distribution
 	Unsent                           // part of Failed: the driver could not send it, so that it never left
-	Paused                           // ends of messages, and receipts, whose latency includes a pause of the tester
+	Paused                           // ends of messages, and receipts, whose latency includes a pause of perfmq
 	Commits                          // transactions that the broker confirmed, of producers and consumers
 	CommitsFailed                    // transactions that the broker was asked to commit and did not confirm
 	Delayed                          // part of Received with a requested delay of the delivery

@@ -244,9 +244,9 @@ func rebuild(head *Head, rows []Row) *Result {
 	for i := range rows {
 		r.count(&rows[i])
 	}
-	r.Outcome.Reason = "unknown: the run has not ended, or the tester was killed"
+	r.Outcome.Reason = "unknown: the run has not ended, or perfmq was killed"
 	r.Outcome.Problems = []string{"there is no " + ResultFile +
-		": the tester was killed, or the run goes on; this is the sum of its rows"}
+		": perfmq was killed, or the run continues; this is the sum of its rows"}
 	return r
 }
 
@@ -279,7 +279,7 @@ func (h *histograms) read(path string) error {
 	for i := h.next - 1; i < len(r.Rows); i++ {
 		h.leave(&r.Rows[i])
 	}
-	// The tester was killed, or is still running, between a row and its histograms.
+	// perfmq was killed, or is still running, between a row and its histograms.
 	text := fmt.Sprintf("the latencies lack the histograms of the last rows: %d", missing)
 	r.Outcome.Warnings = append(r.Outcome.Warnings, text)
 	return nil

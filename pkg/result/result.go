@@ -30,7 +30,7 @@ type Head struct {
 	PlanHash string `json:"planHash"`
 	// Versions are the versions of the programs of the run.
 	Versions Versions `json:"versions"`
-	// Host is the machine of the tester.
+	// Host is the machine of perfmq.
 	Host Host `json:"host"`
 	// Labels are free texts of the user, such as the broker's version or heap.
 	Labels map[string]string `json:"labels,omitempty"`
@@ -50,11 +50,11 @@ type Shard struct {
 
 // Versions are versions of programs.
 type Versions struct {
-	// Perfmq is the version of the tester.
+	// Perfmq is the version of perfmq.
 	Perfmq string `json:"perfmq"`
-	// Revision is the revision in version control that the tester was built from; empty if it is not known.
+	// Revision is the revision in version control that perfmq was built from; empty if it is not known.
 	Revision string `json:"revision,omitempty"`
-	// Go is the version of the Go toolchain that built the tester.
+	// Go is the version of the Go toolchain that built perfmq.
 	Go string `json:"go"`
 	// Clients are the implementations of the protocols in use.
 	Clients []Client `json:"clients,omitempty"`
@@ -66,7 +66,7 @@ type Client struct {
 	Role string `json:"role"`
 	// Protocol is the name of the protocol.
 	Protocol string `json:"protocol"`
-	// Name is "native" for the tester's own implementation, or the name of a client library.
+	// Name is "native" for perfmq's own implementation, or the name of a client library.
 	Name string `json:"name"`
 	// Version is the version of the client library; empty for "native".
 	Version string `json:"version,omitempty"`
@@ -80,7 +80,7 @@ type Host struct {
 	OS string `json:"os"`
 	// Arch is the processor architecture, as GOARCH names it.
 	Arch string `json:"arch"`
-	// CPUs is the number of processors that the tester may use.
+	// CPUs is the number of processors that perfmq may use.
 	CPUs int `json:"cpus"`
 	// Memory is the memory of the machine in bytes; 0 where the system does not report it.
 	Memory uint64 `json:"memory,omitempty"`
@@ -94,7 +94,7 @@ type Result struct {
 	Digest string `json:"digest,omitempty"`
 	// Parts are the runs that were merged into this result, each with its start; empty for the result of one run.
 	Parts []Part `json:"parts,omitempty"`
-	// Complete: the run came to its end. Otherwise the tester was killed or is still running, and the result is the sum of
+	// Complete: the run came to its end. Otherwise perfmq was killed or is still running, and the result is the sum of
 	// the rows: it has no measured counts, workers, findings, errors or verification.
 	Complete bool `json:"complete"`
 	// End is the moment at which the run ended, drain included.
@@ -145,7 +145,7 @@ type Result struct {
 	Thresholds []Threshold `json:"thresholds,omitempty"`
 	// Verification is the fate of each message, in counts; missing if the run was not verified.
 	Verification *Verification `json:"verification,omitempty"`
-	// Tester is the tester's own use of its machine during the whole run.
+	// Tester is perfmq's own use of its machine during the whole run.
 	Tester Tester `json:"tester"`
 	// Protocol are counters that are specific to a protocol, by name, summed over all workers.
 	Protocol map[string]uint64 `json:"protocol,omitempty"`
@@ -155,7 +155,7 @@ type Result struct {
 	BrokerCount *BrokerCount `json:"brokerCount,omitempty"`
 	// Marks are the moments at which steps reached the requested numbers of messages.
 	Marks []Mark `json:"marks,omitempty"`
-	// BrokerSide is the use of resources by the broker and its host, one entry for each tester that watched it; missing if
+	// BrokerSide is the use of resources by the broker and its host, one entry for each perfmq that watched it; missing if
 	// none did.
 	BrokerSide []BrokerSide `json:"brokerSide,omitempty"`
 	// Rows are the seconds of the run, in order. They are in rows.jsonl, not in result.json.
@@ -166,7 +166,7 @@ type Result struct {
 type Part struct {
 	// RunID identifies the run.
 	RunID string `json:"runId"`
-	// Host is the machine of its tester.
+	// Host is the machine of its perfmq.
 	Host Host `json:"host"`
 	// Start and End are the moments at which its load began and the run ended, by its own clock.
 	Start int64 `json:"start"`
@@ -293,7 +293,7 @@ type Group struct {
 type Limit struct {
 	// Kind is none (the rate was reached), max-pending, credit (of the broker, for producers), broker (its answers or
 	// deliveries got late), consumers (their simulated work or rate), producers (a load of consumers only: they waited for
-	// messages), socket (the network or its buffers took no more), tester-worker (a goroutine or connection of the tester
+	// messages), socket (the network or its buffers took no more), tester-worker (a goroutine or connection of perfmq
 	// never waited), tester-processors, machine (other programs had its processors) or unknown. Programs compare it; it
 	// does not change.
 	Kind string `json:"kind"`
@@ -381,7 +381,7 @@ type Finding struct {
 	Kind string `json:"kind"`
 	// Count is how often it occurred, or the number of messages concerned.
 	Count uint64 `json:"count"`
-	// Subject is the object concerned: a destination, a subscription, a worker, a step, the tester; empty for the run.
+	// Subject is the object concerned: a destination, a subscription, a worker, a step, perfmq; empty for the run.
 	Subject string `json:"subject,omitempty"`
 	// Severity is problem (the run is a failure), warning (it limits the trust in the numbers) or note; missing in older
 	// results.

@@ -7,7 +7,7 @@ const (
 	Drain   = "drain"   // no more sends; waiting for completions and deliveries
 )
 
-// Row is an interval of a run, usually a second: shorter at the end of a phase, longer if the tester was stopped.
+// Row is an interval of a run, usually a second: shorter at the end of a phase, longer if perfmq was stopped.
 type Row struct {
 	// Step is the name of the step.
 	Step string `json:"step"`
@@ -36,7 +36,7 @@ type Row struct {
 	Latencies Latencies `json:"latencies"`
 	// Leftover are the latencies of messages that were due in the warm-up and ended after it. They are in no sum.
 	Leftover *Latencies `json:"leftover,omitempty"`
-	// Tester is the tester's own use of its machine in the interval.
+	// Tester is perfmq's own use of its machine in the interval.
 	Tester Tester `json:"tester"`
 	// Verified are the findings of the verification up to the end of the interval: totals, not differences.
 	Verified *Progress `json:"verified,omitempty"`
@@ -106,7 +106,7 @@ type Counts struct {
 	CommitsFailed uint64 `json:"commitsFailed,omitempty"`
 	// OutOfRange is the number of latencies above 24 hours, recorded as 24 hours.
 	OutOfRange uint64 `json:"outOfRange,omitempty"`
-	// Paused are latencies that include a pause of the tester itself.
+	// Paused are latencies that include a pause of perfmq itself.
 	Paused uint64 `json:"paused,omitempty"`
 }
 

@@ -1,8 +1,8 @@
 package result
 
-// Tester is the tester's own use of its machine.
+// Tester is perfmq's own use of its machine.
 type Tester struct {
-	// CPU is the processor time that the tester used.
+	// CPU is the processor time that perfmq used.
 	CPU int64 `json:"cpu"`
 	// Cores is the number of processors that it may use at once.
 	Cores int `json:"cores"`
@@ -15,10 +15,10 @@ type Tester struct {
 	// available; 0 where the system does not report it.
 	MachineBusy int64 `json:"machineBusy,omitempty"`
 	MachineAll  int64 `json:"machineAll,omitempty"`
-	// Pauses is the number of times that the tester stood still, PauseMax is the longest.
+	// Pauses is the number of pauses of perfmq, PauseMax is the longest.
 	Pauses   uint64 `json:"pauses,omitempty"`
 	PauseMax int64  `json:"pauseMax,omitempty"`
-	// LateExcused are the late sends that are not the tester's fault: while other programs kept the machine busy, and
+	// LateExcused are the late sends that are not perfmq's fault: while other programs kept the machine busy, and
 	// after a pause.
 	LateExcused uint64 `json:"lateExcused,omitempty"`
 	// ClockForward and ClockBackward are how far the wall clock was set.
@@ -26,14 +26,14 @@ type Tester struct {
 	ClockBackward int64 `json:"clockBackward,omitempty"`
 
 	// Wall is the time in which this was measured, PauseAt the moment at which the longest pause ended, and Delay the
-	// time for which threads of the tester, added up, waited for a processor, if DelayKnown; only during a run.
+	// time for which threads of perfmq, added up, waited for a processor, if DelayKnown; only during a run.
 	Wall, PauseAt, Delay int64 `json:"-"`
 	DelayKnown           bool  `json:"-"`
 }
 
-// Limits above which the tester counts as unfit to measure.
+// Limits above which perfmq counts as unfit to measure.
 const (
-	// MaxCPUShare is the share of its processors that the tester may use, and the share of the machine's processors
+	// MaxCPUShare is the share of its processors that perfmq may use, and the share of the machine's processors
 	// that all programs may use.
 	MaxCPUShare = 0.9
 	// MaxOthersShare is the share of a busy machine that other programs may use.
@@ -43,7 +43,7 @@ const (
 	MinLate      = 20
 )
 
-// CPUShare returns the processor time used as a share of the time that the tester may use: 1 is all of it.
+// CPUShare returns the processor time used as a share of the time that perfmq may use: 1 is all of it.
 func (t *Tester) CPUShare() float64 { return share(t.CPU, t.Wall*int64(t.Cores)) }
 
 // MachineShare returns the share of the machine's processor time that all processes used: 1 is all of it. It is 0 if
@@ -60,7 +60,7 @@ func share(part, all int64) float64 {
 	return float64(part) / float64(all)
 }
 
-// Crowded reports whether other programs kept the machine's processors so busy that the tester had to wait for one. The
+// Crowded reports whether other programs kept the machine's processors so busy that perfmq had to wait for one. The
 // measured latencies include that wait.
 func (t *Tester) Crowded() bool {
 	return t.MachineShare() > MaxCPUShare && t.OthersShare() > MaxOthersShare

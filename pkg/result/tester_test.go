@@ -16,7 +16,7 @@ func TestCrowded(t *testing.T) {
 		"not known":               {1, 0, 0, 0, 0, false},
 		"idle":                    {1, 5, 20, 0.25, 0.2, false},
 		"busy with others":        {5, 19, 20, 0.95, 0.7, true},
-		"busy with the tester":    {18, 19, 20, 0.95, 0.05, false},
+		"busy with perfmq":        {18, 19, 20, 0.95, 0.05, false},
 		"counted a tick too late": {2, 1, 20, 0.05, 0, false},
 	} {
 		h := Tester{CPU: c.cpu, MachineBusy: c.busy, MachineAll: c.all}

@@ -21,7 +21,7 @@ import (
 // processor time.
 var (
 	shared sharedBroker
-	// mortal is for tests after which a broker is not as it was: its threads may spin, or it stood still.
+	// mortal is for tests after which a broker is not as it was: its threads may spin, or it stalled.
 	mortal sharedBroker
 	// peculiar creates no groups by itself, serves sends by one thread and does not check transactions back.
 	peculiar = sharedBroker{brokertest.Shared{RocketMQOptions: []brokertest.RocketMQOption{

@@ -851,7 +851,7 @@ new Chart(place, { id: 'histogram', title: 'Latency histogram', define: bars, co
 new Chart(place, { id: 'percentiles', title: 'Latency by percentile', define: percentiles, controls: percentileControls });
 for (const [id, title, note] of [
   ['waiting', 'Messages waiting', 'Messages sent and not yet confirmed, and those in the queues of the broker.'],
-  ['tester', "The tester's processors", 'Cores used by perfmq and by all programs of its machine.'],
+  ['tester', 'Processors', 'Cores used by perfmq and by all programs of its machine.'],
   ['side-cores', 'The broker: processors', 'Cores used by the process.'],
   ['side-shares', 'The broker: garbage collection, disk', ''],
   ['side-memory', 'The broker: memory', ''],
