@@ -155,8 +155,8 @@ type Result struct {
 	BrokerCount *BrokerCount `json:"brokerCount,omitempty"`
 	// Marks are the moments at which steps reached the requested numbers of messages.
 	Marks []Mark `json:"marks,omitempty"`
-	// BrokerSide is the use of resources by the broker and its host, one entry for each perfmq that watched it; missing if
-	// none did.
+	// BrokerSide is the use of resources by the broker and its host, one entry for each perfmq that
+	// watched it; missing if none did.
 	BrokerSide []BrokerSide `json:"brokerSide,omitempty"`
 	// Rows are the seconds of the run, in order. They are in rows.jsonl, not in result.json.
 	Rows []Row `json:"rows,omitempty"`
