@@ -12,7 +12,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 )
@@ -56,27 +55,19 @@ func Read(path string, limit int64) ([]byte, error) {
 // Folder returns the paths of the files in a folder by name, from 1 to most of them. It leaves out folders in it and
 // hidden files (.NAME). The error is an [*Error].
 func Folder(path string, most int) (files []string, err error) {
-	f, err := os.Open(path) //nolint:gosec // the user named it
+	entries, err := os.ReadDir(path)
 	if err != nil {
 		return nil, systemError(path, err)
 	}
-	defer func() { _ = f.Close() }() // it was only read
-	for {
-		entries, err := f.ReadDir(1024)
-		for _, entry := range entries {
-			file := filepath.Join(path, entry.Name())
-			if strings.HasPrefix(entry.Name(), ".") || IsFolder(file) {
-				continue
-			}
-			if files = append(files, file); len(files) > most {
-				return nil, &Error{Path: path, Reason: fmt.Sprintf("has more than %d files", most), Hint: "is it the right folder?"}
-			}
+	for _, entry := range entries {
+		file := filepath.Join(path, entry.Name())
+		if strings.HasPrefix(entry.Name(), ".") || IsFolder(file) {
+			continue
 		}
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, systemError(path, err)
+		if files = append(files, file); len(files) > most {
+			return nil, &Error{
+				Path: path, Reason: fmt.Sprintf("has more than %d files", most), Hint: "is it the right folder?",
+			}
 		}
 	}
 	if len(files) == 0 {
@@ -85,7 +76,6 @@ func Folder(path string, most int) (files []string, err error) {
 			Hint: "files whose names begin with a dot, and folders, are left out",
 		}
 	}
-	slices.Sort(files)
 	return files, nil
 }
 
@@ -114,8 +104,7 @@ func FirstLine(path string, limit int64) (string, error) {
 	return first, nil
 }
 
-// open opens a file of a kind that can be read and, unless limit is 0, has at most so many bytes as far as that can
-// be told.
+// open opens a file that can be read and, unless limit is 0, has at most limit bytes as far as the system knows.
 func open(path string, limit int64) (*os.File, error) {
 	info, err := os.Stat(path) // first: opening a device may do something
 	if err != nil {
@@ -127,15 +116,6 @@ func open(path string, limit int64) (*os.File, error) {
 	f, err := os.Open(path) //nolint:gosec // the user named it
 	if err != nil {
 		return nil, systemError(path, err)
-	}
-	if info, err = f.Stat(); err == nil {
-		err = check(path, info, limit) // it may be another one by now
-	} else {
-		err = systemError(path, err)
-	}
-	if err != nil {
-		_ = f.Close()
-		return nil, err
 	}
 	return f, nil
 }

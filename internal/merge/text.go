@@ -48,11 +48,11 @@ func Text(w io.Writer, m *result.Result, clean func(string) string) error {
 	if v := m.Verification; v != nil {
 		t := &v.Total
 		if v.Known {
-			line("verified", "%d expected, %d once, %d lost, %d left, %d doubled, %d damaged", t.Expected, t.Once, t.Lost,
-				t.Left, t.Duplicates, t.Damaged)
+			line("verified", "%d expected, %d once, %d lost, %d left, %d duplicated, %d damaged", t.Expected, t.Once,
+				t.Lost, t.Left, t.Duplicates, t.Damaged)
 		} else {
-			line("verified", "%d received, %d doubled, %d damaged; what was to arrive is not known", t.Received, t.Duplicates,
-				t.Damaged)
+			line("verified", "%d received, %d duplicated, %d damaged; what was to arrive is not known", t.Received,
+				t.Duplicates, t.Damaged)
 		}
 	}
 	for i := range m.Outages[:min(len(m.Outages), maxOutages)] {

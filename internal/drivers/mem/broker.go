@@ -193,30 +193,30 @@ func (b *Broker) inspect(dest driver.Destination) driver.DestinationCount {
 // Options are the faults of a broker, all off in the zero value. "Every n-th" is off at 0. A driver opened with other
 // options sets them for the whole broker.
 type Options struct {
-	Latency         time.Duration `opt:"latency" help:"delay of each acknowledgement"`
-	DeliveryLatency time.Duration `opt:"delivery-latency" help:"delay of each delivery, from the send"`
+	Latency         time.Duration `opt:"latency" help:"delay of answers"`
+	DeliveryLatency time.Duration `opt:"delivery-latency" help:"delay of deliveries"`
 
-	StallAfter time.Duration `opt:"stall-after" help:"time from the first message to the stall"`
-	StallFor   time.Duration `opt:"stall-for" help:"length of the stall, in which the broker does nothing; 0 for none"`
+	StallAfter time.Duration `opt:"stall-after" help:"start of the stall"`
+	StallFor   time.Duration `opt:"stall-for" help:"length of the stall"`
 
-	Lose      int `opt:"lose" help:"accept but do not deliver every n-th message"`
-	Duplicate int `opt:"duplicate" help:"deliver every n-th message twice, then marked as redelivered"`
-	Reorder   int `opt:"reorder" help:"deliver every n-th message after the next one on its destination"`
+	Lose      int `opt:"lose" help:"lose every n-th message"`
+	Duplicate int `opt:"duplicate" help:"deliver every n-th message twice"`
+	Reorder   int `opt:"reorder" help:"deliver every n-th message after the next"`
 
 	Damage   int `opt:"damage" help:"flip a bit in the body of every n-th message"`
-	DamageID int `opt:"damage-id" help:"flip a bit in the number of every n-th message with an ID"`
-	Rollback int `opt:"rollback" help:"accept every n-th message as rolled back, and do not deliver it"`
+	DamageID int `opt:"damage-id" help:"flip a bit in the ID of every n-th message"`
+	Rollback int `opt:"rollback" help:"roll back every n-th message"`
 
 	Reject   int `opt:"reject" help:"reject every n-th message"`
 	Release  int `opt:"release" help:"release every n-th message"`
 	Modify   int `opt:"modify" help:"release every n-th message as modified"`
-	Fail     int `opt:"fail" help:"answer every n-th message with an error"`
-	Withhold int `opt:"withhold" help:"never acknowledge every n-th message, but deliver it"`
+	Fail     int `opt:"fail" help:"fail every n-th message"`
+	Withhold int `opt:"withhold" help:"never confirm every n-th message"`
 
-	FailCommit int `opt:"fail-commit" help:"refuse every n-th commit: its messages are rolled back"`
-	Limit      int `opt:"limit" help:"capacity of a queue or subscription, in messages; 0 for no limit"`
+	FailCommit int `opt:"fail-commit" help:"refuse every n-th commit"`
+	Limit      int `opt:"limit" help:"messages per queue or subscription; 0: any"`
 
-	Auth string `opt:"auth" help:"user:password that connections need; empty for no check"`
+	Auth string `opt:"auth" help:"user:password to demand"`
 }
 
 // arrive counts a message.
