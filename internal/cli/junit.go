@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"slices"
@@ -21,13 +22,16 @@ import (
 func (a *app) do(p *prepared) int {
 	file := p.Values.Outputs.JUnit
 	begun := &page.JUnit{}
-	begun.Add("", &result.Result{Head: result.Head{Scenario: a.secrets.Line(p.Plan.Name)}})
+	begun.Add("", &result.Result{Head: result.Head{Scenario: p.Plan.Name}})
 	if err := a.writeJUnit(file, begun); err != nil {
 		_ = a.usage(err)
 		return a.status
 	}
 	cases := &page.JUnit{}
 	status := a.load(p, cases)
+	if status != result.StatusOK {
+		cases.Explain(append(slices.Sorted(maps.Keys(a.errors.seen)), fmt.Sprintf("exit status %d", status))...)
+	}
 	if err := a.writeJUnit(file, cases); err != nil {
 		a.errors.print(err)
 		return result.Graver(status, exitFailed)
@@ -40,7 +44,7 @@ func (a *app) writeJUnit(file string, cases *page.JUnit) error {
 		return nil
 	}
 	var b bytes.Buffer
-	if err := cases.Write(&b); err != nil {
+	if err := safetext.Clean(a.secrets, cases).Write(&b); err != nil {
 		return err
 	}
 	return a.writeFile("--junit", file, b.Bytes(), 0o600)
@@ -61,7 +65,7 @@ func (a *app) load(p *prepared, cases *page.JUnit) int {
 	case p.search != nil:
 		begun := time.Now()
 		found, status := a.search(p.search, p.Values.Outputs.JSON)
-		cases.AddSearch(a.secrets.Line(p.Plan.Name), safetext.Clean(a.secrets, found), time.Since(begun).Microseconds(),
+		cases.AddSearch(p.Plan.Name, found, time.Since(begun).Microseconds(),
 			slices.Sorted(maps.Keys(a.errors.seen))...)
 		return status
 	}
@@ -70,7 +74,7 @@ func (a *app) load(p *prepared, cases *page.JUnit) int {
 	return a.printEnding(e)
 }
 
-// outcome returns the result of a run as far as its test cases need it, without secrets.
+// outcome returns the result of a run as far as its test cases need it.
 func (a *app) outcome(scenario string, e *run.Ending) *result.Result {
 	r := &result.Result{}
 	if s := e.Summary; s != nil {
@@ -87,5 +91,5 @@ func (a *app) outcome(scenario string, e *run.Ending) *result.Result {
 	for _, err := range errs {
 		r.Findings = append(r.Findings, words.As(result.Finding{Kind: "error", Text: err.Error()}, result.Problem))
 	}
-	return safetext.Clean(a.secrets, r)
+	return r
 }

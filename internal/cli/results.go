@@ -105,11 +105,11 @@ func foreign(path string) bool {
 	}
 	f, err := os.Open(path) //nolint:gosec // the user named it
 	if err != nil {
-		return false // writing it says why
+		return true // nobody knows its contents
 	}
 	defer f.Close() //nolint:errcheck // it was read
-	head, _ := io.ReadAll(io.LimitReader(f, 4<<10))
-	return len(head) > 0 && !page.IsReport(head)
+	head, err := io.ReadAll(io.LimitReader(f, 4<<10))
+	return err != nil || len(head) > 0 && !page.IsReport(head)
 }
 
 const hintResult = "name folders of --result DIR"

@@ -73,7 +73,7 @@ func Folder(path string, most int) (files []string, err error) {
 	if len(files) == 0 {
 		return nil, &Error{
 			Path: path, Reason: "has no files",
-			Hint: "files whose names begin with a dot, and folders, are left out",
+			Hint: "hidden files and folders are left out",
 		}
 	}
 	return files, nil

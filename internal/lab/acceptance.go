@@ -84,7 +84,7 @@ func longOnes() []string {
 	return []string{
 		"activemq/overnight", "activemq/backlog", "activemq/restart", "activemq/drain",
 		"activemq/fifty-to-hundred", "activemq/connections", "activemq/connections-size", "activemq/producers",
-		"soak/artemis", "soak/stomp", "soak/rocketmq",
+		"soak/artemis", "soak/stomp", "soak/rocketmq", "rocketmq/matrix", "rocketmq/matrix-both",
 	}
 }
 

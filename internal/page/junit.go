@@ -138,6 +138,7 @@ func (j *JUnit) AddSweep(s *record.Sweep, results map[string]*result.Result) {
 		one := result.Result{Complete: r.State == record.Done, End: r.End}
 		if found := results[r.Folder]; found != nil {
 			one = *found
+			one.Complete = one.Complete && r.State == record.Done
 		} else if one.Outcome.Success = r.Status == result.StatusOK; r.Problem != "" {
 			one.Outcome.Problems = []string{r.Problem}
 		}
@@ -163,6 +164,18 @@ func (j *JUnit) AddSearch(scenario string, s *record.Search, took int64, errs ..
 		c.end("error", kind, append([]string{s.String()}, errs...)...)
 	}
 	j.suite(scenario, "", took).add("", c)
+}
+
+// Explain adds the errors of a process that failed as a case, unless another case failed.
+func (j *JUnit) Explain(errs ...string) {
+	for i := range j.Suites {
+		if slices.ContainsFunc(j.Suites[i].Cases, func(c testCase) bool { return c.End != "" && c.End != "skipped" }) {
+			return
+		}
+	}
+	c := testCase{Name: "perfmq"}
+	c.end("error", "error", errs...)
+	j.suite("", "", 0).add("", c)
 }
 
 // suite adds a suite. Its name, the class of its cases, is that of the scenario and of the run.

@@ -97,7 +97,7 @@ type Plan struct {
 	// Allow says which findings of the verification do not make the run a failure.
 	Allow verify.Allow
 	// Shard is the part of the run that this process has.
-	Shard Shard `set:"shard,flag" section:"Several load hosts" arg:"NUMBER/COUNT" help:"run shard NUMBER of COUNT, such as 2/5; COUNT alone takes the number from JOB_COMPLETION_INDEX. perfmq merge joins the results"`
+	Shard Shard `set:"shard,flag" section:"Several load hosts" arg:"NUMBER/COUNT" help:"run shard NUMBER of COUNT, such as 2/5; COUNT alone takes the number from JOB_COMPLETION_INDEX"`
 	// Thresholds are thresholds on the metrics of the run.
 	Thresholds []threshold.Threshold `set:"threshold,shape,daily" section:"Output" arg:"DEMAND" help:"METRIC OP VALUE, such as 'ack.p99 < 50ms'; else exit status 3. May be repeated; see perfmq scenario metrics"`
 	// StallThreshold is the length from which on a time without answers or deliveries is a stall; 0 for none.
@@ -196,7 +196,7 @@ type Group struct {
 	// Count is the total of messages to send (or, for a consumer, to receive); 0 means no limit.
 	Count uint64 `set:"message-count,daily" none:"no limit" help:"exact number of messages to send; of a consumer, to receive (several consumers may receive some more)"`
 	// Resend sends messages again that ended without an answer, with the same number.
-	Resend bool `set:"in-doubt" roles:"producer" words:"report,resend" default:"report" help:"messages without an answer: report counts them; resend, with --reconnect or --send-timeout, repeats them until confirmed"`
+	Resend bool `set:"in-doubt" roles:"producer" words:"report,resend" default:"report" help:"messages without an answer: report, or resend until confirmed (with --reconnect or --send-timeout)"`
 	// ProducerSpec and ConsumerSpec are the driver's part of the settings: all but what tells workers apart. MaxPending 0
 	// means [UnlimitedPending].
 	driver.ProducerSpec

@@ -91,8 +91,9 @@ func (j *JSON) summary(s *stats.Summary) *object {
 	o.addIf(sends, "totalUnconfirmed", total[result.Unconfirmed])
 	details := j.whole(s, "intervals are missing from interval")
 	o.addIf(total[result.Resent] > 0, "totalResent", total[result.Resent]).addCounts(&details.Total)
-	o.add("problems", notNil(details.Outcome.Problems)).add("warnings", notNil(details.Outcome.Warnings))
-	return o.add("leftBehind", notNil(s.Outcome.LeftBehind)).add("details", details)
+	o.add("problems", append([]string{}, details.Outcome.Problems...))
+	o.add("warnings", append([]string{}, details.Outcome.Warnings...))
+	return o.add("leftBehind", append([]string{}, s.Outcome.LeftBehind...)).add("details", details)
 }
 
 // Close ends the array of a pipe, and closes the file.
@@ -109,13 +110,6 @@ func (j *JSON) write(to func(string) error, record any) error {
 		j.comma = ",\n"
 	}
 	return err
-}
-
-func notNil(texts []string) []string {
-	if texts == nil {
-		return []string{}
-	}
-	return texts
 }
 
 // addLatencies adds latencies under the keys of `artemis perf`, each behind a prefix. One without values has null for

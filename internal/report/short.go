@@ -224,13 +224,15 @@ func (s *Short) ran(sum *stats.Summary) string {
 	return text + " " + words.First(s.run.Destinations, shownDestinations, ", ")
 }
 
-// said returns the sentences about the run, the most important first, in at most that many lines.
+// said returns the sentences about the run, the most important first, in at most that many lines but for
+// failures.
 func (s *Short) said(sum *stats.Summary, room int) (lines []string) {
-	left := 0 // sentences without a place
+	left := 0     // sentences without a place
+	must := false // a failure always has its place: nothing else on a terminal says it
 	add := func(label string, texts ...string) {
 		for _, text := range texts {
 			wrapped := words.Wrap(oneLine(text), shortColumns-labelColumn)
-			if left > 0 || len(lines)+len(wrapped) >= room {
+			if !must && (left > 0 || len(lines)+len(wrapped) >= room) {
 				left++
 				continue
 			}
@@ -245,6 +247,7 @@ func (s *Short) said(sum *stats.Summary, room int) (lines []string) {
 	if sum.Limit != nil {
 		add("limit", words.Limit(sum.Limit))
 	}
+	must = true
 	for i := range sum.Findings {
 		if f := &sum.Findings[i]; f.Severity == result.Problem {
 			add("problem", f.Text)
@@ -256,10 +259,12 @@ func (s *Short) said(sum *stats.Summary, room int) (lines []string) {
 	for _, kept := range []bool{false, true} {
 		for i := range sum.Thresholds {
 			if t := &sum.Thresholds[i]; t.Kept == kept {
+				must = !kept
 				add("threshold", t.String())
 			}
 		}
 	}
+	must = false
 	add("outage", outageLines(sum)...)
 	add("warning", sum.Warnings()...)
 	add("finding", sum.Notes()...)

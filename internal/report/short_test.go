@@ -162,6 +162,23 @@ func TestShortColors(t *testing.T) {
 	}
 }
 
+// TestShortNamesEachFailure: the lines of problems and failed thresholds have no limit.
+func TestShortNamesEachFailure(t *testing.T) {
+	t.Parallel()
+	s := shortRuns()["failure"]
+	var problems []string
+	for i := range 30 {
+		problems = append(problems, fmt.Sprintf("problem %d", i))
+	}
+	s.Findings = said(problems)
+	var out bytes.Buffer
+	require.NoError(t, NewShort(&out, ConsoleOptions{Terminal: true}).Summary(s))
+	for _, problem := range problems {
+		require.Contains(t, out.String(), "problem   "+problem+"\n")
+	}
+	require.Contains(t, out.String(), "FAILED, ")
+}
+
 // TestHistogram: each bar has the messages up to its time, and above that of the bar before.
 func TestHistogram(t *testing.T) {
 	t.Parallel()

@@ -42,7 +42,7 @@ type Outputs struct {
 	Result      string        `set:"result,daily,output" arg:"DIR" help:"write the whole result into a new folder"`
 	Metrics     string        `set:"metrics" arg:"[HOST]:PORT" help:"serve Prometheus metrics during the run; :9400 is on loopback"`
 	Linger      time.Duration `set:"metrics-linger" needs:"metrics" help:"serve the final values for this time"`
-	MetricsWeb  string        `set:"metrics-web-config" needs:"metrics" arg:"FILE" help:"TLS and basic authentication by a web configuration file of Prometheus"`
+	MetricsWeb  string        `set:"metrics-web-config" needs:"metrics" arg:"FILE" help:"TLS and login by a web configuration file of Prometheus"`
 	Web         string        `set:"web,daily" arg:"[HOST]:PORT" help:"serve a live page; :8080 is on loopback"`
 	Silent      bool          `set:"silent" help:"print nothing but errors"`
 }

@@ -183,15 +183,18 @@ func (s *Side) checkHead() error {
 		}
 		places = append(places, sent.Destination)
 	}
+	const mostLow = 1 << 36 // numbers: they become a set of 60 MB
+	var low uint64
 	for _, r := range s.Received {
 		if r == nil || len(r.Streams) > maxStreams {
 			return errContradiction
 		}
 		places = append(places, r.Destination)
 		for _, st := range r.Streams {
-			if st == nil || st.Run <= 0 || st.Producer < 0 || st.Low > maxNumbers {
+			if st == nil || st.Run <= 0 || st.Producer < 0 || st.Low > mostLow-low {
 				return errContradiction
 			}
+			low += st.Low
 		}
 	}
 	for _, place := range places {

@@ -42,7 +42,7 @@ func VerdictOf(r *result.Result) Verdict {
 		v.Mark, v.Word = MarkInterrupted, "unfinished"
 	case !o.Success:
 		v.Mark, v.Word = MarkFailed, "failed"
-	case slices.ContainsFunc(r.Thresholds, func(t result.Threshold) bool { return !t.Kept }):
+	case o.Aborted || slices.ContainsFunc(r.Thresholds, func(t result.Threshold) bool { return !t.Kept }):
 		v.Mark, v.Word = MarkThreshold, "threshold failed"
 	case o.Interrupted:
 		v.Mark, v.Word = MarkInterrupted, "interrupted"

@@ -133,6 +133,14 @@ func TestReadRefuses(t *testing.T) {
 	require.NoError(t, os.Mkdir(filepath.Join(dir, ResultFile), 0o700))
 	_, err = Read(dir)
 	require.ErrorContains(t, err, "not a regular file")
+	// A run that was killed in its first second, with histograms that cannot be read.
+	dir = write(t, sample(t, 8, 3, 20))
+	rows := musttest.Get(os.ReadFile(filepath.Join(dir, RowsFile)))(t)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, RowsFile), rows[:bytes.IndexByte(rows, '\n')+1], 0o600))
+	require.NoError(t, os.Remove(filepath.Join(dir, ResultFile)))
+	edit(t, dir, LatenciesFile, "BaseTime: 17", "BaseTime: 18")
+	_, err = Read(dir)
+	require.ErrorContains(t, err, "the histograms are of a run that began at 18")
 }
 
 // TestDigest: no change of result.json or of the rows goes unnoticed, unless it changes white space only. A result of an

@@ -273,7 +273,7 @@ func (h *histograms) read(path string) error {
 		return nil
 	case err == nil && !summed:
 		return &Error{Path: path, Err: fmt.Errorf("the histograms of the last %d rows are missing", missing)}
-	case err != nil && (!summed || h.next < len(r.Rows)):
+	case err != nil && (!summed || h.next < len(r.Rows) || len(h.wanted) == 0):
 		return err
 	}
 	for i := h.next - 1; i < len(r.Rows); i++ {

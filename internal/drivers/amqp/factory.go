@@ -11,8 +11,8 @@ import (
 
 // Options are the settings of this protocol; their help texts describe them.
 type Options struct {
-	Settle      string        `opt:"settle" help:"at-least-once: the broker confirms each message; at-most-once: complete when passed to the operating system" enum:"at-least-once,at-most-once"`
-	SASL        string        `opt:"sasl" help:"how to log in; auto: with a user SCRAM or else plain, as the broker offers, without one anonymous" enum:"auto,plain,anonymous,external,scram-sha-256,scram-sha-512"`
+	Settle      string        `opt:"settle" help:"at-least-once: the broker confirms each message; at-most-once: complete once sent" enum:"at-least-once,at-most-once"`
+	SASL        string        `opt:"sasl" help:"auto: with a user SCRAM or plain, as the broker offers; without one anonymous" enum:"auto,plain,anonymous,external,scram-sha-256,scram-sha-512"`
 	IdleTimeout time.Duration `opt:"idle-timeout" help:"end a connection after this silence of the broker; 0: never"`
 	// VirtualHost replaces the host's name in the open frame, which is how AMQP 1.0 brokers tell virtual hosts apart.
 	VirtualHost string `opt:"virtual-host" help:"virtual host, if not the URL's host"`

@@ -201,20 +201,20 @@ type Options struct {
 
 	Lose      int `opt:"lose" help:"lose every n-th message"`
 	Duplicate int `opt:"duplicate" help:"deliver every n-th message twice"`
-	Reorder   int `opt:"reorder" help:"deliver every n-th message after the next"`
+	Reorder   int `opt:"reorder" help:"swap every n-th message and the next"`
 
-	Damage   int `opt:"damage" help:"flip a bit in the body of every n-th message"`
-	DamageID int `opt:"damage-id" help:"flip a bit in the ID of every n-th message"`
+	Damage   int `opt:"damage" help:"damage the body of every n-th message"`
+	DamageID int `opt:"damage-id" help:"damage the ID of every n-th message"`
 	Rollback int `opt:"rollback" help:"roll back every n-th message"`
 
 	Reject   int `opt:"reject" help:"reject every n-th message"`
 	Release  int `opt:"release" help:"release every n-th message"`
-	Modify   int `opt:"modify" help:"release every n-th message as modified"`
+	Modify   int `opt:"modify" help:"modify every n-th message"`
 	Fail     int `opt:"fail" help:"fail every n-th message"`
 	Withhold int `opt:"withhold" help:"never confirm every n-th message"`
 
 	FailCommit int `opt:"fail-commit" help:"refuse every n-th commit"`
-	Limit      int `opt:"limit" help:"messages per queue or subscription; 0: any"`
+	Limit      int `opt:"limit" help:"messages per queue; 0: any"`
 
 	Auth string `opt:"auth" help:"user:password to demand"`
 }

@@ -14,10 +14,10 @@ import (
 // Options are the settings of this protocol.
 type Options struct {
 	// Send is how messages are sent. With batch, one request carries BatchSize of them.
-	Send        string        `opt:"send" help:"how to send: async (in any order), sync (each waits for its answer; with --group in order), oneway (no answer), batch" enum:"async,sync,oneway,batch"`
+	Send        string        `opt:"send" help:"async (in any order), sync (one at a time; with --group in order), oneway (no answer), batch" enum:"async,sync,oneway,batch"`
 	BatchSize   int           `opt:"batch-size" help:"messages per request with send=batch, 1 to 1024"`
 	BatchLinger time.Duration `opt:"batch-linger" help:"send an incomplete batch after this time"`
-	SendTimeout time.Duration `opt:"send-timeout" help:"a send without an answer after this time counts as unconfirmed; see --send-timeout"`
+	SendTimeout time.Duration `opt:"send-timeout" help:"as --send-timeout"`
 
 	Tag string `opt:"tag" help:"tag of the messages"`
 

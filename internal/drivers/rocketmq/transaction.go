@@ -174,7 +174,7 @@ func (t *transactions) waitChecks(ctx context.Context) error {
 			return nil //nolint:nilerr // check-backs cannot come from a broker that is away
 		case ctx.Err() != nil:
 			return driver.Errorf(driver.ClassTimeout, t.p.op,
-				"raise --connect-timeout, or lower the broker's transactionTimeOut and transactionCheckInterval",
+				"raise --connect-timeout, or lower the broker's transactionTimeOut",
 				"%d transactions are still open: the broker has not checked them", due)
 		}
 		await(ctx, 10*time.Millisecond, nil)

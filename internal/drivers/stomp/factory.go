@@ -12,8 +12,8 @@ import (
 // Options are the settings of this protocol; their tags describe them.
 type Options struct {
 	VirtualHost string        `opt:"virtual-host" help:"virtual host; / suits RabbitMQ, and others ignore it"`
-	HeartBeat   time.Duration `opt:"heart-beat" help:"interval of heart-beats, both ways; a broker is lost after twice that silence; 0: no heart-beats"`
-	Receipt     bool          `opt:"receipt" help:"ask for a receipt per message; false: complete when passed to the operating system"`
+	HeartBeat   time.Duration `opt:"heart-beat" help:"interval, both ways; a broker is lost after twice that silence; 0: none"`
+	Receipt     bool          `opt:"receipt" help:"ask for a receipt per message; false: complete once sent"`
 	Declare     string        `opt:"declare" help:"RabbitMQ: declare queues of that type; no: of the broker's default type" enum:"no,classic,quorum"`
 }
 

@@ -62,7 +62,9 @@ async function copy(button) {
 
 /* reveal opens the folded table that an address names. */
 function reveal(hash) {
-  const target = document.getElementById(decodeURIComponent(hash.slice(1)));
+  let id;
+  try { id = decodeURIComponent(hash.slice(1)); } catch { return; }
+  const target = document.getElementById(id);
   if (target instanceof HTMLDetailsElement) target.open = true;
 }
 
