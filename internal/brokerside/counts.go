@@ -12,8 +12,8 @@ import (
 
 const (
 	// patience bounds one question, lastPatience one at the end of a run.
-	patience     = 2 * time.Second
-	lastPatience = time.Second
+	patience     = 5 * time.Second
+	lastPatience = 5 * time.Second
 	// stale is the age at which a depth is no longer reported.
 	stale = 2500 * time.Millisecond
 	// maxDestinations bounds the destinations of a broker: each is a question or more per second.

@@ -32,7 +32,7 @@ func failureTrials(starts bool) (list []trial) {
 
 // try lets a deployment fail under load, and returns a row for each protocol.
 func (s *session) try(ctx context.Context, d *deployment, f *failure) (rows []row, err error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(f.load.seconds+f.load.relief)*time.Second+calm+2*hangLimit+
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(f.load.seconds+f.load.relief)*time.Second+calm+4*hangLimit+
 		f.load.moving())
 	defer cancel()
 	c, err := d.launch(ctx, use{backlog: f.load.backlog, full: f.full})

@@ -117,7 +117,7 @@ class Chart {
      paint(u), pointed(u)
      note */
   constructor(parent, { id, title, note, size, height, sync, controls, define }) {
-    Object.assign(this, { id, title, define, sync, group: sync || id, size: size || 'narrow', height: height || 230, hidden: new Set(), state: {}, auto: {} });
+    Object.assign(this, { id, title, define, sync, group: sync || id, size: size || 'narrow', height: height || 176, hidden: new Set(), state: {}, auto: {} });
     this.plot = el('div', { class: 'plot', role: 'slider', tabindex: '0', 'aria-label': title, 'aria-valuemin': 0, 'aria-valuemax': 0, 'aria-valuenow': 0, 'aria-valuetext': 'move with the arrow keys' });
     this.legend = el('ul', { class: 'legend', 'aria-label': 'Curves of ' + title });
     this.controls = el('div', { class: 'controls' });
@@ -844,8 +844,8 @@ function bars(chart) {
 const place = document.getElementById('charts');
 place.replaceChildren(el('p', { class: 'note hint' }, 'Point into a chart for the values, or focus it and use the arrow keys. Drag to zoom all charts over time; double-click for the whole.'));
 const overChart = (id, title, note, options) => new Chart(place, { id, title, sync: 'time', define: over(id, note), controls: overControls(id), ...options });
-overChart('throughput', 'Throughput', '', { size: 'wide', height: 250, define: over('throughput', '', throughputLines), controls: throughputControls });
-new Chart(place, { id: 'latency', title: 'Latency over time', size: 'wide', height: 250, sync: 'time', define: latency, controls: latencyControls });
+overChart('throughput', 'Throughput', '', { define: over('throughput', '', throughputLines), controls: throughputControls });
+new Chart(place, { id: 'latency', title: 'Latency over time', sync: 'time', define: latency, controls: latencyControls });
 new Chart(place, { id: 'heat', title: 'Latency heat map', sync: 'time', define: heat, controls: cellControls('heat') });
 new Chart(place, { id: 'histogram', title: 'Latency histogram', define: bars, controls: chart => cellControls('bars')(chart).concat(cellKinds('bars').length ? chart.toggle('log', 'logarithmic', false) : []) });
 new Chart(place, { id: 'percentiles', title: 'Latency by percentile', define: percentiles, controls: percentileControls });
@@ -857,7 +857,7 @@ for (const [id, title, note] of [
   ['side-memory', 'The broker: memory', ''],
   ['side-bytes', 'The broker: disk and network', ''],
   ['side-others', 'The broker: other figures', ''],
-]) overChart(id, title, note, id === 'waiting' ? {} : { height: 180 });
+]) overChart(id, title, note, id === 'waiting' ? {} : { height: 140 });
 
 /* arrange lets the last of an odd number of narrow charts have the whole width. */
 function arrange() {
