@@ -203,8 +203,8 @@ type Options struct {
 	Duplicate int `opt:"duplicate" help:"deliver every n-th message twice"`
 	Reorder   int `opt:"reorder" help:"swap every n-th message and the next"`
 
-	Damage   int `opt:"damage" help:"damage the body of every n-th message"`
-	DamageID int `opt:"damage-id" help:"damage the ID of every n-th message"`
+	Damage   int `opt:"damage" help:"damage every n-th body"`
+	DamageID int `opt:"damage-id" help:"damage every n-th ID"`
 	Rollback int `opt:"rollback" help:"roll back every n-th message"`
 
 	Reject   int `opt:"reject" help:"reject every n-th message"`
