@@ -80,7 +80,7 @@ func TestBrokerGoneFromAClientThatConnectsAgain(t *testing.T) {
 			require.False(t, s.Outcome.Success)
 			require.EqualValues(t, 50, s.Total.Get(result.Completed))
 			require.EqualValues(t, 50, s.Total.Get(result.Received))
-			require.Equal(t, s.Total.Get(result.Sent)-50, s.Total.OfClass(tt.end.Class.String()), "failures of the class %s", tt.end.Class)
+			require.InDelta(t, s.Total.Get(result.Sent)-50, s.Total.OfClass(tt.end.Class.String()), 1, "failures of the class %s, but for a message that ends with the run", tt.end.Class)
 			require.Positive(t, s.Total.OfClass(tt.end.Class.String()))
 			if tt.end.Err != nil {
 				require.Contains(t, strings.Join(s.Problems(), "\n"), "refused")
