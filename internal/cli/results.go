@@ -105,7 +105,7 @@ func foreign(path string) bool {
 	}
 	f, err := os.Open(path) //nolint:gosec // the user named it
 	if err != nil {
-		return true // nobody knows its contents
+		return true // its contents are unknown
 	}
 	defer f.Close() //nolint:errcheck // it was read
 	head, err := io.ReadAll(io.LimitReader(f, 4<<10))

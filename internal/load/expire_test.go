@@ -99,7 +99,7 @@ func TestExpireBeginsWhenAMessageHasLeft(t *testing.T) {
 	})
 }
 
-// While perfmq was paused, answers came that nobody has read yet.
+// While perfmq was paused, answers arrived and wait to be read.
 func TestExpireAfterAPauseOfTheTester(t *testing.T) {
 	const limit = time.Second
 	synctest.Test(t, func(t *testing.T) {
