@@ -95,6 +95,10 @@ func TestHeadline(t *testing.T) {
 		mark, text := New(sets, metrics(t, "completed.avg", "ack.p99")).Headline(1)
 		assert.Equal(t, want, [2]string{mark, text})
 	}
+	memory := metrics(t, "ack.p99")
+	memory[0].Unit = threshold.Bytes
+	_, text := New([]Set{old(5), repeats("new", 5, 1000, 200)}, memory).Headline(1)
+	assert.Contains(t, text, "new is worse than old: ack.p99")
 	low, high := changes([]float64{100, 102, 104}, []float64{150})
 	assert.InDeltaSlice(t, []float64{46. / 104, 0.5}, []float64{low, high}, 1e-12, "of few, all pairs")
 }

@@ -85,15 +85,19 @@ func (c *Cell) text(format func(float64) string) string {
 	return text
 }
 
-// Headline says in one sentence whether set i is faster than the first. Its mark is good, bad, warn, or live for
-// neither.
+// Headline says in one sentence whether set i is faster than the first, or better. Its mark is good, bad, warn, or live
+// for neither.
 func (c *Comparison) Headline(i int) (mark, text string) {
 	of := map[string][]string{}
+	good, bad := "faster", "slower"
 	for r := range c.Rows {
 		cell := &c.Rows[r].Cells[i]
 		text := c.Rows[r].Metric.Name
 		if cell.Verdict == Better || cell.Verdict == Worse {
 			text += " " + cell.String()
+			if unit := c.Rows[r].Metric.Unit; unit != threshold.PerSecond && unit != threshold.Time {
+				good, bad = Better, Worse // such as less memory
+			}
 		}
 		if len(of[cell.Verdict]) == 0 && text != c.Rows[r].Metric.Name {
 			text += fmt.Sprintf(" (95%% interval %+.1f%% to %+.1f%%, p=%.3f)", 100*cell.ChangeLow,
@@ -111,9 +115,9 @@ func (c *Comparison) Headline(i int) (mark, text string) {
 	case better != "" && worse != "":
 		return "warn", fmt.Sprintf("%s is better%s%s; and worse: %s%s", c.Sets[i].Name, than, better, worse, bound)
 	case better != "":
-		return "good", c.Sets[i].Name + " is faster" + than + better + bound
+		return "good", c.Sets[i].Name + " is " + good + than + better + bound
 	case worse != "":
-		return "bad", c.Sets[i].Name + " is slower" + than + worse + bound
+		return "bad", c.Sets[i].Name + " is " + bad + than + worse + bound
 	case bound != "":
 		return "warn", pair + bound
 	case len(of[TooFew]) > 0:

@@ -52,7 +52,7 @@ func (p *Page) JUnit(w io.Writer) error {
 	case len(p.Runs) == 1:
 		j.Add("", p.Runs[0].Result)
 	default:
-		for _, r := range p.Runs {
+		for _, r := range append(slices.Clone(p.Runs), p.absent...) {
 			j.Add(r.Name, r.Result)
 		}
 	}
@@ -135,16 +135,21 @@ func (j *JUnit) AddSweep(s *record.Sweep, results map[string]*result.Result) {
 		if s.Repeats > 1 {
 			name = strings.TrimPrefix(fmt.Sprintf("%s / %d", name, r.Repeat), " / ")
 		}
-		one := result.Result{Complete: r.State == record.Done, End: r.End}
-		if found := results[r.Folder]; found != nil {
-			one = *found
-			one.Complete = one.Complete && r.State == record.Done
-		} else if one.Outcome.Success = r.Status == result.StatusOK; r.Problem != "" {
-			one.Outcome.Problems = []string{r.Problem}
-		}
-		one.Scenario, one.Start = s.Name, cmp.Or(one.Start, r.Start)
+		one := *cmp.Or(results[r.Folder], withoutResult(r))
+		one.Complete = one.Complete && r.State == record.Done
+		one.Scenario = s.Name
 		j.Add(name, &one)
 	}
+}
+
+// withoutResult returns what sweep.json says of a run that left no result.
+func withoutResult(r *record.Run) *result.Result {
+	res := &result.Result{Complete: r.State == record.Done, End: r.End}
+	res.Start = r.Start
+	if res.Outcome.Success = r.Status == result.StatusOK; r.Problem != "" {
+		res.Outcome.Problems = []string{r.Problem}
+	}
+	return res
 }
 
 // AddSearch adds a search of that length as one test case, with the errors that ended it. Its loads are no cases: some

@@ -171,6 +171,17 @@ func TestJUnitOfSweepAndSearch(t *testing.T) {
 		"fail demo/matrix/threads=64 queues=32 / 1: run", "pass demo/matrix/threads=128 queues=8 / 1: run",
 	}, j.outcomes()[:5])
 
+	first := s.Runs[0].Folder
+	absent := filepath.Join(t.TempDir(), "before") // runs that only repeat, one of which left no result
+	s = &record.Sweep{Format: record.Format, Version: record.Version, ID: "x", Name: "demo", Repeats: 2}
+	s.Arrange(record.Cells(nil, nil))
+	s.Runs[0].State, s.Runs[1].State, s.Runs[1].Problem = record.Done, record.Done, "no broker"
+	write(t, filepath.Join(absent, s.Runs[0].Folder), told(t))
+	require.NoError(t, s.Write(absent))
+	p, err = Read(absent, filepath.Join(dir, first))
+	require.NoError(t, err)
+	assert.Contains(t, junitOf(t, p).outcomes(), "fail demo/before / 2: problem")
+
 	search := searchedIn(t, filepath.Join(dir, "search"))
 	p, err = Read(filepath.Join(dir, "search"))
 	require.NoError(t, err)

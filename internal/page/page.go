@@ -65,7 +65,8 @@ type Page struct {
 
 	sweep  *record.Sweep
 	search *record.Search
-	now    *now // of a live page
+	absent []*Run // runs of sweeps that left no result, for JUnit
+	now    *now   // of a live page
 }
 
 // Read returns the page about results. Each of dirs is a result, or a folder of results (repeats of one run); a sweep
@@ -122,7 +123,12 @@ func (p *Page) find(name, dir string, alone bool) error {
 		for i := range s.Runs {
 			r := &s.Runs[i]
 			path := filepath.Join(dir, filepath.FromSlash(r.Folder))
-			p.add(&Run{of: cmp.Or(s.Title(r.Values), name), path: path, part: r.Cell, folder: r.Folder})
+			run := &Run{of: cmp.Or(s.Title(r.Values), name), path: path, part: r.Cell, folder: r.Folder}
+			if !p.add(run) {
+				run.Name, run.Result = fmt.Sprintf("%s / %d", run.of, r.Repeat), withoutResult(r)
+				run.Result.Scenario = s.Name
+				p.absent = append(p.absent, run)
+			}
 		}
 	case record.IsSearch(dir):
 		s, err := record.ReadSearch(dir)
@@ -161,10 +167,10 @@ func notAlone(dir string) error {
 	return &plan.Mistake{Text: dir + " is a sweep or a search, which has a page of its own", Hint: "report it by itself"}
 }
 
-// add adds a run if there is a result of it. One with the group of the run before it is a repeat.
-func (p *Page) add(r *Run) {
+// add adds a run if there is a result of it, and reports that. One with the group of the run before it is a repeat.
+func (p *Page) add(r *Run) bool {
 	if !isResult(r.path) {
-		return
+		return false
 	}
 	if n := len(p.Runs); n > 0 {
 		r.group = p.Runs[n-1].group
@@ -174,6 +180,7 @@ func (p *Page) add(r *Run) {
 	}
 	r.Name = r.of
 	p.Runs = append(p.Runs, r)
+	return true
 }
 
 // limitOf returns the limit of the points of a run on a page with that many runs; a series has up to twice as many.

@@ -167,7 +167,7 @@ func (s *Short) step(sum *stats.Summary) string {
 	}
 	for i := range sum.Thresholds {
 		if !sum.Thresholds[i].Kept {
-			line += ", FAILS " + sum.Thresholds[i].Threshold
+			line += ", FAILED " + sum.Thresholds[i].Threshold
 		}
 	}
 	if reason := oneLine(sum.Outcome.Reason); reason != "duration reached" {
