@@ -69,14 +69,14 @@ func (f *flagText) Type() string {
 func (a *app) completeFlags(cmd *cobra.Command, in *input, own ...driver.Factory) {
 	for i := range in.table {
 		s := &in.table[i]
-		if s.Arg == "" || s.Files {
+		if s.Arg == "" || s.Arg == "FILE" {
 			continue // switches have no value; the shell completes files by itself
 		}
 		// The only error is a flag that does not exist or was registered twice.
 		_ = cmd.RegisterFlagCompletionFunc(s.Name, func(_ *cobra.Command, _ []string, prefix string) ([]string,
 			cobra.ShellCompDirective,
 		) {
-			if s.Folders {
+			if s.Arg == "DIR" {
 				return nil, cobra.ShellCompDirectiveFilterDirs
 			}
 			return offer(s.Suggest(own, a.Factories, prefix), prefix)

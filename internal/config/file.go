@@ -69,17 +69,18 @@ type entry struct {
 type decoder struct {
 	*file
 	reader
-	keys  keys
-	vars  map[string]*variable
-	order []*variable     // as in the file
-	left  int             // bytes that values of variables may still take
-	used  map[string]bool // by kind and name of brokers and groups; by kind alone if any of them may be meant
+	keys   keys
+	schema object // for the keys that are no settings
+	vars   map[string]*variable
+	order  []*variable     // as in the file
+	left   int             // bytes that values of variables may still take
+	used   map[string]bool // by kind and name of brokers and groups; by kind alone if any of them may be meant
 }
 
 // tooMany refuses a list or map with more than so many entries.
 func (d *decoder) tooMany(parent *node, key string, most int) bool {
 	n := parent.get(key)
-	if n == nil || len(n.pairs)+len(n.items) <= most {
+	if len(n.pairs)+len(n.items) <= most {
 		return false
 	}
 	d.tooLarge(n.pos, "the file", most, key)
@@ -99,28 +100,24 @@ func (d *decoder) decode(root *node) {
 	for _, p := range pairs {
 		d.groups = append(d.groups, d.readGroup(p))
 	}
-	places, shape := InRun|InStep, rootShape()
-	if root.get("steps") != nil {
+	places, shape := InRun|InStep, maps.Clone(properties(d.schema))
+	if !root.get("steps").absent {
 		places = InRun
 		delete(shape, "until")
 	}
 	d.entries = d.readEntries(root.pairs, places, "the file", shape)
-	if n := root.get("version"); n != nil {
-		if text, ok := d.text(n, "version"); ok && text != Version {
-			d.bad(n.pos, "version: "+Version, "version %s of the format is not known", quote(text))
-		}
+	version := root.get("version")
+	if text, ok := d.text(version, "version"); ok && text != Version {
+		d.bad(version.pos, "version: "+Version, "version %s of the format is not known", quote(text))
 	}
 	d.name, d.description = d.optional(root, "name", "name"), d.optional(root, "description", "description")
-	if n := root.get("labels"); n != nil {
-		for _, l := range d.fields(n, "labels", "NAME: TEXT") {
-			if _, ok := d.text(l.value, "the label "+l.key.text); ok {
-				d.labels = append(d.labels, l)
-			}
+	for _, l := range d.fields(root.get("labels"), "labels", "NAME: TEXT") {
+		if _, ok := d.text(l.value, "the label "+l.key.text); ok {
+			d.labels = append(d.labels, l)
 		}
 	}
-	if n := root.get("defaults"); n != nil {
-		d.defaults = d.readEntries(d.fields(n, "defaults", "SETTING: VALUE"), inDefaults, "the defaults", nil)
-	}
+	defaults := d.fields(root.get("defaults"), "defaults", "SETTING: VALUE")
+	d.defaults = d.readEntries(defaults, inDefaults, "the defaults", nil)
 	d.before, d.after = d.commands(root, "before"), d.commands(root, "after")
 	d.readSteps(root)
 	for _, b := range d.brokers {
@@ -185,20 +182,13 @@ func (d *decoder) text(n *node, what string) (text string, ok bool) {
 
 // optional returns the value of a key; empty if there is no such key.
 func (d *decoder) optional(n *node, key, what string) string {
-	value := n.get(key)
-	if value == nil {
-		return ""
-	}
-	text, _ := d.text(value, what)
+	text, _ := d.text(n.get(key), what)
 	return text
 }
 
 // word returns one of a few words; empty if there is no such key, or another word.
 func (d *decoder) word(n *node, key string, words ...string) string {
 	value := n.get(key)
-	if value == nil {
-		return ""
-	}
 	text, ok := d.text(value, key)
 	if !ok || slices.Contains(words, text) {
 		return text
@@ -214,19 +204,19 @@ func (d *decoder) noSuch(n *node, what, name string, known []string) {
 
 // oneOrMore returns the elements of a list, or the only value.
 func (d *decoder) oneOrMore(n *node, what string) []*node {
-	if n.kind == sequence {
+	switch {
+	case n.absent:
+		return nil
+	case n.kind == sequence:
 		return d.list(n, what, "remove the key")
+	default:
+		return []*node{n}
 	}
-	return []*node{n}
 }
 
 // commands reads the shell commands of a key, if it is there.
 func (d *decoder) commands(n *node, key string) (list []string) {
-	value := n.get(key)
-	if value == nil {
-		return nil
-	}
-	for _, item := range d.oneOrMore(value, key) {
+	for _, item := range d.oneOrMore(n.get(key), key) {
 		text, ok := d.text(item, key)
 		if ok && strings.TrimSpace(text) == "" {
 			d.bad(item.pos, "", "%s is an empty command", key)
@@ -241,11 +231,11 @@ func (d *decoder) commands(n *node, key string) (list []string) {
 func (d *decoder) oneOrNamed(root *node, key, keys, form string) (pairs []pair, single bool) {
 	one, many := root.get(key), root.get(keys)
 	switch {
-	case one != nil && many != nil:
+	case !one.absent && !many.absent:
 		d.exclude(one.pos, key, keys)
-	case one != nil:
+	case !one.absent:
 		return []pair{{&node{pos: one.pos}, one}}, true
-	case many == nil:
+	case many.absent:
 		d.lacks(d.top(), keys+": {NAME: "+form+"}", "the file", keys)
 		return nil, false
 	}
@@ -334,7 +324,7 @@ func (d *decoder) readEntry(n *node, s *Setting) (entry, bool) {
 		e.texts, ok = append(e.texts, prefix+text), ok && good
 	}
 	switch {
-	case n.kind == mapping && s.Pairs:
+	case n.kind == mapping && s.Is("pairs"):
 		for _, p := range d.fields(n, s.Name, "KEY: VALUE") {
 			if strings.Contains(p.key.text, "=") {
 				d.bad(p.key.pos, "", "%s: a key cannot hold =", s.Name)
@@ -365,8 +355,8 @@ func (d *decoder) judge(n *node, s *Setting, text string) bool {
 		return true
 	}
 	hint, written := "", ""
-	if !s.Secret {
-		hint = nearest.Hint(text, s.Words, "%s", "")
+	if !s.Is("secret") {
+		hint = nearest.Hint(text, s.Words(), "%s", "")
 		if len(n.uses) > 0 && len(text) <= maxWritten {
 			written = fmt.Sprintf("; with its variables it is %s", quote(text))
 		}
@@ -397,7 +387,7 @@ const groupForm = "{role: producer, destination: queue://TEST}"
 func (d *decoder) readGroup(p pair) *part {
 	g := &part{name: p.key.text, pos: p.key.pos}
 	what := strings.TrimSpace("the group " + g.name)
-	if pairs := d.fields(p.value, what, groupForm); p.value.get("role") == nil && len(pairs) > 0 {
+	if pairs := d.fields(p.value, what, groupForm); p.value.get("role").absent && len(pairs) > 0 {
 		d.lacks(p.key.pos, "role: producer", what, "role")
 	}
 	roles := []string{string(plan.Producer), string(plan.Consumer)}
@@ -406,21 +396,21 @@ func (d *decoder) readGroup(p pair) *part {
 	}
 	g.role = plan.Role(d.word(p.value, "role", roles...))
 	g.broker = d.brokerOf(p, "broker")
-	if p.value.get("consumer-broker") != nil {
+	if !p.value.get("consumer-broker").absent {
 		g.consumerBroker = d.brokerOf(p, "consumer-broker")
 	}
 	for _, key := range []string{"destination", "destinations"} {
-		if n := p.value.get(key); n != nil {
-			g.destinations = append(g.destinations, d.readDestinations(n)...)
-		}
+		g.destinations = append(g.destinations, d.readDestinations(p.value.get(key))...)
 	}
-	d.readSettings(g, p.value, g.role, groupShape())
+	d.readSettings(g, p.value, g.role, "group")
 	return g
 }
 
-// readSettings reads the settings and messages of a group, or of its use in a step.
-func (d *decoder) readSettings(g *part, n *node, role plan.Role, shape object) {
+// readSettings reads the settings and messages of a group, or of its use in a step: an override.
+func (d *decoder) readSettings(g *part, n *node, role plan.Role, as string) {
+	shape := properties(d.schema, "$defs", as)
 	if role == plan.Consumer {
+		shape = maps.Clone(shape)
 		delete(shape, keyMessages)
 	} else {
 		g.messages = d.readMessages(n)
@@ -446,7 +436,7 @@ func (d *decoder) brokerOf(p pair, key string) string {
 	known := names(d.brokers)
 	n := p.value.get(key)
 	switch {
-	case n != nil:
+	case !n.absent:
 		text, ok := d.text(n, key)
 		exists := slices.Contains(known, text)
 		if ok && !exists {
@@ -484,11 +474,7 @@ func named(list []*part, name string) *part {
 // readMessages reads the kinds of messages of a group, or of one in a step.
 func (d *decoder) readMessages(n *node) (kinds []*part) {
 	const form = "- {weight: 80, message-size: 1KiB}"
-	list := n.get(keyMessages)
-	if list == nil {
-		return nil
-	}
-	items := d.list(list, keyMessages, form)
+	items := d.list(n.get(keyMessages), keyMessages, form)
 	if d.tooMany(n, keyMessages, maxMessages) {
 		return nil
 	}
@@ -516,7 +502,7 @@ func (d *decoder) readDestinations(n *node) (list []string) {
 // readSteps reads `steps`, or makes the only one, with the settings of the file.
 func (d *decoder) readSteps(root *node) {
 	n := root.get("steps")
-	if n == nil {
+	if n.absent {
 		d.steps = []*part{{
 			name: plan.OnlyStep, entries: d.entries, pos: root.pos, until: d.until(root), uses: d.allUses(),
 		}}
@@ -534,19 +520,18 @@ func (d *decoder) readSteps(root *node) {
 func (d *decoder) readStep(n *node, i int) *part {
 	s := &part{name: fmt.Sprintf("step-%d", i+1), pos: n.pos}
 	pairs := d.fields(n, "a step", "name: allout")
-	if name := n.get("name"); name != nil {
-		if text, ok := d.text(name, "name"); ok {
-			s.name, s.pos = text, name.pos
-			d.goodName(plainName, name.pos, "steps", text)
-		}
+	name := n.get("name")
+	if text, ok := d.text(name, "name"); ok {
+		s.name, s.pos = text, name.pos
+		d.goodName(plainName, name.pos, "steps", text)
 	}
-	if groups := n.get("groups"); groups != nil {
-		s.uses = d.readUses(groups)
-	} else {
+	if groups := n.get("groups"); groups.absent {
 		s.uses = d.allUses()
+	} else {
+		s.uses = d.readUses(groups)
 	}
 	s.until, s.before, s.after = d.until(n), d.commands(n, "before"), d.commands(n, "after")
-	s.entries = d.readEntries(pairs, InStep, "a step", stepShape())
+	s.entries = d.readEntries(pairs, InStep, "a step", properties(d.schema, "$defs", "step"))
 	d.readThresholds(n, s)
 	return s
 }
@@ -593,7 +578,7 @@ func (d *decoder) readUses(n *node) (list []*part) {
 		u := &part{name: name, pos: p.key.pos}
 		if empty := p.value.kind == mapping && len(p.value.pairs) == 0; !empty && !p.value.null {
 			d.fields(p.value, "the group "+name, "SETTING: VALUE")
-			d.readSettings(u, p.value, g.role, withMessages(object{}))
+			d.readSettings(u, p.value, g.role, "override")
 		}
 		list = append(list, u)
 	}
@@ -605,19 +590,14 @@ var ofStep = regexp.MustCompile(`^\s*([^\s:<>=!]+)\s*:\s*(.*)$`)
 // readThresholds reads the thresholds of a step, or of the run, which may have those of steps.
 func (d *decoder) readThresholds(parent *node, own *part) {
 	n, run := parent.get("thresholds"), own == &d.part
-	switch {
-	case n == nil:
-		return
-	case n.kind == mapping:
+	if n.kind == mapping {
 		d.must(n, "thresholds", "a list", "- lost == 0")
 		return
 	}
 	for _, item := range d.oneOrMore(n, "thresholds") {
 		text, abort := item, false
 		if item.kind == mapping {
-			if text, abort = d.thresholdMap(item); text == nil {
-				continue
-			}
+			text, abort = d.thresholdMap(item)
 		}
 		demand, ok := d.text(text, "a threshold")
 		if !ok {
@@ -649,14 +629,14 @@ func (d *decoder) readThresholds(parent *node, own *part) {
 	}
 }
 
-// thresholdMap reads {threshold: TEXT, abort: true}; text is nil after a mistake.
+// thresholdMap reads {threshold: TEXT, abort: true}.
 func (d *decoder) thresholdMap(n *node) (text *node, abort bool) {
 	for _, p := range n.pairs {
-		if thresholdShape()[p.key.text] == nil {
-			d.unknown(p.key, 0, "a threshold", thresholdShape())
+		if shape := (object{"abort": true, "threshold": true}); shape[p.key.text] == nil {
+			d.unknown(p.key, 0, "a threshold", shape)
 		}
 	}
-	if text = n.get("threshold"); text == nil {
+	if text = n.get("threshold"); text.absent {
 		d.lacks(n.pos, `"STEP: lost == 0", or {threshold: "lost == 0", abort: true}`, "a threshold", "text")
 	}
 	return text, d.word(n, "abort", "true", "false") == "true"

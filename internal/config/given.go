@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -33,11 +34,9 @@ func NewEnvironment(environ []string) Environment {
 // Lookup returns the variable that gives a setting and its values; a list is separated by commas.
 func (e Environment) Lookup(s *Setting) (variable string, texts []string) {
 	for _, variable := range s.Variables() {
-		value, ok := e[variable]
-		switch {
-		case ok && s.List:
+		if value, ok := e[variable]; ok && s.List {
 			return variable, strings.Split(value, ",")
-		case ok:
+		} else if ok {
 			return variable, []string{value}
 		}
 	}
@@ -46,29 +45,22 @@ func (e Environment) Lookup(s *Setting) (variable string, texts []string) {
 
 // Unknown finds variables that begin like ours but set nothing: most likely mistyped.
 func (e Environment) Unknown() (errs []error) {
-	var known []string
+	var known []string // without the prefix
 	for _, s := range All() {
-		known = append(known, s.Variables()...)
+		for _, variable := range s.Variables() {
+			known = append(known, strings.TrimPrefix(variable, envPrefix))
+		}
 	}
 	// Kubernetes gives every pod such variables for a service named perfmq; the others are for the commands of
 	// a scenario, which may call perfmq.
 	foreign := regexp.MustCompile(`_SERVICE_(HOST|PORT)(_[A-Z0-9_]+)?$|_PORT(_[0-9]+_[A-Z]+(_[A-Z]+)?)?$|` +
 		`^PERFMQ_(CELL$|REPEAT$|TEST_)|^` + JobIndex + `$`)
-	var names []string
-	for name := range e {
-		if !slices.Contains(known, name) && !foreign.MatchString(name) {
-			names = append(names, name)
+	for _, name := range slices.Sorted(maps.Keys(e)) {
+		short := strings.TrimPrefix(name, envPrefix)
+		if !slices.Contains(known, short) && !foreign.MatchString(name) {
+			hint := nearest.Hint(short, known, envPrefix+"%s", "unset it")
+			errs = append(errs, plan.Wrong(hint, "unknown environment variable %s", name))
 		}
-	}
-	slices.Sort(names)
-	short := make([]string, len(known))
-	for i, name := range known {
-		short[i] = strings.TrimPrefix(name, envPrefix)
-	}
-	for _, name := range names {
-		hint := nearest.Hint(name[len(envPrefix):], short, envPrefix+"%s",
-			"unset it")
-		errs = append(errs, &plan.Mistake{Text: "unknown environment variable " + name, Hint: hint})
 	}
 	return errs
 }
@@ -92,13 +84,13 @@ func (g *Given) Has(s *Setting) bool {
 }
 
 // Apply reads the variable and then the flag of a setting. Of a list both count, else the last text of the flag alone.
-func (g *Given) Apply(s *Setting, read func(from Source, text string) error) (errs []error) {
+func (g *Given) Apply(s *Setting, read func(s *Setting, from Source, text string) error) (errs []error) {
 	apply := func(from Source, label string, texts []string) {
 		if !s.List && len(texts) > 0 {
 			texts = texts[len(texts)-1:]
 		}
 		for _, text := range texts {
-			if err := read(from, text); err != nil {
+			if err := read(s, from, text); err != nil {
 				errs = append(errs, wrongValue(s, label, text, err))
 			}
 		}
@@ -113,23 +105,17 @@ func (g *Given) Apply(s *Setting, read func(from Source, text string) error) (er
 
 // wrongValue is the mistake for a value of a variable or flag that its setting cannot have.
 func wrongValue(s *Setting, label, text string, err error) *plan.Mistake {
-	shown := text
-	if s.Secret {
-		shown = safetext.Hidden
+	if s.Is("secret") {
+		return plan.Wrong("", "%s=%s: %v", label, safetext.Hidden, err)
 	}
-	m := &plan.Mistake{Text: label + "=" + Quoted(shown) + ": " + err.Error()}
-	if !s.Secret {
-		m.Hint = nearest.Hint(text, s.Words, label+"=%s", "")
-	}
-	return m
+	return plan.Wrong(nearest.Hint(text, s.Words(), label+"=%s", ""), "%s=%s: %v", label, Quoted(text), err)
 }
 
 // Values returns the given values, over the defaults.
 func (g *Given) Values(table []Setting) (v *Values, errs []error) {
 	v = Defaults()
 	for i := range table {
-		s := &table[i]
-		errs = append(errs, g.Apply(s, func(from Source, text string) error { return v.Read(s, from, text) })...)
+		errs = append(errs, g.Apply(&table[i], v.Read)...)
 	}
 	return v, errs
 }
@@ -137,8 +123,7 @@ func (g *Given) Values(table []Setting) (v *Values, errs []error) {
 // Fill reads the given values into the struct of a table that [TableOf] has made.
 func (g *Given) Fill(table []Setting) (errs []error) {
 	for i := range table {
-		s := &table[i]
-		errs = append(errs, g.Apply(s, func(_ Source, text string) error { return s.readRow(text) })...)
+		errs = append(errs, g.Apply(&table[i], (*Setting).readRow)...)
 	}
 	return errs
 }

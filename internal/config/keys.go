@@ -89,7 +89,7 @@ func (k keys) nearest(name string, places Scope, shape []string) string {
 // isSecret reports whether values of a key must not be printed, also of one that is mistyped or a variable.
 func (k keys) isSecret(name string) bool {
 	if s := k[name]; s != nil {
-		return s.Secret
+		return s.Is("secret")
 	}
 	return SecretName(name)
 }

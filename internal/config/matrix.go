@@ -45,11 +45,11 @@ func (d *decoder) sweep(root *node, s *Scenario) {
 	v := Defaults()
 	for _, e := range d.entries {
 		if e.Is("sweep") {
-			_ = v.set(e.Setting, e.texts[len(e.texts)-1]) // it was judged
+			_ = v.Read(e.Setting, File, e.texts[len(e.texts)-1]) // it was judged
 		}
 	}
 	s.Sweep, s.Matrix = v.Sweep, nil
-	if n := root.get(keyMatrix); n != nil {
+	if n := root.get(keyMatrix); !n.absent {
 		s.Matrix = d.matrix(n)
 	}
 }
@@ -68,9 +68,7 @@ func (d *decoder) matrix(n *node) *Matrix {
 			return m
 		}
 	}
-	if e := n.get(keyExclude); e != nil {
-		d.exclusions(e, m)
-	}
+	d.exclusions(n.get(keyExclude), m)
 	return m
 }
 

@@ -82,20 +82,22 @@ func NewOptions(f *driver.Factory) any {
 
 // byScheme returns the first protocol with that scheme, or nil.
 func byScheme(list []driver.Factory, scheme string) *driver.Factory {
-	return first(list, func(f driver.Factory) bool { return slices.Contains(f.Schemes, scheme) })
+	return first(list, func(f *driver.Factory) bool { return slices.Contains(f.Schemes, scheme) })
 }
 
 // byName returns the protocol of a name, in whatever case, or nil.
 func byName(list []driver.Factory, name string) *driver.Factory {
-	return first(list, func(f driver.Factory) bool { return strings.EqualFold(f.Name, name) })
+	return first(list, func(f *driver.Factory) bool { return strings.EqualFold(f.Name, name) })
 }
 
-func first(list []driver.Factory, is func(driver.Factory) bool) *driver.Factory {
-	i := slices.IndexFunc(list, is)
-	if i < 0 {
-		return nil
+// first returns the first element that is meant, or nil.
+func first[T any](list []T, is func(*T) bool) *T {
+	for i := range list {
+		if is(&list[i]) {
+			return &list[i]
+		}
 	}
-	return &list[i]
+	return nil
 }
 
 // plainValue rewrites the value of an option that is a number, size or time as people write it, such as 64KiB or 1k, to

@@ -35,13 +35,13 @@ func (s *Setting) read(field any, text string) error { //nolint:gocyclo // a fla
 		return s.readWhole(reflect.ValueOf(p).Elem(), text)
 	case *time.Duration:
 		unit := time.Second
-		if s.row.Tag.Get("unit") == "ms" {
+		if s.Tag.Get("unit") == "ms" {
 			unit = time.Millisecond
 		}
 		return parseInto(p, text, func(t string) (time.Duration, error) { return s.readTime(t, unit) })
 	case *string:
 		*p = text
-		return checkText(s.row.Tag.Get("check"), text)
+		return checkText(s.Tag.Get("check"), text)
 	case *plan.HostOrder:
 		*p = plan.HostOrder(text)
 	case *driver.Verdict:
@@ -82,7 +82,7 @@ func (s *Setting) read(field any, text string) error { //nolint:gocyclo // a fla
 // readTime reads a time; it may be 0 if the tag least begins with 0|.
 func (s *Setting) readTime(text string, unit time.Duration) (time.Duration, error) {
 	d, err := quantity.Duration(text, unit)
-	least, zero := strings.CutPrefix(s.row.Tag.Get("least"), "0|")
+	least, zero := strings.CutPrefix(s.Tag.Get("least"), "0|")
 	if shortest, _ := time.ParseDuration(least); err == nil && d < shortest && (d != 0 || !zero) {
 		err = fmt.Errorf("%v is shorter than %v", d, shortest)
 	}
@@ -109,15 +109,15 @@ func addTo[T any](list *[]T, text string, parse func(string) (T, error)) error {
 
 // checkWord refuses a text that is not among the words, if there are some.
 func (s *Setting) checkWord(text string) error {
-	if s.Words == nil || slices.Contains(s.Words, text) {
+	if s.Words() == nil || slices.Contains(s.Words(), text) {
 		return nil
 	}
-	return errors.New("must be one of " + strings.Join(s.Words, ", "))
+	return errors.New("must be one of " + strings.Join(s.Words(), ", "))
 }
 
 func (s *Setting) readBool(p *bool, text string) error {
-	if s.Words != nil {
-		*p = text == s.Words[1]
+	if s.Words() != nil {
+		*p = text == s.Words()[1]
 		return nil
 	}
 	b, err := strconv.ParseBool(text)
@@ -130,7 +130,7 @@ func (s *Setting) readBool(p *bool, text string) error {
 
 // readWhole reads a whole number, or a number of bytes.
 func (s *Setting) readWhole(field reflect.Value, text string) error {
-	low, high, _ := strings.Cut(s.row.Tag.Get("range"), "..")
+	low, high, _ := strings.Cut(s.Tag.Get("range"), "..")
 	lowest, _ := strconv.ParseInt(low, 10, 64) // 0 if there is none
 	highest, err := strconv.ParseInt(high, 10, 64)
 	largest := int64(plan.MaxMessageSize)
@@ -143,7 +143,7 @@ func (s *Setting) readWhole(field reflect.Value, text string) error {
 		highest = math.MaxInt64
 	}
 	var n int64
-	if s.row.Tag.Get("unit") == "bytes" {
+	if s.Tag.Get("unit") == "bytes" {
 		if n, err = quantity.Bytes(text, largest); err == nil && n < lowest {
 			err = fmt.Errorf("must be at least %d bytes", lowest)
 		}

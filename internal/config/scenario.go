@@ -67,7 +67,8 @@ func (m *Maker) Parse(path string, text []byte, set map[string]string) (*Scenari
 // decode reads the file, with other values of variables.
 func (s *Scenario) decode(set map[string]string) (*decoder, error) {
 	d := &decoder{
-		file: &file{placed: map[[2]string]Pos{}}, reader: s.reader(), keys: newKeys(), used: map[string]bool{},
+		file: &file{placed: map[[2]string]Pos{}}, reader: s.reader(), keys: newKeys(), schema: readSchema(),
+		used: map[string]bool{},
 	}
 	root := d.tree(s.text)
 	if root == nil {
@@ -206,7 +207,7 @@ func (b *builder) values(places Scope, f *driver.Factory, lists ...[]entry) *Val
 				continue
 			}
 			for _, text := range e.texts {
-				if e.Files {
+				if e.Arg == "FILE" {
 					text = b.path(text)
 				}
 				if err := v.Read(e.Setting, File, text); err != nil { // another value may be valid
@@ -238,7 +239,7 @@ func (b *builder) over(v *Values, s *Setting, f *driver.Factory) {
 	if (s.Name == "duration" || s.Name == "message-count") && !v.Has(s.Name) && b.file.gives(s.Name) {
 		return
 	}
-	b.errs = append(b.errs, b.in.Apply(s, func(from Source, text string) error {
+	b.errs = append(b.errs, b.in.Apply(s, func(s *Setting, from Source, text string) error {
 		if !b.fits(s, f, from, text) {
 			return nil
 		}

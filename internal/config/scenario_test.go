@@ -206,10 +206,13 @@ func TestSchema(t *testing.T) {
 	t.Parallel()
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema([]string{"amqp", "stomp"})))
 	require.NoError(t, err)
+	for _, limit := range []string{plainName.String(), variableName.String(), fmt.Sprintf(`"maxItems": %d`, maxMessages)} {
+		require.Contains(t, string(schemaText), limit)
+	}
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
-	require.NoError(t, c.AddResource(SchemaID, document))
-	schema, err := c.Compile(SchemaID)
+	require.NoError(t, c.AddResource("schema.json", document))
+	schema, err := c.Compile("schema.json")
 	require.NoError(t, err)
 	require.NoError(t, schema.Validate(asJSON(t, Skeleton())))
 	for _, file := range filesOf(t, "valid") {
@@ -235,7 +238,7 @@ func TestSchema(t *testing.T) {
 func TestDefaults(t *testing.T) {
 	t.Parallel()
 	for _, s := range settings() {
-		if text, ok := s.row.Tag.Lookup("default"); ok {
+		if text, ok := s.Tag.Lookup("default"); ok {
 			require.NoError(t, s.Check(text), s.Name)
 		}
 	}

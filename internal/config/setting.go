@@ -35,31 +35,21 @@ import (
 
 // Setting is a row of the table.
 type Setting struct {
-	Name    string   // of the flag, and of the key of scenario files
-	Short   string   // flag of one letter, or empty
-	Aliases []string // other names that are understood but not listed
-	Section string   // of the help
-	Arg     string   // the name of the value in the help; empty for a switch
-	Default string   // as the help shows it; empty if there is nothing to say
-	Help    string
-	Roles   []plan.Role // commands that have it; empty for all
-	Places  Scope       // where it may stand in a scenario file; 0 for nowhere
-	List    bool        // may be given several times
-	Pairs   bool        // values are KEY=VALUE
-	Secret  bool        // never printed
-	Files   bool        // a path; completion offers files
-	Folders bool        // completion offers folders
-	Words   []string    // the allowed values, nil for any
-
-	row   plan.Row
-	index int // among the rows of [Values]
+	plan.Row          // Name is of the flag, and of the key of scenario files
+	Short    string   // flag of one letter, or empty
+	Aliases  []string // other names that are understood but not listed
+	Section  string   // of the help
+	Arg      string   // the name of the value in the help, FILE and DIR for paths; empty for a switch
+	Default  string   // as the help shows it; empty if there is nothing to say
+	Help     string
+	Roles    []plan.Role // commands that have it; empty for all
+	Places   Scope       // where it may stand in a scenario file; 0 for nowhere
+	List     bool        // may be given several times
+	index    int         // among the rows of [Values]
 }
 
-// Is reports whether the tag has an option.
-func (s *Setting) Is(option string) bool { return s.row.Is(option) }
-
 // join is put between the elements of a YAML list to make them one value; empty if it takes no list.
-func (s *Setting) join() string { return s.row.Tag.Get("join") }
+func (s *Setting) join() string { return s.Tag.Get("join") }
 
 // Sections returns the sections of the help, in its order.
 func Sections() []string {
@@ -93,8 +83,8 @@ func makeTable() []Setting {
 func newSetting(row plan.Row, section string, index int) Setting {
 	tag := row.Tag
 	s := Setting{
-		Name: row.Name, Section: section, Arg: tag.Get("arg"), Help: tag.Get("help"),
-		Words: row.Words(), Secret: row.Is("secret"), Pairs: row.Is("pairs"), row: row, index: index,
+		Row: row, Section: section, Arg: tag.Get("arg"), Help: tag.Get("help"),
+		Default: tag.Get("default") + tag.Get("none"), index: index,
 	}
 	for _, option := range row.Options {
 		if name, ok := strings.CutPrefix(option, "alias="); ok {
@@ -104,26 +94,23 @@ func newSetting(row plan.Row, section string, index int) Setting {
 			s.Short = letter
 		}
 	}
-	s.Default = tag.Get("default") + tag.Get("none")
 	switch kind := row.Value.Kind(); {
 	case s.Arg != "":
-	case kind == reflect.Bool && s.Words == nil:
+	case kind == reflect.Bool && row.Words() == nil:
 	case row.Value.Type() == reflect.TypeFor[time.Duration]():
 		s.Arg = "TIME"
-	case kind == reflect.String, s.Words != nil:
+	case kind == reflect.String, row.Words() != nil:
 		s.Arg = "NAME"
 	default:
 		s.Arg = "N"
 	}
-	s.Files, s.Folders = s.Arg == "FILE", s.Arg == "DIR"
 	s.List = row.Value.Kind() == reflect.Map ||
 		row.Value.Kind() == reflect.Slice && tag.Get("join") == "" && !row.Is("one")
-	roles := tag.Get("roles")
-	if roles != "" {
-		s.Roles = slices.Compact([]plan.Role{plan.Client, plan.Role(roles)})
+	if role := plan.Role(tag.Get("roles")); role != "" {
+		s.Roles = slices.Compact([]plan.Role{plan.Client, role})
 	}
 	if !row.Is("flag") && !row.Is("shape") {
-		s.Places = placesOf(&row, roles)
+		s.Places = placesOf(&row)
 	}
 	switch s.Name {
 	case "find-max": // also of a scenario, but no flag of perfmq run
@@ -135,29 +122,15 @@ func newSetting(row plan.Row, section string, index int) Setting {
 }
 
 // placesOf returns where a setting may stand.
-func placesOf(row *plan.Row, roles string) Scope {
-	switch row.In {
-	case "broker":
-		return InBroker
-	case "group":
-		switch roles {
-		case string(plan.Producer):
-			return InProducerGroup
-		case string(plan.Consumer):
-			return InConsumerGroup
-		}
-		return inGroup
-	case "message":
-		if row.Is("key") { // of several messages
-			return InMessage
-		}
+func placesOf(row *plan.Row) Scope {
+	switch {
+	case row.In == "group":
+		places, _ := placesOfRole(plan.Role(row.Tag.Get("roles")))
+		return places
+	case row.In == "message" && !row.Is("key"): // else it is of several messages
 		return InMessage | InProducerGroup
-	case "step":
-		return InStep
-	case "run":
-		return InRun
 	default:
-		return 0
+		return map[string]Scope{"broker": InBroker, "message": InMessage, "step": InStep, "run": InRun}[row.In]
 	}
 }
 
@@ -189,16 +162,23 @@ func Table(role plan.Role, f *driver.Factory) []Setting {
 func TableOf(of any) (list []Setting) {
 	for i, row := range plan.Rows(of) {
 		s := newSetting(row, "", i)
-		if text, ok := row.Tag.Lookup("default"); ok {
-			_ = s.readRow(text) // the tests read all defaults
-		}
+		s.setDefault()
 		list = append(list, s)
 	}
 	return list
 }
 
 // readRow reads a value into the field that the table was made of.
-func (s *Setting) readRow(text string) error { return s.read(s.row.Value.Addr().Interface(), text) }
+func (s *Setting) readRow(_ Source, text string) error {
+	return s.read(s.Value.Addr().Interface(), text)
+}
+
+// setDefault gives that field its default.
+func (s *Setting) setDefault() {
+	if text, ok := s.Tag.Lookup("default"); ok {
+		_ = s.readRow(Default, text) // the tests read all defaults
+	}
+}
 
 // RunTable returns the flags of perfmq run: the flags of all roles that do not need the protocol of a command.
 func RunTable() []Setting {
@@ -222,7 +202,7 @@ func (s *Setting) In(role plan.Role) bool { return len(s.Roles) == 0 || slices.C
 
 // Check returns the mistake of a value.
 func (s *Setting) Check(text string) error {
-	return s.read(reflect.New(s.row.Value.Type()).Interface(), text)
+	return s.read(reflect.New(s.Value.Type()).Interface(), text)
 }
 
 // Variables returns the names under which the environment may give the setting, the usual one first:
@@ -239,9 +219,5 @@ func (s *Setting) Variables() []string {
 
 // find returns the setting of a name, or nil.
 func find(table []Setting, name string) *Setting {
-	i := slices.IndexFunc(table, func(s Setting) bool { return s.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return &table[i]
+	return first(table, func(s *Setting) bool { return s.Name == name })
 }

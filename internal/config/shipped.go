@@ -37,9 +37,7 @@ func Shipped(fsys fs.FS) ([]Info, error) {
 			return err
 		}
 		info := Info{Name: strings.TrimSuffix(at, ".yaml"), Path: at}
-		if d := root.get("description"); d != nil && d.kind == scalar {
-			info.Description = strings.Join(strings.Fields(d.text), " ")
-		}
+		info.Description = strings.Join(strings.Fields(root.get("description").text), " ")
 		list = append(list, info)
 		return nil
 	})

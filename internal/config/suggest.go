@@ -35,7 +35,7 @@ func (s *Setting) Suggest(own, all []driver.Factory, prefix string) (list []stri
 	case "option":
 		return suggestOptions(own, prefix)
 	default:
-		return s.Words
+		return s.Words()
 	}
 }
 

@@ -31,7 +31,8 @@ type node struct {
 	raw    string   // of a scalar, as it is written
 	uses   []string // variables in a scalar
 	null   bool     // a scalar without a value
-	broken bool     // a mistake in it was reported
+	broken bool     // a mistake in it was reported, or it is absent
+	absent bool     // there is no such key
 	items  []*node
 	pairs  []pair
 	pos    Pos
@@ -40,14 +41,14 @@ type node struct {
 // pair is a key, a scalar, with its value.
 type pair struct{ key, value *node }
 
-// get returns the value of a key, or nil.
+// get returns the value of a key. An absent one can be read like any other: it is empty, and no mistake.
 func (n *node) get(key string) *node {
 	for _, p := range n.pairs {
 		if p.key.text == key {
 			return p.value
 		}
 	}
-	return nil
+	return &node{absent: true, broken: true}
 }
 
 // what describes a value in messages.

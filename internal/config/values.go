@@ -47,14 +47,12 @@ const (
 // Defaults returns the values of a run for which nothing is given.
 func Defaults() *Values {
 	v := &Values{sources: map[string]Source{}}
-	for i, row := range plan.Rows(v) {
+	for _, row := range plan.Rows(v) {
 		if unset, err := strconv.Atoi(row.Tag.Get("unset")); err == nil {
 			row.Value.SetInt(int64(unset))
 		}
-		if text, ok := row.Tag.Lookup("default"); ok {
-			s := Setting{Name: row.Name, Words: row.Words(), row: row, index: i}
-			_ = s.read(row.Value.Addr().Interface(), text) // the tests read all defaults
-		}
+		s := Setting{Row: row}
+		s.setDefault()
 	}
 	v.Plan.Allow.Disorder = true
 	return v
@@ -69,10 +67,6 @@ func (v *Values) Source(name string) Source { return v.sources[name] }
 // Read takes a value from a source. The error describes the mistake in the value, without naming the setting.
 func (v *Values) Read(s *Setting, from Source, text string) error {
 	v.sources[s.Name] = from
-	return v.set(s, text)
-}
-
-func (v *Values) set(s *Setting, text string) error {
 	return s.read(plan.Rows(v)[s.index].Value.Addr().Interface(), text)
 }
 

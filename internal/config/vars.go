@@ -25,21 +25,17 @@ var reference = regexp.MustCompile(`\$\$|\$\{[^}]*\}?`)
 // variables reads the variables, including the axes of the matrix, and replaces them in all values of the file.
 func (d *decoder) variables(root *node, set map[string]string) {
 	d.vars, d.left = map[string]*variable{}, maxTexts
-	if vars := root.get("vars"); vars != nil {
-		for _, p := range d.fields(vars, "vars", "NAME: VALUE") {
-			d.variable(p)
-		}
+	for _, p := range d.fields(root.get("vars"), "vars", "NAME: VALUE") {
+		d.variable(p)
 	}
-	if m := root.get(keyMatrix); m != nil {
-		for _, p := range m.pairs {
-			if p.key.text == keyExclude || d.vars[p.key.text] != nil {
-				continue
-			}
-			if p.value.kind == sequence { // the axis reports that it is empty
-				p.value = append(p.value.items, &node{kind: scalar, broken: true})[0]
-			}
-			d.variable(p)
+	for _, p := range root.get(keyMatrix).pairs {
+		if p.key.text == keyExclude || d.vars[p.key.text] != nil {
+			continue
 		}
+		if p.value.kind == sequence { // the axis reports that it is empty
+			p.value = append(p.value.items, &node{kind: scalar, broken: true})[0]
+		}
+		d.variable(p)
 	}
 	known := slices.Sorted(maps.Keys(d.vars))
 	for _, name := range slices.Sorted(maps.Keys(set)) {
@@ -74,19 +70,17 @@ func (d *decoder) variable(p pair) {
 	value := p.value
 	if value.kind == mapping {
 		value = p.value.get("default")
-		v.missing = value == nil
+		v.missing = value.absent
 		for _, p := range p.value.pairs {
-			if variableShape()[p.key.text] == nil {
-				d.unknown(p.key, 0, "a variable", variableShape())
+			if shape := (object{"default": true, "description": true}); shape[p.key.text] == nil {
+				d.unknown(p.key, 0, "a variable", shape)
 				v.missing = false // it may be the default
 			}
 		}
 		v.description = d.optional(p.value, "description", "the description of "+name)
 	}
-	if value != nil {
-		v.fallback, _ = d.text(value, "the variable "+name)
-		v.value = v.fallback
-	}
+	v.fallback, _ = d.text(value, "the variable "+name)
+	v.value = v.fallback
 	if strings.Contains(v.fallback, "${") {
 		d.bad(value.pos, "", "the value of the variable %s has a variable", name)
 	}
