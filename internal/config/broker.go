@@ -276,12 +276,7 @@ func (r *resolver) checkEmbedded(g *plan.Group) {
 
 // hosts returns the hosts of a URL without their ports.
 func hosts(address string) string {
-	if isFailover(address) {
-		if f, err := parseFailover(address); err == nil {
-			address = f.url
-		}
-	}
-	_, rest, ok := strings.Cut(address, "://")
+	_, rest, ok := strings.Cut(hostsURL(address), "://")
 	if !ok {
 		return ""
 	}

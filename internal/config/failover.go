@@ -38,15 +38,18 @@ func isFailover(url string) bool {
 	return len(url) >= len(failoverScheme) && strings.EqualFold(url[:len(failoverScheme)], failoverScheme)
 }
 
-// scheme returns the scheme of a URL, or of the hosts of a failover URL.
-func scheme(url string) string {
+// hostsURL returns a URL of the hosts alone: of a failover URL, that of its hosts.
+func hostsURL(url string) string {
 	if isFailover(url) {
 		if f, err := parseFailover(url); err == nil {
-			url = f.url
+			return f.url
 		}
 	}
-	return plan.Scheme(url)
+	return url
 }
+
+// scheme returns the scheme of a URL, or of the hosts of a failover URL.
+func scheme(url string) string { return plan.Scheme(hostsURL(url)) }
 
 // parseFailover reads failover:(URL,URL...)?SETTING=VALUE&..., also with failover:// and, without settings, without the
 // parentheses. Settings of a host, jms.*, wireFormat.* and nested.* are ignored. The text of the error has no

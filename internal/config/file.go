@@ -232,7 +232,8 @@ func (d *decoder) oneOrNamed(root *node, key, keys, form string) (pairs []pair, 
 	one, many := root.get(key), root.get(keys)
 	switch {
 	case !one.absent && !many.absent:
-		d.exclude(one.pos, key, keys)
+		m := plan.Excludes(key, keys)
+		d.bad(one.pos, m.Hint, "%s", m.Text)
 	case !one.absent:
 		return []pair{{&node{pos: one.pos}, one}}, true
 	case many.absent:

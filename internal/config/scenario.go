@@ -199,20 +199,18 @@ func (b *builder) labels() {
 
 // values returns the values of entries of the file, variables and flags; later ones take precedence. Only entries,
 // variables and flags of the places are applied, and to the run the settings of command lines.
-func (b *builder) values(places Scope, f *driver.Factory, lists ...[]entry) *Values {
+func (b *builder) values(places Scope, f *driver.Factory, entries []entry) *Values {
 	v := Defaults()
-	for _, entries := range lists {
-		for _, e := range entries {
-			if e.Places&places == 0 {
-				continue
+	for _, e := range entries {
+		if e.Places&places == 0 {
+			continue
+		}
+		for _, text := range e.texts {
+			if e.Arg == "FILE" && b.beside != "" && !filepath.IsAbs(text) {
+				text = filepath.Join(b.beside, text)
 			}
-			for _, text := range e.texts {
-				if e.Arg == "FILE" {
-					text = b.path(text)
-				}
-				if err := v.Read(e.Setting, File, text); err != nil { // another value may be valid
-					b.bad(e.pos, "", "%s: %v", e.Name, err)
-				}
+			if err := v.Read(e.Setting, File, text); err != nil { // another value may be valid
+				b.bad(e.pos, "", "%s: %v", e.Name, err)
 			}
 		}
 	}
@@ -223,14 +221,6 @@ func (b *builder) values(places Scope, f *driver.Factory, lists ...[]entry) *Val
 		}
 	}
 	return v
-}
-
-// path resolves the path of a file that the scenario names, which is relative to the scenario's folder.
-func (b *builder) path(path string) string {
-	if filepath.IsAbs(path) || b.beside == "" {
-		return path
-	}
-	return filepath.Join(b.beside, path)
 }
 
 // over applies the variable and the flag of a setting. If the file sets a limit of the load, they change that entry and
@@ -249,14 +239,14 @@ func (b *builder) over(v *Values, s *Setting, f *driver.Factory) {
 
 // gives reports whether the defaults, a group or a step of the file have a setting.
 func (f *file) gives(name string) bool {
-	lists := [][]entry{f.defaults}
+	_, given := last(f.defaults, name)
 	for _, of := range slices.Concat(f.groups, f.steps) {
-		lists = append(lists, of.entries)
-		for _, u := range of.uses {
-			lists = append(lists, u.entries)
+		for _, part := range append(slices.Clip(of.uses), of) {
+			_, here := last(part.entries, name)
+			given = given || here
 		}
 	}
-	return slices.ContainsFunc(slices.Concat(lists...), func(e entry) bool { return e.Name == name })
+	return given
 }
 
 // badPart adds mistakes of a broker or group: at a place of the file, unless a variable or flag has made them.
@@ -300,16 +290,14 @@ func (b *builder) factory(of *part) *driver.Factory {
 
 // broker makes a broker of the file.
 func (b *builder) broker(of *part) {
-	f, what := *b.factory(of), "broker "+of.name
-	address, _ := last(slices.Concat(b.file.defaults, of.entries), "url")
-	v := b.values(InBroker, &f, b.file.defaults, of.entries)
+	f, what, entries := *b.factory(of), "", slices.Concat(b.file.defaults, of.entries)
+	address, _ := last(entries, "url")
+	v := b.values(InBroker, &f, entries)
 	v.Broker.Protocol = ""
 	r := b.resolver(v, plan.Client)
 	at := r.makeBroker("--url", f, v.Broker)
-	if b.file.single {
-		at.Name, what = "", ""
-	} else {
-		at.Name, what = of.name, what+": "
+	if !b.file.single {
+		at.Name, what = of.name, "broker "+of.name+": "
 		if at.Site == "" {
 			at.Site = "host " + hosts(address)
 		}
@@ -342,7 +330,7 @@ func (b *builder) sites() {
 
 // step adds a step with its groups.
 func (b *builder) step(of *part) {
-	v := b.values(InStep, nil, b.file.defaults, of.entries)
+	v := b.values(InStep, nil, slices.Concat(b.file.defaults, of.entries))
 	s := v.Step
 	s.Name, s.Before, s.After, s.Drained = of.name, of.before, of.after, of.until == untilDrained
 	s.Thresholds = of.thresholds
@@ -364,21 +352,20 @@ func (b *builder) group(u *part) *plan.Group {
 		brokers = append(brokers, b.brokers[cmp.Or(of.consumerBroker, of.broker)])
 	}
 	places, _ := placesOfRole(of.role)
-	what := "group " + of.name
-	lists := [][]entry{b.file.defaults, of.entries, u.entries}
-	v := b.values(places, brokers[0].driver, lists...)
-	r := b.resolver(v, of.role)
+	entries := slices.Concat(b.file.defaults, of.entries, u.entries)
+	r := b.resolver(b.values(places, brokers[0].driver, entries), of.role)
 	g := r.makeGroup(brokers[0].driver, of.destinations, brokers)
 	g.Name = of.name
+	what := ""
+	if of.name != "" {
+		what = "group " + of.name + ": "
+	}
 	kinds := of.messages
 	if len(u.messages) > 0 {
 		kinds = u.messages
 	}
-	if what += ": "; of.name == "" {
-		what = ""
-	}
 	if len(kinds) > 0 {
-		g.Mix = b.messages(what, g.ProducerBroker, kinds, lists)
+		g.Mix = b.messages(what, g.ProducerBroker, kinds, entries)
 	} else {
 		g.Mix = r.makeVariants(g.ProducerBroker)
 	}
@@ -388,18 +375,15 @@ func (b *builder) group(u *part) *plan.Group {
 	return g
 }
 
-// messages returns the kinds of messages of a group. A message has the settings that it does not set from lists, the
-// group's entries.
-func (b *builder) messages(what string, broker *plan.Broker, of []*part, lists [][]entry) (kinds []plan.Variant) {
+// messages returns the kinds of messages of a group. A message inherits the entries of the group that it does not set.
+func (b *builder) messages(what string, broker *plan.Broker, of []*part, inherited []entry) (kinds []plan.Variant) {
 	for _, one := range of {
-		own := slices.Clone(lists)
 		_, sized := last(one.entries, "message-size")
 		_, file := last(one.entries, "body-file")
-		replaced := func(e entry) bool { return file && e.Name == "message-size" || sized && e.Name == "body-file" }
-		for i := range own {
-			own[i] = slices.DeleteFunc(slices.Clone(own[i]), replaced)
-		}
-		v := b.values(InMessage, nil, append(own, one.entries)...)
+		entries := slices.DeleteFunc(slices.Clone(inherited), func(e entry) bool {
+			return file && e.Name == "message-size" || sized && e.Name == "body-file"
+		})
+		v := b.values(InMessage, nil, append(entries, one.entries...))
 		if _, filled := last(one.entries, "fill"); file && !filled && v.Source("fill") == File {
 			delete(v.sources, "fill") // the group's value is for its other messages
 		}

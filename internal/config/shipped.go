@@ -58,8 +58,8 @@ func open(fsys fs.FS, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(list, func(info Info) bool { return info.Name == name })
-	if i < 0 {
+	info := first(list, func(info *Info) bool { return info.Name == name })
+	if info == nil {
 		var all []string
 		for _, info := range list {
 			all = append(all, info.Name)
@@ -67,5 +67,5 @@ func open(fsys fs.FS, name string) ([]byte, error) {
 		hint := nearest.Hint(name, all, "@%s", "perfmq scenario list shows all")
 		return nil, plan.Wrong(hint, "there is no shipped scenario @%s", name)
 	}
-	return fs.ReadFile(fsys, list[i].Path)
+	return fs.ReadFile(fsys, info.Path)
 }

@@ -115,12 +115,6 @@ func (r *reader) lacks(pos Pos, hint, what, missing string) {
 	r.bad(pos, hint, "%s has no %s", what, missing)
 }
 
-// exclude reports two keys that exclude each other.
-func (r *reader) exclude(pos Pos, first, second string) {
-	m := plan.Excludes(first, second)
-	r.bad(pos, m.Hint, "%s", m.Text)
-}
-
 // err returns the mistakes in the order of the file; nil if there are none.
 func (r *reader) err() error {
 	if len(r.mistakes) == 0 {

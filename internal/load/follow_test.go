@@ -148,7 +148,7 @@ func TestPauseIsNoWork(t *testing.T) {
 			pass(time.Second)
 			synctest.Wait()
 			r.snapshot()
-			limit := r.collector.Tally().Judge(make([]stats.ProducerAsked, 1), false, false)
+			limit := r.collector.EndStep("load").Tally.Judge(make([]stats.ProducerAsked, 1), false, false)
 			require.NotEqual(t, result.LimitWorker, limit.Kind, "after %s", r.clock.Now())
 		}
 		wg.Wait()

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"bytes"
-	"fmt"
 	"math/rand/v2"
 	"unicode/utf8"
 
@@ -26,18 +25,6 @@ const (
 	// Zeros are bytes of value 0.
 	Zeros = "zeros"
 )
-
-// DescribeBody returns a description of a body made by [Body].
-func DescribeBody(size int, fill string) string {
-	switch fill {
-	case Compressible:
-		fill = "compressible text"
-	case Zeros:
-	default:
-		fill = "fixed random text"
-	}
-	return fmt.Sprintf("%d bytes of %s", size, fill)
-}
 
 // Body returns a payload of --message-size: the same bytes in every run and release, and on every machine. A shorter
 // one is the beginning of a longer one.

@@ -55,17 +55,9 @@ func Destinations(names []string, n int) ([]driver.Destination, error) {
 	seen := map[string]bool{}
 	list := make([]driver.Destination, 0, n*len(names))
 	for _, name := range names {
-		d, err := driver.ParseDestination(name)
-		if err == nil {
-			err = checkDestination(name, d, n)
-		}
-		var m *Mistake
-		switch {
-		case errors.As(err, &m):
+		d, err := parseDestination(name, n)
+		if err != nil {
 			errs = append(errs, err)
-			continue
-		case err != nil:
-			errs = append(errs, Wrong(hintDestination, "%v", err))
 			continue
 		}
 		for i := range n {
@@ -85,16 +77,19 @@ func Destinations(names []string, n int) ([]driver.Destination, error) {
 	return list, errors.Join(errs...)
 }
 
-func checkDestination(written string, d driver.Destination, n int) error {
+func parseDestination(written string, n int) (driver.Destination, error) {
+	d, err := driver.ParseDestination(written)
 	address, queue, qualified := strings.Cut(d.Name, "::")
 	switch {
+	case err != nil:
+		return d, Wrong(hintDestination, "%v", err)
 	case strings.Contains(d.Name, "://"), d.Name != strings.TrimSpace(d.Name),
 		qualified && (address == "" || queue == ""),
 		written == d.Name && strings.Contains(written, " "): // or several names in one argument
-		return Wrong(hintDestination, "destination %q is not one name", written)
+		return d, Wrong(hintDestination, "destination %q is not one name", written)
 	case qualified && n > 1:
-		return Excludes("--num-destinations", d.Name)
+		return d, Excludes("--num-destinations", d.Name)
 	default:
-		return nil
+		return d, nil
 	}
 }

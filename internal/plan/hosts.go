@@ -37,21 +37,17 @@ func (g *Group) HostsOf(conn, n int) []int {
 
 // HostsAfter returns the order in which a connection that was lost at a host, by its index, tries the n hosts.
 func (g *Group) HostsAfter(lost, n int) []int {
-	switch {
-	case n < 2:
-		return nil
-	case g.Hosts == Spread:
-		return Rotation(lost+1, n)
-	case g.Backoff.LostLast:
-		order := g.HostsOf(0, n)
+	if g.Hosts == Spread {
+		return g.HostsOf(lost+1, n)
+	}
+	order := g.HostsOf(0, n)
+	if g.Backoff.LostLast && n > 1 {
 		if order == nil {
 			order = Rotation(0, n)
 		}
-		order = slices.DeleteFunc(order, func(i int) bool { return i == lost })
-		return append(order, lost)
-	default:
-		return g.HostsOf(0, n)
+		order = append(slices.DeleteFunc(order, func(i int) bool { return i == lost }), lost)
 	}
+	return order
 }
 
 // Rotation returns the numbers below n, beginning with first mod n.
@@ -73,28 +69,13 @@ type Backoff struct {
 	LostLast bool
 }
 
-// defaultReconnectDelay is the default of --reconnect-delay.
-const defaultReconnectDelay = 250 * time.Millisecond
-
-// Probing returns the pauses of --reconnect-delay; 0 is the default.
-func Probing(delay time.Duration) Backoff {
-	delay = cmp.Or(delay, defaultReconnectDelay)
-	return Backoff{First: min(delay, 100*time.Millisecond), Longest: delay, Multiplier: 2}
-}
-
 // Probing returns the pauses before lost connections of the group are opened again.
 func (g *Group) Probing() Backoff {
-	if g.Backoff == (Backoff{}) {
-		return Probing(g.ReconnectDelay)
-	}
-	return g.Backoff
+	longest := cmp.Or(g.ReconnectDelay, 250*time.Millisecond)
+	return cmp.Or(g.Backoff, Backoff{First: min(longest, 100*time.Millisecond), Longest: longest, Multiplier: 2})
 }
 
 // Next returns the pause that follows one.
 func (b *Backoff) Next(pause time.Duration) time.Duration {
-	next := float64(pause) * b.Multiplier
-	if next >= float64(b.Longest) {
-		return b.Longest
-	}
-	return time.Duration(next)
+	return time.Duration(min(float64(pause)*b.Multiplier, float64(b.Longest)))
 }

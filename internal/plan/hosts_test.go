@@ -12,9 +12,9 @@ import (
 func TestBackoff(t *testing.T) {
 	t.Parallel()
 	for want, b := range map[string]Backoff{
-		"100ms 200ms 250ms 250ms":       Probing(0),
-		"100ms 200ms 400ms 800ms 1s 1s": Probing(time.Second),
-		"20ms 20ms":                     Probing(20 * time.Millisecond),
+		"100ms 200ms 250ms 250ms":       (&Group{ReconnectDelay: 0}).Probing(),
+		"100ms 200ms 400ms 800ms 1s 1s": (&Group{ReconnectDelay: time.Second}).Probing(),
+		"20ms 20ms":                     (&Group{ReconnectDelay: 20 * time.Millisecond}).Probing(),
 		"500ms 500ms 500ms":             {First: 500 * time.Millisecond, Longest: 500 * time.Millisecond, Multiplier: 2},
 		"1s 24h0m0s 24h0m0s":            {First: time.Second, Longest: 24 * time.Hour, Multiplier: 1e6},
 		"2s 1s 1s":                      {First: 2 * time.Second, Longest: time.Second, Multiplier: 2},

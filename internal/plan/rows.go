@@ -2,7 +2,7 @@ package plan
 
 import (
 	"cmp"
-	"maps"
+	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
@@ -80,10 +80,8 @@ func (r *Row) data() any {
 			return true
 		}
 		return nil
-	case int:
-		return r.number(strconv.Itoa(x), x)
-	case uint64:
-		return r.number(strconv.FormatUint(x, 10), x)
+	case int, uint64:
+		return r.number(fmt.Sprint(x), x)
 	case time.Duration:
 		return r.number(x.String(), x.String())
 	case []uint64:
@@ -100,25 +98,12 @@ func (r *Row) data() any {
 			t = append(t, entry{p.Key, p.Value})
 		}
 		return t
-	case map[string]string:
-		var t tree
-		for _, name := range slices.Sorted(maps.Keys(x)) {
-			t = append(t, entry{name, x[name]})
-		}
-		return t
 	case []threshold.Threshold:
 		return thresholds(x, true)
-	case Rate:
-		return r.text(x.String())
-	case interface {
-		IsZero() bool
-		String() string
-	}:
-		if x.IsZero() {
+	case fmt.Stringer:
+		if r.Value.IsZero() {
 			return nil
 		}
-		return x.String()
-	case driver.Verdict:
 		return r.text(x.String())
 	default:
 		return r.text(r.Value.String())

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/perfmq/perfmq/internal/load"
@@ -33,7 +34,8 @@ func (v *Variant) BodySource() string {
 	if v.File != "" {
 		return fmt.Sprintf("%s, %d bytes", v.File, v.Size())
 	}
-	return DescribeBody(v.Size(), v.Fill)
+	text := map[string]string{Compressible: "compressible text", Zeros: "zeros"}[v.Fill]
+	return fmt.Sprintf("%d bytes of %s", v.Size(), cmp.Or(text, "fixed random text"))
 }
 
 // tree is the message as a scenario has it. With content, it also has the length and the checksum of a

@@ -13,7 +13,6 @@ func (g *Group) ProducerSpecs(process string) []driver.ProducerSpec {
 		return nil
 	}
 	total := g.Producers * len(g.Destinations)
-	hosts := len(g.ProducerBroker.Hosts)
 	all := g.producerSpec()
 	specs := make([]driver.ProducerSpec, 0, total)
 	for i := range total {
@@ -22,7 +21,7 @@ func (g *Group) ProducerSpecs(process string) []driver.ProducerSpec {
 			conn = i % g.ProducerConnections
 		}
 		spec := all
-		spec.Connection = g.connection("producer", conn, hosts, process)
+		spec.Connection = g.connection("producer", conn, g.ProducerBroker, process)
 		spec.Destination, spec.Name = g.Destinations[i%len(g.Destinations)], g.worker("producer", i)
 		specs = append(specs, spec)
 	}
@@ -44,12 +43,11 @@ func (g *Group) ConsumerSpecs(process string) []driver.ConsumerSpec {
 	if !g.Role.Consumes() {
 		return nil
 	}
-	subscriptions, hosts := max(g.Shared, 1), len(g.ConsumerBroker.Hosts)
 	var specs []driver.ConsumerSpec
 	for _, dest := range g.Destinations {
-		for sub := range subscriptions {
+		for sub := range max(g.Shared, 1) {
 			for range g.Consumers {
-				specs = append(specs, g.consumer(len(specs), sub, hosts, dest, process))
+				specs = append(specs, g.consumer(len(specs), sub, dest, process))
 			}
 		}
 	}
@@ -67,7 +65,7 @@ func (g *Group) consumerSpec(kind driver.Kind) driver.ConsumerSpec {
 	return spec
 }
 
-func (g *Group) consumer(i, sub, hosts int, dest driver.Destination, process string) driver.ConsumerSpec {
+func (g *Group) consumer(i, sub int, dest driver.Destination, process string) driver.ConsumerSpec {
 	conn := i
 	switch {
 	case g.Shared > 0 && g.ClientID != "":
@@ -77,7 +75,7 @@ func (g *Group) consumer(i, sub, hosts int, dest driver.Destination, process str
 		conn = i % g.ConsumerConnections
 	}
 	spec := g.consumerSpec(dest.Kind)
-	spec.Connection = g.connection("consumer", conn, hosts, process)
+	spec.Connection = g.connection("consumer", conn, g.ConsumerBroker, process)
 	spec.Destination, spec.Name = dest, g.worker("consumer", i)
 	switch {
 	case spec.Shared:
@@ -104,9 +102,9 @@ func (g *Group) subscription(topic driver.Destination, index int) string {
 	return fmt.Sprintf("perfmq-%s-%d", topic.Name, index)
 }
 
-func (g *Group) connection(role string, index, hosts int, process string) driver.Connection {
+func (g *Group) connection(role string, index int, b *Broker, process string) driver.Connection {
 	worker := g.worker(role, index)
-	c := driver.Connection{Key: worker, Name: process + "-" + worker, Order: g.HostsOf(index, hosts)}
+	c := driver.Connection{Key: worker, Name: process + "-" + worker, Order: g.HostsOf(index, len(b.Hosts))}
 	if g.ClientID != "" {
 		c.ClientID = g.ClientID + "-" + worker
 	}

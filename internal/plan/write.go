@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	yaml "go.yaml.in/yaml/v4"
@@ -206,8 +206,11 @@ func YAML(p *Plan, clean func(string) string, comments ...string) ([]byte, error
 func (p *Plan) scenario() tree {
 	t := tree{{"version", 1}}
 	t.add("name", p.Name)
-	labels := Row{Value: reflect.ValueOf(p.Labels)}
-	t.add("labels", labels.data())
+	var labels tree
+	for _, name := range slices.Sorted(maps.Keys(p.Labels)) {
+		labels.add(name, p.Labels[name])
+	}
+	t.add("labels", labels)
 	t.rows(p, nil)
 	list, names := p.brokerNames()
 	if names[list[0]] == "" {
@@ -321,11 +324,9 @@ func node(value any, clean func(string) string) *yaml.Node {
 		return node(items, clean)
 	case string:
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: clean(v)}
-	case bool:
-		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: strconv.FormatBool(v)}
 	case nil:
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null"}
-	default:
-		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!int", Value: fmt.Sprint(v)}
+	default: // a number or a boolean
+		return &yaml.Node{Kind: yaml.ScalarNode, Value: fmt.Sprint(v)}
 	}
 }

@@ -74,12 +74,12 @@ func NewCollector(producers []*ProducerRecorder, consumers []*ConsumerRecorder, 
 	c.work = make([]workerMeter, len(producers)+len(consumers))
 	c.SetWorkers(make([]Worker, len(c.work)))
 	c.leastAck = math.MaxInt64
-	c.newTally()
 	c.SetRoles(len(producers) > 0, len(consumers) > 0)
 	for _, p := range producers {
 		c.rated = c.rated || p.rated
 	}
 	c.run.Latencies = c.newLatencies()
+	c.BeginStep()
 	return c
 }
 
@@ -232,13 +232,6 @@ func (c *Collector) Tester(now time.Time) result.Tester {
 		h.MemoryPeak = max(h.Memory, peakMemory())
 	}
 	return h
-}
-
-// Tally returns the workers' waits in the measured part of the present step so far.
-func (c *Collector) Tally() *LoadTally { return c.tally }
-
-func (c *Collector) newTally() {
-	c.tally = &LoadTally{workers: make([]workerTally, len(c.work)), producers: len(c.producers)}
 }
 
 // collect adds the recorder's counters to counts and moves its latencies, both by phase. Latencies without a

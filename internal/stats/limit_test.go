@@ -155,7 +155,7 @@ func TestShortLoadHasNoBacklog(t *testing.T) {
 		of(sent(100, 50, time.Millisecond), wait(WaitSlot, length*9/10), input(length*9/10))(l)
 		l.now += length
 		l.Collect(Measure, l.start.Add(l.now), false)
-		require.Equal(t, want, l.Tally().Judge(make([]ProducerAsked, 1), true, false).Kind, length)
+		require.Equal(t, want, l.tally.Judge(make([]ProducerAsked, 1), true, false).Kind, length)
 	}
 }
 
@@ -190,7 +190,7 @@ func TestLimit(t *testing.T) {
 			}
 			credit(time.Second)(l) // of the drain
 			l.second(Drain)
-			limit := l.Tally().Judge([]ProducerAsked{asked}, true, false)
+			limit := l.tally.Judge([]ProducerAsked{asked}, true, false)
 			require.Equal(t, text, words.Limit(&limit))
 			require.Equal(t, kind, limit.Kind)
 			require.Greater(t, limit.Share, mostly)
@@ -319,7 +319,7 @@ func TestLimitOfIdleProducer(t *testing.T) {
 	input(900 * time.Millisecond)(l)
 	l.producers[0].Wait(WaitEnded, 30*time.Microsecond)
 	l.second(Measure)
-	limit := l.Tally().Judge(make([]ProducerAsked, 1), true, false)
+	limit := l.tally.Judge(make([]ProducerAsked, 1), true, false)
 	require.NotContains(t, words.Limit(&limit), "never waited")
 	require.False(t, result.OfTester(limit.Kind), words.Limit(&limit))
 }
@@ -387,7 +387,7 @@ func TestLimitOfConsumers(t *testing.T) {
 				tt.second(l)
 				l.second(Measure)
 			}
-			limit := l.Tally().Judge(nil, false, false)
+			limit := l.tally.Judge(nil, false, false)
 			require.Equal(t, tt.text, words.Limit(&limit))
 			require.Equal(t, tt.kind, limit.Kind)
 		})
@@ -396,11 +396,11 @@ func TestLimitOfConsumers(t *testing.T) {
 	l.SetWorkers([]Worker{{Closed: true}, {Name: "consumer-0", Waits: l.receive}})
 	of(input(950*ms), old(100, ms))(l)
 	l.second(Measure)
-	limit := l.Tally().Judge(nil, false, true)
+	limit := l.tally.Judge(nil, false, true)
 	require.Equal(t, "unknown (consumers had received all, and waited 95% of the time)",
 		words.Limit(&limit), "nobody sends while they receive what was stored")
 	l = newTold(t, 1)
 	old(100, ms)(l)
 	l.second(Warmup)
-	require.Equal(t, result.LimitUnknown, l.Tally().Judge(nil, false, false).Kind, "nothing was measured")
+	require.Equal(t, result.LimitUnknown, l.tally.Judge(nil, false, false).Kind, "nothing was measured")
 }

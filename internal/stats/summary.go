@@ -125,7 +125,7 @@ func (m *periods) sum(step bool) Summary {
 
 // BeginStep lets the sums of a step begin with the last Collect, or with the run. Call it before the first Collect.
 func (c *Collector) BeginStep() {
-	c.newTally()
+	c.tally = &LoadTally{workers: make([]workerTally, len(c.work)), producers: len(c.producers)}
 	c.beginStep()
 	c.step.Latencies = c.newLatencies()
 	for _, g := range c.groups {
