@@ -18,29 +18,27 @@ import (
 const keptOutput = 16 << 10
 
 // runCommands runs the commands before or after the present step, up to the first that fails.
-func (r *run) runCommands(ctx context.Context, stop <-chan struct{}, when string, list []string) error {
-	return interruptible(ctx, stop, func(ctx context.Context) error {
-		for _, text := range list {
-			if err := r.shell(ctx, when, text); err != nil {
-				return err
-			}
+func (r *run) runCommands(ctx context.Context, when string, list []string) error {
+	for _, text := range list {
+		if err := r.shell(ctx, when, text); err != nil {
+			return err
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // commandsAfter runs the commands after the present step, if it had its load. The first failure ends the run, unless it
 // has ended already. An interruption ends the commands, but not one that has ended the step before: then they run to
 // clean up.
-func (r *run) commandsAfter(ctx context.Context, stop <-chan struct{}, end *ending) {
+func (r *run) commandsAfter(ctx, loading context.Context, end *ending) {
 	if r.step.ended {
 		return
 	}
 	r.step.ended = true
-	if end.interrupted {
-		stop = nil
+	if !end.interrupted {
+		ctx = loading
 	}
-	switch err := r.runCommands(ctx, stop, "after", r.step.plan.After); {
+	switch err := causeOf(ctx, r.runCommands(ctx, "after", r.step.plan.After)); {
 	case errors.Is(err, errInterrupted):
 		end.interrupted, end.reason = true, "interrupted"
 	case err != nil && end.err == nil:

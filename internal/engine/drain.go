@@ -46,21 +46,18 @@ func (r *run) drain(ctx context.Context) (flowing bool) {
 
 // awaitOthers continues with the drain of a shard to which the others still send, until nothing has come for quietTime:
 // consumers that left before would give messages back, or leave them at the broker. It ends as well when the drain
-// time-out has passed without a new message, and with stop.
-func (r *run) awaitOthers(ctx context.Context, stop <-chan struct{}) {
+// time-out has passed without a new message, and with ctx.
+func (r *run) awaitOthers(ctx context.Context) {
 	if r.verify == nil || r.plan.Shard.IsZero() || r.plan.DrainTimeout == 0 {
 		return
 	}
 	started := time.Now()
 	defer func() { r.drained += time.Since(started) }()
-	_ = interruptible(ctx, stop, func(ctx context.Context) error {
-		for more := true; more; {
-			before := r.progress().Received
-			quiet := r.waitQuiet(ctx, time.Now().Add(r.plan.DrainTimeout), quietTime)
-			more = !quiet && ctx.Err() == nil && r.progress().Received > before
-		}
-		return nil
-	})
+	for more := true; more; {
+		before := r.progress().Received
+		quiet := r.waitQuiet(ctx, time.Now().Add(r.plan.DrainTimeout), quietTime)
+		more = !quiet && ctx.Err() == nil && r.progress().Received > before
+	}
 }
 
 // newDrainedCheck returns a function that reports whether the consumers of a step without producers are done, and why:

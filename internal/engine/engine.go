@@ -54,11 +54,14 @@ func Run(
 ) (*stats.Summary, error) {
 	r := newRun(c)
 	r.step = r.steps[0]
-	err := r.openStep(ctx, stop)
+	loading, endLoading := interruptible(ctx, stop)
+	defer endLoading()
+	err := r.openStep(loading)
 	if err == nil {
-		err = r.awaitStart(ctx, stop)
+		err = r.awaitStart(loading)
 	}
 	if err != nil {
+		err = causeOf(loading, err)
 		r.closeAll(ctx)
 		return nil, err
 	}
@@ -67,20 +70,20 @@ func Run(
 		r.pulse.Stop()
 		return nil, err
 	}
-	end := r.loadStep(ctx, stop)
+	end := r.loadStep(loading)
 	for !end.endsRun() && r.step.index+1 < len(r.steps) {
-		end = r.runNextStep(ctx, stop, end)
+		end = r.runNextStep(ctx, loading, end)
 	}
 	r.sampler.enterPhase(stats.Drain)
 	if r.drain(ctx) && !end.endsRun() {
-		r.awaitOthers(ctx, stop)
+		r.awaitOthers(loading)
 	}
 	r.endExpiry()
 	r.awaitCount(ctx, countWhileOpen, countEvery)
 	r.unanswered = unansweredMessages(r.producers)
 	r.recordEnds(ctx, r.subs)
 	left := r.closeAll(ctx)
-	r.commandsAfter(ctx, stop, &end)
+	r.commandsAfter(ctx, loading, &end)
 	r.watched.Stop()
 	r.sampler.finish()
 	r.pulse.Stop()

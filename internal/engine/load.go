@@ -33,11 +33,11 @@ func failed(worker string, err error) ending {
 func (e *ending) endsRun() bool { return e.err != nil || e.interrupted || e.aborted }
 
 // loadStep runs the workers of the present step until its load ends, and stops the producers.
-func (r *run) loadStep(ctx context.Context, stop <-chan struct{}) ending { //nolint:gocyclo // one step after the other
+func (r *run) loadStep(loading context.Context) ending { //nolint:gocyclo // one step after the other
 	s := r.step
 	r.beginLoad()
 	r.endExpiry = s.startExpiry()
-	finished, stopProducers := r.startProducers(ctx)
+	finished, stopProducers := r.startProducers(context.WithoutCancel(loading))
 	defer func() {
 		stopProducers()
 		s.loaded = r.clock.Now() - s.start
@@ -84,9 +84,7 @@ func (r *run) loadStep(ctx context.Context, stop <-chan struct{}) ending { //nol
 			return ending{reason: "duration reached"}
 		case <-s.quotasUsed:
 			return ending{reason: "message count reached"}
-		case <-stop:
-			return interrupted()
-		case <-ctx.Done():
+		case <-loading.Done():
 			return interrupted()
 		case end := <-r.failures:
 			return end
@@ -99,11 +97,9 @@ func (r *run) loadStep(ctx context.Context, stop <-chan struct{}) ending { //nol
 				return ending{reason: why}
 			}
 		case <-finished:
-			select { // producers that failed or were interrupted end, too
+			select { // producers that failed end, too
 			case end := <-r.failures:
 				return end
-			case <-ctx.Done():
-				return interrupted()
 			default:
 				return ending{reason: r.step.allSent()}
 			}

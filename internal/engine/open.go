@@ -18,27 +18,28 @@ import (
 // floods.
 const openAtOnce = 16
 
-// interruptible calls f with a context that ends with ctx or stop.
-func interruptible(ctx context.Context, stop <-chan struct{}, f func(context.Context) error) error {
+var errInterrupted = errors.New("interrupted while connecting")
+
+// interruptible returns a context that ends with ctx or stop, then with errInterrupted as the cause.
+func interruptible(ctx context.Context, stop <-chan struct{}) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	done := make(chan struct{})
-	defer close(done)
 	go func() {
 		select {
 		case <-stop:
 			cancel(errInterrupted)
-		case <-done:
+		case <-ctx.Done():
 		}
 	}()
-	err := f(ctx)
+	return ctx, func() { cancel(nil) }
+}
+
+// causeOf returns the cause for which ctx has ended instead of the error of a call that this cut short.
+func causeOf(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return cause
 	}
 	return err
 }
-
-var errInterrupted = errors.New("interrupted while connecting")
 
 // openGroups opens the closed groups of the present step: drivers, then all consumers, then all producers. It stops at
 // the first error.
@@ -284,23 +285,21 @@ func openDiagnosed[T any](ctx context.Context, e *Endpoint, f func(context.Conte
 }
 
 // awaitStart waits until the planned start of the load.
-func (r *run) awaitStart(ctx context.Context, stop <-chan struct{}) error {
+func (r *run) awaitStart(ctx context.Context) error {
 	if r.plan.StartAt.IsZero() {
 		return nil
 	}
-	return interruptible(ctx, stop, func(ctx context.Context) error {
-		start := r.plan.StartAt.Add(-r.plan.ClockShift)
-		if late := time.Since(start); late > 0 {
-			return driver.Errorf(driver.ClassTimeout, "", "give a later --start-at: connecting takes its time",
-				"the workers were open %s after the moment of --start-at", late.Round(time.Millisecond))
+	start := r.plan.StartAt.Add(-r.plan.ClockShift)
+	if late := time.Since(start); late > 0 {
+		return driver.Errorf(driver.ClassTimeout, "", "give a later --start-at: connecting takes its time",
+			"the workers were open %s after the moment of --start-at", late.Round(time.Millisecond))
+	}
+	for left := time.Until(start); left > 0; left = time.Until(start) { // repeated in case the wall clock is set
+		select {
+		case <-time.After(min(left, time.Second)):
+		case <-ctx.Done():
+			return ctx.Err()
 		}
-		for left := time.Until(start); left > 0; left = time.Until(start) { // repeated in case the wall clock is set
-			select {
-			case <-time.After(min(left, time.Second)):
-			case <-ctx.Done():
-				return fmt.Errorf("wait for --start-at: %w", ctx.Err())
-			}
-		}
-		return nil
-	})
+	}
+	return nil
 }

@@ -88,31 +88,32 @@ func canReopen(a, b *plan.Group) bool {
 }
 
 // openStep prepares the load of the present step: it runs its commands and opens its groups.
-func (r *run) openStep(ctx context.Context, stop <-chan struct{}) error {
-	if err := r.runCommands(ctx, stop, "before", r.step.plan.Before); err != nil {
+func (r *run) openStep(ctx context.Context) error {
+	if err := r.runCommands(ctx, "before", r.step.plan.Before); err != nil {
 		return err
 	}
-	if err := interruptible(ctx, stop, r.openGroups); err != nil {
+	if err := r.openGroups(ctx); err != nil {
 		return err
 	}
-	return interruptible(ctx, stop, func(ctx context.Context) error { r.countFrom(ctx); return nil })
+	r.countFrom(ctx)
+	return nil
 }
 
 // runNextStep ends the present step and runs the next one up to the end of its load.
-func (r *run) runNextStep(ctx context.Context, stop <-chan struct{}, end ending) ending {
+func (r *run) runNextStep(ctx, loading context.Context, end ending) ending {
 	r.sampler.enterPhase(stats.Drain)
 	r.settleStep(ctx)
 	r.endExpiry()
 	following := r.steps[r.step.index+1]
 	r.closeLeaving(ctx, following)
-	r.commandsAfter(ctx, stop, &end)
+	r.commandsAfter(ctx, loading, &end)
 	if end.endsRun() {
 		return end
 	}
 	r.endStep(end, r.sampler.endStep(following.plan.Name))
 	r.step = following
 	following.start = r.clock.Now()
-	err := r.openStep(ctx, stop)
+	err := causeOf(loading, r.openStep(loading))
 	if err == nil {
 		err = r.setRelativeRates()
 	}
@@ -124,7 +125,7 @@ func (r *run) runNextStep(ctx context.Context, stop <-chan struct{}, end ending)
 		return ending{reason: "step " + following.plan.Name + " could not begin", err: err}
 	}
 	following.start = r.clock.Now()
-	return r.loadStep(ctx, stop)
+	return r.loadStep(loading)
 }
 
 // settleStep waits until the messages in flight have ended, and, if the step wants it, all have been received.
