@@ -98,7 +98,7 @@ func (r *run) awaitCount(ctx context.Context, while, every time.Duration) {
 	if r.counting == nil || ctx.Err() != nil {
 		return
 	}
-	if r.silent || r.inFlight() > 0 { // the broker hardly answers
+	if r.silent || inFlight(r.producers) > 0 { // the broker hardly answers
 		while = 0
 	}
 	for deadline := time.Now().Add(while); ; {
@@ -205,7 +205,7 @@ func (r *run) compareCount(at place, e *Endpoint, g *brokerside.Growth) result.D
 }
 
 // countedAnew drops counts that are too low after an outage, or after a broker could not be reached: a restarted broker
-// counts from 0, and a message with a lost settlement is received twice and acknowledged once.
+// counts from 0, and a message with a lost settlement is received twice and acknowledged once. It adds notes on these.
 func countedAnew(s *stats.Summary) {
 	if s.BrokerCount == nil {
 		return
@@ -219,4 +219,5 @@ func countedAnew(s *stats.Summary) {
 			d.Acknowledged, d.Why = nil, "messages may have been delivered twice and acknowledged once"
 		}
 	}
+	s.BrokerCount.Notes = s.BrokerCount.Unknown()
 }

@@ -193,12 +193,12 @@ func callWithin[T any](ctx context.Context, f func(context.Context) (T, error)) 
 		v, err := f(ctx)
 		results <- result{v, err}
 	}()
-	late := make(chan struct{})
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(cancelGrace, func() { close(late) }) })()
+	late, cancel := hurried(ctx)
+	defer cancel()
 	select {
 	case r := <-results:
 		return r.value, r.err
-	case <-late:
+	case <-late.Done():
 		var none T
 		return none, errStuck
 	}

@@ -22,13 +22,13 @@ func (r *run) drain(ctx context.Context) (flowing bool) {
 		patience = min(patience, silentDrainTimeout)
 	}
 	deadline := started.Add(patience)
-	r.waitFor(ctx, deadline, func() bool { return r.inFlight() == 0 })
+	r.waitFor(ctx, deadline, func() bool { return inFlight(r.producers) == 0 })
 	if len(r.step.consumers) == 0 {
 		return false
 	}
 	if r.expectedKnown() {
 		r.waitFor(ctx, deadline, func() bool { return r.awaited() == 0 })
-		if r.verify != nil && r.patience() > 0 && r.inFlight() == 0 {
+		if r.verify != nil && r.patience() > 0 && inFlight(r.producers) == 0 {
 			r.waitFor(ctx, time.Now().Add(proofTime), func() bool { return r.awaited() == 0 || r.allProven() })
 		}
 		switch {
@@ -60,22 +60,22 @@ func (r *run) awaitOthers(ctx context.Context) {
 	}
 }
 
-// newDrainedCheck returns a function that reports whether the consumers of a step without producers are done, and why:
-// they have received all messages that the run has sent or, if the number is unknown, nothing for drainedIdleTime. If
+// newDrainedCheck returns a function that returns why the consumers of a step without producers are done, or "": they
+// have received all messages that the run has sent or, if the number is unknown, nothing for drainedIdleTime. If
 // messages are missing, the drain time-out ends the wait.
-func (r *run) newDrainedCheck() func() (why string, done bool) {
+func (r *run) newDrainedCheck() func() (why string) {
 	q := quiet[uint64]{most: 4 * watchInterval}
-	return func() (string, bool) {
+	return func() string {
 		idle := q.look(r.received())
 		known := r.expectedKnown() && r.countCopies() == 0
 		switch {
 		case known && r.awaited() == 0, !known && idle >= drainedIdleTime:
-			return "drained", true
+			return "drained"
 		case known && idle >= max(r.plan.DrainTimeout, drainedIdleTime):
 			r.silent = true // shortens the drain
-			return "nothing came any more", true
+			return "nothing came any more"
 		default:
-			return "", false
+			return ""
 		}
 	}
 }
@@ -115,9 +115,7 @@ func (r *run) waitFor(ctx context.Context, deadline time.Time, done func() bool)
 	}
 }
 
-// inFlight counts the messages of the run in flight, and the producers that are still in Send.
-func (r *run) inFlight() uint64 { return inFlight(r.producers) }
-
+// inFlight counts the messages of producers in flight, and the producers that are still in Send.
 func inFlight(producers []*producer) (n uint64) {
 	for _, p := range producers {
 		switch {

@@ -49,9 +49,7 @@ type Config struct {
 // The error is not nil if there was no load: a worker could not be opened, or a reporter could not begin
 // ([ErrReporters]). Its class reports whether the broker was unreachable. After the start of the load the error is nil,
 // and the summary lists the problems.
-func Run(
-	ctx context.Context, stop <-chan struct{}, c *Config, reporter report.Reporter,
-) (*stats.Summary, error) {
+func Run(ctx context.Context, stop <-chan struct{}, c *Config, reporter report.Reporter) (*stats.Summary, error) {
 	r := newRun(c)
 	r.step = r.steps[0]
 	loading, endLoading := interruptible(ctx, stop)

@@ -57,7 +57,7 @@ func (r *run) loadStep(loading context.Context) ending { //nolint:gocyclo // one
 	silence, aborts := r.newSilenceCheck(), r.aborts()
 	second := time.Tick(sampleInterval)
 	var arrivalTick <-chan time.Time
-	var drained func() (why string, done bool)
+	var drained func() (why string)
 	if s.plan.Drained && !s.plan.Produces() { // producers may be in other shards only
 		drained = r.newDrainedCheck()
 	}
@@ -93,7 +93,7 @@ func (r *run) loadStep(loading context.Context) ending { //nolint:gocyclo // one
 			if drained == nil {
 				continue
 			}
-			if why, done := drained(); done {
+			if why := drained(); why != "" {
 				return ending{reason: why}
 			}
 		case <-finished:

@@ -47,19 +47,18 @@ type use struct {
 
 func newStep(r *run, index int) *step {
 	s := &step{plan: &r.plan.Steps[index], index: index, quotasUsed: make(chan struct{})}
+	var quotas uint64
 	for _, g := range s.plan.Groups {
 		for _, workers := range r.groups {
 			if canReopen(workers.plan, g) {
-				s.uses = append(s.uses, &use{group: workers, plan: g, to: r.sendsTo(g)})
+				u := &use{group: workers, plan: g, to: r.sendsTo(g)}
+				if u.quota() > 0 {
+					quotas++
+				}
+				s.uses = append(s.uses, u)
 				s.producers = append(s.producers, workers.producers...)
 				s.consumers = append(s.consumers, workers.consumers...)
 			}
-		}
-	}
-	var quotas uint64
-	for _, u := range s.uses {
-		if u.quota() > 0 {
-			quotas++
 		}
 	}
 	s.quotaUsed = load.NewQuota(quotas, func() { close(s.quotasUsed) })
@@ -138,7 +137,7 @@ func (r *run) settleStep(ctx context.Context) {
 		return
 	}
 	started := time.Now()
-	r.waitFor(ctx, started.Add(r.plan.DrainTimeout), func() bool { return r.inFlight() == 0 })
+	r.waitFor(ctx, started.Add(r.plan.DrainTimeout), func() bool { return inFlight(r.producers) == 0 })
 	r.drained = time.Since(started)
 }
 

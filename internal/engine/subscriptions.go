@@ -54,10 +54,6 @@ func (c *consumer) subscriptionName() string {
 
 // addSubscriptions records the subscriptions of the present step's consumers that are open and not started.
 func (r *run) addSubscriptions() {
-	own := int64(0)
-	if r.role.Produces() {
-		own = r.id
-	}
 	for _, c := range r.step.consumers {
 		if c.load != nil {
 			continue
@@ -74,7 +70,7 @@ func (r *run) addSubscriptions() {
 			s.had += c.rec.Total()
 		}
 		if r.verify != nil {
-			c.checker = verify.NewChecker(s.tracker, own)
+			c.checker = verify.NewChecker(s.tracker, r.ownMessages())
 		}
 	}
 }

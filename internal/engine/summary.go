@@ -59,9 +59,6 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 	r.setOutside(s)
 	r.judgeVerification(s)
 	countedAnew(s)
-	if c := s.BrokerCount; c != nil {
-		c.Notes = c.Unknown()
-	}
 	r.findAll(s, excess)
 	s.Outcome.Success = len(s.Problems()) == 0
 	s.Values = metrics(s)

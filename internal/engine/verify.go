@@ -86,17 +86,21 @@ func (p place) named() driver.Destination {
 
 // progress returns the counts for snapshots.
 func (r *run) progress() (sum result.Progress) {
-	run := r.verify.id
-	if !r.role.Produces() {
-		run = 0
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, s := range r.subs {
-		p := s.tracker.Progress(run, r.verify.ledgers[s.place]...)
+		p := s.tracker.Progress(r.ownMessages(), r.verify.ledgers[s.place]...)
 		sum.Add(&p)
 	}
 	return sum
+}
+
+// ownMessages returns the run whose messages are not foreign: this one; 0 for any if this one sends none.
+func (r *run) ownMessages() int64 {
+	if !r.role.Produces() {
+		return 0
+	}
+	return r.id
 }
 
 // missingAt returns the number of messages known to be missing at a subscription.

@@ -87,22 +87,20 @@ func groups(sides []*Side) (list [][]*Received) {
 		subscription string
 		side         int // for private ones: place of the side plus one
 	}
-	var order []key
-	parts := map[key][]*Received{}
+	at := map[key]int{} // in the list
 	for i, side := range sides {
 		for _, part := range side.Received {
 			k := key{destination: part.Destination, subscription: part.Subscription}
 			if part.Private {
 				k.side = i + 1
 			}
-			if parts[k] == nil {
-				order = append(order, k)
+			n, known := at[k]
+			if !known {
+				n, list = len(list), append(list, nil)
+				at[k] = n
 			}
-			parts[k] = append(parts[k], part)
+			list[n] = append(list[n], part)
 		}
-	}
-	for _, k := range order {
-		list = append(list, parts[k])
 	}
 	return list
 }

@@ -50,22 +50,21 @@ func (l *Ledger) Again(n int64, variant int) driver.ID {
 	id := l.id
 	id.Number = n
 	id.Sum = l.sums.sum(&id, l.bodies[variant])
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.sealed {
-		l.resent.add(uint64(n))
-	}
+	l.note(func() { l.resent.add(uint64(n)) })
 	return id
 }
 
-// NotAgain takes the last Again of a message back: it did not leave once more.
-func (l *Ledger) NotAgain(n int64) {
+// note calls f, which changes what the lock guards, unless the ledger is sealed.
+func (l *Ledger) note(f func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.sealed {
-		l.resent.remove(uint64(n))
+		f()
 	}
 }
+
+// NotAgain takes the last Again of a message back: it did not leave once more.
+func (l *Ledger) NotAgain(n int64) { l.note(func() { l.resent.remove(uint64(n)) }) }
 
 // explain is the [stream.explain] of a stream of the ledger's messages.
 func (l *Ledger) explain(s *stream) (twice, counted uint64) {
@@ -88,13 +87,7 @@ func (l *Ledger) SetBodies(bodies ...uint32) { l.bodies = bodies }
 func (l *Ledger) Count() uint64 { return uint64(l.next.Load()) }
 
 // Mark notes the number of messages numbered so far: see [Result].LostBefore.
-func (l *Ledger) Mark() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.sealed {
-		l.marks = append(l.marks, l.Count())
-	}
-}
+func (l *Ledger) Mark() { l.note(func() { l.marks = append(l.marks, l.Count()) }) }
 
 // Unsent takes the number of the last message back, as it did not leave: the next message gets it.
 func (l *Ledger) Unsent() { l.next.Store(l.id.Number) }
@@ -102,22 +95,16 @@ func (l *Ledger) Unsent() { l.next.Store(l.id.Number) }
 // Done notes the outcome of message n. It need not be called for messages that were accepted and not withheld. It is
 // safe for concurrent use.
 func (l *Ledger) Done(n int64, o driver.Outcome) {
-	if o.State == driver.Accepted && !o.Withheld {
+	exception := l.refused
+	switch {
+	case o.State == driver.Accepted && !o.Withheld:
 		return
+	case o.State == driver.Accepted:
+		exception = l.withheld
+	case o.State == driver.Unknown:
+		exception = l.unconfirmed
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.sealed {
-		return
-	}
-	switch o.State {
-	case driver.Accepted:
-		l.withheld.Add(uint64(n))
-	case driver.Unknown:
-		l.unconfirmed.Add(uint64(n))
-	default:
-		l.refused.Add(uint64(n))
-	}
+	l.note(func() { exception.Add(uint64(n)) })
 }
 
 // Seal ends the ledger and returns its contents; the messages in flight count as unconfirmed. Outcomes that come later
@@ -126,7 +113,7 @@ func (l *Ledger) Seal(inFlight []int64) *Sent {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := &Sent{
-		Producer: l.id.Producer, Destination: hidden(l.dest), Count: uint64(l.next.Load()),
+		Producer: l.id.Producer, Destination: hidden(l.dest), Count: l.Count(),
 		refused: l.refused, unconfirmed: l.unconfirmed, withheld: l.withheld, Resent: l.resent, Marks: l.marks,
 	}
 	if l.sealed {
@@ -147,7 +134,7 @@ func (l *Ledger) Seal(inFlight []int64) *Sent {
 func (l *Ledger) open(arrived *roaring64.Bitmap, from uint64) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	sent := uint64(l.next.Load())
+	sent := l.Count()
 	from = min(from, sent)
 	expected, got := sent-from, below(arrived, sent)-below(arrived, from)
 	for _, exception := range []*roaring64.Bitmap{l.refused, l.unconfirmed, l.withheld} {
