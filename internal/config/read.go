@@ -25,8 +25,8 @@ import (
 
 // read reads a value into a field of its type. Values of lists are added.
 func (s *Setting) read(field any, text string) error { //nolint:gocyclo // a flat switch over types
-	if err := s.checkWord(text); err != nil {
-		return err
+	if words := s.Words(); words != nil && !slices.Contains(words, text) {
+		return errors.New("must be one of " + strings.Join(words, ", "))
 	}
 	switch p := field.(type) {
 	case *bool:
@@ -107,17 +107,9 @@ func addTo[T any](list *[]T, text string, parse func(string) (T, error)) error {
 	return err
 }
 
-// checkWord refuses a text that is not among the words, if there are some.
-func (s *Setting) checkWord(text string) error {
-	if s.Words() == nil || slices.Contains(s.Words(), text) {
-		return nil
-	}
-	return errors.New("must be one of " + strings.Join(s.Words(), ", "))
-}
-
 func (s *Setting) readBool(p *bool, text string) error {
-	if s.Words() != nil {
-		*p = text == s.Words()[1]
+	if words := s.Words(); words != nil {
+		*p = text == words[1]
 		return nil
 	}
 	b, err := strconv.ParseBool(text)

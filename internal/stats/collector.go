@@ -203,8 +203,10 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 	}
 	c.findStalls(phase, now.Sub(c.start), last)
 	c.marker.add(s)
-	s.Stalled, s.Stalls = c.stalls.fresh, c.stalls.soFar()
-	c.stalls.fresh = false
+	for _, p := range c.stalls.parts {
+		s.Stalls = append(s.Stalls, p.PartStalls)
+	}
+	s.Stalled, c.stalls.fresh = c.stalls.fresh, false
 	c.addRowGroups(&s.Row, s.To.Sub(s.From), first, last)
 	c.last = s.To
 	return s

@@ -61,16 +61,16 @@ func (q *quiet) addGap(to, waiting time.Duration) {
 
 // takeGaps returns the gaps since the last call, and the gap in progress. owed is the begin of the worker's present
 // wait; never without one. With last, no more will come.
-func (q *quiet) takeGaps(owed time.Duration, last bool) (closed []gap, open gap) {
+func (q *quiet) takeGaps(owed time.Duration, last bool) workerGaps {
 	if last {
 		q.endWait()
 	}
-	closed = q.gaps
+	closed := q.gaps
 	q.gaps = nil
 	if q.owed = min(q.owed, owed); owed == never {
 		q.owed = never
 	}
-	return closed, gap{q.last, never, max(q.last, q.owed)}
+	return workerGaps{closed, gap{q.last, never, max(q.last, q.owed)}}
 }
 
 // endOwed records that the awaited answer or message may not come any more.

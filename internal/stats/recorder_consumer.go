@@ -67,7 +67,7 @@ func (r *ConsumerRecorder) Ready(now time.Duration) {
 }
 
 // takeGaps returns the gaps since the last call, and the one in progress. With owed, a message waits at the broker.
-func (r *ConsumerRecorder) takeGaps(now time.Duration, owed, last bool) (closed []gap, open gap) {
+func (r *ConsumerRecorder) takeGaps(now time.Duration, owed, last bool) workerGaps {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	since := never

@@ -109,7 +109,7 @@ func (r *ProducerRecorder) owed() bool {
 }
 
 // takeGaps returns the gaps since the last call, and the one in progress.
-func (r *ProducerRecorder) takeGaps(now time.Duration, last bool) (closed []gap, open gap) {
+func (r *ProducerRecorder) takeGaps(now time.Duration, last bool) workerGaps {
 	waiting := r.waiting.Load()
 	r.mu.Lock()
 	defer r.mu.Unlock()

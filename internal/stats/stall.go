@@ -131,12 +131,10 @@ func (c *Collector) findStalls(phase Phase, now time.Duration, last bool) {
 	m.arrange(c)
 	var workers []workerGaps
 	for _, r := range c.producers {
-		closed, open := r.takeGaps(now, last)
-		workers = append(workers, workerGaps{closed, open})
+		workers = append(workers, r.takeGaps(now, last))
 	}
 	for i, r := range c.consumers {
-		closed, open := r.takeGaps(now, phase != Drain && c.delivered.owes(i), last)
-		workers = append(workers, workerGaps{closed, open})
+		workers = append(workers, r.takeGaps(now, phase != Drain && c.delivered.owes(i), last))
 	}
 	m.open = nil
 	pauses := c.meter.pulse.stopped()
@@ -189,22 +187,17 @@ func (m *stallMeter) keep(s stall, phase Phase) {
 	if longer {
 		m.found[*longest-1], s = s, m.found[*longest-1]
 	}
+	if phase != Measure {
+		return
+	}
 	for _, more := range m.more {
-		if phase == Measure && !s.covered {
+		if !s.covered {
 			more[""]++
 		}
-		if phase == Measure && s.part.kind == ofGroup {
+		if s.part.kind == ofGroup {
 			more[s.part.Group]++
 		}
 	}
-}
-
-// soFar returns the sums of the parts.
-func (m *stallMeter) soFar() (list []PartStalls) {
-	for _, p := range m.parts {
-		list = append(list, p.PartStalls)
-	}
-	return list
 }
 
 // setStalls sets the stalls of a group in the present step or the run, found or lasting now, by their starts; without

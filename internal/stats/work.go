@@ -22,26 +22,21 @@ type workerMeter struct {
 func (c *Collector) readWaits(now time.Time) {
 	little := time.Duration(saturatedWait * float64(now.Sub(c.last)))
 	for i := range c.work {
-		c.work[i].read(c, i, now, little)
+		m, worker := &c.work[i], &c.workers[i]
+		var waits driver.Waits
+		if worker.Waits != nil {
+			waits = worker.Waits.Waits()
+		}
+		m.noLeave = max(m.noLeave, worker.CreditWaits+waits.Credit.Times)
+		m.socketWaits = max(m.socketWaits, worker.SocketWaits+waits.Socket.Times)
+		if m.lap = (laps{}); worker.Closed {
+			continue
+		}
+		l := m.lapsOf(&waits, c, i, now)
+		l.connection = waits.Reader.Known && l.took[lapReader] <= little
+		if !m.fresh {
+			m.lap = l
+		}
+		m.fresh = false
 	}
-}
-
-// read notes the waits of worker i since the last interval.
-func (m *workerMeter) read(c *Collector, i int, now time.Time, little time.Duration) {
-	worker := c.workers[i]
-	var waits driver.Waits
-	if worker.Waits != nil {
-		waits = worker.Waits.Waits()
-	}
-	m.noLeave = max(m.noLeave, worker.CreditWaits+waits.Credit.Times)
-	m.socketWaits = max(m.socketWaits, worker.SocketWaits+waits.Socket.Times)
-	if m.lap = (laps{}); worker.Closed {
-		return
-	}
-	l := m.lapsOf(&waits, c, i, now)
-	l.connection = waits.Reader.Known && l.took[lapReader] <= little
-	if !m.fresh {
-		m.lap = l
-	}
-	m.fresh = false
 }
