@@ -113,13 +113,11 @@ func sample(values []float64) *benchmath.Sample {
 func judge(rows []Row, i int) {
 	var tested []*Row
 	for r := range rows {
-		row := &rows[r]
-		if len(row.Cells[0].Values) > 0 && len(row.Cells[i].Values) > 0 {
-			tested = append(tested, row)
+		a, c := &rows[r].Cells[0], &rows[r].Cells[i]
+		if len(a.Values) == 0 || len(c.Values) == 0 {
+			continue
 		}
-	}
-	for _, row := range tested {
-		a, c := &row.Cells[0], &row.Cells[i]
+		tested = append(tested, &rows[r])
 		c.P = benchmath.AssumeNothing.Compare(sample(a.Values), sample(c.Values)).P
 		if a.Median != 0 {
 			c.Change = (c.Median - a.Median) / a.Median

@@ -202,7 +202,6 @@ func TestBoundedRuns(t *testing.T) {
 		require.Equal(t, bounded, strings.Contains(text.String(), "completed.avg   at least 1002/s"), text.String())
 		if bounded {
 			require.Contains(t, text.String(), "inconclusive: perfmq was the limit, so this rate is a lower bound: completed.avg")
-			require.Equal(t, []int{5, 0}, []int{sets[0].Bounded(), sets[1].Bounded()})
 		}
 	}
 }

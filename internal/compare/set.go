@@ -145,21 +145,15 @@ func (s *Set) Sift() {
 	}
 }
 
-// Bounded is the number of repeats that perfmq limited.
-func (s *Set) Bounded() (n int) {
-	for _, r := range s.Repeats {
-		if r.LowerBound() {
-			n++
-		}
-	}
-	return n
-}
-
 // bounded returns a sentence about the runs that perfmq limited; empty without such runs.
 func bounded(sets []Set) string {
 	n, all := 0, 0
 	for i := range sets {
-		n, all = n+sets[i].Bounded(), all+len(sets[i].Repeats)
+		for _, r := range sets[i].Repeats {
+			if all++; r.LowerBound() {
+				n++
+			}
+		}
 	}
 	return record.LowerBounds(n, all)
 }

@@ -52,27 +52,22 @@ func (r *run) readsFrom(g *plan.Group) *Endpoint {
 func (r *run) brokers() (list []result.Broker) {
 	for _, g := range r.plan.Groups() {
 		for _, side := range g.Sides() {
-			if b := r.broker(g, r.endpoints[side]); b.Product != "" && !slices.Contains(list, b) {
+			identified, ok := r.driver(r.endpoints[side]).(driver.Identified)
+			if !ok {
+				continue
+			}
+			b := result.Broker{Name: side.Name, Protocol: side.Protocol}
+			b.Product, b.Version = identified.Broker()
+			if len(g.Brokers()) > 1 {
+				b.Side = "consumers"
+				if side == g.ProducerBroker {
+					b.Side = "producers"
+				}
+			}
+			if b.Product != "" && !slices.Contains(list, b) {
 				list = append(list, b)
 			}
 		}
 	}
 	return list
-}
-
-// broker returns the identity that the broker of one side of a group reported; the zero value if it reported none.
-func (r *run) broker(g *plan.Group, side *Endpoint) (b result.Broker) {
-	identified, ok := r.driver(side).(driver.Identified)
-	if !ok {
-		return b
-	}
-	b.Name, b.Protocol = side.Name, side.Protocol
-	b.Product, b.Version = identified.Broker()
-	if g.Role.Produces() && g.Role.Consumes() && !g.SameBroker() {
-		b.Side = "consumers"
-		if side.Broker == g.ProducerBroker {
-			b.Side = "producers"
-		}
-	}
-	return b
 }

@@ -169,7 +169,7 @@ func newRun(c *Config) *run {
 	r.known.producers, r.known.consumers = map[worker]*producer{}, map[worker]*consumer{}
 	r.known.names = map[string]bool{}
 	if p.Verify {
-		r.verify = newVerification(r.id, p.VerifyFile)
+		r.verify = newVerification(p.VerifyFile)
 	}
 	process, producers := processName(), 0
 	groups := distinctGroups(p)

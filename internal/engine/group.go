@@ -159,7 +159,9 @@ func newProducer(r *run, id int, g *plan.Group, spec driver.ProducerSpec) *produ
 	if r.verify == nil {
 		p.spec.Origin = driver.ID{Run: r.id, Producer: int64(id), Number: driver.Unnumbered, Delay: spec.Delay.Milliseconds()}
 	} else {
-		p.ledger = r.verify.ledger(id, &p.spec, p.place())
+		p.ledger = verify.NewLedger(r.id, id, p.place().named()) // updateSpecs sets its bodies
+		p.ledger.Delay(spec.Delay)
+		r.verify.ledgers[p.place()] = append(r.verify.ledgers[p.place()], p.ledger)
 	}
 	p.load = r.newLoad(id, p)
 	return p

@@ -50,7 +50,7 @@ func TestWaitedInVain(t *testing.T) {
 				open := &consumer{broker: new(plan.Broker), ended: make(chan struct{}), rec: stats.NewConsumerRecorder(), driver: idle{}}
 				g := &group{consumers: []*consumer{open}}
 				r := &run{
-					plan: &plan.Plan{DrainTimeout: tt.drain}, role: tt.role, clock: load.NewClock(), verify: newVerification(1, ""),
+					plan: &plan.Plan{DrainTimeout: tt.drain}, role: tt.role, clock: load.NewClock(), verify: newVerification(""), id: 1,
 					step: &step{plan: &plan.Step{}, uses: []*use{{group: g, plan: &plan.Group{}}}, consumers: g.consumers},
 				}
 				r.addSubscriptions()
@@ -67,7 +67,7 @@ func TestWaitedInVain(t *testing.T) {
 					}
 					<-time.After(s.stall)
 					if s.message {
-						id := driver.ID{Run: r.verify.id, Sum: -1} // is illegible: it came, and that is all
+						id := driver.ID{Run: r.id, Sum: -1} // is illegible: it came, and that is all
 						require.Equal(t, verify.Illegible, open.checker.Check(&driver.Delivery{ID: id}, r.clock.Epoch(r.clock.Now())))
 					}
 				}

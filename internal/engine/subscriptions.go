@@ -58,8 +58,10 @@ func (r *run) addSubscriptions() {
 		if c.load != nil {
 			continue
 		}
-		s := r.subscription(c)
-		if s == nil {
+		var s *subscription
+		if i := slices.IndexFunc(r.subs, func(s *subscription) bool { return !s.over && s.isOf(c) }); i >= 0 {
+			s = r.subs[i]
+		} else {
 			s = r.newSubscription(c)
 			r.mu.Lock()
 			r.subs = append(r.subs, s)
@@ -75,28 +77,20 @@ func (r *run) addSubscriptions() {
 	}
 }
 
-// subscription returns the subscription of a consumer; nil before it exists.
-func (r *run) subscription(c *consumer) *subscription {
-	for _, s := range r.subs {
-		if !s.over && s.place == c.place() && s.name == c.subscriptionName() {
-			return s
-		}
-	}
-	return nil
+// isOf reports whether the subscription is that of the consumer, or an earlier one of its name.
+func (s *subscription) isOf(c *consumer) bool {
+	return s.place == c.place() && s.name == c.subscriptionName()
 }
 
 func (r *run) newSubscription(c *consumer) *subscription {
-	s := &subscription{
-		place: c.place(), name: c.subscriptionName(),
-		opened: r.clock.Epoch(r.clock.Now()),
-	}
+	s := &subscription{place: c.place(), name: c.subscriptionName(), opened: r.clock.Epoch(r.clock.Now())}
 	if r.verify != nil {
 		s.tracker, s.arrivals = verify.NewTracker(), new(arrivals)
 		if r.outages != nil {
 			s.tracker.Reconnecting(r.outages)
 		}
 	}
-	if slices.ContainsFunc(r.subs, func(o *subscription) bool { return o.place == s.place && o.name == s.name }) {
+	if slices.ContainsFunc(r.subs, func(o *subscription) bool { return o.isOf(c) }) {
 		s.again = " in step " + r.step.plan.Name
 	}
 	if s.name != "" && r.step.index > 0 {

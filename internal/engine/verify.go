@@ -23,7 +23,6 @@ import (
 
 // verification is the additional state of a run with plan.Verify.
 type verification struct {
-	id      int64 // of the run
 	ledgers map[place][]*verify.Ledger
 	before  os.FileInfo // the file at plan.VerifyFile when the run began; nil if there was none
 
@@ -53,9 +52,9 @@ func (v *arrivals) inVain(now int64, patience time.Duration) (quietly, proven bo
 }
 
 // newVerification returns the verification of a run; path is the file for its side.
-func newVerification(id int64, path string) *verification {
+func newVerification(path string) *verification {
 	before, _ := os.Stat(path)
-	v := &verification{id: id, ledgers: map[place][]*verify.Ledger{}, before: before}
+	v := &verification{ledgers: map[place][]*verify.Ledger{}, before: before}
 	v.renewProbes()
 	return v
 }
@@ -65,14 +64,6 @@ func newRunNumber() int64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return max(int64(binary.LittleEndian.Uint64(b[:])>>1), 1)
-}
-
-// ledger returns a new ledger for a producer, whose bodies [run.updateSpecs] sets.
-func (v *verification) ledger(index int, spec *driver.ProducerSpec, where place) *verify.Ledger {
-	l := verify.NewLedger(v.id, index, where.named())
-	l.Delay(spec.Delay)
-	v.ledgers[where] = append(v.ledgers[where], l)
-	return l
 }
 
 // named returns the destination under a name that is unique over all sites.
@@ -206,7 +197,7 @@ func (v *verification) renewProbes() {
 func (r *run) side() *verify.Side {
 	v := r.verify
 	v.renewProbes()
-	side := &verify.Side{ID: v.id, Role: string(r.role), Shard: r.plan.Shard.Number, Shards: r.plan.Shard.Of}
+	side := &verify.Side{ID: r.id, Role: string(r.role), Shard: r.plan.Shard.Number, Shards: r.plan.Shard.Of}
 	for _, p := range r.producers {
 		side.TTL = side.TTL || p.spec.TTL > 0
 		s := p.load.Seal()
@@ -261,7 +252,7 @@ func (r *run) judgeVerification(s *stats.Summary) {
 	}
 	path := r.plan.VerifyFile
 	if r.verify.fileTaken(path) {
-		path = fmt.Sprintf("%s.%d", path, r.verify.id)
+		path = fmt.Sprintf("%s.%d", path, r.id)
 		findError(s, "verify-file", fmt.Errorf("another process wrote %s, so this side is in %s: "+
 			"give each process its own file", r.plan.VerifyFile, path))
 	}

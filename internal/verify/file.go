@@ -61,28 +61,26 @@ func Encode(side *Side) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	content := bytes.NewBuffer(uint64Bytes(uint64(len(text))))
-	content.Write(text)
+	content := appendPart(nil, text)
 	for _, at := range side.sets() {
-		set := *at
-		if set == nil || set.IsEmpty() {
-			content.Write(uint64Bytes(0))
-			continue
+		var part []byte
+		if set := *at; set != nil && !set.IsEmpty() {
+			set.RunOptimize()
+			if part, err = set.ToBytes(); err != nil {
+				return nil, err
+			}
 		}
-		set.RunOptimize()
-		content.Write(uint64Bytes(set.GetSerializedSizeInBytes()))
-		if _, err := set.WriteTo(content); err != nil {
-			return nil, err
-		}
+		content = appendPart(content, part)
 	}
-	file := append([]byte(fileMagic), binary.LittleEndian.AppendUint32(nil, fileVersion)...)
-	file = append(file, uint64Bytes(uint64(content.Len()))...)
-	file = append(file, content.Bytes()...)
+	file := appendPart(binary.LittleEndian.AppendUint32([]byte(fileMagic), fileVersion), content)
 	sum := sha256.Sum256(file)
 	return append(file, sum[:]...), nil
 }
 
-func uint64Bytes(n uint64) []byte { return binary.LittleEndian.AppendUint64(nil, n) }
+// appendPart appends the length of a part, and the part.
+func appendPart(to, part []byte) []byte {
+	return append(binary.LittleEndian.AppendUint64(to, uint64(len(part))), part...)
+}
 
 // Decode reads a side from the content of a file.
 func Decode(data []byte) (*Side, error) {

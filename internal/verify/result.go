@@ -162,11 +162,8 @@ func (s *Scope) Title() string {
 	return s.Destination + " (" + s.Name + ")"
 }
 
-// Verified returns the verification without examples, for a result; nil for nil.
+// Verified returns the verification without examples, for a result.
 func (r *Result) Verified() *result.Verification {
-	if r == nil {
-		return nil
-	}
 	v := r.Verification
 	v.Subscriptions = []result.Subscription{}
 	for i := range r.Scopes {
