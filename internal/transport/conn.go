@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"sync"
@@ -31,7 +32,7 @@ type Conn struct {
 
 // NewConn returns a connection over conn, which is raw or TLS on top of it.
 func NewConn(host Endpoint, conn net.Conn, raw *Metered, mem *Buffers) *Conn {
-	c := &Conn{Net: conn, Raw: raw, In: NewInput(conn, raw, mem, nil), host: host, over: make(chan struct{})}
+	c := &Conn{Net: conn, Raw: raw, In: NewInput(conn, raw, mem), host: host, over: make(chan struct{})}
 	c.Out = NewOutput(conn, raw, mem, c.Fail)
 	return c
 }
@@ -84,13 +85,21 @@ func (c *Conn) Shake(ctx context.Context, shake func() error) error {
 // Start starts the reader, and then signs of life: the peer wants one each owed, and the connection ends when it gives
 // none for patience, by the named setting; zero for none. idle is called when all that has come is processed.
 func (c *Conn) Start(idle, read func(), owed, patience time.Duration, beat func([]byte) []byte, setting string) {
-	c.In.OnIdle(idle)
+	c.In.Idle = idle
 	c.running.Go(func() {
 		read()
 		c.In.Release()
 	})
-	c.pulse.owed, c.pulse.patience, c.pulse.beat, c.pulse.setting = owed, patience, beat, setting
-	c.startPulse()
+	p := &c.pulse
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.owed, p.patience, p.beat, p.setting = owed, patience, beat, setting
+	// Four checks in the shorter of the two times.
+	if shorter := min(cmp.Or(owed, patience), cmp.Or(patience, owed)); shorter > 0 {
+		p.every = max(shorter/4, time.Millisecond)
+		p.wrote, p.waited = time.Now(), c.Raw.Reading().Time
+		p.timer = time.AfterFunc(p.every, c.checkPulse)
+	}
 }
 
 // Put sends small frames, without waiting for room. It fails only when the connection has ended, or ends with it: the
@@ -120,7 +129,7 @@ func (c *Conn) Leave(ctx context.Context, bye func(context.Context)) {
 		cancel()
 	}
 	c.Fail(ErrClosed)
-	c.stopPulse()
+	c.pulse.stop()
 	c.running.Wait()
 	c.Out.Wait()
 }
@@ -142,29 +151,13 @@ type pulse struct {
 	waited, silent time.Duration // by the reader, for bytes
 }
 
-// startPulse begins to check the connection, if it needs that: four times in the shorter of the two times.
-func (c *Conn) startPulse() {
-	p := &c.pulse
+// stop ends the checks, and returns when they have ended.
+func (p *pulse) stop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	every := p.owed
-	if every == 0 || p.patience > 0 && p.patience < every {
-		every = p.patience
-	}
-	if every > 0 {
-		p.every = max(every/4, time.Millisecond)
-		p.wrote, p.waited = time.Now(), c.Raw.Reading().Time
-		p.timer = time.AfterFunc(p.every, c.checkPulse)
-	}
-}
-
-// stopPulse ends the checks, and returns when they have ended.
-func (c *Conn) stopPulse() {
-	c.pulse.mu.Lock()
-	defer c.pulse.mu.Unlock()
-	if c.pulse.timer != nil {
-		c.pulse.timer.Stop()
-		c.pulse.timer = nil
+	if p.timer != nil {
+		p.timer.Stop()
+		p.timer = nil
 	}
 }
 

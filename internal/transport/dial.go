@@ -22,10 +22,16 @@ func First[C any](
 	open func(context.Context, Endpoint) (C, error),
 ) (c C, err error) {
 	deadline := time.Now().Add(timeout)
-	hosts = ordered(hosts, order)
+	chosen := hosts
+	if len(order) > 0 {
+		chosen = nil
+	}
+	for _, i := range order {
+		chosen = append(chosen, hosts[i])
+	}
 	var errs []error
-	for i, host := range hosts {
-		share := time.Until(deadline) / time.Duration(len(hosts)-i)
+	for i, host := range chosen {
+		share := time.Until(deadline) / time.Duration(len(chosen)-i)
 		hostCtx, cancel := context.WithTimeout(ctx, share)
 		opened, err := open(hostCtx, host)
 		cancel()
@@ -78,18 +84,6 @@ func TimeLeft(ctx context.Context) time.Duration {
 		return time.Until(deadline)
 	}
 	return 0
-}
-
-// ordered returns the hosts at these indexes; without indexes all hosts in their order.
-func ordered(hosts []Endpoint, order []int) []Endpoint {
-	if len(order) == 0 {
-		return hosts
-	}
-	list := make([]Endpoint, 0, len(order))
-	for _, i := range order {
-		list = append(list, hosts[i])
-	}
-	return list
 }
 
 // secure puts TLS on raw and performs the handshake with host. On failure it closes raw; the error is a [driver.Error]

@@ -33,26 +33,23 @@ type Input struct {
 	conn io.Reader
 	net  *Metered // the same as conn; nil if conn lies above it, as under TLS
 	mem  *Buffers
-	// idle is called before each read that may have to wait: all received bytes have been processed.
-	idle func()
+	// Idle, unless it is nil, is called before each read that may have to wait: all received bytes have been processed. It
+	// is set before the first read.
+	Idle func()
 
 	buf  *buffer // nil: empty
 	r, w int     // its contents are buf[r:w]
 	err  error   // of the connection, returned once the buffer is empty
 }
 
-// NewInput returns an input that reads from conn, which is net or lies above it. idle may be nil.
-func NewInput(conn io.Reader, net *Metered, mem *Buffers, idle func()) *Input {
-	in := &Input{conn: conn, mem: mem, idle: idle}
+// NewInput returns an input that reads from conn, which is net or lies above it.
+func NewInput(conn io.Reader, net *Metered, mem *Buffers) *Input {
+	in := &Input{conn: conn, mem: mem}
 	if conn == io.Reader(net) && net.polled.usable() {
 		in.net = net
 	}
 	return in
 }
-
-// OnIdle sets the function that is called before each read that may have to wait. OnIdle must not be called while
-// another method is running.
-func (in *Input) OnIdle(f func()) { in.idle = f }
 
 // Size returns InputSize.
 func (in *Input) Size() int { return InputSize }
@@ -114,16 +111,6 @@ func (in *Input) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// ReadByte implements [io.ByteReader].
-func (in *Input) ReadByte() (byte, error) {
-	b, err := in.Peek(1)
-	if err != nil {
-		return 0, err
-	}
-	in.r++
-	return b[0], nil
-}
-
 // takeErr returns the error once: after an expired deadline, reading may continue.
 func (in *Input) takeErr() error {
 	err := in.err
@@ -133,26 +120,23 @@ func (in *Input) takeErr() error {
 
 // fill reads once. Afterwards there are bytes or an error.
 func (in *Input) fill() {
-	if in.idle != nil {
-		in.idle()
+	if in.Idle != nil {
+		in.Idle()
+	}
+	if in.Buffered() == 0 && in.net != nil {
+		in.Release()
+		in.buf, in.w, in.err = in.net.polled.readInto(in.mem)
+		return
+	}
+	if in.buf == nil {
+		in.buf = in.mem.getIn()
+	} else if in.r > 0 {
+		in.w = copy(in.buf.b, in.bytes())
+		in.r = 0
 	}
 	var n int
-	switch {
-	case in.Buffered() == 0 && in.net != nil:
-		in.Release()
-		in.buf, n, in.err = in.net.polled.readInto(in.mem)
-		in.w = n
-	default:
-		if in.buf == nil {
-			in.buf = in.mem.getIn()
-		} else if in.r > 0 {
-			in.w = copy(in.buf.b, in.bytes())
-			in.r = 0
-		}
-		n, in.err = in.conn.Read(in.buf.b[in.w:])
-		in.w += n
-	}
-	if n == 0 && in.Buffered() == 0 {
+	n, in.err = in.conn.Read(in.buf.b[in.w:])
+	if in.w += n; in.w == 0 {
 		in.Release()
 	}
 }

@@ -42,10 +42,10 @@ func TestInputIsABufferedReader(t *testing.T) {
 		if plain {
 			conn = struct{ io.Reader }{m}
 		}
-		in := transport.NewInput(conn, m, &mem, nil)
+		in := transport.NewInput(conn, m, &mem)
 		want := bufio.NewReaderSize(bytes.NewReader(sent), transport.InputSize)
 		for ended := false; !ended; {
-			switch n := random.IntN(80_000); random.IntN(4) {
+			switch n := random.IntN(80_000); random.IntN(3) {
 			case 0:
 				got, err := in.Peek(n)
 				expected, wantErr := want.Peek(n)
@@ -57,19 +57,13 @@ func TestInputIsABufferedReader(t *testing.T) {
 				require.Equal(t, wantErr, err)
 				require.Equal(t, expected, got)
 				ended = err != nil
-			case 2:
+			default:
 				got, expected := make([]byte, n), make([]byte, n)
 				a, err := io.ReadFull(in, got)
 				b, wantErr := io.ReadFull(want, expected)
 				require.Equal(t, wantErr, err)
 				require.Equal(t, b, a)
 				require.True(t, bytes.Equal(expected, got))
-				ended = err != nil
-			default:
-				got, err := in.ReadByte()
-				expected, wantErr := want.ReadByte()
-				require.Equal(t, wantErr, err)
-				require.Equal(t, expected, got)
 				ended = err != nil
 			}
 		}
@@ -83,8 +77,8 @@ func TestInputIdle(t *testing.T) {
 	m, far := pair(t)
 	var mem transport.Buffers
 	var left []int
-	var in *transport.Input
-	in = transport.NewInput(m, m, &mem, func() { left = append(left, in.Buffered()) })
+	in := transport.NewInput(m, m, &mem)
+	in.Idle = func() { left = append(left, in.Buffered()) }
 	_, err := far.Write([]byte("abcdef"))
 	require.NoError(t, err)
 	for range 3 {
@@ -96,7 +90,7 @@ func TestInputIdle(t *testing.T) {
 	require.Equal(t, []int{0}, left[:1])
 	before := len(left)
 	go whenWaited(m, 0, func() { _, _ = far.Write([]byte("x")) })
-	_, err = in.ReadByte()
+	_, err = in.Discard(1)
 	require.NoError(t, err)
 	require.Equal(t, before+1, len(left))
 }
@@ -106,7 +100,7 @@ func TestInputAfterDeadline(t *testing.T) {
 	t.Parallel()
 	m, far := pair(t)
 	var mem transport.Buffers
-	in := transport.NewInput(m, m, &mem, nil)
+	in := transport.NewInput(m, m, &mem)
 	_, err := far.Write([]byte("ab"))
 	require.NoError(t, err)
 	_, err = in.Peek(2)
@@ -139,20 +133,20 @@ func TestIdleInputsTakeNoMemory(t *testing.T) {
 	fars := make([]*net.TCPConn, n)
 	for i := range inputs {
 		conns[i], fars[i] = pair(t)
-		inputs[i] = transport.NewInput(conns[i], conns[i], &mem, nil)
+		inputs[i] = transport.NewInput(conns[i], conns[i], &mem)
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	exchange := func(i int) {
 		_, err := fars[i].Write([]byte("x"))
 		require.NoError(t, err)
-		_, err = inputs[i].ReadByte()
+		_, err = inputs[i].Discard(1)
 		require.NoError(t, err)
 	}
 	for i := range inputs {
 		exchange(i)
 		require.NoError(t, conns[i].SetReadDeadline(time.Unix(1, 0)))
-		_, err := inputs[i].ReadByte() // waits, with nothing to hold on to
+		_, err := inputs[i].Discard(1) // waits, with nothing to hold on to
 		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 		require.NoError(t, conns[i].SetReadDeadline(time.Time{}))
 	}

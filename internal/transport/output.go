@@ -96,15 +96,12 @@ func NewOutput(conn io.Writer, net *Metered, mem *Buffers, fail func(error)) *Ou
 func (o *Output) Lock(ctx context.Context, meter *driver.Meter) ([]byte, error) {
 	o.mu.Lock()
 	for {
-		switch {
-		case o.err != nil:
+		if o.err != nil {
 			defer o.mu.Unlock()
 			return nil, o.err
-		case o.buf == nil:
-			o.buf = o.mem.getOut()
-			return o.buf.b, nil
-		case len(o.buf.b) < outputLimit:
-			return o.buf.b, nil
+		}
+		if b := o.gathered(); len(b.b) < outputLimit {
+			return b.b, nil
 		}
 		if err := o.waitForRoom(ctx, meter); err != nil {
 			return nil, err
@@ -112,17 +109,24 @@ func (o *Output) Lock(ctx context.Context, meter *driver.Meter) ([]byte, error) 
 	}
 }
 
+// gathered returns the buffer of gathered bytes. It is called with the lock.
+func (o *Output) gathered() *buffer {
+	if o.buf == nil {
+		o.buf = o.mem.getOut()
+	}
+	return o.buf
+}
+
 // TryLock is a Lock that does not wait: it returns false, without the lock, where Lock would wait or fail.
 func (o *Output) TryLock() ([]byte, bool) {
 	o.mu.Lock()
-	if o.buf == nil && o.err == nil {
-		o.buf = o.mem.getOut()
+	if o.err == nil {
+		if b := o.gathered(); len(b.b) < outputLimit {
+			return b.b, true
+		}
 	}
-	if o.err != nil || len(o.buf.b) >= outputLimit {
-		o.mu.Unlock()
-		return nil, false
-	}
-	return o.buf.b, true
+	o.mu.Unlock()
+	return nil, false
 }
 
 // waitForRoom is called with the lock, and returns with it unless there is an error.
@@ -177,17 +181,15 @@ func (o *Output) Confirm(to Writer, slot driver.Slot) {
 func (o *Output) Put(frames func([]byte) []byte) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	switch {
-	case o.err != nil:
+	if o.err != nil {
 		return o.err
-	case o.buf != nil && len(o.buf.b) > answerLimit:
+	}
+	b := o.gathered()
+	if len(b.b) > answerLimit {
 		return driver.Errorf(driver.ClassConnectionLost, "", "does the broker hang?",
-			"the broker does not read: %d bytes of answers to it wait", len(o.buf.b))
+			"the broker does not read: %d bytes of answers to it wait", len(b.b))
 	}
-	if o.buf == nil {
-		o.buf = o.mem.getOut()
-	}
-	o.buf.b = frames(o.buf.b)
+	b.b = frames(b.b)
 	return nil
 }
 
@@ -277,12 +279,17 @@ func (o *Output) endWrite(b *buffer, confirm []written, err error) (more bool) {
 	more = o.buf != nil && o.err == nil
 	if !more {
 		o.writing = false
-		if o.idle != nil {
-			close(o.idle)
-			o.idle = nil
-		}
+		o.endDrain()
 	}
 	return more
+}
+
+// endDrain lets Drain return. It is called with the lock.
+func (o *Output) endDrain() {
+	if o.idle != nil {
+		close(o.idle)
+		o.idle = nil
+	}
 }
 
 // notifyWriters notifies the writers of messages, with consecutive messages of one writer together.
@@ -306,10 +313,7 @@ func (o *Output) Fail(err error) {
 		o.err = err
 		close(o.failed)
 	}
-	if o.idle != nil {
-		close(o.idle)
-		o.idle = nil
-	}
+	o.endDrain()
 }
 
 // Drain waits until all gathered bytes are passed to the operating system, ctx ends, or the output has failed.

@@ -3,6 +3,8 @@ package transport
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -135,9 +137,6 @@ func (c *Lease[C]) close(ctx context.Context) {
 	})
 	select {
 	case <-c.ended:
-		return
-	case <-c.ready:
-		<-c.ended
 	case <-ctx.Done():
 		select {
 		case <-c.ready:
@@ -152,10 +151,7 @@ func (c *Lease[C]) close(ctx context.Context) {
 func (p *Pool[C]) Close(ctx context.Context) error {
 	p.mu.Lock()
 	p.closed = true
-	left := make([]*Lease[C], 0, len(p.conns))
-	for _, c := range p.conns {
-		left = append(left, c)
-	}
+	left := slices.Collect(maps.Values(p.conns))
 	clear(p.conns)
 	p.mu.Unlock()
 	for _, c := range left {

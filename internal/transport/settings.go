@@ -19,9 +19,9 @@ type Settings[O any] struct {
 // Fail reports a mistake in the settings, with a hint for its correction, which may be empty.
 type Fail func(hint, format string, args ...any)
 
-// Check reads the settings of a driver of the protocol: the URL, the settings for connecting, and the options of opts,
-// or the given ones without opts' own. Check validates options with an enum itself; further, unless it is nil, reports
-// mistakes in the others. All mistakes are returned at once, joined.
+// Check reads the settings of a driver of the protocol: the URL, with user and password of opts if there are any, the
+// settings for connecting, and the options of opts, or the given ones without opts' own. Check validates options with an
+// enum itself; further, unless it is nil, reports mistakes in the others. All mistakes are returned at once, joined.
 func Check[O any](
 	p *Protocol, opts driver.OpenOptions, options O, further func(*Settings[O], Fail),
 ) (Settings[O], error) {
@@ -36,9 +36,20 @@ func Check[O any](
 	} else if opts.Options != nil && !ok {
 		fail("", "options of type %T are not those of %s", opts.Options, p.Title)
 	}
+	if opts.ConnectTimeout <= 0 {
+		fail("", "the connect timeout must be above zero")
+	}
 	var err error
-	if s.Target, err = p.Check(opts); err != nil {
+	if s.Target, err = p.Parse(opts.URL); err != nil {
 		errs = append(errs, err)
+	}
+	if opts.User != "" || opts.Password != "" {
+		s.Target.User, s.Target.Password = opts.User, opts.Password
+	}
+	if s.Target.TLS {
+		if _, err := opts.TLS.Config("host"); err != nil {
+			errs = append(errs, &driver.Error{Class: driver.ClassTLS, Op: op, Err: err})
+		}
 	}
 	for _, err := range driver.CheckOptions(&s.Options) {
 		fail("", "%w", err)

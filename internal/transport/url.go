@@ -54,29 +54,6 @@ func (p *Protocol) Hosts(raw string) (list []string) {
 	return list
 }
 
-// Check parses opts.URL, applies user and password of opts if there are any, and validates the other settings for
-// connecting. It reports all mistakes at once, joined.
-func (p *Protocol) Check(opts driver.OpenOptions) (Target, error) {
-	const op = "check the settings"
-	var errs []error
-	if opts.ConnectTimeout <= 0 {
-		errs = append(errs, driver.Errorf(driver.ClassOther, op, "", "the connect timeout must be above zero"))
-	}
-	t, err := p.Parse(opts.URL)
-	if err != nil {
-		errs = append(errs, err)
-	}
-	if opts.User != "" || opts.Password != "" {
-		t.User, t.Password = opts.User, opts.Password
-	}
-	if t.TLS {
-		if _, err := opts.TLS.Config("host"); err != nil {
-			errs = append(errs, &driver.Error{Class: driver.ClassTLS, Op: op, Err: err})
-		}
-	}
-	return t, errors.Join(errs...)
-}
-
 // Parse parses scheme://[user[:password]@]host[:port][,host[:port]]... It does not use net/url for the whole, which
 // refuses lists of hosts. Its errors never show the password.
 func (p *Protocol) Parse(raw string) (Target, error) {
@@ -119,7 +96,8 @@ func (p *Protocol) Parse(raw string) (Target, error) {
 	for text := range strings.SplitSeq(rest, ",") {
 		e, err := p.endpoint(strings.TrimSpace(text), useTLS)
 		if err != nil {
-			errs = append(errs, driver.Errorf(driver.ClassOther, op, p.example(scheme, useTLS), "%w", err))
+			form := fmt.Sprintf("write it as %[1]s://HOST:%[2]s or %[1]s://a:%[2]s,b:%[2]s", scheme, p.port(useTLS))
+			errs = append(errs, driver.Errorf(driver.ClassOther, op, form, "%w", err))
 		}
 		t.Hosts = append(t.Hosts, e)
 	}
@@ -129,13 +107,12 @@ func (p *Protocol) Parse(raw string) (Target, error) {
 	return t, nil
 }
 
-// example returns a hint with the form of a URL.
-func (p *Protocol) example(scheme string, useTLS bool) string {
-	port := p.PlainPort
+// port returns the default port.
+func (p *Protocol) port(useTLS bool) string {
 	if useTLS {
-		port = p.TLSPort
+		return p.TLSPort
 	}
-	return fmt.Sprintf("write it as %[1]s://HOST:%[2]s or %[1]s://a:%[2]s,b:%[2]s", scheme, port)
+	return p.PlainPort
 }
 
 func (t *Target) setUser(text string) error {
@@ -150,10 +127,7 @@ func (t *Target) setUser(text string) error {
 }
 
 func (p *Protocol) endpoint(text string, useTLS bool) (Endpoint, error) {
-	e := Endpoint{Host: text, Port: p.PlainPort}
-	if useTLS {
-		e.Port = p.TLSPort
-	}
+	e := Endpoint{Host: text, Port: p.port(useTLS)}
 	var port string
 	var hasPort, good bool
 	if inner, ok := strings.CutPrefix(text, "["); ok {

@@ -129,21 +129,25 @@ func FuzzParseURL(f *testing.F) {
 }
 
 func TestCheck(t *testing.T) {
+	check := func(opts driver.OpenOptions) (Target, error) {
+		s, err := Check(amqp(), opts, struct{}{}, nil)
+		return s.Target, err
+	}
 	good := driver.OpenOptions{URL: "amqps://u:p@h", ConnectTimeout: 1}
-	got, err := amqp().Check(good)
+	got, err := check(good)
 	require.NoError(t, err)
 	require.Equal(t, Target{TLS: true, Hosts: []Endpoint{{"h", "5671"}}, User: "u", Password: "p"}, got)
 	good.User = "other"
-	got, err = amqp().Check(good)
+	got, err = check(good)
 	require.NoError(t, err)
 	require.Equal(t, "other", got.User)
 	require.Empty(t, got.Password, "that of another user")
 
-	_, err = amqp().Check(driver.OpenOptions{URL: "amqps://h", TLS: driver.TLS{CAFile: "missing.pem"}})
+	_, err = check(driver.OpenOptions{URL: "amqps://h", TLS: driver.TLS{CAFile: "missing.pem"}})
 	require.ErrorContains(t, err, "connect timeout")
 	require.ErrorContains(t, err, "missing.pem", "all mistakes at once")
-	_, err = amqp().Check(driver.OpenOptions{URL: "amqp://h", ConnectTimeout: 1, TLS: driver.TLS{CAFile: "missing.pem"}})
+	_, err = check(driver.OpenOptions{URL: "amqp://h", ConnectTimeout: 1, TLS: driver.TLS{CAFile: "missing.pem"}})
 	require.NoError(t, err, "not encrypted")
-	_, err = amqp().Check(driver.OpenOptions{URL: "amqp://h:x", ConnectTimeout: 1})
+	_, err = check(driver.OpenOptions{URL: "amqp://h:x", ConnectTimeout: 1})
 	require.ErrorContains(t, err, "port")
 }

@@ -112,7 +112,7 @@ func productOf(name, version string) wire.Open {
 func (p *peer) serve(conn net.Conn) {
 	defer conn.Close()
 	began := time.Now()
-	reader := wire.NewFrameReader(transport.NewInput(conn, transport.Meter(conn), &transport.Buffers{}, nil), 1<<20)
+	reader := wire.NewFrameReader(transport.NewInput(conn, transport.Meter(conn), &transport.Buffers{}), 1<<20)
 	p.mu.Lock()
 	p.conn, p.reader = conn, reader
 	p.mu.Unlock()

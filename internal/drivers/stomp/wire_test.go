@@ -50,7 +50,7 @@ func FuzzReceipt(f *testing.F) {
 // connectionOf returns a connection that reads from r.
 func connectionOf(r io.Reader, maxBody int) *connection {
 	c := &connection{}
-	c.in = wire.NewReader(transport.NewInput(r, nil, new(transport.Buffers), nil), maxHead, maxBody)
+	c.in = wire.NewReader(transport.NewInput(r, nil, new(transport.Buffers)), maxHead, maxBody)
 	return c
 }
 
