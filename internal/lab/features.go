@@ -98,7 +98,6 @@ func featureColumns() []feature {
 		{drivertest.Redelivered, "Redelivered", "the broker says that it has delivered a message before"},
 		{drivertest.Reject, "Reject", "a consumer rejects messages"},
 		{drivertest.Release, "Release", "a consumer gives messages back"},
-		{drivertest.Concurrency, "Concurrent", "several messages of a consumer are delivered at once"},
 		{drivertest.Delay, "Delayed", "delayed deliveries, `--delivery-delay`"},
 		{drivertest.Text, "Text", "messages of text, `--message-type text`"},
 	}

@@ -21,9 +21,8 @@
 //
 // # Receiving
 //
-// [Consumer.Run] calls deliver for each message, one at a time unless [ConsumerSpec.Concurrency] allows more, and
-// settles the message as deliver's [Verdict] says, after it has returned. Messages are delivered in the order in which
-// they come from the broker.
+// [Consumer.Run] calls deliver for each message, one at a time, and settles the message as deliver's [Verdict] says,
+// after it has returned. Messages are delivered in the order in which they come from the broker.
 //
 // # Closing
 //
@@ -266,7 +265,6 @@ type KindCapabilities struct {
 	Credit              bool // the receive window can be set
 	Reject              bool // consumers can reject messages
 	Release             bool // consumers can give messages back
-	Concurrency         bool // several messages of a consumer can be delivered at once
 	Delay               bool // producers can ask for a delayed delivery
 	Text                bool // messages can be text, and receivers can tell text from bytes
 	Redelivered         bool // the broker marks messages that it has delivered before

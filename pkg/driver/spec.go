@@ -174,8 +174,6 @@ type ConsumerSpec struct {
 	TransactionSize int `set:"tx-size" roles:"consumer" range:"1.." none:"no transactions" help:"messages per transaction of a consumer; implies --tx"`
 	// Commits is called for each such transaction that has ended. It may be nil.
 	Commits Commits
-	// Concurrency is the number of messages that may be delivered at once; 0 and 1 mean one after the other.
-	Concurrency int
 	// Failing is the verdict that deliver may give instead of [Accept]: [Reject] or [Release]. A driver refuses with
 	// [ClassUnsupported] a verdict that it, or this broker, cannot carry out. The zero value is Accept: deliver gives no
 	// other verdict.
@@ -192,7 +190,6 @@ func (s *ConsumerSpec) Missing(c *KindCapabilities) []string {
 		{"--consumer-fail as release", s.Failing == Release, c.Release},
 		{"--durable", s.Durable, c.DurableSubscription},
 		{"--shared", s.Shared, c.SharedSubscription},
-		{"--concurrency", s.Concurrency > 1, c.Concurrency},
 	})
 }
 

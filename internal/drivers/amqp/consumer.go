@@ -24,8 +24,8 @@ const (
 // consumer is a [driver.Consumer]: a receiving link in a session of its own.
 //
 // On a connection with no other user the connection's reader delivers: a message is not copied and no goroutine is
-// woken. On a shared connection, where a slow consumer would then hold up the others, and for transactions and
-// concurrent deliveries, messages are copied and held for Run. The credit bounds their number.
+// woken. On a shared connection, where a slow consumer would then hold up the others, and for transactions, messages are
+// copied and held for Run. The credit bounds their number.
 //
 // Messages are settled in ranges: when the reader has nothing more to read, but at the latest after a quarter of the
 // credit.
@@ -54,7 +54,8 @@ type consumer struct {
 	presettle bool // it is settled
 	pieces    []byte
 	listed    bool // in connection.settle
-	reader    decoder
+
+	decoder decoder // of the goroutine that delivers: Run while it has messages, else the reader
 
 	mu            sync.Mutex
 	state         int
@@ -179,17 +180,7 @@ func (k *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 	k.mu.Unlock()
 	k.settleAll() // gives the initial credit
 	k.lease.Conn.Out.Flush()
-	var err error
-	switch {
-	case k.spec.TransactionSize > 0:
-		tx := &receiveTx{k: k}
-		err = k.runHeld(ctx, tx, func(h *held) error { return tx.deliver(ctx, h) })
-	case k.spec.Concurrency > 1:
-		err = k.runConcurrently(ctx)
-	default:
-		var dec decoder
-		err = k.runHeld(ctx, nil, func(h *held) error { return k.deliverHeld(h, &dec) })
-	}
+	err := k.runHeld(ctx)
 	k.mu.Lock()
 	k.state = stateEnded
 	k.giveBack(k.first) // prefetched, but not delivered
@@ -225,12 +216,16 @@ func (k *consumer) next(ctx context.Context) (*held, error) {
 	return nil, nil
 }
 
-// each calls deliver for messages that next returned, until ctx ends. It releases the rest to the broker.
-func (k *consumer) each(ctx context.Context, h *held, deliver func(*held) error) (err error) {
+// each delivers messages that next returned, until ctx ends. It releases the rest to the broker.
+func (k *consumer) each(ctx context.Context, h *held, tx *receiveTx) (err error) {
 	for h != nil && err == nil && ctx.Err() == nil {
 		following := h.next
 		h.next = nil
-		err = deliver(h)
+		if tx != nil {
+			err = tx.deliver(ctx, h)
+		} else {
+			err = k.deliverHeld(h)
+		}
 		h = following
 	}
 	k.mu.Lock()
@@ -249,9 +244,13 @@ func (k *consumer) giveBack(h *held) {
 	}
 }
 
-// runHeld delivers held messages; there are none if the reader delivers. It commits a transaction, unless tx is nil,
-// when no more messages come.
-func (k *consumer) runHeld(ctx context.Context, tx *receiveTx, deliver func(*held) error) error {
+// runHeld delivers held messages; there are none if the reader delivers. It commits a transaction when no more messages
+// come.
+func (k *consumer) runHeld(ctx context.Context) error {
+	var tx *receiveTx
+	if k.spec.TransactionSize > 0 {
+		tx = &receiveTx{k: k}
+	}
 	for {
 		wait, stopWaiting := ctx, context.CancelFunc(func() {})
 		if tx != nil && tx.n > 0 {
@@ -261,7 +260,7 @@ func (k *consumer) runHeld(ctx context.Context, tx *receiveTx, deliver func(*hel
 		stopWaiting()
 		switch {
 		case h != nil:
-			err = k.each(ctx, h, deliver)
+			err = k.each(ctx, h, tx)
 		case tx != nil && tx.n > 0:
 			err = cmp.Or(err, tx.commit(context.WithoutCancel(ctx)))
 		}
@@ -276,8 +275,8 @@ func (k *consumer) runHeld(ctx context.Context, tx *receiveTx, deliver func(*hel
 }
 
 // deliverHeld delivers a held message.
-func (k *consumer) deliverHeld(h *held, dec *decoder) error {
-	d, err := dec.decode(k.lease.Conn, h.text)
+func (k *consumer) deliverHeld(h *held) error {
+	d, err := k.decoder.decode(k.lease.Conn, h.text)
 	if err != nil {
 		return err
 	}
@@ -285,44 +284,13 @@ func (k *consumer) deliverHeld(h *held, dec *decoder) error {
 	k.mu.Lock()
 	k.recordVerdict(h.id, h.settled, v)
 	k.releaseHeld(h)
-	due := k.since >= max(k.credit/4, 1) || k.spec.Concurrency > 1
+	due := k.since >= max(k.credit/4, 1)
 	k.mu.Unlock()
 	if due {
 		k.settleAll()
 		k.lease.Conn.Out.Flush()
 	}
 	return nil
-}
-
-// runConcurrently delivers several messages at once. The first failure ends that.
-func (k *consumer) runConcurrently(ctx context.Context) error {
-	ctx, end := context.WithCancelCause(ctx)
-	defer end(nil)
-	work := make(chan *held)
-	var workers sync.WaitGroup
-	for range k.spec.Concurrency {
-		workers.Go(func() {
-			var dec decoder
-			for h := range work {
-				if err := k.deliverHeld(h, &dec); err != nil {
-					end(err)
-				}
-			}
-		})
-	}
-	err := k.runHeld(ctx, nil, func(h *held) error {
-		select {
-		case work <- h:
-		case <-ctx.Done():
-			k.mu.Lock()
-			k.giveBack(h)
-			k.mu.Unlock()
-		}
-		return nil
-	})
-	close(work)
-	workers.Wait()
-	return cmp.Or(err, context.Cause(ctx))
 }
 
 // stop ends the consumer because the broker or the connection has ended it.
@@ -342,7 +310,7 @@ func (k *consumer) Host() string { return k.lease.Conn.Host() }
 // Waits implements [driver.Waiter].
 func (k *consumer) Waits() driver.Waits {
 	w := driver.Waits{Reader: k.lease.Conn.Raw.Reading()}
-	if k.lease.Conn.WasShared.Load() || k.spec.TransactionSize > 0 || k.spec.Concurrency > 1 {
+	if k.lease.Conn.WasShared.Load() || k.spec.TransactionSize > 0 {
 		w.Input = k.input.Idle()
 	}
 	return w

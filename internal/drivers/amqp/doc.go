@@ -27,9 +27,9 @@
 //
 // # Receiving
 //
-// On a connection with no other user the reader delivers a consumer's messages, without a copy. On a shared connection,
-// in transactions and for concurrent deliveries they are copied and held for Run. They are settled in ranges: when the
-// reader has nothing more to read, at the latest after a quarter of the credit.
+// On a connection with no other user the reader delivers a consumer's messages, without a copy. On a shared connection
+// and in transactions they are copied and held for Run. They are settled in ranges: when the reader has nothing more to
+// read, at the latest after a quarter of the credit.
 //
 // # Transactions
 //

@@ -96,9 +96,9 @@ func TestClosedFromHere(t *testing.T) {
 	})
 }
 
-// TestUnreadableAmongSeveral: a message that cannot be read ends Run at once, also where several are delivered at a time
-// and no other comes.
-func TestUnreadableAmongSeveral(t *testing.T) {
+// TestUnreadableOnASharedConnection: a message that cannot be read ends Run at once, also where Run delivers and no other
+// comes.
+func TestUnreadableOnASharedConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		credited := false
 		p := newPeer(t)
@@ -113,9 +113,8 @@ func TestUnreadableAmongSeveral(t *testing.T) {
 			return false
 		}
 		d := p.driver(driver.OpenOptions{})
-		spec := consumerSpec()
-		spec.Concurrency = 2
-		k := musttest.Get(d.Consumer(t.Context(), spec))(t)
+		k := musttest.Get(d.Consumer(t.Context(), consumerSpec()))(t)
+		k.(*consumer).lease.Conn.WasShared.Store(true)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		err := k.Run(ctx, accept)

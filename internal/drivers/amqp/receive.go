@@ -163,7 +163,7 @@ func (k *consumer) receiveMessage(id uint32, settled bool, payload []byte) error
 		due = true
 	case !k.holdsMessages():
 		var d *driver.Delivery
-		if d, err = k.reader.decode(c, payload); err == nil {
+		if d, err = k.decoder.decode(c, payload); err == nil {
 			k.recordVerdict(id, settled, k.deliver(d))
 		}
 		due = k.since >= max(k.credit/4, 1)
@@ -190,7 +190,7 @@ func (k *consumer) holdsMessages() bool {
 		return true
 	default:
 	}
-	return k.spec.TransactionSize > 0 || k.spec.Concurrency > 1 || k.waiting > 0 || k.lease.Conn.WasShared.Load()
+	return k.spec.TransactionSize > 0 || k.waiting > 0 || k.lease.Conn.WasShared.Load()
 }
 
 const (

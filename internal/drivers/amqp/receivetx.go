@@ -17,7 +17,6 @@ type receiveTx struct {
 	id    []byte // nil: no transaction is open
 	n     int    // messages in it
 	frame []byte
-	dec   decoder
 }
 
 // ask sends a request to the coordinator and waits for the answer.
@@ -51,7 +50,7 @@ func (t *receiveTx) deliver(ctx context.Context, h *held) error {
 		}
 		t.id, t.n = begun, 0
 	}
-	d, err := t.dec.decode(k.lease.Conn, h.text)
+	d, err := k.decoder.decode(k.lease.Conn, h.text)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package library
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -18,71 +17,55 @@ type Receiver struct {
 	// Why returns the error of an ended connection. It is set together with Over.
 	Why func() error
 
-	begun, ended atomic.Int64 // calls that settle
-	working      atomic.Int64 // goroutines of Run
+	calls atomic.Int64 // beginnings and ends of settling calls: odd during one
 }
 
 // Settle makes a settling call. If need be, Run's abort ends it.
 func (r *Receiver) Settle(call func()) {
-	r.begun.Add(1)
+	r.calls.Add(1)
 	call()
-	r.ended.Add(1)
+	r.calls.Add(1)
 }
 
-// hangs reports whether the settling call with number begun is still running.
-func (r *Receiver) hangs(begun int64) bool { return r.ended.Load() < begun && r.begun.Load() == begun }
+// hangs reports whether the settling call that ran when calls was n is still running.
+func (r *Receiver) hangs(n int64) bool { return n%2 == 1 && r.calls.Load() == n }
 
-// allHang reports whether all goroutines hang: none delivers a message, or learns why the connection has ended.
-func (r *Receiver) allHang(begun int64) bool {
-	working := r.working.Load() // read first: it only falls
-	return r.hangs(begun) && begun-r.ended.Load() == working
-}
-
-// Run calls next, in so many goroutines, until it fails, or ctx ends, which is no failure. If a settling call lasts
-// long beyond that, Run calls abort, which is to end the connection.
-func (r *Receiver) Run(ctx context.Context, goroutines int, next func(context.Context) error, abort func()) error {
+// Run calls next until it fails, or ctx ends, which is no failure. If a settling call lasts long beyond that, Run calls
+// abort, which is to end the connection.
+func (r *Receiver) Run(ctx context.Context, next func(context.Context) error, abort func()) error {
 	receiving, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	defer context.AfterFunc(receiving, func() {
-		begun := r.begun.Load()
+		n := r.calls.Load()
 		time.AfterFunc(settleGrace, func() {
-			if r.hangs(begun) {
+			if r.hangs(n) {
 				abort()
 			}
 		})
 	})()
-	var working sync.WaitGroup
-	goroutines = max(1, goroutines)
-	r.working.Store(int64(goroutines))
-	for range goroutines {
-		working.Go(func() {
-			defer r.working.Add(-1)
-			for receiving.Err() == nil { // libraries do not look at it while they have messages
-				if err := next(receiving); err != nil {
-					stop(err)
-				}
-			}
-		})
-	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		working.Wait()
+		for receiving.Err() == nil { // libraries do not look at it while they have messages
+			if err := next(receiving); err != nil {
+				stop(err)
+			}
+		}
 	}()
-	for over, look, begun := r.Over, (<-chan time.Time)(nil), int64(0); ; {
+	over, look, n := r.Over, (<-chan time.Time)(nil), int64(0)
+	for waiting := true; waiting; {
 		select {
 		case <-over:
-			over, look, begun = nil, time.After(settleGrace), r.begun.Load()
-			continue
+			over, look, n = nil, time.After(settleGrace), r.calls.Load()
 		case <-look:
-			if !r.allHang(begun) {
-				look, begun = time.After(settleGrace), r.begun.Load()
-				continue
+			if r.hangs(n) { // next neither delivers a message nor learns why the connection has ended
+				stop(r.Why())
+				waiting = false
 			}
-			stop(r.Why())
+			look, n = time.After(settleGrace), r.calls.Load()
 		case <-done:
+			waiting = false
 		}
-		break
 	}
 	if ctx.Err() != nil {
 		return nil

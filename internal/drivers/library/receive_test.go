@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,38 +13,33 @@ import (
 
 // TestReceiverIsNotHeldUp: a call of the library that hangs when its connection has ended does not keep Run.
 func TestReceiverIsNotHeldUp(t *testing.T) {
-	for _, goroutines := range []int{1, 3} {
-		synctest.Test(t, func(t *testing.T) {
-			over, hang, lost := make(chan struct{}), make(chan struct{}), errors.New("lost")
-			r := Receiver{Over: over, Why: func() error { return lost }}
-			result := make(chan error, 1)
-			go func() {
-				result <- r.Run(t.Context(), goroutines, func(context.Context) error {
-					r.Settle(func() { <-hang })
-					return nil
-				}, func() {})
-			}()
-			synctest.Wait()
-			close(over)
-			require.ErrorIs(t, <-result, lost)
-			close(hang)
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		over, hang, lost := make(chan struct{}), make(chan struct{}), errors.New("lost")
+		r := Receiver{Over: over, Why: func() error { return lost }}
+		result := make(chan error, 1)
+		go func() {
+			result <- r.Run(t.Context(), func(context.Context) error {
+				r.Settle(func() { <-hang })
+				return nil
+			}, func() {})
+		}()
+		synctest.Wait()
+		close(over)
+		require.ErrorIs(t, <-result, lost)
+		close(hang)
+	})
 }
 
-// TestReceiverAwaitsADelivery: Run does not end while a message is being delivered, although a call hangs.
+// TestReceiverAwaitsADelivery: Run does not end while a message is being delivered, but when the call after it hangs.
 func TestReceiverAwaitsADelivery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const work = time.Minute
 		over, hang, lost := make(chan struct{}), make(chan struct{}), errors.New("lost")
 		r := Receiver{Over: over, Why: func() error { return lost }}
-		var calls atomic.Int32
 		result, began := make(chan error, 1), time.Now()
 		go func() {
-			result <- r.Run(t.Context(), 2, func(context.Context) error {
-				if calls.Add(1) == 1 {
-					<-time.After(work) // delivers
-				}
+			result <- r.Run(t.Context(), func(context.Context) error {
+				<-time.After(work) // delivers
 				r.Settle(func() { <-hang })
 				return nil
 			}, func() {})
@@ -66,7 +60,7 @@ func TestReceiverTellsItsOwn(t *testing.T) {
 		r := Receiver{Over: over, Why: func() error { return errors.New("lost") }}
 		result := make(chan error, 1)
 		go func() {
-			result <- r.Run(t.Context(), 2, func(ctx context.Context) error {
+			result <- r.Run(t.Context(), func(ctx context.Context) error {
 				r.Settle(func() {})
 				select {
 				case <-over:

@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -289,9 +287,7 @@ type consumer struct {
 	selector  *driver.Property
 	op        string
 	maxBody   int
-	deliver   func(*driver.Delivery) driver.Verdict
-	input     *driver.Meter // waits for messages, while at least one worker waits
-	waiting   int           // workers
+	input     *driver.Meter // waits for messages
 	ahead     fifo[Message] // messages taken and not delivered
 	unsettled int           // messages taken and not settled
 	tx        []Message     // delivered and not settled: in the open transaction, or too late to settle them
@@ -385,32 +381,23 @@ func (c *consumer) leave() {
 
 // Run delivers until ctx ends or the connection is lost.
 func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) driver.Verdict) error {
-	workers, working := errgroup.WithContext(ctx)
-	defer context.AfterFunc(working, c.locked(c.queue.arrived.Broadcast))()
-	c.deliver = deliver
-	for range max(c.spec.Concurrency, 1) {
-		workers.Go(func() error { return c.work(working) })
-	}
-	err := workers.Wait()
-	if err == nil && c.spec.TransactionSize > 0 {
-		c.locked(func() { c.commit(ctx) })()
-	}
-	return err
-}
-
-// work delivers one message after the other, until ctx ends.
-func (c *consumer) work(ctx context.Context) error {
+	defer context.AfterFunc(ctx, c.locked(c.queue.arrived.Broadcast))()
 	var d driver.Delivery
 	for {
 		it, ok, err := c.next(ctx)
-		if !ok {
+		switch {
+		case err != nil:
 			return err
-		}
-		if len(it.Body) > c.maxBody {
+		case !ok:
+			if c.spec.TransactionSize > 0 {
+				c.locked(func() { c.commit(ctx) })()
+			}
+			return nil
+		case len(it.Body) > c.maxBody:
 			return transport.TooLarge(c.op, "a body of", len(it.Body), c.maxBody)
 		}
 		d = driver.Delivery{Time: it.Time, HasTime: true, ID: it.ID, Body: it.Body, Redelivered: it.redelivered}
-		c.settle(ctx, it, c.deliver(&d))
+		c.settle(ctx, it, deliver(&d))
 	}
 }
 
@@ -453,16 +440,12 @@ func (c *consumer) next(ctx context.Context) (it Message, ok bool, err error) {
 
 // idle waits for a time; for a message if that is below 0.
 func (c *consumer) idle(ctx context.Context, wait time.Duration) {
-	if c.waiting++; c.waiting == 1 {
-		c.input.Begin()
-	}
+	c.input.Begin()
+	defer c.input.End()
 	if wait > 0 {
 		c.wait(ctx, wait)
 	} else {
 		c.queue.arrived.Wait()
-	}
-	if c.waiting--; c.waiting == 0 {
-		c.input.End()
 	}
 }
 

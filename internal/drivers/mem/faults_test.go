@@ -3,7 +3,6 @@ package mem_test
 import (
 	"bytes"
 	"context"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -212,46 +211,6 @@ func TestStallNow(t *testing.T) {
 		require.Equal(t, time.Second, time.Since(begin), "Close waits until its context ends")
 		r.stop()
 		require.Equal(t, [driver.NumStates]uint64{driver.Accepted: 30, driver.Unknown: 5}, r.outcomes)
-	})
-}
-
-// Messages that one worker has fetched are for all workers of the consumer, also after a commit.
-func TestWorkersShare(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, mem.Options{})
-		require.NoError(t, r.consumer.Close(t.Context()))
-		spec := driver.ConsumerSpec{Destination: driver.Destination{Name: "q"}, Concurrency: 2, Credit: 2, TransactionSize: 2}
-		c, err := r.driver.Consumer(t.Context(), spec)
-		require.NoError(t, err)
-		var delivering atomic.Int64
-		gate, result := make(chan bool), make(chan error, 1)
-		ctx, cancel := context.WithCancel(t.Context())
-		go func() {
-			result <- c.Run(ctx, accept(func(*driver.Delivery) {
-				delivering.Add(1)
-				defer delivering.Add(-1)
-				<-gate
-			}))
-		}()
-		for range 3 {
-			r.send(1, 2)
-			synctest.Wait()
-			require.EqualValues(t, 2, delivering.Load())
-			r.send(3, 4)
-			gate <- true
-			synctest.Wait()
-			gate <- true
-			synctest.Wait()
-			require.EqualValues(t, 2, delivering.Load())
-			gate <- true
-			gate <- true
-			synctest.Wait()
-		}
-		cancel()
-		require.NoError(t, <-result)
-		require.NoError(t, c.Close(t.Context()))
-		require.EqualValues(t, 6, r.broker.Stats().Commits)
-		r.stop()
 	})
 }
 

@@ -41,8 +41,8 @@ func RocketMQ() *transport.Protocol {
 func Features() (queue, topic driver.KindCapabilities) {
 	queue = driver.KindCapabilities{
 		Exists: true, Persistent: true, TTL: true, Priority: true, Group: true, Properties: true, Selector: true,
-		Transactions: true, TransactedReceive: true, Credit: true, Reject: true, Release: true, Concurrency: true,
-		Redelivered: true, Delay: true, Text: true,
+		Transactions: true, TransactedReceive: true, Credit: true, Reject: true, Release: true, Redelivered: true,
+		Delay: true, Text: true,
 	}
 	topic = queue
 	topic.DurableSubscription, topic.SharedSubscription = true, true

@@ -26,8 +26,8 @@ const (
 //
 // On a connection with no other user the connection's reader delivers: a message is not copied and no goroutine is
 // woken. Messages are copied and held, up to holdLimit, on a shared connection, where a slow consumer would hold up the
-// others and the receipts of producers; with transactions, because the reader has to read their receipts; for
-// concurrent deliveries; and while Run is not running.
+// others and the receipts of producers; with transactions, because the reader has to read their receipts; and while Run
+// is not running.
 type consumer struct {
 	lease   *transport.Lease[*connection]
 	conn    *connection
@@ -39,9 +39,7 @@ type consumer struct {
 	nack    []byte         // header line of the NACK for failing
 	input   *driver.Meter  // of Run: nothing has arrived
 	tx      *receiving     // nil without transactions
-	workers int            // how many messages may be delivered at once
-	work    chan *heldMessage
-	probes  int // so far; of the goroutine that calls Probe
+	probes  int            // so far; of the goroutine that calls Probe
 	closed  bool
 
 	mu      sync.Mutex
@@ -69,14 +67,10 @@ func (d *stompDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (d
 	}
 	k := &consumer{
 		op: "receive from " + spec.Destination.String(), batch: max(1, min(creditOr(spec.Credit)/4, ackBatch)),
-		workers: spec.Concurrency, failing: spec.Failing,
-		input: driver.NewMeter(), arrived: make(chan struct{}, 1), unheld: make(chan struct{}, 1),
+		failing: spec.Failing, input: driver.NewMeter(), arrived: make(chan struct{}, 1), unheld: make(chan struct{}, 1),
 	}
-	switch {
-	case spec.TransactionSize > 0:
+	if spec.TransactionSize > 0 {
 		k.tx = newReceiving(k, &spec)
-	case spec.Concurrency > 1:
-		k.work = make(chan *heldMessage)
 	}
 	var err error
 	if k.lease, err = d.connect(ctx, &spec); err != nil {
@@ -128,7 +122,7 @@ func (k *consumer) Waits() driver.Waits {
 }
 
 // runDelivers reports whether Run delivers instead of the reader.
-func (k *consumer) runDelivers() bool { return k.tx != nil || k.work != nil || k.conn.WasShared.Load() }
+func (k *consumer) runDelivers() bool { return k.tx != nil || k.conn.WasShared.Load() }
 
 // Probe implements [driver.Prober] with an empty transaction: all brokers answer that, and no other frame without an
 // effect.

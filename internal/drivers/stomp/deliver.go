@@ -2,7 +2,6 @@ package stomp
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/transport"
@@ -131,21 +130,14 @@ func (k *consumer) handle(d *driver.Delivery, ack []byte) {
 		return
 	case k.sub.ack == ackClient:
 		k.lastAck = append(k.lastAck[:0], ack...)
+	case verdict == driver.Accept || k.failing == driver.Accept:
+		k.put(wire.ACK, ack, nil)
 	default:
-		k.answer(verdict, ack)
+		k.put(wire.NACK, ack, k.nack)
 	}
 	if k.unacked++; k.unacked >= k.batch {
 		k.settle()
 		k.conn.Out.Flush()
-	}
-}
-
-// answer settles a single message, as the verdict says.
-func (k *consumer) answer(v driver.Verdict, ack []byte) {
-	if v == driver.Accept || k.failing == driver.Accept {
-		k.put(wire.ACK, ack, nil)
-	} else {
-		k.put(wire.NACK, ack, k.nack)
 	}
 }
 
@@ -178,17 +170,11 @@ func (k *consumer) put(command string, ack, header []byte) {
 
 // Run implements [driver.Consumer].
 func (k *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) driver.Verdict) error {
-	var running sync.WaitGroup
 	k.mu.Lock()
 	k.deliver, k.over = deliver, ctx.Done()
-	if k.work != nil {
-		for range k.workers {
-			running.Go(k.deliverWork)
-		}
-	}
 	for ctx.Err() == nil && !k.conn.Dead() {
 		if len(k.held.list) > 0 {
-			k.deliverHeld(ctx)
+			k.deliverHeld()
 			continue
 		}
 		k.settle()
@@ -206,10 +192,6 @@ func (k *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 	k.settle()
 	k.state = stateHolding
 	k.mu.Unlock()
-	if k.work != nil {
-		close(k.work)
-		running.Wait()
-	}
 	if k.tx != nil {
 		k.tx.end(ctx)
 	}
@@ -246,45 +228,21 @@ func (k *consumer) await(ctx context.Context) {
 	}
 }
 
-// deliverHeld delivers the held messages, or lets the workers do so. The lock is held when it begins and ends, and not
-// in between.
-func (k *consumer) deliverHeld(ctx context.Context) {
+// deliverHeld delivers the held messages. The lock is held when it begins and ends, and not in between.
+func (k *consumer) deliverHeld() {
 	k.taken, k.held, k.done = k.held, k.taken.emptied(), 0
-	if k.work != nil {
-		k.held = held{} // workers may still use the texts
-	}
 	k.mu.Unlock()
 	delivered := 0
 	for ; k.done < len(k.taken.list) && !k.ending(); k.done++ {
 		m := k.taken.message(k.done)
-		if k.work == nil {
-			k.handle(&m.Delivery, m.ack)
-			if delivered += m.size(); delivered >= release {
-				k.room(delivered)
-				delivered = 0
-			}
-			continue
+		k.handle(&m.Delivery, m.ack)
+		if delivered += m.size(); delivered >= release {
+			k.room(delivered)
+			delivered = 0
 		}
-		select {
-		case k.work <- m:
-			continue
-		case <-ctx.Done():
-		case <-k.conn.Over():
-		}
-		break
 	}
 	k.room(delivered)
 	k.mu.Lock()
-}
-
-// deliverWork delivers messages concurrently with other workers, and acknowledges each separately.
-func (k *consumer) deliverWork() {
-	for m := range k.work {
-		verdict := k.deliver(&m.Delivery)
-		k.answer(verdict, m.ack)
-		k.conn.Out.Flush()
-		k.room(m.size())
-	}
 }
 
 // room records that so many bytes of messages have been delivered.

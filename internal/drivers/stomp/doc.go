@@ -40,7 +40,7 @@
 // # Receiving
 //
 // Received messages are acknowledged after delivery: cumulatively, when nothing more has arrived or a quarter of the
-// credit is used, or each separately (RabbitMQ, concurrent or failing deliveries). Messages received but not delivered
+// credit is used, or each separately (RabbitMQ, failing deliveries). Messages received but not delivered
 // go back to their queue when the subscription ends; on RabbitMQ, which has no way to stop sending first, partly when
 // the connection ends. See [consumer] for the goroutine that delivers.
 //

@@ -128,39 +128,3 @@ func TestReceiveCommitFails(t *testing.T) {
 		})
 	}
 }
-
-// TestDeliverConcurrently: so many messages are delivered at once, and each is acknowledged by itself when its delivery
-// ends.
-func TestDeliverConcurrently(t *testing.T) {
-	const atOnce, n = 3, 20
-	b := newFakeBroker(t)
-	k, subscribe := b.consumer(b.open(), connectedClassic, driver.ConsumerSpec{Concurrency: atOnce})
-	require.Equal(t, ackIndividual, subscribe.Header.Get(frame.Ack))
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	began, free := make(chan int64, n), make(chan struct{})
-	ended := make(chan error, 1)
-	go func() {
-		ended <- k.Run(ctx, func(d *driver.Delivery) driver.Verdict {
-			began <- d.Time
-			<-free
-			return driver.Accept
-		})
-	}()
-	b.messages(0, n-1)
-	busy := map[string]bool{}
-	for range atOnce {
-		busy[fmt.Sprintf("a%d", <-began)] = true
-	}
-	require.Empty(t, began, "more than %d deliveries at once", atOnce)
-	free <- struct{}{}
-	require.True(t, busy[b.next(frame.ACK).Header.Get(frame.Id)], "the ACK of a delivery that has not ended")
-	close(free)
-	acked := map[string]bool{}
-	for range n - 1 {
-		acked[b.next(frame.ACK).Header.Get(frame.Id)] = true
-	}
-	require.Len(t, acked, n-1)
-	stop()
-	require.NoError(t, <-ended)
-}

@@ -58,7 +58,7 @@ func (d dialect) subscription(spec *driver.ConsumerSpec, o *Options, id, identit
 	ack := ackClient
 	// Contrary to STOMP, a cumulative ACK of RabbitMQ 3.10 covers all subscriptions of the connection, so that the next
 	// ACK of another one ends the connection.
-	if spec.TransactionSize > 0 || d == rabbitmq || spec.Concurrency > 1 || spec.Failing != driver.Accept {
+	if spec.TransactionSize > 0 || d == rabbitmq || spec.Failing != driver.Accept {
 		ack = ackIndividual
 	}
 	s := &subscription{

@@ -170,7 +170,6 @@ func moving() []check {
 			run: testReject,
 		},
 		{name: "Settle/Release", receiving: true, on: onBoth, when: acknowledges, feature: Release, run: testRelease},
-		{name: "Concurrency", receiving: true, on: onBoth, feature: Concurrency, run: testConcurrency},
 		{name: "Credit", receiving: true, on: onBoth, when: acknowledges, feature: Credit, run: testCredit},
 
 		// headers.go

@@ -26,7 +26,6 @@ const (
 	Credit              Feature = "Credit"
 	Reject              Feature = "Reject"
 	Release             Feature = "Release"
-	Concurrency         Feature = "Concurrency"
 	Delay               Feature = "Delay"
 	Text                Feature = "Text"
 	Redelivered         Feature = "Redelivered"

@@ -29,7 +29,6 @@ type inbox struct {
 	result   chan error
 	running  bool
 	stopped  bool
-	atOnce   int // calls of deliver that are allowed at once
 	// called within deliver with the number of messages so far, without the lock
 	onMsg   func(n int)
 	verdict func(m received, before bool) driver.Verdict // before: the message came before; nil accepts
@@ -52,7 +51,7 @@ func (e *env) consumer(d driver.Driver, spec driver.ConsumerSpec) *inbox {
 
 func (e *env) inbox(c driver.Consumer, spec driver.ConsumerSpec) *inbox {
 	b := &inbox{
-		e: e, consumer: c, atOnce: max(1, spec.Concurrency), result: make(chan error, 1), changed: make(chan struct{}, 1),
+		e: e, consumer: c, result: make(chan error, 1), changed: make(chan struct{}, 1),
 	}
 	e.Cleanup(b.close)
 	e.final = append(e.final, b.verify)
@@ -92,10 +91,8 @@ func (b *inbox) deliver(d *driver.Delivery) driver.Verdict {
 	now := received{stamp: d.Time, id: d.ID, body: bytes.Clone(d.Body), redelivered: d.Redelivered}
 	b.mu.Lock()
 	switch {
-	case b.busy >= b.atOnce && b.atOnce == 1:
+	case b.busy > 0:
 		b.complain("deliver was called while another call had not returned")
-	case b.busy >= b.atOnce:
-		b.complain(fmt.Sprintf("deliver was called %d times at once, with a Concurrency of %d", b.busy+1, b.atOnce))
 	case b.stopped:
 		b.complain("deliver was called after Run had returned")
 	case !d.HasTime:

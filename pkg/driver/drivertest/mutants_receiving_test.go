@@ -66,14 +66,17 @@ func receivingMutants() []mutant {
 				return nil
 			}}
 		}},
-		{name: "concurrency ignored", check: "Concurrency", says: "1 calls of deliver at once instead of 4", broken: func() broken {
-			return broken{receives: func(s *driver.ConsumerSpec) { s.Concurrency = 1 }}
-		}},
-		{name: "twice the concurrency", check: "Concurrency", says: "deliver was called 5 times at once", broken: func() broken {
-			return broken{receives: func(s *driver.ConsumerSpec) { s.Concurrency *= 2 }}
-		}},
-		{name: "concurrent though not asked", check: "Credit", only: "queue", says: "another call had not returned", broken: func() broken {
-			return broken{receives: func(s *driver.ConsumerSpec) { s.Concurrency = 2 }}
+		{name: "concurrent", check: "Credit", only: "queue", says: "another call had not returned", broken: func() broken {
+			return broken{run: func(c *consumer, ctx context.Context, next deliver) error {
+				var calls sync.WaitGroup
+				defer calls.Wait()
+				return c.Consumer.Run(ctx, func(d *driver.Delivery) driver.Verdict {
+					kept := *d
+					kept.Body = bytes.Clone(d.Body)
+					calls.Go(func() { next(&kept) })
+					return driver.Accept
+				})
+			}}
 		}},
 		{name: "credit ignored", check: "Credit", says: "credit of 10", broken: func() broken {
 			return broken{receives: func(s *driver.ConsumerSpec) { s.Credit = 0 }}

@@ -293,46 +293,11 @@ func (e *env) verdicts(failing driver.Verdict, times int) int {
 	return n / 2
 }
 
-// testConcurrency: as many messages are delivered at once as were asked for, each settled by its own verdict.
-func testConcurrency(e *env) {
-	const n, atOnce = 100, 4
-	d, dest := e.open(), e.dest()
-	spec := consumerSpec(dest)
-	if keeps(e.cfg, e.kind) {
-		spec = e.keptSpec(dest)
-	}
-	spec.Concurrency = atOnce
-	if e.has(Credit) {
-		spec.Credit = 20
-	}
-	in := e.consumer(d, spec)
-	full := e.gate()
-	in.onMsg = func(int) { full.wait() }
-	in.run()
-	e.producer(d, producerSpec(dest)).sendAll(base, n)
-	e.await(fmt.Sprintf("%d messages being delivered at once", atOnce), in.changed, func() error {
-		return wantCount("calls of deliver at once", in.busyNow(), atOnce)
-	})
-	e.quiet()
-	full.release()
-	in.expect(base, n)
-	in.close()
-	if keeps(e.cfg, e.kind) && !e.cfg.SettledReceive {
-		e.again(d, last(spec)).nothing(0)
-	}
-}
-
 func wantCount(what string, got, want int) error {
 	if got != want {
 		return fmt.Errorf("%d %s instead of %d", got, what, want)
 	}
 	return nil
-}
-
-func (b *inbox) busyNow() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.busy
 }
 
 // testCredit: a consumer that does not return from deliver holds at most its credit of messages back from another

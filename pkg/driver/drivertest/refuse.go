@@ -97,7 +97,6 @@ func asks() map[Feature]func(*env, refusal) {
 		},
 		Credit:            consumer(func(s *driver.ConsumerSpec) { s.Credit = 10 }),
 		TransactedReceive: consumer(func(s *driver.ConsumerSpec) { s.TransactionSize = 1 }),
-		Concurrency:       consumer(func(s *driver.ConsumerSpec) { s.Concurrency = 4 }),
 		Reject:            consumer(func(s *driver.ConsumerSpec) { s.Failing = driver.Reject }),
 		Release:           consumer(func(s *driver.ConsumerSpec) { s.Failing = driver.Release }),
 		Transactions:      producer(func(s *driver.ProducerSpec) { s.CommitInterval = 10 }),

@@ -57,7 +57,7 @@ func TestSettledReceive(t *testing.T) {
 	passes(t, func(b *mem.Broker) drivertest.Config {
 		k := earlyBy(0)
 		cfg := k.config(context.Background(), b, nil)
-		cfg.Factory = limited(without(cfg.Factory, drivertest.TransactedReceive, drivertest.Concurrency))
+		cfg.Factory = limited(without(cfg.Factory, drivertest.TransactedReceive))
 		cfg.SettledReceive = true
 		cfg.Allocations = 1.1 // early keeps a copy of each message
 		return cfg
@@ -186,7 +186,7 @@ func (d *limitedDriver) Consumer(ctx context.Context, s driver.ConsumerSpec) (dr
 		s.Destination.Kind.String(): !has.Exists, "durable subscription": s.Durable && !has.DurableSubscription,
 		"shared subscription": s.Shared && !has.SharedSubscription, "selector": s.Selector != "" && !has.Selector,
 		"transaction": s.TransactionSize > 0 && !has.TransactedReceive, "credit": s.Credit > 0 && !has.Credit,
-		"concurrency": s.Concurrency > 1 && !has.Concurrency, "reject": s.Failing == driver.Reject && !has.Reject,
+		"reject":  s.Failing == driver.Reject && !has.Reject,
 		"release": s.Failing == driver.Release && !has.Release,
 	})
 	if err != nil {

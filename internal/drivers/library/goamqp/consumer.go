@@ -68,7 +68,7 @@ func (c *consumer) options(d *amqpDriver) *amqp.ReceiverOptions {
 
 // Run implements [driver.Consumer].
 func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) driver.Verdict) error {
-	err := c.loop.Run(ctx, c.spec.Concurrency, func(ctx context.Context) error {
+	err := c.loop.Run(ctx, func(ctx context.Context) error {
 		m, err := c.link.Receive(ctx, nil)
 		if err != nil {
 			return err

@@ -109,7 +109,7 @@ func (c *consumer) Host() string { return c.Conn.host }
 // Run implements [driver.Consumer]. When the connection has ended, it waits for the library to report why. The library
 // may never do so: it stops at the first goroutine that does not listen.
 func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) driver.Verdict) error {
-	return c.loop.Run(ctx, c.spec.Concurrency, func(ctx context.Context) error {
+	return c.loop.Run(ctx, func(ctx context.Context) error {
 		var m *stomp.Message
 		select {
 		case m = <-c.inbox:

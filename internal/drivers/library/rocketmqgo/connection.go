@@ -39,7 +39,7 @@ const (
 func Factory() driver.Factory {
 	quiet := sync.OnceFunc(func() { rlog.SetLogger(silence{}) })
 	p := protocol.RocketMQ()
-	queue := driver.KindCapabilities{Exists: true, Group: true, Properties: true, Concurrency: true}
+	queue := driver.KindCapabilities{Exists: true, Group: true, Properties: true}
 	f := driver.Factory{
 		Name: "rocketmq", Title: "Apache RocketMQ (remoting)", Client: "rocketmq-client-go",
 		Capabilities: driver.Capabilities{Reconnects: true, Queue: queue},

@@ -76,7 +76,6 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 	if err != nil {
 		return nil, err
 	}
-	spec.Concurrency = max(1, spec.Concurrency)
 	c := &consumer{
 		driver: d, op: "receive from " + dest.String(), spec: spec, group: "perfmq-queue-" + dest.Name,
 		topic: topic, inbox: make(chan *handover), dropped: make(chan struct{}),
@@ -84,7 +83,7 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 	}
 	p, err := libconsumer.NewPushConsumer(libconsumer.WithConsumeFromWhere(libconsumer.ConsumeFromFirstOffset),
 		libconsumer.WithNameServer(primitive.NamesrvAddr{topic.NameServer}), libconsumer.WithGroupName(c.group),
-		libconsumer.WithInstance(instance(&spec.Connection)), libconsumer.WithConsumeGoroutineNums(spec.Concurrency))
+		libconsumer.WithInstance(instance(&spec.Connection)), libconsumer.WithConsumeGoroutineNums(1))
 	if err == nil {
 		err = p.Subscribe(dest.Name, libconsumer.MessageSelector{}, c.take)
 	}
@@ -166,7 +165,7 @@ func (c *consumer) take(_ context.Context, list ...*primitive.MessageExt) (libco
 
 // Run implements [driver.Consumer].
 func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) driver.Verdict) error {
-	return c.loop.Run(ctx, c.spec.Concurrency, func(ctx context.Context) error {
+	return c.loop.Run(ctx, func(ctx context.Context) error {
 		select {
 		case h := <-c.inbox:
 			if n := len(h.message.Body); n > c.driver.cfg.MaxBody {
