@@ -3,6 +3,7 @@ package rocketmq
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -19,12 +20,12 @@ type groupState struct {
 	entering  int                // consumers that have not joined yet
 	unsettled map[*consumer]bool // consumers that have joined, and may not own their shares yet
 	settled   chan struct{}      // closed when no consumer is unsettled
-	start     *route             // the group has offsets in its queues; nil: not known
 	// held is when brokers hold no pull of members that have left; then the group is to be deleted if remove is set.
 	held   time.Time
 	remove bool
 
-	turn    turn // to ask for the group's offsets
+	turn    turn                  // to ask for the group's offsets
+	start   atomic.Pointer[route] // the group has offsets in its queues; nil: not known
 	listing listing
 }
 
@@ -98,18 +99,11 @@ func (g *groupState) settle(c *consumer) <-chan struct{} {
 // delete the group and its offsets.
 func (g *groupState) part(c *consumer) {
 	g.settle(c)
-	g.noteStart(nil)
+	g.start.Store(nil)
 }
 
 // starts reports whether the group has offsets in the queues of a route.
 func (g *groupState) starts(r *route) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.start != nil && slices.Equal(g.start.brokers, r.brokers)
-}
-
-func (g *groupState) noteStart(r *route) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.start = r
+	start := g.start.Load()
+	return start != nil && slices.Equal(start.brokers, r.brokers)
 }

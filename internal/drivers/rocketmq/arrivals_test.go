@@ -150,11 +150,11 @@ func TestStartIsFixedOnce(t *testing.T) {
 		g.wait(t, messages)
 		stop()
 		group := consumers[0].(*consumer).shared
-		require.NotNil(t, group.start)
+		require.NotNil(t, group.start.Load())
 		for _, c := range consumers {
 			require.NoError(t, c.Close(t.Context()))
 		}
-		require.Nil(t, group.start, "the group has gone")
+		require.Nil(t, group.start.Load(), "the group has gone")
 	}
 }
 
@@ -165,7 +165,7 @@ func TestStartIsAskedAgain(t *testing.T) {
 	c.shared = d.groupOf(&c.membership)
 	r := &route{brokers: []routeBroker{{name: "b", read: 2}}}
 	c.route = r
-	c.shared.noteStart(r)
+	c.shared.start.Store(r)
 	require.NoError(t, c.fixStart(t.Context()), "there is no connection to ask on")
 	require.False(t, c.shared.starts(&route{brokers: []routeBroker{{name: "b", read: 3}}}), "the topic got a queue")
 	c.shared.part(c)

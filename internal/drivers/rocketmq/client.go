@@ -144,16 +144,13 @@ func (c *client) beatAll() {
 // beat reports the client's groups to a broker.
 func (c *client) beat(ctx context.Context, conn *conn) error {
 	data := wire.Heartbeat{ClientID: c.id, Producers: []wire.ProducerData{}, Consumers: []wire.ConsumerData{}}
-	c.mu.Lock()
-	if len(c.producers) > 0 {
-		data.Producers = append(data.Producers, wire.ProducerData{Group: c.producers[0].group})
+	producers, consumers := c.members()
+	if len(producers) > 0 {
+		data.Producers = append(data.Producers, wire.ProducerData{Group: producers[0].group})
 	}
-	for _, member := range c.consumers {
-		if member != nil {
-			data.Consumers = append(data.Consumers, member.data())
-		}
+	for _, m := range consumers {
+		data.Consumers = append(data.Consumers, m.data())
 	}
-	c.mu.Unlock()
 	c.identify(conn)
 	_, err := conn.must(ctx, "send a heartbeat to "+conn.addr, wire.ReqHeartBeat, nil, data)
 	return err

@@ -197,12 +197,10 @@ func (c *consumer) giveBack(ctx context.Context, queues []*queue) error {
 		q.busy.Lock()   // until the present delivery has ended
 		q.busy.Unlock() //nolint:staticcheck // the critical section is empty: the next holder checks revoked
 		delete(c.owned, q.queueID)
-	}
-	var errs []error
-	for _, q := range queues { // all at once
-		c.note(q)
+		c.note(q) // of all queues at once
 		q.conn.Out.Flush()
 	}
+	var errs []error
 	for _, q := range queues {
 		errs = append(errs, c.save(ctx, q))
 	}

@@ -42,7 +42,7 @@ func (c *consumer) fixStart(ctx context.Context) error {
 			}
 		}
 	}
-	c.shared.noteStart(c.route)
+	c.shared.start.Store(c.route)
 	return nil
 }
 
