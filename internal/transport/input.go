@@ -33,8 +33,8 @@ type Input struct {
 	conn io.Reader
 	net  *Metered // the same as conn; nil if conn lies above it, as under TLS
 	mem  *Buffers
-	// Idle, unless it is nil, is called before each read that may have to wait: all received bytes have been processed. It
-	// is set before the first read.
+	// Idle, unless it is nil, is called before each read that may have to wait: all received bytes have been processed.
+	// It is set before the first read.
 	Idle func()
 
 	buf  *buffer // nil: empty

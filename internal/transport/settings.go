@@ -20,8 +20,8 @@ type Settings[O any] struct {
 type Fail func(hint, format string, args ...any)
 
 // Check reads the settings of a driver of the protocol: the URL, with user and password of opts if there are any, the
-// settings for connecting, and the options of opts, or the given ones without opts' own. Check validates options with an
-// enum itself; further, unless it is nil, reports mistakes in the others. All mistakes are returned at once, joined.
+// settings for connecting, and the options of opts, or the given ones without opts' own. Check validates options with
+// an enum itself; further, unless it is nil, reports mistakes in the others. All mistakes are returned at once, joined.
 func Check[O any](
 	p *Protocol, opts driver.OpenOptions, options O, further func(*Settings[O], Fail),
 ) (Settings[O], error) {

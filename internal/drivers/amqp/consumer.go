@@ -24,8 +24,8 @@ const (
 // consumer is a [driver.Consumer]: a receiving link in a session of its own.
 //
 // On a connection with no other user the connection's reader delivers: a message is not copied and no goroutine is
-// woken. On a shared connection, where a slow consumer would then hold up the others, and for transactions, messages are
-// copied and held for Run. The credit bounds their number.
+// woken. On a shared connection, where a slow consumer would then hold up the others, and for transactions, messages
+// are copied and held for Run. The credit bounds their number.
 //
 // Messages are settled in ranges: when the reader has nothing more to read, but at the latest after a quarter of the
 // credit.

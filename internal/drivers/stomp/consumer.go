@@ -67,7 +67,8 @@ func (d *stompDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (d
 	}
 	k := &consumer{
 		op: "receive from " + spec.Destination.String(), batch: max(1, min(creditOr(spec.Credit)/4, ackBatch)),
-		failing: spec.Failing, input: driver.NewMeter(), arrived: make(chan struct{}, 1), unheld: make(chan struct{}, 1),
+		failing: spec.Failing, input: driver.NewMeter(),
+		arrived: make(chan struct{}, 1), unheld: make(chan struct{}, 1),
 	}
 	if spec.TransactionSize > 0 {
 		k.tx = newReceiving(k, &spec)
