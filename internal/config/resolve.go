@@ -62,14 +62,21 @@ func (m *Maker) FromFlags(v *Values, role plan.Role, f *driver.Factory, destinat
 	if v.Group.Rate.Relative != nil {
 		r.add(plan.Needs("--rate "+v.Group.Rate.String(), "an earlier step, in a scenario"))
 	}
-	r.setVerification(&p)
-	p.AcceptOwn()
-	r.setShard(&p)
-	r.checkOutputs()
+	r.complete(&p)
 	if err := p.Validate(m.Driver); err != nil {
 		r.errs = append(r.errs, err)
 	}
 	return Ready{&p, v, r.notes}, r.errs
+}
+
+// complete sets what follows from the whole plan, and checks the outputs.
+func (r *resolver) complete(p *plan.Plan) {
+	p.AcceptOwn()
+	p.VerifyFile = r.Outputs.VerifyFile
+	p.Verify = p.Verify || p.VerifyFile != ""
+	r.Outputs.SetFolder(r.Outputs.Result, p)
+	r.setShard(p)
+	r.checkOutputs()
 }
 
 // makeGroup returns a group at its brokers: of the producers, or the only one, and of the consumers. f is the protocol,

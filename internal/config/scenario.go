@@ -143,19 +143,14 @@ func (b *builder) build() (Ready, error) {
 	for _, of := range b.file.steps {
 		b.step(of)
 	}
-	p.AcceptOwn()
 	if last := len(p.Steps) - 1; last >= 0 {
 		p.Steps[0].Before = slices.Concat(b.file.before, p.Steps[0].Before)
 		p.Steps[last].After = append(p.Steps[last].After, b.file.after...)
 	}
 	p.Thresholds = slices.Concat(p.Thresholds, b.file.thresholds)
-	b.whole.setVerification(p)
-	b.whole.setShard(p)
-	ready := Ready{Plan: p, Values: v}
-	b.whole.checkOutputs()
+	b.whole.complete(p)
 	b.judge()
-	ready.Notes = b.notes
-	return ready, errors.Join(b.err(), errors.Join(b.errs...), errors.Join(b.whole.errs...))
+	return Ready{p, v, b.notes}, errors.Join(b.err(), errors.Join(b.errs...), errors.Join(b.whole.errs...))
 }
 
 // judge adds the mistakes of the whole plan, of thresholds at their positions.

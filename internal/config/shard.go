@@ -59,10 +59,3 @@ func (r *resolver) deriveRunID(p *plan.Plan) int64 {
 	r.errs = append(r.errs, err)
 	return 0
 }
-
-// setVerification sets the plan's settings of verification.
-func (r *resolver) setVerification(p *plan.Plan) {
-	p.VerifyFile = r.Outputs.VerifyFile
-	p.Verify = p.Verify || p.VerifyFile != ""
-	r.Outputs.SetFolder(r.Outputs.Result, p)
-}

@@ -15,7 +15,6 @@ import (
 // Info is a scenario of a collection.
 type Info struct {
 	Name        string // the path without its ending: artemis/latency
-	Path        string // in the file system
 	Description string // the file's own, without variables replaced
 }
 
@@ -36,9 +35,8 @@ func Shipped(fsys fs.FS) ([]Info, error) {
 		if err := r.err(); err != nil {
 			return err
 		}
-		info := Info{Name: strings.TrimSuffix(at, ".yaml"), Path: at}
-		info.Description = strings.Join(strings.Fields(root.get("description").text), " ")
-		list = append(list, info)
+		description := strings.Join(strings.Fields(root.get("description").text), " ")
+		list = append(list, Info{strings.TrimSuffix(at, ".yaml"), description})
 		return nil
 	})
 	if err != nil {
@@ -54,18 +52,18 @@ func IsShipped(argument string) bool { return strings.HasPrefix(argument, "@") }
 // open reads a shipped scenario by its name, with or without the @.
 func open(fsys fs.FS, name string) ([]byte, error) {
 	name = strings.TrimSuffix(strings.TrimPrefix(name, "@"), ".yaml")
+	text, err := fs.ReadFile(fsys, name+".yaml")
+	if err == nil {
+		return text, nil
+	}
 	list, err := Shipped(fsys)
 	if err != nil {
 		return nil, err
 	}
-	info := first(list, func(info *Info) bool { return info.Name == name })
-	if info == nil {
-		var all []string
-		for _, info := range list {
-			all = append(all, info.Name)
-		}
-		hint := nearest.Hint(name, all, "@%s", "perfmq scenario list shows all")
-		return nil, plan.Wrong(hint, "there is no shipped scenario @%s", name)
+	var all []string
+	for _, info := range list {
+		all = append(all, info.Name)
 	}
-	return fs.ReadFile(fsys, info.Path)
+	hint := nearest.Hint(name, all, "@%s", "perfmq scenario list shows all")
+	return nil, plan.Wrong(hint, "there is no shipped scenario @%s", name)
 }

@@ -66,14 +66,11 @@ func (r *Relative) Of(perSecond float64) (load.Rate, error) {
 // relative refuses a rate that is a share of a figure which the earlier step does not have.
 func (v *validator) relative(r *Relative, earlier []Step) {
 	i := slices.IndexFunc(earlier, func(s Step) bool { return s.Name == r.Step })
-	m, _ := threshold.Find(r.Metric) // ParseRelative knows it
-	measured := i >= 0
-	if measured {
-		has := v.has(&earlier[i]) &^ threshold.Verification
-		if m.Group != "" {
-			has, measured = v.figuresOfGroup(m.Group, earlier[i:i+1])
-		}
-		measured = measured && m.Needs&^has == 0
+	measured := false
+	if i >= 0 {
+		m, _ := threshold.Find(r.Metric) // ParseRelative knows it
+		has, found := v.figuresOf(earlier[i:i+1], m.Group)
+		measured = found && m.Needs&^(has&^threshold.Verification) == 0
 	}
 	v.refuse(!measured, "name a step before it, and a rate that it has", "rate %q: no earlier step measures it", r)
 }

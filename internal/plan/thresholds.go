@@ -8,13 +8,20 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// has tells which figures the step will have.
-func (v *validator) has(s *Step) (has result.Role) {
-	has = threshold.Verification.If(v.verify)
-	for _, g := range s.Groups {
-		has |= v.groupHas(g)
+// figuresOf returns the figures that a group has in any of the steps, and whether there is such a group.
+// Without a name, it returns the figures of the steps.
+func (v *validator) figuresOf(steps []Step, group string) (has result.Role, found bool) {
+	whole := group == ""
+	found, has = whole, threshold.Verification.If(whole && v.verify)
+	for i := range steps {
+		for _, g := range steps[i].Groups {
+			if whole || g.Name == group {
+				found = true
+				has |= g.figures()
+			}
+		}
 	}
-	return has
+	return has, found
 }
 
 // elsewhere returns the figures that parts of the run will have because of other parts: figures of delayed messages
@@ -28,8 +35,8 @@ func (p *Plan) elsewhere() (has result.Role) {
 	return has | threshold.Delay.If(!sends) | threshold.Stalls.If(p.StallThreshold > 0)
 }
 
-// groupHas tells which figures the group will have.
-func (v *validator) groupHas(g *Group) result.Role {
+// figures returns the figures that the group will have.
+func (g *Group) figures() result.Role {
 	sends, receives := g.Role.Produces(), g.Role.Consumes()
 	return threshold.Producers.If(sends) | threshold.Consumers.If(receives) | threshold.Rate.If(sends && g.Rated()) |
 		threshold.Transactions.If(sends && g.CommitInterval > 0 || receives && g.TransactionSize > 0) |
@@ -53,45 +60,28 @@ func (p *Plan) Roles() Role {
 
 func (p *Plan) any(is func(*Group) bool) bool { return slices.ContainsFunc(p.uses(), is) }
 
-// thresholds refuses thresholds on figures that the run, or for the thresholds of a step that step, will not have. has
-// are the features of that run or step, and elsewhere the features by others.
-func (v *validator) thresholds(list []threshold.Threshold, has, elsewhere result.Role, step string, steps []Step) {
+// thresholds refuses thresholds on figures that the steps will not have: all steps of the run, or the named one.
+// elsewhere are the figures by others.
+func (v *validator) thresholds(list []threshold.Threshold, elsewhere result.Role, step string, steps []Step) {
 	v.group, v.demandOf = nil, step
 	defer func() { v.demand = nil }()
 	for i := range list {
-		t, has := &list[i], has|elsewhere
+		t := &list[i]
 		v.demand = t
 		v.refuse(t.Abort && !t.CanAbort(), "leave abort out",
 			"threshold %q cannot end the run early", t.String())
-		if group := t.Metric.Group; group != "" {
-			of, found := v.figuresOfGroup(group, steps)
-			if !found {
-				v.refuse(true, "", "--threshold %q: there is no group %s", t.String(), group)
-				continue
-			}
-			has = of | elsewhere
-		}
-		if lacks := t.Lacks(has); lacks != 0 {
+		has, found := v.figuresOf(steps, t.Metric.Group)
+		switch lacks := t.Lacks(has | elsewhere); {
+		case !found:
+			v.refuse(true, "", "--threshold %q: there is no group %s", t.String(), t.Metric.Group)
+		case lacks != 0:
 			v.lacking(t, lacks)
-			continue
-		}
-		v.refuse(t.OfTarget && !hasTarget(t.Metric.Group, steps),
-			"make it a threshold of a step or group: group.NAME.completed.avg",
-			"--threshold %q: there is no one target", t.String())
-	}
-}
-
-// figuresOfGroup tells which figures a group has in any of the steps, and whether there is such a group.
-func (v *validator) figuresOfGroup(name string, steps []Step) (has result.Role, found bool) {
-	for i := range steps {
-		for _, g := range steps[i].Groups {
-			if g.Name == name {
-				found = true
-				has |= v.groupHas(g)
-			}
+		default:
+			v.refuse(t.OfTarget && !hasTarget(t.Metric.Group, steps),
+				"make it a threshold of a step or group: group.NAME.completed.avg",
+				"--threshold %q: there is no one target", t.String())
 		}
 	}
-	return has, found
 }
 
 // hasTarget reports whether there is a rate for a share: in one step, of all its producers or of a group's.

@@ -19,11 +19,9 @@ func Scheme(brokerURL string) string {
 
 // splitUserinfo cuts a broker URL into the parts before and after user:password@.
 func splitUserinfo(brokerURL string) (before, userinfo, after string, found bool) {
-	scheme, rest, ok := strings.Cut(brokerURL, "://")
-	if ok {
-		before = scheme + "://"
-	} else {
-		rest = brokerURL
+	rest := brokerURL
+	if i := strings.Index(brokerURL, "://"); i >= 0 {
+		before, rest = brokerURL[:i+len("://")], brokerURL[i+len("://"):]
 	}
 	authority := len(rest)
 	if i := strings.IndexAny(rest, "/?#"); i >= 0 {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/driver"
-	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // maxWorkers bounds producers and consumers of one process: each has goroutines, a recorder and a link of its own.
@@ -23,17 +22,13 @@ func (p *Plan) Validate(drivers Drivers) error {
 	v.unmet(p)
 	v.shards(p)
 	elsewhere := p.elsewhere()
-	var has result.Role
-	for i := range p.Steps {
-		has |= v.has(&p.Steps[i])
-	}
-	v.thresholds(p.Thresholds, has, elsewhere, "", p.Steps)
+	v.thresholds(p.Thresholds, elsewhere, "", p.Steps)
 	for i := range p.Steps {
 		step := &p.Steps[i]
 		v.step(step)
 		v.refuse(i < len(p.Steps)-1 && !step.ends(), "give it a duration, until: idle, or a message-count",
 			"step %s never ends", step.Name)
-		v.thresholds(step.Thresholds, v.has(step), elsewhere, step.Name, p.Steps[i:i+1])
+		v.thresholds(step.Thresholds, elsewhere, step.Name, p.Steps[i:i+1])
 		for _, g := range step.Groups {
 			v.check(g)
 			if g.Rate.Relative != nil {
