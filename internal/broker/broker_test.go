@@ -113,13 +113,11 @@ func TestControl(t *testing.T) {
 	defer http.DefaultClient.CloseIdleConnections()
 	call := func(method, path, body string) (int, string) {
 		t.Helper()
-		r, err := http.NewRequest(method, server.URL+path, strings.NewReader(body))
-		require.NoError(t, err)
+		r := musttest.Get(http.NewRequest(method, server.URL+path, strings.NewReader(body)))(t)
 		if method != http.MethodGet {
 			r.Header.Set(ControlHeader, "1")
 		}
-		answer, err := http.DefaultClient.Do(r)
-		require.NoError(t, err)
+		answer := musttest.Get(http.DefaultClient.Do(r))(t)
 		defer answer.Body.Close()
 		text := musttest.Get(io.ReadAll(answer.Body))(t)
 		return answer.StatusCode, string(text)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 func TestParseFaults(t *testing.T) {
@@ -21,8 +22,7 @@ func TestParseFaults(t *testing.T) {
 		got, err := ParseFaults(text)
 		require.NoError(t, err, text)
 		assert.Equal(t, want, got, text)
-		again, err := ParseFaults(FormatFaults(got))
-		require.NoError(t, err)
+		again := musttest.Get(ParseFaults(FormatFaults(got)))(t)
 		assert.Equal(t, got, again)
 	}
 	_, err := ParseFaults("lose,delay=-1s,delay=2000000h,full=maybe,burn=1,damage=2,work=2s")

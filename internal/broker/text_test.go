@@ -18,8 +18,7 @@ func TestText(t *testing.T) {
 	b := start(t, Config{})
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
-	conn, err := amqp.Dial(ctx, "amqp://"+b.Addr(AMQP), &amqp.ConnOptions{SASLType: amqp.SASLTypeAnonymous()})
-	require.NoError(t, err)
+	conn := musttest.Get(amqp.Dial(ctx, "amqp://"+b.Addr(AMQP), &amqp.ConnOptions{SASLType: amqp.SASLTypeAnonymous()}))(t)
 	t.Cleanup(func() { _ = conn.Close() })
 	session := musttest.Get(conn.NewSession(ctx, nil))(t)
 	send := func(queue string, m *amqp.Message) {
@@ -64,6 +63,6 @@ func TestText(t *testing.T) {
 	require.Contains(t, frame("amqp-stomp-2"), "\ncontent-length:6\n")
 	send("amqp-stomp-3", &amqp.Message{Value: "a\x00b"})
 	require.Contains(t, frame("amqp-stomp-3"), "\ncontent-length:3\n", "a frame without would end at the NUL")
-	_, err = p.r.ReadString(0) // the rest of that body
+	_, err := p.r.ReadString(0) // the rest of that body
 	require.NoError(t, err)
 }

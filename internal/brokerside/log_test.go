@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 func TestLevels(t *testing.T) {
@@ -35,15 +37,13 @@ func TestLevels(t *testing.T) {
 func TestLogIsFollowed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "broker.log")
 	write := func(text string) {
-		f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-		require.NoError(t, err)
-		_, err = f.WriteString(text)
+		f := musttest.Get(os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600))(t)
+		_, err := f.WriteString(text)
 		require.NoError(t, err)
 		require.NoError(t, f.Close())
 	}
 	write("ERROR before the run\n")
-	f, err := follow(path)
-	require.NoError(t, err)
+	f := musttest.Get(follow(path))(t)
 	defer func() { _ = f.file.Close() }()
 	look := func(errors, warnings uint64) {
 		t.Helper()

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -26,8 +27,7 @@ func asked(t *testing.T, handler http.Handler, edit func(*Management)) ([]driver
 	if edit != nil {
 		edit(&m)
 	}
-	h, err := m.Open()
-	require.NoError(t, err)
+	h := musttest.Get(m.Open())(t)
 	t.Cleanup(h.Close)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -67,18 +67,15 @@ func TestRabbitMQ(t *testing.T) {
 	}, list, "a topic is not counted")
 	server := httptest.NewServer(serve(`{"messages": 7, "consumers": 2}`))
 	t.Cleanup(server.Close)
-	h, err := (&Management{URL: server.URL, User: "u", Password: "hunter2"}).Open()
-	require.NoError(t, err)
+	h := musttest.Get((&Management{URL: server.URL, User: "u", Password: "hunter2"}).Open())(t)
 	t.Cleanup(h.Close)
 	for _, want := range []driver.Count{driver.Counted(0), {}, {}} {
-		list, err := h.Inspect(t.Context(), []driver.Destination{{Name: "Q"}})
-		require.NoError(t, err)
+		list := musttest.Get(h.Inspect(t.Context(), []driver.Destination{{Name: "Q"}}))(t)
 		require.Equal(t, []driver.DestinationCount{
 			{Depth: driver.Counted(7), Added: want, Acknowledged: want, Consumers: driver.Counted(2)},
 		}, list, "nothing is counted of this queue: 0 where counting begins, not known later")
 	}
-	list, err = asked(t, serve(`{"messages": 7}`), func(m *Management) { m.URL += "/?vhost=other" })
-	require.NoError(t, err)
+	list = musttest.Get(asked(t, serve(`{"messages": 7}`), func(m *Management) { m.URL += "/?vhost=other" }))(t)
 	require.Equal(t, driver.NoDestination(), list[0], "there is no such queue in another virtual host")
 }
 

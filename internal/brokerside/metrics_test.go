@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 // served is what exporters serve.
@@ -106,8 +108,7 @@ func TestScrapeThatFails(t *testing.T) {
 // pageOf returns a sample of a page.
 func pageOf(t *testing.T, text string) (s sample) {
 	t.Helper()
-	values, err := parsePage([]byte(text))
-	require.NoError(t, err)
+	values := musttest.Get(parsePage([]byte(text)))(t)
 	s.page(values)
 	return s
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/leaktest"
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 // burnVariable makes the test program a burner: a process that uses a share of a processor, in percent, and answers
@@ -75,10 +76,8 @@ func startBurner(t *testing.T, share int, name string) *burner {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "burner-of-"+name) //nolint:noctx // it is killed
 	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", burnVariable, share))
-	in, err := cmd.StdinPipe()
-	require.NoError(t, err)
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
+	in := musttest.Get(cmd.StdinPipe())(t)
+	out := musttest.Get(cmd.StdoutPipe())(t)
 	require.NoError(t, cmd.Start())
 	b := &burner{t, cmd, in, bufio.NewScanner(out)}
 	t.Cleanup(b.kill)
@@ -123,8 +122,7 @@ func (w *Watch) sampled() bool {
 // samples.
 func TestProcessorTimeIsTrue(t *testing.T) {
 	b := startBurner(t, 40, t.Name())
-	w, err := Open(t.Context(), Config{PID: b.pid()})
-	require.NoError(t, err)
+	w := musttest.Get(Open(t.Context(), Config{PID: b.pid()}))(t)
 	outerFrom := b.used()
 	w.Start(asIs)
 	until(t, w.sampled)
@@ -159,8 +157,7 @@ func TestEndpointBesideProcess(t *testing.T) {
 		_, _ = fmt.Fprintf(w, "process_cpu_seconds_total %d\nprocess_resident_memory_bytes 1e15\njvm_memory_used_bytes{area=\"heap\"} 5\n", 1_000_000+1000*n)
 	}))
 	defer server.Close()
-	w, err := Open(t.Context(), Config{PID: b.pid(), Metrics: Endpoint{URL: server.URL}})
-	require.NoError(t, err)
+	w := musttest.Get(Open(t.Context(), Config{PID: b.pid(), Metrics: Endpoint{URL: server.URL}}))(t)
 	w.Start(asIs)
 	until(t, func() bool { return w.Sum().Whole.Memory != nil })
 	b.kill()

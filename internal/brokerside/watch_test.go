@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 // Every second has its own sample, though the seconds begin with the watch, and end a little early or late.
@@ -15,8 +17,7 @@ func TestEverySecondHasItsSample(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "broker.log")
 	require.NoError(t, os.WriteFile(path, nil, 0o600))
 	synctest.Test(t, func(t *testing.T) {
-		w, err := Open(t.Context(), Config{Log: path})
-		require.NoError(t, err)
+		w := musttest.Get(Open(t.Context(), Config{Log: path}))(t)
 		w.Start(asIs)
 		began := time.Now()
 		for n := range 60 {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 // TestCrashPauseAndRestart goes through the life of one broker, in the order
@@ -44,8 +45,7 @@ func TestCrashPauseAndRestart(t *testing.T) {
 
 	require.NoError(t, a.Start(ctx))
 	require.Equal(t, before, a.AMQPURL())
-	q, err := a.Queue(ctx, "kept")
-	require.NoError(t, err)
+	q := musttest.Get(a.Queue(ctx, "kept"))(t)
 	assert.EqualValues(t, 2, q.MessageCount, "durable messages survive a crash")
 
 	require.NoError(t, a.Stop())

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 func testContext(t *testing.T) context.Context {
@@ -30,18 +31,15 @@ func dial(t *testing.T, url, containerID string, opts *amqp.ConnOptions) *amqp.S
 		opts = &amqp.ConnOptions{SASLType: amqp.SASLTypeAnonymous()}
 	}
 	opts.ContainerID = containerID
-	conn, err := amqp.Dial(ctx, url, opts)
-	require.NoError(t, err)
+	conn := musttest.Get(amqp.Dial(ctx, url, opts))(t)
 	t.Cleanup(func() { _ = conn.Close() })
-	session, err := conn.NewSession(ctx, nil)
-	require.NoError(t, err)
+	session := musttest.Get(conn.NewSession(ctx, nil))(t)
 	return session
 }
 
 func newSender(t *testing.T, s *amqp.Session, queue string) *amqp.Sender {
 	t.Helper()
-	sender, err := s.NewSender(testContext(t), queue, &amqp.SenderOptions{TargetCapabilities: []string{"queue"}})
-	require.NoError(t, err)
+	sender := musttest.Get(s.NewSender(testContext(t), queue, &amqp.SenderOptions{TargetCapabilities: []string{"queue"}}))(t)
 	return sender
 }
 
@@ -64,8 +62,7 @@ func testCounters(t *testing.T, a *brokertest.Artemis) {
 	for i := range 10 {
 		require.NoError(t, sender.Send(ctx, durable(fmt.Sprint(i)), nil))
 	}
-	q, err := a.Queue(ctx, queue)
-	require.NoError(t, err)
+	q := musttest.Get(a.Queue(ctx, queue))(t)
 	assert.Equal(t, brokertest.QueueStats{
 		Name: queue, Address: queue, RoutingType: "ANYCAST", Durable: true,
 		MessageCount: 10, DurableMessageCount: 10, MessagesAdded: 10,
@@ -74,8 +71,7 @@ func testCounters(t *testing.T, a *brokertest.Artemis) {
 	receiver, err := session.NewReceiver(ctx, queue, &amqp.ReceiverOptions{Credit: 4, SourceCapabilities: []string{"queue"}})
 	require.NoError(t, err)
 	for range 3 {
-		m, err := receiver.Receive(ctx, nil)
-		require.NoError(t, err)
+		m := musttest.Get(receiver.Receive(ctx, nil))(t)
 		require.NoError(t, receiver.AcceptMessage(ctx, m))
 	}
 	// The broker counts an acknowledgement before it takes the message off.

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 // TestDefaultPortsAreClaimed: of brokers that are started at once, one gets a wanted port, and the next one when it has
@@ -14,8 +16,7 @@ import (
 func TestDefaultPortsAreClaimed(t *testing.T) {
 	t.Setenv(CacheEnv, t.TempDir())
 	var before daemon
-	free, err := before.pickPorts(0)
-	require.NoError(t, err)
+	free := musttest.Get(before.pickPorts(0))(t)
 	before.unclaim()
 	brokers := make([]daemon, 8)
 	got := make([]int, len(brokers))
@@ -37,14 +38,12 @@ func TestDefaultPortsAreClaimed(t *testing.T) {
 	}
 	require.GreaterOrEqual(t, first, 0, "nobody has the port")
 	for range 2 { // it keeps it when it picks again
-		ports, err := brokers[first].pickPorts(free[0])
-		require.NoError(t, err)
+		ports := musttest.Get(brokers[first].pickPorts(free[0]))(t)
 		require.Equal(t, free, ports)
 	}
 	brokers[first].unclaim()
 	other := (first + 1) % len(brokers)
-	ports, err := brokers[other].pickPorts(free[0])
-	require.NoError(t, err)
+	ports := musttest.Get(brokers[other].pickPorts(free[0]))(t)
 	require.Equal(t, free, ports)
 	brokers[other].unclaim()
 }

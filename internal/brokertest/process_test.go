@@ -18,6 +18,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 // shell is a broker made of a few lines of shell.
@@ -43,11 +45,10 @@ func gone(t *testing.T, pid int) {
 }
 
 func TestProcessIsReadyThenKilledWithItsChildren(t *testing.T) {
-	p, err := startProcess(t.Context(), shell(t, `sleep 100 & echo child $!; echo I am ready; wait`))
-	require.NoError(t, err)
+	p := musttest.Get(startProcess(t.Context(), shell(t, `sleep 100 & echo child $!; echo I am ready; wait`)))(t)
 	require.True(t, p.alive())
 	var child int
-	_, err = fmt.Sscanf(p.tail(), "child %d", &child)
+	_, err := fmt.Sscanf(p.tail(), "child %d", &child)
 	require.NoError(t, err)
 	p.kill()
 	require.False(t, p.alive())
@@ -66,8 +67,7 @@ func TestProcessThatEndsTooEarly(t *testing.T) {
 func TestProcessWithoutItsPort(t *testing.T) {
 	_, err := startProcess(t.Context(), shell(t, `echo bind failed: Address already in use; echo I am ready; sleep 100`))
 	require.ErrorContains(t, err, "toy could not listen: Address already in use")
-	p, err := startProcess(t.Context(), shell(t, `echo I am ready; echo a bridge: Address already in use; sleep 100`))
-	require.NoError(t, err)
+	p := musttest.Get(startProcess(t.Context(), shell(t, `echo I am ready; echo a bridge: Address already in use; sleep 100`)))(t)
 	p.kill()
 }
 
@@ -100,8 +100,7 @@ func TestProcessStop(t *testing.T) {
 	require.NoError(t, p.stop(time.Minute), "a paused process is woken to stop")
 	assert.Contains(t, p.tail(), "bye")
 
-	p, err = startProcess(t.Context(), shell(t, `trap '' TERM; echo I am ready; while :; do sleep 0.05; done`))
-	require.NoError(t, err)
+	p = musttest.Get(startProcess(t.Context(), shell(t, `trap '' TERM; echo I am ready; while :; do sleep 0.05; done`)))(t)
 	require.ErrorContains(t, p.stop(100*time.Millisecond), "killed")
 	require.False(t, p.alive())
 }
@@ -112,8 +111,7 @@ const orphanEnv = "PERFMQ_TEST_ORPHAN"
 // and is then killed, as by a test's timeout.
 func TestProcessDiesWithUs(t *testing.T) {
 	if os.Getenv(orphanEnv) != "" {
-		p, err := startProcess(t.Context(), shell(t, `echo I am ready; exec sleep 100`))
-		require.NoError(t, err)
+		p := musttest.Get(startProcess(t.Context(), shell(t, `echo I am ready; exec sleep 100`)))(t)
 		fmt.Printf("broker %d\n", p.pid())
 		<-p.done // until we are killed
 	}
@@ -122,11 +120,10 @@ func TestProcessDiesWithUs(t *testing.T) {
 	}
 	cmd := exec.Command(os.Args[0], "-test.run=^TestProcessDiesWithUs$")
 	cmd.Env = append(os.Environ(), orphanEnv+"=1")
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
+	out := musttest.Get(cmd.StdoutPipe())(t)
 	require.NoError(t, cmd.Start())
 	var pid int
-	_, err = fmt.Fscanf(out, "broker %d\n", &pid)
+	_, err := fmt.Fscanf(out, "broker %d\n", &pid)
 	require.NoError(t, err)
 	require.NoError(t, cmd.Process.Kill())
 	require.Error(t, cmd.Wait())

@@ -11,6 +11,7 @@ import (
 	"github.com/perfmq/perfmq/internal/config"
 	"github.com/perfmq/perfmq/internal/drivers"
 	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
@@ -33,8 +34,7 @@ func TestClientIsNamed(t *testing.T) {
 				require.NotContains(t, got.stdout, "--- client")
 			}
 			require.Contains(t, got.stdout, c.line)
-			text, err := os.ReadFile(file)
-			require.NoError(t, err)
+			text := musttest.Get(os.ReadFile(file))(t)
 			var records []struct{ Details result.Result }
 			require.NoError(t, json.Unmarshal(text, &records))
 			for _, client := range records[len(records)-1].Details.Versions.Clients {

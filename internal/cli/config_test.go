@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -17,10 +18,8 @@ func TestJSONDescribesTheRun(t *testing.T) {
 	dir, file := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "run.json")
 	r := call(nil, "mem", "client", "--message-count", "10", "--user", "u", "--password", "hunter2", "-o", "auth=u:hunter2", "--result", dir, "--json", file)
 	require.Equal(t, exitOK, r.status, r.stderr)
-	want, err := result.Read(dir)
-	require.NoError(t, err)
-	text, err := os.ReadFile(file)
-	require.NoError(t, err)
+	want := musttest.Get(result.Read(dir))(t)
+	text := musttest.Get(os.ReadFile(file))(t)
 	require.NotContains(t, string(text), "hunter2")
 	var records []struct{ Details result.Result }
 	require.NoError(t, json.Unmarshal(text, &records))

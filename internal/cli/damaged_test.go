@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -22,8 +23,7 @@ func TestDamagedResults(t *testing.T) {
 			t.Parallel()
 			good, bad := filepath.Join(makeRepeats(t, "good", "1ms", 1), "0"), filepath.Join(makeRepeats(t, "bad", "1ms", 1), "0")
 			path := filepath.Join(bad, file)
-			text, err := os.ReadFile(path)
-			require.NoError(t, err)
+			text := musttest.Get(os.ReadFile(path))(t)
 			require.NoError(t, os.Remove(path))
 			if file == result.ResultFile {
 				changed := regexp.MustCompile(`("completed": )\d`).ReplaceAll(text, []byte("${1}7"))
@@ -52,8 +52,7 @@ func TestKilledResult(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "killed")
 	require.NoError(t, os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "before", "shard1"))))
 	require.NoError(t, os.Remove(filepath.Join(dir, result.ResultFile)))
-	text, err := os.ReadFile(filepath.Join(dir, result.LatenciesFile))
-	require.NoError(t, err)
+	text := musttest.Get(os.ReadFile(filepath.Join(dir, result.LatenciesFile)))(t)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, result.LatenciesFile), text[:len(text)-10], 0o600))
 	for _, args := range [][]string{{"report", "--format", "csv", dir}, {"merge", "--partial", dir}} {
 		r := call(nil, args...)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/broker"
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -86,8 +87,7 @@ func TestFailover(t *testing.T) {
 			require.Equal(t, exitOK, got.status, got.stderr)
 			require.NotContains(t, got.stdout+got.stderr, "s3cret")
 			require.Contains(t, got.stdout, fmt.Sprintf("Connection brokerURL = failover:(tcp://%s,tcp://%s)?randomize=false&maxReconnectDelay=100\n", dead, b[1].Addr(protocol)))
-			r, err := result.Read(dir)
-			require.NoError(t, err)
+			r := musttest.Get(result.Read(dir))(t)
 			require.NotContains(t, string(r.Plan), "s3cret")
 			require.Contains(t, string(r.Plan), "failover:(tcp://"+dead)
 			require.Contains(t, string(r.Plan), `"reconnect": true`)

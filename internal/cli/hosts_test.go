@@ -9,6 +9,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker"
 	"github.com/perfmq/perfmq/internal/drivers"
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -17,8 +18,7 @@ import (
 func twoBrokers(t *testing.T, protocol string) (list [2]*broker.Broker) {
 	t.Helper()
 	for i := range list {
-		b, err := broker.Start(broker.Config{Listen: map[string]string{protocol: "127.0.0.1:0"}})
-		require.NoError(t, err)
+		b := musttest.Get(broker.Start(broker.Config{Listen: map[string]string{protocol: "127.0.0.1:0"}}))(t)
 		t.Cleanup(b.Close)
 		list[i] = b
 	}
@@ -51,8 +51,7 @@ func TestSpread(t *testing.T) {
 					"--max-pending", "5", "--message-count", "1000", "--verify", "--result", dir, "queue://Q")
 				require.Equal(t, exitOK, got.status, got.stderr)
 				require.Empty(t, got.stderr)
-				r, err := result.Read(dir)
-				require.NoError(t, err)
+				r := musttest.Get(result.Read(dir))(t)
 				require.Len(t, r.BrokerHosts, 2)
 				for i := range b {
 					n := b[i].Stats().Total

@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 // fifo makes a named pipe and opens it at the end of the test, so that no reader waits forever.
@@ -120,8 +122,7 @@ func TestSameFile(t *testing.T) {
 			assert.Equal(t, "error: "+c.same+"\nhint: name two files\n", got.stderr)
 		})
 	}
-	content, err := os.ReadFile("there")
-	require.NoError(t, err)
+	content := musttest.Get(os.ReadFile("there"))(t)
 	assert.Equal(t, "old", string(content))
 
 	require.Equal(t, exitOK, call(nil, "mem", "client", "--message-count", "1", "--verify-file", "a.pv").status)

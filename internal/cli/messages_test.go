@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -59,8 +60,7 @@ func TestMixedScenario(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "result")
 	got = call(nil, "run", file, "--result", dir)
 	require.Equal(t, exitOK, got.status, got.stderr)
-	r, err := result.Read(dir)
-	require.NoError(t, err)
+	r := musttest.Get(result.Read(dir))(t)
 	require.EqualValues(t, 2060, r.Verification.Total.Once)
 	require.Zero(t, r.Verification.Total.Damaged)
 	var data struct {

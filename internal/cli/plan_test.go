@@ -11,6 +11,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/config"
 	"github.com/perfmq/perfmq/internal/drivers"
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/pkg/result"
 	"github.com/perfmq/perfmq/scenarios"
@@ -39,8 +40,7 @@ func TestDryRunRuns(t *testing.T) {
 		calls = append(calls, splitWords(line))
 	}
 	require.GreaterOrEqual(t, len(calls), 50)
-	shipped, err := config.Shipped(scenarios.FS())
-	require.NoError(t, err)
+	shipped := musttest.Get(config.Shipped(scenarios.FS()))(t)
 	for _, info := range shipped {
 		calls = append(calls, []string{"run", "@" + info.Name, "--set", "restart=true"})
 		if info.Name != "activemq/restart" {
@@ -146,19 +146,15 @@ func TestRunAgain(t *testing.T) {
 		first, second := filepath.Join(dir, name), filepath.Join(dir, name+"-2")
 		got := call(nil, append(strings.Fields(args), "--result", first)...)
 		require.Equal(t, exitOK, got.status, got.stderr)
-		text, err := os.ReadFile(filepath.Join(first, result.PlanFile))
-		require.NoError(t, err)
+		text := musttest.Get(os.ReadFile(filepath.Join(first, result.PlanFile)))(t)
 		require.Contains(t, string(text), "\n# perfmq "+strings.Fields(args)[0]+" ")
 		require.NotContains(t, string(text), "hunter2")
 		got = call(environ[name], "run", first, "--result", second)
 		require.Equal(t, exitOK, got.status, got.stderr)
-		again, err := os.ReadFile(filepath.Join(second, result.PlanFile))
-		require.NoError(t, err)
+		again := musttest.Get(os.ReadFile(filepath.Join(second, result.PlanFile)))(t)
 		require.Equal(t, withoutComments(string(text)), withoutComments(string(again)))
-		before, err := result.Read(first)
-		require.NoError(t, err)
-		after, err := result.Read(second)
-		require.NoError(t, err)
+		before := musttest.Get(result.Read(first))(t)
+		after := musttest.Get(result.Read(second))(t)
 		var plans [2]map[string]any
 		require.NoError(t, json.Unmarshal(before.Plan, &plans[0]))
 		require.NoError(t, json.Unmarshal(after.Plan, &plans[1]))

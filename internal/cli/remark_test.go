@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/drivers"
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/safetext"
 )
 
@@ -52,8 +52,7 @@ func requireNoSecret(t *testing.T, what, text string) {
 // told starts a server that calls serve for each connection.
 func told(t *testing.T, serve func(net.Conn)) (address string) {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	l := musttest.Get((&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
 	var serving sync.WaitGroup
 	var mu sync.Mutex
 	var conns []net.Conn
@@ -112,8 +111,7 @@ func TestHostileRemarks(t *testing.T) {
 			assert.Contains(t, stderr.String(), "error: ")
 			requireHarmless(t, "standard error", stderr.String(), 8<<10)
 			requireHarmless(t, "standard output", stdout.String(), 8<<10)
-			written, err := os.ReadFile(file)
-			require.NoError(t, err)
+			written := musttest.Get(os.ReadFile(file))(t)
 			requireHarmless(t, "JSON", string(written), safetext.MaxField)
 		})
 	}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 // serving starts a command that serves a page. It returns the page's URL, and the channel of the exit status.
@@ -39,14 +41,11 @@ func serving(t *testing.T, args ...string) (url string, status chan int) {
 
 func read(t *testing.T, url string) string {
 	t.Helper()
-	r, err := http.NewRequestWithContext(context.Background(), http.MethodGet, url, nil)
-	require.NoError(t, err)
+	r := musttest.Get(http.NewRequestWithContext(context.Background(), http.MethodGet, url, nil))(t)
 	r.Close = true
-	answer, err := http.DefaultClient.Do(r)
-	require.NoError(t, err)
+	answer := musttest.Get(http.DefaultClient.Do(r))(t)
 	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	require.NoError(t, err)
+	text := musttest.Get(io.ReadAll(answer.Body))(t)
 	return string(text)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/pkg/result"
 	"github.com/perfmq/perfmq/pkg/result/resulttest"
 )
@@ -58,10 +59,8 @@ func TestResultIsThatOfTheSummary(t *testing.T) {
 			r := call(nil, append(strings.Fields(c.args), "--result", dir, "--json", file)...)
 			require.Equal(t, c.status, r.status, r.stderr)
 			schemas.Validate(t, dir)
-			got, err := result.ReadHistograms(dir)
-			require.NoError(t, err)
-			text, err := os.ReadFile(file)
-			require.NoError(t, err)
+			got := musttest.Get(result.ReadHistograms(dir))(t)
+			text := musttest.Get(os.ReadFile(file))(t)
 			var records []jsonTotals
 			require.NoError(t, json.Unmarshal(text, &records))
 			want := records[len(records)-1]
@@ -118,14 +117,11 @@ func TestResultIsThatOfTheSummary(t *testing.T) {
 func requireRowsAddUp(t *testing.T, dir string, want *result.Result) {
 	t.Helper()
 	require.NoError(t, os.Remove(filepath.Join(dir, result.ResultFile)))
-	got, err := result.Read(dir)
-	require.NoError(t, err)
+	got := musttest.Get(result.Read(dir))(t)
 	require.False(t, got.Complete)
 	for _, pair := range []struct{ want, got any }{{want.Total, got.Total}, {want.Latencies, got.Latencies}, {want.Head, got.Head}} {
-		a, err := json.Marshal(pair.want)
-		require.NoError(t, err)
-		b, err := json.Marshal(pair.got)
-		require.NoError(t, err)
+		a := musttest.Get(json.Marshal(pair.want))(t)
+		b := musttest.Get(json.Marshal(pair.got))(t)
 		require.JSONEq(t, string(a), string(b))
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -112,8 +113,7 @@ func TestToldRuns(t *testing.T) {
 					"--result", dir, "--metrics", "127.0.0.1:9", "--metrics-linger", "10s")
 				got := map[string]string{filepath.Join(c.name, "metrics.txt"): r.metrics}
 				for _, file := range []string{"run.json", "run.hdr", "result/result.json", "result/rows.jsonl", "result/latencies.hdr"} {
-					text, err := os.ReadFile(filepath.Join(folder, file))
-					require.NoError(t, err)
+					text := musttest.Get(os.ReadFile(filepath.Join(folder, file)))(t)
 					got[filepath.Join(c.name, filepath.Base(file))] = string(text)
 				}
 				for _, format := range []string{"markdown", "csv"} {
@@ -223,8 +223,7 @@ func (l *memoryListener) get(t *testing.T, path string) string {
 	answer, err := client.Get("http://localhost" + path) //nolint:noctx // in memory
 	require.NoError(t, err)
 	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	require.NoError(t, err)
+	text := musttest.Get(io.ReadAll(answer.Body))(t)
 	assert.Equal(t, http.StatusOK, answer.StatusCode, string(text))
 	return string(bytes.TrimSpace(text)) + "\n"
 }

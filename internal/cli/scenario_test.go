@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/config"
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -55,8 +56,7 @@ func TestRunScenario(t *testing.T) {
 	} {
 		require.Contains(t, got.stdout, want)
 	}
-	r, err := result.Read(dir)
-	require.NoError(t, err)
+	r := musttest.Get(result.Read(dir))(t)
 	require.Equal(t, "two", r.Scenario)
 	require.Equal(t, map[string]string{"broker": "none", "heap": "1g"}, r.Labels)
 	require.Len(t, r.Steps, 2)
@@ -230,8 +230,7 @@ thresholds: [lost == 0, damaged == 0, "three: received == 180", group.senders.co
 	dir := filepath.Join(t.TempDir(), "result")
 	got := call(nil, "run", file, "--result", dir)
 	require.Equal(t, exitOK, got.status, got.stderr+got.stdout)
-	r, err := result.Read(dir)
-	require.NoError(t, err)
+	r := musttest.Get(result.Read(dir))(t)
 	require.EqualValues(t, 270, r.Verification.Total.Once)
 	var p struct {
 		Steps []struct {

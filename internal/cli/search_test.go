@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/sweep/record"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -26,8 +27,7 @@ func TestFindNothing(t *testing.T) {
 	require.Contains(t, []int{exitThreshold, exitUndecided}, r.status, r.stderr)
 	assert.Contains(t, r.stdout, "--- FIND-MAX: the highest rate at which ack.p50 < 5ms, completed.avg >= 99% of target, delay.p99 < 100ms; a load may miss its target by 2 messages\n")
 	assert.Regexp(t, `^error: (not even 1 msg/s passes the thresholds: ack.p50 < 5ms: |undecided: perfmq was the limit of )`, r.stderr)
-	text, err := os.ReadFile(filepath.Join(dir, record.SearchFile))
-	require.NoError(t, err)
+	text := musttest.Get(os.ReadFile(filepath.Join(dir, record.SearchFile)))(t)
 	var found record.Search
 	require.NoError(t, json.Unmarshal(text, &found))
 	assert.Zero(t, found.Rate)
@@ -37,8 +37,7 @@ func TestFindNothing(t *testing.T) {
 	again := call(nil, args...)
 	assert.Equal(t, exitUsage, again.status)
 	assert.Contains(t, again.stderr, "the folder is not empty")
-	kept, err := os.ReadFile(filepath.Join(dir, record.SearchFile))
-	require.NoError(t, err)
+	kept := musttest.Get(os.ReadFile(filepath.Join(dir, record.SearchFile)))(t)
 	assert.Equal(t, string(text), string(kept))
 }
 
@@ -60,8 +59,7 @@ duration: 300ms
 	dir := filepath.Join(t.TempDir(), "found")
 	got := call(nil, "run", file, "--result", dir, "--json", filepath.Join(t.TempDir(), "found.json"))
 	require.Contains(t, []int{exitThreshold, exitUndecided}, got.status, got.stderr) // perfmq may be the limit on a busy machine
-	found, err := record.ReadSearch(dir)
-	require.NoError(t, err)
+	found := musttest.Get(record.ReadSearch(dir))(t)
 	require.True(t, found.Complete)
 	require.Equal(t, "ack.p50 < 20ms", found.Thresholds[0])
 	require.Regexp(t, `(?m)^--- +4 msg/s: (fail|undecided) +ack.p50 [^;]*; limit: `, got.stdout)

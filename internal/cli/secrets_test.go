@@ -11,6 +11,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/config"
 	"github.com/perfmq/perfmq/internal/drivers"
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 // TestNoRouteShowsAPassword: a password from any source is not printed or written, whatever error it causes.
@@ -68,11 +69,9 @@ func TestNoRouteShowsAPassword(t *testing.T) {
 			assert.Contains(t, stdout.String()+stderr.String(), c.shows)
 			requireNoSecret(t, "standard output", stdout.String())
 			requireNoSecret(t, "standard error", stderr.String())
-			files, err := filepath.Glob(filepath.Join(outputs, "*"))
-			require.NoError(t, err)
+			files := musttest.Get(filepath.Glob(filepath.Join(outputs, "*")))(t)
 			for _, name := range files {
-				content, err := os.ReadFile(name)
-				require.NoError(t, err)
+				content := musttest.Get(os.ReadFile(name))(t)
 				requireNoSecret(t, name, string(content))
 			}
 			assert.Equal(t, strings.Contains(c.args, "--json"), len(files) == 3, files)

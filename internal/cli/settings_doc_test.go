@@ -10,6 +10,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/config"
 	"github.com/perfmq/perfmq/internal/drivers"
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -84,8 +85,7 @@ places, a key of scenario files with the flag's name (` + "[docs/scenarios.md](s
 	if *update {
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o644)) //nolint:gosec // a page of the documentation
 	}
-	have, err := os.ReadFile(path)
-	require.NoError(t, err)
+	have := musttest.Get(os.ReadFile(path))(t)
 	require.True(t, string(have) == text, "docs/settings.md is stale: -update renews it")
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -26,9 +27,8 @@ func TestBrokerSide(t *testing.T) {
 		head, err := os.Stat(filepath.Join(folder, result.RowsFile))
 		return err == nil && head.Size() > 0
 	}, time.Minute, 5*time.Millisecond, "the load has begun")
-	f, err := os.OpenFile(log, os.O_APPEND|os.O_WRONLY, 0o600)
-	require.NoError(t, err)
-	_, err = f.WriteString("WARN a\nERROR b \x1b[31m\nINFO c\nERROR d\n")
+	f := musttest.Get(os.OpenFile(log, os.O_APPEND|os.O_WRONLY, 0o600))(t)
+	_, err := f.WriteString("WARN a\nERROR b \x1b[31m\nINFO c\nERROR d\n")
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
 	r := <-done
@@ -37,8 +37,7 @@ func TestBrokerSide(t *testing.T) {
 	require.Regexp(t, `(?m)^--- broker host: load `, r.stdout)
 	require.Contains(t, r.stdout, "--- broker log: errors 2, warnings 1\n--- broker first error: ERROR b ")
 	require.NotContains(t, r.stdout, "\x1b")
-	got, err := result.Read(folder)
-	require.NoError(t, err)
+	got := musttest.Get(result.Read(folder))(t)
 	require.Len(t, got.BrokerSide, 1)
 	whole := got.BrokerSide[0].Whole
 	require.Positive(t, *whole.CPU)

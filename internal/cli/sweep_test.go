@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/sweep/record"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -51,8 +52,7 @@ func sweepFile(t *testing.T, text string) (file, log string) {
 
 func linesOf(t *testing.T, path string) []string {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
+	text := musttest.Get(os.ReadFile(path))(t)
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
 
@@ -68,13 +68,11 @@ func TestSweep(t *testing.T) {
 	require.Contains(t, got.stderr, "note: 5 cells, 2 runs of each\n")
 	require.Contains(t, got.stderr, "note: cell 5 of 5, repeat 2 of 2")
 	require.Contains(t, got.stdout, "--- SWEEP six: medians of the repeats, with the farthest repeat")
-	s, err := record.ReadSweep(dir)
-	require.NoError(t, err)
+	s := musttest.Get(record.ReadSweep(dir))(t)
 	require.Len(t, s.Runs, 10)
 	for _, r := range s.Runs {
 		require.Equal(t, record.Done, r.State)
-		one, err := result.Read(filepath.Join(dir, r.Folder))
-		require.NoError(t, err)
+		one := musttest.Get(result.Read(filepath.Join(dir, r.Folder)))(t)
 		require.True(t, one.Complete)
 		require.EqualValues(t, 100, one.Total.Producers.Completed)
 		require.Equal(t, r.Values["heap"], one.Labels["heap"])
@@ -112,8 +110,7 @@ func TestSweepResumes(t *testing.T) {
 	file, log := sweepFile(t, sixCells)
 	dir := filepath.Join(t.TempDir(), "result")
 	require.Equal(t, exitOK, call(nil, "run", file, "--result", dir).status)
-	s, err := record.ReadSweep(dir)
-	require.NoError(t, err)
+	s := musttest.Get(record.ReadSweep(dir))(t)
 	s.Runs[3].State = record.Running // the state after kill -9
 	require.NoError(t, s.Write(dir))
 	got := call(nil, "run", file, "--result", dir)
@@ -122,11 +119,10 @@ func TestSweepResumes(t *testing.T) {
 	ran := linesOf(t, log)
 	require.Len(t, ran, 11)
 	require.Equal(t, "4/1 2g", ran[10])
-	s, err = record.ReadSweep(dir)
-	require.NoError(t, err)
+	s = musttest.Get(record.ReadSweep(dir))(t)
 	require.Equal(t, record.Done, s.Runs[3].State)
 	require.Equal(t, 2, s.Runs[3].Attempts)
-	_, err = result.Read(filepath.Join(dir, s.Runs[3].Folder))
+	_, err := result.Read(filepath.Join(dir, s.Runs[3].Folder))
 	require.NoError(t, err)
 	got = call(nil, "run", file, "--result", dir)
 	require.Contains(t, got.stderr, "10 of 10 runs are finished\n")
@@ -159,8 +155,7 @@ func TestSweepInterrupted(t *testing.T) {
 		require.Fail(t, "the sweep goes on")
 	}
 	require.Len(t, linesOf(t, log), 1)
-	s, err := record.ReadSweep(dir)
-	require.NoError(t, err)
+	s := musttest.Get(record.ReadSweep(dir))(t)
 	require.Equal(t, record.Unfinished, s.Runs[0].State)
 }
 
@@ -187,8 +182,7 @@ func TestForeignFolder(t *testing.T) {
 	require.NoError(t, os.Mkdir(filepath.Dir(other), 0o755))
 	require.NoError(t, os.WriteFile(other, nil, 0o600))
 	require.NoError(t, os.Symlink(filepath.Dir(filepath.Dir(other)), filepath.Join(dir, "link")))
-	s, err := record.ReadSweep(dir)
-	require.NoError(t, err)
+	s := musttest.Get(record.ReadSweep(dir))(t)
 	for _, c := range []struct {
 		folder   string
 		attempts int
@@ -276,12 +270,10 @@ groups:
 			dir := filepath.Join(t.TempDir(), "result")
 			got := call(nil, "run", file, "--result", dir)
 			require.Equal(t, exitOK, got.status, got.stderr)
-			s, err := record.ReadSweep(dir)
-			require.NoError(t, err)
+			s := musttest.Get(record.ReadSweep(dir))(t)
 			seen := map[string]bool{}
 			for i := range s.Runs {
-				one, err := result.Read(filepath.Join(dir, s.Runs[i].Folder))
-				require.NoError(t, err)
+				one := musttest.Get(result.Read(filepath.Join(dir, s.Runs[i].Folder)))(t)
 				d := one.BrokerCount.Destinations[0]
 				seen[d.Destination] = true
 				if mode != "fresh" {

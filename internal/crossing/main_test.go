@@ -17,6 +17,7 @@ import (
 	"github.com/perfmq/perfmq/internal/brokertest"
 	"github.com/perfmq/perfmq/internal/cli"
 	"github.com/perfmq/perfmq/internal/drivers"
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 var shared = brokertest.Shared{
@@ -100,8 +101,7 @@ func perfmq(t *testing.T, args ...string) summary {
 	})
 	require.Zerof(t, status, "perfmq %s\n%s", strings.Join(args, " "), stderr.String())
 	require.NotContains(t, stderr.String(), "error:")
-	text, err := os.ReadFile(file)
-	require.NoError(t, err)
+	text := musttest.Get(os.ReadFile(file))(t)
 	var all []json.RawMessage
 	require.NoError(t, json.Unmarshal(text, &all))
 	var s summary

@@ -19,6 +19,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/brokertest"
 	"github.com/perfmq/perfmq/internal/drivers"
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -114,8 +115,7 @@ func openClient(t *testing.T, protocol, client string, opts driver.OpenOptions, 
 			opts.Options = f.NewOptions()
 			require.NoError(t, driver.SetOptions(opts.Options, options))
 			opts.User, opts.Password, opts.ConnectTimeout = brokertest.User, brokertest.Password, patience
-			d, err := f.Open(t.Context(), opts)
-			require.NoError(t, err)
+			d := musttest.Get(f.Open(t.Context(), opts))(t)
 			t.Cleanup(func() { require.NoError(t, d.Close(context.Background())) })
 			return d
 		}
@@ -222,30 +222,24 @@ func requireSTOMP(t *testing.T, broker, url, queue string) {
 func receiveAMQP(t *testing.T, url, queue string) *amqp.Message {
 	t.Helper()
 	ctx := soon(t)
-	conn, err := amqp.Dial(ctx, url, &amqp.ConnOptions{SASLType: amqp.SASLTypeAnonymous()})
-	require.NoError(t, err)
+	conn := musttest.Get(amqp.Dial(ctx, url, &amqp.ConnOptions{SASLType: amqp.SASLTypeAnonymous()}))(t)
 	defer conn.Close()
-	session, err := conn.NewSession(ctx, nil)
-	require.NoError(t, err)
-	r, err := session.NewReceiver(ctx, queue, &amqp.ReceiverOptions{SourceCapabilities: []string{"queue"}})
-	require.NoError(t, err)
-	m, err := r.Receive(ctx, nil)
-	require.NoError(t, err)
+	session := musttest.Get(conn.NewSession(ctx, nil))(t)
+	r := musttest.Get(session.NewReceiver(ctx, queue, &amqp.ReceiverOptions{SourceCapabilities: []string{"queue"}}))(t)
+	m := musttest.Get(r.Receive(ctx, nil))(t)
 	require.NoError(t, r.AcceptMessage(ctx, m))
 	return m
 }
 
 func receiveSTOMP(t *testing.T, broker, url, queue string) *gostomp.Message {
 	t.Helper()
-	conn, err := gostomp.Dial("tcp", strings.TrimPrefix(url, "stomp://"))
-	require.NoError(t, err)
+	conn := musttest.Get(gostomp.Dial("tcp", strings.TrimPrefix(url, "stomp://")))(t)
 	defer conn.MustDisconnect() // Disconnect of the library misses its receipt now and then
 	dest, kind := "/queue/"+queue, "ignored"
 	if broker == "artemis" {
 		dest, kind = queue, "ANYCAST"
 	}
-	sub, err := conn.Subscribe(dest, gostomp.AckAuto, gostomp.SubscribeOpt.Header("subscription-type", kind))
-	require.NoError(t, err)
+	sub := musttest.Get(conn.Subscribe(dest, gostomp.AckAuto, gostomp.SubscribeOpt.Header("subscription-type", kind)))(t)
 	var m *gostomp.Message
 	select {
 	case m = <-sub.C:

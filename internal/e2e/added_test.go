@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	runresult "github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -26,11 +27,9 @@ func overlaid(t *testing.T, edits ...[3]string) (dir, program string) {
 	dir = t.TempDir()
 	replace, texts := map[string]string{}, map[string]string{}
 	for _, edit := range edits {
-		path, err := filepath.Abs(filepath.Join("../..", edit[0]))
-		require.NoError(t, err)
+		path := musttest.Get(filepath.Abs(filepath.Join("../..", edit[0])))(t)
 		if texts[path] == "" {
-			text, err := os.ReadFile(path)
-			require.NoError(t, err)
+			text := musttest.Get(os.ReadFile(path))(t)
 			texts[path] = string(text)
 		}
 		require.Equal(t, 1, strings.Count(texts[path], edit[1]), edit[0])
@@ -38,8 +37,7 @@ func overlaid(t *testing.T, edits ...[3]string) (dir, program string) {
 		replace[path] = filepath.Join(dir, strings.ReplaceAll(edit[0], "/", "-"))
 		require.NoError(t, os.WriteFile(replace[path], []byte(texts[path]), 0o600))
 	}
-	overlay, err := json.Marshal(map[string]any{"Replace": replace})
-	require.NoError(t, err)
+	overlay := musttest.Get(json.Marshal(map[string]any{"Replace": replace}))(t)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "overlay"), overlay, 0o600))
 	program = filepath.Join(dir, "perfmq")
 	build := exec.CommandContext(t.Context(), "go", "build", "-overlay", filepath.Join(dir, "overlay"), "-o", program, "./cmd/perfmq")
@@ -105,12 +103,10 @@ func testAddedFinding(t *testing.T, dir, perfmq string) {
 	}
 	const written = `{"kind":"new","count":7,"severity":"note","text":"new things: 7"}`
 	for _, file := range []string{jsonFile, filepath.Join(folder, "result.json")} {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
+		text := musttest.Get(os.ReadFile(file))(t)
 		require.Contains(t, strings.NewReplacer(" ", "", "\n", "").Replace(string(text)), strings.ReplaceAll(written, " ", ""))
 	}
-	page, err := exec.CommandContext(t.Context(), perfmq, "report", "--format", "markdown", folder).Output()
-	require.NoError(t, err)
+	page := musttest.Get(exec.CommandContext(t.Context(), perfmq, "report", "--format", "markdown", folder).Output())(t)
 	require.Contains(t, string(page), "- new things: 7\n")
 }
 
@@ -176,8 +172,7 @@ func testAddedLatency(t *testing.T, dir, perfmq string) {
 	require.Regexp(t, `aggregated journey time: .* 99\.00%: +3\d\d\d\d\d\d\.00 us`, console.String())
 	require.Regexp(t, `journey\.p99 < 4s: (kept|passed|passes), 3`, console.String())
 	for file, want := range map[string]string{hdr: "Tag=journey,", jsonFile: `"journeyTime":`, filepath.Join(dir, "a", "1", "result.json"): `"journey":`} {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
+		text := musttest.Get(os.ReadFile(file))(t)
 		require.True(t, strings.Contains(string(text), want), "%s has no %s", file, want)
 	}
 	require.Regexp(t, `\njourney +3\.00 s`, run(load("--result", filepath.Join(dir, "b", "1"), "--format", "short")...))
@@ -218,7 +213,6 @@ func testAddedSetting(t *testing.T, dir, perfmq string) {
 	} {
 		require.Contains(t, c.said, c.want, name)
 	}
-	one, err := runresult.Read(folder)
-	require.NoError(t, err)
+	one := musttest.Get(runresult.Read(folder))(t)
 	require.Contains(t, string(one.Plan), `"sprinkle": 5`)
 }

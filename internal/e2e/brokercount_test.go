@@ -15,6 +15,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker"
 	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/internal/musttest"
 	runresult "github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -104,8 +105,7 @@ func TestCountOfArtemis(t *testing.T) {
 	r = p.wait(limit)
 	require.Equal(t, statusOK, r.status, "it is a finding, not a failure")
 	assert.Equal(t, []string{"added 2503, sent 2500: DIFFERS by 3"}, countLines(&r))
-	got, err := runresult.Read(dir)
-	require.NoError(t, err)
+	got := musttest.Get(runresult.Read(dir))(t)
 	assert.Contains(t, got.Findings, runresult.Finding{
 		Kind: "broker-added", Severity: runresult.Note, Count: 3, Subject: "queue://" + queue,
 		Text: "queue://" + queue + ": the broker counted 3 messages more than it accepted: other clients sent, or it duplicated or dropped some",
@@ -163,8 +163,7 @@ func TestCountOfRocketMQ(t *testing.T) {
 			want = want[:1]
 		}
 		assert.Equal(t, want, countLines(&r))
-		added, err := b.TopicMessages(soon(t), "count-"+kind)
-		require.NoError(t, err)
+		added := musttest.Get(b.TopicMessages(soon(t), "count-"+kind))(t)
 		assert.EqualValues(t, messages, added)
 	}
 }
@@ -181,8 +180,7 @@ func TestCountOfActiveMQ(t *testing.T) {
 		r := run(t, limit, append(args, "--message-count", strconv.Itoa(messages), "queue://"+queue)...)
 		require.Equal(t, statusOK, r.status)
 		assert.Equal(t, equalCounts(messages), countLines(&r))
-		q, err := a.Queue(soon(t), queue)
-		require.NoError(t, err)
+		q := musttest.Get(a.Queue(soon(t), queue))(t)
 		assert.Equal(t, []int64{messages, messages, 0}, []int64{q.EnqueueCount, q.DequeueCount, q.QueueSize})
 		r = run(t, limit, append(args, "--message-count", "1000", "--consumers", "2", "topic://"+protocol+"-topic")...)
 		assert.Equal(t, equalCounts(1000)[:1], countLines(&r))
@@ -249,7 +247,6 @@ func TestCountOfRabbitMQ(t *testing.T) {
 	require.Equal(t, statusOK, r.status, "a run that cannot count is a run")
 	assert.Equal(t, []string{"ask the broker's management at " + b.ManagementURL() + `: the server answers "401 Unauthorized"`}, countLines(&r))
 	require.NotContains(t, r.stdout+r.stderr+r.json, "wrong-secret")
-	out, err := b.Ctl(soon(t), "list_queues", "name", "messages")
-	require.NoError(t, err)
+	out := musttest.Get(b.Ctl(soon(t), "list_queues", "name", "messages"))(t)
 	require.Contains(t, out, "stomp\t0\n")
 }

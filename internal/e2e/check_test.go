@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/verify"
 	runresult "github.com/perfmq/perfmq/pkg/result"
 )
@@ -201,8 +202,7 @@ func checkJSON(t *testing.T, r *result, g grammar) {
 // mean returns the mean in microseconds.
 func (l *latency) mean(t *testing.T) float64 {
 	t.Helper()
-	us, err := strconv.ParseFloat(l.Mean, 64)
-	require.NoError(t, err)
+	us := musttest.Get(strconv.ParseFloat(l.Mean, 64))(t)
 	return us
 }
 

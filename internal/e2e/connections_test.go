@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 // TestConnections looks at the connections as an operator does on the broker's console.
@@ -34,8 +36,7 @@ func TestConnections(t *testing.T) {
 			if strings.Contains(pattern, "%d") {
 				pattern = fmt.Sprintf(pattern, p.cmd.Process.Pid)
 			}
-			list, err := a.Connections(soon(t))
-			require.NoError(t, err)
+			list := musttest.Get(a.Connections(soon(t)))(t)
 			ids := map[string]bool{}
 			for _, conn := range list {
 				if regexp.MustCompile(pattern).MatchString(conn.ClientID) {
@@ -46,8 +47,7 @@ func TestConnections(t *testing.T) {
 			require.Len(t, ids, c.connections, "%+v", list)
 			require.Equal(t, statusInterrupted, p.interrupt().status)
 			eventually(t, "they are gone", func() bool {
-				list, err := a.Connections(soon(t))
-				require.NoError(t, err)
+				list := musttest.Get(a.Connections(soon(t)))(t)
 				for _, conn := range list {
 					if ids[conn.ClientID] {
 						return false

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 // console is the output of a run, parsed by the reference's format to the character.
@@ -97,8 +99,7 @@ func (r *reader) total(label string) uint64 {
 
 func parseUint(t *testing.T, text string) uint64 {
 	t.Helper()
-	n, err := strconv.ParseUint(strings.TrimSpace(text), 10, 64)
-	require.NoError(t, err)
+	n := musttest.Get(strconv.ParseUint(strings.TrimSpace(text), 10, 64))(t)
 	return n
 }
 

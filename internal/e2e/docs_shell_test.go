@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 // The test binary is perfmq and make for the shells of the pages: see documented.
@@ -44,12 +45,10 @@ type shell struct {
 func newShell(t *testing.T, where machine, name string) *shell {
 	t.Helper()
 	require.NoError(t, buildErr)
-	root, err := filepath.Abs("../..")
-	require.NoError(t, err)
+	root := musttest.Get(filepath.Abs("../.."))(t)
 	sh := &shell{where: where, dir: t.TempDir(), ports: map[string]string{}}
 	bin := t.TempDir()
-	self, err := os.Executable()
-	require.NoError(t, err)
+	self := musttest.Get(os.Executable())(t)
 	path := os.Getenv("PATH")
 	tool := "perfmq"
 	if where == fresh {
@@ -77,8 +76,7 @@ func newShell(t *testing.T, where machine, name string) *shell {
 	}
 	sh.set(envListen+"CONTROL", free[3])
 	if where == withArtemis {
-		certs, err := brokertest.NewCerts(t.TempDir())
-		require.NoError(t, err)
+		certs := musttest.Get(brokertest.NewCerts(t.TempDir()))(t)
 		for name, file := range map[string]string{"ca.pem": certs.CAFile, "me.pem": certs.ClientCertFile, "me.key": certs.ClientKeyFile} {
 			require.NoError(t, os.Link(file, filepath.Join(sh.dir, name)))
 		}
@@ -100,14 +98,12 @@ func (sh *shell) fresh(t *testing.T, root string) {
 	t.Helper()
 	sh.dir = root
 	home := t.TempDir()
-	cache, err := os.UserCacheDir()
-	require.NoError(t, err)
+	cache := musttest.Get(os.UserCacheDir())(t)
 	if os.Getenv("PERFMQ_TEST_CACHE") == "" {
 		sh.set("PERFMQ_TEST_CACHE", filepath.Join(cache, "perfmq-brokertest"))
 	}
 	for _, key := range []string{"GOCACHE", "GOMODCACHE"} {
-		out, err := exec.Command("go", "env", key).Output()
-		require.NoError(t, err)
+		out := musttest.Get(exec.Command("go", "env", key).Output())(t)
 		sh.set(key, strings.TrimSpace(string(out)))
 	}
 	sh.set("CGO_ENABLED", "0") // also under the race detector

@@ -21,6 +21,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 // The test runs every command of README.md and docs/. Blocks in the pages:
@@ -61,21 +63,17 @@ const (
 
 func TestDocuments(t *testing.T) {
 	t.Parallel()
-	pages, err := filepath.Glob("../../docs/*.md")
-	require.NoError(t, err)
-	records, err := filepath.Glob("../../docs/lab/*.md")
-	require.NoError(t, err)
+	pages := musttest.Get(filepath.Glob("../../docs/*.md"))(t)
+	records := musttest.Get(filepath.Glob("../../docs/lab/*.md"))(t)
 	for _, page := range slices.Concat(pages, records, []string{"../../README.md"}) {
-		name, err := filepath.Rel("../..", page)
-		require.NoError(t, err)
+		name := musttest.Get(filepath.Rel("../..", page))(t)
 		where := documents[name]
 		if where == tested {
 			continue
 		}
 		t.Run(strings.TrimSuffix(filepath.Base(name), ".md"), func(t *testing.T) {
 			t.Parallel()
-			text, err := os.ReadFile(page)
-			require.NoError(t, err)
+			text := musttest.Get(os.ReadFile(page))(t)
 			p := readPage(t, name, string(text))
 			if !slices.ContainsFunc(p.blocks, func(b *codeBlock) bool { return len(b.commands) > 0 }) {
 				return
@@ -323,8 +321,7 @@ func TestArchitecture(t *testing.T) {
 	t.Parallel()
 	var both []byte
 	for _, name := range []string{"ARCHITECTURE.md", "CONTRIBUTING.md"} {
-		text, err := os.ReadFile(filepath.Join("../..", name))
-		require.NoError(t, err)
+		text := musttest.Get(os.ReadFile(filepath.Join("../..", name)))(t)
 		for _, path := range regexp.MustCompile("`(?:\\./)?((?:cmd|docs|internal|pkg|scenarios|scripts)/[A-Za-z0-9_./-]+)").FindAllSubmatch(text, -1) {
 			if !bytes.HasSuffix(path[1], []byte("/NAME")) && !bytes.HasSuffix(path[1], []byte("/...")) {
 				_, err := os.Stat(filepath.Join("../..", string(path[1])))
@@ -334,8 +331,7 @@ func TestArchitecture(t *testing.T) {
 		both = append(both, text...)
 	}
 	for _, pattern := range []string{"../../internal/*", "../../pkg/*"} {
-		dirs, err := filepath.Glob(pattern)
-		require.NoError(t, err)
+		dirs := musttest.Get(filepath.Glob(pattern))(t)
 		for _, dir := range dirs {
 			require.Contains(t, string(both), strings.TrimPrefix(dir, "../../"), "a package that ARCHITECTURE.md does not name")
 		}
@@ -345,10 +341,8 @@ func TestArchitecture(t *testing.T) {
 // TestCapabilities: docs/lab/capabilities.md names existing tests, each after its package, and existing targets.
 func TestCapabilities(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/lab/capabilities.md")
-	require.NoError(t, err)
-	makefile, err := os.ReadFile("../../Makefile")
-	require.NoError(t, err)
+	text := musttest.Get(os.ReadFile("../../docs/lab/capabilities.md"))(t)
+	makefile := musttest.Get(os.ReadFile("../../Makefile"))(t)
 	shown := 0
 	for row := range strings.Lines(string(text)) {
 		var tests string // of the last package of the row
@@ -371,12 +365,10 @@ func TestCapabilities(t *testing.T) {
 // testsOf returns the test code of a package.
 func testsOf(t *testing.T, folder string) string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join("../..", folder, "*_test.go"))
-	require.NoError(t, err)
+	files := musttest.Get(filepath.Glob(filepath.Join("../..", folder, "*_test.go")))(t)
 	var b strings.Builder
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
+		text := musttest.Get(os.ReadFile(file))(t)
 		b.Write(text)
 	}
 	return b.String()

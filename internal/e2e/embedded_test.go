@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	runresult "github.com/perfmq/perfmq/pkg/result"
 
 	"github.com/stretchr/testify/assert"
@@ -72,8 +73,7 @@ func done(t *testing.T, stderr, what string) uint64 {
 	t.Helper()
 	m := regexp.MustCompile(`note: faults of the broker:.* ` + what + ` (\d+)`).FindStringSubmatch(stderr)
 	require.Len(t, m, 2, "%s", stderr)
-	n, err := strconv.ParseUint(m[1], 10, 64)
-	require.NoError(t, err)
+	n := musttest.Get(strconv.ParseUint(m[1], 10, 64))(t)
 	return n
 }
 
@@ -150,8 +150,7 @@ func TestBrokerCommand(t *testing.T) {
 	r = run(t, limit, "verify", "--json", file("joined.json"), file("producer-1"), file("producer-2"), file("consumer"))
 	require.Equal(t, statusFailed, r.status)
 	require.Contains(t, r.stderr, "messages lost, accepted but never received: 30 of 6000")
-	text, err := os.ReadFile(file("joined.json"))
-	require.NoError(t, err)
+	text := musttest.Get(os.ReadFile(file("joined.json")))(t)
 	var v verify.Result
 	require.NoError(t, json.Unmarshal(text, &v))
 	require.Equal(t, runresult.Verified{Expected: 2 * messages, Received: 2*messages - 30, Once: 2*messages - 33, Lost: 30, Duplicates: 3}, v.Total)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	sweeps "github.com/perfmq/perfmq/internal/sweep/record"
 	runresult "github.com/perfmq/perfmq/pkg/result"
 )
@@ -45,11 +46,9 @@ func findMax(t *testing.T, protocol string, capacity float64, args ...string) {
 		require.Equal(t, p.Kept, p.Why == "", p)
 		require.True(t, p.Rate <= capacity*1.03 || !p.Kept, p)
 		spoiled = spoiled || p.Tester
-		matches, err := filepath.Glob(filepath.Join(dir, fmt.Sprintf("%03d-*", i+1)))
-		require.NoError(t, err)
+		matches := musttest.Get(filepath.Glob(filepath.Join(dir, fmt.Sprintf("%03d-*", i+1))))(t)
 		require.Len(t, matches, 1)
-		one, err := runresult.Read(matches[0])
-		require.NoError(t, err)
+		one := musttest.Get(runresult.Read(matches[0]))(t)
 		require.True(t, one.Complete)
 	}
 	switch r.status {

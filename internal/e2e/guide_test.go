@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 const limit = 2 * time.Minute // for runs of a few seconds: a hang is longer, a slow machine is not
@@ -90,8 +92,7 @@ func TestGuideTopics(t *testing.T) {
 			}, extra...)...)
 			p.printed("--- warmup false")
 			for i := range topics {
-				subs, err := a.Subscriptions(soon(t), seed+strconv.Itoa(i))
-				require.NoError(t, err)
+				subs := musttest.Get(a.Subscriptions(soon(t), seed+strconv.Itoa(i)))(t)
 				require.Len(t, subs, 1+consumers)
 				for _, s := range subs {
 					require.True(t, s.Durable, s.Name)
@@ -116,8 +117,7 @@ func TestGuideTopics(t *testing.T) {
 			require.EqualValues(t, r.summary.TotalCompleted, added, "the broker's own counters")
 			require.Equal(t, added, durable, "messages are persistent")
 			for i := range topics {
-				subs, err := a.Subscriptions(soon(t), seed+strconv.Itoa(i))
-				require.NoError(t, err)
+				subs := musttest.Get(a.Subscriptions(soon(t), seed+strconv.Itoa(i)))(t)
 				require.Len(t, subs, 1, "its subscriptions are removed")
 				require.Equal(t, "audit."+seed+strconv.Itoa(i), subs[0].Name)
 				require.NotZero(t, subs[0].MessagesAdded, "each topic has load")
@@ -141,15 +141,13 @@ func TestKeptSubscription(t *testing.T) {
 
 	p := start(t, append(args, "--rate", "50")...)
 	p.printed("--- warmup false")
-	again, err := a.Subscriptions(soon(t), topic)
-	require.NoError(t, err)
+	again := musttest.Get(a.Subscriptions(soon(t), topic))(t)
 	require.Len(t, again, 1)
 	require.Equal(t, first[0].Name, again[0].Name, "the second run takes up the subscription of the first")
 	r = p.interrupt()
 	require.Equal(t, "success", r.summary.Result)
 	require.Equal(t, r.summary.TotalSent, r.summary.TotalReceived)
-	left, err := a.Subscriptions(soon(t), topic)
-	require.NoError(t, err)
+	left := musttest.Get(a.Subscriptions(soon(t), topic))(t)
 	require.Empty(t, left, "without --keep-subscription it is removed")
 }
 

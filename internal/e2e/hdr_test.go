@@ -8,6 +8,8 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 // wantTags counts the values that the HDR log of a run must have, by tag.
@@ -37,14 +39,12 @@ func add(to map[string]uint64, prefix string, list ...*latency) {
 // internal/report reads one with Java's.
 func requireComplete(t *testing.T, file string, r *result) {
 	t.Helper()
-	f, err := os.Open(file)
-	require.NoError(t, err)
+	f := musttest.Get(os.Open(file))(t)
 	defer f.Close()
 	log := hdrhistogram.NewHistogramLogReader(f)
 	got := map[string]uint64{}
 	for {
-		h, err := log.NextIntervalHistogram()
-		require.NoError(t, err)
+		h := musttest.Get(log.NextIntervalHistogram())(t)
 		if h == nil {
 			break
 		}

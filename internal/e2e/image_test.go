@@ -10,14 +10,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 // TestImage carries out the Dockerfile's first stage in a folder, except for the base image: the files of COPY suffice
 // to build the binary, and the image holds it and the CA certificates.
 func TestImage(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../Dockerfile")
-	require.NoError(t, err)
+	text := musttest.Get(os.ReadFile("../../Dockerfile"))(t)
 	stage, final, ok := strings.Cut(string(text), "\nFROM scratch\n")
 	require.True(t, ok)
 	work, build := t.TempDir(), ""

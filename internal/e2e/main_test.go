@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 var (
@@ -119,8 +120,7 @@ func soon(t *testing.T) context.Context {
 // counters reads a queue's counters.
 func counters(t *testing.T, a *brokertest.Artemis, queue string) brokertest.QueueStats {
 	t.Helper()
-	q, err := a.Queue(soon(t), queue)
-	require.NoError(t, err)
+	q := musttest.Get(a.Queue(soon(t), queue))(t)
 	return q
 }
 
@@ -145,8 +145,7 @@ func messagesAdded(q brokertest.QueueStats) int64 { return q.MessagesAdded }
 func settledSubscriptions(t *testing.T, a *brokertest.Artemis, address, unread string) []brokertest.QueueStats {
 	t.Helper()
 	for until := time.Now().Add(moment); ; {
-		list, err := a.Subscriptions(soon(t), address)
-		require.NoError(t, err)
+		list := musttest.Get(a.Subscriptions(soon(t), address))(t)
 		if time.Now().After(until) || !slices.ContainsFunc(list, func(q brokertest.QueueStats) bool {
 			return q.Name != unread && (q.MessageCount > 0 || q.MessagesAcked < q.MessagesAdded)
 		}) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker"
 	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/tcpproxy"
 )
 
@@ -40,8 +41,7 @@ func TestLengthOfOutages(t *testing.T) {
 			})
 			require.NoError(t, err)
 			defer b.Close()
-			proxy, err := tcpproxy.New(tcpproxy.Config{Target: b.Addr(tt.protocol)})
-			require.NoError(t, err)
+			proxy := musttest.Get(tcpproxy.New(tcpproxy.Config{Target: b.Addr(tt.protocol)}))(t)
 			defer proxy.Close()
 			args := []string{
 				tt.protocol, "client", "--url", tt.protocol + "://" + proxy.Addr(), "--client", tt.client, "--reconnect", "--producers", "2",

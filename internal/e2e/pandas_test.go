@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	runresult "github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -20,8 +21,7 @@ import (
 // results. They print the result's average rate.
 func TestPandas(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/results.md")
-	require.NoError(t, err)
+	text := musttest.Get(os.ReadFile("../../docs/results.md"))(t)
 	blocks := regexp.MustCompile("(?s)```python\n(.*?)```").FindAllStringSubmatch(string(text), -1)
 	require.GreaterOrEqual(t, len(blocks), 3)
 	script := "import warnings\nwarnings.simplefilter('error')\n" // pandas warns about deprecated features
@@ -39,12 +39,10 @@ func TestPandas(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	t.Logf("%s", out)
-	got, err := runresult.Read(filepath.Join(work, "run"))
-	require.NoError(t, err)
+	got := musttest.Get(runresult.Read(filepath.Join(work, "run")))(t)
 	mean := regexp.MustCompile(`(?m)^completed/s +(\S+)$`).FindSubmatch(out)
 	require.NotNil(t, mean, "%s", out)
-	printed, err := strconv.ParseFloat(string(mean[1]), 64)
-	require.NoError(t, err)
+	printed := musttest.Get(strconv.ParseFloat(string(mean[1]), 64))(t)
 	require.InEpsilon(t, *got.Figures.Completed, printed, 0.01)
 	require.NotContains(t, strings.ToLower(string(out)), "nan")
 }

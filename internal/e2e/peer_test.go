@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 // TestSameOutputAsArtemisPerf runs both tools: one parser reads the output of both, and the keys of their JSON are in
@@ -43,8 +45,7 @@ func TestSameOutputAsArtemisPerf(t *testing.T) {
 			require.Equal(t, slices.Sorted(maps.Keys(theirs.totals)), slices.Sorted(maps.Keys(ours.totals)))
 			require.Equal(t, theirs.result, ours.result)
 
-			text, err := os.ReadFile(file)
-			require.NoError(t, err)
+			text := musttest.Get(os.ReadFile(file))(t)
 			requireKeys(t, string(text), r.json)
 		})
 	}
@@ -52,8 +53,7 @@ func TestSameOutputAsArtemisPerf(t *testing.T) {
 
 func output(t *testing.T, cmd *exec.Cmd) string {
 	t.Helper()
-	out, err := cmd.Output()
-	require.NoError(t, err)
+	out := musttest.Get(cmd.Output())(t)
 	return string(out)
 }
 

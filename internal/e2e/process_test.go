@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 // connectPatience is the connect time-out of runs that name none: brokers answer late on a machine with much else to
@@ -130,8 +132,7 @@ func (p *process) wait(limit time.Duration) result {
 		}
 	})
 	if info, err := os.Stat(p.jsonFile); err == nil && info.Mode().IsRegular() {
-		text, err := os.ReadFile(p.jsonFile)
-		require.NoError(p.t, err)
+		text := musttest.Get(os.ReadFile(p.jsonFile))(p.t)
 		r.json = string(text)
 	}
 	check(p.t, &r)

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 const reportsFolder = "../../docs/reports"
@@ -17,8 +19,7 @@ const reportsFolder = "../../docs/reports"
 // reportText returns the words of a page of docs/reports, without markup and the commas of numbers.
 func reportText(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(reportsFolder, name))
-	require.NoError(t, err)
+	text := musttest.Get(os.ReadFile(filepath.Join(reportsFolder, name)))(t)
 	words := string(text)
 	if strings.HasSuffix(name, ".html") {
 		words = regexp.MustCompile(`(?s)<style.*?</style>|<script.*?</script>`).ReplaceAllString(words, "")
@@ -42,8 +43,7 @@ func reported(text string) []string {
 // named page.
 func TestReportsList(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join(reportsFolder, "README.md"))
-	require.NoError(t, err)
+	text := musttest.Get(os.ReadFile(filepath.Join(reportsFolder, "README.md")))(t)
 	named := map[string]bool{"README.md": true}
 	prose := ""
 	for line := range strings.Lines(string(text)) {
@@ -62,8 +62,7 @@ func TestReportsList(t *testing.T) {
 		}
 	}
 	require.Empty(t, reported(prose))
-	entries, err := os.ReadDir(reportsFolder)
-	require.NoError(t, err)
+	entries := musttest.Get(os.ReadDir(reportsFolder))(t)
 	have := map[string]bool{}
 	for _, e := range entries {
 		have[e.Name()] = true

@@ -19,6 +19,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker"
 	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/musttest"
 	runresult "github.com/perfmq/perfmq/pkg/result"
 	"github.com/perfmq/perfmq/pkg/result/resulttest"
 )
@@ -50,15 +51,12 @@ func (s *served) at(listener string) string {
 func (s *served) control(method, path, body string) []byte {
 	s.t.Helper()
 	url := strings.Replace(s.at("control"), "/stats", path, 1)
-	request, err := http.NewRequestWithContext(s.t.Context(), method, url, strings.NewReader(body))
-	require.NoError(s.t, err)
+	request := musttest.Get(http.NewRequestWithContext(s.t.Context(), method, url, strings.NewReader(body)))(s.t)
 	request.Header.Set(broker.ControlHeader, "1")
-	answer, err := http.DefaultClient.Do(request)
-	require.NoError(s.t, err)
+	answer := musttest.Get(http.DefaultClient.Do(request))(s.t)
 	defer answer.Body.Close()
 	require.Less(s.t, answer.StatusCode, 300)
-	text, err := io.ReadAll(answer.Body)
-	require.NoError(s.t, err)
+	text := musttest.Get(io.ReadAll(answer.Body))(s.t)
 	return text
 }
 
@@ -91,8 +89,7 @@ func TestResultOfAKilledRun(t *testing.T) {
 	<-p.done
 	ended := time.Now()
 
-	got, err := runresult.Read(dir)
-	require.NoError(t, err)
+	got := musttest.Get(runresult.Read(dir))(t)
 	resulttest.Compile(t, runresult.Schema(), runresult.SchemaID).Validate(t, dir)
 	require.False(t, got.Complete)
 	require.GreaterOrEqual(t, len(got.Rows), before)

@@ -10,13 +10,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 // TestScenarioDocument: each example of docs/scenarios.md is a scenario without mistakes.
 func TestScenarioDocument(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/scenarios.md")
-	require.NoError(t, err)
+	text := musttest.Get(os.ReadFile("../../docs/scenarios.md"))(t)
 	examples := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(text, -1)
 	require.Greater(t, len(examples), 6)
 	for i, example := range examples {

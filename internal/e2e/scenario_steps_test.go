@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/internal/musttest"
 	runresult "github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -60,8 +61,7 @@ func testFourGroups(t *testing.T, b *brokertest.RocketMQ) {
 	require.EqualValues(t, q.MessagesAdded, sums["senders"].completed)
 	require.EqualValues(t, q.MessagesAcked, sums["readers"].received)
 	require.Equal(t, q.MessagesAdded, q.MessagesAcked)
-	stored, err := b.TopicMessages(soon(t), name)
-	require.NoError(t, err)
+	stored := musttest.Get(b.TopicMessages(soon(t), name))(t)
 	require.EqualValues(t, 703+paced["rocket-senders"]+89+44, stored)
 	require.EqualValues(t, stored, sums["rocket-senders"].completed)
 	require.EqualValues(t, stored, sums["rocket-readers"].received)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/brokertest"
 	"github.com/perfmq/perfmq/internal/config"
+	"github.com/perfmq/perfmq/internal/musttest"
 	sweeps "github.com/perfmq/perfmq/internal/sweep/record"
 	runresult "github.com/perfmq/perfmq/pkg/result"
 	"github.com/perfmq/perfmq/pkg/result/resulttest"
@@ -31,8 +32,7 @@ var representatives = regexp.MustCompile(`^(smoke/.*|cross/amqp-stomp|artemis/(d
 // shippedScenarios returns the scenarios inside the program for a kind of broker; for the embedded one of all kinds.
 func shippedScenarios(t *testing.T, broker string) (list []string) {
 	t.Helper()
-	all, err := config.Shipped(scenarios.FS())
-	require.NoError(t, err)
+	all := musttest.Get(config.Shipped(scenarios.FS()))(t)
 	for _, info := range all {
 		if *allScenarios && broker == "embedded" || (*allScenarios || representatives.MatchString(info.Name)) &&
 			(brokerOf(info.Name) == broker || broker == "embedded" && strings.HasPrefix(info.Name, "smoke/")) {
@@ -62,8 +62,7 @@ var destinationText = regexp.MustCompile(`(?:queue|topic)://[A-Za-z0-9._-]+`)
 // destinationsOf returns the queues and topics that a scenario names.
 func destinationsOf(t *testing.T, name string) []string {
 	t.Helper()
-	text, err := scenarios.FS().ReadFile(name + ".yaml")
-	require.NoError(t, err)
+	text := musttest.Get(scenarios.FS().ReadFile(name + ".yaml"))(t)
 	return destinationText.FindAllString(string(text), -1)
 }
 
@@ -80,8 +79,7 @@ func runScenario(t *testing.T, args ...string) *runresult.Result {
 	if !sweeps.IsSweep(dir) {
 		return checkResult(t, dir, r.status)
 	}
-	s, err := sweeps.ReadSweep(dir)
-	require.NoError(t, err)
+	s := musttest.Get(sweeps.ReadSweep(dir))(t)
 	require.NotEmpty(t, s.Rows())
 	sum := new(runresult.Result)
 	worst := statusOK
@@ -101,8 +99,7 @@ func runSearch(t *testing.T, args []string) {
 	dir := filepath.Join(t.TempDir(), "result")
 	r := run(t, 4*limit, append([]string{"run", "--result", dir}, args...)...)
 	require.Contains(t, []int{statusOK, statusThreshold, statusUndecided}, r.status, r.stderr) // as busy as the machine is
-	found, err := sweeps.ReadSearch(dir)
-	require.NoError(t, err)
+	found := musttest.Get(sweeps.ReadSearch(dir))(t)
 	require.True(t, found.Complete)
 	require.Equal(t, r.status == statusUndecided, found.Kind() == sweeps.Undecided)
 	for i, p := range found.Points {
@@ -122,8 +119,7 @@ func checkResult(t *testing.T, dir string, status int) *runresult.Result {
 	t.Helper()
 	require.Contains(t, []int{statusOK, statusThreshold}, status)
 	resulttest.Compile(t, runresult.Schema(), runresult.SchemaID).Validate(t, dir)
-	got, err := runresult.Read(dir)
-	require.NoError(t, err)
+	got := musttest.Get(runresult.Read(dir))(t)
 	require.True(t, got.Complete)
 	require.True(t, got.Outcome.Success, "%q", got.Outcome.Problems)
 	require.Equal(t, status, got.Outcome.Status)
@@ -288,8 +284,7 @@ func TestScenariosOnActiveMQ(t *testing.T) {
 		if kind == "topic" {
 			query = a.Topic
 		}
-		s, err := query(soon(t), name)
-		require.NoError(t, err)
+		s := musttest.Get(query(soon(t), name))(t)
 		return totals{uint64(s.EnqueueCount), uint64(s.DequeueCount)}
 	}
 	for _, name := range shippedScenarios(t, "activemq") {
@@ -352,8 +347,7 @@ func TestScenariosOnRocketMQ(t *testing.T) {
 	for _, name := range shippedScenarios(t, "rocketmq") {
 		t.Run(name, func(t *testing.T) {
 			alone(t, &rocketMQ, shared.RocketMQ)
-			delivered, err := b.Delivered(soon(t))
-			require.NoError(t, err)
+			delivered := musttest.Get(b.Delivered(soon(t)))(t)
 			got := runScenario(t, "--scale", scaleOf(name), "--send-timeout", "1m", "--url", b.URL(), "@"+name)
 			rolledBack := got.Protocol["tx-rolled-back"]
 			require.Equal(t, name == "rocketmq/transactions", rolledBack > 0)
@@ -364,8 +358,7 @@ func TestScenariosOnRocketMQ(t *testing.T) {
 			}
 			for destination, sum := range byDestination(got) {
 				kind, topic, _ := strings.Cut(destination, "://")
-				stored, err := b.TopicMessages(soon(t), topic)
-				require.NoError(t, err)
+				stored := musttest.Get(b.TopicMessages(soon(t), topic))(t)
 				require.EqualValues(t, stored, sum.completed-rolledBack)
 				switch {
 				case got.Total.Consumers == nil:
@@ -373,8 +366,7 @@ func TestScenariosOnRocketMQ(t *testing.T) {
 					require.EqualValues(t, stored, sum.received)
 					consumed(t, b, topic, sum.received)
 				default: // the groups of a topic are gone, but each had one consumer, to which the broker sent each message once
-					now, err := b.Delivered(soon(t))
-					require.NoError(t, err)
+					now := musttest.Get(b.Delivered(soon(t)))(t)
 					require.EqualValues(t, now-delivered, sum.received)
 				}
 			}

@@ -14,14 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v4"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	perfmqresult "github.com/perfmq/perfmq/pkg/result"
 )
 
 // jobArgs returns the arguments and the variables of deploy/kubernetes/job.yaml.
 func jobArgs(t *testing.T) (args []string, env map[string]string) {
 	t.Helper()
-	text, err := os.ReadFile("../../deploy/kubernetes/job.yaml")
-	require.NoError(t, err)
+	text := musttest.Get(os.ReadFile("../../deploy/kubernetes/job.yaml"))(t)
 	var job struct {
 		Spec struct {
 			Template struct {
@@ -100,8 +100,7 @@ func TestShardsOfAJob(t *testing.T) {
 	all := filepath.Join(base, "all")
 	r := run(t, limit, append([]string{"merge", "--result", all}, dirs...)...)
 	require.Equal(t, statusOK, r.status, r.stdout)
-	m, err := perfmqresult.Read(all)
-	require.NoError(t, err)
+	m := musttest.Get(perfmqresult.Read(all))(t)
 	// A busy machine may not send the last messages in time. The result counts them as unsent.
 	require.EqualValues(t, 3600, m.Total.Producers.Sent+*m.Figures.Unsent)
 	require.Equal(t, m.Total.Producers.Sent, m.Verification.Total.Once)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/internal/musttest"
 	runresult "github.com/perfmq/perfmq/pkg/result"
 	"github.com/perfmq/perfmq/pkg/result/resulttest"
 )
@@ -19,8 +20,7 @@ import (
 func readResult(t *testing.T, dir string) *runresult.Result {
 	t.Helper()
 	resulttest.Compile(t, runresult.Schema(), runresult.SchemaID).Validate(t, dir)
-	got, err := runresult.Read(dir)
-	require.NoError(t, err)
+	got := musttest.Get(runresult.Read(dir))(t)
 	return got
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	sweeps "github.com/perfmq/perfmq/internal/sweep/record"
 	runresult "github.com/perfmq/perfmq/pkg/result"
 )
@@ -42,23 +43,18 @@ func TestSweepKilled(t *testing.T) {
 	})
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGKILL))
 	<-p.done
-	s, err := sweeps.ReadSweep(results)
-	require.NoError(t, err)
+	s := musttest.Get(sweeps.ReadSweep(results))(t)
 	require.Equal(t, []string{sweeps.Done, sweeps.Running, sweeps.Waiting, sweeps.Waiting}, statesOf(s))
-	first, err := os.ReadFile(filepath.Join(results, s.Runs[0].Folder, runresult.ResultFile))
-	require.NoError(t, err)
+	first := musttest.Get(os.ReadFile(filepath.Join(results, s.Runs[0].Folder, runresult.ResultFile)))(t)
 
 	r := run(t, limit, args...)
 	require.Equal(t, statusOK, r.status, r.stderr)
 	require.Contains(t, r.stderr, "1 of 4 runs are finished\n")
-	s, err = sweeps.ReadSweep(results)
-	require.NoError(t, err)
+	s = musttest.Get(sweeps.ReadSweep(results))(t)
 	require.Equal(t, []string{sweeps.Done, sweeps.Done, sweeps.Done, sweeps.Done}, statesOf(s))
-	again, err := os.ReadFile(filepath.Join(results, s.Runs[0].Folder, runresult.ResultFile))
-	require.NoError(t, err)
+	again := musttest.Get(os.ReadFile(filepath.Join(results, s.Runs[0].Folder, runresult.ResultFile)))(t)
 	require.Equal(t, string(first), string(again))
-	text, err := os.ReadFile(log)
-	require.NoError(t, err)
+	text := musttest.Get(os.ReadFile(log))(t)
 	require.Equal(t, "1\n2\n2\n3\n4\n", string(text))
 }
 

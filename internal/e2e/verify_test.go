@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	runresult "github.com/perfmq/perfmq/pkg/result"
 
 	"github.com/stretchr/testify/assert"
@@ -29,8 +30,7 @@ func join(t *testing.T, status int, args ...string) verify.Result {
 	file := filepath.Join(t.TempDir(), "joined.json")
 	r := run(t, limit, append([]string{"verify", "--json", file}, args...)...)
 	require.Equal(t, status, r.status)
-	text, err := os.ReadFile(file)
-	require.NoError(t, err)
+	text := musttest.Get(os.ReadFile(file))(t)
 	var v verify.Result
 	require.NoError(t, json.Unmarshal(text, &v))
 	return v

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/stretchr/testify/require"
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 // peer is a scripted broker: it serves all connections by one function.
@@ -30,8 +30,7 @@ type peer struct {
 
 func startPeer(t *testing.T, play func(*wire)) *peer {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	l := musttest.Get((&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
 	p := &peer{listener: l, play: play, stopped: make(chan struct{})}
 	p.wg.Go(p.accept)
 	t.Cleanup(p.stop)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker"
 	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/tcpproxy"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -75,8 +76,7 @@ func (s *reconnecting) run(t *testing.T, binary string) *result.Result {
 	require.NoError(t, err)
 	defer b.Close()
 	stop := make(chan struct{})
-	proxy, err := tcpproxy.New(tcpproxy.Config{Target: b.Addr(s.protocol), Stream: s.mutants(stop)})
-	require.NoError(t, err)
+	proxy := musttest.Get(tcpproxy.New(tcpproxy.Config{Target: b.Addr(s.protocol), Stream: s.mutants(stop)}))(t)
 	defer proxy.Close()
 	defer close(stop)
 

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 func TestRead(t *testing.T) {
@@ -71,12 +73,10 @@ func TestFolder(t *testing.T) {
 	}
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "sub", "file"), 0o750))
 	require.NoError(t, os.Symlink(filepath.Join(dir, "sub"), filepath.Join(dir, "link")))
-	files, err := Folder(dir, 3)
-	require.NoError(t, err)
+	files := musttest.Get(Folder(dir, 3))(t)
 	require.Equal(t, path("a", "b", "c"), files)
 	require.NoError(t, os.Symlink(filepath.Join(dir, "a"), filepath.Join(dir, "aa")))
-	files, err = Folder(dir, 4)
-	require.NoError(t, err)
+	files = musttest.Get(Folder(dir, 4))(t)
 	require.Equal(t, path("a", "aa", "b", "c"), files)
 	_, err = Folder(dir, 3)
 	require.EqualError(t, err, dir+": has more than 3 files")
@@ -126,22 +126,20 @@ func TestPipe(t *testing.T) {
 		}
 		wrote <- f
 	}()
-	got, err := FirstLine(fifo, 1000)
-	require.NoError(t, err)
+	got := musttest.Get(FirstLine(fifo, 1000))(t)
 	assert.Equal(t, "secret", got)
 	require.NoError(t, (<-wrote).Close())
 
 	go func() {
 		assert.NoError(t, os.WriteFile(fifo, []byte("certificate"), 0))
 	}()
-	content, err := Read(fifo, 100)
-	require.NoError(t, err)
+	content := musttest.Get(Read(fifo, 100))(t)
 	assert.Equal(t, "certificate", string(content))
 
 	go func() {
 		_ = os.WriteFile(fifo, make([]byte, 1<<20), 0) // it is cut off
 	}()
-	_, err = Read(fifo, 100)
+	_, err := Read(fifo, 100)
 	require.EqualError(t, err, fifo+": has more than 100 bytes")
 }
 
@@ -152,23 +150,19 @@ func TestReplace(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("old"), 0o640))
 	require.NoError(t, os.Symlink(file, link))
 	require.NoError(t, os.Symlink(filepath.Join(dir, "new"), loose))
-	old, err := os.Open(file)
-	require.NoError(t, err)
+	old := musttest.Get(os.Open(file))(t)
 	defer old.Close()
 	for _, path := range []string{link, loose} {
 		require.NoError(t, Replace(path, []byte("text"), 0o600))
-		text, err := os.ReadFile(path)
-		require.NoError(t, err)
+		text := musttest.Get(os.ReadFile(path))(t)
 		require.Equal(t, "text", string(text))
-		info, err := os.Lstat(path)
-		require.NoError(t, err)
+		info := musttest.Get(os.Lstat(path))(t)
 		require.Equal(t, fs.ModeSymlink, info.Mode().Type())
 	}
 	text := make([]byte, 4)
 	n, _ := old.Read(text)
 	require.Equal(t, "old", string(text[:n]))
-	info, err := os.Stat(file)
-	require.NoError(t, err)
+	info := musttest.Get(os.Stat(file))(t)
 	require.Equal(t, fs.FileMode(0o640), info.Mode())
 	missing := filepath.Join(dir, "none", "file")
 	var failed *fs.PathError
@@ -177,14 +171,11 @@ func TestReplace(t *testing.T) {
 	require.True(t, onlyOld(&fs.PathError{Op: "open", Path: file, Err: syscall.EROFS}), "a file mounted in a container that is read-only")
 
 	// A link of the system is written through: the open file stays the one of that name.
-	stdout, err := os.Create(filepath.Join(dir, "stdout"))
-	require.NoError(t, err)
+	stdout := musttest.Get(os.Create(filepath.Join(dir, "stdout")))(t)
 	defer stdout.Close()
 	require.NoError(t, Replace(fmt.Sprint("/dev/fd/", stdout.Fd()), []byte("text"), 0o600))
-	open, err := stdout.Stat()
-	require.NoError(t, err)
-	named, err := os.Stat(stdout.Name())
-	require.NoError(t, err)
+	open := musttest.Get(stdout.Stat())(t)
+	named := musttest.Get(os.Stat(stdout.Name()))(t)
 	require.True(t, os.SameFile(open, named))
 	require.EqualValues(t, len("text"), named.Size())
 }

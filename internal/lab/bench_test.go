@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -52,15 +53,14 @@ func TestBenchRow(t *testing.T) {
 func TestBenchmarks(t *testing.T) {
 	t.Parallel()
 	b := bench{duration: 2, warmup: 1, repeat: 1}
-	trials, err := b.trials(nil)
-	require.NoError(t, err)
+	trials := musttest.Get(b.trials(nil))(t)
 	names := map[string]bool{}
 	for _, m := range trials {
 		require.False(t, names[m.name], m.name)
 		names[m.name] = true
 	}
 	b.warmup = 2
-	_, err = b.trials(nil)
+	_, err := b.trials(nil)
 	require.Error(t, err)
 	many := connections("amqp", 1000)
 	a, two := measured{}, measured{}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
 )
 
@@ -24,8 +25,7 @@ func TestFeatures(t *testing.T) {
 	} {
 		t.Run(c.dir, func(t *testing.T) {
 			dir := filepath.Join("testdata", "features", c.dir)
-			list, err := readFeatures(dir)
-			require.NoError(t, err)
+			list := musttest.Get(readFeatures(dir))(t)
 			table := featureTable{results: list}
 			text := table.markdown() + "\n" + table.short()
 			if c.failure == "" {
@@ -36,8 +36,7 @@ func TestFeatures(t *testing.T) {
 			if *update {
 				require.NoError(t, os.WriteFile(dir+".md", []byte(text), 0o600))
 			}
-			want, err := os.ReadFile(dir + ".md")
-			require.NoError(t, err)
+			want := musttest.Get(os.ReadFile(dir + ".md"))(t)
 			require.Equal(t, string(want), text)
 		})
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 // TestTrials carries out some rows of docs/lab/failures.md: real brokers fail, and what perfmq reports of it is judged by
@@ -24,8 +25,7 @@ func TestTrials(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", s.perfmq, "github.com/perfmq/perfmq/cmd/perfmq").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	s.only = regexp.MustCompile("^(rabbitmq/restart|rocketmq/kill)$")
-	rows, err := s.all(t.Context(), failureTrials(false))
-	require.NoError(t, err)
+	rows := musttest.Get(s.all(t.Context(), failureTrials(false)))(t)
 	require.NoError(t, mistakes(rows))
 	require.Len(t, rows, 3, "each protocol of each broker has one")
 }

@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 // TestLocal: those who know the machine are let in, pages in a browser are not.
@@ -138,8 +140,7 @@ func TestSlowClients(t *testing.T) {
 
 // TestLargeBodies: nobody sends what is not wanted.
 func TestLargeBodies(t *testing.T) {
-	l, err := TCP(context.Background(), "metrics", "--metrics", ":0")
-	require.NoError(t, err)
+	l := musttest.Get(TCP(context.Background(), "metrics", "--metrics", ":0"))(t)
 	s := Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n, err := io.Copy(io.Discard, r.Body)
 		assert.Error(t, err)
@@ -150,8 +151,7 @@ func TestLargeBodies(t *testing.T) {
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://"+s.Addr().String(), strings.NewReader(strings.Repeat("x", 1<<20)))
 	require.NoError(t, err)
 	r.Close = true
-	response, err := http.DefaultTransport.RoundTrip(r)
-	require.NoError(t, err)
+	response := musttest.Get(http.DefaultTransport.RoundTrip(r))(t)
 	require.NoError(t, response.Body.Close())
 	assert.Equal(t, http.StatusRequestEntityTooLarge, response.StatusCode)
 }
@@ -180,8 +180,7 @@ func TestHalfOpen(t *testing.T) {
 					defer client.Close()
 					go func() { _, _ = io.WriteString(client, request) }()
 					if i == maxConnections {
-						response, err := http.ReadResponse(bufio.NewReader(client), nil)
-						require.NoError(t, err)
+						response := musttest.Get(http.ReadResponse(bufio.NewReader(client), nil))(t)
 						require.NoError(t, response.Body.Close())
 						require.Equal(t, http.StatusNoContent, response.StatusCode)
 					} else {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/leaktest"
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -50,8 +51,7 @@ func TestLoopbackUnlessWrittenOut(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
-	l, err := TCP(t.Context(), "metrics", "--metrics", "127.0.0.1:0")
-	require.NoError(t, err)
+	l := musttest.Get(TCP(t.Context(), "metrics", "--metrics", "127.0.0.1:0"))(t)
 	defer l.Close()
 	for _, c := range []struct{ address, message, hint string }{
 		{l.Addr().String(), "bind: address already in use", "give another port by --metrics"},

@@ -61,13 +61,11 @@ func TestWeb(t *testing.T) {
 			require.NoError(t, os.WriteFile(file, []byte(c.text), 0o600))
 			w := musttest.Get(ReadWeb(file))(t)
 			assert.Equal(t, c.tls, w.TLS)
-			l, err := TCP(context.Background(), "metrics", "--metrics", "127.0.0.1:0")
-			require.NoError(t, err)
+			l := musttest.Get(TCP(context.Background(), "metrics", "--metrics", "127.0.0.1:0"))(t)
 			s := w.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "figures") }))
 			transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}
 			get := func(url, user, password string) (int, string) {
-				r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-				require.NoError(t, err)
+				r := musttest.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil))(t)
 				if user != "" {
 					r.SetBasicAuth(user, password)
 				}

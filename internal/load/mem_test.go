@@ -12,6 +12,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -38,8 +39,7 @@ func newMemRig(t testing.TB, cfg setup, verified bool) *memRig {
 	require.NoError(t, err)
 	dest := driver.Destination{Name: "TEST"}
 	r := &memRig{rig: newRig(cfg), crec: stats.NewConsumerRecorder()}
-	c, err := d.Consumer(t.Context(), driver.ConsumerSpec{Destination: dest, Connection: driver.Connection{Key: "c"}})
-	require.NoError(t, err)
+	c := musttest.Get(d.Consumer(t.Context(), driver.ConsumerSpec{Destination: dest, Connection: driver.Connection{Key: "c"}}))(t)
 	p, err := d.Producer(t.Context(), driver.ProducerSpec{
 		Destination: dest, Connection: driver.Connection{Key: "p"}, MaxPending: cfg.MaxPending,
 		Variants: []driver.Variant{{Body: make([]byte, 1024), Priority: -1}, {Body: make([]byte, 64), Priority: -1}},

@@ -9,12 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 func rate(t testing.TB, s string) load.Rate {
 	t.Helper()
-	r, err := load.ParseRate(s)
-	require.NoError(t, err)
+	r := musttest.Get(load.ParseRate(s))(t)
 	return r
 }
 

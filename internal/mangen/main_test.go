@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/stretchr/testify/require"
 )
@@ -22,8 +23,7 @@ func TestWrite(t *testing.T) {
 		},
 		"perfmq-rocketmq-consumer.1": {"Destinations"}, "perfmq-verify.1": {"\\-\\-allow\\-lost"}, "perfmq-completion-zsh.1": {"\tsource <(perfmq completion zsh)"},
 	} {
-		got, err := os.ReadFile(filepath.Join(dir, page))
-		require.NoError(t, err)
+		got := musttest.Get(os.ReadFile(filepath.Join(dir, page)))(t)
 		for _, text := range append(texts, transport.Version) {
 			require.Contains(t, string(got), text, page)
 		}

@@ -28,6 +28,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -89,8 +90,7 @@ func (b *browser) listen(event any) {
 
 func send[P, R any](t *testing.T, b *browser, command cdp.Command[P, R], params P) R {
 	t.Helper()
-	answer, err := chromedp.Call(b, command, params)
-	require.NoError(t, err)
+	answer := musttest.Get(chromedp.Call(b, command, params))(t)
 	return answer
 }
 
@@ -178,8 +178,7 @@ func runOf(t *testing.T, name string, r *result.Result) *Run {
 // violations returns the problems of accessibility that axe finds.
 func (b *browser) violations(t *testing.T) []string {
 	t.Helper()
-	script, err := os.ReadFile("testdata/axe/axe.min.js")
-	require.NoError(t, err)
+	script := musttest.Get(os.ReadFile("testdata/axe/axe.min.js"))(t)
 	b.call(t, string(script))
 	text := eval[string](t, b, `axe.run(document).then(r => JSON.stringify({
 		passes: r.passes.length, violations: r.violations.map(v => v.id + ": " + v.nodes.map(n => n.html.slice(0, 200) + " " + n.failureSummary).join("; ")) }))`)

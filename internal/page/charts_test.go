@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -103,10 +104,8 @@ func TestPicturesInBrowser(t *testing.T) {
 		b.until(t, `window.file !== ''`)
 		assert.Equal(t, "run-a-b-"+id+".png", eval[string](t, b, `window.file`))
 		text := eval[string](t, b, `new Promise(done => { const r = new FileReader(); r.onload = () => done(r.result.split(',')[1]); r.readAsDataURL(window.saved); })`)
-		raw, err := base64.StdEncoding.DecodeString(text)
-		require.NoError(t, err)
-		picture, err := png.Decode(bytes.NewReader(raw))
-		require.NoError(t, err)
+		raw := musttest.Get(base64.StdEncoding.DecodeString(text))(t)
+		picture := musttest.Get(png.Decode(bytes.NewReader(raw)))(t)
 		size := picture.Bounds().Size()
 		assert.Equal(t, eval[int](t, b, fmt.Sprintf(`document.querySelector('#%s canvas').width`, id))+40, size.X)
 		assert.Equal(t, color.RGBAModel.Convert(color.White), color.RGBAModel.Convert(picture.At(0, 0)), "the background")

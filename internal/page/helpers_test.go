@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -37,8 +38,7 @@ func golden(t *testing.T, name, got string) {
 	if *update {
 		require.NoError(t, os.WriteFile(path, []byte(got), 0o644)) //nolint:gosec // a file of the project
 	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err)
+	want := musttest.Get(os.ReadFile(path))(t)
 	assert.Equal(t, string(want), got)
 }
 
@@ -137,8 +137,7 @@ func usual() (loads []load) {
 // write writes a result into a folder; without an end if it is not complete.
 func write(t *testing.T, dir string, r *result.Result) {
 	t.Helper()
-	w, err := result.NewWriter(dir)
-	require.NoError(t, err)
+	w := musttest.Get(result.NewWriter(dir))(t)
 	require.NoError(t, w.Start(r.Head))
 	for i := range r.Rows {
 		require.NoError(t, w.Row(r.Rows[i]))

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/sweep/record"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -72,8 +73,7 @@ func TestJUnit(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "run")
 	write(t, dir, told(t))
-	p, err := Read(dir)
-	require.NoError(t, err)
+	p := musttest.Get(Read(dir))(t)
 	var b bytes.Buffer
 	require.NoError(t, p.JUnit(&b))
 	golden(t, "report.junit.xml", b.String())
@@ -156,8 +156,7 @@ func TestJUnitOfSweepAndSearch(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := swept(t, dir)
-	p, err := Read(dir)
-	require.NoError(t, err)
+	p := musttest.Get(Read(dir))(t)
 	list := junitOf(t, p).outcomes()
 	require.Len(t, slices.DeleteFunc(slices.Clone(list), func(s string) bool { return !strings.HasSuffix(s, ": run") }), 12)
 	assert.Contains(t, list, "pass demo/matrix/threads=16 queues=8 / 2: run")
@@ -183,8 +182,7 @@ func TestJUnitOfSweepAndSearch(t *testing.T) {
 	assert.Contains(t, junitOf(t, p).outcomes(), "fail demo/before / 2: problem")
 
 	search := searchedIn(t, filepath.Join(dir, "search"))
-	p, err = Read(filepath.Join(dir, "search"))
-	require.NoError(t, err)
+	p = musttest.Get(Read(filepath.Join(dir, "search")))(t)
 	j = junitOf(t, p)
 	assert.Equal(t, []string{"pass perfmq: find-max"}, j.outcomes())
 	assert.Contains(t, j.Suites[0].Cases[0].Out, "400 msg/s: undecided; ack.p99 < 250ms: 400ms; limit: perfmq's processors\n")

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -19,23 +20,19 @@ import (
 
 func get(t *testing.T, method, url, host string) (int, string, http.Header) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, url, nil)
-	require.NoError(t, err)
+	r := musttest.Get(http.NewRequestWithContext(t.Context(), method, url, nil))(t)
 	r.Host = host
 	r.Close = true
-	answer, err := http.DefaultClient.Do(r)
-	require.NoError(t, err)
+	answer := musttest.Get(http.DefaultClient.Do(r))(t)
 	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	require.NoError(t, err)
+	text := musttest.Get(io.ReadAll(answer.Body))(t)
 	return answer.StatusCode, string(text), answer.Header
 }
 
 // TestFeed: the page is served during the run with the figures so far, and at the end with the outcome.
 func TestFeed(t *testing.T) {
 	t.Parallel()
-	f, err := NewFeed("127.0.0.1:0")
-	require.NoError(t, err)
+	f := musttest.Get(NewFeed("127.0.0.1:0"))(t)
 	url := "http://" + f.Address() + "/"
 	page := func(after string) string {
 		status, text, _ := get(t, http.MethodGet, url+"?after="+after, "")
@@ -151,8 +148,7 @@ func TestFeedBeforeStart(t *testing.T) {
 // TestFeedOnlyReads: only the page is served, and only under the names of this machine.
 func TestFeedOnlyReads(t *testing.T) {
 	t.Parallel()
-	f, err := NewFeed(":0")
-	require.NoError(t, err)
+	f := musttest.Get(NewFeed(":0"))(t)
 	defer f.Close()
 	r := resultOf(t, usual())
 	require.NoError(t, f.Start(r.Head))
@@ -169,7 +165,7 @@ func TestFeedOnlyReads(t *testing.T) {
 		status, text, _ := get(t, c.method, url+c.path, c.host)
 		assert.Equal(t, c.want, status, "%s %s: %s", c.method, c.path, text)
 	}
-	_, err = NewFeed(f.Address())
+	_, err := NewFeed(f.Address())
 	assert.ErrorContains(t, err, "listen for the page")
 	assert.Contains(t, driver.HintOf(err), "--web")
 }

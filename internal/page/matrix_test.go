@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/sweep/record"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -60,8 +61,7 @@ func TestMatrix(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := swept(t, dir)
-	p, err := Read(dir)
-	require.NoError(t, err)
+	p := musttest.Get(Read(dir))(t)
 	assert.Equal(t, "demo/matrix", p.Title)
 	assert.Len(t, p.Runs, len(s.Runs))
 	assert.Equal(t, "threads=16 queues=8 / 1", p.Runs[0].Name)
@@ -100,8 +100,7 @@ func TestMatrix(t *testing.T) {
 	assert.NotContains(t, b.String(), "## threads=16 queues=8 / 1", "its runs are rows")
 	b.Reset()
 	require.NoError(t, p.CSV(&b))
-	lines, err := csv.NewReader(&b).ReadAll()
-	require.NoError(t, err)
+	lines := musttest.Get(csv.NewReader(&b).ReadAll())(t)
 	require.Len(t, lines, 1+12+6, "a head, the runs, the cells")
 	got := map[string]string{}
 	for i, name := range lines[0] {
@@ -124,8 +123,7 @@ func TestHostileSweep(t *testing.T) {
 	s.Name, s.Axes[0].Name = evil, evil
 	s.Runs[2].Values = map[string]string{evil: evil}
 	require.NoError(t, s.Write(dir))
-	p, err := Read(dir)
-	require.NoError(t, err)
+	p := musttest.Get(Read(dir))(t)
 	var b bytes.Buffer
 	require.NoError(t, p.HTML(&b))
 	assert.NotContains(t, b.String(), "<img")
@@ -134,6 +132,6 @@ func TestHostileSweep(t *testing.T) {
 
 	s.Runs[0].Folder = "../elsewhere"
 	require.NoError(t, s.Write(dir))
-	_, err = Read(dir)
+	_, err := Read(dir)
 	require.Error(t, err)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -68,11 +69,9 @@ func TestGolden(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "run"), told(t))
-	p, err := Read(filepath.Join(dir, "run"))
-	require.NoError(t, err)
+	p := musttest.Get(Read(filepath.Join(dir, "run")))(t)
 
-	data, err := json.MarshalIndent(dataOf(p), "", " ")
-	require.NoError(t, err)
+	data := musttest.Get(json.MarshalIndent(dataOf(p), "", " "))(t)
 	golden(t, "data.json", string(data)+"\n")
 	var b bytes.Buffer
 	require.NoError(t, p.HTML(&b))
@@ -278,8 +277,7 @@ func TestPinned(t *testing.T) {
 		"assets/uplot/uPlot.min.css":     "df630c6a8d6f8eeaff264b50f73ce5b114f646ffd9a0bb74f049b0a00135fa04",
 		"testdata/axe/axe.min.js":        "29348999450cdf2849a8e70b7912fc2da85a849da39c0d0d5394f51d4a9ed95c",
 	} {
-		text, err := os.ReadFile(path)
-		require.NoError(t, err)
+		text := musttest.Get(os.ReadFile(path))(t)
 		assert.Equal(t, want, fmt.Sprintf("%x", sha256.Sum256(text)), path)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/sweep/record"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -66,8 +67,7 @@ func loadIn(t *testing.T, dir string, number int, rate float64) {
 
 func note(t *testing.T, dir string, o record.Search) {
 	t.Helper()
-	text, err := json.Marshal(o)
-	require.NoError(t, err)
+	text := musttest.Get(json.Marshal(o))(t)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, record.SearchFile), text, 0o600))
 }
 
@@ -76,8 +76,7 @@ func TestSearch(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "found")
 	searchedIn(t, dir)
-	p, err := Read(dir)
-	require.NoError(t, err)
+	p := musttest.Get(Read(dir))(t)
 	assert.Equal(t, "The highest rate: found", p.Title)
 	v := p.view()
 	assert.Equal(t, []string{"good", "Maximum: 200 msg/s", "at 300 msg/s: ack.p99 < 250ms: 300ms"}, []string{v.Lead.Mark, v.Lead.Verdict, v.Lead.Reason})
@@ -110,8 +109,7 @@ func TestGrowingSearch(t *testing.T) {
 	o := searchedIn(t, dir)
 	o.Complete, o.Held, o.Points = false, false, o.Points[:4]
 	note(t, dir, o)
-	p, err := Read(dir)
-	require.NoError(t, err)
+	p := musttest.Get(Read(dir))(t)
 	v := p.view()
 	assert.Equal(t, []string{"warn", "The search has not come to its end; 200 msg/s had passed"}, []string{v.Lead.Mark, v.Lead.Verdict})
 	assert.Len(t, v.table("Rates tried").Rows, 4)

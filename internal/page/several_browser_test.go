@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -102,8 +103,7 @@ func TestSeveralInBrowser(t *testing.T) {
 
 func pageIn(t *testing.T, dir string) *Page {
 	t.Helper()
-	p, err := Read(dir)
-	require.NoError(t, err)
+	p := musttest.Get(Read(dir))(t)
 	return p
 }
 

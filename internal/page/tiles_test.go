@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -76,8 +77,7 @@ func TestRepeat(t *testing.T) {
 		"# perfmq v1 (go1)\n# note: this was --shard 1/2 of run 7\nversion: 1\n": {"perfmq run '" + dir + "'"},
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, result.PlanFile), []byte(plan), 0o600))
-		p, err := Read(dir)
-		require.NoError(t, err)
+		p := musttest.Get(Read(dir))(t)
 		assert.Equal(t, want, p.view().Stories[0].Repeat)
 	}
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/perfmq/perfmq/internal/brokertest"
 	"github.com/perfmq/perfmq/internal/cli"
 	"github.com/perfmq/perfmq/internal/drivers"
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/pkg/result"
 	"github.com/perfmq/perfmq/scenarios"
@@ -51,10 +52,8 @@ func promtool(t *testing.T, stdin io.Reader, args ...string) {
 func TestAlerts(t *testing.T) {
 	t.Parallel()
 	promtool(t, nil, "test", "rules", deploy+"alerts_test.yml")
-	rules, err := os.ReadFile(deploy + "alerts.yml")
-	require.NoError(t, err)
-	tests, err := os.ReadFile(deploy + "alerts_test.yml")
-	require.NoError(t, err)
+	rules := musttest.Get(os.ReadFile(deploy + "alerts.yml"))(t)
+	tests := musttest.Get(os.ReadFile(deploy + "alerts_test.yml"))(t)
 	n := 0
 	for line := range strings.Lines(string(rules)) {
 		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "- alert: "); ok {
@@ -168,10 +167,8 @@ func (s server) query(expr string, at time.Time) []series {
 	}
 	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL()+"/api/v1/query?"+form.Encode(), nil)
-	require.NoError(s.t, err)
-	response, err := http.DefaultClient.Do(r)
-	require.NoError(s.t, err)
+	r := musttest.Get(http.NewRequestWithContext(ctx, http.MethodGet, s.URL()+"/api/v1/query?"+form.Encode(), nil))(s.t)
+	response := musttest.Get(http.DefaultClient.Do(r))(s.t)
 	defer response.Body.Close()
 	var answer struct {
 		Status, Error string
@@ -193,8 +190,7 @@ func (s server) value(expr string, at time.Time) float64 {
 // panelQueries are the queries of the dashboard, as Grafana would send them; those of its annotations, whether they hold or not.
 func panelQueries(t *testing.T) map[string]string {
 	t.Helper()
-	text, err := os.ReadFile(deploy + "grafana-dashboard.json")
-	require.NoError(t, err)
+	text := musttest.Get(os.ReadFile(deploy + "grafana-dashboard.json"))(t)
 	type target struct{ Expr string }
 	type panel struct {
 		Title, Type string
@@ -222,11 +218,9 @@ func panelQueries(t *testing.T) map[string]string {
 // example writes the example configuration with the address of a load.
 func example(t *testing.T, l *load) string {
 	t.Helper()
-	text, err := os.ReadFile(deploy + "prometheus.yml")
-	require.NoError(t, err)
+	text := musttest.Get(os.ReadFile(deploy + "prometheus.yml"))(t)
 	require.Contains(t, string(text), "127.0.0.1:9400")
-	alerts, err := filepath.Abs(deploy + "alerts.yml")
-	require.NoError(t, err)
+	alerts := musttest.Get(filepath.Abs(deploy + "alerts.yml"))(t)
 	file := filepath.Join(t.TempDir(), "prometheus.yml")
 	changed := strings.NewReplacer("127.0.0.1:9400", l.metrics, "alerts.yml", alerts).Replace(string(text))
 	require.NoError(t, os.WriteFile(file, []byte(changed), 0o600))
@@ -288,14 +282,11 @@ func hasNumber(list []series) bool {
 
 func scrape(t *testing.T, address string) string {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/metrics", nil)
-	require.NoError(t, err)
+	r := musttest.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/metrics", nil))(t)
 	r.Close = true
-	response, err := http.DefaultClient.Do(r)
-	require.NoError(t, err)
+	response := musttest.Get(http.DefaultClient.Do(r))(t)
 	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
+	body := musttest.Get(io.ReadAll(response.Body))(t)
 	return string(body)
 }
 
@@ -303,8 +294,7 @@ func scrape(t *testing.T, address string) string {
 // no counter was reset. So Prometheus computes the rows' rates.
 func (l *load) compareRates(t *testing.T, s server, end time.Time) {
 	t.Helper()
-	got, err := result.Read(l.result)
-	require.NoError(t, err)
+	got := musttest.Get(result.Read(l.result))(t)
 	at := map[uint64]float64{} // when so many were completed, in seconds since the epoch
 	var total uint64
 	for i := range got.Rows {
@@ -345,8 +335,7 @@ func (l *load) compareRates(t *testing.T, s server, end time.Time) {
 // compareQuantiles: the quantiles of the histograms are in the same buckets as the quantiles of the HdrHistograms.
 func (l *load) compareQuantiles(t *testing.T, s server, end time.Time) {
 	t.Helper()
-	got, err := result.Read(l.result)
-	require.NoError(t, err)
+	got := musttest.Get(result.Read(l.result))(t)
 	require.True(t, got.Outcome.Success)
 	for name, hdr := range map[string]*result.Latency{
 		"send_ack": got.Latencies[result.Ack], "response": got.Latencies[result.Response], "send_delay": got.Latencies[result.Delay], "transfer": got.Latencies[result.Transfer],

@@ -12,6 +12,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/brokerside"
 	"github.com/perfmq/perfmq/internal/listen"
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -59,10 +60,8 @@ func TestBrokerCountInOutputs(t *testing.T) {
 	t.Parallel()
 	r, dir := newTestResult(t, ResultOptions{})
 	path := filepath.Join(t.TempDir(), "json")
-	j, err := NewJSON(path, ResultOptions{})
-	require.NoError(t, err)
-	metrics, err := NewPrometheus("127.0.0.1:0", "1.2.3", listen.Web{}, nil)
-	require.NoError(t, err)
+	j := musttest.Get(NewJSON(path, ResultOptions{}))(t)
+	metrics := musttest.Get(NewPrometheus("127.0.0.1:0", "1.2.3", listen.Web{}, nil))(t)
 	var console bytes.Buffer
 	f := NewFan(r, j, NewConsole(&console, ConsoleOptions{}), metrics)
 	f.Secrets.Add("u", "hunter2")
@@ -88,8 +87,7 @@ func TestBrokerCountInOutputs(t *testing.T) {
 	_, scraped = request(t, "GET", "http://"+metrics.Address().String()+"/metrics")
 	require.Contains(t, scraped, `perfmq_destination_depth{destination="queue://A"} 4`)
 	require.NoError(t, f.Close())
-	got, err := result.Read(dir)
-	require.NoError(t, err)
+	got := musttest.Get(result.Read(dir))(t)
 	require.True(t, got.Outcome.Success)
 	require.EqualValues(t, 300, *got.Rows[0].Backlog)
 	depth := uint64(4)
@@ -97,8 +95,7 @@ func TestBrokerCountInOutputs(t *testing.T) {
 		Destination: "queue://A", Sent: 10, Received: 10, Added: &result.Compared{Count: 13, Least: 10, Most: 10},
 		Acknowledged: &result.Compared{Count: 9, Least: 10, Most: 10}, Depth: &depth,
 	}}}, got.BrokerCount)
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
+	text := musttest.Get(os.ReadFile(path))(t)
 	require.Contains(t, string(text), `"backlog":300`)
 	require.Contains(t, string(text), `"brokerCount":{"destinations":[{"destination":"queue://A","sent":10,"added":{"count":13,"least":10,"most":10},`)
 	for _, out := range []string{string(text), console.String(), scraped} {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/pkg/result"
 
 	"github.com/stretchr/testify/assert"
@@ -48,12 +49,9 @@ func TestHostileTexts(t *testing.T) {
 	folder := t.TempDir()
 	jsonFile, hdrFile := filepath.Join(folder, "a.json"), filepath.Join(folder, "a.hdr")
 	var console, benchmark bytes.Buffer
-	toJSON, err := NewJSON(jsonFile, ResultOptions{})
-	require.NoError(t, err)
-	toHDR, err := NewHDR(hdrFile)
-	require.NoError(t, err)
-	metrics, err := NewPrometheus("127.0.0.1:0", "1.2.3", listen.Web{}, nil)
-	require.NoError(t, err)
+	toJSON := musttest.Get(NewJSON(jsonFile, ResultOptions{}))(t)
+	toHDR := musttest.Get(NewHDR(hdrFile))(t)
+	metrics := musttest.Get(NewPrometheus("127.0.0.1:0", "1.2.3", listen.Web{}, nil))(t)
 	f := NewFan(NewConsole(&console, ConsoleOptions{}), NewRocketMQ(&benchmark, ConsoleOptions{}), toJSON, toHDR, metrics)
 	f.Secrets = &safetext.Secrets{}
 	f.Secrets.Add("app", "hunter2")
@@ -65,13 +63,11 @@ func TestHostileTexts(t *testing.T) {
 	_, scraped := request(t, "GET", "http://"+metrics.Address().String()+"/metrics")
 	require.NoError(t, f.Close())
 
-	written, err := os.ReadFile(jsonFile)
-	require.NoError(t, err)
+	written := musttest.Get(os.ReadFile(jsonFile))(t)
 	var records []map[string]any
 	require.NoError(t, json.Unmarshal(written, &records))
 	require.Len(t, records, 2)
-	logged, err := os.ReadFile(hdrFile)
-	require.NoError(t, err)
+	logged := musttest.Get(os.ReadFile(hdrFile))(t)
 	for name, out := range map[string]struct {
 		text string
 		most int

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -122,11 +123,10 @@ func TestConsoleIsArtemisPerfToTheCharacter(t *testing.T) {
 
 func TestConsoleWriteError(t *testing.T) {
 	t.Parallel()
-	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-	require.NoError(t, err)
+	full := musttest.Get(os.OpenFile("/dev/full", os.O_WRONLY, 0))(t)
 	defer full.Close()
 	c := NewConsole(full, ConsoleOptions{URL: "amqp://h"})
-	err = c.Start(clientRun())
+	err := c.Start(clientRun())
 	require.ErrorIs(t, err, syscall.ENOSPC)
 	require.ErrorContains(t, err, "print to the console: ")
 

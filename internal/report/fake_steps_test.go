@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/threshold"
@@ -140,8 +141,7 @@ func noLatencies() result.Latencies {
 // demand adds a threshold of a step, or of the run if step is empty.
 func (f *fakeRun) demand(t *testing.T, step, text string, measured *float64) {
 	t.Helper()
-	parsed, err := threshold.Parse(text)
-	require.NoError(t, err)
+	parsed := musttest.Get(threshold.Parse(text))(t)
 	values := map[string]float64{}
 	if measured != nil {
 		values[parsed.Metric.Name] = *measured

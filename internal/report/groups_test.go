@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/result"
 	"github.com/perfmq/perfmq/pkg/result/resulttest"
@@ -83,8 +84,7 @@ func TestRowsOfGroups(t *testing.T) {
 		f.feed(t, nil, r)
 		require.NoError(t, r.Close())
 		resulttest.Compile(t, result.Schema(), result.SchemaID).Validate(t, dir)
-		got, err := result.Read(dir)
-		require.NoError(t, err)
+		got := musttest.Get(result.Read(dir))(t)
 		require.Len(t, got.Rows, 3)
 		for i := range got.Rows {
 			row := &got.Rows[i]

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -22,8 +23,7 @@ import (
 func writeHDR(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "run.hdr")
-	h, err := NewHDR(path)
-	require.NoError(t, err)
+	h := musttest.Get(NewHDR(path))(t)
 	require.NoError(t, h.Start(clientRun()))
 	empty := result.Latencies{
 		result.Delay: result.NewLatency(), result.Ack: result.NewLatency(), result.Response: result.NewLatency(), result.Transfer: result.NewLatency(),
@@ -49,15 +49,13 @@ func writeHDR(t *testing.T) string {
 
 func TestHDRReadsBack(t *testing.T) {
 	t.Parallel()
-	file, err := os.Open(writeHDR(t))
-	require.NoError(t, err)
+	file := musttest.Get(os.Open(writeHDR(t)))(t)
 	defer file.Close()
 	reader := hdrhistogram.NewHistogramLogReader(file)
 	lines, counts := map[string]int{}, map[string]int64{}
 	sums := map[string]*hdrhistogram.Histogram{}
 	for {
-		h, err := reader.NextIntervalHistogram()
-		require.NoError(t, err)
+		h := musttest.Get(reader.NextIntervalHistogram())(t)
 		if h == nil {
 			break
 		}
@@ -102,8 +100,7 @@ func TestHDRInJavasHistogramLogProcessor(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	jar, err := brokertest.MavenJar(ctx, "org.hdrhistogram:HdrHistogram:2.2.2")
-	require.NoError(t, err)
+	jar := musttest.Get(brokertest.MavenJar(ctx, "org.hdrhistogram:HdrHistogram:2.2.2"))(t)
 	log := writeHDR(t)
 	process := func(args ...string) string {
 		args = append([]string{"-Xmx64m", "-cp", jar, "org.HdrHistogram.HistogramLogProcessor", "-i", log}, args...)
@@ -121,8 +118,7 @@ func TestHDRInJavasHistogramLogProcessor(t *testing.T) {
 
 	out := filepath.Join(t.TempDir(), "out")
 	process("-tag", "send", "-csv", "-outputValueUnitRatio", "1", "-o", out)
-	series, err := os.ReadFile(out)
-	require.NoError(t, err)
+	series := musttest.Get(os.ReadFile(out))(t)
 	rows := strings.Split(strings.TrimSpace(string(series)), "\n")
 	require.Equal(t, []string{ // seconds from the base time to the interval's end; its count, 50%, 90%, max; those of all
 		"2.555,200,100.000,180.000,200.000,200,100.000,180.000,198.000,200.000,200.000,200.000",
@@ -133,8 +129,7 @@ func TestHDRInJavasHistogramLogProcessor(t *testing.T) {
 
 	// The commands as they stand in the guides, for sends of up to 200 us.
 	for _, guide := range []string{"results.md", "getting-started.md"} {
-		text, err := os.ReadFile(filepath.Join("../../docs", guide))
-		require.NoError(t, err)
+		text := musttest.Get(os.ReadFile(filepath.Join("../../docs", guide)))(t)
 		commands := regexp.MustCompile("`java -cp HdrHistogram-2.2.2.jar org.HdrHistogram.HistogramLogProcessor\\s+-i \\S+\\s+([^`]*)`").FindAllSubmatch(text, -1)
 		require.Len(t, commands, strings.Count(string(text), "org.HdrHistogram.HistogramLogProcessor"), guide)
 		require.NotEmpty(t, commands, guide)
@@ -150,8 +145,7 @@ func TestHDRInJavasHistogramLogProcessor(t *testing.T) {
 
 	log = writeStepsHDR(t) // of several steps
 	process("-tag", "transfer", "-csv", "-outputValueUnitRatio", "1", "-o", out)
-	series, err = os.ReadFile(out)
-	require.NoError(t, err)
+	series = musttest.Get(os.ReadFile(out))(t)
 	rows = strings.Split(strings.TrimSpace(string(series)), "\n")
 	var ends []string
 	for _, row := range rows[len(rows)-8:] {

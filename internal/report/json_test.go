@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
@@ -21,8 +22,7 @@ import (
 
 func readJSON(t *testing.T, path string) []map[string]any {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
+	text := musttest.Get(os.ReadFile(path))(t)
 	var records []map[string]any
 	require.NoError(t, json.Unmarshal(text, &records), string(text))
 	return records
@@ -31,8 +31,7 @@ func readJSON(t *testing.T, path string) []map[string]any {
 func TestJSON(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "run.json")
-	j, err := NewJSON(path, ResultOptions{})
-	require.NoError(t, err)
+	j := musttest.Get(NewJSON(path, ResultOptions{}))(t)
 	require.NoError(t, j.Start(clientRun()))
 	require.Empty(t, readJSON(t, path), "valid before the first record")
 
@@ -45,8 +44,7 @@ func TestJSON(t *testing.T) {
 	require.NoError(t, j.Summary(brokenRun()))
 	require.NoError(t, j.Close())
 
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
+	text := musttest.Get(os.ReadFile(path))(t)
 	golden(t, "client.json", string(text))
 	require.Len(t, readJSON(t, path), 3)
 }
@@ -83,14 +81,12 @@ func TestJSONKeys(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), "run.json")
-			j, err := NewJSON(path, ResultOptions{})
-			require.NoError(t, err)
+			j := musttest.Get(NewJSON(path, ResultOptions{}))(t)
 			require.NoError(t, j.Start(test.run))
 			require.NoError(t, j.Interval(snapshot(stats.Measure, 0, stats.Counters{}, test.latencies)))
 			require.NoError(t, j.Summary(summary(stats.Counters{}, test.latencies)))
 			require.NoError(t, j.Close())
-			text, err := os.ReadFile(path)
-			require.NoError(t, err)
+			text := musttest.Get(os.ReadFile(path))(t)
 			lines := strings.Split(string(text), "\n")
 			require.Equal(t, test.interval, keys(t, lines[1])[:len(test.interval)])
 			require.Equal(t, test.summary, keys(t, lines[2])[:len(test.summary)])
@@ -106,8 +102,7 @@ func keys(t *testing.T, text string) []string {
 	require.NoError(t, err)
 	var names []string
 	for d.More() {
-		name, err := d.Token()
-		require.NoError(t, err)
+		name := musttest.Get(d.Token())(t)
 		names = append(names, name.(string))
 		var value json.RawMessage
 		require.NoError(t, d.Decode(&value))
@@ -118,8 +113,7 @@ func keys(t *testing.T, text string) []string {
 func TestJSONEmptyHistogramsAndIntervals(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "run.json")
-	j, err := NewJSON(path, ResultOptions{})
-	require.NoError(t, err)
+	j := musttest.Get(NewJSON(path, ResultOptions{}))(t)
 	require.NoError(t, j.Start(clientRun()))
 	require.NoError(t, j.Interval(between("load", stats.Measure, loadStart(), loadStart(), stats.Counters{}, result.Latencies{result.Ack: result.NewLatency()})))
 	require.NoError(t, j.Summary(&stats.Summary{}))
@@ -137,10 +131,8 @@ func TestJSONIntoPipe(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "pipe")
 	require.NoError(t, syscall.Mkfifo(path, 0o600))
-	j, err := NewJSON(path, ResultOptions{})
-	require.NoError(t, err)
-	reader, err := os.OpenFile(path, os.O_RDONLY, 0)
-	require.NoError(t, err)
+	j := musttest.Get(NewJSON(path, ResultOptions{}))(t)
+	reader := musttest.Get(os.OpenFile(path, os.O_RDONLY, 0))(t)
 	text := make(chan []byte, 1)
 	go func() {
 		b, _ := io.ReadAll(reader)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/brokerside"
 	"github.com/perfmq/perfmq/internal/listen"
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
@@ -27,8 +28,7 @@ func everything(t *testing.T) (*prometheus.Registry, []*dto.MetricFamily) {
 	f.run.Transacted = true
 	f.run.Labels = nil
 	f.run.Groups = []stats.RunGroup{{Name: "a", Sends: true, Protocol: "amqp", Client: "native"}, {Name: "b", Receives: true, ConsumerProtocol: "stomp", ConsumerClient: "native"}}
-	p, err := NewPrometheus("127.0.0.1:0", "1.2.3", listen.Web{}, nil)
-	require.NoError(t, err)
+	p := musttest.Get(NewPrometheus("127.0.0.1:0", "1.2.3", listen.Web{}, nil))(t)
 	t.Cleanup(func() { require.NoError(t, p.Close()) })
 	require.NoError(t, p.Start(f.run))
 	for _, s := range f.snapshots {
@@ -48,8 +48,7 @@ func everything(t *testing.T) (*prometheus.Registry, []*dto.MetricFamily) {
 		}
 		require.NoError(t, p.Interval(s))
 	}
-	during, err := p.registry.Gather()
-	require.NoError(t, err)
+	during := musttest.Get(p.registry.Gather())(t)
 	s := numbersRun()
 	s.Expected, s.Missing = new(uint64), new(uint64)
 	s.Total.Consumers.Delayed, s.Total.Consumers.Rejected = 1, 1
@@ -68,8 +67,7 @@ func everything(t *testing.T) (*prometheus.Registry, []*dto.MetricFamily) {
 func TestMetricNames(t *testing.T) {
 	t.Parallel()
 	registry, during := everything(t)
-	families, err := registry.Gather()
-	require.NoError(t, err)
+	families := musttest.Get(registry.Gather())(t)
 	for _, f := range during {
 		if f.GetName() == "perfmq_step_info" { // after the end there is no present step
 			families = append(families, f)
@@ -90,8 +88,7 @@ func TestMetricNames(t *testing.T) {
 		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", f.GetName(), kind, strings.Join(labels, ", "), strings.ReplaceAll(f.GetHelp(), "|", "\\|"))
 	}
 	documented(t, "metrics", table.String())
-	problems, err := testutil.GatherAndLint(registry)
-	require.NoError(t, err)
+	problems := musttest.Get(testutil.GatherAndLint(registry))(t)
 	require.Empty(t, problems)
 }
 
@@ -99,8 +96,7 @@ func TestMetricNames(t *testing.T) {
 func documented(t *testing.T, mark, want string) {
 	t.Helper()
 	const page = "../../docs/prometheus.md"
-	text, err := os.ReadFile(page)
-	require.NoError(t, err)
+	text := musttest.Get(os.ReadFile(page))(t)
 	before, rest, ok := strings.Cut(string(text), "<!-- "+mark+" -->\n")
 	require.True(t, ok)
 	got, after, ok := strings.Cut(rest, "<!-- end -->\n")

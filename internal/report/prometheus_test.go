@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/listen"
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
@@ -27,8 +28,7 @@ import (
 
 func startPrometheus(t *testing.T, run stats.Run) (*Prometheus, string) {
 	t.Helper()
-	p, err := NewPrometheus("127.0.0.1:0", "1.2.3", listen.Web{}, nil)
-	require.NoError(t, err)
+	p := musttest.Get(NewPrometheus("127.0.0.1:0", "1.2.3", listen.Web{}, nil))(t)
 	require.NoError(t, p.Start(run))
 	t.Cleanup(func() { require.NoError(t, p.Close()) })
 	return p, "http://" + p.Address().String()
@@ -38,15 +38,12 @@ func request(t *testing.T, method, url string) (int, string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, method, url, nil)
-	require.NoError(t, err)
+	r := musttest.Get(http.NewRequestWithContext(ctx, method, url, nil))(t)
 	transport := &http.Transport{DisableKeepAlives: true}
 	defer transport.CloseIdleConnections()
-	response, err := transport.RoundTrip(r)
-	require.NoError(t, err)
+	response := musttest.Get(transport.RoundTrip(r))(t)
 	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
+	body := musttest.Get(io.ReadAll(response.Body))(t)
 	return response.StatusCode, string(body)
 }
 
@@ -61,8 +58,7 @@ func scrape(t *testing.T, url string) metrics {
 	status, body := request(t, http.MethodGet, url+"/metrics")
 	require.Equal(t, http.StatusOK, status)
 	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(strings.NewReader(body))
-	require.NoError(t, err)
+	families := musttest.Get(parser.TextToMetricFamilies(strings.NewReader(body)))(t)
 	m := metrics{values: map[string]float64{}, histograms: map[string]*dto.Histogram{}}
 	for name, family := range families {
 		for _, metric := range family.GetMetric() {
@@ -242,14 +238,12 @@ func TestPrometheusRoles(t *testing.T) {
 
 func TestPrometheusNamesAreConventional(t *testing.T) {
 	t.Parallel()
-	p, err := NewPrometheus("127.0.0.1:0", "1.2.3", listen.Web{}, nil)
-	require.NoError(t, err)
+	p := musttest.Get(NewPrometheus("127.0.0.1:0", "1.2.3", listen.Web{}, nil))(t)
 	defer p.Close()
 	require.NoError(t, p.Start(clientRun()))
 	p.collector.interval(snapshot(stats.Measure, 0, stats.Counters{result.Sent: 1}, openLoop()))
 	p.collector.summary(brokenRun())
-	problems, err := testutil.GatherAndLint(p.registry)
-	require.NoError(t, err)
+	problems := musttest.Get(testutil.GatherAndLint(p.registry))(t)
 	require.Empty(t, problems)
 	count, err := testutil.GatherAndCount(p.registry, "perfmq_build_info", "perfmq_run_success", "perfmq_sends_failed_total")
 	require.NoError(t, err)
@@ -278,12 +272,10 @@ func TestPrometheusPages(t *testing.T) {
 // Metrics are on loopback unless the address has a host; there, web pages cannot read them.
 func TestPrometheusIsLocal(t *testing.T) {
 	t.Parallel()
-	p, err := NewPrometheus(":0", "1.2.3", listen.Web{}, nil)
-	require.NoError(t, err)
+	p := musttest.Get(NewPrometheus(":0", "1.2.3", listen.Web{}, nil))(t)
 	defer p.Close()
 	require.True(t, p.Address().(*net.TCPAddr).IP.IsLoopback(), p.Address())
-	all, err := NewPrometheus("0.0.0.0:0", "1.2.3", listen.Web{}, nil)
-	require.NoError(t, err)
+	all := musttest.Get(NewPrometheus("0.0.0.0:0", "1.2.3", listen.Web{}, nil))(t)
 	defer all.Close()
 	require.True(t, all.Address().(*net.TCPAddr).IP.IsUnspecified(), all.Address())
 	for _, test := range []struct {
@@ -299,8 +291,7 @@ func TestPrometheusIsLocal(t *testing.T) {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:"+strconv.Itoa(test.p.Address().(*net.TCPAddr).Port)+"/metrics", nil)
 		require.NoError(t, err)
 		r.Host, r.Close = test.host, true
-		response, err := http.DefaultTransport.RoundTrip(r)
-		require.NoError(t, err)
+		response := musttest.Get(http.DefaultTransport.RoundTrip(r))(t)
 		require.NoError(t, response.Body.Close())
 		require.Equal(t, test.status, response.StatusCode, test.host)
 	}

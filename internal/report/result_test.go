@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/verify"
@@ -25,8 +26,7 @@ func newTestResult(t *testing.T, options ResultOptions) (*Result, string) {
 	dir := filepath.Join(t.TempDir(), "result")
 	options.Head.Plan = json.RawMessage(`{"rate":1000}`)
 	options.Head.Versions = result.Versions{Perfmq: "v0.0.0", Go: "go1"}
-	r, err := NewResult(dir, options)
-	require.NoError(t, err)
+	r := musttest.Get(NewResult(dir, options))(t)
 	return r, dir
 }
 
@@ -87,8 +87,7 @@ func TestResult(t *testing.T) {
 	require.NoError(t, r.Close())
 
 	resulttest.Compile(t, result.Schema(), result.SchemaID).Validate(t, dir)
-	got, err := result.ReadHistograms(dir)
-	require.NoError(t, err)
+	got := musttest.Get(result.ReadHistograms(dir))(t)
 	assert.Equal(t, "4611686018427387905", got.RunID)
 	assert.Equal(t, loadStart().UnixMicro(), got.Start)
 	assert.EqualValues(t, 1_000_000, got.Warmup)
@@ -163,8 +162,7 @@ func TestResultOfSuccess(t *testing.T) {
 	require.NoError(t, r.Interval(snapshot(stats.Measure, 0, stats.Counters{result.Sent: 10, result.Completed: 10}, s.Latencies)))
 	require.NoError(t, r.Summary(s))
 	require.NoError(t, r.Close())
-	got, err := result.Read(dir)
-	require.NoError(t, err)
+	got := musttest.Get(result.Read(dir))(t)
 	require.Equal(t, result.Outcome{Success: true, Status: 130, Reason: "duration reached", Interrupted: true}, got.Outcome)
 	require.Empty(t, got.Findings)
 	require.Nil(t, got.Total.Consumers)
@@ -181,20 +179,17 @@ func TestResultOfNoRun(t *testing.T) {
 			require.NoError(t, os.Mkdir(dir, 0o700))
 		}
 		var calls []string
-		r, err := NewResult(dir, ResultOptions{})
-		require.NoError(t, err)
+		r := musttest.Get(NewResult(dir, ResultOptions{}))(t)
 		f := NewFan(r, &scripted{"console", []string{"start"}, &calls})
 		require.EqualError(t, f.Start(clientRun()), "console cannot start")
 		require.NoError(t, f.Close())
 		if made {
-			files, err := os.ReadDir(dir)
-			require.NoError(t, err)
+			files := musttest.Get(os.ReadDir(dir))(t)
 			require.Empty(t, files)
 		} else {
 			require.NoDirExists(t, dir)
 		}
-		r, err = NewResult(dir, ResultOptions{})
-		require.NoError(t, err)
+		r = musttest.Get(NewResult(dir, ResultOptions{}))(t)
 		require.NoError(t, r.Close())
 	}
 }
@@ -205,11 +200,10 @@ func TestResultFolder(t *testing.T) {
 	r, dir := newTestResult(t, ResultOptions{})
 	require.NoError(t, r.Close())
 	require.NoDirExists(t, dir)
-	r, err := NewResult(dir, ResultOptions{})
-	require.NoError(t, err)
+	r = musttest.Get(NewResult(dir, ResultOptions{}))(t)
 	require.NoError(t, r.Start(clientRun()))
 	require.NoError(t, r.Close())
-	_, err = NewResult(dir, ResultOptions{})
+	_, err := NewResult(dir, ResultOptions{})
 	require.ErrorIs(t, err, result.ErrExists)
 	require.Equal(t, "name another folder, or remove this one", driver.HintOf(err))
 }
@@ -228,8 +222,7 @@ func TestResultWithoutSecrets(t *testing.T) {
 	s.Findings[0].Text, s.Verification.Subscriptions[0].Destination = "hunter2", "topic://hunter2"
 	require.NoError(t, fan.Summary(s))
 	require.NoError(t, fan.Close())
-	text, err := os.ReadFile(filepath.Join(dir, result.ResultFile))
-	require.NoError(t, err)
+	text := musttest.Get(os.ReadFile(filepath.Join(dir, result.ResultFile)))(t)
 	require.NotContains(t, string(text), "hunter2")
 	require.Contains(t, string(text), "password *** is wrong")
 }
@@ -245,8 +238,7 @@ func TestPasswordLikeAWord(t *testing.T) {
 	}
 	f.feed(t, secrets, r)
 	require.NoError(t, r.Close())
-	got, err := result.Read(dir)
-	require.NoError(t, err)
+	got := musttest.Get(result.Read(dir))(t)
 	require.True(t, slices.ContainsFunc(got.Rows, func(r result.Row) bool { return r.Phase == result.Measure }))
 	require.Equal(t, map[string]map[string]uint64{"failed": {"timeout": 2}}, got.Total.Producers.Failures)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/result"
@@ -64,8 +65,7 @@ func TestSideIsTold(t *testing.T) {
 	require.Len(t, side, 1)
 	require.EqualValues(t, 2_000_000, *side[0].Whole.CPU)
 	require.EqualValues(t, 1_700_000_000_000_000, side[0].Events[0].Time)
-	encoded, err := json.Marshal(side)
-	require.NoError(t, err)
+	encoded := musttest.Get(json.Marshal(side))(t)
 	require.Contains(t, string(encoded), `"memory":512000000`)
 }
 

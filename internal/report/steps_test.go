@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/pkg/result"
 	"github.com/perfmq/perfmq/pkg/result/resulttest"
 )
@@ -24,12 +25,10 @@ func TestConsoleSteps(t *testing.T) {
 func TestJSONSteps(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "run.json")
-	j, err := NewJSON(path, ResultOptions{})
-	require.NoError(t, err)
+	j := musttest.Get(NewJSON(path, ResultOptions{}))(t)
 	fakeSteps(t, 3, 2, 1).feed(t, nil, j)
 	require.NoError(t, j.Close())
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
+	text := musttest.Get(os.ReadFile(path))(t)
 	golden(t, "steps.json", string(text))
 }
 
@@ -40,8 +39,7 @@ func TestResultSteps(t *testing.T) {
 	f.feed(t, nil, r)
 	require.NoError(t, r.Close())
 	resulttest.Compile(t, result.Schema(), result.SchemaID).Validate(t, dir)
-	got, err := result.ReadHistograms(dir)
-	require.NoError(t, err)
+	got := musttest.Get(result.ReadHistograms(dir))(t)
 	require.Empty(t, got.Outcome.Warnings[1:], "the rows add up to their steps")
 	var steps []string
 	for i := range got.Rows {
@@ -54,8 +52,7 @@ func TestResultSteps(t *testing.T) {
 func writeStepsHDR(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "steps.hdr")
-	h, err := NewHDR(path)
-	require.NoError(t, err)
+	h := musttest.Get(NewHDR(path))(t)
 	fakeSteps(t, 3, 2, 1).feed(t, nil, h)
 	require.NoError(t, h.Close())
 	return path

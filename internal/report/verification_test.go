@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/result"
@@ -110,8 +111,7 @@ func verifiedMetrics(t *testing.T, c *collector) map[string]float64 {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
 	require.NoError(t, registry.Register(c))
-	families, err := registry.Gather()
-	require.NoError(t, err)
+	families := musttest.Get(registry.Gather())(t)
 	found := map[string]float64{}
 	for _, f := range families {
 		if f.GetName() == "perfmq_verified_messages_total" {

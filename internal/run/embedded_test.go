@@ -9,6 +9,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/internal/broker/store/storetest"
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -33,8 +34,7 @@ func TestMemoryOfDelays(t *testing.T) {
 	p := &plan.Plan{Steps: []plan.Step{{Groups: []*plan.Group{g}}}}
 	require.True(t, drains(p))
 	held := func(f store.Faults) int64 {
-		b, err := startSite(p, "", f)
-		require.NoError(t, err)
+		b := musttest.Get(startSite(p, "", f))(t)
 		defer b.Close()
 		d := b.Store().Destination(driver.Destination{Name: "A"})
 		large := storetest.Content{Data: strings.Repeat("x", 1<<20)}

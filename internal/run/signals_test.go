@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 // interrupted is the status of a run that a signal ended, and that was otherwise a success.
@@ -98,8 +100,7 @@ func TestClosedOutputStops(t *testing.T) {
 		w := newPipeWriter(brokenPipe{})
 		_, ended, waited := supervise(nil, w.closed, func(string) {}, 0, new(atomic.Bool), func(_ context.Context, stop <-chan struct{}) int {
 			for range 3 {
-				n, err := fmt.Fprint(w, "text")
-				require.NoError(t, err)
+				n := musttest.Get(fmt.Fprint(w, "text"))(t)
 				require.Equal(t, 4, n)
 			}
 			<-stop

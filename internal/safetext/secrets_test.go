@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 // TestSecretsInEverySpelling: a peer may echo a password as it likes.
@@ -21,8 +23,7 @@ func TestSecretsInEverySpelling(t *testing.T) {
 	s.Add(user, password)
 	s.Add("", emoji)
 	assert.Equal(t, "a *** b *** c ***", s.Line(`a pass\ud83d\ude00word b `+emoji+` c `+url.QueryEscape(emoji)))
-	quoted, err := json.Marshal(password)
-	require.NoError(t, err)
+	quoted := musttest.Get(json.Marshal(password))(t)
 	for name, text := range map[string]string{
 		"plain":        password,
 		"path":         url.PathEscape(password),

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/sweep/record"
 )
 
@@ -33,8 +34,7 @@ func TestMax(t *testing.T) {
 	for range 300 {
 		n := 2 * float64(uint64(1)<<random.IntN(24)) * (1 + random.Float64())
 		for _, first := range []float64{0, 1, 37, 1e6} {
-			f, err := quietly(first, capacity(n))
-			require.NoError(t, err)
+			f := musttest.Get(quietly(first, capacity(n)))(t)
 			require.LessOrEqual(t, f.Rate, n)
 			require.Greater(t, f.Above, n)
 			require.LessOrEqual(t, f.Above/f.Rate, 1.02+1e-9)
@@ -73,8 +73,7 @@ func TestEnds(t *testing.T) {
 	assert.Zero(t, f.Rate)
 	assert.InDelta(t, 1, f.Above, 0)
 
-	f, err = quietly(0, capacity(1e9))
-	require.NoError(t, err)
+	f = musttest.Get(quietly(0, capacity(1e9)))(t)
 	assert.InDelta(t, 1e8, f.Rate, 0)
 	assert.Zero(t, f.Above)
 	assert.True(t, f.Held)
@@ -121,8 +120,7 @@ func TestHold(t *testing.T) {
 	assert.GreaterOrEqual(t, f.Rate, 0.9*5000)
 	assert.LessOrEqual(t, f.Rate, 5000.0)
 
-	f, err = quietly(0, func(_ float64, hold bool) (record.Point, error) { return record.Point{Kept: !hold}, nil })
-	require.NoError(t, err)
+	f = musttest.Get(quietly(0, func(_ float64, hold bool) (record.Point, error) { return record.Point{Kept: !hold}, nil }))(t)
 	assert.False(t, f.Held)
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/internal/stats"
@@ -34,12 +35,10 @@ func TestThresholdsOf(t *testing.T) {
 		assert.InDelta(t, want, shareOf(messages), 1e-9, messages)
 	}
 	group := func(role plan.Role, rate string) *plan.Group {
-		s, err := load.ParseSchedule(rate)
-		require.NoError(t, err)
+		s := musttest.Get(load.ParseSchedule(rate))(t)
 		return &plan.Group{Role: role, Rate: plan.Rate{Schedule: s}}
 	}
-	asked, err := threshold.Parse("received.avg >= 99% of target")
-	require.NoError(t, err)
+	asked := musttest.Get(threshold.Parse("received.avg >= 99% of target"))(t)
 	for _, c := range []struct {
 		duration time.Duration
 		want     string
@@ -65,8 +64,7 @@ func TestThresholdsOf(t *testing.T) {
 // TestJudge: failed thresholds are the reason, then the problems of the load. A load that reached its rate has no limit.
 func TestJudge(t *testing.T) {
 	outcome := func(text string, measured, target float64) result.Threshold {
-		d, err := threshold.Parse(text)
-		require.NoError(t, err)
+		d := musttest.Get(threshold.Parse(text))(t)
 		return d.Judge(measured, target)
 	}
 	late := outcome("ack.p99 < 5ms", 7000, 0)

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 // TestLine: pieces are late while the line is slow, and in order.
@@ -56,8 +58,7 @@ func TestLine(t *testing.T) {
 		hear("Z")
 		require.LessOrEqual(t, longest, l.Delay+l.Loss)
 		require.Greater(t, longest, l.Delay, "a loss")
-		rest, err := io.ReadAll(far)
-		require.NoError(t, err)
+		rest := musttest.Get(io.ReadAll(far))(t)
 		require.Empty(t, rest)
 	})
 }

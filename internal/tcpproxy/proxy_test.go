@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 func listen(t *testing.T) net.Listener {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	l := musttest.Get((&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { _ = l.Close() })
 	return l
 }
@@ -38,8 +39,7 @@ func echo(t *testing.T) string {
 
 func dial(t *testing.T, p *Proxy) net.Conn {
 	t.Helper()
-	c, err := net.Dial("tcp", p.Addr())
-	require.NoError(t, err)
+	c := musttest.Get(net.Dial("tcp", p.Addr()))(t)
 	t.Cleanup(func() { _ = c.Close() })
 	require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
 	return c
@@ -62,8 +62,7 @@ func hear(t *testing.T, c net.Conn, text string) {
 // through returns a proxy, which ends with the test.
 func through(t *testing.T, cfg Config) *Proxy {
 	t.Helper()
-	p, err := New(cfg)
-	require.NoError(t, err)
+	p := musttest.Get(New(cfg))(t)
 	t.Cleanup(p.Close)
 	return p
 }

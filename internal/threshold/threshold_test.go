@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 func TestParse(t *testing.T) {
@@ -72,8 +74,7 @@ func TestJudge(t *testing.T) {
 		"group.others.completed.avg >= 1% of target":   "group.others.completed.avg >= 1% of target: FAILED, 450/s",
 		"group.senders.ack.p99 < 50ms":                 "group.senders.ack.p99 < 50ms: FAILED, not measured",
 	} {
-		demand, err := Parse(text)
-		require.NoError(t, err)
+		demand := musttest.Get(Parse(text))(t)
 		target := func(group string) float64 { return map[string]float64{"": 1000, "senders": 500}[group] }
 		got := Judge([]Threshold{demand}, target, values)
 		require.Len(t, got, 1)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -22,8 +23,7 @@ var update = flag.Bool("update", false, "write docs/result-reference.md")
 // TestGuideHasAllKinds: the table of findings in docs/result-reference.md is made of the kinds.
 func TestGuideHasAllKinds(t *testing.T) {
 	const guide, from, to = "../../docs/result-reference.md", "<!-- findings, written by -update of internal/words -->\n", "<!-- end of findings -->"
-	text, err := os.ReadFile(guide)
-	require.NoError(t, err)
+	text := musttest.Get(os.ReadFile(guide))(t)
 	before, rest, ok := strings.Cut(string(text), from)
 	require.True(t, ok)
 	_, after, ok := strings.Cut(rest, to)

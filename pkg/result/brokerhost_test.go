@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 // The figures of a host add up over the parts of a merged result, whatever hosts each part has.
@@ -18,8 +20,7 @@ func TestMergedBrokerHosts(t *testing.T) {
 		{Name: "a:1", Connections: 10, Producers: 20, Consumers: 30, Sent: 100, Completed: 80, Unconfirmed: 20, Received: 50},
 	}
 	before := asJSON(t, []*Result{first, other})
-	m, err := Merge(first, other)
-	require.NoError(t, err)
+	m := musttest.Get(Merge(first, other))(t)
 	require.Equal(t, before, asJSON(t, []*Result{first, other}), "the shards stay as they are")
 	require.Equal(t, []BrokerHost{
 		{Name: "a:1", Connections: 11, Producers: 22, Consumers: 33, Sent: 110, Completed: 88, Unconfirmed: 22, Received: 55},

@@ -53,18 +53,15 @@ func TestPercentiles(t *testing.T) {
 	h.Record(math.MaxInt64, 2)
 	h.Record(7, 0)
 	require.Equal(t, []Bar{{0, 1}, {highest(place(MaxLatency)), 2}}, h.Bars())
-	text, err := h.MarshalText()
-	require.NoError(t, err)
+	text := musttest.Get(h.MarshalText())(t)
 	var read Histogram
 	require.NoError(t, read.UnmarshalText(text))
 	require.Equal(t, h.Bars(), read.Bars())
 	h.Record(9, maxCounter-h.Count())
-	text, err = h.MarshalText()
-	require.NoError(t, err)
+	text = musttest.Get(h.MarshalText())(t)
 	require.NoError(t, read.UnmarshalText(text))
 	h.Record(8, 1)
-	text, err = h.MarshalText()
-	require.NoError(t, err)
+	text = musttest.Get(h.MarshalText())(t)
 	require.ErrorContains(t, read.UnmarshalText(text), "too large", "the sum, not each count")
 }
 

@@ -191,8 +191,7 @@ func TestMergeRefuses(t *testing.T) {
 	require.Equal(t, "shards are missing: 3/3", merged.Outcome.Warnings[len(merged.Outcome.Warnings)-1])
 
 	b.Expected = nil
-	merged, err = Merge(a, b)
-	require.NoError(t, err)
+	merged = musttest.Get(Merge(a, b))(t)
 	require.Nil(t, merged.Expected)
 
 	b.PlanHash = "other"
@@ -204,8 +203,7 @@ func TestMergeRefuses(t *testing.T) {
 	c := sample(t, 3, 2, 10)
 	c.Shard = &Shard{3, 3}
 	c.Rows[1] = *c.Rows[1].Bare()
-	merged, err = Merge(a, c)
-	require.NoError(t, err)
+	merged = musttest.Get(Merge(a, c))(t)
 	require.NotNil(t, merged.Rows[0].Latencies[Ack].Percentiles)
 	require.Nil(t, merged.Rows[1].Latencies[Ack].Percentiles)
 	require.EqualValues(t, 20, merged.Rows[1].Latencies[Ack].Count)

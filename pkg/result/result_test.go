@@ -223,8 +223,7 @@ func TestFolders(t *testing.T) {
 	require.ErrorIs(t, err, ErrNoResult)
 
 	made := filepath.Join(empty, "made")
-	w, err = NewWriter(made)
-	require.NoError(t, err)
+	w = musttest.Get(NewWriter(made))(t)
 	require.NoError(t, w.Close())
 	require.NoDirExists(t, made)
 }

@@ -6,14 +6,15 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 // TestSum: the sum of the rows of a run equals the sum that Read returns for its folder, without the warm-up.
 func TestSum(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	r := sample(t, 7, 6, 20)
-	w, err := NewWriter(dir)
-	require.NoError(t, err)
+	w := musttest.Get(NewWriter(dir))(t)
 	require.NoError(t, w.Start(r.Head))
 	got := NewSum(r.Head)
 	for i := range r.Rows {
@@ -22,8 +23,7 @@ func TestSum(t *testing.T) {
 	}
 	require.NoError(t, w.Close())
 
-	read, err := Read(dir)
-	require.NoError(t, err)
+	read := musttest.Get(Read(dir))(t)
 	assert.Equal(t, read.Total, got.Total)
 	assert.Equal(t, asJSON(t, read.Latencies), asJSON(t, got.Latencies))
 	assert.Equal(t, asJSON(t, read.Steps), asJSON(t, got.Steps))

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 // timed is a shard of two. Its clock is ahead, and its load began later than the first one. A message needed 10 us
@@ -32,8 +34,7 @@ func TestMergedTimes(t *testing.T) {
 	first, other := timed(1, 0, 0), timed(2, ahead, later)
 	first.Rows[0].Arrivals[0].Fastest = 10 - ahead
 	before := asJSON(t, []*Result{first, other})
-	m, err := Merge(first, other)
-	require.NoError(t, err)
+	m := musttest.Get(Merge(first, other))(t)
 	require.Equal(t, before, asJSON(t, []*Result{first, other}), "the shards stay as they are")
 	near := func(want, got int64) {
 		t.Helper()
@@ -74,8 +75,7 @@ func TestContradictingClocks(t *testing.T) {
 				}
 				parts = append(parts, r)
 			}
-			m, err := Merge(parts...)
-			require.NoError(t, err)
+			m := musttest.Get(Merge(parts...))(t)
 			for i := range m.Parts {
 				require.Nil(t, m.Parts[i].Clock, "%d of %d", fastest, hosts)
 			}

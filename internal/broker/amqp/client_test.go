@@ -12,6 +12,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker/amqp"
 	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 // TestUnchanged: a message leaves as it came, but for its header.
@@ -51,8 +52,7 @@ func TestSizes(t *testing.T) {
 	for _, frame := range []uint32{512, 4096, 65536} {
 		t.Run(strconv.Itoa(int(frame)), func(t *testing.T) {
 			r := start(t, store.Config{}, amqp.Server{})
-			s, err := r.dial(&client.ConnOptions{MaxFrameSize: frame}).NewSession(soon(t), nil)
-			require.NoError(t, err)
+			s := musttest.Get(r.dial(&client.ConnOptions{MaxFrameSize: frame}).NewSession(soon(t), nil))(t)
 			out, in := r.sender(s, "Q", nil), r.receiver(s, "Q", &client.ReceiverOptions{Credit: 3})
 			for _, size := range []int{0, 1, 400, 480, 500, 512, 513, 4096, 70_000, 200_000, 3 << 20} {
 				if size > 1<<20 && frame < 65536 {

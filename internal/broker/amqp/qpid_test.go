@@ -14,6 +14,7 @@ import (
 	"github.com/perfmq/perfmq/internal/broker/amqp"
 	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 // perfTotals are the totals of a run of `artemis perf`, which is a client of Qpid JMS.
@@ -39,8 +40,7 @@ func (r *rig) perf(t testing.TB, role string, args ...string) perfTotals {
 		if m == nil {
 			return 0
 		}
-		n, err := strconv.Atoi(m[1])
-		require.NoError(t, err)
+		n := musttest.Get(strconv.Atoi(m[1]))(t)
 		return n
 	}
 	return perfTotals{total("sent"), total("completed"), total("received")}

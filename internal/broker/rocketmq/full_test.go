@@ -13,6 +13,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker/rocketmq"
 	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 // batchOf returns the body of a batch.
@@ -104,8 +105,7 @@ func TestTooLargeMessages(t *testing.T) {
 	const most = 4 << 20
 	for _, size := range []int{most + 1, 16<<20 - 1000} {
 		c.post(310, 0, make([]byte, size), sendFields("T")...)
-		frame, err := readFrame(c.conn, make([]byte, 1<<16))
-		require.NoError(t, err)
+		frame := musttest.Get(readFrame(c.conn, make([]byte, 1<<16)))(t)
 		assert.EqualValues(t, 13, binary.BigEndian.Uint16(frame[4:]))
 		assert.Contains(t, string(frame), "the message is illegal, maybe msg body or properties length not matched. msg body length limit 4194304B, ")
 	}

@@ -183,8 +183,7 @@ func TestTagsAndHashes(t *testing.T) {
 	}
 	_, err := newFilter(wire.KindSQL, "color =")
 	require.Error(t, err)
-	f, err = newFilter(wire.KindSQL, "n > 5 AND TAGS = 'x'")
-	require.NoError(t, err)
+	f = musttest.Get(newFilter(wire.KindSQL, "n > 5 AND TAGS = 'x'"))(t)
 	m := (&message{properties: wire.AppendProperty(wire.AppendProperty(nil, "n", "7"), wire.PropTags, "x")}).complete()
 	require.True(t, f(&m.Message))
 }

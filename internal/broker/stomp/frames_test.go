@@ -8,6 +8,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/internal/broker/store/storetest"
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -71,8 +72,7 @@ func TestContent(t *testing.T) {
 	s, c := begin(t, store.Config{})
 	c.ask("SEND", "bo\x00dy", "destination:/queue/q", "content-length:5", `colour:a\\c\cb`, "colour:second",
 		"priority:9", "expires:9999999999999", "persistent:true", "JMSXGroupID:g", "message-id:mine", "ack:mine")
-	k, err := s.store.Queue("q").Consume(nil, func() {})
-	require.NoError(t, err)
+	k := musttest.Get(s.store.Queue("q").Consume(nil, func() {}))(t)
 	var got [2]store.Delivery
 	require.Equal(t, 1, k.Take(got[:]))
 	m := got[0].Message

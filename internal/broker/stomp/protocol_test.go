@@ -14,6 +14,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/internal/leaktest"
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/transport"
 )
 
@@ -138,8 +139,7 @@ func TestHeartBeats(t *testing.T) {
 			_ = c.SetReadDeadline(time.Time{})
 			for range 100 {
 				before := time.Now()
-				b, err := c.r.ReadByte()
-				require.NoError(t, err)
+				b := musttest.Get(c.r.ReadByte())(t)
 				assert.Equal(t, byte('\n'), b)
 				assert.LessOrEqual(t, time.Since(before), 3*time.Second)
 			}

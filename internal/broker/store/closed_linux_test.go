@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 // TestAwaitEndsWithTheClient: a client that has gone is noticed behind unread input, as only Linux reports it.
@@ -17,17 +19,14 @@ func TestAwaitEndsWithTheClient(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			require.NoError(t, err)
+			l := musttest.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 			defer l.Close()
-			client, err := net.Dial("tcp", l.Addr().String())
-			require.NoError(t, err)
+			client := musttest.Get(net.Dial("tcp", l.Addr().String()))(t)
 			defer client.Close()
 			g, s, _ := rig(t)
-			g.Conn, err = l.Accept()
-			require.NoError(t, err)
+			g.Conn = musttest.Get(l.Accept())(t)
 			defer g.Conn.Close()
-			_, err = client.Write([]byte("not read"))
+			_, err := client.Write([]byte("not read"))
 			require.NoError(t, err)
 			assert.False(t, peerClosed(g.Conn), "it waits")
 			require.NoError(t, leave(client.(*net.TCPConn)))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -44,8 +45,7 @@ func take(c *Consumer, n int) (bodies []string, list []Delivery) {
 
 func consume(t testing.TB, q *Queue, filter Filter) *Consumer {
 	t.Helper()
-	c, err := q.Consume(filter, func() {})
-	require.NoError(t, err)
+	c := musttest.Get(q.Consume(filter, func() {}))(t)
 	return c
 }
 

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 func TestOrderAndReturns(t *testing.T) {
@@ -59,8 +61,7 @@ func TestFiltersPassOver(t *testing.T) {
 	d, q := queue(New(Config{}), "Q")
 	even := func(m *Message) bool { n, _ := strconv.Atoi(string(m.Content.Body())); return n%2 == 0 }
 	woken := 0
-	c, err := q.Consume(even, func() { woken++ })
-	require.NoError(t, err)
+	c := musttest.Get(q.Consume(even, func() { woken++ }))(t)
 	sendNumbers(t, d, 1, 5)
 	got, list := take(c, 10)
 	assert.Equal(t, []string{"2", "4"}, got)
@@ -99,8 +100,7 @@ func TestExpiryAndDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, q := queue(New(Config{}), "Q")
 		var woken atomic.Int32
-		c, err := q.Consume(nil, func() { woken.Add(1) })
-		require.NoError(t, err)
+		c := musttest.Get(q.Consume(nil, func() { woken.Add(1) }))(t)
 		m := message("short-lived")
 		m.Expires = time.Now().Add(time.Second).UnixMilli()
 		d.Send(m)

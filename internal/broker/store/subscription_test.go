@@ -6,13 +6,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 func subscribe(t *testing.T, s *Store, sub Subscription) *Consumer {
 	t.Helper()
-	c, err := s.Subscribe("T", sub, func() {})
-	require.NoError(t, err)
+	c := musttest.Get(s.Subscribe("T", sub, func() {}))(t)
 	return c
 }
 

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 func TestWords(t *testing.T) {
@@ -51,7 +53,6 @@ func TestReadSearch(t *testing.T) {
 	}
 	require.True(t, IsSearch(dir))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, SearchFile), []byte(`{"demands":["ack.p99 < 1s"],"rate":5,"held":true,"points":[{"rate":5,"kept":true}]}`), 0o600))
-	o, err := ReadSearch(dir)
-	require.NoError(t, err)
+	o := musttest.Get(ReadSearch(dir))(t)
 	require.Equal(t, Search{Thresholds: []string{"ack.p99 < 1s"}, Rate: 5, Held: true, Points: []Point{{Rate: 5, Kept: true}}}, *o)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/clocktest"
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 func axes() []Axis {
@@ -75,8 +76,7 @@ func TestResume(t *testing.T) {
 	old.Runs[3].State, old.Runs[3].Attempts = Running, 2
 	dir := t.TempDir()
 	require.NoError(t, old.Write(dir))
-	read, err := ReadSweep(dir)
-	require.NoError(t, err)
+	read := musttest.Get(ReadSweep(dir))(t)
 	require.Equal(t, old, read)
 
 	s := newSweep(2, true, 99)

@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 //go:generate go test . -short -count=1 -update
@@ -27,8 +29,7 @@ type golden struct {
 
 func unhex(t testing.TB, text string) []byte {
 	t.Helper()
-	b, err := hex.DecodeString(strings.Join(strings.Fields(text), ""))
-	require.NoError(t, err)
+	b := musttest.Get(hex.DecodeString(strings.Join(strings.Fields(text), "")))(t)
 	return b
 }
 
@@ -54,8 +55,7 @@ func checkGolden(t *testing.T, file string, cases []golden) {
 
 func readGolden(t testing.TB, file string) (list []golden) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", file))
-	require.NoError(t, err)
+	text := musttest.Get(os.ReadFile(filepath.Join("testdata", file)))(t)
 	for line := range strings.Lines(string(text)) {
 		name, digits, ok := strings.Cut(strings.TrimSpace(line), ": ")
 		require.True(t, ok, line)

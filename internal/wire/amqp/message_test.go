@@ -29,9 +29,7 @@ func pairs(t testing.TB, list ...amqp.Property) []byte {
 	t.Helper()
 	b := amqp.BeginMap(nil)
 	for _, p := range list {
-		var err error
-		b, err = amqp.AppendScalar(amqp.AppendStr(b, p.Key), p.Value)
-		require.NoError(t, err)
+		b = musttest.Get(amqp.AppendScalar(amqp.AppendStr(b, p.Key), p.Value))(t)
 	}
 	amqp.EndCompound(b, 0, 2*len(list))
 	return b

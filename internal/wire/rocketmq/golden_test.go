@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
@@ -18,14 +19,12 @@ import (
 // which.
 func readGolden(t testing.TB) map[string][]byte {
 	t.Helper()
-	text, err := os.ReadFile("testdata/rocketmq.golden")
-	require.NoError(t, err)
+	text := musttest.Get(os.ReadFile("testdata/rocketmq.golden"))(t)
 	list := map[string][]byte{}
 	for line := range strings.Lines(string(text)) {
 		name, digits, ok := strings.Cut(strings.TrimSpace(line), ": ")
 		require.True(t, ok, line)
-		list[name], err = hex.DecodeString(digits)
-		require.NoError(t, err)
+		list[name] = musttest.Get(hex.DecodeString(digits))(t)
 	}
 	return list
 }
@@ -116,8 +115,7 @@ func TestGoldenMessages(t *testing.T) {
 		require.NoError(t, err, name)
 		assert.Equal(t, "rest", string(rest), name)
 		if m.SysFlag&wire.SysCompressed != 0 {
-			body, err := new(wire.Inflater).Inflate(m.SysFlag, m.Body, 500)
-			require.NoError(t, err)
+			body := musttest.Get(new(wire.Inflater).Inflate(m.SysFlag, m.Body, 500))(t)
 			assert.Equal(t, strings.Repeat("hello", 100), string(body))
 			want.Body, want.Checksum = m.Body, m.Checksum
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 )
 
@@ -37,8 +38,7 @@ func TestGolden(t *testing.T) {
 	if *update {
 		require.NoError(t, os.WriteFile(path, []byte(b.String()), 0o644)) //nolint:gosec // a file of the source tree
 	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err)
+	want := musttest.Get(os.ReadFile(path))(t)
 	require.Equal(t, string(want), b.String())
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 )
 
@@ -107,13 +108,11 @@ func TestReader(t *testing.T) {
 func TestReceived(t *testing.T) {
 	t.Parallel()
 	r := readerOf(strings.NewReader("SEND\na: 1 \na:2\n\n\\\x00SEND\nb:\\c\n\n\x00"), 1000)
-	f, err := r.Next()
-	require.NoError(t, err)
+	f := musttest.Get(r.Next())(t)
 	assert.Equal(t, " 1 ", string(f.Get("a")), "the first counts")
 	assert.Nil(t, f.Get("b"))
 	assert.False(t, f.Escaped(), "only the body has a backslash")
-	f, err = r.Next()
-	require.NoError(t, err)
+	f = musttest.Get(r.Next())(t)
 	assert.True(t, f.Escaped())
 }
 
@@ -130,17 +129,15 @@ func TestReaderMemory(t *testing.T) {
 		most = max(most, used)
 		return true
 	}
-	f, err := reader.Next()
-	require.NoError(t, err)
+	f := musttest.Get(reader.Next())(t)
 	require.Len(t, f.Body, size)
 	require.GreaterOrEqual(t, used, size)
 	require.LessOrEqual(t, used, size+inputSize, "no more than the frame needs")
-	f, err = reader.Next()
-	require.NoError(t, err)
+	f = musttest.Get(reader.Next())(t)
 	require.Equal(t, "1", string(f.Get("id")))
 	require.Zero(t, used)
 	most = 0
-	_, err = reader.Next()
+	_, err := reader.Next()
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	require.LessOrEqual(t, most, 2*inputSize, "a length that is a lie")
 

@@ -21,6 +21,7 @@ import (
 	"github.com/perfmq/perfmq/internal/brokertest"
 	"github.com/perfmq/perfmq/internal/cli"
 	"github.com/perfmq/perfmq/internal/drivers"
+	"github.com/perfmq/perfmq/internal/musttest"
 )
 
 // TestMain lets -detach start the test binary as the program.
@@ -35,8 +36,7 @@ func TestMain(m *testing.M) {
 // harnessOf starts a detached broker, and returns the values that it prints, as a shell reads them.
 func harnessOf(t *testing.T, args ...string) map[string]string {
 	t.Helper()
-	text, err := said(append(args, "-detach")...)
-	require.NoError(t, err)
+	text := musttest.Get(said(append(args, "-detach")...))(t)
 	out, err := exec.Command("sh", "-c", text+`echo "$PERFMQ_URL $BROKER_DIR $HARNESS_PID"`).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	values := strings.Fields(string(out))
@@ -100,10 +100,9 @@ func TestDetach(t *testing.T) {
 				_, err = said(kind, verb, "1")
 				require.ErrorContains(t, err, "process 1 runs no detached broker")
 			}
-			out, err := said(kind, "-kill", first["pid"])
-			require.NoError(t, err)
+			out := musttest.Get(said(kind, "-kill", first["pid"]))(t)
 			require.Equal(t, fmt.Sprintf("%s of process %s: killed\n", kind, first["pid"]), out)
-			_, err = said(kind, "-kill", first["pid"])
+			_, err := said(kind, "-kill", first["pid"])
 			require.ErrorContains(t, err, "it is not running")
 			require.DirExists(t, first["dir"])
 			for _, restarts := range []string{"after the crash", "of a running one"} {
@@ -113,8 +112,7 @@ func TestDetach(t *testing.T) {
 			}
 			perfmq(t, tt.send[0], "consumer", "--url", first["url"], "--message-count", messages, "--duration", "60", "queue://KEPT")
 
-			out, err = said("--stop", first["pid"])
-			require.NoError(t, err)
+			out = musttest.Get(said("--stop", first["pid"]))(t)
 			require.Equal(t, fmt.Sprintf("%s of process %s: stopped\n", kind, first["pid"]), out)
 			require.NoDirExists(t, first["dir"])
 			require.False(t, reachable(first["url"]))
@@ -122,8 +120,7 @@ func TestDetach(t *testing.T) {
 			_, err = said(kind, "-stop")
 			require.NoError(t, err)
 			require.NoDirExists(t, second["dir"])
-			out, err = said("-stop")
-			require.NoError(t, err)
+			out = musttest.Get(said("-stop"))(t)
 			require.Equal(t, "no detached broker is running\n", out)
 			_, err = said(kind, "-kill")
 			require.ErrorContains(t, err, "start one with -detach")

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/broker"
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -15,8 +16,7 @@ import (
 // heard of its session or not.
 func TestCancelledSessions(t *testing.T) {
 	t.Parallel()
-	b, err := broker.Start(broker.Config{Listen: map[string]string{broker.AMQP: "127.0.0.1:0"}})
-	require.NoError(t, err)
+	b := musttest.Get(broker.Start(broker.Config{Listen: map[string]string{broker.AMQP: "127.0.0.1:0"}}))(t)
 	defer b.Close()
 	d, err := Factory().Open(t.Context(), driver.OpenOptions{
 		URL: "amqp://" + b.Addr(broker.AMQP), ConnectTimeout: time.Minute, Options: Factory().NewOptions(),
@@ -25,8 +25,7 @@ func TestCancelledSessions(t *testing.T) {
 	defer func() { require.NoError(t, d.Close(context.WithoutCancel(t.Context()))) }()
 	spec := driver.ConsumerSpec{Destination: driver.Destination{Name: "Q"}, Connection: driver.Connection{Key: "shared"}}
 	for i := range 40 {
-		c, err := d.Consumer(t.Context(), spec)
-		require.NoError(t, err)
+		c := musttest.Get(d.Consumer(t.Context(), spec))(t)
 		defer func() { require.NoError(t, c.Close(context.WithoutCancel(t.Context()))) }()
 		cancelled, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Duration(i)*5*time.Microsecond, cancel)

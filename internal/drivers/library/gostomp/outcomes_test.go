@@ -15,6 +15,7 @@ import (
 	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/internal/drivers/library/gostomp"
 	"github.com/perfmq/perfmq/internal/drivers/stomp"
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -28,8 +29,7 @@ func clients() []driver.Factory { return []driver.Factory{stomp.Factory(), gosto
 // otherwise, in which a % stands for the receipt, and then it closes. Others get no answer: it calls unanswered.
 func scripted(t *testing.T, server string, unanswered func(), answers ...string) (url string) {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	l := musttest.Get((&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
 	ended := make(chan struct{})
 	t.Cleanup(func() {
 		_ = l.Close()
@@ -98,14 +98,14 @@ type sender struct {
 
 func newSender(t *testing.T, f driver.Factory, url string) *sender {
 	t.Helper()
-	d, err := f.Open(t.Context(), driver.OpenOptions{URL: url, ConnectTimeout: patience, Options: f.NewOptions()})
-	require.NoError(t, err)
+	d := musttest.Get(f.Open(t.Context(), driver.OpenOptions{URL: url, ConnectTimeout: patience, Options: f.NewOptions()}))(t)
 	s := &sender{t: t, done: make(chan driver.Outcome, 10)}
-	s.p, err = d.Producer(t.Context(), driver.ProducerSpec{
+	p, err := d.Producer(t.Context(), driver.ProducerSpec{
 		Destination: driver.Destination{Name: "q"}, MaxPending: 10,
 		Variants: []driver.Variant{{Body: []byte("body"), Priority: -1}},
 	}, driver.DoneFunc(func(_ driver.Slot, o driver.Outcome) { s.done <- o }))
 	require.NoError(t, err)
+	s.p = p
 	t.Cleanup(func() {
 		ended, cancel := context.WithCancel(context.Background())
 		cancel()
