@@ -177,8 +177,7 @@ func TestJUnitOfSweepAndSearch(t *testing.T) {
 	s.Runs[0].State, s.Runs[1].State, s.Runs[1].Problem = record.Done, record.Done, "no broker"
 	write(t, filepath.Join(absent, s.Runs[0].Folder), told(t))
 	require.NoError(t, s.Write(absent))
-	p, err = Read(absent, filepath.Join(dir, first))
-	require.NoError(t, err)
+	p = musttest.Get(Read(absent, filepath.Join(dir, first)))(t)
 	assert.Contains(t, junitOf(t, p).outcomes(), "fail demo/before / 2: problem")
 
 	search := searchedIn(t, filepath.Join(dir, "search"))
