@@ -12,7 +12,6 @@ import (
 	"github.com/perfmq/perfmq/internal/drivers"
 	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/internal/musttest"
-	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -61,12 +60,7 @@ func TestLibraryOnly(t *testing.T) {
 	only := mem.Factory()
 	only.Name, only.Client = "only", "onlylib"
 	with := func(args ...string) ended {
-		var stdout, stderr output
-		status := Main(Env{
-			Args: append([]string{"only", "client", "--message-count", "3"}, args...), Stdout: &stdout, Stderr: &stderr,
-			Factories: append(testFactories(), only), Version: run.Version{Number: "v0.0.0"},
-		})
-		return ended{status, stdout.String(), stderr.String()}
+		return callAs(Env{Args: append([]string{"only", "client", "--message-count", "3"}, args...), Factories: append(testFactories(), only)})
 	}
 	for _, args := range [][]string{nil, {"--client", "library"}, {"--client", "onlylib"}} {
 		got := with(append(args, "--dry-run")...)

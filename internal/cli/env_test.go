@@ -60,11 +60,3 @@ func TestPrecedence(t *testing.T) {
 		"error: unknown environment variable PERFMQ_XYZXYZ\n"+
 		"hint: unset it\n", got.stderr)
 }
-
-func TestPasswordIsNeverPrinted(t *testing.T) {
-	got := call([]string{"PERFMQ_URL=alpha://u:secret@h"}, "alpha", "client", "--user", "u", "--password", "secret", "--consumer-url", "alpha://v:secret@h",
-		"--dry-run")
-	require.Equal(t, 0, got.status, got.stderr)
-	require.NotContains(t, got.stdout+got.stderr, "secret")
-	golden(t, "dry-run.txt", got.stdout)
-}

@@ -29,7 +29,7 @@ func TestFailoverPlan(t *testing.T) {
 		{"--reconnect=false", []string{"  reconnect: false\n"}, nil},
 		{"--reconnect --reconnect-timeout 5s", []string{"  reconnect-timeout: 5s\n"}, nil},
 	} {
-		got := with(t, append([]string{"amqp", "client", "--url", url, "--dry-run"}, strings.Fields(tt.flags)...)...)
+		got := callReal(append([]string{"amqp", "client", "--url", url, "--dry-run"}, strings.Fields(tt.flags)...)...)
 		require.Equal(t, exitOK, got.status, got.stderr)
 		require.NotContains(t, got.stdout+got.stderr, "s3cret")
 		plan := withoutComments(got.stdout)
@@ -57,7 +57,7 @@ func TestFailoverRefused(t *testing.T) {
 			"the failover URLs of producers and consumers differ in settings", "give both the same settings",
 		},
 	} {
-		got := with(t, strings.Fields(tt.args)...)
+		got := callReal(strings.Fields(tt.args)...)
 		require.Equal(t, exitUsage, got.status, tt.args)
 		require.NotContains(t, got.stderr, "u:")
 		require.Contains(t, got.stderr, tt.want)
@@ -83,7 +83,7 @@ func TestFailover(t *testing.T) {
 			{"run", file},
 		} {
 			dir := filepath.Join(t.TempDir(), "result")
-			got := with(t, append(args, "--result", dir)...)
+			got := callReal(append(args, "--result", dir)...)
 			require.Equal(t, exitOK, got.status, got.stderr)
 			require.NotContains(t, got.stdout+got.stderr, "s3cret")
 			require.Contains(t, got.stdout, fmt.Sprintf("Connection brokerURL = failover:(tcp://%s,tcp://%s)?randomize=false&maxReconnectDelay=100\n", dead, b[1].Addr(protocol)))

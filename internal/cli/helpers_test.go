@@ -13,10 +13,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/drivers"
 	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/scenarios"
 )
 
 //go:generate go test . -short -count=1 -update
@@ -120,11 +122,19 @@ func call(environ []string, args ...string) ended {
 }
 
 func callWith(signals <-chan os.Signal, environ []string, args ...string) ended {
+	return callAs(Env{Args: args, Environ: environ, Signals: signals, Factories: testFactories()})
+}
+
+// callReal is call with the real protocols and the shipped scenarios.
+func callReal(args ...string) ended {
+	return callAs(Env{Args: args, Factories: drivers.All(), Scenarios: scenarios.FS()})
+}
+
+// callAs calls the program with a version and outputs.
+func callAs(env Env) ended {
 	var stdout, stderr output
-	status := Main(Env{
-		Args: args, Environ: environ, Stdout: &stdout, Stderr: &stderr, Signals: signals,
-		Factories: testFactories(), Version: run.Version{Number: "v0.0.0"},
-	})
+	env.Stdout, env.Stderr, env.Version = &stdout, &stderr, run.Version{Number: "v0.0.0"}
+	status := Main(env)
 	return ended{status, stdout.String(), stderr.String()}
 }
 

@@ -8,9 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/broker"
-	"github.com/perfmq/perfmq/internal/drivers"
 	"github.com/perfmq/perfmq/internal/musttest"
-	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -25,17 +23,6 @@ func twoBrokers(t *testing.T, protocol string) (list [2]*broker.Broker) {
 	return list
 }
 
-// with runs perfmq with the real drivers.
-func with(t *testing.T, args ...string) ended {
-	t.Helper()
-	var stdout, stderr output
-	status := Main(Env{
-		Args: args, Stdout: &stdout, Stderr: &stderr, Factories: drivers.All(),
-		Version: run.Version{Number: "v0.0.0"},
-	})
-	return ended{status, stdout.String(), stderr.String()}
-}
-
 // TestSpread spreads a load over two brokers, with native clients and libraries: every output has the counts of each
 // broker.
 func TestSpread(t *testing.T) {
@@ -47,7 +34,7 @@ func TestSpread(t *testing.T) {
 				b := twoBrokers(t, protocol)
 				url := fmt.Sprintf("%s://%s,%s", protocol, b[0].Addr(protocol), b[1].Addr(protocol))
 				dir := filepath.Join(t.TempDir(), "result")
-				got := with(t, protocol, "client", "--client", client, "--url", url, "--hosts", "spread", "--producers", "4", "--consumers", "2",
+				got := callReal(protocol, "client", "--client", client, "--url", url, "--hosts", "spread", "--producers", "4", "--consumers", "2",
 					"--max-pending", "5", "--message-count", "1000", "--verify", "--result", dir, "queue://Q")
 				require.Equal(t, exitOK, got.status, got.stderr)
 				require.Empty(t, got.stderr)
@@ -66,7 +53,7 @@ func TestSpread(t *testing.T) {
 				for i, w := range r.Workers {
 					require.Equal(t, []string{b[i%2].Addr(protocol)}, w.BrokerHosts, w.Name)
 				}
-				plan := with(t, protocol, "client", "--url", url, "--hosts", "spread", "--dry-run")
+				plan := callReal(protocol, "client", "--url", url, "--hosts", "spread", "--dry-run")
 				require.Contains(t, plan.stdout, "  hosts: spread\n")
 				require.Contains(t, string(r.Plan), `"hosts": "spread"`)
 			})

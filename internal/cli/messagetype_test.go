@@ -7,17 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/perfmq/perfmq/internal/drivers"
-	"github.com/perfmq/perfmq/internal/run"
 )
-
-// callReal is call with the real protocols.
-func callReal(args ...string) ended {
-	var stdout, stderr output
-	status := Main(Env{Args: args, Stdout: &stdout, Stderr: &stderr, Factories: drivers.All(), Version: run.Version{Number: "v0.0.0"}})
-	return ended{status, stdout.String(), stderr.String()}
-}
 
 // The type of messages belongs to a group or to one of its messages. The default, bytes, is neither printed nor in the
 // plan's data.

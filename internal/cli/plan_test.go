@@ -10,22 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/config"
-	"github.com/perfmq/perfmq/internal/drivers"
 	"github.com/perfmq/perfmq/internal/musttest"
-	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/pkg/result"
 	"github.com/perfmq/perfmq/scenarios"
 )
-
-// shippedCall calls perfmq with the real protocols and the shipped scenarios.
-func shippedCall(args ...string) ended {
-	var stdout, stderr output
-	status := Main(Env{
-		Args: args, Stdout: &stdout, Stderr: &stderr, Factories: drivers.All(), Scenarios: scenarios.FS(),
-		Version: run.Version{Number: "v0.0.0"},
-	})
-	return ended{status, stdout.String(), stderr.String()}
-}
 
 // TestDryRunRuns: the plan that --dry-run prints is a scenario, and the plan of that scenario is the same.
 func TestDryRunRuns(t *testing.T) {
@@ -49,11 +37,11 @@ func TestDryRunRuns(t *testing.T) {
 	}
 	for _, args := range calls {
 		name := strings.Join(args, " ")
-		first := shippedCall(append(args, "--dry-run")...)
+		first := callReal(append(args, "--dry-run")...)
 		require.Equal(t, exitOK, first.status, "%s: %s", name, first.stderr)
 		require.NotContains(t, first.stdout, "hunter2", name)
 		require.NoError(t, os.WriteFile("plan.yaml", []byte(first.stdout), 0o600))
-		second := shippedCall("run", "plan.yaml", "--dry-run")
+		second := callReal("run", "plan.yaml", "--dry-run")
 		require.Equal(t, exitOK, second.status, "%s:\n%s%s", name, first.stdout, second.stderr)
 		require.Equal(t, named(first.stdout), named(second.stdout), name)
 	}

@@ -64,6 +64,11 @@ func TestResultIsThatOfTheSummary(t *testing.T) {
 			var records []jsonTotals
 			require.NoError(t, json.Unmarshal(text, &records))
 			want := records[len(records)-1]
+			require.NotContains(t, string(text), "hunter2")
+			head := want.Details.Head
+			assert.JSONEq(t, string(got.Plan), string(head.Plan))
+			head.Plan = got.Plan
+			assert.Equal(t, got.Head, head, "plan, versions and run number")
 
 			p, k := got.Total.Producers, got.Total.Consumers
 			require.Equal(t, []uint64{want.Sent, want.Blocked, want.Completed, want.Rejected, want.Failed, want.Unconfirmed},

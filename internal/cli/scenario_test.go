@@ -45,28 +45,6 @@ thresholds:
   - "both: received == 800"
 `
 
-// A scenario of several steps runs, and its result has the steps.
-func TestRunScenario(t *testing.T) {
-	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "result")
-	got := call(nil, "run", write(t, "two.yaml", twoSteps), "--result", dir)
-	require.Equal(t, exitOK, got.status, got.stderr)
-	for _, want := range []string{
-		"--- STEP fill", "--- STEP both", "--- total completed:         800\n", "--- threshold: both: received == 800: passed, 800\n", "--- label broker: none\n",
-	} {
-		require.Contains(t, got.stdout, want)
-	}
-	r := musttest.Get(result.Read(dir))(t)
-	require.Equal(t, "two", r.Scenario)
-	require.Equal(t, map[string]string{"broker": "none", "heap": "1g"}, r.Labels)
-	require.Len(t, r.Steps, 2)
-	require.EqualValues(t, 500, r.Steps[0].Counts.Producers.Completed)
-	require.EqualValues(t, 800, r.Steps[1].Counts.Consumers.Received)
-	require.EqualValues(t, 800, r.Verification.Total.Once)
-	var plan map[string]any
-	require.NoError(t, json.Unmarshal([]byte(`{"plan":`+string(r.Plan)+`}`), &plan))
-}
-
 // Precedence, lowest first: defaults, the file, --set, variables, flags. The output names the parts of the file that
 // they were applied to.
 func TestPrecedenceOfScenarios(t *testing.T) {

@@ -63,12 +63,11 @@ func TestNoRouteShowsAPassword(t *testing.T) {
 			outputs := t.TempDir()
 			factories := append(testFactories()[:2], drivers.All()...)
 			factories[0].Open = echo
-			var stdout, stderr output
-			status := Main(Env{Args: strings.Fields(strings.ReplaceAll(c.args, "out.", outputs+"/out.")), Environ: c.env, Stdout: &stdout, Stderr: &stderr, Factories: factories})
-			assert.Equal(t, c.status, status, stderr.String())
-			assert.Contains(t, stdout.String()+stderr.String(), c.shows)
-			requireNoSecret(t, "standard output", stdout.String())
-			requireNoSecret(t, "standard error", stderr.String())
+			got := callAs(Env{Args: strings.Fields(strings.ReplaceAll(c.args, "out.", outputs+"/out.")), Environ: c.env, Factories: factories})
+			assert.Equal(t, c.status, got.status, got.stderr)
+			assert.Contains(t, got.stdout+got.stderr, c.shows)
+			requireNoSecret(t, "standard output", got.stdout)
+			requireNoSecret(t, "standard error", got.stderr)
 			files := musttest.Get(filepath.Glob(filepath.Join(outputs, "*")))(t)
 			for _, name := range files {
 				content := musttest.Get(os.ReadFile(name))(t)

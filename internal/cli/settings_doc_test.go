@@ -25,9 +25,9 @@ func realApp() *app {
 // realHelp returns the help of a command of the program with its real protocols.
 func realHelp(t *testing.T, args ...string) string {
 	t.Helper()
-	var stdout output
-	require.Zero(t, Main(Env{Args: args, Stdout: &stdout, Stderr: &stdout, Factories: drivers.All()}))
-	return stdout.String()
+	got := callReal(args...)
+	require.Zero(t, got.status, got.stderr)
+	return got.stdout
 }
 
 // The reference page is generated from the table of settings.

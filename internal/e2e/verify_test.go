@@ -42,19 +42,21 @@ func TestVerifyOnArtemis(t *testing.T) {
 	t.Parallel()
 	a := shared.Artemis(t)
 	const messages = 2_000
+	both := []string{"amqp", "stomp"}
 	for _, c := range []struct {
-		name   string
-		args   []string
-		copies uint64
+		name      string
+		args      []string
+		copies    uint64
+		protocols []string
 	}{
-		{"one consumer", []string{"queue"}, 1},
-		{"30 consumers", []string{"queue", "--consumers", "30"}, 1},
-		{"producers and consumers", []string{"queue", "--producers", "5", "--consumers", "8", "--persistent"}, 1},
-		{"topic", []string{"topic", "--producers", "2", "--consumers", "3"}, 3},
-		{"durable", []string{"topic", "--durable", "--consumers", "2"}, 2},
-		{"shared", []string{"topic", "--shared", "2", "--consumers", "3"}, 2},
+		{"one consumer", []string{"queue"}, 1, both[:1]},
+		{"30 consumers", []string{"queue", "--consumers", "30"}, 1, both},
+		{"producers and consumers", []string{"queue", "--producers", "5", "--consumers", "8", "--persistent"}, 1, both[:1]},
+		{"topic", []string{"topic", "--producers", "2", "--consumers", "3"}, 3, both[:1]},
+		{"durable", []string{"topic", "--durable", "--consumers", "2"}, 2, both},
+		{"shared", []string{"topic", "--shared", "2", "--consumers", "3"}, 2, both},
 	} {
-		for _, protocol := range []string{"amqp", "stomp"} {
+		for _, protocol := range c.protocols {
 			t.Run(protocol+" "+c.name, func(t *testing.T) {
 				t.Parallel()
 				url := a.AMQPURL()

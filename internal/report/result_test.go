@@ -149,27 +149,6 @@ func requireSameLatency(t *testing.T, want *result.Latency, got *result.Latency)
 	require.Equal(t, want.Percentile(99.9), got.P999)
 }
 
-// A run without faults has no findings; an interrupted one has status 130.
-func TestResultOfSuccess(t *testing.T) {
-	t.Parallel()
-	r, dir := newTestResult(t, ResultOptions{})
-	run := clientRun()
-	run.Consuming = false
-	require.NoError(t, r.Start(run))
-	s := summary(stats.Counters{result.Sent: 10, result.Completed: 10}, result.Latencies{result.Ack: latency(10, time.Millisecond)})
-	s.Outcome.Interrupted = true
-	s.Total.Consumers, s.Measured.Consumers = nil, nil
-	require.NoError(t, r.Interval(snapshot(stats.Measure, 0, stats.Counters{result.Sent: 10, result.Completed: 10}, s.Latencies)))
-	require.NoError(t, r.Summary(s))
-	require.NoError(t, r.Close())
-	got := musttest.Get(result.Read(dir))(t)
-	require.Equal(t, result.Outcome{Success: true, Status: 130, Reason: "duration reached", Interrupted: true}, got.Outcome)
-	require.Empty(t, got.Findings)
-	require.Nil(t, got.Total.Consumers)
-	require.Nil(t, got.Expected)
-	require.Len(t, got.Versions.Clients, 1)
-}
-
 // TestResultOfNoRun: if another output cannot begin, there is no load, and the folder is free for the next one.
 func TestResultOfNoRun(t *testing.T) {
 	t.Parallel()

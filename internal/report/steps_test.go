@@ -2,7 +2,6 @@ package report
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -20,16 +19,6 @@ func TestConsoleSteps(t *testing.T) {
 	var out bytes.Buffer
 	fakeSteps(t, 3, 2, 1).feed(t, nil, NewConsole(&out, ConsoleOptions{ShowLatency: true}))
 	golden(t, "console-steps.txt", out.String())
-}
-
-func TestJSONSteps(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "run.json")
-	j := musttest.Get(NewJSON(path, ResultOptions{}))(t)
-	fakeSteps(t, 3, 2, 1).feed(t, nil, j)
-	require.NoError(t, j.Close())
-	text := musttest.Get(os.ReadFile(path))(t)
-	golden(t, "steps.json", string(text))
 }
 
 func TestResultSteps(t *testing.T) {
