@@ -103,12 +103,7 @@ func (r *run) awaitCount(ctx context.Context, while, every time.Duration) {
 	}
 	for deadline := time.Now().Add(while); ; {
 		r.counting.watch.Ask(ctx)
-		if r.countsAgree() || !time.Now().Before(deadline) {
-			return
-		}
-		select {
-		case <-time.After(every):
-		case <-ctx.Done():
+		if r.countsAgree() || !time.Now().Before(deadline) || !sleep(ctx, every) {
 			return
 		}
 	}
@@ -128,10 +123,7 @@ func (r *run) lastCount(ctx context.Context) {
 	}
 	r.awaitCount(ctx, countWhenClosed, countEvery)
 	if lag := r.counting.watch.Lag(); lag > 0 && !r.silent {
-		select {
-		case <-time.After(lag):
-		case <-ctx.Done():
-		}
+		_ = sleep(ctx, lag)
 		r.awaitCount(ctx, lag, countLagging) // a busy broker may lag more than it should
 	}
 	r.counting.early = ctx.Err() != nil

@@ -215,3 +215,13 @@ func awaitEnd(ctx context.Context, done <-chan struct{}) bool {
 	}
 	return isClosed(done)
 }
+
+// sleep waits for the time d. It is false if ctx ended before that.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

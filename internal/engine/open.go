@@ -189,12 +189,8 @@ func openRetrying[T any](ctx context.Context, r *run, e *Endpoint, f func(contex
 	deadline := time.Now().Add(r.plan.WaitForBroker)
 	for {
 		opened, err := openDiagnosed(ctx, e, f)
-		if err == nil || !reconnect.Unreachable(err) || !time.Now().Add(retryInterval).Before(deadline) {
-			return opened, err
-		}
-		select {
-		case <-time.After(retryInterval):
-		case <-ctx.Done():
+		if err == nil || !reconnect.Unreachable(err) || !time.Now().Add(retryInterval).Before(deadline) ||
+			!sleep(ctx, retryInterval) {
 			return opened, err
 		}
 	}
@@ -295,9 +291,7 @@ func (r *run) awaitStart(ctx context.Context) error {
 			"the workers were open %s after the moment of --start-at", late.Round(time.Millisecond))
 	}
 	for left := time.Until(start); left > 0; left = time.Until(start) { // repeated in case the wall clock is set
-		select {
-		case <-time.After(min(left, time.Second)):
-		case <-ctx.Done():
+		if !sleep(ctx, min(left, time.Second)) {
 			return ctx.Err()
 		}
 	}

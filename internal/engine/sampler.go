@@ -36,7 +36,7 @@ type sampler struct {
 	soFar     *stats.Summary       // for the snapshots; nil if they have none
 	queue     chan *stats.Snapshot // closed after the last
 
-	quit, done chan struct{} // of the loop of the present step
+	endLoop func() // of the present step
 
 	summary  *stats.Summary // set before queue is closed
 	reported chan struct{}  // closed after the last call of the reporters
@@ -45,7 +45,9 @@ type sampler struct {
 
 // newSampler returns a sampler that begins to cut with the first step.
 func newSampler(c *stats.Collector, reporter report.Reporter) *sampler {
-	s := &sampler{collector: c, queue: make(chan *stats.Snapshot, backlog), reported: make(chan struct{})}
+	s := &sampler{
+		collector: c, queue: make(chan *stats.Snapshot, backlog), endLoop: func() {}, reported: make(chan struct{}),
+	}
 	go s.feedReporter(reporter)
 	return s
 }
@@ -64,20 +66,13 @@ func (s *sampler) beginStep(step *plan.Step, start time.Time) {
 		s.phase = stats.Warmup
 	}
 	s.mu.Unlock()
-	s.quit, s.done = make(chan struct{}), make(chan struct{})
-	go s.loop(start, step.Warmup, step.Duration, s.quit, s.done)
+	quit := make(chan struct{})
+	var looping sync.WaitGroup
+	looping.Go(func() { s.loop(start, step.Warmup, step.Duration, quit) })
+	s.endLoop = sync.OnceFunc(func() { close(quit); looping.Wait() })
 }
 
-func (s *sampler) endLoop() {
-	if s.quit != nil {
-		close(s.quit)
-		<-s.done
-		s.quit = nil
-	}
-}
-
-func (s *sampler) loop(start time.Time, warmup, duration time.Duration, quit, done chan struct{}) {
-	defer close(done)
+func (s *sampler) loop(start time.Time, warmup, duration time.Duration, quit <-chan struct{}) {
 	next, warm, end := start.Add(sampleInterval), start.Add(warmup), start.Add(duration)
 	for {
 		wake, endsWarmup := next, warmup > 0 && !warm.After(next)
