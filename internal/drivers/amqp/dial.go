@@ -139,8 +139,7 @@ func (h *handshake) open() error {
 	c.channels = min(int(open.ChannelMax.Or(1<<16-1))+1, maxChannels)
 	c.owed = time.Duration(open.IdleTimeout) * time.Millisecond
 	c.delays = slices.Contains(open.OfferedCapabilities, capDelayed)
-	product := text(open.Properties, "product")
-	version := text(open.Properties, "version")
+	product, version := wire.LookupText(open.Properties, "product"), wire.LookupText(open.Properties, "version")
 	c.dialect = dialect(protocol.Broker(product, version))
 	// A broker that refuses us has to open the connection before it can close it.
 	failed := wire.Lookup(open.Properties, "amqp:connection-establishment-failed")
@@ -175,14 +174,6 @@ func (h *handshake) refused(p *wire.Body) error {
 		return plain.remote(closedConnection, driver.ClassConnect, "", nil)
 	}
 	return refusedOpen(f.Error)
-}
-
-// text returns a property of an open frame, shortened; "" if it is missing.
-func text(properties []byte, key string) string {
-	const longest = 200
-	d := wire.Lookup(properties, key)
-	value, _ := d.Text()
-	return string(value[:min(len(value), longest)])
 }
 
 // openFrame identifies this client. Artemis shows the container ID as client ID.

@@ -1,6 +1,7 @@
 package amqp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,9 +104,7 @@ func (d dialect) remote(ended string, class driver.Class, op string, e *wire.Err
 	}
 	m := meanings[e.Condition]
 	if e.Condition == wire.CondTxnRollback {
-		cause := wire.Lookup(e.Info, wire.InfoCause)
-		condition, _ := cause.Text()
-		m = meanings[string(condition)]
+		m = meanings[wire.LookupText(e.Info, wire.InfoCause)]
 	}
 	if e.Condition == wire.CondNotFound {
 		m.hint = protocol.Missing(string(d))
@@ -120,13 +119,10 @@ func (d dialect) remote(ended string, class driver.Class, op string, e *wire.Err
 	if m.class != driver.ClassNone {
 		class = m.class
 	}
-	if m.hint == "" {
-		m.hint = lookAtBroker
-	}
 	parts := slices.DeleteFunc([]string{ended, m.words, transport.Clip(e.Description, maxWords)},
 		func(part string) bool { return part == "" })
 	condition := transport.Clip(e.Condition, maxCondition)
-	return &driver.Error{Class: class, Op: op, Hint: m.hint, Err: &brokerError{
+	return &driver.Error{Class: class, Op: op, Hint: cmp.Or(m.hint, lookAtBroker), Err: &brokerError{
 		condition, strings.TrimSpace(strings.Join(parts, ": ") + " (" + condition + ")"),
 	}}
 }
@@ -139,10 +135,8 @@ func refusedOpen(e *wire.Error) *driver.Error {
 	if e.Condition == wire.CondNotAllowed || e.Condition == wire.CondInvalidField {
 		err.Class = driver.ClassConnect
 	}
-	field := wire.Lookup(e.Info, "invalid-field")
-	name, _ := field.Text()
 	switch {
-	case string(name) == "container-id": // Artemis and Classic
+	case wire.LookupText(e.Info, "invalid-field") == "container-id": // Artemis and Classic
 		err.Class = driver.ClassConnect
 		err.Hint = "another client with that ID is connected; " + hintOwnID
 	case e.Condition == wire.CondResourceLimit:

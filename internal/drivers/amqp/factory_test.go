@@ -73,9 +73,7 @@ func TestOpenFrame(t *testing.T) {
 	require.Equal(t, "perfmq-1", got.ContainerID)
 	require.Equal(t, "vhost:x", got.Hostname)
 	require.Zero(t, got.IdleTimeout)
-	product := wire.Lookup(got.Properties, "product")
-	text, _ := product.Text()
-	require.Equal(t, "perfmq", string(text))
+	require.Equal(t, "perfmq", wire.LookupText(got.Properties, "product"))
 	got = d.openFrame(d.cfg.Target.Hosts[0], driver.Connection{Name: "perfmq-1", ClientID: "me"})
 	require.Equal(t, "me", got.ContainerID)
 }

@@ -25,14 +25,14 @@ func (d *amqpDriver) Inspect(
 	ctx context.Context, destinations []driver.Destination,
 ) ([]driver.DestinationCount, error) {
 	list, err := d.inspect(ctx, destinations)
-	if err != nil && d.asking != nil {
+	if err == nil {
+		return list, nil
+	}
+	if d.asking != nil {
 		d.asking.Release(ctx)
 		d.asking = nil
 	}
-	if err != nil {
-		return nil, fmt.Errorf("ask for counters: %w", err)
-	}
-	return list, nil
+	return nil, fmt.Errorf("ask for counters: %w", err)
 }
 
 func (d *amqpDriver) inspect(

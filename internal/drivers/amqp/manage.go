@@ -73,12 +73,11 @@ func (c *connection) queue(ctx context.Context, name string, o *Options) (priori
 		return false, driver.Errorf(class, "", hint, "%s: %s (status %s)", what, transport.Clip(string(text), maxWords),
 			transport.Clip(status, maxCondition))
 	}
-	kind := wire.Lookup(value, "type")
-	text, _ := kind.Text()
+	kind := wire.LookupText(value, "type")
 	arguments := wire.Lookup(value, "arguments")
 	highest := wire.Lookup(arguments.Raw(), "x-max-priority")
 	n, _ := highest.Integer()
-	return string(text) != "classic" || n > 0, c.refuse(string(text) == "stream", "use a classic or quorum queue",
+	return kind != "classic" || n > 0, c.refuse(kind == "stream", "use a classic or quorum queue",
 		"each consumer of a stream gets all messages")
 }
 

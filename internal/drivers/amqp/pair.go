@@ -110,7 +110,7 @@ func (c *connection) openPair(ctx context.Context) (*pair, error) {
 		flow := s.flowState()
 		flow.Handle, flow.DeliveryCount = wire.Some(p.in.handle), wire.Some[uint32](0)
 		flow.LinkCredit = wire.Some[uint32](1 << 30)
-		err = c.Put(func(b []byte) []byte { return flow.AppendFrame(b, s.channel) })
+		err = s.put(&flow)
 	}
 	if err == nil {
 		err = s.attach(ctx, &p.link, &out)

@@ -72,8 +72,7 @@ func (s *session) detached(p *wire.Body) error {
 	l.detaching = true
 	s.mu.Unlock()
 	if answer { // before a new attach of the handle, which would be detached by it
-		detach := wire.Detach{Handle: l.handle, Closed: f.Closed}
-		_ = s.c.Put(func(b []byte) []byte { return detach.AppendFrame(b, s.channel) })
+		_ = s.put(&wire.Detach{Handle: l.handle, Closed: f.Closed})
 	}
 	s.mu.Lock()
 	opening := l.opening
@@ -112,7 +111,7 @@ func (s *session) ended(p *wire.Body) error {
 		why = s.c.endOf("the broker ended the session", opening, driver.ClassClosedByBroker, f.Error)
 	}
 	if answer {
-		_ = s.c.Put(func(b []byte) []byte { return new(wire.End).AppendFrame(b, s.channel) })
+		_ = s.put(new(wire.End))
 	}
 	s.end(why)
 	return nil
@@ -214,8 +213,7 @@ func (s *session) disposition(p *wire.Body) error {
 		}
 	}
 	if !f.Settled { // the peer waits for us to settle them
-		settled := wire.Disposition{Role: wire.RoleSender, First: f.First, Last: f.Last, Settled: true}
-		return s.c.Put(func(b []byte) []byte { return settled.AppendFrame(b, s.channel) })
+		return s.put(&wire.Disposition{Role: wire.RoleSender, First: f.First, Last: f.Last, Settled: true})
 	}
 	return nil
 }

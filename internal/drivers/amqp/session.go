@@ -81,8 +81,7 @@ func (c *connection) beginSession(ctx context.Context, aside bool) (*session, er
 	if err := c.register(s); err != nil {
 		return nil, err
 	}
-	begin := wire.Begin{IncomingWindow: window, OutgoingWindow: window, HandleMax: wire.Some[uint32](1)}
-	err := c.Put(func(b []byte) []byte { return begin.AppendFrame(b, s.channel) })
+	err := s.put(&wire.Begin{IncomingWindow: window, OutgoingWindow: window, HandleMax: wire.Some[uint32](1)})
 	if err == nil {
 		err = s.wait(ctx, func() bool { return s.begins || s.over })
 	}
@@ -92,6 +91,11 @@ func (c *connection) beginSession(ctx context.Context, aside bool) (*session, er
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s, s.err
+}
+
+// put sends a frame of the session.
+func (s *session) put(frame interface{ AppendFrame([]byte, uint16) []byte }) error {
+	return s.c.Put(func(b []byte) []byte { return frame.AppendFrame(b, s.channel) })
 }
 
 // wait waits until done, which is called with the lock, is true. It fails when ctx or the connection ends first.
@@ -134,7 +138,7 @@ func (s *session) attachOnce(ctx context.Context, l *link, frame *wire.Attach) e
 	s.links[l.handle] = l
 	s.mu.Unlock()
 	frame.Handle = l.handle
-	if err := s.c.Put(func(b []byte) []byte { return frame.AppendFrame(b, s.channel) }); err != nil {
+	if err := s.put(frame); err != nil {
 		return err
 	}
 	err := s.wait(ctx, func() bool { return s.over || l.gone || l.attached && !l.refused })
@@ -167,8 +171,7 @@ func (s *session) detach(ctx context.Context, l *link) error {
 	if !send {
 		return nil
 	}
-	detach := wire.Detach{Handle: l.handle, Closed: true}
-	if err := s.c.Put(func(b []byte) []byte { return detach.AppendFrame(b, s.channel) }); err != nil {
+	if err := s.put(&wire.Detach{Handle: l.handle, Closed: true}); err != nil {
 		return err
 	}
 	if err := s.wait(ctx, func() bool { return l.gone || s.over }); err != nil {
@@ -185,7 +188,7 @@ func (s *session) close(ctx context.Context) {
 	send := !s.ends && !s.over
 	s.ends = true
 	s.mu.Unlock()
-	if send && !s.c.Dead() && s.c.Put(func(b []byte) []byte { return new(wire.End).AppendFrame(b, s.channel) }) == nil {
+	if send && !s.c.Dead() && s.put(new(wire.End)) == nil {
 		if s.c.dialect == rabbitmq3 {
 			// It sometimes loses the answer, when the process that must write it ends with the session; the session has
 			// ended all the same.

@@ -92,12 +92,6 @@ const artemisUnsaid = "amq339011"
 // errUnsaid is in the error of a frame without a reason.
 var errUnsaid = errors.New("it does not say why")
 
-// full converts err, which wraps [errUnsaid], for a destination that took messages before: the reason is then a limit,
-// not the kind of the destination or a permission.
-func full(err *driver.Error) *driver.Error {
-	return driver.Errorf(driver.ClassFull, "", HintFull, "%w", err.Err)
-}
-
 // STOMPError returns the error that an ERROR frame of a broker reports by its message header and its body.
 func STOMPError(broker, header string, body []byte) *driver.Error {
 	words := wordsOf(header, body)
@@ -131,8 +125,8 @@ func STOMPError(broker, header string, body []byte) *driver.Error {
 // [STOMPError]. taken: the broker accepted messages to this destination before.
 func STOMPRefused(op string, err error, taken bool) driver.Outcome {
 	var known *driver.Error
-	if errors.Is(err, errUnsaid) && errors.As(err, &known) && taken {
-		err = full(known)
+	if errors.Is(err, errUnsaid) && errors.As(err, &known) && taken { // the reason is a limit, no kind or permission
+		err = driver.Errorf(driver.ClassFull, "", HintFull, "%w", known.Err)
 	}
 	e := transport.Explain(op, err)
 	o := driver.Outcome{State: driver.Failed, Class: driver.ClassOf(e), Err: e}

@@ -662,3 +662,10 @@ func Lookup(m []byte, key string) Decoder {
 	}
 	return Decoder{}
 }
+
+// LookupText returns the text of a key; "" if there is none.
+func LookupText(m []byte, key string) string {
+	d := Lookup(m, key)
+	text, _ := d.Text()
+	return string(text)
+}
