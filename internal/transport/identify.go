@@ -67,11 +67,12 @@ func (p *Protocol) Diagnose(ctx context.Context, opts driver.OpenOptions) error 
 // diagnose asks one host in every protocol, with TLS and without; a knock without a protocol is only a TLS handshake.
 func (p *Protocol) diagnose(ctx context.Context, host Endpoint, encrypted bool) error {
 	var list []knock
-	for _, k := range append(knocks(), knock{}) {
+	for _, k := range knocks() {
 		list = append(list, k)
 		k.encrypted = true
 		list = append(list, k)
 	}
+	list = append(list, knock{encrypted: true})
 	answered := make([]bool, len(list))
 	well, silent := false, false // it answers as it should, or not within the time: it may be slow
 	ctx, cancel := context.WithCancel(ctx)
@@ -128,17 +129,12 @@ func (p *Protocol) misplaced(host Endpoint, is *knock, encrypted bool) error {
 // answered reports whether a server answers the knock, or, without one, the TLS handshake. Nothing secret goes over the
 // connection, so that no certificate matters.
 func (f *knock) answered(ctx context.Context, host Endpoint) bool {
-	var dialer interface {
-		DialContext(ctx context.Context, network, address string) (net.Conn, error)
-	} = &net.Dialer{}
-	switch {
-	case f.encrypted:
-		//nolint:gosec // nothing secret is sent
-		dialer = &tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}}
-	case f.scheme == "":
-		return false
+	dial := (&net.Dialer{}).DialContext
+	if f.encrypted {
+		config := &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12} //nolint:gosec // sends no secret
+		dial = (&tls.Dialer{Config: config}).DialContext
 	}
-	conn, err := dialer.DialContext(ctx, "tcp", host.String())
+	conn, err := dial(ctx, "tcp", host.String())
 	if err != nil {
 		return false
 	}

@@ -24,9 +24,9 @@ type batcher struct {
 	life context.Context // of the timer's waits; ends with the closing
 	end  context.CancelFunc
 
+	free    sync.Pool // of batches
 	mu      sync.Mutex
 	filling *batch // nil if none is being filled
-	free    []*batch
 	timer   *time.Timer
 }
 
@@ -63,8 +63,12 @@ func (b *batcher) add(ctx context.Context, m *driver.Message) error {
 	}
 	b.mu.Lock()
 	if b.filling == nil {
-		b.filling = b.take()
-		b.filling.born, b.filling.kind = m.Time, k
+		t, ok := b.free.Get().(*batch)
+		if !ok {
+			t = &batch{b: b}
+		}
+		t.slots, t.body, t.born, t.kind = t.slots[:0], t.body[:0], m.Time, k
+		b.filling = t
 		if b.size > 1 && linger > 0 {
 			b.timer.Reset(linger)
 		}
@@ -124,18 +128,6 @@ func (b *batcher) sendIf(ctx context.Context, more bool, condition func(*batch) 
 	}
 }
 
-// take returns a batch that is not in use.
-func (b *batcher) take() *batch {
-	n := len(b.free)
-	if n == 0 {
-		return &batch{b: b}
-	}
-	t := b.free[n-1]
-	b.free = b.free[:n-1]
-	t.slots, t.body = t.slots[:0], t.body[:0]
-	return t
-}
-
 // stop sends the last batch, and ends the timer's waits.
 func (b *batcher) stop(ctx context.Context) {
 	defer context.AfterFunc(ctx, b.end)()
@@ -148,8 +140,6 @@ func (t *batch) answer(_ uint64, r *reply) {
 	b, n := t.b, int64(len(t.slots))
 	o := outcome(b.p.op, r)
 	b.p.done.DoneAll(t.slots, o)
-	b.mu.Lock()
-	b.free = append(b.free, t)
-	b.mu.Unlock()
+	b.free.Put(t)
 	b.p.settled(n)
 }

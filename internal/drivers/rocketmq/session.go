@@ -89,12 +89,8 @@ func (d *rocketDriver) newConns(owner *client) *conns {
 // equal share of the time.
 func (s *conns) nameServer(ctx context.Context) (*conn, error) {
 	deadline, _ := ctx.Deadline()
-	hosts := s.d.cfg.Target.Hosts
-	order := make([]int, len(hosts))
-	for i := range order {
-		order[i] = (int(s.d.goodServer.Load()) + i) % len(hosts)
-	}
-	return transport.First(ctx, hosts, order, time.Until(deadline),
+	hosts, last := s.d.cfg.Target.Hosts, s.d.goodServer.Load()
+	return transport.First(ctx, slices.Concat(hosts[last:], hosts[:last]), nil, time.Until(deadline),
 		func(ctx context.Context, host transport.Endpoint) (*conn, error) {
 			c, err := s.connect(ctx, host.String())
 			if err == nil {
