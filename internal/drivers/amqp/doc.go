@@ -16,20 +16,8 @@
 // consumer.recordVerdict (settle.go). A connection is opened by amqpDriver.Producer (producer.go),
 // transport.Pool.Acquire, dial (dial.go).
 //
-// # Sending
-//
-// A message is encoded once per variant. When the link has credit and the session a window, a send copies it into the
-// connection's buffer and fills in its delivery ID and tag, time and ID. It never exceeds the credit and the window
-// that the broker has granted. Dispositions end ranges of deliveries. A flow with drain uses up the credit and is
-// answered.
-//
-// A message of several frames that is aborted between them is not sent. Nothing more can be sent over its link.
-//
-// # Receiving
-//
-// On a connection with no other user the reader delivers a consumer's messages, without a copy. On a shared connection
-// and in transactions they are copied and held for Run. They are settled in ranges: when the reader has nothing more to
-// read, at the latest after a quarter of the credit.
+// The types [producer] and [consumer] describe sending and receiving. A message of several frames that is aborted
+// between them is not sent, and nothing more can be sent over its link.
 //
 // # Transactions
 //
@@ -45,9 +33,7 @@
 // broker sends messages settled: prefetched messages are lost when a consumer closes before they were delivered. A peer
 // that answers mixed, or nothing, which means mixed, agrees to both.
 //
-// # Limits
-//
-// See docs/lab/hostile.md: every allocation for data of a broker has a limit.
+// Every allocation for data of a broker has a limit, see docs/lab/hostile.md.
 //
 // # Dialects
 //

@@ -15,7 +15,8 @@ import (
 // producer is a [driver.Producer]: a sending link in a session of its own.
 //
 // A message is encoded once per variant; a send copies it into the connection's buffer and fills in its delivery ID and
-// tag, time and ID. Deliveries are in unsettled until the broker's disposition, which may cover a whole range.
+// tag, time and ID. It never exceeds the credit of the link and the window of the session. Deliveries are in unsettled
+// until the broker's disposition, which may cover a whole range.
 type producer struct {
 	sender
 	transport.Notice

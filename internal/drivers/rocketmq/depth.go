@@ -35,7 +35,7 @@ func (d *rocketDriver) groupsOf(
 
 // Inspect implements [driver.Inspector]. Added is the sum of the next offsets of a topic's queues, Acknowledged the sum
 // of a queue's group offsets in them, and Depth the difference, including messages to be delivered again; for a topic,
-// the sum over all groups.
+// the sum over all groups. Messages that wait for their delay are in neither.
 func (d *rocketDriver) Inspect(
 	ctx context.Context, destinations []driver.Destination,
 ) (list []driver.DestinationCount, err error) {

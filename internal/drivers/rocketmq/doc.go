@@ -17,14 +17,10 @@
 //
 // # Sending
 //
-// send=async keeps up to MaxPending requests in flight on one connection per broker. Each request has a number under
-// which its slot is registered; the answer, the time limit (--send-timeout) or the end of the connection, whichever
-// comes first, removes the registration and ends the slot, so that each slot ends once. send=sync waits in Send;
-// send=oneway ends a slot when its bytes have been written; send=batch gathers messages into one request, and its
-// answer ends all of them. A batch leaves when it is full, after batch-linger, or, if that is 0, with a message that no
-// other follows.
-//
-// A variant with a group goes to the group's queue.
+// Each request has a number under which its slot is registered; the answer, the time limit (--send-timeout) or the end
+// of the connection, whichever comes first, removes the registration and ends the slot, so that each slot ends once.
+// A batch leaves when it is full, after batch-linger, or, if that is 0, with a message that no other follows. A variant
+// with a group goes to the group's queue.
 //
 // # Order
 //
@@ -86,23 +82,12 @@
 // reset the offset that the consumer had saved when it closed, and delivered the last messages once more (4 of 25 times
 // on a loaded machine).
 //
-// A released message goes back to the broker, which delivers it again after a second, through the group's retry
-// topic. A rejected message goes to the group's dead-letter topic. Brokers mark a released message as delivered before,
-// but not a message that comes again after a crash.
+// Brokers mark a released message as delivered before, but not a message that comes again after a crash, see [reach].
 //
 // A pull that the broker holds cannot be cancelled: when a consumer has closed but its connection is still used, each
-// of its queues may bring one more answer, which is dropped; the next owner of the queue pulls the same messages.
-//
-// Brokers process a held pull once more even when its client has gone, and create its group if it does not exist
-// (autoCreateSubscriptionGroup). So a consumer whose group is to be deleted stops pulling, waits for the answers, and
-// deletes the group then. Brokers look at held pulls every 5 s: closing takes up to 6 s. A group whose connection was
-// lost is deleted once more when the driver closes. The driver creates groups explicitly where brokers do not.
-//
-// # Depth
-//
-// Messages stay in a topic's queues after they have been consumed. The depth of a destination is the number of messages
-// that its group has not reported as consumed, in the topic and the group's retry topic; messages that wait for their
-// delay are in neither.
+// of its queues may bring one more answer, which is dropped; the next owner of the queue pulls the same messages. A
+// consumer whose group is to be deleted waits for the answers first (leave.go); brokers look at held pulls every 5 s:
+// closing takes up to 6 s. A group whose connection was lost is deleted once more when the driver closes.
 //
 // # Routes
 //

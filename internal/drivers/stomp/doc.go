@@ -18,12 +18,10 @@
 // # Sending
 //
 // The head of a SEND frame is encoded once per variant; a send copies it with the body behind it. Each SEND asks for a
-// receipt named after its producer and slot, so that the reader needs no table. A place holds the generation of the
-// slot in flight in it. The goroutine that exchanges the generation for the mark that the send is being reported (the
-// reader, the end of the connection, Close) reports it, so that it is reported once, see [sends]. Receipts that arrive
-// together are reported together. With receipt=false no receipt is requested, and a message is complete when it was
-// passed to the operating system (for encrypted connections: to the TLS layer and from there to the operating system).
-// Whether it arrives is unknown.
+// receipt named after its producer and slot, so that the reader needs no table; see [sends] for how it ends once.
+// Receipts that arrive together are reported together. With receipt=false no receipt is requested, and a message is
+// complete when it was passed to the operating system (for encrypted connections: to the TLS layer and from there to
+// the operating system). Whether it arrives is unknown.
 //
 // With transactions (commit-interval) the receipt of the COMMIT completes the messages of a transaction. Flush and
 // Close commit a transaction that is not full.
