@@ -1,19 +1,25 @@
 package broker
 
 import (
+	"context"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/Azure/go-amqp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/internal/broker/store/storetest"
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -125,4 +131,125 @@ func TestStatsAreBounded(t *testing.T) {
 	assert.Len(t, s.Destinations, 1000)
 	assert.Equal(t, 1500, s.More)
 	assert.Positive(t, s.Memory.Used)
+}
+
+func TestParseFaults(t *testing.T) {
+	for text, want := range map[string]store.Faults{
+		"": {}, "none": {}, "lose=1000": {LoseEvery: 1000}, "full": {Full: true}, "full=false": {},
+		" lose=1, damage=2,duplicate=3,reorder=4,withhold=5,drop=6,delay=5ms,rate=7,work=8us,full=true,refuse\n": {
+			LoseEvery: 1, DamageEvery: 2, DuplicateEvery: 3, ReorderEvery: 4, WithholdEvery: 5, DropEvery: 6,
+			Delay: 5 * time.Millisecond, Rate: 7, Work: 8 * time.Microsecond, Full: true, Refuse: true,
+		},
+	} {
+		got, err := ParseFaults(text)
+		require.NoError(t, err, text)
+		assert.Equal(t, want, got, text)
+		again := musttest.Get(ParseFaults(FormatFaults(got)))(t)
+		assert.Equal(t, got, again)
+	}
+	_, err := ParseFaults("lose,delay=-1s,delay=2000000h,full=maybe,burn=1,damage=2,work=2s")
+	require.EqualError(t, err, `fault lose: must be lose=N, such as 1000 or 10k
+fault delay=-1s: must be delay=TIME, such as 5ms, and at most 24h0m0s
+fault delay=2000000h: must be delay=TIME, such as 5ms, and at most 24h0m0s
+fault full=maybe: must be full, or full=false
+unknown fault "burn=1": known are lose, damage, duplicate, reorder, withhold, drop, delay, rate, work, full, refuse
+fault work=2s: must be work=TIME, such as 5ms, and at most 1s`)
+}
+
+// sends sends n messages over a connection of its own and does not wait for answers. wait waits for the answers, and
+// returns their number at the end of the connection.
+type sends func(t *testing.T, b *Broker, n int) (wait func() int)
+
+func overProtocols() map[string]sends {
+	return map[string]sends{AMQP: sendAMQP, STOMP: sendSTOMP, RocketMQ: sendRocketMQ}
+}
+
+func sendAMQP(t *testing.T, b *Broker, n int) func() int {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	conn := musttest.Get(amqp.Dial(ctx, "amqp://"+b.Addr(AMQP), nil))(t)
+	session := musttest.Get(conn.NewSession(ctx, nil))(t)
+	sender := musttest.Get(session.NewSender(ctx, "Q", nil))(t)
+	ended := make(chan bool, n)
+	go func() {
+		defer close(ended)
+		var receipts []amqp.SendReceipt
+		for range n {
+			r, err := sender.SendWithReceipt(ctx, amqp.NewMessage([]byte("x")), nil)
+			if err != nil {
+				break
+			}
+			receipts = append(receipts, r)
+		}
+		for _, r := range receipts {
+			_, err := r.Wait(ctx)
+			ended <- err == nil
+		}
+	}()
+	return func() (answered int) {
+		for ok := range ended {
+			if ok {
+				answered++
+			}
+		}
+		_ = conn.Close()
+		cancel()
+		return answered
+	}
+}
+
+func sendSTOMP(t *testing.T, b *Broker, n int) func() int {
+	p := dialSTOMP(t, b)
+	for i := range n {
+		p.say("SEND\ndestination:/queue/Q\nreceipt:" + strconv.Itoa(i) + "\n\nx")
+	}
+	return func() (answered int) {
+		for ; answered < n; answered++ {
+			if _, err := p.r.ReadString(0); err != nil {
+				break
+			}
+		}
+		return answered
+	}
+}
+
+func sendRocketMQ(t *testing.T, b *Broker, n int) func() int {
+	conn := dialRaw(t, b, RocketMQ)
+	for i := range n {
+		musttest.Get(conn.Write(sendRemoting(t, i, "T", "x")))(t)
+	}
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(patience)))
+	return func() (answered int) {
+		var size [4]byte
+		for ; answered < n; answered++ {
+			if _, err := io.ReadFull(conn, size[:]); err != nil {
+				break
+			}
+			if _, err := io.CopyN(io.Discard, conn, int64(binary.BigEndian.Uint32(size[:]))); err != nil {
+				break
+			}
+		}
+		return answered
+	}
+}
+
+// TestDelayedIsCounted: each message that was stored to be delivered later, over each protocol.
+func TestDelayedIsCounted(t *testing.T) {
+	const n = 20
+	for protocol, send := range overProtocols() {
+		for _, c := range []struct {
+			faults store.Faults
+			want   store.FaultCounts
+		}{
+			{store.Faults{Delay: 20 * time.Millisecond}, store.FaultCounts{Delayed: n}},
+			{store.Faults{Delay: 20 * time.Millisecond, LoseEvery: 5}, store.FaultCounts{Delayed: n - 4, Lost: 4}},
+			{store.Faults{Delay: 20 * time.Millisecond, DuplicateEvery: 5}, store.FaultCounts{Delayed: n, Duplicated: 4}},
+			{store.Faults{LoseEvery: 5}, store.FaultCounts{Lost: 4}},
+		} {
+			t.Run(protocol+" "+FormatFaults(c.faults), func(t *testing.T) {
+				b := start(t, Config{Faults: c.faults})
+				require.Equal(t, n, send(t, b, n)())
+				assert.Equal(t, c.want, b.Stats().Done)
+			})
+		}
+	}
 }

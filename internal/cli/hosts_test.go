@@ -2,7 +2,9 @@ package cli
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -57,6 +59,91 @@ func TestSpread(t *testing.T) {
 				require.Contains(t, plan.stdout, "  hosts: spread\n")
 				require.Contains(t, string(r.Plan), `"hosts": "spread"`)
 			})
+		}
+	}
+}
+
+// TestFailoverPlan: a failover URL changes the plan, and flags take precedence.
+func TestFailoverPlan(t *testing.T) {
+	t.Parallel()
+	const url = "failover:(tcp://u:s3cret@a:1?wireFormat.x=1,tcp://u:s3cret@b:2)?initialReconnectDelay=20&jms.password=s3cret"
+	const shown = "failover:(tcp://a:1,tcp://b:2)?initialReconnectDelay=20"
+	for _, tt := range []struct {
+		flags         string
+		want, without []string
+	}{
+		{"", []string{"  reconnect: true\n", "choose hosts at random"}, []string{"hosts:"}},
+		{"--hosts spread", []string{"  hosts: spread\n", "  reconnect: true\n"}, nil},
+		{"--hosts order", []string{"  hosts: order\n", "  reconnect: true\n"}, []string{"at random"}},
+		{"--reconnect=false", []string{"  reconnect: false\n"}, nil},
+		{"--reconnect --reconnect-timeout 5s", []string{"  reconnect-timeout: 5s\n"}, nil},
+	} {
+		got := callReal(append([]string{"amqp", "client", "--url", url, "--dry-run"}, strings.Fields(tt.flags)...)...)
+		require.Equal(t, exitOK, got.status, got.stderr)
+		require.NotContains(t, got.stdout+got.stderr, "s3cret")
+		plan := withoutComments(got.stdout)
+		require.Contains(t, plan, "  url: "+shown+"\n  user: u\n")
+		require.Contains(t, got.stdout, "# note: --url: without effect: jms.password, wireFormat.x")
+		require.Equal(t, !strings.Contains(tt.flags, "--reconnect"), strings.Contains(got.stdout, "the failover URL implies --reconnect"))
+		for _, text := range tt.want {
+			require.Contains(t, got.stdout, text, tt.flags)
+		}
+		for _, text := range tt.without {
+			require.NotContains(t, got.stdout, text, tt.flags)
+		}
+	}
+}
+
+func TestFailoverRefused(t *testing.T) {
+	for _, tt := range []struct{ args, want, hint string }{
+		{"amqp client --url failover:(tcp://u:s3cret@a)?backup=true", "the failover URL cannot have backup", "docs/protocols.md"},
+		{"amqp client --url failover:(stomp://u:s3cret@a)", "stomp is no scheme of amqp", "use perfmq stomp client"},
+		{"stomp producer --url failover:(tcp://u:s3cret@a,b)", "the failover URL cannot have hosts of several schemes", "write it as"},
+		{"amqp client --url failover:(tcp://u:s3cret@a:x)", `port "x" is not a number`, ""},
+		{"rocketmq client --url failover:(rocketmq://u:s3cret@a,rocketmq://u:s3cret@b)", "rocketmq has no failover URLs", "write rocketmq://"},
+		{
+			"amqp client --url failover:(tcp://a) --consumer-url failover:(tcp://b)?randomize=false",
+			"the failover URLs of producers and consumers differ in settings", "give both the same settings",
+		},
+	} {
+		got := callReal(strings.Fields(tt.args)...)
+		require.Equal(t, exitUsage, got.status, tt.args)
+		require.NotContains(t, got.stderr, "u:")
+		require.Contains(t, got.stderr, tt.want)
+		require.Contains(t, got.stderr, tt.hint)
+		require.NotContains(t, got.stdout+got.stderr, "s3cret")
+	}
+}
+
+// TestFailover: a run with a failover URL, from the command line or a scenario, connects to the reachable host.
+func TestFailover(t *testing.T) {
+	t.Parallel()
+	for _, protocol := range []string{broker.AMQP, broker.STOMP} {
+		b := twoBrokers(t, protocol)
+		dead := b[0].Addr(protocol)
+		b[0].Close()
+		url := fmt.Sprintf("failover:(tcp://u:s3cret@%s,tcp://u:s3cret@%s)?randomize=false&maxReconnectDelay=100", dead, b[1].Addr(protocol))
+		file := filepath.Join(t.TempDir(), "run.yaml")
+		text := "broker: {protocol: " + protocol + ", url: \"" + url + "\"}\ngroups:\n" +
+			"  senders: {role: producer, destination: queue://Q, message-count: 50}\n  readers: {role: consumer, destination: queue://Q}\n"
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		for i, args := range [][]string{
+			{protocol, "client", "--url", url, "--message-count", "50", "queue://Q"},
+			{"run", file},
+		} {
+			dir := filepath.Join(t.TempDir(), "result")
+			got := callReal(append(args, "--result", dir)...)
+			require.Equal(t, exitOK, got.status, got.stderr)
+			require.NotContains(t, got.stdout+got.stderr, "s3cret")
+			require.Contains(t, got.stdout, fmt.Sprintf("Connection brokerURL = failover:(tcp://%s,tcp://%s)?randomize=false&maxReconnectDelay=100\n", dead, b[1].Addr(protocol)))
+			r := musttest.Get(result.Read(dir))(t)
+			require.NotContains(t, string(r.Plan), "s3cret")
+			require.Contains(t, string(r.Plan), "failover:(tcp://"+dead)
+			require.Contains(t, string(r.Plan), `"reconnect": true`)
+			require.EqualValues(t, 50, r.Total.Consumers.Received)
+			require.Zero(t, r.BrokerHosts[0].Sent)
+			require.EqualValues(t, 50, r.BrokerHosts[1].Completed)
+			require.EqualValues(t, 50*(i+1), b[1].Stats().Total.Settled)
 		}
 	}
 }

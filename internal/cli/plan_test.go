@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,7 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/config"
+	"github.com/perfmq/perfmq/internal/drivers"
 	"github.com/perfmq/perfmq/internal/musttest"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
 	"github.com/perfmq/perfmq/scenarios"
 )
@@ -163,4 +167,129 @@ func withoutComments(text string) (plan string) {
 		}
 	}
 	return plan
+}
+
+// realApp returns the program with its real protocols.
+func realApp() *app {
+	a := &app{}
+	a.Factories, _ = config.ByClient(drivers.All())
+	return a
+}
+
+// realHelp returns the help of a command of the program with its real protocols.
+func realHelp(t *testing.T, args ...string) string {
+	t.Helper()
+	got := callReal(args...)
+	require.Zero(t, got.status, got.stderr)
+	return got.stdout
+}
+
+// The reference page is generated from the table of settings.
+func TestSettingsReference(t *testing.T) {
+	a := realApp()
+	var b strings.Builder
+	b.WriteString(`# Settings
+
+All settings, made from the one table of the program by a test (` + "`go test ./internal/cli -run TestSettingsReference -update`" + `). Each is a flag
+of the commands in the column "commands" and of ` + "`perfmq run`" + `, a variable of the environment, and, where the column "in a scenario" names
+places, a key of scenario files with the flag's name (` + "[docs/scenarios.md](scenarios.md)" + `; the JSON Schema is printed by
+` + "`perfmq scenario schema`" + `). Flags win over variables, those over ` + "`--set`" + `, that over the file, and the file over the defaults.
+
+`)
+	for _, group := range config.Sections() {
+		fmt.Fprintf(&b, "## %s\n\n| flag | variable | default | commands | in a scenario | |\n| --- | --- | --- | --- | --- | --- |\n", group)
+		for _, d := range config.All() {
+			if d.Section != group {
+				continue
+			}
+			flag := "--" + d.Name
+			if d.Short != "" {
+				flag = "-" + d.Short + ", " + flag
+			}
+			if d.Arg != "" {
+				flag += " " + d.Arg
+			}
+			commands := join(d.Roles)
+			if len(d.Roles) == 0 {
+				commands = "all"
+			}
+			places := ""
+			if d.Places != 0 {
+				places = d.Places.String()
+			}
+			cells := []string{"`" + flag + "`", "`" + d.Variables()[0] + "`", d.Default, commands, places, d.Help}
+			for i := range cells {
+				cells[i] = strings.ReplaceAll(cells[i], "|", "\\|")
+			}
+			b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString("## Options of the protocols\n\n`-o KEY=VALUE`; in a scenario, `options:` of a broker.\n\n")
+	for i := range a.Factories {
+		f := &a.Factories[i]
+		fmt.Fprintf(&b, "### %s\n\n| option | default | |\n| --- | --- | --- |\n", f.Title)
+		for _, o := range driver.Describe(config.NewOptions(f)) {
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", o.Name, o.Default, strings.ReplaceAll(o.Help, "|", "\\|"))
+		}
+		b.WriteString("\n")
+	}
+	const path = "../../docs/settings.md"
+	text := strings.TrimRight(b.String(), "\n") + "\n"
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644)) //nolint:gosec // a page of the documentation
+	}
+	have := musttest.Get(os.ReadFile(path))(t)
+	require.True(t, string(have) == text, "docs/settings.md is stale: -update renews it")
+}
+
+func join(roles []plan.Role) string {
+	texts := make([]string, len(roles))
+	for i, role := range roles {
+		texts[i] = string(role)
+	}
+	return strings.Join(texts, ", ")
+}
+
+// A broker of a scenario gets no URL, login or options of another protocol, and the file is not to blame for a
+// variable.
+func TestVariablesOfOtherProtocols(t *testing.T) {
+	const groups = "groups:\n  a: {role: producer, broker: one, destination: topic://T}\n  b: {role: consumer, broker: two, destination: topic://T}\nsteps:\n  - {name: s, duration: 1s}\n"
+	mem := write(t, "mem.yaml", "brokers:\n  one: {protocol: mem}\n  two: {protocol: mem}\n"+groups)
+	both := write(t, "both.yaml", "brokers:\n  one: {protocol: alpha, url: \"alpha://file\"}\n  two: {protocol: beta, url: \"beta://file\"}\n"+groups)
+	for _, c := range []struct {
+		environ, args string
+		want          []string // in the plan and its notes
+		not           []string
+	}{
+		{"PERFMQ_URL=beta://env PERFMQ_OPTION=settle=late", "run " + both + " --dry-run", []string{"alpha://file", "beta://env"}, []string{"beta://file", "settle"}},
+		{"PERFMQ_URL=alpha://env PERFMQ_USER=joe PERFMQ_PASSWORD=x", "run " + mem + " --dry-run", []string{"protocol: mem"}, []string{"alpha://env", "joe"}},
+		{"PERFMQ_USER=joe PERFMQ_PASSWORD=x", "run " + both + " --dry-run", []string{"user: joe"}, nil},
+		{"PERFMQ_URL=alpha://env", "run " + mem + " --dry-run", []string{"protocol: mem"}, []string{"alpha://env"}},
+		{"", "run " + both + " --url beta://flag --dry-run", []string{"alpha://file", "beta://flag"}, []string{"beta://file"}},
+		{"", "run " + both + " -o settle=late --dry-run", []string{"settle: late"}, nil},
+	} {
+		got := call(strings.Fields(c.environ), strings.Fields(c.args)...)
+		require.Equal(t, exitOK, got.status, got.stderr)
+		for _, want := range c.want {
+			require.Contains(t, got.stdout, want)
+		}
+		for _, not := range c.not {
+			require.NotContains(t, got.stdout, not)
+		}
+	}
+	for _, c := range []struct{ environ, args, want string }{
+		{"", "run " + mem + " --url beta://h", "error: " + mem + ": broker one: --url beta://h: beta is no scheme of mem\n"},
+		{"", "run " + mem + " -o reject=5 -o settle=late", "--option settle: there is no such option\n"},
+		{"PERFMQ_URL=http://h", "run " + mem, "error: " + mem + ": broker one: --url http://h: http is no scheme of mem\nhint: mem URLs begin with mem://\n" +
+			"error: " + mem + ": broker two: --url http://h: http is no scheme of mem\nhint: mem URLs begin with mem://\n"},
+		{"PERFMQ_CLIENT=memlb", "run " + mem, "error: " + mem + ": broker one: --client memlb: must be one of native, memlib\nhint: did you mean memlib?\n" +
+			"error: " + mem + ": broker two: --client memlb: must be one of native, memlib\nhint: did you mean memlib?\n"},
+		{"PERFMQ_OPTION=xyzxyz=1", "run " + mem, "--option xyzxyz: there is no such option\n"},
+	} {
+		got := call(strings.Fields(c.environ), strings.Fields(c.args)...)
+		require.Equal(t, exitUsage, got.status, got.stderr)
+		require.Contains(t, got.stderr, c.want)
+		require.NotRegexp(t, `yaml:\d`, got.stderr, "the file is not to blame")
+	}
 }

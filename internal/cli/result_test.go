@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -128,5 +129,86 @@ func requireRowsAddUp(t *testing.T, dir string, want *result.Result) {
 		a := musttest.Get(json.Marshal(pair.want))(t)
 		b := musttest.Get(json.Marshal(pair.got))(t)
 		require.JSONEq(t, string(a), string(b))
+	}
+}
+
+// TestResultsOfBefore: results of version f9c44c09 in testdata/before are read, reported, merged, compared and verified. They
+// are never renewed.
+func TestResultsOfBefore(t *testing.T) {
+	before := func(names ...string) (paths []string) {
+		for _, name := range names {
+			paths = append(paths, filepath.Join("testdata", "before", name))
+		}
+		return paths
+	}
+	for _, c := range []struct {
+		args     []string
+		status   int
+		contains []string
+	}{
+		{append([]string{"report", "--format", "csv"}, before("lost", "shard1", "shard2", "set1/1", "set1/2", "set2/1", "set2/2")...), exitOK, []string{",600,600,0,0,299.848,,,600,299.848,", ",4.519,"}},
+		{append([]string{"report", "--format", "markdown"}, before("scenario")...), exitOK, []string{"| 1,628 |", "told", "290"}},
+		{
+			append([]string{"merge", "--result", filepath.Join(t.TempDir(), "both")}, before("shard1", "shard2")...), exitOK,
+			[]string{"total received:      900", "19.86"},
+		},
+		{append([]string{"compare", "--unlike"}, before("set1", "set2")...), exitOK, []string{"ack.p50"}},
+		{append([]string{"verify"}, before("lost/verify.pv")...), exitFailed, []string{"596"}},
+	} {
+		t.Run(c.args[0], func(t *testing.T) {
+			r := call(nil, c.args...)
+			require.Equal(t, c.status, r.status, r.stderr)
+			for _, text := range c.contains {
+				require.Contains(t, r.stdout, text)
+			}
+		})
+	}
+}
+
+// TestDamagedResults: report, compare and merge refuse the same folders, and name the file and what to do.
+func TestDamagedResults(t *testing.T) {
+	t.Parallel()
+	for file, says := range map[string]string{
+		result.RowsFile: ": it is missing", result.LatenciesFile: ": it is missing", result.ResultFile: ": its digest does not match",
+	} {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			good, bad := filepath.Join(makeRepeats(t, "good", "1ms", 1), "0"), filepath.Join(makeRepeats(t, "bad", "1ms", 1), "0")
+			path := filepath.Join(bad, file)
+			text := musttest.Get(os.ReadFile(path))(t)
+			require.NoError(t, os.Remove(path))
+			if file == result.ResultFile {
+				changed := regexp.MustCompile(`("completed": )\d`).ReplaceAll(text, []byte("${1}7"))
+				require.NotEqual(t, string(text), string(changed))
+				require.NoError(t, os.WriteFile(path, changed, 0o600))
+			}
+			for _, args := range [][]string{
+				{"report", "--format", "csv", bad},
+				{"report", "--format", "csv", filepath.Dir(bad)},
+				{"compare", good, bad},
+				{"merge", bad},
+			} {
+				r := call(nil, args...)
+				assert.Equal(t, exitUsage, r.status, args)
+				assert.Empty(t, r.stdout, args)
+				assert.Contains(t, r.stderr, file+says, args)
+				assert.Contains(t, r.stderr, "the files were changed or are not complete", args)
+			}
+		})
+	}
+}
+
+// TestKilledResult: after a kill, report and merge --partial read the rest.
+func TestKilledResult(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "killed")
+	require.NoError(t, os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "before", "shard1"))))
+	require.NoError(t, os.Remove(filepath.Join(dir, result.ResultFile)))
+	text := musttest.Get(os.ReadFile(filepath.Join(dir, result.LatenciesFile)))(t)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, result.LatenciesFile), text[:len(text)-10], 0o600))
+	for _, args := range [][]string{{"report", "--format", "csv", dir}, {"merge", "--partial", dir}} {
+		r := call(nil, args...)
+		assert.NotEqual(t, exitUsage, r.status, r.stderr)
+		assert.NotEmpty(t, r.stdout)
 	}
 }

@@ -6,11 +6,17 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
+	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 func TestThreadsBoundTheRun(t *testing.T) {
@@ -65,4 +71,121 @@ func TestInterruptedWhileConnecting(t *testing.T) {
 	var stderr output
 	status := Main(Env{Args: []string{"alpha", "producer"}, Stdout: io.Discard, Stderr: &stderr, Signals: signals, Factories: factories})
 	require.Equal(t, exitInterrupted, status, stderr.String())
+}
+
+// A run watches a process (here its own) and a log; rows, result and summary have the figures.
+func TestBrokerSide(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	log, folder := filepath.Join(dir, "broker.log"), filepath.Join(dir, "result")
+	require.NoError(t, os.WriteFile(log, []byte("ERROR before the run\n"), 0o600))
+	done := make(chan ended)
+	go func() {
+		done <- call(nil, "mem", "client", "--rate", "500", "--duration", "3", "--broker-pid", strconv.Itoa(os.Getpid()), "--broker-log", log, "--result", folder, "--threshold", "broker.cpu < 1000")
+	}()
+	require.Eventually(t, func() bool {
+		head, err := os.Stat(filepath.Join(folder, result.RowsFile))
+		return err == nil && head.Size() > 0
+	}, time.Minute, 5*time.Millisecond, "the load has begun")
+	f := musttest.Get(os.OpenFile(log, os.O_APPEND|os.O_WRONLY, 0o600))(t)
+	_, err := f.WriteString("WARN a\nERROR b \x1b[31m\nINFO c\nERROR d\n")
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	r := <-done
+	require.Equal(t, exitOK, r.status, r.stderr)
+	require.Regexp(t, `(?m)^--- broker process: cpu [0-9.]+ cores \(at most [0-9.]+\), memory [0-9.]+ MB, threads [0-9]+, open files [0-9]+$`, r.stdout)
+	require.Regexp(t, `(?m)^--- broker host: load `, r.stdout)
+	require.Contains(t, r.stdout, "--- broker log: errors 2, warnings 1\n--- broker first error: ERROR b ")
+	require.NotContains(t, r.stdout, "\x1b")
+	got := musttest.Get(result.Read(folder))(t)
+	require.Len(t, got.BrokerSide, 1)
+	whole := got.BrokerSide[0].Whole
+	require.Positive(t, *whole.CPU)
+	require.EqualValues(t, 2, *whole.Errors)
+	var cpu uint64
+	var errors uint64
+	for i := range got.Rows {
+		if use := got.Rows[i].BrokerSide; use != nil {
+			if use.CPU != nil {
+				cpu += *use.CPU
+			}
+			errors += *use.Errors
+		}
+	}
+	require.Equal(t, *whole.CPU, cpu, "the rows add up")
+	require.EqualValues(t, 2, errors)
+	require.InDelta(t, float64(cpu)/float64(whole.CPUSpan), *got.Thresholds[0].Measured, 1e-9)
+}
+
+func TestBrokerSideMistakes(t *testing.T) {
+	for args, stderr := range map[string]string{
+		"--broker-pid=0":               "error: --broker-pid=0: must be a whole number of at least 1\n",
+		"--broker-metrics=localhost:9": "error: --broker-metrics=localhost:9: it must begin with http://HOST or https://HOST\n",
+		"--broker-pid=2147483647": "error: there is no such process: 2147483647\n" +
+			"hint: name a process of this host and a readable log; for other hosts use --broker-metrics\n",
+	} {
+		r := call(nil, "mem", "client", args, "--message-count", "1")
+		require.Equal(t, exitUsage, r.status, args)
+		require.Equal(t, stderr, r.stderr, args)
+	}
+}
+
+// fullDisk is a standard output that takes nothing.
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) {
+	return 0, &os.PathError{Op: "write", Path: "/dev/stdout", Err: os.ErrInvalid}
+}
+
+// TestFullStandardOutput: output that was not written is a failure of its own, and no success.
+func TestFullStandardOutput(t *testing.T) {
+	t.Parallel()
+	a, b := makeRepeats(t, "a", "1ms", 1), makeRepeats(t, "b", "1ms", 1)
+	for _, args := range [][]string{
+		{"--help"},
+		{"mem", "client", "--help"},
+		{"mem", "client", "--help-all"},
+		{"version"},
+		{"mem", "client", "--dry-run"},
+		{"scenario", "schema"},
+		{"scenario", "metrics"},
+		{"completion", "bash"},
+		{"report", "--format", "csv", a},
+		{"compare", a, b},
+		{"merge", filepath.Join("testdata", "before", "shard1"), filepath.Join("testdata", "before", "shard2")},
+	} {
+		var stderr output
+		status := Main(Env{
+			Args: args, Stdout: fullDisk{}, Stderr: &stderr, Factories: testFactories(), Version: run.Version{Number: "v0.0.0"},
+		})
+		assert.Equal(t, exitFailed, status, args)
+		assert.Equal(t, "error: write /dev/stdout: invalid argument\nhint: look at where standard output goes\n", stderr.String(), args)
+	}
+}
+
+// TestNoPlaceForOutput: a place where nothing can be made is found before anything is done.
+func TestNoPlaceForOutput(t *testing.T) {
+	t.Parallel()
+	a := makeRepeats(t, "a", "1ms", 1)
+	file := filepath.Join(t.TempDir(), "file")
+	assert.NoError(t, os.WriteFile(file, nil, 0o600))
+	in := filepath.Join(file, "x")
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"mem", "client", "--result", in}, "--result " + in + ": " + file + " is no folder"},
+		{[]string{"mem", "client", "--json", in}, "--json " + in + ": " + file + " is no folder"},
+		{[]string{"mem", "client", "--hdr", in}, "--hdr " + in + ": " + file + " is no folder"},
+		{[]string{"mem", "client", "--verify-file", in}, "--verify-file " + in + ": " + file + " is no folder"},
+		{[]string{"report", "--output", in, a}, "--output " + in + ": " + file + " is no folder"},
+		{[]string{"report", "--output", a, a}, "--output " + a + " is a folder\nhint: name a file"},
+		{[]string{"merge", "--result", in, filepath.Join(a, "0")}, "--result " + in + ": " + file + " is no folder"},
+		{[]string{"merge", "--result", file, filepath.Join(a, "0")}, "--result " + file + " is a file\nhint: name a folder"},
+	} {
+		r := call(nil, c.args...)
+		assert.Equal(t, exitUsage, r.status, c.args)
+		assert.Equal(t, "error: "+c.says+"\n", r.stderr)
+		assert.Empty(t, r.stdout)
+	}
 }

@@ -3,7 +3,7 @@
 //
 //	TestMain: go build ./cmd/perfmq -> one binary
 //	start(args...) -> process -> wait(limit) -> result: status, output, JSON
-//	every result of every run is checked by check (check_test.go), then by its test against the broker
+//	every result of every run is checked by check (console_test.go), then by its test against the broker
 //
 // The requirements on every run stand in one place: the console's lines equal `artemis perf`'s to the character,
 // console and JSON agree, every message that was sent has exactly one end, the latencies have as many values as there

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,6 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/musttest"
+	runresult "github.com/perfmq/perfmq/pkg/result"
 )
 
 // The test runs every command of README.md and docs/. Blocks in the pages:
@@ -372,4 +374,75 @@ func testsOf(t *testing.T, folder string) string {
 		b.Write(text)
 	}
 	return b.String()
+}
+
+// TestPandas runs the Python examples of docs/results.md, one after the other in one process as in a notebook, on two
+// results. They print the result's average rate.
+func TestPandas(t *testing.T) {
+	t.Parallel()
+	text := musttest.Get(os.ReadFile("../../docs/results.md"))(t)
+	blocks := regexp.MustCompile("(?s)```python\n(.*?)```").FindAllStringSubmatch(string(text), -1)
+	require.GreaterOrEqual(t, len(blocks), 3)
+	script := "import warnings\nwarnings.simplefilter('error')\n" // pandas warns about deprecated features
+	for _, block := range blocks {
+		script += block[1]
+	}
+	work := t.TempDir()
+	for _, dir := range []string{"run", "second"} {
+		r := run(t, limit, "amqp", "client", "--embedded", "--rate", "300", "--max-pending", "100", "--duration", "4", "--warmup", "1",
+			"--result", filepath.Join(work, dir), "queue://TEST")
+		require.Equal(t, statusOK, r.status)
+	}
+	cmd := exec.Command(pythonWith(t, "pandas"), "-c", script)
+	cmd.Dir = work
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	t.Logf("%s", out)
+	got := musttest.Get(runresult.Read(filepath.Join(work, "run")))(t)
+	mean := regexp.MustCompile(`(?m)^completed/s +(\S+)$`).FindSubmatch(out)
+	require.NotNil(t, mean, "%s", out)
+	printed := musttest.Get(strconv.ParseFloat(string(mean[1]), 64))(t)
+	require.InEpsilon(t, *got.Figures.Completed, printed, 0.01)
+	require.NotContains(t, strings.ToLower(string(out)), "nan")
+}
+
+// pythonWith returns a Python that has a module: Debian's own, which has its packages, or the first one in the PATH.
+func pythonWith(t *testing.T, module string) string {
+	t.Helper()
+	for _, python := range []string{"/usr/bin/python3", "python3"} {
+		if exec.Command(python, "-c", "import "+module).Run() == nil {
+			return python
+		}
+	}
+	require.FailNow(t, "this test needs Python's "+module+": apt-get install python3-"+module)
+	return ""
+}
+
+// TestImage carries out the Dockerfile's first stage in a folder, except for the base image: the files of COPY suffice
+// to build the binary, and the image holds it and the CA certificates.
+func TestImage(t *testing.T) {
+	t.Parallel()
+	text := musttest.Get(os.ReadFile("../../Dockerfile"))(t)
+	stage, final, ok := strings.Cut(string(text), "\nFROM scratch\n")
+	require.True(t, ok)
+	work, build := t.TempDir(), ""
+	for line := range strings.Lines(stage) {
+		words := strings.Fields(line)
+		switch {
+		case len(words) > 2 && words[0] == "COPY":
+			for _, from := range words[1 : len(words)-1] {
+				out, err := exec.Command("cp", "-R", filepath.Join("../..", from), filepath.Join(work, from)).CombinedOutput()
+				require.NoError(t, err, "%s", out)
+			}
+		case strings.Contains(line, "go build"):
+			build = strings.TrimPrefix(strings.TrimSpace(line), "RUN ")
+		}
+	}
+	cmd := exec.Command("sh", "-c", strings.Replace(build, " /perfmq ", " ./image-perfmq ", 1))
+	cmd.Dir = work
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s\n%s", build, out)
+
+	require.FileExists(t, filepath.Join(work, "image-perfmq"))
+	require.Equal(t, 2, strings.Count(final, "COPY --from=build"), "the image holds the binary and the certificates")
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -60,4 +61,21 @@ func findMax(t *testing.T, protocol string, capacity float64, args ...string) {
 		require.Contains(t, []int{statusThreshold, statusUndecided}, r.status, r.stderr)
 		require.True(t, spoiled, r.stdout)
 	}
+}
+
+// TestFindMaxLosesItsBroker: a broker that dies ends the search with the lost connection as the reason: neither is that a
+// rate that was not kept, nor are the messages in it a matter of --drain-timeout.
+func TestFindMaxLosesItsBroker(t *testing.T) {
+	t.Parallel()
+	b := serve(t, "--faults", "rate=500")
+	p := start(t, "amqp", "client", "--url", b.at("amqp"), "--rate", "200", "--duration", "2", "--find-max", "transfer.p99 < 1s",
+		"--result", filepath.Join(t.TempDir(), "found"), "queue://F")
+	p.printed(" msg/s: ") // the first load has ended
+	b.signal(syscall.SIGKILL)
+	r := p.wait(limit)
+	require.Contains(t, []int{statusFailed, statusConnect}, r.status, r.stderr) // the latter between two loads
+	require.Regexp(t, "^error: (consumer|producer)-0: .*connect", r.stderr)
+	require.NotContains(t, r.stdout, "FAILED")
+	require.NotContains(t, r.stderr, "--drain-timeout")
+	require.NotContains(t, r.stdout, "--- FOUND")
 }

@@ -3,12 +3,16 @@
 package e2e
 
 import (
+	"fmt"
+	"math"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/musttest"
@@ -164,4 +168,82 @@ func TestSharedSubscriptions(t *testing.T) {
 		left, err := a.Subscriptions(soon(t), topic)
 		return err == nil && len(left) == 0
 	})
+}
+
+func TestRates(t *testing.T) {
+	t.Parallel()
+	a := shared.Artemis(t)
+	for _, c := range []struct {
+		rate      float64
+		producers int
+	}{{1, 1}, {1.5, 1}, {0.3, 1}, {10, 7}, {33.3, 4}} {
+		rate := strconv.FormatFloat(c.rate, 'f', -1, 64)
+		t.Run(rate, func(t *testing.T) {
+			t.Parallel()
+			queue := newQueue(t, a)
+			r := run(t, limit, "amqp", "client", "--url", a.AMQPURL(), "--duration", "2", "--max-pending", "100", "--rate", rate,
+				"--producers", strconv.Itoa(c.producers), "queue://"+queue)
+			require.Equal(t, statusOK, r.status)
+			require.EqualValues(t, r.summary.TotalSent, settled(t, a, queue).MessagesAcked)
+			requireRate(t, c.rate, 2, &r)
+		})
+	}
+}
+
+// requireRate: message n is due n/rate after the start. Exactly the messages that are due before the load has lasted
+// seconds are sent, or, by a busy machine, reported as unsent: internal/load has the tests by a fake clock.
+func requireRate(t *testing.T, rate, seconds float64, r *result) {
+	t.Helper()
+	due := uint64(math.Ceil(rate * seconds))
+	require.LessOrEqual(t, r.summary.TotalSent, due, "messages due in %g s", seconds)
+	if strings.Contains(r.stdout, "--- warmup true\n") { // the average is without it
+		return
+	}
+	average := r.summary.Details.Figures
+	require.Equal(t, due, average.Due)
+	require.Equal(t, due, r.summary.TotalSent+average.Unsent)
+}
+
+// TestDestinationNames: the characters that docs/protocols.md names, as a user gives them. A name is either one
+// destination, with messages that arrive and are counted by the broker, or refused. The conformance suite has more
+// names, on all brokers.
+func TestDestinationNames(t *testing.T) {
+	t.Parallel()
+	artemis := shared.Artemis(t)
+	all := []string{"PUB one", "a b c", "p%q", "p%20q", "grün", "名前", "x>y", "q.>", "m,n", "s*t", "q.*", "u#v", "q.#", "h?i"}
+	for _, c := range []struct {
+		protocol, kind string
+		args           []string
+		refused        string // the names, joined by |
+		because        string
+	}{
+		{"rocketmq", "queue://", []string{"--embedded"}, "PUB one|a b c|grün|名前|x>y|q.>|m,n|s*t|q.*|u#v|q.#|h?i", "a name has letters"},
+		{"amqp", "topic://", []string{"--url", artemis.AMQPURL()}, "s*t|q.*|u#v|q.#|h?i", "name"},
+		{"stomp", "queue://", []string{"--url", artemis.STOMPURL()}, "s*t|q.*|u#v|q.#|h?i", "name"},
+	} {
+		t.Run(c.protocol, func(t *testing.T) {
+			t.Parallel()
+			prefix := fmt.Sprintf("%sn%d-", c.kind, counter.Add(1))
+			client := append([]string{c.protocol, "client"}, c.args...)
+			args := append(slices.Clone(client), "--message-count", "560", "--max-pending", "1", "--verify")
+			refused := strings.Split(c.refused, "|")
+			for _, name := range all {
+				if !slices.Contains(refused, name) {
+					args = append(args, prefix+name)
+				}
+			}
+			r := run(t, limit, args...)
+			require.Equal(t, statusOK, r.status, r.stderr)
+			assert.EqualValues(t, 560, r.verification(t).Total.Once)
+			if c.protocol != "stomp" { // over it Artemis is not asked
+				assert.Contains(t, countLines(&r), equalCounts(560)[0])
+			}
+			for _, name := range refused[:2] { // the others are refused in the driver's own tests
+				r := run(t, limit, append(slices.Clone(client), "--message-count", "1", prefix+name)...)
+				assert.Equal(t, statusUsage, r.status)
+				assert.Contains(t, r.stderr, c.because)
+				assert.Contains(t, r.stderr, "hint: ")
+			}
+		})
+	}
 }

@@ -12,14 +12,17 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/broker"
 	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/internal/musttest"
+	sweeps "github.com/perfmq/perfmq/internal/sweep/record"
 	runresult "github.com/perfmq/perfmq/pkg/result"
 	"github.com/perfmq/perfmq/pkg/result/resulttest"
 )
@@ -112,4 +115,94 @@ func TestResultOfAKilledRun(t *testing.T) {
 	}
 	require.Equal(t, got.Total.Producers.Completed, known, "their latencies are there as well")
 	t.Logf("the broker has %d messages, the result %d sent, %d completed", totals.Sent, sent, got.Total.Producers.Completed)
+}
+
+// wantTags counts the values that the HDR log of a run must have, by tag.
+func wantTags(r *result) map[string]uint64 {
+	want := map[string]uint64{}
+	for i := range r.intervals {
+		v := &r.intervals[i]
+		prefix, left := "", &v.Leftover
+		if v.Warmup {
+			prefix = "warmup-"
+		}
+		add(want, prefix, v.DelaySend, v.Send, v.Response, v.Transfer)
+		add(want, "warmup-", left.DelaySend, left.Send, left.Response, left.Transfer)
+	}
+	return want
+}
+
+func add(to map[string]uint64, prefix string, list ...*latency) {
+	for i, tag := range []string{"delay-send", "send", "response", "transfer"} {
+		if l := list[i]; l != nil {
+			to[prefix+tag] += l.Count
+		}
+	}
+}
+
+// requireComplete reads an HDR log to its end with Go's reader: by tag it has as many values as the JSON. A test of
+// internal/report reads one with Java's.
+func requireComplete(t *testing.T, file string, r *result) {
+	t.Helper()
+	f := musttest.Get(os.Open(file))(t)
+	defer f.Close()
+	log := hdrhistogram.NewHistogramLogReader(f)
+	got := map[string]uint64{}
+	for {
+		h := musttest.Get(log.NextIntervalHistogram())(t)
+		if h == nil {
+			break
+		}
+		got[h.Tag()] += uint64(h.TotalCount())
+	}
+	require.Equal(t, wantTags(r), got)
+}
+
+const fourCells = `
+name: four
+broker: {protocol: amqp}
+matrix: {senders.producers: [1, 2, 3, 4]}
+groups:
+  senders: {role: producer, destination: queue://A, max-pending: 10, producers: "${senders.producers}"}
+  readers: {role: consumer, destination: queue://A}
+duration: 2s
+before: echo $PERFMQ_CELL >> LOG
+`
+
+// TestSweepKilled: after kill -9 in the second run, the same command carries out that run again and those behind it,
+// not the first.
+func TestSweepKilled(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	log, file, results := filepath.Join(dir, "log"), filepath.Join(dir, "four.yaml"), filepath.Join(dir, "results")
+	require.NoError(t, os.WriteFile(file, []byte(strings.Replace(fourCells, "LOG", log, 1)), 0o600))
+	args := []string{"run", "--embedded", "--result", results, file}
+	p := start(t, append([]string{"run"}, args[1:]...)...)
+	rows := filepath.Join(results, "002_senders.producers=2", "repeat-1", runresult.RowsFile)
+	eventually(t, "the second run is under way", func() bool {
+		text, err := os.ReadFile(rows)
+		return err == nil && strings.Count(string(text), "\n") > 1
+	})
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGKILL))
+	<-p.done
+	s := musttest.Get(sweeps.ReadSweep(results))(t)
+	require.Equal(t, []string{sweeps.Done, sweeps.Running, sweeps.Waiting, sweeps.Waiting}, statesOf(s))
+	first := musttest.Get(os.ReadFile(filepath.Join(results, s.Runs[0].Folder, runresult.ResultFile)))(t)
+
+	r := run(t, limit, args...)
+	require.Equal(t, statusOK, r.status, r.stderr)
+	require.Contains(t, r.stderr, "1 of 4 runs are finished\n")
+	s = musttest.Get(sweeps.ReadSweep(results))(t)
+	require.Equal(t, []string{sweeps.Done, sweeps.Done, sweeps.Done, sweeps.Done}, statesOf(s))
+	again := musttest.Get(os.ReadFile(filepath.Join(results, s.Runs[0].Folder, runresult.ResultFile)))(t)
+	require.Equal(t, string(first), string(again))
+	text := musttest.Get(os.ReadFile(log))(t)
+	require.Equal(t, "1\n2\n2\n3\n4\n", string(text))
+}
+
+func statesOf(s *sweeps.Sweep) (states []string) {
+	for i := range s.Runs {
+		states = append(states, s.Runs[i].State)
+	}
+	return states
 }

@@ -1,11 +1,15 @@
 package load
 
 import (
+	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 func TestParseWork(t *testing.T) {
@@ -79,4 +83,88 @@ func TestWorkerOfARate(t *testing.T) {
 		w.workOn(clock.Now())
 		require.Equal(t, 4*time.Millisecond, clock.Now()-before)
 	})
+}
+
+func TestParseShare(t *testing.T) {
+	for text, want := range map[string]Share{
+		"1%": {1, 100}, "0.25%": {1, 400}, "100%": {1, 1}, "33.3333%": {333333, 1000000}, "0%": {}, "0.0001%": {1, 1000000}, "50 %": {1, 2},
+	} {
+		got, err := ParseShare(text)
+		require.NoError(t, err, text)
+		require.Equal(t, want, got, text)
+		again, err := ParseShare(got.String())
+		require.NoError(t, err, got.String())
+		require.Equal(t, got, again)
+	}
+	require.Equal(t, "0.25%", Share{1, 400}.String())
+	require.Equal(t, "100%", Share{1, 1}.String())
+	for _, text := range []string{"", "1", "-1%", "101%", "100.0001%", "0.00001%", "1%%", "a%", "%", "1k%"} {
+		_, err := ParseShare(text)
+		require.ErrorContains(t, err, "must be a percentage", text)
+	}
+}
+
+// Of the first n deliveries exactly the share, rounded down, fail: for each n.
+func TestFailIsExact(t *testing.T) {
+	for _, share := range []Share{{1, 100}, {1, 1}, {1, 3}, {2, 3}, {7, 400}, {333333, 1000000}, {999999, 1000000}} {
+		f := NewFail(share, driver.Reject)
+		failed := uint64(0)
+		for n := uint64(1); n <= 5000; n++ {
+			if v := f.next(); v != driver.Accept {
+				require.Equal(t, driver.Reject, v)
+				failed++
+			}
+			require.Equal(t, n*share.Of/share.Out, failed, "%v of %d", share, n)
+		}
+	}
+	require.Nil(t, NewFail(Share{}, driver.Release))
+}
+
+func TestSleeperIsExactAndStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := NewClock()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		w := NewSleeper(ctx, clock, false)
+		defer w.Close()
+		for _, at := range []time.Duration{0, time.Nanosecond, time.Millisecond, time.Millisecond, time.Minute} {
+			require.True(t, w.Until(at))
+			require.Equal(t, at, clock.Now())
+		}
+		require.False(t, w.Until(2*time.Hour))
+		require.Equal(t, time.Hour, clock.Now())
+		require.False(t, w.Until(2*time.Hour), "and again")
+	})
+}
+
+// The kernel's timer knows no fake clock. Two facts can be tested without relying on speed: it never wakes early, and
+// the end of the context wakes it.
+func TestSleeperOnRealClock(t *testing.T) {
+	for _, precise := range []bool{false, true} {
+		t.Run(fmt.Sprintf("precise %t", precise), func(t *testing.T) {
+			clock := NewClock()
+			ctx, cancel := context.WithCancel(t.Context())
+			w := NewSleeper(ctx, clock, precise)
+			defer w.Close()
+			for i := range 20 {
+				at := time.Duration(i) * 150 * time.Microsecond
+				require.True(t, w.Until(at))
+				require.GreaterOrEqual(t, clock.Now(), at)
+			}
+			woken := make(chan bool)
+			go func() { woken <- w.Until(clock.Now() + time.Hour) }()
+			cancel()
+			require.False(t, <-woken)
+			require.False(t, w.Until(clock.Now()+time.Hour), "and again")
+		})
+	}
+}
+
+func TestSleepersAllocateNothing(t *testing.T) {
+	for _, precise := range []bool{false, true} {
+		clock := NewClock()
+		w := NewSleeper(t.Context(), clock, precise)
+		require.Zero(t, testing.AllocsPerRun(50, func() { w.Until(clock.Now() + 10*time.Microsecond) }))
+		w.Close()
+	}
 }

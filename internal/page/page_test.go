@@ -281,3 +281,135 @@ func TestPinned(t *testing.T) {
 		assert.Equal(t, want, fmt.Sprintf("%x", sha256.Sum256(text)), path)
 	}
 }
+
+// TestManyOutages: the numbers of outages in table and charts are bounded, and the table says so.
+func TestManyOutages(t *testing.T) {
+	t.Parallel()
+	r := resultOf(t, usual())
+	for i := range 600 {
+		r.Outages = append(r.Outages, result.Outage{Elapsed: int64(i) * 10_000, Length: 1000, Workers: []string{"producer-0"}, Class: "connection-lost"})
+	}
+	run := newRun("run", r, 1)
+	table := cutTables([]Table{outageTable(run)})[0]
+	assert.Len(t, table.Rows, maxItems)
+	assert.Contains(t, table.Note, "The first 200 of 600.")
+	assert.Len(t, run.outageBands(), maxItems)
+	run.Result.MoreOutages = &result.MoreOutages{Count: 5000, Length: 9_400_000, Longest: 3_000_000}
+	assert.Contains(t, cutTables([]Table{outageTable(run)})[0].Note, "The first 200 of 5600.")
+	assert.Equal(t, []string{"5600 outages, 10 s in all, the longest 3 s; the rate was not seen to recover after 600; over the whole run none: the rate was reached"}, run.limits())
+}
+
+func TestNumber(t *testing.T) {
+	t.Parallel()
+	for v, want := range map[float64]string{
+		0: "0", -3: "-3", 3: "3", 1234.4: "1,234", -1234.4: "-1,234", -99.96: "-100", 12.34: "12.3", -12.34: "-12.3", 1.234: "1.23", -1.234: "-1.23",
+		math.Copysign(0, -1): "0", math.Inf(1): "-",
+	} {
+		assert.Equal(t, want, number(v))
+	}
+}
+
+// TestPlain: no text becomes markup, a link or a mention in Markdown.
+func TestPlain(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"a  b":                            "a  b",
+		"*a* <b> #1 x|y":                  `\*a\* \<b\> \#1 x\|y`,
+		"one\ntwo\x1b":                    `one two\u001b`,
+		"thanks @admin!":                  "thanks `@admin!`",
+		"see http://evil.example/a_b now": "see `http://evil.example/a_b` now",
+		"(WWW.evil.example)":              "`(WWW.evil.example)`",
+		"queue://TEST: lost, 2.":          "`queue://TEST`: lost, 2.",
+		"x://`*a*`|b\\":                   "`x://\\u0060*a*\\u0060\\u007cb\\u005c`",
+	} {
+		assert.Equal(t, want, plain(text))
+	}
+}
+
+// TestTiles: the tiles have the numbers of a run, and an unknown number is never 0.
+func TestTiles(t *testing.T) {
+	t.Parallel()
+	tiles := func(change func(*result.Result)) []tile {
+		r := resultOf(t, usual())
+		change(r)
+		return newRun("run", r, 1).tiles()
+	}
+	assert.Equal(t, []tile{
+		{"completed", "100/s", ""},
+		{"ack p50", "923 µs", ""},
+		{"ack p99", "2.25 ms", ""},
+		{"ack max", "2.29 ms", ""},
+		{"lost", unmeasured, ""},
+		{"duplicated", unmeasured, ""},
+		{"thresholds", "none", ""},
+		{"limit", "none", ""},
+	}, tiles(func(*result.Result) {}))
+	assert.Equal(t, []tile{
+		{"lost", "0", "good"}, {"duplicated", "2", "warn"}, {"thresholds", "1/2", "bad"}, {"limit", "outage", "warn"},
+	}, tiles(func(r *result.Result) {
+		r.Verification = &result.Verification{Known: true, Total: result.Verified{Duplicates: 2}}
+		r.Thresholds = []result.Threshold{{Kept: true}, {}}
+		r.Outages = []result.Outage{{Length: second}}
+	})[4:])
+	assert.Equal(t, []tile{
+		{"lost", "3", "bad"}, {"duplicated", "0", "good"}, {"thresholds", "1/1", "good"}, {"limit", "the machine", "warn"},
+	}, tiles(func(r *result.Result) {
+		r.Verification = &result.Verification{Known: true, Total: result.Verified{Lost: 3}}
+		r.Findings = []result.Finding{{Kind: "lost", Failure: true}}
+		r.Thresholds = []result.Threshold{{Kept: true}}
+		r.Limit = &result.Limit{Kind: result.LimitMachine}
+	})[4:])
+	nothing := (&Run{Result: &result.Result{}}).tiles()
+	for _, x := range nothing[:6] {
+		assert.Equal(t, tile{x.Label, unmeasured, ""}, x)
+	}
+}
+
+// TestUnconfirmed: messages in doubt are no failed ones, and only tables with some have a column of them.
+func TestUnconfirmed(t *testing.T) {
+	t.Parallel()
+	r := resultOf(t, usual())
+	p := r.Total.Producers
+	p.Rejected, p.Released, p.Modified, p.Failed = 1, 2, 3, 4
+	run := newRun("run", r, 1)
+	assert.NotContains(t, messages([]*Run{run}).Head, unconfirmed)
+	p.Unconfirmed = 15
+	table := messages([]*Run{run})
+	assert.Equal(t, []string{"total", "succeeded", "failed", unconfirmed}, table.Head[2:6])
+	assert.Equal(t, []string{"650", "650", "10", "15"}, table.Rows[0][2:6])
+	assert.Equal(t, "Sent 650 messages in 7.10 s; 650 completed, 10 failed, 15 unconfirmed, 650 received.", run.lines()[0].counted())
+}
+
+// TestRepeat: a page has the commands that repeat a run, as its plan has them.
+func TestRepeat(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "a run")
+	write(t, dir, resultOf(t, usual()))
+	for plan, want := range map[string][]string{
+		"": {"perfmq run '" + dir + "'"},
+		"# perfmq v1 (go1)\n# perfmq amqp client queue://A\nversion: 1\n":        {"perfmq run '" + dir + "'", "perfmq amqp client queue://A"},
+		"# perfmq v1 (go1)\n# note: this was --shard 1/2 of run 7\nversion: 1\n": {"perfmq run '" + dir + "'"},
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, result.PlanFile), []byte(plan), 0o600))
+		p := musttest.Get(Read(dir))(t)
+		assert.Equal(t, want, p.view().Stories[0].Repeat)
+	}
+}
+
+// TestVerdict: a success with an outage is amber, and a run that was killed is neither a success nor failed.
+func TestVerdict(t *testing.T) {
+	t.Parallel()
+	r := resultOf(t, usual())
+	run := newRun("run", r, 1)
+	mark, v := run.verdict()
+	assert.Equal(t, []string{"good", "success"}, []string{mark, v.String()})
+	run.Result.Outages = []result.Outage{{Length: 40 * second, InDoubt: 15, Recovered: 1}}
+	run.Result.Verification = &result.Verification{Known: true, Total: result.Verified{Duplicates: 2}}
+	mark, v = run.verdict()
+	assert.Equal(t, []string{"warn", "success after 1 outage of 40 s: 0 lost, 15 in doubt, 2 duplicated"}, []string{mark, v.String()})
+	assert.Equal(t, []string{"1 outage of 40 s; over the whole run none: the rate was reached"}, run.limits())
+	run.Result.Complete, run.Result.Outages = false, nil
+	run.Result.Outcome = result.Outcome{Problems: []string{"there is no result.json"}}
+	mark, v = run.verdict()
+	assert.Equal(t, []string{"bad", "unfinished"}, []string{mark, v.String()})
+}

@@ -10,10 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -159,4 +161,109 @@ func TestFailures(t *testing.T) {
 	require.Empty(t, failureText(nil))
 	require.Equal(t, "timeout 10, full 2, connection-lost 2, unclassified 1",
 		failureText(map[string]uint64{"connection-lost": 2, "timeout": 10, "full": 2, "none": 1}))
+}
+
+func TestWriteBrokers(t *testing.T) {
+	t.Parallel()
+	artemis := result.Broker{Protocol: "amqp", Product: "apache-activemq-artemis", Version: "2.40.0"}
+	of := func(b result.Broker, name, side string) result.Broker { b.Name, b.Side = name, side; return b }
+	for want, list := range map[string][]result.Broker{
+		"": nil,
+		"--- broker: apache-activemq-artemis 2.40.0\n": {artemis},
+		"--- broker:              mystery\n":           {{Product: "mystery"}},
+		"--- broker: apache-activemq-artemis 2.40.0 (producers)\n--- broker:       RabbitMQ 4.0.5 (consumers)\n": {
+			of(artemis, "", "producers"), {Product: "RabbitMQ", Version: "4.0.5", Side: "consumers"},
+		},
+		"--- broker: apache-activemq-artemis 2.40.0 (a)\n--- broker: apache-activemq-artemis 2.40.0 (b)\n--- broker:       RabbitMQ 4.0.5 (c)\n": {
+			of(artemis, "a", ""), of(artemis, "b", ""), of(artemis, "a", ""), {Product: "RabbitMQ", Version: "4.0.5", Name: "c"},
+		},
+		"--- broker: a\\x1b[2J; --- broker: fake 1\n": {{Product: "a\x1b[2J\n--- broker: fake", Version: "1"}},
+	} {
+		var b strings.Builder
+		writeBrokers(&b, list)
+		assert.Equal(t, want, b.String())
+	}
+}
+
+func TestHostLines(t *testing.T) {
+	t.Parallel()
+	hosts := []result.BrokerHost{
+		{Name: "a:1", Connections: 3, Producers: 2, Consumers: 1, Sent: 12, Completed: 10, Unconfirmed: 2, Received: 7},
+		{Name: "b\x1b:1", Connections: 1, Producers: 1, Sent: 5, Completed: 5},
+	}
+	require.Equal(t, []string{
+		"host a:1: 3 connections; 2 producers, sent 12, completed 10, unconfirmed 2; 1 consumer, received 7",
+		`host b\x1b:1: 1 connection; 1 producer, sent 5, completed 5; 0 consumers, received 0`,
+	}, hostLines(hosts))
+	hosts[0].Consumers, hosts[0].Received = 0, 0
+	require.Equal(t, []string{
+		"host a:1: 3 connections; 2 producers, sent 12, completed 10, unconfirmed 2",
+		`host b\x1b:1: 1 connection; 1 producer, sent 5, completed 5`,
+	}, hostLines(hosts))
+	require.Empty(t, hostLines(nil))
+}
+
+func TestOutageLines(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 1, 2, 3, 4, 5, 6e6, time.Local)
+	s := &stats.Summary{Result: result.Result{Complete: true, Outcome: result.Outcome{Success: true}, Outages: []result.Outage{
+		{
+			Time: at.UnixMicro(), Length: 1_500_000, Confirmed: 1_500_000, Received: 2_000_000, Tried: 1_000_000, Back: 1_250_000,
+			Reconnected: 3_000_000, Workers: []string{"a", "b"}, Attempts: 1,
+			InDoubt: 7, Resent: 8, Lost: 3, Doubled: 5, Silent: 12_000_000, Recovered: 4_000_000, Watched: 6_000_000,
+			Class: driver.ClassConnectionLost.String(), Error: "reset\x1b[2J",
+		},
+		{
+			Time: at.Add(time.Minute).UnixMicro(), Workers: []string{"a"}, NotBack: []string{"a"}, Attempts: 12,
+			LastAttempt: "no route", Class: driver.ClassConnect.String(), Error: "refused",
+		},
+	}}}
+	require.Equal(t, "success after 2 outages (not all have an end): 7 in doubt", outcomeOf(s))
+	require.Equal(t, []string{
+		"at 03:04:05.006 for 1.5 s: the broker came back between 1 s and 1.25 s; 2 workers connected again after 3 s; 1 attempt failed; rate recovered after 4 s; nothing had come for 12 s before it; " +
+			"7 in doubt; 8 resent; 3 lost; 5 duplicated; connection-lost: reset\x1b[2J", // writeList escapes it
+		"at 03:05:05.006: no message came through after it; 1 of 1 worker not connected again; 12 attempts failed; the last: no route; connect: refused",
+	}, outageLines(s))
+	more := &result.MoreOutages{Count: 3000, Length: 3_600_000_000, Longest: 9_000_000, InDoubt: 40}
+	many := &stats.Summary{Result: result.Result{Complete: true, Outcome: s.Outcome, Outages: s.Outages, MoreOutages: more}}
+	require.Equal(t, "success after 3002 outages (not all have an end): 47 in doubt", outcomeOf(many))
+	require.Equal(t, "beside the first and the last 100: 3000 outages, 3600 s in all, the longest 9 s; 40 in doubt",
+		outageLines(many)[0])
+	require.Len(t, outageLines(many), 3)
+	var short bytes.Buffer
+	require.NoError(t, NewShort(&short, ConsoleOptions{}).Summary(s))
+	require.Contains(t, short.String(), "\noutage    at 03:05:05.006: no message came through after it; ")
+	for want, o := range map[string]result.Outcome{
+		"fail": {Interrupted: true}, "success": {Success: true, Interrupted: true}, "fail after 1 outage of 1.5 s: 7 in doubt": {},
+	} {
+		s := &stats.Summary{Result: result.Result{Complete: true, Outcome: o}}
+		if strings.Contains(want, "outage") {
+			s.Outages = many.Outages[:1]
+		}
+		require.Equal(t, want, outcomeOf(s), "the words of artemis perf")
+	}
+}
+
+// TestOutageLive: during an outage, the console and the short format describe it, and a row counts the workers without
+// a connection.
+func TestOutageLive(t *testing.T) {
+	t.Parallel()
+	for text, p := range map[string]*stats.OutageProgress{
+		"": nil, "1.5 s, 1 worker not connected": {Count: 1, Down: 1, Since: 1500 * time.Millisecond},
+		"2.0 s, all workers connected again, no message yet": {Count: 1, Since: 2 * time.Second},
+	} {
+		var console, short bytes.Buffer
+		s := snapshot(stats.Measure, 0, stats.Counters{}, result.Latencies{})
+		s.Outage = p
+		c := NewConsole(&console, ConsoleOptions{})
+		require.NoError(t, c.Start(clientRun()))
+		require.NoError(t, c.Interval(s))
+		require.Equal(t, text != "", strings.Contains(console.String(), "--- outage:"))
+		require.Contains(t, console.String(), text)
+		sh := NewShort(&short, ConsoleOptions{Lines: true})
+		require.NoError(t, sh.Start(clientRun()))
+		require.NoError(t, sh.Interval(s))
+		require.Contains(t, short.String(), text)
+		require.Equal(t, text != "", strings.Contains(short.String(), "outage: "))
+	}
 }

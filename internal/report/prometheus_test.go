@@ -2,10 +2,12 @@ package report
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"maps"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,11 +15,13 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/brokerside"
 	"github.com/perfmq/perfmq/internal/listen"
 	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/stats"
@@ -280,4 +284,285 @@ func TestPrometheusIsLocal(t *testing.T) {
 		require.NoError(t, response.Body.Close())
 		require.Equal(t, test.status, response.StatusCode, test.host)
 	}
+}
+
+// TestPrometheusTester: counters of the tester's health add up over the intervals; gauges have the last value.
+func TestPrometheusTester(t *testing.T) {
+	t.Parallel()
+	p, url := startPrometheus(t, clientRun())
+	for i := range 3 {
+		s := snapshot(stats.Measure, i, stats.Counters{}, closedLoop())
+		s.Tester.Memory, s.Tester.Delay, s.Tester.DelayKnown = uint64(1000*(3-i)), 1_000_000, true //nolint:gosec // small
+		s.Tester.MachineBusy, s.Tester.MachineAll = 1_000_000, 2_000_000
+		s.Tester.Pauses, s.Tester.PauseMax = 1, int64(3-i)*1_000_000
+		s.Tester.ClockForward = []int64{0, 5_000_000, 0}[i]
+		require.NoError(t, p.Interval(s))
+	}
+	scrape(t, url).require(t, map[string]float64{
+		"tester_cpu_seconds_total": 0.9, "tester_memory_bytes": 1000, "tester_processor_wait_seconds_total": 3,
+		"machine_cpu_busy_seconds_total": 3, "machine_cpu_seconds_total": 6,
+		"tester_pauses_total": 3, "tester_pause_max_seconds": 3,
+		"tester_clock_step_seconds_total direction=forward": 5, "tester_clock_step_seconds_total direction=backward": 0,
+	})
+}
+
+// TestPrometheusOutages: an outage while it lasts, and after it.
+func TestPrometheusOutages(t *testing.T) {
+	t.Parallel()
+	p, url := startPrometheus(t, clientRun())
+	s := snapshot(stats.Measure, 0, stats.Counters{}, closedLoop())
+	require.NoError(t, p.Interval(s))
+	require.NotContains(t, scrape(t, url).values, "perfmq_outages_total", "without --reconnect")
+	s.Outage = &stats.OutageProgress{Count: 2, Down: 3, Since: time.Second, Length: 5 * time.Second, Reconnects: 4, InDoubt: 6}
+	s.Outage.Attempts[driver.ClassTimeout] = 7
+	require.NoError(t, p.Interval(s))
+	want := map[string]float64{
+		"outages_total": 2, "outage_seconds_total": 5, "outage_age_seconds": 1, "workers_disconnected": 3, "reconnects_total": 4,
+		"messages_in_doubt_total": 6, "reconnect_failures_total class=timeout": 7, "reconnect_failures_total class=connect": 0,
+	}
+	scrape(t, url).require(t, want)
+	require.NoError(t, p.Summary(&stats.Summary{}))
+	want["outage_age_seconds"], want["workers_disconnected"] = 0, 0
+	scrape(t, url).require(t, want)
+}
+
+// TestPrometheusStalls: stalls are counted by side and phase; a run that only sends has no receiving side.
+func TestPrometheusStalls(t *testing.T) {
+	t.Parallel()
+	p, url := startPrometheus(t, clientRun())
+	s := snapshot(stats.Measure, 0, stats.Counters{}, closedLoop())
+	s.Stalls = []stats.PartStalls{
+		{Side: stats.SendSide, Whole: true, Count: [2]uint64{1, 2}, Length: [2]time.Duration{time.Second, 3 * time.Second}},
+		{Side: stats.ReceiveSide, Whole: true, Count: [2]uint64{0, 1}, Length: [2]time.Duration{0, 2 * time.Second}},
+	}
+	require.NoError(t, p.Interval(s))
+	scrape(t, url).require(t, map[string]float64{
+		"stalls_total phase=warmup side=send": 1, "stall_seconds_total phase=warmup side=send": 1,
+		"stalls_total phase=measure side=send": 2, "stall_seconds_total phase=measure side=send": 3,
+		"stalls_total phase=measure side=receive": 1, "stall_seconds_total phase=measure side=receive": 2,
+		"stalls_total phase=warmup side=receive": 0,
+	})
+	run := clientRun()
+	run.Consuming = false
+	_, url = startPrometheus(t, run)
+	require.NotContains(t, scrape(t, url).values, "perfmq_stalls_total phase=measure side=receive")
+}
+
+// TestPrometheusStallsOfParts: stalls are counted by group and broker if there are several, with names of one line.
+func TestPrometheusStallsOfParts(t *testing.T) {
+	t.Parallel()
+	parts := []stats.PartStalls{
+		{Broker: "h:1", Side: stats.SendSide, Count: [2]uint64{0, 2}, Length: [2]time.Duration{0, 5 * time.Second}},
+		{Group: "a\n", Broker: "b", Side: stats.ReceiveSide, Count: [2]uint64{1, 0}, Length: [2]time.Duration{3 * time.Second, 0}},
+	}
+	for _, groups := range []int{1, 2} {
+		run := clientRun()
+		run.Groups = []stats.RunGroup{{Name: "a\n"}, {Name: "c"}}[:groups]
+		p, url := startPrometheus(t, run)
+		s := snapshot(stats.Measure, 0, stats.Counters{}, closedLoop())
+		s.Stalls = parts
+		require.NoError(t, p.Interval(s))
+		got := scrape(t, url)
+		got.require(t, map[string]float64{
+			"group_stalls_total broker=h:1 group= phase=measure side=send": 2, "group_stall_seconds_total broker=h:1 group= phase=measure side=send": 5,
+			"group_stalls_total broker=h:1 group= phase=warmup side=send": 0,
+		})
+		require.EqualValues(t, groups-1, got.sum("perfmq_group_stalls_total")-2)
+	}
+}
+
+// TestPrometheusEnd tests the metrics of the summary.
+func TestPrometheusEnd(t *testing.T) {
+	t.Parallel()
+	p, url := startPrometheus(t, clientRun())
+	before := scrape(t, url)
+	for _, name := range []string{"run_success", "run_problems", "messages_expected", "run_rate", "run_end_time_seconds"} {
+		require.Zero(t, before.sum("perfmq_"+name), name)
+	}
+	s := numbersRun()
+	s.Expected, s.Missing = new(uint64(8900)), new(uint64(900))
+	s.Brokers = []result.Broker{{Protocol: "amqp", Product: "Artemis", Version: "2.56"}, {Protocol: "amqp", Product: "Artemis", Version: "2.56"}}
+	s.BrokerCount = &result.BrokerCount{Destinations: []result.DestinationCount{counted("queue://A", 10, 10, 0, 13, 10, 0, 9)}}
+	s.Thresholds, s.Findings = fakeThresholds(), append(s.Findings, said([]string{"a", "b"}, "c")...)
+	s.Limit = &result.Limit{Kind: result.LimitMaxPending}
+	require.NoError(t, p.Summary(s))
+	scrape(t, url).require(t, map[string]float64{
+		"run_success": 1, "messages_expected": 8900, "messages_missing": 900, "run_problems": 2, "run_warnings": 1,
+		"run_end_time_seconds":                      float64(s.End/1000) / 1000,
+		"run_rate messages=sent value=average":      880,
+		"run_rate messages=completed value=average": 879,
+		"run_rate messages=received value=average":  800,
+		"run_rate messages=completed value=minimum": 870, "run_rate messages=completed value=maximum": 1012.4,
+		"run_rate messages=received value=maximum": 999.6,
+		"run_rate_missed_ratio":                    0.01, "run_limit_info limit=max-pending": 1,
+		"broker_info broker= product=Artemis protocol=amqp side= version=2.56": 1,
+		"broker_counted_messages count=added":                                  13, "broker_count_difference count=added": 3,
+		"broker_counted_messages count=acknowledged": 9, "broker_count_difference count=acknowledged": -1,
+		"threshold_kept step= threshold=ack.p99 < 50ms": 1, "threshold_kept step= threshold=failed == 0": 0,
+		"run_findings kind=stall": 5,
+	})
+}
+
+// TestPrometheusThresholds: of many thresholds, all that fail have a series; of two with one name, the failed one
+// has it.
+func TestPrometheusThresholds(t *testing.T) {
+	t.Parallel()
+	p, url := startPrometheus(t, clientRun())
+	s := numbersRun()
+	passes, fails := fakeThresholds()[0], fakeThresholds()[1]
+	for i := range 5*namedSeries + 10 {
+		passes.Step = fmt.Sprint(i)
+		s.Thresholds = append(s.Thresholds, passes)
+	}
+	for range 2 * namedSeries {
+		s.Thresholds = append(s.Thresholds, fails)
+	}
+	passes.Step, fails.Step = strings.Repeat("s", maxLabel)+"1", strings.Repeat("s", maxLabel)+"2"
+	fails.Threshold = passes.Threshold
+	s.Thresholds = append(s.Thresholds, passes, fails)
+	require.NoError(t, p.Summary(s))
+	got := scrape(t, url)
+	got.require(t, map[string]float64{
+		"threshold_kept step= threshold=failed == 0": 0, "threshold_kept step=0 threshold=ack.p99 < 50ms": 1,
+		"threshold_kept step=" + strings.Repeat("s", maxLabel) + " threshold=ack.p99 < 50ms": 0,
+	})
+	require.EqualValues(t, 5*namedSeries-2, got.sum("perfmq_threshold_kept"))
+}
+
+// TestPrometheusBounds: the number of series is bounded for any number and length of destinations and steps.
+func TestPrometheusBounds(t *testing.T) {
+	t.Parallel()
+	run := clientRun()
+	run.Destinations = nil
+	for i := range 1000 {
+		run.Destinations = append(run.Destinations, fmt.Sprintf("queue://%d", i))
+		run.Steps = append(run.Steps, fmt.Sprintf("step-%d", i))
+	}
+	p, url := startPrometheus(t, run)
+	s := snapshot(stats.Measure, 0, stats.Counters{result.Sent: 1, result.Completed: 1}, closedLoop())
+	s.Step = strings.Repeat("é", 500)
+	require.NoError(t, p.Interval(s))
+	m := scrape(t, url)
+	m.require(t, map[string]float64{"messages_sent_total": 1, "step_info step=" + strings.Repeat("é", 32): 1})
+	for name := range m.values {
+		if strings.HasPrefix(name, "perfmq_run_info") {
+			require.Contains(t, name, ",queue://19 and 980 more ")
+		}
+	}
+}
+
+// TestPrometheusGroupInfo: perfmq_group_info maps groups to roles and protocols.
+func TestPrometheusGroupInfo(t *testing.T) {
+	t.Parallel()
+	f := groupRun(30)
+	for i := range f.run.Groups {
+		g := &f.run.Groups[i]
+		g.Protocol, g.Client = "amqp", "native"
+		g.ConsumerProtocol, g.ConsumerClient = "stomp", "go-stomp"
+	}
+	f.run.Groups[1].Receives = true
+	_, url := startPrometheus(t, f.run)
+	m := scrape(t, url)
+	m.require(t, map[string]float64{
+		"group_info client=native group=senders-0 protocol=amqp role=producer":    1,
+		"group_info client=native group=senders-1 protocol=amqp role=producer":    1,
+		"group_info client=go-stomp group=senders-1 protocol=stomp role=consumer": 1,
+	})
+	require.EqualValues(t, result.MaxRowGroups+1, m.sum("perfmq_group_info"), "one of them has both roles")
+}
+
+// TestPrometheusLabels: all series have the labels of the user, also if two names become one.
+func TestPrometheusLabels(t *testing.T) {
+	t.Parallel()
+	run := clientRun()
+	run.Labels = map[string]string{"a-b": "1", "a_b": "2"}
+	_, url := startPrometheus(t, run)
+	require.Contains(t, scrape(t, url).values, "perfmq_workers label_a_b=1 label_a_b_2=2")
+}
+
+// everything returns the registry of a run with every metric, and the metrics of its last interval.
+func everything(t *testing.T) (*prometheus.Registry, []*dto.MetricFamily) {
+	t.Helper()
+	f := fakeSteps(t, 3, 2, 1)
+	f.run.Transacted = true
+	f.run.Labels = nil
+	f.run.Groups = []stats.RunGroup{{Name: "a", Sends: true, Protocol: "amqp", Client: "native"}, {Name: "b", Receives: true, ConsumerProtocol: "stomp", ConsumerClient: "native"}}
+	p := musttest.Get(NewPrometheus("127.0.0.1:0", "1.2.3", listen.Web{}, nil))(t)
+	t.Cleanup(func() { require.NoError(t, p.Close()) })
+	require.NoError(t, p.Start(f.run))
+	for _, s := range f.snapshots {
+		s.Protocol = []driver.Counter{{Name: "tx-checks", Value: 1}}
+		s.Verified = &result.Progress{Received: 1}
+		s.Depths = []brokerside.Depth{{Destination: "queue://TEST", Messages: 7}}
+		s.Outage = &stats.OutageProgress{}
+		side := use(1, time.Second)
+		s.BrokerSide = &side
+		s.Stalls = []stats.PartStalls{{Side: stats.SendSide, Whole: true}, {Group: "a", Broker: "b"}}
+		s.Tester.DelayKnown, s.Tester.MachineAll, s.Tester.Memory = true, 2_000_000, 1<<20
+		l := latency(10, time.Millisecond)
+		s.Latencies = result.Latencies{result.Delay: l, result.Ack: l, result.Response: l, result.Transfer: l, result.B2C: l, result.S2C: l, result.Commit: l, result.Lateness: l}
+		s.Total.Consumers.Delayed, s.Total.Consumers.Rejected = 1, 1
+		for _, g := range f.run.Groups {
+			s.Groups = append(s.Groups, result.RowGroup{Name: g.Name, Latencies: &s.Latencies})
+		}
+		require.NoError(t, p.Interval(s))
+	}
+	during := musttest.Get(p.registry.Gather())(t)
+	s := numbersRun()
+	s.Expected, s.Missing = new(uint64), new(uint64)
+	s.Total.Consumers.Delayed, s.Total.Consumers.Rejected = 1, 1
+	s.Verification = &result.Verification{Known: true}
+	s.Brokers = []result.Broker{{Name: "b", Protocol: "amqp", Product: "Artemis", Version: "2.56"}, {Name: "b", Protocol: "amqp", Product: "Artemis", Version: "2.56"}}
+	s.BrokerCount = &result.BrokerCount{Destinations: []result.DestinationCount{counted("queue://A", 10, 10, 0, 13, 10, 0, 9)}}
+	s.BrokerCount.Destinations[0].Depth = new(uint64(4))
+	s.Thresholds = slices.Concat(fakeThresholds(), fakeThresholds())
+	s.Limit, s.Counters = &result.Limit{Kind: result.LimitNone}, []driver.Counter{{Name: "tx-checks", Value: 1}}
+	require.NoError(t, p.Summary(s))
+	return p.registry, during
+}
+
+// TestMetricNames holds the names, types and labels of all metrics against docs/prometheus.md. Renaming or removing a
+// metric or a label breaks the dashboards and alerts of users: it needs a line under Changed in CHANGELOG.md.
+func TestMetricNames(t *testing.T) {
+	t.Parallel()
+	registry, during := everything(t)
+	families := musttest.Get(registry.Gather())(t)
+	for _, f := range during {
+		if f.GetName() == "perfmq_step_info" { // after the end there is no present step
+			families = append(families, f)
+		}
+	}
+	slices.SortFunc(families, func(a, b *dto.MetricFamily) int { return strings.Compare(a.GetName(), b.GetName()) })
+	var table strings.Builder
+	table.WriteString("| metric | type | labels | meaning |\n| --- | --- | --- | --- |\n")
+	for _, f := range families {
+		if !strings.HasPrefix(f.GetName(), "perfmq_") {
+			continue
+		}
+		var labels []string
+		for _, l := range f.GetMetric()[0].GetLabel() {
+			labels = append(labels, l.GetName())
+		}
+		kind := strings.ToLower(f.GetType().String())
+		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", f.GetName(), kind, strings.Join(labels, ", "), strings.ReplaceAll(f.GetHelp(), "|", "\\|"))
+	}
+	documented(t, "metrics", table.String())
+	problems := musttest.Get(testutil.GatherAndLint(registry))(t)
+	require.Empty(t, problems)
+}
+
+// documented compares the part of docs/prometheus.md between two marks.
+func documented(t *testing.T, mark, want string) {
+	t.Helper()
+	const page = "../../docs/prometheus.md"
+	text := musttest.Get(os.ReadFile(page))(t)
+	before, rest, ok := strings.Cut(string(text), "<!-- "+mark+" -->\n")
+	require.True(t, ok)
+	got, after, ok := strings.Cut(rest, "<!-- end -->\n")
+	require.True(t, ok)
+	if *update {
+		require.NoError(t, os.WriteFile(page, []byte(before+"<!-- "+mark+" -->\n"+want+"<!-- end -->\n"+after), 0o644)) //nolint:gosec // a page of the project
+		return
+	}
+	require.Equal(t, want, got, "after a change that is meant: go test ./internal/report -run TestMetricNames -update")
 }

@@ -3,8 +3,10 @@ package run
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/engine"
@@ -51,4 +53,46 @@ func TestStartStatus(t *testing.T) {
 	}
 	require.Equal(t, result.StatusUsage, startStatus(fmt.Errorf("%w: %w", engine.ErrReporters, errors.New("disk full")), false))
 	require.Equal(t, result.StatusConnect, startStatus(errors.New("anything"), false))
+}
+
+func TestRevision(t *testing.T) {
+	built := func(settings ...debug.BuildSetting) *debug.BuildInfo { return &debug.BuildInfo{Settings: settings} }
+	commit := debug.BuildSetting{Key: "vcs.revision", Value: "0123456789abcdef0123"}
+	assert.Equal(t, "0123456789ab", revision(built(commit, debug.BuildSetting{Key: "vcs.modified", Value: "false"})))
+	assert.Equal(t, "0123456789ab+changes", revision(built(commit, debug.BuildSetting{Key: "vcs.modified", Value: "true"})))
+	for version, want := range map[string]string{
+		"v0.0.0-20261129074858-0ac5104e1234": "0ac5104e1234", // go install MODULE@COMMIT
+		"v0.9.0":                             "v0.9.0",       // go install MODULE@VERSION
+		"(devel)":                            "", "": "",
+	} {
+		assert.Equal(t, want, revision(&debug.BuildInfo{Main: debug.Module{Version: version}}), version)
+	}
+}
+
+func TestGCPercent(t *testing.T) {
+	t.Parallel()
+	const mb = 1 << 20
+	for _, c := range []struct {
+		name            string
+		live, allocated uint64
+		want            int
+	}{
+		{"nothing is known", 0, 0, 400},
+		{"a few workers", 4 * mb, 0, 400},
+		{"a library that allocates much", 5 * mb, 200 * mb, 400},
+		{"many connections are opened", 40 * mb, 30 * mb, 75},
+		{"many connections are open", 160 * mb, 0, 25},
+		{"an embedded broker under load", 20 * mb, 600 * mb, 320},
+		{"a backlog in an embedded broker under load", 100 * mb, 600 * mb, 100},
+	} {
+		require.Equal(t, c.want, gcPercent(c.live, c.allocated), c.name)
+	}
+}
+
+func TestTendGC(t *testing.T) {
+	before := debug.SetGCPercent(70)
+	defer debug.SetGCPercent(before)
+	stop := tendGC()
+	stop()
+	require.Equal(t, 70, debug.SetGCPercent(70), "the setting is restored")
 }

@@ -4,13 +4,22 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/musttest"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/run"
+	"github.com/perfmq/perfmq/internal/safetext"
+	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/sweep/record"
+	"github.com/perfmq/perfmq/internal/threshold"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 type probe func(rate float64, hold bool) (record.Point, error)
@@ -159,4 +168,174 @@ func TestUndecided(t *testing.T) {
 			require.True(t, bounded < 2 || i == len(f.Points)-1 || f.Points[i+1].Hold, "it continues: %v", f.Points)
 		}
 	}
+}
+
+// shown records the output.
+type shown struct{ printed, failed []string }
+
+func (s *shown) progress() Progress {
+	return Progress{
+		Print: func(line string) { s.printed = append(s.printed, line) },
+		Fail:  func(err error) { s.failed = append(s.failed, err.Error()) },
+	}
+}
+
+// TestThresholdsOf: a load may miss the target of all groups by two messages if these are more than 1%. Given thresholds do
+// not change.
+func TestThresholdsOf(t *testing.T) {
+	for messages, want := range map[float64]float64{0: 0, 1: 0, 2: 0, 4: 50, 136.8: 98.53, 199: 98.99, 200: 99, 201: 99, 1e6: 99} {
+		assert.InDelta(t, want, shareOf(messages), 1e-9, messages)
+	}
+	group := func(role plan.Role, rate string) *plan.Group {
+		s := musttest.Get(load.ParseSchedule(rate))(t)
+		return &plan.Group{Role: role, Rate: plan.Rate{Schedule: s}}
+	}
+	asked := musttest.Get(threshold.Parse("received.avg >= 99% of target"))(t)
+	for _, c := range []struct {
+		duration time.Duration
+		want     string
+		groups   []*plan.Group
+	}{
+		{3 * time.Second, "95%", []*plan.Group{group(plan.Client, "20")}},
+		{7 * time.Second, "98.33%", []*plan.Group{group(plan.Client, "20")}},
+		{3 * time.Second, "97.5%", []*plan.Group{group(plan.Client, "10 for 1s, 60 for 1s, 20 for 1s"), group(plan.Producer, "10"), {Role: plan.Consumer}}},
+	} {
+		step := plan.Step{Duration: c.duration, Warmup: time.Second, Groups: c.groups}
+		s := Search{First: &run.Run{Plan: &plan.Plan{Steps: []plan.Step{step}}}, asked: []threshold.Threshold{asked}}
+		var texts []string
+		list := s.thresholdsOf(&step)
+		for i := range list {
+			texts = append(texts, list[i].String())
+		}
+		assert.Equal(t, []string{
+			"received.avg >= 99% of target", "completed.avg >= " + c.want + " of target", "delay.p99 < 100ms", "received.avg >= " + c.want + " of target",
+		}, texts)
+	}
+}
+
+// TestJudge: failed thresholds are the reason, then the problems of the load. A load that reached its rate has no limit.
+func TestJudge(t *testing.T) {
+	outcome := func(text string, measured, target float64) result.Threshold {
+		d := musttest.Get(threshold.Parse(text))(t)
+		return d.Judge(measured, target)
+	}
+	late := outcome("ack.p99 < 5ms", 7000, 0)
+	few := outcome("received.avg >= 80% of target", 2.4, 2.5)
+	behind := outcome("received.avg >= 99% of target", 2400, 2500)
+	kept := result.Outcome{Success: true}
+	none, machine := &result.Limit{Kind: result.LimitNone, Text: "the rate was reached"}, &result.Limit{Kind: result.LimitMachine, Text: "others"}
+	for name, c := range map[string]struct {
+		summary stats.Summary
+		want    record.Point
+	}{
+		"kept":   {stats.Summary{Result: result.Result{Outcome: kept, Limit: none, Thresholds: []result.Threshold{few}}}, record.Point{Kept: true}},
+		"late":   {stats.Summary{Result: result.Result{Outcome: kept, Limit: none, Thresholds: []result.Threshold{late}}}, record.Point{Why: "ack.p99 < 5ms: 7ms"}},
+		"behind": {stats.Summary{Result: result.Result{Outcome: kept, Limit: none, Thresholds: []result.Threshold{behind}}}, record.Point{Why: "received.avg >= 99% of target: 2400/s (96%)"}},
+		"failed": {stats.Summary{Result: result.Result{Findings: []result.Finding{{Severity: result.Problem, Text: "lost"}}, Limit: none}}, record.Point{Why: "lost"}},
+		"late and failed": {
+			stats.Summary{Result: result.Result{Findings: []result.Finding{{Severity: result.Problem, Text: "lost"}}, Limit: none, Thresholds: []result.Threshold{late}}},
+			record.Point{Why: "ack.p99 < 5ms: 7ms, lost"},
+		},
+		"the machine": {stats.Summary{Result: result.Result{Outcome: kept, Limit: machine, Thresholds: []result.Threshold{late}}}, record.Point{Why: "ack.p99 < 5ms: 7ms", Tester: true, Limit: "the machine (others)"}},
+	} {
+		t.Run(name, func(t *testing.T) { assert.Equal(t, c.want, judge(&c.summary)) })
+	}
+}
+
+// TestConclude: each outcome of a search has its exit status; with perfmq as the limit it is undecided.
+func TestConclude(t *testing.T) {
+	t.Parallel()
+	tester := record.Point{Rate: 1000, Tester: true, Limit: "the machine (others took 90%)"}
+	slow := record.Point{Rate: 1000, Why: "ack.p99 < 5ms: 7ms"}
+	for name, c := range map[string]struct {
+		found           record.Search
+		err             error
+		status          int
+		printed, failed string
+	}{
+		"maximum": {record.Search{Rate: 900, Above: 1000, Held: true, Failed: slow}, nil, result.StatusOK, "--- maximum: 900 msg/s", ""},
+		"bound":   {record.Search{Rate: 900, Above: 1000, Held: true, Failed: tester}, nil, result.StatusOK, "--- at least 900 msg/s: ", ""},
+		"nothing": {record.Search{Above: 1000, Failed: slow}, errNothing, result.StatusThreshold, "", "not even 1,000 msg/s passes"},
+		"undecided": {
+			record.Search{Above: 1000, Failed: tester, Points: []record.Point{tester, tester}}, errUndecided, result.StatusUndecided, "", "undecided: perfmq was the limit of 2 of 2 loads",
+		},
+	} {
+		shown := new(shown)
+		c.found.Complete = true
+		require.Equal(t, c.status, (&Search{Progress: shown.progress()}).conclude(&c.found, c.err), name)
+		require.Equal(t, []bool{c.printed == "", c.failed == ""}, []bool{shown.printed == nil, shown.failed == nil}, name)
+		require.Contains(t, strings.Join(shown.printed, ""), c.printed)
+		require.Contains(t, strings.Join(shown.failed, ""), c.failed)
+	}
+}
+
+// TestHashCell: the embedded broker and its faults are in the hash of a cell.
+func TestHashCell(t *testing.T) {
+	seen := map[string]bool{}
+	for _, of := range []plan.Plan{{}, {Embedded: true}, {Embedded: true, Faults: "rate=5"}} {
+		r := run.Run{Plan: &of, Secrets: new(safetext.Secrets)}
+		var b strings.Builder
+		require.NoError(t, hashCell(&b, nil, &r))
+		seen[b.String()] = true
+	}
+	require.Len(t, seen, 3)
+}
+
+// twoCells returns a sweep of two cells, twice, in which two runs have ended a second late.
+func twoCells(shown *shown) *Sweep {
+	s := &Sweep{
+		Axes: []record.Axis{{Name: "threads", Values: []string{"1", "16"}}}, Cells: []map[string]string{{"threads": "1"}, {"threads": "16"}},
+		Repeats: 2, Settle: 2 * time.Second, Progress: shown.progress(), lengths: []time.Duration{10 * time.Second, 20 * time.Second},
+	}
+	s.Progress.Say = s.Progress.Print
+	s.state = &record.Sweep{Name: "threads", Axes: s.Axes, Repeats: 2}
+	s.state.Arrange(s.Cells)
+	for i, length := range s.lengths {
+		r := &s.state.Runs[i]
+		r.State, r.End = record.Done, (length + time.Second).Microseconds()
+	}
+	return s
+}
+
+// TestLeft: the time left is that of the plans, and as much more as the runs took that have ended.
+func TestLeft(t *testing.T) {
+	t.Parallel()
+	shown := new(shown)
+	s := twoCells(shown)
+	s.sayRun(&s.state.Runs[3])
+	require.Equal(t, []string{"note: cell 2 of 2, repeat 2 of 2, about 36s left: threads=16"}, shown.printed)
+	s.Repeats, s.state.Runs = 1, s.state.Runs[:2]
+	s.state.Runs[1].State = record.Running
+	s.sayRun(&s.state.Runs[1])
+	require.Equal(t, "note: cell 2 of 2, about 23s left: threads=16", shown.printed[1])
+	s.lengths, s.state.Runs[0].State = []time.Duration{0, 0}, record.Waiting
+	s.Settle = 0
+	s.sayRun(&s.state.Runs[0])
+	require.Equal(t, "note: cell 1 of 2: threads=1", shown.printed[2], "nothing is known")
+}
+
+// TestTable: the medians of each cell stand in tables of 80 columns.
+func TestTable(t *testing.T) {
+	t.Parallel()
+	shown := new(shown)
+	s := twoCells(shown)
+	for i := range s.state.Runs {
+		r := &s.state.Runs[i]
+		rate := 1000 * float64(i+1)
+		r.State, r.Figures = record.Done, map[string]float64{
+			"completed.avg": rate, "received.avg": rate, "ack.p50": 100 * rate, "ack.p99": 200 * rate, "response.p99": 300 * rate, "transfer.p99": 40,
+		}
+	}
+	s.state.Runs[1].SetLimits([]record.Limit{{Kind: result.LimitWorker}})
+	require.Equal(t, result.StatusOK, s.conclude(result.StatusOK))
+	require.Equal(t, strings.Split(`
+--- SWEEP threads: medians of the repeats, with the farthest repeat
+perfmq was the limit of 1 of 4 runs, so their rates are lower bounds
+threads          runs   completed.avg    received.avg      ack.p50      ack.p99
+1                   2     2000/s ±50%     2000/s ±50%  200 ms ±50%  400 ms ±50%
+16       2, 1 bounded  >= 3000/s ±33%  >= 3000/s ±33%  300 ms ±33%  600 ms ±33%
+
+threads  response.p99  transfer.p99
+1         600 ms ±50%     40 µs ±0%
+16        900 ms ±33%     40 µs ±0%`, "\n"), shown.printed)
 }

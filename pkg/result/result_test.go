@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -256,4 +257,118 @@ func TestEscapes(t *testing.T) {
 		require.Contains(t, string(text), "1000/s <fixed>")
 		require.True(t, strings.HasSuffix(string(text), "\n"))
 	}
+}
+
+// TestSum: the sum of the rows of a run equals the sum that Read returns for its folder, without the warm-up.
+func TestSum(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	r := sample(t, 7, 6, 20)
+	w := musttest.Get(NewWriter(dir))(t)
+	require.NoError(t, w.Start(r.Head))
+	got := NewSum(r.Head)
+	for i := range r.Rows {
+		got.AddRow(&r.Rows[i])
+		require.NoError(t, w.Row(r.Rows[i]))
+	}
+	require.NoError(t, w.Close())
+
+	read := musttest.Get(Read(dir))(t)
+	assert.Equal(t, read.Total, got.Total)
+	assert.Equal(t, asJSON(t, read.Latencies), asJSON(t, got.Latencies))
+	assert.Equal(t, asJSON(t, read.Steps), asJSON(t, got.Steps))
+	assert.Equal(t, read.Tester, got.Tester)
+	assert.Equal(t, read.End, got.End)
+	assert.False(t, got.Complete)
+	assert.Equal(t, int64(100), got.Latencies[Ack].Histogram.Count())
+}
+
+// TestMergeOutages: the outages that hosts do not list add up, and a warning says that there are some.
+func TestMergeOutages(t *testing.T) {
+	t.Parallel()
+	one := &MoreOutages{Count: 3, Length: 30, Longest: 20, InDoubt: 2}
+	other := &MoreOutages{Count: 4, Length: 40, Longest: 15, InDoubt: 5}
+	r := &Result{}
+	for _, more := range []*MoreOutages{nil, one, nil, other} {
+		r.mergeOutages(&Result{Head: Head{Shard: &Shard{1, 2}}, MoreOutages: more})
+	}
+	require.Equal(t, &MoreOutages{Count: 7, Length: 70, Longest: 20, InDoubt: 7}, r.MoreOutages)
+	require.Len(t, r.Outcome.Warnings, 2)
+	require.Contains(t, r.Outcome.Warnings[0], "3 outages are not listed")
+	require.EqualValues(t, 3, one.Count, "the parts stay as they are")
+}
+
+func TestCrowded(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		cpu, busy, all  int64
+		machine, others float64
+		crowded         bool
+	}{
+		"not known":               {1, 0, 0, 0, 0, false},
+		"idle":                    {1, 5, 20, 0.25, 0.2, false},
+		"busy with others":        {5, 19, 20, 0.95, 0.7, true},
+		"busy with perfmq":        {18, 19, 20, 0.95, 0.05, false},
+		"counted a tick too late": {2, 1, 20, 0.05, 0, false},
+	} {
+		h := Tester{CPU: c.cpu, MachineBusy: c.busy, MachineAll: c.all}
+		require.InDelta(t, c.machine, h.MachineShare(), 1e-9, name)
+		require.InDelta(t, c.others, h.OthersShare(), 1e-9, name)
+		require.Equal(t, c.crowded, h.Crowded(), name)
+	}
+}
+
+func TestTesterLimits(t *testing.T) {
+	t.Parallel()
+	h := Tester{CPU: 1_900_000, Wall: 1_000_000, Cores: 2}
+	require.InDelta(t, 0.95, h.CPUShare(), 1e-9)
+	require.Zero(t, (&Tester{}).CPUShare())
+	require.False(t, Late(MinLate-1, 100), "few are not significant")
+	require.True(t, Late(MinLate, 100))
+	require.False(t, Late(MinLate, 100*MinLate), "1% is not above the limit")
+}
+
+// The figures of a host add up over the parts of a merged result, whatever hosts each part has.
+func TestMergedBrokerHosts(t *testing.T) {
+	t.Parallel()
+	first, other := timed(1, 0, 0), timed(2, 0, 0)
+	first.BrokerHosts = []BrokerHost{
+		{Name: "a:1", Connections: 1, Producers: 2, Consumers: 3, Sent: 10, Completed: 8, Unconfirmed: 2, Received: 5}, {Name: "b:1"},
+	}
+	other.BrokerHosts = []BrokerHost{
+		{Name: "b:1", Connections: 4, Producers: 1, Sent: 7, Completed: 7},
+		{Name: "a:1", Connections: 10, Producers: 20, Consumers: 30, Sent: 100, Completed: 80, Unconfirmed: 20, Received: 50},
+	}
+	before := asJSON(t, []*Result{first, other})
+	m := musttest.Get(Merge(first, other))(t)
+	require.Equal(t, before, asJSON(t, []*Result{first, other}), "the shards stay as they are")
+	require.Equal(t, []BrokerHost{
+		{Name: "a:1", Connections: 11, Producers: 22, Consumers: 33, Sent: 110, Completed: 88, Unconfirmed: 22, Received: 55},
+		{Name: "b:1", Connections: 4, Producers: 1, Sent: 7, Completed: 7},
+	}, m.BrokerHosts)
+}
+
+// TestBrokerMetrics: averages are over the time that was watched; a result that several hosts watched, and an unknown
+// value, have no metric.
+func TestBrokerMetrics(t *testing.T) {
+	t.Parallel()
+	load := 2.5
+	use := BrokerUse{
+		Span: 4e6, CPU: new(uint64(3e6)), CPUSpan: 2e6, Memory: new(uint64(512e6)), Load: &load, DiskTime: new(uint64(1e6)),
+		NetIn: new(uint64(8e6)), NetOut: new(uint64(4e6)), Loopback: new(uint64(2e6)),
+	}
+	r := Result{BrokerSide: []BrokerSide{{Whole: use}}}
+	require.Equal(t, map[string]float64{
+		"broker.cpu": 1.5, "broker.memory": 512e6, "broker.disk": 25, "broker.network": 3e6, "broker.loopback": 5e5, "broker.load": 2.5,
+	}, r.Metrics())
+	r.BrokerSide[0].Whole.CPU, r.BrokerSide[0].Whole.NetOut, r.BrokerSide[0].Whole.DiskTime, r.BrokerSide[0].Whole.Load = nil, nil, nil, nil
+	require.Equal(t, map[string]float64{"broker.memory": 512e6, "broker.loopback": 5e5}, r.Metrics())
+	r.BrokerSide = append(r.BrokerSide, r.BrokerSide[0])
+	require.Empty(t, r.Metrics())
+}
+
+// Measured values are not negative.
+func TestReadings(t *testing.T) {
+	t.Parallel()
+	load := -1.0
+	require.ErrorContains(t, numbers(reflect.ValueOf(&BrokerUse{Load: &load})), "out of range")
 }

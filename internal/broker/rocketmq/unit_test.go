@@ -3,12 +3,16 @@ package rocketmq
 import (
 	"encoding/binary"
 	"fmt"
+	"io"
+	"net"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
@@ -246,5 +250,139 @@ func TestNotificationsAreBounded(t *testing.T) {
 		for i, c := range conns {
 			require.Zero(t, notified(c), "client %d, of nothing", i)
 		}
+	})
+}
+
+// sink is a connection that takes all and gives nothing.
+type sink struct{ net.Conn }
+
+func (sink) Read([]byte) (int, error)         { return 0, io.EOF }
+func (sink) Write(b []byte) (int, error)      { return len(b), nil }
+func (sink) Close() error                     { return nil }
+func (sink) SetWriteDeadline(time.Time) error { return nil }
+func (sink) LocalAddr() net.Addr              { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
+
+func (sink) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 2} }
+
+// TestAllocations: a message that is sent costs itself and its texts, and one that is delivered nothing.
+func TestAllocations(t *testing.T) {
+	s := New(store.New(store.Config{Limit: 1000}), Options{Queues: 1})
+	c := newConn(s, sink{})
+	w := wire.Writer{}
+	w.Begin(wire.ReqSendMessageV2, 0, 1, "")
+	for _, f := range [][2]string{{"a", "p"}, {"b", "T"}, {"e", "0"}, {"f", "0"}, {"g", "1700000000000"}, {"i", "time\x0112\x02UNIQ_KEY\x01id\x02"}, {"m", "false"}} {
+		w.Text(f[0], f[1])
+	}
+	w.End(1024)
+	w.B = append(w.B, make([]byte, 1024)...)
+	send := func() {
+		require.NoError(t, c.frame(w.B[4:]))
+		require.NoError(t, c.flush())
+	}
+	for range 2000 { // until all buffers are there
+		send()
+	}
+	require.LessOrEqual(t, testing.AllocsPerRun(500, send), 2.0)
+
+	p := &pull{c: c, q: s.findTopic([]byte("T")).queue(0), max: 32, deadline: time.Now().Add(time.Hour)}
+	first, _ := p.q.limits()
+	pull := func() {
+		p.offset = first + 300
+		c.written.B = c.written.B[:0]
+		require.True(t, c.answerPull(&c.written, p))
+	}
+	first, _ = p.q.limits()
+	pull()
+	require.Zero(t, testing.AllocsPerRun(100, pull))
+	c.release()
+	s.Close()
+}
+
+// sender sends to a topic as a producer does that waits whenever there is no room.
+func sender(topic *topic, from, n int) (sent *atomic.Int64) {
+	sent = &atomic.Int64{}
+	go func() {
+		room := make(chan struct{}, 1)
+		for i := range n {
+			sendN(topic, from+i, 1)
+			sent.Add(1)
+			for !topic.dest.Room(func() {
+				select {
+				case room <- struct{}{}:
+				default:
+				}
+			}) {
+				<-room
+			}
+		}
+	}()
+	return sent
+}
+
+func pass(d time.Duration) {
+	time.Sleep(d) //nolint:forbidigo // a fake clock
+	synctest.Wait()
+}
+
+// TestNoGroupNoWait: a topic without groups accepts all messages, also of a sender that sends one at a time.
+func TestNoGroupNoWait(t *testing.T) {
+	for _, limit := range []int64{1, 8, 100} {
+		synctest.Test(t, func(t *testing.T) {
+			s := New(store.New(store.Config{Limit: limit}), Options{})
+			defer s.Close()
+			sent := sender(s.makeTopic("T", 2), 0, 300)
+			synctest.Wait()
+			assert.EqualValues(t, 300, sent.Load())
+			assert.GreaterOrEqual(t, s.Stats().Dropped, uint64(300-limit))
+		})
+	}
+}
+
+// TestGroupsThatHaveGone: the claim of a group ends some time after its last member, and its unread messages are
+// counted. A group that returns in time misses none.
+func TestGroupsThatHaveGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(store.New(store.Config{Limit: 80}), Options{})
+		defer s.Close()
+		topic := s.makeTopic("T", 1)
+		g := s.makeGroup("g")
+		topic.commit(topic.queue(0), "g", 0)
+		sent := sender(topic, 0, 100)
+		pass(time.Minute)
+		require.EqualValues(t, 80, sent.Load())
+		g.touch() // it pulled, or committed
+		pass(goneAfter - time.Second)
+		require.EqualValues(t, 80, sent.Load(), "it has its claim")
+		require.Zero(t, s.Stats().Dropped)
+		pass(3 * time.Second)
+		require.EqualValues(t, 100, sent.Load())
+		require.EqualValues(t, 100-topic.size.Load(), s.Stats().Dropped)
+
+		g.touch() // and so it has again
+		first, next := topic.queue(0).limits()
+		topic.commit(topic.queue(0), "g", first)
+		sent = sender(topic, 100, 100)
+		pass(time.Minute)
+		require.EqualValues(t, 80-(next-first), sent.Load())
+		dropped := s.Stats().Dropped
+		topic.commit(topic.queue(0), "g", first+40)
+		pass(0)
+		require.Greater(t, sent.Load(), int64(20))
+		require.Equal(t, dropped, s.Stats().Dropped, "it was done with these")
+	})
+}
+
+// TestARejectingTopicForgetsGroups: a topic that refuses messages for a group accepts them after the end of its claim.
+func TestARejectingTopicForgetsGroups(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(store.New(store.Config{Limit: 8, Reject: true}), Options{})
+		defer s.Close()
+		topic := s.makeTopic("T", 1)
+		require.NotNil(t, s.makeGroup("g"))
+		topic.commit(topic.queue(0), "g", 0)
+		sendN(topic, 0, 8)
+		require.Equal(t, store.Full, topic.dest.Send(other("x")))
+		pass(goneAfter + time.Second)
+		require.Equal(t, store.Stored, topic.dest.Send(other("x")))
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/musttest"
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 func TestOrderAndReturns(t *testing.T) {
@@ -328,4 +329,158 @@ func TestSendAllocatesNothing(t *testing.T) {
 			c.Settle(e.ID, Accepted)
 		}
 	}))
+}
+
+// TestManyGroups: groups without end cost no memory without end, and still have one consumer each.
+func TestManyGroups(t *testing.T) {
+	const n = 70_000
+	d, q := queue(New(Config{}), "Q")
+	c := [2]*Consumer{consume(t, q, nil), consume(t, q, nil)}
+	owners := map[string]int{}
+	buf := make([]Delivery, 5)
+	for round := range 2 {
+		for i := range n {
+			m := message("x")
+			m.Group = strconv.Itoa(i)
+			d.Send(m)
+			for who := 0; who < len(c) && i%10 == 9; who++ {
+				for got := c[who].Take(buf); got > 0; got = c[who].Take(buf) {
+					for _, e := range buf[:got] {
+						if round == 0 {
+							owners[e.Message.Group] = who
+						} else if owners[e.Message.Group] != who {
+							t.Fatalf("group %s went to another consumer", e.Message.Group)
+						}
+					}
+					c[who].AcceptThrough(buf[got-1].ID)
+				}
+			}
+		}
+	}
+	assert.Len(t, owners, n)
+	assert.LessOrEqual(t, len(q.owners), 1<<16)
+	assert.Zero(t, q.Stats().Depth)
+	c[0].Close(false)
+	c[1].Close(false)
+	assert.Empty(t, q.owners)
+}
+
+func subscribe(t *testing.T, s *Store, sub Subscription) *Consumer {
+	t.Helper()
+	c := musttest.Get(s.Subscribe("T", sub, func() {}))(t)
+	return c
+}
+
+func TestTopics(t *testing.T) {
+	s := New(Config{})
+	d := s.Destination(driver.Destination{Kind: driver.Topic, Name: "T"})
+	sendNumbers(t, d, 1, 1)
+	alone := subscribe(t, s, Subscription{})
+	durable := subscribe(t, s, Subscription{Name: "d", Durable: true})
+	shared1, shared2 := subscribe(t, s, Subscription{Name: "s"}), subscribe(t, s, Subscription{Name: "s"})
+	sendNumbers(t, d, 2, 3)
+
+	got, _ := take(alone, 9)
+	assert.Equal(t, []string{"2", "3"}, got)
+	got, _ = take(shared1, 1)
+	assert.Equal(t, []string{"2"}, got)
+	got, _ = take(shared2, 9)
+	assert.Equal(t, []string{"3"}, got)
+	shared1.Close(true)
+	got, _ = take(shared2, 9)
+	assert.Equal(t, []string{"2"}, got)
+
+	alone.Close(false)
+	shared2.Close(false)
+	durable.Close(false)
+	sendNumbers(t, d, 4, 4)
+	stats := d.Stats()
+	assert.Equal(t, uint64(1), stats.Unrouted)
+	require.Len(t, stats.Queues, 1, "only the durable one is left")
+	assert.Equal(t, int64(3), stats.Queues[0].Depth)
+
+	durable = subscribe(t, s, Subscription{Name: "d", Durable: true})
+	got, _ = take(durable, 9)
+	assert.Equal(t, []string{"2", "3", "4"}, got)
+	require.ErrorIs(t, s.FindSubscription("d").Remove(), ErrInUse)
+	durable.Close(false)
+	require.NoError(t, s.FindSubscription("d").Remove())
+	require.Nil(t, s.FindSubscription("d"))
+	assert.Empty(t, d.Stats().Queues)
+}
+
+func TestSelectorOfASubscription(t *testing.T) {
+	s := New(Config{})
+	d := s.Destination(driver.Destination{Kind: driver.Topic, Name: "T"})
+	is := func(want string) Filter { return func(m *Message) bool { return string(m.Content.Body()) == want } }
+	c := subscribe(t, s, Subscription{Name: "d", Durable: true, Selector: "two", Filter: is("2")})
+	sendNumbers(t, d, 1, 3)
+	assert.Equal(t, int64(1), d.Stats().Queues[0].Depth, "the rest is not stored")
+	_, err := s.Subscribe("T", Subscription{Name: "d", Durable: true, Selector: "three", Filter: is("3")}, nil)
+	require.ErrorIs(t, err, ErrInUse)
+	c.Close(false)
+	_, err = s.Subscribe("T", Subscription{Name: "d", Durable: true, Selector: "three", Filter: is("3")}, nil)
+	require.NoError(t, err)
+	assert.Equal(t, int64(0), d.Stats().Queues[0].Depth, "it is another one")
+	require.Len(t, d.Stats().Queues, 1)
+}
+
+// TestCommitIsAllOrNothing: where a full queue refuses messages, a transaction is stored as a whole or not at all, even
+// if it is larger than the room there was.
+func TestCommitIsAllOrNothing(t *testing.T) {
+	s := New(Config{Limit: 2, Reject: true})
+	d, q := queue(s, "Q")
+	account := s.NewAccount()
+	for i, fits := range []bool{true, false} {
+		x := account.Begin()
+		for range 3 {
+			require.True(t, x.Send(d, message("x")))
+		}
+		_, full := x.Commit()
+		assert.Equal(t, fits, full == nil, i)
+		assert.EqualValues(t, 3, q.Stats().Stored)
+	}
+	assert.EqualValues(t, 3, d.Stats().Refused, "all messages of the second transaction")
+	assert.Zero(t, account.held.Load())
+}
+
+func TestTransactionsAreBounded(t *testing.T) {
+	s := New(Config{})
+	d, q := queue(s, "Q")
+	account := s.NewAccount()
+	x := account.Begin()
+	for range 3 {
+		x.Send(d, message(strings.Repeat("x", maxTransaction/3)))
+	}
+	assert.True(t, x.Failed)
+	assert.False(t, x.Hold(1))
+	assert.Zero(t, account.held.Load())
+	assert.Zero(t, q.Stats().Stored)
+}
+
+// TestWhoHasGoneIsForgotten: waiters for room that do not ask again are forgotten.
+func TestWhoHasGoneIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, q := queue(New(Config{Limit: 1}), "Q")
+		sendNumbers(t, d, 1, 1)
+		var asked atomic.Int64
+		var stays func()
+		stays = func() { asked.Add(1); d.Room(stays) }
+		stays()
+		for range 20 {
+			for range maxWaiters {
+				require.False(t, d.Room(func() {}))
+			}
+			time.Sleep(time.Second) //nolint:forbidigo // a fake clock
+			synctest.Wait()
+		}
+		q.room.mu.Lock()
+		assert.LessOrEqual(t, len(q.room.list), 2*maxWaiters)
+		q.room.mu.Unlock()
+		before := asked.Load()
+		assert.LessOrEqual(t, before, int64(21), "once a second at most")
+		assert.Equal(t, 1, q.purge())
+		synctest.Wait()
+		assert.Equal(t, before+1, asked.Load(), "who is there is told")
+	})
 }

@@ -1,6 +1,14 @@
 package amqp_test
 
 import (
+	"bytes"
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -249,4 +257,96 @@ func TestStates(t *testing.T) {
 	} {
 		assert.Equal(t, amqp.State{Kind: amqp.DescAccepted}, musttest.Get(amqp.ParseState(unhex(t, accepted)))(t))
 	}
+}
+
+// TestAppendAccepted: it is the disposition that it stands for.
+func TestAppendAccepted(t *testing.T) {
+	for _, c := range []amqp.Disposition{
+		{Role: amqp.RoleReceiver, First: 0, Last: 0, State: []byte(amqp.Accepted)},
+		{Role: amqp.RoleReceiver, First: 255, Last: 256, Settled: true, State: []byte(amqp.Accepted)},
+		{Role: amqp.RoleReceiver, First: 0xffffffff, Last: 3, Settled: true, State: []byte(amqp.Accepted)},
+	} {
+		b := amqp.AppendAccepted([]byte{1, 2, 3}, channel, c.First, c.Last, c.Settled)[3:]
+		r := readerOf(b, 512, 512)
+		f := musttest.Get(r.Next())(t)
+		assert.Equal(t, uint16(channel), f.Channel)
+		p := musttest.Get(amqp.ParseBody(f.Body))(t)
+		var got amqp.Disposition
+		require.NoError(t, got.Decode(&p.Fields))
+		assert.Equal(t, c, got)
+		_, err := r.Next()
+		require.Error(t, err, "there is no more")
+	}
+}
+
+// TestDecodeForgets: a struct that is used again keeps nothing of the last time.
+func TestDecodeForgets(t *testing.T) {
+	for _, full := range frames {
+		for _, least := range frames {
+			if !reflect.DeepEqual(blankLike(full.frame), blankLike(least.frame)) {
+				continue
+			}
+			used := blankLike(full.frame)
+			for _, f := range []frame{full.frame, least.frame} {
+				p := musttest.Get(amqp.ParseBody(encode(nil, f)[amqp.FrameHeaderSize:]))(t)
+				require.NoError(t, used.Decode(&p.Fields))
+			}
+			assert.Equal(t, least.frame, used)
+		}
+	}
+}
+
+func blankLike(f frame) frame {
+	if step, ok := f.(*amqp.SASL); ok {
+		return &amqp.SASL{Kind: step.Kind}
+	}
+	return reflect.New(reflect.TypeOf(f).Elem()).Interface().(frame)
+}
+
+//go:generate go test . -short -count=1 -update
+
+// Golden files have a line for each case: its name, and bytes in hexadecimal. Qpid Proton confirmed them. `go test
+// -update` writes them, and a test compares the messages with go-amqp.
+var update = flag.Bool("update", false, "write the golden files anew")
+
+type golden struct {
+	name  string
+	bytes []byte
+}
+
+func unhex(t testing.TB, text string) []byte {
+	t.Helper()
+	b := musttest.Get(hex.DecodeString(strings.Join(strings.Fields(text), "")))(t)
+	return b
+}
+
+// checkGolden compares the cases with a golden file, or writes it.
+func checkGolden(t *testing.T, file string, cases []golden) {
+	t.Helper()
+	path := filepath.Join("testdata", file)
+	if *update {
+		var b bytes.Buffer
+		for _, c := range cases {
+			fmt.Fprintf(&b, "%s: %x\n", c.name, c.bytes)
+		}
+		require.NoError(t, os.MkdirAll("testdata", 0o755))
+		require.NoError(t, os.WriteFile(path, b.Bytes(), 0o644))
+	}
+	want := readGolden(t, file)
+	require.Len(t, cases, len(want))
+	for i, c := range cases {
+		assert.Equal(t, want[i].name, c.name)
+		assert.Equal(t, fmt.Sprintf("%x", want[i].bytes), fmt.Sprintf("%x", c.bytes), c.name)
+	}
+}
+
+func readGolden(t testing.TB, file string) (list []golden) {
+	t.Helper()
+	text := musttest.Get(os.ReadFile(filepath.Join("testdata", file)))(t)
+	for line := range strings.Lines(string(text)) {
+		name, digits, ok := strings.Cut(strings.TrimSpace(line), ": ")
+		require.True(t, ok, line)
+		list = append(list, golden{name, unhex(t, digits)})
+	}
+	return list
 }

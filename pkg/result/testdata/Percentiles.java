@@ -1,6 +1,6 @@
 import org.HdrHistogram.Histogram;
 
-/** Prints the percentiles of the first n values of a known sequence, for n = 1 ... 10,000: what latency_java_test.go compares with. */
+/** Prints the percentiles of the first n values of a known sequence, for n = 1 ... 10,000: what metric_test.go compares with. */
 public class Percentiles {
     public static void main(String[] args) {
         double[] percentiles = {0, 1, 50, 90, 95, 99, 99.9, 99.99, 100};
