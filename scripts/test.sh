@@ -50,10 +50,14 @@ beside &
 beside=$!
 status=0
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-detect() { racing test -vet=off -count=1 -p 3 -timeout "$timeout" "$@" 2>&1 | tee -a "$log"; }
-detect "${races[@]}" || status=$?
-detect -short "${libraries[@]}" || status=$?
+trap 'rm -f "$log" "$log.short"' EXIT
+detect() { racing test -vet=off -count=1 -timeout "$timeout" "${@:2}" 2>&1 | tee -a "$1"; }
+# The libraries run one by one beside the others, with a log of their own: behind them a processor would have nothing to do.
+detect "$log.short" -p 1 -short "${libraries[@]}" &
+short=$!
+detect "$log" -p 3 "${races[@]}" || status=$?
+wait "$short" || status=$?
+cat "$log.short" >>"$log"
 # The detector's own runtime, the only code here that is not Go, may end a test binary: that says nothing about its
 # package. (A nil pointer of Go is a panic.)
 mapfile -t again < <(awk '/^(ThreadSanitizer: CHECK failed|SIGSEGV: segmentation violation)/ { broke = 1 }
@@ -61,7 +65,7 @@ mapfile -t again < <(awk '/^(ThreadSanitizer: CHECK failed|SIGSEGV: segmentation
 if ((${#again[@]})); then
 	echo "note: the race detector itself failed: once more ${again[*]}"
 	(($(grep -c $'^FAIL\t' "$log") > ${#again[@]})) || status=0
-	detect "${again[@]}" || status=$?
+	detect "$log" -p 3 "${again[@]}" || status=$?
 fi
 wait "$beside" || status=$?
 exit "$status"
