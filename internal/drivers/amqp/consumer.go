@@ -335,10 +335,8 @@ func (k *consumer) Close(ctx context.Context) error {
 	c := k.lease.Conn
 	var err error
 	if keep := k.spec.Durable && k.spec.KeepSubscription; !keep && c.detaches() && !c.Dead() {
-		if err = k.session.detach(ctx, &k.link); err != nil && k.spec.Durable {
-			err = protocol.LeftBehind("close "+k.spec.Subscription, transport.Explain("", err))
-		} else {
-			err = nil
+		if failed := k.session.detach(ctx, &k.link); failed != nil && k.spec.Durable {
+			err = protocol.LeftBehind("close "+k.spec.Subscription, transport.Explain("", failed))
 		}
 	}
 	k.quit(ctx)

@@ -35,7 +35,7 @@ func (t *receiveTx) ask(ctx context.Context, what string, request func(told func
 	}
 }
 
-// deliver delivers a message and settles it in the transaction by its verdict.
+// deliver delivers a message and accepts it in the transaction; there is no other verdict, see consumer.open.
 func (t *receiveTx) deliver(ctx context.Context, h *held) error {
 	k := t.k
 	if t.id == nil {
@@ -54,11 +54,12 @@ func (t *receiveTx) deliver(ctx context.Context, h *held) error {
 	if err != nil {
 		return err
 	}
-	verdict, id := k.deliver(d), h.id
+	k.deliver(d)
+	id := h.id
 	k.mu.Lock()
 	k.releaseHeld(h)
 	k.mu.Unlock()
-	state := wire.State{Kind: stateOf(verdict), Transactional: true, TxnID: t.id}
+	state := wire.State{Kind: wire.DescAccepted, Transactional: true, TxnID: t.id}
 	disposition := wire.Disposition{
 		Role: wire.RoleReceiver, First: id, Last: id, Settled: true, State: state.Append(nil),
 	}

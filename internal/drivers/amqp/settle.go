@@ -10,8 +10,11 @@ func (k *consumer) recordVerdict(id uint32, settled bool, v driver.Verdict) {
 	switch {
 	case settled:
 		k.unsettled--
-	case v == driver.Reject || v == driver.Release:
-		state := wire.State{Kind: stateOf(v)}
+	case v != driver.Accept:
+		state := wire.State{Kind: wire.DescReleased}
+		if v == driver.Reject {
+			state.Kind = wire.DescRejected
+		}
 		d := wire.Disposition{Role: wire.RoleReceiver, First: id, Last: id, Settled: true, State: state.Append(nil)}
 		k.others = d.AppendFrame(k.others, k.session.channel)
 		k.unsettled--
@@ -31,18 +34,6 @@ func (k *consumer) appendAccepted(b []byte) []byte {
 		k.accepted = 0
 	}
 	return b
-}
-
-// stateOf returns the delivery state for a verdict.
-func stateOf(v driver.Verdict) wire.Descriptor {
-	switch v {
-	case driver.Reject:
-		return wire.DescRejected
-	case driver.Release:
-		return wire.DescReleased
-	default:
-		return wire.DescAccepted
-	}
 }
 
 // settleAll settles the delivered messages, and gives new credit. It does not wait. The frames leave with the next

@@ -67,14 +67,11 @@ func allRefusals() []refusal {
 
 // RocketMQRefusal returns the meaning of a refusal by its code and words.
 func RocketMQRefusal(code int, words string) (state driver.State, class driver.Class, hint string) {
+	said := func(part string) bool { return strings.Contains(words, part) }
 	for _, r := range refusals {
-		if (r.codes == nil || slices.Contains(r.codes, code)) && (r.words == nil || containsAny(words, r.words...)) {
+		if (r.codes == nil || slices.Contains(r.codes, code)) && (r.words == nil || slices.ContainsFunc(r.words, said)) {
 			return r.state, r.class, r.hint
 		}
 	}
 	return driver.Failed, driver.ClassOther, transport.HintLog
-}
-
-func containsAny(text string, parts ...string) bool {
-	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
 }

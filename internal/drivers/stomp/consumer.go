@@ -2,6 +2,7 @@ package stomp
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -146,9 +147,9 @@ func (k *consumer) subscribe(ctx context.Context, spec *driver.ConsumerSpec) (er
 	if spec.Failing == driver.Reject {
 		k.nack = []byte("\nrequeue:false") // otherwise RabbitMQ and the embedded broker deliver the message again
 	}
-	for i := 0; i < len(k.sub.subscribe); i += 2 {
-		if key, value := k.sub.subscribe[i], k.sub.subscribe[i+1]; !wire.Carries(value) {
-			return errCannotCarry(key, value)
+	for header := range slices.Chunk(k.sub.subscribe, 2) {
+		if !wire.Carries(header[1]) {
+			return errCannotCarry(header[0], header[1])
 		}
 	}
 	k.share(1)

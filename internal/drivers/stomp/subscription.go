@@ -156,8 +156,8 @@ func (s *subscription) lastOnArtemis(spec *driver.ConsumerSpec, identity string)
 
 func (s *subscription) lastOnRabbitMQ(spec *driver.ConsumerSpec) {
 	queue := "perfmq-" + spec.Subscription
-	if spec.Connection.ClientID != "" {
-		queue = "perfmq-" + spec.Connection.ClientID + "-" + spec.Subscription
+	if id := spec.Connection.ClientID; id != "" {
+		queue = "perfmq-" + id + "-" + spec.Subscription
 	}
 	arguments := []string{
 		"x-queue-name", queue, "durable", strconv.FormatBool(spec.Durable), "auto-delete", strconv.FormatBool(!spec.Durable),
