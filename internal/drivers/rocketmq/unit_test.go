@@ -232,7 +232,7 @@ func TestConnection(t *testing.T) {
 		require.NoError(t, err)
 		reply := func(i int) {
 			b := append([]byte(nil), requests[i*wire.FieldsAt:(i+1)*wire.FieldsAt]...)
-			b[wire.FlagAt+3] = wire.FlagAnswer
+			b[wire.OpaqueAt+7] = wire.FlagAnswer // the flag follows the number
 			musttest.Get(theirs.Write(b))(t)
 		}
 		reply(199)

@@ -122,7 +122,7 @@ var frames = []struct {
 			DistributionMode: amqp.DistributionCopy, Selector: amqp.Some("colour = 'red'"),
 			Outcomes: []string{"amqp:accepted:list", "amqp:rejected:list"}, Capabilities: []string{"topic", "shared", "global"},
 		},
-		Target: amqp.Terminus{Kind: amqp.DescTarget, Address: amqp.Some(""), ExpiryPolicy: amqp.ExpireConnectionClose},
+		Target: amqp.Terminus{Kind: amqp.DescTarget, Address: amqp.Some(""), ExpiryPolicy: "connection-close"},
 	}},
 	{"attach, dynamic", &amqp.Attach{
 		Name: "dynamic", Handle: 1, Role: amqp.RoleReceiver, SenderSettleMode: amqp.SenderMixed,

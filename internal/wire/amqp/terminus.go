@@ -9,10 +9,9 @@ const (
 
 // When a terminus that nothing is attached to begins to expire (Messaging, section 3.5.6).
 const (
-	ExpireLinkDetach      = "link-detach"
-	ExpireSessionEnd      = "session-end" // the default
-	ExpireConnectionClose = "connection-close"
-	ExpireNever           = "never"
+	ExpireLinkDetach = "link-detach"
+	ExpireSessionEnd = "session-end" // the default
+	ExpireNever      = "never"
 )
 
 // DistributionCopy is the mode of a source that leaves its messages to others, too (Messaging, section 3.5.7).

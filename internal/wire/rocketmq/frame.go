@@ -32,8 +32,6 @@ const (
 
 	// OpaqueAt is where a frame in the binary codec has the number of the request, an int32.
 	OpaqueAt = 13
-	// FlagAt is where it has its flag, an int32.
-	FlagAt = 17
 	// FieldsAt is where its fields begin if it has no remark.
 	FieldsAt = 29
 
