@@ -69,7 +69,8 @@ func allRefusals() []refusal {
 func RocketMQRefusal(code int, words string) (state driver.State, class driver.Class, hint string) {
 	said := func(part string) bool { return strings.Contains(words, part) }
 	for _, r := range refusals {
-		if (r.codes == nil || slices.Contains(r.codes, code)) && (r.words == nil || slices.ContainsFunc(r.words, said)) {
+		matches := r.codes == nil || slices.Contains(r.codes, code)
+		if matches && (r.words == nil || slices.ContainsFunc(r.words, said)) {
 			return r.state, r.class, r.hint
 		}
 	}
