@@ -267,10 +267,12 @@ func TestPageInBrowser(t *testing.T) {
 	b.quiet(t, url)
 }
 
-// TestPageForEveryone: the page is accessible in light and dark mode and at any width.
+// TestPageForEveryone: the page is accessible in light and dark mode and at any width. A single run takes three screens.
 func TestPageForEveryone(t *testing.T) {
 	t.Parallel()
 	b := newBrowser(t)
+	b.open(t, pageOf("plain", runOf(t, "plain", resultOf(t, usual()))))
+	assert.LessOrEqual(t, eval[float64](t, b, `document.documentElement.scrollHeight / innerHeight`), 3.0)
 	url := b.open(t, pageOf("run", runOf(t, "run", told(t))))
 	send(t, b, cdppage.SetBypassCSP, cdppage.SetBypassCSPParams{Enabled: true}) // axe is not part of the page
 	for _, c := range []struct {
