@@ -52,7 +52,8 @@ type Load struct {
 	Start        time.Duration // of the step, from the start of the run: the first message is due then
 	// messages due that long after Start are not sent, open loop only; 0 for no limit. Run waits for its ctx
 	Until time.Duration
-	Mix   Mix // the variants of the messages; the zero value is variant 0 alone
+	Mix   Mix   // the variants of the messages; the zero value is variant 0 alone
+	Draws Draws // of a schedule with random arrivals
 	// Timed: [Producer.Expire] is called while messages are in flight.
 	Timed bool
 	// Resend sends messages again that end without an answer, until they are confirmed or the load is over.
@@ -62,8 +63,9 @@ type Load struct {
 // Producer makes the load of one driver.Producer, step by step.
 type Producer struct {
 	cfg       ProducerConfig
-	load      Load // of Run's goroutine
-	turn      int  // place in the cycle of the mix, of Run's goroutine
+	load      Load      // of Run's goroutine
+	turn      int       // place in the cycle of the mix, of Run's goroutine
+	arrivals  *arrivals // of random arrivals, of Run's goroutine
 	clock     *Clock
 	rec       *stats.ProducerRecorder
 	producer  driver.Producer
@@ -115,6 +117,7 @@ func (p *Producer) Attach(producer driver.Producer) {
 // the producer cannot continue. Messages may still be in flight when it returns. Runs follow each other.
 func (p *Producer) Run(ctx context.Context, load Load) error {
 	p.load, p.measured = load, false
+	p.arrivals = load.Draws.arrivals(&load.Schedule, load.Index, load.Total)
 	// Producers begin at different places of the cycle, so that few messages of many producers are mixed, too.
 	p.turn = len(load.Mix.cycle) * load.Index / max(1, load.Total)
 	p.rec.Resume(p.clock.Now())
@@ -197,9 +200,12 @@ func (p *Producer) openLoop(ctx context.Context) error {
 	end, ends := p.load.Schedule.End()
 	ends = ends && (p.load.Until == 0 || end < p.load.Until)
 	total := uint64(p.load.Total)
-	n := uint64(p.load.Index)
+	n, limit := uint64(p.load.Index), p.load.limit()
 	due := p.load.Schedule.At(n)
-	for p.load.Count == 0 || n < p.load.Count {
+	if p.arrivals != nil {
+		due = p.arrivals.next()
+	}
+	for n < limit {
 		if stopped(ctx) {
 			return nil
 		}
@@ -263,7 +269,10 @@ func (p *Producer) openLoop(ctx context.Context) error {
 			msg.Variant = p.nextVariant()
 		}
 		next := p.load.Schedule.At(n + total)
-		msg.More = next <= now-p.load.Start && p.slots.hasRoom() && (p.load.Count == 0 || n+total < p.load.Count)
+		if p.arrivals != nil {
+			next = p.arrivals.next()
+		}
+		msg.More = next <= now-p.load.Start && p.slots.hasRoom() && n+total < limit
 		if stopped, err := p.send(ctx, &msg, index, intended, now); stopped || err != nil {
 			return err
 		}

@@ -15,9 +15,12 @@ import (
 // rounded down to a nanosecond. So message 0 of a rate is due at once, no message is due while the rate is 0, and the
 // fraction of a message that a segment leaves over is continued by the next rate above 0. C is an exact number: no
 // error adds up, over time or over segments.
+//
+// That is of even arrivals. The messages of segments with random arrivals are a Poisson process with the rate of the
+// segment: [Draws] decide when each is due, and methods such as At return what is expected.
 type Schedule struct {
 	rate  Rate       // of a schedule that is one rate for ever
-	table *timetable // of any other
+	table *timetable // of any other, and of one with random arrivals
 }
 
 // timetable is a list of segments in the form that messages are looked up in.
@@ -27,8 +30,11 @@ type timetable struct {
 	// first[i+1]. If the schedule ends, first has one more element: the number of all messages.
 	pieces []piece
 	first  []uint64
+	total  wide          // the integral at the end
 	end    time.Duration // 0 if there is none
 	peak   uint64        // in billionths of a message per second
+	// poisson: segments have random arrivals unless they say even; random: some have.
+	poisson, random bool
 }
 
 // never is the due time of a message that is never due.
@@ -65,8 +71,11 @@ func (t *timetable) dueTime(n uint64) time.Duration {
 	if i == len(t.pieces) {
 		return never
 	}
-	return t.pieces[i].dueTime(n)
+	return t.pieces[i].dueTime(product(n, wholeMessage))
 }
+
+// Random reports whether messages are due at random, in some segments at least.
+func (s Schedule) Random() bool { return s.table != nil && s.table.random }
 
 // Due returns the number of messages due before t, with At(n) < t.
 func (s Schedule) Due(t time.Duration) uint64 {

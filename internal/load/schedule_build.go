@@ -3,6 +3,7 @@ package load
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -13,8 +14,8 @@ const maxPieces = 100_000
 type builder struct {
 	timetable
 	parts uint64 // pieces and pauses of all segments
-	now   wide   // the integral at the end
 	open  bool   // it has no end
+	drawn bool   // the present segment has random arrivals
 }
 
 func (b *builder) add(g segment) error {
@@ -34,6 +35,7 @@ func (b *builder) add(g segment) error {
 	}
 	b.parts += parts
 	b.segments = append(b.segments, g)
+	b.drawn = g.Arrivals == arrivalsPoisson || g.Arrivals == "" && b.poisson
 	from, _ := g.From.billionths()
 	to, _ := g.To.billionths()
 	switch g.Kind {
@@ -71,11 +73,12 @@ func (b *builder) stair(g segment, from, to uint64) {
 // piece appends a piece; a length of 0 is unlimited.
 func (b *builder) piece(from, to uint64, length time.Duration) {
 	if from > 0 || to > 0 {
-		p := piece{start: b.end, length: uint64(length), from: from, to: to, base: b.now}
+		p := piece{start: b.end, length: uint64(length), from: from, to: to, base: b.total, random: b.drawn}
 		b.pieces = append(b.pieces, p)
-		b.first = append(b.first, b.now.messages())
-		b.now = b.now.plus(product(from+to, p.length))
+		b.first = append(b.first, b.total.messages())
+		b.total = b.total.plus(product(from+to, p.length))
 		b.peak = max(b.peak, from, to)
+		b.random = b.random || b.drawn
 	}
 	b.end += length
 	b.open = length == 0
@@ -88,10 +91,20 @@ func (b *builder) schedule() (Schedule, error) {
 	if b.open {
 		b.end = 0
 	} else {
-		b.first = append(b.first, b.now.messages())
+		b.first = append(b.first, b.total.messages())
 	}
 	t := b.timetable
 	return Schedule{table: &t}, nil
+}
+
+// Poisson returns the schedule with random arrivals in the segments that do not say even. The closed loop stays.
+func (s Schedule) Poisson() (random Schedule, err error) {
+	if s.IsZero() {
+		return s, nil
+	}
+	random, err = parseSegments(strings.Split(s.String(), ","), true)
+	random.rate = s.rate
+	return random, err
 }
 
 // Scale returns the schedule with all lengths multiplied by a factor above 0, and the same rates. It returns the
@@ -106,7 +119,7 @@ func (s Schedule) Scale(factor float64) Schedule {
 		}
 		return max(time.Duration(float64(d)*factor), time.Millisecond)
 	}
-	var b builder
+	b := builder{timetable: timetable{poisson: s.table.poisson}}
 	for _, g := range s.table.segments {
 		g.Length, g.Every, g.Burst = scaled(g.Length), scaled(g.Every), scaled(g.Burst)
 		if g.Kind == segmentStair {
@@ -120,5 +133,6 @@ func (s Schedule) Scale(factor float64) Schedule {
 	if err != nil {
 		return s
 	}
+	shorter.rate = s.rate
 	return shorter
 }

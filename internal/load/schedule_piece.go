@@ -17,16 +17,15 @@ type piece struct {
 	length   uint64 // nanoseconds, below 2^63; 0 if the piece has no end
 	from, to uint64 // the rates at its ends, equal or not
 	base     wide   // the integral at its start
+	random   bool   // its messages are a Poisson process
 }
 
 // wholeMessage is one message in units of the integral.
 const wholeMessage = 2_000_000_000_000_000_000
 
-// dueTime returns the intended time of message n, which is one of the piece's.
-func (p *piece) dueTime(n uint64) time.Duration {
-	var x wide // the part of the integral that belongs to this piece
-	x.hi, x.lo = bits.Mul64(n, wholeMessage)
-	x = x.minus(p.base)
+// dueTime returns the time at which the integral exceeds x, which is one of the piece's.
+func (p *piece) dueTime(x wide) time.Duration {
+	x = x.minus(p.base) // the part that belongs to this piece
 	var after uint64
 	switch {
 	case p.from != p.to:
@@ -148,6 +147,8 @@ func (a wide) times(b uint64) wider {
 	mid, carry := bits.Add64(mid, more, 0)
 	return wider{hi + carry, mid, lo}
 }
+
+func (a wide) less(b wide) bool { return a.hi < b.hi || a.hi == b.hi && a.lo < b.lo }
 
 func (a wide) float() float64 { return float64(a.hi)*(1<<64) + float64(a.lo) }
 

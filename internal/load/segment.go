@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,6 +24,8 @@ const (
 	segmentPause    segmentKind = "pause"
 )
 
+const arrivalsEven, arrivalsPoisson = "even", "poisson"
+
 // segment is a part of a [Schedule]. Zero rates are 0 messages per second.
 type segment struct {
 	Kind     segmentKind
@@ -32,10 +35,16 @@ type segment struct {
 	Every    time.Duration // stair: length of a step; burst: from one burst to the next
 	Burst    time.Duration // burst: length of one
 	Over     Rate          // burst: rate between the bursts
+	Arrivals string        // empty for those of the whole schedule
 }
 
 // String returns the segment in the form that [ParseSchedule] reads.
 func (g segment) String() string {
+	return strings.TrimPrefix(g.Arrivals+" "+g.rateText(), " ")
+}
+
+// rateText returns the segment without its arrivals.
+func (g segment) rateText() string {
 	length := timeText(g.Length)
 	switch {
 	case g.Kind == segmentPause:
@@ -78,6 +87,8 @@ func timeText(d time.Duration) string {
 //	stair 1000 to 5000 by 1000 every 30s             steps up or down; the last one has the last rate; one end may be 0
 //	burst 10000 for 1s every 10s for 5m [over 500]   bursts, the first one at once; the rate between them, 0 if none
 //	pause 10s                                        nothing is due, and nothing is made up for afterwards
+//
+// The word poisson or even, before or after a segment, sets its arrivals.
 func ParseSchedule(text string) (Schedule, error) {
 	parts := strings.Split(text, ",")
 	if len(parts) == 1 {
@@ -88,7 +99,11 @@ func ParseSchedule(text string) (Schedule, error) {
 	if plain, ok := plainRate(text); ok {
 		return Schedule{}, fmt.Errorf("must be a number of messages per second without commas and units: write %s", plain)
 	}
-	var b builder
+	return parseSegments(parts, false)
+}
+
+func parseSegments(parts []string, poisson bool) (Schedule, error) {
+	b := builder{timetable: timetable{poisson: poisson}}
 	for i, part := range parts {
 		part = strings.TrimSpace(part)
 		g, err := parseSegment(part)
@@ -126,6 +141,7 @@ func plainRate(text string) (plain string, ok bool) {
 // parseSegment reads one segment.
 func parseSegment(text string) (g segment, err error) {
 	r := reader{words: strings.Fields(text)}
+	g.Arrivals = r.arrivals()
 	if len(r.words) == 0 {
 		return g, errors.New("is empty; must be a rate such as 5000 for 30s, a ramp, stair, burst or pause")
 	}
@@ -189,6 +205,9 @@ func (g *segment) check() error {
 	}
 	if (g.Kind == segmentRamp || g.Kind == segmentStair) && g.From.IsZero() && g.To.IsZero() {
 		return errors.New("must have a rate above 0 at one end at least, or be a pause")
+	}
+	if g.Kind == segmentPause && g.Arrivals != "" {
+		return fmt.Errorf("a pause has no arrivals: leave %s out", g.Arrivals)
 	}
 	if g.Kind == segmentBurst {
 		if g.Burst >= g.Every {
@@ -255,6 +274,18 @@ func (r *reader) read(parts ...any) {
 			*to = r.time()
 		}
 	}
+}
+
+// arrivals removes the word for arrivals before or after a segment.
+func (r *reader) arrivals() (word string) {
+	for _, i := range []int{0, len(r.words) - 1} {
+		if len(r.words) > 1 && (r.words[i] == arrivalsEven || r.words[i] == arrivalsPoisson) {
+			word = r.words[i]
+			r.words = slices.Delete(r.words, i, i+1)
+			return word
+		}
+	}
+	return ""
 }
 
 func (r *reader) word(want string) {
