@@ -141,6 +141,7 @@ func (a *app) printPlan(p *prepared) error {
 	for _, note := range append(notes, p.Plan.Notes()...) {
 		comments = append(comments, "note: "+note)
 	}
+	p.Plan.DrawSeed()
 	text, err := plan.YAML(p.Plan, a.secrets.Field, comments...)
 	if err != nil {
 		return err

@@ -184,7 +184,10 @@ func (a *app) newSearch(ready config.Ready, again func() (config.Ready, error)) 
 		if err != nil {
 			return nil, err
 		}
-		searched(ready.Plan).Rate.Schedule, err = load.ParseSchedule(rate)
+		g := searched(ready.Plan)
+		if g.Rate.Schedule, err = load.ParseSchedule(rate); err == nil && g.Poisson {
+			g.Rate.Schedule, err = g.Rate.Poisson()
+		}
 		return a.newRun(ready), err
 	}
 	return s, errs

@@ -95,6 +95,12 @@ func (r *resolver) makeGroup(f *driver.Factory, destinations []string, brokers [
 	if r.Group.Tx {
 		g.TransactionSize = max(g.TransactionSize, 1)
 	}
+	if g.Poisson {
+		var err error
+		if g.Rate.Schedule, err = g.Rate.Poisson(); err != nil {
+			r.refuse("", "--rate %s: %v", g.Rate, err)
+		}
+	}
 	r.applyFailover(&g, brokers)
 	r.refuseContradictions(&g)
 	r.setDestinations(&g, f, destinations)

@@ -52,6 +52,7 @@ type Config struct {
 func Run(ctx context.Context, stop <-chan struct{}, c *Config, reporter report.Reporter) (*stats.Summary, error) {
 	r := newRun(c)
 	r.step = r.steps[0]
+	r.step.prepareDraws(r.plan.Seed)
 	loading, endLoading := interruptible(ctx, stop)
 	defer endLoading()
 	err := r.openStep(loading)

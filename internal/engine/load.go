@@ -211,7 +211,9 @@ func (r *run) setRelativeRates() error {
 			return fmt.Errorf("the rate of group %s in step %s: %w", u.plan.Name, r.step.plan.Name, err)
 		}
 		g := *u.plan // a copy: the plan does not change
-		g.Rate.Schedule = load.ConstantSchedule(rate)
+		if g.Rate.Schedule = load.ConstantSchedule(rate); g.Poisson {
+			g.Rate.Schedule, _ = g.Rate.Schedule.Poisson() // of six decimals, which are exact
+		}
 		u.plan = &g
 	}
 	return nil
@@ -244,6 +246,9 @@ func (s *step) demandOf(u *use) (all uint64, measured stats.Offered) {
 	span := s.loaded
 	if s.plan.Duration > 0 {
 		span = min(span, s.plan.Duration)
+	}
+	if rate.Random() {
+		return s.drawnDemand(u, span)
 	}
 	due := rate.Due(span)
 	if u.plan.Count > 0 {

@@ -80,6 +80,10 @@ func (r *run) checkSilence(limit time.Duration, q *quiet[signs]) error {
 			seen.sent += sent
 		}
 		waiting += inFlight
+		if u.awaitsDraw() {
+			q.lasted, q.looked = 0, time.Now()
+			return nil
+		}
 		left := u.ownShare(u.toSend()) > sent
 		// The schedule counts the messages of all shards.
 		due := u.plan.Rate.At(sent / uint64(len(u.producers)) * uint64(u.allProducers)) //nolint:gosec // not negative

@@ -41,6 +41,8 @@ type use struct {
 	// warm-up.
 	base, measuredBase uint64
 
+	draws load.Draws // of random arrivals
+
 	due, sentInStep uint64 // as of the end of the step
 	offered         stats.Offered
 }
@@ -123,6 +125,7 @@ func (r *run) runNextStep(ctx, loading context.Context, end ending) ending {
 	case err != nil:
 		return ending{reason: "step " + following.plan.Name + " could not begin", err: err}
 	}
+	following.prepareDraws(r.plan.Seed)
 	following.start = r.clock.Now()
 	return r.loadStep(loading)
 }
@@ -217,6 +220,8 @@ func (s *step) target(group string) (perSecond float64) {
 		case len(u.producers) == 0 || group != "" && u.plan.Name != group:
 		case u.plan.Rate.IsZero():
 			return 0
+		case u.plan.Rate.Random() && u.offered.Rate > 0: // what was due
+			perSecond += u.offered.Rate
 		default:
 			perSecond += u.plan.Rate.Average(s.loaded) * float64(len(u.producers)) / float64(u.allProducers)
 		}

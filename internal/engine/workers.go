@@ -77,7 +77,7 @@ func (r *run) startProducers(ctx context.Context) (finished chan struct{}, stop 
 			work := load.Load{
 				Index: p.index, Total: u.allProducers, Schedule: u.plan.Rate.Schedule, Count: u.plan.Count, Start: r.step.start,
 				Until: r.step.plan.Duration,
-				Mix:   u.mix,
+				Mix:   u.mix, Draws: u.draws,
 				Timed: u.sendTimeout() > 0, Resend: u.plan.Resend,
 			}
 			send := p.load.Run

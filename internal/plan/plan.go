@@ -6,6 +6,7 @@
 package plan
 
 import (
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -98,6 +99,8 @@ type Plan struct {
 	Allow verify.Allow
 	// Shard is the part of the run that this process has.
 	Shard Shard `set:"shard,flag" section:"Several load hosts" arg:"NUMBER/COUNT" help:"run shard NUMBER of COUNT, such as 2/5; COUNT alone takes the number from JOB_COMPLETION_INDEX"`
+	// Seed decides random arrivals; 0 for one that DrawSeed chooses.
+	Seed uint64 `set:"seed" section:"Load" range:"1.." none:"random, in plan.yaml" help:"seed of random arrivals"`
 	// Thresholds are thresholds on the metrics of the run.
 	Thresholds []threshold.Threshold `set:"threshold,shape,daily" section:"Output" arg:"DEMAND" help:"METRIC OP VALUE, such as 'ack.p99 < 50ms'; else exit status 3. May be repeated; see perfmq scenario metrics"`
 	// StallThreshold is the length from which on a time without answers or deliveries is a stall; 0 for none.
@@ -153,6 +156,17 @@ const (
 	OnlyBroker = "broker" // the broker of a scenario without brokers
 )
 
+// DrawSeed sets the seed of a plan with random arrivals that has none, for all shards the same.
+func (p *Plan) DrawSeed() {
+	switch {
+	case p.Seed > 0 || !p.any(func(g *Group) bool { return g.Poisson || g.Rate.Random() }):
+	case p.RunID > 0 && !p.Shard.IsZero():
+		p.Seed = uint64(p.RunID)
+	default:
+		p.Seed = 1 + rand.Uint64N(1e9) //nolint:gosec // no secret
+	}
+}
+
 // Rated reports whether any messages of the plan have intended times.
 func (p *Plan) Rated() bool {
 	return p.any(func(g *Group) bool { return g.Role.Produces() && g.Rated() })
@@ -193,6 +207,8 @@ type Group struct {
 
 	// Rate is the target of all producers together; the zero value means as fast as possible.
 	Rate Rate `set:"rate,relative,daily" roles:"producer" section:"Load" arg:"N" join:", " none:"as fast as possible" help:"messages per second of all producers, such as 30k or 0.5; or segments, such as 'ramp 0 to 5000 for 60s, pause 10s'"`
+	// Poisson makes arrivals random, but in segments of the rate that say even.
+	Poisson bool `set:"arrivals" roles:"producer" words:"even,poisson" default:"even" help:"even, or poisson (random)"`
 	// Count is the total of messages to send (or, for a consumer, to receive); 0 means no limit.
 	Count uint64 `set:"message-count,daily" none:"no limit" help:"exact number of messages to send; of a consumer, to receive (several consumers may receive some more)"`
 	// Resend sends messages again that ended without an answer, with the same number.

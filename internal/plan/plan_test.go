@@ -135,6 +135,7 @@ func TestMistakes(t *testing.T) {
 			"shared on both", func(p *flat) { p.Shared, p.Destinations = 2, append(p.Destinations, topic) },
 			"--shared does not work with queues and topics together", "leave one",
 		},
+		{"arrivals of no rate", func(p *flat) { p.Poisson = true }, "--arrivals poisson needs --rate", "--rate"},
 		{"keep what", func(p *flat) { p.KeepSubscription = true }, "--keep-subscription needs --durable", "--durable"},
 		{
 			"warm-up too long", func(p *flat) { p.Warmup, p.Duration = 20*time.Second, 20*time.Second },

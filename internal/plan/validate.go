@@ -21,6 +21,9 @@ func (p *Plan) Validate(drivers Drivers) error {
 	v.stomp = slices.ContainsFunc(p.Brokers(), func(b *Broker) bool { return b.Protocol == "stomp" })
 	v.unmet(p)
 	v.shards(p)
+	poisson := func(g *Group) bool { return g.Poisson }
+	v.wrong(p.any(poisson) && !p.any(func(g *Group) bool { return g.Poisson && g.Rated() }),
+		Needs("--arrivals poisson", "--rate"))
 	elsewhere := p.elsewhere()
 	v.thresholds(p.Thresholds, elsewhere, "", p.Steps)
 	for i := range p.Steps {

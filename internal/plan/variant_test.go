@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -88,6 +89,22 @@ func TestJSONOfBodies(t *testing.T) {
 		require.Equal(t, string(scenario), string(text))
 	}
 	require.Len(t, seen, 3)
+}
+
+// A plan with random arrivals gets a seed, all shards the same, which does not make it another plan.
+func TestDrawSeed(t *testing.T) {
+	p := valid()
+	p.DrawSeed()
+	require.Zero(t, p.Seed)
+	unchanged := func(s string) string { return s }
+	p.Poisson = true
+	before := musttest.Get(JSON(p.Plan, unchanged))(t)
+	p.DrawSeed()
+	require.NotZero(t, p.Seed)
+	require.Equal(t, string(before), string(musttest.Get(JSON(p.Plan, unchanged))(t)))
+	p.Seed, p.RunID, p.Shard = 0, 77, Shard{Number: 2, Of: 3}
+	p.DrawSeed()
+	require.EqualValues(t, 77, p.Seed)
 }
 
 func TestValidateMix(t *testing.T) {

@@ -57,8 +57,8 @@ func (t *tree) rows(of any, wanted func(*Row) bool) {
 func JSON(p *Plan, clean func(string) string) (json.RawMessage, error) {
 	var t tree
 	t.add("name", p.Name)
-	without := []string{"embedded", "embedded-faults", "broker-count"} // they do not change the load
-	var allowed []string                                               // outcomes that do not fail the run
+	without := []string{"embedded", "embedded-faults", "broker-count", "seed"} // the load is the same
+	var allowed []string                                                       // outcomes that do not fail the run
 	for _, r := range Rows(&p.Allow) {
 		without = append(without, r.Name)
 		if p.Verify && r.Value.Bool() {

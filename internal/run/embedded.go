@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -106,6 +107,9 @@ func stored(p *plan.Plan) (messages, bytes int64) {
 			n := g.Count
 			if due := g.Rate.Due(s.Duration); n == 0 || due > 0 && due < n {
 				n = due
+				if g.Rate.Random() { // hardly ever more
+					n += 8*uint64(math.Sqrt(float64(due))) + 64
+				}
 			}
 			messages += int64(n)
 			bytes += g.Bytes(int64(n)) + int64(n)*overhead

@@ -68,6 +68,7 @@ type Run struct {
 // Do carries the run out.
 func (r *Run) Do() Ending {
 	r.Plan.MakeBodies()
+	r.Plan.DrawSeed()
 	if r.Plan.Threads > 0 {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(r.Plan.Threads))
 	}

@@ -36,6 +36,12 @@ func (r *ProducerRecorder) Waited(now time.Duration) {
 	r.waiting.Store(0)
 }
 
+// AwaitsDue reports whether the producer waits until its next message is due.
+func (r *ProducerRecorder) AwaitsDue() bool {
+	since := r.waiting.Load()
+	return since > 0 && since%int64(numWaitKinds) == int64(WaitDue)
+}
+
 // Resume ends the wait, if there is one, from the end of the last step's load to the beginning of the next step's.
 func (r *ProducerRecorder) Resume(now time.Duration) {
 	if r.waiting.Load() > 0 {
