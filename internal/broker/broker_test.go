@@ -117,7 +117,8 @@ func TestControl(t *testing.T) {
 		if method != http.MethodGet {
 			r.Header.Set(ControlHeader, "1")
 		}
-		answer := musttest.Get(http.DefaultClient.Do(r))(t)
+		answer, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
 		defer answer.Body.Close()
 		text := musttest.Get(io.ReadAll(answer.Body))(t)
 		return answer.StatusCode, string(text)

@@ -43,7 +43,8 @@ func read(t *testing.T, url string) string {
 	t.Helper()
 	r := musttest.Get(http.NewRequestWithContext(context.Background(), http.MethodGet, url, nil))(t)
 	r.Close = true
-	answer := musttest.Get(http.DefaultClient.Do(r))(t)
+	answer, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
 	defer answer.Body.Close()
 	text := musttest.Get(io.ReadAll(answer.Body))(t)
 	return string(text)

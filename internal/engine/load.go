@@ -212,7 +212,7 @@ func (r *run) setRelativeRates() error {
 		}
 		g := *u.plan // a copy: the plan does not change
 		if g.Rate.Schedule = load.ConstantSchedule(rate); g.Poisson {
-			g.Rate.Schedule, _ = g.Rate.Schedule.Poisson() // of six decimals, which are exact
+			g.Rate.Schedule, _ = g.Rate.Poisson() // of six decimals, which are exact
 		}
 		u.plan = &g
 	}

@@ -163,7 +163,8 @@ func TestLargeBodies(t *testing.T) {
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://"+s.Addr().String(), strings.NewReader(strings.Repeat("x", 1<<20)))
 	require.NoError(t, err)
 	r.Close = true
-	response := musttest.Get(http.DefaultTransport.RoundTrip(r))(t)
+	response, err := http.DefaultTransport.RoundTrip(r)
+	require.NoError(t, err)
 	require.NoError(t, response.Body.Close())
 	assert.Equal(t, http.StatusRequestEntityTooLarge, response.StatusCode)
 }
@@ -192,7 +193,8 @@ func TestHalfOpen(t *testing.T) {
 					defer client.Close()
 					go func() { _, _ = io.WriteString(client, request) }()
 					if i == maxConnections {
-						response := musttest.Get(http.ReadResponse(bufio.NewReader(client), nil))(t)
+						response, err := http.ReadResponse(bufio.NewReader(client), nil)
+						require.NoError(t, err)
 						require.NoError(t, response.Body.Close())
 						require.Equal(t, http.StatusNoContent, response.StatusCode)
 					} else {

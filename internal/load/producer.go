@@ -201,10 +201,7 @@ func (p *Producer) openLoop(ctx context.Context) error {
 	ends = ends && (p.load.Until == 0 || end < p.load.Until)
 	total := uint64(p.load.Total)
 	n, limit := uint64(p.load.Index), p.load.limit()
-	due := p.load.Schedule.At(n)
-	if p.arrivals != nil {
-		due = p.arrivals.next()
-	}
+	due := p.nextDue(n)
 	for n < limit {
 		if stopped(ctx) {
 			return nil
@@ -268,10 +265,7 @@ func (p *Producer) openLoop(ctx context.Context) error {
 		if p.mixed() {
 			msg.Variant = p.nextVariant()
 		}
-		next := p.load.Schedule.At(n + total)
-		if p.arrivals != nil {
-			next = p.arrivals.next()
-		}
+		next := p.nextDue(n + total)
 		msg.More = next <= now-p.load.Start && p.slots.hasRoom() && n+total < limit
 		if stopped, err := p.send(ctx, &msg, index, intended, now); stopped || err != nil {
 			return err
@@ -282,6 +276,14 @@ func (p *Producer) openLoop(ctx context.Context) error {
 		n, due = n+total, next
 	}
 	return nil
+}
+
+// nextDue returns when message n is due, the next one of the producer.
+func (p *Producer) nextDue(n uint64) time.Duration {
+	if p.arrivals != nil {
+		return p.arrivals.next()
+	}
+	return p.load.Schedule.At(n)
 }
 
 // brokerWait returns the driver's wait for the broker within a hand-over that took that long.

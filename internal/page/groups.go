@@ -10,7 +10,7 @@ func groupTable(r *Run) Table {
 	shown := []column{
 		{"due", "", "due", ""},
 		{"total", "", "sent", ""},
-		{"succeeded", "", "completed", ""},
+		{"completed", "", "completed", ""},
 		{"failed", "", "failed", ""},
 		{unconfirmed, "", unconfirmed, ""},
 		{"ack 50%", "", "ack.p50", "ms"},

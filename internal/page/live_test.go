@@ -23,7 +23,8 @@ func get(t *testing.T, method, url, host string) (int, string, http.Header) {
 	r := musttest.Get(http.NewRequestWithContext(t.Context(), method, url, nil))(t)
 	r.Host = host
 	r.Close = true
-	answer := musttest.Get(http.DefaultClient.Do(r))(t)
+	answer, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
 	defer answer.Body.Close()
 	text := musttest.Get(io.ReadAll(answer.Body))(t)
 	return answer.StatusCode, string(text), answer.Header

@@ -375,7 +375,7 @@ func TestUnconfirmed(t *testing.T) {
 	assert.NotContains(t, messages([]*Run{run}).Head, unconfirmed)
 	p.Unconfirmed = 15
 	table := messages([]*Run{run})
-	assert.Equal(t, []string{"total", "succeeded", "failed", unconfirmed}, table.Head[2:6])
+	assert.Equal(t, []string{"total", "completed", "failed", unconfirmed}, table.Head[2:6])
 	assert.Equal(t, []string{"650", "650", "10", "15"}, table.Rows[0][2:6])
 	assert.Equal(t, "Sent 650 messages in 7.10 s; 650 completed, 10 failed, 15 unconfirmed, 650 received.", run.lines()[0].counted())
 }

@@ -155,7 +155,7 @@ func TestTablesOutOfPage(t *testing.T) {
 	name, text := b.download(t, `#t-messages [data-as=csv]`)
 	assert.Equal(t, "a-run-1-messages.csv", name)
 	lines := strings.Split(text, "\r\n")
-	assert.Equal(t, "run,elapsed s,send: total,send: succeeded,send: failed,send: average/s", strings.Join(strings.Split(lines[0], ",")[:6], ","))
+	assert.Equal(t, "run,elapsed s,send: total,send: completed,send: failed,send: average/s", strings.Join(strings.Split(lines[0], ",")[:6], ","))
 	assert.Equal(t, "run,7.1,12345,650,0,100", strings.Join(strings.Split(lines[1], ",")[:6], ","))
 	_, text = b.download(t, `#t-failures-by-class [data-as=csv]`)
 	assert.Equal(t, "class,messages,first\r\n'=1+1,3,\"a \"\"b\"\", c\"\r\n", text)

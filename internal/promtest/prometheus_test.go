@@ -168,7 +168,8 @@ func (s server) query(expr string, at time.Time) []series {
 	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
 	defer cancel()
 	r := musttest.Get(http.NewRequestWithContext(ctx, http.MethodGet, s.URL()+"/api/v1/query?"+form.Encode(), nil))(s.t)
-	response := musttest.Get(http.DefaultClient.Do(r))(s.t)
+	response, err := http.DefaultClient.Do(r)
+	require.NoError(s.t, err)
 	defer response.Body.Close()
 	var answer struct {
 		Status, Error string
@@ -284,7 +285,8 @@ func scrape(t *testing.T, address string) string {
 	t.Helper()
 	r := musttest.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/metrics", nil))(t)
 	r.Close = true
-	response := musttest.Get(http.DefaultClient.Do(r))(t)
+	response, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
 	defer response.Body.Close()
 	body := musttest.Get(io.ReadAll(response.Body))(t)
 	return string(body)

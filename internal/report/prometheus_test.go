@@ -44,7 +44,8 @@ func request(t *testing.T, method, url string) (int, string) {
 	r := musttest.Get(http.NewRequestWithContext(ctx, method, url, nil))(t)
 	transport := &http.Transport{DisableKeepAlives: true}
 	defer transport.CloseIdleConnections()
-	response := musttest.Get(transport.RoundTrip(r))(t)
+	response, err := transport.RoundTrip(r)
+	require.NoError(t, err)
 	defer response.Body.Close()
 	body := musttest.Get(io.ReadAll(response.Body))(t)
 	return response.StatusCode, string(body)
@@ -280,7 +281,8 @@ func TestPrometheusIsLocal(t *testing.T) {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:"+strconv.Itoa(test.p.Address().(*net.TCPAddr).Port)+"/metrics", nil)
 		require.NoError(t, err)
 		r.Host, r.Close = test.host, true
-		response := musttest.Get(http.DefaultTransport.RoundTrip(r))(t)
+		response, err := http.DefaultTransport.RoundTrip(r)
+		require.NoError(t, err)
 		require.NoError(t, response.Body.Close())
 		require.Equal(t, test.status, response.StatusCode, test.host)
 	}

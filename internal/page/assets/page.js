@@ -289,9 +289,7 @@ class Chart {
     const { left, top, height, width } = u.bbox, ctx = u.ctx, r = devicePixelRatio;
     ctx.save();
     ctx.beginPath(); ctx.rect(left, top, width, height); ctx.clip();
-    const all = this.spec.marks || [], outages = all.filter(m => m.kind === 'outage');
-    for (const m of all) {
-      if (m.kind === 'stall' && outages.some(o => o.from <= m.from && o.to >= m.to)) continue;
+    for (const m of this.spec.marks || []) {
       const from = Math.round(u.valToPos(m.from, 'x', true)), to = Math.round(u.valToPos(m.to, 'x', true));
       ctx.fillStyle = css('--' + m.kind);
       ctx.fillRect(from, top, Math.max(m.kind === 'stall' || m.kind === 'outage' ? 3 * r : 1, to - from), height);
@@ -632,11 +630,17 @@ function ending(run, values) {
 const stepsOf = (run, kind = 'step') => run.bands.filter(b => b.kind === kind).map(b => ({ name: b.text, at: b.from / 1000 }));
 const moments = ['step', 'event'];
 
+/* bandsOf returns the bands of a run. An outage stands for the stall that is the same silence, too. */
+function bandsOf(run) {
+  const outages = run.bands.filter(b => b.kind === 'outage');
+  return run.bands.filter(b => b.kind !== 'stall' || !outages.some(o => Math.min(o.to, b.to) - Math.max(o.from, b.from) > 0.9 * (b.to - b.from)));
+}
+
 /* marksOf returns the marked periods of a run, and the labels of steps, events, stalls and outages. */
 function marksOf() {
   if (many()) return {};
   const run = data.runs[0], begins = stepsOf(run), labels = [], moment = [];
-  const marks = run.bands.filter(b => !moments.includes(b.kind) && (shared.warmup || b.kind !== 'warmup')).map(b => ({ ...b, from: b.from / 1000, to: b.to / 1000 }));
+  const marks = bandsOf(run).filter(b => !moments.includes(b.kind) && (shared.warmup || b.kind !== 'warmup')).map(b => ({ ...b, from: b.from / 1000, to: b.to / 1000 }));
   if (begins.length > 1) begins.forEach((s, i) => labels.push({ lane: 0, kind: 'step', text: s.name, from: s.at, to: begins[i + 1]?.at ?? run.time.at(-1) / 1000, line: true }));
   for (const e of stepsOf(run, 'event')) moment.push({ kind: 'event', text: e.name, from: e.at, line: true });
   for (const m of marks) if (m.kind === 'stall' || m.kind === 'outage') moment.push({ kind: m.kind, text: m.text.replace(/ at [\d.]+ s$/, ''), from: m.from, to: m.to });
@@ -655,7 +659,7 @@ function thinnedNote() {
 
 function markNote() {
   if (many()) return '';
-  const kinds = new Set(data.runs[0].bands.map(b => b.kind)), parts = [];
+  const kinds = new Set(bandsOf(data.runs[0]).map(b => b.kind)), parts = [];
   if (kinds.has('warmup') || kinds.has('drain')) parts.push([kinds.has('warmup') && 'warm-up', kinds.has('drain') && 'drain'].filter(Boolean).join(' and ') + ' in grey');
   if (kinds.has('stall')) parts.push('stalls in red');
   if (kinds.has('outage')) parts.push('outages in violet');
