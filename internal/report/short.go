@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -224,6 +225,16 @@ func (s *Short) ran(sum *stats.Summary) string {
 	return text + " " + words.First(s.run.Destinations, shownDestinations, ", ")
 }
 
+// verified says what became of the messages of a verification.
+func verified(r *verify.Result) string {
+	t := &r.Total
+	text := fmt.Sprintf("%d duplicated, %d damaged", t.Duplicates, t.Damaged)
+	if !r.Known {
+		return fmt.Sprintf("%d received once: %s; lost unknown", t.Once, text)
+	}
+	return fmt.Sprintf("%d of %d received once: %d lost, %s", t.Once, t.Expected, t.Lost, text)
+}
+
 // said returns the sentences about the run, the most important first, in at most that many lines but for
 // failures.
 func (s *Short) said(sum *stats.Summary, room int) (lines []string) {
@@ -246,6 +257,9 @@ func (s *Short) said(sum *stats.Summary, room int) (lines []string) {
 	add("run", s.ran(sum))
 	if sum.Limit != nil {
 		add("limit", words.Limit(sum.Limit))
+	}
+	if v := sum.Verified; v != nil && len(v.Scopes) > 0 {
+		add("verified", verified(v))
 	}
 	must = true
 	for i := range sum.Findings {

@@ -246,7 +246,11 @@ func (s *Search) conclude(found *record.Search, err error) int {
 		s.Progress.Fail(err)
 		return result.StatusFailed
 	case found.Kind() == record.Undecided:
-		s.Progress.Fail(&plan.Mistake{Text: text, Hint: "search on an idle machine, or begin with a lower --rate"})
+		hint := "search on an idle machine"
+		if found.Rate == 0 {
+			hint += ", or begin with a lower --rate"
+		}
+		s.Progress.Fail(&plan.Mistake{Text: text, Hint: hint})
 		return result.StatusUndecided
 	case !found.Held:
 		s.Progress.Fail(errors.New(text))

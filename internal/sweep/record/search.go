@@ -127,8 +127,12 @@ func (s *Search) Words() (text, why string) {
 		}
 		return "at least " + rate(s.Rate), limit
 	case Undecided:
-		return fmt.Sprintf("undecided: perfmq was the limit of %d of %d loads, and no rate was held", s.Bounded(),
-			len(s.Points)), limit
+		text := fmt.Sprintf("undecided: perfmq was the limit of %d of %d loads, and no rate was held", s.Bounded(),
+			len(s.Points))
+		if s.Rate > 0 {
+			text += "; " + rate(s.Rate) + " had passed"
+		}
+		return text, limit
 	case Nothing:
 		return "not even " + rate(s.Above) + " passes the thresholds", s.Failed.Why
 	case NotSteady:

@@ -25,7 +25,7 @@ func TestWords(t *testing.T) {
 		{AtLeast, "at least 100,000,000 msg/s", "that is as far as the search goes", Search{Rate: 1e8, Held: true, Complete: true}},
 		{Nothing, "not even 12,300 msg/s passes the thresholds", "ack.p99 < 1ms: 7ms", Search{Above: 12_300, Failed: failed, Complete: true}},
 		{Undecided, "undecided: perfmq was the limit of 2 of 3 loads, and no rate was held", "at 12,300 msg/s the limit was perfmq's processors", Search{Above: 12_300, Failed: tester, Complete: true, Points: []Point{{Rate: 20_000}, tester, tester}}},
-		{Undecided, "undecided: perfmq was the limit of 2 of 3 loads, and no rate was held", "at 12,300 msg/s the limit was perfmq's processors", Search{Rate: 400, Above: 12_300, Failed: tester, Complete: true, Points: []Point{{Rate: 400, Kept: true}, tester, tester}}},
+		{Undecided, "undecided: perfmq was the limit of 2 of 3 loads, and no rate was held; 400 msg/s had passed", "at 12,300 msg/s the limit was perfmq's processors", Search{Rate: 400, Above: 12_300, Failed: tester, Complete: true, Points: []Point{{Rate: 400, Kept: true}, tester, tester}}},
 		{NotSteady, "no rate was held: the broker, or the machine, is not steady; the last that was tried is 12,300 msg/s", "ack.p99 < 1ms: 7ms", Search{Rate: 400, Above: 12_300, Failed: failed, Complete: true}},
 		{Open, "the search has not come to its end; 0.5 msg/s had passed", "", Search{Rate: 0.5}},
 		{Open, "the search has not come to its end; no rate had passed", "", Search{}},
