@@ -30,7 +30,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// TestLocal: those who know the machine are let in, pages in a browser are not.
+// TestLocal: requests by the name of the machine are answered, pages in a browser are not.
 func TestLocal(t *testing.T) {
 	h := Local([]string{"", "named.example", "box"}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
 	for _, c := range []struct {
@@ -104,7 +104,8 @@ func (p *pipes) dial() net.Conn {
 	return client
 }
 
-// TestSlowClients: who says nothing, or never ends a request, or does not take the answer, is not waited for.
+// TestSlowClients: the server does not wait for a client that says nothing, never ends a request, or does not take the
+// answer.
 func TestSlowClients(t *testing.T) {
 	for name, c := range map[string]struct {
 		send  string
@@ -150,7 +151,7 @@ func TestSlowClients(t *testing.T) {
 	}
 }
 
-// TestLargeBodies: nobody sends what is not wanted.
+// TestLargeBodies: a body that is not wanted is not read.
 func TestLargeBodies(t *testing.T) {
 	l := musttest.Get(TCP(context.Background(), "metrics", "--metrics", ":0"))(t)
 	s := Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -36,7 +36,7 @@ func write(args []string) error {
 	return pages(args[0], cli.Commands(cli.Env{Factories: drivers.All()}))
 }
 
-// pages writes the page of a command and those of the commands below it.
+// pages writes the pages of a command and of the commands below it.
 func pages(dir string, cmd *cobra.Command) error {
 	text, err := help(cmd)
 	if err != nil {

@@ -30,7 +30,7 @@ func TestIDText(t *testing.T) {
 	require.Len(t, longest.Append(nil), driver.MaxIDText)
 }
 
-// A text of which anything is changed is garbled, or says something else: it is never taken for the same ID.
+// A changed text is garbled, or says something else: it is never taken for the same ID.
 func TestGarbledID(t *testing.T) {
 	t.Parallel()
 	require.NotEqual(t, driver.ID{}, driver.GarbledID())

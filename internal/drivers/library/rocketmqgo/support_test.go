@@ -9,7 +9,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// TestRefusal: the texts are those of the library, ProcessSendResponse in internal/client.go and sendSync in
+// TestRefusal: the texts come from the library: ProcessSendResponse in internal/client.go and sendSync in
 // producer/producer.go.
 func TestRefusal(t *testing.T) {
 	for text, want := range map[string]struct {
