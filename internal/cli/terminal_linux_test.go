@@ -112,7 +112,7 @@ steps:
 	status, text := onTerminal(t, []string{"LANG=C.UTF-8", "TERM=dumb"}, "run", file)
 	require.Equal(t, exitThreshold, status)
 	lines := seen(text)
-	require.Regexp(t, `^step 1 of 2 one: [\d.]+ s, completed [\d.]+/s, received [\d.]+/s,`, lines[1])
+	require.Regexp(t, `^step 1 of 2 one: [\d.]+ s, completed [\d.]+/s, received [\d.]+/s`, lines[1]) // perhaps 0 on a busy machine
 	require.Regexp(t, `(?m)^step 2 of 2 two: [\d.]+ s, completed `, strings.Join(lines, "\n"))
 	require.Contains(t, text, "FAILED received > 1000")
 	require.Equal(t, 1, strings.Count(text, "step 1 of 2"))
