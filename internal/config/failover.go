@@ -38,7 +38,7 @@ func isFailover(url string) bool {
 	return len(url) >= len(failoverScheme) && strings.EqualFold(url[:len(failoverScheme)], failoverScheme)
 }
 
-// hostsURL returns a URL of the hosts alone: of a failover URL, that of its hosts.
+// hostsURL returns the URL with the hosts of a failover URL; any other URL as it is.
 func hostsURL(url string) string {
 	if isFailover(url) {
 		if f, err := parseFailover(url); err == nil {

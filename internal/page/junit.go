@@ -49,7 +49,7 @@ func (p *Page) JUnit(w io.Writer) error {
 		j.AddSearch(scenario, p.search, took)
 	case p.sweep != nil:
 		j.AddSweep(p.sweep, results)
-	case len(p.Runs) == 1:
+	case len(p.Runs) == 1 && len(p.absent) == 0:
 		j.Add("", p.Runs[0].Result)
 	default:
 		for _, r := range append(slices.Clone(p.Runs), p.absent...) {

@@ -180,6 +180,12 @@ func TestJUnitOfSweepAndSearch(t *testing.T) {
 	p = musttest.Get(Read(absent, filepath.Join(dir, first)))(t)
 	assert.Contains(t, junitOf(t, p).outcomes(), "fail demo/before / 2: problem")
 
+	alone := t.TempDir() // neither of two sweeps left a result but for one
+	require.NoError(t, s.Write(alone))
+	p = musttest.Get(Read(absent, alone))(t)
+	require.Len(t, p.Runs, 1)
+	assert.Len(t, junitOf(t, p).Suites, 4)
+
 	search := searchedIn(t, filepath.Join(dir, "search"))
 	p = musttest.Get(Read(filepath.Join(dir, "search")))(t)
 	j = junitOf(t, p)

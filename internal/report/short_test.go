@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -21,6 +22,15 @@ func spread(around time.Duration) *result.Latency {
 		l.Record(around*time.Duration(60+i%80)/100 + around*time.Duration(i/990)*7)
 	}
 	return l
+}
+
+// TestVerified: the counts of a verification fit one line; lost is unknown where a side is missing.
+func TestVerified(t *testing.T) {
+	r := &verify.Result{}
+	r.Total.Expected, r.Total.Once, r.Total.Lost, r.Total.Duplicates, r.Total.Damaged = 1000, 990, 7, 3, 2
+	require.Equal(t, "990 received once: 3 duplicated, 2 damaged; lost unknown", verified(r))
+	r.Known = true
+	require.Equal(t, "990 of 1000 received once: 7 lost, 3 duplicated, 2 damaged", verified(r))
 }
 
 // shortRuns returns summaries of runs by name.
