@@ -86,6 +86,7 @@ amqp client --message-count 1000 --max-pending 100 --producers 3 --consumers 4 -
 amqp client --max-pending 0 --duration 10
 amqp client --message-size 64KiB --fill zeros
 amqp client --message-size 1KiB/80:64KiB/15:8/5
+amqp client --message-size lognormal:2KiB:1.0 --fill zeros --seed 7
 amqp client --message-size 1:2:3
 amqp producer --body-file body.txt
 amqp producer --body-file bodies

@@ -33,7 +33,7 @@ func (r *resolver) makeVariants(b *plan.Broker) []plan.Variant {
 		list = r.readBodies(file)
 	} else {
 		for _, s := range r.Message.Sizes {
-			list = append(list, plan.Variant{Weight: s.Weight, BodySize: s.Bytes, Fill: r.Message.Fill})
+			list = append(list, plan.Variant{Weight: s.Weight, BodySize: s.Bytes, Law: s.Law, Fill: r.Message.Fill})
 		}
 	}
 	for i := range list {

@@ -254,8 +254,12 @@ func parseMarks(text string) (list []uint64, err error) {
 	return list, nil
 }
 
-// parseSizes reads one size, or several as fio's bssplit has them: 1KiB/80:64KiB/20. Without weights they are equal.
+// parseSizes reads one size, or several as fio's bssplit has them: 1KiB/80:64KiB/20, without weights equal ones;
+// or those of a distribution.
 func parseSizes(text string) (list []plan.Size, err error) {
+	if strings.HasPrefix(text, plan.Lognormal+":") {
+		return plan.LognormalSizes(text)
+	}
 	for part := range strings.SplitSeq(text, ":") {
 		size, weight, weighted := strings.Cut(part, "/")
 		n, err := quantity.Bytes(size, plan.MaxMessageSize)

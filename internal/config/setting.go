@@ -117,6 +117,8 @@ func newSetting(row plan.Row, section string, index int) Setting {
 		s.Places = InRun
 	case "format":
 		s.Default = "short on a terminal, else artemis"
+	case "message-size":
+		s.Help += "; or lognormal:MEDIAN:SIGMA[:MAX], by default at most 32 times the median"
 	}
 	return s
 }

@@ -2,12 +2,14 @@ package engine_test
 
 import (
 	"bytes"
+	"fmt"
 	"testing"
 	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
@@ -67,6 +69,44 @@ func TestMixAsStored(t *testing.T) {
 			}
 		})
 	}
+}
+
+// With a distribution, each producer sends each size equally often, in an order of the seed.
+func TestSizesOfADistribution(t *testing.T) {
+	orders := map[string][]int{}
+	for _, seed := range []uint64{1, 1, 2} {
+		synctest.Test(t, func(t *testing.T) {
+			b := mem.New()
+			stored := storedAt(b)
+			p := newPlan(b.Factory(), verified, func(p *flat) {
+				p.Seed, p.Producers, p.Count, p.Mix = seed, 2, 2*64*64, nil
+				for _, s := range musttest.Get(plan.LognormalSizes("lognormal:200:1"))(t) {
+					p.Mix = append(p.Mix, plan.Variant{Weight: 1, BodySize: s.Bytes, Law: s.Law, Variant: driver.Variant{Priority: -1}})
+				}
+				p.MakeBodies()
+			})
+			s, _ := run(t, p, nil)
+			require.True(t, s.Outcome.Success, "%q", s.Problems())
+			counts, order := map[int64]map[int]int{0: {}, 1: {}}, []int{}
+			for _, m := range *stored {
+				counts[m.ID.Producer][len(m.Body)]++
+				if m.ID.Producer == 0 {
+					order = append(order, len(m.Body))
+				}
+			}
+			want := map[int]int{}
+			for i := range p.Mix {
+				want[len(p.Mix[i].Body)] += 64
+			}
+			require.Equal(t, map[int64]map[int]int{0: want, 1: want}, counts)
+			key := fmt.Sprint(seed)
+			if orders[key] != nil {
+				require.Equal(t, orders[key], order)
+			}
+			orders[key] = order
+		})
+	}
+	require.NotEqual(t, orders["1"], orders["2"])
 }
 
 // storedAt returns the list of all messages that b gets from now on.

@@ -49,7 +49,7 @@ func (r *run) openGroups(ctx context.Context) error {
 		if u.open {
 			continue
 		}
-		u.open, u.mix = true, u.plan.Order()
+		u.open, u.mix = true, u.plan.Order(r.plan.Seed)
 		r.updateSpecs(u)
 		if err := r.openDrivers(ctx, u.plan); err != nil {
 			return err

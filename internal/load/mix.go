@@ -2,7 +2,9 @@ package load
 
 import (
 	"cmp"
+	"hash/crc32"
 	"math"
+	"math/rand/v2"
 	"slices"
 )
 
@@ -41,6 +43,17 @@ func NewMix(weights []int) (m Mix) {
 	}
 	return m
 }
+
+// Shuffled returns the same mix in a random order, the same for a seed and a name: [shuffledCycles] cycles are shuffled
+// together, so that each variant still has exactly its share of them.
+func (m Mix) Shuffled(seed uint64, name string) Mix {
+	cycle := slices.Repeat(m.cycle, shuffledCycles)
+	random := rand.New(rand.NewPCG(seed, uint64(crc32.ChecksumIEEE([]byte(name))))) //nolint:gosec // no secret
+	random.Shuffle(len(cycle), func(i, j int) { cycle[i], cycle[j] = cycle[j], cycle[i] })
+	return Mix{cycle}
+}
+
+const shuffledCycles = 64
 
 // CycleLength returns the length of the cycle of a mix with these weights; math.MaxInt if their sum overflows or one is
 // below 1.

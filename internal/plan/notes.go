@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
@@ -40,6 +41,10 @@ func (p *Plan) Notes() []string {
 }
 
 func (g *Group) notes() (notes []string) {
+	if law := g.law(); law != "" {
+		notes = append(notes, fmt.Sprintf("%s: %d sizes from %d to %d bytes, %d on average", law, len(g.Mix),
+			g.Mix[0].Size(), g.LargestBody(), g.meanBody()))
+	}
 	if !g.Role.Produces() && g.CommitInterval > 0 {
 		notes = append(notes, "--commit-interval is for producers, --tx-size for consumers")
 	}

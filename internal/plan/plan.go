@@ -99,8 +99,8 @@ type Plan struct {
 	Allow verify.Allow
 	// Shard is the part of the run that this process has.
 	Shard Shard `set:"shard,flag" section:"Several load hosts" arg:"NUMBER/COUNT" help:"run shard NUMBER of COUNT, such as 2/5; COUNT alone takes the number from JOB_COMPLETION_INDEX"`
-	// Seed decides random arrivals; 0 for one that DrawSeed chooses.
-	Seed uint64 `set:"seed" section:"Load" range:"1.." none:"random, in plan.yaml" help:"seed of random arrivals"`
+	// Seed decides random arrivals, and the order of sizes; 0 for one that DrawSeed chooses.
+	Seed uint64 `set:"seed" section:"Load" range:"1.." none:"random, in plan.yaml" help:"seed of random numbers"`
 	// Thresholds are thresholds on the metrics of the run.
 	Thresholds []threshold.Threshold `set:"threshold,shape,daily" section:"Output" arg:"DEMAND" help:"METRIC OP VALUE, such as 'ack.p99 < 50ms'; else exit status 3. May be repeated; see perfmq scenario metrics"`
 	// StallThreshold is the length from which on a time without answers or deliveries is a stall; 0 for none.
@@ -156,10 +156,10 @@ const (
 	OnlyBroker = "broker" // the broker of a scenario without brokers
 )
 
-// DrawSeed sets the seed of a plan with random arrivals that has none, for all shards the same.
+// DrawSeed sets the seed of a plan with random arrivals or sizes that has none, for all shards the same.
 func (p *Plan) DrawSeed() {
 	switch {
-	case p.Seed > 0 || !p.any(func(g *Group) bool { return g.Poisson || g.Rate.Random() }):
+	case p.Seed > 0 || !p.any(func(g *Group) bool { return g.Poisson || g.Rate.Random() || g.law() != "" }):
 	case p.RunID > 0 && !p.Shard.IsZero():
 		p.Seed = uint64(p.RunID)
 	default:

@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"math"
 
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/verify"
@@ -24,10 +25,9 @@ type Variant struct {
 	// Weight over the sum of all is the share of the messages.
 	Weight   int `set:"weight,made,key" range:"1..1000000" default:"1" help:"share of the message by weight"`
 	BodySize int
+	// Law is the distribution of which all variants of the group are sizes; empty for none.
+	Law string
 }
-
-// Size is one of several sizes of messages.
-type Size struct{ Bytes, Weight int }
 
 // BodySource says where the body is from.
 func (v *Variant) BodySource() string {
@@ -47,7 +47,11 @@ func (v *Variant) tree(content bool) (t tree) {
 			t.add("body", tree{{"bytes", v.Size()}, {"crc32c", fmt.Sprintf("%08x", verify.BodySum(v.Body))}})
 		}
 	} else {
-		t.add("message-size", v.Size())
+		if v.Law != "" {
+			t.add("message-size", v.Law)
+		} else {
+			t.add("message-size", v.Size())
+		}
 		if v.Fill != Random {
 			t.add("fill", v.Fill)
 		}
@@ -66,8 +70,14 @@ func (g *Group) weights() (list []int) {
 	return list
 }
 
-// Order returns the order of the variants. The group is valid.
-func (g *Group) Order() load.Mix { return load.NewMix(g.weights()) }
+// Order returns the order of the variants, by the seed of the plan if sizes have a distribution. The group is valid.
+func (g *Group) Order(seed uint64) load.Mix {
+	mix := load.NewMix(g.weights())
+	if g.law() != "" {
+		mix = mix.Shuffled(seed, g.Name)
+	}
+	return mix
+}
 
 // LargestBody returns the length of the longest body that the group sends; 0 if it sends nothing.
 func (g *Group) LargestBody() (size int) {
@@ -90,6 +100,9 @@ func (g *Group) Bytes(n int64) (bytes int64) {
 	for i := range list {
 		share := n/sum*int64(list[i].Weight) + (n%sum*int64(list[i].Weight)+sum-1)/sum
 		bytes += share * int64(list[i].Size())
+	}
+	if g.law() != "" { // hardly ever more
+		bytes += int64(4*math.Sqrt(float64(n))) * int64(g.LargestBody())
 	}
 	return bytes
 }

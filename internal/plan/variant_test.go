@@ -102,6 +102,9 @@ func TestDrawSeed(t *testing.T) {
 	p.DrawSeed()
 	require.NotZero(t, p.Seed)
 	require.Equal(t, string(before), string(musttest.Get(JSON(p.Plan, unchanged))(t)))
+	p.Poisson, p.Mix[0].Law, p.Seed = false, Lognormal, 0
+	p.DrawSeed()
+	require.NotZero(t, p.Seed)
 	p.Seed, p.RunID, p.Shard = 0, 77, Shard{Number: 2, Of: 3}
 	p.DrawSeed()
 	require.EqualValues(t, 77, p.Seed)

@@ -132,8 +132,12 @@ func (g *Group) tree(names map[*Broker]string) tree {
 	switch {
 	case !g.Role.Produces():
 		return t
-	case len(g.Mix) == 1:
-		return append(t, g.Mix[0].tree(names == nil)...)
+	case len(g.Mix) == 1 || g.law() != "":
+		t = append(t, g.Mix[0].tree(names == nil)...)
+		if names == nil && g.law() != "" {
+			t.add("body", tree{{"bytes", g.meanBody()}})
+		}
+		return t
 	}
 	var messages []any
 	turn := !slices.ContainsFunc(g.Mix, func(v Variant) bool { return v.Weight != 1 })

@@ -20,7 +20,7 @@ type planned struct {
 	Destinations                 []string
 	Producers, Consumers, Shared int
 	Count                        uint64 `json:"message-count"`
-	Size                         int64  `json:"message-size"`
+	Size                         any    `json:"message-size"` // a number, or a distribution with the mean Body.Bytes
 	Body                         struct{ Bytes int64 }
 	Messages                     []any
 	Persistent                   bool
@@ -108,11 +108,17 @@ func (b *plannedBroker) describe(r *result.Result, side string) string {
 // load describes the messages and the workers of a group, perhaps with its rate and number of messages.
 func (g *planned) load(rated bool) string {
 	sends, receives := g.Role != "consumer", g.Role != "producer"
-	n, rate, size := max(1, len(g.Destinations)), g.Rate, cmp.Or(g.Size, g.Body.Bytes)
+	n, rate, size := max(1, len(g.Destinations)), g.Rate, g.Body.Bytes
+	if number, ok := g.Size.(float64); ok {
+		size = int64(number)
+	}
 	if rate != "" && strings.Trim(rate, "0123456789.") == "" {
 		rate += " msg/s"
 	}
-	units := strings.NewReplacer("KiB", " KiB", "MiB", " MiB", "GiB", " GiB")
+	bytes := strings.NewReplacer("KiB", " KiB", "MiB", " MiB", "GiB", " GiB").Replace(quantity.FormatBytes(size))
+	if law, ok := g.Size.(string); ok {
+		bytes = law + ", " + bytes + " on average"
+	}
 	var parts []string
 	for _, part := range []struct {
 		said bool
@@ -120,7 +126,7 @@ func (g *planned) load(rated bool) string {
 	}{
 		{sends && rated, cmp.Or(rate, "as fast as possible")},
 		{rated && g.Count > 0, fmt.Sprintf("%d messages", g.Count)},
-		{sends && size > 0, units.Replace(quantity.FormatBytes(size))},
+		{sends && size > 0, bytes},
 		{sends && len(g.Messages) > 0, Plural(len(g.Messages), "kind") + " of messages"},
 		{sends && g.Persistent, "persistent"},
 		{g.Commit > 0, fmt.Sprintf("transactions of %d", g.Commit)},

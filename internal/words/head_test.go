@@ -33,6 +33,11 @@ func TestHead(t *testing.T) {
 			},
 		},
 		{
+			"sizes of a distribution", `{"steps":[{"groups":[{"role":"producer","message-size":"lognormal:2KiB:1:64KiB","body":{"bytes":3301},"producers":1,` + artemis + `}]}]}`,
+			nil,
+			[]string{"AMQP, localhost:5672", "as fast as possible, lognormal:2KiB:1:64KiB, 3301 bytes on average, 1 producer", "20 s", "27 Nov 2026 22:35 UTC"},
+		},
+		{
 			"steps", `{"steps":[{"duration":"1s","groups":[{"role":"producer","rate":"ramp 0 to 9 for 1m","producers":1,"messages":[{},{}],` + artemis + `}]},
 				{"duration":"2s","groups":[{"role":"producer","rate":"9","producers":1,"messages":[{},{}],` + artemis + `}]}]}`,
 			nil,
