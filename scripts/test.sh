@@ -30,7 +30,7 @@ export CGO_ENABLED=0
 
 # The race detector runs where goroutines meet. rocketmq-client-go has data races of its own; the drivers on the other
 # client libraries meet the detector at the embedded broker alone. In both streams the packages that take longest begin first.
-mapfile -t races < <(go list ./internal/drivers/... ./internal/{hostile,engine,reconnect,load,stats,verify,run,listen,report,transport} \
+mapfile -t races < <(go list ./internal/drivers/... ./internal/{hostile,engine,reconnect,load,stats,verify,run,listen,report,transport} ./internal/testsupport/... \
 	./internal/{broker,wire}/... ./pkg/driver/... | grep -v /internal/drivers/library)
 mapfile -t libraries < <(go list ./internal/drivers/library/... | grep -v /rocketmqgo)
 # The arithmetic of internal/load, ten times slower with the detector, runs without it.
