@@ -11,9 +11,8 @@ import (
 )
 
 const (
-	// patience bounds one question, lastPatience one at the end of a run.
-	patience     = 5 * time.Second
-	lastPatience = 5 * time.Second
+	// patience bounds one question.
+	patience = 5 * time.Second
 	// stale is the age at which a depth is no longer reported.
 	stale = 2500 * time.Millisecond
 	// maxDestinations bounds the destinations of a broker: each is a question or more per second.
@@ -111,7 +110,7 @@ func (w *Counts) Add(ctx context.Context, name string, inspector driver.Inspecto
 			maxDestinations, len(destinations))
 		return
 	}
-	w.ask(ctx, b, patience)
+	w.ask(ctx, b)
 	used := slices.ContainsFunc(b.counts, func(c count) bool { return c.first.Added.N > 0 })
 	if lag := lag(inspector); lag > 0 && used { // older messages may not be in the counters yet
 		select {
@@ -120,19 +119,19 @@ func (w *Counts) Add(ctx context.Context, name string, inspector driver.Inspecto
 			return
 		}
 		b.counts = nil
-		w.ask(ctx, b, patience)
+		w.ask(ctx, b)
 	}
 	if b.over = b.over || b.counts == nil; b.over { // later answers would lack a beginning
 		return
 	}
 	w.asking.Go(func() {
-		repeat(w.ctx, func() time.Duration { return interval }, func() bool { return w.ask(w.ctx, b, patience) })
+		repeat(w.ctx, func() time.Duration { return interval }, func() bool { return w.ask(w.ctx, b) })
 	})
 }
 
 // ask asks a broker once. It returns false when asking again is useless.
-func (w *Counts) ask(ctx context.Context, b *broker, limit time.Duration) (again bool) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+func (w *Counts) ask(ctx context.Context, b *broker) (again bool) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	select {
 	case b.turn <- struct{}{}:
@@ -213,7 +212,7 @@ func (w *Counts) Ask(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, b := range w.brokers {
 		if !b.over {
-			all.Go(func() { w.ask(ctx, b, lastPatience) })
+			all.Go(func() { w.ask(ctx, b) })
 		}
 	}
 	w.mu.Unlock()
