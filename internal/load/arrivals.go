@@ -11,22 +11,25 @@ import (
 	"time"
 )
 
-// Draws decide random arrivals. The same draws give the same due times: on any machine, since no floating point
-// decides, and in any number of shards, since each producer of a load has draws of its own.
+// Draws decide random arrivals, and how many messages each producer sends. The same draws give the same due times: on
+// any machine, since no floating point decides, and in any number of shards, since each producer of a load has draws of
+// its own.
 type Draws struct {
 	Seed   uint64        // of the plan
 	Name   string        // tells the loads of a plan apart
 	Warmup time.Duration // of the step
 	Quotas []uint64      // of a count: the messages of each producer; nil without a count
+	Skew   *Skew         // the shares of the destinations; nil for equal ones
 }
 
 // arrivals are the due times of one producer's messages. In a random piece, messages are due where the integral of the
-// rate reaches the sums of exponential variates, each times the number of producers: all producers together are a
+// rate reaches the sums of exponential variates, each over the producer's share: all producers together are a
 // Poisson process of the whole rate. In an even piece, the producer has its share of the integral's whole numbers.
 type arrivals struct {
 	table        *timetable
 	random       rand.PCG
-	index, total uint64 // of the producer, of producers
+	index, total int // of the producer, of producers
+	skew         *Skew
 
 	from  wide // the integral from which on the next message may be due
 	piece int  // that of the present message
@@ -44,8 +47,7 @@ func (d *Draws) arrivals(s *Schedule, index, total int) *arrivals {
 		return nil
 	}
 	a := &arrivals{
-		table: s.table, index: uint64(index), total: uint64(total), //nolint:gosec // not negative
-		due: never, warmup: d.Warmup,
+		table: s.table, index: index, total: total, skew: d.Skew, due: never, warmup: d.Warmup,
 	}
 	key := sha256.Sum256(fmt.Appendf(nil, "%d %d %s", d.Seed, index, d.Name))
 	a.random.Seed(binary.BigEndian.Uint64(key[:8]), binary.BigEndian.Uint64(key[8:]))
@@ -95,15 +97,21 @@ func (t *timetable) inPiece(i int, x wide) bool {
 
 // nextWhole returns the next whole number of the integral that belongs to the producer.
 func (a *arrivals) nextWhole() wide {
-	n := a.from.messages()
-	return product(n+(a.index+a.total-n%a.total)%a.total, wholeMessage)
+	own := a.skew.Share(a.from.messages(), a.index, a.total)
+	return product(a.skew.place(own, a.index, a.total), wholeMessage)
 }
 
-// variate returns an exponential variate times the number of producers, as an integral.
+// variate returns an exponential variate over the producer's share, as an integral.
 func (a *arrivals) variate() wide {
 	whole, fraction := exponential(&a.random)
-	part := product(fraction, wholeMessage).times(a.total) // the fraction is in units of 2^-64
-	return product(whole*a.total, wholeMessage).plus(wide{part.hi, part.mid})
+	total := uint64(a.total)                             //nolint:gosec // not negative
+	part := product(fraction, wholeMessage).times(total) // the fraction is in units of 2^-64
+	x := product(whole*total, wholeMessage).plus(wide{part.hi, part.mid})
+	if s := a.skew; s != nil {
+		n := len(s.shares)
+		x, _ = x.times(s.whole).over(s.shares[a.index%n] * uint64(n))
+	}
+	return x
 }
 
 // exponential returns an exponential variate of mean 1 as whole + fraction / 2^64, by von Neumann's method: it only
@@ -124,18 +132,20 @@ func exponential(random *rand.PCG) (whole, fraction uint64) {
 
 // limit returns the number below which the producer sends its messages.
 func (l *Load) limit() uint64 {
+	var quota uint64
 	switch {
 	case l.Count == 0:
 		return math.MaxUint64
 	case l.Draws.Quotas != nil:
-		return uint64(l.Index) + l.Draws.Quotas[l.Index]*uint64(l.Total) //nolint:gosec // not negative
+		quota = l.Draws.Quotas[l.Index]
 	default:
-		return l.Count
+		quota = l.Draws.Skew.Share(l.Count, l.Index, l.Total)
 	}
+	return uint64(l.Index) + quota*uint64(l.Total) //nolint:gosec // not negative
 }
 
 // maxCounted is the highest count whose messages are drawn before the load begins, in less than a second. Of more, each
-// producer sends an equal share, which is nearly what it would draw.
+// producer sends its share, which is nearly what it would draw.
 const maxCounted = 10_000_000
 
 // DrawQuotas sets the quotas of a load: how many of its first count messages are due to each producer.
@@ -158,8 +168,9 @@ func (d *Draws) quotas(s Schedule, total int, count, slack uint64) []uint64 {
 	var around []message
 	quotas, left := make([]uint64, total), count
 	if count > maxCounted {
+		shares := d.Skew.Count(count)
 		for i := range quotas {
-			quotas[i] = (count + uint64(total-1-i)) / uint64(total) //nolint:gosec // not negative
+			quotas[i] = shares.Share(count, i, total)
 		}
 		return quotas
 	}
@@ -216,8 +227,12 @@ func (a arrivals) until(t time.Duration, most int, s *Schedule) (all, warm uint6
 	for ; a.due < t && most > 0; most-- {
 		a.next()
 	}
+	weight := 1 / float64(a.total)
+	if a.skew != nil {
+		weight = a.skew.Weight(a.index)
+	}
 	expect := func(to time.Duration) uint64 {
-		return uint64(s.Between(a.due, to) * max(0, to-a.due).Seconds() / float64(a.total))
+		return uint64(s.Between(a.due, to) * max(0, to-a.due).Seconds() * weight)
 	}
 	return a.drawn - 1 + expect(t), a.warm + expect(min(t, a.warmup)), last
 }

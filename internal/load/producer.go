@@ -53,7 +53,7 @@ type Load struct {
 	// messages due that long after Start are not sent, open loop only; 0 for no limit. Run waits for its ctx
 	Until time.Duration
 	Mix   Mix   // the variants of the messages; the zero value is variant 0 alone
-	Draws Draws // of a schedule with random arrivals
+	Draws Draws // of random arrivals, and unequal shares
 	// Timed: [Producer.Expire] is called while messages are in flight.
 	Timed bool
 	// Resend sends messages again that end without an answer, until they are confirmed or the load is over.
@@ -66,6 +66,7 @@ type Producer struct {
 	load      Load      // of Run's goroutine
 	turn      int       // place in the cycle of the mix, of Run's goroutine
 	arrivals  *arrivals // of random arrivals, of Run's goroutine
+	limit     uint64    // [Load.limit]
 	clock     *Clock
 	rec       *stats.ProducerRecorder
 	producer  driver.Producer
@@ -116,7 +117,7 @@ func (p *Producer) Attach(producer driver.Producer) {
 // before Until and all messages due are sent; then it returns nil. It returns an error if the driver refused a message:
 // the producer cannot continue. Messages may still be in flight when it returns. Runs follow each other.
 func (p *Producer) Run(ctx context.Context, load Load) error {
-	p.load, p.measured = load, false
+	p.load, p.limit, p.measured = load, load.limit(), false
 	p.arrivals = load.Draws.arrivals(&load.Schedule, load.Index, load.Total)
 	// Producers begin at different places of the cycle, so that few messages of many producers are mixed, too.
 	p.turn = len(load.Mix.cycle) * load.Index / max(1, load.Total)
@@ -180,7 +181,7 @@ func (p *Producer) closedLoop(ctx context.Context) error {
 			continue
 		}
 		p.chooseVariant()
-		r.msg.More = !relays && p.slots.hasRoom() && (p.load.Count == 0 || r.n+total < p.load.Count)
+		r.msg.More = !relays && p.slots.hasRoom() && r.n+total < p.limit
 		if stopped, err := p.send(ctx, &r.msg, index, now, now); stopped || err != nil {
 			return err
 		}
@@ -200,7 +201,7 @@ func (p *Producer) openLoop(ctx context.Context) error {
 	end, ends := p.load.Schedule.End()
 	ends = ends && (p.load.Until == 0 || end < p.load.Until)
 	total := uint64(p.load.Total)
-	n, limit := uint64(p.load.Index), p.load.limit()
+	n, limit := uint64(p.load.Index), p.limit
 	due := p.nextDue(n)
 	for n < limit {
 		if stopped(ctx) {
@@ -282,6 +283,9 @@ func (p *Producer) openLoop(ctx context.Context) error {
 func (p *Producer) nextDue(n uint64) time.Duration {
 	if p.arrivals != nil {
 		return p.arrivals.next()
+	}
+	if total := p.load.Total; p.load.Draws.Skew != nil {
+		n = p.load.Draws.Skew.place(n/uint64(total), p.load.Index, total) //nolint:gosec // not negative
 	}
 	return p.load.Schedule.At(n)
 }

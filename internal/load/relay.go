@@ -24,7 +24,7 @@ type relay struct {
 // hasNext reports whether there is another message to be sent.
 func (p *Producer) hasNext() bool {
 	r := &p.relay
-	return !stopped(r.ctx) && (p.load.Count == 0 || r.n < p.load.Count)
+	return !stopped(r.ctx) && r.n < p.limit
 }
 
 // chooseVariant chooses the variant of the next message.
@@ -74,7 +74,7 @@ func (p *Producer) relayNext() bool {
 	if !r.open {
 		return false
 	}
-	last := p.load.Count > 0 && r.n+uint64(p.load.Total) >= p.load.Count // Run does not wait for its end
+	last := r.n+uint64(p.load.Total) >= p.limit // Run does not wait for its end
 	if last || !p.hasNext() {
 		return false
 	}
