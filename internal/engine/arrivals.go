@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
 )
 
@@ -14,17 +15,52 @@ import (
 // less than a second.
 const maxReplay = 10_000_000
 
-// prepareDraws prepares the random arrivals of the step, before its load begins.
+// prepareDraws prepares the random arrivals and the unequal shares of the step, before its load begins.
 func (s *step) prepareDraws(seed uint64) {
 	for _, u := range s.uses {
-		u.draws = load.Draws{Seed: seed, Name: fmt.Sprintf("%d %s", s.index, u.plan.Name), Warmup: s.plan.Warmup}
+		u.draws = load.Draws{
+			Seed: seed, Name: fmt.Sprintf("%d %s", s.index, u.plan.Name), Warmup: s.plan.Warmup, Skew: s.skewOf(u.plan),
+		}
 		u.draws.DrawQuotas(u.plan.Rate.Schedule, u.allProducers, u.plan.Count)
 	}
 }
 
-// awaitsDraw reports whether a producer of the group waits for a message that is due at random.
+// skewOf returns the shares of a group's destinations in the step; nil for equal ones. If the number of messages is
+// known, and they are not due at random, the shares are whole messages.
+func (s *step) skewOf(g *plan.Group) *load.Skew {
+	skew, n := load.NewSkew(g.Skew, len(g.Destinations), g.Producers), toSend(g)
+	if s.plan.Duration > 0 && !g.Rate.IsZero() {
+		n = min(n, g.Rate.Due(s.plan.Duration))
+	}
+	if n == math.MaxUint64 || g.Rate.Random() {
+		return skew
+	}
+	return skew.Count(n)
+}
+
+// share returns this shard's part of the group's rate.
+func (u *use) share() (sum float64) {
+	if u.draws.Skew == nil || len(u.producers) == u.allProducers {
+		return float64(len(u.producers)) / float64(u.allProducers)
+	}
+	for _, p := range u.producers {
+		sum += u.draws.Skew.Weight(p.index)
+	}
+	return sum
+}
+
+// ownShare returns this shard's number of the group's first n messages.
+func (u *use) ownShare(n uint64) (own uint64) {
+	for _, p := range u.producers {
+		own += u.draws.Skew.Share(n, p.index, u.allProducers)
+	}
+	return own
+}
+
+// awaitsDraw reports whether a producer of the group waits for a message that is due at random, or long after those of
+// other destinations.
 func (u *use) awaitsDraw() bool {
-	return u.plan.Rate.Random() &&
+	return (u.plan.Rate.Random() || u.draws.Skew != nil) &&
 		slices.ContainsFunc(u.producers, func(p *producer) bool { return p.rec.AwaitsDue() })
 }
 
@@ -52,14 +88,14 @@ func (s *step) drawnDemand(u *use, span time.Duration) (all uint64, measured sta
 		}
 		own, early, latest := draw(span, maxReplay/len(u.producers))
 		own = min(own, quota)
+		p.due = own
 		all, warm, toSend, last = all+own, warm+min(early, own), toSend+quota, max(last, latest)
 	}
 	due := all
 	if u.plan.Count > 0 && u.sentInStep >= toSend { // as in demandOf
 		span = last
 		if late := u.lastSend() - s.start - lateEnd; late > last {
-			share := float64(len(u.producers)) / float64(u.allProducers)
-			span, due = late, all+uint64(rate.Between(last, late)*share*(late-last).Seconds())
+			span, due = late, all+uint64(rate.Between(last, late)*u.share()*(late-last).Seconds())
 		}
 	}
 	measured = stats.Offered{

@@ -210,7 +210,7 @@ func (r *run) findRates(s *stats.Summary) {
 	found := len(s.Findings)
 	for _, step := range r.steps {
 		for _, u := range step.uses {
-			if !u.reached() && (len(r.steps) > 1 || len(r.groups) > 1) {
+			if !hasReached(u.sentInStep, u.due) && (len(r.steps) > 1 || len(r.groups) > 1) {
 				missed("step "+step.plan.Name+", group "+u.plan.Name, u.due-u.sentInStep, u.due)
 			}
 		}

@@ -40,6 +40,7 @@ type producer struct {
 	load      *load.Producer  // since the group was opened
 	driver    driver.Producer // nil unless open
 	ended     chan struct{}   // closed when load.Run has returned; nil until started
+	base, due uint64          // messages sent before the load of its last step, and those due in it
 	stoppedAt int64           // when the load of its last step ended, in microseconds since the Unix epoch
 
 	connections
@@ -253,7 +254,7 @@ func sameWorkers(a, b *plan.Group) bool {
 	x, y := *a, *b
 	for _, g := range []*plan.Group{&x, &y} {
 		g.Rate, g.Count, g.ConsumerWork, g.ConsumerRate = plan.Rate{}, 0, load.Work{}, load.Rate{}
-		g.Poisson = false
+		g.Poisson, g.Skew = false, 0
 		if g.ConsumerFail.IsZero() {
 			g.Failing = driver.Accept
 		} else {
@@ -267,31 +268,15 @@ func sameWorkers(a, b *plan.Group) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-// ownShare returns this shard's number of the group's first n messages.
-func (g *group) ownShare(n uint64) (own uint64) {
-	for _, p := range g.producers {
-		own += dealt(n, p.index, g.allProducers)
-	}
-	return own
-}
-
-// dealt returns the share of the worker with that index if n things are dealt out in turn.
-func dealt(n uint64, index, workers int) uint64 {
-	i, count := uint64(index), uint64(workers) //nolint:gosec // not negative
-	if n <= i {
-		return 0
-	}
-	return (n-i-1)/count + 1
-}
-
 // quota returns the number of messages that the consumers of this shard receive in all; 0 for no limit, as in a group
 // that also sends.
 func (u *use) quota() (own uint64) {
 	if u.plan.Role.Produces() {
 		return 0
 	}
+	var equal *load.Skew
 	for _, c := range u.consumers {
-		own += dealt(u.plan.Count, c.index, u.allConsumers)
+		own += equal.Share(u.plan.Count, c.index, u.allConsumers)
 	}
 	return own
 }

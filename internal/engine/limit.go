@@ -22,24 +22,28 @@ func (r *run) producersAsked() (producers []stats.ProducerAsked, delivered, stor
 		stored = stored && sent[c.place()] // what others send may come at any time
 	}
 	for _, u := range r.step.uses {
+		due, sent, share := u.due, u.sentInStep, u.share()
 		for _, p := range u.producers {
 			stored = false
 			delivered = delivered && p.spec.Delay == 0 && received[p.place()]
-			perSecond := u.plan.Rate.Average(r.step.loaded) / float64(u.allProducers)
 			own := p.inFlight()
 			if own.Messages > p.spec.MaxPending { // then that is the bound
 				own = driver.InFlight{}
 			}
+			if u.draws.Skew != nil { // the producers differ
+				due, sent, share = p.due, p.rec.Ended()+p.rec.InFlight()-p.base, u.draws.Skew.Weight(p.index)
+			}
 			producers[slices.Index(r.producers, p)] = stats.ProducerAsked{
-				Rated: !u.plan.Rate.IsZero(), Reached: u.reached(), Missed: u.missed(perSecond), InFlight: own,
+				Rated: !u.plan.Rate.IsZero(), Reached: hasReached(sent, due), InFlight: own,
+				Missed: missed(sent, due, u.plan.Rate.Average(r.step.loaded)*share),
 			}
 		}
 	}
 	return producers, delivered, stored
 }
 
-// reached reports whether the group has sent the messages that were due.
-func (u *use) reached() bool { return float64(u.sentInStep) >= reached*float64(u.due) }
+// hasReached reports whether nearly all messages due were sent.
+func hasReached(sent, due uint64) bool { return float64(sent) >= reached*float64(due) }
 
 // inFlight returns the client's own bound on the messages in flight.
 func (p *producer) inFlight() driver.InFlight {
@@ -65,13 +69,12 @@ func (p *producer) maxInFlight(bounded map[[2]string]bool) int {
 	return bound.Messages
 }
 
-// missed returns the time in which the group's producers, at their rate, would send the messages that were due and not
-// sent.
-func (u *use) missed(perSecond float64) time.Duration {
-	if perSecond <= 0 || u.sentInStep >= u.due {
+// missed returns the time in which producers would send, at their rate, the messages that were due and not sent.
+func missed(sent, due uint64, perSecond float64) time.Duration {
+	if perSecond <= 0 || sent >= due {
 		return 0
 	}
-	return time.Duration(float64(u.due-u.sentInStep) / (perSecond * float64(len(u.producers))) * float64(time.Second))
+	return time.Duration(float64(due-sent) / perSecond * float64(time.Second))
 }
 
 // longestLimit returns the limit that lasted longest in a step.

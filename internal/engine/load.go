@@ -127,7 +127,7 @@ func (r *run) beginLoad() {
 	for _, u := range s.uses {
 		for _, p := range u.producers {
 			p.rec.SetRated(!u.plan.Rate.IsZero())
-			u.base += p.rec.Ended() + p.rec.InFlight()
+			p.base = p.rec.Ended() + p.rec.InFlight()
 		}
 		u.measuredBase = u.measuredSends()
 	}
@@ -189,10 +189,10 @@ func (r *run) wholeTarget(group string) float64 {
 func (u *use) sent() (sent, waiting uint64) {
 	for _, p := range u.producers {
 		inFlight := p.rec.InFlight()
-		sent += p.rec.Ended() + inFlight
+		sent += p.rec.Ended() + inFlight - p.base
 		waiting += inFlight
 	}
-	return sent - u.base, waiting
+	return sent, waiting
 }
 
 // setRelativeRates sets the rates of the present step that are shares of a rate reached in an earlier step.
@@ -251,18 +251,21 @@ func (s *step) demandOf(u *use) (all uint64, measured stats.Offered) {
 		return s.drawnDemand(u, span)
 	}
 	due := rate.Due(span)
-	if u.plan.Count > 0 {
-		due = min(due, u.plan.Count)
+	counted := u.plan.Count > 0 && u.sentInStep >= u.ownShare(u.plan.Count)
+	if counted || u.plan.Count > 0 && u.plan.Count < due {
+		due = u.plan.Count
 	}
-	all = u.ownShare(due)
+	for _, p := range u.producers {
+		p.due = u.draws.Skew.Share(due, p.index, u.allProducers)
+		all += p.due
+	}
 	end, ends := rate.End()
 	if ends {
 		span = min(span, end)
 	}
-	if u.plan.Count > 0 && u.sentInStep >= u.ownShare(u.plan.Count) {
+	if counted {
 		// Messages due after the last one do not count, unless the last one left late: then the rate was missed for
 		// that time.
-		due = u.plan.Count
 		if late := u.lastSend() - s.start - lateEnd; rate.Due(late) > due {
 			span, due = late, rate.Due(late)
 		} else if next := rate.At(due); next < math.MaxInt64 && (!ends || next < end) {
@@ -273,7 +276,7 @@ func (s *step) demandOf(u *use) (all uint64, measured stats.Offered) {
 	return all, stats.Offered{
 		Due: u.ownShare(due) - u.ownShare(min(due, rate.Due(warm))), Sent: u.measuredSends() - u.measuredBase,
 		Span: span - warm,
-		Rate: rate.Between(warm, span) * (float64(len(u.producers)) / float64(u.allProducers)),
+		Rate: rate.Between(warm, span) * u.share(),
 	}
 }
 

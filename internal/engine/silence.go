@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -37,7 +38,7 @@ func (q *quiet[T]) look(signs T) time.Duration {
 // message.
 func (r *run) newSilenceCheck() func() error {
 	ends := slices.ContainsFunc(r.step.uses, func(u *use) bool {
-		return len(u.producers) > 0 && u.toSend() < math.MaxUint64
+		return len(u.producers) > 0 && toSend(u.plan) < math.MaxUint64
 	})
 	if !ends || r.step.plan.Duration > 0 {
 		return nil
@@ -48,10 +49,10 @@ func (r *run) newSilenceCheck() func() error {
 
 // toSend returns the number of messages that the group is to send in the step; the maximum without a count or an end of
 // the schedule.
-func (u *use) toSend() uint64 {
-	all := cmp.Or(u.plan.Count, math.MaxUint64)
-	if end, ok := u.plan.Rate.End(); ok {
-		all = min(all, u.plan.Rate.Due(end))
+func toSend(g *plan.Group) uint64 {
+	all := cmp.Or(g.Count, math.MaxUint64)
+	if end, ok := g.Rate.End(); ok {
+		all = min(all, g.Rate.Due(end))
 	}
 	return all
 }
@@ -84,9 +85,9 @@ func (r *run) checkSilence(limit time.Duration, q *quiet[signs]) error {
 			q.lasted, q.looked = 0, time.Now()
 			return nil
 		}
-		left := u.ownShare(u.toSend()) > sent
+		left := u.ownShare(toSend(u.plan)) > sent
 		// The schedule counts the messages of all shards.
-		due := u.plan.Rate.At(sent / uint64(len(u.producers)) * uint64(u.allProducers)) //nolint:gosec // not negative
+		due := u.plan.Rate.At(uint64(float64(sent) / u.share()))
 		later = later || left && !u.plan.Rate.IsZero() && r.clock.Now()-r.step.start-due < limit
 	}
 	if last, ok := r.collector.LastSign(); ok {

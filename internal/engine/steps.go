@@ -35,11 +35,9 @@ type step struct {
 // use is a group with the setting that it has in a step.
 type use struct {
 	*group
-	plan *plan.Group
-	to   *Endpoint // of its producers; nil without these
-	// Messages that the group had sent when the load of the step began, and the ones of them that were due after a
-	// warm-up.
-	base, measuredBase uint64
+	plan         *plan.Group
+	to           *Endpoint // of its producers; nil without these
+	measuredBase uint64    // messages sent before the load of the step, and due after a warm-up
 
 	draws load.Draws // of random arrivals
 
@@ -223,7 +221,7 @@ func (s *step) target(group string) (perSecond float64) {
 		case u.plan.Rate.Random() && u.offered.Rate > 0: // what was due
 			perSecond += u.offered.Rate
 		default:
-			perSecond += u.plan.Rate.Average(s.loaded) * float64(len(u.producers)) / float64(u.allProducers)
+			perSecond += u.plan.Rate.Average(s.loaded) * u.share()
 		}
 	}
 	return perSecond

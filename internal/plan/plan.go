@@ -209,6 +209,8 @@ type Group struct {
 	Rate Rate `set:"rate,relative,daily" roles:"producer" section:"Load" arg:"N" join:", " none:"as fast as possible" help:"messages per second of all producers, such as 30k or 0.5; or segments, such as 'ramp 0 to 5000 for 60s, pause 10s'"`
 	// Poisson makes arrivals random, but in segments of the rate that say even.
 	Poisson bool `set:"arrivals" roles:"producer" words:"even,poisson" default:"even" help:"even, or poisson (random)"`
+	// Skew divides the rate and the count among the destinations; the zero value gives them equal shares.
+	Skew load.Zipf `set:"destination-skew" roles:"producer" arg:"zipf:S" help:"weight of the k-th destination: 1/k^S"`
 	// Count is the total of messages to send (or, for a consumer, to receive); 0 means no limit.
 	Count uint64 `set:"message-count,daily" none:"no limit" help:"exact number of messages to send; of a consumer, to receive (several consumers may receive some more)"`
 	// Resend sends messages again that ended without an answer, with the same number.

@@ -136,6 +136,11 @@ func TestMistakes(t *testing.T) {
 			"--shared does not work with queues and topics together", "leave one",
 		},
 		{"arrivals of no rate", func(p *flat) { p.Poisson = true }, "--arrivals poisson needs --rate", "--rate"},
+		{
+			"skew of nothing", func(p *flat) { p.Skew, p.Destinations = 1, append(p.Destinations, topic) },
+			"--destination-skew needs --rate or --message-count", "--rate",
+		},
+		{"skew of one", func(p *flat) { p.Skew, p.Count = 1, 5 }, "--destination-skew needs --num-destinations above 1", "--num-destinations"},
 		{"keep what", func(p *flat) { p.KeepSubscription = true }, "--keep-subscription needs --durable", "--durable"},
 		{
 			"warm-up too long", func(p *flat) { p.Warmup, p.Duration = 20*time.Second, 20*time.Second },

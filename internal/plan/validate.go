@@ -219,6 +219,9 @@ func (v *validator) producing(f *driver.Factory) {
 		spec := g.producerSpec()
 		return spec.Missing(c)
 	})
+	skewed := g.Skew > 0
+	v.wrong(skewed && !g.Rated() && g.Count == 0, Needs("--destination-skew", "--rate or --message-count"))
+	v.wrong(skewed && len(g.Destinations) < 2, Needs("--destination-skew", "--num-destinations above 1"))
 	v.mix()
 	v.text()
 	for _, key := range []string{driver.TimeProperty, driver.IDProperty} {

@@ -18,6 +18,7 @@ type planned struct {
 	Broker                       plannedBroker
 	ConsumerBroker               plannedBroker `json:"consumer-broker"`
 	Destinations                 []string
+	Skew                         string `json:"destination-skew"`
 	Producers, Consumers, Shared int
 	Count                        uint64 `json:"message-count"`
 	Size                         any    `json:"message-size"` // a number, or a distribution with the mean Body.Bytes
@@ -132,7 +133,7 @@ func (g *planned) load(rated bool) string {
 		{g.Commit > 0, fmt.Sprintf("transactions of %d", g.Commit)},
 		{sends && g.Producers > 0, Plural(n*g.Producers, "producer")},
 		{receives && g.Consumers > 0, Plural(n*g.Consumers*max(1, g.Shared), "consumer")},
-		{n > 1, Plural(n, "destination")},
+		{n > 1, strings.TrimSpace(Plural(n, "destination") + " " + g.Skew)},
 	} {
 		if part.said {
 			parts = append(parts, part.text)
