@@ -20,7 +20,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build the static binary bin/perfmq
-	$(GO) build -trimpath -ldflags '-s -w' -o bin/perfmq ./cmd/perfmq
+	$(GO) build -ldflags '-s -w' -o bin/perfmq ./cmd/perfmq
 
 dist: ## build dist/: the binaries for Linux, macOS and Windows on amd64 and arm64, with their checksums
 	./scripts/dist.sh dist

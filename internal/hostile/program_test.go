@@ -67,7 +67,7 @@ func (b *built) build() (err error) {
 		return err
 	}
 	//nolint:noctx // the test has a time limit
-	cmd := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(b.dir, "perfmq"), "github.com/perfmq/perfmq/cmd/perfmq")
+	cmd := exec.Command("go", "build", "-o", filepath.Join(b.dir, "perfmq"), "github.com/perfmq/perfmq/cmd/perfmq")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build perfmq: %w\n%s", err, out)
