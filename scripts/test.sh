@@ -28,20 +28,21 @@ fi
 racing() { CGO_ENABLED=${#race[@]} go "$1" "${race[@]}" "${@:2}"; }
 export CGO_ENABLED=0
 
-# The race detector runs where goroutines meet. rocketmq-client-go has data races of its own; the drivers on the other
-# client libraries meet the detector at the embedded broker alone. In both streams the packages that take longest begin first.
-mapfile -t races < <(go list ./internal/drivers/... ./internal/{hostile,engine,reconnect,load,stats,verify,run,listen,report,transport} ./internal/testsupport/... \
-	./internal/{broker,wire}/... ./pkg/driver/... | grep -v /internal/drivers/library)
-mapfile -t libraries < <(go list ./internal/drivers/library/... | grep -v /rocketmqgo)
-# The arithmetic of internal/load, ten times slower with the detector, runs without it.
-mapfile -t others < <(go list ./internal/{e2e,lab,crossing} ./internal/drivers/library/... ./... | grep -vxFf <(printf '%s\n' "${races[@]}") | awk '!seen[$0]++'; go list ./internal/load)
+# The race detector runs where goroutines meet: in the embedded broker, whose tests run the conformance suite of each driver,
+# and in the tests of drivers that need no broker. rocketmq-client-go has data races of its own. What waits for real brokers
+# runs without it, and so does the arithmetic of internal/load, ten times slower with it. What takes longest begins first.
+mapfile -t races < <(go list ./internal/{hostile,engine,reconnect,load,stats,verify,run,listen,report,transport} \
+	./internal/{broker,wire,drivers/mem}/... ./pkg/driver/...)
+mapfile -t drivers < <(go list ./internal/drivers/... | grep -vE '/(mem|rocketmqgo)$')
+mapfile -t others < <(go list ./internal/{e2e,drivers/rocketmq,lab,drivers/stomp,drivers/amqp,crossing,load} ./internal/drivers/... ./... |
+	awk '!seen[$0]++' | grep -vxFf <(printf '%s\n' "${races[@]}" | grep -v '/load$'))
 
 racing vet "${races[@]}"
 go vet "${others[@]}"
 # Three and two packages at a time: most of them wait for a broker, or for time to pass, more than they compute.
 beside() {
 	local status=0
-	go test -vet=off -count=1 -p 2 -timeout "$timeout" "${others[@]}" || status=$?
+	go test -vet=off -count=1 -p 3 -timeout "$timeout" "${others[@]}" || status=$?
 	# The manifests are a module of their own: the types of Kubernetes are no dependency of perfmq.
 	(cd deploy/kubernetes/test && go vet ./... && go test -vet=off -count=1 ./...) || status=$?
 	return "$status"
@@ -52,10 +53,10 @@ status=0
 log=$(mktemp)
 trap 'rm -f "$log" "$log.short"' EXIT
 detect() { racing test -vet=off -count=1 -timeout "$timeout" "${@:2}" 2>&1 | tee -a "$1"; }
-# The libraries run one by one beside the others, with a log of their own: behind them a processor would have nothing to do.
-detect "$log.short" -p 1 -short "${libraries[@]}" &
+# The drivers have a log of their own.
+detect "$log.short" -p 1 -short "${drivers[@]}" &
 short=$!
-detect "$log" -p 3 "${races[@]}" || status=$?
+detect "$log" -p 2 "${races[@]}" || status=$?
 wait "$short" || status=$?
 cat "$log.short" >>"$log"
 # The detector's own runtime, the only code here that is not Go, may end a test binary: that says nothing about its
@@ -65,7 +66,7 @@ mapfile -t again < <(awk '/^(ThreadSanitizer: CHECK failed|SIGSEGV: segmentation
 if ((${#again[@]})); then
 	echo "note: the race detector itself failed: once more ${again[*]}"
 	(($(grep -c $'^FAIL\t' "$log") > ${#again[@]})) || status=0
-	detect "$log" -p 3 "${again[@]}" || status=$?
+	detect "$log" -p 2 "${again[@]}" || status=$?
 fi
 wait "$beside" || status=$?
 exit "$status"
