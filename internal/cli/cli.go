@@ -297,6 +297,7 @@ func (a *app) protocolCommand(f *driver.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     f.Name,
 		Short:   "Load over " + f.Title,
+		Hidden:  f.Hidden,
 		GroupID: groupProtocols,
 		Args:    cobra.ArbitraryArgs,
 		RunE:    a.wantCommand,

@@ -59,6 +59,7 @@ func TestHelpFitsAScreen(t *testing.T) {
 	for _, command := range []string{"run", "broker", "verify", "merge", "compare", "report", "scenario", "scenario metrics", "version"} {
 		requireFits(t, realHelp(t, append(strings.Fields(command), "--help")...))
 	}
+	require.NotContains(t, realHelp(t, "--help"), "mem ")
 }
 
 // TestHelpTopics: each topic is a part of --help-all. An unknown one is not shown, as it may be anything.
@@ -103,7 +104,7 @@ func TestCompletion(t *testing.T) {
 		want  string
 	}{
 		{[]string{""}, "alpha\tLoad over Alpha 1.0\nbeta\tLoad over Beta\nbroker\tServe the embedded broker to other clients until Ctrl-C\ncompare\tCompare results, with a test for chance\ncompletion\tGenerate the autocompletion script for the specified shell\n" +
-			"help\tHelp about any command\nmem\tLoad over in-process broker\nmerge\tJoin the results of several load hosts into one\nreport\tMake a page with charts, or tables, of results\nrun\tRun a scenario file: several brokers, groups and steps\nscenario\tList and show scenarios, their schema, and metrics\n" +
+			"help\tHelp about any command\nmerge\tJoin the results of several load hosts into one\nreport\tMake a page with charts, or tables, of results\nrun\tRun a scenario file: several brokers, groups and steps\nscenario\tList and show scenarios, their schema, and metrics\n" +
 			"verify\tFind lost, duplicated and damaged messages across processes\nversion\tPrint the version\n:4\n"},
 		{[]string{"alpha", ""}, "client\tSend messages and receive them again\nconsumer\tReceive messages\nproducer\tSend messages\n:4\n"},
 		{[]string{"alpha", "client", ""}, "queue://\ntopic://\n:6\n"},

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const known = "known are alpha, beta, broker, compare, completion, help, mem, merge, report, run, scenario, verify, version\n"
+const known = "known are alpha, beta, broker, compare, completion, help, merge, report, run, scenario, verify, version\n"
 
 // TestMistakes makes one mistake at a time. All are found without connecting.
 func TestMistakes(t *testing.T) {

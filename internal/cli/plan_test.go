@@ -74,7 +74,7 @@ amqp producer
 amqp consumer
 stomp client queue://A queue://B
 rocketmq client topic://T
-stomp client --verify
+mem client --verify
 amqp client --embedded
 amqp client --embedded --embedded-faults lose=1000,delay=5ms --verify --allow-lost --allow-duplicates
 amqp producer --rate 5000 --duration 1m30s --warmup 5s

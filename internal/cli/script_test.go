@@ -17,12 +17,10 @@ import (
 
 	"github.com/perfmq/perfmq/internal/drivers"
 	"github.com/perfmq/perfmq/internal/run"
-	"github.com/perfmq/perfmq/internal/testsupport/mem"
 	"github.com/perfmq/perfmq/scenarios"
 )
 
-// TestMain makes the command "perfmq" available to the scripts: the same wiring as in cmd/perfmq,
-// and the protocol mem.
+// TestMain makes the command "perfmq" available to the scripts: the same wiring as in cmd/perfmq.
 func TestMain(m *testing.M) {
 	runtime.GOMAXPROCS(2)                                  // as in the golden files
 	if err := flag.Set("test.parallel", "8"); err != nil { // they wait more than they compute
@@ -35,7 +33,7 @@ func TestMain(m *testing.M) {
 			signal.Ignore(syscall.SIGPIPE)
 			os.Exit(Main(Env{ //nolint:forbidigo // this is the main function of a process
 				Args: os.Args[1:], Environ: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr,
-				Signals: signals, Factories: append(drivers.All(), mem.Factory()), Scenarios: scenarios.FS(), Version: run.Version{Number: "v0.0.0"},
+				Signals: signals, Factories: drivers.All(), Scenarios: scenarios.FS(), Version: run.Version{Number: "v0.0.0"},
 			}))
 		},
 	})

@@ -61,7 +61,7 @@ func TestNoRouteShowsAPassword(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			outputs := t.TempDir()
-			factories := append(testFactories()[:3], drivers.All()...)
+			factories := append(testFactories()[:2], drivers.All()...)
 			factories[0].Open = echo
 			got := callAs(Env{Args: strings.Fields(strings.ReplaceAll(c.args, "out.", outputs+"/out.")), Environ: c.env, Factories: factories})
 			assert.Equal(t, c.status, got.status, got.stderr)

@@ -7,16 +7,18 @@ import (
 	"github.com/perfmq/perfmq/internal/drivers/library/goamqp"
 	"github.com/perfmq/perfmq/internal/drivers/library/gostomp"
 	"github.com/perfmq/perfmq/internal/drivers/library/rocketmqgo"
+	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/internal/drivers/rocketmq"
 	"github.com/perfmq/perfmq/internal/drivers/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // All returns the native drivers in the order in which help texts list the protocols, and then those on client
-// libraries, which have the name of their protocol.
+// libraries, which have the name of their protocol. Each call returns factories of their own: two lists share no
+// in-process broker.
 func All() []driver.Factory {
 	return []driver.Factory{
-		amqp.Factory(), stomp.Factory(), rocketmq.Factory(),
+		amqp.Factory(), stomp.Factory(), rocketmq.Factory(), mem.Factory(),
 		goamqp.Factory(), gostomp.Factory(), rocketmqgo.Factory(),
 	}
 }

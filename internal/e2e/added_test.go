@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/musttest"
+	runresult "github.com/perfmq/perfmq/pkg/result"
 )
 
 // overlaid builds the program with edits of its code by an overlay, and returns a folder and the program in it. An edit is
@@ -71,8 +72,8 @@ func TestAdded(t *testing.T) {
 			`v.refuse(g.Sprinkle > 50 && !g.Persistent, "add --persistent", "--sprinkle %d does not stay", g.Sprinkle)` + "\n",
 		},
 		[3]string{
-			"internal/drivers/stomp/producer.go", "	op := \"open a producer on \" + spec.Destination.String()\n",
-			`println("stomp has sprinkle", spec.Sprinkle)` + "\n",
+			"internal/drivers/mem/clients.go", "	p.dest = p.destination(spec.Destination)\n",
+			`println("mem has sprinkle", spec.Sprinkle)` + "\n",
 		},
 	)
 	t.Run("finding", func(t *testing.T) { testAddedFinding(t, dir, perfmq) })
@@ -152,11 +153,9 @@ func testAddedLatency(t *testing.T, dir, perfmq string) {
 		require.NoError(t, err, string(said))
 		return string(said)
 	}
-	at := freeAddresses(t, 1)[0]
-	start(t, "broker", "--listen-amqp", "off", "--listen-stomp", at, "--listen-rocketmq", "off", "--control", "off").printed("stomp     ")
 	load := func(args ...string) []string {
 		return slices.Concat([]string{
-			"stomp", "client", "--url", "stomp://" + at, "--rate", "100", "--duration", "1s", "--verify", "--drain-timeout", "2s", "--producers", "2", "--consumers", "2",
+			"mem", "client", "--rate", "100", "--duration", "1s", "--verify", "--drain-timeout", "2s", "--producers", "2", "--consumers", "2",
 			"--threshold", "journey.p99 < 4s",
 		}, args)
 	}
@@ -198,22 +197,22 @@ func testAddedSetting(t *testing.T, dir, perfmq string) {
 		return string(said)
 	}
 	folder := filepath.Join(dir, "sprinkled")
-	file := scenarioFile(t, "embedded: true\nbroker: {protocol: stomp}\ngroup: {role: client, sprinkle: 7, message-count: 3}\n")
+	file := scenarioFile(t, "broker: {protocol: mem}\ngroup: {role: client, sprinkle: 7, message-count: 3}\n")
 	for name, c := range map[string]struct{ said, want string }{
-		"flag":     {run("", "stomp", "client", "--embedded", "--message-count", "3", "--sprinkle", "5", "--result", folder), "stomp has sprinkle 5\n"},
-		"variable": {run("PERFMQ_SPRINKLE=6", "stomp", "client", "--embedded", "--message-count", "3"), "stomp has sprinkle 6\n"},
-		"key":      {run("", "run", file), "stomp has sprinkle 7\n"},
-		"over it":  {run("", "run", file, "--sprinkle", "8"), "stomp has sprinkle 8\n"},
-		"again":    {run("", "run", folder), "stomp has sprinkle 5\n"},
-		"dry run":  {run("", "stomp", "client", "--embedded", "--sprinkle", "5", "--dry-run"), "\n  sprinkle: 5\n"},
+		"flag":     {run("", "mem", "client", "--message-count", "3", "--sprinkle", "5", "--result", folder), "mem has sprinkle 5\n"},
+		"variable": {run("PERFMQ_SPRINKLE=6", "mem", "client", "--message-count", "3"), "mem has sprinkle 6\n"},
+		"key":      {run("", "run", file), "mem has sprinkle 7\n"},
+		"over it":  {run("", "run", file, "--sprinkle", "8"), "mem has sprinkle 8\n"},
+		"again":    {run("", "run", folder), "mem has sprinkle 5\n"},
+		"dry run":  {run("", "mem", "client", "--sprinkle", "5", "--dry-run"), "\n  sprinkle: 5\n"},
 		"schema":   {run("", "scenario", "schema"), `"sprinkle": {`},
-		"help":     {run("", "stomp", "producer", "--help-all"), "\n  --sprinkle N "},
-		"range":    {run("", "stomp", "client", "--embedded", "--sprinkle", "101"), "error: --sprinkle=101: must be a whole number from 0 to 100\n"},
-		"check":    {run("PERFMQ_SPRINKLE=51", "stomp", "client"), "error: --sprinkle 51 does not stay\nhint: add --persistent"},
-		"role":     {run("", "stomp", "consumer", "--sprinkle", "5"), "it is a flag of perfmq stomp client and perfmq stomp producer\n"},
+		"help":     {run("", "mem", "producer", "--help-all"), "\n  --sprinkle N "},
+		"range":    {run("", "mem", "client", "--sprinkle", "101"), "error: --sprinkle=101: must be a whole number from 0 to 100\n"},
+		"check":    {run("PERFMQ_SPRINKLE=51", "mem", "client"), "error: --sprinkle 51 does not stay\nhint: add --persistent"},
+		"role":     {run("", "mem", "consumer", "--sprinkle", "5"), "it is a flag of perfmq mem client and perfmq mem producer\n"},
 	} {
 		require.Contains(t, c.said, c.want, name)
 	}
-	text := musttest.Get(os.ReadFile(filepath.Join(folder, "result.json")))(t)
-	require.Contains(t, string(text), `"sprinkle": 5`)
+	one := musttest.Get(runresult.Read(folder))(t)
+	require.Contains(t, string(one.Plan), `"sprinkle": 5`)
 }

@@ -116,7 +116,7 @@ func benchmarks() []benchmark {
 	}
 	for _, on := range []string{
 		"artemis-amqp", "artemis-stomp", "rocketmq-rocketmq",
-		"embedded-amqp", "embedded-stomp", "embedded-rocketmq",
+		"embedded-amqp", "embedded-stomp", "embedded-rocketmq", "-mem",
 	} {
 		kind, protocol, _ := strings.Cut(on, "-")
 		verify := tool{name: "with --verify", kind: kind, protocol: protocol, args: []string{"--verify"}}
@@ -178,7 +178,7 @@ func (b *bench) trials(*session) (list []trial, err error) {
 // compare runs both tools in turn, forwards and backwards, after a run of each that is not measured: Java compiles
 // meanwhile.
 func (b *bench) compare(ctx context.Context, s *session, m *benchmark, l traffic) (r row, err error) {
-	on := map[string]*cluster{}
+	on := map[string]*cluster{"": {}} // "" is no broker, for the driver mem
 	title := ""
 	for _, kind := range []string{m.ours.kind, m.theirs.kind} {
 		if on[kind] != nil {
@@ -299,7 +299,11 @@ func (t *tool) command(ctx context.Context, s *session, c *cluster, args []strin
 		args = append([]string{"--protocol", t.peer}, args...)
 		return artemis.PerfCommand(ctx, "client", append(args, "queue://"+queue)...)
 	}
-	args = slices.Concat([]string{t.protocol, "client", "--url", c.endpoint(t.protocol).url()}, t.args, args)
+	url := "mem://local"
+	if len(c.endpoints) > 0 {
+		url = c.endpoint(t.protocol).url()
+	}
+	args = slices.Concat([]string{t.protocol, "client", "--url", url}, t.args, args)
 	if t.number > 0 {
 		each := t.number
 		if t.protocol == "rocketmq" {

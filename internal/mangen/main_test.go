@@ -35,5 +35,6 @@ func TestWrite(t *testing.T) {
 			require.Empty(t, warnings.String(), page)
 		}
 	}
+	require.NoFileExists(t, filepath.Join(dir, "perfmq-mem.1"), "it is there to test perfmq")
 	require.Error(t, write(nil))
 }

@@ -176,6 +176,8 @@ type Factory struct {
 	Name string
 	// Title is the protocol's full name for help texts: "AMQP 1.0".
 	Title string
+	// Hidden: the protocol tests perfmq; help omits it.
+	Hidden bool
 	// Client is the implementation of the protocol: [Native] for our own data path, else the name of a library.
 	Client string
 	// Schemes are the URL schemes that select the protocol, the first being the usual one.

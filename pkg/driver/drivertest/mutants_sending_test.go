@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/testsupport/mem"
+	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/testsupport/mem"
+	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
 )

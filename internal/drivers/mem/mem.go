@@ -45,7 +45,7 @@ func Factory() driver.Factory { return New().Factory() }
 func (b *Broker) Factory() driver.Factory {
 	queue, topic := protocol.Features()
 	return driver.Factory{
-		Name: "mem", Title: "in-process broker", Schemes: []string{"mem"}, DefaultURL: "mem://local",
+		Name: "mem", Title: "in-process broker", Hidden: true, Schemes: []string{"mem"}, DefaultURL: "mem://local",
 		Client:       driver.Native,
 		Capabilities: driver.Capabilities{Queue: queue, Topic: topic},
 		Hosts: func(url string) []string {
