@@ -160,6 +160,18 @@ func TestHeartBeats(t *testing.T) {
 		})
 		assert.InDelta(t, 2, silent.Seconds(), 1)
 	})
+	t.Run("not before CONNECTED", func(t *testing.T) { // the writer may begin when they are agreed, and CONNECTED is not written
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			c := &conn{beats: time.Second, wake: make(chan struct{}, 1), drained: make(chan struct{}, 1)}
+			go func() {
+				time.Sleep(time.Minute) //nolint:forbidigo // in a bubble
+				c.write([]byte("CONNECTED"))
+			}()
+			require.True(t, c.collect(time.NewTimer(time.Hour)))
+			require.Equal(t, "CONNECTED", string(c.buf))
+		})
+	})
 	t.Run("never connects", func(t *testing.T) {
 		t.Parallel()
 		onPipe(t, Server{}, "", func(c *client) {

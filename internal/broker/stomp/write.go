@@ -42,7 +42,7 @@ func (c *conn) collect(timer *time.Timer) bool {
 	beat := false
 	c.mu.Lock()
 	for len(c.out) == 0 && len(c.ready) == 0 && len(c.active) == 0 && !beat && !c.closing {
-		if c.beats > 0 {
+		if c.beats > 0 && !c.wrote.IsZero() { // nothing comes before CONNECTED
 			timer.Reset(time.Until(c.wrote.Add(c.beats)))
 		}
 		c.mu.Unlock()
