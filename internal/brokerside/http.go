@@ -91,8 +91,7 @@ func (c *client) fetch(ctx context.Context, method, to string, body []byte, head
 	}
 	answer, err := c.http.Do(request)
 	if err != nil {
-		var failed *url.Error
-		if errors.As(err, &failed) {
+		if failed, ok := errors.AsType[*url.Error](err); ok {
 			err = failed.Err
 		}
 		return nil, failure(ctx, driver.ClassConnect, err)

@@ -79,8 +79,7 @@ func Open(ctx context.Context, c Config) (*Watch, error) {
 	}
 	if c.Log != "" {
 		w.log, err = follow(c.Log)
-		var failed *fs.PathError
-		if errors.As(err, &failed) {
+		if failed, ok := errors.AsType[*fs.PathError](err); ok {
 			err = fmt.Errorf("the broker's log: %s: %w", failed.Path, failed.Err)
 		}
 		add(err, func() string { return "log " + c.Log })

@@ -59,8 +59,7 @@ func explain(what, flag, address string, err error) error {
 	case errors.Is(err, syscall.EMFILE):
 		hint = "raise the limit of open files: ulimit -n"
 	}
-	var op *net.OpError
-	if errors.As(err, &op) {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
 		err = op.Err
 	}
 	return driver.Errorf(driver.ClassConnect, "listen for "+what+" on "+address, hint, "%w", err)

@@ -139,7 +139,6 @@ func (c *secured) Write(b []byte) (int, error) {
 
 // isNetwork reports whether the connection itself failed, rather than the TLS protocol.
 func isNetwork(err error) bool {
-	var ne net.Error
-	return driver.ClassOf(err) != driver.ClassOther || errors.Is(err, context.Canceled) || errors.As(err, &ne) &&
-		!IsAlert(err)
+	return driver.ClassOf(err) != driver.ClassOther || errors.Is(err, context.Canceled) ||
+		errors.As(err, new(net.Error)) && !IsAlert(err)
 }

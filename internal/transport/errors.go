@@ -21,12 +21,11 @@ import (
 // It returns nil for other errors.
 func DialError(op string, err error) error {
 	const share = "share connections: --shared-connections, --consumer-connections"
-	var dns *net.DNSError
 	var hint string
 	switch {
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 		hint = "raise the limit (ulimit -n), or " + share
-	case errors.As(err, &dns):
+	case errors.As(err, new(*net.DNSError)):
 		hint = "check the host's name"
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		hint, err = share, fmt.Errorf("no local port is free (%w)", err)
@@ -124,20 +123,15 @@ func IsAlert(err error) bool {
 
 // tlsError adds a hint to the reason why the TLS handshake failed. Its class is [driver.ClassTLS].
 func (p *Protocol) tlsError(op string, err error) error {
-	var (
-		record    tls.RecordHeaderError
-		authority x509.UnknownAuthorityError
-		hostname  x509.HostnameError
-		invalid   x509.CertificateInvalidError
-	)
+	var invalid x509.CertificateInvalidError
 	text, hint := "the TLS handshake failed", "is this the broker's TLS port?"
 	switch {
-	case errors.As(err, &record):
+	case errors.As(err, new(tls.RecordHeaderError)):
 		text = "the peer does not speak TLS on this port"
 		hint = "use " + p.Schemes[0] + ":// instead of " + p.Encrypted[0] + "://, or the broker's TLS port"
-	case errors.As(err, &authority):
+	case errors.As(err, new(x509.UnknownAuthorityError)):
 		hint = "give the certificate of its authority by --tls-ca FILE"
-	case errors.As(err, &hostname):
+	case errors.As(err, new(x509.HostnameError)):
 		hint = "give the name in the certificate by --tls-server-name NAME"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		hint = "compare the clocks"

@@ -138,8 +138,7 @@ func (p *polledConn) tryWrite(b []byte) (written int, err error) {
 }
 
 func (p *polledConn) wrap(op string, err error) error {
-	var number syscall.Errno
-	if errors.As(err, &number) {
+	if number, ok := errors.AsType[syscall.Errno](err); ok {
 		err = os.NewSyscallError(op, number)
 	}
 	return p.fail(op, err)

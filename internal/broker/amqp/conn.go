@@ -152,8 +152,7 @@ func (c *conn) release(orderly bool) {
 // frame returns the next frame, valid until the next call.
 func (c *conn) frame() (wire.Frame, error) {
 	f, err := c.frames.Next()
-	var malformed *wire.FrameError
-	if errors.As(err, &malformed) {
+	if _, ok := errors.AsType[*wire.FrameError](err); ok {
 		return f, fail(wire.CondFraming, "%v", err)
 	}
 	return f, err

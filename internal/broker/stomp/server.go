@@ -127,9 +127,8 @@ func (c *conn) read() error {
 
 // readError turns mistakes of the client into refusals.
 func readError(err error) error {
-	var large *wire.TooLargeError
 	switch {
-	case errors.Is(err, wire.ErrSyntax), errors.As(err, &large):
+	case errors.Is(err, wire.ErrSyntax), errors.As(err, new(*wire.TooLargeError)):
 		return refuse("%s", err)
 	case errors.Is(err, wire.ErrMemory):
 		return refuse("limit reached: %s", store.ErrNoMemory)

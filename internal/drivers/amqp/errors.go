@@ -80,8 +80,7 @@ func (e *brokerError) Error() string { return e.text }
 
 // conditionOf returns the error condition of the broker; "" if err is not an error of the broker.
 func conditionOf(err error) string {
-	var e *brokerError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*brokerError](err); ok {
 		return e.condition
 	}
 	return ""
@@ -170,27 +169,21 @@ func unreadable(what string, err error) error {
 
 // fault returns the error about an unreadable frame; other errors stay as they are.
 func fault(err error) error {
-	var known *driver.Error
-	var head *wire.FrameError
-	var decode *wire.DecodeError
 	switch {
-	case errors.As(err, &known):
-		return err
-	case errors.As(err, &decode):
+	case errors.As(err, new(*driver.Error)):
+	case errors.As(err, new(*wire.DecodeError)):
 		return unreadable("a frame", err)
-	case errors.As(err, &head):
+	case errors.As(err, new(*wire.FrameError)):
 		return protocolError("%w", err)
-	default:
-		return err
 	}
+	return err
 }
 
 // explain describes why a connected peer does not open the AMQP connection. Limit is the time that it had.
 func (h *handshake) explain(limit time.Duration, err error) error {
 	encrypted, class := h.c.driver.cfg.Target.TLS, driver.ClassOf(err)
-	var known *driver.Error
 	switch {
-	case errors.As(err, &known), transport.IsAlert(err), errors.Is(err, context.Canceled):
+	case errors.As(err, new(*driver.Error)), transport.IsAlert(err), errors.Is(err, context.Canceled):
 		return err
 	case h.greeting == "" && class == driver.ClassTimeout:
 		return protocol.AMQP().Unanswered("our protocol header", encrypted, limit, err)
