@@ -172,7 +172,7 @@ func (l *link[T]) attempt(
 			err = cause
 		}
 		l.Outages.Attempt(err, begun)
-		if !hopeless(err) {
+		if c := driver.ClassOf(err); c != driver.ClassAuth && c != driver.ClassUnsupported {
 			return err
 		}
 		outcome = func() error { return err }
@@ -185,12 +185,6 @@ func (l *link[T]) attempt(
 		}
 	}
 	return err
-}
-
-// hopeless reports whether further attempts cannot succeed.
-func hopeless(err error) bool {
-	c := driver.ClassOf(err)
-	return c == driver.ClassAuth || c == driver.ClassUnsupported
 }
 
 // adopt makes a new connection the present one.

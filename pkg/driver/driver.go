@@ -49,6 +49,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"time"
 )
@@ -294,9 +295,4 @@ type OpenOptions struct {
 const DefaultMaxBody = 16 << 20
 
 // LargestBody returns MaxBody or its default.
-func (o *OpenOptions) LargestBody() int {
-	if o.MaxBody > 0 {
-		return o.MaxBody
-	}
-	return DefaultMaxBody
-}
+func (o *OpenOptions) LargestBody() int { return cmp.Or(max(o.MaxBody, 0), DefaultMaxBody) }

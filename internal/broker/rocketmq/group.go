@@ -106,7 +106,9 @@ func (c *conn) deleteGroup(r *wire.Frame) error {
 	s.mu.Unlock()
 	for _, t := range s.allTopics() {
 		for _, q := range *t.queues.Load() {
-			q.forgetGroup(name)
+			q.mu.Lock()
+			delete(q.commits, name)
+			q.mu.Unlock()
 		}
 		t.trimIfWaiting()
 	}
@@ -274,14 +276,11 @@ func (g *group) notify() {
 
 // unregister handles UNREGISTER_CLIENT.
 func (c *conn) unregister(r *wire.Frame) error {
-	id := string(r.Get("clientID"))
 	if name := r.Get("producerGroup"); len(name) > 0 {
 		c.removeProducer(string(name))
 	}
-	if name := r.Get("consumerGroup"); len(name) > 0 {
-		if g := c.s.findGroup(name); g != nil {
-			c.leaveGroup(member{c, g, id})
-		}
+	if g := c.s.findGroup(r.Get("consumerGroup")); g != nil {
+		c.leaveGroup(member{c, g, string(r.Get("clientID"))})
 	}
 	return c.ok(r)
 }

@@ -101,12 +101,6 @@ func (q *queue) commit(group string, offset int64) {
 	q.commits[group] = offset
 }
 
-func (q *queue) forgetGroup(group string) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	delete(q.commits, group)
-}
-
 // weight is the accounted size of a message, in bytes.
 func (m *message) weight() int64 { return int64(m.Size()) + store.MessageSize }
 
@@ -140,10 +134,7 @@ func (c *conn) queryOffset(r *wire.Frame) error {
 		return nil
 	}
 	offset, ok := q.committed(string(r.Get("consumerGroup")))
-	if first, _ := q.limits(); !ok && first == 0 && string(r.Get("setZeroIfNotFound")) != "false" {
-		ok = true
-	}
-	if !ok {
+	if first, _ := q.limits(); !ok && (first > 0 || string(r.Get("setZeroIfNotFound")) == "false") {
 		return c.refuse(r, wire.ResQueryNotFound, "Not found, maybe this group consumer boot first")
 	}
 	return c.number(r, "offset", offset)

@@ -68,9 +68,8 @@ type Server struct {
 // New returns a front-end for s. A topic is attached to the store's topic of the same name.
 func New(s *store.Store, o Options) *Server {
 	o.MaxMessage = cmp.Or(o.MaxMessage, 4<<20)
-	o.Queues = cmp.Or(o.Queues, 8)
+	o.Queues = min(cmp.Or(o.Queues, 8), maxQueues)
 	o.TransactionCheck = cmp.Or(o.TransactionCheck, 6*time.Second)
-	o.Queues = min(o.Queues, maxQueues)
 	srv := &Server{
 		store: s, o: o, limits: s.Config(), topics: map[string]*topic{}, byID: map[int64]*topic{},
 		groups: map[string]*group{}, producers: map[string]map[*conn]bool{},
@@ -181,8 +180,7 @@ func (s *Server) addTopic(name string, queues int) *topic {
 	t.own.Store(topicSize)
 	s.store.Charge(topicSize)
 	t.queues.Store(&[]*queue{})
-	queues = min(max(queues, 1), maxQueues)
-	t.addQueues(queues)
+	t.addQueues(min(max(queues, 1), maxQueues))
 	t.dest = s.store.Destination(driver.Destination{Kind: driver.Topic, Name: name})
 	t.detach = t.dest.Attach(t)
 	s.topics[name] = t

@@ -71,19 +71,13 @@ func (c *message) Properties() (list []store.Property) {
 
 // appendHead appends the header lines of m. A text without NUL has no content-length, as in ActiveMQ.
 func appendHead(b []byte, m *store.Message) []byte {
-	body := m.Content.Body()
-	b = appendLength(b, body, m.Content.Text())
+	if body := m.Content.Body(); !m.Content.Text() || bytes.IndexByte(body, 0) >= 0 {
+		b = append(strconv.AppendInt(append(b, "content-length:"...), int64(len(body)), 10), '\n')
+	}
 	if c, ok := m.Content.(*message); ok {
 		return append(b, c.text[:c.head]...)
 	}
 	return appendForeign(b, m)
-}
-
-func appendLength(b, body []byte, text bool) []byte {
-	if text && bytes.IndexByte(body, 0) < 0 {
-		return b
-	}
-	return append(strconv.AppendInt(append(b, "content-length:"...), int64(len(body)), 10), '\n')
 }
 
 // appendForeign appends the header lines of a message of another protocol. Properties become text: numbers in decimal,

@@ -15,14 +15,8 @@ import (
 // handle executes a frame.
 func (c *conn) handle(f *wire.Received) error {
 	err := c.perform(f)
-	if err == nil {
-		return nil
-	}
-	var r *refusal
-	if errors.As(err, &r) && r.receipt == nil {
-		if receipt := f.Get("receipt"); receipt != nil {
-			r.receipt = bytes.Clone(receipt)
-		}
+	if r, ok := errors.AsType[*refusal](err); ok && r.receipt == nil {
+		r.receipt = bytes.Clone(f.Get("receipt"))
 	}
 	return err
 }
@@ -56,7 +50,11 @@ func (c *conn) perform(f *wire.Received) (err error) {
 	case wire.ABORT:
 		err = c.abort(f)
 	case wire.DISCONNECT:
-		c.disconnect()
+		c.gate.Flush() // all messages are stored: their receipts need not wait for room
+		c.disconnected = true
+		for _, s := range c.subs {
+			s.close(false)
+		}
 	default:
 		return refuse("invalid frame: unknown command %q", f.Command)
 	}
@@ -175,13 +173,4 @@ func heartbeats(header string) (send, receive time.Duration, err error) {
 		return max(minBeat, d)
 	}
 	return atLeast(wants), atLeast(can), nil
-}
-
-// disconnect handles DISCONNECT. All messages are stored: their receipts need not wait for room.
-func (c *conn) disconnect() {
-	c.gate.Flush()
-	c.disconnected = true
-	for _, s := range c.subs {
-		s.close(false)
-	}
 }

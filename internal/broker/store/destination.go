@@ -120,8 +120,8 @@ func (d *Destination) sendFaulty(f *faults, m *Message) Verdict {
 		d.deliverFaulty(f, d.postpone(f, m), n)
 	}
 	drop := every(f.DropEvery, n)
-	if drop {
-		s.dropAll()
+	if f := s.onDrop.Load(); drop && f != nil {
+		go (*f)()
 	}
 	if drop || every(f.WithholdEvery, n) {
 		s.count(&s.done.Withheld, 1)

@@ -71,17 +71,11 @@ func (q *Queue) Put(m *Message) {
 	e := entry{m: m, seq: q.seq}
 	if m.NotBefore != 0 && m.NotBefore > time.Now().UnixNano() {
 		q.mu.Unlock()
-		if !q.delayed.Add(m.NotBefore, e, q.putDue) {
+		if !q.delayed.Add(m.NotBefore, e, func(e entry) { q.mu.Lock(); q.enqueue(e) }) {
 			q.shrink(1, size)
 		}
 		return
 	}
-	q.enqueue(e)
-}
-
-// putDue makes a delayed message available.
-func (q *Queue) putDue(e entry) {
-	q.mu.Lock()
 	q.enqueue(e)
 }
 

@@ -96,12 +96,6 @@ func (s *Store) NewSource() uint64 { return s.sources.Add(1) }
 // OnDrop sets the function that breaks all connections, for [Faults.DropEvery]. It is called on its own goroutine.
 func (s *Store) OnDrop(f func()) { s.onDrop.Store(&f) }
 
-func (s *Store) dropAll() {
-	if f := s.onDrop.Load(); f != nil {
-		go (*f)()
-	}
-}
-
 // Open finds or creates a destination. It fails with [ErrNoMemory] or [ErrLongName].
 func (s *Store) Open(a driver.Destination) (*Destination, error) {
 	if d := s.Find(a); d != nil {

@@ -124,12 +124,7 @@ func (d dialect) flow(s *subscription, credit int) {
 	}
 }
 
-func creditOr(credit int) int {
-	if credit > 0 {
-		return credit
-	}
-	return defaultCredit
-}
+func creditOr(credit int) int { return cmp.Or(max(credit, 0), defaultCredit) }
 
 // sharedOwner is the client identity that owns shared subscriptions without one.
 const sharedOwner = "perfmq-shared"

@@ -574,21 +574,15 @@ func (d *Decoder) optText() Opt[string] {
 
 // Mandatory fields.
 
-func (d *Decoder) mustText() string {
-	v := d.optText()
+func must[T any](d *Decoder, v Opt[T]) T {
 	if !v.OK {
 		d.fail(ErrMissing)
 	}
 	return v.V
 }
 
-func (d *Decoder) mustUint() uint32 {
-	v := d.Uint()
-	if !v.OK {
-		d.fail(ErrMissing)
-	}
-	return v.V
-}
+func (d *Decoder) mustText() string { return must(d, d.optText()) }
+func (d *Decoder) mustUint() uint32 { return must(d, d.Uint()) }
 
 func (d *Decoder) mustBinary() []byte {
 	v := d.Binary()

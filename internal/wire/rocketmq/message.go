@@ -10,6 +10,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf16"
 )
 
@@ -342,12 +343,7 @@ func AppendIntProperty(b []byte, name string, n int64) []byte {
 
 // CarriesProperty reports whether a name or value can be written: whether it has neither separator in it.
 func CarriesProperty(text string) bool {
-	for i := range len(text) {
-		if text[i] == NameEnd || text[i] == PropertyEnd {
-			return false
-		}
-	}
-	return true
+	return !strings.ContainsAny(text, string(NameEnd)+string(PropertyEnd))
 }
 
 // HashCode is String.hashCode: brokers compare tags by it.

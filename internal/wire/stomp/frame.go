@@ -86,11 +86,8 @@ func CutLine(b []byte) (line []byte, size int) {
 // CutHeader splits a header line at its first colon; the escapes are still in both parts. Without a colon, or with
 // nothing before it, ok is false.
 func CutHeader(line []byte) (key, value []byte, ok bool) {
-	at := bytes.IndexByte(line, ':')
-	if at <= 0 {
-		return nil, nil, false
-	}
-	return line[:at], line[at+1:], true
+	key, value, ok = bytes.Cut(line, []byte{':'})
+	return key, value, ok && len(key) > 0
 }
 
 // MaxDigits bounds the digits of a number: so many always fit.

@@ -12,7 +12,6 @@ package gostomp
 import (
 	"context"
 	"net"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,7 +36,10 @@ func Factory() driver.Factory {
 	kind.Reject, kind.Release = false, false
 	f := driver.Factory{
 		Name: "stomp", Title: "STOMP 1.2", Client: "go-stomp", Hosts: p.Hosts,
-		Capabilities: driver.Capabilities{TLS: true, Queue: kind, Topic: kind}, InFlight: inFlight,
+		Capabilities: driver.Capabilities{TLS: true, Queue: kind, Topic: kind},
+		InFlight: func(any, *driver.ProducerSpec) driver.InFlight { // Send holds the connection until the receipt
+			return driver.InFlight{Messages: 1, PerConnection: true, Hint: "try --client native, or more connections"}
+		},
 	}
 	return protocol.Factory(f, p, func() *Options { return &Options{VirtualHost: "/"} }, nil,
 		func(s transport.Settings[Options]) driver.Driver {
@@ -45,11 +47,6 @@ func Factory() driver.Factory {
 			d.Open = d.dial
 			return d
 		})
-}
-
-// inFlight is [driver.Factory.InFlight]: the library's Send holds the connection until the receipt has come.
-func inFlight(any, *driver.ProducerSpec) driver.InFlight {
-	return driver.InFlight{Messages: 1, PerConnection: true, Hint: "try --client native, or more connections"}
 }
 
 // stompDriver is a [driver.Driver]: a set of connections by key.
@@ -163,9 +160,4 @@ func (d *dialect) kind(header string, kind driver.Kind) []string {
 		return []string{header, map[driver.Kind]string{driver.Queue: "ANYCAST", driver.Topic: "MULTICAST"}[kind]}
 	}
 	return nil
-}
-
-// window returns the header that limits the messages that the broker sends ahead.
-func (d *dialect) window(credit int) []string {
-	return []string{d.credit, strconv.Itoa((credit-1)*d.size + 1)}
 }

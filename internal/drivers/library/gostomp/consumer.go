@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"strconv"
 
 	"github.com/go-stomp/stomp/v3"
 	"github.com/go-stomp/stomp/v3/frame"
@@ -57,7 +58,8 @@ func (d *stompDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (d
 // subscribe asks the broker for an answer other than a receipt, because the library takes a receipt for the end of a
 // subscription.
 func (c *consumer) subscribe(ctx context.Context) error {
-	headers := append(c.Conn.kind("subscription-type", c.spec.Destination.Kind), c.Conn.window(c.spec.Credit)...)
+	headers := append(c.Conn.kind("subscription-type", c.spec.Destination.Kind), c.Conn.credit,
+		strconv.Itoa((c.spec.Credit-1)*c.Conn.size+1))
 	if c.spec.Selector != "" {
 		headers = append(headers, "selector", c.spec.Selector)
 	}

@@ -171,20 +171,16 @@ func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 			if n := len(h.message.Body); n > c.driver.cfg.MaxBody {
 				return library.TooLarge(c.op, n, c.driver.cfg.MaxBody)
 			}
-			deliver(delivery(h.message))
-			c.accept(h.message)
+			m := h.message
+			d := &driver.Delivery{Body: m.Body, Born: 1000 * m.BornTimestamp, Stored: 1000 * m.StoreTimestamp}
+			library.ReadText(d, m.GetProperty(driver.TimeProperty), m.GetProperty(driver.IDProperty))
+			deliver(d)
+			c.accept(m)
 			close(h.settled)
 		case <-ctx.Done():
 		}
 		return nil
 	}, func() {})
-}
-
-// delivery returns the parts of a message that perfmq reads.
-func delivery(m *primitive.MessageExt) *driver.Delivery {
-	d := &driver.Delivery{Body: m.Body, Born: 1000 * m.BornTimestamp, Stored: 1000 * m.StoreTimestamp}
-	library.ReadText(d, m.GetProperty(driver.TimeProperty), m.GetProperty(driver.IDProperty))
-	return d
 }
 
 // accept records an accepted message.
