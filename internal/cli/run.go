@@ -30,8 +30,7 @@ func (a *app) runRole(args []string, in *input, f *driver.Factory, role plan.Rol
 	if searches {
 		var searchErrs []error
 		p.search, searchErrs = a.newSearch(ready, func() (config.Ready, error) {
-			one := *v
-			ready, errs := a.maker.FromFlags(&one, role, f, args)
+			ready, errs := a.maker.FromFlags(new(*v), role, f, args)
 			return ready, errors.Join(errs...)
 		})
 		errs = append(errs, searchErrs...)

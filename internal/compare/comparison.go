@@ -129,8 +129,7 @@ func (c *Comparison) Judge() (errs []error, status int) {
 				Failed(s.Failed[0]))
 		}
 	}
-	for k := range c.limits {
-		l := &c.limits[k]
+	for _, l := range c.limits {
 		at := slices.IndexFunc(c.Rows, func(r Row) bool { return r.Metric.Name == l.Metric.Name })
 		if at < 0 {
 			found(result.StatusUsage, "name a metric of these runs", " %s: no result has that figure", l.Text)

@@ -98,8 +98,7 @@ func (s *Set) readRepeats(dir string) error {
 		return fmt.Errorf("read %s: %w", dir, result.ErrNoResult)
 	}
 	own := regexp.MustCompile("-" + regexp.QuoteMeta(of.ID) + `-[0-9]+-[0-9]+\b`)
-	for i := range of.Runs {
-		r := &of.Runs[i]
+	for _, r := range of.Runs {
 		path := filepath.Join(dir, filepath.FromSlash(r.Folder))
 		if r.State != record.Done {
 			return fmt.Errorf("read %s: %w", path, ErrIncomplete)
@@ -160,8 +159,7 @@ func bounded(sets []Set) string {
 
 // notes returns, for each set with failed runs, their number and whether their figures are left out.
 func notes(sets []Set) (list []string) {
-	for i := range sets {
-		s := &sets[i]
+	for _, s := range sets {
 		n := len(s.Failed)
 		if n == 0 {
 			continue

@@ -51,11 +51,9 @@ func (c *Comparison) Table(format func(threshold.Unit, float64) string) [][]stri
 		}
 	}
 	list := [][]string{head}
-	for r := range c.Rows {
-		row := &c.Rows[r]
+	for _, row := range c.Rows {
 		line := []string{row.Metric.Name}
-		for i := range row.Cells {
-			cell := &row.Cells[i]
+		for i, cell := range row.Cells {
 			line = append(line, cell.text(func(v float64) string { return format(row.Metric.Unit, v) }))
 			switch {
 			case i == 0:

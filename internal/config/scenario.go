@@ -128,8 +128,7 @@ type builder struct {
 func (b *builder) build() (Ready, error) {
 	v := b.values(InRun, nil, b.file.entries)
 	b.whole = b.resolver(v, plan.Client)
-	whole := v.Plan
-	p := &whole
+	p := new(v.Plan)
 	b.plan, p.Name = p, b.file.name
 	if p.Name == "" && !b.file.single {
 		base := b.Path[strings.LastIndexAny(b.Path, "/@")+1:]

@@ -76,8 +76,7 @@ func microseconds(us int64) time.Duration { return time.Duration(us) * time.Micr
 // its process. Other clients may have used the destination.
 func observeBroker(s *stats.Summary) {
 	if c := s.BrokerCount; c != nil {
-		for i := range c.Destinations {
-			d := &c.Destinations[i]
+		for _, d := range c.Destinations {
 			for _, c := range []struct {
 				kind     string
 				compared *result.Compared
@@ -90,8 +89,7 @@ func observeBroker(s *stats.Summary) {
 			}
 		}
 	}
-	for i := range s.BrokerSide {
-		side := &s.BrokerSide[i]
+	for _, side := range s.BrokerSide {
 		if n := side.Whole.Errors; n != nil {
 			s.Find("log-errors", "broker", *n, *n)
 		}

@@ -121,8 +121,7 @@ func (s *shards) joinVerification(o Options) error {
 	found := v.Findings(allow, 0)
 	problems := result.Texts(found, result.Problem)
 	if v.Known {
-		missing := v.Total.Lost + v.Total.Left
-		m.Expected, m.Missing = &v.Total.Expected, &missing
+		m.Expected, m.Missing = &v.Total.Expected, new(v.Total.Lost+v.Total.Left)
 	}
 	m.Verification = v.Verified()
 	m.Findings = append(withoutVerified(m.Findings), found...)

@@ -46,9 +46,9 @@ func (s *shards) together(step *plannedStep) (common, rated span, share float64,
 	shortest, longest := int64(math.MaxInt64), int64(0)
 	for i, p := range s.parts {
 		t := span{math.MaxInt64, 0}
-		for k := range p.Rows {
-			if row := &p.Rows[k]; row.Phase == result.Measure && row.Step == step.Name {
-				at := s.spanOf(i, row)
+		for _, row := range p.Rows {
+			if row.Phase == result.Measure && row.Step == step.Name {
+				at := s.spanOf(i, &row)
 				t = span{min(t.from, at.from), max(t.to, at.to)}
 			}
 		}

@@ -78,8 +78,7 @@ func Text(w io.Writer, m *result.Result, clean func(string) string) error {
 func writeParts(b *strings.Builder, m *result.Result, clean func(string) string) {
 	table := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "shard\thost\tclock\t")
-	for i := range m.Parts {
-		p := &m.Parts[i]
+	for i, p := range m.Parts {
 		clock := "not known"
 		switch {
 		case p.Clock != nil && i == 0:

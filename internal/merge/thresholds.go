@@ -183,8 +183,7 @@ func (s *shards) stalls(from, to int64, group string) []result.Stall {
 func (s *shards) used(steps []plannedStep) []result.Row {
 	use := result.Row{Tester: result.Tester{Cores: 1}}
 	for _, p := range s.parts {
-		for i := range p.Rows {
-			row := &p.Rows[i]
+		for _, row := range p.Rows {
 			if slices.ContainsFunc(steps, func(s plannedStep) bool { return s.Name == row.Step }) {
 				use.Tester.CPU += row.Tester.CPU
 				use.Length += row.Length * int64(row.Tester.Cores)

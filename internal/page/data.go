@@ -143,8 +143,7 @@ func (d *runData) mark(p *point) {
 func linesOf(runs []*Run) []lineAt {
 	list := []lineAt{}
 	for _, r := range runs {
-		for i := range r.Result.Thresholds {
-			t := &r.Result.Thresholds[i]
+		for _, t := range r.Result.Thresholds {
 			parsed, err := threshold.Parse(t.Threshold)
 			if err != nil || parsed.OfTarget || parsed.Metric.Unit != threshold.Time &&
 				parsed.Metric.Unit != threshold.PerSecond {

@@ -22,10 +22,8 @@ func groupTable(r *Run) Table {
 		{"max transfer", "", "transfer.max", "ms"},
 	}
 	var lines []line
-	for i := range r.Result.Steps {
-		s := &r.Result.Steps[i]
-		for k := range s.Groups {
-			g := &s.Groups[k]
+	for _, s := range r.Result.Steps {
+		for _, g := range s.Groups {
 			l := line{
 				result: r.Result, run: g.Name, step: s.Name, counts: &g.Counts, latencies: &g.Latencies, due: g.Due,
 			}

@@ -73,8 +73,7 @@ func (j *JUnit) Add(name string, res *result.Result) {
 	for _, limit := range (&Run{Result: res}).limits() {
 		c.Out = append(c.Out, "limit: "+limit)
 	}
-	for i := range res.Findings {
-		f := &res.Findings[i]
+	for _, f := range res.Findings {
 		if c.Out = append(c.Out, f.Text); f.Failure || f.Severity == result.Problem {
 			problems[f.Kind] = append(problems[f.Kind], f.Text)
 		}
@@ -93,9 +92,8 @@ func (j *JUnit) Add(name string, res *result.Result) {
 		c.end("failure", "failed", verdict)
 	}
 	s.add("", c)
-	for i := range res.Thresholds {
-		t := &res.Thresholds[i]
-		c := testCase{Name: t.Threshold, Out: []string{t.Threshold + ": " + measured(t)}}
+	for _, t := range res.Thresholds {
+		c := testCase{Name: t.Threshold, Out: []string{t.Threshold + ": " + measured(&t)}}
 		if !t.Kept {
 			c.end("failure", "threshold", c.Out...)
 		}
@@ -156,8 +154,7 @@ func withoutResult(r *record.Run) *result.Result {
 // must fail.
 func (j *JUnit) AddSearch(scenario string, s *record.Search, took int64, errs ...string) {
 	c := testCase{Name: "find-max", Out: append([]string{s.String()}, s.Thresholds...)}
-	for i := range s.Points {
-		p := &s.Points[i]
+	for _, p := range s.Points {
 		c.Out = append(c.Out, fmt.Sprintf("%s msg/s: %s; %s; limit: %s", record.PerSecond(p.Rate), p.Verdict(),
 			cmp.Or(p.Why, "-"), cmp.Or(p.Limit, result.LimitNone)))
 	}

@@ -28,8 +28,7 @@ func (r *Run) lines() []line {
 	if len(res.Steps) < 2 {
 		return list
 	}
-	for i := range res.Steps {
-		s := &res.Steps[i]
+	for _, s := range res.Steps {
 		list = append(list, line{
 			run: r.Name, step: s.Name, result: res, elapsed: max(0, s.End-s.Start), counts: &s.Counts, figures: s.Figures,
 			latencies: &s.Latencies, limit: s.Limit,

@@ -82,11 +82,10 @@ func (p *Page) sweepTables() (list []Table) {
 		for _, name := range names {
 			t.Head = append(t.Head, strings.Replace(name, threshold.BrokerPrefix, "", 1))
 		}
-		for i := range rows {
-			r := &rows[i]
+		for _, r := range rows {
 			row := []string{cmp.Or(p.sweep.Title(r.Values), "all"), fmt.Sprint(r.Good), fmt.Sprint(r.Failed)}
 			for _, name := range names {
-				row = append(row, cellText(r, name))
+				row = append(row, cellText(&r, name))
 			}
 			t.add(row...)
 		}
@@ -102,8 +101,7 @@ func (p *Page) sweepTables() (list []Table) {
 // sweepVerdict is the outcome of a sweep in the words and colours of a run.
 func (p *Page) sweepVerdict() *story {
 	good, late, failed := 0, 0, 0
-	for i := range p.sweep.Runs {
-		r := &p.sweep.Runs[i]
+	for _, r := range p.sweep.Runs {
 		switch {
 		case r.Good():
 			good, late = good+1, late+min(r.Status, 1)

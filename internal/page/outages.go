@@ -14,9 +14,8 @@ func outageTable(r *Run) Table {
 	if m := r.Result.MoreOutages; m != nil {
 		t.more = m.Count
 	}
-	for i := range r.Result.Outages {
-		o := &r.Result.Outages[i]
-		t.add(outageName(o), words.Outage(o))
+	for _, o := range r.Result.Outages {
+		t.add(outageName(&o), words.Outage(&o))
 	}
 	return t
 }
@@ -33,11 +32,10 @@ func (r *Run) outageBands() []band {
 	if n := len(r.series.points); n > 0 {
 		end = r.series.points[n-1].to
 	}
-	for i := range r.Result.Outages[:min(len(r.Result.Outages), maxItems)] {
-		o := &r.Result.Outages[i]
-		to, text := o.Elapsed+o.Length, "outage: "+words.Duration(o.Length)+" at "+outageName(o)
+	for _, o := range r.Result.Outages[:min(len(r.Result.Outages), maxItems)] {
+		to, text := o.Elapsed+o.Length, "outage: "+words.Duration(o.Length)+" at "+outageName(&o)
 		if o.Length == 0 {
-			to, text = max(o.Elapsed, end), "outage from "+outageName(o)+" on: no message came through after it"
+			to, text = max(o.Elapsed, end), "outage from "+outageName(&o)+" on: no message came through after it"
 		}
 		list = append(list, band{"outage", millis(o.Elapsed), millis(to), text})
 	}

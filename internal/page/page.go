@@ -139,8 +139,7 @@ func (p *Page) find(name, dir string, alone bool) error {
 			return notAlone(dir)
 		}
 		p.search, p.Title = s, "The highest rate: "+name
-		for i := range s.Points {
-			point := &s.Points[i]
+		for i, point := range s.Points {
 			of := fmt.Sprintf("%d: %s/s", i+1, record.PerSecond(point.Rate))
 			if point.Hold {
 				of += ", held"

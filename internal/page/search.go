@@ -69,8 +69,7 @@ func (p *Page) searchTable() Table {
 	t := Table{Title: "Rates tried", Head: []string{"load", "rate", "verdict"}, Words: true}
 	metrics := metricsOf(p.search.Thresholds)
 	t.Head = append(append(t.Head, metrics...), "why not", "limit")
-	for i := range p.search.Points {
-		x := &p.search.Points[i]
+	for i, x := range p.search.Points {
 		verdict := x.Verdict()
 		if x.Hold {
 			verdict += ", for longer"

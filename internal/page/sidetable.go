@@ -11,9 +11,8 @@ func sideTable(r *Run) Table {
 	t := Table{
 		Title: "The broker's side", Head: []string{"", "from the start of the load to the end of the run"}, Words: true,
 	}
-	for i := range r.Result.BrokerSide {
-		s := &r.Result.BrokerSide[i]
-		for _, line := range append([][2]string{{"watched", strings.Join(s.Sources, ", ")}}, words.Side(s)...) {
+	for _, s := range r.Result.BrokerSide {
+		for _, line := range append([][2]string{{"watched", strings.Join(s.Sources, ", ")}}, words.Side(&s)...) {
 			t.add(ofHost(s.Host, line[0]), line[1])
 		}
 	}
@@ -23,9 +22,8 @@ func sideTable(r *Run) Table {
 // marksTable has the rates at the marks of a run.
 func marksTable(r *Run) Table {
 	t := Table{Title: "Marks", Head: []string{"mark"}, Words: true}
-	for i := range r.Result.Marks {
-		m := &r.Result.Marks[i]
-		t.add(ofHost(m.Host, words.Mark(m, len(r.Result.Steps) > 1)))
+	for _, m := range r.Result.Marks {
+		t.add(ofHost(m.Host, words.Mark(&m, len(r.Result.Steps) > 1)))
 	}
 	return t
 }

@@ -181,13 +181,12 @@ func testers(runs []*Run) Table {
 
 func thresholdTable(r *Run) Table {
 	t := Table{Title: "Thresholds", Head: []string{"threshold", "measured", "result"}}
-	for i := range r.Result.Thresholds {
-		x := &r.Result.Thresholds[i]
+	for _, x := range r.Result.Thresholds {
 		name := x.Threshold
 		if x.Step != "" {
 			name = x.Step + ": " + name
 		}
-		t.add(name, measured(x), map[bool]string{true: "passed", false: "failed"}[x.Kept])
+		t.add(name, measured(&x), map[bool]string{true: "passed", false: "failed"}[x.Kept])
 	}
 	return t
 }
@@ -208,9 +207,8 @@ func stallTable(r *Run) Table {
 	t := Table{
 		Title: "Stalls of the broker", Head: []string{"at", "length", "side", "by the clock"}, more: r.Result.MoreStalls,
 	}
-	for i := range r.Result.Stalls {
-		s := &r.Result.Stalls[i]
-		t.add(seconds(s.Elapsed)+" s", words.Duration(s.Length), stallSide(s), moment(s.Time))
+	for _, s := range r.Result.Stalls {
+		t.add(seconds(s.Elapsed)+" s", words.Duration(s.Length), stallSide(&s), moment(s.Time))
 	}
 	return t
 }
@@ -254,8 +252,7 @@ func verified(r *Run) Table {
 		t.add(name, expected, count(c.Received), lost, left, count(c.Duplicates), count(c.Disordered), count(c.Damaged),
 			count(c.Foreign))
 	}
-	for i := range v.Subscriptions {
-		s := &v.Subscriptions[i]
+	for _, s := range v.Subscriptions {
 		name := s.Destination
 		if s.Name != "" {
 			name += " (" + s.Name + ")"
@@ -288,8 +285,7 @@ func brokerCounts(r *Run) Table {
 		}
 		return count(c.Count) + ", agrees"
 	}
-	for i := range b.Destinations {
-		d := &b.Destinations[i]
+	for _, d := range b.Destinations {
 		depth := "-"
 		if d.Depth != nil {
 			depth = count(*d.Depth)

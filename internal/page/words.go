@@ -39,14 +39,13 @@ func (r *Run) story() story {
 	s.Mark, s.Verdict = mark, sentence(verdict.String())
 	o := &r.Result.Outcome
 	s.Reason, s.Problems = o.Reason, o.Problems
-	for i := range r.Result.Thresholds {
-		if t := &r.Result.Thresholds[i]; !t.Kept {
-			s.Problems = append(s.Problems, "threshold failed: "+t.Threshold+": "+measured(t))
+	for _, t := range r.Result.Thresholds {
+		if !t.Kept {
+			s.Problems = append(s.Problems, "threshold failed: "+t.Threshold+": "+measured(&t))
 		}
 	}
 	s.Warnings = append(slices.Clone(o.Warnings), o.LeftBehind...)
-	for i := range r.Result.Findings {
-		f := &r.Result.Findings[i]
+	for _, f := range r.Result.Findings {
 		if f.Severity == result.Problem || f.Severity == result.Warning {
 			continue // they are in the outcome, too
 		}

@@ -62,8 +62,7 @@ func randomText(source *rand.PCG, body []byte) {
 // text finds the bodies that cannot be sent as text.
 func (v *validator) text() {
 	list := v.group.Mix
-	for i := range list {
-		m := &list[i]
+	for _, m := range list {
 		if !m.Text {
 			continue
 		}

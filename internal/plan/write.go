@@ -69,8 +69,7 @@ func JSON(p *Plan, clean func(string) string) (json.RawMessage, error) {
 	t.add("allow", allowed)
 	t.add("thresholds", thresholds(p.Thresholds, false))
 	var steps []any
-	for i := range p.Steps {
-		s := &p.Steps[i]
+	for _, s := range p.Steps {
 		of := s.tree()
 		of.add("thresholds", thresholds(s.Thresholds, false))
 		var groups []any
@@ -272,8 +271,7 @@ func (p *Plan) addGroups(t *tree, brokers map[*Broker]string) {
 		return
 	}
 	var steps []any
-	for i := range p.Steps {
-		s := &p.Steps[i]
+	for _, s := range p.Steps {
 		of := s.tree()
 		of.add("groups", s.uses(brokers, common, len(groups)))
 		of.add("thresholds", thresholds(s.Thresholds, true))

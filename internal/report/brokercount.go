@@ -22,8 +22,7 @@ func comparisons(c *result.BrokerCount) (list []comparison) {
 	added := comparison{name: "added", ours: "sent"}
 	acknowledged := comparison{name: "acknowledged", ours: "received"}
 	var sent uint64
-	for i := range c.Destinations {
-		d := &c.Destinations[i]
+	for _, d := range c.Destinations {
 		added.add(d.Destination, d.Added)
 		acknowledged.add(d.Destination, d.Acknowledged)
 		if d.Added != nil {
@@ -95,8 +94,8 @@ func finalDepths(c *result.BrokerCount) (list []brokerside.Depth) {
 	if c == nil {
 		return nil
 	}
-	for i := range c.Destinations {
-		if d := &c.Destinations[i]; d.Depth != nil {
+	for _, d := range c.Destinations {
+		if d.Depth != nil {
 			list = append(list, brokerside.Depth{Destination: d.Destination, Messages: *d.Depth})
 		}
 	}

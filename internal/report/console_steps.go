@@ -93,8 +93,7 @@ const consoleOutput = 5
 
 // writeCommands writes the commands that ran before and after steps, each with the end of its output.
 func writeCommands(b *strings.Builder, commands []result.Command) {
-	for i := range commands {
-		c := &commands[i]
+	for _, c := range commands {
 		status := "no status"
 		if c.Status != nil {
 			status = fmt.Sprintf("status %d", *c.Status)

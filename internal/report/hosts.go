@@ -13,8 +13,7 @@ import (
 func hostLines(hosts []result.BrokerHost) (lines []string) {
 	producers := slices.ContainsFunc(hosts, func(h result.BrokerHost) bool { return h.Producers > 0 })
 	consumers := slices.ContainsFunc(hosts, func(h result.BrokerHost) bool { return h.Consumers > 0 })
-	for i := range hosts {
-		h := &hosts[i]
+	for _, h := range hosts {
 		text := fmt.Sprintf("host %s: %s", oneLine(h.Name), words.Plural(h.Connections, "connection"))
 		if producers {
 			text += fmt.Sprintf("; %s, sent %d, completed %d", words.Plural(h.Producers, "producer"), h.Sent,

@@ -476,8 +476,8 @@ func (c *collector) collectEnd(s *stats.Summary) {
 	}
 	named := 0
 	for _, kept := range []bool{false, true} { // those that fail have a series, however many there are
-		for i := range s.Thresholds {
-			if o := &s.Thresholds[i]; o.Kept == kept && named < 5*namedSeries &&
+		for _, o := range s.Thresholds {
+			if o.Kept == kept && named < 5*namedSeries &&
 				c.set("threshold_kept", "threshold step",
 					"1 if a threshold passes, 0 if it fails; of a step if it is about one.",
 					oneIf(kept), o.Threshold, shortLabel(o.Step)) {
@@ -485,8 +485,7 @@ func (c *collector) collectEnd(s *stats.Summary) {
 			}
 		}
 	}
-	for i := range s.Brokers[:min(len(s.Brokers), namedSeries)] {
-		b := &s.Brokers[i]
+	for _, b := range s.Brokers[:min(len(s.Brokers), namedSeries)] {
 		c.set("broker_info", "broker side protocol product version",
 			"Product and version of a broker; always 1.", 1, b.Name, b.Side, b.Protocol, b.Product, b.Version)
 	}

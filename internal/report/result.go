@@ -149,8 +149,7 @@ func (r *recorder) steps(s *stats.Summary, whole *result.Result) (list []result.
 			Latencies: whole.Latencies, Groups: groups(s.Groups), Limit: whole.Limit, Figures: whole.Figures,
 		}}
 	}
-	for i := range s.Ended {
-		step := &s.Ended[i]
+	for _, step := range s.Ended {
 		list = append(list, result.Step{
 			Name: step.Name, Reason: step.Outcome.Reason, Start: step.Start, End: step.End, Counts: step.Total,
 			Measured: step.Measured, Latencies: step.Latencies, Groups: groups(step.Groups), Limit: step.Limit,
@@ -165,8 +164,7 @@ func groups(list []stats.Summary) (out []result.Group) {
 	if len(list) < 2 {
 		return nil
 	}
-	for i := range list {
-		g := &list[i]
+	for _, g := range list {
 		out = append(out, result.Group{
 			Name: g.Name, Due: g.Due, Counts: g.Total, Measured: *g.Measured, Latencies: g.Latencies,
 		})

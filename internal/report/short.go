@@ -262,8 +262,8 @@ func (s *Short) said(sum *stats.Summary, room int) (lines []string) {
 		add("verified", verified(v))
 	}
 	must = true
-	for i := range sum.Findings {
-		if f := &sum.Findings[i]; f.Severity == result.Problem {
+	for _, f := range sum.Findings {
+		if f.Severity == result.Problem {
 			add("problem", f.Text)
 			if f.Hint != "" {
 				add("hint", f.Hint)
@@ -271,8 +271,8 @@ func (s *Short) said(sum *stats.Summary, room int) (lines []string) {
 		}
 	}
 	for _, kept := range []bool{false, true} {
-		for i := range sum.Thresholds {
-			if t := &sum.Thresholds[i]; t.Kept == kept {
+		for _, t := range sum.Thresholds {
+			if t.Kept == kept {
 				must = !kept
 				add("threshold", t.String())
 			}

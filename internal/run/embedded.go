@@ -98,8 +98,7 @@ const (
 // may wait at the broker for later steps.
 func stored(p *plan.Plan) (messages, bytes int64) {
 	const overhead = 512 // of a message in the store
-	for i := range p.Steps {
-		s := &p.Steps[i]
+	for _, s := range p.Steps {
 		for _, g := range s.Groups {
 			if !g.Role.Produces() {
 				continue

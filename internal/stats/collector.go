@@ -192,8 +192,7 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 	c.protocol = sumCounters(c.workers)
 	s.Protocol = c.protocol
 	if c.verified != nil {
-		progress := c.verified()
-		s.Verified = &progress
+		s.Verified = new(c.verified())
 	}
 	first := c.firstReceived()
 	c.add(&s.Row, s.To.Sub(s.From), first, &total, &counts)

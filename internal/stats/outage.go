@@ -390,6 +390,5 @@ func (s *Outages) More() *result.MoreOutages {
 	if s.more.Count == 0 {
 		return nil
 	}
-	more := s.more
-	return &more
+	return new(s.more)
 }

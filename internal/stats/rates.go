@@ -132,8 +132,7 @@ func (r *Rates) FiguresOf(sends, receives bool) *result.Figures {
 		if !known || a.Span <= 0 {
 			return nil
 		}
-		v := a.PerSecond(n)
-		return &v
+		return new(a.PerSecond(n))
 	}
 	f := &result.Figures{
 		Span: a.Span.Microseconds(), Sent: average(sends, a.Sent), Completed: average(sends, a.Completed),
@@ -141,15 +140,12 @@ func (r *Rates) FiguresOf(sends, receives bool) *result.Figures {
 		ReceivedBytes: average(receives, a.ReceivedBytes),
 	}
 	if a.Read {
-		since := a.Since.Microseconds()
-		f.Since = &since
+		f.Since = new(a.Since.Microseconds())
 	}
 	if o.Known() {
-		due, unsent := o.Due, o.Unsent()
-		f.Due, f.Unsent = &due, &unsent
+		f.Due, f.Unsent = new(o.Due), new(o.Unsent())
 		if o.Span > 0 {
-			v := o.Rate
-			f.Offered = &v
+			f.Offered = new(o.Rate)
 		}
 	}
 	low, high := r.Minimum, r.Maximum

@@ -116,8 +116,7 @@ func (m *periods) sum(step bool) Summary {
 	}
 	sum := from.Summary
 	all, part := m.total.Sub(from.total), m.parts[Measure].Sub(from.measured)
-	counts := part.Counts(sum.Sends, sum.Receives)
-	sum.Total, sum.Measured = all.Counts(sum.Sends, sum.Receives), &counts
+	sum.Total, sum.Measured = all.Counts(sum.Sends, sum.Receives), new(part.Counts(sum.Sends, sum.Receives))
 	sum.Latencies = sum.Latencies.Copy()
 	sum.Latencies.Seal()
 	return sum

@@ -72,8 +72,7 @@ func (s *Sweep) sayRun(r *record.Run) {
 // with an end took beyond theirs. It is 0 if nothing is known.
 func (s *Sweep) left() (sum time.Duration) {
 	var beyond, ended, waiting time.Duration
-	for i := range s.state.Runs {
-		r := &s.state.Runs[i]
+	for _, r := range s.state.Runs {
 		length := s.lengths[r.Cell-1]
 		if r.State == record.Done {
 			ended++
@@ -135,8 +134,8 @@ func figure(name string, v float64) string {
 
 // conclude judges the sweep, prints its table, and returns the exit status.
 func (s *Sweep) conclude(status int) int {
-	for i := range s.state.Runs {
-		if r := &s.state.Runs[i]; r.State == record.Done {
+	for _, r := range s.state.Runs {
+		if r.State == record.Done {
 			status = result.Graver(status, r.Status)
 		}
 	}

@@ -196,8 +196,7 @@ func judge(s *stats.Summary) record.Point {
 		p.Limit = words.Limit(s.Limit)
 	}
 	var broken []string
-	for i := range s.Thresholds {
-		o := &s.Thresholds[i]
+	for _, o := range s.Thresholds {
 		if !o.Kept {
 			broken = append(broken, o.Threshold+": "+o.Value)
 		}
@@ -223,8 +222,7 @@ func (s *Search) describe(rate float64, hold bool, length time.Duration, p *reco
 		verdict += " for " + length.Round(time.Millisecond).String()
 	}
 	var values []string
-	for i := range sum.Thresholds {
-		o := &sum.Thresholds[i]
+	for i, o := range sum.Thresholds {
 		if i < len(s.Thresholds) || !o.Kept {
 			values = append(values, fmt.Sprintf("%s %s", o.Metric, o.Value))
 		}

@@ -90,8 +90,7 @@ func (r *Result) Findings(allow Allow, parked uint64) (list []result.Finding) {
 			found.Text += "; first: " + first
 		}
 		var at []string
-		for i := range r.Scopes {
-			s := &r.Scopes[i]
+		for _, s := range r.Scopes {
 			if len(r.Scopes) == 1 || len(s.Examples[f.kind]) > 0 {
 				at = append(at, s.Title())
 			}
@@ -119,8 +118,7 @@ func (r *Result) Findings(allow Allow, parked uint64) (list []result.Finding) {
 func (r *Result) First(kind Kind) string {
 	var parts []string
 	left := maxExamples
-	for i := range r.Scopes {
-		s := &r.Scopes[i]
+	for _, s := range r.Scopes {
 		list := s.Examples[kind]
 		list = list[:min(len(list), left)]
 		left -= len(list)

@@ -46,8 +46,7 @@ func Head(r *result.Result) []string {
 	for _, s := range plan.Steps {
 		d, err := time.ParseDuration(s.Duration)
 		limit, limited = limit+d, limited && err == nil
-		for i := range s.Groups {
-			g := &s.Groups[i]
+		for _, g := range s.Groups {
 			brokers = append(brokers, g.Broker.describe(r, "producers"), g.ConsumerBroker.describe(r, "consumers"))
 			loads = append(loads, g.load(len(plan.Steps) == 1))
 		}

@@ -235,8 +235,7 @@ func Outage(o *result.Outage) string {
 func Outages(list []result.Outage, more *result.MoreOutages) string {
 	sums := *cmp.Or(more, &result.MoreOutages{})
 	open, lasting := 0, 0
-	for i := range list {
-		o := &list[i]
+	for _, o := range list {
 		sums.Length, sums.Longest = sums.Length+o.Length, max(sums.Longest, o.Length)
 		if o.Length == 0 {
 			open++

@@ -95,6 +95,5 @@ func (u *BrokerUse) clone() *BrokerUse {
 	if u == nil {
 		return nil
 	}
-	c := *u
-	return &c
+	return new(*u)
 }

@@ -88,8 +88,7 @@ func offset(first, s *Result, at int64) (*Offset, error) {
 func ahead(from, to *Result, at int64) int64 {
 	most := int64(unbounded)
 	apart := max(to.Start-from.Start, from.Start-to.Start) // between the two starts, from which the shards count
-	for i := range to.Rows {
-		row := &to.Rows[i]
+	for _, row := range to.Rows {
 		away := max(row.Elapsed-at, at-(row.Elapsed-row.Length), 0) + apart
 		for _, a := range row.Arrivals {
 			if a.Shard == from.Shard.Number && a.Messages > 0 {

@@ -128,8 +128,7 @@ func AddKnown[T uint64 | float64](a, b *T) *T {
 	if a == nil || b == nil {
 		return nil
 	}
-	sum := *a + *b
-	return &sum
+	return new(*a + *b)
 }
 
 // addKnownCounts adds to the first counts. The sum is known only if both are.
@@ -179,8 +178,7 @@ func mergedLimit(to, from *Limit, host string) *Limit {
 }
 
 func (r *Result) mergeSteps(part *Result) {
-	for i := range part.Steps {
-		from := &part.Steps[i]
+	for _, from := range part.Steps {
 		to := named(&r.Steps, from.Name, func(s *Step) *string { return &s.Name })
 		if to.Start == 0 {
 			to.Reason, to.Start, to.Measured = from.Reason, from.Start, &Counts{}

@@ -55,8 +55,7 @@ func (r *Row) clone() *Row {
 	c.Tester = Tester{Cores: r.Tester.Cores, Memory: r.Tester.Memory, MemoryPeak: r.Tester.MemoryPeak}
 	c.add(r)
 	if r.Verified != nil {
-		verified := *r.Verified
-		c.Verified = &verified
+		c.Verified = new(*r.Verified)
 	}
 	c.BrokerSide = r.BrokerSide.clone()
 	return &c

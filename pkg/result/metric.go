@@ -49,9 +49,8 @@ func (r *Result) Metrics() map[string]float64 {
 			f[c.Name] = float64(measured[c.Counter])
 		}
 	}
-	for i := range kinds {
-		k := &kinds[i]
-		if l := r.Latencies[k.Kind]; l != nil && Measured(l.Count, r.LeftOut(k)) {
+	for _, k := range kinds {
+		if l := r.Latencies[k.Kind]; l != nil && Measured(l.Count, r.LeftOut(&k)) {
 			addLatency(f, k.Name, l)
 		}
 	}
@@ -126,8 +125,7 @@ func addOutages(f map[string]float64, r *Result) {
 	more := cmp.Or(r.MoreOutages, &MoreOutages{})
 	inDoubt, recovery, ended, recovered := more.InDoubt, int64(0), true, more.Count == 0
 	var list []Stall
-	for i := range r.Outages {
-		o := &r.Outages[i]
+	for _, o := range r.Outages {
 		length := o.Length
 		if o.Unended() {
 			length, ended = r.End-o.Time, false

@@ -175,14 +175,12 @@ func (r *Row) Bare() *Row {
 	c := *r
 	c.Latencies = r.Latencies.bare()
 	if r.Leftover != nil {
-		leftover := r.Leftover.bare()
-		c.Leftover = &leftover
+		c.Leftover = new(r.Leftover.bare())
 	}
 	c.Groups = slices.Clone(r.Groups)
 	for i := range c.Groups {
 		if l := c.Groups[i].Latencies; l != nil {
-			latencies := l.bare()
-			c.Groups[i].Latencies = &latencies
+			c.Groups[i].Latencies = new(l.bare())
 		}
 	}
 	return &c
