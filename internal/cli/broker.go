@@ -89,8 +89,7 @@ func (s *brokerSettings) config(environ config.Environment) (cfg broker.Config, 
 	cfg.Password = environ["PERFMQ_PASSWORD"]
 	if s.PasswordFile != "" {
 		cfg.Password, err = inputfile.FirstLine(s.PasswordFile, config.MaxPassword)
-		var fe *inputfile.Error
-		if errors.As(err, &fe) {
+		if fe, ok := errors.AsType[*inputfile.Error](err); ok {
 			refuse(fe.Hint, "--password-file: %v", err)
 		}
 	}

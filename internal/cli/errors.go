@@ -84,8 +84,7 @@ func (ep *errorPrinter) print(errs ...error) {
 			continue
 		}
 		hint := driver.HintOf(err)
-		var m *plan.Mistake
-		if errors.As(err, &m) {
+		if m, ok := errors.AsType[*plan.Mistake](err); ok {
 			hint = m.Hint
 		}
 		ep.write(err.Error(), hint)
@@ -168,8 +167,7 @@ func (a *app) writeJSON(path string, v any) error {
 
 // bare returns "PATH: reason" without the name of the system call.
 func bare(err error) error {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return fmt.Errorf("%s: %w", pe.Path, pe.Err)
 	}
 	return err

@@ -87,9 +87,9 @@ func (a *app) printEnding(e run.Ending) int {
 
 // printBroken prints the thresholds that a run has broken.
 func (a *app) printBroken(outcomes []result.Threshold) {
-	for i := range outcomes {
-		if !outcomes[i].Kept {
-			a.errors.write("threshold: "+outcomes[i].String(), "")
+	for _, t := range outcomes {
+		if !t.Kept {
+			a.errors.write("threshold: "+t.String(), "")
 		}
 	}
 }

@@ -102,8 +102,8 @@ const maxRefused = 5
 // refused returns the error about the differences of plans.
 func refused(unlike []Difference) error {
 	var list []string
-	for i := range unlike {
-		list = append(list, unlike[i].Name+": "+unlike[i].joined())
+	for _, d := range unlike {
+		list = append(list, d.Name+": "+d.joined())
 	}
 	return plan.Wrong("compare runs of one plan, or add --unlike, which lists what differs", "the plans differ in %s",
 		words.First(list, maxRefused, "; "))

@@ -147,8 +147,8 @@ func (s *Set) Sift() {
 // bounded returns a sentence about the runs that perfmq limited; empty without such runs.
 func bounded(sets []Set) string {
 	n, all := 0, 0
-	for i := range sets {
-		for _, r := range sets[i].Repeats {
+	for _, s := range sets {
+		for _, r := range s.Repeats {
 			if all++; r.LowerBound() {
 				n++
 			}

@@ -66,8 +66,8 @@ func Schemes(f *driver.Factory) []string {
 // Names returns the names of protocols.
 func Names(factories []driver.Factory) []string {
 	names := make([]string, len(factories))
-	for i := range factories {
-		names[i] = factories[i].Name
+	for i, f := range factories {
+		names[i] = f.Name
 	}
 	return names
 }

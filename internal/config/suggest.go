@@ -40,8 +40,8 @@ func (s *Setting) Suggest(own, all []driver.Factory, prefix string) (list []stri
 }
 
 func schemesOf(factories []driver.Factory) (list []string) {
-	for i := range factories {
-		list = append(list, Schemes(&factories[i])...)
+	for _, f := range factories {
+		list = append(list, Schemes(&f)...)
 	}
 	return list
 }
@@ -49,8 +49,8 @@ func schemesOf(factories []driver.Factory) (list []string) {
 // suggestOptions offers key=, and the values once the key is there.
 func suggestOptions(own []driver.Factory, prefix string) (list []string) {
 	key, _, hasKey := strings.Cut(prefix, "=")
-	for i := range own {
-		for _, o := range driver.Describe(NewOptions(&own[i])) {
+	for _, f := range own {
+		for _, o := range driver.Describe(NewOptions(&f)) {
 			if !hasKey {
 				list = append(list, o.Name+"=\t"+o.Help)
 				continue

@@ -175,8 +175,7 @@ func (r *run) endStep(end ending, sum stats.Summary) {
 	sum.Minimum.Only(sum.Sends, sum.Receives)
 	sum.Maximum.Only(sum.Sends, sum.Receives)
 	producers, delivered, stored := r.producersAsked()
-	limit := sum.Tally.Judge(producers, delivered, stored)
-	sum.Limit = &limit
+	sum.Limit = new(sum.Tally.Judge(producers, delivered, stored))
 	sum.Groups = r.groupsOf(sum.Groups)
 	r.setReadRates(&sum)
 	sum.Values = metrics(&sum)

@@ -137,13 +137,16 @@ func tooLong(path, what string, limit int64) *Error {
 	return &Error{Path: path, Reason: fmt.Sprintf("%s more than %d bytes", what, limit), Hint: "is it the right file?"}
 }
 
-// systemError leaves out the name of the system call.
 func systemError(path string, err error) *Error {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
-		err = pe.Err
+	return &Error{Path: path, Hint: "check the path", Err: Bare(err)}
+}
+
+// Bare leaves out the operation and path of a [fs.PathError], for callers that name both.
+func Bare(err error) error {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		return pe.Err
 	}
-	return &Error{Path: path, Hint: "check the path", Err: err}
+	return err
 }
 
 // Replace writes a file beside path, or beside the file that it links to, and gives it that name: a full disk leaves
@@ -171,7 +174,7 @@ func Replace(path string, text []byte, mode fs.FileMode) error {
 		return os.WriteFile(path, text, mode) //nolint:gosec // the user names the file
 	}
 	if err != nil {
-		return &fs.PathError{Op: "write", Path: path, Err: systemError(path, err).Err}
+		return &fs.PathError{Op: "write", Path: path, Err: Bare(err)}
 	}
 	_, err = f.Write(text)
 	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err == nil {

@@ -55,14 +55,14 @@ func Text(w io.Writer, m *result.Result, clean func(string) string) error {
 				t.Duplicates, t.Damaged)
 		}
 	}
-	for i := range m.Outages[:min(len(m.Outages), maxOutages)] {
-		line("outage", "%s, %s", clean(m.Outages[i].Host), clean(words.Outage(&m.Outages[i])))
+	for _, o := range m.Outages[:min(len(m.Outages), maxOutages)] {
+		line("outage", "%s, %s", clean(o.Host), clean(words.Outage(&o)))
 	}
 	if more := len(m.Outages) - maxOutages; more > 0 {
 		line("outages", "%d more in the result", more)
 	}
-	for i := range m.Thresholds {
-		line("threshold", "%s", clean(m.Thresholds[i].String()))
+	for _, t := range m.Thresholds {
+		line("threshold", "%s", clean(t.String()))
 	}
 	for _, text := range m.Outcome.Warnings {
 		line("warning", "%s", clean(text))

@@ -78,12 +78,12 @@ func (s *shards) judge(
 	}
 	list = append(list, others...)
 	all := map[string]float64{}
-	for i := range list {
-		prefix := ""
-		if group := list[i].Metric.Group; group != "" {
+	for _, t := range list {
+		prefix, group := "", t.Metric.Group
+		if group != "" {
 			prefix = threshold.GroupPrefix + group + "."
 		}
-		for name, v := range s.metrics(steps, list[i].Metric.Group) {
+		for name, v := range s.metrics(steps, group) {
 			all[prefix+name] = v
 		}
 	}

@@ -63,8 +63,8 @@ func dataOf(p *Page) *chartData {
 	d := &chartData{Lines: linesOf(runs), Sweep: p.swept(), Search: p.searched(), Runs: []runData{}, Now: p.now}
 	if len(runs) > 1 && p.sweep == nil && p.search == nil {
 		all := p.compared()
-		for i := range all.Sets {
-			d.Sets = append(d.Sets, all.Sets[i].Name)
+		for _, s := range all.Sets {
+			d.Sets = append(d.Sets, s.Name)
 		}
 		d.Compared = all.Rows
 	}
@@ -100,8 +100,8 @@ func (r *Run) data() runData {
 				seconds(stall.Elapsed)),
 		})
 	}
-	for i := range r.Result.BrokerSide {
-		for _, e := range r.Result.BrokerSide[i].Events {
+	for _, side := range r.Result.BrokerSide {
+		for _, e := range side.Events {
 			at := millis(e.Time - r.Result.Start)
 			d.Bands = append(d.Bands, band{"event", at, at, e.Text})
 		}

@@ -170,8 +170,8 @@ func (j *JUnit) AddSearch(scenario string, s *record.Search, took int64, errs ..
 
 // Explain adds the errors of a process that failed as a case, unless another case failed.
 func (j *JUnit) Explain(errs ...string) {
-	for i := range j.Suites {
-		if slices.ContainsFunc(j.Suites[i].Cases, func(c testCase) bool { return c.End != "" && c.End != "skipped" }) {
+	for _, s := range j.Suites {
+		if slices.ContainsFunc(s.Cases, func(c testCase) bool { return c.End != "" && c.End != "skipped" }) {
 			return
 		}
 	}

@@ -75,14 +75,14 @@ func (t *Table) fill(columns []column, lines []line) {
 		columns = slices.DeleteFunc(columns, func(c column) bool { return c.value == unconfirmed })
 		t.Send--
 	}
-	for i := range columns {
-		t.Head = append(t.Head, columns[i].head)
+	for _, c := range columns {
+		t.Head = append(t.Head, c.head)
 	}
-	for i := range lines {
-		row, values := []string{lines[i].run}, lines[i].values()
-		for k := range columns {
-			v, known := values[columns[k].value]
-			row = append(row, columns[k].text(v, known))
+	for _, l := range lines {
+		row, values := []string{l.run}, l.values()
+		for _, c := range columns {
+			v, known := values[c.value]
+			row = append(row, c.text(v, known))
 		}
 		t.Rows = append(t.Rows, row)
 	}

@@ -32,8 +32,8 @@ func (v *view) compare(all *compare.Comparison) []Table {
 		t.Title = "Noise of the repeats"
 	}
 	differs := Table{Title: "What differs", Head: []string{""}, Words: true}
-	for i := range all.Sets {
-		differs.Head = append(differs.Head, all.Sets[i].Name)
+	for _, s := range all.Sets {
+		differs.Head = append(differs.Head, s.Name)
 	}
 	for _, d := range all.Differences {
 		differs.add(append([]string{d.Kind + " " + d.Name}, d.Values...)...)

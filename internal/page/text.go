@@ -26,25 +26,25 @@ func (p *Page) Markdown(w io.Writer) error {
 	if p.sweep != nil || p.search != nil {
 		stories = nil
 	}
-	for i := range stories {
-		stories[i].markdown(&b, v.Several)
+	for _, s := range stories {
+		s.markdown(&b, v.Several)
 	}
 	if len(v.Summaries) > 0 {
 		b.WriteString("\n")
 		list(&b, v.Summaries)
 	}
 	tables := append(v.Top, v.Bottom...)
-	for i := range stories {
-		for _, t := range stories[i].Tables {
+	for _, s := range stories {
+		for _, t := range s.Tables {
 			if v.Several {
-				t.Title = stories[i].Name + ": " + t.Title
+				t.Title = s.Name + ": " + t.Title
 			}
 			tables = append(tables, t)
 		}
 	}
-	for i := range tables {
-		if !tables[i].Folded {
-			tables[i].markdown(&b)
+	for _, t := range tables {
+		if !t.Folded {
+			t.markdown(&b)
 		}
 	}
 	_, err := io.WriteString(w, b.String())
@@ -135,8 +135,8 @@ func (p *Page) CSV(w io.Writer) error {
 	c := csv.NewWriter(w)
 	numbers := slices.DeleteFunc(columns(), func(c column) bool { return c.csv == "" })
 	head := strings.Split(csvHead, ",")
-	for i := range numbers {
-		head = append(head, numbers[i].csv)
+	for _, n := range numbers {
+		head = append(head, n.csv)
 	}
 	head = append(head, "limit")
 	_ = c.Write(head) // c.Error returns the error
@@ -145,9 +145,9 @@ func (p *Page) CSV(w io.Writer) error {
 		for _, l := range r.lines() {
 			row := []string{cell(l.run), cell(l.step), sentence(verdict.Word), moment(l.result.Start)}
 			values := l.values()
-			for i := range numbers {
-				v, known := values[numbers[i].value]
-				row = append(row, numbers[i].decimal(v, known))
+			for _, n := range numbers {
+				v, known := values[n.value]
+				row = append(row, n.decimal(v, known))
 			}
 			limit := ""
 			if l.limit != nil {

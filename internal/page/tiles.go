@@ -3,6 +3,7 @@ package page
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/result"
@@ -25,16 +26,9 @@ func (r *Run) tiles() []tile {
 	if _, known := values["response.p99"]; known {
 		kind = "response"
 	}
-	list := []tile{
-		{Label: rate},
-		{Label: kind + " p50"},
-		{Label: kind + " p99"},
-		{Label: kind + " max"},
-		{Label: "lost"},
-		{Label: "duplicated"},
-	}
+	var list []tile
 	for i, name := range []string{rate + ".avg", kind + ".p50", kind + ".p99", kind + ".max", "lost", "duplicated"} {
-		t := &list[i]
+		t := tile{Label: strings.Replace(strings.TrimSuffix(name, ".avg"), ".", " ", 1)}
 		failure := func(f result.Finding) bool { return f.Kind == name && f.Failure }
 		switch v, known := values[name]; {
 		case !known:
@@ -50,6 +44,7 @@ func (r *Run) tiles() []tile {
 		default:
 			t.Value, t.Mark = number(v), "warn"
 		}
+		list = append(list, t)
 	}
 	return append(list, thresholdTile(res.Thresholds), limitTile(res))
 }

@@ -91,8 +91,8 @@ func (r *Run) limits() (list []string) {
 		}
 	}
 	if len(r.Result.Steps) > 1 {
-		for i := range r.Result.Steps {
-			add(r.Result.Steps[i].Name+": ", r.Result.Steps[i].Limit)
+		for _, s := range r.Result.Steps {
+			add(s.Name+": ", s.Limit)
 		}
 	}
 	if len(list) == 0 {
@@ -168,8 +168,8 @@ func facts(r *Run) Table {
 	if len(res.Parts) == 0 {
 		t.add("machine", machine(&res.Host))
 	}
-	for i := range res.Parts {
-		t.add(fmt.Sprint("machine ", i+1), machine(&res.Parts[i].Host)+", from "+moment(res.Parts[i].Start))
+	for i, p := range res.Parts {
+		t.add(fmt.Sprint("machine ", i+1), machine(&p.Host)+", from "+moment(p.Start))
 	}
 	return t
 }

@@ -57,12 +57,12 @@ func (r *Row) given() bool { return r.Value.IsZero() == r.Is("not") }
 // Unmet returns the mistakes of settings that are given without the one that their tag `needs` names.
 func Unmet(of any) (list []*Mistake) {
 	rows, given := Rows(of), map[string]bool{}
-	for i := range rows {
-		given[rows[i].Name] = rows[i].given()
+	for _, r := range rows {
+		given[r.Name] = r.given()
 	}
-	for i := range rows {
-		if other := rows[i].Tag.Get("needs"); other != "" && rows[i].given() && !given[other] {
-			list = append(list, Needs("--"+rows[i].Name, "--"+other))
+	for _, r := range rows {
+		if other := r.Tag.Get("needs"); other != "" && r.given() && !given[other] {
+			list = append(list, Needs("--"+r.Name, "--"+other))
 		}
 	}
 	return list

@@ -31,8 +31,8 @@ func (s *Step) Produces() bool {
 
 // uses returns the groups of all steps, each as often as a step has it.
 func (p *Plan) uses() (list []*Group) {
-	for i := range p.Steps {
-		list = append(list, p.Steps[i].Groups...)
+	for _, s := range p.Steps {
+		list = append(list, s.Groups...)
 	}
 	return list
 }
@@ -51,11 +51,11 @@ func (p *Plan) distinct() (list []*Group) {
 
 // Length returns the length of the load; 0 if it is unknown.
 func (p *Plan) Length() (sum time.Duration) {
-	for i := range p.Steps {
-		if p.Steps[i].Duration <= 0 {
+	for _, s := range p.Steps {
+		if s.Duration <= 0 {
 			return 0
 		}
-		sum += p.Steps[i].Duration
+		sum += s.Duration
 	}
 	return sum
 }

@@ -49,8 +49,8 @@ func writeGroups(b *strings.Builder, groups []stats.Summary) {
 		"--- group", "sent", "completed", "not accepted", "received", "msg/sec", "send 50.00%", "send 99.00%",
 		"transfer 50.00%", "transfer 99.00%",
 	}}
-	for i := range groups {
-		rows = append(rows, groupRow(&groups[i]))
+	for _, g := range groups {
+		rows = append(rows, groupRow(&g))
 	}
 	b.WriteString(words.Table(math.MaxInt, 1, rows))
 }

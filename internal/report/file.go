@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/inputfile"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -71,7 +72,7 @@ func (f *recordFile) begin(head string) error {
 	}
 	if _, err := f.file.WriteAt([]byte(head+f.tail), 0); err != nil {
 		f.failed = true
-		return fileError("write", f.what, false, errors.Join(bare(err), f.file.Truncate(0)))
+		return fileError("write", f.what, false, errors.Join(inputfile.Bare(err), f.file.Truncate(0)))
 	}
 	f.offset = int64(len(head))
 	return nil
@@ -108,7 +109,7 @@ func (f *recordFile) add(record string) error {
 		if f.seek {
 			// The tail's place is still allocated, so this works on a full disk.
 			_, tailErr := f.file.WriteAt([]byte(f.tail), f.offset)
-			err = errors.Join(bare(err), tailErr, f.file.Truncate(f.offset+int64(len(f.tail))))
+			err = errors.Join(inputfile.Bare(err), tailErr, f.file.Truncate(f.offset+int64(len(f.tail))))
 		}
 		return fileError("write", f.what, f.begun, err)
 	}
@@ -134,8 +135,8 @@ func (f *recordFile) close() error {
 	if !f.seek && !f.failed {
 		err = f.writeOn(f.held + f.tail)
 	}
-	if err = bare(err); f.file != nil {
-		err = errors.Join(err, bare(f.file.Close()))
+	if err = inputfile.Bare(err); f.file != nil {
+		err = errors.Join(err, inputfile.Bare(f.file.Close()))
 	}
 	if err != nil {
 		return fileError("close", f.what, true, err)
@@ -146,7 +147,7 @@ func (f *recordFile) close() error {
 // fileError returns an error with the file, the action, the system's error and a hint. begun reports whether the file
 // has records.
 func fileError(action, what string, begun bool, err error) error {
-	return driver.Errorf(driver.ClassOther, action+" "+what, writeHint(begun, err), "%w", bare(err))
+	return driver.Errorf(driver.ClassOther, action+" "+what, writeHint(begun, err), "%w", inputfile.Bare(err))
 }
 
 // writeHint returns a remedy for an error of an output. begun reports whether something was written
@@ -169,13 +170,4 @@ func writeHint(begun bool, err error) string {
 	default:
 		return "choose another place"
 	}
-}
-
-// bare removes the operation and path that [os.PathError] adds, because fileError has both already.
-func bare(err error) error {
-	var pathError *os.PathError
-	if errors.As(err, &pathError) {
-		return pathError.Err
-	}
-	return err
 }

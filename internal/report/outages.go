@@ -35,8 +35,8 @@ func outageLines(s *stats.Summary) (lines []string) {
 		lines = append(lines, fmt.Sprintf("beside the first and the last %[2]d: %[1]s; %[3]d in doubt",
 			words.Outages(nil, m), stats.KeptOutages, m.InDoubt))
 	}
-	for i := range s.Outages {
-		lines = append(lines, words.Outage(&s.Outages[i]))
+	for _, o := range s.Outages {
+		lines = append(lines, words.Outage(&o))
 	}
 	return lines
 }

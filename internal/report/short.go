@@ -166,9 +166,9 @@ func (s *Short) step(sum *stats.Summary) string {
 	if name, l := telling(&sum.Latencies); l != nil {
 		line += ", " + name + " p99 " + words.Duration(l.Percentile(99))
 	}
-	for i := range sum.Thresholds {
-		if !sum.Thresholds[i].Kept {
-			line += ", FAILED " + sum.Thresholds[i].Threshold
+	for _, t := range sum.Thresholds {
+		if !t.Kept {
+			line += ", FAILED " + t.Threshold
 		}
 	}
 	if reason := oneLine(sum.Outcome.Reason); reason != "duration reached" {

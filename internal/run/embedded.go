@@ -120,9 +120,9 @@ func stored(p *plan.Plan) (messages, bytes int64) {
 // drains reports whether consumers receive all messages as they are sent, so that only a backlog waits for room, and no
 // message that the broker delays or filters.
 func drains(p *plan.Plan) bool {
-	for i := range p.Steps {
+	for _, s := range p.Steps {
 		produces, consumes := false, false
-		for _, g := range p.Steps[i].Groups {
+		for _, g := range s.Groups {
 			if g.Selector != "" || g.Delay > 0 {
 				return false
 			}

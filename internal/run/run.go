@@ -110,8 +110,7 @@ func (r *Run) openOutputs(stdout io.Writer) (e Ending) {
 	if r.Outputs.VerifyFile != "" { // that of a result is in a folder of the run's own
 		err := os.MkdirAll(filepath.Dir(r.Plan.VerifyFile), 0o777) //nolint:gosec // as far as the process' mask lets it
 		if err = cmp.Or(err, verify.Probe(r.Plan.VerifyFile)); err != nil {
-			var pe *fs.PathError
-			if errors.As(err, &pe) {
+			if pe, ok := errors.AsType[*fs.PathError](err); ok {
 				err = fmt.Errorf("%s: %w", pe.Path, pe.Err)
 			}
 			e.Outputs, e.Err = true, plan.Wrong("name a file that can be written", "--verify-file: %v", err)

@@ -161,14 +161,14 @@ func (s *Sweep) printTable(rows []record.Row, names []string) {
 		titles = append(titles, a.Name)
 	}
 	table := [][]string{slices.Concat(titles, []string{"runs"}, names)}
-	for i := range rows {
+	for _, row := range rows {
 		var cells []string
 		for _, a := range s.Axes {
-			cells = append(cells, strings.Map(printable, rows[i].Values[a.Name]))
+			cells = append(cells, strings.Map(printable, row.Values[a.Name]))
 		}
-		cells = append(cells, runsText(&rows[i]))
+		cells = append(cells, runsText(&row))
 		for _, name := range names {
-			cells = append(cells, spread(&rows[i], name))
+			cells = append(cells, spread(&row, name))
 		}
 		table = append(table, cells)
 	}

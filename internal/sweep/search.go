@@ -80,9 +80,8 @@ func (s *Search) Do() (*record.Search, int) {
 
 // begin makes the folder, and the texts of all thresholds.
 func (s *Search) begin(out *record.Search) error {
-	list := s.demands(reached)
-	for i := range list {
-		out.Thresholds = append(out.Thresholds, list[i].String())
+	for _, t := range s.demands(reached) {
+		out.Thresholds = append(out.Thresholds, t.String())
 	}
 	if s.dir == "" {
 		return nil

@@ -97,8 +97,8 @@ func (s *Sweep) Check() error {
 	_, _ = fmt.Fprintf(hash, "%d %s %v %v\n", s.Repeats, s.Between, s.Shuffled, 1) // never fails
 	s.state.Plan = hex.EncodeToString(hash.Sum(nil))
 	if len(steps) > 1 {
-		for i := range steps {
-			s.state.Steps = append(s.state.Steps, steps[i].Name)
+		for _, step := range steps {
+			s.state.Steps = append(s.state.Steps, step.Name)
 		}
 	}
 	s.state.Arrange(s.Cells)
@@ -108,8 +108,8 @@ func (s *Sweep) Check() error {
 // thresholds returns the thresholds of the plan, then of each step.
 func thresholds(p *plan.Plan) []threshold.Threshold {
 	list := slices.Clone(p.Thresholds)
-	for i := range p.Steps {
-		list = append(list, p.Steps[i].Thresholds...)
+	for _, s := range p.Steps {
+		list = append(list, s.Thresholds...)
 	}
 	return list
 }
@@ -127,9 +127,8 @@ func hashCell(to io.Writer, values map[string]string, of *run.Run) error {
 	}
 	_, _ = fmt.Fprintf(to, "%s %q %q %v %+v\n", hash, values, of.Plan.Labels, of.Plan.Embedded,
 		of.Plan.Faults) // never fails
-	list := thresholds(of.Plan)
-	for i := range list {
-		_, _ = fmt.Fprintf(to, "%v ", list[i].Abort)
+	for _, t := range thresholds(of.Plan) {
+		_, _ = fmt.Fprintf(to, "%v ", t.Abort)
 	}
 	return nil
 }
@@ -186,8 +185,8 @@ func (s *Sweep) Do() (status int) {
 func (s *Sweep) Record() *record.Sweep { return s.state }
 
 func (s *Sweep) finished() (n int) {
-	for i := range s.state.Runs {
-		if s.state.Runs[i].State == record.Done {
+	for _, r := range s.state.Runs {
+		if r.State == record.Done {
 			n++
 		}
 	}

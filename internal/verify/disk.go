@@ -18,12 +18,8 @@ func WriteFile(path string, side *Side) error {
 		err = inputfile.Replace(path, data, 0o600)
 	}
 	if err != nil {
-		var failed *fs.PathError // the error names the file that the user knows
-		if errors.As(err, &failed) {
-			err = failed.Err
-		}
 		return driver.Errorf(driver.ClassOther, "write the verification file "+path,
-			"the summary is complete, but perfmq verify lacks this side", "%w", err)
+			"the summary is complete, but perfmq verify lacks this side", "%w", inputfile.Bare(err))
 	}
 	return nil
 }

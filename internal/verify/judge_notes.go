@@ -16,8 +16,8 @@ func (j *judge) unwatched(r *Result) {
 		return // a producer alone, or other processes receive
 	}
 	watched := map[string]bool{}
-	for i := range r.Scopes {
-		watched[r.Scopes[i].Destination] = true
+	for _, s := range r.Scopes {
+		watched[s.Destination] = true
 	}
 	for _, key := range j.order {
 		if d := j.sent[key].Destination; !watched[d] && j.sent[key].Count > 0 {

@@ -164,8 +164,8 @@ func (s *Scope) Title() string {
 func (r *Result) Verified() *result.Verification {
 	v := r.Verification
 	v.Subscriptions = []result.Subscription{}
-	for i := range r.Scopes {
-		v.Subscriptions = append(v.Subscriptions, r.Scopes[i].Subscription)
+	for _, s := range r.Scopes {
+		v.Subscriptions = append(v.Subscriptions, s.Subscription)
 	}
 	return &v
 }

@@ -29,10 +29,9 @@ func (c *BrokerCount) Unknown() (list []string) {
 	for _, note := range c.Notes {
 		add(note)
 	}
-	for i := range c.Destinations {
-		if why := c.Destinations[i].Why; !slices.ContainsFunc(c.Notes,
-			func(note string) bool { return strings.HasSuffix(note, why) }) {
-			add(why)
+	for _, d := range c.Destinations {
+		if !slices.ContainsFunc(c.Notes, func(note string) bool { return strings.HasSuffix(note, d.Why) }) {
+			add(d.Why)
 		}
 	}
 	return list

@@ -77,13 +77,13 @@ func (r *Result) check() error {
 	if err := r.Latencies.check(); err != nil {
 		return err
 	}
-	for i := range r.Steps {
-		if err := r.Steps[i].Latencies.check(); err != nil {
-			return fmt.Errorf("step %q: %w", r.Steps[i].Name, err)
+	for _, s := range r.Steps {
+		if err := s.Latencies.check(); err != nil {
+			return fmt.Errorf("step %q: %w", s.Name, err)
 		}
-		for k := range r.Steps[i].Groups {
-			if err := r.Steps[i].Groups[k].Latencies.check(); err != nil {
-				return fmt.Errorf("step %q, group %q: %w", r.Steps[i].Name, r.Steps[i].Groups[k].Name, err)
+		for _, g := range s.Groups {
+			if err := g.Latencies.check(); err != nil {
+				return fmt.Errorf("step %q, group %q: %w", s.Name, g.Name, err)
 			}
 		}
 	}

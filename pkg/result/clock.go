@@ -51,8 +51,8 @@ func clocksOf(shards []*Result) ([]*Clock, error) {
 	list[0] = &Clock{}
 	var end int64
 	for _, s := range shards {
-		for i := range s.Rows {
-			end = max(end, s.Rows[i].Elapsed)
+		for _, row := range s.Rows {
+			end = max(end, row.Elapsed)
 		}
 	}
 	for i, s := range shards[1:] {

@@ -55,8 +55,7 @@ func (f *file) close() error {
 
 // bare removes the operation and path that [fs.PathError] adds: our errors have both already.
 func bare(err error) error {
-	var pathError *fs.PathError
-	if errors.As(err, &pathError) {
+	if pathError, ok := errors.AsType[*fs.PathError](err); ok {
 		return pathError.Err
 	}
 	return err

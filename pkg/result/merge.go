@@ -189,8 +189,8 @@ func (r *Result) mergeSteps(part *Result) {
 		to.Counts.Add(&from.Counts)
 		to.Measured = addKnownCounts(to.Measured, from.Measured)
 		to.Latencies.add(&from.Latencies)
-		for k := range from.Groups {
-			named(&to.Groups, from.Groups[k].Name, func(g *Group) *string { return &g.Name }).Add(&from.Groups[k])
+		for _, group := range from.Groups {
+			named(&to.Groups, group.Name, func(g *Group) *string { return &g.Name }).Add(&group)
 		}
 	}
 }

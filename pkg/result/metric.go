@@ -75,9 +75,9 @@ func (r *Result) Metrics() map[string]float64 {
 			float64(v.Total.Damaged)
 	}
 	var used, all float64
-	for i := range r.Rows {
-		used += float64(r.Rows[i].Tester.CPU)
-		all += float64(r.Rows[i].Length) * float64(r.Rows[i].Tester.Cores)
+	for _, row := range r.Rows {
+		used += float64(row.Tester.CPU)
+		all += float64(row.Length) * float64(row.Tester.Cores)
 	}
 	if all > 0 {
 		f["tester.cpu"] = 100 * used / all

@@ -68,13 +68,10 @@ func ReadEach(dir string, visit func(*Row)) (*Result, error) {
 	complete := r != nil
 	if !complete {
 		r = rebuild(head, rows)
+	} else if err := r.begins(head); err != nil {
+		return nil, &Error{Path: filepath.Join(dir, RowsFile), Err: err}
 	}
 	r.Rows = rows
-	if complete {
-		if err := r.begins(head); err != nil {
-			return nil, &Error{Path: filepath.Join(dir, RowsFile), Err: err}
-		}
-	}
 	h := &histograms{result: r, summed: !complete, visit: visit}
 	if err := h.read(filepath.Join(dir, LatenciesFile)); err != nil {
 		return nil, err

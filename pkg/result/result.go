@@ -405,9 +405,9 @@ const (
 
 // Texts returns the texts of the findings of a severity.
 func Texts(list []Finding, severity string) (texts []string) {
-	for i := range list {
-		if list[i].Severity == severity {
-			texts = append(texts, list[i].Text)
+	for _, f := range list {
+		if f.Severity == severity {
+			texts = append(texts, f.Text)
 		}
 	}
 	return texts
