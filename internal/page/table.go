@@ -294,3 +294,107 @@ func brokerCounts(r *Run) Table {
 	}
 	return t
 }
+
+// sideTable has the use of the brokers and their hosts from the start of the load to the end of the run.
+func sideTable(r *Run) Table {
+	t := Table{
+		Title: "The broker's side", Head: []string{"", "from the start of the load to the end of the run"}, Words: true,
+	}
+	for _, s := range r.Result.BrokerSide {
+		for _, line := range append([][2]string{{"watched", strings.Join(s.Sources, ", ")}}, words.Side(&s)...) {
+			t.add(ofHost(s.Host, line[0]), line[1])
+		}
+	}
+	return t
+}
+
+// marksTable has the rates at the marks of a run.
+func marksTable(r *Run) Table {
+	t := Table{Title: "Marks", Head: []string{"mark"}, Words: true}
+	for _, m := range r.Result.Marks {
+		t.add(ofHost(m.Host, words.Mark(&m, len(r.Result.Steps) > 1)))
+	}
+	return t
+}
+
+// ofHost puts the load host of a merged result before a text.
+func ofHost(host, text string) string {
+	if host == "" {
+		return text
+	}
+	return host + ": " + text
+}
+
+// groupTable has the figures of groups, for each step with several groups.
+func groupTable(r *Run) Table {
+	t := Table{
+		Title: "Groups",
+		Head:  []string{"group"},
+		Send:  8, Receive: 4,
+	}
+	shown := []column{
+		{"due", "", "due", ""},
+		{"total", "", "sent", ""},
+		{"completed", "", "completed", ""},
+		{"failed", "", "failed", ""},
+		{unconfirmed, "", unconfirmed, ""},
+		{"ack 50%", "", "ack.p50", "ms"},
+		{"ack 99%", "", "ack.p99", "ms"},
+		{"response 99%", "", "response.p99", "ms"},
+		{"total", "", "received", ""},
+		{"transfer 50%", "", "transfer.p50", "ms"},
+		{"transfer 99%", "", "transfer.p99", "ms"},
+		{"max transfer", "", "transfer.max", "ms"},
+	}
+	var lines []line
+	for _, s := range r.Result.Steps {
+		for _, g := range s.Groups {
+			l := line{
+				result: r.Result, run: g.Name, step: s.Name, counts: &g.Counts, latencies: &g.Latencies, due: g.Due,
+			}
+			if len(r.Result.Steps) > 1 {
+				l.run = s.Name + " · " + g.Name
+			}
+			lines = append(lines, l)
+		}
+	}
+	t.fill(shown, lines)
+	return t
+}
+
+// outageTable has the periods without a connection of some worker, in the words of the console.
+func outageTable(r *Run) Table {
+	t := Table{
+		Title: "Outages", Words: true,
+		Head: []string{"at", "outage"},
+	}
+	if m := r.Result.MoreOutages; m != nil {
+		t.more = m.Count
+	}
+	for _, o := range r.Result.Outages {
+		t.add(outageName(&o), words.Outage(&o))
+	}
+	return t
+}
+
+// outageName returns the start of an outage and, in a merged result, its load host.
+func outageName(o *result.Outage) string {
+	return ofHost(o.Host, seconds(o.Elapsed)+" s")
+}
+
+// outageBands returns a band for each outage. An outage without a later message lasts to the end of the run.
+func (r *Run) outageBands() []band {
+	list := []band{}
+	end := int64(0)
+	if n := len(r.series.points); n > 0 {
+		end = r.series.points[n-1].to
+	}
+	for _, o := range r.Result.Outages[:min(len(r.Result.Outages), maxItems)] {
+		to, text := o.Elapsed+o.Length, "outage: "+words.Duration(o.Length)+" at "+outageName(&o)
+		if o.Length == 0 {
+			to, text = max(o.Elapsed, end), "outage from "+outageName(&o)+" on: no message came through after it"
+		}
+		list = append(list, band{"outage", millis(o.Elapsed), millis(to), text})
+	}
+	return list
+}

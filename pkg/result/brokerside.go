@@ -1,5 +1,10 @@
 package result
 
+import (
+	"slices"
+	"strings"
+)
+
 // BrokerUse is the use of resources by a broker and its host, and the messages in the broker's log. Unknown values are
 // missing.
 type BrokerUse struct {
@@ -96,4 +101,68 @@ func (u *BrokerUse) clone() *BrokerUse {
 		return nil
 	}
 	return new(*u)
+}
+
+// BrokerHost holds the figures of one host of the brokers' URLs for the time that workers were connected to it, warm-up
+// included.
+type BrokerHost struct {
+	// Name is the host and its port, as the URL names them.
+	Name string `json:"name"`
+	// Connections is the number of connections that were open to it at some time; a shared connection counts once.
+	Connections int `json:"connections"`
+	// Producers and Consumers are the workers that were connected to it; a worker that moved counts at each host.
+	Producers int `json:"producers"`
+	Consumers int `json:"consumers"`
+	// Sent are the messages that were sent to it.
+	Sent uint64 `json:"sent"`
+	// Completed is the number of sent messages that it accepted.
+	Completed uint64 `json:"completed"`
+	// Unconfirmed is the number of sent messages that ended without an answer.
+	Unconfirmed uint64 `json:"unconfirmed,omitempty"`
+	// Received are the messages that consumers received from it.
+	Received uint64 `json:"received"`
+}
+
+// mergeBrokerHosts adds the figures of hosts, by their names.
+func mergeBrokerHosts(to, from []BrokerHost) []BrokerHost {
+	for _, h := range from {
+		o := named(&to, h.Name, func(o *BrokerHost) *string { return &o.Name })
+		o.Connections += h.Connections
+		o.Producers, o.Consumers = o.Producers+h.Producers, o.Consumers+h.Consumers
+		o.Sent, o.Completed = o.Sent+h.Sent, o.Completed+h.Completed
+		o.Unconfirmed, o.Received = o.Unconfirmed+h.Unconfirmed, o.Received+h.Received
+	}
+	return to
+}
+
+// Differs returns the distance of the count from its range, above or below; 0 if it is within the range, or unknown.
+func (c *Compared) Differs() int64 {
+	switch {
+	case c == nil:
+		return 0
+	case c.Count > c.Most:
+		return int64(c.Count - c.Most) //nolint:gosec // far below
+	case c.Count < c.Least:
+		return -int64(c.Least - c.Count) //nolint:gosec // far below
+	default:
+		return 0
+	}
+}
+
+// Unknown returns the reasons why values are unknown, each once.
+func (c *BrokerCount) Unknown() (list []string) {
+	add := func(text string) {
+		if text != "" && !slices.Contains(list, text) {
+			list = append(list, text)
+		}
+	}
+	for _, note := range c.Notes {
+		add(note)
+	}
+	for _, d := range c.Destinations {
+		if !slices.ContainsFunc(c.Notes, func(note string) bool { return strings.HasSuffix(note, d.Why) }) {
+			add(d.Why)
+		}
+	}
+	return list
 }
