@@ -58,7 +58,7 @@ func (s *session) onTransfer(f *wire.Decoder, payload []byte) error {
 		return failHandle(t.Handle)
 	}
 	if s.windowLeft < ourIncomingWindow/2 {
-		s.sendFlow()
+		s.sendFlow(nil)
 	}
 	if l.detached {
 		return nil
@@ -211,7 +211,7 @@ func (l *inLink) grant() {
 		return
 	}
 	l.credit = l.window
-	l.sendFlow()
+	l.s.sendFlow(l)
 }
 
 // window returns a link's credit window for a size of messages, 0 if unknown. It is at most a tenth of a queue's
@@ -223,16 +223,6 @@ func (s *Server) window(size int) uint32 {
 		n = min(max(min(windowBytes, cfg.LimitBytes/10)/int64(size), minWindow), maxWindow)
 	}
 	return uint32(max(min(n, cfg.Limit/10), 1)) //nolint:gosec // bounded
-}
-
-func (l *inLink) sendFlow() {
-	c := l.s.c
-	c.send(func(b []byte) []byte {
-		l.s.renew()
-		state := l.s.state()
-		state.Handle, state.DeliveryCount, state.LinkCredit = wire.Some(l.handle), wire.Some(l.count), wire.Some(l.credit)
-		return state.AppendFrame(b, l.s.channel)
-	})
 }
 
 // detach ends the link because of an error; further frames over it are ignored.

@@ -166,11 +166,8 @@ func (s *session) onFlow(f *wire.Decoder) error {
 	} else if out != nil {
 		c.makeReady(out)
 	}
-	switch {
-	case in != nil && w.Echo:
-		in.sendFlow()
-	case w.Echo && out == nil:
-		s.sendFlow()
+	if w.Echo && (in != nil || out == nil) {
+		s.sendFlow(in)
 	}
 	return nil
 }
@@ -183,15 +180,15 @@ func (s *session) state() wire.Flow {
 	}
 }
 
-// renew renews the incoming window before a flow; the reader calls it with the lock held.
-func (s *session) renew() {
-	s.published, s.windowLeft = s.nextIncoming, ourIncomingWindow
-}
-
-func (s *session) sendFlow() {
+// sendFlow renews the incoming window, and the credit of l unless it is nil. The reader calls it.
+func (s *session) sendFlow(l *inLink) {
 	s.c.send(func(b []byte) []byte {
-		s.renew()
+		s.published, s.windowLeft = s.nextIncoming, ourIncomingWindow
 		state := s.state()
+		if l != nil {
+			state.Handle, state.DeliveryCount = wire.Some(l.handle), wire.Some(l.count)
+			state.LinkCredit = wire.Some(l.credit)
+		}
 		return state.AppendFrame(b, s.channel)
 	})
 }

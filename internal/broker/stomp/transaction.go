@@ -74,11 +74,8 @@ func errLargeTx() error { return refuse("limit reached: %s", store.ErrLargeTrans
 // endTx removes a transaction from the open ones.
 func (c *conn) endTx(f *wire.Received) (*transaction, error) {
 	t, err := c.findTx(f.Get("transaction"))
-	if err != nil {
-		return nil, err
-	}
 	delete(c.txs, c.text(f, "transaction"))
-	return t, nil
+	return t, err
 }
 
 // abort discards a transaction. Its acknowledgements have no effect, and can be sent again. It waits for the end of a

@@ -140,12 +140,11 @@ func (s *Store) Full() bool {
 
 // Refuse reports whether to close a new connection at once, and counts it if so.
 func (s *Store) Refuse() bool {
-	f := s.faults.Load()
-	if f == nil || !f.Refuse {
-		return false
+	refuse := s.Faults().Refuse
+	if refuse {
+		s.count(&s.done.Refused, 1)
 	}
-	s.count(&s.done.Refused, 1)
-	return true
+	return refuse
 }
 
 // CountDropped counts connections broken on request.
