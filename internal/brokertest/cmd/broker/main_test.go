@@ -117,21 +117,6 @@ func TestDetach(t *testing.T) {
 	require.ErrorContains(t, err, "start one with -detach")
 }
 
-// TestDetachRocketMQ: RocketMQ flushes later, but a crash of the process loses no page. Its broker's name server remains.
-func TestDetachRocketMQ(t *testing.T) {
-	brokertest.Needs(t, "RocketMQ")
-	t.Setenv("PERFMQ_TEST_AS_BROKER", "1")
-	t.Setenv("TMPDIR", t.TempDir())
-	b := harnessOf(t, "rocketmq")
-	perfmq(t, "rocketmq", "producer", "--url", b["url"], "--message-count", "1000", "--max-pending", "10", "queue://KEPT")
-	for _, verb := range []string{"-kill", "-restart"} {
-		_ = musttest.Get(said("rocketmq", verb, b["pid"]))(t)
-	}
-	perfmq(t, "rocketmq", "consumer", "--url", b["url"], "--message-count", "1000", "--duration", "60", "queue://KEPT")
-	_ = musttest.Get(said("rocketmq", "-stop"))(t)
-	require.NoDirExists(t, b["dir"])
-}
-
 // TestDetachFailure: the error text of the detached process is not lost.
 func TestDetachFailure(t *testing.T) {
 	t.Setenv("PERFMQ_TEST_AS_BROKER", "1")
