@@ -51,8 +51,7 @@ func (a *app) reportCommand() *cobra.Command {
 
 // report reads the results and writes them in a format.
 func (a *app) report(dirs []string, format, output string, force bool) error {
-	var errs []error
-	errs = append(errs, notFolders(dirs)...)
+	errs := notFolders(dirs)
 	if !slices.Contains(reportFormats(), format) {
 		errs = append(errs, plan.Wrong("", "--format=%s: must be html, markdown, csv or junit", config.Quoted(format)))
 	}

@@ -198,12 +198,7 @@ func searched(p *plan.Plan) *plan.Group {
 	if len(p.Steps) != 1 || p.Steps[0].Duration <= 0 {
 		return nil
 	}
-	var producers []*plan.Group
-	for _, g := range p.Steps[0].Groups {
-		if g.Role.Produces() {
-			producers = append(producers, g)
-		}
-	}
+	producers := slices.DeleteFunc(slices.Clone(p.Steps[0].Groups), func(g *plan.Group) bool { return !g.Role.Produces() })
 	if len(producers) != 1 {
 		return nil
 	}
@@ -213,12 +208,11 @@ func searched(p *plan.Plan) *plan.Group {
 // search carries a search out, writes --json, and returns the outcome and the exit status.
 func (a *app) search(s *sweep.Search, jsonFile string) (*record.Search, int) {
 	found, status := s.Do()
-	if jsonFile == "" {
-		return found, status
-	}
-	if err := a.writeJSON(jsonFile, found); err != nil {
-		a.errors.print(err)
-		return found, result.Graver(status, exitFailed)
+	if jsonFile != "" {
+		if err := a.writeJSON(jsonFile, found); err != nil {
+			a.errors.print(err)
+			status = result.Graver(status, exitFailed)
+		}
 	}
 	return found, status
 }

@@ -3,6 +3,7 @@ package words
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -86,11 +87,8 @@ func LimitTitle(kind string) string {
 // Limit returns a limit as one line of text without a label.
 func Limit(l *result.Limit) string {
 	title := LimitTitle(l.Kind)
-	switch {
-	case l.Kind == result.LimitNone:
+	if l.Kind == result.LimitNone {
 		return title + ": " + l.Text
-	case l.Hint == "":
-		return title + " (" + l.Text + ")"
 	}
-	return title + " (" + l.Text + "; " + l.Hint + ")"
+	return title + " (" + strings.TrimSuffix(l.Text+"; "+l.Hint, "; ") + ")"
 }

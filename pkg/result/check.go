@@ -1,6 +1,7 @@
 package result
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -127,7 +128,7 @@ func (l *Latency) check() error {
 }
 
 // numbers refuses negative numbers, and counters above the maximum.
-func numbers(v reflect.Value) error { //nolint:gocyclo // a flat switch over kinds
+func numbers(v reflect.Value) (err error) { //nolint:gocyclo // a flat switch over kinds
 	if v.Type() == reflect.TypeFor[Difference]() {
 		if v.Int() > maxCounter || v.Int() < -maxCounter {
 			return errors.New("a difference of times is too large")
@@ -140,12 +141,9 @@ func numbers(v reflect.Value) error { //nolint:gocyclo // a flat switch over kin
 			return numbers(v.Elem())
 		}
 	case reflect.Struct:
-		for i := range v.NumField() {
-			if !v.Type().Field(i).IsExported() {
-				continue
-			}
-			if err := numbers(v.Field(i)); err != nil {
-				return err
+		for field, value := range v.Fields() {
+			if field.IsExported() {
+				err = cmp.Or(err, numbers(value))
 			}
 		}
 	case reflect.Slice:
@@ -153,15 +151,11 @@ func numbers(v reflect.Value) error { //nolint:gocyclo // a flat switch over kin
 			return nil
 		}
 		for i := range v.Len() {
-			if err := numbers(v.Index(i)); err != nil {
-				return err
-			}
+			err = cmp.Or(err, numbers(v.Index(i)))
 		}
 	case reflect.Map:
 		for entries := v.MapRange(); entries.Next(); {
-			if err := numbers(entries.Value()); err != nil {
-				return err
-			}
+			err = cmp.Or(err, numbers(entries.Value()))
 		}
 	case reflect.Int, reflect.Int64:
 		if v.Int() < 0 {
@@ -176,5 +170,5 @@ func numbers(v reflect.Value) error { //nolint:gocyclo // a flat switch over kin
 			return errors.New("a number is too large")
 		}
 	}
-	return nil
+	return err
 }
