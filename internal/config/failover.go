@@ -182,15 +182,12 @@ func (r *resolver) readFailover(flag string, url *string) *failover {
 func (r *resolver) applyFailover(g *plan.Group, brokers []usedBroker) {
 	var first *failover
 	for _, b := range brokers {
-		f := b.failover
-		if f == nil {
-			continue
-		}
-		if first != nil && (first.random != f.random || first.again != f.again || first.backoff != f.backoff) {
-			r.refuse("give both the same settings", "the failover URLs of producers and consumers differ in settings")
-		}
-		if first == nil {
+		switch f := b.failover; {
+		case f == nil:
+		case first == nil:
 			first = f
+		case first.random != f.random || first.again != f.again || first.backoff != f.backoff:
+			r.refuse("give both the same settings", "the failover URLs of producers and consumers differ in settings")
 		}
 	}
 	if first == nil {

@@ -314,10 +314,8 @@ func (b *builder) sites() {
 		}
 	}
 	for _, at := range b.brokers {
-		if len(names) == 1 {
+		if at.Site = names[at.Site]; len(names) == 1 {
 			at.Site = ""
-		} else {
-			at.Site = names[at.Site]
 		}
 	}
 }

@@ -93,8 +93,7 @@ func (b *builder) schedule() (Schedule, error) {
 	} else {
 		b.first = append(b.first, b.total.messages())
 	}
-	t := b.timetable
-	return Schedule{table: &t}, nil
+	return Schedule{table: new(b.timetable)}, nil
 }
 
 // Poisson returns the schedule with random arrivals in the segments that do not say even. The closed loop stays.

@@ -27,7 +27,7 @@ func (r *Run) describe() (result.Head, error) {
 	}
 	var shard *result.Shard
 	if own := r.Plan.Shard; !own.IsZero() {
-		shard = &result.Shard{Number: own.Number, Of: own.Of}
+		shard = new(result.Shard(own))
 	}
 	return result.Head{
 		Shard:    shard,

@@ -217,8 +217,7 @@ func (c *Collector) tallyBounds(s *Snapshot) {
 			}
 			b = meter.lap.producer(active)
 			t.producing += active
-			waits := meter.lap.waits()
-			t.waited.add(&waits)
+			t.waited.add(new(meter.lap.waits()))
 			t.silence += meter.lap.longSilence()
 			stalled := meter.lap.mostlySilent() && s.Tester.CPUShare() <= result.MaxCPUShare && !isStarved(&s.Tester)
 			if b == boundNone {

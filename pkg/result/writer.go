@@ -251,13 +251,11 @@ func (w *Writer) Close() error {
 			errs = append(errs, os.Remove(f.path))
 		}
 	}
-	if w.hdr != nil {
-		if err := os.Remove(filepath.Join(w.dir, partFile)); !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, err)
+	for _, name := range []string{partFile, PlanFile} {
+		if w.hdr == nil || name == PlanFile && w.started {
+			continue
 		}
-	}
-	if !w.started && w.hdr != nil {
-		if err := os.Remove(filepath.Join(w.dir, PlanFile)); !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(filepath.Join(w.dir, name)); !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 		}
 	}
