@@ -198,11 +198,11 @@ func searched(p *plan.Plan) *plan.Group {
 	if len(p.Steps) != 1 || p.Steps[0].Duration <= 0 {
 		return nil
 	}
-	producers := slices.DeleteFunc(slices.Clone(p.Steps[0].Groups), func(g *plan.Group) bool { return !g.Role.Produces() })
-	if len(producers) != 1 {
+	groups := slices.DeleteFunc(slices.Clone(p.Steps[0].Groups), func(g *plan.Group) bool { return !g.Role.Produces() })
+	if len(groups) != 1 {
 		return nil
 	}
-	return producers[0]
+	return groups[0]
 }
 
 // search carries a search out, writes --json, and returns the outcome and the exit status.

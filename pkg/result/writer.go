@@ -223,7 +223,7 @@ func (w *Writer) Finish(r Result) error {
 
 func (w *Writer) finish(text []byte) (err error) {
 	part := filepath.Join(w.dir, partFile)
-	f, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // in the folder that the user named
+	f, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // in a folder the user named
 	if err != nil {
 		return err
 	}
@@ -309,7 +309,7 @@ type handle interface {
 
 // create makes a file that must not exist. Only its owner can read it: texts from a broker may hold confidential data.
 func create(path string) (*file, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // in the folder that the user named
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // in a folder the user named
 	if err != nil {
 		return nil, fmt.Errorf("create %s: %w", path, bare(err))
 	}
