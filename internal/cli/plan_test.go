@@ -82,6 +82,7 @@ amqp producer --rate 'ramp 0 to 5000 for 60s, 5000 for 5m, pause 10s'
 amqp producer --rate 0.5 --message-count 10
 amqp producer --rate 500 --arrivals poisson --seed 42
 amqp client --rate 500 --num-destinations 10 --destination-skew zipf:1.1
+stomp client --group-keys 1000 --group-skew zipf:1.2 --seed 42
 amqp producer --rate 'poisson 3000 for 60s, ramp 0 to 5000 for 60s, even 10' --arrivals poisson
 amqp client --message-count 1000 --max-pending 100 --producers 3 --consumers 4 --num-destinations 2 queue://Q
 amqp client --max-pending 0 --duration 10

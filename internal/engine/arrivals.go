@@ -15,12 +15,13 @@ import (
 // less than a second.
 const maxReplay = 10_000_000
 
-// prepareDraws prepares the random arrivals and the unequal shares of the step, before its load begins.
+// prepareDraws prepares random arrivals, unequal shares and group keys of the step, before its load begins.
 func (s *step) prepareDraws(seed uint64) {
 	for _, u := range s.uses {
 		u.draws = load.Draws{
 			Seed: seed, Name: fmt.Sprintf("%d %s", s.index, u.plan.Name), Warmup: s.plan.Warmup, Skew: s.skewOf(u.plan),
 		}
+		u.draws.Keys = load.NewKeys(u.plan.KeySkew, u.plan.Keys, &u.draws)
 		u.draws.DrawQuotas(u.plan.Rate.Schedule, u.allProducers, u.plan.Count)
 	}
 }

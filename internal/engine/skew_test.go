@@ -1,8 +1,11 @@
 package engine_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -153,5 +156,94 @@ func TestSkewOfSteps(t *testing.T) {
 		})
 		require.Equal(t, [4]uint64{1200 + 625 + 1024, 600 + 625 + 1, 400 + 625, 300 + 625}, sent)
 		require.EqualValues(t, 1025, s.Ended[2].Offered.Due)
+	})
+}
+
+// keysOf runs a load with 50 group keys, and returns the messages of each key, and all in the order in which they came.
+func keysOf(t *testing.T, edits ...func(*flat)) (counts map[string]int, order []string) {
+	t.Helper()
+	b := mem.New()
+	f := b.Factory()
+	open, counts := f.Open, map[string]int{}
+	var mu sync.Mutex
+	f.Open = func(ctx context.Context, o driver.OpenOptions) (driver.Driver, error) {
+		d, err := open(ctx, o)
+		return keyDriver{d, func(key string) {
+			mu.Lock()
+			defer mu.Unlock()
+			counts[key]++
+			order = append(order, key)
+		}}, err
+	}
+	p := newPlan(f, append([]func(*flat){func(p *flat) {
+		p.Role, p.Producers, p.Keys, p.KeySkew, p.Seed, p.MaxPending = plan.Producer, 4, 50, 1.2, 42, 10
+		p.Count = 2000
+	}}, edits...)...)
+	s, err := carryOut(t.Context(), nil, p, new(recorder))
+	require.NoError(t, err)
+	require.True(t, s.Outcome.Success, s.Problems())
+	return counts, order
+}
+
+// keyDriver reports the groups of the messages sent.
+type keyDriver struct {
+	driver.Driver
+	sent func(string)
+}
+
+func (d keyDriver) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completions) (driver.Producer, error) {
+	if spec.Variants[0].Group != "key-00" {
+		return nil, errors.New("the variant has no group")
+	}
+	p, err := d.Driver.Producer(ctx, spec, done)
+	return keyProducer{p, d.sent}, err
+}
+
+type keyProducer struct {
+	driver.Producer
+	sent func(string)
+}
+
+func (p keyProducer) Send(ctx context.Context, m *driver.Message) error {
+	err := p.Producer.Send(ctx, m)
+	if err == nil {
+		p.sent(m.Group)
+	}
+	return err
+}
+
+// The key of a message follows from the seed and the number of the message: at a rate, in a closed loop, in shards, or
+// sent again.
+func TestKeysOfMessages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		counts, _ := keysOf(t)
+		require.InDelta(t, 49, len(counts), 1)
+		require.InDelta(t, 611, counts["key-00"], 80)
+		rated, order := keysOf(t, func(p *flat) { p.Rate = rate("1000") })
+		require.Equal(t, counts, rated)
+		random, _ := keysOf(t, func(p *flat) { p.Rate = rate("poisson 1000"); p.Producers = 1 })
+		require.Equal(t, counts, random)
+		_, one := keysOf(t, func(p *flat) { p.Producers = 1 })
+		require.Equal(t, one, order)
+		sum := map[string]int{}
+		for number := range 3 {
+			part, _ := keysOf(t, ofShard(number, 3))
+			for key, n := range part {
+				sum[key] += n
+			}
+		}
+		require.Equal(t, counts, sum)
+		other, _ := keysOf(t, func(p *flat) { p.Seed = 43 })
+		require.NotEqual(t, counts, other)
+		again, _ := keysOf(t, func(p *flat) {
+			p.Producer.Options = &mem.Options{Withhold: 10}
+			p.SendTimeout, p.Resend, p.Producers = time.Second, true, 1
+		})
+		total := 0
+		for key, n := range again {
+			require.GreaterOrEqual(t, n, counts[key], key)
+			total += n
+		}
+		require.Greater(t, total, 2000)
 	})
 }

@@ -11,15 +11,16 @@ import (
 	"time"
 )
 
-// Draws decide random arrivals, and how many messages each producer sends. The same draws give the same due times: on
-// any machine, since no floating point decides, and in any number of shards, since each producer of a load has draws of
-// its own.
+// Draws decide random arrivals, group keys, and how many messages each producer sends. The same draws give the same due
+// times: on any machine, since no floating point decides, and in any number of shards, since each producer of a load
+// has draws of its own.
 type Draws struct {
 	Seed   uint64        // of the plan
 	Name   string        // tells the loads of a plan apart
 	Warmup time.Duration // of the step
 	Quotas []uint64      // of a count: the messages of each producer; nil without a count
 	Skew   *Skew         // the shares of the destinations; nil for equal ones
+	Keys   *Keys         // the groups of messages; nil for those of their variants
 }
 
 // arrivals are the due times of one producer's messages. In a random piece, messages are due where the integral of the

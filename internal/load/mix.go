@@ -6,6 +6,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // MaxCycle is the maximum length of the cycle of a [Mix]: the sum of its weights over their greatest common divisor.
@@ -78,8 +80,15 @@ func divisorOf(weights []int) (divisor int) {
 	return divisor
 }
 
-// mixed reports whether the load has several variants.
-func (p *Producer) mixed() bool { return p.load.Mix.cycle != nil }
+// choose chooses the variant and the group of message n of the load.
+func (p *Producer) choose(msg *driver.Message, n uint64) {
+	if p.load.Mix.cycle != nil {
+		msg.Variant = p.nextVariant()
+	}
+	if p.load.Draws.Keys != nil {
+		msg.Group = p.load.Draws.Keys.of(n)
+	}
+}
 
 // nextVariant returns the variant of the producer's next message.
 func (p *Producer) nextVariant() int {

@@ -180,7 +180,7 @@ func (p *Producer) closedLoop(ctx context.Context) error {
 		} else if found {
 			continue
 		}
-		p.chooseVariant()
+		p.chooseOnce()
 		r.msg.More = !relays && p.slots.hasRoom() && r.n+total < p.limit
 		if stopped, err := p.send(ctx, &r.msg, index, now, now); stopped || err != nil {
 			return err
@@ -263,9 +263,7 @@ func (p *Producer) openLoop(ctx context.Context) error {
 		held = min(held, now-intended)
 		own := now - intended - held
 		last = now
-		if p.mixed() {
-			msg.Variant = p.nextVariant()
-		}
+		p.choose(&msg, n)
 		next := p.nextDue(n + total)
 		msg.More = next <= now-p.load.Start && p.slots.hasRoom() && n+total < limit
 		if stopped, err := p.send(ctx, &msg, index, intended, now); stopped || err != nil {
@@ -284,10 +282,8 @@ func (p *Producer) nextDue(n uint64) time.Duration {
 	if p.arrivals != nil {
 		return p.arrivals.next()
 	}
-	if total := p.load.Total; p.load.Draws.Skew != nil {
-		n = p.load.Draws.Skew.place(n/uint64(total), p.load.Index, total) //nolint:gosec // not negative
-	}
-	return p.load.Schedule.At(n)
+	own := n / uint64(p.load.Total) //nolint:gosec // not negative
+	return p.load.Schedule.At(p.load.Draws.Skew.place(own, p.load.Index, p.load.Total))
 }
 
 // brokerWait returns the driver's wait for the broker within a hand-over that took that long.
@@ -385,7 +381,7 @@ func (p *Producer) prepare(msg *driver.Message, index uint32, intended, actual t
 	}
 	msg.Time = p.stampOf(phase, actual)
 	if p.kept != nil {
-		p.kept[index] = kept{first: actual, stamp: msg.Time, variant: msg.Variant}
+		p.kept[index] = kept{first: actual, stamp: msg.Time, variant: msg.Variant, group: msg.Group}
 	}
 	if p.cfg.Ledger != nil {
 		msg.ID = p.cfg.Ledger.Next(msg.Variant)

@@ -18,7 +18,7 @@ type relay struct {
 	ctx  context.Context //nolint:containedctx // Run's
 	msg  driver.Message
 	n    uint64 // of the next message
-	kind bool   // the variant of the next message is chosen
+	kind bool   // the variant and the group of the next message are chosen
 }
 
 // hasNext reports whether there is another message to be sent.
@@ -27,10 +27,11 @@ func (p *Producer) hasNext() bool {
 	return !stopped(r.ctx) && r.n < p.limit
 }
 
-// chooseVariant chooses the variant of the next message.
-func (p *Producer) chooseVariant() {
-	if r := &p.relay; p.mixed() && !r.kind {
-		r.msg.Variant, r.kind = p.nextVariant(), true
+// chooseOnce chooses the variant and the group of the next message.
+func (p *Producer) chooseOnce() {
+	if r := &p.relay; !r.kind {
+		p.choose(&r.msg, r.n)
+		r.kind = true
 	}
 }
 
@@ -83,7 +84,7 @@ func (p *Producer) relayNext() bool {
 		return false
 	}
 	now := p.clock.Now()
-	p.chooseVariant()
+	p.chooseOnce()
 	phase := p.prepare(&r.msg, index, now, now)
 	p.markInFlight(&r.msg, index)
 	if !p.trySender.TrySend(&r.msg) {

@@ -39,6 +39,7 @@ type kept struct {
 	first   time.Duration // when it was sent first
 	stamp   int64         // the time that it carries
 	variant int
+	group   string
 	again   bool // it was sent before
 	outage  int  // that left it in doubt; 0 for none
 }
@@ -99,7 +100,8 @@ func (p *Producer) holdDoubt(slot driver.Slot, place *place, o *driver.Outcome, 
 	if !d.open {
 		return false
 	}
-	again := kept{k.first, k.stamp, k.variant, true, outage}
+	again := *k
+	again.again, again.outage = true, outage
 	d.list = append(d.list, doubt{again, place.intended, place.number, place.size, *o})
 	d.count.Add(1)
 	select {
@@ -160,7 +162,8 @@ func (p *Producer) sendAgain(ctx context.Context, index uint32, now time.Duratio
 	place := &p.slots.places[index]
 	place.intended, place.actual, place.number, place.size = m.intended, now, m.number, m.size
 	p.kept[index] = m.kept
-	msg := driver.Message{Variant: m.variant, Time: m.stamp, More: p.doubts.count.Load() > 0 && p.slots.hasRoom()}
+	msg := driver.Message{Variant: m.variant, Group: m.group, Time: m.stamp}
+	msg.More = p.doubts.count.Load() > 0 && p.slots.hasRoom()
 	if p.cfg.Ledger != nil {
 		msg.ID = p.cfg.Ledger.Again(m.number, m.variant)
 	}

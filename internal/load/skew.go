@@ -1,10 +1,14 @@
 package load
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 	"math/big"
 	"math/bits"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -126,4 +130,41 @@ func (s *Skew) Share(n uint64, index, total int) uint64 {
 // Weight returns a producer's part of the load.
 func (s *Skew) Weight(index int) float64 {
 	return float64(s.shares[index%len(s.shares)]) / (float64(s.whole) * float64(s.each))
+}
+
+// Keys are the group keys of a load, of one length: each message has one of them at random.
+type Keys struct {
+	names []string
+	sums  []uint64 // of the weights up to each key
+	seed  uint64
+}
+
+// NewKeys returns n keys, which the draws choose; nil for none.
+func NewKeys(z Zipf, n int, d *Draws) *Keys {
+	if n == 0 {
+		return nil
+	}
+	key := sha256.Sum256(fmt.Appendf(nil, "%d keys %s", d.Seed, d.Name))
+	k := &Keys{names: make([]string, n), seed: binary.BigEndian.Uint64(key[:])}
+	k.sums, _ = z.weights(n)
+	for i := range n {
+		k.names[i] = KeyName(i, n)
+		if i > 0 {
+			k.sums[i] += k.sums[i-1]
+		}
+	}
+	return k
+}
+
+// KeyName returns the i-th of n keys.
+func KeyName(i, n int) string { return fmt.Sprintf("key-%0*d", len(strconv.Itoa(n-1)), i) }
+
+// of returns the key of the load's message n: by SplitMix64, whose n-th number needs none before it.
+func (k *Keys) of(n uint64) string {
+	x := k.seed + n*0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	drawn, _ := bits.Mul64(x^x>>31, k.sums[len(k.sums)-1])
+	i, _ := slices.BinarySearch(k.sums, drawn+1)
+	return k.names[i]
 }

@@ -4,6 +4,7 @@ package load
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -147,4 +148,47 @@ func TestSkewAtRandom(t *testing.T) {
 		}
 		require.Equal(t, count, sum)
 	}
+}
+
+// The keys of a million messages have the weights of the law, by a chi-square test, and follow the seed and the number of
+// the message alone.
+func TestKeys(t *testing.T) {
+	for _, z := range []Zipf{0, 1.2} {
+		const n, messages = 1000, 1_000_000
+		k := NewKeys(z, n, &Draws{Seed: 7, Name: "0 senders"})
+		weights, whole := z.weights(n)
+		counts := map[string]float64{}
+		repeats, last := 0, ""
+		for i := range uint64(messages) {
+			key := k.of(i)
+			counts[key]++
+			if key == last {
+				repeats++
+			}
+			last = key
+		}
+		chi, again := 0.0, 0.0
+		for i, w := range weights {
+			share := float64(w) / float64(whole)
+			chi += math.Pow(counts[KeyName(i, n)]-messages*share, 2) / (messages * share)
+			again += messages * share * share
+		}
+		require.Len(t, counts, n)
+		require.InDelta(t, n-1, chi, 3.3*math.Sqrt(2*n), "one in a thousand")
+		require.InDelta(t, again, repeats, 4*math.Sqrt(again), "messages in a row are independent")
+		require.Zero(t, testing.AllocsPerRun(1000, func() { k.of(123) }))
+		other := NewKeys(z, n, &Draws{Seed: 7, Name: "1 senders"})
+		same := 0
+		for i := range uint64(1000) {
+			if k.of(i) == other.of(i) {
+				same++
+			}
+		}
+		require.Less(t, same, 100, "each step has its own")
+	}
+	k := NewKeys(1.2, 20, &Draws{Seed: 7, Name: "0 senders"})
+	require.Equal(t, "key-08 key-00 key-00", strings.Join([]string{k.of(0), k.of(1), k.of(2)}, " "), "in every release")
+	require.Equal(t, "key-0", NewKeys(0, 1, &Draws{}).of(5))
+	require.Equal(t, "key-9", KeyName(9, 10))
+	require.Nil(t, NewKeys(0, 0, &Draws{}))
 }

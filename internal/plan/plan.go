@@ -156,16 +156,19 @@ const (
 	OnlyBroker = "broker" // the broker of a scenario without brokers
 )
 
-// DrawSeed sets the seed of a plan with random arrivals or sizes that has none, for all shards the same.
+// DrawSeed sets the seed of a plan with random arrivals, sizes or keys that has none, for all shards the same.
 func (p *Plan) DrawSeed() {
 	switch {
-	case p.Seed > 0 || !p.any(func(g *Group) bool { return g.Poisson || g.Rate.Random() || g.law() != "" }):
+	case p.Seed > 0 || !p.any((*Group).random):
 	case p.RunID > 0 && !p.Shard.IsZero():
 		p.Seed = uint64(p.RunID)
 	default:
 		p.Seed = 1 + rand.Uint64N(1e9) //nolint:gosec // no secret
 	}
 }
+
+// random reports whether random numbers decide something.
+func (g *Group) random() bool { return g.Poisson || g.Rate.Random() || g.Keys > 0 || g.law() != "" }
 
 // Rated reports whether any messages of the plan have intended times.
 func (p *Plan) Rated() bool {
@@ -218,6 +221,8 @@ type Group struct {
 	// ProducerSpec and ConsumerSpec are the driver's part of the settings: all but what tells workers apart. MaxPending 0
 	// means [UnlimitedPending].
 	driver.ProducerSpec
+	// KeySkew has the weights of the group keys; the zero value is equal ones.
+	KeySkew load.Zipf `set:"group-skew" needs:"group-keys" roles:"producer" arg:"zipf:S" help:"weight of key k: 1/k^S"`
 	// Mix are the kinds of messages of producers, one at least.
 	Mix []Variant
 

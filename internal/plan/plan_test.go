@@ -140,6 +140,11 @@ func TestMistakes(t *testing.T) {
 			"skew of nothing", func(p *flat) { p.Skew, p.Destinations = 1, append(p.Destinations, topic) },
 			"--destination-skew needs --rate or --message-count", "--rate",
 		},
+		{
+			"keys and a group", func(p *flat) { p.Keys, p.Mix[0].Group = 5, "g" },
+			"--group-keys does not work with --group", "leave one",
+		},
+		{"skew of no keys", func(p *flat) { p.KeySkew = 1 }, "--group-skew needs --group-keys", "--group-keys"},
 		{"skew of one", func(p *flat) { p.Skew, p.Count = 1, 5 }, "--destination-skew needs --num-destinations above 1", "--num-destinations"},
 		{"keep what", func(p *flat) { p.KeepSubscription = true }, "--keep-subscription needs --durable", "--durable"},
 		{
@@ -193,6 +198,7 @@ func TestCapabilities(t *testing.T) {
 		{func(c *driver.Capabilities) { c.Queue.Persistent = false }, func(p *flat) { p.Persistent = true }, "--persistent: Able 2.0 does not support that"},
 		{func(c *driver.Capabilities) { c.Queue.TTL = false }, func(p *flat) { p.TTL = 1 }, "--ttl: Able 2.0 does not support that"},
 		{func(c *driver.Capabilities) { c.Queue.Priority = false }, func(p *flat) { p.Mix[0].Priority = 0 }, "--priority: Able 2.0 does not support that"},
+		{func(c *driver.Capabilities) { c.Queue.Group = false }, func(p *flat) { p.Keys = 5 }, "--group-keys: Able 2.0 does not support that"},
 		{func(c *driver.Capabilities) { c.Queue.Group = false }, func(p *flat) { p.Mix[0].Group = "g" }, "--group: Able 2.0 does not support that"},
 		{func(c *driver.Capabilities) { c.Queue.Selector = false }, func(p *flat) { p.Selector = "a=1" }, "--selector: Able 2.0 does not support that"},
 		{func(c *driver.Capabilities) { c.Queue.Credit = false }, func(p *flat) { p.Credit = 1 }, "--credit: Able 2.0 does not support that"},

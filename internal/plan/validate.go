@@ -222,6 +222,8 @@ func (v *validator) producing(f *driver.Factory) {
 	skewed := g.Skew > 0
 	v.wrong(skewed && !g.Rated() && g.Count == 0, Needs("--destination-skew", "--rate or --message-count"))
 	v.wrong(skewed && len(g.Destinations) < 2, Needs("--destination-skew", "--num-destinations above 1"))
+	grouped := slices.ContainsFunc(g.Mix, func(m Variant) bool { return m.Group != "" })
+	v.wrong(g.Keys > 0 && grouped, Excludes("--group-keys", "--group"))
 	v.mix()
 	v.text()
 	for _, key := range []string{driver.TimeProperty, driver.IDProperty} {

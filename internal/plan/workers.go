@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 
+	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -33,6 +34,9 @@ func (g *Group) producerSpec() driver.ProducerSpec {
 	spec := g.ProducerSpec
 	spec.MaxPending = g.Pending()
 	for _, v := range g.Mix {
+		if g.Keys > 0 {
+			v.Group = load.KeyName(0, g.Keys)
+		}
 		spec.Variants = append(spec.Variants, v.Variant)
 	}
 	return spec

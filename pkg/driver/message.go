@@ -11,6 +11,8 @@ type Message struct {
 	Slot Slot
 	// Variant is the message's index in [ProducerSpec.Variants].
 	Variant int
+	// Group, unless it is empty, takes the place of the variant's group, which has the same length.
+	Group string
 	// Time is the moment of sending in microseconds since the Unix epoch, to be sent as the property [TimeProperty].
 	Time int64
 	// ID, unless it is zero, travels as text in the property [IDProperty].

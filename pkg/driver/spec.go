@@ -90,6 +90,8 @@ type ProducerSpec struct {
 	MaxPending int `set:"max-pending,daily" roles:"producer" section:"Load" range:"0..1048576" default:"1" help:"messages in flight per producer; 0: no limit"`
 	// Persistent asks for messages that survive a restart of the broker.
 	Persistent bool `set:"persistent,daily" roles:"producer" section:"Message" help:"messages survive a restart of the broker"`
+	// Keys is the number of groups of which each message has one, in [Message.Group]; 0 for the groups of the variants.
+	Keys int `set:"group-keys" roles:"producer" range:"1..1000000" none:"none" help:"message groups, each at random"`
 	// TTL is the time after which the broker may drop a message; 0 means never.
 	TTL time.Duration `set:"ttl" roles:"producer" unit:"ms" none:"for ever" help:"time to live; a plain number is milliseconds"`
 	// Delay is the time for which the broker holds a message back after its sending; 0 means not at all.
@@ -120,7 +122,8 @@ func (s *ProducerSpec) Missing(c *KindCapabilities) []string {
 		{"--ttl", s.TTL > 0, c.TTL},
 		{"--delivery-delay", s.Delay > 0, c.Delay},
 		{"--priority", some(func(v *Variant) bool { return v.Priority >= 0 }), c.Priority},
-		{"--group", some(func(v *Variant) bool { return v.Group != "" }), c.Group},
+		{"--group-keys", s.Keys > 0, c.Group},
+		{"--group", s.Keys == 0 && some(func(v *Variant) bool { return v.Group != "" }), c.Group},
 		{"--message-type text", some(func(v *Variant) bool { return v.Text }), c.Text},
 		{"--property", some(func(v *Variant) bool { return len(v.Properties) > 0 }), c.Properties},
 	})

@@ -54,7 +54,7 @@ func (p *producer) send(ctx context.Context, m *driver.Message, t *wire.Template
 	whole := t.Size(len(id)) <= room
 	var rest []byte
 	if !whole {
-		p.scratch = t.Append(p.scratch[:0], m.Time, id)
+		p.scratch = t.Append(p.scratch[:0], m.Time, id, m.Group)
 		rest = p.scratch
 	}
 	for first, last := true, false; !last; first = false {
@@ -88,7 +88,7 @@ func (p *producer) send(ctx context.Context, m *driver.Message, t *wire.Template
 func (p *producer) appendWhole(b []byte, m *driver.Message, t *wire.Template, id, state []byte) []byte {
 	at, head := len(b), p.beginDelivery(p.settled, state)
 	p.unsettled.add(head.DeliveryID.V, m.Slot)
-	b = t.Append(head.AppendHead(b, p.s.channel), m.Time, id)
+	b = t.Append(head.AppendHead(b, p.s.channel), m.Time, id, m.Group)
 	p.endFrame(b, at)
 	return b
 }

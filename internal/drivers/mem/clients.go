@@ -120,6 +120,7 @@ func (p *producer) message(m *driver.Message) Message {
 		Time: m.Time, ID: cmp.Or(m.ID, p.spec.Origin), Variant: p.spec.Variants[m.Variant],
 		Persistent: p.spec.Persistent, TTL: p.spec.TTL,
 	}
+	it.Group = cmp.Or(m.Group, it.Group)
 	if it.Priority < 0 {
 		it.Priority = 4 // the default of JMS and AMQP
 	}

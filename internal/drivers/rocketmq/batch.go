@@ -1,6 +1,7 @@
 package rocketmq
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -36,7 +37,7 @@ type batch struct {
 	slots []driver.Slot
 	body  []byte
 	born  int64
-	kind  *kind // of the first message; all share its group
+	group string // of all messages
 }
 
 func newBatcher(p *producer, maxPending int) *batcher {
@@ -54,10 +55,11 @@ func anyBatch(*batch) bool { return true }
 func (b *batcher) add(ctx context.Context, m *driver.Message) error {
 	p := b.p
 	k, linger := &p.kinds[m.Variant], p.opts.BatchLinger
+	group := cmp.Or(m.Group, k.group)
 	b.sendIf(ctx, true, func(t *batch) bool {
-		return t.kind.group != k.group || len(t.body)+len(k.body) > maxBatchBytes
+		return t.group != group || len(t.body)+len(k.body) > maxBatchBytes
 	})
-	if err := p.reachable(k); err != nil {
+	if err := p.reachable(group); err != nil {
 		p.flushHeld()
 		return err
 	}
@@ -67,7 +69,7 @@ func (b *batcher) add(ctx context.Context, m *driver.Message) error {
 		if !ok {
 			t = &batch{b: b}
 		}
-		t.slots, t.body, t.born, t.kind = t.slots[:0], t.body[:0], m.Time, k
+		t.slots, t.body, t.born, t.group = t.slots[:0], t.body[:0], m.Time, group
 		b.filling = t
 		if b.size > 1 && linger > 0 {
 			b.timer.Reset(linger)
@@ -114,10 +116,10 @@ func (b *batcher) sendIf(ctx context.Context, more bool, condition func(*batch) 
 	var to *sendBroker
 	var queue int
 	if err == nil {
-		to, queue, err = b.p.queue(t.kind)
+		to, queue, err = b.p.queue(t.group)
 	}
 	if err == nil {
-		head := b.p.header(to, queue, t.kind, nil, t.born, t.body)
+		head := b.p.header(to, queue, nil, nil, t.born, t.body)
 		if more {
 			b.p.hold(to.conn)
 		}

@@ -119,7 +119,7 @@ func (c *client) ended(conn *conn) {
 		if p.brokers.Load() == nil { // it is being opened
 			continue
 		}
-		if err := p.reachable(nil); err != nil {
+		if err := p.reachable(""); err != nil {
 			p.End(err)
 		}
 	}

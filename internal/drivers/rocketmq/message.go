@@ -27,9 +27,6 @@ func (p *producer) properties(spec *driver.ProducerSpec, v *driver.Variant) ([]b
 	} else if spec.Delay > 0 {
 		add(wire.PropTimerDelayMs, strconv.FormatInt(spec.Delay.Milliseconds(), 10))
 	}
-	if v.Group != "" {
-		add(wire.PropShardingKey, v.Group)
-	}
 	const op = "check the properties"
 	for _, pair := range v.Properties {
 		switch {
@@ -44,6 +41,9 @@ func (p *producer) properties(spec *driver.ProducerSpec, v *driver.Variant) ([]b
 	}
 	if spec.Origin != (driver.ID{}) {
 		add(driver.IDProperty, string(spec.Origin.Append(nil)))
+	}
+	if v.Group != "" {
+		add(wire.PropShardingKey, v.Group)
 	}
 	const limit = 30_000 // their length is an int16, and brokers add some
 	if len(b) > limit {

@@ -49,7 +49,7 @@ func TestPropertiesOfVariants(t *testing.T) {
 	v := driver.Variant{Group: "g", Properties: []driver.Property{{Key: "color", Value: "red"}, {Key: "empty"}}}
 	b, err := o.properties(&spec, &v)
 	require.NoError(t, err)
-	require.Equal(t, "TAGS\x01A\x02DELAY\x013\x02__SHARDINGKEY\x01g\x02color\x01red\x02empty\x01\x02", string(b))
+	require.Equal(t, "TAGS\x01A\x02DELAY\x013\x02color\x01red\x02empty\x01\x02__SHARDINGKEY\x01g\x02", string(b))
 	for _, p := range []driver.Property{{Key: "time", Value: "1"}, {Key: "perfmq_id", Value: "1"}, {Key: "TAGS", Value: "x"}, {Key: ""}, {Key: "a", Value: "b\x02c"}} {
 		v.Properties = []driver.Property{p}
 		_, err := o.properties(&spec, &v)

@@ -2,7 +2,6 @@ package rocketmq
 
 import (
 	"fmt"
-	"hash/fnv"
 	"slices"
 	"strings"
 
@@ -64,9 +63,11 @@ func groupName(text string) string {
 }
 
 func fold(text string) uint32 {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(text))
-	return h.Sum32()
+	h := uint32(2_166_136_261) // FNV-1a
+	for i := range len(text) {
+		h = (h ^ uint32(text[i])) * 16_777_619
+	}
+	return h
 }
 
 // parseSelector parses tag:A || B, a filter by tags, or else an SQL92 expression.

@@ -63,7 +63,7 @@ type kind struct {
 	body       []byte // encoded
 	properties []byte
 	group      string
-	hash       uint32 // of the group
+	groupAt    int // where it is in properties
 }
 
 // sendBroker is a broker to send to, with the common part of its message headers.
@@ -137,7 +137,7 @@ func (d *rocketDriver) Producer(
 		p.lease.Release(ctx)
 		return nil, err
 	}
-	if err := p.reachable(nil); err != nil { // it ended before ended knew of the producer
+	if err := p.reachable(""); err != nil { // it ended before ended knew of the producer
 		p.End(err)
 	}
 	return p, nil
@@ -148,7 +148,7 @@ func (p *producer) prepare(spec *driver.ProducerSpec) error {
 	p.kinds = make([]kind, 0, len(spec.Variants))
 	for i := range spec.Variants {
 		v := &spec.Variants[i]
-		k := kind{body: v.Body, group: v.Group, hash: fold(v.Group)}
+		k := kind{body: v.Body, group: v.Group}
 		switch {
 		case len(v.Body) == 0:
 			return driver.Errorf(driver.ClassUnsupported, p.op, "give --message-size 1 or more",
@@ -161,6 +161,7 @@ func (p *producer) prepare(spec *driver.ProducerSpec) error {
 		if k.properties, err = p.properties(spec, v); err != nil {
 			return err
 		}
+		k.groupAt = len(k.properties) - len(v.Group) - 1 // the last property
 		if p.opts.Transactional {
 			p.sysFlag = wire.SysPrepared
 			k.properties = wire.AppendProperty(k.properties, wire.PropPrepared, "true")

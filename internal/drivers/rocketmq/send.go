@@ -1,6 +1,7 @@
 package rocketmq
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/hex"
@@ -20,7 +21,7 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 		return p.batch.add(ctx, m)
 	}
 	k := &p.kinds[m.Variant]
-	b, number, err := p.queue(k)
+	b, number, err := p.queue(cmp.Or(m.Group, k.group))
 	if err != nil {
 		return err
 	}
@@ -82,12 +83,12 @@ func (p *producer) Flush(ctx context.Context) error {
 	return nil
 }
 
-// queue returns the next queue of a reachable broker, or the queue of the kind's group, chosen as other clients do.
-func (p *producer) queue(k *kind) (b *sendBroker, number int, err error) {
+// queue returns the next queue of a reachable broker, or the queue of a group, chosen as other clients do.
+func (p *producer) queue(group string) (b *sendBroker, number int, err error) {
 	list := *p.brokers.Load()
 	queues := list.queues()
-	if k.group != "" {
-		if b, number = list.queue(int(k.hash % uint32(queues))); b.conn.Dead() {
+	if group != "" {
+		if b, number = list.queue(int(fold(group) % uint32(queues))); b.conn.Dead() {
 			err = wrap(p.op, b.conn.Why())
 		}
 		return b, number, err
@@ -102,10 +103,10 @@ func (p *producer) queue(k *kind) (b *sendBroker, number int, err error) {
 	return nil, 0, wrap(p.op, list[0].conn.Why())
 }
 
-// reachable returns an error if no broker is reachable for messages of a kind; for nil, for messages without a group.
-func (p *producer) reachable(k *kind) error {
-	if k != nil && k.group != "" {
-		_, _, err := p.queue(k)
+// reachable returns an error if no broker is reachable for messages of a group, or without one.
+func (p *producer) reachable(group string) error {
+	if group != "" {
+		_, _, err := p.queue(group)
 		return err
 	}
 	list := *p.brokers.Load()
@@ -141,7 +142,9 @@ func (p *producer) header(
 
 // appendProperties appends the properties of a message.
 func (p *producer) appendProperties(b []byte, k *kind, m *driver.Message) []byte {
+	at := len(b) + k.groupAt
 	b = append(b, k.properties...)
+	copy(b[at:], m.Group)
 	b = wire.AppendIntProperty(b, driver.TimeProperty, m.Time)
 	if m.ID != (driver.ID{}) {
 		b = append(m.ID.Append(append(append(b, driver.IDProperty...), wire.NameEnd)), wire.PropertyEnd)

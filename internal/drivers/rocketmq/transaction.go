@@ -161,7 +161,7 @@ func (t *transactions) waitChecks(ctx context.Context) error {
 	o := &t.p.d.open
 	for {
 		o.mu.Lock()
-		due, away := t.open(), t.p.reachable(nil) != nil
+		due, away := t.open(), t.p.reachable("") != nil
 		if away && due > 0 {
 			o.gone = append(o.gone, t)
 		}

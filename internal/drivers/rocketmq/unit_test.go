@@ -316,6 +316,7 @@ func TestSendDoesNotAllocate(t *testing.T) {
 		for _, more := range []bool{false, true} {
 			c := drained(t)
 			p, _ := sendingTo(defaultOptions(), c)
+			p.kinds[0].group = "key-00"
 			p.done = driver.DoneFunc(func(driver.Slot, driver.Outcome) {})
 			p.kinds[0].body = make([]byte, 1024)
 			if signed {
@@ -323,6 +324,8 @@ func TestSendDoesNotAllocate(t *testing.T) {
 				p.brokers.Store(&sendBrokers{p.sendBroker(c, "broker-a", 1)})
 			}
 			m := driver.Message{Time: time.Now().UnixMicro(), ID: driver.ID{Run: 1 << 62, Number: 1, Sum: 1 << 62}, More: more}
+			m.Group = "key-11"
+			p.kinds[0].properties, p.kinds[0].groupAt = wire.AppendProperty(nil, wire.PropShardingKey, "key-00"), len(wire.PropShardingKey)+1
 			var r reply
 			send := func() {
 				m.ID.Number++
@@ -349,26 +352,26 @@ func TestQueuesOfBrokers(t *testing.T) {
 	p := &producer{opts: defaultOptions()}
 	a, b, c := p.sendBroker(drained(t), "a", 2), p.sendBroker(dead, "b", 3), p.sendBroker(drained(t), "c", 1)
 	p.brokers.Store(&sendBrokers{a, b, c})
-	use := func(k *kind, n int) (names []string) {
+	use := func(group string, n int) (names []string) {
 		for range n {
-			to, number, err := p.queue(k)
+			to, number, err := p.queue(group)
 			require.NoError(t, err)
 			names = append(names, fmt.Sprint(map[*sendBroker]string{a: "a", c: "c"}[to], number))
 		}
 		return names
 	}
-	require.Equal(t, []string{"a0", "a1", "c0", "a0", "a1", "c0", "a0"}, use(&kind{}, 7))
-	require.Equal(t, []string{"c0", "c0"}, use(&kind{group: "g", hash: 5}, 2))
-	require.Equal(t, []string{"a1"}, use(&kind{}, 1), "a group does not take a turn")
+	require.Equal(t, []string{"a0", "a1", "c0", "a0", "a1", "c0", "a0"}, use("", 7))
+	require.Equal(t, []string{"c0", "c0"}, use("f", 2))
+	require.Equal(t, []string{"a1"}, use("", 1), "a group does not take a turn")
 	p.brokers.Store(&sendBrokers{b})
 	p.next = 0
-	for _, k := range []*kind{{}, {group: "g"}} {
-		_, _, err := p.queue(k)
+	for _, group := range []string{"", "f"} {
+		_, _, err := p.queue(group)
 		require.Error(t, err)
-		require.Error(t, p.reachable(k))
+		require.Error(t, p.reachable(group))
 	}
 	p.brokers.Store(&sendBrokers{b, c})
-	require.NoError(t, p.reachable(nil))
+	require.NoError(t, p.reachable(""))
 }
 
 // TestRefusalsAreLosses: if a broker that stops or has a fault refuses a request of an open consumer, a new consumer

@@ -27,6 +27,7 @@ type producer struct {
 	index  uint64   // in conn.producers
 	heads  [][]byte // of SEND frames by variant, up to the value of the time
 	bodies [][]byte // by variant
+	groups []int    // where the groups are in heads
 	ttl    time.Duration
 	// confirm is false when a message is complete once it has been written.
 	confirm bool
@@ -127,6 +128,8 @@ func (p *producer) prepare(spec *driver.ProducerSpec) error {
 		case bytes.IndexByte(variant.Body, 0) >= 0:
 			return protocol.STOMPTextWithNUL("")
 		}
+		group := []byte("\nJMSXGroupID:")
+		p.groups = append(p.groups, bytes.Index(head, group)+len(group))
 		p.heads, p.bodies = append(p.heads, append(head, timeHeader+":"...)), append(p.bodies, variant.Body)
 	}
 	return nil
@@ -197,7 +200,9 @@ func (p *producer) Waits() driver.Waits {
 
 // appendSend appends the SEND frame of m. transaction is the header line that adds it to a transaction.
 func (p *producer) appendSend(b []byte, m *driver.Message, transaction []byte) []byte {
+	at := len(b) + p.groups[m.Variant]
 	b = append(b, p.heads[m.Variant]...)
+	copy(b[at:], m.Group)
 	b = strconv.AppendInt(b, m.Time, 10)
 	if m.ID != (driver.ID{}) {
 		b = m.ID.Append(append(b, "\n"+driver.IDProperty+":"...)) // no part of it needs escaping

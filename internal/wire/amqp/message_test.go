@@ -75,11 +75,11 @@ func messages(t testing.TB) []golden {
 			section(amqp.DescApplicationProperties, pairs(t, amqp.Property{Key: "k", Value: "v"})),
 			amqp.AppendData(nil, []byte(long)), section(amqp.DescFooter, fields("x-opt-f", "g")))},
 		{"least header", join((&amqp.Header{}).AppendSection(nil), amqp.AppendData(nil, nil))},
-		{"template with an ID", tmpl.Append(nil, 1_700_000_000_123_456, []byte("1-2-3-4"))},
-		{"template without an ID", tmpl.Append(nil, 1, nil)},
-		{"template, time before 1970, long ID", tmpl.Append(nil, -1, []byte(long))},
-		{"template of text with a time", text.Append(nil, math.MaxInt64, []byte("no place for it"))},
-		{"template of a body alone", plain.Append(nil, 5, nil)},
+		{"template with an ID", tmpl.Append(nil, 1_700_000_000_123_456, []byte("1-2-3-4"), "")},
+		{"template without an ID", tmpl.Append(nil, 1, nil, "")},
+		{"template, time before 1970, long ID", tmpl.Append(nil, -1, []byte(long), "")},
+		{"template of text with a time", text.Append(nil, math.MaxInt64, []byte("no place for it"), "")},
+		{"template of a body alone", plain.Append(nil, 5, nil, "")},
 	}
 }
 
@@ -187,7 +187,7 @@ func TestTemplate(t *testing.T) {
 		for _, n := range []int{0, 1, 7, 79, 255, 256, 1000} {
 			id := bytes.Repeat([]byte{'9'}, n)
 			before := []byte("before")
-			b := tmpl.Append(before, 42, id)[len(before):]
+			b := tmpl.Append(before, 42, id, "")[len(before):]
 			assert.Len(t, b, tmpl.Size(n))
 			var m amqp.Message
 			require.NoError(t, m.Decode(b))
@@ -209,7 +209,7 @@ func TestTemplate(t *testing.T) {
 			c.Body[i] = '!'
 		}
 		var m amqp.Message
-		require.NoError(t, m.Decode(tmpl.Append(nil, 1, nil)))
+		require.NoError(t, m.Decode(tmpl.Append(nil, 1, nil, "")))
 		assert.Equal(t, body, append([]byte(nil), m.Payload(nil)...), "the body was copied")
 	}
 	_, err := amqp.NewTemplate(&amqp.Content{Application: []amqp.Property{{"k", struct{}{}}}})
@@ -296,4 +296,19 @@ func TestMalformedMessages(t *testing.T) {
 	assert.Nil(t, m.Payload(nil))
 	require.NoError(t, m.Decode(join(header, section(amqp.DescApplicationProperties, empty))))
 	assert.Equal(t, amqp.Descriptor(0), m.BodyKind)
+}
+
+// A group takes the place of the template's, behind whatever comes before the message.
+func TestGroupOfTemplate(t *testing.T) {
+	for _, c := range []*amqp.Content{
+		{Properties: amqp.Properties{GroupID: []byte("key-1")}, TimeKey: "key-1", Body: []byte("key-1")},
+		{Properties: amqp.Properties{To: []byte("key-1"), GroupID: []byte("key-1")}, IDKey: "key-1", Text: true},
+	} {
+		tmpl := musttest.Get(amqp.NewTemplate(c))(t)
+		require.Equal(t, tmpl.Append(nil, 7, []byte("id"), ""), tmpl.Append(nil, 7, []byte("id"), "key-1"))
+		got := tmpl.Append([]byte("before"), 7, []byte("id"), "key-2")
+		c.Properties.GroupID = []byte("key-2")
+		want := musttest.Get(amqp.NewTemplate(c))(t).Append([]byte("before"), 7, []byte("id"), "")
+		require.Equal(t, want, got)
+	}
 }

@@ -35,12 +35,13 @@ type Property struct {
 // the ID, the ID, and a copy of the body, with three numbers put in their places: the time, and the size and count of
 // the map.
 type Template struct {
-	head   []byte // up to the ID property
-	tail   []byte // the body
-	mapAt  int    // where the map is in head; 0: there is none
-	count  uint32 // of its keys and values, without the ID's
-	timeAt int    // where the 8 bytes of the time are in head; 0: there is none
-	idKey  []byte // encoded; nil: there is none
+	head    []byte // up to the ID property
+	tail    []byte // the body
+	mapAt   int    // where the map is in head; 0: there is none
+	count   uint32 // of its keys and values, without the ID's
+	groupAt int    // where the group is in head, if there is one
+	timeAt  int    // where the 8 bytes of the time are in head; 0: there is none
+	idKey   []byte // encoded; nil: there is none
 }
 
 // NewTemplate encodes a message. It fails with [ErrEncode] if a property has a value of another type.
@@ -60,6 +61,7 @@ func NewTemplate(c *Content) (*Template, error) {
 		EndCompound(b, at, 2*len(c.Annotations))
 	}
 	b = c.Properties.AppendSection(b)
+	t.groupAt = len(b) - len(c.Properties.GroupID) // the last property
 	if len(c.Application) > 0 || c.TimeKey != "" || c.IDKey != "" {
 		b = AppendDescriptor(b, DescApplicationProperties)
 		t.mapAt = len(b)
@@ -104,11 +106,13 @@ func (t *Template) Size(n int) int {
 	}
 }
 
-// Append appends a message with a time, in the unit that its readers expect, and an ID; an empty one is left out. It
-// allocates only if b has not [Template.Size] bytes left.
-func (t *Template) Append(b []byte, time int64, id []byte) []byte {
+// Append appends a message with a time, in the unit that its readers expect, and an ID; an empty one is left out. A
+// group, unless it is empty, replaces that of the template, which is as long. Append allocates only if b has not
+// [Template.Size] bytes left.
+func (t *Template) Append(b []byte, time int64, id []byte, group string) []byte {
 	at := len(b)
 	b = append(b, t.head...)
+	copy(b[at+t.groupAt:], group)
 	if t.timeAt > 0 {
 		binary.BigEndian.PutUint64(b[at+t.timeAt:], uint64(time))
 	}

@@ -11,13 +11,23 @@ import (
 // inspected sends n messages with the spec that change edits, and returns their headers as Config.Inspect sees them.
 func (e *env) inspected(n int, change func(*driver.ProducerSpec), variant func(i int) int) []Header {
 	e.Helper()
+	return e.inspectedOf(n, change, func(i int) driver.Message { return driver.Message{Variant: variant(i)} })
+}
+
+// inspectedOf is inspected for messages without their times.
+func (e *env) inspectedOf(n int, change func(*driver.ProducerSpec), message func(i int) driver.Message) []Header {
+	e.Helper()
 	require.NotNil(e, e.cfg.Inspect, "drivertest: nothing shows whether that arrives: set Config.Inspect")
 	dest := e.dest()
 	read := e.cfg.Inspect(e, dest)
 	spec := producerSpec(dest)
 	change(&spec)
 	out := e.producer(e.open(), spec)
-	out.sendEach(n, func(i int) driver.Message { return driver.Message{Time: base + int64(i), Variant: variant(i)} })
+	out.sendEach(n, func(i int) driver.Message {
+		m := message(i)
+		m.Time = base + int64(i)
+		return m
+	})
 	out.accepted()
 	list := read(n)
 	require.Len(e, list, n, "Config.Inspect returned another number of messages")
@@ -140,6 +150,18 @@ func testGroup(e *env) {
 		for _, h := range e.inspected(10, with, plain) {
 			require.Equal(e, "group-1", h.Group, "the group of messages at the broker")
 		}
+		keys, counts := []string{"key-11", "key-12", "key-13"}, map[string]int{}
+		keyed := func(s *driver.ProducerSpec) {
+			s.Variants = variants(20, 30)
+			s.Keys = len(keys)
+			each(s.Variants, func(v *driver.Variant) { v.Group = keys[0] })
+		}
+		for _, h := range e.inspectedOf(3*4*5, keyed, func(i int) driver.Message {
+			return driver.Message{Variant: i % 2, Group: append(keys, "")[i%4]}
+		}) {
+			counts[h.Group]++
+		}
+		require.Equal(e, map[string]int{keys[0]: 30, keys[1]: 15, keys[2]: 15}, counts, "the groups that messages name")
 	}
 	if !sharing {
 		return

@@ -220,6 +220,10 @@ func headerMutants() []mutant {
 			name: "priority ignored", check: "Priority", says: "the priority of messages at the broker",
 			broken: variants(func(v *driver.Variant) { v.Priority = -1 }),
 		},
+		{
+			name: "group of a message ignored", check: "Group", says: "the groups that messages name",
+			broken: func() broken { return broken{send: messages(func(m *driver.Message) { m.Group = "" })} },
+		},
 		{name: "group ignored", check: "Group", says: "the group of messages at the broker", broken: noGroup},
 		{
 			name: "group ignored, which two consumers show", check: "Group", says: "of one group went to two consumers",

@@ -87,6 +87,9 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	if m.ID != (driver.ID{}) {
 		msg.ApplicationProperties[driver.IDProperty] = string(m.ID.Append(nil))
 	}
+	if group := m.Group; group != "" {
+		msg.Properties = &amqp.MessageProperties{GroupID: &group}
+	}
 	return p.sends.Do(ctx, m.Slot, func(h *library.Handover) {
 		receipt, err := p.link.SendWithReceipt(ctx, &msg, nil)
 		if err != nil && !ended(err) && h.NotSent(p.notSent(ctx, size, err)) {

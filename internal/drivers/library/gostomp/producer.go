@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -90,6 +91,9 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	receipt, variant := "s"+strconv.FormatInt(p.Conn.ids.Add(1), 10), &p.spec.Variants[m.Variant]
 	headers := append([]string{frame.Receipt, receipt, driver.TimeProperty, strconv.FormatInt(m.Time, 10)},
 		p.kinds[m.Variant]...)
+	if i := slices.Index(headers, "JMSXGroupID"); m.Group != "" {
+		headers[i+1] = m.Group
+	}
 	if m.ID != (driver.ID{}) {
 		headers = append(headers, driver.IDProperty, string(m.ID.Append(nil)))
 	}

@@ -116,6 +116,9 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	if m.ID != (driver.ID{}) {
 		properties[driver.IDProperty] = string(m.ID.Append(nil))
 	}
+	if m.Group != "" {
+		properties[primitive.PropertyShardingKey], properties["__SHARDINGKEY"] = m.Group, m.Group
+	}
 	msg := primitive.NewMessage(p.topic, p.spec.Variants[m.Variant].Body)
 	msg.WithProperties(properties)
 	return p.sends.Do(ctx, m.Slot, func(h *library.Handover) {
