@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/load"
-	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
 )
 
@@ -19,24 +18,15 @@ const maxReplay = 10_000_000
 func (s *step) prepareDraws(seed uint64) {
 	for _, u := range s.uses {
 		u.draws = load.Draws{
-			Seed: seed, Name: fmt.Sprintf("%d %s", s.index, u.plan.Name), Warmup: s.plan.Warmup, Skew: s.skewOf(u.plan),
+			Seed: seed, Name: fmt.Sprintf("%d %s", s.index, u.plan.Name), Warmup: s.plan.Warmup,
+			Skew: load.NewSkew(u.plan.Skew, len(u.plan.Destinations), u.plan.Producers),
+		}
+		if n := u.toSend(s.plan.Duration); n < math.MaxUint64 && !u.plan.Rate.Random() {
+			u.draws.Skew = u.draws.Skew.Count(n)
 		}
 		u.draws.Keys = load.NewKeys(u.plan.KeySkew, u.plan.Keys, &u.draws)
 		u.draws.DrawQuotas(u.plan.Rate.Schedule, u.allProducers, u.plan.Count)
 	}
-}
-
-// skewOf returns the shares of a group's destinations in the step; nil for equal ones. If the number of messages is
-// known, and they are not due at random, the shares are whole messages.
-func (s *step) skewOf(g *plan.Group) *load.Skew {
-	skew, n := load.NewSkew(g.Skew, len(g.Destinations), g.Producers), toSend(g)
-	if s.plan.Duration > 0 && !g.Rate.IsZero() {
-		n = min(n, g.Rate.Due(s.plan.Duration))
-	}
-	if n == math.MaxUint64 || g.Rate.Random() {
-		return skew
-	}
-	return skew.Count(n)
 }
 
 // share returns this shard's part of the group's rate.
@@ -58,8 +48,7 @@ func (u *use) ownShare(n uint64) (own uint64) {
 	return own
 }
 
-// awaitsDraw reports whether a producer of the group waits for a message that is due at random, or long after those of
-// other destinations.
+// awaitsDraw reports whether a producer waits for a message that is due at random, or later than those of others.
 func (u *use) awaitsDraw() bool {
 	return (u.plan.Rate.Random() || u.draws.Skew != nil) &&
 		slices.ContainsFunc(u.producers, func(p *producer) bool { return p.rec.AwaitsDue() })

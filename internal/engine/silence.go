@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -38,7 +37,7 @@ func (q *quiet[T]) look(signs T) time.Duration {
 // message.
 func (r *run) newSilenceCheck() func() error {
 	ends := slices.ContainsFunc(r.step.uses, func(u *use) bool {
-		return len(u.producers) > 0 && toSend(u.plan) < math.MaxUint64
+		return len(u.producers) > 0 && u.toSend(0) < math.MaxUint64
 	})
 	if !ends || r.step.plan.Duration > 0 {
 		return nil
@@ -47,12 +46,15 @@ func (r *run) newSilenceCheck() func() error {
 	return func() error { return r.checkSilence(limit, &q) }
 }
 
-// toSend returns the number of messages that the group is to send in the step; the maximum without a count or an end of
-// the schedule.
-func toSend(g *plan.Group) uint64 {
-	all := cmp.Or(g.Count, math.MaxUint64)
-	if end, ok := g.Rate.End(); ok {
-		all = min(all, g.Rate.Due(end))
+// toSend returns the number of messages that the group is to send in a step of that duration, which may be 0; the
+// maximum without a count or an end.
+func (u *use) toSend(duration time.Duration) uint64 {
+	all := cmp.Or(u.plan.Count, math.MaxUint64)
+	if end, ok := u.plan.Rate.End(); ok {
+		all = min(all, u.plan.Rate.Due(end))
+	}
+	if duration > 0 && !u.plan.Rate.IsZero() {
+		all = min(all, u.plan.Rate.Due(duration))
 	}
 	return all
 }
@@ -85,7 +87,7 @@ func (r *run) checkSilence(limit time.Duration, q *quiet[signs]) error {
 			q.lasted, q.looked = 0, time.Now()
 			return nil
 		}
-		left := u.ownShare(toSend(u.plan)) > sent
+		left := u.ownShare(u.toSend(0)) > sent
 		// The schedule counts the messages of all shards.
 		due := u.plan.Rate.At(uint64(float64(sent) / u.share()))
 		later = later || left && !u.plan.Rate.IsZero() && r.clock.Now()-r.step.start-due < limit

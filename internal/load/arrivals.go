@@ -109,8 +109,7 @@ func (a *arrivals) variate() wide {
 	part := product(fraction, wholeMessage).times(total) // the fraction is in units of 2^-64
 	x := product(whole*total, wholeMessage).plus(wide{part.hi, part.mid})
 	if s := a.skew; s != nil {
-		n := len(s.shares)
-		x, _ = x.times(s.whole).over(s.shares[a.index%n] * uint64(n))
+		x, _ = x.times(s.whole).over(s.shares[a.index%len(s.shares)] * uint64(len(s.shares)))
 	}
 	return x
 }

@@ -15,8 +15,7 @@ import (
 	"github.com/perfmq/perfmq/internal/quantity"
 )
 
-// Zipf is the exponent of Zipf's law: the k-th of several, from 1, has a weight of k to the power of minus it. The zero
-// value gives all the same weight.
+// Zipf is the exponent of Zipf's law: the k-th of several has a weight of k to the power of minus it; with 0, all of 1.
 type Zipf float64
 
 // ParseZipf reads zipf:EXPONENT.
@@ -97,19 +96,11 @@ func (s *Skew) place(own uint64, index, total int) uint64 {
 	i := index % len(s.shares)
 	own = own*uint64(s.each) + uint64(index/len(s.shares)) //nolint:gosec // not negative
 	x := wide{own >> 32, own<<32 | phase(i)}.times(s.whole)
-	if x.hi >= s.shares[i] { // also of a share of nothing
+	if !(wide{x.hi, x.mid}).less(product(s.shares[i], 1<<32)) { // also of a share of nothing
 		return math.MaxUint64
 	}
 	n, _ := x.over(s.shares[i])
-	return n.whole32()
-}
-
-// whole32 returns a number in units of 2^-32, rounded down, or the largest number.
-func (a wide) whole32() uint64 {
-	if a.hi>>32 > 0 {
-		return math.MaxUint64
-	}
-	return a.hi<<32 | a.lo>>32
+	return n.hi<<32 | n.lo>>32
 }
 
 // Share returns how many of the load's first n messages a producer sends: producer index of total.
@@ -117,7 +108,8 @@ func (s *Skew) Share(n uint64, index, total int) uint64 {
 	if s != nil {
 		i := index % len(s.shares)
 		x, rest := product(n, s.shares[i]).times(1 << 32).over(s.whole)
-		n = x.plus(wide{lo: 1<<32 - 1 - phase(i) + min(rest, 1)}).whole32()
+		x = x.plus(wide{lo: 1<<32 - 1 - phase(i) + min(rest, 1)})
+		n = x.hi<<32 | x.lo>>32
 		index, total = index/len(s.shares), s.each
 	}
 	first, count := uint64(index), uint64(total) //nolint:gosec // not negative

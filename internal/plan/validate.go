@@ -219,9 +219,8 @@ func (v *validator) producing(f *driver.Factory) {
 		spec := g.producerSpec()
 		return spec.Missing(c)
 	})
-	skewed := g.Skew > 0
-	v.wrong(skewed && !g.Rated() && g.Count == 0, Needs("--destination-skew", "--rate or --message-count"))
-	v.wrong(skewed && len(g.Destinations) < 2, Needs("--destination-skew", "--num-destinations above 1"))
+	v.wrong(g.Skew > 0 && !g.Rated() && g.Count == 0, Needs("--destination-skew", "--rate or --message-count"))
+	v.wrong(g.Skew > 0 && len(g.Destinations) < 2, Needs("--destination-skew", "--num-destinations above 1"))
 	grouped := slices.ContainsFunc(g.Mix, func(m Variant) bool { return m.Group != "" })
 	v.wrong(g.Keys > 0 && grouped, Excludes("--group-keys", "--group"))
 	v.mix()

@@ -128,8 +128,7 @@ func (p *producer) prepare(spec *driver.ProducerSpec) error {
 		case bytes.IndexByte(variant.Body, 0) >= 0:
 			return protocol.STOMPTextWithNUL("")
 		}
-		group := []byte("\nJMSXGroupID:")
-		p.groups = append(p.groups, bytes.Index(head, group)+len(group))
+		p.groups = append(p.groups, bytes.Index(head, []byte("\nJMSXGroupID:"))+len("\nJMSXGroupID:"))
 		p.heads, p.bodies = append(p.heads, append(head, timeHeader+":"...)), append(p.bodies, variant.Body)
 	}
 	return nil
