@@ -3,6 +3,7 @@ package config
 import (
 	_ "embed"
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -92,3 +93,9 @@ func help(s *Setting) string {
 	}
 	return text
 }
+
+//go:embed skeleton.yaml
+var skeleton []byte
+
+// Skeleton returns an example to begin with: a scenario file with comments.
+func Skeleton() []byte { return slices.Clone(skeleton) }

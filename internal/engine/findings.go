@@ -304,3 +304,169 @@ func (r *run) findVerified(s *stats.Summary, parked uint64) {
 		s.Find("verification", "", 1, note)
 	}
 }
+
+// outageBegun records the progress of the verification at the begin of an outage with a number, from 1 on, if it is one
+// of the first that are listed: the losses and duplicates of later ones are unknown.
+func (r *run) outageBegun(number int) {
+	if r.verify == nil || number > stats.KeptOutages {
+		return
+	}
+	copies := r.progress().AfterOutage
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.explained = append(r.explained, copies)
+	for _, list := range r.verify.ledgers {
+		for _, l := range list {
+			l.Mark()
+		}
+	}
+}
+
+// verifyOutages says which of the outages the lost and the doubled messages belong to.
+func (r *run) verifyOutages(s *stats.Summary, v *verify.Result) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range s.Outages[:min(len(s.Outages), len(r.explained))] {
+		o := &s.Outages[i]
+		if i < len(v.LostBefore) {
+			o.Lost = v.LostBefore[i]
+		}
+		from, to := r.explained[i], v.Total.AfterOutage
+		if i == 0 {
+			from = 0
+		}
+		if i+1 < len(r.explained) {
+			to = r.explained[i+1]
+		} else if s.OutageCount() > i+1 { // the next one is not marked
+			to = from
+		}
+		o.Doubled = to - min(from, to)
+	}
+}
+
+// inDoubt returns the number of messages that ended without an answer because of outages.
+func inDoubt(s *stats.Summary) uint64 {
+	n := cmp.Or(s.MoreOutages, &result.MoreOutages{}).InDoubt
+	for i := range s.Outages {
+		n += s.Outages[i].InDoubt
+	}
+	return n
+}
+
+// countOvercome counts messages of reconnecting groups without an answer and without a known outage, sent before a
+// confirmed message of their producer: the broker answers, but not in time (--send-timeout).
+func (r *run) countOvercome() (n uint64) {
+	for _, g := range r.groups {
+		if !g.plan.Reconnect {
+			continue
+		}
+		for _, p := range g.producers {
+			n += p.rec.Overcome()
+		}
+	}
+	return n
+}
+
+// plannedRate returns the rate of the only step in messages per second, if it is constant; else 0.
+func (r *run) plannedRate() (sum float64) {
+	if len(r.plan.Steps) != 1 {
+		return 0
+	}
+	for _, g := range r.plan.Steps[0].Groups {
+		if !g.Role.Produces() {
+			continue
+		}
+		if _, constant := g.Rate.Constant(); !constant {
+			return 0
+		}
+		sum += g.Rate.Peak()
+	}
+	return sum
+}
+
+// producersAsked returns the targets and bounds of the present step, after its load.
+func (r *run) producersAsked() (producers []stats.ProducerAsked, delivered, stored bool) {
+	producers, delivered, stored = make([]stats.ProducerAsked, len(r.producers)), r.expectedKnown(), true
+	sent, received := map[place]bool{}, map[place]bool{}
+	for _, p := range r.producers {
+		sent[p.place()] = true
+	}
+	for _, c := range r.step.consumers {
+		received[c.place()] = true
+		stored = stored && sent[c.place()] // what others send may come at any time
+	}
+	for _, u := range r.step.uses {
+		due, sent, share := u.due, u.sentInStep, u.share()
+		for _, p := range u.producers {
+			stored = false
+			delivered = delivered && p.spec.Delay == 0 && received[p.place()]
+			own := p.inFlight()
+			if own.Messages > p.spec.MaxPending { // then that is the bound
+				own = driver.InFlight{}
+			}
+			if u.draws.Skew != nil { // the producers differ
+				due, sent, share = p.due, p.rec.Ended()+p.rec.InFlight()-p.base, u.draws.Skew.Weight(p.index)
+			}
+			producers[slices.Index(r.producers, p)] = stats.ProducerAsked{
+				Rated: !u.plan.Rate.IsZero(), Reached: hasReached(sent, due), InFlight: own,
+				Missed: missed(sent, due, u.plan.Rate.Average(r.step.loaded)*share),
+			}
+		}
+	}
+	return producers, delivered, stored
+}
+
+// hasReached reports whether nearly all messages due were sent.
+func hasReached(sent, due uint64) bool { return float64(sent) >= reached*float64(due) }
+
+// inFlight returns the client's own bound on the messages in flight.
+func (p *producer) inFlight() driver.InFlight {
+	if p.broker.Factory.InFlight == nil {
+		return driver.InFlight{}
+	}
+	return p.broker.Factory.InFlight(p.broker.Options, &p.spec)
+}
+
+// maxInFlight returns the producer's part of the messages that may be in flight. bounded holds the connections (broker
+// and key) with a bound that an earlier producer has counted.
+func (p *producer) maxInFlight(bounded map[[2]string]bool) int {
+	bound := p.inFlight()
+	if bound.Messages == 0 || bound.Messages >= p.spec.MaxPending {
+		return p.spec.MaxPending
+	}
+	if connection := ([2]string{p.broker.URL, p.spec.Connection.Key}); bound.PerConnection && p.driver != nil {
+		if bounded[connection] {
+			return 0
+		}
+		bounded[connection] = true
+	}
+	return bound.Messages
+}
+
+// missed returns the time in which producers would send, at their rate, the messages that were due and not sent.
+func missed(sent, due uint64, perSecond float64) time.Duration {
+	if perSecond <= 0 || sent >= due {
+		return 0
+	}
+	return time.Duration(float64(due-sent) / perSecond * float64(time.Second))
+}
+
+// longestLimit returns the limit that lasted longest in a step.
+func (r *run) longestLimit() *result.Limit {
+	lasted := func(s *stats.Summary) float64 {
+		switch s.Limit.Kind {
+		case result.LimitNone:
+			return 0
+		case result.LimitUnknown:
+			return -1
+		default:
+			return s.Limit.Share * s.Average.Span.Seconds()
+		}
+	}
+	longest := slices.MaxFunc(r.endedSteps, func(a, b stats.Summary) int { return cmp.Compare(lasted(&a), lasted(&b)) })
+	l := *longest.Limit
+	if l.Kind != result.LimitNone && len(r.steps) > 1 {
+		l.Text = "step " + longest.Name + ": " + l.Text
+	}
+	return &l
+}

@@ -1,11 +1,20 @@
 package stats
 
 import (
+	"bytes"
 	"math"
+	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/shirou/gopsutil/v4/cpu"
+	"github.com/shirou/gopsutil/v4/mem"
+	"github.com/shirou/gopsutil/v4/process"
 
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -160,4 +169,170 @@ func (p *Pulse) look(take bool) (pauses result.Tester, stops []gap) {
 		p.pauses, pauses = pauses, p.pauses
 	}
 	return pauses, slices.Clone(p.stops)
+}
+
+// healthMeter reads the process's own use of the machine, interval by interval.
+type healthMeter struct {
+	last   time.Time
+	used   func() result.Tester         // processor time since the last call
+	pulse  *Pulse                       // nil without a pulse
+	waited func() (time.Duration, bool) // [processDelay]
+	delay  time.Duration                // as of the last interval
+	owed   time.Duration                // how long sends made late by a pause may take to leave
+}
+
+func newHealthMeter(now time.Time) *healthMeter {
+	m := &healthMeter{last: now, used: cpuLaps(), waited: processDelay}
+	m.delay, _ = m.waited()
+	return m
+}
+
+// interval returns the health since the last call.
+func (m *healthMeter) interval(now time.Time, delta *Counters) result.Tester {
+	var h result.Tester
+	if !m.blind() {
+		h = m.machine()
+	}
+	wall := now.Sub(m.last)
+	h.Wall, h.Cores = wall.Microseconds(), runtime.GOMAXPROCS(0)
+	h.ClockForward, h.ClockBackward = m.clockSteps(now)
+	paused, _ := m.pulse.look(true)
+	h.Pauses, h.PauseMax, h.PauseAt = paused.Pauses, paused.PauseMax, paused.PauseAt
+	if h.Pauses > 0 || m.owed > 0 || h.Crowded() {
+		h.LateExcused = delta[result.LateSends]
+	}
+	if m.owed = max(0, m.owed-wall); h.Pauses > 0 {
+		m.owed = time.Duration(h.PauseMax) * time.Microsecond
+	}
+	m.last = now
+	return h
+}
+
+// blind tells that the use of the machine is not measured.
+func (m *healthMeter) blind() bool { return m.pulse != nil && m.pulse.blind }
+
+// machine returns the use of the machine since the last interval.
+func (m *healthMeter) machine() result.Tester {
+	h := m.used()
+	h.Memory = processMemory()
+	delay, known := m.waited()
+	h.Delay, h.DelayKnown = max(0, delay-m.delay).Microseconds(), known // the figures of ended threads are lost
+	m.delay = delay
+	return h
+}
+
+// maxClockStep is the largest step of the wall clock in a second that does not count: the clock of a machine is always
+// adjusted a little. A larger one shifts the transfer times between two machines.
+const maxClockStep = time.Millisecond
+
+// clockSteps returns the steps of the wall clock since the last interval, in microseconds.
+func (m *healthMeter) clockSteps(now time.Time) (forward, backward int64) {
+	// Without their monotonic readings, times differ by the reading of the wall clock.
+	within := now.Sub(m.last)
+	return clockStep(now.Round(0).Sub(m.last.Round(0))-within, within)
+}
+
+// clockStep returns a step of the wall clock in a time; 0 if it is too small to count.
+func clockStep(step, within time.Duration) (forward, backward int64) {
+	if max(step, -step) <= max(maxClockStep, time.Duration(within.Seconds()*float64(maxClockStep))) {
+		return 0, 0
+	}
+	return max(0, step).Microseconds(), max(0, -step).Microseconds()
+}
+
+// cpuLaps returns a function that returns the processor time of this process and of the machine since its last call.
+func cpuLaps() func() result.Tester {
+	var last [3]time.Duration
+	lap := func() result.Tester {
+		busy, all := machineCPU()
+		now := [3]time.Duration{processCPU(), busy, all}
+		h := result.Tester{
+			CPU: (now[0] - last[0]).Microseconds(), MachineBusy: (now[1] - last[1]).Microseconds(),
+			MachineAll: (now[2] - last[2]).Microseconds(),
+		}
+		last = now
+		return h
+	}
+	lap()
+	return lap
+}
+
+// machineCPU returns the processor time that all programs of this machine have used so far, and the time available; 0
+// where unknown. The kernel samples at each tick, so it may miss short bursts of work: trust the value only when there
+// is little idle time. Time that a hypervisor took away counts as used.
+func machineCPU() (busy, all time.Duration) {
+	list, err := cpu.Times(false)
+	if err != nil || len(list) == 0 {
+		return 0, 0
+	}
+	t := &list[0]
+	used := t.User + t.System + t.Nice + t.Irq + t.Softirq + t.Steal
+	seconds := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+	busy = seconds(used)
+	return busy, busy + seconds(t.Idle+t.Iowait) // rounded alike: busy never exceeds all
+}
+
+// processMemory returns the resident bytes of this process.
+func processMemory() uint64 {
+	m, err := (&process.Process{Pid: int32(os.Getpid())}).MemoryInfo() //nolint:gosec // process IDs are of 32 bits
+	if err != nil {
+		return 0
+	}
+	return m.RSS
+}
+
+// peakMemory returns the largest number of resident bytes that this process ever had: VmHWM of /proc/self/status, in
+// KiB (proc_pid_status(5)); 0 where the system does not report it.
+func peakMemory() uint64 {
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	_, line, _ := bytes.Cut(text, []byte("\nVmHWM:"))
+	kib, _, _ := bytes.Cut(bytes.TrimSpace(line), []byte(" "))
+	n, err := strconv.ParseUint(string(kib), 10, 48)
+	if err != nil {
+		return 0
+	}
+	return n << 10
+}
+
+// MachineMemory returns the memory of the machine in bytes; 0 where the system does not report it.
+func MachineMemory() uint64 {
+	m, err := mem.VirtualMemory()
+	if err != nil {
+		return 0
+	}
+	return m.Total
+}
+
+// processDelay returns the time, added up, for which runnable threads of this process have waited for a processor;
+// ended threads do not count. Only Linux reports it.
+func processDelay() (sum time.Duration, known bool) {
+	files, err := filepath.Glob("/proc/self/task/*/schedstat")
+	if err != nil {
+		return 0, false
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // it has ended
+		}
+		if d, ok := parseDelay(text); ok {
+			sum, known = sum+d, true
+		}
+	}
+	return sum, known
+}
+
+// parseDelay reads /proc/PID/schedstat (Documentation/scheduler/sched-stats.rst of Linux): nanoseconds spent on a
+// processor, nanoseconds spent waiting for one, and the number of time slices. All are zero if the kernel does not
+// count.
+func parseDelay(text []byte) (d time.Duration, ok bool) {
+	fields := bytes.Fields(text)
+	if len(fields) < 3 || string(fields[0]) == "0" {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(string(fields[1]), 10, 64)
+	return time.Duration(n), err == nil && n >= 0
 }

@@ -1,8 +1,12 @@
 package verify
 
 import (
+	"encoding/binary"
 	"hash/crc32"
+	"slices"
 	"sync"
+
+	"github.com/RoaringBitmap/roaring/v2/roaring64"
 
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -184,4 +188,136 @@ func (c *Checker) flush() unnamed {
 	c.busy = c.busy[:0]
 	c.deliver()
 	return c.n
+}
+
+// idMask leaves 31 of the 32 bits of a checksum, so that an ID's Sum is never negative.
+const idMask = 1<<31 - 1
+
+// castagnoli is the polynomial that processors have instructions for.
+func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
+
+// BodySum returns the part of a message's checksum that is about its body.
+func BodySum(body []byte) uint32 { return crc32.Checksum(body, castagnoli()) }
+
+// Sum returns the checksum of a message with that ID and body; it ignores id.Sum. The upper 31 bits are a CRC-32C of
+// the ID, so that a damaged ID does not pass for another message's; the lower 32 bits are a CRC-32C of the body.
+func Sum(id driver.ID, body uint32) int64 {
+	s := newSummer()
+	return s.sum(&id, body)
+}
+
+// summer computes checksums without allocating. It is for one goroutine.
+type summer struct {
+	table *crc32.Table
+	buf   [24]byte
+	// Of the ID computed last, as most messages differ from the one before only in their number:
+	run, producer int64
+	prefix        uint32
+}
+
+func newSummer() *summer {
+	s := &summer{table: castagnoli()}
+	s.prepare(0, 0)
+	return s
+}
+
+func (s *summer) prepare(run, producer int64) {
+	binary.LittleEndian.PutUint64(s.buf[0:], uint64(run))
+	binary.LittleEndian.PutUint64(s.buf[8:], uint64(producer))
+	s.run, s.producer, s.prefix = run, producer, crc32.Update(0, s.table, s.buf[:16])
+}
+
+// id returns the checksum of run, producer and number.
+func (s *summer) id(id *driver.ID) int64 {
+	if id.Run != s.run || id.Producer != s.producer {
+		s.prepare(id.Run, id.Producer)
+	}
+	binary.LittleEndian.PutUint64(s.buf[16:], uint64(id.Number))
+	return int64(crc32.Update(s.prefix, s.table, s.buf[16:]) & idMask)
+}
+
+func (s *summer) sum(id *driver.ID, body uint32) int64 { return s.id(id)<<32 | int64(body) }
+
+// maxTally bounds the count of a number: copies and resends of one message beyond it look alike.
+const maxTally = 8
+
+// tally counts the additions of each number. The set at i holds the numbers added more than i times.
+type tally []*roaring64.Bitmap
+
+func (t *tally) add(n uint64) {
+	for _, set := range *t {
+		if set.CheckedAdd(n) {
+			return
+		}
+	}
+	if len(*t) < maxTally {
+		*t = append(*t, roaring64.BitmapOf(n))
+	}
+}
+
+// remove takes the last add of a number back.
+func (t tally) remove(n uint64) {
+	for _, set := range slices.Backward(t) {
+		if set.CheckedRemove(n) {
+			return
+		}
+	}
+}
+
+// of returns the number of additions of a number.
+func (t tally) of(n uint64) (times uint64) {
+	for _, set := range t {
+		if !set.Contains(n) {
+			break
+		}
+		times++
+	}
+	return times
+}
+
+// plus returns the tally of the numbers of both.
+func (t tally) plus(o tally) (sum tally) {
+	for _, set := range t {
+		sum = append(sum, set.Clone())
+	}
+	for _, set := range o {
+		for it := set.Iterator(); it.HasNext(); {
+			sum.add(it.Next())
+		}
+	}
+	return sum
+}
+
+// extra counts the copies of each message beyond its first.
+func (s *stream) extra() tally { return append(tally{s.doubled}, s.More...) }
+
+// explain counts the copies in a stream that came because their messages were sent again: per message no more than its
+// resends. It includes copies that an outage explains, too.
+func (s *stream) explain(resent tally) (twice, counted uint64) {
+	if len(resent) == 0 || s.doubled.IsEmpty() {
+		return 0, 0
+	}
+	copies := s.extra()
+	for it := roaring64.And(s.doubled, resent[0]).Iterator(); it.HasNext(); {
+		n := it.Next()
+		came, after := copies.of(n), s.Outaged.of(n)
+		explained := min(came, resent.of(n))
+		twice += explained
+		counted += after - min(after, came-explained)
+	}
+	return twice, counted
+}
+
+// unexplained returns the messages with a copy that neither an outage nor a resend explains.
+func (s *stream) unexplained(resent tally) *roaring64.Bitmap {
+	if len(resent) == 0 && len(s.Outaged) == 0 {
+		return s.doubled
+	}
+	copies, list := s.extra(), roaring64.New()
+	for it := s.doubled.Iterator(); it.HasNext(); {
+		if n := it.Next(); copies.of(n) > s.Outaged.of(n)+resent.of(n) {
+			list.Add(n)
+		}
+	}
+	return list
 }

@@ -272,3 +272,168 @@ func Outcome(success bool) string {
 	}
 	return "fail"
 }
+
+// VerdictMark is the kind of a verdict: outputs choose a color, a sign or an element by it.
+type VerdictMark string
+
+// The marks, one for each exit status of a run that had a load, and one for a success that is not green.
+const (
+	MarkSuccess     VerdictMark = "success"
+	MarkOutage      VerdictMark = "outage" // a success after outages
+	MarkThreshold   VerdictMark = "threshold"
+	MarkFailed      VerdictMark = "failed"
+	MarkInterrupted VerdictMark = "interrupted" // ended by the user, or killed: the plan did not come to its end
+)
+
+// Verdict is the outcome of a run.
+type Verdict struct {
+	Mark VerdictMark
+	// Word is success, threshold failed, failed, interrupted or unfinished.
+	Word string
+	// After names the outages and their effects, if there are any: "after 1 outage of 40 s: 0 lost, 15 in doubt, 2
+	// duplicated".
+	After string
+}
+
+// String returns the verdict in a line.
+func (v Verdict) String() string { return strings.TrimSpace(v.Word + " " + v.After) }
+
+// VerdictOf returns the verdict on a run. The graver outcome wins: failed before threshold failed, and that before
+// interrupted.
+func VerdictOf(r *result.Result) Verdict {
+	v := Verdict{Mark: MarkSuccess, Word: "success", After: afterOutages(r)}
+	switch o := &r.Outcome; {
+	case !r.Complete && len(o.Problems) == 0:
+		v.Mark, v.Word = MarkInterrupted, "unfinished"
+	case !o.Success:
+		v.Mark, v.Word = MarkFailed, "failed"
+	case o.Aborted || slices.ContainsFunc(r.Thresholds, func(t result.Threshold) bool { return !t.Kept }):
+		v.Mark, v.Word = MarkThreshold, "threshold failed"
+	case o.Interrupted:
+		v.Mark, v.Word = MarkInterrupted, "interrupted"
+	case v.After != "":
+		v.Mark = MarkOutage
+	}
+	return v
+}
+
+// afterOutages names the outages, and what became of the messages, as far as it is known. Outages of several hosts at
+// the same time count once.
+func afterOutages(r *result.Result) string {
+	if len(r.Outages) == 0 {
+		return ""
+	}
+	metrics := r.Metrics()
+	text := "after outages"
+	if n, known := metrics["outage.count"]; known {
+		text = "after " + Plural(uint64(n), "outage")
+	}
+	switch longest, known := metrics["outage.max"]; {
+	case !known:
+		text += " (not all have an end)"
+	case metrics["outage.count"] == 1:
+		text += " of " + length(longest)
+	default:
+		text += ", the longest " + length(longest)
+	}
+	var effects []string
+	for _, effect := range [][2]string{
+		{"lost", "lost"}, {"missing", "missing"}, {"in_doubt", "in doubt"}, {"duplicated", "duplicated"},
+	} {
+		if n, known := metrics[effect[0]]; known && (effect[0] != "missing" || r.Verification == nil) {
+			effects = append(effects, fmt.Sprintf("%.0f %s", n, effect[1]))
+		}
+	}
+	return text + ": " + strings.Join(effects, ", ")
+}
+
+// length returns a length in microseconds; whole seconds have no decimals.
+func length(us float64) string {
+	if us < 1e6 || us >= 1e8 {
+		return Duration(int64(us))
+	}
+	return seconds(int64(us))
+}
+
+// Side returns the use of a broker and its host as pairs of a label and a text, as far as it was measured. Texts of the
+// broker in it are not escaped.
+func Side(s *result.BrokerSide) (lines [][2]string) {
+	u := &s.Whole
+	perCPU, perSecond := 1/float64(max(1, u.CPUSpan)), 1e6/float64(max(1, u.Span))
+	cpu := with(measured(u.CPU, "%.2f cores", perCPU), measured(s.CPUMost, " (at most %.2f)", 1))
+	collections := with(measured(u.Collections, "%.0f collections", 1), measured(u.CollectionTime, " in %.1f ms", 1e-3))
+	for _, line := range [][][2]string{
+		{
+			{"process"},
+			{"cpu %s", cpu},
+			{"memory %s MB", megabytes(u.Memory, 1)},
+			{"heap %s MB", megabytes(u.Heap, 1)},
+			{"%s", collections},
+			{"threads %s", measured(u.Threads, "%.0f", 1)},
+			{"open files %s", measured(u.Files, "%.0f", 1)},
+		},
+		{
+			{"host"},
+			{"load %s", measured(u.Load, "%.2f", 1)},
+			{"disk %s %% busy at most", measured(u.DiskBusy, "%.1f", 100)},
+			{"read %s MB/s", megabytes(u.DiskRead, perSecond)},
+			{"written %s MB/s", megabytes(u.DiskWritten, perSecond)},
+			{"network in %s MB/s", megabytes(u.NetIn, perSecond)},
+			{"out %s MB/s", megabytes(u.NetOut, perSecond)},
+			{"loopback %s MB/s", megabytes(u.Loopback, perSecond)},
+		},
+		{{"log"}, {"errors %s", measured(u.Errors, "%.0f", 1)}, {"warnings %s", measured(u.Warnings, "%.0f", 1)}},
+		{{"first error"}, {"%s", s.FirstError}},
+		{{"first warning"}, {"%s", s.FirstWarning}},
+	} {
+		var parts []string
+		for _, v := range line[1:] {
+			if v[1] != "" {
+				parts = append(parts, fmt.Sprintf(v[0], v[1]))
+			}
+		}
+		if len(parts) > 0 {
+			lines = append(lines, [2]string{line[0][0], strings.Join(parts, ", ")})
+		}
+	}
+	for _, e := range s.Events {
+		lines = append(lines, [2]string{"event", time.UnixMicro(e.Time).Format(time.DateTime) + " " + e.Text})
+	}
+	for _, note := range s.Notes {
+		lines = append(lines, [2]string{"note", note})
+	}
+	return lines
+}
+
+// measured returns a value times a factor; "" if it was not measured.
+func measured[T float64 | uint64](v *T, format string, factor float64) string {
+	if v == nil {
+		return ""
+	}
+	return fmt.Sprintf(format, factor*float64(*v))
+}
+
+// with returns a text and more about it, if there is one.
+func with(text, more string) string {
+	if text == "" {
+		return ""
+	}
+	return text + more
+}
+
+func megabytes(v *uint64, factor float64) string {
+	if v == nil {
+		return ""
+	}
+	return Megabytes(factor * float64(*v))
+}
+
+// Mark returns a sentence about a mark, with its step if there are several.
+func Mark(m *result.Mark, steps bool) string {
+	text := fmt.Sprintf("%d %s after %v: average %.0f msg/sec, at that moment %.0f msg/sec", m.Messages, m.Of,
+		time.Duration(m.Elapsed*1000).Round(time.Millisecond), m.Average, m.Momentary)
+	if steps {
+		text = m.Step + ": " + text
+	}
+	return text
+}

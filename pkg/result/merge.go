@@ -205,3 +205,270 @@ func (r *Result) mergeFindings(part *Result) {
 		r.Findings = append(r.Findings, f)
 	}
 }
+
+// String returns the shard as --shard names it: 2/5.
+func (s Shard) String() string { return fmt.Sprintf("%d/%d", s.Number, s.Of) }
+
+// Missing names the missing shards of a run, the first ten of them: 2/5, 4/5. It is empty if all are there.
+func Missing(shards ...*Result) string {
+	const most = 10
+	var names []string
+	for s := (Shard{1, shards[0].Shard.Of}); s.Number <= s.Of; s.Number++ {
+		if !slices.ContainsFunc(shards, func(r *Result) bool { return r.Shard.Number == s.Number }) {
+			names = append(names, s.String())
+		}
+	}
+	text := strings.Join(names[:min(most, len(names))], ", ")
+	if len(names) > most {
+		text += fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return text
+}
+
+// warnedError is the error of transfer times, in microseconds, from which on a warning reports it.
+const warnedError = 1000
+
+// mergeClocks sets the clock offsets of shards, or reports why they are unknown.
+func (r *Result) mergeClocks(shards []*Result, known []*Clock, contradiction error) {
+	const off = "; transfer times of messages between hosts are off by that"
+	warn := func(text string) { r.Outcome.Warnings = append(r.Outcome.Warnings, text) }
+	if contradiction != nil {
+		warn("by how much the clocks of the hosts differ is not known: " + contradiction.Error() + off +
+			", and the times of the hosts are not corrected")
+		return
+	}
+	worst, differing := 0, 0
+	var unknown []string
+	for i, c := range known {
+		r.Parts[i].Clock = c
+		if c == nil {
+			unknown = append(unknown, shards[i].name())
+		} else if most := c.bound(); most > warnedError {
+			differing++
+			if most > known[worst].bound() {
+				worst = i
+			}
+		}
+	}
+	if differing > 0 {
+		warn(fmt.Sprintf("%s; of the clocks of the %d hosts that differ, or may, by more than %d ms it differs the most%s; "+
+			"other times, rows and the verification are corrected",
+			known[worst].text(shards[worst].name(), shards[0].name()), differing, warnedError/1000, off))
+	}
+	if len(unknown) > 0 {
+		warn("by how much their clocks differ from that of " + shards[0].name() +
+			" is not known, since no messages went both ways or the clocks drifted: " +
+			strings.Join(unknown[:min(10, len(unknown))], ", "))
+	}
+}
+
+// name returns the name of a part's host, and its shard, for texts.
+func (r *Result) name() string { return fmt.Sprintf("%s (shard %d)", r.Host.Name, r.Shard.Number) }
+
+// mergeRows aligns the rows of results by their starts, as one clock measures them.
+func mergeRows(results []*Result, starts []int64) []Row {
+	type position struct {
+		second      int64 // from the earliest start
+		step, phase string
+	}
+	merged := map[position]*Row{} // rows of the same position become one
+	first := slices.Min(starts)
+	for i, r := range results {
+		ahead := starts[i] - first
+		apart := r.Start - starts[i] // of the clocks
+		offset := (ahead + second/2) / second
+		own := map[position]*Row{} // rows of one result follow each other, rows of several results are side by side
+		for i := range r.Rows {
+			row := r.Rows[i].clone()
+			place := position{offset + max(0, row.Elapsed-(row.Length+1)/2)/second, row.Step, row.Phase}
+			row.Elapsed += offset * second
+			row.Time += offset*second - ahead - apart
+			row.Arrivals = nil // they only served to compare the clocks
+			if own[place] == nil {
+				own[place] = row
+			} else {
+				own[place].follow(row)
+			}
+		}
+		for index, row := range own {
+			if merged[index] == nil {
+				merged[index] = row
+			} else {
+				merged[index].beside(row)
+			}
+		}
+	}
+	rows := make([]Row, 0, len(merged))
+	for _, row := range merged {
+		rows = append(rows, *row)
+	}
+	slices.SortFunc(rows, func(a, b Row) int {
+		return cmp.Or(cmp.Compare(a.Elapsed, b.Elapsed), cmp.Compare(a.Length, b.Length))
+	})
+	return rows
+}
+
+// clone returns a copy that shares nothing that add changes.
+func (r *Row) clone() *Row {
+	c := *r
+	c.Counts, c.Latencies, c.Leftover, c.Groups = Counts{}, Latencies{}, nil, nil
+	c.Tester = Tester{Cores: r.Tester.Cores, Memory: r.Tester.Memory, MemoryPeak: r.Tester.MemoryPeak}
+	c.add(r)
+	if r.Verified != nil {
+		c.Verified = new(*r.Verified)
+	}
+	c.BrokerSide = r.BrokerSide.clone()
+	return &c
+}
+
+// Join returns the row and the one after it as one. Neither changes.
+func (r *Row) Join(next *Row) *Row {
+	joined := r.clone()
+	joined.follow(next)
+	return joined
+}
+
+// follow adds the row after r.
+func (r *Row) follow(next *Row) {
+	r.Length += next.Elapsed - r.Elapsed
+	r.Time, r.Elapsed, r.InFlight, r.Workers = next.Time, next.Elapsed, next.InFlight, next.Workers
+	r.Disconnected, r.Outages, r.Backlog, r.Verified = next.Disconnected, next.Outages, next.Backlog, next.Verified
+	r.BrokerSide = next.BrokerSide
+	r.Tester.Cores, r.Tester.Memory = next.Tester.Cores, next.Tester.Memory
+	r.add(next)
+}
+
+// beside adds a row of the same second of another result.
+func (r *Row) beside(other *Row) {
+	from := min(r.Elapsed-r.Length, other.Elapsed-other.Length)
+	r.Elapsed, r.Time = max(r.Elapsed, other.Elapsed), max(r.Time, other.Time)
+	r.Length = r.Elapsed - from
+	r.InFlight += other.InFlight
+	r.Workers += other.Workers
+	r.Disconnected += other.Disconnected
+	// hosts see the same outages
+	r.Outages = max(r.Outages, other.Outages)
+	if r.Backlog == nil || other.Backlog != nil && *other.Backlog > *r.Backlog { // of the same broker
+		r.Backlog = other.Backlog
+	}
+	if r.BrokerSide == nil { // from the first host that watched a broker
+		r.BrokerSide = other.BrokerSide
+	}
+	r.Tester.Cores += other.Tester.Cores
+	r.Tester.Memory += other.Tester.Memory
+	if other.Verified != nil {
+		if r.Verified == nil {
+			r.Verified = &Progress{}
+		}
+		r.Verified.Add(other.Verified)
+	}
+	r.add(other)
+}
+
+// add adds counts, latencies and the use of the machine.
+func (r *Row) add(other *Row) {
+	r.Add(&other.Counts)
+	r.Latencies.add(&other.Latencies)
+	r.Leftover = addLatencies(r.Leftover, other.Leftover)
+	r.Tester.add(&other.Tester)
+	for i := range other.Groups {
+		r.AddGroup(&other.Groups[i])
+	}
+}
+
+// AddGroup adds the figures of a group to those of its name.
+func (r *Row) AddGroup(from *RowGroup) {
+	to := named(&r.Groups, from.Name, func(g *RowGroup) *string { return &g.Name })
+	to.Add(&from.Counts)
+	to.Latencies = addLatencies(to.Latencies, from.Latencies)
+}
+
+func addLatencies(to, from *Latencies) *Latencies {
+	if from == nil {
+		return to
+	}
+	if to == nil {
+		to = &Latencies{}
+	}
+	to.add(from)
+	return to
+}
+
+// named returns the item of a name, and appends it if it is missing.
+func named[T any](list *[]T, name string, nameOf func(*T) *string) *T {
+	for i := range *list {
+		if item := &(*list)[i]; *nameOf(item) == name {
+			return item
+		}
+	}
+	*list = append(*list, *new(T))
+	item := &(*list)[len(*list)-1]
+	*nameOf(item) = name
+	return item
+}
+
+// startsOf returns when the loads of results began, by the clock of the first one as far as the offsets are known.
+func startsOf(results []*Result, clocks []*Clock) []int64 {
+	starts := make([]int64, len(results))
+	for i, r := range results {
+		starts[i] = r.Start
+		if clocks[i] != nil {
+			starts[i] -= int64(clocks[i].Start.Ahead)
+		}
+	}
+	return starts
+}
+
+// onTimeLine returns the result with its times converted to the merged result: moments by the reference clock, which
+// its own clock is ahead of, and times since the earliest start of a load, which was before its own start by earlier.
+// Its rows do not change, and its part keeps the times of its own clock.
+func (r *Result) onTimeLine(ahead, earlier int64) *Result {
+	c := *r
+	c.Parts = []Part{{RunID: r.RunID, Host: r.Host, Start: r.Start, End: r.End, Shard: r.Shard}}
+	move := func(moment *int64) { *moment = max(0, *moment-ahead) }
+	move(&c.End)
+	c.Steps, c.Stalls, c.Outages = slices.Clone(r.Steps), slices.Clone(r.Stalls), slices.Clone(r.Outages)
+	for i := range c.Steps {
+		move(&c.Steps[i].Start)
+		move(&c.Steps[i].End)
+	}
+	for i := range c.Stalls {
+		move(&c.Stalls[i].Time)
+		c.Stalls[i].Elapsed += earlier
+	}
+	for i := range c.Outages {
+		move(&c.Outages[i].Time)
+		c.Outages[i].Elapsed += earlier
+	}
+	c.BrokerSide = slices.Clone(r.BrokerSide)
+	for i := range c.BrokerSide {
+		events := slices.Clone(c.BrokerSide[i].Events)
+		for k := range events {
+			move(&events[k].Time)
+		}
+		c.BrokerSide[i].Events = events
+	}
+	return &c
+}
+
+// mergeOfHost joins the lists that each host has, with the host's name; and with its shard where several processes of
+// one host, or of hosts with the same name, may have noticed the same event.
+func (r *Result) mergeOfHost(part *Result) {
+	host := part.Host.Name
+	r.Workers = ofHost(r.Workers, part.Workers, host, func(w *Worker) *string { return &w.Host })
+	r.Commands = ofHost(r.Commands, part.Commands, host, func(c *Command) *string { return &c.Host })
+	r.Stalls = ofHost(r.Stalls, part.Stalls, part.name(), func(s *Stall) *string { return &s.Host })
+	r.Marks = ofHost(r.Marks, part.Marks, host, func(m *Mark) *string { return &m.Host })
+	r.Outages = ofHost(r.Outages, part.Outages, part.name(), func(o *Outage) *string { return &o.Host })
+	r.BrokerHosts = mergeBrokerHosts(r.BrokerHosts, part.BrokerHosts)
+	r.BrokerSide = ofHost(r.BrokerSide, part.BrokerSide, part.name(), func(s *BrokerSide) *string { return &s.Host })
+}
+
+// ofHost appends items with the name of their host.
+func ofHost[T any](to, from []T, host string, hostOf func(*T) *string) []T {
+	for _, item := range from {
+		*hostOf(&item) = host
+		to = append(to, item)
+	}
+	return to
+}

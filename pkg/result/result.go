@@ -1,8 +1,15 @@
 package result
 
 import (
+	"bytes"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
 	"encoding/json"
+	"fmt"
+	"io"
 	"slices"
+	"strconv"
 )
 
 // Format is [Head.Format] of every result.
@@ -464,4 +471,122 @@ func Graver(a, b int) int {
 		return a
 	}
 	return b
+}
+
+//go:embed schema.json
+var schema []byte
+
+// SchemaID is the identifier of the JSON Schema of this version.
+const SchemaID = "https://github.com/perfmq/perfmq/pkg/result/v1/schema.json"
+
+// Schema returns the JSON Schema (2020-12) of result.json. $defs/Head describes the first line of rows.jsonl, $defs/Row
+// the others.
+func Schema() []byte { return slices.Clone(schema) }
+
+// Hash returns the SHA-256 of a plan in hexadecimal. White space, the order of keys and the escaping of characters make
+// no difference. The hash of no plan is empty.
+func Hash(plan json.RawMessage) (string, error) {
+	if len(plan) == 0 {
+		return "", nil
+	}
+	decoder := json.NewDecoder(bytes.NewReader(plan))
+	decoder.UseNumber() // keep the digits of numbers
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		return "", fmt.Errorf("read the plan: %w", err)
+	}
+	if _, err := decoder.Token(); err != io.EOF {
+		return "", fmt.Errorf("read the plan: something follows it")
+	}
+	text, err := json.Marshal(value) // keys are sorted
+	if err != nil {
+		return "", fmt.Errorf("read the plan: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// digest returns [Result.Digest] of a result.json with any digest, given the SHA-256 of the rows. It is a [Hash]: white
+// space makes no difference.
+func digest(text []byte, rows string) (string, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(text, &fields); err != nil {
+		return "", err
+	}
+	fields["digest"] = json.RawMessage(strconv.Quote(rows))
+	whole, err := json.Marshal(fields)
+	if err != nil {
+		return "", err
+	}
+	return Hash(whole)
+}
+
+// Verification is the fate of each message, in counts.
+type Verification struct {
+	// Known: the messages that should have arrived are known. Otherwise Expected, Lost, Left, Early and the counts that
+	// depend on the outcomes of sends are zero.
+	Known bool `json:"expectedKnown"`
+	// Sent is the number of messages that the producers sent.
+	Sent uint64 `json:"sent"`
+	// Total are the counts of all subscriptions.
+	Total Verified `json:"total"`
+	// Subscriptions are the counts of each.
+	Subscriptions []Subscription `json:"subscriptions"`
+	// Unwatched are destinations with messages and without a consumer.
+	Unwatched []string `json:"unwatched,omitempty"`
+	// Notes tell how to read the counts.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// Subscription is the verification of a queue, of a shared or durable subscription, or of one consumer of a topic.
+type Subscription struct {
+	// Destination is the queue or topic.
+	Destination string `json:"destination"`
+	// Name is the name of the subscription; empty for a queue.
+	Name string `json:"subscription,omitempty"`
+	// Known: as in Verification.
+	Known bool `json:"expectedKnown"`
+	Verified
+}
+
+// Verified are exact counts of messages.
+//
+// Expected = Received - UnconfirmedArrived - RefusedArrived - WithheldArrived + Lost + Left + Early.
+type Verified struct {
+	// Expected: accepted by the broker to be delivered.
+	Expected uint64 `json:"expected"`
+	// Received: different messages that arrived. Once: the ones of Received that arrived once.
+	Received uint64 `json:"received"`
+	Once     uint64 `json:"once"`
+	// Lost: accepted, and never arrived although consumers waited for them.
+	Lost uint64 `json:"lost"`
+	// Left: accepted, and not arrived when the consumers ended.
+	Left uint64 `json:"left"`
+	// Early: accepted before the subscription existed.
+	Early uint64 `json:"early"`
+	// Duplicates: deliveries beyond the first of each message. Redelivered: part of Duplicates, marked by the broker.
+	Duplicates  uint64 `json:"duplicates"`
+	Redelivered uint64 `json:"duplicatesRedelivered"`
+	// AfterOutage: part of Duplicates, because an outage cut off their settlement.
+	AfterOutage uint64 `json:"duplicatesAfterOutage,omitempty"`
+	// Resent: part of Duplicates, because their messages were sent again. They are not in AfterOutage.
+	Resent uint64 `json:"duplicatesResent,omitempty"`
+	// Disordered: messages that came after a later one. DisorderedRedelivered: part of Disordered, marked by the broker.
+	Disordered            uint64 `json:"outOfOrder"`
+	DisorderedRedelivered uint64 `json:"outOfOrderRedelivered"`
+	// Damaged: deliveries that differ from the sent message in body or ID. Illegible: part of Damaged, with an unreadable
+	// ID.
+	Damaged   uint64 `json:"damaged"`
+	Illegible uint64 `json:"illegible"`
+	// Foreign: deliveries of other runs and tools.
+	Foreign uint64 `json:"foreign"`
+	// UnconfirmedArrived and UnconfirmedMissing: sent without an answer of the broker.
+	UnconfirmedArrived uint64 `json:"unconfirmedArrived"`
+	UnconfirmedMissing uint64 `json:"unconfirmedMissing"`
+	// RefusedArrived: refused by the broker, and arrived.
+	RefusedArrived uint64 `json:"refusedArrived"`
+	// WithheldArrived: rolled back by plan, and arrived.
+	WithheldArrived uint64 `json:"withheldArrived"`
+	// Gaps: missing numbers below the highest received one, if the sent numbers are unknown.
+	Gaps uint64 `json:"gaps"`
 }

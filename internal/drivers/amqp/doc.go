@@ -10,10 +10,10 @@
 // slot, link or session has a goroutine. Locks are taken in this order: consumer.settling, producer.ending, Output,
 // session.mu, consumer.mu.
 //
-// To follow a message that is sent: producer.Send (send.go), sender.lock and unlock (sender.go),
+// To follow a message that is sent: producer.Send (send.go), sender.lock and unlock (producer.go),
 // transport.Output.Unlock, which writes; its answer: connection.read (connection.go), session.disposition (remote.go),
 // producer.settle (unsettled.go). One that is received: connection.read, consumer.transfer (receive.go),
-// consumer.recordVerdict (settle.go). A connection is opened by amqpDriver.Producer (producer.go),
+// consumer.recordVerdict (receive.go). A connection is opened by amqpDriver.Producer (producer.go),
 // transport.Pool.Acquire, dial (dial.go).
 //
 // The types [producer] and [consumer] describe sending and receiving. A message of several frames that is aborted
@@ -47,7 +47,7 @@
 //   - RabbitMQ before 4 (plug-in rabbitmq_amqp1_0) declares queues on first use, as durable ones. It confirms a
 //     selector and then sends all messages. The queue of a topic consumer stays behind and keeps filling, and no AMQP
 //     1.0 client can remove it: consumers of topics are refused.
-//   - RabbitMQ 4 requires that queues exist, or that its management node declares them (-o declare), see manage.go.
+//   - RabbitMQ 4 requires that queues exist, or that its management node declares them (-o declare), see inspect.go.
 //     Streams are refused, because each of their consumers gets all messages.
 //   - Qpid Broker-J withdraws credit to hold producers back. Links of one name in a container steal each other.
 package amqp
