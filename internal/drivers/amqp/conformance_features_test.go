@@ -83,6 +83,7 @@ func TestConformanceQpid(t *testing.T) {
 	cfg.Lacks = map[drivertest.Feature]string{
 		drivertest.Reject:                 "Broker-J delivers rejected messages again unless the queue has a limit of attempts",
 		drivertest.Group.On(driver.Topic): "subscriptions of Broker-J have no message groups",
+		drivertest.Delay:                  "queues of Broker-J hold no messages back unless their holdOnPublishEnabled is set",
 	}
 	drivertest.Run(t, cfg)
 }

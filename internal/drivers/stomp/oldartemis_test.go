@@ -25,3 +25,9 @@ func TestTopicOnOldArtemis(t *testing.T) {
 	b.receipt(b.next(frame.SUBSCRIBE).Header.Get(frame.Receipt))
 	require.NoError(t, <-opened)
 }
+
+// TestTransactionNames: Artemis 2.19 refuses a transaction with the name of an open one, also of another connection.
+func TestTransactionNames(t *testing.T) {
+	a, b := newTransactions(receiptOfCommit, nil), newTransactions(receiptOfCommit, nil)
+	require.NotEqual(t, string(a.begin(nil)), string(b.begin(nil)))
+}

@@ -2,6 +2,7 @@ package stomp
 
 import (
 	"context"
+	"crypto/rand"
 	"slices"
 	"sync"
 	"time"
@@ -12,9 +13,10 @@ import (
 )
 
 // transactions are the transactions of a producer or consumer: the open one, and those with a COMMIT in flight. The
-// next one does not wait for the answer to the one before. A transaction has the name of the receipt of its commit.
+// next one does not wait for the answer to the one before.
 type transactions struct {
-	receipt receipt // of the open transaction
+	receipt receipt // of the commit of the open transaction
+	prefix  string  // of the header, with a name that no other connection uses: Artemis 2.19 knows one list of names
 	header  []byte  // the header line that adds a frame to it
 	commits driver.Commits
 	sent    []committing // guarded by a lock of the owner
@@ -31,13 +33,14 @@ func newTransactions(kind byte, commits driver.Commits) transactions {
 	if commits == nil {
 		commits = func(time.Duration, bool) {}
 	}
-	return transactions{receipt: receipt{kind: kind}, commits: commits}
+	prefix := "\ntransaction:" + rand.Text()[:10] + "-"
+	return transactions{receipt: receipt{kind: kind}, prefix: prefix, commits: commits}
 }
 
 // begin appends the BEGIN of the next transaction.
 func (t *transactions) begin(b []byte) []byte {
 	t.receipt.number++
-	t.header = t.receipt.append(append(t.header[:0], "\ntransaction:"...))
+	t.header = t.receipt.append(append(t.header[:0], t.prefix...))
 	return append(append(append(b, "BEGIN"...), t.header...), "\n\n\x00"...)
 }
 
