@@ -7,5 +7,5 @@ import "embed"
 // FS returns the files, by folder.
 func FS() embed.FS { return files }
 
-//go:embed */*.yaml */*.xml
+//go:embed */*.yaml */*.xml */*.json
 var files embed.FS

@@ -79,6 +79,66 @@ func TestMixedScenario(t *testing.T) {
 	require.Contains(t, got.stdout+got.stderr, "messages lost, ")
 }
 
+// A message of a scenario may have a template, beside others; it replaces the group's, and a flag replaces all.
+func TestTemplates(t *testing.T) {
+	t.Parallel()
+	file := folder(t, `name: templates
+seed: 7
+verify: true
+broker: {protocol: mem}
+groups:
+  one: {role: producer, destination: queue://A, message-count: 100, body-template: bodies/b.txt}
+  two:
+    role: producer
+    destination: queue://A
+    message-count: 300
+    message-size: 7
+    fill: zeros
+    messages: [{priority: 4}, {group: g, body-template: bodies/b.txt}, {body-file: bodies/a.xml}]
+  three: {role: producer, destination: queue://A, message-count: 20, body-template: bodies/b.txt, messages: [{priority: 4}, {message-size: 3}]}
+  readers: {role: consumer, destination: queue://A}
+until: drained
+`)
+	dir := filepath.Dir(file)
+	require.NoError(t, os.WriteFile(dir+"/bodies/b.txt", []byte(`{"id": "{{uuid}}", "n": {{seq}}}`), 0o600))
+	got := call(nil, "run", file, "--dry-run")
+	require.Equal(t, exitOK, got.status, got.stderr)
+	text := strings.ReplaceAll(got.stdout, dir, "DIR")
+	for _, want := range []string{
+		"message-count: 100\n    max-pending: 1\n    body-template: DIR/bodies/b.txt\n",
+		"- message-size: 7\n        fill: zeros\n        priority: 4\n      - body-template: DIR/bodies/b.txt\n        group: g\n      - body-file: DIR/bodies/a.xml\n",
+		"- body-template: DIR/bodies/b.txt\n        priority: 4\n      - message-size: 3\n", "seed: 7\n",
+	} {
+		require.Contains(t, text, want)
+	}
+	got = call(nil, "run", file, "--result", dir+"/result")
+	require.Equal(t, exitOK, got.status, got.stderr)
+	r := musttest.Get(result.Read(dir + "/result"))(t)
+	require.EqualValues(t, 420, r.Verification.Total.Once)
+	require.Contains(t, string(r.Plan), `"body-template"`)
+	require.Regexp(t, `"body": {\s+"bytes": 73,\s+"crc32c": "[0-9a-f]{8}"`, string(r.Plan))
+	got = call(nil, "run", file, "-o", "damage=2", "--result", dir+"/damaged")
+	require.Equal(t, exitFailed, got.status)
+	require.EqualValues(t, 210, musttest.Get(result.Read(dir+"/damaged"))(t).Verification.Total.Damaged)
+	for _, c := range []struct{ flags, want string }{
+		{"--message-size 5KiB", "message-size: 5120\n"},
+		{"--body-file " + dir + "/bodies/a.xml", "body-file: DIR/bodies/a.xml\n"},
+		{"--body-template " + dir + "/t", "body-template: DIR/t\n"},
+	} {
+		require.NoError(t, os.WriteFile(dir+"/t", []byte("{{now}}"), 0o600))
+		got := call(nil, append([]string{"run", file, "--dry-run"}, strings.Fields(c.flags)...)...)
+		require.Equal(t, exitOK, got.status, got.stderr)
+		text := strings.ReplaceAll(got.stdout, dir, "DIR")
+		require.NotContains(t, text, "b.txt")
+		require.Contains(t, text, c.want)
+	}
+	require.NoError(t, os.WriteFile(dir+"/bodies/b.txt", []byte("{\n  {{uid}}"), 0o600))
+	got = call(nil, "run", file)
+	require.Equal(t, exitUsage, got.status)
+	require.Contains(t, strings.ReplaceAll(got.stderr, dir, "DIR"), `DIR/mixed.yaml:6:3: group one: body-template: DIR/bodies/b.txt:2:3: there is no field "uid"`)
+	require.Contains(t, got.stderr, "did you mean uuid?")
+}
+
 // Flags apply to each message of a scenario.
 func TestFlagsOverMessages(t *testing.T) {
 	for _, c := range []struct {

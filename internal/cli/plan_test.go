@@ -24,6 +24,7 @@ func TestDryRunRuns(t *testing.T) {
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.WriteFile("body.txt", []byte("body ${x} $$"), 0o600))
 	require.NoError(t, os.WriteFile("password", []byte("hunter2\n"), 0o600))
+	require.NoError(t, os.WriteFile("order.json", []byte(`{"id": "{{uuid}}"}`), 0o600))
 	require.NoError(t, os.Mkdir("bodies", 0o700))
 	require.NoError(t, os.WriteFile("bodies/a", []byte("a"), 0o600))
 	require.NoError(t, os.WriteFile("bodies/b", []byte("bb"), 0o600))
@@ -89,6 +90,7 @@ amqp client --max-pending 0 --duration 10
 amqp client --message-size 64KiB --fill zeros
 amqp client --message-size 1KiB/80:64KiB/15:8/5
 amqp client --message-size lognormal:2KiB:1.0 --fill zeros --seed 7
+amqp client --body-template order.json --seed 7
 amqp client --message-size 1:2:3
 amqp producer --body-file body.txt
 amqp producer --body-file bodies

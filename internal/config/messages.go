@@ -7,6 +7,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/inputfile"
 	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/template"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -15,22 +16,21 @@ func (r *resolver) makeVariants(b *plan.Broker) []plan.Variant {
 	if b == nil { // a consumer
 		return nil
 	}
-	file := r.Message.File
-	for _, flag := range []string{"message-size", "fill"} {
-		if file == "" || !r.Has(flag) {
-			continue
-		}
-		switch over, under := r.Source(flag), r.Source("body-file"); {
-		case over == under:
-			r.refuseBoth(flag, "body-file")
+	files := map[string]string{"body-template": r.Message.TemplateFile, "body-file": r.Message.File}
+	flag, file := "", "" // none for --message-size; a flag hides the others of lower sources
+	for _, other := range []string{"body-file", "body-template", "message-size", "fill"} {
+		switch {
+		case !r.Has(other) || file == "" && files[other] == "":
+		case file != "" && r.Source(other) == r.Source(flag):
+			r.refuseBoth(other, flag)
 			return nil
-		case over > under:
-			file = ""
+		case file == "" || r.Source(other) > r.Source(flag):
+			flag, file = other, files[other]
 		}
 	}
 	var list []plan.Variant
 	if file != "" {
-		list = r.readBodies(file)
+		list = r.readBodies(flag, file)
 	} else {
 		for _, s := range r.Message.Sizes {
 			list = append(list, plan.Variant{Weight: s.Weight, BodySize: s.Bytes, Law: s.Law, Fill: r.Message.Fill})
@@ -43,7 +43,7 @@ func (r *resolver) makeVariants(b *plan.Broker) []plan.Variant {
 		v.Body = body
 		switch err := plan.CheckBody(r.Driver(b), v.Size()); {
 		case err != nil && file != "":
-			r.refuse("", "--body-file %s: %v", v.BodySource(), err)
+			r.refuse("", "--%s %s: %v", flag, v.BodySource(), err)
 		case err != nil:
 			r.errs = append(r.errs, err)
 		}
@@ -51,34 +51,41 @@ func (r *resolver) makeVariants(b *plan.Broker) []plan.Variant {
 	return list
 }
 
-// readBodies reads a body, or the bodies of a folder, once for all groups and steps.
-func (r *resolver) readBodies(path string) (list []plan.Variant) {
-	if known := r.files[path]; known != nil {
+// readBodies reads a body, the bodies of a folder, or a template, once for all groups and steps.
+func (r *resolver) readBodies(flag, path string) (list []plan.Variant) {
+	key := flag + " " + path
+	if known := r.files[key]; known != nil {
 		return slices.Clone(known)
 	}
 	paths := []string{path}
-	if inputfile.IsFolder(path) {
+	if flag == "body-file" && inputfile.IsFolder(path) {
 		var err error
 		if paths, err = inputfile.Folder(path, driver.MaxVariants); err != nil {
-			r.refuseFile("--body-file", err)
+			r.refuseFile("--"+flag, err)
 			return nil
 		}
 	}
 	total := 0
 	for _, file := range paths {
-		body, err := r.readBody(file)
+		v := plan.Variant{Weight: 1, File: file}
+		var err error
+		if v.Body, err = r.readBody(file); err == nil && flag == "body-template" {
+			if v.Template, err = template.Parse(file, v.Body); err == nil {
+				v.Body = slices.Clone(template.NewFiller(0, 0).Fill(v.Template, 0, 0))
+			}
+		}
 		if err != nil {
-			r.refuseFile("--body-file", err)
+			r.refuseFile("--"+flag, err)
 			return nil
 		}
-		if total += len(body); total > plan.MaxMessageSize {
-			r.add(plan.TooMany("bytes in --body-file "+path, total, plan.MaxMessageSize))
+		if total += len(v.Body); total > plan.MaxMessageSize {
+			r.add(plan.TooMany("bytes in --"+flag+" "+path, total, plan.MaxMessageSize))
 			return nil
 		}
-		list = append(list, plan.Variant{Weight: 1, Variant: driver.Variant{Body: body}, File: file})
+		list = append(list, v)
 	}
 	if r.files != nil {
-		r.files[path] = slices.Clone(list)
+		r.files[key] = slices.Clone(list)
 	}
 	return list
 }

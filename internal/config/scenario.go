@@ -374,11 +374,12 @@ func (b *builder) group(u *part) *plan.Group {
 // messages returns the kinds of messages of a group. A message inherits the entries of the group that it does not set.
 func (b *builder) messages(what string, broker *plan.Broker, of []*part, inherited []entry) (kinds []plan.Variant) {
 	for _, one := range of {
-		_, sized := last(one.entries, "message-size")
-		_, file := last(one.entries, "body-file")
+		isBody := func(e entry) bool { return e.Name == "message-size" || strings.HasPrefix(e.Name, "body-") }
+		own := slices.IndexFunc(one.entries, isBody)
 		entries := slices.DeleteFunc(slices.Clone(inherited), func(e entry) bool {
-			return file && e.Name == "message-size" || sized && e.Name == "body-file"
+			return own >= 0 && isBody(e) && e.Name != one.entries[own].Name
 		})
+		file := own >= 0 && one.entries[own].Name != "message-size"
 		v := b.values(InMessage, nil, append(entries, one.entries...))
 		if _, filled := last(one.entries, "fill"); file && !filled && v.Source("fill") == File {
 			delete(v.sources, "fill") // the group's value is for its other messages

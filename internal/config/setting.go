@@ -117,6 +117,8 @@ func newSetting(row plan.Row, section string, index int) Setting {
 		s.Places = InRun
 	case "format":
 		s.Default = "short on a terminal, else artemis"
+	case "body-template":
+		s.Help += ": {{seq}}, {{uuid}}, {{now}}, {{int 1 1000}}, {{pick \"a\" \"b\"}}, {{hex 16}}"
 	case "message-size":
 		s.Help += "; or lognormal:MEDIAN:SIGMA[:MAX], by default at most 32 times the median"
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/reconnect"
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/template"
 	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -36,7 +37,8 @@ type producer struct {
 	prompt    bool   // its messages are delivered at once
 	group     string // its name; empty on a command line
 	rec       *stats.ProducerRecorder
-	ledger    *verify.Ledger  // nil if nothing is verified
+	ledger    *verify.Ledger // nil if nothing is verified
+	filler    *template.Filler
 	load      *load.Producer  // since the group was opened
 	driver    driver.Producer // nil unless open
 	ended     chan struct{}   // closed when load.Run has returned; nil until started
@@ -156,6 +158,7 @@ func newProducer(r *run, id int, g *plan.Group, spec driver.ProducerSpec) *produ
 	p := &producer{
 		id: id, spec: spec, broker: r.endpoints[g.ProducerBroker], group: g.Name,
 		prompt: g.Delay == 0, rec: stats.NewProducerRecorder(!g.Rate.IsZero(), r.pulse),
+		filler: template.NewFiller(r.plan.Seed, id),
 	}
 	if r.verify == nil {
 		p.spec.Origin = driver.ID{Run: r.id, Producer: int64(id), Number: driver.Unnumbered, Delay: spec.Delay.Milliseconds()}
@@ -164,12 +167,12 @@ func newProducer(r *run, id int, g *plan.Group, spec driver.ProducerSpec) *produ
 		p.ledger.Delay(spec.Delay)
 		r.verify.ledgers[p.place()] = append(r.verify.ledgers[p.place()], p.ledger)
 	}
-	p.load = r.newLoad(id, p)
+	p.load = r.newLoad(g, p)
 	return p
 }
 
 // newLoad returns the source of messages for a producer, new or reopened.
-func (r *run) newLoad(id int, p *producer) *load.Producer {
+func (r *run) newLoad(g *plan.Group, p *producer) *load.Producer {
 	var sizes []uint32
 	for i := range p.spec.Variants {
 		sizes = append(sizes, uint32(len(p.spec.Variants[i].Body))) //nolint:gosec // limited by the plan
@@ -179,8 +182,9 @@ func (r *run) newLoad(id int, p *producer) *load.Producer {
 		resent = r.outages.Resent
 	}
 	return load.NewProducer(load.ProducerConfig{
-		Resent: resent,
-		Sizes:  sizes, ID: id, Phases: r.phases, Boundary: r.boundary, MaxPending: p.spec.MaxPending, Ledger: p.ledger,
+		Resent:    resent,
+		Templates: g.Templates(), Filler: p.filler, Sizes: sizes,
+		ID: p.id, Phases: r.phases, Boundary: r.boundary, MaxPending: p.spec.MaxPending, Ledger: p.ledger,
 		Precise: !r.plan.FakeClock,
 	}, r.clock, p.rec)
 }

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -14,9 +15,11 @@ import (
 	"github.com/perfmq/perfmq/internal/engine"
 	"github.com/perfmq/perfmq/internal/leaktest"
 	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/report"
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/template"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -64,6 +67,13 @@ func endpoint(f driver.Factory, name string) *engine.Endpoint {
 // bodies are messages of that size.
 func bodies(size int) []plan.Variant {
 	return []plan.Variant{{Weight: 1, Variant: driver.Variant{Priority: -1, Body: make([]byte, size)}}}
+}
+
+// templated are messages of a template.
+func templated(t testing.TB) []plan.Variant {
+	whole := musttest.Get(template.Parse("", []byte(`{"number": {{seq}}, "id": "{{uuid}}", "at": "{{now}}"}`)))(t)
+	body := slices.Clone(template.NewFiller(0, 0).Fill(whole, 0, 0))
+	return []plan.Variant{{Weight: 1, File: "f", Template: whole, Variant: driver.Variant{Priority: -1, Body: body}}}
 }
 
 // newPlan is a client with one producer and one consumer on queue://TEST, on the given factory.

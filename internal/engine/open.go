@@ -63,7 +63,7 @@ func (r *run) openGroups(ctx context.Context) error {
 		for _, p := range u.producers {
 			if p.opened > 0 {
 				p.load.Abandon()
-				p.load = r.newLoad(p.id, p)
+				p.load = r.newLoad(u.plan, p)
 			}
 			producers = append(producers, func(ctx context.Context) error { return r.openProducer(ctx, u.plan, p) })
 		}

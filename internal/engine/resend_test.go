@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,13 +24,21 @@ func TestResendOfUnconfirmedMessages(t *testing.T) {
 	} {
 		inBubble(t, name, func(t *testing.T) {
 			b := broker(t, func(o *mem.Options) { o.Withhold = 10 })
+			stored := storedAt(b)
 			s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
+				p.Mix, p.Seed = templated(t), 1
 				p.Count, p.Verify, p.SendTimeout, p.Resend = 1000, true, 500*time.Millisecond, true
 				p.Producer.Factory.Capabilities.TimesOut = false
 				edit(p)
 			}), nil)
 			truth, v := b.Stats(), s.Verification.Total
 			require.NotZero(t, truth.Withheld)
+			bodies := map[driver.ID]string{}
+			for _, m := range *stored { // a copy has the same body
+				require.Contains(t, []string{"", string(m.Body)}, bodies[m.ID])
+				bodies[m.ID] = string(m.Body)
+				require.Contains(t, string(m.Body), fmt.Sprintf(`"number": %20d,`, m.ID.Number))
+			}
 			require.Equal(t, truth.Arrived, s.Total.Get(result.Sent)+s.Total.Get(result.Resent))
 			require.Equal(t, s.Total.Get(result.Sent), s.Total.Get(result.Completed)+s.Total.Get(result.Unconfirmed))
 			require.Equal(t, truth.Ended[driver.Accepted], s.Total.Get(result.Completed))

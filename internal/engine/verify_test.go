@@ -107,11 +107,14 @@ func TestVerificationFindsWhatTheBrokerDid(t *testing.T) {
 		},
 	}
 	for _, tt := range tests {
-		for _, producers := range []int{1, 3} {
+		for _, producers := range []int{1, 2, 3} {
 			inBubble(t, fmt.Sprintf("%s, %d producers", tt.name, producers), func(t *testing.T) {
 				b := broker(t, tt.options)
 				s, rep := run(t, newPlan(b.Factory(), func(p *flat) {
 					p.Count, p.MaxPending, p.Producers, p.Verify, p.Allow.Disorder = count, 100, producers, true, true
+					if producers == 2 {
+						p.Mix = templated(t)
+					}
 				}), nil)
 				truth := b.Stats()
 				v := s.Verification

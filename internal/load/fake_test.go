@@ -12,6 +12,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/template"
 	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -54,6 +55,7 @@ type setup struct {
 	MaxPending       int
 	Precise          bool
 	Ledger           *verify.Ledger
+	Templates        []*template.Template
 	Mix              load.Mix
 }
 
@@ -62,6 +64,7 @@ func (s setup) config() load.ProducerConfig {
 	phases.Begin(0, s.Warmup)
 	return load.ProducerConfig{
 		ID: s.ID, Phases: phases, Boundary: s.Boundary, MaxPending: s.MaxPending, Precise: s.Precise, Ledger: s.Ledger,
+		Templates: s.Templates, Filler: template.NewFiller(1, 0),
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/template"
 	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -39,7 +40,10 @@ type ProducerConfig struct {
 	MaxPending int            // slots, at least 1
 	Precise    bool           // sleep by the operating system's best timer; not under a fake clock
 	Ledger     *verify.Ledger // numbers the messages; nil if nothing is to be verified
-	Sizes      []uint32       // bytes of the bodies of the variants; nil if sizes are not needed
+	// Templates are those of the variants, each nil if all bodies are the same; nil if there are none.
+	Templates []*template.Template
+	Filler    *template.Filler // of Templates, in all steps
+	Sizes     []uint32         // bytes of the bodies of the variants; nil if sizes are not needed
 	// Resent is called after the resend of a message that an outage had left in doubt; may be nil.
 	Resent func(outage int)
 }
@@ -381,7 +385,14 @@ func (p *Producer) prepare(msg *driver.Message, index uint32, intended, actual t
 	}
 	msg.Time = p.stampOf(phase, actual)
 	if p.kept != nil {
-		p.kept[index] = kept{first: actual, stamp: msg.Time, variant: msg.Variant, group: msg.Group}
+		p.kept[index] = kept{first: actual, stamp: msg.Time, made: msg.Time, variant: msg.Variant, group: msg.Group}
+	}
+	if p.cfg.Templates != nil {
+		place.number = p.cfg.Filler.Count
+		if p.cfg.Filler.Count++; p.cfg.Ledger != nil {
+			place.number = int64(p.cfg.Ledger.Count()) //nolint:gosec // as Next will return it
+		}
+		p.fillBody(msg, place.number, msg.Time)
 	}
 	if p.cfg.Ledger != nil {
 		msg.ID = p.cfg.Ledger.Next(msg.Variant)
@@ -390,6 +401,18 @@ func (p *Producer) prepare(msg *driver.Message, index uint32, intended, actual t
 	p.last = actual
 	p.rec.Begun(phase)
 	return phase
+}
+
+// fillBody gives a message its own body, if its variant has a template: that of a number, made at a time.
+func (p *Producer) fillBody(msg *driver.Message, number, made int64) {
+	t := p.cfg.Templates[msg.Variant]
+	if msg.Body = nil; t == nil {
+		return
+	}
+	msg.Body = p.cfg.Filler.Fill(t, number, made)
+	if p.cfg.Ledger != nil {
+		p.cfg.Ledger.SetBody(msg.Variant, msg.Body)
+	}
 }
 
 // handOver gives a message to the driver, after prepare.

@@ -29,7 +29,7 @@ type doubts struct {
 type doubt struct {
 	kept
 	intended time.Duration
-	number   int64 // with a ledger
+	number   int64 // with a ledger or templates
 	size     uint32
 	outcome  driver.Outcome // of the last attempt
 }
@@ -38,6 +38,7 @@ type doubt struct {
 type kept struct {
 	first   time.Duration // when it was sent first
 	stamp   int64         // the time that it carries
+	made    int64         // the time in its body
 	variant int
 	group   string
 	again   bool // it was sent before
@@ -164,6 +165,9 @@ func (p *Producer) sendAgain(ctx context.Context, index uint32, now time.Duratio
 	p.kept[index] = m.kept
 	msg := driver.Message{Variant: m.variant, Group: m.group, Time: m.stamp}
 	msg.More = p.doubts.count.Load() > 0 && p.slots.hasRoom()
+	if p.cfg.Templates != nil {
+		p.fillBody(&msg, m.number, m.made)
+	}
 	if p.cfg.Ledger != nil {
 		msg.ID = p.cfg.Ledger.Again(m.number, m.variant)
 	}

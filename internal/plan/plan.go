@@ -99,7 +99,7 @@ type Plan struct {
 	Allow verify.Allow
 	// Shard is the part of the run that this process has.
 	Shard Shard `set:"shard,flag" section:"Several load hosts" arg:"NUMBER/COUNT" help:"run shard NUMBER of COUNT, such as 2/5; COUNT alone takes the number from JOB_COMPLETION_INDEX"`
-	// Seed decides random arrivals, and the order of sizes; 0 for one that DrawSeed chooses.
+	// Seed decides random arrivals, the order of sizes, and fields of bodies; 0 for one that DrawSeed chooses.
 	Seed uint64 `set:"seed" section:"Load" range:"1.." none:"random, in plan.yaml" help:"seed of random numbers"`
 	// Thresholds are thresholds on the metrics of the run.
 	Thresholds []threshold.Threshold `set:"threshold,shape,daily" section:"Output" arg:"DEMAND" help:"METRIC OP VALUE, such as 'ack.p99 < 50ms'; else exit status 3. May be repeated; see perfmq scenario metrics"`
@@ -156,7 +156,7 @@ const (
 	OnlyBroker = "broker" // the broker of a scenario without brokers
 )
 
-// DrawSeed sets the seed of a plan with random arrivals, sizes or keys that has none, for all shards the same.
+// DrawSeed sets the seed of a plan with random arrivals, sizes, bodies or keys that has none, for all shards the same.
 func (p *Plan) DrawSeed() {
 	switch {
 	case p.Seed > 0 || !p.any((*Group).random):
@@ -168,7 +168,9 @@ func (p *Plan) DrawSeed() {
 }
 
 // random reports whether random numbers decide something.
-func (g *Group) random() bool { return g.Poisson || g.Rate.Random() || g.Keys > 0 || g.law() != "" }
+func (g *Group) random() bool {
+	return g.Poisson || g.Rate.Random() || g.Keys > 0 || g.law() != "" || g.Templates() != nil
+}
 
 // Rated reports whether any messages of the plan have intended times.
 func (p *Plan) Rated() bool {

@@ -2,10 +2,15 @@ package plan
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
+	"math/big"
+	"strings"
 
 	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/internal/quantity"
+	"github.com/perfmq/perfmq/internal/template"
 	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -17,8 +22,13 @@ const MaxWeight = 1_000_000
 type Variant struct {
 	// Sizes are the sizes of the setting. Each becomes a variant with its BodySize.
 	Sizes []Size `set:"message-size,made,one,daily" roles:"producer" section:"Message" arg:"SIZE" default:"1024" help:"bytes, such as 64KiB; several by weight, such as 1KiB/80:64KiB/20"`
-	// File is the source of Body; empty for BodySize and Fill.
+	// File is the source of Body, or of Template; empty for BodySize and Fill.
 	File string `set:"body-file,made" roles:"producer" arg:"FILE" help:"file with the body of every message; of a folder, each file in turn"`
+	// TemplateFile is File if that is of a template.
+	TemplateFile string `set:"body-template,made" roles:"producer" arg:"FILE" help:"file of a body with fields"`
+	// Template fills in the bodies; nil if they are all the same. Body is one of them.
+	Template *template.Template
+	// Fill is what a body of BodySize has.
 	Fill string `set:"fill,made" roles:"producer" words:"random,compressible,zeros" default:"random" help:"random text, compressible (gzip halves it), or zeros"`
 	// Variant has the payload of a file, or a payload of BodySize and Fill from [Plan.MakeBodies].
 	driver.Variant
@@ -42,7 +52,7 @@ func (v *Variant) BodySource() string {
 // file's content.
 func (v *Variant) tree(content bool) (t tree) {
 	if v.File != "" {
-		t.add("body-file", v.File)
+		t.add(map[bool]string{false: "body-file", true: "body-template"}[v.Template != nil], v.File)
 		if content {
 			t.add("body", tree{{"bytes", v.Size()}, {"crc32c", fmt.Sprintf("%08x", verify.BodySum(v.Body))}})
 		}
@@ -58,6 +68,17 @@ func (v *Variant) tree(content bool) (t tree) {
 	}
 	t.rows(&v.Variant, nil)
 	return t
+}
+
+// Templates returns the templates of the variants; nil if there are none.
+func (g *Group) Templates() (list []*template.Template) {
+	for i := range g.Mix {
+		if v := &g.Mix[i]; v.Template != nil {
+			list = append(list, make([]*template.Template, len(g.Mix)-len(list))...)
+			list[i] = v.Template
+		}
+	}
+	return list
 }
 
 // Size returns the length of the body, also before it is made.
@@ -132,4 +153,58 @@ func (v *validator) mix() {
 	length := load.CycleLength(g.weights())
 	v.refuse(length > load.MaxCycle, "give rounder weights", "there are %d messages by their weights, more than %d",
 		length, load.MaxCycle)
+}
+
+// Size is one of several sizes of messages, of a distribution (Law) or with a weight of its own.
+type Size struct {
+	Bytes, Weight int
+	Law           string
+}
+
+// Lognormal is the distribution of sizes whose logarithm is normal.
+const Lognormal = "lognormal"
+
+// lawSizes is the number of sizes of a distribution: few enough to prepare a body of each.
+const lawSizes = 64
+
+// LognormalSizes reads lognormal:MEDIAN:SIGMA[:MAX]. The sizes are the medians of 64 parts of the distribution with
+// equal probability. Those above MAX become MAX.
+func LognormalSizes(text string) (list []Size, err error) {
+	parts := append(strings.Split(text, ":"), "", "")
+	median, err1 := quantity.Bytes(parts[1], MaxMessageSize)
+	number, err2 := quantity.Number(parts[2])
+	most, err3 := min(32*median, MaxMessageSize), err2 // which bounds the memory of the bodies
+	if parts[3] != "" && err2 == nil {
+		most, err3 = quantity.Bytes(parts[3], MaxMessageSize)
+	}
+	if len(parts) > 6 || errors.Join(err1, err2, err3) != nil || median == 0 || number.Sign() == 0 ||
+		number.Cmp(big.NewRat(10, 1)) > 0 || most < median {
+		return nil, errors.New("must be like lognormal:2KiB:1.0:64KiB: the median, sigma up to 10, and the maximum")
+	}
+	sigma, _ := number.Float64()
+	law := fmt.Sprintf("%s:%s:%s:%s", Lognormal, quantity.FormatBytes(median), parts[2], quantity.FormatBytes(most))
+	law = strings.ReplaceAll(law, " bytes", "")
+	for i := range lawSizes {
+		normal := math.Sqrt2 * math.Erfinv(float64(2*i+1)/lawSizes-1) // the quantile of (i + 1/2) / lawSizes
+		size := min(math.Round(float64(median)*math.Exp(sigma*normal)), float64(most))
+		list = append(list, Size{Bytes: int(max(1, size)), Weight: 1, Law: law})
+	}
+	return list, nil
+}
+
+// law returns the distribution of the group's sizes; empty for none.
+func (g *Group) law() string {
+	if len(g.Mix) == 0 {
+		return ""
+	}
+	return g.Mix[0].Law
+}
+
+// meanBody returns the mean length of bodies with a distribution, all equally likely.
+func (g *Group) meanBody() int {
+	sum := 0
+	for i := range g.Mix {
+		sum += g.Mix[i].Size()
+	}
+	return (sum + len(g.Mix)/2) / len(g.Mix)
 }

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"hash/crc32"
 	"math"
 	"slices"
 	"sync"
@@ -81,7 +82,12 @@ func (l *Ledger) Stream() Stream { return Stream{l.id.Run, l.id.Producer} }
 func (l *Ledger) Delay(delay time.Duration) { l.id.Delay = delay.Milliseconds() }
 
 // SetBodies gives the messages that are numbered from now on other variants, as [NewLedger]. Next is not being called.
-func (l *Ledger) SetBodies(bodies ...uint32) { l.bodies = bodies }
+func (l *Ledger) SetBodies(bodies ...uint32) { l.bodies = slices.Clone(bodies) }
+
+// SetBody sets the body of a variant for the message that is numbered next. The goroutine of Next calls it.
+func (l *Ledger) SetBody(variant int, body []byte) {
+	l.bodies[variant] = crc32.Checksum(body, l.sums.table)
+}
 
 // Count returns the number of messages numbered so far.
 func (l *Ledger) Count() uint64 { return uint64(l.next.Load()) }

@@ -19,6 +19,9 @@ type Message struct {
 	Variant int
 	// Group, unless it is empty, takes the place of the variant's group, which has the same length.
 	Group string
+	// Body, unless it is nil, is the payload in place of [Variant.Body], and has its length. It is valid until Send
+	// returns.
+	Body []byte
 	// Time is the moment of sending in microseconds since the Unix epoch, to be sent as the property [TimeProperty].
 	Time int64
 	// ID, unless it is zero, travels as text in the property [IDProperty].
@@ -26,6 +29,14 @@ type Message struct {
 	// More announces that another call of Send, or a call of Flush, follows at once: the driver may let the message wait
 	// for the next one, to write both together.
 	More bool
+}
+
+// BodyOr returns the body of the message, or that of its variant if it has none of its own.
+func (m *Message) BodyOr(variant []byte) []byte {
+	if m.Body != nil {
+		return m.Body
+	}
+	return variant
 }
 
 // Delivery is a message as a consumer received it.

@@ -55,6 +55,7 @@ func (p *producer) send(ctx context.Context, m *driver.Message, t *wire.Template
 	var rest []byte
 	if !whole {
 		p.scratch = t.Append(p.scratch[:0], m.Time, id, m.Group)
+		copy(p.scratch[len(p.scratch)-len(m.Body):], m.Body)
 		rest = p.scratch
 	}
 	for first, last := true, false; !last; first = false {
@@ -89,6 +90,7 @@ func (p *producer) appendWhole(b []byte, m *driver.Message, t *wire.Template, id
 	at, head := len(b), p.beginDelivery(p.settled, state)
 	p.unsettled.add(head.DeliveryID.V, m.Slot)
 	b = t.Append(head.AppendHead(b, p.s.channel), m.Time, id, m.Group)
+	copy(b[len(b)-len(m.Body):], m.Body) // it is at the end, and as long as that of the variant
 	p.endFrame(b, at)
 	return b
 }

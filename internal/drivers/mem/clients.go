@@ -121,6 +121,9 @@ func (p *producer) message(m *driver.Message) Message {
 		Persistent: p.spec.Persistent, TTL: p.spec.TTL,
 	}
 	it.Group = cmp.Or(m.Group, it.Group)
+	if m.Body != nil {
+		it.Body = slices.Clone(m.Body)
+	}
 	if it.Priority < 0 {
 		it.Priority = 4 // the default of JMS and AMQP
 	}

@@ -77,7 +77,7 @@ func (b *batcher) add(ctx context.Context, m *driver.Message) error {
 	}
 	t := b.filling
 	t.slots = append(t.slots, m.Slot)
-	body, at := wire.BeginBatched(t.body, 0, k.body)
+	body, at := wire.BeginBatched(t.body, 0, m.BodyOr(k.body))
 	body = p.appendProperties(body, k, m)
 	wire.EndBatched(body, at, len(k.body))
 	t.body = body

@@ -28,7 +28,8 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	if err != nil {
 		return err
 	}
-	head := p.header(b, number, k, m, m.Time, k.body)
+	body := m.BodyOr(k.body)
+	head := p.header(b, number, k, m, m.Time, body)
 	synchronous := p.opts.Send == sendSync
 	if synchronous {
 		select {
@@ -43,7 +44,7 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	if p.opts.Send == sendOneWay {
 		e.oneWay, e.limit = true, unlimited
 	}
-	if err = b.conn.submit(ctx, p.socket, head, k.body, more, e); err != nil {
+	if err = b.conn.submit(ctx, p.socket, head, body, more, e); err != nil {
 		p.inFlight.Add(-1)
 		return wrap(p.op, err)
 	}

@@ -216,7 +216,7 @@ func (p *producer) appendSend(b []byte, m *driver.Message, transaction []byte) [
 	}
 	b = append(b, transaction...)
 	b = append(b, "\n\n"...)
-	return append(append(b, p.bodies[m.Variant]...), 0)
+	return append(append(b, m.BodyOr(p.bodies[m.Variant])...), 0)
 }
 
 // end reports the messages of slots that have not ended yet. It keeps these slots at the beginning of slots.

@@ -141,6 +141,7 @@ func moving() []check {
 		{name: "Origin", on: onBoth, run: testOrigin},
 		{name: "Bodies", on: onBoth, run: testBodies},
 		{name: "Variants", on: onBoth, run: testVariants},
+		{name: "OwnBodies", on: onBoth, run: testOwnBodies},
 		{name: "More", on: onBoth, run: testMore},
 		{name: "Order", alone: true, on: onBoth, when: ordered, run: testOrder},
 		{name: "TrySend", on: onBoth, optional: "TrySender", run: testTrySend},

@@ -234,6 +234,20 @@ func messageMutants() []mutant {
 		{name: "variants as bytes", check: "Variants", says: "has another length", broken: func() broken {
 			return broken{send: messages(func(m *driver.Message) { m.Variant &= 0xff })}
 		}},
+		{name: "own body ignored", check: "OwnBodies", says: "message 1 does not have its own body", broken: func() broken {
+			return broken{send: messages(func(m *driver.Message) { m.Body = nil })}
+		}},
+		{name: "own body kept", check: "OwnBodies", says: "does not have its own body", broken: func() broken {
+			var last []byte
+			return broken{send: messages(func(m *driver.Message) {
+				if m.Body != nil {
+					last, m.Body = m.Body, append([]byte(nil), last...)
+					if len(m.Body) != len(last) {
+						m.Body = nil
+					}
+				}
+			})}
+		}},
 		{name: "the first variant for all", check: "Variants", says: "has another length", broken: func() broken {
 			return broken{send: messages(func(m *driver.Message) { m.Variant = 0 })}
 		}},

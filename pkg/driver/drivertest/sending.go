@@ -156,6 +156,35 @@ func testVariants(e *env) {
 	}
 }
 
+// testOwnBodies sends messages with bodies of their own, in one buffer, and each third one without.
+func testOwnBodies(e *env) {
+	const n = 30
+	sizes := []int{100, min(100_000, e.cfg.MaxBody)}
+	body := func(i int) []byte {
+		b := payload(sizes[i%2])
+		for j := range b {
+			b[j] += byte(i % 3 * i)
+		}
+		return b
+	}
+	out, in := e.pair(e.open(), func(s *driver.ProducerSpec) { s.Variants = variants(sizes...) })
+	buffer := make([]byte, sizes[1])
+	out.sendEach(n, func(i int) driver.Message {
+		m := driver.Message{Time: base + int64(i), Variant: i % 2}
+		if own := body(i); i%3 > 0 {
+			m.Body = buffer[:copy(buffer, own)]
+		}
+		return m
+	})
+	clear(buffer)
+	out.accepted()
+	in.expect(base, n)
+	for _, got := range in.messages() {
+		i := int(got.stamp - base)
+		require.Truef(e, string(got.body) == string(body(i)), "message %d does not have its own body", i)
+	}
+}
+
 // testOrder: the messages of a producer reach the only consumer of a destination in the order of the calls of Send,
 // whether they wait for it or not.
 func testOrder(e *env) {

@@ -3,6 +3,7 @@ package goamqp
 import (
 	"context"
 	"maps"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/Azure/go-amqp"
@@ -82,6 +83,11 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 		return explain(p.op, err)
 	}
 	msg, size := p.kinds[m.Variant], p.sizes[m.Variant]
+	if m.Body != nil && msg.Data == nil {
+		msg.Value = string(m.Body)
+	} else if m.Body != nil {
+		msg.Data = [][]byte{slices.Clone(m.Body)}
+	}
 	msg.ApplicationProperties = maps.Clone(msg.ApplicationProperties)
 	msg.ApplicationProperties[driver.TimeProperty] = m.Time
 	if m.ID != (driver.ID{}) {

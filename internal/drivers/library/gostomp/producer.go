@@ -88,7 +88,8 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	if p.Conn.Dead() && p.sends.Lost() == nil {
 		return p.gone()
 	}
-	receipt, variant := "s"+strconv.FormatInt(p.Conn.ids.Add(1), 10), &p.spec.Variants[m.Variant]
+	receipt, variant := "s"+strconv.FormatInt(p.Conn.ids.Add(1), 10), p.spec.Variants[m.Variant]
+	variant.Body = bytes.Clone(m.BodyOr(variant.Body))
 	headers := append([]string{frame.Receipt, receipt, driver.TimeProperty, strconv.FormatInt(m.Time, 10)},
 		p.kinds[m.Variant]...)
 	if i := slices.Index(headers, "JMSXGroupID"); m.Group != "" {
@@ -115,7 +116,7 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 func (p *producer) gone() *driver.Error { return lost(p.op, errEnded()) }
 
 // send waits for the broker's answer. After the end of the connection the library may wait half a minute more.
-func (p *producer) send(v *driver.Variant, headers []string) error {
+func (p *producer) send(v driver.Variant, headers []string) error {
 	options := []func(*frame.Frame) error{func(f *frame.Frame) error { add(f, headers); return nil }}
 	if v.Text {
 		options = append(options, stomp.SendOpt.NoContentLength)

@@ -1,6 +1,7 @@
 package rocketmqgo
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -119,7 +120,7 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	if m.Group != "" {
 		properties[primitive.PropertyShardingKey], properties["__SHARDINGKEY"] = m.Group, m.Group
 	}
-	msg := primitive.NewMessage(p.topic, p.spec.Variants[m.Variant].Body)
+	msg := primitive.NewMessage(p.topic, bytes.Clone(m.BodyOr(p.spec.Variants[m.Variant].Body)))
 	msg.WithProperties(properties)
 	return p.sends.Do(ctx, m.Slot, func(h *library.Handover) {
 		h.Sent()
