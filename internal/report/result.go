@@ -38,16 +38,13 @@ type recorder struct {
 // Result feeds a writer of package result, or a live page: a row per interval, and the result at the end.
 type Result struct {
 	recorder
-	where  string // "in DIR" or "on a page", for errors
-	writer resultWriter
-}
-
-// resultWriter is a [result.Writer] or a [page.Feed].
-type resultWriter interface {
-	Start(head result.Head) error
-	Row(row result.Row) error
-	Finish(r result.Result) error
-	Close() error
+	where  string      // "in DIR" or "on a page", for errors
+	writer interface { // a [result.Writer] or a [page.Feed]
+		Start(head result.Head) error
+		Row(row result.Row) error
+		Finish(r result.Result) error
+		Close() error
+	}
 }
 
 // NewResult makes the folder and its files. It refuses a folder with a result.
