@@ -53,7 +53,7 @@ func TestAdded(t *testing.T) {
 	t.Parallel()
 	dir, perfmq := overlaid(t,
 		[3]string{"internal/words/kinds.go", "var kinds = []Kind{\n", `{"new", result.Note, "new things: %d"},` + "\n"},
-		[3]string{"internal/engine/observations.go", "func Observe(s *stats.Summary) {\n", `s.Find("new", "", 7, 7)` + "\n"},
+		[3]string{"internal/engine/sampler.go", "func Observe(s *stats.Summary) {\n", `s.Find("new", "", 7, 7)` + "\n"},
 		[3]string{"pkg/result/kinds.go", "	Lateness\n", "	Journey\n"},
 		[3]string{
 			"pkg/result/kinds.go", "without earlier deliveries.\",\n	},\n",
