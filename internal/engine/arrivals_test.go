@@ -68,7 +68,7 @@ func TestRandomArrivalsAreCounted(t *testing.T) {
 func TestRandomArrivalsOfACount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const count = 100
-		for perSecond, warmup := range map[string]time.Duration{"0.01": 0, "100": 500 * time.Millisecond} {
+		for perSecond, warmup := range map[string]time.Duration{"0.1": 0, "100": 500 * time.Millisecond} {
 			var total uint64
 			var longest time.Duration
 			for number := range 2 {

@@ -327,11 +327,14 @@ func runSessions(t *testing.T, s *subject, seed uint64) {
 		last = uint64(*sessionCase)
 		next.Store(last)
 	}
-	began := time.Now()
+	began, length := time.Now(), *sessionTime
+	if testing.Short() {
+		length = min(length, time.Second)
+	}
 	var wg sync.WaitGroup
 	for range atOnce {
 		wg.Go(func() {
-			for (time.Since(began) < *sessionTime || !total.enough() && time.Since(began) < 5*patience) && !t.Failed() {
+			for (time.Since(began) < length || !total.enough() && time.Since(began) < 5*patience) && !t.Failed() {
 				n := next.Add(1) - 1
 				if n > last {
 					return
