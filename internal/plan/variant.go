@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -286,20 +287,23 @@ func CheckBody(f *driver.Factory, size int) error {
 	return nil
 }
 
-// MakeBodies makes the bodies of --message-size, once the plan turned out to be valid. Equal ones are shared.
+// MakeBodies makes the bodies of --message-size, once the plan turned out to be valid. The longest of a fill has all
+// others in it: sizes of a distribution would else take as much memory as their sum.
 func (p *Plan) MakeBodies() {
-	made := map[string][]byte{}
+	var list []*Variant
 	for _, g := range p.distinct() {
 		for i := range g.Mix {
-			v := &g.Mix[i]
-			if v.Body != nil {
-				continue
+			if g.Mix[i].Body == nil {
+				list = append(list, &g.Mix[i])
 			}
-			source := v.BodySource()
-			if made[source] == nil {
-				made[source] = Body(v.BodySize, v.Fill)
-			}
-			v.Body = made[source]
 		}
+	}
+	slices.SortFunc(list, func(a, b *Variant) int { return cmp.Compare(b.BodySize, a.BodySize) })
+	made := map[string][]byte{}
+	for _, v := range list {
+		if made[v.Fill] == nil {
+			made[v.Fill] = Body(v.BodySize, v.Fill)
+		}
+		v.Body = made[v.Fill][:v.BodySize:v.BodySize]
 	}
 }

@@ -165,16 +165,20 @@ func TestBytesOfMix(t *testing.T) {
 	require.Zero(t, g.LargestBody())
 }
 
-// The bodies of all groups and steps are made, and equal ones only once.
+// The bodies of all groups and steps are made, and those of one fill share their memory.
 func TestMakeBodies(t *testing.T) {
 	file := []byte("file")
 	a := &Group{Role: Producer, Mix: []Variant{{Weight: 1, BodySize: 100}, {Weight: 1, BodySize: 100, Fill: Zeros}, {Weight: 1, Variant: driver.Variant{Body: file}}, {Weight: 1, Variant: driver.Variant{Body: []byte{}}}}}
-	b := &Group{Role: Producer, Mix: mixOf(1, 100)}
+	b := &Group{Role: Producer, Mix: mixOf(1, 100, 1, 250, 1, 0)}
 	c := &Group{Role: Consumer}
 	p := &Plan{Steps: []Step{{Groups: []*Group{a, c}}, {Groups: []*Group{b}}}}
 	p.MakeBodies()
 	require.Equal(t, Body(100, Random), b.Mix[0].Body)
 	require.Same(t, &b.Mix[0].Body[0], &a.Mix[0].Body[0])
+	require.Equal(t, Body(250, Random), b.Mix[1].Body)
+	require.Same(t, &b.Mix[1].Body[0], &a.Mix[0].Body[0])
+	require.NotNil(t, b.Mix[2].Body)
+	require.Empty(t, b.Mix[2].Body)
 	require.Equal(t, make([]byte, 100), a.Mix[1].Body)
 	require.Equal(t, file, a.Mix[2].Body)
 	require.Empty(t, a.Mix[3].Body)

@@ -204,13 +204,12 @@ func TestTemplate(t *testing.T) {
 			assert.Equal(t, c.TimeKey != "", ok)
 			assert.Equal(t, ok, time == 42)
 		}
-		body := append([]byte(nil), c.Body...)
 		for i := range c.Body {
 			c.Body[i] = '!'
 		}
 		var m amqp.Message
 		require.NoError(t, m.Decode(tmpl.Append(nil, 1, nil, "")))
-		assert.Equal(t, body, append([]byte(nil), m.Payload(nil)...), "the body was copied")
+		assert.Equal(t, string(c.Body), string(m.Payload(nil)), "producers share the body")
 	}
 	_, err := amqp.NewTemplate(&amqp.Content{Application: []amqp.Property{{"k", struct{}{}}}})
 	require.ErrorIs(t, err, amqp.ErrEncode)

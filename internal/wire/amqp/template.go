@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Content is a message that a [Template] is made of.
@@ -27,8 +28,8 @@ type Property struct {
 	Value any // see [AppendScalar]
 }
 
-// Template is a message that is encoded once and sent many times with another time and ID each. It is immutable, and
-// safe for concurrent use.
+// Template is a message that is encoded once and sent many times with another time and ID each. It is immutable, as its
+// body must be, and safe for concurrent use.
 //
 // Time and ID are the last application properties. The time is a long of 8 bytes even if it is small, so that its place
 // is fixed; the ID is a string of any length, behind which the body follows. So a message is a copy of the bytes before
@@ -36,7 +37,8 @@ type Property struct {
 // the map.
 type Template struct {
 	head    []byte // up to the ID property
-	tail    []byte // the body
+	tail    []byte // between that and the body
+	body    []byte // of the content: producers share it
 	mapAt   int    // where the map is in head; 0: there is none
 	count   uint32 // of its keys and values, without the ID's
 	groupAt int    // where the group is in head, if there is one
@@ -85,17 +87,18 @@ func NewTemplate(c *Content) (*Template, error) {
 		EndCompound(b, t.mapAt, int(t.count))
 	}
 	t.head = b
+	encode := AppendData
 	if c.Text {
-		t.tail = AppendTextValue(nil, c.Body)
-	} else {
-		t.tail = AppendData(nil, c.Body)
+		encode = AppendTextValue
 	}
+	tail := encode(nil, c.Body)
+	t.tail, t.body = slices.Clone(tail[:len(tail)-len(c.Body)]), c.Body
 	return t, nil
 }
 
 // Size returns the number of bytes of a message with an ID of n bytes, or without an ID if n is 0.
 func (t *Template) Size(n int) int {
-	size := len(t.head) + len(t.tail)
+	size := len(t.head) + len(t.tail) + len(t.body)
 	switch {
 	case n == 0 || t.idKey == nil:
 		return size
@@ -120,5 +123,5 @@ func (t *Template) Append(b []byte, time int64, id []byte, group string) []byte 
 		b = AppendStr(append(b, t.idKey...), id)
 		EndCompound(b, at+t.mapAt, int(t.count)+2)
 	}
-	return append(b, t.tail...)
+	return append(append(b, t.tail...), t.body...)
 }

@@ -89,7 +89,9 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 		return p.gone()
 	}
 	receipt, variant := "s"+strconv.FormatInt(p.Conn.ids.Add(1), 10), p.spec.Variants[m.Variant]
-	variant.Body = bytes.Clone(m.BodyOr(variant.Body))
+	if m.Body != nil {
+		variant.Body = bytes.Clone(m.Body)
+	}
 	headers := append([]string{frame.Receipt, receipt, driver.TimeProperty, strconv.FormatInt(m.Time, 10)},
 		p.kinds[m.Variant]...)
 	if i := slices.Index(headers, "JMSXGroupID"); m.Group != "" {

@@ -120,7 +120,11 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	if m.Group != "" {
 		properties[primitive.PropertyShardingKey], properties["__SHARDINGKEY"] = m.Group, m.Group
 	}
-	msg := primitive.NewMessage(p.topic, bytes.Clone(m.BodyOr(p.spec.Variants[m.Variant].Body)))
+	body := p.spec.Variants[m.Variant].Body
+	if m.Body != nil {
+		body = bytes.Clone(m.Body)
+	}
+	msg := primitive.NewMessage(p.topic, body)
 	msg.WithProperties(properties)
 	return p.sends.Do(ctx, m.Slot, func(h *library.Handover) {
 		h.Sent()
