@@ -59,12 +59,14 @@ func First[C any](
 // Dial connects to e, with TLS on top if encrypted. Raw is the connection below TLS. Its errors are from
 // [Protocol.ConnectError].
 func (p *Protocol) Dial(
-	ctx context.Context, e Endpoint, encrypted bool, settings driver.TLS,
+	ctx context.Context, e Endpoint, encrypted bool, settings driver.TLS, stages driver.Stages,
 ) (conn net.Conn, raw *Metered, err error) {
+	began := time.Now()
 	tcp, err := (&net.Dialer{}).DialContext(ctx, "tcp", e.String())
 	if err != nil {
 		return nil, nil, p.ConnectError(e, err)
 	}
+	began = stages.Ended(driver.StageConnect, began)
 	raw = Meter(tcp)
 	if !encrypted {
 		return raw, raw, nil
@@ -77,6 +79,7 @@ func (p *Protocol) Dial(
 		}
 		return nil, nil, p.ConnectError(e, err)
 	}
+	stages.Ended(driver.StageTLS, began)
 	return conn, raw, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -121,6 +122,15 @@ func (c *Lease[C]) Release(ctx context.Context) {
 	p.mu.Unlock()
 	if last {
 		c.close(ctx)
+	}
+}
+
+// Close is leave, as a stage. A lost connection is not closed: it has no such stage, nor has a worker whose ctx ended.
+func (c *Lease[C]) Close(ctx context.Context, stages driver.Stages, leave func(context.Context)) {
+	began, lost := time.Now(), c.Conn.Dead()
+	leave(ctx)
+	if !lost && ctx.Err() == nil {
+		stages.Ended(driver.StageClose, began)
 	}
 }
 

@@ -77,6 +77,8 @@ type Connection struct {
 	// the URL. Hosts that it leaves out are not tried. If several workers share a connection, the worker that opens it
 	// decides the order.
 	Order []int
+	// Stages receives the stages of the producer or consumer that is opened, and later closed. It may be nil.
+	Stages Stages
 }
 
 // ProducerSpec describes a producer: its messages and how it sends them.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/transport"
@@ -97,7 +98,7 @@ func (d *amqpDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (dr
 	if err != nil {
 		return nil, err
 	}
-	c := lease.Conn
+	c, began := lease.Conn, time.Now()
 	k := &consumer{
 		op: "receive from " + spec.Destination.String(), lease: lease, spec: spec,
 		credit: defaultCredit, rounds: c.dialect == rabbitmq3, settled: d.cfg.Options.Settle == settleAtMostOnce,
@@ -112,6 +113,7 @@ func (d *amqpDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (dr
 		k.quit(ctx)
 		return nil, transport.Explain(op, err)
 	}
+	spec.Connection.Stages.Ended(driver.StageAttach, began)
 	return k, nil
 }
 
@@ -335,12 +337,14 @@ func (k *consumer) Close(ctx context.Context) error {
 	k.closed = true
 	c := k.lease.Conn
 	var err error
-	if keep := k.spec.Durable && k.spec.KeepSubscription; !keep && c.detaches() && !c.Dead() {
-		if failed := k.session.detach(ctx, &k.link); failed != nil && k.spec.Durable {
-			err = protocol.LeftBehind("close "+k.spec.Subscription, transport.Explain("", failed))
+	k.lease.Close(ctx, k.spec.Connection.Stages, func(ctx context.Context) {
+		if keep := k.spec.Durable && k.spec.KeepSubscription; !keep && c.detaches() && !c.Dead() {
+			if failed := k.session.detach(ctx, &k.link); failed != nil && k.spec.Durable {
+				err = protocol.LeftBehind("close "+k.spec.Subscription, transport.Explain("", failed))
+			}
 		}
-	}
-	k.quit(ctx)
+		k.quit(ctx)
+	})
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"time"
 	"unicode/utf8"
 
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
@@ -29,6 +30,7 @@ type producer struct {
 	origin  []byte           // the ID of messages without their own; nil if there is none
 	settled bool             // at-most-once
 	tx      *transactions    // nil without transactions
+	stages  driver.Stages
 	idText  [driver.MaxIDText]byte
 	scratch []byte // a message of several frames
 
@@ -52,7 +54,9 @@ func (d *amqpDriver) Producer(
 		sender: newSender(driver.NewMeter(), driver.NewMeter()),
 		op:     "send to " + spec.Destination.String(), lease: lease, done: done,
 		settled: d.cfg.Options.Settle == settleAtMostOnce, unsettled: newUnsettled(spec.MaxPending),
+		stages: spec.Connection.Stages,
 	}
+	began := time.Now()
 	p.owner = p
 	if spec.CommitInterval > 0 {
 		p.tx = &transactions{p: p, size: spec.CommitInterval, commits: spec.Commits, answers: driver.NewMeter()}
@@ -61,6 +65,7 @@ func (d *amqpDriver) Producer(
 		p.quit(ctx)
 		return nil, transport.Explain("open a producer on "+spec.Destination.String(), err)
 	}
+	p.stages.Ended(driver.StageAttach, began)
 	return p, nil
 }
 
@@ -178,7 +183,7 @@ func (p *producer) Close(ctx context.Context) error {
 			ended = true
 		}
 	}
-	p.quit(ctx)
+	p.lease.Close(ctx, p.stages, p.quit)
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
@@ -78,22 +79,24 @@ func Factory[O any](
 	return f
 }
 
-// Dial opens a connection to the first host that accepts it, tried in the given order. open gets a connection to one
-// host: conn is raw, or TLS on top of it. If open fails, Dial closes the connection.
+// Dial opens a connection to the first host that accepts it, tried in the order of spec. open gets a connection to one
+// host: conn is raw, or TLS on top of it. It logs in. If open fails, Dial closes the connection.
 func Dial[C, O any](
-	ctx context.Context, p *transport.Protocol, s *transport.Settings[O], order []int,
+	ctx context.Context, p *transport.Protocol, s *transport.Settings[O], spec *driver.Connection,
 	open func(ctx context.Context, host transport.Endpoint, conn net.Conn, raw *transport.Metered) (C, error),
 ) (C, error) {
-	return transport.First(ctx, s.Target.Hosts, order, s.ConnectTimeout,
+	return transport.First(ctx, s.Target.Hosts, spec.Order, s.ConnectTimeout,
 		func(ctx context.Context, host transport.Endpoint) (c C, err error) {
-			conn, raw, err := p.Dial(ctx, host, s.Target.TLS, s.TLS)
+			conn, raw, err := p.Dial(ctx, host, s.Target.TLS, s.TLS, spec.Stages)
 			if err != nil {
 				return c, err
 			}
+			began := time.Now()
 			if c, err = open(ctx, host, conn, raw); err != nil {
 				_ = raw.Close() // not TLS, which would first send a close alert to a peer that may not read
 				return c, p.ConnectError(host, err)
 			}
+			spec.Stages.Ended(driver.StageLogin, began)
 			return c, nil
 		})
 }

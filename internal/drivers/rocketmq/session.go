@@ -58,7 +58,8 @@ func (s *conns) dial(ctx context.Context, addr string) (*conn, error) {
 			protocol.RocketMQ().Absent, "this is not an address")
 	}
 	cfg := &s.d.cfg
-	nc, raw, err := protocol.RocketMQ().Dial(ctx, transport.Endpoint{Host: host, Port: port}, cfg.Target.TLS, cfg.TLS)
+	nc, raw, err := protocol.RocketMQ().Dial(ctx, transport.Endpoint{Host: host, Port: port}, cfg.Target.TLS, cfg.TLS,
+		nil)
 	if err != nil {
 		return nil, err
 	}

@@ -54,7 +54,7 @@ type connection struct {
 
 // dial opens a connection. Artemis shows the container ID as client ID.
 func (d *amqpDriver) dial(ctx context.Context, spec driver.Connection) (*connection, error) {
-	return protocol.Dial(ctx, protocol.AMQP(), &d.cfg, spec.Order, func(
+	return protocol.Dial(ctx, protocol.AMQP(), &d.cfg, &spec, func(
 		ctx context.Context, host transport.Endpoint, conn net.Conn, _ *transport.Metered,
 	) (*connection, error) {
 		o := &amqp.ConnOptions{ContainerID: spec.Name, HostName: host.Host, SASLType: amqp.SASLTypeAnonymous()}

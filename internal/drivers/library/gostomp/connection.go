@@ -71,7 +71,7 @@ type connection struct {
 }
 
 func (d *stompDriver) dial(ctx context.Context, spec driver.Connection) (*connection, error) {
-	return protocol.Dial(ctx, protocol.STOMP(), &d.cfg, spec.Order, func(
+	return protocol.Dial(ctx, protocol.STOMP(), &d.cfg, &spec, func(
 		ctx context.Context, host transport.Endpoint, conn net.Conn, _ *transport.Metered,
 	) (*connection, error) {
 		c := &connection{net: library.NewConn(conn), host: host.String()}
