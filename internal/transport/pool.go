@@ -110,12 +110,20 @@ func (c *Lease[C]) Users() int {
 	return c.users
 }
 
+// ReleaseOnly is Leave for a worker of which the broker knows only the connection.
+func (c *Lease[C]) ReleaseOnly(ctx context.Context, stages driver.Stages) {
+	began, lost := time.Now(), c.Conn.Dead()
+	if c.Release(ctx) && !lost && ctx.Err() == nil {
+		stages.Ended(driver.StageClose, began)
+	}
+}
+
 // Release ends the use. The last use ends the connection, see [Shared.End].
-func (c *Lease[C]) Release(ctx context.Context) {
+func (c *Lease[C]) Release(ctx context.Context) (last bool) {
 	p := c.pool
 	p.mu.Lock()
 	c.users--
-	last := c.users == 0
+	last = c.users == 0
 	if last && p.conns[c.key] == c {
 		delete(p.conns, c.key)
 	}
@@ -123,10 +131,11 @@ func (c *Lease[C]) Release(ctx context.Context) {
 	if last {
 		c.close(ctx)
 	}
+	return last
 }
 
-// Close is leave, as a stage. A lost connection is not closed: it has no such stage, nor has a worker whose ctx ended.
-func (c *Lease[C]) Close(ctx context.Context, stages driver.Stages, leave func(context.Context)) {
+// Leave calls leave, as a stage. A lost connection is not closed, nor is one from which ctx cuts us off.
+func (c *Lease[C]) Leave(ctx context.Context, stages driver.Stages, leave func(context.Context)) {
 	began, lost := time.Now(), c.Conn.Dead()
 	leave(ctx)
 	if !lost && ctx.Err() == nil {

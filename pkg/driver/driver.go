@@ -237,7 +237,11 @@ type Capabilities struct {
 	Reconnects bool
 	// TimesOut: the driver ends sends without an answer after [ProducerSpec.SendTimeout]. For other drivers the engine
 	// does.
-	TimesOut     bool
+	TimesOut bool
+	// HidesConnections: the client library opens connections by itself, and shows no [Stage] of them.
+	HidesConnections bool
+	// Unattached: opening a producer needs no answer of the broker, so there is no [StageAttach].
+	Unattached   bool
 	Queue, Topic KindCapabilities // by kind of destination
 }
 

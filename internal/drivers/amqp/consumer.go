@@ -337,7 +337,7 @@ func (k *consumer) Close(ctx context.Context) error {
 	k.closed = true
 	c := k.lease.Conn
 	var err error
-	k.lease.Close(ctx, k.spec.Connection.Stages, func(ctx context.Context) {
+	k.lease.Leave(ctx, k.spec.Connection.Stages, func(ctx context.Context) {
 		if keep := k.spec.Durable && k.spec.KeepSubscription; !keep && c.detaches() && !c.Dead() {
 			if failed := k.session.detach(ctx, &k.link); failed != nil && k.spec.Durable {
 				err = protocol.LeftBehind("close "+k.spec.Subscription, transport.Explain("", failed))

@@ -183,7 +183,7 @@ func (p *producer) Close(ctx context.Context) error {
 			ended = true
 		}
 	}
-	p.lease.Close(ctx, p.stages, p.quit)
+	p.lease.Leave(ctx, p.stages, p.quit)
 	return nil
 }
 

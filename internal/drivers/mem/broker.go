@@ -100,7 +100,9 @@ func (b *Broker) Set(o Options) {
 }
 
 func (b *Broker) set(o Options) {
-	b.options, b.told = o, o != Options{Auth: o.Auth}
+	b.options, b.told = o, o != Options{
+		Auth: o.Auth, Connect: o.Connect, Login: o.Login, Attach: o.Attach, Close: o.Close,
+	}
 	b.arrived, b.stored, b.commits, b.stallFrom, b.stallUntil = 0, 0, 0, 0, 0
 	b.wakeAll()
 }
@@ -217,6 +219,12 @@ type Options struct {
 	Limit      int `opt:"limit" help:"messages per queue; 0: any"`
 
 	Auth string `opt:"auth" help:"user:password to demand"`
+
+	// The length of each stage of an opening, and of closing.
+	Connect time.Duration `opt:"connect" help:"time to connect"`
+	Login   time.Duration `opt:"login" help:"time to log in"`
+	Attach  time.Duration `opt:"attach" help:"time to attach"`
+	Close   time.Duration `opt:"close" help:"time to close"`
 }
 
 // arrive counts a message.

@@ -60,6 +60,9 @@ func (d *memDriver) Producer(
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	began := time.Now()
+	p.pass(ctx, p.options.Attach)
+	spec.Connection.Stages.Ended(driver.StageAttach, began)
 	p.timer = time.AfterFunc(never, p.locked(p.settle))
 	p.dest = p.destination(spec.Destination)
 	p.producers[p] = struct{}{}
@@ -277,7 +280,10 @@ func (p *producer) Close(ctx context.Context) error {
 			p.abandon()
 			delete(p.producers, p)
 		})()
-		p.lease.Release(ctx)
+		p.lease.Leave(ctx, p.spec.Connection.Stages, func(ctx context.Context) {
+			p.locked(func() { p.pass(ctx, p.options.Close) })()
+			p.lease.Release(ctx)
+		})
 	})
 	return nil
 }
@@ -317,10 +323,15 @@ func (d *memDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (dri
 		conn: lease.Conn, lease: lease, spec: spec, op: fmt.Sprintf("receive from %s", spec.Destination), selector: sel,
 		maxBody: d.maxBody, input: driver.NewMeter(),
 	}
-	if c.locked(func() { err = c.join(op) })(); err != nil {
+	began := time.Now()
+	if c.locked(func() {
+		c.pass(ctx, c.options.Attach)
+		err = c.join(op)
+	})(); err != nil {
 		lease.Release(ctx)
 		return nil, err
 	}
+	spec.Connection.Stages.Ended(driver.StageAttach, began)
 	return c, nil
 }
 
@@ -362,8 +373,13 @@ func (c *consumer) Probe(ctx context.Context) error {
 // Close returns the messages taken but not settled, and ends the subscription unless it is kept.
 func (c *consumer) Close(ctx context.Context) error {
 	c.closing.Do(func() {
-		c.locked(c.leave)()
-		c.lease.Release(ctx)
+		c.lease.Leave(ctx, c.spec.Connection.Stages, func(ctx context.Context) {
+			c.locked(func() {
+				c.leave()
+				c.pass(ctx, c.options.Close)
+			})()
+			c.lease.Release(ctx)
+		})
 	})
 	return nil
 }

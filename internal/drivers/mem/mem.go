@@ -77,7 +77,7 @@ func (b *Broker) newDriver(opts driver.OpenOptions) (driver.Driver, error) {
 	d := &memDriver{login: login, maxBody: opts.LargestBody()}
 	d.Open = func(ctx context.Context, spec driver.Connection) (*conn, error) {
 		dial := func(ctx context.Context, e transport.Endpoint) (*conn, error) {
-			return b.connect(ctx, e.Host, d.login, opts.Options)
+			return b.connect(ctx, e.Host, d.login, opts.Options, spec.Stages)
 		}
 		return transport.First(ctx, d.hosts, spec.Order, opts.ConnectTimeout, dial)
 	}
@@ -182,14 +182,20 @@ type conn struct {
 }
 
 // connect opens a connection through a host, and sets the driver's options unless they are the defaults or in force.
-func (b *Broker) connect(ctx context.Context, host, login string, options any) (*conn, error) {
+func (b *Broker) connect(
+	ctx context.Context, host, login string, options any, stages driver.Stages,
+) (*conn, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if o, ok := options.(*Options); ok && *o != (Options{}) && *o != b.options {
 		b.set(*o)
 	}
 	op, line := "connect to mem://"+host, b.line(host)
+	began := time.Now()
+	b.pass(ctx, b.options.Connect)
 	switch {
+	case ctx.Err() != nil:
+		return nil, driver.Errorf(driver.ClassConnect, op, "", "no answer: %w", ctx.Err())
 	case line.cut:
 		return nil, driver.Errorf(driver.ClassConnect, op, "use another host name", "no broker there")
 	case line.frozen:
@@ -197,13 +203,27 @@ func (b *Broker) connect(ctx context.Context, host, login string, options any) (
 			b.wait(ctx, 0)
 		}
 		return nil, driver.Errorf(driver.ClassConnect, op, "use another host name", "no answer")
+	}
+	began = stages.Ended(driver.StageConnect, began)
+	b.pass(ctx, b.options.Login)
+	switch {
+	case ctx.Err() != nil || line.cut:
+		return nil, driver.Errorf(driver.ClassConnectionLost, op, "", "no answer to the login")
 	case b.options.Auth != "" && b.options.Auth != login:
 		return nil, driver.Errorf(driver.ClassAuth, op, "check --user and --password", "wrong user or password")
 	}
+	stages.Ended(driver.StageLogin, began)
 	line.opened.Add(1)
 	c := &conn{Broker: b, line: line}
 	b.conns[c] = struct{}{}
 	return c, nil
+}
+
+// pass lets a time pass, or returns when ctx ends.
+func (b *Broker) pass(ctx context.Context, d time.Duration) {
+	for due := b.now() + d; due > b.now() && ctx.Err() == nil; {
+		b.wait(ctx, due-b.now())
+	}
 }
 
 // Dead implements [transport.Shared].

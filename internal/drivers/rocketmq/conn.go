@@ -51,6 +51,8 @@ type conn struct {
 	proven   atomic.Bool // the peer has sent a valid frame
 	client   *client     // nil without load: requests of the broker are ignored
 	begin    time.Time
+	stages   driver.Stages // of its opening
+	loggedIn atomic.Bool
 	// version is the server's version in the last answer to a caller, see reply.version.
 	version atomic.Int32
 	written []call // scratch space of Written
@@ -393,6 +395,12 @@ func (c *conn) call(ctx context.Context, code int, fields []string, body []byte)
 		return nil, r.err
 	}
 	c.version.Store(int32(r.Version))
+	if c.stages != nil && !c.loggedIn.Load() {
+		_, class, _ := protocol.RocketMQRefusal(r.Code, string(r.Remark))
+		if (r.Code == wire.ResSuccess || class != driver.ClassAuth) && c.loggedIn.CompareAndSwap(false, true) {
+			c.stages.Ended(driver.StageLogin, c.begin)
+		}
+	}
 	return r, nil
 }
 

@@ -24,7 +24,8 @@ type consumer struct {
 	filter   wire.Subscription
 	route    *route
 	conns    []*conn // to the brokers of the route, in its order
-	explicit bool    // the brokers create groups only on request
+	stages   driver.Stages
+	explicit bool // the brokers create groups only on request
 	shared   *groupState
 
 	cut     context.CancelFunc // ends the waits of manage
@@ -111,12 +112,14 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 		opts: opts, topic: spec.Destination.Name, filter: parseSelector(spec.Selector),
 		kicked: make(chan struct{}, 1), stop: make(chan struct{}), managed: make(chan struct{}),
 		owned: map[queueID]*queue{}, wanted: map[queueID]time.Time{}, arrived: make(chan struct{}, 1),
-		input: driver.NewMeter(),
+		input: driver.NewMeter(), stages: spec.Connection.Stages,
 	}
 	c.filter.Topic, c.filter.Version = c.topic, time.Now().UnixMilli()
 	c.shared = d.groupOf(&c.membership)
 	ctx, cancel := d.opening(ctx)
 	defer cancel()
+	var attached func()
+	spec.Connection.Stages, attached = attaching(spec.Connection.Stages)
 	c.shared.enter()
 	err = c.join(ctx, op, &spec)
 	last := c.shared.joined(c, err == nil)
@@ -136,6 +139,7 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 	life, cut := context.WithCancel(context.Background())
 	c.cut = cut
 	go c.manage(life)
+	attached()
 	return c, nil
 }
 
@@ -259,7 +263,7 @@ func (c *consumer) deliver(
 }
 
 // Close implements [driver.Consumer].
-func (c *consumer) Close(ctx context.Context) error {
+func (c *consumer) Close(ctx context.Context) (err error) {
 	if c.closed {
 		return nil
 	}
@@ -273,7 +277,8 @@ func (c *consumer) Close(ctx context.Context) error {
 	}
 	c.cut()
 	c.shared.part(c)
-	return c.leave(ctx)
+	c.lease.Leave(ctx, c.stages, func(ctx context.Context) { err = c.leave(ctx) })
+	return err
 }
 
 // Waits implements [driver.Waiter]. If there are several brokers, it reports the connection to the first.

@@ -83,6 +83,21 @@ func (d *rocketDriver) acquire(
 	}
 }
 
+// attaching returns stages for the connections of an opening that begins now, and a function that reports the rest of
+// its time: routes are looked up before there is a connection.
+func attaching(stages driver.Stages) (connections driver.Stages, attached func()) {
+	if stages == nil {
+		return nil, func() {}
+	}
+	began, others := time.Now(), new(atomic.Int64)
+	return func(s driver.Stage, took time.Duration) {
+			others.Add(int64(took))
+			stages(s, took)
+		}, func() {
+			stages(driver.StageAttach, time.Since(began)-time.Duration(others.Load()))
+		}
+}
+
 // Close implements [driver.Driver].
 func (d *rocketDriver) Close(ctx context.Context) error {
 	again := d.closed.Swap(true)
@@ -106,17 +121,17 @@ func (c *consumer) join(ctx context.Context, op string, spec *driver.ConsumerSpe
 	c.client = c.lease.Conn
 	c.d.members.Add(1)
 	c.shared.keep()
-	if err := c.subscribe(ctx, r); err != nil {
+	if err := c.subscribe(ctx, spec, r); err != nil {
 		return wrap(op, err)
 	}
 	return nil
 }
 
 // subscribe reports the consumer to the brokers and fixes the offset at which a new group starts in each queue.
-func (c *consumer) subscribe(ctx context.Context, r *route) error {
+func (c *consumer) subscribe(ctx context.Context, spec *driver.ConsumerSpec, r *route) error {
 	c.route, c.explicit = r, true
 	for _, b := range r.brokers {
-		conn, err := c.client.connect(ctx, b.addr)
+		conn, err := c.client.connect(ctx, b.addr, spec.Connection.Stages)
 		if err != nil {
 			return err
 		}

@@ -34,6 +34,7 @@ type producer struct {
 	level   int           // delay level, instead of a time
 	sign    *wire.Signer
 	done    driver.Completions
+	stages  driver.Stages
 	group   string
 	topic   string
 	kinds   []kind                      // by variant
@@ -112,7 +113,7 @@ func (d *rocketDriver) Producer(
 	p := &producer{
 		op: "send to " + spec.Destination.String(), d: d, opts: opts,
 		limit: cmp.Or(spec.SendTimeout, opts.SendTimeout), sign: d.newSigner(), done: done,
-		topic: spec.Destination.Name, group: "perfmq-producers",
+		topic: spec.Destination.Name, group: "perfmq-producers", stages: spec.Connection.Stages,
 		idle: make(chan struct{}, 1), synced: make(chan struct{}, 1),
 		socket: driver.NewMeter(), answers: driver.NewMeter(),
 	}
@@ -124,6 +125,8 @@ func (d *rocketDriver) Producer(
 	}
 	ctx, cancel := d.opening(ctx)
 	defer cancel()
+	var attached func()
+	spec.Connection.Stages, attached = attaching(spec.Connection.Stages)
 	r, err := d.routeOf(ctx, p.topic)
 	if err != nil {
 		return nil, err
@@ -140,6 +143,7 @@ func (d *rocketDriver) Producer(
 	if err := p.reachable(""); err != nil { // it ended before ended knew of the producer
 		p.End(err)
 	}
+	attached()
 	return p, nil
 }
 
@@ -184,7 +188,7 @@ func (p *producer) open(ctx context.Context, r *route, spec *driver.ProducerSpec
 	conns := make([]*conn, len(brokers))
 	for i, b := range brokers {
 		var err error
-		if conns[i], err = p.client.connect(ctx, b.addr); err != nil {
+		if conns[i], err = p.client.connect(ctx, b.addr, spec.Connection.Stages); err != nil {
 			return err
 		}
 		if err := p.client.beat(ctx, conns[i]); err != nil {

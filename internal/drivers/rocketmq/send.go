@@ -213,10 +213,14 @@ func (p *producer) Close(ctx context.Context) error {
 	if p.tx != nil {
 		err = p.tx.waitChecks(ctx)
 	}
-	if p.client.part(p) {
-		p.unregister(ctx)
+	if !p.client.part(p) {
+		p.lease.ReleaseOnly(ctx, p.stages)
+		return err
 	}
-	p.lease.Release(ctx)
+	p.lease.Leave(ctx, p.stages, func(ctx context.Context) {
+		p.unregister(ctx)
+		p.lease.Release(ctx)
+	})
 	return err
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/transport"
@@ -40,7 +41,8 @@ type consumer struct {
 	nack    []byte         // header line of the NACK for failing
 	input   *driver.Meter  // of Run: nothing has arrived
 	tx      *receiving     // nil without transactions
-	probes  int            // so far; of the goroutine that calls Probe
+	stages  driver.Stages
+	probes  int // so far; of the goroutine that calls Probe
 	closed  bool
 
 	mu      sync.Mutex
@@ -68,7 +70,7 @@ func (d *stompDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (d
 	}
 	k := &consumer{
 		op: "receive from " + spec.Destination.String(), batch: max(1, min(creditOr(spec.Credit)/4, ackBatch)),
-		failing: spec.Failing, input: driver.NewMeter(),
+		failing: spec.Failing, input: driver.NewMeter(), stages: spec.Connection.Stages,
 		arrived: make(chan struct{}, 1), unheld: make(chan struct{}, 1),
 	}
 	if spec.TransactionSize > 0 {
@@ -79,11 +81,13 @@ func (d *stompDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (d
 		return nil, err
 	}
 	k.conn = k.lease.Conn
+	began := time.Now()
 	if k.id, err = enlist(k.conn, &k.conn.consumers, k); err == nil {
 		if k.tx != nil {
 			k.tx.receipt.owner = k.id
 		}
 		if err = k.subscribe(ctx, &spec); err == nil {
+			k.stages.Ended(driver.StageAttach, began)
 			return k, nil
 		}
 		delist(k.conn, &k.conn.consumers, k.id)

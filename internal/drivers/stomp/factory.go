@@ -40,7 +40,7 @@ func Factory() driver.Factory {
 	queue, topic := protocol.Features()
 	return protocol.Factory(driver.Factory{
 		Name: "stomp", Title: "STOMP 1.2", Client: driver.Native, Hosts: protocol.STOMP().Hosts,
-		Capabilities: driver.Capabilities{TLS: true, Queue: queue, Topic: topic}, InFlight: windowOf,
+		Capabilities: driver.Capabilities{TLS: true, Unattached: true, Queue: queue, Topic: topic}, InFlight: windowOf,
 	}, protocol.STOMP(), defaultOptions, checkOptions,
 		func(c transport.Settings[Options]) driver.Driver { return newDriver(c) })
 }

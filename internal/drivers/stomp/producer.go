@@ -38,6 +38,7 @@ type producer struct {
 	sends   sends
 	written []driver.Slot // of Written
 
+	stages  driver.Stages
 	socket  *driver.Meter // waits for the connection to take more
 	closing atomic.Bool
 	settled chan struct{} // signalled when a send has ended while closing
@@ -64,7 +65,7 @@ func (d *stompDriver) Producer(
 	}
 	p := &producer{
 		lease: l, conn: l.Conn, op: "send to " + spec.Destination.String(), to: spec.Destination, done: done,
-		socket:  driver.NewMeter(),
+		socket: driver.NewMeter(), stages: spec.Connection.Stages,
 		confirm: d.cfg.Options.Receipt && spec.CommitInterval == 0, sends: newSends(spec.MaxPending),
 		settled: make(chan struct{}, 1),
 	}
@@ -300,6 +301,6 @@ func (p *producer) Close(ctx context.Context) error {
 		p.sends.await(p.settled, nil) // outcomes that other goroutines are reporting
 	}
 	delist(p.conn, &p.conn.producers, p.index)
-	p.lease.Release(ctx)
+	p.lease.ReleaseOnly(ctx, p.stages)
 	return nil
 }

@@ -194,6 +194,12 @@ func (k *consumer) Close(ctx context.Context) error {
 	k.closed = true
 	k.giveBack()
 	var err error
+	k.lease.Leave(ctx, k.stages, func(ctx context.Context) { err = k.leave(ctx) })
+	return err
+}
+
+// leave ends the subscription and releases the connection.
+func (k *consumer) leave(ctx context.Context) (err error) {
 	if !k.conn.Dead() {
 		err = k.unsubscribe(ctx)
 	} else {

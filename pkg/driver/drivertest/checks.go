@@ -208,6 +208,9 @@ func living() []check {
 		{name: "Close/InFlight", on: onBoth, run: testCloseInFlight},
 		{name: "Close/Expired", on: onBoth, run: testCloseExpired},
 
+		// stages.go
+		{name: "Stages", on: onBoth, run: testStages},
+
 		// faults.go
 		{name: "Fault/Refused", alone: true, on: onBoth, when: refuses, run: testRefused},
 		{name: "Fault/Unreachable", on: onBoth, run: testUnreachable},

@@ -14,6 +14,26 @@ import (
 )
 
 // lifecycleMutants close wrongly, or mix up connections.
+// staged is a driver that changes the reports of stages.
+func staged(change func(next driver.Stages, s driver.Stage, took time.Duration)) func() broken {
+	of := func(c *driver.Connection) {
+		if next := c.Stages; next != nil {
+			c.Stages = func(s driver.Stage, took time.Duration) { change(next, s, took) }
+		}
+	}
+	return func() broken {
+		return broken{
+			sends:    func(s *driver.ProducerSpec) { of(&s.Connection) },
+			receives: func(s *driver.ConsumerSpec) { of(&s.Connection) },
+		}
+	}
+}
+
+// slowStages have a length: other stages of mem take no time in a bubble.
+func slowStages(cfg *drivertest.Config) {
+	cfg.Options = append(cfg.Options, "connect=3ms", "login=5ms", "attach=7ms", "close=2ms")
+}
+
 func lifecycleMutants() []mutant {
 	return []mutant{
 		{name: "one closes the connection of all", check: "Connections", says: "the connection is closed", broken: closesForAll},
@@ -28,6 +48,32 @@ func lifecycleMutants() []mutant {
 				receives: func(s *driver.ConsumerSpec) { s.Connection.Key = "" },
 				sends:    func(s *driver.ProducerSpec) { s.Connection.Key = "" },
 			}
+		}},
+		{name: "a stage is missing", check: "Stages", says: "the stages of a producer", broken: staged(func(next driver.Stages, s driver.Stage, took time.Duration) {
+			if s != driver.StageLogin {
+				next(s, took)
+			}
+		})},
+		{name: "no stage of closing", check: "Stages", says: "the stages of a closing producer", broken: staged(func(next driver.Stages, s driver.Stage, took time.Duration) {
+			if s != driver.StageClose {
+				next(s, took)
+			}
+		})},
+		{name: "a stage comes twice", check: "Stages", says: "the stages of a producer", broken: staged(func(next driver.Stages, s driver.Stage, took time.Duration) {
+			next(s, took/2)
+			next(s, took/2)
+		})},
+		{name: "a stage takes no time", check: "Stages", says: "the shortest stage", with: slowStages, broken: staged(func(next driver.Stages, s driver.Stage, took time.Duration) {
+			next(s, took*time.Duration(min(s, 1)))
+		})},
+		{name: "a stage has the time of those before it", check: "Stages", says: "the sum of the stages", with: slowStages, broken: staged(func(next driver.Stages, s driver.Stage, took time.Duration) {
+			if s == driver.StageLogin {
+				took *= 2
+			}
+			next(s, took)
+		})},
+		{name: "a shared connection has stages", check: "Stages", says: "the stages on the connection of another worker", broken: func() broken {
+			return broken{sends: func(s *driver.ProducerSpec) { s.Connection.Key = s.Name }}
 		}},
 		{name: "close does not wait", check: "Close/InFlight", says: "Done was never called for", broken: func() broken {
 			return broken{done: ends(func(done driver.Completions, s driver.Slot, o driver.Outcome) {

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"time"
 
 	"github.com/Azure/go-amqp"
 
@@ -148,6 +149,8 @@ type party struct {
 	address string
 	op      string // its usual operation, for errors
 	closed  bool
+	stages  driver.Stages
+	began   time.Time // to attach
 }
 
 // join begins a session for a producer or consumer of dest, unless check refuses the features of the broker.
@@ -158,6 +161,7 @@ func (d *amqpDriver) join(
 	if err != nil {
 		return p, err
 	}
+	p.stages, p.began = spec.Stages, time.Now()
 	if p.session, err = p.Conn.begin(ctx); err != nil {
 		p.Release(ctx)
 		return p, explain(op, err)

@@ -46,6 +46,7 @@ func (d *amqpDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (dr
 		return nil, explain(op, err)
 	}
 	c.op = "receive from " + spec.Destination.String()
+	c.stages.Ended(driver.StageAttach, c.began)
 	return c, nil
 }
 
@@ -125,9 +126,14 @@ func delivery(m *amqp.Message) *driver.Delivery {
 
 // Close implements [driver.Consumer].
 func (c *consumer) Close(ctx context.Context) error {
-	if !c.closed && !c.Conn.Dead() {
-		_ = c.link.Close(ctx)
+	if c.closed {
+		return nil
 	}
-	c.leave(ctx)
+	c.Leave(ctx, c.stages, func(ctx context.Context) {
+		if !c.Conn.Dead() {
+			_ = c.link.Close(ctx)
+		}
+		c.leave(ctx)
+	})
 	return nil
 }

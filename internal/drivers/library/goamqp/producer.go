@@ -53,6 +53,7 @@ func (d *amqpDriver) Producer(
 		return nil, explain(op, err)
 	}
 	p.op = "send to " + spec.Destination.String()
+	p.stages.Ended(driver.StageAttach, p.began)
 	p.sends = library.NewSends(p.op, done)
 	// The library does not report the end of a link or session before the next send.
 	p.sends.Watch(p.Conn.amqp.Done(), func() { p.End(explain(p.op, p.Conn.amqp.Err())) })
@@ -152,6 +153,8 @@ func (p *producer) outcome(state amqp.DeliveryState, err error) driver.Outcome {
 // Close implements [driver.Producer].
 func (p *producer) Close(ctx context.Context) error {
 	p.sends.Close(ctx, func() {}, func() { _ = p.Conn.net.Close() })
-	p.leave(ctx)
+	if !p.closed {
+		p.Leave(ctx, p.stages, p.leave)
+	}
 	return nil
 }

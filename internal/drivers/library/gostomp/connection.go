@@ -38,7 +38,7 @@ func Factory() driver.Factory {
 	kind.Reject, kind.Release = false, false
 	f := driver.Factory{
 		Name: "stomp", Title: "STOMP 1.2", Client: "go-stomp", Hosts: p.Hosts,
-		Capabilities: driver.Capabilities{TLS: true, Queue: kind, Topic: kind},
+		Capabilities: driver.Capabilities{TLS: true, Unattached: true, Queue: kind, Topic: kind},
 		InFlight: func(any, *driver.ProducerSpec) driver.InFlight { // Send holds the connection until the receipt
 			return driver.InFlight{Messages: 1, PerConnection: true, Hint: "try --client native, or more connections"}
 		},

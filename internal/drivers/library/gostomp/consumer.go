@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"time"
 
 	"github.com/go-stomp/stomp/v3"
 	"github.com/go-stomp/stomp/v3/frame"
@@ -45,6 +46,7 @@ func (d *stompDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (d
 		inbox: make(chan *stomp.Message, spec.Credit),
 	}
 	c.loop.Over, c.loop.Why = lease.Conn.net.Ended, c.gone
+	began := time.Now()
 	if err := c.subscribe(ctx); err != nil {
 		lease.Release(ctx)
 		if e := lease.Conn.said(op, err); e != nil {
@@ -52,6 +54,7 @@ func (d *stompDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (d
 		}
 		return nil, driver.Errorf(driver.ClassOf(err), op, transport.HintLog, "%w", err)
 	}
+	spec.Connection.Stages.Ended(driver.StageAttach, began)
 	return c, nil
 }
 
@@ -157,6 +160,13 @@ func (c *consumer) Close(ctx context.Context) error {
 		return nil
 	}
 	c.closed = true
+	var err error
+	c.Leave(ctx, c.spec.Connection.Stages, func(ctx context.Context) { err = c.leave(ctx) })
+	return err
+}
+
+// leave ends the subscription and releases the connection.
+func (c *consumer) leave(ctx context.Context) error {
 	defer c.Release(ctx)
 	go func() { _ = c.sub.Unsubscribe() }()
 	for {

@@ -173,7 +173,7 @@ func (p *producer) end(err error) *driver.Error {
 // Close implements [driver.Producer].
 func (p *producer) Close(ctx context.Context) error {
 	if p.sends.Close(ctx, p.Conn.giveUp, p.Conn.giveUp) {
-		p.Release(ctx)
+		p.ReleaseOnly(ctx, p.spec.Connection.Stages)
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func Factory() driver.Factory {
 	queue := driver.KindCapabilities{Exists: true, Group: true, Properties: true}
 	f := driver.Factory{
 		Name: "rocketmq", Title: "Apache RocketMQ (remoting)", Client: "rocketmq-client-go",
-		Capabilities: driver.Capabilities{Reconnects: true, Queue: queue},
+		Capabilities: driver.Capabilities{Reconnects: true, HidesConnections: true, Queue: queue},
 	}
 	return protocol.Factory(f, p, func() *struct{} { return &struct{}{} }, check,
 		func(s transport.Settings[struct{}]) driver.Driver {
