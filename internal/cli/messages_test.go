@@ -250,3 +250,40 @@ func TestMessageType(t *testing.T) {
 		})
 	}
 }
+
+// Properties have fields, too: of a group, and of a kind of messages, which may have others. Consumers select by them.
+func TestPropertyFields(t *testing.T) {
+	t.Parallel()
+	file := folder(t, `name: properties
+seed: 7
+verify: true
+broker: {protocol: mem}
+groups:
+  senders:
+    role: producer
+    destination: queue://A
+    message-count: 300
+    property: {order: "{{int 3 3}}", kind: '{{pick "new" "paid"}}'}
+    messages: [{priority: 4}, {property: {kind: "late{{int 1 1}}"}}, {property: {kind: plain, order: "4"}}]
+  three: {role: consumer, destination: queue://A, selector: "order = '3'"}
+  four: {role: consumer, destination: queue://A, selector: "order = '4'"}
+until: drained
+`)
+	got := call(nil, "run", file, "--dry-run")
+	require.Equal(t, exitOK, got.status, got.stderr)
+	for _, part := range []string{
+		"order: '{{int 3 3}}'", `kind: '{{pick "new" "paid"}}'`, "kind: late{{int 1 1}}", "kind: plain",
+	} {
+		require.Contains(t, strings.ReplaceAll(got.stdout, `"`+part[strings.Index(part, ": ")+2:]+`"`, part), part, got.stdout)
+	}
+	dir := filepath.Join(t.TempDir(), "result")
+	got = call(nil, "run", file, "--result", dir)
+	require.Equal(t, exitOK, got.status, got.stderr)
+	received := map[string]uint64{}
+	for _, g := range musttest.Get(result.Read(dir))(t).Steps[0].Groups {
+		if g.Counts.Consumers != nil {
+			received[g.Name] = g.Counts.Consumers.Received
+		}
+	}
+	require.Equal(t, map[string]uint64{"three": 200, "four": 100}, received)
+}

@@ -61,6 +61,7 @@ func TestMistakes(t *testing.T) {
 		{"alpha client --body-template x --message-size 1", "error: --message-size does not work with --body-template\nhint: leave one of them out\n"},
 		{"alpha client --body-template /no/file", "error: --body-template: /no/file: no such file or directory\nhint: check the path\n"},
 		{"alpha client --body-template " + empty, "error: --body-template: " + empty + ":1:1: there is no field such as {{seq}}\nhint: --body-file sends a file as it is\n"},
+		{"alpha client --property k=a{{uid}}", "error: --property: k:1:2: there is no field \"uid\"\nhint: did you mean uuid?\n"},
 		{"alpha client --message-size 1KiB/80:64KiB/0", "error: --message-size=1KiB/80:64KiB/0: must be like 1KiB/80:64KiB/20: a weight must be a whole number from 1 to 1000000\n"},
 		{"alpha client --message-size lognormal:1KiB", "error: --message-size=lognormal:1KiB: must be like lognormal:2KiB:1.0:64KiB: the median, sigma up to 10, and the maximum\n"},
 		{"alpha client --message-size lognormal:0:1", "error: --message-size=lognormal:0:1: must be like lognormal:2KiB:1.0:64KiB: the median, sigma up to 10, and the maximum\n"},

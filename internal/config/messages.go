@@ -36,17 +36,33 @@ func (r *resolver) makeVariants(b *plan.Broker) []plan.Variant {
 			list = append(list, plan.Variant{Weight: s.Weight, BodySize: s.Bytes, Law: s.Law, Fill: r.Message.Fill})
 		}
 	}
+	values := r.parseValues()
 	for i := range list {
 		v := &list[i]
 		body := v.Body
 		v.Variant = r.Message.Variant
-		v.Body = body
+		v.Body, v.Values = body, values
 		switch err := plan.CheckBody(r.Driver(b), v.Size()); {
 		case err != nil && file != "":
 			r.refuse("", "--%s %s: %v", flag, v.BodySource(), err)
 		case err != nil:
 			r.errs = append(r.errs, err)
 		}
+	}
+	return list
+}
+
+// parseValues parses the properties with fields.
+func (r *resolver) parseValues() (list []*template.Template) {
+	for _, p := range r.Message.Properties {
+		if !template.HasFields(p.Value) {
+			continue
+		}
+		t, err := template.ParseValue(p.Key, p.Value)
+		if err != nil {
+			r.refuseFile("--property", err)
+		}
+		list = append(list, t)
 	}
 	return list
 }

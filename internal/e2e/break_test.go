@@ -141,7 +141,7 @@ func TestConsumerTakesNoMore(t *testing.T) {
 func TestSelector(t *testing.T) {
 	t.Parallel()
 	a := shared.Artemis(t)
-	for color, got := range map[string]uint64{"red": 200, "blue": 0} {
+	for color, got := range map[string]uint64{"red": 200, "blue": 0, `{{pick "red" "red"}}`: 200, "{{seq}}": 0} {
 		t.Run(color, func(t *testing.T) {
 			t.Parallel()
 			queue := newQueue(t, a)

@@ -55,7 +55,7 @@ type setup struct {
 	MaxPending       int
 	Precise          bool
 	Ledger           *verify.Ledger
-	Templates        []*template.Template
+	Templates        []template.Message
 	Mix              load.Mix
 }
 

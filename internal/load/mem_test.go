@@ -111,10 +111,13 @@ func TestPathAllocatesNothing(t *testing.T) {
 }
 
 // templated has a template for the variant of 1 KiB.
-func templated(t testing.TB) []*template.Template {
+func templated(t testing.TB) []template.Message {
 	const fields = `{{seq}} {{uuid}} {{now}} {{int 1 1000}} {{pick "a" "bc"}} {{hex 16}}`
 	const length = 20 + 36 + 27 + 4 + 2 + 16 + 5
-	return []*template.Template{musttest.Get(template.Parse("", []byte(fields+strings.Repeat(".", 1024-length))))(t), nil}
+	return []template.Message{
+		{Body: musttest.Get(template.Parse("", []byte(fields+strings.Repeat(".", 1024-length))))(t)},
+		{},
+	}
 }
 
 // BenchmarkLoop is the whole way of a message of 1 KiB through the mem broker: send, completion and delivery.

@@ -40,8 +40,8 @@ type ProducerConfig struct {
 	MaxPending int            // slots, at least 1
 	Precise    bool           // sleep by the operating system's best timer; not under a fake clock
 	Ledger     *verify.Ledger // numbers the messages; nil if nothing is to be verified
-	// Templates are those of the variants, each nil if all bodies are the same; nil if there are none.
-	Templates []*template.Template
+	// Templates are those of the variants; nil if there are none.
+	Templates []template.Message
 	Filler    *template.Filler // of Templates, in all steps
 	Sizes     []uint32         // bytes of the bodies of the variants; nil if sizes are not needed
 	// Resent is called after the resend of a message that an outage had left in doubt; may be nil.
@@ -392,7 +392,7 @@ func (p *Producer) prepare(msg *driver.Message, index uint32, intended, actual t
 		if p.cfg.Filler.Count++; p.cfg.Ledger != nil {
 			place.number = int64(p.cfg.Ledger.Count()) //nolint:gosec // as Next will return it
 		}
-		p.fillBody(msg, place.number, msg.Time)
+		p.fillFields(msg, place.number, msg.Time)
 	}
 	if p.cfg.Ledger != nil {
 		msg.ID = p.cfg.Ledger.Next(msg.Variant)
@@ -403,14 +403,12 @@ func (p *Producer) prepare(msg *driver.Message, index uint32, intended, actual t
 	return phase
 }
 
-// fillBody gives a message its own body, if its variant has a template: that of a number, made at a time.
-func (p *Producer) fillBody(msg *driver.Message, number, made int64) {
-	t := p.cfg.Templates[msg.Variant]
-	if msg.Body = nil; t == nil {
-		return
-	}
-	msg.Body = p.cfg.Filler.Fill(t, number, made)
-	if p.cfg.Ledger != nil {
+// fillFields gives a message the body and the properties of a number, made at a time, if its variant has templates.
+func (p *Producer) fillFields(msg *driver.Message, number, made int64) {
+	t := &p.cfg.Templates[msg.Variant]
+	msg.Body = p.cfg.Filler.Fill(t.Body, number, made)
+	msg.Values = p.cfg.Filler.Values(t.Values)
+	if p.cfg.Ledger != nil && msg.Body != nil {
 		p.cfg.Ledger.SetBody(msg.Variant, msg.Body)
 	}
 }

@@ -166,7 +166,7 @@ func (p *Producer) sendAgain(ctx context.Context, index uint32, now time.Duratio
 	msg := driver.Message{Variant: m.variant, Group: m.group, Time: m.stamp}
 	msg.More = p.doubts.count.Load() > 0 && p.slots.hasRoom()
 	if p.cfg.Templates != nil {
-		p.fillBody(&msg, m.number, m.made)
+		p.fillFields(&msg, m.number, m.made)
 	}
 	if p.cfg.Ledger != nil {
 		msg.ID = p.cfg.Ledger.Again(m.number, m.variant)

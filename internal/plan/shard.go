@@ -186,7 +186,7 @@ func (g *Group) producerSpec() driver.ProducerSpec {
 		if g.Keys > 0 {
 			v.Group = load.KeyName(0, g.Keys)
 		}
-		spec.Variants = append(spec.Variants, v.Variant)
+		spec.Variants = append(spec.Variants, v.driverVariant())
 	}
 	return spec
 }

@@ -32,6 +32,8 @@ type Variant struct {
 	TemplateFile string `set:"body-template,made" roles:"producer" arg:"FILE" help:"file of a body with fields"`
 	// Template fills in the bodies; nil if they are all the same. Body is one of them.
 	Template *template.Template
+	// Values are the templates of the properties with fields, in their order.
+	Values []*template.Template
 	// Fill is what a body of BodySize has.
 	Fill string `set:"fill,made" roles:"producer" words:"random,compressible,zeros" default:"random" help:"random text, compressible (gzip halves it), or zeros"`
 	// Variant has the payload of a file, or a payload of BodySize and Fill from [Plan.MakeBodies].
@@ -75,14 +77,33 @@ func (v *Variant) tree(content bool) (t tree) {
 }
 
 // Templates returns the templates of the variants; nil if there are none.
-func (g *Group) Templates() (list []*template.Template) {
+func (g *Group) Templates() []template.Message {
+	list, some := make([]template.Message, len(g.Mix)), false
 	for i := range g.Mix {
-		if v := &g.Mix[i]; v.Template != nil {
-			list = append(list, make([]*template.Template, len(g.Mix)-len(list))...)
-			list[i] = v.Template
-		}
+		list[i] = template.Message{Body: g.Mix[i].Template, Values: g.Mix[i].Values}
+		some = some || list[i].Body != nil || list[i].Values != nil
+	}
+	if !some {
+		return nil
 	}
 	return list
+}
+
+// driverVariant returns the kind for drivers: properties with fields vary, and their values are the longest ones.
+func (v *Variant) driverVariant() driver.Variant {
+	d := v.Variant
+	if len(v.Values) == 0 {
+		return d
+	}
+	d.Properties = slices.Clone(d.Properties)
+	values := v.Values
+	for i := range d.Properties {
+		if p := &d.Properties[i]; template.HasFields(p.Value) {
+			p.Varies, p.Value = true, string(template.NewFiller(0, 0).Fill(values[0], 0, 0))
+			values = values[1:]
+		}
+	}
+	return d
 }
 
 // Size returns the length of the body, also before it is made.

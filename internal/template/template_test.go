@@ -1,6 +1,7 @@
 package template_test
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -174,6 +175,34 @@ func TestPadding(t *testing.T) {
 		short[string(f.Fill(choice, n, made))] = true
 	}
 	require.Equal(t, map[string]bool{`"x"   ,`: true, `"long",`: true}, short)
+}
+
+// Values of properties have no padding, and the numbers of their message's body.
+func TestValues(t *testing.T) {
+	value := func(text string) *template.Template { return musttest.Get(template.ParseValue("key", text))(t) }
+	f, body := template.NewFiller(7, 2), parse(t, `{{seq}} {{uuid}}`)
+	list := []*template.Template{
+		value(`{{seq}}`), value(`"{{int -5 1000}}"`), value(`<{{pick "a" "b c " "dddd"}}>`), value("{{now}}/{{hex 3}}{{uuid}}"),
+	}
+	uuid := strings.Fields(string(f.Fill(body, 3, made)))[1]
+	got := strings.Split(string(bytes.Join(f.Values(list), []byte("|"))), "|")
+	require.Equal(t, []string{
+		"20000000000003", `"476"`, "<b c >", "2026-03-01T12:00:00.000007Z/b35f98c9e35-1048-4d76-8379-c171d20fbbf5",
+	}, got)
+	require.NotContains(t, got[3], uuid, "fields draw on")
+	require.Nil(t, f.Fill(nil, 3, made))
+	seen := map[string]bool{}
+	for n := range int64(100) {
+		f.Fill(nil, n, made)
+		seen[string(f.Values(list[2:3])[0])] = true
+	}
+	require.Equal(t, map[string]bool{"<a>": true, "<b c >": true, "<dddd>": true}, seen)
+	_, err := template.ParseValue("key", "a {{sqe}}")
+	require.EqualError(t, err, `key:1:3: there is no field "sqe"`)
+	require.Zero(t, testing.AllocsPerRun(1000, func() {
+		f.Fill(body, 5, made)
+		f.Values(list)
+	}))
 }
 
 func FuzzParse(f *testing.F) {

@@ -22,6 +22,8 @@ type Message struct {
 	// Body, unless it is nil, is the payload in place of [Variant.Body], and has its length. It is valid until Send
 	// returns.
 	Body []byte
+	// Values has one for each property of the variant that Varies, in their order, valid until Send returns.
+	Values [][]byte
 	// Time is the moment of sending in microseconds since the Unix epoch, to be sent as the property [TimeProperty].
 	Time int64
 	// ID, unless it is zero, travels as text in the property [IDProperty].

@@ -145,8 +145,18 @@ type Variant struct {
 	Priority int `set:"priority" roles:"producer" arg:"0-9" unset:"-1" range:"0..9" none:"the protocol's" help:"message priority, 9 is the highest"`
 	// Group is the message group; empty for none.
 	Group string `set:"group" roles:"producer" arg:"NAME" help:"message group of all messages"`
-	// Properties are the user's message properties, in the order given.
-	Properties []Property `set:"property,pairs" roles:"producer" arg:"KEY=VALUE" help:"message property; may be repeated"`
+	// Properties are the user's message properties, in the order given. [Message.Values] has the values of some.
+	Properties []Property `set:"property,pairs" roles:"producer" arg:"KEY=VALUE" help:"message property; may have the fields of --body-template, and be repeated"`
+}
+
+// Varying returns the keys of the properties that vary.
+func (v *Variant) Varying() (keys []string) {
+	for _, p := range v.Properties {
+		if p.Varies {
+			keys = append(keys, p.Key)
+		}
+	}
+	return keys
 }
 
 // Commits receives the time of a commit, from its sending to the broker's answer, and whether the broker confirmed it.
@@ -154,7 +164,10 @@ type Variant struct {
 type Commits func(took time.Duration, confirmed bool)
 
 // Property is a message property that the user defined.
-type Property struct{ Key, Value string }
+type Property struct {
+	Key, Value string
+	Varies     bool // each message has its own value, no longer than Value
+}
 
 // ConsumerSpec describes a consumer: its messages and how it receives them.
 type ConsumerSpec struct {

@@ -60,9 +60,11 @@ func TestSendingAllocatesNothing(t *testing.T) {
 			for i := range uint32(pending) {
 				free <- driver.NewSlot(i, 0)
 			}
-			p, err := r.d.Producer(soon(t), producerSpec(pending), driver.DoneFunc(func(s driver.Slot, _ driver.Outcome) { free <- s }))
+			spec := producerSpec(pending)
+			spec.Variants[0].Properties = []driver.Property{{Key: "order", Value: "10", Varies: true}}
+			p, err := r.d.Producer(soon(t), spec, driver.DoneFunc(func(s driver.Slot, _ driver.Outcome) { free <- s }))
 			require.NoError(t, err)
-			m := driver.Message{ID: driver.ID{Run: 1, Producer: 2, Sum: 4}}
+			m := driver.Message{ID: driver.ID{Run: 1, Producer: 2, Sum: 4}, Values: [][]byte{[]byte("7")}}
 			ctx := context.Background()
 			allocated := perMessage(n, func() {
 				for i := range n {

@@ -127,7 +127,7 @@ func (p *producer) encodeVariants(spec *driver.ProducerSpec) error {
 		}
 		content := wire.Content{
 			Header:  wire.Header{Durable: spec.Persistent},
-			TimeKey: driver.TimeProperty, IDKey: driver.IDProperty, Body: v.Body, Text: v.Text,
+			TimeKey: driver.TimeProperty, IDKey: driver.IDProperty, Varying: v.Varying(), Body: v.Body, Text: v.Text,
 		}
 		if v.Priority >= 0 {
 			content.Header.Priority = wire.Some(uint8(min(v.Priority, 9))) //nolint:gosec // 0 to 9
@@ -141,8 +141,10 @@ func (p *producer) encodeVariants(spec *driver.ProducerSpec) error {
 		if v.Group != "" {
 			content.Properties.GroupID = []byte(v.Group)
 		}
-		for _, property := range v.Properties {
-			content.Application = append(content.Application, wire.Property{Key: property.Key, Value: property.Value})
+		for _, p := range v.Properties {
+			if !p.Varies {
+				content.Application = append(content.Application, wire.Property{Key: p.Key, Value: p.Value})
+			}
 		}
 		t, err := wire.NewTemplate(&content)
 		if err != nil {

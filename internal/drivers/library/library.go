@@ -232,7 +232,9 @@ func (r Rules) refuse(op string, f *driver.Factory, dest driver.Destination, mis
 func Properties(spec *driver.ProducerSpec, v *driver.Variant) map[string]any {
 	m := map[string]any{}
 	for _, property := range v.Properties {
-		m[property.Key] = property.Value
+		if !property.Varies {
+			m[property.Key] = property.Value
+		}
 	}
 	if spec.Origin != (driver.ID{}) {
 		m[driver.IDProperty] = string(spec.Origin.Append(nil))

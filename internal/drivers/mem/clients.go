@@ -124,6 +124,15 @@ func (p *producer) message(m *driver.Message) Message {
 		Persistent: p.spec.Persistent, TTL: p.spec.TTL,
 	}
 	it.Group = cmp.Or(m.Group, it.Group)
+	if len(m.Values) > 0 {
+		it.Properties = slices.Clone(it.Properties)
+		values := m.Values
+		for i := range it.Properties {
+			if p := &it.Properties[i]; p.Varies {
+				*p, values = driver.Property{Key: p.Key, Value: string(values[0])}, values[1:]
+			}
+		}
+	}
 	if m.Body != nil {
 		it.Body = slices.Clone(m.Body)
 	}

@@ -64,7 +64,8 @@ type kind struct {
 	body       []byte // encoded
 	properties []byte
 	group      string
-	groupAt    int // where it is in properties
+	varying    []string // keys of the properties that vary
+	groupAt    int      // where it is in properties
 }
 
 // sendBroker is a broker to send to, with the common part of its message headers.
@@ -152,7 +153,7 @@ func (p *producer) prepare(spec *driver.ProducerSpec) error {
 	p.kinds = make([]kind, 0, len(spec.Variants))
 	for i := range spec.Variants {
 		v := &spec.Variants[i]
-		k := kind{body: v.Body, group: v.Group}
+		k := kind{body: v.Body, group: v.Group, varying: v.Varying()}
 		switch {
 		case len(v.Body) == 0:
 			return driver.Errorf(driver.ClassUnsupported, p.op, "give --message-size 1 or more",

@@ -149,6 +149,9 @@ func (p *producer) appendProperties(b []byte, k *kind, m *driver.Message) []byte
 	at := len(b) + k.groupAt
 	b = append(b, k.properties...)
 	copy(b[at:], m.Group)
+	for i, value := range m.Values {
+		b = wire.AppendProperty(b, k.varying[i], value)
+	}
 	b = wire.AppendIntProperty(b, driver.TimeProperty, m.Time)
 	if m.ID != (driver.ID{}) {
 		b = append(m.ID.Append(append(append(b, driver.IDProperty...), wire.NameEnd)), wire.PropertyEnd)
@@ -263,6 +266,7 @@ func (p *producer) properties(spec *driver.ProducerSpec, v *driver.Variant) ([]b
 		add(wire.PropTimerDelayMs, strconv.FormatInt(spec.Delay.Milliseconds(), 10))
 	}
 	const op = "check the properties"
+	varying := 0 // bytes
 	for _, pair := range v.Properties {
 		switch {
 		case pair.Key == "" || !wire.CarriesProperty(pair.Key) || !wire.CarriesProperty(pair.Value):
@@ -272,7 +276,11 @@ func (p *producer) properties(spec *driver.ProducerSpec, v *driver.Variant) ([]b
 			return nil, driver.Errorf(driver.ClassUnsupported, op, "rename it",
 				"the name %s is one of RocketMQ's own or of ours", pair.Key)
 		}
-		add(pair.Key, pair.Value)
+		if pair.Varies {
+			varying += len(pair.Key) + len(pair.Value) + len("\x01\x02")
+		} else {
+			add(pair.Key, pair.Value)
+		}
 	}
 	if spec.Origin != (driver.ID{}) {
 		add(driver.IDProperty, string(spec.Origin.Append(nil)))
@@ -281,9 +289,9 @@ func (p *producer) properties(spec *driver.ProducerSpec, v *driver.Variant) ([]b
 		add(wire.PropShardingKey, v.Group)
 	}
 	const limit = 30_000 // their length is an int16, and brokers add some
-	if len(b) > limit {
+	if len(b)+varying > limit {
 		return nil, driver.Errorf(driver.ClassTooLarge, op, "", "RocketMQ takes %d bytes of properties, not %d", limit,
-			len(b))
+			len(b)+varying)
 	}
 	return b, nil
 }

@@ -20,15 +20,16 @@ const timeHeader = driver.TimeProperty
 // producer is a [driver.Producer].
 type producer struct {
 	transport.Notice
-	lease  *transport.Lease[*connection]
-	conn   *connection
-	op     string
-	done   driver.Completions
-	index  uint64   // in conn.producers
-	heads  [][]byte // of SEND frames by variant, up to the value of the time
-	bodies [][]byte // by variant
-	groups []int    // where the groups are in heads
-	ttl    time.Duration
+	lease   *transport.Lease[*connection]
+	conn    *connection
+	op      string
+	done    driver.Completions
+	index   uint64     // in conn.producers
+	heads   [][]byte   // of SEND frames by variant, up to the value of the time
+	bodies  [][]byte   // by variant
+	groups  []int      // where the groups are in heads
+	varying [][]string // keys of the properties that vary, by variant
+	ttl     time.Duration
 	// confirm is false when a message is complete once it has been written.
 	confirm bool
 	tx      *sending // nil without transactions
@@ -121,8 +122,11 @@ func (p *producer) prepare(spec *driver.ProducerSpec) error {
 			case h.Key == "" || !wire.Carries(h.Key) || !wire.Carries(h.Value):
 				return errCannotCarry("the property "+h.Key, h.Value)
 			}
-			head = wire.AppendHeader(head, h.Key, h.Value)
+			if !h.Varies {
+				head = wire.AppendHeader(head, h.Key, h.Value)
+			}
 		}
+		p.varying = append(p.varying, variant.Varying())
 		switch {
 		case !variant.Text:
 			head = wire.AppendHeader(head, "content-length", strconv.Itoa(len(variant.Body)))
@@ -204,6 +208,10 @@ func (p *producer) appendSend(b []byte, m *driver.Message, transaction []byte) [
 	b = append(b, p.heads[m.Variant]...)
 	copy(b[at:], m.Group)
 	b = strconv.AppendInt(b, m.Time, 10)
+	for i, value := range m.Values {
+		b = append(wire.AppendEscaped(append(b, '\n'), p.varying[m.Variant][i]), ':')
+		b = wire.AppendEscaped(b, value)
+	}
 	if m.ID != (driver.ID{}) {
 		b = m.ID.Append(append(b, "\n"+driver.IDProperty+":"...)) // no part of it needs escaping
 	}

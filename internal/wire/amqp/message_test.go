@@ -3,6 +3,7 @@ package amqp_test
 import (
 	"bytes"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -210,6 +211,29 @@ func TestTemplate(t *testing.T) {
 		var m amqp.Message
 		require.NoError(t, m.Decode(tmpl.Append(nil, 1, nil, "")))
 		assert.Equal(t, string(c.Body), string(m.Payload(nil)), "producers share the body")
+	}
+	varying := amqp.Content{
+		TimeKey: "time", IDKey: "perfmq_id", Body: []byte("body"), Application: []amqp.Property{{"k", "v"}},
+		Varying: []string{"color", "empty"},
+	}
+	tmpl := musttest.Get(amqp.NewTemplate(&varying))(t)
+	for _, color := range []string{"", "red", strings.Repeat("x", 300)} {
+		for _, id := range []string{"", "1-2"} {
+			values := [][]byte{[]byte(color), {}}
+			b := tmpl.Append(nil, 42, []byte(id), "", values...)
+			require.LessOrEqual(t, len(b), tmpl.Size(len(id), values...))
+			var m amqp.Message
+			require.NoError(t, m.Decode(b))
+			require.Equal(t, "body", string(m.Payload(nil)))
+			for key, want := range map[string]string{"k": "v", "color": color, "empty": "", "perfmq_id": id} {
+				d := amqp.Lookup(m.ApplicationProperties, key)
+				text, _ := d.Text()
+				require.Equal(t, want, string(text), key)
+			}
+			d := amqp.Lookup(m.ApplicationProperties, "time")
+			time, _ := d.Integer()
+			require.EqualValues(t, 42, time)
+		}
 	}
 	_, err := amqp.NewTemplate(&amqp.Content{Application: []amqp.Property{{"k", struct{}{}}}})
 	require.ErrorIs(t, err, amqp.ErrEncode)

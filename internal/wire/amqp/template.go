@@ -17,6 +17,8 @@ type Content struct {
 	Application []Property
 	// TimeKey and IDKey name the application properties that change from message to message; "" leaves one out.
 	TimeKey, IDKey string
+	// Varying are the keys of further properties that change, whose values are strings.
+	Varying []string
 	// Body is a data section, or with Text a string as amqp-value. It is copied.
 	Body []byte
 	Text bool
@@ -32,18 +34,19 @@ type Property struct {
 // body must be, and safe for concurrent use.
 //
 // Time and ID are the last application properties. The time is a long of 8 bytes even if it is small, so that its place
-// is fixed; the ID is a string of any length, behind which the body follows. So a message is a copy of the bytes before
-// the ID, the ID, and a copy of the body, with three numbers put in their places: the time, and the size and count of
+// is fixed; the ID is a string of any length, behind which the body follows. Properties that vary stand between them. So a message is a copy of the
+// bytes before these, the ID, and a copy of the body, with three numbers put in their places: the time, and the size and count of
 // the map.
 type Template struct {
-	head    []byte // up to the ID property
-	tail    []byte // between that and the body
-	body    []byte // of the content: producers share it
-	mapAt   int    // where the map is in head; 0: there is none
-	count   uint32 // of its keys and values, without the ID's
-	groupAt int    // where the group is in head, if there is one
-	timeAt  int    // where the 8 bytes of the time are in head; 0: there is none
-	idKey   []byte // encoded; nil: there is none
+	head    []byte   // up to the ID property
+	tail    []byte   // between that and the body
+	body    []byte   // of the content: producers share it
+	mapAt   int      // where the map is in head; 0: there is none
+	count   uint32   // of its keys and values, without the ID's
+	groupAt int      // where the group is in head, if there is one
+	timeAt  int      // where the 8 bytes of the time are in head; 0: there is none
+	idKey   []byte   // encoded; nil: there is none
+	varying [][]byte // the keys, encoded
 }
 
 // NewTemplate encodes a message. It fails with [ErrEncode] if a property has a value of another type.
@@ -64,7 +67,7 @@ func NewTemplate(c *Content) (*Template, error) {
 	}
 	b = c.Properties.AppendSection(b)
 	t.groupAt = len(b) - len(c.Properties.GroupID) // the last property
-	if len(c.Application) > 0 || c.TimeKey != "" || c.IDKey != "" {
+	if len(c.Application)+len(c.Varying) > 0 || c.TimeKey != "" || c.IDKey != "" {
 		b = AppendDescriptor(b, DescApplicationProperties)
 		t.mapAt = len(b)
 		b = BeginMap(b)
@@ -84,6 +87,9 @@ func NewTemplate(c *Content) (*Template, error) {
 		if c.IDKey != "" {
 			t.idKey = AppendStr(nil, c.IDKey)
 		}
+		for _, key := range c.Varying {
+			t.varying = append(t.varying, AppendStr(nil, key))
+		}
 		EndCompound(b, t.mapAt, int(t.count))
 	}
 	t.head = b
@@ -96,9 +102,12 @@ func NewTemplate(c *Content) (*Template, error) {
 	return t, nil
 }
 
-// Size returns the number of bytes of a message with an ID of n bytes, or without an ID if n is 0.
-func (t *Template) Size(n int) int {
+// Size returns the largest number of bytes of a message with an ID of n bytes, or without an ID if n is 0.
+func (t *Template) Size(n int, values ...[]byte) int {
 	size := len(t.head) + len(t.tail) + len(t.body)
+	for i, v := range values {
+		size += len(t.varying[i]) + 5 + len(v)
+	}
 	switch {
 	case n == 0 || t.idKey == nil:
 		return size
@@ -110,18 +119,25 @@ func (t *Template) Size(n int) int {
 }
 
 // Append appends a message with a time, in the unit that its readers expect, and an ID; an empty one is left out. A
-// group, unless it is empty, replaces that of the template, which is as long. Append allocates only if b has not
-// [Template.Size] bytes left.
-func (t *Template) Append(b []byte, time int64, id []byte, group string) []byte {
+// group, unless it is empty, replaces that of the template, which is as long. Each property that varies has a value.
+// Append allocates only if b has not [Template.Size] bytes left.
+func (t *Template) Append(b []byte, time int64, id []byte, group string, values ...[]byte) []byte {
 	at := len(b)
 	b = append(b, t.head...)
 	copy(b[at+t.groupAt:], group)
 	if t.timeAt > 0 {
 		binary.BigEndian.PutUint64(b[at+t.timeAt:], uint64(time))
 	}
+	count := int(t.count) + 2*len(values)
+	for i, v := range values {
+		b = AppendStr(append(b, t.varying[i]...), v)
+	}
 	if len(id) > 0 && t.idKey != nil {
 		b = AppendStr(append(b, t.idKey...), id)
-		EndCompound(b, at+t.mapAt, int(t.count)+2)
+		count += 2
+	}
+	if count != int(t.count) {
+		EndCompound(b, at+t.mapAt, count)
 	}
 	return append(append(b, t.tail...), t.body...)
 }

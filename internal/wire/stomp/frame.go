@@ -57,7 +57,7 @@ func (f *Frame) Add(key, value string) { f.Headers = append(f.Headers, Header{ke
 // Append appends the frame. CONNECT and CONNECTED have no escapes ("Value Encoding"), or a passcode with a colon would
 // arrive as another one.
 func (f *Frame) Append(b []byte) []byte {
-	text := AppendEscaped
+	text := AppendEscaped[string]
 	if f.Command == CONNECT || f.Command == CONNECTED {
 		text = appendPlain
 	}
@@ -130,7 +130,7 @@ func Carries(s string) bool { return !strings.ContainsRune(s, 0) }
 
 // AppendEscaped appends s as it is written in a header of any frame but CONNECT and CONNECTED ("Value Encoding"). NUL
 // becomes a space.
-func AppendEscaped(b []byte, s string) []byte {
+func AppendEscaped[T string | []byte](b []byte, s T) []byte {
 	for i := range len(s) {
 		switch c := s[i]; c {
 		case 0:

@@ -176,6 +176,7 @@ func moving() []check {
 		// headers.go
 		{name: "Properties", on: onBoth, feature: Properties, run: testProperties},
 		{name: "Properties/Variants", on: onBoth, feature: Properties, run: testPropertiesOfVariants},
+		{name: "Properties/Messages", on: onBoth, feature: Properties, run: testPropertiesOfMessages},
 		{name: "Persistent", on: onBoth, feature: Persistent, run: testPersistent},
 		{name: "Priority", on: onBoth, feature: Priority, run: testPriority},
 		{name: "Group", on: onBoth, feature: Group, run: testGroup},

@@ -1,6 +1,8 @@
 package drivertest
 
 import (
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -11,7 +13,11 @@ import (
 // inspected sends n messages with the spec that change edits, and returns their headers as Config.Inspect sees them.
 func (e *env) inspected(n int, change func(*driver.ProducerSpec), variant func(i int) int) []Header {
 	e.Helper()
-	return e.inspectedOf(n, change, func(i int) driver.Message { return driver.Message{Variant: variant(i)} })
+	return e.inspectedOf(n, change, ofVariant(variant))
+}
+
+func ofVariant(variant func(i int) int) func(i int) driver.Message {
+	return func(i int) driver.Message { return driver.Message{Variant: variant(i)} }
 }
 
 // inspectedOf is inspected for messages without their times.
@@ -53,7 +59,7 @@ func testProperties(e *env) {
 	if e.cfg.Inspect == nil && e.has(Selector) {
 		for _, p := range properties {
 			if p.Value != "" { // some selectors have no empty text
-				e.requireSelected(with, plain, p, 10)
+				e.requireSelected(with, ofVariant(plain), p, 10)
 			}
 		}
 		return
@@ -68,7 +74,9 @@ func testProperties(e *env) {
 }
 
 // requireSelected sends messages to a consumer that selects a property, and waits until the messages with it have come.
-func (e *env) requireSelected(change func(*driver.ProducerSpec), variant func(i int) int, p driver.Property, want int) {
+func (e *env) requireSelected(
+	change func(*driver.ProducerSpec), message func(i int) driver.Message, p driver.Property, want int,
+) {
 	e.Helper()
 	d, dest := e.open(), e.dest()
 	spec := consumerSpec(dest)
@@ -77,7 +85,11 @@ func (e *env) requireSelected(change func(*driver.ProducerSpec), variant func(i 
 	pspec := producerSpec(dest)
 	change(&pspec)
 	out := e.producer(d, pspec)
-	out.sendEach(3*want, func(i int) driver.Message { return driver.Message{Time: base + int64(i), Variant: variant(i)} })
+	out.sendEach(3*want, func(i int) driver.Message {
+		m := message(i)
+		m.Time = base + int64(i)
+		return m
+	})
 	out.accepted()
 	in.awaitCount(want, "receive messages that have "+spec.Selector)
 }
@@ -103,7 +115,7 @@ func testPropertiesOfVariants(e *env) {
 	}
 	inTurn := func(i int) int { return i % len(colors) }
 	if e.cfg.Inspect == nil && e.has(Selector) {
-		e.requireSelected(with, inTurn, driver.Property{Key: "color", Value: "blue"}, n/len(colors))
+		e.requireSelected(with, ofVariant(inTurn), driver.Property{Key: "color", Value: "blue"}, n/len(colors))
 		return
 	}
 	times := map[string]int{}
@@ -120,6 +132,50 @@ func testPropertiesOfVariants(e *env) {
 	for _, color := range colors {
 		require.Equalf(e, n/len(colors), times[color], "messages whose property color is %q", color)
 	}
+}
+
+// testPropertiesOfMessages: each message has its own values of the properties that vary, of any length and content.
+func testPropertiesOfMessages(e *env) {
+	longest := strings.Repeat("long ", 60)
+	values := []string{"red", "", "blue", longest, "a: b\\c\nd é"}
+	n := 4 * len(values)
+	with := func(s *driver.ProducerSpec) {
+		s.Variants = variants(20, 30)
+		s.Variants[0].Properties = []driver.Property{
+			{Key: "same", Value: "same"}, {Key: "color", Value: longest, Varies: true},
+		}
+		s.Variants[1].Properties = []driver.Property{
+			{Key: "number", Value: "99", Varies: true}, {Key: "color", Value: longest, Varies: true},
+		}
+	}
+	color, number := make([]byte, len(longest)), make([]byte, 2) // the engine's, for all messages
+	message := func(i int) driver.Message {
+		m := driver.Message{Variant: i % 2, Values: [][]byte{color[:copy(color, values[i%len(values)])]}}
+		if m.Variant == 1 {
+			m.Values = [][]byte{strconv.AppendInt(number[:0], int64(i), 10), m.Values[0]}
+		}
+		return m
+	}
+	if e.cfg.Inspect == nil && e.has(Selector) {
+		values, n = values[:3], 12
+		e.requireSelected(with, message, driver.Property{Key: "color", Value: "blue"}, n/len(values))
+		return
+	}
+	times, numbers, same := map[string]int{}, map[string]int{}, 0
+	for _, h := range e.inspectedOf(n, with, message) {
+		times[h.Properties["color"]]++
+		if h.Properties["same"] == "same" {
+			same++
+		}
+		if text, ok := h.Properties["number"]; ok {
+			numbers[text]++
+		}
+	}
+	for _, value := range values {
+		require.Equalf(e, n/len(values), times[value], "messages whose own property color is %q", value)
+	}
+	require.Equal(e, n/2, same, "messages of the variant with the property same")
+	require.Len(e, numbers, n/2, "values of the own property number")
 }
 
 // testPersistent: messages are persistent exactly if that is asked for.

@@ -1,8 +1,10 @@
 package drivertest_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -247,6 +249,23 @@ func messageMutants() []mutant {
 					}
 				}
 			})}
+		}},
+		{name: "own values ignored", check: "Properties/Messages", says: "messages whose own property color is", broken: func() broken {
+			return broken{send: messages(func(m *driver.Message) { m.Values = nil })}
+		}},
+		{
+			name: "own values ignored, which a selector shows", check: "Properties/Messages", says: "receive messages that have color = 'blue'",
+			broken: func() broken { return broken{send: messages(func(m *driver.Message) { m.Values = nil })} }, with: uninspected(),
+		},
+		{name: "own values cut", check: "Properties/Messages", says: "messages whose own property color is", broken: func() broken {
+			return broken{send: messages(func(m *driver.Message) {
+				for i := range m.Values {
+					m.Values[i] = bytes.TrimLeft(m.Values[i], "r")
+				}
+			})}
+		}},
+		{name: "own values of another property", check: "Properties/Messages", says: "own property", broken: func() broken {
+			return broken{send: messages(func(m *driver.Message) { slices.Reverse(m.Values) })}
 		}},
 		{name: "the first variant for all", check: "Variants", says: "has another length", broken: func() broken {
 			return broken{send: messages(func(m *driver.Message) { m.Variant = 0 })}

@@ -18,10 +18,11 @@ import (
 type producer struct {
 	party
 	transport.Notice
-	link  *amqp.Sender
-	kinds []amqp.Message // by variant
-	sizes []int          // of their bodies
-	sends *library.Sends
+	link    *amqp.Sender
+	kinds   []amqp.Message // by variant
+	sizes   []int          // of their bodies
+	varying [][]string     // keys of the properties that vary
+	sends   *library.Sends
 }
 
 // Producer implements [driver.Driver].
@@ -44,6 +45,7 @@ func (d *amqpDriver) Producer(
 	for i := range spec.Variants {
 		p.kinds = append(p.kinds, message(&spec, &spec.Variants[i]))
 		p.sizes = append(p.sizes, len(spec.Variants[i].Body))
+		p.varying = append(p.varying, spec.Variants[i].Varying())
 	}
 	p.link, err = p.session.NewSender(ctx, p.address, &amqp.SenderOptions{
 		Name: spec.Name, TargetCapabilities: []string{spec.Destination.Kind.String()},
@@ -91,6 +93,9 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	}
 	msg.ApplicationProperties = maps.Clone(msg.ApplicationProperties)
 	msg.ApplicationProperties[driver.TimeProperty] = m.Time
+	for i, value := range m.Values {
+		msg.ApplicationProperties[p.varying[m.Variant][i]] = string(value)
+	}
 	if m.ID != (driver.ID{}) {
 		msg.ApplicationProperties[driver.IDProperty] = string(m.ID.Append(nil))
 	}

@@ -94,6 +94,9 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	}
 	headers := append([]string{frame.Receipt, receipt, driver.TimeProperty, strconv.FormatInt(m.Time, 10)},
 		p.kinds[m.Variant]...)
+	for i, key := range variant.Varying() {
+		headers = append(headers, key, string(m.Values[i]))
+	}
 	if i := slices.Index(headers, "JMSXGroupID"); m.Group != "" {
 		headers[i+1] = m.Group
 	}

@@ -100,8 +100,8 @@ func (p *producer) prepare(op string, v *driver.Variant) error {
 		// the library's name of the property, and the name that all other clients use
 		m[primitive.PropertyShardingKey], m["__SHARDINGKEY"] = v.Group, v.Group
 	}
-	for key, value := range m {
-		if strings.ContainsAny(key+value, "\x01\x02") {
+	for _, property := range v.Properties {
+		if key, value := property.Key, property.Value; strings.ContainsAny(key+value, "\x01\x02") {
 			return library.Unsupported(op, "choose another text",
 				"RocketMQ has no properties with the characters 1 and 2: "+strconv.Quote(key+"="+value))
 		}
@@ -116,6 +116,9 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	properties[driver.TimeProperty] = strconv.FormatInt(m.Time, 10)
 	if m.ID != (driver.ID{}) {
 		properties[driver.IDProperty] = string(m.ID.Append(nil))
+	}
+	for i, key := range p.spec.Variants[m.Variant].Varying() {
+		properties[key] = string(m.Values[i])
 	}
 	if m.Group != "" {
 		properties[primitive.PropertyShardingKey], properties["__SHARDINGKEY"] = m.Group, m.Group
