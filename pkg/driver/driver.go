@@ -43,7 +43,8 @@
 // # Optional interfaces
 //
 // The engine finds optional interfaces by type assertion. Producers: [Flusher], [TrySender], [Waiter], [Counting],
-// [Watched]. Consumers: [Waiter], [Prober], [Counting]. Both: [Located]. Drivers: [Identified], [Inspector].
+// [Watched]. Consumers: [Waiter], [Prober], [Counting], [Addressed]. Both: [Located]. Drivers: [Identified],
+// [Inspector].
 //
 // The package drivertest holds the conformance suite that every driver passes on its real broker.
 package driver
@@ -273,6 +274,8 @@ type KindCapabilities struct {
 	Delay               bool // producers can ask for a delayed delivery
 	Text                bool // messages can be text, and receivers can tell text from bytes
 	Redelivered         bool // the broker marks messages that it has delivered before
+	RequestReply        bool // messages have a reply-to and a correlation ID, and producers can be anonymous
+	DynamicReply        bool // consumers can be [ConsumerSpec.Dynamic]
 }
 
 // OpenOptions are the settings that a driver needs for its broker.

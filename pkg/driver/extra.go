@@ -41,6 +41,16 @@ type Watched interface {
 	OnEnd(func(why error))
 }
 
+// Addressed is implemented by a [Consumer] with [ConsumerSpec.Correlated].
+type Addressed interface {
+	// Address returns the address of the consumer's destination as [Message.ReplyTo] of the same protocol carries it,
+	// of at most [MaxAddress] bytes.
+	Address() string
+}
+
+// MaxAddress is the length in bytes of the longest address that a driver accepts from a broker for replies.
+const MaxAddress = 1024
+
 // Located is implemented by producers and consumers that open a connection to one of the hosts in the URL.
 type Located interface {
 	// Host returns the host to which the connection was opened, as [Factory.Hosts] names it. It may be called at any

@@ -28,6 +28,14 @@ type Message struct {
 	Time int64
 	// ID, unless it is zero, travels as text in the property [IDProperty].
 	ID ID
+	// ReplyTo, unless it is empty, is where the reply goes: the [Addressed] of a consumer.
+	ReplyTo string
+	// Correlation, unless it is empty, is the correlation ID of the message: of a request one that its reply repeats,
+	// of a reply [Delivery.ReplyID]. Where clients choose message IDs, it is the message ID of a request, too.
+	Correlation []byte
+	// To is where the message goes, if and only if the producer is [ProducerSpec.Anonymous]: [Delivery.ReplyTo]. Like
+	// Correlation, it is valid until Send returns.
+	To []byte
 	// More announces that another call of Send, or a call of Flush, follows at once: the driver may let the message wait
 	// for the next one, to write both together.
 	More bool
@@ -61,6 +69,19 @@ type Delivery struct {
 	// Deferred is set when the producer, by plan, let the broker deliver the message only long after it was accepted, at
 	// an unknown time: its time in the broker says nothing about the broker's speed.
 	Deferred bool
+	// ReplyTo is where the sender awaits a reply; Correlation and MessageID are the texts of these IDs. Each is empty
+	// if the message has none. They are set for a consumer with [ConsumerSpec.Correlated], and valid like Body. An ID
+	// of another type than text, and a ReplyTo, may be in a form that only drivers of the same protocol read.
+	ReplyTo, Correlation, MessageID []byte
+}
+
+// ReplyID returns the correlation ID of the reply to a request: that of the request, or its message ID if it has none,
+// as Spring's and Camel's services choose it.
+func (d *Delivery) ReplyID() []byte {
+	if len(d.Correlation) > 0 {
+		return d.Correlation
+	}
+	return d.MessageID
 }
 
 // State is how a send ended.

@@ -92,6 +92,13 @@ type ProducerSpec struct {
 	MaxPending int `set:"max-pending,daily" roles:"producer" section:"Load" range:"0..1048576" default:"1" help:"messages in flight per producer; 0: no limit"`
 	// Persistent asks for messages that survive a restart of the broker.
 	Persistent bool `set:"persistent,daily" roles:"producer" section:"Message" help:"messages survive a restart of the broker"`
+	// Requests: the messages are requests. Each has a [Message.ReplyTo] and a [Message.Correlation].
+	Requests bool
+	// ReplyTimeout is the time after which the sender of a request awaits its reply no longer.
+	ReplyTimeout time.Duration
+	// Anonymous: the producer sends replies. Each goes to its [Message.To]; the Destination is that of the requests.
+	// Brokers answer a reply to an address that is gone as they like.
+	Anonymous bool
 	// Keys is the number of groups of which each message has one, in [Message.Group]; 0 for the groups of the variants.
 	Keys int `set:"group-keys" roles:"producer" range:"1..1000000" none:"none" help:"message groups, each at random"`
 	// TTL is the time after which the broker may drop a message; 0 means never.
@@ -113,12 +120,22 @@ type ProducerSpec struct {
 	SendTimeout time.Duration `set:"send-timeout" roles:"producer" section:"Load" default:"0s" least:"0|20ms" help:"a message without an answer after this time ends as unconfirmed; 0: never, over rocketmq by -o send-timeout"`
 }
 
+// To names the destination, for messages.
+func (s *ProducerSpec) To() string {
+	if s.Anonymous {
+		return "the addresses for replies"
+	}
+	return s.Destination.String()
+}
+
 // Missing returns the settings of the producer that need a capability which c lacks: "--ttl".
 func (s *ProducerSpec) Missing(c *KindCapabilities) []string {
 	some := func(asks func(*Variant) bool) bool {
 		return slices.ContainsFunc(s.Variants, func(v Variant) bool { return asks(&v) })
 	}
 	return missing([]need{
+		{"the role requester", s.Requests, c.RequestReply},
+		{"the role responder", s.Anonymous, c.RequestReply},
 		{"--commit-interval", s.CommitInterval > 0, c.Transactions},
 		{"--persistent", s.Persistent, c.Persistent},
 		{"--ttl", s.TTL > 0, c.TTL},
@@ -179,6 +196,12 @@ type ConsumerSpec struct {
 	Credit int `set:"credit" roles:"consumer" section:"Consumer" range:"1.." none:"the protocol's" help:"messages that the broker may send ahead"`
 	// Selector filters messages at the broker; empty for all.
 	Selector string `set:"selector" roles:"consumer" arg:"TEXT" help:"receive only messages that match"`
+	// Dynamic asks for a queue that the broker names, for this consumer alone: it begins when the consumer opens and
+	// ends when it closes, or with its connection, and its address is not used again. The Destination is that of the
+	// requests, whose producer has the same Connection.
+	Dynamic bool
+	// Correlated: deliveries have ReplyTo, Correlation and MessageID, and the consumer is [Addressed].
+	Correlated bool
 	// Subscription is the name of the topic subscription; empty for an anonymous subscription, which ends with the
 	// consumer.
 	Subscription string
@@ -198,9 +221,19 @@ type ConsumerSpec struct {
 	Failing Verdict `set:"consumer-fail-as" roles:"consumer" section:"Consumer" arg:"NAME" words:"release,reject" default:"release" help:"what happens to failed messages: release (deliver again) or reject (drop, or dead letters)"`
 }
 
+// From names the destination, for messages.
+func (s *ConsumerSpec) From() string {
+	if s.Dynamic {
+		return "a dynamic queue for replies"
+	}
+	return s.Destination.String()
+}
+
 // Missing returns the settings of the consumer that need a capability which c lacks: "--tx".
 func (s *ConsumerSpec) Missing(c *KindCapabilities) []string {
 	return missing([]need{
+		{"dynamic reply addresses (give --reply-to)", s.Dynamic, c.DynamicReply},
+		{"--reply-to", s.Correlated && !s.Dynamic, c.RequestReply},
 		{"--tx", s.TransactionSize > 0, c.TransactedReceive},
 		{"--selector", s.Selector != "", c.Selector},
 		{"--credit", s.Credit > 0, c.Credit},

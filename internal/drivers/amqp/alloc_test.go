@@ -152,7 +152,7 @@ func transfers(n int, settled bool, handle uint32) []byte {
 			Handle: handle, DeliveryID: wire.Some(uint32(i)), DeliveryTag: []byte{1}, MessageFormat: wire.Some[uint32](0), Settled: settled, //nolint:gosec // small
 		}
 		at := len(b)
-		b = template.Append(head.AppendHead(b, 0), 1, []byte("1-2-3-4"), "")
+		b = template.Append(head.AppendHead(b, 0), 1, []byte("1-2-3-4"), "", nil)
 		wire.EndFrame(b, at)
 	}
 	return b

@@ -85,6 +85,8 @@ func rabbitmqLacks() map[drivertest.Feature]string {
 		drivertest.Transactions:        "the plug-in has no transactions",
 		drivertest.TransactedReceive:   "the plug-in has no transactions",
 		drivertest.Delay:               "RabbitMQ has no delayed deliveries",
+		drivertest.RequestReply:        "the plug-in takes no messages over links without an address",
+		drivertest.DynamicReply:        "the plug-in takes no messages over links without an address",
 	}
 }
 

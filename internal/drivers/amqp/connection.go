@@ -24,6 +24,7 @@ type connection struct {
 	driver *amqpDriver
 	dialect
 	delays   bool // the broker supports delayed deliveries
+	relays   bool // the broker takes messages over links without an address
 	frames   *wire.FrameReader
 	maxFrame int           // of the peer
 	channels int           // the largest number of channels

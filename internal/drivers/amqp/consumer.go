@@ -46,6 +46,7 @@ type consumer struct {
 	input   *driver.Meter // of Run: nothing has arrived
 	wait    *driver.Meter // of Run: waits for a transaction
 	closed  bool
+	address string // for replies
 
 	coordinator *coordinator // nil without transactions
 
@@ -93,14 +94,14 @@ type held struct {
 
 // Consumer implements [driver.Driver].
 func (d *amqpDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
-	op := "open a consumer on " + spec.Destination.String()
+	op := "open a consumer on " + spec.From()
 	lease, err := d.Acquire(ctx, spec.Connection)
 	if err != nil {
 		return nil, err
 	}
 	c, began := lease.Conn, time.Now()
 	k := &consumer{
-		op: "receive from " + spec.Destination.String(), lease: lease, spec: spec,
+		op: "receive from " + spec.From(), lease: lease, spec: spec,
 		credit: defaultCredit, rounds: c.dialect == rabbitmq3, settled: d.cfg.Options.Settle == settleAtMostOnce,
 		input: driver.NewMeter(), wait: driver.NewMeter(), arrived: make(chan struct{}, 1), room: make(chan struct{}, 1),
 	}
@@ -130,7 +131,7 @@ func (k *consumer) open(ctx context.Context) (err error) {
 	if err := c.checkConsumer(spec, opts); err != nil {
 		return err
 	}
-	if c.managed(spec.Destination) {
+	if !spec.Dynamic && c.managed(spec.Destination) {
 		if _, err := c.queue(ctx, spec.Destination.Name, opts); err != nil {
 			return err
 		}
@@ -138,7 +139,7 @@ func (k *consumer) open(ctx context.Context) (err error) {
 	if k.session, err = c.beginSession(ctx, false); err != nil {
 		return err
 	}
-	k.link.consumer = k
+	k.link.consumer, k.decoder.correlated = k, spec.Correlated
 	attach := wire.Attach{
 		Name: linkName(spec, c.links.Add(1)), Role: wire.RoleReceiver,
 		Source: wire.Terminus{
@@ -151,7 +152,9 @@ func (k *consumer) open(ctx context.Context) (err error) {
 	if k.settled {
 		attach.SenderSettleMode = wire.SenderSettled
 	}
-	setSource(&attach.Source, spec)
+	if setSource(&attach.Source, spec); spec.Dynamic {
+		attach.Source = c.dynamicSource()
+	}
 	if spec.Selector != "" {
 		attach.Source.Selector = wire.Some(spec.Selector)
 	}
@@ -167,6 +170,11 @@ func (k *consumer) open(ctx context.Context) (err error) {
 	}
 	if k.settled && k.link.peer.SenderSettleMode == wire.SenderUnsettled {
 		return disagrees(opts)
+	}
+	if k.address = c.address(spec.Destination); spec.Dynamic {
+		if k.address, err = k.givenAddress(); err != nil {
+			return err
+		}
 	}
 	if spec.TransactionSize > 0 {
 		k.coordinator, err = newCoordinator(ctx, k.session, spec.Name, k.wait)

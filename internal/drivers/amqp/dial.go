@@ -139,6 +139,7 @@ func (h *handshake) open() error {
 	c.channels = min(int(open.ChannelMax.Or(1<<16-1))+1, maxChannels)
 	c.owed = time.Duration(open.IdleTimeout) * time.Millisecond
 	c.delays = slices.Contains(open.OfferedCapabilities, capDelayed)
+	c.relays = slices.Contains(open.OfferedCapabilities, capRelay)
 	product, version := wire.LookupText(open.Properties, "product"), wire.LookupText(open.Properties, "version")
 	c.dialect = dialect(protocol.Broker(product, version))
 	// A broker that refuses us has to open the connection before it can close it.

@@ -266,6 +266,13 @@ func (d dialect) managed(dest driver.Destination) bool {
 
 // prepareSend declares the queue, if the user wants that, and refuses settings that it would ignore.
 func (c *connection) prepareSend(ctx context.Context, spec *driver.ProducerSpec, o *Options) error {
+	if spec.Anonymous {
+		return c.refuse(!c.relays && c.dialect != rabbitmq, "have another broker's queues for replies",
+			"without the capability "+capRelay+" it takes no replies to other addresses")
+	}
+	if err := c.checkProducer(spec, o); err != nil {
+		return err
+	}
 	err := c.refuse(spec.Delay > 0 && !c.delays, protocol.HintNoDelay,
 		"without the capability "+capDelayed+" it would deliver at once")
 	if err != nil || !c.managed(spec.Destination) || o.Declare == declareNo && !hasPriority(spec) {

@@ -33,6 +33,7 @@ type producer struct {
 	stages  driver.Stages
 	idText  [driver.MaxIDText]byte
 	scratch []byte // a message of several frames
+	replies
 
 	// Guarded by session.mu.
 	unsettled *unsettled
@@ -52,7 +53,7 @@ func (d *amqpDriver) Producer(
 	}
 	p := &producer{
 		sender: newSender(driver.NewMeter(), driver.NewMeter()),
-		op:     "send to " + spec.Destination.String(), lease: lease, done: done,
+		op:     "send to " + spec.To(), lease: lease, done: done,
 		settled: d.cfg.Options.Settle == settleAtMostOnce, unsettled: newUnsettled(spec.MaxPending),
 		stages: spec.Connection.Stages,
 	}
@@ -63,7 +64,7 @@ func (d *amqpDriver) Producer(
 	}
 	if err := p.open(ctx, &spec); err != nil {
 		p.quit(ctx)
-		return nil, transport.Explain("open a producer on "+spec.Destination.String(), err)
+		return nil, transport.Explain("open a producer on "+spec.To(), err)
 	}
 	p.stages.Ended(driver.StageAttach, began)
 	return p, nil
@@ -75,9 +76,6 @@ func (p *producer) open(ctx context.Context, spec *driver.ProducerSpec) (err err
 		return driver.Errorf(driver.ClassUnsupported, "", "leave out -o settle=at-most-once or --commit-interval",
 			"transactions are confirmed by their commit")
 	}
-	if err := c.checkProducer(spec, opts); err != nil {
-		return err
-	}
 	if err := c.prepareSend(ctx, spec, opts); err != nil {
 		return err
 	}
@@ -87,6 +85,7 @@ func (p *producer) open(ctx context.Context, spec *driver.ProducerSpec) (err err
 	if p.s, err = c.beginSession(ctx, false); err != nil {
 		return err
 	}
+	p.requests = spec.Requests
 	attach := wire.Attach{
 		Name: spec.Name, Role: wire.RoleSender, InitialDeliveryCount: wire.Some[uint32](0),
 		Source: wire.Terminus{Kind: wire.DescSource, Address: wire.Some(spec.Name)},
@@ -94,6 +93,9 @@ func (p *producer) open(ctx context.Context, spec *driver.ProducerSpec) (err err
 			Kind: wire.DescTarget, Address: wire.Some(c.address(spec.Destination)), Durable: c.durability(),
 			Capabilities: []string{spec.Destination.Kind.String()},
 		},
+	}
+	if spec.Anonymous {
+		attach.Target = wire.Terminus{Kind: wire.DescTarget}
 	}
 	if p.settled {
 		attach.SenderSettleMode = wire.SenderSettled
@@ -138,7 +140,7 @@ func (p *producer) encodeVariants(spec *driver.ProducerSpec) error {
 		if spec.Delay > 0 {
 			content.Annotations = []wire.Property{{Key: "x-opt-delivery-delay", Value: spec.Delay.Milliseconds()}}
 		}
-		if v.Group != "" {
+		if p.groups = append(p.groups, []byte(v.Group)); v.Group != "" {
 			content.Properties.GroupID = []byte(v.Group)
 		}
 		for _, p := range v.Properties {

@@ -253,6 +253,9 @@ type decoder struct {
 	delivery driver.Delivery
 	joined   []byte // a body of several sections
 	ids      driver.IDReader
+	// correlated: deliveries have reply-to and IDs; texts of these that are not in the message.
+	correlated bool
+	idTexts    [2][]byte
 }
 
 // decode decodes a message in place.
@@ -262,6 +265,11 @@ func (dec *decoder) decode(c *connection, payload []byte) (*driver.Delivery, err
 		return nil, unreadable("a message", err)
 	}
 	*d = driver.Delivery{Redelivered: c.redelivered(&m.Header)}
+	if dec.correlated {
+		if err := dec.readCorrelation(m.Properties); err != nil {
+			return nil, err
+		}
+	}
 	properties := wire.NewDecoder(m.ApplicationProperties)
 	pairs, _ := properties.Map()
 	for pairs.More() {

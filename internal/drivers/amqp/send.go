@@ -14,7 +14,7 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 		return driver.Errorf(driver.ClassTimeout, p.op, "", "not sent: %w", err)
 	}
 	t, id := p.kinds[m.Variant], p.idOf(m)
-	size := t.Size(len(id), m.Values...)
+	size := t.Size(len(id), p.propertiesOf(m), m.Values...)
 	if p.tooLarge(size) {
 		return driver.Errorf(driver.ClassTooLarge, p.op, protocol.HintSmaller,
 			"the message has %d bytes, and the broker takes no more than %d", size, p.peer.MaxMessageSize)
@@ -51,10 +51,10 @@ const (
 // send sends a message. If it needs several frames: once the first has left, the others have to follow.
 func (p *producer) send(ctx context.Context, m *driver.Message, t *wire.Template, id, state []byte) error {
 	room := p.lease.Conn.maxFrame - frameHead - len(state)
-	whole := t.Size(len(id), m.Values...) <= room
+	whole := t.Size(len(id), p.own, m.Values...) <= room
 	var rest []byte
 	if !whole {
-		p.scratch = t.Append(p.scratch[:0], m.Time, id, m.Group, m.Values...)
+		p.scratch = t.Append(p.scratch[:0], m.Time, id, m.Group, p.own, m.Values...)
 		copy(p.scratch[len(p.scratch)-len(m.Body):], m.Body)
 		rest = p.scratch
 	}
@@ -89,7 +89,7 @@ func (p *producer) send(ctx context.Context, m *driver.Message, t *wire.Template
 func (p *producer) appendWhole(b []byte, m *driver.Message, t *wire.Template, id, state []byte) []byte {
 	at, head := len(b), p.beginDelivery(p.settled, state)
 	p.unsettled.add(head.DeliveryID.V, m.Slot)
-	b = t.Append(head.AppendHead(b, p.s.channel), m.Time, id, m.Group, m.Values...)
+	b = t.Append(head.AppendHead(b, p.s.channel), m.Time, id, m.Group, p.own, m.Values...)
 	copy(b[len(b)-len(m.Body):], m.Body) // it is at the end, and as long as that of the variant
 	p.endFrame(b, at)
 	return b
@@ -112,7 +112,7 @@ func (p *producer) appendPiece(b []byte, m *driver.Message, piece, state []byte,
 // transaction, and settled messages, since they end while they are written.
 func (p *producer) TrySend(m *driver.Message) bool {
 	out, t, id := p.lease.Conn.Out, p.kinds[m.Variant], p.idOf(m)
-	size := t.Size(len(id), m.Values...)
+	size := t.Size(len(id), p.propertiesOf(m), m.Values...)
 	if p.tx != nil || p.settled || p.tooLarge(size) || frameHead+size > p.lease.Conn.maxFrame {
 		return false
 	}

@@ -21,6 +21,7 @@ import (
 func Features() driver.KindCapabilities {
 	kind, _ := protocol.Features()
 	kind.Transactions, kind.TransactedReceive, kind.Delay = false, false, false
+	kind.RequestReply, kind.DynamicReply = false, false
 	return kind
 }
 

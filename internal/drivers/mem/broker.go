@@ -1,6 +1,7 @@
 package mem
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -137,6 +138,7 @@ type Stats struct {
 
 	Withheld   uint64 // part of Stored, never acknowledged
 	Lost       uint64 // part of Stored, dropped by a fault
+	Late       uint64 // part of Stored, delivered late by a fault
 	Duplicated uint64 // extra copies by a fault, counted once per message
 	Reordered  uint64 // messages overtaken by the next one
 	Damaged    uint64 // part of Stored, with a flipped bit in the body
@@ -218,6 +220,11 @@ type Options struct {
 	FailCommit int `opt:"fail-commit" help:"refuse every n-th commit"`
 	Limit      int `opt:"limit" help:"messages per queue; 0: any"`
 
+	// Of OnlyReplies, all of these but Auth and the stall concern only the messages of anonymous producers.
+	OnlyReplies bool          `opt:"only-replies" help:"faults of replies only"`
+	Late        int           `opt:"late" help:"deliver every n-th message late-by later"`
+	LateBy      time.Duration `opt:"late-by" help:"delay of late messages"`
+
 	Auth string `opt:"auth" help:"user:password to demand"`
 
 	// The length of each stage of an opening, and of closing.
@@ -278,6 +285,12 @@ func (p *producer) storeFaulty(it *Message) {
 	if o.DeliveryLatency > 0 {
 		it.due = p.now() + o.DeliveryLatency
 	}
+	if every(o.Late, p.stored) {
+		s.Late++
+		later, dest := *it, p.dest
+		time.AfterFunc(o.LateBy, p.locked(func() { dest.put(&later) }))
+		return
+	}
 	switch {
 	case every(o.Lose, p.stored):
 		s.Lost++
@@ -314,6 +327,8 @@ type Message struct {
 	driver.Variant
 	Persistent  bool
 	TTL         time.Duration // 0: never expires
+	replyTo     string
+	correlation []byte
 	redelivered bool
 	due         time.Duration // earliest delivery; 0 for at once
 	expires     time.Duration // 0 for never
@@ -348,10 +363,11 @@ func (f *fifo[T]) remove(i int) T {
 // destination is a queue, or a topic with one queue per subscription.
 type destination struct {
 	*Broker
-	name   driver.Destination
-	queues []*queue
-	held   *Message // by Options.Reorder, to be overtaken
-	added  uint64
+	temporary, gone bool // made for a dynamic consumer, which has closed
+	name            driver.Destination
+	queues          []*queue
+	held            *Message // by Options.Reorder, to be overtaken
+	added           uint64
 }
 
 // queue holds the messages of a queue or of a subscription: messages of higher priority first, messages of equal
@@ -458,12 +474,19 @@ func (q *queue) giveBack(redelivered bool, items ...Message) {
 	}
 }
 
-// parseSelector reads the supported part of JMS selectors, name = 'value'. It returns nil for "", which selects all.
+// correlationLike is the name of the property that a selector of correlation IDs by their prefix has.
+const correlationLike = "JMSCorrelationID LIKE"
+
+// parseSelector reads the supported part of JMS selectors: name = 'value' and JMSCorrelationID LIKE 'prefix%'. It
+// returns nil for "", which selects all.
 func parseSelector(s string) (*driver.Property, error) {
 	if s == "" {
 		return nil, nil
 	}
 	parts := regexp.MustCompile(`^\s*([^ =<>']+)\s*=\s*'([^']*)'\s*$`).FindStringSubmatch(s)
+	if prefix := regexp.MustCompile(`^JMSCorrelationID LIKE '([^'%_]*)%'$`).FindStringSubmatch(s); prefix != nil {
+		return &driver.Property{Key: correlationLike, Value: prefix[1]}, nil
+	}
 	if parts == nil {
 		return nil, fmt.Errorf("selector %q: only name = 'value' is understood", s)
 	}
@@ -471,5 +494,8 @@ func parseSelector(s string) (*driver.Property, error) {
 }
 
 func selects(s *driver.Property, m *Message) bool {
+	if s != nil && s.Key == correlationLike {
+		return bytes.HasPrefix(m.correlation, []byte(s.Value))
+	}
 	return s == nil || slices.Contains(m.Properties, *s)
 }

@@ -1,11 +1,14 @@
 package mem
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -34,6 +37,7 @@ type producer struct {
 	dest    *destination
 	spec    driver.ProducerSpec
 	op      string
+	to      []byte // the address of dest, of an anonymous producer
 	done    driver.Completions
 	ended   func(error) // see OnEnd
 	closing sync.Once
@@ -52,10 +56,15 @@ func (d *memDriver) Producer(
 ) (driver.Producer, error) {
 	lease, err := d.Acquire(ctx, spec.Connection)
 	if err != nil {
-		return nil, fmt.Errorf("open producer on %s: %w", spec.Destination, err)
+		return nil, fmt.Errorf("open producer on %s: %w", spec.To(), err)
+	}
+	if spec.Anonymous && spec.CommitInterval > 0 {
+		lease.Release(ctx)
+		return nil, driver.Errorf(driver.ClassUnsupported, "", "leave out --commit-interval",
+			"replies have no transactions")
 	}
 	p := &producer{
-		conn: lease.Conn, lease: lease, spec: spec, op: fmt.Sprintf("send to %s", spec.Destination), done: done,
+		conn: lease.Conn, lease: lease, spec: spec, op: "send to " + spec.To(), done: done,
 		room: driver.NewMeter(), socket: driver.NewMeter(),
 	}
 	p.mu.Lock()
@@ -64,7 +73,9 @@ func (d *memDriver) Producer(
 	p.pass(ctx, p.options.Attach)
 	spec.Connection.Stages.Ended(driver.StageAttach, began)
 	p.timer = time.AfterFunc(never, p.locked(p.settle))
-	p.dest = p.destination(spec.Destination)
+	if !spec.Anonymous {
+		p.dest = p.destination(spec.Destination)
+	}
 	p.producers[p] = struct{}{}
 	return p, nil
 }
@@ -82,6 +93,10 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 
 // send is Send. It returns true for a message that is accepted at once.
 func (p *producer) send(ctx context.Context, m *driver.Message) (accepted bool, err error) {
+	if p.spec.Anonymous && (p.dest == nil || p.dest.gone || !bytes.Equal(p.to, m.To)) {
+		p.to = append(p.to[:0], m.To...)
+		p.dest = p.addressed(string(m.To))
+	}
 	switch {
 	case p.frozen && !p.lost && len(p.answers) < pipeSize:
 		p.stats.Arrived++
@@ -91,7 +106,7 @@ func (p *producer) send(ctx context.Context, m *driver.Message) (accepted bool, 
 		p.socket.Begin()
 		defer p.socket.End()
 		return false, p.passes(ctx, p.op)
-	case p.dest.full():
+	case p.dest != nil && p.dest.full():
 		p.room.Begin()
 		err = p.await(ctx, p.op, "receive from it or raise -o limit", func() bool { return !p.dest.full() })
 		if p.room.End(); err != nil {
@@ -106,7 +121,13 @@ func (p *producer) send(ctx context.Context, m *driver.Message) (accepted bool, 
 		if len(p.slots) >= p.spec.CommitInterval {
 			p.commit()
 		}
-	case p.told:
+	case p.dest == nil:
+		err = driver.Errorf(driver.ClassNotFound, p.op, "", "there is no %q", m.To)
+		p.answer(answer{slots: []driver.Slot{m.Slot}, outcome: driver.Outcome{
+			State: driver.Rejected, Class: driver.ClassNotFound, Err: err,
+		}})
+		return false, nil
+	case p.told && (p.spec.Anonymous || !p.options.OnlyReplies):
 		p.sendFaulty(m.Slot, &it)
 	default:
 		p.store(&it)
@@ -117,11 +138,23 @@ func (p *producer) send(ctx context.Context, m *driver.Message) (accepted bool, 
 	return false, nil
 }
 
+// addressed returns the destination of replies; nil if it is no more.
+func (p *producer) addressed(address string) *destination {
+	name, err := driver.ParseDestination(address)
+	if d := p.destinations[name]; d != nil || err != nil || strings.HasPrefix(name.Name, temporary) {
+		return d
+	}
+	return p.destination(name)
+}
+
+// temporary begins the names of dynamic queues.
+const temporary = "temporary-"
+
 // message returns a message as it is stored.
 func (p *producer) message(m *driver.Message) Message {
 	it := Message{
 		Time: m.Time, ID: cmp.Or(m.ID, p.spec.Origin), Variant: p.spec.Variants[m.Variant],
-		Persistent: p.spec.Persistent, TTL: p.spec.TTL,
+		Persistent: p.spec.Persistent, TTL: p.spec.TTL, replyTo: m.ReplyTo, correlation: slices.Clone(m.Correlation),
 	}
 	it.Group = cmp.Or(m.Group, it.Group)
 	if len(m.Values) > 0 {
@@ -280,7 +313,9 @@ func (p *producer) Close(ctx context.Context) error {
 			_ = p.Flush(ctx) // messages without a commit end as Unknown
 		}
 		p.locked(func() {
-			p.dest.release()
+			if p.dest != nil {
+				p.dest.release()
+			}
 			pending := func(a answer) bool { return p.frozen || a.due < never }
 			for ctx.Err() == nil && slices.ContainsFunc(p.answers, pending) {
 				p.wait(ctx, 0)
@@ -315,7 +350,7 @@ type consumer struct {
 
 // Consumer subscribes.
 func (d *memDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
-	op := fmt.Sprintf("open consumer on %s", spec.Destination)
+	op := "open consumer on " + spec.From()
 	sel, err := parseSelector(spec.Selector)
 	if err != nil {
 		return nil, &driver.Error{Class: driver.ClassUnsupported, Op: op, Hint: "simplify --selector", Err: err}
@@ -327,15 +362,18 @@ func (d *memDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (dri
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}
+	if spec.Dynamic {
+		spec.Destination = driver.Destination{Name: temporary + rand.Text()}
+	}
 	spec.Credit = cmp.Or(spec.Credit, 1000)
 	c := &consumer{
-		conn: lease.Conn, lease: lease, spec: spec, op: fmt.Sprintf("receive from %s", spec.Destination), selector: sel,
+		conn: lease.Conn, lease: lease, spec: spec, op: "receive from " + spec.From(), selector: sel,
 		maxBody: d.maxBody, input: driver.NewMeter(),
 	}
 	began := time.Now()
 	if c.locked(func() {
 		c.pass(ctx, c.options.Attach)
-		err = c.join(op)
+		err = c.begin(op)
 	})(); err != nil {
 		lease.Release(ctx)
 		return nil, err
@@ -343,6 +381,15 @@ func (d *memDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (dri
 	spec.Connection.Stages.Ended(driver.StageAttach, began)
 	return c, nil
 }
+
+// begin adds the consumer to its destination, a new one if it is dynamic.
+func (c *consumer) begin(op string) error {
+	c.destination(c.spec.Destination).temporary = c.spec.Dynamic
+	return c.join(op)
+}
+
+// Address implements [driver.Addressed].
+func (c *consumer) Address() string { return c.spec.Destination.String() }
 
 // join adds the consumer to its queue or subscription, and creates a subscription if need be.
 func (c *consumer) join(op string) error {
@@ -401,6 +448,10 @@ func (c *consumer) leave() {
 	q.members = slices.DeleteFunc(q.members, func(k *consumer) bool { return k == c })
 	maps.DeleteFunc(q.groups, func(_ string, k *consumer) bool { return k == c })
 	q.arrived.Broadcast()
+	if q.dest.temporary {
+		q.dest.gone = true
+		delete(c.destinations, q.dest.name)
+	}
 	kept := q.durable && (c.spec.KeepSubscription || c.lost)
 	if c.spec.Destination.Kind == driver.Topic && len(q.members) == 0 && !kept {
 		q.dest.queues = slices.DeleteFunc(q.dest.queues, func(k *queue) bool { return k == q })
@@ -426,6 +477,9 @@ func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 			return transport.TooLarge(c.op, "a body of", len(it.Body), c.maxBody)
 		}
 		d = driver.Delivery{Time: it.Time, HasTime: true, ID: it.ID, Body: it.Body, Redelivered: it.redelivered}
+		if c.spec.Correlated {
+			d.ReplyTo, d.Correlation = []byte(it.replyTo), it.correlation
+		}
 		c.settle(ctx, it, deliver(&d))
 	}
 }

@@ -46,7 +46,7 @@ func Features() (queue, topic driver.KindCapabilities) {
 	queue = driver.KindCapabilities{
 		Exists: true, Persistent: true, TTL: true, Priority: true, Group: true, Properties: true, Selector: true,
 		Transactions: true, TransactedReceive: true, Credit: true, Reject: true, Release: true, Redelivered: true,
-		Delay: true, Text: true,
+		Delay: true, Text: true, RequestReply: true, DynamicReply: true,
 	}
 	topic = queue
 	topic.DurableSubscription, topic.SharedSubscription = true, true

@@ -65,6 +65,10 @@ type consumer struct {
 
 // Consumer implements [driver.Driver].
 func (d *stompDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
+	if spec.Correlated {
+		return nil, driver.Errorf(driver.ClassUnsupported, "open a consumer on "+spec.From(), "use amqp",
+			"there are no requests and replies")
+	}
 	if n := spec.TransactionSize; n > 0 { // messages of an open transaction are not acknowledged
 		spec.Credit = max(creditOr(spec.Credit), 2*n)
 	}

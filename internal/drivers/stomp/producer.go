@@ -56,6 +56,9 @@ func (d *stompDriver) Producer(
 			"a transaction of %d messages never fills with %d in flight",
 			spec.CommitInterval, spec.MaxPending)
 	}
+	if spec.Requests || spec.Anonymous {
+		return nil, driver.Errorf(driver.ClassUnsupported, op, "use amqp", "there are no requests and replies")
+	}
 	if spec.CommitInterval > 0 && !d.cfg.Options.Receipt {
 		return nil, driver.Errorf(driver.ClassUnsupported, op, "leave out -o receipt=false or --commit-interval",
 			"transactions are confirmed by the receipt of their commit")

@@ -32,7 +32,7 @@ func appendTransfer(b []byte, tmpl *amqp.Template, number uint32, time int64, id
 	tag := [4]byte{byte(number >> 24), byte(number >> 16), byte(number >> 8), byte(number)}
 	head := amqp.Transfer{Handle: 1, DeliveryID: amqp.Some(number), DeliveryTag: tag[:], MessageFormat: amqp.Some[uint32](0)}
 	b = head.AppendHead(b, 0)
-	b = tmpl.Append(b, time, id, "")
+	b = tmpl.Append(b, time, id, "", nil)
 	amqp.EndFrame(b, at)
 	return b
 }

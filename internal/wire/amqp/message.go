@@ -265,6 +265,9 @@ func (d *Decoder) id() []byte {
 	return nil
 }
 
+// IsMessageID reports whether the input is one encoded message ID and nothing else.
+func IsMessageID(d *Decoder) bool { return d.id() != nil && d.err == nil && !d.More() }
+
 // AppendSection appends the section, or nothing if there are no properties.
 func (p *Properties) AppendSection(b []byte) []byte {
 	w := beginList(b, DescProperties)

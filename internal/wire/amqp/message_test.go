@@ -76,11 +76,11 @@ func messages(t testing.TB) []golden {
 			section(amqp.DescApplicationProperties, pairs(t, amqp.Property{Key: "k", Value: "v"})),
 			amqp.AppendData(nil, []byte(long)), section(amqp.DescFooter, fields("x-opt-f", "g")))},
 		{"least header", join((&amqp.Header{}).AppendSection(nil), amqp.AppendData(nil, nil))},
-		{"template with an ID", tmpl.Append(nil, 1_700_000_000_123_456, []byte("1-2-3-4"), "")},
-		{"template without an ID", tmpl.Append(nil, 1, nil, "")},
-		{"template, time before 1970, long ID", tmpl.Append(nil, -1, []byte(long), "")},
-		{"template of text with a time", text.Append(nil, math.MaxInt64, []byte("no place for it"), "")},
-		{"template of a body alone", plain.Append(nil, 5, nil, "")},
+		{"template with an ID", tmpl.Append(nil, 1_700_000_000_123_456, []byte("1-2-3-4"), "", nil)},
+		{"template without an ID", tmpl.Append(nil, 1, nil, "", nil)},
+		{"template, time before 1970, long ID", tmpl.Append(nil, -1, []byte(long), "", nil)},
+		{"template of text with a time", text.Append(nil, math.MaxInt64, []byte("no place for it"), "", nil)},
+		{"template of a body alone", plain.Append(nil, 5, nil, "", nil)},
 	}
 }
 
@@ -188,8 +188,8 @@ func TestTemplate(t *testing.T) {
 		for _, n := range []int{0, 1, 7, 79, 255, 256, 1000} {
 			id := bytes.Repeat([]byte{'9'}, n)
 			before := []byte("before")
-			b := tmpl.Append(before, 42, id, "")[len(before):]
-			assert.Len(t, b, tmpl.Size(n))
+			b := tmpl.Append(before, 42, id, "", nil)[len(before):]
+			assert.Len(t, b, tmpl.Size(n, nil))
 			var m amqp.Message
 			require.NoError(t, m.Decode(b))
 			assert.Equal(t, c.Body, append([]byte(nil), m.Payload(nil)...))
@@ -209,7 +209,7 @@ func TestTemplate(t *testing.T) {
 			c.Body[i] = '!'
 		}
 		var m amqp.Message
-		require.NoError(t, m.Decode(tmpl.Append(nil, 1, nil, "")))
+		require.NoError(t, m.Decode(tmpl.Append(nil, 1, nil, "", nil)))
 		assert.Equal(t, string(c.Body), string(m.Payload(nil)), "producers share the body")
 	}
 	varying := amqp.Content{
@@ -220,8 +220,8 @@ func TestTemplate(t *testing.T) {
 	for _, color := range []string{"", "red", strings.Repeat("x", 300)} {
 		for _, id := range []string{"", "1-2"} {
 			values := [][]byte{[]byte(color), {}}
-			b := tmpl.Append(nil, 42, []byte(id), "", values...)
-			require.LessOrEqual(t, len(b), tmpl.Size(len(id), values...))
+			b := tmpl.Append(nil, 42, []byte(id), "", nil, values...)
+			require.LessOrEqual(t, len(b), tmpl.Size(len(id), nil, values...))
 			var m amqp.Message
 			require.NoError(t, m.Decode(b))
 			require.Equal(t, "body", string(m.Payload(nil)))
@@ -321,6 +321,25 @@ func TestMalformedMessages(t *testing.T) {
 	assert.Equal(t, amqp.Descriptor(0), m.BodyKind)
 }
 
+// Properties of its own take the place of the template's, whatever comes before and after them.
+func TestPropertiesOfTemplate(t *testing.T) {
+	own := amqp.Properties{
+		MessageID: amqp.AppendStr(nil, "1-2"), To: []byte("service"), ReplyTo: []byte("replies"),
+		CorrelationID: amqp.AppendStr(nil, "1-2"), GroupID: []byte("key-2"),
+	}
+	for _, before := range []amqp.Properties{{}, {GroupID: []byte("key-1")}} {
+		c := amqp.Content{Properties: before, TimeKey: "time", IDKey: "id", Body: []byte("body")}
+		c.Application = []amqp.Property{{Key: "color", Value: "red"}}
+		tmpl := musttest.Get(amqp.NewTemplate(&c))(t)
+		section := own.AppendSection(nil)
+		got := tmpl.Append([]byte("before"), 7, []byte("id"), "", section)
+		require.Len(t, got, len("before")+tmpl.Size(2, section))
+		c.Properties = own
+		want := musttest.Get(amqp.NewTemplate(&c))(t).Append([]byte("before"), 7, []byte("id"), "", nil)
+		require.Equal(t, want, got)
+	}
+}
+
 // A group takes the place of the template's, behind whatever comes before the message.
 func TestGroupOfTemplate(t *testing.T) {
 	for _, c := range []*amqp.Content{
@@ -328,10 +347,10 @@ func TestGroupOfTemplate(t *testing.T) {
 		{Properties: amqp.Properties{To: []byte("key-1"), GroupID: []byte("key-1")}, IDKey: "key-1", Text: true},
 	} {
 		tmpl := musttest.Get(amqp.NewTemplate(c))(t)
-		require.Equal(t, tmpl.Append(nil, 7, []byte("id"), ""), tmpl.Append(nil, 7, []byte("id"), "key-1"))
-		got := tmpl.Append([]byte("before"), 7, []byte("id"), "key-2")
+		require.Equal(t, tmpl.Append(nil, 7, []byte("id"), "", nil), tmpl.Append(nil, 7, []byte("id"), "key-1", nil))
+		got := tmpl.Append([]byte("before"), 7, []byte("id"), "key-2", nil)
 		c.Properties.GroupID = []byte("key-2")
-		want := musttest.Get(amqp.NewTemplate(c))(t).Append([]byte("before"), 7, []byte("id"), "")
+		want := musttest.Get(amqp.NewTemplate(c))(t).Append([]byte("before"), 7, []byte("id"), "", nil)
 		require.Equal(t, want, got)
 	}
 }

@@ -47,6 +47,8 @@ type Template struct {
 	timeAt  int      // where the 8 bytes of the time are in head; 0: there is none
 	idKey   []byte   // encoded; nil: there is none
 	varying [][]byte // the keys, encoded
+	// The section properties is head[propertiesAt:propertiesEnd].
+	propertiesAt, propertiesEnd int
 }
 
 // NewTemplate encodes a message. It fails with [ErrEncode] if a property has a value of another type.
@@ -65,7 +67,9 @@ func NewTemplate(c *Content) (*Template, error) {
 		}
 		EndCompound(b, at, 2*len(c.Annotations))
 	}
+	t.propertiesAt = len(b)
 	b = c.Properties.AppendSection(b)
+	t.propertiesEnd = len(b)
 	t.groupAt = len(b) - len(c.Properties.GroupID) // the last property
 	if len(c.Application)+len(c.Varying) > 0 || c.TimeKey != "" || c.IDKey != "" {
 		b = AppendDescriptor(b, DescApplicationProperties)
@@ -102,9 +106,13 @@ func NewTemplate(c *Content) (*Template, error) {
 	return t, nil
 }
 
-// Size returns the largest number of bytes of a message with an ID of n bytes, or without an ID if n is 0.
-func (t *Template) Size(n int, values ...[]byte) int {
+// Size returns the largest number of bytes of a message with an ID of n bytes, or without an ID if n is 0, and with
+// properties of its own, unless these are nil; see [Template.Append].
+func (t *Template) Size(n int, properties []byte, values ...[]byte) int {
 	size := len(t.head) + len(t.tail) + len(t.body)
+	if properties != nil {
+		size += len(properties) - (t.propertiesEnd - t.propertiesAt)
+	}
 	for i, v := range values {
 		size += len(t.varying[i]) + 5 + len(v)
 	}
@@ -119,12 +127,20 @@ func (t *Template) Size(n int, values ...[]byte) int {
 }
 
 // Append appends a message with a time, in the unit that its readers expect, and an ID; an empty one is left out. A
-// group, unless it is empty, replaces that of the template, which is as long. Each property that varies has a value.
-// Append allocates only if b has not [Template.Size] bytes left.
-func (t *Template) Append(b []byte, time int64, id []byte, group string, values ...[]byte) []byte {
+// group, unless it is empty, replaces that of the template, which is as long. An encoded section properties, unless it
+// is nil, replaces that of the template. Each property that varies has a value. Append allocates only if b has not
+// [Template.Size] bytes left.
+func (t *Template) Append(
+	b []byte, time int64, id []byte, group string, properties []byte, values ...[]byte,
+) []byte {
 	at := len(b)
-	b = append(b, t.head...)
-	copy(b[at+t.groupAt:], group)
+	if properties == nil {
+		b = append(b, t.head...)
+		copy(b[at+t.groupAt:], group)
+	} else {
+		b = append(append(append(b, t.head[:t.propertiesAt]...), properties...), t.head[t.propertiesEnd:]...)
+		at += len(properties) - (t.propertiesEnd - t.propertiesAt)
+	}
 	if t.timeAt > 0 {
 		binary.BigEndian.PutUint64(b[at+t.timeAt:], uint64(time))
 	}

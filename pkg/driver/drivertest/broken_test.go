@@ -24,6 +24,7 @@ type broken struct {
 	run      func(*consumer, context.Context, deliver) error
 	closeC   func(*consumer, context.Context) error
 	deliver  func(c *consumer, d *driver.Delivery, next deliver) driver.Verdict
+	address  func(*consumer) string
 	probe    func(*consumer, context.Context) error
 	host     func(string) string
 	waits    func(driver.Waits) driver.Waits
@@ -262,6 +263,13 @@ func (c *consumer) Probe(ctx context.Context) error {
 }
 
 func (c *consumer) Host() string { return c.d.changeHost(c.Consumer) }
+
+func (c *consumer) Address() string {
+	if c.d.address != nil {
+		return c.d.address(c)
+	}
+	return c.Consumer.(driver.Addressed).Address()
+}
 
 func (c *consumer) Waits() driver.Waits { return c.d.changeWaits(c.Consumer.(driver.Waiter).Waits()) }
 

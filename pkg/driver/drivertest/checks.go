@@ -184,6 +184,11 @@ func moving() []check {
 		{name: "Delay", once: true, on: onBoth, feature: Delay, run: testDelay},
 		{name: "Text", on: onBoth, feature: Text, run: testText},
 
+		// replies.go
+		{name: "Reply", on: onBoth, feature: RequestReply, run: func(e *env) { testReplies(e, false) }},
+		{name: "Reply/Dynamic", on: onBoth, feature: DynamicReply, run: func(e *env) { testReplies(e, true) }},
+		{name: "Reply/Again", on: onBoth, feature: DynamicReply, run: testRepliesAgain},
+
 		// transactions.go
 		{name: "Transactions/Send", on: onBoth, feature: Transactions, run: testTransactedSend},
 		{name: "Transactions/Close", on: onBoth, feature: Transactions, run: testTransactedClose},

@@ -29,6 +29,8 @@ const (
 	Delay               Feature = "Delay"
 	Text                Feature = "Text"
 	Redelivered         Feature = "Redelivered"
+	RequestReply        Feature = "RequestReply"
+	DynamicReply        Feature = "DynamicReply"
 )
 
 // On returns the feature of one kind of destination, for [Config.Lacks].

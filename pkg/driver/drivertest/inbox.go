@@ -19,6 +19,8 @@ type received struct {
 	id          driver.ID
 	body        []byte
 	redelivered bool
+	// of a request or reply
+	replyTo, replyID, correlation string
 }
 
 // inbox is a consumer with the messages that it received.
@@ -89,6 +91,7 @@ func (b *inbox) run() *inbox {
 
 func (b *inbox) deliver(d *driver.Delivery) driver.Verdict {
 	now := received{stamp: d.Time, id: d.ID, body: bytes.Clone(d.Body), redelivered: d.Redelivered}
+	now.replyTo, now.replyID, now.correlation = string(d.ReplyTo), string(d.ReplyID()), string(d.Correlation)
 	b.mu.Lock()
 	switch {
 	case b.busy > 0:
@@ -112,7 +115,8 @@ func (b *inbox) deliver(d *driver.Delivery) driver.Verdict {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if d.Time != now.stamp || d.ID != now.id || !bytes.Equal(d.Body, now.body) {
+	if string(d.ReplyTo) != now.replyTo || string(d.ReplyID()) != now.replyID ||
+		d.Time != now.stamp || d.ID != now.id || !bytes.Equal(d.Body, now.body) {
 		b.complain("a message changed while deliver was running")
 	}
 	b.busy--

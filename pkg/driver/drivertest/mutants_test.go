@@ -31,7 +31,7 @@ type mutant struct {
 // mutants is the table: by theme, as the checks are.
 func mutants() []mutant {
 	return slices.Concat(sendingMutants(), destinationMutants(), receivingMutants(), headerMutants(), transactionMutants(),
-		lifecycleMutants(), faultMutants(), optionalMutants(), refusalMutants())
+		lifecycleMutants(), faultMutants(), replyMutants(), optionalMutants(), refusalMutants())
 }
 
 // on runs a check on a driver inside a bubble, where time costs nothing and hangs are found at once.

@@ -106,6 +106,8 @@ func asks() map[Feature]func(*env, refusal) {
 		Priority:          variant(func(v *driver.Variant) { v.Priority = 7 }),
 		Group:             variant(func(v *driver.Variant) { v.Group = "group-1" }),
 		Properties:        variant(func(v *driver.Variant) { v.Properties = property }),
+		RequestReply:      producer(func(s *driver.ProducerSpec) { s.Anonymous = true }),
+		DynamicReply:      consumer(func(s *driver.ConsumerSpec) { s.Dynamic, s.Correlated = true, true }),
 		Text:              variant(func(v *driver.Variant) { v.Text = true }),
 	}
 }

@@ -175,6 +175,7 @@ func (d *limitedDriver) Producer(ctx context.Context, s driver.ProducerSpec, don
 	asked := map[string]bool{
 		s.Destination.Kind.String(): !has.Exists, "persistence": s.Persistent && !has.Persistent, "TTL": s.TTL > 0 && !has.TTL,
 		"transaction": s.CommitInterval > 0 && !has.Transactions, "delay": s.Delay > 0 && !has.Delay,
+		"request": (s.Requests || s.Anonymous) && !has.RequestReply,
 	}
 	for _, v := range s.Variants {
 		asked["priority"] = asked["priority"] || v.Priority >= 0 && !has.Priority
@@ -196,6 +197,7 @@ func (d *limitedDriver) Consumer(ctx context.Context, s driver.ConsumerSpec) (dr
 		"transaction": s.TransactionSize > 0 && !has.TransactedReceive, "credit": s.Credit > 0 && !has.Credit,
 		"reject":  s.Failing == driver.Reject && !has.Reject,
 		"release": s.Failing == driver.Release && !has.Release,
+		"dynamic": s.Dynamic && !has.DynamicReply,
 	})
 	if err != nil {
 		return nil, err
