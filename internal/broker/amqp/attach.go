@@ -78,9 +78,12 @@ func (l *inLink) open(t *wire.Terminus) (refused *wire.Error) {
 	case t.Kind == wire.DescCoordinator:
 		l.coordinator = true
 	case t.Dynamic:
-		return failDynamic()
-	case t.Address.V == "":
+		l.own, refused = l.s.temporary(t)
+		l.dest = l.own
+	case t.Kind != wire.DescTarget:
 		return failAddress()
+	case t.Address.V == "":
+		l.anonymous = true
 	default:
 		addr := addressOf(t)
 		var err error
@@ -88,7 +91,21 @@ func (l *inLink) open(t *wire.Terminus) (refused *wire.Error) {
 			return cannotOpen(addr, err)
 		}
 	}
-	return nil
+	return refused
+}
+
+// temporary creates the temporary destination of a dynamic terminus, and sets the address of t to it.
+func (s *session) temporary(t *wire.Terminus) (*store.Destination, *wire.Error) {
+	kind := driver.Queue
+	if hasCapability(t, capTemporaryTopic) {
+		kind = driver.Topic
+	}
+	d, err := s.c.srv.Store.Temporary(kind)
+	if err != nil {
+		return nil, cannotOpen(driver.Destination{Kind: kind}, err)
+	}
+	t.Address = wire.Some(d.Address().Name)
+	return d, nil
 }
 
 // attachOut attaches a link of a receiving peer.
@@ -102,6 +119,7 @@ func (s *session) attachOut(a *wire.Attach) error {
 	refused := l.open(a)
 	s.out[a.Handle] = l
 	if refused != nil {
+		l.deleteOwn()
 		a.Source = wire.Terminus{}
 		l.detached, l.closed = true, true
 	}
@@ -115,10 +133,13 @@ func (s *session) attachOut(a *wire.Attach) error {
 // open opens the link's source, and sets the source of a to it.
 func (l *outLink) open(a *wire.Attach) (refused *wire.Error) {
 	t := &a.Source
+	if t.Dynamic {
+		if l.own, refused = l.s.temporary(t); refused != nil {
+			return refused
+		}
+	}
 	addr := addressOf(t)
 	switch {
-	case t.Dynamic:
-		return failDynamic()
 	case t.Kind != wire.DescSource || t.Address.V == "":
 		return failAddress()
 	case t.DistributionMode == wire.DistributionCopy && addr.Kind == driver.Queue:
@@ -143,9 +164,10 @@ func (l *outLink) open(a *wire.Attach) (refused *wire.Error) {
 
 // Capabilities of a terminus.
 const (
-	capTopic  = "topic"
-	capShared = "shared"
-	capGlobal = "global"
+	capTopic          = "topic"
+	capTemporaryTopic = "temporary-topic"
+	capShared         = "shared"
+	capGlobal         = "global"
 )
 
 func hasCapability(t *wire.Terminus, capability string) bool {
@@ -158,7 +180,7 @@ func addressOf(t *wire.Terminus) driver.Destination {
 		return a
 	}
 	a := driver.Destination{Name: t.Address.V}
-	if hasCapability(t, capTopic) {
+	if hasCapability(t, capTopic) || hasCapability(t, capTemporaryTopic) {
 		a.Kind = driver.Topic
 	}
 	return a

@@ -296,6 +296,8 @@ func cannotOpen(a driver.Destination, err error) *wire.Error {
 	switch {
 	case errors.Is(err, store.ErrLongName):
 		condition = wire.CondInvalidField
+	case errors.Is(err, store.ErrGone):
+		condition = wire.CondNotFound
 	case errors.Is(err, store.ErrInUse):
 		condition = wire.CondResourceLocked
 	}
@@ -312,10 +314,6 @@ func failHandle(handle uint32) *wire.Error {
 
 func failTransaction() *wire.Error {
 	return fail(wire.CondUnknownTxn, "there is no such transaction")
-}
-
-func failDynamic() *wire.Error {
-	return fail(wire.CondNotImplemented, "temporary destinations are not supported")
 }
 
 // failCommit is a failure to commit. Its condition must be a transaction error (Transactions, section 4.3); cause is
@@ -445,7 +443,7 @@ func (c *conn) appendOpen(b []byte) []byte {
 	wire.EndCompound(props, 0, 4)
 	o := wire.Open{
 		ContainerID: "perfmq", MaxFrameSize: wire.Some[uint32](ourMaxFrame), ChannelMax: wire.Some[uint16](ourChannelMax),
-		OfferedCapabilities: []string{"SHARED-SUBS", "DELAYED_DELIVERY"}, Properties: props,
+		OfferedCapabilities: []string{"SHARED-SUBS", "DELAYED_DELIVERY", "ANONYMOUS-RELAY"}, Properties: props,
 		IdleTimeout: uint32(max(1, min(c.srv.IdleTimeout.Milliseconds()/2, 1<<31))), //nolint:gosec // bounded
 	}
 	return o.AppendFrame(b)

@@ -50,6 +50,29 @@ func TestConvert(t *testing.T) {
 	}
 }
 
+// TestAddressing: IDs of all types survive the way over another protocol.
+func TestAddressing(t *testing.T) {
+	uuid := append([]byte{wire.CodeUUID}, make([]byte, 16)...)
+	for text, id := range map[string][]byte{
+		"text":                                  wire.AppendStr(nil, "text"),
+		"amqp-id:5307":                          wire.AppendUlong(nil, 7),
+		"amqp-id:a00100":                        wire.AppendBinary(nil, []byte{0}),
+		"amqp-id:98" + strings.Repeat("00", 16): uuid,
+		"amqp-id:":                              wire.AppendStr(nil, "amqp-id:"),
+		"amqp-id:5307ff":                        wire.AppendStr(nil, "amqp-id:5307ff"),
+		"":                                      nil,
+	} {
+		a := store.Addressing{MessageID: text, CorrelationID: text, ReplyTo: "R"}
+		var n message
+		require.NoError(t, n.read(encoded(&store.Message{Content: storetest.Content{Address: a}}), ""))
+		var p wire.Properties
+		require.NoError(t, p.Decode(n.properties))
+		assert.Equal(t, id, p.MessageID, text)
+		assert.Equal(t, id, p.CorrelationID, text)
+		assert.Equal(t, a, n.Addressing(), text)
+	}
+}
+
 // TestBodies: how bodies of all kinds are shown to other protocols, and replaced.
 func TestBodies(t *testing.T) {
 	section := func(d wire.Descriptor, value []byte) []byte { return append(wire.AppendDescriptor(nil, d), value...) }

@@ -27,7 +27,9 @@
 // # Addresses
 //
 // A prefix (queue://, topic://, /queue/, /topic/) gives the kind of an address, else a capability of the terminus
-// (queue, topic); the default is a queue.
+// (queue, topic, temporary-topic); the default is a queue. A dynamic source or target is a temporary destination, which
+// is deleted with its link. Over a link without a target address each message names its destination in the property to
+// (Anonymous Terminus for Message Routing, version 1.0), without a kind also a topic, if there is no such queue.
 //
 // # Subscriptions
 //
@@ -37,8 +39,8 @@
 //
 // # Not supported
 //
-// Browsing (distribution mode copy) and temporary destinations (dynamic) are refused. The filter no-local is ignored
-// and not echoed. Modified with undeliverable-here drops the message, as rejected does; its annotations are ignored.
+// Browsing (distribution mode copy) is refused. The filter no-local is ignored and not echoed. Modified with
+// undeliverable-here drops the message, as rejected does; its annotations are ignored.
 // Links are not resumed: unsettled deliveries of an ended link are delivered again. Transactions hold sends and
 // settlements, but not acquisitions.
 package amqp

@@ -230,9 +230,6 @@ func TestConformance(t *testing.T) {
 			return brokertest.InspectAMQP(t, "amqp://"+r.addr, true, dest.Kind, dest.Name, false)
 		},
 	}
-	cfg.Lacks = map[drivertest.Feature]string{
-		drivertest.RequestReply: "it has no links without an address", drivertest.DynamicReply: "it has no dynamic queues",
-	}
 	storetest.Configure(&cfg, r.store)
 	drivertest.Run(t, cfg)
 }

@@ -22,7 +22,9 @@ type inLink struct {
 	s           *session
 	handle      uint32
 	coordinator bool
-	dest        *store.Destination // nil: of a coordinator
+	anonymous   bool               // each message names its destination
+	dest        *store.Destination // nil: of a coordinator; if anonymous, of the last message
+	own         *store.Destination // the temporary one of the link
 	source      uint64
 	group       string // of the last message
 
@@ -127,6 +129,12 @@ func (l *inLink) complete(n *message, b []byte) error {
 	if l.coordinator {
 		return l.coordinate(n)
 	}
+	if l.anonymous {
+		if refused := l.address(n); refused != nil {
+			l.reject(refused)
+			return nil
+		}
+	}
 	if state.Transactional {
 		return l.sendInTxn(state.TxnID, &n.Message)
 	}
@@ -137,6 +145,21 @@ func (l *inLink) complete(n *message, b []byte) error {
 		l.reject(fail(wire.CondResourceLimit, "%s", l.dest.WhyFull()))
 	case store.Withheld:
 	}
+	return nil
+}
+
+// address opens the destination of a message over a link without one.
+func (l *inLink) address(n *message) *wire.Error {
+	to := n.to()
+	if to == "" {
+		return fail(wire.CondPrecondition, "a message over a link without an address needs the property to")
+	}
+	addr := l.s.c.srv.Store.Resolve(to)
+	d, err := l.s.c.srv.Store.Open(addr)
+	if err != nil {
+		return cannotOpen(addr, err)
+	}
+	l.dest = d
 	return nil
 }
 
@@ -233,10 +256,13 @@ func (l *inLink) detach(f *wire.Error) {
 	l.s.detach(l.handle, true, f)
 }
 
-// end ends the link's delivery and transactions.
+// end ends the link's delivery, transactions and temporary destination.
 func (l *inLink) end() {
 	l.dropPartial()
 	l.gone = true
+	if l.own != nil {
+		l.own.Delete()
+	}
 	if l.coordinator {
 		l.endCoordinator()
 	}

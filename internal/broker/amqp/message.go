@@ -1,7 +1,9 @@
 package amqp
 
 import (
+	"encoding/hex"
 	"errors"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -60,7 +62,7 @@ func (n *message) read(b []byte, group string) error {
 		}
 	}
 	if m.Properties != nil {
-		return n.addressing(m.Properties, group)
+		return n.readProperties(m.Properties, group)
 	}
 	return nil
 }
@@ -68,8 +70,8 @@ func (n *message) read(b []byte, group string) error {
 // errNoBody is the error of a message without any section from the message annotations on.
 var errNoBody = errors.New("a message without a body")
 
-// addressing reads absolute-expiry-time and group-id of the properties (Messaging, section 3.2.4).
-func (n *message) addressing(properties []byte, group string) error {
+// readProperties reads absolute-expiry-time and group-id (Messaging, section 3.2.4).
+func (n *message) readProperties(properties []byte, group string) error {
 	d := wire.NewDecoder(properties)
 	p, _ := d.List()
 	for range 8 { // message-id, user-id, to, subject, reply-to, correlation-id, content-type, content-encoding
@@ -169,10 +171,61 @@ func (n *message) Property(key string) any {
 	return d.Scalar()
 }
 
+// Addressing implements [store.Content].
+func (n *message) Addressing() store.Addressing {
+	var p wire.Properties
+	_ = p.Decode(n.properties) // what cannot be read is left out
+	return store.Addressing{
+		MessageID: idText(p.MessageID), CorrelationID: idText(p.CorrelationID), ReplyTo: string(p.ReplyTo),
+	}
+}
+
+// to returns the property to.
+func (n *message) to() string {
+	var p wire.Properties
+	_ = p.Decode(n.properties)
+	return string(p.To)
+}
+
+// idPrefix begins the text of an ID that is no string: its encoding in hexadecimal digits follows.
+const idPrefix = "amqp-id:"
+
+// idText returns an encoded ID as text.
+func idText(id []byte) string {
+	switch d := wire.NewDecoder(id); d.Peek() {
+	case wire.CodeStr8, wire.CodeStr32:
+		return string(d.Str())
+	}
+	if id == nil {
+		return ""
+	}
+	return idPrefix + hex.EncodeToString(id)
+}
+
+// idOf returns the ID of a text, encoded; nil for none. It reverses idText.
+func idOf(text string) []byte {
+	if text == "" {
+		return nil
+	}
+	if digits, ok := strings.CutPrefix(text, idPrefix); ok {
+		id, err := hex.DecodeString(digits)
+		if d := wire.NewDecoder(id); err == nil && wire.IsMessageID(&d) {
+			return id
+		}
+	}
+	return wire.AppendStr(nil, text)
+}
+
 // encoded encodes a message of another protocol, from the properties on.
 func encoded(m *store.Message) []byte {
-	body := m.Content.Body()
-	p := wire.Properties{AbsoluteExpiryTime: wire.Opt[int64]{V: m.Expires, OK: m.Expires != 0}}
+	body, a := m.Content.Body(), m.Content.Addressing()
+	p := wire.Properties{
+		MessageID: idOf(a.MessageID), ReplyTo: []byte(a.ReplyTo), CorrelationID: idOf(a.CorrelationID),
+		AbsoluteExpiryTime: wire.Opt[int64]{V: m.Expires, OK: m.Expires != 0},
+	}
+	if a.ReplyTo == "" {
+		p.ReplyTo = nil
+	}
 	if m.Group != "" {
 		p.GroupID = []byte(m.Group)
 	}

@@ -16,11 +16,12 @@ const takeBatch = 64
 type outLink struct {
 	s        *session
 	handle   uint32
-	queued   bool            // on the writer's list; under readyMu
-	consumer *store.Consumer // nil: a refused link
-	sub      *store.Queue    // of a durable subscription; the reader's
-	settled  bool            // deliveries are presettled
-	detached bool            // by us; the reader's
+	queued   bool               // on the writer's list; under readyMu
+	consumer *store.Consumer    // nil: a refused link
+	sub      *store.Queue       // of a durable subscription; the reader's
+	own      *store.Destination // the temporary one of the link; the reader's
+	settled  bool               // deliveries are presettled
+	detached bool               // by us; the reader's
 	closed   bool
 
 	count, limit uint32 // delivery-count, and delivery-count plus link-credit
@@ -221,6 +222,13 @@ func (l *outLink) end(failed, closing bool) {
 	}
 	if closing && l.sub != nil {
 		_ = l.sub.Remove() // of sharing links, the last one removes it
+	}
+	l.deleteOwn()
+}
+
+func (l *outLink) deleteOwn() {
+	if l.own != nil {
+		l.own.Delete()
 	}
 }
 

@@ -61,6 +61,7 @@ type conn struct {
 	members        map[member]bool
 	consumes       bool // has, or had, consumers
 	producerGroups map[string]bool
+	clientID       string // of the last heartbeat with producers
 
 	openPulls atomic.Int64 // unanswered ones
 
@@ -229,15 +230,16 @@ func (c *conn) flush() error {
 	return nil
 }
 
-// push sends a frame of our own.
-func (c *conn) push(build func(w *wire.Writer)) {
+// push sends a frame of our own. It returns false, and sends nothing, if the client does not read or has gone.
+func (c *conn) push(build func(w *wire.Writer)) (sent bool) {
 	c.forWriter(func() {
-		w := wire.Writer{B: c.out}
-		if len(c.out) < maxOut { // dropped for a client that does not read
+		if sent = len(c.out) < maxOut; sent {
+			w := wire.Writer{B: c.out}
 			build(&w)
+			c.out = w.B
 		}
-		c.out = w.B
 	})
+	return sent
 }
 
 // forWriter changes the output under the lock, unless the connection has ended, and wakes the writer.
@@ -290,6 +292,7 @@ func (c *conn) release() {
 	for name := range c.producerGroups {
 		c.removeProducer(name)
 	}
+	c.setClient("")
 	c.account.End()
 }
 
@@ -301,6 +304,8 @@ var handlers = map[int]func(*conn, *wire.Frame) error{
 	wire.ReqSendMessageV2:          (*conn).send,
 	wire.ReqSendBatchMessage:       (*conn).send,
 	wire.ReqPullMessage:            (*conn).pull,
+	wire.ReqSendReplyMessage:       (*conn).reply,
+	wire.ReqSendReplyMessageV2:     (*conn).reply,
 	wire.ReqHeartBeat:              (*conn).heartbeat,
 	wire.ReqUnregisterClient:       (*conn).unregister,
 	wire.ReqConsumerSendMsgBack:    (*conn).sendBack,

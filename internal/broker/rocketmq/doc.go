@@ -39,9 +39,16 @@
 // protocols do not see RocketMQ's own properties, but for TAGS and KEYS. They get bodies without zlib compression; LZ4
 // and ZSTD stay. Expired messages of other protocols are skipped; RocketMQ has no time to live.
 //
+// # Request and reply
+//
+// A reply (SEND_REPLY_MESSAGE) passes the faults as a message to topic://DefaultCluster_REPLY_TOPIC, and is pushed to
+// the requester's connection, which has sent a heartbeat with producers, without being stored. It is confirmed when it
+// is pushed, not when the client has answered. Responders of other protocols see that topic as reply-to, and the
+// client in the correlation ID; their requests have their address in place of the client.
+//
 // # Not supported
 //
-// Replicas, traces, POP and broadcasting consumers, request and reply, static topics, LMQ, dead letters of unanswered
+// Replicas, traces, POP and broadcasting consumers, static topics, LMQ, dead letters of unanswered
 // transactions (they are dropped), settings of groups, and IPv6 addresses in messages. Other requests are answered with
 // REQUEST_CODE_NOT_SUPPORTED.
 package rocketmq

@@ -151,6 +151,9 @@ func (c *conn) heartbeat(r *wire.Frame) error {
 			c.addProducer(p.Group)
 		}
 	}
+	if len(data.Producers) > 0 {
+		c.setClient(data.ClientID)
+	}
 	for i := range data.Consumers {
 		d := &data.Consumers[i]
 		g := c.s.makeGroup(d.Group)

@@ -78,7 +78,8 @@ func (m *message) Properties() (list []store.Property) {
 		var name, value []byte
 		switch name, value, rest = wire.CutProperty(rest); string(name) {
 		case "", wire.PropUniqueKey, wire.PropWait, wire.PropPrepared, wire.PropProducerGroup, wire.PropDelayLevel,
-			wire.PropTimerDelayMs, wire.PropRetryTopic, wire.PropOriginID, wire.PropShardingKey, "CLUSTER",
+			wire.PropTimerDelayMs, wire.PropRetryTopic, wire.PropOriginID, wire.PropShardingKey, wire.PropCluster,
+			wire.PropCorrelationID, wire.PropReplyTo, wire.PropReplyTTL, wire.PropMessageType, wire.PropPushReplyTime,
 			"MIN_OFFSET", "MAX_OFFSET", "REAL_TOPIC", "REAL_QID", "TRACE_ON", "MSG_REGION": // none, or RocketMQ's own
 		default:
 			list = append(list, store.Property{Key: string(name), Value: string(value)})
@@ -143,6 +144,7 @@ func convert(m *store.Message, topic string) *message {
 	if m.Group != "" {
 		add(wire.PropShardingKey, m.Group)
 	}
+	appendAddressing(m.Content.Addressing(), topic, add)
 	for _, p := range m.Content.Properties() {
 		add(p.Key, store.Text(p.Value))
 	}

@@ -41,13 +41,17 @@ func (h *sendHeader) header(r *wire.Frame) {
 	}
 }
 
-// applyProperties sets the message's group and delay from its properties. half means a half message.
+// applyProperties sets the message's group and delay from its properties, and names the cluster to responders. half
+// means a half message.
 func (m *message) applyProperties() (half bool) {
+	request := false
 	for rest := m.properties; len(rest) > 0; {
 		var name, value []byte
 		switch name, value, rest = wire.CutProperty(rest); string(name) {
 		case wire.PropPrepared:
 			half = string(value) == "true"
+		case wire.PropReplyTo:
+			request = true
 		case wire.PropShardingKey:
 			m.Group = string(value)
 		case wire.PropDelayLevel:
@@ -61,6 +65,9 @@ func (m *message) applyProperties() (half bool) {
 			}
 		}
 	}
+	if len(m.properties)+len(wire.PropCluster)+len(clusterName)+2 <= wire.MaxProperties && request {
+		m.properties = withProperties(m.properties, wire.PropCluster, clusterName)
+	}
 	return half
 }
 
@@ -68,10 +75,8 @@ func (m *message) applyProperties() (half bool) {
 func (c *conn) send(r *wire.Frame) error {
 	var h sendHeader
 	h.header(r)
-	if len(r.Body) > c.s.o.MaxMessage || len(h.properties) > wire.MaxProperties {
-		return c.refuse(r, wire.ResMessageIllegal,
-			"the message is illegal, maybe msg body or properties length not matched. msg body length limit "+
-				strconv.Itoa(c.s.o.MaxMessage)+"B, msg properties length limit 32KB.")
+	if c.tooLong(r, &h) {
+		return c.refuseLength(r)
 	}
 	t := c.topic
 	if t == nil || t.gone.Load() || t.name != string(h.topic) {
@@ -95,6 +100,17 @@ func (c *conn) send(r *wire.Frame) error {
 		return c.sendHalf(r, t, m)
 	}
 	return c.answerSend(r, t, m, t.dest.Send(&m.Message))
+}
+
+// tooLong reports whether a message exceeds a limit.
+func (c *conn) tooLong(r *wire.Frame, h *sendHeader) bool {
+	return len(r.Body) > c.s.o.MaxMessage || len(h.properties) > wire.MaxProperties
+}
+
+func (c *conn) refuseLength(r *wire.Frame) error {
+	return c.refuse(r, wire.ResMessageIllegal,
+		"the message is illegal, maybe msg body or properties length not matched. msg body length limit "+
+			strconv.Itoa(c.s.o.MaxMessage)+"B, msg properties length limit 32KB.")
 }
 
 // topicOf finds or creates the topic of a message.

@@ -39,6 +39,9 @@ type Stats struct {
 	Checks     uint64 // check-backs
 	OpenHalves int    // half messages neither committed nor rolled back
 	HeldPulls  int    // pulls that wait for messages
+
+	Replies        uint64 // pushed to requesters
+	DroppedReplies uint64 // their requesters had gone, or did not read
 }
 
 // Bounds of what clients can create.
@@ -60,6 +63,7 @@ type Server struct {
 	lastID    int64
 	groups    map[string]*group
 	producers map[string]map[*conn]bool
+	clients   map[string]*conn // with producers, by client ID
 
 	countMu sync.Mutex
 	counts  Stats // without OpenHalves
@@ -72,7 +76,7 @@ func New(s *store.Store, o Options) *Server {
 	o.TransactionCheck = cmp.Or(o.TransactionCheck, 6*time.Second)
 	srv := &Server{
 		store: s, o: o, limits: s.Config(), topics: map[string]*topic{}, byID: map[int64]*topic{},
-		groups: map[string]*group{}, producers: map[string]map[*conn]bool{},
+		groups: map[string]*group{}, producers: map[string]map[*conn]bool{}, clients: map[string]*conn{},
 	}
 	srv.tx.s, srv.tx.open, srv.tx.next = srv, map[int64]*half{}, 1
 	s.OnTight(srv.reclaim)

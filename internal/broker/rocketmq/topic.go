@@ -101,6 +101,13 @@ func (t *topic) free() {
 }
 
 func (t *topic) append(m *message, at int64) {
+	if t.name == replyTopic {
+		t.s.pushReply(m, at)
+		t.size.Add(-1)
+		t.bytes.Add(-m.weight())
+		t.s.store.Return(m.weight())
+		return
+	}
 	queues := *t.queues.Load()
 	i := m.queue
 	if i < 0 || i >= len(queues) {
@@ -283,14 +290,15 @@ func (c *conn) broker() wire.BrokerData {
 }
 
 // route handles GET_ROUTEINFO_BY_TOPIC: all queues are on this broker. It creates topics used by other protocols, and
-// retry topics: clients ask for those before they join the group, and again only half a minute later.
+// the topic for replies and retry topics: clients ask for the latter before they join the group, and again only half a
+// minute later.
 func (c *conn) route(r *wire.Frame) error {
 	name := string(r.Get("topic"))
 	queues := c.s.o.Queues
 	t := c.s.findTopic([]byte(name))
 	switch {
 	case t != nil:
-	case strings.HasPrefix(name, wire.RetryPrefix):
+	case strings.HasPrefix(name, wire.RetryPrefix), name == replyTopic:
 		t = c.s.makeTopic(name, 1)
 	case c.s.store.Find(driver.Destination{Kind: driver.Topic, Name: name}) != nil:
 		t = c.s.makeTopic(name, queues)

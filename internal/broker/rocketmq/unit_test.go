@@ -68,6 +68,28 @@ func TestConversion(t *testing.T) {
 	require.Zero(t, m.born, "a time in the queue is no part of B2C if the sender's time is unknown")
 }
 
+// TestAddressing: what responders and requesters of other protocols see, and what comes back from them.
+func TestAddressing(t *testing.T) {
+	property := func(m *message, name string) string { return string(wire.Property(m.properties, name)) }
+	request := &message{properties: withProperties(nil, wire.PropUniqueKey, "m", wire.PropCorrelationID, "c", wire.PropReplyTo, "1.2.3.4@5")}
+	a := request.Addressing()
+	require.Equal(t, store.Addressing{MessageID: "m", CorrelationID: "c@1.2.3.4@5", ReplyTo: "topic://DefaultCluster_REPLY_TOPIC"}, a)
+	reply := convert(&store.Message{Content: storetest.Content{Address: store.Addressing{CorrelationID: a.CorrelationID}}}, replyTopic)
+	require.Equal(t, [3]string{"c", "1.2.3.4@5", "reply"}, [3]string{
+		property(reply, wire.PropCorrelationID), property(reply, wire.PropReplyTo), property(reply, wire.PropMessageType),
+	})
+	require.Equal(t, store.Addressing{CorrelationID: "c"}, reply.Addressing())
+
+	for id, want := range map[string]string{"": "m", "c": "c"} {
+		asked := convert(&store.Message{Content: storetest.Content{Address: store.Addressing{MessageID: "m", CorrelationID: id, ReplyTo: "R"}}}, "T")
+		require.Equal(t, [4]string{"m", want, "R", "DefaultCluster"}, [4]string{
+			property(asked, wire.PropUniqueKey), property(asked, wire.PropCorrelationID), property(asked, wire.PropReplyTo),
+			property(asked, wire.PropCluster),
+		})
+		require.Empty(t, asked.Properties())
+	}
+}
+
 func TestTopicWithoutGroupsDropsTheOldest(t *testing.T) {
 	s := New(store.New(store.Config{Limit: 100}), Options{})
 	defer s.Close()

@@ -50,12 +50,15 @@ func TestForeign(t *testing.T) {
 			{Key: "y", Value: []byte{0, 1}},
 			{Key: "destination", Value: "no"},
 			{Key: "ack", Value: "no"},
-		}},
+			{Key: "reply-to", Value: "no"},
+		}, Address: store.Addressing{MessageID: "m:1", CorrelationID: "c:1", ReplyTo: "queue://R"}},
 		Priority: 6, Durable: true, Group: "g", Expires: 99,
 	}
 	const want = `content-length:1
 JMSXGroupID:g
 expires:99
+reply-to:queue\c//R
+correlation-id:c\c1
 priority:6
 persistent:true
 s:a\nb

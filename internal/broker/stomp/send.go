@@ -2,6 +2,7 @@ package stomp
 
 import (
 	"bytes"
+	"errors"
 	"strconv"
 	"time"
 
@@ -23,6 +24,10 @@ func (c *conn) send(f *wire.Received) error {
 	d, err := c.destination(s[destination])
 	if err != nil {
 		return err
+	}
+	if d == nil { // as in RabbitMQ: the responder is not to blame for a requester that has gone
+		c.reply(s[receipt])
+		return nil
 	}
 	if name := s[inTransaction]; name != nil {
 		if err := c.sendIn(name, d, &m.Message); err != nil {
@@ -82,6 +87,12 @@ func (c *conn) build(f *wire.Received, s *sendHeaders) (*message, error) {
 	c.headers = c.headers[:0]
 	for _, h := range f.Headers {
 		what := headerOf(h.Key)
+		if what == replyTo && bytes.HasPrefix(h.Value, []byte(temporaryPrefix)) {
+			var err error
+			if h.Value, err = c.replyAddress(h.Value); err != nil {
+				return nil, err
+			}
+		}
 		if s[what] == nil {
 			s[what] = h.Value
 		}
@@ -156,17 +167,25 @@ func address(name string) (driver.Destination, error) {
 // maxKnown bounds conn.known.
 const maxKnown = 1000
 
-// destination returns the destination of a SEND frame.
+// destination returns the destination of a SEND frame; nil for a temporary one that is no more.
 func (c *conn) destination(name []byte) (*store.Destination, error) {
 	if d := c.known[string(name)]; d != nil {
 		return d, nil
 	}
 	plain, _ := wire.Unescape(name)
-	a, err := address(string(plain))
-	if err != nil {
+	a := c.server.Store.Resolve(string(plain))
+	if a.Name == "" {
+		return nil, missing("destination")
+	}
+	if t, err := c.temporary(string(plain)); err != nil {
 		return nil, err
+	} else if t != nil {
+		return t.Destination, nil
 	}
 	d, err := c.server.Store.Open(a)
+	if errors.Is(err, store.ErrGone) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, cannotOpen(a, err)
 	}
@@ -187,6 +206,8 @@ const (
 	priority
 	expires
 	group
+	replyTo
+	correlation
 	// Headers of the frame and for the broker, not passed on.
 	destination
 	receipt
@@ -207,6 +228,10 @@ func headerOf[T string | []byte](key T) header {
 		return expires
 	case "JMSXGroupID":
 		return group
+	case "reply-to":
+		return replyTo
+	case "correlation-id":
+		return correlation
 	case "destination":
 		return destination
 	case "receipt":
@@ -274,6 +299,20 @@ func (c *message) Property(name string) (found any) {
 
 func (c *message) Text() bool { return c.plain }
 
+// Addressing implements [store.Content].
+func (c *message) Addressing() (a store.Addressing) {
+	c.each(func(key, value []byte) bool {
+		switch header := headerOf(key); {
+		case header == replyTo && a.ReplyTo == "":
+			a.ReplyTo = string(value)
+		case header == correlation && a.CorrelationID == "":
+			a.CorrelationID = string(value)
+		}
+		return true
+	})
+	return a
+}
+
 func (c *message) Properties() (list []store.Property) {
 	c.each(func(key, value []byte) bool {
 		if headerOf(key) == property && store.Lookup(list, string(key)) == nil {
@@ -303,6 +342,13 @@ func appendForeign(b []byte, m *store.Message) []byte {
 	}
 	if m.Expires != 0 {
 		b = wire.AppendHeader(b, "expires", strconv.FormatInt(m.Expires, 10))
+	}
+	a := m.Content.Addressing()
+	if a.ReplyTo != "" {
+		b = wire.AppendHeader(b, "reply-to", a.ReplyTo)
+	}
+	if a.CorrelationID != "" {
+		b = wire.AppendHeader(b, "correlation-id", a.CorrelationID)
 	}
 	b = wire.AppendHeader(b, "priority", strconv.Itoa(int(m.Priority)))
 	b = wire.AppendHeader(b, "persistent", strconv.FormatBool(m.Durable))

@@ -58,6 +58,7 @@ type conn struct {
 	byID         map[string]*subscription
 	serial       uint64 // of the next subscription
 	txs          map[string]*transaction
+	temporaries  map[string]*temporary // by the client's names; nil: there are none
 
 	gate store.Gate
 
@@ -106,7 +107,7 @@ func (s Server) Serve(nc net.Conn) {
 func (c *conn) release() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.in, c.known, c.subs, c.byID, c.txs = nil, nil, nil, nil, nil
+	c.in, c.known, c.subs, c.byID, c.txs, c.temporaries = nil, nil, nil, nil, nil, nil
 	c.headers, c.replies, c.out, c.ready, c.buf, c.active = nil, nil, nil, nil, nil, nil
 	c.account.End()
 }
@@ -154,6 +155,7 @@ func (c *conn) end(err error) (linger bool) {
 	for _, s := range c.subs {
 		s.close(!c.disconnected) // without DISCONNECT, the client may have processed unacknowledged messages
 	}
+	c.deleteTemporaries()
 	_ = c.net.SetWriteDeadline(time.Now().Add(closeTimeout))
 	c.mu.Lock()
 	c.closing = true

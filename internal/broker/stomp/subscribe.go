@@ -35,9 +35,11 @@ type subscription struct {
 	mode     uint8
 	limit    int64 // of unacknowledged messages
 	consumer *store.Consumer
+	// temporary is set for a temporary queue of the client.
+	temporary *temporary
 
-	head   []byte      // of a MESSAGE frame up to the number of the delivery
-	ack    []byte      // the ack header up to that, if there is one
+	head   []byte      // of a MESSAGE frame up to the message ID
+	name   []byte      // the message ID up to the number of the delivery
 	ready  atomic.Bool // in conn.ready
 	active bool        // in conn.active
 	size   int         // of the last body, in bytes
@@ -62,6 +64,14 @@ func (c *conn) subscribe(f *wire.Received) error {
 	if err != nil {
 		return err
 	}
+	if s.temporary, err = c.temporary(destination); err != nil {
+		return err
+	}
+	if t := s.temporary; t != nil {
+		if a = t.Address(); t.implied != nil {
+			c.drop(t.implied)
+		}
+	}
 	switch {
 	case f.Get("id") == nil:
 		return missing("id")
@@ -77,14 +87,34 @@ func (c *conn) subscribe(f *wire.Received) error {
 	if s.consumer, err = s.attach(f, a); err != nil {
 		return err
 	}
-	c.serial++
-	c.subs[s.serial], c.byID[s.id] = s, s
+	if s.temporary != nil {
+		s.temporary.subscribed++
+	}
+	c.enlist(s)
 	c.reply(f.Get("receipt")) // before the first message
 	if err := c.flush(); err != nil {
 		return err
 	}
 	s.notify()
 	return nil
+}
+
+// enlist adds a subscription to those of the connection.
+func (c *conn) enlist(s *subscription) {
+	c.serial++
+	c.subs[s.serial], c.byID[s.id] = s, s
+}
+
+// drop ends a subscription on request of the client.
+func (c *conn) drop(s *subscription) {
+	delete(c.byID, s.id)
+	delete(c.subs, s.serial)
+	if t := s.temporary; t != nil && t.implied == s {
+		t.implied = nil
+	} else if t != nil {
+		t.subscribed--
+	}
+	s.close(false)
 }
 
 // configure sets the ack mode and the limit of unacknowledged messages.
@@ -116,10 +146,7 @@ func (s *subscription) prepare(destination string, id []byte) {
 	b = append(append(append(b, "subscription:"...), id...), '\n')
 	name := strconv.AppendUint(nil, s.conn.source, 10)
 	name = append(strconv.AppendUint(append(name, '-'), s.serial, 10), '-')
-	s.head = append(append(b, "message-id:"...), name...)
-	if s.mode != modeAuto {
-		s.ack = append([]byte("\nack:"), name...)
-	}
+	s.head, s.name = append(b, "message-id:"...), name
 }
 
 // attach creates the consumer.
@@ -181,9 +208,7 @@ func (c *conn) unsubscribe(f *wire.Received) error {
 	id := c.text(f, "id")
 	s := c.byID[id]
 	if s != nil {
-		delete(c.byID, id)
-		delete(c.subs, s.serial)
-		s.close(false)
+		c.drop(s)
 	}
 	durable, shared := c.subscriptionNames(f)
 	switch {

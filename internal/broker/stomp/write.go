@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 )
 
 const (
@@ -137,9 +138,14 @@ func (s *subscription) credit() int {
 
 // append appends a MESSAGE frame.
 func (s *subscription) append(b []byte, d *store.Delivery) []byte {
-	b = strconv.AppendUint(append(b, s.head...), d.ID, 10)
-	if s.ack != nil {
-		b = strconv.AppendUint(append(b, s.ack...), d.ID, 10)
+	b = append(b, s.head...)
+	if id := foreignID(d.Message); id != "" {
+		b = wire.AppendEscaped(b, id)
+	} else {
+		b = strconv.AppendUint(append(b, s.name...), d.ID, 10)
+	}
+	if s.mode != modeAuto {
+		b = strconv.AppendUint(append(append(b, "\nack:"...), s.name...), d.ID, 10)
 	}
 	if d.Attempts > 0 {
 		b = append(b, "\nredelivered:true"...)
@@ -147,4 +153,12 @@ func (s *subscription) append(b []byte, d *store.Delivery) []byte {
 	b = appendHead(append(b, '\n'), d.Message)
 	b = append(append(b, '\n'), d.Message.Content.Body()...)
 	return append(b, 0)
+}
+
+// foreignID returns the message ID that the client of another protocol has chosen, or an empty text.
+func foreignID(m *store.Message) string {
+	if _, ok := m.Content.(*message); ok {
+		return ""
+	}
+	return m.Content.Addressing().MessageID
 }

@@ -378,6 +378,15 @@ type Content interface {
 	Property(key string) any
 	// WithBody returns a copy with another body of the same length.
 	WithBody(body []byte) Content
+	// Addressing returns IDs and the address for replies.
+	Addressing() Addressing
+}
+
+// Addressing is what relates messages to each other. Each text may be empty.
+type Addressing struct {
+	MessageID, CorrelationID string
+	// ReplyTo is an address as [ParseAddress] reads it.
+	ReplyTo string
 }
 
 // Property is one application property.

@@ -18,6 +18,7 @@ func (t text) Body() []byte                 { return t }
 func (t text) Text() bool                   { return false }
 func (t text) Properties() []Property       { return nil }
 func (t text) Property(string) any          { return nil }
+func (t text) Addressing() Addressing       { return Addressing{} }
 func (t text) WithBody(body []byte) Content { return text(body) }
 
 const normalPriority = 4

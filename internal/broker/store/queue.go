@@ -418,7 +418,9 @@ func (q *Queue) Remove() error {
 func (q *Queue) drop() {
 	subs := slices.DeleteFunc(slices.Clone(*q.dest.subs.Load()), func(x Sink) bool { return x == q })
 	q.dest.subs.Store(&subs)
-	q.end()
+	if q.end() {
+		q.dest.store.Return(q.ownSize())
+	}
 }
 
 // ownSize is the accounted memory of a subscription without its messages, in bytes.
@@ -426,22 +428,20 @@ func (q *Queue) ownSize() int64 {
 	return subscriptionSize + int64(len(q.name)+len(q.selector))
 }
 
-// end deletes the messages of a subscription; it takes no more.
-func (q *Queue) end() {
+// end deletes the messages; the queue takes no more. It returns whether this is the first call.
+func (q *Queue) end() (first bool) {
 	q.mu.Lock()
-	again := q.gone
+	first = !q.gone
 	q.gone = true
 	n, bytes := q.sweep(nil)
 	q.mu.Unlock()
-	if !again {
-		q.dest.store.Return(q.ownSize())
-	}
 	q.delayed.Stop(func(e entry) {
 		n++
 		bytes += e.m.size()
 	})
 	q.shrink(n, bytes)
 	q.room.Notify()
+	return first
 }
 
 // Delayed holds items until they are due. It is safe for concurrent use.

@@ -30,6 +30,7 @@ package store
 
 import (
 	"cmp"
+	"crypto/rand"
 	"hash/maphash"
 	"math"
 	"slices"
@@ -77,6 +78,8 @@ type Store struct {
 
 	mu           sync.RWMutex
 	destinations map[driver.Destination]*Destination
+	temporary    int    // of destinations
+	deleted      Totals // counts of deleted destinations, without Destinations and Queues
 }
 
 // New returns an empty store.
@@ -99,7 +102,7 @@ func (s *Store) NewSource() uint64 { return s.sources.Add(1) }
 // OnDrop sets the function that breaks all connections, for [Faults.DropEvery]. It is called on its own goroutine.
 func (s *Store) OnDrop(f func()) { s.onDrop.Store(&f) }
 
-// Open finds or creates a destination. It fails with [ErrNoMemory] or [ErrLongName].
+// Open finds or creates a destination. It fails with [ErrNoMemory], [ErrLongName] or [ErrGone].
 func (s *Store) Open(a driver.Destination) (*Destination, error) {
 	if d := s.Find(a); d != nil {
 		return d, nil
@@ -107,10 +110,23 @@ func (s *Store) Open(a driver.Destination) (*Destination, error) {
 	switch {
 	case len(a.Name) > maxName:
 		return nil, ErrLongName
+	case strings.HasPrefix(a.Name, temporaryPrefix):
+		return nil, ErrGone
 	case s.overfull():
 		return nil, ErrNoMemory
 	}
 	return s.Destination(a), nil
+}
+
+// Resolve returns the destination of a message that names it in an address: without a prefix, a topic of that name if
+// there is no such queue.
+func (s *Store) Resolve(address string) driver.Destination {
+	a, prefixed := ParseAddress(address)
+	topic := driver.Destination{Kind: driver.Topic, Name: a.Name}
+	if !prefixed && s.Find(a) == nil && s.Find(topic) != nil {
+		return topic
+	}
+	return a
 }
 
 // ownSize is the accounted memory of a destination without its messages, in bytes.
@@ -134,6 +150,58 @@ func (s *Store) Destination(a driver.Destination) *Destination {
 	return d
 }
 
+const (
+	// temporaryPrefix begins the names of temporary destinations. Only the broker chooses such names.
+	temporaryPrefix = "perfmq.temporary."
+	// maxTemporary bounds the temporary destinations of all clients.
+	maxTemporary = 1 << 17
+)
+
+// Temporary creates a destination with a name of its own, which lasts until [Destination.Delete]. It fails with
+// [ErrNoMemory] or [ErrTemporaries].
+func (s *Store) Temporary(kind driver.Kind) (*Destination, error) {
+	if s.overfull() {
+		return nil, ErrNoMemory
+	}
+	s.mu.Lock()
+	full := s.temporary == maxTemporary
+	if !full {
+		s.temporary++
+	}
+	s.mu.Unlock()
+	if full {
+		return nil, ErrTemporaries
+	}
+	return s.Destination(driver.Destination{Kind: kind, Name: temporaryPrefix + rand.Text()}), nil
+}
+
+// Delete removes a temporary destination with its messages. Messages that are sent to it afterwards go nowhere.
+func (d *Destination) Delete() {
+	s := d.store
+	s.mu.Lock()
+	again := s.destinations[d.addr] != d
+	delete(s.destinations, d.addr)
+	s.mu.Unlock()
+	if again {
+		return
+	}
+	d.mu.Lock()
+	queues := d.queues()
+	d.subs.Store(&[]Sink{})
+	d.mu.Unlock()
+	for _, q := range queues {
+		if first := q.end(); first && d.addr.Kind == driver.Topic {
+			s.Return(q.ownSize())
+		}
+	}
+	s.Return(d.ownSize())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.temporary--
+	s.deleted.addCounts(d, queues)
+	s.deleted.Consumers, s.deleted.Depth, s.deleted.Bytes = 0, 0, 0
+}
+
 // Find returns a destination, or nil.
 func (s *Store) Find(a driver.Destination) *Destination {
 	s.mu.RLock()
@@ -152,7 +220,11 @@ func (s *Store) ConsumeQueue(name string, filter Filter, notify func()) (*Consum
 	if err != nil {
 		return nil, err
 	}
-	return d.queues()[0].Consume(filter, notify)
+	queues := d.queues()
+	if d.addr.Kind != driver.Queue || len(queues) == 0 {
+		return nil, ErrGone
+	}
+	return queues[0].Consume(filter, notify)
 }
 
 func (s *Store) each(f func(*Destination)) {
@@ -192,7 +264,7 @@ type DestinationStats struct {
 	Queues   []QueueStats `json:"queues"`
 }
 
-// Totals are the counts of all destinations together.
+// Totals are the counts of all destinations together, deleted ones included.
 type Totals struct {
 	Destinations int    `json:"destinations"`
 	Queues       int    `json:"queues"` // and subscriptions
@@ -212,8 +284,14 @@ func (s *Store) Stats() []DestinationStats {
 // and the number of the others.
 func (s *Store) Page(limit int) (page []DestinationStats, total Totals, more int) {
 	var list []*Destination
+	s.mu.RLock()
+	total = s.deleted
+	s.mu.RUnlock()
 	s.each(func(d *Destination) {
-		total.add(d)
+		queues := d.queues()
+		total.Destinations++
+		total.Queues += len(queues)
+		total.addCounts(d, queues)
 		list = append(list, d)
 	})
 	slices.SortFunc(list, func(a, b *Destination) int {
@@ -227,14 +305,12 @@ func (s *Store) Page(limit int) (page []DestinationStats, total Totals, more int
 	return page, total, len(list) - n
 }
 
-func (t *Totals) add(d *Destination) {
-	t.Destinations++
+func (t *Totals) addCounts(d *Destination, queues []*Queue) {
 	t.Sent += d.sent.Load()
 	t.Refused += d.refused.Load()
 	t.Unrouted += d.unrouted.Load()
-	for _, q := range d.queues() {
+	for _, q := range queues {
 		s := q.Stats()
-		t.Queues++
 		t.Consumers += s.Consumers
 		t.Depth += s.Depth
 		t.Bytes += s.Bytes

@@ -191,6 +191,9 @@ const (
 	ReqQueryTopicConsumeByWho           = 300
 	ReqSendMessageV2                    = 310
 	ReqSendBatchMessage                 = 320
+	ReqSendReplyMessage                 = 324
+	ReqSendReplyMessageV2               = 325
+	ReqPushReplyMessageToClient         = 326
 	ReqGetSubscriptionGroupConfig       = 352
 )
 
@@ -257,6 +260,14 @@ const (
 	PropRetryTopic    = "RETRY_TOPIC"
 	PropOriginID      = "ORIGIN_MESSAGE_ID"
 	PropShardingKey   = "__SHARDINGKEY" // the Go library has another
+	PropCluster       = "CLUSTER"       // the broker's, as it stored the message
+
+	// Of requests and replies.
+	PropCorrelationID = "CORRELATION_ID"
+	PropReplyTo       = "REPLY_TO_CLIENT" // the requester's client ID
+	PropReplyTTL      = "TTL"             // of the request, in milliseconds
+	PropMessageType   = "MSG_TYPE"        // ReplyType in a reply
+	PropPushReplyTime = "PUSH_REPLY_TIME"
 )
 
 const (
@@ -264,6 +275,10 @@ const (
 	RetryPrefix = "%RETRY%"
 	// DeadPrefix begins the name of the topic of messages that a group gave up (MixAll.DLQ_GROUP_TOPIC_PREFIX).
 	DeadPrefix = "%DLQ%"
+	// ReplySuffix ends the name of a cluster's topic for replies (MixAll.getReplyTopic).
+	ReplySuffix = "_REPLY_TOPIC"
+	// ReplyType is the type of replies (MixAll.REPLY_MESSAGE_FLAG).
+	ReplyType = "reply"
 	// DefaultTopic is the topic from which new topics inherit settings and route
 	// (TopicValidator.AUTO_CREATE_TOPIC_KEY_TOPIC).
 	DefaultTopic = "TBW102"

@@ -223,7 +223,9 @@ func TestConstants(t *testing.T) {
 			"GET_TOPIC_STATS_INFO":                wire.ReqGetTopicStatsInfo, "DELETE_SUBSCRIPTIONGROUP": wire.ReqDeleteSubscriptionGroup, "GET_CONSUME_STATS": wire.ReqGetConsumeStats,
 			"DELETE_TOPIC_IN_BROKER": wire.ReqDeleteTopicInBroker, "DELETE_TOPIC_IN_NAMESRV": wire.ReqDeleteTopicInNamesrv,
 			"QUERY_TOPIC_CONSUME_BY_WHO": wire.ReqQueryTopicConsumeByWho, "SEND_MESSAGE_V2": wire.ReqSendMessageV2,
-			"SEND_BATCH_MESSAGE": wire.ReqSendBatchMessage, "GET_SUBSCRIPTIONGROUP_CONFIG": wire.ReqGetSubscriptionGroupConfig,
+			"SEND_BATCH_MESSAGE": wire.ReqSendBatchMessage, "SEND_REPLY_MESSAGE": wire.ReqSendReplyMessage,
+			"SEND_REPLY_MESSAGE_V2": wire.ReqSendReplyMessageV2, "PUSH_REPLY_MESSAGE_TO_CLIENT": wire.ReqPushReplyMessageToClient,
+			"GET_SUBSCRIPTIONGROUP_CONFIG": wire.ReqGetSubscriptionGroupConfig,
 		},
 		"answer": {
 			"SUCCESS": wire.ResSuccess, "SYSTEM_ERROR": wire.ResSystemError, "SYSTEM_BUSY": wire.ResSystemBusy,
@@ -253,6 +255,9 @@ func TestConstants(t *testing.T) {
 			"PROPERTY_TRANSACTION_PREPARED": wire.PropPrepared,
 			"PROPERTY_PRODUCER_GROUP":       wire.PropProducerGroup, "PROPERTY_RETRY_TOPIC": wire.PropRetryTopic,
 			"PROPERTY_ORIGIN_MESSAGE_ID": wire.PropOriginID, "PROPERTY_SHARDING_KEY": wire.PropShardingKey,
+			"PROPERTY_CLUSTER": wire.PropCluster, "PROPERTY_CORRELATION_ID": wire.PropCorrelationID,
+			"PROPERTY_MESSAGE_REPLY_TO_CLIENT": wire.PropReplyTo, "PROPERTY_MESSAGE_TTL": wire.PropReplyTTL,
+			"PROPERTY_MESSAGE_TYPE": wire.PropMessageType, "PROPERTY_PUSH_REPLY_TIME": wire.PropPushReplyTime,
 		},
 	} {
 		for name, ours := range list {

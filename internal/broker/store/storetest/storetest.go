@@ -42,6 +42,8 @@ type Content struct {
 	Data   string
 	IsText bool
 	List   []store.Property
+
+	Address store.Addressing
 }
 
 // Size implements [store.Content].
@@ -55,6 +57,9 @@ func (c Content) Text() bool { return c.IsText }
 
 // Properties implements [store.Content].
 func (c Content) Properties() []store.Property { return c.List }
+
+// Addressing implements [store.Content].
+func (c Content) Addressing() store.Addressing { return c.Address }
 
 // Property implements [store.Content].
 func (c Content) Property(key string) any { return store.Lookup(c.List, key) }
