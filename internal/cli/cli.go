@@ -142,7 +142,8 @@ func (a *app) wrongFlag(cmd *cobra.Command, err error) error {
 	}
 	m.Hint = nearest.Hint(name, names, "--%s", m.Hint)
 	if f := a.protocolOf(cmd); f != nil && len(others) > 0 {
-		m.Hint = "it is a flag of " + strings.Join(others, " and ")
+		last := max(len(others)-2, 0)
+		m.Hint = "it is a flag of " + strings.Join(append(others[:last], strings.Join(others[last:], " and ")), ", ")
 	} else if f != nil && slices.ContainsFunc(driver.Describe(config.NewOptions(f)),
 		func(o driver.Option) bool { return o.Name == name }) {
 		m.Hint = "write -o " + name + "=..."

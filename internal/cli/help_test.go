@@ -50,7 +50,7 @@ func TestHelpFitsAScreen(t *testing.T) {
 			requireFits(t, text)
 			requireFits(t, realHelp(t, f.Name, string(role), "--help-all"))
 			for _, flag := range []string{"find-max", "reconnect", "result", "web", "format"} {
-				if flag != "find-max" || role != plan.Consumer {
+				if flag != "find-max" && flag != "reconnect" || role.Produces() || flag == "reconnect" && role == plan.Consumer {
 					require.Contains(t, text, "  --"+flag+" ", role)
 				}
 			}
@@ -106,7 +106,7 @@ func TestCompletion(t *testing.T) {
 		{[]string{""}, "alpha\tLoad over Alpha 1.0\nbeta\tLoad over Beta\nbroker\tServe the embedded broker to other clients until Ctrl-C\ncompare\tCompare results, with a test for chance\ncompletion\tGenerate the autocompletion script for the specified shell\n" +
 			"help\tHelp about any command\nmerge\tJoin the results of several load hosts into one\nreport\tMake a page with charts, or tables, of results\nrun\tRun a scenario file: several brokers, groups and steps\nscenario\tList and show scenarios, their schema, and metrics\n" +
 			"verify\tFind lost, duplicated and damaged messages across processes\nversion\tPrint the version\n:4\n"},
-		{[]string{"alpha", ""}, "client\tSend messages and receive them again\nconsumer\tReceive messages\nproducer\tSend messages\n:4\n"},
+		{[]string{"alpha", ""}, "client\tSend messages and receive them again\nconnections\tOpen connections\nconsumer\tReceive messages\nproducer\tSend messages\n:4\n"},
 		{[]string{"alpha", "client", ""}, "queue://\ntopic://\n:6\n"},
 		{[]string{"alpha", "client", "queue://A", "t"}, "topic://\n:6\n"},
 		{[]string{"alpha", "client", "-o", ""}, "settle=\twhen to settle\nsize=\tsize of something, in bytes\nfast=\tbe fast\n:6\n"},
@@ -128,7 +128,7 @@ func TestCompletion(t *testing.T) {
 		{[]string{"run", ""}, "yaml\nyml\n:8\n"},
 		{[]string{"run", "@"}, ":4\n"},
 		{[]string{"alpha", "consumer", "--ra"}, ":4\n"},
-		{[]string{"alpha", "producer", "--ra"}, "--rate\tmessages per second of all producers, such as 30k or 0.5; or segments, such as 'ramp 0 to 5000 for 60s, pause 10s'\n:4\n"},
+		{[]string{"alpha", "producer", "--ra"}, "--rate\tmessages per second of all producers (connections: openings), such as 30k or 0.5; or segments, such as 'ramp 0 to 5000 for 60s, pause 10s'\n:4\n"},
 	} {
 		got := call(nil, append([]string{"__complete"}, c.words...)...)
 		require.Equal(t, 0, got.status, c.words)

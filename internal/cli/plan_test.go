@@ -77,6 +77,9 @@ stomp client queue://A queue://B
 rocketmq client topic://T
 mem client --verify
 amqp client --embedded
+amqp connections --rate 500 --count 5000 --hold 30s --threshold 'open.p99 < 1s' --threshold 'connections.live >= 5000'
+stomp connections --rate 'ramp 0 to 500 for 10s' --churn --hold 10s --duration 1m --messages 10 queue://A
+rocketmq connections --max-pending 50 --count 1000 --attach producer --num-destinations 3 topic://A
 amqp client --embedded --embedded-faults lose=1000,delay=5ms --verify --allow-lost --allow-duplicates
 amqp producer --rate 5000 --duration 1m30s --warmup 5s
 amqp producer --rate 'ramp 0 to 5000 for 60s, 5000 for 5m, pause 10s'

@@ -391,7 +391,7 @@ func (d *decoder) readGroup(p pair) *part {
 	if pairs := d.fields(p.value, what, groupForm); p.value.get("role").absent && len(pairs) > 0 {
 		d.lacks(p.key.pos, "role: producer", what, "role")
 	}
-	roles := []string{string(plan.Producer), string(plan.Consumer)}
+	roles := []string{string(plan.Producer), string(plan.Consumer), string(plan.Connections)}
 	if d.single { // both sides of a group would have its name
 		roles = append(roles, string(plan.Client))
 	}
@@ -410,7 +410,7 @@ func (d *decoder) readGroup(p pair) *part {
 // readSettings reads the settings and messages of a group, or of its use in a step: an override.
 func (d *decoder) readSettings(g *part, n *node, role plan.Role, as string) {
 	shape := properties(d.schema, "$defs", as)
-	if role == plan.Consumer {
+	if role == plan.Consumer || role == plan.Connections {
 		shape = maps.Clone(shape)
 		delete(shape, keyMessages)
 	} else {
@@ -427,8 +427,10 @@ func placesOfRole(role plan.Role) (Scope, string) {
 		return InProducerGroup, "a producer group"
 	case plan.Consumer:
 		return InConsumerGroup, "a consumer group"
+	case plan.Connections:
+		return InConnections, "a connections group"
 	default:
-		return inGroup, "a group"
+		return inClient, "a group"
 	}
 }
 

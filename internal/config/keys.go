@@ -22,20 +22,27 @@ const (
 	InConsumerGroup                   // a group with the role consumer
 	InStep                            // a step
 	InMessage                         // one of the messages of a producer group
+	InConnections                     // a group with the role connections
 )
 
 const (
-	inGroup    = InProducerGroup | InConsumerGroup
+	inClient   = InProducerGroup | InConsumerGroup
+	inGroup    = inClient | InConnections
 	inDefaults = InBroker | inGroup | InStep
 )
 
 // String names the places: "a producer group or a step".
 func (s Scope) String() string {
 	var places []string
-	for i, text := range []string{"the run", "a broker", "a producer group", "a consumer group", "a step", "a message"} {
+	for i, text := range []string{
+		"the run", "a broker", "a producer group", "a consumer group", "a step", "a message", "a connections group",
+	} {
 		if s&(1<<i) != 0 {
 			places = append(places, text)
 		}
+	}
+	if last := len(places) - 1; last > 1 {
+		places = []string{strings.Join(places[:last], ", "), places[last]}
 	}
 	return strings.Join(places, " or ")
 }

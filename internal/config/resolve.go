@@ -86,6 +86,11 @@ func (r *resolver) complete(p *plan.Plan) {
 func (r *resolver) makeGroup(f *driver.Factory, destinations []string, brokers []usedBroker) *plan.Group {
 	g := r.Group
 	g.Role = r.role
+	if g.Role == plan.Connections {
+		if g.ProducerBroker = brokers[0].Broker; !r.Has("max-pending") {
+			g.SetAtOnce()
+		}
+	}
 	if g.Role.Produces() {
 		g.ProducerBroker = brokers[0].Broker
 		g.ProducerConnections = max(r.Plan.Threads, 1)
@@ -122,6 +127,9 @@ func (r *resolver) refuseContradictions(g *plan.Group) {
 }
 
 func (r *resolver) setDestinations(g *plan.Group, f *driver.Factory, names []string) {
+	if len(names) == 0 && g.Role == plan.Connections {
+		return
+	}
 	if len(names) == 0 {
 		names = []string{DefaultDestination(f)}
 		if (g.Durable || g.Shared > 0) && f.Capabilities.Topic.Exists { // only topics have these

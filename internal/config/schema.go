@@ -48,7 +48,11 @@ func Schema(protocols []string) []byte {
 		{InStep, properties(root, "$defs", "step")},
 	} {
 		for _, name := range keys.names(part.places) {
-			part.keys[name] = keys[name].schema()
+			of := keys[name].schema()
+			if shape := part.keys[name]; shape != nil { // of groups of another role
+				of = object{"anyOf": []any{shape, of}}
+			}
+			part.keys[name] = of
 		}
 	}
 	text, err := json.MarshalIndent(root, "", "  ")

@@ -11,7 +11,7 @@
 //	         relative, made (a plan is made with it, and does not have it), one (not a list), not (true means false),
 //	         output (a file or folder that a run makes), short=LETTER, alias=NAME
 //	needs    the setting without which this one is refused
-//	roles    producer or consumer, if the setting is of one side
+//	roles    the roles of groups that have the setting, joined by commas, or all; by default producer,consumer
 //	section  of the help, of this field and those that follow
 //	arg      the name of the value in the help, if the type does not say it
 //	default  the value if none is given; none: the help's text for it; unset: the field's value meanwhile
@@ -60,7 +60,9 @@ func Sections() []string {
 }
 
 // Roles returns all roles.
-func Roles() []plan.Role { return []plan.Role{plan.Client, plan.Producer, plan.Consumer} }
+func Roles() []plan.Role {
+	return []plan.Role{plan.Client, plan.Producer, plan.Consumer, plan.Connections}
+}
 
 // table is the whole table, made of the tags at its first use.
 var table = sync.OnceValue(makeTable) //nolint:gochecknoglobals // it never changes
@@ -106,8 +108,8 @@ func newSetting(row plan.Row, section string, index int) Setting {
 	}
 	s.List = row.Value.Kind() == reflect.Map ||
 		row.Value.Kind() == reflect.Slice && tag.Get("join") == "" && !row.Is("one")
-	if role := plan.Role(tag.Get("roles")); role != "" {
-		s.Roles = slices.Compact([]plan.Role{plan.Client, role})
+	if row.In == "group" || row.In == "message" || tag.Get("roles") != "" {
+		s.Roles = rolesOf(&row)
 	}
 	if !row.Is("flag") && !row.Is("shape") {
 		s.Places = placesOf(&row)
@@ -125,11 +127,27 @@ func newSetting(row plan.Row, section string, index int) Setting {
 	return s
 }
 
+// rolesOf returns the commands that have a setting of groups, nil for all: a client has those of producers and of
+// consumers.
+func rolesOf(row *plan.Row) []plan.Role {
+	if row.OfRole("all") {
+		return nil
+	}
+	return slices.DeleteFunc(Roles(), func(role plan.Role) bool {
+		return !row.OfRole(role) && (role != plan.Client || !row.OfRole(plan.Producer) && !row.OfRole(plan.Consumer))
+	})
+}
+
 // placesOf returns where a setting may stand.
 func placesOf(row *plan.Row) Scope {
 	switch {
 	case row.In == "group":
-		places, _ := placesOfRole(plan.Role(row.Tag.Get("roles")))
+		var places Scope
+		for _, role := range Roles() {
+			if of, _ := placesOfRole(role); role != plan.Client && row.OfRole(role) {
+				places |= of
+			}
+		}
 		return places
 	case row.In == "message" && !row.Is("key"): // else it is of several messages
 		return InMessage | InProducerGroup

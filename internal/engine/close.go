@@ -68,7 +68,7 @@ func (r *run) closeGroups(ctx context.Context, list []*use) []string {
 	for _, u := range list {
 		r.recordClosed(u)
 	}
-	return slices.Concat(open[:]...)
+	return slices.Concat(slices.Concat(open[:]...), closeOpenings(ctx, list))
 }
 
 // recordClosed records that the workers of a group are closed.

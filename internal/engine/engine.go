@@ -217,7 +217,7 @@ func (r *run) startReporting(reporter report.Reporter) error {
 	if err := reporter.Start(info); err != nil {
 		return fmt.Errorf("%w: %w", ErrReporters, err)
 	}
-	r.makeCollector(info.Groups)
+	r.makeCollector(&info)
 	r.sampler = newSampler(r.collector, reporter)
 	r.sampler.depths, r.sampler.side, r.sampler.outages = r.depths, r.watched, r.outages
 	r.step.start = 0
@@ -236,6 +236,9 @@ func (r *run) describe() stats.Run {
 	}
 	groups := []stats.RunGroup{{}} // the whole run first
 	for _, g := range r.groups {
+		sends, receives := sendsMessages(g.plan)
+		info.Opening = info.Opening || g.openings != nil
+		info.Producing, info.Consuming = info.Producing || sends, info.Consuming || receives
 		info.Transacted = info.Transacted || g.plan.CommitInterval > 0 || g.plan.TransactionSize > 0
 		for _, name := range slices.Compact([]string{"", g.plan.Name}) {
 			i := slices.IndexFunc(groups, func(o stats.RunGroup) bool { return o.Name == name })
@@ -260,8 +263,9 @@ func (r *run) describe() stats.Run {
 
 // describe adds the workers of a group to a description, which may have workers of other steps.
 func (g *group) describe(to *stats.RunGroup) {
-	to.Sends, to.Receives = to.Sends || len(g.producers) > 0, to.Receives || len(g.consumers) > 0
-	if b := g.plan.ProducerBroker; g.plan.Role.Produces() {
+	sends, receives := sendsMessages(g.plan)
+	to.Sends, to.Receives = to.Sends || len(g.producers) > 0 || sends, to.Receives || len(g.consumers) > 0 || receives
+	if b := g.plan.ProducerBroker; g.plan.Role.Produces() || g.openings != nil {
 		to.Protocol, to.Client = cmp.Or(to.Protocol, b.Protocol), cmp.Or(to.Client, b.Client)
 	}
 	if b := g.plan.ConsumerBroker; g.plan.Role.Consumes() {
@@ -271,7 +275,7 @@ func (g *group) describe(to *stats.RunGroup) {
 }
 
 // makeCollector makes the collector of all workers.
-func (r *run) makeCollector(groups []stats.RunGroup) {
+func (r *run) makeCollector(info *stats.Run) {
 	var precs []*stats.ProducerRecorder
 	for _, p := range r.producers {
 		precs = append(precs, p.rec)
@@ -287,9 +291,18 @@ func (r *run) makeCollector(groups []stats.RunGroup) {
 	if r.plan.StallThreshold > 0 {
 		r.collector.SetStallLimit(r.plan.StallThreshold)
 	}
-	r.collector.SetRoles(r.role.Produces(), r.role.Consumes())
+	r.collector.SetRoles(info.Producing, info.Consuming)
 	r.watchWorkers()
-	r.collector.SetGroups(groups)
+	var openings []*stats.ConnectionRecorder
+	for _, g := range r.groups {
+		if g.openings != nil {
+			openings = append(openings, g.openings)
+		}
+	}
+	if len(openings) > 0 {
+		r.collector.SetOpeners(openings)
+	}
+	r.collector.SetGroups(info.Groups)
 	r.collector.BeginStep()
 	r.collector.SetPulse(r.pulse)
 	if r.outages != nil {

@@ -18,6 +18,7 @@ import (
 // findAll adds all findings of the run except the verification's; excess counts messages received beyond the expected
 // ones.
 func (r *run) findAll(s *stats.Summary, excess uint64) {
+	findOpenings(s)
 	r.findFailures(s)
 	r.findNothing(s)
 	r.findMissing(s, excess)
@@ -35,6 +36,7 @@ func (r *run) findAll(s *stats.Summary, excess uint64) {
 
 // findSoFar adds the findings of a run that continues.
 func (r *run) findSoFar(s *stats.Summary) {
+	findOpenings(s)
 	r.findRefused(s)
 	s.Find("foreign", "", s.Total.Get(result.Foreign), s.Total.Get(result.Foreign))
 	if v := s.Verification; v != nil {
@@ -94,6 +96,13 @@ func (r *run) firstError(class driver.Class) error {
 	for _, p := range r.producers {
 		if err := p.rec.FirstError(class); err != nil {
 			return err
+		}
+	}
+	for _, g := range r.groups {
+		if g.openings != nil {
+			if err := g.openings.FirstError(class); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

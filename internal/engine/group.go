@@ -25,6 +25,8 @@ type group struct {
 	// Numbers of producers and consumers of the group in all shards.
 	allProducers, allConsumers int
 
+	openings *stats.ConnectionRecorder // of a group of connections; nil for others
+
 	mix  load.Mix // of the kinds of messages
 	open bool
 }
@@ -76,6 +78,9 @@ type connections struct {
 func newGroups(r *run, list []*plan.Group, process string) {
 	for _, g := range list {
 		workers := &group{plan: g}
+		if g.Role == plan.Connections {
+			workers.openings = stats.NewConnectionRecorder(g.Name)
+		}
 		for i, spec := range g.ProducerSpecs(process) {
 			if p := r.addProducer(g, i, spec); p != nil {
 				workers.producers = append(workers.producers, p)

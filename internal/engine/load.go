@@ -51,14 +51,14 @@ func (r *run) loadStep(loading context.Context) ending { //nolint:gocyclo // one
 		elapsed = time.After(s.start + s.plan.Duration - r.clock.Now())
 	}
 	producing := len(s.producers) > 0
-	if !producing {
+	if !producing && !s.opens() {
 		finished = nil
 	}
 	silence, aborts := r.newSilenceCheck(), r.aborts()
 	second := time.Tick(sampleInterval)
 	var arrivalTick <-chan time.Time
 	var drained func() (why string)
-	if s.plan.Drained && !s.plan.Produces() { // producers may be in other shards only
+	if s.plan.Drained && !s.plan.Produces() && !s.opens() { // producers may be in other shards only
 		drained = r.newDrainedCheck()
 	}
 	if r.verify != nil && !producing || drained != nil {
@@ -109,6 +109,9 @@ func (r *run) loadStep(loading context.Context) ending { //nolint:gocyclo // one
 
 // allSent returns the reason for the end of producers that did not fail.
 func (s *step) allSent() string {
+	if len(s.producers) == 0 {
+		return "all connections were opened and held"
+	}
 	if slices.ContainsFunc(s.uses, func(u *use) bool { return len(u.producers) > 0 && u.plan.Count == 0 }) {
 		return "schedule ended"
 	}
@@ -146,7 +149,7 @@ func (r *run) aborts() bool {
 func (r *run) judgeSoFar() *threshold.Threshold {
 	var all, step stats.Summary
 	r.sampler.locked(func(c *stats.Collector) { all, step = c.SumsSoFar() })
-	step.Sends, step.Receives = len(r.step.producers) > 0, len(r.step.consumers) > 0
+	step.Sends, step.Receives = r.step.sides()
 	if len(r.steps) > 1 {
 		present := step
 		present.Minimum.Only(step.Sends, step.Receives)

@@ -57,6 +57,11 @@ func (r *run) openGroups(ctx context.Context) error {
 		if err := r.openDrivers(ctx, u.plan); err != nil {
 			return err
 		}
+		if u.openings != nil {
+			if err := r.openFirst(ctx, u); err != nil {
+				return err
+			}
+		}
 		for _, c := range u.consumers {
 			consumers = append(consumers, func(ctx context.Context) error { return r.openConsumer(ctx, u.plan, c) })
 		}
@@ -326,7 +331,7 @@ func Reach(p *plan.Plan, drivers plan.Drivers) map[*plan.Broker]*Endpoint {
 
 // sendsTo returns the endpoint of the group's producers, or nil.
 func (r *run) sendsTo(g *plan.Group) *Endpoint {
-	if !g.Role.Produces() {
+	if !g.Role.Produces() && g.Role != plan.Connections {
 		return nil
 	}
 	return r.endpoints[g.ProducerBroker]

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/internal/openings"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/threshold"
@@ -40,6 +41,8 @@ type use struct {
 	measuredBase uint64    // messages sent before the load of the step, and due after a warm-up
 
 	draws load.Draws // of random arrivals
+
+	opener, closed *openings.Load // of a group of connections: the present one, and the one that has been closed
 
 	due, sentInStep uint64 // as of the end of the step
 	offered         stats.Offered
@@ -146,9 +149,10 @@ func (r *run) settleStep(ctx context.Context) {
 // unanswered messages.
 func (r *run) closeLeaving(ctx context.Context, following *step) {
 	leaving := slices.DeleteFunc(slices.Clone(r.step.uses), func(u *use) bool {
-		return inFlight(u.producers) == 0 && slices.ContainsFunc(following.uses, func(f *use) bool {
-			return f.group == u.group && sameWorkers(u.plan, f.plan)
-		})
+		return u.openings == nil && inFlight(u.producers) == 0 &&
+			slices.ContainsFunc(following.uses, func(f *use) bool {
+				return f.group == u.group && sameWorkers(u.plan, f.plan)
+			})
 	})
 	if len(leaving) == 0 {
 		r.verify.renewProbes()
@@ -171,11 +175,14 @@ func (r *run) endStep(end ending, sum stats.Summary) {
 	sum.Outcome.Reason, sum.Start = end.reason, r.clock.Start().Add(r.step.start).UnixMicro()
 	sum.Loaded = r.step.loaded
 	sum.Due, sum.Offered = r.countDemand()
-	sum.Sends, sum.Receives = len(r.step.producers) > 0, len(r.step.consumers) > 0
+	sum.Sends, sum.Receives = r.step.sides()
 	sum.Minimum.Only(sum.Sends, sum.Receives)
 	sum.Maximum.Only(sum.Sends, sum.Receives)
 	producers, delivered, stored := r.producersAsked()
 	sum.Limit = new(sum.Tally.Judge(producers, delivered, stored))
+	if r.step.opens() && len(r.step.producers)+len(r.step.consumers) == 0 {
+		sum.Limit = r.openingLimit(&sum)
+	}
 	sum.Groups = r.groupsOf(sum.Groups)
 	r.setReadRates(&sum)
 	sum.Values = metrics(&sum)
@@ -224,6 +231,16 @@ func (s *step) target(group string) (perSecond float64) {
 		}
 	}
 	return perSecond
+}
+
+// sides reports whether the step sends and receives.
+func (s *step) sides() (sends, receives bool) {
+	sends, receives = len(s.producers) > 0, len(s.consumers) > 0
+	for _, u := range s.uses {
+		s, r := sendsMessages(u.plan)
+		sends, receives = sends || s, receives || r
+	}
+	return sends, receives
 }
 
 // opensAgain reports whether a later step opens the group once more: after steps without it, or with other workers.

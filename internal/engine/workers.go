@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/internal/openings"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/reconnect"
 )
@@ -71,6 +72,11 @@ func (r *run) startProducers(ctx context.Context) (finished chan struct{}, stop 
 	ctx, stop = context.WithCancel(ctx)
 	var running sync.WaitGroup
 	for _, u := range r.step.uses {
+		if u.openings != nil {
+			u.opener = openings.New(r.openingsOf(u))
+			opening := u.opener
+			running.Go(func() { opening.Run(ctx) })
+		}
 		for _, p := range u.producers {
 			ended := make(chan struct{})
 			p.ended = ended

@@ -71,7 +71,9 @@ func (s *shards) together(step *plannedStep) (common, rated span, share float64,
 // evenly distributed in it.
 func (s *shards) row(step *plannedStep, phase, group string, t span) *result.Row {
 	var sum [result.NumCounters]float64
+	var live uint64
 	for i, part := range s.parts {
+		var last uint64 // of the part
 		first := sort.Search(len(part.Rows), func(k int) bool { return s.spanOf(i, &part.Rows[k]).to > t.from })
 		for k := first; k < len(part.Rows); k++ {
 			row := &part.Rows[k]
@@ -84,8 +86,12 @@ func (s *shards) row(step *plannedStep, phase, group string, t span) *result.Row
 				for counter, n := range c.Values() {
 					sum[counter] += share * float64(n)
 				}
+				if last = 0; step.alone(group) {
+					last = row.Live
+				}
 			}
 		}
+		live += last
 	}
 	list := make([]uint64, len(sum))
 	for counter, n := range sum {
@@ -93,7 +99,7 @@ func (s *shards) row(step *plannedStep, phase, group string, t span) *result.Row
 	}
 	return &result.Row{
 		Phase: phase, Length: t.length(), Time: t.to, Elapsed: t.to - slices.Min(s.starts),
-		Counts: result.NewCounts(list, true, true, nil),
+		Counts: result.NewCounts(list, true, true, nil), Live: live,
 	}
 }
 
@@ -138,6 +144,9 @@ func (s *shards) figures(steps []plannedStep, group string) *result.Figures {
 			if a := &all.Average; len(steps) == 1 { // else it is over the whole time
 				a.Read, a.Since, a.Span = true, first, last-first
 			}
+		}
+		if one.Live != nil && (all.Live == nil || *one.Live > *all.Live) {
+			all.Live = one.Live
 		}
 		one.Minimum.Only(sends, receives)
 		all.Minimum.Include(&one.Minimum, 1)

@@ -68,6 +68,11 @@ func figures(r *result.Row) []figure {
 	if c := r.Consumers; c != nil {
 		received = &c.Received
 	}
+	var live, opened, notOpened, lost *uint64
+	if o := r.Connections; o != nil || r.Live > 0 {
+		o = cmp.Or(o, &result.Connections{})
+		live, opened, notOpened, lost = &r.Live, &o.Opened, new(o.Refused+o.TimedOut+o.Unmade), &o.Lost
+	}
 	if r.Tester.MachineAll > 0 {
 		machine = &r.Tester.MachineBusy
 	}
@@ -77,6 +82,10 @@ func figures(r *result.Row) []figure {
 		{"throughput", "sent", "/s", flow(sent, 1e6, r.Length)},
 		{"waiting", "in flight", "", level(inFlight, 1)},
 		{"waiting", "at the broker", "", level(r.Backlog, 1)},
+		{"live", "live", "", level(live, 1)},
+		{"openings", "opened", "/s", flow(opened, 1e6, r.Length)},
+		{"openings", "not opened", "/s", flow(notOpened, 1e6, r.Length)},
+		{"openings", "lost", "/s", flow(lost, 1e6, r.Length)},
 		{"tester", "perfmq", "cores", flow(&r.Tester.CPU, 1, r.Length)},
 		{"tester", "all programs of its machine", "cores", flow(machine, 1, r.Length)},
 	}
@@ -168,6 +177,25 @@ func (r *Run) tiles() []tile {
 		kind = "response"
 	}
 	var list []tile
+	if o := res.Total.Connections; o != nil {
+		list = append(list, tile{Label: "opened", Value: number(float64(o.Opened))})
+		if live, known := values["connections.live"]; known {
+			list = append(list, tile{Label: "most live", Value: number(live)})
+		}
+		failed := tile{"not opened or lost", number(float64(o.Refused + o.TimedOut + o.Unmade + o.Lost)), "good"}
+		if failed.Value != "0" {
+			failed.Mark = "bad"
+		}
+		list = append(list, failed)
+		if res.Total.Producers == nil {
+			for _, of := range []string{"p50", "p99", "max"} {
+				if v, known := values["open."+of]; known {
+					list = append(list, tile{Label: "open " + of, Value: words.Duration(int64(v))})
+				}
+			}
+			return append(list, thresholdTile(res.Thresholds), limitTile(res))
+		}
+	}
 	for i, name := range []string{rate + ".avg", kind + ".p50", kind + ".p99", kind + ".max", "lost", "duplicated"} {
 		t := tile{Label: strings.Replace(strings.TrimSuffix(name, ".avg"), ".", " ", 1)}
 		failure := func(f result.Finding) bool { return f.Kind == name && f.Failure }

@@ -27,10 +27,10 @@ const (
 )
 
 // Produces reports whether the role sends.
-func (r Role) Produces() bool { return r != Consumer }
+func (r Role) Produces() bool { return r == Client || r == Producer }
 
 // Consumes reports whether the role receives.
-func (r Role) Consumes() bool { return r != Producer }
+func (r Role) Consumes() bool { return r == Client || r == Consumer }
 
 // UnlimitedPending is the number of messages in flight that a producer may reach when the user asked for no limit.
 const UnlimitedPending = 1 << 20
@@ -182,15 +182,16 @@ type Group struct {
 	// Name is the name of the group; empty on a command line.
 	Name string
 	Role Role
-	// ProducerBroker and ConsumerBroker are the brokers of both sides; nil for a side that the role does not have.
+	// ProducerBroker and ConsumerBroker are the brokers of both sides; nil for a side that the role does not have. The
+	// broker of connections is ProducerBroker.
 	ProducerBroker, ConsumerBroker *Broker
 	// Destinations are the final names, after --num-destinations has been applied.
 	Destinations []driver.Destination
 
 	// ClientID is the prefix of the connections' client identifiers; empty for none.
-	ClientID string `set:"clientID,alias=client-id" section:"Broker" arg:"PREFIX" help:"prefix of the connections' client IDs; each adds an index"`
+	ClientID string `set:"clientID,alias=client-id" roles:"all" section:"Broker" arg:"PREFIX" help:"prefix of the connections' client IDs; each adds an index"`
 	// Hosts is the order in which connections try the hosts of a URL; empty is [InOrder].
-	Hosts HostOrder `set:"hosts" words:"order,spread" default:"order" help:"hosts of the URL: order, in their order; spread, from the next host for each connection"`
+	Hosts HostOrder `set:"hosts" roles:"all" words:"order,spread" default:"order" help:"hosts of the URL: order, in their order; spread, from the next host for each connection"`
 	// Reconnect opens a connection again that was lost, instead of ending the run.
 	Reconnect bool `set:"reconnect,daily" help:"reconnect a lost connection, which else ends the run"`
 	// ReconnectTimeout bounds the time until a lost connection is there again; 0 for none.
@@ -208,10 +209,10 @@ type Group struct {
 	ConsumerConnections int `set:"consumer-connections,alias=num-connections" roles:"consumer" none:"one per consumer" help:"connections of all consumers"`
 
 	// NumDestinations is the number of Destinations of each name.
-	NumDestinations int `set:"num-destinations,made" range:"1.." default:"1" help:"destinations per name: above 1, 0 to N-1 is added to it"`
+	NumDestinations int `set:"num-destinations,made" roles:"all" range:"1.." default:"1" help:"destinations per name: above 1, 0 to N-1 is added to it"`
 
 	// Rate is the target of all producers together; the zero value means as fast as possible.
-	Rate Rate `set:"rate,relative,daily" roles:"producer" section:"Load" arg:"N" join:", " none:"as fast as possible" help:"messages per second of all producers, such as 30k or 0.5; or segments, such as 'ramp 0 to 5000 for 60s, pause 10s'"`
+	Rate Rate `set:"rate,relative,daily" roles:"producer,connections" section:"Load" arg:"N" join:", " none:"as fast as possible" help:"messages per second of all producers (connections: openings), such as 30k or 0.5; or segments, such as 'ramp 0 to 5000 for 60s, pause 10s'"`
 	// Poisson makes arrivals random, but in segments of the rate that say even.
 	Poisson bool `set:"arrivals" roles:"producer" words:"even,poisson" default:"even" help:"even, or poisson (random)"`
 	// Skew divides the rate and the count among the destinations; the zero value gives them equal shares.
@@ -222,6 +223,9 @@ type Group struct {
 	Resend bool `set:"in-doubt" roles:"producer" words:"report,resend" default:"report" help:"messages without an answer: report, or resend until confirmed (with --reconnect or --send-timeout)"`
 	// ProducerSpec and ConsumerSpec are the driver's part of the settings: all but what tells workers apart. MaxPending 0
 	// means [UnlimitedPending].
+	// Opening is the load of a group of connections.
+	Opening
+
 	driver.ProducerSpec
 	// KeySkew has the weights of the group keys; the zero value is equal ones.
 	KeySkew load.Zipf `set:"group-skew" needs:"group-keys" roles:"producer" arg:"zipf:S" help:"weight of key k: 1/k^S"`
@@ -306,7 +310,7 @@ func (g *Group) Brokers() []*Broker {
 
 // Sides returns the brokers of both sides that the group has, also if they are the same.
 func (g *Group) Sides() (list []*Broker) {
-	if g.Role.Produces() {
+	if g.Role.Produces() || g.Role == Connections {
 		list = append(list, g.ProducerBroker)
 	}
 	if g.Role.Consumes() {

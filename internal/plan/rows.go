@@ -43,6 +43,19 @@ func rowsOf(v reflect.Value, around string, list []Row) []Row {
 // Is reports whether the tag has an option.
 func (r *Row) Is(option string) bool { return slices.Contains(r.Options, option) }
 
+// OfRole reports whether groups of a role, other than client, have the setting. The tag `roles` names the roles that
+// have it; without one, producers and consumers have it.
+func (r *Row) OfRole(role Role) bool {
+	switch roles := r.Tag.Get("roles"); roles {
+	case "all":
+		return true
+	case "":
+		return role == Producer || role == Consumer
+	default:
+		return slices.Contains(strings.Split(roles, ","), string(role))
+	}
+}
+
 // Words returns the allowed values of a setting that has only a few.
 func (r *Row) Words() []string {
 	if words := r.Tag.Get("words"); words != "" {

@@ -33,6 +33,9 @@ func (p *Plan) Validate(drivers Drivers) error {
 		v.refuse(i < len(p.Steps)-1 && !step.ends(), "give it a duration, until: idle, or a message-count",
 			"step %s never ends", step.Name)
 		v.thresholds(step.Thresholds, elsewhere, step.Name, p.Steps[i:i+1])
+		for _, g := range step.openings() {
+			v.opening(g, step)
+		}
 		for _, g := range step.Groups {
 			v.check(g)
 			if g.Rate.Relative != nil {
@@ -137,6 +140,11 @@ func (s *Step) ends() bool {
 	}
 	producing, bounded, counted := false, true, false
 	for _, g := range s.Groups {
+		if g.Role == Connections {
+			_, ends := g.Rate.End()
+			producing, bounded = true, bounded && (g.Connections > 0 || ends)
+			continue
+		}
 		if !g.Role.Produces() {
 			counted = counted || g.Count > 0
 			continue
@@ -353,6 +361,9 @@ func (p *Plan) elsewhere() (has result.Role) {
 // figures returns the figures that the group will have.
 func (g *Group) figures() result.Role {
 	sends, receives := g.Role.Produces(), g.Role.Consumes()
+	if g.Role == Connections {
+		return g.opens()
+	}
 	return threshold.Producers.If(sends) | threshold.Consumers.If(receives) | threshold.Rate.If(sends && g.Rated()) |
 		threshold.Transactions.If(sends && g.CommitInterval > 0 || receives && g.TransactionSize > 0) |
 		threshold.Reconnection.If(g.Reconnect)
@@ -364,6 +375,8 @@ func (g *Group) Rated() bool { return !g.Rate.IsZero() || g.Rate.Relative != nil
 // Roles returns which sides all groups of the plan have together.
 func (p *Plan) Roles() Role {
 	switch {
+	case !p.any(func(g *Group) bool { return g.Role != Connections }):
+		return Connections
 	case !p.any(func(g *Group) bool { return g.Role.Consumes() }):
 		return Producer
 	case !p.any(func(g *Group) bool { return g.Role.Produces() }):
@@ -425,6 +438,7 @@ func (v *validator) lacking(t *threshold.Threshold, lacks result.Role) {
 		{threshold.Reconnection, "add --reconnect"},
 		{threshold.Delay, "add --delivery-delay"},
 		{threshold.Stalls, "raise --stall-threshold"},
+		{threshold.Openings, "add a group with the role connections"},
 		{threshold.Producers, "add producers"},
 		{threshold.Consumers, "add consumers"},
 	} {

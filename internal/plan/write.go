@@ -110,14 +110,7 @@ func (g *Group) tree(names map[*Broker]string) tree {
 	}
 	t.add("destinations", destinations)
 	t.rows(g, func(r *Row) bool {
-		switch r.Tag.Get("roles") {
-		case "producer":
-			return g.Role.Produces()
-		case "consumer":
-			return g.Role.Consumes()
-		default:
-			return true
-		}
+		return g.Role.Produces() && r.OfRole(Producer) || g.Role.Consumes() && r.OfRole(Consumer) || r.OfRole(g.Role)
 	})
 	if g.Role.Consumes() {
 		t.add("max-message-size", g.ConsumerBroker.LargestBody())

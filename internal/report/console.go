@@ -127,6 +127,15 @@ func (c *Console) block(s *stats.Snapshot) error {
 			line("--- foreign:", s.Get(result.Foreign))
 		}
 	}
+	if c.run.Opening {
+		fmt.Fprintf(&b, "%-*s %8d connections\n", rateLabel, "--- live:", s.Live)
+		for _, l := range openingLines(&s.Counts) {
+			if l.always || l.n > 0 {
+				fmt.Fprintf(&b, "%-*s %8d conn/sec\n", rateLabel, "--- "+l.name+":", rate(l.n, s.To.Sub(s.From)))
+			}
+		}
+		writeLatency(&b, intervalLabel, "--- open time:", s.Latencies[result.Open])
+	}
 	if c.options.ShowLatency {
 		writeLatency(&b, intervalLabel, "--- send delay time:", s.Latencies[result.Delay])
 		writeLatency(&b, intervalLabel, "--- send ack time:", s.Latencies[result.Ack])
@@ -157,6 +166,9 @@ func (c *Console) Summary(s *stats.Summary) error {
 	}
 	if c.run.Consuming {
 		writeTotal(&b, "total received", s.Total.Get(result.Received), "")
+	}
+	if c.run.Opening {
+		writeOpenings(&b, "total ", s)
 	}
 	writeLatencies(&b, "--- aggregated ", &s.Latencies, true)
 	c.writePeaks(&b, "minimum ", &s.Minimum)
@@ -211,6 +223,42 @@ func (c *Console) print(text string) error {
 			"look at where standard output goes, or give --silent", "%w; nothing more was printed there", err)
 	}
 	return nil
+}
+
+// openingLine is a count of connections that a group opened as its load.
+type openingLine struct {
+	name, note string
+	n          uint64
+	always     bool
+}
+
+// openingLines returns the counts of connections.
+func openingLines(c *result.Counts) []openingLine {
+	n := c.Values()
+	return []openingLine{
+		{"opened", "", n[result.Opened], true},
+		{"refused", "by the broker or the network", n[result.OpenRefused], false},
+		{"timed out", "no answer within --connect-timeout", n[result.OpenTimedOut], false},
+		{"unmade", "perfmq's machine had no port, file or memory", n[result.OpenUnmade], false},
+		{"abandoned", "due, and cut short by the end of the load", n[result.OpenAbandoned], false},
+		{"closed", "by plan", n[result.ConnectionsClosed], false},
+		{"lost", "ended by the broker or the network", n[result.ConnectionsLost], false},
+	}
+}
+
+// writeOpenings writes the connections of groups that open them as their load.
+func writeOpenings(b *strings.Builder, label string, s *stats.Summary) {
+	for _, l := range openingLines(&s.Total) {
+		if l.always || l.n > 0 {
+			writeTotal(b, label+l.name, l.n, l.note)
+		}
+	}
+	if s.Live != nil {
+		writeTotal(b, "most live", *s.Live, "connections open at the end of a second")
+	}
+	if c := s.Total.Connections; c != nil && len(c.Failures) > 0 {
+		writeText(b, label+"failures", failureText(c.Failures), "")
+	}
 }
 
 // writeLosses writes the sends that were not accepted and the messages that were not received.
@@ -385,6 +433,9 @@ func writeStep(b *strings.Builder, s *stats.Summary) {
 	}
 	if s.Receives {
 		total("step received", s.Total.Get(result.Received), s.Average.Received)
+	}
+	if s.Total.Connections != nil {
+		writeOpenings(b, "step ", s)
 	}
 	writeLatencies(b, "--- step ", &s.Latencies, false)
 	writeGroups(b, s.Groups)

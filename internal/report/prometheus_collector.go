@@ -126,7 +126,7 @@ func (c *collector) summary(s *stats.Summary) {
 	c.final = s
 	n := &c.last
 	n.Total, n.Protocol, n.Depths = s.Total, s.Counters, finalDepths(s.BrokerCount)
-	n.InFlight, n.Workers = 0, 0
+	n.InFlight, n.Workers, n.Live = 0, 0, 0
 	if n.Outage != nil { // no worker waits for a connection any more
 		p := *n.Outage
 		p.Since, p.Down = 0, 0
@@ -191,6 +191,18 @@ func (c *collector) collectRun() {
 	if run.Producing {
 		c.count("in_flight", "", inFlightHelp, n.InFlight)
 	}
+	if run.Opening {
+		c.count("connections_live", "", "Open connections of groups of connections.", n.Live)
+		classes := map[string]uint64{}
+		if n.Total.Connections != nil {
+			classes = n.Total.Connections.Failures
+		}
+		for class := driver.ClassNone + 1; class < driver.NumClasses; class++ { // all from the beginning, for rate()
+			c.count("connections_failed_total", "class",
+				"Connections that did not open, or were lost, by class of error.",
+				classes[class.String()], class.String())
+		}
+	}
 	for _, own := range n.Protocol {
 		c.count("protocol_events_total", "name", "Counters of the protocol's driver.", own.Value, own.Name)
 	}
@@ -205,7 +217,8 @@ func shortLabel(text string) string {
 func (c *collector) collectCounters() {
 	t := c.last.Total.Values()
 	has := result.ProducerRole.If(c.run.Producing) | result.ConsumerRole.If(c.run.Consuming) |
-		result.Transacted.If(c.run.Transacted) | result.Delaying.If(t[result.Delayed] > 0)
+		result.OpenerRole.If(c.run.Opening) | result.Transacted.If(c.run.Transacted) |
+		result.Delaying.If(t[result.Delayed] > 0)
 	for _, k := range result.CounterTable() {
 		if k.Metric != "" && k.Role&^has == 0 {
 			c.count(k.Metric, "", k.Help, t[k.Counter])

@@ -62,6 +62,15 @@ func (r *RocketMQ) Interval(s *stats.Snapshot) error {
 			average(b2c), average(s2c), highest(b2c), highest(s2c),
 			s.Get(result.ConsumerReleased)+s.Get(result.ConsumerRejected))
 	}
+	if r.run.Opening {
+		fmt.Fprintf(&b, "Current Time: %s | Live: %d", now, s.Live)
+		for _, l := range openingLines(&s.Counts) {
+			if l.always || l.n > 0 {
+				fmt.Fprintf(&b, " | %s: %d", l.name, l.n)
+			}
+		}
+		b.WriteString("\n")
+	}
 	return r.print(b.String())
 }
 

@@ -124,6 +124,11 @@ func (s *Short) status(n *stats.Snapshot) string {
 	add(s.run.Producing, "sent", perSecond(result.Sent))
 	add(s.run.Producing && !s.run.Consuming, "completed", perSecond(result.Completed))
 	add(s.run.Consuming, "received", perSecond(result.Received))
+	failed := n.Get(result.OpenRefused) + n.Get(result.OpenTimedOut) + n.Get(result.OpenUnmade)
+	add(s.run.Opening, "live", words.Short(float64(n.Live)))
+	add(s.run.Opening, "opened", perSecond(result.Opened))
+	add(failed > 0, "not opened", words.Short(float64(failed)))
+	add(n.Get(result.ConnectionsLost) > 0, "lost", words.Short(float64(n.Get(result.ConnectionsLost))))
 	if _, l := telling(&n.Latencies); l != nil {
 		add(s.options.ShowLatency, "p50", words.Duration(l.Percentile(50)))
 		add(true, "p99", words.Duration(l.Percentile(99)))
@@ -135,7 +140,7 @@ func (s *Short) status(n *stats.Snapshot) string {
 
 // telling returns the latency that says most about what a user of the broker waits for; nil if there is none.
 func telling(all *result.Latencies) (name string, l *result.Latency) {
-	for _, kind := range []result.Kind{result.Response, result.Ack, result.Transfer} {
+	for _, kind := range []result.Kind{result.Response, result.Ack, result.Transfer, result.Open} {
 		if l := all[kind]; l != nil && l.Count > 0 {
 			return result.Kinds()[kind].Name, l
 		}
@@ -314,7 +319,10 @@ func averageRate(a *stats.Average, n uint64) string {
 // table returns the figures.
 func (s *Short) table(sum *stats.Summary) []string {
 	const columns = "%-10s%12s%10s%12s%12s%12s"
-	lines := []string{"", fmt.Sprintf(columns, "", "average", "total", "payload", "lowest", "highest")}
+	var lines []string
+	if s.run.Producing || s.run.Consuming {
+		lines = []string{"", fmt.Sprintf(columns, "", "average", "total", "payload", "lowest", "highest")}
+	}
 	a := &sum.Average
 	extreme := func(l *result.Extreme) string {
 		if !l.Known() {
@@ -339,6 +347,18 @@ func (s *Short) table(sum *stats.Summary) []string {
 	if s.run.Consuming {
 		row("received", a.Received, sum.Total.Get(result.Received), a.ReceivedBytes, &sum.Minimum.Received,
 			&sum.Maximum.Received)
+	}
+	if s.run.Opening {
+		lines = append(lines, "")
+		list := openingLines(&sum.Total)
+		if sum.Live != nil {
+			list = append(list, openingLine{"most live", "at the end of a second", *sum.Live, true})
+		}
+		for _, l := range list {
+			if l.always || l.n > 0 {
+				lines = append(lines, fmt.Sprintf("%-10s%22s  %s", l.name, words.Short(float64(l.n)), l.note))
+			}
+		}
 	}
 	return append(lines, shortLatencies(&sum.Latencies)...)
 }

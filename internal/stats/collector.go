@@ -45,6 +45,7 @@ type Collector struct {
 	periods
 	producers []*ProducerRecorder
 	consumers []*ConsumerRecorder
+	openers   []*ConnectionRecorder
 	start     time.Time // of the load, with its monotonic reading
 	last      time.Time
 	workers   []Worker // of the producers, then of the consumers
@@ -130,7 +131,7 @@ func (c *Collector) SetProgress(progress func() result.Progress) { c.verified = 
 // they are in every interval, so that time series have no gaps.
 func (c *Collector) newLatencies() (l result.Latencies) {
 	has := result.ProducerRole.If(len(c.producers) > 0) | result.ConsumerRole.If(len(c.consumers) > 0) |
-		result.Rated.If(c.rated)
+		result.Rated.If(c.rated) | result.OpenerRole.If(len(c.openers) > 0)
 	for _, k := range result.Kinds() {
 		if k.Always && k.Role&^has == 0 {
 			l[k.Kind] = result.NewLatency()
@@ -163,6 +164,9 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 	for i, r := range c.consumers {
 		c.delivered.add(i, r.collect(c.targetsOf(len(c.producers)+i, &counts, latencies)))
 	}
+	for i, r := range c.openers {
+		r.collect(c.targetsOf(len(c.work)+i, &counts, latencies))
+	}
 	for i, r := range c.producers {
 		c.sends[i] = r.collect(c.targetsOf(i, &counts, latencies))
 		c.delivered.addStored(i, c.sends[i].stored)
@@ -181,12 +185,12 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 	for i := range c.producers {
 		c.addWaits(i, &total)
 	}
-	total[result.Sent] = c.sent(c.delivered.least(), last)
+	total[result.Sent] = c.sent(total[result.Sent], c.delivered.least(), last)
 	for _, r := range c.producers {
 		counts[Measure][result.Sent] += r.sent[Measure].Load()
 	}
 	delta := total.Sub(c.total)
-	s.Counts, s.InFlight = delta.Counts(c.run.Sends, c.run.Receives), total.InFlight()
+	s.Counts, s.InFlight, s.Live = delta.Counts(c.run.Sends, c.run.Receives), total.InFlight(), total.Live()
 	s.Total = total.Counts(c.run.Sends, c.run.Receives)
 	s.Tester = c.meter.interval(now, &delta)
 	c.tallyBounds(s)
@@ -314,6 +318,7 @@ type Run struct {
 	Client               string        // of Protocol: driver.Native, or a client library
 	ConsumerClient       string        // of ConsumerProtocol
 	Destinations         []string
+	Opening              bool              // connections are opened as a load
 	Transacted           bool              // messages are sent or received in transactions
 	Scenario             string            // name of the scenario; empty for a command line
 	Steps                []string          // names of the steps
@@ -356,7 +361,7 @@ type Snapshot struct {
 // Empty reports whether nothing happened in the interval. A message counts as sent as soon as it has ended, which may
 // be a moment before its delay is known: an interval without counts can have latencies.
 func (s *Snapshot) Empty() bool {
-	if s.Values() != [result.NumCounters]uint64{} || s.Stalled || len(s.Groups) > 0 {
+	if s.Values() != [result.NumCounters]uint64{} || s.Stalled || s.Live > 0 || len(s.Groups) > 0 {
 		return false // a send may count in a later interval of its group than of the run
 	}
 	for kind := range s.Latencies {

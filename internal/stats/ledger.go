@@ -110,8 +110,8 @@ func (p *ledger) collect(n *Counters, l *result.Latencies) {
 }
 
 // Counters are totals since the start of a run, warm-up included, or their growth over an interval: the counters of
-// package result by [result.Counter], then the failures by state and class.
-type Counters [result.NumCounters + int(driver.NumStates)*int(driver.NumClasses)]uint64
+// package result by [result.Counter], then the failures by state and class, then those of connections by class.
+type Counters [result.NumCounters + (int(driver.NumStates)+1)*int(driver.NumClasses)]uint64
 
 // Sub returns c - older.
 func (c Counters) Sub(older Counters) Counters {
@@ -133,6 +133,14 @@ func (c Counters) Add(other Counters) Counters {
 // driver.Failed, or driver.Unknown. All of driver.Accepted are zero.
 func (c *Counters) Failures(state driver.State) *[driver.NumClasses]uint64 {
 	return (*[driver.NumClasses]uint64)(c[result.NumCounters+int(state)*int(driver.NumClasses):])
+}
+
+// Connections returns the failures of connections by class: those that did not open, and those that were lost.
+func (c *Counters) Connections() *[driver.NumClasses]uint64 { return c.Failures(driver.NumStates) }
+
+// Live returns the connections that were opened and have not ended.
+func (c *Counters) Live() uint64 {
+	return c[result.Opened] - c[result.ConnectionsClosed] - c[result.ConnectionsLost]
 }
 
 // InFlight returns the messages that were handed to the driver and have not ended yet.
@@ -161,5 +169,14 @@ func (c Counters) Counts(sends, receives bool) result.Counts {
 			failures[name] = classes
 		}
 	}
-	return result.NewCounts(c[:], sends, receives, failures)
+	counts := result.NewCounts(c[:], sends, receives, failures)
+	for class, n := range c.Connections() {
+		if n > 0 && counts.Connections != nil {
+			if counts.Connections.Failures == nil {
+				counts.Connections.Failures = map[string]uint64{}
+			}
+			counts.Connections.Failures[driver.Class(class).String()] = n //nolint:gosec // an index below NumClasses
+		}
+	}
+	return counts
 }

@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/perfmq/perfmq/pkg/result"
@@ -70,6 +71,9 @@ type Rates struct {
 	Minimum, Maximum Peaks
 	Offered          Offered
 
+	// Live is the largest number of open connections of groups of connections at the end of an interval; nil without.
+	Live *uint64
+
 	got                 uint64 // messages received so far
 	completed, received extremes
 	receiving           extremes // received, from the first second at whose start something had been received
@@ -87,6 +91,9 @@ func (r *Rates) Add(row *result.Row, length, first time.Duration) {
 		r.Average.Add(length, n[:])
 	}
 	r.got += n[result.Received]
+	if row.Phase == result.Measure && (row.Live > 0 || row.Connections != nil) {
+		r.Live = new(max(row.Live, *cmp.Or(r.Live, new(uint64))))
+	}
 }
 
 func (r *Rates) add(completed, received uint64, interval stretch, first time.Duration) {
@@ -137,7 +144,7 @@ func (r *Rates) FiguresOf(sends, receives bool) *result.Figures {
 	f := &result.Figures{
 		Span: a.Span.Microseconds(), Sent: average(sends, a.Sent), Completed: average(sends, a.Completed),
 		Received: average(receives, a.Received), CompletedBytes: average(sends, a.CompletedBytes),
-		ReceivedBytes: average(receives, a.ReceivedBytes),
+		ReceivedBytes: average(receives, a.ReceivedBytes), MaximumLive: r.Live,
 	}
 	if a.Read {
 		f.Since = new(a.Since.Microseconds())

@@ -400,8 +400,8 @@ func (d *delivered) least() (n uint64) {
 
 // sent returns the number of messages that are known to have left: the messages that the driver has taken, and a
 // message that it is taking if that has ended or been received. At least as many were sent as different messages were
-// received.
-func (c *Collector) sent(delivered uint64, last bool) uint64 {
+// received. ofConnections are those of groups of connections.
+func (c *Collector) sent(ofConnections, delivered uint64, last bool) uint64 {
 	var known, begun uint64
 	for i := range c.sends {
 		known += c.sends[i].known(last)
@@ -410,5 +410,5 @@ func (c *Collector) sent(delivered uint64, last bool) uint64 {
 	if known < delivered && delivered <= begun {
 		known = delivered
 	}
-	return max(known, c.total[result.Sent])
+	return max(ofConnections+known, c.total[result.Sent])
 }

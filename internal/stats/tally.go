@@ -333,10 +333,16 @@ type groupMeter struct {
 	fresh     [parts]result.Latencies // since the last one
 }
 
+// SetOpeners sets the recorders of groups of connections. Call it before SetGroups.
+func (c *Collector) SetOpeners(list []*ConnectionRecorder) {
+	c.openers = list
+	c.run.Latencies = c.newLatencies()
+}
+
 // SetGroups lets the collector sum up each group as well. Call it after SetWorkers, which names their workers, and
 // before the first Collect.
 func (c *Collector) SetGroups(list []RunGroup) {
-	c.groupOf = make([]*groupMeter, len(c.producers)+len(c.consumers))
+	c.groupOf = make([]*groupMeter, len(c.work)+len(c.openers))
 	for i := range list {
 		g := new(groupMeter)
 		g.run.Name, g.run.Sends, g.run.Receives = list[i].Name, list[i].Sends, list[i].Receives
@@ -348,6 +354,11 @@ func (c *Collector) SetGroups(list []RunGroup) {
 			}
 			if c.groupOf[i] = g; i < len(c.producers) {
 				g.producers = append(g.producers, i)
+			}
+		}
+		for i, r := range c.openers {
+			if r.group == g.run.Name {
+				c.groupOf[len(c.work)+i] = g
 			}
 		}
 	}
@@ -395,7 +406,7 @@ func (c *Collector) addRowGroups(row *result.Row, length, first time.Duration, l
 			g.now[Measure][result.Sent] += r.sent[Measure].Load()
 			known += c.sends[i].known(last)
 		}
-		total[result.Sent] = max(known, g.total[result.Sent])
+		total[result.Sent] = max(total[result.Sent]+known, g.total[result.Sent])
 		delta, latencies := total.Sub(g.total), g.fresh[Measure]
 		if row.Phase == result.Warmup {
 			latencies = g.fresh[Warmup]
@@ -407,7 +418,7 @@ func (c *Collector) addRowGroups(row *result.Row, length, first time.Duration, l
 		}
 		own := result.Row{
 			Phase: row.Phase, Time: row.Time, Elapsed: row.Elapsed, Length: row.Length, Counts: group.Counts,
-			Latencies: latencies,
+			Latencies: latencies, Live: total.Live(),
 		}
 		g.add(&own, length, first, &total, &g.now)
 		if i >= result.MaxRowGroups {

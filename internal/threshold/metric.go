@@ -29,9 +29,10 @@ const (
 	Rate                     = result.Rated
 	Transactions             = result.Transacted // --commit-interval or --tx
 	Delay                    = result.Delaying
-	Verification result.Role = 1 << iota // --verify
-	Reconnection                         // --reconnect
-	Stalls                               // --stall-threshold
+	Openings                 = result.OpenerRole // a group of connections
+	Verification result.Role = 1 << iota         // --verify
+	Reconnection                                 // --reconnect
+	Stalls                                       // --stall-threshold
 )
 
 // Metric is a value of a run that a threshold can be about.
@@ -60,7 +61,7 @@ func Metrics() (list []Metric) {
 		if k.WithWarmup {
 			m.Help += withWarmup
 		}
-		if k.Role == Transactions {
+		if k.Role == Transactions || k.Role == Openings {
 			m.Unit = Count
 		}
 		if m.Name != "" {
@@ -77,6 +78,7 @@ func Metrics() (list []Metric) {
 		{"received.avg", PerSecond, Consumers, average("deliveries"), ""},
 		{"received.min", PerSecond, Consumers, extreme("lowest", "deliveries"), ""},
 		{"received.max", PerSecond, Consumers, extreme("highest", "deliveries"), ""},
+		{"connections.live", Count, Openings, "the most connections that were open at the end of a second", ""},
 		{"missing", Messages, Producers | Consumers, "deliveries missing when the drain ended" + withWarmup, ""},
 		{"rate.missed", Percent, Producers | Rate, "share of the due messages that were not sent", ""},
 		{"stall.count", Count, Stalls, "stalls of --stall-threshold or longer, of any broker or group", ""},

@@ -28,6 +28,7 @@ type Conn struct {
 	running   sync.WaitGroup
 	cause     atomic.Pointer[error] // of the end
 	over      chan struct{}
+	ended     Notice // of its end
 }
 
 // NewConn returns a connection over conn, which is raw or TLS on top of it.
@@ -46,8 +47,12 @@ func (c *Conn) Fail(cause error) {
 		close(c.over)
 		c.Out.Fail(cause)
 		_ = c.Raw.Close() // not TLS, which would first send a close alert to a peer that may not read
+		c.ended.End(cause)
 	}
 }
+
+// OnEnd implements [driver.Watched].
+func (c *Conn) OnEnd(call func(why error)) { c.ended.OnEnd(call) }
 
 // Over is closed when the connection has ended: Why returns the cause.
 func (c *Conn) Over() <-chan struct{} { return c.over }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -71,6 +72,37 @@ func (p *Pool[C]) Acquire(ctx context.Context, spec driver.Connection) (*Lease[C
 		}
 		return nil, c.err
 	}
+}
+
+// Connect implements [driver.Connector] for drivers that embed the pool.
+func (p *Pool[C]) Connect(ctx context.Context, spec driver.Connection) (driver.Held, error) {
+	l, err := p.Acquire(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	return &held[C]{Lease: l, stages: spec.Stages}, nil
+}
+
+// held is a connection of a user that neither sends nor receives.
+type held[C Shared] struct {
+	*Lease[C]
+	stages driver.Stages
+	closed atomic.Bool
+}
+
+// OnEnd implements [driver.Watched].
+func (h *held[C]) OnEnd(call func(why error)) {
+	if w, ok := any(h.Conn).(driver.Watched); ok { // all but those of clients that open connections later
+		w.OnEnd(call)
+	}
+}
+
+// Close implements [driver.Held].
+func (h *held[C]) Close(ctx context.Context) error {
+	if !h.closed.Swap(true) {
+		h.ReleaseOnly(ctx, h.stages)
+	}
+	return nil
 }
 
 // find returns the connection of a key and adds a user. opener tells the caller to open it.

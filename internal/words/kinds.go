@@ -79,6 +79,9 @@ var kinds = []Kind{
 	},
 	{"delayed", result.Warning, "transfer times are of both %d delayed messages, with their delays, and %d others"},
 	{"out-of-range", result.Warning, "latencies above %s, counted as that: %d"},
+	{"not-opened", result.Problem, "connections that did not open: %d of %d; refused %d, timed out %d, unmade %d"},
+	{"connections-lost", result.Problem, "connections that were lost while they were open: %d of %d"},
+	{"openings-abandoned", result.Note, "connections that were due, and cut short by the end of the load: %d"},
 	{"in-doubt", result.Warning, "messages in doubt: %d; sent again %d, unconfirmed %d"},
 	{
 		"not-durable", result.Warning,
@@ -164,6 +167,18 @@ var bounds = []struct {
 	{"lateness", result.LimitWorker, "it sent late, though it waited for due times only", moreWorkers},
 	{"processors", result.LimitProcessors, "it used %.2f of its %d cores", "use more hosts, or larger messages"},
 	{"machine", result.LimitMachine, "others took %s of its processors", ownMachine},
+	{
+		"unmade", result.LimitMachine, "perfmq's machine had no port, file or memory for %d connections",
+		"raise ulimit -n, give --local-address, or use more hosts",
+	},
+	{
+		"refused", result.LimitBroker, "it refused, or did not answer, %d of %d connections",
+		"see its limits of connections",
+	},
+	{
+		"opening", result.LimitBroker, "its part in %s took %s of the time of an opening",
+		"try a larger --max-pending, or give the broker more processors",
+	},
 	{"pause", result.LimitMachine, "perfmq was paused for up to %s", ownMachine},
 }
 

@@ -44,7 +44,7 @@
 //
 // The engine finds optional interfaces by type assertion. Producers: [Flusher], [TrySender], [Waiter], [Counting],
 // [Watched]. Consumers: [Waiter], [Prober], [Counting], [Addressed]. Both: [Located]. Drivers: [Identified],
-// [Inspector].
+// [Inspector], [Connector].
 //
 // The package drivertest holds the conformance suite that every driver passes on its real broker.
 package driver
@@ -233,6 +233,8 @@ type InFlight struct {
 // Capabilities are the features of a protocol, as implemented by its driver.
 type Capabilities struct {
 	TLS bool // connections can be encrypted
+	// Connects: its drivers are a [Connector].
+	Connects bool
 	// Reconnects: the client opens a lost connection again by itself, as some client libraries do, without a report of the
 	// loss. It has no outages, so --reconnect is for other clients.
 	Reconnects bool

@@ -51,6 +51,19 @@ type Addressed interface {
 // MaxAddress is the length in bytes of the longest address that a driver accepts from a broker for replies.
 const MaxAddress = 1024
 
+// Connector is implemented by a [Driver] that can open a connection for a user that neither sends nor receives.
+type Connector interface {
+	// Connect opens the connection that spec names, and logs in.
+	Connect(ctx context.Context, spec Connection) (Held, error)
+}
+
+// Held is such a connection.
+type Held interface {
+	Watched
+	// Close ends the connection. Later calls return nil.
+	Close(ctx context.Context) error
+}
+
 // Located is implemented by producers and consumers that open a connection to one of the hosts in the URL.
 type Located interface {
 	// Host returns the host to which the connection was opened, as [Factory.Hosts] names it. It may be called at any

@@ -89,7 +89,7 @@ type ProducerSpec struct {
 	Name string
 	// MaxPending is the number of slots, at least 1. It may be large (a million) when the user asked for no limit, so the
 	// state per slot should grow as slots are used.
-	MaxPending int `set:"max-pending,daily" roles:"producer" section:"Load" range:"0..1048576" default:"1" help:"messages in flight per producer; 0: no limit"`
+	MaxPending int `set:"max-pending,daily" roles:"producer,connections" section:"Load" range:"0..1048576" default:"1" help:"messages in flight per producer; 0: no limit. Connections: openings in progress, by default 16, with --rate 1000"`
 	// Persistent asks for messages that survive a restart of the broker.
 	Persistent bool `set:"persistent,daily" roles:"producer" section:"Message" help:"messages survive a restart of the broker"`
 	// Requests: the messages are requests. Each has a [Message.ReplyTo] and a [Message.Correlation].

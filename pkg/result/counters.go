@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"reflect"
+	"slices"
 )
 
 // Counter is a count of messages, waits or transactions since the start of a run, warm-up included, or its growth over
@@ -45,11 +46,18 @@ const (
 	Early                            // part of Delayed, received a millisecond or more before the delay was over
 	ConsumerReleased                 // given back by a consumer on purpose, so that they come again: not received
 	ConsumerRejected                 // part of Received, rejected by a consumer on purpose
+	Opened                           // connections of a group of connections that became usable
+	OpenRefused                      // connections that the broker, or the network, refused
+	OpenTimedOut                     // connections that did not become usable in time
+	OpenUnmade                       // connections for which perfmq's machine had no port, file or memory
+	OpenAbandoned                    // connections that were due, and were cut short by the end of the load
+	ConnectionsClosed                // part of Opened: closed by plan
+	ConnectionsLost                  // part of Opened: ended by the broker or the network
 	NumCounters       int     = iota
 )
 
 // Role is a set: which workers record a counter or a latency, and what else their run must have.
-type Role uint8
+type Role uint16
 
 // The roles.
 const (
@@ -58,6 +66,7 @@ const (
 	Rated      // the load has a target rate
 	Transacted // messages are sent or received in transactions
 	Delaying   // messages with a delayed delivery come
+	OpenerRole // connections are opened as a load
 
 	AnyRole Role = 0
 )
@@ -173,11 +182,40 @@ var counters = []CounterInfo{
 		ConsumerRejected, ConsumerRole, "consumerRejected", "consumer.rejected", false, "",
 		"Received messages rejected by consumers (--consumer-fail).",
 	},
+	{
+		Opened, OpenerRole, "opened", "connections.opened", false, "connections_opened_total",
+		"Connections of a group of connections that became usable.",
+	},
+	{
+		OpenRefused, OpenerRole, "refused", "connections.refused", false, "connections_refused_total",
+		"Connections that the broker, or the network, refused.",
+	},
+	{
+		OpenTimedOut, OpenerRole, "timedOut", "connections.timed_out", false, "connections_timed_out_total",
+		"Connections that did not become usable within --connect-timeout.",
+	},
+	{
+		OpenUnmade, OpenerRole, "unmade", "connections.unmade", false, "connections_unmade_total",
+		"Connections for which perfmq's machine had no port, file or memory.",
+	},
+	{
+		OpenAbandoned, OpenerRole, "abandoned", "connections.abandoned", false, "connections_abandoned_total",
+		"Connections that were due, and cut short by the end of the load.",
+	},
+	{
+		ConnectionsClosed, OpenerRole, "closed", "connections.closed", false, "connections_closed_total",
+		"Opened connections that were closed by plan.",
+	},
+	{
+		ConnectionsLost, OpenerRole, "connectionsLost", "connections.lost", false, "connections_lost_total",
+		"Opened connections that the broker, or the network, ended.",
+	},
 }
 
 // places returns the place of each counter in counts; counters of an absent role lead nowhere.
 func (c *Counts) places() [NumCounters]*uint64 {
 	p, k := cmp.Or(c.Producers, &Producers{}), cmp.Or(c.Consumers, &Consumers{})
+	o := cmp.Or(c.Connections, &Connections{})
 	return [...]*uint64{
 		Sent: &p.Sent, Blocked: &p.Blocked, NoLeave: &p.NoLeave, SocketWaits: &p.SocketWaits, Completed: &p.Completed,
 		CompletedBytes: &p.CompletedBytes, Rejected: &p.Rejected, Released: &p.Released, Modified: &p.Modified,
@@ -186,17 +224,22 @@ func (c *Counts) places() [NumCounters]*uint64 {
 		Foreign: &k.Foreign, Unstamped: &k.Unstamped, NegativeTransfers: &k.NegativeTransfers,
 		NegativeAges: &k.NegativeAges, Delayed: &k.Delayed, Early: &k.Early, ConsumerReleased: &k.Released,
 		ConsumerRejected: &k.Rejected, OutOfRange: &c.OutOfRange, Paused: &c.Paused, Commits: &c.Commits,
-		CommitsFailed: &c.CommitsFailed,
+		CommitsFailed: &c.CommitsFailed, Opened: &o.Opened, OpenRefused: &o.Refused, OpenTimedOut: &o.TimedOut,
+		OpenUnmade: &o.Unmade, OpenAbandoned: &o.Abandoned, ConnectionsClosed: &o.Closed, ConnectionsLost: &o.Lost,
 	}
 }
 
-// NewCounts returns the counts of the roles; list has them by their [Counter].
+// NewCounts returns the counts of the roles; list has them by their [Counter]. Counts of connections are there if one
+// of them is not zero.
 func NewCounts(list []uint64, sends, receives bool, failures map[string]map[string]uint64) (c Counts) {
 	if sends {
 		c.Producers = &Producers{Failures: failures}
 	}
 	if receives {
 		c.Consumers = &Consumers{}
+	}
+	if slices.ContainsFunc(list[Opened:NumCounters], func(n uint64) bool { return n > 0 }) {
+		c.Connections = &Connections{}
 	}
 	for i, n := range c.places() {
 		*n = list[i]
@@ -226,6 +269,10 @@ func (c *Counts) Add(other *Counts) {
 	if other.Consumers != nil && c.Consumers == nil {
 		c.Consumers = &Consumers{}
 	}
+	if o := other.Connections; o != nil {
+		c.Connections = cmp.Or(c.Connections, &Connections{})
+		c.Connections.Failures = addCounts(c.Connections.Failures, o.Failures)
+	}
 	to, from := c.places(), other.places()
 	sum(to[:], from[:])
 }
@@ -241,12 +288,15 @@ func (c *Counts) InFlight() uint64 {
 	return n[Sent] - Ended(n[:])
 }
 
-// OfClass returns the failures of a class, of all states.
+// OfClass returns the failures of a class, of all states, and of connections.
 func (c *Counts) OfClass(class string) (n uint64) {
 	if c.Producers != nil {
 		for _, classes := range c.Producers.Failures {
 			n += classes[class]
 		}
+	}
+	if c.Connections != nil {
+		n += c.Connections.Failures[class]
 	}
 	return n
 }

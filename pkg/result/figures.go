@@ -28,6 +28,9 @@ type Figures struct {
 	// MaximumCompleted and MaximumReceived are the highest.
 	MaximumCompleted *Extreme `json:"maximumCompleted,omitempty"`
 	MaximumReceived  *Extreme `json:"maximumReceived,omitempty"`
+	// MaximumLive is the largest number of open connections at the end of a second; missing without groups of
+	// connections.
+	MaximumLive *uint64 `json:"maximumLive,omitempty"`
 }
 
 // Extreme is the lowest or highest rate of a full second.

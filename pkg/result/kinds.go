@@ -18,6 +18,12 @@ const (
 	S2C
 	Commit
 	Lateness
+	Connect
+	TLS
+	Login
+	Attach
+	Open
+	Close
 	NumKinds int = iota
 )
 
@@ -82,6 +88,27 @@ var kinds = []KindInfo{
 	{
 		Lateness, ConsumerRole | Delaying, false, Early, "lateness", "lateness", "lateness", false, "lateness_seconds",
 		"From the end of the delivery delay to the delivery; without earlier deliveries.",
+	},
+	{
+		Connect, OpenerRole, false, 0, "connect", "connect", "connect time", false, "connect_seconds",
+		"Of a TCP connection, with the resolution of the host's name.",
+	},
+	{TLS, OpenerRole, false, 0, "tls", "tls", "TLS time", false, "tls_seconds", "Of a TLS handshake."},
+	{
+		Login, OpenerRole, false, 0, "login", "login", "login time", false, "login_seconds",
+		"From the connected, or encrypted, socket to the broker's acceptance.",
+	},
+	{
+		Attach, OpenerRole, false, 0, "attach", "attach", "attach time", false, "attach_seconds",
+		"Of the link, the subscription, or the route to the destination.",
+	},
+	{
+		Open, OpenerRole, false, 0, "open", "open", "open time", false, "open_seconds",
+		"From the moment at which a connection was due, or its opening began, until it was usable.",
+	},
+	{
+		Close, OpenerRole, false, 0, "close", "close", "close time", false, "close_seconds",
+		"From the beginning of closing until the broker confirmed it.",
 	},
 }
 

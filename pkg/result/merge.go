@@ -331,7 +331,7 @@ func (r *Row) Join(next *Row) *Row {
 // follow adds the row after r.
 func (r *Row) follow(next *Row) {
 	r.Length += next.Elapsed - r.Elapsed
-	r.Time, r.Elapsed, r.InFlight, r.Workers = next.Time, next.Elapsed, next.InFlight, next.Workers
+	r.Time, r.Elapsed, r.InFlight, r.Workers, r.Live = next.Time, next.Elapsed, next.InFlight, next.Workers, next.Live
 	r.Disconnected, r.Outages, r.Backlog, r.Verified = next.Disconnected, next.Outages, next.Backlog, next.Verified
 	r.BrokerSide = next.BrokerSide
 	r.Tester.Cores, r.Tester.Memory = next.Tester.Cores, next.Tester.Memory
@@ -345,6 +345,7 @@ func (r *Row) beside(other *Row) {
 	r.Length = r.Elapsed - from
 	r.InFlight += other.InFlight
 	r.Workers += other.Workers
+	r.Live += other.Live
 	r.Disconnected += other.Disconnected
 	// hosts see the same outages
 	r.Outages = max(r.Outages, other.Outages)

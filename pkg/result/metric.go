@@ -39,7 +39,8 @@ func Measured(values int64, leftOut uint64) bool {
 func (r *Result) Metrics() map[string]float64 {
 	f := map[string]float64{}
 	total, measured := r.Total.Values(), cmp.Or(r.Measured, &r.Total).Values()
-	has := ProducerRole.If(r.Total.Producers != nil) | ConsumerRole.If(r.Total.Consumers != nil) | Transacted | Delaying
+	has := ProducerRole.If(r.Total.Producers != nil) | ConsumerRole.If(r.Total.Consumers != nil) |
+		OpenerRole.If(r.Total.Connections != nil) | Transacted | Delaying
 	for _, c := range counters {
 		switch {
 		case c.Name == "" || c.Role&^has != 0:
@@ -105,6 +106,9 @@ func addRates(f map[string]float64, figures *Figures) {
 		if rate != nil {
 			f[name] = *rate
 		}
+	}
+	if figures.MaximumLive != nil {
+		f["connections.live"] = float64(*figures.MaximumLive)
 	}
 	if figures.Due != nil && figures.Unsent != nil {
 		f["rate.missed"] = 100 * (float64(*figures.Unsent) / float64(max(1, *figures.Due)))

@@ -27,6 +27,8 @@ type Row struct {
 	Backlog *uint64 `json:"backlog,omitempty"`
 	// Workers is the number of open producers and consumers.
 	Workers int `json:"workers,omitempty"`
+	// Live is the number of open connections of groups of connections, at the end of the interval.
+	Live uint64 `json:"live,omitempty"`
 	// Disconnected is the number of them that had lost their connection and had not reconnected, with --reconnect.
 	Disconnected int `json:"disconnected,omitempty"`
 	// Outages is the number of outages that had begun by the end of the interval.
@@ -101,6 +103,8 @@ type Counts struct {
 	Producers *Producers `json:"producers,omitempty"`
 	// Consumers are the counts of the consumers; missing if there are none.
 	Consumers *Consumers `json:"consumers,omitempty"`
+	// Connections are the counts of groups that open connections as their load; missing if there are none.
+	Connections *Connections `json:"connections,omitempty"`
 	// Commits are the transactions that the broker confirmed, CommitsFailed those it did not confirm, of both roles.
 	Commits       uint64 `json:"commits,omitempty"`
 	CommitsFailed uint64 `json:"commitsFailed,omitempty"`
@@ -169,6 +173,25 @@ type Consumers struct {
 	// purpose.
 	Released uint64 `json:"released,omitempty"`
 	Rejected uint64 `json:"rejected,omitempty"`
+}
+
+// Connections are counts of connections that a group opens as its load. Each connection that was due ends in exactly
+// one of Opened, Refused, TimedOut, Unmade and Abandoned.
+type Connections struct {
+	// Opened: became usable: logged in, and attached to a destination if there is one.
+	Opened uint64 `json:"opened"`
+	// Refused by the broker or the network. TimedOut: no answer within the connect time-out. Unmade: perfmq's machine
+	// had no port, file or memory. Abandoned: cut short by the end of the load.
+	Refused   uint64 `json:"refused,omitempty"`
+	TimedOut  uint64 `json:"timedOut,omitempty"`
+	Unmade    uint64 `json:"unmade,omitempty"`
+	Abandoned uint64 `json:"abandoned,omitempty"`
+	// Closed: part of Opened, closed by plan. Lost: part of Opened, ended by the broker or the network. The others are
+	// still open.
+	Closed uint64 `json:"closed,omitempty"`
+	Lost   uint64 `json:"lost,omitempty"`
+	// Failures are Refused, TimedOut, Unmade and Lost by class of the error.
+	Failures map[string]uint64 `json:"failures,omitempty"`
 }
 
 // warmupTag begins the tags of messages that were due in the warm-up.

@@ -43,7 +43,7 @@ func Factory() driver.Factory {
 	queue, topic := protocol.Features()
 	return protocol.Factory(driver.Factory{
 		Name: "amqp", Title: "AMQP 1.0", Client: driver.Native, Hosts: protocol.AMQP().Hosts,
-		Capabilities: driver.Capabilities{TLS: true, Queue: queue, Topic: topic}, InFlight: inFlight,
+		Capabilities: driver.Capabilities{TLS: true, Connects: true, Queue: queue, Topic: topic}, InFlight: inFlight,
 	}, protocol.AMQP(), defaultOptions, checkOptions,
 		func(c transport.Settings[Options]) driver.Driver { return newDriver(c) })
 }

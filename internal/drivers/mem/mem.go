@@ -47,7 +47,7 @@ func (b *Broker) Factory() driver.Factory {
 	return driver.Factory{
 		Name: "mem", Title: "in-process broker", Hidden: true, Schemes: []string{"mem"}, DefaultURL: "mem://local",
 		Client:       driver.Native,
-		Capabilities: driver.Capabilities{Queue: queue, Topic: topic},
+		Capabilities: driver.Capabilities{Connects: true, Queue: queue, Topic: topic},
 		Hosts: func(url string) []string {
 			_, hosts, _ := splitURL(url)
 			return hosts

@@ -41,7 +41,8 @@ func Factory() driver.Factory {
 	queue.RequestReply, queue.DynamicReply, topic.RequestReply, topic.DynamicReply = false, false, false, false
 	return protocol.Factory(driver.Factory{
 		Name: "stomp", Title: "STOMP 1.2", Client: driver.Native, Hosts: protocol.STOMP().Hosts,
-		Capabilities: driver.Capabilities{TLS: true, Unattached: true, Queue: queue, Topic: topic}, InFlight: windowOf,
+		Capabilities: driver.Capabilities{TLS: true, Connects: true, Unattached: true, Queue: queue, Topic: topic},
+		InFlight:     windowOf,
 	}, protocol.STOMP(), defaultOptions, checkOptions,
 		func(c transport.Settings[Options]) driver.Driver { return newDriver(c) })
 }
