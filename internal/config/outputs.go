@@ -20,6 +20,9 @@ func (r *resolver) checkOutputs() {
 	if o.Result != "" && o.VerifyFile != "" {
 		r.refuseBoth("result", "verify-file")
 	}
+	if r.Source("trace-sample") == CommandLine && o.Result == "" {
+		r.add(plan.Needs("--trace-sample", "--result"))
+	}
 	r.checkFiles()
 	r.checkAddress("--web", o.Web, "8080")
 	r.checkAddress("--metrics", o.Metrics, "9400")

@@ -54,6 +54,8 @@ func (s *Setting) read(field any, text string) error { //nolint:gocyclo // a fla
 		return parseInto(p, text, load.ParseRate)
 	case *load.Share:
 		return parseInto(p, text, load.ParseShare)
+	case *load.Sample:
+		return parseInto(p, text, load.ParseSample)
 	case *load.Zipf:
 		return parseInto(p, text, load.ParseZipf)
 	case *plan.Shard:

@@ -78,7 +78,7 @@ func TestResultOfAKilledRun(t *testing.T) {
 	const rate = 500
 	b := serve(t)
 	dir := filepath.Join(t.TempDir(), "run")
-	p := start(t, "amqp", "producer", "--url", b.at(broker.AMQP), "--rate", strconv.Itoa(rate), "--max-pending", "1000", "--verify", "--result", dir, "queue://Q")
+	p := start(t, "amqp", "producer", "--url", b.at(broker.AMQP), "--rate", strconv.Itoa(rate), "--max-pending", "1000", "--verify", "--trace-sample", "1/10", "--result", dir, "queue://Q")
 	rows := func() int {
 		text, err := os.ReadFile(filepath.Join(dir, runresult.RowsFile))
 		if err != nil {
@@ -97,6 +97,8 @@ func TestResultOfAKilledRun(t *testing.T) {
 	resulttest.Compile(t, runresult.Schema(), runresult.SchemaID).Validate(t, dir)
 	require.False(t, got.Complete)
 	require.GreaterOrEqual(t, len(got.Rows), before)
+	slowest := musttest.Get(runresult.Slowest(dir, 1000))(t)
+	require.InDelta(t, got.Total.Producers.Completed/10, len(slowest), 100, "the trace is there as well")
 	last := time.UnixMicro(got.Rows[len(got.Rows)-1].Time)
 	t.Logf("%d rows; the last ended %s before the kill", len(got.Rows), killed.Sub(last))
 	var totals store.Totals

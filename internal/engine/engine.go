@@ -39,6 +39,7 @@ type Config struct {
 	Endpoints map[*plan.Broker]*Endpoint // of all brokers of the plan
 	Side      *brokerside.Watch          // of the broker and its host; nil if they are not watched
 	SoFar     bool                       // snapshots have the figures so far
+	Trace     bool                       // snapshots have the events of the plan's sample
 }
 
 // Run carries out a plan and feeds reporter.
@@ -102,9 +103,11 @@ type run struct {
 	plan      *plan.Plan
 	endpoints map[*plan.Broker]*Endpoint
 	watched   *brokerside.Watch
-	role      plan.Role // of all groups together
-	live      bool      // snapshots have the figures so far
-	id        int64     // the run number in its messages
+	role      plan.Role    // of all groups together
+	live      bool         // snapshots have the figures so far
+	sample    load.Sample  // of messages whose events snapshots have; 0 for none
+	traced    result.Trace // so far; guarded by sampler.mu
+	id        int64        // the run number in its messages
 	clock     *load.Clock
 	pulse     *stats.Pulse
 	phases    *load.Phases
@@ -154,6 +157,9 @@ func newRun(c *Config) *run {
 	r := &run{
 		plan: p, endpoints: c.Endpoints, watched: c.Side, role: p.Roles(), id: p.RunID, clock: load.NewClock(),
 		phases: new(load.Phases), live: c.SoFar,
+	}
+	if c.Trace {
+		r.sample = p.TraceSample
 	}
 	if r.id == 0 {
 		r.id = newRunNumber()
@@ -220,6 +226,9 @@ func (r *run) startReporting(reporter report.Reporter) error {
 	r.makeCollector(&info)
 	r.sampler = newSampler(r.collector, reporter)
 	r.sampler.depths, r.sampler.side, r.sampler.outages = r.depths, r.watched, r.outages
+	if r.sample > 0 {
+		r.traced.Sample, r.sampler.trace = r.sample.String(), r.takeTrace
+	}
 	r.step.start = 0
 	return nil
 }

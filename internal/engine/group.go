@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -41,6 +42,7 @@ type producer struct {
 	rec       *stats.ProducerRecorder
 	ledger    *verify.Ledger // nil if nothing is verified
 	filler    *template.Filler
+	trace     *load.Trace     // nil if no messages are traced
 	load      *load.Producer  // since the group was opened
 	driver    driver.Producer // nil unless open
 	ended     chan struct{}   // closed when load.Run has returned; nil until started
@@ -57,6 +59,7 @@ type consumer struct {
 	group   string // its name; empty on a command line
 	rec     *stats.ConsumerRecorder
 	checker *verify.Checker // nil if nothing is verified
+	trace   *load.Trace     // as of a producer
 	load    *load.Consumer  // of the present connection; nil until started
 	driver  driver.Consumer // nil unless open
 	ended   chan struct{}   // closed when Run has returned; nil until started
@@ -137,6 +140,7 @@ func (r *run) addConsumer(g *plan.Group, index int, spec driver.ConsumerSpec) *c
 	if r.plan.Shard.Has(len(r.known.producers) + len(r.known.consumers)) {
 		c = &consumer{index: index, spec: spec, broker: g.ConsumerBroker, group: g.Name}
 		c.rec = stats.NewConsumerRecorder()
+		c.trace = r.newTrace(spec.Name, g.ConsumerBroker, &c.stays)
 		if r.transacts() {
 			c.rec.SetTransacted()
 		}
@@ -165,15 +169,35 @@ func newProducer(r *run, id int, g *plan.Group, spec driver.ProducerSpec) *produ
 		prompt: g.Delay == 0, rec: stats.NewProducerRecorder(!g.Rate.IsZero(), r.pulse),
 		filler: template.NewFiller(r.plan.Seed, id),
 	}
-	if r.verify == nil {
-		p.spec.Origin = driver.ID{Run: r.id, Producer: int64(id), Number: driver.Unnumbered, Delay: spec.Delay.Milliseconds()}
-	} else {
+	origin := driver.ID{Run: r.id, Producer: int64(id), Number: driver.Unnumbered, Delay: spec.Delay.Milliseconds()}
+	if p.trace = r.newTrace(spec.Name, g.ProducerBroker, &p.stays); p.trace != nil {
+		p.trace.Origin = origin
+		p.trace.Body = func(variant int) []byte { return p.spec.Variants[variant].Body }
+	}
+	if r.verify == nil && r.sample == 0 { // else each message has its own
+		p.spec.Origin = origin
+	}
+	if r.verify != nil {
 		p.ledger = verify.NewLedger(r.id, id, p.place().named()) // updateSpecs sets its bodies
 		p.ledger.Delay(spec.Delay)
 		r.verify.ledgers[p.place()] = append(r.verify.ledgers[p.place()], p.ledger)
 	}
 	p.load = r.newLoad(g, p)
 	return p
+}
+
+// newTrace returns the trace of a worker at a broker; nil if no messages are traced.
+func (r *run) newTrace(name string, b *plan.Broker, at *stays) *load.Trace {
+	if r.sample == 0 {
+		return nil
+	}
+	only := ""
+	if len(b.Hosts) == 1 {
+		only = b.Hosts[0]
+	}
+	return &load.Trace{
+		Sample: r.sample, Worker: name, Host: func() string { return cmp.Or(at.presentHost(), only) },
+	}
 }
 
 // newLoad returns the source of messages for a producer, new or reopened.
@@ -190,6 +214,7 @@ func (r *run) newLoad(g *plan.Group, p *producer) *load.Producer {
 		Resent:    resent,
 		Templates: g.Templates(), Filler: p.filler, Sizes: sizes,
 		ID: p.id, Phases: r.phases, Boundary: r.boundary, MaxPending: p.spec.MaxPending, Ledger: p.ledger,
+		Trace:   p.trace,
 		Precise: !r.plan.FakeClock,
 	}, r.clock, p.rec)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/brokerside"
+	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/report"
 	"github.com/perfmq/perfmq/internal/stats"
@@ -29,9 +30,10 @@ type sampler struct {
 	mu        sync.Mutex // held while collecting, so that snapshots are queued in order
 	collector *stats.Collector
 	depths    func() []brokerside.Depth
-	outages   *stats.Outages    // nil without --reconnect
-	side      *brokerside.Watch // nil if the broker's side is not watched
-	use       *result.BrokerUse // of the present step
+	trace     func() []result.TraceEvent // nil if nothing is traced
+	outages   *stats.Outages             // nil without --reconnect
+	side      *brokerside.Watch          // nil if the broker's side is not watched
+	use       *result.BrokerUse          // of the present step
 	step      string
 	ended     []stats.Summary // steps that no snapshot has yet
 	phase     stats.Phase
@@ -141,11 +143,32 @@ func (s *sampler) collect(last bool) {
 	snap.Step, snap.Depths, snap.BrokerSide, snap.SoFar = s.step, s.depths(), s.side.Take(), s.soFar
 	snap.Backlog, s.use = brokerside.Backlog(snap.Depths), brokerside.Join(s.use, snap.BrokerSide)
 	s.outages.AddInterval(snap)
-	if snap.Empty() && snap.BrokerSide == nil && snap.To.Sub(snap.From) < sampleInterval/2 {
+	if s.trace != nil {
+		snap.Trace = s.trace()
+	}
+	if snap.Empty() && len(snap.Trace) == 0 && snap.BrokerSide == nil && snap.To.Sub(snap.From) < sampleInterval/2 {
 		return // the empty rest between the last whole second and the end of a phase
 	}
 	snap.EndedSteps, s.ended = s.ended, nil
 	s.queue <- snap
+}
+
+// takeTrace returns the events of the sampled messages since its last call.
+func (r *run) takeTrace() (list []result.TraceEvent) {
+	take := func(t *load.Trace) {
+		events, dropped := t.Take()
+		room := min(uint64(len(events)), result.MaxTraceEvents-r.traced.Events)
+		r.traced.Events += room
+		r.traced.Dropped += dropped + uint64(len(events)) - room
+		list = append(list, events[:room]...)
+	}
+	for _, p := range r.producers {
+		take(p.trace)
+	}
+	for _, c := range r.consumers {
+		take(c.trace)
+	}
+	return list
 }
 
 // enterPhase ends the current interval and begins the next one in phase p. A load that ends within its warm-up stays in

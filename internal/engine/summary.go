@@ -63,6 +63,10 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 	r.judgeVerification(s)
 	countedAnew(s)
 	r.findAll(s, excess)
+	if r.sample > 0 {
+		s.Trace = new(r.traced)
+		s.Find("trace-dropped", "", s.Trace.Dropped, s.Trace.Dropped, s.Trace.Dropped+s.Trace.Events)
+	}
 	s.Outcome.Success = len(s.Problems()) == 0
 	s.Values = metrics(s)
 	s.Thresholds = threshold.Judge(r.plan.Thresholds, r.wholeTarget, s.Values)

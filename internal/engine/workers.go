@@ -43,7 +43,7 @@ func (r *run) startConsumers() {
 func (r *run) startConsumer(ctx context.Context, c *consumer, quota func(), job load.Job) {
 	cfg := load.ConsumerConfig{
 		OwnOnly: r.role == plan.Client, Run: r.id, Pulse: r.pulse, Phases: r.phases, Quota: quota, Checker: c.checker,
-		Precise: !r.plan.FakeClock, Shard: r.plan.Shard.Number, Shards: r.plan.Shard.Of,
+		Trace: c.trace, Precise: !r.plan.FakeClock, Shard: r.plan.Shard.Number, Shards: r.plan.Shard.Of,
 	}
 	if cfg.OwnOnly {
 		cfg.Boundary = r.boundary

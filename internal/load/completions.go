@@ -37,7 +37,7 @@ func (p *Producer) InDoubt(outage int, list []driver.Slot, o driver.Outcome) (n 
 // ended counts the end of a message, unless it will be sent again, and frees its place.
 func (p *Producer) ended(slot driver.Slot, place *place, o driver.Outcome, now time.Duration, outage int) {
 	if !p.holdDoubt(slot, place, &o, outage) {
-		p.recordEnd(place, o)
+		p.recordEnd(place, o, now)
 		p.rec.Done(p.endOf(place, outage), o, now)
 	}
 	p.release(slot)
@@ -72,7 +72,7 @@ func (p *Producer) doneChunk(list []driver.Slot, o driver.Outcome, now time.Dura
 			p.stray(o)
 			continue
 		}
-		p.recordEnd(place, o)
+		p.recordEnd(place, o, now)
 		ends[n] = p.endOf(place, 0)
 		ended[n] = slot
 		n++
@@ -96,8 +96,11 @@ func (p *Producer) endOf(place *place, outage int) stats.End {
 	}
 }
 
-// recordEnd records a message that was withheld or not accepted in the ledger.
-func (p *Producer) recordEnd(place *place, o driver.Outcome) {
+// recordEnd records a message that was withheld or not accepted in the ledger, and any in the trace.
+func (p *Producer) recordEnd(place *place, o driver.Outcome, now time.Duration) {
+	if p.cfg.Trace != nil {
+		p.traceEnd(place, &o, now)
+	}
 	if p.cfg.Ledger != nil && (o.State != driver.Accepted || o.Withheld) {
 		p.cfg.Ledger.Done(place.number, o)
 	}

@@ -46,6 +46,8 @@ type ConsumerConfig struct {
 	Quota func()
 	// Precise makes that work sleep on the operating system's best timer; not under a fake clock.
 	Precise bool
+	// Trace notes the sampled messages; nil for none.
+	Trace *Trace
 	// Checker, if not nil, verifies the messages; with OwnOnly it also decides which messages are foreign.
 	Checker *verify.Checker
 }
@@ -112,6 +114,9 @@ func (c *Consumer) deliver(d *driver.Delivery) driver.Verdict {
 		}
 		c.rec.Work(received)
 		c.rec.Worked(c.worker.workOn(received))
+	}
+	if c.cfg.Trace != nil && c.traces(&d.ID) {
+		c.trace(d, received, verdict)
 	}
 	return verdict
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/perfmq/perfmq/internal/template"
 	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // LateLimit is the send delay, without a wait for the broker, above which a message counts as late by perfmq's own
@@ -44,6 +45,7 @@ type ProducerConfig struct {
 	Templates []template.Message
 	Filler    *template.Filler // of Templates, in all steps
 	Sizes     []uint32         // bytes of the bodies of the variants; nil if sizes are not needed
+	Trace     *Trace           // nil if no messages are traced
 	// Resent is called after the resend of a message that an outage had left in doubt; may be nil.
 	Resent func(outage int)
 }
@@ -336,7 +338,11 @@ func (p *Producer) send(
 ) (stopped bool, err error) {
 	phase := p.prepare(msg, index, intended, actual)
 	if err = p.handOver(ctx, msg, index); err == nil {
-		p.rec.Handed(phase, p.slots.places[index].actual-intended) // see Restamp
+		place := &p.slots.places[index]
+		p.rec.Handed(phase, place.actual-intended) // see Restamp
+		if p.cfg.Trace != nil {
+			p.trace(place, result.TraceSent, place.actual)
+		}
 		return false, nil
 	}
 	if !p.takeBack(msg.Slot) {
@@ -352,6 +358,9 @@ func (p *Producer) send(
 	}
 	p.rec.Handed(phase, actual-intended)
 	p.rec.Unsent(phase, driver.ClassOf(err), err)
+	if p.cfg.Trace != nil {
+		p.trace(&p.slots.places[index], driver.Failed.String(), p.clock.Now())
+	}
 	return false, err
 }
 
@@ -387,16 +396,21 @@ func (p *Producer) prepare(msg *driver.Message, index uint32, intended, actual t
 	if p.kept != nil {
 		p.kept[index] = kept{first: actual, stamp: msg.Time, made: msg.Time, variant: msg.Variant, group: msg.Group}
 	}
-	if p.cfg.Templates != nil {
+	if p.cfg.Templates != nil || p.cfg.Trace != nil {
 		place.number = p.cfg.Filler.Count
 		if p.cfg.Filler.Count++; p.cfg.Ledger != nil {
 			place.number = int64(p.cfg.Ledger.Count()) //nolint:gosec // as Next will return it
 		}
-		p.fillFields(msg, place.number, msg.Time)
+		if p.cfg.Templates != nil {
+			p.fillFields(msg, place.number, msg.Time)
+		}
 	}
-	if p.cfg.Ledger != nil {
+	switch {
+	case p.cfg.Ledger != nil:
 		msg.ID = p.cfg.Ledger.Next(msg.Variant)
 		place.number = msg.ID.Number
+	case p.cfg.Trace != nil:
+		msg.ID = p.cfg.Trace.identify(place.number, msg)
 	}
 	p.last = actual
 	p.rec.Begun(phase)

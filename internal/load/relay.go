@@ -7,6 +7,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // relay is the state of a closed loop. With one message in flight, while Run's goroutine waits for the end of that
@@ -98,6 +99,9 @@ func (p *Producer) relayNext() bool {
 	}
 	p.markHanded()
 	p.rec.Handed(phase, 0)
+	if p.cfg.Trace != nil {
+		p.trace(&p.slots.places[index], result.TraceSent, now)
+	}
 	p.advanceRelay()
 	p.rec.Waited(now)
 	p.rec.Blocked()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // doubts are the messages of a load that ended without an answer and will be sent again. Completions add them, and
@@ -73,7 +74,7 @@ func (p *Producer) endDoubts() {
 // endDoubt ends a message in doubt.
 func (p *Producer) endDoubt(m *doubt, now time.Duration) {
 	place := place{intended: m.intended, actual: m.first, number: m.number, size: m.size}
-	p.recordEnd(&place, m.outcome)
+	p.recordEnd(&place, m.outcome, now)
 	p.rec.Done(p.endOf(&place, m.outage), m.outcome, now)
 }
 
@@ -168,11 +169,17 @@ func (p *Producer) sendAgain(ctx context.Context, index uint32, now time.Duratio
 	if p.cfg.Templates != nil {
 		p.fillFields(&msg, m.number, m.made)
 	}
-	if p.cfg.Ledger != nil {
+	switch {
+	case p.cfg.Ledger != nil:
 		msg.ID = p.cfg.Ledger.Again(m.number, m.variant)
+	case p.cfg.Trace != nil:
+		msg.ID = p.cfg.Trace.identify(m.number, &msg)
 	}
 	if err = p.handOver(ctx, &msg, index); err == nil {
 		p.rec.Resent(phase)
+		if p.cfg.Trace != nil {
+			p.trace(place, result.TraceResent, place.actual)
+		}
 		if m.outage > 0 && p.cfg.Resent != nil {
 			p.cfg.Resent(m.outage)
 		}

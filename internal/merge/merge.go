@@ -78,6 +78,7 @@ func Read(dirs []string, o Options) (*result.Result, error) {
 	slices.SortFunc(s.parts, result.ByShard)
 	for i := range m.Parts {
 		s.starts = append(s.starts, m.Parts[i].Start-s.ahead(i))
+		m.Parts[i].Dir = s.dirs[s.parts[i]]
 	}
 	if err := s.joinVerification(o); err != nil {
 		return nil, err
@@ -175,6 +176,15 @@ func Write(dir string, m *result.Result) (err error) {
 	}
 	for i := range m.Rows {
 		if err := w.Row(m.Rows[i]); err != nil {
+			return err
+		}
+	}
+	for _, p := range m.Parts {
+		ahead := int64(0)
+		if p.Clock != nil {
+			ahead = int64(p.Clock.Start.Ahead)
+		}
+		if err := w.MergeTrace(p.Dir, p.Shard.Number, ahead); err != nil {
 			return err
 		}
 	}

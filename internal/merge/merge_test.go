@@ -69,7 +69,7 @@ func carryOut(t *testing.T, dir string, p execution) *stats.Summary {
 	p.VerifyFile = filepath.Join(dir, result.VerifyFile)
 	to, err := report.NewResult(dir, report.ResultOptions{Head: head})
 	require.NoError(t, err)
-	s, err := engine.Run(context.Background(), nil, &engine.Config{Plan: &p.Plan, Endpoints: engine.Reach(&p.Plan,
+	s, err := engine.Run(context.Background(), nil, &engine.Config{Plan: &p.Plan, Trace: true, Endpoints: engine.Reach(&p.Plan,
 		func(*plan.Broker) *driver.Factory { return &p.factory })}, to)
 	require.NoError(t, err)
 	require.NoError(t, to.Close())
@@ -446,4 +446,40 @@ func TestShardsAreCutOff(t *testing.T) {
 		require.Len(t, regexp.MustCompile(`(?m)^--- outage: .* \(shard [12]\), at .* for .*; 4 workers connected again after `).
 			FindAllString(text.String(), -1), 8)
 	})
+}
+
+// The traces of shards are joined by one clock, although that of the second is a minute ahead.
+func TestTraceOfShards(t *testing.T) {
+	var shards []string
+	base := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		b, o := mem.New(), mem.Options{}
+		o.DeliveryLatency = 20 * time.Millisecond
+		b.Set(o)
+		p := newPlan(b.Factory(), func(p *plan.Plan, g *plan.Group) {
+			g.Producers, g.Consumers, g.Rate, g.Count, g.MaxPending = 3, 2, schedule(t, "100"), 200, 10
+			p.TraceSample = 1
+		})
+		shards = inShards(t, base, p, 0, time.Minute)
+	})
+	all, err := merge.Read(shards, merge.Options{})
+	require.NoError(t, err)
+	dir := filepath.Join(base, "all")
+	require.NoError(t, merge.Write(dir, all))
+	merged, err := result.Read(dir)
+	require.NoError(t, err)
+	require.Equal(t, &result.Trace{Sample: "1/1", Events: 1000}, merged.Trace)
+	list, err := result.Slowest(dir, 1000)
+	require.NoError(t, err)
+	require.Len(t, list, 200)
+	across := 0
+	for _, m := range list {
+		require.NotZero(t, m.Due, m)
+		require.Equal(t, "completed", m.End)
+		require.InDelta(t, m.Sent+20_000, m.Received, 21_000, "the clocks are known to half a round trip")
+		if m.Producer[len("producer-0"):] != m.Consumer[len("consumer-0"):] {
+			across++
+		}
+	}
+	require.Greater(t, across, 50, "messages of one shard were received by the other")
 }

@@ -47,15 +47,16 @@ type Run struct {
 	// Live means that the run continues, so that its result is not complete yet.
 	Live bool
 
-	path   string
-	of     string // the name of the group
-	group  int    // runs of one group are repeats
-	part   int    // the number of a load of a search, or of a cell of a sweep
-	folder string // within the folder of a sweep
-	series *series
-	heat   *[result.NumKinds]heat // of a single run
-	rows   stats.Rates            // of all rows
-	steps  []stats.Summary        // of the rows of each step
+	path    string
+	of      string // the name of the group
+	group   int    // runs of one group are repeats
+	part    int    // the number of a load of a search, or of a cell of a sweep
+	folder  string // within the folder of a sweep
+	series  *series
+	heat    *[result.NumKinds]heat // of a single run
+	rows    stats.Rates            // of all rows
+	steps   []stats.Summary        // of the rows of each step
+	slowest []slow                 // of a single run
 }
 
 // Page is a report on some runs.
@@ -92,6 +93,11 @@ func Read(dirs ...string) (*Page, error) {
 			r.Name += " / " + strings.TrimPrefix(filepath.Base(r.path), "repeat-")
 		}
 		r.begin(total)
+		if total == 1 {
+			if err := r.readSlowest(); err != nil {
+				return nil, fmt.Errorf("read %s: %w", r.path, err)
+			}
+		}
 		read, err := result.ReadEach(r.path, r.add)
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", r.path, err)
@@ -205,6 +211,9 @@ func (r *Run) begin(runs int) {
 // add takes a row; heat maps need its histograms.
 func (r *Run) add(row *result.Row) {
 	r.series.add(row)
+	for i := range r.slowest {
+		r.slowest[i].add(row)
+	}
 	for kind, l := range row.Latencies {
 		if r.heat != nil {
 			r.heat[kind].add(row, l)

@@ -413,3 +413,62 @@ func TestVerdict(t *testing.T) {
 	mark, v = run.verdict()
 	assert.Equal(t, []string{"bad", "unfinished"}, []string{mark, v.String()})
 }
+
+// TestSlowest: the page has the slowest messages of the trace, with what the run did meanwhile.
+func TestSlowest(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "run")
+	r := told(t)
+	at := func(ms int64) int64 { return r.Start + ms*1000 }
+	r.Trace = &result.Trace{Sample: "1/1000", Events: 2000}
+	r.Stalls = []result.Stall{{Side: "both", Time: at(4100), Elapsed: 4_100_000, Length: 800_000}}
+	r.Outages = []result.Outage{{Time: at(6200), Elapsed: 6_200_000, Length: 300_000}}
+	r.Rows[5].Tester.Pauses, r.Rows[5].Tester.PauseMax = 1, 213_000
+	w := musttest.Get(result.NewWriter(dir))(t)
+	require.NoError(t, w.Start(r.Head))
+	for i := range r.Rows {
+		require.NoError(t, w.Row(r.Rows[i]))
+	}
+	for n := range int64(150) {
+		var list []result.TraceEvent
+		add := func(event string, ms int64, worker string) {
+			list = append(list, result.TraceEvent{ID: fmt.Sprintf("4711-0-%d", n), Event: event, Time: at(ms), Worker: worker})
+		}
+		due := n * 40
+		add("due", due, "producer-0")
+		add("sent", due+1, "producer-0")
+		switch n {
+		case 105: // at 4.2 s, in the stall
+			add("completed", due+650, "producer-0")
+			add("received", due+700, "consumer-1")
+		case 130: // at 5.2 s
+			add("completed", due+250, "producer-0")
+			add("received", due+240, "consumer-0")
+			add("redelivered", due+300, "consumer-1")
+		case 149: // at 5.96 s, before the outage
+			add("resent", due+500, "producer-0")
+			add("unconfirmed", due+900, "producer-0")
+		default:
+			add("completed", due+3, "producer-0")
+			add("received", due+2+n%3, "<script>")
+		}
+		require.NoError(t, w.Trace(list))
+	}
+	require.NoError(t, w.Finish(*r))
+	require.NoError(t, w.Close())
+	p := musttest.Get(Read(dir))(t)
+	table := slowTable(p.Runs[0])
+	require.Len(t, table.Rows, 100)
+	require.Equal(t, "1/1000 of the messages was traced: 2,000 events.", table.Note)
+	var b strings.Builder
+	for _, row := range table.Rows[:5] {
+		fmt.Fprintln(&b, strings.Join(row, " | "))
+	}
+	golden(t, "slowest.txt", b.String())
+	var page bytes.Buffer
+	require.NoError(t, p.HTML(&page))
+	require.Contains(t, page.String(), "Slowest traced messages")
+	require.NotContains(t, page.String(), "<td><script>")
+	p = musttest.Get(Read(dir, dir))(t)
+	require.Empty(t, slowTable(p.Runs[0]).Rows, "a page of several runs leaves it out")
+}

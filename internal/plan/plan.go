@@ -97,6 +97,8 @@ type Plan struct {
 	Verify bool `set:"verify,daily" section:"Verification" help:"check that each message arrives once and undamaged; numbers all messages"`
 	// Allow says which findings of the verification do not make the run a failure.
 	Allow verify.Allow
+	// TraceSample is the share of the messages whose events are written into the folder of the result.
+	TraceSample load.Sample `set:"trace-sample" section:"Output" arg:"1/N" none:"no trace" help:"write when one of N messages was due, sent, completed, received and settled; needs --result"`
 	// Shard is the part of the run that this process has.
 	Shard Shard `set:"shard,flag" section:"Several load hosts" arg:"NUMBER/COUNT" help:"run shard NUMBER of COUNT, such as 2/5; COUNT alone takes the number from JOB_COMPLETION_INDEX"`
 	// Seed decides random arrivals, the order of sizes, and fields of bodies; 0 for one that DrawSeed chooses.

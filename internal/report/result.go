@@ -187,7 +187,13 @@ func (r *Result) Interval(s *stats.Snapshot) error {
 	if live, ok := r.writer.(*page.Feed); ok {
 		live.Look(s)
 	}
-	return r.record(func() error { return resultError("write the result "+r.where, true, r.writer.Row(s.Row)) })
+	return r.record(func() error {
+		err := r.writer.Row(s.Row)
+		if t, ok := r.writer.(*result.Writer); ok && err == nil {
+			err = t.Trace(s.Trace)
+		}
+		return resultError("write the result "+r.where, true, err)
+	})
 }
 
 // Summary writes result.json.

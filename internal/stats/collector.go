@@ -354,6 +354,8 @@ type Snapshot struct {
 	Outage *OutageProgress
 	// SoFar is the run up to a second before, with findings, and thresholds as they stand; nil unless it was asked for.
 	SoFar *Summary
+	// Trace are the events of sampled messages, if they are traced.
+	Trace []result.TraceEvent
 	// EndedSteps are the steps that ended before the interval, if no earlier snapshot has them.
 	EndedSteps []Summary
 }

@@ -77,6 +77,7 @@ var kinds = []Kind{
 		"messages delivered before their delay was over: %d of %d; clocks differ, or the broker does not delay, " +
 			"such as ActiveMQ Classic without schedulerSupport",
 	},
+	{"trace-dropped", result.Warning, "trace.jsonl lacks %d of %d events: choose a smaller --trace-sample"},
 	{"delayed", result.Warning, "transfer times are of both %d delayed messages, with their delays, and %d others"},
 	{"out-of-range", result.Warning, "latencies above %s, counted as that: %d"},
 	{"not-opened", result.Problem, "connections that did not open: %d of %d; refused %d, timed out %d, unmade %d"},

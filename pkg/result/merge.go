@@ -89,6 +89,13 @@ func (r *Result) merge(part *Result) {
 	}
 	r.Outcome.merge(&part.Outcome, part.name())
 	r.Total.Add(&part.Total)
+	if t := part.Trace; t != nil {
+		if r.Trace == nil {
+			r.Trace = &Trace{Sample: t.Sample}
+		}
+		addTo(&r.Trace.Events, t.Events)
+		addTo(&r.Trace.Dropped, t.Dropped)
+	}
 	r.Latencies.add(&part.Latencies)
 	r.Tester.add(&part.Tester)
 	r.Tester.Cores += part.Tester.Cores

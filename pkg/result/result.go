@@ -152,6 +152,8 @@ type Result struct {
 	Thresholds []Threshold `json:"thresholds,omitempty"`
 	// Verification is the fate of each message, in counts; missing if the run was not verified.
 	Verification *Verification `json:"verification,omitempty"`
+	// Trace is the extent of trace.jsonl; missing without one.
+	Trace *Trace `json:"trace,omitempty"`
 	// Tester is perfmq's own use of its machine during the whole run.
 	Tester Tester `json:"tester"`
 	// Protocol are counters that are specific to a protocol, by name, summed over all workers.
@@ -182,6 +184,8 @@ type Part struct {
 	Shard *Shard `json:"shard,omitempty"`
 	// Clock is how far its clock was ahead of the first part's clock; missing if unknown.
 	Clock *Clock `json:"clock,omitempty"`
+	// Dir is its folder; only while it is being merged.
+	Dir string `json:"-"`
 }
 
 // Broker is the identity that a broker reported over one protocol.

@@ -28,11 +28,15 @@ const (
 	VerifyFile = "verify.pv"
 	// PlanFile is the plan as a scenario, which perfmq run carries out again.
 	PlanFile = "plan.yaml"
-	partFile = ".result.json.part" // becomes ResultFile
+	// TraceFile has events in the lives of the sampled messages.
+	TraceFile = "trace.jsonl"
+	partFile  = ".result.json.part" // becomes ResultFile
 )
 
 // Files returns the names of all files that a result may consist of.
-func Files() []string { return []string{RowsFile, LatenciesFile, ResultFile, VerifyFile, PlanFile} }
+func Files() []string {
+	return []string{RowsFile, LatenciesFile, ResultFile, VerifyFile, PlanFile, TraceFile}
+}
 
 // reserved is the number of bytes kept free on the disk for result.json, so that it can be written even if the rows
 // have filled the disk.
@@ -48,6 +52,7 @@ type Writer struct {
 	made    bool // the writer created the folder
 	rows    *file
 	hdr     *file
+	trace   *file     // nil before the first event
 	sum     hash.Hash // SHA-256 of the lines of rows
 	log     HDRLog
 	started bool
@@ -242,7 +247,7 @@ func (w *Writer) Abandon() { w.started = false }
 // Close closes the files. If Start was not called, it removes them, and also the folder if NewWriter created it.
 func (w *Writer) Close() error {
 	var errs []error
-	for _, f := range []*file{w.rows, w.hdr} {
+	for _, f := range []*file{w.rows, w.hdr, w.trace} {
 		if f == nil {
 			continue
 		}

@@ -34,9 +34,9 @@ type Property struct {
 // body must be, and safe for concurrent use.
 //
 // Time and ID are the last application properties. The time is a long of 8 bytes even if it is small, so that its place
-// is fixed; the ID is a string of any length, behind which the body follows. Properties that vary stand between them. So a message is a copy of the
-// bytes before these, the ID, and a copy of the body, with three numbers put in their places: the time, and the size and count of
-// the map.
+// is fixed; the ID is a string of any length, behind which the body follows. Properties that vary stand between them.
+// So a message is a copy of the bytes before these, the ID, and a copy of the body, with three numbers put in their
+// places: the time, and the size and count of the map.
 type Template struct {
 	head    []byte   // up to the ID property
 	tail    []byte   // between that and the body
