@@ -112,7 +112,11 @@ type run struct {
 	pulse     *stats.Pulse
 	phases    *load.Phases
 	boundary  *load.Boundary
-	groups    []*group // of all steps
+	groups    []*group                 // of all steps
+	stages    map[string]*stats.Stages // by the name of a group
+
+	openedWorkers int           // so far, those of later steps included
+	opening       time.Duration // in which they were opened
 	// known are the workers made so far. If the number of workers of a group changes in a later step, workers with the
 	// same identity are reused, so that they keep their numbers and figures.
 	known struct {
@@ -180,11 +184,13 @@ func newRun(c *Config) *run {
 	}
 	process, producers := processName(), 0
 	groups := distinctGroups(p)
+	r.stages = map[string]*stats.Stages{}
 	if slices.ContainsFunc(groups, func(g *plan.Group) bool { return g.Reconnect }) {
 		r.outages = stats.NewOutages()
 	}
 	for _, g := range groups {
 		producers += len(g.ProducerSpecs(process))
+		r.stages[g.Name] = new(stats.Stages)
 	}
 	r.boundary = load.NewBoundary(producers, r.phases)
 	newGroups(r, groups, process)
@@ -312,6 +318,9 @@ func (r *run) makeCollector(info *stats.Run) {
 		r.collector.SetOpeners(openings)
 	}
 	r.collector.SetGroups(info.Groups)
+	for name, o := range r.stages {
+		r.collector.SetStages(name, o)
+	}
 	r.collector.BeginStep()
 	r.collector.SetPulse(r.pulse)
 	if r.outages != nil {

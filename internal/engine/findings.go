@@ -27,6 +27,7 @@ func (r *run) findAll(s *stats.Summary, excess uint64) {
 	r.findRates(s)
 	findLatencies(s)
 	findPerfmq(s)
+	r.findOpened(s)
 	Observe(s)
 	weight := []string{result.Problem, result.Warning, result.Note}
 	slices.SortStableFunc(s.Findings, func(a, b result.Finding) int {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/reconnect"
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -47,6 +50,7 @@ func causeOf(ctx context.Context, err error) error {
 // openGroups opens the closed groups of the present step: drivers, then all consumers, then all producers. It stops at
 // the first error.
 func (r *run) openGroups(ctx context.Context) error {
+	began := time.Now()
 	var consumers, producers []func(context.Context) error
 	for _, u := range r.step.uses {
 		if u.open {
@@ -77,11 +81,36 @@ func (r *run) openGroups(ctx context.Context) error {
 		return err
 	}
 	r.addSubscriptions()
-	return runEach(ctx, producers)
+	err := runEach(ctx, producers)
+	r.openedWorkers += len(consumers) + len(producers)
+	r.opening += time.Since(began)
+	return err
+}
+
+// manyWorkers is the number of workers whose opening is worth a finding.
+const manyWorkers = 100
+
+// findOpened reports how long many workers took to open, and the slow end of each stage.
+func (r *run) findOpened(s *stats.Summary) {
+	if r.openedWorkers < manyWorkers {
+		return
+	}
+	var slow []string
+	for _, kind := range []result.Kind{result.Connect, result.TLS, result.Login, result.Attach} {
+		if l := s.Latencies[kind]; l != nil && l.Count > 0 {
+			slow = append(slow, result.Kinds()[kind].Name+" p99 "+words.Duration(l.Percentile(99)))
+		}
+	}
+	text := ""
+	if slow != nil {
+		text = " (" + strings.Join(slow, ", ") + ")"
+	}
+	n := uint64(r.openedWorkers) //nolint:gosec // not negative
+	s.Find("opened", "", n, n, words.Seconds(r.opening), text)
 }
 
 func (r *run) openConsumer(ctx context.Context, g *plan.Group, c *consumer) error {
-	spec, e := c.spec, r.readsFrom(g)
+	spec, e, stages := c.spec, r.readsFrom(g), r.stages[g.Name]
 	c.kept = spec.Durable && !spec.KeepSubscription && r.opensAgain(g)
 	last := spec
 	last.KeepSubscription = spec.KeepSubscription || c.kept
@@ -92,7 +121,15 @@ func (r *run) openConsumer(ctx context.Context, g *plan.Group, c *consumer) erro
 			return r.driver(e).Consumer(ctx, spec)
 		})
 	}
-	again := func(ctx context.Context, order []int) (driver.Consumer, error) { return connect(ctx, spec, order) }
+	spec.Connection.Stages = stages.Stage
+	again := func(ctx context.Context, order []int) (driver.Consumer, error) {
+		began := time.Now()
+		c, err := connect(ctx, spec, order)
+		if err == nil {
+			stages.Opened(time.Since(began))
+		}
+		return c, err
+	}
 	arrived := func(now driver.Consumer) { c.stays.recordHost(now, e, spec.Connection.Key, c.rec.HostCounts) }
 	opened, err := openRetrying(ctx, r, e, func(ctx context.Context) (driver.Consumer, error) {
 		return again(ctx, spec.Connection.Order)
@@ -102,6 +139,7 @@ func (r *run) openConsumer(ctx context.Context, g *plan.Group, c *consumer) erro
 	}
 	arrived(opened)
 	if g.Reconnect {
+		spec.Connection.Stages = r.outages.Stages(stages.Stage)
 		links := r.links(spec.Name, g, e, &c.stays)
 		if spec.KeepSubscription != last.KeepSubscription {
 			links.Remove = func(ctx context.Context) error {
@@ -120,13 +158,18 @@ func (r *run) openConsumer(ctx context.Context, g *plan.Group, c *consumer) erro
 }
 
 func (r *run) openProducer(ctx context.Context, g *plan.Group, p *producer) error {
-	e, spec := r.sendsTo(g), p.spec
+	e, spec, stages := r.sendsTo(g), p.spec, r.stages[g.Name]
+	spec.Connection.Stages = stages.Stage
 	connect := func(ctx context.Context, order []int, done driver.Completions) (driver.Producer, error) {
-		spec := spec
+		spec, began := spec, time.Now()
 		spec.Connection.Order = order
-		return openInTime(ctx, e, func(ctx context.Context) (driver.Producer, error) {
+		p, err := openInTime(ctx, e, func(ctx context.Context) (driver.Producer, error) {
 			return r.driver(e).Producer(ctx, spec, done)
 		})
+		if err == nil {
+			stages.Opened(time.Since(began))
+		}
+		return p, err
 	}
 	arrived := func(now driver.Producer) { p.stays.recordHost(now, e, spec.Connection.Key, p.rec.HostCounts) }
 	var done driver.Completions = p.load
@@ -142,6 +185,7 @@ func (r *run) openProducer(ctx context.Context, g *plan.Group, p *producer) erro
 	}
 	arrived(opened)
 	if g.Reconnect {
+		spec.Connection.Stages = r.outages.Stages(stages.Stage)
 		opened = reconnect.NewProducer(r.links(spec.Name, g, e, &p.stays), opened, p.load, ends, connect, arrived)
 	}
 	p.driver, p.ended = opened, nil

@@ -56,7 +56,10 @@ func TestFigures(t *testing.T) {
 		}[m.Unit])
 	}
 	synctest.Test(t, func(t *testing.T) {
-		b := broker(t, func(o *mem.Options) { o.Latency, o.DeliveryLatency = 3*time.Millisecond, 7*time.Millisecond })
+		b := broker(t, func(o *mem.Options) {
+			o.Latency, o.DeliveryLatency = 3*time.Millisecond, 7*time.Millisecond
+			o.Connect, o.Login, o.Attach, o.Close = 5*time.Millisecond, 11*time.Millisecond, 17*time.Millisecond, 2*time.Millisecond
+		})
 		s, _ := run(t, newPlan(b.Factory(), verified, func(p *flat) {
 			p.Rate, p.Duration, p.Warmup, p.MaxPending = rate("1000"), 7*time.Second, 2*time.Second, 1000
 			p.CommitInterval, p.StallThreshold, p.Delay, p.Reconnect = 10, time.Second, time.Millisecond, true
@@ -65,8 +68,8 @@ func TestFigures(t *testing.T) {
 		require.True(t, s.Outcome.Success, s.Problems())
 		got := outcomes(s)
 		for _, o := range got {
-			ofRocketMQ := strings.HasPrefix(o.Metric, "b2c.") || strings.HasPrefix(o.Metric, "s2c.")
-			require.Equalf(t, !ofRocketMQ, o.Measured != nil, "the value of %s", o.Metric)
+			lacks := strings.HasPrefix(o.Metric, "b2c.") || strings.HasPrefix(o.Metric, "s2c.") || strings.HasPrefix(o.Metric, "tls.")
+			require.Equalf(t, !lacks, o.Measured != nil, "the value of %s", o.Metric)
 		}
 		for name, want := range map[string]float64{
 			"sent": 5000, "completed": 5000, "received": 5000, "rejected": 0, "failed": 0, "unconfirmed": 0, "lost": 0, "left": 0, "duplicated": 0,
@@ -74,6 +77,10 @@ func TestFigures(t *testing.T) {
 			"outage.count": 0, "outage.max": 0, "in_doubt": 0,
 		} {
 			require.InDelta(t, want, *got[name].Measured, 0.001, name)
+		}
+		for stage, want := range map[string]float64{"connect": 5000, "login": 11000, "attach": 17000, "open": 33000, "close": 2000} {
+			require.InDelta(t, want, *got[stage+".mean"].Measured, 0.001, stage)
+			require.EqualValues(t, 2, s.Latencies.Get(stage).Count, stage)
 		}
 		for _, name := range []string{"sent.avg", "completed.avg", "received.avg", "completed.min", "received.min", "completed.max", "received.max"} {
 			require.InDelta(t, 1000, *got[name].Measured, 10, name)

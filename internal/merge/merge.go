@@ -221,7 +221,8 @@ func Text(w io.Writer, m *result.Result, clean func(string) string) error {
 		}
 	}
 	for kind, name := range result.KindNames() {
-		if l := m.Latencies[kind]; l != nil && l.Percentiles != nil {
+		shown := !result.Kinds()[kind].Stage || m.Total.Connections != nil
+		if l := m.Latencies[kind]; l != nil && l.Percentiles != nil && shown {
 			line(name+" us", "mean %.2f, 50%% %d, 90%% %d, 99%% %d, 99.9%% %d, max %d", l.Mean(), l.P50,
 				l.P90, l.P99, l.P999, l.Max)
 		}

@@ -91,7 +91,8 @@ func figures(r *result.Row) []figure {
 	}
 	for kind, name := range result.KindNames() {
 		var p50, p99, longest *int64
-		if l := r.Latencies[kind]; l != nil && l.Count > 0 {
+		shown := !result.Kinds()[kind].Stage || r.Connections != nil // workers open before the load
+		if l := r.Latencies[kind]; l != nil && l.Count > 0 && shown {
 			longest = &l.Max
 			if l.Percentiles != nil {
 				p50, p99 = &l.P50, &l.P99

@@ -215,7 +215,7 @@ func (r *Run) add(row *result.Row) {
 		r.slowest[i].add(row)
 	}
 	for kind, l := range row.Latencies {
-		if r.heat != nil {
+		if r.heat != nil && (!result.Kinds()[kind].Stage || row.Connections != nil) {
 			r.heat[kind].add(row, l)
 		}
 	}

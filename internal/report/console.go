@@ -90,7 +90,9 @@ func (c *Console) Interval(s *stats.Snapshot) error {
 		}
 	}
 	if s.To.Sub(s.From) < shortest && s.Phase != result.Warmup {
-		c.short = s
+		if s.Values() != [result.NumCounters]uint64{} { // not openings alone
+			c.short = s
+		}
 		return nil
 	}
 	return c.block(s)
@@ -100,7 +102,7 @@ func (c *Console) Interval(s *stats.Snapshot) error {
 func (c *Console) remains() error {
 	short := c.short
 	c.short = nil
-	if short == nil || short.Values() == [result.NumCounters]uint64{} {
+	if short == nil {
 		return nil
 	}
 	return c.block(short)
@@ -170,7 +172,7 @@ func (c *Console) Summary(s *stats.Summary) error {
 	if c.run.Opening {
 		writeOpenings(&b, "total ", s)
 	}
-	writeLatencies(&b, "--- aggregated ", &s.Latencies, true)
+	writeLatencies(&b, "--- aggregated ", &s.Latencies, true, c.run.Opening)
 	c.writePeaks(&b, "minimum ", &s.Minimum)
 	c.writeLosses(&b, s)
 	if s.Verified != nil {
@@ -384,10 +386,10 @@ func writeList(b *strings.Builder, label string, texts []string) {
 }
 
 // writeLatencies writes all distributions with values. With empty, it also writes those without that each run of its
-// kind measures: "-" is then their value.
-func writeLatencies(b *strings.Builder, label string, l *result.Latencies, empty bool) {
+// kind measures: "-" is then their value. With stages, it writes those of openings.
+func writeLatencies(b *strings.Builder, label string, l *result.Latencies, empty, stages bool) {
 	for _, k := range printed() {
-		if of := l[k.Kind]; of != nil && (of.Count > 0 || empty && k.Always) {
+		if of := l[k.Kind]; of != nil && (!k.Stage || stages) && (of.Count > 0 || empty && k.Always) {
 			writeLatency(b, summaryLabel, label+k.Label+":", of)
 		}
 	}
@@ -437,7 +439,7 @@ func writeStep(b *strings.Builder, s *stats.Summary) {
 	if s.Total.Connections != nil {
 		writeOpenings(b, "step ", s)
 	}
-	writeLatencies(b, "--- step ", &s.Latencies, false)
+	writeLatencies(b, "--- step ", &s.Latencies, false, s.Total.Connections != nil)
 	writeGroups(b, s.Groups)
 	writeLimit(b, s.Limit)
 }

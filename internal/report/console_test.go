@@ -15,6 +15,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -224,6 +225,11 @@ func TestOutageLines(t *testing.T) {
 			"7 in doubt; 8 resent; 3 lost; 5 duplicated; connection-lost: reset\x1b[2J", // writeList escapes it
 		"at 03:05:05.006: no message came through after it; 1 of 1 worker not connected again; 12 attempts failed; the last: no route; connect: refused",
 	}, outageLines(s))
+	storm := s.Outages[1]
+	storm.Workers, storm.NotBack, storm.Attempts = make([]string, 5000), make([]string, 4), 0
+	storm.LastBack, storm.Logins, storm.LoginP99, storm.LoginRate = 41_000_000, 4996, 3_100_000, 380
+	require.Equal(t, "at 03:05:05.006: no message came through after it; 4996 of 5000 workers connected again, the last after 41 s; "+
+		"login p99 3.10 s, at most 380 logins a second; the last: no route; connect: refused", words.Outage(&storm))
 	more := &result.MoreOutages{Count: 3000, Length: 3_600_000_000, Longest: 9_000_000, InDoubt: 40}
 	many := &stats.Summary{Result: result.Result{Complete: true, Outcome: s.Outcome, Outages: s.Outages, MoreOutages: more}}
 	require.Equal(t, "success after 3002 outages (not all have an end): 47 in doubt", outcomeOf(many))

@@ -502,7 +502,9 @@ func everything(t *testing.T) (*prometheus.Registry, []*dto.MetricFamily) {
 		s.Stalls = []stats.PartStalls{{Side: stats.SendSide, Whole: true}, {Group: "a", Broker: "b"}}
 		s.Tester.DelayKnown, s.Tester.MachineAll, s.Tester.Memory = true, 2_000_000, 1<<20
 		l := latency(10, time.Millisecond)
-		s.Latencies = result.Latencies{result.Delay: l, result.Ack: l, result.Response: l, result.Transfer: l, result.B2C: l, result.S2C: l, result.Commit: l, result.Lateness: l}
+		for i := range s.Latencies {
+			s.Latencies[i] = l
+		}
 		s.Total.Consumers.Delayed, s.Total.Consumers.Rejected = 1, 1
 		for _, g := range f.run.Groups {
 			s.Groups = append(s.Groups, result.RowGroup{Name: g.Name, Latencies: &s.Latencies})

@@ -360,7 +360,7 @@ func (s *Short) table(sum *stats.Summary) []string {
 			}
 		}
 	}
-	return append(lines, shortLatencies(&sum.Latencies)...)
+	return append(lines, shortLatencies(&sum.Latencies, s.run.Opening)...)
 }
 
 // mostBars is the maximum number of bars of a histogram, leastBars the minimum.
@@ -404,10 +404,10 @@ func histogram(name string, l *result.Latency, rows int) []string {
 }
 
 // shortLatencies returns a table of the latencies.
-func shortLatencies(l *result.Latencies) (lines []string) {
+func shortLatencies(l *result.Latencies, stages bool) (lines []string) {
 	for _, k := range result.Kinds() {
 		of := l[k.Kind]
-		if of == nil || of.Count == 0 {
+		if of == nil || of.Count == 0 || k.Stage && !stages {
 			continue
 		}
 		line := fmt.Sprintf("%-10s%9s", k.Name, words.Duration(int64(math.Round(of.Mean()))))

@@ -63,6 +63,7 @@ type Collector struct {
 	open      int        // workers that have a connection
 	rated     bool
 	groups    []*groupMeter
+	stages    []*Stages     // of workers without a group
 	groupOf   []*groupMeter // of the producers, then of the consumers; nil entries have none
 }
 
@@ -137,7 +138,11 @@ func (c *Collector) newLatencies() (l result.Latencies) {
 			l[k.Kind] = result.NewLatency()
 		}
 	}
-	l.Expect(&c.run.Latencies)
+	for _, k := range result.Kinds() {
+		if c.run.Latencies[k.Kind] != nil && l[k.Kind] == nil && !k.Stage {
+			l[k.Kind] = result.NewLatency()
+		}
+	}
 	return l
 }
 
@@ -172,6 +177,7 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 		c.delivered.addStored(i, c.sends[i].stored)
 	}
 	s.Arrivals = c.arrivals()
+	c.addStages(&counts, latencies)
 	c.addGroups(&counts, latencies)
 	s.Latencies.Seal()
 	if leftover.Seal(); leftover != (result.Latencies{}) {

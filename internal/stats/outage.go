@@ -52,6 +52,29 @@ type outage struct {
 	ready bool            // a producer was connected again that had no message to send
 
 	sends, receives bool // roles of the workers that lost their connections
+
+	logins      result.Latency  // of workers that connect again
+	lately      [loginParts]int // logins in each part of the last second
+	loginsUntil int64           // the part of the latest login
+}
+
+// loginParts is the number of parts of a second in which logins are counted, to find the second with the most.
+const loginParts = 10
+
+// login counts a login that took so long, and ended after that time.
+func (o *outage) login(took time.Duration, at int64) {
+	o.logins.Record(took)
+	part := at * loginParts / 1e6
+	for i := max(o.loginsUntil+1, part-loginParts+1); i <= part; i++ {
+		o.lately[i%loginParts] = 0
+	}
+	o.loginsUntil = max(o.loginsUntil, part)
+	o.lately[part%loginParts]++
+	n := 0
+	for _, more := range o.lately {
+		n += more
+	}
+	o.LoginRate = max(o.LoginRate, uint64(n)) //nolint:gosec // not negative
 }
 
 // after returns the microseconds from the start to a later moment, at least one.
@@ -207,6 +230,22 @@ func (s *Outages) Connected(worker string, now time.Time) {
 	}
 }
 
+// Stages returns stages of a worker that connects again: next, and the logins in the present outage.
+func (s *Outages) Stages(next driver.Stages) driver.Stages {
+	return func(stage driver.Stage, took time.Duration) {
+		next(stage, took)
+		if stage != driver.StageLogin {
+			return
+		}
+		now := time.Now()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if o := s.open(); o != nil {
+			o.login(took, o.after(now))
+		}
+	}
+}
+
 // Released records that a worker no longer needs a connection.
 func (s *Outages) Released(worker string, now time.Time) {
 	s.mu.Lock()
@@ -283,6 +322,12 @@ func (s *Outages) List(began time.Time) []result.Outage {
 		c, elapsed := o.Outage, o.start.Sub(began)
 		c.Time, c.Elapsed = began.Add(elapsed).UnixMicro(), elapsed.Microseconds()
 		c.Workers, c.NotBack = slices.Clone(c.Workers), slices.Sorted(maps.Keys(o.lost))
+		if c.Reconnected == 0 {
+			c.LastBack = o.back
+		}
+		if o.logins.Count > 0 {
+			c.Logins, c.LoginP99 = uint64(o.logins.Count), o.logins.Percentile(99) //nolint:gosec // a count
+		}
 		list = append(list, c)
 	}
 	slices.SortStableFunc(list, func(a, b result.Outage) int { return cmp.Compare(a.Elapsed, b.Elapsed) })

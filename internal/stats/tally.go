@@ -328,6 +328,7 @@ func isStarved(h *result.Tester) bool {
 // groupMeter sums up the intervals of one group.
 type groupMeter struct {
 	periods
+	stages    *Stages
 	producers []int                   // their indices
 	now       [parts]Counters         // as of this Collect
 	fresh     [parts]result.Latencies // since the last one

@@ -97,6 +97,7 @@ var kinds = []Kind{
 		"the broker gave no answer before the consumers ended: its messages count as left, not lost",
 	},
 	{"verification", result.Warning, "%s"},
+	{"opened", result.Note, "opened %d workers in %s%s"},
 	{"log-errors", result.Note, "errors in the broker's log: %d"},
 	{"log-warnings", result.Note, "warnings in the broker's log: %d"},
 	{"process", result.Note, "%s"},

@@ -192,6 +192,9 @@ func Short(v float64) string {
 // Clock returns the time of day of a moment, to find it in a log.
 func Clock(t time.Time) string { return t.Format("15:04:05.000") }
 
+// someLogins is the least number of logins of which a percentile and a rate say something.
+const someLogins = 10
+
 // Outage returns a sentence about an outage, without the latencies around it. Texts of brokers in it are not escaped.
 func Outage(o *result.Outage) string {
 	text := "at " + Clock(time.UnixMicro(o.Time))
@@ -206,11 +209,18 @@ func Outage(o *result.Outage) string {
 		{o.Length == 0, "no message came through after it"},
 		{o.Back > 0 && o.Tried == 0, "the broker was back after " + seconds(o.Back)},
 		{o.Back > 0 && o.Tried > 0, "the broker came back between " + seconds(o.Tried) + " and " + seconds(o.Back)},
-		{len(o.NotBack) > 0, fmt.Sprintf("%d of %s not connected again", len(o.NotBack), Plural(len(o.Workers), "worker"))},
+		{
+			len(o.NotBack) > 0 && o.LastBack == 0,
+			fmt.Sprintf("%d of %s not connected again", len(o.NotBack), Plural(len(o.Workers), "worker")),
+		},
+		{len(o.NotBack) > 0 && o.LastBack > 0, fmt.Sprintf("%d of %s connected again, the last after %s",
+			len(o.Workers)-len(o.NotBack), Plural(len(o.Workers), "worker"), seconds(o.LastBack))},
 		{
 			len(o.NotBack) == 0 && o.Reconnected > 0,
 			Plural(len(o.Workers), "worker") + " connected again after " + seconds(o.Reconnected),
 		},
+		{o.Logins >= someLogins, fmt.Sprintf("login p99 %s, at most %d logins a second",
+			Duration(o.LoginP99), o.LoginRate)},
 		{o.Attempts > 0, Plural(o.Attempts, "attempt") + " failed"},
 		{len(o.NotBack) > 0 && o.LastAttempt != "", "the last: " + o.LastAttempt},
 		{o.Recovered > 0, "rate recovered after " + seconds(o.Recovered)},

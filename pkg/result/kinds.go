@@ -33,6 +33,9 @@ type KindInfo struct {
 	Role Role
 	// Always: each run of the role measures it, so that outputs have it without values, and that of each group.
 	Always bool
+	// Stage: it is of the openings and closings of workers, not of messages, and belongs to no phase. Intervals without
+	// a value, and tables of the latencies of messages, leave it out.
+	Stage bool
 	// LeftOut counts its values below zero, which are in no distribution; 0 for none.
 	LeftOut Counter
 	// Name is the name in the JSON of a result, in thresholds and comparisons; Tag that in HDR logs; Label that in the
@@ -58,58 +61,49 @@ func KindNames() (names []string) {
 //nolint:gochecknoglobals // a table that never changes
 var kinds = []KindInfo{
 	{
-		Delay, ProducerRole | Rated, true, 0, "delay", "delay-send", "delay send time", true, "send_delay_seconds",
-		"From the intended to the actual send.",
+		Delay, ProducerRole | Rated, true, false, 0, "delay", "delay-send", "delay send time", true,
+		"send_delay_seconds", "From the intended to the actual send.",
 	},
 	{
-		Ack, ProducerRole, true, 0, "ack", "send", "send time", true, "send_ack_seconds",
+		Ack, ProducerRole, true, false, 0, "ack", "send", "send time", true, "send_ack_seconds",
 		"From the actual send to the broker's answer.",
 	},
 	{
-		Response, ProducerRole | Rated, true, 0, "response", "response", "response time", false, "response_seconds",
-		"From the intended send to the broker's answer (only with a rate).",
+		Response, ProducerRole | Rated, true, false, 0, "response", "response", "response time", false,
+		"response_seconds", "From the intended send to the broker's answer (only with a rate).",
 	},
 	{
-		Transfer, ConsumerRole, true, NegativeTransfers, "transfer", "transfer", "transfer time", true,
+		Transfer, ConsumerRole, true, false, NegativeTransfers, "transfer", "transfer", "transfer time", true,
 		"transfer_seconds", "From the actual send to the delivery to a consumer.",
 	},
 	{
-		B2C, ConsumerRole, false, NegativeAges, "b2c", "b2c", "b2c time", false, "born_to_consumer_seconds",
+		B2C, ConsumerRole, false, false, NegativeAges, "b2c", "b2c", "b2c time", false, "born_to_consumer_seconds",
 		"From the creation of the message, as the protocol reports it, to its delivery.",
 	},
 	{
-		S2C, ConsumerRole, false, NegativeAges, "s2c", "s2c", "s2c time", false, "stored_to_consumer_seconds",
+		S2C, ConsumerRole, false, false, NegativeAges, "s2c", "s2c", "s2c time", false, "stored_to_consumer_seconds",
 		"From the storing of the message, as the broker reports it, to its delivery.",
 	},
 	{
-		Commit, Transacted, false, 0, "commit", "commit", "commit time", false, "commit_seconds",
+		Commit, Transacted, false, false, 0, "commit", "commit", "commit time", false, "commit_seconds",
 		"From the request to commit a transaction to its confirmation.",
 	},
 	{
-		Lateness, ConsumerRole | Delaying, false, Early, "lateness", "lateness", "lateness", false, "lateness_seconds",
-		"From the end of the delivery delay to the delivery; without earlier deliveries.",
+		Lateness, ConsumerRole | Delaying, false, false, Early, "lateness", "lateness", "lateness", false,
+		"lateness_seconds", "From the end of the delivery delay to the delivery; without earlier deliveries.",
 	},
-	{
-		Connect, OpenerRole, false, 0, "connect", "connect", "connect time", false, "connect_seconds",
-		"Of a TCP connection, with the resolution of the host's name.",
-	},
-	{TLS, OpenerRole, false, 0, "tls", "tls", "TLS time", false, "tls_seconds", "Of a TLS handshake."},
-	{
-		Login, OpenerRole, false, 0, "login", "login", "login time", false, "login_seconds",
-		"From the connected, or encrypted, socket to the broker's acceptance.",
-	},
-	{
-		Attach, OpenerRole, false, 0, "attach", "attach", "attach time", false, "attach_seconds",
-		"Of the link, the subscription, or the route to the destination.",
-	},
-	{
-		Open, OpenerRole, false, 0, "open", "open", "open time", false, "open_seconds",
-		"From the moment at which a connection was due, or its opening began, until it was usable.",
-	},
-	{
-		Close, OpenerRole, false, 0, "close", "close", "close time", false, "close_seconds",
-		"From the beginning of closing until the broker confirmed it.",
-	},
+	stage(Connect, "connect", "Of a TCP connection, with the resolution of the host's name."),
+	stage(TLS, "tls", "Of a TLS handshake."),
+	stage(Login, "login", "From the connected, or encrypted, socket to the broker's acceptance."),
+	stage(Attach, "attach", "Of the link, the subscription, or the route to the destination."),
+	stage(Open, "open", "From the moment at which a connection was due, or its opening began, until it was usable."),
+	stage(Close, "close", "From the beginning of closing until the broker confirmed it."),
+}
+
+func stage(kind Kind, name, help string) KindInfo {
+	return KindInfo{
+		Kind: kind, Stage: true, Name: name, Tag: name, Label: name + " time", Metric: name + "_seconds", Help: help,
+	}
 }
 
 // Latencies are distributions of latencies. A latency that the run does not measure is missing.

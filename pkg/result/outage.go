@@ -27,6 +27,13 @@ type Outage struct {
 	// Reconnected is the time from the start until all workers were connected again; missing if a worker was not, or no
 	// longer needed a connection.
 	Reconnected int64 `json:"reconnected,omitempty"`
+	// LastBack is the time from the start to the last reconnection, if Reconnected is missing.
+	LastBack int64 `json:"lastBack,omitempty"`
+	// Logins is the number of logins of workers that connected again, LoginP99 the time that 99% of them did not
+	// exceed, and LoginRate the most of them within a second. Missing without a login.
+	Logins    uint64 `json:"logins,omitempty"`
+	LoginP99  int64  `json:"loginP99,omitempty"`
+	LoginRate uint64 `json:"loginRate,omitempty"`
 	// Silent is the time before Time in which no answer and no message had come to any worker: if all connections broke at
 	// once, it bounds the time until the loss was noticed.
 	Silent int64 `json:"silent,omitempty"`

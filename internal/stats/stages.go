@@ -1,0 +1,64 @@
+package stats
+
+import (
+	"sync"
+	"time"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// Stages times how the workers of a group are opened and closed. It is safe for concurrent use.
+type Stages struct {
+	mu   sync.Mutex
+	part ledger
+}
+
+// Opened records that a worker is usable, and how long its opening took.
+func (o *Stages) Opened(took time.Duration) { o.record(result.Open, took) }
+
+// Stage implements [driver.Stages].
+func (o *Stages) Stage(s driver.Stage, took time.Duration) {
+	o.record([driver.NumStages]result.Kind{
+		driver.StageConnect: result.Connect, driver.StageTLS: result.TLS, driver.StageLogin: result.Login,
+		driver.StageAttach: result.Attach, driver.StageClose: result.Close,
+	}[s], took)
+}
+
+func (o *Stages) record(kind result.Kind, took time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.part.record(kind, took)
+}
+
+// SetStages sets the openings of a group; of all workers, if its name is empty. Call it after SetGroups.
+func (c *Collector) SetStages(group string, o *Stages) {
+	for _, g := range c.groups {
+		if g.run.Name == group {
+			g.stages = o
+			return
+		}
+	}
+	c.stages = append(c.stages, o)
+}
+
+// addStages moves the times of openings to the latencies. They belong to no phase, and the summary leaves the
+// intervals of a warm-up out: they wait until it is over.
+func (c *Collector) addStages(counts *[parts]Counters, latencies [parts]*result.Latencies) {
+	if latencies[Measure] == nil {
+		return
+	}
+	add := func(o *Stages, n *Counters, l *result.Latencies) {
+		if o != nil {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			o.part.collect(n, l)
+		}
+	}
+	for _, o := range c.stages {
+		add(o, &counts[Measure], latencies[Measure])
+	}
+	for _, g := range c.groups {
+		add(g.stages, &g.now[Measure], &g.fresh[Measure])
+	}
+}
