@@ -76,6 +76,7 @@ amqp consumer
 stomp client queue://A queue://B
 rocketmq client topic://T
 mem client --verify
+mem client --verify-window 1m --threshold arrived_late==0
 amqp client --embedded
 amqp connections --rate 500 --count 5000 --hold 30s --threshold 'open.p99 < 1s' --threshold 'connections.live >= 5000'
 stomp connections --rate 'ramp 0 to 500 for 10s' --churn --hold 10s --duration 1m --messages 10 queue://A

@@ -57,6 +57,7 @@ func (a *app) reportCommand() *cobra.Command {
 // report reads the results and writes them in a format.
 func (a *app) report(dirs []string, format, output string, force bool) error {
 	errs := notFolders(dirs)
+	dirs = allRuns(dirs)
 	if !slices.Contains(reportFormats(), format) {
 		errs = append(errs, plan.Wrong("", "--format=%s: must be html, markdown, csv or junit", config.Quoted(format)))
 	}
@@ -167,7 +168,7 @@ func (a *app) compare(paths []string, in compare.Options) error {
 	if errs := notFolders(paths); len(errs) > 0 {
 		return a.usage(errs...)
 	}
-	c, errs := compare.Compare(paths, in)
+	c, errs := compare.Compare(allRuns(paths), in)
 	if len(errs) > 0 {
 		for i := range errs {
 			errs[i] = resultMistake(errs[i])
@@ -182,6 +183,23 @@ func (a *app) compare(paths []string, in compare.Options) error {
 		return errReported
 	}
 	return nil
+}
+
+// allRuns replaces each folder of several runs by theirs.
+func allRuns(dirs []string) (all []string) {
+	for _, dir := range dirs {
+		all = append(all, result.Runs(dir)...)
+	}
+	return all
+}
+
+// lastRuns replaces each folder of several runs by that of the last one.
+func lastRuns(dirs []string) (last []string) {
+	for _, dir := range dirs {
+		runs := result.Runs(dir)
+		last = append(last, runs[len(runs)-1])
+	}
+	return last
 }
 
 // mergeCommand is perfmq merge.
@@ -220,7 +238,7 @@ func (a *app) merge(dirs []string, dir string, partial bool, demands []string) e
 		}
 		thresholds = append(thresholds, t)
 	}
-	m, err := merge.Read(dirs, merge.Options{
+	m, err := merge.Read(lastRuns(dirs), merge.Options{
 		Partial: partial, Thresholds: thresholds, Secrets: a.secrets,
 	})
 	if err != nil {

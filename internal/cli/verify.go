@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -86,7 +85,7 @@ func (a *app) join(paths []string, v *config.Values, jsonFile string) error {
 
 // verifyFiles returns paths with each folder replaced by the verification file in it.
 func verifyFiles(paths []string) []string {
-	files := slices.Clone(paths)
+	files := allRuns(paths)
 	for i, path := range files {
 		if info, err := os.Stat(path); err == nil && info.IsDir() {
 			files[i] = filepath.Join(path, result.VerifyFile)

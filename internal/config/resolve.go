@@ -75,7 +75,10 @@ func (m *Maker) FromFlags(v *Values, role plan.Role, f *driver.Factory, destinat
 func (r *resolver) complete(p *plan.Plan) {
 	p.AcceptOwn()
 	p.VerifyFile = r.Outputs.VerifyFile
-	p.Verify = p.Verify || p.VerifyFile != ""
+	p.Verify = p.Verify || p.VerifyFile != "" || p.VerifyWindow > 0
+	if r.Outputs.Result != "" && r.Outputs.Continue {
+		r.Outputs.Result = result.NextRun(r.Outputs.Result)
+	}
 	r.Outputs.SetFolder(r.Outputs.Result, p)
 	r.setShard(p)
 	r.checkOutputs()

@@ -44,6 +44,7 @@ func (r *run) closeAll(ctx context.Context) []string {
 
 // closeGroups closes the workers of groups, as closeAll does, and returns a list of the failures.
 func (r *run) closeGroups(ctx context.Context, list []*use) []string {
+	r.setReceiving(nil)
 	var producers, consumers []closer
 	for _, u := range list {
 		for _, p := range u.producers {

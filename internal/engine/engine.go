@@ -232,6 +232,7 @@ func (r *run) startReporting(reporter report.Reporter) error {
 	r.makeCollector(&info)
 	r.sampler = newSampler(r.collector, reporter)
 	r.sampler.depths, r.sampler.side, r.sampler.outages = r.depths, r.watched, r.outages
+	r.sampler.verify = r.verify
 	if r.sample > 0 {
 		r.traced.Sample, r.sampler.trace = r.sample.String(), r.takeTrace
 	}
@@ -244,7 +245,7 @@ func (r *run) describe() stats.Run {
 	info := stats.Run{
 		ID: r.id, Producing: r.role.Produces(), Consuming: r.role.Consumes(),
 		Start: r.clock.Start().Add(r.plan.ClockShift), Warmup: r.plan.Steps[0].Warmup, Scenario: r.plan.Name,
-		Labels: r.plan.Labels,
+		Labels: r.plan.Labels, Windowed: r.plan.VerifyWindow > 0,
 	}
 	for _, s := range r.plan.Steps {
 		info.Steps = append(info.Steps, s.Name)
@@ -327,7 +328,10 @@ func (r *run) makeCollector(info *stats.Run) {
 		r.outages.Watch(r.collector.LastSign, r.outageBegun, r.plannedRate())
 	}
 	if r.verify != nil && r.role.Consumes() {
-		r.collector.SetProgress(r.progress)
+		r.collector.SetProgress(func() result.Progress {
+			r.judgeWindow()
+			return r.progress()
+		})
 	}
 }
 

@@ -180,6 +180,9 @@ func newProducer(r *run, id int, g *plan.Group, spec driver.ProducerSpec) *produ
 	if r.verify != nil {
 		p.ledger = verify.NewLedger(r.id, id, p.place().named()) // updateSpecs sets its bodies
 		p.ledger.Delay(spec.Delay)
+		if r.plan.VerifyWindow > 0 {
+			p.ledger.Window()
+		}
 		r.verify.ledgers[p.place()] = append(r.verify.ledgers[p.place()], p.ledger)
 	}
 	p.load = r.newLoad(g, p)

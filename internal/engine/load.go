@@ -176,7 +176,9 @@ func (r *run) addSoFar(s *stats.Summary) {
 	r.setOutside(s)
 	if r.verify != nil && r.role.Consumes() {
 		p := r.progress()
-		s.Verification = &result.Verification{Total: p.Verified()}
+		s.Verification = &result.Verification{
+			Total: p.Verified(), Known: r.plan.VerifyWindow > 0, Window: r.plan.VerifyWindow.Microseconds(),
+		}
 	}
 }
 

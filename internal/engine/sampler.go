@@ -32,6 +32,7 @@ type sampler struct {
 	depths    func() []brokerside.Depth
 	trace     func() []result.TraceEvent // nil if nothing is traced
 	outages   *stats.Outages             // nil without --reconnect
+	verify    *verification              // nil if nothing is verified
 	side      *brokerside.Watch          // nil if the broker's side is not watched
 	use       *result.BrokerUse          // of the present step
 	step      string
@@ -142,6 +143,9 @@ func (s *sampler) collect(last bool) {
 	snap := s.collector.Collect(s.phase, time.Now(), last)
 	snap.Step, snap.Depths, snap.BrokerSide, snap.SoFar = s.step, s.depths(), s.side.Take(), s.soFar
 	snap.Backlog, s.use = brokerside.Backlog(snap.Depths), brokerside.Join(s.use, snap.BrokerSide)
+	if s.verify != nil {
+		snap.Lost = s.verify.lost
+	}
 	s.outages.AddInterval(snap)
 	if s.trace != nil {
 		snap.Trace = s.trace()

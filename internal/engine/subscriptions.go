@@ -38,6 +38,8 @@ type subscription struct {
 	sent     verify.Periods // messages sent while it existed; nil while it exists from the begin of the run
 	ended    int64          // of its last consumers; 0 before
 	drained  bool           // they waited, the broker answered a probe, and no message arrived
+
+	receiving []chan struct{} // closed at the end of each consumer that has begun to receive; nil between steps
 }
 
 // subscriptionName returns the name of a consumer's subscription, unique at its place.
@@ -68,7 +70,9 @@ func (r *run) addSubscriptions() {
 			r.mu.Unlock()
 		}
 		if !slices.Contains(s.consumers, c) {
+			r.mu.Lock()
 			s.consumers = append(s.consumers, c)
+			r.mu.Unlock()
 			s.had += c.rec.Total()
 		}
 		if r.verify != nil {
@@ -86,6 +90,9 @@ func (r *run) newSubscription(c *consumer) *subscription {
 	s := &subscription{place: c.place(), name: c.subscriptionName(), opened: r.clock.Epoch(r.clock.Now())}
 	if r.verify != nil {
 		s.tracker, s.arrivals = verify.NewTracker(), new(arrivals)
+		if r.plan.VerifyWindow > 0 {
+			s.tracker.Window()
+		}
 		if r.outages != nil {
 			s.tracker.Reconnecting(r.outages)
 		}
@@ -105,6 +112,8 @@ func (r *run) bound(s *subscription, over bool) {
 	if r.verify == nil {
 		return
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if s.sent == nil {
 		s.sent = verify.Periods{}
 	}

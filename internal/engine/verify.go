@@ -16,8 +16,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/verify"
+	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -25,6 +27,9 @@ import (
 type verification struct {
 	ledgers map[place][]*verify.Ledger
 	before  os.FileInfo // the file at plan.VerifyFile when the run began; nil if there was none
+
+	looked time.Duration // when judgeWindow was called last
+	lost   string        // the messages that it found lost, as text
 
 	unanswered bool // a probe was unanswered when the consumers ended
 
@@ -85,6 +90,67 @@ func (r *run) progress() (sum result.Progress) {
 	}
 	return sum
 }
+
+// setReceiving records the consumers that receive from now on; nil for none. What others hold is not lost.
+func (r *run) setReceiving(consumers []*consumer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.subs {
+		s.receiving = nil
+		for _, c := range s.consumers {
+			if !s.over && c.ended != nil && slices.Contains(consumers, c) {
+				s.receiving = append(s.receiving, c.ended)
+			}
+		}
+	}
+}
+
+// judgeWindow judges the messages whose window has ended. The sampler calls it at the end of each interval. The window
+// stands still while a consumer of the subscription is not connected, as its broker keeps the messages, and in a pause of
+// perfmq, which has not read what came.
+func (r *run) judgeWindow() {
+	if r.plan.VerifyWindow == 0 {
+		return
+	}
+	v, now := r.verify, r.clock.Now()
+	elapsed := min(now-v.looked, 2*sampleInterval)
+	v.looked, v.lost = now, ""
+	var disconnected map[string]bool
+	if r.outages != nil {
+		disconnected = r.outages.Disconnected()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	subs := map[place][]verify.Watched{}
+	for _, s := range r.subs {
+		w := verify.Watched{Tracker: s.tracker, Sent: s.sent}
+		if slices.ContainsFunc(s.receiving, func(ended chan struct{}) bool { return !isClosed(ended) }) {
+			w.Elapsed = elapsed
+		}
+		for _, c := range s.consumers {
+			w.Selective = w.Selective || c.spec.Selector != ""
+			if _, down := disconnected[c.spec.Name]; down {
+				w.Elapsed = 0
+			}
+		}
+		subs[s.place] = append(subs[s.place], w)
+	}
+	var lost uint64
+	var texts []string
+	for p, ledgers := range v.ledgers {
+		n, first := verify.Turn(r.plan.VerifyWindow, ledgers, subs[p])
+		if lost += n; n > 0 {
+			texts = append(texts, verify.Names(first)+" on "+safetext.URLs(p.named().String()))
+		}
+	}
+	if lost > 0 {
+		slices.Sort(texts)
+		v.lost = fmt.Sprintf("%d not received for %s: %s", lost, r.plan.VerifyWindow, words.First(texts, maxPlaces, "; "))
+	}
+}
+
+// maxPlaces is the number of destinations of lost messages that a line names.
+const maxPlaces = 3
 
 // ownMessages returns the run whose messages are not foreign: this one; 0 for any if this one sends none.
 func (r *run) ownMessages() int64 {
@@ -240,6 +306,7 @@ func (r *run) judgeVerification(s *stats.Summary) {
 	parked := r.parked()
 	side := r.side()
 	v := verify.Judge(side)
+	v.Window = r.plan.VerifyWindow.Microseconds()
 	s.Verified, s.Verification = v, v.Verified()
 	r.verifyOutages(s, v)
 	left := v.Total.Left - min(parked, v.Total.Left)

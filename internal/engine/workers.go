@@ -37,6 +37,7 @@ func (r *run) startConsumers() {
 			}
 		}
 	}
+	r.setReceiving(r.step.consumers)
 }
 
 // startConsumer starts a consumer, with its job from the first message on.

@@ -96,12 +96,12 @@ func (p *Producer) endOf(place *place, outage int) stats.End {
 	}
 }
 
-// recordEnd records a message that was withheld or not accepted in the ledger, and any in the trace.
+// recordEnd records a message in the ledger, if it keeps such an end, and any in the trace.
 func (p *Producer) recordEnd(place *place, o driver.Outcome, now time.Duration) {
 	if p.cfg.Trace != nil {
 		p.traceEnd(place, &o, now)
 	}
-	if p.cfg.Ledger != nil && (o.State != driver.Accepted || o.Withheld) {
+	if p.cfg.Ledger != nil && (o.State != driver.Accepted || o.Withheld || p.cfg.Ledger.Windowed()) {
 		p.cfg.Ledger.Done(place.number, o)
 	}
 }

@@ -250,13 +250,23 @@ func verified(r *Run) Table {
 		return t
 	}
 	t.Note = strings.Join(v.Notes, " ")
+	late := v.Total.ArrivedLate > 0
+	if late {
+		t.Head = append(t.Head, "arrived late")
+	}
 	row := func(name string, known bool, c *result.Verified) {
 		expected, lost, left := count(c.Expected), count(c.Lost), count(c.Left)
 		if !known {
 			expected, lost, left = "-", "-", "-"
 		}
-		t.add(name, expected, count(c.Received), lost, left, count(c.Duplicates), count(c.Disordered), count(c.Damaged),
-			count(c.Foreign))
+		cells := []string{
+			name, expected, count(c.Received), lost, left, count(c.Duplicates), count(c.Disordered), count(c.Damaged),
+			count(c.Foreign),
+		}
+		if late {
+			cells = append(cells, count(c.ArrivedLate))
+		}
+		t.add(cells...)
 	}
 	for _, s := range v.Subscriptions {
 		name := s.Destination

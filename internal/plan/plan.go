@@ -95,6 +95,8 @@ type Plan struct {
 	DrainTimeout time.Duration `set:"drain-timeout" section:"Load" default:"30s" help:"time limit for messages in flight at the end"`
 	// Verify lets messages carry numbers and checksums, and checks the messages received against the messages sent.
 	Verify bool `set:"verify,daily" section:"Verification" help:"check that each message arrives once and undamaged; numbers all messages"`
+	// VerifyWindow is how long a completed message may take to arrive before it is lost; 0 for until the end of the run.
+	VerifyWindow time.Duration `set:"verify-window" default:"0s" least:"0|1s" help:"as --verify, and count a message as lost once it has not come for this long; 0: at the end"`
 	// Allow says which findings of the verification do not make the run a failure.
 	Allow verify.Allow
 	// TraceSample is the share of the messages whose events are written into the folder of the result.

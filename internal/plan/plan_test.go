@@ -135,6 +135,7 @@ func TestMistakes(t *testing.T) {
 			"shared on both", func(p *flat) { p.Shared, p.Destinations = 2, append(p.Destinations, topic) },
 			"--shared does not work with queues and topics together", "leave one",
 		},
+		{"window of one side", func(p *flat) { p.Role, p.Plan.VerifyWindow = Consumer, time.Minute }, "--verify-window needs both sides of all messages", "in one process"},
 		{"arrivals of no rate", func(p *flat) { p.Poisson = true }, "--arrivals poisson needs --rate", "--rate"},
 		{
 			"skew of nothing", func(p *flat) { p.Skew, p.Destinations = 1, append(p.Destinations, topic) },

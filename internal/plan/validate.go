@@ -18,10 +18,12 @@ const maxWorkers = 100_000
 // Validate finds everything in the plan that cannot be carried out, without connecting. The error joins one [*Mistake]
 // or [*driver.Error] for each; it is nil if there are none.
 func (p *Plan) Validate(drivers Drivers) error {
-	v := validator{seen: map[string]bool{}, driver: drivers, verify: p.Verify}
+	v := validator{seen: map[string]bool{}, driver: drivers, verify: p.Verify, window: p.VerifyWindow > 0}
 	v.stomp = slices.ContainsFunc(p.Brokers(), func(b *Broker) bool { return b.Protocol == "stomp" })
 	v.unmet(p)
 	v.shards(p)
+	v.refuse(p.VerifyWindow > 0 && (p.Roles() != Client || p.Shard.Of > 1),
+		"send and receive in one process, without --shard", "--verify-window needs both sides of all messages")
 	poisson := func(g *Group) bool { return g.Poisson }
 	v.wrong(p.any(poisson) && !p.any(func(g *Group) bool { return g.Poisson && g.Rated() }),
 		Needs("--arrivals poisson", "--rate"))
@@ -76,6 +78,7 @@ type validator struct {
 
 	driver Drivers
 	verify bool
+	window bool // of the verification
 
 	demand   *threshold.Threshold // of which the mistakes are; nil if they are of something else
 	demandOf string               // its step; empty for the whole run
@@ -335,7 +338,7 @@ func (v *validator) capable(f *driver.Factory, missing func(driver.Kind, *driver
 // Without a name, it returns the figures of the steps.
 func (v *validator) figuresOf(steps []Step, group string) (has result.Role, found bool) {
 	whole := group == ""
-	found, has = whole, threshold.Verification.If(whole && v.verify)
+	found, has = whole, threshold.Verification.If(whole && v.verify)|threshold.Window.If(whole && v.window)
 	for i := range steps {
 		for _, g := range steps[i].Groups {
 			if whole || g.Name == group {
@@ -433,6 +436,7 @@ func (v *validator) lacking(t *threshold.Threshold, lacks result.Role) {
 		hint  string
 	}{
 		{threshold.Verification, "add --verify"},
+		{threshold.Window, "add --verify-window"},
 		{threshold.Rate, "add --rate"},
 		{threshold.Transactions, "add --commit-interval or --tx"},
 		{threshold.Reconnection, "add --reconnect"},

@@ -89,7 +89,7 @@ func (c *Console) Interval(s *stats.Snapshot) error {
 			return err
 		}
 	}
-	if s.To.Sub(s.From) < shortest && s.Phase != result.Warmup {
+	if s.To.Sub(s.From) < shortest && s.Phase != result.Warmup && s.Lost == "" {
 		if s.Values() != [result.NumCounters]uint64{} { // not openings alone
 			c.short = s
 		}
@@ -143,8 +143,10 @@ func (c *Console) block(s *stats.Snapshot) error {
 		writeLatency(&b, intervalLabel, "--- send ack time:", s.Latencies[result.Ack])
 		writeLatency(&b, intervalLabel, "--- transfer time:", s.Latencies[result.Transfer])
 	}
-	if text := outageNow(s.Outage); text != "" {
-		fmt.Fprintf(&b, "%-*s %s\n", rateLabel, "--- outage:", text)
+	for _, line := range [][2]string{{"--- outage:", outageNow(s.Outage)}, {"--- lost:", oneLine(s.Lost)}} {
+		if line[1] != "" {
+			fmt.Fprintf(&b, "%-*s %s\n", rateLabel, line[0], line[1])
+		}
 	}
 	return c.print(b.String())
 }

@@ -402,7 +402,7 @@ func (c *collector) collectBrokerSide() {
 }
 
 func (c *collector) collectVerified() {
-	const duringRun = 8 // findings
+	const duringRun, withWindow = 8, 11 // findings
 	var t result.Verified
 	final := false
 	switch v := c.last.Verified; {
@@ -413,6 +413,7 @@ func (c *collector) collectVerified() {
 	default:
 		return
 	}
+	windowed := c.run.Windowed
 	for i, f := range []struct {
 		name string
 		n    uint64
@@ -427,15 +428,16 @@ func (c *collector) collectVerified() {
 		{"foreign", t.Foreign},
 		{"expected", t.Expected},
 		{"lost", t.Lost},
+		{"arrived_late", t.ArrivedLate},
 		{"left", t.Left},
 		{"unconfirmed_arrived", t.UnconfirmedArrived},
 		{"unconfirmed_missing", t.UnconfirmedMissing},
 		{"refused_arrived", t.RefusedArrived},
 		{"rolled_back_arrived", t.WithheldArrived},
 	} {
-		if i < duringRun || final {
+		if i < duringRun || i < withWindow && windowed || final && (windowed || f.name != "arrived_late") {
 			c.count("verified_messages_total", "finding",
-				"Results of the verification; expected, lost, left, *_arrived and *_missing after the run.",
+				"Results of the verification; left, *_arrived and *_missing after the run, expected and lost with a window.",
 				f.n, f.name)
 		}
 	}

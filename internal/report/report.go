@@ -153,7 +153,8 @@ func (p *paced) Interval(s *stats.Snapshot) error {
 	} else {
 		p.held = p.held.Join(s)
 	}
-	if p.held.To.Sub(p.held.From) < p.every-shortest { // snapshots come some milliseconds early or late
+	// Snapshots come some milliseconds early or late.
+	if p.held.To.Sub(p.held.From) < p.every-shortest && p.held.Lost == "" {
 		return nil
 	}
 	return p.pass()

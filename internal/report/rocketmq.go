@@ -46,11 +46,14 @@ func (r *RocketMQ) Interval(s *stats.Snapshot) error {
 		}
 	}
 	length := s.To.Sub(s.From)
-	if length < shortest {
+	if length < shortest && s.Lost == "" {
 		return nil
 	}
 	var b strings.Builder
 	now := s.To.Format(benchmarkTime)
+	if s.Lost != "" {
+		fmt.Fprintf(&b, "Current Time: %s | Lost: %s\n", now, oneLine(s.Lost))
+	}
 	if r.run.Producing {
 		fmt.Fprintf(&b, "Current Time: %s | %s", now,
 			r.producer(rate(s.Get(result.Completed), length), s.Latencies[result.Ack], &s.Total))

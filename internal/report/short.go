@@ -75,6 +75,12 @@ func (s *Short) Interval(snapshot *stats.Snapshot) error {
 	if err := s.steps(snapshot.EndedSteps); err != nil {
 		return err
 	}
+	if snapshot.Lost != "" {
+		line := fmt.Sprintf("%s lost: %s\n", snapshot.To.Format(time.TimeOnly), oneLine(snapshot.Lost))
+		if err := s.show(line); err != nil {
+			return err
+		}
+	}
 	switch {
 	case s.options.Lines:
 		return s.show(s.status(snapshot) + "\n")

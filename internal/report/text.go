@@ -228,6 +228,7 @@ func writeVerification(b *strings.Builder, r *verify.Result) {
 	if r.Known || t.Lost > 0 {
 		line(true, "lost", t.Lost, verify.Lost, "accepted by the broker, never received")
 	}
+	line(false, "late", t.ArrivedLate, "", "after the window, lost until then")
 	copies := fmt.Sprintf("copies too many, %d redelivered", t.Redelivered)
 	if t.Resent > 0 {
 		copies += fmt.Sprintf(", %d resent twice", t.Resent)

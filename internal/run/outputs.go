@@ -40,6 +40,7 @@ type Outputs struct {
 	HDR         string        `set:"hdr,output" arg:"FILE" help:"write every second's latencies as an HdrHistogram log, in microseconds"`
 	JUnit       string        `set:"junit,output" arg:"FILE" help:"write test cases for CI, as JUnit, at the end"`
 	Result      string        `set:"result,daily,output" arg:"DIR" help:"write the whole result into a new folder"`
+	Continue    bool          `set:"result-continue" needs:"result" help:"write into a new folder run-1, run-2, ... of --result: a run that is started again continues there"`
 	Metrics     string        `set:"metrics" arg:"[HOST]:PORT" help:"serve Prometheus metrics during the run; :9400 is on loopback"`
 	Linger      time.Duration `set:"metrics-linger" needs:"metrics" help:"serve the final values for this time"`
 	MetricsWeb  string        `set:"metrics-web-config" needs:"metrics" arg:"FILE" help:"TLS and login by a web configuration file of Prometheus"`

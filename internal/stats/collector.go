@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -330,6 +331,7 @@ type Run struct {
 	Steps                []string          // names of the steps
 	Groups               []RunGroup        // of a scenario
 	Labels               map[string]string // free texts of the user
+	Windowed             bool              // losses are known during the run
 }
 
 // RunGroup is a group of a scenario, with its roles.
@@ -364,12 +366,14 @@ type Snapshot struct {
 	Trace []result.TraceEvent
 	// EndedSteps are the steps that ended before the interval, if no earlier snapshot has them.
 	EndedSteps []Summary
+	// Lost says which messages were found lost in the interval (--verify-window); empty for none.
+	Lost string
 }
 
 // Empty reports whether nothing happened in the interval. A message counts as sent as soon as it has ended, which may
 // be a moment before its delay is known: an interval without counts can have latencies.
 func (s *Snapshot) Empty() bool {
-	if s.Values() != [result.NumCounters]uint64{} || s.Stalled || s.Live > 0 || len(s.Groups) > 0 {
+	if s.Values() != [result.NumCounters]uint64{} || s.Stalled || s.Lost != "" || s.Live > 0 || len(s.Groups) > 0 {
 		return false // a send may count in a later interval of its group than of the run
 	}
 	for kind := range s.Latencies {
@@ -385,5 +389,6 @@ func (s *Snapshot) Join(next *Snapshot) *Snapshot {
 	joined := *next
 	joined.From, joined.Row = s.From, *s.Row.Join(&next.Row)
 	joined.EndedSteps = slices.Concat(s.EndedSteps, next.EndedSteps)
+	joined.Lost = cmp.Or(s.Lost, next.Lost)
 	return &joined
 }

@@ -366,6 +366,16 @@ func (s *Outages) Open() bool {
 	return o != nil && len(o.lost) > 0
 }
 
+// Disconnected returns the workers that are not connected, and whether they produce; nil for none.
+func (s *Outages) Disconnected() map[string]bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if o := s.open(); o != nil {
+		return maps.Clone(o.lost)
+	}
+	return nil
+}
+
 // redeliveryTime is the time after the consumers are connected again in which a message may come again without a mark
 // of the broker: some brokers mark none of the messages that they had sent to a lost connection.
 const redeliveryTime = time.Minute

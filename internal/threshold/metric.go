@@ -33,6 +33,7 @@ const (
 	Verification result.Role = 1 << iota         // --verify
 	Reconnection                                 // --reconnect
 	Stalls                                       // --stall-threshold
+	Window                                       // --verify-window
 )
 
 // Metric is a value of a run that a threshold can be about.
@@ -108,6 +109,10 @@ func Metrics() (list []Metric) {
 		{
 			"left", Messages, verified | Producers,
 			"messages completed but not received when the consumers ended" + withWarmup, "",
+		},
+		{
+			"arrived_late", Messages, verified | Producers | Window,
+			"messages received after the verification window, no longer counted as lost" + withWarmup, "",
 		},
 		{"duplicated", Messages, verified, "deliveries beyond the first of each message" + withWarmup, ""},
 		{"out_of_order", Messages, verified, "messages received after a later one of their producer" + withWarmup, ""},

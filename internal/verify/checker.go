@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"encoding/binary"
 	"hash/crc32"
 	"slices"
@@ -98,6 +99,10 @@ func (c *Checker) Check(d *driver.Delivery, now int64) Verdict { //nolint:gocycl
 		c.n.illegible++
 		c.n.last = now
 		return Illegible
+	}
+	if c.tracker.windowed && id.Run != c.run {
+		c.n.foreign++
+		return Foreign
 	}
 	l := c.lane(Stream{id.Run, id.Producer})
 	if l == nil {
@@ -292,13 +297,13 @@ func (t tally) plus(o tally) (sum tally) {
 func (s *stream) extra() tally { return append(tally{s.doubled}, s.More...) }
 
 // explain counts the copies in a stream that came because their messages were sent again: per message no more than its
-// resends. It includes copies that an outage explains, too.
-func (s *stream) explain(resent tally) (twice, counted uint64) {
+// resends. It includes copies that an outage explains, too. Without doubled, it counts all.
+func (s *stream) explain(resent tally, doubled *roaring64.Bitmap) (twice, counted uint64) {
 	if len(resent) == 0 || s.doubled.IsEmpty() {
 		return 0, 0
 	}
 	copies := s.extra()
-	for it := roaring64.And(s.doubled, resent[0]).Iterator(); it.HasNext(); {
+	for it := roaring64.And(cmp.Or(doubled, s.doubled), resent[0]).Iterator(); it.HasNext(); {
 		n := it.Next()
 		came, after := copies.of(n), s.Outaged.of(n)
 		explained := min(came, resent.of(n))

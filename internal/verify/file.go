@@ -31,7 +31,7 @@ import (
 // portable format of Roaring.
 const (
 	fileMagic   = "perfmq verified\n"
-	fileVersion = 2 // version 1 had no sets of messages that were sent again, or came so often
+	fileVersion = 3 // version 1 had no sets of messages that were sent again, or came so often, version 2 no windows
 	headSize    = len(fileMagic) + 4 + 8
 	maxShards   = 1000 // of one run
 )
@@ -53,6 +53,9 @@ func (s *Side) sets() (list []**roaring64.Bitmap) {
 		for _, st := range r.Streams {
 			list = append(list, &st.arrived, &st.doubled, &st.marked, &st.late, &st.lateMarked)
 			add(st.More, st.Outaged)
+			if w := st.Window; w != nil {
+				list = append(append(list, &w.open), w.records()...)
+			}
 		}
 	}
 	return list
@@ -213,6 +216,9 @@ func (s *Side) complete() error {
 		for _, st := range r.Streams {
 			st.arrived.AddRange(0, st.Low)
 			if endOf(st.arrived) > maxNumbers {
+				return errContradiction
+			}
+			if w := st.Window; w != nil && (w.From > maxNumbers || endOf(w.open) > w.From || w.First > w.From) {
 				return errContradiction
 			}
 			st.Low, st.cut = 0, roaring64.New()

@@ -150,7 +150,7 @@ func TestFilesThatCannotBeUsed(t *testing.T) {
 	}{
 		"empty":        {nil, "is no verification file", "--verify-file"},
 		"another file": {[]byte("#!/bin/sh and something more than that"), "is no verification file", "--verify-file"},
-		"too new":      {sealed(3, nil), "has version 3 of the format, but this perfmq knows version 2", "same version"},
+		"too new":      {sealed(4, nil), "has version 4 of the format, but this perfmq knows version 3", "same version"},
 		"too old":      {sealed(0, nil), "has version 0", "same version"},
 		"head only":    {good[:28], "is truncated", "copy it again"},
 		"truncated":    {good[:len(good)-1], "is truncated", "copy it again"},

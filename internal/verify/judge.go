@@ -34,6 +34,7 @@ func Judge(sides ...*Side) *Result {
 	}
 	for _, group := range groups(sides) {
 		scope := j.scope(group)
+		r.forgotten = j.forgotten
 		r.Scopes = append(r.Scopes, *scope)
 		r.Total.Add(&scope.Verified)
 		r.Known = r.Known && scope.Known
@@ -56,6 +57,8 @@ type judge struct {
 	lostBefore []uint64 // see Result.LostBefore
 	// absent are, by run, the shards that are not there.
 	absent map[int64][]string
+	// forgotten adds up [Window].Forgotten.
+	forgotten uint64
 }
 
 // AbsentNote is in the note of a [Result] about shards that are missing.
@@ -146,6 +149,9 @@ func (j *judge) scope(parts []*Received) *Scope {
 		own, j.runs[key.Run] = append(own, key), true
 		if sent != nil {
 			s.arrived(st, sent.Count, sent.Resent)
+			if st.Window != nil {
+				j.forgotten += st.Window.Forgotten
+			}
 			continue
 		}
 		end := endOf(st.arrived)
@@ -178,7 +184,7 @@ func (s *Scope) arrived(st *stream, end uint64, resent tally) {
 	s.Once += within - min(within, st.doubled.GetCardinality())
 	s.Duplicates += st.Duplicates
 	s.Redelivered += st.Redelivered
-	twice, counted := st.explain(resent)
+	twice, counted := st.explain(resent, nil)
 	s.Resent += twice
 	s.AfterOutage += st.AfterOutage - counted
 	s.Disordered += st.late.GetCardinality()
@@ -188,6 +194,12 @@ func (s *Scope) arrived(st *stream, end uint64, resent tally) {
 	s.examples(Disordered, st.Stream, st.late)
 	for _, n := range st.DamagedFirst {
 		s.example(Damaged, st.Stream, uint64(n))
+	}
+	if w := st.Window; w != nil {
+		s.Verified.Add(&w.Counts)
+		for kind, list := range w.Examples {
+			s.examples(kind, st.Stream, roaring64.BitmapOf(list...))
+		}
 	}
 }
 
@@ -242,8 +254,7 @@ func (j *judge) compare(s *Scope, key Stream, st *stream, t timing, bounds Bound
 	if st == nil {
 		st = newStream(key)
 	}
-	missing := roaring64.New()
-	missing.AddRange(bounds.From, bounds.To)
+	missing := st.Window.within(bounds)
 	for _, e := range []struct {
 		numbers          *roaring64.Bitmap
 		arrived, missing *uint64
@@ -253,7 +264,7 @@ func (j *judge) compare(s *Scope, key Stream, st *stream, t timing, bounds Bound
 		{sent.refused, &s.RefusedArrived, new(uint64), Refused},
 		{sent.withheld, &s.WithheldArrived, new(uint64), Withheld},
 	} {
-		arrived, within := roaring64.And(st.arrived, e.numbers), bounds.of(e.numbers)
+		arrived, within := roaring64.And(st.arrived, e.numbers), bounds.of(st.Window.unjudged(e.numbers))
 		*e.arrived += arrived.GetCardinality()
 		*e.missing += within.GetCardinality() - st.arrived.AndCardinality(within)
 		s.examples(e.kind, key, arrived)
@@ -266,6 +277,10 @@ func (j *judge) compare(s *Scope, key Stream, st *stream, t timing, bounds Bound
 		first = st.arrived.Minimum()
 	} else if t.never {
 		first = bounds.To
+	}
+	if st.Window != nil {
+		for it := st.Window.lost.Iterator(); it.HasNext() && j.lostMark(sent.Marks, it.Next()); {
+		}
 	}
 	s.Early += below(missing, first)
 	missing.RemoveRange(0, first)
@@ -283,13 +298,15 @@ func (j *judge) compare(s *Scope, key Stream, st *stream, t timing, bounds Bound
 }
 
 // lostMark counts a lost message for the first mark after it. It returns false if no mark follows.
-func (j *judge) lostMark(marks []uint64, n uint64) bool {
+func (j *judge) lostMark(marks []Bounds, n uint64) bool {
 	for i, mark := range marks {
 		if i == len(j.lostBefore) {
 			j.lostBefore = append(j.lostBefore, 0)
 		}
-		if n < mark {
-			j.lostBefore[i]++
+		if n < mark.To {
+			if n >= mark.From {
+				j.lostBefore[i]++
+			}
 			return true
 		}
 	}
@@ -344,6 +361,9 @@ func (j *judge) notes(r *Result) {
 	}
 	if t.Lost > 0 && j.expires {
 		note("the broker may have dropped lost messages by their time to live")
+	}
+	if r.forgotten > 0 {
+		note("judged messages no longer known by number: %d; one that comes now counts as duplicated", r.forgotten)
 	}
 	if t.Early > 0 {
 		note("messages sent before the subscription existed: %d", t.Early)

@@ -26,7 +26,14 @@ type Ledger struct {
 	sealed                         bool
 	refused, unconfirmed, withheld *roaring64.Bitmap
 	resent                         tally
-	marks                          []uint64
+	marks                          []Bounds
+
+	windowed bool
+	delay    time.Duration // of the delivery
+	// Messages that ended since the last [Ledger.take]; run has successive ones that are not in ended yet.
+	ended  *roaring64.Bitmap
+	run    Bounds
+	judged uint64 // the end of the numbers judged at a subscription
 }
 
 // NewLedger returns the ledger of a producer of a run, above zero, that sends messages to dest; bodies are the
@@ -71,7 +78,7 @@ func (l *Ledger) NotAgain(n int64) { l.note(func() { l.resent.remove(uint64(n)) 
 func (l *Ledger) explain(s *stream) (twice, counted uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return s.explain(l.resent)
+	return s.explain(l.resent, nil)
 }
 
 // Stream names the messages of the ledger.
@@ -79,7 +86,7 @@ func (l *Ledger) Stream() Stream { return Stream{l.id.Run, l.id.Producer} }
 
 // Delay sets the time for which the broker is to hold back the messages numbered from now on. The caller does not call
 // Next meanwhile.
-func (l *Ledger) Delay(delay time.Duration) { l.id.Delay = delay.Milliseconds() }
+func (l *Ledger) Delay(delay time.Duration) { l.delay, l.id.Delay = delay, delay.Milliseconds() }
 
 // SetBodies gives the messages that are numbered from now on other variants, as [NewLedger]. Next is not being called.
 func (l *Ledger) SetBodies(bodies ...uint32) { l.bodies = slices.Clone(bodies) }
@@ -92,8 +99,8 @@ func (l *Ledger) SetBody(variant int, body []byte) {
 // Count returns the number of messages numbered so far.
 func (l *Ledger) Count() uint64 { return uint64(l.next.Load()) }
 
-// Mark notes the number of messages numbered so far: see [Result].LostBefore.
-func (l *Ledger) Mark() { l.note(func() { l.marks = append(l.marks, l.Count()) }) }
+// Mark notes the messages numbered so far: see [Result].LostBefore.
+func (l *Ledger) Mark() { l.note(func() { l.marks = append(l.marks, Bounds{l.judged, l.Count()}) }) }
 
 // Unsent takes the number of the last message back, as it did not leave: the next message gets it.
 func (l *Ledger) Unsent() { l.next.Store(l.id.Number) }
@@ -104,13 +111,68 @@ func (l *Ledger) Done(n int64, o driver.Outcome) {
 	exception := l.refused
 	switch {
 	case o.State == driver.Accepted && !o.Withheld:
-		return
+		if !l.windowed {
+			return
+		}
+		exception = nil
 	case o.State == driver.Accepted:
 		exception = l.withheld
 	case o.State == driver.Unknown:
 		exception = l.unconfirmed
 	}
-	l.note(func() { exception.Add(uint64(n)) })
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.sealed {
+		return
+	}
+	if exception != nil {
+		exception.Add(uint64(n))
+	}
+	if l.windowed {
+		l.end(uint64(n))
+	}
+}
+
+// Window makes [Turn] judge the messages. The caller then calls Done for each message. Call it before the first Next.
+func (l *Ledger) Window() { l.windowed, l.ended = true, roaring64.New() }
+
+// Windowed reports whether Done is to be called for each message.
+func (l *Ledger) Windowed() bool { return l.windowed }
+
+// end notes that a message has ended. The caller holds the lock.
+func (l *Ledger) end(n uint64) {
+	if n == l.run.To && l.run.From < n {
+		l.run.To++
+		return
+	}
+	l.ended.AddRange(l.run.From, l.run.To)
+	l.run = Bounds{n, n + 1}
+}
+
+// take returns the messages that ended since the last call, and all numbers that are exceptions or were sent again.
+func (l *Ledger) take() (numbers, exceptions *roaring64.Bitmap) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended.AddRange(l.run.From, l.run.To)
+	numbers, l.ended, l.run = l.ended, roaring64.New(), Bounds{}
+	numbers.RunOptimize()
+	return numbers, roaring64.FastOr(l.exceptions()...)
+}
+
+func (l *Ledger) exceptions() []*roaring64.Bitmap {
+	return append([]*roaring64.Bitmap{l.refused, l.unconfirmed, l.withheld}, l.resent...)
+}
+
+// forget removes exceptions that are no longer needed.
+func (l *Ledger) forget(numbers *roaring64.Bitmap) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.sealed || numbers.IsEmpty() {
+		return
+	}
+	for _, set := range l.exceptions() {
+		set.AndNot(numbers)
+	}
 }
 
 // Seal ends the ledger and returns its contents; the messages in flight count as unconfirmed. Outcomes that come later
@@ -136,15 +198,21 @@ func (l *Ledger) Seal(inFlight []int64) *Sent {
 	return s
 }
 
-// open counts the sent messages from a number up that are to arrive and are not in arrived.
-func (l *Ledger) open(arrived *roaring64.Bitmap, from uint64) uint64 {
+// open counts the sent messages from a number up that are to arrive at a stream, have not, and are not judged yet.
+func (l *Ledger) open(s *stream, from uint64) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	sent := l.Count()
+	sent, arrived := l.Count(), s.arrived
 	from = min(from, sent)
-	expected, got := sent-from, below(arrived, sent)-below(arrived, from)
+	base, expected, got := from, uint64(0), uint64(0)
+	if w := s.Window; w != nil {
+		base = min(max(from, w.From), sent)
+		rest := Bounds{from, base}.of(w.open)
+		expected, got = rest.GetCardinality(), arrived.AndCardinality(rest)
+	}
+	expected, got = expected+sent-base, got+below(arrived, sent)-below(arrived, base)
 	for _, exception := range []*roaring64.Bitmap{l.refused, l.unconfirmed, l.withheld} {
-		within := Bounds{From: from, To: math.MaxUint64}.of(exception)
+		within := Bounds{From: from, To: math.MaxUint64}.of(s.Window.unjudged(exception))
 		expected -= within.GetCardinality()
 		got -= arrived.AndCardinality(within)
 	}

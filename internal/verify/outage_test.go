@@ -81,7 +81,7 @@ func TestLostBefore(t *testing.T) {
 		ledger.Next(0)
 	}
 	sent := ledger.Seal(nil)
-	sent.Marks = []uint64{10, 10, 30}
+	sent.Marks = []Bounds{{To: 10}, {To: 10}, {To: 30}}
 	side := &Side{ID: 1, Sent: []*Sent{sent}}
 	lost := map[string][]int64{"a": {3, 9, 12, 29, 30, 44}, "b": {9, 10, 49}}
 	for _, name := range []string{"a", "b"} {
@@ -140,7 +140,7 @@ func TestBounds(t *testing.T) {
 					open++
 				}
 			}
-			require.Equal(t, open, ledger.open(r.Streams[0].arrived, 10))
+			require.Equal(t, open, ledger.open(r.Streams[0], 10))
 			sent := ledger.Seal(nil)
 			r.Drained, r.Ended = true, 10
 			r.Sent = map[Stream]Bounds{{1, 0}: {From: 10, To: 30}}

@@ -46,7 +46,8 @@ type Result struct {
 	// earlier one.
 	LostBefore []uint64 `json:"-"`
 
-	runs int
+	runs      int
+	forgotten uint64 // see [Window]
 }
 
 // Allow says which findings do not make a run a failure.
@@ -74,6 +75,7 @@ func (r *Result) Findings(allow Allow, parked uint64) (list []result.Finding) {
 		allowed bool
 	}{
 		{"lost", Lost, t.Lost, []any{t.Expected}, allow.Lost},
+		{"arrived-late", "", t.ArrivedLate, nil, false},
 		{"left", "", left, []any{t.Expected}, false},
 		{"duplicated", Duplicated, copies, []any{min(copies, t.Redelivered)}, allow.Duplicates},
 		{"damaged", Damaged, t.Damaged, []any{illegible}, allow.Damaged},
@@ -133,6 +135,9 @@ func (r *Result) First(kind Kind) string {
 	}
 	return strings.Join(parts, ", ")
 }
+
+// Names names messages of one run: "producer-0 12, 57".
+func Names(list []Message) string { return new(Result).names(list) }
 
 func (r *Result) names(list []Message) string {
 	var b strings.Builder

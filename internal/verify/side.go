@@ -54,8 +54,8 @@ type Sent struct {
 	// Resent counts the resends of each message, by number.
 	Resent tally `json:"resent,omitempty"`
 
-	// Marks are the counts of numbered messages at each [Ledger.Mark]. Files do not hold them.
-	Marks []uint64 `json:"-"`
+	// Marks are, at each [Ledger.Mark], the messages numbered and not judged as lost yet. Files do not hold them.
+	Marks []Bounds `json:"-"`
 }
 
 // Received are the messages that arrived at one subscription, or at the part of its consumers that the process had.
@@ -121,6 +121,9 @@ func (b Bounds) of(numbers *roaring64.Bitmap) *roaring64.Bitmap {
 // join returns the messages of one producer that arrived at two places that share them; of each place with whether its
 // consumers were cut off, see [Received].
 func (s *stream) join(o *stream, sCutOff, oCutOff bool) *stream {
+	if o.Window != nil {
+		s, o, sCutOff, oCutOff = o, s, oCutOff, sCutOff
+	}
 	inBoth := roaring64.And(s.arrived, o.arrived)
 	j := &stream{
 		Stream: s.Stream, Copies: s.Copies + o.Copies,
@@ -149,6 +152,9 @@ func (s *stream) join(o *stream, sCutOff, oCutOff bool) *stream {
 	}
 	j.Redelivered = s.Redelivered + o.Redelivered + inBoth.AndCardinality(roaring64.Or(s.marked, o.marked))
 	j.lateMarked = roaring64.And(roaring64.Or(s.lateMarked, o.lateMarked), j.late)
+	if s.Window != nil { // the window is of the process that sent them
+		s.Window.joined(j, o.arrived)
+	}
 	return j
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
@@ -39,6 +40,10 @@ type span struct {
 // concurrent use.
 type Tracker struct {
 	outages Outages // nil without --reconnect
+	// With a window, the tracker does not keep the numbers of foreign messages. clock is the time in which the
+	// consumers could receive, of the goroutine that calls [Turn].
+	windowed bool
+	clock    time.Duration
 
 	mu       sync.Mutex
 	checkers []*Checker
@@ -46,6 +51,9 @@ type Tracker struct {
 	own      []*stream // in the order of their appearance
 	sealed   bool
 }
+
+// Window prepares for [Turn]. Call it before the first Check.
+func (t *Tracker) Window() { t.windowed = true }
 
 // NewTracker returns a tracker that has seen nothing yet.
 func NewTracker() *Tracker { return &Tracker{streams: map[Stream]*stream{}} }
@@ -134,11 +142,11 @@ func (t *Tracker) Open(ledgers []*Ledger, sent Periods) (n uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, l := range ledgers {
-		arrived := roaring64.New()
-		if s := t.streams[l.Stream()]; s != nil {
-			arrived = s.arrived
+		s := t.streams[l.Stream()]
+		if s == nil {
+			s = newStream(l.Stream())
 		}
-		n += l.open(arrived, sent[l.Stream()].From)
+		n += l.open(s, sent[l.Stream()].From)
 	}
 	return n
 }
@@ -163,6 +171,12 @@ func (t *Tracker) Progress(run int64, ledgers ...*Ledger) result.Progress {
 			Received: s.arrived.GetCardinality(), Duplicates: s.Duplicates, Redelivered: s.Redelivered,
 			Disordered: s.late.GetCardinality(), Damaged: s.Damaged,
 		})
+		if w := s.Window; w != nil {
+			p.Add(&result.Progress{
+				Received: w.Counts.Received, Disordered: w.Counts.Disordered, Resent: w.Counts.Resent,
+				Expected: w.Counts.Expected, Lost: w.Counts.Lost, ArrivedLate: w.Counts.ArrivedLate,
+			})
+		}
 	}
 	for _, l := range ledgers {
 		s := t.streams[l.Stream()]
@@ -190,6 +204,8 @@ type stream struct {
 	AfterOutage uint64 `json:"afterOutage,omitempty"` // part of them that an outage explains, if there was one
 	More        tally  `json:"more,omitempty"`        // the copies of doubled messages beyond the second
 	Outaged     tally  `json:"outaged,omitempty"`     // AfterOutage, by message
+
+	Window *Window `json:"window,omitempty"` // nil if all messages are judged at the end
 
 	arrived    *roaring64.Bitmap
 	loose      uint64            // numbers that were added since arrived was packed
@@ -224,11 +240,16 @@ func (s *stream) add(d *span) {
 		s.arrived.RunOptimize()
 		s.loose = 0
 	}
-	if d.flags == 0 && d.to-d.from >= longSpan && d.from >= endOf(s.arrived) {
+	if d.flags == 0 && d.to-d.from >= longSpan && d.from >= endOf(s.arrived) &&
+		(s.Window == nil || d.from >= s.Window.From) {
 		s.arrived.AddRange(d.from, d.to)
 		return
 	}
 	for n := d.from; n < d.to; n++ {
+		if s.Window.judged(n) {
+			s.afterWindow(n, d.flags)
+			continue
+		}
 		if !s.arrived.CheckedAdd(n) {
 			s.again(n, d.flags)
 			continue

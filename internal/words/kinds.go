@@ -29,6 +29,10 @@ var kinds = []Kind{
 	{"not-drained", result.Problem, "messages not received when the step ended: %d"},
 	{"missing", result.Problem, "messages not received when the drain ended after %s: %d of %d"},
 	{"lost", result.Problem, "messages lost, accepted but never received: %d of %d"},
+	{
+		"arrived-late", result.Warning,
+		"messages received after the verification window, and counted as lost until then: %d",
+	},
 	{"left", result.Problem, "messages accepted but not received when the consumers ended: %d of %d"},
 	{"duplicated", result.Problem, "messages received more than once: %d duplicates, %d marked as redelivered"},
 	{"damaged", result.Problem, "messages damaged: %d%s"},

@@ -331,6 +331,7 @@ func (p *Progress) Verified() Verified {
 	return Verified{
 		Received: p.Received, Duplicates: p.Duplicates, Redelivered: p.Redelivered, AfterOutage: p.AfterOutage,
 		Resent: p.Resent, Disordered: p.Disordered, Damaged: p.Damaged, Foreign: p.Foreign,
+		Expected: p.Expected, Lost: p.Lost, ArrivedLate: p.ArrivedLate,
 	}
 }
 

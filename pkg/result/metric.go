@@ -72,6 +72,9 @@ func (r *Result) Metrics() map[string]float64 {
 		if v.Known {
 			f["lost"], f["left"] = float64(v.Total.Lost), float64(v.Total.Left)
 		}
+		if v.Window > 0 {
+			f["arrived_late"] = float64(v.Total.ArrivedLate)
+		}
 		f["duplicated"], f["out_of_order"], f["damaged"] = float64(v.Total.Duplicates), float64(v.Total.Disordered),
 			float64(v.Total.Damaged)
 	}

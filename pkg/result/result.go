@@ -530,6 +530,9 @@ type Verification struct {
 	// Known: the messages that should have arrived are known. Otherwise Expected, Lost, Left, Early and the counts that
 	// depend on the outcomes of sends are zero.
 	Known bool `json:"expectedKnown"`
+	// Window is the time after which a completed message that has not arrived is lost (--verify-window); missing if
+	// only the end of the run decides.
+	Window int64 `json:"window,omitempty"`
 	// Sent is the number of messages that the producers sent.
 	Sent uint64 `json:"sent"`
 	// Total are the counts of all subscriptions.
@@ -562,8 +565,10 @@ type Verified struct {
 	// Received: different messages that arrived. Once: the ones of Received that arrived once.
 	Received uint64 `json:"received"`
 	Once     uint64 `json:"once"`
-	// Lost: accepted, and never arrived although consumers waited for them.
-	Lost uint64 `json:"lost"`
+	// Lost: accepted, and never arrived although consumers waited for them. ArrivedLate: received, but after the window
+	// (--verify-window); until then they were in Lost.
+	Lost        uint64 `json:"lost"`
+	ArrivedLate uint64 `json:"arrivedLate,omitempty"`
 	// Left: accepted, and not arrived when the consumers ended.
 	Left uint64 `json:"left"`
 	// Early: accepted before the subscription existed.

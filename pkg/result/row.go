@@ -95,6 +95,11 @@ type Progress struct {
 	Disordered uint64 `json:"outOfOrder"` // messages that came after a later one
 	Damaged    uint64 `json:"damaged"`    // deliveries that differ from the sent message
 	Foreign    uint64 `json:"foreign"`    // deliveries of messages from other runs and tools
+	// Lost: accepted, and not received within the window (--verify-window), of Expected. ArrivedLate: received after
+	// it, and no longer in Lost.
+	Expected    uint64 `json:"expected,omitempty"`
+	Lost        uint64 `json:"lost,omitempty"`
+	ArrivedLate uint64 `json:"arrivedLate,omitempty"`
 }
 
 // Counts are counts of messages and transactions, by role.

@@ -106,6 +106,42 @@ func Vacant(dir string) error {
 	return nil
 }
 
+// runPrefix begins the names of the folders of runs in one folder, with their numbers from 1.
+const runPrefix = "run-"
+
+// Runs returns the folders of the runs in a folder that --result-continue filled, in their order. Of another folder, it
+// returns that folder.
+func Runs(dir string) (folders []string) {
+	for _, n := range runsIn(dir) {
+		folders = append(folders, filepath.Join(dir, runPrefix+strconv.Itoa(n)))
+	}
+	if len(folders) == 0 || Vacant(dir) != nil {
+		return []string{dir}
+	}
+	return folders
+}
+
+// NextRun returns the folder of the next run in a folder.
+func NextRun(dir string) string {
+	next := 1
+	if numbers := runsIn(dir); len(numbers) > 0 {
+		next = numbers[len(numbers)-1] + 1
+	}
+	return filepath.Join(dir, runPrefix+strconv.Itoa(next))
+}
+
+func runsIn(dir string) (numbers []int) {
+	entries, _ := os.ReadDir(dir) // without it, there are none
+	for _, e := range entries {
+		text, ok := strings.CutPrefix(e.Name(), runPrefix)
+		if n, err := strconv.Atoi(text); ok && err == nil && n > 0 && e.IsDir() {
+			numbers = append(numbers, n)
+		}
+	}
+	slices.Sort(numbers)
+	return numbers
+}
+
 // Start writes the head. It sets its format and version, and computes the hash of the plan.
 func (w *Writer) Start(head Head) error {
 	if err := head.complete(); err != nil {
