@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -163,4 +164,30 @@ func TestBrokerCommand(t *testing.T) {
 	require.Equal(t, statusOK, r.status)
 	require.Contains(t, r.stdout, "queue://Q: sent 6000, stored 5973, settled 5973, left 0")
 	require.Contains(t, r.stdout, "lost 30, duplicated 3")
+}
+
+// TestTrace: over each protocol and client, the sampled messages alone carry their number, and arrive with it.
+func TestTrace(t *testing.T) {
+	t.Parallel()
+	const messages, every = 3000, 10
+	for _, protocol := range broker.Protocols() {
+		for _, client := range []string{"native", "library"} {
+			t.Run(protocol+", "+client, func(t *testing.T) {
+				t.Parallel()
+				dir := filepath.Join(t.TempDir(), "run")
+				r := run(t, limit, protocol, "client", "--embedded", "--client", client, "--producers", "3", "--max-pending", "50",
+					"--message-count", strconv.Itoa(messages), "--property", "order={{seq}}", "--trace-sample", fmt.Sprint("1/", every),
+					"--result", dir, "queue://TEST")
+				require.Equal(t, statusOK, r.status)
+				list := musttest.Get(runresult.Slowest(messages, dir))(t)
+				require.InDelta(t, messages/every, len(list), 80)
+				for _, m := range list {
+					require.NotEmpty(t, m.Producer, m.ID)
+					require.Equal(t, "completed", m.End, m.ID)
+					require.GreaterOrEqual(t, m.Received, m.Sent, m.ID)
+					require.GreaterOrEqual(t, m.Settled, m.Received, m.ID)
+				}
+			})
+		}
+	}
 }

@@ -97,7 +97,7 @@ func TestResultOfAKilledRun(t *testing.T) {
 	resulttest.Compile(t, runresult.Schema(), runresult.SchemaID).Validate(t, dir)
 	require.False(t, got.Complete)
 	require.GreaterOrEqual(t, len(got.Rows), before)
-	slowest := musttest.Get(runresult.Slowest(dir, 1000))(t)
+	slowest := musttest.Get(runresult.Slowest(1000, dir))(t)
 	require.InDelta(t, got.Total.Producers.Completed/10, len(slowest), 100, "the trace is there as well")
 	last := time.UnixMicro(got.Rows[len(got.Rows)-1].Time)
 	t.Logf("%d rows; the last ended %s before the kill", len(got.Rows), killed.Sub(last))

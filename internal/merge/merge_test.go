@@ -469,7 +469,7 @@ func TestTraceOfShards(t *testing.T) {
 	merged, err := result.Read(dir)
 	require.NoError(t, err)
 	require.Equal(t, &result.Trace{Sample: "1/1", Events: 1000}, merged.Trace)
-	list, err := result.Slowest(dir, 1000)
+	list, err := result.Slowest(1000, dir)
 	require.NoError(t, err)
 	require.Len(t, list, 200)
 	across := 0

@@ -47,16 +47,15 @@ type Run struct {
 	// Live means that the run continues, so that its result is not complete yet.
 	Live bool
 
-	path    string
-	of      string // the name of the group
-	group   int    // runs of one group are repeats
-	part    int    // the number of a load of a search, or of a cell of a sweep
-	folder  string // within the folder of a sweep
-	series  *series
-	heat    *[result.NumKinds]heat // of a single run
-	rows    stats.Rates            // of all rows
-	steps   []stats.Summary        // of the rows of each step
-	slowest []slow                 // of a single run
+	path   string
+	of     string // the name of the group
+	group  int    // runs of one group are repeats
+	part   int    // the number of a load of a search, or of a cell of a sweep
+	folder string // within the folder of a sweep
+	series *series
+	heat   *[result.NumKinds]heat // of a single run
+	rows   stats.Rates            // of all rows
+	steps  []stats.Summary        // of the rows of each step
 }
 
 // Page is a report on some runs.
@@ -64,10 +63,11 @@ type Page struct {
 	Title string
 	Runs  []*Run
 
-	sweep  *record.Sweep
-	search *record.Search
-	absent []*Run // runs of sweeps that left no result, for JUnit
-	now    *now   // of a live page
+	sweep   *record.Sweep
+	search  *record.Search
+	slowest []slow // of one run, or of a producer and a consumer
+	absent  []*Run // runs of sweeps that left no result, for JUnit
+	now     *now   // of a live page
 }
 
 // Read returns the page about results. Each of dirs is a result, or a folder of results (repeats of one run); a sweep
@@ -88,17 +88,15 @@ func Read(dirs ...string) (*Page, error) {
 		}
 		p.Runs = nil // the sweep's own file has the figures of all cells
 	}
+	if err := p.readSlowest(); err != nil {
+		return nil, err
+	}
 	for i, r := range p.Runs {
 		if i > 0 && p.Runs[i-1].group == r.group || i+1 < total && p.Runs[i+1].group == r.group {
 			r.Name += " / " + strings.TrimPrefix(filepath.Base(r.path), "repeat-")
 		}
 		r.begin(total)
-		if total == 1 {
-			if err := r.readSlowest(); err != nil {
-				return nil, fmt.Errorf("read %s: %w", r.path, err)
-			}
-		}
-		read, err := result.ReadEach(r.path, r.add)
+		read, err := result.ReadEach(r.path, func(row *result.Row) { r.add(row); p.noteSlowest(row) })
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", r.path, err)
 		}
@@ -211,9 +209,6 @@ func (r *Run) begin(runs int) {
 // add takes a row; heat maps need its histograms.
 func (r *Run) add(row *result.Row) {
 	r.series.add(row)
-	for i := range r.slowest {
-		r.slowest[i].add(row)
-	}
 	for kind, l := range row.Latencies {
 		if r.heat != nil && (!result.Kinds()[kind].Stage || row.Connections != nil) {
 			r.heat[kind].add(row, l)

@@ -457,9 +457,9 @@ func TestSlowest(t *testing.T) {
 	require.NoError(t, w.Finish(*r))
 	require.NoError(t, w.Close())
 	p := musttest.Get(Read(dir))(t)
-	table := slowTable(p.Runs[0])
+	table := p.slowTable()
 	require.Len(t, table.Rows, 100)
-	require.Equal(t, "1/1000 of the messages was traced: 2,000 events.", table.Note)
+	require.Equal(t, "run: 1/1000 of the messages, 2,000 events.", table.Note)
 	var b strings.Builder
 	for _, row := range table.Rows[:5] {
 		fmt.Fprintln(&b, strings.Join(row, " | "))
@@ -470,5 +470,7 @@ func TestSlowest(t *testing.T) {
 	require.Contains(t, page.String(), "Slowest traced messages")
 	require.NotContains(t, page.String(), "<td><script>")
 	p = musttest.Get(Read(dir, dir))(t)
-	require.Empty(t, slowTable(p.Runs[0]).Rows, "a page of several runs leaves it out")
+	require.Len(t, p.slowTable().Rows, 100)
+	require.Contains(t, p.slowTable().Note, "The clocks of the runs are taken to agree.")
+	require.Empty(t, musttest.Get(Read(dir, dir, dir))(t).slowTable().Rows, "a page of many runs leaves them out")
 }

@@ -12,10 +12,14 @@ import (
 // listed is the number of slowest messages of a page.
 const listed = 100
 
+// tracedRuns is the largest number of runs whose traces a page joins: a producer and a consumer of their own.
+const tracedRuns = 2
+
 // slow is a traced message, with the rows of its seconds.
 type slow struct {
 	result.Traced
 	pause   int64   // the longest of perfmq
+	own     int64   // its garbage collections
 	crowded bool    // other programs kept perfmq from the processors
 	broker  float64 // most processors that the broker used
 	gc      uint64  // its garbage collections
@@ -26,13 +30,27 @@ func (s *slow) overlaps(from, length int64) bool {
 	return s.Begin() < from+length && from < s.Begin()+s.Took()
 }
 
-// readSlowest reads the slowest messages of the trace, before the rows.
-func (r *Run) readSlowest() error {
-	list, err := result.Slowest(r.path, listed)
+// readSlowest reads the slowest messages of the traces, before the rows.
+func (p *Page) readSlowest() error {
+	var dirs []string
+	for _, r := range p.Runs {
+		dirs = append(dirs, r.path)
+	}
+	if len(dirs) > tracedRuns {
+		return nil
+	}
+	list, err := result.Slowest(listed, dirs...)
 	for _, t := range list {
-		r.slowest = append(r.slowest, slow{Traced: t})
+		p.slowest = append(p.slowest, slow{Traced: t})
 	}
 	return err
+}
+
+// noteSlowest notes what a run did in a row.
+func (p *Page) noteSlowest(row *result.Row) {
+	for i := range p.slowest {
+		p.slowest[i].add(row)
+	}
 }
 
 // add notes what the run did in a row.
@@ -41,6 +59,7 @@ func (s *slow) add(row *result.Row) {
 		return
 	}
 	s.pause = max(s.pause, row.Tester.PauseMax)
+	s.own += row.Tester.GCPause
 	s.crowded = s.crowded || row.Tester.Crowded()
 	if b := row.BrokerSide; b != nil && b.CPU != nil && b.CPUSpan > 0 {
 		s.broker = max(s.broker, float64(*b.CPU)/float64(b.CPUSpan))
@@ -50,8 +69,8 @@ func (s *slow) add(row *result.Row) {
 	}
 }
 
-// slowTable has the slowest messages of the trace.
-func slowTable(r *Run) Table {
+// slowTable has the slowest messages of the traces.
+func (p *Page) slowTable() Table {
 	t := Table{
 		Title: "Slowest traced messages", Folded: true,
 		Head: []string{
@@ -59,11 +78,18 @@ func slowTable(r *Run) Table {
 			"meanwhile", "producer", "consumer",
 		},
 	}
-	if x := r.Result.Trace; x != nil {
-		t.Note = fmt.Sprintf("%s of the messages was traced: %s events.", x.Sample, count(x.Events))
+	var notes []string
+	for _, r := range p.Runs {
+		if x := r.Result.Trace; x != nil && len(p.slowest) > 0 {
+			notes = append(notes, fmt.Sprintf("%s: %s of the messages, %s events.", r.Name, x.Sample, count(x.Events)))
+		}
 	}
-	for i := range r.slowest {
-		s := &r.slowest[i]
+	if len(notes) > 1 {
+		notes = append(notes, "The clocks of the runs are taken to agree.")
+	}
+	t.Note = strings.Join(notes, " ")
+	for i := range p.slowest {
+		s := &p.slowest[i]
 		cell := func(known bool, us int64) string {
 			if !known {
 				return "-"
@@ -74,13 +100,13 @@ func slowTable(r *Run) Table {
 		t.add(id, time.UnixMicro(s.Begin()).UTC().Format("15:04:05.000"),
 			cell(s.Due > 0 && s.Sent > 0, s.Sent-s.Due), cell(s.End == result.TraceCompleted, s.Ended-s.Begin()),
 			cell(s.Received > 0 && s.Sent > 0, s.Received-s.Sent), cell(s.Received > 0, s.Received-s.Begin()),
-			strings.Join(s.meanwhile(r.Result), "; "), s.Producer, s.Consumer)
+			strings.Join(s.meanwhile(p.Runs), "; "), s.Producer, s.Consumer)
 	}
 	return t
 }
 
-// meanwhile says what became of the message, and what the run did at that time.
-func (s *slow) meanwhile(r *result.Result) (list []string) {
+// meanwhile says what became of the message, and what the runs did at that time.
+func (s *slow) meanwhile(runs []*Run) (list []string) {
 	say := func(condition bool, format string, args ...any) {
 		if condition {
 			list = append(list, fmt.Sprintf(format, args...))
@@ -90,14 +116,17 @@ func (s *slow) meanwhile(r *result.Result) (list []string) {
 	say(s.Resent > 0, "sent again %s", words.Times(s.Resent))
 	say(s.Redelivered > 0, "redelivered %s", words.Times(s.Redelivered))
 	say(s.Deliveries > 1, "received %s", words.Times(s.Deliveries))
-	for _, x := range r.Stalls {
-		say(s.overlaps(x.Time, x.Length), "broker stalled %s (%s)", words.Duration(x.Length), stallSide(&x))
-	}
-	for _, o := range r.Outages {
-		length := max(o.Length, o.Reconnected, 1)
-		say(s.overlaps(o.Time, length), "outage %s", words.Duration(length))
+	for _, r := range runs {
+		for _, x := range r.Result.Stalls {
+			say(s.overlaps(x.Time, x.Length), "broker stalled %s (%s)", words.Duration(x.Length), stallSide(&x))
+		}
+		for _, o := range r.Result.Outages {
+			length := max(o.Length, o.Reconnected, 1)
+			say(s.overlaps(o.Time, length), "outage %s", words.Duration(length))
+		}
 	}
 	say(s.pause > 0, "perfmq paused %s", words.Duration(s.pause))
+	say(s.own > 0, "perfmq collected garbage for %s", words.Duration(s.own))
 	say(s.crowded, "other programs used the processors")
 	say(s.broker > 0, "broker used %.2f cores", s.broker)
 	say(s.gc > 0, "broker collected garbage for %s", words.Duration(int64(s.gc))) //nolint:gosec // checked when read

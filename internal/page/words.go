@@ -62,8 +62,8 @@ func (r *Run) story() story {
 	}
 	s.Limits = r.limits()
 	s.Tables = []Table{ // the first three are above the charts of a single run
-		thresholdTable(r), verified(r), outageTable(r), groupTable(r), stallTable(r), slowTable(r), brokerCounts(r),
-		sideTable(r), marksTable(r), errorTable(r), facts(r), planTable(r),
+		thresholdTable(r), verified(r), outageTable(r), groupTable(r), stallTable(r), brokerCounts(r), sideTable(r),
+		marksTable(r), errorTable(r), facts(r), planTable(r),
 	}
 	return s
 }

@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"runtime"
 	"testing"
 	"time"
 
@@ -72,4 +73,13 @@ func TestMemoryPeak(t *testing.T) {
 	p.IgnoreMachine()
 	c.SetPulse(p)
 	require.Zero(t, c.Tester(now).MemoryPeak)
+}
+
+// The pauses of perfmq's own garbage collections count in the interval in which they are.
+func TestPausesOfGarbageCollections(t *testing.T) {
+	c := NewCollector(nil, nil, time.Now())
+	for range 20 {
+		runtime.GC()
+	}
+	require.Positive(t, c.Collect(Measure, time.Now(), false).Tester.GCPause)
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"sync"
@@ -178,12 +179,14 @@ type healthMeter struct {
 	pulse  *Pulse                       // nil without a pulse
 	waited func() (time.Duration, bool) // [processDelay]
 	delay  time.Duration                // as of the last interval
+	gc     debug.GCStats                // as of the last interval
 	owed   time.Duration                // how long sends made late by a pause may take to leave
 }
 
 func newHealthMeter(now time.Time) *healthMeter {
 	m := &healthMeter{last: now, used: cpuLaps(), waited: processDelay}
 	m.delay, _ = m.waited()
+	debug.ReadGCStats(&m.gc)
 	return m
 }
 
@@ -215,6 +218,9 @@ func (m *healthMeter) blind() bool { return m.pulse != nil && m.pulse.blind }
 func (m *healthMeter) machine() result.Tester {
 	h := m.used()
 	h.Memory = processMemory()
+	before := m.gc.PauseTotal
+	debug.ReadGCStats(&m.gc)
+	h.GCPause = (m.gc.PauseTotal - before).Microseconds()
 	delay, known := m.waited()
 	h.Delay, h.DelayKnown = max(0, delay-m.delay).Microseconds(), known // the figures of ended threads are lost
 	m.delay = delay

@@ -18,6 +18,8 @@ type Tester struct {
 	// Pauses is the number of pauses of perfmq, PauseMax is the longest.
 	Pauses   uint64 `json:"pauses,omitempty"`
 	PauseMax int64  `json:"pauseMax,omitempty"`
+	// GCPause is the time for which its own garbage collections stopped all of its threads.
+	GCPause int64 `json:"gcPause,omitempty"`
 	// LateExcused are the late sends that are not perfmq's fault: while other programs kept the machine busy, and
 	// after a pause.
 	LateExcused uint64 `json:"lateExcused,omitempty"`
@@ -81,6 +83,7 @@ func (t *Tester) Follow(next *Tester) {
 // longer. Cores and Memory stay as they are.
 func (t *Tester) add(other *Tester) {
 	addTo(&t.Pauses, other.Pauses)
+	t.GCPause += other.GCPause
 	addTo(&t.LateExcused, other.LateExcused)
 	if other.PauseMax > t.PauseMax {
 		t.PauseMax, t.PauseAt = other.PauseMax, other.PauseAt

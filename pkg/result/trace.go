@@ -125,20 +125,22 @@ func readTrace(dir string, visit func(*TraceEvent) error) error {
 	return err
 }
 
-// Slowest returns the n slowest messages of the trace of a result, the slowest first.
-func Slowest(dir string, n int) ([]Traced, error) {
+// Slowest returns the n slowest messages of the traces of results, the slowest first. Their clocks are taken to agree.
+func Slowest(n int, dirs ...string) ([]Traced, error) {
 	known := map[string]*Traced{}
-	err := readTrace(dir, func(e *TraceEvent) error {
-		t := known[e.ID]
-		if t == nil {
-			t = &Traced{ID: e.ID}
-			known[e.ID] = t
+	for _, dir := range dirs {
+		err := readTrace(dir, func(e *TraceEvent) error {
+			t := known[e.ID]
+			if t == nil {
+				t = &Traced{ID: e.ID}
+				known[e.ID] = t
+			}
+			t.add(e)
+			return nil
+		})
+		if err != nil {
+			return nil, err
 		}
-		t.add(e)
-		return nil
-	})
-	if err != nil {
-		return nil, err
 	}
 	var list []Traced
 	for _, t := range known {

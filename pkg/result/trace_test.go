@@ -43,12 +43,12 @@ func TestSlowest(t *testing.T) {
 		{ID: "2-0-1", Sent: 330, Received: 350, Deliveries: 1, Consumer: "c"},
 		{ID: "1-0-7", Sent: 300, Ended: 310, End: "completed", Producer: "p"},
 	}
-	require.Equal(t, want, musttest.Get(result.Slowest(filepath.Join(dir, "run"), 100))(t))
-	require.Equal(t, want[:1], musttest.Get(result.Slowest(filepath.Join(dir, "run"), 1))(t))
-	require.Empty(t, musttest.Get(result.Slowest(dir, 1))(t), "there is no trace")
+	require.Equal(t, want, musttest.Get(result.Slowest(100, filepath.Join(dir, "run")))(t))
+	require.Equal(t, want[:1], musttest.Get(result.Slowest(1, filepath.Join(dir, "run")))(t))
+	require.Empty(t, musttest.Get(result.Slowest(1, dir))(t), "there is no trace")
 	for _, line := range []string{"", "x", `{"id":"","time":1}`, `{"id":"1-0-1","time":-1}`, `{"id":"1-0-1","time":1e16}`} {
 		require.NoError(t, os.WriteFile(path, []byte(line+"\n"), 0o600))
-		_, err := result.Slowest(filepath.Join(dir, "run"), 1)
+		_, err := result.Slowest(1, filepath.Join(dir, "run"))
 		require.ErrorContains(t, err, "trace.jsonl, line 1: ", line)
 	}
 }
