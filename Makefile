@@ -14,7 +14,7 @@ FUZZ_SESSION_TIME ?= 10m
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build dist man test unit lint fmt fuzz fuzz-session features failures starts soak docs site limits bench bench-artemis bench-peers bench-broker bench-verify acceptance clean
+.PHONY: help build dist man test unit lint fmt fuzz fuzz-session features failures starts soak docs site limits bench bench-artemis bench-peers bench-connections bench-broker bench-verify acceptance clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -81,6 +81,9 @@ bench: ## run the benchmarks of the hot path, in process
 
 bench-artemis: build ## compare perfmq and artemis perf on one real Artemis
 	$(GO) run ./internal/lab bench -only '^artemis/'
+
+bench-connections: build ## open up to 50,000 connections to the embedded broker, and up to 5,000 to others; 6 minutes, on an idle machine
+	$(GO) run ./internal/lab connections
 
 bench-broker: build ## compare the embedded broker and Artemis under the same load
 	$(GO) run ./internal/lab bench -only '^broker-'

@@ -44,7 +44,7 @@ func commands() []command {
 			name: "starts", help: "brokers start with up to 2,000,000 stored messages", columns: columns, matrix: true,
 			trials: func(*session) ([]trial, error) { return failureTrials(true), nil },
 		},
-		benchCommand(), acceptanceCommand(), featuresCommand(), soakCommand(),
+		benchCommand(), connectionsCommand(), acceptanceCommand(), featuresCommand(), soakCommand(),
 	}
 }
 
@@ -62,7 +62,7 @@ func run(ctx context.Context, args []string) (err error) {
 	var usage strings.Builder
 	for _, c := range commands() {
 		if len(args) == 0 || args[0] != c.name {
-			fmt.Fprintf(&usage, "\n  %-10s %s", c.name, c.help)
+			fmt.Fprintf(&usage, "\n  %-11s %s", c.name, c.help)
 			continue
 		}
 		s, err := open(&c, args[1:])

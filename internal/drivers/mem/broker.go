@@ -27,6 +27,7 @@ type Broker struct {
 	told    bool // there are faults, or there is a stall
 
 	arrived, stored, commits int // since the options were set
+	connects                 int // connections asked for since then
 	stallFrom, stallUntil    time.Duration
 
 	stats        Stats
@@ -103,7 +104,9 @@ func (b *Broker) Set(o Options) {
 func (b *Broker) set(o Options) {
 	b.options, b.told = o, o != Options{
 		Auth: o.Auth, Connect: o.Connect, Login: o.Login, Attach: o.Attach, Close: o.Close,
+		RefuseOpen: o.RefuseOpen, SilentOpen: o.SilentOpen, MostOpen: o.MostOpen,
 	}
+	b.connects = 0
 	b.arrived, b.stored, b.commits, b.stallFrom, b.stallUntil = 0, 0, 0, 0, 0
 	b.wakeAll()
 }
@@ -232,6 +235,10 @@ type Options struct {
 	Login   time.Duration `opt:"login" help:"time to log in"`
 	Attach  time.Duration `opt:"attach" help:"time to attach"`
 	Close   time.Duration `opt:"close" help:"time to close"`
+
+	RefuseOpen int `opt:"refuse-open" help:"refuse every n-th connection"`
+	SilentOpen int `opt:"silent-open" help:"never answer every n-th connection"`
+	MostOpen   int `opt:"most-open" help:"connections at once; 0: any"`
 }
 
 // arrive counts a message.

@@ -30,6 +30,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -163,6 +164,7 @@ func (l *Line) set(frozen, cut bool) {
 	for c := range b.conns {
 		if c.line == l {
 			c.frozen, c.lost = c.frozen || frozen, cut
+			c.tellEnd()
 		}
 	}
 	b.wakeAll()
@@ -179,6 +181,56 @@ type conn struct {
 	*Broker
 	line         *Line
 	frozen, lost bool
+	ended        func(error) // of a connection for nothing else; called once when it is lost
+}
+
+// held is a connection for a user that neither sends nor receives.
+type held struct {
+	lease   *transport.Lease[*conn]
+	stages  driver.Stages
+	closing sync.Once
+}
+
+// Connect implements [driver.Connector].
+func (d *memDriver) Connect(ctx context.Context, spec driver.Connection) (driver.Held, error) {
+	lease, err := d.Acquire(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	return &held{lease: lease, stages: spec.Stages}, nil
+}
+
+// OnEnd implements [driver.Watched].
+func (h *held) OnEnd(ended func(error)) {
+	c := h.lease.Conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = ended
+	c.tellEnd()
+}
+
+// Close implements [driver.Held].
+func (h *held) Close(ctx context.Context) error {
+	h.closing.Do(func() {
+		h.lease.Leave(ctx, h.stages, func(ctx context.Context) {
+			c := h.lease.Conn
+			c.mu.Lock()
+			c.ended = nil
+			c.pass(ctx, c.options.Close)
+			c.mu.Unlock()
+			h.lease.Release(ctx)
+		})
+	})
+	return nil
+}
+
+// tellEnd calls ended if the connection is lost. The function is called by a goroutine of its own: it may call the
+// broker.
+func (c *conn) tellEnd() {
+	if ended := c.ended; ended != nil && c.lost {
+		c.ended = nil
+		go ended(driver.Errorf(driver.ClassConnectionLost, "", "see why the broker went away", "the connection was lost"))
+	}
 }
 
 // connect opens a connection through a host, and sets the driver's options unless they are the defaults or in force.
@@ -191,6 +243,9 @@ func (b *Broker) connect(
 		b.set(*o)
 	}
 	op, line := "connect to mem://"+host, b.line(host)
+	b.connects++
+	every := func(n int) bool { return n > 0 && b.connects%n == 0 }
+	refused, silent := every(b.options.RefuseOpen), every(b.options.SilentOpen)
 	began := time.Now()
 	b.pass(ctx, b.options.Connect)
 	switch {
@@ -198,11 +253,17 @@ func (b *Broker) connect(
 		return nil, driver.Errorf(driver.ClassConnect, op, "", "no answer: %w", ctx.Err())
 	case line.cut:
 		return nil, driver.Errorf(driver.ClassConnect, op, "use another host name", "no broker there")
-	case line.frozen:
+	case refused:
+		return nil, driver.Errorf(driver.ClassConnect, op, "leave refuse-open out", "refused")
+	case line.frozen, silent:
 		for ctx.Err() == nil {
 			b.wait(ctx, 0)
 		}
-		return nil, driver.Errorf(driver.ClassConnect, op, "use another host name", "no answer")
+		class := driver.ClassConnect
+		if silent {
+			class = driver.ClassTimeout
+		}
+		return nil, driver.Errorf(class, op, "use another host name", "no answer")
 	}
 	began = stages.Ended(driver.StageConnect, began)
 	b.pass(ctx, b.options.Login)
@@ -211,6 +272,8 @@ func (b *Broker) connect(
 		return nil, driver.Errorf(driver.ClassConnectionLost, op, "", "no answer to the login")
 	case b.options.Auth != "" && b.options.Auth != login:
 		return nil, driver.Errorf(driver.ClassAuth, op, "check --user and --password", "wrong user or password")
+	case b.options.MostOpen > 0 && len(b.conns) >= b.options.MostOpen:
+		return nil, driver.Errorf(driver.ClassFull, op, "raise most-open", "too many connections")
 	}
 	stages.Ended(driver.StageLogin, began)
 	line.opened.Add(1)
@@ -278,6 +341,7 @@ func (b *Broker) Disconnect() {
 	defer b.mu.Unlock()
 	for c := range b.conns {
 		c.lost = true
+		c.tellEnd()
 	}
 	b.wakeAll()
 }
