@@ -3,10 +3,11 @@
 //
 //	color = 'red' AND size > 2.5 AND on <> TRUE
 //
-// A comparison of a missing property is false. Keywords are no properties, nor are JMS headers (names that begin with
-// JMS, but not with JMSX or JMS_): a filter of such a name would select nothing. Values of different types are not
-// equal, with one exception: as the properties of STOMP and RocketMQ are strings, a numeric string is compared with
-// numbers as a number.
+// Strings are also compared with a prefix: name LIKE 'prefix%'. A comparison of a missing property is false. Keywords
+// are no properties, nor are JMS headers (names that begin with JMS, but not with JMSX or JMS_), except
+// JMSCorrelationID, by which requesters share a queue for replies: a filter of such a name would select nothing. Values
+// of different types are not equal, with one exception: as the properties of STOMP and RocketMQ are strings, a numeric
+// string is compared with numbers as a number.
 package selector
 
 import (
@@ -24,7 +25,7 @@ import (
 const maxText = 1 << 16
 
 // next matches the first comparison: property, operator, value, and AND unless it is the last.
-var next = regexp.MustCompile(`^\s*([\pL_$][\pL\p{Nd}_$.]*)\s*(=|<>|<=|>=|<|>)\s*` +
+var next = regexp.MustCompile(`^\s*([\pL_$][\pL\p{Nd}_$.]*)\s*(=|<>|<=|>=|<|>|(?i:LIKE)\b)\s*` +
 	`('(?:[^']|'')*'|[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|(?i:TRUE|FALSE))(?:\s+(?i:(AND))\s|\s*$)`)
 
 var keyword = regexp.MustCompile(`(?i)^(?:NULL|TRUE|FALSE|NOT|AND|OR|BETWEEN|LIKE|IN|IS|ESCAPE)$`)
@@ -34,7 +35,11 @@ type comparison struct {
 	property string
 	wanted   [3]bool // smaller, equal, larger
 	value    any     // string, bool or float64
+	prefix   bool    // value is one
 }
+
+// correlationID is the one header to select by.
+const correlationID = "JMSCorrelationID"
 
 // Parse compiles a selector. An empty text is no selector: nil and no error.
 func Parse(text string) (store.Filter, error) {
@@ -72,7 +77,7 @@ func Parse(text string) (store.Filter, error) {
 func compile(property, operator, value string) (comparison, error) {
 	c := comparison{property: property}
 	if header, ok := strings.CutPrefix(property, "JMS"); ok && !strings.HasPrefix(header, "X") &&
-		!strings.HasPrefix(header, "_") {
+		!strings.HasPrefix(header, "_") && property != correlationID {
 		return c, fmt.Errorf("%.40s is a header: only properties can be selected by", property)
 	}
 	switch value[0] {
@@ -82,6 +87,13 @@ func compile(property, operator, value string) (comparison, error) {
 		c.value = strings.EqualFold(value, "TRUE")
 	default:
 		c.value, _ = strconv.ParseFloat(value, 64) // it has the form of a number
+	}
+	if text, _ := c.value.(string); strings.EqualFold(operator, "LIKE") {
+		prefix, ok := strings.CutSuffix(text, "%")
+		if c.prefix, c.value = true, prefix; !ok || strings.ContainsAny(prefix, "%_") {
+			return c, errors.New("LIKE takes a prefix: name LIKE 'prefix%'")
+		}
+		operator = "="
 	}
 	if _, numeric := c.value.(float64); !numeric && operator != "=" && operator != "<>" {
 		return c, errors.New("strings and truth values can be compared by = and <> only")
@@ -95,12 +107,21 @@ func compile(property, operator, value string) (comparison, error) {
 // holds reports whether the message has the property, with such a value.
 func (c *comparison) holds(m *store.Message) bool {
 	order, ok := 0, false
-	value := m.Content.Property(c.property)
+	var value any
+	if c.property == correlationID {
+		if id := m.Content.Addressing().CorrelationID; id != "" {
+			value = id
+		}
+	} else {
+		value = m.Content.Property(c.property)
+	}
 	switch want := c.value.(type) {
 	case string:
 		var s string
 		s, ok = value.(string)
-		order = strings.Compare(s, want)
+		if order = strings.Compare(s, want); c.prefix && strings.HasPrefix(s, want) {
+			order = 0
+		}
 	case bool:
 		var b bool
 		if b, ok = value.(bool); b != want {

@@ -23,7 +23,7 @@ func message() *store.Message {
 		{Key: "umlaut", Value: "größe"},
 		{Key: "empty", Value: ""},
 		{Key: "JMSXGroupID", Value: "g"},
-	}}}
+	}, Address: store.Addressing{CorrelationID: "7-1-99"}}}
 }
 
 func TestParse(t *testing.T) {
@@ -37,6 +37,8 @@ func TestParse(t *testing.T) {
 		"text = 7": true, "text > 6": true, "text = 7.0": true, "color > 7": false, "color <> 7": false, "text = '7'": true, "empty = 0": false,
 		"on = TRUE": true, "on <> false": true, "on = 'true'": false, "on = 1": false, "color = TRUE": false,
 		"none = 'x'": false, "none <> 'x'": false, "umlaut = 'größe'": true, "text <> '8'": true,
+		"JMSCorrelationID LIKE '7-1-%'": true, "JMSCorrelationID like '7-11-%'": false, "JMSCorrelationID = '7-1-99'": true,
+		"color LIKE 're%' AND on = TRUE": true, "color LIKE 'red%'": true, "color LIKE 'redd%'": false, "none LIKE '%'": false, "long LIKE '7%'": false,
 		"long=7 AND on=true": true, "long=7 and on=false": false, "long=1\tAnd\non=true": false, "color = 'a AND b'": false,
 		"long = 7 AND color = 'red' AND double < 3 AND none = 1": false, " long = 7 AND color = 'red' AND double < 3 ": true,
 	} {
@@ -69,7 +71,11 @@ func TestParseMistakes(t *testing.T) {
 		"a = 1 OR b = 2":                   "does not understand",
 		"(a = 1)":                          "does not understand",
 		"NOT a = 1":                        "does not understand",
-		"a LIKE 'x%'":                      `invalid selector "a LIKE 'x%'": this broker knows comparisons such as color = 'red'`,
+		"a LIKE 'x'":                       "LIKE takes a prefix: name LIKE 'prefix%'",
+		"a LIKE 'x%y%'":                    "LIKE takes a prefix",
+		"a LIKE 'x_y%'":                    "LIKE takes a prefix",
+		"a LIKE 7":                         "LIKE takes a prefix",
+		"a LIKEN 'x%'":                     `invalid selector "a LIKEN 'x%'": this broker knows comparisons such as color = 'red'`,
 		"a > 'x'":                          "strings and truth values can be compared by = and <> only",
 		"a < TRUE":                         "strings and truth values can be compared by = and <> only",
 		"NULL = 'x'":                       "does not understand",

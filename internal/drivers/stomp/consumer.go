@@ -38,12 +38,14 @@ type consumer struct {
 	sub     *subscription
 	batch   int            // messages between acknowledgements
 	failing driver.Verdict // the verdict other than Accept that deliver may give
-	nack    []byte         // header line of the NACK for failing
-	input   *driver.Meter  // of Run: nothing has arrived
-	tx      *receiving     // nil without transactions
-	stages  driver.Stages
-	probes  int // so far; of the goroutine that calls Probe
-	closed  bool
+	// correlated: deliveries have what replies need.
+	correlated bool
+	nack       []byte        // header line of the NACK for failing
+	input      *driver.Meter // of Run: nothing has arrived
+	tx         *receiving    // nil without transactions
+	stages     driver.Stages
+	probes     int // so far; of the goroutine that calls Probe
+	closed     bool
 
 	mu      sync.Mutex
 	state   int
@@ -65,16 +67,12 @@ type consumer struct {
 
 // Consumer implements [driver.Driver].
 func (d *stompDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
-	if spec.Correlated {
-		return nil, driver.Errorf(driver.ClassUnsupported, "open a consumer on "+spec.From(), "use amqp",
-			"there are no requests and replies")
-	}
 	if n := spec.TransactionSize; n > 0 { // messages of an open transaction are not acknowledged
 		spec.Credit = max(creditOr(spec.Credit), 2*n)
 	}
 	k := &consumer{
-		op: "receive from " + spec.Destination.String(), batch: max(1, min(creditOr(spec.Credit)/4, ackBatch)),
-		failing: spec.Failing, input: driver.NewMeter(), stages: spec.Connection.Stages,
+		op: "receive from " + spec.From(), batch: max(1, min(creditOr(spec.Credit)/4, ackBatch)),
+		failing: spec.Failing, correlated: spec.Correlated, input: driver.NewMeter(), stages: spec.Connection.Stages,
 		arrived: make(chan struct{}, 1), unheld: make(chan struct{}, 1),
 	}
 	if spec.TransactionSize > 0 {
@@ -97,7 +95,7 @@ func (d *stompDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (d
 		delist(k.conn, &k.conn.consumers, k.id)
 	}
 	k.lease.Release(ctx)
-	return nil, transport.Explain("open a consumer on "+spec.Destination.String(), err)
+	return nil, transport.Explain("open a consumer on "+spec.From(), err)
 }
 
 // connect returns the connection of a consumer: one of its own where the subscriptions of one connection to one topic
@@ -107,7 +105,7 @@ func (d *stompDriver) connect(
 	ctx context.Context, spec *driver.ConsumerSpec,
 ) (lease *transport.Lease[*connection], err error) {
 	lease, err = d.acquire(ctx, spec.Connection)
-	if err != nil || spec.Destination.Kind != driver.Topic || lease.Conn.dialect != artemis {
+	if err != nil || spec.Destination.Kind != driver.Topic || spec.Dynamic || lease.Conn.dialect != artemis {
 		return lease, err
 	}
 	if _, version := protocol.STOMPServer(lease.Conn.server); !protocol.Before(version, 2, 33) {
@@ -118,6 +116,9 @@ func (d *stompDriver) connect(
 	own.Key += "\x00" + strconv.FormatUint(d.consumers.Add(1), 10)
 	return d.acquire(ctx, own)
 }
+
+// Address implements [driver.Addressed].
+func (k *consumer) Address() string { return k.sub.address }
 
 // Host implements [driver.Located].
 func (k *consumer) Host() string { return k.conn.Host() }

@@ -34,7 +34,8 @@ type held struct {
 type heldMessage struct {
 	driver.Delivery
 	ack           []byte
-	at, body, end int // the text begins, the body ends, and the ack ends at these offsets
+	at, body, end int // the text begins, the body ends, and the text ends at these offsets
+	replies       int // what replies need begins at this offset
 }
 
 func (m *heldMessage) size() int { return m.end - m.at + heldSize }
@@ -42,14 +43,21 @@ func (m *heldMessage) size() int { return m.end - m.at + heldSize }
 func (h *held) add(m *message) int {
 	at := len(h.text)
 	h.text = append(append(h.text, m.Body...), m.ack...)
-	h.list = append(h.list, heldMessage{Delivery: m.Delivery, at: at, body: at + len(m.Body), end: len(h.text)})
+	replies := len(h.text)
+	h.text = append(append(append(h.text, m.ReplyTo...), m.Correlation...), m.MessageID...)
+	h.list = append(h.list, heldMessage{
+		Delivery: m.Delivery, at: at, body: at + len(m.Body), end: len(h.text), replies: replies,
+	})
 	return h.list[len(h.list)-1].size()
 }
 
 // message returns the i-th message; none may be added meanwhile.
 func (h *held) message(i int) *heldMessage {
 	m := &h.list[i]
-	m.Body, m.ack = h.text[m.at:m.body:m.body], h.text[m.body:m.end]
+	m.Body, m.ack = h.text[m.at:m.body:m.body], h.text[m.body:m.replies]
+	id := m.end - len(m.MessageID)
+	correlation := id - len(m.Correlation)
+	m.ReplyTo, m.Correlation, m.MessageID = h.text[m.replies:correlation], h.text[correlation:id], h.text[id:m.end]
 	return m
 }
 
@@ -66,6 +74,9 @@ func (h held) emptied() held {
 
 // take delivers or holds a message. The reader calls it.
 func (k *consumer) take(m *message) error {
+	if k.correlated {
+		m.correlate()
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for k.state == stateHolding && k.bytes > 0 && k.bytes+len(m.Body)+len(m.ack)+heldSize > holdLimit {

@@ -51,6 +51,24 @@ func (d dialect) address(dest driver.Destination) string {
 	return "/" + dest.Kind.String() + "/" + name
 }
 
+// replyQueue returns the headers of a subscription to a queue of that name for replies, which ends with it, and the
+// address that requests on the same connection carry.
+func (d dialect) replyQueue(name string) (headers []string, address string, err error) {
+	address = "/temp-queue/" + name // which the broker replaces by one that others can use
+	headers = []string{"destination", address}
+	switch d {
+	case artemis: // has no temporary queues over STOMP
+		headers[1], address = name, name
+	case rabbitmq: // subscribes to temporary queues by itself, without a limit of messages
+		headers = []string{
+			"destination", "/queue/" + name, "durable", "false", "auto-delete", "true", "exclusive", "true",
+		}
+		address = "/reply-queue/" + name // SEND to /queue would declare it, as another one
+	}
+	return headers, address, d.refuse(d == generic, "give --reply-to queue://NAME",
+		"no temporary queue is known for replies")
+}
+
 // routing returns Artemis's name of the kind of destination.
 func routing(kind driver.Kind) string {
 	if kind == driver.Topic {
@@ -64,8 +82,12 @@ func (d dialect) expiresAbsolutely() bool { return d == artemis || d == activemq
 
 // send returns the headers common to all messages of a producer.
 func (d dialect) send(spec *driver.ProducerSpec, o *Options) ([]driver.Property, error) {
+	var misplaced error
+	if !spec.Anonymous {
+		misplaced = d.checkDestination(spec.Destination, o, true)
+	}
 	err := cmp.Or(
-		d.checkDestination(spec.Destination, o, true),
+		misplaced,
 		d.refuse(spec.TTL > 0 && d == generic, "leave out --ttl", "no header is known for the time to live"),
 		d.refuse(spec.Delay > 0 && (d == rabbitmq || d == generic), protocol.HintNoDelay,
 			"no header is known for a delayed delivery"),
@@ -73,13 +95,16 @@ func (d dialect) send(spec *driver.ProducerSpec, o *Options) ([]driver.Property,
 	if err != nil {
 		return nil, err
 	}
-	headers := []driver.Property{{Key: "destination", Value: d.address(spec.Destination)}}
+	var headers []driver.Property
 	add := func(key, value string) { headers = append(headers, driver.Property{Key: key, Value: value}) }
-	if d == artemis {
-		add("destination-type", routing(spec.Destination.Kind))
-	}
-	if o.Declare != declareNo {
-		add(headerType, o.Declare)
+	if !spec.Anonymous {
+		add("destination", d.address(spec.Destination))
+		if d == artemis {
+			add("destination-type", routing(spec.Destination.Kind))
+		}
+		if o.Declare != declareNo {
+			add(headerType, o.Declare)
+		}
 	}
 	if d != rabbitmq || spec.Persistent { // RabbitMQ ignores any value except true
 		add("persistent", strconv.FormatBool(spec.Persistent))

@@ -49,6 +49,14 @@
 // discards it instead of delivering it again (RabbitMQ, the embedded broker): all brokers support Reject, and the
 // latter two Release.
 //
+// # Requests and replies
+//
+// A requester gets its replies from a queue of its own: /temp-queue/NAME on ActiveMQ Classic and the embedded broker,
+// which replace that name in the header reply-to of requests on the same connection; an exclusive queue that is deleted
+// with its consumer on RabbitMQ; on Artemis a queue that the consumer removes when it closes, and after a lost
+// connection the broker does, with auto-delete-queues as by default. A responder sends each reply to the destination in
+// reply-to. To an address that is gone, ActiveMQ Classic refuses it, the others drop it.
+//
 // STOMP cannot ask a broker the number of messages that a destination has: there is no [driver.Inspector].
 //
 // # Dialects

@@ -38,7 +38,6 @@ func defaultOptions() *Options {
 func Factory() driver.Factory {
 	// The effect of a NACK differs between brokers: see [dialect.checkConsumer].
 	queue, topic := protocol.Features()
-	queue.RequestReply, queue.DynamicReply, topic.RequestReply, topic.DynamicReply = false, false, false, false
 	return protocol.Factory(driver.Factory{
 		Name: "stomp", Title: "STOMP 1.2", Client: driver.Native, Hosts: protocol.STOMP().Hosts,
 		Capabilities: driver.Capabilities{TLS: true, Connects: true, Unattached: true, Queue: queue, Topic: topic},

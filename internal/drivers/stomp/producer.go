@@ -50,14 +50,11 @@ type producer struct {
 func (d *stompDriver) Producer(
 	ctx context.Context, spec driver.ProducerSpec, done driver.Completions,
 ) (driver.Producer, error) {
-	op := "open a producer on " + spec.Destination.String()
+	op := "open a producer on " + spec.To()
 	if spec.CommitInterval > 0 && spec.MaxPending < spec.CommitInterval {
 		return nil, driver.Errorf(driver.ClassOther, op, "raise --max-pending to at least --commit-interval",
 			"a transaction of %d messages never fills with %d in flight",
 			spec.CommitInterval, spec.MaxPending)
-	}
-	if spec.Requests || spec.Anonymous {
-		return nil, driver.Errorf(driver.ClassUnsupported, op, "use amqp", "there are no requests and replies")
 	}
 	if spec.CommitInterval > 0 && !d.cfg.Options.Receipt {
 		return nil, driver.Errorf(driver.ClassUnsupported, op, "leave out -o receipt=false or --commit-interval",
@@ -68,12 +65,14 @@ func (d *stompDriver) Producer(
 		return nil, err
 	}
 	p := &producer{
-		lease: l, conn: l.Conn, op: "send to " + spec.Destination.String(), to: spec.Destination, done: done,
+		lease: l, conn: l.Conn, op: "send to " + spec.To(), to: spec.Destination, done: done,
 		socket: driver.NewMeter(), stages: spec.Connection.Stages,
 		confirm: d.cfg.Options.Receipt && spec.CommitInterval == 0, sends: newSends(spec.MaxPending),
 		settled: make(chan struct{}, 1),
 	}
-	_, p.taken = d.took.Load(p.to)
+	if _, p.taken = d.took.Load(p.to); spec.Anonymous {
+		p.taken = true // an error is about one address
+	}
 	if n := spec.CommitInterval; n > 0 {
 		p.tx = &sending{p: p, interval: n, transactions: newTransactions(receiptOfCommit, spec.Commits)}
 	}
@@ -119,7 +118,8 @@ func (p *producer) prepare(spec *driver.ProducerSpec) error {
 		}
 		for _, h := range variant.Properties {
 			switch {
-			case slices.Contains(reservedHeaders(), h.Key):
+			case slices.Contains(reservedHeaders(), h.Key),
+				(spec.Requests || spec.Anonymous) && (h.Key == headerReplyTo || h.Key == headerCorrelation):
 				return driver.Errorf(driver.ClassUnsupported, "", "choose another name",
 					"the property %q is a header of STOMP's own", h.Key)
 			case h.Key == "" || !wire.Carries(h.Key) || !wire.Carries(h.Value):
@@ -227,8 +227,29 @@ func (p *producer) appendSend(b []byte, m *driver.Message, transaction []byte) [
 		b = receipt{kind: receiptOfSend, owner: p.index, slot: m.Slot}.append(b)
 	}
 	b = append(b, transaction...)
+	if len(m.Correlation) > 0 {
+		b = appendReply(b, m)
+	}
 	b = append(b, "\n\n"...)
 	return append(append(b, m.BodyOr(p.bodies[m.Variant])...), 0)
+}
+
+// The headers of requests and replies. Brokers map them to those of JMS.
+const (
+	headerReplyTo     = "reply-to"
+	headerCorrelation = "correlation-id"
+)
+
+// appendReply appends the header lines of a request or reply.
+func appendReply(b []byte, m *driver.Message) []byte {
+	b = wire.AppendEscaped(append(b, "\n"+headerCorrelation+":"...), m.Correlation)
+	if m.ReplyTo != "" {
+		b = wire.AppendEscaped(append(b, "\n"+headerReplyTo+":"...), m.ReplyTo)
+	}
+	if len(m.To) > 0 {
+		b = wire.AppendEscaped(append(b, "\ndestination:"...), m.To)
+	}
+	return b
 }
 
 // end reports the messages of slots that have not ended yet. It keeps these slots at the beginning of slots.

@@ -1,6 +1,7 @@
 package stomp
 
 import (
+	"bytes"
 	"iter"
 	"strconv"
 	"sync/atomic"
@@ -177,13 +178,37 @@ type message struct {
 	sub int64  // the subscription; -1 if it is not one of ours
 	ack []byte // the value for the ACK, escaped as received
 	ids driver.IDReader
+
+	// The headers of requests and replies, escaped as received.
+	id, replyTo, correlation []byte
+	unescaped                []byte // memory for them
+}
+
+// correlate sets what replies need.
+func (m *message) correlate() {
+	b := m.unescaped[:0]
+	plain := func(header []byte) []byte {
+		if bytes.IndexByte(header, '\\') < 0 {
+			return header
+		}
+		at := len(b)
+		longer, ok := wire.AppendUnescaped(b, header)
+		if !ok {
+			return header
+		}
+		b = longer
+		return b[at:len(b):len(b)]
+	}
+	m.ReplyTo, m.Correlation, m.MessageID = plain(m.replyTo), plain(m.correlation), plain(m.id)
+	m.unescaped = b
 }
 
 // read extracts the values that the driver needs. The first of several headers with one name counts (STOMP 1.2,
 // "Repeated Header Entries").
 func (m *message) read(f *wire.Received) {
 	m.Delivery, m.sub, m.ack = driver.Delivery{Body: f.Body}, -1, nil
-	var id, ack []byte
+	m.id, m.replyTo, m.correlation = nil, nil, nil
+	var ack []byte
 	for i := range f.Headers {
 		value := f.Headers[i].Value
 		switch string(f.Headers[i].Key) { // does not allocate
@@ -192,8 +217,16 @@ func (m *message) read(f *wire.Received) {
 				m.sub = int64(n) //nolint:gosec // at most 19 digits: fits except for a sign, which no subscription has
 			}
 		case "message-id":
-			if len(id) == 0 {
-				id = value
+			if len(m.id) == 0 {
+				m.id = value
+			}
+		case headerReplyTo:
+			if len(m.replyTo) == 0 {
+				m.replyTo = value
+			}
+		case headerCorrelation:
+			if len(m.correlation) == 0 {
+				m.correlation = value
 			}
 		case "ack":
 			if len(ack) == 0 {
@@ -212,7 +245,7 @@ func (m *message) read(f *wire.Received) {
 			m.Redelivered = m.Redelivered || string(value) == "true"
 		}
 	}
-	if m.ack = id; len(ack) > 0 {
+	if m.ack = m.id; len(ack) > 0 {
 		m.ack = ack
 	}
 }

@@ -3,6 +3,7 @@ package stomp
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"strconv"
 
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
@@ -22,6 +23,9 @@ type subscription struct {
 	removeAs string
 	// last is the name of the shared queue if only the last of several consumers may remove it; else empty.
 	last string
+	// address is where replies to the destination go.
+	address string
+	dynamic bool // the destination is for replies and ends with the connection
 	// returns is set when the broker needs a NACK for each message that was not delivered.
 	returns bool
 }
@@ -64,21 +68,33 @@ func (d dialect) subscription(spec *driver.ConsumerSpec, o *Options, id, identit
 	if spec.TransactionSize > 0 || d == rabbitmq || spec.Failing != driver.Accept {
 		ack = ackIndividual
 	}
-	s := &subscription{
-		id: id, ack: ack,
-		subscribe: []string{"id", id, "destination", d.address(spec.Destination), "ack", ack},
-		returns:   d == rabbitmq,
+	s := &subscription{id: id, ack: ack, returns: d == rabbitmq, address: d.address(spec.Destination)}
+	destination, kind := []string{"destination", s.address}, spec.Destination.Kind
+	if spec.Dynamic {
+		var err error
+		unique, owner := rand.Text(), "perfmq"
+		if d == artemis {
+			owner = cmp.Or(identity, owner)
+		}
+		if destination, s.address, err = d.replyQueue(owner + "." + unique); err != nil {
+			return nil, err
+		}
+		kind, s.dynamic = driver.Queue, true
+		if d == artemis { // by default it removes the queue by itself; else as a durable subscription of that name
+			s.remove = []string{"id", "none", "durable-subscription-name", unique}
+		}
+	} else if o.Declare != declareNo {
+		destination = append(destination, headerType, o.Declare)
 	}
-	if o.Declare != declareNo {
-		s.add(headerType, o.Declare)
-	}
+	s.subscribe = append([]string{"id", id}, destination...)
+	s.add("ack", ack)
 	if spec.Selector != "" {
 		s.add("selector", spec.Selector)
 	}
 	d.flow(s, spec.Credit)
 	switch {
 	case d == artemis:
-		s.add("subscription-type", routing(spec.Destination.Kind))
+		s.add("subscription-type", routing(kind))
 		s.lastOnArtemis(spec, identity)
 	case !spec.Durable && !spec.Shared:
 	case d == activemq:
@@ -204,7 +220,7 @@ func (k *consumer) leave(ctx context.Context) (err error) {
 		err = k.unsubscribe(ctx)
 	} else {
 		k.share(-1)
-		if k.sub.remove != nil {
+		if k.sub.remove != nil && !k.sub.dynamic {
 			err = protocol.LeftBehind("", driver.Errorf(driver.ClassConnectionLost, "", "", "the connection has ended"))
 		}
 	}

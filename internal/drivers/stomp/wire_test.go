@@ -87,7 +87,7 @@ func TestMessage(t *testing.T) {
 				require.NoError(t, err)
 				m.read(f)
 				got := m
-				got.ids = driver.IDReader{}
+				got.ids, got.id = driver.IDReader{}, nil
 				if len(got.Body) == 0 {
 					got.Body = nil
 				}

@@ -158,12 +158,15 @@ func appendPlain(b []byte, s string) []byte {
 // Unescape returns b without its escapes, in b itself if there are none. ok is false for unknown escapes: they must end
 // the connection ("Value Encoding").
 func Unescape(b []byte) (text []byte, ok bool) {
-	at := bytes.IndexByte(b, '\\')
-	if at < 0 {
+	if bytes.IndexByte(b, '\\') < 0 {
 		return b, true
 	}
-	text = append(make([]byte, 0, len(b)), b[:at]...)
-	for i := at; i < len(b); i++ {
+	return AppendUnescaped(make([]byte, 0, len(b)), b)
+}
+
+// AppendUnescaped appends b without its escapes. It returns nil, false for unknown escapes.
+func AppendUnescaped(text, b []byte) (longer []byte, ok bool) {
+	for i := 0; i < len(b); i++ {
 		if b[i] != '\\' {
 			text = append(text, b[i])
 			continue
