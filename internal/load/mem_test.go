@@ -110,12 +110,16 @@ func TestPathAllocatesNothing(t *testing.T) {
 	}
 }
 
-// templated has a template for the variant of 1 KiB.
+// templated has a template for the body, and for properties, of the variant of 1 KiB.
 func templated(t testing.TB) []template.Message {
+	value := func(text string) *template.Template { return musttest.Get(template.ParseValue("key", text))(t) }
 	const fields = `{{seq}} {{uuid}} {{now}} {{int 1 1000}} {{pick "a" "bc"}} {{hex 16}}`
 	const length = 20 + 36 + 27 + 4 + 2 + 16 + 5
 	return []template.Message{
-		{Body: musttest.Get(template.Parse("", []byte(fields+strings.Repeat(".", 1024-length))))(t)},
+		{
+			Body:   musttest.Get(template.Parse("", []byte(fields+strings.Repeat(".", 1024-length))))(t),
+			Values: []*template.Template{value("{{seq}}"), value(`{{pick "new" "paid"}}`)},
+		},
 		{},
 	}
 }

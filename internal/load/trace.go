@@ -3,6 +3,7 @@ package load
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 	"strings"
 	"sync"
 	"time"
@@ -36,7 +37,8 @@ func (s Sample) has(producer, number int64) bool {
 	h := uint64(producer)*0x9e3779b97f4a7c15 + uint64(number) + 1 // murmur3's finalizer spreads neighbours
 	h = (h ^ h>>33) * 0xff51afd7ed558ccd
 	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53
-	return (h^h>>33)%uint64(s) == 0
+	part, _ := bits.Mul64(h^h>>33, uint64(s)) // of s parts of all hashes
+	return part == 0
 }
 
 // maxTraced is the number of events that a worker keeps until they are taken, once a second.

@@ -85,3 +85,20 @@ func TestCompressedBodies(t *testing.T) {
 	require.NoError(t, err, "it still works")
 	require.Len(t, got, limit)
 }
+
+// Values of properties stand behind the prepared ones, and cost no allocation. The longest ones count against the limit.
+func TestPropertiesOfMessages(t *testing.T) {
+	p := producer{opts: &Options{}}
+	v := driver.Variant{Group: "g", Properties: []driver.Property{{Key: "same", Value: "x"}, {Key: "order", Value: "99", Varies: true}}}
+	prepared, err := p.properties(&driver.ProducerSpec{}, &v)
+	require.NoError(t, err)
+	k := kind{properties: prepared, varying: v.Varying(), groupAt: len(prepared) - 2}
+	b := make([]byte, 0, 1000)
+	m := driver.Message{Time: 5, Group: "h", Values: [][]byte{[]byte("7")}}
+	b = p.appendProperties(b, &k, &m)
+	require.Regexp(t, "^same\x01x\x02__SHARDINGKEY\x01h\x02order\x017\x02time\x015\x02", string(b))
+	require.Zero(t, testing.AllocsPerRun(100, func() { p.appendProperties(b[:0], &k, &m) }))
+	v.Properties[1].Value = string(make([]byte, 40_000))
+	_, err = p.properties(&driver.ProducerSpec{}, &v)
+	require.Equal(t, driver.ClassTooLarge, driver.ClassOf(err))
+}

@@ -22,3 +22,15 @@ func TestHeldMemory(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, func() { h.add(small); h = h.emptied() }))
 	require.Zero(t, empty(keptTexts+1))
 }
+
+// Values of properties stand behind the prepared headers, escaped, and cost no allocation.
+func TestPropertiesOfMessages(t *testing.T) {
+	p := producer{
+		heads: [][]byte{[]byte("SEND\nJMSXGroupID:g\ntime:")}, bodies: [][]byte{[]byte("body")},
+		groups: []int{len("SEND\nJMSXGroupID:")}, varying: [][]string{{"a:b", "order"}},
+	}
+	m := driver.Message{Time: 5, Group: "h", Values: [][]byte{[]byte("1:2"), {}}}
+	b := p.appendSend(make([]byte, 0, 1000), &m, nil)
+	require.Equal(t, "SEND\nJMSXGroupID:h\ntime:5\na\\cb:1\\c2\norder:\n\nbody\x00", string(b))
+	require.Zero(t, testing.AllocsPerRun(100, func() { p.appendSend(b[:0], &m, nil) }))
+}
