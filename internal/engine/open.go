@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -196,8 +198,15 @@ func (r *run) openProducer(ctx context.Context, g *plan.Group, p *producer) erro
 
 // links returns what a worker at an endpoint needs to reconnect.
 func (r *run) links(name string, g *plan.Group, e *Endpoint, stays *stays) *reconnect.Config {
+	var spread func() time.Duration
+	if g.ReconnectSpread > 0 {
+		//nolint:gosec // no secret
+		draw := rand.New(rand.NewPCG(r.plan.Seed, uint64(crc32.ChecksumIEEE([]byte(name)))))
+		spread = func() time.Duration { return time.Duration(draw.Int64N(int64(g.ReconnectSpread))) }
+	}
 	return &reconnect.Config{
-		Name: name, URL: e.URL, Hosts: &r.probed, Order: func() []int { return stays.orderAfter(g, e) },
+		Spread: spread,
+		Name:   name, URL: e.URL, Hosts: &r.probed, Order: func() []int { return stays.orderAfter(g, e) },
 		Timeout: g.ReconnectTimeout, Backoff: g.Probing(), AtOnce: openAtOnce, Outages: r.outages,
 		Shut: func(closing func(context.Context) error) {
 			ctx, cancel := context.WithTimeout(context.Background(), min(e.ConnectTimeout, closeTimeout))

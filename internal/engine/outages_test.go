@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -380,4 +382,49 @@ func TestOutagesThatAbort(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestReconnectStorm: how many workers came back, how long their logins took, and the most of them in a second: all at
+// once, sixteen at a time, or spread over a time by the seed.
+func TestReconnectStorm(t *testing.T) {
+	const workers = 320
+	storm := func(t *testing.T, seed uint64, spread time.Duration) (o result.Outage) {
+		synctest.Test(t, func(t *testing.T) {
+			b := broker(t, func(o *mem.Options) { o.Connect, o.Login = time.Millisecond, 99*time.Millisecond })
+			line := b.Line()
+			time.AfterFunc(8*time.Second, func() {
+				line.Cut()
+				time.AfterFunc(time.Second, line.Restore)
+			})
+			s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
+				through(p, line)
+				p.Reconnect, p.ReconnectSpread, p.Seed = true, spread, seed
+				p.Producers, p.Consumers, p.Rate, p.Duration, p.MaxPending = workers-1, 1, rate("3200"), 30*time.Second, 10_000
+			}), nil)
+			require.True(t, s.Outcome.Success, s.Problems())
+			require.Len(t, s.Outages, 1)
+			o = s.Outages[0]
+			require.Len(t, o.Workers, workers)
+			const probes = 4 // at the same moment: their workers may connect twice
+			require.InDelta(t, workers, o.Logins, probes)
+			require.EqualValues(t, 99_000, o.LoginP99)
+			require.InDelta(t, 2*workers, s.Latencies[result.Login].Count, probes, "those of the begin, too")
+			require.InDelta(t, 2*workers, s.Latencies[result.Open].Count, probes)
+			text := fmt.Sprintf("%d workers connected again after ", workers)
+			require.Contains(t, words.Outage(&o), text)
+			require.Contains(t, words.Outage(&o), fmt.Sprintf("; login p99 99.0 ms, at most %d logins a second", o.LoginRate))
+			f := s.Findings[slices.IndexFunc(s.Findings, func(f result.Finding) bool { return f.Kind == "opened" })]
+			require.Equal(t, "opened 320 workers in 2.1 s (connect p99 1.00 ms, login p99 99.0 ms, attach p99 0 µs)", f.Text)
+		})
+		return o
+	}
+	at := storm(t, 1, 0)
+	require.InDelta(t, 160, at.LoginRate, 16, "sixteen at a time, of 100 ms")
+	require.Less(t, inTime(at).Reconnected, 4*time.Second)
+
+	spread := storm(t, 1, 10*time.Second)
+	require.Less(t, spread.LoginRate, uint64(60), "32 on average")
+	require.InDelta(t, 11*time.Second, inTime(spread).Reconnected, float64(500*time.Millisecond))
+	require.Equal(t, spread.Reconnected, storm(t, 1, 10*time.Second).Reconnected, "the same seed")
+	require.NotEqual(t, spread.Reconnected, storm(t, 2, 10*time.Second).Reconnected)
 }

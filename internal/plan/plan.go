@@ -173,7 +173,8 @@ func (p *Plan) DrawSeed() {
 
 // random reports whether random numbers decide something.
 func (g *Group) random() bool {
-	return g.Poisson || g.Rate.Random() || g.Keys > 0 || g.law() != "" || g.Templates() != nil
+	return g.Poisson || g.Rate.Random() || g.Keys > 0 || g.law() != "" || g.Templates() != nil ||
+		g.ReconnectSpread > 0
 }
 
 // Rated reports whether any messages of the plan have intended times.
@@ -203,6 +204,8 @@ type Group struct {
 	// ReconnectDelay is the longest of the pauses before a lost connection is opened again; 0 is the default, or
 	// Backoff's.
 	ReconnectDelay time.Duration `set:"reconnect-delay" needs:"reconnect" least:"1ms" none:"250ms" help:"with --reconnect: longest pause between attempts at a host"`
+	// ReconnectSpread is the time within which the workers reconnect, each at a random moment, once their host is back.
+	ReconnectSpread time.Duration `set:"reconnect-spread" needs:"reconnect" default:"0s" help:"with --reconnect: time in which workers reconnect after the broker is back, each at a random moment; 0: at once"`
 	// Producers and Consumers are per destination; with Shared > 0, Consumers is per destination and subscription.
 	Producers int `set:"producers,daily" roles:"producer" section:"Destinations and workers" range:"1.." default:"1" help:"producers per destination"`
 	Consumers int `set:"consumers,daily" roles:"consumer" range:"1.." default:"1" help:"consumers per destination, or shared subscription"`

@@ -165,6 +165,8 @@ func (v *validator) settings() {
 	v.resend()
 	v.refuse(g.TTL > 0 && g.Delay >= g.TTL, "raise --ttl", "--delivery-delay %v leaves nothing of --ttl %v",
 		g.Delay, g.TTL)
+	v.refuse(g.ReconnectTimeout > 0 && g.ReconnectTimeout <= g.ReconnectSpread, "",
+		"--reconnect-timeout must be longer than --reconnect-spread")
 	v.unmet(g)
 	for _, b := range g.Brokers() {
 		f := v.driver(b)

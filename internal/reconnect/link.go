@@ -25,6 +25,8 @@ type Config struct {
 	Order   func() []int  // of the hosts for a connection that replaces a lost one; nil for a single host
 	Timeout time.Duration // for reconnecting; 0 for none
 	Backoff plan.Backoff
+	// Spread returns how long the worker waits when its host is back; nil for not at all. One goroutine at a time calls it.
+	Spread  func() time.Duration
 	AtOnce  int // the most workers that connect to a host at the same time
 	Outages *stats.Outages
 	// Shut calls the Close of a connection that is not used, for a bounded time.
@@ -110,6 +112,9 @@ func (l *link[T]) comeBack(ctx context.Context, cause error) error {
 			}
 			return l.attempt(ctx, attempts, hosts, opened, outcomes)
 		},
+	}
+	if l.Spread != nil {
+		w.spread = l.Spread()
 	}
 	for i := range max(1, len(order)) {
 		if order != nil {

@@ -229,6 +229,15 @@ func (h *host) ended(begun time.Time, err error) {
 
 // follow lets a worker try after the success of a probe.
 func (h *host) follow(p *seat) {
+	if p.w.spread > 0 {
+		timer := time.NewTimer(p.w.spread)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-p.w.attempts.Done():
+			return
+		}
+	}
 	select {
 	case h.turns <- struct{}{}:
 	case <-p.w.attempts.Done():
@@ -259,6 +268,7 @@ type waiter struct {
 	// it no longer needs.
 	try      func(ctx context.Context, host int, opened func()) error
 	produces bool
+	spread   time.Duration  // from the return of a host to its attempt
 	running  sync.WaitGroup // attempts
 	news     chan struct{}  // with room for one: an attempt has failed
 
