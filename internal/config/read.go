@@ -167,6 +167,8 @@ func checkText(name, text string) error {
 		return errors.Join(checkFilled(text), checkUserinfo(text))
 	case "management":
 		return cmp.Or(brokerside.CheckManagement(text), checkUserinfo(text))
+	case "local":
+		return plan.CheckLocal(text)
 	case "faults":
 		_, err := broker.ParseFaults(text)
 		return err

@@ -197,6 +197,9 @@ type Group struct {
 	ClientID string `set:"clientID,alias=client-id" roles:"all" section:"Broker" arg:"PREFIX" help:"prefix of the connections' client IDs; each adds an index"`
 	// Hosts is the order in which connections try the hosts of a URL; empty is [InOrder].
 	Hosts HostOrder `set:"hosts" roles:"all" words:"order,spread" default:"order" help:"hosts of the URL: order, in their order; spread, from the next host for each connection"`
+	// LocalAddress has the addresses of this machine from which the workers connect, in turn; empty leaves them to the
+	// system.
+	LocalAddress string `set:"local-address" roles:"all" arg:"LIST" check:"local" none:"the system's" help:"addresses of this machine to connect from, in turn: 127.0.0.2-127.0.0.9; each has 28,000 ports to one of the broker"`
 	// Reconnect opens a connection again that was lost, instead of ending the run.
 	Reconnect bool `set:"reconnect,daily" help:"reconnect a lost connection, which else ends the run"`
 	// ReconnectTimeout bounds the time until a lost connection is there again; 0 for none.

@@ -136,6 +136,13 @@ func TestMistakes(t *testing.T) {
 			"--shared does not work with queues and topics together", "leave one",
 		},
 		{"window of one side", func(p *flat) { p.Role, p.Plan.VerifyWindow = Consumer, time.Minute }, "--verify-window needs both sides of all messages", "in one process"},
+		{
+			"spread beyond the time-out", func(p *flat) {
+				p.Reconnect, p.ReconnectSpread, p.ReconnectTimeout = true, time.Minute, time.Minute
+			},
+			"--reconnect-timeout must be longer than --reconnect-spread", "",
+		},
+		{"spread without reconnecting", func(p *flat) { p.ReconnectSpread = time.Minute }, "--reconnect-spread needs --reconnect", "--reconnect"},
 		{"arrivals of no rate", func(p *flat) { p.Poisson = true }, "--arrivals poisson needs --rate", "--rate"},
 		{
 			"skew of nothing", func(p *flat) { p.Skew, p.Destinations = 1, append(p.Destinations, topic) },

@@ -25,7 +25,7 @@ type Config struct {
 	Order   func() []int  // of the hosts for a connection that replaces a lost one; nil for a single host
 	Timeout time.Duration // for reconnecting; 0 for none
 	Backoff plan.Backoff
-	// Spread returns how long the worker waits when its host is back; nil for not at all. One goroutine at a time calls it.
+	// Spread returns how long the worker waits when its host is back; nil for not at all.
 	Spread  func() time.Duration
 	AtOnce  int // the most workers that connect to a host at the same time
 	Outages *stats.Outages

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -59,14 +60,14 @@ func First[C any](
 // Dial connects to e, with TLS on top if encrypted. Raw is the connection below TLS. Its errors are from
 // [Protocol.ConnectError].
 func (p *Protocol) Dial(
-	ctx context.Context, e Endpoint, encrypted bool, settings driver.TLS, stages driver.Stages,
+	ctx context.Context, e Endpoint, encrypted bool, settings driver.TLS, spec *driver.Connection,
 ) (conn net.Conn, raw *Metered, err error) {
 	began := time.Now()
-	tcp, err := (&net.Dialer{}).DialContext(ctx, "tcp", e.String())
+	tcp, err := dialFrom(ctx, spec.Local, e.String())
 	if err != nil {
 		return nil, nil, p.ConnectError(e, err)
 	}
-	began = stages.Ended(driver.StageConnect, began)
+	began = spec.Stages.Ended(driver.StageConnect, began)
 	raw = Meter(tcp)
 	if !encrypted {
 		return raw, raw, nil
@@ -79,8 +80,31 @@ func (p *Protocol) Dial(
 		}
 		return nil, nil, p.ConnectError(e, err)
 	}
-	stages.Ended(driver.StageTLS, began)
+	spec.Stages.Ended(driver.StageTLS, began)
 	return conn, raw, nil
+}
+
+// dialFrom connects from an address of this machine, or from any if it is the zero value.
+func dialFrom(ctx context.Context, local netip.Addr, to string) (net.Conn, error) {
+	if !local.IsValid() {
+		return new(net.Dialer).DialContext(ctx, "tcp", to)
+	}
+	network := "tcp6"
+	if local.Is4() {
+		network = "tcp4"
+	}
+	d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(local, 0))}
+	conn, err := d.DialContext(ctx, network, to)
+	var unsuited *net.AddrError
+	switch {
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return nil, driver.Errorf(driver.ClassUnsupported, "", "see `ip address` for the addresses of this machine",
+			"the local address %s is not one of this machine: %v", local, err)
+	case errors.As(err, &unsuited):
+		return nil, driver.Errorf(driver.ClassUnsupported, "", "give local addresses of the broker's family",
+			"the broker cannot be reached from %s: %w", local, err)
+	}
+	return conn, err
 }
 
 // TimeLeft returns the time until the deadline of ctx; 0 without one.

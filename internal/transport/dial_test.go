@@ -9,6 +9,8 @@ import (
 	"crypto/x509"
 	"math/big"
 	"net"
+	"net/netip"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -177,4 +179,41 @@ func TestRefusedCertificate(t *testing.T) {
 	}
 	require.True(t, IsAlert(err), "%v", err)
 	require.Contains(t, driver.HintOf(amqp().tlsError("connect", err)), "--tls-cert")
+}
+
+// TestLocalAddress: the peer sees the address; one that is not ours, or of the other family, is refused with a reason.
+func TestLocalAddress(t *testing.T) {
+	if runtime.GOOS != "linux" { // elsewhere the loopback has one address
+		return
+	}
+	l := musttest.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
+	defer l.Close()
+	dial := func(local string) error {
+		spec := &driver.Connection{Local: netip.MustParseAddr(local)}
+		conn, _, err := amqp().Dial(t.Context(), endpointOf(t, l.Addr().String()), false, driver.TLS{}, spec)
+		if err == nil {
+			defer conn.Close()
+			require.Equal(t, local, conn.LocalAddr().(*net.TCPAddr).IP.String())
+			peer := musttest.Get(l.Accept())(t)
+			defer peer.Close()
+			require.Equal(t, local, peer.RemoteAddr().(*net.TCPAddr).IP.String())
+		}
+		return err
+	}
+	for _, local := range []string{"127.0.0.1", "127.0.0.7", "127.1.2.3"} {
+		require.NoError(t, dial(local))
+	}
+	for local, want := range map[string]string{"192.0.2.1": "is not one of this machine", "::1": "cannot be reached from"} {
+		err := dial(local)
+		require.ErrorContains(t, err, want)
+		require.Equal(t, driver.ClassUnsupported, driver.ClassOf(err))
+		require.NotEmpty(t, driver.HintOf(err))
+	}
+}
+
+func endpointOf(t *testing.T, addr string) Endpoint {
+	t.Helper()
+	host, port, err := net.SplitHostPort(addr)
+	require.NoError(t, err)
+	return Endpoint{Host: host, Port: port}
 }

@@ -27,8 +27,8 @@ func DialError(op string, err error) error {
 		hint = "raise the limit (ulimit -n), or " + share
 	case errors.As(err, new(*net.DNSError)):
 		hint = "check the host's name"
-	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		hint, err = share, fmt.Errorf("no local port is free (%w)", err)
+	case errors.Is(err, syscall.EADDRNOTAVAIL), errors.Is(err, syscall.EADDRINUSE): // the latter with a local address
+		hint, err = share+"; or use more addresses: --local-address", fmt.Errorf("no local port is free (%w)", err)
 	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
 		hint = "check address, routes and firewalls"
 	default:

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -77,6 +78,9 @@ type Connection struct {
 	// the URL. Hosts that it leaves out are not tried. If several workers share a connection, the worker that opens it
 	// decides the order.
 	Order []int
+	// Local is the address of this machine from which to connect; the zero value leaves it to the system. A client with
+	// [Capabilities.HidesConnections] ignores it.
+	Local netip.Addr
 	// Stages receives the stages of the producer or consumer that is opened, and later closed. It may be nil.
 	Stages Stages
 }

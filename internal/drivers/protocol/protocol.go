@@ -87,7 +87,7 @@ func Dial[C, O any](
 ) (C, error) {
 	return transport.First(ctx, s.Target.Hosts, spec.Order, s.ConnectTimeout,
 		func(ctx context.Context, host transport.Endpoint) (c C, err error) {
-			conn, raw, err := p.Dial(ctx, host, s.Target.TLS, s.TLS, spec.Stages)
+			conn, raw, err := p.Dial(ctx, host, s.Target.TLS, s.TLS, spec)
 			if err != nil {
 				return c, err
 			}

@@ -74,7 +74,7 @@ func (d *rocketDriver) inspect(ctx context.Context, dest driver.Destination) (n 
 		n.Acknowledged = driver.Counted(0)
 	}
 	for _, b := range r.brokers {
-		conn, err := d.asking.connect(ctx, b.addr, nil)
+		conn, err := d.asking.connect(ctx, b.addr, new(driver.Connection))
 		if err != nil {
 			return n, err
 		}

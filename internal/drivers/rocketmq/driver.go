@@ -131,7 +131,7 @@ func (c *consumer) join(ctx context.Context, op string, spec *driver.ConsumerSpe
 func (c *consumer) subscribe(ctx context.Context, spec *driver.ConsumerSpec, r *route) error {
 	c.route, c.explicit = r, true
 	for _, b := range r.brokers {
-		conn, err := c.client.connect(ctx, b.addr, spec.Connection.Stages)
+		conn, err := c.client.connect(ctx, b.addr, &spec.Connection)
 		if err != nil {
 			return err
 		}

@@ -189,7 +189,7 @@ func (p *producer) open(ctx context.Context, r *route, spec *driver.ProducerSpec
 	conns := make([]*conn, len(brokers))
 	for i, b := range brokers {
 		var err error
-		if conns[i], err = p.client.connect(ctx, b.addr, spec.Connection.Stages); err != nil {
+		if conns[i], err = p.client.connect(ctx, b.addr, &spec.Connection); err != nil {
 			return err
 		}
 		if err := p.client.beat(ctx, conns[i]); err != nil {

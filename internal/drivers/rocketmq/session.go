@@ -25,15 +25,15 @@ type conns struct {
 	byAddr map[string]*conn
 }
 
-// connect returns the connection to a name server or broker. It opens the connection if need be, with stages.
-func (s *conns) connect(ctx context.Context, addr string, stages driver.Stages) (*conn, error) {
+// connect returns the connection to a name server or broker. It opens the connection if need be, as spec says.
+func (s *conns) connect(ctx context.Context, addr string, spec *driver.Connection) (*conn, error) {
 	s.lock.Lock()
 	known := s.byAddr[addr]
 	s.lock.Unlock()
 	if known != nil && !known.Dead() {
 		return known, nil
 	}
-	opened, err := s.dial(ctx, addr, stages)
+	opened, err := s.dial(ctx, addr, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func (s *conns) connect(ctx context.Context, addr string, stages driver.Stages) 
 	return kept, nil
 }
 
-func (s *conns) dial(ctx context.Context, addr string, stages driver.Stages) (*conn, error) {
+func (s *conns) dial(ctx context.Context, addr string, spec *driver.Connection) (*conn, error) {
 	const maxAddr = 300 // a host's name has at most 253 bytes (RFC 1035, section 3.1)
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil || len(addr) > maxAddr {
@@ -59,12 +59,12 @@ func (s *conns) dial(ctx context.Context, addr string, stages driver.Stages) (*c
 	}
 	cfg := &s.d.cfg
 	nc, raw, err := protocol.RocketMQ().Dial(ctx, transport.Endpoint{Host: host, Port: port}, cfg.Target.TLS, cfg.TLS,
-		stages)
+		spec)
 	if err != nil {
 		return nil, err
 	}
 	c := newConn(addr, nc, raw, &s.d.mem, cfg.MaxBody, s.d.newSigner(), s.owner)
-	c.stages = stages
+	c.stages = spec.Stages
 	return c, nil
 }
 
@@ -95,7 +95,7 @@ func (s *conns) nameServer(ctx context.Context) (*conn, error) {
 	hosts, last := s.d.cfg.Target.Hosts, s.d.goodServer.Load()
 	return transport.First(ctx, slices.Concat(hosts[last:], hosts[:last]), nil, time.Until(deadline),
 		func(ctx context.Context, host transport.Endpoint) (*conn, error) {
-			c, err := s.connect(ctx, host.String(), nil)
+			c, err := s.connect(ctx, host.String(), new(driver.Connection))
 			if err == nil {
 				s.d.goodServer.Store(int32(slices.Index(hosts, host))) //nolint:gosec // of a short list typed by the user
 			}
@@ -126,7 +126,7 @@ func (s *conns) onMasters(ctx context.Context, f func(*conn) error) error {
 			"the name server knows no broker")
 	}
 	for _, addr := range slices.Compact(masters) {
-		c, err := s.connect(ctx, addr, nil)
+		c, err := s.connect(ctx, addr, new(driver.Connection))
 		if err != nil {
 			return err
 		}
@@ -157,7 +157,7 @@ func (s *conns) deleteGroup(ctx context.Context, group string) error {
 	hosts := s.d.cfg.Target.Hosts
 	for i, host := range hosts {
 		each, cancel := context.WithTimeout(ctx, time.Until(deadline)/time.Duration(len(hosts)-i+1))
-		c, unreachable := s.connect(each, host.String(), nil)
+		c, unreachable := s.connect(each, host.String(), new(driver.Connection))
 		cancel()
 		if unreachable == nil { // otherwise a name server drops topics by itself
 			err = deleteTopics(c, wire.ReqDeleteTopicInNamesrv, err)

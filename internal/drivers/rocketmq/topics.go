@@ -218,7 +218,7 @@ func (t *Topic) Ask(ctx context.Context) error {
 	ctx, cancel := d.opening(ctx)
 	defer cancel()
 	for _, b := range t.route.brokers {
-		conn, err := d.asking.connect(ctx, b.addr, nil)
+		conn, err := d.asking.connect(ctx, b.addr, new(driver.Connection))
 		if err == nil {
 			_, err = conn.call(ctx, wire.ReqGetBrokerRuntimeInfo, nil, nil)
 		}
