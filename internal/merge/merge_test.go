@@ -19,6 +19,7 @@ import (
 	"github.com/perfmq/perfmq/internal/engine"
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/merge"
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/report"
 	"github.com/perfmq/perfmq/internal/stats"
@@ -482,4 +483,47 @@ func TestTraceOfShards(t *testing.T) {
 		}
 	}
 	require.Greater(t, across, 50, "messages of one shard were received by the other")
+}
+
+// TestShardsOfConnections: three shards open the connections of one schedule, each in its turn, and the merged result
+// has the counts, the live connections and the thresholds of the whole.
+func TestShardsOfConnections(t *testing.T) {
+	base, shards := t.TempDir(), []string(nil)
+	whole := filepath.Join(base, "whole")
+	for _, divided := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			b := mem.New()
+			b.Set(mem.Options{Login: 3 * time.Millisecond, MostOpen: 95})
+			p := newPlan(b.Factory(), func(p *plan.Plan, g *plan.Group) {
+				p.Verify = false
+				g.Role, g.Destinations, g.Rate = plan.Connections, nil, schedule(t, "25")
+				g.Connections, g.Hold, g.MaxPending = 100, 3500*time.Millisecond, 100
+				p.Thresholds = parsed(t, "connections.opened == 95", "connections.live >= 95", "connections.refused == 5", "open.max < 4ms")
+			})
+			p.StartAt = time.Now().Add(time.Second)
+			if divided {
+				shards = inShards(t, base, p, make([]time.Duration, 3)...)
+				return
+			}
+			carryOut(t, whole, *p)
+		})
+	}
+	one := musttest.Get(result.ReadHistograms(whole))(t)
+	all := musttest.Get(merge.Read(shards, merge.Options{}))(t)
+	want := &result.Connections{Opened: 95, Refused: 5, Closed: 95, Failures: map[string]uint64{"full": 5}}
+	require.Equal(t, want, one.Total.Connections)
+	require.Equal(t, want, all.Total.Connections)
+	require.Equal(t, bars(one.Latencies[result.Open]), bars(all.Latencies[result.Open]))
+	require.EqualValues(t, 95, *one.Figures.MaximumLive)
+	require.EqualValues(t, 95, *all.Figures.MaximumLive)
+	for _, r := range []*result.Result{one, all} {
+		require.Len(t, r.Thresholds, 4)
+		for _, o := range r.Thresholds {
+			require.True(t, o.Kept, o.String())
+		}
+	}
+	for i, dir := range shards { // the schedule is divided exactly
+		c := musttest.Get(result.Read(dir))(t).Total.Connections
+		require.EqualValues(t, []int{34, 33, 33}[i], c.Opened+c.Refused)
+	}
 }

@@ -70,7 +70,8 @@ const (
 	leastCount    = 100
 )
 
-// Scale shortens durations and counts by a factor from 0 to 1, to 2 s and 100 messages at least, if they were more.
+// Scale shortens durations and counts by a factor from 0 to 1, to 2 s and 100 messages, or connections, at least, if
+// they were more.
 // Rates, sizes and workers stay.
 func (p *Plan) Scale(factor float64) {
 	shorter := func(d time.Duration) time.Duration {
@@ -89,6 +90,8 @@ func (p *Plan) Scale(factor float64) {
 	}
 	for _, g := range p.distinct() {
 		g.Count = max(uint64(float64(g.Count)*factor), min(g.Count, leastCount))
+		g.Connections = max(uint64(float64(g.Connections)*factor), min(g.Connections, leastCount))
+		g.Hold = shorter(g.Hold)
 		g.Rate.Schedule = g.Rate.Scale(factor)
 	}
 }
