@@ -39,7 +39,7 @@ type Config struct {
 	Endpoints map[*plan.Broker]*Endpoint // of all brokers of the plan
 	Side      *brokerside.Watch          // of the broker and its host; nil if they are not watched
 	SoFar     bool                       // snapshots have the figures so far
-	Trace     bool                       // snapshots have the events of the plan's sample
+	Trace     uint64                     // largest number of events of the plan's sample in snapshots; 0 for none
 }
 
 // Run carries out a plan and feeds reporter.
@@ -106,8 +106,9 @@ type run struct {
 	role      plan.Role    // of all groups together
 	live      bool         // snapshots have the figures so far
 	sample    load.Sample  // of messages whose events snapshots have; 0 for none
-	traced    result.Trace // so far; guarded by sampler.mu
-	id        int64        // the run number in its messages
+	traced    result.Trace // so far, and room for as many events; guarded by sampler.mu
+	room      uint64
+	id        int64 // the run number in its messages
 	clock     *load.Clock
 	pulse     *stats.Pulse
 	phases    *load.Phases
@@ -162,7 +163,7 @@ func newRun(c *Config) *run {
 		plan: p, endpoints: c.Endpoints, watched: c.Side, role: p.Roles(), id: p.RunID, clock: load.NewClock(),
 		phases: new(load.Phases), live: c.SoFar,
 	}
-	if c.Trace {
+	if r.room = c.Trace; r.room > 0 {
 		r.sample = p.TraceSample
 	}
 	if r.id == 0 {

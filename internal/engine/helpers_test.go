@@ -47,7 +47,7 @@ func (p *flat) config() *engine.Config { return config(p.Plan, p.Producer, p.Con
 
 // config returns a run of a plan at these brokers.
 func config(p *plan.Plan, at ...*engine.Endpoint) *engine.Config {
-	c := &engine.Config{Plan: p, Endpoints: map[*plan.Broker]*engine.Endpoint{}, Trace: true}
+	c := &engine.Config{Plan: p, Endpoints: map[*plan.Broker]*engine.Endpoint{}, Trace: result.MaxTraceEvents}
 	for _, e := range at {
 		c.Endpoints[e.Broker] = e
 		if e.Factory.Hosts != nil {

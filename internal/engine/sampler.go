@@ -161,10 +161,11 @@ func (s *sampler) collect(last bool) {
 func (r *run) takeTrace() (list []result.TraceEvent) {
 	take := func(t *load.Trace) {
 		events, dropped := t.Take()
-		room := min(uint64(len(events)), result.MaxTraceEvents-r.traced.Events)
-		r.traced.Events += room
-		r.traced.Dropped += dropped + uint64(len(events)) - room
-		list = append(list, events[:room]...)
+		n := min(uint64(len(events)), r.room)
+		r.room -= n
+		r.traced.Events += n
+		r.traced.Dropped += dropped + uint64(len(events)) - n
+		list = append(list, events[:n]...)
 	}
 	for _, p := range r.producers {
 		take(p.trace)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/internal/engine"
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
@@ -146,6 +147,22 @@ func TestTraceOfTwoProcesses(t *testing.T) {
 			require.Zero(t, s.Verification.Total.Damaged)
 		})
 	}
+}
+
+// A run has a bounded number of events, and the others are counted.
+func TestTraceBounded(t *testing.T) {
+	inBubble(t, "", func(t *testing.T) {
+		p := newPlan(broker(t, nil).Factory(), func(p *flat) {
+			p.Rate, p.Count, p.MaxPending, p.TraceSample = rate("100"), 500, 10, 1
+		})
+		c, rep := p.config(), new(recorder)
+		c.Trace = 1000
+		s, err := engine.Run(t.Context(), nil, c, rep)
+		require.NoError(t, err)
+		_, kinds := traceOf(rep)
+		require.Equal(t, &result.Trace{Sample: "1/1", Events: 1000, Dropped: 1500}, s.Trace)
+		require.Equal(t, 1000, kinds["due"]+kinds["sent"]+kinds["completed"]+kinds["received"]+kinds["settled"])
+	})
 }
 
 // A worker keeps a bounded number of events a second, and the others are counted.

@@ -70,7 +70,7 @@ func carryOut(t *testing.T, dir string, p execution) *stats.Summary {
 	p.VerifyFile = filepath.Join(dir, result.VerifyFile)
 	to, err := report.NewResult(dir, report.ResultOptions{Head: head})
 	require.NoError(t, err)
-	s, err := engine.Run(context.Background(), nil, &engine.Config{Plan: &p.Plan, Trace: true, Endpoints: engine.Reach(&p.Plan,
+	s, err := engine.Run(context.Background(), nil, &engine.Config{Plan: &p.Plan, Trace: result.MaxTraceEvents, Endpoints: engine.Reach(&p.Plan,
 		func(*plan.Broker) *driver.Factory { return &p.factory })}, to)
 	require.NoError(t, err)
 	require.NoError(t, to.Close())

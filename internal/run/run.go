@@ -165,8 +165,9 @@ func (r *Run) sayNotes() {
 // runEngine runs the engine and closes the outputs, after lingering if there was a load: over is true meanwhile.
 func (r *Run) runEngine(ctx context.Context, stop <-chan struct{}, over *atomic.Bool) (e Ending) {
 	defer r.watched.Stop()
-	config := &engine.Config{
-		Plan: r.Plan, Endpoints: r.endpoints, Side: r.watched, SoFar: r.page != nil, Trace: r.Outputs.Result != "",
+	config := &engine.Config{Plan: r.Plan, Endpoints: r.endpoints, Side: r.watched, SoFar: r.page != nil}
+	if r.Outputs.Result != "" {
+		config.Trace = result.MaxTraceEvents
 	}
 	e.Summary, e.Err = engine.Run(ctx, stop, config, r.fan)
 	if e.Summary != nil && r.Outputs.Linger > 0 {

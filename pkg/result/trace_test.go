@@ -46,6 +46,19 @@ func TestSlowest(t *testing.T) {
 	require.Equal(t, want, musttest.Get(result.Slowest(100, filepath.Join(dir, "run")))(t))
 	require.Equal(t, want[:1], musttest.Get(result.Slowest(1, filepath.Join(dir, "run")))(t))
 	require.Empty(t, musttest.Get(result.Slowest(1, dir))(t), "there is no trace")
+	a, b := filepath.Join(dir, "out"), filepath.Join(dir, "in")
+	for path, events := range map[string][]result.TraceEvent{
+		a: {event("1-0-5", "sent", 100, "p"), event("1-0-5", "completed", 110, "p")}, b: {event("1-0-5", "received", 150, "c")},
+	} {
+		w := musttest.Get(result.NewWriter(path))(t)
+		require.NoError(t, w.Start(result.Head{Start: 1}))
+		require.NoError(t, w.Trace(events))
+		require.NoError(t, w.Close())
+	}
+	joined := []result.Traced{
+		{ID: "1-0-5", Sent: 100, Ended: 110, End: "completed", Received: 150, Deliveries: 1, Producer: "p", Consumer: "c"},
+	}
+	require.Equal(t, joined, musttest.Get(result.Slowest(9, a, b))(t), "of a producer and a consumer of their own")
 	for _, line := range []string{"", "x", `{"id":"","time":1}`, `{"id":"1-0-1","time":-1}`, `{"id":"1-0-1","time":1e16}`} {
 		require.NoError(t, os.WriteFile(path, []byte(line+"\n"), 0o600))
 		_, err := result.Slowest(1, filepath.Join(dir, "run"))
