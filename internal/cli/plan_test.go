@@ -113,6 +113,7 @@ stomp client --consumer-work exp:3ms --consumer-fail 0.25%
 amqp client --shared-connections --threads 4 --producers 9 --consumer-connections 2 --consumers 5
 amqp client --reconnect --reconnect-timeout 5s --wait-for-broker 10s
 amqp client --reconnect --reconnect-spread 5s --seed 7
+amqp client --producers 5 --ramp-workers 10s --duration 60
 amqp client --local-address 127.0.0.2-127.0.0.9,127.0.0.11
 amqp client --reconnect --in-doubt resend
 stomp client --send-timeout 2s --in-doubt resend

@@ -305,7 +305,7 @@ func (r *run) checkSilence(limit time.Duration, q *quiet[signs]) error {
 			seen.sent += sent
 		}
 		waiting += inFlight
-		if u.awaitsDraw() {
+		if u.awaitsDraw() || u.ramped && r.clock.Now()-r.step.start <= u.plan.RampWorkers {
 			q.lasted, q.looked = 0, time.Now()
 			return nil
 		}

@@ -116,6 +116,7 @@ type run struct {
 	groups    []*group                 // of all steps
 	stages    map[string]*stats.Stages // by the name of a group
 
+	ramp          ramp          // of the present step
 	openedWorkers int           // so far, those of later steps included
 	opening       time.Duration // in which they were opened
 	// known are the workers made so far. If the number of workers of a group changes in a later step, workers with the
@@ -173,6 +174,7 @@ func newRun(c *Config) *run {
 	if p.BrokerCount && p.Shard.IsZero() { // the sends of other shards are not known
 		r.counting = &counting{watch: brokerside.NewCounts()}
 	}
+	r.ramp.opened = make(chan func())
 	r.consuming, r.stopConsumers = context.WithCancel(context.Background())
 	r.pulse = stats.NewPulse(r.clock)
 	if p.FakeClock {

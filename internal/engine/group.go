@@ -291,7 +291,7 @@ func sameWorkers(a, b *plan.Group) bool {
 	x, y := *a, *b
 	for _, g := range []*plan.Group{&x, &y} {
 		g.Rate, g.Count, g.ConsumerWork, g.ConsumerRate = plan.Rate{}, 0, load.Work{}, load.Rate{}
-		g.Poisson, g.Skew, g.KeySkew = false, 0, 0
+		g.Poisson, g.Skew, g.KeySkew, g.RampWorkers = false, 0, 0, 0
 		if g.ConsumerFail.IsZero() {
 			g.Failing = driver.Accept
 		} else {

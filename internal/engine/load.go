@@ -40,6 +40,7 @@ func (r *run) loadStep(loading context.Context) ending { //nolint:gocyclo // one
 	finished, stopProducers := r.startProducers(context.WithoutCancel(loading))
 	defer func() {
 		stopProducers()
+		r.endRamp()
 		s.loaded = r.clock.Now() - s.start
 		for _, p := range s.producers {
 			p.stoppedAt = r.clock.Epoch(r.clock.Now())
@@ -66,7 +67,10 @@ func (r *run) loadStep(loading context.Context) ending { //nolint:gocyclo // one
 	}
 	for {
 		select {
+		case worker := <-r.ramp.opened:
+			r.adopt(worker)
 		case <-second:
+			r.watchLate()
 			if aborts || r.live {
 				s.loaded = r.clock.Now() - s.start
 				if t := r.judgeSoFar(); t != nil {
@@ -134,6 +138,7 @@ func (r *run) beginLoad() {
 		}
 		u.measuredBase = u.measuredSends()
 	}
+	r.ramp.prepare(s, r.clock.Now())
 	r.sampler.beginStep(s.plan, r.clock.Start().Add(s.start))
 	r.startConsumers()
 }
@@ -252,7 +257,7 @@ func (s *step) demandOf(u *use) (all uint64, measured stats.Offered) {
 	if s.plan.Duration > 0 {
 		span = min(span, s.plan.Duration)
 	}
-	if rate.Random() {
+	if rate.Random() || u.ramped {
 		return s.drawnDemand(u, span)
 	}
 	due := rate.Due(span)
@@ -345,14 +350,55 @@ func (u *use) awaitsDraw() bool {
 		slices.ContainsFunc(u.producers, func(p *producer) bool { return p.rec.AwaitsDue() })
 }
 
-// drawnDemand is demandOf for random arrivals within span. The rate is that of the messages that were due.
+// drawn returns the messages of a producer that were due within span, those in the warm-up, and when the last one was.
+func (s *step) drawn(u *use, p *producer, span time.Duration) (all, warm uint64, last time.Duration) {
+	rate, from := u.plan.Rate, u.producerOffset(p)
+	if span -= from; span <= 0 {
+		return 0, 0, 0
+	}
+	if end, ends := rate.End(); ends {
+		span = min(span, end)
+	}
+	most := maxReplay / len(u.producers)
+	switch {
+	case !rate.Random():
+		share := func(n uint64) uint64 { return u.draws.Skew.Share(n, p.index, u.allProducers) }
+		switch all = share(rate.Due(span)); {
+		case u.plan.Count == 0:
+		case u.sentInStep >= u.ownShare(u.plan.Count):
+			all = share(u.plan.Count)
+		default:
+			all = min(all, share(u.plan.Count))
+		}
+		if all > 0 {
+			last = rate.At((all-1)*uint64(u.allProducers) + uint64(p.index)) //nolint:gosec // not negative
+		}
+		warm = share(rate.Due(max(0, s.plan.Warmup-from)))
+	case lasts(p.ended) || p.ended == nil: // stuck in Send, or not open yet
+		draws := u.drawsOf(p)
+		all, warm, last = draws.Drawn(rate.Schedule, p.index, u.allProducers, span, most)
+	default:
+		all, warm, last = p.load.Drawn(span, most)
+	}
+	return all, warm, last + from
+}
+
+// drawsOf returns the draws of a producer, to which the warm-up is shorter if it begins later.
+func (u *use) drawsOf(p *producer) load.Draws {
+	draws := u.draws
+	draws.Warmup = max(0, draws.Warmup-u.producerOffset(p))
+	return draws
+}
+
+// drawnDemand is demandOf for producers that each have due times of their own, at random or from their openings on. The
+// rate is that of the messages that were due within span.
 func (s *step) drawnDemand(u *use, span time.Duration) (all uint64, measured stats.Offered) {
 	if span <= 0 { // the load has not begun
 		return 0, measured
 	}
 	rate := u.plan.Rate
 	if end, ends := rate.End(); ends {
-		span = min(span, end)
+		span = min(span, end+u.offset(u.allProducers-1, u.allProducers))
 	}
 	var warm, toSend uint64
 	var last time.Duration
@@ -360,14 +406,10 @@ func (s *step) drawnDemand(u *use, span time.Duration) (all uint64, measured sta
 		quota := uint64(math.MaxUint64)
 		if u.draws.Quotas != nil {
 			quota = u.draws.Quotas[p.index]
+		} else if u.plan.Count > 0 {
+			quota = u.draws.Skew.Share(u.plan.Count, p.index, u.allProducers)
 		}
-		draw := p.load.Drawn
-		if lasts(p.ended) { // stuck in Send
-			draw = func(t time.Duration, most int) (all, warm uint64, last time.Duration) {
-				return u.draws.Drawn(rate.Schedule, p.index, u.allProducers, t, most)
-			}
-		}
-		own, early, latest := draw(span, maxReplay/len(u.producers))
+		own, early, latest := s.drawn(u, p, span)
 		own = min(own, quota)
 		p.due = own
 		all, warm, toSend, last = all+own, warm+min(early, own), toSend+quota, max(last, latest)

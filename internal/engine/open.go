@@ -49,34 +49,47 @@ func causeOf(ctx context.Context, err error) error {
 	return err
 }
 
-// openGroups opens the closed groups of the present step: drivers, then all consumers, then all producers. It stops at
-// the first error.
+// openGroups opens the closed groups of the present step: drivers, then all consumers, then all producers, but for the
+// ones that open during its load. It stops at the first error.
 func (r *run) openGroups(ctx context.Context) error {
 	began := time.Now()
 	var consumers, producers []func(context.Context) error
 	for _, u := range r.step.uses {
-		if u.open {
-			continue
-		}
-		u.open, u.mix = true, u.plan.Order(r.plan.Seed)
-		r.updateSpecs(u)
-		if err := r.openDrivers(ctx, u.plan); err != nil {
-			return err
-		}
-		if u.openings != nil {
-			if err := r.openFirst(ctx, u); err != nil {
+		if !u.open {
+			u.open, u.mix = true, u.plan.Order(r.plan.Seed)
+			r.updateSpecs(u)
+			if err := r.openDrivers(ctx, u.plan); err != nil {
 				return err
+			}
+			u.ramped = u.plan.RampWorkers > 0
+			if u.openings != nil {
+				if err := r.openFirst(ctx, u); err != nil {
+					return err
+				}
 			}
 		}
 		for _, c := range u.consumers {
-			consumers = append(consumers, func(ctx context.Context) error { return r.openConsumer(ctx, u.plan, c) })
+			if c.driver == nil { // of an open group: the load before ended before it was due
+				consumers = r.openNow(consumers, latecomer{
+					u.offset(c.index, u.allConsumers), func(ctx context.Context, due time.Time) (func(), error) {
+						return r.openConsumer(ctx, u.plan, c, due)
+					}, func() { u.startConsumer(c) },
+				})
+			}
 		}
 		for _, p := range u.producers {
+			if p.driver != nil {
+				continue
+			}
 			if p.opened > 0 {
 				p.load.Abandon()
 				p.load = r.newLoad(u.plan, p)
 			}
-			producers = append(producers, func(ctx context.Context) error { return r.openProducer(ctx, u.plan, p) })
+			producers = r.openNow(producers, latecomer{
+				u.producerOffset(p), func(ctx context.Context, due time.Time) (func(), error) {
+					return r.openProducer(ctx, u.plan, p, due)
+				}, func() { u.startProducer(p) },
+			})
 		}
 	}
 	if err := runEach(ctx, consumers); err != nil {
@@ -87,6 +100,21 @@ func (r *run) openGroups(ctx context.Context) error {
 	r.openedWorkers += len(consumers) + len(producers)
 	r.opening += time.Since(began)
 	return err
+}
+
+// openNow adds the opening of a worker to a list, or leaves it to the ramp.
+func (r *run) openNow(list []func(context.Context) error, l latecomer) []func(context.Context) error {
+	if l.at > 0 {
+		r.ramp.delay(l)
+		return list
+	}
+	return append(list, func(ctx context.Context) error {
+		adopt, err := l.open(ctx, time.Time{})
+		if err == nil {
+			adopt()
+		}
+		return err
+	})
 }
 
 // manyWorkers is the number of workers whose opening is worth a finding.
@@ -111,7 +139,9 @@ func (r *run) findOpened(s *stats.Summary) {
 	s.Find("opened", "", n, n, words.Seconds(r.opening), text)
 }
 
-func (r *run) openConsumer(ctx context.Context, g *plan.Group, c *consumer) error {
+// openConsumer opens a consumer that was due at a moment, or now if that is zero. The function that it returns makes
+// it the consumer's connection.
+func (r *run) openConsumer(ctx context.Context, g *plan.Group, c *consumer, due time.Time) (adopt func(), err error) {
 	spec, e, stages := c.spec, r.readsFrom(g), r.stages[g.Name]
 	c.kept = spec.Durable && !spec.KeepSubscription && r.opensAgain(g)
 	last := spec
@@ -126,6 +156,9 @@ func (r *run) openConsumer(ctx context.Context, g *plan.Group, c *consumer) erro
 	spec.Connection.Stages = stages.Stage
 	again := func(ctx context.Context, order []int) (driver.Consumer, error) {
 		began := time.Now()
+		if !due.IsZero() {
+			began = due
+		}
 		c, err := connect(ctx, spec, order)
 		if err == nil {
 			stages.Opened(time.Since(began))
@@ -137,8 +170,9 @@ func (r *run) openConsumer(ctx context.Context, g *plan.Group, c *consumer) erro
 		return again(ctx, spec.Connection.Order)
 	})
 	if err != nil {
-		return fmt.Errorf("%s: %w", c.spec.Name, err)
+		return nil, fmt.Errorf("%s: %w", c.spec.Name, err)
 	}
+	due = time.Time{}
 	arrived(opened)
 	if g.Reconnect {
 		spec.Connection.Stages = r.outages.Stages(stages.Stage)
@@ -154,16 +188,21 @@ func (r *run) openConsumer(ctx context.Context, g *plan.Group, c *consumer) erro
 		}
 		opened = reconnect.NewConsumer(links, opened, again, arrived)
 	}
-	c.driver, c.ended, c.load = opened, nil, nil
-	c.opened++
-	return nil
+	return func() {
+		c.driver, c.ended, c.load = opened, nil, nil
+		c.opened++
+	}, nil
 }
 
-func (r *run) openProducer(ctx context.Context, g *plan.Group, p *producer) error {
+// openProducer is openConsumer for a producer.
+func (r *run) openProducer(ctx context.Context, g *plan.Group, p *producer, due time.Time) (adopt func(), err error) {
 	e, spec, stages := r.sendsTo(g), p.spec, r.stages[g.Name]
 	spec.Connection.Stages = stages.Stage
 	connect := func(ctx context.Context, order []int, done driver.Completions) (driver.Producer, error) {
 		spec, began := spec, time.Now()
+		if !due.IsZero() {
+			began = due
+		}
 		spec.Connection.Order = order
 		p, err := openInTime(ctx, e, func(ctx context.Context) (driver.Producer, error) {
 			return r.driver(e).Producer(ctx, spec, done)
@@ -183,17 +222,19 @@ func (r *run) openProducer(ctx context.Context, g *plan.Group, p *producer) erro
 		return connect(ctx, spec.Connection.Order, done)
 	})
 	if err != nil {
-		return fmt.Errorf("%s: %w", spec.Name, err)
+		return nil, fmt.Errorf("%s: %w", spec.Name, err)
 	}
+	due = time.Time{}
 	arrived(opened)
 	if g.Reconnect {
 		spec.Connection.Stages = r.outages.Stages(stages.Stage)
 		opened = reconnect.NewProducer(r.links(spec.Name, g, e, &p.stays), opened, p.load, ends, connect, arrived)
 	}
-	p.driver, p.ended = opened, nil
-	p.opened++
-	p.load.Attach(opened)
-	return nil
+	return func() {
+		p.driver, p.ended = opened, nil
+		p.opened++
+		p.load.Attach(opened)
+	}, nil
 }
 
 // links returns what a worker at an endpoint needs to reconnect.

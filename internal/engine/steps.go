@@ -42,6 +42,10 @@ type use struct {
 
 	draws load.Draws // of random arrivals
 
+	ramped        bool            // its workers open during the load
+	startConsumer func(*consumer) // once the load has begun
+	startProducer func(*producer)
+
 	opener, closed *openings.Load // of a group of connections: the present one, and the one that has been closed
 
 	due, sentInStep uint64 // as of the end of the step

@@ -29,10 +29,13 @@ func (r *run) startConsumers() {
 		if !u.plan.ConsumerRate.IsZero() { // in equal shares
 			job.Each = time.Duration(float64(u.allConsumers) / u.plan.ConsumerRate.PerSecond() * float64(time.Second))
 		}
+		u.startConsumer = func(c *consumer) { r.startConsumer(ctx, c, quota, job) }
 		for _, c := range u.consumers {
-			if c.load == nil {
-				r.startConsumer(ctx, c, quota, job)
-			} else {
+			switch {
+			case c.driver == nil: // it opens later
+			case c.load == nil:
+				u.startConsumer(c)
+			default:
 				c.load.SetJob(job)
 			}
 		}
@@ -78,13 +81,14 @@ func (r *run) startProducers(ctx context.Context) (finished chan struct{}, stop 
 			opening := u.opener
 			running.Go(func() { opening.Run(ctx) })
 		}
-		for _, p := range u.producers {
+		u.startProducer = func(p *producer) {
 			ended := make(chan struct{})
 			p.ended = ended
+			from := u.producerOffset(p)
 			work := load.Load{
-				Index: p.index, Total: u.allProducers, Schedule: u.plan.Rate.Schedule, Count: u.plan.Count, Start: r.step.start,
-				Until: r.step.plan.Duration,
-				Mix:   u.mix, Draws: u.draws,
+				Index: p.index, Total: u.allProducers, Schedule: u.plan.Rate.Schedule, Count: u.plan.Count,
+				Start: r.step.start + from, Until: max(0, r.step.plan.Duration-from),
+				Mix: u.mix, Draws: u.drawsOf(p),
 				Timed: u.sendTimeout() > 0, Resend: u.plan.Resend,
 			}
 			send := p.load.Run
@@ -102,6 +106,16 @@ func (r *run) startProducers(ctx context.Context) (finished chan struct{}, stop 
 				}
 			})
 		}
+		for _, p := range u.producers {
+			if p.driver != nil {
+				u.startProducer(p)
+			}
+		}
+	}
+	if len(r.ramp.list) > 0 {
+		from := r.step.start
+		r.ramp.ended = make(chan struct{})
+		running.Go(func() { r.ramp.open(ctx, r, from) })
 	}
 	finished = make(chan struct{})
 	go func() {

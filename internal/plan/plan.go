@@ -218,6 +218,10 @@ type Group struct {
 	// ConsumerConnections is the number of connections for all consumers; 0 means one each.
 	ConsumerConnections int `set:"consumer-connections,alias=num-connections" roles:"consumer" none:"one per consumer" help:"connections of all consumers"`
 
+	// RampWorkers is the time over which the workers open, evenly, from the start of the load. Each begins its load
+	// when it is due to open: the schedule of a producer is shifted by that.
+	RampWorkers time.Duration `set:"ramp-workers" default:"0s" help:"open the workers evenly over this time of the load, each with its share of rate and count; 0: before the load"`
+
 	// NumDestinations is the number of Destinations of each name.
 	NumDestinations int `set:"num-destinations,made" roles:"all" range:"1.." default:"1" help:"destinations per name: above 1, 0 to N-1 is added to it"`
 

@@ -142,6 +142,20 @@ func TestMistakes(t *testing.T) {
 			},
 			"--reconnect-timeout must be longer than --reconnect-spread", "",
 		},
+		{
+			"ramp beyond the end", func(p *flat) { p.RampWorkers, p.Steps[0].Duration = time.Minute, time.Minute },
+			"--ramp-workers must be shorter than --duration", "",
+		},
+		{
+			"ramp of a topic", func(p *flat) { p.RampWorkers, p.Destinations = time.Minute, []driver.Destination{topic} },
+			"--ramp-workers: a consumer of a topic misses what came before it", "groups of producers",
+		},
+		{
+			"ramp and skew", func(p *flat) {
+				p.RampWorkers, p.Skew, p.Count, p.Destinations = time.Minute, 1, 5, append(p.Destinations, driver.Destination{Name: "R"})
+			},
+			"--ramp-workers does not work with --destination-skew", "leave one",
+		},
 		{"spread without reconnecting", func(p *flat) { p.ReconnectSpread = time.Minute }, "--reconnect-spread needs --reconnect", "--reconnect"},
 		{"arrivals of no rate", func(p *flat) { p.Poisson = true }, "--arrivals poisson needs --rate", "--rate"},
 		{

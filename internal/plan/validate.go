@@ -40,6 +40,7 @@ func (p *Plan) Validate(drivers Drivers) error {
 		}
 		for _, g := range step.Groups {
 			v.check(g)
+			v.ramp(g, step)
 			if g.Rate.Relative != nil {
 				v.relative(g.Rate.Relative, p.Steps[:i])
 			}
@@ -177,6 +178,19 @@ func (v *validator) settings() {
 		v.refuse(g.Reconnect && f.Capabilities.Reconnects, "use --client native, or leave --reconnect out",
 			"--reconnect: %s reconnects by itself and reports no outage", f.Spoken())
 	}
+}
+
+// ramp finds the mistakes of workers that open during the load.
+func (v *validator) ramp(g *Group, s *Step) {
+	if g.RampWorkers == 0 {
+		return
+	}
+	v.refuse(s.Duration > 0 && g.RampWorkers >= s.Duration, "", "--ramp-workers must be shorter than --duration")
+	v.refuse(g.Role.Consumes() && slices.ContainsFunc(g.Destinations, func(d driver.Destination) bool {
+		return d.Kind == driver.Topic
+	}), "leave --ramp-workers to groups of producers",
+		"--ramp-workers: a consumer of a topic misses what came before it")
+	v.wrong(g.Skew > 0, Excludes("--ramp-workers", "--destination-skew"))
 }
 
 // workers returns the number of producers and consumers of the group.
