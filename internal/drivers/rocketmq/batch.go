@@ -116,7 +116,7 @@ func (b *batcher) sendIf(ctx context.Context, more bool, condition func(*batch) 
 	var to *sendBroker
 	var queue int
 	if err == nil {
-		to, queue, err = b.p.queue(t.group)
+		to, queue, err = b.p.queue(*b.p.brokers.Load(), &b.p.next, t.group)
 	}
 	if err == nil {
 		head := b.p.header(to, queue, nil, nil, t.born, t.body)

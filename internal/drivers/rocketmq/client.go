@@ -30,6 +30,7 @@ type client struct {
 	mu        sync.Mutex
 	consumers map[string]*consumer // by group; nil: it is being opened
 	producers []*producer          // all of one group
+	replies   *replyConsumer       // nil: there is none
 }
 
 func newClient(d *rocketDriver, spec driver.Connection) *client {
@@ -76,12 +77,12 @@ func (c *client) join(p *producer) {
 	c.producers = append(c.producers, p)
 }
 
-// part removes the producer; it returns whether it was the client's last one.
+// part removes the producer; it returns whether it was the client's last one, and no replies are awaited.
 func (c *client) part(p *producer) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.producers = slices.DeleteFunc(c.producers, func(other *producer) bool { return other == p })
-	return len(c.producers) == 0
+	return len(c.producers) == 0 && c.replies == nil
 }
 
 // members returns the open producers and consumers.
@@ -108,6 +109,8 @@ func (c *client) serve(r *reply) {
 		}
 	case wire.ReqCheckTransactionState:
 		c.checkTransaction(r)
+	case wire.ReqPushReplyMessageToClient:
+		c.takeReply(r)
 	}
 }
 
@@ -128,6 +131,7 @@ func (c *client) ended(conn *conn) {
 			m.fail(conn.Why())
 		}
 	}
+	c.losesReplies(conn)
 }
 
 // beatAll sends a heartbeat to each broker. A broker that does not answer in time counts as lost.
@@ -145,8 +149,14 @@ func (c *client) beatAll() {
 func (c *client) beat(ctx context.Context, conn *conn) error {
 	data := wire.Heartbeat{ClientID: c.id, Producers: []wire.ProducerData{}, Consumers: []wire.ConsumerData{}}
 	producers, consumers := c.members()
-	if len(producers) > 0 {
+	c.mu.Lock()
+	replies := c.replies != nil // brokers push them to clients with producers
+	c.mu.Unlock()
+	switch {
+	case len(producers) > 0:
 		data.Producers = append(data.Producers, wire.ProducerData{Group: producers[0].group})
+	case replies:
+		data.Producers = append(data.Producers, wire.ProducerData{Group: producerGroup})
 	}
 	for _, m := range consumers {
 		data.Consumers = append(data.Consumers, m.data())

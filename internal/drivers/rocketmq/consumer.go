@@ -3,10 +3,12 @@ package rocketmq
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/drivers/library"
 	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -54,9 +56,12 @@ type consumer struct {
 	asked    int       // pulls without an answer
 	leaving  bool      // no more pulls
 
-	inflater wire.Inflater
-	ids      driver.IDReader
-	delivery driver.Delivery
+	inflater   wire.Inflater
+	ids        driver.IDReader
+	delivery   driver.Delivery
+	correlated bool   // deliveries have what replies need
+	address    string // of the destination, for replies
+	scratch    []byte // memory of readReply
 
 	// when the broker lost the subscription, nanoseconds since the Unix epoch; 0 if it knows it
 	unknown atomic.Int64
@@ -98,11 +103,17 @@ type queue struct {
 
 // Consumer implements [driver.Driver].
 func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
-	op := "open a consumer on " + spec.Destination.String()
+	op := "open a consumer on " + spec.From()
 	opts, f := &d.cfg.Options, Factory()
 	err := rules().CheckConsumer(op, &f, &spec)
 	if err != nil {
 		return nil, err
+	}
+	switch {
+	case spec.Dynamic:
+		return d.replies(ctx, op, &spec)
+	case spec.Correlated && strings.HasPrefix(spec.Selector, "JMSCorrelationID "):
+		return nil, library.Unsupported(op, "leave out --selector", "RocketMQ cannot filter by correlation IDs")
 	}
 	if spec.Selector != "" {
 		d.filtered.Store(spec.Destination, true)
@@ -110,6 +121,7 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 	c := &consumer{
 		membership: opts.membershipOf(&spec, randomID()), op: "receive from " + spec.Destination.String(), d: d,
 		opts: opts, topic: spec.Destination.Name, filter: parseSelector(spec.Selector),
+		correlated: spec.Correlated, address: spec.Destination.String(),
 		kicked: make(chan struct{}, 1), stop: make(chan struct{}), managed: make(chan struct{}),
 		owned: map[queueID]*queue{}, wanted: map[queueID]time.Time{}, arrived: make(chan struct{}, 1),
 		input: driver.NewMeter(), stages: spec.Connection.Stages,
@@ -258,6 +270,9 @@ func (c *consumer) deliver(
 	}
 	d.Body, d.Redelivered = body, q.reach.again(m) || m.Retries > 0
 	readProperties(m.Properties, &c.ids, d)
+	if c.correlated {
+		c.scratch = readReply(c.scratch, m.Properties, d)
+	}
 	d.Born, d.Stored = m.Born*1000, m.Stored*1000
 	return deliver(d), nil
 }
@@ -280,6 +295,9 @@ func (c *consumer) Close(ctx context.Context) (err error) {
 	c.lease.Leave(ctx, c.stages, func(ctx context.Context) { err = c.leave(ctx) })
 	return err
 }
+
+// Address implements [driver.Addressed].
+func (c *consumer) Address() string { return c.address }
 
 // Waits implements [driver.Waiter]. If there are several brokers, it reports the connection to the first.
 func (c *consumer) Waits() driver.Waits {

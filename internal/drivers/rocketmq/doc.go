@@ -89,6 +89,14 @@
 // consumer whose group is to be deleted waits for the answers first (leave.go); brokers look at held pulls every 5 s:
 // closing takes up to 6 s. A group whose connection was lost is deleted once more when the driver closes.
 //
+// # Requests and replies
+//
+// A requester's client is a member of the producers' group at each master broker, and its ID is the address for
+// replies: the broker of a reply pushes it to the client's connection (ReplyMessageProcessor), and tells the responder
+// when the client has taken it. A reply that finds no client has failed. With --reply-to, our own property REPLY_TO
+// names a topic instead. A responder sends to client://CLUSTER/CLIENT by the reply topic of that cluster, or to a
+// topic.
+//
 // # Routes
 //
 // A route is looked up when a producer or consumer opens, at the name server that answered last. Queues that a topic

@@ -57,6 +57,7 @@ func defaultOptions() *Options {
 func Factory() driver.Factory {
 	queue := driver.KindCapabilities{
 		Exists: true, Group: true, Properties: true, Selector: true, Reject: true, Release: true, Delay: true,
+		RequestReply: true, DynamicReply: true,
 	}
 	topic := queue
 	topic.DurableSubscription, topic.SharedSubscription = true, true

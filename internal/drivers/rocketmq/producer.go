@@ -49,6 +49,13 @@ type producer struct {
 	batch   *batcher      // with send=batch
 	tx      *transactions // for transactional messages
 
+	// Of requests and replies.
+	replyTTL  time.Duration
+	targets   map[string]*target // of replies, by topic; nil: the producer is not anonymous
+	requester []byte             // the client that the reply is pushed to
+	topicName []byte             // memory of targetOf
+	later     driver.Connection  // for connections to brokers of replies
+
 	inFlight atomic.Int64
 	closing  atomic.Bool
 	idle     chan struct{} // signalled when nothing is in flight while closing
@@ -58,6 +65,9 @@ type producer struct {
 	closed   bool
 	sysFlag  uint32
 }
+
+// producerGroup is the group of all producers without transactions.
+const producerGroup = "perfmq-producers"
 
 // kind is the common part of all messages of a variant.
 type kind struct {
@@ -102,7 +112,7 @@ func (l sendBrokers) queue(i int) (b *sendBroker, number int) {
 func (d *rocketDriver) Producer(
 	ctx context.Context, spec driver.ProducerSpec, done driver.Completions,
 ) (driver.Producer, error) {
-	op := "open a producer on " + spec.Destination.String()
+	op := "open a producer on " + spec.To()
 	opts, f := &d.cfg.Options, Factory()
 	if err := rules().CheckProducer(op, &f, &spec); err != nil {
 		return nil, err
@@ -112,11 +122,19 @@ func (d *rocketDriver) Producer(
 			"RocketMQ delays neither batches nor transactional messages")
 	}
 	p := &producer{
-		op: "send to " + spec.Destination.String(), d: d, opts: opts,
+		op: "send to " + spec.To(), d: d, opts: opts,
 		limit: cmp.Or(spec.SendTimeout, opts.SendTimeout), sign: d.newSigner(), done: done,
-		topic: spec.Destination.Name, group: "perfmq-producers", stages: spec.Connection.Stages,
+		topic: spec.Destination.Name, group: producerGroup, replyTTL: spec.ReplyTimeout, stages: spec.Connection.Stages,
 		idle: make(chan struct{}, 1), synced: make(chan struct{}, 1),
 		socket: driver.NewMeter(), answers: driver.NewMeter(),
+	}
+	if spec.Anonymous {
+		if opts.Send == sendBatch || opts.Transactional {
+			return nil, library.Unsupported(op, "leave out -o send=batch and -o transactional",
+				"RocketMQ takes replies one by one")
+		}
+		p.targets, p.later = map[string]*target{}, spec.Connection
+		p.later.Stages = nil
 	}
 	if opts.Transactional { // check-backs go to any member of the group
 		p.group += "-" + d.id
@@ -204,7 +222,7 @@ func (p *producer) open(ctx context.Context, r *route, spec *driver.ProducerSpec
 	}
 	var list sendBrokers
 	for i, b := range brokers {
-		list = append(list, p.sendBroker(conns[i], b.name, b.write))
+		list = append(list, p.sendBroker(conns[i], b.name, b.write, p.topic, wire.ReqSendMessageV2))
 	}
 	// Producers that start together should not use the same queues in step.
 	p.next = int(fold(spec.Name) % uint32(list.queues()))
@@ -220,10 +238,10 @@ func notWritable(op, topic string) error {
 		"no queue of topic %s may be written", topic)
 }
 
-// sendBroker prepares the header of sends to a broker: SendMessageRequestHeaderV2, with fields in the order of their
-// keys.
-func (p *producer) sendBroker(c *conn, name string, write int) *sendBroker {
-	code, batch, flag := int(wire.ReqSendMessageV2), "false", uint32(0)
+// sendBroker prepares the header of sends to a topic of a broker: SendMessageRequestHeaderV2, with fields in the order
+// of their keys.
+func (p *producer) sendBroker(c *conn, name string, write int, topic string, code int) *sendBroker {
+	batch, flag := "false", uint32(0)
 	if p.opts.Send == sendBatch {
 		code, batch = wire.ReqSendBatchMessage, "true"
 	}
@@ -232,7 +250,7 @@ func (p *producer) sendBroker(c *conn, name string, write int) *sendBroker {
 	}
 	b := p.sign.Begin(wire.BeginFrame(nil, code, flag, 0, ""))
 	b = wire.AppendField(b, "a", p.group)
-	b = wire.AppendField(b, "b", p.topic)
+	b = wire.AppendField(b, "b", topic)
 	b = wire.AppendField(b, "c", wire.DefaultTopic)
 	q := &sendBroker{conn: c, write: write, prefix: wire.AppendField(b, "d", strconv.Itoa(defaultQueues))}
 	b = wire.AppendField(nil, "j", "0")   // deliveries so far

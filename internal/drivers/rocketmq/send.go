@@ -24,7 +24,20 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 		return p.batch.add(ctx, m)
 	}
 	k := &p.kinds[m.Variant]
-	b, number, err := p.queue(cmp.Or(m.Group, k.group))
+	list, next := *p.brokers.Load(), &p.next
+	if p.targets != nil {
+		err := p.checkReply(m)
+		var t *target
+		if err == nil {
+			t, p.requester, err = p.targetOf(ctx, m)
+		}
+		if err != nil {
+			p.refuse(m.Slot, err)
+			return nil
+		}
+		list, next = t.brokers, &t.next
+	}
+	b, number, err := p.queue(list, next, cmp.Or(m.Group, k.group))
 	if err != nil {
 		return err
 	}
@@ -88,8 +101,7 @@ func (p *producer) Flush(ctx context.Context) error {
 }
 
 // queue returns the next queue of a reachable broker, or the queue of a group, chosen as other clients do.
-func (p *producer) queue(group string) (b *sendBroker, number int, err error) {
-	list := *p.brokers.Load()
+func (p *producer) queue(list sendBrokers, next *int, group string) (b *sendBroker, number int, err error) {
 	queues := list.queues()
 	if group != "" {
 		if b, number = list.queue(int(fold(group) % uint32(queues))); b.conn.Dead() {
@@ -98,8 +110,8 @@ func (p *producer) queue(group string) (b *sendBroker, number int, err error) {
 		return b, number, err
 	}
 	for range queues {
-		b, number = list.queue(p.next)
-		p.next = (p.next + 1) % queues
+		b, number = list.queue(*next)
+		*next = (*next + 1) % queues
 		if !b.conn.Dead() {
 			return b, number, nil
 		}
@@ -109,11 +121,11 @@ func (p *producer) queue(group string) (b *sendBroker, number int, err error) {
 
 // reachable returns an error if no broker is reachable for messages of a group, or without one.
 func (p *producer) reachable(group string) error {
+	list := *p.brokers.Load()
 	if group != "" {
-		_, _, err := p.queue(group)
+		_, _, err := p.queue(list, nil, group)
 		return err
 	}
-	list := *p.brokers.Load()
 	if slices.ContainsFunc(list, func(b *sendBroker) bool { return !b.conn.Dead() }) {
 		return nil
 	}
@@ -158,6 +170,9 @@ func (p *producer) appendProperties(b []byte, k *kind, m *driver.Message) []byte
 	}
 	if p.tx != nil {
 		b = wire.AppendProperty(b, propPlan, []byte{p.tx.plan(m.Slot, p.counter+1)})
+	}
+	if len(m.Correlation) > 0 {
+		b = p.appendReply(b, m)
 	}
 	// The unique key: without it brokers and tools cannot identify the message.
 	p.counter++
@@ -303,6 +318,7 @@ func reserved() []string {
 		ORIGIN_MESSAGE_ID TRANSFER_FLAG CORRECTION_FLAG MQ2_FLAG RECONSUME_TIME MSG_REGION TRACE_ON UNIQ_KEY
 		MAX_RECONSUME_TIMES CONSUME_START_TIME TRAN_PREPARED_QUEUE_OFFSET TRANSACTION_CHECK_TIMES
 		CHECK_IMMUNITY_TIME_IN_SECONDS TTL MSG_TYPE CLUSTER TIMER_DELAY_MS TIMER_DELAY_SEC TIMER_DELIVER_MS
+		CORRELATION_ID REPLY_TO_CLIENT ARRIVE_TIME PUSH_REPLY_TIME REPLY_TO
 		INSTANCE_ID POP_CK __LITE_TOPIC _SYS_MSG_PRIORITY_ __SHARDINGKEY`),
 		driver.TimeProperty, driver.IDProperty, propPlan)
 }

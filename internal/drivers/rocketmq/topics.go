@@ -59,7 +59,7 @@ func (d *rocketDriver) routeOf(ctx context.Context, topic string) (*route, error
 	r, err := s.lookUp(ctx, topic)
 	if driver.ClassOf(err) == driver.ClassNotFound && d.cfg.Options.CreateTopic {
 		r, err = s.create(ctx, topic)
-	} else if err == nil {
+	} else if err == nil && !strings.HasSuffix(topic, wire.ReplySuffix) { // the broker's own
 		err = d.checkQueues(topic, r)
 	}
 	if err != nil {

@@ -302,7 +302,7 @@ func sendingTo(opts *Options, conns ...*conn) (*producer, *outcomes) {
 			list[len(list)-1].write++
 			continue
 		}
-		list = append(list, p.sendBroker(c, "broker", 1))
+		list = append(list, p.sendBroker(c, "broker", 1, "T", wire.ReqSendMessageV2))
 	}
 	p.brokers.Store(&list)
 	if opts.Send == sendBatch {
@@ -321,7 +321,7 @@ func TestSendDoesNotAllocate(t *testing.T) {
 			p.kinds[0].body = make([]byte, 1024)
 			if signed {
 				p.sign = wire.NewSigner("ak", "sk")
-				p.brokers.Store(&sendBrokers{p.sendBroker(c, "broker-a", 1)})
+				p.brokers.Store(&sendBrokers{p.sendBroker(c, "broker-a", 1, "T", wire.ReqSendMessageV2)})
 			}
 			m := driver.Message{Time: time.Now().UnixMicro(), ID: driver.ID{Run: 1 << 62, Number: 1, Sum: 1 << 62}, More: more}
 			m.Group = "key-11"
@@ -350,11 +350,11 @@ func TestQueuesOfBrokers(t *testing.T) {
 	dead := drained(t)
 	dead.close()
 	p := &producer{opts: defaultOptions()}
-	a, b, c := p.sendBroker(drained(t), "a", 2), p.sendBroker(dead, "b", 3), p.sendBroker(drained(t), "c", 1)
+	a, b, c := p.sendBroker(drained(t), "a", 2, "T", wire.ReqSendMessageV2), p.sendBroker(dead, "b", 3, "T", wire.ReqSendMessageV2), p.sendBroker(drained(t), "c", 1, "T", wire.ReqSendMessageV2)
 	p.brokers.Store(&sendBrokers{a, b, c})
 	use := func(group string, n int) (names []string) {
 		for range n {
-			to, number, err := p.queue(group)
+			to, number, err := p.queue(*p.brokers.Load(), &p.next, group)
 			require.NoError(t, err)
 			names = append(names, fmt.Sprint(map[*sendBroker]string{a: "a", c: "c"}[to], number))
 		}
@@ -366,7 +366,7 @@ func TestQueuesOfBrokers(t *testing.T) {
 	p.brokers.Store(&sendBrokers{b})
 	p.next = 0
 	for _, group := range []string{"", "f"} {
-		_, _, err := p.queue(group)
+		_, _, err := p.queue(*p.brokers.Load(), &p.next, group)
 		require.Error(t, err)
 		require.Error(t, p.reachable(group))
 	}
