@@ -229,9 +229,11 @@ func (s *session) hold(ctx context.Context, c *cluster, dir string, args []strin
 	}
 	r = resting{brokers: most, brokersCPU: after.cpu - before.cpu, cpu: time.Duration(read.Tester.CPU) * time.Microsecond}
 	var perSecond float64 // of the row before
+	var live uint64
 	for i := range read.Rows {
 		row := &read.Rows[i]
-		if row.Live > 0 {
+		if row.Live > 0 && row.Live >= live { // at rest
+			live = row.Live
 			r.memory = float64(row.Tester.Memory) / 1024
 		}
 		if row.Connections == nil || row.Connections.Opened == 0 {

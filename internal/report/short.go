@@ -63,7 +63,11 @@ func (s *Short) Start(run stats.Run) error {
 	if s.options.URL == "" {
 		return nil
 	}
-	return s.show("load on " + s.destinations() + " at " + oneLine(s.options.URL) + "\n")
+	what := "load on " + s.destinations()
+	if len(run.Destinations) == 0 {
+		what = "connections"
+	}
+	return s.show(what + " at " + oneLine(s.options.URL) + "\n")
 }
 
 func (s *Short) destinations() string {

@@ -93,7 +93,7 @@ type held[C Shared] struct {
 // OnEnd implements [driver.Watched].
 func (h *held[C]) OnEnd(call func(why error)) {
 	if w, ok := any(h.Conn).(driver.Watched); ok { // all but those of clients that open connections later
-		w.OnEnd(call)
+		w.OnEnd(func(why error) { call(Explain("hold the connection", why)) })
 	}
 }
 

@@ -31,6 +31,7 @@ type broken struct {
 	counters func([]driver.Counter) []driver.Counter
 	inspect  func([]driver.DestinationCount)
 	identify func(*brokenDriver) (product, version string)
+	connect  func(driver.Held) driver.Held
 	consumer func(*brokenDriver, context.Context, driver.ConsumerSpec) (driver.Consumer, error) // replaces Driver.Consumer
 	producer func(*brokenDriver, context.Context, driver.ProducerSpec, driver.Completions) (driver.Producer, error)
 }
@@ -70,6 +71,15 @@ func (d *brokenDriver) Inspect(ctx context.Context, destinations []driver.Destin
 		d.inspect(list)
 	}
 	return list, err
+}
+
+// Connect implements [driver.Connector].
+func (d *brokenDriver) Connect(ctx context.Context, spec driver.Connection) (driver.Held, error) {
+	h, err := d.Driver.(driver.Connector).Connect(ctx, spec)
+	if err == nil && d.connect != nil {
+		h = d.connect(h)
+	}
+	return h, err
 }
 
 // Broker implements [driver.Identified].

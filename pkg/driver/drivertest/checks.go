@@ -216,6 +216,7 @@ func living() []check {
 
 		// stages.go
 		{name: "Stages", on: onBoth, run: testStages},
+		{name: "Connect", optional: "Connector", run: testConnect},
 
 		// faults.go
 		{name: "Fault/Refused", alone: true, on: onBoth, when: refuses, run: testRefused},

@@ -10,7 +10,7 @@ import (
 // Everything says that the driver has all that is optional.
 func Everything(cfg Config) Config {
 	cfg.has = optional{}
-	for _, name := range []string{"Identified", "Inspector", "Prober", "TrySender", "Located", "Watched", "Waiter", "Counting"} {
+	for _, name := range []string{"Identified", "Inspector", "Prober", "TrySender", "Located", "Watched", "Waiter", "Counting", "Connector"} {
 		cfg.has[name] = true
 	}
 	return cfg

@@ -75,6 +75,15 @@ func lifecycleMutants() []mutant {
 		{name: "a shared connection has stages", check: "Stages", says: "the stages on the connection of another worker", broken: func() broken {
 			return broken{sends: func(s *driver.ProducerSpec) { s.Connection.Key = s.Name }}
 		}},
+		{name: "a bare connection does not report its end", check: "Connect", says: "an idle producer has not reported the end", broken: func() broken {
+			return broken{connect: func(h driver.Held) driver.Held { return deafHeld{h} }}
+		}},
+		{name: "a bare connection reports its end twice", check: "Connect", says: "reported twice", broken: func() broken {
+			return broken{connect: func(h driver.Held) driver.Held { return twiceHeld{h} }}
+		}},
+		{name: "a bare connection is not closed", check: "Connect", says: "the stages of a closing connection", broken: func() broken {
+			return broken{connect: func(h driver.Held) driver.Held { return openHeld{h} }}
+		}},
 		{name: "close does not wait", check: "Close/InFlight", says: "Done was never called for", broken: func() broken {
 			return broken{done: ends(func(done driver.Completions, s driver.Slot, o driver.Outcome) {
 				time.AfterFunc(50*time.Millisecond, func() { done.Done(s, o) })
@@ -517,3 +526,21 @@ func refusalMutants() []mutant {
 	}
 	return list
 }
+
+// deafHeld does not report its end, twiceHeld twice; openHeld does not close.
+type (
+	deafHeld  struct{ driver.Held }
+	twiceHeld struct{ driver.Held }
+	openHeld  struct{ driver.Held }
+)
+
+func (deafHeld) OnEnd(func(error)) {}
+
+func (h twiceHeld) OnEnd(f func(error)) {
+	h.Held.OnEnd(func(why error) {
+		f(why)
+		f(why)
+	})
+}
+
+func (openHeld) Close(context.Context) error { return nil }

@@ -23,6 +23,7 @@ func optionalOf(parties ...any) optional {
 			"Prober": is[driver.Prober](party), "TrySender": is[driver.TrySender](party),
 			"Located": is[driver.Located](party), "Watched": is[driver.Watched](party),
 			"Waiter": is[driver.Waiter](party), "Counting": is[driver.Counting](party),
+			"Connector": is[driver.Connector](party),
 		} {
 			has[name] = has[name] || implements
 		}

@@ -89,3 +89,41 @@ func testStages(e *env) {
 			"the stages of a closing %s", worker)
 	}
 }
+
+// testConnect: a connection for nothing else reports its stages and, once, its end by the broker. Others of its driver
+// are not concerned, and it closes.
+func testConnect(e *env) {
+	path := e.cfg.Path(e)
+	d, dest := e.openURL(path.URL()), e.dest()
+	connector, ok := d.(driver.Connector)
+	require.True(e, ok, "a driver is a driver.Connector, and another of the same factory is not")
+	require.True(e, e.cfg.Factory.Capabilities.Connects, "Capabilities.Connects of a driver.Connector")
+	connect := func(log *stageLog) (driver.Held, chan error) {
+		c := connection(unique("key"))
+		c.Stages = log.report
+		held, err := connector.Connect(e.soon(), c)
+		require.NoError(e, err, "Connect")
+		ends := make(chan error, 2)
+		held.OnEnd(func(why error) { ends <- why })
+		return held, ends
+	}
+	var log, other stageLog
+	began := time.Now()
+	held, ends := connect(&log)
+	require.Subset(e, log.take(e, "connect", began), []string{"connect", "login"}, "the stages of a connection")
+	out := e.producer(d, producerSpec(dest))
+	began = time.Now()
+	require.NoError(e, held.Close(e.soon()), "Close")
+	require.Equal(e, []string{"close"}, log.take(e, "close a connection", began), "the stages of a closing connection")
+	require.NoError(e, held.Close(e.soon()), "the second Close")
+	held, ends = connect(&other)
+	e.quiet()
+	require.Empty(e, ends, "the end of a connection that is there")
+	out.sendAll(base, 1)
+	out.close()
+	e.broken = true
+	path.Cut()
+	e.lostIdle(ends)
+	require.NoError(e, held.Close(e.soon()), "Close of a lost connection")
+	require.Empty(e, ends, "the end of the connection was reported twice")
+}
