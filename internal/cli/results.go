@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -20,9 +21,11 @@ import (
 	"github.com/perfmq/perfmq/internal/merge"
 	"github.com/perfmq/perfmq/internal/page"
 	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/report"
 	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/threshold"
+	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -185,6 +188,83 @@ func (a *app) compare(paths []string, in compare.Options) error {
 	return nil
 }
 
+func parseDemands(texts []string) (list []threshold.Threshold, err error) {
+	for _, text := range texts {
+		t, err := config.ParseThreshold(text)
+		if err != nil {
+			return nil, plan.Wrong("perfmq scenario metrics lists all metrics", "--threshold %q: %v", text, err)
+		}
+		list = append(list, t)
+	}
+	return list, nil
+}
+
+// follow judges messages while the runs in the folders continue, and prints what it finds.
+func (a *app) follow(dirs []string, others bool, demands []string) error {
+	errs := notFolders(dirs)
+	if others {
+		errs = append(errs, plan.Wrong("join the results when the runs have ended",
+			"--follow does not work with --result and --partial"))
+	}
+	thresholds, err := parseDemands(demands)
+	if err != nil {
+		errs = append(errs, err)
+	}
+	if len(errs) > 0 {
+		return a.usage(errs...)
+	}
+	for i := range thresholds {
+		thresholds[i].Abort = true
+	}
+	a.work = func() int { return a.followRuns(dirs, thresholds) }
+	return nil
+}
+
+// followRuns judges until all runs have ended, a threshold fails, or a signal comes.
+func (a *app) followRuns(dirs []string, thresholds []threshold.Threshold) int {
+	f := merge.Follower{Dirs: dirs, Thresholds: thresholds, Say: func(text string) {
+		_, _ = fmt.Fprintln(a.Stdout, a.secrets.Line(text)) // the end says it if it cannot be written
+	}}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	status := make(chan int, 1)
+	go func() {
+		select {
+		case <-a.Signals:
+			status <- result.StatusInterrupted
+			stop()
+		case <-ctx.Done():
+		}
+	}()
+	v, broken, err := f.Follow(ctx)
+	if err != nil {
+		_ = a.usage(resultMistake(err)) // always errReported
+		return a.status
+	}
+	v = safetext.Clean(a.secrets, v)
+	problems := result.Texts(v.Findings(verify.Allow{Disorder: true}, 0), result.Problem)
+	if err := a.write([]byte(report.Verification(v, problems))); err != nil {
+		_ = a.notWritten(err) // likewise
+		return a.status
+	}
+	for _, problem := range problems {
+		a.errors.write(problem, "")
+	}
+	switch {
+	case broken != nil:
+		a.errors.write("threshold: "+broken.String()+": FAILED", "")
+		return result.StatusThreshold
+	case len(problems) > 0:
+		return exitFailed
+	}
+	select {
+	case interrupted := <-status:
+		return interrupted
+	default:
+		return exitOK
+	}
+}
+
 // allRuns replaces each folder of several runs by theirs.
 func allRuns(dirs []string) (all []string) {
 	for _, dir := range dirs {
@@ -207,14 +287,22 @@ func (a *app) mergeCommand() *cobra.Command {
 	var dir string
 	var partial bool
 	var demands []string
+	var follow bool
 	cmd := &cobra.Command{
 		Use:   "merge [flags] DIR...",
 		Short: "Join the results of several load hosts into one",
 		Args:  needArguments,
-		RunE:  func(_ *cobra.Command, args []string) error { return a.merge(args, dir, partial, demands) },
+		RunE: func(_ *cobra.Command, args []string) error {
+			if follow {
+				return a.follow(args, dir != "" || partial, demands)
+			}
+			return a.merge(args, dir, partial, demands)
+		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&dir, "result", "", "write the joined result into the new folder `DIR`")
+	flags.BoolVar(&follow, "follow", false,
+		"judge each message (--verify-window) while the runs write their folders; a --threshold that fails ends it")
 	flags.BoolVar(&partial, "partial", false, "join although shards are missing or were killed")
 	flags.StringArrayVar(&demands, "threshold", nil,
 		"another `DEMAND` on the joined result; may be repeated")
@@ -230,13 +318,9 @@ func (a *app) merge(dirs []string, dir string, partial bool, demands []string) e
 	if m := config.NoPlace("--result", dir); m != nil {
 		return a.usage(m)
 	}
-	var thresholds []threshold.Threshold
-	for _, text := range demands {
-		t, err := config.ParseThreshold(text)
-		if err != nil {
-			return a.usage(plan.Wrong("perfmq scenario metrics lists all metrics", "--threshold %q: %v", text, err))
-		}
-		thresholds = append(thresholds, t)
+	thresholds, err := parseDemands(demands)
+	if err != nil {
+		return a.usage(err)
 	}
 	m, err := merge.Read(lastRuns(dirs), merge.Options{
 		Partial: partial, Thresholds: thresholds, Secrets: a.secrets,

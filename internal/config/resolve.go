@@ -81,6 +81,9 @@ func (r *resolver) complete(p *plan.Plan) {
 	}
 	r.Outputs.SetFolder(r.Outputs.Result, p)
 	r.setShard(p)
+	if p.Split() && r.Outputs.Result == "" {
+		r.add(plan.Wrong("add --result DIR, for perfmq merge --follow DIR...", "--verify-window of one side needs --result"))
+	}
 	r.checkOutputs()
 }
 

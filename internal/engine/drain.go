@@ -57,10 +57,18 @@ func (r *run) awaitOthers(ctx context.Context) {
 	started := time.Now()
 	defer func() { r.drained += time.Since(started) }()
 	for more := true; more; {
-		before := r.progress().Received
+		before := r.distinct()
 		quiet := r.waitQuiet(ctx, time.Now().Add(r.plan.DrainTimeout), quietTime)
-		more = !quiet && ctx.Err() == nil && r.progress().Received > before
+		more = !quiet && ctx.Err() == nil && r.distinct() > before
 	}
+}
+
+// distinct counts the messages received, each once if this process knows them.
+func (r *run) distinct() uint64 {
+	if r.plan.Split() {
+		return r.received()
+	}
+	return r.progress().Received
 }
 
 // newDrainedCheck returns a function that returns why the consumers of a step without producers are done, or "": they

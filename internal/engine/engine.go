@@ -235,7 +235,9 @@ func (r *run) startReporting(reporter report.Reporter) error {
 	r.makeCollector(&info)
 	r.sampler = newSampler(r.collector, reporter)
 	r.sampler.depths, r.sampler.side, r.sampler.outages = r.depths, r.watched, r.outages
-	r.sampler.verify = r.verify
+	if r.sampler.verify = r.verify; r.plan.Split() {
+		r.sampler.turn = r.takeTurn
+	}
 	if r.sample > 0 {
 		r.traced.Sample, r.sampler.trace = r.sample.String(), r.takeTrace
 	}
@@ -330,7 +332,7 @@ func (r *run) makeCollector(info *stats.Run) {
 	if r.outages != nil {
 		r.outages.Watch(r.collector.LastSign, r.outageBegun, r.plannedRate())
 	}
-	if r.verify != nil && r.role.Consumes() {
+	if r.verify != nil && r.role.Consumes() && !r.plan.Split() {
 		r.collector.SetProgress(func() result.Progress {
 			r.judgeWindow()
 			return r.progress()

@@ -318,7 +318,7 @@ func (r *run) findVerified(s *stats.Summary, parked uint64) {
 // outageBegun records the progress of the verification at the begin of an outage with a number, from 1 on, if it is one
 // of the first that are listed: the losses and duplicates of later ones are unknown.
 func (r *run) outageBegun(number int) {
-	if r.verify == nil || number > stats.KeptOutages {
+	if r.verify == nil || r.plan.Split() || number > stats.KeptOutages {
 		return
 	}
 	copies := r.progress().AfterOutage

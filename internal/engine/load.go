@@ -179,7 +179,7 @@ func (r *run) judgeSoFar() *threshold.Threshold {
 func (r *run) addSoFar(s *stats.Summary) {
 	s.Start, s.End = r.clock.Start().UnixMicro(), r.clock.Moment(time.Now()).UnixMicro()
 	r.setOutside(s)
-	if r.verify != nil && r.role.Consumes() {
+	if r.verify != nil && r.role.Consumes() && !r.plan.Split() {
 		p := r.progress()
 		s.Verification = &result.Verification{
 			Total: p.Verified(), Known: r.plan.VerifyWindow > 0, Window: r.plan.VerifyWindow.Microseconds(),

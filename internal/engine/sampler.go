@@ -12,6 +12,7 @@ import (
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/report"
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -30,11 +31,12 @@ type sampler struct {
 	mu        sync.Mutex // held while collecting, so that snapshots are queued in order
 	collector *stats.Collector
 	depths    func() []brokerside.Depth
-	trace     func() []result.TraceEvent // nil if nothing is traced
-	outages   *stats.Outages             // nil without --reconnect
-	verify    *verification              // nil if nothing is verified
-	side      *brokerside.Watch          // nil if the broker's side is not watched
-	use       *result.BrokerUse          // of the present step
+	trace     func() []result.TraceEvent   // nil if nothing is traced
+	outages   *stats.Outages               // nil without --reconnect
+	turn      func(last bool) *verify.Side // nil unless another process judges the verification
+	verify    *verification                // nil if nothing is verified
+	side      *brokerside.Watch            // nil if the broker's side is not watched
+	use       *result.BrokerUse            // of the present step
 	step      string
 	ended     []stats.Summary // steps that no snapshot has yet
 	phase     stats.Phase
@@ -154,6 +156,9 @@ func (s *sampler) collect(last bool) {
 		return // the empty rest between the last whole second and the end of a phase
 	}
 	snap.EndedSteps, s.ended = s.ended, nil
+	if s.turn != nil {
+		snap.Numbers = s.turn(false)
+	}
 	s.queue <- snap
 }
 

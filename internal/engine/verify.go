@@ -123,15 +123,9 @@ func (r *run) judgeWindow() {
 	defer r.mu.Unlock()
 	subs := map[place][]verify.Watched{}
 	for _, s := range r.subs {
-		w := verify.Watched{Tracker: s.tracker, Sent: s.sent}
-		if slices.ContainsFunc(s.receiving, func(ended chan struct{}) bool { return !isClosed(ended) }) {
+		w := verify.Watched{Tracker: s.tracker, Sent: s.sent, Selective: s.selective()}
+		if s.receives(disconnected) {
 			w.Elapsed = elapsed
-		}
-		for _, c := range s.consumers {
-			w.Selective = w.Selective || c.spec.Selector != ""
-			if _, down := disconnected[c.spec.Name]; down {
-				w.Elapsed = 0
-			}
 		}
 		subs[s.place] = append(subs[s.place], w)
 	}
@@ -271,16 +265,66 @@ func (r *run) side() *verify.Side {
 		side.Sent = append(side.Sent, s)
 	}
 	for _, s := range r.subs {
-		name, private := s.sharedName()
-		part := s.tracker.Seal(s.named(), name)
-		part.Private = private
-		part.Selective = slices.ContainsFunc(s.consumers, func(c *consumer) bool { return c.spec.Selector != "" })
-		part.Late = s.destination.Kind == driver.Topic
-		part.Opened, part.Ended, part.Drained = s.opened, s.ended, s.drained
+		part := s.tracker.Seal()
+		r.describeSubscription(s, part)
 		part.Sent = s.sent
 		side.Received = append(side.Received, part)
 	}
 	return side
+}
+
+// takeTurn returns what this process has learned of its messages since the last call.
+func (r *run) takeTurn(last bool) *verify.Side {
+	if last {
+		r.verify.renewProbes()
+	}
+	side := &verify.Side{
+		ID: r.id, Role: string(r.role), Shard: r.plan.Shard.Number, Shards: r.plan.Shard.Of, Turn: true, Last: last,
+		At: r.clock.Epoch(r.clock.Now()), Window: r.plan.VerifyWindow.Microseconds(),
+	}
+	for _, p := range r.producers {
+		if last {
+			p.load.Seal()
+		}
+		side.TTL = side.TTL || p.spec.TTL > 0
+		s := p.ledger.Take()
+		s.Started, s.Ended = r.clock.Epoch(0), p.stoppedAt
+		side.Sent = append(side.Sent, s)
+	}
+	var disconnected map[string]bool
+	if r.outages != nil {
+		disconnected = r.outages.Disconnected()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.subs {
+		part := s.tracker.Take()
+		part.Receiving = s.receives(disconnected)
+		r.describeSubscription(s, part)
+		side.Received = append(side.Received, part)
+	}
+	return side
+}
+
+// describeSubscription fills in what a tracker does not know of its subscription.
+func (r *run) describeSubscription(s *subscription, part *verify.Received) {
+	var name string
+	name, part.Private = s.sharedName()
+	part.SetName(s.named(), name)
+	part.Selective = s.selective()
+	part.Late = s.destination.Kind == driver.Topic
+	part.Opened, part.Ended, part.Drained = s.opened, s.ended, s.drained
+}
+
+// selective reports whether a consumer has a selector.
+func (s *subscription) selective() bool {
+	return slices.ContainsFunc(s.consumers, func(c *consumer) bool { return c.spec.Selector != "" })
+}
+
+// receives reports whether consumers receive, and all are connected.
+func (s *subscription) receives(disconnected map[string]bool) bool {
+	return slices.ContainsFunc(s.receiving, func(ended chan struct{}) bool { return !isClosed(ended) }) &&
+		!slices.ContainsFunc(s.consumers, func(c *consumer) bool { _, down := disconnected[c.spec.Name]; return down })
 }
 
 // sharedName returns the name under which consumers of all processes share the messages, or the name of the only
@@ -301,6 +345,10 @@ func (s *subscription) sharedName() (name string, private bool) {
 // judgeVerification adds the verification to the summary, and writes this side into its file.
 func (r *run) judgeVerification(s *stats.Summary) {
 	if r.verify == nil {
+		return
+	}
+	if r.plan.Split() {
+		s.Numbers = r.takeTurn(true)
 		return
 	}
 	parked := r.parked()

@@ -52,7 +52,8 @@ func TestNumbering(t *testing.T) {
 	sent := r.Seal()
 	require.EqualValues(t, len(numbers), sent.Count)
 	tracker := verify.NewTracker()
-	received := tracker.Seal(driver.Destination{Name: "Q"}, "")
+	received := tracker.Seal()
+	received.SetName(driver.Destination{Name: "Q"}, "")
 	received.Drained = true
 	got := verify.Judge(&verify.Side{ID: 42, Sent: []*verify.Sent{sent}, Received: []*verify.Received{received}}).Total
 	accepted, inFlight := uint64(len(numbers)+2)/3, uint64(len(numbers))/3

@@ -130,6 +130,9 @@ type Plan struct {
 	ClockShift time.Duration
 }
 
+// Split reports whether another process judges the verification, as this one does not have both sides of its messages.
+func (p *Plan) Split() bool { return p.VerifyWindow > 0 && (p.Roles() != Client || p.Shard.Of > 1) }
+
 // Step is a part of a run: groups that work side by side until something ends it.
 type Step struct {
 	// Name is the name of the step; [OnlyStep] on a command line.

@@ -135,7 +135,6 @@ func TestMistakes(t *testing.T) {
 			"shared on both", func(p *flat) { p.Shared, p.Destinations = 2, append(p.Destinations, topic) },
 			"--shared does not work with queues and topics together", "leave one",
 		},
-		{"window of one side", func(p *flat) { p.Role, p.Plan.VerifyWindow = Consumer, time.Minute }, "--verify-window needs both sides of all messages", "in one process"},
 		{
 			"spread beyond the time-out", func(p *flat) {
 				p.Reconnect, p.ReconnectSpread, p.ReconnectTimeout = true, time.Minute, time.Minute

@@ -18,12 +18,10 @@ const maxWorkers = 100_000
 // Validate finds everything in the plan that cannot be carried out, without connecting. The error joins one [*Mistake]
 // or [*driver.Error] for each; it is nil if there are none.
 func (p *Plan) Validate(drivers Drivers) error {
-	v := validator{seen: map[string]bool{}, driver: drivers, verify: p.Verify, window: p.VerifyWindow > 0}
+	v := validator{seen: map[string]bool{}, driver: drivers, verify: p.Verify && !p.Split(), window: p.VerifyWindow > 0}
 	v.stomp = slices.ContainsFunc(p.Brokers(), func(b *Broker) bool { return b.Protocol == "stomp" })
 	v.unmet(p)
 	v.shards(p)
-	v.refuse(p.VerifyWindow > 0 && (p.Roles() != Client || p.Shard.Of > 1),
-		"send and receive in one process, without --shard", "--verify-window needs both sides of all messages")
 	poisson := func(g *Group) bool { return g.Poisson }
 	v.wrong(p.any(poisson) && !p.any(func(g *Group) bool { return g.Poisson && g.Rated() }),
 		Needs("--arrivals poisson", "--rate"))
@@ -453,7 +451,7 @@ func (v *validator) lacking(t *threshold.Threshold, lacks result.Role) {
 		needs result.Role
 		hint  string
 	}{
-		{threshold.Verification, "add --verify"},
+		{threshold.Verification, "add --verify, or judge it with perfmq merge --follow if there is a --verify-window"},
 		{threshold.Window, "add --verify-window"},
 		{threshold.Rate, "add --rate"},
 		{threshold.Transactions, "add --commit-interval or --tx"},

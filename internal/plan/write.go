@@ -353,7 +353,9 @@ func (p *Plan) Notes() []string {
 	if !p.StartAt.IsZero() {
 		notes = append(notes, "the load begins at "+p.StartAt.UTC().Format(time.RFC3339Nano))
 	}
-	if p.Shard.Of > 1 && p.Verify && p.VerifyFile == "" {
+	if p.Split() {
+		notes = append(notes, "this process judges no message: perfmq merge --follow DIR... does, with the folders of all")
+	} else if p.Shard.Of > 1 && p.Verify && p.VerifyFile == "" {
 		notes = append(notes, "one shard cannot find lost messages: use --result DIR in each, and perfmq merge")
 	} else if p.Verify && p.VerifyFile == "" && p.Roles() != Client {
 		notes = append(notes, "one side cannot find lost messages: use --verify-file FILE on both, and perfmq verify")

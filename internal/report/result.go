@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"errors"
 	"strconv"
+	"time"
 
 	"github.com/perfmq/perfmq/internal/page"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/threshold"
+	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
@@ -190,14 +192,33 @@ func (r *Result) Interval(s *stats.Snapshot) error {
 	return r.record(func() error {
 		err := r.writer.Row(s.Row)
 		if t, ok := r.writer.(*result.Writer); ok && err == nil {
-			err = t.Trace(s.Trace)
+			err = cmp.Or(t.Trace(s.Trace), writeNumbers(t, s.Numbers))
 		}
 		return resultError("write the result "+r.where, true, err)
 	})
 }
 
+// writeNumbers writes what the process has learned of messages that another one judges. Files are kept for two windows
+// and longestLag.
+func writeNumbers(w *result.Writer, side *verify.Side) error {
+	const longestLag = 5 * time.Minute
+	if side == nil {
+		return nil
+	}
+	data, err := verify.Encode(side)
+	if err != nil {
+		return err
+	}
+	return w.Numbers(data, 2*time.Duration(side.Window)*time.Microsecond+longestLag)
+}
+
 // Summary writes result.json.
 func (r *Result) Summary(s *stats.Summary) error {
+	if w, ok := r.writer.(*result.Writer); ok {
+		if err := writeNumbers(w, s.Numbers); err != nil {
+			return resultError("write the result "+r.where, true, err)
+		}
+	}
 	return resultError("write the result "+r.where, true, r.writer.Finish(r.whole(s, "rows are missing from row")))
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/brokerside"
+	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -366,6 +367,8 @@ type Snapshot struct {
 	Trace []result.TraceEvent
 	// EndedSteps are the steps that ended before the interval, if no earlier snapshot has them.
 	EndedSteps []Summary
+	// Numbers is what the process has learned of messages that another one judges; nil if none does.
+	Numbers *verify.Side
 	// Lost says which messages were found lost in the interval (--verify-window); empty for none.
 	Lost string
 }

@@ -39,6 +39,8 @@ type Summary struct {
 	// Verified is the fate of the messages, with examples; nil if it was not asked for. With it Expected and Missing
 	// are exact.
 	Verified *verify.Result
+	// Numbers is the last [Snapshot.Numbers].
+	Numbers *verify.Side
 }
 
 // Find adds a finding, unless count is 0.

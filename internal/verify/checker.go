@@ -100,7 +100,7 @@ func (c *Checker) Check(d *driver.Delivery, now int64) Verdict { //nolint:gocycl
 		c.n.last = now
 		return Illegible
 	}
-	if c.tracker.windowed && id.Run != c.run {
+	if c.tracker.windowed && c.run != 0 && id.Run != c.run {
 		c.n.foreign++
 		return Foreign
 	}

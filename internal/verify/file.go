@@ -47,6 +47,9 @@ func (s *Side) sets() (list []**roaring64.Bitmap) {
 	}
 	for _, sent := range s.Sent {
 		list = append(list, &sent.refused, &sent.unconfirmed, &sent.withheld)
+		if s.Turn {
+			list = append(list, &sent.ended)
+		}
 		add(sent.Resent)
 	}
 	for _, r := range s.Received {

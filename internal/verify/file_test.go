@@ -45,7 +45,8 @@ func exampleSide() *verify.Side {
 	}
 	sent := l.Seal([]int64{5, 6})
 	sent.Started, sent.Ended = 1, 2
-	r := tracker.Seal(dest, "me:sub")
+	r := tracker.Seal()
+	r.SetName(dest, "me:sub")
 	r.Private, r.Selective, r.Late, r.Drained = true, true, true, true
 	r.Opened, r.Ended = 3, 4
 	r.Sent = verify.Periods{{Run: 7, Producer: 3}: {From: 10, To: math.MaxUint64}, {Run: 6, Producer: 9}: {To: 5}}

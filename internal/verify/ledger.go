@@ -193,6 +193,9 @@ func (l *Ledger) Seal(inFlight []int64) *Sent {
 	for _, n := range inFlight {
 		if uint64(n) < s.Count {
 			l.unconfirmed.Add(uint64(n))
+			if l.windowed {
+				l.end(uint64(n))
+			}
 		}
 	}
 	return s

@@ -224,7 +224,8 @@ func compareWithModel(t *testing.T, s scenario, random *rand.Rand) {
 		}
 	}
 	for i, p := range parts {
-		r := p.tracker.Seal(dest, "")
+		r := p.tracker.Seal()
+		r.SetName(dest, "")
 		r.Drained, r.Ended = true, 1
 		sides = append(sides, &verify.Side{ID: int64(1000 + i), Role: "consumer", Received: []*verify.Received{r}})
 	}

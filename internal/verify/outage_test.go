@@ -62,7 +62,7 @@ func TestAfterOutage(t *testing.T) {
 		}
 		p := tracker.Progress(1)
 		require.Equal(t, []uint64{duplicates, redelivered, after}, []uint64{p.Duplicates, p.Redelivered, p.AfterOutage})
-		s := tracker.Seal(driver.Destination{}, "").Streams[0]
+		s := tracker.Seal().Streams[0]
 		require.Equal(t, []uint64{duplicates, redelivered, after}, []uint64{s.Duplicates, s.Redelivered, s.AfterOutage})
 		outaged := uint64(0)
 		for _, set := range s.Outaged {
@@ -95,7 +95,8 @@ func TestLostBefore(t *testing.T) {
 			id.Sum = Sum(id, BodySum(nil))
 			require.Equal(t, Own, c.Check(&driver.Delivery{ID: id}, 1))
 		}
-		r := tracker.Seal(dest, name)
+		r := tracker.Seal()
+		r.SetName(dest, name)
 		r.Drained, r.Ended = true, 1
 		side.Received = append(side.Received, r)
 	}
@@ -133,7 +134,8 @@ func TestBounds(t *testing.T) {
 			for _, n := range tt.doubtful {
 				ledger.Done(n, driver.Outcome{State: driver.Unknown})
 			}
-			r := tracker.Seal(dest, "a")
+			r := tracker.Seal()
+			r.SetName(dest, "a")
 			open := uint64(0)
 			for n := uint64(10); n < 50; n++ {
 				if !r.Streams[0].arrived.Contains(n) && !slices.Contains(tt.doubtful, int64(n)) {
@@ -179,7 +181,8 @@ func TestCutOff(t *testing.T) {
 				for _, n := range numbers {
 					require.Equal(t, Own, c.Check(&driver.Delivery{ID: ids[n], Redelivered: slices.Contains(marked, n)}, 1))
 				}
-				r := tracker.Seal(dest, "")
+				r := tracker.Seal()
+				r.SetName(dest, "")
 				r.Drained, r.Ended, r.CutOff = true, 10, cutOff
 				return &Side{ID: 1, Received: []*Received{r}}
 			}
@@ -238,7 +241,8 @@ func TestExamplesOfCopies(t *testing.T) {
 			id.Sum = Sum(id, BodySum(nil))
 			require.Equal(t, Foreign, c.Check(&driver.Delivery{ID: id}, 1))
 		}
-		r := tracker.Seal(dest, "")
+		r := tracker.Seal()
+		r.SetName(dest, "")
 		r.Ended = 10
 		result := Judge(&Side{ID: 1, Sent: []*Sent{ledger.Seal(nil)}, Received: []*Received{r}})
 		require.Equal(t, want, result.First(Duplicated))

@@ -59,7 +59,8 @@ func TestResent(t *testing.T) {
 		}
 		sides := []*Side{{ID: 1, Sent: []*Sent{ledger.Seal(nil)}}}
 		for _, tracker := range trackers {
-			r := tracker.Seal(dest, "")
+			r := tracker.Seal()
+			r.SetName(dest, "")
 			r.Drained = true
 			sides = append(sides, &Side{ID: 2, Received: []*Received{r}})
 		}

@@ -3,6 +3,7 @@ package verify
 import (
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 
@@ -20,6 +21,12 @@ type Side struct {
 	// of its own.
 	Shard  int `json:"shard,omitempty"`
 	Shards int `json:"shards,omitempty"`
+	// Turn: the side has what the process learned until At, and had passed on before. Last: it is the last one. Window is
+	// the time within which messages are to arrive, in microseconds.
+	Turn   bool  `json:"turn,omitempty"`
+	Last   bool  `json:"lastTurn,omitempty"`
+	At     int64 `json:"at,omitempty"`
+	Window int64 `json:"window,omitempty"`
 	// TTL: the messages sent may expire.
 	TTL      bool        `json:"ttl,omitempty"`
 	Sent     []*Sent     `json:"sent,omitempty"`
@@ -48,6 +55,9 @@ type Sent struct {
 	// Started is when the load began, Ended when the last step with this producer ended.
 	Started int64 `json:"started"`
 	Ended   int64 `json:"ended"`
+	Delay   int64 `json:"delay,omitempty"` // of the delivery, in microseconds
+
+	ended *roaring64.Bitmap // in a turn
 
 	// The numbers of messages not accepted for delivery, by outcome; no number is in two of them.
 	refused, unconfirmed, withheld *roaring64.Bitmap
@@ -82,6 +92,8 @@ type Received struct {
 	// CutOff: consumers lost their connections and went on, with --reconnect. The broker may have given the messages that
 	// they had not settled to another process.
 	CutOff bool `json:"cutOff,omitempty"`
+	// Receiving: in a turn, all consumers were connected.
+	Receiving bool `json:"receiving,omitempty"`
 	// Foreign counts deliveries without an ID or of too many producers, Illegible deliveries with a damaged ID.
 	Foreign   uint64 `json:"foreign,omitempty"`
 	Illegible uint64 `json:"illegible,omitempty"`
@@ -91,6 +103,12 @@ type Received struct {
 
 // hidden returns the name of a destination without a password, if it looks like a URL with one: files hold it.
 func hidden(d driver.Destination) string { return safetext.URLs(d.String()) }
+
+// SetName sets destination and subscription.
+func (r *Received) SetName(where driver.Destination, subscription string) {
+	plain := strings.TrimPrefix(hidden(where), where.Kind.String()+"://")
+	r.Destination, r.Subscription = hidden(where), strings.ReplaceAll(subscription, where.Name, plain)
+}
 
 // Stream are the messages of a producer of a run.
 type Stream struct {
@@ -153,7 +171,7 @@ func (s *stream) join(o *stream, sCutOff, oCutOff bool) *stream {
 	j.Redelivered = s.Redelivered + o.Redelivered + inBoth.AndCardinality(roaring64.Or(s.marked, o.marked))
 	j.lateMarked = roaring64.And(roaring64.Or(s.lateMarked, o.lateMarked), j.late)
 	if s.Window != nil { // the window is of the process that sent them
-		s.Window.joined(j, o.arrived)
+		s.Window.joined(j, o)
 	}
 	return j
 }

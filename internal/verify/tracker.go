@@ -2,11 +2,9 @@ package verify
 
 import (
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
@@ -44,6 +42,7 @@ type Tracker struct {
 	// consumers could receive, of the goroutine that calls [Turn].
 	windowed bool
 	clock    time.Duration
+	taken    unnamed // what Take has returned
 
 	mu       sync.Mutex
 	checkers []*Checker
@@ -110,9 +109,9 @@ func (t *Tracker) flush() (sum unnamed) {
 	return sum
 }
 
-// Seal ends the tracker and returns the messages that arrived at a subscription. Deliveries that come later are
-// ignored. The caller fills in the rest.
-func (t *Tracker) Seal(where driver.Destination, subscription string) *Received {
+// Seal ends the tracker and returns the messages that arrived. Deliveries that come later are ignored. The caller
+// fills in the rest.
+func (t *Tracker) Seal() *Received {
 	n := t.flush()
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -122,9 +121,7 @@ func (t *Tracker) Seal(where driver.Destination, subscription string) *Received 
 			s.AfterOutage, s.Outaged = 0, nil
 		}
 	}
-	plain := strings.TrimPrefix(hidden(where), where.Kind.String()+"://")
 	return &Received{
-		Destination: hidden(where), Subscription: strings.ReplaceAll(subscription, where.Name, plain),
 		Foreign: n.foreign, Illegible: n.illegible, Last: n.last, Streams: t.own, CutOff: t.cutOff(),
 	}
 }

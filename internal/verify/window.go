@@ -328,17 +328,24 @@ func (t *Tracker) forget() {
 }
 
 // joined returns the window after deliveries to another process, too. It takes the judged ones out of j.
-func (w *Window) joined(j *stream, others *roaring64.Bitmap) {
+func (w *Window) joined(j, o *stream) {
 	with, judged := *w, roaring64.New()
 	for _, set := range with.records() {
 		*set = (*set).Clone()
 	}
 	with.Examples = maps.Clone(w.Examples)
 	j.Window = &with
-	for it := others.Iterator(); it.HasNext(); {
+	for it := o.arrived.Iterator(); it.HasNext(); {
 		if n := it.Next(); with.judged(n) {
 			judged.Add(n)
-			j.afterWindow(n, 0)
+			flags := uint8(0)
+			if o.late.Contains(n) {
+				flags = behind
+			}
+			if o.marked.Contains(n) {
+				flags |= redelivered
+			}
+			j.afterWindow(n, flags)
 		}
 	}
 	j.remove(judged)

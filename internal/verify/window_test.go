@@ -48,7 +48,8 @@ func (h *half) side() *Side {
 	for _, l := range h.ledgers {
 		side.Sent = append(side.Sent, l.Seal(nil))
 	}
-	r := h.tracker.Seal(driver.Destination{Name: "Q"}, "")
+	r := h.tracker.Seal()
+	r.SetName(driver.Destination{Name: "Q"}, "")
 	r.Drained, r.Ended = true, 1
 	side.Received = []*Received{r}
 	return side

@@ -56,6 +56,8 @@ type Writer struct {
 	sum     hash.Hash // SHA-256 of the lines of rows
 	log     HDRLog
 	started bool
+	numbers []time.Time // of the files of Numbers that are there; removed counts earlier ones
+	removed int
 	err     error // why writing rows has stopped
 }
 
@@ -104,6 +106,34 @@ func Vacant(dir string) error {
 		}
 	}
 	return nil
+}
+
+// NumbersDir is the folder of numbered files about the messages of a run that another process judges.
+const NumbersDir = "numbers"
+
+// NumbersFile returns the name of such a file, from 1.
+func NumbersFile(number int) string { return fmt.Sprintf("%09d.pv", number) }
+
+// Numbers writes the next of them whole, and removes earlier ones of that age.
+func (w *Writer) Numbers(data []byte, age time.Duration) error {
+	dir := filepath.Join(w.dir, NumbersDir)
+	if err := os.MkdirAll(dir, 0o777); err != nil { //nolint:gosec // as far as the process' mask lets it
+		return err
+	}
+	now := time.Now()
+	w.numbers = append(w.numbers, now)
+	number := w.removed + len(w.numbers)
+	path := filepath.Join(dir, NumbersFile(number))
+	part := filepath.Join(dir, "."+NumbersFile(number))
+	if err := os.WriteFile(part, data, 0o600); err != nil {
+		return err
+	}
+	for len(w.numbers) > 0 && now.Sub(w.numbers[0]) > age {
+		w.removed++
+		w.numbers = w.numbers[1:]
+		_ = os.Remove(filepath.Join(dir, NumbersFile(w.removed)))
+	}
+	return os.Rename(part, path)
 }
 
 // runPrefix begins the names of the folders of runs in one folder, with their numbers from 1.
