@@ -451,7 +451,7 @@ func (v *validator) lacking(t *threshold.Threshold, lacks result.Role) {
 		needs result.Role
 		hint  string
 	}{
-		{threshold.Verification, "add --verify, or judge it with perfmq merge --follow if there is a --verify-window"},
+		{threshold.Verification, map[bool]string{false: "add --verify", true: "leave it to perfmq merge --follow"}[v.window]},
 		{threshold.Window, "add --verify-window"},
 		{threshold.Rate, "add --rate"},
 		{threshold.Transactions, "add --commit-interval or --tx"},

@@ -51,9 +51,11 @@ func promtool(t *testing.T, stdin io.Reader, args ...string) {
 // TestAlerts: each alert has a test that it fires, and not too early.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
-	promtool(t, nil, "test", "rules", deploy+"alerts_test.yml")
+	promtool(t, nil, "test", "rules", deploy+"alerts_test.yml", deploy+"canary-alerts_test.yml")
 	rules := musttest.Get(os.ReadFile(deploy + "alerts.yml"))(t)
 	tests := musttest.Get(os.ReadFile(deploy + "alerts_test.yml"))(t)
+	rules = append(rules, musttest.Get(os.ReadFile(deploy+"canary-alerts.yml"))(t)...)
+	tests = append(tests, musttest.Get(os.ReadFile(deploy+"canary-alerts_test.yml"))(t)...)
 	n := 0
 	for line := range strings.Lines(string(rules)) {
 		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "- alert: "); ok {
