@@ -171,7 +171,9 @@ func newRun(c *Config) *run {
 		r.id = newRunNumber()
 	}
 	r.clock.SetAhead(p.ClockShift)
-	if p.BrokerCount && p.Shard.IsZero() { // the sends of other shards are not known
+	if p.BrokerCount && p.Shard.IsZero() && !slices.ContainsFunc(p.Groups(), func(g *plan.Group) bool {
+		return g.Role == plan.Connections && len(g.Destinations) > 0 // their messages are not counted by destination
+	}) { // nor are the sends of other shards known
 		r.counting = &counting{watch: brokerside.NewCounts()}
 	}
 	r.ramp.opened = make(chan func())

@@ -98,6 +98,7 @@ func TestConnectionsOfDestinations(t *testing.T) {
 			require.EqualValues(t, 20, n[result.Opened])
 			require.EqualValues(t, want.sent, s.Latencies[result.Ack].Count)
 			require.EqualValues(t, 5000, s.Latencies[result.Attach].Max)
+			require.EqualValues(t, 20, s.Latencies[result.Connect].Count, "the connection of before the load is closed")
 		})
 	}
 }

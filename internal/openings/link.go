@@ -54,9 +54,6 @@ func (k *link) connect(ctx context.Context, number uint64) (err error) {
 	if producer != nil {
 		producer.Connection = conn
 		k.body = producer.Variants[0].Body
-		if l.Messages > 0 {
-			k.answers, k.sent = make(chan driver.Outcome, 1), make(chan struct{})
-		}
 		k.producer, err = l.Driver.Producer(ctx, *producer, driver.DoneFunc(k.done))
 		if err != nil && k.consumer != nil {
 			_ = k.consumer.Close(ctx) // the error of the producer says more
@@ -80,6 +77,9 @@ func (k *link) prepare() {
 	if k.consumer != nil {
 		k.run, k.stop = context.WithCancel(k.load.receiving)
 		k.ended = make(chan struct{})
+	}
+	if k.producer != nil && k.load.Messages > 0 {
+		k.answers, k.sent = make(chan driver.Outcome, 1), make(chan struct{})
 	}
 }
 
