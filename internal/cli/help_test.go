@@ -106,7 +106,7 @@ func TestCompletion(t *testing.T) {
 		{[]string{""}, "alpha\tLoad over Alpha 1.0\nbeta\tLoad over Beta\nbroker\tServe the embedded broker to other clients until Ctrl-C\ncompare\tCompare results, with a test for chance\ncompletion\tGenerate the autocompletion script for the specified shell\n" +
 			"help\tHelp about any command\nmerge\tJoin the results of several load hosts into one\nreport\tMake a page with charts, or tables, of results\nrun\tRun a scenario file: several brokers, groups and steps\nscenario\tList and show scenarios, their schema, and metrics\n" +
 			"verify\tFind lost, duplicated and damaged messages across processes\nversion\tPrint the version\n:4\n"},
-		{[]string{"alpha", ""}, "client\tSend messages and receive them again\nconnections\tOpen connections\nconsumer\tReceive messages\nproducer\tSend messages\n:4\n"},
+		{[]string{"alpha", ""}, "client\tSend messages and receive them again\nconnections\tOpen connections\nconsumer\tReceive messages\nproducer\tSend messages\nrequester\tSend requests\nresponder\tAnswer requests\nservice\tSend requests and answer them\n:4\n"},
 		{[]string{"alpha", "client", ""}, "queue://\ntopic://\n:6\n"},
 		{[]string{"alpha", "client", "queue://A", "t"}, "topic://\n:6\n"},
 		{[]string{"alpha", "client", "-o", ""}, "settle=\twhen to settle\nsize=\tsize of something, in bytes\nfast=\tbe fast\n:6\n"},

@@ -31,7 +31,7 @@ func TestMistakes(t *testing.T) {
 		{"alpha client --xyzxyz 5", "error: unknown flag: --xyzxyz\nhint: perfmq alpha client --help lists all flags\n"},
 		{"alpha client -r", "error: unknown flag -r\nhint: perfmq alpha client --help lists all flags\n"},
 		{"alpha client --settle late", "error: unknown flag: --settle\nhint: write -o settle=...\n"},
-		{"alpha consumer --rate 5", "error: unknown flag: --rate\nhint: it is a flag of perfmq alpha client, perfmq alpha connections and perfmq alpha producer\n"},
+		{"alpha consumer --rate 5", "error: unknown flag: --rate\nhint: it is a flag of perfmq alpha client, perfmq alpha connections, perfmq alpha producer, perfmq alpha requester and perfmq alpha service\n"},
 		{"alpha client --find-max sent.avg>5 --message-count 9 --hdr x", "error: --message-count is for one run, and there are several\nhint: leave it out\n" +
 			"error: --hdr is for one run, and there are several\nhint: leave it out\n"},
 		{"alpha client --find-max ack.p98<5ms", "error: --find-max=ack.p98<5ms: there is no metric \"ack.p98\": did you mean ack.p90? perfmq scenario metrics lists all\n"},

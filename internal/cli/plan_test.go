@@ -110,6 +110,10 @@ amqp client --tx --tx-size 10 --commit-interval 10
 amqp consumer --tx
 amqp client --consumer-work exp:2ms --consumer-rate 100 --consumer-fail 1% --consumer-fail-as reject
 stomp client --consumer-work exp:3ms --consumer-fail 0.25%
+amqp requester --rate 200 --max-pending 100 --reply-timeout 1s --threshold 'timed_out == 0' --threshold 'round-trip.p99 < 50ms' queue://S
+mem requester --reply-to queue://R queue://S
+amqp responder --work exp:2ms --reply-size 64 --consumers 4 --threshold 'service.p99 < 9ms' queue://S
+amqp service --rate 200 --work 2ms --threshold 'answered >= 1' --reply-to queue://R --reply-size 0 queue://S
 amqp client --shared-connections --threads 4 --producers 9 --consumer-connections 2 --consumers 5
 amqp client --reconnect --reconnect-timeout 5s --wait-for-broker 10s
 amqp client --reconnect --reconnect-spread 5s --seed 7

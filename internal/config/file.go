@@ -391,9 +391,11 @@ func (d *decoder) readGroup(p pair) *part {
 	if pairs := d.fields(p.value, what, groupForm); p.value.get("role").absent && len(pairs) > 0 {
 		d.lacks(p.key.pos, "role: producer", what, "role")
 	}
-	roles := []string{string(plan.Producer), string(plan.Consumer), string(plan.Connections)}
-	if d.single { // both sides of a group would have its name
-		roles = append(roles, string(plan.Client))
+	var roles []string
+	for _, role := range Roles() {
+		if d.single || role.Side() != plan.Client { // both sides of a group would have its name
+			roles = append(roles, string(role))
+		}
 	}
 	g.role = plan.Role(d.word(p.value, "role", roles...))
 	g.broker = d.brokerOf(p, "broker")
@@ -410,7 +412,7 @@ func (d *decoder) readGroup(p pair) *part {
 // readSettings reads the settings and messages of a group, or of its use in a step: an override.
 func (d *decoder) readSettings(g *part, n *node, role plan.Role, as string) {
 	shape := properties(d.schema, "$defs", as)
-	if role == plan.Consumer || role == plan.Connections {
+	if role.Side() == plan.Consumer || role == plan.Connections {
 		shape = maps.Clone(shape)
 		delete(shape, keyMessages)
 	} else {
@@ -422,7 +424,7 @@ func (d *decoder) readSettings(g *part, n *node, role plan.Role, as string) {
 
 // placesOfRole returns which settings a group has.
 func placesOfRole(role plan.Role) (Scope, string) {
-	switch role {
+	switch role.Side() {
 	case plan.Producer:
 		return InProducerGroup, "a producer group"
 	case plan.Consumer:

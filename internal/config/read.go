@@ -172,6 +172,9 @@ func checkText(name, text string) error {
 	case "faults":
 		_, err := broker.ParseFaults(text)
 		return err
+	case "destination":
+		_, err := driver.ParseDestination(text)
+		return err
 	case "pair":
 		if key, _, ok := strings.Cut(text, "="); !ok || key == "" {
 			return errors.New("must be KEY=VALUE")

@@ -51,7 +51,7 @@ func (m *Maker) FromFlags(v *Values, role plan.Role, f *driver.Factory, destinat
 	p := v.Plan
 	own := r.makeBroker("--url", *f, v.Broker)
 	brokers := []usedBroker{own}
-	if role == plan.Client {
+	if role.Side() == plan.Client {
 		brokers = append(brokers, r.makeConsumerBroker(own, f))
 	}
 	r.setOptions(brokers)

@@ -344,7 +344,7 @@ func (b *builder) step(of *part) {
 func (b *builder) group(u *part) *plan.Group {
 	of := named(b.file.groups, u.name)
 	brokers := []usedBroker{b.brokers[of.broker]}
-	if of.role == plan.Client {
+	if of.role.Side() == plan.Client {
 		brokers = append(brokers, b.brokers[cmp.Or(of.consumerBroker, of.broker)])
 	}
 	places, _ := placesOfRole(of.role)

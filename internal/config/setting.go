@@ -61,7 +61,9 @@ func Sections() []string {
 
 // Roles returns all roles.
 func Roles() []plan.Role {
-	return []plan.Role{plan.Client, plan.Producer, plan.Consumer, plan.Connections}
+	return []plan.Role{
+		plan.Client, plan.Producer, plan.Consumer, plan.Service, plan.Requester, plan.Responder, plan.Connections,
+	}
 }
 
 // table is the whole table, made of the tags at its first use.
@@ -127,15 +129,12 @@ func newSetting(row plan.Row, section string, index int) Setting {
 	return s
 }
 
-// rolesOf returns the commands that have a setting of groups, nil for all: a client has those of producers and of
-// consumers.
+// rolesOf returns the commands that have a setting of groups, nil for all.
 func rolesOf(row *plan.Row) []plan.Role {
 	if row.OfRole("all") {
 		return nil
 	}
-	return slices.DeleteFunc(Roles(), func(role plan.Role) bool {
-		return !row.OfRole(role) && (role != plan.Client || !row.OfRole(plan.Producer) && !row.OfRole(plan.Consumer))
-	})
+	return slices.DeleteFunc(Roles(), func(role plan.Role) bool { return !row.OfRole(role) })
 }
 
 // placesOf returns where a setting may stand.
@@ -144,7 +143,7 @@ func placesOf(row *plan.Row) Scope {
 	case row.In == "group":
 		var places Scope
 		for _, role := range Roles() {
-			if of, _ := placesOfRole(role); role != plan.Client && row.OfRole(role) {
+			if of, _ := placesOfRole(role); role.Side() != plan.Client && row.OfRole(role) {
 				places |= of
 			}
 		}

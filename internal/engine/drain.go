@@ -26,6 +26,7 @@ func (r *run) drain(ctx context.Context) (flowing bool) {
 	}
 	deadline := started.Add(patience)
 	r.waitFor(ctx, deadline, func() bool { return inFlight(r.producers) == 0 })
+	r.awaitReplies(ctx)
 	if len(r.step.consumers) == 0 {
 		return false
 	}

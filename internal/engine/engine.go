@@ -133,11 +133,14 @@ type run struct {
 	collector *stats.Collector
 	sampler   *sampler
 	verify    *verification // nil if nothing is verified
-	counting  *counting     // nil if the brokers are not asked for their counts
-	failures  chan ending   // by workers; buffered for all of them
-	commands  []result.Command
-	outages   *stats.Outages // nil if no workers are reconnected
-	probed    sync.Map
+	// requesters are the producers of requests by number. repliesCut: some requests were not waited for at the end.
+	requesters map[int64]*producer
+	repliesCut bool
+	counting   *counting   // nil if the brokers are not asked for their counts
+	failures   chan ending // by workers; buffered for all of them
+	commands   []result.Command
+	outages    *stats.Outages // nil if no workers are reconnected
+	probed     sync.Map
 
 	mu        sync.Mutex // guards subs, which the sampler reads, and explained
 	explained []uint64   // copies that the verification explained by outages when each of the first of these began
@@ -262,6 +265,8 @@ func (r *run) describe() stats.Run {
 		sends, receives := sendsMessages(g.plan)
 		info.Opening = info.Opening || g.openings != nil
 		info.Producing, info.Consuming = info.Producing || sends, info.Consuming || receives
+		info.Requests = info.Requests || g.plan.Role.Requests()
+		info.Responds = info.Responds || g.plan.Role.Responds()
 		info.Transacted = info.Transacted || g.plan.CommitInterval > 0 || g.plan.TransactionSize > 0
 		for _, name := range slices.Compact([]string{"", g.plan.Name}) {
 			i := slices.IndexFunc(groups, func(o stats.RunGroup) bool { return o.Name == name })

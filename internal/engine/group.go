@@ -43,6 +43,8 @@ type producer struct {
 	ledger    *verify.Ledger // nil if nothing is verified
 	filler    *template.Filler
 	trace     *load.Trace     // nil if no messages are traced
+	requests  *load.Requests  // nil unless it is a requester
+	replies   *verify.Checker // of the replies that it receives; nil if nothing is verified
 	load      *load.Producer  // since the group was opened
 	driver    driver.Producer // nil unless open
 	ended     chan struct{}   // closed when load.Run has returned; nil until started
@@ -60,6 +62,9 @@ type consumer struct {
 	rec     *stats.ConsumerRecorder
 	checker *verify.Checker // nil if nothing is verified
 	trace   *load.Trace     // as of a producer
+	reply   []byte          // the body of replies; nil unless it is a responder
+	answers *verify.Ledger  // of the replies; nil if nothing is verified
+	number  int             // among the consumers of the run, those of other shards included
 	load    *load.Consumer  // of the present connection; nil until started
 	driver  driver.Consumer // nil unless open
 	ended   chan struct{}   // closed when Run has returned; nil until started
@@ -138,9 +143,12 @@ func (r *run) addConsumer(g *plan.Group, index int, spec driver.ConsumerSpec) *c
 	}
 	spec.Name = r.freeName(spec.Name)
 	if r.plan.Shard.Has(len(r.known.producers) + len(r.known.consumers)) {
-		c = &consumer{index: index, spec: spec, broker: g.ConsumerBroker, group: g.Name}
+		c = &consumer{
+			index: index, spec: spec, broker: g.ConsumerBroker, group: g.Name, number: len(r.known.consumers),
+		}
 		c.rec = stats.NewConsumerRecorder()
 		c.trace = r.newTrace(spec.Name, g.ConsumerBroker, &c.stays)
+		r.prepareResponder(c, g)
 		if r.transacts() {
 			c.rec.SetTransacted()
 		}
@@ -185,6 +193,7 @@ func newProducer(r *run, id int, g *plan.Group, spec driver.ProducerSpec) *produ
 		}
 		r.verify.ledgers[p.place()] = append(r.verify.ledgers[p.place()], p.ledger)
 	}
+	r.prepareRequester(p)
 	p.load = r.newLoad(g, p)
 	return p
 }
@@ -216,7 +225,8 @@ func (r *run) newLoad(g *plan.Group, p *producer) *load.Producer {
 	return load.NewProducer(load.ProducerConfig{
 		Resent:    resent,
 		Templates: g.Templates(), Filler: p.filler, Sizes: sizes,
-		ID: p.id, Phases: r.phases, Boundary: r.boundary, MaxPending: p.spec.MaxPending, Ledger: p.ledger,
+		ID: p.id, Requests: p.requests, Phases: r.phases, Boundary: r.boundary,
+		MaxPending: p.spec.MaxPending, Ledger: p.ledger,
 		Trace:   p.trace,
 		Precise: !r.plan.FakeClock,
 	}, r.clock, p.rec)
@@ -272,6 +282,9 @@ func (r *run) updateSpecs(u *use) {
 		spec := producers[p.index]
 		spec.Name, spec.Origin, spec.Commits = p.spec.Name, p.spec.Origin, r.producerCommits(p, &spec)
 		p.spec, p.broker = spec, r.endpoints[u.plan.ProducerBroker]
+		if p.requests != nil {
+			p.requests.SetTimeout(spec.ReplyTimeout)
+		}
 		if p.ledger != nil {
 			p.ledger.SetBodies(sums...)
 		}

@@ -150,6 +150,9 @@ func (r *run) openConsumer(ctx context.Context, g *plan.Group, c *consumer, due 
 	connect := func(ctx context.Context, spec driver.ConsumerSpec, order []int) (driver.Consumer, error) {
 		spec.Connection.Order = order
 		return openInTime(ctx, e, func(ctx context.Context) (driver.Consumer, error) {
+			if spec.Correlated {
+				return r.openResponder(ctx, e, c, spec)
+			}
 			return r.driver(e).Consumer(ctx, spec)
 		})
 	}
@@ -205,6 +208,9 @@ func (r *run) openProducer(ctx context.Context, g *plan.Group, p *producer, due 
 		}
 		spec.Connection.Order = order
 		p, err := openInTime(ctx, e, func(ctx context.Context) (driver.Producer, error) {
+			if spec.Requests {
+				return r.openRequester(ctx, g, e, p, spec, done)
+			}
 			return r.driver(e).Producer(ctx, spec, done)
 		})
 		if err == nil {

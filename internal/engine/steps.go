@@ -146,6 +146,7 @@ func (r *run) settleStep(ctx context.Context) {
 	}
 	started := time.Now()
 	r.waitFor(ctx, started.Add(r.plan.DrainTimeout), func() bool { return inFlight(r.producers) == 0 })
+	r.awaitReplies(ctx)
 	r.drained = time.Since(started)
 }
 

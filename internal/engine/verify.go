@@ -26,7 +26,8 @@ import (
 // verification is the additional state of a run with plan.Verify.
 type verification struct {
 	ledgers map[place][]*verify.Ledger
-	before  os.FileInfo // the file at plan.VerifyFile when the run began; nil if there was none
+	replies map[place]*verify.Tracker // received by requesters
+	before  os.FileInfo               // the file at plan.VerifyFile when the run began; nil if there was none
 
 	looked time.Duration // when judgeWindow was called last
 	lost   string        // the messages that it found lost, as text
@@ -59,7 +60,9 @@ func (v *arrivals) inVain(now int64, patience time.Duration) (quietly, proven bo
 // newVerification returns the verification of a run; path is the file for its side.
 func newVerification(path string) *verification {
 	before, _ := os.Stat(path)
-	v := &verification{ledgers: map[place][]*verify.Ledger{}, before: before}
+	v := &verification{
+		ledgers: map[place][]*verify.Ledger{}, replies: map[place]*verify.Tracker{}, before: before,
+	}
 	v.renewProbes()
 	return v
 }
@@ -270,6 +273,7 @@ func (r *run) side() *verify.Side {
 		part.Sent = s.sent
 		side.Received = append(side.Received, part)
 	}
+	r.addReplies(side)
 	return side
 }
 
@@ -353,7 +357,7 @@ func (r *run) judgeVerification(s *stats.Summary) {
 	}
 	parked := r.parked()
 	side := r.side()
-	v := verify.Judge(side)
+	v := verify.Judge(r.judged(side))
 	v.Window = r.plan.VerifyWindow.Microseconds()
 	s.Verified, s.Verification = v, v.Verified()
 	r.verifyOutages(s, v)

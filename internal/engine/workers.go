@@ -141,6 +141,9 @@ func (s *step) startExpiry() (end func()) {
 	var looking sync.WaitGroup
 	for _, u := range s.uses {
 		limit := u.sendTimeout()
+		if u.plan.Role.Requests() && len(u.producers) > 0 {
+			looking.Go(func() { u.expireReplies(quit) })
+		}
 		if limit == 0 || len(u.producers) == 0 {
 			continue
 		}

@@ -100,6 +100,8 @@ func featureColumns() []feature {
 		{drivertest.Release, "Release", "a consumer gives messages back"},
 		{drivertest.Delay, "Delayed", "delayed deliveries, `--delivery-delay`"},
 		{drivertest.Text, "Text", "messages of text, `--message-type text`"},
+		{drivertest.RequestReply, "Requests", "requests and replies, `--reply-to`"},
+		{drivertest.DynamicReply, "Dynamic", "dynamic queues for replies"},
 	}
 }
 

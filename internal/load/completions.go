@@ -40,7 +40,9 @@ func (p *Producer) ended(slot driver.Slot, place *place, o driver.Outcome, now t
 		p.recordEnd(place, o, now)
 		p.rec.Done(p.endOf(place, outage), o, now)
 	}
-	p.release(slot)
+	if p.cfg.Requests == nil || p.cfg.Requests.ended(slot.Index(), &o) {
+		p.release(slot)
+	}
 }
 
 // DoneAll implements [driver.Completions]. It reads the clock once, and takes one lock for many messages.
@@ -65,7 +67,7 @@ const doneChunk = 64
 func (p *Producer) doneChunk(list []driver.Slot, o driver.Outcome, now time.Duration) {
 	var ends [doneChunk]stats.End
 	var ended [doneChunk]driver.Slot
-	n := 0
+	n, free := 0, 0
 	for _, slot := range list {
 		place := p.slots.endMessage(slot)
 		if place == nil {
@@ -74,11 +76,14 @@ func (p *Producer) doneChunk(list []driver.Slot, o driver.Outcome, now time.Dura
 		}
 		p.recordEnd(place, o, now)
 		ends[n] = p.endOf(place, 0)
-		ended[n] = slot
 		n++
+		if p.cfg.Requests == nil || p.cfg.Requests.ended(slot.Index(), &o) {
+			ended[free] = slot
+			free++
+		}
 	}
 	p.rec.DoneAll(ends[:n], o, now)
-	p.release(ended[:n]...)
+	p.release(ended[:free]...)
 }
 
 // stray counts an answer to no message in flight. Unknown is not an answer.

@@ -46,6 +46,8 @@ type ProducerConfig struct {
 	Filler    *template.Filler // of Templates, in all steps
 	Sizes     []uint32         // bytes of the bodies of the variants; nil if sizes are not needed
 	Trace     *Trace           // nil if no messages are traced
+	// Requests has the messages as requests; nil if they are none.
+	Requests *Requests
 	// Resent is called after the resend of a message that an outage had left in doubt; may be nil.
 	Resent func(outage int)
 }
@@ -168,7 +170,7 @@ func (p *Producer) flush(ctx context.Context) error {
 func (p *Producer) closedLoop(ctx context.Context) error {
 	r := &p.relay
 	r.ctx, r.msg, r.n, r.kind = ctx, driver.Message{}, uint64(p.load.Index), false
-	relays := p.trySender != nil && p.cfg.MaxPending == 1 && !p.load.Resend
+	relays := p.trySender != nil && p.cfg.MaxPending == 1 && !p.load.Resend && p.cfg.Requests == nil
 	total := uint64(p.load.Total)
 	for last := p.clock.Now(); p.hasNext(); { // last is when the previous message was about to be handed over
 		index, ok := p.slots.takePlace()
@@ -412,6 +414,9 @@ func (p *Producer) prepare(msg *driver.Message, index uint32, intended, actual t
 	case p.cfg.Trace != nil:
 		msg.ID = p.cfg.Trace.identify(place.number, msg)
 	}
+	if p.cfg.Requests != nil {
+		p.cfg.Requests.begin(msg, index, phase, intended, actual)
+	}
 	p.last = actual
 	p.rec.Begun(phase)
 	return phase
@@ -459,6 +464,9 @@ func (p *Producer) takeBack(slot driver.Slot) bool {
 		p.rec.Stray()
 		return false
 	}
+	if p.cfg.Requests != nil {
+		p.cfg.Requests.takeBack(slot.Index())
+	}
 	p.slots.giveBack([]driver.Slot{slot})
 	return true
 }
@@ -468,6 +476,9 @@ func (p *Producer) takeBack(slot driver.Slot) bool {
 func (p *Producer) Restamp(msg *driver.Message) {
 	index, now := msg.Slot.Index(), p.clock.Now()
 	p.slots.places[index].actual, p.last = now, now
+	if p.cfg.Requests != nil {
+		p.cfg.Requests.restamp(index, now)
+	}
 	if p.kept != nil && p.kept[index].again {
 		return
 	}

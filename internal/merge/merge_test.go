@@ -251,7 +251,7 @@ func thresholds(t *testing.T) []threshold.Threshold {
 	var texts []string
 	for _, m := range threshold.Metrics() {
 		kind, _, _ := strings.Cut(m.Name, ".")
-		if m.Needs&(threshold.Transactions|threshold.Openings|threshold.Window) == 0 && !slices.Contains([]string{"lateness", "b2c", "s2c", "tls", "broker"}, kind) {
+		if m.Needs&(threshold.Transactions|threshold.Openings|threshold.Window|threshold.Requests|threshold.Replies) == 0 && !slices.Contains([]string{"lateness", "b2c", "s2c", "tls", "broker"}, kind) {
 			texts = append(texts, m.Name+" >= "+[...]string{"0", "50% of target", "0s", "0%", "0"}[m.Unit])
 		}
 	}

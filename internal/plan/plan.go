@@ -24,13 +24,43 @@ const (
 	Client   Role = "client"   // produces and consumes
 	Producer Role = "producer" // only produces
 	Consumer Role = "consumer" // only consumes
+
+	Requester Role = "requester" // a producer of requests, which receives their replies
+	Responder Role = "responder" // a consumer that answers
+	Service   Role = "service"   // both
 )
 
-// Produces reports whether the role sends.
-func (r Role) Produces() bool { return r == Client || r == Producer }
+// Side returns the role without requests and replies: Client, Producer or Consumer.
+func (r Role) Side() Role {
+	switch r {
+	case Requester:
+		return Producer
+	case Responder:
+		return Consumer
+	case Service:
+		return Client
+	default:
+		return r
+	}
+}
 
-// Consumes reports whether the role receives.
-func (r Role) Consumes() bool { return r == Client || r == Consumer }
+// Produces reports whether the role sends; replies do not count.
+func (r Role) Produces() bool { return r.Side() == Client || r.Side() == Producer }
+
+// Consumes reports whether the role receives; replies do not count.
+func (r Role) Consumes() bool { return r.Side() == Client || r.Side() == Consumer }
+
+// has reports whether another role is a part of the role, or the role itself.
+func (r Role) has(part Role) bool {
+	return r == part || part == Producer && r.Produces() || part == Consumer && r.Consumes() ||
+		part == Requester && r.Requests() || part == Responder && r.Responds()
+}
+
+// Requests reports whether the role sends requests.
+func (r Role) Requests() bool { return r == Requester || r == Service }
+
+// Responds reports whether the role answers what it receives.
+func (r Role) Responds() bool { return r == Responder || r == Service }
 
 // UnlimitedPending is the number of messages in flight that a producer may reach when the user asked for no limit.
 const UnlimitedPending = 1 << 20
@@ -244,6 +274,8 @@ type Group struct {
 	Opening
 
 	driver.ProducerSpec
+	// ReplyTo is the destination of the replies to all requests; empty for a dynamic queue of each requester.
+	ReplyTo string `set:"reply-to" roles:"requester" arg:"DESTINATION" check:"destination" none:"a dynamic queue of each" help:"queue of the replies to all requesters, told apart by correlation ID"`
 	// KeySkew has the weights of the group keys; the zero value is equal ones.
 	KeySkew load.Zipf `set:"group-skew" needs:"group-keys" roles:"producer" arg:"zipf:S" help:"weight of key k: 1/k^S"`
 	// Mix are the kinds of messages of producers, one at least.
@@ -254,8 +286,10 @@ type Group struct {
 	Shared int `set:"shared" roles:"consumer" section:"Consumer" default:"0" help:"shared subscriptions per topic, each with --consumers"`
 	// ConsumerWork is the simulated work on each message before its settlement, and ConsumerRate the most that all
 	// consumers together receive per second; the zero values are none.
-	ConsumerWork load.Work `set:"consumer-work" roles:"consumer" arg:"TIME" help:"work of a consumer per message: 2ms, or exp:2ms (exponential)"`
+	ConsumerWork load.Work `set:"consumer-work,alias=work" roles:"consumer" arg:"TIME" help:"work of a consumer per message: 2ms, or exp:2ms (exponential)"`
 	ConsumerRate load.Rate `set:"consumer-rate" roles:"consumer" arg:"N" none:"as fast as possible" help:"limit of messages per second for all consumers"`
+	// ReplySize is the size of the bodies of replies.
+	ReplySize int `set:"reply-size" roles:"responder" arg:"SIZE" unit:"bytes" range:"0.." default:"1024" help:"size of the body of each reply"`
 	// ConsumerFail is the share of the deliveries that consumers do not accept, on purpose, but treat as Failing says:
 	// reject or release.
 	ConsumerFail load.Share `set:"consumer-fail" roles:"consumer" arg:"PERCENT" none:"0%" help:"share of deliveries that consumers refuse, such as 0.25%"`

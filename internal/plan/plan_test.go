@@ -28,7 +28,7 @@ func able() driver.Factory {
 
 func everything() driver.KindCapabilities {
 	return driver.KindCapabilities{
-		Exists: true, DurableSubscription: true, SharedSubscription: true, Persistent: true, TTL: true, Priority: true, Group: true,
+		RequestReply: true, DynamicReply: true, Exists: true, DurableSubscription: true, SharedSubscription: true, Persistent: true, TTL: true, Priority: true, Group: true,
 		Properties: true, Selector: true, Transactions: true, TransactedReceive: true, Credit: true,
 	}
 }
@@ -165,6 +165,12 @@ func TestMistakes(t *testing.T) {
 			"keys and a group", func(p *flat) { p.Keys, p.Mix[0].Group = 5, "g" },
 			"--group-keys does not work with --group", "leave one",
 		},
+		{"reply-to of a client", func(p *flat) { p.ReplyTo = "queue://R" }, "--reply-to needs the role requester or service", "the role requester"},
+		{"reply time-out of a client", func(p *flat) { p.ReplyTimeout = 1 }, "--reply-timeout needs the role requester or service", "the role requester"},
+		{"reply size of a client", func(p *flat) { p.ReplySize = 1 }, "--reply-size needs the role responder or service", "the role responder"},
+		{"requests in transactions", func(p *flat) { p.Role, p.CommitInterval = Service, 10 }, "--commit-interval does not work with requests", "leave one"},
+		{"replies in transactions", func(p *flat) { p.Role, p.TransactionSize = Service, 10 }, "--tx does not work with replies", "leave one"},
+		{"requests sent again", func(p *flat) { p.Role, p.Resend, p.Reconnect = Service, true, true }, "--in-doubt resend does not work with requests", "leave one"},
 		{"skew of no keys", func(p *flat) { p.KeySkew = 1 }, "--group-skew needs --group-keys", "--group-keys"},
 		{"skew of one", func(p *flat) { p.Skew, p.Count = 1, 5 }, "--destination-skew needs --num-destinations above 1", "--num-destinations"},
 		{"keep what", func(p *flat) { p.KeepSubscription = true }, "--keep-subscription needs --durable", "--durable"},
@@ -216,6 +222,8 @@ func TestCapabilities(t *testing.T) {
 			func(c *driver.Capabilities) { c.Topic.SharedSubscription = false },
 			func(p *flat) { p.Destinations, p.Shared = topic, 1 }, "--shared: Able 2.0 does not support that",
 		},
+		{func(c *driver.Capabilities) { c.Queue.RequestReply = false }, func(p *flat) { p.Role, p.ReplyTo = Requester, "queue://R" }, "the role requester: Able 2.0 does not support that"},
+		{func(c *driver.Capabilities) { c.Queue.DynamicReply = false }, func(p *flat) { p.Role = Requester }, "dynamic reply addresses (give --reply-to): Able 2.0 does not support that"},
 		{func(c *driver.Capabilities) { c.Queue.Persistent = false }, func(p *flat) { p.Persistent = true }, "--persistent: Able 2.0 does not support that"},
 		{func(c *driver.Capabilities) { c.Queue.TTL = false }, func(p *flat) { p.TTL = 1 }, "--ttl: Able 2.0 does not support that"},
 		{func(c *driver.Capabilities) { c.Queue.Priority = false }, func(p *flat) { p.Mix[0].Priority = 0 }, "--priority: Able 2.0 does not support that"},

@@ -43,16 +43,16 @@ func rowsOf(v reflect.Value, around string, list []Row) []Row {
 // Is reports whether the tag has an option.
 func (r *Row) Is(option string) bool { return slices.Contains(r.Options, option) }
 
-// OfRole reports whether groups of a role, other than client, have the setting. The tag `roles` names the roles that
-// have it; without one, producers and consumers have it.
+// OfRole reports whether groups of a role have the setting. The tag `roles` names the roles that have it; without one,
+// producers and consumers have it. A role has the settings of its parts.
 func (r *Row) OfRole(role Role) bool {
 	switch roles := r.Tag.Get("roles"); roles {
 	case "all":
 		return true
 	case "":
-		return role == Producer || role == Consumer
+		return role.Produces() || role.Consumes()
 	default:
-		return slices.Contains(strings.Split(roles, ","), string(role))
+		return slices.ContainsFunc(strings.Split(roles, ","), func(of string) bool { return role.has(Role(of)) })
 	}
 }
 

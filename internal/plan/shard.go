@@ -184,7 +184,7 @@ func (g *Group) ProducerSpecs(process string) []driver.ProducerSpec {
 // producerSpec returns what the producers have in common.
 func (g *Group) producerSpec() driver.ProducerSpec {
 	spec := g.ProducerSpec
-	spec.MaxPending = g.Pending()
+	spec.MaxPending, spec.Requests = g.Pending(), g.Role.Requests()
 	for _, v := range g.Mix {
 		if g.Keys > 0 {
 			v.Group = load.KeyName(0, g.Keys)
@@ -216,6 +216,7 @@ func (g *Group) consumerSpec(kind driver.Kind) driver.ConsumerSpec {
 	if g.ConsumerFail.IsZero() {
 		spec.Failing = driver.Accept
 	}
+	spec.Correlated = g.Role.Responds()
 	spec.Durable = spec.Durable && kind == driver.Topic
 	spec.Shared = g.Shared > 0 && kind == driver.Topic
 	return spec

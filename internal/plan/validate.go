@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -67,6 +68,41 @@ func (v *validator) check(g *Group) {
 	if g.Role.Consumes() {
 		v.consuming(v.driver(g.ConsumerBroker))
 	}
+	v.replies()
+}
+
+// replies checks the settings of requesters and responders.
+func (v *validator) replies() {
+	g := v.group
+	if g.Role.Side() == g.Role {
+		timeout, size := cmp.Or(g.ReplyTimeout, DefaultReplyTimeout), cmp.Or(g.ReplySize, DefaultReplySize)
+		v.wrong(g.ReplyTo != "", Needs("--reply-to", "the role requester or service"))
+		v.wrong(timeout != DefaultReplyTimeout, Needs("--reply-timeout", "the role requester or service"))
+		v.wrong(size != DefaultReplySize, Needs("--reply-size", "the role responder or service"))
+		return
+	}
+	if g.Role.Requests() && g.ReplyTo == "" {
+		f := v.driver(g.ProducerBroker)
+		v.capable(f, func(_ driver.Kind, c *driver.KindCapabilities) []string { return g.Replies().Missing(c) })
+	}
+	v.wrong(g.Role.Requests() && g.CommitInterval > 0, Excludes("--commit-interval", "requests"))
+	v.wrong(g.Role.Requests() && g.Resend, Excludes("--in-doubt resend", "requests"))
+	v.wrong(g.Role.Responds() && g.TransactionSize > 0, Excludes("--tx", "replies"))
+}
+
+// The defaults of settings of replies.
+const (
+	DefaultReplyTimeout = 30 * time.Second
+	DefaultReplySize    = 1024
+)
+
+// Replies returns what the consumers of replies have in common.
+func (g *Group) Replies() *driver.ConsumerSpec {
+	spec := driver.ConsumerSpec{Correlated: true, Dynamic: g.ReplyTo == ""}
+	if !spec.Dynamic {
+		spec.Destination, _ = driver.ParseDestination(g.ReplyTo)
+	}
+	return &spec
 }
 
 type validator struct {
@@ -385,7 +421,8 @@ func (g *Group) figures() result.Role {
 	}
 	return threshold.Producers.If(sends) | threshold.Consumers.If(receives) | threshold.Rate.If(sends && g.Rated()) |
 		threshold.Transactions.If(sends && g.CommitInterval > 0 || receives && g.TransactionSize > 0) |
-		threshold.Reconnection.If(g.Reconnect)
+		threshold.Reconnection.If(g.Reconnect) | threshold.Requests.If(g.Role.Requests()) |
+		threshold.Replies.If(g.Role.Responds())
 }
 
 // Rated reports whether the messages of the group have intended times.
@@ -459,6 +496,8 @@ func (v *validator) lacking(t *threshold.Threshold, lacks result.Role) {
 		{threshold.Delay, "add --delivery-delay"},
 		{threshold.Stalls, "raise --stall-threshold"},
 		{threshold.Openings, "add a group with the role connections"},
+		{threshold.Requests, "use the role requester or service"},
+		{threshold.Replies, "use the role responder or service"},
 		{threshold.Producers, "add producers"},
 		{threshold.Consumers, "add consumers"},
 	} {

@@ -110,7 +110,7 @@ func (g *Group) tree(names map[*Broker]string) tree {
 	}
 	t.add("destinations", destinations)
 	t.rows(g, func(r *Row) bool {
-		return g.Role.Produces() && r.OfRole(Producer) || g.Role.Consumes() && r.OfRole(Consumer) || r.OfRole(g.Role)
+		return r.OfRole(g.Role)
 	})
 	if g.Role.Consumes() {
 		t.add("max-message-size", g.ConsumerBroker.LargestBody())
@@ -371,13 +371,13 @@ func (g *Group) notes() (notes []string) {
 	if !g.Role.Produces() && g.CommitInterval > 0 {
 		notes = append(notes, "--commit-interval is for producers, --tx-size for consumers")
 	}
-	if g.Role == Client && g.ProducerBroker.Protocol == g.ConsumerBroker.Protocol {
+	if g.Role.Side() == Client && g.ProducerBroker.Protocol == g.ConsumerBroker.Protocol {
 		_, _, from, _ := splitUserinfo(g.ProducerBroker.URL)
 		if _, _, to, _ := splitUserinfo(g.ConsumerBroker.URL); from != to {
 			notes = append(notes, "producers and consumers use different URLs: the brokers must forward messages")
 		}
 	}
-	if g.Hosts == AtRandom && g.Role == Client && g.Spreads(g.ProducerBroker) {
+	if g.Hosts == AtRandom && g.Role.Side() == Client && g.Spreads(g.ProducerBroker) {
 		notes = append(notes, "connections choose hosts at random: the brokers must forward messages")
 	}
 	return notes

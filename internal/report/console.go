@@ -283,6 +283,14 @@ func (c *Console) writeLosses(b *strings.Builder, s *stats.Summary) {
 		unlessZero("socket waits", t[result.SocketWaits], "not part of blocked: the network took no more")
 		unlessZero("total unsent", t[result.Unsent], "part of failed: they could not be sent")
 		unlessZero("total resent", t[result.Resent], "messages in doubt that were sent again; not part of sent")
+		if c.run.Requests {
+			writeTotal(b, "total replies", t[result.Replies], "")
+		}
+		unlessZero("total timed out", t[result.TimedOut], "requests without a reply in time")
+		unlessZero("late replies", t[result.LateReplies], "to requests that had timed out; not part of replies")
+		unlessZero("duplicate replies", t[result.DuplicateReplies], "to requests that had one; not part of replies")
+		unlessZero("foreign replies", t[result.ForeignReplies], "to requests of others")
+		unlessZero("uncorrelated replies", t[result.UncorrelatedReplies], "without the correlation ID of a request")
 	}
 	unlessZero("total commits", t[result.Commits], "transactions that the broker confirmed")
 	unlessZero("commits failed", t[result.CommitsFailed], "transactions that it did not confirm")
@@ -302,6 +310,11 @@ func (c *Console) writeLosses(b *strings.Builder, s *stats.Summary) {
 		unlessZero("total unstamped", t[result.Unstamped], "no time property, not in the transfer time")
 		unlessZero("total delayed", t[result.Delayed], "held back as asked for; their transfer time includes that")
 		unlessZero("total early", t[result.Early], "before their delay was over; not in the lateness")
+		if c.run.Responds {
+			writeTotal(b, "total answered", t[result.Answered], "")
+		}
+		unlessZero("total unanswered", t[result.UnansweredRequests], "the broker did not confirm their replies")
+		unlessZero("total unanswerable", t[result.Unanswerable], "without an address for a reply")
 		unlessZero("transfers below 0", t[result.NegativeTransfers],
 			"received before sent, in no transfer time: clocks differ")
 	}

@@ -218,7 +218,8 @@ func (c *collector) collectCounters() {
 	t := c.last.Total.Values()
 	has := result.ProducerRole.If(c.run.Producing) | result.ConsumerRole.If(c.run.Consuming) |
 		result.OpenerRole.If(c.run.Opening) | result.Transacted.If(c.run.Transacted) |
-		result.Delaying.If(t[result.Delayed] > 0)
+		result.Delaying.If(t[result.Delayed] > 0) |
+		result.Requesting.If(c.run.Requests) | result.Responding.If(c.run.Responds)
 	for _, k := range result.CounterTable() {
 		if k.Metric != "" && k.Role&^has == 0 {
 			c.count(k.Metric, "", k.Help, t[k.Counter])

@@ -487,6 +487,7 @@ func everything(t *testing.T) (*prometheus.Registry, []*dto.MetricFamily) {
 	t.Helper()
 	f := fakeSteps(t, 3, 2, 1)
 	f.run.Transacted, f.run.Opening = true, true
+	f.run.Requests, f.run.Responds = true, true
 	f.run.Labels = nil
 	f.run.Groups = []stats.RunGroup{{Name: "a", Sends: true, Protocol: "amqp", Client: "native"}, {Name: "b", Receives: true, ConsumerProtocol: "stomp", ConsumerClient: "native"}}
 	p := musttest.Get(NewPrometheus("127.0.0.1:0", "1.2.3", listen.Web{}, nil))(t)

@@ -64,6 +64,8 @@ type Collector struct {
 	mayPend   int        // messages that may be in flight
 	open      int        // workers that have a connection
 	rated     bool
+	requests  bool
+	responds  bool
 	groups    []*groupMeter
 	stages    []*Stages     // of workers without a group
 	groupOf   []*groupMeter // of the producers, then of the consumers; nil entries have none
@@ -81,7 +83,10 @@ func NewCollector(producers []*ProducerRecorder, consumers []*ConsumerRecorder, 
 	c.leastAck = math.MaxInt64
 	c.SetRoles(len(producers) > 0, len(consumers) > 0)
 	for _, p := range producers {
-		c.rated = c.rated || p.rated
+		c.rated, c.requests = c.rated || p.rated, c.requests || p.requests
+	}
+	for _, k := range consumers {
+		c.responds = c.responds || k.responds
 	}
 	c.run.Latencies = c.newLatencies()
 	c.BeginStep()
@@ -134,7 +139,8 @@ func (c *Collector) SetProgress(progress func() result.Progress) { c.verified = 
 // they are in every interval, so that time series have no gaps.
 func (c *Collector) newLatencies() (l result.Latencies) {
 	has := result.ProducerRole.If(len(c.producers) > 0) | result.ConsumerRole.If(len(c.consumers) > 0) |
-		result.Rated.If(c.rated) | result.OpenerRole.If(len(c.openers) > 0)
+		result.Rated.If(c.rated) | result.OpenerRole.If(len(c.openers) > 0) |
+		result.Requesting.If(c.requests) | result.Responding.If(c.responds)
 	for _, k := range result.Kinds() {
 		if k.Always && k.Role&^has == 0 {
 			l[k.Kind] = result.NewLatency()
@@ -328,6 +334,7 @@ type Run struct {
 	Destinations         []string
 	Opening              bool              // connections are opened as a load
 	Transacted           bool              // messages are sent or received in transactions
+	Requests, Responds   bool              // messages sent are requests; messages received are answered
 	Scenario             string            // name of the scenario; empty for a command line
 	Steps                []string          // names of the steps
 	Groups               []RunGroup        // of a scenario

@@ -25,9 +25,10 @@ type ProducerRecorder struct {
 	waited  [numWaitKinds]atomic.Int64
 	waiting atomic.Int64 // start and kind of the wait in progress, see waitSince; 0 if none
 
-	rated bool        // written under mu, while nothing is being sent
-	blind atomic.Bool // the driver does not report its waits
-	pulse *Pulse      // never changes
+	requests bool        // the messages are requests; never changes
+	rated    bool        // written under mu, while nothing is being sent
+	blind    atomic.Bool // the driver does not report its waits
+	pulse    *Pulse      // never changes
 
 	_ [64]byte // keep the completions, which run on other processors, off that cache line
 
@@ -222,6 +223,29 @@ func (r *ProducerRecorder) TransactionEnded(asked, now time.Duration, confirmed 
 	}
 	r.silence += r.countedSilence(max(r.quiet.sign, asked), now)
 	r.quiet.recordSign(asked, now)
+}
+
+// SetRequests records that the messages are requests. Call it before the first one.
+func (r *ProducerRecorder) SetRequests() { r.requests = true }
+
+// Replied records a reply in time to a request: when that was due, and the time now. Safe for concurrent use.
+func (r *ProducerRecorder) Replied(due Phase, intended, now time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := &r.part[due]
+	p.n[result.Replies]++
+	if r.pulse.Spans(intended, now) {
+		p.n[result.Paused]++
+	}
+	p.record(result.RoundTrip, now-intended)
+	r.quiet.recordSign(now, now)
+}
+
+// CountReply counts a request without a reply, or a reply that is none in time. Safe for concurrent use.
+func (r *ProducerRecorder) CountReply(due Phase, as result.Counter) {
+	r.mu.Lock()
+	r.part[due].n[as]++
+	r.mu.Unlock()
 }
 
 // Stray counts an answer to no message in flight: it came too late, or twice.

@@ -30,6 +30,8 @@ const (
 	Transactions             = result.Transacted // --commit-interval or --tx
 	Delay                    = result.Delaying
 	Openings                 = result.OpenerRole // a group of connections
+	Requests                 = result.Requesting // the role requester
+	Replies                  = result.Responding // the role responder
 	Verification result.Role = 1 << iota         // --verify
 	Reconnection                                 // --reconnect
 	Stalls                                       // --stall-threshold

@@ -98,8 +98,6 @@ type ProducerSpec struct {
 	Persistent bool `set:"persistent,daily" roles:"producer" section:"Message" help:"messages survive a restart of the broker"`
 	// Requests: the messages are requests. Each has a [Message.ReplyTo] and a [Message.Correlation].
 	Requests bool
-	// ReplyTimeout is the time after which the sender of a request awaits its reply no longer.
-	ReplyTimeout time.Duration
 	// Anonymous: the producer sends replies. Each goes to its [Message.To]; the Destination is that of the requests.
 	// Brokers answer a reply to an address that is gone as they like.
 	Anonymous bool
@@ -122,6 +120,8 @@ type ProducerSpec struct {
 	// SendTimeout is the time after which a driver with [Capabilities.TimesOut] ends a send without an answer as
 	// [Unknown]; 0 lets the driver choose. Other drivers ignore it.
 	SendTimeout time.Duration `set:"send-timeout" roles:"producer" section:"Load" default:"0s" least:"0|20ms" help:"a message without an answer after this time ends as unconfirmed; 0: never, over rocketmq by -o send-timeout"`
+	// ReplyTimeout is the time after which the sender of a request awaits its reply no longer.
+	ReplyTimeout time.Duration `set:"reply-timeout" roles:"requester" default:"30s" least:"1ms" help:"a request without a reply this long after its sending has timed out"`
 }
 
 // To names the destination, for messages.
@@ -139,7 +139,7 @@ func (s *ProducerSpec) Missing(c *KindCapabilities) []string {
 	}
 	return missing([]need{
 		{"the role requester", s.Requests, c.RequestReply},
-		{"the role responder", s.Anonymous, c.RequestReply},
+		{"replies", s.Anonymous, c.RequestReply},
 		{"--commit-interval", s.CommitInterval > 0, c.Transactions},
 		{"--persistent", s.Persistent, c.Persistent},
 		{"--ttl", s.TTL > 0, c.TTL},
@@ -237,7 +237,7 @@ func (s *ConsumerSpec) From() string {
 func (s *ConsumerSpec) Missing(c *KindCapabilities) []string {
 	return missing([]need{
 		{"dynamic reply addresses (give --reply-to)", s.Dynamic, c.DynamicReply},
-		{"--reply-to", s.Correlated && !s.Dynamic, c.RequestReply},
+		{"the role responder", s.Correlated && !s.Dynamic, c.RequestReply},
 		{"--tx", s.TransactionSize > 0, c.TransactedReceive},
 		{"--selector", s.Selector != "", c.Selector},
 		{"--credit", s.Credit > 0, c.Credit},

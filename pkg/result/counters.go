@@ -16,44 +16,53 @@ type Counter int
 
 // The counters, in the order in which outputs list them.
 const (
-	Sent              Counter = iota // handed to the driver
-	Blocked                          // waits for the broker: max-pending messages in flight, or no credit to send
-	NoLeave                          // part of Blocked: waits for the broker's credit
-	SocketWaits                      // waits of a producer because the network took no more; not in Blocked
-	Completed                        // accepted by the broker
-	CompletedBytes                   // payload of Completed: bytes of the bodies
-	Rejected                         // refused by the broker
-	Released                         // given back by the broker, undamaged and undelivered
-	Modified                         // given back by the broker with changes (AMQP modified): delivery may have been tried
-	Failed                           // ended with an error
-	Unconfirmed                      // in flight when the connection or the run ended; the broker may have them or not
-	Resent                           // how often a message in doubt was sent again; not in Sent
-	LateSends                        // sends that left late although neither broker nor max-pending held them up
-	Strays                           // answers to no message in flight: they came too late, or twice
-	Received                         // delivered to a consumer, without foreign messages
-	ReceivedBytes                    // payload of Received
-	Redelivered                      // part of Received, marked by the broker as delivered before
-	Foreign                          // delivered, but from another run or tool
-	Unstamped                        // part of Received without a usable time property: not in the transfer times
-	NegativeTransfers                // part of Received with a transfer time below zero, in no distribution
-	OutOfRange                       // latencies above [MaxLatency], recorded as that
-	NegativeAges                     // born- or stored-to-consumer times below zero, in no distribution
-	Unsent                           // part of Failed: the driver could not send it, so that it never left
-	Paused                           // ends of messages, and receipts, whose latency includes a pause of perfmq
-	Commits                          // transactions that the broker confirmed, of producers and consumers
-	CommitsFailed                    // transactions that the broker was asked to commit and did not confirm
-	Delayed                          // part of Received with a requested delay of the delivery
-	Early                            // part of Delayed, received a millisecond or more before the delay was over
-	ConsumerReleased                 // given back by a consumer on purpose, so that they come again: not received
-	ConsumerRejected                 // part of Received, rejected by a consumer on purpose
-	Opened                           // connections of a group of connections that became usable
-	OpenRefused                      // connections that the broker, or the network, refused
-	OpenTimedOut                     // connections that did not become usable in time
-	OpenUnmade                       // connections for which perfmq's machine had no port, file or memory
-	OpenAbandoned                    // connections that were due, and were cut short by the end of the load
-	ConnectionsClosed                // part of Opened: closed by plan
-	ConnectionsLost                  // part of Opened: ended by the broker or the network
-	NumCounters       int     = iota
+	Sent                Counter = iota // handed to the driver
+	Blocked                            // waits for the broker: max-pending messages in flight, or no credit to send
+	NoLeave                            // part of Blocked: waits for the broker's credit
+	SocketWaits                        // waits of a producer because the network took no more; not in Blocked
+	Completed                          // accepted by the broker
+	CompletedBytes                     // payload of Completed: bytes of the bodies
+	Rejected                           // refused by the broker
+	Released                           // given back by the broker, undamaged and undelivered
+	Modified                           // given back by the broker with changes (AMQP modified), perhaps after an attempt
+	Failed                             // ended with an error
+	Unconfirmed                        // in flight when the connection or the run ended: the broker may have them
+	Resent                             // how often a message in doubt was sent again; not in Sent
+	LateSends                          // sends that left late although neither broker nor max-pending held them up
+	Strays                             // answers to no message in flight: they came too late, or twice
+	Received                           // delivered to a consumer, without foreign messages
+	ReceivedBytes                      // payload of Received
+	Redelivered                        // part of Received, marked by the broker as delivered before
+	Foreign                            // delivered, but from another run or tool
+	Unstamped                          // part of Received without a usable time property: not in the transfer times
+	NegativeTransfers                  // part of Received with a transfer time below zero, in no distribution
+	OutOfRange                         // latencies above [MaxLatency], recorded as that
+	NegativeAges                       // born- or stored-to-consumer times below zero, in no distribution
+	Unsent                             // part of Failed: the driver could not send it, so that it never left
+	Paused                             // ends of messages, and receipts, whose latency includes a pause of perfmq
+	Commits                            // transactions that the broker confirmed, of producers and consumers
+	CommitsFailed                      // transactions that the broker was asked to commit and did not confirm
+	Delayed                            // part of Received with a requested delay of the delivery
+	Early                              // part of Delayed, received a millisecond or more before the delay was over
+	ConsumerReleased                   // given back by a consumer on purpose, so that they come again: not received
+	ConsumerRejected                   // part of Received, rejected by a consumer on purpose
+	Opened                             // connections of a group of connections that became usable
+	OpenRefused                        // connections that the broker, or the network, refused
+	OpenTimedOut                       // connections that did not become usable in time
+	OpenUnmade                         // connections for which perfmq's machine had no port, file or memory
+	OpenAbandoned                      // connections that were due, and were cut short by the end of the load
+	ConnectionsClosed                  // part of Opened: closed by plan
+	ConnectionsLost                    // part of Opened: ended by the broker or the network
+	Replies                            // to requests, in time
+	TimedOut                           // requests without a reply in time
+	LateReplies                        // to requests that had timed out
+	DuplicateReplies                   // to requests that had a reply
+	ForeignReplies                     // to requests of others
+	UncorrelatedReplies                // without a correlation ID of a request
+	Answered                           // part of Received: requests with a reply that the broker has
+	UnansweredRequests                 // part of Received: requests with a reply that the broker may not have
+	Unanswerable                       // part of Received: messages without an address for the reply
+	NumCounters         int     = iota
 )
 
 // Role is a set: which workers record a counter or a latency, and what else their run must have.
@@ -67,6 +76,8 @@ const (
 	Transacted // messages are sent or received in transactions
 	Delaying   // messages with a delayed delivery come
 	OpenerRole // connections are opened as a load
+	Requesting // messages are requests, which have replies
+	Responding // messages received are answered
 
 	AnyRole Role = 0
 )
@@ -210,6 +221,39 @@ var counters = []CounterInfo{
 		ConnectionsLost, OpenerRole, "connectionsLost", "connections.lost", false, "connections_lost_total",
 		"Opened connections that the broker, or the network, ended.",
 	},
+	{Replies, ProducerRole | Requesting, "replies", "replies", false, "replies_total", "Replies to requests, in time."},
+	{
+		TimedOut, ProducerRole | Requesting, "requestsTimedOut", "timed_out", false, "requests_timed_out_total",
+		"Requests without a reply within --reply-timeout.",
+	},
+	{
+		LateReplies, ProducerRole | Requesting, "repliesLate", "replies.late", true, "replies_late_total",
+		"Replies to requests that had timed out; not in replies.",
+	},
+	{
+		DuplicateReplies, ProducerRole | Requesting, "repliesDuplicated", "replies.duplicated", true,
+		"replies_duplicated_total", "Further replies to requests that had one; not in replies.",
+	},
+	{
+		ForeignReplies, ProducerRole | Requesting, "repliesForeign", "replies.foreign", true, "replies_foreign_total",
+		"Replies to requests of other runs or tools.",
+	},
+	{
+		UncorrelatedReplies, ProducerRole | Requesting, "repliesUncorrelated", "replies.uncorrelated", true,
+		"replies_uncorrelated_total", "Replies without the correlation ID of a request.",
+	},
+	{
+		Answered, ConsumerRole | Responding, "answered", "answered", false, "requests_answered_total",
+		"Received requests with a reply that the broker has confirmed.",
+	},
+	{
+		UnansweredRequests, ConsumerRole | Responding, "unanswered", "unanswered", false, "requests_unanswered_total",
+		"Received requests with a reply that the broker has not confirmed.",
+	},
+	{
+		Unanswerable, ConsumerRole | Responding, "unanswerable", "unanswerable", false, "requests_unanswerable_total",
+		"Received messages without an address for a reply.",
+	},
 }
 
 // places returns the place of each counter in counts; counters of an absent role lead nowhere.
@@ -226,6 +270,9 @@ func (c *Counts) places() [NumCounters]*uint64 {
 		ConsumerRejected: &k.Rejected, OutOfRange: &c.OutOfRange, Paused: &c.Paused, Commits: &c.Commits,
 		CommitsFailed: &c.CommitsFailed, Opened: &o.Opened, OpenRefused: &o.Refused, OpenTimedOut: &o.TimedOut,
 		OpenUnmade: &o.Unmade, OpenAbandoned: &o.Abandoned, ConnectionsClosed: &o.Closed, ConnectionsLost: &o.Lost,
+		Replies: &p.Replies, TimedOut: &p.TimedOut, LateReplies: &p.LateReplies, DuplicateReplies: &p.DuplicateReplies,
+		ForeignReplies: &p.ForeignReplies, UncorrelatedReplies: &p.UncorrelatedReplies, Answered: &k.Answered,
+		UnansweredRequests: &k.Unanswered, Unanswerable: &k.Unanswerable,
 	}
 }
 

@@ -24,6 +24,8 @@ const (
 	Attach
 	Open
 	Close
+	RoundTrip
+	Service
 	NumKinds int = iota
 )
 
@@ -98,6 +100,14 @@ var kinds = []KindInfo{
 	stage(Attach, "attach", "Of the link, the subscription, or the route to the destination."),
 	stage(Open, "open", "From the moment at which a connection was due, or its opening began, until it was usable."),
 	stage(Close, "close", "From the beginning of closing until the broker confirmed it."),
+	{
+		RoundTrip, ProducerRole | Requesting, true, false, 0, "round-trip", "round-trip", "round trip", false,
+		"round_trip_seconds", "From the intended send of a request to its reply.",
+	},
+	{
+		Service, ConsumerRole | Responding, true, false, 0, "service", "service", "service time", false,
+		"service_seconds", "From the delivery of a request to the sending of its reply.",
+	},
 }
 
 func stage(kind Kind, name, help string) KindInfo {

@@ -40,7 +40,8 @@ func (r *Result) Metrics() map[string]float64 {
 	f := map[string]float64{}
 	total, measured := r.Total.Values(), cmp.Or(r.Measured, &r.Total).Values()
 	has := ProducerRole.If(r.Total.Producers != nil) | ConsumerRole.If(r.Total.Consumers != nil) |
-		OpenerRole.If(r.Total.Connections != nil) | Transacted | Delaying
+		OpenerRole.If(r.Total.Connections != nil) | Transacted | Delaying |
+		Requesting.If(r.Latencies[RoundTrip] != nil) | Responding.If(r.Latencies[Service] != nil)
 	for _, c := range counters {
 		switch {
 		case c.Name == "" || c.Role&^has != 0:

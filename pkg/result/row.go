@@ -148,6 +148,15 @@ type Producers struct {
 	Late uint64 `json:"late,omitempty"`
 	// Strays is the number of answers to no message in flight.
 	Strays uint64 `json:"strays,omitempty"`
+	// Replies are replies to requests, in time. TimedOut are requests without one. LateReplies came after that time,
+	// DuplicateReplies after another reply. ForeignReplies belong to requests of other runs or tools,
+	// UncorrelatedReplies to no request that can be known.
+	Replies             uint64 `json:"replies,omitempty"`
+	TimedOut            uint64 `json:"timedOut,omitempty"`
+	LateReplies         uint64 `json:"lateReplies,omitempty"`
+	DuplicateReplies    uint64 `json:"duplicateReplies,omitempty"`
+	ForeignReplies      uint64 `json:"foreignReplies,omitempty"`
+	UncorrelatedReplies uint64 `json:"uncorrelatedReplies,omitempty"`
 	// CompletedBytes is the payload of the completed messages in bytes: their bodies.
 	CompletedBytes uint64 `json:"completedBytes,omitempty"`
 	// Failures is the number of messages by state and class of the error: {"failed": {"timeout": 10}}.
@@ -178,6 +187,11 @@ type Consumers struct {
 	// purpose.
 	Released uint64 `json:"released,omitempty"`
 	Rejected uint64 `json:"rejected,omitempty"`
+	// Of a responder: Answered are requests with a reply that the broker confirmed, Unanswered requests with a reply
+	// that it did not confirm, Unanswerable messages without an address for a reply.
+	Answered     uint64 `json:"answered,omitempty"`
+	Unanswered   uint64 `json:"unanswered,omitempty"`
+	Unanswerable uint64 `json:"unanswerable,omitempty"`
 }
 
 // Connections are counts of connections that a group opens as its load. Each connection that was due ends in exactly

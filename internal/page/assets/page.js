@@ -2,8 +2,8 @@
 (() => {
 'use strict';
 
-const kinds = ['delay', 'ack', 'response', 'transfer', 'b2c', 's2c', 'commit', 'lateness'];
-const colorOf = { delay: '--c8', ack: '--c1', response: '--c2', transfer: '--c3', b2c: '--c4', s2c: '--c5', commit: '--c6', lateness: '--c7', p50: '--c1', p99: '--c2', max: '--c5' };
+const kinds = ['delay', 'ack', 'response', 'transfer', 'b2c', 's2c', 'commit', 'lateness', 'round-trip', 'service'];
+const colorOf = { delay: '--c8', ack: '--c1', response: '--c2', transfer: '--c3', b2c: '--c4', s2c: '--c5', commit: '--c6', lateness: '--c7', 'round-trip': '--c2', service: '--c4', p50: '--c1', p99: '--c2', max: '--c5' };
 const dashes = [[], [8, 6], [2, 3], [10, 3, 2, 3]];
 const fonts = 'system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", sans-serif';
 let data = JSON.parse(document.getElementById('data').textContent);

@@ -1,0 +1,164 @@
+package engine_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// service makes a plan of n requests in a second, with their replies, and two seconds more.
+func service(p *flat) {
+	p.Role, p.MaxPending, p.Rate = plan.Service, 1000, rate("1000 for 1s, pause 2s")
+	p.ReplyTimeout, p.ReplySize = 300*time.Millisecond, 32
+}
+
+func countsOf(s *result.Counts, of ...result.Counter) map[result.Counter]uint64 {
+	n := map[result.Counter]uint64{}
+	for i, v := range s.Values() {
+		for _, c := range of {
+			if int(c) == i && v > 0 {
+				n[c] = v
+			}
+		}
+	}
+	return n
+}
+
+var replyCounters = []result.Counter{
+	result.Sent, result.Completed, result.Received, result.Replies, result.TimedOut, result.LateReplies, result.DuplicateReplies,
+	result.ForeignReplies, result.UncorrelatedReplies, result.Answered, result.UnansweredRequests, result.Unanswerable,
+}
+
+// TestRequests: every fault of replies is counted exactly, and verified by the numbers of requests and replies.
+func TestRequests(t *testing.T) {
+	type n = map[result.Counter]uint64
+	for name, c := range map[string]struct {
+		faults   mem.Options
+		edit     func(*flat)
+		want     n // beside 1000 sent, completed and received
+		verified result.Verified
+	}{
+		"all answered": {want: n{result.Replies: 1000, result.Answered: 1000}},
+		"closed loop": {
+			edit: func(p *flat) { p.Rate, p.Count, p.MaxPending = plan.Rate{}, 1000, 1 },
+			want: n{result.Replies: 1000, result.Answered: 1000},
+		},
+		"many of both, shared address": {
+			edit: func(p *flat) { p.Producers, p.Consumers, p.ReplyTo = 5, 3, "queue://REPLIES" },
+			want: n{result.Replies: 1000, result.Answered: 1000},
+		},
+		"lost": {
+			faults:   mem.Options{Lose: 10},
+			want:     n{result.Replies: 900, result.TimedOut: 100, result.Answered: 1000},
+			verified: result.Verified{Lost: 100},
+		},
+		"late": {
+			faults: mem.Options{Late: 10, LateBy: 500 * time.Millisecond},
+			want:   n{result.Replies: 900, result.TimedOut: 100, result.LateReplies: 100, result.Answered: 1000},
+		},
+		"twice": {
+			faults:   mem.Options{Duplicate: 10},
+			want:     n{result.Replies: 1000, result.DuplicateReplies: 100, result.Answered: 1000},
+			verified: result.Verified{Duplicates: 100, Redelivered: 100},
+		},
+		"damaged": {
+			faults:   mem.Options{Damage: 10},
+			want:     n{result.Replies: 1000, result.Answered: 1000},
+			verified: result.Verified{Damaged: 100},
+		},
+		"refused": {
+			faults: mem.Options{Reject: 10},
+			want:   n{result.Replies: 900, result.TimedOut: 100, result.Answered: 900, result.UnansweredRequests: 100},
+		},
+		"in a slow service": {
+			edit: func(p *flat) { p.ConsumerWork, p.Consumers = load.Work{Mean: 4 * time.Millisecond}, 5 },
+			want: n{result.Replies: 1000, result.Answered: 1000},
+		},
+	} {
+		inBubble(t, name, func(t *testing.T) {
+			c.faults.OnlyReplies = true
+			b := broker(t, func(o *mem.Options) { *o = c.faults })
+			s, _ := run(t, newPlan(b.Factory(), verified, service, c.edit), nil)
+			want := n{result.Sent: 1000, result.Completed: 1000, result.Received: 1000}
+			for k, v := range c.want {
+				want[k] = v
+			}
+			require.Equal(t, want, countsOf(&s.Total, replyCounters...))
+			require.EqualValues(t, c.want[result.Replies], s.Latencies[result.RoundTrip].Count)
+			require.EqualValues(t, 1000, s.Latencies[result.Service].Count)
+			v := s.Verification.Total
+			require.Equal(t, c.verified, result.Verified{Lost: v.Lost, Left: v.Left, Duplicates: v.Duplicates, Redelivered: v.Redelivered, Damaged: v.Damaged})
+			require.EqualValues(t, 2000-c.verified.Lost-c.want[result.UnansweredRequests], v.Received, "requests and replies")
+			require.Zero(t, v.Foreign)
+		})
+	}
+}
+
+// TestRoundTrip: it counts from the moment at which a request is due, the service time from the delivery.
+func TestRoundTrip(t *testing.T) {
+	inBubble(t, "", func(t *testing.T) {
+		b := broker(t, func(o *mem.Options) { o.OnlyReplies, o.DeliveryLatency = true, 20*time.Millisecond })
+		s, _ := run(t, newPlan(b.Factory(), service, func(p *flat) {
+			p.MaxPending, p.Rate, p.Count, p.ConsumerWork = 1, rate("100"), 10, load.Work{Mean: 5 * time.Millisecond}
+		}), nil)
+		// One at a time, 25 ms each, due every 10 ms: the last one waits for 9 * 15 ms.
+		require.InDelta(t, 25_000, s.Latencies[result.RoundTrip].Percentile(0), 400)
+		require.InDelta(t, 25_000+9*15_000, s.Latencies[result.RoundTrip].Max, 400)
+		require.InDelta(t, 5_000, s.Latencies[result.Service].Max, 100)
+		require.InDelta(t, 9*15_000, s.Latencies[result.Delay].Max, 400)
+	})
+}
+
+// TestRequestsInFlight: --max-pending bounds the requests without a reply, until they time out.
+func TestRequestsInFlight(t *testing.T) {
+	inBubble(t, "", func(t *testing.T) {
+		s, _ := run(t, newPlan(broker(t, nil).Factory(), service, func(p *flat) {
+			p.Role, p.MaxPending, p.Duration, p.Rate = plan.Requester, 10, 2*time.Second, plan.Rate{}
+			p.ReplyTimeout = time.Second
+		}), nil)
+		// 10 at once; again 10 when they have timed out, after a second and at most 50 ms, and none later.
+		require.Equal(t, map[result.Counter]uint64{result.Sent: 20, result.Completed: 20, result.TimedOut: 20},
+			countsOf(&s.Total, replyCounters...))
+	})
+}
+
+// TestOtherReplies: a requester counts replies that belong to no request of its own, and leaves those of others in a
+// shared queue to them; a responder counts messages that it cannot answer.
+func TestOtherReplies(t *testing.T) {
+	inBubble(t, "", func(t *testing.T) {
+		b := broker(t, nil)
+		send := func(name string, n int, m driver.Message) {
+			d, err := b.Factory().Open(t.Context(), driver.OpenOptions{URL: "mem://local", ConnectTimeout: time.Second})
+			require.NoError(t, err)
+			p, err := d.Producer(t.Context(), driver.ProducerSpec{
+				Destination: driver.Destination{Name: name}, MaxPending: 1, Variants: []driver.Variant{{}},
+			}, driver.DoneFunc(func(driver.Slot, driver.Outcome) {}))
+			require.NoError(t, err)
+			for range n {
+				require.NoError(t, p.Send(t.Context(), &m))
+			}
+			require.NoError(t, p.Close(t.Context()))
+			require.NoError(t, d.Close(t.Context()))
+		}
+		send("TEST", 3, driver.Message{})
+		s, _ := run(t, newPlan(b.Factory(), service, func(p *flat) {
+			p.Role, p.Count, p.Rate = plan.Responder, 3, plan.Rate{}
+		}), nil)
+		require.Equal(t, map[result.Counter]uint64{result.Received: 3, result.Unanswerable: 3}, countsOf(&s.Total, replyCounters...))
+		send("REPLIES", 2, driver.Message{})
+		send("REPLIES", 4, driver.Message{Correlation: []byte("ID:other")})
+		f := b.Factory()
+		f.Capabilities.Queue.Selector = false // else they stay
+		s, _ = run(t, newPlan(f, service, func(p *flat) { p.ReplyTo = "queue://REPLIES" }), nil)
+		require.EqualValues(t, 1000, s.Total.Get(result.Replies))
+		require.EqualValues(t, 2, s.Total.Get(result.UncorrelatedReplies))
+		require.GreaterOrEqual(t, s.Total.Get(result.ForeignReplies), uint64(4), "they come again")
+	})
+}
