@@ -110,9 +110,7 @@ func newSetting(row plan.Row, section string, index int) Setting {
 	}
 	s.List = row.Value.Kind() == reflect.Map ||
 		row.Value.Kind() == reflect.Slice && tag.Get("join") == "" && !row.Is("one")
-	if row.In == "group" || row.In == "message" || tag.Get("roles") != "" {
-		s.Roles = rolesOf(&row)
-	}
+	s.Roles = rolesOf(&row)
 	if !row.Is("flag") && !row.Is("shape") {
 		s.Places = placesOf(&row)
 	}
@@ -131,7 +129,7 @@ func newSetting(row plan.Row, section string, index int) Setting {
 
 // rolesOf returns the commands that have a setting of groups, nil for all.
 func rolesOf(row *plan.Row) []plan.Role {
-	if row.OfRole("all") {
+	if row.OfRole("all") || row.In != "group" && row.In != "message" && row.Tag.Get("roles") == "" {
 		return nil
 	}
 	return slices.DeleteFunc(Roles(), func(role plan.Role) bool { return !row.OfRole(role) })

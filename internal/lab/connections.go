@@ -57,9 +57,10 @@ func connectionTrials() (list []trial) {
 		{"rabbitmq4", "amqp", []int{100, 1000, 5000}},
 		{"rocketmq", "rocketmq", []int{100, 1000, 5000}},
 	} {
-		list = append(list, trial{name: on.kind + "-" + on.protocol, run: func(ctx context.Context, s *session) ([]row, error) {
+		run := func(ctx context.Context, s *session) ([]row, error) {
 			return s.rest(ctx, on.kind, on.protocol, on.sizes)
-		}})
+		}
+		list = append(list, trial{name: on.kind + "-" + on.protocol, run: run})
 	}
 	return list
 }

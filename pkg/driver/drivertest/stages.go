@@ -109,14 +109,14 @@ func testConnect(e *env) {
 	}
 	var log, other stageLog
 	began := time.Now()
-	held, ends := connect(&log)
+	held, _ := connect(&log)
 	require.Subset(e, log.take(e, "connect", began), []string{"connect", "login"}, "the stages of a connection")
 	out := e.producer(d, producerSpec(dest))
 	began = time.Now()
 	require.NoError(e, held.Close(e.soon()), "Close")
 	require.Equal(e, []string{"close"}, log.take(e, "close a connection", began), "the stages of a closing connection")
 	require.NoError(e, held.Close(e.soon()), "the second Close")
-	held, ends = connect(&other)
+	held, ends := connect(&other)
 	e.quiet()
 	require.Empty(e, ends, "the end of a connection that is there")
 	out.sendAll(base, 1)
