@@ -50,6 +50,9 @@ func Compare(paths []string, o Options) (*Comparison, []error) {
 	if unlike := Unlike(c.Differences); len(unlike) > 0 && !o.Unlike {
 		return nil, []error{refused(unlike)}
 	}
+	if len(c.Rows) == 0 && len(o.Metrics) == 0 {
+		c.Rows = rowsOf(c.Sets, ofOpenings())
+	}
 	if len(c.Rows) == 0 {
 		return nil, []error{&plan.Mistake{Text: "the results have none of these figures", Hint: "--metric names others"}}
 	}

@@ -387,7 +387,10 @@ func rowOf(runs []*Run) Row {
 
 // Usual returns the metrics of tables.
 func Usual() []string {
-	return []string{"completed.avg", "received.avg", "ack.p50", "ack.p99", "response.p99", "transfer.p99"}
+	return []string{
+		"completed.avg", "received.avg", "ack.p50", "ack.p99", "response.p99", "transfer.p99", "connections.opened",
+		"connections.live",
+	}
 }
 
 // Detailed returns the metrics of the cells on a page: the usual ones, and those of the benchmark reports.
