@@ -77,6 +77,9 @@ type summary struct {
 	Foreign, Unstamped, Redelivered, Negative uint64
 	ConsumerReleased, ConsumerRejected        uint64
 	ReceivedEarly                             uint64
+	Replies, RequestsTimedOut, RepliesForeign uint64
+	RepliesDuplicated, Answered               uint64
+	TotalRoundTrip                            latency `json:"totalRoundTrip"`
 	Problems, Warnings, LeftBehind            []string
 }
 

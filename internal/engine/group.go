@@ -64,13 +64,15 @@ type consumer struct {
 	trace   *load.Trace     // as of a producer
 	reply   []byte          // the body of replies; nil unless it is a responder
 	answers *verify.Ledger  // of the replies; nil if nothing is verified
-	number  int             // among the consumers of the run, those of other shards included
-	load    *load.Consumer  // of the present connection; nil until started
-	driver  driver.Consumer // nil unless open
-	ended   chan struct{}   // closed when Run has returned; nil until started
-	failed  atomic.Bool     // Run has returned an error
-	stop    context.CancelFunc
-	kept    bool // closing leaves its subscription for a later step
+	// when the last reply was sent, in microseconds since the Unix epoch
+	answered atomic.Int64
+	number   int             // among the consumers of the run, those of other shards included
+	load     *load.Consumer  // of the present connection; nil until started
+	driver   driver.Consumer // nil unless open
+	ended    chan struct{}   // closed when Run has returned; nil until started
+	failed   atomic.Bool     // Run has returned an error
+	stop     context.CancelFunc
+	kept     bool // closing leaves its subscription for a later step
 
 	connections
 }

@@ -346,6 +346,7 @@ func (s *responder) answer(d *driver.Delivery, began time.Duration) {
 	a.number, a.due = m.ID.Number, due
 	m.Slot = driver.NewSlot(place, a.generation)
 	s.mu.Unlock()
+	s.of.answered.Store(m.Time)
 	if err := s.replies.Send(s.sending, &m); err != nil {
 		if ledger != nil {
 			ledger.Unsent()
@@ -507,7 +508,7 @@ func (r *run) addReplies(side *verify.Side) {
 	for _, c := range r.consumers {
 		if c.answers != nil {
 			s := c.answers.Seal(nil)
-			s.Started, s.Ended = r.clock.Epoch(0), now
+			s.Started, s.Ended = r.clock.Epoch(0), c.answered.Load()
 			side.Sent = append(side.Sent, s)
 		}
 	}

@@ -1,6 +1,8 @@
 package engine_test
 
 import (
+	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -8,7 +10,10 @@ import (
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -160,5 +165,77 @@ func TestOtherReplies(t *testing.T) {
 		require.EqualValues(t, 1000, s.Total.Get(result.Replies))
 		require.EqualValues(t, 2, s.Total.Get(result.UncorrelatedReplies))
 		require.GreaterOrEqual(t, s.Total.Get(result.ForeignReplies), uint64(4), "they come again")
+	})
+}
+
+// TestRequestsOfTwoProcesses: a requester and a responder apart, each with its own file, are verified together by the
+// numbers of requests and of replies.
+func TestRequestsOfTwoProcesses(t *testing.T) {
+	for name, c := range map[string]struct {
+		faults  mem.Options
+		replyTo string
+		want    result.Verified
+		counts  map[result.Counter]uint64
+	}{
+		"all": {counts: map[result.Counter]uint64{result.Replies: 1000}},
+		"every tenth reply lost, a shared address": {
+			faults: mem.Options{Lose: 10}, replyTo: "queue://REPLIES", want: result.Verified{Lost: 100},
+			counts: map[result.Counter]uint64{result.Replies: 900, result.TimedOut: 100},
+		},
+	} {
+		inBubble(t, name, func(t *testing.T) {
+			c.faults.OnlyReplies = true
+			b, dir := broker(t, func(o *mem.Options) { *o = c.faults }), t.TempDir()
+			side := func(role plan.Role) func(*flat) {
+				return func(p *flat) {
+					service(p)
+					p.Role, p.Verify, p.VerifyFile = role, true, filepath.Join(dir, string(role))
+				}
+			}
+			var responder *stats.Summary
+			var both sync.WaitGroup
+			both.Go(func() {
+				responder, _ = run(t, newPlan(b.Factory(), side(plan.Responder), func(p *flat) { p.Rate, p.Duration = plan.Rate{}, 6*time.Second }), nil)
+			})
+			pass(time.Second)
+			s, _ := run(t, newPlan(b.Factory(), side(plan.Requester), func(p *flat) { p.ReplyTo = c.replyTo }), nil)
+			both.Wait()
+			require.True(t, s.Outcome.Success, s.Problems())
+			require.True(t, responder.Outcome.Success, responder.Problems())
+			got := countsOf(&s.Total, replyCounters...)
+			delete(got, result.Sent)
+			delete(got, result.Completed)
+			require.Equal(t, c.counts, got)
+			require.EqualValues(t, 1000, responder.Total.Get(result.Answered))
+			var sides []*verify.Side
+			for _, role := range []plan.Role{plan.Requester, plan.Responder} {
+				sides = append(sides, musttest.Get(verify.ReadFile(filepath.Join(dir, string(role))))(t))
+			}
+			v := verify.Judge(sides...)
+			require.True(t, v.Known)
+			require.Empty(t, v.Unwatched)
+			require.Len(t, v.Scopes, 2, "requests and replies")
+			require.EqualValues(t, 2000, v.Sent)
+			require.Equal(t, c.want, result.Verified{Lost: v.Total.Lost, Left: v.Total.Left, Duplicates: v.Total.Duplicates, Foreign: v.Total.Foreign})
+		})
+	}
+}
+
+// TestRequestsAfterAnOutage: the lost queue of a requester is replaced by another one. Requests that had no reply time
+// out, those after the outage are answered.
+func TestRequestsAfterAnOutage(t *testing.T) {
+	inBubble(t, "", func(t *testing.T) {
+		b := broker(t, func(o *mem.Options) { o.OnlyReplies, o.DeliveryLatency = true, 50*time.Millisecond })
+		time.AfterFunc(500*time.Millisecond+time.Microsecond, b.Disconnect)
+		s, _ := run(t, newPlan(b.Factory(), service, func(p *flat) {
+			p.Rate, p.Reconnect, p.Allow.Lost = rate("100 for 2s"), true, true
+		}), nil)
+		n := s.Total
+		require.EqualValues(t, 200, n.Get(result.Sent))
+		require.Len(t, s.Outages, 1)
+		require.EqualValues(t, 200, n.Get(result.Replies)+n.Get(result.TimedOut))
+		// Those sent within 50 ms before the outage had no reply yet.
+		require.InDelta(t, 5, n.Get(result.TimedOut), 1)
+		require.Zero(t, n.Get(result.LateReplies)+n.Get(result.DuplicateReplies)+n.Get(result.ForeignReplies))
 	})
 }
