@@ -15,6 +15,7 @@ rabbitmq
 # A real Prometheus scrapes a running load; promtool checks metrics and alerts.
 command -v prometheus >/dev/null && command -v promtool >/dev/null || package "the tests start a Prometheus" prometheus
 command -v chromium >/dev/null || package "the pages of reports are tested in a browser" chromium
+python stomp || package "stomp.py asks and answers requests over STOMP" python3-stomp
 python pandas || package "the tests run the examples of docs/results.md" python3 python3-pandas
 provide
 

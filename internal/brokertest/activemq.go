@@ -149,15 +149,12 @@ func (a *ActiveMQ) configure() error {
 	if err != nil {
 		return err
 	}
-	a.ports = activemqPorts{amqp: free[0], stomp: free[1], native: free[4]}
+	a.ports = activemqPorts{amqp: free[0], stomp: free[1], native: free[4], openWire: free[6]}
 	if a.cfg.tls {
 		a.ports.amqps, a.ports.stomps = free[2], free[3]
 	}
 	if a.cfg.management {
 		a.ports.web = free[5]
-	}
-	if a.cfg.network {
-		a.ports.openWire = free[6]
 	}
 	return a.writeConfig()
 }
@@ -279,6 +276,9 @@ func (a *ActiveMQ) NativeAMQPURL() string { return hostURL("amqp", a.ports.nativ
 
 // STOMPURL returns stomp://127.0.0.1:PORT.
 func (a *ActiveMQ) STOMPURL() string { return hostURL("stomp", a.ports.stomp) }
+
+// OpenWireURL returns the URL for the broker's own JMS client.
+func (a *ActiveMQ) OpenWireURL() string { return hostURL("tcp", a.ports.openWire) }
 
 // AMQPSURL returns amqps://127.0.0.1:PORT; empty without TLS.
 func (a *ActiveMQ) AMQPSURL() string { return hostURL("amqps", a.ports.amqps) }

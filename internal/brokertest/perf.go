@@ -60,8 +60,9 @@ func ArtemisPerf(ctx context.Context, role string, args ...string) (*exec.Cmd, e
 	return (&Artemis{home: home}).PerfCommand(ctx, role, args...), nil
 }
 
-// RocketMQCommand returns a class of RocketMQ's distribution, such as its benchmarks, ready to run against any name
-// server. Its logs go to dir. It ends with the context. The first time on a machine the distribution is fetched.
+// RocketMQCommand returns a class of RocketMQ's distribution, such as its benchmarks, or a source file, ready to run
+// against any name server. Its logs go to dir. It ends with the context. The first time on a machine the distribution
+// is fetched.
 func RocketMQCommand(ctx context.Context, dir, nameServer, class string, args ...string) (*exec.Cmd, error) {
 	java, err := javaPath()
 	if err != nil {
@@ -87,4 +88,32 @@ func rocketCommand(
 func (r *RocketMQ) Command(ctx context.Context, class string, args ...string) *exec.Cmd {
 	jars, home := filepath.Join(r.lib, "*"), filepath.Join(r.dir, "tools-home")
 	return rocketCommand(ctx, r.java, jars, home, r.NameServer(), class, args)
+}
+
+// JavaProgram returns a program in one source file, ready to run with the libraries of the distribution: the broker's
+// own JMS client, and Qpid JMS. It ends with the context.
+func (a *Artemis) JavaProgram(ctx context.Context, source string, args ...string) *exec.Cmd {
+	return javaProgram(ctx, a.java, filepath.Join(a.home, "lib", "*"), source, args)
+}
+
+// JavaProgram is [Artemis.JavaProgram] with the JMS client of ActiveMQ Classic.
+func (a *ActiveMQ) JavaProgram(ctx context.Context, source string, args ...string) *exec.Cmd {
+	lib := filepath.Join(a.home, "lib")
+	jars := filepath.Join(lib, "*") + string(os.PathListSeparator) + filepath.Join(lib, "optional", "*")
+	return javaProgram(ctx, a.java, jars, source, args)
+}
+
+// ArtemisJavaProgram is [Artemis.JavaProgram] without a broker.
+func ArtemisJavaProgram(ctx context.Context, source string, args ...string) (*exec.Cmd, error) {
+	home, err := mavenUnpacked(ctx, ArtemisCoordinates)
+	if err != nil {
+		return nil, err
+	}
+	java, err := javaPath()
+	return (&Artemis{home: home, daemon: daemon{java: java}}).JavaProgram(ctx, source, args...), err
+}
+
+func javaProgram(ctx context.Context, java, classPath, source string, args []string) *exec.Cmd {
+	full := append(jvm(), "-Xmx256m", "-classpath", classPath, source)
+	return command(ctx, java, append(full, args...)...)
 }

@@ -4,6 +4,7 @@ package amqp_test
 
 import (
 	"context"
+	"os/exec"
 	"regexp"
 	"strconv"
 	"strings"
@@ -14,7 +15,10 @@ import (
 	"github.com/perfmq/perfmq/internal/broker/amqp"
 	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/internal/brokertest"
+	driveramqp "github.com/perfmq/perfmq/internal/drivers/amqp"
+	"github.com/perfmq/perfmq/internal/interoptest"
 	"github.com/perfmq/perfmq/internal/musttest"
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // perfTotals are the totals of a run of `artemis perf`, which is a client of Qpid JMS.
@@ -86,4 +90,15 @@ func TestQpidJMSTransactions(t *testing.T) {
 	r.stats(queue("TX"), func(d store.DestinationStats) bool { return d.Queues[0].Consumers == 0 })
 	q := r.store.Queue("TX").Stats()
 	require.EqualValues(t, n, q.Settled+uint64(q.Depth), "%+v", q)
+}
+
+// TestQpidJMSReplies has a client of Qpid JMS ask and answer.
+func TestQpidJMSReplies(t *testing.T) {
+	t.Parallel()
+	brokertest.Needs(t, "Java")
+	r, source := start(t, store.Config{}, amqp.Server{}), interoptest.Source(t, "Jms.java")
+	interoptest.Run(t, driveramqp.Factory(), driver.OpenOptions{URL: "amqp://" + r.addr}, func(ctx context.Context, role, queue string) *exec.Cmd {
+		const factory = "org.apache.qpid.jms.JmsConnectionFactory"
+		return musttest.Get(brokertest.ArtemisJavaProgram(ctx, source, factory, "amqp://"+r.addr, "", "", role, queue, strconv.Itoa(interoptest.Requests)))(t)
+	})
 }

@@ -3,7 +3,10 @@
 package rocketmq_test
 
 import (
+	"context"
 	"encoding/json"
+	"os/exec"
+	"strconv"
 	"testing"
 	"time"
 
@@ -12,6 +15,9 @@ import (
 	"github.com/perfmq/perfmq/internal/broker/rocketmq"
 	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/internal/broker/store/storetest"
+	"github.com/perfmq/perfmq/internal/brokertest"
+	ours "github.com/perfmq/perfmq/internal/drivers/rocketmq"
+	"github.com/perfmq/perfmq/internal/interoptest"
 	"github.com/perfmq/perfmq/internal/musttest"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -165,4 +171,13 @@ func TestTwoClientsOfOneID(t *testing.T) {
 	reply(first)
 	require.NoError(t, second.conn.Close())
 	reply(first)
+}
+
+// TestJavaReplies has RocketMQ's own client ask and answer.
+func TestJavaReplies(t *testing.T) {
+	brokertest.Needs(t, "Java")
+	b, source, dir := start(t, store.Config{}, rocketmq.Options{}), interoptest.Source(t, "Rocket.java"), t.TempDir()
+	interoptest.Run(t, ours.Factory(), driver.OpenOptions{URL: b.url()}, func(ctx context.Context, role, queue string) *exec.Cmd {
+		return musttest.Get(brokertest.RocketMQCommand(ctx, dir, b.addr, source, b.addr, role, queue, strconv.Itoa(interoptest.Requests)))(t)
+	})
 }

@@ -265,7 +265,7 @@ func (c *replyConsumer) Run(ctx context.Context, deliver func(*driver.Delivery) 
 		c.mu.Unlock()
 		for i := range c.taken.list {
 			if ctx.Err() != nil {
-				return nil
+				break
 			}
 			if err := c.deliver(&c.taken.list[i], deliver); err != nil {
 				return lost(repliesOp, err)
