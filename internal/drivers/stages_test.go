@@ -47,7 +47,7 @@ func TestStagesOfADelayedLine(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			d := musttest.Get(f.Open(ctx, opts))(t)
-			defer d.Close(ctx) //nolint:errcheck // its end does not matter
+			defer d.Close(ctx)
 			for _, produces := range []bool{true, false} {
 				var mu sync.Mutex
 				took := map[driver.Stage]time.Duration{}

@@ -101,8 +101,8 @@ func (r *run) adopt(worker func()) {
 	r.ramp.fresh = true
 }
 
-// endRamp adopts the workers that were opened too late for the load, which has ended, so that they are closed or used by
-// the next step.
+// endRamp adopts the workers that were opened too late for the load, which has ended, so that they are closed, or used
+// by the next step.
 func (r *run) endRamp() {
 	if len(r.ramp.list) == 0 {
 		return

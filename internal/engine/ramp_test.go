@@ -46,9 +46,9 @@ func TestRampWorkers(t *testing.T) {
 			require.Empty(t, s.Warnings())
 			var all uint64
 			for _, w := range s.Workers {
-				if i := len(w.Name) - 1; w.Counts.Producers != nil {
+				if i := len(w.Name) - 1; w.Producers != nil {
 					want := tt.sent(uint64(w.Name[i] - '0'))
-					require.Equal(t, want, w.Counts.Producers.Sent, w.Name)
+					require.Equal(t, want, w.Producers.Sent, w.Name)
 					all += want
 				}
 			}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -30,4 +31,14 @@ func TestLocalAddresses(t *testing.T) {
 		require.ErrorContains(t, CheckLocal(text), want, text)
 	}
 	require.False(t, (&Group{}).localAddress(3).IsValid())
+}
+
+// TestScaleOfARamp: the workers of a shorter step open within it.
+func TestScaleOfARamp(t *testing.T) {
+	p := valid()
+	p.RampWorkers, p.Steps[0].Duration = 5*time.Second, 6*time.Second
+	require.NoError(t, p.Validate())
+	p.Scale(0.01)
+	require.Equal(t, 50*time.Millisecond, p.RampWorkers)
+	require.NoError(t, p.Validate())
 }

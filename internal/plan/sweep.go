@@ -92,6 +92,7 @@ func (p *Plan) Scale(factor float64) {
 		g.Count = max(uint64(float64(g.Count)*factor), min(g.Count, leastCount))
 		g.Connections = max(uint64(float64(g.Connections)*factor), min(g.Connections, leastCount))
 		g.Hold = shorter(g.Hold)
+		g.RampWorkers = time.Duration(float64(g.RampWorkers) * factor) // it stays shorter than the duration
 		g.Rate.Schedule = g.Rate.Scale(factor)
 	}
 }

@@ -208,7 +208,8 @@ func (v *validator) settings() {
 		v.refuse(g.Hosts == Spread && f.Hosts == nil, "leave --hosts out",
 			"--hosts spread: the hosts of a URL of %s are name servers", f.Spoken())
 		v.refuse(g.LocalAddress != "" && f.Capabilities.HidesConnections,
-			"use --client native, or leave --local-address out", "--local-address: %s opens its connections by itself", f.Spoken())
+			"use --client native, or leave --local-address out",
+			"--local-address: %s opens its connections by itself", f.Spoken())
 		v.refuse(g.Reconnect && f.Capabilities.Reconnects, "use --client native, or leave --reconnect out",
 			"--reconnect: %s reconnects by itself and reports no outage", f.Spoken())
 	}

@@ -62,7 +62,7 @@ func TestLoginsOfAnOutage(t *testing.T) {
 		login(driver.StageLogin, time.Hour)
 		o.Lost("p", true, false, lost, time.Now())
 		for i, pause := range []time.Duration{5000, 900, 50, 50, 100, 890, 10, 10, 10, 2000} { // milliseconds
-			time.Sleep(pause * time.Millisecond)
+			time.Sleep(pause * time.Millisecond) //nolint:forbidigo // of a fake clock
 			login(driver.StageConnect, time.Minute)
 			login(driver.StageLogin, time.Duration(i+1)*100*time.Millisecond)
 		}
