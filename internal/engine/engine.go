@@ -296,7 +296,11 @@ func (g *group) describe(to *stats.RunGroup) {
 	if b := g.plan.ProducerBroker; g.plan.Role.Produces() || g.openings != nil {
 		to.Protocol, to.Client = cmp.Or(to.Protocol, b.Protocol), cmp.Or(to.Client, b.Client)
 	}
-	if b := g.plan.ConsumerBroker; g.plan.Role.Consumes() {
+	b := g.plan.ConsumerBroker
+	if g.openings != nil {
+		b = g.plan.ProducerBroker
+	}
+	if g.plan.Role.Consumes() || receives {
 		to.ConsumerProtocol = cmp.Or(to.ConsumerProtocol, b.Protocol)
 		to.ConsumerClient = cmp.Or(to.ConsumerClient, b.Client)
 	}

@@ -65,7 +65,7 @@ func closeOpenings(ctx context.Context, list []*use) (left []string) {
 			continue
 		}
 		if n := u.opener.Close(ctx); n > 0 {
-			left = append(left, fmt.Sprintf("%s: closing was not confirmed", fmt.Sprintf("%d connections", n)))
+			left = append(left, fmt.Sprintf("%d connections: closing was not confirmed", n))
 		}
 		u.closed, u.opener = u.opener, nil
 	}
@@ -105,7 +105,7 @@ func (r *run) openingLimit(s *stats.Summary) *result.Limit {
 		return limit("refused", 1, failed, failed+t[result.Opened])
 	case t[result.Opened] == 0:
 		return limit("unknown", 0)
-	case rated && blocked < s.Loaded/100:
+	case rated && blocked < s.Loaded/100 && t[result.OpenAbandoned] <= t[result.Opened]/10:
 		return limit("reached", 1)
 	}
 	var sum, most int64

@@ -88,7 +88,7 @@ func TestConnectionsOfDestinations(t *testing.T) {
 		openings(t, mem.Options{Attach: 5 * time.Millisecond}, func(p *flat) {
 			p.Rate, p.Connections, p.Hold, p.Messages, p.Attach = rate("10"), 20, time.Second, 3, attach
 			p.Destinations = []driver.Destination{{Name: "A"}, {Name: "B"}}
-		}, func(t *testing.T, b *mem.Broker, s *stats.Summary, _ *recorder) {
+		}, func(t *testing.T, b *mem.Broker, s *stats.Summary, rep *recorder) {
 			require.True(t, s.Outcome.Success, s.Problems())
 			n := s.Total.Values()
 			require.Equal(t, want.sent, n[result.Sent])
@@ -99,6 +99,9 @@ func TestConnectionsOfDestinations(t *testing.T) {
 			require.EqualValues(t, want.sent, s.Latencies[result.Ack].Count)
 			require.EqualValues(t, 5000, s.Latencies[result.Attach].Max)
 			require.EqualValues(t, 20, s.Latencies[result.Connect].Count, "the connection of before the load is closed")
+			require.Equal(t, "mem", rep.run.Protocol)
+			require.Equal(t, attach == "", rep.run.Consuming)
+			require.Equal(t, rep.run.Consuming, rep.run.ConsumerProtocol == "mem", "the connections' own")
 		})
 	}
 }
@@ -202,6 +205,7 @@ func TestConnectionsInterrupted(t *testing.T) {
 		c := s.Total.Connections
 		require.EqualValues(t, 251, c.Opened)
 		require.EqualValues(t, 50, c.Abandoned, "they were being opened")
+		require.Equal(t, result.LimitBroker, s.Limit.Kind, "a sixth of those that were due did not open: the rate was not reached")
 		require.Equal(t, c.Opened, c.Closed)
 		require.Less(t, lasted(s), 4*time.Second)
 	})

@@ -21,7 +21,7 @@ type link struct {
 	timer    *time.Timer // ends it, with churn
 	quiet    bool        // it is not counted
 
-	run   context.Context //nolint:containedctx // of the consumer
+	run   context.Context //nolint:containedctx // of the consumer, and of the sends
 	stop  context.CancelFunc
 	ended chan struct{} // closed when it has
 
@@ -75,11 +75,13 @@ func (k *link) connect(ctx context.Context, number uint64) (err error) {
 // prepare sets what closing needs, before the connection is one of those that are held.
 func (k *link) prepare() {
 	if k.consumer != nil {
-		k.run, k.stop = context.WithCancel(k.load.receiving)
 		k.ended = make(chan struct{})
 	}
 	if k.producer != nil && k.load.Messages > 0 {
 		k.answers, k.sent = make(chan driver.Outcome, 1), make(chan struct{})
+	}
+	if k.ended != nil || k.sent != nil {
+		k.run, k.stop = context.WithCancel(k.load.receiving)
 	}
 }
 
@@ -134,7 +136,7 @@ func (k *link) send(ctx context.Context) {
 		k.sending.Store(uint64(slot))
 		m := driver.Message{Slot: slot, Body: k.body, Time: l.Clock.Epoch(began)}
 		l.Rec.Add(phase, result.Sent, 1)
-		bounded, cancel := context.WithTimeout(l.receiving, l.Patience)
+		bounded, cancel := context.WithTimeout(k.run, l.Patience)
 		err := k.producer.Send(bounded, &m)
 		cancel()
 		o := driver.Outcome{State: driver.Failed, Class: driver.ClassOf(err), Err: err}
@@ -143,6 +145,8 @@ func (k *link) send(ctx context.Context) {
 			select {
 			case o = <-k.answers:
 			case <-patience.C:
+				o = driver.Outcome{State: driver.Unknown, Class: driver.ClassTimeout, Err: errNoAnswer}
+			case <-k.run.Done():
 				o = driver.Outcome{State: driver.Unknown, Class: driver.ClassTimeout, Err: errNoAnswer}
 			}
 		}
@@ -162,24 +166,25 @@ func (k *link) done(slot driver.Slot, o driver.Outcome) {
 		k.answers <- o // it has room for the single answer
 		return
 	}
-	k.load.Rec.Add(k.load.Phases.PhaseAt(k.load.Clock.Now()), result.Strays, 1)
+	if o.State != driver.Unknown { // that is no answer
+		k.load.Rec.Add(k.load.Phases.PhaseAt(k.load.Clock.Now()), result.Strays, 1)
+	}
 }
 
-// close closes it, once the message in flight has ended.
+// close closes it, once the message in flight has ended, or ctx.
 func (k *link) close(ctx context.Context) (err error) {
 	if k.closing.Store(true); k.sent != nil {
 		select {
 		case <-k.sent:
 		case <-ctx.Done():
-			return ctx.Err()
 		}
 	}
 	if k.stop != nil {
 		k.stop()
-		select {
-		case <-k.ended:
-		case <-ctx.Done():
-			return ctx.Err()
+	}
+	for _, ended := range []chan struct{}{k.sent, k.ended} {
+		if ended != nil {
+			<-ended // soon: the context of the driver's calls has ended
 		}
 	}
 	if k.consumer != nil {

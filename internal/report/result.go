@@ -84,8 +84,11 @@ func (r *recorder) start(run stats.Run) {
 		}
 		head.Versions.Clients = append(head.Versions.Clients, c)
 	}
-	if run.Producing {
+	switch {
+	case run.Producing:
 		client("producers", run.Protocol, run.Client)
+	case run.Opening:
+		client("connections", run.Protocol, run.Client)
 	}
 	if run.Consuming {
 		client("consumers", run.ConsumerProtocol, run.ConsumerClient)

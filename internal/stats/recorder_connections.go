@@ -52,7 +52,7 @@ func (r *ConnectionRecorder) Record(phase Phase, kind result.Kind, took time.Dur
 func (r *ConnectionRecorder) NotOpened(phase Phase, why error) {
 	counter, class := result.OpenRefused, driver.ClassOf(why)
 	switch {
-	case Unmade(why):
+	case Unmade(why), class == driver.ClassUnsupported: // the latter for a --local-address of another machine
 		counter = result.OpenUnmade
 	case class == driver.ClassTimeout:
 		counter = result.OpenTimedOut

@@ -19,10 +19,7 @@ func (o *Stages) Opened(took time.Duration) { o.record(result.Open, took) }
 
 // Stage implements [driver.Stages].
 func (o *Stages) Stage(s driver.Stage, took time.Duration) {
-	o.record([driver.NumStages]result.Kind{
-		driver.StageConnect: result.Connect, driver.StageTLS: result.TLS, driver.StageLogin: result.Login,
-		driver.StageAttach: result.Attach, driver.StageClose: result.Close,
-	}[s], took)
+	o.record(KindOf(s), took)
 }
 
 func (o *Stages) record(kind result.Kind, took time.Duration) {

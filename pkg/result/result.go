@@ -69,7 +69,7 @@ type Versions struct {
 
 // Client is an implementation of a protocol.
 type Client struct {
-	// Role is "producers" or "consumers".
+	// Role is "producers", "consumers" or "connections".
 	Role string `json:"role"`
 	// Protocol is the name of the protocol.
 	Protocol string `json:"protocol"`
