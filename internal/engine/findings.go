@@ -24,6 +24,7 @@ func (r *run) findAll(s *stats.Summary, excess uint64) {
 	r.findMissing(s, excess)
 	r.findOutages(s)
 	s.Find("foreign", "", s.Total.Get(result.Foreign), s.Total.Get(result.Foreign))
+	findReplies(s)
 	r.findRates(s)
 	findLatencies(s)
 	findPerfmq(s)
@@ -40,6 +41,7 @@ func (r *run) findSoFar(s *stats.Summary) {
 	findOpenings(s)
 	r.findRefused(s)
 	s.Find("foreign", "", s.Total.Get(result.Foreign), s.Total.Get(result.Foreign))
+	findReplies(s)
 	if v := s.Verification; v != nil {
 		s.Findings = append(s.Findings, (&verify.Result{Verification: *v}).Findings(r.plan.Allow, 0)...)
 	}

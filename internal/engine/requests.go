@@ -520,6 +520,25 @@ func (r *run) addReplies(side *verify.Side) {
 	}
 }
 
+// findReplies adds the findings about requests and replies.
+func findReplies(s *stats.Summary) {
+	n := s.Total.Values()
+	s.Find("timed-out", "", n[result.TimedOut], n[result.TimedOut], n[result.TimedOut]+n[result.Replies])
+	for _, f := range []struct {
+		kind string
+		of   result.Counter
+	}{
+		{"replies-unconfirmed", result.UnansweredRequests},
+		{"replies-late", result.LateReplies},
+		{"replies-duplicated", result.DuplicateReplies},
+		{"replies-foreign", result.ForeignReplies},
+		{"replies-uncorrelated", result.UncorrelatedReplies},
+		{"unanswerable", result.Unanswerable},
+	} {
+		s.Find(f.kind, "", n[f.of], n[f.of])
+	}
+}
+
 // judged returns a side as this process can judge it alone: without replies, unless they are sent and received here.
 func (r *run) judged(side *verify.Side) *verify.Side {
 	responds := slices.ContainsFunc(r.consumers, func(c *consumer) bool { return c.answers != nil })

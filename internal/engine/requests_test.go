@@ -98,6 +98,8 @@ func TestRequests(t *testing.T) {
 			require.Equal(t, want, countsOf(&s.Total, replyCounters...))
 			require.EqualValues(t, c.want[result.Replies], s.Latencies[result.RoundTrip].Count)
 			require.EqualValues(t, 1000, s.Latencies[result.Service].Count)
+			require.Nil(t, s.Total.Connections)
+			require.Equal(t, c.want[result.TimedOut]+c.want[result.UnansweredRequests]+c.verified.Lost+c.verified.Duplicates+c.verified.Damaged == 0, s.Outcome.Success, s.Problems())
 			v := s.Verification.Total
 			require.Equal(t, c.verified, result.Verified{Lost: v.Lost, Left: v.Left, Duplicates: v.Duplicates, Redelivered: v.Redelivered, Damaged: v.Damaged})
 			require.EqualValues(t, 2000-c.verified.Lost-c.want[result.UnansweredRequests], v.Received, "requests and replies")
@@ -200,7 +202,10 @@ func TestRequestsOfTwoProcesses(t *testing.T) {
 			pass(time.Second)
 			s, _ := run(t, newPlan(b.Factory(), side(plan.Requester), func(p *flat) { p.ReplyTo = c.replyTo }), nil)
 			both.Wait()
-			require.True(t, s.Outcome.Success, s.Problems())
+			require.Equal(t, c.counts[result.TimedOut] == 0, s.Outcome.Success, s.Problems())
+			if !s.Outcome.Success {
+				require.Equal(t, []string{"requests without a reply in time: 100 of 1000"}, s.Problems())
+			}
 			require.True(t, responder.Outcome.Success, responder.Problems())
 			got := countsOf(&s.Total, replyCounters...)
 			delete(got, result.Sent)

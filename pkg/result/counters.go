@@ -285,7 +285,7 @@ func NewCounts(list []uint64, sends, receives bool, failures map[string]map[stri
 	if receives {
 		c.Consumers = &Consumers{}
 	}
-	if slices.ContainsFunc(list[Opened:NumCounters], func(n uint64) bool { return n > 0 }) {
+	if slices.ContainsFunc(list[Opened:ConnectionsLost+1], func(n uint64) bool { return n > 0 }) {
 		c.Connections = &Connections{}
 	}
 	for i, n := range c.places() {
