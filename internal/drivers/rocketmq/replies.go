@@ -57,6 +57,8 @@ func (p *producer) targetOf(ctx context.Context, m *driver.Message) (t *target, 
 	case pushed && len(client) == 0:
 		return nil, nil, driver.Errorf(driver.ClassNotFound, p.op, "", "a request without its client")
 	}
+	ctx, cancel := p.d.opening(ctx)
+	defer cancel()
 	r, err := p.d.routeOf(ctx, name)
 	if err != nil {
 		return nil, nil, err
