@@ -20,7 +20,7 @@ func TestResendOfUnconfirmedMessages(t *testing.T) {
 		"closed loop": func(p *flat) { p.MaxPending = 4 },
 		"open loop":   func(p *flat) { p.Rate, p.MaxPending = rate("100"), 4 },
 		"reconnect":   func(p *flat) { p.Reconnect, p.MaxPending = true, 1 },
-		"window":      func(p *flat) { p.Rate, p.MaxPending, p.Plan.VerifyWindow = rate("100"), 4, time.Second },
+		"window":      func(p *flat) { p.Rate, p.MaxPending, p.VerifyWindow = rate("100"), 4, time.Second },
 		"duration":    func(p *flat) { p.Rate, p.MaxPending, p.Count, p.Duration = rate("100"), 4, 0, 13*time.Second },
 	} {
 		inBubble(t, name, func(t *testing.T) {

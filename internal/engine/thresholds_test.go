@@ -63,7 +63,7 @@ func TestFigures(t *testing.T) {
 		s, _ := run(t, newPlan(b.Factory(), verified, func(p *flat) {
 			p.Rate, p.Duration, p.Warmup, p.MaxPending = rate("1000"), 7*time.Second, 2*time.Second, 1000
 			p.CommitInterval, p.StallThreshold, p.Delay, p.Reconnect = 10, time.Second, time.Millisecond, true
-			p.Plan.Thresholds, p.Plan.VerifyWindow = demands(t, texts...), 2*time.Second
+			p.Plan.Thresholds, p.VerifyWindow = demands(t, texts...), 2*time.Second
 		}), nil)
 		require.True(t, s.Outcome.Success, s.Problems())
 		got := outcomes(s)

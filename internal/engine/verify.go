@@ -109,8 +109,8 @@ func (r *run) setReceiving(consumers []*consumer) {
 }
 
 // judgeWindow judges the messages whose window has ended. The sampler calls it at the end of each interval. The window
-// stands still while a consumer of the subscription is not connected, as its broker keeps the messages, and in a pause of
-// perfmq, which has not read what came.
+// stands still while a consumer of the subscription is not connected, as its broker keeps the messages, and in a pause
+// of perfmq, which has not read what came.
 func (r *run) judgeWindow() {
 	if r.plan.VerifyWindow == 0 {
 		return

@@ -117,7 +117,7 @@ func TestVerificationFindsWhatTheBrokerDid(t *testing.T) {
 						p.Mix = templated(t)
 					}
 					if windowed { // most messages are judged during the run
-						p.Rate, p.Plan.VerifyWindow = rate("100"), time.Second
+						p.Rate, p.VerifyWindow = rate("100"), time.Second
 					}
 				}), nil)
 				truth := b.Stats()

@@ -16,7 +16,7 @@ import (
 
 // windowed is a run of 30 s at 100 messages a second, each lost if it has not come within 5 s.
 func windowed(p *flat) {
-	p.Rate, p.Duration, p.MaxPending, p.Plan.Verify, p.Plan.VerifyWindow = rate("100"), 30*time.Second, 100, true, 5*time.Second
+	p.Rate, p.Duration, p.MaxPending, p.Verify, p.VerifyWindow = rate("100"), 30*time.Second, 100, true, 5*time.Second
 }
 
 // losses returns when messages were found lost, in whole seconds, and the texts.
@@ -130,7 +130,7 @@ func TestWindowOverSteps(t *testing.T) {
 		second, third := first, first
 		second.Name, second.Groups = "second", []*plan.Group{p.Group}
 		third.Name = "third"
-		p.Plan.Steps = []plan.Step{first, second, third}
+		p.Steps = []plan.Step{first, second, third}
 		rep := new(recorder)
 		s, err := carryOut(t.Context(), nil, p, rep)
 		require.NoError(t, err)

@@ -34,7 +34,7 @@ func Judge(sides ...*Side) *Result {
 	}
 	for _, group := range groups(sides) {
 		scope := j.scope(group)
-		r.forgotten = j.forgotten
+		r.forgotten += forgotten(group)
 		r.Scopes = append(r.Scopes, *scope)
 		r.Total.Add(&scope.Verified)
 		r.Known = r.Known && scope.Known
@@ -57,8 +57,18 @@ type judge struct {
 	lostBefore []uint64 // see Result.LostBefore
 	// absent are, by run, the shards that are not there.
 	absent map[int64][]string
-	// forgotten adds up [Window].Forgotten.
-	forgotten uint64
+}
+
+// forgotten adds up [Window].Forgotten.
+func forgotten(parts []*Received) (n uint64) {
+	for _, part := range parts {
+		for _, st := range part.Streams {
+			if st.Window != nil {
+				n += st.Window.Forgotten
+			}
+		}
+	}
+	return n
 }
 
 // AbsentNote is in the note of a [Result] about shards that are missing.
@@ -149,9 +159,6 @@ func (j *judge) scope(parts []*Received) *Scope {
 		own, j.runs[key.Run] = append(own, key), true
 		if sent != nil {
 			s.arrived(st, sent.Count, sent.Resent)
-			if st.Window != nil {
-				j.forgotten += st.Window.Forgotten
-			}
 			continue
 		}
 		end := endOf(st.arrived)
@@ -196,7 +203,7 @@ func (s *Scope) arrived(st *stream, end uint64, resent tally) {
 		s.example(Damaged, st.Stream, uint64(n))
 	}
 	if w := st.Window; w != nil {
-		s.Verified.Add(&w.Counts)
+		s.Add(&w.Counts)
 		for kind, list := range w.Examples {
 			s.examples(kind, st.Stream, roaring64.BitmapOf(list...))
 		}

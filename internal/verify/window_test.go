@@ -212,11 +212,11 @@ func TestWindowBoundsMemory(t *testing.T) {
 		from := int64(l.Count())
 		for n := from; n < from+perSecond; n++ {
 			l.Next(0)
-			switch {
-			case n%1000 == 7:
+			switch n % 1000 {
+			case 7:
 				l.Done(n, driver.Outcome{State: driver.Rejected})
 				continue
-			case n%1000 == 8:
+			case 8:
 				l.Done(n, driver.Outcome{Withheld: true})
 				continue
 			}
