@@ -270,7 +270,7 @@ func (r *run) side() *verify.Side {
 	for _, s := range r.subs {
 		part := s.tracker.Seal()
 		r.describeSubscription(s, part)
-		part.Sent = s.sent
+		part.Ended, part.Drained, part.Sent = s.ended, s.drained, s.sent
 		side.Received = append(side.Received, part)
 	}
 	r.addReplies(side)
@@ -292,7 +292,9 @@ func (r *run) takeTurn(last bool) *verify.Side {
 		}
 		side.TTL = side.TTL || p.spec.TTL > 0
 		s := p.ledger.Take()
-		s.Started, s.Ended = r.clock.Epoch(0), p.stoppedAt
+		if s.Started = r.clock.Epoch(0); last {
+			s.Ended = p.stoppedAt
+		}
 		side.Sent = append(side.Sent, s)
 	}
 	var disconnected map[string]bool
@@ -305,6 +307,9 @@ func (r *run) takeTurn(last bool) *verify.Side {
 		part := s.tracker.Take()
 		part.Receiving = s.receives(disconnected)
 		r.describeSubscription(s, part)
+		if last {
+			part.Ended, part.Drained = s.ended, s.drained
+		}
 		side.Received = append(side.Received, part)
 	}
 	return side
@@ -317,7 +322,7 @@ func (r *run) describeSubscription(s *subscription, part *verify.Received) {
 	part.SetName(s.named(), name)
 	part.Selective = s.selective()
 	part.Late = s.destination.Kind == driver.Topic
-	part.Opened, part.Ended, part.Drained = s.opened, s.ended, s.drained
+	part.Opened = s.opened
 }
 
 // selective reports whether a consumer has a selector.

@@ -33,23 +33,23 @@ func losses(rep *recorder) (at []int, texts []string) {
 // A message is lost as soon as its window has passed, and no longer when it comes later.
 func TestWindowFindsLossesDuringTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		held := map[int64]driver.Delivery{}
 		f := delivering(mem.New().Factory(), func(_ driver.ConsumerSpec, d *driver.Delivery, deliver func(*driver.Delivery)) {
-			switch d.ID.Number {
+			switch n := d.ID.Number; n {
 			case 350, 1050, 1051: // of the seconds 3 and 10
 				return
 			case 1550: // comes 8 s too late
-				later := *d
-				time.AfterFunc(8*time.Second, func() { deliver(&later) })
+				held[n+800] = *d
 				return
 			case 1560: // comes in time
-				later := *d
-				time.AfterFunc(4*time.Second, func() { deliver(&later) })
+				held[n+400] = *d
 				return
+			case 600: // comes once more after its window
+				held[n+1000] = *d
 			}
 			deliver(d)
-			if d.ID.Number == 600 { // comes once more after its window
-				again := *d
-				time.AfterFunc(10*time.Second, func() { deliver(&again) })
+			if other, ok := held[d.ID.Number]; ok {
+				deliver(&other)
 			}
 		})
 		s, rep := run(t, newPlan(f, windowed, func(p *flat) { p.Allow.Disorder = true }), nil)

@@ -108,29 +108,24 @@ func (l *Ledger) Unsent() { l.next.Store(l.id.Number) }
 // Done notes the outcome of message n. It need not be called for messages that were accepted and not withheld. It is
 // safe for concurrent use.
 func (l *Ledger) Done(n int64, o driver.Outcome) {
-	exception := l.refused
-	switch {
-	case o.State == driver.Accepted && !o.Withheld:
-		if !l.windowed {
-			return
-		}
-		exception = nil
-	case o.State == driver.Accepted:
-		exception = l.withheld
-	case o.State == driver.Unknown:
-		exception = l.unconfirmed
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.sealed {
+	well := o.State == driver.Accepted && !o.Withheld
+	if well && !l.windowed {
 		return
 	}
-	if exception != nil {
-		exception.Add(uint64(n))
-	}
-	if l.windowed {
-		l.end(uint64(n))
-	}
+	l.note(func() {
+		switch {
+		case well:
+		case o.State == driver.Accepted:
+			l.withheld.Add(uint64(n))
+		case o.State == driver.Unknown:
+			l.unconfirmed.Add(uint64(n))
+		default:
+			l.refused.Add(uint64(n))
+		}
+		if l.windowed {
+			l.end(uint64(n))
+		}
+	})
 }
 
 // Window makes [Turn] judge the messages. The caller then calls Done for each message. Call it before the first Next.
