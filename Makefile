@@ -6,6 +6,8 @@
 GO           ?= go
 GOLANGCI     := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GOFUMPT      := mvdan.cc/gofumpt@v0.12.0
+GORELEASER   := github.com/goreleaser/goreleaser/v2@v2.15.1
+CRANE        := github.com/google/go-containerregistry/cmd/crane@v0.22.1
 ACTIONLINT   := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 TEST_TIMEOUT ?= 24m
 FUZZ_TIME    ?= 10s
@@ -14,16 +16,16 @@ FUZZ_SESSION_TIME ?= 10m
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build dist man test unit lint fmt fuzz fuzz-session features failures starts soak docs site limits bench bench-artemis bench-peers bench-connections bench-broker bench-verify acceptance clean
+.PHONY: help build release-snapshot man test unit lint fmt fuzz fuzz-session features failures starts soak docs site limits bench bench-artemis bench-peers bench-connections bench-broker bench-verify acceptance clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build the static binary bin/perfmq
 	$(GO) build -ldflags '-s -w' -o bin/perfmq ./cmd/perfmq
 
-dist: ## build dist/: the binaries for Linux, macOS and Windows on amd64 and arm64, with their checksums
-	./scripts/dist.sh dist
+release-snapshot: ## make dist/: a release of the last commit, published nowhere, twice with one hash, and test its packages and image
+	./scripts/release-snapshot.sh dist
 
 man: ## write the man pages into bin/man
 	$(GO) run ./internal/mangen bin/man
@@ -35,9 +37,11 @@ test: build ## run all checks: vet, all tests, the race detector; starts real br
 unit: ## run the tests that need no broker and no other program, of all packages, in a minute
 	GOGC=400 $(GO) test -short -p 8 ./internal/cli ./internal/broker/rocketmq ./internal/hostile ./internal/drivers/... ./internal/broker/... ./...
 
-lint: ## run the linters of .golangci.yml, and actionlint on the example for GitHub
+lint: ## run the linters of .golangci.yml, and those of workflows and of the release
 	$(GO) run $(GOLANGCI) run ./...
-	$(GO) run $(ACTIONLINT) deploy/ci/github.yml
+	cd internal/lab/release && $(GO) run $(GOLANGCI) run -c ../../../.golangci.yml --build-tags dist ./...
+	$(GO) run $(ACTIONLINT) deploy/ci/github.yml .github/workflows/*.yml
+	$(GO) run $(GORELEASER) check
 
 fmt: ## format all Go files
 	$(GO) run $(GOFUMPT) -w cmd internal pkg scenarios
@@ -95,4 +99,4 @@ bench-verify: build ## measure the cost of --verify, on real brokers and the emb
 	$(GO) run ./internal/lab bench -duration 8 -warmup 2 -repeat 5 -only '^verify-'
 
 clean: ## remove the files made by targets
-	rm -rf bin
+	rm -rf bin dist

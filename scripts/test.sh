@@ -44,8 +44,10 @@ go vet "${others[@]}"
 beside() {
 	local status=0
 	go test -vet=off -count=1 -p 3 -timeout "$timeout" "${others[@]}" || status=$?
-	# The manifests are a module of their own: the types of Kubernetes are no dependency of perfmq.
-	(cd deploy/kubernetes/test && go vet ./... && go test -vet=off -count=1 ./...) || status=$?
+	# Modules of their own: the types of Kubernetes and the libraries for images are no dependency of perfmq.
+	for module in deploy/kubernetes/test internal/lab/release; do
+		(cd "$module" && go vet ./... && go test -vet=off -count=1 ./...) || status=$?
+	done
 	return "$status"
 }
 beside &
