@@ -8,6 +8,8 @@ GOLANGCI     := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GOFUMPT      := mvdan.cc/gofumpt@v0.12.0
 GORELEASER   := github.com/goreleaser/goreleaser/v2@v2.15.1
 CRANE        := github.com/google/go-containerregistry/cmd/crane@v0.22.1
+GOVULNCHECK  := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+VULNDB       := golang.org/x/vulndb@v0.0.0-20261105234957-e22db6528018
 ACTIONLINT   := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 TEST_TIMEOUT ?= 24m
 FUZZ_TIME    ?= 10s
@@ -16,7 +18,7 @@ FUZZ_SESSION_TIME ?= 10m
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build release-snapshot man test unit lint fmt fuzz fuzz-session features failures starts soak docs site limits bench bench-artemis bench-peers bench-connections bench-broker bench-verify acceptance clean
+.PHONY: help build release-snapshot man test unit lint vulnerabilities fmt fuzz fuzz-session features failures starts soak docs site limits bench bench-artemis bench-peers bench-connections bench-broker bench-verify acceptance clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,11 +39,16 @@ test: build ## run all checks: vet, all tests, the race detector; starts real br
 unit: ## run the tests that need no broker and no other program, of all packages, in a minute
 	GOGC=400 $(GO) test -short -p 8 ./internal/cli ./internal/broker/rocketmq ./internal/hostile ./internal/drivers/... ./internal/broker/... ./...
 
-lint: ## run the linters of .golangci.yml, and those of workflows and of the release
+lint: ## run the linters of .golangci.yml, actionlint, and the checks of licences and known vulnerabilities
 	$(GO) run $(GOLANGCI) run ./...
 	cd internal/lab/release && $(GO) run $(GOLANGCI) run -c ../../../.golangci.yml --build-tags dist ./...
 	$(GO) run $(ACTIONLINT) deploy/ci/github.yml .github/workflows/*.yml
 	$(GO) run $(GORELEASER) check
+	$(GO) run -C internal/lab/release . licences
+	$(MAKE) vulnerabilities
+
+vulnerabilities: ## look for known vulnerabilities in the code that perfmq reaches
+	./scripts/vulnerabilities.sh $(GOVULNCHECK) $(VULNDB)
 
 fmt: ## format all Go files
 	$(GO) run $(GOFUMPT) -w cmd internal pkg scenarios
