@@ -244,3 +244,36 @@ func TestRequestsAfterAnOutage(t *testing.T) {
 		require.Zero(t, n.Get(result.LateReplies)+n.Get(result.DuplicateReplies)+n.Get(result.ForeignReplies))
 	})
 }
+
+// TestRequestsOfShards: requesters and responders of several processes of one run share queues, and each requester gets
+// its own replies.
+func TestRequestsOfShards(t *testing.T) {
+	inBubble(t, "", func(t *testing.T) {
+		b, dir := mem.New(), t.TempDir()
+		sums, sides := make([]*stats.Summary, 3), make([]*verify.Side, 3)
+		var all sync.WaitGroup
+		at := time.Now().Add(time.Second)
+		for i := range sums {
+			all.Go(func() {
+				path := filepath.Join(dir, string(rune('a'+i)))
+				sums[i], _ = run(t, newPlan(b.Factory(), service, func(p *flat) {
+					p.Shard, p.RunID, p.StartAt = plan.Shard{Number: i + 1, Of: 3}, 7, at
+					p.Producers, p.Consumers, p.ReplyTo = 4, 5, "queue://REPLIES"
+					p.Verify, p.VerifyFile, p.Allow.Disorder = true, path, true
+				}), nil)
+				sides[i] = musttest.Get(verify.ReadFile(path))(t)
+			})
+		}
+		all.Wait()
+		total := sums[0].Total
+		total.Add(&sums[1].Total)
+		total.Add(&sums[2].Total)
+		require.Equal(t, map[result.Counter]uint64{
+			result.Sent: 1000, result.Completed: 1000, result.Received: 1000, result.Replies: 1000, result.Answered: 1000,
+		}, countsOf(&total, replyCounters...))
+		v := verify.Judge(sides...)
+		require.True(t, v.Known)
+		require.EqualValues(t, 2000, v.Total.Once)
+		require.Zero(t, v.Total.Lost+v.Total.Left+v.Total.Duplicates+v.Total.Foreign)
+	})
+}

@@ -32,6 +32,7 @@ func TestConformanceRabbitMQ4(t *testing.T) {
 				drivertest.Transactions:        "RabbitMQ has no transactions over AMQP 1.0",
 				drivertest.TransactedReceive:   "RabbitMQ has no transactions over AMQP 1.0",
 				drivertest.Delay:               "RabbitMQ has no delayed deliveries",
+				drivertest.DynamicReply:        "RabbitMQ has dynamic queues from 4.2 on",
 			}
 			if cfg.Options = []string{"declare=" + kind}; kind == "classic" {
 				cfg.Lacks[drivertest.Priority] = "the queue has no priorities"

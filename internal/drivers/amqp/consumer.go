@@ -131,10 +131,8 @@ func (k *consumer) open(ctx context.Context) (err error) {
 	if err := c.checkConsumer(spec, opts); err != nil {
 		return err
 	}
-	if !spec.Dynamic && c.managed(spec.Destination) {
-		if _, err := c.queue(ctx, spec.Destination.Name, opts); err != nil {
-			return err
-		}
+	if err := k.declare(ctx, opts); err != nil {
+		return err
 	}
 	if k.session, err = c.beginSession(ctx, false); err != nil {
 		return err
@@ -155,9 +153,6 @@ func (k *consumer) open(ctx context.Context) (err error) {
 	if setSource(&attach.Source, spec); spec.Dynamic {
 		attach.Source = c.dynamicSource()
 	}
-	if spec.Selector != "" {
-		attach.Source.Selector = wire.Some(spec.Selector)
-	}
 	if err := k.session.attach(ctx, &k.link, &attach); err != nil {
 		if spec.Selector != "" && conditionOf(err) == wire.CondInvalidField {
 			err = driver.Errorf(driver.ClassUnsupported, "", protocol.HintSelector,
@@ -171,14 +166,19 @@ func (k *consumer) open(ctx context.Context) (err error) {
 	if k.settled && k.link.peer.SenderSettleMode == wire.SenderUnsettled {
 		return disagrees(opts)
 	}
-	if k.address = c.address(spec.Destination); spec.Dynamic {
-		if k.address, err = k.givenAddress(); err != nil {
-			return err
-		}
-	}
-	if spec.TransactionSize > 0 {
+	if k.address, err = k.replyAddress(); err == nil && spec.TransactionSize > 0 {
 		k.coordinator, err = newCoordinator(ctx, k.session, spec.Name, k.wait)
 	}
+	return err
+}
+
+// declare declares the queue, or looks for it, where the broker has a management of queues.
+func (k *consumer) declare(ctx context.Context, o *Options) error {
+	c := k.lease.Conn
+	if k.spec.Dynamic || !c.managed(k.spec.Destination) {
+		return nil
+	}
+	_, err := c.queue(ctx, k.spec.Destination.Name, o)
 	return err
 }
 
@@ -385,9 +385,12 @@ func linkName(spec *driver.ConsumerSpec, number uint64) string {
 	return name
 }
 
-// setSource sets the kind of a consumer's source, and its subscription (Messaging, section 3.5.3).
+// setSource sets the kind of a consumer's source, its selector and its subscription (Messaging, section 3.5.3).
 func setSource(source *wire.Terminus, spec *driver.ConsumerSpec) {
 	source.Capabilities = []string{spec.Destination.Kind.String()}
+	if spec.Selector != "" {
+		source.Selector = wire.Some(spec.Selector)
+	}
 	if spec.Shared {
 		source.Capabilities = append(source.Capabilities, "shared")
 	}

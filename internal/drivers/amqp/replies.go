@@ -34,8 +34,11 @@ func (c *connection) dynamicSource() wire.Terminus {
 	return t
 }
 
-// givenAddress returns the address that the broker gave to a dynamic node.
-func (k *consumer) givenAddress() (string, error) {
+// replyAddress returns the address of the consumer: of a dynamic node the one that the broker gave it.
+func (k *consumer) replyAddress() (string, error) {
+	if !k.spec.Dynamic {
+		return k.lease.Conn.address(k.spec.Destination), nil
+	}
 	switch address := k.link.peer.Source.Address.V; {
 	case address == "":
 		return "", driver.Errorf(driver.ClassUnsupported, "", "give --reply-to queue://NAME",
