@@ -54,10 +54,10 @@ func TestAdded(t *testing.T) {
 	dir, perfmq := overlaid(t,
 		[3]string{"internal/words/kinds.go", "var kinds = []Kind{\n", `{"new", result.Note, "new things: %d"},` + "\n"},
 		[3]string{"internal/engine/sampler.go", "func Observe(s *stats.Summary) {\n", `s.Find("new", "", 7, 7)` + "\n"},
-		[3]string{"pkg/result/kinds.go", "	Lateness\n", "	Journey\n"},
+		[3]string{"pkg/result/kinds.go", "	Service\n", "	Journey\n"},
 		[3]string{
-			"pkg/result/kinds.go", "without earlier deliveries.\",\n	},\n",
-			`{Journey, ConsumerRole, false, 0, "journey", "journey", "journey time", false, "journey_seconds", "Of the journey."},` + "\n",
+			"pkg/result/kinds.go", "to the sending of its reply.\",\n	},\n",
+			`{Journey, ConsumerRole, false, false, 0, "journey", "journey", "journey time", false, "journey_seconds", "Of the journey."},` + "\n",
 		},
 		[3]string{
 			"internal/stats/recorder_consumer.go", "p.record(result.Transfer, max(0, m.Transfer))\n",
@@ -209,7 +209,7 @@ func testAddedSetting(t *testing.T, dir, perfmq string) {
 		"help":     {run("", "mem", "producer", "--help-all"), "\n  --sprinkle N "},
 		"range":    {run("", "mem", "client", "--sprinkle", "101"), "error: --sprinkle=101: must be a whole number from 0 to 100\n"},
 		"check":    {run("PERFMQ_SPRINKLE=51", "mem", "client"), "error: --sprinkle 51 does not stay\nhint: add --persistent"},
-		"role":     {run("", "mem", "consumer", "--sprinkle", "5"), "it is a flag of perfmq mem client and perfmq mem producer\n"},
+		"role":     {run("", "mem", "consumer", "--sprinkle", "5"), "it is a flag of perfmq mem client, perfmq mem producer, perfmq mem requester and perfmq mem service\n"},
 	} {
 		require.Contains(t, c.said, c.want, name)
 	}
