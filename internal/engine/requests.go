@@ -45,7 +45,15 @@ func (r *run) openRequester(
 	}
 	d := r.driver(e)
 	k, err := d.Consumer(ctx, replies)
-	if replies.Selector != "" && driver.ClassOf(err) == driver.ClassUnsupported { // by this broker
+	unsupported := func() bool { return replies.Selector != "" && driver.ClassOf(err) == driver.ClassUnsupported }
+	if unsupported() && replies.Failing != driver.Accept { // this broker may select, but take nothing back
+		selected := replies
+		selected.Failing = driver.Accept
+		if k, err = d.Consumer(ctx, selected); err == nil {
+			shared = false
+		}
+	}
+	if unsupported() { // by this broker
 		replies.Selector = ""
 		k, err = d.Consumer(ctx, replies)
 	}
