@@ -119,7 +119,8 @@ type Result struct {
 	Missing  *uint64 `json:"missing,omitempty"`
 	// Figures are rates of the measured part; missing if the run did not come to its end.
 	Figures *Figures `json:"figures,omitempty"`
-	// Latencies are the latencies of the messages that were due after the warm-up, with their histograms.
+	// Latencies are the latencies of the messages that were due after the warm-up, and of all openings and closings of
+	// workers, with their histograms.
 	Latencies Latencies `json:"latencies"`
 	// Steps are the steps of the run, in order. Their counts add up to the total. A plain command line is one step.
 	Steps []Step `json:"steps"`
