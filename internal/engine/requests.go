@@ -105,7 +105,7 @@ func (r *run) takeReply(p *producer, d *driver.Delivery) bool {
 		if p.replies != nil && d.ID != (driver.ID{}) {
 			p.replies.Check(d, r.clock.Epoch(r.clock.Now()))
 		}
-		r.requesters[id.Producer].load.Reply(id)
+		r.requesters[id.Producer].requests.Reply(id)
 	default:
 		p.rec.CountReply(stats.Measure, result.ForeignReplies)
 		return false

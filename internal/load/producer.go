@@ -108,7 +108,11 @@ func NewProducer(cfg ProducerConfig, clock *Clock, rec *stats.ProducerRecorder) 
 	if cfg.Phases == nil {
 		cfg.Phases = new(Phases)
 	}
-	return &Producer{cfg: cfg, clock: clock, rec: rec, slots: newSlots(cfg.MaxPending)}
+	p := &Producer{cfg: cfg, clock: clock, rec: rec, slots: newSlots(cfg.MaxPending)}
+	if cfg.Requests != nil {
+		cfg.Requests.producer.Store(p)
+	}
+	return p
 }
 
 // Attach sets the driver's producer that sends the messages.

@@ -3,6 +3,7 @@ package load
 import (
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
@@ -18,9 +19,10 @@ import (
 // The correlation ID of a request is the text of a [driver.ID]: run, producer, the number of the request, and, in
 // place of a checksum, its place.
 type Requests struct {
-	timeout time.Duration
-	next    driver.ID // of Run's goroutine, as is text
-	text    [driver.MaxIDText]byte
+	producer atomic.Pointer[Producer] // the present one
+	timeout  time.Duration
+	next     driver.ID // of Run's goroutine, as is text
+	text     [driver.MaxIDText]byte
 
 	mu    sync.Mutex
 	table []request // by place
@@ -172,7 +174,9 @@ func (p *Producer) expireReplies(now time.Duration) {
 }
 
 // Reply takes a reply with the given correlation ID, which names the producer. Any goroutine may call it.
-func (p *Producer) Reply(id driver.ID) {
+func (q *Requests) Reply(id driver.ID) { q.producer.Load().takeReply(id) }
+
+func (p *Producer) takeReply(id driver.ID) {
 	now := p.clock.Now()
 	r, as, free := p.cfg.Requests.reply(&id, now)
 	switch as {
