@@ -25,6 +25,8 @@ type Window struct {
 	open *roaring64.Bitmap // below From, and not judged yet
 	// The records of judged messages: missing ones that may still come, and received ones with duplicates.
 	lost, doubtful, twice *roaring64.Bitmap
+	// Missing ones that are not to arrive; unselected ones need not, as another consumer's selector may have them.
+	refused, withheld, unselected *roaring64.Bitmap
 
 	ended []ended // not judged yet, by the time of their end
 }
@@ -43,12 +45,13 @@ const maxRecords = 1 << 20
 func newWindow(first uint64) *Window {
 	return &Window{
 		From: first, First: first, Examples: map[Kind][]uint64{}, open: roaring64.New(), lost: roaring64.New(),
-		doubtful: roaring64.New(), twice: roaring64.New(),
+		doubtful: roaring64.New(), twice: roaring64.New(), refused: roaring64.New(), withheld: roaring64.New(),
+		unselected: roaring64.New(),
 	}
 }
 
 func (w *Window) records() []**roaring64.Bitmap {
-	return []**roaring64.Bitmap{&w.lost, &w.doubtful, &w.twice}
+	return []**roaring64.Bitmap{&w.lost, &w.doubtful, &w.twice, &w.refused, &w.withheld, &w.unselected}
 }
 
 // judged reports whether a message was judged.
@@ -191,28 +194,28 @@ func (s *stream) judge(l *Ledger, due *roaring64.Bitmap, selective bool) (lost *
 	c := &w.Counts
 	expected := due.Clone()
 	for _, e := range []struct {
-		numbers *roaring64.Bitmap
-		arrived *uint64
-		kind    Kind
+		numbers, record  *roaring64.Bitmap
+		arrived, missing *uint64
+		kind             Kind
 	}{
-		{l.unconfirmed, &c.UnconfirmedArrived, Unconfirmed},
-		{l.refused, &c.RefusedArrived, Refused},
-		{l.withheld, &c.WithheldArrived, Withheld},
+		{l.unconfirmed, w.doubtful, &c.UnconfirmedArrived, &c.UnconfirmedMissing, Unconfirmed},
+		{l.refused, w.refused, &c.RefusedArrived, new(uint64), Refused},
+		{l.withheld, w.withheld, &c.WithheldArrived, new(uint64), Withheld},
 	} {
 		numbers := roaring64.And(e.numbers, due)
 		arrived := roaring64.And(s.arrived, numbers)
 		if !selective { // as at the end, see [judge.scope]
 			*e.arrived += arrived.GetCardinality()
 			w.example(e.kind, arrived)
-			if e.kind == Unconfirmed {
-				missing := roaring64.AndNot(numbers, s.arrived)
-				c.UnconfirmedMissing += missing.GetCardinality()
-				w.doubtful.Or(missing)
-			}
+			missing := roaring64.AndNot(numbers, s.arrived)
+			*e.missing += missing.GetCardinality()
+			e.record.Or(missing)
 		}
 		expected.AndNot(numbers)
 	}
-	if lost = roaring64.New(); !selective {
+	if lost = roaring64.New(); selective {
+		w.unselected.Or(roaring64.AndNot(due, s.arrived))
+	} else {
 		lost = roaring64.AndNot(expected, s.arrived)
 		c.Expected += expected.GetCardinality()
 		c.Lost += lost.GetCardinality()
@@ -272,6 +275,13 @@ func (s *stream) afterWindow(n uint64, flags uint8) {
 	case w.doubtful.CheckedRemove(n):
 		c.UnconfirmedMissing--
 		c.UnconfirmedArrived++
+	case w.refused.CheckedRemove(n):
+		c.RefusedArrived++
+		w.example(Refused, roaring64.BitmapOf(n))
+	case w.withheld.CheckedRemove(n):
+		c.WithheldArrived++
+		w.example(Withheld, roaring64.BitmapOf(n))
+	case w.unselected.CheckedRemove(n):
 	default:
 		s.Duplicates++
 		if flags&redelivered != 0 {

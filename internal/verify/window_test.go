@@ -283,3 +283,43 @@ func TestWindowForgetsRecords(t *testing.T) {
 	require.EqualValues(t, 800_000, w.Counts.Lost)
 	require.EqualValues(t, 800_000-w.Forgotten, w.lost.GetCardinality())
 }
+
+// A message that comes for the first time after its window is no duplicate, even if it is not to come, or if a selector
+// decides.
+func TestFirstDeliveryAfterWindow(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		outcome   driver.Outcome
+		selective bool
+		want      result.Verified
+	}{
+		{"selected", driver.Outcome{}, true, result.Verified{}},
+		{"unconfirmed, selected", driver.Outcome{State: driver.Unknown}, true, result.Verified{}},
+		{"refused", driver.Outcome{State: driver.Rejected}, false, result.Verified{RefusedArrived: 1}},
+		{"withheld", driver.Outcome{Withheld: true}, false, result.Verified{WithheldArrived: 1}},
+		{"unconfirmed", driver.Outcome{State: driver.Unknown}, false, result.Verified{UnconfirmedArrived: 1}},
+		{"lost", driver.Outcome{}, false, result.Verified{Expected: 1, ArrivedLate: 1}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := newHalf(1, 1, true)
+			h.ledgers[0].Next(0)
+			h.ledgers[0].Done(0, c.outcome)
+			turn := func() {
+				Turn(time.Second, h.ledgers, []Watched{{Tracker: h.tracker, Elapsed: time.Second, Selective: c.selective}})
+			}
+			turn()
+			turn()
+			for copies := range uint64(3) {
+				h.checkers[0].Check(&driver.Delivery{ID: driver.ID{Run: 1, Sum: Sum(driver.ID{Run: 1}, BodySum(nil))}}, 1)
+				turn()
+				w := h.tracker.own[0].Window.Counts
+				require.EqualValues(t, 1, w.Received)
+				require.Equal(t, copies, h.tracker.own[0].Duplicates)
+			}
+			side := h.side()
+			side.Received[0].Selective = c.selective
+			c.want.Received, c.want.Duplicates = 1, 2
+			require.Equal(t, c.want, Judge(side).Total)
+		})
+	}
+}
