@@ -82,7 +82,7 @@ func TestCloseUnanswered(t *testing.T) {
 					Within: func(ctx context.Context, open func(context.Context) error) error { return open(ctx) },
 				})
 				o.Run(t.Context())
-				time.Sleep(3 * time.Second)
+				<-time.After(3 * time.Second) // of the bubble: answers that come late
 				require.EqualValues(t, 5, rec.Count(result.Opened))
 				require.EqualValues(t, 5, rec.Count(result.ConnectionsClosed))
 				require.EqualValues(t, 5, b.closed.Load(), "a connection counts as closed, so the broker knows")

@@ -353,14 +353,22 @@ func (p *Plan) Notes() []string {
 	if !p.StartAt.IsZero() {
 		notes = append(notes, "the load begins at "+p.StartAt.UTC().Format(time.RFC3339Nano))
 	}
-	if p.Split() {
-		notes = append(notes, "this process judges no message: perfmq merge --follow DIR... does, with the folders of all")
-	} else if p.Shard.Of > 1 && p.Verify && p.VerifyFile == "" {
-		notes = append(notes, "one shard cannot find lost messages: use --result DIR in each, and perfmq merge")
-	} else if p.Verify && p.VerifyFile == "" && p.Roles() != Client {
-		notes = append(notes, "one side cannot find lost messages: use --verify-file FILE on both, and perfmq verify")
+	return append(notes, p.verifyNotes()...)
+}
+
+// verifyNotes returns remarks on a verification to which this process contributes only a part.
+func (p *Plan) verifyNotes() []string {
+	switch {
+	case p.Split():
+		return []string{"this process judges no message: perfmq merge --follow DIR... does, with the folders of all"}
+	case !p.Verify || p.VerifyFile != "":
+		return nil
+	case p.Shard.Of > 1:
+		return []string{"one shard cannot find lost messages: use --result DIR in each, and perfmq merge"}
+	case p.Roles() != Client:
+		return []string{"one side cannot find lost messages: use --verify-file FILE on both, and perfmq verify"}
 	}
-	return notes
+	return nil
 }
 
 func (g *Group) notes() (notes []string) {

@@ -31,7 +31,7 @@ func Factory() driver.Factory {
 	return protocol.Factory(f, p, func() *struct{} { return &struct{}{} }, nil,
 		func(s transport.Settings[struct{}]) driver.Driver {
 			d := &amqpDriver{factory: f, cfg: s}
-			d.Open = d.dial
+			d.pool.Open = d.dial
 			return d
 		})
 }
@@ -39,10 +39,13 @@ func Factory() driver.Factory {
 // amqpDriver is a [driver.Driver]: a set of connections by key.
 type amqpDriver struct {
 	transport.Identity
-	transport.Pool[*connection]
+	pool    transport.Pool[*connection] // no [driver.Connector]: the library does not report an idle connection's end
 	factory driver.Factory
 	cfg     transport.Settings[struct{}]
 }
+
+// Close implements [driver.Driver].
+func (d *amqpDriver) Close(ctx context.Context) error { return d.pool.Close(ctx) }
 
 // connection is an AMQP connection. Each producer and consumer has a session of its own on it.
 type connection struct {
@@ -157,7 +160,7 @@ type party struct {
 func (d *amqpDriver) join(
 	ctx context.Context, spec driver.Connection, dest driver.Destination, op string, check func(*driver.Factory) error,
 ) (p party, err error) {
-	p.Lease, err = library.Join(ctx, &d.Pool, spec, func(c *connection) error { return check(&c.factory) })
+	p.Lease, err = library.Join(ctx, &d.pool, spec, func(c *connection) error { return check(&c.factory) })
 	if err != nil {
 		return p, err
 	}

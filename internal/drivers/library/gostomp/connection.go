@@ -46,7 +46,7 @@ func Factory() driver.Factory {
 	return protocol.Factory(f, p, func() *Options { return &Options{VirtualHost: "/"} }, nil,
 		func(s transport.Settings[Options]) driver.Driver {
 			d := &stompDriver{factory: f, cfg: s}
-			d.Open = d.dial
+			d.pool.Open = d.dial
 			return d
 		})
 }
@@ -54,11 +54,14 @@ func Factory() driver.Factory {
 // stompDriver is a [driver.Driver]: a set of connections by key.
 type stompDriver struct {
 	transport.Identity
-	transport.Pool[*connection]
+	pool    transport.Pool[*connection] // no [driver.Connector]: the library does not report an idle connection's end
 	factory driver.Factory
 	cfg     transport.Settings[Options]
 	took    sync.Map // the destinations to which the broker has confirmed a message
 }
+
+// Close implements [driver.Driver].
+func (d *stompDriver) Close(ctx context.Context) error { return d.pool.Close(ctx) }
 
 // connection is a STOMP connection.
 type connection struct {

@@ -35,7 +35,7 @@ type consumer struct {
 // Consumer implements [driver.Driver].
 func (d *stompDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	op := "open a consumer on " + spec.Destination.String()
-	lease, err := library.Join(ctx, &d.Pool, spec.Connection,
+	lease, err := library.Join(ctx, &d.pool, spec.Connection,
 		func(c *connection) error { return library.PlainNames().CheckConsumer(op, &c.factory, &spec) })
 	if err != nil {
 		return nil, err

@@ -37,7 +37,7 @@ func (d *stompDriver) Producer(
 	ctx context.Context, spec driver.ProducerSpec, done driver.Completions,
 ) (driver.Producer, error) {
 	op := "open a producer on " + spec.Destination.String()
-	lease, err := library.Join(ctx, &d.Pool, spec.Connection,
+	lease, err := library.Join(ctx, &d.pool, spec.Connection,
 		func(c *connection) error { return library.PlainNames().CheckProducer(op, &c.factory, &spec) })
 	if err != nil {
 		return nil, err
