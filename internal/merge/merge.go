@@ -211,9 +211,30 @@ func Text(w io.Writer, m *result.Result, clean func(string) string) error {
 		if p.Sent > p.Completed {
 			line("not completed", "%d", p.Sent-p.Completed)
 		}
+		if p.Replies+p.TimedOut > 0 {
+			line("total replies", "%d", p.Replies)
+			line("without a reply", "%d", p.TimedOut)
+		}
 	}
 	if c := m.Total.Consumers; c != nil {
 		line("total received", "%d", c.Received)
+	}
+	if o := m.Total.Connections; o != nil {
+		line("total opened", "%d", o.Opened)
+		for _, c := range []struct {
+			name string
+			n    uint64
+		}{
+			{"refused", o.Refused},
+			{"timed out", o.TimedOut},
+			{"unmade", o.Unmade},
+			{"abandoned", o.Abandoned},
+			{"lost", o.Lost},
+		} {
+			if c.n > 0 {
+				line("total "+c.name, "%d", c.n)
+			}
+		}
 	}
 	for _, name := range []string{"completed", "received"} {
 		if v, known := metrics[name+".avg"]; known {

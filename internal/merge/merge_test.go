@@ -522,6 +522,9 @@ func TestShardsOfConnections(t *testing.T) {
 			require.True(t, o.Kept, o.String())
 		}
 	}
+	var text strings.Builder
+	require.NoError(t, merge.Text(&text, all, func(s string) string { return s }))
+	require.Regexp(t, `--- total opened: +95\n--- total refused: +5\n`, text.String())
 	for i, dir := range shards { // the schedule is divided exactly
 		c := musttest.Get(result.Read(dir))(t).Total.Connections
 		require.EqualValues(t, []int{34, 33, 33}[i], c.Opened+c.Refused)
