@@ -136,6 +136,32 @@ func TestRequestsInFlight(t *testing.T) {
 	})
 }
 
+// TestRequestsWithoutResponder: the broker answers each request at once, so it has not stalled while there are no
+// replies; it has if it does not answer.
+func TestRequestsWithoutResponder(t *testing.T) {
+	for name, stalls := range map[string]int{"no responder": 0, "stalled broker": 1} {
+		inBubble(t, name, func(t *testing.T) {
+			b := broker(t, func(o *mem.Options) {
+				if stalls > 0 {
+					o.StallAfter, o.StallFor = 2*time.Second, 1500*time.Millisecond
+				}
+			})
+			s, _ := run(t, newPlan(b.Factory(), service, func(p *flat) {
+				p.Role, p.MaxPending, p.Duration, p.Rate = plan.Requester, 2, 8*time.Second, rate("20")
+				p.ReplyTimeout, p.StallThreshold = 900*time.Millisecond, 500*time.Millisecond
+			}), nil)
+			require.Positive(t, s.Total.Get(result.TimedOut))
+			found := 0
+			for _, f := range s.Findings {
+				if f.Kind == "stall" {
+					found++
+				}
+			}
+			require.Equal(t, stalls, found, s.Findings)
+		})
+	}
+}
+
 // TestOtherReplies: a requester counts replies that belong to no request of its own, and leaves those of others in a
 // shared queue to them; a responder counts messages that it cannot answer.
 func TestOtherReplies(t *testing.T) {

@@ -359,7 +359,7 @@ func (p *Producer) send(
 	}
 	if ctx.Err() != nil { // it waited for the broker's leave, and the load is over
 		p.rec.TakenBack(phase)
-		p.rec.GivenUp(intended, p.clock.Now())
+		p.rec.GivenUp(intended, actual, p.clock.Now())
 		return true, nil //nolint:nilerr // the end of ctx is no failure
 	}
 	p.rec.Handed(phase, actual-intended)

@@ -101,11 +101,11 @@ func ofBoth(n *[parts]atomic.Uint64) uint64 { return n[Warmup].Load() + n[Measur
 // TakenBack undoes one Begun: the driver reported that the message did not leave.
 func (r *ProducerRecorder) TakenBack(phase Phase) { r.sent[phase].Add(^uint64(0)) }
 
-// GivenUp records that a message that was due, and could not be sent until now, will not be sent: times since the start
-// of the run.
-func (r *ProducerRecorder) GivenUp(intended, now time.Duration) {
+// GivenUp records that a message that was due, and was to leave from a moment until now, will not be sent: times since
+// the start of the run.
+func (r *ProducerRecorder) GivenUp(intended, actual, now time.Duration) {
 	r.mu.Lock()
-	r.quiet.recordNoAnswer(intended, now)
+	r.quiet.recordNoAnswer(r.awaitedSince(intended, actual), now)
 	r.mu.Unlock()
 }
 
@@ -163,17 +163,27 @@ func (r *ProducerRecorder) DoneAll(ends []End, o driver.Outcome, now time.Durati
 	r.mu.Unlock()
 }
 
+// awaitedSince returns when the wait for the broker began: when the message was due, but for a request, which may wait
+// for the replies to others, when it left.
+func (r *ProducerRecorder) awaitedSince(due, left time.Duration) time.Duration {
+	if r.requests {
+		return left
+	}
+	return due
+}
+
 // done counts the end of a message. The caller holds the lock.
 func (r *ProducerRecorder) done(e *End, o *driver.Outcome, now time.Duration) {
 	p := &r.part[e.Due]
 	p.n[counterOf[o.State]]++
+	since := r.awaitedSince(e.Intended, e.Actual)
 	switch {
 	case r.transaction > 0: // see TransactionEnded
 	case o.State == driver.Unknown, o.State == driver.Failed && o.Class == driver.ClassConnect: // no answer
-		r.quiet.recordNoAnswer(e.Intended, now)
+		r.quiet.recordNoAnswer(since, now)
 	default:
 		r.silence += r.countedSilence(max(r.quiet.sign, e.Actual), now)
-		r.quiet.recordSign(e.Intended, now)
+		r.quiet.recordSign(since, now)
 	}
 	paused := r.rated && r.pulse.Delayed(e.Intended, e.Actual) // affects delay and response
 	if o.State != driver.Accepted {
@@ -455,7 +465,7 @@ func (r *ProducerRecorder) takeGaps(now time.Duration, last bool) workerGaps {
 	if r.owed() {
 		owed = now
 		if kind, since := unpackWait(waiting); waiting > 0 && kind == WaitSlot {
-			owed = min(since, now)
+			owed = r.awaitedSince(min(since, now), now)
 		}
 	}
 	return r.quiet.takeGaps(owed, last)
