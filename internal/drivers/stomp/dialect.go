@@ -51,9 +51,12 @@ func (d dialect) address(dest driver.Destination) string {
 	return "/" + dest.Kind.String() + "/" + name
 }
 
-// replyQueue returns the headers of a subscription to a queue of that name for replies, which ends with it, and the
+// replyQueue begins RabbitMQ's address of a queue that exists: SEND to /queue would declare it, perhaps as another one.
+const replyQueue = "/reply-queue/"
+
+// repliesTo returns the headers of a subscription to a queue of that name for replies, which ends with it, and the
 // address that requests on the same connection carry.
-func (d dialect) replyQueue(name string) (headers []string, address string, err error) {
+func (d dialect) repliesTo(name string) (headers []string, address string, err error) {
 	address = "/temp-queue/" + name // which the broker replaces by one that others can use
 	headers = []string{"destination", address}
 	switch d {
@@ -63,7 +66,7 @@ func (d dialect) replyQueue(name string) (headers []string, address string, err 
 		headers = []string{
 			"destination", "/queue/" + name, "durable", "false", "auto-delete", "true", "exclusive", "true",
 		}
-		address = "/reply-queue/" + name // SEND to /queue would declare it, as another one
+		address = replyQueue + name
 	}
 	return headers, address, d.refuse(d == generic, "give --reply-to queue://NAME",
 		"no temporary queue is known for replies")

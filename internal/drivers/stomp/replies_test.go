@@ -90,11 +90,11 @@ func TestReplyQueues(t *testing.T) {
 		artemis: {"n", "n"}, activemq: {"/temp-queue/n", "/temp-queue/n"}, perfmq: {"/temp-queue/n", "/temp-queue/n"},
 		rabbitmq: {"/queue/n", "/reply-queue/n"},
 	} {
-		headers, address, err := broker.replyQueue("n")
+		headers, address, err := broker.repliesTo("n")
 		require.NoError(t, err)
 		assert.Equal(t, want, [2]string{headers[1], address}, string(broker))
 	}
-	_, _, err := generic.replyQueue("n")
+	_, _, err := generic.repliesTo("n")
 	require.Equal(t, driver.ClassUnsupported, driver.ClassOf(err))
 	require.Equal(t, "give --reply-to queue://NAME", driver.HintOf(err))
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"strconv"
+	"strings"
 
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/transport"
@@ -76,7 +77,7 @@ func (d dialect) subscription(spec *driver.ConsumerSpec, o *Options, id, identit
 		if d == artemis {
 			owner = cmp.Or(identity, owner)
 		}
-		if destination, s.address, err = d.replyQueue(owner + "." + unique); err != nil {
+		if destination, s.address, err = d.repliesTo(owner + "." + unique); err != nil {
 			return nil, err
 		}
 		kind, s.dynamic = driver.Queue, true
@@ -85,6 +86,9 @@ func (d dialect) subscription(spec *driver.ConsumerSpec, o *Options, id, identit
 		}
 	} else if o.Declare != declareNo {
 		destination = append(destination, headerType, o.Declare)
+	}
+	if name, queue := strings.CutPrefix(s.address, "/queue/"); queue && d == rabbitmq {
+		s.address = replyQueue + name
 	}
 	s.subscribe = append([]string{"id", id}, destination...)
 	s.add("ack", ack)

@@ -75,7 +75,11 @@ func testStages(e *env) {
 		end := open(&first, key, produces)
 		want := slices.Concat(stages(true, "connect"), stages(encrypted, "tls"), stages(true, "login"),
 			stages(!produces || !c.Unattached, "attach"))
-		require.Equalf(e, want, first.take(e, "open a "+worker, began), "the stages of a %s", worker)
+		got := first.take(e, "open a "+worker, began)
+		if !produces && !shares(e.cfg, e.kind) { // one connection to ask the broker, another to receive
+			got = slices.Compact(got)
+		}
+		require.Equalf(e, want, got, "the stages of a %s", worker)
 		if shares(e.cfg, e.kind) { // a producer: the members of a consumer group may need connections of their own
 			began = time.Now()
 			shared := open(&second, key, true)
