@@ -98,8 +98,16 @@ func (w *Writer) create() error {
 	return nil
 }
 
-// Vacant returns nil if a folder has no files of a result, or does not exist. Otherwise the error is [ErrExists].
+// Vacant returns nil if a folder has no files of a result, nor runs that --result-continue wrote, or does not exist.
+// Otherwise the error is [ErrExists].
 func Vacant(dir string) error {
+	if runs := runsIn(dir); len(runs) > 0 {
+		return fmt.Errorf("%w: %s", ErrExists, filepath.Join(dir, runPrefix+strconv.Itoa(runs[0])))
+	}
+	return noFiles(dir)
+}
+
+func noFiles(dir string) error {
 	for _, name := range Files() {
 		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
 			return fmt.Errorf("%w: %s", ErrExists, filepath.Join(dir, name))
@@ -145,7 +153,7 @@ func Runs(dir string) (folders []string) {
 	for _, n := range runsIn(dir) {
 		folders = append(folders, filepath.Join(dir, runPrefix+strconv.Itoa(n)))
 	}
-	if len(folders) == 0 || Vacant(dir) != nil {
+	if len(folders) == 0 || noFiles(dir) != nil {
 		return []string{dir}
 	}
 	return folders
