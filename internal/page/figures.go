@@ -82,7 +82,7 @@ func figures(r *result.Row) []figure {
 		{"throughput", "sent", "/s", flow(sent, 1e6, r.Length)},
 		{"waiting", "in flight", "", level(inFlight, 1)},
 		{"waiting", "at the broker", "", level(r.Backlog, 1)},
-		{"live", "live", "", level(live, 1)},
+		{"connections", "live", "", level(live, 1)},
 		{"openings", "opened", "/s", flow(opened, 1e6, r.Length)},
 		{"openings", "not opened", "/s", flow(notOpened, 1e6, r.Length)},
 		{"openings", "lost", "/s", flow(lost, 1e6, r.Length)},
@@ -176,6 +176,9 @@ func (r *Run) tiles() []tile {
 	}
 	if _, known := values["response.p99"]; known {
 		kind = "response"
+	}
+	if _, known := values["round-trip.p99"]; known {
+		kind = "round-trip"
 	}
 	var list []tile
 	if o := res.Total.Connections; o != nil {

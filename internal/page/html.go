@@ -52,7 +52,7 @@ func (p *Page) view() *view {
 	for _, r := range runs {
 		v.Stories = append(v.Stories, r.story())
 	}
-	v.Bottom = []Table{messages(runs), latencyTable(runs), testers(runs), p.slowTable()}
+	v.Bottom = []Table{messages(runs), latencyTable(runs), replyTable(runs), testers(runs), p.slowTable()}
 	switch {
 	case p.sweep != nil:
 		v.Lead, v.Top = p.sweepVerdict(), p.sweepTables()

@@ -164,6 +164,24 @@ func latencyTable(runs []*Run) Table {
 	return t
 }
 
+// replyTable has the counters of requests and replies.
+func replyTable(runs []*Run) Table {
+	t := Table{Title: "Replies", Head: []string{"", "count", "metric"}}
+	for _, r := range runs {
+		metrics := r.Result.Metrics()
+		for _, c := range result.CounterTable() {
+			if v, known := metrics[c.Name]; known && c.Role&(result.Requesting|result.Responding) != 0 {
+				title := strings.TrimSuffix(c.Help, ".")
+				if len(runs) > 1 {
+					title = r.Name + " · " + title
+				}
+				t.add(title, number(v), c.Name)
+			}
+		}
+	}
+	return t
+}
+
 // testers has the use of perfmq's own machine.
 func testers(runs []*Run) Table {
 	t := Table{

@@ -854,7 +854,7 @@ new Chart(place, { id: 'heat', title: 'Latency heat map', sync: 'time', define: 
 new Chart(place, { id: 'histogram', title: 'Latency histogram', define: bars, controls: chart => cellControls('bars')(chart).concat(cellKinds('bars').length ? chart.toggle('log', 'logarithmic', false) : []) });
 new Chart(place, { id: 'percentiles', title: 'Latency by percentile', define: percentiles, controls: percentileControls });
 for (const [id, title, note] of [
-  ['live', 'Connections', 'Open connections of groups of connections.'],
+  ['connections', 'Connections', 'Open connections of groups of connections.'],
   ['openings', 'Connections: openings', 'Connections that became usable, did not open, or were lost.'],
   ['waiting', 'Messages waiting', 'Messages sent and not yet confirmed, and those in the queues of the broker.'],
   ['tester', 'Processors', 'Cores used by perfmq and by all programs of its machine.'],
