@@ -128,7 +128,7 @@ func TestCompletion(t *testing.T) {
 		{[]string{"run", ""}, "yaml\nyml\n:8\n"},
 		{[]string{"run", "@"}, ":4\n"},
 		{[]string{"alpha", "consumer", "--rat"}, ":4\n"},
-		{[]string{"alpha", "producer", "--rat"}, "--rate\tmessages per second of all producers (connections: openings), such as 30k or 0.5; or segments, such as 'ramp 0 to 5000 for 60s, pause 10s'\n:4\n"},
+		{[]string{"alpha", "producer", "--rat"}, "--rate\tmessages per second of all producers, such as 30k or 0.5; or segments, such as 'ramp 0 to 5000 for 60s, pause 10s'\n:4\n"},
 	} {
 		got := call(nil, append([]string{"__complete"}, c.words...)...)
 		require.Equal(t, 0, got.status, c.words)

@@ -153,6 +153,22 @@ func placesOf(row *plan.Row) Scope {
 	}
 }
 
+// helpRole leaves out of a help what is of other roles; perfmq run, without a role, has all.
+func (s *Setting) helpRole(role plan.Role) {
+	general, connections, _ := strings.Cut(s.Help, ". Connections: ")
+	switch {
+	case role == "":
+	case role == plan.Connections && connections != "":
+		s.Help, s.Default = connections, ""
+	case role == plan.Connections:
+		if _, forms, ok := strings.Cut(s.Help, " of all producers (connections: openings)"); ok {
+			s.Help = "openings per second" + forms
+		}
+	default:
+		s.Help = strings.Replace(general, " (connections: openings)", "", 1)
+	}
+}
+
 // Table returns the flags of a role with a protocol; nil is any protocol.
 func Table(role plan.Role, f *driver.Factory) []Setting {
 	list := slices.DeleteFunc(settings(), func(s Setting) bool {
@@ -163,6 +179,7 @@ func Table(role plan.Role, f *driver.Factory) []Setting {
 		if s.Name == "commit-interval" && role == plan.Producer { // where it can mean nothing else
 			s.Aliases = append(s.Aliases, "tx-size")
 		}
+		s.helpRole(role)
 		if f == nil {
 			continue
 		}
