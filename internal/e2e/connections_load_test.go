@@ -22,7 +22,7 @@ func TestConnectionLimit(t *testing.T) {
 		t.Run(protocol, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "result")
 			r := run(t, limit, protocol, "connections", "--url", url, "--count", fmt.Sprint(count), "--max-pending", "8",
-				"--connect-timeout", "3s", "--hold", "2s", "--silent", "--threshold", "connections.live >= 998", "--result", dir)
+				"--connect-timeout", "30s", "--hold", "2s", "--silent", "--threshold", "connections.live >= 998", "--result", dir)
 			require.Equal(t, statusFailed, r.status, r.stderr)
 			got := musttest.Get(runresult.Read(dir))(t)
 			c := got.Total.Connections

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"strings"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
@@ -324,6 +325,10 @@ func (h *histograms) readLine(text string) error {
 	tag, values, err := h.parse(text)
 	if err != nil {
 		return err
+	}
+	name := strings.TrimPrefix(tag, warmupTag)
+	if !slices.ContainsFunc(kinds, func(k KindInfo) bool { return k.Tag == name }) {
+		return nil // of a later perfmq
 	}
 	w := h.wanted[0]
 	if tag != w.tag {

@@ -105,7 +105,7 @@ func TestReadRefuses(t *testing.T) {
 		{RowsFile, `"start":1795257054535000`, `"start":1795257054535001`, "rows.jsonl: the rows are of another part"},
 		{RowsFile, `{"step"`, strings.Repeat(" ", maxLine) + `{"step"`, "line 2: it has more than"},
 		{RowsFile, `{"step"`, `"step"`, "line 2: invalid character"},
-		{LatenciesFile, "Tag=send", "Tag=sent", `latencies.hdr, line 11: the latency is "sent"`},
+		{LatenciesFile, "Tag=send", "Tag=sent", `latencies.hdr, line 12: the latency is "response"`},
 		{LatenciesFile, "Tag=warmup-send,", "Tag=warmup-send", "it is not a line of a histogram log"},
 		{LatenciesFile, "HISTFAAA", "HISTFAAB", "istogram"},
 		{LatenciesFile, "BaseTime: 17", "BaseTime: 18", "latencies.hdr, line 3: the histograms are of a run that began at 18"},
