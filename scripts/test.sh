@@ -34,7 +34,7 @@ export CGO_ENABLED=0
 # runs without it, and so does the arithmetic of internal/load, ten times slower with it. What takes longest begins first.
 mapfile -t races < <(go list ./internal/{hostile,engine,reconnect,load,stats,verify,run,listen,report,transport} \
 	./internal/{broker,wire,drivers/mem}/... ./pkg/driver/...)
-mapfile -t drivers < <(go list ./internal/drivers/... | grep -vE '/(mem|rocketmqgo)$')
+mapfile -t drivers < <(go list ./internal/drivers/... | grep -vE '/(drivers|mem|rocketmqgo)$')
 mapfile -t others < <(go list ./internal/{e2e,drivers/rocketmq,lab,drivers/stomp,drivers/amqp,crossing,load} ./internal/drivers/... ./... |
 	awk '!seen[$0]++' | grep -vxFf <(printf '%s\n' "${races[@]}" | grep -v '/load$'))
 

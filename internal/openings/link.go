@@ -72,7 +72,7 @@ func (k *link) connect(ctx context.Context, number uint64) (err error) {
 	return err
 }
 
-// prepare sets what closing needs, before the connection is one of those that are held.
+// prepare sets what closing needs, before the connection is held.
 func (k *link) prepare() {
 	if k.consumer != nil {
 		k.ended = make(chan struct{})

@@ -21,7 +21,7 @@ import (
 // Config says what to open, and when.
 type Config struct {
 	Driver driver.Driver
-	// Spec returns connection number n, and what is opened on it; nil for no producer, or consumer.
+	// Spec returns connection number n with its producer and consumer; nil for none.
 	Spec func(n uint64) (driver.Connection, *driver.ProducerSpec, *driver.ConsumerSpec)
 	// Within calls a function that opens, within the connect time-out.
 	Within func(context.Context, func(context.Context) error) error
@@ -104,7 +104,7 @@ func (l *Load) Run(ctx context.Context) {
 	}
 }
 
-// openAll begins the openings, and counts those that were due and do not begin.
+// openAll begins the openings, and counts due ones that do not begin.
 func (l *Load) openAll(ctx context.Context) {
 	sleeper := load.NewSleeper(ctx, l.Clock, l.Precise)
 	defer sleeper.Close()
@@ -188,7 +188,7 @@ func (l *Load) open(ctx context.Context, number uint64, due time.Duration, opene
 	k.send(ctx)
 }
 
-// keep adds an open connection to those that are held.
+// keep adds an open connection to the held ones.
 func (l *Load) keep(k *link) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -198,7 +198,7 @@ func (l *Load) keep(k *link) {
 	}
 }
 
-// take removes a connection from those that are held, for its closing. It is false for one that is closing already.
+// take removes a held connection, for its closing. It is false for one that is closing already.
 func (l *Load) take(k *link) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

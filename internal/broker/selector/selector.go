@@ -5,9 +5,9 @@
 //
 // Strings are also compared with a prefix: name LIKE 'prefix%'. A comparison of a missing property is false. Keywords
 // are no properties, nor are JMS headers (names that begin with JMS, but not with JMSX or JMS_), except
-// JMSCorrelationID, by which requesters share a queue for replies: a filter of such a name would select nothing. Values
-// of different types are not equal, with one exception: as the properties of STOMP and RocketMQ are strings, a numeric
-// string is compared with numbers as a number.
+// JMSCorrelationID, which requesters use to share a queue for replies: a filter of such a name would select nothing.
+// Values of different types are not equal, with one exception: as the properties of STOMP and RocketMQ are strings, a
+// numeric string is compared with numbers as a number.
 package selector
 
 import (
