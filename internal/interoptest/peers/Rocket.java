@@ -17,6 +17,12 @@ public class Rocket {
         producer.start();
         int count = Integer.parseInt(args[3]);
         if (args[1].equals("requester")) {
+            // The heart-beat before the first request is left out while the timer's is being sent, and without it the
+            // broker does not know where to push the reply.
+            producer.send(new Message(args[2] + "-hello", "hello".getBytes()), 60_000);
+            while (!producer.getDefaultMQProducerImpl().getMqClientFactory().sendHeartbeatToAllBrokerWithLock()) {
+                Thread.sleep(10);
+            }
             for (int i = 0; i < count; i++) {
                 Message reply = producer.request(new Message(args[2], "ping".getBytes()), 60_000);
                 if (!new String(reply.getBody()).equals("pong")) {
