@@ -24,6 +24,7 @@ const (
 	pollFolders = 500 * time.Millisecond // between two looks at the folders
 	silentAfter = 30 * time.Second       // without a new file a process is taken for gone
 	sayEvery    = 10 * time.Second
+	maxIdle     = 3600 // seconds without a new file that are judged one by one
 )
 
 // Follower judges the messages of several processes while they write their results. It is for one goroutine.
@@ -185,6 +186,9 @@ func (f *Follower) judge() *threshold.Threshold {
 			f.turned = f.first() - 1
 		}
 		f.turned++
+		if next := min(f.first(), limit); next-f.turned > maxIdle { // a clock was set, or is wrong
+			f.turned = next
+		}
 		for _, d := range f.ordered() {
 			for len(d.queue) > 0 && d.queue[0].At <= f.turned*time.Second.Microseconds() {
 				sides, feeds = append(sides, d.queue[0]), append(feeds, d)

@@ -41,7 +41,9 @@ func (p *producer) targetOf(ctx context.Context, m *driver.Message) (t *target, 
 	if pushed {
 		topic, client, _ = bytes.Cut(topic, []byte("/"))
 		topic = append(append(p.topicName[:0], topic...), wire.ReplySuffix...)
-		p.topicName = topic
+		if p.topicName = topic; len(client) == 0 {
+			return nil, nil, driver.Errorf(driver.ClassNotFound, p.op, "", "a request without its client")
+		}
 	} else {
 		code = wire.ReqSendMessageV2
 		_, topic, _ = bytes.Cut(address, []byte("://"))
@@ -50,12 +52,9 @@ func (p *producer) targetOf(ctx context.Context, m *driver.Message) (t *target, 
 		return t, client, nil
 	}
 	name := string(topic)
-	switch {
-	case !rules().Legal(name) || len(p.targets) == maxTargets:
+	if !rules().Legal(name) || len(p.targets) == maxTargets {
 		return nil, nil, driver.Errorf(driver.ClassNotFound, p.op, "", "%q is no address for replies",
 			transport.Clip(string(address), maxName))
-	case pushed && len(client) == 0:
-		return nil, nil, driver.Errorf(driver.ClassNotFound, p.op, "", "a request without its client")
 	}
 	ctx, cancel := p.d.opening(ctx)
 	defer cancel()
