@@ -97,9 +97,16 @@ func (s *session) rest(ctx context.Context, kind, protocol string, sizes []int) 
 
 // launchFor starts a broker for many connections.
 func (s *session) launchFor(ctx context.Context, kind string) (*cluster, error) {
-	if kind != "rabbitmq4" {
-		return s.launch(ctx, kind)
+	switch kind {
+	case "artemis": // an AMQP connection takes 250 KiB of its heap: 5,000 need more than that of a heavy load
+		return launchArtemis(ctx, use{backlog: 1_000_000})
+	case "rabbitmq4":
+		return launchRabbitMQ4(ctx)
 	}
+	return s.launch(ctx, kind)
+}
+
+func launchRabbitMQ4(ctx context.Context) (*cluster, error) {
 	r, err := brokertest.LaunchRabbitMQ(ctx, brokertest.WithRabbitMQ4())
 	if err != nil {
 		return nil, err
