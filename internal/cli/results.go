@@ -136,6 +136,8 @@ func resultMistake(err error) error {
 	case errors.Is(err, result.ErrNoResult):
 	case errors.Is(err, merge.ErrMissing):
 		hint = "give the folders of all shards, or add --partial"
+	case errors.Is(err, merge.ErrAlone):
+		hint = "perfmq report shows it; each process of a run on several hosts needs --shard N/COUNT"
 	case errors.Is(err, result.ErrUnlike):
 		hint = "give each shard of one run, or each run of one plan, once"
 	case errors.Is(err, compare.ErrIncomplete):

@@ -23,8 +23,11 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// ErrMissing is in the error of [Read] for shards that are not all there.
-var ErrMissing = errors.New("shards are missing")
+// ErrMissing is in the error of [Read] for shards that are not all there, ErrAlone for the result of one process.
+var (
+	ErrMissing = errors.New("shards are missing")
+	ErrAlone   = errors.New("there is nothing to join")
+)
 
 // Options are the allowances of a merge.
 type Options struct {
@@ -48,14 +51,17 @@ type shards struct {
 // Read merges the results in the folders, with their rows and histograms, into one. The thresholds of its plan are
 // judged by its figures.
 //
-// The error has [ErrMissing] if shards are not there, [result.ErrUnlike] if the results do not belong together, and an
-// [*result.Error] or [*inputfile.Error] for a file that cannot be used.
+// The error has [ErrMissing] if shards are not there, [ErrAlone] for one run without shards, [result.ErrUnlike] if the
+// results do not belong together, and an [*result.Error] or [*inputfile.Error] for a file that cannot be used.
 func Read(dirs []string, o Options) (*result.Result, error) {
 	s := shards{dirs: map[*result.Result]string{}}
 	for _, dir := range dirs {
 		r, err := result.ReadHistograms(dir)
 		if err != nil {
 			return nil, err
+		}
+		if len(dirs) == 1 && r.Shard == nil {
+			return nil, fmt.Errorf("%w: %s is the whole result of a run without shards", ErrAlone, dir)
 		}
 		if !r.Complete && !o.Partial {
 			return nil, fmt.Errorf("%w: %s: the run goes on, or was killed", ErrMissing, dir)
