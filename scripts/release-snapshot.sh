@@ -12,7 +12,7 @@ provide
 
 export CGO_ENABLED=0
 goreleaser=$(sed -n 's/^GORELEASER *:= //p' Makefile)
-version=$(sed -n 's/^const Version = "\(.*\)"$/\1/p' internal/transport/version.go)
+version=$(sed -n 's/^const Version = "\(.*\)"$/\1/p' pkg/transport/version.go)
 commit=$(git rev-parse HEAD)
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

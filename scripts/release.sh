@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 export CGO_ENABLED=0
 make_value() { sed -n "s/^$1 *:= //p" Makefile; }
-version=$(sed -n 's/^const Version = "\(.*\)"$/\1/p' internal/transport/version.go)
+version=$(sed -n 's/^const Version = "\(.*\)"$/\1/p' pkg/transport/version.go)
 crane=$(make_value CRANE)
 notes=$(mktemp)
 trap 'rm -f "$notes"' EXIT

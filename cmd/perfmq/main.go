@@ -10,7 +10,7 @@ import (
 	"github.com/perfmq/perfmq/internal/cli"
 	"github.com/perfmq/perfmq/internal/drivers"
 	"github.com/perfmq/perfmq/internal/run"
-	"github.com/perfmq/perfmq/internal/transport"
+	"github.com/perfmq/perfmq/pkg/transport"
 	"github.com/perfmq/perfmq/scenarios"
 )
 

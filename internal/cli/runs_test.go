@@ -22,8 +22,8 @@ import (
 	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/run"
-	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/transport"
 )
 
 // scenarioOfRuns has groups, steps, thresholds, labels and a rate per group.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/perfmq/perfmq/internal/musttest"
-	"github.com/perfmq/perfmq/internal/transport"
+	"github.com/perfmq/perfmq/pkg/transport"
 	"github.com/stretchr/testify/require"
 )
 

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
-	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/transport"
 )
 
 const (

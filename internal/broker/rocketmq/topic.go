@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
-	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/transport"
 )
 
 // The accounted memory of topics, queues and groups, in bytes.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
-	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
+	"github.com/perfmq/perfmq/pkg/transport"
 )
 
 // handle executes a frame.

@@ -15,7 +15,7 @@ import (
 	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/internal/leaktest"
 	"github.com/perfmq/perfmq/internal/musttest"
-	"github.com/perfmq/perfmq/internal/transport"
+	"github.com/perfmq/perfmq/pkg/transport"
 )
 
 func TestConnect(t *testing.T) {

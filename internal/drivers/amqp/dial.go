@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
-	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/transport"
 )
 
 // dial opens a connection to the first host that accepts it.

@@ -1,4 +1,4 @@
-// Package amqp is the native AMQP 1.0 driver, on internal/wire/amqp and internal/transport.
+// Package amqp is the native AMQP 1.0 driver, on internal/wire/amqp and pkg/transport.
 //
 // # Model
 //

@@ -8,8 +8,8 @@ import (
 	"github.com/xdg-go/scram"
 
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
-	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/transport"
 )
 
 // Options are the settings of this protocol; their help texts describe them.

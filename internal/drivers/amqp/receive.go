@@ -4,9 +4,9 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/transport"
 )
 
 // begin sets the peer's initial delivery count. The session's lock is held.

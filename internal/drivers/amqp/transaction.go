@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/transport"
 )
 
 // coordinator is the link to the broker's coordinator of transactions (Transactions, section 4).

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"math"
 
-	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/transport"
 )
 
 // settle implements owner: it processes the broker's outcome of a range of deliveries. In a transaction a message is

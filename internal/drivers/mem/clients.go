@@ -12,8 +12,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/transport"
 )
 
 // never is when a withheld answer is due.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/transport"
 )
 
 const (

@@ -8,9 +8,9 @@ import (
 
 	"github.com/perfmq/perfmq/internal/drivers/library"
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
-	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/transport"
 )
 
 // Options are the settings of this protocol.

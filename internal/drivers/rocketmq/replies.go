@@ -8,9 +8,9 @@ import (
 	"sync"
 
 	"github.com/perfmq/perfmq/internal/drivers/library"
-	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/transport"
 )
 
 // RocketMQ's requesters name their client in a request, and a broker pushes the reply to the connection of that client

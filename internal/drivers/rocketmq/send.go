@@ -10,9 +10,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/transport"
 )
 
 // Send implements [driver.Producer].

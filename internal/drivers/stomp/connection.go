@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
-	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/transport"
 )
 
 // stompDriver is a [driver.Driver]: a set of connections by key.

@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/transport"
 )
 
 // transactions are the transactions of a producer or consumer: the open one, and those with a COMMIT in flight. The

@@ -12,8 +12,8 @@ import (
 
 	"github.com/perfmq/perfmq/internal/drivers/library"
 	native "github.com/perfmq/perfmq/internal/drivers/rocketmq"
-	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/transport"
 )
 
 const (

@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/perfmq/perfmq/internal/transport"
+	"github.com/perfmq/perfmq/pkg/transport"
 )
 
 // An input reads like a bufio.Reader: any sequence of calls has the same results.

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/musttest"
-	"github.com/perfmq/perfmq/internal/transport"
+	"github.com/perfmq/perfmq/pkg/transport"
 )
 
 // pair returns both ends of a TCP connection, the first with meters.
