@@ -154,7 +154,11 @@ const (
 	hintSlow  = "is the broker overloaded or paused? See also --connect-timeout"
 
 	HintLarger = "--max-message-size SIZE accepts larger messages"
+	HintFull   = "look for a full address or disk, an alarm or a quota (Artemis: max-size-bytes, address-full-policy)"
 )
+
+// NotAnswered is the reason of [NoAnswer].
+const NotAnswered = "the broker had not answered when the producer closed"
 
 // TooLarge returns the error about something with more bytes than perfmq takes, such as "a message of".
 func TooLarge[N int | uint64](op, what string, size, limit N) error {
@@ -186,6 +190,36 @@ func Explain(op string, err error) error {
 	default:
 		return driver.Errorf(driver.ClassConnectionLost, op, HintAlive, "the connection broke: %w", err)
 	}
+}
+
+// Silent is the hint about a broker that does not answer. Ends are the settings that end a silent connection; empty if
+// there are none.
+func Silent(ends string) string {
+	hint := "is the broker overloaded or paused? --send-timeout ends messages without an answer"
+	if ends != "" {
+		hint += ", and " + ends + " a silent connection"
+	}
+	return hint
+}
+
+// HeldBack is the error about a send for which the broker makes no room before its context ends.
+func HeldBack(op string, err error) *driver.Error {
+	return driver.Errorf(driver.ClassTimeout, op,
+		HintFull, "not sent: %w", err)
+}
+
+// SendError is the error of a send that did not happen, for the reason err.
+func SendError(ctx context.Context, op string, err error) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return HeldBack(op, err)
+	}
+	return Explain(op, err)
+}
+
+// NoAnswer is the error about messages that the broker has not answered when their producer closes. Ends are the
+// settings that end a silent connection; empty if there are none.
+func NoAnswer(op, ends string) *driver.Error {
+	return driver.Errorf(driver.ClassTimeout, op, Silent(ends), NotAnswered)
 }
 
 // Clip shortens a text of a broker to at most that many bytes.

@@ -18,7 +18,7 @@ import (
 
 // dial opens a connection to the first host that accepts it.
 func (d *amqpDriver) dial(ctx context.Context, spec driver.Connection) (*connection, error) {
-	return protocol.Dial(ctx, protocol.AMQP(), &d.cfg, &spec, func(
+	return transport.Dial(ctx, protocol.AMQP(), &d.cfg, &spec, func(
 		ctx context.Context, host transport.Endpoint, conn net.Conn, raw *transport.Metered,
 	) (*connection, error) {
 		return d.open(ctx, host, conn, raw, spec)

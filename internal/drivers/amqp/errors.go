@@ -29,7 +29,7 @@ var meanings = allMeanings() //nolint:gochecknoglobals // a table that never cha
 func allMeanings() map[string]meaning {
 	const permissions = "check --user, --password and the user's permissions"
 	unauthorized := meaning{driver.ClassAuth, "not authorised", permissions}
-	full := meaning{driver.ClassFull, "limit reached", protocol.HintFull}
+	full := meaning{driver.ClassFull, "limit reached", transport.HintFull}
 	state := meaning{driver.ClassOther, "illegal state", ""}
 	forced := meaning{driver.ClassNone, "forced by the broker", "the broker is shutting down, or it was closed on it"}
 	redirect := meaning{driver.ClassNone, "redirected", "connect to the broker that it names"}

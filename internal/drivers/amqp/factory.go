@@ -41,7 +41,7 @@ func defaultOptions() *Options {
 // Factory describes the protocol and opens drivers for it.
 func Factory() driver.Factory {
 	queue, topic := protocol.Features()
-	return protocol.Factory(driver.Factory{
+	return transport.Factory(driver.Factory{
 		Name: "amqp", Title: "AMQP 1.0", Client: driver.Native, Hosts: protocol.AMQP().Hosts,
 		Capabilities: driver.Capabilities{TLS: true, Connects: true, Queue: queue, Topic: topic}, InFlight: inFlight,
 	}, protocol.AMQP(), defaultOptions, checkOptions,

@@ -204,7 +204,7 @@ func (p *producer) quit(ctx context.Context) {
 	if c := p.lease.Conn; p.s != nil {
 		err := transport.Explain(p.op, c.Why())
 		if err == nil {
-			err = protocol.NoAnswer(p.op, "-o idle-timeout")
+			err = transport.NoAnswer(p.op, "-o idle-timeout")
 		}
 		p.finish(0, math.MaxUint32, unknown(err))
 		if c.detaches() && ctx.Err() == nil {

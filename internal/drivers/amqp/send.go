@@ -6,6 +6,7 @@ import (
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/transport"
 )
 
 // Send implements [driver.Producer].
@@ -28,7 +29,7 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 		err = p.send(ctx, m, t, id, state)
 	}
 	if err != nil {
-		return protocol.SendError(ctx, p.op, err)
+		return transport.SendError(ctx, p.op, err)
 	}
 	if p.tx != nil {
 		p.tx.commitFull(ctx, m.More)
@@ -157,7 +158,7 @@ func (p *producer) abort(err error, first bool) error {
 func (p *producer) Flush(ctx context.Context) error {
 	if p.tx != nil && !p.closed {
 		if err := p.tx.flush(ctx); err != nil {
-			return protocol.SendError(ctx, p.op, err)
+			return transport.SendError(ctx, p.op, err)
 		}
 	}
 	p.lease.Conn.Out.Flush()

@@ -1,14 +1,11 @@
 package protocol
 
 import (
-	"context"
-	"errors"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/perfmq/perfmq/pkg/driver"
-	"github.com/perfmq/perfmq/pkg/transport"
 )
 
 // Brokers with conventions of their own: values of -o dialect.
@@ -91,14 +88,12 @@ const (
 	HintNoDelay  = "leave out --delivery-delay"
 	HintSelector = "check the syntax of --selector"
 	HintSmaller  = "send smaller messages or raise the broker's limit"
-	HintFull     = "look for a full address or disk, an alarm or a quota (Artemis: max-size-bytes, address-full-policy)"
 	HintVirtual  = "consume from a virtual topic: queue://Consumer.NAME.VirtualTopic.TOPIC"
 
 	OnlyTopics  = "only topics have durable and shared subscriptions"
 	Unshared    = "subscriptions cannot be shared"
 	NoGroups    = "there are no message groups"
 	NoSelectors = "there are no selectors"
-	NotAnswered = "the broker had not answered when the producer closed"
 
 	HintPriority = "declare it with x-max-priority and name it /amq/queue/NAME" // RabbitMQ
 	NoPriorities = "a queue has no priorities unless it is declared with them"
@@ -147,24 +142,4 @@ func Misread(broker string, dest driver.Destination, producer bool) string {
 		return "the name stands for many destinations"
 	}
 	return ""
-}
-
-// HeldBack is the error about a send for which the broker makes no room before its context ends.
-func HeldBack(op string, err error) *driver.Error {
-	return driver.Errorf(driver.ClassTimeout, op,
-		HintFull, "not sent: %w", err)
-}
-
-// SendError is the error of a send that did not happen, for the reason err.
-func SendError(ctx context.Context, op string, err error) error {
-	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return HeldBack(op, err)
-	}
-	return transport.Explain(op, err)
-}
-
-// NoAnswer is the error about messages that the broker has not answered when their producer closes. Ends are the
-// settings that end a silent connection; empty if there are none.
-func NoAnswer(op, ends string) *driver.Error {
-	return driver.Errorf(driver.ClassTimeout, op, Silent(ends), NotAnswered)
 }

@@ -1,14 +1,10 @@
-// Package protocol has the common parts of the drivers of one protocol, for all their clients: the syntax of URLs, the
-// parts of a factory that follow from it, the meaning of brokers' texts over STOMP, and names that mean many
-// destinations.
+// Package protocol has the common parts of the drivers of one protocol, for all their clients: the syntax of URLs,
+// features, the meaning of brokers' texts over STOMP and of RocketMQ's codes, and names that mean many destinations.
 package protocol
 
 import (
-	"context"
-	"net"
 	"slices"
 	"strings"
-	"time"
 
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -41,6 +37,14 @@ func RocketMQ() *transport.Protocol {
 	}
 }
 
+// LibraryFeatures are those that drivers on client libraries have for queues and topics.
+func LibraryFeatures() driver.KindCapabilities {
+	kind, _ := Features()
+	kind.Transactions, kind.TransactedReceive, kind.Delay = false, false, false
+	kind.RequestReply, kind.DynamicReply = false, false
+	return kind
+}
+
 // Features returns all features: topics have subscriptions, too.
 func Features() (queue, topic driver.KindCapabilities) {
 	queue = driver.KindCapabilities{
@@ -51,64 +55,6 @@ func Features() (queue, topic driver.KindCapabilities) {
 	topic = queue
 	topic.DurableSubscription, topic.SharedSubscription = true, true
 	return queue, topic
-}
-
-// Factory completes f for drivers with the options O. Further reports mistakes in the settings beside those that
-// [transport.Check] finds.
-func Factory[O any](
-	f driver.Factory, p *transport.Protocol, options func() *O, further func(*transport.Settings[O], transport.Fail),
-	open func(transport.Settings[O]) driver.Driver,
-) driver.Factory {
-	check := func(opts driver.OpenOptions) (transport.Settings[O], error) {
-		return transport.Check(p, opts, *options(), further)
-	}
-	f.Diagnose = p.Diagnose
-	f.Schemes, f.DefaultURL = p.Schemes, p.Schemes[0]+"://localhost:"+p.PlainPort
-	f.NewOptions = func() any { return options() }
-	f.Check = func(opts driver.OpenOptions) error {
-		_, err := check(opts)
-		return err
-	}
-	f.Open = func(_ context.Context, opts driver.OpenOptions) (driver.Driver, error) {
-		s, err := check(opts)
-		if err != nil {
-			return nil, err
-		}
-		return open(s), nil
-	}
-	return f
-}
-
-// Dial opens a connection to the first host that accepts it, tried in the order of spec. open gets a connection to one
-// host: conn is raw, or TLS on top of it. It logs in. If open fails, Dial closes the connection.
-func Dial[C, O any](
-	ctx context.Context, p *transport.Protocol, s *transport.Settings[O], spec *driver.Connection,
-	open func(ctx context.Context, host transport.Endpoint, conn net.Conn, raw *transport.Metered) (C, error),
-) (C, error) {
-	return transport.First(ctx, s.Target.Hosts, spec.Order, s.ConnectTimeout,
-		func(ctx context.Context, host transport.Endpoint) (c C, err error) {
-			conn, raw, err := p.Dial(ctx, host, s.Target.TLS, s.TLS, spec)
-			if err != nil {
-				return c, err
-			}
-			began := time.Now()
-			if c, err = open(ctx, host, conn, raw); err != nil {
-				_ = raw.Close() // not TLS, which would first send a close alert to a peer that may not read
-				return c, p.ConnectError(host, err)
-			}
-			spec.Stages.Ended(driver.StageLogin, began)
-			return c, nil
-		})
-}
-
-// Silent is the hint about a broker that does not answer. Ends are the settings that end a silent connection; empty if
-// there are none.
-func Silent(ends string) string {
-	hint := "is the broker overloaded or paused? --send-timeout ends messages without an answer"
-	if ends != "" {
-		hint += ", and " + ends + " a silent connection"
-	}
-	return hint
 }
 
 // refusal is the meaning of a refusal by a broker. It has the end of the send of a refused message, too, which is

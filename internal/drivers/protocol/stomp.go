@@ -68,8 +68,8 @@ func meanings() []meaning {
 		row(driver.ClassOther, "look for a full address or a permission in its log", artemisUnsaid),
 		row(driver.ClassTooLarge, HintSmaller, "too large", "too big", "maximum frame size", "max frame size",
 			"larger than", "maxdatalength", "max_data_length"),
-		row(driver.ClassFull, HintFull, "is full", "amq229102", "amq229119", "resourceallocation", "limit reached",
-			"usage manager", "quota", "disk full", "disk capacity", "no space left"),
+		row(driver.ClassFull, transport.HintFull, "is full", "amq229102", "amq229119", "resourceallocation",
+			"limit reached", "usage manager", "quota", "disk full", "disk capacity", "no space left"),
 		row(driver.ClassAuth, "check --user, --password and the user's permissions", "amq229031", "amq229032",
 			"amq229213", "security", "not authorized", "not authorised", "unauthorized", "access denied",
 			"access refused", "access_refused", "password is invalid", "authentication", "bad connect", "not_allowed"),
@@ -126,7 +126,7 @@ func STOMPError(broker, header string, body []byte) *driver.Error {
 func STOMPRefused(op string, err error, taken bool) driver.Outcome {
 	var known *driver.Error
 	if errors.Is(err, errUnsaid) && errors.As(err, &known) && taken { // the reason is a limit, no kind or permission
-		err = driver.Errorf(driver.ClassFull, "", HintFull, "%w", known.Err)
+		err = driver.Errorf(driver.ClassFull, "", transport.HintFull, "%w", known.Err)
 	}
 	e := transport.Explain(op, err)
 	o := driver.Outcome{State: driver.Failed, Class: driver.ClassOf(e), Err: e}

@@ -15,10 +15,10 @@ import (
 // Errors of requests without an answer. wrap adds the name of the operation.
 var (
 	errNoAnswer error = driver.Errorf(driver.ClassTimeout, "",
-		protocol.Silent(""), "no answer in time")
+		transport.Silent(""), "no answer in time")
 	errAbandoned error = driver.Errorf(driver.ClassTimeout, "",
-		"is the broker short of disk? "+protocol.Silent(""),
-		protocol.NotAnswered)
+		"is the broker short of disk? "+transport.Silent(""),
+		transport.NotAnswered)
 )
 
 // unanswered returns the error about a server that does not answer before ctx ends.

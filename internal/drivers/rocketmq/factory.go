@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/drivers/library"
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/library"
 	"github.com/perfmq/perfmq/pkg/transport"
 )
 
@@ -61,7 +61,7 @@ func Factory() driver.Factory {
 	}
 	topic := queue
 	topic.DurableSubscription, topic.SharedSubscription = true, true
-	return protocol.Factory(driver.Factory{
+	return transport.Factory(driver.Factory{
 		Name: "rocketmq", Title: "Apache RocketMQ (remoting)", Client: driver.Native,
 		Capabilities: driver.Capabilities{TimesOut: true, TLS: true, Queue: queue, Topic: topic}, InFlight: inFlight,
 	}, protocol.RocketMQ(), defaultOptions, checkSettings,

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/perfmq/perfmq/internal/drivers/library"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/library"
 	"github.com/perfmq/perfmq/pkg/transport"
 )
 

@@ -15,7 +15,7 @@ import (
 
 // dial opens a connection to the first host that accepts it.
 func (d *stompDriver) dial(ctx context.Context, spec driver.Connection) (*connection, error) {
-	return protocol.Dial(ctx, protocol.STOMP(), &d.cfg, &spec, func(
+	return transport.Dial(ctx, protocol.STOMP(), &d.cfg, &spec, func(
 		ctx context.Context, host transport.Endpoint, conn net.Conn, raw *transport.Metered,
 	) (*connection, error) {
 		limit := transport.TimeLeft(ctx)

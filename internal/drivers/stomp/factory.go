@@ -38,7 +38,7 @@ func defaultOptions() *Options {
 func Factory() driver.Factory {
 	// The effect of a NACK differs between brokers: see [dialect.checkConsumer].
 	queue, topic := protocol.Features()
-	return protocol.Factory(driver.Factory{
+	return transport.Factory(driver.Factory{
 		Name: "stomp", Title: "STOMP 1.2", Client: driver.Native, Hosts: protocol.STOMP().Hosts,
 		Capabilities: driver.Capabilities{TLS: true, Connects: true, Unattached: true, Queue: queue, Topic: topic},
 		InFlight:     windowOf,

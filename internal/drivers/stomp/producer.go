@@ -152,7 +152,7 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	b, err := out.Lock(ctx, p.socket)
 	if err != nil {
 		if p.sends.undo(m.Slot) {
-			return protocol.SendError(ctx, p.op, err)
+			return transport.SendError(ctx, p.op, err)
 		}
 		return nil // the end of the connection has reported it
 	}
@@ -306,7 +306,7 @@ func (p *producer) Flush(ctx context.Context) error {
 	if p.tx != nil && !p.closed {
 		b, err := out.Lock(ctx, p.socket)
 		if err != nil {
-			return protocol.SendError(ctx, p.op, err)
+			return transport.SendError(ctx, p.op, err)
 		}
 		p.tx.mu.Lock()
 		b = p.tx.commitOpen(b)
@@ -328,7 +328,7 @@ func (p *producer) Close(ctx context.Context) error {
 	if !p.sends.await(p.settled, ctx.Done()) {
 		p.abandon(driver.Outcome{
 			State: driver.Unknown, Class: driver.ClassTimeout,
-			Err: protocol.NoAnswer(p.op, "-o heart-beat"),
+			Err: transport.NoAnswer(p.op, "-o heart-beat"),
 		}, false)
 		p.sends.await(p.settled, nil) // outcomes that other goroutines are reporting
 	}

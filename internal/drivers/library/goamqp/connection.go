@@ -14,21 +14,21 @@ import (
 
 	"github.com/Azure/go-amqp"
 
-	"github.com/perfmq/perfmq/internal/drivers/library"
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/library"
 	"github.com/perfmq/perfmq/pkg/transport"
 )
 
 // Factory describes the protocol and opens drivers for it.
 func Factory() driver.Factory {
 	p := protocol.AMQP()
-	kind := library.Features()
+	kind := protocol.LibraryFeatures()
 	f := driver.Factory{
 		Name: "amqp", Title: "AMQP 1.0", Client: "go-amqp", Hosts: p.Hosts,
 		Capabilities: driver.Capabilities{TLS: true, Queue: kind, Topic: kind},
 	}
-	return protocol.Factory(f, p, func() *struct{} { return &struct{}{} }, nil,
+	return transport.Factory(f, p, func() *struct{} { return &struct{}{} }, nil,
 		func(s transport.Settings[struct{}]) driver.Driver {
 			d := &amqpDriver{factory: f, cfg: s}
 			d.pool.Open = d.dial
@@ -58,7 +58,7 @@ type connection struct {
 
 // dial opens a connection. Artemis shows the container ID as client ID.
 func (d *amqpDriver) dial(ctx context.Context, spec driver.Connection) (*connection, error) {
-	return protocol.Dial(ctx, protocol.AMQP(), &d.cfg, &spec, func(
+	return transport.Dial(ctx, protocol.AMQP(), &d.cfg, &spec, func(
 		ctx context.Context, host transport.Endpoint, conn net.Conn, _ *transport.Metered,
 	) (*connection, error) {
 		o := &amqp.ConnOptions{ContainerID: spec.Name, HostName: host.Host, SASLType: amqp.SASLTypeAnonymous()}
@@ -116,7 +116,7 @@ func explain(op string, err error) *driver.Error {
 	case ended(err):
 		class = driver.ClassClosedByBroker
 	case errors.Is(err, context.Canceled):
-		class, hint = driver.ClassTimeout, protocol.Silent("")
+		class, hint = driver.ClassTimeout, transport.Silent("")
 	}
 	if errors.As(err, &peer) && classes()[peer.Condition] != driver.ClassNone {
 		reason := classes()[peer.Condition]

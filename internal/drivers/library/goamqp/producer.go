@@ -8,9 +8,9 @@ import (
 
 	"github.com/Azure/go-amqp"
 
-	"github.com/perfmq/perfmq/internal/drivers/library"
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/library"
 	"github.com/perfmq/perfmq/pkg/transport"
 )
 
@@ -122,7 +122,7 @@ func (p *producer) notSent(ctx context.Context, size int, err error) error {
 	if ctx.Err() == nil {
 		return explain(p.op, err)
 	}
-	e := protocol.HeldBack(p.op, ctx.Err())
+	e := transport.HeldBack(p.op, ctx.Err())
 	if size > 512/2 { // frames can be that small: Transport, section 2.7.1
 		p.sends.Lose(e)
 	}

@@ -23,7 +23,7 @@ func TestConformance(t *testing.T) {
 		// For half a minute at most, see consumer.gone.
 		goleak.IgnoreAnyFunction("github.com/go-stomp/stomp/v3.readReceiptWithTimeout"),
 		goleak.IgnoreAnyFunction("github.com/go-stomp/stomp/v3.(*Conn).MustDisconnect"),
-		goleak.IgnoreAnyFunction("github.com/perfmq/perfmq/internal/drivers/library.(*Receiver).Settle"),
+		goleak.IgnoreAnyFunction("github.com/perfmq/perfmq/pkg/library.(*Receiver).Settle"),
 	}
 	cfg.Allocations = 200 // of the library, its use and the embedded broker, per message
 	drivertest.Run(t, cfg)

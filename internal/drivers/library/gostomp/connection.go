@@ -20,9 +20,9 @@ import (
 	"github.com/go-stomp/stomp/v3"
 	"github.com/go-stomp/stomp/v3/frame"
 
-	"github.com/perfmq/perfmq/internal/drivers/library"
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/library"
 	"github.com/perfmq/perfmq/pkg/transport"
 )
 
@@ -34,7 +34,7 @@ type Options struct {
 // Factory describes the protocol and opens drivers for it.
 func Factory() driver.Factory {
 	p := protocol.STOMP()
-	kind := library.Features()
+	kind := protocol.LibraryFeatures()
 	kind.Reject, kind.Release = false, false
 	f := driver.Factory{
 		Name: "stomp", Title: "STOMP 1.2", Client: "go-stomp", Hosts: p.Hosts,
@@ -43,7 +43,7 @@ func Factory() driver.Factory {
 			return driver.InFlight{Messages: 1, PerConnection: true, Hint: "try --client native, or more connections"}
 		},
 	}
-	return protocol.Factory(f, p, func() *Options { return &Options{VirtualHost: "/"} }, nil,
+	return transport.Factory(f, p, func() *Options { return &Options{VirtualHost: "/"} }, nil,
 		func(s transport.Settings[Options]) driver.Driver {
 			d := &stompDriver{factory: f, cfg: s}
 			d.pool.Open = d.dial
@@ -74,7 +74,7 @@ type connection struct {
 }
 
 func (d *stompDriver) dial(ctx context.Context, spec driver.Connection) (*connection, error) {
-	return protocol.Dial(ctx, protocol.STOMP(), &d.cfg, &spec, func(
+	return transport.Dial(ctx, protocol.STOMP(), &d.cfg, &spec, func(
 		ctx context.Context, host transport.Endpoint, conn net.Conn, _ *transport.Metered,
 	) (*connection, error) {
 		c := &connection{net: library.NewConn(conn), host: host.String()}

@@ -13,9 +13,9 @@ import (
 	"github.com/go-stomp/stomp/v3"
 	"github.com/go-stomp/stomp/v3/frame"
 
-	"github.com/perfmq/perfmq/internal/drivers/library"
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/library"
 	"github.com/perfmq/perfmq/pkg/transport"
 )
 
@@ -167,7 +167,7 @@ func (p *producer) end(err error) *driver.Error {
 	}
 	waited := errors.Is(err, stomp.ErrMsgReceiptTimeout) || errors.Is(err, stomp.ErrMsgSendTimeout)
 	if errorFrame(err) == nil && (waited || p.Conn.unanswered.Load()) {
-		e = protocol.NoAnswer(p.op, "")
+		e = transport.NoAnswer(p.op, "")
 	}
 	p.sends.Lose(e)
 	return e

@@ -24,10 +24,10 @@ import (
 
 	"github.com/apache/rocketmq-client-go/v2/rlog"
 
-	"github.com/perfmq/perfmq/internal/drivers/library"
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/drivers/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/library"
 	"github.com/perfmq/perfmq/pkg/transport"
 )
 
@@ -46,7 +46,7 @@ func Factory() driver.Factory {
 		Name: "rocketmq", Title: "Apache RocketMQ (remoting)", Client: "rocketmq-client-go",
 		Capabilities: driver.Capabilities{Reconnects: true, HidesConnections: true, Queue: queue},
 	}
-	return protocol.Factory(f, p, func() *struct{} { return &struct{}{} }, check,
+	return transport.Factory(f, p, func() *struct{} { return &struct{}{} }, check,
 		func(s transport.Settings[struct{}]) driver.Driver {
 			quiet()
 			return &rocketDriver{

@@ -18,9 +18,9 @@ import (
 	"github.com/apache/rocketmq-client-go/v2/primitive"
 	libproducer "github.com/apache/rocketmq-client-go/v2/producer"
 
-	"github.com/perfmq/perfmq/internal/drivers/library"
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/library"
 	"github.com/perfmq/perfmq/pkg/transport"
 )
 

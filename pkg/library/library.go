@@ -12,18 +12,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/transport"
 )
-
-// Features are those that drivers on libraries have for queues and topics.
-func Features() driver.KindCapabilities {
-	kind, _ := protocol.Features()
-	kind.Transactions, kind.TransactedReceive, kind.Delay = false, false, false
-	kind.RequestReply, kind.DynamicReply = false, false
-	return kind
-}
 
 // Join returns a connection of the pool, unless check refuses it.
 func Join[C transport.Shared](

@@ -14,9 +14,9 @@ import (
 
 // TestPage: docs/library-driver.md has the drivers' code, and names existing functions.
 func TestPage(t *testing.T) {
-	page := musttest.Get(os.ReadFile("../../../docs/library-driver.md"))(t)
+	page := musttest.Get(os.ReadFile("../../docs/library-driver.md"))(t)
 	var code strings.Builder
-	for _, pattern := range []string{"*.go", "gostomp/*.go", "librarytest/*.go", "../../transport/pool.go"} {
+	for _, pattern := range []string{"*.go", "../../internal/drivers/library/*/*.go", "../transport/pool.go"} {
 		files := musttest.Get(filepath.Glob(pattern))(t)
 		require.NotEmpty(t, files, pattern)
 		for _, file := range files {

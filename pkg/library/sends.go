@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/transport"
 )
@@ -173,7 +172,7 @@ func (s *Sends) left() []*Handover {
 func (s *Sends) abandon() {
 	why := s.lost.Load()
 	if why == nil {
-		why = protocol.NoAnswer(s.op, "")
+		why = transport.NoAnswer(s.op, "")
 	}
 	for _, h := range s.left() {
 		h.End(driver.Outcome{State: driver.Unknown, Class: why.Class, Err: why})
