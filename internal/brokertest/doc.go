@@ -39,7 +39,8 @@
 // chroot in a mount namespace that ends with it (debianroot.go). RocketMQ 4.9
 // listens on all addresses: it runs in a network namespace that has only a
 // loopback, whose ports are published on the machine's (netns_linux.go). Both
-// need root, and take part in `make features` only.
+// need root, and take part in `make features` only. RocketMQ's proxy would listen
+// on all addresses, too: a Java class of ours starts it on loopback (rocketmq_proxy.go).
 //
 // # Adding a broker
 //

@@ -68,7 +68,7 @@ func RocketMQCommand(ctx context.Context, dir, nameServer, class string, args ..
 	if err != nil {
 		return nil, err
 	}
-	lib, err := rocketLib(ctx, RocketMQVersion)
+	lib, err := rocketLib(ctx, &rocketConfig{version: RocketMQVersion})
 	if err != nil {
 		return nil, err
 	}

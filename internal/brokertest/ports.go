@@ -38,6 +38,7 @@ const (
 	defaultWebPort        = 8161
 	defaultNameServerPort = 9876
 	defaultRocketMQPort   = 10911
+	defaultProxyPort      = 8081
 )
 
 // pickPorts returns a port for each one that is wanted: that one if it is free and no other broker of the harness has

@@ -43,7 +43,7 @@ type RocketMQ struct {
 
 // rocketPorts are the listening ports. The broker also has broker-2 (for control traffic) and broker+1 (for replicas):
 // pickPorts keeps the neighbours of each port free.
-type rocketPorts struct{ namesrv, broker int }
+type rocketPorts struct{ namesrv, broker, proxy int }
 
 // StartRocketMQ starts a name server and a broker for one test and ends them
 // with it. A broker that cannot start fails the test; a test that fails logs the
@@ -71,7 +71,7 @@ func LaunchRocketMQ(ctx context.Context, opts ...RocketMQOption) (*RocketMQ, err
 }
 
 func (r *RocketMQ) launch(ctx context.Context) (err error) {
-	if r.lib, err = rocketLib(ctx, r.cfg.version); err != nil {
+	if r.lib, err = rocketLib(ctx, &r.cfg); err != nil {
 		return err
 	}
 	if r.cfg.version == rocketMQ49Version {
@@ -95,11 +95,14 @@ func (r *RocketMQ) Close() error {
 
 // configure picks ports, writes the configuration, and publishes the ports of a network of its own.
 func (r *RocketMQ) configure() error {
-	ports, err := r.pickPorts(r.cfg.wanted.namesrv, r.cfg.wanted.broker)
+	ports, err := r.pickPorts(r.cfg.wanted.namesrv, r.cfg.wanted.broker, r.cfg.wanted.proxy)
 	if err != nil {
 		return err
 	}
 	r.ports = rocketPorts{namesrv: ports[0], broker: ports[1]}
+	if r.cfg.proxy {
+		r.ports.proxy = ports[2]
+	}
 	if r.cfg.join != nil {
 		r.ports.namesrv = r.cfg.join.ports.namesrv
 	}
@@ -123,15 +126,19 @@ func (r *RocketMQ) Start(ctx context.Context) error {
 	if r.cfg.join == nil && (r.helper == nil || !r.helper.alive()) {
 		r.helper, err = startProcess(ctx, r.spec("namesrv", "The Name Server boot success",
 			append(jvm("-XX:+UseSerialGC"), "-Xms64m", "-Xmx64m"),
-			"org.apache.rocketmq.namesrv.NamesrvStartup"))
+			"org.apache.rocketmq.namesrv.NamesrvStartup", "-c", filepath.Join(r.dir, "namesrv.conf")))
 		if err != nil {
 			return err
 		}
 	}
 	if r.proc == nil || !r.proc.alive() {
-		spec := r.spec("broker", "boot success",
+		ready := "boot success"
+		if r.cfg.proxy {
+			ready = "rocketmq-proxy startup successfully"
+		}
+		spec := r.spec("broker", ready,
 			append(jvm("-XX:+UseG1GC"), "-Xms"+r.cfg.heap, "-Xmx"+r.cfg.heap, "-XX:MaxDirectMemorySize=512m"),
-			"org.apache.rocketmq.broker.BrokerStartup")
+			r.brokerClass()...)
 		if r.proc, err = startProcess(ctx, spec); err != nil {
 			return err
 		}
@@ -153,18 +160,17 @@ func (r *RocketMQ) waitRegistered(ctx context.Context) error {
 	return nil
 }
 
-func (r *RocketMQ) spec(name, ready string, jvm []string, class string) processSpec {
+func (r *RocketMQ) spec(name, ready string, jvm []string, class ...string) processSpec {
 	if r.cfg.version == rocketMQ49Version { // it unmaps the files of deleted topics by reflection
 		jvm = append(jvm, "-XX:+IgnoreUnrecognizedVMOptions", "--add-opens=java.base/java.nio=ALL-UNNAMED",
 			"--add-exports=java.base/jdk.internal.ref=ALL-UNNAMED", "--add-opens=java.base/jdk.internal.ref=ALL-UNNAMED")
 	}
-	args := append(jvm,
+	args := append(append(jvm,
 		"-Duser.home="+filepath.Join(r.dir, name+"-home"), // it writes its logs there
 		"-Drocketmq.client.logUseSlf4j=true",
 		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 		"-Djava.io.tmpdir="+filepath.Join(r.dir, "tmp"),
-		"-classpath", filepath.Join(r.lib, "*"),
-		class, "-c", filepath.Join(r.dir, name+".conf"))
+		"-classpath", filepath.Join(r.lib, "*")), class...)
 	return processSpec{
 		name: "rocketmq " + name, path: r.java, args: args, dir: r.dir,
 		env:     []string{"ROCKETMQ_HOME=" + r.dir, "NAMESRV_ADDR=" + r.NameServer()},

@@ -24,6 +24,7 @@ type rocketConfig struct {
 	broker  map[string]string // its properties
 	join    *RocketMQ         // of the cluster, with the name server
 	wanted  rocketPorts       // 0: a free one
+	proxy   bool              // in the broker's process
 }
 
 func defaultRocketConfig() rocketConfig {
@@ -74,11 +75,11 @@ func WithRocketMQ49() RocketMQOption {
 	return func(c *rocketConfig) { c.version = rocketMQ49Version }
 }
 
-// WithRocketMQDefaultPorts takes the ports that RocketMQ has by default (9876, and 10911 with its neighbours) where
-// they are free.
+// WithRocketMQDefaultPorts takes the ports that RocketMQ has by default (9876, 10911 with its neighbours, and 8081 for
+// the proxy) where they are free.
 func WithRocketMQDefaultPorts() RocketMQOption {
 	return func(c *rocketConfig) {
-		c.wanted = rocketPorts{namesrv: defaultNameServerPort, broker: defaultRocketMQPort}
+		c.wanted = rocketPorts{defaultNameServerPort, defaultRocketMQPort, defaultProxyPort}
 	}
 }
 
@@ -143,11 +144,18 @@ func (r *RocketMQ) writeConfig() error {
 		}
 	}
 	logging := []string{`<configuration><root level="OFF"/></configuration>`} // which 4.9 demands; 5 has its own
+	files, err := r.proxyFiles()
+	if err != nil {
+		return err
+	}
 	for name, lines := range map[string][]string{
 		"broker.conf": broker, "namesrv.conf": namesrv, "conf/logback_broker.xml": logging,
 		"conf/logback_namesrv.xml": logging,
 	} {
-		err := os.WriteFile(filepath.Join(r.dir, name), []byte(strings.Join(lines, "\n")+"\n"), 0o600)
+		files[name] = strings.Join(lines, "\n") + "\n"
+	}
+	for name, text := range files {
+		err := os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o600)
 		if err != nil {
 			return fmt.Errorf("write the configuration of RocketMQ: %w", err)
 		}
@@ -156,19 +164,19 @@ func (r *RocketMQ) writeConfig() error {
 }
 
 // rocketLib returns the folder with the jars of name server, broker, admin tool
-// and benchmarks and all they depend on.
-func rocketLib(ctx context.Context, version string) (string, error) {
-	return once(ctx, "rocketmq-"+version, func(tmp string) error { return fetchRocketMQ(ctx, version, tmp) })
-}
-
-func fetchRocketMQ(ctx context.Context, version, dir string) error {
-	artifacts := []string{"namesrv", "broker", "example", "tools"}
-	if version == rocketMQ49Version {
+// and benchmarks, or of the proxy, and all they depend on.
+func rocketLib(ctx context.Context, c *rocketConfig) (string, error) {
+	artifacts, name := []string{"namesrv", "broker", "example", "tools"}, "rocketmq-"+c.version
+	switch {
+	case c.proxy: // with its own libraries, which the other brokers do without
+		artifacts, name = append(artifacts, "proxy"), "rocketmq-proxy-"+c.version
+	case c.version == rocketMQ49Version:
 		artifacts = []string{"namesrv", "broker", "tools"} // the registry has no example of it
 	}
 	var list []mavenDependency
 	for _, artifact := range artifacts {
-		list = append(list, mavenDependency{group: "org.apache.rocketmq", artifact: "rocketmq-" + artifact, version: version})
+		d := mavenDependency{group: "org.apache.rocketmq", artifact: "rocketmq-" + artifact, version: c.version}
+		list = append(list, d)
 	}
-	return mvnClassPath(ctx, dir, list...)
+	return once(ctx, name, func(tmp string) error { return mvnClassPath(ctx, tmp, list...) })
 }

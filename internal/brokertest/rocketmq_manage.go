@@ -23,10 +23,15 @@ const rocketManageTimeout = time.Minute
 // CreateTopic creates a topic with that many queues and waits until the name
 // server tells clients of it.
 func (r *RocketMQ) CreateTopic(ctx context.Context, topic string, queues int) error {
+	return r.createTopic(ctx, topic, queues, "")
+}
+
+func (r *RocketMQ) createTopic(ctx context.Context, topic string, queues int, attributes string) error {
 	n := strconv.Itoa(queues)
 	_, err := r.ask(ctx, r.Broker(), wire.ReqUpdateAndCreateTopic, map[string]string{
 		"topic": topic, "defaultTopic": "TBW102", "readQueueNums": n, "writeQueueNums": n,
 		"perm": "6", "topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": "false",
+		"attributes": attributes,
 	})
 	if err != nil {
 		return fmt.Errorf("create topic %s: %w", topic, err)
@@ -117,9 +122,11 @@ func (r *RocketMQ) Delivered(ctx context.Context) (int64, error) {
 	return n, nil
 }
 
-// ask sends one request without a body over a connection of its own, and returns
+// ask sends one request over a connection of its own, and returns
 // the body of the answer. An answer that is not success is an error.
-func (r *RocketMQ) ask(ctx context.Context, address string, code int, fields map[string]string) ([]byte, error) {
+func (r *RocketMQ) ask(ctx context.Context, address string, code int, fields map[string]string, body ...byte) (
+	[]byte, error,
+) {
 	ctx, cancel := context.WithTimeout(ctx, rocketManageTimeout)
 	defer cancel()
 	var w wire.Writer
@@ -127,7 +134,8 @@ func (r *RocketMQ) ask(ctx context.Context, address string, code int, fields map
 	for key, value := range fields {
 		w.Text(key, value)
 	}
-	w.End(0)
+	w.End(len(body))
+	w.B = append(w.B, body...)
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err

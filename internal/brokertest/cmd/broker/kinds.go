@@ -174,6 +174,7 @@ func rabbitmq(fs *flag.FlagSet) func(context.Context) (running, error) {
 
 func rocketmq(fs *flag.FlagSet) func(context.Context) (running, error) {
 	f := addFlags(fs, "400m", "refuse requests that are not signed with BROKER_USER and BROKER_PASSWORD", "4.9")
+	proxy := fs.Bool("proxy", false, "add the proxy for gRPC clients; PERFMQ_URL is its own")
 	return func(ctx context.Context) (running, error) {
 		options := []brokertest.RocketMQOption{
 			brokertest.WithRocketMQDefaultPorts(), brokertest.WithRocketMQHeap(*f.heap),
@@ -184,9 +185,15 @@ func rocketmq(fs *flag.FlagSet) func(context.Context) (running, error) {
 		if *f.login {
 			options = append(options, brokertest.WithRocketMQLogin())
 		}
+		if *proxy {
+			options = append(options, brokertest.WithRocketMQProxy())
+		}
 		r, err := brokertest.LaunchRocketMQ(ctx, options...)
 		return running{r, func() [][2]string {
 			lines := [][2]string{{"ROCKETMQ_URL", r.URL()}, {"NAME_SERVER", r.NameServer()}, {"BROKER_ADDRESS", r.Broker()}}
+			if *proxy {
+				lines = append([][2]string{{"PROXY_URL", r.ProxyURL()}}, lines...)
+			}
 			if *f.login {
 				lines = append(lines,
 					[2]string{"BROKER_USER", brokertest.RocketMQUser}, [2]string{"BROKER_PASSWORD", brokertest.RocketMQPassword})

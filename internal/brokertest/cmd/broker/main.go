@@ -19,7 +19,8 @@
 // With several brokers of a kind the HARNESS_PID of one follows: -kill 4711.
 //
 // The brokers are artemis, activemq (Classic), rabbitmq, rocketmq and qpid (Broker-J); older and newer versions of
-// them are flags: artemis --2.19, activemq --5.16, rabbitmq --4, rocketmq --4.9.
+// them are flags: artemis --2.19, activemq --5.16, rabbitmq --4, rocketmq --4.9. With rocketmq --proxy,
+// PERFMQ_URL is that of RocketMQ 5's proxy for gRPC clients.
 // KIND --help lists the flags.
 package main
 
