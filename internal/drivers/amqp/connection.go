@@ -23,8 +23,10 @@ type connection struct {
 	*transport.Conn
 	driver *amqpDriver
 	dialect
-	delays   bool // the broker supports delayed deliveries
-	relays   bool // the broker takes messages over links without an address
+	delays   bool                     // the broker supports delayed deliveries
+	relays   bool                     // the broker takes messages over links without an address
+	hostname string                   // of the broker, as our open frame names it
+	prefixes [driver.Topic + 1]string // of addresses, by the kind of destination
 	frames   *wire.FrameReader
 	maxFrame int           // of the peer
 	channels int           // the largest number of channels
@@ -45,6 +47,7 @@ type connection struct {
 	next     uint16     // where to start looking for a free channel
 	live     int        // sessions of producers and consumers
 	node     node
+	cbs      node
 }
 
 // start starts the reader. The handshake is over.

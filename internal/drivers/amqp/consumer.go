@@ -134,6 +134,9 @@ func (k *consumer) open(ctx context.Context) (err error) {
 	if err := k.declare(ctx, opts); err != nil {
 		return err
 	}
+	if err := c.authorize(ctx, c.address(spec.Destination)); err != nil {
+		return err
+	}
 	if k.session, err = c.beginSession(ctx, false); err != nil {
 		return err
 	}
@@ -327,8 +330,12 @@ func (k *consumer) Waits() driver.Waits {
 	return w
 }
 
-// Probe implements [driver.Prober]: it begins a session, which brokers answer, and ends it.
+// Probe implements [driver.Prober]: it begins a session, which brokers answer, and ends it. An unknown broker may allow
+// one session only, and close the connection that begins another, as IBM MQ does: it is asked for its flow state.
 func (k *consumer) Probe(ctx context.Context) error {
+	if k.lease.Conn.dialect == plain {
+		return transport.Explain(k.op, k.session.echo(ctx))
+	}
 	s, err := k.lease.Conn.beginSession(ctx, true)
 	if err != nil {
 		return transport.Explain(k.op, err)

@@ -30,7 +30,10 @@ func (d *amqpDriver) open(
 	ctx context.Context, host transport.Endpoint, conn net.Conn, raw *transport.Metered, spec driver.Connection,
 ) (*connection, error) {
 	limit := transport.TimeLeft(ctx)
-	c := &connection{Conn: transport.NewConn(host, conn, raw, &d.mem), driver: d}
+	c := &connection{
+		Conn: transport.NewConn(host, conn, raw, &d.mem), driver: d,
+		node: node{address: artemisNode}, cbs: node{address: cbsNode},
+	}
 	c.frames = wire.NewFrameReader(c.In, maxReceive)
 	h := handshake{c: c, host: host, spec: spec}
 	if err := c.Shake(ctx, func() error { return fault(h.run()) }); err != nil {
@@ -112,6 +115,7 @@ func (h *handshake) frame(kind uint8) (wire.Body, error) {
 func (h *handshake) open() error {
 	c := h.c
 	ours := c.driver.openFrame(h.host, h.spec)
+	c.hostname = ours.Hostname
 	if err := h.write(ours.AppendFrame(nil)); err != nil {
 		return err
 	}
@@ -140,8 +144,11 @@ func (h *handshake) open() error {
 	c.owed = time.Duration(open.IdleTimeout) * time.Millisecond
 	c.delays = slices.Contains(open.OfferedCapabilities, capDelayed)
 	c.relays = slices.Contains(open.OfferedCapabilities, capRelay)
-	product, version := wire.LookupText(open.Properties, "product"), wire.LookupText(open.Properties, "version")
-	c.dialect = dialect(protocol.Broker(product, version))
+	text := func(key string) string { return wire.LookupText(open.Properties, key) }
+	product, version := cmp.Or(text("product"), text("platform")), text("version") // Solace has a platform only
+	if c.dialect = dialect(protocol.Broker(product, version)); c.dialect == plain {
+		c.prefixes = [...]string{driver.Queue: text("queue-prefix"), driver.Topic: text("topic-prefix")}
+	}
 	// A broker that refuses us has to open the connection before it can close it.
 	failed := wire.Lookup(open.Properties, "amqp:connection-establishment-failed")
 	if failed.Bool() {

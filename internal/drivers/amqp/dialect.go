@@ -49,6 +49,16 @@ func (d dialect) address(dest driver.Destination) string {
 	}
 }
 
+// address returns the address of a terminus. Brokers without a dialect here may give a prefix for each kind in their
+// open frame, as Solace does, and as Qpid JMS reads it.
+func (c *connection) address(dest driver.Destination) string {
+	address, prefix := c.dialect.address(dest), c.prefixes[dest.Kind]
+	if strings.HasPrefix(address, prefix) {
+		return address
+	}
+	return prefix + address
+}
+
 // durability returns the durability of the terminus. The plug-in of RabbitMQ declares the queue as durable or not by
 // it, for senders and receivers alike; every other protocol of RabbitMQ declares durable ones.
 func (d dialect) durability() uint32 {

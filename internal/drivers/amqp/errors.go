@@ -31,7 +31,9 @@ func allMeanings() map[string]meaning {
 	unauthorized := meaning{driver.ClassAuth, "not authorised", permissions}
 	full := meaning{driver.ClassFull, "limit reached", transport.HintFull}
 	state := meaning{driver.ClassOther, "illegal state", ""}
-	forced := meaning{driver.ClassNone, "forced by the broker", "the broker is shutting down, or it was closed on it"}
+	forced := meaning{
+		driver.ClassNone, "forced by the broker", "the broker is shutting down, or it was closed on it, or it was idle",
+	}
 	redirect := meaning{driver.ClassNone, "redirected", "connect to the broker that it names"}
 	m := map[string]meaning{
 		wire.CondNotFound:        {driver.ClassNotFound, "not found", ""}, // see remote
@@ -49,6 +51,10 @@ func allMeanings() map[string]meaning {
 		wire.CondRedirect: redirect, wire.CondLinkRedirect: redirect,
 		wire.CondInternal:     {driver.ClassOther, "internal error", ""},
 		wire.CondIllegalState: state, wire.CondPrecondition: state,
+		// Azure Service Bus.
+		"com.microsoft:server-busy":     {driver.ClassFull, "throttled", "send at a lower rate, or raise the limit"},
+		"com.microsoft:timeout":         {driver.ClassTimeout, "no answer within the broker", "send at a lower rate"},
+		"com.microsoft:entity-disabled": {driver.ClassOther, "it is disabled", "enable it on the broker"},
 	}
 	for _, accusing := range []string{
 		wire.CondDecode, wire.CondFrameSize, wire.CondInvalidField, wire.CondFraming, wire.CondErrantLink,

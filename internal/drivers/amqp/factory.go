@@ -15,7 +15,7 @@ import (
 // Options are the settings of this protocol; their help texts describe them.
 type Options struct {
 	Settle      string        `opt:"settle" help:"at-least-once: the broker confirms each message; at-most-once: complete once sent" enum:"at-least-once,at-most-once"`
-	SASL        string        `opt:"sasl" help:"auto: with a user SCRAM or plain, as the broker offers; without one anonymous" enum:"auto,plain,anonymous,external,scram-sha-256,scram-sha-512"`
+	SASL        string        `opt:"sasl" help:"auto: with a user SCRAM or plain, as the broker offers; without one anonymous; cbs: Azure, --password is a token" enum:"auto,plain,anonymous,external,scram-sha-256,scram-sha-512,cbs"`
 	IdleTimeout time.Duration `opt:"idle-timeout" help:"end a connection after this silence of the broker; 0: never"`
 	// VirtualHost replaces the host's name in the open frame, which is how AMQP 1.0 brokers tell virtual hosts apart.
 	VirtualHost string `opt:"virtual-host" help:"virtual host, if not the URL's host"`
@@ -28,6 +28,7 @@ const (
 	settleAtMostOnce  = "at-most-once"
 
 	saslAuto = "auto"
+	saslCBS  = "cbs"
 
 	declareNo = "no"
 )
@@ -63,7 +64,7 @@ func checkOptions(s *transport.Settings[Options], fail transport.Fail) {
 		fail("", "option idle-timeout=%s: must be 0 or at least %s", d, minIdleTimeout)
 	}
 	switch strings.ToUpper(o.SASL) {
-	case mechPlain, mechSCRAM256, mechSCRAM512:
+	case mechPlain, mechSCRAM256, mechSCRAM512, strings.ToUpper(saslCBS):
 		if s.Target.User == "" {
 			fail("give --user and --password", "option sasl=%s needs a user", o.SASL)
 		}

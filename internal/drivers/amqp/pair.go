@@ -9,12 +9,13 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// node is a node of the broker that answers requests: the management of RabbitMQ 4 or Artemis. It allows one request at
-// a time, and is safe for concurrent use.
+// node is a node of the broker that answers requests: the management of RabbitMQ 4 or Artemis, or Azure's for tokens. It
+// allows one request at a time, and is safe for concurrent use.
 type node struct {
-	mu   sync.Mutex
-	pair *pair  // nil when there is none
-	last uint64 // number of the last request
+	address string
+	mu      sync.Mutex
+	pair    *pair  // nil when there is none
+	last    uint64 // number of the last request
 }
 
 // nodeTries bounds the requests when RabbitMQ ends the session because it has not yet seen our credit for its answer.
@@ -28,7 +29,7 @@ func (n *node) ask(
 	defer n.mu.Unlock()
 	for try := 1; ; try++ {
 		if n.pair == nil {
-			n.pair, err = c.openPair(ctx)
+			n.pair, err = c.openPair(ctx, n.address)
 		}
 		if err == nil {
 			n.last++
@@ -79,7 +80,7 @@ var errRefused = errors.New("the broker does not take the request")
 
 // openPair attaches the two links, the link for answers first: requests may contain its address, and it must have
 // credit before the first request.
-func (c *connection) openPair(ctx context.Context) (*pair, error) {
+func (c *connection) openPair(ctx context.Context, node string) (*pair, error) {
 	const name = "perfmq-management"
 	in := wire.Attach{
 		Name: name, Role: wire.RoleReceiver, SenderSettleMode: wire.SenderSettled,
@@ -88,7 +89,11 @@ func (c *connection) openPair(ctx context.Context) (*pair, error) {
 	out := wire.Attach{
 		Name: name, Role: wire.RoleSender, InitialDeliveryCount: wire.Some[uint32](0),
 		Source: wire.Terminus{Kind: wire.DescSource},
-		Target: wire.Terminus{Kind: wire.DescTarget, Address: wire.Some(artemisNode)},
+		Target: wire.Terminus{Kind: wire.DescTarget, Address: wire.Some(node)},
+	}
+	if node == cbsNode {
+		in.Source, in.Target.Address = wire.Terminus{Kind: wire.DescSource, Address: wire.Some(node)}, wire.Some(name)
+		in.SenderSettleMode = wire.SenderMixed
 	}
 	if c.dialect == rabbitmq {
 		paired := wire.AppendBool(wire.AppendSymbol(wire.BeginMap(nil), "paired"), true)
@@ -119,8 +124,11 @@ func (c *connection) openPair(ctx context.Context) (*pair, error) {
 		s.close(ctx)
 		return nil, err
 	}
-	if p.replyTo = []byte(p.in.peer.Source.Address.V); p.settled {
+	switch p.replyTo = []byte(p.in.peer.Source.Address.V); {
+	case p.settled:
 		p.replyTo = []byte("$me")
+	case node == cbsNode:
+		p.replyTo = []byte(name)
 	}
 	return p, nil
 }

@@ -180,6 +180,11 @@ func (p *peer) behave(channel uint16, b *wire.Body) {
 		p.attached(channel, b)
 	case wire.DescTransfer:
 		p.transfer(b)
+	case wire.DescFlow:
+		var f wire.Flow
+		if f.Decode(&b.Fields) == nil && f.Echo { // else on has read it
+			p.write((&wire.Flow{IncomingWindow: p.window, OutgoingWindow: 5000}).AppendFrame(nil, channel))
+		}
 	case wire.DescDetach:
 		var f wire.Detach
 		require.NoError(p.t, f.Decode(&b.Fields))

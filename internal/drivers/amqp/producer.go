@@ -79,6 +79,9 @@ func (p *producer) open(ctx context.Context, spec *driver.ProducerSpec) (err err
 	if err := c.prepareSend(ctx, spec, opts); err != nil {
 		return err
 	}
+	if err := c.authorize(ctx, c.address(spec.Destination)); err != nil {
+		return err
+	}
 	if err := p.encodeVariants(spec); err != nil {
 		return err
 	}

@@ -232,6 +232,9 @@ func (d dialect) outcome(op string, state *wire.State) driver.Outcome {
 		if state.Error != nil {
 			e = d.remote("", driver.ClassOther, op, state.Error)
 		}
+		if e.Class == driver.ClassTimeout { // Azure: "may or may not have completed the request"
+			return unknown(e)
+		}
 		return driver.Outcome{State: driver.Rejected, Class: e.Class, Err: e}
 	default:
 		return unknown(driver.Errorf(driver.ClassProtocol, op, lookAtBroker,
@@ -273,6 +276,10 @@ func (s *session) flow(p *wire.Body) error {
 		}
 	}
 	links := s.links
+	if l == nil || l.role == wire.RoleReceiver {
+		s.flows++
+		transport.Notify(s.changed)
+	}
 	s.mu.Unlock()
 	if drained || f.Echo {
 		_ = s.c.Put(func(b []byte) []byte { return s.appendFlow(b, l, drained) })

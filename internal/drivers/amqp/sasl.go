@@ -83,6 +83,8 @@ func (d *amqpDriver) mechanism(offered []string) (string, error) {
 	c := &d.cfg
 	wanted := []string{strings.ToUpper(c.Options.SASL)}
 	switch {
+	case c.Options.SASL == saslCBS: // the token follows, see authorize
+		wanted = []string{mechAnonymous}
 	case c.Options.SASL != saslAuto:
 	case c.Target.User != "":
 		wanted = []string{mechSCRAM512, mechSCRAM256, mechPlain} // the first, and so safest, one that the broker offers

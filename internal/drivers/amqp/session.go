@@ -24,10 +24,11 @@ type session struct {
 	links   [2]*link // by our handle: the main one, the coordinator's
 
 	mu      sync.Mutex
-	begins  bool  // the peer has answered our begin
-	ends    bool  // we have sent our end
-	over    bool  // nothing more comes: the peer has ended it, or the connection has ended
-	err     error // why it is over, if we did not end it
+	begins  bool   // the peer has answered our begin
+	ends    bool   // we have sent our end
+	over    bool   // nothing more comes: the peer has ended it, or the connection has ended
+	err     error  // why it is over, if we did not end it
+	flows   uint64 // the peer's flow states of the session or its receiving link
 	changed chan struct{}
 
 	// Of the flow control (Transport, section 2.5.6). Numbers of transfer frames are serial numbers (RFC 1982).
@@ -115,6 +116,24 @@ func (s *session) wait(ctx context.Context, done func() bool) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// echo asks the peer for its flow state, and waits for it. A peer may leave the question unanswered.
+func (s *session) echo(ctx context.Context) error {
+	s.mu.Lock()
+	seen := s.flows
+	s.mu.Unlock()
+	flow := s.flowState()
+	flow.Echo = true
+	if err := s.put(&flow); err != nil {
+		return err
+	}
+	if err := s.wait(ctx, func() bool { return s.flows != seen || s.over }); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
 }
 
 // attachTries bounds the attempts to attach to an address that Artemis reports as missing.
