@@ -306,9 +306,22 @@ func (a *app) protocolCommand(f *driver.Factory) *cobra.Command {
 		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
 	}
 	for _, role := range config.Roles() {
-		cmd.AddCommand(a.roleCommand(f, role))
+		if a.plays(f, role) {
+			cmd.AddCommand(a.roleCommand(f, role))
+		}
 	}
 	return cmd
+}
+
+// plays reports whether a client of the protocol has what a role needs.
+func (a *app) plays(f *driver.Factory, role plan.Role) bool {
+	switch role {
+	case plan.Service, plan.Requester, plan.Responder:
+		return slices.ContainsFunc(a.maker.Clients(f), func(c driver.Factory) bool {
+			return c.Capabilities.Queue.RequestReply || c.Capabilities.Topic.RequestReply
+		})
+	}
+	return true
 }
 
 func (a *app) roleCommand(f *driver.Factory, role plan.Role) *cobra.Command {

@@ -62,7 +62,7 @@ func testFactories() []driver.Factory {
 	all := driver.KindCapabilities{
 		Exists: true, DurableSubscription: true, SharedSubscription: true, Persistent: true, TTL: true, Priority: true, Group: true,
 		Properties: true, Selector: true, Transactions: true, TransactedReceive: true, Credit: true, Reject: true, Release: true,
-		Redelivered: true, Delay: true, Text: true,
+		Redelivered: true, Delay: true, Text: true, RequestReply: true, DynamicReply: true,
 	}
 	some := all
 	some.Transactions, some.TransactedReceive = false, false

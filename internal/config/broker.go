@@ -31,7 +31,7 @@ func (r *resolver) makeBroker(flag string, f driver.Factory, b plan.Broker) used
 	if asked := b.Protocol; asked != "" && !strings.EqualFold(asked, f.Name) {
 		r.refuse(r.useProtocol(asked), "--protocol %s does not agree with the command perfmq %s", asked, f.Name)
 	}
-	f = r.chooseClient(f)
+	f = r.chooseClient(f, b.URL)
 	b.Password = r.readPassword(&b)
 	r.loadTLS(&b.TLS)
 	return r.resolveURL(flag, f, &b)
@@ -94,7 +94,7 @@ func (r *resolver) makeConsumerBroker(own usedBroker, of *driver.Factory) usedBr
 		b.Management = "" // belongs to the other broker
 	}
 	if f.Name != of.Name {
-		f = r.chooseClient(f)
+		f = r.chooseClient(f, address)
 	} else {
 		f = *own.driver
 	}
@@ -102,17 +102,26 @@ func (r *resolver) makeConsumerBroker(own usedBroker, of *driver.Factory) usedBr
 }
 
 // chooseClient returns the factory of the client that the user chose for the protocol of f.
-func (r *resolver) chooseClient(f driver.Factory) driver.Factory {
+func (r *resolver) chooseClient(f driver.Factory, address string) driver.Factory {
 	client := r.Broker.Client
 	if client == driver.Native || client == f.Client || client == LibraryClient && !isNative(&f) {
 		return f // native is the default, also where there is only a library
 	}
-	names := []string{cmp.Or(f.Client, driver.Native)}
-	for _, l := range librariesOf(&f, r.Libraries) {
-		if client == LibraryClient || client == l.Client {
-			return l
+	clients := r.Clients(&f)
+	var names []string
+	for _, c := range clients {
+		names = append(names, cmp.Or(c.Client, driver.Native))
+	}
+	of := func(c *driver.Factory) bool { return c.Client == client }
+	if client == LibraryClient { // the first one that knows the URL, else the first one
+		of = func(c *driver.Factory) bool { return slices.Contains(c.Schemes, scheme(address)) }
+		clients = clients[1:]
+		if len(clients) > 0 && first(clients, of) == nil {
+			return clients[0]
 		}
-		names = append(names, l.Client)
+	}
+	if chosen := first(clients, of); chosen != nil {
+		return *chosen
 	}
 	r.refuseWord("--client", client, names)
 	return f
@@ -333,9 +342,11 @@ func isNative(f *driver.Factory) bool { return f.Client == "" || f.Client == dri
 // CanEmbed reports whether the broker in the binary speaks the protocol.
 func CanEmbed(f *driver.Factory) bool { return slices.Contains(broker.Protocols(), f.Name) }
 
-// librariesOf returns the client libraries of a protocol.
-func librariesOf(f *driver.Factory, libraries []driver.Factory) []driver.Factory {
-	return slices.DeleteFunc(slices.Clone(libraries), func(l driver.Factory) bool { return l.Name != f.Name })
+// Clients returns the drivers of the protocol of f, its usual one: f, and those on client libraries.
+func (m *Maker) Clients(f *driver.Factory) []driver.Factory {
+	return append([]driver.Factory{*f}, slices.DeleteFunc(slices.Clone(m.Libraries), func(l driver.Factory) bool {
+		return l.Name != f.Name
+	})...)
 }
 
 // Schemes returns the beginnings of the URLs of a protocol, such as amqp://.

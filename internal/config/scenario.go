@@ -420,7 +420,7 @@ func (b *builder) fits(s *Setting, f *driver.Factory, from Source, text string) 
 
 // hasOption reports whether a client of a protocol has an option.
 func (b *builder) hasOption(f *driver.Factory, key string) bool {
-	return slices.ContainsFunc(append(librariesOf(f, b.maker.Libraries), *f), func(c driver.Factory) bool {
+	return slices.ContainsFunc(b.maker.Clients(f), func(c driver.Factory) bool {
 		return slices.ContainsFunc(driver.Describe(NewOptions(&c)), func(o driver.Option) bool { return o.Name == key })
 	})
 }

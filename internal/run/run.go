@@ -426,9 +426,10 @@ func moduleVersion(library string) string {
 
 // Version says which build this is.
 type Version struct {
-	Number   string // 1.2.3
-	Revision string // of the source, if known
-	Platform string // compiler, operating system and processor
+	Number   string   // 1.2.3
+	Revision string   // of the source, if known
+	Platform string   // compiler, operating system and processor
+	Extra    []string // drivers beside perfmq's own
 }
 
 // NewVersion describes the running program, with the number of its version.
@@ -469,6 +470,9 @@ func (v Version) String() string {
 	}
 	if v.Platform != "" {
 		text += " (" + v.Platform + ")"
+	}
+	if len(v.Extra) > 0 {
+		text += ", with " + strings.Join(v.Extra, ", ")
 	}
 	return text
 }
