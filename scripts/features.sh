@@ -8,8 +8,7 @@ out=${1:?usage: scripts/features.sh FILE}
 need java "the tests start real brokers: install a JDK, 17 or later (Debian: apt-get install openjdk-17-jdk-headless)"
 need mvn "the tests fetch brokers by their Maven coordinates: install Maven (Debian: apt-get install maven)"
 rabbitmq
-# RabbitMQ 4 comes from the next Debian, unpacked into the cache of the test harness.
-command -v debootstrap >/dev/null || package "it fetches RabbitMQ 4" debootstrap
+rabbitmq4
 provide
 results=$(mktemp -d)
 trap 'rm -rf "$results"' EXIT

@@ -39,6 +39,25 @@ rabbitmq() {
 	command -v rabbitmq-server >/dev/null || [ -x /usr/sbin/rabbitmq-server ] || package "the tests start a RabbitMQ" rabbitmq-server
 }
 
+# rabbitmq4 notes what the test harness lacks to fetch RabbitMQ 4 from the next Debian, once, and to start it in a scratch root.
+rabbitmq4() {
+	local root=() mirror file
+	[ "$(id -u)" = 0 ] || root=(--map-root-user)
+	if ! unshare --mount "${root[@]}" true 2>/dev/null; then
+		missing+=("a mount namespace, in which the tests start RabbitMQ 4, is refused: be root, or allow user namespaces")
+		tools=$((tools + 1))
+	fi
+	[ ! -d "${PERFMQ_TEST_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/perfmq-brokertest}/debian-trixie-rabbitmq-server" ] || return 0
+	mirror=$(apt-get indextargets --format '$(REPO_URI)' "Created-By: Packages" "Origin: Debian" "Label: Debian" 2>/dev/null | head -n 1) || true
+	mirror=${mirror:-http://deb.debian.org/debian}
+	file=$(mktemp)
+	if ! /usr/lib/apt/apt-helper download-file "${mirror%/}/dists/trixie/InRelease" "$file" >/dev/null 2>&1; then
+		missing+=("RabbitMQ 4 is missing: the tests fetch it by apt-get from a mirror of Debian 13, which does not answer here")
+		tools=$((tools + 1))
+	fi
+	rm -f "$file"
+}
+
 # python MODULES is whether Python has them. A python3 that comes first in the PATH need not be Debian's, which has the
 # packages.
 python() {

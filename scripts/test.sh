@@ -12,6 +12,7 @@ need mvn "the tests fetch brokers by their Maven coordinates: install Maven (Deb
 need openssl "the tests make key stores for brokers (Debian: apt-get install openssl)"
 
 rabbitmq
+rabbitmq4
 # A real Prometheus scrapes a running load; promtool checks metrics and alerts.
 command -v prometheus >/dev/null && command -v promtool >/dev/null || package "the tests start a Prometheus" prometheus
 command -v chromium >/dev/null || package "the pages of reports are tested in a browser" chromium

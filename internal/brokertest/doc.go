@@ -34,12 +34,12 @@
 //
 // # Other roots and networks
 //
-// RabbitMQ 4 is of another Debian than the machine: debootstrap unpacks its
-// packages into the cache, from the mirror that apt-get uses, and it runs there by
-// chroot in a mount namespace that ends with it (debianroot.go). RocketMQ 4.9
-// listens on all addresses: it runs in a network namespace that has only a
-// loopback, whose ports are published on the machine's (netns_linux.go). Both
-// need root, and take part in `make features` only. RocketMQ's proxy would listen
+// RabbitMQ 4 is of another Debian than the machine: its packages are unpacked
+// into the cache, from the mirror that apt-get uses, and it runs there by chroot
+// in a mount namespace that ends with it, of root or in a user namespace
+// (debianroot.go). RocketMQ 4.9 listens on all addresses: it runs in a network
+// namespace that has only a loopback, whose ports are published on the machine's
+// (netns_linux.go). It needs root, and takes part in `make features` only. RocketMQ's proxy would listen
 // on all addresses, too: a Java class of ours starts it on loopback (rocketmq_proxy.go).
 //
 // # Adding a broker

@@ -53,8 +53,8 @@ type rabbitmqConfig struct {
 }
 
 // WithRabbitMQ4 starts RabbitMQ 4, which needs no installation: its Debian
-// packages are unpacked into the cache, and it runs in that folder by chroot, for
-// which one must be root.
+// packages are unpacked into the cache, and it runs in that folder by chroot, as
+// root or in a user namespace.
 func WithRabbitMQ4() RabbitMQOption {
 	return func(c *rabbitmqConfig) { c.four = true }
 }
@@ -137,6 +137,7 @@ func (r *RabbitMQ) writeConfig() (err error) {
 		"stomp.listeners.tcp.1":             fmt.Sprintf("%s:%d", loopback, r.ports.stomp),
 		"default_user":                      User,
 		"default_pass":                      Password,
+		"cluster_name":                      "perfmq", // or each login over AMQP 1.0 looks up the host's name, twice
 		"log.console":                       "true",
 		"log.console.level":                 "info",
 		"log.connection.level":              "debug", // or it does not log the end of a connection that sent nothing

@@ -159,7 +159,7 @@ func activemq(fs *flag.FlagSet) func(context.Context) (running, error) {
 
 // rabbitmq always demands its login.
 func rabbitmq(fs *flag.FlagSet) func(context.Context) (running, error) {
-	four := fs.Bool("4", false, "start RabbitMQ 4 of the next Debian, unpacked into the cache; only for root")
+	four := fs.Bool("4", false, "start RabbitMQ 4 of the next Debian; for root, or with user namespaces")
 	return func(ctx context.Context) (running, error) {
 		options := []brokertest.RabbitMQOption{brokertest.WithRabbitMQDefaultPorts()}
 		if *four {
