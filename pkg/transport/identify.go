@@ -109,7 +109,10 @@ func (p *Protocol) misplaced(host Endpoint, is *knock, encrypted bool) error {
 	var text string
 	switch {
 	case is.scheme == "", is.scheme == own && is.encrypted:
-		hint, text = "write "+p.Encrypted[0]+"://"+host.String(), "the port demands an encrypted connection"
+		text = "the port demands an encrypted connection"
+		if hint = "the driver has none"; len(p.Encrypted) > 0 {
+			hint = "write " + p.Encrypted[0] + "://" + host.String()
+		}
 	case is.scheme == own:
 		hint = "write " + own + "://" + host.String() + ", or give the broker's port for TLS"
 		text = "the port speaks " + p.Title + " without TLS"

@@ -22,6 +22,7 @@ import (
 func TestDiagnose(t *testing.T) {
 	t.Parallel()
 	amqp, stomp, rocketmq := protocol.AMQP(), protocol.STOMP(), protocol.RocketMQ()
+	plain := &transport.Protocol{Title: "PLAIN", Schemes: []string{"plain"}} // of a driver without TLS
 	for _, c := range []struct {
 		p         *transport.Protocol
 		scheme    string
@@ -35,6 +36,7 @@ func TestDiagnose(t *testing.T) {
 		{amqp, "amqps", "amqp", "the port speaks AMQP without TLS", "write amqp://HOST, or give the broker's port for TLS"},
 		{amqp, "amqp", "amqp tls", "the port demands an encrypted connection", "write amqps://HOST"},
 		{amqp, "amqp", "tls", "the port demands an encrypted connection", "write amqps://HOST"},
+		{plain, "plain", "tls", "the port demands an encrypted connection", "the driver has none"},
 		{amqp, "amqp", "stomp", "the port speaks STOMP, not AMQP", "give the broker's AMQP port, or use perfmq stomp with --url stomp://HOST"},
 		{amqp, "amqps", "stomp tls", "the port speaks STOMP, not AMQP", "give the broker's AMQP port, or use perfmq stomp with --url stomp+ssl://HOST"},
 		{amqp, "amqp", "rocketmq close", "the port speaks RocketMQ, not AMQP", "give the broker's AMQP port, or use perfmq rocketmq with --url rocketmq://HOST"},
