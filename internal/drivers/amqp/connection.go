@@ -190,7 +190,11 @@ func (c *connection) closed(f *wire.End) error {
 	if f.Error != nil && !c.admitted {
 		return refusedOpen(f.Error)
 	}
-	return c.endOf(closedConnection, !c.opened.Load(), driver.ClassConnectionLost, f.Error)
+	err := c.endOf(closedConnection, !c.opened.Load(), driver.ClassConnectionLost, f.Error)
+	if f.Error != nil && f.Error.Condition == wire.CondNotAllowed {
+		err.Hint = "leave out --shared-connections: the broker may allow one session per connection"
+	}
+	return err
 }
 
 // register assigns a channel to a session. Channels are used in turn, not the lowest free one: RabbitMQ 4 assigns a

@@ -131,10 +131,7 @@ func (k *consumer) open(ctx context.Context) (err error) {
 	if err := c.checkConsumer(spec, opts); err != nil {
 		return err
 	}
-	if err := k.declare(ctx, opts); err != nil {
-		return err
-	}
-	if err := c.authorize(ctx, c.address(spec.Destination)); err != nil {
+	if err := k.prepare(ctx, opts); err != nil {
 		return err
 	}
 	if k.session, err = c.beginSession(ctx, false); err != nil {
@@ -175,13 +172,14 @@ func (k *consumer) open(ctx context.Context) (err error) {
 	return err
 }
 
-// declare declares the queue, or looks for it, where the broker has a management of queues.
-func (k *consumer) declare(ctx context.Context, o *Options) error {
+// prepare puts the token, and declares the queue, or looks for it, where the broker has a management of queues.
+func (k *consumer) prepare(ctx context.Context, o *Options) error {
 	c := k.lease.Conn
-	if k.spec.Dynamic || !c.managed(k.spec.Destination) {
-		return nil
+	err := c.authorize(ctx, c.address(k.spec.Destination))
+	if err != nil || k.spec.Dynamic || !c.managed(k.spec.Destination) {
+		return err
 	}
-	_, err := c.queue(ctx, k.spec.Destination.Name, o)
+	_, err = c.queue(ctx, k.spec.Destination.Name, o)
 	return err
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// node is a node of the broker that answers requests: the management of RabbitMQ 4 or Artemis, or Azure's for tokens. It
-// allows one request at a time, and is safe for concurrent use.
+// node is a node of the broker that answers requests: the management of RabbitMQ 4 or Artemis, or Azure's for tokens.
+// It allows one request at a time, and is safe for concurrent use.
 type node struct {
 	address string
 	mu      sync.Mutex

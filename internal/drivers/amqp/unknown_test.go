@@ -3,7 +3,10 @@
 package amqp
 
 import (
+	"context"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -89,4 +92,31 @@ func TestConditionsOfAzure(t *testing.T) {
 		got.Err = nil
 		require.Equal(t, want, got, condition)
 	}
+}
+
+// TestProbeInOneSession: the question whether an unknown broker is alive needs no session of its own, and one that does
+// not answer it is not alive.
+func TestProbeInOneSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun, answers := 0, true
+		p := newPeer(t)
+		p.on = func(p *peer, b *wire.Body) bool {
+			if b.Kind == wire.DescBegin {
+				begun++
+			}
+			return b.Kind == wire.DescFlow && !answers
+		}
+		d := p.driver(driver.OpenOptions{}, "idle-timeout=0")
+		k := musttest.Get(d.Consumer(t.Context(), consumerSpec()))(t)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		prober := k.(driver.Prober)
+		require.NoError(t, prober.Probe(ctx))
+		require.NoError(t, prober.Probe(ctx))
+		answers = false
+		require.ErrorIs(t, prober.Probe(ctx), context.DeadlineExceeded)
+		require.Equal(t, 1, begun)
+		require.NoError(t, k.Close(t.Context()))
+		require.NoError(t, d.Close(t.Context()))
+	})
 }
