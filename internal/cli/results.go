@@ -290,11 +290,19 @@ func (a *app) mergeCommand() *cobra.Command {
 	var partial bool
 	var demands []string
 	var follow bool
+	m := &meeting{}
+	in := a.newInput(config.TableOf(&m.meetingSettings))
 	cmd := &cobra.Command{
 		Use:   "merge [flags] DIR...",
 		Short: "Join the results of several load hosts into one",
-		Args:  needArguments,
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if errs := in.given.Fill(in.table); m.given(in) || len(errs) > 0 {
+				m.dir = dir
+				return a.runMeeting(m, args, demands, follow || partial, errs)
+			}
+			if err := needArguments(cmd, args); err != nil {
+				return err
+			}
 			if follow {
 				return a.follow(args, dir != "" || partial, demands)
 			}
@@ -309,6 +317,8 @@ func (a *app) mergeCommand() *cobra.Command {
 	flags.StringArrayVar(&demands, "threshold", nil,
 		"another `DEMAND` on the joined result; may be repeated")
 	_ = cmd.MarkFlagDirname("result")
+	in.addTo(flags)
+	a.completeFlags(cmd, in)
 	return cmd
 }
 
@@ -330,6 +340,11 @@ func (a *app) merge(dirs []string, dir string, partial bool, demands []string) e
 	if err != nil {
 		return a.usage(resultMistake(err))
 	}
+	return a.writeMerged(m, dir)
+}
+
+// writeMerged prints a joined result and writes its folder.
+func (a *app) writeMerged(m *result.Result, dir string) error {
 	if err := merge.Text(a.Stdout, m, a.secrets.Line); err != nil {
 		return a.notWritten(err)
 	}

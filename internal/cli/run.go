@@ -61,7 +61,8 @@ func (a *app) newRun(ready config.Ready) *run.Run {
 		outputs.Format = "" // it depends on the terminal
 	}
 	return &run.Run{
-		Plan: p, Drivers: a.maker.Driver, Side: ready.Values.Side, Outputs: outputs, Listen: a.Listen,
+		Plan: p, Drivers: a.maker.Driver, Side: ready.Values.Side, Outputs: outputs, Meeting: ready.Values.Meeting,
+		Listen:      a.Listen,
 		CommandLine: a.commandLine(), Secrets: a.secrets, Version: a.Version, Stdout: a.Stdout,
 		Stderr: a.Stderr, Environ: a.Environ, Signals: a.Signals,
 		KeepGC: slices.ContainsFunc(a.Environ, func(v string) bool { return strings.HasPrefix(v, "GOGC=") }),

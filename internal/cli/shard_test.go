@@ -22,7 +22,7 @@ func TestShardMistakes(t *testing.T) {
 			args: all + "--shard 5 --run-id x", env: []string{"JOB_COMPLETION_INDEX=5"},
 			stderr: "error: --shard 5: JOB_COMPLETION_INDEX=5 is not from 0 to 4\nhint: give --shard 1/5\n",
 		},
-		{args: all + "--shard 1/5", stderr: "error: --shard needs the same --run-id or --start-at for all shards\nhint: add the same --run-id or --start-at for all shards\n"},
+		{args: all + "--shard 1/5", stderr: "error: --shard needs a --rendezvous, or the same --run-id or --start-at for all shards\nhint: add a --rendezvous, or the same --run-id or --start-at for all shards\n"},
 		{args: all + "--run-id x", stderr: "error: --run-id needs --shard\nhint: add --shard\n"},
 		{args: "mem client --shard 1/5 --run-id x", stderr: "error: --shard needs 5 producers and consumers\nhint: add 5 producers and consumers\n"},
 		{args: "mem client --consumers 5 --message-count 9 --shard 1/5 --run-id x", stderr: "error: --shard needs --duration or --producers 5\nhint: add --duration or --producers 5\n"},

@@ -10,6 +10,7 @@ import (
 	"github.com/perfmq/perfmq/internal/brokerside"
 	"github.com/perfmq/perfmq/internal/nearest"
 	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/rendezvous"
 	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/sweep"
@@ -149,6 +150,7 @@ type Values struct {
 	FindMax []threshold.Threshold `set:"find-max,command" roles:"producer" section:"Load" arg:"\"METRIC OP VALUE\"" help:"search for the highest rate that passes this, such as 'transfer.p99 < 10ms', by loads of --duration (default 6s) from --rate (default 1000); may be repeated" in:"command"`
 	RunID   string                `set:"run-id" section:"Several load hosts" arg:"NAME" check:"run-id" none:"made of --start-at and the plan" help:"name of this run, the same in all its shards" in:"command"`
 	StartAt plan.Moment           `set:"start-at" arg:"MOMENT" none:"when connected" help:"start of the load: 2026-03-01T12:00:00Z, seconds since 1970, or +10s from now" in:"command"`
+	Meeting rendezvous.Options    `in:"command"`
 	DryRun  bool                  `set:"dry-run" section:"Output" help:"check all without connecting, and print the plan as a scenario" in:"command"`
 	Side    brokerside.Config     `in:"command"`
 	Outputs run.Outputs           `in:"command"`

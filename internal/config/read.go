@@ -19,6 +19,7 @@ import (
 	"github.com/perfmq/perfmq/internal/nearest"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/quantity"
+	"github.com/perfmq/perfmq/internal/rendezvous"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -167,6 +168,8 @@ func checkText(name, text string) error {
 		return errors.Join(checkFilled(text), checkUserinfo(text))
 	case "management":
 		return cmp.Or(brokerside.CheckManagement(text), checkUserinfo(text))
+	case "rendezvous":
+		return rendezvous.CheckURL(text)
 	case "local":
 		return plan.CheckLocal(text)
 	case "faults":

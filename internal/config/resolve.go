@@ -81,7 +81,7 @@ func (r *resolver) complete(p *plan.Plan) {
 	}
 	r.Outputs.SetFolder(r.Outputs.Result, p)
 	r.setShard(p)
-	if p.Split() && r.Outputs.Result == "" {
+	if p.Split() && r.Outputs.Result == "" && !p.Met {
 		r.add(plan.Wrong("add --result DIR, for perfmq merge --follow DIR...", "--verify-window of one side needs --result"))
 	}
 	r.checkOutputs()
@@ -254,6 +254,7 @@ func (r *resolver) setShard(p *plan.Plan) {
 		r.errs = append(r.errs, m)
 	}
 	p.StartAt = at.Of(now)
+	r.setMeeting(p)
 	if p.Shard.IsZero() {
 		if r.RunID != "" && !r.Has("shard") {
 			r.add(plan.Needs("--run-id", "--shard"))
@@ -276,9 +277,58 @@ func (r *resolver) setShard(p *plan.Plan) {
 	switch {
 	case r.RunID != "":
 		p.RunID = plan.RunNumber(r.RunID)
-	case !at.At.IsZero():
+	case !at.At.IsZero() && !p.Met:
 		p.RunID = r.deriveRunID(p)
 	}
+}
+
+// setMeeting sets where the shards meet.
+func (r *resolver) setMeeting(p *plan.Plan) {
+	m := &r.Meeting
+	for _, unmet := range plan.Unmet(m) {
+		if unmet.Setting != "rendezvous-timeout" { // it has a default
+			r.add(unmet)
+		}
+	}
+	if p.Met = m.URL != ""; !p.Met {
+		return
+	}
+	if p.Shard.IsZero() && !r.Has("shard") {
+		r.add(plan.Needs("--rendezvous", "--shard"))
+	}
+	for _, flag := range []string{"run-id", "start-at"} {
+		if r.Has(flag) {
+			r.refuseBoth("rendezvous", flag)
+		}
+	}
+	var err error
+	if m.Token, err = ReadToken(m.TokenFile, r.Secrets); err != nil {
+		r.refuseFile("--token-file", err)
+	}
+	m.TLS = &p.Brokers()[0].TLS
+	if m.Plain() {
+		r.addNote("the token of the rendezvous travels without TLS: use https:// in networks of others")
+	}
+}
+
+// leastToken is the length of the shortest token, in bytes.
+const leastToken = 16
+
+// ReadToken reads the token of a rendezvous.
+func ReadToken(file string, secrets *safetext.Secrets) (string, error) {
+	const hint = "openssl rand -hex 16 makes one"
+	if file == "" {
+		return "", plan.Wrong(hint, "--rendezvous needs the FILE of a token")
+	}
+	token, err := inputfile.FirstLine(file, MaxPassword)
+	if err != nil {
+		return "", err
+	}
+	secrets.Add("", token)
+	if len(token) < leastToken {
+		return "", plan.Wrong(hint, "the token in %s is shorter than %d characters", file, leastToken)
+	}
+	return token, CheckCredential(token)
 }
 
 // deriveRunID returns a run number from the plan and the moment of the start, so that all shards compute the same

@@ -40,6 +40,16 @@ type Config struct {
 	Side      *brokerside.Watch          // of the broker and its host; nil if they are not watched
 	SoFar     bool                       // snapshots have the figures so far
 	Trace     uint64                     // largest number of events of the plan's sample in snapshots; 0 for none
+	Meeting   Meeting                    // nil for a run that begins by itself
+}
+
+// Meeting lets the shards of a run begin at one moment.
+type Meeting interface {
+	// Start waits for all shards. It returns the moment by this machine's clock, and the lead of that over the clock of
+	// the meeting.
+	Start(ctx context.Context) (time.Time, *result.Offset, error)
+	// Clock measures the lead again; nil if that is not possible.
+	Clock(ctx context.Context) *result.Offset
 }
 
 // Run carries out a plan and feeds reporter.
@@ -57,6 +67,9 @@ func Run(ctx context.Context, stop <-chan struct{}, c *Config, reporter report.R
 	loading, endLoading := interruptible(ctx, stop)
 	defer endLoading()
 	err := r.openStep(loading)
+	if err == nil && c.Meeting != nil {
+		r.plan.StartAt, r.ahead, err = c.Meeting.Start(loading)
+	}
 	if err == nil {
 		err = r.awaitStart(loading)
 	}
@@ -94,6 +107,9 @@ func Run(ctx context.Context, stop <-chan struct{}, c *Config, reporter report.R
 		}
 	}
 	s := r.summarize(end, append(r.closeFailures, left...))
+	if c.Meeting != nil {
+		s.ClockEnd = c.Meeting.Clock(ctx)
+	}
 	s.Outcome.Interrupted = s.Outcome.Interrupted || isClosed(stop) // in the load or after it
 	return s, r.sampler.report(ctx, s)
 }
@@ -108,7 +124,8 @@ type run struct {
 	sample    load.Sample  // of messages whose events snapshots have; 0 for none
 	traced    result.Trace // so far, and room for as many events; guarded by sampler.mu
 	room      uint64
-	id        int64 // the run number in its messages
+	id        int64          // the run number in its messages
+	ahead     *result.Offset // of the clock over that of the meeting, at the start
 	clock     *load.Clock
 	pulse     *stats.Pulse
 	phases    *load.Phases
@@ -254,7 +271,8 @@ func (r *run) startReporting(reporter report.Reporter) error {
 func (r *run) describe() stats.Run {
 	info := stats.Run{
 		ID: r.id, Producing: r.role.Produces(), Consuming: r.role.Consumes(),
-		Start: r.clock.Start().Add(r.plan.ClockShift), Warmup: r.plan.Steps[0].Warmup, Scenario: r.plan.Name,
+		Start: r.clock.Start().Add(r.plan.ClockShift), Ahead: r.ahead,
+		Warmup: r.plan.Steps[0].Warmup, Scenario: r.plan.Name,
 		Labels: r.plan.Labels, Windowed: r.plan.VerifyWindow > 0,
 	}
 	for _, s := range r.plan.Steps {

@@ -37,6 +37,9 @@ type Options struct {
 	Secrets *safetext.Secrets
 	// Thresholds are judged beside the plan's, by the figures of all parts together.
 	Thresholds []threshold.Threshold
+	// Problems were found beside the results, Aborted: a threshold ended the run, Interrupted: the user did.
+	Problems             []string
+	Aborted, Interrupted bool
 }
 
 // shards are the results of the shards of a run, in their order, and the merged result.
@@ -89,6 +92,9 @@ func Read(dirs []string, o Options) (*result.Result, error) {
 	if err := s.joinVerification(o); err != nil {
 		return nil, err
 	}
+	fail(m, o.Problems...)
+	m.Outcome.Aborted = m.Outcome.Aborted || o.Aborted
+	m.Outcome.Interrupted = m.Outcome.Interrupted || o.Interrupted
 	s.setFigures()
 	return m, s.judgeAll(o.Thresholds)
 }

@@ -149,6 +149,8 @@ type Plan struct {
 	VerifyFile string
 	// RunID is the number that the messages carry; 0 for one that no other run has.
 	RunID int64
+	// Met: the shards meet at a rendezvous, which gives RunID and StartAt and judges the thresholds.
+	Met bool
 	// StartAt is when the load of the first step begins, by the wall clock; the zero time for as soon as all workers are
 	// open.
 	StartAt time.Time
@@ -162,6 +164,16 @@ type Plan struct {
 
 // Split reports whether another process judges the verification, as this one does not have both sides of its messages.
 func (p *Plan) Split() bool { return p.VerifyWindow > 0 && (p.Roles() != Client || p.Shard.Of > 1) }
+
+// Unjudged returns the plan without its thresholds.
+func (p *Plan) Unjudged() *Plan {
+	c := *p
+	c.Thresholds, c.Steps = nil, slices.Clone(p.Steps)
+	for i := range c.Steps {
+		c.Steps[i].Thresholds = nil
+	}
+	return &c
+}
 
 // Step is a part of a run: groups that work side by side until something ends it.
 type Step struct {

@@ -132,7 +132,8 @@ func (v *validator) shards(p *Plan) {
 		return
 	}
 	of := p.Shard.Of
-	v.wrong(p.RunID == 0, Needs("--shard", "the same --run-id or --start-at for all shards"))
+	v.wrong(p.RunID == 0 && !p.Met,
+		Needs("--shard", "a --rendezvous, or the same --run-id or --start-at for all shards"))
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		producers, consumers := 0, 0

@@ -75,7 +75,7 @@ func (r *recorder) start(run stats.Run) {
 	if hash, err := result.Hash(head.Plan); err == nil {
 		head.PlanHash = hash
 	}
-	head.Scenario, head.Labels = run.Scenario, run.Labels
+	head.Scenario, head.Labels, head.Clock = run.Scenario, run.Labels, run.Ahead
 	head.RunID, head.Start, head.Warmup = strconv.FormatInt(run.ID, 10), run.Start.UnixMicro(), run.Warmup.Microseconds()
 	client := func(role, protocol, name string) {
 		c := result.Client{Role: role, Protocol: protocol, Name: name}

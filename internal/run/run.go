@@ -28,6 +28,7 @@ import (
 	"github.com/perfmq/perfmq/internal/listen"
 	"github.com/perfmq/perfmq/internal/page"
 	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/rendezvous"
 	"github.com/perfmq/perfmq/internal/report"
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/stats"
@@ -43,6 +44,7 @@ type Run struct {
 	Drivers plan.Drivers
 	Side    brokerside.Config // the watch of the broker and its host
 	Outputs Outputs
+	Meeting rendezvous.Options // without a URL, the run begins by itself
 
 	// CommandLine is the user's command, for the result.
 	CommandLine string
@@ -64,14 +66,22 @@ type Run struct {
 	told    bool               // a terminal shows problems and thresholds
 
 	endpoints map[*plan.Broker]*engine.Endpoint
-	watched   *brokerside.Watch // nil if nothing is watched
+	watched   *brokerside.Watch  // nil if nothing is watched
+	member    *rendezvous.Member // nil if the run begins by itself
+	temporary string             // folder of its result, which the rendezvous gets; empty if the user named one
 	fan       *report.Fan
 	embedded  []*broker.Broker
 }
 
 // Do carries the run out.
-func (r *Run) Do() Ending {
+func (r *Run) Do() (e Ending) {
 	r.Plan.MakeBodies()
+	stdout := newPipeWriter(r.Stdout)
+	if r.Meeting.URL != "" {
+		if err, ended := r.meet(stdout.halt); err != nil || !ended {
+			return Ending{Abandoned: !ended, Err: err}
+		}
+	}
 	r.Plan.DrawSeed()
 	if r.Plan.Threads > 0 {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(r.Plan.Threads))
@@ -80,12 +90,10 @@ func (r *Run) Do() Ending {
 		defer tendGC()()
 	}
 	r.endpoints = engine.Reach(r.Plan, r.Drivers)
-	stdout := newPipeWriter(r.Stdout)
 	e, ended := UntilSignal(r.Signals, func() Ending { return r.openOutputs(stdout) })
-	switch {
-	case !ended:
-		return Ending{Abandoned: true}
-	case e.Err != nil:
+	e.Abandoned = !ended
+	defer func() { r.leave(&e) }()
+	if !ended || e.Err != nil {
 		return e
 	}
 	for _, b := range r.embedded {
@@ -100,7 +108,7 @@ func (r *Run) Do() Ending {
 		drain = 0 // a consumer has nothing in flight
 	}
 	var over atomic.Bool
-	e, interrupted, waited := supervise(r.Signals, stdout.closed, r.Say, drain, &over,
+	e, interrupted, waited := supervise(r.Signals, stdout.halt, r.Say, drain, &over,
 		func(ctx context.Context, stop <-chan struct{}) Ending {
 			return r.runEngine(ctx, stop, &over)
 		})
@@ -166,6 +174,9 @@ func (r *Run) sayNotes() {
 func (r *Run) runEngine(ctx context.Context, stop <-chan struct{}, over *atomic.Bool) (e Ending) {
 	defer r.watched.Stop()
 	config := &engine.Config{Plan: r.Plan, Endpoints: r.endpoints, Side: r.watched, SoFar: r.page != nil}
+	if r.member != nil {
+		config.Plan, config.Meeting = r.Plan.Unjudged(), r.member
+	}
 	if r.Outputs.Result != "" {
 		config.Trace = result.MaxTraceEvents
 	}
@@ -494,16 +505,16 @@ func UntilSignal[T any](signals <-chan os.Signal, f func() T) (result T, ended b
 }
 
 // supervise runs work and lets signals end it. The first one closes stop, the second cancels ctx; after a third, or
-// lastGrace after the second, supervise returns without waiting for work. closed reports that the standard output has
-// no reader any more, which ends the run like a first signal.
+// lastGrace after the second, supervise returns without waiting for work. halts delivers another reason to end the run,
+// like a first signal.
 //
 // drainTimeout bounds the wait for messages in flight then; 0 is no wait. When over is true, the run is complete, and
 // work only waits for a signal: the first one ends it and interrupts nothing.
 //
-// It returns the result of work, and whether a signal, or the closed output, came meanwhile. The third result is false
+// It returns the result of work, and whether a signal, or a halt, came meanwhile. The third result is false
 // if it did not wait for work.
 func supervise[T any](
-	signals <-chan os.Signal, closed <-chan struct{}, say func(string), drainTimeout time.Duration, over *atomic.Bool,
+	signals <-chan os.Signal, halts <-chan string, say func(string), drainTimeout time.Duration, over *atomic.Bool,
 	work func(ctx context.Context, stop <-chan struct{}) T,
 ) (outcome T, interrupted, waited bool) {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -521,9 +532,8 @@ func supervise[T any](
 		select {
 		case outcome = <-result:
 			return outcome, interrupted, true
-		case <-closed:
-			say("stopping: standard output was closed")
-			closed = nil
+		case why := <-halts:
+			say("stopping: " + why)
 			interrupted = true
 			halt()
 		case <-leave:
@@ -564,14 +574,14 @@ func supervise[T any](
 // pipeWriter tells when its output has no reader any more, as with "| head", and then swallows the rest: the run
 // must still end in order and complete its files.
 type pipeWriter struct {
-	to     io.Writer
-	closed chan struct{} // closed when the reader is gone
+	to   io.Writer
+	halt chan string // gets it when the reader is gone; others may send, too
 
 	mu     sync.Mutex
 	broken bool
 }
 
-func newPipeWriter(to io.Writer) *pipeWriter { return &pipeWriter{to: to, closed: make(chan struct{})} }
+func newPipeWriter(to io.Writer) *pipeWriter { return &pipeWriter{to: to, halt: make(chan string, 2)} }
 
 // Write passes p on. It is safe for concurrent use.
 func (w *pipeWriter) Write(p []byte) (int, error) {
@@ -583,7 +593,7 @@ func (w *pipeWriter) Write(p []byte) (int, error) {
 	n, err := w.to.Write(p)
 	if errors.Is(err, syscall.EPIPE) {
 		w.broken = true
-		close(w.closed)
+		w.halt <- "standard output was closed"
 		return len(p), nil
 	}
 	return n, err

@@ -98,7 +98,7 @@ func TestSupervise(t *testing.T) {
 func TestClosedOutputStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPipeWriter(brokenPipe{})
-		_, ended, waited := supervise(nil, w.closed, func(string) {}, 0, new(atomic.Bool), func(_ context.Context, stop <-chan struct{}) int {
+		_, ended, waited := supervise(nil, w.halt, func(string) {}, 0, new(atomic.Bool), func(_ context.Context, stop <-chan struct{}) int {
 			for range 3 {
 				n := musttest.Get(fmt.Fprint(w, "text"))(t)
 				require.Equal(t, 4, n)

@@ -325,12 +325,13 @@ func (p Phase) String() string { return [...]string{"warmup", "measure", "drain"
 type Run struct {
 	ID                   int64 // the messages carry it
 	Producing, Consuming bool
-	Start                time.Time     // when the load began
-	Warmup               time.Duration // from Start
-	Protocol             string        // of the producers, or of the consumers if there are none
-	ConsumerProtocol     string        // of the consumers
-	Client               string        // of Protocol: driver.Native, or a client library
-	ConsumerClient       string        // of ConsumerProtocol
+	Start                time.Time      // when the load began
+	Ahead                *result.Offset // of the clock over that of the rendezvous then; nil without one
+	Warmup               time.Duration  // from Start
+	Protocol             string         // of the producers, or of the consumers if there are none
+	ConsumerProtocol     string         // of the consumers
+	Client               string         // of Protocol: driver.Native, or a client library
+	ConsumerClient       string         // of ConsumerProtocol
 	Destinations         []string
 	Opening              bool              // connections are opened as a load
 	Transacted           bool              // messages are sent or received in transactions

@@ -13,6 +13,7 @@ const (
 	maxLine    = 1 << 20  // bytes of a line of rows.jsonl, and of latencies.hdr
 	maxRows    = 1 << 20  // twelve days
 	maxBytes   = 4 << 30  // of rows.jsonl, and of latencies.hdr
+	MaxFile    = maxBytes // of any file of a result
 	maxMerged  = 1024     // results
 	maxCounter = 1 << 53  // above that, programs that read numbers as floating point do not read them exactly
 )

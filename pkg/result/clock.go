@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 )
 
 // Clock is the offset of a part's clock against the clock of the first part, at the start and at the end of the run.
@@ -16,7 +17,10 @@ import (
 // second between the message and the moment of use: each clock is assumed to drift by 15 us a second at most (PHI of
 // RFC 5905).
 //
-// Without messages in both directions, or with clocks that drift more than that, the offset is not known.
+// A rendezvous measures the offsets of its shards by requests and answers over HTTP. Where these know the offset
+// better, or no messages went both ways, Clock is the difference of two of them.
+//
+// Without both, or with clocks that drift more than that, the offset is not known.
 type Clock struct {
 	// Start is the offset when the load began.
 	Start Offset `json:"start"`
@@ -64,6 +68,7 @@ func clocksOf(shards []*Result) ([]*Clock, error) {
 		if err != nil {
 			return make([]*Clock, len(shards)), err
 		}
+		atStart, atEnd = closer(atStart, met(shards[0], s, 0)), closer(atEnd, met(shards[0], s, end))
 		if atStart != nil && atEnd != nil {
 			list[i+1] = &Clock{Start: *atStart, End: *atEnd}
 		}
@@ -82,6 +87,35 @@ func offset(first, s *Result, at int64) (*Offset, error) {
 		return nil, errContradiction
 	}
 	return &Offset{Ahead: Difference((high - low) / 2), Error: (high+low)/2 + 1}, nil
+}
+
+// closer returns the offset with the smaller error, of two that may be unknown.
+func closer(a, b *Offset) *Offset {
+	if a == nil || b != nil && b.Error < a.Error {
+		return b
+	}
+	return a
+}
+
+// met is offset by the clock of the rendezvous, at the start or the end.
+func met(first, s *Result, at int64) *Offset {
+	a, b := first.met(at), s.met(at)
+	if a == nil || b == nil {
+		return nil
+	}
+	return &Offset{Ahead: b.Ahead - a.Ahead, Error: a.Error + b.Error}
+}
+
+// met returns the lead over the clock of the rendezvous.
+func (r *Result) met(at int64) *Offset {
+	switch {
+	case r.Clock == nil || at == 0:
+		return r.Clock
+	case r.ClockEnd != nil:
+		return r.ClockEnd
+	default: // it was killed
+		return &Offset{Ahead: r.Clock.Ahead, Error: r.Clock.Error + Drift(time.Duration(at)*time.Microsecond)}
+	}
 }
 
 // ahead returns the largest possible lead of a shard's clock over another's, as its fastest message shows.
@@ -122,3 +156,6 @@ func (c *Clock) bound() int64 {
 	width := func(o Offset) int64 { return int64(max(o.Ahead, -o.Ahead)) + o.Error }
 	return max(width(c.Start), width(c.End))
 }
+
+// Drift returns by how many microseconds two clocks may drift apart in a time.
+func Drift(d time.Duration) int64 { return max(0, d.Microseconds())/second*drift + drift }

@@ -271,8 +271,8 @@ func (h *histograms) advance() {
 			return
 		}
 		row := &rows[h.next]
-		if h.summed && h.next > 0 && row.Step != rows[h.next-1].Step {
-			h.step++
+		if h.summed {
+			h.step = slices.IndexFunc(h.result.Steps, func(s Step) bool { return s.Name == row.Step })
 		}
 		h.next++
 		prefix := ""

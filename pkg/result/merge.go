@@ -35,7 +35,7 @@ func Merge(shards ...*Result) (*Result, error) {
 		Head: first.Head, Complete: true, Measured: &Counts{}, Expected: new(uint64), Missing: new(uint64),
 		Outcome: Outcome{Success: true, Reason: first.Outcome.Reason},
 	}
-	m.Labels, m.Shard = maps.Clone(first.Labels), nil
+	m.Labels, m.Shard, m.Clock = maps.Clone(first.Labels), nil, nil
 	clocks, contradiction := clocksOf(shards)
 	starts := startsOf(shards, clocks)
 	m.Start = slices.Min(starts)
@@ -186,7 +186,7 @@ func mergedLimit(to, from *Limit, host string) *Limit {
 
 func (r *Result) mergeSteps(part *Result) {
 	for _, from := range part.Steps {
-		to := named(&r.Steps, from.Name, func(s *Step) *string { return &s.Name })
+		to := named(&r.Steps, from.Name, stepName)
 		if to.Start == 0 {
 			to.Reason, to.Start, to.Measured = from.Reason, from.Start, &Counts{}
 		}
@@ -274,27 +274,23 @@ func (r *Result) name() string { return fmt.Sprintf("%s (shard %d)", r.Host.Name
 
 // mergeRows aligns the rows of results by their starts, as one clock measures them.
 func mergeRows(results []*Result, starts []int64) []Row {
-	type position struct {
-		second      int64 // from the earliest start
-		step, phase string
-	}
-	merged := map[position]*Row{} // rows of the same position become one
+	merged := map[spot]*Row{} // rows of the same spot become one
 	first := slices.Min(starts)
 	for i, r := range results {
 		ahead := starts[i] - first
 		apart := r.Start - starts[i] // of the clocks
 		offset := (ahead + second/2) / second
-		own := map[position]*Row{} // rows of one result follow each other, rows of several results are side by side
+		own := map[spot]*Row{} // rows of one result follow each other, rows of several results are side by side
 		for i := range r.Rows {
 			row := r.Rows[i].clone()
-			place := position{offset + max(0, row.Elapsed-(row.Length+1)/2)/second, row.Step, row.Phase}
+			at := spotOf(row, offset)
 			row.Elapsed += offset * second
 			row.Time += offset*second - ahead - apart
 			row.Arrivals = nil // they only served to compare the clocks
-			if own[place] == nil {
-				own[place] = row
+			if own[at] == nil {
+				own[at] = row
 			} else {
-				own[place].follow(row)
+				own[at].follow(row)
 			}
 		}
 		for index, row := range own {
@@ -306,10 +302,26 @@ func mergeRows(results []*Result, starts []int64) []Row {
 		}
 	}
 	rows := make([]Row, 0, len(merged))
-	for _, row := range merged {
+	for _, row := range inTime(slices.Collect(maps.Values(merged))) {
 		rows = append(rows, *row)
 	}
-	slices.SortFunc(rows, func(a, b Row) int {
+	return rows
+}
+
+// spot is where a row belongs in a merged result.
+type spot struct {
+	second      int64 // from the earliest start
+	step, phase string
+}
+
+// spotOf returns the spot of a row of a part whose start was so many seconds after the earliest.
+func spotOf(r *Row, offset int64) spot {
+	return spot{offset + max(0, r.Elapsed-(r.Length+1)/2)/second, r.Step, r.Phase}
+}
+
+// inTime sorts rows.
+func inTime(rows []*Row) []*Row {
+	slices.SortFunc(rows, func(a, b *Row) int {
 		return cmp.Or(cmp.Compare(a.Elapsed, b.Elapsed), cmp.Compare(a.Length, b.Length))
 	})
 	return rows

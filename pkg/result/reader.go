@@ -170,11 +170,19 @@ func open(path string, limit int64) (*os.File, error) {
 // lines calls visit for each complete line. The last line may be incomplete: it is being written, or its writer was
 // killed.
 func lines(path string, visit func(line []byte) error) error {
+	return linesFrom(path, new(int64), visit)
+}
+
+// linesFrom is lines from a position on, which it moves behind each line that visit has taken.
+func linesFrom(path string, from *int64, visit func(line []byte) error) error {
 	f, err := open(path, maxBytes)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = f.Close() }() // only read
+	if _, err := f.Seek(*from, io.SeekStart); err != nil {
+		return &Error{Path: path, Err: bare(err)}
+	}
 	reader := bufio.NewReaderSize(io.LimitReader(f, maxBytes), 64<<10)
 	var line []byte
 	for n := 1; ; {
@@ -196,6 +204,7 @@ func lines(path string, visit func(line []byte) error) error {
 			}
 			return &Error{Path: path, Line: n, Err: err}
 		}
+		*from += int64(len(line))
 		line = line[:0]
 		n++
 	}

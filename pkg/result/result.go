@@ -45,6 +45,8 @@ type Head struct {
 	Scenario string `json:"scenario,omitempty"`
 	// Shard is the part of the run that this process executed; missing if it executed all of it.
 	Shard *Shard `json:"shard,omitempty"`
+	// Clock is how far the clock was ahead of that of the rendezvous when the load began; missing without a rendezvous.
+	Clock *Offset `json:"clock,omitempty"`
 }
 
 // Shard is one of the processes that share a run. They have the same run ID and plan.
@@ -106,6 +108,8 @@ type Result struct {
 	Complete bool `json:"complete"`
 	// End is the moment at which the run ended, drain included.
 	End int64 `json:"end"`
+	// ClockEnd is the lead of the clock over that of the rendezvous then; missing if unknown.
+	ClockEnd *Offset `json:"clockEnd,omitempty"`
 	// Outcome reports whether the run was a success, and why it ended.
 	Outcome Outcome `json:"outcome"`
 	// Total are the counts of the whole run, warm-up included.

@@ -238,15 +238,17 @@ func (r *Result) AddRow(row *Row) {
 		return
 	}
 	r.Latencies.add(&row.Latencies)
-	r.Steps[len(r.Steps)-1].Latencies.add(&row.Latencies)
+	named(&r.Steps, row.Step, stepName).Latencies.add(&row.Latencies)
 }
+
+func stepName(s *Step) *string { return &s.Name }
 
 // count adds a row without its latencies.
 func (r *Result) count(row *Row) {
-	if n := len(r.Steps); n == 0 || r.Steps[n-1].Name != row.Step {
-		r.Steps = append(r.Steps, Step{Name: row.Step, Start: max(0, row.Time-row.Length)})
+	step := named(&r.Steps, row.Step, stepName) // steps of shards overlap
+	if step.End == 0 {
+		step.Start = max(0, row.Time-row.Length)
 	}
-	step := &r.Steps[len(r.Steps)-1]
 	r.End, step.End = row.Time, row.Time
 	r.Total.Add(&row.Counts)
 	step.Counts.Add(&row.Counts)

@@ -1,0 +1,180 @@
+package merge
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/threshold"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// Abort is a threshold that ends a run of several processes; Step is empty for the whole run.
+type Abort struct {
+	Step string
+	threshold.Threshold
+}
+
+// Live joins the rows of shards while their folders grow, and judges thresholds by them.
+type Live struct {
+	Tails  result.Tails
+	Aborts []Abort
+	// Begin gets the head of the run, and Row each joined row with the run so far.
+	Begin func(result.Head)
+	Row   func(row *result.Row, soFar *stats.Summary)
+
+	plan  planned
+	begun bool
+	sums  map[part]*tally
+}
+
+// part is a step or, without a name, all of them, and a group in it or all of them.
+type part struct{ step, group string }
+
+// tally is what has come of a part.
+type tally struct {
+	sum   result.Result
+	rates stats.Rates
+}
+
+// Turn takes the rows that have come. It returns the first threshold that ends the run.
+func (l *Live) Turn(ended func(shard int) bool) (broken *Abort, err error) {
+	var came bool
+	err = l.Tails.Next(ended, func(row *result.Row) {
+		l.begin()
+		l.add(row)
+		came = true
+		l.Row(row, l.soFar())
+	})
+	if err != nil || !came {
+		return nil, err
+	}
+	for i := range l.Aborts {
+		a := &l.Aborts[i]
+		values := l.values(a.Step, a.Metric.Group)
+		if threshold.Broken([]threshold.Threshold{a.Threshold}, l.targets(a.Step), values) != nil {
+			return a, nil
+		}
+	}
+	return nil, nil
+}
+
+// begin takes the head of the first shard, without what is of that alone.
+func (l *Live) begin() {
+	if l.begun {
+		return
+	}
+	l.begun, l.sums = true, map[part]*tally{}
+	i := slices.IndexFunc(l.Tails, func(t *result.Tail) bool { return t.Head != nil })
+	head := *l.Tails[i].Head
+	if c := head.Clock; c != nil {
+		head.Start -= int64(c.Ahead)
+	}
+	head.Shard, head.Clock = nil, nil
+	_ = json.Unmarshal(head.Plan, &l.plan) // it was read before, and the merge says what is wrong
+	l.Begin(head)
+}
+
+// add adds a row to the sums of its step and its groups, and to those of the run.
+func (l *Live) add(row *result.Row) {
+	for _, step := range []string{"", row.Step} {
+		l.addTo(part{step, ""}, row)
+		for i := range row.Groups {
+			g := &row.Groups[i]
+			of := result.Row{
+				Step: row.Step, Phase: row.Phase, Time: row.Time, Elapsed: row.Elapsed, Length: row.Length,
+				Counts: g.Counts,
+			}
+			if g.Latencies != nil {
+				of.Latencies = *g.Latencies
+			}
+			l.addTo(part{step, g.Name}, &of)
+		}
+	}
+}
+
+func (l *Live) addTo(p part, row *result.Row) {
+	t := l.sums[p]
+	if t == nil {
+		t = &tally{sum: *result.NewSum(result.Head{Start: row.Time - row.Length})}
+		t.sum.Measured = &result.Counts{}
+		l.sums[p] = t
+	}
+	t.sum.AddRow(row)
+	if row.Phase != result.Warmup { // with messages due before that end later
+		t.sum.Measured.Add(&row.Counts)
+	}
+	t.rates.Add(row, time.Duration(row.Length)*time.Microsecond, 0)
+	if row.Verified != nil {
+		t.sum.Verification = &result.Verification{Total: row.Verified.Verified()}
+	}
+}
+
+// result returns a part so far, with its rates.
+func (l *Live) result(p part) *result.Result {
+	t := l.sums[p]
+	if t == nil {
+		return &result.Result{}
+	}
+	r := t.sum
+	r.Figures = t.rates.FiguresOf(r.Total.Producers != nil, r.Total.Consumers != nil)
+	return &r
+}
+
+// values returns the metrics of a step and a group in it. Stalls and outages are known at the end.
+func (l *Live) values(step, group string) map[string]float64 {
+	all := l.result(part{step, ""}).Metrics()
+	if group == "" {
+		return all
+	}
+	of := part{step, group}
+	if !slices.ContainsFunc(l.plan.Steps, func(s plannedStep) bool { return len(s.Groups) > 1 }) {
+		of.group = "" // rows do not list the only group
+	}
+	for name, v := range l.result(of).Metrics() {
+		all[threshold.GroupPrefix+group+"."+name] = v
+	}
+	return all
+}
+
+// targets returns the planned rates of a step, or of a run of one step, on average so far.
+func (l *Live) targets(step string) func(group string) float64 {
+	s := shards{merged: l.result(part{}), plan: l.plan}
+	s.merged.Steps = nil
+	steps := l.plan.Steps
+	for i := range l.plan.Steps {
+		name := l.plan.Steps[i].Name
+		s.merged.Steps = append(s.merged.Steps, result.Step{Name: name, Figures: l.result(part{name, ""}).Figures})
+		if name == step {
+			steps = l.plan.Steps[i : i+1]
+		}
+	}
+	return func(group string) float64 { return s.target(steps, group) }
+}
+
+// soFar returns the run so far with its thresholds as they stand.
+func (l *Live) soFar() *stats.Summary {
+	s := &stats.Summary{Result: *l.result(part{})}
+	judge := func(step string, texts []string) {
+		var list []threshold.Threshold
+		values := map[string]float64{}
+		for _, text := range texts {
+			if t, err := threshold.Parse(text); err == nil { // the merge says it
+				list = append(list, t)
+				for name, v := range l.values(step, t.Metric.Group) {
+					values[name] = v
+				}
+			}
+		}
+		for _, t := range threshold.Judge(list, l.targets(step), values) {
+			t.Step = step
+			s.Thresholds = append(s.Thresholds, t)
+		}
+	}
+	judge("", l.plan.Thresholds)
+	for i := range l.plan.Steps {
+		judge(l.plan.Steps[i].Name, l.plan.Steps[i].Thresholds)
+	}
+	return s
+}
