@@ -202,7 +202,6 @@ func (a *app) root() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
-		Version:       a.Version.String(),
 		RunE:          a.wantCommand,
 		Example:       "  perfmq amqp client --max-pending 100 --duration 30 --show-latency queue://TEST",
 		// A mistyped command is reported, not the flags behind it.
@@ -210,7 +209,8 @@ func (a *app) root() *cobra.Command {
 	}
 	root.SetOut(a.Stdout)
 	root.SetErr(a.Stderr)
-	root.SetVersionTemplate("perfmq {{.Version}}\n")
+	// Not cobra's, whose version comes through text/template, see internal/page/markup.go.
+	root.Flags().BoolP("version", "v", false, "version for perfmq")
 	root.CompletionOptions.HiddenDefaultCmd = false
 	root.SetHelpCommandGroupID(groupOther)
 	root.SetCompletionCommandGroupID(groupOther)
@@ -228,7 +228,7 @@ func (a *app) root() *cobra.Command {
 	}
 	version := &cobra.Command{
 		Use: "version", Short: "Print the version", Args: noArguments,
-		RunE: func(*cobra.Command, []string) error { return a.write([]byte("perfmq " + a.Version.String() + "\n")) },
+		RunE: func(*cobra.Command, []string) error { return a.printVersion() },
 	}
 	for _, cmd := range []*cobra.Command{
 		a.runCommand(), a.brokerCommand(), a.verifyCommand(), a.mergeCommand(), a.compareCommand(), a.reportCommand(),
@@ -257,7 +257,6 @@ func (a *app) helpOf(cmd *cobra.Command, names []string) error {
 	if len(rest) > 0 {
 		return a.usage(unknownCommand(sub, rest[0]))
 	}
-	sub.InitDefaultVersionFlag()
 	return sub.Help()
 }
 
@@ -265,6 +264,9 @@ func (a *app) helpOf(cmd *cobra.Command, names []string) error {
 func (a *app) wantCommand(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 && args[0] == "help" {
 		return a.helpOf(cmd, args[1:])
+	}
+	if asked, _ := cmd.Flags().GetBool("version"); asked { // only the root has it
+		return a.printVersion()
 	}
 	if len(args) == 0 {
 		cmd.SetOut(a.Stderr)
@@ -274,6 +276,8 @@ func (a *app) wantCommand(cmd *cobra.Command, args []string) error {
 	}
 	return a.usage(unknownCommand(cmd, args[0]))
 }
+
+func (a *app) printVersion() error { return a.write([]byte("perfmq " + a.Version.String() + "\n")) }
 
 // unknownCommand returns the mistake for a word that names no command of cmd.
 func unknownCommand(cmd *cobra.Command, word string) *plan.Mistake {

@@ -1,13 +1,11 @@
 package page
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"html/template"
 	"io"
 	"slices"
 	"strings"
@@ -27,7 +25,7 @@ func asset(name string) string {
 // maxPage bounds the bytes of a page.
 const maxPage = 5 << 20
 
-// view is the data of the template.
+// view is the content of a page.
 type view struct {
 	Title   string
 	Several bool
@@ -39,11 +37,13 @@ type view struct {
 	// search the rows of all runs are below.
 	Top, Bottom []Table
 	// Fold means that a page shows charts over time, and the tables below, on demand.
-	Fold                    bool
-	Policy, Styles, Licence template.HTML
-	Scripts                 []template.HTML
-	Data                    template.JS
-	Live                    string // version of a live page; empty otherwise
+	Fold bool
+	Live string // version of a live page, or ended; empty otherwise
+
+	// Markup of this program, and the JSON of the charts.
+	policy, styles string
+	scripts        []string
+	data           []byte
 }
 
 func (p *Page) view() *view {
@@ -74,29 +74,22 @@ func (p *Page) HTML(w io.Writer) error { return p.html(w, "") }
 func (p *Page) html(w io.Writer, version string) error {
 	v := p.view()
 	v.Live = version
-	data, err := json.Marshal(dataOf(p)) // escapes <, > and &, too
-	if err != nil {
+	var err error
+	if v.data, err = json.Marshal(dataOf(p)); err != nil { // it escapes <, > and &, too
 		return fmt.Errorf("encode the charts: %w", err)
 	}
-	v.Data = template.JS(data) //nolint:gosec // JSON that was just encoded
 	v.embed()
-	t, err := template.ParseFS(assets, "assets/*.html")
-	if err != nil {
-		return fmt.Errorf("render the page: %w", err)
+	var m markup
+	m.page(v)
+	if m.Len() > maxPage {
+		return fmt.Errorf("the page would have %d bytes, above %d: report fewer runs at once", m.Len(), maxPage)
 	}
-	var b bytes.Buffer
-	if err := t.ExecuteTemplate(&b, "page", v); err != nil {
-		return fmt.Errorf("render the page: %w", err)
-	}
-	if b.Len() > maxPage {
-		return fmt.Errorf("the page would have %d bytes, above %d: report fewer runs at once", b.Len(), maxPage)
-	}
-	_, err = w.Write(b.Bytes())
+	_, err = w.Write(m.Bytes())
 	return err
 }
 
-// scripts are the scripts of the page, in their order.
-func (v *view) scripts() []string {
+// scriptNames are the scripts of the page, in their order.
+func (v *view) scriptNames() []string {
 	list := []string{"uplot/uPlot.iife.min.js", "page.js", "tables.js"}
 	if v.Live != "" {
 		list = append(list, "live.js")
@@ -110,21 +103,23 @@ func (v *view) scripts() []string {
 // embed puts styles, scripts and their policy into the view.
 func (v *view) embed() {
 	style := asset("uplot/uPlot.min.css") + "\n" + asset("page.css") + "\n" + asset("several.css")
-	v.Styles = template.HTML("<style>" + style + "</style>") //nolint:gosec // of this program
+	v.styles = "<style>" + style + "</style>"
 	policy := "default-src 'none'; style-src '" + hash(style) + "'; script-src"
-	for _, name := range v.scripts() {
+	for _, name := range v.scriptNames() {
 		text := asset(name)
-		v.Scripts = append(v.Scripts, template.HTML("<script>"+text+"</script>")) //nolint:gosec // of this program
+		v.scripts = append(v.scripts, "<script>"+text+"</script>")
 		policy += " '" + hash(text) + "'"
 	}
 	policy += "; base-uri 'none'; form-action 'none'"
 	if v.Live != "" {
 		policy += "; connect-src 'self'"
 	}
-	v.Policy = template.HTML( //nolint:gosec // of this program
-		`<meta http-equiv="Content-Security-Policy" content="` + policy + `">`)
-	v.Licence = template.HTML("<!-- Charts are drawn with uPlot 1.6.32, " + //nolint:gosec // of this program
-		"https://github.com/leeoniya/uPlot\n\n" + asset("uplot/LICENSE") + "\n-->")
+	v.policy = `<meta http-equiv="Content-Security-Policy" content="` + policy + `">`
+}
+
+func licence() string {
+	return "<!-- Charts are drawn with uPlot 1.6.32, https://github.com/leeoniya/uPlot\n\n" +
+		asset("uplot/LICENSE") + "\n-->"
 }
 
 // hash returns the source of a policy for a script or style (Content Security Policy Level 3, section 2.3.1).
@@ -133,7 +128,7 @@ func hash(text string) string {
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// The texts of a result may have any origin. Templates and encoders escape markup; here go characters that mislead
+// The texts of a result may have any origin. Writers and encoders escape markup; here go characters that mislead
 // readers, such as marks of the direction of writing, and texts that are too long.
 
 // maxItems bounds the items of a list and the rows of a table.

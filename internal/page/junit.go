@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/xml"
 	"fmt"
-	"html/template"
 	"io"
 	"maps"
 	"slices"
@@ -219,14 +218,54 @@ func (j *JUnit) Write(w io.Writer) error {
 			}
 		}
 	}
-	t, err := template.ParseFS(assets, "assets/junit.xml")
-	if err != nil {
-		return fmt.Errorf("render the test cases: %w", err)
-	}
-	if _, err = io.WriteString(w, xml.Header+mark); err == nil {
-		err = t.ExecuteTemplate(w, "testsuites", j)
-	}
+	var m markup
+	m.WriteString(xml.Header + mark)
+	m.suites(j)
+	_, err := w.Write(m.Bytes())
 	return err
+}
+
+// suites writes the XML of the suites.
+func (m *markup) suites(j *JUnit) {
+	counts := func(of map[string]int) {
+		m.put(` tests="%d" failures="%d" errors="%d"`, of["all"], of["failure"], of["error"])
+	}
+	m.put(`<testsuites name="perfmq"`)
+	counts(j.Count)
+	m.put(">")
+	for _, s := range j.Suites {
+		m.put("\n  <testsuite name=\"%s\"", s.Name)
+		counts(s.Count)
+		m.put(` skipped="%d" time="%s"`, s.Count["skipped"], s.Time)
+		if s.Timestamp != "" {
+			m.put(` timestamp="%s"`, s.Timestamp)
+		}
+		if s.Host != "" {
+			m.put(` hostname="%s"`, s.Host)
+		}
+		m.put(">")
+		for i := range s.Cases {
+			m.testCase(&s.Cases[i])
+		}
+		m.put("\n  </testsuite>")
+	}
+	m.put("\n</testsuites>\n")
+}
+
+func (m *markup) testCase(c *testCase) {
+	m.put("\n    <testcase classname=\"%s\" name=\"%s\"", c.Class, c.Name)
+	if c.Time != "" {
+		m.put(` time="%s"`, c.Time)
+	}
+	m.put(">")
+	if c.End != "" {
+		m.put("\n      <%s type=\"%s\" message=\"%s\">", c.End, c.Type, c.Text[0])
+		m.put("%s</%s>", strings.Join(c.Text, "\n"), c.End)
+	}
+	if len(c.Out) > 0 {
+		m.put("\n      <system-out>%s</system-out>", strings.Join(c.Out, "\n"))
+	}
+	m.put("\n    </testcase>")
 }
 
 // mark is a comment of Markdown and of JUnit's XML, by which [IsReport] recognises them.

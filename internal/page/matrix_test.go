@@ -128,7 +128,7 @@ func TestHostileSweep(t *testing.T) {
 	require.NoError(t, p.HTML(&b))
 	assert.NotContains(t, b.String(), "<img")
 	assert.NotContains(t, b.String(), "\u202e")
-	assert.Equal(t, 1+len((&view{Several: true}).scripts()), strings.Count(b.String(), "</script"))
+	assert.Equal(t, 1+len((&view{Several: true}).scriptNames()), strings.Count(b.String(), "</script"))
 
 	s.Runs[0].Folder = "../elsewhere"
 	require.NoError(t, s.Write(dir))

@@ -155,8 +155,8 @@ func TestHostileTexts(t *testing.T) {
 	var b bytes.Buffer
 	require.NoError(t, p.HTML(&b))
 	html := b.String()
-	assert.Equal(t, 1+len((&view{Several: true}).scripts()), strings.Count(html, "<script"), "the data and our scripts")
-	assert.Equal(t, 1+len((&view{Several: true}).scripts()), strings.Count(html, "</script"))
+	assert.Equal(t, 1+len((&view{Several: true}).scriptNames()), strings.Count(html, "<script"), "the data and our scripts")
+	assert.Equal(t, 1+len((&view{Several: true}).scriptNames()), strings.Count(html, "</script"))
 	assert.NotContains(t, html, "<img")
 	assert.NotContains(t, html, "onerror=alert(1)>\"")
 	assert.NotContains(t, html, "\u202e")
