@@ -67,7 +67,15 @@ func (p *Protocol) Diagnose(ctx context.Context, opts driver.OpenOptions) error 
 // diagnose asks one host in every protocol, with TLS and without; a knock without a protocol is only a TLS handshake.
 func (p *Protocol) diagnose(ctx context.Context, host Endpoint, encrypted bool) error {
 	var list []knock
-	for _, k := range knocks() {
+	all := knocks()
+	if p.Hello != "" {
+		all = append(all, knock{p.Schemes[0], p.Title, p.Hello, p.Answers, 0, false})
+	}
+	known := slices.ContainsFunc(all, func(k knock) bool { return k.scheme == p.Schemes[0] })
+	for _, k := range all {
+		if !known && k.scheme != schemeHTTP {
+			continue // a port may speak it beside that of p
+		}
 		list = append(list, k)
 		k.encrypted = true
 		list = append(list, k)

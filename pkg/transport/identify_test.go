@@ -23,6 +23,8 @@ func TestDiagnose(t *testing.T) {
 	t.Parallel()
 	amqp, stomp, rocketmq := protocol.AMQP(), protocol.STOMP(), protocol.RocketMQ()
 	plain := &transport.Protocol{Title: "PLAIN", Schemes: []string{"plain"}} // of a driver without TLS
+	mine := &transport.Protocol{Title: "MINE", Schemes: []string{"mine"}, Encrypted: []string{"mines"}, Hello: "\x10MINE", Answers: []string{"\x20"}}
+	unknown := &transport.Protocol{Title: "UNKNOWN", Schemes: []string{"unknown"}, Encrypted: []string{"unknowns"}}
 	for _, c := range []struct {
 		p         *transport.Protocol
 		scheme    string
@@ -42,6 +44,11 @@ func TestDiagnose(t *testing.T) {
 		{amqp, "amqp", "rocketmq close", "the port speaks RocketMQ, not AMQP", "give the broker's AMQP port, or use perfmq rocketmq with --url rocketmq://HOST"},
 		{amqp, "amqp", "http", "a web server answers at this port, no AMQP broker", "give the broker's AMQP port"},
 		{stomp, "stomp", "amqp", "the port speaks AMQP, not STOMP", "give the broker's STOMP port, or use perfmq amqp with --url amqp://HOST"},
+		{mine, "mine", "amqp mine", "", ""}, // a port may speak several protocols
+		{mine, "mine", "amqp", "the port speaks AMQP, not MINE", "give the broker's MINE port, or use perfmq amqp with --url amqp://HOST"},
+		{mine, "mine", "tls mine", "the port demands an encrypted connection", "write mines://HOST"},
+		{unknown, "unknown", "amqp", "", ""},
+		{unknown, "unknown", "http", "a web server answers at this port, no UNKNOWN broker", "give the broker's UNKNOWN port"},
 		{rocketmq, "rocketmq", "rocketmq", "", ""},
 		{rocketmq, "rocketmq", "tls, silent without it", "", ""}, // as one that is busy
 		{rocketmq, "rocketmq", "stomp close", "the port speaks STOMP, not RocketMQ", "give the broker's RocketMQ port, or use perfmq stomp with --url stomp://HOST"},
@@ -129,6 +136,8 @@ func answerAs(t *testing.T, conn net.Conn, speaks string) {
 		answer = "HTTP/1.0 404 Not Found\r\n\r\n"
 	case first[0] == 0 && strings.Contains(speaks, "rocketmq"):
 		answer = "\x00\x00\x00\x20\x00\x00\x00\x1c" + `{"code":17,"flag":1,"opaque":0}`
+	case first[0] == 0x10 && strings.Contains(speaks, "mine"):
+		answer = "\x20 welcome"
 	case strings.Contains(speaks, "close"):
 		return
 	}

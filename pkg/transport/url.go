@@ -24,6 +24,10 @@ type Protocol struct {
 	TLSPort   string   // the default port of encrypted schemes
 	Absent    string   // hint about a host that does not answer; a general one if empty
 	Lists     bool     // hosts may also be separated by semicolons, with an optional one at the end
+	// Hello is how a client begins, without a secret, and Answers are the beginnings of a server's answers, of one
+	// length. [Protocol.Diagnose] knows them for AMQP, STOMP and RocketMQ; without them it tells no protocols apart.
+	Hello   string
+	Answers []string
 }
 
 // Endpoint is one host of a URL.

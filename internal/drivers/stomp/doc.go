@@ -18,7 +18,7 @@
 // # Sending
 //
 // The head of a SEND frame is encoded once per variant; a send copies it with the body behind it. Each SEND asks for a
-// receipt named after its producer and slot, so that the reader needs no table; see [sends] for how it ends once.
+// receipt named after its producer and slot, so that the reader needs no table; see [transport.InFlight] for its end.
 // Receipts that arrive together are reported together. With receipt=false no receipt is requested, and a message is
 // complete when it was passed to the operating system (for encrypted connections: to the TLS layer and from there to
 // the operating system). Whether it arrives is unknown.

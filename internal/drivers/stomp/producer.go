@@ -5,7 +5,6 @@ import (
 	"context"
 	"slices"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
@@ -36,14 +35,12 @@ type producer struct {
 
 	to      driver.Destination
 	taken   bool // of the connection's reader: the broker has confirmed a message to the destination
-	sends   sends
+	sends   *transport.InFlight
 	written []driver.Slot // of Written
 
-	stages  driver.Stages
-	socket  *driver.Meter // waits for the connection to take more
-	closing atomic.Bool
-	settled chan struct{} // signalled when a send has ended while closing
-	closed  bool
+	stages driver.Stages
+	socket *driver.Meter // waits for the connection to take more
+	closed bool
 }
 
 // Producer implements [driver.Driver].
@@ -67,8 +64,8 @@ func (d *stompDriver) Producer(
 	p := &producer{
 		lease: l, conn: l.Conn, op: "send to " + spec.To(), to: spec.Destination, done: done,
 		socket: driver.NewMeter(), stages: spec.Connection.Stages,
-		confirm: d.cfg.Options.Receipt && spec.CommitInterval == 0, sends: newSends(spec.MaxPending),
-		settled: make(chan struct{}, 1),
+		confirm: d.cfg.Options.Receipt && spec.CommitInterval == 0,
+		sends:   transport.NewInFlight(spec.MaxPending, done),
 	}
 	if _, p.taken = d.took.Load(p.to); spec.Anonymous {
 		p.taken = true // an error is about one address
@@ -147,11 +144,11 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	if err := ctx.Err(); err != nil {
 		return driver.Errorf(driver.ClassTimeout, p.op, "", "not sent: %w", err)
 	}
-	p.sends.begin(m.Slot)
+	p.sends.Begin(m.Slot)
 	out := p.conn.Out
 	b, err := out.Lock(ctx, p.socket)
 	if err != nil {
-		if p.sends.undo(m.Slot) {
+		if p.sends.Undo(m.Slot) {
 			return transport.SendError(ctx, p.op, err)
 		}
 		return nil // the end of the connection has reported it
@@ -180,10 +177,10 @@ func (p *producer) TrySend(m *driver.Message) bool {
 	if !p.confirm {
 		return false
 	}
-	p.sends.begin(m.Slot)
+	p.sends.Begin(m.Slot)
 	b, ok := p.conn.Out.TryLock()
 	if !ok {
-		return !p.sends.undo(m.Slot) // otherwise the end of the connection has reported it
+		return !p.sends.Undo(m.Slot) // otherwise the end of the connection has reported it
 	}
 	p.conn.Out.Unlock(p.appendSend(b, m, nil), m.More)
 	return true
@@ -252,44 +249,10 @@ func appendReply(b []byte, m *driver.Message) []byte {
 	return b
 }
 
-// end reports the messages of slots that have not ended yet. It keeps these slots at the beginning of slots.
-func (p *producer) end(slots []driver.Slot, o driver.Outcome) {
-	claimed := slots[:0]
-	for _, slot := range slots {
-		if p.sends.claim(slot) {
-			claimed = append(claimed, slot)
-		}
-	}
-	p.report(claimed, o)
-}
-
-// report reports claimed slots.
-func (p *producer) report(slots []driver.Slot, o driver.Outcome) {
-	if len(slots) == 0 {
-		return
-	}
-	p.done.DoneAll(slots, o)
-	for _, slot := range slots {
-		p.sends.free(slot)
-	}
-	if p.closing.Load() {
-		transport.Notify(p.settled)
-	}
-}
-
 // Written implements [transport.Writer]: without receipts a message ends when it is passed to the operating system.
 func (p *producer) Written(slots []driver.Slot) {
 	p.written = append(p.written[:0], slots...)
-	p.end(p.written, driver.Outcome{})
-}
-
-// late reports the answer to a send that the engine has given up; it returns false if there was no such send.
-func (p *producer) late(slot driver.Slot, o driver.Outcome) bool {
-	if !p.sends.overtaken(slot) {
-		return false
-	}
-	p.done.Done(slot, o)
-	return true
+	p.sends.End(p.written, driver.Outcome{})
 }
 
 // abandon reports all messages in flight; lost reports whether the connection was lost.
@@ -297,7 +260,7 @@ func (p *producer) abandon(o driver.Outcome, lost bool) {
 	if p.tx != nil {
 		p.tx.abandon(o, lost)
 	}
-	p.report(p.sends.claimAll(), o)
+	p.sends.EndAll(o)
 }
 
 // Flush implements [driver.Flusher]: it commits a transaction that is not full.
@@ -324,13 +287,12 @@ func (p *producer) Close(ctx context.Context) error {
 	}
 	_ = p.Flush(ctx) // messages that it could not commit are reported below
 	p.closed = true
-	p.closing.Store(true)
-	if !p.sends.await(p.settled, ctx.Done()) {
+	if !p.sends.Await(ctx) {
 		p.abandon(driver.Outcome{
 			State: driver.Unknown, Class: driver.ClassTimeout,
 			Err: transport.NoAnswer(p.op, "-o heart-beat"),
 		}, false)
-		p.sends.await(p.settled, nil) // outcomes that other goroutines are reporting
+		p.sends.Await(context.Background()) // outcomes that other goroutines are reporting
 	}
 	delist(p.conn, &p.conn.producers, p.index)
 	p.lease.ReleaseOnly(ctx, p.stages)

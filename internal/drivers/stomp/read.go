@@ -75,7 +75,7 @@ func (c *connection) readFrames() error {
 // destination, which stands for the opening of a producer.
 func (c *connection) lost(e *driver.Error) error {
 	for _, p := range *c.producers.Load() {
-		if p != nil && !p.taken && !p.sends.none() {
+		if p != nil && !p.taken && !p.sends.None() {
 			return e
 		}
 	}
@@ -149,12 +149,12 @@ func (c *connection) answer(r receipt, err error) bool {
 	switch {
 	case r.kind == receiptOfCommit:
 		return p.tx != nil && p.tx.ended(r.number, o)
-	case !p.sends.claim(r.slot):
-		return p.late(r.slot, o)
+	case !p.sends.Claim(r.slot):
+		return p.sends.Late(r.slot, o)
 	case err == nil:
 		c.confirmed.add(p, r.slot)
 	default:
-		p.report([]driver.Slot{r.slot}, o)
+		p.sends.Report([]driver.Slot{r.slot}, o)
 	}
 	return true
 }

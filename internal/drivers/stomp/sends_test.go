@@ -1,7 +1,6 @@
 package stomp
 
 import (
-	"math"
 	"strings"
 	"testing"
 
@@ -10,52 +9,6 @@ import (
 
 	"github.com/perfmq/perfmq/pkg/driver"
 )
-
-// TestSends: the end of each send is claimed once, under its own generation, whatever the broker names.
-func TestSends(t *testing.T) {
-	s := newSends(300)
-	one, again := driver.NewSlot(299, math.MaxUint32), driver.NewSlot(299, 0)
-	require.False(t, s.claim(one), "nothing was sent")
-	s.begin(one)
-	for _, other := range []driver.Slot{again, driver.NewSlot(298, math.MaxUint32), driver.NewSlot(1, 1), driver.NewSlot(math.MaxUint32, 1)} {
-		require.False(t, s.claim(other), "%x", other)
-	}
-	require.True(t, s.claim(one))
-	require.False(t, s.claim(one), "twice")
-	require.False(t, s.undo(one), "its end is being reported")
-	s.begin(again) // as soon as Done is called
-	s.free(one)
-	require.True(t, s.claim(again), "it was freed as the one before it")
-	require.False(t, s.overtaken(again), "it is the present one")
-	s.free(again)
-	require.False(t, s.overtaken(again), "nothing has followed it")
-	require.False(t, s.overtaken(one), "its end was reported")
-	require.False(t, s.overtaken(driver.NewSlot(299, 1)), "it was never sent")
-	require.False(t, s.overtaken(driver.NewSlot(math.MaxUint32, 1)), "there is no such place")
-	require.True(t, s.await(nil, nil))
-
-	s.begin(one)
-	require.True(t, s.undo(one))
-	require.False(t, s.claim(one), "it was not sent")
-
-	s.begin(driver.NewSlot(7, 1))
-	s.begin(driver.NewSlot(7, 3)) // the engine has given the first one up
-	require.False(t, s.claim(driver.NewSlot(7, 1)))
-	require.False(t, s.overtaken(driver.NewSlot(7, 3)), "it is the present one")
-	require.False(t, s.overtaken(driver.NewSlot(299, 5)), "it was never sent")
-	require.True(t, s.overtaken(driver.NewSlot(7, 1)))
-	require.False(t, s.overtaken(driver.NewSlot(7, 1)), "it was answered already")
-	require.True(t, s.claim(driver.NewSlot(7, 3)))
-	s.free(driver.NewSlot(7, 3))
-
-	s.begin(driver.NewSlot(0, 0))
-	s.begin(driver.NewSlot(256, 7))
-	require.True(t, s.claim(driver.NewSlot(256, 7)))
-	require.Equal(t, []driver.Slot{driver.NewSlot(0, 0)}, s.claimAll())
-	ended := make(chan struct{})
-	close(ended)
-	require.False(t, s.await(nil, ended))
-}
 
 // groups records how sends were reported.
 type groups struct {

@@ -125,7 +125,7 @@ func (t *sending) ended(number uint64, o driver.Outcome) bool {
 	slots, ok := t.answered(number, o.State == driver.Accepted)
 	t.mu.Unlock()
 	if ok {
-		t.p.end(slots, o)
+		t.p.sends.End(slots, o)
 		t.mu.Lock()
 		t.spare = append(t.spare, slots[:0])
 		t.mu.Unlock()
@@ -151,7 +151,7 @@ func (t *sending) abandon(o driver.Outcome, lost bool) {
 	if !lost {
 		o.State = driver.Failed
 	}
-	t.p.end(list, o)
+	t.p.sends.End(list, o)
 }
 
 // idleCommit is the time that a transaction that is not full waits for another message before it is committed.
