@@ -9,10 +9,10 @@ COPY cmd cmd
 COPY internal internal
 COPY pkg pkg
 COPY scenarios scenarios
-RUN CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o /perfmq ./cmd/perfmq
+RUN CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o /out/ ./cmd/...
 
 FROM scratch
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
-COPY --from=build /perfmq /perfmq
+COPY --from=build /out/perfmq /out/perfmq-library /
 USER 65534:65534
 ENTRYPOINT ["/perfmq"]

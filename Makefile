@@ -23,8 +23,8 @@ export CGO_ENABLED ?= 0
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-build: ## build the static binary bin/perfmq
-	$(GO) build -ldflags '-s -w' -o bin/perfmq ./cmd/perfmq
+build: ## build the static binaries bin/perfmq and bin/perfmq-library (RocketMQ's --client library)
+	$(GO) build -ldflags '-s -w' -o bin/ ./cmd/...
 
 release-snapshot: ## make dist/: a release of the last commit, published nowhere, twice with one hash, and test its packages and image
 	./scripts/release-snapshot.sh dist

@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 unreachable='fetching vulnerabilities: .*dial tcp'
 status=0
-text=$(go run "$1" ./cmd/perfmq 2>&1) || status=$?
+text=$(go run "$1" ./cmd/... 2>&1) || status=$?
 if [ "$status" -ne 0 ] && grep -q "$unreachable" <<<"$text"; then
 	db=${XDG_CACHE_HOME:-$HOME/.cache}/perfmq/vulndb-${2#*@}
 	if [ ! -e "$db/index/db.json" ]; then
@@ -20,7 +20,7 @@ if [ "$status" -ne 0 ] && grep -q "$unreachable" <<<"$text"; then
 	fi
 	echo "warning: vuln.go.dev cannot be reached: vulnerabilities known after $2 are NOT found" >&2
 	status=0
-	text=$(go run "$1" -db "file://$db" ./cmd/perfmq 2>&1) || status=$?
+	text=$(go run "$1" -db "file://$db" ./cmd/... 2>&1) || status=$?
 fi
 if [ "$status" -ne 0 ] && grep -q 'from the Go standard library\.$' <<<"$text" && [ "${RELEASE:-}" != 1 ]; then
 	grep -E '^Vulnerability|^    (Found|Fixed) in: ' <<<"$text"

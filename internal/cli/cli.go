@@ -44,6 +44,9 @@ type Env struct {
 	Scenarios fs.FS
 	// Version is the version of the program, for "perfmq version".
 	Version run.Version
+	// HandOver runs another program of the release with this command line, and returns its status; see
+	// [driver.Factory.Program]. It may be nil.
+	HandOver func(program string) (status int, err error)
 	// Listen opens the ports of the metrics; nil for [listen.TCP].
 	Listen listen.Listener
 	// FakeClock is [plan.Plan.FakeClock]. The number of a run is 1 then.

@@ -113,6 +113,10 @@ func (a *app) carryOut(p *prepared) error {
 	if p.Values.DryRun {
 		return a.printPlan(p)
 	}
+	if program := a.maker.Elsewhere; program != "" {
+		a.work = func() int { return a.handOver(program) }
+		return nil
+	}
 	a.work = func() int {
 		if !p.Values.Outputs.Silent {
 			for _, note := range p.Notes {
@@ -122,6 +126,20 @@ func (a *app) carryOut(p *prepared) error {
 		return a.do(p)
 	}
 	return nil
+}
+
+// handOver has another program carry out the command line, and returns its status.
+func (a *app) handOver(program string) int {
+	status, err := 0, errors.ErrUnsupported
+	if a.HandOver != nil {
+		status, err = a.HandOver(program)
+	}
+	if err != nil {
+		_ = a.usage(plan.Wrong("put "+program+" of the same release beside perfmq, or use --client native",
+			"%s has this client library, and cannot be started: %v", program, err))
+		return a.status
+	}
+	return status
 }
 
 // printPlan is --dry-run: the plan as a scenario.

@@ -58,7 +58,9 @@ func (r *resolver) resolveURL(flag string, f driver.Factory, b *plan.Broker) use
 	if b.Hosts = nil; f.Hosts != nil {
 		b.Hosts = f.Hosts(b.URL)
 	}
-	r.useEmbedded(&f, b)
+	if r.useEmbedded(&f, b); f.Open == nil {
+		r.Elsewhere = f.Program
+	}
 	return of
 }
 

@@ -24,6 +24,8 @@ type Maker struct {
 	Scenarios fs.FS // the scenario files inside the program; nil for none
 	// JobIndex is the completion index of a Kubernetes Job; empty without one.
 	JobIndex string
+	// Elsewhere is the program that has the drivers of the plans made; empty if this one has them.
+	Elsewhere string
 }
 
 // Ready is a plan with the settings of its outputs.

@@ -21,6 +21,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/brokertest"
 	"github.com/perfmq/perfmq/internal/drivers"
+	"github.com/perfmq/perfmq/internal/drivers/library/rocketmqgo"
 	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -112,8 +113,8 @@ func openWith(t *testing.T, protocol string, opts driver.OpenOptions, options ..
 
 func openClient(t *testing.T, protocol, client string, opts driver.OpenOptions, options ...string) driver.Driver {
 	t.Helper()
-	for _, f := range drivers.All() {
-		if f.Name == protocol && f.Client == client {
+	for _, f := range append(drivers.All(), rocketmqgo.Factory()) {
+		if f.Name == protocol && f.Client == client && f.Open != nil {
 			opts.Options = f.NewOptions()
 			require.NoError(t, driver.SetOptions(opts.Options, options))
 			opts.User, opts.Password, opts.ConnectTimeout = brokertest.User, brokertest.Password, patience

@@ -4,9 +4,9 @@ package drivers
 
 import (
 	"github.com/perfmq/perfmq/internal/drivers/amqp"
+	"github.com/perfmq/perfmq/internal/drivers/library/elsewhere"
 	"github.com/perfmq/perfmq/internal/drivers/library/goamqp"
 	"github.com/perfmq/perfmq/internal/drivers/library/gostomp"
-	"github.com/perfmq/perfmq/internal/drivers/library/rocketmqgo"
 	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/internal/drivers/rocketmq"
 	"github.com/perfmq/perfmq/internal/drivers/stomp"
@@ -19,6 +19,6 @@ import (
 func All() []driver.Factory {
 	return []driver.Factory{
 		amqp.Factory(), stomp.Factory(), rocketmq.Factory(), mem.Factory(),
-		goamqp.Factory(), gostomp.Factory(), rocketmqgo.Factory(),
+		goamqp.Factory(), gostomp.Factory(), elsewhere.RocketMQ(nil),
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker"
 	"github.com/perfmq/perfmq/internal/drivers"
+	"github.com/perfmq/perfmq/internal/drivers/library/rocketmqgo"
 	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/tcpproxy"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -21,8 +22,8 @@ import (
 func TestStagesOfADelayedLine(t *testing.T) {
 	t.Parallel()
 	const delay = 100 * time.Millisecond
-	for _, f := range drivers.All() {
-		if f.Name == "mem" {
+	for _, f := range append(drivers.All(), rocketmqgo.Factory()) {
+		if f.Name == "mem" || f.Open == nil {
 			continue
 		}
 		t.Run(f.Name+" "+f.Client, func(t *testing.T) {

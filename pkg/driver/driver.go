@@ -182,6 +182,8 @@ type Factory struct {
 	Hidden bool
 	// Client is the implementation of the protocol: [Native] for our own data path, else the name of a library.
 	Client string
+	// Program is the program of the release that has the driver; empty for perfmq.
+	Program string
 	// Schemes are the URL schemes that select the protocol, the first being the usual one.
 	Schemes []string
 	// Hosts returns the hosts of a URL as host:port, in the order of the URL; [Connection.Order] and [Located] refer to
@@ -206,7 +208,8 @@ type Factory struct {
 	// InFlight returns how the client bounds the messages of a producer in flight, given the options of the driver. It is
 	// nil for a client without a bound of its own, whose messages all have an answer.
 	InFlight func(opts any, spec *ProducerSpec) InFlight
-	// Open returns a driver for opts.URL. It need not connect yet: connections open with producers and consumers.
+	// Open returns a driver for opts.URL. It need not connect yet: connections open with producers and consumers. It is
+	// nil in a program that hands its runs over to Program.
 	Open func(ctx context.Context, opts OpenOptions) (Driver, error)
 }
 

@@ -62,6 +62,7 @@ func Main(extra ...driver.Factory) (status int) {
 	signal.Ignore(syscall.SIGPIPE) // a closed standard output shall end the run, not the process
 	quit := make(chan os.Signal, 1)
 	signal.Notify(quit, syscall.SIGQUIT) // Go itself would exit with 2, which means a mistake in the command line
+	env.HandOver = handOver
 	env.Args, env.Environ, env.Signals = os.Args[1:], os.Environ(), signals
 	env.Stdout, env.Stderr = os.Stdout, os.Stderr
 	ended := make(chan int, 1)
@@ -93,6 +94,7 @@ func environment(extra []driver.Factory) (cli.Env, error) {
 		if err := check(f, env.Factories, commands); err != nil {
 			errs = append(errs, fmt.Errorf("driver %d of perfmq.Main, %q: %w", i+1, f.Name, err))
 		}
+		env.Factories = slices.DeleteFunc(env.Factories, func(b driver.Factory) bool { return stands(&b, f) })
 		env.Factories = append(env.Factories, *f)
 		env.Version.Extra = append(env.Version.Extra, strings.TrimSpace(f.Name+" "+f.Client))
 	}
@@ -112,9 +114,15 @@ func check(f *driver.Factory, before []driver.Factory, commands []string) error 
 	case !known && slices.Contains(commands, f.Name):
 		return errors.New("perfmq has a command of this name")
 	case known && slices.ContainsFunc(before, func(b driver.Factory) bool {
-		return b.Name == f.Name && cmp.Or(b.Client, driver.Native) == cmp.Or(f.Client, driver.Native)
+		same := b.Name == f.Name && cmp.Or(b.Client, driver.Native) == cmp.Or(f.Client, driver.Native)
+		return same && !stands(&b, f)
 	}):
 		return fmt.Errorf("there is one by the same Client, %q", f.Client)
 	}
 	return nil
+}
+
+// stands reports whether b stands for f, of another program of the release.
+func stands(b, f *driver.Factory) bool {
+	return b.Open == nil && b.Name == f.Name && b.Client == f.Client
 }

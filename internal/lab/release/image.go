@@ -8,6 +8,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,8 +26,8 @@ import (
 // thirdParty is written by scripts/release-files.sh.
 const thirdParty = "bin/release/THIRD-PARTY-LICENSES.txt"
 
-// image writes an OCI layout with the image of each Linux binary that goreleaser left in dist: the binary, the licences
-// and Mozilla's root certificates, run by a user without rights.
+// image writes an OCI layout with an image for each architecture, of the Linux programs that goreleaser left in dist:
+// the programs, the licences and Mozilla's root certificates, run by a user without rights.
 func image(dist, dir string) error {
 	type artifact struct{ Path, Type, Goos, Goarch string }
 	var artifacts []artifact
@@ -57,16 +58,19 @@ func image(dist, dir string) error {
 	}
 	// Builds end in any order.
 	slices.SortFunc(artifacts, func(a, b artifact) int { return cmp.Compare(a.Path, b.Path) })
-	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	programs := map[string][]string{} // by architecture
 	for _, a := range artifacts {
-		if a.Type != "Binary" || a.Goos != "linux" {
-			continue
+		if a.Type == "Binary" && a.Goos == "linux" {
+			programs[a.Goarch] = append(programs[a.Goarch], a.Path)
 		}
-		one, err := imageOf(a.Path, a.Goarch, made, labels)
+	}
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	for _, arch := range slices.Sorted(maps.Keys(programs)) {
+		one, err := imageOf(programs[arch], arch, made, labels)
 		if err != nil {
-			return fmt.Errorf("image of %s: %w", a.Path, err)
+			return fmt.Errorf("image for %s: %w", arch, err)
 		}
-		platform := v1.Descriptor{Platform: &v1.Platform{OS: a.Goos, Architecture: a.Goarch}}
+		platform := v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: arch}}
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: one, Descriptor: platform})
 	}
 	index, _ = mutate.Annotations(index, labels).(v1.ImageIndex)
@@ -81,8 +85,8 @@ func image(dist, dir string) error {
 	return err
 }
 
-func imageOf(binary, arch string, made time.Time, labels map[string]string) (v1.Image, error) {
-	layer, err := layerOf(binary, made)
+func imageOf(programs []string, arch string, made time.Time, labels map[string]string) (v1.Image, error) {
+	layer, err := layerOf(programs, made)
 	if err != nil {
 		return nil, err
 	}
@@ -109,11 +113,7 @@ func imageOf(binary, arch string, made time.Time, labels map[string]string) (v1.
 }
 
 // layerOf returns a tar archive of the files in an image.
-func layerOf(binary string, made time.Time) ([]byte, error) {
-	program, err := os.ReadFile(binary)
-	if err != nil {
-		return nil, err
-	}
+func layerOf(programs []string, made time.Time) ([]byte, error) {
 	licence, err := os.ReadFile("LICENSE")
 	if err != nil {
 		return nil, err
@@ -133,16 +133,25 @@ func layerOf(binary string, made time.Time) ([]byte, error) {
 	}
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
-	for _, f := range []struct {
+	type file struct {
 		name string
 		mode int64
 		data []byte
-	}{
-		{"perfmq", 0o755, program},
+	}
+	var files []file
+	for _, path := range programs {
+		program, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, file{filepath.Base(path), 0o755, program})
+	}
+	files = append(files, []file{
 		{"etc/ssl/certs/ca-certificates.crt", 0o644, roots.Bytes()},
 		{"licences/LICENSE", 0o644, licence},
 		{"licences/THIRD-PARTY-LICENSES.txt", 0o644, others},
-	} {
+	}...)
+	for _, f := range files {
 		h := &tar.Header{Name: f.name, Mode: f.mode, Size: int64(len(f.data)), ModTime: made, Typeflag: tar.TypeReg}
 		if err := w.WriteHeader(h); err != nil {
 			return nil, err

@@ -75,7 +75,7 @@ func linked() (map[string][]string, error) {
 	for _, system := range []string{"linux", "darwin", "windows"} {
 		for _, arch := range []string{"amd64", "arm64"} {
 			list, err := output([]string{"GOOS=" + system, "GOARCH=" + arch, "CGO_ENABLED=0"},
-				"go", "list", "-deps", "-f", format, "./cmd/perfmq")
+				"go", "list", "-deps", "-f", format, "./cmd/...")
 			if err != nil {
 				return nil, err
 			}

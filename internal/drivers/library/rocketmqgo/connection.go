@@ -24,6 +24,7 @@ import (
 
 	"github.com/apache/rocketmq-client-go/v2/rlog"
 
+	"github.com/perfmq/perfmq/internal/drivers/library/elsewhere"
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/drivers/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -40,30 +41,13 @@ const (
 // global to the process.
 func Factory() driver.Factory {
 	quiet := sync.OnceFunc(func() { rlog.SetLogger(silence{}) })
-	p := protocol.RocketMQ()
-	queue := driver.KindCapabilities{Exists: true, Group: true, Properties: true}
-	f := driver.Factory{
-		Name: "rocketmq", Title: "Apache RocketMQ (remoting)", Client: "rocketmq-client-go",
-		Capabilities: driver.Capabilities{Reconnects: true, HidesConnections: true, Queue: queue},
-	}
-	return transport.Factory(f, p, func() *struct{} { return &struct{}{} }, check,
-		func(s transport.Settings[struct{}]) driver.Driver {
-			quiet()
-			return &rocketDriver{
-				factory: f, cfg: s, groups: map[string][]*consumer{},
-				topics: rocketmq.NewAdmin(s.Target, s.ConnectTimeout),
-			}
-		})
-}
-
-// check refuses features that the library lacks, and features with failures that it does not report.
-func check(s *transport.Settings[struct{}], fail transport.Fail) {
-	if s.Target.TLS {
-		fail(hintNative+", or rocketmq://", "rocketmq-client-go has no encrypted connections")
-	}
-	if s.Target.User != "" {
-		fail(hintNative, "a login: rocketmq-client-go hides its refusal from consumers")
-	}
+	return elsewhere.RocketMQ(func(s transport.Settings[struct{}]) driver.Driver {
+		quiet()
+		return &rocketDriver{
+			factory: elsewhere.RocketMQ(nil), cfg: s, groups: map[string][]*consumer{},
+			topics: rocketmq.NewAdmin(s.Target, s.ConnectTimeout),
+		}
+	})
 }
 
 // rocketDriver is a [driver.Driver]. Each producer and consumer has connections of its own, as members of a group must.
