@@ -291,7 +291,7 @@ func (a *app) mergeCommand() *cobra.Command {
 	var demands []string
 	var follow bool
 	m := &meeting{}
-	in := a.newInput(config.TableOf(&m.meetingSettings))
+	in := &input{table: config.TableOf(&m.meetingSettings), given: config.NewGiven(nil)} // variables are of loads
 	cmd := &cobra.Command{
 		Use:   "merge [flags] DIR...",
 		Short: "Join the results of several load hosts into one",

@@ -43,6 +43,9 @@ func (l *Live) Turn(ended func(shard int) bool) (broken *Abort, err error) {
 	var came bool
 	err = l.Tails.Next(ended, func(row *result.Row) {
 		l.begin()
+		if stepNamed(l.plan.Steps, row.Step) < 0 {
+			return // a peer may send anything
+		}
 		l.add(row)
 		came = true
 		l.Row(row, l.soFar())
@@ -78,10 +81,14 @@ func (l *Live) begin() {
 
 // add adds a row to the sums of its step and its groups, and to those of the run.
 func (l *Live) add(row *result.Row) {
+	planned := &l.plan.Steps[stepNamed(l.plan.Steps, row.Step)]
 	for _, step := range []string{"", row.Step} {
 		l.addTo(part{step, ""}, row)
 		for i := range row.Groups {
 			g := &row.Groups[i]
+			if planned.has(g.Name) == 0 {
+				continue
+			}
 			of := result.Row{
 				Step: row.Step, Phase: row.Phase, Time: row.Time, Elapsed: row.Elapsed, Length: row.Length,
 				Counts: g.Counts,
@@ -92,6 +99,10 @@ func (l *Live) add(row *result.Row) {
 			l.addTo(part{step, g.Name}, &of)
 		}
 	}
+}
+
+func stepNamed(steps []plannedStep, name string) int {
+	return slices.IndexFunc(steps, func(s plannedStep) bool { return s.Name == name })
 }
 
 func (l *Live) addTo(p part, row *result.Row) {

@@ -110,6 +110,8 @@ func (s *shards) ahead(i int) int64 {
 // joinVerification judges the fate of each message, from the numbers of all parts.
 func (s *shards) joinVerification(o Options) error {
 	m, plan := s.merged, &s.plan
+	apart := func(text string) bool { return strings.Contains(text, verify.AbsentNote) }
+	m.Outcome.Warnings = slices.DeleteFunc(slices.Clone(m.Outcome.Warnings), apart)
 	if !plan.Verify {
 		m.Outcome.Warnings = append(m.Outcome.Warnings, unverified(m)...)
 		return nil
@@ -141,8 +143,7 @@ func (s *shards) joinVerification(o Options) error {
 	}
 	m.Verification = v.Verified()
 	m.Findings = append(withoutVerified(m.Findings), found...)
-	apart := func(text string) bool { return strings.Contains(text, verify.AbsentNote) }
-	m.Outcome.Warnings = append(slices.DeleteFunc(slices.Clone(m.Outcome.Warnings), apart), v.Notes...)
+	m.Outcome.Warnings = append(m.Outcome.Warnings, v.Notes...)
 	fail(m, problems...)
 	return nil
 }
@@ -297,7 +298,7 @@ func Text(w io.Writer, m *result.Result, clean func(string) string) error {
 // writeParts writes a table of the parts and their clocks.
 func writeParts(b *strings.Builder, m *result.Result, clean func(string) string) {
 	table := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "shard\thost\tclock\t")
+	_, _ = fmt.Fprintln(table, "shard\thost\tclock\tlimit\t")
 	for i, p := range m.Parts {
 		clock := "not known"
 		switch {
@@ -306,7 +307,11 @@ func writeParts(b *strings.Builder, m *result.Result, clean func(string) string)
 		case p.Clock != nil:
 			clock = p.Clock.Start.String()
 		}
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t\n", p.Shard, clean(p.Host.Name), clock)
+		limit := "not known"
+		if p.Limit != nil {
+			limit = words.LimitTitle(p.Limit.Kind)
+		}
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t\n", p.Shard, clean(p.Host.Name), clock, limit)
 	}
 	_ = table.Flush() // a strings.Builder takes all
 }

@@ -169,7 +169,11 @@ func facts(r *Run) Table {
 		t.add("machine", machine(&res.Host))
 	}
 	for i, p := range res.Parts {
-		t.add(fmt.Sprint("machine ", i+1), machine(&p.Host)+", from "+moment(p.Start))
+		text := machine(&p.Host) + ", from " + moment(p.Start)
+		if p.Limit != nil {
+			text += ", limit: " + words.LimitTitle(p.Limit.Kind)
+		}
+		t.add(fmt.Sprint("machine ", i+1), text)
 	}
 	return t
 }

@@ -54,6 +54,7 @@ type member struct {
 	dir                 string
 	connected           bool
 	asking              int       // requests that wait
+	cut                 bool      // the last of them lost its connection
 	seen                time.Time // when the last one was answered
 	bye                 *Goodbye
 	lost                bool
@@ -219,7 +220,7 @@ func (h *Host) find(session string) (*member, error) {
 		case m.over():
 			return nil, &Refusal{http.StatusGone, "the rendezvous has given this shard up", ""}
 		default:
-			m.seen = h.Now()
+			m.seen, m.cut = h.Now(), false
 			return m, nil
 		}
 	}
@@ -267,6 +268,7 @@ func (h *Host) wait(ctx context.Context, q *state) (n news, err error) {
 			waiting = false
 		}
 		h.mu.Lock()
+		m.cut = ctx.Err() != nil
 	}
 	return n, nil
 }
@@ -283,7 +285,7 @@ func (h *Host) store(_ context.Context, q *part) (stored, error) {
 	switch {
 	case !slices.Contains(append(growing, whole...), q.Name) || q.Offset < 0:
 		return stored{}, &Refusal{http.StatusBadRequest, "a result has no such file", ""}
-	case q.Offset+int64(len(q.Data)) > result.MaxFile:
+	case q.Offset > result.MaxFile-int64(len(q.Data)):
 		return stored{}, &Refusal{http.StatusRequestEntityTooLarge, "the file is too large", ""}
 	}
 	m.disk.Lock()
@@ -348,6 +350,7 @@ func (h *Host) leave(_ context.Context, q *Goodbye) (nothing, error) {
 		}
 	}
 	m.disk.Unlock()
+	h.Say(fmt.Sprintf("%s has ended with status %d", m.name, q.Status))
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	q.Early = safetext.Bounded(q.Early)
@@ -412,7 +415,7 @@ func (h *Host) look() (done bool) {
 		case m == nil:
 			absent = append(absent, result.Shard{Number: i + 1, Of: h.Shards}.String())
 			continue
-		case !m.over() && m.asking == 0 && h.Now().Sub(m.seen) > patience:
+		case !m.over() && m.asking == 0 && h.Now().Sub(m.seen) > m.patience():
 			m.lost = true
 			h.endAll(m.died())
 			texts = append(texts, m.died())
@@ -451,9 +454,15 @@ func (h *Host) look() (done bool) {
 	return done
 }
 
-func (m *member) died() string {
-	return fmt.Sprintf("%s died: nothing came from it for %v", m.name, patience)
+// patience is how long a member may be silent. One that lives asks again soon after its connection was cut.
+func (m *member) patience() time.Duration {
+	if m.cut {
+		return patience / 3
+	}
+	return patience
 }
+
+func (m *member) died() string { return m.name + " died, or cannot be reached" }
 
 // firstOf names the first of many.
 func firstOf(names []string) string {
@@ -500,7 +509,7 @@ func (h *Host) Result() (e Ended) {
 			bad(result.StatusFailed, "%s did not end in time", m.name)
 		case !begun && m.bye.Early != "":
 			bad(cmp.Or(m.bye.Status, result.StatusFailed), "%s %s", m.name, m.bye.Early)
-		case !begun && problem == nil && !h.start.IsZero():
+		case !begun && problem == nil && h.end == "":
 			bad(cmp.Or(m.bye.Status, result.StatusFailed), "%s has no result: it did not begin", m.name)
 		}
 		if problem != nil {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -29,7 +30,8 @@ type Options struct {
 	Timeout   time.Duration `set:"rendezvous-timeout" default:"5m" least:"1s" help:"time limit for the rendezvous and all shards to be there and connected"`
 
 	Token string
-	TLS   *driver.TLS // no value, as its settings are the broker's
+	dial  func(ctx context.Context, network, address string) (net.Conn, error) // nil but in tests
+	TLS   *driver.TLS                                                          // no value, as its settings are the broker's
 }
 
 // Shard is what a load tells of itself.
@@ -80,7 +82,7 @@ func Join(ctx context.Context, o Options, s Shard, halt chan<- string, say func(
 	m := &Member{
 		o: o, at: at, shift: s.ClockShift, halt: halt, say: say, started: make(chan int64, 1),
 		endPush: func() {}, sent: map[string]int64{}, http: http.Client{
-			Transport: &http.Transport{TLSClientConfig: config, IdleConnTimeout: patience},
+			Transport: &http.Transport{TLSClientConfig: config, IdleConnTimeout: patience, DialContext: o.dial},
 			// It would take the token elsewhere.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
@@ -204,10 +206,10 @@ func (m *Member) lose(err error) {
 	if m.lost != nil {
 		return
 	}
-	m.lost = m.failure("stay with the other shards", err)
+	m.lost = driver.Errorf(driver.ClassConnect, "", "join the folders of all shards by perfmq merge DIR...",
+		"the rendezvous at %s was lost: %w", m.at.Host, err)
 	if m.begun && m.end == "" {
-		m.say("the rendezvous is lost: " + err.Error() + "; this load continues to its end, with its result in " +
-			m.Dir)
+		m.say("the rendezvous is lost: this load continues to its end; its result is in " + m.Dir)
 	}
 	select {
 	case m.started <- 0: // for one that still waits

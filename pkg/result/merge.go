@@ -444,7 +444,7 @@ func startsOf(results []*Result, clocks []*Clock) []int64 {
 // Its rows do not change, and its part keeps the times of its own clock.
 func (r *Result) onTimeLine(ahead, earlier int64) *Result {
 	c := *r
-	c.Parts = []Part{{RunID: r.RunID, Host: r.Host, Start: r.Start, End: r.End, Shard: r.Shard}}
+	c.Parts = []Part{{RunID: r.RunID, Host: r.Host, Start: r.Start, End: r.End, Shard: r.Shard, Limit: r.Limit}}
 	move := func(moment *int64) { *moment = max(0, *moment-ahead) }
 	move(&c.End)
 	c.Steps, c.Stalls, c.Outages = slices.Clone(r.Steps), slices.Clone(r.Stalls), slices.Clone(r.Outages)

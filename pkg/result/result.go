@@ -189,6 +189,8 @@ type Part struct {
 	Shard *Shard `json:"shard,omitempty"`
 	// Clock is how far its clock was ahead of the first part's clock; missing if unknown.
 	Clock *Clock `json:"clock,omitempty"`
+	// Limit is what bounded its rate; missing if unknown.
+	Limit *Limit `json:"limit,omitempty"`
 	// Dir is its folder; only while it is being merged.
 	Dir string `json:"-"`
 }

@@ -62,9 +62,12 @@ func (t *Tail) next(visit func(*Row)) error {
 // Tails join the rows of shards by the second while they come. The loads began at one moment.
 type Tails []*Tail
 
+// mostBehind is by how many seconds a shard may hold up the rows of the others: they are kept in memory meanwhile.
+const mostBehind = 60
+
 // Next calls visit with the joined rows of the seconds that all shards have passed; but for those that have ended.
 func (t Tails) Next(ended func(i int) bool, visit func(*Row)) error {
-	until := int64(math.MaxInt64)
+	until, newest := int64(math.MaxInt64), int64(0)
 	for i, tail := range t {
 		over := ended(i) // before its last rows are read
 		err := tail.next(func(row *Row) {
@@ -87,10 +90,11 @@ func (t Tails) Next(ended func(i int) bool, visit func(*Row)) error {
 		if err != nil {
 			return err
 		}
-		if !over {
+		if newest = max(newest, tail.last); !over {
 			until = min(until, tail.last)
 		}
 	}
+	until = max(until, newest-mostBehind)
 	joined := map[spot]*Row{}
 	for _, tail := range t {
 		for own, row := range tail.held {
