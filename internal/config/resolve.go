@@ -307,7 +307,12 @@ func (r *resolver) setMeeting(p *plan.Plan) {
 	if m.Token, err = ReadToken(m.TokenFile, r.Secrets); err != nil {
 		r.refuseFile("--token-file", err)
 	}
-	m.TLS = &p.Brokers()[0].TLS
+	m.TLS = new(p.Brokers()[0].TLS)
+	for _, b := range p.Brokers() {
+		if strings.HasPrefix(m.URL, "https:") && !plan.Encrypted(b.URL) { // TLS is that of the rendezvous alone
+			b.TLS = driver.TLS{}
+		}
+	}
 	if m.Plain() {
 		r.addNote("the token of the rendezvous travels without TLS: use https:// in networks of others")
 	}

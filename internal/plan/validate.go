@@ -316,10 +316,10 @@ func (v *validator) broker(b *Broker) {
 	o, f := &b.OpenOptions, v.driver(b)
 	v.wrong(o.Password != "" && o.User == "" && !HasUser(o.URL), Needs("--password", "--user"))
 	if o.TLS != (driver.TLS{}) {
-		switch scheme := Scheme(o.URL); {
+		switch {
 		case !f.Capabilities.TLS:
 			v.unsupported("--tls", f.Title, "")
-		case !encrypted(scheme):
+		case !Encrypted(o.URL):
 			v.wrong(true, Needs("--tls", "a --url with "+strings.Join(encryptedSchemes(f), ", ")))
 		default: // the files are read by the protocol's Check
 		}
@@ -331,6 +331,9 @@ func (v *validator) broker(b *Broker) {
 		v.add(err)
 	}
 }
+
+// Encrypted reports whether a URL means an encrypted connection.
+func Encrypted(url string) bool { return encrypted(Scheme(url)) }
 
 // encrypted reports whether a scheme means an encrypted connection: amqps, amqp+ssl.
 func encrypted(scheme string) bool {

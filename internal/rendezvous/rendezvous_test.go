@@ -207,7 +207,7 @@ func TestDies(t *testing.T) {
 		require.Equal(t, []error{nil, nil}, errs)
 		dead := shards[1]
 		synctest.Wait() // its request is there
-		dead.closing() // as kill -9: its connection is cut
+		dead.closing()  // as kill -9: its connection is cut
 		dead.endPush()
 		killed := time.Now()
 		assert.Equal(t, "the rendezvous ends the run: shard 2/2 (host-2) died, or cannot be reached", <-shards[0].halt)
