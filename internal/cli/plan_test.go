@@ -96,6 +96,7 @@ amqp client --message-size 1KiB/80:64KiB/15:8/5
 amqp client --message-size lognormal:2KiB:1.0 --fill zeros --seed 7
 amqp client --body-template order.json --seed 7
 amqp client --trace-sample 1/1000 --result out
+amqp client --remote-write https://u@h:9090 --remote-write-interval 10s --remote-write-header X-Scope-OrgID=t
 amqp client --property 'orderId={{seq}}' --property 'kind={{pick "a" "b"}}' --property run=1 --seed 7
 amqp client --message-size 1:2:3
 amqp producer --body-file body.txt

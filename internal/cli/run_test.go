@@ -3,10 +3,14 @@ package cli
 import (
 	"context"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -127,6 +131,69 @@ func TestBrokerSideMistakes(t *testing.T) {
 		r := call(nil, "mem", "client", args, "--message-count", "1")
 		require.Equal(t, exitUsage, r.status, args)
 		require.Equal(t, stderr, r.stderr, args)
+	}
+}
+
+func TestRemoteWriteMistakes(t *testing.T) {
+	t.Parallel()
+	empty := filepath.Join(t.TempDir(), "empty")
+	require.NoError(t, os.WriteFile(empty, nil, 0o600))
+	const to = "--remote-write=http://h "
+	for args, stderr := range map[string]string{
+		"--remote-write=localhost:9":                           "error: --remote-write=localhost:9: it must begin with http://HOST or https://HOST\n",
+		"--remote-write-interval=5s":                           "error: --remote-write-interval needs --remote-write\nhint: add --remote-write\n",
+		to + "--remote-write-interval=5ms":                     "error: --remote-write-interval=5ms: 5ms is shorter than 1s\n",
+		to + "--remote-write-header=team":                      "error: --remote-write-header=team: must be KEY=VALUE\n",
+		to + "--remote-write-header=X:Y=team":                  "error: --remote-write-header: X:Y cannot be given here\nhint: write NAME=VALUE; a secret belongs into --remote-write-token-file\n",
+		to + "--remote-write-header=Authorization=Bearer-hunt": "error: --remote-write-header: Authorization cannot be given here\nhint: write NAME=VALUE; a secret belongs into --remote-write-token-file\n",
+		to + "--remote-write-token-file=missing":               "error: --remote-write-token-file: missing: no such file or directory\nhint: check the path\n",
+		to + "--remote-write-token-file=" + empty:              "error: --remote-write-token-file " + empty + ": its first line is empty\n",
+	} {
+		r := call(nil, append([]string{"mem", "client", "--message-count", "1"}, strings.Fields(args)...)...)
+		assert.Equal(t, exitUsage, r.status, args)
+		assert.Equal(t, stderr, r.stderr, args)
+	}
+}
+
+// TestRemoteWriteEcho: a receiver that refuses the metrics, in hostile words, costs the run nothing but a warning, and
+// learns the secret, which is shown nowhere.
+func TestRemoteWriteEcho(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(file, []byte(testPassword+"\n"), 0o600))
+	for name, c := range map[string]struct{ user, file, authorization string }{
+		"password in the URL":  {user: "app:hunter2-%25%2f%C3%A9@", authorization: "Basic YXBwOmh1bnRlcjItJS/DqQ=="},
+		"password in the file": {user: "app@", file: file, authorization: "Basic YXBwOmh1bnRlcjItJS/DqQ=="},
+		"token":                {file: file, authorization: "Bearer " + testPassword},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var requests atomic.Int64
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				requests.Add(1)
+				assert.Equal(t, "/api/v1/write", r.URL.Path)
+				assert.Equal(t, c.authorization, r.Header.Get("Authorization"))
+				remark := "\x1b[2J " + r.Header.Get("Authorization")
+				if c.user != "" {
+					remark += hostileRemark(1 << 19)
+				}
+				http.Error(w, remark, http.StatusBadRequest)
+			}))
+			defer server.Close()
+			folder := filepath.Join(t.TempDir(), "result")
+			args := []string{"mem", "client", "--message-count", "3", "--result", folder, "--remote-write-interval", "1h", "--remote-write", strings.Replace(server.URL, "://", "://"+c.user, 1)}
+			if c.file != "" {
+				args = append(args, "--remote-write-token-file", c.file)
+			}
+			got := call(nil, args...)
+			require.Equal(t, exitOK, got.status, got.stderr)
+			require.EqualValues(t, 2, requests.Load(), "the first and the last values")
+			require.Contains(t, got.stderr, "warning: 2 of 2 remote writes to "+server.URL+"/api/v1/write did not arrive, the final values among them: server returned HTTP status 400 Bad Request: ")
+			requireHarmless(t, "standard error", got.stderr, 10_000)
+			for _, name := range musttest.Get(filepath.Glob(filepath.Join(folder, "*")))(t) {
+				requireNoSecret(t, name, string(musttest.Get(os.ReadFile(name))(t)))
+			}
+		})
 	}
 }
 

@@ -1,10 +1,14 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
 
 	"github.com/perfmq/perfmq/internal/inputfile"
 	"github.com/perfmq/perfmq/internal/listen"
@@ -26,12 +30,39 @@ func (r *resolver) checkOutputs() {
 	r.checkFiles()
 	r.checkAddress("--web", o.Web, "8080")
 	r.checkAddress("--metrics", o.Metrics, "9400")
+	r.checkRemoteWrite()
 	for _, m := range plan.Unmet(o) {
 		r.add(m)
 	}
 	if _, err := listen.ReadWeb(o.MetricsWeb); o.Metrics != "" && err != nil {
 		r.refuse(driver.HintOf(err), "--metrics-web-config: %v", err)
 	}
+}
+
+// checkRemoteWrite checks the headers of remote write, and reads its secret.
+func (r *resolver) checkRemoteWrite() {
+	o := &r.Outputs
+	for _, header := range o.RemoteHeaders {
+		name, value, _ := strings.Cut(header, "=")
+		if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) || SecretName(name) ||
+			strings.EqualFold(name, "Authorization") {
+			r.refuse("write NAME=VALUE; a secret belongs into --remote-write-token-file",
+				"--remote-write-header: %s cannot be given here", Quoted(name))
+		}
+	}
+	if o.RemoteTokenFile == "" {
+		return
+	}
+	secret, err := inputfile.FirstLine(o.RemoteTokenFile, MaxPassword)
+	if err != nil {
+		r.refuseFile("--remote-write-token-file", err)
+		return
+	}
+	r.Secrets.Add(plan.User(o.Remote.URL), secret)
+	if err := cmp.Or(checkFilled(secret), CheckCredential(secret)); err != nil {
+		r.refuse("", "--remote-write-token-file %s: its first line %v", o.RemoteTokenFile, err)
+	}
+	o.RemoteSecret = secret
 }
 
 // checkAddress checks where a server is to listen.

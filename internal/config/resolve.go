@@ -250,6 +250,10 @@ const JobIndex = "JOB_COMPLETION_INDEX"
 // setShard sets this process's part of a complete plan and the moment of its start.
 func (r *resolver) setShard(p *plan.Plan) {
 	r.Side.Metrics.TLS = p.Brokers()[0].TLS // loaded by now
+	if to := &r.Outputs.Remote; to.URL != "" {
+		to.TLS = r.Side.Metrics.TLS
+		to.TLS.ServerName = "" // of the broker
+	}
 	now := time.Now()
 	at := r.StartAt
 	if m := at.Mistake(now); m != nil {

@@ -373,3 +373,67 @@ func bucketOf(v float64) (lower, upper float64) {
 	}
 	return lower, math.Inf(1)
 }
+
+// TestRemoteWrite: a Prometheus to which a run writes has the same series and final values as one that scrapes the run,
+// with the exact number of messages, and they end a minute after the run.
+func TestRemoteWrite(t *testing.T) {
+	t.Parallel()
+	l := newLoad(t)
+	file := filepath.Join(t.TempDir(), "prometheus.yml")
+	config := fmt.Sprintf("scrape_configs:\n  - {job_name: scraped, scrape_interval: 200ms, scrape_timeout: 200ms, static_configs: [{targets: ['%s']}]}\n", l.metrics)
+	require.NoError(t, os.WriteFile(file, []byte(config), 0o600))
+	p := server{brokertest.StartPrometheus(t, file, "--web.enable-remote-write-receiver"), t}
+	const messages = 1500
+	go func() {
+		l.ended <- cli.Main(cli.Env{
+			Args: []string{
+				"mem", "client", "--message-count", strconv.Itoa(messages), "--rate", "500", "--warmup", "1s", "--verify", "--label", "env=ci",
+				"--remote-write", p.URL(), "--remote-write-interval", "1s", "--result", l.result, "--metrics", l.metrics, "--metrics-linger", "5s",
+			},
+			Stdout: io.Discard, Stderr: &l.stderr, Signals: make(chan os.Signal), Factories: drivers.All(), Version: run.NewVersion("promtest"),
+		})
+	}()
+	eventually(t, "the end", func() bool { return len(p.query(`perfmq_run_success{job="scraped"} == 1`, time.Time{})) > 0 })
+	scraped := p.query(`{job="scraped",__name__!~"up|scrape_.*"}`, time.Time{})
+	require.Equal(t, 0, <-l.ended, l.stderr.String())
+	end := time.Now()
+	require.NotContains(t, l.stderr.String(), "warning")
+
+	host, err := os.Hostname()
+	require.NoError(t, err)
+	got := musttest.Get(result.Read(l.result))(t)
+	of := fmt.Sprintf(`{job="perfmq",instance=%q,run=%q,label_env="ci"}`, host, got.RunID)
+	for name, want := range map[string]float64{
+		"perfmq_messages_sent_total": messages, "perfmq_messages_completed_total": messages, "perfmq_messages_received_total": messages,
+		"perfmq_run_success": 1, `perfmq_remote_writes_total{state="lost"}`: 0,
+	} {
+		name, labels, _ := strings.Cut(name, "{")
+		require.InDelta(t, want, p.value(name+strings.TrimSuffix(of, "}")+","+strings.TrimSuffix(labels, "}")+"}", end), 0, name)
+	}
+	require.InDelta(t, messages, p.value("sum(perfmq_send_ack_seconds_count"+of+")", end), 0)
+	require.InDelta(t, 0, p.value("min_over_time(perfmq_messages_sent_total"+of+"[2m])", end), 0, "from the beginning")
+	require.Greater(t, p.value("count_over_time(perfmq_messages_sent_total"+of+"[2m])", end), 4.0)
+	require.Empty(t, p.query(`{job="perfmq"}`, end.Add(time.Minute+time.Second)), "it has ended")
+
+	name := func(labels map[string]string) string {
+		for _, own := range []string{"job", "instance", "run"} {
+			delete(labels, own)
+		}
+		return string(musttest.Get(json.Marshal(labels))(t))
+	}
+	written := map[string]float64{}
+	for _, s := range p.query(`{job="perfmq"}`, end) {
+		written[name(s.Metric)] = s.Value[1]
+	}
+	require.Greater(t, len(scraped), 200)
+	for _, s := range scraped {
+		series := name(s.Metric)
+		_, known := written[series]
+		require.True(t, known, "%s was not written", series)
+		if of := s.Metric["__name__"]; strings.HasPrefix(of, "perfmq_") && of != "perfmq_remote_writes_total" && !math.IsNaN(s.Value[1]) {
+			require.InDelta(t, s.Value[1], written[series], 0, series)
+		}
+		delete(written, series)
+	}
+	require.Empty(t, written)
+}

@@ -19,7 +19,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Prometheus serves the figures of the run as metrics, at the path /metrics of a server of its own.
+// Prometheus serves the figures of the run as metrics, at the path /metrics of a server of its own, or writes them to a
+// receiver.
 //
 // The metrics are filled from the snapshots, so they grow once a second; docs/prometheus.md describes them. The final
 // figures can be scraped until Close. A histogram has the buckets 1, 2.5 and 5 times each power of ten, from 10 us to
@@ -27,8 +28,9 @@ import (
 type Prometheus struct {
 	collector *collector
 	registry  *prometheus.Registry
-	http      *listen.HTTP
+	http      *listen.HTTP // nil if none are served
 	web       listen.Web
+	remote    *RemoteWrite // nil if none are written
 }
 
 // Limits of scrapes.
@@ -37,11 +39,14 @@ const (
 	maxScrapes    = 4 // at once
 )
 
-// NewPrometheus returns a reporter that listens on one address, HOST:PORT, or :PORT, which is on loopback. The listener
-// opens the port; nil for [listen.TCP]. The version of this program is for perfmq_build_info; web has TLS and
-// users. The reporter can be scraped at once, and has metrics from Start on.
+// NewPrometheus returns a reporter that listens on one address, HOST:PORT, or :PORT, which is on loopback; empty for
+// none. The listener opens the port; nil for [listen.TCP]. The version of this program is for perfmq_build_info; web
+// has TLS and users. The reporter can be scraped at once, and has metrics from Start on.
 func NewPrometheus(address, version string, web listen.Web, open listen.Listener) (*Prometheus, error) {
 	p := &Prometheus{collector: newCollector(version), registry: prometheus.NewRegistry(), web: web}
+	if address == "" {
+		return p, nil
+	}
 	if open == nil {
 		open = listen.TCP
 	}
@@ -52,6 +57,9 @@ func NewPrometheus(address, version string, web listen.Web, open listen.Listener
 	p.http = web.Serve(l, p.handler(address, l.Addr()))
 	return p, nil
 }
+
+// WriteTo lets the metrics be written, too.
+func (p *Prometheus) WriteTo(w *RemoteWrite) { p.remote, p.collector.remote = w, w }
 
 // Start sets the description of the run. All series have the user's labels.
 func (p *Prometheus) Start(run stats.Run) error {
@@ -71,6 +79,9 @@ func (p *Prometheus) Start(run stats.Run) error {
 		if err := registerer.Register(c); err != nil {
 			return driver.Errorf(driver.ClassOther, "register metrics", "", "%w", err)
 		}
+	}
+	if p.remote != nil {
+		p.remote.start(p.registry, run.ID)
 	}
 	return nil
 }
@@ -104,8 +115,14 @@ func (p *Prometheus) Summary(s *stats.Summary) error {
 	return nil
 }
 
-// Close stops the server. Scrapes in progress have two seconds to finish.
+// Close writes the final values, and stops the server. Scrapes in progress have two seconds to finish.
 func (p *Prometheus) Close() error {
+	if p.remote != nil {
+		p.remote.close()
+	}
+	if p.http == nil {
+		return nil
+	}
 	if err := p.http.Close(); err != nil {
 		return driver.Errorf(driver.ClassOther, "serve metrics on "+p.Address().String(), "", "%w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -30,6 +31,7 @@ const ended = "ended"
 // collector holds the figures of the last snapshot for scrapes. It is safe for concurrent use.
 type collector struct {
 	version string
+	remote  *RemoteWrite // nil if nothing is written
 
 	mu         sync.Mutex
 	run        stats.Run
@@ -201,6 +203,11 @@ func (c *collector) collectRun() {
 			c.count("connections_failed_total", "class",
 				"Connections that did not open, or were lost, by class of error.",
 				classes[class.String()], class.String())
+		}
+	}
+	if w := c.remote; w != nil {
+		for state, n := range map[string]*atomic.Uint64{"written": &w.written, "retried": &w.retried, "lost": &w.lost} {
+			c.count("remote_writes_total", "state", "Requests of --remote-write.", n.Load(), state)
 		}
 	}
 	for _, own := range n.Protocol {

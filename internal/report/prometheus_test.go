@@ -492,6 +492,7 @@ func everything(t *testing.T) (*prometheus.Registry, []*dto.MetricFamily) {
 	f.run.Groups = []stats.RunGroup{{Name: "a", Sends: true, Protocol: "amqp", Client: "native"}, {Name: "b", Receives: true, ConsumerProtocol: "stomp", ConsumerClient: "native"}}
 	p := musttest.Get(NewPrometheus("127.0.0.1:0", "1.2.3", listen.Web{}, nil))(t)
 	t.Cleanup(func() { require.NoError(t, p.Close()) })
+	p.collector.remote = &RemoteWrite{}
 	require.NoError(t, p.Start(f.run))
 	for _, s := range f.snapshots {
 		s.Protocol = []driver.Counter{{Name: "tx-checks", Value: 1}}

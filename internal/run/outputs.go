@@ -3,6 +3,7 @@ package run
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/perfmq/perfmq/internal/brokerside"
 	"github.com/perfmq/perfmq/internal/listen"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/report"
@@ -29,6 +31,9 @@ const (
 // Standard as the file of the JSON is standard output; the console is then on standard error.
 const Standard = "-"
 
+// usualRemoteInterval is the interval of --remote-write.
+const usualRemoteInterval = 5 * time.Second
+
 // Outputs say where the metrics of a run go.
 type Outputs struct {
 	// VerifyFile is named by the user; empty for none.
@@ -44,8 +49,14 @@ type Outputs struct {
 	Metrics     string        `set:"metrics" arg:"[HOST]:PORT" help:"serve Prometheus metrics during the run; :9400 is on loopback"`
 	Linger      time.Duration `set:"metrics-linger" needs:"metrics" help:"serve the final values for this time"`
 	MetricsWeb  string        `set:"metrics-web-config" needs:"metrics" arg:"FILE" help:"TLS and login by a web configuration file of Prometheus"`
-	Web         string        `set:"web,daily" arg:"[HOST]:PORT" help:"serve a live page; :8080 is on loopback"`
-	Silent      bool          `set:"silent" help:"print nothing but errors"`
+	// Remote is a receiver of remote write, with the secret in RemoteTokenFile as RemoteSecret.
+	Remote          brokerside.Endpoint `set:"remote-write" arg:"URL" help:"write the Prometheus metrics to a receiver of remote write, such as http://HOST:9090"`
+	RemoteInterval  time.Duration       `set:"remote-write-interval" needs:"remote-write" least:"1s" none:"5s" help:"interval of these writes"`
+	RemoteTokenFile string              `set:"remote-write-token-file" needs:"remote-write" arg:"FILE" help:"FILE with the password of the URL's user, or without a user with a bearer token"`
+	RemoteHeaders   []string            `set:"remote-write-header" needs:"remote-write" arg:"NAME=VALUE" help:"add a header, such as X-Scope-OrgID=TENANT; may be repeated"`
+	RemoteSecret    string
+	Web             string `set:"web,daily" arg:"[HOST]:PORT" help:"serve a live page; :8080 is on loopback"`
+	Silent          bool   `set:"silent" help:"print nothing but errors"`
 }
 
 // SetFolder sets the folder of a plan's result; empty for none. The verification goes there, too, unless it has a file.
@@ -92,8 +103,8 @@ func (r *Run) openReporters(stdout io.Writer) (*report.Fan, error) {
 	if o.Result != "" {
 		add(r.newResult(head))
 	}
-	if o.Metrics != "" {
-		r.metrics, err = r.newMetrics()
+	if o.Metrics != "" || o.Remote.URL != "" {
+		r.metrics, err = r.newMetrics(head.Host.Name)
 		add(r.metrics, err)
 	}
 	if o.Web != "" {
@@ -110,13 +121,26 @@ func (r *Run) openReporters(stdout io.Writer) (*report.Fan, error) {
 	return fan, nil
 }
 
-// newMetrics serves metrics.
-func (r *Run) newMetrics() (*report.Prometheus, error) {
-	web, err := listen.ReadWeb(r.Outputs.MetricsWeb)
+// newMetrics serves metrics, or writes them, as those of an instance.
+func (r *Run) newMetrics(instance string) (*report.Prometheus, error) {
+	o := &r.Outputs
+	web, err := listen.ReadWeb(o.MetricsWeb)
 	if err != nil {
 		return nil, err
 	}
-	return report.NewPrometheus(r.Outputs.Metrics, r.Version.Number, web, r.Listen)
+	m, err := report.NewPrometheus(o.Metrics, r.Version.Number, web, r.Listen)
+	if err != nil || o.Remote.URL == "" {
+		return m, err
+	}
+	if n := r.Plan.Shard.Number; n > 0 {
+		instance = fmt.Sprintf("%s/%d", instance, n)
+	}
+	w, err := report.NewRemoteWrite(&report.Receiver{
+		URL: o.Remote.URL, Secret: o.RemoteSecret, Headers: o.RemoteHeaders, TLS: o.Remote.TLS,
+		Version: r.Version.Number, Every: cmp.Or(o.RemoteInterval, usualRemoteInterval), Instance: instance, Say: r.Say,
+	})
+	m.WriteTo(w)
+	return m, err
 }
 
 // newConsole returns the reporter that prints to the standard output.

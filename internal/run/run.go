@@ -61,7 +61,7 @@ type Run struct {
 	Say     func(string)
 	OnError func(error)
 
-	metrics *report.Prometheus // nil if none are served
+	metrics *report.Prometheus // nil if none are served or written
 	page    *page.Feed         // nil if none is served
 	told    bool               // a terminal shows problems and thresholds
 
@@ -156,7 +156,7 @@ func (r *Run) sayNotes() {
 	if r.Outputs.Silent {
 		return
 	}
-	if r.metrics != nil {
+	if r.Outputs.Metrics != "" {
 		r.Say("note: metrics at " + r.metrics.URL())
 	}
 	if r.page != nil {
