@@ -348,6 +348,9 @@ func (l *link) take(sections []byte, settled bool) error {
 	p, s := l.s.c.p, l.s
 	p.truth.Sent++
 	fault := p.told.Sent[p.truth.Sent]
+	if refused := p.vendor.refuses(sections); refused != nil {
+		fault.Reject = refused
+	}
 	if fault.Reject == nil && !fault.Lose && (!fault.ends() || fault.Store) {
 		p.truth.Stored++
 		if err := p.store(l.target, sections); err != nil {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -134,7 +135,9 @@ func (p *Peer) Failover() string {
 func (p *Peer) Truth() Truth {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.truth
+	truth := p.truth
+	truth.Attached = slices.Clone(truth.Attached)
+	return truth
 }
 
 // Kept returns the number of messages in a queue.

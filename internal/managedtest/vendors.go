@@ -20,6 +20,7 @@ type Vendor struct {
 	AcceptsOnly    bool   // a receiver's outcome other than accepted ends the connection
 	NoTransactions bool   // a coordinator is refused
 	MaxMessageSize uint64 // of a link
+	NeedsTo        bool   // messages without the property to are rejected, and such with annotations
 	TakesTokens    bool   // at $cbs
 	DeadLetters    string // the name, below its queue, of the queue of rejected messages
 
@@ -32,6 +33,21 @@ const (
 	Queue = "queue"
 	Topic = "topic"
 )
+
+// refuses returns the error with which the broker rejects a message for its form, or nil.
+func (v *Vendor) refuses(sections []byte) *wire.Error {
+	var m wire.Message
+	var properties wire.Properties
+	switch {
+	case !v.NeedsTo:
+	case m.Decode(sections) != nil, properties.Decode(m.Properties) != nil, m.MessageAnnotations != nil:
+		return &wire.Error{Condition: wire.CondDecode, Description: "the message cannot be mapped"}
+	case properties.To == nil:
+		const text = "AMQXR0032E: ClientIdentifier has not specified an address to obtain the destination name."
+		return &wire.Error{Condition: wire.CondNotFound, Description: text}
+	}
+	return nil
+}
 
 // ServiceBus is Azure Service Bus: SASL PLAIN with a shared access key or tokens at $cbs, addresses without a prefix,
 // subscriptions as TOPIC/Subscriptions/NAME, and a limit for messages.
@@ -59,12 +75,16 @@ func ServiceBus() Vendor {
 	}
 }
 
-// IBMMQ is an AMQP channel of IBM MQ: one session, no transactions, no outcome of a receiver but accepted, and topics
-// unless a capability asks for a queue.
+// IBMMQ is an AMQP channel of IBM MQ: one session, no transactions, no outcome of a receiver but accepted, topics
+// unless a capability asks for a queue, and no messages with annotations or without the property to.
 func IBMMQ() Vendor {
 	return Vendor{
 		Name: "IBM MQ", Mechanisms: []string{"PLAIN", "ANONYMOUS"},
-		OneSession: true, AcceptsOnly: true, NoTransactions: true,
+		Open: wire.Open{ChannelMax: wire.Some[uint16](65_535)},
+		Properties: []string{
+			"product", "IBM MQ AMQP Support", "version", "p930-L220606", "platform", "Linux", "host", "qm1",
+		},
+		OneSession: true, AcceptsOnly: true, NoTransactions: true, NeedsTo: true,
 		Node: func(t *wire.Terminus) (kind, name string, refused *wire.Error) {
 			if slices.Contains(t.Capabilities, "topic") || !slices.Contains(t.Capabilities, "queue") {
 				return Topic, t.Address.V, nil

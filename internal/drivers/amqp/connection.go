@@ -190,11 +190,7 @@ func (c *connection) closed(f *wire.End) error {
 	if f.Error != nil && !c.admitted {
 		return refusedOpen(f.Error)
 	}
-	err := c.endOf(closedConnection, !c.opened.Load(), driver.ClassConnectionLost, f.Error)
-	if f.Error != nil && f.Error.Condition == wire.CondNotAllowed {
-		err.Hint = "leave out --shared-connections: the broker may allow one session per connection"
-	}
-	return err
+	return c.endOf(closedConnection, !c.opened.Load(), driver.ClassConnectionLost, f.Error)
 }
 
 // register assigns a channel to a session. Channels are used in turn, not the lowest free one: RabbitMQ 4 assigns a
@@ -223,8 +219,8 @@ func (c *connection) register(s *session) error {
 			return nil
 		}
 	}
-	return driver.Errorf(driver.ClassFull, "", "use more connections", "the broker allows %d sessions per connection",
-		c.channels)
+	return driver.Errorf(driver.ClassFull, "", "use more connections: leave out --shared-connections",
+		"the broker's limit of sessions per connection is %d", c.channels)
 }
 
 func (c *connection) unregister(s *session) {

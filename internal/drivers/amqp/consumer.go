@@ -328,10 +328,10 @@ func (k *consumer) Waits() driver.Waits {
 	return w
 }
 
-// Probe implements [driver.Prober]: it begins a session, which brokers answer, and ends it. An unknown broker may allow
-// one session only, and close the connection that begins another, as IBM MQ does: it is asked for its flow state.
+// Probe implements [driver.Prober]: it begins a session, which brokers answer, and ends it. IBM MQ allows
+// one session only: it is asked for its flow state.
 func (k *consumer) Probe(ctx context.Context) error {
-	if k.lease.Conn.dialect == plain {
+	if k.lease.Conn.dialect == ibmmq {
 		return transport.Explain(k.op, k.session.echo(ctx))
 	}
 	s, err := k.lease.Conn.beginSession(ctx, true)

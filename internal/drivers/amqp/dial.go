@@ -149,6 +149,9 @@ func (h *handshake) open() error {
 	if c.dialect = dialect(protocol.Broker(product, version)); c.dialect == plain {
 		c.prefixes = [...]string{driver.Queue: text("queue-prefix"), driver.Topic: text("topic-prefix")}
 	}
+	if c.dialect == ibmmq { // it would end the connection with the second session
+		c.channels = 1
+	}
 	// A broker that refuses us has to open the connection before it can close it.
 	failed := wire.Lookup(open.Properties, "amqp:connection-establishment-failed")
 	if failed.Bool() {

@@ -22,6 +22,7 @@ const (
 	rabbitmq  dialect = protocol.RabbitMQ
 	rabbitmq3 dialect = protocol.RabbitMQ3 // with the plug-in rabbitmq_amqp1_0
 	brokerj   dialect = protocol.BrokerJ
+	ibmmq     dialect = protocol.IBMMQ
 	plain     dialect = ""
 )
 
@@ -59,6 +60,14 @@ func (c *connection) address(dest driver.Destination) string {
 	return prefix + address
 }
 
+// to returns the property to of messages to a destination, or nil: IBM MQ rejects messages without it.
+func (c *connection) to(dest driver.Destination) []byte {
+	if c.dialect != ibmmq {
+		return nil
+	}
+	return []byte(c.address(dest))
+}
+
 // durability returns the durability of the terminus. The plug-in of RabbitMQ declares the queue as durable or not by
 // it, for senders and receivers alike; every other protocol of RabbitMQ declares durable ones.
 func (d dialect) durability() uint32 {
@@ -86,6 +95,7 @@ func (d dialect) checkProducer(spec *driver.ProducerSpec, o *Options) error {
 	}
 	ungrouped := d == rabbitmq || d == rabbitmq3 || d == brokerj && spec.Destination.Kind == driver.Topic
 	return cmp.Or(
+		d.refuse(d == ibmmq && spec.CommitInterval > 0, "leave out --commit-interval", noTransactions),
 		d.refuse(ungrouped && slices.ContainsFunc(spec.Variants, func(v driver.Variant) bool { return v.Group != "" }),
 			"leave out --group", protocol.NoGroups),
 		d.refuse(d == rabbitmq3 && hasPriority(spec) && !strings.HasPrefix(spec.Destination.Name, "/"),
@@ -104,6 +114,9 @@ func (d dialect) checkConsumer(spec *driver.ConsumerSpec, o *Options) error {
 		d.checkDestination(spec.Destination, o, false),
 		d.refuse(spec.Destination.Kind == driver.Queue && (spec.Durable || spec.Shared),
 			"use topic://"+spec.Destination.Name, protocol.OnlyTopics),
+		d.refuse(d == ibmmq && spec.TransactionSize > 0, "leave out --tx", noTransactions),
+		d.refuse(d == ibmmq && spec.Failing != driver.Accept, "leave out --consumer-fail",
+			"consumers can only accept messages"),
 		d.refuse(d == activemq && spec.Shared, protocol.HintVirtual, protocol.Unshared),
 		d.refuse(d == brokerj && spec.Failing == driver.Reject, "use the verdict release",
 			"rejected messages return unless the queue limits attempts"),
@@ -116,6 +129,12 @@ func (d dialect) checkConsumer(spec *driver.ConsumerSpec, o *Options) error {
 			protocol.NoSelectors),
 	)
 }
+
+const noTransactions = "there are no transactions"
+
+// releases reports whether consumers may release messages. IBM MQ takes no outcome but accepted: there messages return
+// when their link ends.
+func (d dialect) releases() bool { return d != ibmmq }
 
 // detaches reports whether links are detached before their session ends. RabbitMQ before 4 answers a closing detach
 // with a non-closing one, and the library waits without end; there the end of the session is enough.

@@ -82,7 +82,7 @@ func (p *producer) open(ctx context.Context, spec *driver.ProducerSpec) (err err
 	if err := c.authorize(ctx, c.address(spec.Destination)); err != nil {
 		return err
 	}
-	if err := p.encodeVariants(spec); err != nil {
+	if err := p.encodeVariants(spec, c.to(spec.Destination)); err != nil {
 		return err
 	}
 	if p.s, err = c.beginSession(ctx, false); err != nil {
@@ -120,8 +120,8 @@ func disagrees(o *Options) error {
 		"the broker does not agree to settle=%s", o.Settle)
 }
 
-// encodeVariants encodes the messages.
-func (p *producer) encodeVariants(spec *driver.ProducerSpec) error {
+// encodeVariants encodes the messages, with that property to, or none if it is nil.
+func (p *producer) encodeVariants(spec *driver.ProducerSpec, to []byte) error {
 	if spec.Origin != (driver.ID{}) {
 		p.origin = spec.Origin.Append(nil)
 	}
@@ -131,8 +131,9 @@ func (p *producer) encodeVariants(spec *driver.ProducerSpec) error {
 			return protocol.AMQPTextNotUTF8("")
 		}
 		content := wire.Content{
-			Header:  wire.Header{Durable: spec.Persistent},
-			TimeKey: driver.TimeProperty, IDKey: driver.IDProperty, Varying: v.Varying(), Body: v.Body, Text: v.Text,
+			Header:     wire.Header{Durable: spec.Persistent},
+			Properties: wire.Properties{To: to},
+			TimeKey:    driver.TimeProperty, IDKey: driver.IDProperty, Varying: v.Varying(), Body: v.Body, Text: v.Text,
 		}
 		if v.Priority >= 0 {
 			content.Header.Priority = wire.Some(uint8(min(v.Priority, 9))) //nolint:gosec // 0 to 9

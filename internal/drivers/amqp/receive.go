@@ -322,7 +322,7 @@ func microseconds(d *wire.Decoder) (int64, bool) {
 // recordVerdict records the verdict on a message for its settlement. The lock is held.
 func (k *consumer) recordVerdict(id uint32, settled bool, v driver.Verdict) {
 	switch {
-	case settled:
+	case settled, v == driver.Release && !k.lease.Conn.releases():
 		k.unsettled--
 	case v != driver.Accept:
 		state := wire.State{Kind: wire.DescReleased}

@@ -232,7 +232,7 @@ func (d dialect) outcome(op string, state *wire.State) driver.Outcome {
 		if state.Error != nil {
 			e = d.remote("", driver.ClassOther, op, state.Error)
 		}
-		if e.Class == driver.ClassTimeout { // Azure: "may or may not have completed the request"
+		if e.Class == driver.ClassTimeout { // Azure: it may be stored all the same
 			return unknown(e)
 		}
 		return driver.Outcome{State: driver.Rejected, Class: e.Class, Err: e}

@@ -43,7 +43,7 @@ func TestMessageIDs(t *testing.T) {
 // address are kept; the next message of the producer has none of these.
 func TestRequests(t *testing.T) {
 	p := producer{}
-	require.NoError(t, p.encodeVariants(&driver.ProducerSpec{Variants: []driver.Variant{{Body: []byte("b"), Group: "group-1", Priority: -1}}}))
+	require.NoError(t, p.encodeVariants(&driver.ProducerSpec{Variants: []driver.Variant{{Body: []byte("b"), Group: "group-1", Priority: -1}}}, nil))
 	properties := func(m *driver.Message) (got wire.Properties) {
 		own := bytes.Clone(p.propertiesOf(m))
 		b := p.kinds[0].Append(nil, 1, nil, m.Group, own)

@@ -94,12 +94,13 @@ func TestConditionsOfAzure(t *testing.T) {
 	}
 }
 
-// TestProbeInOneSession: the question whether an unknown broker is alive needs no session of its own, and one that does
-// not answer it is not alive.
+// TestProbeInOneSession: the question whether IBM MQ is alive needs no session of its own, and without an answer it is
+// not.
 func TestProbeInOneSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun, answers := 0, true
 		p := newPeer(t)
+		p.open = productOf("IBM MQ AMQP Support", "p930-L220606")
 		p.on = func(p *peer, b *wire.Body) bool {
 			if b.Kind == wire.DescBegin {
 				begun++

@@ -15,6 +15,7 @@ const (
 	RabbitMQ  = "rabbitmq" // RabbitMQ 4 and later over AMQP, any over STOMP
 	RabbitMQ3 = "rabbitmq3"
 	BrokerJ   = "brokerj" // Qpid Broker-J
+	IBMMQ     = "ibmmq"   // an AMQP channel of IBM MQ
 	Perfmq    = "perfmq"  // our embedded broker
 )
 
@@ -27,6 +28,8 @@ func Broker(product, version string) string {
 		return ActiveMQ
 	case strings.Contains(name, "broker-j"):
 		return BrokerJ
+	case strings.HasPrefix(name, "ibm mq"): // "IBM MQ AMQP Support"
+		return IBMMQ
 	case name == "perfmq embedded broker":
 		return Perfmq
 	case name == "rabbitmq" && Before(version, 4, 0):
@@ -63,7 +66,7 @@ func Refuse(given bool, broker, over, hint, what string) error {
 func Title(broker string) string {
 	if title := map[string]string{
 		Artemis: "Artemis", ActiveMQ: "ActiveMQ Classic", RabbitMQ: "RabbitMQ", RabbitMQ3: "RabbitMQ before 4",
-		BrokerJ: "Qpid Broker-J", Perfmq: "the embedded broker",
+		BrokerJ: "Qpid Broker-J", IBMMQ: "IBM MQ", Perfmq: "the embedded broker",
 	}[broker]; title != "" {
 		return title
 	}
