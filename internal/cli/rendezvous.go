@@ -99,8 +99,8 @@ func (a *app) checkMeeting(m *meeting, args []string) (errs []error) {
 		errs = append(errs, plan.Wrong(driver.HintOf(err), "--rendezvous-web-config: %v", err))
 	}
 	m.host = &rendezvous.Host{
-		Shards: m.Shards, Token: token, Version: a.Version.Number, Dir: m.dir, Timeout: m.Timeout, Say: a.errors.say,
-		Now: time.Now,
+		Shards: m.Shards, Token: token, Version: a.Version.Number, Dir: m.dir, Timeout: m.Timeout, Now: time.Now,
+		Say: func(text string) { a.errors.say("note: " + text) },
 	}
 	for i := range m.Shards {
 		dir := filepath.Join(m.dir, rendezvous.Folder(i+1))
@@ -167,7 +167,7 @@ func (a *app) awaitShards(h *rendezvous.Host) (interrupted bool) {
 				continue
 			}
 			interrupted = true
-			a.errors.say("stopping all shards; press Ctrl-C again to leave them")
+			a.errors.say("stopping: all shards end; press Ctrl-C again to leave them")
 			h.End("the rendezvous was interrupted")
 		}
 	}
@@ -187,7 +187,7 @@ func (a *app) turn(m *meeting, ended func(int) bool) string {
 	case broken != nil && m.why == nil:
 		m.why = broken
 		text := "threshold failed: " + broken.String()
-		a.errors.say(text)
+		a.errors.say("stopping: " + text)
 		return text
 	}
 	return ""

@@ -64,10 +64,10 @@ func newShell(t *testing.T, where machine, name string) *shell {
 		return sh
 	}
 	sh.ownBrokers(t, root)
-	free := freeAddresses(t, 5)
+	free := freeAddresses(t, 6)
 	sh.control = free[3]
 	sh.ports = map[string]string{
-		"localhost:8162": free[3], "127.0.0.1:8162": free[3], "127.0.0.1:9400": free[4], " :9400": " " + free[4],
+		"localhost:8162": free[3], "127.0.0.1:8162": free[3], "127.0.0.1:8443": free[5], "127.0.0.1:9400": free[4], " :9400": " " + free[4],
 		"go run ./internal/": "go -C " + root + " run ./internal/",
 	}
 	for i, protocol := range []string{"AMQP", "STOMP", "ROCKETMQ"} {

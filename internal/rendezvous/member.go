@@ -209,7 +209,7 @@ func (m *Member) lose(err error) {
 	m.lost = driver.Errorf(driver.ClassConnect, "", "join the folders of all shards by perfmq merge DIR...",
 		"the rendezvous at %s was lost: %w", m.at.Host, err)
 	if m.begun && m.end == "" {
-		m.say("the rendezvous is lost: this load continues to its end; its result is in " + m.Dir)
+		m.say("warning: the rendezvous is lost: this load continues to its end; its result is in " + m.Dir)
 	}
 	select {
 	case m.started <- 0: // for one that still waits

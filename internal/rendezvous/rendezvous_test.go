@@ -291,7 +291,7 @@ func TestHostDies(t *testing.T) {
 		require.NoError(t, err)
 		p.close(t)
 		time.Sleep(time.Minute) //nolint:forbidigo // in a bubble
-		assert.Equal(t, "the rendezvous is lost: this load continues to its end; its result is in "+s.Dir, s.said.String())
+		assert.Equal(t, "warning: the rendezvous is lost: this load continues to its end; its result is in "+s.Dir, s.said.String())
 		assert.Empty(t, s.halt)
 		err = s.Leave(t.Context(), Goodbye{}, true)
 		require.ErrorContains(t, err, "the rendezvous at 127.0.0.1:8443 was lost: ")

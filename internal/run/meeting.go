@@ -39,7 +39,7 @@ func (r *Run) meet(halt chan string) (err error, ended bool) { //nolint:revive /
 		}
 	}
 	if !r.Outputs.Silent {
-		r.Say("waiting for the other shards at " + r.Meeting.URL)
+		r.Say("note: waiting for the other shards at " + r.Meeting.URL)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -85,7 +85,7 @@ func (r *Run) leave(e *Ending) {
 	err, ended := UntilSignal(r.Signals, func() error { return r.member.Leave(ctx, bye, !e.Abandoned) })
 	if e.Summary != nil && (err != nil || !ended) {
 		e.Closing = errors.Join(e.Closing, err)
-		r.Say("the result of this shard is in " + r.Outputs.Result)
+		r.Say("note: the result of this shard is in " + r.Outputs.Result)
 		return
 	}
 	if r.temporary != "" {
