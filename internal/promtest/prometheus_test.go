@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -66,6 +67,25 @@ func TestAlerts(t *testing.T) {
 	require.Positive(t, n)
 }
 
+// TestNames: perfmq has all metrics that dashboard and alerts name. The table of docs/prometheus.md is that of the
+// registry (TestMetricNames of package report).
+func TestNames(t *testing.T) {
+	t.Parallel()
+	page := string(musttest.Get(os.ReadFile("../../docs/prometheus.md"))(t))
+	suffix := regexp.MustCompile(`_(bucket|sum|count)$`)
+	for _, file := range []string{"grafana-dashboard.json", "alerts.yml", "canary-alerts.yml"} {
+		text := musttest.Get(os.ReadFile(deploy + file))(t)
+		names := regexp.MustCompile(`perfmq_[a-z_0-9]+`).FindAllString(string(text), -1)
+		require.NotEmpty(t, names, file)
+		for _, name := range names {
+			if name != "perfmq_canary" && !strings.Contains(page, "\n| `"+name+"` | ") { // that is a recorded series
+				base := suffix.ReplaceAllString(name, "")
+				require.Contains(t, page, "\n| `"+base+"` | histogram | ", "%s of %s", name, file)
+			}
+		}
+	}
+}
+
 // The load: two steps, so that there is everything that a dashboard shows. It lasts longer than Prometheus takes to
 // restart.
 const plan = `version: 1
@@ -75,6 +95,9 @@ broker: {protocol: amqp, url: amqp://localhost:5672}
 groups:
   senders: {role: producer, destination: queue://perfmq.prometheus, max-pending: 20, rate: 200}
   readers: {role: consumer, destination: queue://perfmq.prometheus}
+  askers: {role: requester, destination: queue://perfmq.service, max-pending: 20, rate: 20}
+  answerers: {role: responder, destination: queue://perfmq.service}
+  crowd: {role: connections, rate: 2, hold: 2s}
 steps:
   - {name: first, duration: 6s, warmup: 1s}
   - {name: second, duration: 21s}
