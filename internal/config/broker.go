@@ -39,6 +39,7 @@ func (r *resolver) makeBroker(flag string, f driver.Factory, b plan.Broker) used
 
 // resolveURL sets the protocol, the client, the URL and its hosts.
 func (r *resolver) resolveURL(flag string, f driver.Factory, b *plan.Broker) usedBroker {
+	f = r.clientOfURL(f, scheme(b.URL))
 	b.Protocol, b.Client = f.Name, cmp.Or(f.Client, driver.Native)
 	of := usedBroker{Broker: b, driver: &f}
 	of.failover = r.readFailover(flag, &b.URL)
@@ -117,7 +118,7 @@ func (r *resolver) chooseClient(f driver.Factory, address string) driver.Factory
 	of := func(c *driver.Factory) bool { return c.Client == client }
 	if client == LibraryClient { // the first one that knows the URL, else the first one
 		of = func(c *driver.Factory) bool { return slices.Contains(c.Schemes, scheme(address)) }
-		clients = clients[1:]
+		clients = slices.DeleteFunc(clients[1:], func(c driver.Factory) bool { return c.ByScheme })
 		if len(clients) > 0 && first(clients, of) == nil {
 			return clients[0]
 		}
@@ -127,6 +128,20 @@ func (r *resolver) chooseClient(f driver.Factory, address string) driver.Factory
 	}
 	r.refuseWord("--client", client, names)
 	return f
+}
+
+// clientOfURL returns our client of the protocol for URLs of a scheme: RocketMQ's proxy has its own.
+func (r *resolver) clientOfURL(f driver.Factory, scheme string) driver.Factory {
+	usual := byName(r.Factories, f.Name)
+	if usual == nil || r.Broker.Client != driver.Native || !slices.Contains(usual.Schemes, scheme) {
+		return f
+	}
+	if own := first(r.Libraries, func(l *driver.Factory) bool {
+		return l.ByScheme && l.Name == f.Name && slices.Contains(l.Schemes, scheme)
+	}); own != nil {
+		return *own
+	}
+	return *usual
 }
 
 // brokerURL returns the URL for a protocol: the protocol's default if none was given, or after a mistake in it.

@@ -251,7 +251,7 @@ func (v *validator) destinations() {
 				}
 				hint := "use " + other.String()
 				if f.Native != nil && f.Native.Of(d.Kind).Exists {
-					hint += ", or use --client native"
+					hint += ", or use " + native(f)
 				}
 				v.refuse(true, hint, "%s has no %ss: %s", f.Spoken(), d.Kind, d)
 				break
@@ -335,9 +335,18 @@ func (v *validator) broker(b *Broker) {
 // Encrypted reports whether a URL means an encrypted connection.
 func Encrypted(url string) bool { return encrypted(Scheme(url)) }
 
+// native is the setting that selects the native driver in place of f.
+func native(f *driver.Factory) string {
+	if slices.Contains(f.Schemes, f.Name) {
+		return "--client native"
+	}
+	return "a --url with " + f.Name + "://"
+}
+
 // encrypted reports whether a scheme means an encrypted connection: amqps, amqp+ssl.
 func encrypted(scheme string) bool {
-	return strings.HasSuffix(scheme, "s") || strings.HasSuffix(scheme, "ssl") || strings.HasSuffix(scheme, "tls")
+	base, _, _ := strings.Cut(scheme, "+") // rocketmqs+grpc
+	return strings.HasSuffix(base, "s") || strings.HasSuffix(scheme, "ssl") || strings.HasSuffix(scheme, "tls")
 }
 
 func encryptedSchemes(f *driver.Factory) []string {
@@ -382,7 +391,7 @@ func (v *validator) capable(f *driver.Factory, missing func(driver.Kind, *driver
 	for i, setting := range missed {
 		hint := ""
 		if f.Native != nil && !slices.Contains(all(f.Native), setting) {
-			hint = ", or use --client native"
+			hint = ", or use " + native(f)
 		}
 		if !slices.Contains(missed[:i], setting) {
 			v.unsupported(setting, f.Spoken(), hint)

@@ -184,6 +184,8 @@ type Factory struct {
 	Client string
 	// Program is the program of the release that has the driver; empty for perfmq.
 	Program string
+	// ByScheme: the client is our own, for URLs of a protocol that have these Schemes, and is chosen by them.
+	ByScheme bool
 	// Schemes are the URL schemes that select the protocol, the first being the usual one.
 	Schemes []string
 	// Hosts returns the hosts of a URL as host:port, in the order of the URL; [Connection.Order] and [Located] refer to

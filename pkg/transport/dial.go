@@ -123,6 +123,7 @@ func (p *Protocol) secure(ctx context.Context, raw net.Conn, host string, settin
 		_ = raw.Close()
 		return nil, &driver.Error{Class: driver.ClassTLS, Err: err}
 	}
+	config.NextProtos = p.NextProtos
 	conn := tls.Client(raw, config)
 	if err := conn.HandshakeContext(ctx); err != nil {
 		_ = raw.Close()

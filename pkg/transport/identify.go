@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -36,6 +37,11 @@ func knocks() []knock {
 			0, false,
 		},
 		{"rocketmq", "RocketMQ", string(frame) + topic, []string{`{"code":`}, len("LLLLHHHH"), false},
+		{
+			"rocketmq+grpc", "gRPC", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00",
+			[]string{"\x04\x00\x00\x00\x00\x00"},
+			len("LLL"), false,
+		},
 		{schemeHTTP, "HTTP", "GET / HTTP/1.0\r\n\r\n", []string{"HTTP/"}, 0, false},
 	}
 }
@@ -127,11 +133,17 @@ func (p *Protocol) misplaced(host Endpoint, is *knock, encrypted bool) error {
 	case is.scheme == schemeHTTP:
 		text = "a web server answers at this port, no " + p.Title + " broker"
 	default:
-		scheme := is.scheme
-		if is.encrypted {
+		scheme, rest, _ := strings.Cut(is.scheme, "+")
+		command := scheme
+		switch {
+		case rest != "" && is.encrypted:
+			scheme += "s+" + rest
+		case rest != "":
+			scheme += "+" + rest
+		case is.encrypted:
 			scheme += "+ssl"
 		}
-		hint += ", or use perfmq " + is.scheme + " with --url " + scheme + "://" + host.String()
+		hint += ", or use perfmq " + command + " with --url " + scheme + "://" + host.String()
 		text = "the port speaks " + is.title + ", not " + p.Title
 	}
 	return driver.Errorf(driver.ClassProtocol, "connect to "+host.String(), hint, "%s", text)

@@ -28,6 +28,8 @@ type Protocol struct {
 	// length. [Protocol.Diagnose] knows them for AMQP, STOMP and RocketMQ; without them it tells no protocols apart.
 	Hello   string
 	Answers []string
+	// NextProtos are what TLS says of the protocol above it (ALPN).
+	NextProtos []string
 }
 
 // Endpoint is one host of a URL.

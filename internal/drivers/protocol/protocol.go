@@ -45,6 +45,14 @@ func LibraryFeatures() driver.KindCapabilities {
 	return kind
 }
 
+// RocketMQProxy returns the protocol of RocketMQ 5's proxy, by gRPC. Its server insists on the name of HTTP/2 in TLS.
+func RocketMQProxy() *transport.Protocol {
+	return &transport.Protocol{
+		Title: "RocketMQ proxy", Schemes: []string{"rocketmq+grpc", "rocketmqs+grpc"},
+		Encrypted: []string{"rocketmqs+grpc"}, PlainPort: "8081", TLSPort: "8081", NextProtos: []string{"h2"},
+	}
+}
+
 // Features returns all features: topics have subscriptions, too.
 func Features() (queue, topic driver.KindCapabilities) {
 	queue = driver.KindCapabilities{

@@ -105,7 +105,7 @@ type queue struct {
 func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	op := "open a consumer on " + spec.From()
 	opts, f := &d.cfg.Options, Factory()
-	err := rules().CheckConsumer(op, &f, &spec)
+	err := Rules().CheckConsumer(op, &f, &spec)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 	}
 	c := &consumer{
 		membership: opts.membershipOf(&spec, randomID()), op: "receive from " + spec.Destination.String(), d: d,
-		opts: opts, topic: spec.Destination.Name, filter: parseSelector(spec.Selector),
+		opts: opts, topic: spec.Destination.Name, filter: ParseSelector(spec.Selector),
 		correlated: spec.Correlated, address: spec.Destination.String(),
 		kicked: make(chan struct{}, 1), stop: make(chan struct{}), managed: make(chan struct{}),
 		owned: map[queueID]*queue{}, wanted: map[queueID]time.Time{}, arrived: make(chan struct{}, 1),

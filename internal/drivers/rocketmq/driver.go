@@ -33,7 +33,7 @@ type rocketDriver struct {
 	asking  *conns
 	counted map[string]*route
 
-	open     openTransactions
+	open     OpenTransactions
 	groups   sync.Map     // name -> *groupState: of groups that consumers share, or that may have to be deleted
 	members  atomic.Int64 // open consumers
 	filtered sync.Map     // driver.Destination: destinations with filtering consumers
@@ -42,7 +42,6 @@ type rocketDriver struct {
 func newDriver(cfg transport.Settings[Options]) *rocketDriver {
 	d := &rocketDriver{
 		cfg: cfg, id: randomID(), routing: newTurn(), routes: map[string]*route{},
-		open: openTransactions{byKey: map[string]*transactions{}},
 	}
 	d.asking, d.counted = d.newConns(nil), map[string]*route{}
 	d.pool.Open = func(_ context.Context, spec driver.Connection) (*client, error) { return newClient(d, spec), nil }

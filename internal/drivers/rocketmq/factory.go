@@ -83,8 +83,8 @@ func checkSettings(s *transport.Settings[Options], fail transport.Fail) {
 	}
 	o := &s.Options
 	o.checkRanges(fail)
-	if o.Group != "" && !rules().Legal(o.Group) {
-		fail("use "+rules().Names(), "option group=%s: not a legal name", o.Group)
+	if o.Group != "" && !Rules().Legal(o.Group) {
+		fail("use "+Rules().Names(), "option group=%s: not a legal name", o.Group)
 	}
 	if strings.Contains(o.Tag, "|") || !wire.CarriesProperty(o.Tag) || o.Tag != strings.TrimSpace(o.Tag) {
 		fail("a message has one tag, without blanks around it", "option tag=%s: not a legal tag", o.Tag)
@@ -123,8 +123,8 @@ func (o *Options) checkRanges(fail transport.Fail) {
 	atLeast("batch-linger", o.BatchLinger, 0)
 }
 
-// rules are those of brokers for topics and groups (TopicValidator).
-func rules() library.Rules { return library.Rules{Signs: "%|_-", Most: 120} }
+// Rules are those of brokers for topics and groups (TopicValidator).
+func Rules() library.Rules { return library.Rules{Signs: "%|_-", Most: 120} }
 
 // membership is the consumer group of a consumer.
 type membership struct {
@@ -164,14 +164,21 @@ func (o *Options) membershipOf(spec *driver.ConsumerSpec, unique string) members
 	return m
 }
 
+// GroupOf is the group of a consumer, with these options; unique is a text of its own for one without a name. FromNext:
+// a new one starts at the next message sent. Passing: it is deleted with its last member.
+func (o *Options) GroupOf(spec *driver.ConsumerSpec, unique string) (group string, fromNext, passing bool) {
+	m := o.membershipOf(spec, unique)
+	return m.group, m.fromNext, m.passing
+}
+
 // groupName makes a legal name from any text: if the text contains illegal characters, or is too long, these become _,
 // it is cut to 100 bytes, and a hash of the whole text is appended.
 func groupName(text string) string {
-	if rules().Legal(text) {
+	if Rules().Legal(text) {
 		return text
 	}
 	legal := strings.Map(func(r rune) rune {
-		if r < 128 && rules().Legal(string(r)) {
+		if r < 128 && Rules().Legal(string(r)) {
 			return r
 		}
 		return '_'
@@ -187,8 +194,8 @@ func fold(text string) uint32 {
 	return h
 }
 
-// parseSelector parses tag:A || B, a filter by tags, or else an SQL92 expression.
-func parseSelector(selector string) wire.Subscription {
+// ParseSelector parses tag:A || B, a filter by tags, or else an SQL92 expression.
+func ParseSelector(selector string) wire.Subscription {
 	s := wire.Subscription{Expression: "*", Kind: wire.KindTag, Tags: []string{}, Codes: []int32{}}
 	tags, ok := strings.CutPrefix(selector, "tag:")
 	if !ok && selector != "" {
@@ -214,7 +221,7 @@ func (c *consumer) takes(tag []byte) bool {
 
 // data describes the consumer. It is set before the consumer is registered and does not change.
 func (c *consumer) data() wire.ConsumerData {
-	retry := parseSelector("")
+	retry := ParseSelector("")
 	retry.Topic, retry.Version = wire.RetryPrefix+c.group, c.filter.Version
 	return wire.ConsumerData{
 		Group: c.group, Type: "CONSUME_PASSIVELY", Model: "CLUSTERING", From: "CONSUME_FROM_FIRST_OFFSET",

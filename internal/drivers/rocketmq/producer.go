@@ -47,7 +47,7 @@ type producer struct {
 	next    int           // index of the next queue
 	held    *conn         // connection with a gathered message that waits for more
 	batch   *batcher      // with send=batch
-	tx      *transactions // for transactional messages
+	tx      *Transactions // for transactional messages
 
 	// Of requests and replies.
 	replyTTL  time.Duration
@@ -114,7 +114,7 @@ func (d *rocketDriver) Producer(
 ) (driver.Producer, error) {
 	op := "open a producer on " + spec.To()
 	opts, f := &d.cfg.Options, Factory()
-	if err := rules().CheckProducer(op, &f, &spec); err != nil {
+	if err := Rules().CheckProducer(op, &f, &spec); err != nil {
 		return nil, err
 	}
 	if spec.Delay > 0 && (opts.Send == sendBatch || opts.Transactional) {
@@ -200,7 +200,7 @@ func (p *producer) open(ctx context.Context, r *route, spec *driver.ProducerSpec
 	_, _ = rand.Read(seed[:])
 	hex.Encode(p.id[:idSeed], seed[:])
 	if p.opts.Transactional {
-		p.tx = &transactions{p: p}
+		p.tx = p.d.open.Of(p.opts.RollbackPercent, p.opts.UnknownPercent)
 	}
 	p.client.join(p)
 	brokers := slices.DeleteFunc(slices.Clone(r.brokers), func(b routeBroker) bool { return b.write == 0 })
@@ -272,5 +272,5 @@ func (p *producer) Counters() []driver.Counter {
 	if p.tx == nil {
 		return nil
 	}
-	return p.tx.counters()
+	return p.tx.Counters()
 }

@@ -52,7 +52,7 @@ func (p *producer) targetOf(ctx context.Context, m *driver.Message) (t *target, 
 		return t, client, nil
 	}
 	name := string(topic)
-	if !rules().Legal(name) || len(p.targets) == maxTargets {
+	if !Rules().Legal(name) || len(p.targets) == maxTargets {
 		return nil, nil, driver.Errorf(driver.ClassNotFound, p.op, "", "%q is no address for replies",
 			transport.Clip(string(address), maxName))
 	}

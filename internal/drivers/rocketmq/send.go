@@ -169,7 +169,7 @@ func (p *producer) appendProperties(b []byte, k *kind, m *driver.Message) []byte
 		b = append(m.ID.Append(append(append(b, driver.IDProperty...), wire.NameEnd)), wire.PropertyEnd)
 	}
 	if p.tx != nil {
-		b = wire.AppendProperty(b, propPlan, []byte{p.tx.plan(m.Slot, p.counter+1)})
+		b = wire.AppendProperty(b, PropPlan, []byte{p.tx.Plan(m.Slot, p.counter+1)})
 	}
 	if len(m.Correlation) > 0 {
 		b = p.appendReply(b, m)
@@ -191,7 +191,7 @@ func appendKey(seed []byte, number uint64) []byte {
 func (p *producer) answer(arg uint64, r *reply) {
 	slot, o := driver.Slot(arg), outcome(p.op, r)
 	if p.tx != nil && o.State == driver.Accepted {
-		o.Withheld = p.tx.half(slot, r)
+		o.Withheld = p.half(slot, r)
 	}
 	p.done.Done(slot, o)
 	if p.opts.Send == sendSync {
@@ -229,7 +229,7 @@ func (p *producer) Close(ctx context.Context) error {
 	}
 	var err error
 	if p.tx != nil {
-		err = p.tx.waitChecks(ctx)
+		err = p.tx.WaitChecks(ctx, p.op, func() bool { return p.reachable("") != nil })
 	}
 	if !p.client.part(p) {
 		p.lease.ReleaseOnly(ctx, p.stages)
@@ -264,8 +264,6 @@ func (p *producer) waitIdle(ctx context.Context) bool {
 	return true
 }
 
-const propPlan = "perfmq-tx" // the planned end of a transactional message, see plan
-
 // properties returns the properties common to all messages of a variant.
 func (p *producer) properties(spec *driver.ProducerSpec, v *driver.Variant) ([]byte, error) {
 	var b []byte
@@ -287,7 +285,7 @@ func (p *producer) properties(spec *driver.ProducerSpec, v *driver.Variant) ([]b
 		case pair.Key == "" || !wire.CarriesProperty(pair.Key) || !wire.CarriesProperty(pair.Value):
 			return nil, driver.Errorf(driver.ClassUnsupported, op, "",
 				"RocketMQ allows neither empty names nor the characters 1 and 2 (%q=%q)", pair.Key, pair.Value)
-		case slices.Contains(reserved(), pair.Key):
+		case slices.Contains(Reserved(), pair.Key):
 			return nil, driver.Errorf(driver.ClassUnsupported, op, "rename it",
 				"the name %s is one of RocketMQ's own or of ours", pair.Key)
 		}
@@ -311,8 +309,8 @@ func (p *producer) properties(spec *driver.ProducerSpec, v *driver.Variant) ([]b
 	return b, nil
 }
 
-// reserved are the names with a meaning to brokers (MessageConst.STRING_HASH_SET) or to us.
-func reserved() []string {
+// Reserved are the names with a meaning to brokers (MessageConst.STRING_HASH_SET) or to us.
+func Reserved() []string {
 	return append(strings.Fields(`
 		KEYS TAGS WAIT DELAY RETRY_TOPIC REAL_TOPIC REAL_QID TRAN_MSG PGROUP MIN_OFFSET MAX_OFFSET BUYER_ID
 		ORIGIN_MESSAGE_ID TRANSFER_FLAG CORRECTION_FLAG MQ2_FLAG RECONSUME_TIME MSG_REGION TRACE_ON UNIQ_KEY
@@ -320,7 +318,7 @@ func reserved() []string {
 		CHECK_IMMUNITY_TIME_IN_SECONDS TTL MSG_TYPE CLUSTER TIMER_DELAY_MS TIMER_DELAY_SEC TIMER_DELIVER_MS
 		CORRELATION_ID REPLY_TO_CLIENT ARRIVE_TIME PUSH_REPLY_TIME REPLY_TO
 		INSTANCE_ID POP_CK __LITE_TOPIC _SYS_MSG_PRIORITY_ __SHARDINGKEY`),
-		driver.TimeProperty, driver.IDProperty, propPlan)
+		driver.TimeProperty, driver.IDProperty, PropPlan)
 }
 
 // readProperties extracts our own properties: the time, the ID, and whether the message was left open.
@@ -333,8 +331,8 @@ func readProperties(properties []byte, ids *driver.IDReader, d *driver.Delivery)
 			d.Time, d.HasTime = wire.ParseInt(value)
 		case driver.IDProperty:
 			d.ID = ids.Read(value)
-		case propPlan:
-			d.Deferred = len(value) > 0 && value[0] == planOpen
+		case PropPlan:
+			d.Deferred = len(value) > 0 && value[0] == PlanOpen
 		}
 	}
 }

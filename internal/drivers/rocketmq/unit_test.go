@@ -147,11 +147,11 @@ func TestGroups(t *testing.T) {
 
 func TestSelectors(t *testing.T) {
 	all := wire.Subscription{Expression: "*", Kind: "TAG", Tags: []string{}, Codes: []int32{}}
-	require.Equal(t, all, parseSelector(""))
-	require.Equal(t, all, parseSelector("tag:*"))
+	require.Equal(t, all, ParseSelector(""))
+	require.Equal(t, all, ParseSelector("tag:*"))
 	tags := wire.Subscription{Expression: "A || B", Kind: "TAG", Tags: []string{"A", "B"}, Codes: []int32{65, 66}}
-	require.Equal(t, tags, parseSelector("tag: A||B "))
-	require.Equal(t, wire.Subscription{Expression: "a = 1", Kind: "SQL92", Tags: []string{}, Codes: []int32{}}, parseSelector("a = 1"))
+	require.Equal(t, tags, ParseSelector("tag: A||B "))
+	require.Equal(t, wire.Subscription{Expression: "a = 1", Kind: "SQL92", Tags: []string{}, Codes: []int32{}}, ParseSelector("a = 1"))
 }
 
 func TestQueuesAreDealtOutAsByTheLibrary(t *testing.T) {

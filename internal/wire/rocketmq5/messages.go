@@ -2,6 +2,7 @@ package rocketmq5
 
 import (
 	"errors"
+	"strconv"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -12,18 +13,17 @@ const Service = "/apache.rocketmq.v2.MessagingService/"
 
 // The calls.
 const (
-	QueryRoute       = "QueryRoute"
-	Heartbeat        = "Heartbeat"
-	SendMessage      = "SendMessage"
-	QueryAssignment  = "QueryAssignment"
-	ReceiveMessage   = "ReceiveMessage"
-	AckMessage       = "AckMessage"
-	DeadLetter       = "ForwardMessageToDeadLetterQueue"
-	EndTransaction   = "EndTransaction"
-	Telemetry        = "Telemetry"
-	NotifyTerminate  = "NotifyClientTermination"
-	ChangeInvisible  = "ChangeInvisibleDuration"
-	MaxAckedMessages = 32 // of one call, as the official clients send
+	QueryRoute      = "QueryRoute"
+	Heartbeat       = "Heartbeat"
+	SendMessage     = "SendMessage"
+	QueryAssignment = "QueryAssignment"
+	ReceiveMessage  = "ReceiveMessage"
+	AckMessage      = "AckMessage"
+	DeadLetter      = "ForwardMessageToDeadLetterQueue"
+	EndTransaction  = "EndTransaction"
+	Telemetry       = "Telemetry"
+	NotifyTerminate = "NotifyClientTermination"
+	ChangeInvisible = "ChangeInvisibleDuration"
 )
 
 // ClientType is the kind of a client.
@@ -630,6 +630,18 @@ func AppendUser[T string | []byte](b []byte, key string, value T) []byte {
 	b = protowire.AppendString(protowire.AppendTag(b, 1, protowire.BytesType), key)
 	b = protowire.AppendVarint(protowire.AppendTag(b, 2, protowire.BytesType), uint64(len(value)))
 	return append(b, value...)
+}
+
+// AppendUserNumber appends a property that is a number of at most 19 digits, not below zero.
+func AppendUserNumber(b []byte, key string, n int64) []byte {
+	var text [20]byte
+	return AppendUser(b, key, strconv.AppendInt(text[:0], n, 10))
+}
+
+// ParseInt reads the value of such a property.
+func ParseInt(text []byte) (n int64, ok bool) {
+	n, err := strconv.ParseInt(string(text), 10, 64)
+	return n, err == nil
 }
 
 // AppendSystem appends those system properties that all messages of a kind have.

@@ -59,6 +59,10 @@ type Config struct {
 	// Unordered is the reason why messages of one producer may reach a consumer in another order. Empty means that they
 	// must not.
 	Unordered string
+	// Ungrouped is the reason why messages of one group may go to several consumers; empty means that they must not.
+	Ungrouped string
+	// Printable is the reason why properties have no control characters; empty means that they may have them.
+	Printable string
 	// Unshared is the reason why producers and consumers with the same [driver.Connection.Key] do not share a connection.
 	Unshared string
 	// Selector returns a filter for the messages with property key equal to value; by default key = 'value'.

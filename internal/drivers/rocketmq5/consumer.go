@@ -1,0 +1,620 @@
+package rocketmq5
+
+import (
+	"context"
+	"encoding/binary"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/drivers/rocketmq"
+	remoting "github.com/perfmq/perfmq/internal/wire/rocketmq"
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq5"
+	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/library"
+	"github.com/perfmq/perfmq/pkg/transport"
+)
+
+const (
+	// holdTime is how long the proxy holds a request for messages when there are none: from 5 to 20 s. leastHold makes it
+	// the shortest.
+	holdTime  = 10 * time.Second
+	leastHold = time.Millisecond
+	holdLimit = holdTime + callLimit
+	// asksInFlight is the number of requests for messages of a consumer.
+	asksInFlight = 2
+	// crowded is the number of bytes that wait for delivery above which no more messages are asked for.
+	crowded = 4 << 20
+	// tooSoon is the time within which an answer without messages is no end of a request that was held: the next one
+	// waits restTime.
+	tooSoon  = time.Second
+	restTime = 20 * time.Millisecond
+	// releaseAfter is the time until a released message is delivered again.
+	releaseAfter = time.Second
+)
+
+// consumer is a [driver.Consumer].
+type consumer struct {
+	op     string
+	d      *proxyDriver
+	users  *atomic.Int64 // of the group
+	goes   bool          // the group is deleted with its last consumer
+	lease  *transport.Lease[*conn]
+	client *client
+	opts   *Options
+	stages driver.Stages
+	wanted [][]byte // requests for messages, by broker
+	next   int      // index of the next of them
+	get    *method
+
+	input   *driver.Meter // of Run: nothing has arrived
+	arrived chan struct{} // messages or the end of a request or an error have come
+	closed  bool
+
+	mu      sync.Mutex
+	err     error    // why it cannot go on
+	batches []*batch // in the order of their arrival
+	spare   []*batch // for reuse
+	held    int      // bytes of batches
+	flying  int      // requests for messages in flight
+	rest    bool     // the next of them has to wait
+	acking  int      // acknowledgements in flight
+	leaving bool
+
+	// Only Run's goroutine uses these, and Close's after it.
+	ackHead     []byte
+	acks        []byte // a request, with room for its prefix
+	acknowledge request
+	acked       int    // entries of acks
+	unended     []*ask // that brought them, and have not ended
+	left        []byte // messages, as in a batch, that were not delivered
+	message     wire.Received
+	ids         driver.IDReader
+	delivery    driver.Delivery
+	unacked     atomic.Uint64
+}
+
+// ask is a request for messages in flight.
+type ask struct {
+	c    *consumer
+	sent time.Time
+	came bool // messages have come
+	over atomic.Bool
+}
+
+// batch are messages that came together: each is a length of four bytes and a message of the proxy.
+type batch struct {
+	s  *stream
+	id uint32
+	of *ask
+	b  []byte
+}
+
+// Consumer implements [driver.Driver].
+func (d *proxyDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
+	op := "open a consumer on " + spec.From()
+	opts, f := &d.cfg.Options, Factory()
+	if err := rocketmq.Rules().CheckConsumer(op, &f, &spec); err != nil {
+		return nil, err
+	}
+	c := &consumer{
+		op: "receive from " + spec.Destination.String(), d: d, opts: opts, stages: spec.Connection.Stages,
+		get: newMethod(wire.ReceiveMessage, holdLimit), input: driver.NewMeter(), arrived: make(chan struct{}, 1),
+	}
+	ctx, cancel := d.opening(ctx)
+	defer cancel()
+	var err error
+	if c.lease, err = d.pool.Acquire(ctx, spec.Connection); err != nil {
+		return nil, err
+	}
+	if err := c.open(ctx, &spec); err != nil {
+		_ = c.leave(ctx)
+		c.lease.Release(ctx)
+		return nil, wrap(op, err)
+	}
+	return c, nil
+}
+
+func (c *consumer) open(ctx context.Context, spec *driver.ConsumerSpec) error {
+	selector := rocketmq.ParseSelector(spec.Selector)
+	of := rocketmq.Options{Group: c.opts.Group}
+	settings := &wire.Settings{
+		Kind: wire.PushConsumer, Topic: spec.Destination.Name,
+		Filter: wire.Filter{Expression: selector.Expression, SQL: selector.Kind == remoting.KindSQL},
+		Batch:  c.opts.PullBatch,
+	}
+	if c.opts.Consumer == simple {
+		settings.Kind = wire.SimpleConsumer
+	}
+	var fromNext bool
+	settings.Group, fromNext, c.goes = of.GroupOf(spec, unique())
+	if c.d.admin == nil && (c.goes || spec.Durable || spec.Shared) && c.opts.Group == "" {
+		return library.Unsupported("", "give -o name-server=HOST:PORT, or -o group=NAME of a group that exists",
+			"a topic's subscription is a group, which the proxy does not create")
+	}
+	users, _ := c.d.users.LoadOrStore(settings.Group, new(atomic.Int64))
+	c.users = users.(*atomic.Int64)
+	c.users.Add(1)
+	if c.d.admin != nil {
+		err := c.d.admin.TypedTopic(ctx, settings.Topic, "MIXED")
+		if err == nil {
+			err = c.d.admin.Group(ctx, settings.Topic, settings.Group, fromNext)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	c.client = newClient(c.lease.Conn, &spec.Connection, settings)
+	c.ackHead = wire.AckHead(settings.Topic, settings.Group)
+	if err := c.client.open(ctx, spec.Connection.Stages); err != nil {
+		return err
+	}
+	attaching := c.client.opened
+	queues, err := c.client.queues(ctx)
+	if err != nil {
+		return err
+	}
+	var brokers []string
+	for _, q := range queues {
+		if q.Readable && !slices.Contains(brokers, q.Broker) {
+			brokers = append(brokers, q.Broker)
+		}
+	}
+	if len(brokers) == 0 {
+		return driver.Errorf(driver.ClassAuth, "", "look at the topic's perm (mqadmin updateTopicPerm)",
+			"no queue of topic %s may be read", settings.Topic)
+	}
+	if err = c.client.beat(ctx, ""); err != nil {
+		return err
+	}
+	if c.d.admin == nil { // else the group has its offsets
+		if err = c.subscribe(ctx, settings, brokers); err != nil {
+			return err
+		}
+	}
+	c.wanted = c.requests(settings, brokers, holdTime)
+	spec.Connection.Stages.Ended(driver.StageAttach, attaching)
+	return nil
+}
+
+// requests returns the requests for messages, with their prefixes.
+func (c *consumer) requests(s *wire.Settings, brokers []string, hold time.Duration) (list [][]byte) {
+	for _, broker := range brokers {
+		r := wire.Receive{
+			Topic: s.Topic, Group: s.Group, Broker: broker, Filter: s.Filter, Batch: s.Batch,
+			Invisible: c.opts.Invisible, Renew: s.Kind == wire.PushConsumer, Poll: hold,
+		}
+		message := r.Append(nil)
+		list = append(list, append(wire.AppendPrefix(nil, len(message)), message...))
+	}
+	return list
+}
+
+// subscribe waits until the brokers have answered a request for messages of the group, if it is the driver's first:
+// only then do they keep messages for a new one. Without messages, the proxy holds that request for 5 s at least.
+func (c *consumer) subscribe(ctx context.Context, s *wire.Settings, brokers []string) error {
+	key := s.Topic + "\x00" + s.Group
+	if _, known := c.d.known.Load(key); known {
+		return nil
+	}
+	c.wanted = c.requests(s, brokers, leastHold)
+	for range brokers {
+		if err := c.askOnce(ctx); err != nil {
+			return err
+		}
+	}
+	for {
+		c.mu.Lock()
+		flying, err := c.flying, c.err
+		c.mu.Unlock()
+		if err != nil || flying == 0 {
+			if err == nil {
+				c.d.known.Store(key, true)
+			}
+			return err
+		}
+		select {
+		case <-c.arrived:
+		case <-ctx.Done():
+			return driver.Errorf(driver.ClassTimeout, "", "is the proxy overloaded? See also --connect-timeout",
+				"the proxy does not answer a request for messages: %w", ctx.Err())
+		}
+	}
+}
+
+// askOnce makes a request for messages.
+func (c *consumer) askOnce(ctx context.Context) error {
+	c.mu.Lock()
+	c.flying++
+	c.mu.Unlock()
+	r := &request{of: c.client, call: c.get, to: &ask{c: c, sent: time.Now()}, limit: holdLimit}
+	r.parts[0] = c.wanted[c.next%len(c.wanted)]
+	c.next++
+	err := c.lease.Conn.start(ctx, r)
+	if err != nil {
+		c.mu.Lock()
+		c.flying--
+		c.mu.Unlock()
+	}
+	return err
+}
+
+// askMore keeps requests for messages in flight, as long as there is room for the answers. A group that consumes in
+// order gets the next messages when it has acknowledged the last ones.
+func (c *consumer) askMore(ctx context.Context) error {
+	for {
+		c.mu.Lock()
+		most := max(asksInFlight, len(c.wanted))
+		if c.client.fifo.Load() {
+			if most = 1; c.acking > 0 || len(c.batches) > 0 {
+				most = 0
+			}
+		}
+		enough := c.flying >= most || c.held > crowded || c.rest || c.err != nil
+		c.mu.Unlock()
+		if enough {
+			return nil
+		}
+		if err := c.askOnce(ctx); err != nil {
+			if isOver(ctx, err) {
+				return nil //nolint:nilerr // Run ends
+			}
+			return err
+		}
+	}
+}
+
+// take implements [streamer]: a message, or the status of a request for messages.
+func (a *ask) take(s *stream, body []byte) error {
+	c := a.c
+	const message = 0x12 // the tag of the field
+	if len(body) == 0 || body[0] != message {
+		var r wire.Received
+		if err := r.Read(body); err != nil {
+			return malformed("an answer to a request for messages: %w", err)
+		}
+		if r.HasStatus && r.Status.Code != wire.MessageNotFound && r.Status.Code != wire.TooManyRequests {
+			if err := codeError(&r.Status); err != nil {
+				c.fail(err)
+			}
+		}
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var b *batch
+	if n := len(c.batches); n > 0 && c.batches[n-1].s == s && c.batches[n-1].id == s.id {
+		b = c.batches[n-1]
+	} else {
+		if n := len(c.spare); n > 0 {
+			b, c.spare = c.spare[n-1], c.spare[:n-1]
+		} else {
+			b = &batch{}
+		}
+		b.s, b.id, b.of = s, s.id, a
+		c.batches = append(c.batches, b)
+	}
+	b.b = append(binary.BigEndian.AppendUint32(b.b, uint32(len(body))), body...) //nolint:gosec // below a limit
+	s.held.Add(int64(len(body)))
+	c.held += len(body)
+	a.came = true
+	transport.Notify(c.arrived)
+	return nil
+}
+
+// answer implements [caller]: the end of a request for messages.
+func (a *ask) answer(_ uint64, _ []byte, err error) {
+	c := a.c
+	a.over.Store(true)
+	c.mu.Lock()
+	if !a.came && err == nil && time.Since(a.sent) < tooSoon {
+		c.rest = true
+		time.AfterFunc(restTime, func() {
+			c.mu.Lock()
+			c.rest = false
+			c.mu.Unlock()
+			transport.Notify(c.arrived)
+		})
+	}
+	c.flying--
+	if err != nil && !c.leaving && c.err == nil {
+		c.err = err
+	}
+	c.mu.Unlock()
+	transport.Notify(c.arrived)
+}
+
+// fail makes Run return an error once it has delivered the messages that have arrived.
+func (c *consumer) fail(err error) {
+	c.mu.Lock()
+	if c.err == nil {
+		c.err = err
+	}
+	c.mu.Unlock()
+	transport.Notify(c.arrived)
+}
+
+// pop returns the next batch, or nil.
+func (c *consumer) pop() *batch {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.batches) == 0 {
+		return nil
+	}
+	b := c.batches[0]
+	c.batches = c.batches[:copy(c.batches, c.batches[1:])]
+	return b
+}
+
+// recycle keeps a delivered batch for reuse.
+func (c *consumer) recycle(b *batch) {
+	n := len(b.b)
+	c.lease.Conn.grant(b.s, b.id, int64(n))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.held -= n
+	if b.b = b.b[:0]; cap(b.b) <= keptBuffer {
+		c.spare = append(c.spare, b)
+	}
+}
+
+// Run implements [driver.Consumer].
+func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) driver.Verdict) error {
+	for ctx.Err() == nil {
+		if err := c.askMore(ctx); err != nil {
+			return lost(c.op, err)
+		}
+		b := c.pop()
+		var err error
+		if b != nil {
+			err = c.deliverAll(ctx, b, deliver)
+			c.recycle(b)
+		}
+		if err == nil {
+			err = c.settle(ctx)
+		}
+		if err == nil && b == nil {
+			c.mu.Lock()
+			err = c.err
+			c.mu.Unlock()
+		}
+		if err != nil {
+			return lost(c.op, err)
+		}
+		if b == nil {
+			c.input.Begin()
+			select {
+			case <-c.arrived:
+			case <-ctx.Done():
+			}
+			c.input.End()
+		}
+	}
+	return nil
+}
+
+// deliverAll delivers the messages of a batch until ctx ends.
+func (c *consumer) deliverAll(
+	ctx context.Context, b *batch, deliver func(*driver.Delivery) driver.Verdict,
+) error {
+	for rest := b.b; len(rest) > 0; {
+		if ctx.Err() != nil {
+			c.left = append(c.left, rest...)
+			return nil //nolint:nilerr // the end of ctx is no error
+		}
+		m, after, err := c.cut(rest)
+		if err != nil {
+			return err
+		}
+		rest = after
+		verdict, err := c.deliver(m, deliver)
+		switch {
+		case err != nil:
+			return err
+		case verdict == driver.Accept:
+			c.ack(m, b.of)
+		default:
+			if err := c.fails(ctx, m, verdict); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// cut reads the first message of a batch, and returns what follows.
+func (c *consumer) cut(b []byte) (*wire.Message, []byte, error) {
+	n := binary.BigEndian.Uint32(b)
+	if err := c.message.Read(b[4 : 4+n]); err != nil {
+		return nil, nil, malformed("a message: %w", err)
+	}
+	return &c.message.Message, b[4+n:], nil
+}
+
+// fails settles a message that was not accepted, even if ctx has ended meanwhile.
+func (c *consumer) fails(ctx context.Context, m *wire.Message, verdict driver.Verdict) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.d.cfg.ConnectTimeout)
+	defer cancel()
+	if verdict == driver.Release {
+		return c.giveBack(ctx, m, releaseAfter)
+	}
+	_, err := c.client.ask(ctx, "give a message to the dead letters", c.d.calls.deadLetter,
+		wire.DeadLetterRequest(c.ackHead, m.ID, m.Handle, m.Attempt))
+	return err
+}
+
+func (c *consumer) deliver(
+	m *wire.Message, deliver func(*driver.Delivery) driver.Verdict,
+) (driver.Verdict, error) {
+	switch {
+	case m.Compressed:
+		return 0, library.Unsupported("", "let the producer not compress", "the body of a message is compressed")
+	case len(m.Body) > c.d.cfg.MaxBody:
+		return 0, transport.TooLarge("", "a message of", len(m.Body), c.d.cfg.MaxBody)
+	}
+	d := &c.delivery
+	*d = driver.Delivery{Body: m.Body, Redelivered: m.Attempt > 1, Born: m.Born, Stored: m.Stored}
+	for _, p := range m.Properties {
+		switch string(p.Key) {
+		case driver.TimeProperty:
+			d.Time, d.HasTime = wire.ParseInt(p.Value)
+		case driver.IDProperty:
+			d.ID = c.ids.Read(p.Value)
+		case rocketmq.PropPlan:
+			d.Deferred = len(p.Value) > 0 && p.Value[0] == rocketmq.PlanOpen
+		}
+	}
+	return deliver(d), nil
+}
+
+// giveBack lets a message be delivered again after that time.
+func (c *consumer) giveBack(ctx context.Context, m *wire.Message, after time.Duration) error {
+	_, err := c.client.ask(ctx, "give a message back", c.d.calls.invisible,
+		wire.InvisibleRequest(c.ackHead, m.ID, m.Handle, after))
+	return err
+}
+
+// ack gathers the acknowledgement of a message.
+func (c *consumer) ack(m *wire.Message, of *ask) {
+	if c.acked == 0 {
+		c.acks = append(append(c.acks[:0], make([]byte, wire.PrefixSize)...), c.ackHead...)
+	}
+	c.acks = wire.AppendAck(c.acks, m.ID, m.Handle)
+	c.acked++
+	if !of.over.Load() && !slices.Contains(c.unended, of) {
+		c.unended = append(c.unended, of)
+	}
+}
+
+// settle sends the acknowledgements, once the requests that brought the messages have ended: the proxy, which keeps
+// messages invisible, remembers them only then, and would take one for a message that is still to be acknowledged.
+func (c *consumer) settle(ctx context.Context) error {
+	c.unended = slices.DeleteFunc(c.unended, func(a *ask) bool { return a.over.Load() })
+	if c.acked == 0 || len(c.unended) > 0 {
+		return nil
+	}
+	c.mu.Lock()
+	c.acking++
+	c.mu.Unlock()
+	wire.AppendPrefix(c.acks[:0], len(c.acks)-wire.PrefixSize)
+	r := &c.acknowledge
+	*r = request{of: c.client, call: c.d.calls.ack, to: (*acker)(c), limit: callLimit}
+	r.arg = uint64(c.acked) //nolint:gosec // a count
+	r.parts[0] = c.acks
+	err := c.lease.Conn.start(ctx, r)
+	if err == nil {
+		c.acked = 0
+		return nil
+	}
+	c.mu.Lock()
+	c.acking--
+	c.mu.Unlock()
+	if isOver(ctx, err) {
+		return nil // Close tries again
+	}
+	return err
+}
+
+// acker receives the answers to acknowledgements.
+type acker consumer
+
+// answer implements [caller]: arg is the number of messages.
+func (a *acker) answer(arg uint64, body []byte, err error) {
+	c := (*consumer)(a)
+	var r wire.Reply
+	if err == nil {
+		err = r.Read(wire.AckMessage, body)
+	}
+	switch {
+	case err != nil, r.Status.Code != wire.OK && r.Unacked == 0:
+		c.unacked.Add(arg)
+	default:
+		c.unacked.Add(uint64(r.Unacked)) //nolint:gosec // a count
+	}
+	c.mu.Lock()
+	c.acking--
+	c.mu.Unlock()
+	transport.Notify(c.arrived)
+}
+
+// Close implements [driver.Consumer].
+func (c *consumer) Close(ctx context.Context) (err error) {
+	if c.closed {
+		return nil
+	}
+	c.closed = true
+	c.lease.Leave(ctx, c.stages, func(ctx context.Context) {
+		err = c.leave(ctx)
+		c.lease.Release(ctx)
+	})
+	return err
+}
+
+// leave ends the requests for messages, gives back what has come, waits until the acknowledgements are answered, and
+// takes leave of the proxy, which gives back the messages that it sent meanwhile.
+func (c *consumer) leave(ctx context.Context) (err error) {
+	c.mu.Lock()
+	c.leaving = true
+	c.mu.Unlock()
+	conn := c.lease.Conn
+	conn.endCalls(errAbandoned, func(s *stream) bool { a, ok := s.to.(*ask); return ok && a.c == c })
+	for b := c.pop(); b != nil; b = c.pop() {
+		c.left = append(c.left, b.b...)
+	}
+	if !conn.Dead() {
+		c.unended = nil
+		err = c.settle(ctx)
+	}
+	for rest := c.left; len(rest) > 0 && err == nil && !conn.Dead(); {
+		var m *wire.Message
+		if m, rest, err = c.cut(rest); err == nil {
+			err = c.giveBack(ctx, m, releaseAfter)
+		}
+	}
+	for {
+		c.mu.Lock()
+		acking := c.acking
+		c.mu.Unlock()
+		if acking == 0 {
+			break
+		}
+		select {
+		case <-c.arrived:
+			continue
+		case <-conn.Over():
+		case <-ctx.Done():
+		}
+		break
+	}
+	if c.client != nil {
+		c.client.leave(ctx)
+	}
+	if c.users != nil && c.users.Add(-1) == 0 && c.goes && c.d.admin != nil && !conn.Dead() && ctx.Err() == nil {
+		if failed := c.d.admin.RemoveGroup(ctx, c.client.settings.Topic, c.client.settings.Group); err == nil {
+			err = failed
+		}
+	}
+	if conn.Dead() {
+		return nil
+	}
+	return err
+}
+
+// Host implements [driver.Located].
+func (c *consumer) Host() string { return c.lease.Conn.Host() }
+
+// Waits implements [driver.Waiter].
+func (c *consumer) Waits() driver.Waits {
+	return driver.Waits{Input: c.input.Idle(), Reader: c.lease.Conn.Raw.Reading()}
+}
+
+// Probe implements [driver.Prober].
+func (c *consumer) Probe(ctx context.Context) error { return c.client.beat(ctx, c.op) }
+
+// Counters implements [driver.Counting].
+func (c *consumer) Counters() []driver.Counter {
+	return []driver.Counter{
+		{Name: "unacked", Help: "acknowledgements that the proxy refused", Value: c.unacked.Load()},
+	}
+}

@@ -1,0 +1,433 @@
+package rocketmq5
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha1" //nolint:gosec // the protocol signs with HMAC-SHA1
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/net/http2/hpack"
+
+	"github.com/perfmq/perfmq/internal/drivers/protocol"
+	"github.com/perfmq/perfmq/internal/drivers/rocketmq"
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq5"
+	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/transport"
+)
+
+const (
+	heartbeatEvery = 20 * time.Second // the proxy drops clients after 120 s
+	heartbeatLimit = 10 * time.Second
+	sweepEvery     = 50 * time.Millisecond
+	identifyEvery  = time.Minute
+	// callLimit is what we tell the proxy of the time for a call that has no limit of its own.
+	callLimit = 10 * time.Second
+
+	// clientVersion is the version of the official clients whose behaviour ours has: the proxy judges by it.
+	clientVersion = "5.1.3"
+)
+
+func proxy() *transport.Protocol { return protocol.RocketMQProxy() }
+
+// proxyDriver is a [driver.Driver].
+type proxyDriver struct {
+	cfg    transport.Settings[Options]
+	pool   transport.Pool[*conn]
+	mem    transport.Buffers
+	keeper keeper
+	calls  calls
+	known  sync.Map // groups that have got an answer, as topic and group
+	open   rocketmq.OpenTransactions
+	admin  *rocketmq.Admin // with a name server; else nil
+	users  sync.Map        // number of consumers by group, *atomic.Int64
+}
+
+// calls are the calls without a time limit of a producer's or consumer's own.
+type calls struct {
+	route, assignment, heartbeat, ack, deadLetter, invisible, end, terminate, telemetry *method
+}
+
+// method is a call with its headers.
+type method struct {
+	name, key string
+	fields    []hpack.HeaderField
+}
+
+// newMethod returns a call; limit is what the proxy is told, none if 0.
+func newMethod(name string, limit time.Duration) *method {
+	m := &method{name: name, key: name + limit.String(), fields: []hpack.HeaderField{
+		{Name: ":method", Value: "POST"},
+		{Name: ":scheme"},
+		{Name: ":path", Value: wire.Service + name},
+		{Name: ":authority"},
+		{Name: "content-type", Value: "application/grpc"},
+		{Name: "te", Value: "trailers"},
+	}}
+	if limit > 0 {
+		const most = 99_999_999 // eight digits
+		text := strconv.FormatInt(min(limit.Milliseconds(), most), 10) + "m"
+		m.fields = append(m.fields, hpack.HeaderField{Name: "grpc-timeout", Value: text})
+	}
+	return m
+}
+
+func newDriver(cfg transport.Settings[Options]) *proxyDriver {
+	call := func(name string) *method { return newMethod(name, callLimit) }
+	d := &proxyDriver{cfg: cfg, calls: calls{
+		call(wire.QueryRoute), call(wire.QueryAssignment), call(wire.Heartbeat), call(wire.AckMessage),
+		call(wire.DeadLetter), call(wire.ChangeInvisible), call(wire.EndTransaction), call(wire.NotifyTerminate),
+		newMethod(wire.Telemetry, 0),
+	}}
+	d.pool.Open = d.dial
+	if o := &cfg.Options; o.NameServer != "" {
+		t, _ := protocol.RocketMQ().Parse("rocketmq://" + o.NameServer) // checked
+		t.User, t.Password = cfg.Target.User, cfg.Target.Password
+		d.admin = rocketmq.NewAdmin(t, cfg.ConnectTimeout)
+	}
+	return d
+}
+
+// identity appends the headers that say who we are. The signature is HMAC-SHA1 of the time.
+func (d *proxyDriver) identity(fields []hpack.HeaderField, now time.Time) []hpack.HeaderField {
+	date := now.UTC().Format("20060102T150405Z")
+	fields = append(fields, hpack.HeaderField{Name: "x-mq-language", Value: "GO"},
+		hpack.HeaderField{Name: "x-mq-protocol", Value: "v2"},
+		hpack.HeaderField{Name: "x-mq-client-version", Value: clientVersion},
+		hpack.HeaderField{Name: "x-mq-date-time", Value: date})
+	if user := d.cfg.Target.User; user != "" {
+		sum := hmac.New(sha1.New, []byte(d.cfg.Target.Password))
+		sum.Write([]byte(date))
+		fields = append(fields, hpack.HeaderField{
+			Name: "authorization",
+			Value: "MQv2-HMAC-SHA1 Credential=" + user + "//Rocketmq, SignedHeaders=x-mq-date-time, Signature=" +
+				strings.ToUpper(hex.EncodeToString(sum.Sum(nil))),
+		})
+	}
+	return fields
+}
+
+// dial opens a connection.
+func (d *proxyDriver) dial(ctx context.Context, spec driver.Connection) (*conn, error) {
+	cfg := &d.cfg
+	return transport.First(ctx, cfg.Target.Hosts, spec.Order, cfg.ConnectTimeout,
+		func(ctx context.Context, host transport.Endpoint) (*conn, error) {
+			nc, raw, err := proxy().Dial(ctx, host, cfg.Target.TLS, cfg.TLS, &spec)
+			if err != nil {
+				return nil, err
+			}
+			c := newConn(d, host, nc, raw)
+			if err = c.Shake(ctx, c.shake); err != nil {
+				if errors.Is(err, context.DeadlineExceeded) {
+					err = proxy().Unanswered("the preface of HTTP/2", cfg.Target.TLS, time.Since(c.begin), err)
+				}
+				return nil, proxy().ConnectError(host, err)
+			}
+			c.Start(c.Out.Flush, c.run, 0, 0, nil, "")
+			d.keeper.add(c)
+			return c, nil
+		})
+}
+
+// opening bounds all the steps of opening a producer or consumer.
+func (d *proxyDriver) opening(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, d.cfg.ConnectTimeout)
+}
+
+// Close implements [driver.Driver].
+func (d *proxyDriver) Close(ctx context.Context) error {
+	if d.admin != nil {
+		d.admin.Close()
+	}
+	return d.pool.Close(ctx)
+}
+
+// Inspect implements [driver.Inspector]. The proxy knows no counts.
+func (d *proxyDriver) Inspect(
+	ctx context.Context, destinations []driver.Destination,
+) ([]driver.DestinationCount, error) {
+	if d.admin == nil {
+		return nil, driver.Errorf(driver.ClassUnsupported, "ask for counters", "give -o name-server=HOST:PORT",
+			"RocketMQ's proxy does not count")
+	}
+	list, err := d.admin.Inspect(ctx, d.cfg.Options.Group, destinations)
+	for i := range list { // the broker saves the offsets of acknowledged messages later
+		list[i].Depth, list[i].Acknowledged = driver.Count{}, driver.Count{}
+	}
+	return list, err
+}
+
+// client is a client as the proxy knows it: an id with settings. Each producer and each consumer is one, and several
+// may share a connection.
+type client struct {
+	*conn
+	header   []byte // the id, as a field that no table keeps
+	settings wire.Settings
+	told     chan error // the proxy's answer to the settings
+	ready    atomic.Bool
+	opened   time.Time
+	fifo     atomic.Bool // the group consumes in order
+	orphaned func(*wire.Command)
+}
+
+// newClient makes a client on a connection.
+func newClient(c *conn, spec *driver.Connection, settings *wire.Settings) *client {
+	const most = 60
+	name := spec.ClientID
+	if name == "" {
+		name = spec.Name
+	}
+	id := "perfmq-" + transport.Clip(name, most) + "@" + unique()
+	id = strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '_'
+		}
+		return r
+	}, id)
+	const neverIndexed, key = 0x10, "x-mq-client-id"
+	header := append([]byte{neverIndexed, byte(len(key))}, key...)
+	header = append(append(header, byte(len(id))), id...)
+	return &client{conn: c, header: header, settings: *settings, told: make(chan error, 1)}
+}
+
+// open tells the proxy the settings and waits for its answer: with the first of a connection we are logged in.
+func (l *client) open(ctx context.Context, stages driver.Stages) error {
+	l.settings.Version, l.settings.Timeout = clientVersion, callLimit
+	err := l.start(ctx, &request{
+		of: l, call: l.d.calls.telemetry, parts: whole(wire.SettingsCommand(&l.settings)), open: true, to: l,
+		limit: unlimited,
+	})
+	if err != nil {
+		return err
+	}
+	select {
+	case err = <-l.told:
+	case <-ctx.Done():
+		err = driver.Errorf(driver.ClassTimeout, "", hintNotProxy,
+			"the proxy does not answer our settings: %w", ctx.Err())
+	}
+	if err != nil {
+		l.endCalls(err, func(s *stream) bool { return s.to == caller(l) })
+		return err
+	}
+	l.ready.Store(true)
+	l.opened = time.Now()
+	if stages != nil && l.loggedIn.CompareAndSwap(false, true) {
+		l.opened = stages.Ended(driver.StageLogin, l.begin)
+	}
+	l.mu.Lock()
+	l.clients[l] = time.Now().Add(heartbeatEvery)
+	l.mu.Unlock()
+	return nil
+}
+
+// take implements [streamer] for the proxy's commands.
+func (l *client) take(_ *stream, body []byte) error {
+	var command wire.Command
+	if err := command.Read(body); err != nil {
+		return malformed("a command: %w", err)
+	}
+	switch {
+	case command.Settings:
+		l.fifo.Store(command.FIFO)
+		l.tell(nil)
+	case command.Orphan && l.orphaned != nil:
+		l.orphaned(&command)
+	case command.Reconnect:
+		return driver.Errorf(driver.ClassClosedByBroker, "", transport.HintLog, "the proxy asks for another connection")
+	case command.Status.Code != 0 && command.Status.Code != wire.OK:
+		l.tell(codeError(&command.Status))
+	}
+	return nil
+}
+
+func (l *client) tell(err error) {
+	select {
+	case l.told <- err:
+	default:
+	}
+}
+
+// answer implements [caller]: the proxy has no more commands for us.
+func (l *client) answer(_ uint64, _ []byte, err error) {
+	if err == nil {
+		err = driver.Errorf(driver.ClassClosedByBroker, "", transport.HintLog, "the proxy ended the client")
+	}
+	if l.tell(err); l.ready.Load() {
+		l.Fail(err)
+	}
+}
+
+// ask makes a call with one answer and reads it. The error has the proxy's refusal.
+func (l *client) ask(ctx context.Context, op string, call *method, message []byte) (*wire.Reply, error) {
+	body, err := l.call(ctx, l, call, message)
+	reply := &wire.Reply{}
+	if err == nil {
+		if err = reply.Read(call.name, body); err != nil {
+			err = malformed("an answer to %s: %w", call.name, err)
+		} else {
+			err = codeError(&reply.Status)
+		}
+	}
+	if err != nil {
+		return nil, wrap(op, err)
+	}
+	return reply, nil
+}
+
+// queues returns the queues of the topic, or those assigned to the group.
+func (l *client) queues(ctx context.Context) ([]wire.Queue, error) {
+	call, group := l.d.calls.route, ""
+	if l.settings.Kind == wire.PushConsumer {
+		call, group = l.d.calls.assignment, l.settings.Group
+	}
+	port, _ := strconv.ParseUint(l.host.Port, 10, 16)
+	version := 0
+	if ip, err := netip.ParseAddr(l.host.Host); err == nil {
+		version = 4
+		if ip.Is6() {
+			version = 6
+		}
+	}
+	reply, err := l.ask(ctx, "look up topic "+l.settings.Topic, call,
+		wire.TopicRequest(l.settings.Topic, group, wire.Endpoints(l.host.Host, uint16(port), version)))
+	if err != nil {
+		return nil, err
+	}
+	if len(reply.Queues) == 0 {
+		return nil, driver.Errorf(driver.ClassNotFound, "look up topic "+l.settings.Topic, "are the brokers up?",
+			"the topic has no queues")
+	}
+	return reply.Queues, nil
+}
+
+// beat tells the proxy that we live.
+func (l *client) beat(ctx context.Context, op string) error {
+	_, err := l.ask(ctx, op, l.d.calls.heartbeat, wire.HeartbeatRequest(l.settings.Group, l.settings.Kind))
+	return err
+}
+
+// leave takes leave of the proxy.
+func (l *client) leave(ctx context.Context) {
+	l.ready.Store(false)
+	l.mu.Lock()
+	delete(l.clients, l)
+	l.mu.Unlock()
+	if !l.Dead() && ctx.Err() == nil {
+		// Without an answer it learns of our end by the end of the stream.
+		_, _ = l.ask(ctx, "", l.d.calls.terminate, wire.HeartbeatRequest(l.settings.Group, 0))
+	}
+	l.endCalls(errAbandoned, func(s *stream) bool { return s.to == caller(l) })
+}
+
+// unique returns a text that no other run has.
+func unique() string { return strings.ToLower(rand.Text()[:10]) }
+
+// keeper does the periodic work for the connections of a driver: overdue calls, heartbeats and signatures. One timer
+// serves all.
+type keeper struct {
+	mu    sync.Mutex
+	conns map[*conn]time.Time // and when to renew the signature
+	timer *time.Timer         // nil without connections
+}
+
+func (k *keeper) add(c *conn) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.conns == nil {
+		k.conns = map[*conn]time.Time{}
+	}
+	k.conns[c] = time.Now().Add(identifyEvery)
+	if k.timer == nil {
+		k.timer = time.AfterFunc(sweepEvery, k.look)
+	}
+}
+
+// remove removes a connection, whose heartbeats end with it. The timer ends after the last one.
+func (k *keeper) remove(c *conn) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.conns, c)
+	if len(k.conns) == 0 && k.timer != nil {
+		k.timer.Stop()
+		k.timer = nil
+	}
+}
+
+// look performs the due tasks. None of them waits.
+func (k *keeper) look() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.timer == nil {
+		return
+	}
+	now := time.Now()
+	for c, due := range k.conns {
+		c.sweep()
+		if now.After(due) {
+			k.conns[c] = now.Add(identifyEvery)
+			_ = c.Gather(func(b []byte) []byte {
+				c.identify()
+				return b
+			})
+		}
+		if beating := c.dueBeats(now); len(beating) > 0 {
+			c.beats.Go(func() { c.beatAll(beating) })
+		}
+	}
+	const pause = 20 * time.Microsecond // for each
+	k.timer.Reset(max(sweepEvery, time.Duration(len(k.conns))*pause))
+}
+
+// dueBeats returns the clients whose heartbeats are due.
+func (c *conn) dueBeats(now time.Time) (due []*client) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for l, at := range c.clients {
+		if now.After(at) {
+			c.clients[l] = now.Add(heartbeatEvery)
+			due = append(due, l)
+		}
+	}
+	return due
+}
+
+// beatAll sends heartbeats. A proxy that does not answer in time counts as lost.
+func (c *conn) beatAll(clients []*client) {
+	ctx, cancel := context.WithTimeout(c.life, heartbeatLimit)
+	defer cancel()
+	for _, l := range clients {
+		if err := l.beat(ctx, ""); err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			c.Fail(driver.Errorf(driver.ClassConnectionLost, "", "the proxy, or the network, hangs",
+				"no answer to a heartbeat within %s", heartbeatLimit))
+			return
+		}
+	}
+}
+
+// refusesType returns the error about messages of a type that the topic does not take; nil if it takes them.
+func refusesType(op, topic string, queues []wire.Queue, kind wire.MessageType) error {
+	if slices.ContainsFunc(queues, func(q wire.Queue) bool { return q.Takes(kind) }) {
+		return nil
+	}
+	takes := map[string]bool{}
+	for t := wire.Normal; t <= wire.Transaction; t++ {
+		if queues[0].Takes(t) {
+			takes[t.String()] = true
+		}
+	}
+	return driver.Errorf(driver.ClassUnsupported, op,
+		fmt.Sprintf("create a topic with +message.type=%s, or MIXED (mqadmin updateTopic -a), or set"+
+			" enableTopicMessageTypeCheck=false on the proxy", kind),
+		"topic %s takes messages of type %s, not %s", topic, strings.Join(slices.Sorted(maps.Keys(takes)), ", "), kind)
+}

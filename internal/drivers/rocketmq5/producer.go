@@ -1,0 +1,374 @@
+package rocketmq5
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/drivers/rocketmq"
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq5"
+	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/library"
+	"github.com/perfmq/perfmq/pkg/transport"
+)
+
+// The id of a message is 01, for the version, and 32 digits: 16 of the producer, and a number (MessageIdCodec).
+const (
+	idSeed = 2 + 16
+	idSize = idSeed + 16
+)
+
+// producer is a [driver.Producer].
+type producer struct {
+	transport.Notice
+	op     string
+	d      *proxyDriver
+	lease  *transport.Lease[*conn]
+	client *client
+	opts   *Options
+	done   driver.Completions
+	stages driver.Stages
+	delay  int64 // microseconds; 0: none
+	topic  string
+	kinds  []kind // by variant
+	tx     *rocketmq.Transactions
+
+	// Only Send's goroutine uses these.
+	request request
+	head    []byte // of the request
+	message []byte // up to the body
+	id      [idSize]byte
+	counter uint64
+
+	inFlight atomic.Int64
+	closing  atomic.Bool
+	idle     chan struct{}  // signalled when nothing is in flight while closing
+	synced   chan struct{}  // with send=sync: signalled for each answer
+	ends     sync.WaitGroup // of transactions
+	answers  *driver.Meter  // with send=sync: waits for answers
+	closed   bool
+}
+
+// kind is the common part of all messages of a variant.
+type kind struct {
+	body       []byte
+	properties []byte // with the topic
+	system     []byte
+	group      string
+	varying    []string // keys of the properties that vary
+}
+
+// Producer implements [driver.Driver].
+func (d *proxyDriver) Producer(
+	ctx context.Context, spec driver.ProducerSpec, done driver.Completions,
+) (driver.Producer, error) {
+	op := "open a producer on " + spec.To()
+	opts, f := &d.cfg.Options, Factory()
+	if err := rocketmq.Rules().CheckProducer(op, &f, &spec); err != nil {
+		return nil, err
+	}
+	p := &producer{
+		op: "send to " + spec.To(), d: d, opts: opts, done: done, stages: spec.Connection.Stages,
+		topic: spec.Destination.Name, delay: spec.Delay.Microseconds(), idle: make(chan struct{}, 1),
+		synced: make(chan struct{}, 1), answers: driver.NewMeter(),
+	}
+	types, err := p.prepare(&spec)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := d.opening(ctx)
+	defer cancel()
+	if d.admin != nil {
+		kind := types[0].String()
+		if slices.ContainsFunc(types, func(t wire.MessageType) bool { return t != types[0] }) {
+			kind = "MIXED"
+		}
+		if err := d.admin.TypedTopic(ctx, p.topic, kind); err != nil {
+			return nil, wrap(op, err)
+		}
+	}
+	if p.lease, err = d.pool.Acquire(ctx, spec.Connection); err != nil {
+		return nil, err
+	}
+	if err = p.open(ctx, &spec, types); err != nil {
+		if p.client != nil {
+			p.client.leave(ctx)
+		}
+		p.lease.Release(ctx)
+		return nil, wrap(op, err)
+	}
+	return p, nil
+}
+
+// prepare encodes the common part of the messages of each variant, and returns their types.
+func (p *producer) prepare(spec *driver.ProducerSpec) (types []wire.MessageType, err error) {
+	const op = "check the messages"
+	for i := range spec.Variants {
+		v := &spec.Variants[i]
+		k := kind{body: v.Body, group: v.Group, varying: v.Varying(), properties: wire.OutgoingTopic(p.topic)}
+		grouped := v.Group != "" || spec.Keys > 0
+		t := wire.Normal
+		switch {
+		case p.opts.Transactional && (grouped || spec.Delay > 0), grouped && spec.Delay > 0:
+			return nil, library.Unsupported(op, "give one of --delivery-delay, --group and -o transactional",
+				"a message of RocketMQ 5 is of one type: delayed, of a group, or transactional")
+		case p.opts.Transactional:
+			t = wire.Transaction
+		case grouped:
+			t = wire.FIFO
+		case spec.Delay > 0:
+			t = wire.Delay
+		}
+		if len(v.Body) == 0 {
+			return nil, library.Unsupported(op, "give --message-size 1 or more", "RocketMQ does not take empty bodies")
+		}
+		for _, pair := range v.Properties {
+			switch {
+			case pair.Key == "" || control(pair.Key) || control(pair.Value):
+				return nil, driver.Errorf(driver.ClassUnsupported, op, "",
+					"RocketMQ's proxy allows neither empty names nor control characters (%q=%q)", pair.Key, pair.Value)
+			case slices.Contains(rocketmq.Reserved(), pair.Key):
+				return nil, driver.Errorf(driver.ClassUnsupported, op, "rename it",
+					"the name %s is one of RocketMQ's own or of ours", pair.Key)
+			case !pair.Varies:
+				k.properties = wire.AppendUser(k.properties, pair.Key, pair.Value)
+			}
+		}
+		if spec.Origin != (driver.ID{}) {
+			k.properties = wire.AppendUser(k.properties, driver.IDProperty, spec.Origin.Append(nil))
+		}
+		k.system = wire.AppendSystem(nil, p.opts.Tag, "", t)
+		p.kinds = append(p.kinds, k)
+		types = append(types, t)
+	}
+	return types, nil
+}
+
+// control reports whether a text has control characters, as Java judges that.
+func control(text string) bool {
+	return strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa0 })
+}
+
+func (p *producer) open(ctx context.Context, spec *driver.ProducerSpec, types []wire.MessageType) error {
+	c := p.lease.Conn
+	copy(p.id[:], fmt.Sprintf("01%X", func() []byte {
+		seed := make([]byte, (idSeed-2)/2)
+		_, _ = rand.Read(seed)
+		return seed
+	}()))
+	p.client = newClient(c, &spec.Connection, &wire.Settings{Kind: wire.Producer, Topic: p.topic})
+	if p.opts.Transactional {
+		p.tx = p.d.open.Of(p.opts.RollbackPercent, p.opts.UnknownPercent)
+		p.client.orphaned = p.checkBack
+	}
+	if err := p.client.open(ctx, spec.Connection.Stages); err != nil {
+		return err
+	}
+	attaching := p.client.opened
+	queues, err := p.client.queues(ctx)
+	if err != nil {
+		return err
+	}
+	queues = slices.DeleteFunc(queues, func(q wire.Queue) bool { return !q.Writable })
+	if len(queues) == 0 {
+		return driver.Errorf(driver.ClassAuth, "", "look at the topic's perm (mqadmin updateTopicPerm)",
+			"no queue of topic %s may be written", p.topic)
+	}
+	for _, t := range types {
+		if err := refusesType("", p.topic, queues, t); err != nil {
+			return err
+		}
+	}
+	limit := cmp.Or(spec.SendTimeout, p.opts.SendTimeout)
+	p.request = request{
+		of: p.client, call: newMethod(wire.SendMessage, limit), to: p, limit: limit,
+		credit: driver.NewMeter(), socket: driver.NewMeter(),
+	}
+	c.watch(&p.Notice)
+	spec.Connection.Stages.Ended(driver.StageAttach, attaching)
+	return nil
+}
+
+// Send implements [driver.Producer].
+func (p *producer) Send(ctx context.Context, m *driver.Message) error {
+	if err := ctx.Err(); err != nil {
+		return driver.Errorf(driver.ClassTimeout, p.op, "", "not sent: %w", err)
+	}
+	k := &p.kinds[m.Variant]
+	body := m.BodyOr(k.body)
+	p.encode(k, m, len(body))
+	synchronous := p.opts.Send == sendSync
+	if synchronous {
+		select {
+		case <-p.synced: // of a Send that ended before its answer
+		default:
+		}
+	}
+	r := &p.request
+	r.parts = [3][]byte{p.head, p.message, body}
+	r.arg, r.more = uint64(m.Slot), m.More && !synchronous
+	p.inFlight.Add(1)
+	if err := p.lease.Conn.start(ctx, r); err != nil {
+		p.inFlight.Add(-1)
+		return transport.SendError(ctx, p.op, err)
+	}
+	if synchronous {
+		p.answers.Begin()
+		select {
+		case <-p.synced:
+		case <-ctx.Done(): // Done will follow
+		}
+		p.answers.End()
+	}
+	return nil
+}
+
+// encode encodes a message up to its body, and the head of the request.
+func (p *producer) encode(k *kind, m *driver.Message, size int) {
+	p.counter++
+	n := p.counter
+	for at := idSize - 1; at >= idSeed; at-- {
+		p.id[at] = "0123456789ABCDEF"[n&15]
+		n >>= 4
+	}
+	b := append(p.message[:0], k.properties...)
+	for i, value := range m.Values {
+		b = wire.AppendUser(b, k.varying[i], value)
+	}
+	var text [driver.MaxIDText]byte
+	b = wire.AppendUserNumber(b, driver.TimeProperty, m.Time)
+	if m.ID != (driver.ID{}) {
+		b = wire.AppendUser(b, driver.IDProperty, m.ID.Append(text[:0]))
+	}
+	if p.tx != nil {
+		text[0] = p.tx.Plan(m.Slot, p.counter)
+		b = wire.AppendUser(b, rocketmq.PropPlan, text[:1])
+	}
+	b, at := wire.BeginSystem(b, k.system, p.id[:], m.Time)
+	if p.delay > 0 {
+		b = wire.AppendDelivery(b, time.Now().UnixMicro()+p.delay)
+	}
+	b = wire.AppendGroup(b, cmp.Or(m.Group, k.group))
+	p.message = wire.AppendBody(wire.EndSystem(b, at), size)
+	p.head = wire.AppendRequestHead(p.head[:0], len(p.message)+size)
+}
+
+// Flush implements [driver.Flusher].
+func (p *producer) Flush(context.Context) error {
+	p.lease.Conn.Out.Flush()
+	return nil
+}
+
+// answer implements [caller].
+func (p *producer) answer(arg uint64, body []byte, err error) {
+	slot := driver.Slot(arg)
+	var r wire.Reply
+	if err == nil {
+		if err = r.Read(wire.SendMessage, body); err != nil {
+			err = malformed("an answer to a message: %w", err)
+		} else if err = codeError(&r.Entry); err == nil || r.Entry.Code == 0 {
+			err = codeError(&r.Status)
+		}
+	}
+	var o driver.Outcome
+	if err != nil {
+		o = outcome(p.op, err)
+	} else if p.tx != nil {
+		o.Withheld = p.half(slot, &r)
+	}
+	p.done.Done(slot, o)
+	if p.opts.Send == sendSync {
+		transport.Notify(p.synced)
+	}
+	if p.inFlight.Add(-1) == 0 && p.closing.Load() {
+		transport.Notify(p.idle)
+	}
+}
+
+// half is called when the broker has stored a half message: it commits the message, rolls it back or leaves it open, as
+// planned. It reports whether it was rolled back.
+func (p *producer) half(slot driver.Slot, r *wire.Reply) (withheld bool) {
+	plan := p.tx.Half(slot, func(number uint64) []byte {
+		return fmt.Appendf(append([]byte(nil), p.id[:idSeed]...), "%016X", number)
+	})
+	if plan != rocketmq.PlanOpen {
+		p.endTransaction(
+			wire.EndRequest(nil, p.topic, r.MessageID, r.TransactionID, plan == rocketmq.PlanRollback, false))
+	}
+	return plan == rocketmq.PlanRollback
+}
+
+// endTransaction tells the end of a transaction, for the reader of the connection, which must not wait. If that gets
+// lost, the broker checks back.
+func (p *producer) endTransaction(message []byte) {
+	p.ends.Go(func() {
+		ctx, cancel := context.WithTimeout(p.client.life, callLimit)
+		defer cancel()
+		_, _ = p.client.ask(ctx, "", p.d.calls.end, message)
+	})
+}
+
+// checkBack answers a check-back of the broker. The message may be of a producer that has gone.
+func (p *producer) checkBack(c *wire.Command) {
+	for _, property := range c.Message.Properties {
+		if string(property.Key) == rocketmq.PropPlan && len(property.Value) == 1 {
+			plan := property.Value[0]
+			p.tx.Checked(plan, c.Message.ID)
+			p.endTransaction(
+				wire.EndRequest(nil, p.topic, c.Message.ID, c.TransactionID, plan == rocketmq.PlanRollback, true))
+		}
+	}
+}
+
+// Close implements [driver.Producer].
+func (p *producer) Close(ctx context.Context) (err error) {
+	if p.closed {
+		return nil
+	}
+	p.closed = true
+	p.lease.Conn.Out.Flush()
+	p.closing.Store(true)
+	for p.inFlight.Load() > 0 {
+		select {
+		case <-p.idle:
+		case <-ctx.Done():
+			p.lease.Conn.endCalls(errAbandoned, func(s *stream) bool { return s.to == caller(p) })
+			<-p.idle // also of an answer that the connection's reader is handling
+		}
+	}
+	if p.tx != nil {
+		err = p.tx.WaitChecks(ctx, p.op, p.lease.Conn.Dead)
+	}
+	p.lease.Leave(ctx, p.stages, func(ctx context.Context) {
+		p.ends.Wait() // each is bounded
+		p.lease.Conn.unwatch(&p.Notice)
+		p.client.leave(ctx)
+		p.lease.Release(ctx)
+	})
+	return err
+}
+
+// Host implements [driver.Located].
+func (p *producer) Host() string { return p.lease.Conn.Host() }
+
+// Waits implements [driver.Waiter].
+func (p *producer) Waits() driver.Waits {
+	return driver.Waits{
+		Credit: p.request.credit.Wait(), Socket: p.request.socket.Wait(), Answer: p.answers.Wait(),
+		Reader: p.lease.Conn.Raw.Reading(),
+	}
+}
+
+// Counters implements [driver.Counting].
+func (p *producer) Counters() []driver.Counter {
+	if p.tx == nil {
+		return nil
+	}
+	return p.tx.Counters()
+}
