@@ -175,6 +175,9 @@ func checkText(name, text string) error {
 	case "faults":
 		_, err := broker.ParseFaults(text)
 		return err
+	case "offset":
+		_, err := driver.ParseStreamOffset(text, time.Now())
+		return err
 	case "destination":
 		_, err := driver.ParseDestination(text)
 		return err

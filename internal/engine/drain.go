@@ -196,7 +196,7 @@ func (r *run) expectedKnown() bool {
 		sends, receives := sendsMessages(g.plan)
 		return sends || receives
 	}) && !slices.ContainsFunc(r.consumers,
-		func(c *consumer) bool { return c.spec.Selector != "" })
+		func(c *consumer) bool { return c.spec.Partial() })
 }
 
 // compareReceived compares the messages completed with those received, for each subscription, so that a duplicate at

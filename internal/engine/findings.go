@@ -163,12 +163,25 @@ func (r *run) findMissing(s *stats.Summary, excess uint64) {
 				break
 			}
 		}
+		if limit := deliveryLimit(s); limit != "" {
+			f.Text += "; " + limit
+		}
 		s.Findings = append(s.Findings, f)
 	}
 	s.Find("resent", "", t[result.Resent], t[result.Resent])
 	if excess > t[result.Unconfirmed]+t[result.Resent]+t[result.Redelivered] {
 		s.Find("excess", "", excess, excess)
 	}
+}
+
+// deliveryLimit returns why messages may be missing after consumers gave some back; empty if none did.
+func deliveryLimit(s *stats.Summary) string {
+	n := s.Total.Get(result.ConsumerReleased)
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("consumers gave messages back %d times, and a delivery limit of the queue may have dropped some, "+
+		"or moved them to dead letters (quorum queues of RabbitMQ 4: after 20)", n)
 }
 
 // findOutages adds outages that were not over, and the effects of all.
@@ -312,7 +325,11 @@ func (r *run) findVerified(s *stats.Summary, parked uint64) {
 	}
 	unnumbered := v.Total.Foreign - min(s.Total.Get(result.Foreign), v.Total.Foreign)
 	s.Find("unnumbered", "", unnumbered, unnumbered)
-	for _, note := range v.Notes {
+	notes := v.Notes
+	if limit := deliveryLimit(s); limit != "" && v.Total.Lost+v.Total.Left > parked {
+		notes = append(slices.Clip(notes), limit)
+	}
+	for _, note := range notes {
 		s.Find("verification", "", 1, note)
 	}
 }

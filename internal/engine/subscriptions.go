@@ -100,7 +100,7 @@ func (r *run) newSubscription(c *consumer) *subscription {
 	if slices.ContainsFunc(r.subs, func(o *subscription) bool { return o.isOf(c) }) {
 		s.again = " in step " + r.step.plan.Name
 	}
-	if s.name != "" && r.step.index > 0 {
+	if s.name != "" && r.step.index > 0 && c.spec.StreamOffset != driver.StreamFirst {
 		s.before = r.completed()[s.place]
 		r.bound(s, false)
 	}

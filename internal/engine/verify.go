@@ -325,9 +325,9 @@ func (r *run) describeSubscription(s *subscription, part *verify.Received) {
 	part.Opened = s.opened
 }
 
-// selective reports whether a consumer has a selector.
+// selective reports whether a consumer gets some of the messages only.
 func (s *subscription) selective() bool {
-	return slices.ContainsFunc(s.consumers, func(c *consumer) bool { return c.spec.Selector != "" })
+	return slices.ContainsFunc(s.consumers, func(c *consumer) bool { return c.spec.Partial() })
 }
 
 // receives reports whether consumers receive, and all are connected.

@@ -21,7 +21,7 @@ type options struct {
 func able() driver.Factory {
 	return driver.Factory{
 		Name: "able", Title: "Able 2.0", Schemes: []string{"able", "ables"}, DefaultURL: "able://localhost",
-		Capabilities: driver.Capabilities{TLS: true, Queue: everything(), Topic: everything()},
+		Capabilities: driver.Capabilities{TLS: true, Streams: true, Queue: everything(), Topic: everything()},
 		NewOptions:   func() any { return &options{Settle: "late"} },
 	}
 }
@@ -173,6 +173,11 @@ func TestMistakes(t *testing.T) {
 		{"requests sent again", func(p *flat) { p.Role, p.Resend, p.Reconnect = Service, true, true }, "--in-doubt resend does not work with requests", "leave one"},
 		{"skew of no keys", func(p *flat) { p.KeySkew = 1 }, "--group-skew needs --group-keys", "--group-keys"},
 		{"skew of one", func(p *flat) { p.Skew, p.Count = 1, 5 }, "--destination-skew needs --num-destinations above 1", "--num-destinations"},
+		{
+			"a stream that is a queue", func(p *flat) { p.StreamOffset = "first" },
+			"--stream-offset and --stream-filter: perfmq reads a stream as a topic, since each consumer gets all messages", "topic://NAME with -o declare=stream",
+		},
+		{"unfiltered what", func(p *flat) { p.StreamUnfiltered = true }, "--stream-unfiltered needs --stream-filter", "--stream-filter"},
 		{"keep what", func(p *flat) { p.KeepSubscription = true }, "--keep-subscription needs --durable", "--durable"},
 		{
 			"warm-up too long", func(p *flat) { p.Warmup, p.Duration = 20*time.Second, 20*time.Second },
@@ -230,6 +235,14 @@ func TestCapabilities(t *testing.T) {
 		{func(c *driver.Capabilities) { c.Queue.Group = false }, func(p *flat) { p.Keys = 5 }, "--group-keys: Able 2.0 does not support that"},
 		{func(c *driver.Capabilities) { c.Queue.Group = false }, func(p *flat) { p.Mix[0].Group = "g" }, "--group: Able 2.0 does not support that"},
 		{func(c *driver.Capabilities) { c.Queue.Selector = false }, func(p *flat) { p.Selector = "a=1" }, "--selector: Able 2.0 does not support that"},
+		{
+			func(c *driver.Capabilities) { c.Streams = false },
+			func(p *flat) { p.Destinations, p.StreamOffset = topic, "next" }, "--stream-offset and --stream-filter: Able 2.0 does not support that",
+		},
+		{
+			func(c *driver.Capabilities) { c.Streams = false },
+			func(p *flat) { p.Destinations, p.Mix[0].FilterValue = topic, "red" }, "--stream-filter-value: Able 2.0 does not support that",
+		},
 		{func(c *driver.Capabilities) { c.Queue.Credit = false }, func(p *flat) { p.Credit = 1 }, "--credit: Able 2.0 does not support that"},
 		{func(c *driver.Capabilities) { c.Queue.Transactions = false }, func(p *flat) { p.CommitInterval = 1 }, "--commit-interval: Able 2.0 does not support that"},
 		{func(c *driver.Capabilities) { c.Queue.TransactedReceive = false }, func(p *flat) { p.TransactionSize = 1 }, "--tx: Able 2.0 does not support that"},

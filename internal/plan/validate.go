@@ -284,6 +284,8 @@ func (v *validator) producing(f *driver.Factory) {
 		spec := g.producerSpec()
 		return spec.Missing(c)
 	})
+	v.streams(f, "--stream-filter-value",
+		slices.ContainsFunc(g.Mix, func(m Variant) bool { return m.FilterValue != "" }))
 	v.wrong(g.Skew > 0 && !g.Rated() && g.Count == 0, Needs("--destination-skew", "--rate or --message-count"))
 	v.wrong(g.Skew > 0 && len(g.Destinations) < 2, Needs("--destination-skew", "--num-destinations above 1"))
 	grouped := slices.ContainsFunc(g.Mix, func(m Variant) bool { return m.Group != "" })
@@ -305,10 +307,25 @@ func (v *validator) consuming(f *driver.Factory) {
 		spec := g.consumerSpec(kind)
 		return spec.Missing(c)
 	})
+	v.streams(f, "--stream-offset and --stream-filter", g.Streams())
 	v.refuse(g.Failing == driver.Release && g.ConsumerFail.IsAll(),
 		"give a smaller share, or --consumer-fail-as reject",
 		"--consumer-fail 100%%: each message would come again for ever")
 	v.wrong(!g.ConsumerFail.IsZero() && g.TransactionSize > 0, Excludes("--consumer-fail", "--tx"))
+}
+
+// streams refuses settings of streams where a destination cannot be one.
+func (v *validator) streams(f *driver.Factory, settings string, given bool) {
+	if given && !f.Capabilities.Streams {
+		hint := ""
+		if f.Native != nil && f.Native.Streams {
+			hint = ", or use --client native"
+		}
+		v.unsupported(settings, f.Spoken(), hint)
+		return
+	}
+	v.refuse(given && v.group.hasKind(driver.Queue), "use topic://NAME with -o declare=stream",
+		"%s: perfmq reads a stream as a topic, since each consumer gets all messages", settings)
 }
 
 // broker checks one broker: it checks the settings common to all protocols here, the rest by the protocol's own Check.

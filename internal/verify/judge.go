@@ -361,7 +361,7 @@ func (j *judge) notes(r *Result) {
 	case len(j.sent) == 0:
 		half("producers")
 	case j.partial:
-		note("with a selector losses are not detected")
+		note("with a selector, or a filter or offset of a stream, losses are not detected")
 	}
 	if t.Lost > 0 && r.lostOnQueues() {
 		note("messages of the queue's other consumers look lost here")

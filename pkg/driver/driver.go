@@ -248,6 +248,8 @@ type Capabilities struct {
 	TimesOut bool
 	// HidesConnections: the client library opens connections by itself, and shows no [Stage] of them.
 	HidesConnections bool
+	// Streams: topics may be logs that keep their messages, see [ConsumerSpec.StreamOffset].
+	Streams bool
 	// Unattached: opening a producer needs no answer of the broker, so there is no [StageAttach].
 	Unattached   bool
 	Queue, Topic KindCapabilities // by kind of destination

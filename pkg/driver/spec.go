@@ -1,9 +1,11 @@
 package driver
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -166,6 +168,8 @@ type Variant struct {
 	Priority int `set:"priority" roles:"producer" arg:"0-9" unset:"-1" range:"0..9" none:"the protocol's" help:"message priority, 9 is the highest"`
 	// Group is the message group; empty for none.
 	Group string `set:"group" roles:"producer" arg:"NAME" help:"message group of all messages"`
+	// FilterValue is that of [ConsumerSpec.StreamFilter]; empty for none.
+	FilterValue string `set:"stream-filter-value" roles:"producer" arg:"TEXT" help:"RabbitMQ's streams: the value by which consumers filter"`
 	// Properties are the user's message properties, in the order given. [Message.Values] has the values of some.
 	Properties []Property `set:"property,pairs" roles:"producer" arg:"KEY=VALUE" help:"message property; may have the fields of --body-template, and be repeated"`
 }
@@ -200,6 +204,13 @@ type ConsumerSpec struct {
 	Credit int `set:"credit" roles:"consumer" section:"Consumer" range:"1.." none:"the protocol's" help:"messages that the broker may send ahead"`
 	// Selector filters messages at the broker; empty for all.
 	Selector string `set:"selector" roles:"consumer" arg:"TEXT" help:"receive only messages that match"`
+	// StreamOffset is where the consumer of a stream begins, see [ParseStreamOffset]; empty for the messages to come. A
+	// stream is a topic that keeps its messages.
+	StreamOffset string `set:"stream-offset" roles:"consumer" arg:"OFFSET" check:"offset" none:"next" help:"RabbitMQ's streams: begin at first, last, next, a number, a time (RFC 3339) or an age (10m)"`
+	// StreamFilter has filter values, joined by commas: the broker leaves out the chunks of the stream that have none
+	// of them, nor, with StreamUnfiltered, a message without a value. It delivers the others whole.
+	StreamFilter     string `set:"stream-filter" roles:"consumer" arg:"TEXT" join:"," help:"RabbitMQ's streams: only chunks with messages of these filter values, joined by commas"`
+	StreamUnfiltered bool   `set:"stream-unfiltered" needs:"stream-filter" roles:"consumer" help:"RabbitMQ's streams: with --stream-filter, messages without a filter value as well"`
 	// Dynamic asks for a queue that the broker names, for this consumer alone: it begins when the consumer opens and
 	// ends when it closes, or with its connection, and its address is not used again. The Destination is that of the
 	// requests, whose producer has the same Connection.
@@ -223,6 +234,38 @@ type ConsumerSpec struct {
 	// [ClassUnsupported] a verdict that it, or this broker, cannot carry out. The zero value is Accept: deliver gives no
 	// other verdict.
 	Failing Verdict `set:"consumer-fail-as" roles:"consumer" section:"Consumer" arg:"NAME" words:"release,reject" default:"release" help:"what happens to failed messages: release (deliver again) or reject (drop, or dead letters)"`
+}
+
+// StreamFirst is the [ConsumerSpec.StreamOffset] of the whole stream.
+const StreamFirst = "first"
+
+// ParseStreamOffset parses an offset: "first", "last" and "next" as they are, the number of a message as a uint64, a
+// time, or an age before now, as a [time.Time].
+func ParseStreamOffset(text string, now time.Time) (any, error) {
+	if text == StreamFirst || text == "last" || text == "next" {
+		return text, nil
+	}
+	if n, err := strconv.ParseUint(text, 10, 63); err == nil {
+		return n, nil
+	}
+	if age, err := time.ParseDuration(text); err == nil && age > 0 {
+		return now.Add(-age), nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil || at.Unix() < 0 {
+		return nil, errors.New("must be first, last, next, a number, a time (2026-11-30T20:15:00Z), or an age (10m)")
+	}
+	return at, nil
+}
+
+// Streams reports whether the consumer has settings of streams.
+func (s *ConsumerSpec) Streams() bool { return s.StreamOffset != "" || s.StreamFilter != "" }
+
+// Partial reports whether the consumer gets some of the messages only, or some of earlier ones: the messages that it
+// should get do not follow from the messages that are sent.
+func (s *ConsumerSpec) Partial() bool {
+	whole := s.StreamOffset == "" || s.StreamOffset == StreamFirst || s.StreamOffset == "next"
+	return s.Selector != "" || s.StreamFilter != "" || !whole
 }
 
 // From names the destination, for messages.

@@ -5,16 +5,14 @@ package amqp
 import (
 	"context"
 	"maps"
-	"os"
-	"regexp"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/brokertest"
 	"github.com/perfmq/perfmq/internal/drivers/library/librarytest"
+	"github.com/perfmq/perfmq/internal/musttest"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
@@ -74,63 +72,109 @@ func TestConformanceActiveMQ(t *testing.T) {
 	drivertest.Run(t, cfg)
 }
 
-func rabbitmqLacks() map[drivertest.Feature]string {
-	return map[drivertest.Feature]string{
-		drivertest.Topics:              "the plug-in leaves the queue of each topic consumer behind",
-		drivertest.DurableSubscription: "the plug-in has no durable subscriptions",
-		drivertest.SharedSubscription:  "the plug-in has no shared subscriptions",
-		drivertest.Selector:            "the plug-in has no selectors",
-		drivertest.Priority:            "a queue that is declared by its use has no priorities",
-		drivertest.Group:               "RabbitMQ has no message groups",
-		drivertest.Transactions:        "the plug-in has no transactions",
-		drivertest.TransactedReceive:   "the plug-in has no transactions",
-		drivertest.Delay:               "RabbitMQ has no delayed deliveries",
-		drivertest.RequestReply:        "the plug-in takes no messages over links without an address",
-		drivertest.DynamicReply:        "the plug-in takes no messages over links without an address",
-	}
-}
+// shared is the broker of all tests that do not need one of their own.
+var shared = brokertest.Shared{RabbitMQOptions: []brokertest.RabbitMQOption{
+	brokertest.WithRabbitMQ4(), brokertest.WithRabbitMQManagement(), brokertest.WithRabbitMQSetting("collect_statistics_interval", "500"),
+}}
 
-func rabbitmqConfig(r *brokertest.RabbitMQ) drivertest.Config {
-	cfg := librarytest.Real(Factory(), r.Title(), r.AMQPURL())
-	cfg.Inspect, cfg.Lacks = inspect(cfg.URL, rabbitmq3), rabbitmqLacks()
+func TestMain(m *testing.M) { brokertest.Main(m, &shared) }
+
+// rabbitmq4Config is for queues of a type, or for streams, which are topics.
+func rabbitmq4Config(t *testing.T, kind string) drivertest.Config {
+	t.Helper()
+	r := shared.RabbitMQ(t)
+	cfg := librarytest.Real(Factory(), r.Title()+", "+kind+" queues", r.AMQPURL())
+	cfg.Options = []string{"declare=" + kind}
+	cfg.Lacks = map[drivertest.Feature]string{
+		drivertest.Topics:              "only queues and streams can be consumed from",
+		drivertest.DurableSubscription: "only queues and streams can be consumed from",
+		drivertest.SharedSubscription:  "only queues and streams can be consumed from",
+		drivertest.Selector:            "RabbitMQ has no selectors (it confirms them and sends all messages)",
+		drivertest.Group:               "RabbitMQ has no message groups",
+		drivertest.Transactions:        "RabbitMQ has no transactions over AMQP 1.0",
+		drivertest.TransactedReceive:   "RabbitMQ has no transactions over AMQP 1.0",
+		drivertest.Delay:               "RabbitMQ has no delayed deliveries",
+		drivertest.DynamicReply:        "RabbitMQ has dynamic queues from 4.2 on",
+	}
+	switch kind {
+	case "classic":
+		cfg.Lacks[drivertest.Priority] = "the queue has no priorities"
+	case declareStream:
+		cfg.Broker = r.Title() + ", streams"
+		delete(cfg.Lacks, drivertest.Topics)
+		for f, why := range map[drivertest.Feature]string{
+			drivertest.Queues:      "each consumer of a stream gets all messages: it is a topic to perfmq",
+			drivertest.Priority:    "a stream has no priorities",
+			drivertest.TTL:         "messages of a stream do not expire one by one",
+			drivertest.Reject:      "a stream keeps a message whatever its consumer says",
+			drivertest.Release:     "a stream keeps a message whatever its consumer says",
+			drivertest.Redelivered: "a consumer that comes again is another one to a stream",
+		} {
+			cfg.Lacks[f] = why
+		}
+	}
+	cfg.Inspector = librarytest.Managed(t, r.ManagementURL(), false)
+	cfg.Inspect = func(t testing.TB, dest driver.Destination) func(int) []drivertest.Header {
+		t.Helper()
+		declareQueue(t, cfg.URL, dest, cfg.Options)
+		queue := dest
+		queue.Kind = driver.Queue
+		return brokertest.InspectAMQP(t, cfg.URL, true, dest.Kind, rabbitmq.address(queue), false)
+	}
 	return cfg
 }
 
-func TestConformanceRabbitMQ(t *testing.T) {
-	r := brokertest.StartRabbitMQ(t, brokertest.WithRabbitMQManagement(), brokertest.WithRabbitMQSetting("collect_statistics_interval", "500"))
-	cfg := rabbitmqConfig(r)
-	cfg.Inspector = librarytest.Managed(t, r.ManagementURL(), false)
-	drivertest.Run(t, cfg)
-	requireNothingLeft(t, r)
-}
-
-// requireNothingLeft asks the broker for connections, and for the queues that the plug-in makes for topic consumers. Its
-// lists do not have the connections of this plug-in, its log has.
-func requireNothingLeft(t *testing.T, r *brokertest.RabbitMQ) {
+// declareQueue has the driver declare a queue.
+func declareQueue(t testing.TB, url string, dest driver.Destination, options []string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	require.EventuallyWithT(t, func(t *assert.CollectT) { // the broker is a moment behind
-		log, err := os.ReadFile(r.LogFile())
-		assert.NoError(t, err)
-		assert.Empty(t, openInLog(string(log)))
-	}, patience, 50*time.Millisecond)
-	queues, err := r.Ctl(ctx, "list_queues", "name")
+	opts := driver.OpenOptions{URL: url, User: brokertest.User, Password: brokertest.Password, ConnectTimeout: patience, Options: Factory().NewOptions()}
+	require.NoError(t, driver.SetOptions(opts.Options, options))
+	d, err := Factory().Open(t.Context(), opts)
 	require.NoError(t, err)
-	require.NotContains(t, queues, "amq.gen")
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+	defer cancel()
+	k, err := d.Consumer(ctx, driver.ConsumerSpec{Connection: conn("declare"), Destination: dest, Name: "declare"})
+	require.NoError(t, err)
+	require.NoError(t, k.Close(ctx))
+	require.NoError(t, d.Close(ctx))
 }
 
-// openInLog returns the processes of the connections that the broker has not closed. The process of a connection that
-// the client closed while the plug-in was writing may crash ({writer,send_failed,{error,closed}}): then the log has its
-// crash and no closing.
-func openInLog(log string) map[string]bool {
-	open := map[string]bool{}
-	for _, m := range regexp.MustCompile(`(accepting|closing) AMQP connection (<[0-9.]+>)|\[error\] (<[0-9.]+>) +crasher:`).FindAllStringSubmatch(log, -1) {
-		if m[1] == "accepting" {
-			open[m[2]] = true
-		} else {
-			delete(open, m[2]+m[3])
-		}
+// TestConformanceRabbitMQ4: classic queues are in make features.
+func TestConformanceRabbitMQ4(t *testing.T) {
+	for _, kind := range []string{"quorum", declareStream} {
+		t.Run(kind, func(t *testing.T) { drivertest.Run(t, rabbitmq4Config(t, kind)) })
 	}
-	return open
+}
+
+func TestStreams(t *testing.T) { librarytest.Streams(t, Factory(), shared.RabbitMQ(t).AMQPURL(), true) }
+
+// TestDeliveryLimit: a quorum queue drops a message that consumers have given back more often than its limit.
+func TestDeliveryLimit(t *testing.T) {
+	const limit, sent = 2, 10
+	opts := driver.OpenOptions{URL: shared.RabbitMQ(t).AMQPURL(), User: brokertest.User, Password: brokertest.Password}
+	r := newRig(t, opts, "declare=quorum", "delivery-limit=2")
+	dest := driver.Destination{Name: "limited"}
+	ends := newEnds()
+	p := musttest.Get(r.d.Producer(soon(t), driver.ProducerSpec{
+		Connection: conn("p"), Destination: dest, Name: "p", MaxPending: sent, Variants: body("limited"),
+	}, ends))(t)
+	for i := range sent {
+		require.NoError(t, p.Send(soon(t), &driver.Message{Slot: driver.NewSlot(uint32(i), 0), Body: []byte("limited")}))
+	}
+	require.NoError(t, p.Close(soon(t)))
+	k := musttest.Get(r.d.Consumer(soon(t), driver.ConsumerSpec{
+		Connection: conn("c"), Destination: dest, Name: "c", Failing: driver.Release,
+	}))(t)
+	deliveries := 0
+	ctx, stop := context.WithCancel(soon(t))
+	require.NoError(t, k.Run(ctx, func(*driver.Delivery) driver.Verdict {
+		if deliveries++; deliveries == sent*(limit+1) {
+			time.AfterFunc(300*time.Millisecond, stop)
+		}
+		return driver.Release
+	}))
+	require.NoError(t, k.Close(soon(t)))
+	require.Equal(t, sent*(limit+1), deliveries, "each message comes once, and again after each of %d returns", limit)
+	left := musttest.Get(shared.RabbitMQ(t).Ctl(soon(t), "list_queues", "name", "messages"))(t)
+	require.Contains(t, left, "limited\t0")
 }

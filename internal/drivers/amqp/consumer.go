@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -134,9 +135,6 @@ func (k *consumer) open(ctx context.Context) (err error) {
 	if err := k.prepare(ctx, opts); err != nil {
 		return err
 	}
-	if k.session, err = c.beginSession(ctx, false); err != nil {
-		return err
-	}
 	k.link.consumer, k.decoder.correlated = k, spec.Correlated
 	attach := wire.Attach{
 		Name: linkName(spec, c.links.Add(1)), Role: wire.RoleReceiver,
@@ -150,10 +148,13 @@ func (k *consumer) open(ctx context.Context) (err error) {
 	if k.settled {
 		attach.SenderSettleMode = wire.SenderSettled
 	}
+	if attach.Source.Filters, err = streamFilters(spec); err != nil {
+		return err
+	}
 	if setSource(&attach.Source, spec); spec.Dynamic {
 		attach.Source = c.dynamicSource()
 	}
-	if err := k.session.attach(ctx, &k.link, &attach); err != nil {
+	if err := k.attach(ctx, &attach); err != nil {
 		if spec.Selector != "" && conditionOf(err) == wire.CondInvalidField {
 			err = driver.Errorf(driver.ClassUnsupported, "", protocol.HintSelector,
 				"the broker does not accept the selector %q: %w", spec.Selector, err)
@@ -172,14 +173,36 @@ func (k *consumer) open(ctx context.Context) (err error) {
 	return err
 }
 
+// attach attaches the link in a session of its own. RabbitMQ ends the session of the consumer of a stream that it has
+// just declared and not started yet, as the first one after its own start: it is asked again.
+func (k *consumer) attach(ctx context.Context, frame *wire.Attach) (err error) {
+	c := k.lease.Conn
+	stream := c.stream(k.spec.Destination, &c.driver.cfg.Options)
+	for try := 1; ; try++ {
+		if k.session, err = c.beginSession(ctx, false); err != nil {
+			return err
+		}
+		err = k.session.attach(ctx, &k.link, frame)
+		if !stream || try == attachTries || conditionOf(err) != wire.CondInternal {
+			return err
+		}
+		k.session.close(ctx)
+		select {
+		case <-time.After(time.Duration(try) * 50 * time.Millisecond):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
 // prepare puts the token, and declares the queue, or looks for it, where the broker has a management of queues.
 func (k *consumer) prepare(ctx context.Context, o *Options) error {
 	c := k.lease.Conn
 	err := c.authorize(ctx, c.address(k.spec.Destination))
-	if err != nil || k.spec.Dynamic || !c.managed(k.spec.Destination) {
+	if err != nil || k.spec.Dynamic || !c.managed(k.spec.Destination, o) {
 		return err
 	}
-	_, err = c.queue(ctx, k.spec.Destination.Name, o)
+	_, err = c.queue(ctx, k.spec.Destination, o)
 	return err
 }
 
@@ -388,6 +411,37 @@ func linkName(spec *driver.ConsumerSpec, number uint64) string {
 		return name + "|" + strconv.FormatUint(number, 10)
 	}
 	return name
+}
+
+// streamFilters returns the filters of a source that is a stream (RabbitMQ's documentation of streams, "AMQP 1.0").
+func streamFilters(spec *driver.ConsumerSpec) (list []wire.Filter, err error) {
+	add := func(name string, value []byte) {
+		list = append(list, wire.Filter{Name: "rabbitmq:stream-" + name, Value: value})
+	}
+	if spec.StreamOffset != "" {
+		offset, err := driver.ParseStreamOffset(spec.StreamOffset, time.Now())
+		switch v := offset.(type) {
+		case string:
+			add("offset-spec", wire.AppendStr(nil, v))
+		case uint64:
+			add("offset-spec", wire.AppendUlong(nil, v))
+		case time.Time:
+			add("offset-spec", wire.AppendTimestamp(nil, v.UnixMilli()))
+		default:
+			return nil, driver.Errorf(driver.ClassUnsupported, "", "", "--stream-offset: %w", err)
+		}
+	}
+	if spec.StreamFilter != "" {
+		values := wire.BeginList(nil)
+		all := strings.Split(spec.StreamFilter, ",")
+		for _, v := range all {
+			values = wire.AppendStr(values, v)
+		}
+		wire.EndCompound(values, 0, len(all))
+		add("filter", values)
+		add("match-unfiltered", wire.AppendBool(nil, spec.StreamUnfiltered))
+	}
+	return list, nil
 }
 
 // setSource sets the kind of a consumer's source, its selector and its subscription (Messaging, section 3.5.3).

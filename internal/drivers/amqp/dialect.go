@@ -44,7 +44,7 @@ func (d dialect) address(dest driver.Destination) string {
 	case d == rabbitmq && topic:
 		return "/exchanges/amq.topic/" + url.PathEscape(dest.Name)
 	case d == rabbitmq:
-		return "/queues/" + url.PathEscape(dest.Name)
+		return queuesPath + url.PathEscape(dest.Name)
 	default: // the plug-in decodes no other escape, and a slash would end the name
 		return "/" + dest.Kind.String() + "/" + strings.ReplaceAll(dest.Name, "/", "%2F")
 	}
@@ -53,6 +53,9 @@ func (d dialect) address(dest driver.Destination) string {
 // address returns the address of a terminus. Brokers without a dialect here may give a prefix for each kind in their
 // open frame, as Solace does, and as Qpid JMS reads it.
 func (c *connection) address(dest driver.Destination) string {
+	if c.stream(dest, &c.driver.cfg.Options) {
+		dest.Kind = driver.Queue
+	}
 	address, prefix := c.dialect.address(dest), c.prefixes[dest.Kind]
 	if strings.HasPrefix(address, prefix) {
 		return address
@@ -66,6 +69,15 @@ func (c *connection) to(dest driver.Destination) []byte {
 		return nil
 	}
 	return []byte(c.address(dest))
+}
+
+// queuesPath begins RabbitMQ 4's address of a queue.
+const queuesPath = "/queues/"
+
+// stream reports whether a topic is a stream, which RabbitMQ keeps as a queue: by its address, or as declared.
+func (d dialect) stream(dest driver.Destination, o *Options) bool {
+	return d == rabbitmq && dest.Kind == driver.Topic &&
+		(o.Declare == declareStream || strings.HasPrefix(dest.Name, queuesPath))
 }
 
 // durability returns the durability of the terminus. The plug-in of RabbitMQ declares the queue as durable or not by
@@ -82,8 +94,9 @@ func (d dialect) durability() uint32 {
 func (d dialect) checkDestination(dest driver.Destination, o *Options, producer bool) error {
 	misread := protocol.Misread(string(d), dest, producer)
 	return cmp.Or(
-		d.refuse(o.Declare != declareNo && !d.managed(dest), "leave out -o declare",
-			"only queues of RabbitMQ 4 are declared, by their names"),
+		d.refuse(o.Declare == declareStream && dest.Kind == driver.Queue, "use topic://"+dest.Name, protocol.IsStream),
+		d.refuse(o.Declare != declareNo && !d.managed(dest, o), "leave out -o declare",
+			"only queues and streams of RabbitMQ 4 are declared, by their names"),
 		d.refuse(misread != "", protocol.HintName, misread),
 	)
 }
@@ -93,6 +106,7 @@ func (d dialect) checkProducer(spec *driver.ProducerSpec, o *Options) error {
 	if err := d.checkDestination(spec.Destination, o, true); err != nil {
 		return err
 	}
+	stream := d.stream(spec.Destination, o)
 	ungrouped := d == rabbitmq || d == rabbitmq3 || d == brokerj && spec.Destination.Kind == driver.Topic
 	return cmp.Or(
 		d.refuse(d == ibmmq && spec.CommitInterval > 0, "leave out --commit-interval", noTransactions),
@@ -100,6 +114,7 @@ func (d dialect) checkProducer(spec *driver.ProducerSpec, o *Options) error {
 			"leave out --group", protocol.NoGroups),
 		d.refuse(d == rabbitmq3 && hasPriority(spec) && !strings.HasPrefix(spec.Destination.Name, "/"),
 			protocol.HintPriority, protocol.NoPriorities),
+		protocol.CheckStreamed(string(d), "AMQP", stream, spec),
 	)
 }
 
@@ -110,8 +125,10 @@ func hasPriority(spec *driver.ProducerSpec) bool {
 // checkConsumer refuses settings that the broker would ignore, and consumers with queues that the broker would not
 // remove.
 func (d dialect) checkConsumer(spec *driver.ConsumerSpec, o *Options) error {
+	stream := d.stream(spec.Destination, o)
 	return cmp.Or(
 		d.checkDestination(spec.Destination, o, false),
+		protocol.CheckStream(string(d), "AMQP", stream, spec),
 		d.refuse(spec.Destination.Kind == driver.Queue && (spec.Durable || spec.Shared),
 			"use topic://"+spec.Destination.Name, protocol.OnlyTopics),
 		d.refuse(d == ibmmq && spec.TransactionSize > 0, "leave out --tx", noTransactions),
@@ -120,9 +137,8 @@ func (d dialect) checkConsumer(spec *driver.ConsumerSpec, o *Options) error {
 		d.refuse(d == activemq && spec.Shared, protocol.HintVirtual, protocol.Unshared),
 		d.refuse(d == brokerj && spec.Failing == driver.Reject, "use the verdict release",
 			"rejected messages return unless the queue limits attempts"),
-		d.refuse((d == rabbitmq || d == rabbitmq3) && spec.Destination.Kind == driver.Topic,
-			"use STOMP, or consume from a queue bound to amq.topic",
-			"only queues can be consumed from"),
+		d.refuse((d == rabbitmq || d == rabbitmq3) && spec.Destination.Kind == driver.Topic && !stream,
+			"use STOMP, a stream, or a queue bound to amq.topic", "only queues and streams can be consumed from"),
 		// Up to 4.0 it confirms any filter, and sends all messages. Other brokers are trusted to confirm only filters
 		// in effect (AMQP 1.0, Messaging, section 3.5.3).
 		d.refuse((d == rabbitmq || d == rabbitmq3) && spec.Selector != "", "leave out --selector",

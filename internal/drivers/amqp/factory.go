@@ -19,7 +19,9 @@ type Options struct {
 	IdleTimeout time.Duration `opt:"idle-timeout" help:"end a connection after this silence of the broker; 0: never"`
 	// VirtualHost replaces the host's name in the open frame, which is how AMQP 1.0 brokers tell virtual hosts apart.
 	VirtualHost string `opt:"virtual-host" help:"virtual host, if not the URL's host"`
-	Declare     string `opt:"declare" help:"RabbitMQ 4: declare queues of that type; no: they must exist" enum:"no,classic,quorum"`
+	Declare     string `opt:"declare" help:"RabbitMQ 4: declare queues, or streams (topic://NAME), of that type; no: they must exist" enum:"no,classic,quorum,stream"`
+	// DeliveryLimit is the argument x-delivery-limit.
+	DeliveryLimit int `opt:"delivery-limit" help:"RabbitMQ 4, declare=quorum: a message is dropped when it is given back more often; 0: the broker's limit, 20"`
 }
 
 // Values of the options.
@@ -30,7 +32,9 @@ const (
 	saslAuto = "auto"
 	saslCBS  = "cbs"
 
-	declareNo = "no"
+	declareNo     = "no"
+	declareQuorum = "quorum"
+	declareStream = "stream"
 )
 
 const minIdleTimeout = 100 * time.Millisecond
@@ -44,7 +48,8 @@ func Factory() driver.Factory {
 	queue, topic := protocol.Features()
 	return transport.Factory(driver.Factory{
 		Name: "amqp", Title: "AMQP 1.0", Client: driver.Native, Hosts: protocol.AMQP().Hosts,
-		Capabilities: driver.Capabilities{TLS: true, Connects: true, Queue: queue, Topic: topic}, InFlight: inFlight,
+		Capabilities: driver.Capabilities{TLS: true, Connects: true, Streams: true, Queue: queue, Topic: topic},
+		InFlight:     inFlight,
 	}, protocol.AMQP(), defaultOptions, checkOptions,
 		func(c transport.Settings[Options]) driver.Driver { return newDriver(c) })
 }
@@ -62,6 +67,10 @@ func checkOptions(s *transport.Settings[Options], fail transport.Fail) {
 	o := &s.Options
 	if d := o.IdleTimeout; d != 0 && d < minIdleTimeout {
 		fail("", "option idle-timeout=%s: must be 0 or at least %s", d, minIdleTimeout)
+	}
+	if o.DeliveryLimit < 0 || o.DeliveryLimit > 0 && o.Declare != declareQuorum {
+		fail("add -o declare=quorum", "option delivery-limit=%d: must be at least 0, and needs declare=quorum",
+			o.DeliveryLimit)
 	}
 	switch strings.ToUpper(o.SASL) {
 	case mechPlain, mechSCRAM256, mechSCRAM512, strings.ToUpper(saslCBS):

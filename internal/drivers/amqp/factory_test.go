@@ -25,7 +25,7 @@ func TestFactory(t *testing.T) {
 		require.NotEmpty(t, o.Help)
 		names = append(names, o.Name+"="+o.Default)
 	}
-	require.Equal(t, []string{"settle=at-least-once", "sasl=auto", "idle-timeout=1m0s", "virtual-host=", "declare=no"}, names)
+	require.Equal(t, []string{"settle=at-least-once", "sasl=auto", "idle-timeout=1m0s", "virtual-host=", "declare=no", "delivery-limit=0"}, names)
 }
 
 func TestCheckFindsAllMistakes(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -213,7 +212,11 @@ func (c *connection) manage(
 // declaration returns the body of a request that declares a queue.
 func (o *Options) declaration() []byte {
 	arguments := wire.AppendStr(wire.AppendStr(wire.BeginMap(nil), "x-queue-type"), o.Declare)
-	wire.EndCompound(arguments, 0, 2)
+	n := 2
+	if o.DeliveryLimit > 0 {
+		arguments, n = wire.AppendLong(wire.AppendStr(arguments, "x-delivery-limit"), int64(o.DeliveryLimit)), 4
+	}
+	wire.EndCompound(arguments, 0, n)
 	b := wire.BeginMap(nil)
 	b = wire.AppendBool(wire.AppendStr(b, "durable"), true)
 	b = wire.AppendBool(wire.AppendStr(b, "exclusive"), false)
@@ -223,9 +226,9 @@ func (o *Options) declaration() []byte {
 	return b
 }
 
-// queue declares a queue by the options, or asks for its kind. It reports whether the queue has priorities.
-func (c *connection) queue(ctx context.Context, name string, o *Options) (prioritized bool, err error) {
-	path := "/queues/" + url.PathEscape(name)
+// queue declares a queue or stream by the options, or asks for its kind. It reports whether it has priorities.
+func (c *connection) queue(ctx context.Context, dest driver.Destination, o *Options) (prioritized bool, err error) {
+	path := c.address(dest)
 	method, body := "GET", []byte(nil)
 	if o.Declare != declareNo {
 		method, body = "PUT", o.declaration()
@@ -240,6 +243,9 @@ func (c *connection) queue(ctx context.Context, name string, o *Options) (priori
 		class = driver.ClassNone
 	case "404":
 		class, hint, what = driver.ClassNotFound, hintDeclare, "it does not exist"
+		if dest.Kind == driver.Topic {
+			hint = "declare it on the broker, or use topic://NAME with -o declare=stream"
+		}
 	case "409":
 		hint, what = "leave out -o declare, or use another name", "the queue exists with other settings"
 	case "401", "403":
@@ -255,13 +261,16 @@ func (c *connection) queue(ctx context.Context, name string, o *Options) (priori
 	arguments := wire.Lookup(value, "arguments")
 	highest := wire.Lookup(arguments.Raw(), "x-max-priority")
 	n, _ := highest.Integer()
-	return kind != "classic" || n > 0, c.refuse(kind == "stream", "use a classic or quorum queue",
-		"each consumer of a stream gets all messages")
+	stream, topic := kind == declareStream, dest.Kind == driver.Topic
+	return kind != "classic" || n > 0, cmp.Or(
+		c.refuse(stream && !topic, "use topic://"+path+", or a classic or quorum queue", protocol.IsStream),
+		c.refuse(!stream && topic, "use queue://NAME", "it is no stream: its consumers share the messages"),
+	)
 }
 
-// managed reports whether to ask RabbitMQ 4 about a destination: a queue by its name.
-func (d dialect) managed(dest driver.Destination) bool {
-	return d == rabbitmq && dest.Kind == driver.Queue && !strings.HasPrefix(dest.Name, "/")
+// managed reports whether to ask RabbitMQ 4 about a destination: a queue by its name, or a stream.
+func (d dialect) managed(dest driver.Destination, o *Options) bool {
+	return d == rabbitmq && dest.Kind == driver.Queue && !strings.HasPrefix(dest.Name, "/") || d.stream(dest, o)
 }
 
 // prepareSend declares the queue, if the user wants that, and refuses settings that it would ignore.
@@ -275,10 +284,10 @@ func (c *connection) prepareSend(ctx context.Context, spec *driver.ProducerSpec,
 	}
 	err := c.refuse(spec.Delay > 0 && !c.delays, protocol.HintNoDelay,
 		"without the capability "+capDelayed+" it would deliver at once")
-	if err != nil || !c.managed(spec.Destination) || o.Declare == declareNo && !hasPriority(spec) {
+	if err != nil || !c.managed(spec.Destination, o) || o.Declare == declareNo && !hasPriority(spec) {
 		return err
 	}
-	ordered, err := c.queue(ctx, spec.Destination.Name, o)
+	ordered, err := c.queue(ctx, spec.Destination, o)
 	return cmp.Or(err, c.refuse(hasPriority(spec) && !ordered, "use a quorum queue, or declare it with x-max-priority",
 		"the queue has no priorities"))
 }

@@ -144,6 +144,10 @@ func (p *producer) encodeVariants(spec *driver.ProducerSpec, to []byte) error {
 		if spec.Delay > 0 {
 			content.Annotations = []wire.Property{{Key: "x-opt-delivery-delay", Value: spec.Delay.Milliseconds()}}
 		}
+		if v.FilterValue != "" {
+			value := wire.Property{Key: "x-stream-filter-value", Value: v.FilterValue}
+			content.Annotations = append(content.Annotations, value)
+		}
 		if p.groups = append(p.groups, []byte(v.Group)); v.Group != "" {
 			content.Properties.GroupID = []byte(v.Group)
 		}

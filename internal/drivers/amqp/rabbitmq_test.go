@@ -62,8 +62,13 @@ func (r *rabbit) request(t *testing.T, payload []byte) {
 	asked := arguments.Raw()
 	kindValue := wire.Lookup(asked, "x-queue-type")
 	kind, _ := kindValue.Text()
+	limitValue := wire.Lookup(asked, "x-delivery-limit")
+	limit := ""
+	if n, ok := limitValue.Integer(); ok {
+		limit = " " + strconv.FormatInt(n, 10)
+	}
 	name := strings.ReplaceAll(strings.TrimPrefix(string(p.To), "/queues/"), "%20", " ")
-	r.requests = append(r.requests, strings.TrimSpace(string(p.Subject)+" "+name+" "+string(kind)))
+	r.requests = append(r.requests, strings.TrimSpace(string(p.Subject)+" "+name+" "+string(kind)+limit))
 	status, value := r.answer(string(p.Subject), name, string(kind))
 	answer := wire.Properties{CorrelationID: p.MessageID, Subject: []byte(status)}
 	head := wire.Transfer{
@@ -131,8 +136,9 @@ func TestDeclare(t *testing.T) {
 		},
 		"stream": {
 			priority: -1, queues: map[string]string{"a b": "stream"}, requests: []string{"GET a b"},
-			fails: "each consumer of a stream gets all messages", hint: "use a classic or quorum queue",
+			fails: "each consumer of a stream gets all messages", hint: "use topic:///queues/a%20b",
 		},
+		"limited": {options: []string{"declare=quorum", "delivery-limit=5"}, priority: -1, requests: []string{"PUT a b quorum 5", "PUT a b quorum 5"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

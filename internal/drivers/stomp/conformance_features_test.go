@@ -17,6 +17,7 @@ import (
 func TestConformanceRabbitMQ4(t *testing.T) {
 	r := brokertest.StartRabbitMQ(t, brokertest.WithRabbitMQ4(), brokertest.WithRabbitMQManagement(),
 		brokertest.WithRabbitMQSetting("collect_statistics_interval", "500"))
+	t.Run("streams", func(t *testing.T) { librarytest.Streams(t, Factory(), r.STOMPURL(), true) })
 	for _, quorum := range []bool{false, true} {
 		cfg := rabbitmqConfig(r)
 		cfg.Inspector = librarytest.Managed(t, r.ManagementURL(), false)

@@ -153,6 +153,12 @@ func (k *consumer) subscribe(ctx context.Context, spec *driver.ConsumerSpec) (er
 	if k.sub, err = c.dialect.subscription(spec, opts, strconv.FormatUint(k.id, 10), c.identity); err != nil {
 		return err
 	}
+	_, version := protocol.STOMPServer(c.server)
+	err = c.dialect.refuse(spec.StreamFilter != "" && protocol.Before(version, 3, 13), "leave out --stream-filter",
+		"streams have filters from 3.13 on")
+	if err != nil {
+		return err
+	}
 	if spec.Failing == driver.Reject {
 		k.nack = []byte("\nrequeue:false") // otherwise RabbitMQ and the embedded broker deliver the message again
 	}

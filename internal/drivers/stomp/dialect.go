@@ -32,6 +32,7 @@ func reservedHeaders() []string {
 	return []string{
 		"destination", "transaction", "receipt", "content-length", timeHeader, driver.IDProperty, "persistent", "priority",
 		"expires", "expiration", "AMQ_SCHEDULED_DELAY", "destination-type", "x-queue-type", "x-max-priority",
+		"x-stream-filter-value",
 		"JMSXGroupID", "subscription", "message-id", "ack", "redelivered",
 	}
 }
@@ -49,6 +50,20 @@ func (d dialect) address(dest driver.Destination) string {
 		name = strings.ReplaceAll(name, "/", "%2F") // a slash would end the queue's name; the broker decodes no other escape
 	}
 	return "/" + dest.Kind.String() + "/" + name
+}
+
+// stream reports whether a topic is a stream, which RabbitMQ keeps as a queue: by its address, or as declared.
+func (d dialect) stream(dest driver.Destination, o *Options) bool {
+	return d == rabbitmq && dest.Kind == driver.Topic &&
+		(o.Declare == kindStream || strings.HasPrefix(dest.Name, "/amq/queue/"))
+}
+
+// addressOf is address for destinations that may be streams.
+func (d dialect) addressOf(dest driver.Destination, o *Options) string {
+	if d.stream(dest, o) {
+		dest.Kind = driver.Queue
+	}
+	return d.address(dest)
 }
 
 // replyQueue begins RabbitMQ's address of a queue that exists: SEND to /queue would declare it, perhaps as another one.
@@ -91,6 +106,7 @@ func (d dialect) send(spec *driver.ProducerSpec, o *Options) ([]driver.Property,
 	}
 	err := cmp.Or(
 		misplaced,
+		protocol.CheckStreamed(string(d), "STOMP", d.stream(spec.Destination, o), spec),
 		d.refuse(spec.TTL > 0 && d == generic, "leave out --ttl", "no header is known for the time to live"),
 		d.refuse(spec.Delay > 0 && (d == rabbitmq || d == generic), protocol.HintNoDelay,
 			"no header is known for a delayed delivery"),
@@ -101,7 +117,7 @@ func (d dialect) send(spec *driver.ProducerSpec, o *Options) ([]driver.Property,
 	var headers []driver.Property
 	add := func(key, value string) { headers = append(headers, driver.Property{Key: key, Value: value}) }
 	if !spec.Anonymous {
-		add("destination", d.address(spec.Destination))
+		add("destination", d.addressOf(spec.Destination, o))
 		if d == artemis {
 			add("destination-type", routing(spec.Destination.Kind))
 		}
@@ -141,6 +157,9 @@ func (d dialect) sendVariant(
 	if v.Group != "" {
 		headers = append(headers, driver.Property{Key: "JMSXGroupID", Value: v.Group})
 	}
+	if v.FilterValue != "" {
+		headers = append(headers, driver.Property{Key: "x-stream-filter-value", Value: v.FilterValue})
+	}
 	return headers, nil
 }
 
@@ -151,15 +170,16 @@ const headerType = "x-queue-type"
 // checkDestination refuses a name that the broker would not take for one destination of that name, and queues that
 // cannot be declared. Only consumers may use a name that means many destinations.
 func (d dialect) checkDestination(dest driver.Destination, o *Options, producer bool) error {
-	declared := d == rabbitmq && dest.Kind == driver.Queue && !strings.HasPrefix(dest.Name, "/")
+	declared := d == rabbitmq && dest.Kind == driver.Queue && !strings.HasPrefix(dest.Name, "/") || d.stream(dest, o)
 	broker := string(d)
 	if d == rabbitmq {
 		broker = protocol.RabbitMQ3 // also later ones read names so
 	}
 	misread := protocol.Misread(broker, dest, producer)
 	return cmp.Or(
+		d.refuse(o.Declare == kindStream && dest.Kind == driver.Queue, "use topic://"+dest.Name, protocol.IsStream),
 		d.refuse(o.Declare != declareNo && !declared, "leave out -o declare",
-			"only queues of RabbitMQ are declared, by their names"),
+			"only queues and streams of RabbitMQ are declared, by their names"),
 		d.refuse(misread != "", protocol.HintName, misread),
 	)
 }

@@ -14,13 +14,14 @@ type Options struct {
 	VirtualHost string        `opt:"virtual-host" help:"virtual host; / suits RabbitMQ, and others ignore it"`
 	HeartBeat   time.Duration `opt:"heart-beat" help:"interval, both ways; a broker is lost after twice that silence; 0: none"`
 	Receipt     bool          `opt:"receipt" help:"ask for a receipt per message; false: complete once sent"`
-	Declare     string        `opt:"declare" help:"RabbitMQ: declare queues of that type; no: of the broker's default type" enum:"no,classic,quorum"`
+	Declare     string        `opt:"declare" help:"RabbitMQ: declare queues, or streams (topic://NAME), of that type; no: of the broker's default type" enum:"no,classic,quorum,stream"`
 }
 
 // Values of the options.
 const (
 	declareNo  = "no"
 	kindQuorum = "quorum"
+	kindStream = "stream"
 )
 
 const (
@@ -40,8 +41,10 @@ func Factory() driver.Factory {
 	queue, topic := protocol.Features()
 	return transport.Factory(driver.Factory{
 		Name: "stomp", Title: "STOMP 1.2", Client: driver.Native, Hosts: protocol.STOMP().Hosts,
-		Capabilities: driver.Capabilities{TLS: true, Connects: true, Unattached: true, Queue: queue, Topic: topic},
-		InFlight:     windowOf,
+		Capabilities: driver.Capabilities{
+			TLS: true, Connects: true, Streams: true, Unattached: true, Queue: queue, Topic: topic,
+		},
+		InFlight: windowOf,
 	}, protocol.STOMP(), defaultOptions, checkOptions,
 		func(c transport.Settings[Options]) driver.Driver { return newDriver(c) })
 }

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
@@ -44,6 +46,7 @@ func (d dialect) checkConsumer(spec *driver.ConsumerSpec, o *Options) error {
 	kept, tx, fails := spec.Durable || spec.Shared, spec.TransactionSize > 0, spec.Failing != driver.Accept
 	return cmp.Or(
 		d.checkDestination(spec.Destination, o, false),
+		protocol.CheckStream(string(d), "STOMP", d.stream(spec.Destination, o), spec),
 		d.refuse(kept && spec.Destination.Kind == driver.Queue, "use topic://"+spec.Destination.Name,
 			protocol.OnlyTopics),
 		d.refuse(tx && (d == artemis || d == generic), "leave out --tx", "messages cannot be received in transactions"),
@@ -69,7 +72,7 @@ func (d dialect) subscription(spec *driver.ConsumerSpec, o *Options, id, identit
 	if spec.TransactionSize > 0 || d == rabbitmq || spec.Failing != driver.Accept {
 		ack = ackIndividual
 	}
-	s := &subscription{id: id, ack: ack, returns: d == rabbitmq, address: d.address(spec.Destination)}
+	s := &subscription{id: id, ack: ack, returns: d == rabbitmq, address: d.addressOf(spec.Destination, o)}
 	destination, kind := []string{"destination", s.address}, spec.Destination.Kind
 	if spec.Dynamic {
 		var err error
@@ -95,6 +98,9 @@ func (d dialect) subscription(spec *driver.ConsumerSpec, o *Options, id, identit
 	if spec.Selector != "" {
 		s.add("selector", spec.Selector)
 	}
+	if err := s.addStream(spec); err != nil {
+		return nil, err
+	}
 	d.flow(s, spec.Credit)
 	switch {
 	case d == artemis:
@@ -112,6 +118,29 @@ func (d dialect) subscription(spec *driver.ConsumerSpec, o *Options, id, identit
 }
 
 func (s *subscription) add(headers ...string) { s.subscribe = append(s.subscribe, headers...) }
+
+// addStream adds where the consumer of a stream begins, and its filter (RabbitMQ's STOMP plug-in, "Stream support").
+func (s *subscription) addStream(spec *driver.ConsumerSpec) error {
+	if spec.StreamOffset != "" {
+		offset, err := driver.ParseStreamOffset(spec.StreamOffset, time.Now())
+		if err != nil {
+			return driver.Errorf(driver.ClassUnsupported, "", "", "--stream-offset: %w", err)
+		}
+		text := fmt.Sprint(offset)
+		switch v := offset.(type) {
+		case uint64:
+			text = "offset=" + text
+		case time.Time:
+			text = "timestamp=" + strconv.FormatInt(v.Unix(), 10)
+		}
+		s.add("x-stream-offset", text)
+	}
+	if spec.StreamFilter != "" {
+		unfiltered := strconv.FormatBool(spec.StreamUnfiltered)
+		s.add("x-stream-filter", spec.StreamFilter, "x-stream-match-unfiltered", unfiltered)
+	}
+	return nil
+}
 
 // named makes s a durable subscription of that name; an UNSUBSCRIBE with the id removes it.
 func (s *subscription) named(header, name, id string, remove bool) {

@@ -60,6 +60,11 @@ func appendTimestamp(b []byte, v int64) []byte {
 	return binary.BigEndian.AppendUint64(append(b, CodeTimestamp), uint64(v))
 }
 
+// AppendTimestamp appends a time in milliseconds since the Unix epoch.
+func AppendTimestamp(b []byte, ms int64) []byte {
+	return binary.BigEndian.AppendUint64(append(b, CodeTimestamp), uint64(ms)) //nolint:gosec // of any sign
+}
+
 // AppendStr appends a string; it should be UTF-8 and must be shorter than 4 GiB.
 func AppendStr[T ~[]byte | ~string](b []byte, v T) []byte { return appendSized(b, CodeStr8, v) }
 

@@ -45,10 +45,18 @@ type Terminus struct {
 	// Selector is a JMS selector of the messages: as wished in the receiver's attach, as in place in the sender's.
 	// Other filters are not read.
 	Selector Opt[string]
+	// Filters are other filters as wished in the receiver's attach.
+	Filters []Filter
 	// Outcomes are the symbolic descriptors of the outcomes in use, such as "amqp:accepted:list".
 	Outcomes []string
 
 	Capabilities []string
+}
+
+// Filter is a filter of a source: its symbolic descriptor, which also is its key, and its encoded value.
+type Filter struct {
+	Name  string
+	Value []byte
 }
 
 func (d *Decoder) terminus() (t Terminus) {
@@ -139,15 +147,21 @@ func (w *listWriter) terminusFields(t *Terminus) {
 		return
 	}
 	w.symbol(t.DistributionMode)
-	w.selector(t.Selector)
+	w.filters(t)
 	w.null() // default outcome
 	w.symbols(t.Outcomes)
 }
 
-func (w *listWriter) selector(selector Opt[string]) {
-	at := len(w.b)
-	b := AppendDescriptor(AppendSymbol(BeginMap(w.b), SelectorFilterName), DescSelector)
-	b = AppendStr(b, selector.V)
-	EndCompound(b, at, 2)
-	w.field(b, selector.OK)
+func (w *listWriter) filters(t *Terminus) {
+	at, n := len(w.b), len(t.Filters)
+	b := BeginMap(w.b)
+	if t.Selector.OK {
+		b = AppendStr(AppendDescriptor(AppendSymbol(b, SelectorFilterName), DescSelector), t.Selector.V)
+		n++
+	}
+	for _, f := range t.Filters {
+		b = append(AppendSymbol(append(AppendSymbol(b, f.Name), CodeDescribed), f.Name), f.Value...)
+	}
+	EndCompound(b, at, 2*n)
+	w.field(b, n > 0)
 }
