@@ -149,6 +149,9 @@ func (h *handshake) open() error {
 	if c.dialect = dialect(protocol.Broker(product, version)); c.dialect == plain {
 		c.prefixes = [...]string{driver.Queue: text("queue-prefix"), driver.Topic: text("topic-prefix")}
 	}
+	if n := max(len(c.prefixes[driver.Queue]), len(c.prefixes[driver.Topic])); n > maxPrefix {
+		return protocolError("an open frame with a prefix of %d bytes for addresses", n)
+	}
 	if c.dialect == ibmmq { // it would end the connection with the second session
 		c.channels = 1
 	}
@@ -168,6 +171,8 @@ func (h *handshake) open() error {
 const capDelayed = "DELAYED_DELIVERY"
 
 const (
+	// maxPrefix bounds a prefix of addresses, in bytes.
+	maxPrefix = 100
 	// maxSend bounds the frames that we send, even if the peer takes larger ones.
 	maxSend = 256 << 10
 	// maxReceive bounds the frames that the peer may send.

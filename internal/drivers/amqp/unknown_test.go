@@ -4,6 +4,7 @@ package amqp
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,6 +63,14 @@ func TestPrefixes(t *testing.T) {
 			require.Equal(t, map[bool]string{wire.RoleSender: want, wire.RoleReceiver: want}, addresses, "%+v", c)
 		}
 	}
+}
+
+// TestLongPrefix: a peer does not decide about the size of addresses.
+func TestLongPrefix(t *testing.T) {
+	_, r := peerRig(t, func(p *peer) { p.open = openProperties("topic-prefix", strings.Repeat("x", maxPrefix+1)) })
+	_, err := r.tryProducer(producerSpec(1))
+	require.Equal(t, driver.ClassProtocol, driver.ClassOf(err), "%v", err)
+	require.ErrorContains(t, err, "a prefix of 101 bytes")
 }
 
 // TestPlatform: Solace names itself by a platform.
