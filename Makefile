@@ -102,7 +102,8 @@ bench-broker: build ## compare the embedded broker and Artemis under the same lo
 bench-peers: build ## compare perfmq with other clients over each protocol, and with itself over 10,000 connections
 	$(GO) run ./internal/lab bench -only '^(library|connections|rocketmq|stomp)'
 
-bench-verify: build ## measure the cost of --verify, on real brokers and the embedded one
+bench-verify: build ## measure the cost of --verify, on real brokers, the embedded one, and none
+	$(GO) build -o bin/ ./pkg/driver/drivertest/perfmq-mem
 	$(GO) run ./internal/lab bench -duration 8 -warmup 2 -repeat 5 -only '^verify-'
 
 clean: ## remove the files made by targets

@@ -11,9 +11,9 @@ import (
 
 	"github.com/perfmq/perfmq/internal/config"
 	"github.com/perfmq/perfmq/internal/drivers"
-	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/driver/drivertest/mem"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -77,7 +77,7 @@ func TestLibraryOnly(t *testing.T) {
 
 // TestEachLibraryHasItsProtocol: a library belongs to a native driver, with its title and URLs.
 func TestEachLibraryHasItsProtocol(t *testing.T) {
-	native, libraries := config.ByClient(drivers.All())
+	native, libraries := config.ByClient(mem.With(drivers.All()))
 	for _, l := range libraries {
 		var own *driver.Factory
 		for i := range native {

@@ -14,10 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/drivers"
-	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/driver/drivertest/mem"
 	"github.com/perfmq/perfmq/scenarios"
 )
 
@@ -127,7 +127,7 @@ func callWith(signals <-chan os.Signal, environ []string, args ...string) ended 
 
 // callReal is call with the real protocols and the shipped scenarios.
 func callReal(args ...string) ended {
-	return callAs(Env{Args: args, Factories: drivers.All(), Scenarios: scenarios.FS()})
+	return callAs(Env{Args: args, Factories: mem.With(drivers.All()), Scenarios: scenarios.FS()})
 }
 
 // callAs calls the program with a version and outputs.

@@ -15,6 +15,7 @@ import (
 	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/driver/drivertest/mem"
 	"github.com/perfmq/perfmq/pkg/result"
 	"github.com/perfmq/perfmq/scenarios"
 )
@@ -195,7 +196,7 @@ func withoutComments(text string) (plan string) {
 // realApp returns the program with its real protocols.
 func realApp() *app {
 	a := &app{}
-	a.Factories, _ = config.ByClient(drivers.All())
+	a.Factories, _ = config.ByClient(mem.With(drivers.All()))
 	return a
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/perfmq/perfmq/internal/drivers"
 	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/safetext"
+	"github.com/perfmq/perfmq/pkg/driver/drivertest/mem"
 )
 
 const (
@@ -105,7 +106,7 @@ func TestHostileRemarks(t *testing.T) {
 			var stdout, stderr output
 			status := Main(Env{
 				Args:    []string{"stomp", "client", "--url", url, "--user", testUser, "--json", file, "--message-count", "1", "--connect-timeout", "20s"},
-				Environ: []string{"PERFMQ_PASSWORD=" + testPassword}, Stdout: &stdout, Stderr: &stderr, Factories: drivers.All(),
+				Environ: []string{"PERFMQ_PASSWORD=" + testPassword}, Stdout: &stdout, Stderr: &stderr, Factories: mem.With(drivers.All()),
 			})
 			assert.Equal(t, exitConnect, status)
 			assert.Contains(t, stderr.String(), "error: ")

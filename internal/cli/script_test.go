@@ -17,6 +17,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/drivers"
 	"github.com/perfmq/perfmq/internal/run"
+	"github.com/perfmq/perfmq/pkg/driver/drivertest/mem"
 	"github.com/perfmq/perfmq/scenarios"
 )
 
@@ -33,7 +34,7 @@ func TestMain(m *testing.M) {
 			signal.Ignore(syscall.SIGPIPE)
 			os.Exit(Main(Env{ //nolint:forbidigo // this is the main function of a process
 				Args: os.Args[1:], Environ: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr,
-				Signals: signals, Factories: drivers.All(), Scenarios: scenarios.FS(), Version: run.Version{Number: "v0.0.0"},
+				Signals: signals, Factories: mem.With(drivers.All()), Scenarios: scenarios.FS(), Version: run.Version{Number: "v0.0.0"},
 			}))
 		},
 	})

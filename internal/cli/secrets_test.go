@@ -12,6 +12,7 @@ import (
 	"github.com/perfmq/perfmq/internal/config"
 	"github.com/perfmq/perfmq/internal/drivers"
 	"github.com/perfmq/perfmq/internal/musttest"
+	"github.com/perfmq/perfmq/pkg/driver/drivertest/mem"
 )
 
 // TestNoRouteShowsAPassword: a password from any source is not printed or written, whatever error it causes.
@@ -61,7 +62,7 @@ func TestNoRouteShowsAPassword(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			outputs := t.TempDir()
-			factories := append(testFactories()[:2], drivers.All()...)
+			factories := append(testFactories()[:2], mem.With(drivers.All())...)
 			factories[0].Open = echo
 			got := callAs(Env{Args: strings.Fields(strings.ReplaceAll(c.args, "out.", outputs+"/out.")), Environ: c.env, Factories: factories})
 			assert.Equal(t, c.status, got.status, got.stderr)

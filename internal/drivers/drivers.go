@@ -7,7 +7,6 @@ import (
 	"github.com/perfmq/perfmq/internal/drivers/library/elsewhere"
 	"github.com/perfmq/perfmq/internal/drivers/library/goamqp"
 	"github.com/perfmq/perfmq/internal/drivers/library/gostomp"
-	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/internal/drivers/rocketmq"
 	"github.com/perfmq/perfmq/internal/drivers/rocketmq5"
 	"github.com/perfmq/perfmq/internal/drivers/stomp"
@@ -21,7 +20,7 @@ func All() []driver.Factory {
 	remoting, proxy := rocketmq.Factory(), rocketmq5.Factory()
 	remoting.Schemes = append(remoting.Schemes, proxy.Schemes...)
 	return []driver.Factory{
-		amqp.Factory(), stomp.Factory(), remoting, mem.Factory(),
+		amqp.Factory(), stomp.Factory(), remoting,
 		goamqp.Factory(), gostomp.Factory(), elsewhere.RocketMQ(nil), proxy,
 	}
 }

@@ -40,7 +40,7 @@ func overlaid(t *testing.T, edits ...[3]string) (dir, program string) {
 	overlay := musttest.Get(json.Marshal(map[string]any{"Replace": replace}))(t)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "overlay"), overlay, 0o600))
 	program = filepath.Join(dir, "perfmq")
-	build := exec.CommandContext(t.Context(), "go", "build", "-overlay", filepath.Join(dir, "overlay"), "-o", program, "./cmd/perfmq")
+	build := exec.CommandContext(t.Context(), "go", "build", "-overlay", filepath.Join(dir, "overlay"), "-o", program, "./pkg/driver/drivertest/perfmq-mem")
 	build.Dir = "../.."
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, string(out))
@@ -72,7 +72,7 @@ func TestAdded(t *testing.T) {
 			`v.refuse(g.Sprinkle > 50 && !g.Persistent, "add --persistent", "--sprinkle %d does not stay", g.Sprinkle)` + "\n",
 		},
 		[3]string{
-			"internal/drivers/mem/clients.go", "	p.dest = p.destination(spec.Destination)\n",
+			"pkg/driver/drivertest/mem/clients.go", "	p.dest = p.destination(spec.Destination)\n",
 			`println("mem has sprinkle", spec.Sprinkle)` + "\n",
 		},
 	)

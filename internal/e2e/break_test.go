@@ -51,7 +51,7 @@ func TestAllArrive(t *testing.T) {
 // TestQuit: SIGQUIT writes the stacks, and its status differs from a usage mistake's.
 func TestQuit(t *testing.T) {
 	t.Parallel()
-	p := start(t, "mem", "client", "--rate", "10")
+	p := start(t, "amqp", "client", "--embedded", "--rate", "10", "queue://T")
 	p.printed("--- warmup false")
 	p.signal(syscall.SIGQUIT)
 	<-p.done

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/pkg/driver/drivertest/mem"
 )
 
 // TestRecovery: a closed loop of 200 messages per second has an outage from 5 s to 6 s, after which the broker is as

@@ -119,7 +119,11 @@ func open(c *command, args []string) (s *session, err error) {
 // command returns perfmq with arguments, ready to run. At the end of the context it gets SIGTERM, and is killed five
 // seconds later.
 func (s *session) command(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, s.perfmq, args...) //nolint:gosec // ours
+	program := s.perfmq
+	if args[0] == "mem" {
+		program += "-mem" // perfmq has no such protocol
+	}
+	cmd := exec.CommandContext(ctx, program, args...) //nolint:gosec // ours
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 5 * time.Second
 	return cmd

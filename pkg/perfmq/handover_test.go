@@ -43,7 +43,7 @@ func TestHandOver(t *testing.T) {
 	require.Contains(t, stdout, "client: rocketmq-client-go")
 	status, _, _ = run(onLibrary + " --user u --password p")
 	require.Equal(t, result.StatusUsage, status)
-	status, _, _ = run("mem client --message-count 3 queue://T")
+	status, _, _ = run("amqp client --embedded --message-count 3 queue://T")
 	require.Zero(t, status)
 	require.Empty(t, asked)
 

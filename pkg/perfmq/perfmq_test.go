@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/cli"
-	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/driver/drivertest/mem"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -60,7 +60,7 @@ func TestOwnProtocol(t *testing.T) {
 		{"pigeon client --dry-run --message-count 5 topic://T", "url: pigeon://default"},
 		{"pigeon client --dry-run --url pigeon://x --message-count 5", "protocol: pigeon"},
 		{"amqp client --consumer-protocol pigeon --message-count 5 --dry-run", "protocol: pigeon"},
-		{"scenario schema", "rocketmq, mem, pigeon (default"},
+		{"scenario schema", "rocketmq, pigeon (default"},
 		{"__complete pi", "pigeon\tLoad over Pigeon 7"},
 		{"__complete pigeon ", "connections\tOpen connections\nconsumer\tReceive messages\nproducer\tSend messages\n:4"},
 		{"__complete pigeon client --url ", "pigeon://"},

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/driver/drivertest/mem"
 )
 
 // sendingMutants lie about sends, or change the messages.

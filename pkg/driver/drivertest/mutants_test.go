@@ -10,10 +10,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/perfmq/perfmq/internal/drivers/mem"
-	"github.com/perfmq/perfmq/internal/drivers/mem/memtest"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
+	"github.com/perfmq/perfmq/pkg/driver/drivertest/mem"
+	"github.com/perfmq/perfmq/pkg/driver/drivertest/mem/memtest"
 )
 
 // mutant is a driver with one fault, the check that has to find it, and the text of the failure.

@@ -19,11 +19,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/perfmq/perfmq/internal/drivers/mem"
-	"github.com/perfmq/perfmq/internal/drivers/mem/memtest"
 	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
+	"github.com/perfmq/perfmq/pkg/driver/drivertest/mem"
+	"github.com/perfmq/perfmq/pkg/driver/drivertest/mem/memtest"
 )
 
 // TestSuitePasses: a correct driver passes.

@@ -42,6 +42,9 @@ import (
 // Factory returns the protocol "mem" with a broker of its own.
 func Factory() driver.Factory { return New().Factory() }
 
+// With returns factories with one of mem behind them.
+func With(factories []driver.Factory) []driver.Factory { return append(factories, Factory()) }
+
 // Factory returns the protocol "mem" with broker b for every host. It has all features except encryption.
 func (b *Broker) Factory() driver.Factory {
 	queue, topic := protocol.Features()

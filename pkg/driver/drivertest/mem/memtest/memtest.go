@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
+	"github.com/perfmq/perfmq/pkg/driver/drivertest/mem"
 )
 
 // Config returns settings with which the whole suite runs on b.
