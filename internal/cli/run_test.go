@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"encoding/pem"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -147,6 +149,8 @@ func TestRemoteWriteMistakes(t *testing.T) {
 		to + "--remote-write-header=X:Y=team":                  "error: --remote-write-header: X:Y cannot be given here\nhint: write NAME=VALUE; a secret belongs into --remote-write-token-file\n",
 		to + "--remote-write-header=Authorization=Bearer-hunt": "error: --remote-write-header: Authorization cannot be given here\nhint: write NAME=VALUE; a secret belongs into --remote-write-token-file\n",
 		to + "--remote-write-token-file=missing":               "error: --remote-write-token-file: missing: no such file or directory\nhint: check the path\n",
+		to + "--remote-write-ca=missing":                       "error: --remote-write-ca: read CA file: missing: no such file or directory\nhint: check the path\n",
+		to + "--remote-write-ca=" + empty:                      "error: --remote-write-ca: CA file " + empty + " holds no certificate in PEM form\nhint: give one with a -----BEGIN CERTIFICATE----- block\n",
 		to + "--remote-write-token-file=" + empty:              "error: --remote-write-token-file " + empty + ": its first line is empty\n",
 	} {
 		r := call(nil, append([]string{"mem", "client", "--message-count", "1"}, strings.Fields(args)...)...)
@@ -195,6 +199,27 @@ func TestRemoteWriteEcho(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRemoteWriteTLS: one that is not trusted gets nothing, and costs the run ten seconds at its end.
+func TestRemoteWriteTLS(t *testing.T) {
+	t.Parallel()
+	var requests atomic.Int64
+	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { requests.Add(1) }))
+	defer server.Close()
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	require.NoError(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600))
+	args := []string{"mem", "client", "--message-count", "3", "--remote-write", server.URL, "--remote-write-interval", "1h"}
+	got := call(nil, append(args, "--remote-write-ca", file)...)
+	require.Equal(t, exitOK, got.status, got.stderr)
+	require.NotContains(t, got.stderr, "remote write")
+	require.EqualValues(t, 2, requests.Load())
+	got = call(nil, args...)
+	require.Equal(t, exitOK, got.status, got.stderr)
+	require.Contains(t, got.stderr, "warning: 2 of 2 remote writes to "+server.URL+"/api/v1/write did not arrive, the final values among them: ")
+	require.Contains(t, got.stderr, "certificate signed by unknown authority")
+	require.EqualValues(t, 2, requests.Load())
 }
 
 // fullDisk is a standard output that takes nothing.

@@ -50,6 +50,12 @@ func (r *resolver) checkRemoteWrite() {
 				"--remote-write-header: %s cannot be given here", Quoted(name))
 		}
 	}
+	if o.RemoteCA != "" {
+		o.Remote.TLS = driver.TLS{CAFile: o.RemoteCA}
+		r.refuseFile("--remote-write-ca", o.Remote.TLS.Load(func(path string) ([]byte, error) {
+			return inputfile.Read(path, maxCredentials)
+		}))
+	}
 	if o.RemoteTokenFile == "" {
 		return
 	}

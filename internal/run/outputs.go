@@ -54,6 +54,7 @@ type Outputs struct {
 	RemoteInterval  time.Duration       `set:"remote-write-interval" needs:"remote-write" least:"1s" none:"5s" help:"interval of these writes"`
 	RemoteTokenFile string              `set:"remote-write-token-file" needs:"remote-write" arg:"FILE" help:"FILE with the password of the URL's user, or without a user with a bearer token"`
 	RemoteHeaders   []string            `set:"remote-write-header" needs:"remote-write" arg:"NAME=VALUE" help:"add a header, such as X-Scope-OrgID=TENANT; may be repeated"`
+	RemoteCA        string              `set:"remote-write-ca" needs:"remote-write" arg:"FILE" none:"--tls-ca, or the system's" help:"PEM file of authorities trusted for the receiver"`
 	RemoteSecret    string
 	Web             string `set:"web,daily" arg:"[HOST]:PORT" help:"serve a live page; :8080 is on loopback"`
 	Silent          bool   `set:"silent" help:"print nothing but errors"`
