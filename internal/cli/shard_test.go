@@ -1,16 +1,25 @@
 package cli
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
 // Each case has one mistake about shards. All are found without connecting.
 func TestShardMistakes(t *testing.T) {
 	const all = "mem client --producers 5 --consumers 5 "
+	used := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(used, "shard-1"), 0o700))
+	token, short := filepath.Join(t.TempDir(), "token"), filepath.Join(t.TempDir(), "short")
+	require.NoError(t, os.WriteFile(token, []byte("0123456789abcdef\n"), 0o600))
+	require.NoError(t, os.WriteFile(short, []byte("0123456789abcde\n"), 0o600))
+	meet := " --rendezvous http://h:8443 --token-file " + token
 	for _, c := range []struct {
 		args   string
 		env    []string
@@ -28,10 +37,25 @@ func TestShardMistakes(t *testing.T) {
 		{args: "mem client --consumers 5 --message-count 9 --shard 1/5 --run-id x", stderr: "error: --shard needs --duration or --producers 5\nhint: add --duration or --producers 5\n"},
 		{args: "mem consumer --consumers 5 --message-count 4 --shard 5/5 --run-id x --dry-run", stderr: "error: --shard needs --message-count 5 or more\nhint: add --message-count 5 or more\n"},
 		{args: all + "--start-at noon", stderr: "error: --start-at=noon: must be like 2026-03-01T12:00:00Z, 1772366400 or +10s\n"},
+		{args: all + "--shard 1/5 --rendezvous http://h:8443", stderr: "error: --token-file: --rendezvous needs the FILE of a token\nhint: openssl rand -hex 16 makes one\n"},
+		{args: all + "--shard 1/5 --rendezvous http://h:8443 --token-file none", stderr: "error: --token-file: none: no such file or directory\nhint: check the path\n"},
+		{args: all + "--shard 1/5 --rendezvous http://h:8443 --token-file " + short, stderr: "error: --token-file: the token in " + short + " is shorter than 16 characters\nhint: openssl rand -hex 16 makes one\n"},
+		{args: all + "--shard 1/5 --token-file " + token, stderr: "error: --token-file needs --rendezvous\nhint: add --rendezvous\nerror: --shard needs a --rendezvous, or the same --run-id or --start-at for all shards\nhint: add a --rendezvous, or the same --run-id or --start-at for all shards\n"},
+		{args: all + meet, stderr: "error: --rendezvous needs --shard\nhint: add --shard\n"},
+		{args: all + "--shard 1/5 --run-id x" + meet, stderr: "error: --rendezvous does not work with --run-id\nhint: leave one of them out\n"},
+		{args: all + "--shard 1/5 --start-at +5s" + meet, stderr: "error: --rendezvous does not work with --start-at\nhint: leave one of them out\n"},
+		{args: all + "--shard 1/5 --verify-window 10s" + meet, stderr: "error: --verify-window does not work with --rendezvous\nhint: --verify judges the joined result at the end\n"},
+		{args: all + "--shard 1/5 --rendezvous amqp://h --token-file " + token, stderr: "error: --rendezvous=amqp://h: must be http://HOST:PORT or https://HOST:PORT\n"},
+		{args: all + "--shard 1/5 --rendezvous http://h/path --token-file " + token, stderr: "error: --rendezvous=http://h/path: must be http://HOST:PORT or https://HOST:PORT\n"},
+		{args: "merge --rendezvous :0", stderr: "error: --rendezvous needs --shards\nhint: add --shards\nerror: --rendezvous needs --result\nhint: add --result\nerror: --rendezvous needs the FILE of a token\nhint: openssl rand -hex 16 makes one\n"},
+		{args: "merge --shards 3", stderr: "error: --shards needs --rendezvous\nhint: add --rendezvous\n"},
+		{args: "merge --rendezvous 8443 --shards 1 --result x --token-file " + token, stderr: "error: --rendezvous 8443: must be HOST:PORT, :PORT (on loopback) or [::]:PORT (on all addresses)\nhint: write HOST:PORT, or :PORT\n"},
+		{args: "merge --partial --rendezvous :0 --shards 1 --result x a b --token-file " + token, stderr: "error: --rendezvous does not work with --follow and --partial\nhint: the results that are there are always joined\nerror: --rendezvous takes no folders\nhint: the shards hand their results over\n"},
+		{args: "merge --rendezvous :0 --shards 1 --result " + used + " --token-file " + token, stderr: "error: --result " + used + ": " + used + "/shard-1 is there already\nhint: name another folder\n"},
 	} {
 		r := call(c.env, strings.Fields(c.args)...)
 		require.Equal(t, exitUsage, r.status, c.args)
-		require.Equal(t, c.stderr, r.stderr, c.args)
+		assert.Equal(t, c.stderr, r.stderr, c.args)
 	}
 	r := call(nil, strings.Fields(all+"--start-at 1000000000")...)
 	require.Equal(t, exitUsage, r.status)

@@ -83,7 +83,10 @@ func (r *resolver) complete(p *plan.Plan) {
 	}
 	r.Outputs.SetFolder(r.Outputs.Result, p)
 	r.setShard(p)
-	if p.Split() && r.Outputs.Result == "" && !p.Met {
+	switch {
+	case p.Split() && p.Met: // the host would have to judge each second
+		r.add(plan.Wrong("--verify judges the joined result at the end", "--verify-window does not work with --rendezvous"))
+	case p.Split() && r.Outputs.Result == "":
 		r.add(plan.Wrong("add --result DIR, for perfmq merge --follow DIR...", "--verify-window of one side needs --result"))
 	}
 	r.checkOutputs()

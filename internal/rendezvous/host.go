@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -92,8 +93,8 @@ func (h *Host) Handler() http.Handler {
 		got := sha256.Sum256([]byte(r.Header.Get("Authorization")))
 		if subtle.ConstantTimeCompare(want[:], got[:]) != 1 {
 			const text = "the token is wrong"
-			at, _, _ := strings.Cut(r.RemoteAddr, "]")
-			h.tell("refused a request from " + at + ": " + text)
+			from, _, _ := net.SplitHostPort(r.RemoteAddr)
+			h.tell("refused a request from " + from + ": " + text)
 			reply(w, &Refusal{http.StatusUnauthorized, text, "give both sides the same --token-file"})
 			return
 		}
@@ -297,7 +298,7 @@ func (h *Host) store(_ context.Context, q *part) (stored, error) {
 		}
 		if m.problem = appendTo(path, size, q.Data); m.problem != nil {
 			return stored{}, &Refusal{
-				http.StatusInsufficientStorage, "the rendezvous cannot write " + m.problem.Error(),
+				http.StatusInsufficientStorage, "the rendezvous failed: " + m.problem.Error(),
 				"make room there",
 			}
 		}

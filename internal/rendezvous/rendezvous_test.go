@@ -437,7 +437,7 @@ func TestStore(t *testing.T) {
 	// A disk that takes no more is named on both sides.
 	require.NoError(t, os.Mkdir(filepath.Join(h.Dir, "shard-1", "latencies.hdr"), 0o700))
 	_, err = h.store(t.Context(), &part{w.Session, "latencies.hdr", 0, []byte("x")})
-	require.ErrorContains(t, err, "the rendezvous cannot write open ")
+	require.ErrorContains(t, err, "the rendezvous failed: open ")
 	assert.Contains(t, strings.Join(h.Result().Problems, "\n"), "the result of shard 1/1 () could not be written: open ")
 }
 

@@ -167,6 +167,49 @@ func TestMergedTimes(t *testing.T) {
 	require.Equal(t, other.End, m.Parts[1].End)
 }
 
+// A rendezvous knows offsets where no messages go both ways, and where it knows them better. Those of a killed shard
+// get less exact with time.
+func TestClocksOfARendezvous(t *testing.T) {
+	t.Parallel()
+	const ahead = 2 * second
+	met := func(lead, err int64) *Offset { return &Offset{Ahead: Difference(lead), Error: err} }
+	for name, c := range map[string]struct {
+		edit       func(first, other *Result)
+		start, end *Offset
+	}{
+		"no messages": {func(first, other *Result) {
+			first.Rows[0].Arrivals, other.Rows[0].Arrivals = nil, nil
+		}, met(ahead, 30), met(ahead+40, 37)},
+		"one way": {func(first, _ *Result) { first.Rows[0].Arrivals = nil }, met(ahead, 30), met(ahead+40, 37)},
+		"killed": {func(first, other *Result) {
+			first.Rows[0].Arrivals, other.ClockEnd = nil, nil
+			other.Rows[0].Elapsed, other.Rows[0].Length = 100*second, 100*second
+		}, met(ahead, 30), met(ahead, 2+20+100*drift+drift)},
+		"messages are better": {func(_, other *Result) { other.Clock.Error, other.ClockEnd.Error = 9000, 9000 }, nil, nil},
+		"one did not meet":    {func(first, other *Result) { first.Rows[0].Arrivals, other.Clock = nil, nil }, nil, nil},
+	} {
+		first, other := timed(1, 0, 0), timed(2, ahead, 0)
+		first.Rows[0].Arrivals[0].Fastest = 10 - ahead
+		first.Clock, first.ClockEnd = met(-100, 10), met(-100, 2)
+		other.Clock, other.ClockEnd = met(ahead-100, 20), met(ahead-60, 35)
+		c.edit(first, other)
+		m := musttest.Get(Merge(first, other))(t)
+		clock := m.Parts[1].Clock
+		switch {
+		case c.start != nil:
+			require.Equal(t, Clock{*c.start, *c.end}, *clock, name)
+			require.InDelta(t, sampleStart().UnixMicro(), m.Start, 100, name)
+		case other.Clock == nil:
+			require.Nil(t, clock, name)
+		default:
+			require.InDelta(t, ahead, int64(clock.Start.Ahead), 1, name)
+			require.Less(t, clock.Start.Error, int64(1000), name)
+		}
+		require.Nil(t, m.Clock)
+		require.Nil(t, m.ClockEnd)
+	}
+}
+
 // Clocks that cannot be are not known, and nothing is corrected by them: not even where bounds double with each host.
 func TestContradictingClocks(t *testing.T) {
 	t.Parallel()
