@@ -38,6 +38,7 @@ type meeting struct {
 	host       *rendezvous.Host
 	web        listen.Web
 	dir        string
+	reports    []string
 	thresholds []threshold.Threshold
 	live       merge.Live
 	feed       *page.Feed // nil if none is served
@@ -62,6 +63,7 @@ func (a *app) runMeeting(m *meeting, args, demands []string, others bool, errs [
 	if m.thresholds, err = parseDemands(demands); err != nil {
 		errs = append(errs, err)
 	}
+	errs = append(errs, checkReports(m.reports, m.dir)...)
 	if mistake := config.NoPlace("--result", m.dir); mistake != nil {
 		errs = append(errs, mistake)
 	}
@@ -237,7 +239,7 @@ func (a *app) joinMet(m *meeting, interrupted bool) int {
 	if m.feed != nil {
 		_ = m.feed.Finish(*joined)
 	}
-	if err := a.writeMerged(joined, m.dir); err != nil && !errors.Is(err, errReported) {
+	if err := a.writeMerged(joined, m.dir, m.reports); err != nil && !errors.Is(err, errReported) {
 		a.errors.print(err)
 	}
 	return a.status

@@ -57,18 +57,26 @@ func (a *app) reportCommand() *cobra.Command {
 	return cmd
 }
 
-// report reads the results and writes them in a format.
+// report is perfmq report.
 func (a *app) report(dirs []string, format, output string, force bool) error {
 	errs := notFolders(dirs)
 	dirs = allRuns(dirs)
-	if !slices.Contains(reportFormats(), format) {
-		errs = append(errs, plan.Wrong("", "--format=%s: must be html, markdown, csv or junit", config.Quoted(format)))
-	}
 	switch {
 	case output == "" && format == "html":
 		output = pageFile
 	case output == "":
 		output = run.Standard
+	}
+	if errs = append(errs, noReport(dirs, format, output, force)...); len(errs) > 0 {
+		return a.usage(errs...)
+	}
+	return a.writeReport(dirs, format, output)
+}
+
+// noReport returns the reasons why a report cannot be written.
+func noReport(dirs []string, format, output string, force bool) (errs []error) {
+	if !slices.Contains(reportFormats(), format) {
+		errs = append(errs, plan.Wrong("", "--format=%s: must be html, markdown, csv or junit", config.Quoted(format)))
 	}
 	for _, dir := range dirs {
 		own := filepath.Base(output)
@@ -82,9 +90,11 @@ func (a *app) report(dirs []string, format, output string, force bool) error {
 		errs = append(errs, plan.Wrong("name another file, or add --force to replace it",
 			"--output %s is not of perfmq report", output))
 	}
-	if len(errs) > 0 {
-		return a.usage(errs...)
-	}
+	return errs
+}
+
+// writeReport reads the results and writes them in a format.
+func (a *app) writeReport(dirs []string, format, output string) error {
 	p, err := page.Read(dirs...)
 	if err != nil {
 		return a.usage(resultMistake(err))
@@ -206,7 +216,7 @@ func (a *app) follow(dirs []string, others bool, demands []string) error {
 	errs := notFolders(dirs)
 	if others {
 		errs = append(errs, plan.Wrong("join the results when the runs have ended",
-			"--follow does not work with --result and --partial"))
+			"--follow does not work with --result, --report and --partial"))
 	}
 	thresholds, err := parseDemands(demands)
 	if err != nil {
@@ -288,7 +298,7 @@ func lastRuns(dirs []string) (last []string) {
 func (a *app) mergeCommand() *cobra.Command {
 	var dir string
 	var partial bool
-	var demands []string
+	var demands, reports []string
 	var follow bool
 	m := &meeting{}
 	in := &input{table: config.TableOf(&m.meetingSettings), given: config.NewGiven(nil)} // variables are of loads
@@ -297,16 +307,16 @@ func (a *app) mergeCommand() *cobra.Command {
 		Short: "Join the results of several load hosts into one",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if errs := in.given.Fill(in.table); m.given(in) || len(errs) > 0 {
-				m.dir = dir
+				m.dir, m.reports = dir, reports
 				return a.runMeeting(m, args, demands, follow || partial, errs)
 			}
 			if err := needArguments(cmd, args); err != nil {
 				return err
 			}
 			if follow {
-				return a.follow(args, dir != "" || partial, demands)
+				return a.follow(args, dir != "" || partial || reports != nil, demands)
 			}
-			return a.merge(args, dir, partial, demands)
+			return a.merge(args, dir, partial, demands, reports)
 		},
 	}
 	flags := cmd.Flags()
@@ -316,6 +326,8 @@ func (a *app) mergeCommand() *cobra.Command {
 	flags.BoolVar(&partial, "partial", false, "join although shards are missing or were killed")
 	flags.StringArrayVar(&demands, "threshold", nil,
 		"another `DEMAND` on the joined result; may be repeated")
+	flags.StringArrayVar(&reports, "report", nil, "write a report of the joined result, as perfmq report does: `FORMAT=FILE`, "+
+		"of html, markdown, csv or junit; - is standard output; may be repeated")
 	_ = cmd.MarkFlagDirname("result")
 	in.addTo(flags)
 	a.completeFlags(cmd, in)
@@ -323,8 +335,8 @@ func (a *app) mergeCommand() *cobra.Command {
 }
 
 // merge joins the results in the folders and prints the outcome.
-func (a *app) merge(dirs []string, dir string, partial bool, demands []string) error {
-	if errs := notFolders(dirs); len(errs) > 0 {
+func (a *app) merge(dirs []string, dir string, partial bool, demands, reports []string) error {
+	if errs := append(notFolders(dirs), checkReports(reports, dir)...); len(errs) > 0 {
 		return a.usage(errs...)
 	}
 	if m := config.NoPlace("--result", dir); m != nil {
@@ -340,11 +352,28 @@ func (a *app) merge(dirs []string, dir string, partial bool, demands []string) e
 	if err != nil {
 		return a.usage(resultMistake(err))
 	}
-	return a.writeMerged(m, dir)
+	return a.writeMerged(m, dir, reports)
 }
 
-// writeMerged prints a joined result and writes its folder.
-func (a *app) writeMerged(m *result.Result, dir string) error {
+// checkReports returns the mistakes in --report FORMAT=FILE.
+func checkReports(reports []string, dir string) (errs []error) {
+	for _, text := range reports {
+		format, file, _ := strings.Cut(text, "=")
+		if file == "" || !slices.Contains(reportFormats(), format) {
+			errs = append(errs, plan.Wrong("such as --report html=report.html",
+				"--report=%s: must be FORMAT=FILE, of html, markdown, csv or junit", config.Quoted(text)))
+		} else {
+			errs = append(errs, noReport(nil, format, file, false)...)
+		}
+	}
+	if len(reports) > 0 && dir == "" {
+		errs = append(errs, plan.Needs("--report", "--result"))
+	}
+	return errs
+}
+
+// writeMerged prints a joined result and writes its folder and reports.
+func (a *app) writeMerged(m *result.Result, dir string, reports []string) error {
 	if err := merge.Text(a.Stdout, m, a.secrets.Line); err != nil {
 		return a.notWritten(err)
 	}
@@ -357,6 +386,14 @@ func (a *app) writeMerged(m *result.Result, dir string) error {
 	if a.status = m.Outcome.Status; a.status == exitOK && !m.Outcome.Success {
 		a.status = exitFailed
 	}
+	status := a.status
+	for _, text := range reports {
+		format, file, _ := strings.Cut(text, "=")
+		if a.writeReport([]string{dir}, format, file) != nil { // it was printed
+			status = result.Graver(status, exitFailed)
+		}
+	}
+	a.status = status
 	return nil
 }
 

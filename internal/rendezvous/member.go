@@ -25,8 +25,9 @@ import (
 
 // Options are where a load meets the others.
 type Options struct {
-	URL       string        `set:"rendezvous" arg:"URL" check:"rendezvous" help:"begin and end with the other shards, and hand the result over, at perfmq merge --rendezvous: http[s]://HOST:PORT; TLS is set as for the broker"`
+	URL       string        `set:"rendezvous" arg:"URL" check:"rendezvous" help:"begin and end with the other shards, and hand the result over, at perfmq merge --rendezvous: http[s]://HOST:PORT"`
 	TokenFile string        `set:"token-file" needs:"rendezvous" arg:"FILE" help:"FILE with the token of the rendezvous"`
+	CAFile    string        `set:"rendezvous-ca" needs:"rendezvous" arg:"FILE" none:"as for the broker" help:"PEM file of the authorities that the rendezvous' certificate is from"`
 	Timeout   time.Duration `set:"rendezvous-timeout" default:"5m" least:"1s" help:"time limit for the rendezvous and all shards to be there and connected"`
 
 	Token string
@@ -109,7 +110,7 @@ func (m *Member) failure(doing string, err error) error {
 	case errors.As(err, &r):
 		class, hint = driver.ClassAuth, r.Hint
 	case errors.As(err, new(*tls.CertificateVerificationError)):
-		class, hint = driver.ClassTLS, "give its authority by --tls-ca"
+		class, hint = driver.ClassTLS, "give its authority by --rendezvous-ca"
 	}
 	return driver.Errorf(class, doing+" at "+m.at.Scheme+"://"+m.at.Host, hint, "%w", err)
 }
