@@ -18,6 +18,8 @@ command -v prometheus >/dev/null && command -v promtool >/dev/null || package "t
 command -v chromium >/dev/null || package "the pages of reports are tested in a browser" chromium
 python stomp || package "stomp.py asks and answers requests over STOMP" python3-stomp
 python pandas || package "the tests run the examples of docs/results.md" python3 python3-pandas
+command -v ansible-playbook >/dev/null || package "the tests run deploy/ansible/perfmq.yml" ansible-core
+command -v ip >/dev/null || package "the tests make networks of three hosts" iproute2
 provide
 
 race=()
@@ -45,8 +47,8 @@ go vet "${others[@]}"
 beside() {
 	local status=0
 	go test -vet=off -count=1 -p 3 -timeout "$timeout" "${others[@]}" || status=$?
-	# Modules of their own: the types of Kubernetes and the libraries for images are no dependency of perfmq.
-	for module in deploy/kubernetes/test internal/lab/release; do
+	# Modules of their own: Helm, the types of Kubernetes and the libraries for images are no dependency of perfmq.
+	for module in deploy/test internal/lab/release; do
 		(cd "$module" && go vet ./... && go test -vet=off -count=1 ./...) || status=$?
 	done
 	return "$status"
