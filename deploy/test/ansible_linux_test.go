@@ -15,6 +15,7 @@ import (
 // The playbook makes one load on three hosts, which are network namespaces on a bridge, and fetches the merged result. A
 // run that fails ends with a failure and its result. Nothing is left on the hosts.
 func TestAnsible(t *testing.T) {
+	t.Parallel()
 	require.Zero(t, os.Getuid(), "only root may make the networks of three hosts")
 	if !alone(t) {
 		return

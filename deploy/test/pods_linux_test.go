@@ -36,7 +36,8 @@ func alone(t *testing.T) bool {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "/proc/self/exe", "-test.v", "-test.run=^"+t.Name()+"$")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.Env = append(os.Environ(), sign+"=root")
 	if os.Getuid() != 0 { // root of a user namespace may have a network and a root folder, too
 		cmd.Env = append(os.Environ(), sign+"=user")
@@ -121,7 +122,7 @@ func (c *cluster) start(job *batchv1.Job) (pods []*pod) {
 			}
 		}
 		p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = "/", &p.log, &p.log
-		p.cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: p.root, Pdeathsig: syscall.SIGKILL}
+		p.cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: p.root}
 		if id := uint32(*job.Spec.Template.Spec.SecurityContext.RunAsUser); os.Getenv("DEPLOY_TEST_ALONE") == "root" {
 			p.cmd.SysProcAttr.Credential = &syscall.Credential{Uid: id, Gid: id}
 		}
@@ -234,6 +235,7 @@ func (c *cluster) carryOut(name string) (rendezvous *pod, status int) {
 // Processes as the pods of a release, with its arguments, variables and volumes, make one load: the merged result has
 // every message once.
 func TestPods(t *testing.T) {
+	t.Parallel()
 	if !alone(t) {
 		return
 	}

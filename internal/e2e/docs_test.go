@@ -348,7 +348,7 @@ func TestCapabilities(t *testing.T) {
 	shown := 0
 	for row := range strings.Lines(string(text)) {
 		var tests string // of the last package of the row
-		for _, m := range regexp.MustCompile("`((?:internal|pkg)/[a-z0-9/]+)`|`make ([a-z-]+)`|\\bTest[A-Za-z0-9]+").FindAllStringSubmatch(row, -1) {
+		for _, m := range regexp.MustCompile("`((?:internal|pkg|deploy)/[a-z0-9/]+)`|`make ([a-z-]+)`|\\bTest[A-Za-z0-9]+").FindAllStringSubmatch(row, -1) {
 			switch {
 			case m[1] != "":
 				tests = testsOf(t, m[1])
