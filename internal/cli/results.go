@@ -326,8 +326,8 @@ func (a *app) mergeCommand() *cobra.Command {
 	flags.BoolVar(&partial, "partial", false, "join although shards are missing or were killed")
 	flags.StringArrayVar(&demands, "threshold", nil,
 		"another `DEMAND` on the joined result; may be repeated")
-	flags.StringArrayVar(&reports, "report", nil, "write a report of the joined result, as perfmq report does: `FORMAT=FILE`, "+
-		"of html, markdown, csv or junit; - is standard output; may be repeated")
+	flags.StringArrayVar(&reports, "report", nil, "write a report of the joined result, as perfmq report does: "+
+		"`FORMAT=FILE`, of html, markdown, csv or junit; - is standard output; may be repeated")
 	_ = cmd.MarkFlagDirname("result")
 	in.addTo(flags)
 	a.completeFlags(cmd, in)
