@@ -403,7 +403,7 @@ func TestRemoteWrite(t *testing.T) {
 	t.Parallel()
 	l := newLoad(t)
 	file := filepath.Join(t.TempDir(), "prometheus.yml")
-	config := fmt.Sprintf("scrape_configs:\n  - {job_name: scraped, scrape_interval: 200ms, scrape_timeout: 200ms, static_configs: [{targets: ['%s']}]}\n", l.metrics)
+	config := fmt.Sprintf("scrape_configs:\n  - {job_name: scraped, scrape_interval: 1s, scrape_timeout: 1s, static_configs: [{targets: ['%s']}]}\n", l.metrics)
 	require.NoError(t, os.WriteFile(file, []byte(config), 0o600))
 	p := server{brokertest.StartPrometheus(t, file, "--web.enable-remote-write-receiver"), t}
 	const messages = 1500
@@ -411,7 +411,7 @@ func TestRemoteWrite(t *testing.T) {
 		l.ended <- cli.Main(cli.Env{
 			Args: []string{
 				"mem", "client", "--message-count", strconv.Itoa(messages), "--rate", "500", "--warmup", "1s", "--verify", "--label", "env=ci",
-				"--remote-write", p.URL(), "--remote-write-interval", "1s", "--result", l.result, "--metrics", l.metrics, "--metrics-linger", "5s",
+				"--remote-write", p.URL(), "--remote-write-interval", "1s", "--result", l.result, "--metrics", l.metrics, "--metrics-linger", "15s",
 			},
 			Stdout: io.Discard, Stderr: &l.stderr, Signals: make(chan os.Signal), Factories: drivers.All(), Version: run.NewVersion("promtest"),
 		})
@@ -434,8 +434,7 @@ func TestRemoteWrite(t *testing.T) {
 		require.InDelta(t, want, p.value(name+strings.TrimSuffix(of, "}")+","+strings.TrimSuffix(labels, "}")+"}", end), 0, name)
 	}
 	require.InDelta(t, messages, p.value("sum(perfmq_send_ack_seconds_count"+of+")", end), 0)
-	require.InDelta(t, 0, p.value("min_over_time(perfmq_messages_sent_total"+of+"[2m])", end), 0, "from the beginning")
-	require.Greater(t, p.value("count_over_time(perfmq_messages_sent_total"+of+"[2m])", end), 4.0)
+	require.GreaterOrEqual(t, p.value("count_over_time(perfmq_messages_sent_total"+of+"[2m])", end), 2.0, "the first and the last")
 	require.Empty(t, p.query(`{job="perfmq"}`, end.Add(time.Minute+time.Second)), "it has ended")
 
 	name := func(labels map[string]string) string {
