@@ -18,7 +18,7 @@ FUZZ_SESSION_TIME ?= 10m
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build release-snapshot man test unit lint vulnerabilities fmt fuzz fuzz-session features failures starts soak docs site limits bench bench-artemis bench-peers bench-connections bench-broker bench-verify acceptance clean
+.PHONY: help build release-snapshot man test unit lint vulnerabilities fmt fuzz fuzz-session features failures starts soak docs site limits bench bench-artemis bench-peers bench-connections bench-broker bench-proxy bench-verify acceptance clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -101,6 +101,9 @@ bench-broker: build ## compare the embedded broker and Artemis under the same lo
 
 bench-peers: build ## compare perfmq with other clients over each protocol, and with itself over 10,000 connections
 	$(GO) run ./internal/lab bench -only '^(library|connections|rocketmq|stomp)'
+
+bench-proxy: build ## compare perfmq over gRPC with perfmq over remoting, and with RocketMQ's client for gRPC
+	$(GO) run ./internal/lab bench -only '^proxy-'
 
 bench-verify: build ## measure the cost of --verify, on real brokers, the embedded one, and none
 	$(GO) build -o bin/ ./pkg/driver/drivertest/perfmq-mem

@@ -21,6 +21,6 @@ func All() []driver.Factory {
 	remoting.Schemes = append(remoting.Schemes, proxy.Schemes...)
 	return []driver.Factory{
 		amqp.Factory(), stomp.Factory(), remoting,
-		goamqp.Factory(), gostomp.Factory(), elsewhere.RocketMQ(nil), proxy,
+		goamqp.Factory(), gostomp.Factory(), elsewhere.RocketMQ(nil), proxy, elsewhere.RocketMQ5(nil),
 	}
 }

@@ -28,7 +28,7 @@ type bench struct{ duration, warmup, repeat int } // seconds, seconds, runs of e
 // tool is a side of a benchmark: perfmq, or a peer in its place, on a kind of broker.
 type tool struct {
 	name, kind string
-	protocol   string   // of perfmq
+	protocol   string   // of perfmq; scheme of the URL
 	peer       string   // the protocol of artemis perf, or the class of RocketMQ's benchmark; empty: perfmq
 	counted    bool     // by RocketMQ's counter
 	args       []string // further arguments
@@ -91,6 +91,13 @@ func benchmarks() []benchmark {
 		args = append([]string{"-s", "1024", "-ri", "1000", "-w", "64"}, args...)
 		return tool{name: "Java " + class, kind: "rocketmq", peer: class, counted: true, args: args}
 	}
+	proxy := func(scheme string, args ...string) tool {
+		return tool{name: "perfmq " + scheme, kind: "rocketmq-proxy", protocol: scheme, args: args}
+	}
+	official := proxy("rocketmq+grpc", "--client", "rocketmq-clients")
+	official.name = "rocketmq-clients"
+	// Without a rate each side is as fast as the proxy lets it.
+	paced := []traffic{{pending: 64, rate: 1000}, {pending: 64}, {pending: 1}}
 	allOut := []traffic{{1, 0, false}, {1, 0, true}, {100, 0, false}, {100, 0, true}}
 	faster := []aim{ratioAim(receivedRate, 1, true), ratioAim(toolCPU, 0.5, false)}
 	list := []benchmark{
@@ -106,6 +113,8 @@ func benchmarks() []benchmark {
 			[]traffic{{pending: 1024}},
 			faster,
 		},
+		{"proxy-remoting", proxy("rocketmq+grpc"), proxy("rocketmq"), paced, []aim{ratioAim(toolCPU, 4, false)}},
+		{"proxy-library", proxy("rocketmq+grpc"), official, paced, []aim{ratioAim(toolCPU, 0.25, false)}},
 		{"stomp-amqp", onArtemis("stomp"), perf("AMQP"), allOut, nil},
 		{"stomp-core", onArtemis("stomp"), perf("CORE"), allOut, nil},
 	}
@@ -210,8 +219,11 @@ func (b *bench) compare(ctx context.Context, s *session, m *benchmark, l traffic
 
 // launch starts a broker for a benchmark or a scenario.
 func (s *session) launch(ctx context.Context, kind string) (*cluster, error) {
-	if kind == "embedded" {
+	switch kind {
+	case "embedded":
 		return s.launchEmbedded(ctx)
+	case "rocketmq-proxy":
+		return launchRocketMQ(ctx, use{heavy: true, proxy: true})
 	}
 	all := deployments()
 	i := slices.IndexFunc(all, func(d deployment) bool { return d.name == kind })
@@ -268,6 +280,13 @@ func (b *bench) once(ctx context.Context, s *session, c *cluster, l traffic, t *
 		defer artemis.DeleteQueue(ctx, queue) //nolint:errcheck // it may be gone
 	}
 	file := filepath.Join(s.dir, "run.json")
+	if broker, ok := c.primary.(*brokertest.RocketMQ); ok { // the proxy creates no topics and no groups
+		err := errors.Join(broker.CreateTopic(ctx, queue, rocketQueues),
+			broker.CreateGroup(ctx, "perfmq-queue-"+queue, false))
+		if err != nil {
+			return measured{}, err
+		}
+	}
 	args := []string{
 		"--duration", strconv.Itoa(b.duration), "--warmup", strconv.Itoa(b.warmup), "--max-pending", strconv.Itoa(l.pending),
 		"--json", file, "--silent",
@@ -303,7 +322,8 @@ func (t *tool) command(ctx context.Context, s *session, c *cluster, args []strin
 	if len(c.endpoints) > 0 {
 		url = c.endpoint(t.protocol).url()
 	}
-	args = slices.Concat([]string{t.protocol, "client", "--url", url}, t.args, args)
+	command, _, _ := strings.Cut(t.protocol, "+")
+	args = slices.Concat([]string{command, "client", "--url", url}, t.args, args)
 	if t.number > 0 {
 		each := t.number
 		if t.protocol == "rocketmq" {

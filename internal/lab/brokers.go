@@ -30,6 +30,7 @@ type use struct {
 	backlog int                   // messages in the store
 	full    brokertest.FullPolicy // of queues that become full: PolicyBlock or PolicyFail
 	heavy   bool                  // a load as fast as possible: a large heap, and the broker's defaults
+	proxy   bool                  // with RocketMQ's proxy for gRPC clients
 }
 
 func login() settings {
@@ -236,14 +237,22 @@ func launchRocketMQ(ctx context.Context, u use) (*cluster, error) {
 			brokertest.WithRocketMQHeap("1g"), brokertest.WithRocketMQProperty("mappedFileSizeCommitLog", "1073741824"),
 		}
 	}
+	if u.proxy {
+		flush += ", with proxy"
+		options = append(options, brokertest.WithRocketMQProxy())
+	}
 	r, err := brokertest.LaunchRocketMQ(ctx, options...)
 	if err != nil {
 		return nil, err
 	}
+	endpoints := []endpoint{{protocol: "rocketmq", hosts: []string{r.NameServer()}, durable: true}}
+	if u.proxy {
+		endpoints = append(endpoints,
+			endpoint{protocol: "rocketmq+grpc", hosts: []string{hostOf(r.ProxyURL())}, durable: true})
+	}
 	return &cluster{
 		title: r.Title() + flush, primary: r, close: r.Close, stored: r.TopicMessages, lasting: true,
-		announced: r.Broker(),
-		endpoints: []endpoint{{protocol: "rocketmq", hosts: []string{r.NameServer()}, durable: true}},
+		announced: r.Broker(), endpoints: endpoints,
 	}, nil
 }
 

@@ -94,8 +94,13 @@ func environment(extra []driver.Factory) (cli.Env, error) {
 		if err := check(f, env.Factories, commands); err != nil {
 			errs = append(errs, fmt.Errorf("driver %d of perfmq.Main, %q: %w", i+1, f.Name, err))
 		}
-		env.Factories = slices.DeleteFunc(env.Factories, func(b driver.Factory) bool { return stands(&b, f) })
-		env.Factories = append(env.Factories, *f)
+		// It takes the place of its description: the first library of a protocol is its usual one.
+		at := slices.IndexFunc(env.Factories, func(b driver.Factory) bool { return stands(&b, f) })
+		if at >= 0 {
+			env.Factories[at] = *f
+		} else {
+			env.Factories = append(env.Factories, *f)
+		}
 		env.Version.Extra = append(env.Version.Extra, strings.TrimSpace(f.Name+" "+f.Client))
 	}
 	return env, errors.Join(errs...)

@@ -17,7 +17,7 @@ import (
 
 // compatible reports whether an Apache-2.0 program may contain a licence, named by SPDX, without further duties.
 func compatible(id string) bool {
-	return slices.Contains([]string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT"}, id)
+	return slices.Contains([]string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "ISC", "MIT"}, id)
 }
 
 var (
