@@ -41,6 +41,7 @@ func TestShardMistakes(t *testing.T) {
 		{args: all + "--shard 1/5 --rendezvous http://h:8443 --token-file none", stderr: "error: --token-file: none: no such file or directory\nhint: check the path\n"},
 		{args: all + "--shard 1/5 --rendezvous http://h:8443 --token-file " + short, stderr: "error: --token-file: the token in " + short + " is shorter than 16 characters\nhint: openssl rand -hex 16 makes one\n"},
 		{args: all + "--shard 1/5 --token-file " + token, stderr: "error: --token-file needs --rendezvous\nhint: add --rendezvous\nerror: --shard needs a --rendezvous, or the same --run-id or --start-at for all shards\nhint: add a --rendezvous, or the same --run-id or --start-at for all shards\n"},
+		{args: all + "--shard 1/5 --rendezvous-ca none --rendezvous https://h:8443 --token-file " + token, stderr: "error: --rendezvous-ca: read CA file: none: no such file or directory\nhint: check the path\n"},
 		{args: all + meet, stderr: "error: --rendezvous needs --shard\nhint: add --shard\n"},
 		{args: all + "--shard 1/5 --run-id x" + meet, stderr: "error: --rendezvous does not work with --run-id\nhint: leave one of them out\n"},
 		{args: all + "--shard 1/5 --start-at +5s" + meet, stderr: "error: --rendezvous does not work with --start-at\nhint: leave one of them out\n"},

@@ -32,7 +32,9 @@ type Options struct {
 
 	Token string
 	dial  func(ctx context.Context, network, address string) (net.Conn, error) // nil but in tests
-	TLS   *driver.TLS                                                          // no value, as its settings are the broker's
+
+	// TLS has no value: without CAFile its settings are the broker's.
+	TLS *driver.TLS
 }
 
 // Shard is what a load tells of itself.

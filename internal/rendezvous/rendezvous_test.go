@@ -383,7 +383,7 @@ func TestOtherServers(t *testing.T) {
 	o := Options{URL: secure.URL, Timeout: time.Minute, Token: token, TLS: &driver.TLS{}}
 	_, err := Join(t.Context(), o, Shard{}, nil, nil)
 	require.ErrorContains(t, err, "certificate")
-	assert.Contains(t, driver.HintOf(err), "--tls-ca")
+	assert.Contains(t, driver.HintOf(err), "--rendezvous-ca")
 }
 
 type endless struct{}
