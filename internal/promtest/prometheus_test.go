@@ -410,7 +410,7 @@ func TestRemoteWrite(t *testing.T) {
 	go func() {
 		l.ended <- cli.Main(cli.Env{
 			Args: []string{
-				"mem", "client", "--message-count", strconv.Itoa(messages), "--rate", "500", "--warmup", "1s", "--verify", "--label", "env=ci",
+				"amqp", "client", "--embedded", "--message-count", strconv.Itoa(messages), "--rate", "500", "--warmup", "1s", "--verify", "--label", "env=ci",
 				"--remote-write", p.URL(), "--remote-write-interval", "1s", "--result", l.result, "--metrics", l.metrics, "--metrics-linger", "15s",
 			},
 			Stdout: io.Discard, Stderr: &l.stderr, Signals: make(chan os.Signal), Factories: drivers.All(), Version: run.NewVersion("promtest"),
