@@ -42,6 +42,7 @@ unit: ## run the tests that need no broker and no other program, of all packages
 lint: ## run the linters of .golangci.yml, actionlint, and the checks of licences and known vulnerabilities
 	$(GO) run $(GOLANGCI) run ./...
 	cd internal/lab/release && $(GO) run $(GOLANGCI) run -c ../../../.golangci.yml --build-tags dist ./...
+	./scripts/example.sh $(GO) run $(GOLANGCI) run -c ../../.golangci.yml ./...
 	$(GO) run $(ACTIONLINT) deploy/ci/github.yml .github/workflows/*.yml
 	$(GO) run $(GORELEASER) check
 	$(GO) run -C internal/lab/release . licences
@@ -51,7 +52,7 @@ vulnerabilities: ## look for known vulnerabilities in the code that perfmq reach
 	./scripts/vulnerabilities.sh $(GOVULNCHECK) $(VULNDB)
 
 fmt: ## format all Go files
-	$(GO) run $(GOFUMPT) -w cmd internal pkg scenarios
+	$(GO) run $(GOFUMPT) -w cmd examples internal pkg scenarios
 
 fuzz: ## run each fuzz test for FUZZ_TIME (10s)
 	./scripts/fuzz.sh $(FUZZ_TIME)

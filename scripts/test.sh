@@ -51,6 +51,7 @@ beside() {
 	for module in deploy/test internal/lab/release; do
 		(cd "$module" && go vet ./... && go test -vet=off -count=1 ./...) || status=$?
 	done
+	scripts/example.sh go test -count=1 ./... || status=$?
 	return "$status"
 }
 beside &

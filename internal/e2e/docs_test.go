@@ -49,7 +49,8 @@ var documents = map[string]machine{
 	"docs/verification.md":    withArtemis,
 	"docs/results.md":         tested,
 	"docs/scenarios.md":       tested, // TestScenarioDocument
-	"docs/library-driver.md":  tested, // TestPage of internal/drivers/library
+	"docs/library-driver.md":  tested, // TestPage of pkg/library
+	"docs/own-protocol.md":    tested, // likewise
 	"docs/several-hosts.md":   tested, // TestShardsOfAJob carries out its commands
 }
 
