@@ -20,6 +20,7 @@ type rabbit struct {
 	queues   map[string]string // kinds by name, with x-max-priority: "classic 9"
 	requests []string          // "PUT c1 quorum"
 	hurried  int               // requests to refuse because credit for the answer has not come yet
+	starting int               // attachments of consumers to refuse because the stream has not started yet
 	ended    map[uint16]bool
 }
 
@@ -37,6 +38,18 @@ func newRabbit(t *testing.T) *rabbit {
 			return r.ended[r.channel]
 		case wire.DescTransfer:
 			r.request(t, b.Payload)
+			return true
+		case wire.DescAttach:
+			var a wire.Attach
+			fields := b.Fields
+			require.NoError(t, a.Decode(&fields))
+			if a.Role != wire.RoleReceiver || r.starting == 0 || a.Source.Address.V != "/queues/s" {
+				return false
+			}
+			r.starting--
+			r.ended[r.channel] = true
+			why := &wire.Error{Condition: wire.CondInternal, Description: "stream queue 's' does not have a running replica"}
+			r.write((&wire.End{Error: why}).AppendFrame(nil, r.channel))
 			return true
 		}
 		return false
@@ -184,4 +197,44 @@ func TestLostBegin(t *testing.T) {
 		require.NoError(t, keeper.Close(t.Context()))
 		require.NoError(t, d.Close(t.Context()))
 	})
+}
+
+// TestStreamAsTopic: a stream is a topic, by its name if it is declared, by its address if it exists, and is
+// waited for until it has started.
+func TestStreamAsTopic(t *testing.T) {
+	for name, c := range map[string]struct {
+		topic, exists string
+		options       []string
+		starting      int
+		fails, hint   string
+	}{
+		"declared":         {topic: "s", options: []string{"declare=stream"}},
+		"declared, late":   {topic: "s", options: []string{"declare=stream"}, starting: 3},
+		"never started":    {topic: "s", options: []string{"declare=stream"}, starting: 100, fails: "does not have a running replica"},
+		"by its address":   {topic: "/queues/s", exists: "stream"},
+		"a queue":          {topic: "/queues/s", exists: "quorum", fails: "it is no stream", hint: "use queue://NAME"},
+		"missing":          {topic: "/queues/s", fails: "it does not exist", hint: "-o declare=stream"},
+		"of another topic": {topic: "s", fails: "only queues and streams can be consumed from", hint: "a stream"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRabbit(t)
+				if r.starting = c.starting; c.exists != "" {
+					r.queues["s"] = c.exists
+				}
+				d := r.driver(driver.OpenOptions{}, c.options...)
+				spec := consumerSpec()
+				spec.Destination = driver.Destination{Kind: driver.Topic, Name: c.topic}
+				k, err := d.Consumer(t.Context(), spec)
+				if c.fails == "" {
+					require.NoError(t, err)
+					require.NoError(t, k.Close(t.Context()))
+				} else {
+					require.ErrorContains(t, err, c.fails)
+					require.Contains(t, driver.HintOf(err), c.hint)
+				}
+				require.NoError(t, d.Close(t.Context()))
+			})
+		})
+	}
 }

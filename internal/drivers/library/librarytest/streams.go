@@ -44,7 +44,8 @@ func Streams(t *testing.T, f driver.Factory, url string, filters bool) {
 		"first": numbers(0, 30), "25": numbers(25, 30), "0": numbers(0, 30), "1h": numbers(0, 30),
 		hour.Format(time.RFC3339): numbers(0, 30),
 	} {
-		require.Equal(t, want, s.receive(driver.ConsumerSpec{StreamOffset: offset, Credit: 7}, len(want), nil), "from %s", offset)
+		got := s.receive(driver.ConsumerSpec{StreamOffset: offset, Credit: 7}, len(want), nil)
+		require.Equal(t, want, got, "from %s", offset)
 	}
 	last := s.receive(driver.ConsumerSpec{StreamOffset: "last"}, 1, nil)
 	require.Equal(t, numbers(30-len(last), 30), last, "the last chunk")
@@ -85,7 +86,8 @@ func (s *streamTest) send(value string, from, to int) {
 	}, driver.DoneFunc(func(_ driver.Slot, o driver.Outcome) { ended <- o }))
 	require.NoError(s, err)
 	for i := range to - from {
-		m := driver.Message{Slot: driver.NewSlot(uint32(i), 0), Time: int64(from + i), Body: []byte("body")} //nolint:gosec // small
+		slot := driver.NewSlot(uint32(i), 0) //nolint:gosec // small
+		m := driver.Message{Slot: slot, Time: int64(from + i), Body: []byte("body")}
 		require.NoError(s, p.Send(ctx, &m))
 	}
 	if flusher, ok := p.(driver.Flusher); ok {
