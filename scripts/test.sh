@@ -35,7 +35,7 @@ export CGO_ENABLED=0
 # The race detector runs where goroutines meet: in the embedded broker, whose tests run the conformance suite of each driver,
 # and in the tests of drivers that need no broker. rocketmq-client-go has data races of its own. What waits for real brokers
 # runs without it, and so does the arithmetic of internal/load, ten times slower with it. What takes longest begins first.
-mapfile -t races < <(go list ./internal/{hostile,engine,reconnect,load,stats,verify,run,listen,report} \
+mapfile -t races < <(go list ./internal/{hostile,engine,reconnect,load,stats,verify,run,listen,rendezvous,report} \
 	./internal/{broker,wire,drivers/mem}/... ./pkg/driver/... ./pkg/transport)
 mapfile -t drivers < <(go list ./internal/drivers/... ./pkg/library | grep -vE '/(drivers|mem|rocketmqgo)$')
 mapfile -t others < <(go list ./internal/{e2e,drivers/rocketmq,lab,drivers/stomp,drivers/amqp,crossing,load} ./internal/drivers/... ./... |

@@ -469,7 +469,8 @@ func TestGarbage(t *testing.T) {
 		r := musttest.Get(http.NewRequestWithContext(t.Context(), c.method, "http://"+l.Addr().String(), strings.NewReader(c.body)))(t)
 		r.URL.Path = c.path
 		r.Header.Set("Authorization", "Bearer "+c.token)
-		w := musttest.Get(http.DefaultTransport.RoundTrip(r))(t)
+		w, err := http.DefaultTransport.RoundTrip(r)
+		require.NoError(t, err)
 		text := musttest.Get(io.ReadAll(w.Body))(t)
 		require.NoError(t, w.Body.Close())
 		assert.Equal(t, c.status, w.StatusCode, "%s %.100s: %s", c.path, c.body, text)

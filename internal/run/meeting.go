@@ -13,7 +13,7 @@ import (
 )
 
 // meet joins the rendezvous, which gives the number of the run. It is false if a signal ended the wait.
-func (r *Run) meet(halt chan string) (err error, ended bool) { //nolint:revive // as UntilSignal
+func (r *Run) meet(halt chan string) (err error, ended bool) {
 	head, err := r.describe()
 	if err != nil {
 		return err, true
