@@ -108,7 +108,7 @@ func send(ctx context.Context, t testing.TB, d driver.Driver, dest driver.Destin
 		free <- driver.NewSlot(slot.Index(), slot.Generation()+1)
 	}))
 	require.NoError(t, err)
-	first := time.Now().UnixNano()
+	first := time.Now().UnixMicro()
 	for i := range n {
 		select {
 		case slot := <-free:
