@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -220,10 +221,8 @@ func (d *mqttDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (dr
 		connect.Properties.SessionExpiryInterval = new(uint32(math.MaxUint32)) // never
 	}
 	if c.filter = c.topic; spec.Shared {
-		if !(library.Rules{Signs: "_-"}).Legal(spec.Subscription) {
-			return nil, library.Unsupported(op, "use letters and digits", "no name of a shared subscription")
-		}
-		c.filter = "$share/" + spec.Subscription + "/" + c.topic
+		name := strings.ReplaceAll(url.PathEscape(spec.Subscription), "+", "%2B") // it ends at a slash
+		c.filter = "$share/" + name + "/" + c.topic
 	}
 	var err error
 	if c.connection, err = d.dial(ctx, spec.Connection, connect, make(chan *packets.Publish, inboxSize)); err != nil {

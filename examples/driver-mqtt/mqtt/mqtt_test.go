@@ -22,8 +22,6 @@ import (
 // a broker by its own means.
 var shared = brokertest.Shared{ArtemisOptions: []brokertest.ArtemisOption{brokertest.WithLogin()}}
 
-func TestMain(m *testing.M) { brokertest.Main(m, &shared) }
-
 // mqttURL is the URL of the acceptor of all protocols.
 func mqttURL(a *brokertest.Artemis) string { return strings.Replace(a.CoreURL(), "tcp", "mqtt", 1) }
 
