@@ -51,6 +51,8 @@ groups:
 		require.NoError(t, os.WriteFile(filepath.Join(base, name), []byte(text), 0o600))
 	}
 	startBroker(t, binary, "192.0.2.1:5672")
+	sh("cd " + base + "; openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=h1 " +
+		"-addext subjectAltName=IP:192.0.2.11 -keyout key.pem -out cert.pem 2>/dev/null")
 	play := func(name string, variables ...string) (results, out string, err error) {
 		home, results := filepath.Join(base, name), filepath.Join(base, name+"-results")
 		require.NoError(t, os.Mkdir(home, 0o700))
@@ -67,7 +69,8 @@ groups:
 	}
 	var both sync.WaitGroup
 	both.Go(func() {
-		results, out, err := play("good", "url=amqp://192.0.2.1")
+		results, out, err := play("good", "url=amqp://192.0.2.1", "password=secret", `{"load_flags": "--user u", "merge_flags": "--threshold 'lost == 0'"}`,
+			fmt.Sprintf(`{"tls": {"cert": "%[1]s/cert.pem", "key": "%[1]s/key.pem", "ca": "%[1]s/cert.pem"}}`, base))
 		require.NoError(t, err, out)
 		t.Log(out[strings.Index(out, "TASK [Say"):])
 		requireMerged(t, results, "result", 3, 1500)
