@@ -113,7 +113,7 @@ func check(f *driver.Factory, before []driver.Factory, commands []string) error 
 	case !regexp.MustCompile(`^[a-z][a-z0-9-]*$`).MatchString(f.Name):
 		return errors.New("a name is small letters, digits and hyphens")
 	case f.Title == "" || len(f.Schemes) == 0 || f.DefaultURL == "" || f.Open == nil:
-		return errors.New("Title, Schemes, DefaultURL and Open must be set")
+		return errors.New("it needs Title, Schemes, DefaultURL and Open")
 	case !f.Capabilities.Queue.Exists && !f.Capabilities.Topic.Exists:
 		return errors.New("it has neither queues nor topics, by its Capabilities")
 	case !known && slices.Contains(commands, f.Name):

@@ -128,7 +128,7 @@ func TestOwnClient(t *testing.T) {
 func TestRefused(t *testing.T) {
 	for want, change := range map[string]func(*driver.Factory){
 		"a name is small letters":                         func(f *driver.Factory) { f.Name = "Pigeon" },
-		"Title, Schemes, DefaultURL and Open must":        func(f *driver.Factory) { f.Open = nil },
+		"it needs Title, Schemes, DefaultURL and Open":    func(f *driver.Factory) { f.Open = nil },
 		"neither queues nor topics":                       func(f *driver.Factory) { f.Capabilities = driver.Capabilities{} },
 		"perfmq has a command of this name":               func(f *driver.Factory) { f.Name = "merge" },
 		`there is one by the same Client, "native"`:       func(f *driver.Factory) { f.Name, f.Client = "stomp", driver.Native },
