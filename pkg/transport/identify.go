@@ -21,6 +21,7 @@ type knock struct {
 	answers       []string // their beginnings, of one length
 	behind        int      // bytes before them
 	encrypted     bool
+	next          []string // see [Protocol.NextProtos]
 }
 
 const schemeHTTP = "http"
@@ -30,19 +31,20 @@ func knocks() []knock {
 	frame := binary.BigEndian.AppendUint32(nil, uint32(4+len(topic)))
 	frame = binary.BigEndian.AppendUint32(frame, uint32(len(topic)))
 	return []knock{
-		{"amqp", "AMQP", "AMQP\x03\x01\x00\x00", []string{"AMQP"}, 0, false},
+		{"amqp", "AMQP", "AMQP\x03\x01\x00\x00", []string{"AMQP"}, 0, false, nil},
 		{
 			"stomp", "STOMP", "CONNECT\naccept-version:1.0,1.1,1.2\nhost:/\n\n\x00",
 			[]string{"CONNEC", "ERROR\n"},
-			0, false,
+			0, false, nil,
 		},
-		{"rocketmq", "RocketMQ", string(frame) + topic, []string{`{"code":`}, len("LLLLHHHH"), false},
+		{"rocketmq", "RocketMQ", string(frame) + topic, []string{`{"code":`}, len("LLLLHHHH"), false, nil},
 		{
 			"rocketmq+grpc", "gRPC", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00",
 			[]string{"\x04\x00\x00\x00\x00\x00"},
 			len("LLL"), false,
+			[]string{"h2"},
 		},
-		{schemeHTTP, "HTTP", "GET / HTTP/1.0\r\n\r\n", []string{"HTTP/"}, 0, false},
+		{schemeHTTP, "HTTP", "GET / HTTP/1.0\r\n\r\n", []string{"HTTP/"}, 0, false, nil},
 	}
 }
 
@@ -75,7 +77,7 @@ func (p *Protocol) diagnose(ctx context.Context, host Endpoint, encrypted bool) 
 	var list []knock
 	all := knocks()
 	if p.Hello != "" {
-		all = append(all, knock{p.Schemes[0], p.Title, p.Hello, p.Answers, 0, false})
+		all = append(all, knock{p.Schemes[0], p.Title, p.Hello, p.Answers, 0, false, p.NextProtos})
 	}
 	known := slices.ContainsFunc(all, func(k knock) bool { return k.scheme == p.Schemes[0] })
 	for _, k := range all {
@@ -155,6 +157,7 @@ func (f *knock) answered(ctx context.Context, host Endpoint) bool {
 	dial := (&net.Dialer{}).DialContext
 	if f.encrypted {
 		config := &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12} //nolint:gosec // sends no secret
+		config.NextProtos = f.next
 		dial = (&tls.Dialer{Config: config}).DialContext
 	}
 	conn, err := dial(ctx, "tcp", host.String())

@@ -65,12 +65,12 @@ func meanings() []meaning {
 		{
 			[]int{wire.TopicNotFound, wire.NotFound},
 			driver.Failed, driver.ClassNotFound,
-			"create the topic (mqadmin updateTopic): a proxy creates none",
+			"create the topic (mqadmin updateTopic), or give -o name-server=HOST:PORT: a proxy creates none",
 		},
 		{
 			[]int{wire.GroupNotFound},
 			driver.Failed, driver.ClassNotFound,
-			"create the group (mqadmin updateSubGroup), or set autoCreateSubscriptionGroup=true on the broker",
+			"create the group (mqadmin updateSubGroup), or give -o name-server=HOST:PORT: a proxy creates none",
 		},
 		{
 			[]int{wire.BodyTooLarge, wire.PayloadTooLarge, wire.PropertiesTooLarge},
@@ -144,6 +144,9 @@ func meaningOf(table []meaning, code int) meaning {
 // statusError is the error of a call that ended with a status of gRPC.
 func statusError(a *wire.Answer) error {
 	m := meaningOf(statuses(), a.Status)
+	if a.Status == wire.StatusInvalid && strings.Contains(a.Message, "group not found") { // of ClientProcessor
+		m = meaningOf(meanings(), wire.GroupNotFound)
+	}
 	text := cmp.Or(transport.Clip(strings.TrimSpace(a.Message), maxWords), "the proxy gives no reason")
 	return &refused{
 		cause:       driver.Errorf(m.class, "", m.hint, "%s (gRPC %s)", text, wire.StatusName(a.Status)),
