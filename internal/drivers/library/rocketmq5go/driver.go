@@ -248,7 +248,7 @@ func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 		var refused *rmq.ErrRpcStatus
 		switch {
 		case ctx.Err() != nil:
-			return nil // messages of a request that was given up come again when they are visible again
+			return nil //nolint:nilerr // messages of a request that was given up come again when they are visible again
 		case errors.As(err, &refused) && v2.Code(refused.Code) == v2.Code_MESSAGE_NOT_FOUND:
 			return nil
 		case errors.As(err, &refused) && v2.Code(refused.Code) != v2.Code_TOO_MANY_REQUESTS:
@@ -259,7 +259,7 @@ func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 		}
 		for _, m := range list {
 			if ctx.Err() != nil {
-				return nil
+				return nil //nolint:nilerr // Run ends
 			}
 			if n := len(m.GetBody()); n > c.cfg.MaxBody {
 				return library.TooLarge(c.op, n, c.cfg.MaxBody)
