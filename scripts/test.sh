@@ -36,8 +36,8 @@ export CGO_ENABLED=0
 # and in the tests of drivers that need no broker. rocketmq-client-go has data races of its own. What waits for real brokers
 # runs without it, and so does the arithmetic of internal/load, ten times slower with it. What takes longest begins first.
 mapfile -t races < <(go list ./internal/{hostile,engine,reconnect,load,stats,verify,run,listen,rendezvous,report} \
-	./internal/{broker,wire,drivers/mem}/... ./pkg/driver/... ./pkg/transport)
-mapfile -t drivers < <(go list ./internal/drivers/... ./pkg/library | grep -vE '/(drivers|mem|rocketmqgo)$')
+	./internal/{broker,wire}/... ./pkg/driver/... ./pkg/transport)
+mapfile -t drivers < <(go list ./internal/drivers/... ./pkg/library | grep -vE '/(drivers|rocketmqgo|rocketmq5go)$')
 mapfile -t others < <(go list ./internal/{e2e,drivers/rocketmq,lab,drivers/stomp,drivers/amqp,crossing,load} ./internal/drivers/... ./... |
 	awk '!seen[$0]++' | grep -vxFf <(printf '%s\n' "${races[@]}" | grep -v '/load$'))
 
