@@ -316,7 +316,7 @@ func (c *conn) startRest(ctx context.Context, r *request, s *stream, id uint32, 
 			continue
 		}
 		if ctx.Err() == nil || !c.abandon(s, id) {
-			return nil //nolint:nilerr // its caller gets the end of the connection, or has got another
+			return nil // its caller gets the end of the connection, or has got another
 		}
 		return err
 	}

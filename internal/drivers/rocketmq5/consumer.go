@@ -258,7 +258,7 @@ func (c *consumer) askMore(ctx context.Context) error {
 		}
 		if err := c.askOnce(ctx); err != nil {
 			if isOver(ctx, err) {
-				return nil //nolint:nilerr // Run ends
+				return nil // Run ends
 			}
 			return err
 		}
@@ -572,25 +572,12 @@ func (c *consumer) leave(ctx context.Context) (err error) {
 			err = c.giveBack(ctx, m, releaseAfter)
 		}
 	}
-	for {
-		c.mu.Lock()
-		acking := c.acking
-		c.mu.Unlock()
-		if acking == 0 {
-			break
-		}
-		select {
-		case <-c.arrived:
-			continue
-		case <-conn.Over():
-		case <-ctx.Done():
-		}
-		break
-	}
+	c.awaitAcks(ctx)
 	if c.client != nil {
 		c.client.leave(ctx)
 	}
-	if c.users != nil && c.users.Add(-1) == 0 && c.goes && c.d.admin != nil && !conn.Dead() && ctx.Err() == nil {
+	last := c.users != nil && c.users.Add(-1) == 0 && c.client != nil
+	if last && c.goes && c.d.admin != nil && !conn.Dead() && ctx.Err() == nil {
 		if failed := c.d.admin.RemoveGroup(ctx, c.client.settings.Topic, c.client.settings.Group); err == nil {
 			err = failed
 		}
@@ -599,6 +586,25 @@ func (c *consumer) leave(ctx context.Context) (err error) {
 		return nil
 	}
 	return err
+}
+
+// awaitAcks waits until the acknowledgements are answered.
+func (c *consumer) awaitAcks(ctx context.Context) {
+	for {
+		c.mu.Lock()
+		acking := c.acking
+		c.mu.Unlock()
+		if acking == 0 {
+			return
+		}
+		select {
+		case <-c.arrived:
+		case <-c.lease.Conn.Over():
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // Host implements [driver.Located].

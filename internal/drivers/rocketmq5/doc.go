@@ -9,9 +9,9 @@
 //	                     +-- consumer: a member of a group; requests for messages in flight, each answered by some
 //
 // grpc-go and the official client are not linked, for the size of the binary. internal/wire/rocketmq5 encodes frames
-// and messages. A call is a stream: frames HEADERS and DATA leave together through transport.Output. Headers are encoded by
-// HPACK's table, a byte each, and kept until the table changes; only the client's id is written out each time, so that
-// many clients share a connection and its table.
+// and messages. A call is a stream: frames HEADERS and DATA leave together through transport.Output. Headers are
+// encoded by HPACK's table, a byte each, and kept until the table changes; only the client's id is written out each
+// time, so that many clients share a connection and its table.
 //
 // # Flow control
 //

@@ -52,7 +52,7 @@ func malformed(format string, args ...any) *driver.Error {
 }
 
 // frame handles a frame.
-func (c *conn) frame(h wire.Head, b []byte) (err error) {
+func (c *conn) frame(h wire.Head, b []byte) (err error) { //nolint:gocyclo // a flat switch
 	if c.block != nil && (h.Type != wire.FrameContinuation || h.Stream != c.blockOf.Stream) {
 		return malformed("a frame amid headers: %w", wire.ErrFrame)
 	}
@@ -254,7 +254,7 @@ func (c *conn) assemble(s *stream, p []byte) error {
 				continue
 			}
 		}
-		size, err := wire.PrefixSize, error(nil)
+		size := wire.PrefixSize
 		if len(s.part) >= wire.PrefixSize {
 			size, _ = sizeOf(s.part, limit) // judged before
 		}
@@ -263,7 +263,8 @@ func (c *conn) assemble(s *stream, p []byte) error {
 		if len(s.part) < wire.PrefixSize {
 			return nil
 		}
-		if size, err = sizeOf(s.part, limit); err == nil && len(s.part) == size {
+		size, err := sizeOf(s.part, limit)
+		if err == nil && len(s.part) == size {
 			err = c.message(s, s.part[wire.PrefixSize:])
 			s.part = s.part[:0]
 		}
