@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sync"
 
 	"go.yaml.in/yaml/v4"
@@ -165,33 +166,26 @@ func (t *webTLS) askClients(c *tls.Config) error {
 		return nil
 	}
 	c.VerifyConnection = func(s tls.ConnectionState) error {
-		for _, cert := range s.PeerCertificates[:min(1, len(s.PeerCertificates))] {
-			for _, name := range t.ClientNames {
-				if hasName(cert, name) {
-					return nil
-				}
-			}
+		if len(s.PeerCertificates) == 0 || !slices.ContainsFunc(namesOf(s.PeerCertificates[0]), func(name string) bool {
+			return slices.Contains(t.ClientNames, name)
+		}) {
+			return errors.New("no name of the client's certificate is in client_allowed_sans")
 		}
-		return errors.New("no name of the client's certificate is in client_allowed_sans")
+		return nil
 	}
 	return nil
 }
 
-// hasName reports whether a certificate has a subject alternative name.
-func hasName(cert *x509.Certificate, name string) bool {
-	names := append(append([]string{}, cert.DNSNames...), cert.EmailAddresses...)
+// namesOf returns the subject alternative names of a certificate.
+func namesOf(cert *x509.Certificate) []string {
+	names := slices.Concat(cert.DNSNames, cert.EmailAddresses)
 	for _, ip := range cert.IPAddresses {
 		names = append(names, ip.String())
 	}
 	for _, uri := range cert.URIs {
 		names = append(names, uri.String())
 	}
-	for _, n := range names {
-		if n == name {
-			return true
-		}
-	}
-	return false
+	return names
 }
 
 // Serve answers requests by h, as [Serve] does, with the TLS and the users of the file.

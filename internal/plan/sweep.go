@@ -14,7 +14,7 @@ import (
 
 // Rename gives all destinations of the plan other names. Both parts of ADDRESS::QUEUE change.
 func (p *Plan) Rename(name func(string) string) {
-	for _, g := range p.distinct() {
+	for _, g := range p.uses() {
 		list := make([]driver.Destination, len(g.Destinations))
 		for i, d := range g.Destinations {
 			address, queue, both := strings.Cut(d.Name, "::")
@@ -33,22 +33,10 @@ func (s *Step) Produces() bool {
 	return slices.ContainsFunc(s.Groups, func(g *Group) bool { return g.Role.Produces() })
 }
 
-// uses returns the groups of all steps, each as often as a step has it.
+// uses returns the groups of all steps. A group of several steps has a [Group] for each.
 func (p *Plan) uses() (list []*Group) {
 	for _, s := range p.Steps {
 		list = append(list, s.Groups...)
-	}
-	return list
-}
-
-// distinct returns the groups of all steps, each once.
-func (p *Plan) distinct() (list []*Group) {
-	seen := map[*Group]bool{}
-	for _, g := range p.uses() {
-		if !seen[g] {
-			seen[g] = true
-			list = append(list, g)
-		}
 	}
 	return list
 }
@@ -88,7 +76,7 @@ func (p *Plan) Scale(factor float64) {
 		}
 		s.Marks = scaled(s.Marks, factor)
 	}
-	for _, g := range p.distinct() {
+	for _, g := range p.uses() {
 		g.Count = max(uint64(float64(g.Count)*factor), min(g.Count, leastCount))
 		g.Connections = max(uint64(float64(g.Connections)*factor), min(g.Connections, leastCount))
 		g.Hold = shorter(g.Hold)

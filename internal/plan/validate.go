@@ -178,17 +178,12 @@ func (s *Step) ends() bool {
 	}
 	producing, bounded, counted := false, true, false
 	for _, g := range s.Groups {
-		if g.Role == Connections {
-			_, ends := g.Rate.End()
-			producing, bounded = true, bounded && (g.Connections > 0 || ends)
-			continue
-		}
-		if !g.Role.Produces() {
+		if g.Role != Connections && !g.Role.Produces() {
 			counted = counted || g.Count > 0
 			continue
 		}
 		_, ends := g.Rate.End()
-		producing, bounded = true, bounded && (g.Count > 0 || ends)
+		producing, bounded = true, bounded && (ends || g.Count > 0 || g.Connections > 0)
 	}
 	return counted || producing && bounded || !producing && s.Drained
 }

@@ -157,7 +157,7 @@ func (g *Group) Bytes(n int64) (bytes int64) {
 // whatever its size.
 func (p *Plan) AcceptOwn() {
 	largest := 0
-	for _, g := range p.distinct() {
+	for _, g := range p.uses() {
 		largest = max(largest, g.LargestBody())
 	}
 	for _, b := range p.Brokers() {
@@ -312,7 +312,7 @@ func CheckBody(f *driver.Factory, size int) error {
 // others in it: sizes of a distribution would else take as much memory as their sum.
 func (p *Plan) MakeBodies() {
 	var list []*Variant
-	for _, g := range p.distinct() {
+	for _, g := range p.uses() {
 		for i := range g.Mix {
 			if g.Mix[i].Body == nil {
 				list = append(list, &g.Mix[i])

@@ -479,15 +479,13 @@ func firstOf(names []string) string {
 type Ended struct {
 	Dirs     []string // with a result
 	Problems []string
-	Status   int    // of the shards without a result, and of those that died
-	Why      string // they were ended; "" if they ended by themselves
+	Status   int // of the shards without a result, and of those that died
 }
 
 // Result returns what has become of the shards, after Run.
 func (h *Host) Result() (e Ended) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	e.Why = h.end
 	bad := func(status int, format string, args ...any) {
 		e.Status = result.Graver(e.Status, status)
 		e.Problems = append(e.Problems, fmt.Sprintf(format, args...))

@@ -192,7 +192,7 @@ func TestMeet(t *testing.T) {
 		e := p.Result()
 		assert.Len(t, e.Dirs, 3)
 		assert.Empty(t, e.Problems)
-		assert.Empty(t, e.Why)
+		assert.Empty(t, p.end)
 		assert.Contains(t, p.said.String(), "shard 3/3 (host-3) has ended with status 2")
 	})
 }
@@ -258,7 +258,7 @@ func TestEnds(t *testing.T) {
 				<-p.ran
 				e := p.Result()
 				assert.Equal(t, c.bad, e.Problems)
-				assert.Equal(t, c.halt, e.Why)
+				assert.Equal(t, c.halt, p.end)
 				assert.Empty(t, e.Dirs)
 			})
 		})
