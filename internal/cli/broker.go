@@ -14,6 +14,7 @@ import (
 	"github.com/perfmq/perfmq/internal/listen"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/run"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // off is the address that disables a listener.
@@ -116,9 +117,9 @@ func (a *app) runBroker(s *brokerSettings, errs []error) error {
 	a.work = func() int {
 		if err := run.Serve(cfg, s.Control, ownLimit, a.Signals, a.Stdout); err != nil {
 			a.errors.print(err)
-			return exitConnect
+			return result.StatusConnect
 		}
-		return exitOK
+		return result.StatusOK
 	}
 	return nil
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // Env is a command's only access to the process around it.
@@ -85,7 +86,7 @@ func Main(env Env) int {
 	err, ended := run.UntilSignal(a.Signals, root.Execute)
 	if !ended {
 		a.errors.say("interrupted: " + nothingDone)
-		return exitInterrupted
+		return result.StatusInterrupted
 	}
 	switch {
 	case err == nil, errors.Is(err, errReported):
@@ -176,7 +177,7 @@ func (a *app) missingValue(cmd *cobra.Command, _ []string) error {
 // usage reports mistakes in the command line or the environment.
 func (a *app) usage(errs ...error) error {
 	a.errors.print(errs...)
-	a.status = exitUsage
+	a.status = result.StatusUsage
 	return errReported
 }
 
@@ -274,7 +275,7 @@ func (a *app) wantCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		cmd.SetOut(a.Stderr)
 		_ = cmd.Help()
-		a.status = exitUsage
+		a.status = result.StatusUsage
 		return errReported
 	}
 	return a.usage(unknownCommand(cmd, args[0]))

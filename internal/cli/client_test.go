@@ -29,7 +29,7 @@ func TestClientIsNamed(t *testing.T) {
 		t.Run(c.choice, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "run.json")
 			got := call([]string{"PERFMQ_CLIENT=" + c.choice}, "mem", "client", "--message-count", "10", "--json", file)
-			require.Equal(t, exitOK, got.status, got.stderr)
+			require.Equal(t, result.StatusOK, got.status, got.stderr)
 			if c.line == "" {
 				require.NotContains(t, got.stdout, "--- client")
 			}
@@ -46,7 +46,7 @@ func TestClientIsNamed(t *testing.T) {
 
 func TestClientInPlanAndHelp(t *testing.T) {
 	got := call(nil, "alpha", "client", "--client", "library", "-o", "tag=x", "--dry-run")
-	require.Equal(t, exitOK, got.status, got.stderr)
+	require.Equal(t, result.StatusOK, got.status, got.stderr)
 	require.Contains(t, got.stdout, "  client: alphalib\n  options:\n    tag: x\n")
 	got = call(nil, "alpha", "client", "--dry-run")
 	require.NotContains(t, got.stdout, "  client:")
@@ -65,13 +65,13 @@ func TestLibraryOnly(t *testing.T) {
 	}
 	for _, args := range [][]string{nil, {"--client", "library"}, {"--client", "onlylib"}} {
 		got := with(append(args, "--dry-run")...)
-		require.Equal(t, exitOK, got.status, got.stderr)
+		require.Equal(t, result.StatusOK, got.status, got.stderr)
 		require.Contains(t, got.stdout, "  client: onlylib\n")
 	}
 	got := with()
-	require.Equal(t, exitOK, got.status, got.stderr)
+	require.Equal(t, result.StatusOK, got.status, got.stderr)
 	got = with("--client", "alphalib")
-	require.Equal(t, exitUsage, got.status)
+	require.Equal(t, result.StatusUsage, got.status)
 	require.Contains(t, got.stderr, "error: --client alphalib: must be one of onlylib\n")
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 func TestPrecedence(t *testing.T) {
@@ -125,7 +126,7 @@ func TestCredentialsOfAllRoutes(t *testing.T) {
 			status := Main(Env{Args: c.args, Environ: c.env, Stdout: &stdout, Stderr: &stderr, Factories: factories})
 			requireNoSecret(t, "standard error", stderr.String())
 			if c.refused != "" {
-				require.Equal(t, exitUsage, status, stderr.String())
+				require.Equal(t, result.StatusUsage, status, stderr.String())
 				require.Contains(t, stderr.String(), c.refused)
 				require.Empty(t, opened.URL)
 				return

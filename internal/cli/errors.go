@@ -22,17 +22,6 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// The exit statuses.
-const (
-	exitOK          = result.StatusOK
-	exitFailed      = result.StatusFailed
-	exitUsage       = result.StatusUsage
-	exitThreshold   = result.StatusThreshold
-	exitConnect     = result.StatusConnect
-	exitUndecided   = result.StatusUndecided
-	exitInterrupted = result.StatusInterrupted
-)
-
 // hintStdout is for errors of writing to standard output.
 const hintStdout = "look at where standard output goes"
 
@@ -43,7 +32,7 @@ func (a *app) notWritten(err error) error {
 		m = &plan.Mistake{Text: err.Error(), Hint: hintStdout}
 	}
 	a.errors.print(m)
-	a.status = exitFailed
+	a.status = result.StatusFailed
 	return errReported
 }
 

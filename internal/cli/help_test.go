@@ -10,6 +10,7 @@ import (
 	"github.com/perfmq/perfmq/internal/config"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/run"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 func TestHelp(t *testing.T) {
@@ -72,7 +73,7 @@ func TestHelpTopics(t *testing.T) {
 	require.Len(t, names, 14)
 	for _, name := range names {
 		got := call(nil, "alpha", "client", "--help="+name)
-		require.Equal(t, exitOK, got.status, name)
+		require.Equal(t, result.StatusOK, got.status, name)
 		require.Contains(t, all, "\n\n"+got.stdout, name)
 	}
 	for args, want := range map[string]string{
@@ -83,7 +84,7 @@ func TestHelpTopics(t *testing.T) {
 		"report --force=x":           "error: --force takes no value\nhint: perfmq report --help lists all flags\n",
 		"alpha client --help-all=zz": "error: --help: no such topic; known are " + strings.Join(names, ", ") + "\nhint: perfmq alpha client --help=all prints all topics\n",
 	} {
-		require.Equal(t, ended{exitUsage, "", want}, call(nil, strings.Fields(args)...), args)
+		require.Equal(t, ended{result.StatusUsage, "", want}, call(nil, strings.Fields(args)...), args)
 	}
 }
 

@@ -38,7 +38,7 @@ func TestSpread(t *testing.T) {
 				dir := filepath.Join(t.TempDir(), "result")
 				got := callReal(protocol, "client", "--client", client, "--url", url, "--hosts", "spread", "--producers", "4", "--consumers", "2",
 					"--max-pending", "5", "--message-count", "1000", "--verify", "--result", dir, "queue://Q")
-				require.Equal(t, exitOK, got.status, got.stderr)
+				require.Equal(t, result.StatusOK, got.status, got.stderr)
 				require.Empty(t, got.stderr)
 				r := musttest.Get(result.Read(dir))(t)
 				require.Len(t, r.BrokerHosts, 2)
@@ -79,7 +79,7 @@ func TestFailoverPlan(t *testing.T) {
 		{"--reconnect --reconnect-timeout 5s", []string{"  reconnect-timeout: 5s\n"}, nil},
 	} {
 		got := callReal(append([]string{"amqp", "client", "--url", url, "--dry-run"}, strings.Fields(tt.flags)...)...)
-		require.Equal(t, exitOK, got.status, got.stderr)
+		require.Equal(t, result.StatusOK, got.status, got.stderr)
 		require.NotContains(t, got.stdout+got.stderr, "s3cret")
 		plan := withoutComments(got.stdout)
 		require.Contains(t, plan, "  url: "+shown+"\n  user: u\n")
@@ -107,7 +107,7 @@ func TestFailoverRefused(t *testing.T) {
 		},
 	} {
 		got := callReal(strings.Fields(tt.args)...)
-		require.Equal(t, exitUsage, got.status, tt.args)
+		require.Equal(t, result.StatusUsage, got.status, tt.args)
 		require.NotContains(t, got.stderr, "u:")
 		require.Contains(t, got.stderr, tt.want)
 		require.Contains(t, got.stderr, tt.hint)
@@ -133,7 +133,7 @@ func TestFailover(t *testing.T) {
 		} {
 			dir := filepath.Join(t.TempDir(), "result")
 			got := callReal(append(args, "--result", dir)...)
-			require.Equal(t, exitOK, got.status, got.stderr)
+			require.Equal(t, result.StatusOK, got.status, got.stderr)
 			require.NotContains(t, got.stdout+got.stderr, "s3cret")
 			require.Contains(t, got.stdout, fmt.Sprintf("Connection brokerURL = failover:(tcp://%s,tcp://%s)?randomize=false&maxReconnectDelay=100\n", dead, b[1].Addr(protocol)))
 			r := musttest.Get(result.Read(dir))(t)

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/musttest"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // fifo makes a named pipe and opens it at the end of the test, so that no reader waits forever.
@@ -46,7 +47,7 @@ func TestInterruptedWhileReading(t *testing.T) {
 				signals <- signal
 				start := time.Now()
 				got := callWith(signals, nil, strings.Fields(strings.ReplaceAll(args, "PIPE", fifo(t)))...)
-				assert.Equal(t, exitInterrupted, got.status)
+				assert.Equal(t, result.StatusInterrupted, got.status)
 				assert.Equal(t, "interrupted: nothing was connected or sent\n", got.stderr)
 				assert.Empty(t, got.stdout)
 				assert.Less(t, time.Since(start), time.Minute)
@@ -69,7 +70,7 @@ func TestInputs(t *testing.T) {
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			got := call(nil, strings.Fields(c.args)...)
-			assert.Equal(t, exitUsage, got.status)
+			assert.Equal(t, result.StatusUsage, got.status)
 			assert.True(t, strings.HasPrefix(got.stderr, c.stderr), got.stderr)
 			assert.Empty(t, got.stdout)
 		})
@@ -84,9 +85,9 @@ func TestPipesAsInputs(t *testing.T) {
 		return path
 	}
 	got := call(nil, "mem", "client", "--message-count", "3", "-o", "auth=joe:x y", "--user", "joe", "--password-file", write("x y\n"), "--body-file", write("body"))
-	assert.Equal(t, exitOK, got.status, got.stderr)
+	assert.Equal(t, result.StatusOK, got.status, got.stderr)
 	got = call(nil, "alpha", "client", "--dry-run", "--url", "alphas://h", "--tls-ca", write("no certificate"))
-	assert.Equal(t, exitUsage, got.status)
+	assert.Equal(t, result.StatusUsage, got.status)
 	assert.Contains(t, got.stderr, "holds no certificate in PEM form")
 }
 
@@ -115,19 +116,19 @@ func TestSameFile(t *testing.T) {
 		t.Run(c.args, func(t *testing.T) {
 			got := call(nil, append([]string{"mem", "client", "--dry-run"}, strings.Fields(c.args)...)...)
 			if c.same == "" {
-				assert.Equal(t, exitOK, got.status, got.stderr)
+				assert.Equal(t, result.StatusOK, got.status, got.stderr)
 				return
 			}
-			assert.Equal(t, exitUsage, got.status)
+			assert.Equal(t, result.StatusUsage, got.status)
 			assert.Equal(t, "error: "+c.same+"\nhint: name two files\n", got.stderr)
 		})
 	}
 	content := musttest.Get(os.ReadFile("there"))(t)
 	assert.Equal(t, "old", string(content))
 
-	require.Equal(t, exitOK, call(nil, "mem", "client", "--message-count", "1", "--verify-file", "a.pv").status)
+	require.Equal(t, result.StatusOK, call(nil, "mem", "client", "--message-count", "1", "--verify-file", "a.pv").status)
 	require.NoError(t, os.Link("a.pv", "b.pv"))
 	got := call(nil, "verify", "a.pv", "--json", "b.pv")
-	assert.Equal(t, exitUsage, got.status)
+	assert.Equal(t, result.StatusUsage, got.status)
 	assert.Equal(t, "error: --json a.pv is read\nhint: name another file\n", got.stderr)
 }

@@ -83,7 +83,7 @@ func TestServiceBusDetaches(t *testing.T) {
 				// The first three links are those of consumer and producer, and of the producer again.
 				Attach: map[int]*wire.Error{3: busy, 4: busy},
 			})
-			r, _ := m.run(exitOK, "client", "--message-count", "20", "--max-pending", "1", "--reconnect", "--in-doubt", "resend",
+			r, _ := m.run(result.StatusOK, "client", "--message-count", "20", "--max-pending", "1", "--reconnect", "--in-doubt", "resend",
 				"--verify", "queue://orders")
 			require.EqualValues(t, 20, r.Total.Producers.Completed)
 			require.EqualValues(t, 1, r.Total.Producers.Resent)
@@ -107,7 +107,7 @@ func TestServiceBusDetachesConsumer(t *testing.T) {
 	for name, why := range map[string]*wire.Error{"idle": idle, "internal error": retry} {
 		t.Run(name, func(t *testing.T) {
 			m := startManaged(t, managedtest.ServiceBus(), managedtest.Told{Delivered: map[int]managedtest.Fault{10: {Detach: why}}})
-			r, _ := m.run(exitOK, "client", "--message-count", "30", "--max-pending", "5", "--reconnect", "--verify", "queue://orders")
+			r, _ := m.run(result.StatusOK, "client", "--message-count", "30", "--max-pending", "5", "--reconnect", "--verify", "queue://orders")
 			require.EqualValues(t, 40, r.Total.Consumers.Received)
 			require.EqualValues(t, 10, r.Total.Consumers.Redelivered)
 			require.Equal(t, []uint64{30, 10, 10, 0}, []uint64{
@@ -126,7 +126,7 @@ func TestServiceBusRefuses(t *testing.T) {
 	m := startManaged(t, managedtest.ServiceBus(), managedtest.Told{Sent: map[int]managedtest.Fault{
 		3: {Reject: busy}, 4: {Reject: busy}, 9: {Reject: retry}, 12: {Reject: timedOut},
 	}})
-	r, got := m.run(exitFailed, "client", "--message-count", "20", "--max-pending", "1", "--verify", "queue://orders")
+	r, got := m.run(result.StatusFailed, "client", "--message-count", "20", "--max-pending", "1", "--verify", "queue://orders")
 	require.Equal(t, []uint64{16, 3, 1}, []uint64{r.Total.Producers.Completed, r.Total.Producers.Rejected, r.Total.Producers.Unconfirmed})
 	require.Equal(t, map[string]map[string]uint64{"rejected": {"full": 2, "other": 1}, "unconfirmed": {"timeout": 1}}, r.Total.Producers.Failures)
 	require.EqualValues(t, 1, r.Verification.Total.UnconfirmedMissing)
@@ -139,16 +139,16 @@ func TestServiceBusRefuses(t *testing.T) {
 // TestServiceBusEntities: a topic's subscription, dead letters, a large message.
 func TestServiceBusEntities(t *testing.T) {
 	m := startManaged(t, managedtest.ServiceBus(), managedtest.Told{Subscriptions: []string{"topic1/sub"}})
-	m.run(exitOK, "producer", "--message-count", "7", "topic://topic1")
-	r, _ := m.run(exitOK, "consumer", "--message-count", "7", "queue://topic1/Subscriptions/sub")
+	m.run(result.StatusOK, "producer", "--message-count", "7", "topic://topic1")
+	r, _ := m.run(result.StatusOK, "consumer", "--message-count", "7", "queue://topic1/Subscriptions/sub")
 	require.EqualValues(t, 7, r.Total.Consumers.Received)
 
-	r, _ = m.run(exitOK, "client", "--message-count", "5", "--consumer-fail", "100%", "--consumer-fail-as", "reject", "queue://orders")
+	r, _ = m.run(result.StatusOK, "client", "--message-count", "5", "--consumer-fail", "100%", "--consumer-fail-as", "reject", "queue://orders")
 	require.EqualValues(t, 5, r.Total.Consumers.Received)
-	r, _ = m.run(exitOK, "consumer", "--message-count", "5", "queue://orders/$DeadLetterQueue")
+	r, _ = m.run(result.StatusOK, "consumer", "--message-count", "5", "queue://orders/$DeadLetterQueue")
 	require.EqualValues(t, 5, r.Total.Consumers.Received)
 
-	r, got := m.run(exitFailed, "producer", "--message-count", "1", "--message-size", "300KiB", "queue://orders")
+	r, got := m.run(result.StatusFailed, "producer", "--message-count", "1", "--message-size", "300KiB", "queue://orders")
 	require.Zero(t, r.Total.Producers.Completed)
 	require.Contains(t, got.stdout+got.stderr, "the broker takes no more than 262144")
 	require.Equal(t, 12, m.Truth().Stored)
@@ -159,10 +159,10 @@ func TestServiceBusTokens(t *testing.T) {
 	for _, token := range []string{"eyJ0eXAi.header.signature", "SharedAccessSignature sr=ns&sig=x&se=1&skn=send"} {
 		t.Run(token[:3], func(t *testing.T) {
 			m := startManaged(t, managedtest.ServiceBus(), managedtest.Told{Token: token})
-			r, _ := m.run(exitOK, "client", "-o", "sasl=cbs", "--password", token, "--message-count", "20", "queue://orders")
+			r, _ := m.run(result.StatusOK, "client", "-o", "sasl=cbs", "--password", token, "--message-count", "20", "queue://orders")
 			require.EqualValues(t, 20, r.Total.Consumers.Received)
 			require.Equal(t, []string{"amqps://127.0.0.1/orders", "amqps://127.0.0.1/orders"}, m.Truth().Audiences)
-			_, got := m.run(exitConnect, "producer", "-o", "sasl=cbs", "--password", token+"x", "queue://orders")
+			_, got := m.run(result.StatusConnect, "producer", "-o", "sasl=cbs", "--password", token+"x", "queue://orders")
 			require.Contains(t, got.stderr, "the broker does not accept the token: InvalidSignature")
 			require.NotContains(t, got.stdout+got.stderr, token)
 			require.Equal(t, 20, m.Truth().Stored)
@@ -173,7 +173,7 @@ func TestServiceBusTokens(t *testing.T) {
 // TestServiceBusLogin: a wrong key is no reason to try again.
 func TestServiceBusLogin(t *testing.T) {
 	m := startManaged(t, managedtest.ServiceBus(), managedtest.Told{})
-	_, got := m.run(exitConnect, "producer", "--password", "wrong", "--reconnect", "queue://orders")
+	_, got := m.run(result.StatusConnect, "producer", "--password", "wrong", "--reconnect", "queue://orders")
 	require.Contains(t, got.stderr, "the broker does not accept the login")
 	require.Empty(t, m.Truth().Attached)
 }
@@ -182,12 +182,12 @@ func TestServiceBusLogin(t *testing.T) {
 // whether a lost message may still come.
 func TestIBMMQ(t *testing.T) {
 	m := startManaged(t, managedtest.IBMMQ(), managedtest.Told{Sent: map[int]managedtest.Fault{11: {Lose: true}}})
-	r, _ := m.run(exitFailed, "client", "--message-count", "50", "--max-pending", "10", "--drain-timeout", "2s", "--verify", "queue://DEV.QUEUE.1")
+	r, _ := m.run(result.StatusFailed, "client", "--message-count", "50", "--max-pending", "10", "--drain-timeout", "2s", "--verify", "queue://DEV.QUEUE.1")
 	require.Equal(t, []uint64{49, 1}, []uint64{r.Verification.Total.Received, r.Verification.Total.Lost})
 	require.EqualValues(t, 50, r.Total.Producers.Completed)
 	require.Equal(t, 49, m.Truth().Accepted)
 
-	m.run(exitOK, "client", "--message-count", "20", "topic://dev/topic")
+	m.run(result.StatusOK, "client", "--message-count", "20", "topic://dev/topic")
 	var kinds []string
 	for _, a := range m.Truth().Attached {
 		kinds = append(kinds, a.Kind+" "+a.Name)
@@ -201,18 +201,18 @@ func TestIBMMQ(t *testing.T) {
 		args   []string
 		says   string
 	}{
-		{exitUsage, "producer", []string{"--commit-interval", "10"}, "IBM MQ over AMQP: there are no transactions"},
-		{exitUsage, "consumer", []string{"--tx"}, "IBM MQ over AMQP: there are no transactions"},
-		{exitUsage, "consumer", []string{"--consumer-fail", "10%"}, "IBM MQ over AMQP: consumers can only accept messages"},
-		{exitConnect, "producer", []string{"--producers", "2", "--shared-connections"}, "the broker's limit of sessions per connection is 1"},
+		{result.StatusUsage, "producer", []string{"--commit-interval", "10"}, "IBM MQ over AMQP: there are no transactions"},
+		{result.StatusUsage, "consumer", []string{"--tx"}, "IBM MQ over AMQP: there are no transactions"},
+		{result.StatusUsage, "consumer", []string{"--consumer-fail", "10%"}, "IBM MQ over AMQP: consumers can only accept messages"},
+		{result.StatusConnect, "producer", []string{"--producers", "2", "--shared-connections"}, "the broker's limit of sessions per connection is 1"},
 	} {
 		_, got := m.run(refused.status, refused.role, append(refused.args, "--message-count", "10", "queue://DEV.QUEUE.1")...)
 		require.Contains(t, got.stderr, refused.says)
 	}
 
 	// Messages that were sent ahead are not released; they return with the link.
-	m.run(exitOK, "producer", "--message-count", "50", "queue://Q")
-	r, _ = m.run(exitOK, "consumer", "--message-count", "10", "queue://Q")
+	m.run(result.StatusOK, "producer", "--message-count", "50", "queue://Q")
+	r, _ = m.run(result.StatusOK, "consumer", "--message-count", "10", "queue://Q")
 	require.EqualValues(t, 10, r.Total.Consumers.Received)
 	require.Equal(t, 40, m.Kept("Q"))
 	require.Zero(t, m.Truth().Refused)
@@ -223,12 +223,12 @@ func TestIBMMQ(t *testing.T) {
 // summary names the broker.
 func TestSolace(t *testing.T) {
 	m := startManaged(t, managedtest.Solace(), managedtest.Told{})
-	_, got := m.run(exitOK, "client", "--message-count", "20", "queue://orders")
+	_, got := m.run(result.StatusOK, "client", "--message-count", "20", "queue://orders")
 	require.Contains(t, got.stdout, "Solace PubSub+ 3560 10.4.1.189")
 	durable := []string{"--durable", "--clientID", "c", "--keep-subscription", "topic://a/b"}
-	m.run(exitOK, "client", append([]string{"--message-count", "10"}, durable...)...)
-	m.run(exitOK, "producer", "--message-count", "15", "topic://a/b")
-	r, _ := m.run(exitOK, "consumer", append([]string{"--message-count", "15"}, durable...)...)
+	m.run(result.StatusOK, "client", append([]string{"--message-count", "10"}, durable...)...)
+	m.run(result.StatusOK, "producer", "--message-count", "15", "topic://a/b")
+	r, _ := m.run(result.StatusOK, "consumer", append([]string{"--message-count", "15"}, durable...)...)
 	require.EqualValues(t, 15, r.Total.Consumers.Received)
 	var addresses []string
 	for _, a := range m.Truth().Attached {
@@ -242,7 +242,7 @@ func TestAmazonMQ(t *testing.T) {
 	m := startManaged(t, managedtest.AmazonMQ(), managedtest.Told{
 		Sent: map[int]managedtest.Fault{30: {FailOver: true, Store: true}},
 	})
-	r, got := m.run(exitOK, "client", "--url", m.Failover(), "--in-doubt", "resend", "--max-pending", "1",
+	r, got := m.run(result.StatusOK, "client", "--url", m.Failover(), "--in-doubt", "resend", "--max-pending", "1",
 		"--message-count", "200", "--verify", "queue://orders")
 	require.Contains(t, got.stdout, "ActiveMQ 5.18.6")
 	truth, total := m.Truth(), r.Verification.Total
@@ -270,7 +270,7 @@ func TestAmazonMQOverSTOMP(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "result")
 	got := callReal("stomp", "client", "--url", url, "--tls-ca", m.CAFile, "--user", keyName, "--password", key, "--result", dir,
 		"--message-count", "50", "--max-pending", "10", "--verify", "queue://orders")
-	require.Equal(t, exitOK, got.status, got.stdout+got.stderr)
+	require.Equal(t, result.StatusOK, got.status, got.stdout+got.stderr)
 	r := musttest.Get(result.Read(dir))(t)
 	require.EqualValues(t, 50, r.Verification.Total.Once)
 	require.EqualValues(t, 50, b.Stats().Total.Stored)

@@ -55,11 +55,11 @@ func TestMixedScenario(t *testing.T) {
 	t.Parallel()
 	file := folder(t, mixed)
 	got := call(nil, "run", "--dry-run", file)
-	require.Equal(t, exitOK, got.status, got.stderr)
+	require.Equal(t, result.StatusOK, got.status, got.stderr)
 	golden(t, "dry-run-messages.txt", strings.ReplaceAll(got.stdout, filepath.Dir(file), "DIR"))
 	dir := filepath.Join(t.TempDir(), "result")
 	got = call(nil, "run", file, "--result", dir)
-	require.Equal(t, exitOK, got.status, got.stderr)
+	require.Equal(t, result.StatusOK, got.status, got.stderr)
 	r := musttest.Get(result.Read(dir))(t)
 	require.EqualValues(t, 2060, r.Verification.Total.Once)
 	require.Zero(t, r.Verification.Total.Damaged)
@@ -74,7 +74,7 @@ func TestMixedScenario(t *testing.T) {
 		string(data.Steps[0].Groups[0].Messages[1]))
 	require.Regexp(t, `"body": {\s+"bytes": 6,\s+"crc32c": "[0-9a-f]{8}"`, string(data.Steps[0].Groups[0].Messages[2]))
 	got = call(nil, "run", file, "-o", "damage=10", "-o", "lose=30", "--drain-timeout", "2s")
-	require.Equal(t, exitFailed, got.status)
+	require.Equal(t, result.StatusFailed, got.status)
 	require.Contains(t, got.stdout+got.stderr, "messages damaged: ")
 	require.Contains(t, got.stdout+got.stderr, "messages lost, ")
 }
@@ -102,7 +102,7 @@ until: drained
 	dir := filepath.Dir(file)
 	require.NoError(t, os.WriteFile(dir+"/bodies/b.txt", []byte(`{"id": "{{uuid}}", "n": {{seq}}}`), 0o600))
 	got := call(nil, "run", file, "--dry-run")
-	require.Equal(t, exitOK, got.status, got.stderr)
+	require.Equal(t, result.StatusOK, got.status, got.stderr)
 	text := strings.ReplaceAll(got.stdout, dir, "DIR")
 	for _, want := range []string{
 		"message-count: 100\n    max-pending: 1\n    body-template: DIR/bodies/b.txt\n",
@@ -112,13 +112,13 @@ until: drained
 		require.Contains(t, text, want)
 	}
 	got = call(nil, "run", file, "--result", dir+"/result")
-	require.Equal(t, exitOK, got.status, got.stderr)
+	require.Equal(t, result.StatusOK, got.status, got.stderr)
 	r := musttest.Get(result.Read(dir + "/result"))(t)
 	require.EqualValues(t, 420, r.Verification.Total.Once)
 	require.Contains(t, string(r.Plan), `"body-template"`)
 	require.Regexp(t, `"body": {\s+"bytes": 73,\s+"crc32c": "[0-9a-f]{8}"`, string(r.Plan))
 	got = call(nil, "run", file, "-o", "damage=2", "--result", dir+"/damaged")
-	require.Equal(t, exitFailed, got.status)
+	require.Equal(t, result.StatusFailed, got.status)
 	require.EqualValues(t, 210, musttest.Get(result.Read(dir+"/damaged"))(t).Verification.Total.Damaged)
 	for _, c := range []struct{ flags, want string }{
 		{"--message-size 5KiB", "message-size: 5120\n"},
@@ -127,14 +127,14 @@ until: drained
 	} {
 		require.NoError(t, os.WriteFile(dir+"/t", []byte("{{now}}"), 0o600))
 		got := call(nil, append([]string{"run", file, "--dry-run"}, strings.Fields(c.flags)...)...)
-		require.Equal(t, exitOK, got.status, got.stderr)
+		require.Equal(t, result.StatusOK, got.status, got.stderr)
 		text := strings.ReplaceAll(got.stdout, dir, "DIR")
 		require.NotContains(t, text, "b.txt")
 		require.Contains(t, text, c.want)
 	}
 	require.NoError(t, os.WriteFile(dir+"/bodies/b.txt", []byte("{\n  {{uid}}"), 0o600))
 	got = call(nil, "run", file)
-	require.Equal(t, exitUsage, got.status)
+	require.Equal(t, result.StatusUsage, got.status)
 	require.Contains(t, strings.ReplaceAll(got.stderr, dir, "DIR"), `DIR/mixed.yaml:6:3: group one: body-template: DIR/bodies/b.txt:2:3: there is no field "uid"`)
 	require.Contains(t, got.stderr, "did you mean uuid?")
 }
@@ -157,7 +157,7 @@ func TestFlagsOverMessages(t *testing.T) {
 			file := folder(t, mixed)
 			args := strings.Fields(strings.ReplaceAll(c.args, "one", filepath.Join(filepath.Dir(file), "one")))
 			got := call(strings.Fields(c.environ), append([]string{"run", "--dry-run", file}, args...)...)
-			require.Equal(t, exitOK, got.status, got.stderr)
+			require.Equal(t, result.StatusOK, got.status, got.stderr)
 			text := strings.ReplaceAll(got.stdout, filepath.Dir(file)+"/one", "one")
 			text = strings.ReplaceAll(text, filepath.Dir(file), "DIR")
 			for _, want := range c.want {
@@ -200,7 +200,7 @@ groups:
     messages: [{message-size: 600MiB}, {message-size: 500MiB}]
 `)
 	got := call(nil, "run", file)
-	require.Equal(t, exitUsage, got.status)
+	require.Equal(t, result.StatusUsage, got.status)
 	golden(t, "mistakes-messages.txt", strings.ReplaceAll(got.stderr, filepath.Dir(file), "DIR"))
 }
 
@@ -240,9 +240,9 @@ func TestMessageType(t *testing.T) {
 	} {
 		t.Run(strings.ReplaceAll(c.args, dir, ""), func(t *testing.T) {
 			got := callReal(append(strings.Fields(c.args), "queue://A", "--dry-run")...)
-			want := exitOK
+			want := result.StatusOK
 			if c.stderr != "" {
-				want = exitUsage
+				want = result.StatusUsage
 			}
 			require.Equal(t, want, got.status, got.stderr)
 			require.Contains(t, got.stdout, c.stdout)
@@ -270,7 +270,7 @@ groups:
 until: drained
 `)
 	got := call(nil, "run", file, "--dry-run")
-	require.Equal(t, exitOK, got.status, got.stderr)
+	require.Equal(t, result.StatusOK, got.status, got.stderr)
 	for _, part := range []string{
 		"order: '{{int 3 3}}'", `kind: '{{pick "new" "paid"}}'`, "kind: late{{int 1 1}}", "kind: plain",
 	} {
@@ -278,7 +278,7 @@ until: drained
 	}
 	dir := filepath.Join(t.TempDir(), "result")
 	got = call(nil, "run", file, "--result", dir)
-	require.Equal(t, exitOK, got.status, got.stderr)
+	require.Equal(t, result.StatusOK, got.status, got.stderr)
 	received := map[string]uint64{}
 	for _, g := range musttest.Get(result.Read(dir))(t).Steps[0].Groups {
 		if g.Counts.Consumers != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perfmq/perfmq/pkg/result"
 	"github.com/stretchr/testify/require"
 )
 
@@ -100,7 +101,7 @@ func TestMistakes(t *testing.T) {
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			got := call(nil, strings.Fields(c.args)...)
-			require.Equal(t, exitUsage, got.status)
+			require.Equal(t, result.StatusUsage, got.status)
 			require.Empty(t, got.stdout)
 			if c.stderr == "" {
 				require.Contains(t, got.stderr, "Usage\n  perfmq alpha COMMAND")
@@ -115,7 +116,7 @@ func TestAllMistakesAtOnce(t *testing.T) {
 	got := call([]string{"PERFMQ_RAET=5", "PERFMQ_WARMUP=x", "PERFMQ_PRODUCERS=none"},
 		"alpha", "client", "--max-pending", "x", "--producers", "2", "--durable", "--json", "/dev/null/x",
 		"-o", "size=x", "--url", "x://u:secret@h", "A", "A", "b c", "--", "--not-a-flag")
-	require.Equal(t, exitUsage, got.status)
+	require.Equal(t, result.StatusUsage, got.status)
 	require.NotContains(t, got.stderr, "secret")
 	golden(t, "mistakes.txt", got.stderr)
 }
@@ -126,7 +127,7 @@ func TestNoMistake(t *testing.T) {
 		"--selector=--verify", "--selector --x", "--verify --persistent", "-- --selector --verify", "orders payments", "queue://A X::Y",
 	} {
 		got := call(nil, strings.Fields("alpha client --dry-run "+args)...)
-		require.Equal(t, exitOK, got.status, got.stderr)
+		require.Equal(t, result.StatusOK, got.status, got.stderr)
 	}
 }
 
@@ -153,11 +154,11 @@ func TestCommandsComeFirst(t *testing.T) {
 			}
 			got := call(nil, list...)
 			if strings.HasPrefix(want, "error: ") {
-				require.Equal(t, exitUsage, got.status)
+				require.Equal(t, result.StatusUsage, got.status)
 				require.Equal(t, want, got.stderr)
 				return
 			}
-			require.Equal(t, exitOK, got.status, got.stderr)
+			require.Equal(t, result.StatusOK, got.status, got.stderr)
 			require.Contains(t, got.stdout, want)
 		})
 	}
@@ -165,7 +166,7 @@ func TestCommandsComeFirst(t *testing.T) {
 
 func TestConnectStatus(t *testing.T) {
 	got := call(nil, "alpha", "producer", "--message-count", "1")
-	require.Equal(t, exitConnect, got.status)
+	require.Equal(t, result.StatusConnect, got.status)
 	require.Equal(t, "error: log in: who are you\nhint: no user was given: add --user and --password\n", got.stderr)
 
 	got = call([]string{"PERFMQ_USER=u"}, "alpha", "producer", "--message-count", "1")
@@ -175,14 +176,14 @@ func TestConnectStatus(t *testing.T) {
 	require.Equal(t, "error: log in: who are you\nhint: check --user\n", got.stderr)
 
 	got = call(nil, "mem", "client", "--url", "mem://u:secret@unreachable")
-	require.Equal(t, exitConnect, got.status)
+	require.Equal(t, result.StatusConnect, got.status)
 	require.NotContains(t, got.stderr, "secret")
 	require.Contains(t, got.stderr, "no broker there\nhint: ")
 }
 
 func TestManyMistakes(t *testing.T) {
 	got := call(nil, "alpha", "client", "--num-destinations", "1000", "A", "A")
-	require.Equal(t, exitUsage, got.status)
+	require.Equal(t, result.StatusUsage, got.status)
 	require.Equal(t, maxShown+1, strings.Count(got.stderr, "error: "))
 	require.Contains(t, got.stderr, "\nerror: and 900 more\n")
 }

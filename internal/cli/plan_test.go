@@ -44,11 +44,11 @@ func TestDryRunRuns(t *testing.T) {
 	for _, args := range calls {
 		name := strings.Join(args, " ")
 		first := callReal(append(args, "--dry-run")...)
-		require.Equal(t, exitOK, first.status, "%s: %s", name, first.stderr)
+		require.Equal(t, result.StatusOK, first.status, "%s: %s", name, first.stderr)
 		require.NotContains(t, first.stdout, "hunter2", name)
 		require.NoError(t, os.WriteFile("plan.yaml", []byte(first.stdout), 0o600))
 		second := callReal("run", "plan.yaml", "--dry-run")
-		require.Equal(t, exitOK, second.status, "%s:\n%s%s", name, first.stdout, second.stderr)
+		require.Equal(t, result.StatusOK, second.status, "%s:\n%s%s", name, first.stdout, second.stderr)
 		require.Equal(t, named(first.stdout), named(second.stdout), name)
 	}
 }
@@ -161,12 +161,12 @@ func TestRunAgain(t *testing.T) {
 	} {
 		first, second := filepath.Join(dir, name), filepath.Join(dir, name+"-2")
 		got := call(nil, append(strings.Fields(args), "--result", first)...)
-		require.Equal(t, exitOK, got.status, got.stderr)
+		require.Equal(t, result.StatusOK, got.status, got.stderr)
 		text := musttest.Get(os.ReadFile(filepath.Join(first, result.PlanFile)))(t)
 		require.Contains(t, string(text), "\n# perfmq "+strings.Fields(args)[0]+" ")
 		require.NotContains(t, string(text), "hunter2")
 		got = call(environ[name], "run", first, "--result", second)
-		require.Equal(t, exitOK, got.status, got.stderr)
+		require.Equal(t, result.StatusOK, got.status, got.stderr)
 		again := musttest.Get(os.ReadFile(filepath.Join(second, result.PlanFile)))(t)
 		require.Equal(t, withoutComments(string(text)), withoutComments(string(again)))
 		before := musttest.Get(result.Read(first))(t)
@@ -179,7 +179,7 @@ func TestRunAgain(t *testing.T) {
 	}
 	require.NoError(t, os.Remove(filepath.Join(dir, "line", result.PlanFile)))
 	got := call(nil, "run", filepath.Join(dir, "line"))
-	require.Equal(t, exitUsage, got.status)
+	require.Equal(t, result.StatusUsage, got.status)
 	require.Contains(t, got.stderr, "hint: the folder of a result has its plan\n")
 }
 
@@ -294,7 +294,7 @@ func TestVariablesOfOtherProtocols(t *testing.T) {
 		{"", "run " + both + " -o settle=late --dry-run", []string{"settle: late"}, nil},
 	} {
 		got := call(strings.Fields(c.environ), strings.Fields(c.args)...)
-		require.Equal(t, exitOK, got.status, got.stderr)
+		require.Equal(t, result.StatusOK, got.status, got.stderr)
 		for _, want := range c.want {
 			require.Contains(t, got.stdout, want)
 		}
@@ -312,7 +312,7 @@ func TestVariablesOfOtherProtocols(t *testing.T) {
 		{"PERFMQ_OPTION=xyzxyz=1", "run " + mem, "--option xyzxyz: there is no such option\n"},
 	} {
 		got := call(strings.Fields(c.environ), strings.Fields(c.args)...)
-		require.Equal(t, exitUsage, got.status, got.stderr)
+		require.Equal(t, result.StatusUsage, got.status, got.stderr)
 		require.Contains(t, got.stderr, c.want)
 		require.NotRegexp(t, `yaml:\d`, got.stderr, "the file is not to blame")
 	}

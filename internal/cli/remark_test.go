@@ -16,6 +16,7 @@ import (
 	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/pkg/driver/drivertest/mem"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 const (
@@ -108,7 +109,7 @@ func TestHostileRemarks(t *testing.T) {
 				Args:    []string{"stomp", "client", "--url", url, "--user", testUser, "--json", file, "--message-count", "1", "--connect-timeout", "20s"},
 				Environ: []string{"PERFMQ_PASSWORD=" + testPassword}, Stdout: &stdout, Stderr: &stderr, Factories: mem.With(drivers.All()),
 			})
-			assert.Equal(t, exitConnect, status)
+			assert.Equal(t, result.StatusConnect, status)
 			assert.Contains(t, stderr.String(), "error: ")
 			requireHarmless(t, "standard error", stderr.String(), 8<<10)
 			requireHarmless(t, "standard output", stdout.String(), 8<<10)

@@ -119,7 +119,7 @@ func (a *app) checkMeeting(m *meeting, args []string) (errs []error) {
 func (a *app) meet(m *meeting) int {
 	if err := os.MkdirAll(m.dir, 0o777); err != nil { //nolint:gosec // as far as the process' mask lets it
 		a.errors.print(fileNotWritten("--result", err))
-		return exitFailed
+		return result.StatusFailed
 	}
 	l, err := listen.TCP(context.Background(), "the rendezvous", "--rendezvous", m.Address)
 	if err == nil && m.Web != "" {
@@ -129,7 +129,7 @@ func (a *app) meet(m *meeting) int {
 	}
 	if err != nil {
 		a.errors.print(err)
-		return exitUsage
+		return result.StatusUsage
 	}
 	m.host.Open()
 	m.host.Turn = func(ended func(int) bool) string { return a.turn(m, ended) }
@@ -215,7 +215,7 @@ func (a *app) joinMet(m *meeting, interrupted bool) int {
 		_, err := result.Read(dir)
 		if err != nil {
 			e.Problems = append(e.Problems, "left out: "+err.Error())
-			e.Status = result.Graver(e.Status, exitFailed)
+			e.Status = result.Graver(e.Status, result.StatusFailed)
 		}
 		return err != nil
 	})
@@ -224,9 +224,9 @@ func (a *app) joinMet(m *meeting, interrupted bool) int {
 			a.errors.write(problem, "")
 		}
 		if interrupted {
-			return exitInterrupted
+			return result.StatusInterrupted
 		}
-		return cmp.Or(e.Status, exitFailed)
+		return cmp.Or(e.Status, result.StatusFailed)
 	}
 	joined, err := merge.Read(e.Dirs, merge.Options{
 		Partial: true, Thresholds: m.thresholds, Secrets: a.secrets, Problems: e.Problems, Aborted: m.why != nil,
@@ -234,7 +234,7 @@ func (a *app) joinMet(m *meeting, interrupted bool) int {
 	})
 	if err != nil {
 		_ = a.usage(resultMistake(err)) // always errReported
-		return exitFailed
+		return result.StatusFailed
 	}
 	if m.feed != nil {
 		_ = m.feed.Finish(*joined)

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/musttest"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // serving starts a command that serves a page. It returns the page's URL, and the channel of the exit status.
@@ -58,5 +59,5 @@ func TestWeb(t *testing.T) {
 	text := read(t, url)
 	assert.Contains(t, text, `<meta name="live" content="`)
 	assert.Contains(t, text, "Running")
-	assert.Equal(t, exitOK, <-status)
+	assert.Equal(t, result.StatusOK, <-status)
 }

@@ -43,15 +43,15 @@ func TestResultIsThatOfTheSummary(t *testing.T) {
 		status int
 		found  string // kind of a finding; empty if there is none
 	}{
-		"client":     {"mem client --message-count 2003 --producers 3 --consumers 2 --max-pending 10 queue://A", exitOK, ""},
-		"rated":      {"mem client --rate 500 --duration 2 --warmup 1 --max-pending 5 --verify topic://A", exitOK, ""},
-		"producer":   {"mem producer --message-count 500 queue://A", exitOK, ""},
-		"rejected":   {"mem client --message-count 300 -o reject=10 --verify queue://A", exitFailed, "rejected"},
-		"lost":       {"mem client --message-count 300 -o lose=100 --verify --drain-timeout 2s queue://A", exitFailed, "lost"},
-		"allowed":    {"mem client --message-count 300 -o duplicate=100 --verify --allow-duplicates queue://A", exitOK, "duplicated"},
-		"failed":     {"mem producer --message-count 300 -o fail=7 queue://A", exitFailed, "failed"},
-		"withheld":   {"mem client --message-count 300 --commit-interval 10 --max-pending 20 queue://A", exitOK, ""},
-		"with login": {"mem client --message-count 30 --user u --password hunter2 -o auth=u:hunter2", exitOK, ""},
+		"client":     {"mem client --message-count 2003 --producers 3 --consumers 2 --max-pending 10 queue://A", result.StatusOK, ""},
+		"rated":      {"mem client --rate 500 --duration 2 --warmup 1 --max-pending 5 --verify topic://A", result.StatusOK, ""},
+		"producer":   {"mem producer --message-count 500 queue://A", result.StatusOK, ""},
+		"rejected":   {"mem client --message-count 300 -o reject=10 --verify queue://A", result.StatusFailed, "rejected"},
+		"lost":       {"mem client --message-count 300 -o lose=100 --verify --drain-timeout 2s queue://A", result.StatusFailed, "lost"},
+		"allowed":    {"mem client --message-count 300 -o duplicate=100 --verify --allow-duplicates queue://A", result.StatusOK, "duplicated"},
+		"failed":     {"mem producer --message-count 300 -o fail=7 queue://A", result.StatusFailed, "failed"},
+		"withheld":   {"mem client --message-count 300 --commit-interval 10 --max-pending 20 queue://A", result.StatusOK, ""},
+		"with login": {"mem client --message-count 30 --user u --password hunter2 -o auth=u:hunter2", result.StatusOK, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -146,14 +146,14 @@ func TestResultsOfBefore(t *testing.T) {
 		status   int
 		contains []string
 	}{
-		{append([]string{"report", "--format", "csv"}, before("lost", "shard1", "shard2", "set1/1", "set1/2", "set2/1", "set2/2")...), exitOK, []string{",600,600,0,0,299.848,,,600,299.848,", ",4.519,"}},
-		{append([]string{"report", "--format", "markdown"}, before("scenario")...), exitOK, []string{"| 1,628 |", "told", "290"}},
+		{append([]string{"report", "--format", "csv"}, before("lost", "shard1", "shard2", "set1/1", "set1/2", "set2/1", "set2/2")...), result.StatusOK, []string{",600,600,0,0,299.848,,,600,299.848,", ",4.519,"}},
+		{append([]string{"report", "--format", "markdown"}, before("scenario")...), result.StatusOK, []string{"| 1,628 |", "told", "290"}},
 		{
-			append([]string{"merge", "--result", filepath.Join(t.TempDir(), "both")}, before("shard1", "shard2")...), exitOK,
+			append([]string{"merge", "--result", filepath.Join(t.TempDir(), "both")}, before("shard1", "shard2")...), result.StatusOK,
 			[]string{"total received:      900", "19.86"},
 		},
-		{append([]string{"compare", "--unlike"}, before("set1", "set2")...), exitOK, []string{"ack.p50"}},
-		{append([]string{"verify"}, before("lost/verify.pv")...), exitFailed, []string{"596"}},
+		{append([]string{"compare", "--unlike"}, before("set1", "set2")...), result.StatusOK, []string{"ack.p50"}},
+		{append([]string{"verify"}, before("lost/verify.pv")...), result.StatusFailed, []string{"596"}},
 	} {
 		t.Run(c.args[0], func(t *testing.T) {
 			r := call(nil, c.args...)
@@ -189,7 +189,7 @@ func TestDamagedResults(t *testing.T) {
 				{"merge", bad},
 			} {
 				r := call(nil, args...)
-				assert.Equal(t, exitUsage, r.status, args)
+				assert.Equal(t, result.StatusUsage, r.status, args)
 				assert.Empty(t, r.stdout, args)
 				assert.Contains(t, r.stderr, file+says, args)
 				assert.Contains(t, r.stderr, "the files were changed or are not complete", args)
@@ -208,7 +208,7 @@ func TestKilledResult(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, result.LatenciesFile), text[:len(text)-10], 0o600))
 	for _, args := range [][]string{{"report", "--format", "csv", dir}, {"merge", "--partial", dir}} {
 		r := call(nil, args...)
-		assert.NotEqual(t, exitUsage, r.status, r.stderr)
+		assert.NotEqual(t, result.StatusUsage, r.status, r.stderr)
 		assert.NotEmpty(t, r.stdout)
 	}
 }

@@ -193,7 +193,7 @@ func (a *app) compare(paths []string, in compare.Options) error {
 	if err := c.Write(a.Stdout); err != nil {
 		return a.notWritten(err)
 	}
-	if errs, a.status = c.Judge(); a.status != exitOK {
+	if errs, a.status = c.Judge(); a.status != result.StatusOK {
 		a.errors.print(errs...)
 		return errReported
 	}
@@ -267,13 +267,13 @@ func (a *app) followRuns(dirs []string, thresholds []threshold.Threshold) int {
 		a.errors.write("threshold: "+broken.String()+": FAILED", "")
 		return result.StatusThreshold
 	case len(problems) > 0:
-		return exitFailed
+		return result.StatusFailed
 	}
 	select {
 	case interrupted := <-status:
 		return interrupted
 	default:
-		return exitOK
+		return result.StatusOK
 	}
 }
 
@@ -383,14 +383,14 @@ func (a *app) writeMerged(m *result.Result, dir string, reports []string) error 
 		}
 	}
 	a.printBroken(m.Thresholds) // the status is that of the result
-	if a.status = m.Outcome.Status; a.status == exitOK && !m.Outcome.Success {
-		a.status = exitFailed
+	if a.status = m.Outcome.Status; a.status == result.StatusOK && !m.Outcome.Success {
+		a.status = result.StatusFailed
 	}
 	status := a.status
 	for _, text := range reports {
 		format, file, _ := strings.Cut(text, "=")
 		if a.writeReport([]string{dir}, format, file) != nil { // it was printed
-			status = result.Graver(status, exitFailed)
+			status = result.Graver(status, result.StatusFailed)
 		}
 	}
 	a.status = status
@@ -414,7 +414,7 @@ func (a *app) do(p *prepared) int {
 	}
 	if err := a.writeJUnit(file, cases); err != nil {
 		a.errors.print(err)
-		return result.Graver(status, exitFailed)
+		return result.Graver(status, result.StatusFailed)
 	}
 	return status
 }

@@ -37,7 +37,7 @@ func TestThreadsBoundTheRun(t *testing.T) {
 		Args:   []string{"alpha", "producer", "--threads", "3", "--silent"},
 		Stdout: io.Discard, Stderr: io.Discard, Factories: factories,
 	})
-	require.Equal(t, exitConnect, status)
+	require.Equal(t, result.StatusConnect, status)
 	require.Equal(t, 3, during)
 	require.Equal(t, before, runtime.GOMAXPROCS(0))
 }
@@ -48,12 +48,12 @@ func TestMetricsWebConfig(t *testing.T) {
 	file := filepath.Join(dir, "web.yml")
 	require.NoError(t, os.WriteFile(file, []byte("basic_auth_users: {u: hunter2hunter2}\n"), 0o600))
 	got := call(nil, "mem", "client", "--message-count", "5", "--metrics", "127.0.0.1:0", "--metrics-web-config", file)
-	require.Equal(t, exitUsage, got.status)
+	require.Equal(t, result.StatusUsage, got.status)
 	require.Contains(t, got.stderr, "error: --metrics-web-config: "+file)
 	require.Contains(t, got.stderr, "a password of basic_auth_users is no bcrypt hash")
 	require.NotContains(t, got.stderr, "hunter2")
 	got = call(nil, "mem", "client", "--metrics-web-config", file)
-	require.Equal(t, exitUsage, got.status)
+	require.Equal(t, result.StatusUsage, got.status)
 	require.Contains(t, got.stderr, "--metrics-web-config needs --metrics")
 }
 
@@ -76,7 +76,7 @@ func TestInterruptedWhileConnecting(t *testing.T) {
 	}
 	var stderr output
 	status := Main(Env{Args: []string{"alpha", "producer"}, Stdout: io.Discard, Stderr: &stderr, Signals: signals, Factories: factories})
-	require.Equal(t, exitInterrupted, status, stderr.String())
+	require.Equal(t, result.StatusInterrupted, status, stderr.String())
 }
 
 // A run watches a process (here its own) and a log; rows, result and summary have the figures.
@@ -98,7 +98,7 @@ func TestBrokerSide(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
 	r := <-done
-	require.Equal(t, exitOK, r.status, r.stderr)
+	require.Equal(t, result.StatusOK, r.status, r.stderr)
 	require.Regexp(t, `(?m)^--- broker process: cpu [0-9.]+ cores \(at most [0-9.]+\), memory [0-9.]+ MB, threads [0-9]+, open files [0-9]+$`, r.stdout)
 	require.Regexp(t, `(?m)^--- broker host: load `, r.stdout)
 	require.Contains(t, r.stdout, "--- broker log: errors 2, warnings 1\n--- broker first error: ERROR b ")
@@ -131,7 +131,7 @@ func TestBrokerSideMistakes(t *testing.T) {
 			"hint: name a process of this host and a readable log; for other hosts use --broker-metrics\n",
 	} {
 		r := call(nil, "mem", "client", args, "--message-count", "1")
-		require.Equal(t, exitUsage, r.status, args)
+		require.Equal(t, result.StatusUsage, r.status, args)
 		require.Equal(t, stderr, r.stderr, args)
 	}
 }
@@ -154,7 +154,7 @@ func TestRemoteWriteMistakes(t *testing.T) {
 		to + "--remote-write-token-file=" + empty:              "error: --remote-write-token-file " + empty + ": its first line is empty\n",
 	} {
 		r := call(nil, append([]string{"mem", "client", "--message-count", "1"}, strings.Fields(args)...)...)
-		assert.Equal(t, exitUsage, r.status, args)
+		assert.Equal(t, result.StatusUsage, r.status, args)
 		assert.Equal(t, stderr, r.stderr, args)
 	}
 }
@@ -190,7 +190,7 @@ func TestRemoteWriteEcho(t *testing.T) {
 				args = append(args, "--remote-write-token-file", c.file)
 			}
 			got := call(nil, args...)
-			require.Equal(t, exitOK, got.status, got.stderr)
+			require.Equal(t, result.StatusOK, got.status, got.stderr)
 			require.EqualValues(t, 2, requests.Load(), "the first and the last values")
 			require.Contains(t, got.stderr, "warning: 2 of 2 remote writes to "+server.URL+"/api/v1/write did not arrive, the final values among them: server returned HTTP status 400 Bad Request: ")
 			requireHarmless(t, "standard error", got.stderr, 10_000)
@@ -212,11 +212,11 @@ func TestRemoteWriteTLS(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600))
 	args := []string{"mem", "client", "--message-count", "3", "--remote-write", server.URL, "--remote-write-interval", "1h"}
 	got := call(nil, append(args, "--remote-write-ca", file)...)
-	require.Equal(t, exitOK, got.status, got.stderr)
+	require.Equal(t, result.StatusOK, got.status, got.stderr)
 	require.NotContains(t, got.stderr, "remote write")
 	require.EqualValues(t, 2, requests.Load())
 	got = call(nil, args...)
-	require.Equal(t, exitOK, got.status, got.stderr)
+	require.Equal(t, result.StatusOK, got.status, got.stderr)
 	require.Contains(t, got.stderr, "warning: 2 of 2 remote writes to "+server.URL+"/api/v1/write did not arrive, the final values among them: ")
 	require.Contains(t, got.stderr, "certificate signed by unknown authority")
 	require.EqualValues(t, 2, requests.Load())
@@ -250,7 +250,7 @@ func TestFullStandardOutput(t *testing.T) {
 		status := Main(Env{
 			Args: args, Stdout: fullDisk{}, Stderr: &stderr, Factories: testFactories(), Version: run.Version{Number: "v0.0.0"},
 		})
-		assert.Equal(t, exitFailed, status, args)
+		assert.Equal(t, result.StatusFailed, status, args)
 		assert.Equal(t, "error: write /dev/stdout: invalid argument\nhint: look at where standard output goes\n", stderr.String(), args)
 	}
 }
@@ -276,7 +276,7 @@ func TestNoPlaceForOutput(t *testing.T) {
 		{[]string{"merge", "--result", file, filepath.Join(a, "0")}, "--result " + file + " is a file\nhint: name a folder"},
 	} {
 		r := call(nil, c.args...)
-		assert.Equal(t, exitUsage, r.status, c.args)
+		assert.Equal(t, result.StatusUsage, r.status, c.args)
 		assert.Equal(t, "error: "+c.says+"\n", r.stderr)
 		assert.Empty(t, r.stdout)
 	}

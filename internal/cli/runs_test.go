@@ -23,6 +23,7 @@ import (
 	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/driver/drivertest/mem"
+	"github.com/perfmq/perfmq/pkg/result"
 	"github.com/perfmq/perfmq/pkg/transport"
 )
 
@@ -53,13 +54,13 @@ var toldRuns = []struct {
 	name, args string
 	status     int
 }{
-	{"rated", "mem client --rate 300.7 --duration 4 --warmup 1 --max-pending 10 -o latency=3.7ms -o delivery-latency=1.9ms queue://A", exitOK},
-	{"lost", "mem client --rate 300.7 --duration 3 --max-pending 30 --verify --drain-timeout 2s -o latency=3.7ms -o lose=300 -o duplicate=200 queue://A", exitFailed},
-	{"refused", "mem producer --rate 101.3 --duration 3 --max-pending 20 -o latency=2.3ms -o reject=10 -o fail=7 -o release=50 -o modify=60 queue://A", exitFailed},
-	{"stalled", "mem client --rate 200.3 --duration 5 --max-pending 40 -o latency=1.7ms -o stall-after=1500ms -o stall-for=2s queue://A", exitOK},
-	{"transactions", "mem producer --message-count 300 --max-pending 20 --commit-interval 10 -o latency=7.9ms -o fail-commit=9 queue://A", exitFailed},
-	{"late", "mem client --rate 80.3 --duration 3 --tx --tx-size 4 --delivery-delay 200ms --priority 3 --property k=v -o latency=900us queue://A", exitOK},
-	{"scenario", "run SCENARIO", exitThreshold},
+	{"rated", "mem client --rate 300.7 --duration 4 --warmup 1 --max-pending 10 -o latency=3.7ms -o delivery-latency=1.9ms queue://A", result.StatusOK},
+	{"lost", "mem client --rate 300.7 --duration 3 --max-pending 30 --verify --drain-timeout 2s -o latency=3.7ms -o lose=300 -o duplicate=200 queue://A", result.StatusFailed},
+	{"refused", "mem producer --rate 101.3 --duration 3 --max-pending 20 -o latency=2.3ms -o reject=10 -o fail=7 -o release=50 -o modify=60 queue://A", result.StatusFailed},
+	{"stalled", "mem client --rate 200.3 --duration 5 --max-pending 40 -o latency=1.7ms -o stall-after=1500ms -o stall-for=2s queue://A", result.StatusOK},
+	{"transactions", "mem producer --message-count 300 --max-pending 20 --commit-interval 10 -o latency=7.9ms -o fail-commit=9 queue://A", result.StatusFailed},
+	{"late", "mem client --rate 80.3 --duration 3 --tx --tx-size 4 --delivery-delay 200ms --priority 3 --property k=v -o latency=900us queue://A", result.StatusOK},
+	{"scenario", "run SCENARIO", result.StatusThreshold},
 }
 
 // shown are the flags of a format.
@@ -120,7 +121,7 @@ func TestToldRuns(t *testing.T) {
 				}
 				for _, format := range []string{"markdown", "csv"} {
 					page := call(nil, "report", "--format", format, dir)
-					require.Equal(t, exitOK, page.status, page.stderr)
+					require.Equal(t, result.StatusOK, page.status, page.stderr)
 					got[filepath.Join(c.name, "page."+format)] = page.stdout
 				}
 				return got
@@ -154,7 +155,7 @@ func TestToldComparison(t *testing.T) {
 			for i := range 6 {
 				r := runTold(t, "mem", "client", "--rate", "200.3", "--duration", "4", "--max-pending", "20", "--silent",
 					"-o", fmt.Sprintf("latency=%dus", latency+100*i), "--result", filepath.Join(folder, set, fmt.Sprint(i)), "queue://A")
-				require.Equal(t, exitOK, r.status, r.stderr)
+				require.Equal(t, result.StatusOK, r.status, r.stderr)
 			}
 		}
 		r := call(nil, "compare", "--unlike", filepath.Join(folder, "before"), filepath.Join(folder, "after"))

@@ -84,7 +84,7 @@ steps:
 thresholds: [received.avgg > 1]
 `)
 	got := call(nil, "run", file)
-	require.Equal(t, exitUsage, got.status)
+	require.Equal(t, result.StatusUsage, got.status)
 	require.NotContains(t, got.stderr, "topsecret")
 	for _, want := range []string{
 		file + ":2:", "received.avgg", "did you mean password?", file + ":4:", "did you mean max-pending?", "ramp, stair, burst or pause", file + ":6:", "must be a time such as",
@@ -100,7 +100,7 @@ steps:
 thresholds: [lost == 0]
 `)
 	got = call(nil, "run", file)
-	require.Equal(t, exitUsage, got.status)
+	require.Equal(t, result.StatusUsage, got.status)
 	for _, want := range []string{
 		"group readers: durable needs a destination topic://NAME", "tx-size 10 is above credit 5", "warmup 9s leaves nothing to measure of duration 5s",
 		file + ":7:14: threshold \"lost == 0\": this run does not measure it", "hint: add --verify",
@@ -122,7 +122,7 @@ thresholds: [lost == 0]
 		{"run " + file + " --json", "flag needs an argument"},
 	} {
 		got := call(nil, strings.Fields(c[0])...)
-		require.Equal(t, exitUsage, got.status, c[0])
+		require.Equal(t, result.StatusUsage, got.status, c[0])
 		require.Contains(t, got.stderr, c[1], c[0])
 	}
 }
@@ -131,12 +131,12 @@ thresholds: [lost == 0]
 func TestScenarioCommands(t *testing.T) {
 	require.Equal(t, string(config.Skeleton()), call(nil, "scenario", "init").stdout)
 	two := write(t, "two.yaml", twoSteps)
-	require.Equal(t, exitUsage, call(nil, "run", "--dry-run", two, "nofile").status)
+	require.Equal(t, result.StatusUsage, call(nil, "run", "--dry-run", two, "nofile").status)
 
 	var schema map[string]any
 	require.NoError(t, json.Unmarshal([]byte(call(nil, "scenario", "schema").stdout), &schema))
 	got := call(nil, "run", "--dry-run", two)
-	require.Equal(t, exitOK, got.status, got.stderr)
+	require.Equal(t, result.StatusOK, got.status, got.stderr)
 	golden(t, "dry-run-scenario.txt", strings.ReplaceAll(got.stdout, filepath.Dir(two), "DIR"))
 }
 
@@ -168,11 +168,11 @@ steps:
 `)
 			dir := t.TempDir()
 			got := call(nil, "run", file, "--result", filepath.Join(dir, "result"), "--json", filepath.Join(dir, "a.json"), "--hdr", filepath.Join(dir, "a.hdr"))
-			require.NotEqual(t, exitUsage, got.status, got.stderr)
+			require.NotEqual(t, result.StatusUsage, got.status, got.stderr)
 			requireNoSecret(t, "stdout", got.stdout)
 			requireNoSecret(t, "stderr", got.stderr)
 			dry := call(nil, "run", "--dry-run", file)
-			require.Equal(t, exitOK, dry.status, dry.stderr)
+			require.Equal(t, result.StatusOK, dry.status, dry.stderr)
 			requireNoSecret(t, "dry run", dry.stdout)
 			require.NoError(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 				if err != nil || d.IsDir() {
@@ -207,7 +207,7 @@ thresholds: [lost == 0, damaged == 0, "three: received == 180", group.senders.co
 `)
 	dir := filepath.Join(t.TempDir(), "result")
 	got := call(nil, "run", file, "--result", dir)
-	require.Equal(t, exitOK, got.status, got.stderr+got.stdout)
+	require.Equal(t, result.StatusOK, got.status, got.stderr+got.stdout)
 	r := musttest.Get(result.Read(dir))(t)
 	require.EqualValues(t, 270, r.Verification.Total.Once)
 	var p struct {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perfmq/perfmq/pkg/result"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -55,11 +56,11 @@ func TestShardMistakes(t *testing.T) {
 		{args: "merge --rendezvous :0 --shards 1 --result " + used + " --token-file " + token, stderr: "error: --result " + used + ": " + used + "/shard-1 is there already\nhint: name another folder\n"},
 	} {
 		r := call(c.env, strings.Fields(c.args)...)
-		require.Equal(t, exitUsage, r.status, c.args)
+		require.Equal(t, result.StatusUsage, r.status, c.args)
 		assert.Equal(t, c.stderr, r.stderr, c.args)
 	}
 	r := call(nil, strings.Fields(all+"--start-at 1000000000")...)
-	require.Equal(t, exitUsage, r.status)
+	require.Equal(t, result.StatusUsage, r.status)
 	require.Contains(t, r.stderr, "error: --start-at 2001-09-09T01:46:40Z is ")
 	require.Contains(t, r.stderr, "by this machine's clock")
 }
@@ -67,7 +68,7 @@ func TestShardMistakes(t *testing.T) {
 // A Kubernetes Job counts from 0.
 func TestShardOfAJob(t *testing.T) {
 	r := call([]string{"PERFMQ_SHARD=5", "PERFMQ_RUN_ID=job-1", "JOB_COMPLETION_INDEX=1"}, "mem", "client", "--producers", "5", "--dry-run")
-	require.Equal(t, exitOK, r.status, r.stderr)
+	require.Equal(t, result.StatusOK, r.status, r.stderr)
 	require.Regexp(t, `(?m)^# note: this was --shard 2/5 of run [0-9]+;`, r.stdout)
 }
 
@@ -75,7 +76,7 @@ func TestShardOfAJob(t *testing.T) {
 func TestShardsDeriveTheRun(t *testing.T) {
 	run := func(args string) string {
 		r := call(nil, strings.Fields("mem client --producers 5 --dry-run "+args)...)
-		require.Equal(t, exitOK, r.status, r.stderr)
+		require.Equal(t, result.StatusOK, r.status, r.stderr)
 		for line := range strings.Lines(r.stdout) {
 			if _, number, ok := strings.Cut(line, " of run "); ok {
 				return number

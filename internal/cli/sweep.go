@@ -211,7 +211,7 @@ func (a *app) search(s *sweep.Search, jsonFile string) (*record.Search, int) {
 	if jsonFile != "" {
 		if err := a.writeJSON(jsonFile, found); err != nil {
 			a.errors.print(err)
-			status = result.Graver(status, exitFailed)
+			status = result.Graver(status, result.StatusFailed)
 		}
 	}
 	return found, status

@@ -64,7 +64,7 @@ func TestSweep(t *testing.T) {
 	file, log := sweepFile(t, sixCells)
 	dir := filepath.Join(t.TempDir(), "result")
 	got := call(nil, "run", file, "--result", dir, "--broker-pid", strconv.Itoa(os.Getpid()))
-	require.Equal(t, exitOK, got.status, got.stderr)
+	require.Equal(t, result.StatusOK, got.status, got.stderr)
 	require.Equal(t, []string{"1/1 1g", "2/1 2g", "3/1 1g", "4/1 2g", "5/1 1g", "1/2 1g", "2/2 2g", "3/2 1g", "4/2 2g", "5/2 1g"}, linesOf(t, log))
 	require.Contains(t, got.stderr, "note: 5 cells, 2 runs of each\n")
 	require.Contains(t, got.stderr, "note: cell 5 of 5, repeat 2 of 2")
@@ -94,13 +94,13 @@ func TestSweep(t *testing.T) {
 	require.Equal(t, 2, rows[0].Good)
 
 	again := call(nil, "run", file, "--result", dir)
-	require.Equal(t, exitOK, again.status)
+	require.Equal(t, result.StatusOK, again.status)
 	require.Contains(t, again.stderr, "10 of 10 runs are finished")
 	require.Equal(t, got.stdout[strings.Index(got.stdout, "--- SWEEP"):], again.stdout[strings.Index(again.stdout, "--- SWEEP"):])
 	require.Len(t, linesOf(t, log), 10)
 
 	other := call(nil, "run", file, "--result", dir, "--set", "count=50")
-	require.Equal(t, exitUsage, other.status)
+	require.Equal(t, result.StatusUsage, other.status)
 	require.Contains(t, other.stderr, "has a sweep of another plan")
 	require.Len(t, linesOf(t, log), 10)
 }
@@ -110,12 +110,12 @@ func TestSweepResumes(t *testing.T) {
 	t.Parallel()
 	file, log := sweepFile(t, sixCells)
 	dir := filepath.Join(t.TempDir(), "result")
-	require.Equal(t, exitOK, call(nil, "run", file, "--result", dir).status)
+	require.Equal(t, result.StatusOK, call(nil, "run", file, "--result", dir).status)
 	s := musttest.Get(record.ReadSweep(dir))(t)
 	s.Runs[3].State = record.Running // the state after kill -9
 	require.NoError(t, s.Write(dir))
 	got := call(nil, "run", file, "--result", dir)
-	require.Equal(t, exitOK, got.status, got.stderr)
+	require.Equal(t, result.StatusOK, got.status, got.stderr)
 	require.Contains(t, got.stderr, "9 of 10 runs are finished\n")
 	ran := linesOf(t, log)
 	require.Len(t, ran, 11)
@@ -150,7 +150,7 @@ func TestSweepInterrupted(t *testing.T) {
 	}
 	select {
 	case got := <-done:
-		require.Equal(t, exitInterrupted, got.status, got.stderr)
+		require.Equal(t, result.StatusInterrupted, got.status, got.stderr)
 		require.Contains(t, got.stderr, "the sweep ends early: 0 of 10 runs are finished; the same command goes on with it")
 	case <-time.After(patience):
 		require.Fail(t, "the sweep goes on")
@@ -170,14 +170,14 @@ func TestForeignFolder(t *testing.T) {
 	require.NoError(t, os.Mkdir(filepath.Dir(old), 0o755))
 	require.NoError(t, os.WriteFile(old, nil, 0o600))
 	got := call(nil, "run", file, "--result", dir)
-	require.Equal(t, exitUsage, got.status)
+	require.Equal(t, result.StatusUsage, got.status)
 	require.Contains(t, got.stderr, "the folder is not empty, and has no sweep.json")
 	require.FileExists(t, old)
 	require.NoError(t, os.RemoveAll(filepath.Dir(old)))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, ".sweep.json.1"), nil, 0o600)) // killed while it first saved
 	for range 2 {
 		got = call(nil, "run", file, "--result", dir)
-		require.Equal(t, exitOK, got.status, got.stderr)
+		require.Equal(t, result.StatusOK, got.status, got.stderr)
 	}
 	other := filepath.Join(t.TempDir(), "repeat-1", "result.json")
 	require.NoError(t, os.Mkdir(filepath.Dir(other), 0o755))
@@ -199,7 +199,7 @@ func TestForeignFolder(t *testing.T) {
 		require.NoError(t, s.Write(dir))
 		_ = call(nil, "run", file, "--result", dir)
 		got = call(nil, "run", file, "--result", dir)
-		require.NotEqual(t, exitOK, got.status, c.folder)
+		require.NotEqual(t, result.StatusOK, got.status, c.folder)
 		require.Contains(t, got.stderr, c.want)
 		require.FileExists(t, filepath.Join(dir, s.Runs[1].Folder, result.RowsFile))
 		require.FileExists(t, other)
@@ -234,7 +234,7 @@ thresholds: [completed > 15]
 `
 	file, log := sweepFile(t, failing)
 	got := call(nil, "run", file)
-	require.Equal(t, exitFailed, got.status)
+	require.Equal(t, result.StatusFailed, got.status)
 	require.Len(t, linesOf(t, log), 6)
 	require.Contains(t, got.stdout, "--- senders.message-count=10 options.reject=1000000: ")
 	require.Regexp(t, `senders.message-count=10 options.reject=1000000: .*a threshold failed`, got.stdout)
@@ -243,12 +243,12 @@ thresholds: [completed > 15]
 
 	file, log = sweepFile(t, failing+"on-failure: stop\n")
 	got = call(nil, "run", file)
-	require.Equal(t, exitFailed, got.status)
+	require.Equal(t, result.StatusFailed, got.status)
 	require.Len(t, linesOf(t, log), 2)
 	require.Contains(t, got.stderr, "the sweep ends early: 2 of 6 runs are finished\n")
 
 	got = call(nil, "run", write(t, "a.yaml", strings.Replace(failing, "mem://NAME", "alpha://x", 1)+"repeats: 3\n"))
-	require.NotEqual(t, exitOK, got.status)
+	require.NotEqual(t, result.StatusOK, got.status)
 	require.Contains(t, got.stderr, "options.reject")
 }
 
@@ -267,10 +267,10 @@ groups:
 			t.Parallel()
 			file, _ := sweepFile(t, text+"between-runs: "+mode+"\n")
 			checked := call(nil, "run", "--dry-run", file)
-			require.Equal(t, exitOK, checked.status, checked.stderr)
+			require.Equal(t, result.StatusOK, checked.status, checked.stderr)
 			dir := filepath.Join(t.TempDir(), "result")
 			got := call(nil, "run", file, "--result", dir)
-			require.Equal(t, exitOK, got.status, got.stderr)
+			require.Equal(t, result.StatusOK, got.status, got.stderr)
 			s := musttest.Get(record.ReadSweep(dir))(t)
 			seen := map[string]bool{}
 			for i := range s.Runs {
@@ -300,7 +300,7 @@ func TestSweepMistakes(t *testing.T) {
 		"--set count=x": "message-count",
 	} {
 		got := call(nil, append([]string{"run", file}, strings.Fields(args)...)...)
-		require.Equal(t, exitUsage, got.status, args)
+		require.Equal(t, result.StatusUsage, got.status, args)
 		require.Contains(t, got.stderr, want, args)
 	}
 	for add, want := range map[string]string{
@@ -312,20 +312,20 @@ func TestSweepMistakes(t *testing.T) {
 	} {
 		file, _ := sweepFile(t, sixCells+add+"\n")
 		got := call(nil, "run", file)
-		require.Equal(t, exitUsage, got.status, add)
+		require.Equal(t, result.StatusUsage, got.status, add)
 		require.Contains(t, got.stderr, want, add)
 	}
 	secret, _ := sweepFile(t, strings.Replace(sixCells, "heap: [1g, 2g]", `heap: ["amqp://joe:s3cret@127.0.0.1:1", 2g]`, 1))
 	dir := filepath.Join(t.TempDir(), "result")
 	got := call(nil, "run", "--result", dir, secret)
-	require.Equal(t, exitUsage, got.status)
+	require.Equal(t, result.StatusUsage, got.status)
 	require.Contains(t, got.stderr, "a value of the axis heap has a password")
 	require.Contains(t, got.stderr, "hint: give the password by --password or PERFMQ_PASSWORD")
 	require.NotContains(t, got.stderr, "s3cret")
 	require.NoDirExists(t, dir)
 	require.NoFileExists(t, log)
 	plan := call(nil, "run", file, "--dry-run")
-	require.Equal(t, exitOK, plan.status)
+	require.Equal(t, result.StatusOK, plan.status)
 	require.Contains(t, plan.stdout, "# note: 5 cells, 2 runs of each\n")
 	require.Contains(t, plan.stdout, "# note: cell 5: senders.producers=3 heap=1g\n")
 }
@@ -339,7 +339,7 @@ func TestFindNothing(t *testing.T) {
 		"mem", "producer", "--find-max", "ack.p50 < 5ms", "-o", "latency=30ms", "--rate", "5", "--duration", "400ms", "--warmup", "0", "--result", dir, "queue://A",
 	}
 	r := call(nil, args...)
-	require.Contains(t, []int{exitThreshold, exitUndecided}, r.status, r.stderr)
+	require.Contains(t, []int{result.StatusThreshold, result.StatusUndecided}, r.status, r.stderr)
 	assert.Contains(t, r.stdout, "--- FIND-MAX: the highest rate at which ack.p50 < 5ms, completed.avg >= 99% of target, delay.p99 < 100ms; a load may miss its target by 2 messages\n")
 	assert.Regexp(t, `^error: (not even 1 msg/s passes the thresholds: ack.p50 < 5ms: |undecided: perfmq was the limit of )`, r.stderr)
 	text := musttest.Get(os.ReadFile(filepath.Join(dir, record.SearchFile)))(t)
@@ -350,7 +350,7 @@ func TestFindNothing(t *testing.T) {
 	assert.True(t, found.Complete)
 
 	again := call(nil, args...)
-	assert.Equal(t, exitUsage, again.status)
+	assert.Equal(t, result.StatusUsage, again.status)
 	assert.Contains(t, again.stderr, "the folder is not empty")
 	kept := musttest.Get(os.ReadFile(filepath.Join(dir, record.SearchFile)))(t)
 	assert.Equal(t, string(text), string(kept))
@@ -369,11 +369,11 @@ duration: 300ms
 `
 	file := write(t, "search.yaml", text)
 	plan := call(nil, "run", file, "--dry-run")
-	require.Equal(t, exitOK, plan.status, plan.stderr)
+	require.Equal(t, result.StatusOK, plan.status, plan.stderr)
 	require.Contains(t, plan.stdout, "# note: a search: each of its loads has another rate\n")
 	dir := filepath.Join(t.TempDir(), "found")
 	got := call(nil, "run", file, "--result", dir, "--json", filepath.Join(t.TempDir(), "found.json"))
-	require.Contains(t, []int{exitThreshold, exitUndecided}, got.status, got.stderr) // perfmq may be the limit on a busy machine
+	require.Contains(t, []int{result.StatusThreshold, result.StatusUndecided}, got.status, got.stderr) // perfmq may be the limit on a busy machine
 	found := musttest.Get(record.ReadSearch(dir))(t)
 	require.True(t, found.Complete)
 	require.Equal(t, "ack.p50 < 20ms", found.Thresholds[0])
@@ -383,7 +383,7 @@ duration: 300ms
 		require.NoError(t, err)
 	}
 	again := call(nil, "run", file, "--result", dir)
-	require.Equal(t, exitUsage, again.status)
+	require.Equal(t, result.StatusUsage, again.status)
 	require.Contains(t, again.stderr, "the folder is not empty")
 
 	for add, want := range map[string]string{
@@ -395,7 +395,7 @@ duration: 300ms
 			body = strings.Replace(text, "duration: 300ms\n", "", 1)
 		}
 		got := call(nil, "run", write(t, "search.yaml", body+add+"\n"))
-		require.Equal(t, exitUsage, got.status, add)
+		require.Equal(t, result.StatusUsage, got.status, add)
 		require.Contains(t, got.stderr, want, add)
 	}
 	got = call(nil, "run", file, "--hdr", "x.hdr")

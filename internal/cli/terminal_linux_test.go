@@ -15,6 +15,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/run"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // openTerminal returns a terminal of 80 columns, and the texts that are written to it after it is closed.
@@ -74,7 +75,7 @@ func TestTerminal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			status, text := onTerminal(t, c.environ, load...)
-			require.Equal(t, exitThreshold, status, text)
+			require.Equal(t, result.StatusThreshold, status, text)
 			require.Equal(t, c.color, strings.Contains(text, "\x1b[1;41;97m  THRESHOLD FAILED  \x1b[0m"), "%q", text)
 			require.True(t, c.unicode || utf8.RuneCountInString(text) == len(text), "ASCII")
 			require.Equal(t, name != "dumb", regexp.MustCompile(`\d%  [12]\.`).MatchString(text), "the line of the last second")
@@ -91,7 +92,7 @@ func TestTerminal(t *testing.T) {
 		})
 	}
 	status, text := onTerminal(t, nil, append(load, "--format", "artemis")...)
-	require.Equal(t, exitThreshold, status)
+	require.Equal(t, result.StatusThreshold, status)
 	require.Contains(t, text, "--- result:     threshold failed\n")
 	require.NotContains(t, call(nil, load...).stdout, "THRESHOLD FAILED", "no terminal")
 }
@@ -110,7 +111,7 @@ steps:
   - {name: two, duration: 300ms, thresholds: [received > 1000]}
 `)
 	status, text := onTerminal(t, []string{"LANG=C.UTF-8", "TERM=dumb"}, "run", file)
-	require.Equal(t, exitThreshold, status)
+	require.Equal(t, result.StatusThreshold, status)
 	lines := seen(text)
 	require.Regexp(t, `^step 1 of 2 one: [\d.]+ s, completed [\d.]+/s, received [\d.]+/s`, lines[1]) // perhaps 0 on a busy machine
 	require.Regexp(t, `(?m)^step 2 of 2 two: [\d.]+ s, completed `, strings.Join(lines, "\n"))

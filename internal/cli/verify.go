@@ -77,7 +77,7 @@ func (a *app) join(paths []string, v *config.Values, jsonFile string) error {
 		a.errors.write(problem, "")
 	}
 	if len(problems) > 0 {
-		a.status = exitFailed
+		a.status = result.StatusFailed
 		return errReported
 	}
 	return nil
