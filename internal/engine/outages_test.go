@@ -399,7 +399,7 @@ func TestReconnectStorm(t *testing.T) {
 			s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
 				through(p, line)
 				p.Reconnect, p.ReconnectSpread, p.Seed = true, spread, seed
-				p.Producers, p.Consumers, p.Rate, p.Duration, p.MaxPending = workers-1, 1, rate("3200"), 30*time.Second, 10_000
+				p.Producers, p.Consumers, p.Rate, p.Duration, p.MaxPending = workers-1, 1, rate("640"), 25*time.Second, 10_000
 			}), nil)
 			require.True(t, s.Outcome.Success, s.Problems())
 			require.Len(t, s.Outages, 1)
