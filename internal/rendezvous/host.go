@@ -14,11 +14,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/safetext"
+	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -41,6 +41,7 @@ type Host struct {
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced when there is news
 	members []*member     // by number from 0; nil before its hello
+	came    int           // members
 	since   time.Time
 	start   time.Time
 	end     string // why all must end
@@ -154,31 +155,21 @@ func (h *Host) wake() {
 func (h *Host) hello(_ context.Context, q *hello) (welcome, error) {
 	q.Host = safetext.Bounded(q.Host)
 	name := fmt.Sprintf("shard %s (%s)", q.Shard, q.Host)
-	w, err := h.admit(name, q)
+	w, here, err := h.admit(name, q)
 	if err != nil {
 		h.tell("refused " + name + ": " + err.Text)
 		return w, err
 	}
-	h.Say(fmt.Sprintf("%s is here: %d of %d", name, h.here(), h.Shards))
+	h.Say(fmt.Sprintf("%s is here: %d of %d", name, here, h.Shards))
 	return w, nil
 }
 
-func (h *Host) here() (n int) {
+// admit also returns the number of members that are here.
+func (h *Host) admit(name string, q *hello) (welcome, int, *Refusal) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, m := range h.members {
-		if m != nil {
-			n++
-		}
-	}
-	return n
-}
-
-func (h *Host) admit(name string, q *hello) (welcome, *Refusal) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	refuse := func(hint, format string, args ...any) (welcome, *Refusal) {
-		return welcome{}, &Refusal{http.StatusConflict, fmt.Sprintf(format, args...), hint}
+	refuse := func(hint, format string, args ...any) (welcome, int, *Refusal) {
+		return welcome{}, 0, &Refusal{http.StatusConflict, fmt.Sprintf(format, args...), hint}
 	}
 	switch n := q.Shard.Number; {
 	case q.Protocol != protocol || q.Version != h.Version:
@@ -201,7 +192,8 @@ func (h *Host) admit(name string, q *hello) (welcome, *Refusal) {
 			dir: filepath.Join(h.Dir, Folder(n)),
 		}
 		h.members[n-1], h.hash, h.aborts = m, q.PlanHash, q.Aborts
-		return welcome{m.session, h.runID}, nil
+		h.came++
+		return welcome{m.session, h.runID}, h.came, nil
 	}
 }
 
@@ -438,13 +430,14 @@ func (h *Host) look() (done bool) {
 		h.start = h.Now().Add(lead)
 		h.wake()
 		texts = append(texts, "all shards are connected to the broker: the load begins at "+
-			h.start.Format("15:04:05.000"))
+			words.Clock(h.start))
 	case h.Now().Sub(h.since) > h.Timeout && len(absent) > 0:
-		h.endAll(fmt.Sprintf("not all shards came within %v: %s missing", h.Timeout, firstOf(absent)))
+		h.endAll(fmt.Sprintf("not all shards came within %v: %s missing", h.Timeout,
+			words.First(absent, mostNamed, ", ")))
 		texts = append(texts, h.end)
 	case h.Now().Sub(h.since) > h.Timeout:
 		h.endAll(fmt.Sprintf("not all shards connected to the broker within %v: %s did not", h.Timeout,
-			firstOf(unconnected)))
+			words.First(unconnected, mostNamed, ", ")))
 		texts = append(texts, h.end)
 	}
 	done = over+len(absent) == h.Shards && h.end != "" || over == h.Shards
@@ -455,6 +448,9 @@ func (h *Host) look() (done bool) {
 	return done
 }
 
+// mostNamed is the number of shards that a text names.
+const mostNamed = 10
+
 // patience is how long a member may be silent. One that lives asks again soon after its connection was cut.
 func (m *member) patience() time.Duration {
 	if m.cut {
@@ -464,16 +460,6 @@ func (m *member) patience() time.Duration {
 }
 
 func (m *member) died() string { return m.name + " died, or cannot be reached" }
-
-// firstOf names the first of many.
-func firstOf(names []string) string {
-	const most = 10
-	text := strings.Join(names[:min(most, len(names))], ", ")
-	if more := len(names) - most; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
-}
 
 // Ended is what has become of the shards.
 type Ended struct {
