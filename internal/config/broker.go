@@ -155,7 +155,7 @@ func (r *resolver) brokerURL(flag, url string, f *driver.Factory) string {
 	case s == "":
 		r.refuse("write "+f.Schemes[0]+"://"+plan.RedactURL(url), "%s %s has no scheme", flag, shown)
 	default:
-		hint := f.Name + " URLs begin with " + strings.Join(Schemes(f), ", ")
+		hint := f.Name + " URLs begin with " + strings.Join(schemes(*f), ", ")
 		if other := byScheme(r.Factories, s); other != nil && flag == "--url" {
 			hint = r.useProtocol(other.Name)
 			if r.inFile {
@@ -190,19 +190,31 @@ func (r *resolver) readPassword(b *plan.Broker) string {
 		r.refuseBoth("password", "password-file")
 		return b.Password
 	}
-	line, err := inputfile.FirstLine(b.PasswordFile, MaxPassword)
+	return r.readSecret("--password-file", b.PasswordFile, b.User, "the password")
+}
+
+// readSecret returns the secret of a user: the first line of a flag's file.
+func (r *resolver) readSecret(flag, file, user, what string) string {
+	line, err := inputfile.FirstLine(file, MaxPassword)
 	if err != nil {
-		r.refuseFile("--password-file", err)
+		r.refuseFile(flag, err)
 		return ""
 	}
-	r.Secrets.Add(b.User, line)
+	r.Secrets.Add(user, line)
 	if err = CheckCredential(line); line == "" {
 		err = errEmpty
 	}
 	if err != nil {
-		r.refuse("", "--password-file %s: the password %v", b.PasswordFile, err)
+		r.refuse("", "%s %s: %s %v", flag, file, what, err)
 	}
 	return line
+}
+
+// loadCA returns the TLS of a server beside the broker, with the authorities in a flag's file.
+func (r *resolver) loadCA(flag, file string) driver.TLS {
+	t := driver.TLS{CAFile: file}
+	r.refuseFile(flag, t.Load(func(path string) ([]byte, error) { return inputfile.Read(path, maxCredentials) }))
+	return t
 }
 
 // loadTLS reads the files of the --tls flags, once for all connections.
@@ -366,11 +378,12 @@ func (m *Maker) Clients(f *driver.Factory) []driver.Factory {
 	})...)
 }
 
-// Schemes returns the beginnings of the URLs of a protocol, such as amqp://.
-func Schemes(f *driver.Factory) []string {
-	list := make([]string, len(f.Schemes))
-	for i, s := range f.Schemes {
-		list[i] = s + "://"
+// schemes returns the beginnings of the URLs of protocols, such as amqp://.
+func schemes(factories ...driver.Factory) (list []string) {
+	for _, f := range factories {
+		for _, s := range f.Schemes {
+			list = append(list, s+"://")
+		}
 	}
 	return list
 }

@@ -1,13 +1,13 @@
 package config
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/perfmq/perfmq/internal/broker"
 	"github.com/perfmq/perfmq/internal/nearest"
 	"github.com/perfmq/perfmq/internal/threshold"
+	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -117,13 +117,9 @@ func SecretName(name string) bool {
 
 // missing is the hint for an unknown name: the nearest known name, or a list of them.
 func missing(name string, known []string) string {
-	const most = 10
-	others := "known are " + strings.Join(known[:min(most, len(known))], ", ")
-	switch {
-	case len(known) == 0:
+	others := "known are " + words.First(known, 10, ", ")
+	if len(known) == 0 {
 		others = "there is none"
-	case len(known) > most:
-		others += fmt.Sprintf(" and %d more", len(known)-most)
 	}
 	return nearest.Hint(name, known, "%s", others)
 }
@@ -133,9 +129,9 @@ func missing(name string, known []string) string {
 func (s *Setting) Suggest(own, all []driver.Factory, prefix string) (list []string) {
 	switch s.Name {
 	case "url":
-		return schemesOf(own)
+		return schemes(own...)
 	case "consumer-url":
-		list = append(schemesOf(own), schemesOf(all)...)
+		list = append(schemes(own...), schemes(all...)...)
 		slices.Sort(list)
 		return slices.Compact(list)
 	case "protocol":
@@ -156,13 +152,6 @@ func (s *Setting) Suggest(own, all []driver.Factory, prefix string) (list []stri
 	default:
 		return s.Words()
 	}
-}
-
-func schemesOf(factories []driver.Factory) (list []string) {
-	for _, f := range factories {
-		list = append(list, Schemes(&f)...)
-	}
-	return list
 }
 
 // suggestOptions offers key=, and the values once the key is there.

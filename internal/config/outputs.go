@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"fmt"
 	"io/fs"
 	"os"
@@ -51,24 +50,11 @@ func (r *resolver) checkRemoteWrite() {
 		}
 	}
 	if o.RemoteCA != "" {
-		o.Remote.TLS = driver.TLS{CAFile: o.RemoteCA}
-		r.refuseFile("--remote-write-ca", o.Remote.TLS.Load(func(path string) ([]byte, error) {
-			return inputfile.Read(path, maxCredentials)
-		}))
+		o.Remote.TLS = r.loadCA("--remote-write-ca", o.RemoteCA)
 	}
-	if o.RemoteTokenFile == "" {
-		return
+	if file := o.RemoteTokenFile; file != "" {
+		o.RemoteSecret = r.readSecret("--remote-write-token-file", file, plan.User(o.Remote.URL), "its first line")
 	}
-	secret, err := inputfile.FirstLine(o.RemoteTokenFile, MaxPassword)
-	if err != nil {
-		r.refuseFile("--remote-write-token-file", err)
-		return
-	}
-	r.Secrets.Add(plan.User(o.Remote.URL), secret)
-	if err := cmp.Or(checkFilled(secret), CheckCredential(secret)); err != nil {
-		r.refuse("", "--remote-write-token-file %s: its first line %v", o.RemoteTokenFile, err)
-	}
-	o.RemoteSecret = secret
 }
 
 // checkAddress checks where a server is to listen.

@@ -321,11 +321,7 @@ func (r *resolver) setMeeting(p *plan.Plan) {
 		}
 	}
 	if m.CAFile != "" {
-		m.TLS = &driver.TLS{CAFile: m.CAFile}
-		err = m.TLS.Load(func(path string) ([]byte, error) { return inputfile.Read(path, maxCredentials) })
-		if err != nil {
-			r.refuseFile("--rendezvous-ca", err)
-		}
+		m.TLS = new(r.loadCA("--rendezvous-ca", m.CAFile))
 	}
 	if m.Plain() {
 		r.addNote("the token of the rendezvous travels without TLS: use https:// in networks of others")

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/rendezvous"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -26,15 +27,11 @@ func (r *Run) meet(halt chan string) (err error, ended bool) {
 		Shard: *head.Shard, Version: r.Version.Number, PlanHash: hash, Host: head.Host.Name,
 		ClockShift: r.Plan.ClockShift,
 	}
-	for _, t := range r.Plan.Thresholds {
-		if t.Abort {
-			of.Aborts = append(of.Aborts, rendezvous.Abort{Threshold: t.String()})
-		}
-	}
-	for i := range r.Plan.Steps {
-		for _, t := range r.Plan.Steps[i].Thresholds {
+	whole := plan.Step{Thresholds: r.Plan.Thresholds} // without a name
+	for _, s := range append([]plan.Step{whole}, r.Plan.Steps...) {
+		for _, t := range s.Thresholds {
 			if t.Abort {
-				of.Aborts = append(of.Aborts, rendezvous.Abort{Step: r.Plan.Steps[i].Name, Threshold: t.String()})
+				of.Aborts = append(of.Aborts, rendezvous.Abort{Step: s.Name, Threshold: t.String()})
 			}
 		}
 	}
