@@ -59,14 +59,8 @@ func (a *app) runMeeting(m *meeting, args, demands []string, others bool, errs [
 		errs = append(errs, plan.Wrong("the results that are there are always joined",
 			"--rendezvous does not work with --follow and --partial"))
 	}
-	var err error
-	if m.thresholds, err = parseDemands(demands); err != nil {
-		errs = append(errs, err)
-	}
-	errs = append(errs, checkReports(m.reports, m.dir)...)
-	if mistake := config.NoPlace("--result", m.dir); mistake != nil {
-		errs = append(errs, mistake)
-	}
+	thresholds, wrong := checkMerge(m.dir, demands, m.reports)
+	m.thresholds, errs = thresholds, append(errs, wrong...)
 	if m.Address != "" {
 		errs = append(errs, a.checkMeeting(m, args)...)
 	}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -200,15 +201,16 @@ func (a *app) compare(paths []string, in compare.Options) error {
 	return nil
 }
 
-func parseDemands(texts []string) (list []threshold.Threshold, err error) {
+func parseDemands(texts []string) (list []threshold.Threshold, errs []error) {
 	for _, text := range texts {
 		t, err := config.ParseThreshold(text)
 		if err != nil {
-			return nil, plan.Wrong("perfmq scenario metrics lists all metrics", "--threshold %q: %v", text, err)
+			const hint = "perfmq scenario metrics lists all metrics"
+			errs = append(errs, plan.Wrong(hint, "--threshold %q: %v", text, err))
 		}
 		list = append(list, t)
 	}
-	return list, nil
+	return list, errs
 }
 
 // follow judges messages while the runs in the folders continue, and prints what it finds.
@@ -218,11 +220,8 @@ func (a *app) follow(dirs []string, others bool, demands []string) error {
 		errs = append(errs, plan.Wrong("join the results when the runs have ended",
 			"--follow does not work with --result, --report and --partial"))
 	}
-	thresholds, err := parseDemands(demands)
-	if err != nil {
-		errs = append(errs, err)
-	}
-	if len(errs) > 0 {
+	thresholds, wrong := parseDemands(demands)
+	if errs = append(errs, wrong...); len(errs) > 0 {
 		return a.usage(errs...)
 	}
 	for i := range thresholds {
@@ -239,11 +238,11 @@ func (a *app) followRuns(dirs []string, thresholds []threshold.Threshold) int {
 	}}
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	status := make(chan int, 1)
+	var interrupted atomic.Bool
 	go func() {
 		select {
 		case <-a.Signals:
-			status <- result.StatusInterrupted
+			interrupted.Store(true)
 			stop()
 		case <-ctx.Done():
 		}
@@ -268,10 +267,8 @@ func (a *app) followRuns(dirs []string, thresholds []threshold.Threshold) int {
 		return result.StatusThreshold
 	case len(problems) > 0:
 		return result.StatusFailed
-	}
-	select {
-	case interrupted := <-status:
-		return interrupted
+	case interrupted.Load():
+		return result.StatusInterrupted
 	default:
 		return result.StatusOK
 	}
@@ -336,15 +333,9 @@ func (a *app) mergeCommand() *cobra.Command {
 
 // merge joins the results in the folders and prints the outcome.
 func (a *app) merge(dirs []string, dir string, partial bool, demands, reports []string) error {
-	if errs := append(notFolders(dirs), checkReports(reports, dir)...); len(errs) > 0 {
+	thresholds, errs := checkMerge(dir, demands, reports)
+	if errs = append(notFolders(dirs), errs...); len(errs) > 0 {
 		return a.usage(errs...)
-	}
-	if m := config.NoPlace("--result", dir); m != nil {
-		return a.usage(m)
-	}
-	thresholds, err := parseDemands(demands)
-	if err != nil {
-		return a.usage(err)
 	}
 	m, err := merge.Read(lastRuns(dirs), merge.Options{
 		Partial: partial, Thresholds: thresholds, Secrets: a.secrets,
@@ -353,6 +344,16 @@ func (a *app) merge(dirs []string, dir string, partial bool, demands, reports []
 		return a.usage(resultMistake(err))
 	}
 	return a.writeMerged(m, dir, reports)
+}
+
+// checkMerge returns the thresholds of a joined result, and the mistakes in these flags.
+func checkMerge(dir string, demands, reports []string) (list []threshold.Threshold, errs []error) {
+	list, errs = parseDemands(demands)
+	errs = append(errs, checkReports(reports, dir)...)
+	if m := config.NoPlace("--result", dir); m != nil {
+		errs = append(errs, m)
+	}
+	return list, errs
 }
 
 // checkReports returns the mistakes in --report FORMAT=FILE.
