@@ -95,14 +95,6 @@ func (u *BrokerUse) metrics(f map[string]float64) {
 	}
 }
 
-// clone returns a copy that shares no data that changes.
-func (u *BrokerUse) clone() *BrokerUse {
-	if u == nil {
-		return nil
-	}
-	return new(*u)
-}
-
 // BrokerHost holds the figures of one host of the brokers' URLs for the time that workers were connected to it, warm-up
 // included.
 type BrokerHost struct {

@@ -68,7 +68,6 @@ func clocksOf(shards []*Result) ([]*Clock, error) {
 		if err != nil {
 			return make([]*Clock, len(shards)), err
 		}
-		atStart, atEnd = closer(atStart, met(shards[0], s, 0)), closer(atEnd, met(shards[0], s, end))
 		if atStart != nil && atEnd != nil {
 			list[i+1] = &Clock{Start: *atStart, End: *atEnd}
 		}
@@ -79,25 +78,18 @@ func clocksOf(shards []*Result) ([]*Clock, error) {
 // offset returns the lead of a shard's clock over the first one's at a moment, in microseconds since the start; nil if
 // it is unknown.
 func offset(first, s *Result, at int64) (*Offset, error) {
-	high, low := ahead(first, s, at), ahead(s, first, at)
-	switch {
+	o := met(first, s, at)
+	switch high, low := ahead(first, s, at), ahead(s, first, at); {
 	case high == unbounded || low == unbounded:
-		return nil, nil //nolint:nilnil // an unknown offset
 	case high+low < 0:
 		return nil, errContradiction
+	case o == nil || (high+low)/2+1 <= o.Error:
+		o = &Offset{Ahead: Difference((high - low) / 2), Error: (high+low)/2 + 1}
 	}
-	return &Offset{Ahead: Difference((high - low) / 2), Error: (high+low)/2 + 1}, nil
+	return o, nil
 }
 
-// closer returns the offset with the smaller error, of two that may be unknown.
-func closer(a, b *Offset) *Offset {
-	if a == nil || b != nil && b.Error < a.Error {
-		return b
-	}
-	return a
-}
-
-// met is offset by the clock of the rendezvous, at the start or the end.
+// met is offset by the clock of the rendezvous alone, at the start or the end.
 func met(first, s *Result, at int64) *Offset {
 	a, b := first.met(at), s.met(at)
 	if a == nil || b == nil {

@@ -274,35 +274,27 @@ func (r *Result) name() string { return fmt.Sprintf("%s (shard %d)", r.Host.Name
 
 // mergeRows aligns the rows of results by their starts, as one clock measures them.
 func mergeRows(results []*Result, starts []int64) []Row {
-	merged := map[spot]*Row{} // rows of the same spot become one
+	merged := spots{}
 	first := slices.Min(starts)
 	for i, r := range results {
 		ahead := starts[i] - first
 		apart := r.Start - starts[i] // of the clocks
 		offset := (ahead + second/2) / second
-		own := map[spot]*Row{} // rows of one result follow each other, rows of several results are side by side
+		own := spots{} // rows of one result follow each other, rows of several results are side by side
 		for i := range r.Rows {
 			row := r.Rows[i].clone()
 			at := spotOf(row, offset)
 			row.Elapsed += offset * second
 			row.Time += offset*second - ahead - apart
 			row.Arrivals = nil // they only served to compare the clocks
-			if own[at] == nil {
-				own[at] = row
-			} else {
-				own[at].follow(row)
-			}
+			own.put(at, row, (*Row).follow)
 		}
-		for index, row := range own {
-			if merged[index] == nil {
-				merged[index] = row
-			} else {
-				merged[index].beside(row)
-			}
+		for at, row := range own {
+			merged.put(at, row, (*Row).beside)
 		}
 	}
 	rows := make([]Row, 0, len(merged))
-	for _, row := range inTime(slices.Collect(maps.Values(merged))) {
+	for _, row := range merged.inTime() {
 		rows = append(rows, *row)
 	}
 	return rows
@@ -319,12 +311,23 @@ func spotOf(r *Row, offset int64) spot {
 	return spot{offset + max(0, r.Elapsed-(r.Length+1)/2)/second, r.Step, r.Phase}
 }
 
-// inTime sorts rows.
-func inTime(rows []*Row) []*Row {
-	slices.SortFunc(rows, func(a, b *Row) int {
+// spots has one row for each spot.
+type spots map[spot]*Row
+
+// put adds a row: join adds it to an earlier one of its spot.
+func (s spots) put(at spot, row *Row, join func(earlier, row *Row)) {
+	if s[at] == nil {
+		s[at] = row
+	} else {
+		join(s[at], row)
+	}
+}
+
+// inTime returns the rows in the order of time.
+func (s spots) inTime() []*Row {
+	return slices.SortedFunc(maps.Values(s), func(a, b *Row) int {
 		return cmp.Or(cmp.Compare(a.Elapsed, b.Elapsed), cmp.Compare(a.Length, b.Length))
 	})
-	return rows
 }
 
 // clone returns a copy that shares nothing that add changes.
@@ -336,7 +339,6 @@ func (r *Row) clone() *Row {
 	if r.Verified != nil {
 		c.Verified = new(*r.Verified)
 	}
-	c.BrokerSide = r.BrokerSide.clone()
 	return &c
 }
 

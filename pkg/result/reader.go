@@ -133,11 +133,8 @@ func readResult(path string) (r *Result, text []byte, err error) {
 
 // Decode parses the JSON of a result.json. It refuses numbers that no run can have.
 func Decode(text []byte) (*Result, error) {
-	r := new(Result)
-	if err := json.Unmarshal(text, r); err != nil {
-		return nil, err
-	}
-	if err := r.check(); err != nil {
+	r, err := parse[Result](text)
+	if err != nil {
 		return nil, err
 	}
 	for i := range r.Rows {
@@ -146,6 +143,22 @@ func Decode(text []byte) (*Result, error) {
 		}
 	}
 	return r, nil
+}
+
+// parse parses JSON. It refuses values that no run can have.
+func parse[T any, P interface {
+	*T
+	check() error
+}](text []byte) (P, error) {
+	value := P(new(T))
+	err := json.Unmarshal(text, value)
+	if err == nil {
+		err = value.check()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return value, nil
 }
 
 // open opens a regular file of at most limit bytes.
@@ -216,29 +229,23 @@ var errEnough = errors.New("enough")
 // readRows also returns the SHA-256 of the lines, in hexadecimal.
 func readRows(path string) (head *Head, rows []Row, sum string, err error) {
 	hash := sha256.New()
-	err = lines(path, func(line []byte) error {
+	err = lines(path, func(line []byte) (err error) {
 		addLine(hash, line)
 		if head == nil {
-			head = new(Head)
-			if err := json.Unmarshal(line, head); err != nil {
-				return err
-			}
-			return head.check()
+			head, err = parse[Head](line)
+			return err
 		}
 		if len(rows) == maxRows {
 			return fmt.Errorf("there are more than %d rows", maxRows)
 		}
-		var row Row
-		if err := json.Unmarshal(line, &row); err != nil {
-			return err
-		}
-		if err := row.check(); err != nil {
+		row, err := parse[Row](line)
+		if err != nil {
 			return err
 		}
 		if n := len(rows); n > 0 && rows[n-1].Elapsed > row.Elapsed {
 			return errors.New("the rows are not in the order of time")
 		}
-		rows = append(rows, row)
+		rows = append(rows, *row)
 		return nil
 	})
 	if err == nil && head == nil {

@@ -1,14 +1,10 @@
 package result
 
 import (
-	"cmp"
-	"encoding/json"
 	"errors"
 	"io/fs"
-	"maps"
 	"math"
 	"path/filepath"
-	"slices"
 )
 
 // Tail reads the rows of a result while its files grow.
@@ -19,8 +15,8 @@ type Tail struct {
 
 	rows, latencies int64 // bytes read of both files
 	h               histograms
-	held            map[spot]*Row // by [Tails.Next]
-	last            int64         // second of its last row
+	held            spots // by [Tails.Next]
+	last            int64 // second of its last row
 }
 
 // next calls visit with each row that has come with all of its histograms, which the row loses afterwards.
@@ -28,21 +24,16 @@ func (t *Tail) next(visit func(*Row)) error {
 	if t.h.visit = visit; len(t.h.wanted) == 0 { // all were visited
 		t.h.result, t.h.next = &Result{}, 0
 	}
-	err := linesFrom(filepath.Join(t.Dir, RowsFile), &t.rows, func(line []byte) error {
+	err := linesFrom(filepath.Join(t.Dir, RowsFile), &t.rows, func(line []byte) (err error) {
 		if t.Head == nil {
-			head := new(Head)
-			if err := cmp.Or(json.Unmarshal(line, head), head.check()); err != nil {
-				return err
-			}
-			t.Head = head
-			return nil
-		}
-		var row Row
-		if err := json.Unmarshal(line, &row); err != nil {
+			t.Head, err = parse[Head](line)
 			return err
 		}
-		t.h.result.Rows = append(t.h.result.Rows, row)
-		return row.check()
+		row, err := parse[Row](line)
+		if err == nil {
+			t.h.result.Rows = append(t.h.result.Rows, *row)
+		}
+		return err
 	})
 	if err == nil {
 		t.h.advance()
@@ -78,14 +69,10 @@ func (t Tails) Next(ended func(i int) bool, visit func(*Row)) error {
 			}
 			own := spotOf(row, 0)
 			tail.last = own.second
-			if held := tail.held[own]; held != nil {
-				held.follow(c)
-				return
-			}
 			if tail.held == nil {
-				tail.held = map[spot]*Row{}
+				tail.held = spots{}
 			}
-			tail.held[own] = c
+			tail.held.put(own, c, (*Row).follow)
 		})
 		if err != nil {
 			return err
@@ -95,21 +82,16 @@ func (t Tails) Next(ended func(i int) bool, visit func(*Row)) error {
 		}
 	}
 	until = max(until, newest-mostBehind)
-	joined := map[spot]*Row{}
+	joined := spots{}
 	for _, tail := range t {
 		for own, row := range tail.held {
-			switch {
-			case own.second >= until:
-				continue
-			case joined[own] == nil:
-				joined[own] = row
-			default:
-				joined[own].beside(row)
+			if own.second < until {
+				joined.put(own, row, (*Row).beside)
+				delete(tail.held, own)
 			}
-			delete(tail.held, own)
 		}
 	}
-	for _, row := range inTime(slices.Collect(maps.Values(joined))) {
+	for _, row := range joined.inTime() {
 		visit(row)
 	}
 	return nil

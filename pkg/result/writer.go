@@ -161,11 +161,8 @@ func Runs(dir string) (folders []string) {
 
 // NextRun returns the folder of the next run in a folder.
 func NextRun(dir string) string {
-	next := 1
-	if numbers := runsIn(dir); len(numbers) > 0 {
-		next = numbers[len(numbers)-1] + 1
-	}
-	return filepath.Join(dir, runPrefix+strconv.Itoa(next))
+	last := slices.Max(append(runsIn(dir), 0))
+	return filepath.Join(dir, runPrefix+strconv.Itoa(last+1))
 }
 
 func runsIn(dir string) (numbers []int) {
