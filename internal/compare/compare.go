@@ -242,20 +242,13 @@ func (l *Limit) exceeded(first, c *Cell) (exceeded bool, unknown string) {
 }
 
 // Usual returns the metrics that are compared if none are named.
-func Usual() (list []threshold.Metric) {
-	for _, name := range record.Usual() {
+func Usual() []threshold.Metric { return metricsOf(record.Usual()...) }
+
+func metricsOf(names ...string) (list []threshold.Metric) {
+	for _, name := range names {
 		if m, _ := threshold.Find(name); m.Unit != threshold.Count { // a count is neither fast nor slow
 			list = append(list, m)
 		}
-	}
-	return list
-}
-
-// ofOpenings returns the metrics of runs that open connections alone.
-func ofOpenings() (list []threshold.Metric) {
-	for _, name := range []string{"open.p50", "open.p99", "login.p99"} {
-		m, _ := threshold.Find(name)
-		list = append(list, m)
 	}
 	return list
 }

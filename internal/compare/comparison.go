@@ -50,8 +50,8 @@ func Compare(paths []string, o Options) (*Comparison, []error) {
 	if unlike := Unlike(c.Differences); len(unlike) > 0 && !o.Unlike {
 		return nil, []error{refused(unlike)}
 	}
-	if len(c.Rows) == 0 && len(o.Metrics) == 0 {
-		c.Rows = rowsOf(c.Sets, ofOpenings())
+	if len(c.Rows) == 0 && len(o.Metrics) == 0 { // the runs open connections alone
+		c.Rows = rowsOf(c.Sets, metricsOf("open.p50", "open.p99", "login.p99"))
 	}
 	if len(c.Rows) == 0 {
 		return nil, []error{&plan.Mistake{Text: "the results have none of these figures", Hint: "--metric names others"}}

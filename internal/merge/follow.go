@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -189,7 +190,7 @@ func (f *Follower) judge() *threshold.Threshold {
 		if next := min(f.first(), limit); next-f.turned > maxIdle { // a clock was set, or is wrong
 			f.turned = next
 		}
-		for _, d := range f.ordered() {
+		for _, d := range slices.SortedFunc(maps.Values(f.feeds), func(a, b *feed) int { return a.number - b.number }) {
 			for len(d.queue) > 0 && d.queue[0].At <= f.turned*time.Second.Microseconds() {
 				sides, feeds = append(sides, d.queue[0]), append(feeds, d)
 				d.queue = d.queue[1:]
@@ -200,14 +201,6 @@ func (f *Follower) judge() *threshold.Threshold {
 		}
 	}
 	return nil
-}
-
-func (f *Follower) ordered() (list []*feed) {
-	for _, d := range f.feeds {
-		list = append(list, d)
-	}
-	slices.SortFunc(list, func(a, b *feed) int { return a.number - b.number })
-	return list
 }
 
 // first returns the second of the first side.

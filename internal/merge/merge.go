@@ -204,25 +204,6 @@ func Write(dir string, m *result.Result) (err error) {
 	return w.Finish(*m)
 }
 
-// writeConnections writes the connections that were opened, and those that were not.
-func writeConnections(o *result.Connections, line func(label, format string, args ...any)) {
-	line("total opened", "%d", o.Opened)
-	for _, c := range []struct {
-		name string
-		n    uint64
-	}{
-		{"refused", o.Refused},
-		{"timed out", o.TimedOut},
-		{"unmade", o.Unmade},
-		{"abandoned", o.Abandoned},
-		{"lost", o.Lost},
-	} {
-		if c.n > 0 {
-			line("total "+c.name, "%d", c.n)
-		}
-	}
-}
-
 // maxOutages is the maximum number of outages in a summary.
 const maxOutages = 10
 
@@ -251,8 +232,12 @@ func Text(w io.Writer, m *result.Result, clean func(string) string) error {
 	if c := m.Total.Consumers; c != nil {
 		line("total received", "%d", c.Received)
 	}
-	if o := m.Total.Connections; o != nil {
-		writeConnections(o, line)
+	if m.Total.Connections != nil {
+		for _, o := range words.Openings(&m.Total) {
+			if o.Name != "closed" { // as planned
+				line("total "+o.Name, "%d", o.N)
+			}
+		}
 	}
 	for _, name := range []string{"completed", "received"} {
 		if v, known := metrics[name+".avg"]; known {

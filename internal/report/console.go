@@ -131,10 +131,8 @@ func (c *Console) block(s *stats.Snapshot) error {
 	}
 	if c.run.Opening {
 		fmt.Fprintf(&b, "%-*s %8d connections\n", rateLabel, "--- live:", s.Live)
-		for _, l := range openingLines(&s.Counts) {
-			if l.always || l.n > 0 {
-				fmt.Fprintf(&b, "%-*s %8d conn/sec\n", rateLabel, "--- "+l.name+":", rate(l.n, s.To.Sub(s.From)))
-			}
+		for _, o := range words.Openings(&s.Counts) {
+			fmt.Fprintf(&b, "%-*s %8d conn/sec\n", rateLabel, "--- "+o.Name+":", rate(o.N, s.To.Sub(s.From)))
 		}
 		writeLatency(&b, intervalLabel, "--- open time:", s.Latencies[result.Open])
 	}
@@ -229,33 +227,10 @@ func (c *Console) print(text string) error {
 	return nil
 }
 
-// openingLine is a count of connections that a group opened as its load.
-type openingLine struct {
-	name, note string
-	n          uint64
-	always     bool
-}
-
-// openingLines returns the counts of connections.
-func openingLines(c *result.Counts) []openingLine {
-	n := c.Values()
-	return []openingLine{
-		{"opened", "", n[result.Opened], true},
-		{"refused", "by the broker or the network", n[result.OpenRefused], false},
-		{"timed out", "no answer within --connect-timeout", n[result.OpenTimedOut], false},
-		{"unmade", "perfmq's machine had no port, file or memory", n[result.OpenUnmade], false},
-		{"abandoned", "due, and cut short by the end of the load", n[result.OpenAbandoned], false},
-		{"closed", "by plan", n[result.ConnectionsClosed], false},
-		{"lost", "ended by the broker or the network", n[result.ConnectionsLost], false},
-	}
-}
-
 // writeOpenings writes the connections of groups that open them as their load.
 func writeOpenings(b *strings.Builder, label string, s *stats.Summary) {
-	for _, l := range openingLines(&s.Total) {
-		if l.always || l.n > 0 {
-			writeTotal(b, label+l.name, l.n, l.note)
-		}
+	for _, o := range words.Openings(&s.Total) {
+		writeTotal(b, label+o.Name, o.N, o.Note)
 	}
 	if s.Live != nil {
 		writeTotal(b, "most live", *s.Live, "connections open at the end of a second")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -67,10 +68,8 @@ func (r *RocketMQ) Interval(s *stats.Snapshot) error {
 	}
 	if r.run.Opening {
 		fmt.Fprintf(&b, "Current Time: %s | Live: %d", now, s.Live)
-		for _, l := range openingLines(&s.Counts) {
-			if l.always || l.n > 0 {
-				fmt.Fprintf(&b, " | %s: %d", l.name, l.n)
-			}
+		for _, o := range words.Openings(&s.Counts) {
+			fmt.Fprintf(&b, " | %s: %d", o.Name, o.N)
 		}
 		b.WriteString("\n")
 	}

@@ -360,14 +360,12 @@ func (s *Short) table(sum *stats.Summary) []string {
 	}
 	if s.run.Opening {
 		lines = append(lines, "")
-		list := openingLines(&sum.Total)
+		list := words.Openings(&sum.Total)
 		if sum.Live != nil {
-			list = append(list, openingLine{"most live", "at the end of a second", *sum.Live, true})
+			list = append(list, words.Opening{Name: "most live", Note: "at the end of a second", N: *sum.Live})
 		}
-		for _, l := range list {
-			if l.always || l.n > 0 {
-				lines = append(lines, fmt.Sprintf("%-10s%22s  %s", l.name, words.Short(float64(l.n)), l.note))
-			}
+		for _, o := range list {
+			lines = append(lines, fmt.Sprintf("%-10s%22s  %s", o.Name, words.Short(float64(o.N)), o.Note))
 		}
 	}
 	return append(lines, shortLatencies(&sum.Latencies, s.run.Opening)...)

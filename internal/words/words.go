@@ -447,3 +447,24 @@ func Mark(m *result.Mark, steps bool) string {
 	}
 	return text
 }
+
+// Opening is a count of connections that a group opened as its load.
+type Opening struct {
+	Name, Note string
+	N          uint64
+}
+
+// Openings returns the counts of connections: opened, and of the others what is not zero.
+func Openings(c *result.Counts) []Opening {
+	n := c.Values()
+	list := []Opening{
+		{"opened", "", n[result.Opened]},
+		{"refused", "by the broker or the network", n[result.OpenRefused]},
+		{"timed out", "no answer within --connect-timeout", n[result.OpenTimedOut]},
+		{"unmade", "perfmq's machine had no port, file or memory", n[result.OpenUnmade]},
+		{"abandoned", "due, and cut short by the end of the load", n[result.OpenAbandoned]},
+		{"closed", "by plan", n[result.ConnectionsClosed]},
+		{"lost", "ended by the broker or the network", n[result.ConnectionsLost]},
+	}
+	return append(list[:1], slices.DeleteFunc(list[1:], func(o Opening) bool { return o.N == 0 })...)
+}
