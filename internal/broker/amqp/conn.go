@@ -437,14 +437,11 @@ func (c *conn) onOpen(f *wire.Decoder) error {
 
 // appendOpen appends our open.
 func (c *conn) appendOpen(b []byte) []byte {
-	props := wire.BeginMap(nil)
-	props = wire.AppendStr(wire.AppendSymbol(props, "product"), store.Product)
-	props = wire.AppendStr(wire.AppendSymbol(props, "version"), transport.Version)
-	wire.EndCompound(props, 0, 4)
 	o := wire.Open{
 		ContainerID: "perfmq", MaxFrameSize: wire.Some[uint32](ourMaxFrame), ChannelMax: wire.Some[uint16](ourChannelMax),
-		OfferedCapabilities: []string{"SHARED-SUBS", "DELAYED_DELIVERY", "ANONYMOUS-RELAY"}, Properties: props,
-		IdleTimeout: uint32(max(1, min(c.srv.IdleTimeout.Milliseconds()/2, 1<<31))), //nolint:gosec // bounded
+		OfferedCapabilities: []string{"SHARED-SUBS", "DELAYED_DELIVERY", "ANONYMOUS-RELAY"},
+		Properties:          wire.AppendTexts(nil, true, "product", store.Product, "version", transport.Version),
+		IdleTimeout:         uint32(max(1, min(c.srv.IdleTimeout.Milliseconds()/2, 1<<31))), //nolint:gosec // bounded
 	}
 	return o.AppendFrame(b)
 }

@@ -54,13 +54,13 @@ func TestConvert(t *testing.T) {
 func TestAddressing(t *testing.T) {
 	uuid := append([]byte{wire.CodeUUID}, make([]byte, 16)...)
 	for text, id := range map[string][]byte{
-		"text":                                  wire.AppendStr(nil, "text"),
-		"amqp-id:5307":                          wire.AppendUlong(nil, 7),
-		"amqp-id:a00100":                        wire.AppendBinary(nil, []byte{0}),
-		"amqp-id:98" + strings.Repeat("00", 16): uuid,
-		"amqp-id:":                              wire.AppendStr(nil, "amqp-id:"),
-		"amqp-id:5307ff":                        wire.AppendStr(nil, "amqp-id:5307ff"),
-		"":                                      nil,
+		"text":                               wire.AppendStr(nil, "text"),
+		"AMQP:5307":                          wire.AppendUlong(nil, 7),
+		"AMQP:a00100":                        wire.AppendBinary(nil, []byte{0}),
+		"AMQP:98" + strings.Repeat("00", 16): uuid,
+		"AMQP:":                              wire.AppendStr(nil, "AMQP:"),
+		"AMQP:5307ff":                        wire.AppendStr(nil, "AMQP:5307ff"),
+		"":                                   nil,
 	} {
 		a := store.Addressing{MessageID: text, CorrelationID: text, ReplyTo: "R"}
 		var n message

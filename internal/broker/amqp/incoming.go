@@ -185,7 +185,7 @@ func (c *conn) sendAccepted() {
 		return
 	}
 	c.pending.s = nil
-	c.send(func(b []byte) []byte { return wire.AppendAccepted(b, p.s.channel, p.first, p.last, true) })
+	c.send(func(b []byte) []byte { return wire.AppendAccepted(b, p.s.channel, p.first, p.last) })
 }
 
 // answer sends a disposition of the delivery.

@@ -1,9 +1,7 @@
 package amqp
 
 import (
-	"encoding/hex"
 	"errors"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -187,19 +185,10 @@ func (n *message) to() string {
 	return string(p.To)
 }
 
-// idPrefix begins the text of an ID that is no string: its encoding in hexadecimal digits follows.
-const idPrefix = "amqp-id:"
-
 // idText returns an encoded ID as text.
 func idText(id []byte) string {
-	switch d := wire.NewDecoder(id); d.Peek() {
-	case wire.CodeStr8, wire.CodeStr32:
-		return string(d.Str())
-	}
-	if id == nil {
-		return ""
-	}
-	return idPrefix + hex.EncodeToString(id)
+	text, _ := wire.MessageIDText(nil, id)
+	return string(text)
 }
 
 // idOf returns the ID of a text, encoded; nil for none. It reverses idText.
@@ -207,13 +196,7 @@ func idOf(text string) []byte {
 	if text == "" {
 		return nil
 	}
-	if digits, ok := strings.CutPrefix(text, idPrefix); ok {
-		id, err := hex.DecodeString(digits)
-		if d := wire.NewDecoder(id); err == nil && wire.IsMessageID(&d) {
-			return id
-		}
-	}
-	return wire.AppendStr(nil, text)
+	return wire.AppendMessageID(nil, text)
 }
 
 // encoded encodes a message of another protocol, from the properties on.

@@ -24,14 +24,7 @@ func (c *connection) authorize(ctx context.Context, address string) error {
 		kind = "servicebus.windows.net:sastoken"
 	}
 	b := wire.AppendDescriptor(nil, wire.DescApplicationProperties)
-	at := len(b)
-	b = wire.BeginMap(b)
-	for _, property := range [][2]string{
-		{"operation", "put-token"}, {"type", kind}, {"name", "amqps://" + c.hostname + "/" + address},
-	} {
-		b = wire.AppendStr(wire.AppendStr(b, property[0]), property[1])
-	}
-	wire.EndCompound(b, at, 6)
+	b = wire.AppendTexts(b, false, "operation", "put-token", "type", kind, "name", "amqps://"+c.hostname+"/"+address)
 	b = wire.AppendStr(wire.AppendDescriptor(b, wire.DescValue), token)
 	answer, err := c.cbs.ask(ctx, c, wire.Properties{}, b)
 	if err != nil {

@@ -194,19 +194,14 @@ func (h *handshake) refused(p *wire.Body) error {
 
 // openFrame identifies this client. Artemis shows the container ID as client ID.
 func (d *amqpDriver) openFrame(host transport.Endpoint, spec driver.Connection) *wire.Open {
-	c, b := &d.cfg, wire.BeginMap(nil)
-	for _, property := range [][2]string{
-		{"product", "perfmq"}, {"version", transport.Version}, {"connection-name", spec.Name},
-	} {
-		b = wire.AppendStr(wire.AppendSymbol(b, property[0]), property[1])
-	}
-	wire.EndCompound(b, 0, 6)
+	c := &d.cfg
 	return &wire.Open{
 		ContainerID:  cmp.Or(spec.ClientID, spec.Name, "perfmq-"+rand.Text()), // Classic refuses one without a name
 		Hostname:     cmp.Or(c.Options.VirtualHost, host.Host),
 		MaxFrameSize: wire.Some[uint32](maxReceive),
 		ChannelMax:   wire.Some[uint16](maxChannels - 1),
 		IdleTimeout:  uint32(min(c.Options.IdleTimeout.Milliseconds(), 1<<31)), //nolint:gosec // in range
-		Properties:   b,
+		Properties: wire.AppendTexts(nil, true,
+			"product", "perfmq", "version", transport.Version, "connection-name", spec.Name),
 	}
 }

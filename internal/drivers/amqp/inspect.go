@@ -77,12 +77,7 @@ func (c *connection) askArtemis(ctx context.Context, resource, kind, name string
 		return nil, err
 	}
 	sections := wire.AppendDescriptor(nil, wire.DescApplicationProperties)
-	at := len(sections)
-	sections = wire.BeginMap(sections)
-	for _, property := range [][2]string{{"_AMQ_ResourceName", resource}, {kind, name}} {
-		sections = wire.AppendStr(wire.AppendStr(sections, property[0]), property[1])
-	}
-	wire.EndCompound(sections, at, 4)
+	sections = wire.AppendTexts(sections, false, "_AMQ_ResourceName", resource, kind, name)
 	sections = wire.AppendStr(wire.AppendDescriptor(sections, wire.DescValue), body)
 	answer, err := c.node.ask(ctx, c, wire.Properties{To: []byte(artemisNode)}, sections)
 	switch {
@@ -142,10 +137,7 @@ func (c *connection) count(ctx context.Context, dest driver.Destination) (n driv
 		return n, driver.Errorf(driver.ClassUnsupported, "", "", "%s has %d queues; at most %d are counted", dest, page.Count,
 			most)
 	}
-	routing := "ANYCAST"
-	if dest.Kind == driver.Topic {
-		routing = "MULTICAST"
-	}
+	routing := protocol.Routing(dest.Kind)
 	n = driver.NoDestination()
 	for _, q := range page.Data {
 		if q.Address != address || q.RoutingType != routing && !qualified || qualified && q.Name != queue {

@@ -343,7 +343,7 @@ func (k *consumer) recordVerdict(id uint32, settled bool, v driver.Verdict) {
 // appendAccepted settles the range of accepted messages, if it is not empty. The lock is held.
 func (k *consumer) appendAccepted(b []byte) []byte {
 	if n := k.accepted; n > 0 {
-		b = wire.AppendAccepted(b, k.session.channel, k.acceptedFrom, k.acceptedFrom+n-1, true)
+		b = wire.AppendAccepted(b, k.session.channel, k.acceptedFrom, k.acceptedFrom+n-1)
 		k.unsettled -= n
 		k.accepted = 0
 	}

@@ -1,9 +1,6 @@
 package amqp
 
 import (
-	"bytes"
-	"encoding/hex"
-
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -71,7 +68,7 @@ func (p *producer) propertiesOf(m *driver.Message) []byte {
 	var properties wire.Properties
 	b := p.ids[:0]
 	if len(m.Correlation) > 0 {
-		b = appendMessageID(b, m.Correlation)
+		b = wire.AppendMessageID(b, m.Correlation)
 		if properties.CorrelationID = b; p.requests {
 			properties.MessageID = b
 		}
@@ -96,33 +93,6 @@ func (p *producer) propertiesOf(m *driver.Message) []byte {
 	return p.own
 }
 
-// idPrefix begins the text of a message ID of another type than string; the encoded value in hexadecimal digits
-// follows.
-const idPrefix = "AMQP:"
-
-// appendMessageID encodes the message ID with that text; see [messageIDText].
-func appendMessageID(b, text []byte) []byte {
-	if digits, ok := bytes.CutPrefix(text, []byte(idPrefix)); ok {
-		at := len(b)
-		encoded, err := hex.AppendDecode(b, digits)
-		if id := wire.NewDecoder(encoded[at:]); err == nil && wire.IsMessageID(&id) {
-			return encoded
-		}
-		b = encoded[:at]
-	}
-	return wire.AppendStr(b, text)
-}
-
-// messageIDText returns the text of an encoded message ID, which may be nil: in place, or appended to scratch[:0].
-func messageIDText(scratch, encoded []byte) (text, buffer []byte) {
-	d := wire.NewDecoder(encoded)
-	if code := d.Peek(); code == wire.CodeStr8 || code == wire.CodeStr32 || encoded == nil {
-		return d.Str(), scratch
-	}
-	scratch = hex.AppendEncode(append(scratch[:0], idPrefix...), encoded)
-	return scratch, scratch
-}
-
 // readCorrelation reads what replies need from the properties of a message.
 func (dec *decoder) readCorrelation(encoded []byte) error {
 	var p wire.Properties
@@ -131,7 +101,7 @@ func (dec *decoder) readCorrelation(encoded []byte) error {
 	}
 	d := &dec.delivery
 	d.ReplyTo = p.ReplyTo
-	d.Correlation, dec.idTexts[0] = messageIDText(dec.idTexts[0], p.CorrelationID)
-	d.MessageID, dec.idTexts[1] = messageIDText(dec.idTexts[1], p.MessageID)
+	d.Correlation, dec.idTexts[0] = wire.MessageIDText(dec.idTexts[0], p.CorrelationID)
+	d.MessageID, dec.idTexts[1] = wire.MessageIDText(dec.idTexts[1], p.MessageID)
 	return nil
 }

@@ -28,14 +28,14 @@ func TestMessageIDs(t *testing.T) {
 		{wire.AppendBinary(nil, []byte{0, 255}), "AMQP:a00200ff"},
 		{nil, ""},
 	} {
-		text, _ := messageIDText(nil, v.encoded)
+		text, _ := wire.MessageIDText(nil, v.encoded)
 		require.Equal(t, v.text, string(text))
 		if v.encoded != nil {
-			require.Equal(t, v.encoded, appendMessageID(nil, text))
+			require.Equal(t, v.encoded, wire.AppendMessageID(nil, text))
 		}
 	}
 	for _, text := range []string{"AMQP:", "AMQP:zz", "AMQP:5", "AMQP:5307ff", "AMQP:a1", "AMQP:40", "AMQP:c00100"} { // no IDs: strings
-		require.Equal(t, wire.AppendStr(nil, text), appendMessageID(nil, []byte(text)))
+		require.Equal(t, wire.AppendStr(nil, text), wire.AppendMessageID(nil, []byte(text)))
 	}
 }
 

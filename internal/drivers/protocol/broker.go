@@ -104,6 +104,14 @@ func Title(broker string) string {
 	return "the broker"
 }
 
+// Routing returns Artemis's name of the kind of destination.
+func Routing(kind driver.Kind) string {
+	if kind == driver.Topic {
+		return "MULTICAST"
+	}
+	return "ANYCAST"
+}
+
 // Missing is the hint for a destination that does not exist.
 func Missing(broker string) string {
 	switch broker {

@@ -87,14 +87,6 @@ func (d dialect) repliesTo(name string) (headers []string, address string, err e
 		"no temporary queue is known for replies")
 }
 
-// routing returns Artemis's name of the kind of destination.
-func routing(kind driver.Kind) string {
-	if kind == driver.Topic {
-		return "MULTICAST"
-	}
-	return "ANYCAST"
-}
-
 // expiresAbsolutely reports whether each message carries the time of its expiry instead of the time to live.
 func (d dialect) expiresAbsolutely() bool { return d == artemis || d == activemq || d == perfmq }
 
@@ -119,7 +111,7 @@ func (d dialect) send(spec *driver.ProducerSpec, o *Options) ([]driver.Property,
 	if !spec.Anonymous {
 		add("destination", d.addressOf(spec.Destination, o))
 		if d == artemis {
-			add("destination-type", routing(spec.Destination.Kind))
+			add("destination-type", protocol.Routing(spec.Destination.Kind))
 		}
 		if o.Declare != declareNo {
 			add(headerType, o.Declare)

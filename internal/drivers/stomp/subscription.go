@@ -104,7 +104,7 @@ func (d dialect) subscription(spec *driver.ConsumerSpec, o *Options, id, identit
 	d.flow(s, spec.Credit)
 	switch {
 	case d == artemis:
-		s.add("subscription-type", routing(kind))
+		s.add("subscription-type", protocol.Routing(kind))
 		s.lastOnArtemis(spec, identity)
 	case !spec.Durable && !spec.Shared:
 	case d == activemq:

@@ -107,14 +107,14 @@ func TestHotPathDoesNotAllocate(t *testing.T) {
 	tmpl, id := stamped(t), []byte(messageID)
 	buf := make([]byte, 0, 4096)
 	transfer := appendTransfer(nil, tmpl, 7, 1<<50, id)
-	accepted := amqp.AppendAccepted(nil, 0, 1000, 1999, true)
+	accepted := amqp.AppendAccepted(nil, 0, 1000, 1999)
 	flow := appendFlow(nil, 70000)
 	txn := amqp.State{Kind: amqp.DescAccepted, Transactional: true, TxnID: []byte{1, 2, 3, 4}}
 	disposition := amqp.Disposition{Role: amqp.RoleReceiver, First: 1, Last: 1 << 20, State: txn.Append(nil)}
 	transacted := disposition.AppendFrame(nil, 0)
 	for name, f := range map[string]func() error{
 		"encode transfer":    func() error { buf = appendTransfer(buf[:0], tmpl, 7, 1<<50, id); return nil },
-		"encode accepted":    func() error { buf = amqp.AppendAccepted(buf[:0], 0, 1000, 1999, true); return nil },
+		"encode accepted":    func() error { buf = amqp.AppendAccepted(buf[:0], 0, 1000, 1999); return nil },
 		"encode disposition": func() error { buf = disposition.AppendFrame(buf[:0], 0); return nil },
 		"encode flow":        func() error { buf = appendFlow(buf[:0], 70000); return nil },
 		"encode state":       func() error { buf = txn.Append(buf[:0]); return nil },
@@ -133,7 +133,7 @@ func TestHotPathDoesNotAllocate(t *testing.T) {
 
 // TestFrameReaderDoesNotAllocate: frames are returned in the buffer of the input.
 func TestFrameReaderDoesNotAllocate(t *testing.T) {
-	frame := amqp.AppendAccepted(nil, 0, 1, 2, true)
+	frame := amqp.AppendAccepted(nil, 0, 1, 2)
 	in := bytes.NewReader(frame)
 	buffered := bufio.NewReaderSize(in, 4096)
 	r := amqp.NewFrameReader(buffered, 1<<20)

@@ -283,22 +283,6 @@ func (d *Decoder) mapValue() []byte {
 	return raw
 }
 
-// countedValue takes the next value as it is encoded, null or not. If it is a list, map or array its count is
-// checked, and its inside unread.
-func (d *Decoder) countedValue() []byte {
-	raw := d.whole()
-	if len(raw) == 0 || raw[0]>>4 < 0xc {
-		return raw
-	}
-	inner, within := NewDecoder(raw), Decoder{}
-	code := inner.code()
-	if inner.compound(&within, code>>4 == 0xd || code>>4 == 0xf); inner.err != nil {
-		d.fail(inner.err)
-		return nil
-	}
-	return raw
-}
-
 // Symbols returns one symbol or an array of them; nil for null and for an array without any.
 func (d *Decoder) Symbols() (list []string) {
 	switch c := d.code(); c {

@@ -32,6 +32,14 @@ func AppendUint(b []byte, v uint32) []byte {
 	return appendWideUint(b, v)
 }
 
+// appendOptUint appends an uint, or null if it is absent.
+func appendOptUint(b []byte, v Opt[uint32]) []byte {
+	if !v.OK {
+		return append(b, CodeNull)
+	}
+	return AppendUint(b, v.V)
+}
+
 // appendWideUint appends an uint in full width, so that another one may be put in its place.
 func appendWideUint(b []byte, v uint32) []byte {
 	return append(b, CodeUint, byte(v>>24), byte(v>>16), byte(v>>8), byte(v))
@@ -54,10 +62,6 @@ func AppendLong(b []byte, v int64) []byte {
 		return append(b, CodeSmallLong, byte(v))
 	}
 	return binary.BigEndian.AppendUint64(append(b, CodeLong), uint64(v))
-}
-
-func appendTimestamp(b []byte, v int64) []byte {
-	return binary.BigEndian.AppendUint64(append(b, CodeTimestamp), uint64(v))
 }
 
 // AppendTimestamp appends a time in milliseconds since the Unix epoch.
@@ -105,6 +109,20 @@ func BeginList(b []byte) []byte { return begin(b, CodeList32) }
 
 // BeginMap appends the head of a map32. Append its keys and values in turn, and call [EndCompound].
 func BeginMap(b []byte) []byte { return begin(b, CodeMap32) }
+
+// AppendTexts appends a map of strings as keys, or symbols if that is wished, and their strings.
+func AppendTexts(b []byte, symbols bool, pairs ...string) []byte {
+	at, key := len(b), AppendStr[string]
+	if symbols {
+		key = AppendSymbol[string]
+	}
+	b = BeginMap(b)
+	for i := 0; i < len(pairs); i += 2 {
+		b = AppendStr(key(b, pairs[i]), pairs[i+1])
+	}
+	EndCompound(b, at, len(pairs))
+	return b
+}
 
 func begin(b []byte, code byte) []byte { return append(b, code, 0, 0, 0, 0, 0, 0, 0, 0) }
 
@@ -187,7 +205,7 @@ func (w *listWriter) optUshort(v Opt[uint16]) {
 	w.field(binary.BigEndian.AppendUint16(append(w.b, CodeUshort), v.V), v.OK)
 }
 
-func (w *listWriter) optTimestamp(v Opt[int64]) { w.field(appendTimestamp(w.b, v.V), v.OK) }
+func (w *listWriter) optTimestamp(v Opt[int64]) { w.field(AppendTimestamp(w.b, v.V), v.OK) }
 
 // str and symbol leave out an empty text; mustStr and mustSymbol write it.
 func (w *listWriter) str(v string)        { w.field(AppendStr(w.b, v), v != "") }

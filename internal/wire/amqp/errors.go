@@ -105,22 +105,8 @@ type Error struct {
 	Info []byte
 }
 
-// Error implements error: condition and description, in quotes if there is anything in them that does not print.
-func (e *Error) Error() string {
-	if e.Description == "" {
-		return printable(e.Condition)
-	}
-	return printable(e.Condition) + ": " + printable(e.Description)
-}
-
-func printable(text string) string {
-	for _, r := range text {
-		if !strconv.IsPrint(r) || r == '\uFFFD' {
-			return strconv.Quote(text)
-		}
-	}
-	return text
-}
+// Error implements error, in quotes.
+func (e *Error) Error() string { return fmt.Sprintf("%q: %q", e.Condition, e.Description) }
 
 // nullableError reads an error that may be null.
 func (d *Decoder) nullableError() *Error {

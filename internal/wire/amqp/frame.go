@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 )
 
@@ -168,7 +169,7 @@ type SASL struct {
 }
 
 // String leaves out the data.
-func (s SASL) String() string { return "sasl " + printable(s.Mechanism) }
+func (s SASL) String() string { return fmt.Sprintf("sasl %q", s.Mechanism) }
 
 // GoString is String.
 func (s SASL) GoString() string { return s.String() }

@@ -262,11 +262,11 @@ func TestStates(t *testing.T) {
 // TestAppendAccepted: it is the disposition that it stands for.
 func TestAppendAccepted(t *testing.T) {
 	for _, c := range []amqp.Disposition{
-		{Role: amqp.RoleReceiver, First: 0, Last: 0, State: []byte(amqp.Accepted)},
+		{Role: amqp.RoleReceiver, First: 0, Last: 0, Settled: true, State: []byte(amqp.Accepted)},
 		{Role: amqp.RoleReceiver, First: 255, Last: 256, Settled: true, State: []byte(amqp.Accepted)},
 		{Role: amqp.RoleReceiver, First: 0xffffffff, Last: 3, Settled: true, State: []byte(amqp.Accepted)},
 	} {
-		b := amqp.AppendAccepted([]byte{1, 2, 3}, channel, c.First, c.Last, c.Settled)[3:]
+		b := amqp.AppendAccepted([]byte{1, 2, 3}, channel, c.First, c.Last)[3:]
 		r := readerOf(b, 512, 512)
 		f := musttest.Get(r.Next())(t)
 		assert.Equal(t, uint16(channel), f.Channel)

@@ -1,5 +1,10 @@
 package amqp
 
+import (
+	"bytes"
+	"encoding/hex"
+)
+
 // NormalPriority is the priority of messages without one (Messaging, section 3.2.1).
 const NormalPriority uint8 = 4
 
@@ -37,12 +42,7 @@ func (h *Header) AppendSection(b []byte) []byte {
 	} else {
 		b = append(b, CodeNull)
 	}
-	if h.TTL.OK {
-		b = AppendUint(b, h.TTL.V)
-	} else {
-		b = append(b, CodeNull)
-	}
-	b = AppendUint(AppendBool(b, h.FirstAcquirer), h.DeliveryCount)
+	b = AppendUint(AppendBool(appendOptUint(b, h.TTL), h.FirstAcquirer), h.DeliveryCount)
 	b[at-2] = byte(len(b) - at + 1)
 	return b
 }
@@ -131,7 +131,7 @@ func (m *Message) body(d *Decoder) {
 		body = d.listValue()
 	default:
 		d.n--
-		body = d.countedValue() // which may be null
+		body = d.whole() // which may be null
 	}
 	if m.BodySections == 1 {
 		m.Body = body
@@ -265,8 +265,32 @@ func (d *Decoder) id() []byte {
 	return nil
 }
 
-// IsMessageID reports whether the input is one encoded message ID and nothing else.
-func IsMessageID(d *Decoder) bool { return d.id() != nil && d.err == nil && !d.More() }
+// idPrefix begins the text of a message ID of another type than string; the encoded value in hexadecimal digits
+// follows.
+const idPrefix = "AMQP:"
+
+// AppendMessageID encodes the message ID with that text; see [MessageIDText].
+func AppendMessageID[T ~[]byte | ~string](b []byte, text T) []byte {
+	if digits, ok := bytes.CutPrefix([]byte(text), []byte(idPrefix)); ok {
+		at := len(b)
+		encoded, err := hex.AppendDecode(b, digits)
+		if d := NewDecoder(encoded[at:]); err == nil && d.id() != nil && d.err == nil && !d.More() {
+			return encoded
+		}
+		b = encoded[:at]
+	}
+	return AppendStr(b, text)
+}
+
+// MessageIDText returns the text of an encoded message ID, which may be nil: in place, or appended to scratch[:0].
+func MessageIDText(scratch, encoded []byte) (text, buffer []byte) {
+	d := NewDecoder(encoded)
+	if code := d.Peek(); code == CodeStr8 || code == CodeStr32 || encoded == nil {
+		return d.Str(), scratch
+	}
+	scratch = hex.AppendEncode(append(scratch[:0], idPrefix...), encoded)
+	return scratch, scratch
+}
 
 // AppendSection appends the section, or nothing if there are no properties.
 func (p *Properties) AppendSection(b []byte) []byte {

@@ -76,12 +76,7 @@ func (t *Transfer) appendFields(b []byte) (out []byte, count byte) {
 	} else {
 		b = append(b, CodeNull)
 	}
-	if t.MessageFormat.OK {
-		b = AppendUint(b, t.MessageFormat.V)
-	} else {
-		b = append(b, CodeNull)
-	}
-	b = AppendBool(AppendBool(b, t.Settled), t.More)
+	b = AppendBool(AppendBool(appendOptUint(b, t.MessageFormat), t.Settled), t.More)
 	if t.State == nil && !t.Aborted {
 		return b, 6
 	}
@@ -126,11 +121,11 @@ func (d *Disposition) AppendFrame(b []byte, channel uint16) []byte {
 
 // AppendAccepted appends the frame of a receiver that accepts the deliveries first to last: a disposition as they are
 // sent all the time.
-func AppendAccepted(b []byte, channel uint16, first, last uint32, settled bool) []byte {
+func AppendAccepted(b []byte, channel uint16, first, last uint32) []byte {
 	at := len(b)
 	b = append(b, 0, 0, 0, 0, 2, FrameAMQP, byte(channel>>8), byte(channel),
 		CodeDescribed, CodeSmallUlong, byte(DescDisposition), CodeList8, 0, 5, CodeTrue)
-	b = AppendBool(AppendUint(AppendUint(b, first), last), settled)
+	b = append(AppendUint(AppendUint(b, first), last), CodeTrue)
 	b = append(b, CodeDescribed, CodeSmallUlong, byte(DescAccepted), CodeList0)
 	b[at+12] = byte(len(b) - at - 13)
 	EndFrame(b, at)

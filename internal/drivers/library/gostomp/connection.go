@@ -162,7 +162,7 @@ func (d *dialect) address(dest driver.Destination) string {
 // kind returns the header for the kind of a destination, for Artemis.
 func (d *dialect) kind(header string, kind driver.Kind) []string {
 	if d.queue == "" {
-		return []string{header, map[driver.Kind]string{driver.Queue: "ANYCAST", driver.Topic: "MULTICAST"}[kind]}
+		return []string{header, protocol.Routing(kind)}
 	}
 	return nil
 }
