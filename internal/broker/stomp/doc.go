@@ -17,10 +17,9 @@
 // /queue/X, queue://X and other names are queues, /topic/X and topic://X topics. SEND to another name reaches a topic
 // of that name if there is no such queue, as addresses for replies may lack the kind.
 //
-// /temp-queue/X is a temporary queue of the connection, which is deleted with it, as in ActiveMQ and RabbitMQ. Others
-// receive its address in the header reply-to in place of that name. Without a subscription to it, its use in reply-to
-// makes one, with the name as its id and ack:auto, as in RabbitMQ; a later SUBSCRIBE replaces it. A message to a
-// temporary queue that is no more is confirmed and dropped.
+// /temp-queue/X is a temporary queue of the connection, which is deleted with it, as in ActiveMQ. Others receive
+// its address in the header reply-to in place of that name. A message to a temporary queue that is no more is confirmed
+// and dropped, as in RabbitMQ: the responder is not to blame for a requester that has gone.
 //
 // A durable subscription has durable-subscription-name in SUBSCRIBE and client-id in CONNECT. A shared subscription has
 // our own header shared-subscription-name, and durable:true to outlive its consumers. UNSUBSCRIBE with one of these

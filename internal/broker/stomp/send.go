@@ -180,7 +180,7 @@ func (c *conn) destination(name []byte) (*store.Destination, error) {
 	if t, err := c.temporary(string(plain)); err != nil {
 		return nil, err
 	} else if t != nil {
-		return t.Destination, nil
+		return t, nil
 	}
 	d, err := c.server.Store.Open(a)
 	if errors.Is(err, store.ErrGone) {

@@ -58,7 +58,7 @@ type conn struct {
 	byID         map[string]*subscription
 	serial       uint64 // of the next subscription
 	txs          map[string]*transaction
-	temporaries  map[string]*temporary // by the client's names; nil: there are none
+	temporaries  map[string]*store.Destination // by the client's names
 
 	gate store.Gate
 
@@ -86,7 +86,7 @@ func (s Server) Serve(nc net.Conn) {
 	c := &conn{
 		server: &s, net: nc, source: s.Store.NewSource(), account: s.Store.NewAccount(), silence: connectTimeout,
 		known: map[string]*store.Destination{}, subs: map[uint64]*subscription{}, byID: map[string]*subscription{},
-		txs:  map[string]*transaction{},
+		txs: map[string]*transaction{}, temporaries: map[string]*store.Destination{},
 		done: make(chan struct{}), wake: make(chan struct{}, 1), drained: make(chan struct{}, 1),
 	}
 	c.gate.Conn, c.gate.Done, c.gate.Write = c.net, c.done, c.write
@@ -155,7 +155,9 @@ func (c *conn) end(err error) (linger bool) {
 	for _, s := range c.subs {
 		s.close(!c.disconnected) // without DISCONNECT, the client may have processed unacknowledged messages
 	}
-	c.deleteTemporaries()
+	for _, d := range c.temporaries {
+		d.Delete()
+	}
 	_ = c.net.SetWriteDeadline(time.Now().Add(closeTimeout))
 	c.mu.Lock()
 	c.closing = true

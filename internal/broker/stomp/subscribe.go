@@ -35,8 +35,6 @@ type subscription struct {
 	mode     uint8
 	limit    int64 // of unacknowledged messages
 	consumer *store.Consumer
-	// temporary is set for a temporary queue of the client.
-	temporary *temporary
 
 	head   []byte      // of a MESSAGE frame up to the message ID
 	name   []byte      // the message ID up to the number of the delivery
@@ -64,13 +62,10 @@ func (c *conn) subscribe(f *wire.Received) error {
 	if err != nil {
 		return err
 	}
-	if s.temporary, err = c.temporary(destination); err != nil {
+	if own, err := c.temporary(destination); err != nil {
 		return err
-	}
-	if t := s.temporary; t != nil {
-		if a = t.Address(); t.implied != nil {
-			c.drop(t.implied)
-		}
+	} else if own != nil {
+		a = own.Address()
 	}
 	switch {
 	case f.Get("id") == nil:
@@ -87,34 +82,14 @@ func (c *conn) subscribe(f *wire.Received) error {
 	if s.consumer, err = s.attach(f, a); err != nil {
 		return err
 	}
-	if s.temporary != nil {
-		s.temporary.subscribed++
-	}
-	c.enlist(s)
+	c.serial++
+	c.subs[s.serial], c.byID[s.id] = s, s
 	c.reply(f.Get("receipt")) // before the first message
 	if err := c.flush(); err != nil {
 		return err
 	}
 	s.notify()
 	return nil
-}
-
-// enlist adds a subscription to those of the connection.
-func (c *conn) enlist(s *subscription) {
-	c.serial++
-	c.subs[s.serial], c.byID[s.id] = s, s
-}
-
-// drop ends a subscription on request of the client.
-func (c *conn) drop(s *subscription) {
-	delete(c.byID, s.id)
-	delete(c.subs, s.serial)
-	if t := s.temporary; t != nil && t.implied == s {
-		t.implied = nil
-	} else if t != nil {
-		t.subscribed--
-	}
-	s.close(false)
 }
 
 // configure sets the ack mode and the limit of unacknowledged messages.
@@ -208,7 +183,9 @@ func (c *conn) unsubscribe(f *wire.Received) error {
 	id := c.text(f, "id")
 	s := c.byID[id]
 	if s != nil {
-		c.drop(s)
+		delete(c.byID, s.id)
+		delete(c.subs, s.serial)
+		s.close(false)
 	}
 	durable, shared := c.subscriptionNames(f)
 	switch {
