@@ -95,7 +95,7 @@ func (a *app) checkMeeting(m *meeting, args []string) (errs []error) {
 		errs = append(errs, plan.Wrong(driver.HintOf(err), "--rendezvous-web-config: %v", err))
 	}
 	m.host = &rendezvous.Host{
-		Shards: m.Shards, Token: token, Version: a.Version.Number, Dir: m.dir, Timeout: m.Timeout, Now: time.Now,
+		Shards: m.Shards, Token: token, Version: a.Version.Number, Dir: m.dir, Timeout: m.Timeout,
 		Say: func(text string) { a.errors.say("note: " + text) },
 	}
 	for i := range m.Shards {

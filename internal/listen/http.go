@@ -38,11 +38,7 @@ type HTTP struct {
 }
 
 // Serve answers requests by h, which sees bodies of at most 64 KiB. It does not wait for slow clients.
-func Serve(l net.Listener, h http.Handler) *HTTP {
-	s := newHTTP(l, h)
-	go func() { s.served <- s.server.Serve(s.listener) }()
-	return s
-}
+func Serve(l net.Listener, h http.Handler) *HTTP { return Web{}.Serve(l, h) }
 
 func newHTTP(l net.Listener, h http.Handler) *HTTP {
 	s := &HTTP{listener: netutil.LimitListener(l, maxConnections), served: make(chan error, 1)}

@@ -190,10 +190,10 @@ func namesOf(cert *x509.Certificate) []string {
 
 // Serve answers requests by h, as [Serve] does, with the TLS and the users of the file.
 func (w Web) Serve(l net.Listener, h http.Handler) *HTTP {
-	if w.File == "" {
-		return Serve(l, h)
+	if w.File != "" {
+		h = &users{file: w.File, next: h}
 	}
-	s := newHTTP(l, &users{file: w.File, next: h})
+	s := newHTTP(l, h)
 	if !w.TLS {
 		go func() { s.served <- s.server.Serve(s.listener) }()
 		return s

@@ -46,12 +46,9 @@ func (p *Plan) Validate(drivers Drivers) error {
 		}
 	}
 	v.group = nil
-	var checked []*Broker
-	for _, b := range p.Brokers() {
-		if !slices.ContainsFunc(checked, b.Same) {
-			checked = append(checked, b)
-			v.broker(b)
-		}
+	brokers, _ := p.brokerNames()
+	for _, b := range brokers {
+		v.broker(b)
 	}
 	return errors.Join(v.errs...)
 }
@@ -121,11 +118,10 @@ type validator struct {
 
 // add records a mistake, once.
 func (v *validator) add(err error) {
-	var m *Mistake
-	if v.group != nil && v.group.Name != "" && errors.As(err, &m) {
-		err = &Mistake{Text: "group " + v.group.Name + ": " + m.Text, Hint: m.Hint}
-	}
 	if v.group != nil && v.group.Name != "" {
+		if m, ok := errors.AsType[*Mistake](err); ok {
+			err = &Mistake{Text: "group " + v.group.Name + ": " + m.Text, Hint: m.Hint}
+		}
 		if v.seen[err.Error()] {
 			return
 		}

@@ -33,8 +33,6 @@ type Host struct {
 	Say func(string)
 	// Turn looks at the rows that have come. It returns why all must end, or "". Ended tells which shards send no more.
 	Turn func(ended func(shard int) bool) string
-	// Now is [time.Now], for tests.
-	Now func() time.Time
 
 	runID int64
 
@@ -75,7 +73,7 @@ func (h *Host) Open() {
 	_, _ = rand.Read(b[:]) // never fails
 	h.runID = max(int64(binary.LittleEndian.Uint64(b[:])>>1), 1)
 	h.changed, h.members, h.refused = make(chan struct{}), make([]*member, h.Shards), map[string]bool{}
-	h.since = h.Now()
+	h.since = time.Now()
 }
 
 // Handler answers the members. Bodies are limited by whoever serves it.
@@ -85,7 +83,7 @@ func (h *Host) Handler() http.Handler {
 	handle(mux, h, "/connected", h.connect)
 	handle(mux, h, "/wait", h.wait)
 	handle(mux, h, "/clock", func(context.Context, *nothing) (instant, error) {
-		return instant{Received: h.Now().UnixMicro()}, nil
+		return instant{Received: time.Now().UnixMicro()}, nil
 	})
 	handle(mux, h, "/file", h.store)
 	handle(mux, h, "/bye", h.leave)
@@ -116,7 +114,7 @@ func handle[Q, A any](mux *http.ServeMux, h *Host, path string, f func(context.C
 			return
 		}
 		if at, ok := any(&a).(*instant); ok {
-			at.Answered = h.Now().UnixMicro()
+			at.Answered = time.Now().UnixMicro()
 		}
 		reply(w, a)
 	})
@@ -188,7 +186,7 @@ func (h *Host) admit(name string, q *hello) (welcome, int, *Refusal) {
 		return refuse("", "the run has ended: %s", h.end)
 	default:
 		m := &member{
-			name: name, session: rand.Text(), host: q.Host, seen: h.Now(), sizes: map[string]int64{},
+			name: name, session: rand.Text(), host: q.Host, seen: time.Now(), sizes: map[string]int64{},
 			dir: filepath.Join(h.Dir, Folder(n)),
 		}
 		h.members[n-1], h.hash, h.aborts = m, q.PlanHash, q.Aborts
@@ -213,7 +211,7 @@ func (h *Host) find(session string) (*member, error) {
 		case m.over():
 			return nil, &Refusal{http.StatusGone, "the rendezvous has given this shard up", ""}
 		default:
-			m.seen, m.cut = h.Now(), false
+			m.seen, m.cut = time.Now(), false
 			return m, nil
 		}
 	}
@@ -239,7 +237,7 @@ func (h *Host) wait(ctx context.Context, q *state) (n news, err error) {
 		return n, err
 	}
 	m.asking++
-	defer func() { m.asking, m.seen = m.asking-1, h.Now() }()
+	defer func() { m.asking, m.seen = m.asking-1, time.Now() }()
 	timer := time.After(pollTime)
 	for waiting := true; waiting; {
 		if !q.Started && !h.start.IsZero() {
@@ -408,7 +406,7 @@ func (h *Host) look() (done bool) {
 		case m == nil:
 			absent = append(absent, result.Shard{Number: i + 1, Of: h.Shards}.String())
 			continue
-		case !m.over() && m.asking == 0 && h.Now().Sub(m.seen) > m.patience():
+		case !m.over() && m.asking == 0 && time.Since(m.seen) > m.patience():
 			m.lost = true
 			h.endAll(m.died())
 			texts = append(texts, m.died())
@@ -427,15 +425,15 @@ func (h *Host) look() (done bool) {
 	switch {
 	case !h.start.IsZero() || h.end != "":
 	case connected == h.Shards:
-		h.start = h.Now().Add(lead)
+		h.start = time.Now().Add(lead)
 		h.wake()
 		texts = append(texts, "all shards are connected to the broker: the load begins at "+
 			words.Clock(h.start))
-	case h.Now().Sub(h.since) > h.Timeout && len(absent) > 0:
+	case time.Since(h.since) > h.Timeout && len(absent) > 0:
 		h.endAll(fmt.Sprintf("not all shards came within %v: %s missing", h.Timeout,
 			words.First(absent, mostNamed, ", ")))
 		texts = append(texts, h.end)
-	case h.Now().Sub(h.since) > h.Timeout:
+	case time.Since(h.since) > h.Timeout:
 		h.endAll(fmt.Sprintf("not all shards connected to the broker within %v: %s did not", h.Timeout,
 			words.First(unconnected, mostNamed, ", ")))
 		texts = append(texts, h.end)

@@ -94,7 +94,7 @@ type place struct {
 
 func newHost(dir string, shards int) *Host {
 	return &Host{
-		Shards: shards, Token: token, Version: "1.2.3", Dir: dir, Timeout: time.Minute, Now: time.Now, Say: func(string) {},
+		Shards: shards, Token: token, Version: "1.2.3", Dir: dir, Timeout: time.Minute, Say: func(string) {},
 		Turn: func(func(int) bool) string { return "" },
 	}
 }
