@@ -285,21 +285,17 @@ func (a *app) printVersion() error { return a.write([]byte("perfmq " + a.Version
 
 // unknownCommand returns the mistake for a word that names no command of cmd.
 func unknownCommand(cmd *cobra.Command, word string) *plan.Mistake {
-	names, path := commandNames(cmd), cmd.CommandPath()
-	hint := listsFlags(cmd)
-	if len(names) > 0 {
-		hint = nearest.Hint(word, names, path+" %s", "known are "+strings.Join(names, ", "))
-	}
-	return plan.Wrong(hint, "unknown command %q of %s", word, path)
-}
-
-func commandNames(cmd *cobra.Command) (names []string) {
+	var names []string
 	for _, sub := range cmd.Commands() {
 		if !sub.Hidden {
 			names = append(names, sub.Name())
 		}
 	}
-	return names
+	hint := listsFlags(cmd)
+	if len(names) > 0 {
+		hint = nearest.Hint(word, names, cmd.CommandPath()+" %s", "known are "+strings.Join(names, ", "))
+	}
+	return plan.Wrong(hint, "unknown command %q of %s", word, cmd.CommandPath())
 }
 
 func (a *app) protocolCommand(f *driver.Factory) *cobra.Command {

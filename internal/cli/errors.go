@@ -171,12 +171,16 @@ func bare(err error) error {
 func learnSecrets(args []string, environ config.Environment) *safetext.Secrets {
 	s := &safetext.Secrets{}
 	user := environ["PERFMQ_USER"]
+	beside := environ["PERFMQ_PASSWORD"]+environ["PERFMQ_PASSWORD_FILE"] != "" // a password: the name may hold a colon
 	for name, value := range flagTexts(args) {
-		if name == "user" {
+		switch name {
+		case "user":
 			user = value
+		case "password", "password-file":
+			beside = true
 		}
 	}
-	if name, password, ok := strings.Cut(user, ":"); ok && !hasPassword(args, environ) { // USER:PASSWORD, as in curl
+	if name, password, ok := strings.Cut(user, ":"); ok && !beside { // USER:PASSWORD, as in curl
 		s.Add(name, password)
 	}
 	note := func(name, value string) {
@@ -193,15 +197,6 @@ func learnSecrets(args []string, environ config.Environment) *safetext.Secrets {
 		note(name, value)
 	}
 	return s
-}
-
-// hasPassword reports whether a password is given beside the user: the name may hold a colon then.
-func hasPassword(args []string, environ config.Environment) bool {
-	given := environ["PERFMQ_PASSWORD"]+environ["PERFMQ_PASSWORD_FILE"] != ""
-	for name := range flagTexts(args) {
-		given = given || name == "password" || name == "password-file"
-	}
-	return given
 }
 
 // flagTexts splits arguments into flags and values without knowledge of the flags: an argument after a flag counts both

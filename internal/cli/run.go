@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -97,15 +96,11 @@ func (a *app) printBroken(outcomes []result.Threshold) {
 
 // printProblems prints the problems of a run, which make it a failure.
 func (a *app) printProblems(s *stats.Summary) {
-	for i := range s.Findings { // problems come first
-		switch f := &s.Findings[i]; {
-		case f.Severity != result.Problem:
-			return
-		case i == maxShown:
-			a.errors.write(fmt.Sprintf("and %d more", len(s.Problems())-i), "")
-			return
-		default:
-			a.errors.write(f.Text, f.Hint)
+	var problems []error
+	for _, f := range s.Findings {
+		if f.Severity == result.Problem {
+			problems = append(problems, &plan.Mistake{Text: f.Text, Hint: f.Hint})
 		}
 	}
+	a.errors.print(problems...)
 }
