@@ -2,6 +2,7 @@ package merge
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 
@@ -173,9 +174,7 @@ func (l *Live) soFar() *stats.Summary {
 		for _, text := range texts {
 			if t, err := threshold.Parse(text); err == nil { // the merge says it
 				list = append(list, t)
-				for name, v := range l.values(step, t.Metric.Group) {
-					values[name] = v
-				}
+				maps.Copy(values, l.values(step, t.Metric.Group))
 			}
 		}
 		for _, t := range threshold.Judge(list, l.targets(step), values) {

@@ -436,56 +436,51 @@ func (s *series) thin() {
 
 // line is a row of the table of messages: a run, a step, or a group of one.
 type line struct {
-	run, step string
-	result    *result.Result
-	elapsed   int64
-	due       uint64
-	counts    *result.Counts
-	latencies *result.Latencies
-	figures   *result.Figures // nil if unknown
-	limit     *result.Limit
+	run         string
+	result      *result.Result
+	result.Step // without a name for the run
+	due         uint64
 }
 
 // lines returns the line of the run and, if there are several steps, one for each.
 func (r *Run) lines() []line {
 	res := r.Result
-	list := []line{{
-		run: r.Name, result: res, elapsed: max(0, res.End-res.Start), counts: &res.Total, figures: res.Figures,
-		latencies: &res.Latencies, limit: res.Limit,
-	}}
+	list := []line{{run: r.Name, result: res, Step: result.Step{
+		Start: res.Start, End: res.End, Counts: res.Total, Figures: res.Figures, Latencies: res.Latencies,
+		Limit: res.Limit,
+	}}}
 	if len(res.Steps) < 2 {
 		return list
 	}
 	for _, s := range res.Steps {
-		list = append(list, line{
-			run: r.Name, step: s.Name, result: res, elapsed: max(0, s.End-s.Start), counts: &s.Counts, figures: s.Figures,
-			latencies: &s.Latencies, limit: s.Limit,
-		})
+		list = append(list, line{run: r.Name, result: res, Step: s})
 	}
 	return list
 }
 
+func (l *line) elapsed() int64 { return max(0, l.End-l.Start) }
+
 // values returns the numbers of a line by name: known rates, counts, times in microseconds and the use of the machine.
 // Latencies are there even if many values are left out of them.
 func (l *line) values() map[string]float64 {
-	own := &result.Result{Latencies: *l.latencies, Figures: l.figures}
-	if l.step == "" {
+	own := &result.Result{Latencies: l.Latencies, Figures: l.Figures}
+	if l.Name == "" {
 		own.BrokerSide = l.result.BrokerSide
 	}
 	all := own.Metrics()
-	all["elapsed"] = float64(l.elapsed) / 1e6
-	if p := l.counts.Producers; p != nil {
+	all["elapsed"] = float64(l.elapsed()) / 1e6
+	if p := l.Counts.Producers; p != nil {
 		all["sent"], all["completed"] = float64(p.Sent), float64(p.Completed)
 		all["failed"], all[unconfirmed] = float64(failed(p)), float64(p.Unconfirmed)
 	}
-	if c := l.counts.Consumers; c != nil {
+	if c := l.Counts.Consumers; c != nil {
 		all["received"] = float64(c.Received)
 	}
 	if l.due > 0 {
 		all["due"] = float64(l.due)
 	}
-	if t := &l.result.Tester; l.step == "" {
-		all["tester.cpu"] = 100 * float64(t.CPU) / float64(max(1, l.elapsed))
+	if t := &l.result.Tester; l.Name == "" {
+		all["tester.cpu"] = 100 * float64(t.CPU) / float64(max(1, l.elapsed()))
 		all["tester.memory"] = float64(max(t.Memory, t.MemoryPeak))
 		if t.MachineAll > 0 {
 			all["machine"] = 100 * float64(t.MachineBusy) / float64(t.MachineAll)

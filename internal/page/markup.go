@@ -149,11 +149,7 @@ const manyRows = 6
 
 func (m *markup) bottom(v *view) {
 	for i := range v.Bottom {
-		if v.Fold {
-			m.titled(&v.Bottom[i], true, "fold")
-		} else {
-			m.titled(&v.Bottom[i], v.Bottom[i].Folded, "")
-		}
+		m.titled(&v.Bottom[i], v.Fold || v.Bottom[i].Folded, map[bool]string{true: "fold"}[v.Fold])
 	}
 	if v.Several {
 		m.runs(v)

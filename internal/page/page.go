@@ -96,7 +96,12 @@ func Read(dirs ...string) (*Page, error) {
 			r.Name += " / " + strings.TrimPrefix(filepath.Base(r.path), "repeat-")
 		}
 		r.begin(total)
-		read, err := result.ReadEach(r.path, func(row *result.Row) { r.add(row); p.noteSlowest(row) })
+		read, err := result.ReadEach(r.path, func(row *result.Row) {
+			r.add(row)
+			for k := range p.slowest {
+				p.slowest[k].add(row)
+			}
+		})
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", r.path, err)
 		}

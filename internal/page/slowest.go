@@ -46,13 +46,6 @@ func (p *Page) readSlowest() error {
 	return err
 }
 
-// noteSlowest notes what a run did in a row.
-func (p *Page) noteSlowest(row *result.Row) {
-	for i := range p.slowest {
-		p.slowest[i].add(row)
-	}
-}
-
 // add notes what the run did in a row.
 func (s *slow) add(row *result.Row) {
 	if !s.overlaps(row.Time-row.Length, row.Length) {

@@ -119,8 +119,8 @@ func messages(runs []*Run) Table {
 	var lines []line
 	for _, r := range runs {
 		for _, l := range r.lines() {
-			if l.step != "" {
-				l.run = "· " + l.step
+			if l.Name != "" {
+				l.run = "· " + l.Name
 			}
 			lines = append(lines, l)
 		}
@@ -383,9 +383,9 @@ func groupTable(r *Run) Table {
 	var lines []line
 	for _, s := range r.Result.Steps {
 		for _, g := range s.Groups {
-			l := line{
-				result: r.Result, run: g.Name, step: s.Name, counts: &g.Counts, latencies: &g.Latencies, due: g.Due,
-			}
+			l := line{result: r.Result, run: g.Name, due: g.Due, Step: result.Step{
+				Name: s.Name, Counts: g.Counts, Latencies: g.Latencies,
+			}}
 			if len(r.Result.Steps) > 1 {
 				l.run = s.Name + " · " + g.Name
 			}

@@ -143,15 +143,15 @@ func (p *Page) CSV(w io.Writer) error {
 	for _, r := range p.Runs {
 		_, verdict := r.verdict()
 		for _, l := range r.lines() {
-			row := []string{cell(l.run), cell(l.step), sentence(verdict.Word), moment(l.result.Start)}
+			row := []string{cell(l.run), cell(l.Name), sentence(verdict.Word), moment(l.result.Start)}
 			values := l.values()
 			for _, n := range numbers {
 				v, known := values[n.value]
 				row = append(row, n.decimal(v, known))
 			}
 			limit := ""
-			if l.limit != nil {
-				limit = l.limit.Kind
+			if l.Limit != nil {
+				limit = l.Limit.Kind
 			}
 			_ = c.Write(append(row, cell(limit)))
 		}

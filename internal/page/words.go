@@ -134,7 +134,7 @@ func (l *line) counted() (text string) {
 		switch v, known := values[name]; {
 		case !known, v == 0 && (name == "failed" || name == unconfirmed):
 		case text == "":
-			text = sentence(name) + " " + number(v) + " messages in " + words.Duration(l.elapsed) + ";"
+			text = sentence(name) + " " + number(v) + " messages in " + words.Duration(l.elapsed()) + ";"
 		default:
 			text += " " + number(v) + " " + name + ","
 		}

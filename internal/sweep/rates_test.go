@@ -2,7 +2,6 @@ package sweep
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -51,28 +50,6 @@ func TestMax(t *testing.T) {
 			require.Equal(t, record.Point{Rate: f.Above, Why: "too much"}, f.Failed)
 			require.LessOrEqual(t, len(f.Points), 41)
 		}
-	}
-}
-
-// TestOutlook: of a steady broker, the number of loads to follow is right to two, from the first load that fails on.
-func TestOutlook(t *testing.T) {
-	for _, n := range []float64{1500, 37_000, 400} {
-		found := &record.Search{}
-		var said []string
-		f := &finder{probe: capacity(n), Search: found}
-		f.note = func(*record.Search) error { said = append(said, f.outlook()); return nil }
-		require.NoError(t, f.highest())
-		require.Len(t, said, len(found.Points))
-		for i, text := range said[:len(said)-1] {
-			var left int
-			if _, err := fmt.Sscanf(text, "; about %d to follow", &left); err == nil {
-				require.InDelta(t, len(said)-1-i, left, 2, said)
-			} else {
-				require.Empty(t, text)
-			}
-		}
-		require.Regexp(t, `; about \d+ to follow`, said[len(said)/2+1])
-		require.Empty(t, said[len(said)-1])
 	}
 }
 

@@ -65,7 +65,7 @@ func (s *Search) Do() (*record.Search, int) {
 	if err = s.keep(out); err == nil {
 		f := &finder{first: s.From, probe: s.probe, Search: out}
 		f.note = func(so *record.Search) error {
-			s.print("%s%s", s.line, f.outlook())
+			s.print("%s", s.line)
 			return s.keep(so)
 		}
 		err = f.highest()
@@ -303,7 +303,6 @@ type finder struct {
 	probe func(rate float64, hold bool) (record.Point, error) // puts a load on the broker; an error ends the search
 	note  func(*record.Search) error                          // called after each load; an error ends the search
 	*record.Search
-	confirmed float64 // the lowest rate that failed and was tried once more
 }
 
 // highest finds the highest rate that passes: it doubles the rate until a load fails, bisects, tries the lowest failed
@@ -339,7 +338,6 @@ func (s *finder) narrow() error {
 		case above == 0 || confirms == maxConfirms:
 			return nil
 		}
-		s.confirmed = above
 		if err := s.try(above, false); err != nil || s.Above == above {
 			return err
 		}
@@ -385,22 +383,6 @@ func (s *finder) try(rate float64, hold bool) error {
 			return errUndecided
 		}
 	}
-}
-
-// outlook says how many loads may follow on a steady broker. It is empty until one load has passed and one failed, and
-// after the last.
-func (s *finder) outlook() string {
-	if s.Held || s.Rate == 0 || s.Above == 0 {
-		return ""
-	}
-	n := 1                // the rate found is held
-	if !s.Failed.Tester { // otherwise the search goes no higher
-		n += max(0, int(math.Ceil(math.Log2(math.Log(s.Above/s.Rate)/math.Log(1+precision)))))
-		if s.confirmed != s.Above { // the lowest rate that failed is tried once more
-			n++
-		}
-	}
-	return fmt.Sprintf("; about %d to follow", n)
 }
 
 // judge updates the findings with the outcome of a load: Rate with the highest rate below a failure that passed, Failed
