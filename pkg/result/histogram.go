@@ -247,7 +247,6 @@ type histograms struct {
 	summed bool       // the result is the sum of its rows: there is no result.json
 	visit  func(*Row) // called with each row, which then loses its histograms; nil keeps them
 	next   int        // the row after the one whose lines are wanted
-	step   int        // of that row
 	wanted []wanted
 
 	decoder decoder
@@ -255,9 +254,8 @@ type histograms struct {
 
 // wanted is a line that must follow.
 type wanted struct {
-	tag  string
-	row  *Latency
-	sums []**Latency
+	tag string
+	row *Latency
 }
 
 // advance proceeds to the next row with latencies, if there is one.
@@ -271,9 +269,6 @@ func (h *histograms) advance() {
 			return
 		}
 		row := &rows[h.next]
-		if h.summed {
-			h.step = slices.IndexFunc(h.result.Steps, func(s Step) bool { return s.Name == row.Step })
-		}
 		h.next++
 		prefix := ""
 		if row.Phase == Warmup {
@@ -286,20 +281,15 @@ func (h *histograms) advance() {
 	}
 }
 
-// leave visits a row, and drops its histograms.
+// leave adds what was read of a row to the sums, visits the row, and drops its histograms.
 func (h *histograms) leave(row *Row) {
-	if h.visit == nil {
-		return
+	if h.summed && row.Phase != Warmup {
+		read := row.Latencies.kept()
+		h.result.addLatencies(row.Step, &read)
 	}
-	h.visit(row)
-	all := row.Latencies[:]
-	if row.Leftover != nil {
-		all = append(all, row.Leftover[:]...)
-	}
-	for _, l := range all {
-		if l != nil {
-			l.Histogram = nil
-		}
+	if h.visit != nil {
+		h.visit(row)
+		*row = *row.Bare()
 	}
 }
 
@@ -309,11 +299,7 @@ func (h *histograms) want(prefix string, l *Latencies) {
 		if l[k.Kind] == nil {
 			continue
 		}
-		w := wanted{tag: prefix + k.Tag, row: l[k.Kind]}
-		if h.summed && prefix == "" {
-			w.sums = []**Latency{&h.result.Latencies[k.Kind], &h.result.Steps[h.step].Latencies[k.Kind]}
-		}
-		h.wanted = append(h.wanted, w)
+		h.wanted = append(h.wanted, wanted{prefix + k.Tag, l[k.Kind]})
 	}
 }
 
@@ -338,13 +324,6 @@ func (h *histograms) readLine(text string) error {
 	read.Histogram = values
 	if err := read.check(); err != nil {
 		return err
-	}
-	for _, sum := range w.sums {
-		if *sum == nil {
-			*sum = &Latency{Histogram: &Histogram{}}
-		}
-		(*sum).Merge(&read)
-		(*sum).percentiles()
 	}
 	w.row.Histogram = values
 	if h.wanted = h.wanted[1:]; len(h.wanted) == 0 {

@@ -234,11 +234,15 @@ func NewSum(head Head) *Result {
 // AddRow adds the next row of the run, with the histograms of its latencies, to its sums.
 func (r *Result) AddRow(row *Row) {
 	r.count(row)
-	if row.Phase == Warmup {
-		return
+	if row.Phase != Warmup {
+		r.addLatencies(row.Step, &row.Latencies)
 	}
-	r.Latencies.add(&row.Latencies)
-	named(&r.Steps, row.Step, stepName).Latencies.add(&row.Latencies)
+}
+
+// addLatencies adds the latencies of a row of a step.
+func (r *Result) addLatencies(step string, l *Latencies) {
+	r.Latencies.add(l)
+	named(&r.Steps, step, stepName).Latencies.add(l)
 }
 
 func stepName(s *Step) *string { return &s.Name }
