@@ -100,14 +100,14 @@ func (r *run) takeReply(p *producer, d *driver.Delivery) bool {
 	id := driver.ParseID(d.Correlation)
 	switch {
 	case len(d.Correlation) == 0:
-		p.rec.CountReply(stats.Measure, result.UncorrelatedReplies)
+		p.rec.Add(stats.Measure, result.UncorrelatedReplies, 1)
 	case id.Run == r.id && id.Number >= 0 && r.requesters[id.Producer] != nil:
 		if p.replies != nil && d.ID != (driver.ID{}) {
 			p.replies.Check(d, r.clock.Epoch(r.clock.Now()))
 		}
 		r.requesters[id.Producer].requests.Reply(id)
 	default:
-		p.rec.CountReply(stats.Measure, result.ForeignReplies)
+		p.rec.Add(stats.Measure, result.ForeignReplies, 1)
 		return false
 	}
 	return true
@@ -336,12 +336,12 @@ func (s *responder) answer(d *driver.Delivery, began time.Duration) {
 	rec, ledger := s.of.rec, s.of.answers
 	due := s.run.phases.PhaseAt(began)
 	if len(d.ReplyTo) == 0 {
-		rec.CountReply(due, result.Unanswerable)
+		rec.Add(due, result.Unanswerable, 1)
 		return
 	}
 	place, ok := s.take()
 	if !ok {
-		rec.CountReply(due, result.UnansweredRequests)
+		rec.Add(due, result.UnansweredRequests, 1)
 		return
 	}
 	m := driver.Message{To: d.ReplyTo, Correlation: d.ReplyID(), Time: s.run.clock.Epoch(s.run.clock.Now())}
@@ -360,10 +360,10 @@ func (s *responder) answer(d *driver.Delivery, began time.Duration) {
 			ledger.Unsent()
 		}
 		s.giveBack(m.Slot)
-		rec.CountReply(due, result.UnansweredRequests)
+		rec.Add(due, result.UnansweredRequests, 1)
 		return
 	}
-	rec.Replied(due, s.run.clock.Now()-began)
+	rec.Record(due, result.Service, s.run.clock.Now()-began)
 }
 
 // take returns a free place once there is one; ok is false if no more replies can be sent.
@@ -414,7 +414,7 @@ func (s *responder) Done(slot driver.Slot, o driver.Outcome) {
 	if o.State != driver.Accepted {
 		as = result.UnansweredRequests
 	}
-	s.of.rec.CountReply(a.due, as)
+	s.of.rec.Add(a.due, as, 1)
 	if s.of.answers != nil {
 		s.of.answers.Done(a.number, o)
 	}

@@ -167,7 +167,7 @@ func (p *Producer) ExpireReplies() {
 func (p *Producer) EndReplies() { p.expireReplies(math.MaxInt64) }
 
 func (p *Producer) expireReplies(now time.Duration) {
-	free := p.cfg.Requests.expire(now, func(due stats.Phase) { p.rec.CountReply(due, result.TimedOut) })
+	free := p.cfg.Requests.expire(now, func(due stats.Phase) { p.rec.Add(due, result.TimedOut, 1) })
 	if len(free) > 0 {
 		p.release(free...)
 	}
@@ -183,10 +183,10 @@ func (p *Producer) takeReply(id driver.ID) {
 	case result.Replies:
 		p.rec.Replied(r.phase, r.intended, now)
 	case result.TimedOut: // nobody has looked since
-		p.rec.CountReply(r.phase, result.TimedOut)
-		p.rec.CountReply(r.phase, result.LateReplies)
+		p.rec.Add(r.phase, result.TimedOut, 1)
+		p.rec.Add(r.phase, result.LateReplies, 1)
 	default:
-		p.rec.CountReply(stats.Measure, as)
+		p.rec.Add(stats.Measure, as, 1)
 	}
 	if free {
 		p.release(driver.NewSlot(uint32(id.Sum), 0)) //nolint:gosec // a place

@@ -254,31 +254,23 @@ func (c *Collector) Tester(now time.Time) result.Tester {
 	return h
 }
 
-// collect adds the recorder's counters to counts and moves its latencies, both by phase. Latencies without a
-// destination stay. It returns the number of messages received so far, without redeliveries.
+// collect also returns the number of messages received so far, without redeliveries.
 func (r *ConsumerRecorder) collect(counts *[parts]Counters, latencies [parts]*result.Latencies) (once uint64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for i := range r.part {
-		p := &r.part[i]
+	r.visit(func(i int, p *ledger) {
 		p.collect(&counts[i], latencies[i])
 		once += p.n[result.Received] - p.n[result.Redelivered]
-	}
+	})
 	return once
 }
 
-// collect adds the recorder's counters to counts and moves its latencies, both by phase. Latencies without a
-// destination stay.
+// collect also returns the numbers of the messages.
 func (r *ProducerRecorder) collect(counts *[parts]Counters, latencies [parts]*result.Latencies) (sum sends) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for i := range r.part {
-		p := &r.part[i]
+	r.visit(func(i int, p *ledger) {
 		p.collect(&counts[i], latencies[i])
 		counts[i][result.Resent] += r.resent[i].Load()
 		sum.handed, sum.begun = sum.handed+r.handed[i].Load(), sum.begun+r.sent[i].Load()
 		sum.ended, sum.stored = sum.ended+result.Ended(p.n[:]), sum.stored+p.n[result.Completed]-p.withheld
-	}
+	})
 	return sum
 }
 

@@ -40,11 +40,49 @@ func (p *ledger) record(kind result.Kind, took time.Duration) {
 	}
 }
 
-// ledgers are the part that the recorders of producers and consumers have in common.
+// ledgers are the part that all recorders have in common.
 type ledgers struct {
 	mu    sync.Mutex
 	quiet quiet
 	part  [parts]ledger
+}
+
+// failures are the ledgers of a recorder that knows why messages or connections failed.
+type failures struct {
+	ledgers
+	reason [driver.NumClasses]error // the first of each class
+}
+
+// Add counts n connections, messages or replies. Safe for concurrent use.
+func (r *ledgers) Add(phase Phase, counter result.Counter, n uint64) {
+	r.mu.Lock()
+	r.part[phase].n[counter] += n
+	r.mu.Unlock()
+}
+
+// Record adds a latency. Safe for concurrent use.
+func (r *ledgers) Record(phase Phase, kind result.Kind, took time.Duration) {
+	r.mu.Lock()
+	r.part[phase].record(kind, took)
+	r.mu.Unlock()
+}
+
+// fail records why a message or, with the state driver.NumStates, a connection failed. The caller holds the lock.
+func (r *failures) fail(p *ledger, state driver.State, class driver.Class, why error) {
+	if p.failures == nil {
+		p.failures = new(Counters)
+	}
+	p.failures.Failures(state)[class]++
+	if r.reason[class] == nil {
+		r.reason[class] = why
+	}
+}
+
+// FirstError returns the first error of a class; nil if there was none.
+func (r *failures) FirstError(class driver.Class) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.reason[class]
 }
 
 // Committed counts a transaction that has ended, in the phase in which it was due to be committed. took is the time
@@ -72,12 +110,22 @@ func (r *ledgers) Count(counters ...result.Counter) uint64 {
 }
 
 func (r *ledgers) sum(counter func(*ledger) uint64) (n uint64) {
+	r.visit(func(_ int, p *ledger) { n += counter(p) })
+	return n
+}
+
+// visit calls f with the ledger of each phase, under the lock.
+func (r *ledgers) visit(f func(phase int, p *ledger)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.part {
-		n += counter(&r.part[i])
+		f(i, &r.part[i])
 	}
-	return n
+}
+
+// collect adds the counters to counts and moves the latencies, both by phase. Latencies without a destination stay.
+func (r *ledgers) collect(counts *[parts]Counters, latencies [parts]*result.Latencies) {
+	r.visit(func(i int, p *ledger) { p.collect(&counts[i], latencies[i]) })
 }
 
 func (r *ledgers) visitQuiet(visit func(*quiet)) {

@@ -37,14 +37,13 @@ type ProducerRecorder struct {
 	seen      uint64
 	seenSince time.Duration
 
-	ledgers
+	failures
 	// transaction is the number of messages of a transaction; 0 without. Messages end with their transaction, and the
 	// broker owes no answer before it is asked to commit.
 	transaction uint64
 	// silence is the sum of the times without an answer that were at least leastSilence long.
 	silence, leastSilence time.Duration
 
-	reason [driver.NumClasses]error
 	newest time.Duration // send time of the latest-sent message that was accepted
 	// overdue are messages that had no answer in time, or lost their connection without a reported outage.
 	overdue struct {
@@ -80,13 +79,9 @@ func (r *ProducerRecorder) Begun(phase Phase) { r.sent[phase].Add(1) }
 // Handed records that the driver took the message of the last Begun, the given delay after its intended time. Until
 // then snapshots leave the message out, as it may turn out not to have been sent.
 func (r *ProducerRecorder) Handed(phase Phase, delay time.Duration) {
-	r.handed[phase].Add(1)
-	if !r.rated {
-		return
+	if r.handed[phase].Add(1); r.rated {
+		r.Record(phase, result.Delay, delay)
 	}
-	r.mu.Lock()
-	r.part[phase].record(result.Delay, delay)
-	r.mu.Unlock()
 }
 
 // Resent counts a message that was handed to the driver once more, as its outcome was unknown.
@@ -193,7 +188,7 @@ func (r *ProducerRecorder) done(e *End, o *driver.Outcome, now time.Duration) {
 		if o.State == driver.Unknown && !e.Outage && Lost(o.Class) {
 			r.overdueSince(e.Actual)
 		}
-		r.fail(p, o)
+		r.fail(p, o.State, o.Class, o.Err)
 		return
 	}
 	r.newest = max(r.newest, e.Actual)
@@ -251,13 +246,6 @@ func (r *ProducerRecorder) Replied(due Phase, intended, now time.Duration) {
 	r.quiet.recordSign(now, now)
 }
 
-// CountReply counts a request without a reply, or a reply that is none in time. Safe for concurrent use.
-func (r *ProducerRecorder) CountReply(due Phase, as result.Counter) {
-	r.mu.Lock()
-	r.part[due].n[as]++
-	r.mu.Unlock()
-}
-
 // Stray counts an answer to no message in flight: it came too late, or twice.
 func (r *ProducerRecorder) Stray() { r.stray.Add(1) }
 
@@ -270,19 +258,8 @@ func (r *ProducerRecorder) Unsent(phase Phase, class driver.Class, err error) {
 	p := &r.part[phase]
 	p.n[result.Failed]++
 	p.n[result.Unsent]++
-	r.fail(p, &driver.Outcome{State: driver.Failed, Class: class, Err: err})
+	r.fail(p, driver.Failed, class, err)
 	r.mu.Unlock()
-}
-
-// fail records why a message was not accepted. The caller holds the lock.
-func (r *ProducerRecorder) fail(p *ledger, o *driver.Outcome) {
-	if p.failures == nil {
-		p.failures = new(Counters)
-	}
-	p.failures.Failures(o.State)[o.Class]++
-	if r.reason[o.Class] == nil {
-		r.reason[o.Class] = o.Err
-	}
 }
 
 // Lost reports whether that class means no answer: none came in time, or the connection was lost.
@@ -326,13 +303,6 @@ func (r *ProducerRecorder) ended() uint64 {
 // Withheld returns the number of accepted messages that, by plan, will not be delivered.
 func (r *ProducerRecorder) Withheld() uint64 {
 	return r.sum(func(p *ledger) uint64 { return p.withheld })
-}
-
-// FirstError returns the first error of the given class that ended a message; nil if there was none.
-func (r *ProducerRecorder) FirstError(c driver.Class) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.reason[c]
 }
 
 // HostCounts returns the messages sent, completed and unconfirmed so far. It leaves out a message that the driver has

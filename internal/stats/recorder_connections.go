@@ -13,9 +13,8 @@ import (
 // The connections share it: each of them records little. The phase of a connection is the one in which it was due. It
 // is safe for concurrent use.
 type ConnectionRecorder struct {
-	ledgers
-	group  string
-	reason [driver.NumClasses]error
+	failures
+	group string
 }
 
 // NewConnectionRecorder returns an empty recorder of a group.
@@ -30,22 +29,12 @@ func (r *ConnectionRecorder) with(phase Phase, f func(*ledger)) {
 	f(&r.part[phase])
 }
 
-// Add counts n connections or messages.
-func (r *ConnectionRecorder) Add(phase Phase, counter result.Counter, n uint64) {
-	r.with(phase, func(p *ledger) { p.n[counter] += n })
-}
-
 // Timed counts a connection or message, with its latency.
 func (r *ConnectionRecorder) Timed(phase Phase, counter result.Counter, kind result.Kind, took time.Duration) {
 	r.with(phase, func(p *ledger) {
 		p.n[counter]++
 		p.record(kind, max(0, took))
 	})
-}
-
-// Record adds a latency.
-func (r *ConnectionRecorder) Record(phase Phase, kind result.Kind, took time.Duration) {
-	r.with(phase, func(p *ledger) { p.record(kind, took) })
 }
 
 // NotOpened counts a connection that did not become usable.
@@ -104,21 +93,8 @@ func (r *ConnectionRecorder) Lost(phase Phase, why error) {
 func (r *ConnectionRecorder) failed(phase Phase, counter result.Counter, class driver.Class, why error) {
 	r.with(phase, func(p *ledger) {
 		p.n[counter]++
-		if p.failures == nil {
-			p.failures = new(Counters)
-		}
-		p.failures.Connections()[class]++
-		if r.reason[class] == nil {
-			r.reason[class] = why
-		}
+		r.fail(p, driver.NumStates, class, why)
 	})
-}
-
-// FirstError returns the first error of a class; nil if there was none.
-func (r *ConnectionRecorder) FirstError(class driver.Class) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.reason[class]
 }
 
 // Ended counts the end of a message that a connection sent, of that many bytes, and its answer's latency.
@@ -130,21 +106,6 @@ func (r *ConnectionRecorder) Ended(phase Phase, o *driver.Outcome, bytes int, to
 			p.record(result.Ack, took)
 			return
 		}
-		if p.failures == nil {
-			p.failures = new(Counters)
-		}
-		p.failures.Failures(o.State)[o.Class]++
-		if r.reason[o.Class] == nil {
-			r.reason[o.Class] = o.Err
-		}
+		r.fail(p, o.State, o.Class, o.Err)
 	})
-}
-
-// collect adds the recorder's counters to counts and moves its latencies, both by phase.
-func (r *ConnectionRecorder) collect(counts *[parts]Counters, latencies [parts]*result.Latencies) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for i := range r.part {
-		r.part[i].collect(&counts[i], latencies[i])
-	}
 }

@@ -33,20 +33,6 @@ func (r *ConsumerRecorder) SetTransacted() { r.transacted = true }
 // SetResponds records that messages are answered. Call it before the first one.
 func (r *ConsumerRecorder) SetResponds() { r.responds = true }
 
-// Replied records that the reply to a request has been sent, that long after the delivery of the request.
-func (r *ConsumerRecorder) Replied(due Phase, took time.Duration) {
-	r.mu.Lock()
-	r.part[due].record(result.Service, took)
-	r.mu.Unlock()
-}
-
-// CountReply counts the end of a reply, or a message that cannot be answered. Safe for concurrent use.
-func (r *ConsumerRecorder) CountReply(due Phase, as result.Counter) {
-	r.mu.Lock()
-	r.part[due].n[as]++
-	r.mu.Unlock()
-}
-
 // Begin resets the first and the last message at the start of a step.
 func (r *ConsumerRecorder) Begin() {
 	r.mu.Lock()

@@ -1,7 +1,6 @@
 package stats
 
 import (
-	"sync"
 	"time"
 
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -9,24 +8,13 @@ import (
 )
 
 // Stages times how the workers of a group are opened and closed. It is safe for concurrent use.
-type Stages struct {
-	mu   sync.Mutex
-	part ledger
-}
+type Stages struct{ ledgers }
 
 // Opened records that a worker is usable, and how long its opening took.
-func (o *Stages) Opened(took time.Duration) { o.record(result.Open, took) }
+func (o *Stages) Opened(took time.Duration) { o.Record(Measure, result.Open, took) }
 
 // Stage implements [driver.Stages].
-func (o *Stages) Stage(s driver.Stage, took time.Duration) {
-	o.record(KindOf(s), took)
-}
-
-func (o *Stages) record(kind result.Kind, took time.Duration) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.part.record(kind, took)
-}
+func (o *Stages) Stage(s driver.Stage, took time.Duration) { o.Record(Measure, KindOf(s), took) }
 
 // SetStages sets the openings of a group; of all workers, if its name is empty. Call it after SetGroups.
 func (c *Collector) SetStages(group string, o *Stages) {
@@ -45,17 +33,12 @@ func (c *Collector) addStages(counts *[parts]Counters, latencies [parts]*result.
 	if latencies[Measure] == nil {
 		return
 	}
-	add := func(o *Stages, n *Counters, l *result.Latencies) {
-		if o != nil {
-			o.mu.Lock()
-			defer o.mu.Unlock()
-			o.part.collect(n, l)
-		}
-	}
 	for _, o := range c.stages {
-		add(o, &counts[Measure], latencies[Measure])
+		o.collect(counts, latencies)
 	}
 	for _, g := range c.groups {
-		add(g.stages, &g.now[Measure], &g.fresh[Measure])
+		if g.stages != nil {
+			g.stages.collect(&g.now, [parts]*result.Latencies{Measure: &g.fresh[Measure]})
+		}
 	}
 }
