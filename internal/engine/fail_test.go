@@ -25,12 +25,12 @@ func TestConsumerFail(t *testing.T) {
 		edit               func(*flat)
 	}{
 		// Of n deliveries n*share, rounded down, are given back, and the others are 2000.
-		"release 1%":                  {load.Share{Of: 1, Out: 100}, driver.Release, 20, 0, func(*flat) {}},
-		"release half":                {load.Share{Of: 1, Out: 2}, driver.Release, 1999, 0, func(*flat) {}},
-		"release 1%, without a check": {load.Share{Of: 1, Out: 100}, driver.Release, 20, 0, func(p *flat) { p.Verify = false }},
-		"reject 0.25%, three":         {load.Share{Of: 1, Out: 400}, driver.Reject, 0, 5, func(p *flat) { p.Consumers = 3 }},
-		"reject all":                  {load.Share{Of: 1, Out: 1}, driver.Reject, 0, sent, func(*flat) {}},
-		"reject 1% in the warm-up":    {load.Share{Of: 1, Out: 100}, driver.Reject, 0, 20, func(p *flat) { p.Rate, p.Warmup, p.Duration = rate("1000"), time.Second, 4*time.Second }},
+		"release 1%":                  {load.Whole / 100, driver.Release, 20, 0, func(*flat) {}},
+		"release half":                {load.Whole / 2, driver.Release, 1999, 0, func(*flat) {}},
+		"release 1%, without a check": {load.Whole / 100, driver.Release, 20, 0, func(p *flat) { p.Verify = false }},
+		"reject 0.25%, three":         {load.Whole / 400, driver.Reject, 0, 5, func(p *flat) { p.Consumers = 3 }},
+		"reject all":                  {load.Whole, driver.Reject, 0, sent, func(*flat) {}},
+		"reject 1% in the warm-up":    {load.Whole / 100, driver.Reject, 0, 20, func(p *flat) { p.Rate, p.Warmup, p.Duration = rate("1000"), time.Second, 4*time.Second }},
 	} {
 		inBubble(t, name, func(t *testing.T) {
 			b := broker(t, nil)
@@ -64,8 +64,8 @@ func TestConsumerFailOfSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := mem.New()
 		s := newScenario(b.Factory(), true)
-		failing := func(percent uint64, as driver.Verdict) func(*plan.Group) {
-			return func(g *plan.Group) { g.ConsumerFail, g.Failing = load.Share{Of: percent, Out: 100}, as }
+		failing := func(percent load.Share, as driver.Verdict) func(*plan.Group) {
+			return func(g *plan.Group) { g.ConsumerFail, g.Failing = percent*load.Whole/100, as }
 		}
 		s.step("whole", drainedStep, s.senders("senders", sending(1000)), s.readers("readers", nil))
 		s.step("ten", drainedStep, s.senders("senders", sending(900)), s.readers("readers", failing(10, driver.Release)))

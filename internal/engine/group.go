@@ -305,12 +305,12 @@ func sameWorkers(a, b *plan.Group) bool {
 	}
 	x, y := *a, *b
 	for _, g := range []*plan.Group{&x, &y} {
-		g.Rate, g.Count, g.ConsumerWork, g.ConsumerRate = plan.Rate{}, 0, load.Work{}, load.Rate{}
+		g.Rate, g.Count, g.ConsumerWork, g.ConsumerRate = plan.Rate{}, 0, load.Work{}, 0
 		g.Poisson, g.Skew, g.KeySkew, g.RampWorkers = false, 0, 0, 0
 		if g.ConsumerFail.IsZero() {
 			g.Failing = driver.Accept
 		} else {
-			g.ConsumerFail = load.Share{Of: 1, Out: 1}
+			g.ConsumerFail = load.Whole
 		}
 		g.Mix = slices.Clone(g.Mix) // File, BodySize and Fill tell bodies apart
 		for i := range g.Mix {

@@ -55,7 +55,7 @@ func TestStalls(t *testing.T) {
 		},
 		{
 			name: "closed loop", mayDeliver: true, length: 1500 * ms, at: []time.Duration{2 * s}, want: both(2*s, 1500*ms),
-			edit: func(p *flat) { p.Duration, p.ConsumerRate = 6*s, load.Rate{} },
+			edit: func(p *flat) { p.Duration, p.ConsumerRate = 6*s, 0 },
 		},
 		{
 			name: "nothing to do in it", edit: func(p *flat) { p.Rate, p.Duration = rate("0.2"), 12*s }, length: 3 * s, at: []time.Duration{s},
@@ -347,7 +347,7 @@ func TestStallEndsRun(t *testing.T) {
 				stop: func(b *mem.Broker, _ *driver.Factory) { time.AfterFunc(2*s-s/20, func() { b.Stall(60 * s) }) },
 			},
 			{
-				name: "closed loop", edit: func(p *flat) { p.Duration = 20 * s; p.ConsumerRate = load.Rate{} }, from: 2 * s,
+				name: "closed loop", edit: func(p *flat) { p.Duration = 20 * s; p.ConsumerRate = 0 }, from: 2 * s,
 				stop: func(b *mem.Broker, _ *driver.Factory) { time.AfterFunc(2*s-s/20, func() { b.Stall(60 * s) }) },
 			},
 			{

@@ -48,7 +48,7 @@ func TestDeliveryLimitIsNamed(t *testing.T) {
 				s, _ := run(t, newPlan(b.Factory(), verified, func(p *flat) {
 					p.Count, p.MaxPending, p.Verify = 1000, 100, verify
 					if fails {
-						p.ConsumerFail, p.Failing = load.Share{Of: 1, Out: 10}, driver.Release
+						p.ConsumerFail, p.Failing = load.Whole/10, driver.Release
 					}
 				}), nil)
 				require.EqualValues(t, 10, *s.Missing)

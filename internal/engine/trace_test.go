@@ -100,7 +100,7 @@ func TestTraceFaults(t *testing.T) {
 		},
 		{
 			"rejected by the consumer", nil,
-			func(p *flat) { p.ConsumerFail, p.Failing = load.Share{Of: 1, Out: 10}, driver.Reject },
+			func(p *flat) { p.ConsumerFail, p.Failing = load.Whole/10, driver.Reject },
 			map[string]int{"sent": 200, "completed": 200, "received": 200, "settled": 200, "settled rejected": 20},
 		},
 	} {

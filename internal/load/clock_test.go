@@ -53,13 +53,13 @@ func TestParseRate(t *testing.T) {
 	}
 	for _, s := range []string{
 		"", "0", "-1", "0.0", "abc", "1/2", "0x10", "1_000", "1000000000.1", "1e10", "NaN", "Inf", "1 ", " 1", "1p3",
-		"1.00000000000000000001", "1e-30",
+		"1.00000000000000000001", "0.0000000001", "1e-30",
 	} {
 		_, err := load.ParseRate(s)
 		require.Error(t, err, s)
 	}
-	require.True(t, load.Rate{}.IsZero())
-	require.Zero(t, load.Rate{}.PerSecond())
+	require.True(t, load.Rate(0).IsZero())
+	require.Zero(t, load.Rate(0).PerSecond())
 }
 
 // Message n is due at floor(n / rate), computed here with big integers: no drift, however far into the run.

@@ -36,7 +36,7 @@ type timetable struct {
 	first  []uint64
 	total  wide          // the integral at the end
 	end    time.Duration // 0 if there is none
-	peak   uint64        // in billionths of a message per second
+	peak   Rate
 	// poisson: segments have random arrivals unless they say even; random: some have.
 	poisson, random bool
 }
@@ -88,15 +88,8 @@ func (s Schedule) Due(t time.Duration) uint64 {
 		return 0
 	case s.table != nil:
 		return s.table.integral(t).messages()
-	case s.rate.IsZero():
-		return 0
 	default:
-		hi, lo := bits.Mul64(uint64(t), s.rate.messages)
-		n, rest := bits.Div64(hi, lo, s.rate.nanos) // at most one message per nanosecond
-		if rest > 0 {
-			n++
-		}
-		return n
+		return product(2*uint64(t), uint64(s.rate)).messages()
 	}
 }
 
@@ -122,7 +115,7 @@ func (s Schedule) Peak() float64 {
 	if s.table == nil {
 		return s.rate.PerSecond()
 	}
-	return float64(s.table.peak) / float64(time.Second)
+	return s.table.peak.PerSecond()
 }
 
 // Average returns the mean rate in messages per second over the given time from the start of the load, which may be
@@ -162,12 +155,9 @@ func (s Schedule) String() string {
 	return strings.Join(texts, ", ")
 }
 
-// Rate is a number of messages per second as an exact fraction, so that no rounding adds up over days. The zero value
-// means no target: as fast as possible.
-type Rate struct {
-	messages uint64 // per...
-	nanos    uint64 // ...so many nanoseconds
-}
+// Rate is a number of messages per second in billionths, so that no rounding adds up over days. The zero value means no
+// target: as fast as possible.
+type Rate uint64
 
 // maxRate bounds rates so that two messages are due at different nanoseconds.
 const maxRate = 1_000_000_000
@@ -177,59 +167,36 @@ const maxRate = 1_000_000_000
 func ParseRate(s string) (Rate, error) {
 	r, err := quantity.Number(strings.TrimPrefix(s, "+"))
 	if err != nil || r.Sign() == 0 || r.Cmp(big.NewRat(maxRate, 1)) > 0 {
-		return Rate{}, errors.New("must be messages per second, a number above 0 and at most 1000000000, such as 30000, " +
+		return 0, errors.New("must be messages per second, a number above 0 and at most 1000000000, such as 30000, " +
 			"30k or 0.5")
 	}
-	perNano := new(big.Rat).Quo(r, big.NewRat(int64(time.Second), 1))
-	num, den := perNano.Num(), perNano.Denom()
-	if !num.IsUint64() || !den.IsUint64() {
-		return Rate{}, errors.New("must have at most nine decimals")
+	if r.Mul(r, big.NewRat(int64(time.Second), 1)); !r.IsInt() {
+		return 0, errors.New("must have at most nine decimals")
 	}
-	return Rate{messages: num.Uint64(), nanos: den.Uint64()}, nil
+	return Rate(r.Num().Uint64()), nil
 }
 
 // IsZero reports whether there is no target.
-func (r Rate) IsZero() bool { return r.messages == 0 }
+func (r Rate) IsZero() bool { return r == 0 }
 
 // PerSecond returns the rate as a number, for display.
-func (r Rate) PerSecond() float64 {
-	if r.IsZero() {
-		return 0
-	}
-	return float64(r.messages) * float64(time.Second) / float64(r.nanos)
-}
+func (r Rate) PerSecond() float64 { return float64(r) / float64(time.Second) }
 
 // String returns the rate in the form that [ParseRate] reads, without an exponent; 0 for no target.
 func (r Rate) String() string {
-	if r.IsZero() {
-		return "0"
-	}
-	perSecond := new(big.Rat).SetFrac(new(big.Int).SetUint64(r.messages), new(big.Int).SetUint64(r.nanos))
-	perSecond.Mul(perSecond, big.NewRat(int64(time.Second), 1))
+	perSecond := big.NewRat(int64(r), int64(time.Second)) //nolint:gosec // at most 1e18
 	decimals, _ := perSecond.FloatPrec()
 	return perSecond.FloatString(decimals)
-}
-
-// billionths returns the rate in billionths of a message per second; it is false if that is no whole number.
-func (r Rate) billionths() (n uint64, ok bool) {
-	const perNano = 1_000_000_000_000_000_000 // billionths of a message per second in a message per nanosecond
-	if r.IsZero() {
-		return 0, true
-	}
-	return perNano / r.nanos * r.messages, perNano%r.nanos == 0
 }
 
 // At returns the intended time of message n (counted from 0 over all producers) from the start of the load:
 // n / rate, rounded down to a nanosecond. It is a pure function: the error of no message depends on another.
 // Times beyond the range of a Duration (292 years) are returned as the largest one.
 func (r Rate) At(n uint64) time.Duration {
-	hi, lo := bits.Mul64(n, r.nanos)
-	if hi >= r.messages {
-		return math.MaxInt64
+	x := product(n, uint64(time.Second*time.Second))
+	if x.hi >= uint64(r) {
+		return never
 	}
-	q, _ := bits.Div64(hi, lo, r.messages)
-	if q > math.MaxInt64 {
-		return math.MaxInt64
-	}
-	return time.Duration(q)
+	q, _ := bits.Div64(x.hi, x.lo, uint64(r))
+	return time.Duration(min(q, uint64(never)))
 }

@@ -36,47 +36,45 @@ func (b *builder) add(g segment) error {
 	b.parts += parts
 	b.segments = append(b.segments, g)
 	b.drawn = g.Arrivals == arrivalsPoisson || g.Arrivals == "" && b.poisson
-	from, _ := g.From.billionths()
-	to, _ := g.To.billionths()
 	switch g.Kind {
 	case segmentStair:
-		b.stair(g, from, to)
+		b.stair(g)
 	case segmentBurst:
-		over, _ := g.Over.billionths()
 		for left := g.Length; left > 0; left -= g.Every {
-			b.piece(from, from, min(left, g.Burst))
+			b.piece(g.From, g.From, min(left, g.Burst))
 			if left > g.Burst {
-				b.piece(over, over, min(left, g.Every)-g.Burst)
+				b.piece(g.Over, g.Over, min(left, g.Every)-g.Burst)
 			}
 		}
 	default:
-		b.piece(from, to, g.Length)
+		b.piece(g.From, g.To, g.Length)
 	}
 	return nil
 }
 
-func (b *builder) stair(g segment, from, to uint64) {
-	by, _ := g.By.billionths()
-	for rate := from; ; {
+func (b *builder) stair(g segment) {
+	for rate := g.From; ; {
 		b.piece(rate, rate, g.Every)
 		switch {
-		case rate == to:
+		case rate == g.To:
 			return
-		case rate < to:
-			rate += min(by, to-rate)
+		case rate < g.To:
+			rate += min(g.By, g.To-rate)
 		default:
-			rate -= min(by, rate-to)
+			rate -= min(g.By, rate-g.To)
 		}
 	}
 }
 
 // piece appends a piece; a length of 0 is unlimited.
-func (b *builder) piece(from, to uint64, length time.Duration) {
+func (b *builder) piece(from, to Rate, length time.Duration) {
 	if from > 0 || to > 0 {
-		p := piece{start: b.end, length: uint64(length), from: from, to: to, base: b.total, random: b.drawn}
+		p := piece{
+			start: b.end, length: uint64(length), from: uint64(from), to: uint64(to), base: b.total, random: b.drawn,
+		}
 		b.pieces = append(b.pieces, p)
 		b.first = append(b.first, b.total.messages())
-		b.total = b.total.plus(product(from+to, p.length))
+		b.total = b.total.plus(product(p.from+p.to, p.length))
 		b.peak = max(b.peak, from, to)
 		b.random = b.random || b.drawn
 	}

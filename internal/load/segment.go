@@ -92,7 +92,7 @@ func timeText(d time.Duration) string {
 func ParseSchedule(text string) (Schedule, error) {
 	parts := strings.Split(text, ",")
 	if len(parts) == 1 {
-		if r, err := ParseRate(strings.TrimSpace(text)); err == nil { // for ever, where any rate is exact
+		if r, err := ParseRate(strings.TrimSpace(text)); err == nil {
 			return ConstantSchedule(r), nil
 		}
 	}
@@ -198,11 +198,6 @@ func (r *reader) burst(g *segment) {
 
 // check checks that the parts of a segment agree with each other, and sets the length of a stair.
 func (g *segment) check() error {
-	for _, r := range []Rate{g.From, g.To, g.By, g.Over} {
-		if _, ok := r.billionths(); !ok {
-			return errors.New("a rate must have at most nine decimals")
-		}
-	}
 	if (g.Kind == segmentRamp || g.Kind == segmentStair) && g.From.IsZero() && g.To.IsZero() {
 		return errors.New("must have a rate above 0 at one end at least, or be a pause")
 	}
@@ -213,8 +208,7 @@ func (g *segment) check() error {
 		if g.Burst >= g.Every {
 			return errors.New("bursts must be shorter than the time from one to the next")
 		}
-		over, _ := g.Over.billionths()
-		if rate, _ := g.From.billionths(); over >= rate {
+		if g.Over >= g.From {
 			return errors.New("the rate between the bursts must be lower than in them")
 		}
 	}
@@ -232,14 +226,8 @@ var errTooLong = errors.New("the schedule is longer than 292 years")
 
 // steps returns the number of steps of a stair.
 func (g *segment) steps() uint64 {
-	from, _ := g.From.billionths()
-	to, _ := g.To.billionths()
-	by, _ := g.By.billionths()
-	n := (max(from, to) - min(from, to)) / by
-	if n*by != max(from, to)-min(from, to) {
-		n++
-	}
-	return n + 1
+	height := max(g.From, g.To) - min(g.From, g.To)
+	return uint64((height+g.By-1)/g.By) + 1
 }
 
 // reader reads a segment word by word. After an error it reads nothing more.
@@ -306,7 +294,7 @@ func (r *reader) rate() (rate Rate) {
 func (r *reader) rateOrZero() Rate {
 	if r.err == nil && len(r.words) > 0 && strings.Trim(r.words[0], "0") == "" {
 		r.last, r.words = r.words[0], r.words[1:]
-		return Rate{}
+		return 0
 	}
 	return r.rate()
 }

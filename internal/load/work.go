@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/big"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -88,48 +89,36 @@ func (w *worker) workOn(received time.Duration) (done, paced time.Duration) {
 	return done, end - max(worked, received)
 }
 
-// Share is a part of a whole, Of/Out, from 0 to 1 and exact. The zero value is a share of 0.
-type Share struct{ Of, Out uint64 }
+// Share is a part of a whole in millionths, from 0 to [Whole].
+type Share uint64
 
-// finest is the smallest share but none: one in a million.
-const finest = 1_000_000
+// Whole is the share of all.
+const Whole Share = 1_000_000
 
 // IsZero reports whether the share is 0.
-func (s Share) IsZero() bool { return s.Of == 0 }
-
-// IsAll reports whether it is the whole.
-func (s Share) IsAll() bool { return s.Of > 0 && s.Of == s.Out }
+func (s Share) IsZero() bool { return s == 0 }
 
 // String returns the share in the form that [ParseShare] reads: "2.5%".
 func (s Share) String() string {
-	if s.IsZero() {
-		return "0%"
-	}
-	percent := new(big.Rat).SetFrac64(int64(s.Of)*100, int64(s.Out)).FloatString(4) //nolint:gosec // at most a million
-	return strings.TrimSuffix(strings.TrimRight(percent, "0"), ".") + "%"
+	return strconv.FormatFloat(100*float64(s)/float64(Whole), 'f', -1, 64) + "%"
 }
 
 // ParseShare reads a percentage from 0% to 100%, of at most four decimals: 1%, 0.25%.
 func ParseShare(text string) (Share, error) {
-	const wrong = "must be a percentage from 0% to 100%, of at most four decimals, such as 1% or 0.25%"
 	number, isPercent := strings.CutSuffix(strings.TrimSpace(text), "%")
-	percent, err := quantity.Number(strings.TrimSpace(number))
-	if err != nil || !isPercent || percent.Sign() < 0 || percent.Cmp(big.NewRat(100, 1)) > 0 {
-		return Share{}, errors.New(wrong)
+	share, err := quantity.Number(strings.TrimSpace(number))
+	if err == nil {
+		share.Mul(share, big.NewRat(int64(Whole)/100, 1))
 	}
-	share := percent.Quo(percent, big.NewRat(100, 1))
-	if !new(big.Rat).Mul(share, big.NewRat(finest, 1)).IsInt() {
-		return Share{}, errors.New(wrong)
+	if err != nil || !isPercent || !share.IsInt() || share.Cmp(big.NewRat(int64(Whole), 1)) > 0 {
+		return 0, errors.New("must be a percentage from 0% to 100%, of at most four decimals, such as 1% or 0.25%")
 	}
-	if share.Sign() == 0 {
-		return Share{}, nil
-	}
-	return Share{share.Num().Uint64(), share.Denom().Uint64()}, nil
+	return Share(share.Num().Uint64()), nil
 }
 
-// includes reports whether number n, counted from 1, belongs to the share. Of the first n, n*Of/Out belong to it,
-// rounded down.
-func (s Share) includes(n uint64) bool { return n%s.Out*s.Of%s.Out < s.Of }
+// includes reports whether number n, counted from 1, belongs to the share. Of the first n, n times the share belong to
+// it, rounded down.
+func (s Share) includes(n uint64) bool { return Share(n)%Whole*s%Whole < s }
 
 // Fail makes consumers fail on purpose: a share of the deliveries of all its consumers gets a verdict other than
 // Accept. It is safe for concurrent use.

@@ -87,7 +87,7 @@ func TestWorkerOfARate(t *testing.T) {
 
 func TestParseShare(t *testing.T) {
 	for text, want := range map[string]Share{
-		"1%": {1, 100}, "0.25%": {1, 400}, "100%": {1, 1}, "33.3333%": {333333, 1000000}, "0%": {}, "0.0001%": {1, 1000000}, "50 %": {1, 2},
+		"1%": 10_000, "0.25%": 2_500, "100%": Whole, "33.3333%": 333_333, "0%": 0, "0.0001%": 1, "50 %": 500_000,
 	} {
 		got, err := ParseShare(text)
 		require.NoError(t, err, text)
@@ -96,8 +96,8 @@ func TestParseShare(t *testing.T) {
 		require.NoError(t, err, got.String())
 		require.Equal(t, got, again)
 	}
-	require.Equal(t, "0.25%", Share{1, 400}.String())
-	require.Equal(t, "100%", Share{1, 1}.String())
+	require.Equal(t, "0.25%", Share(2500).String())
+	require.Equal(t, "100%", Whole.String())
 	for _, text := range []string{"", "1", "-1%", "101%", "100.0001%", "0.00001%", "1%%", "a%", "%", "1k%"} {
 		_, err := ParseShare(text)
 		require.ErrorContains(t, err, "must be a percentage", text)
@@ -106,7 +106,7 @@ func TestParseShare(t *testing.T) {
 
 // Of the first n deliveries exactly the share, rounded down, fail: for each n.
 func TestFailIsExact(t *testing.T) {
-	for _, share := range []Share{{1, 100}, {1, 1}, {1, 3}, {2, 3}, {7, 400}, {333333, 1000000}, {999999, 1000000}} {
+	for _, share := range []Share{10_000, Whole, 333_333, 17_500, 1, 999_999} {
 		f := NewFail(share, driver.Reject)
 		failed := uint64(0)
 		for n := uint64(1); n <= 5000; n++ {
@@ -114,10 +114,10 @@ func TestFailIsExact(t *testing.T) {
 				require.Equal(t, driver.Reject, v)
 				failed++
 			}
-			require.Equal(t, n*share.Of/share.Out, failed, "%v of %d", share, n)
+			require.Equal(t, n*uint64(share)/1_000_000, failed, "%v of %d", share, n)
 		}
 	}
-	require.Nil(t, NewFail(Share{}, driver.Release))
+	require.Nil(t, NewFail(0, driver.Release))
 }
 
 func TestSleeperIsExactAndStops(t *testing.T) {

@@ -143,7 +143,7 @@ func (r *Relative) String() string {
 func (r *Relative) Of(perSecond float64) (load.Rate, error) {
 	rate, err := load.ParseRate(strconv.FormatFloat(perSecond*r.Percent/100, 'f', 6, 64))
 	if err != nil {
-		return load.Rate{}, fmt.Errorf("%s is %g messages per second", r, perSecond*r.Percent/100)
+		return 0, fmt.Errorf("%s is %g messages per second", r, perSecond*r.Percent/100)
 	}
 	return rate, nil
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/load"
+
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
@@ -299,7 +301,7 @@ func (v *validator) consuming(f *driver.Factory) {
 		return spec.Missing(c)
 	})
 	v.streams(f, "--stream-offset and --stream-filter", g.Streams())
-	v.refuse(g.Failing == driver.Release && g.ConsumerFail.IsAll(),
+	v.refuse(g.Failing == driver.Release && g.ConsumerFail == load.Whole,
 		"give a smaller share, or --consumer-fail-as reject",
 		"--consumer-fail 100%%: each message would come again for ever")
 	v.wrong(!g.ConsumerFail.IsZero() && g.TransactionSize > 0, Excludes("--consumer-fail", "--tx"))
