@@ -91,20 +91,15 @@ func (c *Checker) Check(d *driver.Delivery, now int64) Verdict { //nolint:gocycl
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !numbered {
-		c.n.foreign++
-		return Foreign
-	}
 	if !legible {
 		c.n.illegible++
 		c.n.last = now
 		return Illegible
 	}
-	if c.tracker.windowed && c.run != 0 && id.Run != c.run {
-		c.n.foreign++
-		return Foreign
+	var l *lane
+	if numbered && !(c.tracker.windowed && c.run != 0 && id.Run != c.run) {
+		l = c.lane(Stream{id.Run, id.Producer})
 	}
-	l := c.lane(Stream{id.Run, id.Producer})
 	if l == nil {
 		c.n.foreign++
 		return Foreign

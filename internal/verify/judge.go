@@ -261,21 +261,13 @@ func (j *judge) compare(s *Scope, key Stream, st *stream, t timing, bounds Bound
 	if st == nil {
 		st = newStream(key)
 	}
-	missing := st.Window.within(bounds)
-	for _, e := range []struct {
-		numbers          *roaring64.Bitmap
-		arrived, missing *uint64
-		kind             Kind
-	}{
-		{sent.unconfirmed, &s.UnconfirmedArrived, &s.UnconfirmedMissing, Unconfirmed},
-		{sent.refused, &s.RefusedArrived, new(uint64), Refused},
-		{sent.withheld, &s.WithheldArrived, new(uint64), Withheld},
-	} {
-		arrived, within := roaring64.And(st.arrived, e.numbers), bounds.of(st.Window.unjudged(e.numbers))
+	missing, outcomes := st.Window.within(bounds), sent.outcomes.all()
+	for i, e := range fatesIn(&s.Verified) {
+		arrived, within := roaring64.And(st.arrived, outcomes[i]), bounds.of(st.Window.unjudged(outcomes[i]))
 		*e.arrived += arrived.GetCardinality()
 		*e.missing += within.GetCardinality() - st.arrived.AndCardinality(within)
 		s.examples(e.kind, key, arrived)
-		missing.AndNot(e.numbers)
+		missing.AndNot(outcomes[i])
 	}
 	s.Expected += missing.GetCardinality()
 	missing.AndNot(st.arrived)

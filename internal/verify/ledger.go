@@ -11,6 +11,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // Ledger numbers the messages of one producer and keeps the outcomes of messages that were withheld or not accepted.
@@ -22,11 +23,11 @@ type Ledger struct {
 
 	next atomic.Int64 // number of the next message
 
-	mu                             sync.Mutex
-	sealed                         bool
-	refused, unconfirmed, withheld *roaring64.Bitmap
-	resent                         tally
-	marks                          []Bounds
+	mu     sync.Mutex
+	sealed bool
+	outcomes
+	resent tally
+	marks  []Bounds
 
 	windowed bool
 	delay    time.Duration // of the delivery
@@ -41,7 +42,31 @@ type Ledger struct {
 func NewLedger(run int64, producer int, dest driver.Destination, bodies ...uint32) *Ledger {
 	return &Ledger{
 		id: driver.ID{Run: run, Producer: int64(producer)}, sums: newSummer(), bodies: bodies, dest: dest,
-		refused: roaring64.New(), unconfirmed: roaring64.New(), withheld: roaring64.New(),
+		outcomes: newOutcomes(),
+	}
+}
+
+// outcomes are the numbers of messages not accepted for delivery, by outcome; no number is in two of them.
+type outcomes struct{ refused, unconfirmed, withheld *roaring64.Bitmap }
+
+func newOutcomes() outcomes { return outcomes{roaring64.New(), roaring64.New(), roaring64.New()} }
+
+func (o *outcomes) all() []*roaring64.Bitmap {
+	return []*roaring64.Bitmap{o.refused, o.unconfirmed, o.withheld}
+}
+
+// fate counts the messages of an outcome that arrived all the same, and those that did not.
+type fate struct {
+	arrived, missing *uint64
+	kind             Kind // of those that arrived
+}
+
+// fatesIn returns the fates of all outcomes, in their order.
+func fatesIn(v *result.Verified) []fate {
+	return []fate{
+		{&v.RefusedArrived, new(uint64), Refused},
+		{&v.UnconfirmedArrived, &v.UnconfirmedMissing, Unconfirmed},
+		{&v.WithheldArrived, new(uint64), Withheld},
 	}
 }
 
@@ -154,8 +179,13 @@ func (l *Ledger) take() (numbers, exceptions *roaring64.Bitmap) {
 	return numbers, roaring64.FastOr(l.exceptions()...)
 }
 
-func (l *Ledger) exceptions() []*roaring64.Bitmap {
-	return append([]*roaring64.Bitmap{l.refused, l.unconfirmed, l.withheld}, l.resent...)
+func (l *Ledger) exceptions() []*roaring64.Bitmap { return append(l.outcomes.all(), l.resent...) }
+
+// contents returns what the ledger has. The caller holds the lock.
+func (l *Ledger) contents() *Sent {
+	return &Sent{
+		Producer: l.id.Producer, Destination: hidden(l.dest), Count: l.Count(), outcomes: l.outcomes, Resent: l.resent,
+	}
 }
 
 // forget removes exceptions that are no longer needed.
@@ -175,11 +205,8 @@ func (l *Ledger) forget(numbers *roaring64.Bitmap) {
 func (l *Ledger) Seal(inFlight []int64) *Sent {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := &Sent{
-		Producer: l.id.Producer, Destination: hidden(l.dest), Count: l.Count(),
-		refused: l.refused, unconfirmed: l.unconfirmed, withheld: l.withheld, Resent: l.resent, Marks: l.marks,
-	}
-	if l.sealed {
+	s := l.contents()
+	if s.Marks = l.marks; l.sealed {
 		return s
 	}
 	l.sealed = true
@@ -209,7 +236,7 @@ func (l *Ledger) open(s *stream, from uint64) uint64 {
 		expected, got = rest.GetCardinality(), arrived.AndCardinality(rest)
 	}
 	expected, got = expected+sent-base, got+below(arrived, sent)-below(arrived, base)
-	for _, exception := range []*roaring64.Bitmap{l.refused, l.unconfirmed, l.withheld} {
+	for _, exception := range l.outcomes.all() {
 		within := Bounds{From: from, To: math.MaxUint64}.of(s.Window.unjudged(exception))
 		expected -= within.GetCardinality()
 		got -= arrived.AndCardinality(within)

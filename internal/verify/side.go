@@ -59,8 +59,7 @@ type Sent struct {
 
 	ended *roaring64.Bitmap // in a turn
 
-	// The numbers of messages not accepted for delivery, by outcome; no number is in two of them.
-	refused, unconfirmed, withheld *roaring64.Bitmap
+	outcomes
 	// Resent counts the resends of each message, by number.
 	Resent tally `json:"resent,omitempty"`
 

@@ -37,7 +37,8 @@ type span struct {
 // Tracker knows the messages that arrived at one subscription, from the checkers of its consumers. It is safe for
 // concurrent use.
 type Tracker struct {
-	outages Outages // nil without --reconnect
+	outages   Outages // nil without --reconnect
+	wasCutOff bool    // consumers in other processes have lost their connections
 	// With a window, the tracker does not keep the numbers of foreign messages. clock is the time in which the
 	// consumers could receive, of the goroutine that calls [Turn].
 	windowed bool
@@ -61,8 +62,16 @@ func NewTracker() *Tracker { return &Tracker{streams: map[Stream]*stream{}} }
 func (t *Tracker) stream(key Stream) *stream {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if len(t.streams) >= maxStreams {
+		return t.streams[key]
+	}
+	return t.ensure(key)
+}
+
+// ensure returns the stream of a producer. The caller holds the lock.
+func (t *Tracker) ensure(key Stream) *stream {
 	s := t.streams[key]
-	if s == nil && len(t.streams) < maxStreams {
+	if s == nil {
 		s = newStream(key)
 		t.streams[key] = s
 		t.own = append(t.own, s)
@@ -127,7 +136,7 @@ func (t *Tracker) Seal() *Received {
 }
 
 // cutOff reports whether a consumer has lost its connection and went on.
-func (t *Tracker) cutOff() bool { return t.outages != nil && t.outages.Receiving() }
+func (t *Tracker) cutOff() bool { return t.wasCutOff || t.outages != nil && t.outages.Receiving() }
 
 // Last returns when the last message came that the run counts, in microseconds since the Unix epoch; 0 if none did.
 func (t *Tracker) Last() int64 { return t.flush().last }

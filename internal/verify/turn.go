@@ -20,12 +20,9 @@ func (l *Ledger) Take() *Sent {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ended.AddRange(l.run.From, l.run.To)
-	s := &Sent{
-		Producer: l.id.Producer, Destination: hidden(l.dest), Count: l.Count(), Delay: l.delay.Microseconds(),
-		refused: l.refused, unconfirmed: l.unconfirmed, withheld: l.withheld, Resent: l.resent, ended: l.ended,
-	}
-	l.ended, l.run, l.resent = roaring64.New(), Bounds{}, nil
-	l.refused, l.unconfirmed, l.withheld = roaring64.New(), roaring64.New(), roaring64.New()
+	s := l.contents()
+	s.Delay, s.ended = l.delay.Microseconds(), l.ended
+	l.ended, l.run, l.resent, l.outcomes = roaring64.New(), Bounds{}, nil, newOutcomes()
 	return s
 }
 
@@ -124,11 +121,10 @@ func (j *Joined) AddSent(side *Side, late bool) error {
 // add takes over what another ledger has learned, of numbers from a lowest one on.
 func (l *Ledger) add(s *Sent, from uint64) {
 	l.next.Store(int64(max(l.Count(), s.Count))) //nolint:gosec // below maxNumbers
-	for _, pair := range [][2]*roaring64.Bitmap{
-		{l.ended, s.ended}, {l.refused, s.refused}, {l.unconfirmed, s.unconfirmed}, {l.withheld, s.withheld},
-	} {
-		pair[1].RemoveRange(0, from)
-		pair[0].Or(pair[1])
+	more := append(s.outcomes.all(), s.ended)
+	for i, set := range append(l.outcomes.all(), l.ended) {
+		more[i].RemoveRange(0, from)
+		set.Or(more[i])
 	}
 	l.resent = l.resent.plus(s.Resent)
 }
@@ -156,7 +152,7 @@ func (j *Joined) AddReceived(side *Side, number int) {
 		}
 		sub.Selective = sub.Selective || r.Selective
 		if sub.CutOff = sub.CutOff || r.CutOff; sub.CutOff {
-			sub.tracker.Reconnecting(wasCutOff{})
+			sub.tracker.wasCutOff = true
 		}
 		for _, s := range r.Streams {
 			sub.tracker.join(s, j.from[s.Stream], r.CutOff)
@@ -181,12 +177,6 @@ func (j *Joined) bounds(r *Received) Periods {
 	}
 	return p
 }
-
-// wasCutOff are the outages of consumers in other processes.
-type wasCutOff struct{}
-
-func (wasCutOff) Explain() bool   { return false }
-func (wasCutOff) Receiving() bool { return true }
 
 // join takes over deliveries of messages from a number on.
 func (t *Tracker) join(s *stream, from uint64, cutOff bool) {

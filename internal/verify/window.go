@@ -24,9 +24,11 @@ type Window struct {
 
 	open *roaring64.Bitmap // below From, and not judged yet
 	// The records of judged messages: missing ones that may still come, and received ones with duplicates.
-	lost, doubtful, twice *roaring64.Bitmap
-	// Missing ones that are not to arrive; unselected ones need not, as another consumer's selector may have them.
-	refused, withheld, unselected *roaring64.Bitmap
+	lost, twice *roaring64.Bitmap
+	// Missing ones that are not to arrive, or in doubt; unselected ones need not, as another consumer's selector may have
+	// them.
+	outcomes
+	unselected *roaring64.Bitmap
 
 	ended []ended // not judged yet, by the time of their end
 }
@@ -45,13 +47,12 @@ const maxRecords = 1 << 20
 func newWindow(first uint64) *Window {
 	return &Window{
 		From: first, First: first, Examples: map[Kind][]uint64{}, open: roaring64.New(), lost: roaring64.New(),
-		doubtful: roaring64.New(), twice: roaring64.New(), refused: roaring64.New(), withheld: roaring64.New(),
-		unselected: roaring64.New(),
+		twice: roaring64.New(), outcomes: newOutcomes(), unselected: roaring64.New(),
 	}
 }
 
 func (w *Window) records() []**roaring64.Bitmap {
-	return []**roaring64.Bitmap{&w.lost, &w.doubtful, &w.twice, &w.refused, &w.withheld, &w.unselected}
+	return []**roaring64.Bitmap{&w.lost, &w.unconfirmed, &w.twice, &w.refused, &w.withheld, &w.unselected}
 }
 
 // judged reports whether a message was judged.
@@ -163,12 +164,7 @@ func (t *Tracker) turn(
 ) (lost, kept *roaring64.Bitmap) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s := t.streams[l.Stream()]
-	if s == nil {
-		s = newStream(l.Stream())
-		t.streams[s.Stream] = s
-		t.own = append(t.own, s)
-	}
+	s := t.ensure(l.Stream())
 	bounds, bounded := sub.Sent[s.Stream]
 	if !bounded {
 		bounds.To = maxNumbers
@@ -192,24 +188,16 @@ func (s *stream) judge(l *Ledger, due *roaring64.Bitmap, selective bool) (lost *
 	defer l.mu.Unlock()
 	w := s.Window
 	c := &w.Counts
-	expected := due.Clone()
-	for _, e := range []struct {
-		numbers, record  *roaring64.Bitmap
-		arrived, missing *uint64
-		kind             Kind
-	}{
-		{l.unconfirmed, w.doubtful, &c.UnconfirmedArrived, &c.UnconfirmedMissing, Unconfirmed},
-		{l.refused, w.refused, &c.RefusedArrived, new(uint64), Refused},
-		{l.withheld, w.withheld, &c.WithheldArrived, new(uint64), Withheld},
-	} {
-		numbers := roaring64.And(e.numbers, due)
+	expected, outcomes, records := due.Clone(), l.outcomes.all(), w.outcomes.all()
+	for i, e := range fatesIn(c) {
+		numbers := roaring64.And(outcomes[i], due)
 		arrived := roaring64.And(s.arrived, numbers)
 		if !selective { // as at the end, see [judge.scope]
 			*e.arrived += arrived.GetCardinality()
 			w.example(e.kind, arrived)
 			missing := roaring64.AndNot(numbers, s.arrived)
 			*e.missing += missing.GetCardinality()
-			e.record.Or(missing)
+			records[i].Or(missing)
 		}
 		expected.AndNot(numbers)
 	}
@@ -272,7 +260,7 @@ func (s *stream) afterWindow(n uint64, flags uint8) {
 	case w.lost.CheckedRemove(n):
 		c.Lost--
 		c.ArrivedLate++
-	case w.doubtful.CheckedRemove(n):
+	case w.unconfirmed.CheckedRemove(n):
 		c.UnconfirmedMissing--
 		c.UnconfirmedArrived++
 	case w.refused.CheckedRemove(n):
