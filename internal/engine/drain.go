@@ -298,7 +298,7 @@ type signs struct {
 
 // checkSilence returns an error if there was no sign of life for that long.
 func (r *run) checkSilence(limit time.Duration, q *quiet[signs]) error {
-	if r.outages != nil && r.outages.Open() { // reconnecting handles it
+	if len(r.outages.Disconnected()) > 0 { // reconnecting handles it
 		q.lasted, q.looked = 0, time.Now()
 		return nil
 	}

@@ -72,6 +72,7 @@ func (r *run) openRequester(
 		_ = k.Close(ctx)
 		return nil, err
 	}
+	q.wrapped = wrapped{q.Producer, k}
 	receiving, stop := context.WithCancel(context.Background())
 	q.stop = stop
 	var foreign int // one after the other
@@ -116,6 +117,7 @@ func (r *run) takeReply(p *producer, d *driver.Delivery) bool {
 // requester is a producer of requests with the consumer of their replies. One ends with the other.
 type requester struct {
 	driver.Producer
+	wrapped
 	replies driver.Consumer
 	address string
 	stop    context.CancelFunc
@@ -186,8 +188,11 @@ func (q *requester) Flush(ctx context.Context) error {
 	return nil
 }
 
+// wrapped reports for a worker of a driver, and for a second one behind it.
+type wrapped struct{ worker, other any }
+
 // Host implements [driver.Located].
-func (q *requester) Host() string { return hostOf(q.Producer) }
+func (w *wrapped) Host() string { return hostOf(w.worker) }
 
 func hostOf(worker any) string {
 	if l, ok := worker.(driver.Located); ok {
@@ -196,20 +201,12 @@ func hostOf(worker any) string {
 	return ""
 }
 
-// ReportsWaits is for [load.WaiterOf].
-func (q *requester) ReportsWaits() bool { return load.WaiterOf(q.Producer) != nil }
-
-// Waits implements [driver.Waiter].
-func (q *requester) Waits() (w driver.Waits) {
-	if of := load.WaiterOf(q.Producer); of != nil {
-		w = of.Waits()
-	}
-	return w
-}
+// Waiter is for [load.WaiterOf].
+func (w *wrapped) Waiter() driver.Waiter { return load.WaiterOf(w.worker) }
 
 // Counters implements [driver.Counting].
-func (q *requester) Counters() (list []driver.Counter) {
-	for _, worker := range []any{q.Producer, q.replies} {
+func (w *wrapped) Counters() (list []driver.Counter) {
+	for _, worker := range []any{w.worker, w.other} {
 		if c, ok := worker.(driver.Counting); ok {
 			list = stats.AddCounters(list, c.Counters())
 		}
@@ -269,6 +266,7 @@ func (r *run) openResponder(
 		_ = s.replies.Close(ctx)
 		return nil, err
 	}
+	s.wrapped = wrapped{s.Consumer, s.replies}
 	return s, nil
 }
 
@@ -276,6 +274,7 @@ func (r *run) openResponder(
 // settled. The consumer ends with the producer.
 type responder struct {
 	driver.Consumer
+	wrapped
 	run     *run
 	of      *consumer
 	replies driver.Producer
@@ -432,31 +431,12 @@ func (s *responder) Close(ctx context.Context) error {
 	return errors.Join(s.replies.Close(ctx), s.Consumer.Close(ctx))
 }
 
-// Host implements [driver.Located].
-func (s *responder) Host() string { return hostOf(s.Consumer) }
-
-// ReportsWaits is for [load.WaiterOf].
-func (s *responder) ReportsWaits() bool { return load.WaiterOf(s.Consumer) != nil }
-
-// Waits implements [driver.Waiter].
-func (s *responder) Waits() (w driver.Waits) {
-	if of := load.WaiterOf(s.Consumer); of != nil {
-		w = of.Waits()
-	}
-	return w
-}
-
 // Probe implements [driver.Prober].
 func (s *responder) Probe(ctx context.Context) error {
 	if p, ok := s.Consumer.(driver.Prober); ok {
 		return p.Probe(ctx)
 	}
 	return nil
-}
-
-// Counters implements [driver.Counting].
-func (s *responder) Counters() []driver.Counter {
-	return (&requester{Producer: s.replies, replies: s.Consumer}).Counters()
 }
 
 // prepareRequester makes a producer one of requests, if its messages are such.
@@ -494,21 +474,6 @@ func (r *run) prepareResponder(c *consumer, g *plan.Group) {
 
 // answersAs is the number under which a consumer sends replies, above those of all producers.
 func (c *consumer) answersAs() int { return 1_000_000_000 + c.number }
-
-// expireReplies lets requests time out until quit is closed.
-func (u *use) expireReplies(quit <-chan struct{}) {
-	tick := time.Tick(load.ExpireEvery(u.plan.ReplyTimeout))
-	for {
-		select {
-		case <-tick:
-		case <-quit:
-			return
-		}
-		for _, p := range u.producers {
-			p.load.ExpireReplies()
-		}
-	}
-}
 
 // addReplies adds the replies sent and received to this process's side of the verification.
 func (r *run) addReplies(side *verify.Side) {

@@ -118,10 +118,7 @@ func (r *run) judgeWindow() {
 	v, now := r.verify, r.clock.Now()
 	elapsed := min(now-v.looked, 2*sampleInterval)
 	v.looked, v.lost = now, ""
-	var disconnected map[string]bool
-	if r.outages != nil {
-		disconnected = r.outages.Disconnected()
-	}
+	disconnected := r.outages.Disconnected()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	subs := map[place][]verify.Watched{}
@@ -297,10 +294,7 @@ func (r *run) takeTurn(last bool) *verify.Side {
 		}
 		side.Sent = append(side.Sent, s)
 	}
-	var disconnected map[string]bool
-	if r.outages != nil {
-		disconnected = r.outages.Disconnected()
-	}
+	disconnected := r.outages.Disconnected()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, s := range r.subs {

@@ -134,19 +134,13 @@ func (u *use) sendTimeout() time.Duration {
 	return u.plan.SendTimeout
 }
 
-// startExpiry starts a goroutine for each group with a send time-out, which ends messages without an answer. The
-// returned function stops them; later calls do nothing: a run may end before its step's load begins.
+// startExpiry starts a goroutine for each group with a send time-out, which ends messages without an answer, and for
+// each group of requests. The returned function stops them; later calls do nothing: a run may end before its step's load
+// begins.
 func (s *step) startExpiry() (end func()) {
 	quit := make(chan struct{})
 	var looking sync.WaitGroup
-	for _, u := range s.uses {
-		limit := u.sendTimeout()
-		if u.plan.Role.Requests() && len(u.producers) > 0 {
-			looking.Go(func() { u.expireReplies(quit) })
-		}
-		if limit == 0 || len(u.producers) == 0 {
-			continue
-		}
+	watch := func(u *use, limit time.Duration, expire func(*load.Producer)) {
 		looking.Go(func() {
 			tick := time.Tick(load.ExpireEvery(limit))
 			for {
@@ -156,10 +150,21 @@ func (s *step) startExpiry() (end func()) {
 					return
 				}
 				for _, p := range u.producers {
-					p.load.Expire(limit)
+					expire(p.load)
 				}
 			}
 		})
+	}
+	for _, u := range s.uses {
+		if len(u.producers) == 0 {
+			continue
+		}
+		if u.plan.Role.Requests() {
+			watch(u, u.plan.ReplyTimeout, (*load.Producer).ExpireReplies)
+		}
+		if limit := u.sendTimeout(); limit > 0 {
+			watch(u, limit, func(p *load.Producer) { p.Expire(limit) })
+		}
 	}
 	return sync.OnceFunc(func() {
 		close(quit)

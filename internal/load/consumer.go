@@ -216,8 +216,8 @@ type Mender interface {
 // WaiterOf returns a worker as a [driver.Waiter]; nil if it, or the connection that it replaces when lost, reports no
 // waits.
 func WaiterOf(worker any) driver.Waiter {
-	if l, ok := worker.(interface{ ReportsWaits() bool }); ok && !l.ReportsWaits() {
-		return nil
+	if w, ok := worker.(interface{ Waiter() driver.Waiter }); ok {
+		return w.Waiter()
 	}
 	w, _ := worker.(driver.Waiter)
 	return w

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -282,10 +283,12 @@ func (l *link[T]) sums() Past {
 	return all
 }
 
-// ReportsWaits reports whether the connections are driver.Waiters: see [load.WaiterOf].
-func (l *link[T]) ReportsWaits() bool {
-	_, ok := any(l.current()).(driver.Waiter)
-	return ok
+// Waiter returns the link if its connections report their waits: see [load.WaiterOf].
+func (l *link[T]) Waiter() driver.Waiter {
+	if load.WaiterOf(l.current()) == nil {
+		return nil
+	}
+	return l
 }
 
 // Finish sets whether the worker's task is done, so that it needs no connection.
@@ -324,8 +327,8 @@ func (p *Past) Add(worker any) {
 	if counting, ok := worker.(driver.Counting); ok {
 		p.Counters = stats.AddCounters(p.Counters, counting.Counters())
 	}
-	waiter, ok := worker.(driver.Waiter)
-	if !ok {
+	waiter := load.WaiterOf(worker)
+	if waiter == nil {
 		return
 	}
 	more := waiter.Waits()

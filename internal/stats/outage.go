@@ -358,16 +358,11 @@ func (s *Outages) progress(now time.Time) *OutageProgress {
 	return p
 }
 
-// Open reports whether a worker is disconnected now.
-func (s *Outages) Open() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	o := s.open()
-	return o != nil && len(o.lost) > 0
-}
-
-// Disconnected returns the workers that are not connected, and whether they produce; nil for none.
+// Disconnected returns the workers that are not connected, and whether they produce; nil for none, or without Outages.
 func (s *Outages) Disconnected() map[string]bool {
+	if s == nil {
+		return nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if o := s.open(); o != nil {

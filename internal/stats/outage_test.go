@@ -19,7 +19,7 @@ func TestOutages(t *testing.T) {
 	at := func(s float64) time.Time { return start.Add(time.Duration(s * float64(time.Second))) }
 	lost := driver.Errorf(driver.ClassConnectionLost, "", "", "reset")
 	o := stats.NewOutages()
-	require.False(t, o.Open() || o.Explain() || o.Receiving(), "none yet")
+	require.False(t, o.Disconnected() != nil || o.Explain() || o.Receiving(), "none yet")
 
 	// A producer and a consumer lose their connections; the confirmation comes before the receipt.
 	o.Lost("p", true, false, lost, at(1))
@@ -27,16 +27,16 @@ func TestOutages(t *testing.T) {
 	o.Resent(1)
 	o.Lost("p", true, false, errors.New("later"), at(1.1))
 	o.Lost("c", false, false, lost, at(1.5))
-	require.True(t, o.Open())
+	require.NotEmpty(t, o.Disconnected())
 	require.True(t, o.Explain() && o.Receiving(), "messages may come again now")
 	o.Attempt(lost, at(1.8))
 	o.Connected("p", at(3))
 	o.RecordArrival(true, at(0.5), at(3.1)) // by a connection that was not lost
 	o.RecordArrival(true, at(3), at(3.2))
 	o.RecordArrival(true, at(3), at(3.3))
-	require.True(t, o.Open(), "the consumer is away")
+	require.NotEmpty(t, o.Disconnected(), "the consumer is away")
 	o.Connected("c", at(4))
-	require.False(t, o.Open())
+	require.Empty(t, o.Disconnected())
 	o.RecordArrival(false, at(4), at(4.5))
 
 	// The next one: a producer without a task, and a consumer that does not come back.

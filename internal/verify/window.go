@@ -25,8 +25,7 @@ type Window struct {
 	open *roaring64.Bitmap // below From, and not judged yet
 	// The records of judged messages: missing ones that may still come, and received ones with duplicates.
 	lost, twice *roaring64.Bitmap
-	// Missing ones that are not to arrive, or in doubt; unselected ones need not, as another consumer's selector may have
-	// them.
+	// Missing ones in doubt, or not to arrive; unselected ones need not, as another consumer's selector may have them.
 	outcomes
 	unselected *roaring64.Bitmap
 
