@@ -335,12 +335,7 @@ func (r *run) makeCollector(info *stats.Run) {
 		crecs = append(crecs, c.rec)
 	}
 	r.collector = stats.NewCollector(precs, crecs, r.clock.Start())
-	if r.plan.Rated() {
-		r.collector.ExpectRates()
-	}
-	if r.plan.StallThreshold > 0 {
-		r.collector.SetStallLimit(r.plan.StallThreshold)
-	}
+	r.collector.SetStallLimit(r.plan.StallThreshold)
 	r.collector.SetRoles(info.Producing, info.Consuming)
 	r.watchWorkers()
 	var openings []*stats.ConnectionRecorder
@@ -349,9 +344,7 @@ func (r *run) makeCollector(info *stats.Run) {
 			openings = append(openings, g.openings)
 		}
 	}
-	if len(openings) > 0 {
-		r.collector.SetOpeners(openings)
-	}
+	r.collector.Expect(openings, r.plan.Rated())
 	r.collector.SetGroups(info.Groups)
 	for name, o := range r.stages {
 		r.collector.SetStages(name, o)

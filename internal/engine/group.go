@@ -220,12 +220,8 @@ func (r *run) newLoad(g *plan.Group, p *producer) *load.Producer {
 	for i := range p.spec.Variants {
 		sizes = append(sizes, uint32(len(p.spec.Variants[i].Body))) //nolint:gosec // limited by the plan
 	}
-	var resent func(int)
-	if r.outages != nil {
-		resent = r.outages.Resent
-	}
 	return load.NewProducer(load.ProducerConfig{
-		Resent:    resent,
+		Resent:    r.outages.Resent, // of a reconnecting group only
 		Templates: g.Templates(), Filler: p.filler, Sizes: sizes,
 		ID: p.id, Requests: p.requests, Phases: r.phases, Boundary: r.boundary,
 		MaxPending: p.spec.MaxPending, Ledger: p.ledger,

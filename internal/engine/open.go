@@ -158,15 +158,7 @@ func (r *run) openConsumer(ctx context.Context, g *plan.Group, c *consumer, due 
 	}
 	spec.Connection.Stages = stages.Stage
 	again := func(ctx context.Context, order []int) (driver.Consumer, error) {
-		began := time.Now()
-		if !due.IsZero() {
-			began = due
-		}
-		c, err := connect(ctx, spec, order)
-		if err == nil {
-			stages.Opened(time.Since(began))
-		}
-		return c, err
+		return timed(stages, due, func() (driver.Consumer, error) { return connect(ctx, spec, order) })
 	}
 	arrived := func(now driver.Consumer) { c.stays.recordHost(now, e, spec.Connection.Key, c.rec.HostCounts) }
 	opened, err := openRetrying(ctx, r, e, func(ctx context.Context) (driver.Consumer, error) {
@@ -202,21 +194,15 @@ func (r *run) openProducer(ctx context.Context, g *plan.Group, p *producer, due 
 	e, spec, stages := r.sendsTo(g), p.spec, r.stages[g.Name]
 	spec.Connection.Stages = stages.Stage
 	connect := func(ctx context.Context, order []int, done driver.Completions) (driver.Producer, error) {
-		spec, began := spec, time.Now()
-		if !due.IsZero() {
-			began = due
-		}
+		spec := spec
 		spec.Connection.Order = order
-		p, err := openInTime(ctx, e, func(ctx context.Context) (driver.Producer, error) {
+		open := func(ctx context.Context) (driver.Producer, error) {
 			if spec.Requests {
 				return r.openRequester(ctx, g, e, p, spec, done)
 			}
 			return r.driver(e).Producer(ctx, spec, done)
-		})
-		if err == nil {
-			stages.Opened(time.Since(began))
 		}
-		return p, err
+		return timed(stages, due, func() (driver.Producer, error) { return openInTime(ctx, e, open) })
 	}
 	arrived := func(now driver.Producer) { p.stays.recordHost(now, e, spec.Connection.Key, p.rec.HostCounts) }
 	var done driver.Completions = p.load
@@ -241,6 +227,18 @@ func (r *run) openProducer(ctx context.Context, g *plan.Group, p *producer, due 
 		p.opened++
 		p.load.Attach(opened)
 	}, nil
+}
+
+// timed opens a worker that was due at a moment, or now if that is zero, and records how long that took.
+func timed[T any](stages *stats.Stages, due time.Time, open func() (T, error)) (T, error) {
+	if due.IsZero() {
+		due = time.Now()
+	}
+	opened, err := open()
+	if err == nil {
+		stages.Opened(time.Since(due))
+	}
+	return opened, err
 }
 
 // links returns what a worker at an endpoint needs to reconnect.

@@ -35,7 +35,7 @@ type ConsumerConfig struct {
 	Run int64
 	// Boundary decides, with OwnOnly, which messages were due in the warm-up.
 	Boundary *Boundary
-	// Phases decides, without OwnOnly, which messages were received in the warm-up; nil for a run without one.
+	// Phases decides, without OwnOnly, which messages were received in the warm-up.
 	Phases *Phases
 	// Shard is the number of this process, from 1 to Shards; the producers of the run are dealt out to the shards in turn.
 	// Both are 0 in a run of one process.
@@ -73,9 +73,6 @@ type Job struct {
 
 // NewConsumer returns a consumer that records the messages that c receives.
 func NewConsumer(cfg ConsumerConfig, clock *Clock, rec *stats.ConsumerRecorder, c driver.Consumer) *Consumer {
-	if cfg.Phases == nil {
-		cfg.Phases = new(Phases)
-	}
 	return &Consumer{cfg: cfg, clock: clock, rec: rec, consumer: c}
 }
 
@@ -192,16 +189,14 @@ func (c *Consumer) isForeign(d *driver.Delivery, now int64, stamped bool) (forei
 
 // phase returns the phase to which a message belongs.
 func (c *Consumer) phase(d *driver.Delivery, since time.Duration) stats.Phase {
-	switch {
-	case c.cfg.Boundary != nil:
-		producer := int64(-1)
-		if d.ID.Run == c.cfg.Run {
-			producer = d.ID.Producer
-		}
-		return c.cfg.Boundary.phase(producer, d.Time, c.clock)
-	default:
+	if c.cfg.Boundary == nil {
 		return c.cfg.Phases.PhaseAt(since)
 	}
+	producer := int64(-1)
+	if d.ID.Run == c.cfg.Run {
+		producer = d.ID.Producer
+	}
+	return c.cfg.Boundary.phase(producer, d.Time, c.clock)
 }
 
 // Mender is a [driver.Producer] that replaces its lost connection while no message is due.

@@ -67,7 +67,7 @@ func TestConsumer(t *testing.T) {
 	}
 	for _, tt := range tests {
 		inBubble(t, tt.name, func(t *testing.T) {
-			s := received(t, load.ConsumerConfig{OwnOnly: tt.own}, tt.delivery)
+			s := received(t, load.ConsumerConfig{Phases: new(load.Phases), OwnOnly: tt.own}, tt.delivery)
 			require.Equal(t, tt.want.Counts(false, true), s.Total)
 			if tt.transfer < 0 {
 				require.Zero(t, s.Latencies[result.Transfer].Count)
@@ -88,7 +88,7 @@ func TestConsumerAges(t *testing.T) {
 		own.Time, own.HasTime = -5000, true
 		half.Stored = 0
 		none.Born, none.Stored = 0, 0
-		s := received(t, load.ConsumerConfig{}, own, known, half, none)
+		s := received(t, load.ConsumerConfig{Phases: new(load.Phases)}, own, known, half, none)
 		require.EqualValues(t, 4, s.Total.Get(result.Received))
 		require.EqualValues(t, 3, s.Latencies[result.B2C].Count)
 		require.EqualValues(t, 21_000, s.Latencies[result.B2C].Sum)
@@ -97,7 +97,7 @@ func TestConsumerAges(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		now := time.Now().Add(10 * time.Second).UnixMicro()
-		s := received(t, load.ConsumerConfig{OwnOnly: true}, driver.Delivery{Born: now - 7000, Stored: now - 3000})
+		s := received(t, load.ConsumerConfig{Phases: new(load.Phases), OwnOnly: true}, driver.Delivery{Born: now - 7000, Stored: now - 3000})
 		require.EqualValues(t, 1, s.Total.Get(result.Foreign))
 		require.Nil(t, s.Latencies[result.B2C])
 		require.Nil(t, s.Latencies[result.S2C])
@@ -107,7 +107,7 @@ func TestConsumerAges(t *testing.T) {
 func TestQuota(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		used := 0
-		cfg := load.ConsumerConfig{Quota: load.NewQuota(3, func() { used++ })}
+		cfg := load.ConsumerConfig{Phases: new(load.Phases), Quota: load.NewQuota(3, func() { used++ })}
 		d := driver.Delivery{Time: -1, HasTime: true}
 		received(t, cfg, d, d)
 		require.Zero(t, used)

@@ -48,7 +48,7 @@ func newMemRig(t testing.TB, cfg setup, verified bool) *memRig {
 	}, r)
 	require.NoError(t, err)
 	r.Attach(p)
-	r.consumer = load.NewConsumer(load.ConsumerConfig{OwnOnly: true, Checker: checker}, r.clock, r.crec, c)
+	r.consumer = load.NewConsumer(load.ConsumerConfig{Phases: new(load.Phases), OwnOnly: true, Checker: checker}, r.clock, r.crec, c)
 	t.Cleanup(func() {
 		require.NoError(t, p.Close(context.Background()))
 		require.NoError(t, c.Close(context.Background()))

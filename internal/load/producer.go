@@ -36,7 +36,7 @@ const flushTimeout = 5 * time.Second
 // ProducerConfig holds the settings of one producer that stay the same for a run.
 type ProducerConfig struct {
 	ID         int            // among all producers of the run, from 0
-	Phases     *Phases        // of the run; nil for one without a warm-up
+	Phases     *Phases        // of the run
 	Boundary   *Boundary      // is told where the warm-up's messages end; may be nil
 	MaxPending int            // slots, at least 1
 	Precise    bool           // sleep by the operating system's best timer; not under a fake clock
@@ -105,9 +105,6 @@ type Producer struct {
 
 // NewProducer returns a producer. Before Run, give it to the driver, and pass the driver's producer to Attach.
 func NewProducer(cfg ProducerConfig, clock *Clock, rec *stats.ProducerRecorder) *Producer {
-	if cfg.Phases == nil {
-		cfg.Phases = new(Phases)
-	}
 	p := &Producer{cfg: cfg, clock: clock, rec: rec, slots: newSlots(cfg.MaxPending)}
 	if cfg.Requests != nil {
 		cfg.Requests.producer.Store(p)

@@ -83,7 +83,7 @@ func TestForeignByID(t *testing.T) {
 	broken.Number++
 	rec, clock := stats.NewConsumerRecorder(), load.NewClock()
 	now := time.Now().UnixMicro()
-	c := load.NewConsumer(load.ConsumerConfig{OwnOnly: true, Checker: verify.NewChecker(verify.NewTracker(), 1)}, clock, rec,
+	c := load.NewConsumer(load.ConsumerConfig{Phases: new(load.Phases), OwnOnly: true, Checker: verify.NewChecker(verify.NewTracker(), 1)}, clock, rec,
 		receiver(func(_ context.Context, deliver func(*driver.Delivery) driver.Verdict) error {
 			for _, d := range []driver.Delivery{
 				{ID: mine}, // received, unstamped

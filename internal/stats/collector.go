@@ -93,9 +93,10 @@ func NewCollector(producers []*ProducerRecorder, consumers []*ConsumerRecorder, 
 	return c
 }
 
-// ExpectRates announces that some messages of a later step will have intended times.
-func (c *Collector) ExpectRates() {
-	c.rated = true
+// Expect announces the recorders of groups of connections, and whether messages of some step will have intended times.
+// Call it before SetGroups.
+func (c *Collector) Expect(openers []*ConnectionRecorder, rated bool) {
+	c.openers, c.rated = openers, c.rated || rated
 	c.run.Latencies = c.newLatencies()
 }
 

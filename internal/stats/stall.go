@@ -99,8 +99,8 @@ type stallMeter struct {
 // maxFound bounds the memory for stalls.
 const maxFound = 1 << 17
 
-// SetStallLimit lets the collector look for times of at least that length in which nothing came. Call it before the
-// first message.
+// SetStallLimit lets the collector look for times of at least that length, above 0, in which nothing came. Call it
+// before the first message.
 func (c *Collector) SetStallLimit(limit time.Duration) {
 	c.stalls.limit = limit
 	c.stalls.more = [2]map[string]uint64{{}, {}}

@@ -334,12 +334,6 @@ type groupMeter struct {
 	fresh     [parts]result.Latencies // since the last one
 }
 
-// SetOpeners sets the recorders of groups of connections. Call it before SetGroups.
-func (c *Collector) SetOpeners(list []*ConnectionRecorder) {
-	c.openers = list
-	c.run.Latencies = c.newLatencies()
-}
-
 // SetGroups lets the collector sum up each group as well. Call it after SetWorkers, which names their workers, and
 // before the first Collect.
 func (c *Collector) SetGroups(list []RunGroup) {
