@@ -182,7 +182,7 @@ func newRun(c *Config) *run {
 	p := c.Plan
 	r := &run{
 		plan: p, endpoints: c.Endpoints, watched: c.Side, role: p.Roles(), id: p.RunID, clock: load.NewClock(),
-		phases: new(load.Phases), live: c.SoFar,
+		phases: new(load.Phases), live: c.SoFar, requesters: map[int64]*producer{},
 	}
 	if r.room = c.Trace; r.room > 0 {
 		r.sample = p.TraceSample

@@ -446,9 +446,6 @@ func (r *run) prepareRequester(p *producer) {
 	}
 	p.rec.SetRequests()
 	p.requests = load.NewRequests(r.id, p.id)
-	if r.requesters == nil {
-		r.requesters = map[int64]*producer{}
-	}
 	r.requesters[int64(p.id)] = p
 	if r.verify == nil {
 		return

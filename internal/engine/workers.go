@@ -135,8 +135,8 @@ func (u *use) sendTimeout() time.Duration {
 }
 
 // startExpiry starts a goroutine for each group with a send time-out, which ends messages without an answer, and for
-// each group of requests. The returned function stops them; later calls do nothing: a run may end before its step's load
-// begins.
+// each group of requests. The returned function stops them; later calls do nothing: a run may end before the load of
+// its step begins.
 func (s *step) startExpiry() (end func()) {
 	quit := make(chan struct{})
 	var looking sync.WaitGroup

@@ -44,15 +44,12 @@ type Boundary struct {
 
 // NewBoundary returns the boundary of a run with that many producers.
 func NewBoundary(producers int, phases *Phases) *Boundary {
-	return &Boundary{phases: phases, first: make([]atomic.Int64, producers)}
+	return &Boundary{phases: phases, first: make([]atomic.Int64, producers), remote: map[int64]bool{}}
 }
 
 // AddRemote marks a producer of another process: its messages are judged by their times alone. Call it before the first
 // Begin.
 func (b *Boundary) AddRemote(producer int) {
-	if b.remote == nil {
-		b.remote = map[int64]bool{}
-	}
 	b.remote[int64(producer)] = true
 }
 

@@ -97,7 +97,7 @@ func (c *Checker) Check(d *driver.Delivery, now int64) Verdict { //nolint:gocycl
 		return Illegible
 	}
 	var l *lane
-	if numbered && !(c.tracker.windowed && c.run != 0 && id.Run != c.run) {
+	if numbered && (!c.tracker.windowed || c.run == 0 || id.Run == c.run) {
 		l = c.lane(Stream{id.Run, id.Producer})
 	}
 	if l == nil {

@@ -261,7 +261,7 @@ func (j *judge) compare(s *Scope, key Stream, st *stream, t timing, bounds Bound
 	if st == nil {
 		st = newStream(key)
 	}
-	missing, outcomes := st.Window.within(bounds), sent.outcomes.all()
+	missing, outcomes := st.Window.within(bounds), sent.byOutcome()
 	for i, e := range fatesIn(&s.Verified) {
 		arrived, within := roaring64.And(st.arrived, outcomes[i]), bounds.of(st.Window.unjudged(outcomes[i]))
 		*e.arrived += arrived.GetCardinality()

@@ -51,7 +51,7 @@ type outcomes struct{ refused, unconfirmed, withheld *roaring64.Bitmap }
 
 func newOutcomes() outcomes { return outcomes{roaring64.New(), roaring64.New(), roaring64.New()} }
 
-func (o *outcomes) all() []*roaring64.Bitmap {
+func (o *outcomes) byOutcome() []*roaring64.Bitmap {
 	return []*roaring64.Bitmap{o.refused, o.unconfirmed, o.withheld}
 }
 
@@ -179,7 +179,7 @@ func (l *Ledger) take() (numbers, exceptions *roaring64.Bitmap) {
 	return numbers, roaring64.FastOr(l.exceptions()...)
 }
 
-func (l *Ledger) exceptions() []*roaring64.Bitmap { return append(l.outcomes.all(), l.resent...) }
+func (l *Ledger) exceptions() []*roaring64.Bitmap { return append(l.byOutcome(), l.resent...) }
 
 // contents returns what the ledger has. The caller holds the lock.
 func (l *Ledger) contents() *Sent {
@@ -236,7 +236,7 @@ func (l *Ledger) open(s *stream, from uint64) uint64 {
 		expected, got = rest.GetCardinality(), arrived.AndCardinality(rest)
 	}
 	expected, got = expected+sent-base, got+below(arrived, sent)-below(arrived, base)
-	for _, exception := range l.outcomes.all() {
+	for _, exception := range l.byOutcome() {
 		within := Bounds{From: from, To: math.MaxUint64}.of(s.Window.unjudged(exception))
 		expected -= within.GetCardinality()
 		got -= arrived.AndCardinality(within)

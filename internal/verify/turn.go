@@ -121,8 +121,8 @@ func (j *Joined) AddSent(side *Side, late bool) error {
 // add takes over what another ledger has learned, of numbers from a lowest one on.
 func (l *Ledger) add(s *Sent, from uint64) {
 	l.next.Store(int64(max(l.Count(), s.Count))) //nolint:gosec // below maxNumbers
-	more := append(s.outcomes.all(), s.ended)
-	for i, set := range append(l.outcomes.all(), l.ended) {
+	more := append(s.byOutcome(), s.ended)
+	for i, set := range append(l.byOutcome(), l.ended) {
 		more[i].RemoveRange(0, from)
 		set.Or(more[i])
 	}

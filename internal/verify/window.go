@@ -187,7 +187,7 @@ func (s *stream) judge(l *Ledger, due *roaring64.Bitmap, selective bool) (lost *
 	defer l.mu.Unlock()
 	w := s.Window
 	c := &w.Counts
-	expected, outcomes, records := due.Clone(), l.outcomes.all(), w.outcomes.all()
+	expected, outcomes, records := due.Clone(), l.byOutcome(), w.byOutcome()
 	for i, e := range fatesIn(c) {
 		numbers := roaring64.And(outcomes[i], due)
 		arrived := roaring64.And(s.arrived, numbers)
