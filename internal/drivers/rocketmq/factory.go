@@ -78,10 +78,14 @@ func inFlight(opts any, _ *driver.ProducerSpec) driver.InFlight {
 }
 
 func checkSettings(s *transport.Settings[Options], fail transport.Fail) {
-	if (s.Target.User == "") != (s.Target.Password == "") {
+	CheckSettings(&s.Target, &s.Options, fail)
+}
+
+// CheckSettings checks the settings, those of the proxy's driver, too.
+func CheckSettings(t *transport.Target, o *Options, fail transport.Fail) {
+	if (t.User == "") != (t.Password == "") {
 		fail("give --user and --password", "signing needs both an access key and a secret key")
 	}
-	o := &s.Options
 	o.checkRanges(fail)
 	if o.Group != "" && !Rules().Legal(o.Group) {
 		fail("use "+Rules().Names(), "option group=%s: not a legal name", o.Group)

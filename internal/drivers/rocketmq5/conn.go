@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,9 +19,8 @@ import (
 )
 
 const (
-	// streamWindow bounds the bytes that the proxy may send on a stream before its messages are delivered.
-	streamWindow = 1 << 20
-	// connWindow is that of all streams. It opens again as bytes arrive: the windows of streams bound our memory.
+	// connWindow bounds the bytes that the proxy may send ahead of our reading. Our memory is bounded by the sizes and
+	// numbers of the messages that answer a call: streams have no windows of their own.
 	connWindow = 16 << 20
 	// headRoom is the room of an accepted message beyond the largest body.
 	headRoom = 1 << 20
@@ -53,14 +54,9 @@ type stream struct {
 	to    caller
 	arg   uint64
 	limit time.Duration
-	seen  time.Duration // when a sweep first saw it, since the connection was made; 0: not yet
-	more  chan struct{} // signalled when a large request may continue
+	seen  time.Duration // when a look first saw it, since the connection was made; 0: not yet
 	// window is the number of bytes that we may send.
 	window int64
-	// received is the number of bytes that came, held those of them that wait for delivery, and granted the number of
-	// bytes by which we have enlarged the proxy's window.
-	received, granted int64
-	held              atomic.Int64
 
 	// Only the reader uses these.
 	began bool   // there were headers
@@ -90,9 +86,7 @@ type conn struct {
 
 	// Only the reader uses these.
 	headers *wire.Headers
-	block   []byte    // of a frame HEADERS that CONTINUATION continues
-	blockOf wire.Head // that frame
-	taken   int       // bytes of DATA since the last WINDOW_UPDATE
+	taken   int // bytes of DATA since the last WINDOW_UPDATE
 
 	mu         sync.Mutex
 	streams    map[uint32]*stream
@@ -103,15 +97,15 @@ type conn struct {
 	maxStreams int
 	maxFrame   int
 	over       bool
-	waiting    int                   // callers that wait for room
-	room       chan struct{}         // signal for them
-	clients    map[*client]time.Time // and when their next heartbeat is due
+	changed    chan struct{} // closed when a window opens or a call ends; nil: nobody waits
+	clients    map[*client]bool
+	watching   map[*transport.Notice]bool
 
-	watching map[*transport.Notice]bool
-
-	life  context.Context // ends with the connection's use
-	end   context.CancelFunc
-	beats sync.WaitGroup
+	life         context.Context // ends with the connection's use
+	end          context.CancelFunc
+	looks        *time.Timer   // nil before the first, and at the end
+	beatAt, idAt time.Duration // since the connection was made
+	beats        sync.WaitGroup
 }
 
 // block is the encoded headers of a call, valid as long as the encoder's table does not change.
@@ -127,8 +121,7 @@ func newConn(
 		Conn: transport.NewConn(host, nc, raw, &d.mem), d: d, host: host, scheme: "http", begin: time.Now(),
 		maxMessage: d.cfg.MaxBody + headRoom, nextID: 1, blocks: map[string]*block{}, headers: wire.NewHeaders(),
 		streams: map[uint32]*stream{}, window: wire.DefaultWindow, initial: wire.DefaultWindow, maxStreams: 1 << 20,
-		maxFrame: wire.LeastMaxFrame, room: make(chan struct{}, 1), clients: map[*client]time.Time{},
-		watching: map[*transport.Notice]bool{},
+		maxFrame: wire.LeastMaxFrame, clients: map[*client]bool{}, watching: map[*transport.Notice]bool{},
 	}
 	if d.cfg.Target.TLS {
 		c.scheme = "https"
@@ -144,7 +137,8 @@ func (c *conn) shake() error {
 	if err != nil {
 		return err
 	}
-	b = wire.AppendSettings(append(b, wire.Preface...), wire.SettingPush, 0, wire.SettingWindow, streamWindow)
+	b = wire.AppendSettings(append(b, wire.Preface...), wire.SettingPush, 0, wire.SettingWindow, wire.MaxWindow,
+		wire.SettingMaxHeaders, wire.MaxHeaders)
 	b = wire.AppendWord(b, wire.FrameWindow, 0, connWindow-wire.DefaultWindow)
 	c.identify()
 	c.Out.Unlock(b, false)
@@ -215,54 +209,71 @@ type request struct {
 	socket *driver.Meter // measures the wait for room
 }
 
-// start makes a call, once there is permission and room. If it returns an error, the proxy does not have the whole
-// request, and the caller gets no answer.
+// start makes a call, once there is permission and room; one that is larger than the windows leaves as they open. If it
+// returns an error, the proxy does not have the whole request, and the caller gets no answer.
 func (c *conn) start(ctx context.Context, r *request) error {
 	total := int64(len(r.parts[0]) + len(r.parts[1]) + len(r.parts[2]))
-	c.mu.Lock()
-	for !c.over && (c.live >= c.maxStreams || c.window <= 0) {
-		if err := c.await(ctx, r.credit); err != nil {
-			return err
-		}
-	}
-	if c.over {
-		c.mu.Unlock()
-		return c.Why()
-	}
-	n := min(total, c.window, max(c.initial, 0))
-	c.window -= n
-	c.live++
-	c.mu.Unlock()
-	b, err := c.Out.Lock(ctx, r.socket)
-	if err != nil {
+	var s *stream
+	var id uint32
+	for at := int64(0); s == nil || at < total; {
 		c.mu.Lock()
-		c.window += n
-		c.live--
-		c.mu.Unlock()
-		return err
-	}
-	c.mu.Lock()
-	if c.over || c.nextID > lastStream {
-		over := c.over
-		c.mu.Unlock()
-		c.Out.Unlock(b, false)
-		if !over {
-			c.Fail(driver.Errorf(driver.ClassConnectionLost, "", "give --reconnect, or share connections less",
-				"all stream numbers of the connection are used up"))
+		for c.goesOn(s, id) && (c.window <= 0 || s == nil && c.live >= c.maxStreams || s != nil && s.window <= 0) {
+			if err := c.await(ctx, r.credit); err != nil {
+				return c.abandon(ctx, s, id, err)
+			}
 		}
-		return c.Why()
-	}
-	s := c.newStream(r, c.initial-n)
-	maxFrame := c.maxFrame
-	c.mu.Unlock()
-	b = c.appendHead(b, s.id, r.call, r.of)
-	id := s.id
-	b = appendData(b, id, &r.parts, 0, n, maxFrame, !r.open && n == total)
-	c.Out.Unlock(b, r.more && n == total)
-	if n < total {
-		return c.startRest(ctx, r, s, id, n, total)
+		if !c.goesOn(s, id) {
+			c.mu.Unlock()
+			if s == nil {
+				return c.Why()
+			}
+			return nil // its caller gets the reason, or has got an answer
+		}
+		n := min(total-at, c.window)
+		if s == nil {
+			n = min(n, max(c.initial, 0))
+			c.live++
+		} else {
+			n = min(n, s.window)
+			s.window -= n
+		}
+		c.window -= n
+		c.mu.Unlock()
+		b, err := c.Out.Lock(ctx, r.socket)
+		if err != nil {
+			if s == nil {
+				c.mu.Lock()
+				c.window += n
+				c.live--
+				c.mu.Unlock()
+			}
+			return c.abandon(ctx, s, id, err)
+		}
+		c.mu.Lock()
+		maxFrame := c.maxFrame
+		if s == nil {
+			if c.over || c.nextID > lastStream {
+				c.mu.Unlock()
+				c.Out.Unlock(b, false)
+				c.Fail(driver.Errorf(driver.ClassConnectionLost, "", "give --reconnect, or share connections less",
+					"all stream numbers of the connection are used up"))
+				return c.Why()
+			}
+			s, id = c.newStream(r, c.initial-n), c.nextID
+			c.nextID += 2
+			b = c.appendHead(b, id, r.call, r.of)
+		}
+		c.mu.Unlock()
+		b = appendData(b, id, &r.parts, at, n, maxFrame, !r.open && at+n == total)
+		at += n
+		c.Out.Unlock(b, r.more && at == total)
 	}
 	return nil
+}
+
+// goesOn reports whether a call may go on, or begin if there is no stream yet. It is called with the lock.
+func (c *conn) goesOn(s *stream, id uint32) bool {
+	return !c.Dead() && (s == nil || c.streams[id] == s)
 }
 
 // newStream registers a stream. It is called with both locks.
@@ -270,92 +281,41 @@ func (c *conn) newStream(r *request, window int64) *stream {
 	var s *stream
 	if n := len(c.spare); n > 0 {
 		s, c.spare = c.spare[n-1], c.spare[:n-1]
-		*s = stream{part: s.part[:0], body: s.body[:0]}
 	} else {
 		s = &stream{}
 	}
-	s.id, s.to, s.arg, s.limit, s.window = c.nextID, r.to, r.arg, r.limit, window
-	s.granted = streamWindow
+	*s = stream{
+		id: c.nextID, to: r.to, arg: r.arg, limit: r.limit, window: window, part: s.part[:0], body: s.body[:0],
+	}
 	c.streams[s.id] = s
-	c.nextID += 2
 	return s
 }
 
-// startRest sends the rest of a request that is larger than the windows, as they open.
-func (c *conn) startRest(ctx context.Context, r *request, s *stream, id uint32, at, total int64) error {
-	for at < total {
-		c.mu.Lock()
-		if c.streams[id] != s { // it has been answered, or has failed: its caller knows
-			c.mu.Unlock()
-			return nil
-		}
-		var err error
-		switch {
-		case s.window <= 0:
-			if s.more == nil {
-				s.more = make(chan struct{}, 1)
-			}
-			err = c.awaitOn(ctx, s.more, r.credit)
-		case c.window <= 0:
-			err = c.await(ctx, r.credit)
-		default:
-			n := min(total-at, s.window, c.window)
-			s.window -= n
-			c.window -= n
-			maxFrame := c.maxFrame
-			c.mu.Unlock()
-			var b []byte
-			if b, err = c.Out.Lock(ctx, r.socket); err == nil {
-				c.Out.Unlock(appendData(b, id, &r.parts, at, n, maxFrame, !r.open && at+n == total), false)
-				at += n
-			}
-			c.mu.Lock()
-		}
-		if err == nil {
-			c.mu.Unlock()
-			continue
-		}
-		if ctx.Err() == nil || !c.abandon(s, id) {
-			return nil // its caller gets the end of the connection, or has got another
-		}
+// abandon ends a call that cannot be made, without a word to its caller, and returns err; nil if the caller gets to
+// know the end of the call.
+func (c *conn) abandon(ctx context.Context, s *stream, id uint32, err error) error {
+	if s == nil {
 		return err
 	}
-	return nil
-}
-
-// abandon ends a call whose request is not complete, without a word to its caller, and returns whether it did.
-func (c *conn) abandon(s *stream, id uint32) bool {
 	c.mu.Lock()
-	mine := c.streams[id] == s
+	mine := ctx.Err() != nil && c.streams[id] == s
 	if mine {
 		c.drop(s)
 	}
 	c.mu.Unlock()
-	if mine {
-		_ = c.Put(func(b []byte) []byte { return wire.AppendWord(b, wire.FrameReset, id, wire.CodeCancel) })
+	if !mine {
+		return nil
 	}
-	return mine
-}
-
-// await waits until there may be room for another call. It is called with the lock, and returns with it unless there is
-// an error.
-func (c *conn) await(ctx context.Context, meter *driver.Meter) error {
-	c.waiting++
-	err := c.awaitOn(ctx, c.room, meter)
-	if err != nil {
-		c.mu.Lock()
-	}
-	c.waiting--
-	if c.waiting > 0 && c.live < c.maxStreams && c.window > 0 {
-		transport.Notify(c.room) // the signal means room, not a certain waiter: its receiver passes it on
-	}
-	if err != nil {
-		c.mu.Unlock()
-	}
+	_ = c.Put(func(b []byte) []byte { return wire.AppendWord(b, wire.FrameReset, id, wire.CodeCancel) })
 	return err
 }
 
-func (c *conn) awaitOn(ctx context.Context, signal chan struct{}, meter *driver.Meter) error {
+// await waits until there may be room. It is called with the lock, and returns with it unless there is an error.
+func (c *conn) await(ctx context.Context, meter *driver.Meter) error {
+	if c.changed == nil {
+		c.changed = make(chan struct{})
+	}
+	changed := c.changed
 	c.mu.Unlock()
 	c.Out.Flush()
 	if meter != nil {
@@ -363,13 +323,21 @@ func (c *conn) awaitOn(ctx context.Context, signal chan struct{}, meter *driver.
 		defer meter.End()
 	}
 	select {
-	case <-signal:
+	case <-changed:
 	case <-c.Over():
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	c.mu.Lock()
 	return nil
+}
+
+// wake lets all that wait for room look again. It is called with the lock.
+func (c *conn) wake() {
+	if c.changed != nil {
+		close(c.changed)
+		c.changed = nil
+	}
 }
 
 // appendData appends n bytes of a message from at on as frames DATA.
@@ -399,12 +367,7 @@ func appendData(b []byte, id uint32, parts *[3][]byte, at, n int64, maxFrame int
 func (c *conn) drop(s *stream) {
 	delete(c.streams, s.id)
 	c.live--
-	if s.more != nil {
-		transport.Notify(s.more)
-	}
-	if c.waiting > 0 {
-		transport.Notify(c.room)
-	}
+	c.wake()
 }
 
 // finish ends a call; it does nothing if it has ended.
@@ -430,7 +393,7 @@ func (c *conn) finish(s *stream, id uint32, err error) {
 	}
 	const most = 1 << 12
 	c.mu.Lock()
-	if s.more == nil && len(c.spare) < most {
+	if len(c.spare) < most {
 		c.spare = append(c.spare, s)
 	}
 	c.mu.Unlock()
@@ -466,27 +429,65 @@ func (c *conn) endCalls(err error, match func(*stream) bool) {
 	}
 }
 
-// sweep ends overdue calls. It measures their age from the sweep that first saw them, so that a call need not read the
-// clock. A call may exceed its limit by twice the interval of sweeps.
-func (c *conn) sweep() {
+// look does what is due from time to time, and waits for nothing. It ends overdue calls, whose age it measures from the
+// look that first saw them, so that a call need not read the clock: a call may exceed its limit by twice the interval.
+func (c *conn) look() {
 	now := time.Since(c.begin)
 	c.mu.Lock()
-	overdue := false
+	if c.looks == nil || c.over {
+		c.mu.Unlock()
+		return
+	}
+	if now >= c.beatAt {
+		c.beatAt = now + heartbeatEvery
+		if len(c.clients) > 0 {
+			c.beats.Go(c.beatAll)
+		}
+	}
+	overdue, identify := false, now >= c.idAt
 	for _, s := range c.streams {
 		if s.seen == 0 {
 			s.seen = now
 		}
 		overdue = overdue || now-s.seen >= s.limit
 	}
+	c.looks.Reset(max(lookEvery, time.Duration(c.d.conns.Load())*lookPause))
 	c.mu.Unlock()
 	if overdue {
 		c.endCalls(errNoAnswer, func(s *stream) bool { return s.seen > 0 && now-s.seen >= s.limit })
+	}
+	if identify {
+		c.idAt = now + identifyEvery
+		_ = c.Gather(func(b []byte) []byte {
+			c.identify()
+			return b
+		})
+	}
+}
+
+// beatAll sends the heartbeats of all clients. A proxy that does not answer in time counts as lost.
+func (c *conn) beatAll() {
+	ctx, cancel := context.WithTimeout(c.life, heartbeatLimit)
+	defer cancel()
+	c.mu.Lock()
+	clients := slices.Collect(maps.Keys(c.clients))
+	c.mu.Unlock()
+	for _, l := range clients {
+		if err := l.beat(ctx, ""); err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			c.Fail(driver.Errorf(driver.ClassConnectionLost, "", "the proxy, or the network, hangs",
+				"no answer to a heartbeat within %s", heartbeatLimit))
+			return
+		}
 	}
 }
 
 // End implements [transport.Shared].
 func (c *conn) End(ctx context.Context) {
-	c.d.keeper.remove(c)
+	c.d.conns.Add(-1)
+	c.mu.Lock()
+	c.looks.Stop()
+	c.looks = nil
+	c.mu.Unlock()
 	c.end()
 	c.beats.Wait()
 	c.Leave(ctx, func(ctx context.Context) { c.Out.Drain(ctx) })

@@ -53,42 +53,32 @@ type consumer struct {
 	closed  bool
 
 	mu      sync.Mutex
-	err     error    // why it cannot go on
-	batches []*batch // in the order of their arrival
-	spare   []*batch // for reuse
-	held    int      // bytes of batches
-	flying  int      // requests for messages in flight
-	rest    bool     // the next of them has to wait
-	acking  int      // acknowledgements in flight
+	err     error  // why it cannot go on
+	came    []byte // messages to be delivered: each is a length of four bytes and a message of the proxy
+	flying  int    // requests for messages in flight
+	rest    bool   // the next of them has to wait
+	acking  int    // acknowledgements in flight
 	leaving bool
 
 	// Only Run's goroutine uses these, and Close's after it.
-	ackHead     []byte
-	acks        []byte // a request, with room for its prefix
-	acknowledge request
-	acked       int    // entries of acks
-	unended     []*ask // that brought them, and have not ended
-	left        []byte // messages, as in a batch, that were not delivered
-	message     wire.Received
-	ids         driver.IDReader
-	delivery    driver.Delivery
-	unacked     atomic.Uint64
+	ackHead  []byte
+	acks     []byte // a request, with room for its prefix
+	request  request
+	acked    int    // entries of acks
+	spare    []byte // memory for came
+	left     []byte // messages, as in came, that were not delivered
+	message  wire.Received
+	ids      driver.IDReader
+	delivery driver.Delivery
+	unacked  atomic.Uint64
 }
 
 // ask is a request for messages in flight.
 type ask struct {
 	c    *consumer
 	sent time.Time
-	came bool // messages have come
-	over atomic.Bool
-}
-
-// batch are messages that came together: each is a length of four bytes and a message of the proxy.
-type batch struct {
-	s  *stream
-	id uint32
-	of *ask
-	b  []byte
+	n    int    // messages that have come
+	kept []byte // those that are delivered when it ends
 }
 
 // Consumer implements [driver.Driver].
@@ -118,7 +108,6 @@ func (d *proxyDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (d
 
 func (c *consumer) open(ctx context.Context, spec *driver.ConsumerSpec) error {
 	selector := rocketmq.ParseSelector(spec.Selector)
-	of := rocketmq.Options{Group: c.opts.Group}
 	settings := &wire.Settings{
 		Kind: wire.PushConsumer, Topic: spec.Destination.Name,
 		Filter: wire.Filter{Expression: selector.Expression, SQL: selector.Kind == remoting.KindSQL},
@@ -128,7 +117,7 @@ func (c *consumer) open(ctx context.Context, spec *driver.ConsumerSpec) error {
 		settings.Kind = wire.SimpleConsumer
 	}
 	var fromNext bool
-	settings.Group, fromNext, c.goes = of.GroupOf(spec, unique())
+	settings.Group, fromNext, c.goes = c.opts.shared().GroupOf(spec, unique())
 	if c.d.admin == nil && (c.goes || spec.Durable || spec.Shared) && c.opts.Group == "" {
 		return library.Unsupported("", "give -o name-server=HOST:PORT, or -o group=NAME of a group that exists",
 			"a topic's subscription is a group, which the proxy does not create")
@@ -181,11 +170,7 @@ func (c *consumer) open(ctx context.Context, spec *driver.ConsumerSpec) error {
 // requests returns the requests for messages, with their prefixes.
 func (c *consumer) requests(s *wire.Settings, brokers []string, hold time.Duration) (list [][]byte) {
 	for _, broker := range brokers {
-		r := wire.Receive{
-			Topic: s.Topic, Group: s.Group, Broker: broker, Filter: s.Filter, Batch: s.Batch,
-			Invisible: c.opts.Invisible, Renew: s.Kind == wire.PushConsumer, Poll: hold,
-		}
-		message := r.Append(nil)
+		message := wire.ReceiveRequest(s, broker, c.opts.Invisible, hold)
 		list = append(list, append(wire.AppendPrefix(nil, len(message)), message...))
 	}
 	return list
@@ -228,7 +213,8 @@ func (c *consumer) askOnce(ctx context.Context) error {
 	c.mu.Lock()
 	c.flying++
 	c.mu.Unlock()
-	r := &request{of: c.client, call: c.get, to: &ask{c: c, sent: time.Now()}, limit: holdLimit}
+	r := &c.request
+	*r = request{of: c.client, call: c.get, to: &ask{c: c, sent: time.Now()}, limit: holdLimit}
 	r.parts[0] = c.wanted[c.next%len(c.wanted)]
 	c.next++
 	err := c.lease.Conn.start(ctx, r)
@@ -242,16 +228,16 @@ func (c *consumer) askOnce(ctx context.Context) error {
 
 // askMore keeps requests for messages in flight, as long as there is room for the answers. A group that consumes in
 // order gets the next messages when it has acknowledged the last ones.
-func (c *consumer) askMore(ctx context.Context) error {
+func (c *consumer) askMore(ctx context.Context, delivering bool) error {
 	for {
 		c.mu.Lock()
 		most := max(asksInFlight, len(c.wanted))
 		if c.client.fifo.Load() {
-			if most = 1; c.acking > 0 || len(c.batches) > 0 {
+			if most = 1; c.acking > 0 || delivering || len(c.came) > 0 {
 				most = 0
 			}
 		}
-		enough := c.flying >= most || c.held > crowded || c.rest || c.err != nil
+		enough := c.flying >= most || len(c.came) > crowded || c.rest || c.err != nil
 		c.mu.Unlock()
 		if enough {
 			return nil
@@ -274,31 +260,23 @@ func (a *ask) take(s *stream, body []byte) error {
 		if err := r.Read(body); err != nil {
 			return malformed("an answer to a request for messages: %w", err)
 		}
-		if r.HasStatus && r.Status.Code != wire.MessageNotFound && r.Status.Code != wire.TooManyRequests {
+		if r.Status.Code != 0 && r.Status.Code != wire.MessageNotFound && r.Status.Code != wire.TooManyRequests {
 			if err := codeError(&r.Status); err != nil {
 				c.fail(err)
 			}
 		}
 		return nil
 	}
+	if a.n++; a.n > c.opts.PullBatch {
+		return malformed("more messages than were asked for")
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var b *batch
-	if n := len(c.batches); n > 0 && c.batches[n-1].s == s && c.batches[n-1].id == s.id {
-		b = c.batches[n-1]
-	} else {
-		if n := len(c.spare); n > 0 {
-			b, c.spare = c.spare[n-1], c.spare[:n-1]
-		} else {
-			b = &batch{}
-		}
-		b.s, b.id, b.of = s, s.id, a
-		c.batches = append(c.batches, b)
+	to := &c.came
+	if c.client.settings.Kind == wire.PushConsumer {
+		to = &a.kept
 	}
-	b.b = append(binary.BigEndian.AppendUint32(b.b, uint32(len(body))), body...) //nolint:gosec // below a limit
-	s.held.Add(int64(len(body)))
-	c.held += len(body)
-	a.came = true
+	*to = append(binary.BigEndian.AppendUint32(*to, uint32(len(body))), body...) //nolint:gosec // below a limit
 	transport.Notify(c.arrived)
 	return nil
 }
@@ -306,9 +284,9 @@ func (a *ask) take(s *stream, body []byte) error {
 // answer implements [caller]: the end of a request for messages.
 func (a *ask) answer(_ uint64, _ []byte, err error) {
 	c := a.c
-	a.over.Store(true)
 	c.mu.Lock()
-	if !a.came && err == nil && time.Since(a.sent) < tooSoon {
+	c.came = append(c.came, a.kept...)
+	if a.n == 0 && err == nil && time.Since(a.sent) < tooSoon {
 		c.rest = true
 		time.AfterFunc(restTime, func() {
 			c.mu.Lock()
@@ -335,54 +313,28 @@ func (c *consumer) fail(err error) {
 	transport.Notify(c.arrived)
 }
 
-// pop returns the next batch, or nil.
-func (c *consumer) pop() *batch {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.batches) == 0 {
-		return nil
-	}
-	b := c.batches[0]
-	c.batches = c.batches[:copy(c.batches, c.batches[1:])]
-	return b
-}
-
-// recycle keeps a delivered batch for reuse.
-func (c *consumer) recycle(b *batch) {
-	n := len(b.b)
-	c.lease.Conn.grant(b.s, b.id, int64(n))
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.held -= n
-	if b.b = b.b[:0]; cap(b.b) <= keptBuffer {
-		c.spare = append(c.spare, b)
-	}
-}
-
 // Run implements [driver.Consumer].
 func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) driver.Verdict) error {
 	for ctx.Err() == nil {
-		if err := c.askMore(ctx); err != nil {
-			return lost(c.op, err)
-		}
-		b := c.pop()
-		var err error
-		if b != nil {
-			err = c.deliverAll(ctx, b, deliver)
-			c.recycle(b)
-		}
-		if err == nil {
-			err = c.settle(ctx)
-		}
-		if err == nil && b == nil {
-			c.mu.Lock()
-			err = c.err
-			c.mu.Unlock()
+		c.mu.Lock()
+		b, err := c.came, c.err
+		c.came = c.spare[:0]
+		c.mu.Unlock()
+		if len(b) > 0 || err == nil {
+			if err = c.askMore(ctx, len(b) > 0); err == nil {
+				err = c.deliverAll(ctx, b, deliver)
+			}
+			if err == nil {
+				err = c.settle(ctx)
+			}
 		}
 		if err != nil {
 			return lost(c.op, err)
 		}
-		if b == nil {
+		if c.spare = b; cap(b) > keptBuffer {
+			c.spare = nil
+		}
+		if len(b) == 0 {
 			c.input.Begin()
 			select {
 			case <-c.arrived:
@@ -394,11 +346,11 @@ func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 	return nil
 }
 
-// deliverAll delivers the messages of a batch until ctx ends.
+// deliverAll delivers messages until ctx ends.
 func (c *consumer) deliverAll(
-	ctx context.Context, b *batch, deliver func(*driver.Delivery) driver.Verdict,
+	ctx context.Context, rest []byte, deliver func(*driver.Delivery) driver.Verdict,
 ) error {
-	for rest := b.b; len(rest) > 0; {
+	for len(rest) > 0 {
 		if ctx.Err() != nil {
 			c.left = append(c.left, rest...)
 			return nil //nolint:nilerr // the end of ctx is no error
@@ -409,15 +361,13 @@ func (c *consumer) deliverAll(
 		}
 		rest = after
 		verdict, err := c.deliver(m, deliver)
-		switch {
-		case err != nil:
+		if err == nil && verdict != driver.Accept {
+			err = c.fails(ctx, m, verdict)
+		} else if err == nil {
+			c.ack(m)
+		}
+		if err != nil {
 			return err
-		case verdict == driver.Accept:
-			c.ack(m, b.of)
-		default:
-			if err := c.fails(ctx, m, verdict); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
@@ -439,7 +389,7 @@ func (c *consumer) fails(ctx context.Context, m *wire.Message, verdict driver.Ve
 	if verdict == driver.Release {
 		return c.giveBack(ctx, m, releaseAfter)
 	}
-	_, err := c.client.ask(ctx, "give a message to the dead letters", c.d.calls.deadLetter,
+	_, err := c.client.ask(ctx, "give a message to the dead letters", wire.DeadLetter,
 		wire.DeadLetterRequest(c.ackHead, m.ID, m.Handle, m.Attempt))
 	return err
 }
@@ -470,36 +420,31 @@ func (c *consumer) deliver(
 
 // giveBack lets a message be delivered again after that time.
 func (c *consumer) giveBack(ctx context.Context, m *wire.Message, after time.Duration) error {
-	_, err := c.client.ask(ctx, "give a message back", c.d.calls.invisible,
+	_, err := c.client.ask(ctx, "give a message back", wire.ChangeInvisible,
 		wire.InvisibleRequest(c.ackHead, m.ID, m.Handle, after))
 	return err
 }
 
 // ack gathers the acknowledgement of a message.
-func (c *consumer) ack(m *wire.Message, of *ask) {
+func (c *consumer) ack(m *wire.Message) {
 	if c.acked == 0 {
 		c.acks = append(append(c.acks[:0], make([]byte, wire.PrefixSize)...), c.ackHead...)
 	}
 	c.acks = wire.AppendAck(c.acks, m.ID, m.Handle)
 	c.acked++
-	if !of.over.Load() && !slices.Contains(c.unended, of) {
-		c.unended = append(c.unended, of)
-	}
 }
 
-// settle sends the acknowledgements, once the requests that brought the messages have ended: the proxy, which keeps
-// messages invisible, remembers them only then, and would take one for a message that is still to be acknowledged.
+// settle sends the acknowledgements.
 func (c *consumer) settle(ctx context.Context) error {
-	c.unended = slices.DeleteFunc(c.unended, func(a *ask) bool { return a.over.Load() })
-	if c.acked == 0 || len(c.unended) > 0 {
+	if c.acked == 0 {
 		return nil
 	}
 	c.mu.Lock()
 	c.acking++
 	c.mu.Unlock()
 	wire.AppendPrefix(c.acks[:0], len(c.acks)-wire.PrefixSize)
-	r := &c.acknowledge
-	*r = request{of: c.client, call: c.d.calls.ack, to: (*acker)(c), limit: callLimit}
+	r := &c.request
+	*r = request{of: c.client, call: c.d.calls[wire.AckMessage], to: (*acker)(c), limit: callLimit}
 	r.arg = uint64(c.acked) //nolint:gosec // a count
 	r.parts[0] = c.acks
 	err := c.lease.Conn.start(ctx, r)
@@ -559,11 +504,10 @@ func (c *consumer) leave(ctx context.Context) (err error) {
 	c.mu.Unlock()
 	conn := c.lease.Conn
 	conn.endCalls(errAbandoned, func(s *stream) bool { a, ok := s.to.(*ask); return ok && a.c == c })
-	for b := c.pop(); b != nil; b = c.pop() {
-		c.left = append(c.left, b.b...)
-	}
+	c.mu.Lock()
+	c.left = append(c.left, c.came...)
+	c.mu.Unlock()
 	if !conn.Dead() {
-		c.unended = nil
 		err = c.settle(ctx)
 	}
 	for rest := c.left; len(rest) > 0 && err == nil && !conn.Dead(); {

@@ -16,8 +16,8 @@
 // # Flow control
 //
 // Sending waits, as for credit, while the proxy's windows are closed or it has as many streams as it takes. We open the
-// connection's window as bytes arrive, and that of a stream as its messages are delivered: what waits for delivery is
-// bounded by [streamWindow] and one message for each request in flight.
+// connection's window as bytes arrive; streams have the largest. The messages that wait for delivery are bounded by
+// their size and by the number that each request asks for, and no more are asked for while [crowded] bytes wait.
 //
 // # Outcomes
 //
@@ -31,8 +31,8 @@
 // them out from any queue, invisible to others for a time. With consumer=push it prolongs that time by itself, for the
 // messages of which it knows that they are with a client. It learns that after it has sent the last message of an
 // answer: one that was acknowledged before then is given out again when the client has gone (1 % of the messages on a
-// busy machine). So acknowledgements wait for the end of the answer. A message that is given back, or whose consumer
-// has gone, comes again after a second or more.
+// busy machine). So its messages are delivered at the end of the answer. A message that is given back, or whose
+// consumer has gone, comes again after a second or more.
 //
 // The routes of a proxy name brokers; all calls go to the host of the URL, which the proxy names, too.
 package rocketmq5

@@ -7,10 +7,6 @@ import (
 	"crypto/sha1" //nolint:gosec // the protocol signs with HMAC-SHA1
 	"encoding/hex"
 	"errors"
-	"fmt"
-	"maps"
-	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -29,7 +25,8 @@ import (
 const (
 	heartbeatEvery = 20 * time.Second // the proxy drops clients after 120 s
 	heartbeatLimit = 10 * time.Second
-	sweepEvery     = 50 * time.Millisecond
+	lookEvery      = 50 * time.Millisecond
+	lookPause      = 50 * time.Microsecond // longer, for each connection of a driver
 	identifyEvery  = time.Minute
 	// callLimit is what we tell the proxy of the time for a call that has no limit of its own.
 	callLimit = 10 * time.Second
@@ -42,31 +39,26 @@ func proxy() *transport.Protocol { return protocol.RocketMQProxy() }
 
 // proxyDriver is a [driver.Driver].
 type proxyDriver struct {
-	cfg    transport.Settings[Options]
-	pool   transport.Pool[*conn]
-	mem    transport.Buffers
-	keeper keeper
-	calls  calls
-	known  sync.Map // groups that have got an answer, as topic and group
-	open   rocketmq.OpenTransactions
-	admin  *rocketmq.Admin // with a name server; else nil
-	users  sync.Map        // number of consumers by group, *atomic.Int64
-}
-
-// calls are the calls without a time limit of a producer's or consumer's own.
-type calls struct {
-	route, assignment, heartbeat, ack, deadLetter, invisible, end, terminate, telemetry *method
+	cfg   transport.Settings[Options]
+	pool  transport.Pool[*conn]
+	mem   transport.Buffers
+	conns atomic.Int64       // that are open
+	calls map[string]*method // that have no time limit of a producer or consumer
+	known sync.Map           // groups that have got an answer, as topic and group
+	open  rocketmq.OpenTransactions
+	admin *rocketmq.Admin // with a name server; else nil
+	users sync.Map        // number of consumers by group, *atomic.Int64
 }
 
 // method is a call with its headers.
 type method struct {
-	name, key string
-	fields    []hpack.HeaderField
+	key    string
+	fields []hpack.HeaderField
 }
 
 // newMethod returns a call; limit is what the proxy is told, none if 0.
 func newMethod(name string, limit time.Duration) *method {
-	m := &method{name: name, key: name + limit.String(), fields: []hpack.HeaderField{
+	m := &method{key: name + limit.String(), fields: []hpack.HeaderField{
 		{Name: ":method", Value: "POST"},
 		{Name: ":scheme"},
 		{Name: ":path", Value: wire.Service + name},
@@ -83,12 +75,13 @@ func newMethod(name string, limit time.Duration) *method {
 }
 
 func newDriver(cfg transport.Settings[Options]) *proxyDriver {
-	call := func(name string) *method { return newMethod(name, callLimit) }
-	d := &proxyDriver{cfg: cfg, calls: calls{
-		call(wire.QueryRoute), call(wire.QueryAssignment), call(wire.Heartbeat), call(wire.AckMessage),
-		call(wire.DeadLetter), call(wire.ChangeInvisible), call(wire.EndTransaction), call(wire.NotifyTerminate),
-		newMethod(wire.Telemetry, 0),
-	}}
+	d := &proxyDriver{cfg: cfg, calls: map[string]*method{wire.Telemetry: newMethod(wire.Telemetry, 0)}}
+	for _, name := range []string{
+		wire.QueryRoute, wire.Heartbeat, wire.AckMessage, wire.DeadLetter, wire.ChangeInvisible, wire.EndTransaction,
+		wire.NotifyTerminate,
+	} {
+		d.calls[name] = newMethod(name, callLimit)
+	}
 	d.pool.Open = d.dial
 	if o := &cfg.Options; o.NameServer != "" {
 		t, _ := protocol.RocketMQ().Parse("rocketmq://" + o.NameServer) // checked
@@ -134,7 +127,11 @@ func (d *proxyDriver) dial(ctx context.Context, spec driver.Connection) (*conn, 
 				return nil, proxy().ConnectError(host, err)
 			}
 			c.Start(c.Out.Flush, c.run, 0, 0, nil, "")
-			d.keeper.add(c)
+			d.conns.Add(1)
+			c.mu.Lock()
+			c.beatAt, c.idAt = heartbeatEvery, identifyEvery
+			c.looks = time.AfterFunc(lookEvery, c.look)
+			c.mu.Unlock()
 			return c, nil
 		})
 }
@@ -204,7 +201,7 @@ func newClient(c *conn, spec *driver.Connection, settings *wire.Settings) *clien
 func (l *client) open(ctx context.Context, stages driver.Stages) error {
 	l.settings.Version, l.settings.Timeout = clientVersion, callLimit
 	err := l.start(ctx, &request{
-		of: l, call: l.d.calls.telemetry, parts: whole(wire.SettingsCommand(&l.settings)), open: true, to: l,
+		of: l, call: l.d.calls[wire.Telemetry], parts: whole(wire.SettingsCommand(&l.settings)), open: true, to: l,
 		limit: unlimited,
 	})
 	if err != nil {
@@ -226,7 +223,7 @@ func (l *client) open(ctx context.Context, stages driver.Stages) error {
 		l.opened = stages.Ended(driver.StageLogin, l.begin)
 	}
 	l.mu.Lock()
-	l.clients[l] = time.Now().Add(heartbeatEvery)
+	l.clients[l] = true
 	l.mu.Unlock()
 	return nil
 }
@@ -269,12 +266,12 @@ func (l *client) answer(_ uint64, _ []byte, err error) {
 }
 
 // ask makes a call with one answer and reads it. The error has the proxy's refusal.
-func (l *client) ask(ctx context.Context, op string, call *method, message []byte) (*wire.Reply, error) {
-	body, err := l.call(ctx, l, call, message)
+func (l *client) ask(ctx context.Context, op, call string, message []byte) (*wire.Reply, error) {
+	body, err := l.call(ctx, l, l.d.calls[call], message)
 	reply := &wire.Reply{}
 	if err == nil {
-		if err = reply.Read(call.name, body); err != nil {
-			err = malformed("an answer to %s: %w", call.name, err)
+		if err = reply.Read(call, body); err != nil {
+			err = malformed("an answer to %s: %w", call, err)
 		} else {
 			err = codeError(&reply.Status)
 		}
@@ -285,35 +282,23 @@ func (l *client) ask(ctx context.Context, op string, call *method, message []byt
 	return reply, nil
 }
 
-// queues returns the queues of the topic, or those assigned to the group.
+// queues returns the queues of the topic.
 func (l *client) queues(ctx context.Context) ([]wire.Queue, error) {
-	call, group := l.d.calls.route, ""
-	if l.settings.Kind == wire.PushConsumer {
-		call, group = l.d.calls.assignment, l.settings.Group
+	op := "look up topic " + l.settings.Topic
+	port, _ := strconv.Atoi(l.host.Port)
+	reply, err := l.ask(ctx, op, wire.QueryRoute, wire.RouteRequest(l.settings.Topic, l.host.Host, port))
+	if err == nil && len(reply.Queues) == 0 {
+		err = driver.Errorf(driver.ClassNotFound, op, "are the brokers up?", "the topic has no queues")
 	}
-	port, _ := strconv.ParseUint(l.host.Port, 10, 16)
-	version := 0
-	if ip, err := netip.ParseAddr(l.host.Host); err == nil {
-		version = 4
-		if ip.Is6() {
-			version = 6
-		}
-	}
-	reply, err := l.ask(ctx, "look up topic "+l.settings.Topic, call,
-		wire.TopicRequest(l.settings.Topic, group, wire.Endpoints(l.host.Host, uint16(port), version)))
 	if err != nil {
 		return nil, err
-	}
-	if len(reply.Queues) == 0 {
-		return nil, driver.Errorf(driver.ClassNotFound, "look up topic "+l.settings.Topic, "are the brokers up?",
-			"the topic has no queues")
 	}
 	return reply.Queues, nil
 }
 
 // beat tells the proxy that we live.
 func (l *client) beat(ctx context.Context, op string) error {
-	_, err := l.ask(ctx, op, l.d.calls.heartbeat, wire.HeartbeatRequest(l.settings.Group, l.settings.Kind))
+	_, err := l.ask(ctx, op, wire.Heartbeat, wire.HeartbeatRequest(l.settings.Group, l.settings.Kind))
 	return err
 }
 
@@ -325,109 +310,10 @@ func (l *client) leave(ctx context.Context) {
 	l.mu.Unlock()
 	if !l.Dead() && ctx.Err() == nil {
 		// Without an answer it learns of our end by the end of the stream.
-		_, _ = l.ask(ctx, "", l.d.calls.terminate, wire.HeartbeatRequest(l.settings.Group, 0))
+		_, _ = l.ask(ctx, "", wire.NotifyTerminate, wire.HeartbeatRequest(l.settings.Group, 0))
 	}
 	l.endCalls(errAbandoned, func(s *stream) bool { return s.to == caller(l) })
 }
 
 // unique returns a text that no other run has.
 func unique() string { return strings.ToLower(rand.Text()[:10]) }
-
-// keeper does the periodic work for the connections of a driver: overdue calls, heartbeats and signatures. One timer
-// serves all.
-type keeper struct {
-	mu    sync.Mutex
-	conns map[*conn]time.Time // and when to renew the signature
-	timer *time.Timer         // nil without connections
-}
-
-func (k *keeper) add(c *conn) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.conns == nil {
-		k.conns = map[*conn]time.Time{}
-	}
-	k.conns[c] = time.Now().Add(identifyEvery)
-	if k.timer == nil {
-		k.timer = time.AfterFunc(sweepEvery, k.look)
-	}
-}
-
-// remove removes a connection, whose heartbeats end with it. The timer ends after the last one.
-func (k *keeper) remove(c *conn) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	delete(k.conns, c)
-	if len(k.conns) == 0 && k.timer != nil {
-		k.timer.Stop()
-		k.timer = nil
-	}
-}
-
-// look performs the due tasks. None of them waits.
-func (k *keeper) look() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.timer == nil {
-		return
-	}
-	now := time.Now()
-	for c, due := range k.conns {
-		c.sweep()
-		if now.After(due) {
-			k.conns[c] = now.Add(identifyEvery)
-			_ = c.Gather(func(b []byte) []byte {
-				c.identify()
-				return b
-			})
-		}
-		if beating := c.dueBeats(now); len(beating) > 0 {
-			c.beats.Go(func() { c.beatAll(beating) })
-		}
-	}
-	const pause = 20 * time.Microsecond // for each
-	k.timer.Reset(max(sweepEvery, time.Duration(len(k.conns))*pause))
-}
-
-// dueBeats returns the clients whose heartbeats are due.
-func (c *conn) dueBeats(now time.Time) (due []*client) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for l, at := range c.clients {
-		if now.After(at) {
-			c.clients[l] = now.Add(heartbeatEvery)
-			due = append(due, l)
-		}
-	}
-	return due
-}
-
-// beatAll sends heartbeats. A proxy that does not answer in time counts as lost.
-func (c *conn) beatAll(clients []*client) {
-	ctx, cancel := context.WithTimeout(c.life, heartbeatLimit)
-	defer cancel()
-	for _, l := range clients {
-		if err := l.beat(ctx, ""); err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			c.Fail(driver.Errorf(driver.ClassConnectionLost, "", "the proxy, or the network, hangs",
-				"no answer to a heartbeat within %s", heartbeatLimit))
-			return
-		}
-	}
-}
-
-// refusesType returns the error about messages of a type that the topic does not take; nil if it takes them.
-func refusesType(op, topic string, queues []wire.Queue, kind wire.MessageType) error {
-	if slices.ContainsFunc(queues, func(q wire.Queue) bool { return q.Takes(kind) }) {
-		return nil
-	}
-	takes := map[string]bool{}
-	for t := wire.Normal; t <= wire.Transaction; t++ {
-		if queues[0].Takes(t) {
-			takes[t.String()] = true
-		}
-	}
-	return driver.Errorf(driver.ClassUnsupported, op,
-		fmt.Sprintf("create a topic with +message.type=%s, or MIXED (mqadmin updateTopic -a), or set"+
-			" enableTopicMessageTypeCheck=false on the proxy", kind),
-		"topic %s takes messages of type %s, not %s", topic, strings.Join(slices.Sorted(maps.Keys(takes)), ", "), kind)
-}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
@@ -147,11 +148,13 @@ func statusError(a *wire.Answer) error {
 	if a.Status == wire.StatusInvalid && strings.Contains(a.Message, "group not found") { // of ClientProcessor
 		m = meaningOf(meanings(), wire.GroupNotFound)
 	}
-	text := cmp.Or(transport.Clip(strings.TrimSpace(a.Message), maxWords), "the proxy gives no reason")
-	return &refused{
-		cause:       driver.Errorf(m.class, "", m.hint, "%s (gRPC %s)", text, wire.StatusName(a.Status)),
-		unprocessed: m.state != driver.Unknown, rejected: m.state == driver.Rejected,
-	}
+	return m.refusal(strings.TrimSpace(a.Message), "gRPC "+wire.StatusName(a.Status))
+}
+
+// refusal is the error that quotes the proxy.
+func (m *meaning) refusal(words, code string) error {
+	words = cmp.Or(transport.Clip(words, maxWords), "the proxy gives no reason")
+	return &refused{driver.Errorf(m.class, "", m.hint, "%s (%s)", words, code), m.state}
 }
 
 // codeError is the error of an answer; nil if it is good.
@@ -164,21 +167,15 @@ func codeError(s *wire.Status) error {
 		m.state, m.class = driver.Rejected, driver.ClassProtocol
 	}
 	words, _, _ := strings.Cut(strings.TrimSpace(string(s.Message)), "\n")
-	words = cmp.Or(transport.Clip(words, maxWords), "the proxy gives no reason")
-	return &refused{
-		cause:       driver.Errorf(m.class, "", m.hint, "%s (code %d)", words, s.Code),
-		unprocessed: m.state != driver.Unknown, rejected: m.state == driver.Rejected,
-	}
+	return m.refusal(words, "code "+strconv.Itoa(s.Code))
 }
 
 // outcome is the end of a message whose sending failed.
 func outcome(op string, err error) driver.Outcome {
 	state := driver.Unknown
 	var r *refused
-	if errors.As(err, &r) && r.unprocessed {
-		if state = driver.Failed; r.rejected {
-			state = driver.Rejected
-		}
+	if errors.As(err, &r) {
+		state = r.state
 	}
 	err = wrap(op, err)
 	return driver.Outcome{State: state, Class: driver.ClassOf(err), Err: err}

@@ -1,7 +1,6 @@
 package rocketmq5
 
 import (
-	"strings"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
@@ -61,46 +60,38 @@ func Factory() driver.Factory {
 		func(c transport.Settings[Options]) driver.Driver { return newDriver(c) })
 }
 
-// inFlight is [driver.Factory.InFlight].
-func inFlight(opts any, _ *driver.ProducerSpec) driver.InFlight {
-	if o, _ := opts.(*Options); o != nil && o.Send == sendSync {
-		return driver.InFlight{Messages: 1, Hint: "try -o send=async, or more --producers"}
+// shared are the options as those of RocketMQ over remoting.
+func (o *Options) shared() *rocketmq.Options {
+	return &rocketmq.Options{
+		Send: o.Send, BatchSize: 1, SendTimeout: o.SendTimeout, Tag: o.Tag, Transactional: o.Transactional,
+		RollbackPercent: o.RollbackPercent, UnknownPercent: o.UnknownPercent, Group: o.Group, PullBatch: o.PullBatch,
 	}
-	return driver.InFlight{}
+}
+
+// inFlight is [driver.Factory.InFlight].
+func inFlight(opts any, spec *driver.ProducerSpec) driver.InFlight {
+	o, _ := opts.(*Options)
+	if o == nil {
+		return driver.InFlight{}
+	}
+	return rocketmq.Factory().InFlight(o.shared(), spec)
 }
 
 func checkSettings(s *transport.Settings[Options], fail transport.Fail) {
-	if (s.Target.User == "") != (s.Target.Password == "") {
-		fail("give --user and --password", "signing needs both an access key and a secret key")
-	}
 	o := &s.Options
-	between := func(name string, n, low, high int) {
-		if n < low || n > high {
-			fail("", "option %s=%d: must be %d to %d", name, n, low, high)
-		}
+	rocketmq.CheckSettings(&s.Target, o.shared(), fail)
+	if o.PullBatch > 32 {
+		fail("", "option pull-batch=%d: must be 1 to 32", o.PullBatch)
 	}
-	between("rollback-percent", o.RollbackPercent, 0, 100)
-	between("unknown-percent", o.UnknownPercent, 0, 100-o.RollbackPercent) // both are shares of all messages
-	between("pull-batch", o.PullBatch, 1, 32)
-	atLeast := func(name string, d, low time.Duration) {
-		if d < low {
-			fail("", "option %s=%s: must be at least %s", name, d, low)
-		}
+	if o.Invisible < 10*time.Second { // minInvisibleTimeMillsForRecv
+		fail("", "option invisible-time=%s: must be at least 10s", o.Invisible)
 	}
-	atLeast("send-timeout", o.SendTimeout, sweepEvery)
-	atLeast("invisible-time", o.Invisible, 10*time.Second) // minInvisibleTimeMillsForRecv
-	if o.Group != "" && !rocketmq.Rules().Legal(o.Group) {
-		fail("use "+rocketmq.Rules().Names(), "option group=%s: not a legal name", o.Group)
-	}
-	if strings.Contains(o.Tag, "|") || control(o.Tag) || o.Tag != strings.TrimSpace(o.Tag) {
-		fail("a message has one tag, without blanks around it", "option tag=%s: not a legal tag", o.Tag)
+	if control(o.Tag) {
+		fail("", "option tag=%s: not a legal tag", o.Tag)
 	}
 	if o.NameServer != "" {
 		if t, err := protocol.RocketMQ().Parse("rocketmq://" + o.NameServer); err != nil || t.User != "" {
 			fail("write it as HOST:PORT", "option name-server=%s: not an address", o.NameServer)
 		}
-	}
-	if !o.Transactional && (o.RollbackPercent|o.UnknownPercent) != 0 {
-		fail("add -o transactional=true", "the percentages of outcomes need transactional messages")
 	}
 }

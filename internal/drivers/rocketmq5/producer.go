@@ -96,7 +96,7 @@ func (d *proxyDriver) Producer(
 	if p.lease, err = d.pool.Acquire(ctx, spec.Connection); err != nil {
 		return nil, err
 	}
-	if err = p.open(ctx, &spec, types); err != nil {
+	if err = p.open(ctx, &spec); err != nil {
 		if p.client != nil {
 			p.client.leave(ctx)
 		}
@@ -155,7 +155,7 @@ func control(text string) bool {
 	return strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa0 })
 }
 
-func (p *producer) open(ctx context.Context, spec *driver.ProducerSpec, types []wire.MessageType) error {
+func (p *producer) open(ctx context.Context, spec *driver.ProducerSpec) error {
 	c := p.lease.Conn
 	copy(p.id[:], fmt.Sprintf("01%X", func() []byte {
 		seed := make([]byte, (idSeed-2)/2)
@@ -175,15 +175,9 @@ func (p *producer) open(ctx context.Context, spec *driver.ProducerSpec, types []
 	if err != nil {
 		return err
 	}
-	queues = slices.DeleteFunc(queues, func(q wire.Queue) bool { return !q.Writable })
-	if len(queues) == 0 {
+	if !slices.ContainsFunc(queues, func(q wire.Queue) bool { return q.Writable }) {
 		return driver.Errorf(driver.ClassAuth, "", "look at the topic's perm (mqadmin updateTopicPerm)",
 			"no queue of topic %s may be written", p.topic)
-	}
-	for _, t := range types {
-		if err := refusesType("", p.topic, queues, t); err != nil {
-			return err
-		}
 	}
 	limit := cmp.Or(spec.SendTimeout, p.opts.SendTimeout)
 	p.request = request{
@@ -299,7 +293,7 @@ func (p *producer) half(slot driver.Slot, r *wire.Reply) (withheld bool) {
 	})
 	if plan != rocketmq.PlanOpen {
 		p.endTransaction(
-			wire.EndRequest(nil, p.topic, r.MessageID, r.TransactionID, plan == rocketmq.PlanRollback, false))
+			wire.EndRequest(p.topic, r.MessageID, r.TransactionID, plan == rocketmq.PlanRollback, false))
 	}
 	return plan == rocketmq.PlanRollback
 }
@@ -310,7 +304,7 @@ func (p *producer) endTransaction(message []byte) {
 	p.ends.Go(func() {
 		ctx, cancel := context.WithTimeout(p.client.life, callLimit)
 		defer cancel()
-		_, _ = p.client.ask(ctx, "", p.d.calls.end, message)
+		_, _ = p.client.ask(ctx, "", wire.EndTransaction, message)
 	})
 }
 
@@ -321,7 +315,7 @@ func (p *producer) checkBack(c *wire.Command) {
 			plan := property.Value[0]
 			p.tx.Checked(plan, c.Message.ID)
 			p.endTransaction(
-				wire.EndRequest(nil, p.topic, c.Message.ID, c.TransactionID, plan == rocketmq.PlanRollback, true))
+				wire.EndRequest(p.topic, c.Message.ID, c.TransactionID, plan == rocketmq.PlanRollback, true))
 		}
 	}
 }

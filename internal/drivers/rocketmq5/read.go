@@ -17,7 +17,6 @@ func (c *conn) run() {
 	c.mu.Lock()
 	c.over = true
 	c.mu.Unlock()
-	transport.Notify(c.room)
 	c.endCalls(c.Why(), func(*stream) bool { return true })
 	c.mu.Lock()
 	watching := slices.Collect(maps.Keys(c.watching))
@@ -52,34 +51,19 @@ func malformed(format string, args ...any) *driver.Error {
 }
 
 // frame handles a frame.
-func (c *conn) frame(h wire.Head, b []byte) (err error) { //nolint:gocyclo // a flat switch
-	if c.block != nil && (h.Type != wire.FrameContinuation || h.Stream != c.blockOf.Stream) {
-		return malformed("a frame amid headers: %w", wire.ErrFrame)
-	}
+func (c *conn) frame(h wire.Head, b []byte) (err error) {
 	switch h.Type {
 	case wire.FrameData:
 		err = c.data(h, b)
 	case wire.FrameHeaders:
-		if b, err = h.Payload(b); err == nil && h.Flags&wire.FlagEndHeaders != 0 {
-			err = c.header(h, b)
-		} else {
-			c.block, c.blockOf = append(make([]byte, 0, len(b)), b...), h
-		}
-	case wire.FrameContinuation:
-		if c.block == nil || len(c.block)+len(b) > wire.MaxHeaders {
-			return malformed("headers: %w", wire.ErrHeaders)
-		}
-		if c.block = append(c.block, b...); h.Flags&wire.FlagEndHeaders != 0 {
-			b, c.block = c.block, nil
-			err = c.header(c.blockOf, b)
-		}
+		err = c.header(h, b)
 	case wire.FrameReset:
 		err = c.reset(h, b)
 	case wire.FrameSettings:
 		if h.Flags&wire.FlagAck == 0 {
 			err = c.settings(b)
 		}
-	case wire.FramePush:
+	case wire.FramePush, wire.FrameContinuation: // of more headers than we accept
 		return malformed("what we did not ask for: %w", wire.ErrFrame)
 	case wire.FramePing:
 		if len(b) != wire.PingSize {
@@ -95,17 +79,10 @@ func (c *conn) frame(h wire.Head, b []byte) (err error) { //nolint:gocyclo // a 
 	case wire.FrameWindow:
 		err = c.enlarge(h.Stream, b)
 	}
-	if err != nil {
-		return badFrame(h.Type, err)
-	}
-	return nil
-}
-
-func badFrame(kind byte, err error) error {
-	if errors.As(err, new(*driver.Error)) {
+	if err == nil || errors.As(err, new(*driver.Error)) {
 		return err
 	}
-	return malformed("a frame of type %d: %w", kind, err)
+	return malformed("a frame of type %d: %w", h.Type, err)
 }
 
 func (c *conn) settings(b []byte) error {
@@ -124,14 +101,11 @@ func (c *conn) settings(b []byte) error {
 			c.initial += change
 			for _, s := range c.streams {
 				s.window += change
-				if s.more != nil {
-					transport.Notify(s.more)
-				}
 			}
 		}
 	})
+	c.wake()
 	c.mu.Unlock()
-	transport.Notify(c.room)
 	if err != nil {
 		return err
 	}
@@ -152,38 +126,26 @@ func (c *conn) enlarge(id uint32, b []byte) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if id == 0 {
-		if c.window += int64(n); c.waiting > 0 {
-			transport.Notify(c.room)
+	window := &c.window
+	if id != 0 {
+		s := c.streams[id]
+		if s == nil {
+			return nil
 		}
-		return tooWide(c.window)
+		window = &s.window
 	}
-	s := c.streams[id]
-	if s == nil {
-		return nil
-	}
-	if s.window += int64(n); s.more != nil {
-		transport.Notify(s.more)
-	}
-	return tooWide(s.window)
-}
-
-func tooWide(window int64) error {
-	if window > wire.MaxWindow {
+	c.wake()
+	if *window += int64(n); *window > wire.MaxWindow {
 		return wire.ErrFrame
 	}
 	return nil
 }
 
-// find returns the stream with that number, for which n bytes have come; nil if it has ended.
-func (c *conn) find(id uint32, n int) *stream {
+// find returns the stream with that number; nil if it has ended.
+func (c *conn) find(id uint32) *stream {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := c.streams[id]
-	if s != nil {
-		s.received += int64(n)
-	}
-	return s
+	return c.streams[id]
 }
 
 // data takes a frame DATA.
@@ -193,7 +155,7 @@ func (c *conn) data(h wire.Head, b []byte) error {
 		c.taken = 0
 		_ = c.Gather(func(out []byte) []byte { return wire.AppendWord(out, wire.FrameWindow, 0, n) })
 	}
-	s := c.find(h.Stream, h.Length)
+	s := c.find(h.Stream)
 	if s == nil {
 		return nil // an answer that came too late
 	}
@@ -204,33 +166,10 @@ func (c *conn) data(h wire.Head, b []byte) error {
 	if err := c.assemble(s, p); err != nil {
 		return err
 	}
-	if s.received > streamWindow/2 {
-		c.grant(s, h.Stream, 0)
-	}
 	if h.Flags&wire.FlagEndStream != 0 {
 		c.finish(s, h.Stream, malformed("an answer without a status"))
 	}
 	return nil
-}
-
-// grant enlarges the window of a stream for bytes that have come and are not held, after done bytes of the held ones
-// were delivered.
-func (c *conn) grant(s *stream, id uint32, done int64) {
-	c.mu.Lock()
-	if c.streams[id] != s {
-		c.mu.Unlock()
-		return
-	}
-	n := s.received - s.held.Add(-done) + streamWindow - s.granted
-	if n < streamWindow/2 {
-		c.mu.Unlock()
-		return
-	}
-	s.granted += n
-	c.mu.Unlock()
-	_ = c.Gather(func(out []byte) []byte {
-		return wire.AppendWord(out, wire.FrameWindow, id, uint32(n)) //nolint:gosec // no more than has come
-	})
 }
 
 // assemble cuts the bytes of a stream into messages.
@@ -300,12 +239,16 @@ func (c *conn) message(s *stream, b []byte) error {
 }
 
 // header takes a block of headers, or of trailers.
-func (c *conn) header(h wire.Head, block []byte) error {
+func (c *conn) header(h wire.Head, b []byte) error {
+	block, err := h.Payload(b)
+	if err != nil {
+		return err
+	}
 	a, err := c.headers.Read(block)
 	if err != nil {
 		return err
 	}
-	s := c.find(h.Stream, 0)
+	s := c.find(h.Stream)
 	if s == nil {
 		return nil
 	}
@@ -341,12 +284,13 @@ func (c *conn) reset(h wire.Head, b []byte) error {
 	if err != nil {
 		return err
 	}
-	if s := c.find(h.Stream, 0); s != nil {
-		c.finish(s, h.Stream, &refused{
-			unprocessed: code == wire.CodeRefusedStream,
-			cause: driver.Errorf(driver.ClassClosedByBroker, "", transport.HintLog,
-				"the proxy ended the call (code %d)", code),
-		})
+	if s := c.find(h.Stream); s != nil {
+		state := driver.Unknown
+		if code == wire.CodeRefusedStream {
+			state = driver.Failed
+		}
+		c.finish(s, h.Stream, &refused{driver.Errorf(driver.ClassClosedByBroker, "", transport.HintLog,
+			"the proxy ended the call (code %d)", code), state})
 	}
 	return nil
 }
@@ -354,8 +298,7 @@ func (c *conn) reset(h wire.Head, b []byte) error {
 // refused is the end of a call about which the proxy has said more than that it failed.
 type refused struct {
 	cause *driver.Error
-	// unprocessed: the broker does not have the message; rejected: because of the message itself.
-	unprocessed, rejected bool
+	state driver.State // of its message
 }
 
 // Error returns the cause.
@@ -375,6 +318,6 @@ func (c *conn) goneAway(b []byte) error {
 		reason += ": " + transport.Clip(string(words), maxWords)
 	}
 	why := driver.Errorf(driver.ClassClosedByBroker, "", transport.HintLog, "%s", reason)
-	c.endCalls(&refused{cause: why, unprocessed: true}, func(s *stream) bool { return s.id > last })
+	c.endCalls(&refused{why, driver.Failed}, func(s *stream) bool { return s.id > last })
 	return why
 }

@@ -40,6 +40,7 @@ const (
 	SettingMaxStreams  = 3
 	SettingWindow      = 4
 	SettingMaxFrame    = 5
+	SettingMaxHeaders  = 6
 )
 
 // Values of settings until a peer sends others, and limits.
@@ -51,13 +52,12 @@ const (
 	MostMaxFrame  = 1<<24 - 1 // that a peer may accept
 	HeaderTable   = 4096
 	PingSize      = 8
-	// MaxHeaders is the largest size of a block of headers in bytes.
-	MaxHeaders = 64 << 10
+	// MaxHeaders is the largest size of a block of headers in bytes: it fits into a frame.
+	MaxHeaders = LeastMaxFrame
 )
 
 // Codes of errors of streams and connections (section 7).
 const (
-	CodeNone          = 0
 	CodeRefusedStream = 7
 	CodeCancel        = 8
 )
@@ -88,26 +88,19 @@ func AppendHead(b []byte, h Head) []byte {
 	return binary.BigEndian.AppendUint32(b, h.Stream)
 }
 
-// Payload returns the payload of a frame without padding and priority.
+// Payload returns the payload of a frame DATA or HEADERS without padding. Headers must be whole, as peers are told that
+// they must fit into a frame, and without a priority, which only clients have.
 func (h *Head) Payload(b []byte) ([]byte, error) {
-	padding := 0
-	if h.Flags&flagPadded != 0 && (h.Type == FrameData || h.Type == FrameHeaders) {
-		if len(b) == 0 {
-			return nil, ErrFrame
-		}
-		padding, b = int(b[0]), b[1:]
-	}
-	if h.Flags&flagPriority != 0 && h.Type == FrameHeaders {
-		const priority = 5
-		if len(b) < priority {
-			return nil, ErrFrame
-		}
-		b = b[priority:]
-	}
-	if padding > len(b) {
+	if h.Type == FrameHeaders && h.Flags&(FlagEndHeaders|flagPriority) != FlagEndHeaders {
 		return nil, ErrFrame
 	}
-	return b[:len(b)-padding], nil
+	if h.Flags&flagPadded == 0 {
+		return b, nil
+	}
+	if len(b) == 0 || int(b[0]) >= len(b) {
+		return nil, ErrFrame
+	}
+	return b[1 : len(b)-int(b[0])], nil
 }
 
 // AppendSettings appends a frame SETTINGS of pairs of a setting and its value.

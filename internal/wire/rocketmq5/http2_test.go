@@ -52,8 +52,9 @@ func TestFrames(t *testing.T) {
 func TestHostileFrames(t *testing.T) {
 	for _, h := range []Head{
 		{Type: FrameData, Flags: flagPadded},
-		{Type: FrameHeaders, Flags: flagPriority},
-		{Type: FrameHeaders, Flags: flagPriority | flagPadded},
+		{Type: FrameHeaders},
+		{Type: FrameHeaders, Flags: FlagEndHeaders | flagPriority},
+		{Type: FrameHeaders, Flags: FlagEndHeaders | flagPadded},
 	} {
 		for _, b := range [][]byte{{}, {9}, {9, 1, 2, 3}} {
 			_, err := h.Payload(b)

@@ -16,7 +16,6 @@ const (
 	QueryRoute      = "QueryRoute"
 	Heartbeat       = "Heartbeat"
 	SendMessage     = "SendMessage"
-	QueryAssignment = "QueryAssignment"
 	ReceiveMessage  = "ReceiveMessage"
 	AckMessage      = "AckMessage"
 	DeadLetter      = "ForwardMessageToDeadLetterQueue"
@@ -59,9 +58,6 @@ func (t MessageType) String() string {
 // Codes of answers (apache.rocketmq.v2.Code).
 const (
 	OK                    = 20000
-	BadRequest            = 40000
-	IllegalTopic          = 40002
-	IllegalGroup          = 40003
 	IllegalFilter         = 40010
 	IllegalDelivery       = 40012
 	InvalidHandle         = 40013
@@ -211,23 +207,11 @@ func readTime(b []byte) (micros int64, err error) {
 	return micros, err
 }
 
-// Endpoints is the encoded address of the proxy, as a client knows it: a host's name, or an IP address of version 4, 6
-// or, for a name, 0.
-func Endpoints(host string, port uint16, version int) []byte {
-	scheme := map[int]int{4: 1, 6: 2}[version]
-	if scheme == 0 {
-		scheme = 3
-	}
-	return appendInner(AppendNumber(nil, 1, scheme), 2, AppendNumber(AppendText(nil, 1, host), 2, int(port)))
-}
-
-// TopicRequest is a QueryRouteRequest or, with a group, a QueryAssignmentRequest.
-func TopicRequest(topic, group string, endpoints []byte) []byte {
-	b := appendResource(nil, 1, topic)
-	if group == "" {
-		return appendInner(b, 2, endpoints)
-	}
-	return appendInner(appendResource(b, 2, group), 3, endpoints)
+// RouteRequest is a QueryRouteRequest. It names the host to which calls go.
+func RouteRequest(topic, host string, port int) []byte {
+	const name = 3 // DOMAIN_NAME: any text
+	address := AppendNumber(AppendText(nil, 1, host), 2, port)
+	return appendInner(appendResource(nil, 1, topic), 2, appendInner(AppendNumber(nil, 1, name), 2, address))
 }
 
 // HeartbeatRequest is a HeartbeatRequest or, as the fields are the same, a NotifyClientTerminationRequest. The group of
@@ -359,18 +343,11 @@ type Reply struct {
 	Queues  []Queue
 }
 
-// Queue is a queue of a topic, in a route or assignment.
+// Queue is a queue of a topic.
 type Queue struct {
-	Broker   string
-	Number   int
-	Readable bool
-	Writable bool
-	// Types is a set of the bits 1 << MessageType; 0 if the proxy does not tell.
-	Types uint64
+	Broker             string
+	Readable, Writable bool
 }
-
-// Takes reports whether the topic takes messages of a type.
-func (q *Queue) Takes(t MessageType) bool { return q.Types == 0 || q.Types&(1<<t) != 0 }
 
 // MaxQueues is the largest number of queues of a topic.
 const MaxQueues = 1 << 14
@@ -401,13 +378,6 @@ func (r *Reply) Read(call string, b []byte) error {
 			}
 		case call == QueryRoute:
 			return r.readQueue(f.bytes)
-		case call == QueryAssignment:
-			return each(f.bytes, func(f field) error {
-				if f.tag != bytesOf(1) {
-					return nil
-				}
-				return r.readQueue(f.bytes)
-			})
 		}
 		return nil
 	})
@@ -435,8 +405,6 @@ func (r *Reply) readQueue(b []byte) error {
 	err := each(b, func(f field) error {
 		const read, write, both = 2, 3, 4
 		switch f.tag {
-		case numberOf(2):
-			q.Number = int(int32(f.n)) //nolint:gosec // an int32
 		case numberOf(3):
 			q.Readable, q.Writable = f.n == read || f.n == both, f.n == write || f.n == both
 		case bytesOf(4):
@@ -446,16 +414,6 @@ func (r *Reply) readQueue(b []byte) error {
 				}
 				return nil
 			})
-		case numberOf(5):
-			q.Types |= 1 << (f.n & 63)
-		case bytesOf(5): // packed
-			for b := f.bytes; len(b) > 0; {
-				kind, n := protowire.ConsumeVarint(b)
-				if n < 0 {
-					return ErrMessage
-				}
-				q.Types, b = q.Types|1<<(kind&63), b[n:]
-			}
 		}
 		return nil
 	})
@@ -464,7 +422,7 @@ func (r *Reply) readQueue(b []byte) error {
 }
 
 // EndRequest is an EndTransactionRequest; check: it answers the proxy's question.
-func EndRequest(b []byte, topic string, id, transaction []byte, rolledBack, check bool) []byte {
+func EndRequest(topic string, id, transaction []byte, rolledBack, check bool) []byte {
 	resolution, source := commit, fromClient
 	if rolledBack {
 		resolution = rollback
@@ -472,7 +430,7 @@ func EndRequest(b []byte, topic string, id, transaction []byte, rolledBack, chec
 	if check {
 		source = fromCheck
 	}
-	b = AppendText(AppendText(appendResource(b, 1, topic), 2, id), 3, transaction)
+	b := AppendText(AppendText(appendResource(nil, 1, topic), 2, id), 3, transaction)
 	return AppendNumber(AppendNumber(b, 4, resolution), 5, source)
 }
 
@@ -500,47 +458,32 @@ func DeadLetterRequest(head, id, handle []byte, attempt int) []byte {
 	return AppendNumber(AppendNumber(b, 5, attempt), 6, attempt)
 }
 
-// Receive is a ReceiveMessageRequest.
-type Receive struct {
-	Topic, Group, Broker string
-	Filter               Filter
-	Batch                int
-	Invisible            time.Duration
-	Renew                bool // the proxy keeps messages invisible until they are settled
-	Poll                 time.Duration
-}
-
-// Append appends the request.
-func (r *Receive) Append(b []byte) []byte {
-	b = appendResource(b, 1, r.Group)
-	queue := AppendNumber(appendResource(nil, 1, r.Topic), 2, -1) // any
-	b = appendInner(b, 2, appendInner(queue, 4, AppendText(nil, 1, r.Broker)))
-	b = AppendNumber(r.Filter.append(b, 3), 4, r.Batch)
-	b = appendDuration(b, 5, r.Invisible)
-	if r.Renew {
+// ReceiveRequest is a ReceiveMessageRequest of a consumer to a broker. The proxy keeps the messages of a push consumer
+// invisible until they are settled.
+func ReceiveRequest(s *Settings, broker string, invisible, poll time.Duration) []byte {
+	queue := AppendNumber(appendResource(nil, 1, s.Topic), 2, -1) // any
+	b := appendInner(appendResource(nil, 1, s.Group), 2, appendInner(queue, 4, AppendText(nil, 1, broker)))
+	b = appendDuration(AppendNumber(s.Filter.append(b, 3), 4, s.Batch), 5, invisible)
+	if s.Kind == PushConsumer {
 		b = AppendNumber(b, 6, 1)
 	}
-	return appendDuration(b, 7, r.Poll)
+	return appendDuration(b, 7, poll)
 }
 
 // Received is one of the messages that answer a ReceiveMessageRequest.
 type Received struct {
-	Status    Status
-	HasStatus bool
-	Message   Message
-	Has       bool // a message
+	Status  Status // code 0: none
+	Message Message
 }
 
 // Read reads one of the answers.
 func (r *Received) Read(b []byte) error {
-	r.HasStatus, r.Has, r.Status = false, false, Status{}
+	r.Status = Status{}
 	return each(b, func(f field) error {
 		switch f.tag {
 		case bytesOf(1):
-			r.HasStatus = true
 			return r.Status.read(f.bytes)
 		case bytesOf(2):
-			r.Has = true
 			return r.Message.Read(f.bytes)
 		}
 		return nil
@@ -551,7 +494,6 @@ func (r *Received) Read(b []byte) error {
 type Message struct {
 	Body         []byte
 	ID, Handle   []byte
-	Tag          []byte
 	Born, Stored int64 // microseconds since the Unix epoch
 	Attempt      int   // 1 for the first delivery; 0 if unknown
 	Compressed   bool
@@ -598,8 +540,6 @@ func (m *Message) Read(b []byte) error {
 func (m *Message) readSystem(b []byte) error {
 	return each(b, func(f field) (err error) {
 		switch f.tag {
-		case bytesOf(1):
-			m.Tag = f.bytes
 		case bytesOf(3):
 			m.ID = f.bytes
 		case numberOf(5):
