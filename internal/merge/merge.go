@@ -204,6 +204,15 @@ func Write(dir string, m *result.Result) (err error) {
 	return w.Finish(*m)
 }
 
+// writeConnections writes the connections that were opened, and how others ended; not those closed by plan.
+func writeConnections(c *result.Counts, line func(label, format string, args ...any)) {
+	for _, o := range words.Openings(c) {
+		if o.Name != "closed" {
+			line("total "+o.Name, "%d", o.N)
+		}
+	}
+}
+
 // maxOutages is the maximum number of outages in a summary.
 const maxOutages = 10
 
@@ -233,11 +242,7 @@ func Text(w io.Writer, m *result.Result, clean func(string) string) error {
 		line("total received", "%d", c.Received)
 	}
 	if m.Total.Connections != nil {
-		for _, o := range words.Openings(&m.Total) {
-			if o.Name != "closed" { // as planned
-				line("total "+o.Name, "%d", o.N)
-			}
-		}
+		writeConnections(&m.Total, line)
 	}
 	for _, name := range []string{"completed", "received"} {
 		if v, known := metrics[name+".avg"]; known {
