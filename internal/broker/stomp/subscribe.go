@@ -1,7 +1,9 @@
 package stomp
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,7 +17,7 @@ import (
 
 // The ack modes of subscriptions.
 const (
-	modeAuto uint8 = iota
+	modeAuto = iota
 	modeClient
 	modeIndividual
 )
@@ -32,7 +34,7 @@ type subscription struct {
 	conn     *conn
 	id       string
 	serial   uint64
-	mode     uint8
+	mode     int
 	limit    int64 // of unacknowledged messages
 	consumer *store.Consumer
 
@@ -94,14 +96,8 @@ func (c *conn) subscribe(f *wire.Received) error {
 
 // configure sets the ack mode and the limit of unacknowledged messages.
 func (s *subscription) configure(f *wire.Received) error {
-	switch ack := f.Get("ack"); string(ack) {
-	case "", "auto":
-		s.mode = modeAuto
-	case "client":
-		s.mode = modeClient
-	case "client-individual":
-		s.mode = modeIndividual
-	default:
+	ack := f.Get("ack")
+	if s.mode = slices.Index([]string{"auto", "client", "client-individual"}, cmp.Or(string(ack), "auto")); s.mode < 0 {
 		return invalid("ack", ack)
 	}
 	s.limit = defaultPrefetch

@@ -148,9 +148,7 @@ func (k *consumer) open(ctx context.Context) (err error) {
 	if k.settled {
 		attach.SenderSettleMode = wire.SenderSettled
 	}
-	if attach.Source.Filters, err = streamFilters(spec); err != nil {
-		return err
-	}
+	attach.Source.Filters = streamFilters(spec)
 	if setSource(&attach.Source, spec); spec.Dynamic {
 		attach.Source = c.dynamicSource()
 	}
@@ -414,22 +412,18 @@ func linkName(spec *driver.ConsumerSpec, number uint64) string {
 }
 
 // streamFilters returns the filters of a source that is a stream (RabbitMQ's documentation of streams, "AMQP 1.0").
-func streamFilters(spec *driver.ConsumerSpec) (list []wire.Filter, err error) {
+func streamFilters(spec *driver.ConsumerSpec) (list []wire.Filter) {
 	add := func(name string, value []byte) {
 		list = append(list, wire.Filter{Name: "rabbitmq:stream-" + name, Value: value})
 	}
-	if spec.StreamOffset != "" {
-		offset, err := driver.ParseStreamOffset(spec.StreamOffset, time.Now())
-		switch v := offset.(type) {
-		case string:
-			add("offset-spec", wire.AppendStr(nil, v))
-		case uint64:
-			add("offset-spec", wire.AppendUlong(nil, v))
-		case time.Time:
-			add("offset-spec", wire.AppendTimestamp(nil, v.UnixMilli()))
-		default:
-			return nil, driver.Errorf(driver.ClassUnsupported, "", "", "--stream-offset: %w", err)
-		}
+	offset, _ := driver.ParseStreamOffset(spec.StreamOffset, time.Now()) // checked before the run; "" is none
+	switch v := offset.(type) {
+	case string:
+		add("offset-spec", wire.AppendStr(nil, v))
+	case uint64:
+		add("offset-spec", wire.AppendUlong(nil, v))
+	case time.Time:
+		add("offset-spec", wire.AppendTimestamp(nil, v.UnixMilli()))
 	}
 	if spec.StreamFilter != "" {
 		values := wire.BeginList(nil)
@@ -441,7 +435,7 @@ func streamFilters(spec *driver.ConsumerSpec) (list []wire.Filter, err error) {
 		add("filter", values)
 		add("match-unfiltered", wire.AppendBool(nil, spec.StreamUnfiltered))
 	}
-	return list, nil
+	return list
 }
 
 // setSource sets the kind of a consumer's source, its selector and its subscription (Messaging, section 3.5.3).

@@ -77,30 +77,21 @@ func (m *message) correlate() {
 func (m *message) read(f *wire.Received) {
 	m.Delivery, m.sub, m.ack = driver.Delivery{Body: f.Body}, -1, nil
 	m.id, m.replyTo, m.correlation = nil, nil, nil
-	var ack []byte
 	for i := range f.Headers {
-		value := f.Headers[i].Value
+		value, into := f.Headers[i].Value, (*[]byte)(nil)
 		switch string(f.Headers[i].Key) { // does not allocate
 		case "subscription":
 			if n, ok := wire.ParseNumber(value); ok && m.sub < 0 {
 				m.sub = int64(n) //nolint:gosec // at most 19 digits: fits except for a sign, which no subscription has
 			}
 		case "message-id":
-			if len(m.id) == 0 {
-				m.id = value
-			}
+			into = &m.id
 		case headerReplyTo:
-			if len(m.replyTo) == 0 {
-				m.replyTo = value
-			}
+			into = &m.replyTo
 		case headerCorrelation:
-			if len(m.correlation) == 0 {
-				m.correlation = value
-			}
+			into = &m.correlation
 		case "ack":
-			if len(ack) == 0 {
-				ack = value
-			}
+			into = &m.ack
 		case timeHeader:
 			if !m.HasTime {
 				n, err := strconv.ParseInt(string(value), 10, 64) // allocates nothing for a number
@@ -113,8 +104,11 @@ func (m *message) read(f *wire.Received) {
 		case "redelivered":
 			m.Redelivered = m.Redelivered || string(value) == "true"
 		}
+		if into != nil && len(*into) == 0 {
+			*into = value
+		}
 	}
-	if m.ack = m.id; len(ack) > 0 {
-		m.ack = ack
+	if len(m.ack) == 0 {
+		m.ack = m.id
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -98,9 +97,7 @@ func (d dialect) subscription(spec *driver.ConsumerSpec, o *Options, id, identit
 	if spec.Selector != "" {
 		s.add("selector", spec.Selector)
 	}
-	if err := s.addStream(spec); err != nil {
-		return nil, err
-	}
+	s.addStream(spec)
 	d.flow(s, spec.Credit)
 	switch {
 	case d == artemis:
@@ -120,26 +117,20 @@ func (d dialect) subscription(spec *driver.ConsumerSpec, o *Options, id, identit
 func (s *subscription) add(headers ...string) { s.subscribe = append(s.subscribe, headers...) }
 
 // addStream adds where the consumer of a stream begins, and its filter (RabbitMQ's STOMP plug-in, "Stream support").
-func (s *subscription) addStream(spec *driver.ConsumerSpec) error {
-	if spec.StreamOffset != "" {
-		offset, err := driver.ParseStreamOffset(spec.StreamOffset, time.Now())
-		if err != nil {
-			return driver.Errorf(driver.ClassUnsupported, "", "", "--stream-offset: %w", err)
-		}
-		text := fmt.Sprint(offset)
-		switch v := offset.(type) {
-		case uint64:
-			text = "offset=" + text
-		case time.Time:
-			text = "timestamp=" + strconv.FormatInt(v.Unix(), 10)
-		}
-		s.add("x-stream-offset", text)
+func (s *subscription) addStream(spec *driver.ConsumerSpec) {
+	offset, _ := driver.ParseStreamOffset(spec.StreamOffset, time.Now()) // checked before the run; "" is none
+	switch v := offset.(type) {
+	case string:
+		s.add("x-stream-offset", v)
+	case uint64:
+		s.add("x-stream-offset", "offset="+strconv.FormatUint(v, 10))
+	case time.Time:
+		s.add("x-stream-offset", "timestamp="+strconv.FormatInt(v.Unix(), 10))
 	}
 	if spec.StreamFilter != "" {
 		unfiltered := strconv.FormatBool(spec.StreamUnfiltered)
 		s.add("x-stream-filter", spec.StreamFilter, "x-stream-match-unfiltered", unfiltered)
 	}
-	return nil
 }
 
 // named makes s a durable subscription of that name; an UNSUBSCRIBE with the id removes it.
