@@ -6,6 +6,7 @@ package library
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"strconv"
 	"strings"
@@ -221,8 +222,8 @@ func (r Rules) refuse(op string, f *driver.Factory, dest driver.Destination, mis
 }
 
 // Properties returns the application properties common to all messages of a variant: the user's, and the origin.
-func Properties(spec *driver.ProducerSpec, v *driver.Variant) map[string]any {
-	m := map[string]any{}
+func Properties(spec *driver.ProducerSpec, v *driver.Variant) map[string]string {
+	m := map[string]string{}
 	for _, property := range v.Properties {
 		if !property.Varies {
 			m[property.Key] = property.Value
@@ -232,6 +233,19 @@ func Properties(spec *driver.ProducerSpec, v *driver.Variant) map[string]any {
 		m[driver.IDProperty] = string(spec.Origin.Append(nil))
 	}
 	return m
+}
+
+// OfMessage returns the properties of a message of a variant, as texts: common, those of all of them, and its own.
+func OfMessage(common map[string]string, v *driver.Variant, m *driver.Message) map[string]string {
+	properties := maps.Clone(common)
+	properties[driver.TimeProperty] = strconv.FormatInt(m.Time, 10)
+	if m.ID != (driver.ID{}) {
+		properties[driver.IDProperty] = string(m.ID.Append(nil))
+	}
+	for i, key := range v.Varying() {
+		properties[key] = string(m.Values[i])
+	}
+	return properties
 }
 
 // ReadText sets d's time and ID from the texts of the properties [driver.TimeProperty] and [driver.IDProperty]; a text

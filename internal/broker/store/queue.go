@@ -188,11 +188,9 @@ func (q *Queue) giveBack(entries []entry) {
 	q.mu.Lock()
 	if q.gone {
 		q.mu.Unlock()
-		var bytes int64
 		for _, e := range entries {
-			bytes += e.m.size()
+			q.shrink(1, e.m.size())
 		}
-		q.shrink(int64(len(entries)), bytes)
 		return
 	}
 	var notifies []func()

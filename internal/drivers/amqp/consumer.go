@@ -103,11 +103,9 @@ func (d *amqpDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (dr
 	c, began := lease.Conn, time.Now()
 	k := &consumer{
 		op: "receive from " + spec.From(), lease: lease, spec: spec,
-		credit: defaultCredit, rounds: c.dialect == rabbitmq3, settled: d.cfg.Options.Settle == settleAtMostOnce,
+		credit: uint32(cmp.Or(min(max(spec.Credit, 0), 1<<30), defaultCredit)), //nolint:gosec // in range
+		rounds: c.dialect == rabbitmq3, settled: d.cfg.Options.Settle == settleAtMostOnce,
 		input: driver.NewMeter(), wait: driver.NewMeter(), arrived: make(chan struct{}, 1), room: make(chan struct{}, 1),
-	}
-	if spec.Credit > 0 {
-		k.credit = uint32(min(spec.Credit, 1<<30)) //nolint:gosec // in range
 	}
 	// Deliveries of an open transaction are unsettled.
 	k.credit = max(k.credit, uint32(2*spec.TransactionSize)) //nolint:gosec // not below 0

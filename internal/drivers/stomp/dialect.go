@@ -143,15 +143,14 @@ func (d dialect) sendVariant(
 	if err != nil {
 		return nil, err
 	}
-	if v.Priority >= 0 {
-		headers = append(headers, driver.Property{Key: "priority", Value: strconv.Itoa(min(v.Priority, 9))})
+	add := func(given bool, key, value string) {
+		if given {
+			headers = append(headers, driver.Property{Key: key, Value: value})
+		}
 	}
-	if v.Group != "" {
-		headers = append(headers, driver.Property{Key: "JMSXGroupID", Value: v.Group})
-	}
-	if v.FilterValue != "" {
-		headers = append(headers, driver.Property{Key: "x-stream-filter-value", Value: v.FilterValue})
-	}
+	add(v.Priority >= 0, "priority", strconv.Itoa(min(v.Priority, 9)))
+	add(v.Group != "", "JMSXGroupID", v.Group)
+	add(v.FilterValue != "", "x-stream-filter-value", v.FilterValue)
 	return headers, nil
 }
 

@@ -7,6 +7,7 @@
 package goamqp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -61,9 +62,8 @@ func (d *amqpDriver) dial(ctx context.Context, spec driver.Connection) (*connect
 	return transport.Dial(ctx, protocol.AMQP(), &d.cfg, &spec, func(
 		ctx context.Context, host transport.Endpoint, conn net.Conn, _ *transport.Metered,
 	) (*connection, error) {
-		o := &amqp.ConnOptions{ContainerID: spec.Name, HostName: host.Host, SASLType: amqp.SASLTypeAnonymous()}
-		if spec.ClientID != "" {
-			o.ContainerID = spec.ClientID
+		o := &amqp.ConnOptions{
+			ContainerID: cmp.Or(spec.ClientID, spec.Name), HostName: host.Host, SASLType: amqp.SASLTypeAnonymous(),
 		}
 		if user := d.cfg.Target.User; user != "" {
 			o.SASLType = amqp.SASLTypePlain(user, d.cfg.Target.Password)

@@ -2,6 +2,7 @@ package goamqp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 
@@ -52,11 +53,9 @@ func (d *amqpDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (dr
 
 func (c *consumer) options(d *amqpDriver) *amqp.ReceiverOptions {
 	o := &amqp.ReceiverOptions{
-		Credit: defaultCredit, SourceCapabilities: []string{c.spec.Destination.Kind.String()},
-		MaxMessageSize: uint64(d.cfg.MaxBody) + propertiesSize, //nolint:gosec // above zero
-	}
-	if c.spec.Credit > 0 {
-		o.Credit = int32(min(c.spec.Credit, 1<<30)) //nolint:gosec // in range
+		Credit:             int32(cmp.Or(min(max(c.spec.Credit, 0), 1<<30), defaultCredit)), //nolint:gosec // in range
+		SourceCapabilities: []string{c.spec.Destination.Kind.String()},
+		MaxMessageSize:     uint64(d.cfg.MaxBody) + propertiesSize, //nolint:gosec // above zero
 	}
 	if c.spec.Selector != "" {
 		o.Filters = []amqp.LinkFilter{amqp.NewSelectorFilter(c.spec.Selector)}

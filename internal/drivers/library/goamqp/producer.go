@@ -66,7 +66,10 @@ func (d *amqpDriver) Producer(
 func message(spec *driver.ProducerSpec, v *driver.Variant) amqp.Message {
 	m := amqp.Message{
 		Header: &amqp.MessageHeader{Durable: spec.Persistent, Priority: 4, TTL: spec.TTL},
-		Data:   [][]byte{v.Body}, ApplicationProperties: library.Properties(spec, v),
+		Data:   [][]byte{v.Body}, ApplicationProperties: map[string]any{},
+	}
+	for key, value := range library.Properties(spec, v) {
+		m.ApplicationProperties[key] = value
 	}
 	if v.Text {
 		m.Data, m.Value = nil, string(v.Body)

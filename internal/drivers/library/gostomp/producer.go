@@ -72,7 +72,7 @@ func (p *producer) headers(v *driver.Variant) []string {
 		list = append(list, "JMSXGroupID", v.Group)
 	}
 	for key, value := range library.Properties(&p.spec, v) {
-		list = append(list, key, value.(string))
+		list = append(list, key, value)
 	}
 	return list
 }

@@ -13,11 +13,9 @@ package rocketmq5go
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -93,11 +91,7 @@ func (d *clients) Producer(
 	p := &producer{spec: spec, op: "send to " + dest.String()}
 	p.sends = library.NewSends(p.op, done)
 	for i := range spec.Variants {
-		m := map[string]string{}
-		for key, value := range library.Properties(&spec, &spec.Variants[i]) {
-			m[key] = fmt.Sprint(value)
-		}
-		p.kinds = append(p.kinds, m)
+		p.kinds = append(p.kinds, library.Properties(&spec, &spec.Variants[i]))
 	}
 	var err error
 	// The proxy's settings take the place of ours: it has the library send a message up to three times.
@@ -118,15 +112,7 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	if m.Body != nil {
 		msg.Body = append([]byte{}, m.Body...)
 	}
-	properties := msg.GetProperties()
-	maps.Copy(properties, p.kinds[m.Variant])
-	properties[driver.TimeProperty] = strconv.FormatInt(m.Time, 10)
-	if m.ID != (driver.ID{}) {
-		properties[driver.IDProperty] = string(m.ID.Append(nil))
-	}
-	for i, key := range variant.Varying() {
-		properties[key] = string(m.Values[i])
-	}
+	maps.Copy(msg.GetProperties(), library.OfMessage(p.kinds[m.Variant], variant, m))
 	if p.spec.Delay > 0 {
 		msg.SetDelayTimestamp(time.Now().Add(p.spec.Delay))
 	}

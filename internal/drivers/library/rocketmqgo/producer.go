@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"net"
 	"strconv"
@@ -92,10 +91,7 @@ func (d *rocketDriver) Producer(
 
 // prepare sets the properties of a variant.
 func (p *producer) prepare(op string, v *driver.Variant) error {
-	m := map[string]string{}
-	for key, value := range library.Properties(&p.spec, v) {
-		m[key] = value.(string)
-	}
+	m := library.Properties(&p.spec, v)
 	if v.Group != "" {
 		// the library's name of the property, and the name that all other clients use
 		m[primitive.PropertyShardingKey], m["__SHARDINGKEY"] = v.Group, v.Group
@@ -112,14 +108,7 @@ func (p *producer) prepare(op string, v *driver.Variant) error {
 
 // Send implements [driver.Producer]. The library does not separate the hand-over of a message from its end.
 func (p *producer) Send(ctx context.Context, m *driver.Message) error {
-	properties := maps.Clone(p.kinds[m.Variant])
-	properties[driver.TimeProperty] = strconv.FormatInt(m.Time, 10)
-	if m.ID != (driver.ID{}) {
-		properties[driver.IDProperty] = string(m.ID.Append(nil))
-	}
-	for i, key := range p.spec.Variants[m.Variant].Varying() {
-		properties[key] = string(m.Values[i])
-	}
+	properties := library.OfMessage(p.kinds[m.Variant], &p.spec.Variants[m.Variant], m)
 	if m.Group != "" {
 		properties[primitive.PropertyShardingKey], properties["__SHARDINGKEY"] = m.Group, m.Group
 	}
