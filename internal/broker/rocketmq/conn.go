@@ -45,7 +45,7 @@ type conn struct {
 	wake    chan struct{} // one token: the writer has work
 	drained chan struct{} // one token: the writer has taken out
 	done    chan struct{}
-	once    sync.Once
+	close   func()
 	gate    store.Gate
 
 	// The reader's.
@@ -87,15 +87,12 @@ func newConn(s *Server, nc net.Conn) *conn {
 		pullSub: &subscription{}, members: map[member]bool{}, producerGroups: map[string]bool{},
 		held: map[*pull]bool{}, signer: wire.NewSigner(s.o.AccessKey, s.o.SecretKey),
 	}
-	c.gate.Conn, c.gate.Done, c.gate.Write = c.nc, c.done, c.answer
-	return c
-}
-
-func (c *conn) close() {
-	c.once.Do(func() {
+	c.close = sync.OnceFunc(func() {
 		close(c.done)
 		_ = c.nc.Close()
 	})
+	c.gate.Conn, c.gate.Done, c.gate.Write = c.nc, c.done, c.answer
+	return c
 }
 
 func (c *conn) wakeWriter() { store.Signal(c.wake) }
@@ -217,17 +214,10 @@ func (c *conn) flush() error {
 	behind := len(c.out) > maxOut
 	c.mu.Unlock()
 	c.wakeWriter()
-	for behind {
-		select {
-		case <-c.drained:
-		case <-c.done:
-			return net.ErrClosed
-		}
-		c.mu.Lock()
-		behind = len(c.out) > maxOut
-		c.mu.Unlock()
+	if !behind {
+		return nil
 	}
-	return nil
+	return store.AwaitWriter(&c.mu, &c.out, maxOut, c.drained, c.done)
 }
 
 // push sends a frame of our own. It returns false, and sends nothing, if the client does not read or has gone.

@@ -3,7 +3,6 @@ package stomp
 import (
 	"bytes"
 	"errors"
-	"net"
 	"strconv"
 	"time"
 
@@ -106,19 +105,7 @@ func (c *conn) flush() error {
 	if c.replies = c.replies[:0]; cap(c.replies) > keepBuffer {
 		c.replies = nil
 	}
-	for {
-		c.mu.Lock()
-		waiting := len(c.out)
-		c.mu.Unlock()
-		if waiting < maxOut {
-			return nil
-		}
-		select {
-		case <-c.drained:
-		case <-c.done:
-			return net.ErrClosed
-		}
-	}
+	return store.AwaitWriter(&c.mu, &c.out, maxOut, c.drained, c.done)
 }
 
 // minBeat is the shortest agreed time between heart-beats.

@@ -63,7 +63,7 @@ type conn struct {
 	gate store.Gate
 
 	done    chan struct{} // closed at the end of the connection
-	once    sync.Once     // to close it
+	close   func()        // closes it
 	wake    chan struct{} // one token: the writer has work
 	drained chan struct{} // one token: the writer has taken out
 
@@ -89,6 +89,10 @@ func (s Server) Serve(nc net.Conn) {
 		txs: map[string]*transaction{}, temporaries: map[string]*store.Destination{},
 		done: make(chan struct{}), wake: make(chan struct{}, 1), drained: make(chan struct{}, 1),
 	}
+	c.close = sync.OnceFunc(func() {
+		close(c.done)
+		_ = c.net.Close()
+	})
 	c.gate.Conn, c.gate.Done, c.gate.Write = c.net, c.done, c.write
 	c.in = wire.NewReader(bufio.NewReaderSize(c, readBuffer), maxHead, maxHead)
 	c.in.MaxLines, c.in.Memory, c.in.Keep = maxHeaders, c.memory, keepBuffer
@@ -165,14 +169,6 @@ func (c *conn) end(err error) (linger bool) {
 	c.mu.Unlock()
 	c.wakeWriter()
 	return c.disconnected || refused != nil
-}
-
-// close closes the connection.
-func (c *conn) close() {
-	c.once.Do(func() {
-		close(c.done)
-		_ = c.net.Close()
-	})
 }
 
 func (c *conn) write(frames []byte) {

@@ -101,6 +101,24 @@ func Signal(c chan struct{}) {
 	}
 }
 
+// AwaitWriter waits while more than most bytes of the output, which mu guards, are not written. It fails with
+// [net.ErrClosed] at the end of the connection, when done is closed.
+func AwaitWriter(mu *sync.Mutex, out *[]byte, most int, drained, done <-chan struct{}) error {
+	for {
+		mu.Lock()
+		behind := len(*out) > most
+		mu.Unlock()
+		if !behind {
+			return nil
+		}
+		select {
+		case <-drained:
+		case <-done:
+			return net.ErrClosed
+		}
+	}
+}
+
 // Linger discards input for a while before a close: a close with unread input resets the connection, and the peer would
 // lose our last frame.
 func Linger(conn net.Conn, d time.Duration) {
