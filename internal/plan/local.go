@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// maxLocal bounds the addresses of [LocalAddresses].
-const maxLocal = 1 << 16
+// maxLocal bounds the addresses. The list is made anew for each connection.
+const maxLocal = 1 << 10
 
 // parseLocal parses addresses of this machine: ADDRESS or FIRST-LAST, joined by commas. They are of one family.
 func parseLocal(text string) (list []netip.Addr, err error) {
@@ -45,8 +45,11 @@ func CheckLocal(text string) error {
 
 // localAddress returns the address of the connection with that index; the zero value leaves it to the system.
 func (g *Group) localAddress(index int) netip.Addr {
+	if g.LocalAddress == "" {
+		return netip.Addr{}
+	}
 	list, err := parseLocal(g.LocalAddress)
-	if err != nil { // there is none; others were checked
+	if err != nil { // it was checked
 		return netip.Addr{}
 	}
 	return list[index%len(list)]

@@ -26,7 +26,7 @@ func TestLocalAddresses(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "must be addresses", "localhost": "must be addresses", "127.0.0.1,": "must be addresses", "127.0.0.2-": "must be FIRST-LAST",
 		"127.0.0.2-127.0.0.1": "must be FIRST-LAST", "127.0.0.1-::1": "must be FIRST-LAST", "127.0.0.1,::1": "is not of the family",
-		"10.0.0.0-10.255.255.255": "at most 65536 addresses",
+		"10.0.0.0-10.255.255.255": "at most 1024 addresses",
 	} {
 		require.ErrorContains(t, CheckLocal(text), want, text)
 	}
