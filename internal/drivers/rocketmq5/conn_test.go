@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"net"
 	"strings"
 	"testing"
@@ -337,4 +338,48 @@ func TestPing(t *testing.T) {
 			return
 		}
 	}
+}
+
+// TestMutated: whatever the bytes of the peer are, a call ends, and without a crash.
+func TestMutated(t *testing.T) {
+	var good bytes.Buffer
+	p := &peer{t: t, framer: http2.NewFramer(&good, nil)}
+	p.encoder = hpack.NewEncoder(&p.block)
+	require.NoError(t, p.framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 20}))
+	require.NoError(t, p.framer.WriteWindowUpdate(0, 1<<20))
+	p.reply(1, "answer")
+	require.NoError(t, p.framer.WriteRSTStream(1, http2.ErrCodeCancel))
+	require.NoError(t, p.framer.WriteGoAway(1, http2.ErrCodeNo, []byte("bye")))
+	random := rand.New(rand.NewPCG(1, 2))
+	for i := range 200 {
+		b := bytes.Clone(good.Bytes())
+		for range 1 + random.IntN(4) {
+			b[random.IntN(len(b))] ^= byte(1 << random.IntN(8))
+		}
+		l, p := connect(t)
+		w, err := l.question(t.Context(), "question", unlimited)
+		require.NoError(t, err, i)
+		_, _ = p.conn.Write(b) // it may have been closed
+		require.NoError(t, p.conn.(*net.TCPConn).CloseWrite())
+		w.wait(t)
+	}
+}
+
+// TestRefusedLogin: a proxy that does not take our keys refuses the client before anything is sent.
+func TestRefusedLogin(t *testing.T) {
+	l, p := connect(t)
+	opened := make(chan error, 1)
+	go func() { opened <- l.open(t.Context(), nil) }()
+	id := p.read().Header().StreamID
+	p.read()
+	p.headers(id, false, ":status", "200", "content-type", "application/grpc")
+	status := wire.AppendText(wire.AppendNumber(nil, 1, wire.Unauthorized), 2, "the signature of key is wrong")
+	command := wire.AppendText(nil, 1, status)
+	require.NoError(t, p.framer.WriteData(id, false, message(string(command))))
+	err := <-opened
+	require.ErrorContains(t, err, "the signature of key is wrong (code 40100)")
+	assert.NotContains(t, err.Error(), "secret")
+	assert.Equal(t, driver.ClassAuth, driver.ClassOf(err))
+	assert.Equal(t, driver.Rejected, outcome("send", err).State)
+	assert.IsType(t, &http2.RSTStreamFrame{}, p.read())
 }
