@@ -45,13 +45,14 @@ type caller interface {
 type streamer interface {
 	caller
 	// take gets one of the answers.
-	take(s *stream, body []byte) error
+	take(body []byte) error
 }
 
 // stream is a call that has not ended.
 type stream struct {
 	id    uint32
 	to    caller
+	many  streamer // to, if it takes answers as they come; else nil
 	arg   uint64
 	limit time.Duration
 	seen  time.Duration // when a look first saw it, since the connection was made; 0: not yet
@@ -99,7 +100,6 @@ type conn struct {
 	over       bool
 	changed    chan struct{} // closed when a window opens or a call ends; nil: nobody waits
 	clients    map[*client]bool
-	watching   map[*transport.Notice]bool
 
 	life         context.Context // ends with the connection's use
 	end          context.CancelFunc
@@ -121,7 +121,7 @@ func newConn(
 		Conn: transport.NewConn(host, nc, raw, &d.mem), d: d, host: host, scheme: "http", begin: time.Now(),
 		maxMessage: d.cfg.MaxBody + headRoom, nextID: 1, blocks: map[string]*block{}, headers: wire.NewHeaders(),
 		streams: map[uint32]*stream{}, window: wire.DefaultWindow, initial: wire.DefaultWindow, maxStreams: 1 << 20,
-		maxFrame: wire.LeastMaxFrame, clients: map[*client]bool{}, watching: map[*transport.Notice]bool{},
+		maxFrame: wire.LeastMaxFrame, clients: map[*client]bool{},
 	}
 	if d.cfg.Target.TLS {
 		c.scheme = "https"
@@ -287,6 +287,7 @@ func (c *conn) newStream(r *request, window int64) *stream {
 	*s = stream{
 		id: c.nextID, to: r.to, arg: r.arg, limit: r.limit, window: window, part: s.part[:0], body: s.body[:0],
 	}
+	s.many, _ = r.to.(streamer)
 	c.streams[s.id] = s
 	return s
 }
@@ -491,23 +492,6 @@ func (c *conn) End(ctx context.Context) {
 	c.end()
 	c.beats.Wait()
 	c.Leave(ctx, func(ctx context.Context) { c.Out.Drain(ctx) })
-}
-
-// watch reports the end of the connection, until unwatched.
-func (c *conn) watch(notice *transport.Notice) {
-	c.mu.Lock()
-	c.watching[notice] = true
-	over := c.over
-	c.mu.Unlock()
-	if over {
-		notice.End(c.Why())
-	}
-}
-
-func (c *conn) unwatch(notice *transport.Notice) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.watching, notice)
 }
 
 // Why returns why the connection has ended, in plain words.

@@ -65,6 +65,7 @@ func connect(t *testing.T, settings ...http2.Setting) (*client, *peer) {
 		c.End(context.Background())
 	})
 	l := newClient(c, &driver.Connection{Name: "test"}, &wire.Settings{})
+	l.ended = func(error) {}
 	return l, p
 }
 

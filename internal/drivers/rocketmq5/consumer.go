@@ -135,6 +135,7 @@ func (c *consumer) open(ctx context.Context, spec *driver.ConsumerSpec) error {
 		}
 	}
 	c.client = newClient(c.lease.Conn, &spec.Connection, settings)
+	c.client.ended = c.fail
 	c.ackHead = wire.AckHead(settings.Topic, settings.Group)
 	if err := c.client.open(ctx, spec.Connection.Stages); err != nil {
 		return err
@@ -189,23 +190,39 @@ func (c *consumer) subscribe(ctx context.Context, s *wire.Settings, brokers []st
 			return err
 		}
 	}
-	for {
+	if err := c.await(ctx, func() bool { return c.flying == 0 || c.err != nil }); err != nil {
+		return driver.Errorf(driver.ClassTimeout, "", "is the proxy overloaded? See also --connect-timeout",
+			"the proxy does not answer a request for messages: %w", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.err != nil:
+		return c.err
+	case c.lease.Conn.Dead():
+		return c.lease.Conn.Why()
+	}
+	c.d.known.Store(key, true)
+	return nil
+}
+
+// await waits until something holds, which is judged with the lock, or the connection has ended.
+func (c *consumer) await(ctx context.Context, holds func() bool) error {
+	for !c.lease.Conn.Dead() {
 		c.mu.Lock()
-		flying, err := c.flying, c.err
+		enough := holds()
 		c.mu.Unlock()
-		if err != nil || flying == 0 {
-			if err == nil {
-				c.d.known.Store(key, true)
-			}
-			return err
+		if enough {
+			break
 		}
 		select {
 		case <-c.arrived:
+		case <-c.lease.Conn.Over():
 		case <-ctx.Done():
-			return driver.Errorf(driver.ClassTimeout, "", "is the proxy overloaded? See also --connect-timeout",
-				"the proxy does not answer a request for messages: %w", ctx.Err())
+			return ctx.Err()
 		}
 	}
+	return nil
 }
 
 // askOnce makes a request for messages.
@@ -252,7 +269,7 @@ func (c *consumer) askMore(ctx context.Context, delivering bool) error {
 }
 
 // take implements [streamer]: a message, or the status of a request for messages.
-func (a *ask) take(s *stream, body []byte) error {
+func (a *ask) take(body []byte) error {
 	c := a.c
 	const message = 0x12 // the tag of the field
 	if len(body) == 0 || body[0] != message {
@@ -516,7 +533,7 @@ func (c *consumer) leave(ctx context.Context) (err error) {
 			err = c.giveBack(ctx, m, releaseAfter)
 		}
 	}
-	c.awaitAcks(ctx)
+	_ = c.await(ctx, func() bool { return c.acking == 0 })
 	if c.client != nil {
 		c.client.leave(ctx)
 	}
@@ -530,25 +547,6 @@ func (c *consumer) leave(ctx context.Context) (err error) {
 		return nil
 	}
 	return err
-}
-
-// awaitAcks waits until the acknowledgements are answered.
-func (c *consumer) awaitAcks(ctx context.Context) {
-	for {
-		c.mu.Lock()
-		acking := c.acking
-		c.mu.Unlock()
-		if acking == 0 {
-			return
-		}
-		select {
-		case <-c.arrived:
-		case <-c.lease.Conn.Over():
-			return
-		case <-ctx.Done():
-			return
-		}
-	}
 }
 
 // Host implements [driver.Located].

@@ -175,6 +175,7 @@ type client struct {
 	opened   time.Time
 	fifo     atomic.Bool // the group consumes in order
 	orphaned func(*wire.Command)
+	ended    func(error) // the proxy or the connection has ended it
 }
 
 // newClient makes a client on a connection.
@@ -218,6 +219,11 @@ func (l *client) open(ctx context.Context, stages driver.Stages) error {
 		return err
 	}
 	l.ready.Store(true)
+	select {
+	case err = <-l.told: // it has ended meanwhile
+		return err
+	default:
+	}
 	l.opened = time.Now()
 	if stages != nil && l.loggedIn.CompareAndSwap(false, true) {
 		l.opened = stages.Ended(driver.StageLogin, l.begin)
@@ -229,7 +235,7 @@ func (l *client) open(ctx context.Context, stages driver.Stages) error {
 }
 
 // take implements [streamer] for the proxy's commands.
-func (l *client) take(_ *stream, body []byte) error {
+func (l *client) take(body []byte) error {
 	var command wire.Command
 	if err := command.Read(body); err != nil {
 		return malformed("a command: %w", err)
@@ -262,6 +268,7 @@ func (l *client) answer(_ uint64, _ []byte, err error) {
 	}
 	if l.tell(err); l.ready.Load() {
 		l.Fail(err)
+		l.ended(err)
 	}
 }
 

@@ -78,18 +78,14 @@ func (d *proxyDriver) Producer(
 		topic: spec.Destination.Name, delay: spec.Delay.Microseconds(), idle: make(chan struct{}, 1),
 		synced: make(chan struct{}, 1), answers: driver.NewMeter(),
 	}
-	types, err := p.prepare(&spec)
+	messages, err := p.prepare(&spec)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := d.opening(ctx)
 	defer cancel()
 	if d.admin != nil {
-		kind := types[0].String()
-		if slices.ContainsFunc(types, func(t wire.MessageType) bool { return t != types[0] }) {
-			kind = "MIXED"
-		}
-		if err := d.admin.TypedTopic(ctx, p.topic, kind); err != nil {
+		if err := d.admin.TypedTopic(ctx, p.topic, messages); err != nil {
 			return nil, wrap(op, err)
 		}
 	}
@@ -106,8 +102,8 @@ func (d *proxyDriver) Producer(
 	return p, nil
 }
 
-// prepare encodes the common part of the messages of each variant, and returns their types.
-func (p *producer) prepare(spec *driver.ProducerSpec) (types []wire.MessageType, err error) {
+// prepare encodes the common part of the messages of each variant, and returns their type.
+func (p *producer) prepare(spec *driver.ProducerSpec) (messages string, err error) {
 	const op = "check the messages"
 	for i := range spec.Variants {
 		v := &spec.Variants[i]
@@ -116,7 +112,7 @@ func (p *producer) prepare(spec *driver.ProducerSpec) (types []wire.MessageType,
 		t := wire.Normal
 		switch {
 		case p.opts.Transactional && (grouped || spec.Delay > 0), grouped && spec.Delay > 0:
-			return nil, library.Unsupported(op, "give one of --delivery-delay, --group and -o transactional",
+			return "", library.Unsupported(op, "give one of --delivery-delay, --group and -o transactional",
 				"a message of RocketMQ 5 is of one type: delayed, of a group, or transactional")
 		case p.opts.Transactional:
 			t = wire.Transaction
@@ -126,15 +122,15 @@ func (p *producer) prepare(spec *driver.ProducerSpec) (types []wire.MessageType,
 			t = wire.Delay
 		}
 		if len(v.Body) == 0 {
-			return nil, library.Unsupported(op, "give --message-size 1 or more", "RocketMQ does not take empty bodies")
+			return "", library.Unsupported(op, "give --message-size 1 or more", "RocketMQ does not take empty bodies")
 		}
 		for _, pair := range v.Properties {
 			switch {
 			case pair.Key == "" || control(pair.Key) || control(pair.Value):
-				return nil, driver.Errorf(driver.ClassUnsupported, op, "",
+				return "", driver.Errorf(driver.ClassUnsupported, op, "",
 					"RocketMQ's proxy allows neither empty names nor control characters (%q=%q)", pair.Key, pair.Value)
 			case slices.Contains(rocketmq.Reserved(), pair.Key):
-				return nil, driver.Errorf(driver.ClassUnsupported, op, "rename it",
+				return "", driver.Errorf(driver.ClassUnsupported, op, "rename it",
 					"the name %s is one of RocketMQ's own or of ours", pair.Key)
 			case !pair.Varies:
 				k.properties = wire.AppendUser(k.properties, pair.Key, pair.Value)
@@ -145,9 +141,13 @@ func (p *producer) prepare(spec *driver.ProducerSpec) (types []wire.MessageType,
 		}
 		k.system = wire.AppendSystem(nil, p.opts.Tag, "", t)
 		p.kinds = append(p.kinds, k)
-		types = append(types, t)
+		if name := t.String(); messages == "" || messages == name {
+			messages = name
+		} else {
+			messages = "MIXED"
+		}
 	}
-	return types, nil
+	return messages, nil
 }
 
 // control reports whether a text has control characters, as Java judges that.
@@ -157,12 +157,11 @@ func control(text string) bool {
 
 func (p *producer) open(ctx context.Context, spec *driver.ProducerSpec) error {
 	c := p.lease.Conn
-	copy(p.id[:], fmt.Sprintf("01%X", func() []byte {
-		seed := make([]byte, (idSeed-2)/2)
-		_, _ = rand.Read(seed)
-		return seed
-	}()))
+	seed := make([]byte, (idSeed-2)/2)
+	_, _ = rand.Read(seed)
+	copy(p.id[:], fmt.Sprintf("01%X", seed))
 	p.client = newClient(c, &spec.Connection, &wire.Settings{Kind: wire.Producer, Topic: p.topic})
+	p.client.ended = p.End
 	if p.opts.Transactional {
 		p.tx = p.d.open.Of(p.opts.RollbackPercent, p.opts.UnknownPercent)
 		p.client.orphaned = p.checkBack
@@ -184,7 +183,6 @@ func (p *producer) open(ctx context.Context, spec *driver.ProducerSpec) error {
 		of: p.client, call: newMethod(wire.SendMessage, limit), to: p, limit: limit,
 		credit: driver.NewMeter(), socket: driver.NewMeter(),
 	}
-	c.watch(&p.Notice)
 	spec.Connection.Stages.Ended(driver.StageAttach, attaching)
 	return nil
 }
@@ -341,7 +339,6 @@ func (p *producer) Close(ctx context.Context) (err error) {
 	}
 	p.lease.Leave(ctx, p.stages, func(ctx context.Context) {
 		p.ends.Wait() // each is bounded
-		p.lease.Conn.unwatch(&p.Notice)
 		p.client.leave(ctx)
 		p.lease.Release(ctx)
 	})

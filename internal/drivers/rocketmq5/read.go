@@ -3,8 +3,6 @@ package rocketmq5
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq5"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -18,12 +16,6 @@ func (c *conn) run() {
 	c.over = true
 	c.mu.Unlock()
 	c.endCalls(c.Why(), func(*stream) bool { return true })
-	c.mu.Lock()
-	watching := slices.Collect(maps.Keys(c.watching))
-	c.mu.Unlock()
-	for _, notice := range watching {
-		notice.End(c.Why())
-	}
 }
 
 func (c *conn) read() error {
@@ -174,9 +166,8 @@ func (c *conn) data(h wire.Head, b []byte) error {
 
 // assemble cuts the bytes of a stream into messages.
 func (c *conn) assemble(s *stream, p []byte) error {
-	_, streams := s.to.(streamer)
 	limit := maxAnswer
-	if streams {
+	if s.many != nil {
 		limit = c.maxMessage
 	}
 	for len(p) > 0 {
@@ -228,8 +219,8 @@ func sizeOf(b []byte, limit int) (int, error) {
 
 // message passes a whole message on, or keeps it until the status comes.
 func (c *conn) message(s *stream, b []byte) error {
-	if to, streams := s.to.(streamer); streams {
-		return to.take(s, b)
+	if s.many != nil {
+		return s.many.take(b)
 	}
 	if s.whole {
 		return malformed("two answers to one call")
@@ -266,16 +257,11 @@ func (c *conn) header(h wire.Head, b []byte) error {
 		err = malformed("an answer without a status")
 	case a.Status != wire.StatusOK:
 		err = statusError(a)
-	case !s.whole && !isStreamer(s.to):
+	case !s.whole && s.many == nil:
 		err = malformed("no answer, and no reason for it")
 	}
 	c.finish(s, h.Stream, err)
 	return nil
-}
-
-func isStreamer(to caller) bool {
-	_, is := to.(streamer)
-	return is
 }
 
 // reset takes a frame RST_STREAM.
