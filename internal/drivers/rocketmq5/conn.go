@@ -446,6 +446,9 @@ func (c *conn) look() {
 		}
 	}
 	overdue, identify := false, now >= c.idAt
+	if identify {
+		c.idAt = now + identifyEvery
+	}
 	for _, s := range c.streams {
 		if s.seen == 0 {
 			s.seen = now
@@ -458,7 +461,6 @@ func (c *conn) look() {
 		c.endCalls(errNoAnswer, func(s *stream) bool { return s.seen > 0 && now-s.seen >= s.limit })
 	}
 	if identify {
-		c.idAt = now + identifyEvery
 		_ = c.Gather(func(b []byte) []byte {
 			c.identify()
 			return b
