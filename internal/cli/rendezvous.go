@@ -63,6 +63,8 @@ func (a *app) runMeeting(m *meeting, args, demands []string, others bool, errs [
 	m.thresholds, errs = thresholds, append(errs, wrong...)
 	if m.Address != "" {
 		errs = append(errs, a.checkMeeting(m, args)...)
+	} else if len(errs) == 0 { // it alone has a default
+		errs = append(errs, plan.Needs("--rendezvous-timeout", "--rendezvous"))
 	}
 	if len(errs) > 0 {
 		return a.usage(errs...)

@@ -48,6 +48,6 @@
 //     selector and then sends all messages. The queue of a topic consumer stays behind and keeps filling, and no AMQP
 //     1.0 client can remove it: consumers of topics are refused.
 //   - RabbitMQ 4 requires that queues exist, or that its management node declares them (-o declare), see inspect.go.
-//     Streams are refused, because each of their consumers gets all messages.
+//     A stream is a topic (-o declare=stream), because each of its consumers gets all messages.
 //   - Qpid Broker-J withdraws credit to hold producers back. Links of one name in a container steal each other.
 package amqp
