@@ -33,29 +33,31 @@ racing() { CGO_ENABLED=${#race[@]} go "$1" "${race[@]}" "${@:2}"; }
 export CGO_ENABLED=0
 
 # The race detector runs where goroutines meet: in the embedded broker, whose tests run the conformance suite of each driver,
-# and in the tests of drivers that need no broker. rocketmq-client-go has data races of its own. What waits for real brokers
-# runs without it, and so does the arithmetic of internal/load, ten times slower with it. What takes longest begins first.
+# and in the tests of drivers that need no broker, without those of client libraries: rocketmq-client-go has data races of its
+# own, and the others take minutes with it. What waits for real brokers runs without it, and so does the arithmetic of
+# internal/load, ten times slower with it. What takes longest begins first.
 mapfile -t races < <(go list ./internal/{hostile,engine,reconnect,load,stats,verify,run,listen,rendezvous,report} \
 	./internal/{broker,wire}/... ./pkg/driver/... ./pkg/transport)
-mapfile -t drivers < <(go list ./internal/drivers/... ./pkg/library | grep -vE '/(drivers|rocketmqgo|rocketmq5go)$')
+mapfile -t drivers < <(go list ./internal/drivers/... ./pkg/library | grep -vE '/drivers(/library/.*)?$')
 mapfile -t others < <(go list ./internal/{e2e,drivers/rocketmq,lab,drivers/stomp,drivers/amqp,crossing,load} ./internal/drivers/... ./... |
 	awk '!seen[$0]++' | grep -vxFf <(printf '%s\n' "${races[@]}" | grep -v '/load$'))
 
 racing vet "${races[@]}"
 go vet "${others[@]}"
 # Three and two packages at a time: most of them wait for a broker, or for time to pass, more than they compute.
-beside() {
+go test -vet=off -count=1 -p 3 -timeout "$timeout" "${others[@]}" &
+beside=$!
+# Modules of their own: Helm, the types of Kubernetes and the libraries for images are no dependency of perfmq.
+modules() {
 	local status=0
-	go test -vet=off -count=1 -p 3 -timeout "$timeout" "${others[@]}" || status=$?
-	# Modules of their own: Helm, the types of Kubernetes and the libraries for images are no dependency of perfmq.
 	for module in deploy/test internal/lab/release; do
 		(cd "$module" && go vet ./... && go test -vet=off -count=1 ./...) || status=$?
 	done
 	scripts/example.sh go test -count=1 ./... || status=$?
 	return "$status"
 }
-beside &
-beside=$!
+modules &
+modules=$!
 status=0
 log=$(mktemp)
 trap 'rm -f "$log" "$log.short"' EXIT
@@ -76,4 +78,5 @@ if ((${#again[@]})); then
 	detect "$log" -p 2 "${again[@]}" || status=$?
 fi
 wait "$beside" || status=$?
+wait "$modules" || status=$?
 exit "$status"

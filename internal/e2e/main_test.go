@@ -79,7 +79,7 @@ func build(to string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	// As the release: without cgo and without the race detector, whatever the tests are built with.
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", to, "github.com/perfmq/perfmq/cmd/perfmq")
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", filepath.Dir(to)+"/", "github.com/perfmq/perfmq/cmd/...")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build perfmq: %w\n%s", err, out)

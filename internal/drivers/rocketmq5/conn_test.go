@@ -384,3 +384,16 @@ func TestRefusedLogin(t *testing.T) {
 	assert.Equal(t, driver.Rejected, outcome("send", err).State)
 	assert.IsType(t, &http2.RSTStreamFrame{}, p.read())
 }
+
+// TestWaitingIsBounded: a proxy that sends more than a consumer can deliver ends it, before the memory is taken.
+func TestWaitingIsBounded(t *testing.T) {
+	c := &consumer{opts: &Options{PullBatch: 1000}, client: &client{}, arrived: make(chan struct{}, 1)}
+	a := &ask{c: c}
+	body := make([]byte, 1<<20)
+	body[0] = 0x12 // a message
+	for range 63 {
+		require.NoError(t, a.take(body))
+	}
+	require.Equal(t, driver.ClassTooLarge, driver.ClassOf(a.take(body)))
+	require.LessOrEqual(t, len(c.came), mostWaiting)
+}

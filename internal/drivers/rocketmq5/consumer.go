@@ -26,6 +26,8 @@ const (
 	asksInFlight = 2
 	// crowded is the number of bytes that wait for delivery above which no more messages are asked for.
 	crowded = 4 << 20
+	// mostWaiting is the number of bytes above which a consumer ends: its memory has a limit, whatever the proxy sends.
+	mostWaiting = 64 << 20
 	// tooSoon is the time within which an answer without messages is no end of a request that was held: the next one
 	// waits restTime.
 	tooSoon  = time.Second
@@ -292,6 +294,10 @@ func (a *ask) take(body []byte) error {
 	to := &c.came
 	if c.client.settings.Kind == wire.PushConsumer {
 		to = &a.kept
+	}
+	if len(*to)+len(body) > mostWaiting {
+		return driver.Errorf(driver.ClassTooLarge, "", "ask for fewer at once by -o pull-batch",
+			"messages of more than %d MiB wait for delivery", mostWaiting>>20)
 	}
 	*to = append(binary.BigEndian.AppendUint32(*to, uint32(len(body))), body...) //nolint:gosec // below a limit
 	transport.Notify(c.arrived)
