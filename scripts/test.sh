@@ -39,7 +39,7 @@ export CGO_ENABLED=0
 mapfile -t races < <(go list ./internal/{hostile,engine,reconnect,load,stats,verify,run,listen,rendezvous,report} \
 	./internal/{broker,wire}/... ./pkg/driver/... ./pkg/transport)
 mapfile -t drivers < <(go list ./internal/drivers/... ./pkg/library | grep -vE '/drivers(/library/.*)?$')
-mapfile -t others < <(go list ./internal/{e2e,drivers/rocketmq,lab,drivers/stomp,drivers/amqp,crossing,load} ./internal/drivers/... ./... |
+mapfile -t others < <(go list ./internal/{e2e,drivers/rocketmq,lab,promtest,drivers/stomp,drivers/amqp,crossing,load} ./internal/drivers/... ./... |
 	awk '!seen[$0]++' | grep -vxFf <(printf '%s\n' "${races[@]}" | grep -v '/load$'))
 
 racing vet "${races[@]}"
