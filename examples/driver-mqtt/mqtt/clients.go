@@ -231,6 +231,10 @@ func (d *mqttDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (dr
 	if c.resumed { // with its subscription. Its messages may leave no room for the answer to another one
 		return c, nil
 	}
+	if spec.Shared {
+		d.sharing.Lock()
+		defer d.sharing.Unlock()
+	}
 	began := time.Now()
 	err = c.request(ctx, op, func(id uint16) packets.Packet {
 		return &packets.Subscribe{PacketID: id, Subscriptions: []packets.SubOptions{{

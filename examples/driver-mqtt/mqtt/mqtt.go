@@ -14,6 +14,7 @@ import (
 	"crypto/rand"
 	"math"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/eclipse/paho.golang/packets"
@@ -67,6 +68,7 @@ type mqttDriver struct {
 	factory driver.Factory
 	cfg     transport.Settings[Options]
 	mem     transport.Buffers
+	sharing sync.Mutex // held to subscribe: Artemis fails where two clients make a shared subscription at once
 }
 
 // Connect implements [driver.Connector].
