@@ -154,7 +154,7 @@ func TestChecksumsAndProvenance(t *testing.T) {
 		require.Equal(t, sum, got, name)
 		sums[name] = sum
 	}
-	require.Len(t, sums, 6+6+6+1, "archives, packages, bills of materials, provenance")
+	require.Len(t, sums, 6+6+2*6+1, "archives, packages, bills of materials of two programs, provenance")
 	var s statement
 	require.NoError(t, readJSON(only(t, "*.provenance.json"), &s))
 	require.Len(t, s.Subject, len(sums)-1)
