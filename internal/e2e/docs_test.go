@@ -341,6 +341,50 @@ func TestArchitecture(t *testing.T) {
 	}
 }
 
+// TestLinks: each link of a page to a file of ours, and to a heading in one, has its end.
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	link := regexp.MustCompile(`\]\(([^)\s:#]*)(?:#([^)\s]*))?\)`)
+	fence := regexp.MustCompile("(?ms)^```.*?^```")
+	heading := regexp.MustCompile(`(?m)^#+ +(.*)$`)
+	other := regexp.MustCompile(`[^\pL\pN_ -]`)
+	pages := map[string]string{}
+	require.NoError(t, filepath.WalkDir("../..", func(path string, d os.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && slices.Contains([]string{".git", "bin", "dist", "testdata"}, d.Name()):
+			return filepath.SkipDir
+		case filepath.Ext(path) == ".md":
+			text, err := os.ReadFile(path)
+			pages[path] = fence.ReplaceAllString(string(text), "")
+			return err
+		}
+		return nil
+	}))
+	links := 0
+	for page, text := range pages {
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
+			end := page
+			if m[1] != "" {
+				end = filepath.Join(filepath.Dir(page), m[1])
+				if _, err := os.Stat(end); !assert.NoError(t, err, "%s: %s", page, m[0]) {
+					continue
+				}
+			}
+			var anchors []string
+			for _, h := range heading.FindAllStringSubmatch(pages[end], -1) {
+				anchors = append(anchors, strings.ReplaceAll(other.ReplaceAllString(strings.ToLower(h[1]), ""), " ", "-"))
+			}
+			if m[2] != "" {
+				assert.Contains(t, anchors, m[2], "%s: %s", page, m[0])
+			}
+			links++
+		}
+	}
+	require.Greater(t, links, 100)
+}
+
 // TestCapabilities: docs/lab/capabilities.md names existing tests, each after its package, and existing targets.
 func TestCapabilities(t *testing.T) {
 	t.Parallel()
