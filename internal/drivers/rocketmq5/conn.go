@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq5"
@@ -137,11 +138,16 @@ func (c *conn) shake() error {
 	if err != nil {
 		return err
 	}
-	b = wire.AppendSettings(append(b, wire.Preface...), wire.SettingPush, 0, wire.SettingWindow, wire.MaxWindow,
-		wire.SettingMaxHeaders, wire.MaxHeaders)
-	b = wire.AppendWord(b, wire.FrameWindow, 0, connWindow-wire.DefaultWindow)
+	out := bytes.NewBuffer(append(b, http2.ClientPreface...))
+	framer := http2.NewFramer(out, nil)
+	_ = framer.WriteSettings([]http2.Setting{
+		{ID: http2.SettingEnablePush},
+		{ID: http2.SettingInitialWindowSize, Val: wire.MaxWindow},
+		{ID: http2.SettingMaxHeaderListSize, Val: wire.MaxHeaders},
+	}...)
+	_ = framer.WriteWindowUpdate(0, connWindow-wire.DefaultWindow)
 	c.identify()
-	c.Out.Unlock(b, false)
+	c.Out.Unlock(out.Bytes(), false)
 	head, err := c.In.Peek(wire.HeadSize)
 	if err == nil && !transport.IsHTTP2(head) {
 		return proxy().Stranger(c.scheme == "https", head)
@@ -172,9 +178,7 @@ func (c *conn) appendHead(b []byte, id uint32, call *method, of *client) []byte 
 			c.changes++
 		}
 	}
-	b = wire.AppendHead(b, wire.Head{
-		Length: len(fields) + len(of.header), Type: wire.FrameHeaders, Flags: wire.FlagEndHeaders, Stream: id,
-	})
+	b = wire.AppendHead(b, len(fields)+len(of.header), http2.FrameHeaders, http2.FlagHeadersEndHeaders, id)
 	return append(append(b, fields...), of.header...)
 }
 
@@ -307,7 +311,9 @@ func (c *conn) abandon(ctx context.Context, s *stream, id uint32, err error) err
 	if !mine {
 		return nil
 	}
-	_ = c.Put(func(b []byte) []byte { return wire.AppendWord(b, wire.FrameReset, id, wire.CodeCancel) })
+	_ = c.Put(func(b []byte) []byte {
+		return wire.AppendWord(b, http2.FrameRSTStream, id, uint32(http2.ErrCodeCancel))
+	})
 	return err
 }
 
@@ -345,12 +351,11 @@ func (c *conn) wake() {
 func appendData(b []byte, id uint32, parts *[3][]byte, at, n int64, maxFrame int, end bool) []byte {
 	for {
 		size := min(n, int64(maxFrame))
-		h := wire.Head{Length: int(size), Type: wire.FrameData, Stream: id}
-		n -= size
-		if end && n == 0 {
-			h.Flags = wire.FlagEndStream
+		flags := http2.Flags(0)
+		if n -= size; end && n == 0 {
+			flags = http2.FlagDataEndStream
 		}
-		b = wire.AppendHead(b, h)
+		b = wire.AppendHead(b, int(size), http2.FrameData, flags, id)
 		from := at
 		at += size
 		for _, part := range parts {
@@ -420,7 +425,7 @@ func (c *conn) endCalls(err error, match func(*stream) bool) {
 	if !dead && len(ids) > 0 {
 		_ = c.Put(func(b []byte) []byte {
 			for _, id := range ids {
-				b = wire.AppendWord(b, wire.FrameReset, id, wire.CodeCancel)
+				b = wire.AppendWord(b, http2.FrameRSTStream, id, uint32(http2.ErrCodeCancel))
 			}
 			return b
 		})

@@ -64,7 +64,7 @@ func connect(t *testing.T, settings ...http2.Setting) (*client, *peer) {
 		_ = p.conn.Close()
 		c.End(context.Background())
 	})
-	l := newClient(c, &driver.Connection{Name: "test"}, &wire.Settings{})
+	l := newClient(c, &driver.Connection{Name: "test"}, "", "")
 	l.ended = func(error) {}
 	return l, p
 }
@@ -128,7 +128,7 @@ func (w waiter) wait(t *testing.T) ended {
 func (l *client) question(ctx context.Context, text string, limit time.Duration) (waiter, error) {
 	w := make(waiter, 2)
 	return w, l.start(ctx, &request{
-		of: l, call: l.d.calls[wire.QueryRoute], parts: whole([]byte(text)), to: w, limit: limit,
+		of: l, call: l.d.calls[wire.CallQueryRoute], parts: whole([]byte(text)), to: w, limit: limit,
 		credit: driver.NewMeter(), socket: driver.NewMeter(),
 	})
 }
@@ -168,7 +168,7 @@ func TestEnds(t *testing.T) {
 	}{
 		"status": {func(p *peer, id uint32) {
 			p.headers(id, true, ":status", "200", "content-type", "application/grpc", "grpc-status", "16", "grpc-message", "who%20are you")
-		}, driver.Rejected, driver.ClassAuth, "who are you (gRPC UNAUTHENTICATED)"},
+		}, driver.Rejected, driver.ClassAuth, "who are you (gRPC Unauthenticated)"},
 		"refused stream": {func(p *peer, id uint32) {
 			require.NoError(p.t, p.framer.WriteRSTStream(id, http2.ErrCodeRefusedStream))
 		}, driver.Failed, driver.ClassClosedByBroker, "ended the call"},
@@ -374,9 +374,10 @@ func TestRefusedLogin(t *testing.T) {
 	id := p.read().Header().StreamID
 	p.read()
 	p.headers(id, false, ":status", "200", "content-type", "application/grpc")
-	status := wire.AppendText(wire.AppendNumber(nil, 1, wire.Unauthorized), 2, "the signature of key is wrong")
-	command := wire.AppendText(nil, 1, status)
-	require.NoError(t, p.framer.WriteData(id, false, message(string(command))))
+	refusal := wire.TelemetryCommand{Status: wire.Status{
+		Code: wire.CodeUnauthorized, Message: []byte("the signature of key is wrong"),
+	}}
+	require.NoError(t, p.framer.WriteData(id, false, message(string(refusal.Append(nil)))))
 	err := <-opened
 	require.ErrorContains(t, err, "the signature of key is wrong (code 40100)")
 	assert.NotContains(t, err.Error(), "secret")

@@ -69,10 +69,15 @@ type consumer struct {
 	acked    int    // entries of acks
 	spare    []byte // memory for came
 	left     []byte // messages, as in came, that were not delivered
-	message  wire.Received
+	entry    wire.AckMessageEntry
+	message  wire.ReceiveMessageResponse
 	ids      driver.IDReader
 	delivery driver.Delivery
 	unacked  atomic.Uint64
+
+	// Only the reader of the connection uses these.
+	answered wire.AckMessageResponse
+	noted    wire.ReceiveMessageResponse
 }
 
 // ask is a request for messages in flight.
@@ -92,7 +97,7 @@ func (d *proxyDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (d
 	}
 	c := &consumer{
 		op: "receive from " + spec.Destination.String(), d: d, opts: opts, stages: spec.Connection.Stages,
-		get: newMethod(wire.ReceiveMessage, holdLimit), input: driver.NewMeter(), arrived: make(chan struct{}, 1),
+		get: newMethod(wire.CallReceiveMessage, holdLimit), input: driver.NewMeter(), arrived: make(chan struct{}, 1),
 	}
 	ctx, cancel := d.opening(ctx)
 	defer cancel()
@@ -109,36 +114,29 @@ func (d *proxyDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (d
 }
 
 func (c *consumer) open(ctx context.Context, spec *driver.ConsumerSpec) error {
-	selector := rocketmq.ParseSelector(spec.Selector)
-	settings := &wire.Settings{
-		Kind: wire.PushConsumer, Topic: spec.Destination.Name,
-		Filter: wire.Filter{Expression: selector.Expression, SQL: selector.Kind == remoting.KindSQL},
-		Batch:  c.opts.PullBatch,
-	}
-	if c.opts.Consumer == simple {
-		settings.Kind = wire.SimpleConsumer
-	}
-	var fromNext bool
-	settings.Group, fromNext, c.goes = c.opts.shared().GroupOf(spec, unique())
+	topic := spec.Destination.Name
+	group, fromNext, goes := c.opts.shared().GroupOf(spec, unique())
+	c.goes = goes
 	if c.d.admin == nil && (c.goes || spec.Durable || spec.Shared) && c.opts.Group == "" {
 		return library.Unsupported("", "give -o name-server=HOST:PORT, or -o group=NAME of a group that exists",
 			"a topic's subscription is a group, which the proxy does not create")
 	}
-	users, _ := c.d.users.LoadOrStore(settings.Group, new(atomic.Int64))
+	users, _ := c.d.users.LoadOrStore(group, new(atomic.Int64))
 	c.users = users.(*atomic.Int64)
 	c.users.Add(1)
 	if c.d.admin != nil {
-		err := c.d.admin.TypedTopic(ctx, settings.Topic, "MIXED")
+		err := c.d.admin.TypedTopic(ctx, topic, "MIXED")
 		if err == nil {
-			err = c.d.admin.Group(ctx, settings.Topic, settings.Group, fromNext)
+			err = c.d.admin.Group(ctx, topic, group, fromNext)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	c.client = newClient(c.lease.Conn, &spec.Connection, settings)
+	c.client = newClient(c.lease.Conn, &spec.Connection, topic, group)
 	c.client.ended = c.fail
-	c.ackHead = wire.AckHead(settings.Topic, settings.Group)
+	c.client.settings = c.settings(spec.Selector)
+	c.ackHead = (&wire.AckMessageRequest{Group: c.client.group, Topic: c.client.topic}).Append(nil)
 	if err := c.client.open(ctx, spec.Connection.Stages); err != nil {
 		return err
 	}
@@ -149,31 +147,62 @@ func (c *consumer) open(ctx context.Context, spec *driver.ConsumerSpec) error {
 	}
 	var brokers []string
 	for _, q := range queues {
-		if q.Readable && !slices.Contains(brokers, q.Broker) {
-			brokers = append(brokers, q.Broker)
+		readable := q.Permission == wire.PermissionRead || q.Permission == wire.PermissionReadWrite
+		if name := string(q.Broker.Name); readable && !slices.Contains(brokers, name) {
+			brokers = append(brokers, name)
 		}
 	}
 	if len(brokers) == 0 {
 		return driver.Errorf(driver.ClassAuth, "", "look at the topic's perm (mqadmin updateTopicPerm)",
-			"no queue of topic %s may be read", settings.Topic)
+			"no queue of topic %s may be read", topic)
 	}
 	if err = c.client.beat(ctx, ""); err != nil {
 		return err
 	}
 	if c.d.admin == nil { // else the group has its offsets
-		if err = c.subscribe(ctx, settings, brokers); err != nil {
+		if err = c.subscribe(ctx, brokers); err != nil {
 			return err
 		}
 	}
-	c.wanted = c.requests(settings, brokers, holdTime)
+	c.wanted = c.requests(brokers, holdTime)
 	spec.Connection.Stages.Ended(driver.StageAttach, attaching)
 	return nil
 }
 
+// settings are what the proxy is told of the consumer.
+func (c *consumer) settings(selector string) wire.Settings {
+	parsed := rocketmq.ParseSelector(selector)
+	entry := wire.SubscriptionEntry{Topic: c.client.topic, Expression: wire.FilterExpression{
+		Type: wire.FilterTypeTag, Expression: []byte(parsed.Expression),
+	}}
+	if parsed.Kind == remoting.KindSQL {
+		entry.Expression.Type = wire.FilterTypeSql
+	}
+	kind := wire.ClientTypePushConsumer
+	if c.opts.Consumer == simple {
+		kind = wire.ClientTypeSimpleConsumer
+	}
+	return wire.Settings{
+		ClientType: kind, PubSub: wire.SettingsSubscription, Subscription: wire.Subscription{
+			Group: c.client.group, Subscriptions: []wire.SubscriptionEntry{entry},
+			ReceiveBatchSize:   int32(c.opts.PullBatch), //nolint:gosec // it has a range
+			LongPollingTimeout: wire.DurationOf(callLimit),
+		},
+	}
+}
+
 // requests returns the requests for messages, with their prefixes.
-func (c *consumer) requests(s *wire.Settings, brokers []string, hold time.Duration) (list [][]byte) {
+func (c *consumer) requests(brokers []string, hold time.Duration) (list [][]byte) {
+	s := &c.client.settings.Subscription
 	for _, broker := range brokers {
-		message := wire.ReceiveRequest(s, broker, c.opts.Invisible, hold)
+		message := (&wire.ReceiveMessageRequest{
+			Group: s.Group, FilterExpression: s.Subscriptions[0].Expression, BatchSize: s.ReceiveBatchSize,
+			MessageQueue: wire.MessageQueue{ // any of the broker
+				Topic: c.client.topic, ID: -1, Broker: wire.Broker{Name: []byte(broker)},
+			},
+			InvisibleDuration: wire.DurationOf(c.opts.Invisible), LongPollingTimeout: wire.DurationOf(hold),
+			AutoRenew: c.client.settings.ClientType == wire.ClientTypePushConsumer, // invisible until it is settled
+		}).Append(nil)
 		list = append(list, append(wire.AppendPrefix(nil, len(message)), message...))
 	}
 	return list
@@ -181,12 +210,12 @@ func (c *consumer) requests(s *wire.Settings, brokers []string, hold time.Durati
 
 // subscribe waits until the brokers have answered a request for messages of the group, if it is the driver's first:
 // only then do they keep messages for a new one. Without messages, the proxy holds that request for 5 s at least.
-func (c *consumer) subscribe(ctx context.Context, s *wire.Settings, brokers []string) error {
-	key := s.Topic + "\x00" + s.Group
+func (c *consumer) subscribe(ctx context.Context, brokers []string) error {
+	key := string(c.client.topic.Name) + "\x00" + string(c.client.group.Name)
 	if _, known := c.d.known.Load(key); known {
 		return nil
 	}
-	c.wanted = c.requests(s, brokers, leastHold)
+	c.wanted = c.requests(brokers, leastHold)
 	for range brokers {
 		if err := c.askOnce(ctx); err != nil {
 			return err
@@ -273,16 +302,16 @@ func (c *consumer) askMore(ctx context.Context, delivering bool) error {
 // take implements [streamer]: a message, or the status of a request for messages.
 func (a *ask) take(body []byte) error {
 	c := a.c
-	const message = 0x12 // the tag of the field
+	const message = wire.ReceiveMessageResponseMessage<<3 | 2 // the tag of the field
 	if len(body) == 0 || body[0] != message {
-		var r wire.Received
-		if err := r.Read(body); err != nil {
+		r := &c.noted
+		if err := wire.Read(body, r); err != nil {
 			return malformed("an answer to a request for messages: %w", err)
 		}
-		if r.Status.Code != 0 && r.Status.Code != wire.MessageNotFound && r.Status.Code != wire.TooManyRequests {
-			if err := codeError(&r.Status); err != nil {
-				c.fail(err)
-			}
+		switch r.Status.Code {
+		case 0, wire.CodeOk, wire.CodeMessageNotFound, wire.CodeTooManyRequests:
+		default:
+			c.fail(codeError(&r.Status))
 		}
 		return nil
 	}
@@ -292,7 +321,7 @@ func (a *ask) take(body []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	to := &c.came
-	if c.client.settings.Kind == wire.PushConsumer {
+	if c.client.settings.ClientType == wire.ClientTypePushConsumer {
 		to = &a.kept
 	}
 	if len(*to)+len(body) > mostWaiting {
@@ -399,7 +428,7 @@ func (c *consumer) deliverAll(
 // cut reads the first message of a batch, and returns what follows.
 func (c *consumer) cut(b []byte) (*wire.Message, []byte, error) {
 	n := binary.BigEndian.Uint32(b)
-	if err := c.message.Read(b[4 : 4+n]); err != nil {
+	if err := wire.Read(b[4:4+n], &c.message); err != nil {
 		return nil, nil, malformed("a message: %w", err)
 	}
 	return &c.message.Message, b[4+n:], nil
@@ -412,26 +441,34 @@ func (c *consumer) fails(ctx context.Context, m *wire.Message, verdict driver.Ve
 	if verdict == driver.Release {
 		return c.giveBack(ctx, m, releaseAfter)
 	}
-	_, err := c.client.ask(ctx, "give a message to the dead letters", wire.DeadLetter,
-		wire.DeadLetterRequest(c.ackHead, m.ID, m.Handle, m.Attempt))
+	own := &m.SystemProperties
+	_, err := c.client.ask(ctx, "give a message to the dead letters", wire.CallForwardMessageToDeadLetterQueue,
+		&wire.ForwardMessageToDeadLetterQueueRequest{
+			Group: c.client.group, Topic: c.client.topic, ReceiptHandle: own.ReceiptHandle, MessageID: own.MessageID,
+			DeliveryAttempt: own.DeliveryAttempt, MaxDeliveryAttempts: own.DeliveryAttempt,
+		})
 	return err
 }
 
 func (c *consumer) deliver(
 	m *wire.Message, deliver func(*driver.Delivery) driver.Verdict,
 ) (driver.Verdict, error) {
+	own := &m.SystemProperties
 	switch {
-	case m.Compressed:
+	case own.BodyEncoding > wire.EncodingIdentity:
 		return 0, library.Unsupported("", "let the producer not compress", "the body of a message is compressed")
 	case len(m.Body) > c.d.cfg.MaxBody:
 		return 0, transport.TooLarge("", "a message of", len(m.Body), c.d.cfg.MaxBody)
 	}
 	d := &c.delivery
-	*d = driver.Delivery{Body: m.Body, Redelivered: m.Attempt > 1, Born: m.Born, Stored: m.Stored}
-	for _, p := range m.Properties {
+	*d = driver.Delivery{
+		Body: m.Body, Redelivered: own.DeliveryAttempt > 1,
+		Born: own.BornTimestamp.Micros(), Stored: own.StoreTimestamp.Micros(),
+	}
+	for _, p := range m.UserProperties {
 		switch string(p.Key) {
 		case driver.TimeProperty:
-			d.Time, d.HasTime = wire.ParseInt(p.Value)
+			d.Time, d.HasTime = remoting.ParseInt(p.Value)
 		case driver.IDProperty:
 			d.ID = c.ids.Read(p.Value)
 		case rocketmq.PropPlan:
@@ -443,8 +480,11 @@ func (c *consumer) deliver(
 
 // giveBack lets a message be delivered again after that time.
 func (c *consumer) giveBack(ctx context.Context, m *wire.Message, after time.Duration) error {
-	_, err := c.client.ask(ctx, "give a message back", wire.ChangeInvisible,
-		wire.InvisibleRequest(c.ackHead, m.ID, m.Handle, after))
+	_, err := c.client.ask(ctx, "give a message back", wire.CallChangeInvisibleDuration,
+		&wire.ChangeInvisibleDurationRequest{
+			Group: c.client.group, Topic: c.client.topic, MessageID: m.SystemProperties.MessageID,
+			ReceiptHandle: m.SystemProperties.ReceiptHandle, InvisibleDuration: wire.DurationOf(after),
+		})
 	return err
 }
 
@@ -453,7 +493,8 @@ func (c *consumer) ack(m *wire.Message) {
 	if c.acked == 0 {
 		c.acks = append(append(c.acks[:0], make([]byte, wire.PrefixSize)...), c.ackHead...)
 	}
-	c.acks = wire.AppendAck(c.acks, m.ID, m.Handle)
+	c.entry.MessageID, c.entry.ReceiptHandle = m.SystemProperties.MessageID, m.SystemProperties.ReceiptHandle
+	c.acks = wire.AppendAck(c.acks, &c.entry)
 	c.acked++
 }
 
@@ -467,7 +508,7 @@ func (c *consumer) settle(ctx context.Context) error {
 	c.mu.Unlock()
 	wire.AppendPrefix(c.acks[:0], len(c.acks)-wire.PrefixSize)
 	r := &c.request
-	*r = request{of: c.client, call: c.d.calls[wire.AckMessage], to: (*acker)(c), limit: callLimit}
+	*r = request{of: c.client, call: c.d.calls[wire.CallAckMessage], to: (*acker)(c), limit: callLimit}
 	r.arg = uint64(c.acked) //nolint:gosec // a count
 	r.parts[0] = c.acks
 	err := c.lease.Conn.start(ctx, r)
@@ -490,16 +531,20 @@ type acker consumer
 // answer implements [caller]: arg is the number of messages.
 func (a *acker) answer(arg uint64, body []byte, err error) {
 	c := (*consumer)(a)
-	var r wire.Reply
+	r := &c.answered
 	if err == nil {
-		err = r.Read(wire.AckMessage, body)
+		err = wire.Read(body, r)
 	}
-	switch {
-	case err != nil, r.Status.Code != wire.OK && r.Unacked == 0:
-		c.unacked.Add(arg)
-	default:
-		c.unacked.Add(uint64(r.Unacked)) //nolint:gosec // a count
+	unacked := uint64(0)
+	for i := range r.Entries {
+		if err == nil && r.Entries[i].Status.Code != wire.CodeOk {
+			unacked++
+		}
 	}
+	if err != nil || r.Status.Code != wire.CodeOk && unacked == 0 {
+		unacked = arg
+	}
+	c.unacked.Add(unacked)
 	c.mu.Lock()
 	c.acking--
 	c.mu.Unlock()
@@ -545,7 +590,7 @@ func (c *consumer) leave(ctx context.Context) (err error) {
 	}
 	last := c.users != nil && c.users.Add(-1) == 0 && c.client != nil
 	if last && c.goes && c.d.admin != nil && !conn.Dead() && ctx.Err() == nil {
-		if failed := c.d.admin.RemoveGroup(ctx, c.client.settings.Topic, c.client.settings.Group); err == nil {
+		if failed := c.d.admin.RemoveGroup(ctx, string(c.client.topic.Name), string(c.client.group.Name)); err == nil {
 			err = failed
 		}
 	}

@@ -61,7 +61,7 @@ func newMethod(name string, limit time.Duration) *method {
 	m := &method{key: name + limit.String(), fields: []hpack.HeaderField{
 		{Name: ":method", Value: "POST"},
 		{Name: ":scheme"},
-		{Name: ":path", Value: wire.Service + name},
+		{Name: ":path", Value: name},
 		{Name: ":authority"},
 		{Name: "content-type", Value: "application/grpc"},
 		{Name: "te", Value: "trailers"},
@@ -75,10 +75,10 @@ func newMethod(name string, limit time.Duration) *method {
 }
 
 func newDriver(cfg transport.Settings[Options]) *proxyDriver {
-	d := &proxyDriver{cfg: cfg, calls: map[string]*method{wire.Telemetry: newMethod(wire.Telemetry, 0)}}
+	d := &proxyDriver{cfg: cfg, calls: map[string]*method{wire.CallTelemetry: newMethod(wire.CallTelemetry, 0)}}
 	for _, name := range []string{
-		wire.QueryRoute, wire.Heartbeat, wire.AckMessage, wire.DeadLetter, wire.ChangeInvisible, wire.EndTransaction,
-		wire.NotifyTerminate,
+		wire.CallQueryRoute, wire.CallHeartbeat, wire.CallAckMessage, wire.CallForwardMessageToDeadLetterQueue,
+		wire.CallChangeInvisibleDuration, wire.CallEndTransaction, wire.CallNotifyClientTermination,
 	} {
 		d.calls[name] = newMethod(name, callLimit)
 	}
@@ -174,12 +174,14 @@ type client struct {
 	ready    atomic.Bool
 	opened   time.Time
 	fifo     atomic.Bool // the group consumes in order
-	orphaned func(*wire.Command)
+	topic    wire.Resource
+	group    wire.Resource // of a consumer
+	orphaned func(*wire.RecoverOrphanedTransactionCommand)
 	ended    func(error) // the proxy or the connection has ended it
 }
 
-// newClient makes a client on a connection.
-func newClient(c *conn, spec *driver.Connection, settings *wire.Settings) *client {
+// newClient makes a client on a connection, of a topic and, with a name, a group.
+func newClient(c *conn, spec *driver.Connection, topic, group string) *client {
 	const most = 60
 	name := spec.ClientID
 	if name == "" {
@@ -195,14 +197,19 @@ func newClient(c *conn, spec *driver.Connection, settings *wire.Settings) *clien
 	const neverIndexed, key = 0x10, "x-mq-client-id"
 	header := append([]byte{neverIndexed, byte(len(key))}, key...)
 	header = append(append(header, byte(len(id))), id...)
-	return &client{conn: c, header: header, settings: *settings, told: make(chan error, 1)}
+	return &client{
+		conn: c, header: header, topic: wire.ResourceOf(topic), group: wire.ResourceOf(group),
+		told: make(chan error, 1),
+	}
 }
 
 // open tells the proxy the settings and waits for its answer: with the first of a connection we are logged in.
 func (l *client) open(ctx context.Context, stages driver.Stages) error {
-	l.settings.Version, l.settings.Timeout = clientVersion, callLimit
+	l.settings.BackoffPolicy.MaxAttempts, l.settings.RequestTimeout = 1, wire.DurationOf(callLimit)
+	l.settings.UserAgent = wire.UA{Language: wire.LanguageGolang, Version: []byte(clientVersion)}
+	command := wire.TelemetryCommand{Command: wire.TelemetryCommandSettings, Settings: l.settings}
 	err := l.start(ctx, &request{
-		of: l, call: l.d.calls[wire.Telemetry], parts: whole(wire.SettingsCommand(&l.settings)), open: true, to: l,
+		of: l, call: l.d.calls[wire.CallTelemetry], to: l, parts: whole(command.Append(nil)), open: true,
 		limit: unlimited,
 	})
 	if err != nil {
@@ -236,20 +243,24 @@ func (l *client) open(ctx context.Context, stages driver.Stages) error {
 
 // take implements [streamer] for the proxy's commands.
 func (l *client) take(body []byte) error {
-	var command wire.Command
-	if err := command.Read(body); err != nil {
+	var command wire.TelemetryCommand
+	if err := wire.Read(body, &command); err != nil {
 		return malformed("a command: %w", err)
 	}
-	switch {
-	case command.Settings:
-		l.fifo.Store(command.FIFO)
+	switch command.Command {
+	case wire.TelemetryCommandSettings:
+		l.fifo.Store(command.Settings.Subscription.Fifo)
 		l.tell(nil)
-	case command.Orphan && l.orphaned != nil:
-		l.orphaned(&command)
-	case command.Reconnect:
+	case wire.TelemetryCommandRecoverOrphanedTransactionCommand:
+		if l.orphaned != nil {
+			l.orphaned(&command.RecoverOrphanedTransactionCommand)
+		}
+	case wire.TelemetryCommandReconnectEndpointsCommand:
 		return driver.Errorf(driver.ClassClosedByBroker, "", transport.HintLog, "the proxy asks for another connection")
-	case command.Status.Code != 0 && command.Status.Code != wire.OK:
-		l.tell(codeError(&command.Status))
+	default:
+		if command.Status.Code != 0 && command.Status.Code != wire.CodeOk {
+			l.tell(codeError(&command.Status))
+		}
 	}
 	return nil
 }
@@ -272,40 +283,47 @@ func (l *client) answer(_ uint64, _ []byte, err error) {
 	}
 }
 
-// ask makes a call with one answer and reads it. The error has the proxy's refusal.
-func (l *client) ask(ctx context.Context, op, call string, message []byte) (*wire.Reply, error) {
-	body, err := l.call(ctx, l, l.d.calls[call], message)
-	reply := &wire.Reply{}
+// ask makes a call with one answer, and returns that. The error has the proxy's refusal.
+func (l *client) ask(ctx context.Context, op, call string, m interface{ Append(b []byte) []byte }) ([]byte, error) {
+	body, err := l.call(ctx, l, l.d.calls[call], m.Append(nil))
 	if err == nil {
-		if err = reply.Read(call, body); err != nil {
+		var answer wire.HeartbeatResponse // all answers have a status as this one
+		if err = wire.Read(body, &answer); err != nil {
 			err = malformed("an answer to %s: %w", call, err)
 		} else {
-			err = codeError(&reply.Status)
+			err = codeError(&answer.Status)
 		}
 	}
 	if err != nil {
 		return nil, wrap(op, err)
 	}
-	return reply, nil
+	return body, nil
 }
 
 // queues returns the queues of the topic.
-func (l *client) queues(ctx context.Context) ([]wire.Queue, error) {
-	op := "look up topic " + l.settings.Topic
-	port, _ := strconv.Atoi(l.host.Port)
-	reply, err := l.ask(ctx, op, wire.QueryRoute, wire.RouteRequest(l.settings.Topic, l.host.Host, port))
-	if err == nil && len(reply.Queues) == 0 {
-		err = driver.Errorf(driver.ClassNotFound, op, "are the brokers up?", "the topic has no queues")
-	}
+func (l *client) queues(ctx context.Context) ([]wire.MessageQueue, error) {
+	op := "look up topic " + string(l.topic.Name)
+	port, _ := strconv.ParseInt(l.host.Port, 10, 32)
+	body, err := l.ask(ctx, op, wire.CallQueryRoute, &wire.QueryRouteRequest{Topic: l.topic, Endpoints: wire.Endpoints{
+		Scheme:    wire.AddressSchemeDomainName,                                   // any text
+		Addresses: []wire.Address{{Host: []byte(l.host.Host), Port: int32(port)}}, //nolint:gosec // of 32 bits
+	}})
 	if err != nil {
 		return nil, err
 	}
-	return reply.Queues, nil
+	var route wire.QueryRouteResponse
+	if err = wire.Read(body, &route); err != nil {
+		err = wrap(op, malformed("a route: %w", err))
+	} else if len(route.MessageQueues) == 0 {
+		err = driver.Errorf(driver.ClassNotFound, op, "are the brokers up?", "the topic has no queues")
+	}
+	return route.MessageQueues, err
 }
 
 // beat tells the proxy that we live.
 func (l *client) beat(ctx context.Context, op string) error {
-	_, err := l.ask(ctx, op, wire.Heartbeat, wire.HeartbeatRequest(l.settings.Group, l.settings.Kind))
+	request := &wire.HeartbeatRequest{Group: l.group, ClientType: l.settings.ClientType}
+	_, err := l.ask(ctx, op, wire.CallHeartbeat, request)
 	return err
 }
 
@@ -317,7 +335,7 @@ func (l *client) leave(ctx context.Context) {
 	l.mu.Unlock()
 	if !l.Dead() && ctx.Err() == nil {
 		// Without an answer it learns of our end by the end of the stream.
-		_, _ = l.ask(ctx, "", wire.NotifyTerminate, wire.HeartbeatRequest(l.settings.Group, 0))
+		_, _ = l.ask(ctx, "", wire.CallNotifyClientTermination, &wire.NotifyClientTerminationRequest{Group: l.group})
 	}
 	l.endCalls(errAbandoned, func(s *stream) bool { return s.to == caller(l) })
 }

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"google.golang.org/grpc/codes"
+
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq5"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -51,115 +53,117 @@ func lost(op string, err error) error {
 	}
 }
 
-// meaning is what a code of the proxy means. State is the end of a message that was refused with it.
-type meaning struct {
-	codes []int // none for all
+// meaning is what codes of the proxy, or of gRPC, mean. State is the end of a message that was refused with one.
+type meaning[C comparable] struct {
+	codes []C // none for all
 	state driver.State
 	class driver.Class
 	hint  string
 }
 
 // meanings returns the meanings of the codes of apache.rocketmq.v2. The first match counts.
-func meanings() []meaning {
-	return []meaning{
-		{[]int{wire.Unauthorized, wire.Forbidden}, driver.Rejected, driver.ClassAuth, hintLogin},
+func meanings() []meaning[wire.Code] {
+	const rejected, failed, unknown = driver.Rejected, driver.Failed, driver.Unknown
+	type of = []wire.Code
+	return []meaning[wire.Code]{
+		{of{wire.CodeUnauthorized, wire.CodeForbidden}, rejected, driver.ClassAuth, hintLogin},
 		{
-			[]int{wire.TopicNotFound, wire.NotFound},
-			driver.Failed, driver.ClassNotFound,
+			of{wire.CodeTopicNotFound, wire.CodeNotFound},
+			failed, driver.ClassNotFound,
 			"create the topic (mqadmin updateTopic), or give -o name-server=HOST:PORT: a proxy creates none",
 		},
 		{
-			[]int{wire.GroupNotFound},
-			driver.Failed, driver.ClassNotFound,
+			of{wire.CodeConsumerGroupNotFound},
+			failed, driver.ClassNotFound,
 			"create the group (mqadmin updateSubGroup), or give -o name-server=HOST:PORT: a proxy creates none",
 		},
 		{
-			[]int{wire.BodyTooLarge, wire.PayloadTooLarge, wire.PropertiesTooLarge},
-			driver.Rejected,
+			of{wire.CodeMessageBodyTooLarge, wire.CodePayloadTooLarge, wire.CodeMessagePropertiesTooLarge},
+			rejected,
 			driver.ClassTooLarge, "send smaller messages, or raise maxMessageSize of proxy and broker",
 		},
-		{[]int{wire.BodyEmpty}, driver.Rejected, driver.ClassUnsupported, "give --message-size 1 or more"},
+		{of{wire.CodeMessageBodyEmpty}, rejected, driver.ClassUnsupported, "give --message-size 1 or more"},
 		{
-			[]int{wire.TypeConflict},
-			driver.Rejected, driver.ClassUnsupported,
+			of{wire.CodeMessagePropertyConflictWithType},
+			rejected, driver.ClassUnsupported,
 			"send the type of messages that the topic was created for, or create one with +message.type=MIXED",
 		},
 		{
-			[]int{wire.IllegalFilter},
-			driver.Failed, driver.ClassUnsupported,
+			of{wire.CodeIllegalFilterExpression},
+			failed, driver.ClassUnsupported,
 			"check the filter; for SQL set enablePropertyFilter=true in the broker's configuration",
 		},
 		{
-			[]int{wire.IllegalDelivery},
-			driver.Rejected, driver.ClassUnsupported,
+			of{wire.CodeIllegalDeliveryTime},
+			rejected, driver.ClassUnsupported,
 			"give a shorter --delivery-delay, or raise maxDelayTimeMills of the proxy",
 		},
 		{
-			[]int{wire.TooManyRequests},
-			driver.Failed, driver.ClassFull,
+			of{wire.CodeTooManyRequests},
+			failed, driver.ClassFull,
 			"send slower, or raise the threads of proxy and broker (grpcProducerThreadPoolNums)",
 		},
 		{
-			[]int{wire.PersistenceTimeout, wire.ReplicaTimeout, wire.NoReplica},
-			driver.Unknown, driver.ClassTimeout,
-			protocol.HintReplica,
+			of{wire.CodeMasterPersistenceTimeout, wire.CodeSlavePersistenceTimeout, wire.CodeHaNotAvailable},
+			unknown,
+			driver.ClassTimeout, protocol.HintReplica,
 		},
-		{[]int{wire.ProxyTimeout, wire.RequestTimeout}, driver.Unknown, driver.ClassTimeout, transport.Silent("")},
+		{of{wire.CodeProxyTimeout, wire.CodeRequestTimeout}, unknown, driver.ClassTimeout, transport.Silent("")},
 		{
-			[]int{wire.NotImplemented, wire.Unsupported, wire.VersionUnsupported},
-			driver.Failed,
+			of{wire.CodeNotImplemented, wire.CodeUnsupported, wire.CodeVersionUnsupported},
+			failed,
 			driver.ClassUnsupported, "the proxy, or the broker behind it, may be too old",
 		},
-		{[]int{wire.InternalError}, driver.Unknown, driver.ClassOther, "look into the logs of proxy and broker"},
+		{of{wire.CodeInternalServerError}, unknown, driver.ClassOther, "look into the logs of proxy and broker"},
 	}
 }
 
 // statuses returns the meanings of the statuses of gRPC.
-func statuses() []meaning {
-	return []meaning{
-		{[]int{wire.StatusUnauthenticated, wire.StatusPermission}, driver.Rejected, driver.ClassAuth, hintLogin},
-		{[]int{wire.StatusUnimplemented}, driver.Failed, driver.ClassUnsupported, hintNotProxy},
-		{[]int{wire.StatusDeadline}, driver.Unknown, driver.ClassTimeout, transport.Silent("")},
+func statuses() []meaning[codes.Code] {
+	const rejected, failed, unknown = driver.Rejected, driver.Failed, driver.Unknown
+	type of = []codes.Code
+	return []meaning[codes.Code]{
+		{of{codes.Unauthenticated, codes.PermissionDenied}, rejected, driver.ClassAuth, hintLogin},
+		{of{codes.Unimplemented}, failed, driver.ClassUnsupported, hintNotProxy},
+		{of{codes.DeadlineExceeded}, unknown, driver.ClassTimeout, transport.Silent("")},
 		{
-			[]int{wire.StatusExhausted},
-			driver.Failed, driver.ClassFull,
+			of{codes.ResourceExhausted},
+			failed, driver.ClassFull,
 			"send smaller messages or slower, or raise the proxy's limits (grpcMaxInboundMessageSize)",
 		},
-		{
-			[]int{wire.StatusUnavailable, wire.StatusCancelled},
-			driver.Unknown, driver.ClassClosedByBroker,
-			transport.HintLog,
-		},
-		{[]int{wire.StatusInvalid}, driver.Rejected, driver.ClassProtocol, transport.HintLog},
+		{of{codes.Unavailable, codes.Canceled}, unknown, driver.ClassClosedByBroker, transport.HintLog},
+		{of{codes.InvalidArgument}, rejected, driver.ClassProtocol, transport.HintLog},
 	}
 }
 
-func meaningOf(table []meaning, code int) meaning {
-	i := slices.IndexFunc(table, func(m meaning) bool { return slices.Contains(m.codes, code) })
+func meaningOf[C comparable](table []meaning[C], code C) meaning[C] {
+	i := slices.IndexFunc(table, func(m meaning[C]) bool { return slices.Contains(m.codes, code) })
 	if i < 0 {
-		return meaning{nil, driver.Unknown, driver.ClassOther, transport.HintLog}
+		return meaning[C]{nil, driver.Unknown, driver.ClassOther, transport.HintLog}
 	}
 	return table[i]
 }
 
 // statusError is the error of a call that ended with a status of gRPC.
 func statusError(a *wire.Answer) error {
-	m := meaningOf(statuses(), a.Status)
-	if a.Status == wire.StatusInvalid && strings.Contains(a.Message, "group not found") { // of ClientProcessor
-		m = meaningOf(meanings(), wire.GroupNotFound)
+	words, code := strings.TrimSpace(a.Message), "gRPC "+a.Status.String()
+	if a.Status == codes.InvalidArgument && strings.Contains(words, "group not found") { // of ClientProcessor
+		m := meaningOf(meanings(), wire.CodeConsumerGroupNotFound)
+		return m.refusal(words, code)
 	}
-	return m.refusal(strings.TrimSpace(a.Message), "gRPC "+wire.StatusName(a.Status))
+	m := meaningOf(statuses(), a.Status)
+	return m.refusal(words, code)
 }
 
 // refusal is the error that quotes the proxy.
-func (m *meaning) refusal(words, code string) error {
+func (m *meaning[C]) refusal(words, code string) error {
 	words = cmp.Or(transport.Clip(words, maxWords), "the proxy gives no reason")
 	return &refused{driver.Errorf(m.class, "", m.hint, "%s (%s)", words, code), m.state}
 }
 
 // codeError is the error of an answer; nil if it is good.
 func codeError(s *wire.Status) error {
-	if s.Code == wire.OK {
+	if s.Code == wire.CodeOk {
 		return nil
 	}
 	m := meaningOf(meanings(), s.Code)
@@ -167,7 +171,7 @@ func codeError(s *wire.Status) error {
 		m.state, m.class = driver.Rejected, driver.ClassProtocol
 	}
 	words, _, _ := strings.Cut(strings.TrimSpace(string(s.Message)), "\n")
-	return m.refusal(words, "code "+strconv.Itoa(s.Code))
+	return m.refusal(words, "code "+strconv.Itoa(int(s.Code)))
 }
 
 // outcome is the end of a message whose sending failed.

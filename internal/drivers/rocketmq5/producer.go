@@ -1,11 +1,13 @@
 package rocketmq5
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -44,7 +46,11 @@ type producer struct {
 	head    []byte // of the request
 	message []byte // up to the body
 	id      [idSize]byte
+	text    []byte // of properties
+	group   []byte
 	counter uint64
+
+	answered wire.SendMessageResponse // used by the reader of the connection alone
 
 	inFlight atomic.Int64
 	closing  atomic.Bool
@@ -57,11 +63,10 @@ type producer struct {
 
 // kind is the common part of all messages of a variant.
 type kind struct {
-	body       []byte
-	properties []byte // with the topic
-	system     []byte
-	group      string
-	varying    []string // keys of the properties that vary
+	body    []byte
+	message wire.Message
+	fixed   int // of its properties: those that vary, the time, with transactions the plan, and the ID follow
+	group   string
 }
 
 // Producer implements [driver.Driver].
@@ -107,23 +112,25 @@ func (p *producer) prepare(spec *driver.ProducerSpec) (messages string, err erro
 	const op = "check the messages"
 	for i := range spec.Variants {
 		v := &spec.Variants[i]
-		k := kind{body: v.Body, group: v.Group, varying: v.Varying(), properties: wire.OutgoingTopic(p.topic)}
-		grouped := v.Group != "" || spec.Keys > 0
-		t := wire.Normal
-		switch {
-		case p.opts.Transactional && (grouped || spec.Delay > 0), grouped && spec.Delay > 0:
-			return "", library.Unsupported(op, "give one of --delivery-delay, --group and -o transactional",
-				"a message of RocketMQ 5 is of one type: delayed, of a group, or transactional")
-		case p.opts.Transactional:
-			t = wire.Transaction
-		case grouped:
-			t = wire.FIFO
-		case spec.Delay > 0:
-			t = wire.Delay
+		k := kind{body: v.Body, group: v.Group}
+		var t wire.MessageType // of those with one of its features
+		for is, has := range map[wire.MessageType]bool{
+			wire.MessageTypeTransaction: p.opts.Transactional, wire.MessageTypeDelay: spec.Delay > 0,
+			wire.MessageTypeFifo: v.Group != "" || spec.Keys > 0,
+		} {
+			switch {
+			case has && t != 0:
+				return "", library.Unsupported(op, "give one of --delivery-delay, --group and -o transactional",
+					"a message of RocketMQ 5 is of one type: delayed, of a group, or transactional")
+			case has:
+				t = is
+			}
 		}
+		t = cmp.Or(t, wire.MessageTypeNormal)
 		if len(v.Body) == 0 {
 			return "", library.Unsupported(op, "give --message-size 1 or more", "RocketMQ does not take empty bodies")
 		}
+		var properties []wire.UserPropertiesEntry
 		for _, pair := range v.Properties {
 			switch {
 			case pair.Key == "" || control(pair.Key) || control(pair.Value):
@@ -133,13 +140,25 @@ func (p *producer) prepare(spec *driver.ProducerSpec) (messages string, err erro
 				return "", driver.Errorf(driver.ClassUnsupported, op, "rename it",
 					"the name %s is one of RocketMQ's own or of ours", pair.Key)
 			case !pair.Varies:
-				k.properties = wire.AppendUser(k.properties, pair.Key, pair.Value)
+				properties = append(properties, property(pair.Key, []byte(pair.Value)))
 			}
 		}
 		if spec.Origin != (driver.ID{}) {
-			k.properties = wire.AppendUser(k.properties, driver.IDProperty, spec.Origin.Append(nil))
+			properties = append(properties, property(driver.IDProperty, spec.Origin.Append(nil)))
 		}
-		k.system = wire.AppendSystem(nil, p.opts.Tag, "", t)
+		k.fixed = len(properties)
+		keys := append(v.Varying(), driver.TimeProperty)
+		if p.opts.Transactional {
+			keys = append(keys, rocketmq.PropPlan)
+		}
+		for _, key := range append(keys, driver.IDProperty) {
+			properties = append(properties, property(key, nil))
+		}
+		k.message = wire.Message{
+			Topic: wire.ResourceOf(p.topic), UserProperties: properties, SystemProperties: wire.SystemProperties{
+				Tag: []byte(p.opts.Tag), BodyEncoding: wire.EncodingIdentity, MessageType: t,
+			},
+		}
 		p.kinds = append(p.kinds, k)
 		if name := t.String(); messages == "" || messages == name {
 			messages = name
@@ -148,6 +167,10 @@ func (p *producer) prepare(spec *driver.ProducerSpec) (messages string, err erro
 		}
 	}
 	return messages, nil
+}
+
+func property(key string, value []byte) wire.UserPropertiesEntry {
+	return wire.UserPropertiesEntry{Key: []byte(key), Value: value}
 }
 
 // control reports whether a text has control characters, as Java judges that.
@@ -160,7 +183,11 @@ func (p *producer) open(ctx context.Context, spec *driver.ProducerSpec) error {
 	seed := make([]byte, (idSeed-2)/2)
 	_, _ = rand.Read(seed)
 	copy(p.id[:], fmt.Sprintf("01%X", seed))
-	p.client = newClient(c, &spec.Connection, &wire.Settings{Kind: wire.Producer, Topic: p.topic})
+	p.client = newClient(c, &spec.Connection, p.topic, "")
+	p.client.settings = wire.Settings{
+		ClientType: wire.ClientTypeProducer, PubSub: wire.SettingsPublishing,
+		Publishing: wire.Publishing{Topics: []wire.Resource{p.client.topic}, ValidateMessageType: true},
+	}
 	p.client.ended = p.End
 	if p.opts.Transactional {
 		p.tx = p.d.open.Of(p.opts.RollbackPercent, p.opts.UnknownPercent)
@@ -174,13 +201,13 @@ func (p *producer) open(ctx context.Context, spec *driver.ProducerSpec) error {
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(queues, func(q wire.Queue) bool { return q.Writable }) {
+	if !slices.ContainsFunc(queues, func(q wire.MessageQueue) bool { return q.Permission >= wire.PermissionWrite }) {
 		return driver.Errorf(driver.ClassAuth, "", "look at the topic's perm (mqadmin updateTopicPerm)",
 			"no queue of topic %s may be written", p.topic)
 	}
 	limit := cmp.Or(spec.SendTimeout, p.opts.SendTimeout)
 	p.request = request{
-		of: p.client, call: newMethod(wire.SendMessage, limit), to: p, limit: limit,
+		of: p.client, call: newMethod(wire.CallSendMessage, limit), to: p, limit: limit,
 		credit: driver.NewMeter(), socket: driver.NewMeter(),
 	}
 	spec.Connection.Stages.Ended(driver.StageAttach, attaching)
@@ -229,26 +256,36 @@ func (p *producer) encode(k *kind, m *driver.Message, size int) {
 		p.id[at] = "0123456789ABCDEF"[n&15]
 		n >>= 4
 	}
-	b := append(p.message[:0], k.properties...)
+	list := k.message.UserProperties
 	for i, value := range m.Values {
-		b = wire.AppendUser(b, k.varying[i], value)
+		list[k.fixed+i].Value = value
 	}
-	var text [driver.MaxIDText]byte
-	b = wire.AppendUserNumber(b, driver.TimeProperty, m.Time)
+	used := k.fixed + len(m.Values)
+	text := strconv.AppendInt(p.text[:0], m.Time, 10)
+	list[used].Value = text
+	if used++; p.tx != nil {
+		text = append(text, p.tx.Plan(m.Slot, p.counter))
+		list[used].Value = text[len(text)-1:]
+		used++
+	}
 	if m.ID != (driver.ID{}) {
-		b = wire.AppendUser(b, driver.IDProperty, m.ID.Append(text[:0]))
+		at := len(text)
+		text = m.ID.Append(text)
+		list[used].Value = text[at:]
+		used++
 	}
-	if p.tx != nil {
-		text[0] = p.tx.Plan(m.Slot, p.counter)
-		b = wire.AppendUser(b, rocketmq.PropPlan, text[:1])
-	}
-	b, at := wire.BeginSystem(b, k.system, p.id[:], m.Time)
+	p.text = text
+	system := &k.message.SystemProperties
+	system.MessageID, system.BornTimestamp = p.id[:], wire.TimeOf(m.Time)
 	if p.delay > 0 {
-		b = wire.AppendDelivery(b, time.Now().UnixMicro()+p.delay)
+		system.DeliveryTimestamp = wire.TimeOf(time.Now().UnixMicro() + p.delay)
 	}
-	b = wire.AppendGroup(b, cmp.Or(m.Group, k.group))
-	p.message = wire.AppendBody(wire.EndSystem(b, at), size)
-	p.head = wire.AppendRequestHead(p.head[:0], len(p.message)+size)
+	p.group = append(p.group[:0], cmp.Or(m.Group, k.group)...)
+	system.MessageGroup = p.group
+	k.message.UserProperties = list[:used]
+	p.message = wire.AppendBodyHead(k.message.Append(p.message[:0]), size)
+	k.message.UserProperties = list
+	p.head = wire.AppendSendHead(p.head[:0], p.message, size)
 }
 
 // Flush implements [driver.Flusher].
@@ -260,11 +297,16 @@ func (p *producer) Flush(context.Context) error {
 // answer implements [caller].
 func (p *producer) answer(arg uint64, body []byte, err error) {
 	slot := driver.Slot(arg)
-	var r wire.Reply
+	var stored wire.SendResultEntry
 	if err == nil {
-		if err = r.Read(wire.SendMessage, body); err != nil {
+		r := &p.answered
+		if err = wire.Read(body, r); err != nil {
 			err = malformed("an answer to a message: %w", err)
-		} else if err = codeError(&r.Entry); err == nil || r.Entry.Code == 0 {
+		} else if len(r.Entries) > 0 && r.Entries[0].Status.Code != 0 {
+			stored = r.Entries[0]
+			err = codeError(&stored.Status)
+		}
+		if err == nil {
 			err = codeError(&r.Status)
 		}
 	}
@@ -272,7 +314,7 @@ func (p *producer) answer(arg uint64, body []byte, err error) {
 	if err != nil {
 		o = outcome(p.op, err)
 	} else if p.tx != nil {
-		o.Withheld = p.half(slot, &r)
+		o.Withheld = p.half(slot, &stored)
 	}
 	p.done.Done(slot, o)
 	if p.opts.Send == sendSync {
@@ -285,35 +327,40 @@ func (p *producer) answer(arg uint64, body []byte, err error) {
 
 // half is called when the broker has stored a half message: it commits the message, rolls it back or leaves it open, as
 // planned. It reports whether it was rolled back.
-func (p *producer) half(slot driver.Slot, r *wire.Reply) (withheld bool) {
+func (p *producer) half(slot driver.Slot, stored *wire.SendResultEntry) (withheld bool) {
 	plan := p.tx.Half(slot, func(number uint64) []byte {
 		return fmt.Appendf(append([]byte(nil), p.id[:idSeed]...), "%016X", number)
 	})
 	if plan != rocketmq.PlanOpen {
-		p.endTransaction(
-			wire.EndRequest(p.topic, r.MessageID, r.TransactionID, plan == rocketmq.PlanRollback, false))
+		p.endTransaction(plan, wire.TransactionSourceSourceClient, stored.MessageID, stored.TransactionID)
 	}
 	return plan == rocketmq.PlanRollback
 }
 
 // endTransaction tells the end of a transaction, for the reader of the connection, which must not wait. If that gets
 // lost, the broker checks back.
-func (p *producer) endTransaction(message []byte) {
+func (p *producer) endTransaction(plan byte, source wire.TransactionSource, message, transaction []byte) {
+	end := &wire.EndTransactionRequest{
+		Topic: p.client.topic, MessageID: bytes.Clone(message), TransactionID: bytes.Clone(transaction),
+		Resolution: wire.TransactionResolutionCommit, Source: source,
+	}
+	if plan == rocketmq.PlanRollback {
+		end.Resolution = wire.TransactionResolutionRollback
+	}
 	p.ends.Go(func() {
 		ctx, cancel := context.WithTimeout(p.client.life, callLimit)
 		defer cancel()
-		_, _ = p.client.ask(ctx, "", wire.EndTransaction, message)
+		_, _ = p.client.ask(ctx, "", wire.CallEndTransaction, end)
 	})
 }
 
 // checkBack answers a check-back of the broker. The message may be of a producer that has gone.
-func (p *producer) checkBack(c *wire.Command) {
-	for _, property := range c.Message.Properties {
+func (p *producer) checkBack(c *wire.RecoverOrphanedTransactionCommand) {
+	for _, property := range c.Message.UserProperties {
 		if string(property.Key) == rocketmq.PropPlan && len(property.Value) == 1 {
-			plan := property.Value[0]
-			p.tx.Checked(plan, c.Message.ID)
-			p.endTransaction(
-				wire.EndRequest(p.topic, c.Message.ID, c.TransactionID, plan == rocketmq.PlanRollback, true))
+			plan, id := property.Value[0], c.Message.SystemProperties.MessageID
+			p.tx.Checked(plan, id)
+			p.endTransaction(plan, wire.TransactionSourceSourceServerCheck, id, c.TransactionID)
 		}
 	}
 }

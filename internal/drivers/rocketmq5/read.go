@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 
+	"golang.org/x/net/http2"
+	"google.golang.org/grpc/codes"
+
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq5"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/transport"
@@ -28,13 +31,14 @@ func (c *conn) read() error {
 		if h.Length > wire.LeastMaxFrame {
 			return malformed("a frame of %d bytes: %w", h.Length, wire.ErrFrame)
 		}
-		if b, err = c.In.Peek(wire.HeadSize + h.Length); err != nil {
+		size := wire.HeadSize + int(h.Length)
+		if b, err = c.In.Peek(size); err != nil {
 			return err
 		}
 		if err = c.frame(h, b[wire.HeadSize:]); err != nil {
 			return err
 		}
-		_, _ = c.In.Discard(wire.HeadSize + h.Length) // they are buffered
+		_, _ = c.In.Discard(size) // they are buffered
 	}
 }
 
@@ -43,33 +47,32 @@ func malformed(format string, args ...any) *driver.Error {
 }
 
 // frame handles a frame.
-func (c *conn) frame(h wire.Head, b []byte) (err error) {
+func (c *conn) frame(h http2.FrameHeader, b []byte) (err error) {
 	switch h.Type {
-	case wire.FrameData:
+	case http2.FrameData:
 		err = c.data(h, b)
-	case wire.FrameHeaders:
+	case http2.FrameHeaders:
 		err = c.header(h, b)
-	case wire.FrameReset:
+	case http2.FrameRSTStream:
 		err = c.reset(h, b)
-	case wire.FrameSettings:
-		if h.Flags&wire.FlagAck == 0 {
+	case http2.FrameSettings:
+		if !h.Flags.Has(http2.FlagSettingsAck) {
 			err = c.settings(b)
 		}
-	case wire.FramePush, wire.FrameContinuation: // of more headers than we accept
+	case http2.FramePushPromise, http2.FrameContinuation: // of more headers than we accept
 		return malformed("what we did not ask for: %w", wire.ErrFrame)
-	case wire.FramePing:
+	case http2.FramePing:
 		if len(b) != wire.PingSize {
 			err = wire.ErrFrame
-		} else if h.Flags&wire.FlagAck == 0 {
+		} else if !h.Flags.Has(http2.FlagPingAck) {
 			err = c.Gather(func(out []byte) []byte {
-				head := wire.Head{Length: wire.PingSize, Type: wire.FramePing, Flags: wire.FlagAck}
-				return append(wire.AppendHead(out, head), b...)
+				return append(wire.AppendHead(out, wire.PingSize, http2.FramePing, http2.FlagPingAck, 0), b...)
 			})
 		}
-	case wire.FrameGoAway:
+	case http2.FrameGoAway:
 		return c.goneAway(b)
-	case wire.FrameWindow:
-		err = c.enlarge(h.Stream, b)
+	case http2.FrameWindowUpdate:
+		err = c.enlarge(h.StreamID, b)
 	}
 	if err == nil || errors.As(err, new(*driver.Error)) {
 		return err
@@ -80,15 +83,16 @@ func (c *conn) frame(h wire.Head, b []byte) (err error) {
 func (c *conn) settings(b []byte) error {
 	table := uint32(wire.HeaderTable)
 	c.mu.Lock()
-	err := wire.EachSetting(b, func(setting uint16, value uint32) {
-		switch setting {
-		case wire.SettingHeaderTable:
+	err := wire.EachSetting(b, func(s http2.Setting) {
+		value := s.Val
+		switch s.ID {
+		case http2.SettingHeaderTableSize:
 			table = min(table, value)
-		case wire.SettingMaxStreams:
+		case http2.SettingMaxConcurrentStreams:
 			c.maxStreams = int(min(value, lastStream))
-		case wire.SettingMaxFrame:
+		case http2.SettingMaxFrameSize:
 			c.maxFrame = int(min(max(value, wire.LeastMaxFrame), wire.MostMaxFrame))
-		case wire.SettingWindow:
+		case http2.SettingInitialWindowSize:
 			change := int64(min(value, wire.MaxWindow)) - c.initial
 			c.initial += change
 			for _, s := range c.streams {
@@ -106,7 +110,7 @@ func (c *conn) settings(b []byte) error {
 			c.encoder.SetMaxDynamicTableSizeLimit(table)
 			c.changes++
 		}
-		return wire.AppendHead(out, wire.Head{Type: wire.FrameSettings, Flags: wire.FlagAck})
+		return wire.AppendHead(out, 0, http2.FrameSettings, http2.FlagSettingsAck, 0)
 	})
 }
 
@@ -141,25 +145,25 @@ func (c *conn) find(id uint32) *stream {
 }
 
 // data takes a frame DATA.
-func (c *conn) data(h wire.Head, b []byte) error {
-	if c.taken += h.Length; c.taken >= connWindow/2 {
+func (c *conn) data(h http2.FrameHeader, b []byte) error {
+	if c.taken += int(h.Length); c.taken >= connWindow/2 {
 		n := uint32(c.taken) //nolint:gosec // little more than the window
 		c.taken = 0
-		_ = c.Gather(func(out []byte) []byte { return wire.AppendWord(out, wire.FrameWindow, 0, n) })
+		_ = c.Gather(func(out []byte) []byte { return wire.AppendWord(out, http2.FrameWindowUpdate, 0, n) })
 	}
-	s := c.find(h.Stream)
+	s := c.find(h.StreamID)
 	if s == nil {
 		return nil // an answer that came too late
 	}
-	p, err := h.Payload(b)
+	p, err := wire.Payload(h, b)
 	if err != nil {
 		return err
 	}
 	if err := c.assemble(s, p); err != nil {
 		return err
 	}
-	if h.Flags&wire.FlagEndStream != 0 {
-		c.finish(s, h.Stream, malformed("an answer without a status"))
+	if h.Flags.Has(http2.FlagDataEndStream) {
+		c.finish(s, h.StreamID, malformed("an answer without a status"))
 	}
 	return nil
 }
@@ -230,8 +234,8 @@ func (c *conn) message(s *stream, b []byte) error {
 }
 
 // header takes a block of headers, or of trailers.
-func (c *conn) header(h wire.Head, b []byte) error {
-	block, err := h.Payload(b)
+func (c *conn) header(h http2.FrameHeader, b []byte) error {
+	block, err := wire.Payload(h, b)
 	if err != nil {
 		return err
 	}
@@ -239,43 +243,43 @@ func (c *conn) header(h wire.Head, b []byte) error {
 	if err != nil {
 		return err
 	}
-	s := c.find(h.Stream)
+	s := c.find(h.StreamID)
 	if s == nil {
 		return nil
 	}
 	first := !s.began
 	s.began = true
-	if first && (a.HTTP != "200" || !a.GRPC) && a.Status < 0 {
+	if first && (a.HTTP != "200" || !a.GRPC) && !a.Ended {
 		return driver.Errorf(driver.ClassProtocol, "", hintNotProxy,
 			"the server speaks HTTP/2, but not gRPC: it answers with status %s", transport.Clip(a.HTTP, maxName))
 	}
-	if h.Flags&wire.FlagEndStream == 0 {
+	if !h.Flags.Has(http2.FlagHeadersEndStream) {
 		return nil
 	}
 	switch {
-	case a.Broken || a.Status < 0:
+	case a.Broken || !a.Ended:
 		err = malformed("an answer without a status")
-	case a.Status != wire.StatusOK:
+	case a.Status != codes.OK:
 		err = statusError(a)
 	case !s.whole && s.many == nil:
 		err = malformed("no answer, and no reason for it")
 	}
-	c.finish(s, h.Stream, err)
+	c.finish(s, h.StreamID, err)
 	return nil
 }
 
 // reset takes a frame RST_STREAM.
-func (c *conn) reset(h wire.Head, b []byte) error {
+func (c *conn) reset(h http2.FrameHeader, b []byte) error {
 	code, err := wire.ParseWord(b)
 	if err != nil {
 		return err
 	}
-	if s := c.find(h.Stream); s != nil {
+	if s := c.find(h.StreamID); s != nil {
 		state := driver.Unknown
-		if code == wire.CodeRefusedStream {
+		if http2.ErrCode(code) == http2.ErrCodeRefusedStream {
 			state = driver.Failed
 		}
-		c.finish(s, h.Stream, &refused{driver.Errorf(driver.ClassClosedByBroker, "", transport.HintLog,
+		c.finish(s, h.StreamID, &refused{driver.Errorf(driver.ClassClosedByBroker, "", transport.HintLog,
 			"the proxy ended the call (code %d)", code), state})
 	}
 	return nil

@@ -1,11 +1,11 @@
 // Package rocketmq5 is the syntax of RocketMQ 5's proxy: frames of HTTP/2 (RFC 9113), messages and statuses of gRPC,
-// and those protobuf messages of apache.rocketmq.v2 (rocketmq-apis) that a producer or consumer needs, as bytes. It has
-// no connection, no session and no policy, and reads no clock.
+// and those protobuf messages and fields of apache.rocketmq.v2 (rocketmq-apis) that a producer or consumer needs:
+// generated.go is made from the descriptors of RocketMQ's own client by the test in generate. It has no connection, no
+// session and no policy, and reads no clock.
 //
 // # Writing
 //
-// Everything is appended to a []byte of the caller's. A message on the path of every send or acknowledgement is put
-// together from parts that were encoded before; the others are functions of their arguments.
+// Everything is appended to a []byte of the caller's. Fields that are zero or empty are left out.
 //
 // # Reading
 //

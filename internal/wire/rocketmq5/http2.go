@@ -5,45 +5,12 @@ import (
 	"errors"
 	"strconv"
 
+	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+	"google.golang.org/grpc/codes"
 )
 
-// Preface begins a connection of a client; its frame SETTINGS follows (RFC 9113, section 3.4).
-const Preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-
-// Types of frames (section 6).
-const (
-	FrameData         = 0
-	FrameHeaders      = 1
-	FrameReset        = 3
-	FrameSettings     = 4
-	FramePush         = 5
-	FramePing         = 6
-	FrameGoAway       = 7
-	FrameWindow       = 8
-	FrameContinuation = 9
-)
-
-// Flags of frames.
-const (
-	FlagEndStream  = 1
-	FlagAck        = 1 // of SETTINGS and PING
-	FlagEndHeaders = 4
-	flagPadded     = 8
-	flagPriority   = 32
-)
-
-// Settings (section 6.5.2).
-const (
-	SettingHeaderTable = 1
-	SettingPush        = 2
-	SettingMaxStreams  = 3
-	SettingWindow      = 4
-	SettingMaxFrame    = 5
-	SettingMaxHeaders  = 6
-)
-
-// Values of settings until a peer sends others, and limits.
+// Values of settings until a peer sends others, and limits (RFC 9113, section 6.5.2).
 const (
 	HeadSize      = 9
 	DefaultWindow = 1<<16 - 1
@@ -56,45 +23,34 @@ const (
 	MaxHeaders = LeastMaxFrame
 )
 
-// Codes of errors of streams and connections (section 7).
-const (
-	CodeRefusedStream = 7
-	CodeCancel        = 8
-)
-
 // Errors of a peer.
 var (
 	ErrFrame   = errors.New("a frame of HTTP/2 is malformed")
 	ErrHeaders = errors.New("a block of headers is malformed or too large")
 )
 
-// Head is the head of a frame.
-type Head struct {
-	Length      int
-	Type, Flags byte
-	Stream      uint32
-}
-
 // ParseHead reads the head of a frame from HeadSize bytes.
-func ParseHead(b []byte) Head {
-	return Head{
-		int(b[0])<<16 | int(b[1])<<8 | int(b[2]), b[3], b[4], binary.BigEndian.Uint32(b[5:]) &^ (1 << 31),
+func ParseHead(b []byte) http2.FrameHeader {
+	return http2.FrameHeader{
+		Type: http2.FrameType(b[3]), Flags: http2.Flags(b[4]), Length: binary.BigEndian.Uint32(b) >> 8,
+		StreamID: binary.BigEndian.Uint32(b[5:]) &^ (1 << 31),
 	}
 }
 
 // AppendHead appends the head of a frame.
-func AppendHead(b []byte, h Head) []byte {
-	b = append(b, byte(h.Length>>16), byte(h.Length>>8), byte(h.Length), h.Type, h.Flags)
-	return binary.BigEndian.AppendUint32(b, h.Stream)
+func AppendHead(b []byte, length int, kind http2.FrameType, flags http2.Flags, stream uint32) []byte {
+	b = append(b, byte(length>>16), byte(length>>8), byte(length), byte(kind), byte(flags))
+	return binary.BigEndian.AppendUint32(b, stream)
 }
 
 // Payload returns the payload of a frame DATA or HEADERS without padding. Headers must be whole, as peers are told that
 // they must fit into a frame, and without a priority, which only clients have.
-func (h *Head) Payload(b []byte) ([]byte, error) {
-	if h.Type == FrameHeaders && h.Flags&(FlagEndHeaders|flagPriority) != FlagEndHeaders {
+func Payload(h http2.FrameHeader, b []byte) ([]byte, error) {
+	const whole = http2.FlagHeadersEndHeaders
+	if h.Type == http2.FrameHeaders && h.Flags&(whole|http2.FlagHeadersPriority) != whole {
 		return nil, ErrFrame
 	}
-	if h.Flags&flagPadded == 0 {
+	if !h.Flags.Has(http2.FlagDataPadded) { // that of HEADERS is the same
 		return b, nil
 	}
 	if len(b) == 0 || int(b[0]) >= len(b) {
@@ -103,31 +59,21 @@ func (h *Head) Payload(b []byte) ([]byte, error) {
 	return b[1 : len(b)-int(b[0])], nil
 }
 
-// AppendSettings appends a frame SETTINGS of pairs of a setting and its value.
-func AppendSettings(b []byte, pairs ...uint32) []byte {
-	b = AppendHead(b, Head{Length: 3 * len(pairs), Type: FrameSettings})
-	for i := 0; i < len(pairs); i += 2 {
-		b = binary.BigEndian.AppendUint16(b, uint16(pairs[i])) //nolint:gosec // one of the constants
-		b = binary.BigEndian.AppendUint32(b, pairs[i+1])
-	}
-	return b
-}
-
 // EachSetting calls f for each setting of the payload of a frame SETTINGS.
-func EachSetting(b []byte, f func(setting uint16, value uint32)) error {
+func EachSetting(b []byte, f func(http2.Setting)) error {
 	const size = 6
 	if len(b)%size != 0 {
 		return ErrFrame
 	}
 	for ; len(b) > 0; b = b[size:] {
-		f(binary.BigEndian.Uint16(b), binary.BigEndian.Uint32(b[2:]))
+		f(http2.Setting{ID: http2.SettingID(binary.BigEndian.Uint16(b)), Val: binary.BigEndian.Uint32(b[2:])})
 	}
 	return nil
 }
 
 // AppendWord appends a frame whose payload is one number: RST_STREAM or WINDOW_UPDATE.
-func AppendWord(b []byte, kind byte, stream, n uint32) []byte {
-	return binary.BigEndian.AppendUint32(AppendHead(b, Head{Length: 4, Type: kind, Stream: stream}), n)
+func AppendWord(b []byte, kind http2.FrameType, stream, n uint32) []byte {
+	return binary.BigEndian.AppendUint32(AppendHead(b, 4, kind, 0, stream), n)
 }
 
 // ParseWord returns the number of such a frame, without its highest bit.
@@ -152,7 +98,8 @@ func GoAway(b []byte) (last, code uint32, words []byte, err error) {
 type Answer struct {
 	HTTP    string // :status; empty in trailers
 	GRPC    bool   // the content is gRPC's
-	Status  int    // grpc-status; -1 if there is none
+	Ended   bool   // there is a grpc-status
+	Status  codes.Code
 	Message string // grpc-message, decoded
 	// Broken: the block was valid, but not its fields.
 	Broken bool
@@ -174,7 +121,7 @@ func NewHeaders() *Headers {
 
 // Read reads a whole block.
 func (h *Headers) Read(block []byte) (*Answer, error) {
-	h.answer = Answer{Status: -1}
+	h.answer = Answer{}
 	if _, err := h.decoder.Write(block); err != nil {
 		return nil, errors.Join(ErrHeaders, err)
 	}
@@ -194,7 +141,7 @@ func (h *Headers) take(f hpack.HeaderField) {
 		a.GRPC = len(f.Value) >= len(grpc) && f.Value[:len(grpc)] == grpc
 	case "grpc-status":
 		n, err := strconv.ParseUint(f.Value, 10, 16)
-		a.Status, a.Broken = int(n), a.Broken || err != nil //nolint:gosec // of 16 bits
+		a.Ended, a.Status, a.Broken = true, codes.Code(n), a.Broken || err != nil
 	case "grpc-message":
 		a.Message = unescape(f.Value)
 	}
@@ -217,34 +164,11 @@ func unescape(text string) string {
 	return string(b)
 }
 
-// Statuses of gRPC.
 const (
-	StatusOK                   = 0
-	StatusCancelled            = 1
-	StatusInvalid              = 3
-	StatusDeadline             = 4
-	StatusPermission           = 7
-	StatusExhausted            = 8
-	StatusUnimplemented        = 12
-	StatusUnavailable          = 14
-	StatusUnauthenticated      = 16
-	maxStatus                  = 16
-	PrefixSize                 = 5 // of a message: whether it is compressed, and its length
-	compressed            byte = 1
+	// PrefixSize is the size of a message's prefix: whether it is compressed, and its length.
+	PrefixSize      = 5
+	compressed byte = 1
 )
-
-// StatusName is the name of a status of gRPC.
-func StatusName(status int) string {
-	names := [maxStatus + 1]string{
-		"OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS",
-		"PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED",
-		"INTERNAL", "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED",
-	}
-	if status >= 0 && status < len(names) {
-		return names[status]
-	}
-	return "status " + strconv.Itoa(status)
-}
 
 // AppendPrefix appends the prefix of a message of gRPC, not compressed.
 func AppendPrefix(b []byte, length int) []byte {

@@ -28,111 +28,128 @@ func official(tb testing.TB) map[string][]byte {
 
 func TestRequests(t *testing.T) {
 	want := official(t)
-	id, handle, other := []byte("M"), []byte("H"), []byte("N")
-	head := AckHead("T", "G")
-	receive := ReceiveRequest(&Settings{
-		Kind: PushConsumer, Topic: "T", Group: "G", Filter: Filter{Expression: "*"}, Batch: 32,
-	}, "b", 30*time.Second, 5*time.Second)
-	for name, got := range map[string][]byte{
-		// Official clients tell IP addresses from names.
-		"route":     bytes.Replace(RouteRequest("T", "127.0.0.1", 8081), []byte{8, 3}, []byte{8, 1}, 1),
-		"heartbeat": HeartbeatRequest("G", SimpleConsumer),
-		"producer":  SettingsCommand(&Settings{Kind: Producer, Topic: "T", Timeout: 1500 * time.Millisecond, Version: "1"}),
-		"consumer": SettingsCommand(&Settings{
-			Kind: PushConsumer, Topic: "T", Group: "G", Filter: Filter{Expression: "a > 1", SQL: true}, Batch: 32,
-			Timeout: 3 * time.Second, Version: "1",
-		}),
-		"end":       EndRequest("T", id, []byte("X"), true, true),
-		"ack":       AppendAck(AppendAck(head, id, handle), other, []byte("I")),
-		"invisible": InvisibleRequest(head, id, handle, time.Second),
-		"dead":      DeadLetterRequest(head, id, handle, 3),
-		"receive":   receive,
+	topic, group := ResourceOf("T"), ResourceOf("G")
+	id, handle := []byte("M"), []byte("H")
+	expression := FilterExpression{FilterTypeSql, []byte("a > 1")}
+	agent := UA{LanguageGolang, []byte("1")}
+	for name, m := range map[string]message{
+		"route":     &QueryRouteRequest{topic, Endpoints{AddressSchemeIpv4, []Address{{[]byte("127.0.0.1"), 8081}}}},
+		"heartbeat": &HeartbeatRequest{group, ClientTypeSimpleConsumer},
+		"producer": &TelemetryCommand{Command: TelemetryCommandSettings, Settings: Settings{
+			ClientType: ClientTypeProducer, BackoffPolicy: RetryPolicy{1}, RequestTimeout: DurationOf(1500 * time.Millisecond),
+			PubSub: SettingsPublishing, Publishing: Publishing{[]Resource{topic}, true}, UserAgent: agent,
+		}},
+		"consumer": &TelemetryCommand{Command: TelemetryCommandSettings, Settings: Settings{
+			ClientType: ClientTypePushConsumer, BackoffPolicy: RetryPolicy{1}, RequestTimeout: DurationOf(3 * time.Second),
+			PubSub: SettingsSubscription, Subscription: Subscription{
+				group, []SubscriptionEntry{{topic, expression}}, false, 32, DurationOf(3 * time.Second),
+			}, UserAgent: agent,
+		}},
+		"end": &EndTransactionRequest{
+			topic, id, []byte("X"), TransactionResolutionRollback, TransactionSourceSourceServerCheck,
+		},
+		"ack":       &AckMessageRequest{group, topic, []AckMessageEntry{{id, handle}, {[]byte("N"), []byte("I")}}},
+		"invisible": &ChangeInvisibleDurationRequest{group, topic, handle, DurationOf(time.Second), id},
+		"dead":      &ForwardMessageToDeadLetterQueueRequest{group, topic, handle, id, 3, 3},
+		"receive": &ReceiveMessageRequest{
+			group,
+			MessageQueue{Topic: topic, ID: -1, Broker: Broker{[]byte("b")}},
+			FilterExpression{FilterTypeTag, []byte("*")},
+			32, DurationOf(30 * time.Second), true, DurationOf(5 * time.Second),
+		},
 	} {
 		require.Contains(t, want, name)
+		got := m.Append(nil)
 		assert.Equal(t, want[name], got, "%s: %x", name, got)
+	}
+	ack := (&AckMessageRequest{Group: group, Topic: topic}).Append(nil)
+	ack = AppendAck(AppendAck(ack, &AckMessageEntry{id, handle}), &AckMessageEntry{[]byte("N"), []byte("I")})
+	assert.Equal(t, want["ack"], ack)
+}
+
+// sent is a message as producers send it.
+func sent() Message {
+	return Message{
+		Topic: ResourceOf("T"), UserProperties: []UserPropertiesEntry{{[]byte("a"), []byte("b")}},
+		SystemProperties: SystemProperties{
+			Tag: []byte("tag"), MessageID: []byte("id"), BodyEncoding: EncodingIdentity, MessageType: MessageTypeFifo,
+			BornTimestamp: TimeOf(1700000000123456), BornHost: []byte("h"), DeliveryTimestamp: TimeOf(1700000001000000),
+			MessageGroup: []byte("g"),
+		},
 	}
 }
 
 func TestSend(t *testing.T) {
-	m := append([]byte(nil), OutgoingTopic("T")...)
-	m = AppendUser(m, "a", "b")
-	m, at := BeginSystem(m, AppendSystem(nil, "tag", "h", FIFO), []byte("id"), 1700000000123456)
-	m = AppendGroup(AppendDelivery(m, 1700000001000000), "g")
-	m = append(AppendBody(EndSystem(m, at), 5), "hello"...)
-	got := append(AppendRequestHead(nil, len(m)), m...)
-
+	m := sent()
+	b := AppendBodyHead(m.Append(nil), 5)
+	got := append(AppendSendHead(nil, b, 5), append(b, "hello"...)...)
 	length, ok := ParsePrefix(got)
 	require.True(t, ok)
 	require.Len(t, got, PrefixSize+int(length))
-	want := official(t)["send"]
-	var parts [2][]byte
-	for i, request := range [][]byte{got[PrefixSize:], want} {
-		f, rest, err := cut(request)
-		require.NoError(t, err)
-		require.Empty(t, rest)
-		require.Equal(t, bytesOf(1), f.tag)
-		parts[i] = f.bytes
+	assert.Equal(t, official(t)["send"], got[PrefixSize:])
+}
+
+// TestLong has lengths of one to three bytes.
+func TestLong(t *testing.T) {
+	for _, n := range []int{0, 1, 100, 127, 128, 200, 1 << 14, 1 << 16} {
+		m := sent()
+		m.UserProperties = append(m.UserProperties, UserPropertiesEntry{[]byte("b"), bytes.Repeat([]byte("x"), n)})
+		m.SystemProperties.MessageGroup = bytes.Repeat([]byte("g"), n+1)
+		var got Message
+		require.NoError(t, Read(m.Append(nil), &got))
+		if n == 0 {
+			got.UserProperties[1].Value = []byte{}
+		}
+		assert.Equal(t, m, got)
 	}
-	read := func(b []byte) (m Message, all map[uint64][]string) {
-		require.NoError(t, m.Read(b))
-		all = map[uint64][]string{}
-		require.NoError(t, each(b, func(f field) error {
-			if f.tag != bytesOf(3) {
-				all[f.tag] = append(all[f.tag], string(f.bytes))
-				return nil
-			}
-			return each(f.bytes, func(f field) error {
-				all[1000+f.tag] = append(all[1000+f.tag], string(f.bytes), time.UnixMicro(int64(f.n)).String())
-				return nil
-			})
-		}))
-		return m, all
-	}
-	m1, all1 := read(parts[0])
-	m2, all2 := read(parts[1])
-	assert.Equal(t, m2, m1)
-	assert.Equal(t, all2, all1, "all fields, in any order")
-	assert.Equal(t, int64(1700000000123456), m1.Born)
 }
 
 func TestReplies(t *testing.T) {
 	answers := official(t)
-	var r Reply
-	require.NoError(t, r.Read(SendMessage, answers["reply-send"]))
-	assert.Equal(t, OK, r.Status.Code)
-	assert.Equal(t, OK, r.Entry.Code)
-	assert.Equal(t, "M X", string(r.MessageID)+" "+string(r.TransactionID))
-	require.NoError(t, r.Read(AckMessage, answers["reply-ack"]))
-	assert.Equal(t, 1, r.Unacked)
-	assert.Equal(t, Status{InvalidHandle, []byte("gone")}, r.Entry)
-	require.NoError(t, r.Read(QueryRoute, answers["reply-route"]))
-	assert.Equal(t, []Queue{{"b", true, true}}, r.Queues)
+	var send SendMessageResponse
+	require.NoError(t, Read(answers["reply-send"], &send))
+	assert.Equal(t, CodeOk, send.Status.Code)
+	require.Len(t, send.Entries, 1)
+	assert.Equal(t, CodeOk, send.Entries[0].Status.Code)
+	assert.Equal(t, "M X", string(send.Entries[0].MessageID)+" "+string(send.Entries[0].TransactionID))
+	var ack AckMessageResponse
+	require.NoError(t, Read(answers["reply-ack"], &ack))
+	require.Len(t, ack.Entries, 2)
+	assert.Equal(t, CodeOk, ack.Entries[0].Status.Code)
+	assert.Equal(t, Status{CodeInvalidReceiptHandle, []byte("gone")}, ack.Entries[1].Status)
+	var route QueryRouteResponse
+	require.NoError(t, Read(answers["reply-route"], &route))
+	require.Len(t, route.MessageQueues, 1)
+	assert.Equal(t, "b", string(route.MessageQueues[0].Broker.Name))
+	assert.Equal(t, PermissionReadWrite, route.MessageQueues[0].Permission)
 }
 
 func TestReceived(t *testing.T) {
 	answers := official(t)
-	var r Received
-	require.NoError(t, r.Read(answers["received-message"]))
-	check := func(m Message) {
-		assert.Equal(t, Message{
-			Body: []byte("hello"), ID: []byte("id"), Handle: []byte("H"), Born: 1700000000123456,
-			Stored: 1700000001000000, Attempt: 2,
-			Properties: []Property{{[]byte("a"), []byte("b")}, {[]byte("time"), []byte("1")}},
-		}, m)
+	var r ReceiveMessageResponse
+	require.NoError(t, Read(answers["received-message"], &r))
+	require.Equal(t, ReceiveMessageResponseMessage, r.Content)
+	check := func(m *Message) {
+		own := &m.SystemProperties
+		assert.Equal(t, "hello id H", string(m.Body)+" "+string(own.MessageID)+" "+string(own.ReceiptHandle))
+		assert.Equal(t, []int64{1700000000123456, 1700000001000000}, []int64{own.BornTimestamp.Micros(), own.StoreTimestamp.Micros()})
+		assert.Equal(t, int32(2), own.DeliveryAttempt)
+		assert.Equal(t, []UserPropertiesEntry{{[]byte("a"), []byte("b")}, {[]byte("time"), []byte("1")}}, m.UserProperties)
 	}
-	check(r.Message)
-	require.NoError(t, r.Read(answers["received-status"]))
-	assert.Equal(t, MessageNotFound, r.Status.Code)
+	check(&r.Message)
+	require.NoError(t, Read(answers["received-status"], &r))
+	assert.Equal(t, CodeMessageNotFound, r.Status.Code)
+	assert.Equal(t, ReceiveMessageResponseStatus, r.Content)
 
-	var c Command
-	require.NoError(t, c.Read(answers["command-settings"]))
-	assert.True(t, c.Settings && c.FIFO && c.Status.Code == OK)
-	require.NoError(t, c.Read(answers["command-orphan"]))
-	assert.True(t, c.Orphan)
-	assert.Equal(t, "X", string(c.TransactionID))
-	check(c.Message)
-	require.NoError(t, c.Read(answers["command-reconnect"]))
-	assert.True(t, c.Reconnect)
+	var c TelemetryCommand
+	require.NoError(t, Read(answers["command-settings"], &c))
+	assert.True(t, c.Command == TelemetryCommandSettings && c.Settings.Subscription.Fifo && c.Status.Code == CodeOk)
+	require.NoError(t, Read(answers["command-orphan"], &c))
+	assert.Equal(t, TelemetryCommandRecoverOrphanedTransactionCommand, c.Command)
+	assert.Equal(t, "X", string(c.RecoverOrphanedTransactionCommand.TransactionID))
+	check(&c.RecoverOrphanedTransactionCommand.Message)
+	require.NoError(t, Read(answers["command-reconnect"], &c))
+	assert.Equal(t, TelemetryCommandReconnectEndpointsCommand, c.Command)
 }
 
 // TestHostile reads messages that lie about their lengths.
@@ -147,40 +164,50 @@ func TestHostile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inner := append([]byte{0x12, byte(len(b))}, b...)
-			var r Received
-			require.ErrorIs(t, r.Read(b), ErrMessage)
-			require.ErrorIs(t, r.Read(inner), ErrMessage)
-			var reply Reply
-			require.ErrorIs(t, reply.Read(QueryRoute, inner), ErrMessage)
-			var c Command
-			require.ErrorIs(t, c.Read(append([]byte{0x2a, byte(len(inner))}, inner...)), nil, "the transaction's id is not read")
-			require.ErrorIs(t, c.Read(b), ErrMessage)
+			for _, m := range []message{
+				&ReceiveMessageResponse{}, &QueryRouteResponse{}, &SendMessageResponse{}, &AckMessageResponse{}, &TelemetryCommand{},
+			} {
+				require.ErrorIs(t, Read(b, m), ErrMessage)
+				require.ErrorIs(t, Read(inner, m), ErrMessage)
+			}
 		})
 	}
 	var many []byte
-	for range MaxQueues + 1 {
+	for range MaxRepeated + 1 {
 		many = append(many, 0x12, 0)
 	}
-	var reply Reply
-	require.ErrorIs(t, reply.Read(QueryRoute, many), ErrMessage, "too many queues")
-	require.ErrorIs(t, new(Message).Read(many), ErrMessage, "too many properties")
+	require.ErrorIs(t, Read(many, &QueryRouteResponse{}), ErrMessage, "too many queues")
+	require.ErrorIs(t, Read(many, &Message{}), ErrMessage, "too many properties")
 }
 
 func TestAllocations(t *testing.T) {
-	received := official(t)["received-message"]
-	var r Received
-	own, topic, id, b := AppendSystem(nil, "tag", "h", Normal), OutgoingTopic("T"), []byte("id"), make([]byte, 0, 4096)
-	ack := AckHead("T", "G")
-	ack = append(make([]byte, 0, 4096), ack...)
-	reply := official(t)["reply-send"]
-	var answer Reply
+	received, reply := official(t)["received-message"], official(t)["reply-send"]
+	var r ReceiveMessageResponse
+	var answer SendMessageResponse
+	b, m, entry := make([]byte, 0, 4096), sent(), AckMessageEntry{[]byte("id"), []byte("id")}
 	assert.Zero(t, testing.AllocsPerRun(100, func() {
-		_ = r.Read(received)
-		_ = answer.Read(SendMessage, reply)
-		m, at := BeginSystem(AppendUser(append(b, topic...), "time", id), own, id, 1700000000123456)
-		_ = AppendRequestHead(AppendBody(EndSystem(m, at), 5), len(m))
-		_ = AppendAck(ack, id, id)
+		_ = Read(received, &r)
+		_ = Read(reply, &answer)
+		_ = AppendSendHead(AppendBodyHead(m.Append(b), 5), b, 5)
+		_ = AppendAck(b, &entry)
 	}))
+}
+
+func BenchmarkSend(b *testing.B) {
+	m, buffer, head := sent(), []byte(nil), []byte(nil)
+	for b.Loop() {
+		m.SystemProperties.BornTimestamp = TimeOf(1700000000123456)
+		buffer = AppendBodyHead(m.Append(buffer[:0]), 1024)
+		head = AppendSendHead(head[:0], buffer, 1024)
+	}
+}
+
+func BenchmarkReceive(b *testing.B) {
+	received := official(b)["received-message"]
+	var r ReceiveMessageResponse
+	for b.Loop() {
+		_ = Read(received, &r)
+	}
 }
 
 func FuzzMessages(f *testing.F) {
@@ -188,16 +215,15 @@ func FuzzMessages(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var r Received
-		var c Command
-		var reply Reply
-		_ = r.Read(b)
-		_ = c.Read(b)
-		for _, call := range []string{SendMessage, AckMessage, QueryRoute, Heartbeat} {
-			_ = reply.Read(call, b)
-			require.LessOrEqual(t, len(reply.Queues), MaxQueues)
+		var r ReceiveMessageResponse
+		var route QueryRouteResponse
+		for _, m := range []message{&r, &route, &SendMessageResponse{}, &AckMessageResponse{}, &TelemetryCommand{}} {
+			if Read(b, m) == nil {
+				require.NoError(t, Read(m.Append(nil), m), "as we write it")
+			}
 		}
-		require.LessOrEqual(t, len(r.Message.Properties), MaxProperties)
+		require.LessOrEqual(t, len(route.MessageQueues), MaxRepeated)
+		require.LessOrEqual(t, len(r.Message.UserProperties), MaxRepeated)
 		require.LessOrEqual(t, len(r.Message.Body), len(b))
 	})
 }
