@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
@@ -37,15 +38,6 @@ type Options struct {
 	TLS *driver.TLS
 }
 
-// Shard is what a load tells of itself.
-type Shard struct {
-	Shard          result.Shard
-	Version        string
-	PlanHash, Host string
-	Aborts         []Abort
-	ClockShift     time.Duration // of this machine's clock, for tests
-}
-
 // Member is a shard at a rendezvous.
 type Member struct {
 	RunID int64
@@ -57,19 +49,17 @@ type Member struct {
 	say     func(string)
 	at      *url.URL
 	http    http.Client
-	session string
 	shift   time.Duration
-	started chan int64         // the start, by the clock of the host
+	news    chan struct{}      // closed when the start or the end is known, or the rendezvous is lost
 	closing context.CancelFunc // of follow
 	running sync.WaitGroup
-	endPush func() // waits for the end of pushing
+	sent    map[string]int64 // bytes of files; of follow, and then of Leave
 
 	mu    sync.Mutex
+	state report
+	order order // the last one
 	begun bool
-	end   string // why all must end
-	lost  error  // of the rendezvous
-
-	sent map[string]int64 // bytes of files
+	lost  error // of the rendezvous
 }
 
 // Join comes to the rendezvous. It waits for one that cannot be reached yet. halt gets why the load must end, once.
@@ -83,21 +73,23 @@ func Join(ctx context.Context, o Options, s Shard, halt chan<- string, say func(
 		return nil, &driver.Error{Class: driver.ClassTLS, Err: err}
 	}
 	m := &Member{
-		o: o, at: at, shift: s.ClockShift, halt: halt, say: say, started: make(chan int64, 1),
-		endPush: func() {}, sent: map[string]int64{}, http: http.Client{
+		o: o, at: at, shift: s.ClockShift, halt: halt, say: say, news: make(chan struct{}), sent: map[string]int64{},
+		state: report{Protocol: protocol, Who: s, Session: rand.Text()}, http: http.Client{
 			Transport: &http.Transport{TLSClientConfig: config, IdleConnTimeout: patience, DialContext: o.dial},
 			// It would take the token elsewhere.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
-	q := hello{protocol, s.Version, s.Shard, s.PlanHash, s.Host, s.Aborts}
-	var w welcome
-	err = m.repeat(ctx, o.Timeout, func() error { return m.post(ctx, "/hello", &q, &w) })
+	var first order
+	err = m.repeat(ctx, o.Timeout, func() (err error) {
+		first, err = m.report(ctx, nil, nil)
+		return err
+	})
 	if err != nil {
 		m.http.CloseIdleConnections()
 		return nil, m.failure("meet the other shards", err)
 	}
-	m.session, m.RunID = w.Session, w.RunID
+	m.RunID, m.state.RunID = first.RunID, first.RunID
 	following, cancel := context.WithCancel(context.Background())
 	m.closing = cancel
 	m.running.Go(func() { m.follow(following) })
@@ -127,23 +119,27 @@ func (m *Member) repeat(ctx context.Context, limit time.Duration, try func() err
 			return err
 		}
 		select {
-		case <-time.After(retry):
+		case <-time.After(interval):
 		case <-ctx.Done():
 		}
 	}
 }
 
-// post asks the host something.
-func (m *Member) post(ctx context.Context, path string, question, answer any) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*pollTime)
+// report says how the load is, and returns the order of the host.
+func (m *Member) report(ctx context.Context, p *part, bye *Goodbye) (o order, err error) {
+	ctx, cancel := context.WithTimeout(ctx, timeLimit)
 	defer cancel()
-	body, err := json.Marshal(question)
+	m.mu.Lock()
+	q := m.state
+	m.mu.Unlock()
+	q.Part, q.Bye = p, bye
+	body, err := json.Marshal(&q)
 	if err != nil {
-		return err
+		return o, err
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, m.at.JoinPath(path).String(), bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, m.at.JoinPath("/report").String(), bytes.NewReader(body))
 	if err != nil {
-		return err
+		return o, err
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Authorization", "Bearer "+m.o.Token)
@@ -152,12 +148,12 @@ func (m *Member) post(ctx context.Context, path string, question, answer any) er
 		if failed, ok := errors.AsType[*url.Error](err); ok {
 			err = failed.Err
 		}
-		return err
+		return o, err
 	}
 	defer func() { _ = w.Body.Close() }() // it was only read
 	text, err := io.ReadAll(io.LimitReader(w.Body, maxReply))
 	if err != nil {
-		return err
+		return o, err
 	}
 	if w.StatusCode != http.StatusOK {
 		refusal := &Refusal{Status: w.StatusCode}
@@ -165,33 +161,53 @@ func (m *Member) post(ctx context.Context, path string, question, answer any) er
 			refusal.Text = fmt.Sprintf("the server answers %.100q: it is no rendezvous of this version", w.Status)
 			refusal.Hint = "name the address of perfmq merge --rendezvous, with http or https as it says"
 		}
-		return refusal
+		return o, refusal
 	}
-	return json.Unmarshal(text, answer)
+	return o, json.Unmarshal(text, &o)
 }
 
-// follow listens to the host until ctx ends or the host is lost.
+// follow reports, and hands the files over while they grow, until ctx ends or the host is lost.
 func (m *Member) follow(ctx context.Context) {
-	q := state{Session: m.session}
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
 	for ctx.Err() == nil {
-		var n news
-		if err := m.repeat(ctx, patience, func() error { return m.post(ctx, "/wait", &q, &n) }); err != nil {
+		err := m.repeat(ctx, patience, func() error {
+			o, err := m.report(ctx, nil, nil)
+			if err == nil {
+				m.obey(o)
+			}
+			return err
+		})
+		if err != nil {
 			if ctx.Err() == nil {
 				m.lose(err)
 			}
 			return
 		}
-		if n.Start > 0 && !q.Started {
-			q.Started = true
-			m.started <- n.Start
+		m.mu.Lock()
+		begun := m.begun
+		m.mu.Unlock()
+		if begun {
+			_ = m.push(ctx, false) // Leave tries again, and says it
 		}
-		if n.End != "" && !q.Ended {
-			q.Ended = true
-			m.mu.Lock()
-			m.end = n.End
-			m.mu.Unlock()
-			m.halt <- "the rendezvous ends the run: " + n.End
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
 		}
+	}
+}
+
+// obey notes an order.
+func (m *Member) obey(o order) {
+	m.mu.Lock()
+	before := m.order
+	m.order = o
+	m.mu.Unlock()
+	if before.Start == 0 && before.End == "" && (o.Start != 0 || o.End != "") {
+		close(m.news)
+	}
+	if before.End == "" && o.End != "" {
+		m.halt <- "the rendezvous ends the run: " + o.End
 	}
 }
 
@@ -199,24 +215,20 @@ func (m *Member) follow(ctx context.Context) {
 func (m *Member) Ended() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.end != ""
+	return m.order.End != ""
 }
 
 // lose gives the host up. A load that has begun continues by itself.
 func (m *Member) lose(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.lost != nil {
-		return
-	}
 	m.lost = driver.Errorf(driver.ClassConnect, "", "join the folders of all shards by perfmq merge DIR...",
 		"the rendezvous at %s was lost: %w", m.at.Host, err)
-	if m.begun && m.end == "" {
+	if m.begun && m.order.End == "" {
 		m.say("warning: the rendezvous is lost: this load continues to its end; its result is in " + m.Dir)
 	}
-	select {
-	case m.started <- 0: // for one that still waits
-	default:
+	if m.order.Start == 0 && m.order.End == "" {
+		close(m.news)
 	}
 }
 
@@ -225,48 +237,38 @@ func (m *Member) lose(err error) {
 func (m *Member) Start(ctx context.Context) (time.Time, *result.Offset, error) {
 	ctx, cancel := context.WithTimeout(ctx, m.o.Timeout+patience)
 	defer cancel()
-	err := m.repeat(ctx, patience, func() error {
-		return m.post(ctx, "/connected", &state{Session: m.session}, &nothing{})
-	})
-	if err != nil && ctx.Err() == nil {
-		return time.Time{}, nil, m.failure("wait for the other shards", err)
-	}
-	start := int64(0)
+	m.mu.Lock()
+	m.state.Connected = true
+	m.mu.Unlock()
 	select {
-	case start = <-m.started:
+	case <-m.news:
 	case <-ctx.Done():
 	}
 	m.mu.Lock()
-	end, lost := m.end, m.lost
+	o, lost := m.order, m.lost
 	m.mu.Unlock()
 	switch {
-	case end != "":
-		return time.Time{}, nil, driver.Errorf(driver.ClassConnect, "", "", "the run did not begin: %s", end)
-	case start == 0 && lost != nil:
-		return time.Time{}, nil, lost
-	case start == 0:
-		return time.Time{}, nil, ctx.Err()
+	case o.End != "":
+		return time.Time{}, nil, driver.Errorf(driver.ClassConnect, "", "", "the run did not begin: %s", o.End)
+	case o.Start == 0:
+		return time.Time{}, nil, cmp.Or(lost, ctx.Err())
 	}
 	ahead := m.Clock(ctx)
 	if ahead == nil {
 		return time.Time{}, nil, driver.Errorf(driver.ClassTimeout, "", "", "the rendezvous did not tell its clock")
 	}
-	at := time.UnixMicro(start + int64(ahead.Ahead))
+	at := time.UnixMicro(o.Start + int64(ahead.Ahead))
 	ahead.Error += result.Drift(at.Sub(m.now()))
 	m.mu.Lock()
 	m.begun = true
 	m.mu.Unlock()
-	pushing, cancel := context.WithCancel(context.Background())
-	var pushed sync.WaitGroup
-	m.endPush = func() { cancel(); pushed.Wait() }
-	pushed.Go(func() { m.pushAlways(pushing) })
 	return at, ahead, nil
 }
 
 func (m *Member) now() time.Time { return time.Now().Add(m.shift) }
 
 // Clock measures how far this machine's clock is ahead of the host's, as NTP does (RFC 5905, section 8): by the fastest
-// of some requests.
+// of some reports.
 func (m *Member) Clock(ctx context.Context) *result.Offset {
 	const exchanges = 8
 	ctx, cancel := context.WithTimeout(ctx, lead/2)
@@ -274,34 +276,20 @@ func (m *Member) Clock(ctx context.Context) *result.Offset {
 	var best *result.Offset
 	least := int64(math.MaxInt64)
 	for range exchanges {
-		var at instant
 		sent := m.now().UnixMicro()
-		if err := m.post(ctx, "/clock", &nothing{}, &at); err != nil {
+		o, err := m.report(ctx, nil, nil)
+		if err != nil {
 			break
 		}
 		came := m.now().UnixMicro()
-		if way := came - sent - (at.Answered - at.Received); way >= 0 && way < least {
+		if way := came - sent - (o.Answered - o.Received); way >= 0 && way < least {
 			least = way
 			best = &result.Offset{
-				Ahead: result.Difference((sent - at.Received + came - at.Answered) / 2), Error: way/2 + 2,
+				Ahead: result.Difference((sent - o.Received + came - o.Answered) / 2), Error: way/2 + 2,
 			}
 		}
 	}
 	return best
-}
-
-// pushAlways hands the files over while they grow.
-func (m *Member) pushAlways(ctx context.Context) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			_ = m.push(ctx, false) // Leave tries again, and says it
-		case <-ctx.Done():
-			return
-		}
-	}
 }
 
 // push sends what the host does not have yet.
@@ -333,38 +321,37 @@ func (m *Member) pushPart(ctx context.Context, name string, size int64) error {
 		return err
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	q := part{m.session, name, m.sent[name], make([]byte, min(chunk, size-m.sent[name]))}
-	if _, err := f.ReadAt(q.Data, q.Offset); err != nil {
+	p := &part{Name: name, Offset: m.sent[name], Data: make([]byte, min(chunk, size-m.sent[name]))}
+	p.Last = p.Offset+int64(len(p.Data)) == size
+	if _, err := f.ReadAt(p.Data, p.Offset); err != nil {
 		return err
 	}
-	var have stored
-	if err := m.post(ctx, "/file", &q, &have); err != nil {
+	o, err := m.report(ctx, p, nil)
+	if err != nil {
 		return err
 	}
-	if have.Size < 0 || have.Size > size {
-		return fmt.Errorf("the rendezvous has %d bytes of %s, which has %d", have.Size, name, size)
+	if o.Size < 0 || o.Size > size {
+		return fmt.Errorf("the rendezvous has %d bytes of %s, which has %d", o.Size, name, size)
 	}
-	m.sent[name] = have.Size
+	m.sent[name] = o.Size
 	return nil
 }
 
 // Leave hands the rest over, if it is complete, and says goodbye. The error says that the host lacks something.
 func (m *Member) Leave(ctx context.Context, bye Goodbye, complete bool) (err error) {
 	defer m.http.CloseIdleConnections()
-	defer m.running.Wait()
-	defer m.closing()
-	m.endPush()
-	m.mu.Lock()
-	lost, begun := m.lost, m.begun
-	m.mu.Unlock()
-	if lost != nil {
-		return lost
+	m.closing()
+	m.running.Wait()
+	if m.lost != nil {
+		return m.lost
 	}
-	if begun && complete {
+	if m.begun && complete {
 		err = m.repeat(ctx, 2*patience, func() error { return m.push(ctx, true) })
 	}
-	bye.Session = m.session
-	again := m.repeat(ctx, patience, func() error { return m.post(ctx, "/bye", &bye, &nothing{}) })
+	again := m.repeat(ctx, patience, func() error {
+		_, err := m.report(ctx, nil, &bye)
+		return err
+	})
 	if err = cmp.Or(err, again); err != nil {
 		return m.failure("hand the result over", err)
 	}

@@ -172,14 +172,14 @@ func TestMeet(t *testing.T) {
 		for i, s := range shards {
 			rows := strings.Repeat("a row\n", 20000*(i+1)) // several requests
 			require.NoError(t, os.WriteFile(filepath.Join(s.Dir, result.RowsFile), []byte(rows[:17]), 0o600))
-			time.Sleep(2500 * time.Millisecond) //nolint:forbidigo // in a bubble
+			time.Sleep(2300 * time.Millisecond) //nolint:forbidigo // in a bubble
 			of := filepath.Join(p.Dir, Folder(i+1))
 			assert.Equal(t, rows[:17], string(musttest.Get(os.ReadFile(filepath.Join(of, result.RowsFile)))(t)))
-			for _, name := range []string{result.RowsFile, result.LatenciesFile, result.ResultFile, result.VerifyFile} {
+			for _, name := range []string{result.LatenciesFile, result.ResultFile, result.VerifyFile} {
 				require.NoError(t, os.WriteFile(filepath.Join(s.Dir, name), []byte(name+rows), 0o600))
 			}
 			require.NoError(t, os.WriteFile(filepath.Join(s.Dir, result.RowsFile), []byte(rows), 0o600))
-			time.Sleep(1500 * time.Millisecond) //nolint:forbidigo // in a bubble
+			time.Sleep(1200 * time.Millisecond) //nolint:forbidigo // in a bubble
 			assert.NoFileExists(t, filepath.Join(of, result.ResultFile), "it is not whole")
 			require.NoError(t, s.Leave(t.Context(), Goodbye{Status: i}, true))
 			assert.Equal(t, rows, string(musttest.Get(os.ReadFile(filepath.Join(of, result.RowsFile)))(t)))
@@ -206,13 +206,11 @@ func TestDies(t *testing.T) {
 		_, _, errs := startAll(t, shards...)
 		require.Equal(t, []error{nil, nil}, errs)
 		dead := shards[1]
-		synctest.Wait() // its request is there
-		dead.closing()  // as kill -9: its connection is cut
-		dead.endPush()
+		dead.closing() // as kill -9
 		killed := time.Now()
 		assert.Equal(t, "the rendezvous ends the run: shard 2/2 (host-2) died, or cannot be reached", <-shards[0].halt)
-		assert.Less(t, time.Since(killed), 5*time.Second)
-		err := dead.post(t.Context(), "/connected", &state{Session: dead.session}, &nothing{})
+		assert.Less(t, time.Since(killed), patience+2*time.Second)
+		_, err := dead.report(t.Context(), nil, nil)
 		require.EqualError(t, err, "the rendezvous has given this shard up")
 		require.NoError(t, shards[0].Leave(t.Context(), Goodbye{Status: 130}, true))
 		<-p.ran
@@ -310,6 +308,8 @@ func TestRefused(t *testing.T) {
 	server := httptest.NewServer(h.Handler())
 	defer server.Close()
 	fine := Shard{Shard: result.Shard{Number: 1, Of: 3}, Version: "1.2.3", PlanHash: "hash", Host: "box"}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
 	join := func(token string, s Shard) error {
 		o := Options{URL: server.URL, Timeout: time.Second, Token: token, TLS: &driver.TLS{}}
 		m, err := Join(t.Context(), o, s, make(chan string, 1), said.say)
@@ -317,6 +317,7 @@ func TestRefused(t *testing.T) {
 			m.closing()
 			m.running.Wait()
 		}
+		h.Run(ended) // says what there is
 		return err
 	}
 	require.NoError(t, join(token, fine))
@@ -400,43 +401,54 @@ func TestStore(t *testing.T) {
 	t.Parallel()
 	h := newHost(t.TempDir(), 1)
 	h.Open()
-	w, err := h.hello(t.Context(), &hello{Protocol: protocol, Version: "1.2.3", Shard: result.Shard{Number: 1, Of: 1}})
-	require.NoError(t, err)
+	of := report{Protocol: protocol, Session: "own", Who: Shard{Version: "1.2.3", Shard: result.Shard{Number: 1, Of: 1}}}
+	o := musttest.Get(h.receive(&of))(t)
+	of.RunID = o.RunID
+	store := func(session string, p part) (int64, error) {
+		q := of
+		q.Session, q.Part = session, &p
+		o, err := h.receive(&q)
+		return o.Size, err
+	}
 	for _, name := range []string{"../rows.jsonl", "/etc/passwd", "rows.jsonl/../../x", "", ".", "other", "ROWS.JSONL", ".result.json.part"} {
-		_, err := h.store(t.Context(), &part{w.Session, name, 0, []byte("x")})
+		_, err := store("own", part{name, 0, []byte("x"), false})
 		require.EqualError(t, err, "a result has no such file", name)
 	}
 	for _, c := range []struct {
-		name   string
-		q      part
-		size   int64
-		want   string
-		status int
+		name, session string
+		p             part
+		size          int64
+		want          string
+		status        int
 	}{
-		{"the first", part{w.Session, "rows.jsonl", 0, []byte("abc")}, 3, "", 0},
-		{"again", part{w.Session, "rows.jsonl", 0, []byte("abc")}, 3, "", 0},
-		{"too early", part{w.Session, "rows.jsonl", 4, []byte("efg")}, 3, "", 0},
-		{"the next", part{w.Session, "rows.jsonl", 3, []byte("def")}, 6, "", 0},
-		{"nothing", part{w.Session, "rows.jsonl", 6, nil}, 6, "", 0},
-		{"before it", part{w.Session, "rows.jsonl", -1, []byte("x")}, 0, "a result has no such file", 400},
-		{"too large", part{w.Session, "rows.jsonl", result.MaxFile, []byte("x")}, 0, "the file is too large", 413},
-		{"far too large", part{w.Session, "rows.jsonl", 1<<63 - 1, []byte("x")}, 0, "the file is too large", 413},
-		{"of another", part{"guess", "rows.jsonl", 0, []byte("x")}, 0, "the rendezvous does not know this shard: it was started again", 404},
+		{"the first", "own", part{"rows.jsonl", 0, []byte("abc"), false}, 3, "", 0},
+		{"again", "own", part{"rows.jsonl", 0, []byte("abc"), false}, 3, "", 0},
+		{"too early", "own", part{"rows.jsonl", 4, []byte("efg"), false}, 3, "", 0},
+		{"the next", "own", part{"rows.jsonl", 3, []byte("def"), true}, 6, "", 0},
+		{"nothing", "own", part{"rows.jsonl", 6, nil, false}, 6, "", 0},
+		{"a whole file", "own", part{"result.json", 0, []byte("{"), false}, 1, "", 0},
+		{"its end", "own", part{"result.json", 1, []byte("}"), true}, 2, "", 0},
+		{"its end again", "own", part{"result.json", 1, []byte("}"), true}, 2, "", 0},
+		{"before it", "own", part{"rows.jsonl", -1, []byte("x"), false}, 0, "a result has no such file", 400},
+		{"too large", "own", part{"rows.jsonl", result.MaxFile, []byte("x"), false}, 0, "the file is too large", 413},
+		{"far too large", "own", part{"rows.jsonl", 1<<63 - 1, []byte("x"), false}, 0, "the file is too large", 413},
+		{"of another", "guess", part{"rows.jsonl", 0, []byte("x"), false}, 0, "the rendezvous does not know this shard: it was started again", 404},
 	} {
-		s, err := h.store(t.Context(), &c.q)
+		size, err := store(c.session, c.p)
 		if c.want != "" {
 			require.EqualError(t, err, c.want, c.name)
 			assert.Equal(t, c.status, err.(*Refusal).Status, c.name) //nolint:errorlint // it is not wrapped
 			continue
 		}
 		require.NoError(t, err, c.name)
-		assert.Equal(t, c.size, s.Size, c.name)
+		assert.Equal(t, c.size, size, c.name)
 	}
+	assert.Equal(t, "{}", string(musttest.Get(os.ReadFile(filepath.Join(h.Dir, "shard-1", "result.json")))(t)))
 	assert.Equal(t, "abcdef", string(musttest.Get(os.ReadFile(filepath.Join(h.Dir, "shard-1", "rows.jsonl")))(t)))
 	assert.Len(t, musttest.Get(os.ReadDir(h.Dir))(t), 1)
 	// A disk that takes no more is named on both sides.
 	require.NoError(t, os.Mkdir(filepath.Join(h.Dir, "shard-1", "latencies.hdr"), 0o700))
-	_, err = h.store(t.Context(), &part{w.Session, "latencies.hdr", 0, []byte("x")})
+	_, err := store("own", part{"latencies.hdr", 0, []byte("x"), false})
 	require.ErrorContains(t, err, "the rendezvous failed: open ")
 	assert.Contains(t, strings.Join(h.Result().Problems, "\n"), "the result of shard 1/1 () could not be written: open ")
 }
@@ -453,18 +465,19 @@ func TestGarbage(t *testing.T) {
 		method, path, body, token string
 		status                    int
 	}{
-		{"POST", "/hello", `{"protocol": 1}`, "wrong", 401},
+		{"POST", "/report", `{"protocol": 1}`, "wrong", 401},
 		{"POST", "/", "", "wrong", 401},
-		{"POST", "/hello", "", token, 400},
-		{"POST", "/hello", "[", token, 400},
-		{"POST", "/hello", `{"protocol": "1"}`, token, 400},
-		{"POST", "/hello", `{"host": "` + strings.Repeat("x", 70<<10) + `"}`, token, 400},
-		{"POST", "/hello", `{"protocol": 2}`, token, 409},
-		{"GET", "/hello", "", token, 405},
-		{"POST", "/hello/../../etc", "{}", token, 307}, // ServeMux cleans paths
+		{"POST", "/report", "", token, 400},
+		{"POST", "/report", "[", token, 400},
+		{"POST", "/report", `{"protocol": "1"}`, token, 400},
+		{"POST", "/report", `{"host": "` + strings.Repeat("x", 70<<10) + `"}`, token, 400},
+		{"POST", "/report", `{"protocol": 2}`, token, 409},
+		{"GET", "/report", "", token, 405},
+		{"POST", "/report/../../etc", "{}", token, 307}, // ServeMux cleans paths
 		{"POST", "/etc/passwd", "{}", token, 404},
-		{"POST", "/wait", `{"session": ""}`, token, 404},
-		{"POST", "/file", `{"name": "rows.jsonl", "data": "!"}`, token, 400},
+		{"POST", "/report", `{"protocol": 2, "session": ""}`, token, 409},
+		{"POST", "/report", `{"protocol": 2, "runId": "7"}`, token, 404},
+		{"POST", "/report", `{"part": {"name": "rows.jsonl", "data": "!"}}`, token, 400},
 	} {
 		r := musttest.Get(http.NewRequestWithContext(t.Context(), c.method, "http://"+l.Addr().String(), strings.NewReader(c.body)))(t)
 		r.URL.Path = c.path

@@ -1,10 +1,12 @@
 // Package rendezvous lets the shards of a run meet. perfmq merge --rendezvous is the [Host], each load a [Member]: all
 // begin at one moment, all end when one must, and the host gets a copy of each result while it grows.
 //
-//	member -> host: hello, connected, wait (a long poll, which is the sign of life), clock, file, bye
+//	member -> host: report; host -> member: order
 //
-// Each is a POST of JSON with the token, and is answered within pollTime. The lines of a result travel as they are in
-// its folder, so that the host has what a member that died had measured.
+// Twice a second each member reports its state, by a POST of JSON with the token: that is its sign of life. The order in
+// the answer has the start and the end, as soon as the host knows them, and the clock of the host. A report may
+// have a part of a file: the lines of a result travel as they are in its folder, so that the host has what a member that
+// died had measured.
 package rendezvous
 
 import (
@@ -16,24 +18,36 @@ import (
 )
 
 // protocol is the version of the messages.
-const protocol = 1
+const protocol = 2
 
 const (
-	pollTime = 5 * time.Second        // of a long poll; listen lets a request take 10 seconds
-	patience = 10 * time.Second       // without a sign of the other side before it is taken for dead
-	lead     = 3 * time.Second        // from the decision to the start: members measure their clocks meanwhile
-	retry    = 500 * time.Millisecond // after a failed request
-	chunk    = 32 << 10               // bytes of a file in a request; listen lets a body have 64 KiB
-	maxReply = 64 << 10
+	interval  = 500 * time.Millisecond // between two reports, and after a failed one
+	timeLimit = 5 * time.Second        // of a report
+	patience  = 10 * time.Second       // without a sign of the other side before it is taken for dead
+	lead      = 3 * time.Second        // from the decision to the start: members measure their clocks meanwhile
+	chunk     = 32 << 10               // bytes of a file in a report; listen lets a body have 64 KiB
+	maxReply  = 64 << 10
 )
 
-type hello struct {
-	Protocol int          `json:"protocol"`
-	Version  string       `json:"version"` // of perfmq
-	Shard    result.Shard `json:"shard"`
-	PlanHash string       `json:"planHash"`
-	Host     string       `json:"host"`
-	Aborts   []Abort      `json:"aborts,omitempty"`
+// report is the state of a member. It is the same at each call, but for parts of files.
+type report struct {
+	Protocol  int      `json:"protocol"`
+	Who       Shard    `json:"who"`
+	Session   string   `json:"session"`        // tells this process apart from another one of the same number
+	RunID     int64    `json:"runId,string"`   // that it got; 0 before the first order
+	Connected bool     `json:"connected"`      // to the broker
+	Part      *part    `json:"part,omitempty"` // of a file
+	Bye       *Goodbye `json:"bye,omitempty"`  // nothing follows
+}
+
+// Shard is what a load says of itself.
+type Shard struct {
+	Shard      result.Shard  `json:"shard"`
+	Version    string        `json:"version"` // of perfmq
+	PlanHash   string        `json:"planHash"`
+	Host       string        `json:"host"`
+	Aborts     []Abort       `json:"aborts,omitempty"`
+	ClockShift time.Duration `json:"-"` // of this machine's clock, for tests
 }
 
 // Abort is a threshold that ends the run, of a step or of the whole run. The plan in a result does not say which do.
@@ -42,52 +56,31 @@ type Abort struct {
 	Threshold string `json:"threshold"`
 }
 
-type welcome struct {
-	Session string `json:"session"`
-	RunID   int64  `json:"runId,string"`
-}
-
-// state is what a member knows.
-type state struct {
-	Session string `json:"session"`
-	Started bool   `json:"started,omitempty"` // it knows the start
-	Ended   bool   `json:"ended,omitempty"`   // it knows why it must end
-}
-
-// news is what a member does not know yet. Start is in microseconds by the clock of the host.
-type news struct {
-	Start int64  `json:"start,omitempty"`
-	End   string `json:"end,omitempty"`
-}
-
-// instant is when a request came and was answered, in microseconds.
-type instant struct {
-	Received int64 `json:"received"`
-	Answered int64 `json:"answered"`
-}
-
+// part is a part of a file. Last is that of a file that grows no more.
 type part struct {
-	Session string `json:"session"`
-	Name    string `json:"name"`
-	Offset  int64  `json:"offset"`
-	Data    []byte `json:"data"`
-}
-
-// stored is the size of the file at the host.
-type stored struct {
-	Size int64 `json:"size"`
+	Name   string `json:"name"`
+	Offset int64  `json:"offset"`
+	Data   []byte `json:"data"`
+	Last   bool   `json:"last,omitempty"`
 }
 
 // Goodbye is how a member ended.
 type Goodbye struct {
-	Session string `json:"session"`
-	Status  int    `json:"status"`          // of the process
-	Early   string `json:"early,omitempty"` // why it ended before its plan did: the others are to end too
+	Status int    `json:"status"`          // of the process
+	Early  string `json:"early,omitempty"` // why it ended before its plan did: the others are to end too
 }
 
-type nothing struct{}
+// order is the answer to a report. Times are in microseconds by the clock of the host.
+type order struct {
+	RunID    int64  `json:"runId,string"`
+	Start    int64  `json:"start,omitempty"` // of the load; 0 before it is known
+	End      string `json:"end,omitempty"`   // why all must end
+	Size     int64  `json:"size,omitempty"`  // of the file of the part
+	Received int64  `json:"received"`        // when the report came
+	Answered int64  `json:"answered"`
+}
 
-// Refusal is an answer that is no success.
+// Refusal is an answer that is no order.
 type Refusal struct {
 	Status int    `json:"-"`
 	Text   string `json:"error"`
