@@ -37,16 +37,11 @@ type brokerSettings struct {
 
 func (a *app) brokerCommand() *cobra.Command {
 	s := &brokerSettings{}
-	in := &input{table: config.TableOf(s), given: config.NewGiven(nil)}
-	cmd := &cobra.Command{
+	return a.withSettings(&cobra.Command{
 		Use: "broker [flags]", Short: "Serve the embedded broker to other clients until Ctrl-C",
 		Args: noArguments,
 		Long: strings.Replace(helpText("embedded"), "FAULTS\n", faultHelp(), 1),
-		RunE: func(*cobra.Command, []string) error { return a.runBroker(s, in.given.Fill(in.table)) },
-	}
-	in.addTo(cmd.Flags())
-	a.completeFlags(cmd, in)
-	return cmd
+	}, s, func(_ []string, errs []error) error { return a.runBroker(s, errs) })
 }
 
 // faultHelp describes the faults of the embedded broker.

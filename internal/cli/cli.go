@@ -376,6 +376,22 @@ func (in *input) addTo(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 }
 
+// withSettings adds flags to a command, one for each setting in the struct behind a pointer. run gets the mistakes in
+// their values.
+func (a *app) withSettings(cmd *cobra.Command, settings any, run func(args []string, errs []error) error) *cobra.Command {
+	in := &input{table: config.TableOf(settings), given: config.NewGiven(nil)} // variables are of loads
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		errs := in.given.Fill(in.table)
+		for _, unmet := range plan.Unmet(settings) {
+			errs = append(errs, unmet)
+		}
+		return run(args, errs)
+	}
+	in.addTo(cmd.Flags())
+	a.completeFlags(cmd, in)
+	return cmd
+}
+
 // flagText is a [pflag.Value] that keeps the given texts.
 type flagText struct {
 	given   *config.Given

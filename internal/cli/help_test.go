@@ -81,7 +81,7 @@ func TestHelpTopics(t *testing.T) {
 		"run --help=hunter2":         "error: --help: no such topic; known are " + strings.ReplaceAll(strings.Join(names, ", "), "options, ", "") + "\nhint: perfmq run --help=all prints all topics\n",
 		"report --help=load":         "error: --help: no such topic; known are flags\nhint: topics are of perfmq run and of the loads: perfmq run --help lists them\n",
 		"alpha client --=x":          "error: a flag without a name\nhint: perfmq alpha client --help lists all flags\n",
-		"report --force=x":           "error: --force takes no value\nhint: perfmq report --help lists all flags\n",
+		"compare --unlike=x":         "error: --unlike takes no value\nhint: perfmq compare --help lists all flags\n",
 		"alpha client --help-all=zz": "error: --help: no such topic; known are " + strings.Join(names, ", ") + "\nhint: perfmq alpha client --help=all prints all topics\n",
 	} {
 		require.Equal(t, ended{result.StatusUsage, "", want}, call(nil, strings.Fields(args)...), args)

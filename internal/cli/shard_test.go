@@ -49,10 +49,10 @@ func TestShardMistakes(t *testing.T) {
 		{args: all + "--shard 1/5 --verify-window 10s" + meet, stderr: "error: --verify-window does not work with --rendezvous\nhint: --verify judges the joined result at the end\n"},
 		{args: all + "--shard 1/5 --rendezvous amqp://h --token-file " + token, stderr: "error: --rendezvous=amqp://h: must be http://HOST:PORT or https://HOST:PORT\n"},
 		{args: all + "--shard 1/5 --rendezvous http://h/path --token-file " + token, stderr: "error: --rendezvous=http://h/path: must be http://HOST:PORT or https://HOST:PORT\n"},
-		{args: "merge --rendezvous :0", stderr: "error: --rendezvous needs --shards\nhint: add --shards\nerror: --rendezvous needs --result\nhint: add --result\nerror: --rendezvous needs the FILE of a token\nhint: openssl rand -hex 16 makes one\n"},
+		{args: "merge --rendezvous :0", stderr: "error: --rendezvous needs --result\nhint: add --result\nerror: --rendezvous needs --shards\nhint: add --shards\nerror: --rendezvous needs the FILE of a token\nhint: openssl rand -hex 16 makes one\n"},
 		{args: "merge --shards 3", stderr: "error: --shards needs --rendezvous\nhint: add --rendezvous\n"},
 		{args: "merge --rendezvous-timeout 1m", stderr: "error: --rendezvous-timeout needs --rendezvous\nhint: add --rendezvous\n"},
-		{args: "merge --rendezvous 8443 --shards 1 --result x --token-file " + token, stderr: "error: --rendezvous 8443: must be HOST:PORT, :PORT (on loopback) or [::]:PORT (on all addresses)\nhint: write HOST:PORT, or :PORT\n"},
+		{args: "merge --rendezvous 8443 --shards 1 --result x --token-file " + token, stderr: "error: --rendezvous=8443: must be HOST:PORT, :PORT (on loopback) or [::]:PORT (on all addresses)\n"},
 		{args: "merge --partial --rendezvous :0 --shards 1 --result x a b --token-file " + token, stderr: "error: --rendezvous does not work with --follow and --partial\nhint: the results that are there are always joined\nerror: --rendezvous takes no folders\nhint: the shards hand their results over\n"},
 		{args: "merge --rendezvous :0 --shards 1 --result " + used + " --token-file " + token, stderr: "error: --result " + used + ": " + used + "/shard-1 is there already\nhint: name another folder\n"},
 	} {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker"
 	"github.com/perfmq/perfmq/internal/brokerside"
+	"github.com/perfmq/perfmq/internal/listen"
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/nearest"
 	"github.com/perfmq/perfmq/internal/plan"
@@ -170,6 +171,8 @@ func checkText(name, text string) error {
 		return cmp.Or(brokerside.CheckManagement(text), checkUserinfo(text))
 	case "rendezvous":
 		return rendezvous.CheckURL(text)
+	case "listen":
+		return listen.Check(text)
 	case "local":
 		return plan.CheckLocal(text)
 	case "faults":

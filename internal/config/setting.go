@@ -118,7 +118,9 @@ func newSetting(row plan.Row, section string, index int) Setting {
 	case "find-max": // also of a scenario, but no flag of perfmq run
 		s.Places = InRun
 	case "format":
-		s.Default = "short on a terminal, else artemis"
+		if row.In != "" { // of a run
+			s.Default = "short on a terminal, else artemis"
+		}
 	case "body-template":
 		s.Help += ": {{seq}}, {{uuid}}, {{now}}, {{int 1 1000}}, {{pick \"a\" \"b\"}}, {{hex 16}}"
 	case "message-size":

@@ -11,23 +11,22 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// Abort is a threshold that ends a run of several processes; Step is empty for the whole run.
-type Abort struct {
-	Step string
-	threshold.Threshold
-}
-
 // Live joins the rows of shards while their folders grow, and judges thresholds by them.
 type Live struct {
 	Tails  result.Tails
-	Aborts []Abort
-	// Begin gets the head of the run, and Row each joined row with the run so far.
-	Begin func(result.Head)
-	Row   func(row *result.Row, soFar *stats.Summary)
+	Page   Page // nil for none
+	Broken bool // a threshold ends the run
 
 	plan  planned
 	begun bool
 	sums  map[part]*tally
+}
+
+// Page shows the joined rows, with the run so far.
+type Page interface {
+	Start(head result.Head) error
+	Look(s *stats.Snapshot)
+	Row(row result.Row) error
 }
 
 // part is a step or, without a name, all of them, and a group in it or all of them.
@@ -39,29 +38,38 @@ type tally struct {
 	rates stats.Rates
 }
 
-// Turn takes the rows that have come. It returns the first threshold that ends the run.
-func (l *Live) Turn(ended func(shard int) bool) (broken *Abort, err error) {
+// Turn takes the rows that have come. It returns why the run must end, or "": one of the thresholds failed, or a shard
+// sent no rows.
+func (l *Live) Turn(aborts []threshold.Abort, ended func(shard int) bool) string {
 	var came bool
-	err = l.Tails.Next(ended, func(row *result.Row) {
+	err := l.Tails.Next(ended, func(row *result.Row) {
 		l.begin()
 		if stepNamed(l.plan.Steps, row.Step) < 0 {
 			return // a peer may send anything
 		}
 		l.add(row)
 		came = true
-		l.Row(row, l.soFar())
+		if l.Page != nil {
+			l.Page.Look(&stats.Snapshot{Row: *row, SoFar: l.soFar()})
+			_ = l.Page.Row(*row)
+		}
 	})
-	if err != nil || !came {
-		return nil, err
+	if err != nil {
+		return "what a shard sent is no result: " + err.Error()
 	}
-	for i := range l.Aborts {
-		a := &l.Aborts[i]
-		values := l.values(a.Step, a.Metric.Group)
-		if threshold.Broken([]threshold.Threshold{a.Threshold}, l.targets(a.Step), values) != nil {
-			return a, nil
+	if !came {
+		return ""
+	}
+	for _, a := range aborts {
+		t, err := threshold.Parse(a.Threshold)
+		t.Abort = err == nil // a peer may send anything
+		broken := threshold.Broken([]threshold.Threshold{t}, l.targets(a.Step), l.values(a.Step, t.Metric.Group))
+		if broken != nil {
+			l.Broken = true
+			return "threshold failed: " + broken.String()
 		}
 	}
-	return nil, nil
+	return ""
 }
 
 // begin takes the head of the first shard, without what is of that alone.
@@ -77,7 +85,9 @@ func (l *Live) begin() {
 	}
 	head.Shard, head.Clock = nil, nil
 	_ = json.Unmarshal(head.Plan, &l.plan) // it was read before, and the merge says what is wrong
-	l.Begin(head)
+	if l.Page != nil {
+		_ = l.Page.Start(head)
+	}
 }
 
 // add adds a row to the sums of its step and its groups, and to those of the run.
@@ -152,17 +162,16 @@ func (l *Live) values(step, group string) map[string]float64 {
 
 // targets returns the planned rates of a step, or of a run of one step, on average so far.
 func (l *Live) targets(step string) func(group string) float64 {
-	s := shards{merged: l.result(part{}), plan: l.plan}
-	s.merged.Steps = nil
 	steps := l.plan.Steps
-	for i := range l.plan.Steps {
-		name := l.plan.Steps[i].Name
-		s.merged.Steps = append(s.merged.Steps, result.Step{Name: name, Figures: l.result(part{name, ""}).Figures})
-		if name == step {
-			steps = l.plan.Steps[i : i+1]
-		}
+	if i := stepNamed(steps, step); i >= 0 {
+		steps = steps[i : i+1]
 	}
-	return func(group string) float64 { return s.target(steps, group) }
+	return func(group string) float64 {
+		if len(steps) != 1 {
+			return 0
+		}
+		return steps[0].target(l.result(part{steps[0].Name, ""}).Figures, group)
+	}
 }
 
 // soFar returns the run so far with its thresholds as they stand.

@@ -15,6 +15,7 @@ import (
 	"github.com/perfmq/perfmq/internal/musttest"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/driver/drivertest/mem"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -76,6 +77,22 @@ func tails(dirs []string) (list result.Tails) {
 	return list
 }
 
+// shown is a page that notes what it gets.
+type shown struct {
+	heads     []result.Head
+	rows      []result.Row
+	last      *stats.Summary
+	completed uint64
+}
+
+func (s *shown) Start(head result.Head) error { s.heads = append(s.heads, head); return nil }
+func (s *shown) Look(of *stats.Snapshot)      { s.last = of.SoFar }
+
+func (s *shown) Row(row result.Row) error {
+	s.rows, s.completed = append(s.rows, row), s.completed+row.Values()[result.Completed]
+	return nil
+}
+
 // The rows that are joined while three folders grow are those of the merged result, and so are their sums.
 func TestLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -87,18 +104,11 @@ func TestLive(t *testing.T) {
 		})
 		from := inShards(t, t.TempDir(), p, 0, 0, 0)
 		to := folders(t, len(from))
-		var heads []result.Head
-		var rows []result.Row
-		var last *stats.Summary
-		live := merge.Live{Tails: tails(to), Begin: func(h result.Head) { heads = append(heads, h) }, Row: func(row *result.Row, soFar *stats.Summary) {
-			rows, last = append(rows, *row), soFar
-		}}
-		grow(t, from, to, func(ended func(int) bool) {
-			broken, err := live.Turn(ended)
-			require.NoError(t, err)
-			require.Nil(t, broken)
-		})
+		page := &shown{}
+		live := merge.Live{Tails: tails(to), Page: page}
+		grow(t, from, to, func(ended func(int) bool) { require.Empty(t, live.Turn(nil, ended)) })
 		m := musttest.Get(merge.Read(from, merge.Options{}))(t)
+		heads, rows, last := page.heads, page.rows, page.last
 		require.Len(t, heads, 1)
 		assert.Equal(t, m.RunID, heads[0].RunID)
 		assert.Nil(t, heads[0].Shard)
@@ -148,20 +158,16 @@ func TestLiveAborts(t *testing.T) {
 				})
 				from := inShards(t, t.TempDir(), p, 0, 0, 0)
 				to := folders(t, len(from))
-				demand := parsed(t, c.text)[0]
-				demand.Abort = true
-				completed, broke := uint64(0), uint64(0)
-				live := merge.Live{
-					Tails: tails(to), Aborts: []merge.Abort{{Step: c.step, Threshold: demand}}, Begin: func(result.Head) {},
-					Row: func(row *result.Row, _ *stats.Summary) { completed += row.Values()[result.Completed] },
-				}
+				page, broke := &shown{}, uint64(0)
+				live := merge.Live{Tails: tails(to), Page: page}
+				aborts := []threshold.Abort{{Step: c.step, Threshold: c.text}}
 				grow(t, from, to, func(ended func(int) bool) {
-					broken, err := live.Turn(ended)
-					require.NoError(t, err)
-					if broken != nil && broke == 0 {
-						broke = completed
+					if why := live.Turn(aborts, ended); why != "" && broke == 0 {
+						broke = page.completed
+						require.Contains(t, why, "threshold failed: "+c.text)
 					}
 				})
+				require.Equal(t, c.at > 0, live.Broken)
 				if c.at == 0 {
 					require.Zero(t, broke)
 					return
@@ -182,19 +188,15 @@ func TestLiveHostile(t *testing.T) {
 			p.StartAt = time.Now().Add(time.Second)
 		})
 		from := inShards(t, t.TempDir(), p, 0, 0)
-		rows := 0
-		live := merge.Live{
-			Tails: tails([]string{from[0], t.TempDir()}), Begin: func(result.Head) {}, Row: func(*result.Row, *stats.Summary) { rows++ },
-		}
-		_, err := live.Turn(func(int) bool { return false })
-		require.NoError(t, err)
-		require.InDelta(t, 20, rows, 3)
+		page := &shown{}
+		live := merge.Live{Tails: tails([]string{from[0], t.TempDir()}), Page: page}
+		require.Empty(t, live.Turn(nil, func(int) bool { return false }))
+		require.InDelta(t, 20, len(page.rows), 3)
 		bad := t.TempDir()
 		for text, want := range map[string]string{"{}\n": "the format is", "[\n": "unexpected end of JSON"} {
 			require.NoError(t, os.WriteFile(filepath.Join(bad, result.RowsFile), []byte(text), 0o600))
 			live = merge.Live{Tails: tails([]string{bad})}
-			_, err = live.Turn(func(int) bool { return false })
-			require.ErrorContains(t, err, want)
+			require.Contains(t, live.Turn(nil, func(int) bool { return false }), want)
 		}
 	})
 }

@@ -31,8 +31,9 @@ var (
 
 // Options are the allowances of a merge.
 type Options struct {
-	// Partial allows shards to be missing, and results of runs that did not come to their end.
-	Partial bool
+	// Partial allows shards to be missing, and results of runs that did not come to their end; Met leaves out results
+	// that cannot be read, as problems.
+	Partial, Met bool
 	// Secrets are not printed; nil for none.
 	Secrets *safetext.Secrets
 	// Thresholds are judged beside the plan's, by the figures of all parts together.
@@ -60,6 +61,10 @@ func Read(dirs []string, o Options) (*result.Result, error) {
 	s := shards{dirs: map[*result.Result]string{}}
 	for _, dir := range dirs {
 		r, err := result.ReadHistograms(dir)
+		if err != nil && o.Met {
+			o.Problems = append(o.Problems, "left out: "+err.Error())
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -70,6 +75,9 @@ func Read(dirs []string, o Options) (*result.Result, error) {
 			return nil, fmt.Errorf("%w: %s: the run goes on, or was killed", ErrMissing, dir)
 		}
 		s.parts, s.dirs[r] = append(s.parts, r), dir
+	}
+	if len(s.parts) == 0 && len(o.Problems) > 0 {
+		return nil, errors.New(strings.Join(o.Problems, "; "))
 	}
 	m, err := result.Merge(s.parts...)
 	if err != nil {

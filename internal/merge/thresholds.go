@@ -87,7 +87,13 @@ func (s *shards) judge(
 			all[prefix+name] = v
 		}
 	}
-	return threshold.Judge(list, func(group string) float64 { return s.target(steps, group) }, all), nil
+	target := func(group string) float64 {
+		if len(steps) != 1 {
+			return 0
+		}
+		return steps[0].target(stepOf(s.merged, steps[0].Name).Figures, group)
+	}
+	return threshold.Judge(list, target, all), nil
 }
 
 // metrics returns the metrics of some or all steps, or of a group in them. Unknown metrics are missing.
@@ -193,19 +199,14 @@ func (s *shards) used(steps []plannedStep) []result.Row {
 	return []result.Row{use}
 }
 
-// target returns the target rate of a single step, or of a group in it, in messages per second; 0 without one.
-func (s *shards) target(steps []plannedStep, group string) (perSecond float64) {
-	if len(steps) != 1 {
-		return 0
-	}
-	step := &steps[0]
-	f := stepOf(s.merged, step.Name).Figures
+// target returns the target rate of a step with these rates, or of a group in it, in messages per second; 0 without one.
+func (p *plannedStep) target(f *result.Figures, group string) (perSecond float64) {
 	if f == nil {
 		return 0
 	}
-	warmup, _ := time.ParseDuration(step.Warmup) // 0 without one
+	warmup, _ := time.ParseDuration(p.Warmup) // 0 without one
 	loaded := time.Duration(f.Span)*time.Microsecond + warmup
-	for _, g := range step.Groups {
+	for _, g := range p.Groups {
 		if g.Producers == 0 || group != "" && g.Name != group {
 			continue
 		}

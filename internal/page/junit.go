@@ -268,16 +268,5 @@ func (m *markup) testCase(c *testCase) {
 	m.put("\n    </testcase>")
 }
 
-// mark is a comment of Markdown and of JUnit's XML, by which [IsReport] recognises them.
+// mark is a comment of Markdown and of JUnit's XML that says where they are from.
 const mark = "<!-- perfmq report -->\n"
-
-// csvHead begins the head line of CSV.
-const csvHead = "run,step,verdict,start"
-
-// IsReport reports whether a file is a report of this package, by its first few kilobytes.
-func IsReport(head []byte) bool {
-	text := string(head)
-	begins := func(words string) bool { return strings.HasPrefix(text, words) }
-	return begins(mark) || begins(csvHead+",") || begins(xml.Header+mark) ||
-		begins("<!DOCTYPE html>") && strings.Contains(text, `<meta name="generator" content="perfmq">`)
-}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/safetext"
+	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -31,8 +32,9 @@ type Host struct {
 	Timeout time.Duration
 	// Say tells the user something.
 	Say func(string)
-	// Turn looks at the rows that have come. It returns why all must end, or "". Ended tells which shards send no more.
-	Turn func(ended func(shard int) bool) string
+	// Turn looks at the rows that have come. It returns why all must end, or "". Aborts are the thresholds that end the
+	// run, ended tells which shards send no more.
+	Turn func(aborts []threshold.Abort, ended func(shard int) bool) string
 
 	runID int64
 	since time.Time
@@ -119,7 +121,9 @@ func reply(w http.ResponseWriter, value any) {
 }
 
 // say has Run tell the user something: a standard error that blocks must not hold the members up. h is locked.
-func (h *Host) say(format string, args ...any) { h.texts = append(h.texts, fmt.Sprintf(format, args...)) }
+func (h *Host) say(format string, args ...any) {
+	h.texts = append(h.texts, fmt.Sprintf(format, args...))
+}
 
 // sayRefused has Run tell the user once of what was refused, up to a number. h is locked.
 func (h *Host) sayRefused(what, why string) {
@@ -276,16 +280,11 @@ func (h *Host) End(why string) {
 	h.endAll(why)
 }
 
-func (h *Host) endAll(why string) { h.end = cmp.Or(h.end, why) }
-
-// Aborts returns the thresholds that end the run, as the members have sent them.
-func (h *Host) Aborts() []Abort {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.first == nil {
-		return nil
+func (h *Host) endAll(why string) {
+	if h.end == "" {
+		h.end = why
+		h.say("stopping: %s", why)
 	}
-	return h.first.Who.Aborts
 }
 
 // Run returns when all members have ended, or have died, or when ctx ends.
@@ -298,12 +297,12 @@ func (h *Host) Run(ctx context.Context) {
 		case <-ctx.Done():
 			done = true
 		}
-		ended, texts := h.look()
+		ended, texts, aborts := h.look()
 		for _, text := range texts {
 			h.Say(text)
 		}
 		done = ended || done
-		if why := h.Turn(h.over); why != "" {
+		if why := h.Turn(aborts, h.over); why != "" {
 			h.End(why)
 		}
 	}
@@ -318,8 +317,8 @@ func (h *Host) over(shard int) bool {
 }
 
 // look notes members that have died and lets the others begin or end. It reports whether all have ended, and returns
-// what is to be said.
-func (h *Host) look() (done bool, texts []string) {
+// what is to be said, and the thresholds that end the run.
+func (h *Host) look() (done bool, texts []string, aborts []threshold.Abort) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	connected, over := 0, 0
@@ -328,7 +327,6 @@ func (h *Host) look() (done bool, texts []string) {
 		if m != nil && !m.over() && time.Since(m.seen) > patience {
 			m.lost = true
 			h.endAll(m.died())
-			h.say("%s", m.died())
 		}
 		switch {
 		case m == nil:
@@ -355,11 +353,13 @@ func (h *Host) look() (done bool, texts []string) {
 		}
 		if late != "" && time.Since(h.since) > h.Timeout {
 			h.endAll(late)
-			h.say("%s", late)
 		}
 	}
+	if h.first != nil {
+		aborts = h.first.Who.Aborts
+	}
 	texts, h.texts = h.texts, nil
-	return over == h.Shards || over+len(absent) == h.Shards && h.end != "", texts
+	return over == h.Shards || over+len(absent) == h.Shards && h.end != "", texts, aborts
 }
 
 // mostNamed is the number of shards that a text names.

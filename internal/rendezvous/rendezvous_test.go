@@ -21,6 +21,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/listen"
 	"github.com/perfmq/perfmq/internal/musttest"
+	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -95,7 +96,7 @@ type place struct {
 func newHost(dir string, shards int) *Host {
 	return &Host{
 		Shards: shards, Token: token, Version: "1.2.3", Dir: dir, Timeout: time.Minute, Say: func(string) {},
-		Turn: func(func(int) bool) string { return "" },
+		Turn: func([]threshold.Abort, func(int) bool) string { return "" },
 	}
 }
 

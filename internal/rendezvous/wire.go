@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -42,18 +43,13 @@ type report struct {
 
 // Shard is what a load says of itself.
 type Shard struct {
-	Shard      result.Shard  `json:"shard"`
-	Version    string        `json:"version"` // of perfmq
-	PlanHash   string        `json:"planHash"`
-	Host       string        `json:"host"`
-	Aborts     []Abort       `json:"aborts,omitempty"`
-	ClockShift time.Duration `json:"-"` // of this machine's clock, for tests
-}
-
-// Abort is a threshold that ends the run, of a step or of the whole run. The plan in a result does not say which do.
-type Abort struct {
-	Step      string `json:"step,omitempty"`
-	Threshold string `json:"threshold"`
+	Shard    result.Shard `json:"shard"`
+	Version  string       `json:"version"` // of perfmq
+	PlanHash string       `json:"planHash"`
+	Host     string       `json:"host"`
+	// Aborts are the thresholds that end the run. The plan in a result does not say which do.
+	Aborts     []threshold.Abort `json:"aborts,omitempty"`
+	ClockShift time.Duration     `json:"-"` // of this machine's clock, for tests
 }
 
 // part is a part of a file. Last is that of a file that grows no more.

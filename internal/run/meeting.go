@@ -10,6 +10,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/rendezvous"
+	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -31,7 +32,7 @@ func (r *Run) meet(halt chan string) (err error, ended bool) {
 	for _, s := range append([]plan.Step{whole}, r.Plan.Steps...) {
 		for _, t := range s.Thresholds {
 			if t.Abort {
-				of.Aborts = append(of.Aborts, rendezvous.Abort{Step: s.Name, Threshold: t.String()})
+				of.Aborts = append(of.Aborts, threshold.Abort{Step: s.Name, Threshold: t.String()})
 			}
 		}
 	}

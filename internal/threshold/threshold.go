@@ -193,6 +193,12 @@ func (t *Threshold) Judge(v, target float64) result.Threshold {
 	return o
 }
 
+// Abort is a threshold that ends the run, of a step or of the whole run, as the shards of a run send it.
+type Abort struct {
+	Step      string `json:"step,omitempty"`
+	Threshold string `json:"threshold"`
+}
+
 // CanAbort reports whether the run can show, before it ends, that the demand will not be kept: upper limits, and lower
 // ones of the lowest rate. The numbers of messages lost, left, missing or not sent are known only at the end, as
 // are those of the broker.
