@@ -378,7 +378,9 @@ func (in *input) addTo(flags *pflag.FlagSet) {
 
 // withSettings adds flags to a command, one for each setting in the struct behind a pointer. run gets the mistakes in
 // their values.
-func (a *app) withSettings(cmd *cobra.Command, settings any, run func(args []string, errs []error) error) *cobra.Command {
+func (a *app) withSettings(
+	cmd *cobra.Command, settings any, run func(args []string, errs []error) error,
+) *cobra.Command {
 	in := &input{table: config.TableOf(settings), given: config.NewGiven(nil)} // variables are of loads
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		errs := in.given.Fill(in.table)

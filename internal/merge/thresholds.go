@@ -199,7 +199,8 @@ func (s *shards) used(steps []plannedStep) []result.Row {
 	return []result.Row{use}
 }
 
-// target returns the target rate of a step with these rates, or of a group in it, in messages per second; 0 without one.
+// target returns the target rate of a step with these figures, or of a group in it, in messages per second; 0 without
+// one.
 func (p *plannedStep) target(f *result.Figures, group string) (perSecond float64) {
 	if f == nil {
 		return 0

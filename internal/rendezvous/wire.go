@@ -3,10 +3,10 @@
 //
 //	member -> host: report; host -> member: order
 //
-// Twice a second each member reports its state, by a POST of JSON with the token: that is its sign of life. The order in
-// the answer has the start and the end, as soon as the host knows them, and the clock of the host. A report may
-// have a part of a file: the lines of a result travel as they are in its folder, so that the host has what a member that
-// died had measured.
+// Twice a second each member reports its state, by a POST of JSON with the token: that is its sign of life. The order
+// in the answer has the start and the end, as soon as the host knows them, and the clock of the host. A report may have
+// a part of a file: the lines of a result travel as they are in its folder, so that the host has the rows of a member
+// that died.
 package rendezvous
 
 import (
