@@ -29,17 +29,22 @@ import (
 
 // mergeSettings are the flags of perfmq merge.
 type mergeSettings struct {
-	Result     string                `set:"result" arg:"DIR" help:"write the joined result into the new folder DIR"`
-	Follow     bool                  `set:"follow" help:"judge each message (--verify-window) while the runs write their folders; a --threshold that fails ends it"`
-	Partial    bool                  `set:"partial" help:"join although shards are missing or were killed"`
-	Thresholds []threshold.Threshold `set:"threshold" arg:"DEMAND" help:"another demand on the joined result; may be repeated"`
-	Reports    []string              `set:"report" needs:"result" arg:"FORMAT=FILE" help:"write a report of the joined result, as perfmq report does, of html, markdown, csv or junit; - is standard output; may be repeated"`
-	Address    string                `set:"rendezvous" needs:"result" arg:"[HOST]:PORT" check:"listen" help:"wait for the shards (--rendezvous of each load), begin and end them together, and join their results; :8443 is on loopback"`
-	Shards     int                   `set:"shards" needs:"rendezvous" range:"1..1000" help:"number of shards to wait for"`
-	TokenFile  string                `set:"token-file" needs:"rendezvous" arg:"FILE" help:"FILE with the token that each load must have"`
-	WebConfig  string                `set:"rendezvous-web-config" needs:"rendezvous" arg:"FILE" help:"TLS by a web configuration file of Prometheus"`
-	Timeout    time.Duration         `set:"rendezvous-timeout" needs:"rendezvous" none:"5m" least:"1s" help:"time limit for all shards to come and to connect"`
-	Web        string                `set:"web" needs:"rendezvous" arg:"[HOST]:PORT" check:"listen" help:"serve a live page of all shards; :8080 is on loopback"`
+	Result  string `set:"result" arg:"DIR" help:"write the joined result into the new folder DIR"`
+	Follow  bool   `set:"follow" help:"judge each message while the runs write their folders"`
+	Partial bool   `set:"partial" help:"join although shards are missing or were killed"`
+
+	Thresholds []threshold.Threshold `set:"threshold" arg:"DEMAND" help:"another demand; may be repeated"`
+	Reports    []string              `set:"report" needs:"result" arg:"FORMAT=FILE" help:"write a report; may be repeated"`
+
+	Address string `set:"rendezvous" needs:"result" arg:"[HOST]:PORT" check:"listen" help:"wait for the shards there"`
+	Shards  int    `set:"shards" needs:"rendezvous" range:"1..1000" help:"number of shards to wait for"`
+
+	TokenFile string `set:"token-file" needs:"rendezvous" arg:"FILE" help:"FILE with the token of all loads"`
+	WebConfig string `set:"rendezvous-web-config" needs:"rendezvous" arg:"FILE" help:"FILE with TLS, of Prometheus"`
+
+	Timeout time.Duration `set:"rendezvous-timeout" needs:"rendezvous" none:"5m" least:"1s" help:"limit for all to connect"`
+
+	Web string `set:"web" needs:"rendezvous" arg:"[HOST]:PORT" check:"listen" help:"serve a live page of all shards"`
 }
 
 // mergeCommand is perfmq merge.
@@ -207,7 +212,8 @@ func (a *app) checkMeeting(m *meeting, args []string) (errs []error) {
 		errs = append(errs, plan.Wrong(driver.HintOf(err), "--rendezvous-web-config: %v", err))
 	}
 	m.host = &rendezvous.Host{
-		Shards: m.Shards, Token: token, Version: a.Version.Number, Dir: m.Result, Timeout: cmp.Or(m.Timeout, 5*time.Minute),
+		Shards: m.Shards, Token: token, Version: a.Version.Number, Dir: m.Result,
+		Timeout: cmp.Or(m.Timeout, 5*time.Minute),
 		Say: func(text string) { a.errors.say("note: " + text) }, Turn: m.live.Turn,
 	}
 	for i := range m.Shards {

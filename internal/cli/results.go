@@ -28,8 +28,8 @@ import (
 
 // reportSettings are the flags of perfmq report.
 type reportSettings struct {
-	Format string `set:"format" arg:"FORMAT" words:"html,markdown,csv,junit" default:"html" help:"html, markdown, csv or junit"`
-	Output string `set:"output" arg:"FILE" help:"write into this FILE; - is standard output (html: report.html, else standard output)"`
+	Format string `set:"format" words:"html,markdown,csv,junit" default:"html" help:"html, markdown, csv or junit"`
+	Output string `set:"output" arg:"FILE" none:"-, html: report.html" help:"write into FILE; - is standard output"`
 }
 
 // reportCommand is perfmq report.

@@ -346,7 +346,8 @@ func (h *Host) look() (done bool, texts []string, aborts []threshold.Abort) {
 			h.start = time.Now().Add(lead)
 			h.say("all shards are connected to the broker: the load begins at %s", words.Clock(h.start))
 		case len(absent) > 0:
-			late = fmt.Sprintf("not all shards came within %v: %s missing", h.Timeout, words.First(absent, mostNamed, ", "))
+			late = fmt.Sprintf("not all shards came within %v: %s missing", h.Timeout,
+				words.First(absent, mostNamed, ", "))
 		default:
 			late = fmt.Sprintf("not all shards connected to the broker within %v: %s did not", h.Timeout,
 				words.First(unconnected, mostNamed, ", "))
