@@ -214,7 +214,7 @@ func (a *app) checkMeeting(m *meeting, args []string) (errs []error) {
 	m.host = &rendezvous.Host{
 		Shards: m.Shards, Token: token, Version: a.Version.Number, Dir: m.Result,
 		Timeout: cmp.Or(m.Timeout, 5*time.Minute),
-		Say: func(text string) { a.errors.say("note: " + text) }, Turn: m.live.Turn,
+		Say:     func(text string) { a.errors.say("note: " + text) }, Turn: m.live.Turn,
 	}
 	for i := range m.Shards {
 		dir := filepath.Join(m.Result, rendezvous.Folder(i+1))
