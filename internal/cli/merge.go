@@ -34,7 +34,7 @@ type mergeSettings struct {
 	Partial bool   `set:"partial" help:"join although shards are missing or were killed"`
 
 	Thresholds []threshold.Threshold `set:"threshold" arg:"DEMAND" help:"another demand; may be repeated"`
-	Reports    []string              `set:"report" needs:"result" arg:"FORMAT=FILE" help:"write a report; may be repeated"`
+	Reports    []string              `set:"report" needs:"result" arg:"FORMAT=FILE" help:"write a report"`
 
 	Address string `set:"rendezvous" needs:"result" arg:"[HOST]:PORT" check:"listen" help:"wait for the shards there"`
 	Shards  int    `set:"shards" needs:"rendezvous" range:"1..1000" help:"number of shards to wait for"`
@@ -42,7 +42,7 @@ type mergeSettings struct {
 	TokenFile string `set:"token-file" needs:"rendezvous" arg:"FILE" help:"FILE with the token of all loads"`
 	WebConfig string `set:"rendezvous-web-config" needs:"rendezvous" arg:"FILE" help:"FILE with TLS, of Prometheus"`
 
-	Timeout time.Duration `set:"rendezvous-timeout" needs:"rendezvous" none:"5m" least:"1s" help:"limit for all to connect"`
+	Timeout time.Duration `set:"rendezvous-timeout" needs:"rendezvous" none:"5m" least:"1s" help:"limit to connect"`
 
 	Web string `set:"web" needs:"rendezvous" arg:"[HOST]:PORT" check:"listen" help:"serve a live page of all shards"`
 }
