@@ -13,7 +13,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"sync"
 
 	"go.yaml.in/yaml/v4"
@@ -39,13 +38,11 @@ type webFile struct {
 }
 
 type webTLS struct {
-	Cert        string   `yaml:"cert_file"`
-	Key         string   `yaml:"key_file"`
-	ClientAuth  string   `yaml:"client_auth_type"`
-	ClientCA    string   `yaml:"client_ca_file"`
-	ClientNames []string `yaml:"client_allowed_sans"`
-	MinVersion  string   `yaml:"min_version"`
-	MaxVersion  string   `yaml:"max_version"`
+	Cert       string `yaml:"cert_file"`
+	Key        string `yaml:"key_file"`
+	ClientAuth string `yaml:"client_auth_type"`
+	ClientCA   string `yaml:"client_ca_file"`
+	MinVersion string `yaml:"min_version"`
 }
 
 // maxWeb is the largest size of a web configuration, in bytes.
@@ -120,19 +117,12 @@ func (t *webTLS) config() (*tls.Config, error) {
 		return nil, err
 	}
 	c := &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
-	for _, v := range []struct {
-		name, value string
-		to          *uint16
-	}{{"min_version", t.MinVersion, &c.MinVersion}, {"max_version", t.MaxVersion, &c.MaxVersion}} {
-		switch v.value {
-		case "":
-		case "TLS12":
-			*v.to = tls.VersionTLS12
-		case "TLS13":
-			*v.to = tls.VersionTLS13
-		default:
-			return nil, fmt.Errorf("%s must be TLS12 or TLS13", v.name)
-		}
+	switch t.MinVersion {
+	case "", "TLS12":
+	case "TLS13":
+		c.MinVersion = tls.VersionTLS13
+	default:
+		return nil, errors.New("min_version must be TLS12 or TLS13")
 	}
 	if t.ClientCA != "" {
 		pem, err := os.ReadFile(t.ClientCA)
@@ -144,12 +134,8 @@ func (t *webTLS) config() (*tls.Config, error) {
 			return nil, fmt.Errorf("client_ca_file %s has no certificate", t.ClientCA)
 		}
 	}
-	return c, t.askClients(c)
-}
-
-// askClients sets how a server asks for the certificates of clients.
-func (t *webTLS) askClients(c *tls.Config) error {
-	asked, known := map[string]tls.ClientAuthType{
+	var known bool
+	c.ClientAuth, known = map[string]tls.ClientAuthType{
 		"": tls.NoClientCert, "NoClientCert": tls.NoClientCert, "RequestClientCert": tls.RequestClientCert,
 		"RequireClientCert": tls.RequireAnyClientCert, "RequireAnyClientCert": tls.RequireAnyClientCert,
 		"VerifyClientCertIfGiven":    tls.VerifyClientCertIfGiven,
@@ -157,35 +143,11 @@ func (t *webTLS) askClients(c *tls.Config) error {
 	}[t.ClientAuth]
 	switch {
 	case !known:
-		return errors.New("client_auth_type must be RequireAndVerifyClientCert, or another of Go's names")
-	case t.ClientCA != "" && asked == tls.NoClientCert:
-		return errors.New("client_ca_file needs a client_auth_type, such as RequireAndVerifyClientCert")
+		return nil, errors.New("client_auth_type must be RequireAndVerifyClientCert, or another of Go's names")
+	case t.ClientCA != "" && c.ClientAuth == tls.NoClientCert:
+		return nil, errors.New("client_ca_file needs a client_auth_type, such as RequireAndVerifyClientCert")
 	}
-	c.ClientAuth = asked
-	if len(t.ClientNames) == 0 {
-		return nil
-	}
-	c.VerifyConnection = func(s tls.ConnectionState) error {
-		if len(s.PeerCertificates) == 0 || !slices.ContainsFunc(namesOf(s.PeerCertificates[0]), func(name string) bool {
-			return slices.Contains(t.ClientNames, name)
-		}) {
-			return errors.New("no name of the client's certificate is in client_allowed_sans")
-		}
-		return nil
-	}
-	return nil
-}
-
-// namesOf returns the subject alternative names of a certificate.
-func namesOf(cert *x509.Certificate) []string {
-	names := slices.Concat(cert.DNSNames, cert.EmailAddresses)
-	for _, ip := range cert.IPAddresses {
-		names = append(names, ip.String())
-	}
-	for _, uri := range cert.URIs {
-		names = append(names, uri.String())
-	}
-	return names
+	return c, nil
 }
 
 // Serve answers requests by h, as [Serve] does, with the TLS and the users of the file.
