@@ -5,6 +5,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"sync"
 )
 
 // Counter is a count of messages, waits or transactions since the start of a run, warm-up included, or its growth over
@@ -90,7 +91,14 @@ func (r Role) If(yes bool) Role {
 	return AnyRole
 }
 
-// CounterInfo is what outputs say of a counter.
+// extraRole returns what a run must have for a counter beside its workers, by the tag "role" of its field.
+func extraRole(tag string) Role {
+	return map[string]Role{
+		"transacted": Transacted, "delaying": Delaying, "requesting": Requesting, "responding": Responding,
+	}[tag]
+}
+
+// CounterInfo is what outputs say of a counter: the tags of its field in [Counts].
 type CounterInfo struct {
 	Counter Counter
 	Role    Role
@@ -106,155 +114,36 @@ type CounterInfo struct {
 }
 
 // CounterTable returns the counters in their order, except counters that outputs write apart. A new counter is a field
-// of [Counts], a constant, its place and its row here, and where it is counted.
-func CounterTable() []CounterInfo { return counters }
+// of [Counts] with its tags, a constant, its place, and where it is counted.
+func CounterTable() []CounterInfo { return counters() }
 
 //nolint:gochecknoglobals // a table that never changes
-var counters = []CounterInfo{
-	{Sent, ProducerRole, "", "sent", false, "messages_sent_total", "Messages handed to the client."},
-	{
-		Blocked, ProducerRole, "", "", false, "messages_blocked_total",
-		"Waits of producers for room: max-pending messages in flight, or no credit.",
-	},
-	{Completed, ProducerRole, "", "completed", false, "messages_completed_total", "Messages confirmed by the broker."},
-	{
-		CompletedBytes, ProducerRole, "", "", false, "payload_completed_bytes_total",
-		"Payload of the completed messages.",
-	},
-	{Rejected, ProducerRole, "", "rejected", false, "", "Messages refused by the broker."},
-	{Released, ProducerRole, "", "released", false, "", "Messages given back by the broker."},
-	{Modified, ProducerRole, "", "modified", false, "", "Messages given back by the broker as modified."},
-	{Failed, ProducerRole, "", "failed", false, "", "Messages that ended with an error."},
-	{Unconfirmed, ProducerRole, "", "unconfirmed", false, "", "Messages in doubt: their confirmation was lost."},
-	{
-		Resent, ProducerRole, "", "resent", false, "messages_resent_total",
-		"Repeats of messages in doubt (--in-doubt resend); not in sent.",
-	},
-	{
-		LateSends, ProducerRole, "", "late", true, "sends_late_total",
-		"Messages sent late though neither broker nor max-pending blocked them.",
-	},
-	{
-		Strays, ProducerRole, "", "", false, "answers_stray_total",
-		"Answers to no message in flight: too late, or repeated.",
-	},
-	{Received, ConsumerRole, "", "received", false, "messages_received_total", "Messages delivered to consumers."},
-	{ReceivedBytes, ConsumerRole, "", "", false, "payload_received_bytes_total", "Payload of the received messages."},
-	{
-		Redelivered, ConsumerRole, "redelivered", "redelivered", false, "messages_redelivered_total",
-		"Received messages marked as redelivered.",
-	},
-	{
-		Foreign, ConsumerRole, "foreign", "foreign", true, "messages_foreign_total",
-		"Messages of other runs or tools; not in received.",
-	},
-	{
-		Unstamped, ConsumerRole, "unstamped", "", false, "messages_unstamped_total",
-		"Received messages without a usable time property.",
-	},
-	{
-		NegativeTransfers, ConsumerRole, "negativeTransfers", "", false, "transfers_negative_total",
-		"Messages received before they were sent: clocks differ.",
-	},
-	{
-		OutOfRange, AnyRole, "outOfRange", "", false, "latencies_out_of_range_total",
-		"Latencies above 24 hours, counted as 24 hours.",
-	},
-	{
-		NegativeAges, ConsumerRole, "negativeAges", "", false, "ages_negative_total",
-		"B2C and S2C times below zero: clocks differ.",
-	},
-	{
-		Unsent, ProducerRole, "unsent", "", false, "sends_unsent_total",
-		"Failed messages that the client could not send.",
-	},
-	{
-		Paused, AnyRole, "paused", "", false, "latencies_paused_total",
-		"Sends and receipts whose latencies include a pause of perfmq.",
-	},
-	{Commits, Transacted, "commits", "", false, "commits_total", "Transactions confirmed by the broker."},
-	{
-		CommitsFailed, Transacted, "commitsFailed", "commits.failed", false, "commits_failed_total",
-		"Transactions that the broker did not confirm.",
-	},
-	{
-		Delayed, ConsumerRole | Delaying, "receivedDelayed", "", false, "messages_delayed_total",
-		"Received messages with a delivery delay.",
-	},
-	{
-		Early, ConsumerRole | Delaying, "receivedEarly", "early", false, "messages_early_total",
-		"Messages delivered before their delay was over.",
-	},
-	{
-		ConsumerReleased, ConsumerRole, "consumerReleased", "consumer.released", false, "",
-		"Messages given back by consumers (--consumer-fail); not in received.",
-	},
-	{
-		ConsumerRejected, ConsumerRole, "consumerRejected", "consumer.rejected", false, "",
-		"Received messages rejected by consumers (--consumer-fail).",
-	},
-	{
-		Opened, OpenerRole, "opened", "connections.opened", false, "connections_opened_total",
-		"Connections of a group of connections that became usable.",
-	},
-	{
-		OpenRefused, OpenerRole, "refused", "connections.refused", false, "connections_refused_total",
-		"Connections that the broker, or the network, refused.",
-	},
-	{
-		OpenTimedOut, OpenerRole, "timedOut", "connections.timed_out", false, "connections_timed_out_total",
-		"Connections that did not become usable within --connect-timeout.",
-	},
-	{
-		OpenUnmade, OpenerRole, "unmade", "connections.unmade", false, "connections_unmade_total",
-		"Connections for which perfmq's machine had no port, file or memory.",
-	},
-	{
-		OpenAbandoned, OpenerRole, "abandoned", "connections.abandoned", false, "connections_abandoned_total",
-		"Connections that were due, and cut short by the end of the load.",
-	},
-	{
-		ConnectionsClosed, OpenerRole, "closed", "connections.closed", false, "connections_closed_total",
-		"Opened connections that were closed by plan.",
-	},
-	{
-		ConnectionsLost, OpenerRole, "connectionsLost", "connections.lost", false, "connections_lost_total",
-		"Opened connections that the broker, or the network, ended.",
-	},
-	{Replies, ProducerRole | Requesting, "replies", "replies", false, "replies_total", "Replies to requests, in time."},
-	{
-		TimedOut, ProducerRole | Requesting, "requestsTimedOut", "timed_out", false, "requests_timed_out_total",
-		"Requests without a reply within --reply-timeout.",
-	},
-	{
-		LateReplies, ProducerRole | Requesting, "repliesLate", "replies.late", true, "replies_late_total",
-		"Replies to requests that had timed out; not in replies.",
-	},
-	{
-		DuplicateReplies, ProducerRole | Requesting, "repliesDuplicated", "replies.duplicated", true,
-		"replies_duplicated_total", "Further replies to requests that had one; not in replies.",
-	},
-	{
-		ForeignReplies, ProducerRole | Requesting, "repliesForeign", "replies.foreign", true, "replies_foreign_total",
-		"Replies to requests of other runs or tools.",
-	},
-	{
-		UncorrelatedReplies, ProducerRole | Requesting, "repliesUncorrelated", "replies.uncorrelated", true,
-		"replies_uncorrelated_total", "Replies without the correlation ID of a request.",
-	},
-	{
-		Answered, ConsumerRole | Responding, "answered", "answered", false, "requests_answered_total",
-		"Received requests with a reply that the broker has confirmed.",
-	},
-	{
-		UnansweredRequests, ConsumerRole | Responding, "unanswered", "unanswered", false, "requests_unanswered_total",
-		"Received requests with a reply that the broker has not confirmed.",
-	},
-	{
-		Unanswerable, ConsumerRole | Responding, "unanswerable", "unanswerable", false, "requests_unanswerable_total",
-		"Received messages without an address for a reply.",
-	},
-}
+var counters = sync.OnceValue(func() (list []CounterInfo) {
+	c := &Counts{Producers: &Producers{}, Consumers: &Consumers{}, Connections: &Connections{}}
+	infos := map[*uint64]CounterInfo{}
+	for _, part := range []struct {
+		of   any
+		role Role
+	}{{c.Producers, ProducerRole}, {c.Consumers, ConsumerRole}, {c.Connections, OpenerRole}, {c, AnyRole}} {
+		v := reflect.ValueOf(part.of).Elem()
+		for i := range v.NumField() {
+			tag := v.Type().Field(i).Tag
+			if n, is := v.Field(i).Addr().Interface().(*uint64); is && tag.Get("help") != "" {
+				infos[n] = CounterInfo{
+					Role: part.role | extraRole(tag.Get("role")), Key: tag.Get("key"), Name: tag.Get("name"),
+					WithWarmup: tag.Get("warmup") != "", Metric: tag.Get("metric"), Help: tag.Get("help"),
+				}
+			}
+		}
+	}
+	for i, n := range c.places() {
+		if info, is := infos[n]; is {
+			info.Counter = Counter(i)
+			list = append(list, info)
+		}
+	}
+	return list
+})
 
 // places returns the place of each counter in counts; counters of an absent role lead nowhere.
 func (c *Counts) places() [NumCounters]*uint64 {

@@ -42,7 +42,7 @@ func (r *Result) Metrics() map[string]float64 {
 	has := ProducerRole.If(r.Total.Producers != nil) | ConsumerRole.If(r.Total.Consumers != nil) |
 		OpenerRole.If(r.Total.Connections != nil) | Transacted | Delaying |
 		Requesting.If(r.Latencies[RoundTrip] != nil) | Responding.If(r.Latencies[Service] != nil)
-	for _, c := range counters {
+	for _, c := range counters() {
 		switch {
 		case c.Name == "" || c.Role&^has != 0:
 		case c.WithWarmup:

@@ -111,54 +111,54 @@ type Counts struct {
 	// Connections are the counts of groups that open connections as their load; missing if there are none.
 	Connections *Connections `json:"connections,omitempty"`
 	// Commits are the transactions that the broker confirmed, CommitsFailed those it did not confirm, of both roles.
-	Commits       uint64 `json:"commits,omitempty"`
-	CommitsFailed uint64 `json:"commitsFailed,omitempty"`
+	Commits       uint64 `json:"commits,omitempty" key:"commits" role:"transacted" metric:"commits_total" help:"Transactions confirmed by the broker."`
+	CommitsFailed uint64 `json:"commitsFailed,omitempty" name:"commits.failed" key:"commitsFailed" role:"transacted" metric:"commits_failed_total" help:"Transactions that the broker did not confirm."`
 	// OutOfRange is the number of latencies above 24 hours, recorded as 24 hours.
-	OutOfRange uint64 `json:"outOfRange,omitempty"`
+	OutOfRange uint64 `json:"outOfRange,omitempty" key:"outOfRange" metric:"latencies_out_of_range_total" help:"Latencies above 24 hours, counted as 24 hours."`
 	// Paused are latencies that include a pause of perfmq itself.
-	Paused uint64 `json:"paused,omitempty"`
+	Paused uint64 `json:"paused,omitempty" key:"paused" metric:"latencies_paused_total" help:"Sends and receipts whose latencies include a pause of perfmq."`
 }
 
 // Producers are counts of producers. Each message sent ends in one of Completed, Rejected, Released, Modified, Failed
 // and Unconfirmed.
 type Producers struct {
 	// Sent: handed to the driver.
-	Sent uint64 `json:"sent"`
+	Sent uint64 `json:"sent" name:"sent" metric:"messages_sent_total" help:"Messages handed to the client."`
 	// Blocked is the number of waits for the broker: for a message in flight to end, or for credit. NoLeave counts the
 	// waits for credit.
-	Blocked uint64 `json:"blocked"`
+	Blocked uint64 `json:"blocked" metric:"messages_blocked_total" help:"Waits of producers for room: max-pending messages in flight, or no credit."`
 	NoLeave uint64 `json:"noLeave,omitempty"`
 	// SocketWaits is the number of waits for the network to take more. They are not in Blocked.
 	SocketWaits uint64 `json:"socketWaits,omitempty"`
 	// Completed: accepted by the broker.
-	Completed uint64 `json:"completed"`
+	Completed uint64 `json:"completed" name:"completed" metric:"messages_completed_total" help:"Messages confirmed by the broker."`
 	// Rejected: refused by the broker.
-	Rejected uint64 `json:"rejected,omitempty"`
+	Rejected uint64 `json:"rejected,omitempty" name:"rejected" help:"Messages refused by the broker."`
 	// Released: given back by the broker, undelivered. Modified: given back with changes.
-	Released uint64 `json:"released,omitempty"`
-	Modified uint64 `json:"modified,omitempty"`
+	Released uint64 `json:"released,omitempty" name:"released" help:"Messages given back by the broker."`
+	Modified uint64 `json:"modified,omitempty" name:"modified" help:"Messages given back by the broker as modified."`
 	// Failed: ended with an error. Unsent: part of Failed, never sent.
-	Failed uint64 `json:"failed,omitempty"`
-	Unsent uint64 `json:"unsent,omitempty"`
+	Failed uint64 `json:"failed,omitempty" name:"failed" help:"Messages that ended with an error."`
+	Unsent uint64 `json:"unsent,omitempty" key:"unsent" metric:"sends_unsent_total" help:"Failed messages that the client could not send."`
 	// Unconfirmed: in flight when the connection or the run ended; the broker may or may not have them.
-	Unconfirmed uint64 `json:"unconfirmed,omitempty"`
+	Unconfirmed uint64 `json:"unconfirmed,omitempty" name:"unconfirmed" help:"Messages in doubt: their confirmation was lost."`
 	// Resent is how often a message was sent again because it was in doubt. They are not in Sent.
-	Resent uint64 `json:"resent,omitempty"`
+	Resent uint64 `json:"resent,omitempty" name:"resent" metric:"messages_resent_total" help:"Repeats of messages in doubt (--in-doubt resend); not in sent."`
 	// Late is the number of sends that left late although neither the broker nor max-pending held them up.
-	Late uint64 `json:"late,omitempty"`
+	Late uint64 `json:"late,omitempty" name:"late" warmup:"true" metric:"sends_late_total" help:"Messages sent late though neither broker nor max-pending blocked them."`
 	// Strays is the number of answers to no message in flight.
-	Strays uint64 `json:"strays,omitempty"`
+	Strays uint64 `json:"strays,omitempty" metric:"answers_stray_total" help:"Answers to no message in flight: too late, or repeated."`
 	// Replies are replies to requests, in time. TimedOut are requests without one. LateReplies came after that time,
 	// DuplicateReplies after another reply. ForeignReplies belong to requests of other runs or tools,
 	// UncorrelatedReplies to no request that can be known.
-	Replies             uint64 `json:"replies,omitempty"`
-	TimedOut            uint64 `json:"timedOut,omitempty"`
-	LateReplies         uint64 `json:"lateReplies,omitempty"`
-	DuplicateReplies    uint64 `json:"duplicateReplies,omitempty"`
-	ForeignReplies      uint64 `json:"foreignReplies,omitempty"`
-	UncorrelatedReplies uint64 `json:"uncorrelatedReplies,omitempty"`
+	Replies             uint64 `json:"replies,omitempty" name:"replies" key:"replies" role:"requesting" metric:"replies_total" help:"Replies to requests, in time."`
+	TimedOut            uint64 `json:"timedOut,omitempty" name:"timed_out" key:"requestsTimedOut" role:"requesting" metric:"requests_timed_out_total" help:"Requests without a reply within --reply-timeout."`
+	LateReplies         uint64 `json:"lateReplies,omitempty" name:"replies.late" warmup:"true" key:"repliesLate" role:"requesting" metric:"replies_late_total" help:"Replies to requests that had timed out; not in replies."`
+	DuplicateReplies    uint64 `json:"duplicateReplies,omitempty" name:"replies.duplicated" warmup:"true" key:"repliesDuplicated" role:"requesting" metric:"replies_duplicated_total" help:"Further replies to requests that had one; not in replies."`
+	ForeignReplies      uint64 `json:"foreignReplies,omitempty" name:"replies.foreign" warmup:"true" key:"repliesForeign" role:"requesting" metric:"replies_foreign_total" help:"Replies to requests of other runs or tools."`
+	UncorrelatedReplies uint64 `json:"uncorrelatedReplies,omitempty" name:"replies.uncorrelated" warmup:"true" key:"repliesUncorrelated" role:"requesting" metric:"replies_uncorrelated_total" help:"Replies without the correlation ID of a request."`
 	// CompletedBytes is the payload of the completed messages in bytes: their bodies.
-	CompletedBytes uint64 `json:"completedBytes,omitempty"`
+	CompletedBytes uint64 `json:"completedBytes,omitempty" metric:"payload_completed_bytes_total" help:"Payload of the completed messages."`
 	// Failures is the number of messages by state and class of the error: {"failed": {"timeout": 10}}.
 	Failures map[string]map[string]uint64 `json:"failures,omitempty"`
 }
@@ -166,49 +166,49 @@ type Producers struct {
 // Consumers are counts of consumers.
 type Consumers struct {
 	// Received: delivered, without foreign messages.
-	Received uint64 `json:"received"`
+	Received uint64 `json:"received" name:"received" metric:"messages_received_total" help:"Messages delivered to consumers."`
 	// Redelivered: part of Received, marked by the broker as delivered before.
-	Redelivered uint64 `json:"redelivered,omitempty"`
+	Redelivered uint64 `json:"redelivered,omitempty" name:"redelivered" key:"redelivered" metric:"messages_redelivered_total" help:"Received messages marked as redelivered."`
 	// Unstamped: part of Received, without a time of sending, and thus without a transfer time.
-	Unstamped uint64 `json:"unstamped,omitempty"`
+	Unstamped uint64 `json:"unstamped,omitempty" key:"unstamped" metric:"messages_unstamped_total" help:"Received messages without a usable time property."`
 	// Foreign: delivered, but sent by another run or tool.
-	Foreign uint64 `json:"foreign,omitempty"`
+	Foreign uint64 `json:"foreign,omitempty" name:"foreign" warmup:"true" key:"foreign" metric:"messages_foreign_total" help:"Messages of other runs or tools; not in received."`
 	// NegativeTransfers are transfer times below zero, which are in no distribution: clocks differ. NegativeAges: the same
 	// of b2c and s2c times.
-	NegativeTransfers uint64 `json:"negativeTransfers,omitempty"`
-	NegativeAges      uint64 `json:"negativeAges,omitempty"`
+	NegativeTransfers uint64 `json:"negativeTransfers,omitempty" key:"negativeTransfers" metric:"transfers_negative_total" help:"Messages received before they were sent: clocks differ."`
+	NegativeAges      uint64 `json:"negativeAges,omitempty" key:"negativeAges" metric:"ages_negative_total" help:"B2C and S2C times below zero: clocks differ."`
 	// ReceivedBytes is the payload of the received messages in bytes: their bodies.
-	ReceivedBytes uint64 `json:"receivedBytes,omitempty"`
+	ReceivedBytes uint64 `json:"receivedBytes,omitempty" metric:"payload_received_bytes_total" help:"Payload of the received messages."`
 	// Delayed: received after a delay that the producer had requested. Early: part of Delayed, received a millisecond or
 	// more before the delay was over.
-	Delayed uint64 `json:"delayed,omitempty"`
-	Early   uint64 `json:"early,omitempty"`
+	Delayed uint64 `json:"delayed,omitempty" key:"receivedDelayed" role:"delaying" metric:"messages_delayed_total" help:"Received messages with a delivery delay."`
+	Early   uint64 `json:"early,omitempty" name:"early" key:"receivedEarly" role:"delaying" metric:"messages_early_total" help:"Messages delivered before their delay was over."`
 	// Released: given back on purpose, so that they come again; not in Received. Rejected: part of Received, rejected on
 	// purpose.
-	Released uint64 `json:"released,omitempty"`
-	Rejected uint64 `json:"rejected,omitempty"`
+	Released uint64 `json:"released,omitempty" name:"consumer.released" key:"consumerReleased" help:"Messages given back by consumers (--consumer-fail); not in received."`
+	Rejected uint64 `json:"rejected,omitempty" name:"consumer.rejected" key:"consumerRejected" help:"Received messages rejected by consumers (--consumer-fail)."`
 	// Of a responder: Answered are requests with a reply that the broker confirmed, Unanswered requests with a reply
 	// that it did not confirm, Unanswerable messages without an address for a reply.
-	Answered     uint64 `json:"answered,omitempty"`
-	Unanswered   uint64 `json:"unanswered,omitempty"`
-	Unanswerable uint64 `json:"unanswerable,omitempty"`
+	Answered     uint64 `json:"answered,omitempty" name:"answered" key:"answered" role:"responding" metric:"requests_answered_total" help:"Received requests with a reply that the broker has confirmed."`
+	Unanswered   uint64 `json:"unanswered,omitempty" name:"unanswered" key:"unanswered" role:"responding" metric:"requests_unanswered_total" help:"Received requests with a reply that the broker has not confirmed."`
+	Unanswerable uint64 `json:"unanswerable,omitempty" name:"unanswerable" key:"unanswerable" role:"responding" metric:"requests_unanswerable_total" help:"Received messages without an address for a reply."`
 }
 
 // Connections are counts of connections that a group opens as its load. Each connection that was due ends in exactly
 // one of Opened, Refused, TimedOut, Unmade and Abandoned.
 type Connections struct {
 	// Opened: became usable: logged in, and attached to a destination if there is one.
-	Opened uint64 `json:"opened"`
+	Opened uint64 `json:"opened" name:"connections.opened" key:"opened" metric:"connections_opened_total" help:"Connections of a group of connections that became usable."`
 	// Refused by the broker or the network. TimedOut: no answer within the connect time-out. Unmade: perfmq's machine
 	// had no port, file or memory. Abandoned: cut short by the end of the load.
-	Refused   uint64 `json:"refused,omitempty"`
-	TimedOut  uint64 `json:"timedOut,omitempty"`
-	Unmade    uint64 `json:"unmade,omitempty"`
-	Abandoned uint64 `json:"abandoned,omitempty"`
+	Refused   uint64 `json:"refused,omitempty" name:"connections.refused" key:"refused" metric:"connections_refused_total" help:"Connections that the broker, or the network, refused."`
+	TimedOut  uint64 `json:"timedOut,omitempty" name:"connections.timed_out" key:"timedOut" metric:"connections_timed_out_total" help:"Connections that did not become usable within --connect-timeout."`
+	Unmade    uint64 `json:"unmade,omitempty" name:"connections.unmade" key:"unmade" metric:"connections_unmade_total" help:"Connections for which perfmq's machine had no port, file or memory."`
+	Abandoned uint64 `json:"abandoned,omitempty" name:"connections.abandoned" key:"abandoned" metric:"connections_abandoned_total" help:"Connections that were due, and cut short by the end of the load."`
 	// Closed: part of Opened, closed by plan. Lost: part of Opened, ended by the broker or the network. The others are
 	// still open.
-	Closed uint64 `json:"closed,omitempty"`
-	Lost   uint64 `json:"lost,omitempty"`
+	Closed uint64 `json:"closed,omitempty" name:"connections.closed" key:"closed" metric:"connections_closed_total" help:"Opened connections that were closed by plan."`
+	Lost   uint64 `json:"lost,omitempty" name:"connections.lost" key:"connectionsLost" metric:"connections_lost_total" help:"Opened connections that the broker, or the network, ended."`
 	// Failures are Refused, TimedOut, Unmade and Lost by class of the error.
 	Failures map[string]uint64 `json:"failures,omitempty"`
 }
