@@ -123,7 +123,13 @@ func (a *app) carryOut(p *prepared) error {
 				a.errors.say("note: " + note)
 			}
 		}
-		return a.do(p)
+		switch {
+		case p.sweep != nil:
+			return p.sweep.Do()
+		case p.search != nil:
+			return a.search(p.search, p.Values.Outputs.JSON)
+		}
+		return a.printEnding(a.newRun(p.Ready).Do())
 	}
 	return nil
 }

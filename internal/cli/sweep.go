@@ -205,8 +205,8 @@ func searched(p *plan.Plan) *plan.Group {
 	return groups[0]
 }
 
-// search carries a search out, writes --json, and returns the outcome and the exit status.
-func (a *app) search(s *sweep.Search, jsonFile string) (*record.Search, int) {
+// search carries a search out, writes --json, and returns the exit status.
+func (a *app) search(s *sweep.Search, jsonFile string) int {
 	found, status := s.Do()
 	if jsonFile != "" {
 		if err := a.writeJSON(jsonFile, found); err != nil {
@@ -214,5 +214,5 @@ func (a *app) search(s *sweep.Search, jsonFile string) (*record.Search, int) {
 			status = result.Graver(status, result.StatusFailed)
 		}
 	}
-	return found, status
+	return status
 }

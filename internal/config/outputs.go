@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -83,8 +82,6 @@ func NoPlace(flag, path string) *plan.Mistake {
 	case err != nil:
 	case kind == "file" && info.IsDir():
 		return plan.Wrong("name a file", "%s %s is a folder", flag, path)
-	case flag == "--junit" && info.Mode()&fs.ModeNamedPipe != 0: // it is written twice
-		return plan.Wrong("name a file", "%s %s is a pipe", flag, path)
 	case kind == "folder" && !info.IsDir():
 		return plan.Wrong("name a folder", "%s %s is a file", flag, path)
 	case kind == "folder":

@@ -16,12 +16,12 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// JUnit is a report for CI, in the format that Jenkins, GitLab and GitHub's actions read: a suite for each run. A suite
+// junit is a report for CI, in the format that Jenkins, GitLab and GitHub's actions read: a suite for each run. A suite
 // has a test case for the run, for each threshold, and for each kind of problem. The kinds of a verification have their
 // cases without a problem, too. The names stay the same from run to run.
-type JUnit struct {
+type junit struct {
 	Suites []testSuite
-	Count  map[string]int // of the cases of all suites by their ends, and of "all"; Write sets it
+	Count  map[string]int // of the cases of all suites by their ends, and of "all"; write sets it
 }
 
 type testSuite struct {
@@ -39,27 +39,27 @@ type testCase struct {
 
 // JUnit writes the outcomes of the runs, or of the search.
 func (p *Page) JUnit(w io.Writer) error {
-	j, results, took, scenario := &JUnit{}, map[string]*result.Result{}, int64(0), ""
+	j, results, took, scenario := &junit{}, map[string]*result.Result{}, int64(0), ""
 	for _, r := range p.Runs {
 		results[r.folder], took, scenario = r.Result, took+r.Result.End-r.Result.Start, r.Result.Scenario
 	}
 	switch {
 	case p.search != nil:
-		j.AddSearch(scenario, p.search, took)
+		j.addSearch(scenario, p.search, took)
 	case p.sweep != nil:
-		j.AddSweep(p.sweep, results)
+		j.addSweep(p.sweep, results)
 	case len(p.Runs) == 1 && len(p.absent) == 0:
-		j.Add("", p.Runs[0].Result)
+		j.add("", p.Runs[0].Result)
 	default:
 		for _, r := range append(slices.Clone(p.Runs), p.absent...) {
-			j.Add(r.Name, r.Result)
+			j.add(r.Name, r.Result)
 		}
 	}
-	return j.Write(w)
+	return j.write(w)
 }
 
-// Add adds a run. The name distinguishes it from other runs of the report. A result without rows and workers will do.
-func (j *JUnit) Add(name string, res *result.Result) {
+// add adds a run. The name distinguishes it from other runs of the report. A result without rows and workers will do.
+func (j *junit) add(name string, res *result.Result) {
 	s := j.suite(res.Scenario, name, res.End-res.Start)
 	if s.Host = res.Host.Name; res.Start > 0 {
 		s.Timestamp = time.UnixMicro(res.Start).UTC().Format("2006-01-02T15:04:05")
@@ -124,8 +124,8 @@ func (s *testSuite) addKinds(v *result.Verification, problems map[string][]strin
 	}
 }
 
-// AddSweep adds the runs of a sweep, with the results by their folders. Of a run without, sweep.json says how it ended.
-func (j *JUnit) AddSweep(s *record.Sweep, results map[string]*result.Result) {
+// addSweep adds the runs of a sweep, with the results by their folders. Of a run without, sweep.json says how it ended.
+func (j *junit) addSweep(s *record.Sweep, results map[string]*result.Result) {
 	for i := range s.Runs {
 		r := &s.Runs[i]
 		name := s.Title(r.Values)
@@ -135,7 +135,7 @@ func (j *JUnit) AddSweep(s *record.Sweep, results map[string]*result.Result) {
 		one := *cmp.Or(results[r.Folder], withoutResult(r))
 		one.Complete = one.Complete && r.State == record.Done
 		one.Scenario = s.Name
-		j.Add(name, &one)
+		j.add(name, &one)
 	}
 }
 
@@ -149,9 +149,8 @@ func withoutResult(r *record.Run) *result.Result {
 	return res
 }
 
-// AddSearch adds a search of that length as one test case, with the errors that ended it. Its loads are no cases: some
-// must fail.
-func (j *JUnit) AddSearch(scenario string, s *record.Search, took int64, errs ...string) {
+// addSearch adds a search of that length as one test case. Its loads are no cases: some must fail.
+func (j *junit) addSearch(scenario string, s *record.Search, took int64) {
 	c := testCase{Name: "find-max", Out: append([]string{s.String()}, s.Thresholds...)}
 	for _, p := range s.Points {
 		c.Out = append(c.Out, fmt.Sprintf("%s msg/s: %s; %s; limit: %s", record.PerSecond(p.Rate), p.Verdict(),
@@ -162,25 +161,13 @@ func (j *JUnit) AddSearch(scenario string, s *record.Search, took int64, errs ..
 	case record.Nothing, record.NotSteady:
 		c.end("failure", kind, s.String())
 	default:
-		c.end("error", kind, append([]string{s.String()}, errs...)...)
+		c.end("error", kind, s.String())
 	}
 	j.suite(scenario, "", took).add("", c)
 }
 
-// Explain adds the errors of a process that failed as a case, unless another case failed.
-func (j *JUnit) Explain(errs ...string) {
-	for _, s := range j.Suites {
-		if slices.ContainsFunc(s.Cases, func(c testCase) bool { return c.End != "" && c.End != "skipped" }) {
-			return
-		}
-	}
-	c := testCase{Name: "perfmq"}
-	c.end("error", "error", errs...)
-	j.suite("", "", 0).add("", c)
-}
-
 // suite adds a suite. Its name, the class of its cases, is that of the scenario and of the run.
-func (j *JUnit) suite(scenario, run string, took int64) *testSuite {
+func (j *junit) suite(scenario, run string, took int64) *testSuite {
 	name, seconds := strings.TrimSuffix(cmp.Or(scenario, "perfmq")+"/"+run, "/"), float64(max(0, took))/1e6
 	j.Suites = append(j.Suites, testSuite{Name: name, Time: fmt.Sprintf("%.3f", seconds)})
 	return &j.Suites[len(j.Suites)-1]
@@ -198,8 +185,8 @@ func (s *testSuite) add(step string, c testCase) {
 // end sets how a case ended that did not pass. The first text is the message.
 func (c *testCase) end(end, kind string, texts ...string) { c.End, c.Type, c.Text = end, kind, texts }
 
-// Write writes the report. CI takes cases with the same class and name for one, so that others get a number.
-func (j *JUnit) Write(w io.Writer) error {
+// write writes the report. CI takes cases with the same class and name for one, so that others get a number.
+func (j *junit) write(w io.Writer) error {
 	j = safetext.Each(j, safetext.Line)
 	seen := map[string]int{}
 	j.Count = map[string]int{}
@@ -226,7 +213,7 @@ func (j *JUnit) Write(w io.Writer) error {
 }
 
 // suites writes the XML of the suites.
-func (m *markup) suites(j *JUnit) {
+func (m *markup) suites(j *junit) {
 	counts := func(of map[string]int) {
 		m.put(` tests="%d" failures="%d" errors="%d"`, of["all"], of["failure"], of["error"])
 	}

@@ -125,18 +125,6 @@ func TestJUnitOutcomes(t *testing.T) {
 	}
 }
 
-// TestJUnitExplain: errors that belong to no run are a case, unless another case failed.
-func TestJUnitExplain(t *testing.T) {
-	t.Parallel()
-	for success, want := range map[bool]string{true: "perfmq", false: "run"} {
-		j := &JUnit{}
-		j.Add("", &result.Result{Complete: success, Outcome: result.Outcome{Success: success}})
-		j.Explain("the disk is full", "exit status 1")
-		last := j.Suites[len(j.Suites)-1].Cases
-		assert.Equal(t, []string{want, "error"}, []string{last[len(last)-1].Name, last[len(last)-1].End})
-	}
-}
-
 // TestJUnitHostile: whatever texts a result has, the XML is valid, and names keep their line.
 func TestJUnitHostile(t *testing.T) {
 	t.Parallel()

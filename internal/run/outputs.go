@@ -43,7 +43,6 @@ type Outputs struct {
 	ShowLatency bool          `set:"show-latency,daily" help:"print latencies every second, not only at the end"`
 	JSON        string        `set:"json,daily,output" arg:"FILE" help:"write every second and the summary as JSON; - is standard output"`
 	HDR         string        `set:"hdr,output" arg:"FILE" help:"write every second's latencies as an HdrHistogram log, in microseconds"`
-	JUnit       string        `set:"junit,output" arg:"FILE" help:"write test cases for CI, as JUnit, at the end"`
 	Result      string        `set:"result,daily,output" arg:"DIR" help:"write the whole result into a new folder"`
 	Continue    bool          `set:"result-continue" needs:"result" help:"write into a new folder run-1, run-2, ... of --result: a run that is started again continues there"`
 	Metrics     string        `set:"metrics" arg:"[HOST]:PORT" help:"serve Prometheus metrics during the run; :9400 is on loopback"`
