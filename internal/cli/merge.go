@@ -18,8 +18,6 @@ import (
 	"github.com/perfmq/perfmq/internal/page"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/rendezvous"
-	"github.com/perfmq/perfmq/internal/report"
-	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/internal/words"
@@ -137,21 +135,13 @@ func (a *app) followRuns(dirs []string, thresholds []threshold.Threshold) int {
 		_ = a.usage(resultMistake(err)) // always errReported
 		return a.status
 	}
-	v = safetext.Clean(a.secrets, v)
-	problems := result.Texts(v.Findings(verify.Allow{Disorder: true}, 0), result.Problem)
-	if err := a.write([]byte(report.Verification(v, problems))); err != nil {
-		_ = a.notWritten(err) // likewise
-		return a.status
-	}
-	for _, problem := range problems {
-		a.errors.write(problem, "")
-	}
+	_, err = a.printVerification(a.Stdout, v, verify.Allow{Disorder: true})
 	switch {
 	case broken != nil:
 		a.errors.write("threshold: "+broken.String()+": FAILED", "")
 		return result.StatusThreshold
-	case len(problems) > 0:
-		return result.StatusFailed
+	case err != nil:
+		return a.status
 	case interrupted:
 		return result.StatusInterrupted
 	default:

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -55,32 +56,38 @@ func (a *app) join(paths []string, v *config.Values, jsonFile string) error {
 	if len(errs) > 0 {
 		return a.usage(errs...)
 	}
-	joined := safetext.Clean(a.secrets, verify.Judge(sides...))
-	var allowed uint64
-	if v.Plan.Allow.Lost {
-		allowed = joined.Total.Left
-	}
-	problems := result.Texts(joined.Findings(v.Plan.Allow, allowed), result.Problem)
 	console := a.Stdout
 	if jsonFile == run.Standard {
 		console = a.Stderr
 	}
-	if _, err := console.Write([]byte(report.Verification(joined, problems))); err != nil {
-		problems = append(problems, err.Error())
-	}
+	joined, err := a.printVerification(console, verify.Judge(sides...), v.Plan.Allow)
 	if jsonFile != "" {
 		if err := a.writeJSON(jsonFile, joined); err != nil {
-			problems = append(problems, err.Error())
+			return a.notWritten(err)
 		}
+	}
+	return err
+}
+
+// printVerification prints a verification without secrets, which it returns, and its problems.
+func (a *app) printVerification(to io.Writer, v *verify.Result, allow verify.Allow) (*verify.Result, error) {
+	v = safetext.Clean(a.secrets, v)
+	allowed := uint64(0)
+	if allow.Lost {
+		allowed = v.Total.Left
+	}
+	problems := result.Texts(v.Findings(allow, allowed), result.Problem)
+	if _, err := io.WriteString(to, report.Verification(v, problems)); err != nil {
+		return v, a.notWritten(err)
 	}
 	for _, problem := range problems {
 		a.errors.write(problem, "")
 	}
 	if len(problems) > 0 {
 		a.status = result.StatusFailed
-		return errReported
+		return v, errReported
 	}
-	return nil
+	return v, nil
 }
 
 // verifyFiles returns paths with each folder replaced by the verification file in it.

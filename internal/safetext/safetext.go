@@ -88,14 +88,8 @@ func escape(text string) (piece string, size int) {
 		return fmt.Sprintf(`\x%02x`, text[0]), 1
 	case strconv.IsPrint(r):
 		return text[:size], size
-	case r == '\t':
-		return `\t`, 1
-	case r < utf8.RuneSelf:
-		return fmt.Sprintf(`\x%02x`, r), size
-	case r > 0xffff:
-		return fmt.Sprintf(`\U%08x`, r), size
 	default:
-		return fmt.Sprintf(`\u%04x`, r), size
+		return strings.Trim(strconv.QuoteRune(r), "'"), size
 	}
 }
 

@@ -13,7 +13,7 @@ func TestLine(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
 		{"", ""},
 		{"plain text, 100% \"quoted\" \\n", "plain text, 100% \"quoted\" \\n"},
-		{"\x1b[2J\x1b]0;owned\x07", `\x1b[2J\x1b]0;owned\x07`},
+		{"\x1b[2J\x1b]0;owned\x07", `\x1b[2J\x1b]0;owned\a`},
 		{"a\nerror: all is well\r\n\t at b", "a; error: all is well; at b"},
 		{"\n\n a \n", "a"},
 		{"a\tb\x00c\x7f", `a\tb\x00c\x7f`},
