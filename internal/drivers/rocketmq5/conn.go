@@ -87,6 +87,7 @@ type conn struct {
 	identity []hpack.HeaderField
 
 	// Only the reader uses these.
+	frames  *http2.Framer
 	headers *wire.Headers
 	taken   int // bytes of DATA since the last WINDOW_UPDATE
 
@@ -127,6 +128,8 @@ func newConn(
 	if d.cfg.Target.TLS {
 		c.scheme = "https"
 	}
+	c.frames = http2.NewFramer(nil, c.In)
+	c.frames.SetMaxReadFrameSize(wire.LeastMaxFrame)
 	c.encoder = hpack.NewEncoder(&c.encoded)
 	c.life, c.end = context.WithCancel(context.Background())
 	return c
@@ -518,23 +521,6 @@ type answered struct {
 }
 
 func (w result) answer(_ uint64, body []byte, err error) { w <- answered{bytes.Clone(body), err} }
-
-// call makes a call with one answer and waits for it.
-func (c *conn) call(ctx context.Context, of *client, call *method, message []byte) ([]byte, error) {
-	w := make(result, 1)
-	r := &request{of: of, call: call, parts: whole(message), to: w, limit: unlimited}
-	if err := c.start(ctx, r); err != nil {
-		return nil, err
-	}
-	select {
-	case a := <-w:
-		return a.body, a.err
-	case <-ctx.Done():
-		c.endCalls(errAbandoned, func(s *stream) bool { return s.to == caller(w) })
-		a := <-w
-		return a.body, a.err
-	}
-}
 
 // whole makes the parts of a request of a message without its prefix.
 func whole(message []byte) (parts [3][]byte) {

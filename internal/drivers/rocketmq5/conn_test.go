@@ -212,7 +212,7 @@ func TestEnds(t *testing.T) {
 		}, driver.Unknown, driver.ClassProtocol, "malformed"},
 		"too large a frame": {func(p *peer, id uint32) {
 			require.NoError(p.t, p.framer.WriteData(id, false, make([]byte, 1<<15)))
-		}, driver.Unknown, driver.ClassProtocol, "a frame of 32768 bytes"},
+		}, driver.Unknown, driver.ClassProtocol, "frame too large"},
 		"more headers than we accept": {func(p *peer, id uint32) {
 			require.NoError(p.t, p.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id}))
 		}, driver.Unknown, driver.ClassProtocol, "malformed"},

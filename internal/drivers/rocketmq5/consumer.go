@@ -108,7 +108,7 @@ func (d *proxyDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (d
 	if err := c.open(ctx, &spec); err != nil {
 		_ = c.leave(ctx)
 		c.lease.Release(ctx)
-		return nil, wrap(op, err)
+		return nil, transport.Explain(op, err)
 	}
 	return c, nil
 }
@@ -141,20 +141,15 @@ func (c *consumer) open(ctx context.Context, spec *driver.ConsumerSpec) error {
 		return err
 	}
 	attaching := c.client.opened
-	queues, err := c.client.queues(ctx)
+	queues, err := c.client.queues(ctx, "read", wire.PermissionRead, wire.PermissionReadWrite)
 	if err != nil {
 		return err
 	}
 	var brokers []string
 	for _, q := range queues {
-		readable := q.Permission == wire.PermissionRead || q.Permission == wire.PermissionReadWrite
-		if name := string(q.Broker.Name); readable && !slices.Contains(brokers, name) {
+		if name := string(q.Broker.Name); !slices.Contains(brokers, name) {
 			brokers = append(brokers, name)
 		}
-	}
-	if len(brokers) == 0 {
-		return driver.Errorf(driver.ClassAuth, "", "look at the topic's perm (mqadmin updateTopicPerm)",
-			"no queue of topic %s may be read", topic)
 	}
 	if err = c.client.beat(ctx, ""); err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"crypto/sha1" //nolint:gosec // the protocol signs with HMAC-SHA1
 	"encoding/hex"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -283,26 +284,37 @@ func (l *client) answer(_ uint64, _ []byte, err error) {
 	}
 }
 
-// ask makes a call with one answer, and returns that. The error has the proxy's refusal.
+// ask makes a call with one answer, and returns a copy of that. The error has the proxy's refusal.
 func (l *client) ask(ctx context.Context, op, call string, m interface{ Append(b []byte) []byte }) ([]byte, error) {
-	body, err := l.call(ctx, l, l.d.calls[call], m.Append(nil))
-	if err == nil {
-		var answer wire.HeartbeatResponse // all answers have a status as this one
-		if err = wire.Read(body, &answer); err != nil {
-			err = malformed("an answer to %s: %w", call, err)
+	w := make(result, 1)
+	r := &request{of: l, call: l.d.calls[call], parts: whole(m.Append(nil)), to: w, limit: unlimited}
+	if err := l.start(ctx, r); err != nil {
+		return nil, transport.Explain(op, err)
+	}
+	var a answered
+	select {
+	case a = <-w:
+	case <-ctx.Done():
+		l.endCalls(errAbandoned, func(s *stream) bool { return s.to == caller(w) })
+		a = <-w
+	}
+	var answer wire.HeartbeatResponse // all answers have a status as this one
+	if a.err == nil {
+		if err := wire.Read(a.body, &answer); err != nil {
+			a.err = malformed("an answer to %s: %w", call, err)
 		} else {
-			err = codeError(&answer.Status)
+			a.err = codeError(&answer.Status)
 		}
 	}
-	if err != nil {
-		return nil, wrap(op, err)
-	}
-	return body, nil
+	return a.body, transport.Explain(op, a.err)
 }
 
-// queues returns the queues of the topic.
-func (l *client) queues(ctx context.Context) ([]wire.MessageQueue, error) {
-	op := "look up topic " + string(l.topic.Name)
+// queues returns the topic's queues with one of these permissions, which a client needs that wants to do that.
+func (l *client) queues(
+	ctx context.Context, do string, permissions ...wire.Permission,
+) (list []wire.MessageQueue, err error) {
+	topic := string(l.topic.Name)
+	op := "look up topic " + topic
 	port, _ := strconv.ParseInt(l.host.Port, 10, 32)
 	body, err := l.ask(ctx, op, wire.CallQueryRoute, &wire.QueryRouteRequest{Topic: l.topic, Endpoints: wire.Endpoints{
 		Scheme:    wire.AddressSchemeDomainName,                                   // any text
@@ -313,11 +325,21 @@ func (l *client) queues(ctx context.Context) ([]wire.MessageQueue, error) {
 	}
 	var route wire.QueryRouteResponse
 	if err = wire.Read(body, &route); err != nil {
-		err = wrap(op, malformed("a route: %w", err))
-	} else if len(route.MessageQueues) == 0 {
-		err = driver.Errorf(driver.ClassNotFound, op, "are the brokers up?", "the topic has no queues")
+		return nil, transport.Explain(op, malformed("a route: %w", err))
 	}
-	return route.MessageQueues, err
+	for _, q := range route.MessageQueues {
+		if slices.Contains(permissions, q.Permission) {
+			list = append(list, q)
+		}
+	}
+	switch {
+	case len(route.MessageQueues) == 0:
+		err = driver.Errorf(driver.ClassNotFound, op, "are the brokers up?", "the topic has no queues")
+	case len(list) == 0:
+		err = driver.Errorf(driver.ClassAuth, "", "look at the topic's perm (mqadmin updateTopicPerm)",
+			"no queue of topic %s may be %s", topic, do)
+	}
+	return list, err
 }
 
 // beat tells the proxy that we live.

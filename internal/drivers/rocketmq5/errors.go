@@ -3,8 +3,8 @@ package rocketmq5
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -20,27 +20,14 @@ const (
 	maxName  = 100 // the same for a name or address
 
 	hintNotProxy = "is this RocketMQ's proxy? Its port for gRPC is 8081 by default"
-	hintLogin    = "check access key (--user), secret key (--password) and the broker's ACL"
 )
 
-// Errors of calls without an answer. wrap adds the name of the operation.
+// Errors of calls without an answer. [transport.Explain] adds the name of the operation.
 var (
 	errNoAnswer error = driver.Errorf(driver.ClassTimeout, "",
 		transport.Silent(""), "no answer in time")
-	errAbandoned error = driver.Errorf(driver.ClassTimeout, "", transport.Silent(""), transport.NotAnswered)
+	errAbandoned error = transport.NoAnswer("", "")
 )
-
-// wrap adds the operation to an error, keeping the class.
-func wrap(op string, err error) error {
-	var e *driver.Error
-	switch {
-	case errors.As(err, &e) && e.Op == "":
-		return &driver.Error{Class: e.Class, Op: op, Hint: e.Hint, Err: e.Err}
-	case e != nil:
-		return err
-	}
-	return &driver.Error{Class: driver.ClassOf(err), Op: op, Err: err}
-}
 
 // lost returns the error with which an open consumer ends. A call that the proxy refuses is a loss, unless a new
 // consumer would be refused as well.
@@ -49,116 +36,101 @@ func lost(op string, err error) error {
 	case driver.ClassOther, driver.ClassFull:
 		return &driver.Error{Class: driver.ClassClosedByBroker, Op: op, Err: err}
 	default:
-		return wrap(op, err)
+		return transport.Explain(op, err)
 	}
 }
 
-// meaning is what codes of the proxy, or of gRPC, mean. State is the end of a message that was refused with one.
-type meaning[C comparable] struct {
-	codes []C // none for all
-	state driver.State
+// meaning is what a refusal by the proxy means. Its codes are those of apache.rocketmq.v2 and the statuses of gRPC,
+// which are smaller.
+type meaning struct {
 	class driver.Class
 	hint  string
+	codes []wire.Code
 }
 
-// meanings returns the meanings of the codes of apache.rocketmq.v2. The first match counts.
-func meanings() []meaning[wire.Code] {
-	const rejected, failed, unknown = driver.Rejected, driver.Failed, driver.Unknown
-	type of = []wire.Code
-	return []meaning[wire.Code]{
-		{of{wire.CodeUnauthorized, wire.CodeForbidden}, rejected, driver.ClassAuth, hintLogin},
-		{
-			of{wire.CodeTopicNotFound, wire.CodeNotFound},
-			failed, driver.ClassNotFound,
-			"create the topic (mqadmin updateTopic), or give -o name-server=HOST:PORT: a proxy creates none",
-		},
-		{
-			of{wire.CodeConsumerGroupNotFound},
-			failed, driver.ClassNotFound,
-			"create the group (mqadmin updateSubGroup), or give -o name-server=HOST:PORT: a proxy creates none",
-		},
-		{
-			of{wire.CodeMessageBodyTooLarge, wire.CodePayloadTooLarge, wire.CodeMessagePropertiesTooLarge},
-			rejected,
-			driver.ClassTooLarge, "send smaller messages, or raise maxMessageSize of proxy and broker",
-		},
-		{of{wire.CodeMessageBodyEmpty}, rejected, driver.ClassUnsupported, "give --message-size 1 or more"},
-		{
-			of{wire.CodeMessagePropertyConflictWithType},
-			rejected, driver.ClassUnsupported,
+// meanings returns the table.
+func meanings() []meaning {
+	const create = ", or give -o name-server=HOST:PORT: a proxy creates none"
+	row := func(class driver.Class, hint string, codes ...wire.Code) meaning { return meaning{class, hint, codes} }
+	return []meaning{
+		row(driver.ClassAuth, "check access key (--user), secret key (--password) and the broker's ACL",
+			wire.CodeUnauthorized, wire.CodeForbidden, grpc(codes.Unauthenticated), grpc(codes.PermissionDenied)),
+		row(driver.ClassNotFound, "create the topic (mqadmin updateTopic)"+create,
+			wire.CodeTopicNotFound, wire.CodeNotFound),
+		row(driver.ClassNotFound, "create the group (mqadmin updateSubGroup)"+create,
+			wire.CodeConsumerGroupNotFound),
+		row(driver.ClassTooLarge, "send smaller messages, or raise maxMessageSize of proxy and broker",
+			wire.CodeMessageBodyTooLarge, wire.CodePayloadTooLarge, wire.CodeMessagePropertiesTooLarge),
+		row(driver.ClassUnsupported, "give --message-size 1 or more", wire.CodeMessageBodyEmpty),
+		row(driver.ClassUnsupported,
 			"send the type of messages that the topic was created for, or create one with +message.type=MIXED",
-		},
-		{
-			of{wire.CodeIllegalFilterExpression},
-			failed, driver.ClassUnsupported,
+			wire.CodeMessagePropertyConflictWithType),
+		row(driver.ClassUnsupported,
 			"check the filter; for SQL set enablePropertyFilter=true in the broker's configuration",
-		},
-		{
-			of{wire.CodeIllegalDeliveryTime},
-			rejected, driver.ClassUnsupported,
-			"give a shorter --delivery-delay, or raise maxDelayTimeMills of the proxy",
-		},
-		{
-			of{wire.CodeTooManyRequests},
-			failed, driver.ClassFull,
-			"send slower, or raise the threads of proxy and broker (grpcProducerThreadPoolNums)",
-		},
-		{
-			of{wire.CodeMasterPersistenceTimeout, wire.CodeSlavePersistenceTimeout, wire.CodeHaNotAvailable},
-			unknown,
-			driver.ClassTimeout, protocol.HintReplica,
-		},
-		{of{wire.CodeProxyTimeout, wire.CodeRequestTimeout}, unknown, driver.ClassTimeout, transport.Silent("")},
-		{
-			of{wire.CodeNotImplemented, wire.CodeUnsupported, wire.CodeVersionUnsupported},
-			failed,
-			driver.ClassUnsupported, "the proxy, or the broker behind it, may be too old",
-		},
-		{of{wire.CodeInternalServerError}, unknown, driver.ClassOther, "look into the logs of proxy and broker"},
-	}
-}
-
-// statuses returns the meanings of the statuses of gRPC.
-func statuses() []meaning[codes.Code] {
-	const rejected, failed, unknown = driver.Rejected, driver.Failed, driver.Unknown
-	type of = []codes.Code
-	return []meaning[codes.Code]{
-		{of{codes.Unauthenticated, codes.PermissionDenied}, rejected, driver.ClassAuth, hintLogin},
-		{of{codes.Unimplemented}, failed, driver.ClassUnsupported, hintNotProxy},
-		{of{codes.DeadlineExceeded}, unknown, driver.ClassTimeout, transport.Silent("")},
-		{
-			of{codes.ResourceExhausted},
-			failed, driver.ClassFull,
+			wire.CodeIllegalFilterExpression),
+		row(driver.ClassUnsupported, "give a shorter --delivery-delay, or raise maxDelayTimeMills of the proxy",
+			wire.CodeIllegalDeliveryTime),
+		row(driver.ClassUnsupported, "the proxy, or the broker behind it, may be too old",
+			wire.CodeNotImplemented, wire.CodeUnsupported, wire.CodeVersionUnsupported),
+		row(driver.ClassUnsupported, hintNotProxy, grpc(codes.Unimplemented)),
+		row(driver.ClassFull, "send slower, or raise the threads of proxy and broker (grpcProducerThreadPoolNums)",
+			wire.CodeTooManyRequests),
+		row(driver.ClassFull,
 			"send smaller messages or slower, or raise the proxy's limits (grpcMaxInboundMessageSize)",
-		},
-		{of{codes.Unavailable, codes.Canceled}, unknown, driver.ClassClosedByBroker, transport.HintLog},
-		{of{codes.InvalidArgument}, rejected, driver.ClassProtocol, transport.HintLog},
+			grpc(codes.ResourceExhausted)),
+		row(driver.ClassTimeout, protocol.HintReplica,
+			wire.CodeMasterPersistenceTimeout, wire.CodeSlavePersistenceTimeout, wire.CodeHaNotAvailable),
+		row(driver.ClassTimeout, transport.Silent(""),
+			wire.CodeProxyTimeout, wire.CodeRequestTimeout, grpc(codes.DeadlineExceeded)),
+		row(driver.ClassClosedByBroker, transport.HintLog, grpc(codes.Unavailable), grpc(codes.Canceled)),
+		row(driver.ClassProtocol, transport.HintLog, grpc(codes.InvalidArgument)),
+		row(driver.ClassOther, "look into the logs of proxy and broker", wire.CodeInternalServerError),
 	}
 }
 
-func meaningOf[C comparable](table []meaning[C], code C) meaning[C] {
-	i := slices.IndexFunc(table, func(m meaning[C]) bool { return slices.Contains(m.codes, code) })
-	if i < 0 {
-		return meaning[C]{nil, driver.Unknown, driver.ClassOther, transport.HintLog}
+// grpc is a status of gRPC as a code of the table.
+func grpc(status codes.Code) wire.Code { return wire.Code(status) } //nolint:gosec // 16 bits
+
+// refused is the end of a call about which the proxy has said more than that it failed.
+type refused struct {
+	cause *driver.Error
+	state driver.State // of its message
+}
+
+// Error returns the cause.
+func (r *refused) Error() string { return r.cause.Error() }
+
+// Unwrap returns the cause.
+func (r *refused) Unwrap() error { return r.cause }
+
+// refusal is the error that quotes the proxy. Whether a refused message can have been stored follows from the class.
+func refusal(code wire.Code, words, name string) error {
+	m := meaning{driver.ClassOther, transport.HintLog, nil}
+	table := meanings()
+	if i := slices.IndexFunc(table, func(m meaning) bool { return slices.Contains(m.codes, code) }); i >= 0 {
+		m = table[i]
+	} else if code/10000 == 4 { // BAD_REQUEST and its kind
+		m.class = driver.ClassProtocol
 	}
-	return table[i]
+	state := driver.Unknown
+	switch m.class {
+	case driver.ClassNotFound, driver.ClassFull:
+		state = driver.Failed
+	case driver.ClassAuth, driver.ClassTooLarge, driver.ClassUnsupported, driver.ClassProtocol:
+		state = driver.Rejected
+	}
+	words, _, _ = strings.Cut(strings.TrimSpace(words), "\n")
+	words = cmp.Or(transport.Clip(words, maxWords), "the proxy gives no reason")
+	return &refused{driver.Errorf(m.class, "", m.hint, "%s (%s)", words, name), state}
 }
 
 // statusError is the error of a call that ended with a status of gRPC.
 func statusError(a *wire.Answer) error {
-	words, code := strings.TrimSpace(a.Message), "gRPC "+a.Status.String()
-	if a.Status == codes.InvalidArgument && strings.Contains(words, "group not found") { // of ClientProcessor
-		m := meaningOf(meanings(), wire.CodeConsumerGroupNotFound)
-		return m.refusal(words, code)
+	code := grpc(a.Status)
+	if a.Status == codes.InvalidArgument && strings.Contains(a.Message, "group not found") { // of ClientProcessor
+		code = wire.CodeConsumerGroupNotFound
 	}
-	m := meaningOf(statuses(), a.Status)
-	return m.refusal(words, code)
-}
-
-// refusal is the error that quotes the proxy.
-func (m *meaning[C]) refusal(words, code string) error {
-	words = cmp.Or(transport.Clip(words, maxWords), "the proxy gives no reason")
-	return &refused{driver.Errorf(m.class, "", m.hint, "%s (%s)", words, code), m.state}
+	return refusal(code, a.Message, "gRPC "+a.Status.String())
 }
 
 // codeError is the error of an answer; nil if it is good.
@@ -166,12 +138,7 @@ func codeError(s *wire.Status) error {
 	if s.Code == wire.CodeOk {
 		return nil
 	}
-	m := meaningOf(meanings(), s.Code)
-	if m.class == driver.ClassOther && s.Code/10000 == 4 { // BAD_REQUEST and its kind
-		m.state, m.class = driver.Rejected, driver.ClassProtocol
-	}
-	words, _, _ := strings.Cut(strings.TrimSpace(string(s.Message)), "\n")
-	return m.refusal(words, "code "+strconv.Itoa(int(s.Code)))
+	return refusal(s.Code, string(s.Message), fmt.Sprintf("code %d", s.Code))
 }
 
 // outcome is the end of a message whose sending failed.
@@ -181,6 +148,6 @@ func outcome(op string, err error) driver.Outcome {
 	if errors.As(err, &r) {
 		state = r.state
 	}
-	err = wrap(op, err)
+	err = transport.Explain(op, err)
 	return driver.Outcome{State: state, Class: driver.ClassOf(err), Err: err}
 }

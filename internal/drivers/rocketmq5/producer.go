@@ -91,7 +91,7 @@ func (d *proxyDriver) Producer(
 	defer cancel()
 	if d.admin != nil {
 		if err := d.admin.TypedTopic(ctx, p.topic, messages); err != nil {
-			return nil, wrap(op, err)
+			return nil, transport.Explain(op, err)
 		}
 	}
 	if p.lease, err = d.pool.Acquire(ctx, spec.Connection); err != nil {
@@ -102,7 +102,7 @@ func (d *proxyDriver) Producer(
 			p.client.leave(ctx)
 		}
 		p.lease.Release(ctx)
-		return nil, wrap(op, err)
+		return nil, transport.Explain(op, err)
 	}
 	return p, nil
 }
@@ -197,13 +197,8 @@ func (p *producer) open(ctx context.Context, spec *driver.ProducerSpec) error {
 		return err
 	}
 	attaching := p.client.opened
-	queues, err := p.client.queues(ctx)
-	if err != nil {
+	if _, err := p.client.queues(ctx, "written", wire.PermissionWrite, wire.PermissionReadWrite); err != nil {
 		return err
-	}
-	if !slices.ContainsFunc(queues, func(q wire.MessageQueue) bool { return q.Permission >= wire.PermissionWrite }) {
-		return driver.Errorf(driver.ClassAuth, "", "look at the topic's perm (mqadmin updateTopicPerm)",
-			"no queue of topic %s may be written", p.topic)
 	}
 	limit := cmp.Or(spec.SendTimeout, p.opts.SendTimeout)
 	p.request = request{

@@ -1,8 +1,8 @@
 package rocketmq5
 
 import (
+	"cmp"
 	"errors"
-	"fmt"
 
 	"golang.org/x/net/http2"
 	"google.golang.org/grpc/codes"
@@ -23,88 +23,111 @@ func (c *conn) run() {
 
 func (c *conn) read() error {
 	for {
-		b, err := c.In.Peek(wire.HeadSize)
-		if err != nil {
+		err := c.frame()
+		switch {
+		case err == nil:
+		case errors.Is(err, http2.ErrFrameTooLarge), errors.Is(err, wire.ErrHeaders), errors.Is(err, errFrame),
+			errors.As(err, new(http2.ConnectionError)), errors.As(err, new(http2.StreamError)):
+			return malformed("a malformed frame: %w", cmp.Or(c.frames.ErrorDetail(), err))
+		default:
 			return err
 		}
-		h := wire.ParseHead(b)
-		if h.Length > wire.LeastMaxFrame {
-			return malformed("a frame of %d bytes: %w", h.Length, wire.ErrFrame)
-		}
-		size := wire.HeadSize + int(h.Length)
-		if b, err = c.In.Peek(size); err != nil {
-			return err
-		}
-		if err = c.frame(h, b[wire.HeadSize:]); err != nil {
-			return err
-		}
-		_, _ = c.In.Discard(size) // they are buffered
 	}
 }
+
+// errFrame is for a frame that golang.org/x/net/http2 takes, but not a client as we are.
+var errFrame = errors.New("it is not allowed, or we did not ask for it")
 
 func malformed(format string, args ...any) *driver.Error {
 	return driver.Errorf(driver.ClassProtocol, "", transport.HintProxy, "the proxy sends "+format, args...)
 }
 
-// frame handles a frame.
-func (c *conn) frame(h http2.FrameHeader, b []byte) (err error) {
-	switch h.Type {
-	case http2.FrameData:
-		err = c.data(h, b)
-	case http2.FrameHeaders:
-		err = c.header(h, b)
-	case http2.FrameRSTStream:
-		err = c.reset(h, b)
-	case http2.FrameSettings:
-		if !h.Flags.Has(http2.FlagSettingsAck) {
-			err = c.settings(b)
-		}
-	case http2.FramePushPromise, http2.FrameContinuation: // of more headers than we accept
-		return malformed("what we did not ask for: %w", wire.ErrFrame)
-	case http2.FramePing:
-		if len(b) != wire.PingSize {
-			err = wire.ErrFrame
-		} else if !h.Flags.Has(http2.FlagPingAck) {
-			err = c.Gather(func(out []byte) []byte {
-				return append(wire.AppendHead(out, wire.PingSize, http2.FramePing, http2.FlagPingAck, 0), b...)
-			})
-		}
-	case http2.FrameGoAway:
-		return c.goneAway(b)
-	case http2.FrameWindowUpdate:
-		err = c.enlarge(h.StreamID, b)
-	}
-	if err == nil || errors.As(err, new(*driver.Error)) {
+// frame reads and handles a frame. Those of each call are read in place, as the library allocates memory for headers.
+func (c *conn) frame() error {
+	h, err := c.frames.ReadFrameHeader()
+	if err != nil {
 		return err
 	}
-	return malformed("a frame of type %d: %w", h.Type, err)
+	if h.Type != http2.FrameData && h.Type != http2.FrameHeaders {
+		f, err := c.frames.ReadFrameForHeader(h)
+		if err == nil {
+			err = c.control(f)
+		}
+		return err
+	}
+	b, err := c.In.Peek(int(h.Length))
+	if err == nil {
+		b, err = unpad(h, b)
+	}
+	switch {
+	case err != nil:
+	case h.Type == http2.FrameData:
+		err = c.data(h, b)
+	default:
+		err = c.header(h, b)
+	}
+	_, _ = c.In.Discard(int(h.Length)) // they are buffered, unless there is an error
+	return err
 }
 
-func (c *conn) settings(b []byte) error {
+// unpad returns the payload of a frame DATA or HEADERS without padding, for which both have the same flag.
+func unpad(h http2.FrameHeader, b []byte) ([]byte, error) {
+	if !h.Flags.Has(http2.FlagDataPadded) {
+		return b, nil
+	}
+	if len(b) == 0 || int(b[0]) >= len(b) {
+		return nil, errFrame
+	}
+	return b[1 : len(b)-int(b[0])], nil
+}
+
+// control handles a frame of another type.
+func (c *conn) control(f http2.Frame) error {
+	switch f := f.(type) {
+	case *http2.RSTStreamFrame:
+		c.reset(f)
+	case *http2.SettingsFrame:
+		if !f.IsAck() {
+			return c.settings(f)
+		}
+	case *http2.PushPromiseFrame:
+		return errFrame
+	case *http2.PingFrame:
+		if !f.IsAck() {
+			return c.Gather(func(out []byte) []byte {
+				return append(wire.AppendHead(out, len(f.Data), http2.FramePing, http2.FlagPingAck, 0), f.Data[:]...)
+			})
+		}
+	case *http2.GoAwayFrame:
+		return c.goneAway(f)
+	case *http2.WindowUpdateFrame:
+		return c.enlarge(f)
+	}
+	return nil
+}
+
+func (c *conn) settings(f *http2.SettingsFrame) error {
 	table := uint32(wire.HeaderTable)
 	c.mu.Lock()
-	err := wire.EachSetting(b, func(s http2.Setting) {
-		value := s.Val
+	_ = f.ForeachSetting(func(s http2.Setting) error {
 		switch s.ID {
 		case http2.SettingHeaderTableSize:
-			table = min(table, value)
+			table = min(table, s.Val)
 		case http2.SettingMaxConcurrentStreams:
-			c.maxStreams = int(min(value, lastStream))
+			c.maxStreams = int(min(s.Val, lastStream))
 		case http2.SettingMaxFrameSize:
-			c.maxFrame = int(min(max(value, wire.LeastMaxFrame), wire.MostMaxFrame))
+			c.maxFrame = int(min(max(s.Val, wire.LeastMaxFrame), wire.MostMaxFrame))
 		case http2.SettingInitialWindowSize:
-			change := int64(min(value, wire.MaxWindow)) - c.initial
+			change := int64(min(s.Val, wire.MaxWindow)) - c.initial
 			c.initial += change
 			for _, s := range c.streams {
 				s.window += change
 			}
 		}
+		return nil
 	})
 	c.wake()
 	c.mu.Unlock()
-	if err != nil {
-		return err
-	}
 	return c.Gather(func(out []byte) []byte {
 		if table < wire.HeaderTable {
 			c.encoder.SetMaxDynamicTableSizeLimit(table)
@@ -115,24 +138,20 @@ func (c *conn) settings(b []byte) error {
 }
 
 // enlarge takes a frame WINDOW_UPDATE.
-func (c *conn) enlarge(id uint32, b []byte) error {
-	n, err := wire.ParseWord(b)
-	if err != nil {
-		return err
-	}
+func (c *conn) enlarge(f *http2.WindowUpdateFrame) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	window := &c.window
-	if id != 0 {
-		s := c.streams[id]
+	if f.StreamID != 0 {
+		s := c.streams[f.StreamID]
 		if s == nil {
 			return nil
 		}
 		window = &s.window
 	}
 	c.wake()
-	if *window += int64(n); *window > wire.MaxWindow {
-		return wire.ErrFrame
+	if *window += int64(f.Increment); *window > wire.MaxWindow {
+		return errFrame
 	}
 	return nil
 }
@@ -155,11 +174,7 @@ func (c *conn) data(h http2.FrameHeader, b []byte) error {
 	if s == nil {
 		return nil // an answer that came too late
 	}
-	p, err := wire.Payload(h, b)
-	if err != nil {
-		return err
-	}
-	if err := c.assemble(s, p); err != nil {
+	if err := c.assemble(s, b); err != nil {
 		return err
 	}
 	if h.Flags.Has(http2.FlagDataEndStream) {
@@ -169,42 +184,31 @@ func (c *conn) data(h http2.FrameHeader, b []byte) error {
 }
 
 // assemble cuts the bytes of a stream into messages.
-func (c *conn) assemble(s *stream, p []byte) error {
+func (c *conn) assemble(s *stream, b []byte) error {
 	limit := maxAnswer
 	if s.many != nil {
 		limit = c.maxMessage
 	}
-	for len(p) > 0 {
-		if len(s.part) == 0 && len(p) >= wire.PrefixSize {
-			size, err := sizeOf(p, limit)
-			if err != nil {
-				return err
-			}
-			if len(p) >= size {
-				if err = c.message(s, p[wire.PrefixSize:size]); err != nil {
-					return err
-				}
-				p = p[size:]
-				continue
-			}
+	whole := len(s.part) == 0
+	if !whole {
+		s.part = append(s.part, b...)
+		b = s.part
+	}
+	for len(b) >= wire.PrefixSize {
+		size, err := sizeOf(b, limit)
+		if err == nil && len(b) < size {
+			break
 		}
-		size := wire.PrefixSize
-		if len(s.part) >= wire.PrefixSize {
-			size, _ = sizeOf(s.part, limit) // judged before
-		}
-		n := min(size-len(s.part), len(p))
-		s.part, p = append(s.part, p[:n]...), p[n:]
-		if len(s.part) < wire.PrefixSize {
-			return nil
-		}
-		size, err := sizeOf(s.part, limit)
-		if err == nil && len(s.part) == size {
-			err = c.message(s, s.part[wire.PrefixSize:])
-			s.part = s.part[:0]
+		if err == nil {
+			err = c.message(s, b[wire.PrefixSize:size])
 		}
 		if err != nil {
 			return err
 		}
+		b = b[size:]
+	}
+	if whole || len(b) < len(s.part) {
+		s.part = append(s.part[:0], b...)
 	}
 	return nil
 }
@@ -233,13 +237,13 @@ func (c *conn) message(s *stream, b []byte) error {
 	return nil
 }
 
-// header takes a block of headers, or of trailers.
+// header takes a block of headers, or of trailers. We told the proxy that it must fit into a frame, and only clients
+// give priorities.
 func (c *conn) header(h http2.FrameHeader, b []byte) error {
-	block, err := wire.Payload(h, b)
-	if err != nil {
-		return err
+	if h.Flags&(http2.FlagHeadersEndHeaders|http2.FlagHeadersPriority) != http2.FlagHeadersEndHeaders {
+		return errFrame
 	}
-	a, err := c.headers.Read(block)
+	a, err := c.headers.Read(b)
 	if err != nil {
 		return err
 	}
@@ -269,45 +273,24 @@ func (c *conn) header(h http2.FrameHeader, b []byte) error {
 }
 
 // reset takes a frame RST_STREAM.
-func (c *conn) reset(h http2.FrameHeader, b []byte) error {
-	code, err := wire.ParseWord(b)
-	if err != nil {
-		return err
-	}
-	if s := c.find(h.StreamID); s != nil {
+func (c *conn) reset(f *http2.RSTStreamFrame) {
+	if s := c.find(f.StreamID); s != nil {
 		state := driver.Unknown
-		if http2.ErrCode(code) == http2.ErrCodeRefusedStream {
+		if f.ErrCode == http2.ErrCodeRefusedStream {
 			state = driver.Failed
 		}
-		c.finish(s, h.StreamID, &refused{driver.Errorf(driver.ClassClosedByBroker, "", transport.HintLog,
-			"the proxy ended the call (code %d)", code), state})
+		c.finish(s, f.StreamID, &refused{driver.Errorf(driver.ClassClosedByBroker, "", transport.HintLog,
+			"the proxy ended the call (%s)", f.ErrCode), state})
 	}
-	return nil
 }
-
-// refused is the end of a call about which the proxy has said more than that it failed.
-type refused struct {
-	cause *driver.Error
-	state driver.State // of its message
-}
-
-// Error returns the cause.
-func (r *refused) Error() string { return r.cause.Error() }
-
-// Unwrap returns the cause.
-func (r *refused) Unwrap() error { return r.cause }
 
 // goneAway takes a frame GOAWAY: what the proxy will not process has failed, and the connection ends.
-func (c *conn) goneAway(b []byte) error {
-	last, code, words, err := wire.GoAway(b)
-	if err != nil {
-		return malformed("a frame GOAWAY: %w", err)
-	}
-	reason := fmt.Sprintf("the proxy closes the connection (code %d)", code)
-	if len(words) > 0 {
+func (c *conn) goneAway(f *http2.GoAwayFrame) error {
+	reason := "the proxy closes the connection (" + f.ErrCode.String() + ")"
+	if words := f.DebugData(); len(words) > 0 {
 		reason += ": " + transport.Clip(string(words), maxWords)
 	}
 	why := driver.Errorf(driver.ClassClosedByBroker, "", transport.HintLog, "%s", reason)
-	c.endCalls(&refused{why, driver.Failed}, func(s *stream) bool { return s.id > last })
+	c.endCalls(&refused{why, driver.Failed}, func(s *stream) bool { return s.id > f.LastStreamID })
 	return why
 }
