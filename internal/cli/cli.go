@@ -11,6 +11,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"io/fs"
@@ -129,6 +130,9 @@ func (a *app) wrongFlag(cmd *cobra.Command, err error) error {
 		m.Text = "a flag without a name"
 	case errors.As(err, &bad):
 		m.Text = "--" + bad.GetFlag().Name + " takes no value"
+		if next, missing := strings.CutPrefix(bad.Unwrap().Error(), missingValue); missing {
+			m.Text = "--" + bad.GetFlag().Name + " needs a value; " + next + " follows it"
+		}
 	}
 	if !errors.As(err, &unknown) {
 		return m
@@ -153,25 +157,6 @@ func (a *app) wrongFlag(cmd *cobra.Command, err error) error {
 		m.Hint = "write -o " + name + "=..."
 	}
 	return m
-}
-
-// missingValue refuses a flag whose value is another flag of the command: most likely a shell variable was not set.
-func (a *app) missingValue(cmd *cobra.Command, _ []string) error {
-	for i := 1; i < len(a.Args) && a.Args[i-1] != "--"; i++ {
-		arg := a.Args[i-1]
-		var flag *pflag.Flag
-		if name, long := strings.CutPrefix(arg, "--"); long {
-			flag = cmd.Flags().Lookup(name)
-		} else if len(arg) == 2 && arg[0] == '-' {
-			flag = cmd.Flags().ShorthandLookup(arg[1:])
-		}
-		next, _, _ := strings.Cut(a.Args[i], "=")
-		name, long := strings.CutPrefix(next, "--")
-		if flag != nil && flag.NoOptDefVal == "" && long && cmd.Flags().Lookup(name) != nil {
-			return plan.Wrong("write "+arg+"="+next+" if it is meant", "%s needs a value; %s follows it", arg, next)
-		}
-	}
-	return nil
 }
 
 // usage reports mistakes in the command line or the environment.
@@ -221,7 +206,6 @@ func (a *app) root() *cobra.Command {
 	root.AddGroup(&cobra.Group{ID: groupProtocols, Title: "Protocols"},
 		&cobra.Group{ID: groupOther, Title: "Other commands"})
 	root.SetFlagErrorFunc(a.wrongFlag)
-	root.PersistentPreRunE = a.missingValue
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
 		if err := a.help(cmd); err != nil && !errors.Is(err, errReported) {
 			_ = a.notWritten(err) // the status is set
@@ -359,7 +343,7 @@ func (in *input) addTo(flags *pflag.FlagSet) {
 	aliases := map[string]string{}
 	for i := range in.table {
 		s := &in.table[i]
-		flag := flags.VarPF(&flagText{given: in.given, setting: s}, s.Name, s.Short, s.Help)
+		flag := flags.VarPF(&flagText{in.given, s, flags}, s.Name, s.Short, s.Help)
 		if s.Arg == "" {
 			flag.NoOptDefVal = "true"
 		}
@@ -367,12 +351,11 @@ func (in *input) addTo(flags *pflag.FlagSet) {
 			aliases[alias] = s.Name
 		}
 	}
-	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-		if canonical, ok := aliases[name]; ok {
-			name = canonical
-		}
-		return pflag.NormalizedName(name)
-	})
+	if len(aliases) > 0 {
+		flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+			return pflag.NormalizedName(cmp.Or(aliases[name], name))
+		})
+	}
 	flags.SortFlags = false
 }
 
@@ -398,10 +381,18 @@ func (a *app) withSettings(
 type flagText struct {
 	given   *config.Given
 	setting *config.Setting
+	flags   *pflag.FlagSet // of the command
 }
 
-// Set keeps the text; it never fails.
+// missingValue begins the error of a value that is another flag of the command.
+const missingValue = "no value, but "
+
+// Set keeps the text, unless it is another flag: most likely a shell variable was not set.
 func (f *flagText) Set(text string) error {
+	flag, _, _ := strings.Cut(text, "=")
+	if name, long := strings.CutPrefix(flag, "--"); long && f.flags.Lookup(name) != nil {
+		return errors.New(missingValue + flag)
+	}
 	f.given.Flags[f.setting.Name] = append(f.given.Flags[f.setting.Name], text)
 	return nil
 }

@@ -37,9 +37,9 @@ func TestMistakes(t *testing.T) {
 			"error: --hdr is for one run, and there are several\nhint: leave it out\n"},
 		{"alpha client --find-max ack.p98<5ms", "error: --find-max=ack.p98<5ms: there is no metric \"ack.p98\": did you mean ack.p90? perfmq scenario metrics lists all\n"},
 		{"alpha client --rate", "error: flag needs an argument: --rate\nhint: perfmq alpha client --help lists all flags\n"},
-		{"alpha client --result --verify", "error: --result needs a value; --verify follows it\nhint: write --result=--verify if it is meant\n"},
-		{"alpha client -o --password=x", "error: -o needs a value; --password follows it\nhint: write -o=--password if it is meant\n"},
-		{"run x.yaml --set --dry-run", "error: --set needs a value; --dry-run follows it\nhint: write --set=--dry-run if it is meant\n"},
+		{"alpha client --result --verify", "error: --result needs a value; --verify follows it\nhint: perfmq alpha client --help lists all flags\n"},
+		{"alpha client -o --password=x", "error: --option needs a value; --password follows it\nhint: perfmq alpha client --help lists all flags\n"},
+		{"run x.yaml --set --dry-run", "error: --set needs a value; --dry-run follows it\nhint: perfmq run --help lists all flags\n"},
 		{"alpha client --duration 5 minutes queue://T", "error: the plain name minutes stands beside queue://T\nhint: write --FLAG=VALUE; a queue of that name is queue://minutes\n"},
 		{"alpha client topic://T --persistent false", "error: the plain name false stands beside topic://T\nhint: write --FLAG=VALUE; a queue of that name is queue://false\n"},
 		{"alpha client --producers 0", "error: --producers=0: must be a whole number of at least 1\n"},
@@ -124,7 +124,7 @@ func TestAllMistakesAtOnce(t *testing.T) {
 // TestNoMistake: what looks like a mistake of the command line, but may be meant.
 func TestNoMistake(t *testing.T) {
 	for _, args := range []string{
-		"--selector=--verify", "--selector --x", "--verify --persistent", "-- --selector --verify", "orders payments", "queue://A X::Y",
+		"--selector --x", "--verify --persistent", "-- --selector --verify", "orders payments", "queue://A X::Y",
 	} {
 		got := call(nil, strings.Fields("alpha client --dry-run "+args)...)
 		require.Equal(t, result.StatusOK, got.status, got.stderr)

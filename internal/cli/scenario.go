@@ -15,33 +15,22 @@ import (
 	"github.com/perfmq/perfmq/internal/threshold"
 )
 
+// runSettings are the flags of perfmq run beside those of the loads.
+type runSettings struct {
+	Set     []string `set:"set,daily" arg:"NAME=VALUE" help:"set a variable of the file; may be repeated"`
+	Repeats int      `set:"repeats,daily" arg:"N" range:"1..1000" help:"run each cell, or the only run, N times"`
+	Scale   string   `set:"scale,daily" arg:"FACTOR" default:"1" help:"multiply durations and counts"`
+}
+
 // runCommand is perfmq run.
 func (a *app) runCommand() *cobra.Command {
-	in := a.newInput(config.RunTable())
-	of, scale, set := source{in: in}, "", []string(nil)
-	cmd := &cobra.Command{
+	of := &source{in: a.newInput(config.RunTable())}
+	cmd := a.withSettings(&cobra.Command{
 		Use: "run [flags] FILE|@NAME", Short: "Run a scenario file: several brokers, groups and steps",
-		Args:              cobra.ArbitraryArgs,
-		ValidArgsFunction: a.suggestScenarios,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := needArguments(cmd, args); err != nil {
-				return err
-			}
-			if len(args) > 1 {
-				return plan.Wrong("run one after the other", "%s carries out one scenario: %d were given",
-					cmd.CommandPath(), len(args))
-			}
-			return a.runFile(args[0], &of, scale, set)
-		},
-	}
-	flags := cmd.Flags()
-	in.addTo(flags)
-	a.completeFlags(cmd, in, a.Factories...)
-	flags.StringArrayVar(&set, "set", nil, "set a variable of the file, `NAME=VALUE`; may be repeated")
-	flags.StringVar(&of.repeats, "repeats", "",
-		"run each cell of a sweep, or the only run, `N` times")
-	flags.StringVar(&scale, "scale", "1",
-		"multiply durations and counts by this `FACTOR`, to no less than 2 s and 100 messages")
+		Args: cobra.ArbitraryArgs, ValidArgsFunction: a.suggestScenarios,
+	}, &of.runSettings, func(args []string, errs []error) error { return a.runFile(args, of, errs) })
+	of.in.addTo(cmd.Flags())
+	a.completeFlags(cmd, of.in, a.Factories...)
 	return cmd
 }
 
@@ -52,26 +41,28 @@ type prepared struct {
 	search *sweep.Search // nil if it is no search
 }
 
-// runFile runs perfmq run.
-func (a *app) runFile(name string, of *source, scale string, set []string) error {
-	errs := a.environ.Unknown()
+// runFile runs perfmq run, with the mistakes in the values of its own flags.
+func (a *app) runFile(args []string, of *source, errs []error) error {
+	switch {
+	case len(args) == 0:
+		return plan.Needs("perfmq run", "FILE|@NAME")
+	case len(args) > 1:
+		return plan.Wrong("run one after the other", "perfmq run carries out one scenario: %d were given", len(args))
+	}
+	errs = append(errs, a.environ.Unknown()...)
 	var err error
-	if of.scale, err = strconv.ParseFloat(scale, 64); err != nil || !(of.scale > 0 && of.scale <= 1) {
-		errs = append(errs, plan.Wrong("", "--scale=%s: must be above 0 and at most 1",
-			config.Quoted(scale)))
+	if of.scale, err = strconv.ParseFloat(of.Scale, 64); err != nil || !(of.scale > 0 && of.scale <= 1) {
+		errs = append(errs, plan.Wrong("", "--scale=%s: must be above 0 and at most 1", config.Quoted(of.Scale)))
 	}
 	of.set = map[string]string{}
-	for _, text := range set {
-		name, value, ok := strings.Cut(text, "=")
-		if !ok || name == "" {
-			errs = append(errs, &plan.Mistake{Text: "--set=" + config.Quoted(text) + ": must be NAME=VALUE"})
-		}
+	for _, text := range of.Set {
+		name, value, _ := strings.Cut(text, "=")
 		of.set[name] = value
 	}
 	if len(errs) > 0 {
 		return a.usage(errs...)
 	}
-	ready, err := a.prepare(name, of)
+	ready, err := a.prepare(args[0], of)
 	if err != nil {
 		return a.usage(err)
 	}
@@ -87,7 +78,7 @@ func (a *app) prepare(name string, of *source) (p prepared, err error) {
 	if of.Scenario, err = a.maker.Parse(path, text, of.set); err != nil {
 		return p, err
 	}
-	if of.Matrix != nil || of.Sweep.Repeats != 1 || of.repeats != "" && of.repeats != "1" {
+	if of.Matrix != nil || of.Sweep.Repeats != 1 || of.Repeats > 1 {
 		return a.newSweep(of)
 	}
 	if p.Ready, err = of.plan(nil); err != nil || len(p.Values.FindMax) == 0 {

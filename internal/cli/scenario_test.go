@@ -111,7 +111,7 @@ thresholds: [lost == 0]
 		{"run", "error: perfmq run needs FILE|@NAME\n"},
 		{"run " + file + " " + file, "error: perfmq run carries out one scenario: 2 were given\nhint: run one after the other\n"},
 		{"run " + file + " --scale 2", "must be above 0 and at most 1"},
-		{"run " + file + " --set x", "--set=x: must be NAME=VALUE"},
+		{"run " + file + " --set x", "--set=x: must be KEY=VALUE"},
 		{"run " + file + " --set nope=1", "nope"},
 		{"run nofile.yaml", "scenario nofile.yaml"},
 		{"run " + write(t, "r.yaml", strings.Replace(twoSteps, "message-count: 300", "rate: 50% of fill.completed", 1)), "must be like 80% of STEP.RATE"},

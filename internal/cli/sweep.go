@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +13,6 @@ import (
 	"github.com/perfmq/perfmq/internal/config"
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/plan"
-	"github.com/perfmq/perfmq/internal/quantity"
 	"github.com/perfmq/perfmq/internal/report"
 	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/internal/safetext"
@@ -24,10 +24,10 @@ import (
 // source is a scenario with its flags, from which the plans of all cells are made.
 type source struct {
 	*config.Scenario
-	set     map[string]string
-	in      *input
-	scale   float64
-	repeats string // --repeats; empty if it is not given
+	runSettings
+	in    *input // of the loads
+	set   map[string]string
+	scale float64
 }
 
 // plan makes the plan of the scenario or a cell of it.
@@ -60,8 +60,15 @@ func (a *app) progress(to io.Writer) sweep.Progress {
 
 // newSweep returns the sweep of a scenario, with the plan of its first cell.
 func (a *app) newSweep(of *source) (prepared, error) {
-	s, errs := of.configure()
-	s.Progress = a.progress(a.Stdout)
+	s, errs := new(of.Sweep), []error(nil)
+	s.Cells, s.Progress = record.Cells(nil, nil), a.progress(a.Stdout)
+	s.Repeats = cmp.Or(of.Repeats, s.Repeats)
+	if of.scale < 1 {
+		s.Repeats = 1
+	}
+	if s.Shuffled {
+		s.Seed = rand.Uint64() % 1e6 //nolint:gosec // an order, not a secret
+	}
 	if m := of.Matrix; m != nil {
 		for i := range m.Axes {
 			values, err := of.valuesOf(&m.Axes[i])
@@ -109,26 +116,6 @@ func (of *source) valuesOf(a *config.Axis) ([]string, error) {
 		values = []string{values[0], values[len(values)-1]}
 	}
 	return values, nil
-}
-
-// configure sets the settings of a sweep.
-func (of *source) configure() (c *sweep.Sweep, errs []error) {
-	one := of.Sweep
-	c, one.Cells = &one, record.Cells(nil, nil)
-	if text := of.repeats; text != "" {
-		n, err := quantity.Whole(text, 1, config.MaxRepeats)
-		if err != nil {
-			errs = append(errs, &plan.Mistake{Text: "--repeats=" + config.Quoted(text) + ": " + err.Error()})
-		}
-		c.Repeats = int(n)
-	}
-	if of.scale < 1 {
-		c.Repeats = 1
-	}
-	if c.Shuffled {
-		c.Seed = rand.Uint64() % 1e6 //nolint:gosec // an order, not a secret
-	}
-	return c, errs
 }
 
 // Defaults of --find-max.

@@ -194,6 +194,3 @@ func (v *Values) Read(s *Setting, from Source, text string) error {
 	v.sources[s.Name] = from
 	return s.read(plan.Rows(v)[s.index].Value.Addr().Interface(), text)
 }
-
-// MaxRepeats bounds the repeats of a cell.
-const MaxRepeats = 1000
