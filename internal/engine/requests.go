@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/load"
@@ -30,32 +31,27 @@ func (r *run) openRequester(
 ) (driver.Producer, error) {
 	replies := *g.Replies()
 	replies.Connection, replies.Name = spec.Connection, spec.Name+"-replies"
-	shared := !replies.Dynamic
+	tries := []*driver.ConsumerSpec{&replies} // what a broker does not support is tried without
 	if replies.Dynamic {
 		replies.Destination = spec.Destination
 	} else {
 		of := e.Factory.Capabilities.Of(replies.Destination.Kind)
-		if of.Selector {
-			replies.Selector = fmt.Sprintf("JMSCorrelationID LIKE '%d-%d-%%'", r.id, p.id)
-		}
-		if of.Release { // those of others, without a selector
+		if of.Release { // the replies of others, without a selector
 			replies.Failing = driver.Release
 		}
-		shared = of.Release
-	}
-	d := r.driver(e)
-	k, err := d.Consumer(ctx, replies)
-	unsupported := func() bool { return replies.Selector != "" && driver.ClassOf(err) == driver.ClassUnsupported }
-	if unsupported() && replies.Failing != driver.Accept { // this broker may select, but take nothing back
-		selected := replies
-		selected.Failing = driver.Accept
-		if k, err = d.Consumer(ctx, selected); err == nil {
-			shared = false
+		if of.Selector {
+			selected, taking := replies, replies
+			selected.Selector = fmt.Sprintf("JMSCorrelationID LIKE '%d-%d-%%'", r.id, p.id)
+			taking.Selector, taking.Failing = selected.Selector, driver.Accept
+			tries = []*driver.ConsumerSpec{&selected, &taking, &replies}
 		}
 	}
-	if unsupported() { // by this broker
-		replies.Selector = ""
-		k, err = d.Consumer(ctx, replies)
+	d, of := r.driver(e), tries[0]
+	k, err := d.Consumer(ctx, *of)
+	for len(tries) > 1 && driver.ClassOf(err) == driver.ClassUnsupported {
+		tries = tries[1:]
+		of = tries[0]
+		k, err = d.Consumer(ctx, *of)
 	}
 	if err != nil {
 		return nil, err
@@ -73,11 +69,12 @@ func (r *run) openRequester(
 		return nil, err
 	}
 	q.wrapped = wrapped{q.Producer, k}
+	over, end := context.WithCancelCause(context.Background())
 	receiving, stop := context.WithCancel(context.Background())
-	q.stop = stop
+	q.over, q.stop = over, stop
 	var foreign int // one after the other
-	go q.receive(receiving, func(d *driver.Delivery) driver.Verdict {
-		if r.takeReply(p, d) || !shared {
+	take := func(d *driver.Delivery) driver.Verdict {
+		if r.takeReply(p, d) || of.Failing != driver.Release {
 			foreign = 0
 			return driver.Accept
 		}
@@ -85,7 +82,13 @@ func (r *run) openRequester(
 			sleep(receiving, foreignPause)
 		}
 		return driver.Release
-	})
+	}
+	go func() {
+		defer close(q.ended)
+		if err := k.Run(receiving, take); err != nil {
+			end(err)
+		}
+	}()
 	return q, nil
 }
 
@@ -121,25 +124,14 @@ type requester struct {
 	replies driver.Consumer
 	address string
 	stop    context.CancelFunc
-	ended   chan struct{} // closed when replies are received no longer
-	why     error         // the reason for ended; nil if that was asked for
-
-	mu   sync.Mutex
-	tell func(error) // see OnEnd; nil before, and after it was called
-}
-
-func (q *requester) receive(ctx context.Context, take func(*driver.Delivery) driver.Verdict) {
-	q.why = q.replies.Run(ctx, take)
-	close(q.ended)
-	if q.why != nil {
-		q.end(q.why)
-	}
+	over    context.Context //nolint:containedctx // ends when replies cannot be received any more, with the cause
+	ended   chan struct{}   // closed when replies are received no longer
 }
 
 // Send implements [driver.Producer].
 func (q *requester) Send(ctx context.Context, m *driver.Message) error {
-	if isClosed(q.ended) && q.why != nil {
-		return q.why
+	if isClosed(q.over.Done()) {
+		return context.Cause(q.over)
 	}
 	m.ReplyTo = q.address
 	return q.Producer.Send(ctx, m)
@@ -159,25 +151,12 @@ func (q *requester) Close(ctx context.Context) error {
 
 // OnEnd implements [driver.Watched].
 func (q *requester) OnEnd(tell func(error)) {
-	q.mu.Lock()
-	q.tell = tell
-	q.mu.Unlock()
+	var once sync.Once
+	end := func(why error) { once.Do(func() { tell(why) }) }
 	if w, ok := q.Producer.(driver.Watched); ok {
-		w.OnEnd(q.end)
+		w.OnEnd(end)
 	}
-	if isClosed(q.ended) && q.why != nil {
-		q.end(q.why)
-	}
-}
-
-func (q *requester) end(why error) {
-	q.mu.Lock()
-	tell := q.tell
-	q.tell = nil
-	q.mu.Unlock()
-	if tell != nil {
-		tell(why)
-	}
+	context.AfterFunc(q.over, func() { end(context.Cause(q.over)) })
 }
 
 // Flush implements [driver.Flusher].
@@ -245,11 +224,9 @@ const maxReplies = 1024
 func (r *run) openResponder(
 	ctx context.Context, e *Endpoint, c *consumer, spec driver.ConsumerSpec,
 ) (driver.Consumer, error) {
-	s := &responder{
-		run: r, of: c, awaiting: make([]reply, maxReplies), room: make(chan struct{}, 1), over: make(chan struct{}),
-	}
-	for i := range s.awaiting {
-		s.free = append(s.free, uint32(i)) //nolint:gosec // below maxReplies
+	s := &responder{run: r, of: c, awaiting: make([]reply, maxReplies), free: make(chan uint32, maxReplies)}
+	for i := range uint32(maxReplies) {
+		s.free <- i
 	}
 	replies := driver.ProducerSpec{
 		Connection: spec.Connection, Destination: spec.Destination, Name: spec.Name + "-replies",
@@ -259,7 +236,7 @@ func (r *run) openResponder(
 		replies.Origin = driver.ID{Run: r.id, Producer: int64(c.answersAs()), Number: driver.Unnumbered}
 	}
 	var err error
-	if s.replies, err = r.driver(e).Producer(ctx, replies, s); err != nil {
+	if s.replies, err = r.driver(e).Producer(ctx, replies, driver.DoneFunc(s.done)); err != nil {
 		return nil, err
 	}
 	if s.Consumer, err = r.driver(e).Consumer(ctx, spec); err != nil {
@@ -278,21 +255,16 @@ type responder struct {
 	run     *run
 	of      *consumer
 	replies driver.Producer
-	sending context.Context //nolint:containedctx // of Run, without its end: a request that came is answered
+	sending context.Context //nolint:containedctx // of Run: a request that came before its end is answered
 
-	mu       sync.Mutex
-	awaiting []reply // by place
-	free     []uint32
-	room     chan struct{}
-
-	over chan struct{} // closed when no more replies can be sent
-	why  error         // the reason for over
+	awaiting []reply     // by place
+	free     chan uint32 // places, with room for all
 }
 
 // reply is a reply that the broker has not confirmed.
 type reply struct {
-	generation uint32
-	number     int64 // in the verification
+	generation atomic.Uint32 // odd while it is in flight
+	number     int64         // in the verification
 	due        stats.Phase
 }
 
@@ -300,21 +272,17 @@ type reply struct {
 func (s *responder) Run(ctx context.Context, deliver func(*driver.Delivery) driver.Verdict) error {
 	receiving, stop := context.WithCancel(ctx)
 	defer stop()
-	sending, abandon := context.WithCancel(context.WithoutCancel(ctx))
-	defer abandon()
+	sending, abandon := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer abandon(nil)
 	s.sending = sending
 	if w, ok := s.replies.(driver.Watched); ok {
-		var once sync.Once
 		w.OnEnd(func(why error) {
-			once.Do(func() {
-				s.why = why
-				close(s.over)
-				stop()
-			})
+			abandon(why)
+			stop()
 		})
 	}
 	defer context.AfterFunc(ctx, func() { // the reply that is being sent may wait in vain
-		time.AfterFunc(closeTimeout, abandon)
+		time.AfterFunc(closeTimeout, func() { abandon(nil) })
 	})()
 	err := s.Consumer.Run(receiving, func(d *driver.Delivery) driver.Verdict {
 		began := s.run.clock.Now()
@@ -324,8 +292,8 @@ func (s *responder) Run(ctx context.Context, deliver func(*driver.Delivery) driv
 		}
 		return verdict
 	})
-	if err == nil && ctx.Err() == nil && isClosed(s.over) {
-		return s.why
+	if err == nil && ctx.Err() == nil {
+		return context.Cause(sending)
 	}
 	return err
 }
@@ -338,8 +306,10 @@ func (s *responder) answer(d *driver.Delivery, began time.Duration) {
 		rec.Add(due, result.Unanswerable, 1)
 		return
 	}
-	place, ok := s.take()
-	if !ok {
+	var place uint32
+	select {
+	case place = <-s.free:
+	case <-s.sending.Done():
 		rec.Add(due, result.UnansweredRequests, 1)
 		return
 	}
@@ -347,66 +317,39 @@ func (s *responder) answer(d *driver.Delivery, began time.Duration) {
 	if ledger != nil {
 		m.ID = ledger.Next(0)
 	}
-	s.mu.Lock()
 	a := &s.awaiting[place]
-	a.generation++
 	a.number, a.due = m.ID.Number, due
-	m.Slot = driver.NewSlot(place, a.generation)
-	s.mu.Unlock()
+	m.Slot = driver.NewSlot(place, a.generation.Add(1))
 	s.of.answered.Store(m.Time)
 	if err := s.replies.Send(s.sending, &m); err != nil {
 		if ledger != nil {
 			ledger.Unsent()
 		}
-		s.giveBack(m.Slot)
+		if s.end(m.Slot) != nil {
+			s.free <- place
+		}
 		rec.Add(due, result.UnansweredRequests, 1)
 		return
 	}
 	rec.Record(due, result.Service, s.run.clock.Now()-began)
 }
 
-// take returns a free place once there is one; ok is false if no more replies can be sent.
-func (s *responder) take() (place uint32, ok bool) {
-	for {
-		s.mu.Lock()
-		if n := len(s.free); n > 0 {
-			place = s.free[n-1]
-			s.free = s.free[:n-1]
-			s.mu.Unlock()
-			return place, true
-		}
-		s.mu.Unlock()
-		select {
-		case <-s.room:
-		case <-s.over:
-			return 0, false
-		case <-s.sending.Done():
-			return 0, false
-		}
+// end ends a reply and returns it; nil if it has ended before. Its place is free for others after that.
+func (s *responder) end(slot driver.Slot) *reply {
+	if uint64(slot.Index()) >= uint64(len(s.awaiting)) || slot.Generation()%2 == 0 {
+		return nil
 	}
+	a := &s.awaiting[slot.Index()]
+	if !a.generation.CompareAndSwap(slot.Generation(), slot.Generation()+1) {
+		return nil
+	}
+	return a
 }
 
-// giveBack frees the place of a reply, and returns that reply; false if it has ended before.
-func (s *responder) giveBack(slot driver.Slot) (a reply, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if int(slot.Index()) >= len(s.awaiting) || s.awaiting[slot.Index()].generation != slot.Generation() {
-		return a, false
-	}
-	a = s.awaiting[slot.Index()]
-	s.awaiting[slot.Index()].generation++
-	s.free = append(s.free, slot.Index())
-	select {
-	case s.room <- struct{}{}:
-	default:
-	}
-	return a, true
-}
-
-// Done implements [driver.Completions].
-func (s *responder) Done(slot driver.Slot, o driver.Outcome) {
-	a, ok := s.giveBack(slot)
-	if !ok {
+// done is the [driver.Completions] of the replies.
+func (s *responder) done(slot driver.Slot, o driver.Outcome) {
+	a := s.end(slot)
+	if a == nil {
 		return
 	}
 	as := result.Answered
@@ -417,13 +360,7 @@ func (s *responder) Done(slot driver.Slot, o driver.Outcome) {
 	if s.of.answers != nil {
 		s.of.answers.Done(a.number, o)
 	}
-}
-
-// DoneAll implements [driver.Completions].
-func (s *responder) DoneAll(slots []driver.Slot, o driver.Outcome) {
-	for _, slot := range slots {
-		s.Done(slot, o)
-	}
+	s.free <- slot.Index()
 }
 
 // Close implements [driver.Consumer].
