@@ -196,7 +196,7 @@ func newRun(c *Config) *run {
 	}) { // nor are the sends of other shards known
 		r.counting = &counting{watch: brokerside.NewCounts()}
 	}
-	r.ramp.opened = make(chan func())
+	r.ramp.opened = make(chan func(bool))
 	r.consuming, r.stopConsumers = context.WithCancel(context.Background())
 	r.pulse = stats.NewPulse(r.clock)
 	if p.FakeClock {

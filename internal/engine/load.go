@@ -68,7 +68,7 @@ func (r *run) loadStep(loading context.Context) ending { //nolint:gocyclo // one
 	for {
 		select {
 		case worker := <-r.ramp.opened:
-			r.adopt(worker)
+			r.adopt(worker, true)
 		case <-second:
 			r.watchLate()
 			if aborts || r.live {

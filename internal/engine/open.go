@@ -53,7 +53,13 @@ func causeOf(ctx context.Context, err error) error {
 // ones that open during its load. It stops at the first error.
 func (r *run) openGroups(ctx context.Context) error {
 	began := time.Now()
-	var consumers, producers []func(context.Context) error
+	var consumers, producers []opening
+	add := func(list *[]opening, o opening) {
+		if o.at > 0 {
+			list = &r.ramp.list
+		}
+		*list = append(*list, o)
+	}
 	for _, u := range r.step.uses {
 		if !u.open {
 			u.open, u.mix = true, u.plan.Order(r.plan.Seed)
@@ -70,7 +76,7 @@ func (r *run) openGroups(ctx context.Context) error {
 		}
 		for _, c := range u.consumers {
 			if c.driver == nil { // of an open group: the load before ended before it was due
-				consumers = r.openNow(consumers, latecomer{
+				add(&consumers, opening{
 					u.offset(c.index, u.allConsumers), func(ctx context.Context, due time.Time) (func(), error) {
 						return r.openConsumer(ctx, u.plan, c, due)
 					}, func() { u.startConsumer(c) },
@@ -85,36 +91,22 @@ func (r *run) openGroups(ctx context.Context) error {
 				p.load.Abandon()
 				p.load = r.newLoad(u.plan, p)
 			}
-			producers = r.openNow(producers, latecomer{
+			add(&producers, opening{
 				u.producerOffset(p), func(ctx context.Context, due time.Time) (func(), error) {
 					return r.openProducer(ctx, u.plan, p, due)
 				}, func() { u.startProducer(p) },
 			})
 		}
 	}
-	if err := runEach(ctx, consumers); err != nil {
+	atOnce := func(_ opening, adopt func()) { adopt() }
+	if err := r.openEach(ctx, consumers, atOnce); err != nil {
 		return err
 	}
 	r.addSubscriptions()
-	err := runEach(ctx, producers)
+	err := r.openEach(ctx, producers, atOnce)
 	r.openedWorkers += len(consumers) + len(producers)
 	r.opening += time.Since(began)
 	return err
-}
-
-// openNow adds the opening of a worker to a list, or leaves it to the ramp.
-func (r *run) openNow(list []func(context.Context) error, l latecomer) []func(context.Context) error {
-	if l.at > 0 {
-		r.ramp.delay(l)
-		return list
-	}
-	return append(list, func(ctx context.Context) error {
-		adopt, err := l.open(ctx, time.Time{})
-		if err == nil {
-			adopt()
-		}
-		return err
-	})
 }
 
 // manyWorkers is the number of workers whose opening is worth a finding.
@@ -321,16 +313,28 @@ func openInTime[T any](ctx context.Context, e *Endpoint, f func(context.Context)
 	return v, nil
 }
 
-// runEach calls all functions, up to openAtOnce at a time, until one fails.
-func runEach(ctx context.Context, list []func(context.Context) error) error {
+// openEach opens workers at their moments, up to openAtOnce at a time, until one fails or ctx ends.
+func (r *run) openEach(ctx context.Context, list []opening, opened func(o opening, adopt func())) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(openAtOnce)
-	for _, f := range list {
+	for _, o := range list {
+		var due time.Time
+		if o.at > 0 {
+			wait := r.step.start + o.at - r.clock.Now()
+			if wait > 0 && !sleep(ctx, wait) {
+				break
+			}
+			due = time.Now().Add(min(wait, 0))
+		}
 		g.Go(func() error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			return f(ctx)
+			adopt, err := o.open(ctx, due)
+			if err == nil {
+				opened(o, adopt)
+			}
+			return err
 		})
 	}
 	return g.Wait()

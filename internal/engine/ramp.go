@@ -4,15 +4,14 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/stats"
 )
 
-// latecomer is a worker that opens during the load.
-type latecomer struct {
-	at   time.Duration // from the start of the load
+// opening is the opening of a worker of a step.
+type opening struct {
+	at   time.Duration // from the start of the load; 0 before it
 	open func(ctx context.Context, due time.Time) (adopt func(), err error)
 	// start starts the open worker, once the load has begun.
 	start func()
@@ -21,13 +20,10 @@ type latecomer struct {
 // ramp opens the workers of a step that come late. Its goroutines only open them: the goroutine of the load adopts and
 // starts them, so that the state of the run needs no lock.
 type ramp struct {
-	list   []latecomer // in the order of their moments
-	opened chan func() // adopts a worker, and starts it
+	list   []opening             // in the order of their moments
+	opened chan func(start bool) // adopts a worker, and may start it
 	ended  chan struct{}
 	fresh  bool // one was adopted since the collector got the workers
-
-	mu   sync.Mutex
-	left []func() // adopt workers that opened when the load was over
 }
 
 // offset returns when a worker of the group begins its load, from the start of the step's.
@@ -41,48 +37,21 @@ func (u *use) offset(index, all int) time.Duration {
 // producerOffset is offset of a producer.
 func (u *use) producerOffset(p *producer) time.Duration { return u.offset(p.index, u.allProducers) }
 
-// open opens the workers at their moments, sixteen at a time, until ctx ends.
-func (m *ramp) open(ctx context.Context, r *run, from time.Duration) {
-	var opening sync.WaitGroup
-	room := make(chan struct{}, openAtOnce)
-	for _, l := range m.list {
-		wait := from + l.at - r.clock.Now()
-		if wait > 0 && !sleep(ctx, wait) {
-			break
-		}
-		due := time.Now().Add(min(wait, 0))
-		select {
-		case room <- struct{}{}:
-		case <-ctx.Done():
-		}
-		if ctx.Err() != nil {
-			break
-		}
-		opening.Go(func() {
-			defer func() { <-room }()
-			adopt, err := l.open(ctx, due)
-			switch {
-			case err == nil:
-				m.pass(ctx, adopt, l.start)
-			case ctx.Err() == nil:
-				r.failures <- ending{reason: "a worker could not be opened", err: err}
+// openLate opens the workers that come late, until ctx ends.
+func (r *run) openLate(ctx context.Context) {
+	defer close(r.ramp.ended)
+	err := r.openEach(ctx, r.ramp.list, func(o opening, adopt func()) {
+		adopted := make(chan struct{})
+		r.ramp.opened <- func(start bool) {
+			if adopt(); start {
+				o.start()
 			}
-		})
-	}
-	opening.Wait()
-	close(m.ended)
-}
-
-// pass lets the load adopt and start a worker, and waits for that; after the load, finish adopts it.
-func (m *ramp) pass(ctx context.Context, adopt, start func()) {
-	done := make(chan struct{})
-	select {
-	case m.opened <- func() { adopt(); start(); close(done) }:
-		<-done
-	case <-ctx.Done():
-		m.mu.Lock()
-		m.left = append(m.left, adopt)
-		m.mu.Unlock()
+			close(adopted)
+		}
+		<-adopted
+	})
+	if err != nil && ctx.Err() == nil {
+		r.failures <- ending{reason: "a worker could not be opened", err: err}
 	}
 }
 
@@ -94,9 +63,9 @@ func (r *run) watchLate() {
 	}
 }
 
-// adopt makes a late worker one of the load.
-func (r *run) adopt(worker func()) {
-	worker()
+// adopt makes a late worker one of the load, or only of the run if the load has ended.
+func (r *run) adopt(worker func(start bool), start bool) {
+	worker(start)
 	r.openedWorkers++
 	r.ramp.fresh = true
 }
@@ -107,21 +76,22 @@ func (r *run) endRamp() {
 	if len(r.ramp.list) == 0 {
 		return
 	}
-	<-r.ramp.ended
-	r.opening += min(r.clock.Now()-r.step.start, r.ramp.list[len(r.ramp.list)-1].at)
-	for _, adopt := range r.ramp.left {
-		r.adopt(adopt)
+	for ended := false; !ended; {
+		select {
+		case worker := <-r.ramp.opened:
+			r.adopt(worker, false)
+		case <-r.ramp.ended:
+			ended = true
+		}
 	}
+	r.opening += min(r.clock.Now()-r.step.start, r.ramp.list[len(r.ramp.list)-1].at)
 	r.watchLate()
-	r.ramp.list, r.ramp.left = nil, nil
+	r.ramp.list = nil
 }
-
-// delay adds a worker to those that come late.
-func (m *ramp) delay(l latecomer) { m.list = append(m.list, l) }
 
 // prepare orders the workers by their moments; the present producers of the load wait until they are due.
 func (m *ramp) prepare(s *step, now time.Duration) {
-	slices.SortStableFunc(m.list, func(a, b latecomer) int { return cmp.Compare(a.at, b.at) })
+	slices.SortStableFunc(m.list, func(a, b opening) int { return cmp.Compare(a.at, b.at) })
 	for _, p := range s.producers {
 		if p.driver == nil {
 			p.rec.Wait(stats.WaitDue, now)

@@ -113,9 +113,8 @@ func (r *run) startProducers(ctx context.Context) (finished chan struct{}, stop 
 		}
 	}
 	if len(r.ramp.list) > 0 {
-		from := r.step.start
 		r.ramp.ended = make(chan struct{})
-		running.Go(func() { r.ramp.open(ctx, r, from) })
+		running.Go(func() { r.openLate(ctx) })
 	}
 	finished = make(chan struct{})
 	go func() {

@@ -8,9 +8,14 @@ package openings
 
 import (
 	"context"
+	"maps"
 	"math"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/stats"
@@ -253,40 +258,27 @@ const closeAtOnce = 64
 func (l *Load) Close(ctx context.Context) (unconfirmed int) {
 	<-l.ended
 	l.mu.Lock()
-	list := make([]*link, 0, len(l.live))
-	for k := range l.live {
-		list = append(list, k)
-	}
+	list := slices.Collect(maps.Keys(l.live))
 	l.mu.Unlock()
 	ctx, giveUp := context.WithCancel(ctx)
 	defer giveUp()
 	patience := time.AfterFunc(l.Patience, giveUp)
 	defer patience.Stop()
-	var mu sync.Mutex
-	var workers sync.WaitGroup
-	for range min(closeAtOnce, len(list)) {
-		workers.Go(func() {
-			for {
-				mu.Lock()
-				if len(list) == 0 {
-					mu.Unlock()
-					return
-				}
-				k := list[len(list)-1]
-				list = list[:len(list)-1]
-				mu.Unlock()
-				if l.end(ctx, k) {
-					patience.Reset(l.Patience)
-					continue
-				}
-				mu.Lock()
-				unconfirmed++
-				mu.Unlock()
+	var missing atomic.Int64
+	var workers errgroup.Group
+	workers.SetLimit(closeAtOnce)
+	for _, k := range list {
+		workers.Go(func() error {
+			if l.end(ctx, k) {
+				patience.Reset(l.Patience)
+			} else {
+				missing.Add(1)
 			}
+			return nil
 		})
 	}
-	workers.Wait()
+	_ = workers.Wait() // none fails
 	l.stop()
 	l.closing.Wait()
-	return unconfirmed
+	return int(missing.Load())
 }
