@@ -76,13 +76,13 @@ func TestRateAtIsExact(t *testing.T) {
 			if !want.IsInt64() {
 				want.SetInt64(math.MaxInt64)
 			}
-			got := r.At(n)
+			got := load.ConstantSchedule(r).At(n)
 			require.Equal(t, want.Int64(), int64(got), "rate %s message %d", s, n)
 			require.GreaterOrEqual(t, got, last)
 			last = got
 		}
 	}
-	require.Equal(t, time.Duration(math.MaxInt64), rate(t, "0.000000001").At(math.MaxUint64))
+	require.Equal(t, time.Duration(math.MaxInt64), load.ConstantSchedule(rate(t, "0.000000001")).At(math.MaxUint64))
 }
 
 func FuzzParseRate(f *testing.F) {
@@ -103,8 +103,9 @@ func FuzzParseRate(f *testing.F) {
 		require.True(t, ok)
 		second := new(big.Rat).Mul(want, big.NewRat(1, 1)) // messages in a second
 		n := new(big.Int).Quo(second.Num(), second.Denom()).Uint64()
-		require.LessOrEqual(t, r.At(n), time.Second)
-		require.GreaterOrEqual(t, r.At(n+1), time.Second-time.Nanosecond)
-		require.Zero(t, r.At(0))
+		schedule := load.ConstantSchedule(r)
+		require.LessOrEqual(t, schedule.At(n), time.Second)
+		require.GreaterOrEqual(t, schedule.At(n+1), time.Second-time.Nanosecond)
+		require.Zero(t, schedule.At(0))
 	})
 }

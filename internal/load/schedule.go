@@ -4,7 +4,6 @@ import (
 	"errors"
 	"math"
 	"math/big"
-	"math/bits"
 	"sort"
 	"strings"
 	"time"
@@ -22,10 +21,7 @@ import (
 //
 // That is of even arrivals. The messages of segments with random arrivals are a Poisson process with the rate of the
 // segment: [Draws] decide when each is due, and methods such as At return what is expected.
-type Schedule struct {
-	rate  Rate       // of a schedule that is one rate for ever
-	table *timetable // of any other, and of one with random arrivals
-}
+type Schedule struct{ table *timetable }
 
 // timetable is a list of segments in the form that messages are looked up in.
 type timetable struct {
@@ -45,25 +41,32 @@ type timetable struct {
 const never = time.Duration(math.MaxInt64)
 
 // ConstantSchedule returns the schedule of one rate without an end. The zero rate makes the closed loop.
-func ConstantSchedule(r Rate) Schedule { return Schedule{rate: r} }
+func ConstantSchedule(r Rate) Schedule {
+	var b builder
+	_ = b.add(segment{Kind: segmentConstant, From: r, To: r}) // it is not too long
+	s, _ := b.schedule()                                      // of no rate there is none
+	return s
+}
 
 // IsZero reports whether there is no schedule: the closed loop.
-func (s Schedule) IsZero() bool { return s.table == nil && s.rate.IsZero() }
+func (s Schedule) IsZero() bool { return s.table == nil }
 
 // Constant returns the rate of a schedule with one rate and no end.
-func (s Schedule) Constant() (r Rate, ok bool) { return s.rate, !s.rate.IsZero() }
+func (s Schedule) Constant() (r Rate, ok bool) {
+	if s.table == nil || len(s.table.segments) > 1 || s.table.segments[0].Length > 0 {
+		return 0, false
+	}
+	return s.table.peak, true
+}
 
 // At returns the intended time of message n (counted from 0 over all producers) from the start of the load, rounded
 // down to a nanosecond. It never decreases with n. It is math.MaxInt64 for messages after the end of the schedule,
 // beyond the range of a Duration (292 years), and of the closed loop.
 func (s Schedule) At(n uint64) time.Duration {
-	if s.table == nil {
-		return s.rate.At(n)
+	t := s.table
+	if t == nil {
+		return never
 	}
-	return s.table.dueTime(n)
-}
-
-func (t *timetable) dueTime(n uint64) time.Duration {
 	i, above := 0, len(t.first)
 	for above-i > 1 { // first[i] <= n < first[above]
 		if m := int(uint(i+above) / 2); t.first[m] <= n {
@@ -83,17 +86,13 @@ func (s Schedule) Random() bool { return s.table != nil && s.table.random }
 
 // Due returns the number of messages due before t, with At(n) < t.
 func (s Schedule) Due(t time.Duration) uint64 {
-	switch {
-	case t <= 0:
+	if t <= 0 || s.table == nil {
 		return 0
-	case s.table != nil:
-		return s.table.integral(t).messages()
-	default:
-		return product(2*uint64(t), uint64(s.rate)).messages()
 	}
+	return s.table.integral(t).messages()
 }
 
-// integral returns C(t), of t above 0.
+// integral returns C(t).
 func (t *timetable) integral(at time.Duration) wide {
 	i := sort.Search(len(t.pieces), func(i int) bool { return t.pieces[i].start >= at })
 	if i == 0 {
@@ -113,7 +112,7 @@ func (s Schedule) End() (end time.Duration, ok bool) {
 // Peak returns the highest rate in messages per second; 0 for the closed loop.
 func (s Schedule) Peak() float64 {
 	if s.table == nil {
-		return s.rate.PerSecond()
+		return 0
 	}
 	return s.table.peak.PerSecond()
 }
@@ -125,28 +124,18 @@ func (s Schedule) Average(span time.Duration) float64 { return s.Between(0, span
 // Between returns the mean rate in messages per second between two times from the start of the load, which may be
 // beyond the end of the schedule; 0 for a time of 0 and for the closed loop.
 func (s Schedule) Between(from, to time.Duration) float64 {
-	switch from = max(0, from); {
-	case to <= from:
+	if from = max(0, from); to <= from || s.table == nil {
 		return 0
-	case s.table == nil:
-		return s.rate.PerSecond()
-	default:
-		sum := s.table.integral(to)
-		if from > 0 {
-			sum = sum.minus(s.table.integral(from))
-		}
-		return sum.float() / wholeMessage / (to - from).Seconds()
 	}
+	sum := s.table.integral(to).minus(s.table.integral(from))
+	return sum.float() / wholeMessage / (to - from).Seconds()
 }
 
 // String returns the schedule in the form that [ParseSchedule] reads, the same one for equal schedules; empty for the
 // closed loop.
 func (s Schedule) String() string {
-	switch {
-	case s.IsZero():
+	if s.table == nil {
 		return ""
-	case s.table == nil:
-		return s.rate.String()
 	}
 	var texts []string
 	for _, g := range s.table.segments {
@@ -187,16 +176,4 @@ func (r Rate) String() string {
 	perSecond := big.NewRat(int64(r), int64(time.Second)) //nolint:gosec // at most 1e18
 	decimals, _ := perSecond.FloatPrec()
 	return perSecond.FloatString(decimals)
-}
-
-// At returns the intended time of message n (counted from 0 over all producers) from the start of the load:
-// n / rate, rounded down to a nanosecond. It is a pure function: the error of no message depends on another.
-// Times beyond the range of a Duration (292 years) are returned as the largest one.
-func (r Rate) At(n uint64) time.Duration {
-	x := product(n, uint64(time.Second*time.Second))
-	if x.hi >= uint64(r) {
-		return never
-	}
-	q, _ := bits.Div64(x.hi, x.lo, uint64(r))
-	return time.Duration(min(q, uint64(never)))
 }

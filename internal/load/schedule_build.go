@@ -95,13 +95,11 @@ func (b *builder) schedule() (Schedule, error) {
 }
 
 // Poisson returns the schedule with random arrivals in the segments that do not say even. The closed loop stays.
-func (s Schedule) Poisson() (random Schedule, err error) {
+func (s Schedule) Poisson() (Schedule, error) {
 	if s.IsZero() {
 		return s, nil
 	}
-	random, err = parseSegments(strings.Split(s.String(), ","), true)
-	random.rate = s.rate
-	return random, err
+	return parseSegments(strings.Split(s.String(), ","), true)
 }
 
 // Scale returns the schedule with all lengths multiplied by a factor above 0, and the same rates. It returns the
@@ -126,10 +124,6 @@ func (s Schedule) Scale(factor float64) Schedule {
 			return s
 		}
 	}
-	shorter, err := b.schedule()
-	if err != nil {
-		return s
-	}
-	shorter.rate = s.rate
+	shorter, _ := b.schedule() // it has rates as before
 	return shorter
 }

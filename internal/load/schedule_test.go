@@ -60,9 +60,9 @@ func TestConstantScheduleIsTheRate(t *testing.T) {
 			if i >= 1000 {
 				n = random.Uint64() >> random.IntN(64)
 			}
-			want := r.At(n)
-			require.Equal(t, want, plain.At(n), "%s: message %d", text, n)
+			want := exactly(r, n)
 			require.Equal(t, want, load.ConstantSchedule(r).At(n))
+			require.Equal(t, want, plain.At(n), "%s: message %d", text, n)
 			require.Equal(t, want, parts.At(n), "%s: message %d", parts, n)
 			for _, s := range []load.Schedule{plain, parts, ended, ramp} {
 				requireConsistent(t, s, n)
@@ -74,6 +74,15 @@ func TestConstantScheduleIsTheRate(t *testing.T) {
 			require.Equal(t, want, ramp.At(n), "%s: message %d", ramp, n)
 		}
 	}
+}
+
+// exactly returns n divided by a rate, rounded down.
+func exactly(r load.Rate, n uint64) time.Duration {
+	q := new(big.Int).Mul(new(big.Int).SetUint64(n), big.NewInt(1e18))
+	if q.Quo(q, new(big.Int).SetUint64(uint64(r))); !q.IsInt64() {
+		return never
+	}
+	return time.Duration(q.Int64())
 }
 
 // model is a schedule as the test understands it: lines from one rate to another.

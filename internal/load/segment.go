@@ -38,32 +38,45 @@ type segment struct {
 	Arrivals string        // empty for those of the whole schedule
 }
 
-// String returns the segment in the form that [ParseSchedule] reads.
-func (g segment) String() string {
-	return strings.TrimPrefix(g.Arrivals+" "+g.rateText(), " ")
+// rateAbove is a rate that must not be 0, unlike a *Rate.
+type rateAbove struct{ *Rate }
+
+// parts returns the words of a segment of its kind, with pointers to its rates and times, the words that may follow
+// them, and an example.
+func (g *segment) parts() (all, more []any, example string) {
+	switch g.Kind {
+	case segmentPause:
+		return []any{"pause", &g.Length}, nil, "pause 10s"
+	case segmentRamp:
+		return []any{"ramp", &g.From, "to", &g.To, "for", &g.Length}, nil, "ramp 1000 to 5000 for 60s"
+	case segmentStair:
+		return []any{"stair", &g.From, "to", &g.To, "by", rateAbove{&g.By}, "every", &g.Every}, nil,
+			"stair 1000 to 5000 by 1000 every 30s"
+	case segmentBurst:
+		return []any{"burst", rateAbove{&g.From}, "for", &g.Burst, "every", &g.Every, "for", &g.Length},
+			[]any{"over", &g.Over}, "burst 10000 for 1s every 10s for 5m over 500"
+	default:
+		return []any{rateAbove{&g.From}}, []any{"for", &g.Length}, "5000 for 30s"
+	}
 }
 
-// rateText returns the segment without its arrivals.
-func (g segment) rateText() string {
-	length := timeText(g.Length)
-	switch {
-	case g.Kind == segmentPause:
-		return "pause " + length
-	case g.Kind == segmentRamp:
-		return fmt.Sprintf("ramp %s to %s for %s", g.From, g.To, length)
-	case g.Kind == segmentStair:
-		return fmt.Sprintf("stair %s to %s by %s every %s", g.From, g.To, g.By, timeText(g.Every))
-	case g.Kind == segmentBurst:
-		text := fmt.Sprintf("burst %s for %s every %s for %s", g.From, timeText(g.Burst), timeText(g.Every), length)
-		if !g.Over.IsZero() {
-			text += " over " + g.Over.String()
-		}
-		return text
-	case g.Length == 0:
-		return g.From.String()
-	default:
-		return g.From.String() + " for " + length
+// String returns the segment in the form that [ParseSchedule] reads.
+func (g *segment) String() string {
+	var words []string
+	if g.Arrivals != "" {
+		words = append(words, g.Arrivals)
 	}
+	all, more, _ := g.parts()
+	if g.Over > 0 || g.Kind == segmentConstant && g.Length > 0 {
+		all = append(all, more...)
+	}
+	for _, part := range all {
+		if d, ok := part.(*time.Duration); ok {
+			part = timeText(*d)
+		}
+		words = append(words, fmt.Sprint(part))
+	}
+	return strings.Join(words, " ")
 }
 
 // timeText returns a time without units of zero: 5m, not 5m0s.
@@ -91,11 +104,6 @@ func timeText(d time.Duration) string {
 // The word poisson or even, before or after a segment, sets its arrivals.
 func ParseSchedule(text string) (Schedule, error) {
 	parts := strings.Split(text, ",")
-	if len(parts) == 1 {
-		if r, err := ParseRate(strings.TrimSpace(text)); err == nil {
-			return ConstantSchedule(r), nil
-		}
-	}
 	if plain, ok := plainRate(text); ok {
 		return Schedule{}, fmt.Errorf("must be a number of messages per second without commas and units: write %s", plain)
 	}
@@ -145,26 +153,21 @@ func parseSegment(text string) (g segment, err error) {
 	if len(r.words) == 0 {
 		return g, errors.New("is empty; must be a rate such as 5000 for 30s, a ramp, stair, burst or pause")
 	}
-	var example string
 	switch g.Kind = segmentKind(r.words[0]); g.Kind {
-	case segmentPause:
-		example = "pause 10s"
-		r.read("pause", &g.Length)
-	case segmentRamp:
-		example = "ramp 1000 to 5000 for 60s"
-		r.read("ramp", &g.From, "to", &g.To, "for", &g.Length)
-	case segmentStair:
-		example = "stair 1000 to 5000 by 1000 every 30s"
-		r.read("stair", &g.From, "to", &g.To, "by")
-		g.By = r.rate()
-		r.read("every", &g.Every)
-	case segmentBurst:
-		example = "burst 10000 for 1s every 10s for 5m over 500"
-		r.burst(&g)
+	case segmentRamp, segmentStair, segmentBurst, segmentPause:
 	default:
-		example = "5000 for 30s"
 		g.Kind = segmentConstant
-		r.constant(&g)
+	}
+	all, more, example := g.parts()
+	r.read(all...)
+	if g.Kind == segmentConstant && r.err != nil {
+		r.err = fmt.Errorf("%w, or a word that begins a segment: ramp, stair, burst or pause", r.err)
+	}
+	if len(r.words) > 0 {
+		r.read(more...)
+	}
+	if g.Kind == segmentConstant || g.Kind == segmentBurst {
+		g.To = g.From
 	}
 	r.end()
 	if r.err == nil {
@@ -174,26 +177,6 @@ func parseSegment(text string) (g segment, err error) {
 		return segment{}, fmt.Errorf("%w; for example %q", r.err, example)
 	}
 	return g, nil
-}
-
-func (r *reader) constant(g *segment) {
-	g.From = r.rate()
-	if g.To = g.From; r.err != nil {
-		r.err = fmt.Errorf("%w, or a word that begins a segment: ramp, stair, burst or pause", r.err)
-	}
-	if len(r.words) > 0 {
-		r.read("for", &g.Length)
-	}
-}
-
-func (r *reader) burst(g *segment) {
-	r.read("burst")
-	g.From = r.rate()
-	g.To = g.From
-	r.read("for", &g.Burst, "every", &g.Every, "for", &g.Length)
-	if len(r.words) > 0 {
-		r.read("over", &g.Over)
-	}
 }
 
 // check checks that the parts of a segment agree with each other, and sets the length of a stair.
@@ -250,12 +233,14 @@ func (r *reader) next(want string) (word string, ok bool) {
 	return r.last, true
 }
 
-// read reads the given words, and rates, which may be 0, and times to the variables in between.
+// read reads the given words, and rates and times to the variables in between.
 func (r *reader) read(parts ...any) {
 	for _, part := range parts {
 		switch to := part.(type) {
 		case string:
 			r.word(to)
+		case rateAbove:
+			*to.Rate = r.rate()
 		case *Rate:
 			*to = r.rateOrZero()
 		case *time.Duration:
