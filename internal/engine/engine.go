@@ -255,14 +255,8 @@ func (r *run) startReporting(reporter report.Reporter) error {
 		return fmt.Errorf("%w: %w", ErrReporters, err)
 	}
 	r.makeCollector(&info)
-	r.sampler = newSampler(r.collector, reporter)
-	r.sampler.depths, r.sampler.side, r.sampler.outages = r.depths, r.watched, r.outages
-	if r.sampler.verify = r.verify; r.plan.Split() {
-		r.sampler.turn = r.takeTurn
-	}
-	if r.sample > 0 {
-		r.traced.Sample, r.sampler.trace = r.sample.String(), r.takeTrace
-	}
+	r.traced.Sample = r.sample.String()
+	r.sampler = newSampler(r, reporter)
 	r.step.start = 0
 	return nil
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/report"
 	"github.com/perfmq/perfmq/internal/stats"
-	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -30,13 +29,8 @@ const (
 type sampler struct {
 	mu        sync.Mutex // held while collecting, so that snapshots are queued in order
 	collector *stats.Collector
-	depths    func() []brokerside.Depth
-	trace     func() []result.TraceEvent   // nil if nothing is traced
-	outages   *stats.Outages               // nil without --reconnect
-	turn      func(last bool) *verify.Side // nil unless another process judges the verification
-	verify    *verification                // nil if nothing is verified
-	side      *brokerside.Watch            // nil if the broker's side is not watched
-	use       *result.BrokerUse            // of the present step
+	run       *run
+	use       *result.BrokerUse // of the present step
 	step      string
 	ended     []stats.Summary // steps that no snapshot has yet
 	phase     stats.Phase
@@ -51,9 +45,9 @@ type sampler struct {
 }
 
 // newSampler returns a sampler that begins to cut with the first step.
-func newSampler(c *stats.Collector, reporter report.Reporter) *sampler {
+func newSampler(r *run, reporter report.Reporter) *sampler {
 	s := &sampler{
-		collector: c, queue: make(chan *stats.Snapshot, backlog), endLoop: func() {}, reported: make(chan struct{}),
+		collector: r.collector, run: r, queue: make(chan *stats.Snapshot, backlog), endLoop: func() {}, reported: make(chan struct{}),
 	}
 	go s.feedReporter(reporter)
 	return s
@@ -142,22 +136,23 @@ func (s *sampler) cut() {
 
 // collect ends the current interval. It never blocks: see phaseCuts.
 func (s *sampler) collect(last bool) {
+	r := s.run
 	snap := s.collector.Collect(s.phase, time.Now(), last)
-	snap.Step, snap.Depths, snap.BrokerSide, snap.SoFar = s.step, s.depths(), s.side.Take(), s.soFar
+	snap.Step, snap.Depths, snap.BrokerSide, snap.SoFar = s.step, r.depths(), r.watched.Take(), s.soFar
 	snap.Backlog, s.use = brokerside.Backlog(snap.Depths), brokerside.Join(s.use, snap.BrokerSide)
-	if s.verify != nil {
-		snap.Lost = s.verify.lost
+	if r.verify != nil {
+		snap.Lost = r.verify.lost
 	}
-	s.outages.AddInterval(snap)
-	if s.trace != nil {
-		snap.Trace = s.trace()
+	r.outages.AddInterval(snap)
+	if r.sample > 0 {
+		snap.Trace = r.takeTrace()
 	}
 	if snap.Empty() && len(snap.Trace) == 0 && snap.BrokerSide == nil && snap.To.Sub(snap.From) < sampleInterval/2 {
 		return // the empty rest between the last whole second and the end of a phase
 	}
 	snap.EndedSteps, s.ended = s.ended, nil
-	if s.turn != nil {
-		snap.Numbers = s.turn(false)
+	if r.plan.Split() {
+		snap.Numbers = r.takeSide(false)
 	}
 	s.queue <- snap
 }

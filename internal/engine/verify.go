@@ -253,42 +253,26 @@ func (v *verification) renewProbes() {
 	v.probing, v.stopProbing = context.WithCancel(context.Background())
 }
 
-// side returns this process's side of the verification. All workers have ended or were given up.
-func (r *run) side() *verify.Side {
-	v := r.verify
-	v.renewProbes()
-	side := &verify.Side{ID: r.id, Role: string(r.role), Shard: r.plan.Shard.Number, Shards: r.plan.Shard.Of}
-	for _, p := range r.producers {
-		side.TTL = side.TTL || p.spec.TTL > 0
-		s := p.load.Seal()
-		s.Started, s.Ended = r.clock.Epoch(0), p.stoppedAt
-		side.Sent = append(side.Sent, s)
-	}
-	for _, s := range r.subs {
-		part := s.tracker.Seal()
-		r.describeSubscription(s, part)
-		part.Ended, part.Drained, part.Sent = s.ended, s.drained, s.sent
-		side.Received = append(side.Received, part)
-	}
-	r.addReplies(side)
-	return side
-}
-
-// takeTurn returns what this process has learned of its messages since the last call.
-func (r *run) takeTurn(last bool) *verify.Side {
-	if last {
+// takeSide returns what this process has learned of its messages: in the whole run or, with turns, since the last call.
+func (r *run) takeSide(last bool) *verify.Side {
+	if last { // all workers have ended or were given up
 		r.verify.renewProbes()
 	}
-	side := &verify.Side{
-		ID: r.id, Role: string(r.role), Shard: r.plan.Shard.Number, Shards: r.plan.Shard.Of, Turn: true, Last: last,
-		At: r.clock.Epoch(r.clock.Now()), Window: r.plan.VerifyWindow.Microseconds(),
+	turn := r.plan.Split()
+	side := &verify.Side{ID: r.id, Role: string(r.role), Shard: r.plan.Shard.Number, Shards: r.plan.Shard.Of}
+	if turn {
+		side.Turn, side.Last = true, last
+		side.At, side.Window = r.clock.Epoch(r.clock.Now()), r.plan.VerifyWindow.Microseconds()
 	}
 	for _, p := range r.producers {
-		if last {
-			p.load.Seal()
-		}
 		side.TTL = side.TTL || p.spec.TTL > 0
-		s := p.ledger.Take()
+		var s *verify.Sent
+		if last {
+			s = p.load.Seal()
+		}
+		if turn {
+			s = p.ledger.Take()
+		}
 		if s.Started = r.clock.Epoch(0); last {
 			s.Ended = p.stoppedAt
 		}
@@ -298,25 +282,27 @@ func (r *run) takeTurn(last bool) *verify.Side {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, s := range r.subs {
-		part := s.tracker.Take()
-		part.Receiving = s.receives(disconnected)
-		r.describeSubscription(s, part)
+		var part *verify.Received
+		if turn {
+			part = s.tracker.Take()
+			part.Receiving = s.receives(disconnected)
+		} else {
+			part = s.tracker.Seal()
+			part.Sent = s.sent
+		}
 		if last {
 			part.Ended, part.Drained = s.ended, s.drained
 		}
+		var name string
+		name, part.Private = s.sharedName()
+		part.SetName(s.named(), name)
+		part.Selective, part.Late, part.Opened = s.selective(), s.destination.Kind == driver.Topic, s.opened
 		side.Received = append(side.Received, part)
 	}
+	if !turn {
+		r.addReplies(side)
+	}
 	return side
-}
-
-// describeSubscription fills in what a tracker does not know of its subscription.
-func (r *run) describeSubscription(s *subscription, part *verify.Received) {
-	var name string
-	name, part.Private = s.sharedName()
-	part.SetName(s.named(), name)
-	part.Selective = s.selective()
-	part.Late = s.destination.Kind == driver.Topic
-	part.Opened = s.opened
 }
 
 // selective reports whether a consumer gets some of the messages only.
@@ -351,11 +337,11 @@ func (r *run) judgeVerification(s *stats.Summary) {
 		return
 	}
 	if r.plan.Split() {
-		s.Numbers = r.takeTurn(true)
+		s.Numbers = r.takeSide(true)
 		return
 	}
 	parked := r.parked()
-	side := r.side()
+	side := r.takeSide(true)
 	v := verify.Judge(r.judged(side))
 	v.Window = r.plan.VerifyWindow.Microseconds()
 	s.Verified, s.Verification = v, v.Verified()
