@@ -254,7 +254,9 @@ func TestAmazonMQ(t *testing.T) {
 	require.Equal(t, []int{201, 201}, []int{truth.Stored, truth.Accepted})
 	require.Len(t, r.Outages, 1)
 	require.EqualValues(t, 1, r.Outages[0].InDoubt)
-	require.Len(t, r.BrokerHosts, 2)
+	for _, w := range r.Workers {
+		require.Len(t, w.BrokerHosts, 2, w.Name)
+	}
 	for _, a := range truth.Attached {
 		require.Equal(t, "queue://orders", a.Address)
 	}

@@ -163,7 +163,7 @@ func (r *run) compareCount(at place, e *Endpoint, g *brokerside.Growth) result.D
 	for _, p := range r.producers {
 		if p.place() == at {
 			sends = true
-			withheld, n := p.rec.Withheld(), p.rec.HostCounts() // before the completed, of which they are a part
+			withheld, n := p.rec.Withheld(), p.rec.Taken() // before the completed, of which they are a part
 			d.Sent += n[result.Sent]
 			completed := n[result.Completed] - withheld
 			added.Least += completed

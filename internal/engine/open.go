@@ -152,7 +152,7 @@ func (r *run) openConsumer(ctx context.Context, g *plan.Group, c *consumer, due 
 	again := func(ctx context.Context, order []int) (driver.Consumer, error) {
 		return timed(stages, due, func() (driver.Consumer, error) { return connect(ctx, spec, order) })
 	}
-	arrived := func(now driver.Consumer) { c.stays.recordHost(now, e, spec.Connection.Key, c.rec.HostCounts) }
+	arrived := func(now driver.Consumer) { c.stays.recordHost(now, e) }
 	opened, err := openRetrying(ctx, r, e, func(ctx context.Context) (driver.Consumer, error) {
 		return again(ctx, spec.Connection.Order)
 	})
@@ -196,7 +196,7 @@ func (r *run) openProducer(ctx context.Context, g *plan.Group, p *producer, due 
 		}
 		return timed(stages, due, func() (driver.Producer, error) { return openInTime(ctx, e, open) })
 	}
-	arrived := func(now driver.Producer) { p.stays.recordHost(now, e, spec.Connection.Key, p.rec.HostCounts) }
+	arrived := func(now driver.Producer) { p.stays.recordHost(now, e) }
 	var done driver.Completions = p.load
 	ends := reconnect.NewEnds(p.load)
 	if g.Reconnect {

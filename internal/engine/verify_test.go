@@ -242,7 +242,7 @@ func TestHealthyRuns(t *testing.T) {
 				require.Equal(t, n, *s.Expected)
 				require.Equal(t, n, s.Total.Get(result.Received))
 				require.Zero(t, b.Subscriptions("D0"), "durable ones are removed")
-				require.Nil(t, s.BrokerHosts, "the URL names one")
+				require.Nil(t, s.Workers[0].BrokerHosts, "the URL names one")
 				if verify {
 					require.Len(t, s.Verified.Scopes, tt.scopes)
 					require.Equal(t, result.Verified{Expected: n, Received: n, Once: n}, s.Verification.Total)

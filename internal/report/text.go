@@ -127,9 +127,6 @@ func (c *Console) writeNumbers(b *strings.Builder, s *stats.Summary) {
 		c.writeAverages(b, s)
 	}
 	c.writePeaks(b, "maximum ", &s.Maximum)
-	for _, line := range hostLines(s.BrokerHosts) {
-		b.WriteString("--- " + line + "\n")
-	}
 	for i := range s.BrokerSide {
 		for _, line := range words.Side(&s.BrokerSide[i]) {
 			writeList(b, "--- broker "+line[0]+":", line[1:])

@@ -305,9 +305,8 @@ func (r *ProducerRecorder) Withheld() uint64 {
 	return r.sum(func(p *ledger) uint64 { return p.withheld })
 }
 
-// HostCounts returns the messages sent, completed and unconfirmed so far. It leaves out a message that the driver has
-// not taken yet: it may leave by another connection than the present one.
-func (r *ProducerRecorder) HostCounts() (n Counters) {
+// Taken returns the messages sent, completed and unconfirmed so far, without one that the driver has not taken yet.
+func (r *ProducerRecorder) Taken() (n Counters) {
 	n[result.Completed] = r.Completed()
 	n[result.Unconfirmed] = r.Count(result.Unconfirmed)
 	n[result.Sent] = ofBoth(&r.handed)

@@ -214,9 +214,6 @@ func (r *ConsumerRecorder) Arrived() uint64 {
 	return r.Count(result.Received, result.Foreign, result.ConsumerReleased)
 }
 
-// HostCounts returns the messages so far.
-func (r *ConsumerRecorder) HostCounts() Counters { return Counters{result.Received: r.Total()} }
-
 // SetShards lets the recorder keep the messages of that many shards apart. Call it before the first message.
 func (r *ConsumerRecorder) SetShards(shards int) {
 	r.from = make([]result.Arrival, shards)

@@ -482,7 +482,6 @@ func (r *Result) mergeOfHost(part *Result) {
 	r.Stalls = ofHost(r.Stalls, part.Stalls, part.name(), func(s *Stall) *string { return &s.Host })
 	r.Marks = ofHost(r.Marks, part.Marks, host, func(m *Mark) *string { return &m.Host })
 	r.Outages = ofHost(r.Outages, part.Outages, part.name(), func(o *Outage) *string { return &o.Host })
-	r.BrokerHosts = mergeBrokerHosts(r.BrokerHosts, part.BrokerHosts)
 	r.BrokerSide = ofHost(r.BrokerSide, part.BrokerSide, part.name(), func(s *BrokerSide) *string { return &s.Host })
 }
 

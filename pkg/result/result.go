@@ -144,8 +144,6 @@ type Result struct {
 	Outages []Outage `json:"outages,omitempty"`
 	// MoreOutages are the sums of the others; missing if there are none.
 	MoreOutages *MoreOutages `json:"moreOutages,omitempty"`
-	// BrokerHosts are the figures of each host of the brokers, for a run with several hosts in a URL.
-	BrokerHosts []BrokerHost `json:"brokerHosts,omitempty"`
 	// Errors are the failures by class, each with its first examples.
 	Errors []Failure `json:"errors,omitempty"`
 	// Findings are facts about the run that a reader should know.
