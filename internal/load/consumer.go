@@ -218,7 +218,7 @@ func WaiterOf(worker any) driver.Waiter {
 	return w
 }
 
-// news tells Run, while it waits for the time of a message, that the connection has changed.
+// news tells Run, while it waits for the time of a message, that the connection has changed or a message is in doubt.
 type news struct {
 	mu   sync.Mutex
 	due  bool
@@ -287,29 +287,4 @@ func (p *Producer) newDueWait(ctx context.Context) *dueWait {
 func (w *dueWait) close() {
 	w.Close()
 	w.stop()
-}
-
-// waitUntil waits until t. It returns early, with doubt, if a message comes to be in doubt; ok is false if there is
-// news, or the context ended.
-func (p *Producer) waitUntil(wait *dueWait, t time.Duration) (doubt, ok bool) {
-	const precisely = 20 * time.Millisecond // before the moment: no doubt is awaited any more
-	for p.load.Resend {
-		if p.doubts.count.Load() > 0 {
-			return true, true
-		}
-		left := t - p.clock.Now() - precisely
-		if left <= 0 {
-			break
-		}
-		timer := time.NewTimer(left)
-		select {
-		case <-timer.C:
-		case <-p.doubts.wake:
-		case <-wait.ctx.Done():
-			timer.Stop()
-			return false, false
-		}
-		timer.Stop()
-	}
-	return false, wait.Until(t)
 }

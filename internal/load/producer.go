@@ -234,8 +234,9 @@ func (p *Producer) openLoop(ctx context.Context) error {
 			}
 			held = 0
 			p.rec.Wait(stats.WaitDue, now)
-			doubt, ok := p.waitUntil(wait, moment)
-			if over && !ended && !ok { // nothing is due any more, and the end of the connection is of no matter
+			ok := wait.Until(moment)
+			idle := over && !ended && !p.hasDoubts() // the end of the connection is of no matter
+			if !ok && idle && !p.load.Resend {
 				<-ctx.Done()
 			}
 			goesOn := !stopped(ctx)
@@ -244,14 +245,14 @@ func (p *Producer) openLoop(ctx context.Context) error {
 			}
 			if !ok && goesOn {
 				last, again = now, true
-				if err := p.handleNews(ctx); err != nil && !stopped(ctx) {
+				if err := p.handleNews(ctx); err != nil && !idle && !stopped(ctx) {
 					return err
 				}
 				wait.close()
 				wait = p.newDueWait(ctx)
 				continue
 			}
-			if !ok || ended && !doubt {
+			if !ok || ended {
 				return nil
 			}
 		}

@@ -16,8 +16,7 @@ import (
 // doubts are the messages of a load that ended without an answer and will be sent again. Completions add them, and
 // Run's goroutine removes them.
 type doubts struct {
-	count atomic.Int64  // of them
-	wake  chan struct{} // signalled for each new message
+	count atomic.Int64 // of them
 
 	mu   sync.Mutex
 	open bool // Run sends them again
@@ -50,7 +49,6 @@ type kept struct {
 func (p *Producer) prepareResend() {
 	if p.kept == nil {
 		p.kept = make([]kept, len(p.slots.places))
-		p.doubts.wake = make(chan struct{}, 1)
 	}
 	p.doubts.mu.Lock()
 	p.doubts.open = true
@@ -106,10 +104,7 @@ func (p *Producer) holdDoubt(slot driver.Slot, place *place, o *driver.Outcome, 
 	again.again, again.outage = true, outage
 	d.list = append(d.list, doubt{again, place.intended, place.number, place.size, *o})
 	d.count.Add(1)
-	select {
-	case d.wake <- struct{}{}:
-	default:
-	}
+	p.news.signal(nil)
 	return true
 }
 
