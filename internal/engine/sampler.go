@@ -47,7 +47,8 @@ type sampler struct {
 // newSampler returns a sampler that begins to cut with the first step.
 func newSampler(r *run, reporter report.Reporter) *sampler {
 	s := &sampler{
-		collector: r.collector, run: r, queue: make(chan *stats.Snapshot, backlog), endLoop: func() {}, reported: make(chan struct{}),
+		collector: r.collector, run: r, queue: make(chan *stats.Snapshot, backlog), endLoop: func() {},
+		reported: make(chan struct{}),
 	}
 	go s.feedReporter(reporter)
 	return s
