@@ -3,12 +3,12 @@ package rendezvous
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -42,10 +42,11 @@ type Host struct {
 	mu      sync.Mutex
 	members []*member // by number from 0; nil before its first report
 	first   *member
+	came    int // members
 	start   time.Time
 	end     string          // why all must end
 	texts   []string        // to be said
-	refused map[string]bool // texts that the user was told
+	said    map[string]bool // with those before
 }
 
 // member is a shard that has come.
@@ -69,10 +70,8 @@ func (m *member) died() string { return m.name + " died, or cannot be reached" }
 
 // Open makes the host ready to serve.
 func (h *Host) Open() {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails
-	h.runID = max(int64(binary.LittleEndian.Uint64(b[:])>>1), 1)
-	h.members, h.refused, h.since = make([]*member, h.Shards), map[string]bool{}, time.Now()
+	h.runID = 1 + rand.Int64N(math.MaxInt64) //nolint:gosec // a number, not a secret
+	h.members, h.said, h.since = make([]*member, h.Shards), map[string]bool{}, time.Now()
 }
 
 // Folder returns the name of the folder of a shard, numbered from 1.
@@ -102,7 +101,7 @@ func (h *Host) Handler() http.Handler {
 			const text = "the token is wrong"
 			from, _, _ := net.SplitHostPort(r.RemoteAddr)
 			h.mu.Lock()
-			h.sayRefused("a request from "+from, text)
+			h.say("refused a request from %s: %s", from, text)
 			h.mu.Unlock()
 			reply(w, &Refusal{http.StatusUnauthorized, text, "give both sides the same --token-file"})
 			return
@@ -120,17 +119,12 @@ func reply(w http.ResponseWriter, value any) {
 	_ = json.NewEncoder(w).Encode(value) // a member that has gone asks again
 }
 
-// say has Run tell the user something: a standard error that blocks must not hold the members up. h is locked.
+// say has Run tell the user a text once: a standard error that blocks must not hold the members up. What peers may
+// repeat in other words is bounded. h is locked.
 func (h *Host) say(format string, args ...any) {
-	h.texts = append(h.texts, fmt.Sprintf(format, args...))
-}
-
-// sayRefused has Run tell the user once of what was refused, up to a number. h is locked.
-func (h *Host) sayRefused(what, why string) {
-	const most = 100
-	if text := "refused " + what + ": " + why; !h.refused[text] && len(h.refused) < most {
-		h.refused[text] = true
-		h.say("%s", text)
+	const most = 10_000
+	if text := safetext.Line(fmt.Sprintf(format, args...)); !h.said[text] && len(h.said) < most {
+		h.said[text], h.texts = true, append(h.texts, text)
 	}
 }
 
@@ -182,20 +176,15 @@ func (h *Host) find(q *report) (*member, error) {
 	q.Who.Host = safetext.Bounded(q.Who.Host)
 	name := fmt.Sprintf("shard %s (%s)", q.Who.Shard, q.Who.Host)
 	if r := h.unfit(q); r != nil {
-		h.sayRefused(name, r.Text)
+		h.say("refused %s: %s", name, r.Text)
 		return nil, r
 	}
 	m := &member{
 		report: *q, name: name, seen: time.Now(), sizes: map[string]int64{}, dir: filepath.Join(h.Dir, Folder(n)),
 	}
 	h.members[n-1], h.first = m, cmp.Or(h.first, m)
-	here := h.Shards
-	for _, m := range h.members {
-		if m == nil {
-			here--
-		}
-	}
-	h.say("%s is here: %d of %d", name, here, h.Shards)
+	h.came++
+	h.say("%s is here: %d of %d", name, h.came, h.Shards)
 	return m, nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -299,8 +300,7 @@ func (m *Member) push(ctx context.Context, whole bool) error {
 		names = append(names, rest...)
 	}
 	sizes := map[string]int64{}
-	for i := range names { // the histograms first: those that are there have their rows
-		name := names[len(names)-1-i]
+	for _, name := range slices.Backward(names) { // the histograms first: those that are there have their rows
 		if info, err := os.Stat(filepath.Join(m.Dir, name)); err == nil {
 			sizes[name] = info.Size()
 		}
@@ -342,10 +342,13 @@ func (m *Member) Leave(ctx context.Context, bye Goodbye, complete bool) (err err
 	defer m.http.CloseIdleConnections()
 	m.closing()
 	m.running.Wait()
-	if m.lost != nil {
-		return m.lost
+	m.mu.Lock() // an engine that was abandoned may still start
+	lost, begun := m.lost, m.begun
+	m.mu.Unlock()
+	if lost != nil {
+		return lost
 	}
-	if m.begun && complete {
+	if begun && complete {
 		err = m.repeat(ctx, 2*patience, func() error { return m.push(ctx, true) })
 	}
 	again := m.repeat(ctx, patience, func() error {
