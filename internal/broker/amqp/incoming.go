@@ -225,8 +225,9 @@ func (l *inLink) grant() {
 		return
 	}
 	c := l.s.c
-	if !c.srv.Store.Rejects() && l.dest != nil && !l.dest.Room(func() { c.onRoom(l) }) {
+	if !c.srv.Store.Rejects() && l.dest != nil && !l.dest.Room() {
 		l.waiting = true
+		l.dest.OnRoom(c.finished, func() { c.onRoom(l) })
 		return
 	}
 	l.window = c.srv.window(l.size)

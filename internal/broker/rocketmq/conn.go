@@ -265,17 +265,12 @@ func (c *conn) answer(frames []byte) { c.forWriter(func() { c.out = append(c.out
 func (c *conn) release() {
 	c.mu.Lock()
 	c.dead = true
-	c.out, c.waiting = nil, nil
 	c.mu.Unlock()
-	// A full topic may refer to the connection for a while, as a waiter for room.
-	c.req, c.w, c.written = wire.Frame{}, wire.Writer{}, wire.Writer{}
-	c.large, c.batch, c.topic, c.pulls, c.serving = nil, nil, nil, nil, nil
 	for p := range c.held {
 		p.timer.Stop()
 		p.q.forget(p)
 	}
 	c.s.count(func(n *Stats) { n.HeldPulls -= len(c.held) })
-	c.held = nil
 	for m := range c.members {
 		c.leaveGroup(m)
 	}

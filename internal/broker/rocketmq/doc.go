@@ -19,8 +19,8 @@
 // # Bounds and back-pressure
 //
 // The store's limits hold for each topic, all queues together. A topic keeps messages for the groups with a claim: a
-// committed offset, or members that subscribe to it. An eighth of the limits is kept for future
-// groups. The claim of a group without members ends two minutes after its last request. While a group lags at the
+// committed offset, or members that subscribe to it. Consumed messages stay for future groups until
+// a topic is an eighth full. The claim of a group without members ends two minutes after its last request. While a group lags at the
 // limit, sends are stored, but their answers are withheld until there is room, and the connection is not read after a
 // one-way send; with [store.Config.Reject] the answer is SYSTEM_BUSY. A connection with consumers is read on slowly, as
 // its commits make room: a topic can exceed its limits. A topic without claims drops its oldest messages at the limit;

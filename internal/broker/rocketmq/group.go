@@ -110,16 +110,8 @@ func (c *conn) deleteGroup(r *wire.Frame) error {
 			delete(q.commits, name)
 			q.mu.Unlock()
 		}
-		t.trimIfWaiting()
 	}
 	return c.ok(r)
-}
-
-// trimIfWaiting makes room for waiting senders after the end of a claim.
-func (t *topic) trimIfWaiting() {
-	if t.room.Waiting() {
-		t.trim()
-	}
 }
 
 func (g *group) subscription(topic string) *subscription {
@@ -218,7 +210,6 @@ func (c *conn) leaveGroup(m member) {
 	}
 	c.forWriter(func() { c.left = append(c.left, m.g) })
 	m.g.notifyMembers()
-	c.s.afterLeave(m.g)
 }
 
 // lock reserves a queue for one client, for lockTime (RocketMQ's RebalanceLockManager).
@@ -286,18 +277,6 @@ func (c *conn) unregister(r *wire.Frame) error {
 		c.leaveGroup(member{c, g, string(r.Get("clientID"))})
 	}
 	return c.ok(r)
-}
-
-// afterLeave makes room in topics where the group had a claim by its members only.
-func (s *Server) afterLeave(g *group) {
-	g.mu.Lock()
-	names := slices.Collect(maps.Keys(g.subs))
-	g.mu.Unlock()
-	for _, name := range names {
-		if t := s.findTopic([]byte(name)); t != nil {
-			t.trimIfWaiting()
-		}
-	}
 }
 
 // maxProducerGroups bounds the producer groups of a connection.

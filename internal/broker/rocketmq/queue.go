@@ -107,9 +107,7 @@ func (m *message) weight() int64 { return int64(m.Size()) + store.MessageSize }
 // commit commits the offset of a group in a queue.
 func (t *topic) commit(q *queue, group string, offset int64) {
 	q.commit(group, offset)
-	if t.excess(t.s.limits.Limit/keptShare, t.s.limits.LimitBytes/keptShare) > 0 {
-		t.trim()
-	}
+	t.trim()
 }
 
 // queueOf returns the queue of a request, or answers the request and returns nil.

@@ -164,7 +164,7 @@ func (c *conn) answerSend(r *wire.Frame, t *topic, m *message, v store.Verdict) 
 		}
 		c.stored(r, m.queue, offset, logOffset(t.id, m.queue, offset), nil)
 	}
-	if t.dest.Room(nil) || c.s.store.Rejects() {
+	if t.dest.Room() || c.s.store.Rejects() {
 		return nil
 	}
 	if oneWay {

@@ -36,8 +36,7 @@ type topic struct {
 	size, bytes atomic.Int64 // of the messages
 	own         atomic.Int64 // accounted memory without messages, in bytes
 	delayed     store.Delayed[*message]
-	room        store.Waiters
-	trimmed     atomic.Int64 // the last trim by full, in nanoseconds since the Unix epoch
+	trimmed     atomic.Int64 // the last trim by Room, in nanoseconds since the Unix epoch
 
 	mu sync.Mutex // for changes of queues
 }
@@ -125,41 +124,20 @@ func (t *topic) hasRoom() bool {
 		!t.s.store.Full() && !t.s.store.Tight()
 }
 
-// full reports whether there is no room, even after a trim; it trims at most once a second.
-func (t *topic) full() bool {
+// Room implements [store.Sink]. A topic without room is trimmed, at most once a second: a claim may have ended.
+func (t *topic) Room() bool {
 	if t.hasRoom() {
-		return false
+		return true
 	}
 	now := time.Now().UnixNano()
 	if last := t.trimmed.Load(); now-last >= int64(time.Second) && t.trimmed.CompareAndSwap(last, now) {
 		t.trim()
 	}
-	return !t.hasRoom()
+	return t.hasRoom()
 }
 
-func (t *topic) Room(notify func()) bool {
-	if notify == nil {
-		return !t.full()
-	}
-	if t.hasRoom() {
-		return true
-	}
-	t.room.Add(t.s.store, t.full, notify)
-	return false
-}
-
-// keptShare is the part of the limits kept for future groups.
+// keptShare is the part of the limits up to which consumed messages stay, for future groups.
 const keptShare = 8
-
-// excess returns the number of messages beyond limit messages or limitBytes.
-func (t *topic) excess(limit, limitBytes int64) int64 {
-	size, bytes := t.size.Load(), t.bytes.Load()
-	n := size - limit
-	if over := bytes - limitBytes; over > 0 && size > 0 {
-		n = max(n, over/max(1, bytes/size)+1)
-	}
-	return n
-}
 
 // end detaches the topic from the store and wakes all pulls.
 func (t *topic) end() {
@@ -171,7 +149,6 @@ func (t *topic) end() {
 		q.wakeAll()
 	}
 	t.free()
-	t.room.Notify()
 }
 
 // goneAfter is the time from the last request to the end of the claim of a group without members: brokers take a silent
@@ -195,13 +172,13 @@ func (s *Server) claims(topic string) map[string]bool {
 	return list
 }
 
-// drop removes up to most messages: consumed by all groups with a claim or, without claims and with mayLose, the oldest
-// ones. unread counts the messages that no group, or only some groups with an offset, have consumed.
-func (q *queue) drop(claims map[string]bool, mayLose bool, most int64) (dropped, bytes, unread int64, claimed bool) {
+// drop removes the messages that all groups with a claim have consumed or, without claims and with mayLose, the oldest
+// eighth. unread counts the messages that no group, or only some groups with an offset, have consumed.
+func (q *queue) drop(claims map[string]bool, mayLose bool) (dropped, bytes, unread int64, claimed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	first, low := q.ends()
-	read := low
+	read, oldest := low, first+(low-first+7)/8
 	if len(q.commits) == 0 {
 		read = first
 	}
@@ -216,63 +193,49 @@ func (q *queue) drop(claims map[string]bool, mayLose bool, most int64) (dropped,
 			low, claimed = first, true
 		}
 	}
-	if !claimed && !mayLose {
+	switch {
+	case claimed:
+	case mayLose:
+		low = oldest
+	default:
 		return 0, 0, 0, false
 	}
-	for ; dropped < most && first < low; dropped++ {
+	for ; first < low; first++ {
 		if first >= read {
 			unread++
 		}
-		first++
+		dropped++
 		e := q.log.Take(q.log.First)
 		bytes += e.m.weight()
 	}
 	return dropped, bytes, unread, claimed
 }
 
-// limits returns the limits of the topic. When the broker's memory is full, they are 7/8 of the topic's current size:
-// a trim then drops all messages without a claim.
-func (t *topic) limits() (messages, bytes int64) {
-	messages, bytes = t.s.limits.Limit, t.s.limits.LimitBytes
-	if t.s.store.Tight() {
-		messages, bytes = min(messages, t.size.Load()*7/8), min(bytes, t.bytes.Load()*7/8)
-	}
-	return max(1, messages), max(1, bytes)
-}
-
-// trim drops consumed messages beyond the kept share. At the limits, without claims, it drops the oldest messages, and
-// a few more, so that not each message needs a trim.
+// trim drops the consumed messages of a topic above the kept share. Without claims it drops the oldest eighth of a topic
+// at its limits, or of every topic when the broker's memory is full.
 func (t *topic) trim() {
-	limit, limitBytes := t.limits()
-	n := t.excess(limit/keptShare, limitBytes/keptShare)
-	if n <= 0 {
+	over := func(share int64) bool {
+		l := &t.s.limits
+		return t.size.Load() >= max(1, l.Limit/share) || t.bytes.Load() >= max(1, l.LimitBytes/share) || t.s.store.Tight()
+	}
+	if !over(keptShare) {
 		return
 	}
 	c := t.s.claims(t.name)
-	if claimed := t.drop(n, c, false); !claimed && (t.size.Load() >= limit || t.bytes.Load() >= limitBytes) {
-		const slack = 64
-		t.drop(max(1, t.excess(limit-limit/slack, limitBytes-limitBytes/slack)), c, true)
-	}
-	if t.room.Waiting() && t.excess(t.s.limits.Limit*7/8, t.s.limits.LimitBytes*7/8) <= 0 && t.hasRoom() {
-		t.room.Notify()
+	if claimed := t.drop(c, false); !claimed && over(1) {
+		t.drop(c, true)
 	}
 }
 
-// drop drops n messages, evenly from all queues. It returns whether a group has a claim.
-func (t *topic) drop(n int64, claims map[string]bool, mayLose bool) (claimed bool) {
-	queues := *t.queues.Load()
-	for before := n + 1; 0 < n && n < before; {
-		share := (n + int64(len(queues)) - 1) / int64(len(queues))
-		before = n
-		for _, q := range queues {
-			dropped, bytes, unread, queueClaimed := q.drop(claims, mayLose, min(n, share))
-			claimed = claimed || queueClaimed
-			n -= dropped
-			t.size.Add(-dropped)
-			t.bytes.Add(-bytes)
-			t.s.store.Return(bytes)
-			t.s.count(func(n *Stats) { n.Dropped += uint64(unread) }) //nolint:gosec // a count
-		}
+// drop drops messages of all queues. It returns whether a group has a claim.
+func (t *topic) drop(claims map[string]bool, mayLose bool) (claimed bool) {
+	for _, q := range *t.queues.Load() {
+		dropped, bytes, unread, queueClaimed := q.drop(claims, mayLose)
+		claimed = claimed || queueClaimed
+		t.size.Add(-dropped)
+		t.bytes.Add(-bytes)
+		t.s.store.Return(bytes)
+		t.s.count(func(n *Stats) { n.Dropped += uint64(unread) }) //nolint:gosec // a count
 	}
 	if t.gone.Load() {
 		t.free()

@@ -178,7 +178,7 @@ func (c *conn) endTransaction(r *wire.Frame) error {
 	}
 	x.s.count(func(n *Stats) { n.Committed++ })
 	_ = c.ok(r)
-	if !c.s.store.Rejects() && !h.t.dest.Room(nil) {
+	if !c.s.store.Rejects() && !h.t.dest.Room() {
 		return c.awaitRoom(h.t.dest) // clients do not wait for this answer: delay their connection
 	}
 	return nil

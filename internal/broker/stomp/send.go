@@ -56,7 +56,7 @@ func (c *conn) send(f *wire.Received) error {
 // lacksRoom reports whether d has no room for a message, to be stored nevertheless. It waits for room above the gate's
 // high-water mark, and, on a connection without consumers, while the broker's memory is full.
 func (c *conn) lacksRoom(d *store.Destination) (bool, error) {
-	if c.server.Store.Rejects() || d.Room(nil) {
+	if c.server.Store.Rejects() || d.Room() {
 		return false, nil
 	}
 	if !c.gate.Shut() && (len(c.subs) > 0 || !c.server.Store.Tight()) {

@@ -104,15 +104,6 @@ func (s Server) Serve(nc net.Conn) {
 		store.Linger(c.net, closeTimeout)
 	}
 	c.close()
-	c.release()
-}
-
-// release frees the connection's memory: a full queue may refer to the connection for a while, as a waiter for room.
-func (c *conn) release() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.in, c.known, c.subs, c.byID, c.txs, c.temporaries = nil, nil, nil, nil, nil, nil
-	c.headers, c.replies, c.out, c.ready, c.buf, c.active = nil, nil, nil, nil, nil, nil
 	c.account.End()
 }
 

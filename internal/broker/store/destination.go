@@ -30,8 +30,8 @@ func ParseAddress(text string) (a driver.Destination, ok bool) {
 type Sink interface {
 	// Put stores a message. It is safe for concurrent use.
 	Put(*Message)
-	// Room is as [Queue.Room].
-	Room(notify func()) bool
+	// Room reports whether there is room for another message.
+	Room() bool
 }
 
 // Verdict is the result of sending a message.
@@ -78,7 +78,7 @@ func (d *Destination) Send(m *Message) Verdict {
 	if s.overfull() {
 		s.reclaimMemory()
 	}
-	if s.overfull() || s.Rejects() && !d.Room(nil) {
+	if s.overfull() || s.Rejects() && !d.Room() {
 		d.CountRefused(1)
 		return Full
 	}
@@ -226,15 +226,34 @@ func (d *Destination) release(source uint64, overtaken bool) {
 	d.deliver(h.m)
 }
 
-// Room reports whether the destination has room. If not, notify (unless it is nil) is called once when there may be
-// room: ask again then.
-func (d *Destination) Room(notify func()) bool {
+// Room reports whether the destination has room.
+func (d *Destination) Room() bool {
 	for _, s := range *d.subs.Load() {
-		if !s.Room(notify) {
+		if !s.Room() {
 			return false
 		}
 	}
 	return true
+}
+
+// roomPause is the time between two checks for room. Nothing notifies those that wait for it: room comes also by
+// expiry, by the end of a claim, by memory freed elsewhere, and with the end of a fault.
+const roomPause = 5 * time.Millisecond
+
+// OnRoom calls notify once, when the destination has room, unless done is closed before.
+func (d *Destination) OnRoom(done <-chan struct{}, notify func()) {
+	time.AfterFunc(roomPause, func() {
+		select {
+		case <-done:
+			return
+		default:
+		}
+		if d.store.Stalled() || !d.Room() {
+			d.OnRoom(done, notify)
+			return
+		}
+		notify()
+	})
 }
 
 // Attach adds a sink to a topic, for messages sent from now on; detach removes it.
@@ -264,7 +283,6 @@ func (d *Destination) queues() (list []*Queue) {
 func (d *Destination) notifyAll() {
 	for _, q := range d.queues() {
 		q.notifyConsumers()
-		q.room.Notify()
 	}
 }
 
@@ -307,7 +325,7 @@ func (t *Transaction) Send(d *Destination, m *Message) bool {
 
 // WithoutRoom returns a destination of the messages that has no room, or nil.
 func (t *Transaction) WithoutRoom() *Destination {
-	if i := slices.IndexFunc(t.to, func(d *Destination) bool { return !d.Room(nil) }); i >= 0 {
+	if i := slices.IndexFunc(t.to, func(d *Destination) bool { return !d.Room() }); i >= 0 {
 		return t.to[i]
 	}
 	return nil

@@ -8,12 +8,8 @@ import (
 	"time"
 )
 
-const (
-	// highWater is the number of withheld bytes above which a connection is not read.
-	highWater = 1 << 20
-	// checkPause is the time between checks for the end of a connection that is not read.
-	checkPause = time.Second / 4
-)
+// highWater is the number of withheld bytes above which a connection is not read.
+const highWater = 1 << 20
 
 // Gate applies back-pressure to a client of a full broker: it withholds the answers to messages stored beyond a limit
 // until there is room. Meanwhile the connection is read on, up to a high-water mark, as acknowledgements behind the
@@ -50,25 +46,14 @@ func (g *Gate) Withhold(d *Destination, answer []byte, size int) {
 	g.bytes.Add(int64(size))
 	g.mu.Unlock()
 	if !waiting {
-		g.retry(d)
+		d.OnRoom(g.Done, func() { g.release(d) })
 	}
 }
 
 // Shut reports that the high-water mark is exceeded: the connection is not to be read.
 func (g *Gate) Shut() bool { return g.bytes.Load() > highWater }
 
-// retry sends the answers when there is room.
-func (g *Gate) retry(d *Destination) {
-	select {
-	case <-g.Done:
-		return
-	default:
-	}
-	if d.Room(func() { g.retry(d) }) {
-		g.release(d)
-	}
-}
-
+// release sends the answers.
 func (g *Gate) release(d *Destination) {
 	g.mu.Lock()
 	a := g.withheld[d]
@@ -137,15 +122,11 @@ const lingerBytes = 64 << 20
 // closed the connection, where the system reports that behind unread input: the little that it still sent is to be
 // stored. Await fails with [net.ErrClosed] at the end of the connection.
 func (g *Gate) Await(d *Destination, timeout <-chan time.Time) error {
-	check := time.NewTicker(checkPause)
+	check := time.NewTicker(roomPause)
 	defer check.Stop()
-	room := make(chan struct{}, 1)
-	for ask := true; (!ask || !d.Room(func() { Signal(room) })) && !peerClosed(g.Conn); {
+	for !d.Room() && !peerClosed(g.Conn) {
 		select {
-		case <-room:
-			ask = true
 		case <-check.C:
-			ask = false
 		case <-timeout:
 			return nil
 		case <-g.Done:

@@ -53,7 +53,6 @@ type Queue struct {
 	gone     bool       // a removed subscription
 	counts   QueueStats // without Consumers, Depth, Bytes and Settled
 
-	room    Waiters
 	delayed Delayed[entry]
 }
 
@@ -211,35 +210,29 @@ func (q *Queue) giveBack(entries []entry) {
 	}
 }
 
-// shrink accounts for n removed messages, and notifies the waiters for room if an eighth of the limit is free; of less
-// they are notified a little later. It may run inside the queue's lock.
+// shrink accounts for n removed messages. It may run inside the queue's lock.
 func (q *Queue) shrink(n, bytes int64) {
 	q.size.Add(-n)
 	q.bytes.Add(-bytes)
-	s := q.dest.store
-	s.Return(bytes)
-	if q.room.Waiting() && q.hasRoom(7, 8) {
-		go q.room.Notify()
-	}
+	q.dest.store.Return(bytes)
 }
 
-// hasRoom reports whether the queue holds less than num/den of its limits, and the broker has memory.
-func (q *Queue) hasRoom(num, den int64) bool {
+// hasRoom reports whether the queue is below its limits, and the broker has memory.
+func (q *Queue) hasRoom() bool {
 	s := q.dest.store
-	return q.size.Load() < max(1, s.cfg.Limit*num/den) && q.bytes.Load() < max(1, s.cfg.LimitBytes*num/den) &&
-		!s.Full() && !s.Tight()
+	return q.size.Load() < s.cfg.Limit && q.bytes.Load() < s.cfg.LimitBytes && !s.Full() && !s.Tight()
 }
 
-// full reports whether there is no room, even without expired messages: a consumer that drops them may never come.
-func (q *Queue) full() bool {
-	if q.hasRoom(1, 1) {
-		return false
+// Room implements [Sink]. Expired messages take no room: a consumer that drops them may never come.
+func (q *Queue) Room() bool {
+	if q.hasRoom() {
+		return true
 	}
 	q.expire()
 	if q.dest.store.Tight() {
 		q.dest.store.reclaimMemory()
 	}
-	return !q.hasRoom(1, 1)
+	return q.hasRoom()
 }
 
 func (q *Queue) noteExpiry(m *Message) {
@@ -268,17 +261,6 @@ func (q *Queue) expire() {
 	q.counts.Expired += uint64(n) //nolint:gosec // a count
 	q.searched = time.Now().Add(20 * time.Since(begun))
 	q.shrink(n, bytes)
-}
-
-// Room reports whether the queue has room. If not, notify (unless it is nil) is called once when there may be room.
-func (q *Queue) Room(notify func()) bool {
-	if !q.full() {
-		return true
-	}
-	if notify != nil {
-		q.room.Add(q.dest.store, q.full, notify)
-	}
-	return false
 }
 
 // notifyConsumers notifies all waiting consumers to search the queue again.
@@ -438,7 +420,6 @@ func (q *Queue) end() (first bool) {
 		bytes += e.m.size()
 	})
 	q.shrink(n, bytes)
-	q.room.Notify()
 	return first
 }
 

@@ -12,8 +12,8 @@
 //
 // A queue has a limit of messages and of bytes; unsettled deliveries count. Without [Config.Reject] messages are stored
 // beyond the limit, and front-ends apply the back-pressure: they ask [Destination.Room] before they grant credit or
-// read on, and are notified of room. The overshoot is the granted credit. With [Config.Reject] messages are refused.
-// Waiters for room are notified when an eighth of the limit is free, and of less a little later.
+// read on, and again every few milliseconds until there is. The overshoot is the granted credit. With [Config.Reject]
+// messages are refused.
 //
 // An expired message is dropped when a consumer reaches it, and also before a sender is refused or waits.
 //

@@ -33,7 +33,7 @@ func TestTemporary(t *testing.T) {
 			d.Delete()
 			require.Equal(t, Stored, d.Send(message("6")), "to nowhere")
 			assert.EqualValues(t, 1, d.Stats().Unrouted)
-			assert.True(t, d.Room(nil))
+			assert.True(t, d.Room())
 			require.True(t, c.Settle(list[1].ID, Released))
 			_, list = take(c, 10)
 			assert.Empty(t, list)
