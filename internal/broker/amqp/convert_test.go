@@ -114,7 +114,7 @@ func TestUnsettled(t *testing.T) {
 	u.Next, u.First = 1<<32-3, 1<<32-3
 	l := &outLink{}
 	ids := func(first, last uint32) (list []uint64) {
-		s.eachUnsettled(first, last, func(n uint64) { list = append(list, u.Get(n).id) })
+		u.EachSerial(first, last, func(n uint64) { list = append(list, u.Get(n).id) })
 		return list
 	}
 	for i := range uint64(6) {

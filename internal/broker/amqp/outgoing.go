@@ -178,7 +178,7 @@ func (s *session) onDisposition(f *wire.Decoder) error {
 	outcome := outcomeOf(&o)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s.eachUnsettled(d.First, d.Last, func(n uint64) {
+	s.unsettled.EachSerial(d.First, d.Last, func(n uint64) {
 		if !o.Terminal() && !d.Settled {
 			return
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker/store"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
+	"github.com/perfmq/perfmq/pkg/transport"
 )
 
 // entry is a message in a log.
@@ -20,7 +21,7 @@ type queue struct {
 	id int
 
 	mu      sync.Mutex
-	log     store.Ring[entry] // offsets are positions
+	log     transport.Ring[entry] // offsets are positions
 	waiters []*pull
 	commits map[string]int64 // the committed offsets of groups
 }

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"sync"
+
+	"github.com/perfmq/perfmq/pkg/transport"
 )
 
 // Filter selects messages. It is called with locks held and must not call the store.
@@ -21,7 +23,7 @@ type Consumer struct {
 	version uint64             // of the queue, for which cursors is valid
 
 	mu        sync.Mutex
-	unsettled Tracker[entry] // deliveries by number
+	unsettled transport.Tracker[entry] // deliveries by number
 	closed    bool
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/transport"
 )
 
 // entry is a message in a queue.
@@ -22,7 +23,7 @@ type entry struct {
 
 // level holds a queue's messages of one priority.
 type level struct {
-	Ring[entry]
+	transport.Ring[entry]
 	back []entry // returned by consumers; the oldest is last
 }
 

@@ -42,24 +42,29 @@ func TestLeft(t *testing.T) {
 func TestUnsettled(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // repeatable
-		u := newUnsettled(1 + rng.IntN(100))
-		u.from = -uint32(rng.IntN(300)) //nolint:gosec // around zero
-		u.next = u.from
+		p := &producer{}
+		u := &p.unsettled
+		u.Next = 1<<32 - uint64(rng.IntN(300)) //nolint:gosec // around zero
+		u.First = u.Next
+		take := func(first, last uint32) (slots []driver.Slot) {
+			u.EachSerial(first, last, func(pos uint64) { slots = append(slots, u.Remove(pos).slot) })
+			return slots
+		}
 		model := map[uint32]driver.Slot{}
 		slot := driver.Slot(0)
 		for range 500 {
 			switch rng.IntN(5) {
 			case 0, 1, 2:
 				slot++
-				id := u.next
+				id := uint32(u.Next)
 				if rng.IntN(20) == 0 {
 					id += uint32(rng.IntN(5)) //nolint:gosec // those between are the coordinator's
 				}
-				u.add(id, slot)
+				p.addUnsettled(id, slot)
 				require.NotContains(t, model, id)
 				model[id] = slot
 			case 3:
-				first := u.next - uint32(rng.IntN(60)) //nolint:gosec // small
+				first := uint32(u.Next) - uint32(rng.IntN(60)) //nolint:gosec // small
 				last := first + uint32(rng.IntN(20))   //nolint:gosec // small
 				var want []driver.Slot
 				for id := first; id != last+1; id++ {
@@ -68,49 +73,22 @@ func TestUnsettled(t *testing.T) {
 						delete(model, id)
 					}
 				}
-				got := u.takeRange(nil, first, last)
+				got := take(first, last)
 				slices.Sort(got)
 				slices.Sort(want)
 				require.Equal(t, want, got, "seed %d", seed)
 			case 4:
-				if s, ok := model[u.next-1]; ok && rng.IntN(4) == 0 {
-					require.True(t, u.undo())
-					require.Equal(t, s, model[u.next-1])
-					delete(model, u.next-1)
+				if s, ok := model[uint32(u.Next-1)]; ok && rng.IntN(4) == 0 {
+					require.True(t, u.Remove(u.Next-1).open)
+					require.Equal(t, s, model[uint32(u.Next-1)])
+					delete(model, uint32(u.Next-1))
 				}
 			}
-			require.Equal(t, len(model), u.n)
+			require.Equal(t, len(model), u.Len())
 		}
-		all := u.takeRange(nil, 0, 1<<32-1)
+		all := take(0, 1<<32-1)
 		require.Len(t, all, len(model))
-		require.Zero(t, u.n)
-	}
-}
-
-func TestUnsettledRanges(t *testing.T) {
-	const top = 1<<32 - 1
-	for _, c := range []struct {
-		from, first, last uint32
-		want              int // of ten
-	}{
-		{0, 0, 9, 10},
-		{0, 0, top, 10},
-		{0, 0, 1 << 31, 10},
-		{0, 5, 3, 0},
-		{0, 10, 20, 0},
-		{0, top - 9, 9, 10},
-		{0, 1 << 31, 1<<31 - 10, 0},
-		{top - 4, top - 4, 4, 10},
-		{top - 4, top, 0, 2},
-		{top - 4, 0, 4, 5},
-		{top - 4, 0, top, 10},
-	} {
-		u := newUnsettled(16)
-		u.from, u.next = c.from, c.from
-		for i := range 10 {
-			u.add(u.next, driver.Slot(i)) //nolint:gosec // small
-		}
-		require.Len(t, u.takeRange(nil, c.first, c.last), c.want, "%+v", c)
+		require.Zero(t, u.Len())
 	}
 }
 

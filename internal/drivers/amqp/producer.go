@@ -36,7 +36,7 @@ type producer struct {
 	replies
 
 	// Guarded by session.mu.
-	unsettled *unsettled
+	unsettled transport.Tracker[delivery]
 	closed    bool // Close waits for the last messages to end, or has done so
 
 	ending sync.Mutex // one goroutine at a time reports ends, with slots
@@ -54,8 +54,7 @@ func (d *amqpDriver) Producer(
 	p := &producer{
 		sender: newSender(driver.NewMeter(), driver.NewMeter()),
 		op:     "send to " + spec.To(), lease: lease, done: done,
-		settled: d.cfg.Options.Settle == settleAtMostOnce, unsettled: newUnsettled(spec.MaxPending),
-		stages: spec.Connection.Stages,
+		settled: d.cfg.Options.Settle == settleAtMostOnce, stages: spec.Connection.Stages,
 	}
 	began := time.Now()
 	p.owner = p
@@ -204,7 +203,7 @@ func (p *producer) pending() bool {
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
 	p.closed = true
-	return p.unsettled.n > 0
+	return p.unsettled.Len() > 0
 }
 
 // quit ends the remaining deliveries, the session and the link, and releases the connection.

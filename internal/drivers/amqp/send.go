@@ -76,7 +76,7 @@ func (p *producer) send(ctx context.Context, m *driver.Message, t *wire.Template
 			p.lease.Conn.Out.Confirm(p, m.Slot)
 		}
 		if last && p.tx != nil {
-			p.tx.filling.add(p.unsettled.next - 1)
+			p.tx.filling.add(uint32(p.unsettled.Next - 1)) //nolint:gosec // serial
 		}
 		p.unlock(b, !last || m.More || p.tx != nil)
 	}
@@ -89,7 +89,7 @@ func (p *producer) send(ctx context.Context, m *driver.Message, t *wire.Template
 // appendWhole appends a message that fits one frame.
 func (p *producer) appendWhole(b []byte, m *driver.Message, t *wire.Template, id, state []byte) []byte {
 	at, head := len(b), p.beginDelivery(p.settled, state)
-	p.unsettled.add(head.DeliveryID.V, m.Slot)
+	p.addUnsettled(head.DeliveryID.V, m.Slot)
 	b = t.Append(head.AppendHead(b, p.s.channel), m.Time, id, m.Group, p.own, m.Values...)
 	copy(b[len(b)-len(m.Body):], m.Body) // it is at the end, and as long as that of the variant
 	p.endFrame(b, at)
@@ -101,7 +101,7 @@ func (p *producer) appendPiece(b []byte, m *driver.Message, piece, state []byte,
 	at, head := len(b), wire.Transfer{Handle: p.handle, Settled: p.settled}
 	if first {
 		head = p.beginDelivery(p.settled, state)
-		p.unsettled.add(head.DeliveryID.V, m.Slot)
+		p.addUnsettled(head.DeliveryID.V, m.Slot)
 	}
 	head.More = !last
 	b = append(head.AppendHead(b, p.s.channel), piece...)
@@ -148,7 +148,7 @@ func (p *producer) abort(err error, first bool) error {
 		"a message was given up between its frames"))
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
-	if !p.unsettled.undo() {
+	if !p.unsettled.Remove(p.unsettled.Next - 1).open {
 		return nil
 	}
 	return err
@@ -169,7 +169,7 @@ func (p *producer) Flush(ctx context.Context) error {
 // order of their sends.
 func (p *producer) Written(slots []driver.Slot) {
 	p.s.mu.Lock()
-	first := p.unsettled.from
+	first := uint32(p.unsettled.First) //nolint:gosec // serial
 	p.s.mu.Unlock()
 	p.finish(first, first+uint32(len(slots))-1, driver.Outcome{}) //nolint:gosec // a serial number
 }

@@ -38,7 +38,7 @@ func TestTrySend(t *testing.T) {
 			state := func() [4]uint32 {
 				s.mu.Lock()
 				defer s.mu.Unlock()
-				return [4]uint32{s.nextOut, s.room, inner.credit, inner.unsettled.next}
+				return [4]uint32{s.nextOut, s.room, inner.credit, uint32(inner.unsettled.Next)}
 			}
 			if broker.credit > 0 { // it comes after the attach
 				require.Eventually(t, func() bool { return state()[2] > 0 }, patience, patience/60_000)

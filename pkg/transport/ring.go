@@ -1,7 +1,8 @@
-package store
+package transport
 
-// Ring is a FIFO in a circular array; values can also be taken from its middle. It has the messages of a queue, and
-// unsettled deliveries. The zero value of T marks a taken value. Positions from First on stay valid until Compact; Take
+import "math"
+
+// Ring is a FIFO in a circular array; values can also be taken from its middle. The zero value of T marks a taken value. Positions from First on stay valid until Compact; Take
 // may move First.
 type Ring[T comparable] struct {
 	items []T    // position p is at p modulo the length, a power of two
@@ -102,6 +103,9 @@ func (t *Tracker[T]) Add(v T) {
 	t.Push(v)
 }
 
+// Len returns the number of values.
+func (t *Tracker[T]) Len() int { return t.Live + len(t.old) }
+
 // Get returns the value at a position, or zero.
 func (t *Tracker[T]) Get(pos uint64) (v T) {
 	switch {
@@ -144,4 +148,23 @@ func (t *Tracker[T]) Each(first, last uint64, f func(pos uint64)) {
 			f(pos)
 		}
 	}
+}
+
+// EachSerial is Each for serial numbers (RFC 1982), the low 32 bits of positions. A full circle means all values; a range
+// that ends before it begins, or begins behind the last value, means none.
+func (t *Tracker[T]) EachSerial(first, last uint32, f func(pos uint64)) {
+	before, width := uint32(t.Next)-first, last-first //nolint:gosec // serial numbers
+	switch {
+	case width == math.MaxUint32:
+		t.Each(0, t.Next, f)
+		return
+	case width > 1<<31, before > 1<<31:
+		return
+	}
+	from := t.Next - uint64(before)
+	to := from + uint64(width)
+	if from > t.Next { // before the first position
+		from = 0
+	}
+	t.Each(from, to, f)
 }

@@ -1,4 +1,4 @@
-package store
+package transport
 
 import (
 	"slices"
@@ -109,4 +109,36 @@ func TestTracker(t *testing.T) {
 	tr.Each(0, tr.Next, func(pos uint64) { tr.Remove(pos) })
 	assert.Empty(t, tr.old)
 	assert.Zero(t, tr.Live)
+}
+
+func TestEachSerial(t *testing.T) {
+	const top = 1<<32 - 1
+	for _, c := range []struct {
+		from        uint64
+		first, last uint32
+		want        int // of ten
+	}{
+		{0, 0, 9, 10},
+		{0, 0, top, 10},
+		{0, 0, 1 << 31, 10},
+		{0, 5, 3, 0},
+		{0, 10, 20, 0},
+		{0, 11, 20, 0},
+		{0, top - 9, 9, 10},
+		{0, 1 << 31, 1<<31 - 10, 0},
+		{top - 4, top - 4, 4, 10},
+		{top - 4, top, 0, 2},
+		{top - 4, 0, 4, 5},
+		{top - 4, 0, top, 10},
+	} {
+		var tr Tracker[int]
+		tr.First, tr.Next = c.from, c.from
+		for i := range 10 {
+			tr.Add(i + 1)
+		}
+		require.Equal(t, 10, tr.Len())
+		n := 0
+		tr.EachSerial(c.first, c.last, func(uint64) { n++ })
+		require.Equal(t, c.want, n, "%+v", c)
+	}
 }
