@@ -35,7 +35,7 @@ type subscription struct {
 	id       string
 	serial   uint64
 	mode     int
-	limit    int64 // of unacknowledged messages
+	limit    int // of unacknowledged messages; 0: none
 	consumer *store.Consumer
 
 	head   []byte      // of a MESSAGE frame up to the message ID
@@ -44,10 +44,7 @@ type subscription struct {
 	active bool        // in conn.active
 	size   int         // of the last body, in bytes
 
-	sent        atomic.Uint64 // deliveries
-	outstanding atomic.Int64  // unacknowledged deliveries
-	starved     atomic.Bool   // at the limit
-	low         uint64        // in mode client: all before it is settled; the reader's
+	sent atomic.Uint64 // deliveries
 
 	mu     sync.Mutex // held while messages are taken
 	closed bool       // set by the reader
@@ -84,6 +81,7 @@ func (c *conn) subscribe(f *wire.Received) error {
 	if s.consumer, err = s.attach(f, a); err != nil {
 		return err
 	}
+	s.consumer.Limit = s.limit
 	c.serial++
 	c.subs[s.serial], c.byID[s.id] = s, s
 	c.reply(f.Get("receipt")) // before the first message
@@ -106,7 +104,10 @@ func (s *subscription) configure(f *wire.Received) error {
 		if !ok {
 			return invalid("prefetch-count", b)
 		}
-		s.limit = int64(min(max(n, 1), maxPrefetch)) //nolint:gosec // bounded
+		s.limit = int(min(max(n, 1), maxPrefetch)) //nolint:gosec // bounded
+	}
+	if s.mode == modeAuto {
+		s.limit = 0
 	}
 	return nil
 }

@@ -183,24 +183,8 @@ func parseID(b []byte) (source, serial, id uint64, ok bool) {
 
 // settle settles the deliveries of an ACK or NACK; it returns false if they were settled before.
 func (x *step) settle() bool {
-	s := x.sub
-	from := x.id
-	if s.mode == modeClient {
-		from = min(s.low, x.id)
-		s.low = max(s.low, x.id+1)
+	if x.sub.mode == modeClient {
+		return x.sub.consumer.SettleThrough(x.id, x.outcome) > 0
 	}
-	n := 0
-	if x.outcome == store.Accepted && s.mode == modeClient {
-		n = s.consumer.AcceptThrough(x.id)
-		from = x.id + 1
-	}
-	for id := from; id <= x.id; id++ {
-		if s.consumer.Settle(id, x.outcome) {
-			n++
-		}
-	}
-	if s.outstanding.Add(-int64(n)) <= s.limit*3/4 && s.starved.CompareAndSwap(true, false) {
-		s.notify()
-	}
-	return n > 0
+	return x.sub.consumer.Settle(x.id, x.outcome)
 }

@@ -95,12 +95,9 @@ func (c *conn) serveSubscription(s *subscription) (more bool) {
 	if s.closed {
 		return false
 	}
-	n := min(s.credit(), max(1, writeBatch/(s.size+1))) // large ones one by one
-	if n == 0 {
-		return false
-	}
-	// A Take of the whole credit asks for no notification, and only Take reduces the credit. So the subscription always
-	// takes messages that it was notified of, and has no need of [store.Consumer.Yield].
+	n := min(takeBatch, max(1, writeBatch/(s.size+1))) // large ones one by one
+	// Only Take brings the subscription to its limit, where it waits for no notification: it takes all messages that it
+	// was notified of, and has no need of [store.Consumer.Yield].
 	taken := s.consumer.Take(c.batch[:n])
 	if taken == 0 {
 		return false
@@ -112,28 +109,10 @@ func (c *conn) serveSubscription(s *subscription) (more bool) {
 	s.size = len(c.batch[taken-1].Message.Content.Body())
 	clear(c.batch[:taken])
 	s.sent.Store(last + 1)
-	if s.mode != modeAuto {
-		s.outstanding.Add(int64(taken))
-	} else {
-		s.consumer.AcceptThrough(last)
+	if s.mode == modeAuto {
+		s.consumer.SettleThrough(last, store.Accepted)
 	}
 	return taken == n
-}
-
-// credit returns the number of messages to take at most.
-func (s *subscription) credit() int {
-	if s.mode == modeAuto {
-		return takeBatch
-	}
-	for {
-		if free := s.limit - s.outstanding.Load(); free > 0 {
-			return int(min(free, takeBatch))
-		}
-		s.starved.Store(true)
-		if s.outstanding.Load() > s.limit*3/4 || !s.starved.CompareAndSwap(true, false) {
-			return 0
-		}
-	}
 }
 
 // append appends a MESSAGE frame.

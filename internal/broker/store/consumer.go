@@ -3,6 +3,7 @@ package store
 import (
 	"hash/maphash"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 
@@ -22,7 +23,11 @@ type Consumer struct {
 	cursors [priorities]uint64 // positions before which a level holds nothing for this consumer
 	version uint64             // of the queue, for which cursors is valid
 
+	// Limit bounds the unsettled deliveries, unless it is 0. It is set before the first Take.
+	Limit int
+
 	mu        sync.Mutex
+	starved   bool // Take has reached Limit
 	unsettled transport.Tracker[entry] // deliveries by number
 	closed    bool
 }
@@ -49,8 +54,8 @@ func (q *Queue) Consume(filter Filter, notify func()) (*Consumer, error) {
 	return c, nil
 }
 
-// Take fills buf with available messages and returns their number. If that is less than asked for, notify is called
-// when there may be more.
+// Take fills buf with available messages, up to Limit, and returns their number. If that is less than asked for, notify
+// is called when there may be more; after Limit was reached, not before a quarter of it is settled.
 func (c *Consumer) Take(buf []Delivery) (n int) {
 	q := c.q
 	if len(buf) == 0 {
@@ -62,6 +67,10 @@ func (c *Consumer) Take(buf []Delivery) (n int) {
 	defer c.mu.Unlock()
 	if c.closed {
 		return 0
+	}
+	asked := len(buf)
+	if c.Limit > 0 {
+		buf = buf[:min(asked, c.Limit-c.unsettled.Len())]
 	}
 	var now int64
 	for n < len(buf) && !q.dest.store.Stalled() {
@@ -77,6 +86,7 @@ func (c *Consumer) Take(buf []Delivery) (n int) {
 			q.counts.Redelivered++
 		}
 	}
+	c.starved = n == len(buf) && n < asked
 	switch {
 	case n < len(buf) && !c.waiting:
 		c.waiting = true
@@ -121,44 +131,60 @@ const (
 
 // Settle ends a delivery. It returns false if the delivery was settled before.
 func (c *Consumer) Settle(id uint64, o Outcome) bool {
-	q := c.q
-	q.dest.store.waitForStall()
-	c.mu.Lock()
-	e := c.unsettled.Remove(id)
-	c.mu.Unlock()
-	if e.m == nil {
-		return false
-	}
-	switch o {
-	case Accepted:
-		q.accepted.Add(1)
-	case Rejected:
-		q.mu.Lock()
-		q.counts.Rejected++
-		q.mu.Unlock()
-	case Failed:
-		e.attempts++
-		fallthrough
-	case Released:
-		q.giveBack([]entry{e})
-		return true
-	}
-	q.shrink(1, e.m.size())
-	return true
+	c.q.dest.store.waitForStall()
+	return c.settle(id, id, o) > 0
 }
 
-// AcceptThrough accepts all unsettled deliveries up to id, and returns their number.
-func (c *Consumer) AcceptThrough(id uint64) (n int) {
-	var bytes int64
+// SettleThrough ends all unsettled deliveries up to id, and returns their number.
+func (c *Consumer) SettleThrough(id uint64, o Outcome) int {
 	c.q.dest.store.waitForStall()
-	c.mu.Lock()
-	c.unsettled.Each(0, id, func(pos uint64) {
-		bytes += c.unsettled.Remove(pos).m.size()
+	return c.settle(0, id, o)
+}
+
+// settle ends the unsettled deliveries from first to last.
+func (c *Consumer) settle(first, last uint64, o Outcome) (n int) {
+	var bytes int64
+	var back []entry
+	end := func(pos uint64) {
+		e := c.unsettled.Remove(pos)
+		switch {
+		case e.m == nil:
+			return
+		case o == Failed:
+			e.attempts++
+			fallthrough
+		case o == Released:
+			back = append(back, e)
+		}
 		n++
-	})
+		bytes += e.m.size()
+	}
+	c.mu.Lock()
+	if first == last {
+		end(first)
+	} else {
+		c.unsettled.Each(first, last, end)
+	}
+	refill := c.starved && c.unsettled.Len() <= c.Limit*3/4
+	c.starved = c.starved && !refill
 	c.mu.Unlock()
-	c.q.accepted.Add(uint64(n))
-	c.q.shrink(int64(n), bytes)
+	q := c.q
+	if o == Rejected {
+		q.mu.Lock()
+		q.counts.Rejected += uint64(n) //nolint:gosec // a count
+		q.mu.Unlock()
+	}
+	if o == Accepted {
+		q.accepted.Add(uint64(n)) //nolint:gosec // a count
+	}
+	if back != nil {
+		q.giveBack(back)
+	} else {
+		q.shrink(int64(n), bytes)
+	}
+	if refill {
+		c.notify()
+	}
 	return n
 }
 
@@ -170,14 +196,6 @@ func (c *Consumer) Queue() *Queue { return c.q }
 // calls do nothing.
 func (c *Consumer) Close(failed bool) {
 	c.mu.Lock()
-	var entries []entry
-	c.unsettled.Each(0, c.unsettled.Next, func(pos uint64) {
-		e := c.unsettled.Remove(pos)
-		if failed {
-			e.attempts++
-		}
-		entries = append(entries, e)
-	})
 	closed := c.closed
 	c.closed = true
 	c.mu.Unlock()
@@ -186,7 +204,11 @@ func (c *Consumer) Close(failed bool) {
 	}
 	c.q.dest.store.Return(consumerSize)
 	c.q.leave(c)
-	c.q.giveBack(entries)
+	o := Released
+	if failed {
+		o = Failed
+	}
+	c.settle(0, math.MaxUint64, o)
 	if !c.q.durable {
 		_ = c.q.Remove() // ErrInUse: there is another consumer
 	}

@@ -49,7 +49,7 @@ func TestOneMemoryForAll(t *testing.T) {
 		<-time.After(time.Second)
 		synctest.Wait()
 		assert.Equal(t, [10]int{}, told, "nothing was settled")
-		c.AcceptThrough(list[len(list)-1].ID)
+		c.SettleThrough(list[len(list)-1].ID, Accepted)
 		<-time.After(time.Second)
 		synctest.Wait()
 		assert.Equal(t, [10]int{1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, told)
@@ -109,7 +109,7 @@ func TestConsumersMakeRoom(t *testing.T) {
 	require.True(t, account.Take(ConnectionSize))
 	c := consume(t, q, nil)
 	for bodies, list := take(c, 10); len(bodies) > 0; bodies, list = take(c, 10) {
-		c.AcceptThrough(list[len(list)-1].ID)
+		c.SettleThrough(list[len(list)-1].ID, Accepted)
 	}
 	assert.True(t, d.Room())
 	c.Close(false)
@@ -178,7 +178,7 @@ func TestMemoryIsGivenBack(t *testing.T) {
 				case 2:
 					h.c.Settle(id, Rejected)
 				case 3:
-					h.c.AcceptThrough(id)
+					h.c.SettleThrough(id, Accepted)
 				default:
 					h.c.Close(true)
 					holders = append(holders[:i], holders[i+1:]...)

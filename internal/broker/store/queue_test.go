@@ -33,7 +33,7 @@ func TestOrderAndReturns(t *testing.T) {
 	assert.Equal(t, []string{"1", "4", "5", "6"}, got, "what comes back takes its old place")
 	assert.Equal(t, []uint32{0, 1, 0, 0}, []uint32{list[0].Attempts, list[1].Attempts, list[2].Attempts, list[3].Attempts})
 
-	assert.Equal(t, 3, c.AcceptThrough(list[1].ID), "3, 1 and 4")
+	assert.Equal(t, 3, c.SettleThrough(list[1].ID, Accepted), "3, 1 and 4")
 	assert.True(t, c.Settle(list[2].ID, Rejected))
 	c.Close(true)
 	c.Close(true)
@@ -139,7 +139,7 @@ func testBlock(t *testing.T) {
 	d.OnRoom(gone, func() { t.Error("whoever asked has gone") })
 	close(gone)
 	_, list := take(c, 10)
-	c.AcceptThrough(list[1].ID)
+	c.SettleThrough(list[1].ID, Accepted)
 	<-time.After(time.Hour)
 	assert.Empty(t, room, "eight of eight")
 	start := time.Now()
@@ -307,7 +307,7 @@ func TestOneThatStays(t *testing.T) {
 	_, list := take(c, 1)
 	assert.True(t, c.Settle(kept[0].ID, Accepted))
 	assert.False(t, c.Settle(kept[0].ID, Accepted))
-	assert.Equal(t, 1, c.AcceptThrough(list[0].ID))
+	assert.Equal(t, 1, c.SettleThrough(list[0].ID, Accepted))
 	got, _ := take(consume(t, q, nil), 9)
 	assert.Equal(t, []string{"unwanted"}, got)
 }
@@ -348,7 +348,7 @@ func TestManyGroups(t *testing.T) {
 							t.Fatalf("group %s went to another consumer", e.Message.Group)
 						}
 					}
-					c[who].AcceptThrough(buf[got-1].ID)
+					c[who].SettleThrough(buf[got-1].ID, Accepted)
 				}
 			}
 		}
