@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
@@ -38,6 +37,7 @@ type conn struct {
 	container string
 	sessions  []*session
 	lowCredit []*inLink // need credit
+	waiting   []*inLink // wait for room at their destinations
 	pending   struct {  // a disposition: accepted, for a range of deliveries
 		s           *session // nil: none
 		first, last uint32
@@ -55,10 +55,8 @@ type conn struct {
 	wake     chan struct{} // one token: there is something to write
 	finished chan struct{} // closed when the writer has ended
 
-	readyMu  sync.Mutex
-	ready    []*outLink // may have messages to send
-	withRoom []*inLink  // their destinations have room again
-	anyRoom  atomic.Bool
+	readyMu sync.Mutex
+	ready   []*outLink // may have messages to send
 
 	mu        sync.Mutex // the fields below, and the outgoing parts of sessions and links
 	out       []byte
@@ -147,7 +145,7 @@ func (c *conn) release(orderly bool) {
 		}
 	}
 	for _, t := range c.txns {
-		t.rollback()
+		t.Return()
 	}
 	clear(c.txns)
 	c.account.End()
@@ -169,12 +167,12 @@ func (c *conn) Read(b []byte) (int, error) {
 		return 0, err
 	}
 	for {
-		if err := c.nc.SetReadDeadline(c.deadline()); err != nil {
-			return 0, fmt.Errorf("set a deadline: %w", err)
+		deadline := c.deadline()
+		if c.grantWaiting(); len(c.waiting) > 0 {
+			deadline = time.Now().Add(store.RoomPause)
 		}
-		if c.anyRoom.CompareAndSwap(true, false) {
-			c.grantWithRoom()
-			continue
+		if err := c.nc.SetReadDeadline(deadline); err != nil {
+			return 0, fmt.Errorf("set a deadline: %w", err)
 		}
 		n, err := c.nc.Read(b)
 		if n > 0 {
@@ -185,7 +183,7 @@ func (c *conn) Read(b []byte) (int, error) {
 			if !time.Now().Before(c.deadline()) {
 				return 0, fail(wire.CondResourceLimit, "nothing was heard for %v", time.Since(c.lastRead).Round(time.Millisecond))
 			}
-			continue // woken by onRoom
+			continue // a link waits for room
 		}
 		return 0, fmt.Errorf("read: %w", err)
 	}
@@ -246,12 +244,10 @@ func (c *conn) flush() {
 	c.lowCredit = c.lowCredit[:0]
 }
 
-// grantWithRoom grants credit to links with room at their destination again.
-func (c *conn) grantWithRoom() {
-	c.readyMu.Lock()
-	links := c.withRoom
-	c.withRoom = nil
-	c.readyMu.Unlock()
+// grantWaiting grants credit to links with room at their destination again.
+func (c *conn) grantWaiting() {
+	links := c.waiting
+	c.waiting = nil
 	for _, l := range links {
 		l.waiting = false
 		l.grant()

@@ -9,8 +9,8 @@
 // into large writes. Shared state (the output buffer, credit and unsettled deliveries of outgoing links) is under the
 // connection's lock, which is never held during a read, a write or a send to the store.
 //
-// Callbacks of the store do not block: they put an outgoing link on the writer's list, or an incoming link with room
-// again on the reader's, which a read deadline in the past wakes.
+// Callbacks of the store do not block: they put an outgoing link on the writer's list. While incoming links wait for
+// room, the reader reads with a short deadline and looks for it.
 //
 // # Messages
 //

@@ -227,7 +227,7 @@ func (l *inLink) grant() {
 	c := l.s.c
 	if !c.srv.Store.Rejects() && l.dest != nil && !l.dest.Room() {
 		l.waiting = true
-		l.dest.OnRoom(c.finished, func() { c.onRoom(l) })
+		c.waiting = append(c.waiting, l)
 		return
 	}
 	l.window = c.srv.window(l.size)

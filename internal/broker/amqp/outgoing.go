@@ -183,13 +183,11 @@ func (s *session) onDisposition(f *wire.Decoder) error {
 			return
 		}
 		one := s.unsettled.Remove(n)
-		switch {
+		switch k := one.link.consumer; {
 		case t == nil:
-			one.settle(outcome)
-		case t.Hold(64):
-			t.acks = append(t.acks, txnAck{one, outcome})
-		default: // the commit will fail
-			one.settle(store.Failed)
+			k.Settle(one.id, outcome)
+		case !t.Settle(k, one.id, one.id, outcome): // the commit will fail
+			k.Settle(one.id, store.Failed)
 		}
 	})
 	return nil
@@ -317,13 +315,4 @@ func (c *conn) makeReady(l *outLink) {
 	}
 	c.readyMu.Unlock()
 	c.wakeWriter()
-}
-
-// onRoom puts a link on the reader's list of links with room, and wakes the reader.
-func (c *conn) onRoom(l *inLink) {
-	c.readyMu.Lock()
-	c.withRoom = append(c.withRoom, l)
-	c.readyMu.Unlock()
-	c.anyRoom.Store(true)
-	_ = c.nc.SetReadDeadline(time.Unix(1, 0)) // fails only on a closed connection
 }

@@ -232,8 +232,6 @@ type delivered struct {
 	id   uint64   // of the consumer
 }
 
-func (d *delivered) settle(o store.Outcome) { d.link.consumer.Settle(d.id, o) }
-
 // forget removes all deliveries of a link.
 func (s *session) forget(l *outLink) {
 	s.unsettled.Each(0, s.unsettled.Next, func(n uint64) {

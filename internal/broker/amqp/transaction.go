@@ -11,13 +11,6 @@ import (
 type txn struct {
 	store.Transaction
 	owner *inLink
-	acks  []txnAck
-}
-
-// txnAck is a settlement to be applied at the commit.
-type txnAck struct {
-	delivered
-	outcome store.Outcome
 }
 
 // coordinate handles a message to the coordinator (Transactions, section 4.5).
@@ -50,13 +43,12 @@ func (l *inLink) coordinate(n *message) error {
 		}
 		delete(c.txns, string(d.TxnID))
 		if d.Fail {
-			t.rollback()
+			t.Return()
 			l.answer([]byte(wire.Accepted))
 			return nil
 		}
-		switch withheld, f := t.commit(c); {
+		switch withheld, f := t.commit(); {
 		case f != nil:
-			t.rollback()
 			l.reject(f)
 		case !withheld:
 			l.answer([]byte(wire.Accepted))
@@ -80,7 +72,7 @@ func (l *inLink) sendInTxn(id []byte, m *store.Message) error {
 
 // commit applies the whole transaction or, with a failure, nothing of it. withheld means that the fault withholds the
 // confirmation.
-func (t *txn) commit(c *conn) (withheld bool, refused *wire.Error) {
+func (t *txn) commit() (withheld bool, refused *wire.Error) {
 	if t.Failed {
 		return false, failCommit(wire.CondResourceLimit, "%v", store.ErrLargeTransaction)
 	}
@@ -88,21 +80,7 @@ func (t *txn) commit(c *conn) (withheld bool, refused *wire.Error) {
 	if full != nil {
 		return false, failCommit(wire.CondResourceLimit, "%s", full.WhyFull())
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, a := range t.acks {
-		a.settle(a.outcome)
-	}
 	return withheld, nil
-}
-
-// rollback returns the deliveries that the receiver settled in the transaction.
-func (t *txn) rollback() {
-	for _, a := range t.acks {
-		a.settle(store.Failed)
-	}
-	t.acks = nil
-	t.End()
 }
 
 // endCoordinator rolls back the link's transactions.
@@ -110,7 +88,7 @@ func (l *inLink) endCoordinator() {
 	for id, t := range l.s.c.txns {
 		if t.owner == l {
 			delete(l.s.c.txns, id)
-			t.rollback()
+			t.Return()
 		}
 	}
 }

@@ -23,8 +23,7 @@ type group struct {
 	subs    map[string]*subscription // by topic
 	locks   map[wire.Queue]lock      // of queues without the broker
 
-	notified  time.Time // when the members were last notified
-	notifying bool      // they will be notified
+	notifying bool // the members will be notified
 }
 
 // member is a client of a group on one connection.
@@ -233,30 +232,24 @@ func (g *group) remove(m member) bool {
 	return true
 }
 
-// notifyPause is the least time between two notifications of a group, per member.
+// notifyPause is the time before a notification of a group, per member.
 const notifyPause = 100 * time.Microsecond
 
-// notifyMembers notifies the members to rebalance: at once, or a moment after the last time. If each of a thousand
-// clients that come together made the others rebalance, that would be a million notifications.
+// notifyMembers notifies the members to rebalance, a moment later. If each of a thousand clients that come together made
+// the others rebalance, that would be a million notifications.
 func (g *group) notifyMembers() {
 	g.mu.Lock()
-	already := g.notifying
-	g.notifying = true
-	wait := time.Until(g.notified.Add(time.Duration(len(g.members)) * notifyPause))
-	g.mu.Unlock()
-	switch {
-	case already:
-	case wait > 0:
-		time.AfterFunc(wait, g.notify)
-	default:
-		g.notify()
+	defer g.mu.Unlock()
+	if !g.notifying {
+		g.notifying = true
+		time.AfterFunc(time.Duration(len(g.members))*notifyPause, g.notify)
 	}
 }
 
 // notify sends the notification (NOTIFY_CONSUMER_IDS_CHANGED) to all members.
 func (g *group) notify() {
 	g.mu.Lock()
-	g.notifying, g.notified = false, time.Now()
+	g.notifying = false
 	members := slices.Collect(maps.Keys(g.members))
 	g.mu.Unlock()
 	for _, m := range members {

@@ -57,7 +57,7 @@ type conn struct {
 	subs         map[uint64]*subscription
 	byID         map[string]*subscription
 	serial       uint64 // of the next subscription
-	txs          map[string]*transaction
+	txs          map[string]*store.Transaction
 	temporaries  map[string]*store.Destination // by the client's names
 
 	gate store.Gate
@@ -86,7 +86,7 @@ func (s Server) Serve(nc net.Conn) {
 	c := &conn{
 		server: &s, net: nc, source: s.Store.NewSource(), account: s.Store.NewAccount(), silence: connectTimeout,
 		known: map[string]*store.Destination{}, subs: map[uint64]*subscription{}, byID: map[string]*subscription{},
-		txs: map[string]*transaction{}, temporaries: map[string]*store.Destination{},
+		txs: map[string]*store.Transaction{}, temporaries: map[string]*store.Destination{},
 		done: make(chan struct{}), wake: make(chan struct{}, 1), drained: make(chan struct{}, 1),
 	}
 	c.close = sync.OnceFunc(func() {

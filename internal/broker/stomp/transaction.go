@@ -10,19 +10,6 @@ import (
 // maxTransactions bounds the transactions of a connection.
 const maxTransactions = 1000
 
-// transaction holds frames until COMMIT.
-type transaction struct {
-	store.Transaction
-	acks []step
-}
-
-// step is an ACK or NACK.
-type step struct {
-	sub     *subscription
-	id      uint64 // of the delivery
-	outcome store.Outcome
-}
-
 func (c *conn) begin(f *wire.Received) error {
 	name := c.text(f, "transaction")
 	switch {
@@ -33,12 +20,13 @@ func (c *conn) begin(f *wire.Received) error {
 	case len(c.txs) >= maxTransactions:
 		return refuse("limit reached: %d transactions", maxTransactions)
 	}
-	c.txs[name] = &transaction{Transaction: c.account.Begin()}
+	t := c.account.Begin()
+	c.txs[name] = &t
 	return nil
 }
 
 // findTx returns an open transaction.
-func (c *conn) findTx(name []byte) (*transaction, error) {
+func (c *conn) findTx(name []byte) (*store.Transaction, error) {
 	plain, _ := wire.Unescape(name)
 	t := c.txs[string(plain)]
 	if t == nil {
@@ -56,23 +44,10 @@ func (c *conn) sendIn(name []byte, d *store.Destination, m *store.Message) error
 	return err
 }
 
-// settleIn adds an acknowledgement to a transaction.
-func (c *conn) settleIn(name []byte, s step) error {
-	t, err := c.findTx(name)
-	if err != nil {
-		return err
-	}
-	if !t.Hold(store.MessageSize) {
-		return errLargeTx()
-	}
-	t.acks = append(t.acks, s)
-	return nil
-}
-
 func errLargeTx() error { return refuse("limit reached: %s", store.ErrLargeTransaction) }
 
 // endTx removes a transaction from the open ones.
-func (c *conn) endTx(f *wire.Received) (*transaction, error) {
+func (c *conn) endTx(f *wire.Received) (*store.Transaction, error) {
 	t, err := c.findTx(f.Get("transaction"))
 	delete(c.txs, c.text(f, "transaction"))
 	return t, err
@@ -111,18 +86,13 @@ func (c *conn) commit(f *wire.Received) error {
 	if err := c.server.Store.AwaitStall(c.done, c.flush); err != nil {
 		return err
 	}
-	for i := range t.acks {
-		if t.acks[i].sub.closed {
-			return refuse("invalid transaction: the subscription of an acknowledgement has ended")
-		}
+	if t.Orphaned() {
+		return refuse("invalid transaction: the subscription of an acknowledgement has ended")
 	}
 	size := int(t.Held)
 	withheld, refusing := t.Commit()
 	if refusing != nil {
 		return refuse("%s", refusing.WhyFull())
-	}
-	for i := range t.acks {
-		t.acks[i].settle() // no effect if the message was settled since
 	}
 	if !withheld {
 		c.confirm(full, full != nil, f.Get("receipt"), size)
@@ -147,12 +117,15 @@ func (c *conn) settle(f *wire.Received, nack bool) error {
 		}
 		return nil // crossed with the end: the message was returned
 	}
-	step := step{sub: s, id: id}
+	first, outcome := id, store.Accepted
+	if s.mode == modeClient {
+		first = 0
+	}
 	switch {
 	case nack && string(f.Get("requeue")) == "false":
-		step.outcome = store.Rejected
+		outcome = store.Rejected
 	case nack:
-		step.outcome = store.Failed
+		outcome = store.Failed
 	}
 	switch tx := f.Get("transaction"); {
 	case s.mode == modeAuto && nack:
@@ -160,12 +133,16 @@ func (c *conn) settle(f *wire.Received, nack bool) error {
 	case s.mode == modeAuto:
 		return nil // settled at its delivery
 	case tx != nil:
-		return c.settleIn(tx, step)
+		t, err := c.findTx(tx)
+		if err == nil && !t.Settle(s.consumer, first, id, outcome) {
+			err = errLargeTx()
+		}
+		return err
 	}
 	if err := c.server.Store.AwaitStall(c.done, c.flush); err != nil {
 		return err
 	}
-	if !step.settle() && s.mode == modeIndividual {
+	if s.consumer.SettleRange(first, id, outcome) == 0 && s.mode == modeIndividual {
 		return refuse("invalid acknowledgement: %.80q was settled before", name)
 	}
 	return nil
@@ -179,12 +156,4 @@ func parseID(b []byte) (source, serial, id uint64, ok bool) {
 	serial, ok2 := wire.ParseNumber(second)
 	id, ok3 := wire.ParseNumber(third)
 	return source, serial, id, ok1 && ok2 && ok3
-}
-
-// settle settles the deliveries of an ACK or NACK; it returns false if they were settled before.
-func (x *step) settle() bool {
-	if x.sub.mode == modeClient {
-		return x.sub.consumer.SettleThrough(x.id, x.outcome) > 0
-	}
-	return x.sub.consumer.Settle(x.id, x.outcome)
 }

@@ -110,7 +110,7 @@ func (c *conn) serveSubscription(s *subscription) (more bool) {
 	clear(c.batch[:taken])
 	s.sent.Store(last + 1)
 	if s.mode == modeAuto {
-		s.consumer.SettleThrough(last, store.Accepted)
+		s.consumer.SettleRange(0, last, store.Accepted)
 	}
 	return taken == n
 }

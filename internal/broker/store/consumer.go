@@ -27,7 +27,7 @@ type Consumer struct {
 	Limit int
 
 	mu        sync.Mutex
-	starved   bool // Take has reached Limit
+	starved   bool                     // Take has reached Limit
 	unsettled transport.Tracker[entry] // deliveries by number
 	closed    bool
 }
@@ -135,13 +135,13 @@ func (c *Consumer) Settle(id uint64, o Outcome) bool {
 	return c.settle(id, id, o) > 0
 }
 
-// SettleThrough ends all unsettled deliveries up to id, and returns their number.
-func (c *Consumer) SettleThrough(id uint64, o Outcome) int {
+// SettleRange ends the unsettled deliveries from first to last, and returns their number.
+func (c *Consumer) SettleRange(first, last uint64, o Outcome) int {
 	c.q.dest.store.waitForStall()
-	return c.settle(0, id, o)
+	return c.settle(first, last, o)
 }
 
-// settle ends the unsettled deliveries from first to last.
+// settle is SettleRange, also during a stall.
 func (c *Consumer) settle(first, last uint64, o Outcome) (n int) {
 	var bytes int64
 	var back []entry

@@ -236,25 +236,9 @@ func (d *Destination) Room() bool {
 	return true
 }
 
-// roomPause is the time between two checks for room. Nothing notifies those that wait for it: room comes also by
+// RoomPause is the time between two checks for room. Nothing notifies those that wait for it: room comes also by
 // expiry, by the end of a claim, by memory freed elsewhere, and with the end of a fault.
-const roomPause = 5 * time.Millisecond
-
-// OnRoom calls notify once, when the destination has room, unless done is closed before.
-func (d *Destination) OnRoom(done <-chan struct{}, notify func()) {
-	time.AfterFunc(roomPause, func() {
-		select {
-		case <-done:
-			return
-		default:
-		}
-		if d.store.Stalled() || !d.Room() {
-			d.OnRoom(done, notify)
-			return
-		}
-		notify()
-	})
-}
+const RoomPause = 5 * time.Millisecond
 
 // Attach adds a sink to a topic, for messages sent from now on; detach removes it.
 func (d *Destination) Attach(s Sink) (detach func()) {
@@ -295,7 +279,18 @@ type Transaction struct {
 	account *Account
 	sends   []*Message
 	to      []*Destination // of each of sends
+	acks    []ack
 }
+
+// ack is the end of deliveries of a consumer at the commit.
+type ack struct {
+	c           *Consumer
+	first, last uint64
+	outcome     Outcome
+}
+
+// ackSize is the accounted size of an ack, in bytes.
+const ackSize = 64
 
 // maxTransaction bounds an uncommitted transaction, in bytes.
 const maxTransaction = 64 << 20
@@ -306,7 +301,7 @@ func (a *Account) Begin() Transaction { return Transaction{account: a} }
 // Hold accounts for bytes of the transaction, until its end. It returns false for a transaction that has failed.
 func (t *Transaction) Hold(bytes int64) bool {
 	if t.Failed || t.Held+bytes > maxTransaction || !t.account.Take(bytes) {
-		t.End()
+		t.Return()
 		t.Failed = true
 		return false
 	}
@@ -323,6 +318,24 @@ func (t *Transaction) Send(d *Destination, m *Message) bool {
 	return true
 }
 
+// Settle ends the deliveries from first to last at the commit. It returns false as Hold does.
+func (t *Transaction) Settle(c *Consumer, first, last uint64, o Outcome) bool {
+	if !t.Hold(ackSize) {
+		return false
+	}
+	t.acks = append(t.acks, ack{c, first, last, o})
+	return true
+}
+
+// Orphaned reports whether a consumer of the deliveries to be settled has ended.
+func (t *Transaction) Orphaned() bool {
+	return slices.ContainsFunc(t.acks, func(a ack) bool {
+		a.c.mu.Lock()
+		defer a.c.mu.Unlock()
+		return a.c.closed
+	})
+}
+
 // WithoutRoom returns a destination of the messages that has no room, or nil.
 func (t *Transaction) WithoutRoom() *Destination {
 	if i := slices.IndexFunc(t.to, func(d *Destination) bool { return !d.Room() }); i >= 0 {
@@ -331,8 +344,8 @@ func (t *Transaction) WithoutRoom() *Destination {
 	return nil
 }
 
-// Commit sends all messages and ends the transaction. With [Config.Reject], if one of the destinations has no room,
-// it sends none, counts all as refused, and returns the destination. withheld means that the fault withholds the
+// Commit sends all messages, settles all deliveries that were not settled since, and ends the transaction. With [Config.Reject], if one of the destinations has no room,
+// it sends none, counts all as refused, returns the deliveries, and returns the destination. withheld means that the fault withholds the
 // confirmation.
 func (t *Transaction) Commit() (withheld bool, full *Destination) {
 	defer t.End()
@@ -341,6 +354,7 @@ func (t *Transaction) Commit() (withheld bool, full *Destination) {
 			for _, d := range t.to {
 				d.CountRefused(1)
 			}
+			t.Return()
 			return false, full
 		}
 	}
@@ -350,13 +364,24 @@ func (t *Transaction) Commit() (withheld bool, full *Destination) {
 		// Even if the room was used since: a part of the transaction may be stored already.
 		withheld = d.take(m) == Withheld || withheld
 	}
+	for _, a := range t.acks {
+		a.c.settle(a.first, a.last, a.outcome)
+	}
 	return withheld, nil
 }
 
-// End discards the messages not committed.
+// Return returns the deliveries to be settled, as after failed attempts, and ends the transaction.
+func (t *Transaction) Return() {
+	for _, a := range t.acks {
+		a.c.settle(a.first, a.last, Failed)
+	}
+	t.End()
+}
+
+// End discards the messages and settlements not committed.
 func (t *Transaction) End() {
 	t.account.Give(t.Held)
-	t.sends, t.to, t.Held = nil, nil, 0
+	t.sends, t.to, t.acks, t.Held = nil, nil, nil, 0
 }
 
 // Product is the name of the broker in all protocols.

@@ -46,14 +46,27 @@ func (g *Gate) Withhold(d *Destination, answer []byte, size int) {
 	g.bytes.Add(int64(size))
 	g.mu.Unlock()
 	if !waiting {
-		d.OnRoom(g.Done, func() { g.release(d) })
+		time.AfterFunc(RoomPause, func() { g.retry(d) })
 	}
 }
 
 // Shut reports that the high-water mark is exceeded: the connection is not to be read.
 func (g *Gate) Shut() bool { return g.bytes.Load() > highWater }
 
-// release sends the answers.
+// retry sends the answers when there is room.
+func (g *Gate) retry(d *Destination) {
+	select {
+	case <-g.Done:
+		return
+	default:
+	}
+	if d.store.Stalled() || !d.Room() {
+		time.AfterFunc(RoomPause, func() { g.retry(d) })
+		return
+	}
+	g.release(d)
+}
+
 func (g *Gate) release(d *Destination) {
 	g.mu.Lock()
 	a := g.withheld[d]
@@ -122,7 +135,7 @@ const lingerBytes = 64 << 20
 // closed the connection, where the system reports that behind unread input: the little that it still sent is to be
 // stored. Await fails with [net.ErrClosed] at the end of the connection.
 func (g *Gate) Await(d *Destination, timeout <-chan time.Time) error {
-	check := time.NewTicker(roomPause)
+	check := time.NewTicker(RoomPause)
 	defer check.Stop()
 	for !d.Room() && !peerClosed(g.Conn) {
 		select {

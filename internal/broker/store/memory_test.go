@@ -41,7 +41,8 @@ func TestOneMemoryForAll(t *testing.T) {
 		assert.InDelta(t, limit, used, 21_000)
 		for i, q := range queues {
 			require.False(t, q.Room(), "queue %d", i)
-			q.dest.OnRoom(nil, func() { told[i]++ })
+			g := Gate{Write: func([]byte) { told[i]++ }}
+			g.Withhold(q.dest, []byte("x"), 1)
 		}
 		c := consume(t, queues[3], nil)
 		_, list := take(c, 10)
@@ -49,7 +50,7 @@ func TestOneMemoryForAll(t *testing.T) {
 		<-time.After(time.Second)
 		synctest.Wait()
 		assert.Equal(t, [10]int{}, told, "nothing was settled")
-		c.SettleThrough(list[len(list)-1].ID, Accepted)
+		c.SettleRange(0, list[len(list)-1].ID, Accepted)
 		<-time.After(time.Second)
 		synctest.Wait()
 		assert.Equal(t, [10]int{1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, told)
@@ -109,7 +110,7 @@ func TestConsumersMakeRoom(t *testing.T) {
 	require.True(t, account.Take(ConnectionSize))
 	c := consume(t, q, nil)
 	for bodies, list := take(c, 10); len(bodies) > 0; bodies, list = take(c, 10) {
-		c.SettleThrough(list[len(list)-1].ID, Accepted)
+		c.SettleRange(0, list[len(list)-1].ID, Accepted)
 	}
 	assert.True(t, d.Room())
 	c.Close(false)
@@ -178,7 +179,7 @@ func TestMemoryIsGivenBack(t *testing.T) {
 				case 2:
 					h.c.Settle(id, Rejected)
 				case 3:
-					h.c.SettleThrough(id, Accepted)
+					h.c.SettleRange(0, id, Accepted)
 				default:
 					h.c.Close(true)
 					holders = append(holders[:i], holders[i+1:]...)

@@ -33,7 +33,7 @@ func TestOrderAndReturns(t *testing.T) {
 	assert.Equal(t, []string{"1", "4", "5", "6"}, got, "what comes back takes its old place")
 	assert.Equal(t, []uint32{0, 1, 0, 0}, []uint32{list[0].Attempts, list[1].Attempts, list[2].Attempts, list[3].Attempts})
 
-	assert.Equal(t, 3, c.SettleThrough(list[1].ID, Accepted), "3, 1 and 4")
+	assert.Equal(t, 3, c.SettleRange(0, list[1].ID, Accepted), "3, 1 and 4")
 	assert.True(t, c.Settle(list[2].ID, Rejected))
 	c.Close(true)
 	c.Close(true)
@@ -127,6 +127,12 @@ func TestExpiryAndDelay(t *testing.T) {
 	})
 }
 
+// onRoom calls f when there is room, unless done is closed before.
+func onRoom(d *Destination, done chan struct{}, f func()) {
+	g := &Gate{Done: done, Write: func([]byte) { f() }}
+	g.Withhold(d, nil, 1)
+}
+
 func testBlock(t *testing.T) {
 	d, q := queue(New(Config{Limit: 8}), "Q")
 	c := consume(t, q, nil)
@@ -135,17 +141,17 @@ func testBlock(t *testing.T) {
 	sendNumbers(t, d, 8, 10)
 	assert.False(t, d.Room())
 	room, gone := make(chan bool, 1), make(chan struct{})
-	d.OnRoom(nil, func() { room <- true })
-	d.OnRoom(gone, func() { t.Error("whoever asked has gone") })
+	onRoom(d, nil, func() { room <- true })
+	onRoom(d, gone, func() { t.Error("whoever asked has gone") })
 	close(gone)
 	_, list := take(c, 10)
-	c.SettleThrough(list[1].ID, Accepted)
+	c.SettleRange(0, list[1].ID, Accepted)
 	<-time.After(time.Hour)
 	assert.Empty(t, room, "eight of eight")
 	start := time.Now()
 	c.Settle(list[2].ID, Accepted)
 	<-room
-	assert.LessOrEqual(t, time.Since(start), roomPause)
+	assert.LessOrEqual(t, time.Since(start), RoomPause)
 	assert.True(t, d.Room())
 }
 
@@ -172,7 +178,7 @@ func testExpired(t *testing.T) {
 		c.Settle(list[0].ID, Released)
 		begun, room := time.Now(), make(chan time.Duration, 1)
 		require.False(t, d.Room(), i)
-		d.OnRoom(nil, func() { room <- time.Since(begun) })
+		onRoom(d, nil, func() { room <- time.Since(begun) })
 		if s.Rejects() {
 			require.Equal(t, Full, d.Send(message("refused")))
 			<-time.After(time.Minute + reclaimPause) // a waiter's check may be under way at the minute itself
@@ -215,7 +221,7 @@ func TestLimits(t *testing.T) {
 		s.SetFaults(Faults{Full: true})
 		room := make(chan bool, 1)
 		assert.False(t, d.Room())
-		d.OnRoom(nil, func() { room <- true })
+		onRoom(d, nil, func() { room <- true })
 		s.SetFaults(Faults{})
 		<-room
 	})
@@ -307,7 +313,7 @@ func TestOneThatStays(t *testing.T) {
 	_, list := take(c, 1)
 	assert.True(t, c.Settle(kept[0].ID, Accepted))
 	assert.False(t, c.Settle(kept[0].ID, Accepted))
-	assert.Equal(t, 1, c.SettleThrough(list[0].ID, Accepted))
+	assert.Equal(t, 1, c.SettleRange(0, list[0].ID, Accepted))
 	got, _ := take(consume(t, q, nil), 9)
 	assert.Equal(t, []string{"unwanted"}, got)
 }
@@ -348,7 +354,7 @@ func TestManyGroups(t *testing.T) {
 							t.Fatalf("group %s went to another consumer", e.Message.Group)
 						}
 					}
-					c[who].SettleThrough(buf[got-1].ID, Accepted)
+					c[who].SettleRange(0, buf[got-1].ID, Accepted)
 				}
 			}
 		}
