@@ -41,7 +41,7 @@ func TestMemoryOfDelays(t *testing.T) {
 		d := b.Store().Destination(driver.Destination{Name: "A"})
 		large := storetest.Content{Data: strings.Repeat("x", 1<<20)}
 		var n int64
-		for ; n < 64 && d.Room(nil); n++ {
+		for ; n < 64 && d.Room(); n++ {
 			require.Equal(t, store.Stored, d.Send(&store.Message{Content: large}))
 		}
 		return n

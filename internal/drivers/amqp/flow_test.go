@@ -65,7 +65,7 @@ func TestUnsettled(t *testing.T) {
 				model[id] = slot
 			case 3:
 				first := uint32(u.Next) - uint32(rng.IntN(60)) //nolint:gosec // small
-				last := first + uint32(rng.IntN(20))   //nolint:gosec // small
+				last := first + uint32(rng.IntN(20))           //nolint:gosec // small
 				var want []driver.Slot
 				for id := first; id != last+1; id++ {
 					if s, ok := model[id]; ok {
