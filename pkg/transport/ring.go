@@ -2,8 +2,8 @@ package transport
 
 import "math"
 
-// Ring is a FIFO in a circular array; values can also be taken from its middle. The zero value of T marks a taken value. Positions from First on stay valid until Compact; Take
-// may move First.
+// Ring is a FIFO in a circular array; values can also be taken from its middle. The zero value of T marks a taken
+// value. Positions from First on stay valid until Compact; Take may move First.
 type Ring[T comparable] struct {
 	items []T    // position p is at p modulo the length, a power of two
 	First uint64 // position of the first value
@@ -150,8 +150,8 @@ func (t *Tracker[T]) Each(first, last uint64, f func(pos uint64)) {
 	}
 }
 
-// EachSerial is Each for serial numbers (RFC 1982), the low 32 bits of positions. A full circle means all values; a range
-// that ends before it begins, or begins behind the last value, means none.
+// EachSerial is Each for serial numbers (RFC 1982), the low 32 bits of positions. A full circle means all values; a
+// range that ends before it begins, or begins behind the last value, means none.
 func (t *Tracker[T]) EachSerial(first, last uint32, f func(pos uint64)) {
 	before, width := uint32(t.Next)-first, last-first //nolint:gosec // serial numbers
 	switch {

@@ -81,8 +81,8 @@ func newConn(s *Server, nc net.Conn) *conn {
 func (c *conn) serve() {
 	go c.write()
 	err := c.read()
-	// The client may have processed unsettled deliveries before the broker ended the connection: mark them as failed for
-	// their next consumer.
+	// The client may have processed unsettled deliveries before the broker ended the connection: mark them as failed
+	// for their next consumer.
 	c.release(errors.Is(err, errClosed))
 	c.sendClose(err)
 	_ = c.nc.Close() // all is written

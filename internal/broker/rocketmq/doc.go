@@ -19,8 +19,8 @@
 // # Bounds and back-pressure
 //
 // The store's limits hold for each topic, all queues together. A topic keeps messages for the groups with a claim: a
-// committed offset, or members that subscribe to it. Consumed messages stay for future groups until
-// a topic is an eighth full. The claim of a group without members ends two minutes after its last request. While a group lags at the
+// committed offset, or members that subscribe to it. Consumed messages stay for future groups until a topic is an
+// eighth full. The claim of a group without members ends two minutes after its last request. While a group lags at the
 // limit, sends are stored, but their answers are withheld until there is room, and the connection is not read after a
 // one-way send; with [store.Config.Reject] the answer is SYSTEM_BUSY. A connection with consumers is read on slowly, as
 // its commits make room: a topic can exceed its limits. A topic without claims drops its oldest messages at the limit;
@@ -43,12 +43,12 @@
 //
 // A reply (SEND_REPLY_MESSAGE) passes the faults as a message to topic://DefaultCluster_REPLY_TOPIC, and is pushed to
 // the requester's connection, which has sent a heartbeat with producers, without being stored. It is confirmed when it
-// is pushed, not when the client has answered. Responders of other protocols see that topic as reply-to, and the
-// client in the correlation ID; their requests have their address in place of the client.
+// is pushed, not when the client has answered. Responders of other protocols see that topic as reply-to, and the client
+// in the correlation ID; their requests have their address in place of the client.
 //
 // # Not supported
 //
-// Replicas, traces, POP and broadcasting consumers, static topics, LMQ, dead letters of unanswered
-// transactions (they are dropped), settings of groups, and IPv6 addresses in messages. Other requests are answered with
+// Replicas, traces, POP and broadcasting consumers, static topics, LMQ, dead letters of unanswered transactions (they
+// are dropped), settings of groups, and IPv6 addresses in messages. Other requests are answered with
 // REQUEST_CODE_NOT_SUPPORTED.
 package rocketmq

@@ -235,8 +235,8 @@ func (g *group) remove(m member) bool {
 // notifyPause is the time before a notification of a group, per member.
 const notifyPause = 100 * time.Microsecond
 
-// notifyMembers notifies the members to rebalance, a moment later. If each of a thousand clients that come together made
-// the others rebalance, that would be a million notifications.
+// notifyMembers notifies the members to rebalance, a moment later. If each of a thousand clients that come together
+// made the others rebalance, that would be a million notifications.
 func (g *group) notifyMembers() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

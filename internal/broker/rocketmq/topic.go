@@ -211,12 +211,13 @@ func (q *queue) drop(claims map[string]bool, mayLose bool) (dropped, bytes, unre
 	return dropped, bytes, unread, claimed
 }
 
-// trim drops the consumed messages of a topic above the kept share. Without claims it drops the oldest eighth of a topic
-// at its limits, or of every topic when the broker's memory is full.
+// trim drops the consumed messages of a topic above the kept share. Without claims it drops the oldest eighth of a
+// topic at its limits, or of every topic when the broker's memory is full.
 func (t *topic) trim() {
 	over := func(share int64) bool {
 		l := &t.s.limits
-		return t.size.Load() >= max(1, l.Limit/share) || t.bytes.Load() >= max(1, l.LimitBytes/share) || t.s.store.Tight()
+		return t.size.Load() >= max(1, l.Limit/share) || t.bytes.Load() >= max(1, l.LimitBytes/share) ||
+			t.s.store.Tight()
 	}
 	if !over(keptShare) {
 		return

@@ -344,9 +344,9 @@ func (t *Transaction) WithoutRoom() *Destination {
 	return nil
 }
 
-// Commit sends all messages, settles all deliveries that were not settled since, and ends the transaction. With [Config.Reject], if one of the destinations has no room,
-// it sends none, counts all as refused, returns the deliveries, and returns the destination. withheld means that the fault withholds the
-// confirmation.
+// Commit sends all messages, settles all deliveries that were not settled since, and ends the transaction. With
+// [Config.Reject], if one of the destinations has no room, it sends none, counts all as refused, returns the
+// deliveries, and returns the destination. withheld means that the fault withholds the confirmation.
 func (t *Transaction) Commit() (withheld bool, full *Destination) {
 	defer t.End()
 	if len(t.to) > 0 && t.to[0].store.Rejects() {
