@@ -126,10 +126,10 @@ amqp client --local-address 127.0.0.2-127.0.0.9,127.0.0.11
 amqp client --reconnect --in-doubt resend
 stomp client --send-timeout 2s --in-doubt resend
 amqp client --hosts spread --url amqp://a:1,b:2
-amqp client --url 'failover:(tcp://a:1,tcp://b:2)?initialReconnectDelay=20&maxReconnectAttempts=3'
+amqp client --url 'failover:(tcp://a:1,tcp://b:2)'
 amqp client --url 'failover:(tcp://a:1,tcp://b:2)?randomize=false' --reconnect=false
 amqp client --url 'failover:(tcp://a:1,tcp://b:2)' --hosts order
-amqp client --url 'failover:(tcp://u:hunter2@a:1,tcp://u:hunter2@b:2)?maxReconnectAttempts=0'
+amqp client --url 'failover:(tcp://u:hunter2@a:1,tcp://u:hunter2@b:2)'
 amqp client --url amqp://u:hunter2@h
 amqp client --user u --password-file password
 amqp client --user u --password-file password --management-url http://h:8161

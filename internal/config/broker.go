@@ -44,14 +44,8 @@ func (r *resolver) resolveURL(flag string, f driver.Factory, b *plan.Broker) use
 	of := usedBroker{Broker: b, driver: &f}
 	of.failover = r.readFailover(flag, &b.URL)
 	b.URL = r.brokerURL(flag, b.URL, &f)
-	if of.failover != nil {
-		b.Given = of.failover.shown
-		if user := plan.User(b.URL); user != "" && b.User == "" { // the URL is shown without it
-			b.User, b.Password = user, cmp.Or(b.Password, plan.Password(b.URL))
-		}
-		if f.Hosts == nil {
-			r.refuse("write "+f.Schemes[0]+"://HOST:PORT,HOST:PORT", "%s has no failover URLs", Quoted(f.Name))
-		}
+	if of.failover != nil && f.Hosts == nil {
+		r.refuse("write "+f.Schemes[0]+"://HOST:PORT,HOST:PORT", "%s has no failover URLs", Quoted(f.Name))
 	}
 	if b.User == "" && b.Password != "" {
 		b.User = plan.User(b.URL) // drivers take user and password from one source
@@ -89,7 +83,7 @@ func (r *resolver) makeConsumerBroker(own usedBroker, of *driver.Factory) usedBr
 		return own
 	}
 	b := *own.Broker
-	b.URL, b.Given, b.User = address, "", r.Broker.User
+	b.URL, b.User = address, r.Broker.User
 	if plan.HasUser(address) {
 		b.User, b.Password = "", ""
 	}
@@ -295,7 +289,7 @@ func (r *resolver) useEmbedded(f *driver.Factory, b *plan.Broker) {
 		r.refuse("", "the embedded broker does not speak %s", f.Name)
 		return
 	}
-	b.URL, b.Hosts, b.Given = f.Schemes[0]+"://"+embeddedHost, nil, ""
+	b.URL, b.Hosts = f.Schemes[0]+"://"+embeddedHost, nil
 }
 
 // checkEmbedded refuses messages that the broker in this process does not take, or does not deliver.

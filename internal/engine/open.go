@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -244,7 +245,7 @@ func (r *run) links(name string, g *plan.Group, e *Endpoint, stays *stays) *reco
 	return &reconnect.Config{
 		Spread: spread,
 		Name:   name, URL: e.URL, Hosts: &r.probed, Order: func() []int { return stays.orderAfter(g, e) },
-		Timeout: g.ReconnectTimeout, Backoff: g.Probing(), AtOnce: openAtOnce, Outages: r.outages,
+		Timeout: g.ReconnectTimeout, Delay: cmp.Or(g.ReconnectDelay, 250*time.Millisecond), AtOnce: openAtOnce, Outages: r.outages,
 		Shut: func(closing func(context.Context) error) {
 			ctx, cancel := context.WithTimeout(context.Background(), min(e.ConnectTimeout, closeTimeout))
 			defer cancel()

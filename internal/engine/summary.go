@@ -213,11 +213,14 @@ func (s *stays) lastIndex(hosts []string) int {
 
 // orderAfter returns the order of the hosts for a connection that replaces a lost one; nil if there is no choice.
 func (s *stays) orderAfter(g *plan.Group, e *Endpoint) []int {
-	order := g.HostsAfter(s.lastIndex(e.Hosts), len(e.Hosts))
-	if order == nil && len(e.Hosts) > 1 {
+	switch {
+	case len(e.Hosts) < 2:
+		return nil
+	case g.Hosts == plan.Spread:
+		return plan.Rotation(s.lastIndex(e.Hosts)+1, len(e.Hosts))
+	default:
 		return plan.Rotation(0, len(e.Hosts))
 	}
-	return order
 }
 
 // spreads reports whether connections to a broker are spread over several hosts.

@@ -127,8 +127,7 @@ func (p *Peer) Standby() string { return p.addresses[1] }
 
 // Failover is a failover URL of both addresses, as Amazon MQ's console shows them, with the standby first.
 func (p *Peer) Failover() string {
-	const settings = "?randomize=false&initialReconnectDelay=10"
-	return "failover:(amqp+ssl://" + p.addresses[1] + ",amqp+ssl://" + p.addresses[0] + ")" + settings
+	return "failover:(amqp+ssl://" + p.addresses[1] + ",amqp+ssl://" + p.addresses[0] + ")?randomize=false"
 }
 
 // Truth returns what the peer has done.

@@ -86,20 +86,10 @@ type Broker struct {
 	// Hosts are the hosts of the URL to which connections go, as host:port; nil if connections have no choice among them,
 	// as with RocketMQ's name servers.
 	Hosts []string
-	// Given is the URL that the user gave, fit for printing, if URL was made of it: a failover URL. Else it is empty.
-	Given string
 }
 
 // Drivers finds the driver of a broker by its protocol and client.
 type Drivers func(*Broker) *driver.Factory
-
-// Shown returns the URL, fit for printing.
-func (b *Broker) Shown() string {
-	if b.Given != "" {
-		return b.Given
-	}
-	return RedactURL(b.URL)
-}
 
 // Same reports whether both are one broker, reached in one way, so that they may share connections.
 func (b *Broker) Same(o *Broker) bool {
@@ -249,8 +239,7 @@ type Group struct {
 	Reconnect bool `set:"reconnect,daily" help:"reconnect a lost connection, which else ends the run"`
 	// ReconnectTimeout bounds the time until a lost connection is there again; 0 for none.
 	ReconnectTimeout time.Duration `set:"reconnect-timeout" needs:"reconnect" default:"0s" help:"with --reconnect: end the run when a connection is lost for this time; 0: never"`
-	// ReconnectDelay is the longest of the pauses before a lost connection is opened again; 0 is the default, or
-	// Backoff's.
+	// ReconnectDelay is the longest of the pauses before a lost connection is opened again; 0 is the default.
 	ReconnectDelay time.Duration `set:"reconnect-delay" needs:"reconnect" least:"1ms" none:"250ms" help:"with --reconnect: longest pause between attempts at a host"`
 	// ReconnectSpread is the time within which the workers reconnect, each at a random moment, once their host is back.
 	ReconnectSpread time.Duration `set:"reconnect-spread" needs:"reconnect" default:"0s" help:"with --reconnect: time in which workers reconnect after the broker is back, each at a random moment; 0: at once"`
@@ -309,9 +298,6 @@ type Group struct {
 	// Tx lets consumers receive in transactions, and MaxMessageSize bounds their messages.
 	Tx             bool `set:"tx,made" roles:"consumer" help:"receive in transactions"`
 	MaxMessageSize int  `set:"max-message-size,made" roles:"consumer" arg:"SIZE" unit:"bytes" range:"1.." default:"16MiB" help:"largest message to receive, unless the run sends larger ones"`
-
-	// Backoff are the pauses before a lost connection is opened again; the zero value is [Probing] with ReconnectDelay.
-	Backoff Backoff
 }
 
 // Rate is when messages are sent: by a schedule, or, if Relative is not nil, at a share of a rate that an earlier step

@@ -263,7 +263,7 @@ func (g *Group) subscription(topic driver.Destination, index int) string {
 func (g *Group) connection(role string, index int, b *Broker, process string) driver.Connection {
 	worker := g.worker(role, index)
 	c := driver.Connection{
-		Key: worker, Name: process + "-" + worker, Order: g.HostsOf(index, len(b.Hosts)), Local: g.localAddress(index),
+		Key: worker, Name: process + "-" + worker, Order: g.hostsOf(index, b), Local: g.localAddress(index),
 	}
 	if g.ClientID != "" {
 		c.ClientID = g.ClientID + "-" + worker

@@ -115,13 +115,6 @@ func (g *Group) tree(names map[*Broker]string) tree {
 	if g.Role.Consumes() {
 		t.add("max-message-size", g.ConsumerBroker.LargestBody())
 	}
-	if brokers[0].Given != "" { // a failover URL has other defaults
-		t = t.without("reconnect")
-		t.add("reconnect", g.Reconnect)
-		if g.Hosts == InOrder {
-			t.add("hosts", string(InOrder))
-		}
-	}
 	switch {
 	case !g.Role.Produces():
 		return t
@@ -162,7 +155,7 @@ func (s *Step) tree() tree {
 func (b *Broker) tree(embedded bool) tree {
 	t := tree{{"protocol", b.Protocol}}
 	if !embedded {
-		t.add("url", b.Shown())
+		t.add("url", RedactURL(b.URL))
 	}
 	t.add("management-url", RedactURL(b.Management))
 	t.rows(b, func(r *Row) bool {
@@ -384,9 +377,6 @@ func (g *Group) notes() (notes []string) {
 		if _, _, to, _ := splitUserinfo(g.ConsumerBroker.URL); from != to {
 			notes = append(notes, "producers and consumers use different URLs: the brokers must forward messages")
 		}
-	}
-	if g.Hosts == AtRandom && g.Role.Side() == Client && g.Spreads(g.ProducerBroker) {
-		notes = append(notes, "connections choose hosts at random: the brokers must forward messages")
 	}
 	return notes
 }

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/load"
-	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -25,7 +24,7 @@ type Config struct {
 	Hosts   *sync.Map     // the same of all workers
 	Order   func() []int  // of the hosts for a connection that replaces a lost one; nil for a single host
 	Timeout time.Duration // for reconnecting; 0 for none
-	Backoff plan.Backoff
+	Delay   time.Duration // the longest pause between attempts at a host
 	// Spread returns how long the worker waits when its host is back; nil for not at all.
 	Spread  func() time.Duration
 	AtOnce  int // the most workers that connect to a host at the same time
@@ -105,7 +104,7 @@ func (l *link[T]) comeBack(ctx context.Context, cause error) error {
 	order := l.Order() // nil for a single host
 	w := &waiter{
 		attempts: attempts, produces: l.produces, news: make(chan struct{}, 1),
-		fails: map[*host]int{}, tried: map[*host]time.Time{},
+		tried: map[*host]time.Time{},
 		try: func(ctx context.Context, host int, opened func()) error {
 			var hosts []int
 			if order != nil {
@@ -150,11 +149,8 @@ func (l *link[T]) comeBack(ctx context.Context, cause error) error {
 		case <-last:
 			return ctx.Err()
 		case <-w.news:
-			if attempts, last := w.failed(l.Backoff.Attempts); last {
+			if w.failed() {
 				return ctx.Err()
-			} else if attempts {
-				return fmt.Errorf("not connected again by %d attempts (maxReconnectAttempts): %w", l.Backoff.Attempts,
-					w.last())
 			}
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -15,6 +14,8 @@ import (
 const probesAtOnce = 4
 
 const (
+	// firstPause is the longest pause before the first attempt. Further pauses double.
+	firstPause = 100 * time.Millisecond
 	// stuckAfter is the time after which an attempt without an outcome no longer delays the next one: a host that drops
 	// our packets, or a broker that accepts a connection and is silent, must not make an outage longer than it is.
 	stuckAfter = 500 * time.Millisecond
@@ -28,8 +29,9 @@ const (
 
 // host returns the host of that index in the URL of a link.
 func (c *Config) host(index int) *host {
-	known, _ := c.Hosts.LoadOrStore([3]any{c.URL, c.Backoff, index}, &host{
-		index: index, backoff: c.Backoff, pause: c.Backoff.First, turns: make(chan struct{}, c.AtOnce),
+	first := min(c.Delay, firstPause)
+	known, _ := c.Hosts.LoadOrStore([3]any{c.URL, c.Delay, index}, &host{
+		index: index, first: first, longest: c.Delay, pause: first, turns: make(chan struct{}, c.AtOnce),
 	})
 	return known.(*host) //nolint:forcetypeassert // there is nothing else in the map
 }
@@ -38,7 +40,8 @@ func (c *Config) host(index int) *host {
 // the workers in turn. When an attempt succeeds, all waiting workers try at once.
 type host struct {
 	index   int
-	backoff plan.Backoff
+	first   time.Duration // pause
+	longest time.Duration // pause
 	turns   chan struct{} // limits the attempts after a success
 
 	mu      sync.Mutex
@@ -82,7 +85,7 @@ func (h *host) enter(w *waiter, atOnce, lasted bool) {
 	h.back = time.Time{}
 	now, pause := time.Now(), h.pause
 	if lasted {
-		h.pause = h.backoff.First
+		h.pause = h.first
 		pause = h.pause
 	}
 	if atOnce {
@@ -166,7 +169,7 @@ func (h *host) start(now time.Time) {
 	ctx, cancel := context.WithCancelCause(p.w.attempts)
 	attempt := &probe{cancel, now, p.w.produces}
 	h.probes = append(h.probes, attempt)
-	h.last, h.pause = now, h.backoff.Next(h.pause)
+	h.last, h.pause = now, min(2*h.pause, h.longest)
 	h.probeAt(now.Add(max(h.pause, stuckAfter)))
 	p.busy++
 	p.w.running.Go(func() {
@@ -278,8 +281,7 @@ type waiter struct {
 	ended   time.Time // of the run, or of the step; zero before
 
 	mu    sync.Mutex
-	fails map[*host]int       // failed attempts at a host in this wait
-	tried map[*host]time.Time // begin of the last of them
+	tried map[*host]time.Time // begin of the last failed attempt at a host in this wait
 	err   error               // of the last attempt
 }
 
@@ -287,7 +289,7 @@ type waiter struct {
 func (w *waiter) fail(lost *host, begun time.Time, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.fails[lost], w.tried[lost], w.err = w.fails[lost]+1, begun, err
+	w.tried[lost], w.err = begun, err
 	select {
 	case w.news <- struct{}{}:
 	default:
@@ -301,11 +303,11 @@ func (w *waiter) last() error {
 	return w.err
 }
 
-// refused reports whether n attempts have failed at each of the hosts, the last of them begun at since or later.
-func (w *waiter) refused(list []*host, n int, since time.Time) bool {
+// refused reports whether an attempt has failed at each of the hosts, begun at since or later.
+func (w *waiter) refused(list []*host, since time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return !slices.ContainsFunc(list, func(h *host) bool { return w.fails[h] < n || w.tried[h].Before(since) })
+	return !slices.ContainsFunc(list, func(h *host) bool { return w.tried[h].IsZero() || w.tried[h].Before(since) })
 }
 
 // enter waits at the first host. The connection that was lost there lasted for a while, or did not.
@@ -342,11 +344,10 @@ func (w *waiter) end() {
 	}
 }
 
-// failed considers a failed attempt: it reports whether n attempts, or the last one, have failed at each host.
-func (w *waiter) failed(n int) (attempts, last bool) {
-	if w.refused(w.hosts[w.reached-1:w.reached], 1, time.Time{}) {
+// failed considers a failed attempt: it reports whether the last one has failed at each host.
+func (w *waiter) failed() (last bool) {
+	if w.refused(w.hosts[w.reached-1:w.reached], time.Time{}) {
 		w.reach()
 	}
-	last = !w.ended.IsZero() && w.refused(w.hosts, 1, w.ended.Add(-sameMoment))
-	return n > 0 && w.refused(w.hosts, n, time.Time{}), last
+	return !w.ended.IsZero() && w.refused(w.hosts, w.ended.Add(-sameMoment))
 }

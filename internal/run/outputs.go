@@ -212,7 +212,7 @@ func brokerURLs(p *plan.Plan) string {
 	var urls []string
 	for _, g := range p.Groups() {
 		for _, e := range g.Brokers() {
-			if u := e.Shown(); !slices.Contains(urls, u) && (g.Name != "" || len(urls) == 0) {
+			if u := plan.RedactURL(e.URL); !slices.Contains(urls, u) && (g.Name != "" || len(urls) == 0) {
 				urls = append(urls, u)
 			}
 		}
