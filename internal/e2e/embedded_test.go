@@ -162,7 +162,7 @@ func TestBrokerCommand(t *testing.T) {
 	b.signal(os.Interrupt)
 	r = b.wait(limit)
 	require.Equal(t, statusOK, r.status)
-	require.Contains(t, r.stdout, "queue://Q: sent 6000, stored 5973, settled 5973, left 0")
+	require.Contains(t, r.stdout, "\nsent 6000, stored 5973, settled 5973, left 0")
 	require.Contains(t, r.stdout, "lost 30, duplicated 3")
 }
 

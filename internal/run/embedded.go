@@ -16,7 +16,6 @@ import (
 	"github.com/perfmq/perfmq/internal/engine"
 	"github.com/perfmq/perfmq/internal/listen"
 	"github.com/perfmq/perfmq/internal/plan"
-	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -202,12 +201,9 @@ func Serve(cfg broker.Config, control string, ownLimit bool, signals <-chan os.S
 	}
 	_, _ = io.WriteString(stdout, addresses(b, controlAddress)) // the broker serves without a terminal, too
 	<-signals                                                   // the normal end of a broker
-	_, _ = io.WriteString(stdout, counts(b.StatsOf(maxDestinations)))
+	_, _ = io.WriteString(stdout, counts(b.StatsOf(0)))
 	return nil
 }
-
-// maxDestinations is the maximum number of destinations with printed counts.
-const maxDestinations = 100
 
 // addresses says where the broker serves, and with which faults it begins.
 func addresses(b *broker.Broker, control string) string {
@@ -227,40 +223,13 @@ func addresses(b *broker.Broker, control string) string {
 	return text.String()
 }
 
-// counts returns a line for each destination.
+// counts returns a line of the counts of all destinations, and one of the faults that had an effect.
 func counts(s broker.Stats) string {
-	var text strings.Builder
-	for _, d := range s.Destinations {
-		text.WriteString(describeDestination(&d))
-	}
-	if s.More > 0 {
-		t := &s.Total
-		fmt.Fprintf(&text, "and %d more; all: sent %d, stored %d, settled %d, left %d, refused %d\n",
-			s.More, t.Sent, t.Stored, t.Settled, t.Depth, t.Refused)
-	}
-	if s.RocketMQ != nil && s.RocketMQ.Delivered > 0 {
-		fmt.Fprintf(&text, "rocketmq: delivered %d\n", s.RocketMQ.Delivered)
-	}
+	t := &s.Total
+	text := fmt.Sprintf("sent %d, stored %d, settled %d, left %d, refused %d\n",
+		t.Sent, t.Stored, t.Settled, t.Depth, t.Refused)
 	if s.Done != (store.FaultCounts{}) {
-		text.WriteString(describeFaults(store.Faults{}, s.Done) + "\n")
+		text += describeFaults(store.Faults{}, s.Done) + "\n"
 	}
-	return text.String()
-}
-
-// describeDestination returns a line of counts. The number of stored messages is omitted for a destination without a
-// queue: a topic of RocketMQ keeps its messages in a log, and an ended subscription removes its counts.
-func describeDestination(d *store.DestinationStats) string {
-	text := fmt.Sprintf("%s: sent %d", safetext.Line(d.Address), d.Sent)
-	if len(d.Queues) > 0 {
-		var stored, settled uint64
-		var depth int64
-		for _, q := range d.Queues {
-			stored, settled, depth = stored+q.Stored, settled+q.Settled, depth+q.Depth
-		}
-		text += fmt.Sprintf(", stored %d, settled %d, left %d", stored, settled, depth)
-	}
-	if d.Refused > 0 {
-		text += fmt.Sprintf(", refused %d", d.Refused)
-	}
-	return text + "\n"
+	return text
 }
