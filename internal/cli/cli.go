@@ -422,7 +422,7 @@ func (a *app) completeFlags(cmd *cobra.Command, in *input, own ...driver.Factory
 			if s.Arg == "DIR" {
 				return nil, cobra.ShellCompDirectiveFilterDirs
 			}
-			return offer(s.Suggest(own, a.Factories, prefix), prefix)
+			return offer(s.Suggest(own, a.Factories), prefix)
 		})
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perfmq/perfmq/internal/broker"
 	"github.com/perfmq/perfmq/internal/nearest"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/internal/words"
@@ -124,9 +123,8 @@ func missing(name string, known []string) string {
 	return nearest.Hint(name, known, "%s", others)
 }
 
-// Suggest returns the offers of completion for a value that begins with prefix. Own is the protocol of the command, or
-// all protocols.
-func (s *Setting) Suggest(own, all []driver.Factory, prefix string) (list []string) {
+// Suggest returns the offers of completion for a value. Own is the protocol of the command, or all protocols.
+func (s *Setting) Suggest(own, all []driver.Factory) (list []string) {
 	switch s.Name {
 	case "url":
 		return schemes(own...)
@@ -140,47 +138,12 @@ func (s *Setting) Suggest(own, all []driver.Factory, prefix string) (list []stri
 		return Names(all)
 	case "client":
 		return []string{driver.Native, LibraryClient}
-	case "embedded-faults", "faults":
-		return suggestFaults()
 	case "threshold", "find-max":
 		for _, m := range threshold.Metrics() {
 			list = append(list, m.Name+"\t"+m.Help)
 		}
 		return list
-	case "option":
-		return suggestOptions(own, prefix)
 	default:
 		return s.Words()
 	}
-}
-
-// suggestOptions offers key=, and the values once the key is there.
-func suggestOptions(own []driver.Factory, prefix string) (list []string) {
-	key, _, hasKey := strings.Cut(prefix, "=")
-	for _, f := range own {
-		for _, o := range driver.Describe(NewOptions(&f)) {
-			if !hasKey {
-				list = append(list, o.Name+"=\t"+o.Help)
-				continue
-			}
-			for _, value := range o.Enum {
-				if o.Name == key {
-					list = append(list, key+"="+value)
-				}
-			}
-		}
-	}
-	return list
-}
-
-// suggestFaults returns the faults of a list, for its first element.
-func suggestFaults() (list []string) {
-	for _, fault := range broker.FaultHelp() {
-		name, _, valued := strings.Cut(fault[0], "=")
-		if valued {
-			name += "="
-		}
-		list = append(list, name+"\t"+fault[1])
-	}
-	return list
 }
