@@ -78,7 +78,7 @@ func (a *app) prepare(name string, of *source) (p prepared, err error) {
 	if of.Scenario, err = a.maker.Parse(path, text, of.set); err != nil {
 		return p, err
 	}
-	if of.Matrix != nil || of.Sweep.Repeats != 1 || of.Repeats > 1 {
+	if of.Axes != nil || of.Sweep.Repeats != 1 || of.Repeats > 1 {
 		return a.newSweep(of)
 	}
 	if p.Ready, err = of.plan(nil); err != nil || len(p.Values.FindMax) == 0 {

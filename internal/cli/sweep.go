@@ -61,7 +61,7 @@ func (a *app) progress(to io.Writer) sweep.Progress {
 // newSweep returns the sweep of a scenario, with the plan of its first cell.
 func (a *app) newSweep(of *source) (prepared, error) {
 	s, errs := new(of.Sweep), []error(nil)
-	s.Cells, s.Progress = record.Cells(nil, nil), a.progress(a.Stdout)
+	s.Progress = a.progress(a.Stdout)
 	s.Repeats = cmp.Or(of.Repeats, s.Repeats)
 	if of.scale < 1 {
 		s.Repeats = 1
@@ -69,16 +69,12 @@ func (a *app) newSweep(of *source) (prepared, error) {
 	if s.Shuffled {
 		s.Seed = rand.Uint64() % 1e6 //nolint:gosec // an order, not a secret
 	}
-	if m := of.Matrix; m != nil {
-		for i := range m.Axes {
-			values, err := of.valuesOf(&m.Axes[i])
-			errs = append(errs, config.Parts(err)...)
-			s.Axes = append(s.Axes, record.Axis{Name: m.Axes[i].Name, Values: values})
-		}
-		if s.Cells = record.Cells(s.Axes, m.Excluded); len(s.Cells) == 0 {
-			errs = append(errs, of.Wrong(m.Pos, "no cell of the matrix is left", ""))
-		}
+	for i := range of.Axes {
+		values, err := of.valuesOf(&of.Axes[i])
+		errs = append(errs, config.Parts(err)...)
+		s.Axes = append(s.Axes, record.Axis{Name: of.Axes[i].Name, Values: values})
 	}
+	s.Cells = record.Cells(s.Axes)
 	if len(errs) > 0 {
 		return prepared{}, errors.Join(errs...)
 	}

@@ -29,7 +29,6 @@ broker: {url: "mem://NAME"}
 matrix:
   senders.producers: [1, 2, 3]
   heap: [1g, 2g]
-  exclude: {senders.producers: 3, heap: 2g}
 repeats: 2
 groups:
   senders: {role: producer, destination: queue://A, message-count: "${count}", max-pending: 10, producers: "${senders.producers}"}
@@ -65,12 +64,12 @@ func TestSweep(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "result")
 	got := call(nil, "run", file, "--result", dir, "--broker-pid", strconv.Itoa(os.Getpid()))
 	require.Equal(t, result.StatusOK, got.status, got.stderr)
-	require.Equal(t, []string{"1/1 1g", "2/1 2g", "3/1 1g", "4/1 2g", "5/1 1g", "1/2 1g", "2/2 2g", "3/2 1g", "4/2 2g", "5/2 1g"}, linesOf(t, log))
-	require.Contains(t, got.stderr, "note: 5 cells, 2 runs of each\n")
-	require.Contains(t, got.stderr, "note: cell 5 of 5, repeat 2 of 2")
+	require.Equal(t, []string{"1/1 1g", "2/1 2g", "3/1 1g", "4/1 2g", "5/1 1g", "6/1 2g", "1/2 1g", "2/2 2g", "3/2 1g", "4/2 2g", "5/2 1g", "6/2 2g"}, linesOf(t, log))
+	require.Contains(t, got.stderr, "note: 6 cells, 2 runs of each\n")
+	require.Contains(t, got.stderr, "note: cell 6 of 6, repeat 2 of 2")
 	require.Contains(t, got.stdout, "--- SWEEP six: medians of the repeats, with the farthest repeat")
 	s := musttest.Get(record.ReadSweep(dir))(t)
-	require.Len(t, s.Runs, 10)
+	require.Len(t, s.Runs, 12)
 	for _, r := range s.Runs {
 		require.Equal(t, record.Done, r.State)
 		one := musttest.Get(result.Read(filepath.Join(dir, r.Folder)))(t)
@@ -90,19 +89,19 @@ func TestSweep(t *testing.T) {
 		require.Equal(t, r.Values["senders.producers"], string(rune('0'+plan.Steps[0].Groups[0].Producers)))
 	}
 	rows := s.Rows()
-	require.Len(t, rows, 5)
+	require.Len(t, rows, 6)
 	require.Equal(t, 2, rows[0].Good)
 
 	again := call(nil, "run", file, "--result", dir)
 	require.Equal(t, result.StatusOK, again.status)
-	require.Contains(t, again.stderr, "10 of 10 runs are finished")
+	require.Contains(t, again.stderr, "12 of 12 runs are finished")
 	require.Equal(t, got.stdout[strings.Index(got.stdout, "--- SWEEP"):], again.stdout[strings.Index(again.stdout, "--- SWEEP"):])
-	require.Len(t, linesOf(t, log), 10)
+	require.Len(t, linesOf(t, log), 12)
 
 	other := call(nil, "run", file, "--result", dir, "--set", "count=50")
 	require.Equal(t, result.StatusUsage, other.status)
 	require.Contains(t, other.stderr, "has a sweep of another plan")
-	require.Len(t, linesOf(t, log), 10)
+	require.Len(t, linesOf(t, log), 12)
 }
 
 // TestSweepResumes: the finished runs of a killed sweep stay; its unfinished run is repeated.
@@ -116,17 +115,17 @@ func TestSweepResumes(t *testing.T) {
 	require.NoError(t, s.Write(dir))
 	got := call(nil, "run", file, "--result", dir)
 	require.Equal(t, result.StatusOK, got.status, got.stderr)
-	require.Contains(t, got.stderr, "9 of 10 runs are finished\n")
+	require.Contains(t, got.stderr, "11 of 12 runs are finished\n")
 	ran := linesOf(t, log)
-	require.Len(t, ran, 11)
-	require.Equal(t, "4/1 2g", ran[10])
+	require.Len(t, ran, 13)
+	require.Equal(t, "4/1 2g", ran[12])
 	s = musttest.Get(record.ReadSweep(dir))(t)
 	require.Equal(t, record.Done, s.Runs[3].State)
 	require.Equal(t, 2, s.Runs[3].Attempts)
 	_, err := result.Read(filepath.Join(dir, s.Runs[3].Folder))
 	require.NoError(t, err)
 	got = call(nil, "run", file, "--result", dir)
-	require.Contains(t, got.stderr, "10 of 10 runs are finished\n")
+	require.Contains(t, got.stderr, "12 of 12 runs are finished\n")
 	require.NotContains(t, got.stderr, "runs of each")
 	require.Contains(t, got.stdout, "--- SWEEP ")
 }
@@ -151,7 +150,7 @@ func TestSweepInterrupted(t *testing.T) {
 	select {
 	case got := <-done:
 		require.Equal(t, result.StatusInterrupted, got.status, got.stderr)
-		require.Contains(t, got.stderr, "the sweep ends early: 0 of 10 runs are finished; the same command goes on with it")
+		require.Contains(t, got.stderr, "the sweep ends early: 0 of 12 runs are finished; the same command goes on with it")
 	case <-time.After(patience):
 		require.Fail(t, "the sweep goes on")
 	}
@@ -326,8 +325,8 @@ func TestSweepMistakes(t *testing.T) {
 	require.NoFileExists(t, log)
 	plan := call(nil, "run", file, "--dry-run")
 	require.Equal(t, result.StatusOK, plan.status)
-	require.Contains(t, plan.stdout, "# note: 5 cells, 2 runs of each\n")
-	require.Contains(t, plan.stdout, "# note: cell 5: senders.producers=3 heap=1g\n")
+	require.Contains(t, plan.stdout, "# note: 6 cells, 2 runs of each\n")
+	require.Contains(t, plan.stdout, "# note: cell 6: senders.producers=3 heap=2g\n")
 }
 
 // TestFindNothing: if no rate passes a threshold, the status is 3, or 5 on a busy machine, and all rates tried are

@@ -15,7 +15,7 @@ func made(t *testing.T, axes []sweeps.Axis, rates ...float64) string {
 	t.Helper()
 	dir := t.TempDir()
 	s := &sweeps.Sweep{Format: sweeps.Format, Version: sweeps.Version, Repeats: len(rates), Axes: axes}
-	s.Arrange(sweeps.Cells(s.Axes, nil))
+	s.Arrange(sweeps.Cells(s.Axes))
 	for i := range s.Runs {
 		r := &s.Runs[i]
 		r.State = sweeps.Done

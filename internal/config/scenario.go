@@ -25,7 +25,7 @@ type Scenario struct {
 	Path        string
 	Description string
 	Sweep       sweep.Sweep
-	Matrix      *Matrix // nil for none
+	Axes        []Axis // of a matrix
 
 	maker  *Maker
 	text   []byte

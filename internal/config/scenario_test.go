@@ -161,17 +161,6 @@ func TestSecretValues(t *testing.T) {
 	}
 }
 
-// TestExcluded: an exclusion is of all cells that have one of its values on each of its axes.
-func TestExcluded(t *testing.T) {
-	t.Parallel()
-	s, err := testMaker().Parse("x.yaml", []byte(minimal+"labels: {heap: '${heap}', size: '${size}'}\nmatrix:\n  size: [1, 2]\n  heap: [a, b, c]\n"+
-		"  exclude: [{size: 2, heap: [b, c]}]\n"), nil)
-	require.NoError(t, err)
-	for text, want := range map[[2]string]bool{{"1", "a"}: false, {"1", "b"}: false, {"2", "a"}: false, {"2", "b"}: true, {"2", "c"}: true} {
-		require.Equal(t, want, s.Matrix.Excluded(map[string]string{"size": text[0], "heap": text[1]}), text)
-	}
-}
-
 // asJSON reads YAML as an editor does that validates it.
 func asJSON(t *testing.T, text []byte) any {
 	t.Helper()

@@ -145,7 +145,7 @@ func TestRead(t *testing.T) {
 	require.False(t, o.finished())
 
 	s := &record.Sweep{Format: record.Format, Version: record.Version, Repeats: 2}
-	s.Arrange(record.Cells(nil, nil))
+	s.Arrange(record.Cells(nil))
 	require.NoError(t, s.Write(dir))
 	o = outcome{}
 	require.NoError(t, o.read(dir))

@@ -160,7 +160,7 @@ func TestJUnitOfSweepAndSearch(t *testing.T) {
 	first := s.Runs[0].Folder
 	absent := filepath.Join(t.TempDir(), "before") // runs that only repeat, one of which left no result
 	s = &record.Sweep{Format: record.Format, Version: record.Version, ID: "x", Name: "demo", Repeats: 2}
-	s.Arrange(record.Cells(nil, nil))
+	s.Arrange(record.Cells(nil))
 	s.Runs[0].State, s.Runs[1].State, s.Runs[1].Problem = record.Done, record.Done, "no broker"
 	write(t, filepath.Join(absent, s.Runs[0].Folder), told(t))
 	require.NoError(t, s.Write(absent))

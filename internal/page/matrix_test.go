@@ -25,7 +25,7 @@ func swept(t *testing.T, dir string) *record.Sweep {
 		Format: record.Format, Version: record.Version, ID: "x", Name: "demo/matrix", Repeats: 2,
 		Axes: []record.Axis{{Name: "threads", Values: []string{"16", "64", "128"}}, {Name: "queues", Values: []string{"8", "32"}}},
 	}
-	s.Arrange(record.Cells(s.Axes, nil))
+	s.Arrange(record.Cells(s.Axes))
 	for i := range s.Runs {
 		r := resultOf(t, usual())
 		run := &s.Runs[i]

@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/perfmq/perfmq/internal/sweep/record"
 	"github.com/perfmq/perfmq/internal/threshold"
@@ -50,7 +49,7 @@ func (s *Sweep) Titles() (list []string) {
 	return list
 }
 
-// sayRun says which run begins, and how long the sweep may last.
+// sayRun says which run begins.
 func (s *Sweep) sayRun(r *record.Run) {
 	if s.Silent {
 		return
@@ -62,30 +61,7 @@ func (s *Sweep) sayRun(r *record.Run) {
 	if s.Repeats > 1 {
 		parts = append(parts, fmt.Sprintf("repeat %d of %d", r.Repeat, s.Repeats))
 	}
-	if left := s.left().Round(time.Second); left > 0 {
-		parts = append(parts, fmt.Sprintf("about %v left", left))
-	}
 	s.note("%s", strings.TrimSuffix(strings.Join(parts, ", ")+": "+s.state.Title(r.Values), ": "))
-}
-
-// left estimates the time that the runs without an end take: their planned lengths, and the average time that the runs
-// with an end took beyond theirs. It is 0 if nothing is known.
-func (s *Sweep) left() (sum time.Duration) {
-	var beyond, ended, waiting time.Duration
-	for _, r := range s.state.Runs {
-		length := s.lengths[r.Cell-1]
-		if r.State == record.Done {
-			ended++
-			beyond += time.Duration(r.End-r.Start)*time.Microsecond - length
-			continue
-		}
-		waiting++
-		sum += length + s.Settle
-	}
-	if ended > 0 {
-		sum += beyond * waiting / ended
-	}
-	return sum
 }
 
 // printRun prints a line about an ended run: its rates. The table has the latencies.

@@ -258,37 +258,27 @@ func TestHashCell(t *testing.T) {
 	require.Len(t, seen, 3)
 }
 
-// twoCells returns a sweep of two cells, twice, in which two runs have ended a second late.
+// twoCells returns a sweep of two cells, twice.
 func twoCells(shown *shown) *Sweep {
 	s := &Sweep{
 		Axes: []record.Axis{{Name: "threads", Values: []string{"1", "16"}}}, Cells: []map[string]string{{"threads": "1"}, {"threads": "16"}},
-		Repeats: 2, Settle: 2 * time.Second, Progress: shown.progress(), lengths: []time.Duration{10 * time.Second, 20 * time.Second},
+		Repeats: 2, Settle: 2 * time.Second, Progress: shown.progress(),
 	}
 	s.Progress.Say = s.Progress.Print
 	s.state = &record.Sweep{Name: "threads", Axes: s.Axes, Repeats: 2}
 	s.state.Arrange(s.Cells)
-	for i, length := range s.lengths {
-		r := &s.state.Runs[i]
-		r.State, r.End = record.Done, (length + time.Second).Microseconds()
-	}
 	return s
 }
 
-// TestLeft: the time left is that of the plans, and as much more as the runs took that have ended.
-func TestLeft(t *testing.T) {
+// TestSayRun: a line names each run before it begins.
+func TestSayRun(t *testing.T) {
 	t.Parallel()
 	shown := new(shown)
 	s := twoCells(shown)
 	s.sayRun(&s.state.Runs[3])
-	require.Equal(t, []string{"note: cell 2 of 2, repeat 2 of 2, about 36s left: threads=16"}, shown.printed)
-	s.Repeats, s.state.Runs = 1, s.state.Runs[:2]
-	s.state.Runs[1].State = record.Running
-	s.sayRun(&s.state.Runs[1])
-	require.Equal(t, "note: cell 2 of 2, about 23s left: threads=16", shown.printed[1])
-	s.lengths, s.state.Runs[0].State = []time.Duration{0, 0}, record.Waiting
-	s.Settle = 0
+	s.Repeats = 1
 	s.sayRun(&s.state.Runs[0])
-	require.Equal(t, "note: cell 1 of 2: threads=1", shown.printed[2], "nothing is known")
+	require.Equal(t, []string{"note: cell 2 of 2, repeat 2 of 2: threads=16", "note: cell 1 of 2: threads=1"}, shown.printed)
 }
 
 // TestTable: the medians of each cell stand in tables of 80 columns.

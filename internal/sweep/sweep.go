@@ -62,10 +62,9 @@ type Sweep struct {
 	Silent   bool
 	Progress Progress
 
-	state   *record.Sweep
-	lengths []time.Duration // planned, of a run of each cell
-	begun   bool            // a run was
-	dir     string
+	state *record.Sweep
+	begun bool // a run was
+	dir   string
 }
 
 // Check checks the plans of all cells. The error has all mistakes of the first faulty one.
@@ -91,7 +90,6 @@ func (s *Sweep) Check() error {
 		if err := hashCell(hash, values, of); err != nil {
 			return err
 		}
-		s.lengths = append(s.lengths, of.Plan.Length())
 	}
 	// The scale, 1 here, is in the plans.
 	_, _ = fmt.Fprintf(hash, "%d %s %v %v\n", s.Repeats, s.Between, s.Shuffled, 1) // never fails

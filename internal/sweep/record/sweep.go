@@ -162,9 +162,9 @@ type Sweep struct {
 	Runs []Run `json:"runs"`
 }
 
-// Cells returns all combinations of the values of the axes that skip does not exclude, the last axis changing fastest.
-// There is one combination of no axes.
-func Cells(axes []Axis, skip func(values map[string]string) bool) []map[string]string {
+// Cells returns all combinations of the values of the axes, the last axis changing fastest. There is one combination of
+// no axes.
+func Cells(axes []Axis) []map[string]string {
 	cells := []map[string]string{{}}
 	for _, a := range axes {
 		var next []map[string]string
@@ -177,7 +177,7 @@ func Cells(axes []Axis, skip func(values map[string]string) bool) []map[string]s
 		}
 		cells = next
 	}
-	return slices.DeleteFunc(cells, func(c map[string]string) bool { return skip != nil && skip(c) })
+	return cells
 }
 
 // Arrange makes the runs of cells: all cells once, then all again, and so on, so that whatever changes slowly touches
