@@ -234,6 +234,9 @@ func timed[T any](stages *stats.Stages, due time.Time, open func() (T, error)) (
 	return opened, err
 }
 
+// usualReconnectDelay is the longest pause between attempts, as the help of --reconnect-delay has it.
+const usualReconnectDelay = 250 * time.Millisecond
+
 // links returns what a worker at an endpoint needs to reconnect.
 func (r *run) links(name string, g *plan.Group, e *Endpoint, stays *stays) *reconnect.Config {
 	var spread func() time.Duration
@@ -245,7 +248,8 @@ func (r *run) links(name string, g *plan.Group, e *Endpoint, stays *stays) *reco
 	return &reconnect.Config{
 		Spread: spread,
 		Name:   name, URL: e.URL, Hosts: &r.probed, Order: func() []int { return stays.orderAfter(g, e) },
-		Timeout: g.ReconnectTimeout, Delay: cmp.Or(g.ReconnectDelay, 250*time.Millisecond), AtOnce: openAtOnce, Outages: r.outages,
+		Timeout: g.ReconnectTimeout, Delay: cmp.Or(g.ReconnectDelay, usualReconnectDelay),
+		AtOnce: openAtOnce, Outages: r.outages,
 		Shut: func(closing func(context.Context) error) {
 			ctx, cancel := context.WithTimeout(context.Background(), min(e.ConnectTimeout, closeTimeout))
 			defer cancel()
