@@ -74,12 +74,5 @@ func config(t *testing.T) drivertest.Config {
 	}
 }
 
-// TestConformance runs perfmq's suite at least once.
+// TestConformance runs perfmq's suite.
 func TestConformance(t *testing.T) { drivertest.Run(t, config(t)) }
-
-// TestConformanceAtMostOnce runs its part that depends on the quality of service.
-func TestConformanceAtMostOnce(t *testing.T) {
-	cfg := config(t)
-	cfg.Options, cfg.AtMostOnce, cfg.SettledReceive, cfg.Mode = []string{"qos=0"}, true, true, true
-	drivertest.Run(t, cfg)
-}

@@ -44,7 +44,7 @@ func program(t *testing.T, out *bytes.Buffer, args ...string) *exec.Cmd {
 func TestRuns(t *testing.T) {
 	url := config(t).URL
 	for name, options := range map[string]string{
-		"once": "-o qos=1", "at-most-once": "-o qos=0", "durable": "--durable --clientID c", "shared": "--shared 1 --consumers 3",
+		"once": "-o keep-alive=10s", "durable": "--durable --clientID c", "shared": "--shared 1 --consumers 3",
 	} {
 		dir, out := filepath.Join(t.TempDir(), "run"), new(bytes.Buffer)
 		args := strings.Fields("mqtt client --user admin --password admin --rate 8000 --message-count 12000 --max-pending 200 --verify " + options)
@@ -55,16 +55,6 @@ func TestRuns(t *testing.T) {
 		require.EqualValues(t, 12000, r.Total.Producers.Completed, out)
 		require.EqualValues(t, 12000, r.Total.Consumers.Received, out)
 	}
-}
-
-// TestRequests: a service over MQTT answers each request once.
-func TestRequests(t *testing.T) {
-	dir, out := filepath.Join(t.TempDir(), "run"), new(bytes.Buffer)
-	args := strings.Fields("mqtt service --user admin --password admin --message-count 500 --max-pending 10 topic://ask")
-	require.NoError(t, program(t, out, append(args, "--url", config(t).URL, "--result", dir)...).Run(), out)
-	r, err := result.Read(dir)
-	require.NoError(t, err)
-	require.EqualValues(t, 500, r.Total.Producers.Completed, out)
 }
 
 // TestKill: a broker that is killed ends the run, with its reason.
