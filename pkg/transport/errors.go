@@ -169,10 +169,11 @@ func TooLarge[N int | uint64](op, what string, size, limit N) error {
 // Explain describes in plain words why a connection can no longer be used for op. A [driver.Error] keeps its words. It
 // returns nil for nil.
 func Explain(op string, err error) error {
-	var known *driver.Error
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
+	}
+	var known *driver.Error // costs memory
+	switch {
 	case errors.As(err, &known):
 		if known.Op != "" {
 			return err

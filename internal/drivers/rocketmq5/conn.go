@@ -93,7 +93,6 @@ type conn struct {
 
 	mu         sync.Mutex
 	streams    map[uint32]*stream
-	spare      []*stream
 	live       int   // streams, with those about to be opened
 	window     int64 // bytes that we may send
 	initial    int64 // of a stream
@@ -285,10 +284,8 @@ func (c *conn) goesOn(s *stream, id uint32) bool {
 
 // newStream registers a stream. It is called with both locks.
 func (c *conn) newStream(r *request, window int64) *stream {
-	var s *stream
-	if n := len(c.spare); n > 0 {
-		s, c.spare = c.spare[n-1], c.spare[:n-1]
-	} else {
+	s, ok := c.d.spare.Get().(*stream)
+	if !ok {
 		s = &stream{}
 	}
 	*s = stream{
@@ -394,18 +391,9 @@ func (c *conn) finish(s *stream, id uint32, err error) {
 		body = s.body
 	}
 	to.answer(arg, body, err)
-	if cap(s.part) > keptBuffer {
-		s.part = nil
+	if cap(s.part)+cap(s.body) <= keptBuffer {
+		c.d.spare.Put(s)
 	}
-	if cap(s.body) > keptBuffer {
-		s.body = nil
-	}
-	const most = 1 << 12
-	c.mu.Lock()
-	if len(c.spare) < most {
-		c.spare = append(c.spare, s)
-	}
-	c.mu.Unlock()
 }
 
 // endCalls ends the matching calls.

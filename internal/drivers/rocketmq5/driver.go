@@ -44,6 +44,7 @@ type proxyDriver struct {
 	pool  transport.Pool[*conn]
 	mem   transport.Buffers
 	conns atomic.Int64       // that are open
+	spare sync.Pool          // of streams that have ended
 	calls map[string]*method // that have no time limit of a producer or consumer
 	known sync.Map           // groups that have got an answer, as topic and group
 	open  rocketmq.OpenTransactions

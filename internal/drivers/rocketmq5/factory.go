@@ -11,7 +11,6 @@ import (
 
 // Options are the settings of this protocol. Those of RocketMQ over remoting have their meaning.
 type Options struct {
-	Send        string        `opt:"send" help:"async (in any order), sync (one at a time; with --group in order)" enum:"async,sync"`
 	SendTimeout time.Duration `opt:"send-timeout" help:"as --send-timeout"`
 
 	Tag string `opt:"tag" help:"tag of the messages"`
@@ -29,19 +28,14 @@ type Options struct {
 	NameServer string `opt:"name-server" help:"HOST:PORT of a name server, to create topics and groups, remove groups, and count"`
 }
 
-// Values of the options.
-const (
-	sendAsync = "async"
-	sendSync  = "sync"
-	simple    = "simple"
-)
+const simple = "simple"
 
 // Client is the name of this client of RocketMQ.
 const Client = "proxy"
 
 func defaultOptions() *Options {
 	return &Options{
-		Send: sendAsync, SendTimeout: 3 * time.Second, Consumer: simple, Invisible: 30 * time.Second, PullBatch: 32,
+		SendTimeout: 3 * time.Second, Consumer: simple, Invisible: 30 * time.Second, PullBatch: 32,
 	}
 }
 
@@ -55,7 +49,7 @@ func Factory() driver.Factory {
 	topic.DurableSubscription, topic.SharedSubscription = true, true
 	return transport.Factory(driver.Factory{
 		Name: "rocketmq", Title: "Apache RocketMQ 5 (gRPC)", Client: Client, ByScheme: true, Hosts: proxy().Hosts,
-		Capabilities: driver.Capabilities{TimesOut: true, TLS: true, Queue: queue, Topic: topic}, InFlight: inFlight,
+		Capabilities: driver.Capabilities{TimesOut: true, TLS: true, Queue: queue, Topic: topic},
 	}, proxy(), defaultOptions, checkSettings,
 		func(c transport.Settings[Options]) driver.Driver { return newDriver(c) })
 }
@@ -63,18 +57,9 @@ func Factory() driver.Factory {
 // shared are the options as those of RocketMQ over remoting.
 func (o *Options) shared() *rocketmq.Options {
 	return &rocketmq.Options{
-		Send: o.Send, BatchSize: 1, SendTimeout: o.SendTimeout, Tag: o.Tag, Transactional: o.Transactional,
+		BatchSize: 1, SendTimeout: o.SendTimeout, Tag: o.Tag, Transactional: o.Transactional,
 		RollbackPercent: o.RollbackPercent, UnknownPercent: o.UnknownPercent, Group: o.Group, PullBatch: o.PullBatch,
 	}
-}
-
-// inFlight is [driver.Factory.InFlight].
-func inFlight(opts any, spec *driver.ProducerSpec) driver.InFlight {
-	o, _ := opts.(*Options)
-	if o == nil {
-		return driver.InFlight{}
-	}
-	return rocketmq.Factory().InFlight(o.shared(), spec)
 }
 
 func checkSettings(s *transport.Settings[Options], fail transport.Fail) {

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/drivers/rocketmq"
@@ -46,18 +45,15 @@ type producer struct {
 	head    []byte // of the request
 	message []byte // up to the body
 	id      [idSize]byte
-	text    []byte // of properties
 	group   []byte
 	counter uint64
 
+	at, number, plan wire.UserPropertiesEntry // of the present message
+
 	answered wire.SendMessageResponse // used by the reader of the connection alone
 
-	inFlight atomic.Int64
-	closing  atomic.Bool
-	idle     chan struct{}  // signalled when nothing is in flight while closing
-	synced   chan struct{}  // with send=sync: signalled for each answer
+	inFlight sync.WaitGroup
 	ends     sync.WaitGroup // of transactions
-	answers  *driver.Meter  // with send=sync: waits for answers
 	closed   bool
 }
 
@@ -65,7 +61,7 @@ type producer struct {
 type kind struct {
 	body    []byte
 	message wire.Message
-	fixed   int // of its properties: those that vary, the time, with transactions the plan, and the ID follow
+	common  int // of its properties: first those that vary. The time, the ID, and with transactions the plan follow
 	group   string
 }
 
@@ -80,8 +76,9 @@ func (d *proxyDriver) Producer(
 	}
 	p := &producer{
 		op: "send to " + spec.To(), d: d, opts: opts, done: done, stages: spec.Connection.Stages,
-		topic: spec.Destination.Name, delay: spec.Delay.Microseconds(), idle: make(chan struct{}, 1),
-		synced: make(chan struct{}, 1), answers: driver.NewMeter(),
+		topic: spec.Destination.Name, delay: spec.Delay.Microseconds(),
+		at: property(driver.TimeProperty, nil), number: property(driver.IDProperty, nil),
+		plan: property(rocketmq.PropPlan, nil),
 	}
 	messages, err := p.prepare(&spec)
 	if err != nil {
@@ -131,6 +128,9 @@ func (p *producer) prepare(spec *driver.ProducerSpec) (messages string, err erro
 			return "", library.Unsupported(op, "give --message-size 1 or more", "RocketMQ does not take empty bodies")
 		}
 		var properties []wire.UserPropertiesEntry
+		for _, key := range v.Varying() {
+			properties = append(properties, property(key, nil))
+		}
 		for _, pair := range v.Properties {
 			switch {
 			case pair.Key == "" || control(pair.Key) || control(pair.Value):
@@ -146,14 +146,7 @@ func (p *producer) prepare(spec *driver.ProducerSpec) (messages string, err erro
 		if spec.Origin != (driver.ID{}) {
 			properties = append(properties, property(driver.IDProperty, spec.Origin.Append(nil)))
 		}
-		k.fixed = len(properties)
-		keys := append(v.Varying(), driver.TimeProperty)
-		if p.opts.Transactional {
-			keys = append(keys, rocketmq.PropPlan)
-		}
-		for _, key := range append(keys, driver.IDProperty) {
-			properties = append(properties, property(key, nil))
-		}
+		k.common = len(properties)
 		k.message = wire.Message{
 			Topic: wire.ResourceOf(p.topic), UserProperties: properties, SystemProperties: wire.SystemProperties{
 				Tag: []byte(p.opts.Tag), BodyEncoding: wire.EncodingIdentity, MessageType: t,
@@ -217,30 +210,15 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	k := &p.kinds[m.Variant]
 	body := m.BodyOr(k.body)
 	p.encode(k, m, len(body))
-	synchronous := p.opts.Send == sendSync
-	if synchronous {
-		select {
-		case <-p.synced: // of a Send that ended before its answer
-		default:
-		}
-	}
 	r := &p.request
 	r.parts = [3][]byte{p.head, p.message, body}
-	r.arg, r.more = uint64(m.Slot), m.More && !synchronous
+	r.arg, r.more = uint64(m.Slot), m.More
 	p.inFlight.Add(1)
-	if err := p.lease.Conn.start(ctx, r); err != nil {
-		p.inFlight.Add(-1)
-		return transport.SendError(ctx, p.op, err)
+	err := p.lease.Conn.start(ctx, r)
+	if err != nil {
+		p.inFlight.Done()
 	}
-	if synchronous {
-		p.answers.Begin()
-		select {
-		case <-p.synced:
-		case <-ctx.Done(): // Done will follow
-		}
-		p.answers.End()
-	}
-	return nil
+	return transport.SendError(ctx, p.op, err)
 }
 
 // encode encodes a message up to its body, and the head of the request.
@@ -251,25 +229,21 @@ func (p *producer) encode(k *kind, m *driver.Message, size int) {
 		p.id[at] = "0123456789ABCDEF"[n&15]
 		n >>= 4
 	}
-	list := k.message.UserProperties
+	list := k.message.UserProperties[:k.common]
 	for i, value := range m.Values {
-		list[k.fixed+i].Value = value
+		list[i].Value = value
 	}
-	used := k.fixed + len(m.Values)
-	text := strconv.AppendInt(p.text[:0], m.Time, 10)
-	list[used].Value = text
-	if used++; p.tx != nil {
-		text = append(text, p.tx.Plan(m.Slot, p.counter))
-		list[used].Value = text[len(text)-1:]
-		used++
-	}
+	p.at.Value = strconv.AppendInt(p.at.Value[:0], m.Time, 10)
+	list = append(list, p.at)
 	if m.ID != (driver.ID{}) {
-		at := len(text)
-		text = m.ID.Append(text)
-		list[used].Value = text[at:]
-		used++
+		p.number.Value = m.ID.Append(p.number.Value[:0])
+		list = append(list, p.number)
 	}
-	p.text = text
+	if p.tx != nil {
+		p.plan.Value = append(p.plan.Value[:0], p.tx.Plan(m.Slot, p.counter))
+		list = append(list, p.plan)
+	}
+	k.message.UserProperties = list
 	system := &k.message.SystemProperties
 	system.MessageID, system.BornTimestamp = p.id[:], wire.TimeOf(m.Time)
 	if p.delay > 0 {
@@ -277,9 +251,7 @@ func (p *producer) encode(k *kind, m *driver.Message, size int) {
 	}
 	p.group = append(p.group[:0], cmp.Or(m.Group, k.group)...)
 	system.MessageGroup = p.group
-	k.message.UserProperties = list[:used]
 	p.message = wire.AppendBodyHead(k.message.Append(p.message[:0]), size)
-	k.message.UserProperties = list
 	p.head = wire.AppendSendHead(p.head[:0], p.message, size)
 }
 
@@ -312,12 +284,7 @@ func (p *producer) answer(arg uint64, body []byte, err error) {
 		o.Withheld = p.half(slot, &stored)
 	}
 	p.done.Done(slot, o)
-	if p.opts.Send == sendSync {
-		transport.Notify(p.synced)
-	}
-	if p.inFlight.Add(-1) == 0 && p.closing.Load() {
-		transport.Notify(p.idle)
-	}
+	p.inFlight.Done()
 }
 
 // half is called when the broker has stored a half message: it commits the message, rolls it back or leaves it open, as
@@ -367,15 +334,11 @@ func (p *producer) Close(ctx context.Context) (err error) {
 	}
 	p.closed = true
 	p.lease.Conn.Out.Flush()
-	p.closing.Store(true)
-	for p.inFlight.Load() > 0 {
-		select {
-		case <-p.idle:
-		case <-ctx.Done():
-			p.lease.Conn.endCalls(errAbandoned, func(s *stream) bool { return s.to == caller(p) })
-			<-p.idle // also of an answer that the connection's reader is handling
-		}
-	}
+	stop := context.AfterFunc(ctx, func() {
+		p.lease.Conn.endCalls(errAbandoned, func(s *stream) bool { return s.to == caller(p) })
+	})
+	p.inFlight.Wait() // also for an answer that the connection's reader is handling
+	stop()
 	if p.tx != nil {
 		err = p.tx.WaitChecks(ctx, p.op, p.lease.Conn.Dead)
 	}
@@ -393,7 +356,7 @@ func (p *producer) Host() string { return p.lease.Conn.Host() }
 // Waits implements [driver.Waiter].
 func (p *producer) Waits() driver.Waits {
 	return driver.Waits{
-		Credit: p.request.credit.Wait(), Socket: p.request.socket.Wait(), Answer: p.answers.Wait(),
+		Credit: p.request.credit.Wait(), Socket: p.request.socket.Wait(),
 		Reader: p.lease.Conn.Raw.Reading(),
 	}
 }
