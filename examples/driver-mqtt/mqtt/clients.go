@@ -184,7 +184,7 @@ func (d *mqttDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (dr
 		}}}
 	})
 	if err != nil {
-		_ = c.connection.Close(ctx)
+		_ = c.Close(ctx)
 		return nil, err
 	}
 	c.stages.Ended(driver.StageAttach, began)
