@@ -1,13 +1,12 @@
 package load
 
 import (
-	"cmp"
+	"container/heap"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"time"
 )
 
@@ -144,64 +143,57 @@ func (l *Load) limit() uint64 {
 	return uint64(l.Index) + quota*uint64(l.Total) //nolint:gosec // not negative
 }
 
-// maxCounted is the highest count whose messages are drawn before the load begins, in less than a second. Of more, each
+// maxCounted is the highest count whose messages are drawn before the load begins, in about a second. Of more, each
 // producer sends its share, which is nearly what it would draw.
-const maxCounted = 10_000_000
+const maxCounted = 5_000_000
 
 // DrawQuotas sets the quotas of a load: how many of its first count messages are due to each producer.
 func (d *Draws) DrawQuotas(s Schedule, total int, count uint64) {
 	if d.Quotas = nil; count == 0 || !s.Random() {
 		return
 	}
-	// The number drawn is hardly ever farther from the expected one than this.
-	for slack := 8*uint64(math.Sqrt(float64(count))) + 64; d.Quotas == nil; slack *= 4 {
-		d.Quotas = d.quotas(s, total, count, slack)
+	d.Quotas = make([]uint64, total)
+	shares := d.Skew.Count(count)
+	var next soonest
+	for i := range d.Quotas {
+		if count > maxCounted {
+			d.Quotas[i] = shares.Share(count, i, total)
+			continue
+		}
+		next = append(next, d.arrivals(&s, i, total))
+		next[i].next()
+	}
+	if next == nil {
+		return
+	}
+	heap.Init(next)
+	left := count
+	for ; left > 0 && next[0].due < never; left-- {
+		d.Quotas[next[0].index]++
+		next[0].next()
+		heap.Fix(next, 0)
+	}
+	for i := range d.Quotas {
+		if left > 0 { // the schedule ends before the count
+			d.Quotas[i] += count
+		}
 	}
 }
 
-// quotas looks for the last message among those around the expected one; it returns nil if it is none of them.
-func (d *Draws) quotas(s Schedule, total int, count, slack uint64) []uint64 {
-	type message struct {
-		due      time.Duration
-		producer int
-	}
-	var around []message
-	quotas, left := make([]uint64, total), count
-	if count > maxCounted {
-		shares := d.Skew.Count(count)
-		for i := range quotas {
-			quotas[i] = shares.Share(count, i, total)
-		}
-		return quotas
-	}
-	begin, end := s.At(count-min(count, slack)), s.At(count+slack)
-	for i := range quotas {
-		a := d.arrivals(&s, i, total)
-		for a.next() < begin {
-			quotas[i]++
-		}
-		for ; a.due < end; a.next() {
-			around = append(around, message{a.due, i})
-		}
-		if left -= quotas[i]; left > count { // below 0
-			return nil
-		}
-	}
-	if uint64(len(around)) < left {
-		if end < never {
-			return nil
-		}
-		for i := range quotas { // the schedule ends before the count
-			quotas[i] += count
-		}
-		return quotas
-	}
-	slices.SortStableFunc(around, func(a, b message) int { return cmp.Compare(a.due, b.due) })
-	for _, m := range around[:left] {
-		quotas[m.producer]++
-	}
-	return quotas
+// soonest is a heap of producers by the times at which their next messages are due.
+type soonest []*arrivals
+
+func (l soonest) Len() int { return len(l) }
+
+func (l soonest) Less(i, j int) bool {
+	return l[i].due < l[j].due || l[i].due == l[j].due && l[i].index < l[j].index
 }
+
+func (l soonest) Swap(i, j int) { l[i], l[j] = l[j], l[i] }
+
+func (l soonest) Push(any) { panic("of a fixed length") }
+
+func (l soonest) Pop() any { panic("of a fixed length") }
 
 // Drawn returns how many of the producer's messages were due before t, from the start of the load, how many of these in
 // the warm-up, and when the last message begun was due. The arrivals are random, and Run has returned. Of the messages
