@@ -247,47 +247,67 @@ func (r *run) countDemand() (due uint64, measured stats.Offered) {
 	return due, measured
 }
 
-// demandOf returns the messages that the rate of a group demanded of this shard; zero without a rate.
+// demandOf returns the messages that the rate of a group demanded of this shard; zero without a rate. Where producers
+// have due times of their own, at random or from their openings on, the rate is that of the messages that were due.
 func (s *step) demandOf(u *use) (all uint64, measured stats.Offered) {
-	rate := u.plan.Rate
-	if len(u.producers) == 0 || rate.IsZero() {
-		return 0, measured
-	}
-	span := s.loaded
+	rate, span := u.plan.Rate, s.loaded
 	if s.plan.Duration > 0 {
 		span = min(span, s.plan.Duration)
 	}
-	if rate.Random() || u.ramped {
-		return s.drawnDemand(u, span)
-	}
-	due := rate.Due(span)
-	counted := u.plan.Count > 0 && u.sentInStep >= u.ownShare(u.plan.Count)
-	if counted || u.plan.Count > 0 && u.plan.Count < due {
-		due = u.plan.Count
-	}
-	for _, p := range u.producers {
-		p.due = u.draws.Skew.Share(due, p.index, u.allProducers)
-		all += p.due
+	if len(u.producers) == 0 || rate.IsZero() || span <= 0 {
+		return 0, measured
 	}
 	end, ends := rate.End()
 	if ends {
-		span = min(span, end)
+		span = min(span, end+u.offset(u.allProducers-1, u.allProducers))
 	}
+	quota := func(p *producer) uint64 {
+		switch {
+		case u.plan.Count == 0:
+			return math.MaxUint64
+		case u.draws.Quotas != nil:
+			return u.draws.Quotas[p.index]
+		default:
+			return u.draws.Skew.Share(u.plan.Count, p.index, u.allProducers)
+		}
+	}
+	var warm, toSend uint64
+	for _, p := range u.producers {
+		toSend += quota(p)
+	}
+	counted := u.plan.Count > 0 && u.sentInStep >= toSend
+	var last time.Duration
+	for _, p := range u.producers {
+		own, early, latest := s.drawn(u, p, span, counted)
+		p.due = min(own, quota(p))
+		all, warm, last = all+p.due, warm+min(early, p.due), max(last, latest)
+	}
+	due, even := all, !rate.Random() && !u.ramped
 	if counted {
 		// Messages due after the last one do not count, unless the last one left late: then the rate was missed for
 		// that time.
-		if late := u.lastSend() - s.start - lateEnd; rate.Due(late) > due {
-			span, due = late, rate.Due(late)
-		} else if next := rate.At(due); next < math.MaxInt64 && (!ends || next < end) {
+		late, next := u.lastSend()-s.start-lateEnd, rate.At(u.plan.Count)
+		switch {
+		case even && rate.Due(late) > u.plan.Count:
+			span, due = late, u.ownShare(rate.Due(late))
+			warm = u.ownShare(rate.Due(min(s.plan.Warmup, late)))
+		case even && next < math.MaxInt64 && (!ends || next < end):
 			span = next
+		case even:
+		case late > last:
+			span, due = late, all+uint64(rate.Between(last, late)*u.share()*(late-last).Seconds())
+		default:
+			span = last
 		}
 	}
-	warm := min(s.plan.Warmup, span)
-	return all, stats.Offered{
-		Due: u.ownShare(due) - u.ownShare(min(due, rate.Due(warm))), Sent: u.measuredSends() - u.measuredBase,
-		Span: span - warm,
-		Rate: rate.Between(warm, span) * u.share(),
+	warmup := min(s.plan.Warmup, span)
+	measured = stats.Offered{Due: due - warm, Sent: u.measuredSends() - u.measuredBase, Span: span - warmup}
+	if even {
+		measured.Rate = rate.Between(warmup, span) * u.share()
+	} else if measured.Span > 0 {
+		measured.Rate = float64(measured.Due) / measured.Span.Seconds()
 	}
+	return all, measured
 }
 
 // lastSend returns the time at which the group handed over its last message.
@@ -351,7 +371,8 @@ func (u *use) awaitsDraw() bool {
 }
 
 // drawn returns the messages of a producer that were due within span, those in the warm-up, and when the last one was.
-func (s *step) drawn(u *use, p *producer, span time.Duration) (all, warm uint64, last time.Duration) {
+// Counted: the group has sent its count.
+func (s *step) drawn(u *use, p *producer, span time.Duration, counted bool) (all, warm uint64, last time.Duration) {
 	rate, from := u.plan.Rate, u.producerOffset(p)
 	if span -= from; span <= 0 {
 		return 0, 0, 0
@@ -363,12 +384,8 @@ func (s *step) drawn(u *use, p *producer, span time.Duration) (all, warm uint64,
 	switch {
 	case !rate.Random():
 		share := func(n uint64) uint64 { return u.draws.Skew.Share(n, p.index, u.allProducers) }
-		switch all = share(rate.Due(span)); {
-		case u.plan.Count == 0:
-		case u.sentInStep >= u.ownShare(u.plan.Count):
+		if all = share(rate.Due(span)); counted {
 			all = share(u.plan.Count)
-		default:
-			all = min(all, share(u.plan.Count))
 		}
 		if all > 0 {
 			last = rate.At((all-1)*uint64(u.allProducers) + uint64(p.index)) //nolint:gosec // not negative
@@ -388,44 +405,4 @@ func (u *use) drawsOf(p *producer) load.Draws {
 	draws := u.draws
 	draws.Warmup = max(0, draws.Warmup-u.producerOffset(p))
 	return draws
-}
-
-// drawnDemand is demandOf for producers that each have due times of their own, at random or from their openings on. The
-// rate is that of the messages that were due within span.
-func (s *step) drawnDemand(u *use, span time.Duration) (all uint64, measured stats.Offered) {
-	if span <= 0 { // the load has not begun
-		return 0, measured
-	}
-	rate := u.plan.Rate
-	if end, ends := rate.End(); ends {
-		span = min(span, end+u.offset(u.allProducers-1, u.allProducers))
-	}
-	var warm, toSend uint64
-	var last time.Duration
-	for _, p := range u.producers {
-		quota := uint64(math.MaxUint64)
-		if u.draws.Quotas != nil {
-			quota = u.draws.Quotas[p.index]
-		} else if u.plan.Count > 0 {
-			quota = u.draws.Skew.Share(u.plan.Count, p.index, u.allProducers)
-		}
-		own, early, latest := s.drawn(u, p, span)
-		own = min(own, quota)
-		p.due = own
-		all, warm, toSend, last = all+own, warm+min(early, own), toSend+quota, max(last, latest)
-	}
-	due := all
-	if u.plan.Count > 0 && u.sentInStep >= toSend { // as in demandOf
-		span = last
-		if late := u.lastSend() - s.start - lateEnd; late > last {
-			span, due = late, all+uint64(rate.Between(last, late)*u.share()*(late-last).Seconds())
-		}
-	}
-	measured = stats.Offered{
-		Due: due - warm, Sent: u.measuredSends() - u.measuredBase, Span: span - min(s.plan.Warmup, span),
-	}
-	if measured.Span > 0 {
-		measured.Rate = float64(measured.Due) / measured.Span.Seconds()
-	}
-	return all, measured
 }
