@@ -185,24 +185,19 @@ func hurried(ctx context.Context) (context.Context, context.CancelFunc) {
 // callWithin calls f. It returns errStuck if f violates the contract of drivers and does not return shortly after ctx
 // has ended.
 func callWithin[T any](ctx context.Context, f func(context.Context) (T, error)) (T, error) {
-	type result struct {
-		value T
-		err   error
-	}
-	results := make(chan result, 1)
+	var value, none T
+	var err error
+	returned := make(chan struct{})
 	go func() {
-		v, err := f(ctx)
-		results <- result{v, err}
+		defer close(returned)
+		value, err = f(ctx)
 	}()
 	late, cancel := hurried(ctx)
 	defer cancel()
-	select {
-	case r := <-results:
-		return r.value, r.err
-	case <-late.Done():
-		var none T
+	if !awaitEnd(late, returned) {
 		return none, errStuck
 	}
+	return value, err
 }
 
 // awaitEnd waits until a worker's goroutine has ended; done is nil if it was never started.

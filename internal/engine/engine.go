@@ -15,6 +15,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"sync"
@@ -188,7 +190,7 @@ func newRun(c *Config) *run {
 		r.sample = p.TraceSample
 	}
 	if r.id == 0 {
-		r.id = newRunNumber()
+		r.id = 1 + rand.Int64N(math.MaxInt64) //nolint:gosec // no secret
 	}
 	r.clock.SetAhead(p.ClockShift)
 	if p.BrokerCount && p.Shard.IsZero() && !slices.ContainsFunc(p.Groups(), func(g *plan.Group) bool {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/reconnect"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -171,10 +172,8 @@ func (q *requester) Flush(ctx context.Context) error {
 type wrapped struct{ worker, other any }
 
 // Host implements [driver.Located].
-func (w *wrapped) Host() string { return hostOf(w.worker) }
-
-func hostOf(worker any) string {
-	if l, ok := worker.(driver.Located); ok {
+func (w *wrapped) Host() string {
+	if l, ok := w.worker.(driver.Located); ok {
 		return l.Host()
 	}
 	return ""
@@ -184,13 +183,11 @@ func hostOf(worker any) string {
 func (w *wrapped) Waiter() driver.Waiter { return load.WaiterOf(w.worker) }
 
 // Counters implements [driver.Counting].
-func (w *wrapped) Counters() (list []driver.Counter) {
-	for _, worker := range []any{w.worker, w.other} {
-		if c, ok := worker.(driver.Counting); ok {
-			list = stats.AddCounters(list, c.Counters())
-		}
-	}
-	return list
+func (w *wrapped) Counters() []driver.Counter {
+	var both reconnect.Past
+	both.Add(w.worker)
+	both.Add(w.other)
+	return both.Counters
 }
 
 // awaitReplies waits until all requests have a reply or have timed out. What ends the wait ends the requests.

@@ -2,8 +2,6 @@ package engine
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"fmt"
 	"os"
 	"slices"
@@ -65,13 +63,6 @@ func newVerification(path string) *verification {
 	}
 	v.renewProbes()
 	return v
-}
-
-// newRunNumber returns a random number for a run.
-func newRunNumber() int64 {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return max(int64(binary.LittleEndian.Uint64(b[:])>>1), 1)
 }
 
 // named returns the destination under a name that is unique over all sites.

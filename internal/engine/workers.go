@@ -133,15 +133,23 @@ func (u *use) sendTimeout() time.Duration {
 	return u.plan.SendTimeout
 }
 
-// startExpiry starts a goroutine for each group with a send time-out, which ends messages without an answer, and for
-// each group of requests. The returned function stops them; later calls do nothing: a run may end before the load of
-// its step begins.
+// startExpiry starts a goroutine for each group with a send time-out or requests, which ends messages without an answer
+// and requests without a reply. The returned function stops them; later calls do nothing: a run may end before the load
+// of its step begins.
 func (s *step) startExpiry() (end func()) {
 	quit := make(chan struct{})
 	var looking sync.WaitGroup
-	watch := func(u *use, limit time.Duration, expire func(*load.Producer)) {
+	for _, u := range s.uses {
+		limit := u.sendTimeout()
+		shortest := limit
+		if u.plan.Role.Requests() && (limit == 0 || u.plan.ReplyTimeout < limit) {
+			shortest = u.plan.ReplyTimeout
+		}
+		if len(u.producers) == 0 || shortest == 0 {
+			continue
+		}
 		looking.Go(func() {
-			tick := time.Tick(load.ExpireEvery(limit))
+			tick := time.Tick(load.ExpireEvery(shortest))
 			for {
 				select {
 				case <-tick:
@@ -149,21 +157,10 @@ func (s *step) startExpiry() (end func()) {
 					return
 				}
 				for _, p := range u.producers {
-					expire(p.load)
+					p.load.Expire(limit)
 				}
 			}
 		})
-	}
-	for _, u := range s.uses {
-		if len(u.producers) == 0 {
-			continue
-		}
-		if u.plan.Role.Requests() {
-			watch(u, u.plan.ReplyTimeout, (*load.Producer).ExpireReplies)
-		}
-		if limit := u.sendTimeout(); limit > 0 {
-			watch(u, limit, func(p *load.Producer) { p.Expire(limit) })
-		}
 	}
 	return sync.OnceFunc(func() {
 		close(quit)

@@ -157,12 +157,6 @@ func (q *Requests) expire(now time.Duration, timedOut func(stats.Phase)) (free [
 	return free
 }
 
-// ExpireReplies ends the wait for replies that did not come in time. One goroutine calls it, at least every ExpireEvery
-// of the time-out.
-func (p *Producer) ExpireReplies() {
-	p.expireReplies(p.clock.Now())
-}
-
 // EndReplies ends the wait for all replies: their requests have timed out.
 func (p *Producer) EndReplies() { p.expireReplies(math.MaxInt64) }
 

@@ -95,18 +95,12 @@ func (l *Load) Run(ctx context.Context) {
 	defer close(l.ended)
 	l.openAll(ctx)
 	l.opening.Wait() // each opening is bounded
-	switch {
-	case ctx.Err() != nil:
-	case l.Until > 0 && (l.Churn || l.Hold == 0):
-		<-ctx.Done()
-	default:
-		timer := time.NewTimer(l.Hold) // with churn: of the last one
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-		}
+	if l.Until == 0 || !l.Churn && l.Hold > 0 {
+		var end context.CancelFunc
+		ctx, end = context.WithTimeout(ctx, l.Hold) // with churn: of the last one
+		defer end()
 	}
+	<-ctx.Done()
 }
 
 // openAll begins the openings, and counts due ones that do not begin.
