@@ -132,7 +132,8 @@ type run struct {
 	pulse     *stats.Pulse
 	phases    *load.Phases
 	boundary  *load.Boundary
-	groups    []*group                 // of all steps
+	groups    []*group // of all steps
+	openings  []*stats.ConnectionRecorder
 	stages    map[string]*stats.Stages // by the name of a group
 
 	ramp          ramp          // of the present step
@@ -334,13 +335,7 @@ func (r *run) makeCollector(info *stats.Run) {
 	r.collector.SetStallLimit(r.plan.StallThreshold)
 	r.collector.SetRoles(info.Producing, info.Consuming)
 	r.watchWorkers()
-	var openings []*stats.ConnectionRecorder
-	for _, g := range r.groups {
-		if g.openings != nil {
-			openings = append(openings, g.openings)
-		}
-	}
-	r.collector.Expect(openings, r.plan.Rated())
+	r.collector.Expect(r.openings, r.plan.Rated())
 	r.collector.SetGroups(info.Groups)
 	for name, o := range r.stages {
 		r.collector.SetStages(name, o)

@@ -101,11 +101,9 @@ func (r *run) firstError(class driver.Class) error {
 			return err
 		}
 	}
-	for _, g := range r.groups {
-		if g.openings != nil {
-			if err := g.openings.FirstError(class); err != nil {
-				return err
-			}
+	for _, rec := range r.openings {
+		if err := rec.FirstError(class); err != nil {
+			return err
 		}
 	}
 	return nil

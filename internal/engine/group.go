@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -90,6 +89,7 @@ func newGroups(r *run, list []*plan.Group, process string) {
 		workers := &group{plan: g}
 		if g.Role == plan.Connections {
 			workers.openings = stats.NewConnectionRecorder(g.Name)
+			r.openings = append(r.openings, workers.openings)
 		}
 		for i, spec := range g.ProducerSpecs(process) {
 			if p := r.addProducer(g, i, spec); p != nil {
@@ -205,13 +205,10 @@ func (r *run) newTrace(name string, b *plan.Broker, at *stays) *load.Trace {
 	if r.sample == 0 {
 		return nil
 	}
-	only := ""
 	if len(b.Hosts) == 1 {
-		only = b.Hosts[0]
+		at.present = b.Hosts[0]
 	}
-	return &load.Trace{
-		Sample: r.sample, Worker: name, Host: func() string { return cmp.Or(at.presentHost(), only) },
-	}
+	return &load.Trace{Sample: r.sample, Worker: name, Host: at.presentHost}
 }
 
 // newLoad returns the source of messages for a producer, new or reopened.
@@ -251,14 +248,6 @@ func (r *run) producerCommits(p *producer, spec *driver.ProducerSpec) driver.Com
 	}
 }
 
-// consumerCommits returns the function that counts the transactions of a consumer, or nil.
-func (r *run) consumerCommits(c *consumer, spec *driver.ConsumerSpec) driver.Commits {
-	if spec.TransactionSize == 0 {
-		return nil
-	}
-	return r.countCommits(c.rec.Committed)
-}
-
 // countCommits counts transactions in the phase in which the broker was asked to commit them.
 func (r *run) countCommits(count func(due stats.Phase, took time.Duration, confirmed bool)) driver.Commits {
 	return func(took time.Duration, confirmed bool) { count(r.phases.PhaseAt(r.clock.Now()-took), took, confirmed) }
@@ -289,7 +278,9 @@ func (r *run) updateSpecs(u *use) {
 	}
 	for _, c := range u.consumers {
 		spec := consumers[c.index]
-		spec.Name, spec.Commits = c.spec.Name, r.consumerCommits(c, &spec)
+		if spec.Name = c.spec.Name; spec.TransactionSize > 0 {
+			spec.Commits = r.countCommits(c.rec.Committed)
+		}
 		c.spec = spec
 	}
 }

@@ -67,7 +67,6 @@ func closeOpenings(ctx context.Context, list []*use) (left []string) {
 		if n := u.opener.Close(ctx); n > 0 {
 			left = append(left, fmt.Sprintf("%d connections: closing was not confirmed", n))
 		}
-		u.closed, u.opener = u.opener, nil
 	}
 	return left
 }
@@ -88,8 +87,8 @@ func (r *run) openingLimit(s *stats.Summary) *result.Limit {
 	var blocked time.Duration
 	rated := true
 	for _, u := range r.step.uses {
-		if u.closed != nil {
-			blocked += u.closed.Blocked()
+		if u.opener != nil {
+			blocked += u.opener.Blocked()
 			rated = rated && u.plan.Rated()
 		}
 	}

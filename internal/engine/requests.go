@@ -193,24 +193,19 @@ func (w *wrapped) Counters() []driver.Counter {
 // awaitReplies waits until all requests have a reply or have timed out. What ends the wait ends the requests.
 func (r *run) awaitReplies(ctx context.Context) {
 	var longest time.Duration
-	for _, p := range r.producers {
-		if p.requests != nil {
-			longest = max(longest, p.spec.ReplyTimeout)
-		}
+	for _, p := range r.requesters {
+		longest = max(longest, p.spec.ReplyTimeout)
 	}
-	if longest == 0 {
-		return
-	}
-	r.waitFor(ctx, time.Now().Add(longest+time.Second), func() bool {
-		return !slices.ContainsFunc(r.producers, func(p *producer) bool {
-			return p.requests != nil && p.requests.Open() > 0
-		})
-	})
-	for _, p := range r.producers {
-		if p.requests != nil {
-			r.repliesCut = r.repliesCut || p.requests.Open() > 0
-			p.load.EndReplies()
+	open := func() (n int) {
+		for _, p := range r.requesters {
+			n += p.requests.Open()
 		}
+		return n
+	}
+	r.waitFor(ctx, time.Now().Add(longest+time.Second), func() bool { return open() == 0 })
+	r.repliesCut = r.repliesCut || open() > 0
+	for _, p := range r.requesters {
+		p.load.EndReplies()
 	}
 }
 

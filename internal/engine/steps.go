@@ -46,7 +46,7 @@ type use struct {
 	startConsumer func(*consumer) // once the load has begun
 	startProducer func(*producer)
 
-	opener, closed *openings.Load // of a group of connections: the present one, and the one that has been closed
+	opener *openings.Load // of a group of connections, once the load has begun
 
 	due, sentInStep uint64 // as of the end of the step
 	offered         stats.Offered

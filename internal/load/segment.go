@@ -169,8 +169,11 @@ func parseSegment(text string) (g segment, err error) {
 	if g.Kind == segmentConstant || g.Kind == segmentBurst {
 		g.To = g.From
 	}
-	r.end()
-	if r.err == nil {
+	switch {
+	case r.err != nil:
+	case len(r.words) > 0:
+		r.err = fmt.Errorf("expected a comma or the end after %.40q, not %.40q", r.last, r.words[0])
+	default:
 		r.err = g.check()
 	}
 	if r.err != nil {
@@ -238,13 +241,15 @@ func (r *reader) read(parts ...any) {
 	for _, part := range parts {
 		switch to := part.(type) {
 		case string:
-			r.word(to)
+			if word, ok := r.next(fmt.Sprintf("%q", to)); ok && word != to {
+				r.err = fmt.Errorf("expected %q, not %.40q", to, word)
+			}
 		case rateAbove:
-			*to.Rate = r.rate()
+			r.rate(to.Rate, false)
 		case *Rate:
-			*to = r.rateOrZero()
+			r.rate(to, true)
 		case *time.Duration:
-			*to = r.time()
+			r.time(to)
 		}
 	}
 }
@@ -261,33 +266,20 @@ func (r *reader) arrivals() (word string) {
 	return ""
 }
 
-func (r *reader) word(want string) {
-	if word, ok := r.next(fmt.Sprintf("%q", want)); ok && word != want {
-		r.err = fmt.Errorf("expected %q, not %.40q", want, word)
+func (r *reader) rate(to *Rate, orZero bool) {
+	word, ok := r.next("a rate")
+	if !ok || orZero && strings.Trim(word, "0") == "" {
+		return
+	}
+	if *to, r.err = ParseRate(word); r.err != nil {
+		r.err = fmt.Errorf("%.40q: %w", word, r.err)
 	}
 }
 
-func (r *reader) rate() (rate Rate) {
-	if word, ok := r.next("a rate"); ok {
-		if rate, r.err = ParseRate(word); r.err != nil {
-			r.err = fmt.Errorf("%.40q: %w", word, r.err)
-		}
-	}
-	return rate
-}
-
-func (r *reader) rateOrZero() Rate {
-	if r.err == nil && len(r.words) > 0 && strings.Trim(r.words[0], "0") == "" {
-		r.last, r.words = r.words[0], r.words[1:]
-		return 0
-	}
-	return r.rate()
-}
-
-func (r *reader) time() (d time.Duration) {
+func (r *reader) time(to *time.Duration) {
 	word, ok := r.next("a time")
 	if !ok {
-		return 0
+		return
 	}
 	d, err := quantity.Duration(word, time.Second)
 	if err == nil && d == 0 {
@@ -295,13 +287,7 @@ func (r *reader) time() (d time.Duration) {
 	}
 	if err != nil {
 		r.err = fmt.Errorf("%.40q: %w", word, err)
-		return 0
+		return
 	}
-	return d
-}
-
-func (r *reader) end() {
-	if r.err == nil && len(r.words) > 0 {
-		r.err = fmt.Errorf("expected a comma or the end after %.40q, not %.40q", r.last, r.words[0])
-	}
+	*to = d
 }

@@ -127,8 +127,6 @@ func (k *link) send(ctx context.Context) {
 		return
 	}
 	defer close(k.sent)
-	patience := time.NewTimer(l.Patience)
-	defer patience.Stop()
 	for i := 0; i < l.Messages && ctx.Err() == nil && !k.closing.Load(); i++ {
 		began := l.Clock.Now()
 		phase := l.Phases.PhaseAt(began)
@@ -138,18 +136,15 @@ func (k *link) send(ctx context.Context) {
 		l.Rec.Add(phase, result.Sent, 1)
 		bounded, cancel := context.WithTimeout(k.run, l.Patience)
 		err := k.producer.Send(bounded, &m)
-		cancel()
 		o := driver.Outcome{State: driver.Failed, Class: driver.ClassOf(err), Err: err}
 		if err == nil {
-			patience.Reset(l.Patience)
 			select {
 			case o = <-k.answers:
-			case <-patience.C:
-				o = driver.Outcome{State: driver.Unknown, Class: driver.ClassTimeout, Err: errNoAnswer}
-			case <-k.run.Done():
+			case <-bounded.Done():
 				o = driver.Outcome{State: driver.Unknown, Class: driver.ClassTimeout, Err: errNoAnswer}
 			}
 		}
+		cancel()
 		k.sending.Store(0)
 		l.Rec.Ended(phase, &o, len(k.body), l.Clock.Now()-began)
 		if o.State == driver.Failed || o.State == driver.Unknown { // the next would hardly do better

@@ -104,7 +104,7 @@ func (l *link[T]) comeBack(ctx context.Context, cause error) error {
 	order := l.Order() // nil for a single host
 	w := &waiter{
 		attempts: attempts, produces: l.produces, news: make(chan struct{}, 1),
-		tried: map[*host]time.Time{},
+		refused: map[*host]bool{},
 		try: func(ctx context.Context, host int, opened func()) error {
 			var hosts []int
 			if order != nil {
@@ -149,9 +149,7 @@ func (l *link[T]) comeBack(ctx context.Context, cause error) error {
 		case <-last:
 			return ctx.Err()
 		case <-w.news:
-			if w.failed() {
-				return ctx.Err()
-			}
+			w.reachFurther()
 		}
 	}
 }

@@ -209,7 +209,7 @@ func (h *host) probed(p *seat, attempt *probe, err error) {
 	}
 	h.ended(attempt.begun, err)
 	for _, other := range h.waiting {
-		other.w.fail(h, attempt.begun, err)
+		other.w.fail(h, err)
 	}
 	if attempt.begun.Equal(h.last) && len(h.waiting) > 0 {
 		h.probeAt(h.last.Add(h.pause))
@@ -259,7 +259,7 @@ func (h *host) follow(p *seat) {
 	p.busy--
 	if err != nil {
 		h.ended(begun, err)
-		p.w.fail(h, begun, err)
+		p.w.fail(h, err)
 	}
 }
 
@@ -278,18 +278,17 @@ type waiter struct {
 	hosts   []*host // in the order of the worker
 	reached int     // number of hosts at which it waits
 	further *time.Timer
-	ended   time.Time // of the run, or of the step; zero before
 
-	mu    sync.Mutex
-	tried map[*host]time.Time // begin of the last failed attempt at a host in this wait
-	err   error               // of the last attempt
+	mu      sync.Mutex
+	refused map[*host]bool // an attempt has failed there in this wait
+	err     error          // of the last attempt
 }
 
 // fail records a failed attempt at a host, its own or the probe of another worker.
-func (w *waiter) fail(lost *host, begun time.Time, err error) {
+func (w *waiter) fail(lost *host, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.tried[lost], w.err = begun, err
+	w.refused[lost], w.err = true, err
 	select {
 	case w.news <- struct{}{}:
 	default:
@@ -301,13 +300,6 @@ func (w *waiter) last() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.err
-}
-
-// refused reports whether an attempt has failed at each of the hosts, begun at since or later.
-func (w *waiter) refused(list []*host, since time.Time) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return !slices.ContainsFunc(list, func(h *host) bool { return w.tried[h].IsZero() || w.tried[h].Before(since) })
 }
 
 // enter waits at the first host. The connection that was lost there lasted for a while, or did not.
@@ -335,7 +327,6 @@ func (w *waiter) leave() {
 
 // end begins the last attempt at each host.
 func (w *waiter) end() {
-	w.ended = time.Now()
 	for w.reached < len(w.hosts) {
 		w.reach()
 	}
@@ -344,10 +335,12 @@ func (w *waiter) end() {
 	}
 }
 
-// failed considers a failed attempt: it reports whether the last one has failed at each host.
-func (w *waiter) failed() (last bool) {
-	if w.refused(w.hosts[w.reached-1:w.reached], time.Time{}) {
+// reachFurther waits at the next host, too, if an attempt has failed at the last one.
+func (w *waiter) reachFurther() {
+	w.mu.Lock()
+	refused := w.refused[w.hosts[w.reached-1]]
+	w.mu.Unlock()
+	if refused {
 		w.reach()
 	}
-	return !w.ended.IsZero() && w.refused(w.hosts, w.ended.Add(-sameMoment))
 }
