@@ -257,29 +257,18 @@ func (s *step) demandOf(u *use) (all uint64, measured stats.Offered) {
 	if len(u.producers) == 0 || rate.IsZero() || span <= 0 {
 		return 0, measured
 	}
-	end, ends := rate.End()
-	if ends {
+	if end, ends := rate.End(); ends {
 		span = min(span, end+u.offset(u.allProducers-1, u.allProducers))
-	}
-	quota := func(p *producer) uint64 {
-		switch {
-		case u.plan.Count == 0:
-			return math.MaxUint64
-		case u.draws.Quotas != nil:
-			return u.draws.Quotas[p.index]
-		default:
-			return u.draws.Skew.Share(u.plan.Count, p.index, u.allProducers)
-		}
 	}
 	var warm, toSend uint64
 	for _, p := range u.producers {
-		toSend += quota(p)
+		toSend += u.quotaOf(p)
 	}
 	counted := u.plan.Count > 0 && u.sentInStep >= toSend
 	var last time.Duration
 	for _, p := range u.producers {
 		own, early, latest := s.drawn(u, p, span, counted)
-		p.due = min(own, quota(p))
+		p.due = min(own, u.quotaOf(p))
 		all, warm, last = all+p.due, warm+min(early, p.due), max(last, latest)
 	}
 	due, even := all, !rate.Random() && !u.ramped
@@ -288,16 +277,15 @@ func (s *step) demandOf(u *use) (all uint64, measured stats.Offered) {
 		// that time.
 		late, next := u.lastSend()-s.start-lateEnd, rate.At(u.plan.Count)
 		switch {
-		case even && rate.Due(late) > u.plan.Count:
+		case !even && late > last:
+			span, due = late, all+uint64(rate.Between(last, late)*u.share()*(late-last).Seconds())
+		case !even:
+			span = last
+		case rate.Due(late) > u.plan.Count:
 			span, due = late, u.ownShare(rate.Due(late))
 			warm = u.ownShare(rate.Due(min(s.plan.Warmup, late)))
-		case even && next < math.MaxInt64 && (!ends || next < end):
+		case next < math.MaxInt64:
 			span = next
-		case even:
-		case late > last:
-			span, due = late, all+uint64(rate.Between(last, late)*u.share()*(late-last).Seconds())
-		default:
-			span = last
 		}
 	}
 	warmup := min(s.plan.Warmup, span)
@@ -308,6 +296,18 @@ func (s *step) demandOf(u *use) (all uint64, measured stats.Offered) {
 		measured.Rate = float64(measured.Due) / measured.Span.Seconds()
 	}
 	return all, measured
+}
+
+// quotaOf returns the number of messages of the count that a producer sends; the maximum without a count.
+func (u *use) quotaOf(p *producer) uint64 {
+	switch {
+	case u.plan.Count == 0:
+		return math.MaxUint64
+	case u.draws.Quotas != nil:
+		return u.draws.Quotas[p.index]
+	default:
+		return u.draws.Skew.Share(u.plan.Count, p.index, u.allProducers)
+	}
 }
 
 // lastSend returns the time at which the group handed over its last message.
