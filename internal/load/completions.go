@@ -127,8 +127,8 @@ func ExpireEvery(limit time.Duration) time.Duration {
 
 // Expire ends messages as unknown that the driver has had for longer than limit, in looks that are ExpireEvery(limit)
 // apart, or less. A message counts from the first look that finds it at the driver. Time in which nobody looked counts
-// as one of two looks at most: the answers that came meanwhile have not been read either. One goroutine calls it, during
-// Run. It also ends the wait for replies that did not come in time. A limit of 0 ends no messages.
+// as one of two looks at most: the answers that came meanwhile have not been read either. One goroutine calls it while
+// Run sends. It also ends the wait for replies that did not come in time. A limit of 0 ends no messages.
 func (p *Producer) Expire(limit time.Duration) {
 	now := p.clock.Now()
 	if p.cfg.Requests != nil {
