@@ -68,7 +68,7 @@ func (s *session) attachIn(a *wire.Attach) error {
 		l.detach(refused)
 		return nil
 	}
-	l.grant()
+	l.needCredit()
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -36,8 +37,7 @@ type conn struct {
 	opened    bool // open frames were exchanged
 	container string
 	sessions  []*session
-	lowCredit []*inLink // need credit
-	waiting   []*inLink // wait for room at their destinations
+	lowCredit []*inLink // need credit, some of them also room at their destinations
 	pending   struct {  // a disposition: accepted, for a range of deliveries
 		s           *session // nil: none
 		first, last uint32
@@ -64,8 +64,9 @@ type conn struct {
 	heartbeat time.Duration
 
 	// The writer's.
-	spare []byte
-	batch [takeBatch]store.Delivery
+	spare    []byte
+	batch    [takeBatch]store.Delivery
+	extended time.Time // when the write deadline was set
 }
 
 func newConn(s *Server, nc net.Conn) *conn {
@@ -162,13 +163,13 @@ func (c *conn) frame() (wire.Frame, error) {
 
 // Read reads once. Before it blocks, it hands the answers to previous frames to the writer.
 func (c *conn) Read(b []byte) (int, error) {
-	c.flush()
-	if err := c.waitForWriter(); err != nil {
-		return 0, err
-	}
 	for {
+		c.flush()
+		if err := store.AwaitWriter(&c.mu, &c.out, maxBacklog, c.written, c.finished); err != nil {
+			return 0, err
+		}
 		deadline := c.deadline()
-		if c.grantWaiting(); len(c.waiting) > 0 {
+		if len(c.lowCredit) > 0 {
 			deadline = time.Now().Add(store.RoomPause)
 		}
 		if err := c.nc.SetReadDeadline(deadline); err != nil {
@@ -183,7 +184,7 @@ func (c *conn) Read(b []byte) (int, error) {
 			if !time.Now().Before(c.deadline()) {
 				return 0, fail(wire.CondResourceLimit, "nothing was heard for %v", time.Since(c.lastRead).Round(time.Millisecond))
 			}
-			continue // a link waits for room
+			continue // there may be room for a link
 		}
 		return 0, fmt.Errorf("read: %w", err)
 	}
@@ -195,32 +196,6 @@ func (c *conn) deadline() time.Time {
 		return c.lastRead.Add(handshakeTimeout)
 	}
 	return c.lastRead.Add(c.srv.IdleTimeout)
-}
-
-// waitForWriter waits while the unwritten output exceeds maxBacklog: a peer that does not read is not read. After the
-// idle time-out its connection ends.
-func (c *conn) waitForWriter() error {
-	var late <-chan time.Time
-	for {
-		c.mu.Lock()
-		behind := len(c.out) > maxBacklog
-		c.mu.Unlock()
-		if !behind {
-			return nil
-		}
-		if late == nil {
-			timer := time.NewTimer(c.srv.IdleTimeout)
-			defer timer.Stop()
-			late = timer.C
-		}
-		select {
-		case <-c.written:
-		case <-late:
-			return fail(wire.CondResourceLimit, "answers were not read")
-		case <-c.finished:
-			return errBroken
-		}
-	}
 }
 
 func (c *conn) wakeWriter() { store.Signal(c.wake) }
@@ -236,22 +211,7 @@ func (c *conn) send(f func(b []byte) []byte) {
 // flush hands dispositions and credit to the writer.
 func (c *conn) flush() {
 	c.sendAccepted()
-	for _, l := range c.lowCredit {
-		l.queued = false
-		l.grant()
-	}
-	clear(c.lowCredit)
-	c.lowCredit = c.lowCredit[:0]
-}
-
-// grantWaiting grants credit to links with room at their destination again.
-func (c *conn) grantWaiting() {
-	links := c.waiting
-	c.waiting = nil
-	for _, l := range links {
-		l.waiting = false
-		l.grant()
-	}
+	c.lowCredit = slices.DeleteFunc(c.lowCredit, (*inLink).grant)
 }
 
 const (
@@ -329,11 +289,8 @@ func info(key, value string) []byte {
 
 func failDecode(err error) *wire.Error { return fail(wire.CondDecode, "%v", err) }
 
-// The ends of a connection without an error for the peer.
-var (
-	errClosed = errors.New("closed by the peer")
-	errBroken = errors.New("write: the connection broke")
-)
+// errClosed is the end of a connection without an error for the peer.
+var errClosed = errors.New("closed by the peer")
 
 // errHandshake is the end of a connection before the open: another protocol, or a failed login.
 var errHandshake = errors.New("no connection came about")

@@ -32,7 +32,6 @@ type inLink struct {
 	window        uint32
 	size          int  // average size of messages
 	queued        bool // in conn.lowCredit
-	waiting       bool // for room at the destination
 	detached      bool // by us
 	gone          bool
 
@@ -213,29 +212,30 @@ func (l *inLink) used(size int) {
 		l.size = size
 	}
 	l.size += (size - l.size) / 8
-	if !l.waiting && !l.queued && l.credit <= l.window/2 {
+	if l.credit <= l.window/2 {
+		l.needCredit()
+	}
+}
+
+func (l *inLink) needCredit() {
+	if !l.queued {
 		l.queued = true
 		l.s.c.lowCredit = append(l.s.c.lowCredit, l)
 	}
 }
 
-// grant grants credit when the destination has room.
-func (l *inLink) grant() {
-	if l.gone || l.waiting {
-		return
+// grant grants credit, or returns false as long as the destination has no room.
+func (l *inLink) grant() bool {
+	srv := l.s.c.srv
+	if !l.gone && !srv.Store.Rejects() && l.dest != nil && !l.dest.Room() {
+		return false
 	}
-	c := l.s.c
-	if !c.srv.Store.Rejects() && l.dest != nil && !l.dest.Room() {
-		l.waiting = true
-		c.waiting = append(c.waiting, l)
-		return
+	l.queued = false
+	if l.window = srv.window(l.size); l.credit < l.window && !l.gone {
+		l.credit = l.window
+		l.s.sendFlow(l)
 	}
-	l.window = c.srv.window(l.size)
-	if l.credit >= l.window {
-		return
-	}
-	l.credit = l.window
-	l.s.sendFlow(l)
+	return true
 }
 
 // window returns a link's credit window for a size of messages, 0 if unknown. It is at most a tenth of a queue's

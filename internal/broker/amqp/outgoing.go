@@ -280,6 +280,11 @@ func (c *conn) gather() (buf []byte, heartbeat time.Duration, closing bool) {
 	c.out, c.spare = c.spare[:0], nil
 	store.Signal(c.written)
 	if !c.closing {
+		// A client that does not read is not read either, and its connection ends.
+		if now, idle := time.Now(), c.srv.IdleTimeout; now.Sub(c.extended) > idle/8 {
+			c.extended = now
+			_ = c.nc.SetWriteDeadline(now.Add(idle)) // fails only on a closed connection
+		}
 		for len(buf) < writeBatch {
 			l := c.nextReady()
 			if l == nil {

@@ -20,7 +20,6 @@ var (
 	ErrLargeTransaction = errors.New("the transaction is too large, or the broker's memory is full")
 	ErrLongName         = errors.New("the name is longer than 1024 bytes")
 	ErrGone             = errors.New("this temporary destination is no more")
-	ErrTemporaries      = errors.New("there are too many temporary destinations")
 )
 
 // maxName is the longest name of a destination or subscription, in bytes.

@@ -78,7 +78,6 @@ type Store struct {
 
 	mu           sync.RWMutex
 	destinations map[driver.Destination]*Destination
-	temporary    int    // of destinations
 	deleted      Totals // counts of deleted destinations, without Destinations and Queues
 }
 
@@ -150,27 +149,14 @@ func (s *Store) Destination(a driver.Destination) *Destination {
 	return d
 }
 
-const (
-	// temporaryPrefix begins the names of temporary destinations. Only the broker chooses such names.
-	temporaryPrefix = "perfmq.temporary."
-	// maxTemporary bounds the temporary destinations of all clients.
-	maxTemporary = 1 << 17
-)
+// temporaryPrefix begins the names of temporary destinations. Only the broker chooses such names.
+const temporaryPrefix = "perfmq.temporary."
 
 // Temporary creates a destination with a name of its own, which lasts until [Destination.Delete]. It fails with
-// [ErrNoMemory] or [ErrTemporaries].
+// [ErrNoMemory].
 func (s *Store) Temporary(kind driver.Kind) (*Destination, error) {
 	if s.overfull() {
 		return nil, ErrNoMemory
-	}
-	s.mu.Lock()
-	full := s.temporary == maxTemporary
-	if !full {
-		s.temporary++
-	}
-	s.mu.Unlock()
-	if full {
-		return nil, ErrTemporaries
 	}
 	return s.Destination(driver.Destination{Kind: kind, Name: temporaryPrefix + rand.Text()}), nil
 }
@@ -197,7 +183,6 @@ func (d *Destination) Delete() {
 	s.Return(d.ownSize())
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.temporary--
 	s.deleted.addCounts(d, queues)
 	s.deleted.Consumers, s.deleted.Depth, s.deleted.Bytes = 0, 0, 0
 }
