@@ -88,11 +88,11 @@ func (d *stompDriver) Producer(
 
 // prepare encodes the common part of the frames.
 func (p *producer) prepare(spec *driver.ProducerSpec) error {
-	d, opts := p.conn.dialect, &p.conn.driver.cfg.Options
+	d := p.conn.dialect
 	if d.expiresAbsolutely() {
 		p.ttl = spec.TTL
 	}
-	common, err := d.send(spec, opts)
+	common, err := d.send(spec)
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (p *producer) prepare(spec *driver.ProducerSpec) error {
 	}
 	for i := range spec.Variants {
 		variant := &spec.Variants[i]
-		own, err := d.sendVariant(spec, variant, opts)
+		own, err := d.sendVariant(spec, variant)
 		if err != nil {
 			return err
 		}
