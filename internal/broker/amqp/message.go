@@ -79,7 +79,7 @@ func (n *message) readProperties(properties []byte, group string) error {
 		n.Expires = expires.V
 	}
 	p.Skip() // creation-time
-	if g := p.Str(); string(g) == group {
+	if g := p.Bytes(); string(g) == group {
 		n.Group = group
 	} else {
 		n.Group = string(g)
@@ -97,7 +97,7 @@ func (n *message) annotations(annotations []byte) error {
 			p.Skip()
 			continue
 		}
-		switch string(p.Symbol()) {
+		switch string(p.Bytes()) {
 		case "x-opt-delivery-time":
 			if v, ok := p.Scalar().(int64); ok && v > 0 && v < farFuture {
 				n.NotBefore = time.UnixMilli(v).UnixNano()

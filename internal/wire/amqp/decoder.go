@@ -335,7 +335,7 @@ func (d *Decoder) Descriptor() Descriptor {
 	d.n += 2 // one value as far as the list is concerned, but two to be read
 	switch d.Peek() {
 	case CodeSym8, CodeSym32:
-		if string(d.Symbol()) == SelectorFilterName {
+		if string(d.Bytes()) == SelectorFilterName {
 			return DescSelector
 		}
 		return 0
@@ -460,23 +460,14 @@ func (d *Decoder) Timestamp() Opt[int64] {
 	return Opt[int64]{V: int64(n), OK: ok}
 }
 
-// Binary returns a binary, within the input and not nil if it is empty; nil for null.
-func (d *Decoder) Binary() []byte { return d.sized(CodeBin8) }
-
-// Str returns the bytes of a string, within the input and not nil if it is empty; nil for null. That they are UTF-8 is
-// not checked.
-func (d *Decoder) Str() []byte { return d.sized(CodeStr8) }
-
-// Symbol returns the bytes of a symbol, within the input and not nil if it is empty; nil for null. That they are ASCII
-// is not checked.
-func (d *Decoder) Symbol() []byte { return d.sized(CodeSym8) }
-
-func (d *Decoder) sized(narrow byte) []byte {
+// Bytes returns the bytes of a string, symbol or binary, within the input and not nil if it is empty; nil for null. That
+// strings are UTF-8 and symbols ASCII is not checked. Peers mix the three up, and nothing is gained by minding.
+func (d *Decoder) Bytes() []byte {
 	switch c := d.code(); c {
 	case CodeNull:
 		return nil
-	case narrow, narrow + 0x10:
-		return d.takeSized(c != narrow)
+	case CodeStr8, CodeSym8, CodeBin8, CodeStr32, CodeSym32, CodeBin32:
+		return d.takeSized(c >= CodeBin32)
 	}
 	d.fail(ErrType)
 	return nil
@@ -485,14 +476,9 @@ func (d *Decoder) sized(narrow byte) []byte {
 // Text returns the bytes of a string, symbol or binary, within the input, and true. Null is nil and true. A value of
 // any other type is passed over: nil and false.
 func (d *Decoder) Text() ([]byte, bool) {
-	switch c := d.Peek(); c {
-	case CodeStr8, CodeSym8, CodeBin8, CodeStr32, CodeSym32, CodeBin32:
-		d.code()
-		v := d.takeSized(c >= CodeBin32)
-		return v, d.err == nil
-	case CodeNull:
-		d.Skip()
-		return nil, d.err == nil
+	switch d.Peek() {
+	case CodeNull, CodeStr8, CodeSym8, CodeBin8, CodeStr32, CodeSym32, CodeBin32:
+		return d.Bytes(), d.err == nil
 	}
 	d.Skip()
 	return nil, false
@@ -531,22 +517,8 @@ func (d *Decoder) Integer() (int64, bool) {
 	return int64(n), true
 }
 
-// anyText returns the bytes of a string or a symbol; nil for null. Peers mix them up, and nothing is gained by minding.
-func (d *Decoder) anyText() []byte {
-	switch c := d.code(); c {
-	case CodeNull:
-		return nil
-	case CodeStr8, CodeSym8:
-		return d.takeSized(false)
-	case CodeStr32, CodeSym32:
-		return d.takeSized(true)
-	}
-	d.fail(ErrType)
-	return nil
-}
-
-// text is anyText as a copy; "" for null.
-func (d *Decoder) text() string { return string(d.anyText()) }
+// text is Bytes as a copy; "" for null.
+func (d *Decoder) text() string { return string(d.Bytes()) }
 
 func (d *Decoder) optText() Opt[string] {
 	if d.Peek() == CodeNull {
@@ -569,7 +541,7 @@ func (d *Decoder) mustText() string { return must(d, d.optText()) }
 func (d *Decoder) mustUint() uint32 { return must(d, d.Uint()) }
 
 func (d *Decoder) mustBinary() []byte {
-	v := d.Binary()
+	v := d.Bytes()
 	if v == nil {
 		d.fail(ErrMissing)
 	}
@@ -593,7 +565,7 @@ func (d *Decoder) Scalar() any {
 	case CodeTimestamp:
 		return d.Timestamp().V
 	case CodeBin8, CodeBin32:
-		return d.Binary()
+		return d.Bytes()
 	case CodeStr8, CodeStr32, CodeSym8, CodeSym32:
 		return d.text()
 	case CodeFloat:

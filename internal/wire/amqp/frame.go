@@ -184,13 +184,13 @@ func (s *SASL) Decode(f *Decoder) error {
 		}
 		return f.wrap("sasl-mechanisms")
 	case DescInit:
-		s.Mechanism, s.Data, s.Hostname = f.mustText(), f.Binary(), f.text()
+		s.Mechanism, s.Data, s.Hostname = f.mustText(), f.Bytes(), f.text()
 		return f.wrap("sasl-init")
 	case DescOutcome:
 		if f.Peek() == CodeNull {
 			f.fail(ErrMissing)
 		}
-		s.Code, s.Data = f.Ubyte().V, f.Binary()
+		s.Code, s.Data = f.Ubyte().V, f.Bytes()
 		return f.wrap("sasl-outcome")
 	}
 	s.Data = f.mustBinary()

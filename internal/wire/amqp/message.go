@@ -124,7 +124,7 @@ func (m *Message) body(d *Decoder) {
 	var body []byte
 	switch m.BodyKind {
 	case DescData:
-		if body = d.Binary(); body == nil {
+		if body = d.Bytes(); body == nil {
 			d.fail(ErrType)
 		}
 	case DescSequence:
@@ -204,7 +204,7 @@ func (m *Message) dataSections(yield func([]byte) bool) {
 	d := NewDecoder(m.bodies)
 	for range m.BodySections {
 		d.Descriptor()
-		if !yield(d.Binary()) {
+		if !yield(d.Bytes()) {
 			return
 		}
 	}
@@ -242,14 +242,14 @@ func (p *Properties) Decode(list []byte) error {
 	f, _ := d.List()
 	p.MessageID = f.id()
 	f.Skip() // user-id
-	p.To = f.anyText()
-	p.Subject = f.anyText()
-	p.ReplyTo = f.anyText()
+	p.To = f.Bytes()
+	p.Subject = f.Bytes()
+	p.ReplyTo = f.Bytes()
 	p.CorrelationID = f.id()
 	f.skip(2) // content-type, content-encoding
 	p.AbsoluteExpiryTime = f.Timestamp()
 	f.Skip() // creation-time
-	p.GroupID = f.anyText()
+	p.GroupID = f.Bytes()
 	d.join(&f, "properties")
 	return d.err
 }
@@ -286,7 +286,7 @@ func AppendMessageID[T ~[]byte | ~string](b []byte, text T) []byte {
 func MessageIDText(scratch, encoded []byte) (text, buffer []byte) {
 	d := NewDecoder(encoded)
 	if code := d.Peek(); code == CodeStr8 || code == CodeStr32 || encoded == nil {
-		return d.Str(), scratch
+		return d.Bytes(), scratch
 	}
 	scratch = hex.AppendEncode(append(scratch[:0], idPrefix...), encoded)
 	return scratch, scratch

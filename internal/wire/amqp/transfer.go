@@ -22,7 +22,7 @@ type Transfer struct {
 func (t *Transfer) Decode(f *Decoder) error {
 	t.Handle = f.mustUint()
 	t.DeliveryID = f.Uint()
-	t.DeliveryTag = f.Binary()
+	t.DeliveryTag = f.Bytes()
 	t.MessageFormat = f.Uint()
 	t.Settled = f.Bool()
 	t.More = f.Bool()
