@@ -94,15 +94,14 @@ func (l *inLink) open(t *wire.Terminus) (refused *wire.Error) {
 	return refused
 }
 
-// temporary creates the temporary destination of a dynamic terminus, and sets the address of t to it.
+// temporary creates the temporary queue of a dynamic terminus, and sets the address of t to it.
 func (s *session) temporary(t *wire.Terminus) (*store.Destination, *wire.Error) {
-	kind := driver.Queue
 	if hasCapability(t, capTemporaryTopic) {
-		kind = driver.Topic
+		return nil, fail(wire.CondNotImplemented, "there are no temporary topics")
 	}
-	d, err := s.c.srv.Store.Temporary(kind)
+	d, err := s.c.srv.Store.Temporary()
 	if err != nil {
-		return nil, cannotOpen(driver.Destination{Kind: kind}, err)
+		return nil, cannotOpen(driver.Destination{}, err)
 	}
 	t.Address = wire.Some(d.Address().Name)
 	return d, nil
@@ -180,7 +179,7 @@ func addressOf(t *wire.Terminus) driver.Destination {
 		return a
 	}
 	a := driver.Destination{Name: t.Address.V}
-	if hasCapability(t, capTopic) || hasCapability(t, capTemporaryTopic) {
+	if hasCapability(t, capTopic) {
 		a.Kind = driver.Topic
 	}
 	return a

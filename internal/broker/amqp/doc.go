@@ -27,7 +27,7 @@
 // # Addresses
 //
 // A prefix (queue://, topic://, /queue/, /topic/) gives the kind of an address, else a capability of the terminus
-// (queue, topic, temporary-topic); the default is a queue. A dynamic source or target is a temporary destination, which
+// (queue, topic); the default is a queue. A dynamic source or target is a temporary queue, which
 // is deleted with its link. Over a link without a target address each message names its destination in the property to
 // (Anonymous Terminus for Message Routing, version 1.0), without a kind also a topic, if there is no such queue.
 //

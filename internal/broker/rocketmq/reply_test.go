@@ -144,7 +144,7 @@ func TestReplyWithoutRequester(t *testing.T) {
 // TestReplyToAnotherProtocol: the address of a requester of another protocol is in place of the client.
 func TestReplyToAnotherProtocol(t *testing.T) {
 	b := start(t, store.Config{}, rocketmq.Options{})
-	replies := musttest.Get(b.store.Temporary(driver.Queue))(t)
+	replies := musttest.Get(b.store.Temporary())(t)
 	c := musttest.Get(b.store.ConsumeQueue(replies.Address().Name, nil, func() {}))(t)
 	responder := dial(t, b)
 	responder.post(wire.ReqSendReplyMessageV2, 0, []byte("pong"), replyFields(replies.Address().Name)...)

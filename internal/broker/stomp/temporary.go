@@ -5,7 +5,6 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker/store"
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
-	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // temporaryPrefix begins the client's own name of a temporary queue, as in ActiveMQ.
@@ -29,7 +28,7 @@ func (c *conn) temporary(destination string) (*store.Destination, error) {
 	case !c.account.Take(int64(len(name))):
 		return nil, refuse("limit reached: %s", store.ErrNoMemory)
 	}
-	d, err := c.server.Store.Temporary(driver.Queue)
+	d, err := c.server.Store.Temporary()
 	if err != nil {
 		return nil, refuse("limit reached: %s", err)
 	}

@@ -2,7 +2,9 @@ package store
 
 import (
 	"io"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -81,10 +83,7 @@ func (g *Gate) release(d *Destination) {
 // Flush sends all answers.
 func (g *Gate) Flush() {
 	g.mu.Lock()
-	var list []*Destination
-	for d := range g.withheld {
-		list = append(list, d)
-	}
+	list := slices.Collect(maps.Keys(g.withheld))
 	g.mu.Unlock()
 	for _, d := range list {
 		g.release(d)

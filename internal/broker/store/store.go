@@ -32,6 +32,7 @@ import (
 	"cmp"
 	"crypto/rand"
 	"hash/maphash"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -152,13 +153,13 @@ func (s *Store) Destination(a driver.Destination) *Destination {
 // temporaryPrefix begins the names of temporary destinations. Only the broker chooses such names.
 const temporaryPrefix = "perfmq.temporary."
 
-// Temporary creates a destination with a name of its own, which lasts until [Destination.Delete]. It fails with
+// Temporary creates a queue with a name of its own, which lasts until [Destination.Delete]. It fails with
 // [ErrNoMemory].
-func (s *Store) Temporary(kind driver.Kind) (*Destination, error) {
+func (s *Store) Temporary() (*Destination, error) {
 	if s.overfull() {
 		return nil, ErrNoMemory
 	}
-	return s.Destination(driver.Destination{Kind: kind, Name: temporaryPrefix + rand.Text()}), nil
+	return s.Destination(driver.Destination{Name: temporaryPrefix + rand.Text()}), nil
 }
 
 // Delete removes a temporary destination with its messages. Messages that are sent to it afterwards go nowhere.
@@ -175,11 +176,7 @@ func (d *Destination) Delete() {
 	queues := d.queues()
 	d.subs.Store(&[]Sink{})
 	d.mu.Unlock()
-	for _, q := range queues {
-		if first := q.end(); first && d.addr.Kind == driver.Topic {
-			s.Return(q.ownSize())
-		}
-	}
+	queues[0].end()
 	s.Return(d.ownSize())
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -214,10 +211,7 @@ func (s *Store) ConsumeQueue(name string, filter Filter, notify func()) (*Consum
 
 func (s *Store) each(f func(*Destination)) {
 	s.mu.RLock()
-	var list []*Destination
-	for _, d := range s.destinations {
-		list = append(list, d)
-	}
+	list := slices.Collect(maps.Values(s.destinations))
 	s.mu.RUnlock()
 	for _, d := range list {
 		f(d)

@@ -460,8 +460,8 @@ func (d *Decoder) Timestamp() Opt[int64] {
 	return Opt[int64]{V: int64(n), OK: ok}
 }
 
-// Bytes returns the bytes of a string, symbol or binary, within the input and not nil if it is empty; nil for null. That
-// strings are UTF-8 and symbols ASCII is not checked. Peers mix the three up, and nothing is gained by minding.
+// Bytes returns the bytes of a string, symbol or binary, within the input and not nil if it is empty; nil for null.
+// That strings are UTF-8 and symbols ASCII is not checked. Peers mix the three up, and nothing is gained by minding.
 func (d *Decoder) Bytes() []byte {
 	switch c := d.code(); c {
 	case CodeNull:
