@@ -1,11 +1,13 @@
 package report
 
 import (
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -164,8 +166,12 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 			metrics <- key.metric(l)
 		}
 	}
-	c.collectTester()
-	c.collectBrokerSide()
+	h := c.tester
+	h.Memory = c.last.Tester.Memory // the present one
+	c.setFields(&h)
+	if c.side != nil {
+		c.setFields(c.side)
+	}
 	c.collectVerified()
 	c.collectDepths()
 	if c.final != nil {
@@ -299,14 +305,7 @@ func (c *collector) collectOutages() {
 	if p == nil {
 		return
 	}
-	c.set("outages_total", "", "Outages; only with --reconnect.", float64(p.Count))
-	c.set("outage_seconds_total", "",
-		"Total length of these outages, each to the first message confirmed or received.",
-		p.Length.Seconds())
-	c.set("outage_age_seconds", "", "Age of the present outage; 0 for none.", p.Since.Seconds())
-	c.set("workers_disconnected", "", "Producers and consumers without a connection.", float64(p.Down))
-	c.count("reconnects_total", "", "Reopened connections.", p.Reconnects)
-	c.count("messages_in_doubt_total", "", "Messages in doubt after a lost connection.", p.InDoubt)
+	c.setFields(p)
 	for class := range driver.NumClasses { // the most frequent class exists from the beginning, for rate()
 		if n := p.Attempts[class]; n > 0 || class == driver.ClassConnect {
 			c.count("reconnect_failures_total", "class",
@@ -345,108 +344,50 @@ func (c *collector) collectGroup(g *stats.RunGroup, n *result.Counts) {
 	}
 }
 
-func (c *collector) collectTester() {
-	h := &c.tester
-	c.set("tester_cpu_seconds_total", "", "Processor time used by this process since the load began.", seconds(h.CPU))
-	c.set("tester_cores", "", "Processors that this process may use at once.", float64(h.Cores))
-	if c.last.Tester.Memory > 0 {
-		c.count("tester_memory_bytes", "", "Resident memory of this process.", c.last.Tester.Memory)
-	}
-	if h.DelayKnown {
-		c.set("tester_processor_wait_seconds_total", "",
-			"Total time in which threads of this process waited for a processor.", seconds(h.Delay))
-	}
-	c.count("tester_pauses_total", "", "Pauses of this process.", h.Pauses)
-	c.set("tester_pause_max_seconds", "", "The longest of them.", seconds(h.PauseMax))
-	for direction, by := range map[string]int64{"forward": h.ClockForward, "backward": h.ClockBackward} {
-		c.set("tester_clock_step_seconds_total", "direction",
-			"Steps of the wall clock, forward and backward.", seconds(by), direction)
-	}
-	if h.MachineAll > 0 {
-		c.set("machine_cpu_busy_seconds_total", "",
-			"Processor time used by all programs since the load began.", seconds(h.MachineBusy))
-		c.set("machine_cpu_seconds_total", "",
-			"Processor time of the machine since the load began.", seconds(h.MachineAll))
-	}
-}
-
-// collectBrokerSide emits the use of resources by the broker and its host; none if they are not watched.
-func (c *collector) collectBrokerSide() {
-	u := c.side
-	if u == nil {
-		return
-	}
-	const disk, network = "Bytes of all disks of the broker's host.", "Bytes of all networks of the broker's host."
-	for _, m := range []struct {
-		name, label, value, help string
-		n                        *uint64
-		unit                     float64
-	}{
-		{"cpu_seconds_total", "", "", "Processor time used by the broker since the load began.", u.CPU, 1e-6},
-		{"memory_bytes", "", "", "Resident memory of the broker.", u.Memory, 1},
-		{"heap_bytes", "", "", "Used heap of the broker's JVM.", u.Heap, 1},
-		{"collection_seconds_total", "", "", "Time of these collections.", u.CollectionTime, 1e-6},
-		{"collections_total", "", "", "Garbage collections of the broker's JVM.", u.Collections, 1},
-		{"threads", "", "", "Threads of the broker.", u.Threads, 1},
-		{"open_files", "", "", "Open files of the broker, sockets included.", u.Files, 1},
-		{"host_disk_bytes_total", "direction", "read", disk, u.DiskRead, 1},
-		{"host_disk_bytes_total", "direction", "written", disk, u.DiskWritten, 1},
-		{"host_network_bytes_total", "direction", "in", network, u.NetIn, 1},
-		{"host_network_bytes_total", "direction", "out", network, u.NetOut, 1},
-		{"host_network_bytes_total", "direction", "loopback", network, u.Loopback, 1},
-		{"log_lines_total", "level", "error", "Errors and warnings in the broker's log.", u.Errors, 1},
-		{"log_lines_total", "level", "warning", "Errors and warnings in the broker's log.", u.Warnings, 1},
-	} {
-		if m.n != nil {
-			c.set("broker_"+m.name, m.label, m.help, m.unit*float64(*m.n), strings.Fields(m.value)...)
+// setFields sends the fields of a struct that have the tag "metric": its name, and omitempty if 0 means that the value
+// is unknown. The tags "label", NAME=VALUE, and "help" are beside it. Whole numbers of metrics in seconds are
+// microseconds. Fields that point nowhere have no value.
+func (c *collector) setFields(of any) {
+	for field, v := range reflect.Indirect(reflect.ValueOf(of)).Fields() {
+		name, empty, _ := strings.Cut(field.Tag.Get("metric"), ",")
+		v = reflect.Indirect(v)
+		if name == "" || !v.IsValid() || empty != "" && v.IsZero() {
+			continue
 		}
-	}
-	if u.Load != nil {
-		c.set("broker_host_load1", "", "Load average of the last minute of the broker's host.", *u.Load)
-	}
-	if u.DiskBusy != nil {
-		c.set("broker_host_disk_busy_ratio", "", "Share of the time in which its busiest disk worked.", *u.DiskBusy)
+		n := v.Convert(reflect.TypeFor[float64]()).Float()
+		if length, is := v.Interface().(time.Duration); is {
+			n = length.Seconds()
+		} else if strings.Contains(name, "_seconds") {
+			n /= 1e6
+		}
+		label, value, _ := strings.Cut(field.Tag.Get("label"), "=")
+		c.set(name, label, field.Tag.Get("help"), n, strings.Fields(value)...)
 	}
 }
 
+// collectVerified emits the findings of the verification, by the tags of their counts: the ones that are known during
+// each run, with a window, or at the end alone.
 func (c *collector) collectVerified() {
-	const duringRun, withWindow = 8, 11 // findings
 	var t result.Verified
-	final := false
+	known := []string{""}
+	if c.run.Windowed {
+		known = append(known, "window")
+	}
 	switch v := c.last.Verified; {
 	case c.final != nil && c.final.Verification != nil:
-		t, final = c.final.Verification.Total, c.final.Verification.Known
+		if t = c.final.Verification.Total; c.final.Verification.Known {
+			known = []string{"", "window", "end"}
+		}
 	case v != nil:
 		t = v.Verified()
 	default:
 		return
 	}
-	windowed := c.run.Windowed
-	for i, f := range []struct {
-		name string
-		n    uint64
-	}{
-		{"received", t.Received},
-		{"duplicates", t.Duplicates},
-		{"redelivered", t.Redelivered},
-		{"duplicates_after_outage", t.AfterOutage},
-		{"duplicates_resent", t.Resent},
-		{"out_of_order", t.Disordered},
-		{"damaged", t.Damaged},
-		{"foreign", t.Foreign},
-		{"expected", t.Expected},
-		{"lost", t.Lost},
-		{"arrived_late", t.ArrivedLate},
-		{"left", t.Left},
-		{"unconfirmed_arrived", t.UnconfirmedArrived},
-		{"unconfirmed_missing", t.UnconfirmedMissing},
-		{"refused_arrived", t.RefusedArrived},
-		{"rolled_back_arrived", t.WithheldArrived},
-	} {
-		if i < duringRun || i < withWindow && windowed || final && (windowed || f.name != "arrived_late") {
+	for field, v := range reflect.ValueOf(t).Fields() {
+		if of := field.Tag.Get("finding"); of != "" && slices.Contains(known, field.Tag.Get("known")) {
 			c.count("verified_messages_total", "finding",
 				"Results of the verification; left, *_arrived and *_missing after the run, expected and lost with a window.",
-				f.n, f.name)
+				v.Uint(), of)
 		}
 	}
 }
@@ -551,8 +492,6 @@ func (c *collector) set(name, labels, help string, v float64, values ...string) 
 func (c *collector) count(name, labels, help string, n uint64, values ...string) {
 	c.set(name, labels, help, float64(n), values...)
 }
-
-func seconds(us int64) float64 { return float64(us) / 1e6 }
 
 func oneIf(yes bool) float64 {
 	if yes {

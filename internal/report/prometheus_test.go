@@ -502,7 +502,7 @@ func everything(t *testing.T) (*prometheus.Registry, []*dto.MetricFamily) {
 		side := use(1, time.Second)
 		s.BrokerSide = &side
 		s.Stalls = []stats.PartStalls{{Side: stats.SendSide, Whole: true}, {Group: "a", Broker: "b"}}
-		s.Tester.DelayKnown, s.Tester.MachineAll, s.Tester.Memory = true, 2_000_000, 1<<20
+		s.Tester.Delay, s.Tester.MachineBusy, s.Tester.MachineAll, s.Tester.Memory = 1, 1, 2_000_000, 1<<20
 		l := latency(10, time.Millisecond)
 		for i := range s.Latencies {
 			s.Latencies[i] = l

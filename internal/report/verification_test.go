@@ -107,7 +107,7 @@ func TestVerificationInMetrics(t *testing.T) {
 	c.summary(verifiedRun())
 	require.Equal(t, map[string]float64{
 		"received": 999_970, "duplicates": 20, "redelivered": 15, "duplicates_after_outage": 0, "duplicates_resent": 0, "out_of_order": 12, "damaged": 7, "foreign": 5,
-		"expected": 1_000_000, "lost": 30, "left": 21, "unconfirmed_arrived": 3, "unconfirmed_missing": 1,
+		"expected": 1_000_000, "lost": 30, "arrived_late": 0, "left": 21, "unconfirmed_arrived": 3, "unconfirmed_missing": 1,
 		"refused_arrived": 6, "rolled_back_arrived": 8,
 	}, found(c))
 }

@@ -34,12 +34,12 @@ type Outages struct {
 
 // OutageProgress is the state of the outages at one moment.
 type OutageProgress struct {
-	Count      int           // outages so far
-	Down       int           // workers that are not connected
-	Since      time.Duration // age of the present outage; 0 if there is none
-	Length     time.Duration // of all outages, added up, up to now
-	Reconnects uint64        // workers that were connected again
-	InDoubt    uint64        // messages that ended without an answer
+	Count      int           `metric:"outages_total" help:"Outages; only with --reconnect."`
+	Down       int           `metric:"workers_disconnected" help:"Producers and consumers without a connection."`
+	Since      time.Duration `metric:"outage_age_seconds" help:"Age of the present outage; 0 for none."`
+	Length     time.Duration `metric:"outage_seconds_total" help:"Their total length, each to its first message."`
+	Reconnects uint64        `metric:"reconnects_total" help:"Reopened connections."`
+	InDoubt    uint64        `metric:"messages_in_doubt_total" help:"Messages in doubt after a lost connection."`
 	// Attempts are the failed attempts to connect again, by the class of the failure.
 	Attempts [driver.NumClasses]uint64
 }

@@ -11,38 +11,38 @@ type BrokerUse struct {
 	// Span is the time between the two samples of the interval.
 	Span int64 `json:"span"`
 	// CPU is the processor time that the broker's process used in CPUSpan.
-	CPU     *uint64 `json:"cpu,omitempty"`
+	CPU     *uint64 `json:"cpu,omitempty" metric:"broker_cpu_seconds_total" help:"Processor time used by the broker since the load began."`
 	CPUSpan int64   `json:"cpuSpan,omitempty"`
 	// Memory is its resident memory in bytes: at the end of an interval, or the maximum of a whole run. The same holds for
 	// Threads, Files and Heap.
-	Memory *uint64 `json:"memory,omitempty"`
+	Memory *uint64 `json:"memory,omitempty" metric:"broker_memory_bytes" help:"Resident memory of the broker."`
 	// Threads is the number of its threads.
-	Threads *uint64 `json:"threads,omitempty"`
+	Threads *uint64 `json:"threads,omitempty" metric:"broker_threads" help:"Threads of the broker."`
 	// Files is the number of its open files, sockets included.
-	Files *uint64 `json:"files,omitempty"`
+	Files *uint64 `json:"files,omitempty" metric:"broker_open_files" help:"Open files of the broker, sockets included."`
 	// Heap is the used heap of the JVM in bytes.
-	Heap *uint64 `json:"heap,omitempty"`
+	Heap *uint64 `json:"heap,omitempty" metric:"broker_heap_bytes" help:"Used heap of the broker's JVM."`
 	// Collections are garbage collections of the JVM, CollectionTime is the time that they took.
-	Collections    *uint64 `json:"collections,omitempty"`
-	CollectionTime *uint64 `json:"collectionTime,omitempty"`
+	Collections    *uint64 `json:"collections,omitempty" metric:"broker_collections_total" help:"Garbage collections of the broker's JVM."`
+	CollectionTime *uint64 `json:"collectionTime,omitempty" metric:"broker_collection_seconds_total" help:"Time of these collections."`
 	// Load is the load average of the last minute of the broker's host: at the end of an interval, or the maximum of a
 	// whole run.
-	Load *float64 `json:"load,omitempty"`
+	Load *float64 `json:"load,omitempty" metric:"broker_host_load1" help:"Load average of the last minute of the broker's host."`
 	// DiskBusy is the share of the time in which the busiest disk was busy, from 0 to 1; of a whole run, the value of the
 	// busiest interval.
-	DiskBusy *float64 `json:"diskBusy,omitempty"`
+	DiskBusy *float64 `json:"diskBusy,omitempty" metric:"broker_host_disk_busy_ratio" help:"Share of the time in which its busiest disk worked."`
 	// DiskTime is the time in which the busiest disk of each interval was busy.
 	DiskTime *uint64 `json:"diskTime,omitempty"`
 	// DiskRead and DiskWritten are bytes of all disks.
-	DiskRead    *uint64 `json:"diskRead,omitempty"`
-	DiskWritten *uint64 `json:"diskWritten,omitempty"`
+	DiskRead    *uint64 `json:"diskRead,omitempty" metric:"broker_host_disk_bytes_total" label:"direction=read" help:"Bytes of all disks of the broker's host."`
+	DiskWritten *uint64 `json:"diskWritten,omitempty" metric:"broker_host_disk_bytes_total" label:"direction=written" help:"Bytes of all disks of the broker's host."`
 	// NetIn and NetOut are bytes of all network interfaces except the loopback, Loopback the bytes of the loopback.
-	NetIn    *uint64 `json:"netIn,omitempty"`
-	NetOut   *uint64 `json:"netOut,omitempty"`
-	Loopback *uint64 `json:"loopback,omitempty"`
+	NetIn    *uint64 `json:"netIn,omitempty" metric:"broker_host_network_bytes_total" label:"direction=in" help:"Bytes of all networks of the broker's host."`
+	NetOut   *uint64 `json:"netOut,omitempty" metric:"broker_host_network_bytes_total" label:"direction=out" help:"Bytes of all networks of the broker's host."`
+	Loopback *uint64 `json:"loopback,omitempty" metric:"broker_host_network_bytes_total" label:"direction=loopback" help:"Bytes of all networks of the broker's host."`
 	// Errors and Warnings are lines of the broker's log.
-	Errors   *uint64 `json:"errors,omitempty"`
-	Warnings *uint64 `json:"warnings,omitempty"`
+	Errors   *uint64 `json:"errors,omitempty" metric:"broker_log_lines_total" label:"level=error" help:"Errors and warnings in the broker's log."`
+	Warnings *uint64 `json:"warnings,omitempty" metric:"broker_log_lines_total" label:"level=warning" help:"Errors and warnings in the broker's log."`
 }
 
 // BrokerSide is the use of resources by a broker and its host while perfmq watched them: from the start of the load

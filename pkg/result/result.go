@@ -566,41 +566,41 @@ type Subscription struct {
 // Expected = Received - UnconfirmedArrived - RefusedArrived - WithheldArrived + Lost + Left + Early.
 type Verified struct {
 	// Expected: accepted by the broker to be delivered.
-	Expected uint64 `json:"expected"`
+	Expected uint64 `json:"expected" finding:"expected" known:"window"`
 	// Received: different messages that arrived. Once: the ones of Received that arrived once.
-	Received uint64 `json:"received"`
+	Received uint64 `json:"received" finding:"received"`
 	Once     uint64 `json:"once"`
 	// Lost: accepted, and never arrived although consumers waited for them. ArrivedLate: received, but after the window
 	// (--verify-window); until then they were in Lost.
-	Lost        uint64 `json:"lost"`
-	ArrivedLate uint64 `json:"arrivedLate,omitempty"`
+	Lost        uint64 `json:"lost" finding:"lost" known:"window"`
+	ArrivedLate uint64 `json:"arrivedLate,omitempty" finding:"arrived_late" known:"window"`
 	// Left: accepted, and not arrived when the consumers ended.
-	Left uint64 `json:"left"`
+	Left uint64 `json:"left" finding:"left" known:"end"`
 	// Early: accepted before the subscription existed.
 	Early uint64 `json:"early"`
 	// Duplicates: deliveries beyond the first of each message. Redelivered: part of Duplicates, marked by the broker.
-	Duplicates  uint64 `json:"duplicates"`
-	Redelivered uint64 `json:"duplicatesRedelivered"`
+	Duplicates  uint64 `json:"duplicates" finding:"duplicates"`
+	Redelivered uint64 `json:"duplicatesRedelivered" finding:"redelivered"`
 	// AfterOutage: part of Duplicates, because an outage cut off their settlement.
-	AfterOutage uint64 `json:"duplicatesAfterOutage,omitempty"`
+	AfterOutage uint64 `json:"duplicatesAfterOutage,omitempty" finding:"duplicates_after_outage"`
 	// Resent: part of Duplicates, because their messages were sent again. They are not in AfterOutage.
-	Resent uint64 `json:"duplicatesResent,omitempty"`
+	Resent uint64 `json:"duplicatesResent,omitempty" finding:"duplicates_resent"`
 	// Disordered: messages that came after a later one. DisorderedRedelivered: part of Disordered, marked by the broker.
-	Disordered            uint64 `json:"outOfOrder"`
+	Disordered            uint64 `json:"outOfOrder" finding:"out_of_order"`
 	DisorderedRedelivered uint64 `json:"outOfOrderRedelivered"`
 	// Damaged: deliveries that differ from the sent message in body or ID. Illegible: part of Damaged, with an unreadable
 	// ID.
-	Damaged   uint64 `json:"damaged"`
+	Damaged   uint64 `json:"damaged" finding:"damaged"`
 	Illegible uint64 `json:"illegible"`
 	// Foreign: deliveries of other runs and tools.
-	Foreign uint64 `json:"foreign"`
+	Foreign uint64 `json:"foreign" finding:"foreign"`
 	// UnconfirmedArrived and UnconfirmedMissing: sent without an answer of the broker.
-	UnconfirmedArrived uint64 `json:"unconfirmedArrived"`
-	UnconfirmedMissing uint64 `json:"unconfirmedMissing"`
+	UnconfirmedArrived uint64 `json:"unconfirmedArrived" finding:"unconfirmed_arrived" known:"end"`
+	UnconfirmedMissing uint64 `json:"unconfirmedMissing" finding:"unconfirmed_missing" known:"end"`
 	// RefusedArrived: refused by the broker, and arrived.
-	RefusedArrived uint64 `json:"refusedArrived"`
+	RefusedArrived uint64 `json:"refusedArrived" finding:"refused_arrived" known:"end"`
 	// WithheldArrived: rolled back by plan, and arrived.
-	WithheldArrived uint64 `json:"withheldArrived"`
+	WithheldArrived uint64 `json:"withheldArrived" finding:"rolled_back_arrived" known:"end"`
 	// Gaps: missing numbers below the highest received one, if the sent numbers are unknown.
 	Gaps uint64 `json:"gaps"`
 }

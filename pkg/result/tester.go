@@ -3,34 +3,35 @@ package result
 // Tester is perfmq's own use of its machine.
 type Tester struct {
 	// CPU is the processor time that perfmq used.
-	CPU int64 `json:"cpu"`
+	CPU int64 `json:"cpu" metric:"tester_cpu_seconds_total" help:"Processor time used by this process since the load began."`
 	// Cores is the number of processors that it may use at once.
-	Cores int `json:"cores"`
+	Cores int `json:"cores" metric:"tester_cores" help:"Processors that this process may use at once."`
 	// Memory is its resident memory in bytes: at the end of an interval, or the maximum of a whole run; 0 where the
 	// system does not report it.
-	Memory uint64 `json:"memory,omitempty"`
+	Memory uint64 `json:"memory,omitempty" metric:"tester_memory_bytes,omitempty" help:"Resident memory of this process."`
 	// MemoryPeak is the peak of its resident memory in bytes; of a whole run only.
 	MemoryPeak uint64 `json:"memoryPeak,omitempty"`
 	// MachineBusy is the processor time that all programs of the machine used, MachineAll the processor time that was
 	// available; 0 where the system does not report it.
-	MachineBusy int64 `json:"machineBusy,omitempty"`
-	MachineAll  int64 `json:"machineAll,omitempty"`
+	MachineBusy int64 `json:"machineBusy,omitempty" metric:"machine_cpu_busy_seconds_total,omitempty" help:"Processor time used by all programs since the load began."`
+	MachineAll  int64 `json:"machineAll,omitempty" metric:"machine_cpu_seconds_total,omitempty" help:"Processor time of the machine since the load began."`
 	// Pauses is the number of pauses of perfmq, PauseMax is the longest.
-	Pauses   uint64 `json:"pauses,omitempty"`
-	PauseMax int64  `json:"pauseMax,omitempty"`
+	Pauses   uint64 `json:"pauses,omitempty" metric:"tester_pauses_total" help:"Pauses of this process."`
+	PauseMax int64  `json:"pauseMax,omitempty" metric:"tester_pause_max_seconds" help:"The longest of them."`
 	// GCPause is the time for which its own garbage collections stopped all of its threads.
 	GCPause int64 `json:"gcPause,omitempty"`
 	// LateExcused are the late sends that are not perfmq's fault: while other programs kept the machine busy, and
 	// after a pause.
 	LateExcused uint64 `json:"lateExcused,omitempty"`
 	// ClockForward and ClockBackward are how far the wall clock was set.
-	ClockForward  int64 `json:"clockForward,omitempty"`
-	ClockBackward int64 `json:"clockBackward,omitempty"`
+	ClockForward  int64 `json:"clockForward,omitempty" metric:"tester_clock_step_seconds_total" label:"direction=forward" help:"Steps of the wall clock, forward and backward."`
+	ClockBackward int64 `json:"clockBackward,omitempty" metric:"tester_clock_step_seconds_total" label:"direction=backward" help:"Steps of the wall clock, forward and backward."`
 
 	// Wall is the time in which this was measured, PauseAt the moment at which the longest pause ended, and Delay the
 	// time for which threads of perfmq, added up, waited for a processor, if DelayKnown; only during a run.
-	Wall, PauseAt, Delay int64 `json:"-"`
-	DelayKnown           bool  `json:"-"`
+	Wall, PauseAt int64 `json:"-"`
+	Delay         int64 `json:"-" metric:"tester_processor_wait_seconds_total,omitempty" help:"Total time in which threads of this process waited for a processor."`
+	DelayKnown    bool  `json:"-"`
 }
 
 // Limits above which perfmq counts as unfit to measure.
