@@ -109,7 +109,7 @@ amqp client --durable --clientID c --keep-subscription topic://T
 amqp client --shared 2 topic://T
 amqp client --selector 'a = 1 AND b <> 3' --credit 50
 amqp consumer -o declare=stream --stream-offset 10m --stream-filter red,blue --stream-unfiltered topic://S
-amqp client -o declare=stream --stream-filter-value red --stream-offset first topic://S
+stomp client -o declare=stream --stream-filter-value red --stream-offset first topic://S
 amqp client --tx --tx-size 10 --commit-interval 10
 amqp consumer --tx
 amqp client --consumer-work exp:2ms --consumer-rate 100 --consumer-fail 1% --consumer-fail-as reject

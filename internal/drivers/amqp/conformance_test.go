@@ -146,7 +146,7 @@ func TestConformanceRabbitMQ4(t *testing.T) {
 	}
 }
 
-func TestStreams(t *testing.T) { librarytest.Streams(t, Factory(), shared.RabbitMQ(t).AMQPURL()) }
+func TestStreams(t *testing.T) { librarytest.Streams(t, Factory(), shared.RabbitMQ(t).AMQPURL(), true) }
 
 // TestDeliveryLimit: a quorum queue drops a message that consumers have given back more often than its limit.
 func TestDeliveryLimit(t *testing.T) {

@@ -94,7 +94,7 @@ func (d dialect) durability() uint32 {
 func (d dialect) checkDestination(dest driver.Destination, o *Options, producer bool) error {
 	misread := protocol.Misread(string(d), dest, producer)
 	return cmp.Or(
-		d.refuse(o.Declare == declareStream && dest.Kind == driver.Queue, "use topic://"+dest.Name, isStream),
+		d.refuse(o.Declare == declareStream && dest.Kind == driver.Queue, "use topic://"+dest.Name, protocol.IsStream),
 		d.refuse(o.Declare != declareNo && !d.managed(dest, o), "leave out -o declare",
 			"only queues and streams of RabbitMQ 4 are declared, by their names"),
 		d.refuse(misread != "", protocol.HintName, misread),
@@ -107,7 +107,6 @@ func (d dialect) checkProducer(spec *driver.ProducerSpec, o *Options) error {
 		return err
 	}
 	stream := d.stream(spec.Destination, o)
-	filtered := slices.ContainsFunc(spec.Variants, func(v driver.Variant) bool { return v.FilterValue != "" })
 	ungrouped := d == rabbitmq || d == rabbitmq3 || d == brokerj && spec.Destination.Kind == driver.Topic
 	return cmp.Or(
 		d.refuse(d == ibmmq && spec.CommitInterval > 0, "leave out --commit-interval", noTransactions),
@@ -115,16 +114,9 @@ func (d dialect) checkProducer(spec *driver.ProducerSpec, o *Options) error {
 			"leave out --group", protocol.NoGroups),
 		d.refuse(d == rabbitmq3 && hasPriority(spec) && !strings.HasPrefix(spec.Destination.Name, "/"),
 			protocol.HintPriority, protocol.NoPriorities),
-		d.refuse(!stream && filtered, hintStream, "only messages of streams have filter values"),
-		d.refuse(stream && spec.TTL > 0, "leave out --ttl", "messages of a stream do not expire one by one"),
-		d.refuse(stream && hasPriority(spec), "leave out --priority", "a stream has no priorities"),
+		protocol.CheckStreamed(string(d), "AMQP", stream, spec),
 	)
 }
-
-const (
-	isStream   = "each consumer of a stream gets all messages"
-	hintStream = "RabbitMQ has streams: topic://NAME with -o declare=stream"
-)
 
 func hasPriority(spec *driver.ProducerSpec) bool {
 	return slices.ContainsFunc(spec.Variants, func(v driver.Variant) bool { return v.Priority >= 0 })
@@ -136,11 +128,7 @@ func (d dialect) checkConsumer(spec *driver.ConsumerSpec, o *Options) error {
 	stream := d.stream(spec.Destination, o)
 	return cmp.Or(
 		d.checkDestination(spec.Destination, o, false),
-		d.refuse(!stream && spec.Streams(), hintStream, "only streams have offsets and filter values"),
-		d.refuse(stream && (spec.Durable || spec.Shared), "use --stream-offset",
-			"a stream keeps its messages itself, and no subscriptions"),
-		d.refuse(stream && spec.Failing != driver.Accept, "leave out --consumer-fail",
-			"a stream keeps a message whatever its consumer says"),
+		protocol.CheckStream(string(d), "AMQP", stream, spec),
 		d.refuse(spec.Destination.Kind == driver.Queue && (spec.Durable || spec.Shared),
 			"use topic://"+spec.Destination.Name, protocol.OnlyTopics),
 		d.refuse(d == ibmmq && spec.TransactionSize > 0, "leave out --tx", noTransactions),

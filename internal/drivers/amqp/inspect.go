@@ -255,7 +255,7 @@ func (c *connection) queue(ctx context.Context, dest driver.Destination, o *Opti
 	n, _ := highest.Integer()
 	stream, topic := kind == declareStream, dest.Kind == driver.Topic
 	return kind != "classic" || n > 0, cmp.Or(
-		c.refuse(stream && !topic, "use topic://"+path+", or a classic or quorum queue", isStream),
+		c.refuse(stream && !topic, "use topic://"+path+", or a classic or quorum queue", protocol.IsStream),
 		c.refuse(!stream && topic, "use queue://NAME", "it is no stream: its consumers share the messages"),
 	)
 }

@@ -1,6 +1,8 @@
 package protocol
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -61,6 +63,35 @@ func Refuse(given bool, broker, over, hint, what string) error {
 	}
 	return driver.Errorf(driver.ClassUnsupported, "", hint, "%s over %s: %s", Title(broker), over, what)
 }
+
+// IsStream is why a stream is no queue to perfmq.
+const IsStream = "each consumer of a stream gets all messages"
+
+// CheckStreamed refuses settings of a producer that a stream would ignore, and those of streams elsewhere.
+func CheckStreamed(broker, over string, stream bool, spec *driver.ProducerSpec) error {
+	some := func(has func(v driver.Variant) bool) bool { return slices.ContainsFunc(spec.Variants, has) }
+	return cmp.Or(
+		Refuse(!stream && some(func(v driver.Variant) bool { return v.FilterValue != "" }), broker, over, hintStream,
+			"only messages of streams have filter values"),
+		Refuse(stream && spec.TTL > 0, broker, over, "leave out --ttl",
+			"messages of a stream do not expire one by one"),
+		Refuse(stream && some(func(v driver.Variant) bool { return v.Priority >= 0 }), broker, over,
+			"leave out --priority", "a stream has no priorities"),
+	)
+}
+
+// CheckStream refuses settings of a consumer that a stream would ignore, and those of streams elsewhere.
+func CheckStream(broker, over string, stream bool, spec *driver.ConsumerSpec) error {
+	return cmp.Or(
+		Refuse(!stream && spec.Streams(), broker, over, hintStream, "only streams have offsets and filter values"),
+		Refuse(stream && (spec.Durable || spec.Shared), broker, over, "use --stream-offset",
+			"a stream keeps its messages itself, and no subscriptions"),
+		Refuse(stream && spec.Failing != driver.Accept, broker, over, "leave out --consumer-fail",
+			"a stream keeps a message whatever its consumer says"),
+	)
+}
+
+const hintStream = "RabbitMQ has streams: topic://NAME with -o declare=stream"
 
 // Title returns a broker's name for messages.
 func Title(broker string) string {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/perfmq/perfmq/internal/brokertest"
 	"github.com/perfmq/perfmq/internal/drivers/library/librarytest"
+	"github.com/perfmq/perfmq/internal/drivers/stomp/stomptest"
+	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
 )
 
@@ -15,11 +17,26 @@ import (
 func TestConformanceRabbitMQ4(t *testing.T) {
 	r := brokertest.StartRabbitMQ(t, brokertest.WithRabbitMQ4(), brokertest.WithRabbitMQManagement(),
 		brokertest.WithRabbitMQSetting("collect_statistics_interval", "500"))
-	cfg := rabbitmqConfig(r)
-	cfg.Inspector = librarytest.Managed(t, r.ManagementURL(), false)
-	cfg.MaxBody = 1 << 20 // it ends connections with frames above 4 MiB, unless stomp.max_frame_size says otherwise
-	cfg.Lacks[drivertest.Priority] = "a queue has no priorities unless it is declared with them"
-	drivertest.Run(t, cfg)
+	t.Run("streams", func(t *testing.T) { librarytest.Streams(t, Factory(), r.STOMPURL(), true) })
+	for _, quorum := range []bool{false, true} {
+		cfg := rabbitmqConfig(r)
+		cfg.Inspector = librarytest.Managed(t, r.ManagementURL(), false)
+		cfg.MaxBody = 1 << 20 // it ends connections with frames above 4 MiB, unless stomp.max_frame_size says otherwise
+		if quorum {
+			cfg.Broker += ", quorum queues"
+			cfg.Options = []string{"declare=quorum"}
+			cfg.Inspect = stomptest.Broker{
+				URL: cfg.URL, User: cfg.User, Password: cfg.Password,
+				Destination: func(d driver.Destination) []string { return append(stomptest.Slashed(d), "x-queue-type", "quorum") },
+			}.Inspect
+			for _, f := range []drivertest.Feature{drivertest.Topics, drivertest.DurableSubscription, drivertest.SharedSubscription} {
+				cfg.Lacks[f] = "only queues are declared as quorum queues, by their names"
+			}
+		} else {
+			cfg.Lacks[drivertest.Priority] = "a queue has no priorities unless it is declared with them"
+		}
+		t.Run(cfg.Broker, func(t *testing.T) { drivertest.Run(t, cfg) })
+	}
 }
 
 func TestConformanceArtemis219(t *testing.T) {

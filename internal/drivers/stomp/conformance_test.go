@@ -106,6 +106,10 @@ func TestConformanceRabbitMQ(t *testing.T) {
 	t.Run("queue names", func(t *testing.T) { testQueueNamesOnRabbitMQ(t, r) })
 }
 
+func TestStreams(t *testing.T) {
+	librarytest.Streams(t, Factory(), shared.RabbitMQ(t).STOMPURL(), false)
+}
+
 // testQueueNamesOnRabbitMQ: queues have the name that was given, which other protocols know them by.
 func testQueueNamesOnRabbitMQ(t *testing.T, r *brokertest.RabbitMQ) {
 	ctx, d := deadline(t), openDriver(t, r.STOMPURL())

@@ -149,8 +149,14 @@ func (k *consumer) Probe(ctx context.Context) error {
 }
 
 func (k *consumer) subscribe(ctx context.Context, spec *driver.ConsumerSpec) (err error) {
-	c := k.conn
-	if k.sub, err = c.dialect.subscription(spec, strconv.FormatUint(k.id, 10), c.identity); err != nil {
+	c, opts := k.conn, &k.conn.driver.cfg.Options
+	if k.sub, err = c.dialect.subscription(spec, opts, strconv.FormatUint(k.id, 10), c.identity); err != nil {
+		return err
+	}
+	_, version := protocol.STOMPServer(c.server)
+	err = c.dialect.refuse(spec.StreamFilter != "" && protocol.Before(version, 3, 13), "leave out --stream-filter",
+		"streams have filters from 3.13 on")
+	if err != nil {
 		return err
 	}
 	if spec.Failing == driver.Reject {

@@ -32,7 +32,7 @@ func reservedHeaders() []string {
 	return []string{
 		"destination", "transaction", "receipt", "content-length", timeHeader, driver.IDProperty, "persistent", "priority",
 		"expires", "expiration", "AMQ_SCHEDULED_DELAY", "destination-type", "x-queue-type", "x-max-priority",
-		"x-stream-filter-value", // of RabbitMQ's declarations and streams
+		"x-stream-filter-value",
 		"JMSXGroupID", "subscription", "message-id", "ack", "redelivered",
 	}
 }
@@ -50,6 +50,20 @@ func (d dialect) address(dest driver.Destination) string {
 		name = strings.ReplaceAll(name, "/", "%2F") // a slash would end the queue's name; the broker decodes no other escape
 	}
 	return "/" + dest.Kind.String() + "/" + name
+}
+
+// stream reports whether a topic is a stream, which RabbitMQ keeps as a queue: by its address, or as declared.
+func (d dialect) stream(dest driver.Destination, o *Options) bool {
+	return d == rabbitmq && dest.Kind == driver.Topic &&
+		(o.Declare == kindStream || strings.HasPrefix(dest.Name, "/amq/queue/"))
+}
+
+// addressOf is address for destinations that may be streams.
+func (d dialect) addressOf(dest driver.Destination, o *Options) string {
+	if d.stream(dest, o) {
+		dest.Kind = driver.Queue
+	}
+	return d.address(dest)
 }
 
 // replyQueue begins RabbitMQ's address of a queue that exists: SEND to /queue would declare it, perhaps as another one.
@@ -77,13 +91,14 @@ func (d dialect) repliesTo(name string) (headers []string, address string, err e
 func (d dialect) expiresAbsolutely() bool { return d == artemis || d == activemq || d == perfmq }
 
 // send returns the headers common to all messages of a producer.
-func (d dialect) send(spec *driver.ProducerSpec) ([]driver.Property, error) {
+func (d dialect) send(spec *driver.ProducerSpec, o *Options) ([]driver.Property, error) {
 	var misplaced error
 	if !spec.Anonymous {
-		misplaced = d.checkDestination(spec.Destination, true)
+		misplaced = d.checkDestination(spec.Destination, o, true)
 	}
 	err := cmp.Or(
 		misplaced,
+		protocol.CheckStreamed(string(d), "STOMP", d.stream(spec.Destination, o), spec),
 		d.refuse(spec.TTL > 0 && d == generic, "leave out --ttl", "no header is known for the time to live"),
 		d.refuse(spec.Delay > 0 && (d == rabbitmq || d == generic), protocol.HintNoDelay,
 			"no header is known for a delayed delivery"),
@@ -94,9 +109,12 @@ func (d dialect) send(spec *driver.ProducerSpec) ([]driver.Property, error) {
 	var headers []driver.Property
 	add := func(key, value string) { headers = append(headers, driver.Property{Key: key, Value: value}) }
 	if !spec.Anonymous {
-		add("destination", d.address(spec.Destination))
+		add("destination", d.addressOf(spec.Destination, o))
 		if d == artemis {
 			add("destination-type", protocol.Routing(spec.Destination.Kind))
+		}
+		if o.Declare != declareNo {
+			add(headerType, o.Declare)
 		}
 	}
 	if d != rabbitmq || spec.Persistent { // RabbitMQ ignores any value except true
@@ -112,8 +130,10 @@ func (d dialect) send(spec *driver.ProducerSpec) ([]driver.Property, error) {
 }
 
 // sendVariant returns the additional headers common to all messages of a variant.
-func (d dialect) sendVariant(spec *driver.ProducerSpec, v *driver.Variant) (headers []driver.Property, err error) {
-	unranked := d == rabbitmq && !strings.HasPrefix(spec.Destination.Name, "/")
+func (d dialect) sendVariant(
+	spec *driver.ProducerSpec, v *driver.Variant, o *Options,
+) (headers []driver.Property, err error) {
+	unranked := d == rabbitmq && !strings.HasPrefix(spec.Destination.Name, "/") && o.Declare != kindQuorum
 	err = cmp.Or(
 		d.refuse(v.Text && d == rabbitmq, protocol.HintBytes, "messages have no type"),
 		d.refuse(v.Priority >= 0 && d == generic, "leave out --priority", "no header is known for the priority"),
@@ -130,16 +150,27 @@ func (d dialect) sendVariant(spec *driver.ProducerSpec, v *driver.Variant) (head
 	}
 	add(v.Priority >= 0, "priority", strconv.Itoa(min(v.Priority, 9)))
 	add(v.Group != "", "JMSXGroupID", v.Group)
+	add(v.FilterValue != "", "x-stream-filter-value", v.FilterValue)
 	return headers, nil
 }
 
-// checkDestination refuses a name that the broker would not take for one destination of that name. Only consumers may
-// use a name that means many destinations.
-func (d dialect) checkDestination(dest driver.Destination, producer bool) error {
+// headerType is the header of SEND and SUBSCRIBE with the type of a queue to declare (RabbitMQ's STOMP plug-in, "Queue
+// properties"). Each message carries it.
+const headerType = "x-queue-type"
+
+// checkDestination refuses a name that the broker would not take for one destination of that name, and queues that
+// cannot be declared. Only consumers may use a name that means many destinations.
+func (d dialect) checkDestination(dest driver.Destination, o *Options, producer bool) error {
+	declared := d == rabbitmq && dest.Kind == driver.Queue && !strings.HasPrefix(dest.Name, "/") || d.stream(dest, o)
 	broker := string(d)
 	if d == rabbitmq {
 		broker = protocol.RabbitMQ3 // also later ones read names so
 	}
 	misread := protocol.Misread(broker, dest, producer)
-	return d.refuse(misread != "", protocol.HintName, misread)
+	return cmp.Or(
+		d.refuse(o.Declare == kindStream && dest.Kind == driver.Queue, "use topic://"+dest.Name, protocol.IsStream),
+		d.refuse(o.Declare != declareNo && !declared, "leave out -o declare",
+			"only queues and streams of RabbitMQ are declared, by their names"),
+		d.refuse(misread != "", protocol.HintName, misread),
+	)
 }

@@ -14,7 +14,15 @@ type Options struct {
 	VirtualHost string        `opt:"virtual-host" help:"virtual host; / suits RabbitMQ, and others ignore it"`
 	HeartBeat   time.Duration `opt:"heart-beat" help:"interval, both ways; a broker is lost after twice that silence; 0: none"`
 	Receipt     bool          `opt:"receipt" help:"ask for a receipt per message; false: complete once sent"`
+	Declare     string        `opt:"declare" help:"RabbitMQ: declare queues, or streams (topic://NAME), of that type; no: of the broker's default type" enum:"no,classic,quorum,stream"`
 }
+
+// Values of the options.
+const (
+	declareNo  = "no"
+	kindQuorum = "quorum"
+	kindStream = "stream"
+)
 
 const (
 	defaultHeartBeat = 15 * time.Second
@@ -24,7 +32,7 @@ const (
 )
 
 func defaultOptions() *Options {
-	return &Options{VirtualHost: "/", HeartBeat: defaultHeartBeat, Receipt: true}
+	return &Options{VirtualHost: "/", HeartBeat: defaultHeartBeat, Receipt: true, Declare: declareNo}
 }
 
 // Factory describes the protocol and opens drivers for it.
@@ -34,7 +42,7 @@ func Factory() driver.Factory {
 	return transport.Factory(driver.Factory{
 		Name: "stomp", Title: "STOMP 1.2", Client: driver.Native, Hosts: protocol.STOMP().Hosts,
 		Capabilities: driver.Capabilities{
-			TLS: true, Connects: true, Unattached: true, Queue: queue, Topic: topic,
+			TLS: true, Connects: true, Streams: true, Unattached: true, Queue: queue, Topic: topic,
 		},
 		InFlight: windowOf,
 	}, protocol.STOMP(), defaultOptions, checkOptions,

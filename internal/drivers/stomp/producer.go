@@ -88,11 +88,11 @@ func (d *stompDriver) Producer(
 
 // prepare encodes the common part of the frames.
 func (p *producer) prepare(spec *driver.ProducerSpec) error {
-	d := p.conn.dialect
+	d, opts := p.conn.dialect, &p.conn.driver.cfg.Options
 	if d.expiresAbsolutely() {
 		p.ttl = spec.TTL
 	}
-	common, err := d.send(spec)
+	common, err := d.send(spec, opts)
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (p *producer) prepare(spec *driver.ProducerSpec) error {
 	}
 	for i := range spec.Variants {
 		variant := &spec.Variants[i]
-		own, err := d.sendVariant(spec, variant)
+		own, err := d.sendVariant(spec, variant, opts)
 		if err != nil {
 			return err
 		}

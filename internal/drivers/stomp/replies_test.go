@@ -23,6 +23,7 @@ func TestRequestAndReply(t *testing.T) {
 	address := k.(driver.Addressed).Address()
 	require.Regexp(t, `^/temp-queue/perfmq\.\w{26}$`, address)
 	require.Equal(t, address, subscribe.Header.Get(frame.Destination))
+	require.Empty(t, subscribe.Header.Get(headerType))
 
 	open := func(spec driver.ProducerSpec) driver.Producer {
 		spec.Variants, spec.MaxPending = bodies(), 1

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
@@ -40,10 +41,11 @@ const (
 // checkConsumer refuses settings that the broker does not know, or would ignore. The effect of a NACK differs between
 // brokers: Artemis drops the message, ActiveMQ Classic moves it to the dead letters; RabbitMQ and the embedded broker
 // deliver it again, or drop it if a header says so. All other brokers ignore the header.
-func (d dialect) checkConsumer(spec *driver.ConsumerSpec) error {
+func (d dialect) checkConsumer(spec *driver.ConsumerSpec, o *Options) error {
 	kept, tx, fails := spec.Durable || spec.Shared, spec.TransactionSize > 0, spec.Failing != driver.Accept
 	return cmp.Or(
-		d.checkDestination(spec.Destination, false),
+		d.checkDestination(spec.Destination, o, false),
+		protocol.CheckStream(string(d), "STOMP", d.stream(spec.Destination, o), spec),
 		d.refuse(kept && spec.Destination.Kind == driver.Queue, "use topic://"+spec.Destination.Name,
 			protocol.OnlyTopics),
 		d.refuse(tx && (d == artemis || d == generic), "leave out --tx", "messages cannot be received in transactions"),
@@ -59,8 +61,8 @@ func (d dialect) checkConsumer(spec *driver.ConsumerSpec) error {
 }
 
 // subscription returns the subscription of a consumer. ID is its number, identity the connection's client-id.
-func (d dialect) subscription(spec *driver.ConsumerSpec, id, identity string) (*subscription, error) {
-	if err := d.checkConsumer(spec); err != nil {
+func (d dialect) subscription(spec *driver.ConsumerSpec, o *Options, id, identity string) (*subscription, error) {
+	if err := d.checkConsumer(spec, o); err != nil {
 		return nil, err
 	}
 	ack := ackClient
@@ -69,7 +71,7 @@ func (d dialect) subscription(spec *driver.ConsumerSpec, id, identity string) (*
 	if spec.TransactionSize > 0 || d == rabbitmq || spec.Failing != driver.Accept {
 		ack = ackIndividual
 	}
-	s := &subscription{id: id, ack: ack, returns: d == rabbitmq, address: d.address(spec.Destination)}
+	s := &subscription{id: id, ack: ack, returns: d == rabbitmq, address: d.addressOf(spec.Destination, o)}
 	destination, kind := []string{"destination", s.address}, spec.Destination.Kind
 	if spec.Dynamic {
 		var err error
@@ -84,6 +86,8 @@ func (d dialect) subscription(spec *driver.ConsumerSpec, id, identity string) (*
 		if d == artemis { // by default it removes the queue by itself; else as a durable subscription of that name
 			s.remove = []string{"id", "none", "durable-subscription-name", unique}
 		}
+	} else if o.Declare != declareNo {
+		destination = append(destination, headerType, o.Declare)
 	}
 	if name, queue := strings.CutPrefix(s.address, "/queue/"); queue && d == rabbitmq {
 		s.address = replyQueue + name
@@ -93,6 +97,7 @@ func (d dialect) subscription(spec *driver.ConsumerSpec, id, identity string) (*
 	if spec.Selector != "" {
 		s.add("selector", spec.Selector)
 	}
+	s.addStream(spec)
 	d.flow(s, spec.Credit)
 	switch {
 	case d == artemis:
@@ -110,6 +115,23 @@ func (d dialect) subscription(spec *driver.ConsumerSpec, id, identity string) (*
 }
 
 func (s *subscription) add(headers ...string) { s.subscribe = append(s.subscribe, headers...) }
+
+// addStream adds where the consumer of a stream begins, and its filter (RabbitMQ's STOMP plug-in, "Stream support").
+func (s *subscription) addStream(spec *driver.ConsumerSpec) {
+	offset, _ := driver.ParseStreamOffset(spec.StreamOffset, time.Now()) // checked before the run; "" is none
+	switch v := offset.(type) {
+	case string:
+		s.add("x-stream-offset", v)
+	case uint64:
+		s.add("x-stream-offset", "offset="+strconv.FormatUint(v, 10))
+	case time.Time:
+		s.add("x-stream-offset", "timestamp="+strconv.FormatInt(v.Unix(), 10))
+	}
+	if spec.StreamFilter != "" {
+		unfiltered := strconv.FormatBool(spec.StreamUnfiltered)
+		s.add("x-stream-filter", spec.StreamFilter, "x-stream-match-unfiltered", unfiltered)
+	}
+}
 
 // named makes s a durable subscription of that name; an UNSUBSCRIBE with the id removes it.
 func (s *subscription) named(header, name, id string, remove bool) {
