@@ -117,15 +117,9 @@ func (c *conn) settle(f *wire.Received, nack bool) error {
 		}
 		return nil // crossed with the end: the message was returned
 	}
-	first, outcome := id, store.Accepted
+	first, outcome := id, outcomeOf(f, nack)
 	if s.mode == modeClient {
 		first = 0
-	}
-	switch {
-	case nack && string(f.Get("requeue")) == "false":
-		outcome = store.Rejected
-	case nack:
-		outcome = store.Failed
 	}
 	switch tx := f.Get("transaction"); {
 	case s.mode == modeAuto && nack:
@@ -146,6 +140,17 @@ func (c *conn) settle(f *wire.Received, nack bool) error {
 		return refuse("invalid acknowledgement: %.80q was settled before", name)
 	}
 	return nil
+}
+
+// outcomeOf returns the outcome of an ACK or NACK.
+func outcomeOf(f *wire.Received, nack bool) store.Outcome {
+	switch {
+	case !nack:
+		return store.Accepted
+	case string(f.Get("requeue")) == "false":
+		return store.Rejected
+	}
+	return store.Failed
 }
 
 // parseID parses the message-id of a delivery: CONNECTION-SUBSCRIPTION-NUMBER.
