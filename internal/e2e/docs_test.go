@@ -187,7 +187,7 @@ func (p *page) script(sh *shell) string {
 // run carries the page out and returns the output of each command, by its line.
 func (p *page) run(t *testing.T, sh *shell) map[string][]string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*limit)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*limit) // the README compiles, and fetches a broker
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-c", p.script(sh))
 	cmd.Dir, cmd.Env = sh.dir, sh.env

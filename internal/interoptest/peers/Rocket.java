@@ -12,8 +12,14 @@ import org.apache.rocketmq.common.message.MessageExt;
 /** Requests and replies by RocketMQ's own client: java Rocket.java NAME-SERVER requester|responder TOPIC COUNT */
 public class Rocket {
     public static void main(String[] args) throws Exception {
+        // Else the client's own threads keep the program alive.
+        Thread.currentThread().setUncaughtExceptionHandler((thread, failure) -> {
+            failure.printStackTrace();
+            System.exit(1);
+        });
         DefaultMQProducer producer = new DefaultMQProducer("interop-" + args[1]);
         producer.setNamesrvAddr(args[0]);
+        producer.setMqClientApiTimeout(60_000); // of the name server, on a busy machine
         producer.start();
         int count = Integer.parseInt(args[3]);
         if (args[1].equals("requester")) {
@@ -40,6 +46,7 @@ public class Rocket {
         CountDownLatch left = new CountDownLatch(count);
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer("interop-responder");
         consumer.setNamesrvAddr(nameServer);
+        consumer.setMqClientApiTimeout(60_000);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(topic, "*");
         consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
